@@ -1,0 +1,63 @@
+"""geodyn: a metric in, motion out. Differentiable geometric mechanics on JAX.
+
+The names below are loaded at first use, so that `import geodyn` costs nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from geodyn import plot as plot
+    from geodyn.control import *
+    from geodyn.geometry import *
+    from geodyn.geometry import groups as groups
+    from geodyn.geometry import spaces as spaces
+    from geodyn.integrators import *
+    from geodyn.locomotion import *
+    from geodyn.locomotion import swimmers as swimmers
+    from geodyn.mechanics import *
+
+_ROOMS = {
+    # TIME
+    "geodyn.integrators": """
+        AbstractSystem Lagrangian ODE ButcherTableau Collocation Gauss RadauIIA integrate Trajectory load
+    """,
+    # SPACE
+    "geodyn.geometry": """
+        AbstractManifold Manifold inner norm christoffel riemann ricci scalar_curvature sectional_curvature geodesic exp
+        log distance parallel_transport jacobi_field killing_defect check_manifold
+    """,
+    # MATTER
+    "geodyn.mechanics": """
+        System AbstractPotential AbstractDissipation AbstractConstraint Spring Rod Gravity Drag energy momentum
+        hamiltonian project rod triangle
+    """,
+    # MOTION
+    "geodyn.locomotion": """
+        AbstractConnection AbstractSwimmer AbstractSlenderSwimmer connection curvature shape_metric FourierStroke
+        holonomy cost
+    """,
+    # PURPOSE
+    "geodyn.control": "Direct optimal_stroke OptimalStroke efficiency",
+}
+_MODULES = {
+    "spaces": "geodyn.geometry.spaces",
+    "groups": "geodyn.geometry.groups",
+    "swimmers": "geodyn.locomotion.swimmers",
+    "plot": "geodyn.plot",
+}
+_WHERE = {name: room for room, names in _ROOMS.items() for name in names.split()}
+
+__all__ = [*_WHERE, *_MODULES]
+
+
+def __getattr__(name):
+    if name in _MODULES:
+        return import_module(_MODULES[name])
+    if name in _WHERE:
+        return getattr(import_module(_WHERE[name]), name)
+    raise AttributeError(f"module 'geodyn' has no attribute {name!r}")
+
+
+def __dir__():
+    return __all__

@@ -1,0 +1,69 @@
+"""Small dense linear algebra without LAPACK, whose call costs more than the arithmetic of a small matrix.
+
+LAPACK is also what hangs inside a large `vmap` on JAX 0.10 with several CPU devices.
+"""
+
+import jax
+import jax.numpy as jnp
+
+from geodyn._typing import Array, Float
+
+LARGEST_ELIMINATION = 16
+
+
+def solve(a: Float[Array, "n n"], b: Float[Array, " n"]) -> Float[Array, " n"]:
+    """x with a x = b, for symmetric or general a: elimination for n ≤ 16, LAPACK beyond."""
+    if a.shape[0] == 1:
+        return b / a[0]
+    if a.shape[0] <= 4:
+        cofactors = adjugate(a)
+        return cofactors @ b / jnp.dot(a[0], cofactors[:, 0])
+    return inverse(a) @ b if a.shape[0] <= LARGEST_ELIMINATION else jnp.linalg.solve(a, b)
+
+
+def adjugate(a: Float[Array, "n n"]) -> Float[Array, "n n"]:
+    """Adjugate of a matrix with n ≤ 4, so that a⁻¹ = adjugate / det (Cramer)."""
+    n = a.shape[0]
+    rows = [[(-1) ** (i + j) * _minor(a, j, i, n) for j in range(n)] for i in range(n)]
+    return jnp.stack([jnp.stack(row) for row in rows])
+
+
+def _minor(a, row, column, n):
+    keep_row = [i for i in range(n) if i != row]
+    keep_column = [j for j in range(n) if j != column]
+    return _det([[a[i, j] for j in keep_column] for i in keep_row])
+
+
+def _det(m):
+    if len(m) == 1:
+        return m[0][0]
+    if len(m) == 2:
+        return m[0][0] * m[1][1] - m[0][1] * m[1][0]
+    minors = [[row[:j] + row[j + 1 :] for row in m[1:]] for j in range(len(m))]
+    return sum((-1) ** j * m[0][j] * _det(minors[j]) for j in range(len(m)))
+
+
+def inverse(a: Array) -> Array:
+    """Inverse of a real or complex [n, n] matrix: Gauss–Jordan with partial pivoting, written with masks
+    instead of gathers so that it batches and compiles into one loop; LAPACK beyond n = 16."""
+    n = a.shape[0]
+    if n > LARGEST_ELIMINATION:
+        return jnp.linalg.inv(a)
+    index = jnp.arange(n)
+
+    def eliminate(k, m):
+        column = jnp.sum(jnp.where(index[None, :] == k, m[:, :n], 0), axis=1)
+        size = jnp.where(index >= k, jnp.abs(column), -1.0)
+        pivot = index == jnp.argmax(size)
+        here = index == k
+        pivot_row = jnp.sum(jnp.where(pivot[:, None], m, 0), axis=0)
+        here_row = jnp.sum(jnp.where(here[:, None], m, 0), axis=0)
+        m = jnp.where(pivot[:, None], here_row[None, :], m)
+        column = jnp.where(pivot, jnp.sum(jnp.where(here, column, 0)), column)
+        row = pivot_row / jnp.sum(jnp.where(jnp.arange(2 * n) == k, pivot_row, 0))
+        m = m - column[:, None] * row[None, :]
+        return jnp.where(here[:, None], row[None, :], m)
+
+    eye = jnp.eye(n, dtype=a.dtype)
+    return jax.lax.fori_loop(0, n, eliminate, jnp.concatenate([a, eye], axis=1))[:, n:]
+

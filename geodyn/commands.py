@@ -1,0 +1,134 @@
+"""What the commands of `geodyn` do. Each prints a summary, writes into the folder `out` and returns the exit status."""
+
+import json
+import time
+from contextlib import redirect_stderr
+from io import StringIO
+from pathlib import Path
+
+import jax
+import numpy as np
+
+import geodyn as gd
+from geodyn import plot as draw
+from geodyn.geometry.spaces import AbstractModelSpace
+from geodyn.integrators import RESULTS, Trajectory
+from geodyn.mechanics import System, killing_momentum
+from geodyn.scenario import Scenario, read_scenario, shipped
+
+
+def simulate(scenario: str | None, list_shipped: bool, plot: bool, out: str) -> int:
+    """Integrate a scenario: DIR/NAME.npz (`gd.load` reads it), DIR/NAME.json and, with `plot`, DIR/NAME.png."""
+    if list_shipped:
+        for name, title in shipped().items():
+            print(f"{name:24}{title}")
+        return 0
+    name, given = Path(scenario).stem, read_scenario(scenario)
+    trajectory, seconds, how = _timed(given)
+    target = _folder(out) / name
+    trajectory.save(target.with_suffix(".npz"))
+    conserved = _conserved(given.system, trajectory)
+    result, stats, t1 = RESULTS(int(trajectory.result)), trajectory.stats, float(trajectory.t[-1])
+    lines = {f"drift of {key}": f"{np.abs(value - value[0]).max():.2g}" for key, value in conserved.items()}
+    lines["steps per second"] = f"{int(stats.steps) / seconds:.3g} ({how})"
+    lines["iterations per step"] = f"{int(stats.iterations) / max(1, int(stats.steps)):.3g}"
+    _report(f"{name}: {int(stats.steps)} steps to t = {t1:g}: {result.message}", lines, target)
+    if plot:
+        _draw_trajectory(given.system, trajectory, conserved).savefig(target.with_suffix(".png"), dpi=120)
+    print(f"written: {target}.npz (gd.load)" + f", {target}.png" * plot)
+    return {RESULTS.successful: 0, RESULTS.interrupted: 130}.get(result, 1)
+
+
+def _timed(given: Scenario):
+    """The trajectory, the seconds that it took, and whether they count compilation."""
+    start = time.perf_counter()
+    trajectory = given.integrate()
+    seconds = time.perf_counter() - start
+    if seconds > 30 or int(trajectory.result) == RESULTS.interrupted:
+        return trajectory, seconds, "compilation included"
+    # The same compiled code again, without a second progress bar.
+    with redirect_stderr(StringIO()):
+        start = time.perf_counter()
+        given.integrate()
+    return trajectory, time.perf_counter() - start, "a second run, compiled"
+
+
+def _conserved(system: System, trajectory: Trajectory) -> dict:
+    """Energy and momentum over time, as far as they were computed; momentum by Killing fields where they are known."""
+    done = np.isfinite(trajectory.t) & np.isfinite(np.asarray(trajectory.p).reshape(len(trajectory.t), -1)).all(axis=1)
+    conserved = {"energy": trajectory.energy}
+    if isinstance(system.space, AbstractModelSpace):
+        momentum = jax.jit(jax.vmap(lambda q, v: killing_momentum(system, q, v)))
+        conserved["Killing momenta"] = momentum(trajectory.q, trajectory.v)
+    return {name: np.asarray(values)[done] for name, values in conserved.items()}
+
+
+def _folder(out: str) -> Path:
+    folder = Path(out)
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _report(title: str, lines: dict, target: Path) -> None:
+    """Print a summary and keep it as JSON beside the result."""
+    print(f"\n{title}")
+    for name, value in lines.items():
+        print(f"  {name:22}{value:.12g}" if isinstance(value, float) else f"  {name:22}{value}")
+    target.with_suffix(".json").write_text(json.dumps({"title": title, **lines}, indent=1) + "\n")
+
+
+def stroke_purcell(displacement: float, lengths: list, drag: float, drag_ratio: float, out: str) -> int:
+    """The optimal stroke of Purcell's swimmer around the straight shape."""
+    swimmer = gd.swimmers.Purcell(lengths=lengths, drag=drag, drag_ratio=drag_ratio)
+    return _stroke("purcell", swimmer, out, displacement=displacement)
+
+
+def stroke_pmpy(displacement: float, volume: float, viscosity: float, base: list | None, out: str) -> int:
+    """The optimal loop of the pushmepullyou through a base point, by default at distance 10 with equal volumes."""
+    swimmer = gd.swimmers.PushMePullYou(volume=volume, viscosity=viscosity)
+    return _stroke("pmpy", swimmer, out, displacement=displacement, base=base or [10.0, volume / 2])
+
+
+def _stroke(name: str, swimmer: gd.AbstractSwimmer, out: str, **options) -> int:
+    start = time.perf_counter()
+    optimum = gd.optimal_stroke(swimmer, **options, progress=True)
+    target = _folder(out) / f"{name}_stroke"
+    optimum.save(f"{target}.npz")
+    _draw_stroke(swimmer, optimum.stroke).savefig(f"{target}.png", dpi=120)
+    lines = {
+        "energy": float(optimum.cost),
+        "multiplier dE/dD": float(optimum.multiplier),
+        "KKT residual": float(optimum.kkt_residual),
+        "Wong residual": float(optimum.wong_residual),
+        "seconds, compiling": time.perf_counter() - start,
+    }
+    _report(f"optimal stroke of {name}, net displacement {options['displacement']:g}", lines, target)
+    print(f"stroke {target}.npz (gd.load_stroke), picture {target}.png")
+    return 0
+
+
+def _draw_stroke(swimmer, stroke):
+    """The curvature that the stroke encloses, and the swimmer on its way."""
+    r = np.asarray(jax.vmap(stroke)(np.linspace(0.0, 1.0, 129)))
+    margin = 0.35 * np.ptp(r, axis=0)
+    figure = draw.figure(10, 5.5)
+    left, right = figure.subplots(1, 2, width_ratios=[1.2, 1])
+    draw.curvature(swimmer, 0, r.min(axis=0) - margin, r.max(axis=0) + margin, left)
+    draw.stroke(stroke, left)
+    draw.swimmer(swimmer, stroke, right)
+    return figure
+
+
+def _draw_trajectory(system, trajectory, conserved):
+    """Paths, coordinates or separations, and drifts."""
+    edges = [edge for element in system.elements if isinstance(element, Spring | Rod) for edge in element.edges]
+    figure = draw.figure(11, 5.5)
+    left, right = figure.subfigures(1, 2)
+    above, below = right.subplots(2, 1, sharex=True)
+    draw.path(system.space, trajectory, left.add_subplot(projection=draw.projection(system.space)))
+    if edges:
+        draw.separation(system.space, trajectory, np.asarray(edges), above)
+    else:
+        draw.trajectory(trajectory, above)
+    draw.drift(np.asarray(trajectory.t)[: len(conserved["energy"])], conserved, below)
+    return figure

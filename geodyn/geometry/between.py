@@ -1,0 +1,128 @@
+"""The geodesic between two points of any metric: the path that makes the energy ∫₀¹ ½ g(x', x') dt stationary.
+
+The path is a polynomial, the integral Gauss' quadrature: the boundary-value form of one step of Gauss collocation
+(Marsden & West, *Acta Numerica* 10 (2001); Hall & Leok, *Numer. Math.* 130 (2015)). So everything that is wanted is a
+derivative of one number, the energy E(x, y) = ½ dist²: log_x y = −g⁻¹ ∂E/∂x (first variation), and its error is the
+square of the path's. At a stationary path the first derivatives of E need no derivative of the path (envelope theorem);
+those of the path, for second derivatives, come from the implicit-function theorem.
+"""
+
+import functools
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn._linalg import solve
+from geodyn._typing import Array, Float, Scalar
+from geodyn.geometry.manifold import AbstractManifold
+
+NODES = 24
+ITERATIONS = 60
+
+
+def energy_between(space: AbstractManifold, x: Float[Array, " n"], y: Float[Array, " n"]) -> Scalar:
+    """½ dist² of two points, along the geodesic to which the chart's straight segment relaxes; smooth where x = y.
+
+    NaN, never a wrong number, if no path is found or if its speed varies by more than eps^¼: then more than half of the
+    digits of E could be wrong.
+    """
+    # What the metric closes over becomes an explicit argument, so that derivatives with respect to it exist as well.
+    return _energy(eqx.filter_closure_convert(space.metric, x), x, y)
+
+
+@functools.cache
+def _basis() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Gauss nodes t[q], weights w[q], and Legendre's polynomials P_k orthonormal on [0, 1] with their integrals from 0,
+    k = 1 … NODES−1, as [q, k, (integral, P_k)]."""
+    nodes, weights = np.polynomial.legendre.leggauss(NODES)
+    P = np.polynomial.legendre.legvander(nodes, NODES)
+    k = np.arange(1, NODES)
+    integral = (P[:, 2:] - P[:, :-2]) / (2 * np.sqrt(2 * k + 1))
+    return (nodes + 1) / 2, weights / 2, np.stack([integral, P[:, 1:-1] * np.sqrt(2 * k + 1)], axis=2)
+
+
+def _nodal(x, y, modes):
+    """The path x + t (y − x) + Σ_k modes_k ∫P_k and its velocity at the nodes, as [q, (position, velocity), n]."""
+    t, _, basis = (jnp.asarray(array, x.dtype) for array in _basis())
+    straight = jnp.stack([x[None, :] + t[:, None] * (y - x)[None, :], jnp.broadcast_to(y - x, (NODES, x.size))], axis=1)
+    return straight + jnp.einsum("qks,kn->qsn", basis, modes)
+
+
+def _lagrangian(metric, z):
+    return 0.5 * z[1] @ metric(z[0]) @ z[1]
+
+
+def _action(metric, x, y, modes):
+    """∫ ½ g(x', x') dt by quadrature."""
+    weights = jnp.asarray(_basis()[1], x.dtype)
+    return weights @ jax.vmap(lambda z: _lagrangian(metric, z))(_nodal(x, y, modes))
+
+
+_slope = jax.grad(_action, 3)
+
+
+def _hessians(metric, x, y, modes):
+    """Second derivative of the action in the modes, and the part of it that is always positive (metric held fixed)."""
+    _, weights, basis = (jnp.asarray(array, x.dtype) for array in _basis())
+    at_nodes = jax.vmap(jax.hessian(lambda z: _lagrangian(metric, z)))(_nodal(x, y, modes))
+    full = jnp.einsum("q,qks,qsitj,qlt->kilj", weights, basis, at_nodes, basis, optimize="optimal")
+    velocity = basis[:, :, 1]
+    fixed = jnp.einsum("q,qk,qij,ql->kilj", weights, velocity, at_nodes[:, 1, :, 1, :], velocity, optimize="optimal")
+    return tuple(matrix.reshape(modes.size, modes.size) for matrix in (full, fixed))
+
+
+@eqx.filter_custom_jvp
+def _modes(metric, x, y):
+    """The stationary modes[k, n], by Newton's method; where the energy would grow, the metric is held fixed in part
+    (Levenberg–Marquardt), which always descends. NaN if that does not converge."""
+    eps = jnp.finfo(x.dtype).eps
+
+    def step(state):
+        modes, energy, damping, count, _ = state
+        slope = _slope(metric, x, y, modes).reshape(-1)
+        full, fixed = _hessians(metric, x, y, modes)
+        change = solve(full + damping * fixed, -slope)
+        trial = modes + change.reshape(modes.shape)
+        trial_energy = _action(metric, x, y, trial)
+        expected = -slope @ change
+        # Newton converges quadratically: from a path within eps^(5/8), the last step arrives at rounding.
+        done = (damping == 0) & (jnp.abs(expected) <= eps**1.25 * energy)
+        better = done | ((expected > 0) & (trial_energy <= energy * (1 + 16 * eps)))
+        calmer = jnp.where(damping < 1e-2, 0.0, damping / 8)
+        return (
+            jnp.where(better, trial, modes),
+            jnp.where(better, trial_energy, energy),
+            jnp.where(better, calmer, jnp.maximum(4 * damping, 0.1)),
+            count + 1,
+            done,
+        )
+
+    start = jnp.zeros((NODES - 1, x.size), x.dtype)
+    state = (start, _action(metric, x, y, start), jnp.zeros((), x.dtype), 0, False)
+    modes, _, _, _, done = jax.lax.while_loop(lambda state: (state[3] < ITERATIONS) & ~state[4], step, state)
+    return jnp.where(done, modes, jnp.nan)
+
+
+@_modes.def_jvp
+def _modes_jvp(primals, tangents):
+    modes = _modes(*primals)
+    change = eqx.filter_jvp(lambda *point: _slope(*point, modes), primals, tangents)[1]
+    return modes, solve(_hessians(*primals, modes)[0], -change.reshape(-1)).reshape(modes.shape)
+
+
+@eqx.filter_custom_jvp
+def _energy(metric, x, y):
+    modes = _modes(metric, x, y)
+    energy = _action(metric, x, y, modes)
+    squares = 2 * jax.vmap(lambda z: _lagrangian(metric, z))(_nodal(x, y, modes))
+    resolved = jnp.max(jnp.abs(squares - 2 * energy)) <= 4 * jnp.finfo(x.dtype).eps ** 0.25 * energy
+    return jnp.where(resolved, energy, jnp.nan)
+
+
+@_energy.def_jvp
+def _energy_jvp(primals, tangents):
+    modes = _modes(*primals)
+    change = eqx.filter_jvp(lambda *point: _action(*point, modes), primals, tangents)[1]
+    return _energy(*primals), change

@@ -1,0 +1,250 @@
+"""Matrix Lie groups: a group is its generators, `hat`, and the closed form of its exponential.
+
+Elements are matrices, homogeneous where there are translations; algebra vectors hold the translations first,
+then the rotations. The product is `g h`, a body velocity is `ξ = g⁻¹ g'`. Angles in radians, lengths in any
+consistent units. Every formula is even in the angle and written in its square, so that it is exact to rounding
+and smooth at the identity (Stumpff functions; Battin, *Astrodynamics* (1999), section 4.5).
+"""
+
+from abc import abstractmethod
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from geodyn._typing import Array, Float, Scalar
+
+
+def _stumpff(y: Scalar) -> tuple[Scalar, Scalar, Scalar, Scalar, Scalar]:
+    """Stumpff's `c_k(y) = Σ_n (−y)ⁿ/(2n+k)!`, k = 0…4: `cos θ`, `sin θ/θ`, `(1−cos θ)/θ²`, … with y = θ²."""
+    small = y < 1.0
+    low, high = jnp.where(small, y, 0.0), jnp.where(small, 1.0, y)
+    c3, c4 = jnp.full_like(y, 1 / 6), jnp.full_like(y, 1 / 24)
+    for n in range(10, 0, -1):
+        c3 = 1 / 6 - low * c3 / ((2 * n + 2) * (2 * n + 3))
+        c4 = 1 / 24 - low * c4 / ((2 * n + 3) * (2 * n + 4))
+    c2 = 0.5 - low * c4
+    series = (1 - low * c2, 1 - low * c3, c2, c3, c4)
+    angle = jnp.sqrt(high)
+    d0, d1 = jnp.cos(angle), jnp.sin(angle) / angle
+    d2 = (1 - d0) / high
+    closed = (d0, d1, d2, (1 - d1) / high, (0.5 - d2) / high)
+    return tuple(jnp.where(small, a, b) for a, b in zip(series, closed, strict=True))
+
+
+def _homogeneous(rotation: Float[Array, "n n"], translation: Float[Array, " n"]) -> Float[Array, "d d"]:
+    """The matrix `[[rotation, translation], [0, 1]]`."""
+    n = translation.shape[0]
+    last = jnp.zeros((1, n + 1), translation.dtype).at[0, n].set(1)
+    return jnp.concatenate([jnp.concatenate([rotation, translation[:, None]], axis=1), last])
+
+
+def _rigid_inverse(g: Float[Array, "d d"]) -> Float[Array, "d d"]:
+    """Inverse of a rotation followed by a translation, `[[Rᵀ, −Rᵀt], [0, 1]]`."""
+    rotation = g[:-1, :-1].T
+    return _homogeneous(rotation, -rotation @ g[:-1, -1])
+
+
+class AbstractLieGroup(eqx.Module):
+    """A matrix Lie group of dimension `dim`, the first `translations` of which are translations."""
+
+    dim: eqx.AbstractVar[int]
+    translations: eqx.AbstractVar[int]
+
+    @abstractmethod
+    def hat(self, xi: Float[Array, " k"]) -> Float[Array, "d d"]:
+        """The matrix of an algebra vector, `Σ ξ_a E_a`."""
+
+    @abstractmethod
+    def vee(self, matrix: Float[Array, "d d"]) -> Float[Array, " k"]:
+        """The algebra vector of a matrix, the inverse of `hat`."""
+
+    @abstractmethod
+    def exp(self, xi: Float[Array, " k"]) -> Float[Array, "d d"]:
+        """The group element reached from the identity in unit time with constant velocity ξ."""
+
+    @abstractmethod
+    def log(self, g: Float[Array, "d d"]) -> Float[Array, " k"]:
+        """The exponential coordinates of g, with angles in (−π, π]; the inverse of `exp`."""
+
+    @abstractmethod
+    def inverse(self, g: Float[Array, "d d"]) -> Float[Array, "d d"]:
+        """The element h with `g h = 1`."""
+
+    def identity(self) -> Float[Array, "d d"]:
+        """The unit element."""
+        return self.exp(jnp.zeros(self.dim))
+
+    def compose(self, g: Float[Array, "d d"], h: Float[Array, "d d"]) -> Float[Array, "d d"]:
+        """The product g h: first g, then h in the frame that g has reached."""
+        return g @ h
+
+    def bracket(self, a: Float[Array, " k"], b: Float[Array, " k"]) -> Float[Array, " k"]:
+        """The Lie bracket `[a, b]` of two algebra vectors, the commutator of their matrices."""
+        x, y = self.hat(a), self.hat(b)
+        return self.vee(x @ y - y @ x)
+
+    def adjoint(self, g: Float[Array, "d d"]) -> Float[Array, "k k"]:
+        """The matrix of `Ad_g`: ξ seen in another frame, `hat(Ad_g ξ) = g hat(ξ) g⁻¹`."""
+        inverse = self.inverse(g)
+        return jax.vmap(lambda e: self.vee(g @ self.hat(e) @ inverse))(jnp.eye(self.dim, dtype=g.dtype)).T
+
+
+class Translation(AbstractLieGroup):
+    """Translations of n-dimensional space, `[[1, x], [0, 1]]`. Raises ValueError unless n ≥ 1."""
+
+    dim: int = eqx.field(static=True)
+    translations: int = eqx.field(static=True)
+
+    def __init__(self, n: int = 1):
+        if n < 1:
+            raise ValueError(f"Translation: n must be at least 1, got {n}; pass the dimension of the space.")
+        self.dim = self.translations = n
+
+    def hat(self, xi):
+        return jnp.zeros((self.dim + 1, self.dim + 1), xi.dtype).at[:-1, -1].set(xi)
+
+    def vee(self, matrix):
+        return matrix[:-1, -1]
+
+    def exp(self, xi):
+        return _homogeneous(jnp.eye(self.dim, dtype=xi.dtype), xi)
+
+    def log(self, g):
+        return g[:-1, -1]
+
+    def inverse(self, g):
+        return _homogeneous(g[:-1, :-1], -g[:-1, -1])
+
+
+class SO2(AbstractLieGroup):
+    """Rotations of the plane, ξ = (θ)."""
+
+    dim: int = eqx.field(static=True, default=1, init=False)
+    translations: int = eqx.field(static=True, default=0, init=False)
+
+    def hat(self, xi):
+        zero = jnp.zeros_like(xi[0])
+        return jnp.stack([jnp.stack([zero, -xi[0]]), jnp.stack([xi[0], zero])])
+
+    def vee(self, matrix):
+        return matrix[1, :1]
+
+    def exp(self, xi):
+        c, s = jnp.cos(xi[0]), jnp.sin(xi[0])
+        return jnp.stack([jnp.stack([c, -s]), jnp.stack([s, c])])
+
+    def log(self, g):
+        return jnp.arctan2(g[1, :1], g[0, :1])
+
+    def inverse(self, g):
+        return g.T
+
+
+class SE2(AbstractLieGroup):
+    """Rigid motions of the plane, ξ = (x, y, θ)."""
+
+    dim: int = eqx.field(static=True, default=3, init=False)
+    translations: int = eqx.field(static=True, default=2, init=False)
+
+    def hat(self, xi):
+        x, y, w = xi
+        zero = jnp.zeros_like(w)
+        return jnp.stack([jnp.stack([zero, -w, x]), jnp.stack([w, zero, y]), jnp.stack([zero, zero, zero])])
+
+    def vee(self, matrix):
+        return jnp.stack([matrix[0, 2], matrix[1, 2], matrix[1, 0]])
+
+    def exp(self, xi):
+        x, y, w = xi
+        c, s, half = _stumpff(w**2)[:3]
+        zero = jnp.zeros_like(w)
+        first = jnp.stack([c, -w * s, s * x - w * half * y])
+        second = jnp.stack([w * s, c, w * half * x + s * y])
+        return jnp.stack([first, second, jnp.stack([zero, zero, zero + 1])])
+
+    def log(self, g):
+        w = jnp.arctan2(g[1, 0], g[0, 0])
+        _, s, half = _stumpff(w**2)[:3]
+        cotangent = s / (2 * half)
+        x, y = g[0, 2], g[1, 2]
+        return jnp.stack([cotangent * x + w / 2 * y, cotangent * y - w / 2 * x, w])
+
+    def inverse(self, g):
+        return _rigid_inverse(g)
+
+
+def _cross(w: Float[Array, "3"]) -> Float[Array, "3 3"]:
+    """The matrix of `w ×`."""
+    x, y, z = w
+    zero = jnp.zeros_like(x)
+    return jnp.stack([jnp.stack([zero, -z, y]), jnp.stack([z, zero, -x]), jnp.stack([-y, x, zero])])
+
+
+def _rotation_vector(rotation: Float[Array, "3 3"]) -> Float[Array, "3"]:
+    """Axis times angle of a rotation, by the largest column of `4 q qᵀ`, q its unit quaternion (Shepperd 1978)."""
+    w = jnp.stack([rotation[2, 1] - rotation[1, 2], rotation[0, 2] - rotation[2, 0], rotation[1, 0] - rotation[0, 1]])
+    trace = jnp.trace(rotation)
+    vectors = rotation + rotation.T + (1 - trace) * jnp.eye(3, dtype=rotation.dtype)
+    columns = jnp.concatenate([jnp.concatenate([(1 + trace)[None], w])[None], jnp.concatenate([w[:, None], vectors], 1)])
+    column = columns[jnp.argmax(jnp.diagonal(columns))]
+    q = column / jnp.sqrt(jnp.sum(column**2))
+    q = jnp.where(q[0] < 0, -q, q)
+    square = jnp.sum(q[1:] ** 2)
+    small = square < 0.05
+    low, high = jnp.where(small, square / q[0] ** 2, 0.0), jnp.where(small, 1.0, square)
+    series = sum((-low) ** n / (2 * n + 1) for n in range(15)) / jnp.where(small, q[0], 1.0)
+    closed = jnp.arctan2(jnp.sqrt(high), q[0]) / jnp.sqrt(high)
+    return 2 * jnp.where(small, series, closed) * q[1:]
+
+
+class SO3(AbstractLieGroup):
+    """Rotations of space, ξ = axis times angle."""
+
+    dim: int = eqx.field(static=True, default=3, init=False)
+    translations: int = eqx.field(static=True, default=0, init=False)
+
+    def hat(self, xi):
+        return _cross(xi)
+
+    def vee(self, matrix):
+        return jnp.stack([matrix[2, 1], matrix[0, 2], matrix[1, 0]])
+
+    def exp(self, xi):
+        _, s, half = _stumpff(jnp.sum(xi**2))[:3]
+        w = _cross(xi)
+        return jnp.eye(3, dtype=xi.dtype) + s * w + half * w @ w
+
+    def log(self, g):
+        return _rotation_vector(g)
+
+    def inverse(self, g):
+        return g.T
+
+
+class SE3(AbstractLieGroup):
+    """Rigid motions of space, ξ = (x, y, z, axis times angle)."""
+
+    dim: int = eqx.field(static=True, default=6, init=False)
+    translations: int = eqx.field(static=True, default=3, init=False)
+
+    def hat(self, xi):
+        return jnp.zeros((4, 4), xi.dtype).at[:3, :3].set(_cross(xi[3:])).at[:3, 3].set(xi[:3])
+
+    def vee(self, matrix):
+        return jnp.stack([*matrix[:3, 3], matrix[2, 1], matrix[0, 2], matrix[1, 0]])
+
+    def exp(self, xi):
+        _, s, half, third, _ = _stumpff(jnp.sum(xi[3:] ** 2))
+        w, unit = _cross(xi[3:]), jnp.eye(3, dtype=xi.dtype)
+        return _homogeneous(unit + s * w + half * w @ w, (unit + half * w + third * w @ w) @ xi[:3])
+
+    def log(self, g):
+        angle = _rotation_vector(g[:3, :3])
+        _, _, c2, c3, c4 = _stumpff(jnp.sum(angle**2))
+        w = _cross(angle)
+        inverse = jnp.eye(3, dtype=g.dtype) - w / 2 + (c3 - 2 * c4) / (2 * c2) * w @ w
+        return jnp.concatenate([inverse @ g[:3, 3], angle])
+
+    def inverse(self, g):
+        return _rigid_inverse(g)

@@ -1,0 +1,189 @@
+"""A space is its metric: everything here is one autodiff line away from `metric(x)`.
+
+Conventions: Γ[k, i, j] = Γ^k_ij; R[a, b, c, d] = R^a_bcd = ∂_c Γ^a_db − ∂_d Γ^a_cb + Γ^a_ce Γ^e_db − Γ^a_de Γ^e_cb, so
+that the unit sphere has sectional curvature +1 (Misner, Thorne & Wheeler, *Gravitation* (1973), chapters 8 and 11). The
+curvatures hold for a nondegenerate metric of any signature. Single precision works, with its rounding: about 1e-4 in a
+curvature. Lengths in any consistent units.
+"""
+
+import abc
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn._linalg import solve
+from geodyn._typing import Array, Float, Scalar
+
+
+class AbstractManifold(eqx.Module):
+    """A space: subclass it with `dim` (a static field) and the one method `metric`."""
+
+    dim: eqx.AbstractVar[int]
+
+    @abc.abstractmethod
+    def metric(self, x: Float[Array, " n"]) -> Float[Array, "n n"]:
+        """The matrix g of the metric at the point x, written with jax.numpy: squared lengths are vᵀ g(x) v."""
+
+
+class Manifold(AbstractManifold):
+    """A space from a plain function: `Manifold(metric, dim, signature=None)` with `metric(x[n]) -> g[n, n]`.
+
+    The function may be an `eqx.Module`, whose arrays are traced and differentiable. A metric that is not positive
+    definite needs its `signature=(p, q)`: p positive and q negative squares, p + q = dim. Raises ValueError, before
+    anything is compiled, if `metric` is no such function.
+    """
+
+    function: Callable
+    dim: int = eqx.field(static=True)
+    signature: tuple[int, int] = eqx.field(static=True)
+
+    def __init__(self, metric, dim, signature=None):
+        self.dim = check_dim(dim)
+        self.signature = (dim, 0) if signature is None else tuple(signature)
+        if len(self.signature) != 2 or min(self.signature) < 0 or sum(self.signature) != dim:
+            raise ValueError(
+                f"signature must be (p, q), the numbers of positive and negative squares, with p + q = dim = {dim}; "
+                f"got {signature!r}"
+            )
+        check_traceable("metric", metric, dim, (dim, dim))
+        self.function = as_pytree(metric)
+
+    def metric(self, x: Float[Array, " n"]) -> Float[Array, "n n"]:
+        """The function at x."""
+        return self.function(x)
+
+
+def inner(space: AbstractManifold, x: Float[Array, " n"], u: Float[Array, " n"], v: Float[Array, " n"]) -> Scalar:
+    """Inner product g(x)(u, v) of two tangent vectors at x."""
+    return u @ space.metric(x) @ v
+
+
+def norm(space: AbstractManifold, x: Float[Array, " n"], v: Float[Array, " n"]) -> Scalar:
+    """Length √g(x)(v, v) of a tangent vector at x; its derivative at v = 0, where it has none, is given as 0."""
+    return safe_sqrt(inner(space, x, v, v))
+
+
+def safe_sqrt(square: Scalar) -> Scalar:
+    """√square, whose derivatives at 0 are given as 0 instead of infinity; NaN where square < 0."""
+    zero = square == 0
+    return jnp.where(zero, 0.0, jnp.sqrt(jnp.where(zero, 1.0, square)))
+
+
+def christoffel(space: AbstractManifold, x: Float[Array, " n"]) -> Float[Array, "n n n"]:
+    """Christoffel symbols Γ[k, i, j] = Γ^k_ij = ½ g^kl (∂_i g_lj + ∂_j g_li − ∂_l g_ij)."""
+    derivative = jax.jacfwd(space.metric)(x)  # [i, j, k] = ∂_k g_ij
+    lowered = 0.5 * (derivative.transpose(0, 2, 1) + derivative - derivative.transpose(2, 0, 1))
+    return _raised(space.metric(x), lowered)
+
+
+def riemann(space: AbstractManifold, x: Float[Array, " n"]) -> Float[Array, "n n n n"]:
+    """Riemann tensor R[a, b, c, d] = R^a_bcd, in the convention of this module."""
+    gamma, derivative = christoffel(space, x), jax.jacfwd(lambda y: christoffel(space, y))(x)
+    half = derivative.transpose(0, 2, 3, 1) + jnp.einsum("ace,edb->abcd", gamma, gamma)
+    return half - half.swapaxes(2, 3)
+
+
+def ricci(space: AbstractManifold, x: Float[Array, " n"]) -> Float[Array, "n n"]:
+    """Ricci tensor R_bd = R^a_bad."""
+    return jnp.einsum("abad->bd", riemann(space, x))
+
+
+def scalar_curvature(space: AbstractManifold, x: Float[Array, " n"]) -> Scalar:
+    """Scalar curvature R = g^bd R_bd: n(n − 1) on the unit sphere."""
+    return jnp.trace(_raised(space.metric(x), ricci(space, x)))
+
+
+def sectional_curvature(
+    space: AbstractManifold, x: Float[Array, " n"], u: Float[Array, " n"], v: Float[Array, " n"]
+) -> Scalar:
+    """Sectional curvature R_abcd u^a v^b u^c v^d / (|u|²|v|² − <u, v>²) of the plane of u and v: +1 on the unit sphere.
+
+    NaN if u and v span no plane, or one on which the metric degenerates.
+    """
+    g = space.metric(x)
+    area = (u @ g @ u) * (v @ g @ v) - (u @ g @ v) ** 2
+    return jnp.einsum("abcd,a,b,c,d", riemann(space, x), g @ u, v, u, v) / area
+
+
+def killing_defect(space: AbstractManifold, field: Callable, x: Float[Array, " n"]) -> Float[Array, "n n"]:
+    """∇_a K_b + ∇_b K_a = K^c ∂_c g_ab + g_cb ∂_a K^c + g_ac ∂_b K^c of a vector field `field(x) -> K[n]`: zero for an
+    isometry (Wald, *General Relativity* (1984), appendix C)."""
+    g, along = jax.jvp(space.metric, (x,), (field(x),))
+    lowered = g @ jax.jacfwd(field)(x)
+    return along + lowered + lowered.T
+
+
+def _raised(g: Float[Array, "n n"], tensor: Array) -> Array:
+    """g⁻¹ applied to the first index."""
+    flat = tensor.reshape(g.shape[0], -1)
+    return jax.vmap(solve, in_axes=(None, 1), out_axes=1)(g, flat).reshape(tensor.shape)
+
+
+def check_dim(dim, least: int = 1) -> int:
+    """`dim` if it is a whole number ≥ least; else ValueError."""
+    if isinstance(dim, bool) or not isinstance(dim, int | np.integer) or dim < least:
+        raise ValueError(f"dim must be a whole number >= {least}, got {dim!r}")
+    return int(dim)
+
+
+def as_pytree(function: Callable) -> Callable:
+    """The function as a pytree, which passes through any jax transformation: a plain one becomes static."""
+    return jax.tree_util.Partial(function) if jax.tree_util.all_leaves([function]) else function
+
+
+def check_traceable(name: str, function, dim: int, shape: tuple[int, ...]) -> None:
+    """Raises ValueError unless `function` maps floats x[dim] to floats of `shape` and is written with jax.numpy."""
+    if not callable(function):
+        raise ValueError(f"{name} must be a function of x[{dim}] written with jax.numpy, got {function!r}")
+    try:
+        y = jax.eval_shape(function, jax.ShapeDtypeStruct((dim,), jnp.result_type(float)))
+    except (TypeError, ValueError) as error:
+        cause = error.__cause__ or error
+        if not isinstance(cause, jax.errors.ConcretizationTypeError | jax.errors.TracerArrayConversionError):
+            raise
+        raise ValueError(
+            f"{name} cannot be traced ({type(cause).__name__}): write it with jax.numpy (jnp.sin, jnp.stack, jnp.where) "
+            "instead of math, numpy, float() or an `if` on x, and do not fill an array made by numpy"
+        ) from None
+    wanted = f"{name} must map x of shape ({dim},) to a floating-point array of shape {shape}"
+    if not isinstance(y, jax.ShapeDtypeStruct):
+        raise ValueError(f"{wanted}; it returned a {type(y).__name__}: join its parts with jnp.array or jnp.stack")
+    if y.shape != shape or not jnp.issubdtype(y.dtype, jnp.floating):
+        raise ValueError(f"{wanted}; it returned shape {y.shape} of {y.dtype}")
+
+
+def check_metric(space: AbstractManifold, x, *, signature: tuple[int, int] | None = None) -> None:
+    """Raises ValueError unless the metric at the point x[n], or at each of the points x[..., n], is finite, symmetric
+    and of the wanted signature; by default that is positive definite, as dynamics need it. For concrete numbers.
+    """
+    check_traceable("metric", space.metric, space.dim, (space.dim, space.dim))
+    x = np.asarray(x, dtype=jnp.result_type(float))
+    if x.shape[-1:] != (space.dim,):
+        raise ValueError(f"x must have shape (..., {space.dim}) in this space of dim {space.dim}, got {x.shape}")
+    for point in x.reshape(-1, space.dim):
+        _check_matrix(np.asarray(space.metric(jnp.asarray(point))), point, signature or (space.dim, 0))
+
+
+def _check_matrix(g: np.ndarray, x: np.ndarray, signature: tuple[int, int]) -> None:
+    here = f"the metric at x = {x.tolist()}"
+    if not np.all(np.isfinite(g)):
+        raise ValueError(f"{here} is not finite:\n{g}\nMove x off the singular points of the chart, or use another chart")
+    # Congruent scaling keeps the signs (Sylvester) and makes the verdict independent of the coordinates' units.
+    scale = np.sqrt(np.max(np.abs(g), axis=1))
+    scale[scale == 0] = 1
+    g_scaled = g / scale[:, None] / scale[None, :]
+    tolerance = 16 * len(x) * np.finfo(g.dtype).eps
+    if np.max(np.abs(g_scaled - g_scaled.T)) > tolerance:
+        raise ValueError(f"{here} must be symmetric, got\n{g}\nReturn (g + g.T) / 2 if only rounding is at fault")
+    eigenvalues = np.linalg.eigvalsh((g_scaled + g_scaled.T) / 2)
+    found = (int(np.sum(eigenvalues > tolerance)), int(np.sum(eigenvalues < -tolerance)))
+    if found != signature:
+        wanted = "positive definite" if signature[1] == 0 else f"of signature {signature}"
+        remedy = "x is a singular point of the chart" if sum(found) < len(x) else "declare it: Manifold(…, signature=(p, q))"
+        raise ValueError(
+            f"{here} must be {wanted}, but it has {found[0]} positive and {found[1]} negative squares in {len(x)} "
+            f"dimensions: {remedy}. It is\n{g}"
+        )

@@ -1,0 +1,152 @@
+"""The implicit Runge–Kutta step in (q, p): its stage equations, their solution, and the derivative of that.
+
+Unknowns of a stage are w = (u, ℓ, μ): u = q', ℓ = hλ, and for the GGL form μ with v = u − M⁻¹φ'ᵀμ, so that positions
+and velocities both stay on the constraints. With Q = q + hA u, P = p + hA force(Q, v, λ) the equations are
+0 = v − velocity(Q, P) and the constraints of the formulation, each scaled to be a velocity, so that the Newton matrix
+stays regular as h → 0 (Hairer & Wanner, Solving ODEs II, VII.4; Gear, Gupta & Leimkuhler 1985).
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn._linalg import inverse
+from geodyn.integrators.system import AbstractSystem
+from geodyn.integrators.tableau import ButcherTableau
+
+
+def position_level(system, h, t, q, v, p, lam):
+    """φ(t, q)/h."""
+    return system.constraint(t, q) / h
+
+
+def velocity_level(system, h, t, q, v, p, lam):
+    """dφ/dt = φ_t + φ_q v."""
+    return jax.jvp(system.constraint, (t, q), (jnp.ones_like(t), v))[1]
+
+
+def acceleration_level(system, h, t, q, v, p, lam):
+    """h d²φ/dt², with the acceleration that the forces and λ give."""
+    pdot = system.force(t, q, v, lam)
+    one = jnp.ones_like(t)
+    vdot = jax.jvp(lambda t, q, p: system.velocity(t, q, p, v), (t, q, p), (one, v, pdot))[1]
+    level = lambda t, q, v: velocity_level(system, h, t, q, v, p, lam)  # noqa: E731
+    return h * jax.jvp(level, (t, q, v), (one, v, vdot))[1]
+
+
+class Formulation(NamedTuple):
+    """Which levels of the constraints a step imposes, and whether at every stage or all at its end."""
+
+    levels: tuple[Callable, ...]
+    at_end: bool = False
+
+
+FORMULATIONS = {
+    "index1": Formulation((acceleration_level,)),
+    "index2": Formulation((velocity_level,)),
+    "index3": Formulation((position_level,)),
+    "ggl": Formulation((velocity_level, position_level)),
+    "rs2": Formulation((position_level, velocity_level), at_end=True),
+    "rs3": Formulation((position_level, velocity_level, acceleration_level), at_end=True),
+}
+UNCONSTRAINED = Formulation(())
+
+
+class Problem(eqx.Module):
+    """The stage equations of one step: everything they depend on, differentiable."""
+
+    system: AbstractSystem
+    t: jax.Array
+    h: jax.Array
+    q: jax.Array
+    p: jax.Array
+    tableau: ButcherTableau = eqx.field(static=True)
+    formulation: Formulation = eqx.field(static=True)
+
+    @property
+    def times(self):
+        return self.t + self.h * self.tableau.c
+
+    def stage(self, t, q, w):
+        """(v, p', λ) of a stage."""
+        n = q.shape[0]
+        c = (w.shape[0] - n) // max(1, 1 if self.formulation.at_end else len(self.formulation.levels))
+        u, lam, mu = w[:n], w[n : n + c] / self.h, w[n + c :]
+        v = u
+        if mu.size:
+            normal = jax.vjp(lambda q: self.system.constraint(t, q), q)[1](mu)[0]
+            v = u - jax.jvp(lambda p: self.system.velocity(t, q, p, u), (self.p,), (normal,))[1]
+        return v, self.system.force(t, q, v, lam), lam
+
+    def positions(self, w):
+        """Stage positions Q = q + hA u."""
+        return self.q + self.h * _mix(self.tableau.a, w[:, : self.q.shape[0]])
+
+    def residual(self, w):
+        """[s, m] residual of the stage values w[s, m]."""
+        q = self.positions(w)
+        v, pdot, lam = jax.vmap(self.stage)(self.times, q, w)
+        p = self.p + self.h * _mix(self.tableau.a, pdot)
+        kinetic = v - jax.vmap(self.system.velocity)(self.times, q, p, v)
+        return jnp.concatenate([kinetic, *self.constraint_rows(q, v, p, lam)], axis=1)
+
+    def constraint_rows(self, q, v, p, lam):
+        if self.formulation.at_end:
+            end = (self.times[-1], q[-1], v[-1], p[-1], lam[-1])
+            return [jnp.stack([level(self.system, self.h, *end) for level in self.formulation.levels])]
+        return [
+            jax.vmap(lambda *x, level=level: level(self.system, self.h, *x))(self.times, q, v, p, lam)
+            for level in self.formulation.levels
+        ]
+
+    def split_newton(self, w):
+        """w ↦ J⁻¹w with one Jacobian for all stages, split by the eigenvalues α of A: dQ = hα du, dP = hα dp'
+        (Butcher 1976; Hairer & Wanner, IV.8)."""
+        n, t, q = self.q.shape[0], self.t + self.h / 2, jnp.mean(self.positions(w), axis=0)
+        mean = jnp.mean(w, axis=0)
+
+        def local(q, p, w):
+            v, pdot, lam = self.stage(t, q, w)
+            rows = [level(self.system, self.h, t, q, v, p, lam) for level in self.formulation.levels]
+            return pdot, jnp.concatenate([v - self.system.velocity(t, q, p, v), *rows])
+
+        (f_q, _, f_w), (r_q, r_p, r_w) = jax.jacfwd(local, (0, 1, 2))(q, self.p, mean)
+        to_u = jnp.eye(n, mean.shape[0], dtype=w.dtype)
+        first, second = r_q @ to_u + r_p @ f_w, r_p @ f_q @ to_u
+        alpha, basis, dual, weight = _spectrum(self.tableau)
+        shifts = (self.h + 0j) * jnp.asarray(alpha, (self.h + 0j).dtype)
+        inverses = jax.vmap(lambda ha: inverse(r_w + ha * first + ha**2 * second))(shifts)
+
+        def apply(r):
+            return jnp.real(_mix(basis * weight, jax.vmap(jnp.dot)(inverses, _mix(dual, r + 0j)))).astype(r.dtype)
+
+        return apply
+
+    def dense_newton(self, w):
+        """w ↦ J⁻¹w with the whole Jacobian at w: for constraints that couple the stages."""
+        shape = w.shape
+        jacobian = jax.jacfwd(lambda flat: self.residual(flat.reshape(shape)).reshape(-1))(w.reshape(-1))
+        inverted = inverse(jacobian)
+        return lambda r: (inverted @ r.reshape(-1)).reshape(shape)
+
+    def newton(self, w):
+        return self.dense_newton(w) if self.formulation.at_end else self.split_newton(w)
+
+
+def _mix(a, x):
+    """Rows of x combined by the constant matrix a."""
+    return jnp.tensordot(jnp.asarray(a, x.dtype), x, 1)
+
+
+def _spectrum(tableau):
+    """Eigenvalues of A in the upper half plane, their right and left vectors, and the weight of each (a pair counts
+    twice, by its real part)."""
+    values, vectors = np.linalg.eig(tableau.a.astype(complex))
+    dual = np.linalg.inv(vectors)
+    keep = values.imag > -1e-14
+    weight = np.where(values[keep].imag > 1e-14, 2.0, 1.0)
+    return values[keep], vectors[:, keep], dual[keep], weight

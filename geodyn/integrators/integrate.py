@@ -1,0 +1,190 @@
+"""`integrate`: initial data in, trajectory out. The one place where a failure is raised."""
+
+import time
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.ad_checkpoint import checkpoint_policies
+from tqdm import tqdm
+
+from geodyn._jit import jit, native, traced_numbers
+from geodyn._typing import Array, Float, Number
+from geodyn.integrators.methods import AbstractMethod, Gauss, RadauIIA, State, formulation_of, start, step
+from geodyn.integrators.system import AbstractSystem
+from geodyn.integrators.trajectory import RESULTS, IntegrationError, Stats, Trajectory
+
+STAGE_MEMORY = 2**28
+CHUNK_SECONDS = 0.5
+
+
+def integrate(
+    system: AbstractSystem,
+    q0: Float[Array, "..."],
+    v0: Float[Array, "..."] | None = None,
+    *,
+    t1: Number,
+    steps: int,
+    t0: Number = 0.0,
+    method: AbstractMethod | None = None,
+    save_every: int = 1,
+    progress: bool = False,
+    throw: bool = True,
+) -> Trajectory:
+    """Integrates a system from (q0, v0) at t0 to t1 in equal steps, by default with `Gauss(3)`, or `RadauIIA(3)` for a
+    system with constraints.
+
+    Saves the start and every `save_every`-th step. `progress` shows steps done, rate and time left; Ctrl-C then
+    returns what was computed. Differentiable in both modes to every number in the system, q0, v0, t0 and t1, by the
+    implicit-function theorem; `vmap` over anything. Any consistent units.
+
+    Raises ValueError for arguments that do not fit, before compiling, and IntegrationError where a step fails, unless
+    throw=False. Inside jit, vmap or grad nothing can be raised: look at `trajectory.result`; what follows a failed
+    step is NaN, and the other members of a batch are untouched.
+    """
+    q, v = _initial(system, q0, v0)
+    _check_times(t0, t1, steps, save_every)
+    method = _method(system, method, q)
+    system, t0, h = traced_numbers((system, t0, (t1 - t0) / steps))
+    t0, h = (jnp.asarray(x, q.dtype) for x in (t0, h))
+    concrete = not any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves((system, t0, h, q, v)))
+    if concrete:
+        system.check(np.asarray(q), None if v is None else np.asarray(v))
+    if progress and concrete:
+        trajectory = _with_progress(system, method, t0, h, q, v, steps // save_every, save_every)
+    else:
+        trajectory = _integrate(system, method, t0, h, q, v, saves=steps // save_every, every=save_every)
+    if concrete and throw:
+        _raise_failure(trajectory)
+    return trajectory
+
+
+def _initial(system, q0, v0):
+    if not isinstance(system, AbstractSystem):
+        raise ValueError(f"system must be a System, Lagrangian or ODE; got {type(system).__name__}")
+    q = jnp.asarray(q0)
+    dtype = jnp.result_type(q.dtype, float) if not jnp.issubdtype(q.dtype, jnp.floating) else q.dtype
+    q, v = q.astype(dtype), None if v0 is None else jnp.asarray(v0, dtype)
+    if v is not None and v.shape != q.shape:
+        raise ValueError(f"v0 must have the shape of q0, {q.shape}; got {v.shape}")
+    for name, value in (("q0", q), ("v0", v)):
+        if value is not None and not isinstance(value, jax.core.Tracer) and not np.all(np.isfinite(np.asarray(value))):
+            raise ValueError(f"{name} must be finite, got {np.asarray(value)}")
+    return q, v
+
+
+def _check_times(t0, t1, steps, save_every):
+    for name, count in (("steps", steps), ("save_every", save_every)):
+        if isinstance(count, bool) or not isinstance(count, int | np.integer) or count <= 0:
+            raise ValueError(f"{name} must be a positive whole number, got {count!r}")
+    if steps % save_every:
+        raise ValueError(f"save_every must divide steps={steps}, got {save_every}")
+    if isinstance(t0, jax.core.Tracer) or isinstance(t1, jax.core.Tracer):
+        return
+    if not (np.isfinite(t1) and np.isfinite(t0) and t1 > t0):
+        raise ValueError(f"t1 must be finite and later than t0={t0}, got {t1}")
+
+
+def _method(system, method, q):
+    """The method asked for or the default one, checked against the system's constraints."""
+    constraints = jax.eval_shape(system.constraint, jnp.zeros((), q.dtype), q.reshape(-1)).size
+    if method is None:
+        method = RadauIIA(3) if constraints else Gauss(3)
+    if not isinstance(method, AbstractMethod):
+        raise ValueError(f"method must be gd.Gauss(3), gd.RadauIIA(3) or gd.Collocation(tableau); got {method!r}")
+    formulation_of(method, constraints)
+    return method
+
+
+def _begin(system, method, t0, h, q, v):
+    """Flat initial state, and the multipliers there."""
+    flat = q.reshape(-1)
+    velocity = system.velocity(t0, flat, jnp.zeros(0, q.dtype)) if v is None else v.reshape(-1)
+    momentum = system.momentum(t0, flat, velocity)
+    return start(system, method, t0, h, flat, momentum, velocity)
+
+
+def _advance(system, method, t0, h, state: State, saves: int, every: int):
+    """`saves` × `every` steps: the state after them, and (q, p, λ) after every `every`-th."""
+    c = system.constraint(t0, state.q).size
+    formulation, n, s = formulation_of(method, c), state.q.shape[0], method.tableau.stages
+    keep_stages = checkpoint_policies.save_only_these_names("stages")
+
+    def one(state, _):
+        return step(system, method, formulation, t0, h, state), None
+
+    one = jax.checkpoint(one, policy=keep_stages, prevent_cse=False)
+
+    def several(state, _):
+        state, _ = jax.lax.scan(one, state, None, length=every)
+        saved = state.q, state.p, state.history[-1, n : n + c] / h
+        return state, jax.tree.map(lambda x: jnp.where(state.alive, x, jnp.nan), saved)
+
+    if saves * every * s * state.history.shape[1] * state.q.dtype.itemsize > STAGE_MEMORY:
+        several = jax.checkpoint(several, prevent_cse=False)
+    run = lambda state: jax.lax.scan(several, state, None, length=saves)  # noqa: E731
+    return run(state)
+
+
+@eqx.filter_jit
+def _integrate(system, method, t0, h, q, v, *, saves, every):
+    state = _begin(system, method, t0, h, q, v)
+    first = state
+    state, saved = _advance(system, method, t0, h, state, saves, every)
+    return _trajectory(system, method, t0, h, q.shape, first, state, saved, every)
+
+
+def _trajectory(system, method, t0, h, shape, first, state, saved, every):
+    n, c = first.q.shape[0], saved[2].shape[1]
+    initial = (first.q, first.p, first.history[-1, n : n + c] / h)
+    q, p, lam = (jnp.concatenate([a[None], b]) for a, b in zip(initial, saved, strict=True))
+    t = t0 + h * every * jnp.arange(q.shape[0], dtype=q.dtype)
+    v = jax.vmap(system.velocity)(t, q, p)
+    stats = Stats(state.step, state.iterations, state.jacobians)
+    full = (q.shape[0], *shape)
+    p = p.reshape(full) if p.size else p
+    return Trajectory(t, q.reshape(full), v.reshape(full), p, lam, state.result, stats, h, system, method)
+
+
+def _raise_failure(trajectory):
+    result = RESULTS(int(trajectory.result))
+    if result in (RESULTS.not_converged, RESULTS.not_finite):
+        done = int(trajectory.stats.steps) - 1
+        t = float(trajectory.t[0]) + done * float(trajectory.step_size)
+        raise IntegrationError(
+            f"step {done + 1} at t = {t:.6g} failed: {result.message}. The error's .trajectory (or throw=False) holds "
+            "what was computed",
+            trajectory,
+        )
+
+
+def _with_progress(system, method, t0, h, q, v, saves, every):
+    """The same integration as a host loop over jitted chunks, each about half a second long: a callback in every step
+    would cost two hundred times more."""
+    first = state = jit(_begin)(system, method, t0, h, q, v)
+    chunk, done, parts, interrupted = 1, 0, [], False
+    with tqdm(total=saves * every, unit=" steps", unit_scale=True) as bar:
+        try:
+            while done < saves and bool(state.alive):
+                chunk = min(chunk, saves - done)
+                begin = time.perf_counter()
+                state, saved = jax.block_until_ready(_chunk(system, method, t0, h, state, saves=chunk, every=every))
+                spent = time.perf_counter() - begin
+                parts.append(saved)
+                done += chunk
+                bar.update(chunk * every)
+                chunk = 2 * chunk if spent < CHUNK_SECONDS else chunk
+        except KeyboardInterrupt:
+            interrupted = True
+    state = eqx.tree_at(lambda s: s.result, state, jnp.asarray(RESULTS.interrupted)) if interrupted else state
+    saved = jax.tree.map(lambda *x: jnp.concatenate(x), *parts) if parts else _no_saves(first, system, t0)
+    return jit(_trajectory)(system, method, t0, h, q.shape, first, state, saved, every)
+
+
+def _no_saves(state, system, t0):
+    c = system.constraint(t0, state.q).shape
+    return tuple(jnp.zeros((0, *shape), state.q.dtype) for shape in (state.q.shape, state.p.shape, c))
+
+
+_chunk = eqx.filter_jit(_advance)

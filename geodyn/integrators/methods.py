@@ -1,0 +1,193 @@
+"""Methods: which tableau, which formulation of the constraints, and one step of it."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn._typing import Array, Bool, Float, Int, Scalar
+from geodyn.integrators.collocation import FORMULATIONS, UNCONSTRAINED, Formulation, Problem, velocity_level
+from geodyn.integrators.stages import stage_values
+from geodyn.integrators.system import AbstractSystem
+from geodyn.integrators.tableau import ButcherTableau, gauss, radau_iia
+
+
+class AbstractMethod(eqx.Module):
+    """A one-step method: a tableau, and how it holds holonomic constraints."""
+
+    tableau: eqx.AbstractVar[ButcherTableau]
+    formulation: eqx.AbstractVar[str | None]
+
+
+class Gauss(AbstractMethod):
+    """Gauss collocation with s stages, order 2s: symplectic in (q, p) and time-reversible; for systems without
+    constraints, whose velocity it would leave violated by O(1) (Hairer, Lubich & Wanner, II.1.3 and VI.4)."""
+
+    tableau: ButcherTableau = eqx.field(static=True)
+    formulation: str | None = eqx.field(static=True)
+
+    def __init__(self, stages: int = 3):
+        self.tableau, self.formulation = gauss(stages), None
+
+
+class RadauIIA(AbstractMethod):
+    """Radau IIA with s stages, order 2s − 1: stiffly accurate, for stiff and for constrained systems; not symplectic.
+
+    `formulation` says what the step imposes on the constraints φ = 0:
+    - "ggl" (default): φ and dφ/dt at every stage, with a second multiplier (Gear, Gupta & Leimkuhler 1985);
+    - "index3", "index2", "index1": only φ, only dφ/dt, only d²φ/dt² at every stage;
+    - "rs2", "rs3" (for 2 and 3 stages): φ, dφ/dt and, for 3 stages, d²φ/dt² at the end of the step only, with one
+      multiplier set per stage (after Schweizer & Li 2015).
+    Orders (position, velocity, multiplier), 2 stages: index3 3/2/1, index2 and ggl 3/3/2, index1 3/3/3; 3 stages:
+    index3 5/3/2, index2 and ggl 5/5/3, index1 5/5/5 (Hairer & Wanner, Solving ODEs II, VI–VII).
+    """
+
+    tableau: ButcherTableau = eqx.field(static=True)
+    formulation: str | None = eqx.field(static=True)
+
+    def __init__(self, stages: int = 3, formulation: str = "ggl"):
+        if formulation not in FORMULATIONS:
+            raise ValueError(f"formulation must be one of {', '.join(FORMULATIONS)}; got {formulation!r}")
+        if FORMULATIONS[formulation].at_end and len(FORMULATIONS[formulation].levels) != stages:
+            raise ValueError(f"formulation={formulation!r} is for {formulation[-1]} stages, got stages={stages}")
+        self.tableau, self.formulation = radau_iia(stages), formulation
+
+
+class Collocation(AbstractMethod):
+    """The method of any `ButcherTableau`; it holds constraints where the tableau is stiffly accurate."""
+
+    tableau: ButcherTableau = eqx.field(static=True)
+    formulation: str | None = eqx.field(static=True)
+
+    def __init__(self, tableau: ButcherTableau, formulation: str = "ggl"):
+        if not isinstance(tableau, ButcherTableau):
+            raise ValueError(f"tableau must be a ButcherTableau, got {type(tableau).__name__}")
+        if formulation not in FORMULATIONS or FORMULATIONS[formulation].at_end:
+            raise ValueError(f"formulation must be ggl, index1, index2 or index3; got {formulation!r}")
+        self.tableau = tableau
+        self.formulation = formulation if tableau.is_stiffly_accurate else None
+
+
+def formulation_of(method: AbstractMethod, constraints: int) -> Formulation:
+    """What a step of the method imposes; ValueError where the method cannot hold constraints."""
+    if constraints == 0:
+        return UNCONSTRAINED
+    if method.formulation is None:
+        raise ValueError(
+            f"method={type(method).__name__}({method.tableau.stages}) cannot hold the system's {constraints} "
+            "constraint(s): its step does not end on a stage. Use method=gd.RadauIIA(3)"
+        )
+    return FORMULATIONS[method.formulation]
+
+
+class State(eqx.Module):
+    """Where an integration stands: what one step needs of the ones before it."""
+
+    step: Int[Array, ""]
+    q: Float[Array, " n"]
+    p: Array
+    rounding: tuple[Array, Array]
+    history: Float[Array, "2s m"]
+    result: Int[Array, ""]
+    iterations: Int[Array, ""]
+    jacobians: Int[Array, ""]
+
+    @property
+    def alive(self) -> Bool[Array, ""]:
+        """No step has failed."""
+        return self.result == 0
+
+
+def start(system: AbstractSystem, method: AbstractMethod, t, h, q, p, v) -> State:
+    """State before the first step: stage values guessed constant."""
+    s, lam = method.tableau.stages, initial_multipliers(system, t, q, p, v)
+    formulation = formulation_of(method, lam.size)
+    spare = 0 if formulation.at_end else max(0, len(formulation.levels) - 1)
+    w = jnp.concatenate([v, h * lam, jnp.zeros(spare * lam.size, q.dtype)])
+    zero = jnp.zeros((), int)
+    history = jax.lax.stop_gradient(jnp.tile(w, (2 * s, 1)))
+    return State(zero, q, p, (jnp.zeros_like(q), jnp.zeros_like(p)), history, zero, zero, zero)
+
+
+def initial_multipliers(system: AbstractSystem, t, q, p, v) -> Float[Array, " c"]:
+    """λ for which the acceleration keeps the constraints: d²φ/dt² = 0, linear in λ."""
+    lam = jnp.zeros(system.constraint(t, q).shape, q.dtype)
+    if lam.size == 0:
+        return lam
+
+    def acceleration(lam):
+        one, pdot = jnp.ones_like(t), system.force(t, q, v, lam)
+        vdot = jax.jvp(lambda t, q, p: system.velocity(t, q, p, v), (t, q, p), (one, v, pdot))[1]
+        return jax.jvp(lambda t, q, v: velocity_level(system, 1, t, q, v, p, lam), (t, q, v), (one, v, vdot))[1]
+
+    return jnp.linalg.solve(jax.jacfwd(acceleration)(lam), -acceleration(lam))
+
+
+def step(system: AbstractSystem, method: AbstractMethod, formulation: Formulation, t0, h, state: State) -> State:
+    """One step; where it fails the state stays, and its result says why."""
+    tableau, n = method.tableau, state.q.shape[0]
+    problem = Problem(system, t0 + h * state.step, h, state.q, state.p, tableau, formulation)
+    guess = _extrapolation(tableau, state.history.dtype) @ state.history
+    root = stage_values(problem, guess, state.alive)
+    finite = jnp.all(jnp.isfinite(root.w))
+    good = state.alive & root.converged & finite
+    w = jnp.where(good, root.w, state.history[tableau.stages :])
+    q, p, rounding = _update(problem, w, state.rounding)
+    good = good & jnp.all(jnp.isfinite(q)) & jnp.all(jnp.isfinite(p))
+    keep = lambda new, old: jnp.where(good, new, old)  # noqa: E731
+    guessable = jax.lax.stop_gradient(w).at[:, n + (w.shape[1] - n) // max(1, len(formulation.levels)) :].set(0)
+    before = _backwards(tableau, w.dtype) @ guessable
+    history = jnp.concatenate([jnp.where(state.step == 0, before, state.history[tableau.stages :]), guessable])
+    failure = jnp.where(finite, 1, 2)
+    return State(
+        state.step + state.alive,
+        keep(q, state.q),
+        keep(p, state.p),
+        jax.tree.map(keep, rounding, state.rounding),
+        keep(history, state.history),
+        jnp.where(state.alive & ~good, failure, state.result),
+        state.iterations + root.iterations,
+        state.jacobians + root.jacobians,
+    )
+
+
+def _update(problem, w, rounding):
+    """Positions and momenta at the end, with what rounding took from the increments handed on to the next step
+    (compensated summation; Hairer, McLachlan & Razakarivony 2008)."""
+    b = jnp.asarray(problem.tableau.b, w.dtype)
+    pdot = jax.vmap(problem.stage)(problem.times, problem.positions(w), w)[1]
+    ends, left = [], []
+    for x, change, lost in zip(
+        (problem.q, problem.p), (b @ w[:, : problem.q.shape[0]], b @ pdot), rounding, strict=True
+    ):
+        increment = problem.h * change + lost
+        end = x + increment
+        ends.append(end)
+        left.append(jax.lax.stop_gradient(increment - (end - x)))
+    return *ends, tuple(left)
+
+
+def _vandermonde(points, degree):
+    return np.polynomial.legendre.legvander(np.asarray(points), degree)
+
+
+def _distinct(c):
+    return len(np.unique(np.round(c, 12))) == len(c)
+
+
+def _extrapolation(tableau, dtype):
+    """[s, 2s] matrix: stage values of the next step from those of the last two."""
+    c, s = tableau.c, tableau.stages
+    past = np.concatenate([c - 1, c])
+    if not _distinct(past):
+        matrix = np.eye(s, 2 * s, s)
+    else:
+        matrix = _vandermonde(c + 1, 2 * s - 1) @ np.linalg.inv(_vandermonde(past, 2 * s - 1))
+    return jnp.asarray(matrix, dtype)
+
+
+def _backwards(tableau, dtype):
+    """[s, s] matrix: stage values of the step before, from those of one step."""
+    c, s = tableau.c, tableau.stages
+    matrix = np.eye(s) if not _distinct(c) else _vandermonde(c - 1, s - 1) @ np.linalg.inv(_vandermonde(c, s - 1))
+    return jnp.asarray(matrix, dtype)

@@ -1,0 +1,123 @@
+"""Roots of the stage equations: iteration by need, an honest stop, and derivatives by the implicit-function theorem."""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.ad_checkpoint import checkpoint_name
+
+from geodyn._typing import Array, Bool, Int
+from geodyn.integrators.collocation import Problem
+
+MOST_FIXED_POINT = 40
+MOST_NEWTON = 12
+MOST_JACOBIANS = 5
+
+
+class Progress(NamedTuple):
+    """Where an iteration stands: iterate, size of its last two increments and of itself, count."""
+
+    w: Array
+    increment: Array
+    previous: Array
+    scale: Array
+    count: Int[Array, ""]
+
+    @property
+    def converged(self) -> Bool[Array, ""]:
+        """The error left, estimated from the contraction ρ as ρ/(1−ρ) of the last increment, is below rounding; or
+        the increments have stopped shrinking at the level of rounding."""
+        eps = jnp.finfo(self.w.dtype).eps
+        rate = jnp.where(self.count > 1, self.increment / self.previous, jnp.nan)
+        left = jnp.where(rate < 0.5, self.increment * rate / (1 - jnp.minimum(rate, 0.5)), jnp.inf)
+        stagnant = (rate > 0.5) & (self.increment <= 2**14 * eps * self.scale)
+        return (self.increment <= 2 * eps * self.scale) | (left <= eps * self.scale / 4) | stagnant
+
+    @property
+    def hopeless(self) -> Bool[Array, ""]:
+        """Not finite, or contracting by less than a half after three iterations."""
+        slow = (self.count >= 3) & (self.increment > 0.5 * self.previous)
+        return slow | (self.count > 0) & ~jnp.isfinite(self.increment)
+
+
+def iterate(residual, w, precondition, floor, most, active) -> Progress:
+    """w ← w − precondition(residual(w)) until it converges, stops contracting, or `most` iterations are done."""
+
+    def proceed(state):
+        return active & ~state.converged & ~state.hopeless & (state.count < most)
+
+    def improve(state):
+        change = precondition(residual(state.w))
+        w = state.w - change
+        return Progress(w, jnp.max(jnp.abs(change)), state.increment, floor + jnp.max(jnp.abs(w)), state.count + 1)
+
+    huge = jnp.asarray(jnp.inf, w.dtype)
+    return jax.lax.while_loop(proceed, improve, Progress(w, huge, huge, floor, jnp.zeros((), int)))
+
+
+class Root(NamedTuple):
+    """A root, whether it was reached, and the iterations and Jacobians that it took."""
+
+    w: Array
+    converged: Bool[Array, ""]
+    iterations: Int[Array, ""]
+    jacobians: Int[Array, ""]
+
+
+def root(residual, start, newton, contracts: bool, floor, active) -> Root:
+    """A root near `start`: plain iteration where the residual `contracts`; then, or where that fails, simplified
+    Newton, its Jacobian renewed only when the contraction is slow."""
+    first = Root(start, ~active, jnp.zeros((), int), jnp.zeros((), int))
+    if contracts:
+        state = iterate(residual, start, lambda r: r, floor, MOST_FIXED_POINT, active)
+        first = Root(jnp.where(state.converged, state.w, start), ~active | state.converged, state.count, first.jacobians)
+
+    def proceed(best):
+        return ~best.converged & (best.jacobians < MOST_JACOBIANS) & jnp.all(jnp.isfinite(best.w))
+
+    def improve(best):
+        state = iterate(residual, best.w, newton(best.w), floor, MOST_NEWTON, active)
+        return Root(state.w, state.converged, best.iterations + state.count, best.jacobians + 1)
+
+    return jax.lax.while_loop(proceed, improve, first)
+
+
+@eqx.filter_custom_jvp
+def stage_values(problem: Problem, guess, active) -> Root:
+    """Stage values w[s, m] that solve the stage equations, from a guess; nothing is done where not `active`."""
+    unconstrained = not problem.formulation.levels
+    # Increments below eps · |q|/h move no position by more than its rounding: there, stagnation is convergence.
+    floor = jnp.max(jnp.abs(problem.q)) / problem.h / 2**12
+    return root(problem.residual, guess, problem.newton, unconstrained, floor, active)
+
+
+@stage_values.def_jvp
+def _(primals, tangents):
+    """dw = −(∂R/∂w)⁻¹ ∂R/∂(everything), both ways by the iteration that found w."""
+    problem, _, active = primals
+    found = stage_values(*primals)
+    w = checkpoint_name(found.w, "stages")
+    _, change = eqx.filter_jvp(lambda problem: problem.residual(w), (problem,), (tangents[0],))
+    if change is None:
+        change = jnp.zeros_like(w)
+    matvec = jax.linearize(problem.residual, w)[1]
+    unconstrained = not problem.formulation.levels
+    zero = jnp.zeros((), w.dtype)
+
+    def linear_solve(newton):
+        def solve(apply, b):
+            solved = root(lambda x: apply(x) - b, b, newton, unconstrained, zero, active)
+            return jnp.where(solved.converged, solved.w, jnp.nan)
+
+        return solve
+
+    def transposed(w_at):
+        apply = problem.newton(w)
+        return lambda r: jax.linear_transpose(apply, r)(r)[0]
+
+    dw = jax.lax.custom_linear_solve(
+        matvec, -change, linear_solve(lambda _: problem.newton(w)), linear_solve(transposed)
+    )
+    still = jax.tree.map(lambda x: None, found)
+    return found._replace(w=w), still._replace(w=dw)

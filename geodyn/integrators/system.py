@@ -1,0 +1,167 @@
+"""The contract between time and matter: what a system tells the integrator, and no more."""
+
+import abc
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn._jit import as_pytree, with_time
+from geodyn._linalg import solve
+from geodyn._typing import Array, Float, Scalar
+
+
+class AbstractSystem(eqx.Module):
+    """A system in position and momentum, on flat arrays q[n], v[n], p[n], λ[c]:
+
+        q' = v,   p' = force(t, q, v, λ),   0 = residual(t, q, v, p, λ),   v = velocity(t, q, p).
+
+    Momentum rather than velocity because Gauss collocation is symplectic in (q, p) and not in (q, v) when the metric
+    depends on q. A first-order equation y' = f(t, y) has an empty momentum.
+    """
+
+    @abc.abstractmethod
+    def force(self, t: Scalar, q: Float[Array, " n"], v: Float[Array, " n"], lam: Float[Array, " c"]) -> Array:
+        """p' = ∂L/∂q − ∂R/∂v + φ'ᵀλ."""
+
+    @abc.abstractmethod
+    def momentum(self, t: Scalar, q: Float[Array, " n"], v: Float[Array, " n"]) -> Array:
+        """p = ∂L/∂v."""
+
+    @abc.abstractmethod
+    def velocity(self, t: Scalar, q: Float[Array, " n"], p: Array, v: Array | None = None) -> Float[Array, " n"]:
+        """The v with momentum(t, q, v) = p; given a v near it, one Newton correction of that (exact for kinetic
+        energies quadratic in v)."""
+
+    @abc.abstractmethod
+    def constraint(self, t: Scalar, q: Float[Array, " n"]) -> Float[Array, " c"]:
+        """Holonomic constraints φ(t, q) = 0."""
+
+    @abc.abstractmethod
+    def energy(self, t: Scalar, q: Float[Array, " n"], v: Float[Array, " n"]) -> Scalar:
+        """<p, v> − L."""
+
+    @abc.abstractmethod
+    def check(self, q: np.ndarray, v: np.ndarray | None) -> None:
+        """Raises ValueError where a concrete initial position and velocity, in the user's shapes, do not fit."""
+
+    def residual(self, t, q, v, p, lam) -> tuple[Array, Array]:
+        """(∂L/∂v − p, φ(q)): what vanishes along a motion."""
+        return self.momentum(t, q, v) - p, self.constraint(t, q)
+
+
+class AbstractLagrangianSystem(AbstractSystem):
+    """A system whose equations come from a Lagrangian, a Rayleigh function and holonomic constraints by autodiff.
+
+    d/dt ∂L/∂v = ∂L/∂q − ∂R/∂v + φ'ᵀλ (Hairer, Lubich & Wanner VI.1 and VII.1; Goldstein 1.5 for R).
+    """
+
+    @abc.abstractmethod
+    def lagrangian_at(self, t, q, v) -> Scalar:
+        """L(t, q, v)."""
+
+    @abc.abstractmethod
+    def rayleigh_at(self, t, q, v) -> Scalar:
+        """R(t, q, v): the force of dissipation is −∂R/∂v."""
+
+    def force(self, t, q, v, lam):
+        applied = jax.grad(self.lagrangian_at, 1)(t, q, v) - jax.grad(self.rayleigh_at, 2)(t, q, v)
+        if lam.size == 0:
+            return applied
+        return applied + jax.vjp(lambda q: self.constraint(t, q), q)[1](lam)[0]
+
+    def momentum(self, t, q, v):
+        return jax.grad(self.lagrangian_at, 2)(t, q, v)
+
+    def energy(self, t, q, v):
+        return jnp.dot(self.momentum(t, q, v), v) - self.lagrangian_at(t, q, v)
+
+
+class Lagrangian(AbstractLagrangianSystem):
+    """A system from a plain function: `Lagrangian(lagrangian, constraint=None, dissipation=None)`.
+
+    `lagrangian(q, v) -> L`, `constraint(q) -> φ[c]` (held at zero), `dissipation(q, v) -> R` (Rayleigh function), on
+    flat q[n], v[n], any consistent units. A function that names a parameter `t` is given the time. A function may be
+    an `eqx.Module`: its arrays are traced and differentiable. λ has the sign of `force`: a stretched rod has λ < 0.
+    """
+
+    lagrangian: Callable
+    constraints: Callable | None
+    dissipation: Callable | None
+
+    def __init__(self, lagrangian, constraint=None, dissipation=None):
+        for name, function in (("lagrangian", lagrangian), ("constraint", constraint), ("dissipation", dissipation)):
+            if not (callable(function) or function is None and name != "lagrangian"):
+                raise ValueError(f"{name} must be a function, got {function!r}")
+        self.lagrangian = as_pytree(lagrangian)
+        self.constraints = None if constraint is None else as_pytree(constraint)
+        self.dissipation = None if dissipation is None else as_pytree(dissipation)
+
+    def lagrangian_at(self, t, q, v):
+        return _scalar(with_time(self.lagrangian, 2)(t, q, v), "lagrangian")
+
+    def rayleigh_at(self, t, q, v):
+        if self.dissipation is None:
+            return jnp.zeros((), v.dtype)
+        return _scalar(with_time(self.dissipation, 2)(t, q, v), "dissipation")
+
+    def constraint(self, t, q):
+        if self.constraints is None:
+            return jnp.zeros(0, q.dtype)
+        return jnp.atleast_1d(with_time(self.constraints, 1)(t, q))
+
+    def velocity(self, t, q, p, v=None):
+        def correct(v):
+            mass = jax.hessian(self.lagrangian_at, 2)(t, q, v)
+            return v + solve(mass, p - self.momentum(t, q, v))
+
+        if v is not None:
+            return correct(v)
+        # Two Newton steps are differentiated: they carry the first three derivatives of the root exactly.
+        settled = jax.lax.stop_gradient(jax.lax.fori_loop(0, 6, lambda _, v: correct(v), jnp.zeros_like(q)))
+        return correct(correct(settled))
+
+    def check(self, q, v):
+        if q.ndim != 1:
+            raise ValueError(f"q0 of a Lagrangian must be flat [n], got shape {q.shape}")
+
+
+class ODE(AbstractSystem):
+    """A first-order equation y' = f(t, y), integrated with `v0=None`; `vector_field(t, y) -> [n]`."""
+
+    vector_field: Callable
+
+    def __init__(self, vector_field):
+        if not callable(vector_field):
+            raise ValueError(f"vector_field must be a function f(t, y), got {vector_field!r}")
+        self.vector_field = as_pytree(vector_field)
+
+    def force(self, t, q, v, lam):
+        return jnp.zeros(0, q.dtype)
+
+    def momentum(self, t, q, v):
+        return jnp.zeros(0, q.dtype)
+
+    def velocity(self, t, q, p, v=None):
+        return self.vector_field(t, q)
+
+    def constraint(self, t, q):
+        return jnp.zeros(0, q.dtype)
+
+    def energy(self, t, q, v):
+        raise ValueError("an ODE has no energy: give the system as a Lagrangian, or evaluate your own along .q")
+
+    def check(self, q, v):
+        if v is not None:
+            raise ValueError("v0 of an ODE must be None: its velocity is the vector field at q0")
+        got = jax.eval_shape(self.vector_field, jnp.zeros((), q.dtype), q.reshape(-1))
+        if got.shape != (q.size,):
+            raise ValueError(f"vector_field must return shape ({q.size},), the shape of y; got {got.shape}")
+
+
+def _scalar(value, name):
+    if jnp.shape(value) != ():
+        raise ValueError(f"{name} must return a scalar, got shape {jnp.shape(value)}")
+    return value

@@ -1,0 +1,146 @@
+"""Butcher tableaux, derived from their nodes in exact arithmetic and rounded once."""
+
+from fractions import Fraction
+from math import comb
+
+import numpy as np
+
+
+class ButcherTableau:
+    """Coefficients (a, b, c) of a Runge–Kutta method (Hairer, Lubich & Wanner, Geometric Numerical Integration, II.1).
+
+    `a[s, s]`, `b[s]`, `c[s]` (default: the row sums of a) and the classical `order`, which is checked against the
+    order conditions up to 4. Two tableaux with equal numbers are equal and hash alike, so neither recompiles.
+    Raises ValueError where the shapes, the row sums or the stated order do not fit.
+    """
+
+    def __init__(self, a, b, c=None, *, order: int):
+        a, b = np.array(a, float), np.array(b, float)
+        c = a.sum(axis=1) if c is None else np.array(c, float)
+        if a.ndim != 2 or a.shape[0] != a.shape[1] or b.shape != a.shape[:1] or c.shape != a.shape[:1]:
+            raise ValueError(f"ButcherTableau wants a[s, s], b[s], c[s]; got {a.shape}, {b.shape}, {c.shape}")
+        if not np.allclose(a.sum(axis=1), c, atol=1e-12):
+            raise ValueError(f"c must be the row sums of a, {a.sum(axis=1)}; got {c}")
+        for array in (a, b, c):
+            array.setflags(write=False)
+        self.a, self.b, self.c, self.order = a, b, c, int(order)
+        for p, defect in enumerate(_order_defects(a, b, c)[: self.order], start=1):
+            if defect > 1e-12:
+                raise ValueError(f"order={order} was stated, but the conditions of order {p} fail by {defect:.1e}")
+
+    @property
+    def stages(self) -> int:
+        """Number of stages s."""
+        return len(self.b)
+
+    @property
+    def is_symplectic(self) -> bool:
+        """b_i a_ij + b_j a_ji = b_i b_j (Sanz-Serna 1988; Hairer, Lubich & Wanner VI.4.3)."""
+        ba = self.b[:, None] * self.a
+        return bool(np.allclose(ba + ba.T, np.outer(self.b, self.b), atol=1e-14))
+
+    @property
+    def is_stiffly_accurate(self) -> bool:
+        """The last stage is the end of the step: a_sj = b_j. What holonomic constraints need."""
+        return bool(np.allclose(self.a[-1], self.b, atol=1e-14))
+
+    @property
+    def is_symmetric(self) -> bool:
+        """a_{s+1−i,s+1−j} + a_ij = b_j: the method is its own adjoint (Hairer, Lubich & Wanner V.2.3)."""
+        return bool(np.allclose(self.a[::-1, ::-1] + self.a, self.b[None, :], atol=1e-14))
+
+    @property
+    def is_explicit(self) -> bool:
+        """a is strictly lower triangular."""
+        return bool(np.all(np.triu(self.a) == 0))
+
+    def _key(self):
+        return self.a.tobytes(), self.b.tobytes(), self.c.tobytes(), self.order
+
+    def __eq__(self, other):
+        return isinstance(other, ButcherTableau) and self._key() == other._key()
+
+    def __hash__(self):
+        return hash(self._key())
+
+    def __repr__(self):
+        return f"ButcherTableau(stages={self.stages}, order={self.order})"
+
+
+def _order_defects(a, b, c):
+    """Largest defect of the order conditions of order 1, 2, 3, 4 (rooted trees; Hairer, Lubich & Wanner III.1)."""
+    trees = [
+        [(b.sum(), 1)],
+        [(b @ c, 1 / 2)],
+        [(b @ c**2, 1 / 3), (b @ a @ c, 1 / 6)],
+        [(b @ c**3, 1 / 4), (b @ (c * (a @ c)), 1 / 8), (b @ a @ c**2, 1 / 12), (b @ a @ a @ c, 1 / 24)],
+    ]
+    return [max(abs(value - wanted) for value, wanted in order) for order in trees]
+
+
+def gauss(stages: int) -> ButcherTableau:
+    """Gauss collocation, order 2s: symplectic in (q, p) and symmetric; nodes are the roots of P_s(2x − 1)."""
+    return _collocation(_roots(_legendre(_count(stages, 1))), 2 * stages)
+
+
+def radau_iia(stages: int) -> ButcherTableau:
+    """Radau IIA, order 2s − 1: stiffly accurate, damping; nodes are the roots of P_s − P_{s−1}."""
+    high, low = _legendre(_count(stages, 1)), _legendre(stages - 1)
+    return _collocation(_roots([h - low_k for h, low_k in zip(high, low + [0], strict=True)]), 2 * stages - 1)
+
+
+def lobatto_iiia(stages: int) -> ButcherTableau:
+    """Lobatto IIIA, order 2s − 2: symmetric and stiffly accurate; nodes are the roots of P_s − P_{s−2}."""
+    high, low = _legendre(_count(stages, 2)), _legendre(stages - 2)
+    return _collocation(_roots([h - low_k for h, low_k in zip(high, low + [0, 0], strict=True)]), 2 * stages - 2)
+
+
+def _count(stages, least):
+    if not isinstance(stages, int) or stages < least:
+        raise ValueError(f"stages must be an integer ≥ {least}, got {stages!r}")
+    return stages
+
+
+def _legendre(s):
+    """Coefficients, lowest first, of the Legendre polynomial shifted to [0, 1]."""
+    return [(-1) ** (s + k) * comb(s, k) * comb(s + k, k) for k in range(s + 1)]
+
+
+def _roots(coefficients):
+    """Real roots to 40 digits: floats polished by exact Newton steps."""
+    derivative = [k * c for k, c in enumerate(coefficients)][1:]
+    roots = []
+    for start in sorted(np.roots(coefficients[::-1]).real):
+        x = Fraction(float(start))
+        for _ in range(3):
+            x = (x - _value(coefficients, x) / _value(derivative, x)).limit_denominator(10**40)
+        roots.append(x)
+    return roots
+
+
+def _value(coefficients, x):
+    total = Fraction(0)
+    for coefficient in reversed(coefficients):
+        total = total * x + coefficient
+    return total
+
+
+def lagrange_integrals(nodes, ends) -> np.ndarray:
+    """[e, s] integrals from 0 to each end of the Lagrange polynomials of the nodes: a for ends = nodes, b for 1."""
+    rows = []
+    for end in ends:
+        row = []
+        for j, node in enumerate(nodes):
+            polynomial = [Fraction(1)]
+            for other in nodes[:j] + nodes[j + 1 :]:
+                shifted = [Fraction(0), *polynomial]
+                polynomial = [s - other * p for s, p in zip(shifted, [*polynomial, Fraction(0)], strict=True)]
+                polynomial = [p / (node - other) for p in polynomial]
+            row.append(end * _value([p / (k + 1) for k, p in enumerate(polynomial)], end))
+        rows.append(row)
+    return np.array([[float(x) for x in row] for row in rows])
+
+
+def _collocation(nodes, order):
+    a, b = lagrange_integrals(nodes, nodes), lagrange_integrals(nodes, [Fraction(1)])[0]
+    return ButcherTableau(a, b, [float(x) for x in nodes], order=order)

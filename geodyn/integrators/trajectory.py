@@ -1,0 +1,200 @@
+"""A trajectory: what was computed, how it went, and its file."""
+
+import enum
+import json
+import os
+import tempfile
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn._jit import jit
+from geodyn._typing import Array, Float, Int
+from geodyn.integrators.methods import AbstractMethod, formulation_of, start, step
+from geodyn.integrators.collocation import Problem
+from geodyn.integrators.system import AbstractSystem
+
+
+class RESULTS(enum.IntEnum):
+    """How an integration ended; `message` says what to do."""
+
+    successful = 0
+    not_converged = 1
+    not_finite = 2
+    interrupted = 3
+
+    @property
+    def message(self) -> str:
+        """One sentence."""
+        return (
+            "the integration reached its end",
+            "the stage equations did not converge: take more steps, or a method with fewer stages",
+            "a value was not finite: the motion ran into a singular point of the chart, the metric or a force",
+            "the integration was interrupted; what was computed until then is kept",
+        )[self]
+
+
+class IntegrationError(RuntimeError):
+    """A step failed. `trajectory` holds what was computed until then, NaN after it."""
+
+    def __init__(self, message: str, trajectory: "Trajectory"):
+        super().__init__(message)
+        self.trajectory = trajectory
+
+
+class Stats(eqx.Module):
+    """Counts over the whole integration: `steps` done, `iterations` of the stage equations, `jacobians` formed."""
+
+    steps: Int[Array, ""]
+    iterations: Int[Array, ""]
+    jacobians: Int[Array, ""]
+
+
+class Trajectory(eqx.Module):
+    """States at the saved times: t[T]; q, v, p [T, …] in the shape of q0; multipliers[T, c] with the sign of `force`
+    (a stretched rod has λ < 0); `result`, a member of `RESULTS`, and `stats`. After a failed step all is NaN."""
+
+    t: Float[Array, " T"]
+    q: Float[Array, "T ..."]
+    v: Float[Array, "T ..."]
+    p: Float[Array, "T ..."]
+    multipliers: Float[Array, "T c"]
+    result: Int[Array, ""]
+    stats: Stats
+    step_size: Float[Array, ""]
+    system: AbstractSystem | None
+    method: AbstractMethod | None
+    recorded_energy: Float[Array, " T"] | None = None
+
+    @property
+    def energy(self) -> Float[Array, " T"]:
+        """Energy <p, v> − L at the saved times."""
+        if self.system is None:
+            if self.recorded_energy is None:
+                raise ValueError("this file holds no energy: its system was an ODE")
+            return self.recorded_energy
+        flat = self.t.shape[0], -1
+        return jax.vmap(self.system.energy)(self.t, self.q.reshape(flat), self.v.reshape(flat))
+
+    def evaluate(self, t) -> Float[Array, "..."]:
+        """Positions at any times within the trajectory: the collocation polynomial of the step that holds each, which
+        is solved again from the saved state before it (accuracy: order s + 1 between the steps of s stages).
+
+        Raises ValueError for a trajectory read from a file, and for concrete times outside of it.
+        """
+        if self.system is None:
+            raise ValueError("a trajectory read from a file has no system; keep the one that integrate returned")
+        t = jnp.asarray(t, self.t.dtype)
+        if not any(isinstance(x, jax.core.Tracer) for x in (t, self.t)):
+            first, last = float(self.t[0]), float(self.t[-1])
+            if np.any(np.asarray(t) < first) or np.any(np.asarray(t) > last):
+                raise ValueError(f"t must lie within [{first}, {last}], got {np.asarray(t)}")
+        return _evaluate(self, t)
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Writes the trajectory to one .npz file with its metadata; the file appears whole or not at all."""
+        arrays = {name: np.asarray(getattr(self, name)) for name in ("t", "q", "v", "p", "multipliers", "step_size")}
+        if self.system is None or not _is_first_order(self):
+            arrays["energy"] = np.asarray(self.energy)
+        meta = {
+            "format": FORMAT,
+            "geodyn": _version(),
+            "result": RESULTS(int(self.result)).name,
+            "stats": {name: int(getattr(self.stats, name)) for name in ("steps", "iterations", "jacobians")},
+            "system": repr(self.system),
+            "method": repr(self.method),
+        }
+        write_archive(path, arrays, meta)
+
+
+FORMAT = "geodyn trajectory 1"
+
+
+def load(path: str | os.PathLike) -> Trajectory:
+    """The trajectory in a file that `save` wrote, without its system. Raises ValueError for any other or broken file,
+    and for one of double precision where JAX runs in single."""
+    arrays, meta = read_archive(path, FORMAT)
+    stats = Stats(**{name: jnp.asarray(count) for name, count in meta["stats"].items()})
+    names = ("t", "q", "v", "p", "multipliers")
+    fields = [jnp.asarray(arrays[name]) for name in names]
+    result = jnp.asarray(int(RESULTS[meta["result"]]))
+    recorded = jnp.asarray(arrays["energy"]) if "energy" in arrays else None
+    return Trajectory(*fields, result, stats, jnp.asarray(arrays["step_size"]), None, None, recorded)
+
+
+def write_archive(path: str | os.PathLike, arrays: dict[str, np.ndarray], meta: dict) -> None:
+    """Arrays and JSON metadata in one .npz, written beside its place and moved there."""
+    path = Path(path)
+    with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".partial", delete=False) as file:
+        np.savez(file, metadata=np.array(json.dumps(meta)), **arrays)
+    os.replace(file.name, path)
+
+
+def read_archive(path: str | os.PathLike, wanted: str) -> tuple[dict[str, np.ndarray], dict]:
+    """What `write_archive` wrote; ValueError where the file is foreign, truncated, or of another format."""
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+        meta = json.loads(str(arrays.pop("metadata")))
+        found = meta["format"]
+    except FileNotFoundError:
+        raise
+    except Exception as error:
+        raise ValueError(f"{path} is no file of geodyn, or it is truncated ({type(error).__name__}: {error})") from None
+    if found != wanted:
+        raise ValueError(f"{path} holds a {found!r}, wanted a {wanted!r}")
+    if any(a.dtype == np.float64 for a in arrays.values()) and not jax.config.read("jax_enable_x64"):
+        raise ValueError(
+            f"{path} was saved in double precision, but JAX runs in single: put "
+            "jax.config.update('jax_enable_x64', True) before anything else"
+        )
+    return arrays, meta
+
+
+def _version():
+    try:
+        return version("geodyn")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def _is_first_order(trajectory):
+    return trajectory.p.size == 0
+
+
+@jit
+def _evaluate(trajectory, times):
+    system, method, h = trajectory.system, trajectory.method, trajectory.step_size
+    shape, begin = trajectory.q.shape[1:], trajectory.t[0]
+    flat = lambda x, i: x[i].reshape(-1)  # noqa: E731
+
+    def at(t):
+        i = jnp.clip(jnp.searchsorted(trajectory.t, t, side="right") - 1, 0, trajectory.t.shape[0] - 1)
+        q, v, p = (flat(x, i) for x in (trajectory.q, trajectory.v, trajectory.p))
+        formulation = formulation_of(method, system.constraint(begin, q).size)
+        state = start(system, method, trajectory.t[i], h, q, p, v)
+        ahead = jnp.floor((t - trajectory.t[i]) / h).astype(int)
+        state = jax.lax.while_loop(
+            lambda s: (s.step < ahead) & s.alive,
+            lambda s: step(system, method, formulation, trajectory.t[i], h, s),
+            state,
+        )
+        after = step(system, method, formulation, trajectory.t[i], h, state)
+        theta = (t - trajectory.t[i]) / h - state.step
+        weights = _dense_weights(method.tableau, theta)
+        s = method.tableau.stages
+        q_at = state.q + h * weights @ after.history[s:, : q.shape[0]]
+        return q_at.reshape(shape)
+
+    return jax.vmap(at)(times.reshape(-1)).reshape(times.shape + shape)
+
+
+def _dense_weights(tableau, theta):
+    """∫₀^θ of the Lagrange polynomials of the nodes."""
+    s, c = tableau.stages, tableau.c
+    powers = jnp.stack([theta ** (k + 1) / (k + 1) for k in range(s)])
+    return powers @ jnp.asarray(np.linalg.inv(np.vander(c, s, increasing=True)), theta.dtype)

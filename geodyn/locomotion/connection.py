@@ -1,0 +1,119 @@
+"""MOTION: a swimmer is its dissipation. The connection, the shape metric and the curvature follow by autodiff.
+
+Shape r, group element g, body velocity `ξ = g⁻¹ g'`. Source: Kelly & Murray, *J. Robotic Systems* 12 (1995) 417;
+Koon & Marsden, *SIAM J. Control Optim.* 35 (1997) 901.
+"""
+
+from abc import abstractmethod
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from geodyn._typing import Array, Float, Number, Scalar
+from geodyn.geometry.groups import AbstractLieGroup
+
+
+class AbstractConnection(eqx.Module):
+    """A connection written down as such: `ξ = −A(r) r'`."""
+
+    group: eqx.AbstractVar[AbstractLieGroup]
+
+    @abstractmethod
+    def form(self, r: Float[Array, " m"]) -> Float[Array, "k m"]:
+        """The connection form A at the shape r."""
+
+
+class AbstractSwimmer(eqx.Module):
+    """A swimmer: the power that it dissipates, a positive definite quadratic form in (ξ, r')."""
+
+    group: eqx.AbstractVar[AbstractLieGroup]
+
+    @abstractmethod
+    def dissipation(self, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]) -> Scalar:
+        """The power dissipated at shape r, body velocity ξ and shape rate r'; any consistent units."""
+
+
+class AbstractLinkSwimmer(AbstractSwimmer):
+    """Rigid straight links in the plane under resistive-force theory: a link resists along, across and turning.
+
+    Source: Gray & Hancock, *J. Exp. Biol.* 32 (1955) 802.
+    """
+
+    lengths: eqx.AbstractVar[Float[Array, " L"]]
+
+    @abstractmethod
+    def links(self, r: Float[Array, " m"]) -> Float[Array, "L 3"]:
+        """Centre and heading (x, y, angle) of each link in the frame of the body."""
+
+    @abstractmethod
+    def drags(self) -> Float[Array, "L 3"]:
+        """Drag coefficient of each link along it, across it, and against turning it."""
+
+    def dissipation(self, r, xi, rdot):
+        poses, rates = jax.jvp(self.links, (r,), (rdot,))
+        x, y, angle = poses.T
+        u = xi[0] - xi[2] * y + rates[:, 0]
+        v = xi[1] + xi[2] * x + rates[:, 1]
+        cos, sin = jnp.cos(angle), jnp.sin(angle)
+        velocity = jnp.stack([cos * u + sin * v, cos * v - sin * u, xi[2] + rates[:, 2]], axis=1)
+        return jnp.sum(self.drags() * velocity**2)
+
+
+def slender_drags(
+    lengths: Float[Array, " L"], tangential: Number, normal: Number, rotational: Number
+) -> Float[Array, "L 3"]:
+    """Drags `(c_t l, c_n l, c_r l³/12)` of slender links from drags per length; theory has `c_r = c_n`."""
+    return jnp.stack([tangential * lengths, normal * lengths, rotational * lengths**3 / 12], axis=1)
+
+
+class AbstractSlenderSwimmer(AbstractLinkSwimmer):
+    """Slender links that resist `drag_ratio` times more across than along; unit of drag per length: the one along."""
+
+    drag_ratio: eqx.AbstractVar[Number]
+
+    def drags(self):
+        return slender_drags(self.lengths, 1.0, self.drag_ratio, self.drag_ratio)
+
+
+def _sweep(matrix: Float[Array, "d d"], k: int) -> Float[Array, "d d"]:
+    """Gauss–Jordan elimination of the first k rows, `[[R, S], [Sᵀ, T]] → [[1, R⁻¹S], [0, T − SᵀR⁻¹S]]`.
+
+    Positive definite matrices need no pivoting, and matrices this small no LAPACK call.
+    """
+    for i in range(k):
+        row = matrix[i] / matrix[i, i]
+        matrix = (matrix - matrix[:, i, None] * row[None]).at[i].set(row)
+    return matrix
+
+
+def reduction(
+    swimmer: AbstractSwimmer, r: Float[Array, " m"]
+) -> tuple[Float[Array, "k m"], Float[Array, "m m"]]:
+    """Connection form and shape metric at once: `A = R_gg⁻¹ R_gs`, `G = R_ss − R_sg R_gg⁻¹ R_gs`, `P = (ξ,r')ᵀR(ξ,r')`."""
+    k, m = swimmer.group.dim, r.shape[0]
+    power = jax.grad(lambda u: swimmer.dissipation(r, u[:k], u[k:]) / 2)
+    # The gradient of a quadratic form is linear, so its values on a basis are its matrix.
+    swept = _sweep(jax.vmap(power)(jnp.eye(k + m, dtype=r.dtype)), k)
+    return swept[:k, k:], swept[k:, k:]
+
+
+def connection(swimmer: AbstractSwimmer | AbstractConnection, r: Float[Array, " m"]) -> Float[Array, "k m"]:
+    """The connection form A: the body velocity of least dissipation is `ξ = −A(r) r'`."""
+    return swimmer.form(r) if isinstance(swimmer, AbstractConnection) else reduction(swimmer, r)[0]
+
+
+def shape_metric(swimmer: AbstractSwimmer, r: Float[Array, " m"]) -> Float[Array, "m m"]:
+    """The shape metric G: the power that remains is `r'ᵀ G(r) r'`."""
+    return reduction(swimmer, r)[1]
+
+
+def curvature(swimmer: AbstractSwimmer | AbstractConnection, r: Float[Array, " m"]) -> Float[Array, "k m m"]:
+    """The curvature `F_ij = ∂_i A_j − ∂_j A_i − [A_i, A_j]`: a small loop of area a has the holonomy `exp(−F a)`.
+
+    Source: Marsden, Montgomery & Ratiu, *Mem. AMS* 436 (1990), with the sign that belongs to `ξ = −A r'`.
+    """
+    form = connection(swimmer, r)
+    slope = jax.jacfwd(lambda x: connection(swimmer, x))(r)
+    pairs = jax.vmap(jax.vmap(swimmer.group.bracket, (None, 0)), (0, None))(form.T, form.T)
+    return jnp.swapaxes(slope, 1, 2) - slope - jnp.moveaxis(pairs, 2, 0)

@@ -1,0 +1,95 @@
+"""MOTION: strokes, the closed paths of shape. Any callable t → r of period 1 is a stroke; these two have coefficients."""
+
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from geodyn._typing import Array, Float, Number, Scalar
+
+Stroke = Callable[[Scalar], Float[Array, " m"]]
+
+
+def floating(value) -> Array:
+    """Numbers as floating-point arrays of the working precision."""
+    return jnp.asarray(value, float)
+
+
+class FourierStroke(eqx.Module):
+    """`r(t) = mean + Σ_k cosine_k cos 2πkt + sine_k sin 2πkt`, k = 1…K, of period 1.
+
+    Raises ValueError if the shapes of mean, cosine and sine do not agree.
+    """
+
+    mean: Float[Array, " m"] = eqx.field(converter=floating)
+    cosine: Float[Array, "m K"] = eqx.field(converter=floating)
+    sine: Float[Array, "m K"] = eqx.field(converter=floating)
+
+    def __check_init__(self):
+        mean, cosine, sine = (jnp.shape(x) for x in (self.mean, self.cosine, self.sine))
+        if len(mean) != 1 or len(cosine) != 2 or cosine != sine or cosine[0] != mean[0]:
+            raise ValueError(
+                f"FourierStroke: got mean {mean}, cosine {cosine}, sine {sine}; want mean[m], cosine[m, K], sine[m, K]:"
+                " one row for each shape variable, one column for each harmonic."
+            )
+
+    @classmethod
+    def circle(cls, radius: Number, harmonics: int = 1, centre=(0.0, 0.0)) -> "FourierStroke":
+        """The circle `centre + radius (cos 2πt, sin 2πt)` in two shape variables, with room for more harmonics."""
+        zeros = jnp.zeros((2, harmonics))
+        return cls(centre, zeros.at[0, 0].set(radius), zeros.at[1, 0].set(radius))
+
+    @classmethod
+    def fit(cls, stroke: Stroke, harmonics: int) -> "FourierStroke":
+        """The Fourier series of any stroke, up to the given harmonic, from 4 × harmonics equidistant samples."""
+        samples = 4 * harmonics
+        waves = jnp.fft.rfft(jax.vmap(stroke)(jnp.arange(samples) / samples), axis=0).T * 2 / samples
+        return cls(waves[:, 0].real / 2, waves[:, 1 : harmonics + 1].real, -waves[:, 1 : harmonics + 1].imag)
+
+    def __call__(self, t: Number) -> Float[Array, " m"]:
+        """The shape at time t."""
+        angle = 2 * jnp.pi * t * jnp.arange(1, self.cosine.shape[1] + 1)
+        return self.mean + self.cosine @ jnp.cos(angle) + self.sine @ jnp.sin(angle)
+
+
+class LegendreStroke(eqx.Module):
+    """A loop that starts and ends at `base`: `r(t) = base + Σ_k c_k (P_{k+1}(x) − P_{k−1}(x))`, x = 2t − 1, k = 1…K.
+
+    The brackets are `(4k+2) ∫₀ᵗ P_k`, so they vanish at both ends and their rates are orthogonal on [0, 1]. The rates
+    at the two ends may differ: the best loop through a given point has a corner there. Time is taken modulo 1.
+    Raises ValueError if the shapes of base and coefficients do not agree.
+    """
+
+    base: Float[Array, " m"] = eqx.field(converter=floating)
+    coefficients: Float[Array, "m K"] = eqx.field(converter=floating)
+
+    def __check_init__(self):
+        base, coefficients = jnp.shape(self.base), jnp.shape(self.coefficients)
+        if len(base) != 1 or len(coefficients) != 2 or coefficients[0] != base[0]:
+            raise ValueError(
+                f"LegendreStroke: got base {base}, coefficients {coefficients}; want base[m], coefficients[m, K]:"
+                " one row for each shape variable."
+            )
+
+    @classmethod
+    def fit(cls, stroke: Stroke, base: Float[Array, " m"], terms: int) -> "LegendreStroke":
+        """The least-squares series of any stroke that passes through the base at t = 0, from 4 × terms samples."""
+        t = (jnp.arange(4 * terms) + 0.5) / (4 * terms)
+        basis = jax.vmap(cls(jnp.zeros(terms), jnp.eye(terms)))(t)
+        return cls(base, jnp.linalg.lstsq(basis, jax.vmap(stroke)(t) - base)[0].T)
+
+    def __call__(self, t: Number) -> Float[Array, " m"]:
+        """The shape at time t."""
+        x = 2 * jnp.mod(t, 1.0) - 1
+        p = [jnp.ones_like(x), x]
+        for k in range(1, self.coefficients.shape[1] + 1):
+            p.append(((2 * k + 1) * x * p[k] - k * p[k - 1]) / (k + 1))
+        p = jnp.stack(p)
+        return self.base + self.coefficients @ (p[2:] - p[:-2])
+
+
+def shape_and_rate(stroke: Stroke, t: Number) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
+    """The shape r(t) and its rate r'(t)."""
+    t = floating(t)
+    return jax.jvp(stroke, (t,), (jnp.ones_like(t),))

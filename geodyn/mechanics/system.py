@@ -1,0 +1,185 @@
+"""A body: points of a space with masses, and what acts on them."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn._jit import with_time
+from geodyn._linalg import solve
+from geodyn._typing import Array, Float, Scalar
+from geodyn.geometry.manifold import AbstractManifold, check_metric
+from geodyn.integrators.system import AbstractLagrangianSystem, AbstractSystem
+from geodyn.mechanics.elements import AbstractConstraint, AbstractDissipation, AbstractPotential
+
+Element = AbstractPotential | AbstractDissipation | AbstractConstraint
+
+
+class System(AbstractLagrangianSystem):
+    """`System(space, masses, *elements)`: N points in a space, L = ½ Σ m_i g(x_i)(v_i, v_i) − Σ V.
+
+    `masses[N]` > 0, any consistent units; configurations are [N, dim]. Potentials add energy, dissipations add to the
+    Rayleigh function, constraints are held at zero; multipliers stand in the order of the elements.
+    Raises ValueError for masses that are not positive and finite and for elements of an unknown kind.
+    """
+
+    space: AbstractManifold
+    masses: Float[Array, " N"]
+    elements: tuple[Element, ...]
+
+    def __init__(self, space: AbstractManifold, masses, *elements: Element):
+        if not isinstance(space, AbstractManifold):
+            raise ValueError(f"space must be a manifold such as gd.Manifold(metric, dim); got {type(space).__name__}")
+        for element in elements:
+            if not isinstance(element, Element):
+                raise ValueError(
+                    "elements must be potentials, dissipations or constraints such as gd.Spring(...); "
+                    f"got {type(element).__name__}"
+                )
+        self.space, self.elements, self.masses = space, elements, _masses(masses)
+
+    @property
+    def potentials(self):
+        """The elements with an energy."""
+        return [e for e in self.elements if isinstance(e, AbstractPotential)]
+
+    @property
+    def constraints(self):
+        """The elements held by multipliers, in their order."""
+        return [e for e in self.elements if isinstance(e, AbstractConstraint)]
+
+    def _points(self, q):
+        return q.reshape(self.masses.shape[0], self.space.dim)
+
+    def potential_energy(self, t, q) -> Scalar:
+        """Σ V(t, x)."""
+        x = self._points(q)
+        return sum((with_time(e.energy, 2)(t, self.space, x) for e in self.potentials), jnp.zeros((), x.dtype))
+
+    def lagrangian_at(self, t, q, v):
+        x, u = self._points(q), self._points(v)
+        squares = jax.vmap(lambda x, u: u @ self.space.metric(x) @ u)(x, u)
+        return 0.5 * jnp.dot(self.masses.astype(x.dtype), squares) - self.potential_energy(t, q)
+
+    def rayleigh_at(self, t, q, v):
+        x, u = self._points(q), self._points(v)
+        parts = [e for e in self.elements if isinstance(e, AbstractDissipation)]
+        return sum((with_time(e.rayleigh, 3)(t, self.space, x, u) for e in parts), jnp.zeros((), x.dtype))
+
+    def momentum(self, t, q, v):
+        x, u = self._points(q), self._points(v)
+        return jax.vmap(lambda m, x, u: m * (self.space.metric(x) @ u))(self.masses.astype(x.dtype), x, u).reshape(-1)
+
+    def velocity(self, t, q, p, v=None):
+        x, p = self._points(q), self._points(p)
+        raise_index = jax.vmap(lambda m, x, p: solve(self.space.metric(x), p) / m)
+        return raise_index(self.masses.astype(x.dtype), x, p).reshape(-1)
+
+    def constraint(self, t, q):
+        x = self._points(q)
+        rows = [_sized(e, with_time(e.residual, 2)(t, self.space, x)) for e in self.constraints]
+        return jnp.concatenate([jnp.zeros(0, x.dtype), *rows])
+
+    def check(self, q, v):
+        wanted = (self.masses.shape[0], self.space.dim)
+        for name, value in (("q0", q), ("v0", v)):
+            if value is None or value.shape != wanted:
+                got = None if value is None else value.shape
+                raise ValueError(f"{name} must have shape {wanted} (masses, dim), got {got}")
+        for x in q:
+            check_metric(self.space, x)
+        check_constraints(self, q.reshape(-1), v.reshape(-1))
+
+
+def _masses(masses):
+    masses = jnp.asarray(masses)
+    masses = masses if jnp.issubdtype(masses.dtype, jnp.floating) else masses.astype(float)
+    if masses.ndim != 1 or masses.shape[0] == 0:
+        raise ValueError(f"masses must be a non-empty list [N], got shape {masses.shape}")
+    if not isinstance(masses, jax.core.Tracer):
+        for i, mass in enumerate(np.asarray(masses)):
+            if not (np.isfinite(mass) and mass > 0):
+                raise ValueError(f"masses must be positive and finite; masses[{i}] is {mass}")
+    return masses
+
+
+def _sized(element, residual):
+    residual = jnp.atleast_1d(residual)
+    if residual.shape != (element.size,):
+        raise ValueError(
+            f"{type(element).__name__}.residual must return shape ({element.size},), its size; got {residual.shape}"
+        )
+    return residual
+
+
+@eqx.filter_jit
+def _constraint_state(system, q, v):
+    t = jnp.zeros((), q.dtype)
+    jacobian = jax.jacfwd(system.constraint, 1)(t, q)
+    rate = jax.jvp(system.constraint, (t, q), (jnp.ones_like(t), v))[1]
+    raised = jax.vmap(lambda row: system.velocity(t, q, row, v))(jacobian)
+    return system.constraint(t, q), rate, jacobian @ raised.T
+
+
+def check_constraints(system: AbstractSystem, q: np.ndarray, v: np.ndarray) -> None:
+    """Raises ValueError where q, v violate the constraints, and where these are redundant (J M⁻¹Jᵀ singular)."""
+    residual, rate, gram = map(np.asarray, _constraint_state(system, jnp.asarray(q), jnp.asarray(v)))
+    if residual.size == 0:
+        return
+    names = constraint_names(system)
+    rounding = np.finfo(residual.dtype).eps ** 0.5
+    for what, values, size in (("q0", residual, np.abs(q).max()), ("v0", rate, np.abs(v).max())):
+        worst = int(np.argmax(np.abs(values)))
+        if not np.abs(values[worst]) <= rounding * (1 + size):
+            raise ValueError(
+                f"{what} violates the constraint {names[worst]} by {values[worst]:.3g}; "
+                "start from q0, v0 = gd.project(system, q0, v0)"
+            )
+    scale = 1 / np.sqrt(np.diag(gram))
+    values, vectors = np.linalg.eigh(gram * scale[:, None] * scale[None, :])
+    if not values[0] > 1e3 * np.finfo(residual.dtype).eps * residual.size:
+        involved = [names[i] for i in np.flatnonzero(np.abs(vectors[:, 0]) > 0.05)]
+        raise ValueError(f"constraints are redundant or contradictory at q0: {', '.join(involved)}; remove one of them")
+
+
+def constraint_names(system) -> list[str]:
+    """A name for every row of the constraint, e.g. 'Rod edge (0, 1)'."""
+    if not isinstance(system, System):
+        return [f"constraint[{i}]" for i in range(system.constraint(jnp.zeros(()), jnp.zeros(0)).size)]
+    return [f"{type(e).__name__}{_label(e, i)}" for e in system.constraints for i in range(e.size)]
+
+
+def _label(element, i):
+    edges = getattr(element, "edges", None)
+    return f"[{i}]" if edges is None else f" between points {tuple(int(k) for k in edges[i])}"
+
+
+def _flat(system, q, v):
+    q, v = jnp.asarray(q), jnp.asarray(v)
+    return jnp.zeros((), q.dtype), q.reshape(-1), v.reshape(-1)
+
+
+def energy(system: AbstractSystem, q, v, t=0.0) -> Scalar:
+    """<∂L/∂v, v> − L at a position and velocity in the user's shape ([N, dim], or [n] for a Lagrangian)."""
+    zero, q, v = _flat(system, q, v)
+    return system.energy(zero + t, q, v)
+
+
+def momentum(system: AbstractSystem, q, v, t=0.0) -> Array:
+    """p = ∂L/∂v, in the shape of v."""
+    zero, flat_q, flat_v = _flat(system, q, v)
+    return system.momentum(zero + t, flat_q, flat_v).reshape(jnp.shape(v))
+
+
+def hamiltonian(system: AbstractSystem, q, p, t=0.0) -> Scalar:
+    """H(q, p) = <p, v> − L with v = velocity(q, p)."""
+    zero, flat_q, flat_p = _flat(system, q, p)
+    return system.energy(zero + t, flat_q, system.velocity(zero + t, flat_q, flat_p))
+
+
+def killing_momentum(system: System, q, v) -> Float[Array, " K"]:
+    """Σ m_i g(K, v_i) for every Killing field K of the space, conserved where the elements share the symmetry
+    (Noether; do Carmo, Riemannian Geometry, ex. 3.5)."""
+    p = momentum(system, q, v)
+    fields = jax.vmap(system.space.killing_fields)(jnp.asarray(q))
+    return jnp.einsum("nkd,nd->k", fields, p)

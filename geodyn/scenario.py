@@ -1,0 +1,135 @@
+"""Scenario files: a TOML text in, a system with its initial data out; every error names the line and the remedy."""
+
+from difflib import get_close_matches
+from functools import partial
+from importlib import import_module
+from importlib.resources import files
+from inspect import signature
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import geodyn as gd
+from geodyn._toml import Source
+from geodyn.geometry.manifold import AbstractManifold
+from geodyn.geometry.spaces import AbstractModelSpace
+from geodyn.integrators import Trajectory
+from geodyn.mechanics import System
+
+SHIPPED = files("geodyn") / "scenarios"
+SPACES = {"euclidean": "Euclidean", "hyperbolic": "Hyperbolic", "inhomogeneous": "Inhomogeneous", "sphere": "Sphere"}
+ELEMENTS = {"spring": "Spring", "rod": "Rod", "fixed_point": "FixedPoint", "gravity": "Gravity", "drag": "Drag"}
+METHODS = {"gauss": "Gauss", "radau_iia": "RadauIIA"}
+
+
+class Scenario(NamedTuple):
+    """What a scenario file says."""
+
+    system: System
+    q0: np.ndarray
+    v0: np.ndarray
+    options: dict[str, Any]
+    source: Source
+
+    def integrate(self) -> Trajectory:
+        """The trajectory, with progress shown; one that failed or was interrupted says so in its `result`."""
+        run = partial(gd.integrate, self.system, self.q0, self.v0, progress=True, throw=False, **self.options)
+        return self.source.build(("time",), run)
+
+
+def shipped() -> dict[str, str]:
+    """Name and first comment line of every scenario that comes with geodyn."""
+    texts = {path.name.removesuffix(".toml"): path.read_text() for path in SHIPPED.iterdir() if path.name[-5:] == ".toml"}
+    return {name: texts[name].split("\n")[0].lstrip("# ") for name in sorted(texts)}
+
+
+def read_scenario(name: str) -> Scenario:
+    """The scenario in a file, or the shipped one of that bare name.
+
+    Raises ValueError `file:line: what is wrong` for an unknown key (with the nearest valid one), a missing one, a
+    wrong type or shape, and for whatever the space, the elements and the method refuse.
+    """
+    path = Path(name)
+    if not path.exists():
+        if name not in shipped():
+            nearest = get_close_matches(name, shipped(), 1)
+            remedy = f"did you mean {nearest[0]!r}?" if nearest else "`geodyn simulate --list` shows the shipped ones"
+            raise ValueError(f"there is no scenario {name!r}, neither as a file nor shipped: {remedy}")
+        path = Path(str(SHIPPED / f"{name}.toml"))
+    source = Source(path)
+    source.allow((), ["space", "body", "method", "time", *ELEMENTS])
+    space = _space(source)
+    masses, q0, v0 = _body(source, space)
+    elements = [element for name in ELEMENTS for element in _elements(source, name, masses)]
+    system = source.build(("body",), lambda: System(space, masses, *elements))
+    if source.get(("body", "project"), bool, False):
+        q0, v0 = gd.project(system, q0, v0)
+    source.build(("body",), lambda: system.check(np.asarray(q0), np.asarray(v0)))
+    options = dict(_time(source))
+    if "method" in source.tables:
+        options["method"] = _method(source)
+    return Scenario(system, q0, v0, options, source)
+
+
+def _space(source: Source) -> AbstractManifold:
+    """A space by name, or any metric: a function x[n] -> g[n, n] as "module:function"."""
+    table = source.allow(("space",), ["name", "dim", "chart", "metric"])
+    dim = source.get(("space", "dim"), int)
+    if ("name" in table) == ("metric" in table):
+        source.fail(("space",), "[space] needs one of the keys 'name' (a space of the zoo) and 'metric' (module:function)")
+    if "metric" in table:
+        return source.build(("space",), lambda: gd.Manifold(_imported(source, ("space", "metric")), dim))
+    name = source.choose(("space", "name"), SPACES)
+    options = {"chart": source.get(("space", "chart"), str)} if "chart" in table else {}
+    return source.build(("space",), lambda: getattr(gd.spaces, SPACES[name])(dim, **options))
+
+
+def _imported(source: Source, key: tuple) -> Any:
+    """The object that "module:name" means; modules of the working directory are found."""
+    module, _, name = source.get(key, str).partition(":")
+    try:
+        return getattr(import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        source.fail(key, f"{key[-1]!r} must be module:function, importable from here; got {module}:{name} ({error})")
+
+
+def _body(source: Source, space: AbstractManifold) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Masses, positions and velocities; `killing` sets every velocity by one Killing field of the space.
+
+    `project = true` moves them onto the constraints.
+    """
+    table = source.allow(("body",), ["masses", "positions", "velocities", "killing", "project"])
+    masses = source.get(("body", "masses"), (None,))
+    shape = (len(masses), space.dim)
+    q0 = source.get(("body", "positions"), shape)
+    if "killing" not in table:
+        return masses, q0, source.get(("body", "velocities"), shape, np.zeros(shape))
+    if "velocities" in table:
+        source.fail(("body", "killing"), "give either 'velocities' or 'killing', not both")
+    if not isinstance(space, AbstractModelSpace):
+        source.fail(("body", "killing"), "this space has no list of Killing fields: give 'velocities' instead")
+    fields = np.asarray([space.killing_fields(x) for x in q0])
+    return masses, q0, np.einsum("k,nki->ni", source.get(("body", "killing"), fields.shape[1:2]), fields)
+
+
+def _elements(source: Source, name: str, masses: np.ndarray) -> list:
+    """The forces and constraints of one kind: a table [name] or several [[name]]; the keys are the class's arguments."""
+    make = getattr(gd, ELEMENTS[name])
+    if "masses" in signature(make).parameters:
+        make = partial(make, masses)
+    tables = source.tables.get(name, [])
+    keys = [(name, index) for index in range(len(tables))] if isinstance(tables, list) else [(name,)]
+    return [source.call(key, make) for key in keys]
+
+
+def _method(source: Source) -> Any:
+    make = getattr(gd, METHODS[source.choose(("method", "name"), METHODS)])
+    return source.call(("method",), make, "name")
+
+
+def _time(source: Source) -> dict[str, Any]:
+    table = source.allow(("time",), ["t1", "steps", "save_every"])
+    source.get(("time", "t1"), float)
+    source.get(("time", "steps"), int)
+    return table

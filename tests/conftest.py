@@ -1,0 +1,22 @@
+"""Strict ground for every test: float64, no silent rank promotion, warnings are errors, shapes are checked.
+
+`JAX_ENABLE_X64=0 pytest -m float32` runs the marked subset in single precision.
+"""
+
+import os
+
+os.environ.setdefault("JAX_ENABLE_X64", "1")
+
+import jax
+from jaxtyping import install_import_hook
+
+jax.config.update("jax_enable_x64", os.environ["JAX_ENABLE_X64"] == "1")
+jax.config.update("jax_numpy_rank_promotion", "raise")
+install_import_hook("geodyn", "beartype.beartype")
+
+
+def pytest_configure(config):
+    """Compiled programs are kept between runs; one folder a worker, since the cache's writes are not atomic."""
+    folder = config.cache.mkdir("jax-" + os.environ.get("PYTEST_XDIST_WORKER", "main"))
+    jax.config.update("jax_compilation_cache_dir", str(folder))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)

@@ -1,0 +1,83 @@
+"""The house: rooms import only rooms to their left, classes are abstract or final, nothing global is touched."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import geodyn
+
+PACKAGE = Path(geodyn.__file__).parent
+ROOMS = ["integrators", "geometry", "mechanics", "locomotion", "control"]
+FRONT = {"plot.py", "scenario.py", "__main__.py"}
+FILES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
+TREES = {str(path.relative_to(PACKAGE)): ast.parse(path.read_text()) for path in FILES}
+
+
+def imports(tree):
+    """Every module that a file imports, function bodies included."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"relative import in line {node.lineno}"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def rank(name):
+    """How far right a module of geodyn stands: foundations 0, the rooms 1 to 5, plot and the command line 6."""
+    part = name.split(".")[1] if "." in name else ""
+    if part in ROOMS:
+        return 1 + ROOMS.index(part)
+    return 0 if part.startswith("_") and part != "__main__" else 1 + len(ROOMS)
+
+
+@pytest.mark.parametrize("file", TREES)
+def test_imports_point_to_the_left(file):
+    own = rank("geodyn." + file.removesuffix(".py").replace("/", "."))
+    for name in imports(TREES[file]):
+        if name.split(".")[0] == "geodyn":
+            assert rank(name) <= own, f"{file} imports {name}, which stands to its right"
+        if name.split(".")[0] == "matplotlib":
+            assert file == "plot.py", f"{file} imports {name}; only plot.py may"
+
+
+def test_nothing_heavy_is_imported_early():
+    """plot imports matplotlib inside its functions, the command line jax inside its commands."""
+    for file in FRONT & set(TREES):
+        for node in TREES[file].body:
+            for name in imports(ast.Module([node], [])) if isinstance(node, ast.Import | ast.ImportFrom) else ():
+                assert name.split(".")[0] != "matplotlib", f"{file} imports {name} at its top"
+    command = "import sys, geodyn.__main__; print([m for m in ('jax', 'matplotlib', 'numpy') if m in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_classes_are_abstract_or_final():
+    """A class of geodyn that is subclassed says Abstract in its name; nobody calls super()."""
+    classes = {node.name: node for tree in TREES.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
+    for name, node in classes.items():
+        bases = {base.id for base in node.bases if isinstance(base, ast.Name)} & set(classes)
+        assert all(base.startswith("Abstract") for base in bases), f"{name} subclasses {bases}"
+    for file, tree in TREES.items():
+        names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        assert not names & {"super", "hasattr"}, f"{file} uses {names & {'super', 'hasattr'}}"
+
+
+@pytest.mark.parametrize("file", TREES)
+def test_nothing_global_is_touched(file):
+    """jax.config belongs to the command line alone; a module holds no array (it would fix the precision at import)."""
+    attributes = {ast.unparse(node) for node in ast.walk(TREES[file]) if isinstance(node, ast.Attribute)}
+    assert file == "__main__.py" or not any("jax.config" in attribute for attribute in attributes)
+    for node in TREES[file].body:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            assert "jnp." not in ast.unparse(node.value), f"{file}:{node.lineno} makes an array at import"
+
+
+def test_public_names_load_and_explain_themselves():
+    for name in geodyn.__all__:
+        assert getattr(geodyn, name).__doc__, f"geodyn.{name} has no docstring"
+    assert set(geodyn.__all__) == set(dir(geodyn))
+    with pytest.raises(AttributeError, match="no attribute 'distanse'"):
+        geodyn.distanse  # noqa: B018

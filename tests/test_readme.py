@@ -1,0 +1,32 @@
+"""The README is true: its Python runs and prints what stands under it, and its two shell lines are there to be run."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+README = (Path(__file__).parents[1] / "README.md").read_text()
+EXAMPLES = re.findall(r"```python\n(.*?)```\n(?:\n```text\n(.*?)```)?", README, re.DOTALL)
+
+
+@pytest.mark.parametrize("code, printed", EXAMPLES, ids=lambda text: text.split("\n")[0][:40])
+def test_examples_print_what_they_say(code, printed, tmp_path):
+    """In a fresh process without the strictness of these tests, as a newcomer would; digits shown must all agree."""
+    assert len(code.splitlines()) <= 15
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, timeout=200)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == printed
+
+
+@pytest.mark.parametrize("mark, command", [("main job", ".venv/bin/geodyn demo"), ("tests", ".venv/bin/pytest -n 2")])
+def test_shell_lines(mark, command):
+    """One line each, directly under its mark, that starts from a bare Python and ends with the command itself."""
+    (line,) = re.findall(rf"^<!-- {mark} -->\n```\w*\n(.*)\n```$", README, re.MULTILINE)
+    assert line.startswith("python3 -m venv .venv && .venv/bin/pip install ") and line.endswith(command)
+
+
+def test_pictures_are_there():
+    for picture in re.findall(r"!\[.*?\]\((.*?)\)", README):
+        assert 0 < (Path(__file__).parents[1] / picture).stat().st_size < 150_000
