@@ -20,25 +20,26 @@ if TYPE_CHECKING:
 _ROOMS = {
     # TIME
     "geodyn.integrators": """
-        AbstractSystem Lagrangian ODE ButcherTableau Collocation Gauss RadauIIA integrate Trajectory load
+        AbstractSystem Lagrangian ODE ButcherTableau AbstractMethod Gauss RadauIIA Collocation integrate Trajectory
+        RESULTS IntegrationError load
     """,
     # SPACE
     "geodyn.geometry": """
         AbstractManifold Manifold inner norm christoffel riemann ricci scalar_curvature sectional_curvature geodesic exp
-        log distance parallel_transport jacobi_field killing_defect check_manifold
+        log distance squared_distance parallel_transport jacobi_field killing_defect check_manifold
     """,
     # MATTER
     "geodyn.mechanics": """
-        System AbstractPotential AbstractDissipation AbstractConstraint Spring Rod Gravity Drag energy momentum
-        hamiltonian project rod triangle
+        System AbstractPotential AbstractDissipation AbstractConstraint Spring Rod FixedPoint Gravity Drag rod triangle
+        energy momentum killing_momentum hamiltonian project
     """,
     # MOTION
     "geodyn.locomotion": """
-        AbstractConnection AbstractSwimmer AbstractSlenderSwimmer connection curvature shape_metric FourierStroke
-        holonomy cost
+        AbstractConnection AbstractSwimmer AbstractLinkSwimmer AbstractSlenderSwimmer connection curvature shape_metric
+        FourierStroke LegendreStroke holonomy path cost power
     """,
     # PURPOSE
-    "geodyn.control": "Direct optimal_stroke OptimalStroke efficiency",
+    "geodyn.control": "Direct optimal_stroke OptimalStroke load_stroke efficiency",
 }
 _MODULES = {
     "spaces": "geodyn.geometry.spaces",

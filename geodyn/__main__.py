@@ -1,6 +1,7 @@
 """The command line: `geodyn` or `python -m geodyn`."""
 
 import argparse
+import os
 import sys
 from importlib.metadata import version
 
@@ -17,12 +18,12 @@ def _parser() -> argparse.ArgumentParser:
     simulate.set_defaults(command="simulate")
     source = simulate.add_mutually_exclusive_group(required=True)
     source.add_argument("scenario", nargs="?", metavar="FILE.toml", help="a scenario file or the name of a shipped one")
-    source.add_argument("--list", action="store_true", help="show the shipped scenarios")
+    source.add_argument("--list", dest="list_shipped", action="store_true", help="show the shipped scenarios")
     simulate.add_argument("--plot", action="store_true", help="draw the trajectory as well")
 
     stroke = commands.add_parser("stroke", help="the stroke of least energy for a given net displacement")
     swimmers = stroke.add_subparsers(required=True, metavar="SWIMMER")
-    purcell = swimmers.add_parser("purcell", help="three slender links in a Stokes fluid, centred on the straight shape")
+    purcell = swimmers.add_parser("purcell", help="three slender links, strokes around the straight shape")
     purcell.set_defaults(command="stroke_purcell")
     purcell.add_argument("--lengths", type=float, nargs=3, default=(1.0, 1.0, 1.0), metavar="L", help="of the links")
     purcell.add_argument("--drag", type=float, default=1.0, help="drag per length along a link (default 1)")
@@ -31,9 +32,11 @@ def _parser() -> argparse.ArgumentParser:
     pmpy.set_defaults(command="stroke_pmpy")
     pmpy.add_argument("--volume", type=float, default=8.377580409572781, help="of both spheres (default 8π/3)")
     pmpy.add_argument("--viscosity", type=float, default=1.0, help="of the fluid (default 1)")
-    pmpy.add_argument("--base", type=float, nargs=2, metavar=("l", "v1"), help="distance and first volume at the start")
+    pmpy.add_argument("--base", type=float, nargs=2, metavar=("l", "v1"), help="distance and first volume")
     for swimmer in (purcell, pmpy):
-        swimmer.add_argument("--displacement", type=float, required=True, metavar="D", help="net translation per stroke")
+        swimmer.add_argument(
+            "--displacement", type=float, required=True, metavar="D", help="net translation of a stroke"
+        )
     for command in (demo, simulate, purcell, pmpy):
         command.add_argument("--out", metavar="DIR", default="geodyn-out", help="folder of the results (geodyn-out)")
     return parser
@@ -42,6 +45,8 @@ def _parser() -> argparse.ArgumentParser:
 def main(argv: list[str] | None = None) -> int:
     """Run one command; 0 for success, 1 for a failed computation, 2 for wrong input, 130 when interrupted."""
     arguments = vars(_parser().parse_args(argv))
+    # The metric of a scenario may be a function in a file of the working directory.
+    sys.path.insert(0, os.getcwd())
     import jax
 
     jax.config.update("jax_enable_x64", True)

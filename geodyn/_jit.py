@@ -1,4 +1,4 @@
-"""The one jit boundary, and the one place that knows how the compiled code is laid out."""
+"""The one jit boundary: what is traced and what is static in what a user hands in."""
 
 import functools
 import inspect
@@ -7,7 +7,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.experimental.xla_metadata import set_xla_metadata
 
 
 def jit(function):
@@ -30,20 +29,6 @@ def traced_numbers(tree):
 def as_pytree(function):
     """The function as a pytree, which passes through any jax transformation: a plain one becomes static."""
     return jax.tree_util.Partial(function) if jax.tree_util.all_leaves([function]) else function
-
-
-def native(function, *args):
-    """`function(*args)` on arrays, compiled by XLA:CPU as one native function instead of one kernel per operation.
-
-    A step of a small system is thousands of tiny operations, whose dispatch costs more than their arithmetic. The
-    attribute is XLA's own (its pass for small while loops sets it) but undocumented; elsewhere than on the CPU, and
-    where it is unknown, it does nothing. The function may not contain custom calls (LAPACK, callbacks).
-    """
-    leaves, structure = jax.tree.flatten(args)
-    closed, out = jax.make_jaxpr(jax.jit(lambda *x: function(*structure.unflatten(x))), return_shape=True)(*leaves)
-    with set_xla_metadata(xla_cpu_small_call="true", inlineable="false"):
-        flat = jax.core.eval_jaxpr(closed.jaxpr, closed.consts, *leaves)
-    return jax.tree.unflatten(jax.tree.structure(out), flat)
 
 
 def with_time(function, count: int):

@@ -105,8 +105,8 @@ class Source:
             return make()
         except ValueError as error:
             words = re.findall(r"\w+", str(error))
-            named = [place for word in words for place in ((*key, word), (word,)) if place in self.lines]
-            self.fail(named[0] if named else key, str(error))
+            named = [place for word in words for place in [(*key, word), *self.lines] if place[-1] == word]
+            self.fail(next((place for place in named if place in self.lines), key), str(error))
 
 
 def _lines(text: str) -> dict[tuple, int]:

@@ -3,11 +3,13 @@
 matplotlib is imported where it is used, so that nothing else of geodyn needs it.
 """
 
+from itertools import cycle
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._typing import Array, Float, Int
+from geodyn._typing import Float, Int
 from geodyn.geometry import AbstractManifold, distance
 from geodyn.geometry.spaces import Hyperbolic, Sphere
 from geodyn.integrators import Trajectory
@@ -18,7 +20,7 @@ from geodyn.locomotion.swimmers import PushMePullYou
 
 COLOURS = ("#20639b", "#d1495b", "#3caea3", "#edae49", "#7b4b94", "#5c6b73")
 INK = "#222831"
-PALE = "#b8bfc6"
+GREY, PALE = "#7d8790", "#c3c9cf"
 
 
 def figure(width: float, height: float):
@@ -68,30 +70,52 @@ def separation(space: AbstractManifold, trajectory: Trajectory, edges: Int[np.nd
     return _legend(ax, len(edges))
 
 
+def comparison(t: Float[np.ndarray, " T"], curves: dict[str, tuple], ax=None):
+    """Computed curves with the exact ones as dots, both [T] under each name, and the largest error in the legend."""
+    ax = _axes(ax, xlabel="time")
+    for (name, (computed, exact)), colour in zip(curves.items(), cycle(COLOURS[2:])):
+        ax.plot(t, computed, color=colour, linewidth=2, label=f"{name}, error {np.abs(computed - exact).max():.0e}")
+        ax.plot(t[::4], exact[::4], ".", color=INK, markersize=6)
+    ax.plot([], [], ".", color=INK, markersize=6, label="exact")
+    return _legend(ax, len(curves))
+
+
 def drift(t: Float[np.ndarray, " T"], conserved: dict[str, Float[np.ndarray, "T ..."]], ax=None):
     """How far conserved quantities have moved from their first values, in the largest component."""
     ax = _axes(ax, xlabel="time", ylabel="distance from the first value")
     for name, values in conserved.items():
         change = np.abs(values - values[0]).reshape(len(t), -1).max(axis=1)
-        ax.semilogy(t, np.maximum(change, 1e-17), label=name)
+        ax.semilogy(t[1:], np.where(change > 0, change, np.nan)[1:], label=name)
     return _legend(ax, len(conserved))
 
 
-def path(space: AbstractManifold, trajectory: Trajectory, ax=None):
-    """The paths of the points: hyperbolic spaces in the Poincaré disc or ball, S² in space, S³ stereographic.
+def path(space: AbstractManifold, trajectory: Trajectory, ax=None, *, edges=(), bodies: int = 12):
+    """The paths of the points, and the edges between them as geodesics at `bodies` times.
 
-    Any other space is drawn in its first two or three coordinates.
+    Hyperbolic spaces are drawn in the Poincaré disc or ball, spheres in the first three components of their embedding;
+    any other space in its first two or three coordinates, with edges that are straight there.
     """
-    q = np.asarray(trajectory.q)
-    model = jax.vmap(jax.vmap(lambda x: _model(space, x)))(q)
+    model = jax.jit(jax.vmap(jax.vmap(lambda X: _model(space, X))))
+    embed = space.embed if isinstance(space, Hyperbolic | Sphere) else lambda x: x
+    X = jax.jit(jax.vmap(jax.vmap(embed)))(trajectory.q)
     ax = _axes(ax, projection(space))
     if isinstance(space, Hyperbolic | Sphere):
-        _unit_sphere(ax, model.shape[-1])
-    for points in np.asarray(model)[..., :3].transpose(1, 2, 0):
-        line = ax.plot(*points, linewidth=1.8)[0]
-        ax.plot(*points[:, :1], "o", color=line.get_color(), markerfacecolor="white", markersize=6)
-        ax.plot(*points[:, -1:], "o", color=line.get_color(), markersize=6)
+        _unit_sphere(ax, 3 if projection(space) else 2)
+    chord = jnp.linspace(0.0, 1.0, 33)[:, None, None]
+    moments = np.linspace(0, X.shape[0] - 1, bodies).astype(int)
+    for i, j in edges:
+        for points in np.asarray(
+            model((1 - chord) * X[None, moments, i] + chord * X[None, moments, j]).transpose(1, 2, 0)
+        ):
+            ax.plot(*points[:3], color=GREY, linewidth=1.2)
+    for points, colour in zip(np.asarray(model(X)).transpose(1, 2, 0), cycle(COLOURS)):
+        ax.plot(*points[:3], color=colour, linewidth=2)
+        ax.plot(*points[:3, :1], "o", color=colour, markerfacecolor="white", markersize=6)
+        ax.plot(*points[:3, -1:], "o", color=colour, markersize=6)
     ax.set_aspect("equal")
+    if projection(space):
+        ax.view_init(elev=50, azim=-75)
+        ax.set_box_aspect(None, zoom=1.35)
     return ax
 
 
@@ -100,17 +124,17 @@ def projection(space: AbstractManifold) -> str | None:
     return "3d" if space.dim > 2 or (isinstance(space, Sphere) and space.dim == 2) else None
 
 
-def _model(space, x):
+def _model(space, X):
+    """Where a multiple of a point of the embedding space is drawn: chords of the embedding become geodesics."""
     if not isinstance(space, Hyperbolic | Sphere):
-        return x
-    X = space.embed(x)
-    if isinstance(space, Sphere) and space.dim == 2:
         return X
-    return X[:-1] / (1 + X[-1])
+    if isinstance(space, Sphere):
+        return X / jnp.sqrt(jnp.sum(X**2))
+    return X[:-1] / (jnp.sqrt(X[-1] ** 2 - jnp.sum(X[:-1] ** 2)) + X[-1])
 
 
 def _unit_sphere(ax, dim):
-    """The unit circle or sphere: the boundary of the ball models, S² itself, the equator of S³."""
+    """The unit circle or sphere: the boundary of the ball models, S² itself, where S³ turns its back."""
     angle = np.linspace(0, 2 * np.pi, 181)
     ax.set_axis_off()
     if dim == 2:

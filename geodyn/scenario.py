@@ -8,10 +8,13 @@ from inspect import signature
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 import geodyn as gd
 from geodyn._toml import Source
+from geodyn._typing import Array, Float
 from geodyn.geometry.manifold import AbstractManifold
 from geodyn.geometry.spaces import AbstractModelSpace
 from geodyn.integrators import Trajectory
@@ -27,21 +30,21 @@ class Scenario(NamedTuple):
     """What a scenario file says."""
 
     system: System
-    q0: np.ndarray
-    v0: np.ndarray
+    q0: Float[Array, "N dim"]
+    v0: Float[Array, "N dim"]
     options: dict[str, Any]
     source: Source
 
     def integrate(self) -> Trajectory:
         """The trajectory, with progress shown; one that failed or was interrupted says so in its `result`."""
         run = partial(gd.integrate, self.system, self.q0, self.v0, progress=True, throw=False, **self.options)
-        return self.source.build(("time",), run)
+        return self.source.build(("body",), run)
 
 
 def shipped() -> dict[str, str]:
     """Name and first comment line of every scenario that comes with geodyn."""
-    texts = {path.name.removesuffix(".toml"): path.read_text() for path in SHIPPED.iterdir() if path.name[-5:] == ".toml"}
-    return {name: texts[name].split("\n")[0].lstrip("# ") for name in sorted(texts)}
+    paths = sorted(Path(str(SHIPPED)).glob("*.toml"))
+    return {path.stem: path.read_text().split("\n")[0].lstrip("# ") for path in paths}
 
 
 def read_scenario(name: str) -> Scenario:
@@ -64,12 +67,11 @@ def read_scenario(name: str) -> Scenario:
     elements = [element for name in ELEMENTS for element in _elements(source, name, masses)]
     system = source.build(("body",), lambda: System(space, masses, *elements))
     if source.get(("body", "project"), bool, False):
-        q0, v0 = gd.project(system, q0, v0)
-    source.build(("body",), lambda: system.check(np.asarray(q0), np.asarray(v0)))
+        q0, v0 = gd.project(system, jnp.asarray(q0), jnp.asarray(v0))
     options = dict(_time(source))
     if "method" in source.tables:
         options["method"] = _method(source)
-    return Scenario(system, q0, v0, options, source)
+    return Scenario(system, jnp.asarray(q0), jnp.asarray(v0), options, source)
 
 
 def _space(source: Source) -> AbstractManifold:
@@ -77,7 +79,7 @@ def _space(source: Source) -> AbstractManifold:
     table = source.allow(("space",), ["name", "dim", "chart", "metric"])
     dim = source.get(("space", "dim"), int)
     if ("name" in table) == ("metric" in table):
-        source.fail(("space",), "[space] needs one of the keys 'name' (a space of the zoo) and 'metric' (module:function)")
+        source.fail(("space",), "[space] needs either 'name' (a space of the zoo) or 'metric' (module:function)")
     if "metric" in table:
         return source.build(("space",), lambda: gd.Manifold(_imported(source, ("space", "metric")), dim))
     name = source.choose(("space", "name"), SPACES)
@@ -109,12 +111,12 @@ def _body(source: Source, space: AbstractManifold) -> tuple[np.ndarray, np.ndarr
         source.fail(("body", "killing"), "give either 'velocities' or 'killing', not both")
     if not isinstance(space, AbstractModelSpace):
         source.fail(("body", "killing"), "this space has no list of Killing fields: give 'velocities' instead")
-    fields = np.asarray([space.killing_fields(x) for x in q0])
+    fields = jax.vmap(space.killing_fields)(jnp.asarray(q0))
     return masses, q0, np.einsum("k,nki->ni", source.get(("body", "killing"), fields.shape[1:2]), fields)
 
 
 def _elements(source: Source, name: str, masses: np.ndarray) -> list:
-    """The forces and constraints of one kind: a table [name] or several [[name]]; the keys are the class's arguments."""
+    """The forces and constraints of one kind: a table [name] or several [[name]], with the arguments of the class."""
     make = getattr(gd, ELEMENTS[name])
     if "masses" in signature(make).parameters:
         make = partial(make, masses)

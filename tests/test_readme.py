@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from geodyn.scenario import read_scenario
+
 README = (Path(__file__).parents[1] / "README.md").read_text()
 EXAMPLES = re.findall(r"```python\n(.*?)```\n(?:\n```text\n(.*?)```)?", README, re.DOTALL)
 
@@ -25,6 +27,17 @@ def test_shell_lines(mark, command):
     """One line each, directly under its mark, that starts from a bare Python and ends with the command itself."""
     (line,) = re.findall(rf"^<!-- {mark} -->\n```\w*\n(.*)\n```$", README, re.MULTILINE)
     assert line.startswith("python3 -m venv .venv && .venv/bin/pip install ") and line.endswith(command)
+
+
+def test_scenario(tmp_path, monkeypatch):
+    """The TOML block is a scenario, for the metric that the README defines."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    (torus,) = re.findall(r"def torus.*?\n\n", README, re.DOTALL)
+    (tmp_path / "my_spaces.py").write_text("import jax.numpy as jnp\n\n\n" + torus)
+    (tmp_path / "torus.toml").write_text(re.findall(r"```toml\n(.*?)```", README, re.DOTALL)[0])
+    given = read_scenario("torus.toml")
+    assert given.q0.shape == (2, 2) and given.options["steps"] == 400
 
 
 def test_pictures_are_there():

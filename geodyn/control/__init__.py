@@ -1,0 +1,7 @@
+"""PURPOSE: strokes that are best at something."""
+
+from geodyn.control.minimise import RESULTS, minimise
+from geodyn.control.optimum import OptimalStroke, load_stroke
+from geodyn.control.strokes import Direct, efficiency, optimal_stroke
+
+__all__ = ["RESULTS", "Direct", "OptimalStroke", "efficiency", "load_stroke", "minimise", "optimal_stroke"]

@@ -3,7 +3,7 @@
 A primal-dual interior-point method: slacks `h = s`, `s z = μ → 0`; each step solves the Newton system of the Lagrangian
 `f − y·c − z·h` in the null space of c', where an eigendecomposition turns saddles into descent and leaves directions
 alone that cost nothing (symmetries: a shift of time, a change of heading). A backtracking search on the ℓ₁ merit
-function with a second-order correction decides how far to go. Source: Nocedal & Wright, *Numerical Optimization*
+function decides how far to go. Source: Nocedal & Wright, *Numerical Optimization*
 (2006), chapters 18 and 19. The problem should be scaled: f and c of order one.
 """
 
@@ -14,7 +14,8 @@ import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
-from geodyn._typing import Array, Bool, Float, Int, PyTree, Scalar
+from geodyn._jit import jit
+from geodyn._typing import Array, Float, Int, PyTree, Scalar
 
 Problem = Callable[[PyTree], tuple[Scalar, Float[Array, " p"], Float[Array, " q"]]]
 
@@ -45,37 +46,43 @@ class Minimum(eqx.Module):
     result: RESULTS
 
 
-def _largest(v: Float[Array, " _"]) -> Scalar:
+def _largest(v: Array) -> Scalar:
     return jnp.max(jnp.abs(v), initial=0.0)
 
 
+def _sum_of_sizes(v: Array) -> Scalar:
+    return jnp.sum(jnp.abs(v))
+
+
 def _newton_step(hessian, gradient, jacobian, c, flat):
-    """Minimise `½ dᵀHd + g·d` under `Jd = −c`: d, its multipliers y, and the least-norm right inverse of J.
+    """Minimise `½ dᵀHd + g·d` under `Jd = −c`: d and its multipliers y.
 
     Directions of curvature below `flat` are left alone, those of negative curvature are descended.
     """
     u, sigma, vt = jnp.linalg.svd(jacobian, full_matrices=True)
     p = c.shape[0]
-    inverse = vt[:p].T @ (jnp.where(sigma > 1e-10 * sigma[0], 1 / sigma, 0.0)[:, None] * u.T)
+    rank = sigma > 100 * jnp.finfo(c.dtype).eps * _largest(sigma)
+    inverse = vt[:p].T @ (jnp.where(rank, 1 / jnp.where(rank, sigma, 1.0), 0.0)[:, None] * u.T)
     null = vt[p:].T
     normal = -inverse @ c
     values, vectors = jnp.linalg.eigh(null.T @ hessian @ null)
     slope = vectors.T @ (null.T @ (gradient + hessian @ normal))
     free = jnp.abs(values) > flat
     step = normal - null @ (vectors @ jnp.where(free, slope / jnp.where(free, jnp.abs(values), 1.0), 0.0))
-    return step, inverse.T @ (gradient + hessian @ step), inverse
+    return step, inverse.T @ (gradient + hessian @ step)
 
 
-def _line_search(merit, move, longest, slope):
+def _line_search(merit, start, slope, longest):
     """The first of `longest, longest/2, …` whose merit falls by 1e-4 of what the slope promises; 0 if none does."""
-    start = merit(0.0, move(0.0))
     rounding = 100 * jnp.finfo(start.dtype).eps * jnp.abs(start)
 
-    def fails(a):
-        return ~(merit(a, move(a)) <= start + 1e-4 * a * slope + rounding)
+    def halve(search):
+        a = search[0] / 2
+        return a, merit(a) <= start + 1e-4 * a * slope + rounding
 
-    a = jax.lax.while_loop(lambda a: (a > 1e-6) & fails(a), lambda a: a / 2, longest)
-    return jnp.where(a > 1e-6, a, 0.0)
+    goes_on = lambda search: ~search[1] & (search[0] > 1e-6)  # noqa: E731
+    a, accepted = jax.lax.while_loop(goes_on, halve, (2 * longest, jnp.array(False)))
+    return jnp.where(accepted, a, 0.0)
 
 
 def _to_boundary(v, dv):
@@ -86,64 +93,58 @@ def _to_boundary(v, dv):
 def _newton(problem: Problem, state: Minimum, tolerance: Scalar) -> Minimum:
     """One iteration; a state that has converged stays where it is."""
     x, unravel = ravel_pytree(state.x)
-    eps = jnp.finfo(x.dtype).eps
+    eps, p = jnp.finfo(x.dtype).eps, state.multipliers.shape[0]
 
     def values(x):
         f, c, h = problem(unravel(x))
         return jnp.concatenate([f[None], c, h])
 
-    p = state.multipliers.shape[0]
-    split = lambda v: (v[0], v[1 : 1 + p], v[1 + p :])  # noqa: E731
-    f, c, h = split(values(x))
-    df, dc, dh = split(jax.jacfwd(values)(x))
+    def gradient(x, weights):
+        return jax.grad(lambda x: jnp.concatenate([weights, -z]) @ values(x))(x)
+
+    f, c, h = jnp.split(values(x), [1, 1 + p])
     first = state.iterations == 0
     s = jnp.where(first, jnp.maximum(h, 0.01), state.slacks)
     z = jnp.where(first, state.barrier / s, state.bound_multipliers)
-    y = jnp.where(first, jnp.linalg.lstsq(dc.T, df - z @ dh)[0], state.multipliers)
+    y = state.multipliers
+    # The gradient of f − y·c − z·h is linear in the multipliers: one sweep of tangents gives H and the rows f', c'.
+    hessian, rows = jax.jacfwd(gradient, (0, 1))(x, jnp.append(1.0, -y))
+    df, dc = rows[:, 0], rows[:, 1:].T
+    dh = jax.jacfwd(lambda x: values(x)[1 + p :])(x)
 
     stationarity = _largest(df - y @ dc - z @ dh) / _largest(df)
-    violation = jnp.maximum(_largest(c), _largest(h - s))
-    # The barrier falls when its own problem is solved; the certificate is that of the problem without barrier.
-    solved = jnp.maximum(jnp.maximum(stationarity, violation), _largest(s * z - state.barrier)) < 10 * state.barrier
+    feasible = jnp.maximum(stationarity, _largest(jnp.concatenate([c, h - s])))
+    residual = jnp.maximum(feasible, _largest(s * z))
+    # The barrier falls when its own problem is solved; the residual is that of the problem without barrier.
+    solved = jnp.maximum(feasible, _largest(s * z - state.barrier)) < 10 * state.barrier
     barrier = jnp.where(solved, jnp.minimum(state.barrier / 5, state.barrier**1.5), state.barrier)
-    barrier = jnp.maximum(barrier, 1e3 * eps)
-    residual = jnp.maximum(jnp.maximum(stationarity, violation), _largest(s * z))
+    barrier = jnp.maximum(barrier, tolerance / 100)
 
-    weights = jnp.concatenate([jnp.ones(1, x.dtype), -y, -z])
-    hessian = jax.jacfwd(jax.grad(lambda x: weights @ values(x)))(x)
     flat = jnp.sqrt(eps) * _largest(jnp.diagonal(hessian))
-    stiffness = z / s
-    gradient = df - (barrier / s - stiffness * (h - s)) @ dh
-    dx, y_new, inverse = _newton_step(hessian + dh.T @ (stiffness[:, None] * dh), gradient, dc, c, flat)
+    stiff = hessian + dh.T @ ((z / s)[:, None] * dh)
+    dx, y_new = _newton_step(stiff, df - (barrier / s - z / s * (h - s)) @ dh, dc, c, flat)
     ds = dh @ dx + h - s
-    dz = barrier / s - z - stiffness * ds
+    dz = barrier / s - z - z / s * ds
 
-    correction = -inverse @ split(values(x + dx))[1]
-    correction = jnp.where(_largest(correction) < _largest(dx), correction, 0.0)
-    weight = 2 * jnp.maximum(_largest(y_new), _largest(z + dz)) + 1
+    weight = 1 + 2 * jnp.maximum(_largest(y_new), _largest(z + dz))
 
-    def move(a):
-        return values(x + a * dx + a**2 * correction)
+    def merit(values, slacks):
+        f, c, h = jnp.split(values, [1, 1 + p])
+        return f[0] - barrier * jnp.sum(jnp.log(slacks)) + weight * (_sum_of_sizes(c) + _sum_of_sizes(h - slacks))
 
-    def merit(a, v):
-        f, c, h = split(v)
-        slack = s + a * ds
-        penalty = jnp.sum(jnp.abs(c)) + jnp.sum(jnp.abs(h - slack))
-        return f - barrier * jnp.sum(jnp.log(slack)) + weight * penalty
+    slope = df @ dx - barrier * jnp.sum(ds / s) - weight * (_sum_of_sizes(c) + _sum_of_sizes(h - s))
+    along = lambda a: merit(values(x + a * dx), s + a * ds)  # noqa: E731
+    a = _line_search(along, merit(jnp.concatenate([f, c, h]), s), slope, _to_boundary(s, ds))
 
-    slope = df @ dx - barrier * jnp.sum(ds / s) - weight * (jnp.sum(jnp.abs(c)) + jnp.sum(jnp.abs(h - s)))
-    a = _line_search(merit, move, _to_boundary(s, ds), slope)
-    moves = RESULTS.where(a > 0, RESULTS.running, RESULTS.stalled)
-    finite = jnp.all(jnp.isfinite(jnp.concatenate([dx, y_new, df])))
-    result = RESULTS.where(finite, moves, RESULTS.not_finite)
+    result = RESULTS.where(a > 0, RESULTS.running, RESULTS.stalled)
+    result = RESULTS.where(jnp.isfinite(residual), result, RESULTS.not_finite)
     result = RESULTS.where(residual <= tolerance, RESULTS.converged, result)
-    here = (x, y, z, s)
-    there = (x + a * dx + a**2 * correction, y_new, z + _to_boundary(z, dz) * dz, s + a * ds)
+    here, there = (x, y, z, s), (x + a * dx, y_new, z + _to_boundary(z, dz) * dz, s + a * ds)
     x, y, z, s = jax.tree.map(lambda old, new: jnp.where(result == RESULTS.running, new, old), here, there)
     return Minimum(unravel(x), y, z, s, barrier, residual, state.iterations + 1, result)
 
 
-@eqx.filter_jit
+@jit
 def _advance(problem: Problem, state: Minimum, tolerance: Scalar, limit: Int[Array, ""]) -> Minimum:
     """Iterate until the search ends or the count of iterations reaches the limit."""
     goes_on = lambda state: (state.result == RESULTS.running) & (state.iterations < limit)  # noqa: E731
@@ -162,7 +163,7 @@ def minimise(
     _, c, h = jax.eval_shape(problem, x)
     number = jnp.zeros((), c.dtype)
     state = Minimum(
-        x, jnp.zeros(c.shape), jnp.zeros(h.shape), jnp.ones(h.shape), number + 0.1, number, jnp.array(0), RESULTS.running
+        x, jnp.zeros(c.shape), jnp.zeros(h.shape), jnp.ones(h.shape), number + 1.0 / (1 + h.size), number, jnp.array(0), RESULTS.running
     )
     try:
         for limit in range(1, max_iterations + 1) if progress else [max_iterations]:

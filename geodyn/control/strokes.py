@@ -12,7 +12,7 @@ from geodyn.control.minimise import RESULTS, minimise, pointwise
 from geodyn.control.optimum import OptimalStroke
 from geodyn.control.wong import wong_forces
 from geodyn.locomotion.connection import AbstractLinkSwimmer, AbstractSwimmer, reduction
-from geodyn.locomotion.holonomy import cost, gauss_times, holonomy, magnus, mean, path, power
+from geodyn.locomotion.holonomy import cost, gauss_times, holonomy, magnus, mean
 from geodyn.locomotion.stroke import FourierStroke, LegendreStroke, Stroke, floating, shape_and_rate
 from geodyn.locomotion.swimmers import PushMePullYou
 
@@ -20,8 +20,8 @@ from geodyn.locomotion.swimmers import PushMePullYou
 class Direct(eqx.Module):
     """Newton's method on the coefficients of the stroke.
 
-    `harmonics` of the Fourier series (a based loop gets twice as many Legendre terms), `steps` of the quadrature and
-    of the bounds, `tolerance` of the KKT residual (None: 1e5 eps, at best 1e-3 in single precision).
+    `harmonics` of the Fourier series, `steps` of the quadrature and of the bounds (a stroke with a corner gets twice
+    as many Legendre terms and steps), `tolerance` of the KKT residual (None: 1e5 eps).
     """
 
     harmonics: int = eqx.field(static=True, default=16)
@@ -33,7 +33,9 @@ class Direct(eqx.Module):
 class StrokeProblem(eqx.Module):
     """Minimal energy at a given holonomy, as `minimise` takes it: scaled f, c, h of the coefficients of a stroke.
 
-    `base` None: the unknown is a FourierStroke; else it is the coefficients of a LegendreStroke through `base`.
+    With `base` None the unknown is the stroke itself, else the coefficients of a LegendreStroke through `base`.
+    A FourierStroke where the best stroke is smooth; where the start matters it has a corner there, since then
+    `p = G r' + Aᵀμ` is periodic but the charge μ is not, and a LegendreStroke resolves it.
     """
 
     swimmer: AbstractSwimmer
@@ -85,25 +87,24 @@ class StrokeProblem(eqx.Module):
 
 @jit
 def _certificate(problem: StrokeProblem, x, multipliers: Float[Array, " p"]) -> dict[str, Array]:
-    """What OptimalStroke says of the stroke of the unknowns x and the multipliers of `miss`."""
+    """What OptimalStroke says of the stroke of the unknowns x and the multipliers of `miss`, on twice the steps."""
     swimmer, stroke, steps = problem.swimmer, problem.stroke(x), 2 * problem.steps
-    elements = path(swimmer, stroke, steps=steps)
-    energy = cost(swimmer, stroke, steps=steps)
+    values = jax.vmap(lambda t: problem.rates(jnp.concatenate(shape_and_rate(stroke, t))))(gauss_times(steps))
+    elements, energy = magnus(swimmer.group, values[:, 1:]), mean(values[:, 0])
     slope = jax.jacfwd(lambda e: problem.miss(swimmer.group.exp(e) @ elements[-1]))(jnp.zeros(swimmer.group.dim))
     charge = problem.energy / 2 * multipliers @ slope
-    times = jnp.arange(steps) / steps
+    times = jnp.arange(1, steps) / steps
     needed, felt = jax.vmap(lambda t, g: wong_forces(swimmer, stroke, charge, t, g))(times, elements[:-1])
     inside = jax.vmap(lambda t: jnp.min(problem.gaps(stroke(t)), initial=1.0) > 0.01)(times)
     defect = jnp.max(jnp.where(inside[:, None], jnp.abs(needed - felt), 0.0), axis=0) / jnp.max(jnp.abs(felt), axis=0)
-    powers = jax.vmap(lambda t: power(swimmer, stroke, t))(times)
-    number = problem.displacement.ndim == 0
+    scale = problem.energy / jnp.linalg.norm(problem.displacement)
     return {
         "stroke": stroke,
         "cost": energy,
         "displacement": problem.reached(elements[-1]),
-        "multiplier": (multipliers[0] if number else multipliers) * problem.energy / jnp.linalg.norm(problem.displacement),
+        "multiplier": scale * (multipliers if problem.displacement.ndim else multipliers[0]),
         "wong_residual": jnp.max(defect),
-        "power_variation": jnp.max(jnp.abs(powers / energy - 1)),
+        "power_variation": jnp.max(jnp.abs(values[:, 0] / energy - 1)),
     }
 
 
@@ -156,6 +157,16 @@ def _first_stroke(swimmer, guess, displacement, bounds, base) -> Stroke:
     return ellipse if base is None else FourierStroke(centre - ellipse.cosine[:, 0], ellipse.cosine, ellipse.sine)
 
 
+@jit
+def _unknowns(swimmer, start, base, target, method):
+    """The unknowns of `StrokeProblem` for a first stroke, and its energy."""
+    energy = cost(swimmer, start, steps=method.steps)
+    if base is None and (target.ndim == 0 or swimmer.group.dim == swimmer.group.translations):
+        return FourierStroke.fit(start, method.harmonics), energy
+    stroke = LegendreStroke.fit(start, start(floating(0.0)), 2 * method.harmonics)
+    return stroke if base is None else stroke.coefficients, energy
+
+
 def optimal_stroke(
     swimmer: AbstractSwimmer,
     guess: Stroke | Float[Array, " m"] | None = None,
@@ -186,14 +197,10 @@ def optimal_stroke(
     target = _checked_displacement(swimmer, displacement)
     start = _first_stroke(swimmer, guess, target, bounds, base)
     limits, bounded = _checked_bounds(bounds, start(floating(0.0)).shape[0])
-    if base is None:
-        x = FourierStroke.fit(start, method.harmonics)
-    else:
-        x = LegendreStroke.fit(start, floating(base), 2 * method.harmonics).coefficients
-    energy = cost(swimmer, start, steps=method.steps)
-    problem = StrokeProblem(
-        swimmer, target, energy, None if base is None else floating(base), limits, bounded, method.steps
-    )
+    base = None if base is None else floating(base)
+    x, energy = _unknowns(swimmer, start, base, target, method)
+    steps = method.steps if isinstance(x, FourierStroke) else 2 * method.steps
+    problem = StrokeProblem(swimmer, target, energy, base, limits, bounded, steps)
     tolerance = 1e5 * jnp.finfo(energy.dtype).eps if method.tolerance is None else method.tolerance
     found = minimise(problem, x, tolerance=tolerance, max_iterations=method.max_iterations, progress=progress)
     optimum = OptimalStroke(

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from geodyn._typing import Array, Float, Number
-from geodyn.locomotion.connection import AbstractSwimmer, curvature, shape_metric
+from geodyn.locomotion.connection import AbstractSwimmer, exterior_derivative, reduction
 from geodyn.locomotion.stroke import Stroke, shape_and_rate
 
 
@@ -22,9 +22,9 @@ def wong_forces(
     at t. Any consistent units.
     """
     t = jnp.asarray(t, float)
-    kinetic = lambda r, v: v @ shape_metric(swimmer, r) @ v / 2  # noqa: E731
-    momentum = lambda t: jax.grad(kinetic, 1)(*shape_and_rate(stroke, t))  # noqa: E731
-    r, rdot = shape_and_rate(stroke, t)
-    needed = jax.jvp(momentum, (t,), (jnp.ones_like(t),))[1] - jax.grad(kinetic)(r, rdot)
-    felt = jnp.einsum("a,aij,j->i", swimmer.group.adjoint(g).T @ charge, curvature(swimmer, r), rdot)
-    return needed, felt
+    (r, rdot), (_, rddot) = jax.jvp(lambda t: shape_and_rate(stroke, t), (t,), (jnp.ones_like(t),))
+    form, metric = reduction(swimmer, r)
+    form_slope, metric_slope = jax.jacfwd(lambda r: reduction(swimmer, r))(r)
+    needed = metric @ rddot + metric_slope @ rdot @ rdot - rdot @ jnp.tensordot(rdot, metric_slope, 1) / 2
+    flux = exterior_derivative(swimmer.group, form, form_slope) @ rdot
+    return needed, (swimmer.group.adjoint(g).T @ charge) @ flux

@@ -14,39 +14,40 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._jit import jit
 from geodyn._linalg import solve
 from geodyn._typing import Array, Float, Scalar
 from geodyn.geometry.manifold import AbstractManifold
 
-NODES = 24
 ITERATIONS = 60
 
 
-def energy_between(space: AbstractManifold, x: Float[Array, " n"], y: Float[Array, " n"]) -> Scalar:
+@jit
+def energy_between(space: AbstractManifold, x: Float[Array, " n"], y: Float[Array, " n"], nodes: int) -> Scalar:
     """½ dist² of two points, along the geodesic to which the chart's straight segment relaxes; smooth where x = y.
 
-    NaN, never a wrong number, if no path is found or if its speed varies by more than eps^¼: then more than half of the
-    digits of E could be wrong.
+    NaN if no path is found, or if the speed of a polynomial path of degree `nodes` varies by more than eps^¼: then more
+    than half of the digits of E could be wrong.
     """
     # What the metric closes over becomes an explicit argument, so that derivatives with respect to it exist as well.
-    return _energy(eqx.filter_closure_convert(space.metric, x), x, y)
+    return _energy(eqx.filter_closure_convert(space.metric, x), x, y, nodes)
 
 
 @functools.cache
-def _basis() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _basis(nodes: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Gauss nodes t[q], weights w[q], and Legendre's polynomials P_k orthonormal on [0, 1] with their integrals from 0,
-    k = 1 … NODES−1, as [q, k, (integral, P_k)]."""
-    nodes, weights = np.polynomial.legendre.leggauss(NODES)
-    P = np.polynomial.legendre.legvander(nodes, NODES)
-    k = np.arange(1, NODES)
+    k = 1 … nodes−1, as [q, k, (integral, P_k)]."""
+    points, weights = np.polynomial.legendre.leggauss(nodes)
+    P = np.polynomial.legendre.legvander(points, nodes)
+    k = np.arange(1, nodes)
     integral = (P[:, 2:] - P[:, :-2]) / (2 * np.sqrt(2 * k + 1))
-    return (nodes + 1) / 2, weights / 2, np.stack([integral, P[:, 1:-1] * np.sqrt(2 * k + 1)], axis=2)
+    return (points + 1) / 2, weights / 2, np.stack([integral, P[:, 1:-1] * np.sqrt(2 * k + 1)], axis=2)
 
 
 def _nodal(x, y, modes):
     """The path x + t (y − x) + Σ_k modes_k ∫P_k and its velocity at the nodes, as [q, (position, velocity), n]."""
-    t, _, basis = (jnp.asarray(array, x.dtype) for array in _basis())
-    straight = jnp.stack([x[None, :] + t[:, None] * (y - x)[None, :], jnp.broadcast_to(y - x, (NODES, x.size))], axis=1)
+    t, _, basis = (jnp.asarray(array, x.dtype) for array in _basis(modes.shape[0] + 1))
+    straight = jnp.stack([x[None, :] + t[:, None] * (y - x)[None, :], jnp.broadcast_to(y - x, (t.size, x.size))], axis=1)
     return straight + jnp.einsum("qks,kn->qsn", basis, modes)
 
 
@@ -56,7 +57,7 @@ def _lagrangian(metric, z):
 
 def _action(metric, x, y, modes):
     """∫ ½ g(x', x') dt by quadrature."""
-    weights = jnp.asarray(_basis()[1], x.dtype)
+    weights = jnp.asarray(_basis(modes.shape[0] + 1)[1], x.dtype)
     return weights @ jax.vmap(lambda z: _lagrangian(metric, z))(_nodal(x, y, modes))
 
 
@@ -65,7 +66,7 @@ _slope = jax.grad(_action, 3)
 
 def _hessians(metric, x, y, modes):
     """Second derivative of the action in the modes, and the part of it that is always positive (metric held fixed)."""
-    _, weights, basis = (jnp.asarray(array, x.dtype) for array in _basis())
+    _, weights, basis = (jnp.asarray(array, x.dtype) for array in _basis(modes.shape[0] + 1))
     at_nodes = jax.vmap(jax.hessian(lambda z: _lagrangian(metric, z)))(_nodal(x, y, modes))
     full = jnp.einsum("q,qks,qsitj,qlt->kilj", weights, basis, at_nodes, basis, optimize="optimal")
     velocity = basis[:, :, 1]
@@ -74,9 +75,9 @@ def _hessians(metric, x, y, modes):
 
 
 @eqx.filter_custom_jvp
-def _modes(metric, x, y):
+def _modes(metric, x, y, nodes):
     """The stationary modes[k, n], by Newton's method; where the energy would grow, the metric is held fixed in part
-    (Levenberg–Marquardt), which always descends. NaN if that does not converge."""
+    (Levenberg–Marquardt), which always descends. NaN if that does not converge, or the path's speed varies."""
     eps = jnp.finfo(x.dtype).eps
 
     def step(state):
@@ -99,30 +100,27 @@ def _modes(metric, x, y):
             done,
         )
 
-    start = jnp.zeros((NODES - 1, x.size), x.dtype)
+    start = jnp.zeros((nodes - 1, x.size), x.dtype)
     state = (start, _action(metric, x, y, start), jnp.zeros((), x.dtype), 0, False)
-    modes, _, _, _, done = jax.lax.while_loop(lambda state: (state[3] < ITERATIONS) & ~state[4], step, state)
-    return jnp.where(done, modes, jnp.nan)
+    modes, energy, _, _, done = jax.lax.while_loop(lambda state: (state[3] < ITERATIONS) & ~state[4], step, state)
+    squares = 2 * jax.vmap(lambda z: _lagrangian(metric, z))(_nodal(x, y, modes))
+    resolved = jnp.max(jnp.abs(squares - 2 * energy)) <= 4 * eps**0.25 * energy
+    return jnp.where(done & resolved, modes, jnp.nan)
 
 
 @_modes.def_jvp
 def _modes_jvp(primals, tangents):
-    modes = _modes(*primals)
-    change = eqx.filter_jvp(lambda *point: _slope(*point, modes), primals, tangents)[1]
-    return modes, solve(_hessians(*primals, modes)[0], -change.reshape(-1)).reshape(modes.shape)
+    modes, point = _modes(*primals), primals[:3]
+    change = eqx.filter_jvp(lambda *point: _slope(*point, modes), point, tangents[:3])[1]
+    return modes, solve(_hessians(*point, modes)[0], -change.reshape(-1)).reshape(modes.shape)
 
 
 @eqx.filter_custom_jvp
-def _energy(metric, x, y):
-    modes = _modes(metric, x, y)
-    energy = _action(metric, x, y, modes)
-    squares = 2 * jax.vmap(lambda z: _lagrangian(metric, z))(_nodal(x, y, modes))
-    resolved = jnp.max(jnp.abs(squares - 2 * energy)) <= 4 * jnp.finfo(x.dtype).eps ** 0.25 * energy
-    return jnp.where(resolved, energy, jnp.nan)
+def _energy(metric, x, y, nodes):
+    return _action(metric, x, y, _modes(metric, x, y, nodes))
 
 
 @_energy.def_jvp
 def _energy_jvp(primals, tangents):
-    modes = _modes(*primals)
-    change = eqx.filter_jvp(lambda *point: _action(*point, modes), primals, tangents)[1]
-    return _energy(*primals), change
+    modes, point = _modes(*primals), primals[:3]
+    return eqx.filter_jvp(lambda *point: _action(*point, modes), point, tangents[:3])

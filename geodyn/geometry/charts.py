@@ -56,7 +56,7 @@ def _squared_arc(curvature: int, hav: Scalar, complement: Scalar) -> Scalar:
     return 4 * hav * arc_ratio(curvature, hav, complement) ** 2
 
 
-def direction(angles: Float[Array, " n-1"]) -> Float[Array, " n"]:
+def direction(angles: Float[Array, " m"]) -> Float[Array, " m+1"]:
     """Unit vector of spherical angles (b, …, g): (sin b cos g, sin b sin g, cos b) for two, (cos g, sin g) for one."""
     unit = jnp.stack([jnp.cos(angles[-1]), jnp.sin(angles[-1])])
     for angle in angles[-2::-1]:
@@ -202,7 +202,7 @@ class Stereographic(AbstractChart):
         # 1 − hav = | |y| x + y/|y| |²/product, free of cancellation, with the larger of the two as y.
         far = hav > 0.5
         small, large = jnp.where(x2 < y2, x, y), jnp.where(x2 < y2, y, x)
-        size = jnp.sqrt(jnp.where(far, jnp.maximum(x2, y2), 1.0))
+        size = jnp.sqrt(jnp.where(far, large @ large, 1.0))
         complement = jnp.where(far, jnp.sum((size * small + large / size) ** 2) / product, 1 - hav)
         return _squared_arc(1, hav, complement)
 

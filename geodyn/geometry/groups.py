@@ -9,8 +9,8 @@ and smooth at the identity (Stumpff functions; Battin, *Astrodynamics* (1999), s
 from abc import abstractmethod
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
+import numpy as np
 
 from geodyn._typing import Array, Float, Scalar
 
@@ -51,13 +51,10 @@ class AbstractLieGroup(eqx.Module):
     dim: eqx.AbstractVar[int]
     translations: eqx.AbstractVar[int]
 
+    @property
     @abstractmethod
-    def hat(self, xi: Float[Array, " k"]) -> Float[Array, "d d"]:
-        """The matrix of an algebra vector, `Σ ξ_a E_a`."""
-
-    @abstractmethod
-    def vee(self, matrix: Float[Array, "d d"]) -> Float[Array, " k"]:
-        """The algebra vector of a matrix, the inverse of `hat`."""
+    def generators(self) -> np.ndarray:
+        """The basis E[k, d, d] of the algebra, orthogonal matrices of entries 0, 1, −1."""
 
     @abstractmethod
     def exp(self, xi: Float[Array, " k"]) -> Float[Array, "d d"]:
@@ -79,15 +76,31 @@ class AbstractLieGroup(eqx.Module):
         """The product g h: first g, then h in the frame that g has reached."""
         return g @ h
 
+    def hat(self, xi: Float[Array, " k"]) -> Float[Array, "d d"]:
+        """The matrix of an algebra vector, `Σ ξ_a E_a`."""
+        return jnp.tensordot(xi, jnp.asarray(self.generators, xi.dtype), 1)
+
+    def vee(self, matrix: Float[Array, "d d"]) -> Float[Array, " k"]:
+        """The algebra vector of a matrix, the inverse of `hat`."""
+        return jnp.tensordot(jnp.asarray(_dual(self.generators), matrix.dtype), matrix, 2)
+
     def bracket(self, a: Float[Array, " k"], b: Float[Array, " k"]) -> Float[Array, " k"]:
-        """The Lie bracket `[a, b]` of two algebra vectors, the commutator of their matrices."""
-        x, y = self.hat(a), self.hat(b)
-        return self.vee(x @ y - y @ x)
+        """The Lie bracket `[a, b]` of two algebra vectors, by the structure constants of the generators."""
+        e = self.generators
+        products = np.einsum("aij,bjk->abik", e, e)
+        structure = np.einsum("cij,abij->cab", _dual(e), products - np.swapaxes(products, 0, 1))
+        return jnp.asarray(structure, a.dtype) @ b @ a
 
     def adjoint(self, g: Float[Array, "d d"]) -> Float[Array, "k k"]:
         """The matrix of `Ad_g`: ξ seen in another frame, `hat(Ad_g ξ) = g hat(ξ) g⁻¹`."""
-        inverse = self.inverse(g)
-        return jax.vmap(lambda e: self.vee(g @ self.hat(e) @ inverse))(jnp.eye(self.dim, dtype=g.dtype)).T
+        e = self.generators
+        turned = jnp.einsum("ij,bjk,kl->bil", g, jnp.asarray(e, g.dtype), self.inverse(g))
+        return jnp.einsum("aij,bij->ab", jnp.asarray(_dual(e), g.dtype), turned)
+
+
+def _dual(generators: np.ndarray) -> np.ndarray:
+    """The matrices that read off the coordinates, `Σ_ij dual_a E_b = δ_ab`."""
+    return generators / np.sum(generators**2, axis=(1, 2), keepdims=True)
 
 
 class Translation(AbstractLieGroup):
@@ -101,11 +114,9 @@ class Translation(AbstractLieGroup):
             raise ValueError(f"Translation: n must be at least 1, got {n}; pass the dimension of the space.")
         self.dim = self.translations = n
 
-    def hat(self, xi):
-        return jnp.zeros((self.dim + 1, self.dim + 1), xi.dtype).at[:-1, -1].set(xi)
-
-    def vee(self, matrix):
-        return matrix[:-1, -1]
+    @property
+    def generators(self):
+        return np.eye(self.dim + 1)[:-1, :, None] * np.eye(self.dim + 1)[-1]
 
     def exp(self, xi):
         return _homogeneous(jnp.eye(self.dim, dtype=xi.dtype), xi)
@@ -117,22 +128,24 @@ class Translation(AbstractLieGroup):
         return _homogeneous(g[:-1, :-1], -g[:-1, -1])
 
 
+def _turn(angle: Scalar) -> Float[Array, "2 2"]:
+    """Rotation of the plane."""
+    c, s = jnp.cos(angle), jnp.sin(angle)
+    return jnp.stack([jnp.stack([c, -s]), jnp.stack([s, c])])
+
+
 class SO2(AbstractLieGroup):
     """Rotations of the plane, ξ = (θ)."""
 
     dim: int = eqx.field(static=True, default=1, init=False)
     translations: int = eqx.field(static=True, default=0, init=False)
 
-    def hat(self, xi):
-        zero = jnp.zeros_like(xi[0])
-        return jnp.stack([jnp.stack([zero, -xi[0]]), jnp.stack([xi[0], zero])])
-
-    def vee(self, matrix):
-        return matrix[1, :1]
+    @property
+    def generators(self):
+        return np.array([[[0.0, -1.0], [1.0, 0.0]]])
 
     def exp(self, xi):
-        c, s = jnp.cos(xi[0]), jnp.sin(xi[0])
-        return jnp.stack([jnp.stack([c, -s]), jnp.stack([s, c])])
+        return _turn(xi[0])
 
     def log(self, g):
         return jnp.arctan2(g[1, :1], g[0, :1])
@@ -142,43 +155,32 @@ class SO2(AbstractLieGroup):
 
 
 class SE2(AbstractLieGroup):
-    """Rigid motions of the plane, ξ = (x, y, θ)."""
+    """Rigid motions of the plane, ξ = (x, y, θ). The way is the chord of an arc, turned by half its angle."""
 
     dim: int = eqx.field(static=True, default=3, init=False)
     translations: int = eqx.field(static=True, default=2, init=False)
 
-    def hat(self, xi):
-        x, y, w = xi
-        zero = jnp.zeros_like(w)
-        return jnp.stack([jnp.stack([zero, -w, x]), jnp.stack([w, zero, y]), jnp.stack([zero, zero, zero])])
-
-    def vee(self, matrix):
-        return jnp.stack([matrix[0, 2], matrix[1, 2], matrix[1, 0]])
+    @property
+    def generators(self):
+        e = np.zeros((3, 3, 3))
+        e[0, 0, 2] = e[1, 1, 2] = e[2, 1, 0] = 1
+        e[2, 0, 1] = -1
+        return e
 
     def exp(self, xi):
-        x, y, w = xi
-        c, s, half = _stumpff(w**2)[:3]
-        zero = jnp.zeros_like(w)
-        first = jnp.stack([c, -w * s, s * x - w * half * y])
-        second = jnp.stack([w * s, c, w * half * x + s * y])
-        return jnp.stack([first, second, jnp.stack([zero, zero, zero + 1])])
+        half = xi[2] / 2
+        return _homogeneous(_turn(xi[2]), _stumpff(half**2)[1] * (_turn(half) @ xi[:2]))
 
     def log(self, g):
-        w = jnp.arctan2(g[1, 0], g[0, 0])
-        _, s, half = _stumpff(w**2)[:3]
-        cotangent = s / (2 * half)
-        x, y = g[0, 2], g[1, 2]
-        return jnp.stack([cotangent * x + w / 2 * y, cotangent * y - w / 2 * x, w])
+        angle = jnp.arctan2(g[1, 0], g[0, 0])
+        half = angle / 2
+        return jnp.append(_turn(-half) @ g[:2, 2] / _stumpff(half**2)[1], angle)
 
     def inverse(self, g):
         return _rigid_inverse(g)
 
 
-def _cross(w: Float[Array, "3"]) -> Float[Array, "3 3"]:
-    """The matrix of `w ×`."""
-    x, y, z = w
-    zero = jnp.zeros_like(x)
-    return jnp.stack([jnp.stack([zero, -z, y]), jnp.stack([z, zero, -x]), jnp.stack([-y, x, zero])])
+_LEVI_CIVITA = np.cross(np.eye(3)[:, None], np.eye(3)[None])
 
 
 def _rotation_vector(rotation: Float[Array, "3 3"]) -> Float[Array, "3"]:
@@ -204,15 +206,13 @@ class SO3(AbstractLieGroup):
     dim: int = eqx.field(static=True, default=3, init=False)
     translations: int = eqx.field(static=True, default=0, init=False)
 
-    def hat(self, xi):
-        return _cross(xi)
-
-    def vee(self, matrix):
-        return jnp.stack([matrix[2, 1], matrix[0, 2], matrix[1, 0]])
+    @property
+    def generators(self):
+        return -_LEVI_CIVITA
 
     def exp(self, xi):
         _, s, half = _stumpff(jnp.sum(xi**2))[:3]
-        w = _cross(xi)
+        w = self.hat(xi)
         return jnp.eye(3, dtype=xi.dtype) + s * w + half * w @ w
 
     def log(self, g):
@@ -228,21 +228,22 @@ class SE3(AbstractLieGroup):
     dim: int = eqx.field(static=True, default=6, init=False)
     translations: int = eqx.field(static=True, default=3, init=False)
 
-    def hat(self, xi):
-        return jnp.zeros((4, 4), xi.dtype).at[:3, :3].set(_cross(xi[3:])).at[:3, 3].set(xi[:3])
-
-    def vee(self, matrix):
-        return jnp.stack([*matrix[:3, 3], matrix[2, 1], matrix[0, 2], matrix[1, 0]])
+    @property
+    def generators(self):
+        e = np.zeros((6, 4, 4))
+        e[:3, :3, 3] = np.eye(3)
+        e[3:, :3, :3] = -_LEVI_CIVITA
+        return e
 
     def exp(self, xi):
         _, s, half, third, _ = _stumpff(jnp.sum(xi[3:] ** 2))
-        w, unit = _cross(xi[3:]), jnp.eye(3, dtype=xi.dtype)
+        w, unit = SO3().hat(xi[3:]), jnp.eye(3, dtype=xi.dtype)
         return _homogeneous(unit + s * w + half * w @ w, (unit + half * w + third * w @ w) @ xi[:3])
 
     def log(self, g):
         angle = _rotation_vector(g[:3, :3])
         _, _, c2, c3, c4 = _stumpff(jnp.sum(angle**2))
-        w = _cross(angle)
+        w = SO3().hat(angle)
         inverse = jnp.eye(3, dtype=g.dtype) - w / 2 + (c3 - 2 * c4) / (2 * c2) * w @ w
         return jnp.concatenate([inverse @ g[:3, 3], angle])
 

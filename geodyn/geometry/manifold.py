@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._jit import jit
 from geodyn._linalg import solve
 from geodyn._typing import Array, Float, Scalar
 
@@ -72,6 +73,7 @@ def safe_sqrt(square: Scalar) -> Scalar:
     return jnp.where(zero, 0.0, jnp.sqrt(jnp.where(zero, 1.0, square)))
 
 
+@jit
 def christoffel(space: AbstractManifold, x: Float[Array, " n"]) -> Float[Array, "n n n"]:
     """Christoffel symbols Γ[k, i, j] = Γ^k_ij = ½ g^kl (∂_i g_lj + ∂_j g_li − ∂_l g_ij)."""
     derivative = jax.jacfwd(space.metric)(x)  # [i, j, k] = ∂_k g_ij
@@ -79,6 +81,7 @@ def christoffel(space: AbstractManifold, x: Float[Array, " n"]) -> Float[Array, 
     return _raised(space.metric(x), lowered)
 
 
+@jit
 def riemann(space: AbstractManifold, x: Float[Array, " n"]) -> Float[Array, "n n n n"]:
     """Riemann tensor R[a, b, c, d] = R^a_bcd, in the convention of this module."""
     gamma, derivative = christoffel(space, x), jax.jacfwd(lambda y: christoffel(space, y))(x)
@@ -86,16 +89,19 @@ def riemann(space: AbstractManifold, x: Float[Array, " n"]) -> Float[Array, "n n
     return half - half.swapaxes(2, 3)
 
 
+@jit
 def ricci(space: AbstractManifold, x: Float[Array, " n"]) -> Float[Array, "n n"]:
     """Ricci tensor R_bd = R^a_bad."""
     return jnp.einsum("abad->bd", riemann(space, x))
 
 
+@jit
 def scalar_curvature(space: AbstractManifold, x: Float[Array, " n"]) -> Scalar:
     """Scalar curvature R = g^bd R_bd: n(n − 1) on the unit sphere."""
     return jnp.trace(_raised(space.metric(x), ricci(space, x)))
 
 
+@jit
 def sectional_curvature(
     space: AbstractManifold, x: Float[Array, " n"], u: Float[Array, " n"], v: Float[Array, " n"]
 ) -> Scalar:
@@ -163,6 +169,8 @@ def check_metric(space: AbstractManifold, x, *, signature: tuple[int, int] | Non
     x = np.asarray(x, dtype=jnp.result_type(float))
     if x.shape[-1:] != (space.dim,):
         raise ValueError(f"x must have shape (..., {space.dim}) in this space of dim {space.dim}, got {x.shape}")
+    if not np.all(np.isfinite(x)):
+        raise ValueError(f"x must be finite, got {x.tolist()}")
     for point in x.reshape(-1, space.dim):
         _check_matrix(np.asarray(space.metric(jnp.asarray(point))), point, signature or (space.dim, 0))
 

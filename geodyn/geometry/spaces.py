@@ -66,7 +66,7 @@ class AbstractConstantCurvature(AbstractModelSpace):
 
     def killing_fields(self, x: Float[Array, " n"]) -> Float[Array, "K n"]:
         """K = n(n+1)/2 generators at x: first the n that translate the origin along X_i, then, for every pair i < j,
-        the rotation of X_i into X_j."""
+        the rotation of X_i into X_j. Polar coordinates must be in their ranges (a > 0, b between 0 and π)."""
         X = self.embed(x)
         curvature = self.chart.curvature
         generators = jnp.asarray(_generators(self.dim, curvature), X.dtype)

@@ -103,8 +103,19 @@ class Problem(eqx.Module):
             for level in self.formulation.levels
         ]
 
-    def split_newton(self, w):
-        """w ↦ J⁻¹w with one Jacobian for all stages, split by the eigenvalues α of A: dQ = hα du, dP = hα dp'
+    def factors(self, w):
+        """Inverse Jacobians of the stage equations near w, for `newton`."""
+        return self.dense_inverse(w) if self.formulation.at_end else self.split_inverses(w)
+
+    def newton(self, factors, r):
+        """J⁻¹ r, with the factors of J."""
+        if self.formulation.at_end:
+            return (factors @ r.reshape(-1)).reshape(r.shape)
+        _, basis, dual, weight = _spectrum(self.tableau)
+        return jnp.real(_mix(basis * weight, jax.vmap(jnp.dot)(factors, _mix(dual, r + 0j)))).astype(r.dtype)
+
+    def split_inverses(self, w):
+        """With one Jacobian for all stages, its inverses split by the eigenvalues α of A: dQ = hα du, dP = hα dp'
         (Butcher 1976; Hairer & Wanner, IV.8)."""
         n, t, q = self.q.shape[0], self.t + self.h / 2, jnp.mean(self.positions(w), axis=0)
         mean = jnp.mean(w, axis=0)
@@ -117,24 +128,13 @@ class Problem(eqx.Module):
         (f_q, _, f_w), (r_q, r_p, r_w) = jax.jacfwd(local, (0, 1, 2))(q, self.p, mean)
         to_u = jnp.eye(n, mean.shape[0], dtype=w.dtype)
         first, second = r_q @ to_u + r_p @ f_w, r_p @ f_q @ to_u
-        alpha, basis, dual, weight = _spectrum(self.tableau)
-        shifts = (self.h + 0j) * jnp.asarray(alpha, (self.h + 0j).dtype)
-        inverses = jax.vmap(lambda ha: inverse(r_w + ha * first + ha**2 * second))(shifts)
+        shifts = (self.h + 0j) * jnp.asarray(_spectrum(self.tableau)[0], (self.h + 0j).dtype)
+        return jax.vmap(lambda ha: inverse(r_w + ha * first + ha**2 * second))(shifts)
 
-        def apply(r):
-            return jnp.real(_mix(basis * weight, jax.vmap(jnp.dot)(inverses, _mix(dual, r + 0j)))).astype(r.dtype)
-
-        return apply
-
-    def dense_newton(self, w):
-        """w ↦ J⁻¹w with the whole Jacobian at w: for constraints that couple the stages."""
-        shape = w.shape
-        jacobian = jax.jacfwd(lambda flat: self.residual(flat.reshape(shape)).reshape(-1))(w.reshape(-1))
-        inverted = inverse(jacobian)
-        return lambda r: (inverted @ r.reshape(-1)).reshape(shape)
-
-    def newton(self, w):
-        return self.dense_newton(w) if self.formulation.at_end else self.split_newton(w)
+    def dense_inverse(self, w):
+        """The whole Jacobian at w: for constraints that couple the stages."""
+        flat = lambda x: self.residual(x.reshape(w.shape)).reshape(-1)  # noqa: E731
+        return inverse(jax.jacfwd(flat)(w.reshape(-1)))
 
 
 def _mix(a, x):

@@ -9,7 +9,8 @@ import numpy as np
 from jax.ad_checkpoint import checkpoint_policies
 from tqdm import tqdm
 
-from geodyn._jit import jit, native, traced_numbers
+from geodyn._jit import jit, traced_numbers
+from geodyn._native import native
 from geodyn._typing import Array, Float, Number
 from geodyn.integrators.methods import AbstractMethod, Gauss, RadauIIA, State, formulation_of, start, step
 from geodyn.integrators.system import AbstractSystem
@@ -50,7 +51,7 @@ def integrate(
     t0, h = (jnp.asarray(x, q.dtype) for x in (t0, h))
     concrete = not any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves((system, t0, h, q, v)))
     if concrete:
-        system.check(np.asarray(q), None if v is None else np.asarray(v))
+        system.check(t0, np.asarray(q), None if v is None else np.asarray(v))
     if progress and concrete:
         trajectory = _with_progress(system, method, t0, h, q, v, steps // save_every, save_every)
     else:
@@ -107,6 +108,16 @@ def _begin(system, method, t0, h, q, v):
 
 def _advance(system, method, t0, h, state: State, saves: int, every: int):
     """`saves` × `every` steps: the state after them, and (q, p, λ) after every `every`-th."""
+    dynamic, static = eqx.partition((system, state), eqx.is_array)
+
+    def run(dynamic, t0, h):
+        system, state = eqx.combine(dynamic, static)
+        return _scan(system, method, t0, h, state, saves, every)
+
+    return native(run, dynamic, t0, h, size=method.tableau.stages * state.history.shape[1])
+
+
+def _scan(system, method, t0, h, state, saves, every):
     c = system.constraint(t0, state.q).size
     formulation, n, s = formulation_of(method, c), state.q.shape[0], method.tableau.stages
     keep_stages = checkpoint_policies.save_only_these_names("stages")
@@ -123,8 +134,7 @@ def _advance(system, method, t0, h, state: State, saves: int, every: int):
 
     if saves * every * s * state.history.shape[1] * state.q.dtype.itemsize > STAGE_MEMORY:
         several = jax.checkpoint(several, prevent_cse=False)
-    run = lambda state: jax.lax.scan(several, state, None, length=saves)  # noqa: E731
-    return run(state)
+    return jax.lax.scan(several, state, None, length=saves)
 
 
 @eqx.filter_jit

@@ -65,19 +65,22 @@ class Root(NamedTuple):
     jacobians: Int[Array, ""]
 
 
-def root(residual, start, newton, contracts: bool, floor, active) -> Root:
-    """A root near `start`: plain iteration where the residual `contracts`; then, or where that fails, simplified
-    Newton, its Jacobian renewed only when the contraction is slow."""
-    first = Root(start, ~active, jnp.zeros((), int), jnp.zeros((), int))
-    if contracts:
-        state = iterate(residual, start, lambda r: r, floor, MOST_FIXED_POINT, active)
-        first = Root(jnp.where(state.converged, state.w, start), ~active | state.converged, state.count, first.jacobians)
+def root(problem: Problem, start, floor, active) -> Root:
+    """A root of the stage equations near `start`: plain iteration where there are no constraints, which is Newton with
+    the mass matrix for Jacobian; then, or where that contracts too slowly, simplified Newton, its Jacobian renewed only
+    when the contraction is slow."""
+    zero = jnp.zeros((), int)
+    first = Root(start, ~active, zero, zero)
+    if not problem.formulation.levels:
+        state = iterate(problem.residual, start, lambda r: r, floor, MOST_FIXED_POINT, active)
+        first = Root(jnp.where(state.converged, state.w, start), ~active | state.converged, state.count, zero)
 
     def proceed(best):
         return ~best.converged & (best.jacobians < MOST_JACOBIANS) & jnp.all(jnp.isfinite(best.w))
 
     def improve(best):
-        state = iterate(residual, best.w, newton(best.w), floor, MOST_NEWTON, active)
+        factors = problem.factors(best.w)
+        state = iterate(problem.residual, best.w, lambda r: problem.newton(factors, r), floor, MOST_NEWTON, active)
         return Root(state.w, state.converged, best.iterations + state.count, best.jacobians + 1)
 
     return jax.lax.while_loop(proceed, improve, first)
@@ -86,10 +89,9 @@ def root(residual, start, newton, contracts: bool, floor, active) -> Root:
 @eqx.filter_custom_jvp
 def stage_values(problem: Problem, guess, active) -> Root:
     """Stage values w[s, m] that solve the stage equations, from a guess; nothing is done where not `active`."""
-    unconstrained = not problem.formulation.levels
     # Increments below eps · |q|/h move no position by more than its rounding: there, stagnation is convergence.
     floor = jnp.max(jnp.abs(problem.q)) / problem.h / 2**12
-    return root(problem.residual, guess, problem.newton, unconstrained, floor, active)
+    return root(problem, guess, floor, active)
 
 
 @stage_values.def_jvp
@@ -102,22 +104,27 @@ def _(primals, tangents):
     if change is None:
         change = jnp.zeros_like(w)
     matvec = jax.linearize(problem.residual, w)[1]
-    unconstrained = not problem.formulation.levels
+    precondition = _preconditioner(problem, w, found.jacobians > 0)
     zero = jnp.zeros((), w.dtype)
 
-    def linear_solve(newton):
-        def solve(apply, b):
-            solved = root(lambda x: apply(x) - b, b, newton, unconstrained, zero, active)
-            return jnp.where(solved.converged, solved.w, jnp.nan)
+    def solve(apply, b, precondition=precondition):
+        state = iterate(lambda x: apply(x) - b, precondition(b), precondition, zero, MOST_FIXED_POINT, active)
+        return jnp.where(state.converged | ~active, state.w, jnp.nan)
 
-        return solve
+    def transpose_solve(apply, b):
+        return solve(apply, b, lambda r: jax.linear_transpose(precondition, r)(r)[0])
 
-    def transposed(w_at):
-        apply = problem.newton(w)
-        return lambda r: jax.linear_transpose(apply, r)(r)[0]
-
-    dw = jax.lax.custom_linear_solve(
-        matvec, -change, linear_solve(lambda _: problem.newton(w)), linear_solve(transposed)
-    )
+    dw = jax.lax.custom_linear_solve(matvec, -change, solve, transpose_solve)
     still = jax.tree.map(lambda x: None, found)
     return found._replace(w=w), still._replace(w=dw)
+
+
+def _preconditioner(problem, w, stiff):
+    """The iteration that found w, as a linear map: Newton's where a Jacobian was needed, else the identity."""
+    shapes = jax.eval_shape(problem.factors, w)
+    empty = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+    # A loop of at most one turn and no `cond`: under vmap a cond would form the Jacobian for every member.
+    needed = lambda state: state[0]  # noqa: E731
+    compute = lambda state: (jnp.zeros_like(state[0]), problem.factors(jax.lax.stop_gradient(w)))  # noqa: E731
+    factors = jax.lax.while_loop(needed, compute, (stiff, empty))[1]
+    return lambda r: jax.lax.cond(stiff, lambda r: problem.newton(factors, r), lambda r: r, r)

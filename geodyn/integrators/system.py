@@ -44,7 +44,7 @@ class AbstractSystem(eqx.Module):
         """<p, v> − L."""
 
     @abc.abstractmethod
-    def check(self, q: np.ndarray, v: np.ndarray | None) -> None:
+    def check(self, t: Scalar, q: np.ndarray, v: np.ndarray | None) -> None:
         """Raises ValueError where a concrete initial position and velocity, in the user's shapes, do not fit."""
 
     def residual(self, t, q, v, p, lam) -> tuple[Array, Array]:
@@ -123,7 +123,7 @@ class Lagrangian(AbstractLagrangianSystem):
         settled = jax.lax.stop_gradient(jax.lax.fori_loop(0, 6, lambda _, v: correct(v), jnp.zeros_like(q)))
         return correct(correct(settled))
 
-    def check(self, q, v):
+    def check(self, t, q, v):
         if q.ndim != 1:
             raise ValueError(f"q0 of a Lagrangian must be flat [n], got shape {q.shape}")
 
@@ -153,7 +153,7 @@ class ODE(AbstractSystem):
     def energy(self, t, q, v):
         raise ValueError("an ODE has no energy: give the system as a Lagrangian, or evaluate your own along .q")
 
-    def check(self, q, v):
+    def check(self, t, q, v):
         if v is not None:
             raise ValueError("v0 of an ODE must be None: its velocity is the vector field at q0")
         got = jax.eval_shape(self.vector_field, jnp.zeros((), q.dtype), q.reshape(-1))

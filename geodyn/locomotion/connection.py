@@ -113,7 +113,13 @@ def curvature(swimmer: AbstractSwimmer | AbstractConnection, r: Float[Array, " m
 
     Source: Marsden, Montgomery & Ratiu, *Mem. AMS* 436 (1990), with the sign that belongs to `ξ = −A r'`.
     """
-    form = connection(swimmer, r)
-    slope = jax.jacfwd(lambda x: connection(swimmer, x))(r)
-    pairs = jax.vmap(jax.vmap(swimmer.group.bracket, (None, 0)), (0, None))(form.T, form.T)
-    return jnp.swapaxes(slope, 1, 2) - slope - jnp.moveaxis(pairs, 2, 0)
+    form = lambda r: connection(swimmer, r)  # noqa: E731
+    return exterior_derivative(swimmer.group, form(r), jax.jacfwd(form)(r))
+
+
+def exterior_derivative(
+    group: AbstractLieGroup, form: Float[Array, "k m"], slope: Float[Array, "k m m"]
+) -> Float[Array, "k m m"]:
+    """The covariant exterior derivative of a connection form, from `form[:, j]` and `slope[:, j, i] = ∂_i A_j`."""
+    brackets = jax.vmap(jax.vmap(group.bracket, (None, 1), 1), (1, None), 1)(form, form)
+    return jnp.swapaxes(slope, 1, 2) - slope - brackets

@@ -77,7 +77,7 @@ class LegendreStroke(eqx.Module):
         """The least-squares series of any stroke that passes through the base at t = 0, from 4 × terms samples."""
         t = (jnp.arange(4 * terms) + 0.5) / (4 * terms)
         basis = jax.vmap(cls(jnp.zeros(terms), jnp.eye(terms)))(t)
-        return cls(base, jnp.linalg.lstsq(basis, jax.vmap(stroke)(t) - base)[0].T)
+        return cls(base, jnp.linalg.lstsq(basis, jax.vmap(stroke)(t) - base[None])[0].T)
 
     def __call__(self, t: Number) -> Float[Array, " m"]:
         """The shape at time t."""

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._typing import Array, Float, Scalar
-from geodyn.geometry.geodesic import distance, exp, squared_distance
+from geodyn.geometry.geodesic import distance
 from geodyn.geometry.manifold import AbstractManifold
 from geodyn.mechanics.elements import AbstractConstraint, AbstractDissipation, AbstractPotential
 from geodyn.mechanics.system import System

@@ -1,6 +1,5 @@
 """A body: points of a space with masses, and what acts on them."""
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,6 +10,7 @@ from geodyn._typing import Array, Float, Scalar
 from geodyn.geometry.manifold import AbstractManifold, check_metric
 from geodyn.integrators.system import AbstractLagrangianSystem, AbstractSystem
 from geodyn.mechanics.elements import AbstractConstraint, AbstractDissipation, AbstractPotential
+from geodyn.mechanics.projection import check_constraints
 
 Element = AbstractPotential | AbstractDissipation | AbstractConstraint
 
@@ -80,15 +80,15 @@ class System(AbstractLagrangianSystem):
         rows = [_sized(e, with_time(e.residual, 2)(t, self.space, x)) for e in self.constraints]
         return jnp.concatenate([jnp.zeros(0, x.dtype), *rows])
 
-    def check(self, q, v):
+    def check(self, t, q, v):
         wanted = (self.masses.shape[0], self.space.dim)
         for name, value in (("q0", q), ("v0", v)):
             if value is None or value.shape != wanted:
                 got = None if value is None else value.shape
                 raise ValueError(f"{name} must have shape {wanted} (masses, dim), got {got}")
-        for x in q:
-            check_metric(self.space, x)
-        check_constraints(self, q.reshape(-1), v.reshape(-1))
+        check_metric(self.space, q)
+        if self.constraints:
+            check_constraints(self, _names(self), q.reshape(-1), v.reshape(-1), t)
 
 
 def _masses(masses):
@@ -112,46 +112,14 @@ def _sized(element, residual):
     return residual
 
 
-@eqx.filter_jit
-def _constraint_state(system, q, v):
-    t = jnp.zeros((), q.dtype)
-    jacobian = jax.jacfwd(system.constraint, 1)(t, q)
-    rate = jax.jvp(system.constraint, (t, q), (jnp.ones_like(t), v))[1]
-    raised = jax.vmap(lambda row: system.velocity(t, q, row, v))(jacobian)
-    return system.constraint(t, q), rate, jacobian @ raised.T
-
-
-def check_constraints(system: AbstractSystem, q: np.ndarray, v: np.ndarray) -> None:
-    """Raises ValueError where q, v violate the constraints, and where these are redundant (J M⁻¹Jᵀ singular)."""
-    residual, rate, gram = map(np.asarray, _constraint_state(system, jnp.asarray(q), jnp.asarray(v)))
-    if residual.size == 0:
-        return
-    names = constraint_names(system)
-    rounding = np.finfo(residual.dtype).eps ** 0.5
-    for what, values, size in (("q0", residual, np.abs(q).max()), ("v0", rate, np.abs(v).max())):
-        worst = int(np.argmax(np.abs(values)))
-        if not np.abs(values[worst]) <= rounding * (1 + size):
-            raise ValueError(
-                f"{what} violates the constraint {names[worst]} by {values[worst]:.3g}; "
-                "start from q0, v0 = gd.project(system, q0, v0)"
-            )
-    scale = 1 / np.sqrt(np.diag(gram))
-    values, vectors = np.linalg.eigh(gram * scale[:, None] * scale[None, :])
-    if not values[0] > 1e3 * np.finfo(residual.dtype).eps * residual.size:
-        involved = [names[i] for i in np.flatnonzero(np.abs(vectors[:, 0]) > 0.05)]
-        raise ValueError(f"constraints are redundant or contradictory at q0: {', '.join(involved)}; remove one of them")
-
-
-def constraint_names(system) -> list[str]:
-    """A name for every row of the constraint, e.g. 'Rod edge (0, 1)'."""
-    if not isinstance(system, System):
-        return [f"constraint[{i}]" for i in range(system.constraint(jnp.zeros(()), jnp.zeros(0)).size)]
+def _names(system):
+    """A name for every row of the constraint, such as 'Rod between points (0, 1)'."""
     return [f"{type(e).__name__}{_label(e, i)}" for e in system.constraints for i in range(e.size)]
 
 
 def _label(element, i):
     edges = getattr(element, "edges", None)
-    return f"[{i}]" if edges is None else f" between points {tuple(int(k) for k in edges[i])}"
+    return f"[{i}]" if edges is None else f" between points {edges[i]}"
 
 
 def _flat(system, q, v):

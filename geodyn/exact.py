@@ -1,4 +1,4 @@
-"""`geodyn demo`: elastic rods in curved space beside their exact separation, and an optimal stroke."""
+"""What is known exactly, to stand beside what is computed: the elastic rod of `geodyn demo`."""
 
 from math import cos, cosh, sin, sinh
 
@@ -10,9 +10,9 @@ RODS = {"elastic_rod_h3": (1, sinh, cosh), "elastic_rod_s3": (-1, sin, cos)}
 
 
 def exact_half_separation(
-    name: str, t: Float[np.ndarray, " T"], *, half_length: float = 1.0, stiffness: float = 1.0, substeps: int = 40
+    name: str, t: Float[np.ndarray, " T"], *, half_length: float = 1.0, stiffness: float = 1.0, substeps: int = 100
 ) -> Float[np.ndarray, " T"]:
-    """Half the separation l(t) of two unit masses on a spring that fly along a geodesic between them.
+    """Half the separation l(t) of two unit masses on a spring that fly side by side, on both sides of a geodesic.
 
     `l'' = σ C(l₀)⁴ S(l)/C(l)³ − 2k(l − l₀)` with S, C = sinh, cosh and σ = 1 in H³, sin, cos and σ = −1 in S³; unit
     Killing speed on the axis. Integrated by the classical Runge–Kutta method, which shares nothing with geodyn's.

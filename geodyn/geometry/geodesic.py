@@ -1,0 +1,250 @@
+"""Geodesics of any metric: closed forms where a space has them, integration and a boundary-value solve elsewhere.
+
+Everything is differentiable in both modes, to any order that the metric allows, with respect to points, vectors, times
+and the numbers in the space. Any consistent units. Two keywords set the accuracy of the spaces without closed form:
+`steps`, Gauss steps of order 12 in each interval between times, and `nodes`, the degree of the path between two points.
+"""
+
+import functools
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn._jit import jit
+from geodyn._linalg import solve
+from geodyn._typing import Array, ArrayLike, Float, Scalar
+from geodyn.geometry.between import energy_between
+from geodyn.geometry.manifold import AbstractManifold, Manifold, check_metric, christoffel, safe_sqrt
+from geodyn.geometry.spaces import AbstractConstantCurvature, AbstractModelSpace, Product
+from geodyn.integrators import ODE, Gauss, Lagrangian, integrate
+
+NODES = 32
+
+
+def geodesic(
+    space: AbstractManifold,
+    x: Float[ArrayLike, " n"],
+    v: Float[ArrayLike, " n"],
+    ts: Float[ArrayLike, " T"],
+    *,
+    steps: int | None = None,
+) -> tuple[Float[Array, "T n"], Float[Array, "T n"]]:
+    """Positions and velocities at the times ts of the geodesic with position x and velocity v at time 0:
+    x'' + Γ(x', x') = 0. The times may have any order and sign; `steps` defaults to 64 over all of them, at least 4 each.
+
+    NaN after a step that did not converge. Raises ValueError for wrong shapes.
+    """
+    x, v = _checked(space, x=x, v=v)
+    return _geodesic(space, x, v, *_times(ts, x, steps))
+
+
+def exp(
+    space: AbstractManifold, x: Float[ArrayLike, " n"], v: Float[ArrayLike, " n"], *, steps: int = 64
+) -> Float[Array, " n"]:
+    """The exponential map: where the geodesic from x with velocity v is at time 1. NaN if a step did not converge."""
+    return _exp(space, *_checked(space, x=x, v=v), steps)
+
+
+def log(
+    space: AbstractManifold, x: Float[ArrayLike, " n"], y: Float[ArrayLike, " n"], *, nodes: int = NODES
+) -> Float[Array, " n"]:
+    """The velocity with which the geodesic from x arrives in y at time 1: −g⁻¹ ∂/∂x ½ dist²(x, y) (first variation;
+    Sakai, *Riemannian Geometry*, III.2). Fails as `distance` does."""
+    x, y = _checked(space, x=x, y=y)
+    return solve(space.metric(x), -jax.grad(_energy, 1)(space, x, y, nodes))
+
+
+def distance(
+    space: AbstractManifold, x: Float[ArrayLike, " n"], y: Float[ArrayLike, " n"], *, nodes: int = NODES
+) -> Scalar:
+    """Distance of two points. Where they coincide it has no derivative: 0 is given. There use `squared_distance`.
+
+    Without closed form it is the length of the geodesic to which the straight segment of the chart relaxes: no path
+    leaves the chart, and identified coordinates (an angle beyond its period) are different points. NaN if none is found
+    or if it is too long for its degree: then take more `nodes`. Its first derivatives are those of the first variation,
+    the second come from the implicit-function theorem. Raises ValueError for a metric declared indefinite.
+    """
+    return safe_sqrt(squared_distance(space, x, y, nodes=nodes))
+
+
+def squared_distance(
+    space: AbstractManifold, x: Float[ArrayLike, " n"], y: Float[ArrayLike, " n"], *, nodes: int = NODES
+) -> Scalar:
+    """Squared `distance`, smooth where the points coincide."""
+    return 2 * _energy(space, *_checked(space, x=x, y=y), nodes)
+
+
+def parallel_transport(
+    space: AbstractManifold,
+    curve: Callable,
+    w: Float[ArrayLike, " n"],
+    ts: Float[ArrayLike, " T"],
+    *,
+    steps: int | None = None,
+) -> Float[Array, "T n"]:
+    """The vector w at curve(ts[0]), transported along `curve(t) -> x[n]` to each of the times: w' + Γ(x', w) = 0.
+
+    `steps` defaults to 64 over all the times, at least 4 each. NaN after a step that did not converge.
+    """
+    (w,) = _checked(space, w=w)
+    return _transport(space, curve, w, *_times(ts, w, steps))
+
+
+def jacobi_field(
+    space: AbstractManifold,
+    x: Float[ArrayLike, " n"],
+    v: Float[ArrayLike, " n"],
+    j: Float[ArrayLike, " n"],
+    dj: Float[ArrayLike, " n"],
+    ts: Float[ArrayLike, " T"],
+    *,
+    steps: int | None = None,
+) -> tuple[Float[Array, "T n"], Float[Array, "T n"]]:
+    """J and DJ/dt at the times ts along the geodesic of x, v at time 0, where they are j and dj: D²J/dt² = −R(J, x')x'.
+
+    The field is the derivative of the geodesic in its initial data (do Carmo, *Riemannian Geometry*, chapter 5).
+    """
+    x, v, j, dj = _checked(space, x=x, v=v, j=j, dj=dj)
+    turning = dj - jnp.einsum("kij,i,j", christoffel(space, x), v, j)
+    flow = lambda x, v: geodesic(space, x, v, ts, steps=steps)  # noqa: E731
+    (xs, vs), (J, dJ) = jax.jvp(flow, (x, v), (j, turning))
+    return J, dJ + jnp.einsum("tkij,ti,tj->tk", jax.vmap(lambda x: christoffel(space, x))(xs), vs, J)
+
+
+@functools.singledispatch
+def _geodesic(space, x, v, ts, steps):
+    return _integrated(space, x, v, ts, steps)
+
+
+@_geodesic.register
+@jit
+def _(space: AbstractConstantCurvature, x, v, ts, steps):
+    return jax.vmap(lambda t: jax.jvp(lambda t: space.exp(x, t * v), (t,), (jnp.ones_like(t),)))(ts)
+
+
+@_geodesic.register
+def _(space: Product, x, v, ts, steps):
+    parts = [
+        _geodesic(factor, *point, ts, steps)
+        for factor, *point in zip((space.a, space.b), space.split(x), space.split(v))
+    ]
+    return tuple(jnp.concatenate(part, axis=1) for part in zip(*parts))
+
+
+@functools.singledispatch
+def _exp(space, x, v, steps):
+    return _integrated(space, x, v, jnp.ones(1, x.dtype), steps)[0][0]
+
+
+@_exp.register
+def _(space: AbstractConstantCurvature, x, v, steps):
+    return space.exp(x, v)
+
+
+@_exp.register
+def _(space: Product, x, v, steps):
+    factors = zip((space.a, space.b), space.split(x), space.split(v))
+    return jnp.concatenate([_exp(*factor, steps) for factor in factors])
+
+
+@functools.singledispatch
+def _energy(space, x, y, nodes):
+    """½ dist²."""
+    if isinstance(space, Manifold) and space.signature[1] > 0:
+        raise ValueError(f"distance and log need a positive definite metric; this one has signature {space.signature}")
+    return energy_between(space, x, y, nodes)
+
+
+@_energy.register
+def _(space: AbstractModelSpace, x, y, nodes):
+    return space.squared_distance(x, y) / 2
+
+
+@_energy.register
+def _(space: Product, x, y, nodes):
+    (xa, xb), (ya, yb) = space.split(x), space.split(y)
+    return _energy(space.a, xa, ya, nodes) + _energy(space.b, xb, yb, nodes)
+
+
+class _Kinetic(eqx.Module):
+    """½ g(v, v)."""
+
+    metric: Callable
+
+    def __call__(self, q, v):
+        return 0.5 * v @ self.metric(q) @ v
+
+
+@jit
+def _integrated(space, x, v, ts, steps):
+    system = Lagrangian(_Kinetic(eqx.filter_closure_convert(space.metric, x)))
+
+    def interval(state, h):
+        # In units of the interval, which may be empty or run backwards.
+        x, v = state
+        trajectory = integrate(system, x, h * v, t1=1.0, steps=steps, method=Gauss(6), save_every=steps)
+        empty = h == 0
+        state = trajectory.q[-1], jnp.where(empty, v, trajectory.v[-1] / jnp.where(empty, 1.0, h))
+        return state, state
+
+    return jax.lax.scan(interval, (x, v), jnp.diff(ts, prepend=0))[1]
+
+
+class _Transport(eqx.Module):
+    """dw/ds = −h Γ(x', w) at the time t + h s."""
+
+    space: AbstractManifold
+    curve: Callable
+    t: Scalar
+    h: Scalar
+
+    def __call__(self, s, w):
+        time = self.t + self.h * s
+        x, velocity = jax.jvp(self.curve, (time,), (jnp.ones_like(time),))
+        return -self.h * jnp.einsum("kij,i,j", christoffel(self.space, x), velocity, w)
+
+
+@jit
+def _transport(space, curve, w, ts, steps):
+    curve = eqx.filter_closure_convert(curve, ts[0])
+    space = Manifold(eqx.filter_closure_convert(space.metric, w), space.dim)
+
+    def interval(w, times):
+        field = ODE(_Transport(space, curve, *times))
+        w = integrate(field, w, t1=1.0, steps=steps, method=Gauss(6), save_every=steps).q[-1]
+        return w, w
+
+    return jax.lax.scan(interval, w, (jnp.append(ts[0], ts[:-1]), jnp.diff(ts, prepend=ts[0])))[1]
+
+
+def _checked(space: AbstractManifold, **points) -> list[Array]:
+    """The points and vectors as arrays; ValueError unless each is [dim]."""
+    points = {name: jnp.asarray(point, jnp.result_type(point, float)) for name, point in points.items()}
+    for name, point in points.items():
+        if point.shape != (space.dim,):
+            raise ValueError(f"{name} must have shape ({space.dim},) in this space of dim {space.dim}, got {point.shape}")
+    return list(points.values())
+
+
+def _times(ts, x: Array, steps: int | None) -> tuple[Float[Array, " T"], int]:
+    ts = jnp.asarray(ts, x.dtype)
+    if ts.ndim != 1 or ts.size == 0:
+        raise ValueError(f"ts must be a list of one or more times, got shape {ts.shape}")
+    return ts, max(4, 64 // ts.size) if steps is None else steps
+
+
+def check_manifold(space: AbstractManifold, x: Float[ArrayLike, " n"]) -> None:
+    """Raises ValueError, saying what is wrong, unless the metric can be traced and is finite, symmetric and of the
+    declared signature at x and, where the space has distances in closed form, |grad dist| = 1 (the eikonal equation).
+    For concrete numbers."""
+    (x,) = _checked(space, x=x)
+    check_metric(space, x, signature=space.signature if isinstance(space, Manifold) else None)
+    if isinstance(space, AbstractModelSpace):
+        y = x + 0.01 / jnp.sqrt(jnp.diag(space.metric(x)))
+        slope = jax.grad(distance, 2)(space, x, y)
+        size = float(jnp.sqrt(slope @ solve(space.metric(y), slope)))
+        if not abs(size - 1) < 100 * np.sqrt(jnp.finfo(x.dtype).eps):
+            raise ValueError(f"squared_distance does not fit the metric: |grad distance| must be 1, got {size} at {y}")

@@ -1,0 +1,155 @@
+"""The command line: what it writes can be read again, what it refuses it explains, Ctrl-C keeps what was computed."""
+
+import json
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import geodyn as gd
+from geodyn.__main__ import main
+from geodyn.exact import RODS, exact_half_separation
+from geodyn.scenario import read_scenario, shipped
+
+CASES = Path(__file__).parent / "cases"
+ROD = """
+[space]
+name = "hyperbolic"
+dim = 2
+
+[body]
+masses = [1, 1]
+positions = [[0.3, 0.0], [-0.3, 0.0]]
+velocities = [[0.0, 0.2], [0.0, 0.2]]
+
+[[spring]]
+edges = [[0, 1]]
+stiffness = 1.0
+length = 1.0
+
+[time]
+t1 = 1.0
+steps = 20
+"""
+
+
+@pytest.fixture
+def rod(tmp_path, monkeypatch):
+    """Writes the scenario above with some of its text replaced, and returns its path."""
+    monkeypatch.chdir(tmp_path)
+
+    def write(*replacements, extra=""):
+        text = ROD
+        for old, new in replacements:
+            assert old in text
+            text = text.replace(old, new)
+        (tmp_path / "rod.toml").write_text(text + extra)
+        return "rod.toml"
+
+    return write
+
+
+def test_simulate_writes_what_load_reads(rod, tmp_path, capsys):
+    assert main(["simulate", rod(), "--out", "out", "--plot"]) == 0
+    trajectory = gd.load(tmp_path / "out" / "rod.npz")
+    assert trajectory.q.shape == (21, 2, 2) and float(trajectory.t[-1]) == 1.0
+    given = read_scenario("rod.toml")
+    again = gd.integrate(given.system, given.q0, given.v0, **given.options)
+    # The same numbers whether run in chunks or at once: measured 0, rounding may differ.
+    np.testing.assert_allclose(trajectory.q, again.q, atol=1e-14)
+    summary = json.loads((tmp_path / "out" / "rod.json").read_text())
+    # Gauss 3 at h = 0.05 on a period of about 4: measured 3e-13 and 2e-16; a wrong force or metric drifts by > 1e-4.
+    assert float(summary["drift of energy"]) < 1e-10 and float(summary["drift of Killing momenta"]) < 1e-13
+    assert (tmp_path / "out" / "rod.png").stat().st_size > 10_000
+    assert "steps per second" in capsys.readouterr().out
+
+
+def test_simulate_any_metric(rod, tmp_path):
+    """A metric from a file of the working directory: the ball chart of H² by hand moves exactly as the built-in one."""
+    (tmp_path / "balls.py").write_text(
+        "import jax.numpy as jnp\ndef ball(x):\n    return 4 / (1 - x @ x) ** 2 * jnp.eye(2)\n"
+    )
+    free = (ROD[ROD.index("[[spring]]") : ROD.index("[time]")], "")
+    assert main(["simulate", rod(free), "--out", "named"]) == 0
+    assert main(["simulate", rod(free, ('name = "hyperbolic"', 'metric = "balls:ball"')), "--out", "mine"]) == 0
+    # Measured 1e-15.
+    np.testing.assert_allclose(gd.load("named/rod.npz").q, gd.load("mine/rod.npz").q, atol=1e-13)
+
+
+REFUSED = {
+    "unknown key": (("stiffness", "stifness"), r"rod.toml:13: unknown key 'stifness' in \[spring\]: .*'stiffness'"),
+    "unknown table": (("[[spring]]", "[[sprng]]"), r"rod.toml:11: unknown key 'sprng' at the top: .*'spring'"),
+    "missing key": (("length = 1.0", ""), r"rod.toml:11: \[spring\] needs the key 'length'"),
+    "unknown space": (("hyperbolic", "hyperbolik"), r"rod.toml:3: 'name' must be one of .*hyperbolic.*'hyperbolik'"),
+    "wrong type": (("steps = 20", 'steps = "20"'), r"rod.toml:18: 'steps' must be of type int, got '20'"),
+    "wrong shape": (("[0.3, 0.0], ", ""), r"rod.toml:8: 'positions' must be an array of 2×2 numbers, got 1×2"),
+    "not a number": (("[0.3, 0.0]", '["a", 0.0]'), r"rod.toml:8: 'positions' must be an array of 2×2 numbers"),
+    "edge out of range": (("[[0, 1]]", "[[0, 2]]"), r"rod.toml:12: edges .*2"),
+    "negative stiffness": (("stiffness = 1.0", "stiffness = -1.0"), r"rod.toml:13: stiffness must be .*-1"),
+    "negative mass": (("[1, 1]", "[1, -1]"), r"rod.toml:7: masses must be positive.*-1"),
+    "no steps": (("steps = 20", "steps = 0"), r"rod.toml:18: steps must be a positive whole number, got 0"),
+    "backwards": (("t1 = 1.0", "t1 = -1.0"), r"rod.toml:17: t1 must be .*-1"),
+    "not TOML": (("dim = 2", "dim ="), r"rod.toml: .*line 4"),
+    "no such function": (('name = "hyperbolic"', 'metric = "my:g"'), r"rod.toml:3: 'metric' must be module:function"),
+    "no such chart": (("dim = 2", 'dim = 2\nchart = "bal"'), r"rod.toml:5: chart must be one of .*'bal'"),
+}
+
+
+@pytest.mark.parametrize("change, message", REFUSED.values(), ids=REFUSED)
+def test_wrong_scenarios_are_refused_with_their_line(rod, capsys, change, message):
+    """Exit status 2 and one or two lines on stderr that name the file, the line and the remedy: no traceback."""
+    assert main(["simulate", rod(change)]) == 2
+    error = capsys.readouterr().err
+    assert re.search(message, error) and len(error.splitlines()) <= 2, error
+
+
+def test_interrupt_keeps_what_was_computed(rod, tmp_path):
+    """Ctrl-C in a long run: exit status 130, and a file with the part that was done, marked as interrupted."""
+    command = [sys.executable, "-m", "geodyn", "simulate", rod(("steps = 20", "steps = 100_000_000\nsave_every = 500"))]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        shown = ""
+        while not re.search(r"[1-9][\d.]*k?/100M", shown):
+            shown += process.stderr.read(1)
+            assert process.poll() is None, shown
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=100)
+    assert process.returncode == 130 and "interrupted" in out
+    trajectory = gd.load(tmp_path / "geodyn-out" / "rod.npz")
+    assert 1 < len(trajectory.t) < 200_000 and bool(np.isfinite(trajectory.q).all())
+
+
+def test_gauss_refuses_rods_with_the_line(rod, capsys):
+    rods = (ROD[ROD.index("[[spring]]") : ROD.index("[time]")], "[[rod]]\nedges = [[0, 1]]\nlength = 1.2\n")
+    project = ("[[0.0, 0.2], [0.0, 0.2]]", "[[0.0, 0.2], [0.0, 0.2]]\nproject = true")
+    assert main(["simulate", rod(rods, project, extra='[method]\nname = "gauss"\n')]) == 2
+    error = capsys.readouterr().err
+    assert "rod.toml:18" in error and "RadauIIA" in error
+
+
+def test_misspelt_names_are_corrected(capsys):
+    assert main(["simulate", "elastic_rod_h"]) == 2
+    assert "did you mean 'elastic_rod_h3'" in capsys.readouterr().err
+    assert main(["simulate", "--list"]) == 0
+    listed = capsys.readouterr().out
+    assert all(name in listed for name in shipped())
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_shipped_scenarios_can_be_read(name):
+    given = read_scenario(name)
+    assert given.q0.shape == given.v0.shape == (len(given.system.masses), given.system.space.dim)
+
+
+def test_exact_separation():
+    """The demo's reference against 20-digit values of the reduced and of the full problem: measured 1e-12."""
+    times = np.linspace(0, 5, 101)
+    for name, reference in {"elastic_rod_h3": "H3", "elastic_rod_s3": "S3"}.items():
+        case = json.loads((CASES / "B01.json").read_text())["reference"][reference]
+        l = exact_half_separation(name, times)
+        assert abs(2 * l[50] - float(case["separation_t2p5"])) < 1e-11
+        assert abs(2 * l[100] - float(case["separation_t5"])) < 1e-11
+    assert set(RODS) <= set(shipped())

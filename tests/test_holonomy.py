@@ -1,0 +1,204 @@
+"""Strokes, where they lead and what they cost: against closed forms, 25-digit integrations, and themselves."""
+
+import json
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from geodyn.control.strokes import efficiency
+from geodyn.geometry.groups import SE2, SO3
+from geodyn.locomotion.connection import AbstractConnection
+from geodyn.locomotion.holonomy import cost, holonomy, magnus, path
+from geodyn.locomotion.stroke import FourierStroke, LegendreStroke, shape_and_rate
+from geodyn.locomotion.swimmers import Purcell, PushMePullYou
+
+CASES = Path(__file__).parent / "cases"
+H05 = json.loads((CASES / "H05.json").read_text())["reference"]
+H06 = json.loads((CASES / "H06.json").read_text())["reference"]
+STROKES = {
+    "fourier": FourierStroke([0.2, -0.3], [[0.5, 0.1], [0.2, -0.1]], [[0.3, 0.0], [-0.6, 0.2]]),
+    "legendre": LegendreStroke([0.2, -0.3], [[0.5, 0.1, 0.0], [0.2, -0.4, 0.1]]),
+    "function": lambda t: jnp.stack([jnp.sin(2 * jnp.pi * t), jnp.exp(jnp.cos(2 * jnp.pi * t))]),
+}
+zoo = pytest.mark.parametrize("stroke", STROKES.values(), ids=STROKES)
+run = jax.jit(lambda swimmer, stroke: (holonomy(swimmer, stroke), cost(swimmer, stroke)))
+
+
+def polygon(corners):
+    """Straight from corner to corner at a steady pace, closed."""
+    closed = jnp.asarray([*corners, corners[0]], float)
+
+    def stroke(t):
+        place = t * len(corners)
+        side = jnp.clip(jnp.floor(place), 0, len(corners) - 1).astype(int)
+        return closed[side] + (place - side) * (closed[side + 1] - closed[side])
+
+    return stroke
+
+
+def displacement(swimmer, stroke):
+    return swimmer.group.log(holonomy(swimmer, stroke))
+
+
+def test_purcell_circle():
+    """Case H06; measured 3e-13 and 3e-15. The rate of the thesis's turning drag: only the last link drags differ."""
+    g, energy = run(Purcell(), FourierStroke.circle(1.0))
+    exact = np.array([H06[name] for name in ("x", "y", "theta")], float)
+    np.testing.assert_allclose(SE2().log(g), exact, atol=2e-12)
+    np.testing.assert_allclose(energy / (2 * np.pi), float(H06["dissipation"]), rtol=1e-13)
+    g, energy = run(Purcell(rotational_drag=1.0), FourierStroke.circle(1.0))
+    np.testing.assert_allclose(g[:2, 2], [-0.14282492262446, 0.03773482407376], atol=2e-12)
+    np.testing.assert_allclose(energy / (2 * np.pi), 0.87982267722676, rtol=1e-13)
+
+
+def test_purcell_best_circle():
+    """Case H06: the gradient of the displacement vanishes at its amplitude; forward = reverse = differences."""
+    moved = jax.jit(lambda a: jnp.linalg.norm(displacement(Purcell(), FourierStroke.circle(a))[:2]))
+    best = float(H06["A_star"])
+    np.testing.assert_allclose(moved(best), float(H06["displacement_star"]), rtol=1e-10)
+    assert abs(jax.grad(moved)(best)) < 1e-8  # measured 3e-11; 0.3 at amplitude 1
+    forward, reverse = jax.jacfwd(moved)(1.0), jax.grad(moved)(1.0)
+    np.testing.assert_allclose(forward, reverse, rtol=1e-12)
+    np.testing.assert_allclose(reverse, (moved(1 + 1e-5) - moved(1 - 1e-5)) / 2e-5, rtol=1e-7)
+
+
+def test_gradient_with_respect_to_lengths():
+    stroke = STROKES["fourier"]
+    value = jax.jit(lambda lengths: jnp.sum(displacement(Purcell(lengths), stroke)) + cost(Purcell(lengths), stroke))
+    lengths, h = jnp.array([1.0, 0.8, 1.2]), 1e-5
+    differences = jnp.stack([value(lengths + h * e) - value(lengths - h * e) for e in jnp.eye(3)]) / (2 * h)
+    np.testing.assert_allclose(jax.grad(value)(lengths), differences, rtol=1e-7)  # measured 2e-10
+
+
+def test_purcell_squares():
+    """Corners at the ends of steps cost no accuracy: X = −(20/81) ε² (1 − 0.287426 ε²); 79.676° goes farthest."""
+    move = jax.jit(lambda e: displacement(Purcell(), polygon([(-e, -e), (e, -e), (e, e), (-e, e)])))
+    small = jnp.linalg.norm(move(0.1)[:2])
+    np.testing.assert_allclose(small, 20 / 81 * 0.01 * (1 - 0.287426 * 0.01), rtol=1e-5)  # next term: measured 4e-6
+    best = np.radians(79.676)
+    far, slope = jax.value_and_grad(lambda e: jnp.linalg.norm(move(e)[:2]))(best)
+    np.testing.assert_allclose(far, 0.2347825, atol=5e-8)
+    assert abs(slope) < 1e-4  # measured 1e-6, the angle being rounded; 0.2 at 60°
+    assert abs(move(best)[2]) < 1e-13
+
+
+def test_purcell_small_circles():
+    small = jnp.linalg.norm(displacement(Purcell(), FourierStroke.circle(0.1))[:2])
+    np.testing.assert_allclose(small, 5 * np.pi / 81 * 0.01 * (1 - 0.215569 * 0.01), rtol=1e-5)
+
+
+def test_pmpy_strokes():
+    """Case H05: a rectangle and an ellipse; measured 1e-16 and 3e-13."""
+    swimmer = PushMePullYou()
+    moved = displacement(swimmer, polygon([(6.0, 2.5), (9.0, 2.5), (9.0, 5.5), (6.0, 5.5)]))
+    np.testing.assert_allclose(moved[0], float(H05["rectangle"]), atol=1e-10)
+    ellipse = FourierStroke([7.0, 4.0], [[1.5], [0.0]], [[0.0], [1.2]])
+    np.testing.assert_allclose(displacement(swimmer, ellipse)[0], float(H05["ellipse"]), atol=1e-12)
+
+
+def test_pmpy_of_the_thesis():
+    """Its published run: l = 32.4 + 10 cos t, v₁ = 0.75 v_t + 100 sin t, period 2π; measured 4e-13."""
+    volume = 815.440166746176
+    swimmer = PushMePullYou(volume=volume, viscosity=0.95e-6)
+    stroke = FourierStroke([32.4, 0.75 * volume], [[10.0], [0.0]], [[0.0], [100.0]])
+    g, energy = run(swimmer, stroke)
+    np.testing.assert_allclose(energy / (2 * np.pi), 0.012120897982318, rtol=1e-12)
+    np.testing.assert_allclose(g[0, 1], -1.746558707440519, rtol=1e-11)
+
+
+@zoo
+def test_backwards_is_the_inverse_and_costs_the_same(stroke):
+    g, energy = run(Purcell(), stroke)
+    back, same = run(Purcell(), lambda t: stroke(1 - t))
+    np.testing.assert_allclose(g @ back, np.eye(3), atol=1e-14)
+    np.testing.assert_allclose(same, energy, rtol=1e-13)
+
+
+@zoo
+def test_scallops_do_not_swim(stroke):
+    """There and back again along the same curve: measured 2e-16."""
+    there_and_back = lambda t: stroke(0.3 + 0.2 * jnp.sin(2 * jnp.pi * t))  # noqa: E731
+    np.testing.assert_allclose(displacement(Purcell(), there_and_back), 0.0, atol=1e-14)
+
+
+def test_order_six():
+    """Slope of the error over steps on two logarithmic scales: measured 5.9 to 6.1 (4 without the last bracket)."""
+    stroke, steps = STROKES["fourier"], np.array([12, 16, 24, 32])
+    exact = holonomy(Purcell(), stroke, steps=512)
+    errors = [float(jnp.max(jnp.abs(holonomy(Purcell(), stroke, steps=int(n)) - exact))) for n in steps]
+    assert -6.4 < np.polyfit(np.log(steps), np.log(errors), 1)[0] < -5.6
+
+
+def test_order_six_on_rotations():
+    """A connection on SO(3) written by hand, against 4000 small steps of the exponential midpoint rule."""
+
+    class Rolling(AbstractConnection):
+        group: SO3 = SO3()
+
+        def form(self, r):
+            return jnp.stack([jnp.stack([0.0 * r[0], r[0] * 0.0 + 1.0]), jnp.stack([-jnp.ones(()), r[0]]), r])
+
+    stroke, group = STROKES["fourier"], SO3()
+
+    def midpoint(g, t):
+        r, rdot = shape_and_rate(stroke, t)
+        return g @ group.exp(-Rolling().form(r) @ rdot / 4000), None
+
+    exact = jax.lax.scan(midpoint, jnp.eye(3), (jnp.arange(4000) + 0.5) / 4000)[0]
+    np.testing.assert_allclose(holonomy(Rolling(), stroke), exact, atol=2e-6)  # measured 3e-7, the midpoint rule's
+
+
+def test_path_ends_at_the_holonomy_and_composes():
+    swimmer, stroke = Purcell(), STROKES["fourier"]
+    g = path(swimmer, stroke, steps=64)
+    assert g.shape == (65, 3, 3)
+    np.testing.assert_array_equal(g[0], np.eye(3))
+    np.testing.assert_allclose(g[-1], holonomy(swimmer, stroke), atol=1e-9)
+    rest = holonomy(swimmer, lambda t: stroke(0.5 + t / 2))
+    np.testing.assert_allclose(g[32] @ rest, g[-1], atol=1e-9)
+    constant = magnus(SE2(), jnp.tile(jnp.array([0.3, -0.2, 2.0]), (30, 1)))
+    np.testing.assert_allclose(constant[-1], SE2().exp(jnp.array([0.3, -0.2, 2.0])), atol=1e-14)
+
+
+def test_efficiency():
+    """Not a matter of units; for links the drag is that of the straight body, 3 c_t l, which other swimmers must name."""
+    stroke = STROKES["fourier"]
+    plain = efficiency(Purcell(), stroke)
+    moved = displacement(Purcell(), stroke)
+    np.testing.assert_allclose(plain, 3 * (moved[0] ** 2 + moved[1] ** 2) / cost(Purcell(), stroke), rtol=1e-13)
+    scaled = Purcell(lengths=(0.01, 0.01, 0.01), drag=7.0)
+    np.testing.assert_allclose(efficiency(scaled, stroke), plain, rtol=1e-12)
+    with pytest.raises(ValueError, match="PushMePullYou needs drag="):
+        efficiency(PushMePullYou(), stroke)
+
+
+def test_series_fit_what_they_can_hold():
+    fourier, legendre = STROKES["fourier"], STROKES["legendre"]
+    again = FourierStroke.fit(fourier, 4)
+    np.testing.assert_allclose(again.cosine[:, :2], fourier.cosine, atol=1e-15)
+    np.testing.assert_allclose(again.sine[:, 2:], 0.0, atol=1e-15)
+    np.testing.assert_allclose(LegendreStroke.fit(legendre, legendre.base, 5).coefficients[:, :3], legendre.coefficients)
+    np.testing.assert_allclose(legendre(0.0), legendre.base, atol=1e-15)
+    np.testing.assert_allclose(legendre(1.0), legendre(0.0), atol=1e-15)
+
+
+@pytest.mark.float32
+def test_single_precision_keeps_its_digits():
+    """Measured 4 eps; an array made in double precision inside would raise under x64 off or change the type."""
+    eps = float(jnp.finfo(jnp.zeros(()).dtype).eps)
+    g, energy = run(Purcell(), FourierStroke.circle(1.0))
+    assert g.dtype == energy.dtype == jnp.zeros(()).dtype
+    np.testing.assert_allclose(g[:2, 2], [-0.14849706430455, 0.04020109910623], atol=max(20 * eps, 2e-12))
+    np.testing.assert_allclose(energy / (2 * np.pi), 1.18629694300849, rtol=20 * eps)
+
+
+def test_shapes_are_checked():
+    with pytest.raises(ValueError, match=r"got mean \(2,\), cosine \(2, 3\), sine \(2, 2\)"):
+        FourierStroke(jnp.zeros(2), jnp.zeros((2, 3)), jnp.zeros((2, 2)))
+    with pytest.raises(ValueError, match=r"got base \(2,\), coefficients \(3, 4\)"):
+        LegendreStroke(jnp.zeros(2), jnp.zeros((3, 4)))
+    with pytest.raises(ValueError, match="steps must be at least 1, got 0"):
+        holonomy(Purcell(), FourierStroke.circle(1.0), steps=0)
