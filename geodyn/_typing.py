@@ -4,9 +4,13 @@ Letters of the shapes: `n` coordinates, `m` shape variables, `k` group coordinat
 `c` constraints, `T` saved times.
 """
 
+from typing import Any
+
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, PyTree
 
 Scalar = Float[Array, ""]
 Number = Float[ArrayLike, ""]
+Numbers = Any
+"""Anything that jnp.asarray takes, nested lists included; its shape is checked where it comes in."""
 
-__all__ = ["Array", "ArrayLike", "Bool", "Float", "Int", "Number", "PyTree", "Scalar"]
+__all__ = ["Array", "ArrayLike", "Bool", "Float", "Int", "Number", "Numbers", "PyTree", "Scalar"]

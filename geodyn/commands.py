@@ -161,9 +161,9 @@ def _draw_trajectory(system, trajectory, conserved):
     figure = draw.figure(11, 5.5)
     left, right = figure.subfigures(1, 2)
     above, below = right.subplots(2, 1, sharex=True)
-    draw.path(system.space, trajectory, left.add_subplot(projection=draw.projection(system.space)))
+    draw.path(system.space, trajectory, left.add_subplot(projection=draw.projection(system.space)), edges=edges)
     if edges:
-        draw.separation(system.space, trajectory, np.asarray(edges), above)
+        draw.separation(system.space, trajectory, edges, above)
     else:
         draw.trajectory(trajectory, above)
     draw.drift(np.asarray(trajectory.t)[: len(conserved["energy"])], conserved, below)

@@ -3,13 +3,14 @@
 matplotlib is imported where it is used, so that nothing else of geodyn needs it.
 """
 
+from collections.abc import Sequence
 from itertools import cycle
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._typing import Float, Int
+from geodyn._typing import Float
 from geodyn.geometry import AbstractManifold, distance
 from geodyn.geometry.spaces import Hyperbolic, Sphere
 from geodyn.integrators import Trajectory
@@ -23,7 +24,7 @@ INK = "#222831"
 GREY, PALE = "#7d8790", "#c3c9cf"
 
 
-def figure(width: float, height: float):
+def figure(width: float | int, height: float | int):
     """An empty Figure of that size in inches, which no window has to show: `figure.savefig` writes it."""
     from matplotlib.figure import Figure
 
@@ -60,11 +61,11 @@ def trajectory(trajectory: Trajectory, ax=None):
     return _legend(ax, q[0].size)
 
 
-def separation(space: AbstractManifold, trajectory: Trajectory, edges: Int[np.ndarray, "e 2"], ax=None):
+def separation(space: AbstractManifold, trajectory: Trajectory, edges: Sequence[tuple[int, int]], ax=None):
     """Geodesic distance between the two points of each edge, over time."""
     ax = _axes(ax, xlabel="time", ylabel="geodesic separation")
-    q = jnp.asarray(trajectory.q)
-    distances = jax.jit(jax.vmap(jax.vmap(lambda x, y: distance(space, x, y))))(q[:, edges[:, 0]], q[:, edges[:, 1]])
+    first, second = (trajectory.q[:, np.array(ends)] for ends in zip(*edges))
+    distances = jax.jit(jax.vmap(jax.vmap(lambda x, y: distance(space, x, y))))(first, second)
     for (i, j), values in zip(edges, distances.T):
         ax.plot(trajectory.t, values, linewidth=2, label=f"points {i} and {j}")
     return _legend(ax, len(edges))
@@ -89,7 +90,9 @@ def drift(t: Float[np.ndarray, " T"], conserved: dict[str, Float[np.ndarray, "T 
     return _legend(ax, len(conserved))
 
 
-def path(space: AbstractManifold, trajectory: Trajectory, ax=None, *, edges=(), bodies: int = 12):
+def path(
+    space: AbstractManifold, trajectory: Trajectory, ax=None, *, edges: Sequence[tuple[int, int]] = (), bodies: int = 12
+):
     """The paths of the points, and the edges between them as geodesics at `bodies` times.
 
     Hyperbolic spaces are drawn in the Poincaré disc or ball, spheres in the first three components of their embedding;
@@ -147,7 +150,9 @@ def _unit_sphere(ax, dim):
         ax.plot(np.cos(angle) * np.cos(turn), np.cos(angle) * np.sin(turn), np.sin(angle), color=PALE, linewidth=0.5)
 
 
-def curvature(swimmer: AbstractSwimmer, component: int, lower: tuple, upper: tuple, ax=None):
+def curvature(
+    swimmer: AbstractSwimmer, component: int, lower: Sequence | np.ndarray, upper: Sequence | np.ndarray, ax=None
+):
     """The height function F^component_12 over two shape variables, its zero line in black.
 
     A small stroke around an area moves the swimmer by minus the integral of this function over it.

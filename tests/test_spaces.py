@@ -58,7 +58,9 @@ def facts(space, x, y):
         here=(half(x, x), jax.grad(half, (0, 1))(x, x), jax.hessian(half, (0, 1))(x, x)),
         here_length=(length(x, x), jax.grad(length)(x, x), jax.jvp(length, (x, x), (x, y))[1]),
         killing=(space.killing_fields(x), space.killing_fields(y)),
-        defects=jax.vmap(lambda k: gd.killing_defect(space, lambda x: space.killing_fields(x)[k], x))(jnp.arange(count)),
+        defects=jax.vmap(lambda k: gd.killing_defect(space, lambda x: space.killing_fields(x)[k], x))(
+            jnp.arange(count)
+        ),
     )
 
 

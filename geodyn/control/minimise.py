@@ -55,7 +55,7 @@ def _sum_of_sizes(v: Array) -> Scalar:
 
 
 def _newton_step(hessian, gradient, jacobian, c, flat):
-    """Minimise `½ dᵀHd + g·d` under `Jd = −c`: d and its multipliers y.
+    """Minimise `½ dᵀHd + g·d` under `Jd = −c`: d, its multipliers y, and J⁺.
 
     Directions of curvature below `flat` are left alone, those of negative curvature are descended.
     """
@@ -69,20 +69,26 @@ def _newton_step(hessian, gradient, jacobian, c, flat):
     slope = vectors.T @ (null.T @ (gradient + hessian @ normal))
     free = jnp.abs(values) > flat
     step = normal - null @ (vectors @ jnp.where(free, slope / jnp.where(free, jnp.abs(values), 1.0), 0.0))
-    return step, inverse.T @ (gradient + hessian @ step)
+    return step, inverse.T @ (gradient + hessian @ step), inverse
 
 
-def _line_search(merit, start, slope, longest):
-    """The first of `longest, longest/2, …` whose merit falls by 1e-4 of what the slope promises; 0 if none does."""
+def _line_search(values, merit, correct, start, slope, longest, dx):
+    """How far to go, and how to bend: the first of `longest, longest/2, …` whose merit falls by 1e-4 of what the
+    slope promises; 0 if none does. If the longest fails, the way is bent first, back to the constraints, since the
+    merit would else refuse good steps along curved constraints (Maratos)."""
     rounding = 100 * jnp.finfo(start.dtype).eps * jnp.abs(start)
 
-    def halve(search):
-        a = search[0] / 2
-        return a, merit(a) <= start + 1e-4 * a * slope + rounding
+    def attempt(search):
+        a, bend, straight, _ = search
+        reached = values(a, bend)
+        accepted = merit(a, reached) <= start + 1e-4 * a * slope + rounding
+        bent = jnp.where(straight & ~accepted, correct(reached) / a**2, bend)
+        return jnp.where(accepted | straight, a, a / 2), bent, jnp.array(False), accepted
 
-    goes_on = lambda search: ~search[1] & (search[0] > 1e-6)  # noqa: E731
-    a, accepted = jax.lax.while_loop(goes_on, halve, (2 * longest, jnp.array(False)))
-    return jnp.where(accepted, a, 0.0)
+    goes_on = lambda search: ~search[3] & (search[0] > 1e-6)  # noqa: E731
+    begin = (longest, jnp.zeros_like(dx), jnp.array(True), jnp.array(False))
+    a, bend, _, accepted = jax.lax.while_loop(goes_on, attempt, begin)
+    return jnp.where(accepted, a, 0.0), bend
 
 
 def _to_boundary(v, dv):
@@ -122,24 +128,27 @@ def _newton(problem: Problem, state: Minimum, tolerance: Scalar) -> Minimum:
 
     flat = jnp.sqrt(eps) * _largest(jnp.diagonal(hessian))
     stiff = hessian + dh.T @ ((z / s)[:, None] * dh)
-    dx, y_new = _newton_step(stiff, df - (barrier / s - z / s * (h - s)) @ dh, dc, c, flat)
+    dx, y_new, inverse = _newton_step(stiff, df - (barrier / s - z / s * (h - s)) @ dh, dc, c, flat)
     ds = dh @ dx + h - s
     dz = barrier / s - z - z / s * ds
 
-    weight = 1 + 2 * jnp.maximum(_largest(y_new), _largest(z + dz))
+    weight = 2 * jnp.maximum(_largest(y_new), _largest(z + dz)) + eps
 
-    def merit(values, slacks):
+    def merit(a, values):
         f, c, h = jnp.split(values, [1, 1 + p])
+        slacks = s + a * ds
         return f[0] - barrier * jnp.sum(jnp.log(slacks)) + weight * (_sum_of_sizes(c) + _sum_of_sizes(h - slacks))
 
+    start = merit(0.0, jnp.concatenate([f, c, h]))
     slope = df @ dx - barrier * jnp.sum(ds / s) - weight * (_sum_of_sizes(c) + _sum_of_sizes(h - s))
-    along = lambda a: merit(values(x + a * dx), s + a * ds)  # noqa: E731
-    a = _line_search(along, merit(jnp.concatenate([f, c, h]), s), slope, _to_boundary(s, ds))
+    move = lambda a, bend: x + a * dx + a**2 * bend  # noqa: E731
+    correct = lambda v: -inverse @ v[1 : 1 + p]  # noqa: E731
+    a, bend = _line_search(lambda *at: values(move(*at)), merit, correct, start, slope, _to_boundary(s, ds), dx)
 
     result = RESULTS.where(a > 0, RESULTS.running, RESULTS.stalled)
     result = RESULTS.where(jnp.isfinite(residual), result, RESULTS.not_finite)
     result = RESULTS.where(residual <= tolerance, RESULTS.converged, result)
-    here, there = (x, y, z, s), (x + a * dx, y_new, z + _to_boundary(z, dz) * dz, s + a * ds)
+    here, there = (x, y, z, s), (move(a, bend), y_new, z + _to_boundary(z, dz) * dz, s + a * ds)
     x, y, z, s = jax.tree.map(lambda old, new: jnp.where(result == RESULTS.running, new, old), here, there)
     return Minimum(unravel(x), y, z, s, barrier, residual, state.iterations + 1, result)
 

@@ -1,12 +1,14 @@
 """PURPOSE: the strokes that do most for least: minimal energy at a given holonomy, with a certificate."""
 
+from collections.abc import Sequence
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from geodyn._jit import jit
-from geodyn._typing import Array, Float, Number, Scalar
+from geodyn._typing import Array, ArrayLike, Float, Number, Scalar
 from geodyn.control.guess import small_stroke
 from geodyn.control.minimise import RESULTS, minimise, pointwise
 from geodyn.control.optimum import OptimalStroke
@@ -15,6 +17,8 @@ from geodyn.locomotion.connection import AbstractLinkSwimmer, AbstractSwimmer, r
 from geodyn.locomotion.holonomy import cost, gauss_times, holonomy, magnus, mean
 from geodyn.locomotion.stroke import FourierStroke, LegendreStroke, Stroke, floating, shape_and_rate
 from geodyn.locomotion.swimmers import PushMePullYou
+
+Vector = Float[ArrayLike, " _"] | Sequence[float]
 
 
 class Direct(eqx.Module):
@@ -56,13 +60,13 @@ class StrokeProblem(eqx.Module):
         g = magnus(self.swimmer.group, values[:, 1:])[-1]
         return mean(values[:, 0]) / self.energy, self.miss(g), jax.vmap(self.gaps)(shapes).ravel()
 
-    def rates(self, point: Float[Array, " 2*m"]) -> Float[Array, " 1+k"]:
+    def rates(self, point: Float[Array, " _"]) -> Float[Array, " _"]:
         """Power and body velocity at (r, r')."""
         r, rdot = jnp.split(point, 2)
         form, metric = reduction(self.swimmer, r)
         return jnp.concatenate([(rdot @ metric @ rdot)[None], -form @ rdot])
 
-    def gaps(self, r: Float[Array, " m"]) -> Float[Array, " 2*b"]:
+    def gaps(self, r: Float[Array, " m"]) -> Float[Array, " _"]:
         """The distances of a shape from its bounds, relative to their width."""
         lower, upper = self.bounds
         bounded = r[np.array(self.bounded, int)]
@@ -86,7 +90,7 @@ class StrokeProblem(eqx.Module):
 
 
 @jit
-def _certificate(problem: StrokeProblem, x, multipliers: Float[Array, " p"]) -> dict[str, Array]:
+def _certificate(problem: StrokeProblem, x, multipliers: Float[Array, " p"]) -> dict:
     """What OptimalStroke says of the stroke of the unknowns x and the multipliers of `miss`, on twice the steps."""
     swimmer, stroke, steps = problem.swimmer, problem.stroke(x), 2 * problem.steps
     values = jax.vmap(lambda t: problem.rates(jnp.concatenate(shape_and_rate(stroke, t))))(gauss_times(steps))
@@ -119,9 +123,8 @@ def _checked_displacement(swimmer, displacement) -> Float[Array, "..."]:
     return target
 
 
-def _checked_bounds(bounds, m):
-    if bounds is None:
-        return (jnp.zeros(0), jnp.zeros(0)), ()
+def _checked_bounds(bounds, m: int):
+    """Lower and upper bounds of the shape variables that have them, and which these are."""
     lower, upper = (np.asarray(b, float) for b in bounds)
     if lower.shape != (m,) or upper.shape != (m,) or not np.all(lower < upper):
         raise ValueError(f"optimal_stroke: bounds must be (lower[{m}], upper[{m}]) with lower < upper, got {bounds}.")
@@ -131,14 +134,14 @@ def _checked_bounds(bounds, m):
     return (floating(lower[bounded]), floating(upper[bounded])), tuple(np.flatnonzero(bounded).tolist())
 
 
-def _centre(swimmer, guess, bounds, base):
+def _centre(swimmer, guess, bounds, base) -> Float[Array, " m"]:
     """The shape about which the first ellipse lies: the guess, the base, the middle of the bounds, or straight."""
     if guess is not None:
         return floating(guess)
     if base is not None:
         return floating(base)
     if bounds is not None and np.all(np.isfinite(np.asarray(bounds, float))):
-        return floating((np.asarray(bounds[0], float) + np.asarray(bounds[1], float)) / 2)
+        return floating(np.mean(np.asarray(bounds, float), axis=0))
     if isinstance(swimmer, AbstractLinkSwimmer):
         return jnp.zeros(swimmer.lengths.shape[0] - 1)
     raise ValueError(f"optimal_stroke: {type(swimmer).__name__} needs guess=, a stroke or the shape to start around.")
@@ -169,12 +172,12 @@ def _unknowns(swimmer, start, base, target, method):
 
 def optimal_stroke(
     swimmer: AbstractSwimmer,
-    guess: Stroke | Float[Array, " m"] | None = None,
+    guess: Stroke | Vector | None = None,
     *,
-    displacement: Number | Float[Array, " k"],
+    displacement: Number | Vector,
     method: Direct = Direct(),
-    bounds=None,
-    base: Float[Array, " m"] | None = None,
+    bounds: tuple[Vector, Vector] | None = None,
+    base: Vector | None = None,
     progress: bool = False,
     throw: bool = True,
 ) -> OptimalStroke:
@@ -195,8 +198,11 @@ def optimal_stroke(
             " cost ever less. Pass bounds=((l_min, v_min), (l_max, v_max)) or base=(l, v)."
         )
     target = _checked_displacement(swimmer, displacement)
+    m = guess(floating(0.0)).size if callable(guess) else _centre(swimmer, guess, bounds, base).size
+    if isinstance(swimmer, AbstractLinkSwimmer) and m != swimmer.lengths.size - 1:
+        raise ValueError(f"optimal_stroke: {swimmer.lengths.size} links have {swimmer.lengths.size - 1} hinges, got {m}.")
+    limits, bounded = ((jnp.zeros(0),) * 2, ()) if bounds is None else _checked_bounds(bounds, m)
     start = _first_stroke(swimmer, guess, target, bounds, base)
-    limits, bounded = _checked_bounds(bounds, start(floating(0.0)).shape[0])
     base = None if base is None else floating(base)
     x, energy = _unknowns(swimmer, start, base, target, method)
     steps = method.steps if isinstance(x, FourierStroke) else 2 * method.steps

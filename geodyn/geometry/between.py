@@ -47,7 +47,9 @@ def _basis(nodes: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def _nodal(x, y, modes):
     """The path x + t (y − x) + Σ_k modes_k ∫P_k and its velocity at the nodes, as [q, (position, velocity), n]."""
     t, _, basis = (jnp.asarray(array, x.dtype) for array in _basis(modes.shape[0] + 1))
-    straight = jnp.stack([x[None, :] + t[:, None] * (y - x)[None, :], jnp.broadcast_to(y - x, (t.size, x.size))], axis=1)
+    straight = jnp.stack(
+        [x[None, :] + t[:, None] * (y - x)[None, :], jnp.broadcast_to(y - x, (t.size, x.size))], axis=1
+    )
     return straight + jnp.einsum("qks,kn->qsn", basis, modes)
 
 

@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 
 from geodyn._typing import Array, Float, Scalar
+from geodyn.geometry.manifold import safe_sqrt
 
 
 def _analytic(square: Scalar, coefficients: list[float], closed, below: float) -> Scalar:
@@ -66,10 +67,13 @@ def direction(angles: Float[Array, " m"]) -> Float[Array, " m+1"]:
 
 def spherical(X: Float[Array, " n"]) -> tuple[list[Scalar], Scalar]:
     """Angles (b, …, g) and length of a vector: X = length · direction(angles)."""
-    angles, length = [jnp.arctan2(X[1], X[0])], jnp.hypot(X[0], X[1])
+    # Not jnp.hypot: XLA:CPU (jaxlib 0.9.2) compiles its derivative wrongly inside of larger functions.
+    square = X[0] ** 2 + X[1] ** 2
+    angles = [jnp.arctan2(X[1], X[0])]
     for component in X[2:]:
-        angles, length = [jnp.arctan2(length, component), *angles], jnp.hypot(length, component)
-    return angles, length
+        angles = [jnp.arctan2(safe_sqrt(square), component), *angles]
+        square = square + component**2
+    return angles, safe_sqrt(square)
 
 
 class AbstractChart(eqx.Module):

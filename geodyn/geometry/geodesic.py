@@ -2,7 +2,8 @@
 
 Everything is differentiable in both modes, to any order that the metric allows, with respect to points, vectors, times
 and the numbers in the space. Any consistent units. Two keywords set the accuracy of the spaces without closed form:
-`steps`, Gauss steps of order 12 in each interval between times, and `nodes`, the degree of the path between two points.
+`steps`, Gauss steps of order 12 to each time (in each interval, for a transport), and `nodes`, the degree of the path
+between two points.
 """
 
 import functools
@@ -19,9 +20,11 @@ from geodyn._typing import Array, ArrayLike, Float, Scalar
 from geodyn.geometry.between import energy_between
 from geodyn.geometry.manifold import AbstractManifold, Manifold, check_metric, christoffel, safe_sqrt
 from geodyn.geometry.spaces import AbstractConstantCurvature, AbstractModelSpace, Product
-from geodyn.integrators import ODE, Gauss, Lagrangian, integrate
+from geodyn.integrators import Gauss, Lagrangian, integrate
+from geodyn.integrators.tableau import gauss
 
 NODES = 32
+STEPS = 64
 
 
 def geodesic(
@@ -30,19 +33,19 @@ def geodesic(
     v: Float[ArrayLike, " n"],
     ts: Float[ArrayLike, " T"],
     *,
-    steps: int | None = None,
+    steps: int = STEPS,
 ) -> tuple[Float[Array, "T n"], Float[Array, "T n"]]:
     """Positions and velocities at the times ts of the geodesic with position x and velocity v at time 0:
-    x'' + Γ(x', x') = 0. The times may have any order and sign; `steps` defaults to 64 over all of them, at least 4 each.
+    x'' + Γ(x', x') = 0. The times may have any order and sign; each is integrated to on its own, all side by side.
 
     NaN after a step that did not converge. Raises ValueError for wrong shapes.
     """
     x, v = _checked(space, x=x, v=v)
-    return _geodesic(space, x, v, *_times(ts, x, steps))
+    return _geodesic(space, x, v, _times(ts, x), steps)
 
 
 def exp(
-    space: AbstractManifold, x: Float[ArrayLike, " n"], v: Float[ArrayLike, " n"], *, steps: int = 64
+    space: AbstractManifold, x: Float[ArrayLike, " n"], v: Float[ArrayLike, " n"], *, steps: int = STEPS
 ) -> Float[Array, " n"]:
     """The exponential map: where the geodesic from x with velocity v is at time 1. NaN if a step did not converge."""
     return _exp(space, *_checked(space, x=x, v=v), steps)
@@ -83,14 +86,11 @@ def parallel_transport(
     w: Float[ArrayLike, " n"],
     ts: Float[ArrayLike, " T"],
     *,
-    steps: int | None = None,
+    steps: int = STEPS,
 ) -> Float[Array, "T n"]:
-    """The vector w at curve(ts[0]), transported along `curve(t) -> x[n]` to each of the times: w' + Γ(x', w) = 0.
-
-    `steps` defaults to 64 over all the times, at least 4 each. NaN after a step that did not converge.
-    """
+    """The vector w at curve(ts[0]), transported along `curve(t) -> x[n]` to each of the times: w' + Γ(x', w) = 0."""
     (w,) = _checked(space, w=w)
-    return _transport(space, curve, w, *_times(ts, w, steps))
+    return _transport(space, curve, w, _times(ts, w), steps)
 
 
 def jacobi_field(
@@ -101,7 +101,7 @@ def jacobi_field(
     dj: Float[ArrayLike, " n"],
     ts: Float[ArrayLike, " T"],
     *,
-    steps: int | None = None,
+    steps: int = STEPS,
 ) -> tuple[Float[Array, "T n"], Float[Array, "T n"]]:
     """J and DJ/dt at the times ts along the geodesic of x, v at time 0, where they are j and dj: D²J/dt² = −R(J, x')x'.
 
@@ -182,42 +182,38 @@ class _Kinetic(eqx.Module):
 def _integrated(space, x, v, ts, steps):
     system = Lagrangian(_Kinetic(eqx.filter_closure_convert(space.metric, x)))
 
-    def interval(state, h):
-        # In units of the interval, which may be empty or run backwards.
-        x, v = state
-        trajectory = integrate(system, x, h * v, t1=1.0, steps=steps, method=Gauss(6), save_every=steps)
-        empty = h == 0
-        state = trajectory.q[-1], jnp.where(empty, v, trajectory.v[-1] / jnp.where(empty, 1.0, h))
-        return state, state
+    def at(t):
+        # Time is the size of the velocity, so that t may be negative, or zero.
+        trajectory = integrate(system, x, t * v, t1=1.0, steps=steps, method=Gauss(6), save_every=steps)
+        start = t == 0
+        return trajectory.q[-1], jnp.where(start, v, trajectory.v[-1] / jnp.where(start, 1.0, t))
 
-    return jax.lax.scan(interval, (x, v), jnp.diff(ts, prepend=0))[1]
-
-
-class _Transport(eqx.Module):
-    """dw/ds = −h Γ(x', w) at the time t + h s."""
-
-    space: AbstractManifold
-    curve: Callable
-    t: Scalar
-    h: Scalar
-
-    def __call__(self, s, w):
-        time = self.t + self.h * s
-        x, velocity = jax.jvp(self.curve, (time,), (jnp.ones_like(time),))
-        return -self.h * jnp.einsum("kij,i,j", christoffel(self.space, x), velocity, w)
+    return jax.vmap(at)(ts)
 
 
 @jit
 def _transport(space, curve, w, ts, steps):
-    curve = eqx.filter_closure_convert(curve, ts[0])
-    space = Manifold(eqx.filter_closure_convert(space.metric, w), space.dim)
+    """Gauss collocation; the equation is linear, w' = M(t) w, so that each step is one linear solve for its stages."""
+    tableau = gauss(6)
+    a, b, c = (jnp.asarray(array, w.dtype) for array in (tableau.a, tableau.b, tableau.c))
+
+    def generator(t):
+        x, velocity = jax.jvp(curve, (t,), (jnp.ones_like(t),))
+        return -jnp.einsum("kij,i->kj", christoffel(space, x), velocity)
+
+    def step(w, t, h):
+        M = jax.vmap(generator)(t + c * h)
+        size = M.shape[0] * M.shape[1]
+        matrix = jnp.eye(size, dtype=w.dtype) - h * jnp.einsum("ij,iab->iajb", a, M).reshape(size, size)
+        slopes = solve(matrix, (M @ w).reshape(-1)).reshape(M.shape[:2])
+        return w + h * (b @ slopes)
 
     def interval(w, times):
-        field = ODE(_Transport(space, curve, *times))
-        w = integrate(field, w, t1=1.0, steps=steps, method=Gauss(6), save_every=steps).q[-1]
+        t, h = times[0], (times[1] - times[0]) / steps
+        w = jax.lax.scan(lambda w, k: (step(w, t + k * h, h), None), w, jnp.arange(steps))[0]
         return w, w
 
-    return jax.lax.scan(interval, w, (jnp.append(ts[0], ts[:-1]), jnp.diff(ts, prepend=ts[0])))[1]
+    return jax.lax.scan(interval, w, jnp.stack([jnp.append(ts[0], ts[:-1]), ts], axis=1))[1]
 
 
 def _checked(space: AbstractManifold, **points) -> list[Array]:
@@ -225,15 +221,17 @@ def _checked(space: AbstractManifold, **points) -> list[Array]:
     points = {name: jnp.asarray(point, jnp.result_type(point, float)) for name, point in points.items()}
     for name, point in points.items():
         if point.shape != (space.dim,):
-            raise ValueError(f"{name} must have shape ({space.dim},) in this space of dim {space.dim}, got {point.shape}")
+            raise ValueError(
+                f"{name} must have shape ({space.dim},) in this space of dim {space.dim}, got {point.shape}"
+            )
     return list(points.values())
 
 
-def _times(ts, x: Array, steps: int | None) -> tuple[Float[Array, " T"], int]:
+def _times(ts, x: Array) -> Float[Array, " T"]:
     ts = jnp.asarray(ts, x.dtype)
     if ts.ndim != 1 or ts.size == 0:
         raise ValueError(f"ts must be a list of one or more times, got shape {ts.shape}")
-    return ts, max(4, 64 // ts.size) if steps is None else steps
+    return ts
 
 
 def check_manifold(space: AbstractManifold, x: Float[ArrayLike, " n"]) -> None:

@@ -178,7 +178,9 @@ def check_metric(space: AbstractManifold, x, *, signature: tuple[int, int] | Non
 def _check_matrix(g: np.ndarray, x: np.ndarray, signature: tuple[int, int]) -> None:
     here = f"the metric at x = {x.tolist()}"
     if not np.all(np.isfinite(g)):
-        raise ValueError(f"{here} is not finite:\n{g}\nMove x off the singular points of the chart, or use another chart")
+        raise ValueError(
+            f"{here} is not finite:\n{g}\nMove x off the singular points of the chart, or use another chart"
+        )
     # Congruent scaling keeps the signs (Sylvester) and makes the verdict independent of the coordinates' units.
     scale = np.sqrt(np.max(np.abs(g), axis=1))
     scale[scale == 0] = 1
@@ -190,7 +192,9 @@ def _check_matrix(g: np.ndarray, x: np.ndarray, signature: tuple[int, int]) -> N
     found = (int(np.sum(eigenvalues > tolerance)), int(np.sum(eigenvalues < -tolerance)))
     if found != signature:
         wanted = "positive definite" if signature[1] == 0 else f"of signature {signature}"
-        remedy = "x is a singular point of the chart" if sum(found) < len(x) else "declare it: Manifold(…, signature=(p, q))"
+        remedy = (
+            "x is a singular point of the chart" if sum(found) < len(x) else "declare it: Manifold(…, signature=(p, q))"
+        )
         raise ValueError(
             f"{here} must be {wanted}, but it has {found[0]} positive and {found[1]} negative squares in {len(x)} "
             f"dimensions: {remedy}. It is\n{g}"

@@ -84,13 +84,13 @@ class Problem(eqx.Module):
 
     def positions(self, w):
         """Stage positions Q = q + hA u."""
-        return self.q + self.h * _mix(self.tableau.a, w[:, : self.q.shape[0]])
+        return self.q[None] + self.h * _mix(self.tableau.a, w[:, : self.q.shape[0]])
 
     def residual(self, w):
         """[s, m] residual of the stage values w[s, m]."""
         q = self.positions(w)
         v, pdot, lam = jax.vmap(self.stage)(self.times, q, w)
-        p = self.p + self.h * _mix(self.tableau.a, pdot)
+        p = self.p[None] + self.h * _mix(self.tableau.a, pdot)
         kinetic = v - jax.vmap(self.system.velocity)(self.times, q, p, v)
         return jnp.concatenate([kinetic, *self.constraint_rows(q, v, p, lam)], axis=1)
 
@@ -112,7 +112,7 @@ class Problem(eqx.Module):
         if self.formulation.at_end:
             return (factors @ r.reshape(-1)).reshape(r.shape)
         _, basis, dual, weight = _spectrum(self.tableau)
-        return jnp.real(_mix(basis * weight, jax.vmap(jnp.dot)(factors, _mix(dual, r + 0j)))).astype(r.dtype)
+        return jnp.real(_mix(basis * weight[None], jax.vmap(jnp.dot)(factors, _mix(dual, r + 0j)))).astype(r.dtype)
 
     def split_inverses(self, w):
         """With one Jacobian for all stages, its inverses split by the eigenvalues α of A: dQ = hα du, dP = hα dp'

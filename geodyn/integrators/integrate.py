@@ -11,7 +11,7 @@ from tqdm import tqdm
 
 from geodyn._jit import jit, traced_numbers
 from geodyn._native import native
-from geodyn._typing import Array, Float, Number
+from geodyn._typing import Numbers
 from geodyn.integrators.methods import AbstractMethod, Gauss, RadauIIA, State, formulation_of, start, step
 from geodyn.integrators.system import AbstractSystem
 from geodyn.integrators.trajectory import RESULTS, IntegrationError, Stats, Trajectory
@@ -22,12 +22,12 @@ CHUNK_SECONDS = 0.5
 
 def integrate(
     system: AbstractSystem,
-    q0: Float[Array, "..."],
-    v0: Float[Array, "..."] | None = None,
+    q0: Numbers,
+    v0: Numbers | None = None,
     *,
-    t1: Number,
+    t1: Numbers,
     steps: int,
-    t0: Number = 0.0,
+    t0: Numbers = 0.0,
     method: AbstractMethod | None = None,
     save_every: int = 1,
     progress: bool = False,
@@ -36,6 +36,7 @@ def integrate(
     """Integrates a system from (q0, v0) at t0 to t1 in equal steps, by default with `Gauss(3)`, or `RadauIIA(3)` for a
     system with constraints.
 
+    `q0` and `v0` have the shape of a configuration: [N, dim] for a `System`, [n] for a `Lagrangian` or `ODE` (v0=None).
     Saves the start and every `save_every`-th step. `progress` shows steps done, rate and time left; Ctrl-C then
     returns what was computed. Differentiable in both modes to every number in the system, q0, v0, t0 and t1, by the
     implicit-function theorem; `vmap` over anything. Any consistent units.
@@ -89,7 +90,7 @@ def _check_times(t0, t1, steps, save_every):
 
 def _method(system, method, q):
     """The method asked for or the default one, checked against the system's constraints."""
-    constraints = jax.eval_shape(system.constraint, jnp.zeros((), q.dtype), q.reshape(-1)).size
+    constraints = system.count_constraints(q)
     if method is None:
         method = RadauIIA(3) if constraints else Gauss(3)
     if not isinstance(method, AbstractMethod):

@@ -87,7 +87,7 @@ class State(eqx.Module):
     q: Float[Array, " n"]
     p: Array
     rounding: tuple[Array, Array]
-    history: Float[Array, "2s m"]
+    history: Float[Array, "r m"]
     result: Int[Array, ""]
     iterations: Int[Array, ""]
     jacobians: Int[Array, ""]

@@ -40,6 +40,10 @@ class AbstractSystem(eqx.Module):
         """Holonomic constraints φ(t, q) = 0."""
 
     @abc.abstractmethod
+    def count_constraints(self, q: Array) -> int:
+        """The length of `constraint` at a q of this shape."""
+
+    @abc.abstractmethod
     def energy(self, t: Scalar, q: Float[Array, " n"], v: Float[Array, " n"]) -> Scalar:
         """<p, v> − L."""
 
@@ -112,6 +116,11 @@ class Lagrangian(AbstractLagrangianSystem):
             return jnp.zeros(0, q.dtype)
         return jnp.atleast_1d(with_time(self.constraints, 1)(t, q))
 
+    def count_constraints(self, q):
+        if self.constraints is None:
+            return 0
+        return jax.eval_shape(self.constraint, jnp.zeros((), q.dtype), q.reshape(-1)).size
+
     def velocity(self, t, q, p, v=None):
         def correct(v):
             mass = jax.hessian(self.lagrangian_at, 2)(t, q, v)
@@ -149,6 +158,9 @@ class ODE(AbstractSystem):
 
     def constraint(self, t, q):
         return jnp.zeros(0, q.dtype)
+
+    def count_constraints(self, q):
+        return 0
 
     def energy(self, t, q, v):
         raise ValueError("an ODE has no energy: give the system as a Lagrangian, or evaluate your own along .q")

@@ -1,6 +1,7 @@
 """Butcher tableaux, derived from their nodes in exact arithmetic and rounded once."""
 
 from fractions import Fraction
+from functools import cache
 from math import comb
 
 import numpy as np
@@ -78,17 +79,20 @@ def _order_defects(a, b, c):
     return [max(abs(value - wanted) for value, wanted in order) for order in trees]
 
 
+@cache
 def gauss(stages: int) -> ButcherTableau:
     """Gauss collocation, order 2s: symplectic in (q, p) and symmetric; nodes are the roots of P_s(2x − 1)."""
     return _collocation(_roots(_legendre(_count(stages, 1))), 2 * stages)
 
 
+@cache
 def radau_iia(stages: int) -> ButcherTableau:
     """Radau IIA, order 2s − 1: stiffly accurate, damping; nodes are the roots of P_s − P_{s−1}."""
     high, low = _legendre(_count(stages, 1)), _legendre(stages - 1)
     return _collocation(_roots([h - low_k for h, low_k in zip(high, low + [0], strict=True)]), 2 * stages - 1)
 
 
+@cache
 def lobatto_iiia(stages: int) -> ButcherTableau:
     """Lobatto IIIA, order 2s − 2: symmetric and stiffly accurate; nodes are the roots of P_s − P_{s−2}."""
     high, low = _legendre(_count(stages, 2)), _legendre(stages - 2)

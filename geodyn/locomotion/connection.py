@@ -10,6 +10,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from geodyn._jit import jit
 from geodyn._typing import Array, Float, Number, Scalar
 from geodyn.geometry.groups import AbstractLieGroup
 
@@ -98,16 +99,19 @@ def reduction(
     return swept[:k, k:], swept[k:, k:]
 
 
+@jit
 def connection(swimmer: AbstractSwimmer | AbstractConnection, r: Float[Array, " m"]) -> Float[Array, "k m"]:
     """The connection form A: the body velocity of least dissipation is `ξ = −A(r) r'`."""
     return swimmer.form(r) if isinstance(swimmer, AbstractConnection) else reduction(swimmer, r)[0]
 
 
+@jit
 def shape_metric(swimmer: AbstractSwimmer, r: Float[Array, " m"]) -> Float[Array, "m m"]:
     """The shape metric G: the power that remains is `r'ᵀ G(r) r'`."""
     return reduction(swimmer, r)[1]
 
 
+@jit
 def curvature(swimmer: AbstractSwimmer | AbstractConnection, r: Float[Array, " m"]) -> Float[Array, "k m m"]:
     """The curvature `F_ij = ∂_i A_j − ∂_j A_i − [A_i, A_j]`: a small loop of area a has the holonomy `exp(−F a)`.
 

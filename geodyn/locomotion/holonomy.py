@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._jit import jit
 from geodyn._typing import Array, Float, Number, Scalar
 from geodyn.geometry.groups import AbstractLieGroup
 from geodyn.locomotion.connection import AbstractConnection, AbstractSwimmer, connection, reduction
@@ -46,6 +47,7 @@ def magnus(group: AbstractLieGroup, xi: Float[Array, "Q k"]) -> Float[Array, "T 
     return jax.lax.scan(follow, group.identity().astype(xi.dtype), increments)[1]
 
 
+@jit
 def path(
     swimmer: AbstractSwimmer | AbstractConnection, stroke: Stroke, *, steps: int = 128
 ) -> Float[Array, "points d d"]:
@@ -62,17 +64,20 @@ def path(
     return jnp.concatenate([swimmer.group.identity()[None], elements])
 
 
+@jit
 def holonomy(swimmer: AbstractSwimmer | AbstractConnection, stroke: Stroke, *, steps: int = 128) -> Float[Array, "d d"]:
     """The group element that one stroke adds, the last of `path`; `swimmer.group.log` gives its coordinates."""
     return path(swimmer, stroke, steps=steps)[-1]
 
 
+@jit
 def power(swimmer: AbstractSwimmer, stroke: Stroke, t: Number) -> Scalar:
     """The power `r'ᵀ G r'` dissipated at time t of a stroke of period 1."""
     r, rdot = shape_and_rate(stroke, t)
     return rdot @ reduction(swimmer, r)[1] @ rdot
 
 
+@jit
 def cost(swimmer: AbstractSwimmer, stroke: Stroke, *, steps: int = 128) -> Scalar:
     """The energy `E = ∫₀¹ r'ᵀ G r' dt` that one stroke of period 1 dissipates, by Gauss's rule of order 6."""
     return mean(jax.vmap(lambda t: power(swimmer, stroke, t))(gauss_times(steps)))

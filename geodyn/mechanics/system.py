@@ -80,6 +80,9 @@ class System(AbstractLagrangianSystem):
         rows = [_sized(e, with_time(e.residual, 2)(t, self.space, x)) for e in self.constraints]
         return jnp.concatenate([jnp.zeros(0, x.dtype), *rows])
 
+    def count_constraints(self, q):
+        return sum(element.size for element in self.constraints)
+
     def check(self, t, q, v):
         wanted = (self.masses.shape[0], self.space.dim)
         for name, value in (("q0", q), ("v0", v)):

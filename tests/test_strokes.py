@@ -1,0 +1,204 @@
+"""Optimal strokes: known optima, and certificates that must fail when a stroke is not optimal."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from geodyn.control.minimise import RESULTS, minimise, pointwise
+from geodyn.control.optimum import load_stroke
+from geodyn.control.strokes import Direct, optimal_stroke
+from geodyn.geometry.groups import Translation
+from geodyn.locomotion.connection import AbstractSwimmer
+from geodyn.locomotion.holonomy import cost, holonomy
+from geodyn.locomotion.stroke import FourierStroke
+from geodyn.locomotion.swimmers import Purcell, PushMePullYou
+
+
+class Heisenberg(AbstractSwimmer):
+    """Cost |r'|², displacement the area: the isoperimetric problem."""
+
+    group: Translation = Translation(1)
+
+    def dissipation(self, r, xi, rdot):
+        area = (r[1] * rdot[0] - r[0] * rdot[1]) / 2
+        return jnp.sum(rdot**2) + (xi[0] + area) ** 2
+
+
+@pytest.fixture(scope="module")
+def purcell():
+    return optimal_stroke(Purcell(), displacement=0.1)
+
+
+def test_purcell(purcell):
+    """Reference: an independent solution with 50-digit checks. Measured 4e-12 (E), 2e-11 (dE/dD), 3e-11 (p, m)."""
+    np.testing.assert_allclose(purcell.cost, 3.89371688872341, rtol=1e-10)
+    np.testing.assert_allclose(purcell.multiplier, 49.6145032417, rtol=1e-9)
+    np.testing.assert_allclose(purcell.displacement, 0.1, rtol=1e-10)
+    assert purcell.kkt_residual < 1e-10
+    assert purcell.wong_residual < 1e-4  # measured 5e-6, 16 harmonics; a wrong charge gives O(1)
+    assert purcell.power_variation < 1e-4  # measured 1e-6
+    # p = (α₁+α₂)/√2 and m = (α₂−α₁)/√2 up to a shift of time and a reflection, from the sizes of the harmonics.
+    waves = purcell.stroke.cosine - 1j * purcell.stroke.sine
+    p, m = (waves[0] + waves[1]) / np.sqrt(2), (waves[1] - waves[0]) / np.sqrt(2)
+    np.testing.assert_allclose(np.abs(p[:5:2]), [0.6449373109, 0.0298627961, 0.0028669720], atol=2e-10)
+    np.testing.assert_allclose(np.abs(m[:5:2]), [1.0005014284, 0.0584333407, 0.0054269658], atol=2e-10)
+
+
+def test_purcell_from_other_numbers_without_compiling_again(purcell):
+    """D = 0.05, and units: E scales like c_t L³, so that nothing in the search may be absolute."""
+    half = optimal_stroke(Purcell(), displacement=0.05)
+    np.testing.assert_allclose(half.cost, 1.69213241672794, rtol=1e-10)
+    np.testing.assert_allclose(half.multiplier, 38.7073648472, rtol=1e-9)
+    tiny = optimal_stroke(Purcell(lengths=(1e-6, 1e-6, 1e-6), drag=1e-3), displacement=1e-7)
+    np.testing.assert_allclose(tiny.cost, 1e-21 * purcell.cost, rtol=1e-10)
+    small = optimal_stroke(Purcell(), displacement=1e-4)
+    np.testing.assert_allclose(small.cost / 1e-4, 29.201606467, rtol=1e-4)  # 12π√(3/5) as D → 0; measured 3e-5
+
+
+def test_the_multiplier_is_the_slope_of_the_energy(purcell):
+    near = [optimal_stroke(Purcell(), purcell.stroke, displacement=d).cost for d in (0.0999, 0.1001)]
+    np.testing.assert_allclose((near[1] - near[0]) / 2e-4, purcell.multiplier, rtol=1e-5)  # measured 1e-6
+
+
+def test_bounds(purcell):
+    """Bounds that are not felt change nothing; bounds that are felt hold along the stroke, and cost energy."""
+    wide = optimal_stroke(Purcell(), displacement=0.1, bounds=((-2.0, -2.0), (2.0, 2.0)))
+    np.testing.assert_allclose(wide.cost, purcell.cost, rtol=1e-10)  # measured 3e-12, the barrier's
+    tight = optimal_stroke(Purcell(), displacement=0.1, bounds=((-0.75, -0.75), (0.75, 0.75)))
+    shapes = jax.vmap(tight.stroke)(jnp.arange(960) / 960)
+    assert jnp.max(jnp.abs(jax.vmap(purcell.stroke)(jnp.arange(960) / 960))) > 0.8
+    assert jnp.max(jnp.abs(shapes)) < 0.7505  # between the nodes; measured 0.7502
+    assert tight.kkt_residual < 1e-10
+    assert 1.04 * purcell.cost < tight.cost < 1.06 * purcell.cost
+
+
+def test_pmpy_needs_a_frame():
+    with pytest.raises(ValueError, match=r"no optimal stroke with a free shape.*bounds=.*or base="):
+        optimal_stroke(PushMePullYou(), displacement=0.1)
+
+
+def test_pmpy_through_a_point():
+    """Reference: an independent solution, E = 67.5480568226558. Measured 4e-12 (E), 2e-11 (dE/dD)."""
+    base = (10.0, 4 * np.pi / 3)
+    found = optimal_stroke(PushMePullYou(), displacement=0.1, base=base)
+    np.testing.assert_allclose(found.cost, 67.5480568226558, rtol=1e-10)
+    np.testing.assert_allclose(found.multiplier, 576.59419946, rtol=1e-9)
+    np.testing.assert_allclose(found.stroke(0.0), base, atol=1e-14)
+    assert found.wong_residual < 5e-3  # measured 7e-4
+    back = optimal_stroke(PushMePullYou(), displacement=-0.1, base=base)
+    np.testing.assert_allclose(back.cost, found.cost, rtol=1e-10)
+
+
+def test_isoperimetric():
+    """The best loop of area D is a circle: E = 4πD, whichever way round; the certificate sees an ellipse."""
+    circle = optimal_stroke(Heisenberg(), jnp.array([0.3, 0.1]), displacement=-0.5, method=Direct(harmonics=2, steps=24))
+    np.testing.assert_allclose(circle.cost, 2 * np.pi, rtol=1e-12)
+    np.testing.assert_allclose(circle.multiplier, -4 * np.pi, rtol=1e-11)
+    ellipse = FourierStroke([0.0, 0.0], [[1.0], [0.0]], [[0.0], [0.2]])
+    stopped = optimal_stroke(
+        Heisenberg(),
+        ellipse,
+        displacement=0.5,
+        method=Direct(harmonics=2, steps=24, max_iterations=1),
+        throw=False,
+    )
+    assert stopped.result == RESULTS.running
+    assert min(stopped.kkt_residual, stopped.wong_residual, stopped.power_variation) > 0.01
+
+
+def test_failure_is_an_error():
+    method = Direct(harmonics=2, steps=24, max_iterations=1)
+    guess = FourierStroke([0.0, 0.0], [[1.0], [0.0]], [[0.0], [0.2]])
+    with pytest.raises(RuntimeError, match="limit of iterations .* pass a guess= nearer"):
+        optimal_stroke(Heisenberg(), guess, displacement=0.5, method=method)
+
+
+@pytest.mark.parametrize(
+    "wrong, message",
+    [
+        ({"displacement": -0.1}, "must be a positive length, got -0.1"),
+        ({"displacement": 0.0}, "must be a number or 3 coordinates, not all zero"),
+        ({"displacement": (0.1, 0.2)}, "must be a number or 3 coordinates"),
+        ({"displacement": float("nan")}, "got nan"),
+        ({"displacement": 0.1, "bounds": ((0.0, 0.0), (1.0, -1.0))}, "with lower < upper"),
+        ({"displacement": 0.1, "bounds": ((-1.0, -1.0, 0.0), (1.0, 1.0, 1.0)), "guess": (0.0, 0.0)}, r"bounds must be \(lower\[2\]"),
+        ({"displacement": 0.1, "bounds": ((-1.0,), (1.0,))}, "3 links have 2 hinges, got 1"),
+        ({"displacement": (0.0, 0.0, 0.1)}, "pass guess="),
+    ],
+)
+def test_bad_arguments_are_named(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        optimal_stroke(Purcell(), **wrong)
+
+
+def test_a_swimmer_without_links_needs_a_start():
+    with pytest.raises(ValueError, match="Heisenberg needs guess="):
+        optimal_stroke(Heisenberg(), displacement=0.1)
+
+
+def test_save_and_load(purcell, tmp_path):
+    file = tmp_path / "stroke.npz"
+    purcell.save(file)
+    again = load_stroke(file)
+    assert list(tmp_path.iterdir()) == [file]
+    assert eqx.tree_equal(again, purcell)
+    np.testing.assert_array_equal(cost(again.swimmer, again.stroke), cost(purcell.swimmer, purcell.stroke))
+    whole = file.read_bytes()
+    for broken in (b"", whole[: len(whole) // 2], b"not a stroke"):
+        file.write_bytes(broken)
+        with pytest.raises(ValueError, match="not a whole file of OptimalStroke.save"):
+            load_stroke(file)
+    np.savez(file, x=1.0)
+    with pytest.raises(ValueError, match="not a whole file"):
+        load_stroke(file)
+
+
+class Valley(eqx.Module):
+    """Rosenbrock's valley on a sphere, under a ceiling."""
+
+    radius: jax.Array
+    ceiling: float
+
+    def __call__(self, x):
+        f = (x[1] - x[0] ** 2) ** 2 + (1 - x[0]) ** 2 / 100
+        return f, jnp.sum(x**2)[None] - self.radius**2, (self.ceiling - x[:1])
+
+
+def test_minimise():
+    """Against SciPy's SLSQP at its tolerance 1e-12; with the ceiling at 0.5 felt, and at 5 not felt."""
+    from scipy.optimize import minimize
+
+    for ceiling in (0.5, 5.0):
+        problem = Valley(jnp.array(1.5), ceiling)
+        found = minimise(problem, jnp.array([-1.2, 1.0, 0.3]), tolerance=1e-11, max_iterations=200)
+        assert found.result == RESULTS.converged
+        other = minimize(
+            lambda x: float(problem(x)[0]),
+            found.x + 0.01,
+            constraints=[
+                {"type": "eq", "fun": lambda x: np.asarray(problem(jnp.asarray(x))[1])},
+                {"type": "ineq", "fun": lambda x: np.asarray(problem(jnp.asarray(x))[2])},
+            ],
+            options={"ftol": 1e-12},
+        )
+        np.testing.assert_allclose(problem(found.x)[0], other.fun, atol=1e-7)
+        np.testing.assert_allclose(problem(found.x)[1], 0.0, atol=1e-10)
+        assert (found.bound_multipliers[0] > 1e-3) == (ceiling == 0.5)
+
+
+def test_pointwise_derivatives():
+    points = jnp.linspace(0.1, 1.0, 12).reshape(4, 3)
+    plain = lambda z: jnp.stack([jnp.sin(z[0] * z[1]), z[2] ** 3 * z[0]])  # noqa: E731
+    for wrt in (lambda f: f, lambda f: jax.jacfwd(f), lambda f: jax.jacfwd(jax.jacrev(f))):
+        np.testing.assert_allclose(wrt(pointwise(plain))(points), wrt(jax.vmap(plain))(points), atol=1e-15)
+
+
+@pytest.mark.float32
+def test_single_precision_converges():
+    """To the accuracy of its quadrature and rounding; measured 2e-7 in double and 1e-5 in single precision."""
+    method = Direct(harmonics=3, steps=24)
+    found = optimal_stroke(Purcell(), displacement=0.05, method=method)
+    np.testing.assert_allclose(found.cost, 1.69213241672794, rtol=1e-3)
+    np.testing.assert_allclose(holonomy(Purcell(), found.stroke)[1, 0], 0.0, atol=1e-3)
