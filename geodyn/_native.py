@@ -107,24 +107,44 @@ def _linear_call(jaxpr, residuals, t):
 
 
 def _call(function, args):
-    """The call itself. XLA aborts on an argument that the program does not use, also where it has dropped the results
-    that used it: so every result depends on every argument, through a zero that XLA cannot know to be one."""
+    """The call itself, on one packed array. XLA aborts on an argument that the program does not use, as is one that was
+    a constant, or whose results nobody wants. So there is one argument, behind a barrier, and all results depend on it.
+    """
+    shapes = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in args]
 
-    def program(*args):
-        nans = sum(jnp.sum(x.reshape(-1)[:1] != x.reshape(-1)[:1], dtype=jnp.int32) for x in args)
-        zero = jnp.minimum(nans, 0)
-        return [x ^ (zero < 0) if x.dtype == bool else x + zero.astype(x.dtype) for x in function(*args)]
+    def program(packed):
+        zero = jnp.minimum((packed[0] != packed[0]).astype(jnp.int32), 0)  # XLA does not know that it is zero.
+        values = function(*_unpacked(packed, shapes))
+        return [x ^ (zero < 0) if x.dtype == bool else x + zero.astype(x.dtype) for x in values]
 
     # What is traced inside says "false", for what JAX derives from it later, and keeps, must not carry the attribute.
+    packed = jax.lax.optimization_barrier(_packed(args))
     with set_xla_metadata(xla_cpu_small_call="false", inlineable="true"):
-        closed = jax.make_jaxpr(jax.jit(program))(*args)
+        closed = jax.make_jaxpr(jax.jit(program))(packed)
     (equation,) = closed.jaxpr.eqns
-    bound = dict(zip(closed.jaxpr.constvars + closed.jaxpr.invars, [*closed.consts, *args], strict=True))
+    bound = dict(zip(closed.jaxpr.constvars + closed.jaxpr.invars, [*closed.consts, packed], strict=True))
     read = lambda atom: atom.val if hasattr(atom, "val") else bound[atom]  # noqa: E731
     with set_xla_metadata(xla_cpu_small_call="true", inlineable="false"):
         values = equation.primitive.bind(*map(read, equation.invars), **equation.params)
     bound |= dict(zip(equation.outvars, values, strict=True))
     return [read(atom) for atom in closed.jaxpr.outvars]
+
+
+def _packed(args):
+    real = [part for x in args for part in ((x.real, x.imag) if jnp.iscomplexobj(x) else (x,))]
+    wide = jnp.result_type(float)
+    return jnp.concatenate([jnp.zeros(1, wide), *(x.reshape(-1).astype(wide) for x in real)])
+
+
+def _unpacked(packed, shapes):
+    args, begin = [], 1
+    for shape in shapes:
+        parts = []
+        for _ in range(2 if jnp.issubdtype(shape.dtype, jnp.complexfloating) else 1):
+            parts.append(packed[begin : begin + shape.size].reshape(shape.shape))
+            begin += shape.size
+        args.append((jax.lax.complex(*parts) if len(parts) == 2 else parts[0]).astype(shape.dtype))
+    return args
 
 
 def _split(values):

@@ -21,7 +21,7 @@ from geodyn.scenario import Scenario, read_scenario, shipped
 
 def simulate(scenario: str | None, list_shipped: bool, plot: bool, out: str) -> int:
     """Integrate a scenario: DIR/NAME.npz (`gd.load` reads it), DIR/NAME.json and, with `plot`, DIR/NAME.png."""
-    if list_shipped:
+    if list_shipped or scenario is None:
         for name, title in shipped().items():
             print(f"{name:24}{title}")
         return 0
@@ -30,11 +30,12 @@ def simulate(scenario: str | None, list_shipped: bool, plot: bool, out: str) -> 
     target = _folder(out) / name
     trajectory.save(target.with_suffix(".npz"))
     conserved = _conserved(given.system, trajectory)
-    result, stats, t1 = RESULTS(int(trajectory.result)), trajectory.stats, float(trajectory.t[-1])
+    result, stats = RESULTS(int(trajectory.result)), trajectory.stats
+    reached = float(trajectory.t[0] + stats.steps * trajectory.step_size)
     lines = {f"drift of {key}": f"{np.abs(value - value[0]).max():.2g}" for key, value in conserved.items()}
     lines["steps per second"] = f"{int(stats.steps) / seconds:.3g} ({how})"
     lines["iterations per step"] = f"{int(stats.iterations) / max(1, int(stats.steps)):.3g}"
-    _report(f"{name}: {int(stats.steps)} steps to t = {t1:g}: {result.message}", lines, target)
+    _report(f"{name}: {int(stats.steps)} steps to t = {reached:g}: {result.message}", lines, target)
     if plot:
         _draw_trajectory(given.system, trajectory, conserved).savefig(target.with_suffix(".png"), dpi=120)
     print(f"written: {target}.npz (gd.load)" + f", {target}.png" * plot)
@@ -56,10 +57,14 @@ def _timed(given: Scenario):
 
 
 def _conserved(system: System, trajectory: Trajectory) -> dict:
-    """Energy and momentum over time, as far as they were computed; momentum by Killing fields where they are known."""
+    """Energy, constraints and Killing momenta over time, as far as they were computed and are conserved."""
     done = np.isfinite(trajectory.t) & np.isfinite(np.asarray(trajectory.p).reshape(len(trajectory.t), -1)).all(axis=1)
     conserved = {"energy": trajectory.energy}
-    if isinstance(system.space, AbstractModelSpace):
+    constraints = jax.vmap(system.constraint)(trajectory.t, trajectory.q.reshape(len(trajectory.t), -1))
+    if constraints.size:
+        conserved["constraints"] = constraints
+    # Springs and rods look the same to every isometry; gravity, a fixed point and drag do not.
+    if isinstance(system.space, AbstractModelSpace) and all(isinstance(e, Spring | Rod) for e in system.elements):
         momentum = jax.jit(jax.vmap(lambda q, v: killing_momentum(system, q, v)))
         conserved["Killing momenta"] = momentum(trajectory.q, trajectory.v)
     return {name: np.asarray(values)[done] for name, values in conserved.items()}
@@ -146,7 +151,7 @@ def _draw_rods(runs: dict[str, Scenario], trajectories: dict[str, Trajectory]):
 def _draw_stroke(swimmer, stroke):
     """The curvature that the stroke encloses, and the swimmer on its way."""
     r = np.asarray(jax.vmap(stroke)(np.linspace(0.0, 1.0, 129)))
-    margin = 0.35 * np.ptp(r, axis=0)
+    margin = 0.2 * np.ptp(r, axis=0)
     figure = draw.figure(10, 5.5)
     left, right = figure.subplots(1, 2, width_ratios=[1.2, 1])
     draw.curvature(swimmer, 0, r.min(axis=0) - margin, r.max(axis=0) + margin, left)
@@ -157,13 +162,14 @@ def _draw_stroke(swimmer, stroke):
 
 def _draw_trajectory(system, trajectory, conserved):
     """Paths, coordinates or separations, and drifts."""
-    edges = [edge for element in system.elements if isinstance(element, Spring | Rod) for edge in element.edges]
+    springs = [edge for element in system.elements if isinstance(element, Spring) for edge in element.edges]
+    rods = [edge for element in system.elements if isinstance(element, Rod) for edge in element.edges]
     figure = draw.figure(11, 5.5)
-    left, right = figure.subfigures(1, 2)
-    above, below = right.subplots(2, 1, sharex=True)
-    draw.path(system.space, trajectory, left.add_subplot(projection=draw.projection(system.space)), edges=edges)
-    if edges:
-        draw.separation(system.space, trajectory, edges, above)
+    place = figure.add_subplot(1, 2, 1, projection=draw.projection(system.space))
+    above, below = figure.add_subplot(2, 2, 2), figure.add_subplot(2, 2, 4)
+    draw.path(system.space, trajectory, place, edges=springs + rods)
+    if springs:
+        draw.separation(system.space, trajectory, springs, above)
     else:
         draw.trajectory(trajectory, above)
     draw.drift(np.asarray(trajectory.t)[: len(conserved["energy"])], conserved, below)

@@ -5,6 +5,7 @@ matplotlib is imported where it is used, so that nothing else of geodyn needs it
 
 from collections.abc import Sequence
 from itertools import cycle
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -31,7 +32,7 @@ def figure(width: float | int, height: float | int):
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def _axes(ax, projection=None, **labels):
+def _axes(ax: Any, projection: str | None = None, **labels) -> Any:
     """The given Axes or a new one, in the house style."""
     if ax is None:
         from matplotlib import pyplot
@@ -175,7 +176,12 @@ def stroke(stroke, ax=None):
     r = np.asarray(jax.vmap(stroke)(jnp.linspace(0.0, 1.0, 257)))
     ax.plot(r[:, 0], r[:, 1], color=INK, linewidth=2.2)
     for i in (0, 64, 128, 192):
-        ax.annotate("", r[i + 2, :2], r[i, :2], arrowprops={"arrowstyle": "-|>", "color": INK, "mutation_scale": 16})
+        ax.annotate(
+            "",
+            tuple(r[i + 2, :2]),
+            tuple(r[i, :2]),
+            arrowprops={"arrowstyle": "-|>", "color": INK, "mutation_scale": 16},
+        )
     return ax
 
 

@@ -64,9 +64,7 @@ def test_group_axioms(group):
     one = group.identity()
     np.testing.assert_allclose(group.compose(a, group.inverse(a)), one, atol=1e-15)
     np.testing.assert_allclose(group.compose(one, a), a, atol=0)
-    np.testing.assert_allclose(
-        group.compose(group.compose(a, b), c), group.compose(a, group.compose(b, c)), atol=1e-15
-    )
+    np.testing.assert_allclose(group.compose(group.compose(a, b), c), group.compose(a, group.compose(b, c)), atol=1e-15)
 
 
 @zoo

@@ -154,7 +154,7 @@ def test_path_ends_at_the_holonomy_and_composes():
 
 
 def test_efficiency():
-    """Not a matter of units; for links the drag is that of the straight body, 3 c_t l, which other swimmers must name."""
+    """Not a matter of units; links are compared with the straight body, 3 c_t l; other swimmers must name the drag."""
     stroke = STROKES["fourier"]
     plain = efficiency(Purcell(), stroke)
     moved = displacement(Purcell(), stroke)

@@ -45,7 +45,7 @@ class Wormhole(gd.AbstractManifold):
         return jnp.diag(jnp.stack([jnp.ones_like(x[0]), self.throat**2 + x[0] ** 2]))
 
 
-polar = dict(chart="polar")
+polar = {"chart": "polar"}
 SPACES = {
     "S3": gd.spaces.Sphere(3, **polar),
     "H3": gd.spaces.Hyperbolic(3, **polar),

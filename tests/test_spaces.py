@@ -48,20 +48,20 @@ def facts(space, x, y):
     half = lambda x, y: squared_distance(space, x, y) / 2  # noqa: E731
     length = lambda x, y: gd.distance(space, x, y)  # noqa: E731
     count = space.killing_fields(x).shape[0]
-    return dict(
-        metric=(space.metric(x), space.metric(y)),
-        embedded=(space.embed(x), space.embed(y), jax.jacfwd(space.embed)(x)),
-        round_trip=space.coordinates(space.embed(x)) - x,
-        length=(length(x, y), length(y, x)),
-        slopes=jax.grad(length, (0, 1))(x, y),
-        forward=jax.jvp(length, (x, y), (y, x))[1],
-        here=(half(x, x), jax.grad(half, (0, 1))(x, x), jax.hessian(half, (0, 1))(x, x)),
-        here_length=(length(x, x), jax.grad(length)(x, x), jax.jvp(length, (x, x), (x, y))[1]),
-        killing=(space.killing_fields(x), space.killing_fields(y)),
-        defects=jax.vmap(lambda k: gd.killing_defect(space, lambda x: space.killing_fields(x)[k], x))(
+    return {
+        "metric": (space.metric(x), space.metric(y)),
+        "embedded": (space.embed(x), space.embed(y), jax.jacfwd(space.embed)(x)),
+        "round_trip": space.coordinates(space.embed(x)) - x,
+        "length": (length(x, y), length(y, x)),
+        "slopes": jax.grad(length, (0, 1))(x, y),
+        "forward": jax.jvp(length, (x, y), (y, x))[1],
+        "here": (half(x, x), jax.grad(half, (0, 1))(x, x), jax.hessian(half, (0, 1))(x, x)),
+        "here_length": (length(x, x), jax.grad(length)(x, x), jax.jvp(length, (x, x), (x, y))[1]),
+        "killing": (space.killing_fields(x), space.killing_fields(y)),
+        "defects": jax.vmap(lambda k: gd.killing_defect(space, lambda x: space.killing_fields(x)[k], x))(
             jnp.arange(count)
         ),
-    )
+    }
 
 
 FACTS = {}
@@ -161,8 +161,8 @@ slope_of = eqx.filter_jit(jax.value_and_grad(gd.distance, 2))
 
 @pytest.mark.parametrize("row", rows("G13.json")["reference"]["rows"], ids=lambda row: f"{row['space']} {row['name']}")
 def test_distance_far_and_near_in_polar_coordinates(row):
-    """Case G13: 1e-12, near-antipodal too; measured ≤ 2e-16. arccosh loses every digit at a = 17, arccos half of them at
-    1e-6."""
+    """Case G13: 1e-12, near-antipodal too; measured ≤ 2e-16. arccosh loses every digit at a = 17, arccos half
+    of them at 1e-6."""
     space, x, y = IN_POLAR[row["space"]], floats(row["p"]), floats(row["q"])
     length, slope = slope_of(space, x, y)
     np.testing.assert_allclose(length, float(row["dist"]), rtol=1e-12)
@@ -251,8 +251,8 @@ class RoundSphere(eqx.Module):
 
 
 def test_surfaces():
-    """A sphere of radius 2 has K = 1/4 and dK/dr = −2/r³; Clifford's torus in S³ is flat, which it is not in E³ with the
-    same formula stretched; S² in H³ at distance a has K = 1/sinh² a (Gauss equation)."""
+    """A sphere of radius 2 has K = 1/4 and dK/dr = −2/r³; Clifford's torus in S³ is flat, which no torus in E³ is;
+    S² in H³ at distance a has K = 1/sinh² a (Gauss equation)."""
     x = jnp.array([0.7, 0.3])
     bend = lambda r: gd.scalar_curvature(Embedded(RoundSphere(r), 3, 2), x) / 2  # noqa: E731
     np.testing.assert_allclose([bend(2.0), jax.grad(bend)(2.0)], [0.25, -0.25], rtol=1e-12)

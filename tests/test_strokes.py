@@ -53,8 +53,10 @@ def test_purcell_from_other_numbers_without_compiling_again(purcell):
     np.testing.assert_allclose(half.multiplier, 38.7073648472, rtol=1e-9)
     tiny = optimal_stroke(Purcell(lengths=(1e-6, 1e-6, 1e-6), drag=1e-3), displacement=1e-7)
     np.testing.assert_allclose(tiny.cost, 1e-21 * purcell.cost, rtol=1e-10)
+    large = optimal_stroke(Purcell(lengths=(1e6, 1e6, 1e6), drag=1e3), displacement=1e5)
+    np.testing.assert_allclose(large.cost, 1e21 * purcell.cost, rtol=1e-10)
     small = optimal_stroke(Purcell(), displacement=1e-4)
-    np.testing.assert_allclose(small.cost / 1e-4, 29.201606467, rtol=1e-4)  # 12π√(3/5) as D → 0; measured 3e-5
+    np.testing.assert_allclose(small.cost / 1e-4, 29.201606467, rtol=4e-4)  # 12π√(3/5) as D → 0; measured 3.03 D
 
 
 def test_the_multiplier_is_the_slope_of_the_energy(purcell):
@@ -93,7 +95,9 @@ def test_pmpy_through_a_point():
 
 def test_isoperimetric():
     """The best loop of area D is a circle: E = 4πD, whichever way round; the certificate sees an ellipse."""
-    circle = optimal_stroke(Heisenberg(), jnp.array([0.3, 0.1]), displacement=-0.5, method=Direct(harmonics=2, steps=24))
+    circle = optimal_stroke(
+        Heisenberg(), jnp.array([0.3, 0.1]), displacement=-0.5, method=Direct(harmonics=2, steps=24)
+    )
     np.testing.assert_allclose(circle.cost, 2 * np.pi, rtol=1e-12)
     np.testing.assert_allclose(circle.multiplier, -4 * np.pi, rtol=1e-11)
     ellipse = FourierStroke([0.0, 0.0], [[1.0], [0.0]], [[0.0], [0.2]])
@@ -111,7 +115,7 @@ def test_isoperimetric():
 def test_failure_is_an_error():
     method = Direct(harmonics=2, steps=24, max_iterations=1)
     guess = FourierStroke([0.0, 0.0], [[1.0], [0.0]], [[0.0], [0.2]])
-    with pytest.raises(RuntimeError, match="limit of iterations .* pass a guess= nearer"):
+    with pytest.raises(RuntimeError, match=r"limit of iterations .* pass a guess= nearer"):
         optimal_stroke(Heisenberg(), guess, displacement=0.5, method=method)
 
 
@@ -123,7 +127,10 @@ def test_failure_is_an_error():
         ({"displacement": (0.1, 0.2)}, "must be a number or 3 coordinates"),
         ({"displacement": float("nan")}, "got nan"),
         ({"displacement": 0.1, "bounds": ((0.0, 0.0), (1.0, -1.0))}, "with lower < upper"),
-        ({"displacement": 0.1, "bounds": ((-1.0, -1.0, 0.0), (1.0, 1.0, 1.0)), "guess": (0.0, 0.0)}, r"bounds must be \(lower\[2\]"),
+        (
+            {"displacement": 0.1, "bounds": ((-1.0, -1.0, 0.0), (1.0, 1.0, 1.0)), "guess": (0.0, 0.0)},
+            r"bounds must be \(lower\[2\]",
+        ),
         ({"displacement": 0.1, "bounds": ((-1.0,), (1.0,))}, "3 links have 2 hinges, got 1"),
         ({"displacement": (0.0, 0.0, 0.1)}, "pass guess="),
     ],
@@ -148,7 +155,7 @@ def test_save_and_load(purcell, tmp_path):
     whole = file.read_bytes()
     for broken in (b"", whole[: len(whole) // 2], b"not a stroke"):
         file.write_bytes(broken)
-        with pytest.raises(ValueError, match="not a whole file of OptimalStroke.save"):
+        with pytest.raises(ValueError, match=r"not a whole file of OptimalStroke\.save"):
             load_stroke(file)
     np.savez(file, x=1.0)
     with pytest.raises(ValueError, match="not a whole file"):
@@ -162,15 +169,15 @@ class Valley(eqx.Module):
     ceiling: float
 
     def __call__(self, x):
-        f = (x[1] - x[0] ** 2) ** 2 + (1 - x[0]) ** 2 / 100
+        f = (x[1] - x[0] ** 2) ** 2 + (1 - x[0]) ** 2 / 100 + x[2] / 10
         return f, jnp.sum(x**2)[None] - self.radius**2, (self.ceiling - x[:1])
 
 
 def test_minimise():
-    """Against SciPy's SLSQP at its tolerance 1e-12; with the ceiling at 0.5 felt, and at 5 not felt."""
+    """Against SciPy's SLSQP at its tolerance 1e-12; with the ceiling at 0.1 felt, and at 5 not felt."""
     from scipy.optimize import minimize
 
-    for ceiling in (0.5, 5.0):
+    def check(ceiling):
         problem = Valley(jnp.array(1.5), ceiling)
         found = minimise(problem, jnp.array([-1.2, 1.0, 0.3]), tolerance=1e-11, max_iterations=200)
         assert found.result == RESULTS.converged
@@ -185,7 +192,10 @@ def test_minimise():
         )
         np.testing.assert_allclose(problem(found.x)[0], other.fun, atol=1e-7)
         np.testing.assert_allclose(problem(found.x)[1], 0.0, atol=1e-10)
-        assert (found.bound_multipliers[0] > 1e-3) == (ceiling == 0.5)
+        assert (found.bound_multipliers[0] > 1e-3) == (ceiling == 0.1)
+
+    check(0.1)
+    check(5.0)
 
 
 def test_pointwise_derivatives():
@@ -197,8 +207,7 @@ def test_pointwise_derivatives():
 
 @pytest.mark.float32
 def test_single_precision_converges():
-    """To the accuracy of its quadrature and rounding; measured 2e-7 in double and 1e-5 in single precision."""
-    method = Direct(harmonics=3, steps=24)
-    found = optimal_stroke(Purcell(), displacement=0.05, method=method)
+    """The tolerance follows the precision; an absolute one would never be met, and the search would stall."""
+    found = optimal_stroke(Purcell(), displacement=0.05)
     np.testing.assert_allclose(found.cost, 1.69213241672794, rtol=1e-3)
     np.testing.assert_allclose(holonomy(Purcell(), found.stroke)[1, 0], 0.0, atol=1e-3)

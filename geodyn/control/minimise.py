@@ -132,7 +132,7 @@ def _newton(problem: Problem, state: Minimum, tolerance: Scalar) -> Minimum:
     ds = dh @ dx + h - s
     dz = barrier / s - z - z / s * ds
 
-    weight = 2 * jnp.maximum(_largest(y_new), _largest(z + dz)) + eps
+    weight = 2 * jnp.maximum(_largest(y_new), _largest(z + dz)) + 1
 
     def merit(a, values):
         f, c, h = jnp.split(values, [1, 1 + p])
@@ -160,9 +160,7 @@ def _advance(problem: Problem, state: Minimum, tolerance: Scalar, limit: Int[Arr
     return jax.lax.while_loop(goes_on, lambda state: _newton(problem, state, tolerance), state)
 
 
-def minimise(
-    problem: Problem, x: PyTree, *, tolerance: float, max_iterations: int, progress: bool = False
-) -> Minimum:
+def minimise(problem: Problem, x: PyTree, *, tolerance: float, max_iterations: int, progress: bool = False) -> Minimum:
     """A local minimum of f(x) under c(x) = 0 and h(x) ≥ 0, with `problem(x) = (f, c, h)`, from the pytree x.
 
     Ends when the KKT residual is below the tolerance, or with a status in `result` that says why not. With `progress`
@@ -172,7 +170,14 @@ def minimise(
     _, c, h = jax.eval_shape(problem, x)
     number = jnp.zeros((), c.dtype)
     state = Minimum(
-        x, jnp.zeros(c.shape), jnp.zeros(h.shape), jnp.ones(h.shape), number + 1.0 / (1 + h.size), number, jnp.array(0), RESULTS.running
+        x,
+        jnp.zeros(c.shape),
+        jnp.zeros(h.shape),
+        jnp.ones(h.shape),
+        number + 1.0 / (1 + h.size),
+        number,
+        jnp.array(0),
+        RESULTS.running,
     )
     try:
         for limit in range(1, max_iterations + 1) if progress else [max_iterations]:

@@ -56,7 +56,9 @@ class OptimalStroke(eqx.Module):
             "result": RESULTS[self.result],
         }
         arrays = {name: np.asarray(getattr(self, name)) for name in _NUMBERS}
-        arrays |= {"stroke." + f.name: np.asarray(getattr(self.stroke, f.name)) for f in dataclasses.fields(self.stroke)}
+        arrays |= {
+            "stroke." + f.name: np.asarray(getattr(self.stroke, f.name)) for f in dataclasses.fields(self.stroke)
+        }
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=path.name, delete=False) as file:
             np.savez(file, about=json.dumps(about), **arrays)
         os.replace(file.name, path)
@@ -73,7 +75,7 @@ def load_stroke(path: str | os.PathLike, swimmer: AbstractSwimmer | None = None)
     while JAX works in single.
     """
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
             arrays = dict(file)
         about = json.loads(str(arrays.pop("about")))
         assert about["format"] == _FORMAT
@@ -96,6 +98,10 @@ def load_stroke(path: str | os.PathLike, swimmer: AbstractSwimmer | None = None)
         swimmer=swimmer,
         stroke=_STROKES[about["stroke"]](**parts),
         **{name: jnp.asarray(arrays[name]) for name in _NUMBERS},
-        result=next(r for r in (RESULTS.converged, RESULTS.running, RESULTS.stalled, RESULTS.not_finite) if RESULTS[r] == about["result"]),
+        result=next(
+            r
+            for r in (RESULTS.converged, RESULTS.running, RESULTS.stalled, RESULTS.not_finite)
+            if RESULTS[r] == about["result"]
+        ),
         stats={name: jnp.asarray(value) for name, value in about["stats"].items()},
     )

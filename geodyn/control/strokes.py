@@ -3,19 +3,18 @@
 from collections.abc import Sequence
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from geodyn._jit import jit
 from geodyn._typing import Array, ArrayLike, Float, Number, Scalar
 from geodyn.control.guess import small_stroke
-from geodyn.control.minimise import RESULTS, minimise, pointwise
+from geodyn.control.minimise import RESULTS, minimise
 from geodyn.control.optimum import OptimalStroke
-from geodyn.control.wong import wong_forces
-from geodyn.locomotion.connection import AbstractLinkSwimmer, AbstractSwimmer, reduction
-from geodyn.locomotion.holonomy import cost, gauss_times, holonomy, magnus, mean
-from geodyn.locomotion.stroke import FourierStroke, LegendreStroke, Stroke, floating, shape_and_rate
+from geodyn.control.problem import StrokeProblem, certificate
+from geodyn.locomotion.connection import AbstractLinkSwimmer, AbstractSwimmer
+from geodyn.locomotion.holonomy import cost, holonomy
+from geodyn.locomotion.stroke import FourierStroke, LegendreStroke, Stroke, floating
 from geodyn.locomotion.swimmers import PushMePullYou
 
 Vector = Float[ArrayLike, " _"] | Sequence[float]
@@ -34,92 +33,18 @@ class Direct(eqx.Module):
     max_iterations: int = eqx.field(static=True, default=200)
 
 
-class StrokeProblem(eqx.Module):
-    """Minimal energy at a given holonomy, as `minimise` takes it: scaled f, c, h of the coefficients of a stroke.
-
-    With `base` None the unknown is the stroke itself, else the coefficients of a LegendreStroke through `base`.
-    A FourierStroke where the best stroke is smooth; where the start matters it has a corner there, since then
-    `p = G r' + Aᵀμ` is periodic but the charge μ is not, and a LegendreStroke resolves it.
-    """
-
-    swimmer: AbstractSwimmer
-    displacement: Float[Array, "..."]
-    energy: Scalar
-    base: Float[Array, " m"] | None
-    bounds: tuple[Float[Array, " b"], Float[Array, " b"]]
-    bounded: tuple[int, ...] = eqx.field(static=True)
-    steps: int = eqx.field(static=True)
-
-    def stroke(self, x) -> FourierStroke | LegendreStroke:
-        """The stroke of the unknowns x."""
-        return x if self.base is None else LegendreStroke(self.base, x)
-
-    def __call__(self, x):
-        shapes, rates = jax.vmap(lambda t: shape_and_rate(self.stroke(x), t))(gauss_times(self.steps))
-        values = pointwise(self.rates)(jnp.concatenate([shapes, rates], axis=1))
-        g = magnus(self.swimmer.group, values[:, 1:])[-1]
-        return mean(values[:, 0]) / self.energy, self.miss(g), jax.vmap(self.gaps)(shapes).ravel()
-
-    def rates(self, point: Float[Array, " _"]) -> Float[Array, " _"]:
-        """Power and body velocity at (r, r')."""
-        r, rdot = jnp.split(point, 2)
-        form, metric = reduction(self.swimmer, r)
-        return jnp.concatenate([(rdot @ metric @ rdot)[None], -form @ rdot])
-
-    def gaps(self, r: Float[Array, " m"]) -> Float[Array, " _"]:
-        """The distances of a shape from its bounds, relative to their width."""
-        lower, upper = self.bounds
-        bounded = r[np.array(self.bounded, int)]
-        return jnp.concatenate([bounded - lower, upper - bounded]) / jnp.tile(upper - lower, 2)
-
-    def reached(self, g: Float[Array, "d d"]) -> Float[Array, "..."]:
-        """What the holonomy g has of the displacement that is asked for: its coordinates, or the length of its move."""
-        xi = self.swimmer.group.log(g)
-        if self.displacement.ndim:
-            return xi
-        if xi.shape[0] == 1:
-            return xi[0]
-        moves = xi[: self.swimmer.group.translations]
-        return jnp.sqrt(jnp.sum(moves**2) + (jnp.finfo(xi.dtype).eps * self.displacement) ** 2)
-
-    def miss(self, g: Float[Array, "d d"]) -> Float[Array, " p"]:
-        """How far g is from the displacement, relative to it; and, where that is a number, its net rotation."""
-        target = self.displacement
-        move = jnp.atleast_1d((self.reached(g) - target) / jnp.linalg.norm(target))
-        return move if target.ndim else jnp.append(move, self.swimmer.group.log(g)[max(self.swimmer.group.translations, 1) :])
-
-
-@jit
-def _certificate(problem: StrokeProblem, x, multipliers: Float[Array, " p"]) -> dict:
-    """What OptimalStroke says of the stroke of the unknowns x and the multipliers of `miss`, on twice the steps."""
-    swimmer, stroke, steps = problem.swimmer, problem.stroke(x), 2 * problem.steps
-    values = jax.vmap(lambda t: problem.rates(jnp.concatenate(shape_and_rate(stroke, t))))(gauss_times(steps))
-    elements, energy = magnus(swimmer.group, values[:, 1:]), mean(values[:, 0])
-    slope = jax.jacfwd(lambda e: problem.miss(swimmer.group.exp(e) @ elements[-1]))(jnp.zeros(swimmer.group.dim))
-    charge = problem.energy / 2 * multipliers @ slope
-    times = jnp.arange(1, steps) / steps
-    needed, felt = jax.vmap(lambda t, g: wong_forces(swimmer, stroke, charge, t, g))(times, elements[:-1])
-    inside = jax.vmap(lambda t: jnp.min(problem.gaps(stroke(t)), initial=1.0) > 0.01)(times)
-    defect = jnp.max(jnp.where(inside[:, None], jnp.abs(needed - felt), 0.0), axis=0) / jnp.max(jnp.abs(felt), axis=0)
-    scale = problem.energy / jnp.linalg.norm(problem.displacement)
-    return {
-        "stroke": stroke,
-        "cost": energy,
-        "displacement": problem.reached(elements[-1]),
-        "multiplier": scale * (multipliers if problem.displacement.ndim else multipliers[0]),
-        "wong_residual": jnp.max(defect),
-        "power_variation": jnp.max(jnp.abs(values[:, 0] / energy - 1)),
-    }
-
-
 def _checked_displacement(swimmer, displacement) -> Float[Array, "..."]:
     target, k, free = floating(displacement), swimmer.group.dim, swimmer.group.translations
     name = type(swimmer.group).__name__
     if target.shape not in ((), (k,)) or not bool(jnp.all(jnp.isfinite(target)) & jnp.any(target != 0)):
-        raise ValueError(f"optimal_stroke: displacement must be a number or {k} coordinates, not all zero, got {displacement}.")
+        raise ValueError(
+            f"optimal_stroke: displacement must be a number or {k} coordinates, not all zero, got {displacement}."
+        )
     if target.ndim == 0 and free != 1 and k > 1 and (free == 0 or target < 0):
         wanted = "a positive length" if free else f"a vector of {k} coordinates, since {name} has no translations"
-        raise ValueError(f"optimal_stroke: the displacement of a swimmer in {name} must be {wanted}, got {displacement}.")
+        raise ValueError(
+            f"optimal_stroke: the displacement of a swimmer in {name} must be {wanted}, got {displacement}."
+        )
     return target
 
 
@@ -151,11 +76,11 @@ def _first_stroke(swimmer, guess, displacement, bounds, base) -> Stroke:
     if callable(guess):
         return guess
     centre = _centre(swimmer, guess, bounds, base)
-    ellipse, flux = small_stroke(swimmer, centre, displacement)
-    if not flux > 1e-6 * jnp.linalg.norm(reduction(swimmer, centre)[1]):
+    ellipse, exists = small_stroke(swimmer, centre, displacement)
+    if not exists:
         raise ValueError(
-            f"optimal_stroke: small strokes about the shape {np.asarray(centre)} do not lead to {np.asarray(displacement)}"
-            f" (curvature {float(flux):.1e}); pass guess=, a stroke, or another shape to start around."
+            f"optimal_stroke: small strokes about the shape {np.asarray(centre)} do not lead to"
+            f" {np.asarray(displacement)}; pass guess=, a stroke or another shape to start around."
         )
     return ellipse if base is None else FourierStroke(centre - ellipse.cosine[:, 0], ellipse.cosine, ellipse.sine)
 
@@ -175,7 +100,7 @@ def optimal_stroke(
     guess: Stroke | Vector | None = None,
     *,
     displacement: Number | Vector,
-    method: Direct = Direct(),
+    method: Direct = Direct(),  # noqa: B008
     bounds: tuple[Vector, Vector] | None = None,
     base: Vector | None = None,
     progress: bool = False,
@@ -200,21 +125,23 @@ def optimal_stroke(
     target = _checked_displacement(swimmer, displacement)
     m = guess(floating(0.0)).size if callable(guess) else _centre(swimmer, guess, bounds, base).size
     if isinstance(swimmer, AbstractLinkSwimmer) and m != swimmer.lengths.size - 1:
-        raise ValueError(f"optimal_stroke: {swimmer.lengths.size} links have {swimmer.lengths.size - 1} hinges, got {m}.")
+        raise ValueError(
+            f"optimal_stroke: {swimmer.lengths.size} links have {swimmer.lengths.size - 1} hinges, got {m}."
+        )
     limits, bounded = ((jnp.zeros(0),) * 2, ()) if bounds is None else _checked_bounds(bounds, m)
     start = _first_stroke(swimmer, guess, target, bounds, base)
     base = None if base is None else floating(base)
     x, energy = _unknowns(swimmer, start, base, target, method)
     steps = method.steps if isinstance(x, FourierStroke) else 2 * method.steps
     problem = StrokeProblem(swimmer, target, energy, base, limits, bounded, steps)
-    tolerance = 1e5 * jnp.finfo(energy.dtype).eps if method.tolerance is None else method.tolerance
+    tolerance = 1e5 * float(jnp.finfo(energy.dtype).eps) if method.tolerance is None else method.tolerance
     found = minimise(problem, x, tolerance=tolerance, max_iterations=method.max_iterations, progress=progress)
     optimum = OptimalStroke(
         swimmer=swimmer,
         kkt_residual=found.kkt_residual,
         result=found.result,
         stats={"iterations": found.iterations},
-        **_certificate(problem, found.x, found.multipliers),
+        **certificate(problem, found.x, found.multipliers),
     )
     if throw and found.result != RESULTS.converged:
         raise RuntimeError(

@@ -1,7 +1,7 @@
 """Charts of the spaces of constant curvature κ = +1, 0, −1, each with its closed forms, exact to rounding.
 
 The sphere |X|² = 1, the space X itself, or the hyperboloid |X'|² − w² = −1, w > 0, with X = (X', w), w the last
-component. Distances come from the haversine hav = sin²(d/2), d²/4 or sinh²(d/2), a sum of positive terms in every chart:
+component. Distances come from the haversine hav = sin²(d/2), d²/4 or sinh²(d/2), positive terms in every chart:
 arccos and arccosh of an inner product lose half the digits at short range, and all of them far out in hyperbolic space
 (Ratcliffe, *Foundations of Hyperbolic Manifolds*, chapters 2–4). Squared distances are smooth at coincident points.
 Lengths in units of the radius of curvature; angles in radians.

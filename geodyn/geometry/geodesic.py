@@ -29,8 +29,8 @@ STEPS = 64
 
 def geodesic(
     space: AbstractManifold,
-    x: Float[ArrayLike, " n"],
-    v: Float[ArrayLike, " n"],
+    x: Float[ArrayLike, " _n"],
+    v: Float[ArrayLike, " _n"],
     ts: Float[ArrayLike, " T"],
     *,
     steps: int = STEPS,
@@ -45,14 +45,14 @@ def geodesic(
 
 
 def exp(
-    space: AbstractManifold, x: Float[ArrayLike, " n"], v: Float[ArrayLike, " n"], *, steps: int = STEPS
+    space: AbstractManifold, x: Float[ArrayLike, " _n"], v: Float[ArrayLike, " _n"], *, steps: int = STEPS
 ) -> Float[Array, " n"]:
     """The exponential map: where the geodesic from x with velocity v is at time 1. NaN if a step did not converge."""
     return _exp(space, *_checked(space, x=x, v=v), steps)
 
 
 def log(
-    space: AbstractManifold, x: Float[ArrayLike, " n"], y: Float[ArrayLike, " n"], *, nodes: int = NODES
+    space: AbstractManifold, x: Float[ArrayLike, " _n"], y: Float[ArrayLike, " _n"], *, nodes: int = NODES
 ) -> Float[Array, " n"]:
     """The velocity with which the geodesic from x arrives in y at time 1: −g⁻¹ ∂/∂x ½ dist²(x, y) (first variation;
     Sakai, *Riemannian Geometry*, III.2). Fails as `distance` does."""
@@ -61,7 +61,7 @@ def log(
 
 
 def distance(
-    space: AbstractManifold, x: Float[ArrayLike, " n"], y: Float[ArrayLike, " n"], *, nodes: int = NODES
+    space: AbstractManifold, x: Float[ArrayLike, " _n"], y: Float[ArrayLike, " _n"], *, nodes: int = NODES
 ) -> Scalar:
     """Distance of two points. Where they coincide it has no derivative: 0 is given. There use `squared_distance`.
 
@@ -74,7 +74,7 @@ def distance(
 
 
 def squared_distance(
-    space: AbstractManifold, x: Float[ArrayLike, " n"], y: Float[ArrayLike, " n"], *, nodes: int = NODES
+    space: AbstractManifold, x: Float[ArrayLike, " _n"], y: Float[ArrayLike, " _n"], *, nodes: int = NODES
 ) -> Scalar:
     """Squared `distance`, smooth where the points coincide."""
     return 2 * _energy(space, *_checked(space, x=x, y=y), nodes)
@@ -83,7 +83,7 @@ def squared_distance(
 def parallel_transport(
     space: AbstractManifold,
     curve: Callable,
-    w: Float[ArrayLike, " n"],
+    w: Float[ArrayLike, " _n"],
     ts: Float[ArrayLike, " T"],
     *,
     steps: int = STEPS,
@@ -95,10 +95,10 @@ def parallel_transport(
 
 def jacobi_field(
     space: AbstractManifold,
-    x: Float[ArrayLike, " n"],
-    v: Float[ArrayLike, " n"],
-    j: Float[ArrayLike, " n"],
-    dj: Float[ArrayLike, " n"],
+    x: Float[ArrayLike, " _n"],
+    v: Float[ArrayLike, " _n"],
+    j: Float[ArrayLike, " _n"],
+    dj: Float[ArrayLike, " _n"],
     ts: Float[ArrayLike, " T"],
     *,
     steps: int = STEPS,
@@ -234,7 +234,7 @@ def _times(ts, x: Array) -> Float[Array, " T"]:
     return ts
 
 
-def check_manifold(space: AbstractManifold, x: Float[ArrayLike, " n"]) -> None:
+def check_manifold(space: AbstractManifold, x: Float[ArrayLike, " _n"]) -> None:
     """Raises ValueError, saying what is wrong, unless the metric can be traced and is finite, symmetric and of the
     declared signature at x and, where the space has distances in closed form, |grad dist| = 1 (the eikonal equation).
     For concrete numbers."""

@@ -188,7 +188,9 @@ def _rotation_vector(rotation: Float[Array, "3 3"]) -> Float[Array, "3"]:
     w = jnp.stack([rotation[2, 1] - rotation[1, 2], rotation[0, 2] - rotation[2, 0], rotation[1, 0] - rotation[0, 1]])
     trace = jnp.trace(rotation)
     vectors = rotation + rotation.T + (1 - trace) * jnp.eye(3, dtype=rotation.dtype)
-    columns = jnp.concatenate([jnp.concatenate([(1 + trace)[None], w])[None], jnp.concatenate([w[:, None], vectors], 1)])
+    columns = jnp.concatenate(
+        [jnp.concatenate([(1 + trace)[None], w])[None], jnp.concatenate([w[:, None], vectors], 1)]
+    )
     column = columns[jnp.argmax(jnp.diagonal(columns))]
     q = column / jnp.sqrt(jnp.sum(column**2))
     q = jnp.where(q[0] < 0, -q, q)

@@ -151,7 +151,7 @@ def check_traceable(name: str, function, dim: int, shape: tuple[int, ...]) -> No
         if not isinstance(cause, jax.errors.ConcretizationTypeError | jax.errors.TracerArrayConversionError):
             raise
         raise ValueError(
-            f"{name} cannot be traced ({type(cause).__name__}): write it with jax.numpy (jnp.sin, jnp.stack, jnp.where) "
+            f"{name} cannot be traced ({type(cause).__name__}): write it with jax.numpy (jnp.sin, jnp.stack) "
             "instead of math, numpy, float() or an `if` on x, and do not fill an array made by numpy"
         ) from None
     wanted = f"{name} must map x of shape ({dim},) to a floating-point array of shape {shape}"

@@ -44,6 +44,15 @@ class Formulation(NamedTuple):
     levels: tuple[Callable, ...]
     at_end: bool = False
 
+    @property
+    def sets(self) -> int:
+        """Multiplier sets of a stage: one, and one more for the second level of GGL."""
+        return 1 if self.at_end else max(1, len(self.levels))
+
+    def count(self, multipliers: int) -> int:
+        """Constraints, from the number of all multipliers of a stage."""
+        return multipliers // self.sets
+
 
 FORMULATIONS = {
     "index1": Formulation((acceleration_level,)),
@@ -74,7 +83,7 @@ class Problem(eqx.Module):
     def stage(self, t, q, w):
         """(v, p', λ) of a stage."""
         n = q.shape[0]
-        c = (w.shape[0] - n) // max(1, 1 if self.formulation.at_end else len(self.formulation.levels))
+        c = self.formulation.count(w.shape[0] - n)
         u, lam, mu = w[:n], w[n : n + c] / self.h, w[n + c :]
         v = u
         if mu.size:

@@ -102,8 +102,7 @@ def start(system: AbstractSystem, method: AbstractMethod, t, h, q, p, v) -> Stat
     """State before the first step: stage values guessed constant."""
     s, lam = method.tableau.stages, initial_multipliers(system, t, q, p, v)
     formulation = formulation_of(method, lam.size)
-    spare = 0 if formulation.at_end else max(0, len(formulation.levels) - 1)
-    w = jnp.concatenate([v, h * lam, jnp.zeros(spare * lam.size, q.dtype)])
+    w = jnp.concatenate([v, h * lam, jnp.zeros((formulation.sets - 1) * lam.size, q.dtype)])
     zero = jnp.zeros((), int)
     history = jax.lax.stop_gradient(jnp.tile(w, (2 * s, 1)))
     return State(zero, q, p, (jnp.zeros_like(q), jnp.zeros_like(p)), history, zero, zero, zero)
@@ -135,7 +134,7 @@ def step(system: AbstractSystem, method: AbstractMethod, formulation: Formulatio
     q, p, rounding = _update(problem, w, state.rounding)
     good = good & jnp.all(jnp.isfinite(q)) & jnp.all(jnp.isfinite(p))
     keep = lambda new, old: jnp.where(good, new, old)  # noqa: E731
-    guessable = jax.lax.stop_gradient(w).at[:, n + (w.shape[1] - n) // max(1, len(formulation.levels)) :].set(0)
+    guessable = jax.lax.stop_gradient(w).at[:, n + formulation.count(w.shape[1] - n) :].set(0)
     before = _backwards(tableau, w.dtype) @ guessable
     history = jnp.concatenate([jnp.where(state.step == 0, before, state.history[tableau.stages :]), guessable])
     failure = jnp.where(finite, 1, 2)

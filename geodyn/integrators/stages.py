@@ -90,7 +90,7 @@ def root(problem: Problem, start, floor, active) -> Root:
 def stage_values(problem: Problem, guess, active) -> Root:
     """Stage values w[s, m] that solve the stage equations, from a guess; nothing is done where not `active`."""
     # Increments below eps · |q|/h move no position by more than its rounding: there, stagnation is convergence.
-    floor = jnp.max(jnp.abs(problem.q)) / problem.h / 2**12
+    floor = jnp.max(jnp.abs(problem.q)) / problem.h / 2**6
     return root(problem, guess, floor, active)
 
 
@@ -121,10 +121,12 @@ def _(primals, tangents):
 
 def _preconditioner(problem, w, stiff):
     """The iteration that found w, as a linear map: Newton's where a Jacobian was needed, else the identity."""
+    dynamic, static = eqx.partition((problem, w), eqx.is_array)
+    problem, w = eqx.combine(jax.lax.stop_gradient(dynamic), static)
     shapes = jax.eval_shape(problem.factors, w)
     empty = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
     # A loop of at most one turn and no `cond`: under vmap a cond would form the Jacobian for every member.
     needed = lambda state: state[0]  # noqa: E731
-    compute = lambda state: (jnp.zeros_like(state[0]), problem.factors(jax.lax.stop_gradient(w)))  # noqa: E731
+    compute = lambda state: (jnp.zeros_like(state[0]), problem.factors(w))  # noqa: E731
     factors = jax.lax.while_loop(needed, compute, (stiff, empty))[1]
     return lambda r: jax.lax.cond(stiff, lambda r: problem.newton(factors, r), lambda r: r, r)

@@ -88,10 +88,8 @@ def _sweep(matrix: Float[Array, "d d"], k: int) -> Float[Array, "d d"]:
     return matrix
 
 
-def reduction(
-    swimmer: AbstractSwimmer, r: Float[Array, " m"]
-) -> tuple[Float[Array, "k m"], Float[Array, "m m"]]:
-    """Connection form and shape metric at once: `A = R_gg⁻¹ R_gs`, `G = R_ss − R_sg R_gg⁻¹ R_gs`, `P = (ξ,r')ᵀR(ξ,r')`."""
+def reduction(swimmer: AbstractSwimmer, r: Float[Array, " m"]) -> tuple[Float[Array, "k m"], Float[Array, "m m"]]:
+    """Connection form and shape metric: `A = R_gg⁻¹ R_gs`, `G = R_ss − R_sg A`, with the power `(ξ,r')ᵀ R (ξ,r')`."""
     k, m = swimmer.group.dim, r.shape[0]
     power = jax.grad(lambda u: swimmer.dissipation(r, u[:k], u[k:]) / 2)
     # The gradient of a quadratic form is linear, so its values on a basis are its matrix.

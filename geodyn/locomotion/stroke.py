@@ -1,4 +1,4 @@
-"""MOTION: strokes, the closed paths of shape. Any callable t → r of period 1 is a stroke; these two have coefficients."""
+"""MOTION: strokes, closed paths of shape. Any callable t → r of period 1 is a stroke; these two have coefficients."""
 
 from collections.abc import Callable
 

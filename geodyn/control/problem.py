@@ -1,0 +1,96 @@
+"""PURPOSE: the problem of the best stroke in the form that `minimise` takes, and the evidence for its solution."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn._jit import jit
+from geodyn._typing import Array, Float, Scalar
+from geodyn.control.minimise import pointwise
+from geodyn.control.wong import wong_forces
+from geodyn.locomotion.connection import AbstractSwimmer, reduction
+from geodyn.locomotion.holonomy import gauss_times, magnus, mean
+from geodyn.locomotion.stroke import FourierStroke, LegendreStroke, shape_and_rate
+
+
+class StrokeProblem(eqx.Module):
+    """Minimal energy at a given holonomy, as `minimise` takes it: scaled f, c, h of the coefficients of a stroke.
+
+    With `base` None the unknown is the stroke itself, else the coefficients of a LegendreStroke through `base`.
+    A FourierStroke where the best stroke is smooth; where the start matters it has a corner there, since then
+    `p = G r' + Aᵀμ` is periodic but the charge μ is not, and a LegendreStroke resolves it.
+    """
+
+    swimmer: AbstractSwimmer
+    displacement: Float[Array, "..."]
+    energy: Scalar
+    base: Float[Array, " m"] | None
+    bounds: tuple[Float[Array, " b"], Float[Array, " b"]]
+    bounded: tuple[int, ...] = eqx.field(static=True)
+    steps: int = eqx.field(static=True)
+
+    def stroke(self, x) -> FourierStroke | LegendreStroke:
+        """The stroke of the unknowns x."""
+        return x if self.base is None else LegendreStroke(self.base, x)
+
+    def __call__(self, x):
+        shapes, rates = jax.vmap(lambda t: shape_and_rate(self.stroke(x), t))(gauss_times(self.steps))
+        values = pointwise(self.rates)(jnp.concatenate([shapes, rates], axis=1))
+        g = magnus(self.swimmer.group, values[:, 1:])[-1]
+        return mean(values[:, 0]) / self.energy, self.miss(g), jax.vmap(self.gaps)(shapes).ravel()
+
+    def rates(self, point: Float[Array, " _"]) -> Float[Array, " _"]:
+        """Power and body velocity at (r, r')."""
+        r, rdot = jnp.split(point, 2)
+        form, metric = reduction(self.swimmer, r)
+        return jnp.concatenate([(rdot @ metric @ rdot)[None], -form @ rdot])
+
+    def gaps(self, r: Float[Array, " m"]) -> Float[Array, " _"]:
+        """The distances of a shape from its bounds, relative to their width."""
+        lower, upper = self.bounds
+        bounded = r[np.array(self.bounded, int)]
+        return jnp.concatenate([bounded - lower, upper - bounded]) / jnp.tile(upper - lower, 2)
+
+    def reached(self, g: Float[Array, "d d"]) -> Float[Array, "..."]:
+        """What the holonomy g has of the displacement that is asked for: its coordinates, or the length of its move."""
+        xi = self.swimmer.group.log(g)
+        if self.displacement.ndim:
+            return xi
+        if xi.shape[0] == 1:
+            return xi[0]
+        moves = xi[: self.swimmer.group.translations]
+        return jnp.sqrt(jnp.sum(moves**2) + (jnp.finfo(xi.dtype).eps * self.displacement) ** 2)
+
+    def miss(self, g: Float[Array, "d d"]) -> Float[Array, " p"]:
+        """How far g is from the displacement, relative to it; and, where that is a number, its net rotation."""
+        target = self.displacement
+        move = jnp.atleast_1d((self.reached(g) - target) / jnp.linalg.norm(target))
+        return (
+            move
+            if target.ndim
+            else jnp.append(move, self.swimmer.group.log(g)[max(self.swimmer.group.translations, 1) :])
+        )
+
+
+@jit
+def certificate(problem: StrokeProblem, x, multipliers: Float[Array, " p"]) -> dict:
+    """What OptimalStroke says of the stroke of the unknowns x and the multipliers of `miss`, on twice the steps."""
+    swimmer, stroke, steps = problem.swimmer, problem.stroke(x), 2 * problem.steps
+    values = jax.vmap(lambda t: problem.rates(jnp.concatenate(shape_and_rate(stroke, t))))(gauss_times(steps))
+    elements, energy = magnus(swimmer.group, values[:, 1:]), mean(values[:, 0])
+    slope = jax.jacfwd(lambda e: problem.miss(swimmer.group.exp(e) @ elements[-1]))(jnp.zeros(swimmer.group.dim))
+    charge = problem.energy / 2 * multipliers @ slope
+    times = jnp.arange(1, steps) / steps
+    needed, felt = jax.vmap(lambda t, g: wong_forces(swimmer, stroke, charge, t, g))(times, elements[:-1])
+    inside = jax.vmap(lambda t: jnp.min(problem.gaps(stroke(t)), initial=1.0) > 0.01)(times)
+    defect = jnp.max(jnp.where(inside[:, None], jnp.abs(needed - felt), 0.0), axis=0) / jnp.max(jnp.abs(felt), axis=0)
+    scale = problem.energy / jnp.linalg.norm(problem.displacement)
+    return {
+        "stroke": stroke,
+        "cost": energy,
+        "displacement": problem.reached(elements[-1]),
+        "multiplier": scale * (multipliers if problem.displacement.ndim else multipliers[0]),
+        "wong_residual": jnp.max(defect),
+        "power_variation": jnp.max(jnp.abs(values[:, 0] / energy - 1)),
+    }

@@ -1,0 +1,110 @@
+"""Derivatives through the step: forward, reverse, second; to initial data, parameters and times; through constraints."""
+
+import json
+from pathlib import Path
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import geodyn as gd
+
+CASE = json.loads((Path(__file__).parent / "cases" / "A01.json").read_text())["reference"]
+
+
+def central(function, x, i, eps):
+    x = np.asarray(x)
+    step = eps * np.eye(x.size)[i]
+    return (function(jnp.asarray(x + step)) - function(jnp.asarray(x - step))) / (2 * eps)
+
+
+class Pendulum(eqx.Module):
+    length: jax.Array
+    gravity: jax.Array
+
+    def __call__(self, q, v):
+        return 0.5 * self.length**2 * v[0] ** 2 + self.gravity * self.length * jnp.cos(q[0])
+
+
+@jax.jit
+def pendulum_at_three(p):
+    system = gd.Lagrangian(Pendulum(p[2], p[3]))
+    trajectory = gd.integrate(system, p[:1], p[1:2], t1=3.0, steps=600, save_every=600)
+    return jnp.concatenate([trajectory.q[-1], trajectory.v[-1]])
+
+
+PENDULUM = jnp.array([1.0, 0.3, 0.8, 9.81])
+
+
+def test_pendulum():
+    """Case A01 a. Measured: 2e-12 relative against the reference, forward − reverse 2e-14, differences 1e-9."""
+    wanted = np.array(CASE["a_jacobian"], float)
+    forward, reverse = jax.jacfwd(pendulum_at_three)(PENDULUM), jax.jacrev(pendulum_at_three)(PENDULUM)
+    np.testing.assert_allclose(forward, wanted, rtol=1e-8)
+    np.testing.assert_allclose(reverse, forward, rtol=1e-12, atol=1e-12)
+    for i in range(4):
+        np.testing.assert_allclose(central(pendulum_at_three, PENDULUM, i, 1e-5), forward[:, i], rtol=1e-7, atol=1e-8)
+
+
+def test_second_derivative():
+    """d²θ(3)/dθ₀² of case A01 a, forward over forward and forward over reverse. Measured 1e-10."""
+    angle = lambda theta: pendulum_at_three(PENDULUM.at[0].set(theta))[0]  # noqa: E731
+    for second in (jax.jacfwd(jax.jacfwd(angle)), jax.jacfwd(jax.jacrev(angle))):
+        np.testing.assert_allclose(second(PENDULUM[0]), float(CASE["a_second"]), rtol=1e-7)
+
+
+def test_pendulum_as_a_constrained_point():
+    """The same numbers through the constraint and its multiplier, the length of the rod included. Measured 1e-8."""
+
+    @jax.jit
+    def run(p):
+        system = gd.System(gd.spaces.Euclidean(2), jnp.ones(2), gd.Gravity(jnp.ones(2), p[3]), gd.Rod([(0, 1)], p[2]), Pin())
+        q0 = jnp.stack([jnp.zeros(2), p[2] * jnp.stack([jnp.sin(p[0]), -jnp.cos(p[0])])])
+        v0 = jnp.stack([jnp.zeros(2), p[2] * p[1] * jnp.stack([jnp.cos(p[0]), jnp.sin(p[0])])])
+        q, v = (x[-1, 1] for x in (lambda t: (t.q, t.v))(gd.integrate(system, q0, v0, t1=3.0, steps=600, save_every=600)))
+        return jnp.stack([jnp.arctan2(q[0], -q[1]), (q[0] * v[1] - q[1] * v[0]) / p[2] ** 2])
+
+    wanted = np.array(CASE["a_jacobian"], float)
+    np.testing.assert_allclose(jax.jacrev(run)(PENDULUM), wanted, rtol=1e-6)
+    np.testing.assert_allclose(jax.jacfwd(run)(PENDULUM), wanted, rtol=1e-6)
+
+
+class Pin(gd.AbstractConstraint):
+    size: int = 2
+
+    def residual(self, space, x):
+        return x[0]
+
+
+def test_metric_parameter():
+    """Case A01 b: the end of a geodesic of the ellipsoid with respect to a semi-axis and the start. Measured 1e-11."""
+    metric_of = lambda c: gd.spaces.Embedded(Ellipsoid(c), 3, 2)  # noqa: E731
+
+    @jax.jit
+    def run(p):
+        lagrangian = Kinetic(metric_of(p[0]))
+        start = jnp.array([0.9, 0.4])
+        end = gd.integrate(gd.Lagrangian(lagrangian), start, p[1:], t1=2.0, steps=400, save_every=400).q[-1]
+        return Ellipsoid(p[0])(end)
+
+    wanted = np.array(CASE["b_jacobian"], float)
+    p = jnp.array([0.7, 0.5, 0.6])
+    np.testing.assert_allclose(jax.jacfwd(run)(p), wanted, rtol=1e-8)
+    np.testing.assert_allclose(jax.jacrev(run)(p), wanted, rtol=1e-8)
+
+
+class Ellipsoid(eqx.Module):
+    c: jax.Array
+
+    def __call__(self, x):
+        a, b = jnp.sin(x[0]), jnp.cos(x[0])
+        return jnp.stack([1.2 * a * jnp.cos(x[1]), a * jnp.sin(x[1]), self.c * b])
+
+
+class Kinetic(eqx.Module):
+    space: gd.AbstractManifold
+
+    def __call__(self, q, v):
+        return 0.5 * v @ self.space.metric(q) @ v
