@@ -43,11 +43,11 @@ def _det(m):
     return sum((-1) ** j * m[0][j] * _det(minors[j]) for j in range(len(m)))
 
 
-def inverse(a: Array) -> Array:
+def inverse(a: Array, largest_elimination: int = LARGEST_ELIMINATION) -> Array:
     """Inverse of a real or complex [n, n] matrix: Gauss–Jordan with partial pivoting, written with masks
-    instead of gathers so that it batches and compiles into one loop; LAPACK beyond n = 16."""
+    instead of gathers so that it batches and compiles into one loop; LAPACK beyond `largest_elimination`."""
     n = a.shape[0]
-    if n > LARGEST_ELIMINATION:
+    if n > largest_elimination:
         return jnp.linalg.inv(a)
     index = jnp.arange(n)
 

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jax.ad_checkpoint import checkpoint_name
 
+from geodyn._linalg import inverse
 from geodyn._typing import Array, Bool, Int
 from geodyn.integrators.collocation import Problem
 
@@ -104,29 +105,29 @@ def _(primals, tangents):
     if change is None:
         change = jnp.zeros_like(w)
     matvec = jax.linearize(problem.residual, w)[1]
-    precondition = _preconditioner(problem, w, found.jacobians > 0)
-    zero = jnp.zeros((), w.dtype)
-
-    def solve(apply, b, precondition=precondition):
-        state = iterate(lambda x: apply(x) - b, precondition(b), precondition, zero, MOST_FIXED_POINT, active)
-        return jnp.where(state.converged | ~active, state.w, jnp.nan)
-
-    def transpose_solve(apply, b):
-        return solve(apply, b, lambda r: jax.linear_transpose(precondition, r)(r)[0])
-
-    dw = jax.lax.custom_linear_solve(matvec, -change, solve, transpose_solve)
+    contracts = not problem.formulation.levels
+    solve = lambda apply, b: linear_root(apply, b, contracts, active)  # noqa: E731
+    dw = jax.lax.custom_linear_solve(matvec, -change, solve, solve)
     still = jax.tree.map(lambda x: None, found)
     return found._replace(w=w), still._replace(w=dw)
 
 
-def _preconditioner(problem, w, stiff):
-    """The iteration that found w, as a linear map: Newton's where a Jacobian was needed, else the identity."""
-    dynamic, static = eqx.partition((problem, w), eqx.is_array)
-    problem, w = eqx.combine(jax.lax.stop_gradient(dynamic), static)
-    shapes = jax.eval_shape(problem.factors, w)
-    empty = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
-    # A loop of at most one turn and no `cond`: under vmap a cond would form the Jacobian for every member.
-    needed = lambda state: state[0]  # noqa: E731
-    compute = lambda state: (jnp.zeros_like(state[0]), problem.factors(w))  # noqa: E731
-    factors = jax.lax.while_loop(needed, compute, (stiff, empty))[1]
-    return lambda r: jax.lax.cond(stiff, lambda r: problem.newton(factors, r), lambda r: r, r)
+def linear_root(apply, b, contracts: bool, active) -> Array:
+    """x with apply(x) = b, as `root` finds it: by plain iteration where that contracts, else with the whole matrix; NaN
+    where neither converges."""
+    zero = jnp.zeros((), b.dtype)
+    residual = lambda x: apply(x) - b  # noqa: E731
+    x, done = b, ~active
+    if contracts:
+        state = iterate(residual, b, lambda r: r, zero, MOST_FIXED_POINT, active)
+        x, done = state.w, done | state.converged
+
+    def with_matrix(state):
+        identity = jnp.eye(b.size, dtype=b.dtype).reshape(b.size, *b.shape)
+        inverted = inverse(jax.vmap(apply)(identity).reshape(b.size, b.size).T, largest_elimination=b.size)
+        precondition = lambda r: (inverted @ r.reshape(-1)).reshape(b.shape)  # noqa: E731
+        state = iterate(residual, precondition(b), precondition, zero, MOST_NEWTON, active)
+        return jnp.where(state.converged, state.w, jnp.nan), jnp.ones_like(done)
+
+    # A loop of at most one turn and no `cond`: under vmap a cond would form the matrix for every member.
+    return jax.lax.while_loop(lambda state: ~state[1], with_matrix, (x, done))[0]

@@ -122,15 +122,14 @@ class Lagrangian(AbstractLagrangianSystem):
         return jax.eval_shape(self.constraint, jnp.zeros((), q.dtype), q.reshape(-1)).size
 
     def velocity(self, t, q, p, v=None):
-        def correct(v):
+        if v is not None:
             mass = jax.hessian(self.lagrangian_at, 2)(t, q, v)
             return v + solve(mass, p - self.momentum(t, q, v))
-
-        if v is not None:
-            return correct(v)
-        # Two Newton steps are differentiated: they carry the first three derivatives of the root exactly.
-        settled = jax.lax.stop_gradient(jax.lax.fori_loop(0, 6, lambda _, v: correct(v), jnp.zeros_like(q)))
-        return correct(correct(settled))
+        # Only the last two Newton steps are differentiated: they carry three derivatives of the root exactly.
+        arrays, static = eqx.partition((self, t, q, p), eqx.is_array)
+        still, *at = eqx.combine(jax.lax.stop_gradient(arrays), static)
+        settled = jax.lax.fori_loop(0, 6, lambda _, v: still.velocity(*at, v), jnp.zeros_like(q))
+        return self.velocity(t, q, p, self.velocity(t, q, p, settled))
 
     def check(self, t, q, v):
         if q.ndim != 1:
