@@ -23,7 +23,9 @@ def jit(function):
 
 def traced_numbers(tree):
     """The tree with every Python or numpy float in it an array, so that it is traced and not a part of the code."""
-    return jax.tree.map(lambda x: jnp.asarray(x) if isinstance(x, float | complex | np.ndarray | np.generic) else x, tree)
+    return jax.tree.map(
+        lambda x: jnp.asarray(x) if isinstance(x, float | complex | np.ndarray | np.generic) else x, tree
+    )
 
 
 def as_pytree(function):

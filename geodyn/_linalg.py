@@ -66,4 +66,3 @@ def inverse(a: Array, largest_elimination: int = LARGEST_ELIMINATION) -> Array:
 
     eye = jnp.eye(n, dtype=a.dtype)
     return jax.lax.fori_loop(0, n, eliminate, jnp.concatenate([a, eye], axis=1))[:, n:]
-

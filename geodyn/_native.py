@@ -9,130 +9,92 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.experimental.xla_metadata import set_xla_metadata
+from jax.extend.core import Literal
 
 # What XLA:CPU cannot compile inside of such a function: calls into libraries, and a few operations.
 UNSUITABLE = (
-    "callback cholesky conv_general cum custom_call eig eigh ffi fft geqrf hessenberg householder infeed lu outfeed qr random "
-    "reduce_window rng schur scatter select_and sort svd top_k triangular tridiagonal"
+    "callback cholesky conv_general cum custom_call eig eigh ffi fft geqrf hessenberg householder infeed lu outfeed qr "
+    "random reduce_window rng schur scatter select_and sort svd top_k triangular tridiagonal"
 ).split()
 LARGEST = 64
 
 
 def native(function: Callable, *args, size: int):
-    """`function(*args)`, differentiable in both modes; one native function on the CPU if its state of `size` numbers is
-    small and its operations allow it, else as it is."""
-    leaves, structure = jax.tree.flatten(args)
-    out = []
-
-    def flat(*leaves):
-        values, tree = jax.tree.flatten(function(*structure.unflatten(leaves)))
-        out[:] = [tree]
-        return values
-
-    closed = jax.make_jaxpr(flat)(*leaves)
-    if size > LARGEST or not is_suitable(closed.jaxpr):
+    """`function(*args)` on arrays, where it is not differentiated: one native function on the CPU if its state of `size`
+    numbers is small and its operations allow it, else as it is."""
+    if size > LARGEST:
         return function(*args)
-    return out[0].unflatten(_differentiable(lambda *x: jax.core.eval_jaxpr(closed.jaxpr, closed.consts, *x))(*leaves))
+    leaves, structure = jax.tree.flatten(args)
+    # What is traced inside says "false", for what JAX derives from it later, and keeps, must not carry the attribute.
+    with set_xla_metadata(xla_cpu_small_call="false", inlineable="true"):
+        closed, out = jax.make_jaxpr(lambda *x: function(*structure.unflatten(x)), return_shape=True)(*leaves)
+        if not is_suitable(closed.jaxpr):
+            return function(*args)
+        program, packed = _packed_program(closed, leaves)
+        outer = jax.make_jaxpr(jax.jit(program))(packed)
+    with set_xla_metadata(xla_cpu_small_call="true", inlineable="false"):
+        values = _bind(outer, packed)
+    return jax.tree.unflatten(jax.tree.structure(out), values)
+
+
+def native_linear(function: Callable, known, t, *, size: int):
+    """`function(known, t)`, linear in the arrays t, as native calls in both modes: it is posed as the solution of the
+    square system (t, y − function(known, t)) = (t, 0), whose derivatives and transposition JAX knows."""
+    out = jax.eval_shape(function, known, t)
+    add = lambda a, b: jax.tree.map(jnp.add, a, b)  # noqa: E731
+
+    def matvec(ty):
+        return ty[0], jax.tree.map(jnp.subtract, ty[1], function(known, ty[0]))
+
+    def solve(_, b):
+        return b[0], add(b[1], native(function, known, b[0], size=size))
+
+    def transpose_solve(_, b):
+        backwards = lambda known, y: jax.linear_transpose(lambda t: function(known, t), t)(y)[0]  # noqa: E731
+        return add(b[0], native(backwards, known, b[1], size=size)), b[1]
+
+    # Zeros that depend on t: the transposition of the solve wants its whole right-hand side to be linear.
+    nothing = sum(0 * x.reshape(-1)[:1].sum() for x in jax.tree.leaves(t))
+    zeros = jax.tree.map(lambda y: jnp.broadcast_to(nothing, y.shape).astype(y.dtype), out)
+    return jax.lax.custom_linear_solve(matvec, (t, zeros), solve, transpose_solve)[1]
 
 
 def is_suitable(jaxpr) -> bool:
     """No operation of the program, at any depth, is one that a native function may not hold."""
-    for equation in jaxpr.eqns:
-        if any(equation.primitive.name.startswith(name) or f"_{name}" in equation.primitive.name for name in UNSUITABLE):
-            return False
+    names = (equation.primitive.name for equation in jaxpr.eqns)
+    if any(name.startswith(bad) or f"_{bad}" in name for name in names for bad in UNSUITABLE):
+        return False
     return all(is_suitable(inner) for equation in jaxpr.eqns for inner in _jaxprs(equation.params))
 
 
 def _jaxprs(params):
-    leaves = jax.tree.leaves(list(params.values()), is_leaf=lambda x: hasattr(x, "eqns"))
-    return [x for x in leaves if hasattr(x, "eqns")]
+    """The programs among the parameters of an operation, closed or open."""
+    opened = [getattr(x, "jaxpr", x) for x in jax.tree.leaves(list(params.values()), is_leaf=_is_program)]
+    return [x for x in opened if isinstance(getattr(x, "eqns", None), list)]
 
 
-def _differentiable(function):
-    """The native call of a function of a list of arrays. Its derivative is native as well: linearised once, applied
-    forwards or transposed as the solution of the square system (t, y − T t) = (b, 0), whose rules JAX knows."""
-
-    @jax.custom_jvp
-    def call(*args):
-        return _call(function, args)
-
-    def rule(primals, tangents):
-        moving = [i for i, t in enumerate(tangents) if type(t) is not jax.custom_derivatives.SymbolicZero]
-        linear = []
-
-        def linearise(*args):
-            moved = [args[i] for i in moving]
-            values, apply, rest = jax.linearize(lambda *x: _split(function(*_replaced(args, moving, x))), *moved, has_aux=True)
-            closed = jax.make_jaxpr(apply)(*moved)
-            linear[:] = [closed.jaxpr]
-            return [*_joined(values, rest), *closed.consts]
-
-        values = _differentiable(linearise)(*primals)
-        count = len(values) - len(linear[0].constvars)
-        values, residuals = values[:count], values[count:]
-        tangent = _linear_call(linear[0], residuals, [tangents[i] for i in moving])
-        return values, _with_zeros(values, tangent)
-
-    call.defjvp(rule, symbolic_zeros=True)
-    return call
+def _is_program(x):
+    return getattr(x, "eqns", None) is not None or getattr(x, "jaxpr", None) is not None
 
 
-def _linear_call(jaxpr, residuals, t):
-    apply = lambda residuals, t: jax.core.eval_jaxpr(jaxpr, residuals, *t)  # noqa: E731
-    split = len(residuals)
-    forwards = _differentiable(lambda *x: apply(x[:split], x[split:]))
-    shapes = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in t]
-
-    def transpose(*x):
-        return jax.linear_transpose(lambda *t: apply(x[:split], t), *shapes)(list(x[split:]))
-
-    backwards = _differentiable(transpose)
-    add = lambda a, b: [x + y for x, y in zip(a, b, strict=True)]  # noqa: E731
-
-    def matvec(ty):
-        return ty[0], [y - z for y, z in zip(ty[1], apply(residuals, ty[0]), strict=True)]
-
-    def solve(_, b):
-        return b[0], add(b[1], forwards(*residuals, *b[0]))
-
-    def transpose_solve(_, b):
-        return add(b[0], backwards(*residuals, *b[1])), b[1]
-
-    # Zeros that depend on t: the transposition of the solve wants its whole right-hand side to be linear.
-    nothing = sum(0 * x.reshape(-1)[:1].sum() for x in t)
-    zeros = [jnp.broadcast_to(nothing, y.shape).astype(y.dtype) for y in jax.eval_shape(apply, residuals, t)]
-    return jax.lax.custom_linear_solve(matvec, (list(t), zeros), solve, transpose_solve)[1]
-
-
-def _call(function, args):
-    """The call itself, on one packed array. XLA aborts on an argument that the program does not use, as is one that was
-    a constant, or whose results nobody wants. So there is one argument, behind a barrier, and all results depend on it.
+def _packed_program(closed, args):
+    """The program as a function of one packed array. XLA aborts on an argument that such a call does not use, as is one
+    that was a constant, or whose results nobody wants: so there is one, behind a barrier, and all results depend on it.
     """
-    shapes = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in args]
+    shapes = [jax.ShapeDtypeStruct(jnp.shape(x), jnp.result_type(x)) for x in args]
 
     def program(packed):
         zero = jnp.minimum((packed[0] != packed[0]).astype(jnp.int32), 0)  # XLA does not know that it is zero.
-        values = function(*_unpacked(packed, shapes))
+        values = jax.core.eval_jaxpr(closed.jaxpr, closed.consts, *_unpacked(packed, shapes))
         return [x ^ (zero < 0) if x.dtype == bool else x + zero.astype(x.dtype) for x in values]
 
-    # What is traced inside says "false", for what JAX derives from it later, and keeps, must not carry the attribute.
-    packed = jax.lax.optimization_barrier(_packed(args))
-    with set_xla_metadata(xla_cpu_small_call="false", inlineable="true"):
-        closed = jax.make_jaxpr(jax.jit(program))(packed)
-    (equation,) = closed.jaxpr.eqns
-    bound = dict(zip(closed.jaxpr.constvars + closed.jaxpr.invars, [*closed.consts, packed], strict=True))
-    read = lambda atom: atom.val if hasattr(atom, "val") else bound[atom]  # noqa: E731
-    with set_xla_metadata(xla_cpu_small_call="true", inlineable="false"):
-        values = equation.primitive.bind(*map(read, equation.invars), **equation.params)
-    bound |= dict(zip(equation.outvars, values, strict=True))
-    return [read(atom) for atom in closed.jaxpr.outvars]
+    return program, jax.lax.optimization_barrier(_packed(args))
 
 
 def _packed(args):
-    real = [part for x in args for part in ((x.real, x.imag) if jnp.iscomplexobj(x) else (x,))]
     wide = jnp.result_type(float)
+    real = [part for x in args for part in ((x.real, x.imag) if jnp.iscomplexobj(x) else (x,))]
     return jnp.concatenate([jnp.zeros(1, wide), *(x.reshape(-1).astype(wide) for x in real)])
 
 
@@ -147,27 +109,11 @@ def _unpacked(packed, shapes):
     return args
 
 
-def _split(values):
-    """The floating values, and the others with None in the place of those."""
-    floating = [jnp.issubdtype(x.dtype, jnp.inexact) for x in values]
-    return [x for x, f in zip(values, floating, strict=True) if f], [
-        None if f else x for x, f in zip(values, floating, strict=True)
-    ]
-
-
-def _joined(floating, rest):
-    floating = iter(floating)
-    return [next(floating) if x is None else x for x in rest]
-
-
-def _replaced(args, indices, values):
-    args = list(args)
-    for i, x in zip(indices, values, strict=True):
-        args[i] = x
-    return args
-
-
-def _with_zeros(values, tangent):
-    """Tangents of all values from those of the floating ones."""
-    rest = _split(values)[1]
-    return _joined(tangent, [None if x is None else np.zeros(x.shape, jax.dtypes.float0) for x in rest])
+def _bind(outer, packed):
+    """The one call of which a program of a jitted function consists, in the present context instead of its own."""
+    (call,) = outer.jaxpr.eqns
+    bound = dict(zip(outer.jaxpr.constvars + outer.jaxpr.invars, [*outer.consts, packed], strict=True))
+    read = lambda atom: atom.val if isinstance(atom, Literal) else bound[atom]  # noqa: E731
+    values = call.primitive.bind(*map(read, call.invars), **call.params)
+    bound |= dict(zip(call.outvars, values, strict=True))
+    return [read(atom) for atom in outer.jaxpr.outvars]

@@ -1,23 +1,20 @@
 """`integrate`: initial data in, trajectory out. The one place where a failure is raised."""
 
-import time
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.ad_checkpoint import checkpoint_policies
 from tqdm import tqdm
 
 from geodyn._jit import jit, traced_numbers
-from geodyn._native import native
 from geodyn._typing import Numbers
-from geodyn.integrators.methods import AbstractMethod, Gauss, RadauIIA, State, formulation_of, start, step
+from geodyn.integrators.methods import AbstractMethod, Gauss, RadauIIA, State, formulation_of, start
+from geodyn.integrators.path import path
 from geodyn.integrators.system import AbstractSystem
 from geodyn.integrators.trajectory import RESULTS, IntegrationError, Stats, Trajectory
 
 STAGE_MEMORY = 2**28
-CHUNK_SECONDS = 0.5
+PROGRESS_PARTS = 200
 
 
 def integrate(
@@ -108,42 +105,33 @@ def _begin(system, method, t0, h, q, v):
 
 
 def _advance(system, method, t0, h, state: State, saves: int, every: int):
-    """`saves` × `every` steps: the state after them, and (q, p, λ) after every `every`-th."""
-    dynamic, static = eqx.partition((system, state), eqx.is_array)
+    """`saves` × `every` steps: the state after them, and (q, p, λ) after every `every`-th, NaN after a failure."""
+    n, c = state.q.shape[0], system.count_constraints(state.q)
 
-    def run(dynamic, t0, h):
-        system, state = eqx.combine(dynamic, static)
-        return _scan(system, method, t0, h, state, saves, every)
+    def run(state, saves):
+        state, steps = path(system, t0, h, state, method=method, saves=saves, every=every)
+        saved = (steps.q, steps.p, steps.w[:, -1, n : n + c] / h)
+        return state, jax.tree.map(lambda x: jnp.where(steps.good[:, None], x, jnp.nan), saved)
 
-    return native(run, dynamic, t0, h, size=method.tableau.stages * state.history.shape[1])
+    # Reverse mode keeps the stage values of all steps; where that is too much, of one part of the run at a time.
+    parts = _parts(saves, saves * every * state.history.size * state.q.dtype.itemsize / STAGE_MEMORY)
+    if parts == 1:
+        return run(state, saves)
+    part = jax.checkpoint(lambda state, _: run(state, saves // parts), prevent_cse=False)
+    state, saved = jax.lax.scan(part, state, None, length=parts)
+    return state, jax.tree.map(lambda x: x.reshape(saves, *x.shape[2:]), saved)
 
 
-def _scan(system, method, t0, h, state, saves, every):
-    c = system.constraint(t0, state.q).size
-    formulation, n, s = formulation_of(method, c), state.q.shape[0], method.tableau.stages
-    keep_stages = checkpoint_policies.save_only_these_names("stages")
-
-    def one(state, _):
-        return step(system, method, formulation, t0, h, state), None
-
-    one = jax.checkpoint(one, policy=keep_stages, prevent_cse=False)
-
-    def several(state, _):
-        state, _ = jax.lax.scan(one, state, None, length=every)
-        saved = state.q, state.p, state.history[-1, n : n + c] / h
-        return state, jax.tree.map(lambda x: jnp.where(state.alive, x, jnp.nan), saved)
-
-    if saves * every * s * state.history.shape[1] * state.q.dtype.itemsize > STAGE_MEMORY:
-        several = jax.checkpoint(several, prevent_cse=False)
-    return jax.lax.scan(several, state, None, length=saves)
+def _parts(saves, least):
+    """The smallest divisor of `saves` that is at least `least`."""
+    return next(k for k in range(1, saves + 1) if saves % k == 0 and k >= min(least, saves))
 
 
 @eqx.filter_jit
 def _integrate(system, method, t0, h, q, v, *, saves, every):
     state = _begin(system, method, t0, h, q, v)
-    first = state
-    state, saved = _advance(system, method, t0, h, state, saves, every)
-    return _trajectory(system, method, t0, h, q.shape, first, state, saved, every)
+    after, saved = _advance(system, method, t0, h, state, saves, every)
+    return _trajectory(system, method, t0, h, q.shape, state, after, saved, every)
 
 
 def _trajectory(system, method, t0, h, shape, first, state, saved, every):
@@ -171,31 +159,31 @@ def _raise_failure(trajectory):
 
 
 def _with_progress(system, method, t0, h, q, v, saves, every):
-    """The same integration as a host loop over jitted chunks, each about half a second long: a callback in every step
-    would cost two hundred times more."""
+    """The same integration as a host loop over one jitted part of the run: a callback in every step would cost two
+    hundred times more."""
     first = state = jit(_begin)(system, method, t0, h, q, v)
-    chunk, done, parts, interrupted = 1, 0, [], False
+    parts = _parts(saves, PROGRESS_PARTS)
+    done, interrupted = [_no_saves(system, first)], False
     with tqdm(total=saves * every, unit=" steps", unit_scale=True) as bar:
         try:
-            while done < saves and bool(state.alive):
-                chunk = min(chunk, saves - done)
-                begin = time.perf_counter()
-                state, saved = jax.block_until_ready(_chunk(system, method, t0, h, state, saves=chunk, every=every))
-                spent = time.perf_counter() - begin
-                parts.append(saved)
-                done += chunk
-                bar.update(chunk * every)
-                chunk = 2 * chunk if spent < CHUNK_SECONDS else chunk
+            for _ in range(parts):
+                state, saved = jax.block_until_ready(
+                    _part(system, method, t0, h, state, saves=saves // parts, every=every)
+                )
+                done.append(saved)
+                bar.update(saves // parts * every)
+                if not bool(state.alive):
+                    break
         except KeyboardInterrupt:
             interrupted = True
     state = eqx.tree_at(lambda s: s.result, state, jnp.asarray(RESULTS.interrupted)) if interrupted else state
-    saved = jax.tree.map(lambda *x: jnp.concatenate(x), *parts) if parts else _no_saves(first, system, t0)
+    saved = jax.tree.map(lambda *x: np.concatenate(x), *done)
     return jit(_trajectory)(system, method, t0, h, q.shape, first, state, saved, every)
 
 
-def _no_saves(state, system, t0):
-    c = system.constraint(t0, state.q).shape
-    return tuple(jnp.zeros((0, *shape), state.q.dtype) for shape in (state.q.shape, state.p.shape, c))
+_part = eqx.filter_jit(_advance)
 
 
-_chunk = eqx.filter_jit(_advance)
+def _no_saves(system, state):
+    c = system.count_constraints(state.q)
+    return tuple(np.zeros((0, size), state.q.dtype) for size in (state.q.size, state.p.size, c))

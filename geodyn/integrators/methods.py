@@ -104,8 +104,7 @@ def start(system: AbstractSystem, method: AbstractMethod, t, h, q, p, v) -> Stat
     formulation = formulation_of(method, lam.size)
     w = jnp.concatenate([v, h * lam, jnp.zeros((formulation.sets - 1) * lam.size, q.dtype)])
     zero = jnp.zeros((), int)
-    history = jax.lax.stop_gradient(jnp.tile(w, (2 * s, 1)))
-    return State(zero, q, p, (jnp.zeros_like(q), jnp.zeros_like(p)), history, zero, zero, zero)
+    return State(zero, q, p, (jnp.zeros_like(q), jnp.zeros_like(p)), jnp.tile(w, (2 * s, 1)), zero, zero, zero)
 
 
 def initial_multipliers(system: AbstractSystem, t, q, p, v) -> Float[Array, " c"]:
@@ -122,8 +121,8 @@ def initial_multipliers(system: AbstractSystem, t, q, p, v) -> Float[Array, " c"
     return jnp.linalg.solve(jax.jacfwd(acceleration)(lam), -acceleration(lam))
 
 
-def step(system: AbstractSystem, method: AbstractMethod, formulation: Formulation, t0, h, state: State) -> State:
-    """One step; where it fails the state stays, and its result says why."""
+def step(method: AbstractMethod, formulation: Formulation, system: AbstractSystem, t0, h, state: State):
+    """(state, w): after one step, with its stage values. Where the step fails the state stays, and says why."""
     tableau, n = method.tableau, state.q.shape[0]
     problem = Problem(system, t0 + h * state.step, h, state.q, state.p, tableau, formulation)
     guess = _extrapolation(tableau, state.history.dtype) @ state.history
@@ -131,39 +130,37 @@ def step(system: AbstractSystem, method: AbstractMethod, formulation: Formulatio
     finite = jnp.all(jnp.isfinite(root.w))
     good = state.alive & root.converged & finite
     w = jnp.where(good, root.w, state.history[tableau.stages :])
-    q, p, rounding = _update(problem, w, state.rounding)
+    q, p, rounding = _compensated(problem, w, state.rounding)
     good = good & jnp.all(jnp.isfinite(q)) & jnp.all(jnp.isfinite(p))
     keep = lambda new, old: jnp.where(good, new, old)  # noqa: E731
-    guessable = jax.lax.stop_gradient(w).at[:, n + formulation.count(w.shape[1] - n) :].set(0)
-    before = _backwards(tableau, w.dtype) @ guessable
-    history = jnp.concatenate([jnp.where(state.step == 0, before, state.history[tableau.stages :]), guessable])
-    failure = jnp.where(finite, 1, 2)
-    return State(
+    guessable = w.at[:, n + formulation.count(w.shape[1] - n) :].set(0)
+    before = jnp.where(state.step == 0, _backwards(tableau, w.dtype) @ guessable, state.history[tableau.stages :])
+    after = State(
         state.step + state.alive,
         keep(q, state.q),
         keep(p, state.p),
         jax.tree.map(keep, rounding, state.rounding),
-        keep(history, state.history),
-        jnp.where(state.alive & ~good, failure, state.result),
+        keep(jnp.concatenate([before, guessable]), state.history),
+        jnp.where(state.alive & ~good, jnp.where(finite, 1, 2), state.result),
         state.iterations + root.iterations,
         state.jacobians + root.jacobians,
     )
+    return after, w
 
 
-def _update(problem, w, rounding):
-    """Positions and momenta at the end, with what rounding took from the increments handed on to the next step
-    (compensated summation; Hairer, McLachlan & Razakarivony 2008)."""
+def increments(problem: Problem, w) -> tuple[Array, Array]:
+    """What a step with the stage values w adds to q and p."""
     b = jnp.asarray(problem.tableau.b, w.dtype)
     pdot = jax.vmap(problem.stage)(problem.times, problem.positions(w), w)[1]
-    ends, left = [], []
-    for x, change, lost in zip(
-        (problem.q, problem.p), (b @ w[:, : problem.q.shape[0]], b @ pdot), rounding, strict=True
-    ):
-        increment = problem.h * change + lost
-        end = x + increment
-        ends.append(end)
-        left.append(jax.lax.stop_gradient(increment - (end - x)))
-    return *ends, tuple(left)
+    return problem.h * (b @ w[:, : problem.q.shape[0]]), problem.h * (b @ pdot)
+
+
+def _compensated(problem, w, rounding):
+    """Positions and momenta at the end, with what rounding took from the increments handed on to the next step
+    (compensated summation; Hairer, McLachlan & Razakarivony 2008)."""
+    changes = [change + lost for change, lost in zip(increments(problem, w), rounding, strict=True)]
+    q, p = problem.q + changes[0], problem.p + changes[1]
+    return q, p, (changes[0] - (q - problem.q), changes[1] - (p - problem.p))
 
 
 def _vandermonde(points, degree):

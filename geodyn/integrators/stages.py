@@ -5,7 +5,6 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jax.ad_checkpoint import checkpoint_name
 
 from geodyn._linalg import inverse
 from geodyn._typing import Array, Bool, Int
@@ -87,7 +86,6 @@ def root(problem: Problem, start, floor, active) -> Root:
     return jax.lax.while_loop(proceed, improve, first)
 
 
-@eqx.filter_custom_jvp
 def stage_values(problem: Problem, guess, active) -> Root:
     """Stage values w[s, m] that solve the stage equations, from a guess; nothing is done where not `active`."""
     # Increments below eps · |q|/h move no position by more than its rounding: there, stagnation is convergence.
@@ -95,21 +93,12 @@ def stage_values(problem: Problem, guess, active) -> Root:
     return root(problem, guess, floor, active)
 
 
-@stage_values.def_jvp
-def _(primals, tangents):
-    """dw = −(∂R/∂w)⁻¹ ∂R/∂(everything), both ways by the iteration that found w."""
-    problem, _, active = primals
-    found = stage_values(*primals)
-    w = checkpoint_name(found.w, "stages")
-    _, change = eqx.filter_jvp(lambda problem: problem.residual(w), (problem,), (tangents[0],))
-    if change is None:
-        change = jnp.zeros_like(w)
-    matvec = jax.linearize(problem.residual, w)[1]
+def stage_tangent(problem: Problem, tangent: Problem, w, active) -> Array:
+    """The change of the stage values with the problem: dw = −(∂R/∂w)⁻¹ ∂R/∂problem (implicit-function theorem)."""
+    change = eqx.filter_jvp(lambda problem: problem.residual(w), (problem,), (tangent,))[1]
     contracts = not problem.formulation.levels
     solve = lambda apply, b: linear_root(apply, b, contracts, active)  # noqa: E731
-    dw = jax.lax.custom_linear_solve(matvec, -change, solve, solve)
-    still = jax.tree.map(lambda x: None, found)
-    return found._replace(w=w), still._replace(w=dw)
+    return jax.lax.custom_linear_solve(jax.linearize(problem.residual, w)[1], -change, solve, solve)
 
 
 def linear_root(apply, b, contracts: bool, active) -> Array:

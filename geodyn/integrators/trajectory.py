@@ -169,26 +169,24 @@ def _is_first_order(trajectory):
 @jit
 def _evaluate(trajectory, times):
     system, method, h = trajectory.system, trajectory.method, trajectory.step_size
-    shape, begin = trajectory.q.shape[1:], trajectory.t[0]
+    shape = trajectory.q.shape[1:]
     flat = lambda x, i: x[i].reshape(-1)  # noqa: E731
 
     def at(t):
         i = jnp.clip(jnp.searchsorted(trajectory.t, t, side="right") - 1, 0, trajectory.t.shape[0] - 1)
         q, v, p = (flat(x, i) for x in (trajectory.q, trajectory.v, trajectory.p))
-        formulation = formulation_of(method, system.constraint(begin, q).size)
+        formulation = formulation_of(method, system.count_constraints(q))
         state = start(system, method, trajectory.t[i], h, q, p, v)
         ahead = jnp.floor((t - trajectory.t[i]) / h).astype(int)
         state = jax.lax.while_loop(
             lambda s: (s.step < ahead) & s.alive,
-            lambda s: step(system, method, formulation, trajectory.t[i], h, s),
+            lambda s: step(method, formulation, system, trajectory.t[i], h, s)[0],
             state,
         )
-        after = step(system, method, formulation, trajectory.t[i], h, state)
+        w = step(method, formulation, system, trajectory.t[i], h, state)[1]
         theta = (t - trajectory.t[i]) / h - state.step
         weights = _dense_weights(method.tableau, theta)
-        s = method.tableau.stages
-        q_at = state.q + h * weights @ after.history[s:, : q.shape[0]]
-        return q_at.reshape(shape)
+        return (state.q + h * weights @ w[:, : q.shape[0]]).reshape(shape)
 
     return jax.vmap(at)(times.reshape(-1)).reshape(times.shape + shape)
 

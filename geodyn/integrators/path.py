@@ -1,0 +1,96 @@
+"""Many steps, and the derivative of all of them: the tangent and the adjoint of the whole path.
+
+The stage values of a path are one large root, whose derivative is a linear recursion over its steps; forwards it is
+the tangent, backwards the discrete adjoint. So neither mode differentiates an iteration, and reverse mode keeps the
+stage values only (Hairer, Lubich & Wanner, VI.4: the adjoint of a symplectic method is that method for the adjoint).
+"""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from geodyn._native import native, native_linear
+from geodyn._typing import Array, Bool
+from geodyn.integrators.collocation import Problem
+from geodyn.integrators.methods import AbstractMethod, State, formulation_of, increments, step
+from geodyn.integrators.stages import stage_tangent
+from geodyn.integrators.system import AbstractSystem
+
+
+class Steps(NamedTuple):
+    """After every saved step: q, p, the stage values, and whether the step was good."""
+
+    q: Array
+    p: Array
+    w: Array
+    good: Bool[Array, " T"]
+
+
+@eqx.filter_custom_jvp
+def path(system: AbstractSystem, t0, h, state: State, *, method: AbstractMethod, saves: int, every: int):
+    """(state, Steps): `saves` × `every` steps, every `every`-th saved."""
+    formulation = formulation_of(method, system.count_constraints(state.q))
+    dynamic, static = eqx.partition((system, t0, h, state), eqx.is_array)
+
+    def run(dynamic):
+        system, t0, h, state = eqx.combine(dynamic, static)
+        advance = lambda state: step(method, formulation, system, t0, h, state)  # noqa: E731
+
+        def several(state, _):
+            state = jax.lax.fori_loop(0, every - 1, lambda _, state: advance(state)[0], state) if every > 1 else state
+            state, w = advance(state)
+            return state, Steps(state.q, state.p, w, state.alive)
+
+        return jax.lax.scan(several, state, None, length=saves)
+
+    return native(run, dynamic, size=_size(method, state))
+
+
+def _size(method, state):
+    return method.tableau.stages * state.history.shape[1]
+
+
+@path.def_jvp
+def _(primals, tangents, *, method, saves, every):
+    system, t0, h, state = primals
+    # Every step is needed for the derivative, whatever is saved.
+    after, steps = path(*primals, method=method, saves=saves * every, every=1)
+    moving = (*tangents[:3], tangents[3].q, tangents[3].p)
+    change = _tangent(system, t0, h, state, steps, moving, method)
+    saved, change = jax.tree.map(lambda x: x[every - 1 :: every], (steps, change))
+    none = jax.tree.map(lambda x: None, after)
+    end = eqx.tree_at(lambda s: (s.q, s.p), none, (change.q[-1], change.p[-1]), is_leaf=lambda x: x is None)
+    return (after, saved), (end, change)
+
+
+def _tangent(system, t0, h, state, steps, moving, method):
+    """Changes of q, p, w after every step, linear in the changes of (system, t0, h, q, p): None is no change."""
+    formulation = formulation_of(method, system.count_constraints(state.q))
+    before = [jnp.concatenate([x[None], xs[:-1]]) for x, xs in ((state.q, steps.q), (state.p, steps.p))]
+    count = state.step + jnp.arange(steps.good.shape[0])
+    arrays, static = eqx.partition((system, t0, h), eqx.is_array)
+    *rates, dq, dp = moving
+
+    def recursion(known, t):
+        arrays, xs = known
+        system, t0, h = eqx.combine(arrays, static)
+
+        def one(t, x):
+            # The changes of the numbers are carried along: JAX transposes a scan that is linear in its carry.
+            *rates, dq, dp = t
+            k, q, p, w, good = x
+            pose = lambda system, t0, h, q, p: Problem(system, t0 + h * k, h, q, p, method.tableau, formulation)  # noqa: E731
+            problem, rate = eqx.filter_jvp(pose, (system, t0, h, q, p), (*rates, dq, dp))
+            dw = jnp.where(good, stage_tangent(problem, rate, w, good), 0)
+            added = eqx.filter_jvp(increments, (problem, w), (rate, dw))[1]
+            dq, dp = (c + jnp.where(good, a, 0) for c, a in zip((dq, dp), added, strict=True))
+            return (*rates, dq, dp), (dq, dp, dw)
+
+        return jax.lax.scan(jax.checkpoint(one, prevent_cse=False), t, xs)[1]
+
+    t = (*rates, *(jnp.zeros_like(x) if d is None else d for x, d in ((state.q, dq), (state.p, dp))))
+    known = (arrays, (count, *before, steps.w, steps.good))
+    dqs, dps, dws = native_linear(recursion, known, t, size=_size(method, state))
+    return Steps(dqs, dps, dws, None)
