@@ -13,11 +13,11 @@ def chart(space, X, V):
     return jax.vmap(lambda X, V: jax.jvp(space.coordinates, (X,), (V,)))(jnp.array(X, float), jnp.array(V, float))
 
 
-def elastic_rod(stiffness=1.0, spring=gd.Spring):
+def elastic_rod(stiffness=1.0):
     """Two unit masses in H³ (polar chart), two apart on a spring of length two, thrown across: (system, q0, v0)."""
     space, s, c = gd.spaces.Hyperbolic(3, "polar"), np.sinh(1.0), np.cosh(1.0)
     q0, v0 = chart(space, [[0, s, 0, c], [0, -s, 0, c]], [[c, 0, 0, 0]] * 2)
-    return gd.System(space, [1.0, 1.0], spring([(0, 1)], stiffness, 2.0)), q0, v0
+    return gd.System(space, [1.0, 1.0], gd.Spring([(0, 1)], stiffness, 2.0)), q0, v0
 
 
 def elastic_rod_end(t):
@@ -56,13 +56,9 @@ def lattice(rows=8, columns=4):
     i, j = (x.ravel() for x in np.meshgrid(np.arange(rows), np.arange(columns), indexing="ij"))
     q0 = 0.1 * np.stack([i - (rows - 1) / 2, j - (columns - 1) / 2, 0 * i], axis=1)
     v0 = 0.1 * np.stack([0 * i, 0 * i, np.sin(i + j)], axis=1)
-    edges = [
-        (a, b)
-        for a in range(i.size)
-        for b in range(a)
-        if max(abs(i[a] - i[b]), abs(j[a] - j[b])) == 1
-    ]  # fmt: skip
-    lengths = jax.vmap(lambda e: gd.distance(space, *e))(jnp.array(q0)[np.array(edges)])
+    near = np.maximum(abs(i[:, None] - i[None]), abs(j[:, None] - j[None])) == 1
+    edges = np.argwhere(np.triu(near))
+    lengths = jax.vmap(lambda e: gd.distance(space, *e))(jnp.array(q0)[edges])
     return gd.System(space, np.ones(i.size), gd.Spring(edges, 1.0, lengths)), q0, v0
 
 

@@ -41,18 +41,23 @@ def native(function: Callable, *args, size: int):
 def native_linear(function: Callable, known, t, *, size: int):
     """`function(known, t)`, linear in the arrays t, as native calls in both modes: it is posed as the solution of the
     square system (t, y − function(known, t)) = (t, 0), whose derivatives and transposition JAX knows."""
-    out = jax.eval_shape(function, known, t)
-    add = lambda a, b: jax.tree.map(jnp.add, a, b)  # noqa: E731
+    closed, out = jax.make_jaxpr(function, return_shape=True)(known, t)  # Traced once, used five times.
+
+    def apply(known, t):
+        values = jax.core.eval_jaxpr(closed.jaxpr, closed.consts, *jax.tree.leaves((known, t)))
+        return jax.tree.unflatten(jax.tree.structure(out), values)
+
+    def backwards(known, y):
+        return jax.linear_transpose(lambda t: apply(known, t), t)(y)[0]
 
     def matvec(ty):
-        return ty[0], jax.tree.map(jnp.subtract, ty[1], function(known, ty[0]))
+        return ty[0], jax.tree.map(jnp.subtract, ty[1], apply(known, ty[0]))
 
     def solve(_, b):
-        return b[0], add(b[1], native(function, known, b[0], size=size))
+        return b[0], jax.tree.map(jnp.add, b[1], native(apply, known, b[0], size=size))
 
     def transpose_solve(_, b):
-        backwards = lambda known, y: jax.linear_transpose(lambda t: function(known, t), t)(y)[0]  # noqa: E731
-        return add(b[0], native(backwards, known, b[1], size=size)), b[1]
+        return jax.tree.map(jnp.add, b[0], native(backwards, known, b[1], size=size)), b[1]
 
     # Zeros that depend on t: the transposition of the solve wants its whole right-hand side to be linear.
     nothing = sum(0 * x.reshape(-1)[:1].sum() for x in jax.tree.leaves(t))

@@ -1,16 +1,13 @@
 """PURPOSE: an optimal stroke with what certifies it; on disk and back."""
 
 import dataclasses
-import json
 import os
-import tempfile
-import zipfile
-from pathlib import Path
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._archive import read_archive, write_archive
 from geodyn._typing import Array, Bool, Float, Int, Scalar
 from geodyn.control.minimise import RESULTS
 from geodyn.locomotion import swimmers
@@ -45,7 +42,6 @@ class OptimalStroke(eqx.Module):
 
     def save(self, path: str | os.PathLike) -> None:
         """Write everything to one `.npz` file that `load_stroke` reads; the file appears whole or not at all."""
-        path = Path(path)
         fields = [f.name for f in dataclasses.fields(self.swimmer) if f.init and f.name != "group"]
         about = {
             "format": _FORMAT,
@@ -59,9 +55,7 @@ class OptimalStroke(eqx.Module):
         arrays |= {
             "stroke." + f.name: np.asarray(getattr(self.stroke, f.name)) for f in dataclasses.fields(self.stroke)
         }
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=path.name, delete=False) as file:
-            np.savez(file, about=json.dumps(about), **arrays)
-        os.replace(file.name, path)
+        write_archive(path, arrays, about)
 
 
 def _plain(value):
@@ -74,20 +68,7 @@ def load_stroke(path: str | os.PathLike, swimmer: AbstractSwimmer | None = None)
     Raises ValueError if the file is not such a file, is damaged, needs another swimmer, or holds double precision
     while JAX works in single.
     """
-    try:
-        with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
-            arrays = dict(file)
-        about = json.loads(str(arrays.pop("about")))
-        assert about["format"] == _FORMAT
-    except (OSError, EOFError, KeyError, ValueError, TypeError, AssertionError, zipfile.BadZipFile) as error:
-        if isinstance(error, FileNotFoundError):
-            raise
-        raise ValueError(f"load_stroke: {path} is not a whole file of OptimalStroke.save ({error}).") from error
-    if arrays["cost"].dtype != jnp.zeros(()).dtype:
-        raise ValueError(
-            f"load_stroke: {path} holds {arrays['cost'].dtype}, JAX works in {jnp.zeros(()).dtype}; call"
-            " jax.config.update('jax_enable_x64', True) before anything else (or False for single precision)."
-        )
+    arrays, about = read_archive(path, _FORMAT)
     if swimmer is None:
         kind = getattr(swimmers, about["swimmer"], None)
         if kind is None or not issubclass(kind, AbstractSwimmer):

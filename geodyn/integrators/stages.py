@@ -41,8 +41,10 @@ class Progress(NamedTuple):
         return slow | (self.count > 0) & ~jnp.isfinite(self.increment)
 
 
-def iterate(residual, w, precondition, floor, most, active) -> Progress:
-    """w ← w − precondition(residual(w)) until it converges, stops contracting, or `most` iterations are done."""
+def iterate(residual, w, precondition, floor, most, active, measured: int | None = None) -> Progress:
+    """w ← w − precondition(residual(w)) until it converges, stops contracting, or `most` iterations are done; judged
+    by the first `measured` columns, the velocities: multipliers have no scale of their own in every chart."""
+    size = lambda x: jnp.max(jnp.abs(x[..., :measured]))  # noqa: E731
 
     def proceed(state):
         return active & ~state.converged & ~state.hopeless & (state.count < most)
@@ -50,7 +52,7 @@ def iterate(residual, w, precondition, floor, most, active) -> Progress:
     def improve(state):
         change = precondition(residual(state.w))
         w = state.w - change
-        return Progress(w, jnp.max(jnp.abs(change)), state.increment, floor + jnp.max(jnp.abs(w)), state.count + 1)
+        return Progress(w, size(change), state.increment, floor + size(w), state.count + 1)
 
     huge = jnp.asarray(jnp.inf, w.dtype)
     return jax.lax.while_loop(proceed, improve, Progress(w, huge, huge, floor, jnp.zeros((), int)))
@@ -80,7 +82,7 @@ def root(problem: Problem, start, floor, active) -> Root:
 
     def improve(best):
         factors = problem.factors(best.w)
-        state = iterate(problem.residual, best.w, lambda r: problem.newton(factors, r), floor, MOST_NEWTON, active)
+        state = iterate(problem.residual, best.w, lambda r: problem.newton(factors, r), floor, MOST_NEWTON, active, problem.q.shape[0])
         return Root(state.w, state.converged, best.iterations + state.count, best.jacobians + 1)
 
     return jax.lax.while_loop(proceed, improve, first)

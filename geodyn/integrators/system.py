@@ -76,9 +76,6 @@ class AbstractLagrangianSystem(AbstractSystem):
             return applied
         return applied + jax.vjp(lambda q: self.constraint(t, q), q)[1](lam)[0]
 
-    def momentum(self, t, q, v):
-        return jax.grad(self.lagrangian_at, 2)(t, q, v)
-
     def energy(self, t, q, v):
         return jnp.dot(self.momentum(t, q, v), v) - self.lagrangian_at(t, q, v)
 
@@ -120,6 +117,9 @@ class Lagrangian(AbstractLagrangianSystem):
         if self.constraints is None:
             return 0
         return jax.eval_shape(self.constraint, jnp.zeros((), q.dtype), q.reshape(-1)).size
+
+    def momentum(self, t, q, v):
+        return jax.grad(self.lagrangian_at, 2)(t, q, v)
 
     def velocity(self, t, q, p, v=None):
         if v is not None:

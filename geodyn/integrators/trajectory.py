@@ -1,17 +1,14 @@
 """A trajectory: what was computed, how it went, and its file."""
 
 import enum
-import json
 import os
-import tempfile
-from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._archive import read_archive, write_archive
 from geodyn._jit import jit
 from geodyn._typing import Array, Float, Int
 from geodyn.integrators.methods import AbstractMethod, formulation_of, start, step
@@ -102,7 +99,6 @@ class Trajectory(eqx.Module):
             arrays["energy"] = np.asarray(self.energy)
         meta = {
             "format": FORMAT,
-            "geodyn": _version(),
             "result": RESULTS(int(self.result)).name,
             "stats": {name: int(getattr(self.stats, name)) for name in ("steps", "iterations", "jacobians")},
             "system": repr(self.system),
@@ -124,42 +120,6 @@ def load(path: str | os.PathLike) -> Trajectory:
     result = jnp.asarray(int(RESULTS[meta["result"]]))
     recorded = jnp.asarray(arrays["energy"]) if "energy" in arrays else None
     return Trajectory(*fields, result, stats, jnp.asarray(arrays["step_size"]), None, None, recorded)
-
-
-def write_archive(path: str | os.PathLike, arrays: dict[str, np.ndarray], meta: dict) -> None:
-    """Arrays and JSON metadata in one .npz, written beside its place and moved there."""
-    path = Path(path)
-    with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".partial", delete=False) as file:
-        np.savez(file, metadata=np.array(json.dumps(meta)), **arrays)
-    os.replace(file.name, path)
-
-
-def read_archive(path: str | os.PathLike, wanted: str) -> tuple[dict[str, np.ndarray], dict]:
-    """What `write_archive` wrote; ValueError where the file is foreign, truncated, or of another format."""
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-        meta = json.loads(str(arrays.pop("metadata")))
-        found = meta["format"]
-    except FileNotFoundError:
-        raise
-    except Exception as error:
-        raise ValueError(f"{path} is no file of geodyn, or it is truncated ({type(error).__name__}: {error})") from None
-    if found != wanted:
-        raise ValueError(f"{path} holds a {found!r}, wanted a {wanted!r}")
-    if any(a.dtype == np.float64 for a in arrays.values()) and not jax.config.read("jax_enable_x64"):
-        raise ValueError(
-            f"{path} was saved in double precision, but JAX runs in single: put "
-            "jax.config.update('jax_enable_x64', True) before anything else"
-        )
-    return arrays, meta
-
-
-def _version():
-    try:
-        return version("geodyn")
-    except PackageNotFoundError:
-        return "unknown"
 
 
 def _is_first_order(trajectory):

@@ -64,7 +64,7 @@ class FixedPoint(AbstractConstraint):
         self.size = self.position.shape[0]
 
     def residual(self, space, x):
-        return _points(x, (self.index,))[0] - self.position.astype(x.dtype)
+        return x[self.index] - self.position.astype(x.dtype)
 
 
 class Gravity(AbstractPotential):
@@ -100,14 +100,7 @@ class Drag(AbstractDissipation):
 def edge_lengths(space: AbstractManifold, x: Float[Array, "N dim"], edges: Edges) -> Float[Array, " E"]:
     """Geodesic length of every edge."""
     ends = np.array(edges)
-    return jax.vmap(lambda a, b: distance(space, a, b))(_points(x, ends[:, 0]), _points(x, ends[:, 1]))
-
-
-def _points(x, indices):
-    indices = np.asarray(indices)
-    if np.any(indices >= x.shape[0]) or np.any(indices < 0):
-        raise ValueError(f"edges name point {indices.max()}, but there are {x.shape[0]} points: 0 to {x.shape[0] - 1}")
-    return x[indices]
+    return jax.vmap(lambda a, b: distance(space, a, b))(x[ends[:, 0]], x[ends[:, 1]])
 
 
 def _edges(edges) -> Edges:

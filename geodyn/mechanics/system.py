@@ -37,6 +37,13 @@ class System(AbstractLagrangianSystem):
                     f"got {type(element).__name__}"
                 )
         self.space, self.elements, self.masses = space, elements, _masses(masses)
+        for element in elements:
+            for edge in getattr(element, "edges", ()):
+                if max(edge) >= len(self.masses):
+                    raise ValueError(
+                        f"edges of {type(element).__name__} name point {max(edge)}, but there are {len(self.masses)} "
+                        f"masses: points 0 to {len(self.masses) - 1}"
+                    )
 
     @property
     def potentials(self):

@@ -1,0 +1,128 @@
+"""Trajectories: saving every n-th step, dense evaluation, files, batches, failures, progress."""
+
+import os
+import signal
+import threading
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import geodyn as gd
+from geodyn.integrators import RESULTS, IntegrationError
+
+
+def pendulum(q, v):
+    return 0.5 * v[0] ** 2 + jnp.cos(q[0])
+
+
+PENDULUM = gd.Lagrangian(pendulum)
+
+
+@pytest.fixture(scope="module")
+def whole():
+    return gd.integrate(PENDULUM, [1.3], [0.5], t1=6.0, steps=60)
+
+
+def test_save_every(whole):
+    """The same states, bit for bit, whatever is saved."""
+    thin = gd.integrate(PENDULUM, [1.3], [0.5], t1=6.0, steps=60, save_every=6)
+    np.testing.assert_array_equal(thin.q, whole.q[::6])
+    np.testing.assert_allclose(thin.t, whole.t[::6], rtol=1e-15)
+    assert whole.q.shape == (61, 1) and int(whole.stats.steps) == 60 and int(whole.result) == RESULTS.successful
+
+
+def test_evaluate_between_steps(whole):
+    """Collocation polynomial: the saved states at the steps, order s + 1 between them (measured 4.0 for s = 3)."""
+    np.testing.assert_allclose(whole.evaluate(whole.t), whole.q, atol=1e-14)
+    fine = gd.integrate(PENDULUM, [1.3], [0.5], t1=6.0, steps=960)
+    times = fine.t[3::16][:30]
+    errors = []
+    for steps in (60, 120):
+        coarse = gd.integrate(PENDULUM, [1.3], [0.5], t1=6.0, steps=steps, save_every=3)
+        errors.append(np.max(np.abs(coarse.evaluate(times) - fine.q[3::16][:30])))
+    assert 3.5 < np.log2(errors[0] / errors[1]) < 6.5
+    with pytest.raises(ValueError, match="t must lie within"):
+        whole.evaluate(7.0)
+
+
+def test_file(whole, tmp_path):
+    """What comes back is what was saved; truncated and foreign files are named."""
+    path = tmp_path / "run.npz"
+    whole.save(path)
+    back = gd.load(path)
+    for name in ("t", "q", "v", "p", "multipliers", "energy"):
+        np.testing.assert_array_equal(getattr(back, name), getattr(whole, name))
+    assert back.stats == whole.stats and int(back.result) == 0 and os.listdir(tmp_path) == ["run.npz"]
+    path.write_bytes(path.read_bytes()[:200])
+    with pytest.raises(ValueError, match="truncated"):
+        gd.load(path)
+    np.savez(path, x=1)
+    with pytest.raises(ValueError, match="no file of geodyn"):
+        gd.load(path)
+
+
+def falling(q, v):
+    return 0.5 * v[0] ** 2 - jnp.where(q[0] > 0, -1e3 / jnp.where(q[0] > 0, q[0], 1.0), jnp.nan)
+
+
+def test_a_failing_step_keeps_what_was_computed():
+    """A fall into a centre of attraction: status, time, the part before it; the other member of a batch untouched."""
+    system = gd.Lagrangian(falling)
+    with pytest.raises(IntegrationError, match="failed") as raised:
+        gd.integrate(system, [1.0], [0.0], t1=1.0, steps=200)
+    kept = raised.value.trajectory
+    good = int(kept.stats.steps) - 1
+    assert 1 <= good < 200 and np.all(np.isfinite(kept.q[: good + 1])) and np.all(np.isnan(kept.q[good + 1 :]))
+    silent = gd.integrate(system, [1.0], [0.0], t1=1.0, steps=200, throw=False)
+    assert int(silent.result) != RESULTS.successful
+    batch = jax.vmap(lambda q: gd.integrate(system, q, jnp.zeros(1), t1=1.0, steps=200))(jnp.array([[1.0], [1e3]]))
+    alone = gd.integrate(system, [1e3], [0.0], t1=1.0, steps=200)
+    assert int(batch.result[0]) != RESULTS.successful and int(batch.result[1]) == RESULTS.successful
+    np.testing.assert_allclose(batch.q[1], alone.q, rtol=1e-15)
+
+
+def test_batches_equal_single_runs():
+    """vmap over initial data, a parameter, and the end time at once. Measured 2e-16."""
+    q, k, t1 = jnp.array([0.3, 1.0, 2.0]), jnp.array([1.0, 2.0, 0.5]), jnp.array([1.0, 2.0, 3.0])
+
+    def run(q, k, t1):
+        spring = gd.Spring([(0, 1)], k, 0.5)
+        system = gd.System(gd.spaces.Euclidean(1), [1.0, 2.0], spring)
+        return gd.integrate(system, jnp.stack([jnp.zeros(1), q[None]]), jnp.zeros((2, 1)), t1=t1, steps=20).q[-1]
+
+    batch = jax.vmap(run)(q, k, t1)
+    single = [run(*x) for x in zip(q, k, t1, strict=True)]
+    np.testing.assert_allclose(batch, single, atol=1e-15)
+
+
+def test_progress_and_interruption(capsys):
+    """The bar shows steps; Ctrl-C returns what was computed, with the status."""
+    shown = gd.integrate(PENDULUM, [1.3], [0.5], t1=6.0, steps=60, progress=True)
+    assert "60.0/60.0" in capsys.readouterr().err
+    np.testing.assert_allclose(shown.q, gd.integrate(PENDULUM, [1.3], [0.5], t1=6.0, steps=60).q, atol=1e-15)
+    threading.Timer(3.0, os.kill, (os.getpid(), signal.SIGINT)).start()
+    cut = gd.integrate(PENDULUM, [1.3], [0.5], t1=1e7, steps=10**8, save_every=10**5, progress=True)
+    assert int(cut.result) == RESULTS.interrupted
+    assert cut.t.shape[0] == 1 + int(cut.stats.steps) // 10**5 and np.all(np.isfinite(cut.q))
+
+
+def test_reverse_mode_in_parts():
+    """A run whose stage values are kept part by part has the gradient of one that is kept whole. Measured 1e-15."""
+    from geodyn.integrators import integrate as room
+
+    def loss(q, memory):
+        module = __import__("sys").modules["geodyn.integrators.integrate"]
+        before, module.STAGE_MEMORY = module.STAGE_MEMORY, memory
+        try:
+            return gd.integrate(PENDULUM, q, jnp.array([0.5]), t1=2.0, steps=24).q[-1, 0]
+        finally:
+            module.STAGE_MEMORY = before
+
+    q = jnp.array([1.3])
+    assert room is gd.integrate
+    jax.clear_caches()
+    parts = jax.grad(loss)(q, 1000)
+    jax.clear_caches()
+    np.testing.assert_allclose(parts, jax.grad(loss)(q, 2**28), rtol=1e-13)
