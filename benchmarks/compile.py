@@ -41,10 +41,12 @@ def child(what):
 def fresh(what, folder=None):
     """What `child` prints."""
     environment = {k: v for k, v in os.environ.items() if k != "JAX_COMPILATION_CACHE_DIR"}
+    # XLA warns of the features "prefer-no-…" of its own compiler, which no machine lists, when it reads its cache.
+    environment["TF_CPP_MIN_LOG_LEVEL"] = "3"
     environment["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
     if folder is not None:
         environment["JAX_COMPILATION_CACHE_DIR"] = folder
-    done = subprocess.run([sys.executable, __file__, what], env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, __file__, what], env=environment, stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(done.stdout.splitlines()[-1])
 
 

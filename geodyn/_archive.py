@@ -24,7 +24,7 @@ def write_archive(path: str | os.PathLike, arrays: dict[str, np.ndarray], meta: 
 def read_archive(path: str | os.PathLike, wanted: str) -> tuple[dict[str, np.ndarray], dict]:
     """What `write_archive` wrote; ValueError where the file is foreign, truncated, or of another format."""
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
         meta = json.loads(str(arrays.pop("metadata")))
         found = meta["format"]

@@ -14,15 +14,16 @@ from jax.extend.core import Literal
 
 # What XLA:CPU cannot compile inside of such a function: calls into libraries, and a few operations.
 UNSUITABLE = (
-    "callback cholesky conv_general cum custom_call eig eigh ffi fft geqrf hessenberg householder infeed lu outfeed qr "
-    "random reduce_window rng schur scatter select_and sort svd top_k triangular tridiagonal"
-).split()
+    *("callback", "cholesky", "conv_general", "cum", "custom_call", "eig", "ffi", "fft", "geqrf", "hessenberg"),
+    *("householder", "infeed", "lu", "outfeed", "qr", "random", "reduce_window", "rng", "schur", "scatter"),
+    *("select_and", "sort", "svd", "top_k", "triangular", "tridiagonal"),
+)
 LARGEST = 64
 
 
 def native(function: Callable, *args, size: int):
-    """`function(*args)` on arrays, where it is not differentiated: one native function on the CPU if its state of `size`
-    numbers is small and its operations allow it, else as it is."""
+    """`function(*args)` on arrays, where it is not differentiated: one native function on the CPU if its state of
+    `size` numbers is small and its operations allow it, else as it is."""
     if size > LARGEST:
         return function(*args)
     leaves, structure = jax.tree.flatten(args)
@@ -59,10 +60,11 @@ def native_linear(function: Callable, known, t, *, size: int):
     def transpose_solve(_, b):
         return jax.tree.map(jnp.add, b[0], native(backwards, known, b[1], size=size)), b[1]
 
-    # Zeros that depend on t: the transposition of the solve wants its whole right-hand side to be linear.
+    # A zero that depends on t, added to all: the transposition wants the whole right-hand side of the solve linear.
     nothing = sum(0 * x.reshape(-1)[:1].sum() for x in jax.tree.leaves(t))
-    zeros = jax.tree.map(lambda y: jnp.broadcast_to(nothing, y.shape).astype(y.dtype), out)
-    return jax.lax.custom_linear_solve(matvec, (t, zeros), solve, transpose_solve)[1]
+    zeros = jax.tree.map(lambda y: jnp.zeros(y.shape, y.dtype), out)
+    b = jax.tree.map(lambda x: x + nothing.astype(x.dtype), (t, zeros))
+    return jax.lax.custom_linear_solve(matvec, b, solve, transpose_solve)[1]
 
 
 def is_suitable(jaxpr) -> bool:

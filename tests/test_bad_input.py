@@ -55,14 +55,21 @@ WRONG = {
     "stiffness": (lambda: gd.Spring([(0, 1)], -1.0, 1.0), "stiffness must be ≥ 0"),
     "stiffness count": (lambda: gd.Spring([(0, 1)], [1.0, 2.0], 1.0), "one per edge"),
     "rod length": (lambda: gd.Rod([(0, 1)], 0.0), "length must be positive"),
-    "rod off q0": (lambda: run(RIGID, q0=2 * Q), r"q0 violates the constraint Rod between points \(0, 1\) by 1;.*project"),
+    "rod off q0": (
+        lambda: run(RIGID, q0=2 * Q),
+        r"q0 violates the constraint Rod between points \(0, 1\) by 1;.*project",
+    ),
     "rod off v0": (lambda: run(RIGID, v0=V[:, ::-1]), "v0 violates the constraint.*project"),
     "redundant rods": (
         lambda: run(TRIANGLE, q0=[[0.0, 0.0], [1.0, 0.0], [2.0, 0.0]], v0=np.zeros((3, 2))),
         "redundant or contradictory.*Rod between points",
     ),
     "contradictory rods": (
-        lambda: gd.project(gd.System(FLAT, [1.0] * 3, gd.Rod([(0, 1), (1, 2), (0, 2)], [1.0, 1.0, 9.0])), np.eye(3, 2), np.zeros((3, 2))),
+        lambda: gd.project(
+            gd.System(FLAT, [1.0] * 3, gd.Rod([(0, 1), (1, 2), (0, 2)], [1.0, 1.0, 9.0])),
+            np.eye(3, 2),
+            np.zeros((3, 2)),
+        ),
         "contradict",
     ),
     "Gauss with constraints": (lambda: run(RIGID, method=gd.Gauss(3)), "cannot hold.*RadauIIA"),

@@ -34,7 +34,9 @@ def case(name):
 
 def in_chart(space, X, V):
     """Coordinates and coordinate velocities of points and velocities of the embedding."""
-    pairs = [jax.jvp(space.coordinates, (jnp.array(x, float),), (jnp.array(v, float),)) for x, v in zip(X, V, strict=True)]
+    pairs = [
+        jax.jvp(space.coordinates, (jnp.array(x, float),), (jnp.array(v, float),)) for x, v in zip(X, V, strict=True)
+    ]
     return jnp.stack([q for q, _ in pairs]), jnp.stack([v for _, v in pairs])
 
 
@@ -162,7 +164,11 @@ def test_chain_of_rods():
     """Case M04: five rods released from the horizontal. Measured at dt = 5e-4: 1e-12; tensions 2e-8 relative."""
     data = case("M04")
     system = System(
-        Euclidean(2), jnp.ones(6), Gravity(jnp.ones(6), 9.81), FixedPoint(0, [0.0, 0.0]), Rod([(i, i + 1) for i in range(5)], 0.2)
+        Euclidean(2),
+        jnp.ones(6),
+        Gravity(jnp.ones(6), 9.81),
+        FixedPoint(0, [0.0, 0.0]),
+        Rod([(i, i + 1) for i in range(5)], 0.2),
     )
     q0 = np.stack([0.2 * np.arange(6), np.zeros(6)], axis=1)
     trajectory = gd.integrate(system, q0, np.zeros((6, 2)), t1=1.0, steps=2000, save_every=50)

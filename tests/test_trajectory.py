@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import threading
 
 import jax
@@ -64,7 +65,7 @@ def test_file(whole, tmp_path):
 
 
 def falling(q, v):
-    return 0.5 * v[0] ** 2 - jnp.where(q[0] > 0, -1e3 / jnp.where(q[0] > 0, q[0], 1.0), jnp.nan)
+    return 0.5 * v[0] ** 2 - 50.0 * jnp.sqrt(q[0])
 
 
 def test_a_failing_step_keeps_what_was_computed():
@@ -77,8 +78,8 @@ def test_a_failing_step_keeps_what_was_computed():
     assert 1 <= good < 200 and np.all(np.isfinite(kept.q[: good + 1])) and np.all(np.isnan(kept.q[good + 1 :]))
     silent = gd.integrate(system, [1.0], [0.0], t1=1.0, steps=200, throw=False)
     assert int(silent.result) != RESULTS.successful
-    batch = jax.vmap(lambda q: gd.integrate(system, q, jnp.zeros(1), t1=1.0, steps=200))(jnp.array([[1.0], [1e3]]))
-    alone = gd.integrate(system, [1e3], [0.0], t1=1.0, steps=200)
+    batch = jax.vmap(lambda q: gd.integrate(system, q, jnp.zeros(1), t1=1.0, steps=200))(jnp.array([[1.0], [1e4]]))
+    alone = gd.integrate(system, [1e4], [0.0], t1=1.0, steps=200)
     assert int(batch.result[0]) != RESULTS.successful and int(batch.result[1]) == RESULTS.successful
     np.testing.assert_allclose(batch.q[1], alone.q, rtol=1e-15)
 
@@ -108,21 +109,12 @@ def test_progress_and_interruption(capsys):
     assert cut.t.shape[0] == 1 + int(cut.stats.steps) // 10**5 and np.all(np.isfinite(cut.q))
 
 
-def test_reverse_mode_in_parts():
+def test_reverse_mode_in_parts(monkeypatch):
     """A run whose stage values are kept part by part has the gradient of one that is kept whole. Measured 1e-15."""
-    from geodyn.integrators import integrate as room
-
-    def loss(q, memory):
-        module = __import__("sys").modules["geodyn.integrators.integrate"]
-        before, module.STAGE_MEMORY = module.STAGE_MEMORY, memory
-        try:
-            return gd.integrate(PENDULUM, q, jnp.array([0.5]), t1=2.0, steps=24).q[-1, 0]
-        finally:
-            module.STAGE_MEMORY = before
-
-    q = jnp.array([1.3])
-    assert room is gd.integrate
+    loss = lambda q: gd.integrate(PENDULUM, q, jnp.array([0.5]), t1=2.0, steps=24).q[-1, 0]  # noqa: E731
+    whole = jax.grad(loss)(jnp.array([1.3]))
+    monkeypatch.setattr(sys.modules["geodyn.integrators.integrate"], "STAGE_MEMORY", 1000)
     jax.clear_caches()
-    parts = jax.grad(loss)(q, 1000)
+    np.testing.assert_allclose(jax.grad(loss)(jnp.array([1.3])), whole, rtol=1e-13)
+    monkeypatch.undo()
     jax.clear_caches()
-    np.testing.assert_allclose(parts, jax.grad(loss)(q, 2**28), rtol=1e-13)

@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._typing import Array, Bool, Float, Int, Scalar
+from geodyn._typing import Array, Bool, Float, Int
 from geodyn.integrators.collocation import FORMULATIONS, UNCONSTRAINED, Formulation, Problem, velocity_level
 from geodyn.integrators.stages import stage_values
 from geodyn.integrators.system import AbstractSystem

@@ -82,7 +82,15 @@ def root(problem: Problem, start, floor, active) -> Root:
 
     def improve(best):
         factors = problem.factors(best.w)
-        state = iterate(problem.residual, best.w, lambda r: problem.newton(factors, r), floor, MOST_NEWTON, active, problem.q.shape[0])
+        state = iterate(
+            problem.residual,
+            best.w,
+            lambda r: problem.newton(factors, r),
+            floor,
+            MOST_NEWTON,
+            active,
+            problem.q.shape[0],
+        )
         return Root(state.w, state.converged, best.iterations + state.count, best.jacobians + 1)
 
     return jax.lax.while_loop(proceed, improve, first)

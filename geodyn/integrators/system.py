@@ -94,7 +94,7 @@ class Lagrangian(AbstractLagrangianSystem):
 
     def __init__(self, lagrangian, constraint=None, dissipation=None):
         for name, function in (("lagrangian", lagrangian), ("constraint", constraint), ("dissipation", dissipation)):
-            if not (callable(function) or function is None and name != "lagrangian"):
+            if not (callable(function) or (function is None and name != "lagrangian")):
                 raise ValueError(f"{name} must be a function, got {function!r}")
         self.lagrangian = as_pytree(lagrangian)
         self.constraints = None if constraint is None else as_pytree(constraint)

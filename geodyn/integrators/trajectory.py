@@ -12,7 +12,6 @@ from geodyn._archive import read_archive, write_archive
 from geodyn._jit import jit
 from geodyn._typing import Array, Float, Int
 from geodyn.integrators.methods import AbstractMethod, formulation_of, start, step
-from geodyn.integrators.collocation import Problem
 from geodyn.integrators.system import AbstractSystem
 
 

@@ -5,11 +5,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._typing import Array, Float, Scalar
+from geodyn._typing import Array, Float
 from geodyn.geometry.geodesic import distance
 from geodyn.geometry.manifold import AbstractManifold
 from geodyn.mechanics.elements import AbstractConstraint, AbstractDissipation, AbstractPotential
-from geodyn.mechanics.system import System
 
 Edges = tuple[tuple[int, int], ...]
 
