@@ -46,7 +46,9 @@ def fresh(what, folder=None):
     environment["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
     if folder is not None:
         environment["JAX_COMPILATION_CACHE_DIR"] = folder
-    done = subprocess.run([sys.executable, __file__, what], env=environment, stdout=subprocess.PIPE, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, __file__, what], env=environment, stdout=subprocess.PIPE, text=True, check=True
+    )
     return json.loads(done.stdout.splitlines()[-1])
 
 

@@ -89,14 +89,14 @@ def gauss(stages: int) -> ButcherTableau:
 def radau_iia(stages: int) -> ButcherTableau:
     """Radau IIA, order 2s − 1: stiffly accurate, damping; nodes are the roots of P_s − P_{s−1}."""
     high, low = _legendre(_count(stages, 1)), _legendre(stages - 1)
-    return _collocation(_roots([h - low_k for h, low_k in zip(high, low + [0], strict=True)]), 2 * stages - 1)
+    return _collocation(_roots([h - low_k for h, low_k in zip(high, [*low, 0], strict=True)]), 2 * stages - 1)
 
 
 @cache
 def lobatto_iiia(stages: int) -> ButcherTableau:
     """Lobatto IIIA, order 2s − 2: symmetric and stiffly accurate; nodes are the roots of P_s − P_{s−2}."""
     high, low = _legendre(_count(stages, 2)), _legendre(stages - 2)
-    return _collocation(_roots([h - low_k for h, low_k in zip(high, low + [0, 0], strict=True)]), 2 * stages - 2)
+    return _collocation(_roots([h - low_k for h, low_k in zip(high, [*low, 0, 0], strict=True)]), 2 * stages - 2)
 
 
 def _count(stages, least):

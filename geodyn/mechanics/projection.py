@@ -67,8 +67,8 @@ def project(system: AbstractSystem, q, v, t=0.0) -> tuple[Array, Array]:
     flat_q, flat_v, reached = _project(system, q.reshape(-1), v.reshape(-1), t)
     if not isinstance(reached, jax.core.Tracer) and not bool(reached):
         raise ValueError(
-            "project reached no q on the constraints: they are redundant or contradict each other there, or q is too far "
-            f"from them; q = {np.asarray(q).tolist()}"
+            "project reached no q on the constraints: they are redundant or contradict each other there, or q is too "
+            f"far from them; q = {np.asarray(q).tolist()}"
         )
     return flat_q.reshape(q.shape), flat_v.reshape(v.shape)
 
