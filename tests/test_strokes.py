@@ -155,10 +155,10 @@ def test_save_and_load(purcell, tmp_path):
     whole = file.read_bytes()
     for broken in (b"", whole[: len(whole) // 2], b"not a stroke"):
         file.write_bytes(broken)
-        with pytest.raises(ValueError, match=r"not a whole file of OptimalStroke\.save"):
+        with pytest.raises(ValueError, match="no file of geodyn"):
             load_stroke(file)
     np.savez(file, x=1.0)
-    with pytest.raises(ValueError, match="not a whole file"):
+    with pytest.raises(ValueError, match="no file of geodyn"):
         load_stroke(file)
 
 
