@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._jit import jit
+from geodyn._jit import as_pytree, jit
 from geodyn._linalg import solve
 from geodyn._typing import Array, Float, Scalar
 
@@ -135,11 +135,6 @@ def check_dim(dim, least: int = 1) -> int:
     return int(dim)
 
 
-def as_pytree(function: Callable) -> Callable:
-    """The function as a pytree, which passes through any jax transformation: a plain one becomes static."""
-    return jax.tree_util.Partial(function) if jax.tree_util.all_leaves([function]) else function
-
-
 def check_traceable(name: str, function, dim: int, shape: tuple[int, ...]) -> None:
     """Raises ValueError unless `function` maps floats x[dim] to floats of `shape` and is written with jax.numpy."""
     if not callable(function):
@@ -165,14 +160,26 @@ def check_metric(space: AbstractManifold, x, *, signature: tuple[int, int] | Non
     """Raises ValueError unless the metric at the point x[n], or at each of the points x[..., n], is finite, symmetric
     and of the wanted signature; by default that is positive definite, as dynamics need it. For concrete numbers.
     """
-    check_traceable("metric", space.metric, space.dim, (space.dim, space.dim))
     x = np.asarray(x, dtype=jnp.result_type(float))
     if x.shape[-1:] != (space.dim,):
         raise ValueError(f"x must have shape (..., {space.dim}) in this space of dim {space.dim}, got {x.shape}")
     if not np.all(np.isfinite(x)):
         raise ValueError(f"x must be finite, got {x.tolist()}")
-    for point in x.reshape(-1, space.dim):
-        _check_matrix(np.asarray(space.metric(jnp.asarray(point))), point, signature or (space.dim, 0))
+    points = x.reshape(-1, space.dim)
+    try:
+        metrics = np.asarray(_metrics(space, points))
+    except Exception:
+        check_traceable("metric", space.metric, space.dim, (space.dim, space.dim))
+        raise
+    if metrics.shape[1:] != (space.dim, space.dim):
+        check_traceable("metric", space.metric, space.dim, (space.dim, space.dim))
+    for g, point in zip(metrics, points):
+        _check_matrix(g, point, signature or (space.dim, 0))
+
+
+@eqx.filter_jit
+def _metrics(space, points):
+    return jax.vmap(space.metric)(points)
 
 
 def _check_matrix(g: np.ndarray, x: np.ndarray, signature: tuple[int, int]) -> None:

@@ -14,9 +14,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._jit import as_pytree
 from geodyn._typing import Array, Float, Scalar
 from geodyn.geometry.charts import AbstractChart, Ball, Cartesian, HalfSpace, Polar, Stereographic, arc_ratio
-from geodyn.geometry.manifold import AbstractManifold, as_pytree, check_dim, check_traceable
+from geodyn.geometry.manifold import AbstractManifold, check_dim, check_traceable
 
 
 class AbstractModelSpace(AbstractManifold):

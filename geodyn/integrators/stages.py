@@ -36,8 +36,8 @@ class Progress(NamedTuple):
 
     @property
     def hopeless(self) -> Bool[Array, ""]:
-        """Not finite, or contracting by less than a half after three iterations."""
-        slow = (self.count >= 3) & (self.increment > 0.5 * self.previous)
+        """Not finite, or contracting by less than a third after five iterations."""
+        slow = (self.count >= 5) & (self.increment > 0.7 * self.previous)
         return slow | (self.count > 0) & ~jnp.isfinite(self.increment)
 
 

@@ -11,6 +11,7 @@ from geodyn.geometry.manifold import AbstractManifold
 from geodyn.mechanics.elements import AbstractConstraint, AbstractDissipation, AbstractPotential
 
 Edges = tuple[tuple[int, int], ...]
+LARGEST_SELECTION = 256
 
 
 class Spring(AbstractPotential):
@@ -98,8 +99,16 @@ class Drag(AbstractDissipation):
 
 def edge_lengths(space: AbstractManifold, x: Float[Array, "N dim"], edges: Edges) -> Float[Array, " E"]:
     """Geodesic length of every edge."""
-    ends = np.array(edges)
-    return jax.vmap(lambda a, b: distance(space, a, b))(x[ends[:, 0]], x[ends[:, 1]])
+    starts, ends = np.array(edges).T
+    return jax.vmap(lambda a, b: distance(space, a, b))(_select(x, starts), _select(x, ends))
+
+
+def _select(x, indices):
+    """x[indices]; of few points by a product, since an index differentiates into a scatter, which is slow where all
+    else of a step is one native function."""
+    if x.shape[0] * indices.size > LARGEST_SELECTION:
+        return x[indices]
+    return jnp.asarray(np.eye(x.shape[0])[indices], x.dtype) @ x
 
 
 def _edges(edges) -> Edges:

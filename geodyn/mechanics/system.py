@@ -93,12 +93,11 @@ class System(AbstractLagrangianSystem):
     def check(self, t, q, v):
         wanted = (self.masses.shape[0], self.space.dim)
         for name, value in (("q0", q), ("v0", v)):
-            if value is None or value.shape != wanted:
-                got = None if value is None else value.shape
-                raise ValueError(f"{name} must have shape {wanted} (masses, dim), got {got}")
+            if np.shape(value) != wanted:
+                raise ValueError(f"{name} must have shape {wanted} (masses, dim), got {np.shape(value)}")
         check_metric(self.space, q)
         if self.constraints:
-            check_constraints(self, _names(self), q.reshape(-1), v.reshape(-1), t)
+            check_constraints(self, _names(self), np.ravel(q), np.ravel(v), t)
 
 
 def _masses(masses):

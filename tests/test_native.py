@@ -1,0 +1,62 @@
+"""The native call: the same numbers as the plain path, in every transformation; and what made XLA abort does not."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import geodyn as gd
+from geodyn import _native
+
+
+def pendulum(q, v):
+    return 0.5 * v[0] ** 2 + jnp.cos(q[0])
+
+
+SYSTEM = gd.Lagrangian(pendulum)
+
+
+def end(q):
+    return gd.integrate(SYSTEM, q, jnp.array([0.5]), t1=2.0, steps=20).q[-1, 0]
+
+
+TRANSFORMED = {
+    "plain": end,
+    "jit": jax.jit(end),
+    "vmap": lambda q: jax.vmap(end)(jnp.stack([q, q]))[1],
+    "grad": jax.grad(end),
+    "jvp of grad": lambda q: jax.jvp(jax.grad(end), (q,), (jnp.ones(1),))[1],
+    "grad in a scan": lambda q: jax.grad(
+        lambda q: jax.lax.scan(lambda q, _: (q + 0.1 * end(q), None), q, None, length=2)[0][0]
+    )(q),
+}
+
+
+@pytest.mark.parametrize("name", TRANSFORMED)
+def test_both_paths_agree(name, monkeypatch):
+    """Measured 4e-16; XLA:CPU aborts the process on an argument that a native function does not use."""
+    q = jnp.array([1.3])
+    native = TRANSFORMED[name](q)
+    monkeypatch.setattr(_native, "LARGEST", 0)
+    jax.clear_caches()
+    np.testing.assert_allclose(TRANSFORMED[name](q), native, rtol=1e-13)
+    monkeypatch.undo()
+    jax.clear_caches()
+
+
+def test_constant_arguments():
+    """All arguments constants of the program, and results of which only a count is wanted."""
+    run = lambda: gd.integrate(SYSTEM, [1.3], [0.5], t1=2.0, steps=20)  # noqa: E731
+    np.testing.assert_allclose(jax.jit(lambda: run().q[-1])(), run().q[-1], rtol=1e-15)
+    assert int(jax.jit(lambda: run().stats.steps)()) == 20
+
+
+def test_unsuitable_programs_are_left_alone():
+    """A metric that calls LAPACK runs, outside of a native function."""
+    suitable = lambda f: _native.is_suitable(jax.make_jaxpr(f)(jnp.eye(2)).jaxpr)  # noqa: E731
+    assert suitable(lambda x: jax.lax.fori_loop(0, 3, lambda _, x: jnp.sin(x), x))
+    assert not suitable(lambda x: jax.lax.fori_loop(0, 3, lambda _, x: jnp.linalg.inv(x), x))
+    assert not suitable(jax.jit(jnp.linalg.cholesky))
+    space = gd.Manifold(lambda x: jnp.linalg.inv(jnp.diag(jnp.stack([jnp.ones(()), 1 + x[0] ** 2]))), 2)
+    trajectory = gd.integrate(gd.System(space, [1.0]), [[0.5, 0.0]], [[0.1, 0.3]], t1=1.0, steps=20)
+    np.testing.assert_allclose(trajectory.energy, trajectory.energy[0], rtol=1e-12)
