@@ -32,8 +32,10 @@ def native(function: Callable, *args, size: int):
         closed, out = jax.make_jaxpr(lambda *x: function(*structure.unflatten(x)), return_shape=True)(*leaves)
         if not is_suitable(closed.jaxpr):
             return function(*args)
-        program, packed = _packed_program(closed, leaves)
+        program, packed = _packed_program(closed, [*closed.consts, *leaves])
         outer = jax.make_jaxpr(jax.jit(program))(packed)
+        if len(outer.jaxpr.eqns) != 1 or len(outer.jaxpr.eqns[0].invars) != 1:
+            return function(*args)
     with set_xla_metadata(xla_cpu_small_call="true", inlineable="false"):
         values = _bind(outer, packed)
     return jax.tree.unflatten(jax.tree.structure(out), values)
@@ -85,7 +87,7 @@ def _is_program(x):
     return getattr(x, "eqns", None) is not None or getattr(x, "jaxpr", None) is not None
 
 
-def _packed_program(closed, args):
+def _packed_program(closed, args):  # args: its constants, then its arguments
     """The program as a function of one packed array. XLA aborts on an argument that such a call does not use, as is one
     that was a constant, or whose results nobody wants: so there is one, behind a barrier, and all results depend on it.
     """
@@ -93,7 +95,8 @@ def _packed_program(closed, args):
 
     def program(packed):
         zero = jnp.minimum((packed[0] != packed[0]).astype(jnp.int32), 0)  # XLA does not know that it is zero.
-        values = jax.core.eval_jaxpr(closed.jaxpr, closed.consts, *_unpacked(packed, shapes))
+        values = _unpacked(packed, shapes)
+        values = jax.core.eval_jaxpr(closed.jaxpr, values[: len(closed.consts)], *values[len(closed.consts) :])
         return [x ^ (zero < 0) if x.dtype == bool else x + zero.astype(x.dtype) for x in values]
 
     return program, jax.lax.optimization_barrier(_packed(args))
