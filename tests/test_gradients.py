@@ -38,7 +38,7 @@ PENDULUM = jnp.array([1.0, 0.3, 0.8, 9.81])
 
 
 def test_pendulum():
-    """Case A01 a. Measured: 2e-12 relative against the reference, forward − reverse 2e-14, differences 1e-9."""
+    """Case A01 a. Expected: 2e-12 relative against the reference, forward − reverse 2e-14, differences 1e-9."""
     wanted = np.array(CASE["a_jacobian"], float)
     forward, reverse = jax.jacfwd(pendulum_at_three)(PENDULUM), jax.jacrev(pendulum_at_three)(PENDULUM)
     np.testing.assert_allclose(forward, wanted, rtol=1e-8)
@@ -48,14 +48,14 @@ def test_pendulum():
 
 
 def test_second_derivative():
-    """d²θ(3)/dθ₀² of case A01 a, forward over forward and forward over reverse. Measured 1e-10."""
+    """d²θ(3)/dθ₀² of case A01 a, forward over forward and forward over reverse. Expected 1e-10."""
     angle = lambda theta: pendulum_at_three(PENDULUM.at[0].set(theta))[0]  # noqa: E731
     for second in (jax.jacfwd(jax.jacfwd(angle)), jax.jacfwd(jax.jacrev(angle))):
         np.testing.assert_allclose(second(PENDULUM[0]), float(CASE["a_second"]), rtol=1e-7)
 
 
 def test_pendulum_as_a_constrained_point():
-    """The same numbers through the constraint and its multiplier, the length of the rod included. Measured 1e-8."""
+    """The same numbers through the constraint and its multiplier, the length of the rod included. Expected 1e-8."""
 
     @jax.jit
     def run(p):
@@ -82,7 +82,7 @@ class Pin(gd.AbstractConstraint):
 
 
 def test_metric_parameter():
-    """Case A01 b: the end of a geodesic of the ellipsoid with respect to a semi-axis and the start. Measured 1e-11."""
+    """Case A01 b: the end of a geodesic of the ellipsoid with respect to a semi-axis and the start. Expected 1e-11."""
 
     @jax.jit
     def run(p):

@@ -1,4 +1,4 @@
-"""Steps of every method against exact discrete solutions, closed forms and measured orders."""
+"""Steps of every method against exact discrete solutions, closed forms and expected orders."""
 
 import json
 from pathlib import Path
@@ -50,7 +50,7 @@ def pendulum_in_the_plane(gravity):
 
 @pytest.mark.parametrize("name", METHODS)
 def test_states_of_the_exact_discrete_solution(name):
-    """50 steps of h = 0.2 in (q, p). Measured 2e-15; catches an unconverged stage and a wrong coefficient."""
+    """50 steps of h = 0.2 in (q, p). Expected 2e-15; catches an unconverged stage and a wrong coefficient."""
     for system, key, q0, v0 in (
         (PENDULUM, "pendulum", [1.3], [0.5]),
         (SPHERE, "S2_qp", [1.1, 0.3], [0.4, 0.7]),
@@ -76,7 +76,7 @@ def one_step(system, method, h=0.2):
 @pytest.mark.parametrize("stages", [1, 2, 3])
 @pytest.mark.parametrize("system", [SPHERE, HYPERBOLIC], ids=["S2", "H3"])
 def test_gauss_is_symplectic(system, stages):
-    """max |JᵀΩJ − Ω| of one step in (q, p). Measured 4e-16 (in (q, v) it would be 1.8e-3 for one stage)."""
+    """max |JᵀΩJ − Ω| of one step in (q, p). Expected 4e-16 (in (q, v) it would be 1.8e-3 for one stage)."""
     flow, n = one_step(system, Gauss(stages))
     x = jnp.array([1.1, 0.9, 0.3, 0.4, 0.5, 0.7][: 2 * n] if n == 3 else [1.1, 0.3, 0.4, 0.6])
     jacobian = jax.jacfwd(flow)(x)
@@ -93,7 +93,7 @@ def test_radau_is_not_symplectic():
 
 @pytest.mark.parametrize("stages", [1, 2, 3])
 def test_gauss_is_reversible(stages):
-    """1000 steps there and 1000 back. Measured 2e-14; catches a stopping rule that depends on the direction."""
+    """1000 steps there and 1000 back. Expected 2e-14; catches a stopping rule that depends on the direction."""
     there = integrate(SPHERE, [1.1, 0.3], [0.4, 0.7], t1=50.0, steps=1000, method=Gauss(stages), save_every=1000)
     back = integrate(SPHERE, there.q[-1], -there.v[-1], t1=50.0, steps=1000, method=Gauss(stages), save_every=1000)
     np.testing.assert_allclose(back.q[-1], [1.1, 0.3], rtol=0, atol=1e-12)
@@ -125,7 +125,7 @@ def test_order_on_a_geodesic(name):
 
 @pytest.mark.parametrize("name", METHODS)
 def test_stability_function(name):
-    """y' = λy, one step of h = 1 gives R(λ): stiff members need Newton's method. Measured 3e-16 relative."""
+    """y' = λy, one step of h = 1 gives R(λ): stiff members need Newton's method. Expected 3e-16 relative."""
     for z, wanted in zip(case("I01")["inputs"]["z"], case("I01")["reference"][name]["R"], strict=True):
         re, im = float(z[0]), float(z[1])
         matrix = jnp.array([[re, -im], [im, re]])

@@ -52,7 +52,7 @@ def elastic_rod(name):
 
 @pytest.mark.parametrize("name", SPACES)
 def test_elastic_rod(name):
-    """Case B01. Measured at h = 0.01: 2e-15 in the separation; at h = 0.1: 4e-10. Killing momenta: 8e-15."""
+    """Case B01. Expected at h = 0.01: 2e-15 in the separation; at h = 0.1: 4e-10. Killing momenta: 8e-15."""
     system, q0, v0 = elastic_rod(name)
     reference = case("B01")["reference"][name]
     for steps, tolerance in ((50, 5e-9), (500, 1e-12)):
@@ -69,7 +69,7 @@ def test_elastic_rod(name):
 
 @pytest.mark.parametrize("name", SPACES)
 def test_elastic_triangle(name):
-    """Case B02. Measured 4e-14 in the sides; catches a wrong edge order and a force that is not symmetric."""
+    """Case B02. Expected 4e-14 in the sides; catches a wrong edge order and a force that is not symmetric."""
     space, reference = SPACES[name], case("B02")["reference"][name]
     height = float(reference["H0"])
     sine, cosine, sign = (np.sin, np.cos, -1) if name == "S3" else (np.sinh, np.cosh, 1)
@@ -124,7 +124,7 @@ def test_rigid_rod_on_a_killing_flow(name, formulation):
 
 @pytest.mark.parametrize("name", SPACES)
 def test_rigid_rod_in_generic_motion(name):
-    """Case B04 b. Measured: X 1e-12, λ 2e-9; constraint 4e-16, its rate 1e-15."""
+    """Case B04 b. Expected: X 1e-12, λ 2e-9; constraint 4e-16, its rate 1e-15."""
     space, data, reference = SPACES[name], case("B04")["inputs"], case("B04")["reference"][name]
     q0, v0 = np.array(data["q"], float), np.array(data["v_unprojected"], float)
     system = System(space, np.array(data["m"], float), Rod([(0, 1)], float(reference["length"])))
@@ -141,7 +141,7 @@ def test_rigid_rod_in_generic_motion(name):
 
 
 def test_pendulum_as_constrained_point():
-    """Case M01. Measured at dt = 0.002, t = 7.7: position 2e-11, tension 1e-6."""
+    """Case M01. Expected at dt = 0.002, t = 7.7: position 2e-11, tension 1e-6."""
     data = case("M01")
     gravity = float(data["inputs"]["g"])
     system = System(Euclidean(2), [1.0], Gravity([1.0], gravity), Circle())
@@ -161,7 +161,7 @@ class Circle(AbstractConstraint):
 
 
 def test_chain_of_rods():
-    """Case M04: five rods released from the horizontal. Measured at dt = 5e-4: 1e-12; tensions 2e-8 relative."""
+    """Case M04: five rods released from the horizontal. Expected at dt = 5e-4: 1e-12; tensions 2e-8 relative."""
     data = case("M04")
     system = System(
         Euclidean(2),
@@ -181,7 +181,7 @@ def test_chain_of_rods():
 
 
 def test_car_axis_with_a_constraint_that_depends_on_time():
-    """Case D02, published quadruple-precision digits. Measured at dt = 1e-3: 2e-10, 2e-8, 2e-6 relative."""
+    """Case D02, published quadruple-precision digits. Expected at dt = 1e-3: 2e-10, 2e-8, 2e-6 relative."""
     data = case("D02")
     mass = 1e-4 * 10 / 2
 
@@ -210,7 +210,7 @@ def test_car_axis_with_a_constraint_that_depends_on_time():
 
 
 def test_drag_loses_what_the_rayleigh_function_says():
-    """dE/dt = −2R: on the line with drag c the velocity is exp(−c t/m). Measured 2e-16."""
+    """dE/dt = −2R: on the line with drag c the velocity is exp(−c t/m). Expected 2e-16."""
     system = System(Euclidean(1), [2.0], Drag(0.6))
     trajectory = gd.integrate(system, [[0.0]], [[1.0]], t1=1.0, steps=50)
     np.testing.assert_allclose(trajectory.v[:, 0, 0], np.exp(-0.3 * trajectory.t), rtol=1e-13)

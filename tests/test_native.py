@@ -30,7 +30,7 @@ TRANSFORMED = {
 
 @pytest.mark.parametrize("name", TRANSFORMED)
 def test_both_paths_agree(name, monkeypatch):
-    """Measured 4e-16; XLA:CPU aborts the process on an argument that a native function does not use."""
+    """Expected 4e-16; XLA:CPU aborts the process on an argument that a native function does not use."""
     q = jnp.array([1.3])
     native = TRANSFORMED[name](q)
     monkeypatch.setattr(_native, "LARGEST", 0)

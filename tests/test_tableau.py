@@ -27,7 +27,7 @@ def test_coefficients_equal_the_closed_forms(name):
 
 @pytest.mark.parametrize("name", ZOO)
 def test_order_conditions(name):
-    """B(p): Σ b c^(k−1) = 1/k up to the order and not beyond; C(s): Σ a_ij c_j^(k−1) = c_i^k/k. Measured 4e-16."""
+    """B(p): Σ b c^(k−1) = 1/k up to the order and not beyond; C(s): Σ a_ij c_j^(k−1) = c_i^k/k. To rounding."""
     t = ZOO[name]
     defect = [abs(t.b @ t.c ** (k - 1) - 1 / k) for k in range(1, t.order + 2)]
     assert max(defect[:-1]) < 2e-15 and defect[-1] > 1e-9
