@@ -35,7 +35,7 @@ def test_save_every(whole):
 
 
 def test_evaluate_between_steps(whole):
-    """Collocation polynomial: the saved states at the steps, order s + 1 between them (a fit between 3.5 and 6.5 is accepted)."""
+    """Collocation polynomial: the saved states at the steps, order s + 1 between them (fit within 3.5 to 6.5)."""
     np.testing.assert_allclose(whole.evaluate(whole.t), whole.q, atol=1e-14)
     fine = gd.integrate(PENDULUM, [1.3], [0.5], t1=6.0, steps=960)
     times = fine.t[3::16][:30]
