@@ -30,8 +30,9 @@ _ROOMS = {
     """,
     # MATTER
     "geodyn.mechanics": """
-        System AbstractPotential AbstractDissipation AbstractConstraint Spring Rod FixedPoint Gravity Drag rod triangle
-        energy momentum killing_momentum hamiltonian project
+        System AbstractPotential AbstractDissipation AbstractConstraint Spring Rod FixedPoint Area Volume Angle RigidArea
+        RigidVolume RigidAngle Gravity Kepler Harmonic Drag rod triangle tetrahedron chain ring lattice icosahedron mesh
+        read_mesh combine velocities edges area volume angle energy momentum killing_momentum hamiltonian project
     """,
     # MOTION
     "geodyn.locomotion": """

@@ -139,9 +139,8 @@ def _draw_rods(runs: dict[str, Scenario], trajectories: dict[str, Trajectory]):
     figure, curves = draw.figure(9, 8), {}
     for place, (name, trajectory) in enumerate(trajectories.items(), 1):
         space, t = runs[name].system.space, np.asarray(trajectory.t)
-        title = "H³, Poincaré ball" if place == 1 else "S³, first three components"
-        ax = figure.add_subplot(2, 2, place, projection="3d", title=title)
-        draw.path(space, trajectory, ax, edges=[(0, 1)])
+        title = "H³, Poincaré ball" if place == 1 else "S³, stereographic projection"
+        draw.trajectory(trajectory, figure.add_subplot(2, 2, place, projection="3d", title=title))
         separation = jax.vmap(partial(gd.distance, space))(trajectory.q[:, 0], trajectory.q[:, 1])
         curves[title[:2]] = np.asarray(separation), 2 * exact_half_separation(name, t)
     draw.comparison(t, curves, figure.add_subplot(2, 1, 2, ylabel="separation of the masses"))
@@ -161,16 +160,16 @@ def _draw_stroke(swimmer, stroke):
 
 
 def _draw_trajectory(system, trajectory, conserved):
-    """Paths, coordinates or separations, and drifts."""
-    springs = [edge for element in system.elements if isinstance(element, Spring) for edge in element.edges]
-    rods = [edge for element in system.elements if isinstance(element, Rod) for edge in element.edges]
+    """The motion, separations or multipliers, and drifts."""
     figure = draw.figure(11, 5.5)
     place = figure.add_subplot(1, 2, 1, projection=draw.projection(system.space))
     above, below = figure.add_subplot(2, 2, 2), figure.add_subplot(2, 2, 4)
-    draw.path(system.space, trajectory, place, edges=springs + rods)
-    if springs:
-        draw.separation(system.space, trajectory, springs, above)
+    draw.trajectory(trajectory, place)
+    if system.constraints:
+        draw.multipliers(trajectory, above)
+    elif any(isinstance(element, Spring) for element in system.elements):
+        draw.separation(trajectory, None, above)
     else:
-        draw.trajectory(trajectory, above)
+        draw.coordinates(trajectory, above)
     draw.drift(np.asarray(trajectory.t)[: len(conserved["energy"])], conserved, below)
     return figure

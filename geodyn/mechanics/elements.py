@@ -1,11 +1,23 @@
-"""What bodies are made of: potentials, dissipations and constraints, each one function of the positions."""
+"""What bodies are made of: potentials, dissipations and constraints, each one function of the positions; and the checks
+that their arguments share."""
 
 import abc
 
 import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
 
 from geodyn._typing import Array, Float, Scalar
 from geodyn.geometry.manifold import AbstractManifold
+from geodyn.geometry.spaces import AbstractConstantCurvature
+
+Tuples = tuple[tuple[int, ...], ...]
+"""The points that an element joins: one tuple of indices for each edge, triangle, …"""
+
+NUMERALS = {1: "one", 2: "two", 3: "three", 4: "four"}
+NOUNS = {2: "edge", 3: "triple of points", 4: "tetrahedron"}
+LARGEST_PRODUCT = 32
 
 
 class AbstractPotential(eqx.Module):
@@ -32,3 +44,61 @@ class AbstractConstraint(eqx.Module):
     @abc.abstractmethod
     def residual(self, space: AbstractManifold, x: Float[Array, "N dim"]) -> Float[Array, " size"]:
         """What vanishes where the constraints hold, shape [size]."""
+
+
+def curvature_of(space: AbstractManifold) -> int:
+    """The curvature of a space where it is constant: 1, 0 or −1; 0 for any other, whose formulas are the flat ones."""
+    return space.chart.curvature if isinstance(space, AbstractConstantCurvature) else 0
+
+
+def measured(measure, space: AbstractManifold, x: Float[Array, "N dim"], points: Tuples) -> Float[Array, " E"]:
+    """`measure(space, x_i, x_j, …)` of every tuple of points: lengths of edges, areas of triangles, …"""
+    return jax.vmap(lambda *corners: measure(space, *corners))(*(select(x, index) for index in np.array(points).T))
+
+
+def select(x: Float[Array, "N dim"], indices: np.ndarray) -> Float[Array, "E dim"]:
+    """x[indices]; of few points by a product, since an index differentiates into a scatter, which is slow where all
+    else of a step is one native function."""
+    if x.shape[0] > LARGEST_PRODUCT:
+        return x[indices]
+    return jnp.asarray(np.eye(x.shape[0])[indices], x.dtype) @ x
+
+
+def index_tuples(name: str, value, count: int) -> Tuples:
+    """`value` as tuples of `count` different indices ≥ 0; else ValueError."""
+    array = np.asarray(value)
+    if array.ndim != 2 or array.shape[1] != count or not np.issubdtype(array.dtype, np.integer):
+        kind = "pairs" if count == 2 else f"{count}-tuples"
+        raise ValueError(f"{name} must be {kind} of point indices [E, {count}], got {value!r}")
+    for row in array.tolist():
+        if min(row) < 0 or len(set(row)) < count:
+            raise ValueError(f"{name} must join {NUMERALS[count]} different points with indices ≥ 0, got {tuple(row)}")
+    return tuple(map(tuple, array.tolist()))
+
+
+def number(name: str, value, *, positive: bool = False, most: float = np.inf) -> Array:
+    """`value` as an array of finite numbers from 0 to `most`, or strictly between them; else ValueError."""
+    value = jnp.asarray(value, float)
+    if not isinstance(value, jax.core.Tracer):
+        x = np.asarray(value)
+        if not np.all(np.isfinite(x) & ((x > 0) & (x < most) if positive else (x >= 0) & (x <= most))):
+            limit = "" if most == np.inf else f", {'less than' if positive else 'at most'} {most:.6g},"
+            raise ValueError(f"{name} must be {'positive' if positive else '≥ 0'}{limit} and finite, got {x}")
+    return value
+
+
+def one_each(name: str, value, points: Tuples, *, positive: bool = False, most: float = np.inf) -> Float[Array, " E"]:
+    """`value`, one number or one for each tuple of points, as [E]; else ValueError."""
+    value = number(name, value, positive=positive, most=most)
+    if value.shape not in ((), (len(points),)):
+        raise ValueError(
+            f"{name} must be one number or one per {NOUNS[len(points[0])]} ({len(points)}), got shape {value.shape}"
+        )
+    return jnp.broadcast_to(value, (len(points),))
+
+
+def one_per_point(name: str, value: Array, x: Float[Array, "N dim"]) -> Float[Array, " N"]:
+    """`value`, one number or one for each point, as [N]; else ValueError."""
+    if value.shape not in ((), x.shape[:1]):
+        raise ValueError(f"{name} must be one number or one per point ({x.shape[0]}), got shape {value.shape}")
+    return jnp.broadcast_to(value.astype(x.dtype), x.shape[:1])

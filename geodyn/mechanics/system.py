@@ -9,8 +9,9 @@ from geodyn._linalg import solve
 from geodyn._typing import Array, Float, Scalar
 from geodyn.geometry.manifold import AbstractManifold, check_metric
 from geodyn.integrators.system import AbstractLagrangianSystem, AbstractSystem
+from geodyn.mechanics.constraints import check_constraints
 from geodyn.mechanics.elements import AbstractConstraint, AbstractDissipation, AbstractPotential
-from geodyn.mechanics.projection import check_constraints
+from geodyn.mechanics.parts import joined, kind
 
 Element = AbstractPotential | AbstractDissipation | AbstractConstraint
 
@@ -38,11 +39,11 @@ class System(AbstractLagrangianSystem):
                 )
         self.space, self.elements, self.masses = space, elements, _masses(masses)
         for element in elements:
-            for edge in getattr(element, "edges", ()):
-                if max(edge) >= len(self.masses):
+            for points in joined(element):
+                if max(points) >= len(self.masses):
                     raise ValueError(
-                        f"edges of {type(element).__name__} name point {max(edge)}, but there are {len(self.masses)} "
-                        f"masses: points 0 to {len(self.masses) - 1}"
+                        f"points {points} of {kind(element)} name point {max(points)}, but there are "
+                        f"{len(self.masses)} masses: points 0 to {len(self.masses) - 1}"
                     )
 
     @property
@@ -97,7 +98,7 @@ class System(AbstractLagrangianSystem):
                 raise ValueError(f"{name} must have shape {wanted} (masses, dim), got {np.shape(value)}")
         check_metric(self.space, q)
         if self.constraints:
-            check_constraints(self, _names(self), np.ravel(q), np.ravel(v), t)
+            check_constraints(self, constraint_names(self), np.ravel(q), np.ravel(v), t)
 
 
 def _masses(masses):
@@ -121,14 +122,21 @@ def _sized(element, residual):
     return residual
 
 
-def _names(system):
+def constraint_names(system: System) -> list[str]:
     """A name for every row of the constraint, such as 'Rod between points (0, 1)'."""
-    return [f"{type(e).__name__}{_label(e, i)}" for e in system.constraints for i in range(e.size)]
+    return [f"{kind(e)}{_label(e, i)}" for e in system.constraints for i in range(e.size)]
 
 
 def _label(element, i):
-    edges = getattr(element, "edges", None)
-    return f"[{i}]" if edges is None else f" between points {edges[i]}"
+    points = joined(element)
+    if len(points) != element.size:
+        return f"[{i}]" if not points else f"[{i}] of point {points[0][0]}"
+    return f" between points {points[i]}"
+
+
+def edges(system: System) -> list[tuple[int, int]]:
+    """The pairs of points that springs and rods join, as pictures want them."""
+    return [pair for element in system.elements for pair in joined(element) if len(pair) == 2]
 
 
 def _flat(system, q, v):

@@ -1,0 +1,63 @@
+"""Elements of one body as elements of a larger one, of which that body is the points start … stop − 1."""
+
+import equinox as eqx
+
+from geodyn._jit import with_time
+from geodyn.mechanics.elements import AbstractConstraint, AbstractDissipation, AbstractPotential, Tuples
+
+
+class PotentialOn(AbstractPotential):
+    """A potential on some of the points."""
+
+    element: AbstractPotential
+    start: int = eqx.field(static=True)
+    stop: int = eqx.field(static=True)
+
+    def energy(self, space, x, t):
+        return with_time(self.element.energy, 2)(t, space, x[self.start : self.stop])
+
+
+class DissipationOn(AbstractDissipation):
+    """A dissipation on some of the points."""
+
+    element: AbstractDissipation
+    start: int = eqx.field(static=True)
+    stop: int = eqx.field(static=True)
+
+    def rayleigh(self, space, x, v, t):
+        part = slice(self.start, self.stop)
+        return with_time(self.element.rayleigh, 3)(t, space, x[part], v[part])
+
+
+class ConstraintOn(AbstractConstraint):
+    """Constraints on some of the points."""
+
+    element: AbstractConstraint
+    start: int = eqx.field(static=True)
+    stop: int = eqx.field(static=True)
+    size: int = eqx.field(static=True)
+
+    def residual(self, space, x, t):
+        return with_time(self.element.residual, 2)(t, space, x[self.start : self.stop])
+
+
+Part = PotentialOn | DissipationOn | ConstraintOn
+
+
+def placed(element, start: int, stop: int) -> Part:
+    """The element of a body as an element of the larger one."""
+    if isinstance(element, AbstractConstraint):
+        return ConstraintOn(element, start, stop, element.size)
+    return (PotentialOn if isinstance(element, AbstractPotential) else DissipationOn)(element, start, stop)
+
+
+def kind(element) -> str:
+    """The class of an element, wherever it is placed."""
+    return kind(element.element) if isinstance(element, Part) else type(element).__name__
+
+
+def joined(element) -> Tuples:
+    """The points that each of the edges, triangles, … of an element joins; empty for one on all points."""
+    if isinstance(element, Part):
+        return tuple(tuple(element.start + i for i in points) for points in joined(element.element))
+    return getattr(element, "points", ())
