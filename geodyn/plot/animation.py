@@ -1,0 +1,75 @@
+"""Animations: a body on its way, as a film or in a notebook."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from geodyn.integrators import Trajectory
+from geodyn.mechanics import System
+from geodyn.plot.bodies import draw_body, stage
+from geodyn.plot.scene import scene
+from geodyn.plot.style import INK, colours, polylines
+
+WRITERS = {".mp4": "ffmpeg", ".gif": "pillow"}
+
+
+def animate(
+    trajectory: Trajectory,
+    path: str | os.PathLike | None = None,
+    ax=None,
+    *,
+    model: str | Callable | None = None,
+    seconds: float | int = 8.0,
+    fps: int = 25,
+    system: System | None = None,
+):
+    """The motion as a matplotlib `FuncAnimation` of that many seconds, at equal steps of time; a notebook shows it
+    inline (for a long one `player` is far lighter). Paths grow behind the points; `model` and `system` as in
+    `trajectory`.
+
+    Written to `path` if that is given, an .mp4 (by ffmpeg) or a .gif. Raises ValueError for any other ending, and where
+    ffmpeg is missing.
+    """
+    from matplotlib.animation import FuncAnimation
+    from matplotlib.figure import Figure
+
+    writer = None if path is None else _writer(path)
+    drawn = scene(trajectory, model, system)
+    flat = drawn.points.shape[-1] == 2
+    ax = Figure(figsize=(6, 6)).add_subplot(projection=None if flat else "3d") if ax is None else ax
+    stage(drawn, ax)
+    frames = drawn.nearest(np.linspace(drawn.t[0], drawn.t[-1], max(2, round(seconds * fps))))
+    edges = drawn.geodesics(frames)
+    clock = ax.figure.text(0.02, 0.02, "", color=INK)
+    moving = []
+
+    def draw(k):
+        frame = frames[k]
+        while moving:
+            moving.pop().remove()
+        clock.set_text(f"t = {drawn.t[frame]:.2f}")
+        for points, colour in zip(drawn.points[: frame + 1].swapaxes(0, 1), colours(len(drawn.radii))):
+            moving.extend(polylines(ax, [points], colour, 1.5, 0.8, zorder=3) if frame else [])
+        moving.extend(draw_body(ax, drawn, frame, edges[k]))
+
+    animation = FuncAnimation(ax.figure, draw, len(frames), init_func=lambda: None, interval=1000 / fps)
+    if writer is not None:
+        animation.save(path, writer=writer, fps=fps, dpi=100)
+    animation._repr_html_ = animation.to_jshtml
+    return animation
+
+
+def _writer(path):
+    from matplotlib.animation import writers
+
+    name = WRITERS.get(Path(path).suffix)
+    if name is None:
+        raise ValueError(f"path must end in {' or '.join(WRITERS)}, got {str(path)!r}")
+    if not writers.is_available(name):
+        raise ValueError(
+            f"path: a film {Path(path).name} needs {name}, which is not installed (apt install ffmpeg, brew install "
+            "ffmpeg, conda install ffmpeg); write a .gif instead, or the page of gd.plot.player"
+        )
+    return name

@@ -1,0 +1,161 @@
+"""Trajectories of bodies in space: paths of their points, and their edges, which are geodesics."""
+
+from collections.abc import Callable, Sequence
+
+import jax
+import numpy as np
+
+from geodyn.geometry import AbstractManifold
+from geodyn.integrators import Trajectory
+from geodyn.mechanics import System
+from geodyn.plot.curves import coordinates
+from geodyn.plot.models import model_of
+from geodyn.plot.scene import Scene, scene, scene_of
+from geodyn.plot.style import GREY, INK, PALE, axes, colours, mixed, polylines
+
+SIZE = 8.0
+"""Diameter of the heaviest point in typographical points; the volumes of the others are to it as the masses."""
+
+
+def trajectory(
+    trajectory: Trajectory,
+    ax=None,
+    *,
+    model: str | Callable | None = None,
+    bodies: int = 12,
+    system: System | None = None,
+):
+    """The paths of the points of a body in a model of its space, and the body itself at `bodies` equally spaced times.
+
+    `model` is by default the first that fits: "cartesian" (Euclidean), "ball", "half-space" (Hyperbolic), "sphere",
+    "stereographic" (Sphere), "surface" (Embedded), "cylinder" (H² × E and other products of a plane and an axis) or
+    "coordinates" (any); or a function x[n] -> [2 or 3], such as an embedding of the surface. What has no space, or one
+    of a single dimension, is drawn as `coordinates` against time. Starts are hollow, ends filled; `system` is that of a
+    trajectory read from a file. Raises ValueError for a model that does not fit.
+    """
+    known = system or trajectory.system
+    if model is None and (not isinstance(known, System) or known.space.dim == 1):
+        return coordinates(trajectory, ax)
+    return _paths(scene(trajectory, model, system), ax, bodies)
+
+
+def path(
+    space: AbstractManifold,
+    trajectory: Trajectory,
+    ax=None,
+    *,
+    edges: Sequence[tuple[int, int]] = (),
+    bodies: int = 12,
+    model: str | Callable | None = None,
+):
+    """As `trajectory`, with the space and the edges given: for what is not a `System`."""
+    masses = np.ones(trajectory.q.shape[-2])
+    return _paths(scene_of(space, trajectory, model, edges, [False] * len(edges), masses), ax, bodies)
+
+
+def body(
+    trajectory: Trajectory,
+    times=None,
+    ax=None,
+    *,
+    model: str | Callable | None = None,
+    system: System | None = None,
+):
+    """The body at one time, or at several, earlier ones paler: by default at seven, equally spaced.
+
+    Edges are geodesics, rods heavier than springs; the volumes of the points are as their masses. Shown are the saved
+    states nearest to the times. `model` and `system` as in `trajectory`. Raises ValueError for times outside of it.
+    """
+    drawn = scene(trajectory, model, system)
+    times = np.linspace(drawn.t[0], drawn.t[-1], 7) if times is None else times
+    frames, ax = drawn.nearest(times), stage(drawn, ax)
+    strengths = np.linspace(0.35, 1.0, len(frames)) if len(frames) > 1 else [1.0]
+    for frame, curves, strength in zip(frames, drawn.geodesics(frames), strengths):
+        draw_body(ax, drawn, frame, curves, strength)
+    return ax
+
+
+def projection(space: AbstractManifold, model: str | Callable | None = None) -> str | None:
+    """The projection that an Axes for this model must have: "3d" or None."""
+    return _projection(model_of(space, model), space.dim)
+
+
+def stage(drawn: Scene, ax=None):
+    """The Axes for a scene, with what stands behind it, wide enough for all of it."""
+    ax = axes(ax, _projection(drawn.model, drawn.space.dim))
+    lines = drawn.model.backdrop(drawn.q.reshape(-1, drawn.space.dim))
+    some = np.linspace(0, len(drawn.t) - 1, 12).astype(int)
+    parts = [drawn.points, drawn.geodesics(some), *lines]
+    everything = np.concatenate([part.reshape(-1, drawn.points.shape[-1]) for part in parts])
+    low, high = np.nanmin(everything, axis=0), np.nanmax(everything, axis=0)
+    margin = 0.04 * np.where(high > low, high - low, (high - low).max())
+    ax.set(**{f"{axis}lim": ends for axis, *ends in zip("xyz", low - margin, high + margin)})
+    if not ax.get_title():
+        ax.set_title(drawn.model.title, fontsize="medium", color=INK)
+    if ax.name == "3d":
+        _dress_space(ax, drawn.model, high - low + 2 * margin)
+    else:
+        _dress_plane(ax, drawn.model)
+    if lines:
+        polylines(ax, lines, PALE, 0.7, zorder=0)
+    return ax
+
+
+def _dress_plane(ax, model):
+    if model.equal:
+        ax.set_aspect("equal")
+    if any(model.labels):
+        ax.set(xlabel=model.labels[0], ylabel=model.labels[1])
+    else:
+        ax.set_axis_off()
+
+
+def _dress_space(ax, model, size):
+    ax.view_init(elev=30, azim=-65)
+    ax.computed_zorder = False
+    ax.grid(False)
+    named = any(model.labels)
+    ax.set_box_aspect(size if model.equal else (1, 1, 1), zoom=1.0 if named else 1.4)
+    ax.locator_params(nbins=4)
+    for axis, label in zip((ax.xaxis, ax.yaxis, ax.zaxis), model.labels):
+        axis.pane.set_visible(False)
+        axis.set_label_text(label)
+        if not label:
+            axis.set_ticks([])
+            axis.line.set_visible(False)
+
+
+def draw_body(ax, drawn: Scene, frame, curves: np.ndarray, strength=1.0) -> list:
+    """The body at a saved state, its edges given as curves[E, K, 2 or 3]; returns what was drawn."""
+    return _edges(ax, curves, drawn.rigid, strength) + _points(ax, drawn, frame, strength)
+
+
+def _edges(ax, curves, rigid, strength=1.0) -> list:
+    """Rods are heavier than springs."""
+    kinds = ((curves[~rigid], GREY, 1.3), (curves[rigid], INK, 2.2))
+    return [artist for lines, *look in kinds if len(lines) for artist in polylines(ax, lines, *look, strength)]
+
+
+def _points(ax, drawn, frame, strength=1.0, hollow=False) -> list:
+    points = drawn.points[frame]
+    artists = []
+    for point, radius, colour in zip(points, drawn.radii, colours(len(points))):
+        edge = mixed(colour, strength)
+        size, face = max(3.0, SIZE * radius), "white" if hollow else edge
+        artists += ax.plot(*point[:, None], "o", color=edge, markerfacecolor=face, markersize=size, zorder=4)
+    return artists
+
+
+def _paths(drawn, ax, bodies):
+    ax = stage(drawn, ax)
+    for curves in drawn.geodesics(np.linspace(0, len(drawn.t) - 1, bodies).astype(int)):
+        _edges(ax, curves, drawn.rigid, 0.8)
+    for points, colour in zip(drawn.points.swapaxes(0, 1), colours(len(drawn.radii))):
+        polylines(ax, [points], colour, 2.0 if len(drawn.radii) <= 6 else 1.0, zorder=3)
+    _points(ax, drawn, 0, hollow=True)
+    _points(ax, drawn, -1)
+    return ax
+
+
+def _projection(model, dim):
+    return "3d" if jax.eval_shape(model.place, jax.ShapeDtypeStruct((dim,), float)).shape == (3,) else None

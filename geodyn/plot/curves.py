@@ -1,0 +1,140 @@
+"""Numbers against time: coordinates, separations, and how well what should be constant is kept."""
+
+from collections.abc import Sequence
+from functools import singledispatch
+from itertools import cycle
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn._jit import jit
+from geodyn._typing import Float
+from geodyn.geometry import AbstractManifold, distance
+from geodyn.geometry.spaces import Hyperbolic, Sphere
+from geodyn.integrators import AbstractSystem, Trajectory
+from geodyn.mechanics import System, edges
+from geodyn.mechanics.system import constraint_names
+from geodyn.plot.scene import system_of
+from geodyn.plot.style import COLOURS, GREY, INK, TIME, axes, legend
+
+STYLES = ("-", "--", "-.", ":")
+
+
+def coordinates(trajectory: Trajectory, ax=None):
+    """Every coordinate of the configuration against time."""
+    ax = axes(ax, xlabel=TIME, ylabel="coordinates")
+    q = np.asarray(trajectory.q)
+    for index in np.ndindex(q.shape[1:]):
+        ax.plot(trajectory.t, q[:, *index], label="$q_{" + ",".join(str(i + 1) for i in index) + "}$")
+    return legend(ax, q[0].size)
+
+
+@singledispatch
+def separation(
+    trajectory: Trajectory, pairs: Sequence[tuple[int, int]] | None = None, ax=None, *, system: System | None = None
+):
+    """Geodesic distance between the two points of each pair, by default of every edge of the body, against time.
+
+    `separation(space, trajectory, pairs, ax)` does it for points that are no `System`; `system` is that of a trajectory
+    read from a file. Raises ValueError where there is no pair.
+    """
+    body = system_of(trajectory, system)
+    return separation(body.space, trajectory, edges(body) if pairs is None else pairs, ax)
+
+
+@separation.register
+def _(space: AbstractManifold, trajectory: Trajectory, pairs: Sequence[tuple[int, int]], ax=None):
+    if len(pairs) == 0:
+        raise ValueError("pairs: this body has no edges; name pairs of points, such as [(0, 1)]")
+    unit = "radii of curvature" if isinstance(space, Sphere | Hyperbolic) else "any consistent unit"
+    ax = axes(ax, xlabel=TIME, ylabel=f"geodesic separation ({unit})")
+    first, second = (trajectory.q[:, np.array(ends)] for ends in zip(*pairs))
+    distances = jax.jit(jax.vmap(jax.vmap(lambda x, y: distance(space, x, y))))(first, second)
+    for (i, j), values, style in zip(pairs, distances.T, cycle(STYLES)):
+        ax.plot(trajectory.t, values, style, linewidth=2, label=f"points {i} and {j}")
+    return legend(ax, len(pairs))
+
+
+def comparison(t: Float[np.ndarray, " T"], curves: dict[str, tuple], ax=None):
+    """Computed curves with the exact ones as dots, both [T] under each name, and the largest error in the legend."""
+    ax = axes(ax, xlabel=TIME)
+    for (name, (computed, exact)), colour in zip(curves.items(), cycle(COLOURS[2:])):
+        ax.plot(t, computed, color=colour, linewidth=2, label=f"{name}, error {np.abs(computed - exact).max():.0e}")
+        ax.plot(t[::4], exact[::4], ".", color=INK, markersize=6)
+    ax.plot([], [], ".", color=INK, markersize=6, label="exact")
+    return legend(ax, len(curves))
+
+
+def drift(t: Float[np.ndarray, " T"], conserved: dict[str, Float[np.ndarray, "T ..."]], ax=None):
+    """How far conserved quantities have moved from their first values, in the largest component, on a logarithmic axis.
+    Where one has not moved at all its curve has a gap."""
+    ax = axes(ax, xlabel=TIME, ylabel="distance from the first value")
+    for name, values in conserved.items():
+        _logarithmic(ax, t[1:], np.abs(values - values[0])[1:], name)
+    return legend(ax, len(conserved))
+
+
+def energy(trajectory: Trajectory, ax=None):
+    """How far the energy has moved from its first value, on a logarithmic axis, with the rounding of that value as a
+    line: what a conservative motion cannot beat. Drag and impacts show as what they took."""
+    E = np.asarray(trajectory.energy)
+    ax = drift(np.asarray(trajectory.t), {f"energy, at first {E[0]:.6g}": E}, ax)
+    ax.set_ylabel("|E(t) − E(0)| (any consistent unit)")
+    if E[0] != 0:
+        _rounding(ax, np.finfo(E.dtype).eps * abs(E[0]), "rounding, ε |E(0)|")
+    return legend(ax, 2)
+
+
+def multipliers(trajectory: Trajectory, ax=None, *, system: System | None = None):
+    """The multipliers of the constraints against time, with their zero line: the force along a rod, negative where it
+    is stretched. Raises ValueError for a system without constraints."""
+    lam = np.asarray(trajectory.multipliers)
+    if lam.shape[-1] == 0:
+        raise ValueError("trajectory has no multipliers: its system has no constraints")
+    known = system or trajectory.system
+    numbered = [f"$\\lambda_{{{k + 1}}}$" for k in range(lam.shape[-1])]
+    names = constraint_names(known) if isinstance(known, System) else numbered
+    ax = axes(ax, xlabel=TIME, ylabel="multiplier λ (any consistent unit)")
+    ax.axhline(0.0, color=INK, linewidth=0.8)
+    for values, name, style in zip(lam.T, names, cycle(STYLES)):
+        ax.plot(trajectory.t, values, style, linewidth=2, label=name)
+    return legend(ax, len(names))
+
+
+def constraints(trajectory: Trajectory, ax=None, *, system: AbstractSystem | None = None):
+    """The largest residual of the constraints in positions, |φ(q)|, and in velocities, |dφ/dt|, against time on a
+    logarithmic axis, with the rounding unit as a line. A residual that is exactly zero leaves a gap.
+
+    `system` is that of a trajectory read from a file. Raises ValueError for a system without constraints.
+    """
+    known = system or trajectory.system
+    if known is None or known.count_constraints(trajectory.q[0]) == 0:
+        raise ValueError(
+            "trajectory has no constraints"
+            + (", since it was read from a file: give its system as system=" if known is None else " in its system")
+        )
+    flat = trajectory.t.shape[0], -1
+    states = trajectory.t, trajectory.q.reshape(flat), trajectory.v.reshape(flat)
+    ax = axes(ax, xlabel=TIME, ylabel="largest residual (any consistent unit)")
+    for name, values, style in zip(("position, |φ|", "velocity, |dφ/dt|"), _residuals(known, *states), STYLES):
+        _logarithmic(ax, trajectory.t, np.abs(values).max(axis=1), name, style)
+    return legend(_rounding(ax, np.finfo(trajectory.q.dtype).eps, "rounding unit ε"), 3)
+
+
+@jit
+def _residuals(system, t, q, v):
+    """φ and dφ/dt, each [T, c]."""
+    one = jnp.ones((), t.dtype)
+    return jax.vmap(lambda t, q, v: jax.jvp(system.constraint, (t, q), (one, v)))(t, q, v)
+
+
+def _logarithmic(ax, t, values, name, style="-"):
+    """What is exactly zero is no point of a logarithmic axis."""
+    values = np.asarray(values).reshape(len(t), -1).max(axis=1)
+    ax.semilogy(t, np.where(values > 0, values, np.nan), style, label=name)
+
+
+def _rounding(ax, level, name):
+    ax.axhline(level, color=GREY, linewidth=0.8, linestyle=":", label=name)
+    return ax

@@ -1,0 +1,208 @@
+"""Models: how a curved space is drawn on paper.
+
+A model says where a point x[n] of the space is drawn, in the plane or in space, and which lines stand behind it. The
+builder of each returns None for a space that it does not fit; the first that fits is the default.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn.geometry import AbstractManifold
+from geodyn.geometry.charts import Ball, HalfSpace
+from geodyn.geometry.spaces import Embedded, Euclidean, Hyperbolic, Product, Sphere
+
+Lines = list[np.ndarray]
+
+
+class Model(NamedTuple):
+    """A `title`; `place(x[n]) -> [2 or 3]`; `backdrop(x[M, n]) ->` polylines [K, 2 or 3] behind the points x; names of
+    the axes, "" for one that would say nothing; whether lengths in all directions have one scale."""
+
+    title: str
+    place: Callable
+    backdrop: Callable = lambda x: []
+    labels: tuple[str, ...] = ("", "", "")
+    equal: bool = True
+
+
+def model_of(space: AbstractManifold, name: str | Callable | None, x: np.ndarray | None = None) -> Model:
+    """The model of that name, suited to the points x[M, n]; by default the first that fits the space. A function
+    `x[n] -> [2 or 3]`, such as an embedding, is a model as well. ValueError names the models that fit."""
+    if callable(name):
+        shape = jax.eval_shape(name, jax.ShapeDtypeStruct((space.dim,), float)).shape
+        if shape not in ((2,), (3,)):
+            raise ValueError(f"model must be a function x[{space.dim}] -> [2 or 3], got the shape {shape}")
+        return Model("", name, lambda x: _mesh(name, x))
+    fitting = {key: model for key, build in MODELS.items() if (model := build(space, x))}
+    if name is not None and name not in fitting:
+        raise ValueError(
+            f"model {name!r} does not fit {type(space).__name__} of dimension {space.dim}: take "
+            f"{', '.join(map(repr, fitting))} or a function x[{space.dim}] -> [2 or 3]"
+        )
+    return fitting[next(iter(fitting)) if name is None else name]
+
+
+def placed(place: Callable, x) -> np.ndarray:
+    """The points x[..., n], each where `place` puts it."""
+    points = np.asarray(jax.jit(jax.vmap(place))(jnp.asarray(x).reshape(-1, x.shape[-1])))
+    return points.reshape(*x.shape[:-1], *points.shape[1:])
+
+
+def _cartesian(space, x):
+    """Cartesian coordinates of Euclidean space, whatever its chart."""
+    if not isinstance(space, Euclidean):
+        return None
+    return Model("", lambda x: _padded(space.embed(x)), labels=_names(space.dim))
+
+
+def _ball(space, x):
+    """The Poincaré disc or ball, in its boundary."""
+    if not (isinstance(space, Hyperbolic) and space.dim > 1):
+        return None
+    title = {2: "Poincaré disc", 3: "Poincaré ball"}.get(space.dim, "Poincaré ball, first three coordinates")
+    return Model(title, lambda x: Ball().coordinates(space.embed(x))[:3], lambda x: _round(min(space.dim, 3)))
+
+
+def _half_space(space, x):
+    """The upper half-plane or half-space, over its boundary."""
+    if not (isinstance(space, Hyperbolic) and space.dim in (2, 3)):
+        return None
+
+    def place(x):
+        return HalfSpace().coordinates(space.embed(x))
+
+    title = "upper half-plane" if space.dim == 2 else "upper half-space"
+    return Model(title, place, lambda x: _ground(placed(place, x)), (*_names(space.dim)[:-1], "height"))
+
+
+def _sphere(space, x):
+    """The circle or the sphere itself."""
+    if not (isinstance(space, Sphere) and space.dim <= 2):
+        return None
+    return Model("", space.embed, lambda x: _round(space.dim + 1))
+
+
+def _stereographic(space, x):
+    """The sphere without the one of the points ±X_i that is farthest from all of x: so great spheres on which a motion
+    stays are round. The unit sphere is the equator."""
+    if not (isinstance(space, Sphere) and space.dim > 1):
+        return None
+    axis, sign = -1, -1.0
+    if x is not None:
+        X = placed(space.embed, x)
+        nearest = np.round(np.concatenate([X.max(axis=0), -X.min(axis=0)]), 6)
+        # Among equals the last, from which the chart of the same name is projected.
+        farthest = 2 * X.shape[1] - 1 - int(np.argmin(nearest[::-1]))
+        axis, sign = farthest % X.shape[1], 1.0 if farthest < X.shape[1] else -1.0
+
+    def place(x):
+        X = space.embed(x)
+        return (jnp.delete(X, axis) / (1 - sign * X[axis]))[:3]
+
+    title = f"stereographic projection from {'+' if sign > 0 else '−'}$X_{{{axis % (space.dim + 1) + 1}}}$"
+    return Model(title, place, lambda x: _round(min(space.dim, 3)))
+
+
+def _surface(space, x):
+    """An embedded curve or surface, in the default model of an ambient space of two or three dimensions."""
+    if not (isinstance(space, Embedded) and space.ambient.dim in (2, 3)):
+        return None
+    ambient = model_of(space.ambient, None, None if x is None else placed(space.embedding, x))
+
+    def place(x):
+        return ambient.place(space.embedding(x))
+
+    return Model(ambient.title, place, lambda x: ambient.backdrop(placed(space.embedding, x)) + _mesh(place, x))
+
+
+def _cylinder(space, x):
+    """A product of a plane and an axis, such as H² × E: a model of the plane, drawn along the axis."""
+    if not (isinstance(space, Product) and {space.a.dim, space.b.dim} == {1, 2}):
+        return None
+    plane, axis = (space.a, slice(2, 3)) if space.a.dim == 2 else (space.b, slice(0, 1))
+    name = {Hyperbolic: "ball", Sphere: "stereographic", Euclidean: "cartesian"}.get(type(plane), "coordinates")
+    kept = slice(0, 2) if space.a.dim == 2 else slice(1, 3)
+    flat = model_of(plane, name, None if x is None else x[:, kept])
+
+    def backdrop(x):
+        heights = np.linspace(x[:, axis].min(), x[:, axis].max(), 5)
+        rings = flat.backdrop(x[:, kept])
+        walls = [np.stack([np.append(p, h) for h in heights]) for ring in rings for p in ring[:-1:15]]
+        return walls + [np.column_stack([ring, np.full(len(ring), h)]) for ring in rings for h in heights]
+
+    def place(x):
+        return jnp.append(flat.place(x[kept]), x[axis])
+
+    labels = (*flat.labels[:2], f"$x_{3 if space.a.dim == 2 else 1}$")
+    return Model(f"{flat.title or 'plane'} × axis", place, backdrop, labels, False)
+
+
+def _coordinates(space, x):
+    """The coordinates themselves, at most the first three."""
+    return Model("coordinates", lambda x: _padded(x), labels=_names(space.dim), equal=False)
+
+
+MODELS = {
+    "cartesian": _cartesian,
+    "ball": _ball,
+    "half-space": _half_space,
+    "sphere": _sphere,
+    "stereographic": _stereographic,
+    "surface": _surface,
+    "cylinder": _cylinder,
+    "coordinates": _coordinates,
+}
+
+
+def _padded(x):
+    return jnp.append(x, 0.0 * x) if x.shape[0] == 1 else x[:3]
+
+
+def _names(dim):
+    return ("$x_1$", "") if dim == 1 else ("$x_1$", "$x_2$", "$x_3$")[:dim]
+
+
+def _round(dim) -> Lines:
+    """The unit circle or sphere."""
+    angle = np.linspace(0, 2 * np.pi, 181)
+    cos, sin = np.cos(angle), np.sin(angle)
+    if dim == 2:
+        return [np.column_stack([cos, sin])]
+    circles = [
+        np.column_stack([np.sqrt(1 - h**2) * cos, np.sqrt(1 - h**2) * sin, np.full_like(cos, h)])
+        for h in np.sin(np.linspace(-np.pi / 2, np.pi / 2, 9))[1:-1]
+    ]
+    turns = np.linspace(0, np.pi, 6, endpoint=False)
+    return circles + [np.column_stack([cos * np.cos(turn), cos * np.sin(turn), sin]) for turn in turns]
+
+
+def _ground(points) -> Lines:
+    """The boundary of a half-space under the points: a line, or a grid of squares."""
+    low, high = points.min(axis=0), points.max(axis=0)
+    margin = 0.1 * (high - low).max()
+    sides = [np.linspace(a - margin, b + margin, 9) for a, b in zip(low[:-1], high[:-1])]
+    if len(sides) == 1:
+        return [np.column_stack([sides[0], 0 * sides[0]])]
+    u, v = np.meshgrid(*sides)
+    sheet = np.stack([u, v, 0 * u], axis=-1)
+    return [*sheet[:, [0, -1]], *sheet[[0, -1]].swapaxes(0, 1)]
+
+
+def _mesh(place, x, lines=25, samples=97) -> Lines:
+    """Coordinate lines of a surface around the points x; a coordinate of period 2π goes all the way round."""
+    if x.shape[1] != 2:
+        return []
+    low, high = x.min(axis=0), x.max(axis=0)
+    margin, here = 0.15 * (high - low).max(), placed(place, x)
+    ranges = []
+    for i in range(2):
+        turned = placed(place, x + 2 * np.pi * np.eye(2)[i])
+        periodic = np.allclose(turned, here, rtol=0, atol=1e-4 * np.ptp(here, axis=0).max())
+        ranges.append((low[i], low[i] + 2 * np.pi) if periodic else (low[i] - margin, high[i] + margin))
+    fine, coarse = ([np.linspace(*ends, count) for ends in ranges] for count in (samples, lines))
+    grids = np.meshgrid(fine[0], coarse[1]), np.meshgrid(fine[1], coarse[0])[::-1]
+    return [line for grid in grids for line in placed(place, np.stack(grid, axis=-1))]

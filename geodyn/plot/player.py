@@ -1,0 +1,139 @@
+"""A page that plays a trajectory in any browser, without a server and without a network."""
+
+import json
+import os
+from base64 import b64encode
+from collections.abc import Callable
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from geodyn.integrators import Trajectory
+from geodyn.mechanics import System
+from geodyn.plot.scene import SAMPLES, Scene, scene
+from geodyn.plot.style import GREY, INK, PALE, colours
+
+LARGEST = 300_000
+"""Bytes of positions in a page, before they are written as text: four thirds of that."""
+GAP = -32768
+
+
+class Player(NamedTuple):
+    """A page that plays a trajectory: `html` is all of it. A notebook shows it inline."""
+
+    html: str
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Writes the page to a file, which any browser opens."""
+        Path(path).write_text(self.html, encoding="utf-8")
+
+    def _repr_html_(self) -> str:
+        return f'<iframe srcdoc="{escape(self.html)}" style="width:100%;height:560px;border:0"></iframe>'
+
+
+def player(
+    trajectory: Trajectory,
+    path: str | os.PathLike | None = None,
+    *,
+    model: str | Callable | None = None,
+    title: str = "Trajectory",
+    seconds: float | int = 10.0,
+    system: System | None = None,
+) -> Player:
+    """The motion as one self-contained page: play, pause, scrub, turn with the mouse, zoom with the wheel.
+
+    It plays in `seconds`, is written to `path` if that is given, and shows inline in a notebook. Edges are geodesics.
+    Positions are rounded to 1/65000 of the picture; where a long motion of a large body would make the page larger than
+    half a megabyte every n-th saved state is kept, which the page says. `model` and `system` as in `trajectory`.
+    """
+    drawn = scene(trajectory, model, system)
+    page = (files("geodyn.plot") / "player.html").read_text(encoding="utf-8")
+    data = json.dumps({"title": title, "seconds": seconds} | _contents(drawn)).replace("</", "<\\/")
+    shown = Player(page.replace("__TITLE__", escape(title)).replace("__DATA__", data))
+    if path is not None:
+        shown.save(path)
+    return shown
+
+
+def _contents(drawn: Scene) -> dict:
+    """What the page needs: positions as base64 of int16 in a box, everything else as plain numbers."""
+    knots = _knots(drawn)
+    dim, count = drawn.points.shape[-1], len(drawn.radii)
+    inner = len(drawn.edges) * len(knots)
+    every = -(-len(drawn.t) * (count + inner) * dim * 2 // LARGEST)
+    frames = np.unique(np.append(np.arange(0, len(drawn.t), every), len(drawn.t) - 1))
+    moving = drawn.points[frames]
+    if inner:
+        middles = drawn.geodesics(frames)[:, :, knots].reshape(len(frames), inner, dim)
+        moving = np.concatenate([moving, middles], axis=1)
+    lines = drawn.model.backdrop(drawn.q.reshape(-1, drawn.space.dim))
+    still = np.concatenate([np.zeros((0, dim)), *lines])
+    everything = np.concatenate([moving.reshape(-1, dim), still])
+    centre, scale = _box(everything, drawn.model.equal)
+    kept = f"1 in {every} of " if every > 1 else ""
+    return {
+        "dim": dim,
+        "points": count,
+        "inner": len(knots),
+        "edges": drawn.edges.tolist(),
+        "rigid": drawn.rigid.tolist(),
+        "radii": drawn.radii.tolist(),
+        "colours": colours(count),
+        "ink": [INK, GREY, PALE],
+        "times": _text(drawn.t[frames].astype("<f4")),
+        "moving": _text(_quantised(moving, centre, scale)),
+        "still": _text(_quantised(still, centre, scale)),
+        "lengths": [len(line) for line in lines],
+        "reach": float(np.nanmax(np.linalg.norm((everything - centre) / scale, axis=1))) if dim == 3 else 1.0,
+        "axes": _axes(drawn.model.labels[:dim], everything, centre, scale),
+        "note": (f"{drawn.model.title} · " if drawn.model.title else "") + f"{kept}{len(drawn.t)} saved states",
+    }
+
+
+def _knots(drawn) -> list[int]:
+    """The fewest of the samples between the ends of an edge with which it is nowhere farther than 1/500 of the picture
+    from the geodesic."""
+    if len(drawn.edges) == 0:
+        return []
+    curves = drawn.geodesics(np.unique(np.linspace(0, len(drawn.t) - 1, 24).astype(int)))
+    size = np.ptp(drawn.points, axis=(0, 1)).max()
+    for step in (32, 16, 8, 4, 2, 1):
+        rest = np.arange(SAMPLES - 1) % step / step
+        left = np.arange(SAMPLES - 1) // step * step
+        chords = (1 - rest)[:, None] * curves[:, :, left] + rest[:, None] * curves[:, :, left + step]
+        if np.nanmax(np.abs(chords - curves[:, :, :-1])) < size / 500:
+            break
+    return list(range(step, SAMPLES - 1, step))
+
+
+def _axes(labels, points, centre, scale) -> list[dict]:
+    """For every axis with a name: its line in the box, and its name with the numbers at its ends."""
+    low, high = np.nanmin(points, axis=0), np.nanmax(points, axis=0)
+    corner, size = (low - centre) / scale, (high - low) / scale
+    return [
+        {
+            "label": f"{label.strip('$').replace('_', '')}: {low[k]:.3g} … {high[k]:.3g}",
+            "ends": [corner.tolist(), (corner + size * np.eye(len(size))[k]).tolist()],
+        }
+        for k, label in enumerate(labels)
+        if label
+    ]
+
+
+def _box(points, equal):
+    """The middle and the half-widths of a box around the points: a cube, unless the axes have scales of their own."""
+    low, high = np.nanmin(points, axis=0), np.nanmax(points, axis=0)
+    half = (high - low) / 2
+    return (low + high) / 2, np.full_like(half, half.max()) if equal else np.where(half > 0, half, half.max())
+
+
+def _quantised(points, centre, scale):
+    whole = np.round(32767 * (points - centre) / scale)
+    return np.where(np.isfinite(whole), whole, GAP).astype("<i2")
+
+
+def _text(array) -> str:
+    return b64encode(array.tobytes()).decode("ascii")

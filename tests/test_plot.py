@@ -1,0 +1,256 @@
+"""Pictures: the right model for each space, edges that are geodesics, curves that show what was computed."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import matplotlib
+import numpy as np
+import pytest
+from matplotlib import colors
+
+import geodyn as gd
+from geodyn.plot import models, scene
+
+matplotlib.use("Agg")
+
+
+def torus(x):
+    return jnp.stack([(2 + jnp.cos(x[0])) * jnp.cos(x[1]), (2 + jnp.cos(x[0])) * jnp.sin(x[1]), jnp.sin(x[0])])
+
+
+H2, H3, S2, S3 = gd.spaces.Hyperbolic(2), gd.spaces.Hyperbolic(3), gd.spaces.Sphere(2), gd.spaces.Sphere(3)
+E1, E3 = gd.spaces.Euclidean(1), gd.spaces.Euclidean(3, "polar")
+CYLINDER, TORUS = gd.spaces.Product(H2, E1), gd.spaces.Embedded(torus, 3, 2)
+ZOO = {
+    "E3": (E3, "cartesian", {"coordinates"}),
+    "H2": (H2, "ball", {"half-space", "coordinates"}),
+    "H3": (H3, "ball", {"half-space", "coordinates"}),
+    "S2": (S2, "sphere", {"stereographic", "coordinates"}),
+    "S3": (S3, "stereographic", {"coordinates"}),
+    "H2×E": (CYLINDER, "cylinder", {"coordinates"}),
+    "E×S2": (gd.spaces.Product(E1, S2), "cylinder", {"coordinates"}),
+    "torus": (TORUS, "surface", {"coordinates"}),
+    "sphere in H3": (gd.spaces.Embedded(lambda x: 0.4 * S2.embed(x), H3, 2), "surface", {"coordinates"}),
+    "any metric": (gd.Manifold(lambda x: jnp.diag(1 + x**2), 3), "coordinates", set()),
+}
+
+
+def still(space, masses=(1.0, 8.0), steps=4):
+    """A motion that is cheap to compute: in straight lines of the chart."""
+    q0, v0 = jnp.full((2, space.dim), 0.3), 0.1 * jnp.array([[1.0, 0.5, 0.2], [-1.0, -0.5, -0.2]])[:, : space.dim]
+    flat = gd.System(gd.spaces.Euclidean(space.dim), masses)
+    straight = gd.integrate(flat, q0.at[0].add(0.2), v0, t1=2.0, steps=steps)
+    return eqx.tree_at(lambda t: t.system, straight, gd.System(space, masses, gd.Spring([(0, 1)], 1.0, 0.5)))
+
+
+@pytest.fixture(scope="module")
+def rigid():
+    """A rigid rod in H²."""
+    system, q0 = gd.rod(H2, 1.0, masses=(1.0, 2.0), stiffness=None)
+    q0, v0 = gd.project(system, q0, jnp.array([[0.3, 0.1], [0.1, -0.2]]))
+    return gd.integrate(system, q0, v0, t1=1.0, steps=20)
+
+
+def axes(space, model=None):
+    return gd.plot.figure(4, 4).add_subplot(projection=gd.plot.projection(space, model))
+
+
+@pytest.mark.parametrize("name", ZOO)
+def test_models(name):
+    """The default and every model that fits draw; any other is refused with the names of those that fit."""
+    space, default, others = ZOO[name]
+    x = np.full((3, space.dim), 0.3) + 0.1 * np.eye(3, space.dim)
+    assert models.model_of(space, None, x).title == models.model_of(space, default, x).title
+    for model in {default} | others:
+        drawn = models.model_of(space, model, x)
+        points, lines = models.placed(drawn.place, x), drawn.backdrop(x)
+        assert points.shape in ((3, 2), (3, 3)) and np.isfinite(points).all()
+        assert all(line.shape[1] == points.shape[1] and np.isfinite(line).all() for line in lines)
+        assert gd.plot.projection(space, model) == ("3d" if points.shape[1] == 3 else None)
+    for model in set(models.MODELS) - {default} - others:
+        with pytest.raises(ValueError, match=f"{model!r} does not fit.*{default!r}"):
+            models.model_of(space, model, x)
+
+
+def test_models_show_what_they_say():
+    """Against closed forms: measured 3e-16."""
+    x = np.array([[0.1, -0.2, 0.3], [0.4, 0.2, 0.1]])
+    place = lambda space, name, x=x: models.placed(models.model_of(space, name, x).place, x)  # noqa: E731
+    np.testing.assert_allclose(place(H3, "ball"), x, atol=1e-15)
+    np.testing.assert_allclose(place(gd.spaces.Hyperbolic(3, "halfspace"), "half-space", x + 1), x + 1, atol=1e-14)
+    a, b, g = x.T
+    polar = np.stack([a * np.sin(b) * np.cos(g), a * np.sin(b) * np.sin(g), a * np.cos(b)], axis=1)
+    np.testing.assert_allclose(place(E3, None), polar, atol=1e-15)
+    np.testing.assert_allclose(place(CYLINDER, None), x, atol=1e-15)
+    np.testing.assert_allclose(place(TORUS, None, x[:, :2]), jax.vmap(torus)(x[:, :2]), atol=1e-15)
+    # Inversion in the boundary's sphere: heights of the half-space are (1 − |x|²)/|x − e₃|² of the ball.
+    height = (1 - (x**2).sum(axis=1)) / ((x - [0, 0, 1]) ** 2).sum(axis=1)
+    np.testing.assert_allclose(place(H3, "half-space")[:, 2], height, rtol=1e-14)
+
+
+def test_stereographic_projection_is_from_afar():
+    """A motion on a great sphere of S³ is drawn on the unit sphere, wherever it goes; angles are kept."""
+    angle = np.linspace(0, 2 * np.pi, 40)
+    X = np.stack([np.sin(angle), 0.3 * np.cos(2 * angle), 0 * angle, np.cos(angle)], axis=1)
+    x = np.asarray(jax.vmap(S3.coordinates)(X / np.linalg.norm(X, axis=1, keepdims=True)))
+    model = models.model_of(S3, "stereographic", x)
+    # Measured 2e-16; from the chart's own pole the points would reach a radius of 7.
+    np.testing.assert_allclose(np.linalg.norm(models.placed(model.place, x), axis=1), 1, atol=1e-14)
+    assert "X_{3}" in model.title
+    J, g = jax.jacfwd(model.place)(jnp.asarray(x[5])), S3.metric(jnp.asarray(x[5]))
+    scale = jnp.trace(J.T @ J) / jnp.trace(g)
+    np.testing.assert_allclose(J.T @ J, scale * g, atol=1e-14)
+
+
+@pytest.mark.parametrize("name", ["H2", "S3", "H2×E", "torus"])
+def test_edges_are_geodesics(name):
+    """Equally spaced: each part is a part of the distance, and the parts add up to all of it. Expected 1e-14 where the
+    space has closed forms, 2e-7 elsewhere (Gauss 2, 32 steps); a chord of the chart misses by 1e-3 in H²."""
+    space = ZOO[name][0]
+    trajectory = still(space)
+    drawn = scene.scene(trajectory, lambda x: jnp.pad(x, (0, 3 - space.dim)), None)
+    curve = jnp.asarray(drawn.geodesics([2])[0, 0, :, : space.dim])
+    np.testing.assert_allclose(curve[jnp.array([0, -1])], trajectory.q[2], atol=1e-6)
+    parts = jax.vmap(lambda x, y: gd.distance(space, x, y))(curve[:-1:4], curve[4::4])
+    whole = gd.distance(space, *trajectory.q[2])
+    np.testing.assert_allclose(parts, whole / 8, rtol=1e-5 if name == "torus" else 1e-10)
+
+
+def test_pictures_of_a_body():
+    """Each picture takes an Axes and gives it back; masses show as volumes; earlier states are paler."""
+    trajectory = still(H3)
+    for draw in (gd.plot.trajectory, gd.plot.body):
+        for model in ("ball", "half-space", lambda x: 2 * x):
+            ax = axes(H3, model)
+            assert (draw(trajectory, ax=ax, model=model)) is ax
+    ax = gd.plot.body(trajectory, [0.0, 2.0], axes(H3))
+    light, heavy = ax.lines[2:4]
+    assert (heavy.get_markersize() / light.get_markersize()) ** 3 == pytest.approx(8)
+    pale = np.mean(colors.to_rgb(ax.lines[0].get_color()))
+    assert pale > np.mean(colors.to_rgb(light.get_color())) + 0.1
+    np.testing.assert_allclose(np.ravel(light.get_data_3d()), trajectory.q[-1, 0], atol=1e-15)
+    nearest = gd.plot.body(trajectory, 1.2, axes(H3)).lines[0]
+    np.testing.assert_allclose(np.ravel(nearest.get_data_3d()), trajectory.q[2, 0], atol=1e-15)
+    space_first = gd.plot.path(H3, trajectory, axes(H3), edges=[(0, 1)], bodies=3)
+    assert space_first.get_title() == "Poincaré ball"
+
+
+def test_what_has_no_space_is_drawn_against_time():
+    trajectory = gd.integrate(gd.Lagrangian(lambda q, v: v @ v / 2), [0.0, 1.0], [1.0, 0.0], t1=1.0, steps=4)
+    ax = gd.plot.trajectory(trajectory, gd.plot.figure(4, 3).add_subplot())
+    assert "time" in ax.get_xlabel() and len(ax.lines) == 2
+
+
+def test_files_and_failures_are_drawn(tmp_path):
+    """Of a file, with its system given; of a failed run, what was computed."""
+    trajectory = still(H2)
+    trajectory.save(tmp_path / "a.npz")
+    loaded = gd.load(tmp_path / "a.npz")
+    with pytest.raises(ValueError, match="read from a file: give its body as system="):
+        gd.plot.body(loaded, ax=axes(H2))
+    gd.plot.body(loaded, ax=axes(H2), system=trajectory.system)
+    failed = eqx.tree_at(lambda t: t.q, trajectory, trajectory.q.at[3:].set(jnp.nan))
+    gd.plot.trajectory(failed, axes(H2))
+    with pytest.raises(ValueError, match=r"times must lie within the trajectory, \[0, 1\]"):
+        gd.plot.body(failed, 1.5, axes(H2))
+
+
+REFUSED = {
+    "flat axes": (lambda t: gd.plot.body(t, ax=gd.plot.figure(2, 2).add_subplot()), "projection='3d'"),
+    "batch": (lambda t: gd.plot.body(jax.tree.map(lambda x: x[None], t)), r"Of a batch take one member"),
+    "film": (lambda t: gd.plot.animate(t, "film.avi"), r"path must end in .mp4 or .gif, got 'film.avi'"),
+    "no multipliers": (gd.plot.multipliers, "no multipliers"),
+    "no constraints": (gd.plot.constraints, "no constraints"),
+    "no edges": (lambda t: gd.plot.separation(t, []), "name pairs of points"),
+    "four dimensions": (
+        lambda t: gd.plot.body(t, model=lambda x: jnp.append(x, 0)),
+        r"model must be a function x\[3\]",
+    ),
+}
+
+
+@pytest.mark.parametrize("picture, message", REFUSED.values(), ids=REFUSED)
+def test_what_does_not_fit_is_refused(picture, message):
+    with pytest.raises(ValueError, match=message):
+        picture(still(H3))
+
+
+def test_separation(rigid):
+    """The curve is the distance; by default of every edge."""
+    ax = gd.plot.separation(rigid, None, gd.plot.figure(4, 3).add_subplot())
+    np.testing.assert_allclose(ax.lines[0].get_ydata(), 1.0, atol=1e-12)
+    assert "radii of curvature" in ax.get_ylabel() and "any consistent unit" in ax.get_xlabel()
+    ax = gd.plot.separation(H2, rigid, [(0, 1), (1, 0)], gd.plot.figure(4, 3).add_subplot())
+    assert len(ax.lines) == 2
+
+
+def test_multipliers(rigid):
+    ax = gd.plot.multipliers(rigid, gd.plot.figure(4, 3).add_subplot())
+    zero, curve = ax.lines
+    assert list(zero.get_ydata()) == [0.0, 0.0]
+    np.testing.assert_array_equal(curve.get_ydata(), rigid.multipliers[:, 0])
+    assert "(0, 1)" in ax.get_legend().get_texts()[0].get_text()
+
+
+def test_constraints(rigid):
+    """Residuals of positions and velocities; a rod with the wrong length is seen at once."""
+    position, velocity, unit = gd.plot.constraints(rigid, gd.plot.figure(4, 3).add_subplot()).lines
+    for line in (position, velocity):
+        values = line.get_ydata()
+        # Measured 3e-16 and 5e-16; what is exactly zero is left out of a logarithmic axis.
+        assert np.nanmax(values) < 1e-12 and np.all((values > 0) | np.isnan(values))
+    assert unit.get_ydata()[0] == np.finfo(float).eps
+    wrong = eqx.tree_at(lambda t: t.system.elements[0].length, rigid, jnp.array([0.9]))
+    ax = gd.plot.constraints(wrong, gd.plot.figure(4, 3).add_subplot())
+    np.testing.assert_allclose(ax.lines[0].get_ydata(), 0.1, rtol=1e-9)
+    assert ax.get_yscale() == "log"
+
+
+def test_energy(rigid):
+    ax = gd.plot.energy(rigid, gd.plot.figure(4, 3).add_subplot())
+    drift, rounding = ax.lines
+    energy = np.asarray(rigid.energy)
+    np.testing.assert_allclose(np.nan_to_num(drift.get_ydata()), np.abs(energy - energy[0])[1:], atol=1e-30)
+    assert rounding.get_ydata()[0] == pytest.approx(np.finfo(float).eps * energy[0])
+    assert ax.get_yscale() == "log"
+
+
+def test_animations(tmp_path, monkeypatch):
+    """A film of a few frames, moving; inline in a notebook; a clear error without ffmpeg."""
+    from matplotlib import animation
+    from PIL import Image
+
+    trajectory = still(H2)
+    gd.plot.animate(trajectory, tmp_path / "a.gif", seconds=0.4, fps=10)
+    with Image.open(tmp_path / "a.gif") as film:
+        assert film.n_frames == 4
+        first = np.array(film.convert("L"), float)
+        film.seek(3)
+        assert np.abs(np.array(film.convert("L"), float) - first).max() > 50
+    inline = gd.plot.animate(trajectory, seconds=0.2, fps=10)._repr_html_()
+    assert inline.count("data:image/png") == 2
+    monkeypatch.setattr(animation.FFMpegWriter, "isAvailable", classmethod(lambda cls: False))
+    with pytest.raises(ValueError, match=r"needs ffmpeg.*apt install ffmpeg.*\.gif"):
+        gd.plot.animate(trajectory, tmp_path / "a.mp4")
+
+
+# Machado, Oliveira & Fernandes (2009): what protanopes, deuteranopes and tritanopes see, in linear RGB.
+SEEN = [
+    np.eye(3),
+    [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+    [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
+    [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
+]
+
+
+@pytest.mark.parametrize("seen", SEEN)
+def test_colours_survive_colour_blindness(seen):
+    """Any two at least 24 apart in CIELAB (measured 24.8); a blue beside a violet of the same lightness is 5 apart."""
+    rgb = np.array([colors.to_rgb(colour) for colour in gd.plot.COLOURS])
+    linear = np.clip(np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4) @ np.transpose(seen), 0, 1)
+    to_xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+    xyz = linear @ to_xyz.T / [0.9505, 1.0, 1.089]
+    f = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16 / 116)
+    lab = np.stack([116 * f[:, 1] - 16, 500 * (f[:, 0] - f[:, 1]), 200 * (f[:, 1] - f[:, 2])], axis=1)
+    apart = np.linalg.norm(lab[:, None] - lab[None], axis=2)[np.triu_indices(len(lab), 1)]
+    assert apart.min() > 24
