@@ -20,3 +20,4 @@ from geodyn.geometry.manifold import riemann as riemann
 from geodyn.geometry.manifold import scalar_curvature as scalar_curvature
 from geodyn.geometry.manifold import sectional_curvature as sectional_curvature
 from geodyn.geometry.spaces import AbstractModelSpace as AbstractModelSpace
+from geodyn.geometry.surrogate import Tabulated as Tabulated

@@ -57,7 +57,7 @@ def log(
     """The velocity with which the geodesic from x arrives in y at time 1: −g⁻¹ ∂/∂x ½ dist²(x, y) (first variation;
     Sakai, *Riemannian Geometry*, III.2). Fails as `distance` does."""
     x, y = _checked(space, x=x, y=y)
-    return solve(space.metric(x), -jax.grad(_energy, 1)(space, x, y, nodes))
+    return solve(space.metric(x), -jax.grad(half_square, 1)(space, x, y, nodes))
 
 
 def distance(
@@ -77,7 +77,7 @@ def squared_distance(
     space: AbstractManifold, x: Float[ArrayLike, " _n"], y: Float[ArrayLike, " _n"], *, nodes: int = NODES
 ) -> Scalar:
     """Squared `distance`, smooth where the points coincide."""
-    return 2 * _energy(space, *_checked(space, x=x, y=y), nodes)
+    return 2 * half_square(space, *_checked(space, x=x, y=y), nodes)
 
 
 def parallel_transport(
@@ -151,22 +151,22 @@ def _(space: Product, x, v, steps):
 
 
 @functools.singledispatch
-def _energy(space, x, y, nodes):
-    """½ dist²."""
+def half_square(space, x, y, nodes):
+    """½ dist²; a space with distances of its own registers here."""
     if isinstance(space, Manifold) and space.signature[1] > 0:
         raise ValueError(f"distance and log need a positive definite metric; this one has signature {space.signature}")
     return energy_between(space, x, y, nodes)
 
 
-@_energy.register
+@half_square.register
 def _(space: AbstractModelSpace, x, y, nodes):
     return space.squared_distance(x, y) / 2
 
 
-@_energy.register
+@half_square.register
 def _(space: Product, x, y, nodes):
     (xa, xb), (ya, yb) = space.split(x), space.split(y)
-    return _energy(space.a, xa, ya, nodes) + _energy(space.b, xb, yb, nodes)
+    return half_square(space.a, xa, ya, nodes) + half_square(space.b, xb, yb, nodes)
 
 
 class _Kinetic(eqx.Module):
