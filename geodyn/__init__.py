@@ -21,7 +21,7 @@ _ROOMS = {
     # TIME
     "geodyn.integrators": """
         AbstractSystem Lagrangian ODE ButcherTableau AbstractMethod Gauss RadauIIA Collocation integrate Trajectory
-        RESULTS IntegrationError load
+        RESULTS IntegrationError Impacts load
     """,
     # SPACE
     "geodyn.geometry": """
@@ -30,9 +30,10 @@ _ROOMS = {
     """,
     # MATTER
     "geodyn.mechanics": """
-        System AbstractPotential AbstractDissipation AbstractConstraint Spring Rod FixedPoint Area Volume Angle RigidArea
-        RigidVolume RigidAngle Gravity Kepler Harmonic Drag rod triangle tetrahedron chain ring lattice icosahedron mesh
-        read_mesh combine velocities edges area volume angle energy momentum killing_momentum hamiltonian project
+        System AbstractPotential AbstractDissipation AbstractConstraint AbstractContact Contact Wall Spring Rod
+        FixedPoint Area Volume Angle RigidArea RigidVolume RigidAngle Gravity Kepler Harmonic Drag rod triangle
+        tetrahedron chain ring lattice icosahedron mesh read_mesh combine velocities edges area volume angle energy
+        momentum killing_momentum hamiltonian project
     """,
     # MOTION
     "geodyn.locomotion": """

@@ -10,6 +10,7 @@ from geodyn.integrators.system import AbstractSystem as AbstractSystem
 from geodyn.integrators.system import Lagrangian as Lagrangian
 from geodyn.integrators.tableau import ButcherTableau as ButcherTableau
 from geodyn.integrators.trajectory import RESULTS as RESULTS
+from geodyn.integrators.trajectory import Impacts as Impacts
 from geodyn.integrators.trajectory import IntegrationError as IntegrationError
 from geodyn.integrators.trajectory import Trajectory as Trajectory
 from geodyn.integrators.trajectory import load as load

@@ -8,10 +8,11 @@ from tqdm import tqdm
 
 from geodyn._jit import jit, traced_numbers
 from geodyn._typing import Numbers
+from geodyn.integrators.impacts import Moving, advance_with_impacts, is_watched, moving, no_impacts, padded
 from geodyn.integrators.methods import AbstractMethod, Gauss, RadauIIA, State, formulation_of, start
 from geodyn.integrators.path import path
 from geodyn.integrators.system import AbstractSystem
-from geodyn.integrators.trajectory import RESULTS, IntegrationError, Stats, Trajectory
+from geodyn.integrators.trajectory import RESULTS, Impacts, IntegrationError, Stats, Trajectory
 
 STAGE_MEMORY = 2**28
 PROGRESS_PARTS = 200
@@ -27,6 +28,7 @@ def integrate(
     t0: Numbers = 0.0,
     method: AbstractMethod | None = None,
     save_every: int = 1,
+    most_impacts: int = 64,
     progress: bool = False,
     throw: bool = True,
 ) -> Trajectory:
@@ -35,25 +37,27 @@ def integrate(
 
     `q0` and `v0` have the shape of a configuration: [N, dim] for a `System`, [n] for a `Lagrangian` or `ODE` (v0=None).
     Saves the start and every `save_every`-th step. `progress` shows steps done, rate and time left; Ctrl-C then
-    returns what was computed. Differentiable in both modes to every number in the system, q0, v0, t0 and t1, by the
-    implicit-function theorem; `vmap` over anything. Any consistent units.
+    returns what was computed. A system with contacts takes up to `most_impacts` impacts (trajectory.impacts), each at
+    its moment between the steps: the saved times stay as they are. Differentiable in both modes to every number in the
+    system, q0, v0, t0 and t1, by the implicit-function theorem; `vmap` over anything. Any consistent units.
 
     Raises ValueError for arguments that do not fit, before compiling, and IntegrationError where a step fails, unless
     throw=False. Inside jit, vmap or grad nothing can be raised: look at `trajectory.result`; what follows a failed
     step is NaN, and the other members of a batch are untouched.
     """
     q, v = _initial(system, q0, v0)
-    _check_times(t0, t1, steps, save_every)
+    _check_times(t0, t1, steps=steps, save_every=save_every, most_impacts=most_impacts)
     method = _method(system, method, q)
     system, t0, h = traced_numbers((system, t0, (t1 - t0) / steps))
     t0, h = (jnp.asarray(x, q.dtype) for x in (t0, h))
+    most = most_impacts if is_watched(system) else 0
     concrete = not any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves((system, t0, h, q, v)))
     if concrete:
         system.check(t0, np.asarray(q), None if v is None else np.asarray(v))
     if progress and concrete:
-        trajectory = _with_progress(system, method, t0, h, q, v, steps // save_every, save_every)
+        trajectory = _with_progress(system, method, t0, h, q, v, steps // save_every, save_every, most)
     else:
-        trajectory = _integrate(system, method, t0, h, q, v, saves=steps // save_every, every=save_every)
+        trajectory = _integrate(system, method, t0, h, q, v, saves=steps // save_every, every=save_every, most=most)
     if concrete and throw:
         _raise_failure(trajectory)
     return trajectory
@@ -73,8 +77,8 @@ def _initial(system, q0, v0):
     return q, v
 
 
-def _check_times(t0, t1, steps, save_every):
-    for name, count in (("steps", steps), ("save_every", save_every)):
+def _check_times(t0, t1, *, steps, save_every, **counts):
+    for name, count in (("steps", steps), ("save_every", save_every), *counts.items()):
         if isinstance(count, bool) or not isinstance(count, int | np.integer) or count <= 0:
             raise ValueError(f"{name} must be a positive whole number, got {count!r}")
     if steps % save_every:
@@ -104,8 +108,10 @@ def _begin(system, method, t0, h, q, v):
     return start(system, method, t0, h, flat, momentum, velocity)
 
 
-def _advance(system, method, t0, h, state: State, saves: int, every: int):
+def _advance(system, method, t0, h, state: State | Moving, saves: int, every: int, most: int):
     """`saves` × `every` steps: the state after them, and (q, p, λ) after every `every`-th, NaN after a failure."""
+    if most:
+        return advance_with_impacts(system, method, t0, h, state, saves, every, most)
     n, c = state.q.shape[0], system.count_constraints(state.q)
 
     def run(state, saves):
@@ -128,13 +134,17 @@ def _parts(saves, least):
 
 
 @eqx.filter_jit
-def _integrate(system, method, t0, h, q, v, *, saves, every):
-    state = _begin(system, method, t0, h, q, v)
-    after, saved = _advance(system, method, t0, h, state, saves, every)
-    return _trajectory(system, method, t0, h, q.shape, state, after, saved, every)
+def _integrate(system, method, t0, h, q, v, *, saves, every, most):
+    first = _begin(system, method, t0, h, q, v)
+    after, saved = _advance(system, method, t0, h, moving(system, t0, h, first) if most else first, saves, every, most)
+    return _trajectory(system, method, t0, h, q.shape, first, after, saved, every, most)
 
 
-def _trajectory(system, method, t0, h, shape, first, state, saved, every):
+def _trajectory(system, method, t0, h, shape, first, after, saved, every, most):
+    state, impacts = after, None
+    if most:
+        *saved, rows = saved
+        state, impacts = after.state, Impacts(*padded(most, *rows))
     n, c = first.q.shape[0], saved[2].shape[1]
     initial = (first.q, first.p, first.history[-1, n : n + c] / h)
     q, p, lam = (jnp.concatenate([a[None], b]) for a, b in zip(initial, saved, strict=True))
@@ -143,11 +153,15 @@ def _trajectory(system, method, t0, h, shape, first, state, saved, every):
     stats = Stats(state.step, state.iterations, state.jacobians)
     full = (q.shape[0], *shape)
     p = p.reshape(full) if p.size else p
-    return Trajectory(t, q.reshape(full), v.reshape(full), p, lam, state.result, stats, h, system, method)
+    return Trajectory(
+        t, q.reshape(full), v.reshape(full), p, lam, state.result, stats, h, system, method, impacts=impacts
+    )
 
 
 def _raise_failure(trajectory):
     result = RESULTS(int(trajectory.result))
+    if result == RESULTS.too_many_impacts:
+        raise IntegrationError(f"after t = {float(trajectory.impacts.t[-1]):.6g} {result.message}", trajectory)
     if result in (RESULTS.not_converged, RESULTS.not_finite):
         done = int(trajectory.stats.steps) - 1
         t = float(trajectory.t[0]) + done * float(trajectory.step_size)
@@ -158,32 +172,36 @@ def _raise_failure(trajectory):
         )
 
 
-def _with_progress(system, method, t0, h, q, v, saves, every):
+def _with_progress(system, method, t0, h, q, v, saves, every, most):
     """The same integration as a host loop over one jitted part of the run: a callback in every step would cost two
     hundred times more."""
-    first = state = jit(_begin)(system, method, t0, h, q, v)
+    first = jit(_begin)(system, method, t0, h, q, v)
+    after = jit(moving)(system, t0, h, first) if most else first
     parts = _parts(saves, PROGRESS_PARTS)
-    done, interrupted = [_no_saves(system, first)], False
+    done, interrupted = [_no_saves(system, first, most)], False
     with tqdm(total=saves * every, unit=" steps", unit_scale=True) as bar:
         try:
             for _ in range(parts):
-                state, saved = jax.block_until_ready(
-                    _part(system, method, t0, h, state, saves=saves // parts, every=every)
+                after, saved = jax.block_until_ready(
+                    _part(system, method, t0, h, after, saves=saves // parts, every=every, most=most)
                 )
                 done.append(saved)
                 bar.update(saves // parts * every)
-                if not bool(state.alive):
+                if not bool(after.alive):
                     break
         except KeyboardInterrupt:
             interrupted = True
-    state = eqx.tree_at(lambda s: s.result, state, jnp.asarray(RESULTS.interrupted)) if interrupted else state
+    if interrupted:
+        interruption = jnp.asarray(RESULTS.interrupted)
+        after = eqx.tree_at(lambda s: s.state.result if most else s.result, after, interruption)
     saved = jax.tree.map(lambda *x: np.concatenate(x), *done)
-    return jit(_trajectory)(system, method, t0, h, q.shape, first, state, saved, every)
+    return jit(_trajectory)(system, method, t0, h, q.shape, first, after, saved, every, most)
 
 
 _part = eqx.filter_jit(_advance)
 
 
-def _no_saves(system, state):
-    c = system.count_constraints(state.q)
-    return tuple(np.zeros((0, size), state.q.dtype) for size in (state.q.size, state.p.size, c))
+def _no_saves(system, state, most):
+    c, dtype = system.count_constraints(state.q), state.q.dtype
+    saved = tuple(np.zeros((0, size), dtype) for size in (state.q.size, state.p.size, c))
+    return (*saved, no_impacts(dtype)) if most else saved

@@ -7,7 +7,7 @@ import numpy as np
 
 from geodyn._typing import Array, Bool, Float, Int
 from geodyn.integrators.collocation import FORMULATIONS, UNCONSTRAINED, Formulation, Problem, velocity_level
-from geodyn.integrators.stages import stage_values
+from geodyn.integrators.stages import Root, stage_values
 from geodyn.integrators.system import AbstractSystem
 from geodyn.integrators.tableau import ButcherTableau, gauss, radau_iia
 
@@ -123,10 +123,19 @@ def initial_multipliers(system: AbstractSystem, t, q, p, v) -> Float[Array, " c"
 
 def step(method: AbstractMethod, formulation: Formulation, system: AbstractSystem, t0, h, state: State):
     """(state, w): after one step, with its stage values. Where the step fails the state stays, and says why."""
-    tableau, n = method.tableau, state.q.shape[0]
-    problem = Problem(system, t0 + h * state.step, h, state.q, state.p, tableau, formulation)
-    guess = _extrapolation(tableau, state.history.dtype) @ state.history
-    root = stage_values(problem, guess, state.alive)
+    problem = Problem(system, t0 + h * state.step, h, state.q, state.p, method.tableau, formulation)
+    root = stage_values(problem, next_guess(method, state), state.alive)
+    return after_step(problem, state, root, state.step == 0)
+
+
+def next_guess(method: AbstractMethod, state: State) -> Float[Array, "s m"]:
+    """Stage values of the next step, extrapolated from those of the last two."""
+    return _extrapolation(method.tableau, state.history.dtype) @ state.history
+
+
+def after_step(problem: Problem, state: State, root: Root, first):
+    """(state, w) after a step with these stage values; the `first` one has no step before it."""
+    tableau, formulation, n = problem.tableau, problem.formulation, state.q.shape[0]
     finite = jnp.all(jnp.isfinite(root.w))
     good = state.alive & root.converged & finite
     w = jnp.where(good, root.w, state.history[tableau.stages :])
@@ -134,7 +143,7 @@ def step(method: AbstractMethod, formulation: Formulation, system: AbstractSyste
     good = good & jnp.all(jnp.isfinite(q)) & jnp.all(jnp.isfinite(p))
     keep = lambda new, old: jnp.where(good, new, old)  # noqa: E731
     guessable = w.at[:, n + formulation.count(w.shape[1] - n) :].set(0)
-    before = jnp.where(state.step == 0, _backwards(tableau, w.dtype) @ guessable, state.history[tableau.stages :])
+    before = jnp.where(first, _backwards(tableau, w.dtype) @ guessable, state.history[tableau.stages :])
     after = State(
         state.step + state.alive,
         keep(q, state.q),
@@ -187,3 +196,11 @@ def _backwards(tableau, dtype):
     c, s = tableau.c, tableau.stages
     matrix = np.eye(s) if not _distinct(c) else _vandermonde(c - 1, s - 1) @ np.linalg.inv(_vandermonde(c, s - 1))
     return jnp.asarray(matrix, dtype)
+
+
+def dense_weights(tableau: ButcherTableau, theta):
+    """[..., s] weights of the stage velocities in the collocation polynomial at the fractions θ of a step: ∫₀^θ of the
+    Lagrange polynomials of the nodes."""
+    s, c = tableau.stages, tableau.c
+    powers = jnp.stack([theta ** (k + 1) / (k + 1) for k in range(s)], axis=-1)
+    return powers @ jnp.asarray(np.linalg.inv(np.vander(c, s, increasing=True)), theta.dtype)

@@ -85,7 +85,8 @@ def _tangent(system, t0, h, state, steps, moving, method):
             problem, rate = eqx.filter_jvp(pose, (system, t0, h, q, p), (*rates, dq, dp))
             dw = jnp.where(good, stage_tangent(problem, rate, w, good), 0)
             added = eqx.filter_jvp(increments, (problem, w), (rate, dw))[1]
-            dq, dp = (c + jnp.where(good, a, 0) for c, a in zip((dq, dp), added, strict=True))
+            # Without any force dp' is no array but None, which is zero.
+            dq, dp = (c if a is None else c + jnp.where(good, a, 0) for c, a in zip((dq, dp), added, strict=True))
             return (*rates, dq, dp), (dq, dp, dw)
 
         return jax.lax.scan(jax.checkpoint(one, prevent_cse=False), t, xs)[1]

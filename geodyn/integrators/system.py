@@ -56,6 +56,28 @@ class AbstractSystem(eqx.Module):
         return self.momentum(t, q, v) - p, self.constraint(t, q)
 
 
+class AbstractCollidingSystem(AbstractSystem):
+    """A system with unilateral contacts gap(t, q) ≥ 0, at which it is reflected."""
+
+    @abc.abstractmethod
+    def gap(self, t: Scalar, q: Float[Array, " n"]) -> Float[Array, " g"]:
+        """What stays ≥ 0: the room that is left at every contact."""
+
+    @abc.abstractmethod
+    def restitution(self, q: Float[Array, " n"]) -> Float[Array, " g"]:
+        """Newton's coefficient of every contact: rate of separation over rate of approach, from 0 to 1."""
+
+    @property
+    @abc.abstractmethod
+    def elastic(self) -> bool:
+        """Whether all restitutions are known to be 1, so that no contact comes to rest."""
+
+    @property
+    @abc.abstractmethod
+    def has_contacts(self) -> bool:
+        """Whether there are any."""
+
+
 class AbstractLagrangianSystem(AbstractSystem):
     """A system whose equations come from a Lagrangian, a Rayleigh function and holonomic constraints by autodiff.
 

@@ -11,7 +11,8 @@ import numpy as np
 from geodyn._archive import read_archive, write_archive
 from geodyn._jit import jit
 from geodyn._typing import Array, Float, Int
-from geodyn.integrators.methods import AbstractMethod, formulation_of, start, step
+from geodyn.integrators.impacts import moving, substep
+from geodyn.integrators.methods import AbstractMethod, dense_weights, formulation_of, start, step
 from geodyn.integrators.system import AbstractSystem
 
 
@@ -22,6 +23,7 @@ class RESULTS(enum.IntEnum):
     not_converged = 1
     not_finite = 2
     interrupted = 3
+    too_many_impacts = 4
 
     @property
     def message(self) -> str:
@@ -31,6 +33,8 @@ class RESULTS(enum.IntEnum):
             "the stage equations did not converge: take more steps, or a method with fewer stages",
             "a value was not finite: the motion ran into a singular point of the chart, the metric or a force",
             "the integration was interrupted; what was computed until then is kept",
+            "there are more impacts than most_impacts allows: give more; where they pile up, give a restitution below 1, "
+            "with which up to 8 contacts at once can come to rest",
         )[self]
 
 
@@ -50,9 +54,25 @@ class Stats(eqx.Module):
     jacobians: Int[Array, ""]
 
 
+class Impacts(eqx.Module):
+    """Impacts in the order of time: t[M], the `contact` [M] that closed (its place among all gaps, in the order of the
+    elements) and its `impulse` [M] (p⁺ − p = impulse · gradient of the gap); `count` of them, then padding with t = ∞,
+    contact = −1 and impulse = 0. Several contacts at one time are several rows."""
+
+    t: Float[Array, " M"]
+    contact: Int[Array, " M"]
+    impulse: Float[Array, " M"]
+
+    @property
+    def count(self) -> Int[Array, ""]:
+        """The number of impacts."""
+        return jnp.sum(self.contact >= 0)
+
+
 class Trajectory(eqx.Module):
     """States at the saved times: t[T]; q, v, p [T, …] in the shape of q0; multipliers[T, c] with the sign of `force`
-    (a stretched rod has λ < 0); `result`, a member of `RESULTS`, and `stats`. After a failed step all is NaN."""
+    (a stretched rod has λ < 0); `result`, a member of `RESULTS`, and `stats`; the `impacts` of a system with contacts.
+    After a failed step all is NaN."""
 
     t: Float[Array, " T"]
     q: Float[Array, "T ..."]
@@ -65,6 +85,7 @@ class Trajectory(eqx.Module):
     system: AbstractSystem | None
     method: AbstractMethod | None
     recorded_energy: Float[Array, " T"] | None = None
+    impacts: Impacts | None = None
 
     @property
     def energy(self) -> Float[Array, " T"]:
@@ -103,10 +124,13 @@ class Trajectory(eqx.Module):
             "system": repr(self.system),
             "method": repr(self.method),
         }
+        if self.impacts is not None:
+            arrays |= {f"impacts_{name}": np.asarray(getattr(self.impacts, name)) for name in IMPACTS}
         write_archive(path, arrays, meta)
 
 
 FORMAT = "geodyn trajectory 1"
+IMPACTS = ("t", "contact", "impulse")
 
 
 def load(path: str | os.PathLike) -> Trajectory:
@@ -118,7 +142,9 @@ def load(path: str | os.PathLike) -> Trajectory:
     fields = [jnp.asarray(arrays[name]) for name in names]
     result = jnp.asarray(int(RESULTS[meta["result"]]))
     recorded = jnp.asarray(arrays["energy"]) if "energy" in arrays else None
-    return Trajectory(*fields, result, stats, jnp.asarray(arrays["step_size"]), None, None, recorded)
+    struck = [jnp.asarray(arrays[f"impacts_{name}"]) for name in IMPACTS if f"impacts_{name}" in arrays]
+    impacts = Impacts(*struck) if struck else None
+    return Trajectory(*fields, result, stats, jnp.asarray(arrays["step_size"]), None, None, recorded, impacts)
 
 
 def _is_first_order(trajectory):
@@ -131,11 +157,21 @@ def _evaluate(trajectory, times):
     shape = trajectory.q.shape[1:]
     flat = lambda x, i: x[i].reshape(-1)  # noqa: E731
 
+    def through_impacts(t, i, state):
+        """Substeps up to t itself."""
+        t0, grid = trajectory.t[i], lambda m: jnp.minimum(trajectory.t[i] + h * (m.state.step + 1), t)
+        unfinished = lambda m: (m.time < t) & m.state.alive  # noqa: E731
+        ahead = lambda m: substep(method, formulation, system, grid(m), h, m, unfinished(m))[0]  # noqa: E731
+        return jax.lax.while_loop(unfinished, ahead, moving(system, t0, h, state)).state.q.reshape(shape)
+
+    formulation = formulation_of(method, system.count_constraints(flat(trajectory.q, 0)))
+
     def at(t):
         i = jnp.clip(jnp.searchsorted(trajectory.t, t, side="right") - 1, 0, trajectory.t.shape[0] - 1)
         q, v, p = (flat(x, i) for x in (trajectory.q, trajectory.v, trajectory.p))
-        formulation = formulation_of(method, system.count_constraints(q))
         state = start(system, method, trajectory.t[i], h, q, p, v)
+        if trajectory.impacts is not None:
+            return through_impacts(t, i, state)
         ahead = jnp.floor((t - trajectory.t[i]) / h).astype(int)
         state = jax.lax.while_loop(
             lambda s: (s.step < ahead) & s.alive,
@@ -144,14 +180,7 @@ def _evaluate(trajectory, times):
         )
         w = step(method, formulation, system, trajectory.t[i], h, state)[1]
         theta = (t - trajectory.t[i]) / h - state.step
-        weights = _dense_weights(method.tableau, theta)
+        weights = dense_weights(method.tableau, theta)
         return (state.q + h * weights @ w[:, : q.shape[0]]).reshape(shape)
 
     return jax.vmap(at)(times.reshape(-1)).reshape(times.shape + shape)
-
-
-def _dense_weights(tableau, theta):
-    """∫₀^θ of the Lagrange polynomials of the nodes."""
-    s, c = tableau.stages, tableau.c
-    powers = jnp.stack([theta ** (k + 1) / (k + 1) for k in range(s)])
-    return powers @ jnp.asarray(np.linalg.inv(np.vander(c, s, increasing=True)), theta.dtype)

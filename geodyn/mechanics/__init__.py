@@ -18,6 +18,9 @@ from geodyn.mechanics.cells import RigidVolume as RigidVolume
 from geodyn.mechanics.cells import Volume as Volume
 from geodyn.mechanics.combine import combine as combine
 from geodyn.mechanics.combine import velocities as velocities
+from geodyn.mechanics.contact import AbstractContact as AbstractContact
+from geodyn.mechanics.contact import Contact as Contact
+from geodyn.mechanics.contact import Wall as Wall
 from geodyn.mechanics.elements import AbstractConstraint as AbstractConstraint
 from geodyn.mechanics.elements import AbstractDissipation as AbstractDissipation
 from geodyn.mechanics.elements import AbstractPotential as AbstractPotential

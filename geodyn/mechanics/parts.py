@@ -3,6 +3,8 @@
 import equinox as eqx
 
 from geodyn._jit import with_time
+from geodyn._typing import Array
+from geodyn.mechanics.contact import AbstractContact
 from geodyn.mechanics.elements import AbstractConstraint, AbstractDissipation, AbstractPotential, Tuples
 
 
@@ -41,13 +43,27 @@ class ConstraintOn(AbstractConstraint):
         return with_time(self.element.residual, 2)(t, space, x[self.start : self.stop])
 
 
-Part = PotentialOn | DissipationOn | ConstraintOn
+class ContactOn(AbstractContact):
+    """Contacts of some of the points."""
+
+    element: AbstractContact
+    start: int = eqx.field(static=True)
+    stop: int = eqx.field(static=True)
+    restitution: Array
+
+    def gap(self, space, x, t):
+        return with_time(self.element.gap, 2)(t, space, x[self.start : self.stop])
+
+
+Part = PotentialOn | DissipationOn | ConstraintOn | ContactOn
 
 
 def placed(element, start: int, stop: int) -> Part:
     """The element of a body as an element of the larger one."""
     if isinstance(element, AbstractConstraint):
         return ConstraintOn(element, start, stop, element.size)
+    if isinstance(element, AbstractContact):
+        return ContactOn(element, start, stop, element.restitution, elastic=element.elastic)
     return (PotentialOn if isinstance(element, AbstractPotential) else DissipationOn)(element, start, stop)
 
 

@@ -8,15 +8,16 @@ from geodyn._jit import with_time
 from geodyn._linalg import solve
 from geodyn._typing import Array, Float, Scalar
 from geodyn.geometry.manifold import AbstractManifold, check_metric
-from geodyn.integrators.system import AbstractLagrangianSystem, AbstractSystem
+from geodyn.integrators.system import AbstractCollidingSystem, AbstractLagrangianSystem, AbstractSystem
 from geodyn.mechanics.constraints import check_constraints
+from geodyn.mechanics.contact import AbstractContact, check_contacts, gaps
 from geodyn.mechanics.elements import AbstractConstraint, AbstractDissipation, AbstractPotential
 from geodyn.mechanics.parts import joined, kind
 
-Element = AbstractPotential | AbstractDissipation | AbstractConstraint
+Element = AbstractPotential | AbstractDissipation | AbstractConstraint | AbstractContact
 
 
-class System(AbstractLagrangianSystem):
+class System(AbstractLagrangianSystem, AbstractCollidingSystem):
     """`System(space, masses, *elements)`: N points in a space, L = ½ Σ m_i g(x_i)(v_i, v_i) − Σ V.
 
     `masses[N]` > 0, any consistent units; configurations are [N, dim]. Potentials add energy, dissipations add to the
@@ -34,7 +35,7 @@ class System(AbstractLagrangianSystem):
         for element in elements:
             if not isinstance(element, Element):
                 raise ValueError(
-                    "elements must be potentials, dissipations or constraints such as gd.Spring(...); "
+                    "elements must be potentials, dissipations, constraints or contacts such as gd.Spring(...); "
                     f"got {type(element).__name__}"
                 )
         self.space, self.elements, self.masses = space, elements, _masses(masses)
@@ -55,6 +56,11 @@ class System(AbstractLagrangianSystem):
     def constraints(self):
         """The elements held by multipliers, in their order."""
         return [e for e in self.elements if isinstance(e, AbstractConstraint)]
+
+    @property
+    def contacts(self):
+        """The elements with gaps, in their order."""
+        return [e for e in self.elements if isinstance(e, AbstractContact)]
 
     def _points(self, q):
         return q.reshape(self.masses.shape[0], self.space.dim)
@@ -91,6 +97,24 @@ class System(AbstractLagrangianSystem):
     def count_constraints(self, q):
         return sum(element.size for element in self.constraints)
 
+    def gap(self, t, q):
+        x = self._points(q)
+        return jnp.concatenate([jnp.zeros(0, x.dtype), *(gaps(e, t, self.space, x) for e in self.contacts)])
+
+    def restitution(self, q):
+        x, t = self._points(q), jnp.zeros((), q.dtype)
+        shapes = [jax.eval_shape(lambda x, e=e: gaps(e, t, self.space, x), x).shape for e in self.contacts]
+        each = [jnp.broadcast_to(e.restitution, s).astype(q.dtype) for e, s in zip(self.contacts, shapes, strict=True)]
+        return jnp.concatenate([jnp.zeros(0, q.dtype), *each])
+
+    @property
+    def has_contacts(self):
+        return bool(self.contacts)
+
+    @property
+    def elastic(self):
+        return all(e.elastic for e in self.contacts)
+
     def check(self, t, q, v):
         wanted = (self.masses.shape[0], self.space.dim)
         for name, value in (("q0", q), ("v0", v)):
@@ -99,6 +123,7 @@ class System(AbstractLagrangianSystem):
         check_metric(self.space, q)
         if self.constraints:
             check_constraints(self, constraint_names(self), np.ravel(q), np.ravel(v), t)
+        check_contacts(self.space, self.contacts, t, q)
 
 
 def _masses(masses):

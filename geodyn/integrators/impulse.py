@@ -1,0 +1,131 @@
+"""What an impact does to the momenta: Newton's law for several contacts at once, and its derivative.
+
+With N the gradients of the gaps that close, in momenta p⁺ = p + Nᵀj, the law is a complementarity problem,
+
+    j ≥ 0,   u⁺ + e u⁻ ≥ 0,   jᵀ(u⁺ + e u⁻) = 0,   u = d gap/dt,
+
+whose matrix is N M⁻¹ Nᵀ, and for one contact the reflection v⁺ = v − (1+e)<v, n>n in the kinetic metric. Holonomic
+constraints add impulses of their own, which keep their rates: then N is in effect its projection on their tangent space
+(Moreau 1988; Glocker, Set-Valued Force Laws, 2001). The energy changes by ½ Σ j (1 − e) u⁻ ≤ 0.
+"""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from geodyn._linalg import inverse
+from geodyn._typing import Array, Bool, Float
+from geodyn.integrators.system import AbstractCollidingSystem
+
+MOST_PIVOTS = 100
+BLOCK_PIVOTS = 8
+
+
+class Struck(NamedTuple):
+    """What struck: indices of up to K contacts, which of them pushed, which without restitution, their impulses."""
+
+    which: Array
+    pushed: Bool[Array, " K"]
+    soft: Bool[Array, " K"]
+    impulse: Float[Array, " K"]
+
+
+def rows(system: AbstractCollidingSystem, which, t, q) -> Float[Array, " m"]:
+    """The gaps that may close, then the constraints."""
+    return jnp.concatenate([system.gap(t, q)[which], system.constraint(t, q)])
+
+
+def rates(system, which, t, q, p) -> Float[Array, " m"]:
+    """d/dt of the rows."""
+    moving = (jnp.ones_like(t), system.velocity(t, q, p))
+    return jax.jvp(lambda t, q: rows(system, which, t, q), (t, q), moving)[1]
+
+
+def normals(system, which, t, q, p):
+    """Gradients N of the rows, and N M⁻¹ Nᵀ."""
+    gradients = jax.jacrev(lambda q: rows(system, which, t, q))(q)
+    raise_index = lambda row: jax.jvp(lambda p: system.velocity(t, q, p), (p,), (row,))[1]  # noqa: E731
+    return gradients, gradients @ jax.vmap(raise_index)(gradients).T
+
+
+def complementarity(matrix: Float[Array, "K K"], b: Float[Array, " K"], allowed: Bool[Array, " K"]):
+    """(j, j > 0) with j ≥ 0, s = matrix j + b ≥ 0 and j s = 0 where `allowed`, j = 0 elsewhere: principal pivoting, in
+    blocks first, then by the least index, which ends for every positive definite matrix (Murty 1974)."""
+    eye, eps = jnp.eye(b.size, dtype=b.dtype), jnp.finfo(b.dtype).eps
+    # Redundant contacts make the matrix singular: any solution will do, since the momenta are the same for all.
+    softness = 64 * eps * jnp.max(jnp.abs(jnp.diag(matrix))) * eye
+    still, target, softness = jax.lax.stop_gradient((matrix, b, softness))
+    slack = 64 * eps * jnp.max(jnp.where(allowed, jnp.abs(target), 0))
+
+    def pivot(state):
+        active, wrong, count, _ = state
+        first = wrong & (jnp.arange(b.size) == jnp.argmax(wrong))
+        active = active ^ jnp.where(count < BLOCK_PIVOTS, wrong, first)
+        inverted = inverse(jnp.where(active[:, None] & active[None, :], still + softness, eye))
+        j = inverted @ jnp.where(active, -target, 0)
+        # The second step undoes the softness.
+        j = j - inverted @ jnp.where(active, still @ j + target, 0)
+        wrong = jnp.where(active, j * jnp.diag(still) < -slack, allowed & (still @ j + target < -slack))
+        return active, wrong, count + 1, (j, inverted)
+
+    active = allowed & (target < 0)
+    begin = (active & False, active, jnp.zeros((), int), (target, still))
+    unsettled = lambda state: (jnp.any(state[1]) | (state[2] == 0)) & (state[2] < MOST_PIVOTS)  # noqa: E731
+    active, _, _, (j, inverted) = jax.lax.while_loop(unsettled, pivot, begin)
+    # One more step, of which derivatives are taken.
+    return jnp.where(active, j - inverted @ jnp.where(active, matrix @ j + b, 0), 0), active
+
+
+def strike(system: AbstractCollidingSystem, which, closed, held, slow, t, q, p):
+    """(p⁺, Struck, rest[K], rates⁺[K]): one impact at the contacts `which` that are `closed` or `held`; the latter have
+    no restitution, nor have those that would leave at less than the rates `slow`(p⁺), if given: these come to rest."""
+    k = which.size
+    gradients, gram = normals(system, which, t, q, p)
+    matrix, push = gram[:k, :k], gradients[:k]
+    if gram.shape[0] > k:
+        coupling = inverse(gram[k:, k:]) @ gram[k:, :k]
+        matrix, push = matrix - gram[:k, k:] @ coupling, push - coupling.T @ gradients[k:]
+    approach = rates(system, which, t, q, p)[:k]
+
+    def proceed(state):
+        return state[0] < passes
+
+    def again(state):
+        """First with restitution, then without it for those that it would not carry away."""
+        count, rest, *_ = state
+        e = jnp.where(rest | held, 0, system.restitution(q)[which])
+        j, pushed = complementarity(matrix, approach + e * jnp.minimum(approach, 0), closed | held)
+        leave = approach + matrix @ j
+        if slow is not None:
+            rest = jnp.where(count == 0, closed & (leave <= slow(p + j @ push)), rest)
+        return count + 1, rest, j, pushed, leave
+
+    passes = 1 if slow is None else 2
+    begin = (jnp.zeros((), int), held & False, approach, closed, approach)
+    _, rest, j, pushed, leave = jax.lax.while_loop(proceed, again, begin)
+    return p + j @ push, Struck(which, pushed, rest | held, j), rest, leave
+
+
+def strike_tangent(primals, tangents, struck: Struck):
+    """Changes of (p⁺, impulses) with (system, t, q, p), the contacts that pushed held fixed: the impulses are the root
+    of a linear system (implicit-function theorem)."""
+    system, t, q, p = primals
+    which, k = struck.which, struck.which.size
+    gradients, gram = normals(system, which, t, q, p)
+    z = struck.impulse
+    if gram.shape[0] > k:
+        z = jnp.concatenate([z, -inverse(gram[k:, k:]) @ gram[k:, :k] @ z])
+    pushed = jnp.concatenate([struck.pushed, jnp.ones(z.size - k, bool)])
+
+    def law(system, t, q, p):
+        after = p + jax.vjp(lambda q: rows(system, which, t, q), q)[1](z)[0]
+        e = jnp.where(struck.soft, 0, system.restitution(q)[which])
+        e = jnp.concatenate([e, jnp.zeros(z.size - k, e.dtype)])
+        return after, rates(system, which, t, q, after) + e * rates(system, which, t, q, p)
+
+    dp, residual = eqx.filter_jvp(law, (system, t, q, p), tangents)[1]
+    inverted = inverse(jnp.where(pushed[:, None], gram, jnp.eye(z.size, dtype=z.dtype)))
+    dz = -inverted @ jnp.where(pushed, residual, 0)
+    return dp + dz @ gradients, dz[:k]

@@ -1,0 +1,69 @@
+"""Contacts that stay closed: pushed by forces λ ≥ 0 that hold the gaps at zero, d²gap/dt² ≥ 0, λ d²gap/dt² = 0."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from geodyn._typing import Array, Bool
+from geodyn.integrators.impulse import complementarity
+from geodyn.integrators.system import AbstractCollidingSystem, AbstractSystem
+
+
+class Resting(AbstractSystem):
+    """A system some of whose contacts `which` [K] are `held` [K], by forces that are a function of the state: the
+    complementarity problem of the accelerations (Glocker 2001; Baraff 1994). The gap returns to zero from rounding
+    with the time constant `settling` (Baumgarte 1972). `differentiable` in reverse, at the price of a slower batch."""
+
+    system: AbstractCollidingSystem
+    which: Array
+    held: Bool[Array, " K"]
+    settling: Array
+    differentiable: bool = eqx.field(static=True, default=False)
+
+    def force(self, t, q, v, lam):
+        applied = self.system.force(t, q, v, lam)
+        if self.differentiable:
+            return jax.lax.cond(jnp.any(self.held), lambda f: f + self.reaction(t, q, v, f), lambda f: f, applied)
+        # What this adds to the Jacobian of the stage equations is left out. A loop of at most one turn: under vmap a
+        # cond would do it for every member.
+        still = jax.lax.stop_gradient((self, t, q, v, applied))
+        start = (jnp.any(self.held), jnp.zeros_like(q))
+        push = lambda _: (jnp.zeros((), bool), still[0].reaction(*still[1:]))  # noqa: E731
+        return applied + jax.lax.while_loop(lambda s: s[0], push, start)[1]
+
+    def reaction(self, t, q, v, applied):
+        """Nᵀλ of the contacts held, where the other forces are `applied`."""
+        gap = lambda t, q: self.system.gap(t, q)[self.which]  # noqa: E731
+        value, rate = jax.jvp(gap, (t, q), (jnp.ones_like(t), v))
+        free = gap_acceleration(self.system, t, q, v, applied)[self.which]
+        wanted = free + 2 * rate / self.settling + value / self.settling**2
+        gradients = jax.jacrev(gap, 1)(t, q)
+        raise_index = lambda row: jax.jvp(lambda p: self.system.velocity(t, q, p, v), (applied,), (row,))[1]  # noqa: E731
+        gram = gradients @ jax.vmap(raise_index)(gradients).T
+        return complementarity(gram, wanted, self.held)[0] @ gradients
+
+    def momentum(self, t, q, v):
+        return self.system.momentum(t, q, v)
+
+    def velocity(self, t, q, p, v=None):
+        return self.system.velocity(t, q, p, v)
+
+    def constraint(self, t, q):
+        return self.system.constraint(t, q)
+
+    def count_constraints(self, q):
+        return self.system.count_constraints(q)
+
+    def energy(self, t, q, v):
+        return self.system.energy(t, q, v)
+
+    def check(self, t, q, v):
+        return self.system.check(t, q, v)
+
+
+def gap_acceleration(system: AbstractCollidingSystem, t, q, v, pdot):
+    """d²gap/dt² under the force pdot."""
+    one, p = jnp.ones_like(t), system.momentum(t, q, v)
+    vdot = jax.jvp(lambda t, q, p: system.velocity(t, q, p, v), (t, q, p), (one, v, pdot))[1]
+    rate = lambda t, q, v: jax.jvp(system.gap, (t, q), (one, v))[1]  # noqa: E731
+    return jax.jvp(rate, (t, q, v), (one, v, vdot))[1]
