@@ -20,7 +20,7 @@ from geodyn.scenario import Scenario, read_scenario, shipped
 
 
 def simulate(scenario: str | None, list_shipped: bool, plot: bool, out: str) -> int:
-    """Integrate a scenario: DIR/NAME.npz (`gd.load` reads it), DIR/NAME.json and, with `plot`, DIR/NAME.png."""
+    """Integrate a scenario: DIR/NAME.npz (`gd.load` reads it), DIR/NAME.json; with `plot`, DIR/NAME.png and .html."""
     if list_shipped or scenario is None:
         for name, title in shipped().items():
             print(f"{name:24}{title}")
@@ -38,7 +38,8 @@ def simulate(scenario: str | None, list_shipped: bool, plot: bool, out: str) -> 
     _report(f"{name}: {int(stats.steps)} steps to t = {reached:g}: {result.message}", lines, target)
     if plot:
         _draw_trajectory(given.system, trajectory, conserved).savefig(target.with_suffix(".png"), dpi=120)
-    print(f"written: {target}.npz (gd.load)" + f", {target}.png" * plot)
+        draw.player(trajectory, target.with_suffix(".html"), title=name)
+    print(f"written: {target}.npz (gd.load)" + f", {target}.png, {target}.html (plays in a browser)" * plot)
     return {RESULTS.successful: 0, RESULTS.interrupted: 130}.get(result, 1)
 
 
@@ -162,8 +163,9 @@ def _draw_stroke(swimmer, stroke):
 def _draw_trajectory(system, trajectory, conserved):
     """The motion, separations or multipliers, and drifts."""
     figure = draw.figure(11, 5.5)
-    place = figure.add_subplot(1, 2, 1, projection=draw.projection(system.space))
-    above, below = figure.add_subplot(2, 2, 2), figure.add_subplot(2, 2, 4)
+    grid = figure.add_gridspec(2, 2)
+    place = figure.add_subplot(grid[:, 0], projection=draw.projection(system.space))
+    above, below = figure.add_subplot(grid[0, 1]), figure.add_subplot(grid[1, 1])
     draw.trajectory(trajectory, place)
     if system.constraints:
         draw.multipliers(trajectory, above)

@@ -14,7 +14,7 @@ from geodyn.plot.scene import Scene, scene, scene_of
 from geodyn.plot.style import GREY, INK, PALE, axes, colours, mixed, polylines
 
 SIZE = 8.0
-"""Diameter of the heaviest point in typographical points; the volumes of the others are to it as the masses."""
+"""Diameter of the heaviest of few points in typographical points; the volumes of the others are to it as the masses."""
 
 
 def trajectory(
@@ -22,10 +22,11 @@ def trajectory(
     ax=None,
     *,
     model: str | Callable | None = None,
-    bodies: int = 12,
+    bodies: int | None = None,
     system: System | None = None,
 ):
-    """The paths of the points of a body in a model of its space, and the body itself at `bodies` equally spaced times.
+    """The paths of the points of a body in a model of its space, and the body itself at `bodies` equally spaced times,
+    by default 12, or 4 where it has more than six points.
 
     `model` is by default the first that fits: "cartesian" (Euclidean), "ball", "half-space" (Hyperbolic), "sphere",
     "stereographic" (Sphere), "surface" (Embedded), "cylinder" (H² × E and other products of a plane and an axis) or
@@ -45,7 +46,7 @@ def path(
     ax=None,
     *,
     edges: Sequence[tuple[int, int]] = (),
-    bodies: int = 12,
+    bodies: int | None = None,
     model: str | Callable | None = None,
 ):
     """As `trajectory`, with the space and the edges given: for what is not a `System`."""
@@ -61,13 +62,14 @@ def body(
     model: str | Callable | None = None,
     system: System | None = None,
 ):
-    """The body at one time, or at several, earlier ones paler: by default at seven, equally spaced.
+    """The body at one time, or at several, earlier ones paler: by default at 7, equally spaced, or 3 where it has more
+    than six points.
 
     Edges are geodesics, rods heavier than springs; the volumes of the points are as their masses. Shown are the saved
     states nearest to the times. `model` and `system` as in `trajectory`. Raises ValueError for times outside of it.
     """
     drawn = scene(trajectory, model, system)
-    times = np.linspace(drawn.t[0], drawn.t[-1], 7) if times is None else times
+    times = np.linspace(drawn.t[0], drawn.t[-1], 7 if drawn.few else 3) if times is None else times
     frames, ax = drawn.nearest(times), stage(drawn, ax)
     strengths = np.linspace(0.35, 1.0, len(frames)) if len(frames) > 1 else [1.0]
     for frame, curves, strength in zip(frames, drawn.geodesics(frames), strengths):
@@ -88,7 +90,7 @@ def stage(drawn: Scene, ax=None):
     parts = [drawn.points, drawn.geodesics(some), *lines]
     everything = np.concatenate([part.reshape(-1, drawn.points.shape[-1]) for part in parts])
     low, high = np.nanmin(everything, axis=0), np.nanmax(everything, axis=0)
-    margin = 0.04 * np.where(high > low, high - low, (high - low).max())
+    margin = 0.04 * np.where(high > low, high - low, (high - low).max() or 1.0)
     ax.set(**{f"{axis}lim": ends for axis, *ends in zip("xyz", low - margin, high + margin)})
     if not ax.get_title():
         ax.set_title(drawn.model.title, fontsize="medium", color=INK)
@@ -114,8 +116,10 @@ def _dress_space(ax, model, size):
     ax.view_init(elev=30, azim=-65)
     ax.computed_zorder = False
     ax.grid(False)
-    named = any(model.labels)
-    ax.set_box_aspect(size if model.equal else (1, 1, 1), zoom=1.0 if named else 1.4)
+    box = size if model.equal else np.ones(3)
+    # The longest side of the box fills the Axes, where no numbers beside it need room.
+    fill = 1.0 if any(model.labels) else 1.4 * np.linalg.norm(box) / (3**0.5 * box.max())
+    ax.set_box_aspect(box, zoom=fill)
     ax.locator_params(nbins=4)
     for axis, label in zip((ax.xaxis, ax.yaxis, ax.zaxis), model.labels):
         axis.pane.set_visible(False)
@@ -141,17 +145,18 @@ def _points(ax, drawn, frame, strength=1.0, hollow=False) -> list:
     artists = []
     for point, radius, colour in zip(points, drawn.radii, colours(len(points))):
         edge = mixed(colour, strength)
-        size, face = max(3.0, SIZE * radius), "white" if hollow else edge
+        size, face = max(2.5, SIZE * radius), "white" if hollow else edge
         artists += ax.plot(*point[:, None], "o", color=edge, markerfacecolor=face, markersize=size, zorder=4)
     return artists
 
 
 def _paths(drawn, ax, bodies):
     ax = stage(drawn, ax)
+    bodies = (12 if drawn.few else 4) if bodies is None else bodies
     for curves in drawn.geodesics(np.linspace(0, len(drawn.t) - 1, bodies).astype(int)):
         _edges(ax, curves, drawn.rigid, 0.8)
     for points, colour in zip(drawn.points.swapaxes(0, 1), colours(len(drawn.radii))):
-        polylines(ax, [points], colour, 2.0 if len(drawn.radii) <= 6 else 1.0, zorder=3)
+        polylines(ax, [points], colour, 2.0 if drawn.few else 0.7, zorder=3)
     _points(ax, drawn, 0, hollow=True)
     _points(ax, drawn, -1)
     return ax

@@ -48,7 +48,7 @@ def _(space: AbstractManifold, trajectory: Trajectory, pairs: Sequence[tuple[int
     if len(pairs) == 0:
         raise ValueError("pairs: this body has no edges; name pairs of points, such as [(0, 1)]")
     unit = "radii of curvature" if isinstance(space, Sphere | Hyperbolic) else "any consistent unit"
-    ax = axes(ax, xlabel=TIME, ylabel=f"geodesic separation ({unit})")
+    ax = axes(ax, xlabel=TIME, ylabel=f"geodesic separation\n({unit})")
     first, second = (trajectory.q[:, np.array(ends)] for ends in zip(*pairs))
     distances = jax.jit(jax.vmap(jax.vmap(lambda x, y: distance(space, x, y))))(first, second)
     for (i, j), values, style in zip(pairs, distances.T, cycle(STYLES)):
@@ -68,10 +68,11 @@ def comparison(t: Float[np.ndarray, " T"], curves: dict[str, tuple], ax=None):
 
 def drift(t: Float[np.ndarray, " T"], conserved: dict[str, Float[np.ndarray, "T ..."]], ax=None):
     """How far conserved quantities have moved from their first values, in the largest component, on a logarithmic axis.
-    Where one has not moved at all its curve has a gap."""
-    ax = axes(ax, xlabel=TIME, ylabel="distance from the first value")
+    Where one has not moved at all its curve has a gap; far below rounding the axis ends."""
+    ax = axes(ax, xlabel=TIME, ylabel="distance from the first value\n(any consistent unit)")
     for name, values in conserved.items():
         _logarithmic(ax, t[1:], np.abs(values - values[0])[1:], name)
+    _end_below(ax)
     return legend(ax, len(conserved))
 
 
@@ -80,7 +81,7 @@ def energy(trajectory: Trajectory, ax=None):
     line: what a conservative motion cannot beat. Drag and impacts show as what they took."""
     E = np.asarray(trajectory.energy)
     ax = drift(np.asarray(trajectory.t), {f"energy, at first {E[0]:.6g}": E}, ax)
-    ax.set_ylabel("|E(t) − E(0)| (any consistent unit)")
+    ax.set_ylabel("|E(t) − E(0)|\n(any consistent unit)")
     if E[0] != 0:
         _rounding(ax, np.finfo(E.dtype).eps * abs(E[0]), "rounding, ε |E(0)|")
     return legend(ax, 2)
@@ -95,7 +96,7 @@ def multipliers(trajectory: Trajectory, ax=None, *, system: System | None = None
     known = system or trajectory.system
     numbered = [f"$\\lambda_{{{k + 1}}}$" for k in range(lam.shape[-1])]
     names = constraint_names(known) if isinstance(known, System) else numbered
-    ax = axes(ax, xlabel=TIME, ylabel="multiplier λ (any consistent unit)")
+    ax = axes(ax, xlabel=TIME, ylabel="multiplier λ\n(any consistent unit)")
     ax.axhline(0.0, color=INK, linewidth=0.8)
     for values, name, style in zip(lam.T, names, cycle(STYLES)):
         ax.plot(trajectory.t, values, style, linewidth=2, label=name)
@@ -116,9 +117,10 @@ def constraints(trajectory: Trajectory, ax=None, *, system: AbstractSystem | Non
         )
     flat = trajectory.t.shape[0], -1
     states = trajectory.t, trajectory.q.reshape(flat), trajectory.v.reshape(flat)
-    ax = axes(ax, xlabel=TIME, ylabel="largest residual (any consistent unit)")
+    ax = axes(ax, xlabel=TIME, ylabel="largest residual\n(any consistent unit)")
     for name, values, style in zip(("position, |φ|", "velocity, |dφ/dt|"), _residuals(known, *states), STYLES):
         _logarithmic(ax, trajectory.t, np.abs(values).max(axis=1), name, style)
+    _end_below(ax)
     return legend(_rounding(ax, np.finfo(trajectory.q.dtype).eps, "rounding unit ε"), 3)
 
 
@@ -133,6 +135,15 @@ def _logarithmic(ax, t, values, name, style="-"):
     """What is exactly zero is no point of a logarithmic axis."""
     values = np.asarray(values).reshape(len(t), -1).max(axis=1)
     ax.semilogy(t, np.where(values > 0, values, np.nan), style, label=name)
+
+
+def _end_below(ax):
+    """Ends a logarithmic axis three decades below ε, or below the smallest curve's maximum: there is only rounding."""
+    curves = [np.asarray(line.get_ydata(), float) for line in ax.lines]
+    tops = [np.nanmax(values) for values in curves if np.isfinite(values).any()]
+    floor = min([np.finfo(float).eps, *tops]) / 1000
+    if 0 < ax.get_ylim()[0] < floor:
+        ax.set_ylim(bottom=floor)
 
 
 def _rounding(ax, level, name):

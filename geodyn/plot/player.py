@@ -127,7 +127,8 @@ def _box(points, equal):
     """The middle and the half-widths of a box around the points: a cube, unless the axes have scales of their own."""
     low, high = np.nanmin(points, axis=0), np.nanmax(points, axis=0)
     half = (high - low) / 2
-    return (low + high) / 2, np.full_like(half, half.max()) if equal else np.where(half > 0, half, half.max())
+    most = half.max() or 1.0
+    return (low + high) / 2, np.full_like(half, most) if equal else np.where(half > 0, half, most)
 
 
 def _quantised(points, centre, scale):

@@ -14,6 +14,8 @@ from geodyn.mechanics import System, edges
 from geodyn.mechanics.parts import joined
 from geodyn.plot.models import Model, model_of, placed
 
+FEW = 6
+"""Points of a body that can be told apart; of more, everything is drawn smaller and less often."""
 SAMPLES = 33
 BATCH = 128
 """Geodesics are found so many at a time, so that one compiled function serves for any number."""
@@ -30,6 +32,11 @@ class Scene(NamedTuple):
     radii: np.ndarray
     edges: np.ndarray
     rigid: np.ndarray
+
+    @property
+    def few(self) -> bool:
+        """Whether its points can be told apart."""
+        return len(self.radii) <= FEW
 
     def geodesics(self, frames) -> np.ndarray:
         """The edges at the saved states `frames`, in the model: [frames, E, SAMPLES, 2 or 3]."""
@@ -70,7 +77,7 @@ def scene_of(space, trajectory, model, pairs, rigid, masses) -> Scene:
     done = np.isfinite(q).all(axis=(1, 2))
     q, t = q[done], np.asarray(trajectory.t)[done]
     drawn = model_of(space, model, q.reshape(-1, space.dim))
-    radii = np.cbrt(masses / masses.max())
+    radii = np.cbrt(masses / masses.max()) * min(1.0, (FEW / len(masses)) ** 0.5)
     ends = np.reshape(pairs, (-1, 2)).astype(int)
     return Scene(space, drawn, t, q, placed(drawn.place, q), radii, ends, np.asarray(rigid, bool))
 

@@ -1,6 +1,5 @@
 """The house style: colours, figures, Axes."""
 
-from itertools import cycle, islice
 from typing import Any
 
 import numpy as np
@@ -43,7 +42,7 @@ def axes(ax: Any, projection: str | None = None, **labels) -> Any:
 def legend(ax, count: int):
     """A legend, where its entries are few enough to be read."""
     if count <= 12:
-        ax.legend(frameon=False, fontsize="small", ncols=1 + (count - 1) // 3)
+        ax.legend(fontsize="small", ncols=1 + (count - 1) // 4, edgecolor="none", framealpha=0.8)
     return ax
 
 
@@ -81,5 +80,5 @@ def nearness(ax, points) -> np.ndarray:
 
 
 def colours(count: int) -> list[str]:
-    """One colour for each of so many points."""
-    return list(islice(cycle(COLOURS), count))
+    """One colour for each of so many points: different ones for few, the same for more than can be told apart."""
+    return list(COLOURS[:count]) if count <= len(COLOURS) else [COLOURS[0]] * count
