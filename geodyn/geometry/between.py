@@ -20,14 +20,15 @@ from geodyn._typing import Array, Float, Scalar
 from geodyn.geometry.manifold import AbstractManifold
 
 ITERATIONS = 60
+FEW_NODES = 12
 
 
 @jit
 def energy_between(space: AbstractManifold, x: Float[Array, " n"], y: Float[Array, " n"], nodes: int) -> Scalar:
     """½ dist² of two points, along the geodesic to which the chart's straight segment relaxes; smooth where x = y.
 
-    NaN if no path is found, or if the speed of a polynomial path of degree `nodes` varies by more than eps^¼: then more
-    than half of the digits of E could be wrong.
+    NaN if no path is found, if it is no minimum (beyond a conjugate point), or if the last two modes of a polynomial
+    path of degree `nodes` have more than √eps of its energy: then more than half of the digits of E could be wrong.
     """
     # What the metric closes over becomes an explicit argument, so that derivatives with respect to it exist as well.
     return _energy(eqx.filter_closure_convert(space.metric, x), x, y, nodes)
@@ -76,17 +77,35 @@ def _hessians(metric, x, y, modes):
     return tuple(matrix.reshape(modes.size, modes.size) for matrix in (full, fixed))
 
 
+def _solve_positive(a, b):
+    """x with a x = b, by Cholesky's method: NaN where a is not positive definite."""
+    return jax.scipy.linalg.cho_solve((jnp.linalg.cholesky(a, symmetrize_input=False), True), b)
+
+
 @eqx.filter_custom_jvp
 def _modes(metric, x, y, nodes):
-    """The stationary modes[k, n], by Newton's method; where the energy would grow, the metric is held fixed in part
-    (Levenberg–Marquardt), which always descends. NaN if that does not converge, or the path's speed varies."""
+    """The stationary modes[k, n]: on few nodes where these resolve the path to rounding, else, from there, on all. NaN
+    if that does not converge to a minimum, or does not resolve the path to half of the digits of its energy."""
+    eps = jnp.finfo(x.dtype).eps
+    modes, converged, resolved = jnp.zeros((0, x.size), x.dtype), jnp.zeros((), bool), jnp.zeros((), bool)
+    for degree in (FEW_NODES, nodes) if nodes > FEW_NODES else (nodes,):
+        start = jnp.where(converged, jnp.pad(modes, ((0, degree - 1 - modes.shape[0]), (0, 0))), 0)
+        modes, converged, tail = _relaxed(metric, x, y, start, ~resolved)
+        resolved = resolved | converged & (tail <= (eps**0.5 if degree == nodes else eps))
+    return jnp.where(resolved, modes, jnp.nan)
+
+
+def _relaxed(metric, x, y, start, active):
+    """The modes to which `start` relaxes, by Newton's method; where the energy would grow, the metric is held fixed in
+    part (Levenberg–Marquardt), which always descends. Also whether that converged, and the part of the energy that is
+    in the last two modes, about the square of the path's error. `start` as it is where not active."""
     eps = jnp.finfo(x.dtype).eps
 
     def step(state):
         modes, energy, damping, count, _ = state
         slope = _slope(metric, x, y, modes).reshape(-1)
         full, fixed = _hessians(metric, x, y, modes)
-        change = solve(full + damping * fixed, -slope)
+        change = _solve_positive(full + damping * fixed, -slope)
         trial = modes + change.reshape(modes.shape)
         trial_energy = _action(metric, x, y, trial)
         expected = -slope @ change
@@ -102,12 +121,12 @@ def _modes(metric, x, y, nodes):
             done,
         )
 
-    start = jnp.zeros((nodes - 1, x.size), x.dtype)
-    state = (start, _action(metric, x, y, start), jnp.zeros((), x.dtype), 0, False)
+    state = (start, _action(metric, x, y, start), jnp.zeros((), x.dtype), 0, ~active)
     modes, energy, _, _, done = jax.lax.while_loop(lambda state: (state[3] < ITERATIONS) & ~state[4], step, state)
-    squares = 2 * jax.vmap(lambda z: _lagrangian(metric, z))(_nodal(x, y, modes))
-    resolved = jnp.max(jnp.abs(squares - 2 * energy)) <= 4 * eps**0.25 * energy
-    return jnp.where(done & resolved, modes, jnp.nan)
+    _, weights, basis = (jnp.asarray(array, x.dtype) for array in _basis(modes.shape[0] + 1))
+    ripple = jnp.stack([_nodal(x, y, modes)[:, 0], basis[:, -2:, 1] @ modes[-2:]], axis=1)
+    tail = weights @ jax.vmap(lambda z: _lagrangian(metric, z))(ripple)
+    return modes, done, tail / jnp.where(energy > 0, energy, 1.0)
 
 
 @_modes.def_jvp

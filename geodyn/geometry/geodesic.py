@@ -63,12 +63,21 @@ def log(
 def distance(
     space: AbstractManifold, x: Float[ArrayLike, " _n"], y: Float[ArrayLike, " _n"], *, nodes: int = NODES
 ) -> Scalar:
-    """Distance of two points. Where they coincide it has no derivative: 0 is given. There use `squared_distance`.
+    """Distance of two points: of a space of constant curvature, a product or `Inhomogeneous` in closed form, of a
+    `Tabulated` one from its table, else by a boundary-value solve.
 
-    Without closed form it is the length of the geodesic to which the straight segment of the chart relaxes: no path
-    leaves the chart, and identified coordinates (an angle beyond its period) are different points. NaN if none is found
-    or if it is too long for its degree: then take more `nodes`. Its first derivatives are those of the first variation,
-    the second come from the implicit-function theorem. Raises ValueError for a metric declared indefinite.
+    The solve relaxes the straight segment of the chart to a shortest path. So no path leaves the chart, and identified
+    coordinates (an angle beyond its period) are different points; of several geodesics it is that to which the segment
+    relaxes, a local minimum of the length. NaN, derivatives included, which stops an integration with a status: if none
+    is found, if it is too long for its degree (then take more `nodes`), or beyond a conjugate point, where it is no
+    minimum. First derivatives are those of the first variation, second ones come from the implicit-function theorem.
+
+    Where the distance has no derivative: at coincident points 0 is given, so that a spring of any rest length exerts no
+    force there (`squared_distance` is smooth); at antipodal points of a sphere, or conjugate ones of any space, the
+    derivative is finite, that along one of the shortest geodesics or their mean, 0, but of no use, as are second
+    derivatives nearby, which grow without bound; the solve may give NaN there.
+
+    Raises ValueError for a metric declared indefinite.
     """
     return safe_sqrt(squared_distance(space, x, y, nodes=nodes))
 
