@@ -77,6 +77,8 @@ def test_models_show_what_they_say():
     x = np.array([[0.1, -0.2, 0.3], [0.4, 0.2, 0.1]])
     place = lambda space, name, x=x: models.placed(models.model_of(space, name, x).place, x)  # noqa: E731
     np.testing.assert_allclose(place(H3, "ball"), x, atol=1e-15)
+    # Near the origin the farthest pole is that of the chart; projected from the opposite one |x| would be 1/|x|.
+    np.testing.assert_allclose(place(S3, "stereographic"), x, atol=1e-15)
     np.testing.assert_allclose(place(gd.spaces.Hyperbolic(3, "halfspace"), "half-space", x + 1), x + 1, atol=1e-14)
     a, b, g = x.T
     polar = np.stack([a * np.sin(b) * np.cos(g), a * np.sin(b) * np.sin(g), a * np.cos(b)], axis=1)
