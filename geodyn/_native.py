@@ -12,6 +12,8 @@ import jax.numpy as jnp
 from jax.experimental.xla_metadata import set_xla_metadata
 from jax.extend.core import Literal
 
+from geodyn._scalars import scalar_program
+
 # What XLA:CPU cannot compile inside of such a function: calls into libraries, and a few operations.
 UNSUITABLE = (
     *("callback", "cholesky", "conv_general", "cum", "custom_call", "eig", "ffi", "fft", "geqrf", "hessenberg"),
@@ -22,8 +24,8 @@ LARGEST = 64
 
 
 def native(function: Callable, *args, size: int):
-    """`function(*args)` on arrays, where it is not differentiated: one native function on the CPU if its state of
-    `size` numbers is small and its operations allow it, else as it is."""
+    """`function(*args)` on arrays, where it is not differentiated: on the CPU one native function of scalars if its
+    state of `size` numbers is small and its operations allow it, else as it is."""
     if size > LARGEST:
         return function(*args)
     leaves, structure = jax.tree.flatten(args)
@@ -32,13 +34,24 @@ def native(function: Callable, *args, size: int):
         closed, out = jax.make_jaxpr(lambda *x: function(*structure.unflatten(x)), return_shape=True)(*leaves)
         if not is_suitable(closed.jaxpr):
             return function(*args)
-        program, packed = _packed_program(closed, [*closed.consts, *leaves])
+    values = jax.lax.platform_dependent(
+        *leaves,
+        cpu=lambda *leaves: _native(closed, leaves),
+        default=lambda *leaves: jax.core.eval_jaxpr(closed.jaxpr, closed.consts, *leaves),
+    )
+    return jax.tree.unflatten(jax.tree.structure(out), values)
+
+
+def _native(closed, leaves):
+    """The program as one native function of scalars, or as it is."""
+    with set_xla_metadata(xla_cpu_small_call="false", inlineable="true"):
+        scalar = jax.make_jaxpr(scalar_program(closed))(*leaves)
+        program, packed = _packed_program(scalar, [*scalar.consts, *leaves])
         outer = jax.make_jaxpr(jax.jit(program))(packed)
         if len(outer.jaxpr.eqns) != 1 or len(outer.jaxpr.eqns[0].invars) != 1:
-            return function(*args)
+            return jax.core.eval_jaxpr(closed.jaxpr, closed.consts, *leaves)
     with set_xla_metadata(xla_cpu_small_call="true", inlineable="false"):
-        values = _bind(outer, packed)
-    return jax.tree.unflatten(jax.tree.structure(out), values)
+        return _bind(outer, packed)
 
 
 def native_linear(function: Callable, known, t, *, size: int):

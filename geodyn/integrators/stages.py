@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from geodyn._linalg import inverse
+from geodyn._scalars import on_arrays
 from geodyn._typing import Array, Bool, Int
 from geodyn.integrators.collocation import Problem
 
@@ -16,11 +17,12 @@ MOST_JACOBIANS = 5
 
 
 class Progress(NamedTuple):
-    """Where an iteration stands: iterate, size of its last two increments and of itself, count."""
+    """Where an iteration stands: iterate, size of its last three increments and of itself, count."""
 
     w: Array
     increment: Array
     previous: Array
+    earlier: Array
     scale: Array
     count: Int[Array, ""]
 
@@ -31,14 +33,18 @@ class Progress(NamedTuple):
         eps = jnp.finfo(self.w.dtype).eps
         rate = jnp.where(self.count > 1, self.increment / self.previous, jnp.nan)
         left = jnp.where(rate < 0.5, self.increment * rate / (1 - jnp.minimum(rate, 0.5)), jnp.inf)
-        stagnant = (rate > 0.5) & (self.increment <= 2**14 * eps * self.scale)
+        stagnant = self.slow & (self.increment <= 2**14 * eps * self.scale)
         return (self.increment <= 2 * eps * self.scale) | (left <= eps * self.scale / 4) | stagnant
 
     @property
+    def slow(self) -> Bool[Array, ""]:
+        """Contracting by less than a half in two iterations: an oscillation alternates between good and bad ones."""
+        return (self.count > 2) & (self.increment > 0.5 * self.earlier)
+
+    @property
     def hopeless(self) -> Bool[Array, ""]:
-        """Not finite, or contracting by less than a third after five iterations."""
-        slow = (self.count >= 5) & (self.increment > 0.7 * self.previous)
-        return slow | (self.count > 0) & ~jnp.isfinite(self.increment)
+        """Not finite, or still slow after six iterations."""
+        return (self.count >= 6) & self.slow | (self.count > 0) & ~jnp.isfinite(self.increment)
 
 
 def iterate(residual, w, precondition, floor, most, active, measured: int | None = None) -> Progress:
@@ -52,10 +58,10 @@ def iterate(residual, w, precondition, floor, most, active, measured: int | None
     def improve(state):
         change = precondition(residual(state.w))
         w = state.w - change
-        return Progress(w, size(change), state.increment, floor + size(w), state.count + 1)
+        return Progress(w, size(change), state.increment, state.previous, floor + size(w), state.count + 1)
 
     huge = jnp.asarray(jnp.inf, w.dtype)
-    return jax.lax.while_loop(proceed, improve, Progress(w, huge, huge, floor, jnp.zeros((), int)))
+    return jax.lax.while_loop(proceed, improve, Progress(w, huge, huge, huge, floor, jnp.zeros((), int)))
 
 
 class Root(NamedTuple):
@@ -93,7 +99,7 @@ def root(problem: Problem, start, floor, active) -> Root:
         )
         return Root(state.w, state.converged, best.iterations + state.count, best.jacobians + 1)
 
-    return jax.lax.while_loop(proceed, improve, first)
+    return on_arrays(lambda first: jax.lax.while_loop(proceed, improve, first))(first)
 
 
 def stage_values(problem: Problem, guess, active) -> Root:
@@ -129,4 +135,4 @@ def linear_root(apply, b, contracts: bool, active) -> Array:
         return jnp.where(state.converged, state.w, jnp.nan), jnp.ones_like(done)
 
     # A loop of at most one turn and no `cond`: under vmap a cond would form the matrix for every member.
-    return jax.lax.while_loop(lambda state: ~state[1], with_matrix, (x, done))[0]
+    return on_arrays(lambda *state: jax.lax.while_loop(lambda state: ~state[1], with_matrix, state))(x, done)[0]

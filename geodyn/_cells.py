@@ -1,0 +1,135 @@
+"""Operations of JAX on arrays of scalars: what moves them about costs nothing, the rest is scalar arithmetic."""
+
+import functools
+import math
+
+import numpy as np
+from jax import lax
+
+from geodyn._elementary import ELEMENTARY, elementary
+from geodyn._expressions import Graph
+
+ELEMENTWISE = {
+    *("add", "add_any", "sub", "mul", "div", "rem", "neg", "sign", "abs", "max", "min", "pow", "integer_pow", "square"),
+    *("sqrt", "rsqrt", "cbrt", "exp", "exp2", "expm1", "log", "log1p", "sin", "cos", "tan", "asin", "acos", "atan"),
+    *("atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "logistic", "erf", "floor", "ceil", "round"),
+    *("eq", "ne", "lt", "le", "gt", "ge", "and", "or", "xor", "not", "is_finite", "select_n", "clamp", "nextafter"),
+    *("real", "imag", "conj", "complex", "stop_gradient", "copy", "copy_p", "convert_element_type"),
+}
+REDUCTIONS = {"reduce_sum": lax.add_p, "reduce_max": lax.max_p, "reduce_min": lax.min_p}
+REDUCTIONS |= {"reduce_and": lax.and_p, "reduce_or": lax.or_p}
+
+
+def has_rule(equation) -> bool:
+    """The operation can be done scalar by scalar."""
+    name = equation.primitive.name
+    if name in REDUCTIONS:
+        return all(v.aval.size for v in equation.invars)
+    return name in ELEMENTWISE or name in MOVES
+
+
+def apply(graph: Graph, equation, cells: list) -> list:
+    """Cells of the results of an operation, from those of its arguments."""
+    name, (out, *_) = equation.primitive.name, equation.outvars
+    if name in MOVES:
+        moved = MOVES[name](graph, equation, *cells)
+        return moved if isinstance(moved, list) else [moved]
+    if name in REDUCTIONS:
+        return [_reduce(graph, equation, *cells)]
+    if name == "convert_element_type":
+        function = lambda x: graph.convert(x, out.aval.dtype)  # noqa: E731
+    elif name in ELEMENTARY and out.aval.dtype == np.float64:
+        function = lambda x: elementary(name, graph, x)  # noqa: E731
+    else:
+        function = lambda *x: graph.apply(equation.primitive, equation.params, x, out.aval.dtype)  # noqa: E731
+    return [each(out.aval.shape, function, *cells)]
+
+
+def fill(shape, parts):
+    """Cells of the shape, from their list: numpy would turn its numbers into Python's."""
+    cells = np.empty(shape, object)
+    for index, part in zip(np.ndindex(*shape), parts, strict=True):
+        cells[index] = part
+    return cells
+
+
+def each(shape, function, *arrays):
+    """Cells of `function` of the cells of arrays that broadcast to the shape."""
+    flat = [np.broadcast_to(a, shape).reshape(-1) for a in arrays]
+    return fill(shape, [function(*x) for x in zip(*flat, strict=True)])
+
+
+def _broadcast(graph, equation, x):
+    shape, kept = equation.params["shape"], equation.params["broadcast_dimensions"]
+    expanded = [1] * len(shape)
+    for axis, size in zip(kept, x.shape, strict=True):
+        expanded[axis] = size
+    return np.broadcast_to(x.reshape(expanded), shape)
+
+
+def _reshape(graph, equation, x):
+    return x.reshape(equation.outvars[0].aval.shape)
+
+
+def _slice(graph, equation, x):
+    p = equation.params
+    strides = p["strides"] or (1,) * x.ndim
+    return x[(*(slice(*s) for s in zip(p["start_indices"], p["limit_indices"], strides, strict=True)), ...)]
+
+
+def _iota(graph, equation):
+    shape = equation.params["shape"]
+    return fill(shape, np.indices(shape)[equation.params["dimension"]].astype(equation.params["dtype"]).reshape(-1))
+
+
+def _pad(graph, equation, x, value):
+    config = equation.params["padding_config"]
+    out = each(equation.outvars[0].aval.shape, lambda x: x, value)
+    # A negative edge crops: the part of x, and the places where it goes.
+    take = tuple(slice(max(-lo, 0), n - max(-hi, 0)) for (lo, hi, _), n in zip(config, x.shape, strict=True))
+    put = tuple(slice(max(lo, 0), n - max(hi, 0), gap + 1) for (lo, hi, gap), n in zip(config, out.shape, strict=True))
+    out[put] = x[take]
+    return out
+
+
+def _split(graph, equation, x):
+    return np.split(x, np.cumsum(equation.params["sizes"])[:-1], equation.params["axis"])
+
+
+def _reduce(graph, equation, x):
+    (out,), axes = equation.outvars, equation.params["axes"]
+    columns = np.moveaxis(x, axes, range(len(axes))).reshape(-1, math.prod(out.aval.shape)).T
+    join = lambda a, b: graph.apply(REDUCTIONS[equation.primitive.name], {}, (a, b), out.aval.dtype)  # noqa: E731
+    return fill(out.aval.shape, [functools.reduce(join, column) for column in columns])
+
+
+def _dot(graph, equation, a, b):
+    (over_a, over_b), (batch_a, batch_b) = equation.params["dimension_numbers"]
+    dtype = equation.outvars[0].aval.dtype
+
+    def entry(row, column):
+        total = np.zeros((), dtype)[()]
+        for x, y in zip(row, column, strict=True):
+            total = graph.add(total, graph.multiply(graph.convert(x, dtype), graph.convert(y, dtype)))
+        return total
+
+    pairs = zip(_arranged(a, batch_a, over_a), _arranged(b, batch_b, over_b), strict=True)
+    entries = [entry(row, column) for rows, columns in pairs for row in rows for column in columns]
+    return fill(equation.outvars[0].aval.shape, entries)
+
+
+def _arranged(x, batch, over):
+    """[batch, free, contracted]"""
+    free = [i for i in range(x.ndim) if i not in batch and i not in over]
+    size = lambda axes: math.prod(x.shape[i] for i in axes)  # noqa: E731
+    return x.transpose([*batch, *free, *over]).reshape(size(batch), size(free), size(over))
+
+
+MOVES = dict.fromkeys(("reshape", "squeeze", "expand_dims"), _reshape)
+MOVES |= {"broadcast_in_dim": _broadcast, "slice": _slice, "iota": _iota, "pad": _pad, "split": _split}
+MOVES |= {
+    "dot_general": _dot,
+    "transpose": lambda graph, equation, x: x.transpose(equation.params["permutation"]),
+    "rev": lambda graph, equation, x: np.flip(x, equation.params["dimensions"]),
+    "concatenate": lambda graph, equation, *x: np.concatenate(x, equation.params["dimension"]),
+}

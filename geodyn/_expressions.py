@@ -1,0 +1,230 @@
+"""Scalar expressions: a graph without repetition, and the code that computes some of its nodes.
+
+XLA:CPU fuses a value into each of its users and so computes shared values many times over. Here what is shared and
+costs something is the result of a call that XLA may not inline, so it is computed once.
+"""
+
+from collections import defaultdict
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.experimental.xla_metadata import set_xla_metadata
+
+WORTH_SHARING = 6
+COST = {"sin": 20, "cos": 20, "tan": 25, "expm1": 10, "exp": 5, "log": 8, "log1p": 12, "asinh": 20, "acosh": 20}
+COST |= {"atan": 30, "atan2": 30, "asin": 30, "acos": 30, "tanh": 8, "div": 3, "sqrt": 3, "rsqrt": 4, "pow": 20}
+IN_NUMPY = """
+    add add, sub subtract, mul multiply, div divide, neg negative, eq equal, ne not_equal, lt less, le less_equal,
+    gt greater, ge greater_equal, max maximum, min minimum, and bitwise_and, or bitwise_or, not bitwise_not, sin sin,
+    cos cos, exp exp, expm1 expm1, log log, sqrt sqrt, sinh sinh, cosh cosh, abs abs, sign sign, real real, imag imag,
+    conj conj, is_finite isfinite
+"""
+FOLDED = {name: getattr(np, function) for name, function in (pair.split() for pair in IN_NUMPY.split(","))}
+
+
+class Node:
+    """A scalar that is known when the program runs; a scalar known before is a numpy number."""
+
+    __slots__ = ("args", "bind", "cost", "dtype", "index", "name")
+
+
+class Graph:
+    """Scalars and how they follow from each other: `apply` and the arithmetic make nodes, `values` computes some."""
+
+    def __init__(self):
+        self.nodes, self.known, self.order = {}, {}, []
+
+    def _node(self, name, args, dtype, bind, key=None):
+        key = (name, key, *((x.index,) if isinstance(x, Node) else (x.dtype, x.tobytes()) for x in args))
+        if key not in self.nodes:
+            node = Node()
+            node.name, node.args, node.dtype, node.bind, node.index = name, args, dtype, bind, len(self.order)
+            self.nodes[key] = node
+            self.order.append(node)
+        return self.nodes[key]
+
+    def given(self, value):
+        """The node of a scalar value that JAX traces."""
+        node = self._node("given", (), value.dtype, None, key=len(self.order))
+        self.known[node.index] = value
+        return node
+
+    def apply(self, primitive, params, args, dtype):
+        """The scalar primitive(*args), simplified where that is exact for finite numbers."""
+        name = primitive.name
+        if name in ARITHMETIC:
+            return ARITHMETIC[name](self, *args)
+        if name == "integer_pow":
+            return self.power(args[0], params["y"])
+        if all(not isinstance(x, Node) for x in args) and name in FOLDED:
+            return np.asarray(FOLDED[name](*args), dtype)[()]
+        return self._node(
+            name, args, dtype, lambda *x: primitive.bind(*x, **params), key=tuple(map(str, params.items()))
+        )
+
+    def add(self, a, b):
+        a, b = _sorted(a, b)
+        if not isinstance(b, Node):
+            return a + b
+        if _is(a, 0):
+            return b
+        if isinstance(b, Node) and b.name == "neg":
+            return self.subtract(a, b.args[0])
+        if isinstance(a, Node) and a.name == "neg":
+            return self.subtract(b, a.args[0])
+        return self._node("add", (a, b), b.dtype, lax.add)
+
+    def subtract(self, a, b):
+        if not isinstance(a, Node) and not isinstance(b, Node):
+            return a - b
+        if _is(b, 0):
+            return a
+        if _is(a, 0):
+            return self.negative(b)
+        if isinstance(b, Node) and b.name == "neg":
+            return self.add(a, b.args[0])
+        return self._node("sub", (a, b), a.dtype, lax.sub)
+
+    def negative(self, a):
+        if not isinstance(a, Node):
+            return -a
+        if a.name == "neg":
+            return a.args[0]
+        if a.name == "sub":
+            return self.subtract(*a.args[::-1])
+        return self._node("neg", (a,), a.dtype, lax.neg)
+
+    def multiply(self, a, b):
+        a, b = _sorted(a, b)
+        if not isinstance(b, Node):
+            return a * b
+        if _is(a, 0):
+            return np.zeros((), b.dtype)[()]
+        if _is(a, 1):
+            return b
+        if _is(a, -1):
+            return self.negative(b)
+        if isinstance(a, Node) and a.name == "neg":
+            return self.negative(self.multiply(a.args[0], b))
+        if b.name == "neg":
+            return self.negative(self.multiply(a, b.args[0]))
+        return self._node("mul", (a, b), b.dtype, lax.mul)
+
+    def divide(self, a, b):
+        if not isinstance(a, Node) and not isinstance(b, Node):
+            return np.asarray(FOLDED["div"](a, b), a.dtype)[()]
+        if _is(a, 0) or _is(b, 1):
+            return a
+        return self._node("div", (a, b), a.dtype, lax.div)
+
+    def power(self, a, exponent):
+        if exponent < 0:
+            return self.divide(np.ones((), a.dtype)[()], self.power(a, -exponent))
+        result = np.ones((), a.dtype)[()]
+        while exponent:
+            result, a, exponent = self.multiply(result, a) if exponent & 1 else result, a, exponent >> 1
+            a = self.multiply(a, a) if exponent else a
+        return result
+
+    def select(self, which, *cases):
+        if not isinstance(which, Node):
+            return cases[int(which)]
+        if all(case is cases[0] or _same(case, cases[0]) for case in cases):
+            return cases[0]
+        return self._node("select_n", (which, *cases), cases[0].dtype, lax.select_n)
+
+    def convert(self, a, dtype):
+        if a.dtype == dtype:
+            return a
+        if not isinstance(a, Node):
+            return a.astype(dtype)
+        return self._node("convert", (a,), dtype, lambda x: lax.convert_element_type(x, dtype), key=str(dtype))
+
+    def values(self, scalars):
+        """JAX values of the scalars: of numpy numbers too."""
+        self._compute([x for x in scalars if isinstance(x, Node) and x.index not in self.known])
+        return [self._value(x, self.known) for x in scalars]
+
+    def _value(self, scalar, known):
+        return known[scalar.index] if isinstance(scalar, Node) else jnp.asarray(scalar, scalar.dtype)
+
+    def _compute(self, roots):
+        """Adds the roots to what is known: level by level of what must be computed first."""
+        levels = defaultdict(list)
+        for node, level in self._shared(roots).items():
+            levels[level].append(node)
+        for level in sorted(levels):
+            nodes = levels[level]
+            inputs = self._inputs(nodes)
+
+            def compute(*values, nodes=nodes, inputs=inputs):
+                known = {node.index: value for node, value in zip(inputs, values, strict=True)}
+                return [self._expand(node, known) for node in nodes]
+
+            with set_xla_metadata(inlineable="false"):
+                values = jax.jit(compute)(*[self.known[node.index] for node in inputs])
+            self.known |= {node.index: value for node, value in zip(nodes, values, strict=True)}
+
+    def _shared(self, roots):
+        """Nodes to compute on their own, and the level of each: the roots, and what would cost much if repeated."""
+        users, nodes = defaultdict(int), self._unknown(roots)
+        for node in nodes:
+            for arg in {x.index for x in node.args if isinstance(x, Node)}:
+                users[arg] += 1
+        cost, level, shared = defaultdict(float), defaultdict(int), {}
+        final = {node.index for node in roots}
+        for node in nodes:
+            args = [x for x in node.args if isinstance(x, Node)]
+            cost[node.index] = COST.get(node.name, 1) + sum(cost[x.index] for x in args)
+            level[node.index] = max((level[x.index] + (x in shared) for x in args), default=0)
+            if node.index in final or cost[node.index] * (users[node.index] - 1) > WORTH_SHARING:
+                shared[node], cost[node.index] = level[node.index], 0
+        return shared
+
+    def _unknown(self, roots):
+        """All that the roots depend on and that is not known, in the order of dependence."""
+        seen, stack = {}, list(roots)
+        while stack:
+            node = stack.pop()
+            if node.index not in self.known and node.index not in seen:
+                seen[node.index] = node
+                stack += [x for x in node.args if isinstance(x, Node)]
+        return [seen[index] for index in sorted(seen)]
+
+    def _inputs(self, nodes):
+        """What is known and used on the way to the nodes."""
+        inner = self._unknown(nodes)
+        args = {x.index: x for node in inner for x in node.args if isinstance(x, Node)}
+        return [x for index, x in sorted(args.items()) if index in self.known]
+
+    def _expand(self, root, known):
+        stack = [root]
+        while stack:
+            node = stack[-1]
+            missing = [x for x in node.args if isinstance(x, Node) and x.index not in known]
+            if node.index not in known and not missing:
+                known[node.index] = node.bind(*[self._value(x, known) for x in node.args])
+            stack = stack + missing if missing else stack[:-1]
+        return known[root.index]
+
+
+def _sorted(a, b):
+    """Numbers first, then nodes by age, so that a + b and b + a are one node."""
+    swap = not isinstance(b, Node) or (isinstance(a, Node) and b.index < a.index)
+    return (b, a) if swap else (a, b)
+
+
+def _is(x, number):
+    return not isinstance(x, Node) and x == number
+
+
+def _same(a, b):
+    return not isinstance(a, Node) and not isinstance(b, Node) and a == b
+
+
+ARITHMETIC = {"add": Graph.add, "add_any": Graph.add, "sub": Graph.subtract, "mul": Graph.multiply}
+ARITHMETIC |= {"div": Graph.divide, "neg": Graph.negative, "select_n": Graph.select}
+ARITHMETIC |= {"square": lambda graph, a: graph.multiply(a, a)}
+ARITHMETIC |= dict.fromkeys(("copy", "copy_p", "stop_gradient"), lambda graph, a: a)
