@@ -8,9 +8,10 @@ from tqdm import tqdm
 
 from geodyn._jit import jit, traced_numbers
 from geodyn._typing import Numbers
-from geodyn.integrators.impacts import Moving, advance_with_impacts, is_watched, moving, no_impacts, padded
+from geodyn.integrators.impacts import advance_with_impacts, no_impacts, padded
 from geodyn.integrators.methods import AbstractMethod, Gauss, RadauIIA, State, formulation_of, start
 from geodyn.integrators.path import path
+from geodyn.integrators.substep import Moving, is_watched, moving
 from geodyn.integrators.system import AbstractSystem
 from geodyn.integrators.trajectory import RESULTS, Impacts, IntegrationError, Stats, Trajectory
 

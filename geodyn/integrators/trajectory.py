@@ -11,8 +11,8 @@ import numpy as np
 from geodyn._archive import read_archive, write_archive
 from geodyn._jit import jit
 from geodyn._typing import Array, Float, Int
-from geodyn.integrators.impacts import moving, substep
 from geodyn.integrators.methods import AbstractMethod, dense_weights, formulation_of, start, step
+from geodyn.integrators.substep import moving, substep
 from geodyn.integrators.system import AbstractSystem
 
 
@@ -33,8 +33,8 @@ class RESULTS(enum.IntEnum):
             "the stage equations did not converge: take more steps, or a method with fewer stages",
             "a value was not finite: the motion ran into a singular point of the chart, the metric or a force",
             "the integration was interrupted; what was computed until then is kept",
-            "there are more impacts than most_impacts allows: give more; where they pile up, give a restitution below 1, "
-            "with which up to 8 contacts at once can come to rest",
+            "there are more impacts than most_impacts allows: give more; where they pile up, a restitution below 1 "
+            "lets up to 8 contacts at once come to rest",
         )[self]
 
 
@@ -161,7 +161,7 @@ def _evaluate(trajectory, times):
         """Substeps up to t itself."""
         t0, grid = trajectory.t[i], lambda m: jnp.minimum(trajectory.t[i] + h * (m.state.step + 1), t)
         unfinished = lambda m: (m.time < t) & m.state.alive  # noqa: E731
-        ahead = lambda m: substep(method, formulation, system, grid(m), h, m, unfinished(m))[0]  # noqa: E731
+        ahead = lambda m: substep(method, system, grid(m), h, m, unfinished(m))[0]  # noqa: E731
         return jax.lax.while_loop(unfinished, ahead, moving(system, t0, h, state)).state.q.reshape(shape)
 
     formulation = formulation_of(method, system.count_constraints(flat(trajectory.q, 0)))

@@ -106,8 +106,8 @@ def is_elastic(restitution) -> bool:
 
 
 def check_contacts(space: AbstractManifold, contacts: list[AbstractContact], t, x: np.ndarray) -> None:
-    """Raises ValueError for spheres that do not fit into the space, for contacts that are violated, and for gaps that are
-    not finite or closed without a gradient."""
+    """Raises ValueError for spheres that do not fit into the space, for contacts that are violated, and for gaps that
+    are not finite, or zero without a gradient."""
     x = jnp.asarray(x)
     for contact in contacts:
         name, label = type(contact).__name__, lambda i, contact=contact: _label(contact, x, i)
@@ -127,7 +127,7 @@ def check_contacts(space: AbstractManifold, contacts: list[AbstractContact], t, 
         for i in np.flatnonzero(values < -slack):
             raise ValueError(f"q0 violates {name} {label(i)}: they overlap by {-values[i]:.6g}; start from gaps ≥ 0")
         for i in np.flatnonzero((values <= 0) & (size == 0)):
-            raise ValueError(f"the gap of {name} {label(i)} is zero at q0 and has no gradient there: no direction to push")
+            raise ValueError(f"the gap of {name} {label(i)} is zero at q0 and has no gradient there")
 
 
 def _label(contact, x, i):
