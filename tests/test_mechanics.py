@@ -67,6 +67,22 @@ def test_elastic_rod(name):
     np.testing.assert_allclose(momenta, jnp.broadcast_to(momenta[:1], momenta.shape), atol=5e-12)
 
 
+SEPARATIONS = {
+    "H3": (1.5085309250054799759, 1.9509687652647628660),
+    "S3": (0.6830909871950977890, 0.7423842017138894106),
+}
+
+
+@pytest.mark.parametrize("name", SPACES)
+def test_elastic_rod_of_unit_length(name):
+    """Separations at t = 1 and 10 against l'' = σ C(½)⁴ S(l)/C(l)³ − 2 (l − ½), integrated to 20 digits."""
+    space = SPACES[name]
+    system = System(space, [1.0, 1.0], Spring([(0, 1)], 1.0, 1.0))
+    trajectory = gd.integrate(system, *symmetric_pair(space, name, 0.5), t1=10.0, steps=500)
+    found = [gd.distance(space, *trajectory.q[i]) for i in (50, 500)]
+    np.testing.assert_allclose(found, SEPARATIONS[name], atol=2e-11)
+
+
 @pytest.mark.parametrize("name", SPACES)
 def test_elastic_triangle(name):
     """Case B02. Expected 4e-14 in the sides; catches a wrong edge order and a force that is not symmetric."""

@@ -125,7 +125,8 @@ def around(space: AbstractManifold, vectors, centre=None) -> Float[Array, "N dim
 def join(space: AbstractManifold, q0, edges, masses, stiffness, length) -> tuple[System, Float[Array, "N dim"]]:
     """Points with springs or rods along the edges; on the rods, where other lengths are asked for."""
     lengths = measured(distance, space, q0, tuple(edges)) if length is None else length
-    masses = jnp.broadcast_to(jnp.asarray(masses, float), (len(q0),)) if jnp.ndim(masses) == 0 else masses
+    masses = jnp.asarray(masses, float)
+    masses = jnp.broadcast_to(masses, (len(q0),)) if masses.ndim == 0 else masses
     element = Rod(edges, lengths) if stiffness is None else Spring(edges, stiffness, lengths)
     system = System(space, masses, element)
     if length is not None and stiffness is None:

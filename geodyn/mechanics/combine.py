@@ -30,7 +30,7 @@ def combine(*bodies: tuple[System, Array], elements=()) -> tuple[System, Float[A
         if jnp.shape(q0) != wanted:
             raise ValueError(f"q0 of body {i} must have shape {wanted} (masses, dim), got {jnp.shape(q0)}")
         if not eqx.tree_equal(system.space, space):
-            raise ValueError(f"bodies must live in one space; body 0 is in {space}, body {i} in {system.space}")
+            raise ValueError(f"bodies must live in one space; body 0 is in {space}, body {i} is in {system.space}")
         stop = start + wanted[0]
         together += system.elements if len(bodies) == 1 else [placed(e, start, stop) for e in system.elements]
         start = stop

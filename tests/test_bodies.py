@@ -1,0 +1,394 @@
+"""Bodies of every kind: measures of simplices, fields, builders, meshes, combined bodies; and what they conserve."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import geodyn as gd
+from geodyn._native import is_suitable
+from geodyn.geometry.spaces import Euclidean, Hyperbolic, Inhomogeneous, Product, Sphere
+from geodyn.integrators.collocation import acceleration_level, position_level, velocity_level
+from geodyn.mechanics.builders import around
+
+CURVED = {
+    "S3": Sphere(3),
+    "H3": Hyperbolic(3),
+    "H3 polar": Hyperbolic(3, "polar"),
+    "S2": Sphere(2),
+    "H2": Hyperbolic(2),
+}
+SIGN = {"S": 1, "H": -1}
+POINTS = np.array([[0.3, 0.1, -0.2], [-0.4, 0.2, 0.1], [0.1, -0.5, 0.3], [0.2, 0.3, 0.6]])
+
+
+def placed(space, X):
+    """Coordinates of the points of a space of constant curvature with the gnomonic coordinates X."""
+    sign = 1 if isinstance(space, Sphere) else -1
+    w = 1 / np.sqrt(1 + sign * np.sum(X**2, axis=1, keepdims=True))
+    return jax.vmap(space.coordinates)(jnp.asarray(np.hstack([X, np.ones_like(w)]) * w))
+
+
+def angles(space, X):
+    """Angles of a triangle of the embedding, by tangent vectors and arccos."""
+    sign = 1 if isinstance(space, Sphere) else -1
+    J = np.diag([1.0] * (X.shape[1] - 1) + [sign])
+    turned = [np.roll(X, -i, axis=0) for i in range(3)]
+    tangent = lambda a, b: (lambda u: u / np.sqrt(u @ J @ u))(b - sign * (a @ J @ b) * a)  # noqa: E731
+    return [np.arccos(tangent(a, b) @ J @ tangent(a, c)) for a, b, c in turned]
+
+
+@pytest.mark.parametrize("name", CURVED)
+def test_area_is_the_excess_of_the_angles(name):
+    """Girard's theorem, with angles from the embedding; and the angle itself."""
+    space = CURVED[name]
+    q = placed(space, POINTS[:3, : space.dim] * 0.8)
+    wanted = angles(space, np.asarray(jax.vmap(space.embed)(q)))
+    np.testing.assert_allclose(gd.area(space, *q), SIGN[name[0]] * (sum(wanted) - np.pi), rtol=1e-12)
+    np.testing.assert_allclose(gd.angle(space, q[2], q[0], q[1]), wanted[0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["S3", "H3"])
+def test_small_triangles_lose_no_digits(name):
+    """A triangle of size 1e-6 has the flat area; the excess of the angles would keep no digit."""
+    x = 1e-6 * POINTS[:3]
+    flat = 4 * np.linalg.norm(np.cross(x[1] - x[0], x[2] - x[0])) / 2
+    np.testing.assert_allclose(gd.area(CURVED[name], *jnp.asarray(x)), flat, rtol=1e-10)
+
+
+def cone_volume(space, q, nodes=14):
+    """Volume of a geodesic tetrahedron: det(X)/6 times the mean of (κ|X|²)⁻² over the flat one, by Gauss quadrature."""
+    sign = 1 if isinstance(space, Sphere) else -1
+    X, J = np.asarray(jax.vmap(space.embed)(q)), np.diag([1.0, 1.0, 1.0, sign])
+    t, w = np.polynomial.legendre.leggauss(nodes)
+    total = 0.0
+    for (a, wa), (b, wb), (c, wc) in itertools.product(zip((t + 1) / 2, w / 2), repeat=3):
+        weights = np.array([a, (1 - a) * b, (1 - a) * (1 - b) * c, (1 - a) * (1 - b) * (1 - c)])
+        y = weights @ X
+        total += 6 * wa * wb * wc * (1 - a) ** 2 * (1 - b) * (sign * y @ J @ y) ** -2
+    return abs(np.linalg.det(X)) / 6 * total
+
+
+def test_volume():
+    """Exact in flat space; of fourth order in S³ and H³; elsewhere of second,
+    for tetrahedra drawn in normal coordinates."""
+    flat = abs(np.linalg.det(POINTS[1:] - POINTS[0])) / 6
+    np.testing.assert_allclose(gd.volume(Euclidean(3), *jnp.asarray(POINTS)), flat, rtol=1e-13)
+    for name in ("S3", "H3"):
+        space = CURVED[name]
+        errors = []
+        for size in (0.25, 0.125):
+            q = placed(space, size * POINTS)
+            errors.append(abs(gd.volume(space, *q) / cone_volume(space, q) - 1))
+        assert errors[0] < 1e-4 and 14 < errors[0] / errors[1] < 18, (name, errors)
+    for space in (Inhomogeneous(3), Product(Hyperbolic(2), Euclidean(1))):
+        errors = []
+        for size in (0.4, 0.2):
+            q = around(space, size * POINTS, jnp.array([0.2, 0.1, 0.3]))
+            errors.append(abs(gd.volume(space, *q) / (size**3 * flat) - 1))
+        assert errors[0] < 0.1 and 3 < errors[0] / errors[1] < 5, (space, errors)
+
+
+def test_measures_where_simplices_degenerate():
+    """Zero, with the derivative zero that is promised, not NaN."""
+    for space in (Euclidean(3), Sphere(3), Hyperbolic(3), Inhomogeneous(3)):
+        line = jnp.array([[-0.1, 0.0, 0.0], [0.0, 0.0, 0.0], [0.1, 0.0, 0.0], [0.2, 0.0, 0.0]])
+        for measure, points in ((gd.area, line[:3]), (gd.volume, line)):
+            value, slope = jax.value_and_grad(lambda x, measure=measure, space=space: measure(space, *x))(points)
+            assert value < 1e-8 and bool(jnp.all(jnp.isfinite(slope)))
+
+
+def test_a_straight_bending_spring_is_smooth():
+    """Energy ½ k β² of the bend β: at β = 0 its second derivative is that of three points on a line, k (2/ℓ)² for the
+    middle one, and its gradient vanishes. Catches a guard that drops it."""
+    x = jnp.array([[-0.5, 0.0], [0.0, 0.0], [0.5, 0.0]])
+    energy = lambda y: gd.Angle([(0, 1, 2)], 3.0).energy(Euclidean(2), jnp.stack([x[0], y, x[2]]))  # noqa: E731
+    np.testing.assert_allclose(jax.grad(energy)(x[1]), 0, atol=1e-15)
+    np.testing.assert_allclose(jax.hessian(energy)(x[1]), [[0, 0], [0, 3 * 16]], atol=1e-10)
+
+
+ELASTIC = [
+    gd.Spring(list(itertools.combinations(range(4), 2)), 2.0, 0.7),
+    gd.Area([(0, 1, 2), (1, 2, 3)], 3.0, 0.2),
+    gd.Volume([(0, 1, 2, 3)], 50.0, 0.03),
+    gd.Angle([(0, 1, 2), (1, 2, 3)], 0.2, [1.0, np.pi]),
+]
+
+
+@pytest.mark.parametrize("element", ELASTIC, ids=lambda e: type(e).__name__)
+def test_internal_forces_leave_every_momentum_map_alone(element):
+    """dV(K) = 0 for the Killing fields of S³ and H³ (Noether), while V does change along other fields;
+    and no scatter in the force, so that a step can be one native function."""
+    for name in ("S3", "H3"):
+        space = CURVED[name]
+        system = gd.System(space, [1.0, 2.0, 1.5, 0.7], element)
+        q = jnp.asarray(POINTS)
+        value = lambda q, s=system: s.potential_energy(0.0, q.reshape(-1))  # noqa: E731
+        change = lambda v, q=q, value=value: jax.jvp(value, (q,), (v,))[1]  # noqa: E731
+        rates = jax.vmap(change)(jax.vmap(space.killing_fields)(q).swapaxes(0, 1))
+        assert np.max(np.abs(rates)) < 1e-13 and abs(change(q**2)) > 1e-3
+        jaxpr = jax.make_jaxpr(lambda q, s=system: s.force(0.0, q, q, jnp.zeros(0)))(q.reshape(-1))
+        assert is_suitable(jaxpr.jaxpr)
+
+
+def test_a_membrane_moves_and_conserves():
+    """A triangle with springs and an area on S², launched by a Killing field: energy and all three momenta over t = 2."""
+    space = Sphere(2)
+    system, q0 = gd.combine(gd.triangle(space, 0.6, masses=[1.0, 2.0, 1.5]), elements=[gd.Area([(0, 1, 2)], 30.0, 0.2)])
+    trajectory = gd.integrate(system, q0, gd.velocities(space, [0.3, 0.1, 0.4], q0), t1=2.0, steps=100)
+    momenta = jax.vmap(lambda q, v: gd.killing_momentum(system, q, v))(trajectory.q, trajectory.v)
+    np.testing.assert_allclose(momenta, jnp.broadcast_to(momenta[:1], momenta.shape), atol=2e-12)
+    np.testing.assert_allclose(trajectory.energy, trajectory.energy[0], rtol=1e-7)
+
+
+RIGID = {
+    "rod": (Hyperbolic(3), [gd.Rod([(0, 1)], 1.0)], 2),
+    "area": (Euclidean(2), [gd.RigidArea([(0, 1, 2)], 0.3), gd.RigidAngle([(0, 1, 2)], 1.0)], 3),
+}
+
+
+@pytest.mark.parametrize("name", RIGID)
+def test_constraints_stay_put(name):
+    """2000 generic steps of rs3: position, velocity and acceleration residuals at the end of each stay at
+    rounding, without drift."""
+    space, elements, count = RIGID[name]
+    system = gd.System(space, [1.0, 2.0, 1.5][:count], *elements)
+    q0, v0 = gd.project(system, POINTS[:count, : space.dim], 0.5 * POINTS[1 : 1 + count, : space.dim])
+    trajectory = gd.integrate(system, q0, v0, t1=10.0, steps=2000, save_every=20, method=gd.RadauIIA(3, "rs3"))
+    at = jax.vmap(lambda *x: residuals(system, *x))(trajectory.q, trajectory.v, trajectory.multipliers)
+    worst = np.max(at, axis=0)
+    assert np.all(worst < np.array([1e-14, 1e-13, 1e-10])), worst
+
+
+def test_an_incompressible_tetrahedron_is_found():
+    """The projection meets a volume, an area and an angle together, to rounding."""
+    rigid = [gd.RigidVolume([(0, 1, 2, 3)], 0.02), gd.RigidArea([(0, 1, 2)], 0.15), gd.RigidAngle([(0, 3, 1)], 1.2)]
+    system = gd.System(Euclidean(3), [1.0, 2.0, 1.5, 0.7], *rigid)
+    q0, v0 = gd.project(system, POINTS, POINTS[::-1])
+    assert np.max(residuals(system, q0, v0, jnp.zeros(3))[:2]) < 1e-14
+
+
+def residuals(system, q, v, lam):
+    """Largest |φ|, |dφ/dt| and |d²φ/dt²|."""
+    t, q, v = jnp.zeros(()), q.reshape(-1), v.reshape(-1)
+    at = (system, 1.0, t, q, v, system.momentum(t, q, v), lam)
+    levels = (position_level, velocity_level, acceleration_level)
+    return jnp.stack([jnp.max(jnp.abs(level(*at))) for level in levels])
+
+
+PERIODS = {
+    ("Kepler", 1): lambda k, E: 2 * np.pi * (-2 * (E + 1j * k)) ** -0.5,
+    ("Kepler", 0): lambda k, E: 2 * np.pi * k / (-2 * E) ** 1.5,
+    ("Kepler", -1): lambda k, E: np.pi * ((-2 * (E + k)) ** -0.5 - (2 * (k - E)) ** -0.5),
+    ("Harmonic", 1): lambda k, E: 2 * np.pi / (k + 2 * E) ** 0.5,
+    ("Harmonic", 0): lambda k, E: 2 * np.pi / k**0.5,
+    ("Harmonic", -1): lambda k, E: 2 * np.pi / (k - 2 * E) ** 0.5,
+}
+"""Periods of a unit mass, by residues: ∮ du/((1 + κu²) √(2E + 2ku − L²(κ + u²))) with u = cot r, and likewise."""
+
+
+@pytest.mark.parametrize("potential, curvature", PERIODS)
+def test_orbits_close(potential, curvature):
+    """A generic orbit is back after its period, which depends on its energy alone: Bertrand's theorem in spaces of
+    constant curvature. Fails for −k/d or ½ k d² where space is curved."""
+    space = {1: Sphere(3), 0: Euclidean(3), -1: Hyperbolic(3)}[curvature]
+    k, centre, speed = 2.5, jnp.array([0.1, -0.05, 0.02]), {"Kepler": 1.5, "Harmonic": 0.9}[potential]
+    system = gd.System(space, [1.0], getattr(gd, potential)(k, centre))
+    unit = lambda x, v: v / gd.norm(space, x, v)  # noqa: E731
+    q0 = gd.exp(space, centre, 0.7 * unit(centre, jnp.array([0.8, 0.3, 0.4])))[None]
+    v0 = speed * unit(q0[0], jnp.array([0.1, 0.5, 0.3]))[None]
+    period = PERIODS[potential, curvature](k, float(gd.energy(system, q0, v0)))
+    trajectory = gd.integrate(system, q0, v0, t1=abs(np.imag(period)) or period, steps=400)
+    np.testing.assert_allclose(trajectory.q[-1], q0, atol=1e-8)
+    np.testing.assert_allclose(trajectory.v[-1], v0, atol=1e-8)
+    assert np.max(np.abs(trajectory.q[200] - q0)) > 0.2
+
+
+BUILT = {
+    "rod": (gd.rod, (1.2,), 2, 1),
+    "tetrahedron": (gd.tetrahedron, (0.9,), 4, 6),
+    "ring": (gd.ring, (5, 0.7), 5, 5),
+    "chain": (gd.chain, (4, 0.3), 4, 3),
+    "lattice": (gd.lattice, ((2, 3), 0.4), 6, 7),
+    "icosahedron": (gd.icosahedron, (0.8,), 12, 30),
+}
+
+
+@pytest.mark.parametrize("name", BUILT)
+def test_builders(name):
+    """Points and edges counted; all edges of one shell equally long, of the length that was asked for; at rest."""
+    builder, arguments, points, count = BUILT[name]
+    for space in (Euclidean(3), Sphere(3, "polar"), Hyperbolic(3)):
+        system, q0 = builder(space, *arguments)
+        edges = gd.edges(system)
+        assert q0.shape == (points, 3) and len(set(edges)) == count
+        lengths = np.array([gd.distance(space, q0[i], q0[j]) for i, j in edges])
+        assert gd.energy(system, q0, 0 * q0) < 1e-28
+        if name in ("rod", "tetrahedron"):
+            np.testing.assert_allclose(lengths, arguments[0], rtol=1e-13)
+        if name in ("ring", "chain", "icosahedron"):
+            np.testing.assert_allclose(lengths, lengths[0], rtol=1e-12)
+
+
+def test_lattice_of_the_plane():
+    """Sites, diagonals across each cell and not around the corner, a length that is asked for."""
+    system, q0 = gd.lattice(Euclidean(2), (3, 2), 0.5, diagonals=True, length=0.4, centre=[1.0, 2.0])
+    np.testing.assert_allclose(q0[:2], [[0.5, 1.75], [0.5, 2.25]], atol=1e-15)
+    assert len(gd.edges(system)) == 7 + 4
+    np.testing.assert_allclose(system.elements[0].length, 0.4)
+    system, q0 = gd.ring(Hyperbolic(2), 6, 0.5, stiffness=None, length=0.45)
+    assert np.max(np.abs(system.constraint(0.0, q0.reshape(-1)))) < 1e-14
+
+
+SQUARE = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
+
+
+def test_meshes(tmp_path):
+    """Arrays and files make the same body; a solid's tetrahedra are found among other cells."""
+    meshio = pytest.importorskip("meshio")
+    cells = np.array([[0, 1, 2], [0, 2, 3]])
+    system, q0 = gd.mesh(Euclidean(2), (SQUARE, cells))
+    assert gd.edges(system) == [(0, 1), (0, 2), (0, 3), (1, 2), (2, 3)]
+    np.testing.assert_allclose(q0, SQUARE, atol=1e-15)
+    path = tmp_path / "square.vtk"
+    meshio.Mesh(np.hstack([SQUARE, np.zeros((4, 1))]), [("triangle", cells)]).write(path)
+    again, q = gd.mesh(Euclidean(2), str(path))
+    assert gd.edges(again) == gd.edges(system)
+    np.testing.assert_array_equal(q, q0)
+    solid = tmp_path / "solid.vtk"
+    meshio.Mesh(POINTS, [("triangle", [[0, 1, 2]]), ("tetra", [[0, 1, 2, 3]])]).write(solid)
+    assert len(gd.edges(gd.mesh(Hyperbolic(3), solid)[0])) == 6
+
+
+class Ramp(gd.AbstractPotential):
+    """A potential on all points of its body that depends on time."""
+
+    def energy(self, space, x, t):
+        return t * jnp.sum(x[:, 0]) / x.shape[0]
+
+
+def test_combined_bodies():
+    """Energies add, elements stay with their own points and are named by the joined ones, also the user's own."""
+    space = Hyperbolic(2)
+    soft = gd.triangle(space, 0.5)
+    ramp = (gd.System(space, [1.0, 3.0], Ramp(), gd.Drag([0.1, 0.2])), jnp.array([[0.3, 0.1], [0.2, 0.4]]))
+    rigid = gd.rod(space, 0.3, stiffness=None, centre=[-0.3, -0.3])
+    link = gd.Spring([(0, 5)], 2.0, 0.1)
+    system, q0 = gd.combine(gd.combine(soft, ramp), rigid, elements=[link])
+    assert gd.edges(system) == [(0, 1), (0, 2), (1, 2), (5, 6), (0, 5)]
+    np.testing.assert_array_equal(system.masses, [1, 1, 1, 1, 3, 1, 1])
+    v0 = 0.1 * (1 + q0)
+    parts = [gd.energy(s, x, 0.1 * (1 + x), t=2.0) for s, x in (soft, ramp, rigid)]
+    np.testing.assert_allclose(gd.energy(system, q0, v0, t=2.0), sum(parts) + link.energy(space, q0), rtol=1e-14)
+    by_hand = ramp[0].rayleigh_at(0.0, ramp[1].reshape(-1), v0[3:5].reshape(-1))
+    np.testing.assert_allclose(system.rayleigh_at(0.0, q0.reshape(-1), v0.reshape(-1)), by_hand, rtol=1e-14)
+    with pytest.raises(ValueError, match=r"Rod between points \(5, 6\) by"):
+        gd.integrate(system, 1.2 * q0, v0, t1=1.0, steps=10)
+
+
+def test_velocities():
+    """A Killing field by number, by coefficients and as a function; it strains no edge."""
+    space = Sphere(3)
+    system, q0 = gd.tetrahedron(space, 0.7)
+    v = gd.velocities(space, 2, q0)
+    np.testing.assert_array_equal(v, gd.velocities(space, np.eye(6)[2], q0))
+    np.testing.assert_array_equal(v, gd.velocities(space, lambda x: space.killing_fields(x)[2], q0))
+    for i, j in gd.edges(system):
+        rate = jax.jvp(lambda q, i=i, j=j: gd.distance(space, q[i], q[j]), (q0,), (v,))[1]
+        assert abs(rate) < 1e-14
+
+
+ORDERS = {("rs2", 2): (3, 3, 2), ("ggl", 3): (5, 5, 3), ("rs3", 3): (5, 5, 5)}
+
+
+@pytest.mark.parametrize("formulation, stages", ORDERS)
+def test_orders_in_generic_motion(formulation, stages):
+    """Of position, velocity and multiplier, on a rigid rod with unequal masses in H³, from halving the step twice; one
+    compiled piece of 10 steps serves all. Against a reference: 3.0, 3.0, 1.9; 5.0, 5.1, 3.0; 5.0, 5.0, 5.0."""
+    space = Hyperbolic(3)
+    system, q0 = gd.rod(space, 1.0, masses=[1.0, 1.7], stiffness=None)
+    start = gd.project(system, q0, [[0.3, 0.1, 0.4], [-0.2, 0.3, 0.1]])
+
+    @jax.jit
+    def piece(q, v, t1):
+        run = gd.integrate(system, q, v, t1=t1, steps=10, save_every=10, method=gd.RadauIIA(stages, formulation))
+        return run.q[-1], run.v[-1], run.multipliers[-1]
+
+    ends = []
+    for pieces in (1, 2, 4):
+        q, v = start
+        for _ in range(pieces):
+            q, v, lam = piece(q, v, 1.0 / pieces)
+        ends.append((q, v, lam))
+    gaps = np.array([[np.max(np.abs(a - b)) for a, b in zip(*pair)] for pair in itertools.pairwise(ends)])
+    orders = np.log2(gaps[0] / gaps[1])
+    assert np.all(orders > np.array(ORDERS[formulation, stages]) - 0.3), orders
+
+
+FLAT, CROSSED = (
+    Euclidean(2),
+    gd.Rod([(0, 1), (1, 2), (2, 3), (3, 0), (0, 2), (1, 3)], [1.0, 1.0, 1.0, 1.0, 2**0.5, 2**0.5]),
+)
+TETRA = list(itertools.combinations(range(4), 2))
+WRONG = {
+    "triangle twice": (
+        lambda: gd.Area([(0, 1, 1)], 1.0, 1.0),
+        r"triangles must join three different points.*\(0, 1, 1\)",
+    ),
+    "triangles shape": (lambda: gd.Area([(0, 1)], 1.0, 1.0), "triangles must be 3-tuples"),
+    "area": (lambda: gd.Area([(0, 1, 2)], 1.0, -0.5), "area must be ≥ 0 and finite, got -0.5"),
+    "areas": (lambda: gd.Area([(0, 1, 2)], 1.0, [1.0, 2.0]), "area must be one number or one per triple"),
+    "rigid volume": (lambda: gd.RigidVolume([(0, 1, 2, 3)], 0.0), "volume must be positive"),
+    "angle": (lambda: gd.RigidAngle([(0, 1, 2)], 4.0), "angle must be positive, less than 3.14159"),
+    "range": (lambda: gd.System(FLAT, [1.0] * 3, gd.Volume([(0, 1, 2, 3)], 1.0, 1.0)), "Volume name point 3.*3 masses"),
+    "fixed point": (lambda: gd.System(FLAT, [1.0], gd.FixedPoint(2, [0.0, 0.0])), "FixedPoint name point 2"),
+    "coincident": (lambda: gd.rod(FLAT, 0.0, stiffness=None), "length must be positive"),
+    "strength": (
+        lambda: gd.energy(gd.System(FLAT, [1.0], gd.Kepler([1.0, 2.0], [0.0, 0.0])), [[1.0, 0.0]], [[0.0, 0.0]]),
+        r"strength must be one number or one per point \(1\), got shape \(2,\)",
+    ),
+    "centre": (
+        lambda: gd.energy(gd.System(FLAT, [1.0], gd.Harmonic(1.0, [0.0])), [[1.0, 0.0]], [[0.0, 0.0]]),
+        "centre must have shape",
+    ),
+    "dimension": (lambda: gd.tetrahedron(FLAT), "space must have dim ≥ 3"),
+    "unused vertex": (lambda: gd.mesh(FLAT, (SQUARE, [[0, 1, 2]])), r"these do not: \[3\]"),
+    "repeated vertex": (
+        lambda: gd.mesh(FLAT, (SQUARE[[0, 1, 2, 0]], [[0, 1, 2], [1, 2, 3]])),
+        r"coincide: \[\(0, 3\)\]",
+    ),
+    "cells range": (lambda: gd.mesh(FLAT, (SQUARE, [[0, 1, 5]])), "cells name point 5"),
+    "cells": (lambda: gd.mesh(FLAT, (SQUARE, [[0, 1, 2, 3, 3]])), "cells must be triangles"),
+    "spaces": (lambda: gd.combine(gd.rod(FLAT), gd.rod(Sphere(2))), "body 1 is in Sphere"),
+    "killing": (lambda: gd.velocities(FLAT, 3, SQUARE), "Killing fields 0 to 2"),
+    "coefficients": (lambda: gd.velocities(FLAT, [1.0], SQUARE), r"one coefficient per Killing field \(3\)"),
+    "seventh rod": (
+        lambda: gd.integrate(
+            gd.combine(gd.tetrahedron(Euclidean(3), stiffness=None), elements=[gd.Rod([(2, 3)], 1.0)])[0],
+            gd.tetrahedron(Euclidean(3))[1],
+            np.zeros((4, 3)),
+            t1=1.0,
+            steps=10,
+        ),
+        r"redundant.*at q0: Rod between points \(2, 3\), Rod between points \(2, 3\); remove",
+    ),
+    "both diagonals": (
+        lambda: gd.integrate(gd.System(FLAT, [1.0] * 4, CROSSED), SQUARE, 0 * SQUARE, t1=1.0, steps=10),
+        r"redundant.*\(0, 1\).*\(1, 2\).*\(2, 3\).*\(3, 0\).*\(0, 2\).*\(1, 3\)",
+    ),
+    "contradictory": (
+        lambda: gd.project(
+            gd.System(FLAT, [1.0] * 2, gd.Rod([(0, 1), (1, 0)], [1.0, 2.0])), np.eye(2), np.zeros((2, 2))
+        ),
+        r"dependent on each other are Rod between points \(0, 1\), Rod between points \(1, 0\)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_input_is_named(name):
+    call, words = WRONG[name]
+    with pytest.raises(ValueError, match=words):
+        call()
