@@ -142,7 +142,8 @@ def after_step(problem: Problem, state: State, root: Root, first):
     q, p, rounding = _compensated(problem, w, state.rounding)
     good = good & jnp.all(jnp.isfinite(q)) & jnp.all(jnp.isfinite(p))
     keep = lambda new, old: jnp.where(good, new, old)  # noqa: E731
-    guessable = w.at[:, n + formulation.count(w.shape[1] - n) :].set(0)
+    # Not by an index, which would be a scatter: that has no place in a native function.
+    guessable = jnp.where(jnp.arange(w.shape[1]) < n + formulation.count(w.shape[1] - n), w, 0)
     before = jnp.where(first, _backwards(tableau, w.dtype) @ guessable, state.history[tableau.stages :])
     after = State(
         state.step + state.alive,
