@@ -77,7 +77,7 @@ class Angle(AbstractPotential):
         squares = measured(squared_bend, space, x, self.points)
         # The square of β − β₀ with β = π − θ, in a form that is smooth at β = 0 where β₀ = 0.
         rest = np.pi - self.angle.astype(x.dtype)
-        bends = jax.vmap(safe_sqrt)(squares)
+        bends = jax.vmap(safe_sqrt)(jnp.maximum(squares, 0))
         return 0.5 * jnp.dot(self.stiffness.astype(x.dtype), squares - 2 * rest * bends + rest**2)
 
 

@@ -56,11 +56,11 @@ def volume(space: AbstractManifold, w: Point, x: Point, y: Point, z: Point) -> S
 def angle(space: AbstractManifold, x: Point, y: Point, z: Point) -> Scalar:
     """Angle at y between the geodesics to x and to z, from 0 to π, in radians, in any metric. Its derivative where they
     are parallel, where it has none, is given as 0."""
-    return np.pi - safe_sqrt(squared_bend(space, x, y, z))
+    return np.pi - safe_sqrt(jnp.maximum(squared_bend(space, x, y, z), 0))
 
 
 def squared_bend(space: AbstractManifold, x: Point, y: Point, z: Point) -> Scalar:
-    """(π − `angle`)², smooth where the path x, y, z is straight."""
+    """(π − `angle`)², smooth where the path x, y, z is straight (rounding may make it negative there)."""
     constant = isinstance(space, AbstractConstantCurvature)
     hav, complement = _bend_by_edges(space, x, y, z) if constant else _bend_by_tangents(space, x, y, z)
     return 4 * hav * arc_ratio(1, hav, complement) ** 2
