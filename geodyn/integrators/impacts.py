@@ -10,7 +10,7 @@ import numpy as np
 
 from geodyn._native import native, native_linear
 from geodyn.integrators.collocation import Problem
-from geodyn.integrators.impulse import Struck, strike_tangent
+from geodyn.integrators.impulse import Struck, picked, strike_tangent
 from geodyn.integrators.methods import formulation_of, increments
 from geodyn.integrators.resting import Resting
 from geodyn.integrators.stages import stage_tangent
@@ -150,7 +150,7 @@ def _substep_tangent(system, t0, h, rates, motion, x, tableau, formulation):
     (dq_, dp_, dw), (q_rate, p_rate, w_rate) = ended(given, good), ended(longer, hit)
     dq, dp = dq + dq_, dp + dp_
     weight = jnp.abs(struck.impulse) / jnp.where(hit, jnp.sum(jnp.abs(struck.impulse)), 1)
-    gap = lambda system, t, q: jnp.dot(weight, system.gap(t, q)[struck.which])  # noqa: E731
+    gap = lambda system, t, q: jnp.dot(weight, picked(system.gap(t, q), struck.which))  # noqa: E731
     at = (system, record.time, record.q)
     closing = eqx.filter_jvp(gap, at, (still[0], jnp.ones_like(t), q_rate))[1]
     opened = eqx.filter_jvp(gap, at, (rates[0], dt, dq))[1]

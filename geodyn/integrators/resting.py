@@ -4,8 +4,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from geodyn._scalars import on_arrays
 from geodyn._typing import Array, Bool
-from geodyn.integrators.impulse import complementarity
+from geodyn.integrators.impulse import complementarity, picked
 from geodyn.integrators.system import AbstractCollidingSystem, AbstractSystem
 
 
@@ -23,19 +24,20 @@ class Resting(AbstractSystem):
     def force(self, t, q, v, lam):
         applied = self.system.force(t, q, v, lam)
         if self.differentiable:
-            return jax.lax.cond(jnp.any(self.held), lambda f: f + self.reaction(t, q, v, f), lambda f: f, applied)
+            held = lambda f: f + self.reaction(t, q, v, f)  # noqa: E731
+            return on_arrays(lambda f: jax.lax.cond(jnp.any(self.held), held, lambda f: f, f))(applied)
         # What this adds to the Jacobian of the stage equations is left out. A loop of at most one turn: under vmap a
         # cond would do it for every member.
         still = jax.lax.stop_gradient((self, t, q, v, applied))
         start = (jnp.any(self.held), jnp.zeros_like(q))
         push = lambda _: (jnp.zeros((), bool), still[0].reaction(*still[1:]))  # noqa: E731
-        return applied + jax.lax.while_loop(lambda s: s[0], push, start)[1]
+        return applied + on_arrays(lambda *s: jax.lax.while_loop(lambda s: s[0], push, s))(*start)[1]
 
     def reaction(self, t, q, v, applied):
         """Nᵀλ of the contacts held, where the other forces are `applied`."""
-        gap = lambda t, q: self.system.gap(t, q)[self.which]  # noqa: E731
+        gap = lambda t, q: picked(self.system.gap(t, q), self.which)  # noqa: E731
         value, rate = jax.jvp(gap, (t, q), (jnp.ones_like(t), v))
-        free = gap_acceleration(self.system, t, q, v, applied)[self.which]
+        free = picked(gap_acceleration(self.system, t, q, v, applied), self.which)
         wanted = free + 2 * rate / self.settling + value / self.settling**2
         gradients = jax.jacrev(gap, 1)(t, q)
         raise_index = lambda row: jax.jvp(lambda p: self.system.velocity(t, q, p, v), (applied,), (row,))[1]  # noqa: E731

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._scalars import on_arrays
 from geodyn._typing import Array, Bool, Int
 from geodyn.integrators.collocation import Problem
 from geodyn.integrators.detection import first_contact
@@ -240,7 +241,8 @@ def substep(method, system, grid, h, moving: Moving, active):
     held = moving.held & ~((end.gap > loose) & (end.rate > 0))
     # A loop of at most one turn and no `cond`: under vmap a cond would do it for every member at every step.
     through = lambda _: (jnp.zeros((), bool), *leg.impact(end, time, after.q, after.p, lam))  # noqa: E731
-    _, p, struck, held = jax.lax.while_loop(lambda s: s[0], through, (hit & active, after.p, none, held))
+    turn = on_arrays(lambda *s: jax.lax.while_loop(lambda s: s[0], through, s))
+    _, p, struck, held = turn(hit & active, after.p, none, held)
     regular = moving.whole & ~hit
     after = eqx.tree_at(lambda s: (s.step, s.p), after, (state.step + ~hit, p))
     after = restarted(system, method, after, time, regular, jnp.sum(held) > MOST_AT_ONCE)
