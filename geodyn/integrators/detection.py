@@ -10,7 +10,7 @@ from geodyn._typing import Array, Bool, Float, Int, Scalar
 
 MOST_CUTS = 200
 SMALLEST_PIECE = 2.0**-30
-NEAR = 1e-4
+NEAR = 1e-7
 
 
 class Piece(NamedTuple):

@@ -30,7 +30,7 @@ from geodyn.integrators.stages import Root, stage_values
 from geodyn.integrators.system import AbstractCollidingSystem
 
 MOST_AT_ONCE = 8
-MOST_CORRECTIONS = 12
+MOST_CORRECTIONS = 40
 SETTLING = 8
 SHORTEST_FLIGHT = 1 / 16
 TOO_MANY_IMPACTS = 4
@@ -38,12 +38,14 @@ TOO_MANY_IMPACTS = 4
 
 class Moving(eqx.Module):
     """Where an integration with contacts stands, between grid times as well: how many `struck` until then, which are
-    `held` closed; whether this is a grid time (`whole`), and the substep before was a whole step (`regular`)."""
+    `held` closed, how large the things are that meet there (`size`); whether this is a grid time (`whole`), and the
+    substep before was a whole step (`regular`)."""
 
     time: Array
     state: State
     struck: Int[Array, ""]
     held: Bool[Array, " g"]
+    size: Array
     whole: Bool[Array, ""]
     regular: Bool[Array, ""]
 
@@ -71,18 +73,18 @@ class Substeps(NamedTuple):
 def moving(system, t0, h, state: State) -> Moving:
     """At the start of a path: contacts that are closed, at rest, and would be pressed further are held."""
     q, p, yes = state.q, state.p, jnp.ones((), bool)
-    noise, (gap, rate) = rounding_of_gaps(system, t0, q), gap_rates(system, t0, q, p)
+    size, (gap, rate) = sizes_of_gaps(system, t0, q), gap_rates(system, t0, q, p)
     if system.elastic:
-        return Moving(t0, state, jnp.zeros((), int), gap != gap, yes, ~yes)
+        return Moving(t0, state, jnp.zeros((), int), gap != gap, size, yes, ~yes)
     v, c = system.velocity(t0, q, p), system.count_constraints(q)
     pressed = gap_acceleration(system, t0, q, v, system.force(t0, q, v, state.history[-1, q.size : q.size + c] / h)) < 0
-    held = pressed & (jnp.abs(gap) <= noise) & (jnp.abs(rate) * h <= noise)
-    return Moving(t0, state, jnp.zeros((), int), held, yes, ~yes)
+    held = pressed & (jnp.abs(gap) <= rounding(size)) & (jnp.abs(rate) * h <= rounding(size))
+    return Moving(t0, state, jnp.zeros((), int), held, size, yes, ~yes)
 
 
 def chosen(urgent, count: int = MOST_AT_ONCE):
     """The indices of up to `count` contacts, urgent ones first."""
-    return jnp.arange(urgent.size) if urgent.size <= count else jax.lax.top_k(urgent + 0.0, count)[1]
+    return jnp.arange(urgent.size) if urgent.size <= count else jax.lax.top_k(urgent + 0.0, count)[1].astype(int)
 
 
 def is_watched(system) -> bool:
@@ -95,10 +97,17 @@ def gap_rates(system, t, q, p):
     return jax.jvp(system.gap, (t, q), (jnp.ones_like(t), system.velocity(t, q, p)))
 
 
-def rounding_of_gaps(system, t, q):
-    """How far rounding of the positions moves the gaps (by one direction without meaning, in which nothing cancels)."""
+def sizes_of_gaps(system, t, q):
+    """The size of what the gaps are differences of, which is that of their rounding: by the gaps themselves and one
+    derivative in a direction without meaning, in which nothing cancels."""
     shake = jnp.asarray(np.where(np.arange(q.size) % 2, 1.0, -1.0) * (1 + np.sin(np.arange(q.size)) / 2), q.dtype)
-    return 2**8 * jnp.finfo(q.dtype).eps * jnp.abs(jax.jvp(lambda q: system.gap(t, q), (q,), (q * shake,))[1])
+    gap, change = jax.jvp(lambda q: system.gap(t, q), (q,), (q * shake,))
+    return jnp.maximum(jnp.abs(gap), jnp.abs(change))
+
+
+def rounding(size):
+    """What a gap between things of that size is known to."""
+    return 2**8 * jnp.finfo(size.dtype).eps * size
 
 
 class Attempt(NamedTuple):
@@ -198,8 +207,9 @@ class Leg(eqx.Module):
         zeros = jnp.where(closing, s.length - s.gap / jnp.where(closing, s.rate, 1), jnp.inf)
         length = jnp.clip(jnp.where(trial, found, jnp.min(zeros)), self.tiny, self.left)
         moved = jnp.where(trial, jnp.inf, jnp.abs(length - s.length))
-        rounding = 4 * jnp.finfo(length.dtype).eps * s.length
-        settled = (moved <= rounding) | ((s.count > 3) & (moved > s.moved / 2)) | ~jnp.any(closing)
+        eps = jnp.finfo(length.dtype).eps * s.length
+        stagnant = (moved > s.moved / 4) & (moved <= 2**20 * eps)
+        settled = (moved <= 4 * eps) | stagnant | ~jnp.any(closing)
         done = jnp.where(trial, ~jnp.any(s.crossing), settled | (s.count > MOST_CORRECTIONS))
         return jnp.where(done, s.length, length), moved, done
 
@@ -227,16 +237,16 @@ class Leg(eqx.Module):
 def substep(method, system, grid, h, moving: Moving, active):
     """(Moving, Substeps): up to the grid time ahead, or to the first impact before it and through it."""
     state, t = moving.state, moving.time
-    eps, noise = jnp.finfo(h.dtype).eps, rounding_of_gaps(system, t, state.q)
+    eps, size = jnp.finfo(h.dtype).eps, jnp.maximum(moving.size, sizes_of_gaps(system, t, state.q))
     left = jnp.maximum(grid - t, eps * h)
-    loose = noise / (2**8 * jnp.sqrt(eps))
-    leg = Leg(system, moving, left, h, jnp.where(moving.held, jnp.inf, noise), loose, method)
+    loose = jnp.sqrt(eps) * size
+    leg = Leg(system, moving, left, h, jnp.where(moving.held, jnp.inf, rounding(size)), loose, method)
     end, hit = leg.attempts(active)
     time = jnp.where(hit, t + end.length, grid)
     after, w = after_step(leg.pose(end.length), state, end.root, ~moving.regular)
     hit = hit & after.alive
     lam = w[-1, state.q.size :][: system.count_constraints(state.q)] / end.length
-    k = min(noise.size, MOST_AT_ONCE)
+    k = min(size.size, MOST_AT_ONCE)
     none = Struck(jnp.zeros(k, int), jnp.zeros(k, bool), jnp.zeros(k, bool), jnp.zeros(k, h.dtype))
     held = moving.held & ~((end.gap > loose) & (end.rate > 0))
     # A loop of at most one turn and no `cond`: under vmap a cond would do it for every member at every step.
@@ -246,7 +256,7 @@ def substep(method, system, grid, h, moving: Moving, active):
     regular = moving.whole & ~hit
     after = eqx.tree_at(lambda s: (s.step, s.p), after, (state.step + ~hit, p))
     after = restarted(system, method, after, time, regular, jnp.sum(held) > MOST_AT_ONCE)
-    ended = Moving(time, after, moving.struck + jnp.sum(struck.pushed), held, ~hit, regular)
+    ended = Moving(time, after, moving.struck + jnp.sum(struck.pushed), held, size, ~hit, regular)
     ended = jax.tree.map(lambda a, b: jnp.where(active, a, b), ended, moving)
     s = ended.state
     return ended, Substeps(s.step, ended.time, end.length, s.q, s.p, w, struck, leg.held, active & s.alive)
