@@ -21,6 +21,7 @@ UNSUITABLE = (
     *("select_and", "sort", "svd", "top_k", "triangular", "tridiagonal"),
 )
 LARGEST = 64
+LARGEST_PROGRAM = 10000
 
 
 def native(function: Callable, *args, size: int):
@@ -46,7 +47,9 @@ def _native(closed, leaves):
     """The program as one native function of scalars, or as it is."""
     with set_xla_metadata(xla_cpu_small_call="false", inlineable="true"):
         scalar = jax.make_jaxpr(scalar_program(closed))(*leaves)
-        program, packed = _packed_program(scalar, [*scalar.consts, *leaves])
+        # Long programs take the compiler long: those stay on arrays, where a loop over a sequence is one operation.
+        chosen = scalar if length(scalar.jaxpr) <= LARGEST_PROGRAM else closed
+        program, packed = _packed_program(chosen, [*chosen.consts, *leaves])
         outer = jax.make_jaxpr(jax.jit(program))(packed)
         if len(outer.jaxpr.eqns) != 1 or len(outer.jaxpr.eqns[0].invars) != 1:
             return jax.core.eval_jaxpr(closed.jaxpr, closed.consts, *leaves)
@@ -88,6 +91,12 @@ def is_suitable(jaxpr) -> bool:
     if any(name.startswith(bad) or f"_{bad}" in name for name in names for bad in UNSUITABLE):
         return False
     return all(is_suitable(inner) for equation in jaxpr.eqns for inner in _jaxprs(equation.params))
+
+
+def length(jaxpr) -> int:
+    """Operations of a program, those inside of others counted once."""
+    inner = [_jaxprs(equation.params) for equation in jaxpr.eqns]
+    return sum(sum(map(length, programs)) if programs else 1 for programs in inner)
 
 
 def _jaxprs(params):

@@ -199,4 +199,4 @@ class Form:
 
 
 def _closed(jaxpr):
-    return jaxpr if hasattr(jaxpr, "consts") else ClosedJaxpr(jaxpr, ())
+    return jaxpr if isinstance(jaxpr, ClosedJaxpr) else ClosedJaxpr(jaxpr, ())

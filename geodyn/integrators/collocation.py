@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._linalg import inverse
+from geodyn._linalg import basis, inverse
 from geodyn.integrators.system import AbstractSystem
 from geodyn.integrators.tableau import ButcherTableau
 
@@ -134,7 +134,10 @@ class Problem(eqx.Module):
             rows = [level(self.system, self.h, t, q, v, p, lam) for level in self.formulation.levels]
             return pdot, jnp.concatenate([v - self.system.velocity(t, q, p, v), *rows])
 
-        (f_q, _, f_w), (r_q, r_p, r_w) = jax.jacfwd(local, (0, 1, 2))(q, self.p, mean)
+        at, parts = (q, self.p, mean), np.cumsum([n, self.p.size])
+        push = lambda dx: jax.jvp(local, at, tuple(jnp.split(dx, parts)))[1]  # noqa: E731
+        columns = jax.vmap(push)(basis(n + self.p.size + mean.size, mean))
+        (f_q, _, f_w), (r_q, r_p, r_w) = (jnp.split(x.T, parts, axis=1) for x in columns)
         to_u = jnp.eye(n, mean.shape[0], dtype=w.dtype)
         first, second = r_q @ to_u + r_p @ f_w, r_p @ f_q @ to_u
         shifts = (self.h + 0j) * jnp.asarray(_spectrum(self.tableau)[0], (self.h + 0j).dtype)
@@ -143,7 +146,8 @@ class Problem(eqx.Module):
     def dense_inverse(self, w):
         """The whole Jacobian at w: for constraints that couple the stages."""
         flat = lambda x: self.residual(x.reshape(w.shape)).reshape(-1)  # noqa: E731
-        return inverse(jax.jacfwd(flat)(w.reshape(-1)))
+        push = lambda dw: jax.jvp(flat, (w.reshape(-1),), (dw,))[1]  # noqa: E731
+        return inverse(jax.vmap(push)(basis(w.size, w)).T)
 
 
 def _mix(a, x):

@@ -6,7 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from geodyn._linalg import inverse
+from geodyn._linalg import basis, inverse
 from geodyn._scalars import on_arrays
 from geodyn._typing import Array, Bool, Int
 from geodyn.integrators.collocation import Problem
@@ -128,8 +128,8 @@ def linear_root(apply, b, contracts: bool, active) -> Array:
         x, done = state.w, done | state.converged
 
     def with_matrix(state):
-        identity = jnp.eye(b.size, dtype=b.dtype).reshape(b.size, *b.shape)
-        inverted = inverse(jax.vmap(apply)(identity).reshape(b.size, b.size).T, largest_elimination=b.size)
+        columns = jax.vmap(apply)(basis(b.size, state[0]).reshape(b.size, *b.shape))
+        inverted = inverse(columns.reshape(b.size, b.size).T, largest_elimination=b.size)
         precondition = lambda r: (inverted @ r.reshape(-1)).reshape(b.shape)  # noqa: E731
         state = iterate(residual, precondition(b), precondition, zero, MOST_NEWTON, active)
         return jnp.where(state.converged, state.w, jnp.nan), jnp.ones_like(done)
