@@ -21,12 +21,14 @@ UNSUITABLE = (
     *("select_and", "sort", "svd", "top_k", "triangular", "tridiagonal"),
 )
 LARGEST = 64
-LARGEST_PROGRAM = 10000
+# Scalars run three to five times faster, and take half as long again to compile: worth it for so many turns.
+FEWEST_TURNS = 50
+LARGEST_PROGRAM = 20000
 
 
-def native(function: Callable, *args, size: int):
-    """`function(*args)` on arrays, where it is not differentiated: on the CPU one native function of scalars if its
-    state of `size` numbers is small and its operations allow it, else as it is."""
+def native(function: Callable, *args, size: int, turns: int):
+    """`function(*args)` on arrays, where it is not differentiated: on the CPU one native function if its state of
+    `size` numbers is small and its operations allow it, of scalars if it takes many `turns`; else as it is."""
     if size > LARGEST:
         return function(*args)
     leaves, structure = jax.tree.flatten(args)
@@ -37,18 +39,19 @@ def native(function: Callable, *args, size: int):
             return function(*args)
     values = jax.lax.platform_dependent(
         *leaves,
-        cpu=lambda *leaves: _native(closed, leaves),
+        cpu=lambda *leaves: _native(closed, leaves, turns),
         default=lambda *leaves: jax.core.eval_jaxpr(closed.jaxpr, closed.consts, *leaves),
     )
     return jax.tree.unflatten(jax.tree.structure(out), values)
 
 
-def _native(closed, leaves):
-    """The program as one native function of scalars, or as it is."""
+def _native(closed, leaves, turns):
+    """The program as one native function, or as it is."""
     with set_xla_metadata(xla_cpu_small_call="false", inlineable="true"):
-        scalar = jax.make_jaxpr(scalar_program(closed))(*leaves)
-        # Long programs take the compiler long: those stay on arrays, where a loop over a sequence is one operation.
-        chosen = scalar if length(scalar.jaxpr) <= LARGEST_PROGRAM else closed
+        chosen = closed
+        if turns >= FEWEST_TURNS:
+            scalar = jax.make_jaxpr(scalar_program(closed))(*leaves)
+            chosen = scalar if length(scalar.jaxpr) <= LARGEST_PROGRAM else closed
         program, packed = _packed_program(chosen, [*chosen.consts, *leaves])
         outer = jax.make_jaxpr(jax.jit(program))(packed)
         if len(outer.jaxpr.eqns) != 1 or len(outer.jaxpr.eqns[0].invars) != 1:
@@ -57,10 +60,11 @@ def _native(closed, leaves):
         return _bind(outer, packed)
 
 
-def native_linear(function: Callable, known, t, *, size: int):
+def native_linear(function: Callable, known, t, *, size: int, turns: int):
     """`function(known, t)`, linear in the arrays t, as native calls in both modes: it is posed as the solution of the
     square system (t, y − function(known, t)) = (t, 0), whose derivatives and transposition JAX knows."""
     closed, out = jax.make_jaxpr(function, return_shape=True)(known, t)  # Traced once, used five times.
+    turns = turns // 4  # A derivative is that much longer a program.
 
     def apply(known, t):
         values = jax.core.eval_jaxpr(closed.jaxpr, closed.consts, *jax.tree.leaves((known, t)))
@@ -73,10 +77,10 @@ def native_linear(function: Callable, known, t, *, size: int):
         return ty[0], jax.tree.map(jnp.subtract, ty[1], apply(known, ty[0]))
 
     def solve(_, b):
-        return b[0], jax.tree.map(jnp.add, b[1], native(apply, known, b[0], size=size))
+        return b[0], jax.tree.map(jnp.add, b[1], native(apply, known, b[0], size=size, turns=turns))
 
     def transpose_solve(_, b):
-        return jax.tree.map(jnp.add, b[0], native(backwards, known, b[1], size=size)), b[1]
+        return jax.tree.map(jnp.add, b[0], native(backwards, known, b[1], size=size, turns=turns)), b[1]
 
     # A zero that depends on t, added to all: the transposition wants the whole right-hand side of the solve linear.
     nothing = sum(0 * x.reshape(-1)[:1].sum() for x in jax.tree.leaves(t))

@@ -38,7 +38,7 @@ def path_with_impacts(system: AbstractCollidingSystem, t0, h, start: Moving, *, 
         result = jnp.where(exhausted, TOO_MANY_IMPACTS, state.result)
         return eqx.tree_at(lambda m: m.state.result, after, result), record
 
-    return native(run, dynamic, size=_size(method, start.state))
+    return native(run, dynamic, size=_size(method, start.state), turns=steps)
 
 
 def _size(method, state):
@@ -116,7 +116,7 @@ def _tangent(system, t0, h, start, record, rates, motion, method):
     origin = (start.time, start.state.q, start.state.p)
     t = (*rates, *(jnp.zeros_like(x) if d is None else d for x, d in zip(origin, motion, strict=True)))
     known = (arrays, (before, record))
-    dts, dqs, dps, dws, djs = native_linear(recursion, known, t, size=_size(method, start.state))
+    dts, dqs, dps, dws, djs = native_linear(recursion, known, t, size=_size(method, start.state), turns=0)
     struck = Struck(None, None, None, djs)
     return Substeps(None, dts, None, dqs, dps, dws, struck, (None, None), None)
 

@@ -16,7 +16,7 @@ from geodyn.integrators.system import AbstractSystem
 from geodyn.integrators.trajectory import RESULTS, Impacts, IntegrationError, Stats, Trajectory
 
 STAGE_MEMORY = 2**28
-PROGRESS_PARTS = 200
+PROGRESS_PARTS, SHORTEST_PART = 200, 100
 
 
 def integrate(
@@ -178,7 +178,7 @@ def _with_progress(system, method, t0, h, q, v, saves, every, most):
     hundred times more."""
     first = jit(_begin)(system, method, t0, h, q, v)
     after = jit(moving)(system, t0, h, first) if most else first
-    parts = _parts(saves, PROGRESS_PARTS)
+    parts = _parts(saves, min(PROGRESS_PARTS, saves * every / SHORTEST_PART))
     done, interrupted = [_no_saves(system, first, most)], False
     with tqdm(total=saves * every, unit=" steps", unit_scale=True) as bar:
         try:

@@ -45,7 +45,7 @@ def path(system: AbstractSystem, t0, h, state: State, *, method: AbstractMethod,
 
         return jax.lax.scan(several, state, None, length=saves)
 
-    return native(run, dynamic, size=_size(method, state))
+    return native(run, dynamic, size=_size(method, state), turns=saves * every)
 
 
 def _size(method, state):
@@ -93,5 +93,5 @@ def _tangent(system, t0, h, state, steps, moving, method):
 
     t = (*rates, *(jnp.zeros_like(x) if d is None else d for x, d in ((state.q, dq), (state.p, dp))))
     known = (arrays, (count, *before, steps.w, steps.good))
-    dqs, dps, dws = native_linear(recursion, known, t, size=_size(method, state))
+    dqs, dps, dws = native_linear(recursion, known, t, size=_size(method, state), turns=steps.good.shape[0])
     return Steps(dqs, dps, dws, None)
