@@ -93,7 +93,7 @@ class Interpreter:
         name, params = equation.primitive.name, equation.params
         if name in INLINED and params.get("name") != "left_on_arrays":
             return self.run(_closed(params.get("jaxpr", params.get("call_jaxpr"))), args)
-        if name in CONTROL:
+        if name in CONTROL and not (name == "while" and params["cond_jaxpr"].out_avals[0].shape):
             return CONTROL[name](self, params, args)
         shapes = [v.aval for v in equation.outvars]
         size = max([x.size for x in args] + [math.prod(s.shape) for s in shapes])
@@ -165,13 +165,8 @@ class Form:
         self.like = [(x.shape, math.prod(x.shape), x.dtype) for x in like]
 
     def pack(self, graph, values):
-        small = [
-            x.cells(graph).reshape(-1)
-            for x, (_, size, _) in zip(values, self.like, strict=True)
-            if size <= LARGEST_ARRAY
-        ]
-        whole = [x.array(graph) for x, (_, size, _) in zip(values, self.like, strict=True) if size > LARGEST_ARRAY]
-        return graph.values([x for cells in small for x in cells]), whole
+        small = [c for x in values if x.size <= LARGEST_ARRAY for c in x.cells(graph).reshape(-1)]
+        return graph.values(small), [x.array(graph) for x in values if x.size > LARGEST_ARRAY]
 
     def unpack(self, graph, flat):
         scalars, whole = map(iter, flat)

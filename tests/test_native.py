@@ -56,3 +56,13 @@ def test_unsuitable_programs_are_left_alone():
     space = gd.Manifold(lambda x: jnp.linalg.inv(jnp.diag(jnp.stack([jnp.ones(()), 1 + x[0] ** 2]))), 2)
     trajectory = gd.integrate(gd.System(space, [1.0]), [[0.5, 0.0]], [[0.1, 0.3]], t1=1.0, steps=20)
     np.testing.assert_allclose(trajectory.energy, trajectory.energy[0], rtol=1e-12)
+
+
+def test_other_devices_get_the_plain_program():
+    """What only XLA:CPU knows stays there."""
+    run = jax.jit(lambda q: gd.integrate(SYSTEM, q, jnp.array([0.5]), t1=2.0, steps=100).q[-1, 0])
+    lowered = {
+        name: run.trace(jnp.array([1.3])).lower(lowering_platforms=(name,)).as_text() for name in ("cpu", "cuda")
+    }
+    assert 'xla_cpu_small_call = "true"' in lowered["cpu"]
+    assert 'xla_cpu_small_call = "true"' not in lowered["cuda"] and 'inlineable = "false"' not in lowered["cuda"]

@@ -27,6 +27,12 @@ def converges(x):
     return y, large[7], count
 
 
+def converges_each(x):
+    """Loops side by side, of different lengths."""
+    alone = lambda y: jax.lax.while_loop(lambda y: y < 2, lambda y: 1.5 * y, y)  # noqa: E731
+    return jax.vmap(alone)(x[0])
+
+
 def marches(x):
     """A scan with constants, sequences read and written, and one that is empty."""
     turn = lambda c, t: (c @ jnp.array([[0.9, 0.1], [-0.1, 0.9]]), (c[0] * t[0], t[1], c[:0]))  # noqa: E731
@@ -54,6 +60,7 @@ PROGRAMS = {
     "derivatives": lambda x: jax.hessian(lambda y: jnp.prod(jnp.sin(y)) * jnp.sum(y**3))(x),
     "curved": lambda x: jax.grad(lambda y: distance(HYPERBOLIC, *y) * Sphere(3).metric(y[0])[1, 1])(x),
     "converges": converges,
+    "converges, each": converges_each,
     "marches": marches,
     "solves": solves,
 }
