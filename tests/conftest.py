@@ -6,6 +6,9 @@
 import os
 
 os.environ.setdefault("JAX_ENABLE_X64", "1")
+# Compiling is most of the time here, and optimising most of the compiling; what runs is short.
+FLAGS = os.environ.get("XLA_FLAGS")
+os.environ["XLA_FLAGS"] = f"{FLAGS or ''} --xla_backend_optimization_level=0"
 
 import jax
 from jaxtyping import install_import_hook
@@ -13,6 +16,12 @@ from jaxtyping import install_import_hook
 jax.config.update("jax_enable_x64", os.environ["JAX_ENABLE_X64"] == "1")
 jax.config.update("jax_numpy_rank_promotion", "raise")
 install_import_hook("geodyn", "beartype.beartype")
+
+# XLA has read them; what the tests start as a user would has the user's.
+jax.devices()
+del os.environ["XLA_FLAGS"]
+if FLAGS is not None:
+    os.environ["XLA_FLAGS"] = FLAGS
 
 
 def pytest_configure(config):
