@@ -115,16 +115,24 @@ def _advance(system, method, t0, h, state: State | Moving, saves: int, every: in
         return advance_with_impacts(system, method, t0, h, state, saves, every, most)
     n, c = state.q.shape[0], system.count_constraints(state.q)
 
-    def run(state, saves):
+    def run(state, saves, every):
         state, steps = path(system, t0, h, state, method=method, saves=saves, every=every)
         saved = (steps.q, steps.p, steps.w[:, -1, n : n + c] / h)
         return state, jax.tree.map(lambda x: jnp.where(steps.good[:, None], x, jnp.nan), saved)
 
-    # Reverse mode keeps the stage values of all steps; where that is too much, of one part of the run at a time.
-    parts = _parts(saves, saves * every * state.history.size * state.q.dtype.itemsize / STAGE_MEMORY)
-    if parts == 1:
-        return run(state, saves)
-    part = jax.checkpoint(lambda state, _: run(state, saves // parts), prevent_cse=False)
+    # Reverse mode keeps the stage values of all steps; where that is too much, of one part of the run at a time: some
+    # saves, or a piece of what leads to one.
+    least = saves * every * state.history.size * state.q.dtype.itemsize / STAGE_MEMORY
+    parts = _parts(saves, least)
+    if least <= 1:
+        return run(state, saves, every)
+    pieces = _parts(every, least / parts)
+    piece = jax.checkpoint(lambda state, _: run(state, saves // parts, every // pieces), prevent_cse=False)
+
+    def part(state, _):
+        state, saved = jax.lax.scan(piece, state, None, length=pieces)
+        return state, jax.tree.map(lambda x: x[-1], saved)
+
     state, saved = jax.lax.scan(part, state, None, length=parts)
     return state, jax.tree.map(lambda x: x.reshape(saves, *x.shape[2:]), saved)
 
