@@ -264,7 +264,10 @@ def test_ball_in_a_bowl():
         q0 = jnp.stack([z[0], jnp.zeros(())])[None]
         return gd.integrate(system, q0, jnp.zeros((1, 2)), t1=2.0, steps=100, most_impacts=16)
 
-    end = jax.jit(lambda z: jnp.concatenate([run(z).q[-1, 0], run(z).v[-1, 0]]))
+    def last(t):
+        return jnp.concatenate([t.q[-1, 0], t.v[-1, 0]])
+
+    end = jax.jit(lambda z: last(run(z)))
     z = jnp.array([0.5, 0.3])
     t = jax.jit(run)(z)
     late = np.asarray(t.t) > times(t)[-1]

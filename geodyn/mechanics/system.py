@@ -42,9 +42,10 @@ class System(AbstractLagrangianSystem, AbstractCollidingSystem):
         for element in elements:
             for points in joined(element):
                 if max(points) >= len(self.masses):
+                    what = "edges" if len(points) == 2 else "points"
                     raise ValueError(
-                        f"points {points} of {kind(element)} name point {max(points)}, but there are "
-                        f"{len(self.masses)} masses: points 0 to {len(self.masses) - 1}"
+                        f"{what} of {kind(element)} name point {max(points)}, but there are {len(self.masses)} masses: "
+                        f"points 0 to {len(self.masses) - 1}"
                     )
 
     @property
