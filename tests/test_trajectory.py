@@ -27,9 +27,9 @@ def whole():
 
 
 def test_save_every(whole):
-    """The same states, bit for bit, whatever is saved."""
+    """The same states whatever is saved, to rounding: they are two programs. Seen: 1.1e-16 after 60 steps."""
     thin = gd.integrate(PENDULUM, [1.3], [0.5], t1=6.0, steps=60, save_every=6)
-    np.testing.assert_array_equal(thin.q, whole.q[::6])
+    np.testing.assert_allclose(thin.q, whole.q[::6], rtol=0, atol=2e-15)
     np.testing.assert_allclose(thin.t, whole.t[::6], rtol=1e-15)
     assert whole.q.shape == (61, 1) and int(whole.stats.steps) == 60 and int(whole.result) == RESULTS.successful
 
