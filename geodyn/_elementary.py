@@ -2,7 +2,7 @@
 
 Argument reduction after Cody & Waite, Software Manual for the Elementary Functions (1980), with the parts of π/2 short
 enough that their multiples are exact up to |x| = 3e9; polynomials of Sun Microsystems' fdlibm (k_sin.c, k_cos.c).
-Errors are below one unit in the last place; beyond 3e9 they stay below what rounding the argument means.
+Errors of sine and cosine are below one unit in the last place up to 3e9; then they grow, and at last the result is NaN.
 """
 
 import numpy as np

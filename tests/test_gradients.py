@@ -115,7 +115,7 @@ class DoublePendulum(eqx.Module):
 
 
 def test_double_pendulum():
-    """Case A01 c: a loss with respect to the start and to the masses, in both modes. Seen: 4e-12 of the reference."""
+    """Case A01 c: a loss with respect to the start and to the masses, in both modes, at the case's tolerances."""
 
     @jax.jit
     def loss(p):
