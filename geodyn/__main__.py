@@ -20,6 +20,7 @@ def _parser() -> argparse.ArgumentParser:
     source.add_argument("scenario", nargs="?", metavar="FILE.toml", help="a scenario file or the name of a shipped one")
     source.add_argument("--list", dest="list_shipped", action="store_true", help="show the shipped scenarios")
     simulate.add_argument("--plot", action="store_true", help="draw the trajectory as well")
+    simulate.add_argument("--resume", action="store_true", help="go on where a run of this scenario stopped, if it did")
 
     stroke = commands.add_parser("stroke", help="the stroke of least energy for a given net displacement")
     swimmers = stroke.add_subparsers(required=True, metavar="SWIMMER")

@@ -5,6 +5,7 @@ import os
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+import equinox as eqx
 import jax
 import numpy as np
 
@@ -15,7 +16,9 @@ def write_archive(path: str | os.PathLike, arrays: dict[str, np.ndarray], meta: 
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         with open(partial, "wb") as file:
-            np.savez(file, metadata=np.array(json.dumps(meta | {"geodyn": _version()})), **arrays)
+            np.savez(file, metadata=np.array(json.dumps(meta | {"geodyn": geodyn_version()})), **arrays)
+            file.flush()
+            os.fsync(file.fileno())
         os.replace(partial, path)
     finally:
         partial.unlink(missing_ok=True)
@@ -42,7 +45,36 @@ def read_archive(path: str | os.PathLike, wanted: str) -> tuple[dict[str, np.nda
     return arrays, meta
 
 
-def _version():
+def named_arrays(tree) -> dict[str, np.ndarray]:
+    """The arrays of a pytree by their paths, such as `elements.0.stiffness`."""
+    leaves = jax.tree_util.tree_leaves_with_path(eqx.filter(tree, eqx.is_array))
+    return {jax.tree_util.keystr(path, simple=True, separator="."): np.asarray(x) for path, x in leaves}
+
+
+def from_named_arrays(arrays: dict[str, np.ndarray], template):
+    """The pytree of `named_arrays`, in the structure of the template."""
+    leaves, structure = jax.tree_util.tree_flatten_with_path(template)
+    names = [jax.tree_util.keystr(path, simple=True, separator=".") for path, _ in leaves]
+    return jax.tree.unflatten(structure, [arrays[name] for name in names])
+
+
+def differences(before: dict[str, np.ndarray], now: dict[str, np.ndarray]) -> list[str]:
+    """What two dictionaries of arrays differ in, bit for bit, a line for each name."""
+    lines = []
+    for name in before | now:
+        a, b = (_shown(d[name]) if name in d else "missing" for d in (before, now))
+        if a != b or name not in before or name not in now or before[name].tobytes() != now[name].tobytes():
+            lines.append(f"{name} was {a}, is {b}")
+    return lines
+
+
+def _shown(x):
+    values = np.array2string(x, threshold=8, precision=17) if x.ndim else str(x)
+    return values if x.dtype.kind == "U" else f"{values} ({x.dtype}{list(x.shape)})"
+
+
+def geodyn_version() -> str:
+    """The version that is installed."""
     try:
         return version("geodyn")
     except PackageNotFoundError:

@@ -15,19 +15,26 @@ from geodyn import plot as draw
 from geodyn.exact import RODS, exact_half_separation
 from geodyn.geometry.spaces import AbstractModelSpace
 from geodyn.integrators import RESULTS, Trajectory
+from geodyn.integrators.checkpoint import removed
 from geodyn.mechanics import Rod, Spring, System, killing_momentum
 from geodyn.scenario import Scenario, read_scenario, shipped
 
 
-def simulate(scenario: str | None, list_shipped: bool, plot: bool, out: str) -> int:
-    """Integrate a scenario: DIR/NAME.npz (`gd.load` reads it), DIR/NAME.json; with `plot`, DIR/NAME.png and .html."""
+def simulate(scenario: str | None, list_shipped: bool, plot: bool, resume: bool, out: str) -> int:
+    """Integrate a scenario: DIR/NAME.npz (`gd.load` reads it), DIR/NAME.json; with `plot`, DIR/NAME.png and .html.
+
+    Until its end the run has a checkpoint, DIR/NAME.checkpoint, from which `resume` goes on.
+    """
     if list_shipped or scenario is None:
         for name, title in shipped().items():
             print(f"{name:24}{title}")
         return 0
     name, given = Path(scenario).stem, read_scenario(scenario)
-    trajectory, seconds, how = _timed(given)
     target = _folder(out) / name
+    checkpoint = target.with_suffix(".checkpoint")
+    if not resume:
+        removed(checkpoint)
+    trajectory, seconds, how = _timed(given, checkpoint)
     trajectory.save(target.with_suffix(".npz"))
     conserved = _conserved(given.system, trajectory)
     result, stats = RESULTS(int(trajectory.result)), trajectory.stats
@@ -40,13 +47,17 @@ def simulate(scenario: str | None, list_shipped: bool, plot: bool, out: str) -> 
         _draw_trajectory(given.system, trajectory, conserved).savefig(target.with_suffix(".png"), dpi=120)
         draw.player(trajectory, target.with_suffix(".html"), title=name)
     print(f"written: {target}.npz (gd.load)" + f", {target}.png, {target}.html (plays in a browser)" * plot)
-    return {RESULTS.successful: 0, RESULTS.interrupted: 130}.get(result, 1)
+    if result == RESULTS.interrupted:
+        print(f"to go on: geodyn simulate {scenario} --out {out} --resume")
+        return 130
+    removed(checkpoint)
+    return int(result != RESULTS.successful)
 
 
-def _timed(given: Scenario):
+def _timed(given: Scenario, checkpoint: Path):
     """The trajectory, the seconds that it took, and whether they count compilation."""
     start = time.perf_counter()
-    trajectory = given.integrate()
+    trajectory = given.integrate(checkpoint)
     seconds = time.perf_counter() - start
     if seconds > 30 or int(trajectory.result) == RESULTS.interrupted:
         return trajectory, seconds, "compilation included"

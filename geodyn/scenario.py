@@ -35,9 +35,10 @@ class Scenario(NamedTuple):
     options: dict[str, Any]
     source: Source
 
-    def integrate(self) -> Trajectory:
+    def integrate(self, checkpoint: Path | None = None) -> Trajectory:
         """The trajectory, with progress shown; one that failed or was interrupted says so in its `result`."""
-        run = partial(gd.integrate, self.system, self.q0, self.v0, progress=True, throw=False, **self.options)
+        options = {"progress": True, "checkpoint": checkpoint, "throw": False, **self.options}
+        run = partial(gd.integrate, self.system, self.q0, self.v0, **options)
         return self.source.build(("body",), run)
 
 

@@ -1,5 +1,6 @@
 """Trajectories: saving every n-th step, dense evaluation, files, batches, failures, progress."""
 
+import json
 import os
 import signal
 import sys
@@ -49,19 +50,87 @@ def test_evaluate_between_steps(whole):
 
 
 def test_file(whole, tmp_path):
-    """What comes back is what was saved; truncated and foreign files are named."""
+    """What comes back is what was saved, with its system once that is given again; broken files are named."""
     path = tmp_path / "run.npz"
     whole.save(path)
     back = gd.load(path)
     for name in ("t", "q", "v", "p", "multipliers", "energy"):
         np.testing.assert_array_equal(getattr(back, name), getattr(whole, name))
     assert back.stats == whole.stats and int(back.result) == 0 and os.listdir(tmp_path) == ["run.npz"]
+    with pytest.raises(ValueError, match=r"give it to gd.load\(path, system="):
+        back.evaluate(0.05)
+    back = gd.load(path, PENDULUM)
+    assert jax.tree.structure(back.inputs) == jax.tree.structure(whole.inputs) and back.method == whole.method
+    np.testing.assert_array_equal(back.evaluate(whole.t[:-1] + 0.03), whole.evaluate(whole.t[:-1] + 0.03))
+    again = gd.integrate(back.system, **vars(back.inputs), method=back.method)
+    np.testing.assert_array_equal(again.q, whole.q)
     path.write_bytes(path.read_bytes()[:200])
     with pytest.raises(ValueError, match="truncated"):
         gd.load(path)
     np.savez(path, x=1)
     with pytest.raises(ValueError, match="no file of geodyn"):
         gd.load(path)
+
+
+def harder(q, v):
+    return 0.5 * v[0] ** 2 + 1.1 * jnp.cos(q[0])
+
+
+harder.__name__ = harder.__qualname__ = "pendulum"
+
+
+def test_file_gives_its_system_back_to_no_other(whole, tmp_path):
+    """Refused: another number, structure, or function, if it is but another in what it does. All inputs are kept."""
+    whole.save(tmp_path / "pendulum.npz")
+    with pytest.raises(ValueError, match="another system: the energy of its last state"):
+        gd.load(tmp_path / "pendulum.npz", gd.Lagrangian(harder))
+    with pytest.raises(ValueError, match=r"another system: structure was .*pendulum.*, is .*falling"):
+        gd.load(tmp_path / "pendulum.npz", gd.Lagrangian(falling))
+
+    def rods(second):
+        return gd.System(gd.spaces.Euclidean(2), [1.0, second], gd.Rod([(0, 1)], 1.0))
+
+    run = gd.integrate(rods(2.0), [[0.0, 0.0], [1.0, 0.0]], [[0.0, 0.1], [0.0, 0.2]], t1=0.1, steps=2)
+    run.save(tmp_path / "rod.npz")
+    with np.load(tmp_path / "rod.npz") as file:
+        np.testing.assert_array_equal(file["system.masses"], [1.0, 2.0])
+        np.testing.assert_array_equal(file["inputs.v0"], [[0.0, 0.1], [0.0, 0.2]])
+    back = gd.load(tmp_path / "rod.npz", rods(2.0))
+    assert back.method == gd.RadauIIA(3) and [*map(float, (back.inputs.t0, back.inputs.t1))] == [0.0, 0.1]
+    np.testing.assert_array_equal(back.energy, run.energy)
+    with pytest.raises(ValueError, match=r"system: masses was \[1\. 2\.\].*, is \[1\. 3\.\]"):
+        gd.load(tmp_path / "rod.npz", rods(3.0))
+    with pytest.raises(ValueError, match="a batch of trajectories has no file"):
+        jax.tree.map(lambda x: jnp.stack([x, x]), run).save(tmp_path / "batch.npz")
+
+
+def test_interrupted_save_leaves_the_old_file(whole, tmp_path, monkeypatch):
+    """Neither a half-written file nor a leftover, whatever stops the writing."""
+    path = tmp_path / "run.npz"
+    path.write_bytes(b"old")
+
+    def half(file, **arrays):
+        file.write(b"half")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(np, "savez", half)
+    with pytest.raises(KeyboardInterrupt):
+        whole.save(path)
+    assert path.read_bytes() == b"old" and os.listdir(tmp_path) == ["run.npz"]
+
+
+def test_to_xarray(whole, tmp_path):
+    """Named dimensions, attributes that hold the inputs, and a netCDF file that brings all back."""
+    xarray = pytest.importorskip("xarray")
+    data = whole.to_xarray()
+    assert data.q.dims == ("time", "coordinate") and data.energy.attrs["long_name"] == "energy"
+    assert json.loads(data.attrs["numbers"])["inputs.q0"] == [1.3] and data.attrs["result"] == "successful"
+    data.to_netcdf(tmp_path / "run.nc", engine="h5netcdf")
+    with xarray.open_dataset(tmp_path / "run.nc", engine="h5netcdf") as back:
+        assert back.identical(data)
+        np.testing.assert_array_equal(back.q.sel(time=slice(0, 1)).to_numpy(), whole.q[:11])
+    oscillator = gd.integrate(gd.ODE(lambda t, y: -y), [1.0], t1=0.1, steps=1).to_xarray()
+    assert set(oscillator.data_vars) == {"q", "v"}
 
 
 def falling(q, v):

@@ -1,5 +1,6 @@
 """TIME: how a system moves. Knows functions and arrays only."""
 
+from geodyn.integrators.files import load as load
 from geodyn.integrators.integrate import integrate as integrate
 from geodyn.integrators.methods import AbstractMethod as AbstractMethod
 from geodyn.integrators.methods import Collocation as Collocation
@@ -13,4 +14,3 @@ from geodyn.integrators.trajectory import RESULTS as RESULTS
 from geodyn.integrators.trajectory import Impacts as Impacts
 from geodyn.integrators.trajectory import IntegrationError as IntegrationError
 from geodyn.integrators.trajectory import Trajectory as Trajectory
-from geodyn.integrators.trajectory import load as load

@@ -64,8 +64,8 @@ def advance_with_impacts(system, method, t0, h, start: Moving, saves: int, every
 
 
 def no_impacts(dtype):
-    """(t, contact, impulse) of none."""
-    return np.zeros(0, dtype), np.zeros(0, int), np.zeros(0, dtype)
+    """(t, contact, impulse) of none: a row of padding."""
+    return np.full(1, np.inf, dtype), np.full(1, -1), np.zeros(1, dtype)
 
 
 def padded(size: int, t, contact, impulse):

@@ -1,22 +1,26 @@
 """`integrate`: initial data in, trajectory out. The one place where a failure is raised."""
 
+import dataclasses
+import os
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from tqdm import tqdm
 
 from geodyn._jit import jit, traced_numbers
 from geodyn._typing import Numbers
+from geodyn.integrators.checkpoint import Piece, opened
 from geodyn.integrators.impacts import advance_with_impacts, no_impacts, padded
+from geodyn.integrators.inputs import named_inputs
 from geodyn.integrators.methods import AbstractMethod, Gauss, RadauIIA, State, formulation_of, start
+from geodyn.integrators.parts import by_parts, plan
 from geodyn.integrators.path import path
 from geodyn.integrators.substep import Moving, is_watched, moving
 from geodyn.integrators.system import AbstractSystem
-from geodyn.integrators.trajectory import RESULTS, Impacts, IntegrationError, Stats, Trajectory
+from geodyn.integrators.trajectory import RESULTS, Impacts, Inputs, IntegrationError, Stats, Trajectory
 
 STAGE_MEMORY = 2**28
-PROGRESS_PARTS, SHORTEST_PART = 200, 100
 
 
 def integrate(
@@ -31,34 +35,42 @@ def integrate(
     save_every: int = 1,
     most_impacts: int = 64,
     progress: bool = False,
+    checkpoint: str | os.PathLike | None = None,
     throw: bool = True,
 ) -> Trajectory:
     """Integrates a system from (q0, v0) at t0 to t1 in equal steps, by default with `Gauss(3)`, or `RadauIIA(3)` for a
     system with constraints.
 
     `q0` and `v0` have the shape of a configuration: [N, dim] for a `System`, [n] for a `Lagrangian` or `ODE` (v0=None).
-    Saves the start and every `save_every`-th step. `progress` shows steps done, rate and time left; Ctrl-C then
-    returns what was computed. A system with contacts takes up to `most_impacts` impacts (trajectory.impacts), each at
-    its moment between the steps: the saved times stay as they are. Differentiable in both modes to every number in the
-    system, q0, v0, t0 and t1, by the implicit-function theorem; `vmap` over anything. Any consistent units.
+    Saves the start and every `save_every`-th step. `progress` shows steps done, rate and time left. `checkpoint` is a
+    folder, new or of a run with the same inputs, which then goes on where it stopped, bit for bit (same versions, same
+    machine): it is written every few seconds and at the end. With either, Ctrl-C returns what was computed. A system
+    with contacts takes up to `most_impacts` impacts (trajectory.impacts), each at its moment between the steps: the
+    saved times stay as they are. Differentiable in both modes to every number in the system, q0, v0, t0 and t1, by the
+    implicit-function theorem; `vmap` over anything. Any consistent units.
 
-    Raises ValueError for arguments that do not fit, before compiling, and IntegrationError where a step fails, unless
-    throw=False. Inside jit, vmap or grad nothing can be raised: look at `trajectory.result`; what follows a failed
-    step is NaN, and the other members of a batch are untouched.
+    Raises ValueError for arguments that do not fit and for a checkpoint of another run, before compiling, and
+    IntegrationError where a step fails, unless throw=False. Inside jit, vmap or grad nothing can be raised: look at
+    `trajectory.result`; what follows a failed step is NaN, and the other members of a batch are untouched.
     """
     q, v = _initial(system, q0, v0)
     _check_times(t0, t1, steps=steps, save_every=save_every, most_impacts=most_impacts)
     method = _method(system, method, q)
-    system, t0, h = traced_numbers((system, t0, (t1 - t0) / steps))
-    t0, h = (jnp.asarray(x, q.dtype) for x in (t0, h))
-    most = most_impacts if is_watched(system) else 0
-    concrete = not any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves((system, t0, h, q, v)))
+    system, *times = traced_numbers((system, t0, t1, (t1 - t0) / steps))
+    t0, t1, h = (jnp.asarray(x, q.dtype) for x in times)
+    inputs = Inputs(q, v, t0, t1, steps, save_every, most_impacts)
+    most, saves = most_impacts if is_watched(system) else 0, steps // save_every
+    concrete = not any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves((system, inputs)))
     if concrete:
         system.check(t0, np.asarray(q), None if v is None else np.asarray(v))
-    if progress and concrete:
-        trajectory = _with_progress(system, method, t0, h, q, v, steps // save_every, save_every, most)
+    elif checkpoint is not None:
+        raise ValueError(f"checkpoint={checkpoint} has no place inside of jit, vmap or grad")
+    if concrete and (progress or checkpoint is not None):
+        folder = None if checkpoint is None else opened(checkpoint, named_inputs(system, method, **vars(inputs)))
+        trajectory = _by_parts(system, method, t0, h, q, v, saves, save_every, most, folder, progress)
     else:
-        trajectory = _integrate(system, method, t0, h, q, v, saves=steps // save_every, every=save_every, most=most)
+        trajectory = _integrate(system, method, t0, h, q, v, saves=saves, every=save_every, most=most)
+    trajectory = dataclasses.replace(trajectory, inputs=inputs)
     if concrete and throw:
         _raise_failure(trajectory)
     return trajectory
@@ -181,29 +193,22 @@ def _raise_failure(trajectory):
         )
 
 
-def _with_progress(system, method, t0, h, q, v, saves, every, most):
-    """The same integration as a host loop over one jitted part of the run: a callback in every step would cost two
-    hundred times more."""
+def _by_parts(system, method, t0, h, q, v, saves, every, most, folder, progress):
+    """The same integration as a host loop over jitted parts."""
     first = jit(_begin)(system, method, t0, h, q, v)
-    after = jit(moving)(system, t0, h, first) if most else first
-    parts = _parts(saves, min(PROGRESS_PARTS, saves * every / SHORTEST_PART))
-    done, interrupted = [_no_saves(system, first, most)], False
-    with tqdm(total=saves * every, unit=" steps", unit_scale=True) as bar:
-        try:
-            for _ in range(parts):
-                after, saved = jax.block_until_ready(
-                    _part(system, method, t0, h, after, saves=saves // parts, every=every, most=most)
-                )
-                done.append(saved)
-                bar.update(saves // parts * every)
-                if not bool(after.alive):
-                    break
-        except KeyboardInterrupt:
-            interrupted = True
-    if interrupted:
+    start = Piece(jit(moving)(system, t0, h, first) if most else first, *_no_saves(system, first, most), 0)
+
+    def advance(state, rows, stride):
+        state, saved = _part(system, method, t0, h, state, saves=rows, every=stride, most=most)
+        return state, saved[:3], saved[3:]
+
+    whole = plan(saves, every, first.history.size)
+    pieces = by_parts(advance, start, whole, folder, progress)
+    after = pieces[-1].state
+    if bool(after.alive) and pieces[-1].done < whole.rows:
         interruption = jnp.asarray(RESULTS.interrupted)
         after = eqx.tree_at(lambda s: s.state.result if most else s.result, after, interruption)
-    saved = jax.tree.map(lambda *x: np.concatenate(x), *done)
+    saved = jax.tree.map(lambda *x: np.concatenate(x), *((*piece.rows, *piece.others) for piece in pieces))
     return jit(_trajectory)(system, method, t0, h, q.shape, first, after, saved, every, most)
 
 
@@ -212,5 +217,5 @@ _part = eqx.filter_jit(_advance)
 
 def _no_saves(system, state, most):
     c, dtype = system.count_constraints(state.q), state.q.dtype
-    saved = tuple(np.zeros((0, size), dtype) for size in (state.q.size, state.p.size, c))
-    return (*saved, no_impacts(dtype)) if most else saved
+    rows = tuple(np.zeros((0, size), dtype) for size in (state.q.size, state.p.size, c))
+    return rows, (no_impacts(dtype),) if most else ()

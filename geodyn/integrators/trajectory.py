@@ -8,9 +8,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._archive import read_archive, write_archive
+from geodyn._archive import named_arrays, write_archive
 from geodyn._jit import jit
 from geodyn._typing import Array, Float, Int
+from geodyn.integrators.inputs import description, structure
 from geodyn.integrators.methods import AbstractMethod, dense_weights, formulation_of, start, step
 from geodyn.integrators.substep import moving, substep
 from geodyn.integrators.system import AbstractSystem
@@ -69,10 +70,22 @@ class Impacts(eqx.Module):
         return jnp.sum(self.contact >= 0)
 
 
+class Inputs(eqx.Module):
+    """What `integrate` was given beside system and method, as it takes it: `integrate(system, **vars(inputs))`."""
+
+    q0: Float[Array, "..."]
+    v0: Float[Array, "..."] | None
+    t0: Float[Array, ""]
+    t1: Float[Array, ""]
+    steps: int = eqx.field(static=True)
+    save_every: int = eqx.field(static=True)
+    most_impacts: int = eqx.field(static=True)
+
+
 class Trajectory(eqx.Module):
     """States at the saved times: t[T]; q, v, p [T, …] in the shape of q0; multipliers[T, c] with the sign of `force`
-    (a stretched rod has λ < 0); `result`, a member of `RESULTS`, and `stats`; the `impacts` of a system with contacts.
-    After a failed step all is NaN."""
+    (a stretched rod has λ < 0); `result`, a member of `RESULTS`, and `stats`; the `impacts` of a system with contacts;
+    the `inputs` that it comes from, beside `system` and `method`. After a failed step all is NaN."""
 
     t: Float[Array, " T"]
     q: Float[Array, "T ..."]
@@ -86,6 +99,7 @@ class Trajectory(eqx.Module):
     method: AbstractMethod | None
     recorded_energy: Float[Array, " T"] | None = None
     impacts: Impacts | None = None
+    inputs: Inputs | None = None
 
     @property
     def energy(self) -> Float[Array, " T"]:
@@ -101,10 +115,10 @@ class Trajectory(eqx.Module):
         """Positions at any times within the trajectory: the collocation polynomial of the step that holds each, which
         is solved again from the saved state before it (accuracy: order s + 1 between the steps of s stages).
 
-        Raises ValueError for a trajectory read from a file, and for concrete times outside of it.
+        Raises ValueError for a trajectory read from a file without its system, and for concrete times outside of it.
         """
         if self.system is None:
-            raise ValueError("a trajectory read from a file has no system; keep the one that integrate returned")
+            raise ValueError("a trajectory read from a file has no system: give it to gd.load(path, system=...)")
         t = jnp.asarray(t, self.t.dtype)
         if not any(isinstance(x, jax.core.Tracer) for x in (t, self.t)):
             first, last = float(self.t[0]), float(self.t[-1])
@@ -113,38 +127,38 @@ class Trajectory(eqx.Module):
         return _evaluate(self, t)
 
     def save(self, path: str | os.PathLike) -> None:
-        """Writes the trajectory to one .npz file with its metadata; the file appears whole or not at all."""
-        arrays = {name: np.asarray(getattr(self, name)) for name in ("t", "q", "v", "p", "multipliers", "step_size")}
-        if self.system is None or not _is_first_order(self):
-            arrays["energy"] = np.asarray(self.energy)
+        """Writes the trajectory with all its inputs to one .npz file, which appears whole or not at all: every array
+        of it and of its system by name, method and the structure of the system as text.
+
+        Raises ValueError for a batch.
+        """
+        if self.t.ndim != 1:
+            raise ValueError("a batch of trajectories has no file: save jax.tree.map(lambda x: x[i], trajectory)")
+        recorded = None if self.system is not None and _is_first_order(self) else self.energy
+        everything = eqx.tree_at(lambda t: t.recorded_energy, self, recorded, is_leaf=lambda x: x is None)
         meta = {
             "format": FORMAT,
             "result": RESULTS(int(self.result)).name,
-            "stats": {name: int(getattr(self.stats, name)) for name in ("steps", "iterations", "jacobians")},
-            "system": repr(self.system),
-            "method": repr(self.method),
+            "system": structure(self.system),
+            "method": None if self.method is None else description(self.method),
+            "inputs": None if self.inputs is None else {name: getattr(self.inputs, name) for name in COUNTS},
         }
-        if self.impacts is not None:
-            arrays |= {f"impacts_{name}": np.asarray(getattr(self.impacts, name)) for name in IMPACTS}
-        write_archive(path, arrays, meta)
+        write_archive(path, named_arrays(everything), meta)
+
+    def to_xarray(self):
+        """The trajectory as an `xarray.Dataset` (the extra `geodyn[xarray]`) with named dimensions: `time`, `point`
+        and `coordinate` (of a flat configuration only the last), `constraint`, `impact`; the inputs are its
+        attributes. `.to_netcdf(path)` writes HDF5. Any consistent units.
+
+        Raises ImportError without xarray, ValueError for a batch.
+        """
+        from geodyn.integrators.dataset import dataset
+
+        return dataset(self)
 
 
-FORMAT = "geodyn trajectory 1"
-IMPACTS = ("t", "contact", "impulse")
-
-
-def load(path: str | os.PathLike) -> Trajectory:
-    """The trajectory in a file that `save` wrote, without its system. Raises ValueError for any other or broken file,
-    and for one of double precision where JAX runs in single."""
-    arrays, meta = read_archive(path, FORMAT)
-    stats = Stats(**{name: jnp.asarray(count) for name, count in meta["stats"].items()})
-    names = ("t", "q", "v", "p", "multipliers")
-    fields = [jnp.asarray(arrays[name]) for name in names]
-    result = jnp.asarray(int(RESULTS[meta["result"]]))
-    recorded = jnp.asarray(arrays["energy"]) if "energy" in arrays else None
-    struck = [jnp.asarray(arrays[f"impacts_{name}"]) for name in IMPACTS if f"impacts_{name}" in arrays]
-    impacts = Impacts(*struck) if struck else None
-    return Trajectory(*fields, result, stats, jnp.asarray(arrays["step_size"]), None, None, recorded, impacts)
+FORMAT = "geodyn trajectory 2"
+COUNTS = ("steps", "save_every", "most_impacts")
 
 
 def _is_first_order(trajectory):

@@ -1,0 +1,70 @@
+"""Trajectories from their files."""
+
+import os
+
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn._archive import differences, named_arrays, read_archive
+from geodyn._jit import traced_numbers
+from geodyn.integrators.inputs import structure
+from geodyn.integrators.methods import AbstractMethod, Collocation, Gauss, RadauIIA
+from geodyn.integrators.system import AbstractSystem
+from geodyn.integrators.tableau import ButcherTableau
+from geodyn.integrators.trajectory import FORMAT, Impacts, Inputs, Stats, Trajectory
+
+
+def load(path: str | os.PathLike, system: AbstractSystem | None = None) -> Trajectory:
+    """The trajectory in a file that `save` wrote. A file holds no code: with `system`, the one of the run, built
+    again, the trajectory has its system back, and `evaluate` works.
+
+    Raises ValueError for any other or broken file, for one of double precision where JAX runs in single, and for a
+    system that differs in a number, in its structure, or in the velocity and energy that it gives the last state.
+    """
+    arrays, meta = read_archive(path, FORMAT)
+    if system is not None:
+        system = traced_numbers(system)
+        _check_system(path, arrays, meta, system)
+    values = {name: jnp.asarray(x) for name, x in arrays.items() if not name.startswith("system.")}
+
+    def within(kind, prefix, **others):
+        found = {name.removeprefix(prefix): x for name, x in values.items() if name.startswith(prefix)}
+        return kind(**found, **others) if found else None
+
+    inputs = within(Inputs, "inputs.", **{"v0": None} if "inputs.v0" not in values else {}, **meta["inputs"] or {})
+    return Trajectory(
+        **{name: x for name, x in values.items() if "." not in name},
+        stats=within(Stats, "stats."),
+        impacts=within(Impacts, "impacts."),
+        inputs=inputs,
+        system=system,
+        method=meta["method"] and _method(**meta["method"]),
+    )
+
+
+def _method(name, formulation, order, a, b, c) -> AbstractMethod:
+    tableau = ButcherTableau(a, b, c, order=order)
+    if name == "Gauss":
+        return Gauss(tableau.stages)
+    if name == "RadauIIA":
+        return RadauIIA(tableau.stages, formulation)
+    return Collocation(tableau, formulation or "ggl")
+
+
+def _check_system(path, arrays, meta, system):
+    """Number by number and by its structure; what its functions do, by the last state."""
+    saved = {name.removeprefix("system."): x for name, x in arrays.items() if name.startswith("system.")}
+    found = differences(
+        saved | {"structure": np.array(meta["system"])},
+        named_arrays(system) | {"structure": np.array(structure(system))},
+    )
+    if found:
+        raise ValueError(f"{path} comes from another system: {'; '.join(found)}")
+    last = np.flatnonzero(np.isfinite(arrays["q"]).reshape(len(arrays["q"]), -1).all(axis=1))[-1]
+    t, q, v, p = (jnp.asarray(arrays[name][last]).reshape(-1) for name in ("t", "q", "v", "p"))
+    got = {"velocity": (v, system.velocity(t[0], q, p))}
+    if "recorded_energy" in arrays:
+        got["energy"] = (arrays["recorded_energy"][last], system.energy(t[0], q, v))
+    for name, (old, new) in got.items():
+        if not np.allclose(new, old, rtol=jnp.finfo(q.dtype).eps ** 0.5, atol=jnp.finfo(q.dtype).eps ** 0.75):
+            raise ValueError(f"{path} comes from another system: the {name} of its last state was {old}, is {new}")

@@ -1,0 +1,64 @@
+"""What a run depends on, as named arrays and texts: what files keep, and what a checkpoint compares."""
+
+import hashlib
+import re
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn._archive import geodyn_version, named_arrays
+from geodyn.integrators.methods import AbstractMethod
+from geodyn.integrators.substep import is_watched
+from geodyn.integrators.system import AbstractSystem
+
+
+def structure(system: AbstractSystem | None) -> str:
+    """What a system is made of, but for its arrays: classes, names of functions, what is static."""
+    return _without_addresses(eqx.tree_pformat(eqx.partition(system, eqx.is_array)[1], width=10**6))
+
+
+def description(method: AbstractMethod) -> dict:
+    """A method as plain numbers and names."""
+    a, b, c = (x.tolist() for x in (method.tableau.a, method.tableau.b, method.tableau.c))
+    about = {"name": type(method).__name__, "formulation": method.formulation, "order": method.tableau.order}
+    return about | {"a": a, "b": b, "c": c}
+
+
+def named_inputs(system: AbstractSystem, method: AbstractMethod, **given) -> dict[str, np.ndarray]:
+    """Everything that the bits of a run depend on, by name: `given`, the numbers of the system, its structure and its
+    equations, the method, the versions and the device."""
+    texts = {
+        "system": structure(system),
+        "the system's equations (hash of their program)": program(system, given["t0"], given["q0"]),
+        **{f"method.{name}": str(value) for name, value in description(method).items()},
+        "geodyn": geodyn_version(),
+        "jax": jax.__version__,
+        "device": jax.default_backend(),
+    }
+    given = {name: x if x is None else np.asarray(x) for name, x in given.items()}
+    return named_arrays({"system": system, **given}) | {name: np.array(text) for name, text in texts.items()}
+
+
+def program(system: AbstractSystem, t, q) -> str:
+    """A hash of the program that JAX makes of the system's equations: a function has a name, but that says nothing of
+    what it does."""
+    n, c = q.size, system.count_constraints(q)
+    arrays, static = eqx.partition(system, eqx.is_array)
+
+    def equations(arrays, t, q, v, p, lam):
+        system = eqx.combine(arrays, static)
+        watched = (system.gap(t, q), system.restitution(q)) if is_watched(system) else ()
+        velocity = system.velocity(t, q, p)
+        return system.momentum(t, q, v), velocity, system.force(t, q, v, lam), system.constraint(t, q), watched
+
+    zeros = lambda n: jnp.zeros(n, q.dtype)  # noqa: E731
+    p = jax.eval_shape(system.momentum, t, zeros(n), zeros(n))
+    closed = jax.make_jaxpr(equations)(arrays, t, zeros(n), zeros(n), p, zeros(c))
+    constants = b"".join(np.asarray(x).tobytes() for x in closed.consts)
+    return hashlib.sha256(_without_addresses(str(closed.jaxpr)).encode() + constants).hexdigest()[:16]
+
+
+def _without_addresses(text):
+    return re.sub("0x[0-9a-f]+", "", text)
