@@ -14,13 +14,12 @@ def _parser() -> argparse.ArgumentParser:
     demo = commands.add_parser("demo", help="elastic rods in curved space and an optimal swimming stroke, in pictures")
     demo.set_defaults(command="demo")
 
-    simulate = commands.add_parser("simulate", help="a scenario file in, a trajectory out")
+    simulate = commands.add_parser("simulate", help="a scenario file in, a trajectory out; goes on where it stopped")
     simulate.set_defaults(command="simulate")
     source = simulate.add_mutually_exclusive_group(required=True)
     source.add_argument("scenario", nargs="?", metavar="FILE.toml", help="a scenario file or the name of a shipped one")
     source.add_argument("--list", dest="list_shipped", action="store_true", help="show the shipped scenarios")
     simulate.add_argument("--plot", action="store_true", help="draw the trajectory as well")
-    simulate.add_argument("--resume", action="store_true", help="go on where a run of this scenario stopped, if it did")
 
     stroke = commands.add_parser("stroke", help="the stroke of least energy for a given net displacement")
     swimmers = stroke.add_subparsers(required=True, metavar="SWIMMER")

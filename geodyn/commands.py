@@ -20,10 +20,10 @@ from geodyn.mechanics import Rod, Spring, System, killing_momentum
 from geodyn.scenario import Scenario, read_scenario, shipped
 
 
-def simulate(scenario: str | None, list_shipped: bool, plot: bool, resume: bool, out: str) -> int:
+def simulate(scenario: str | None, list_shipped: bool, plot: bool, out: str) -> int:
     """Integrate a scenario: DIR/NAME.npz (`gd.load` reads it), DIR/NAME.json; with `plot`, DIR/NAME.png and .html.
 
-    Until its end the run has a checkpoint, DIR/NAME.checkpoint, from which `resume` goes on.
+    Until its end the run has a checkpoint, DIR/NAME.checkpoint, from which the same command goes on.
     """
     if list_shipped or scenario is None:
         for name, title in shipped().items():
@@ -32,15 +32,13 @@ def simulate(scenario: str | None, list_shipped: bool, plot: bool, resume: bool,
     name, given = Path(scenario).stem, read_scenario(scenario)
     target = _folder(out) / name
     checkpoint = target.with_suffix(".checkpoint")
-    if not resume:
-        removed(checkpoint)
-    trajectory, seconds, how = _timed(given, checkpoint)
+    trajectory, rate = _timed(given, checkpoint)
     trajectory.save(target.with_suffix(".npz"))
     conserved = _conserved(given.system, trajectory)
     result, stats = RESULTS(int(trajectory.result)), trajectory.stats
     reached = float(trajectory.t[0] + stats.steps * trajectory.step_size)
     lines = {f"drift of {key}": f"{np.abs(value - value[0]).max():.2g}" for key, value in conserved.items()}
-    lines["steps per second"] = f"{int(stats.steps) / seconds:.3g} ({how})"
+    lines["steps per second"] = rate
     lines["iterations per step"] = f"{int(stats.iterations) / max(1, int(stats.steps)):.3g}"
     _report(f"{name}: {int(stats.steps)} steps to t = {reached:g}: {result.message}", lines, target)
     if plot:
@@ -48,24 +46,26 @@ def simulate(scenario: str | None, list_shipped: bool, plot: bool, resume: bool,
         draw.player(trajectory, target.with_suffix(".html"), title=name)
     print(f"written: {target}.npz (gd.load)" + f", {target}.png, {target}.html (plays in a browser)" * plot)
     if result == RESULTS.interrupted:
-        print(f"to go on: geodyn simulate {scenario} --out {out} --resume")
+        print("the same command goes on from here")
         return 130
     removed(checkpoint)
     return int(result != RESULTS.successful)
 
 
-def _timed(given: Scenario, checkpoint: Path):
-    """The trajectory, the seconds that it took, and whether they count compilation."""
-    start = time.perf_counter()
+def _timed(given: Scenario, checkpoint: Path) -> tuple[Trajectory, str]:
+    """The trajectory, and its steps per second with what they count."""
+    begun, start = checkpoint.exists(), time.perf_counter()
     trajectory = given.integrate(checkpoint)
-    seconds = time.perf_counter() - start
+    seconds, steps = time.perf_counter() - start, int(trajectory.stats.steps)
+    if begun:
+        return trajectory, "not known (the run went on from a checkpoint)"
     if seconds > 30 or int(trajectory.result) == RESULTS.interrupted:
-        return trajectory, seconds, "compilation included"
+        return trajectory, f"{steps / seconds:.3g} (compilation included)"
     # The same compiled code again, without a second progress bar.
     with redirect_stderr(StringIO()):
         start = time.perf_counter()
         given.integrate()
-    return trajectory, time.perf_counter() - start, "a second run, compiled"
+    return trajectory, f"{steps / (time.perf_counter() - start):.3g} (a second run, compiled)"
 
 
 def _conserved(system: System, trajectory: Trajectory) -> dict:

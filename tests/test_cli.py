@@ -109,18 +109,29 @@ def test_wrong_scenarios_are_refused_with_their_line(rod, capsys, change, messag
 
 
 def test_interrupt_keeps_what_was_computed(rod, tmp_path):
-    """Ctrl-C in a long run: exit status 130, and a file with the part that was done, marked as interrupted."""
-    command = [sys.executable, "-m", "geodyn", "simulate", rod(("steps = 20", "steps = 100_000_000\nsave_every = 500"))]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        shown = ""
-        while not re.search(r"[1-9][\d.]*k?/100M", shown):
-            shown += process.stderr.read(1)
-            assert process.poll() is None, shown
-        process.send_signal(signal.SIGINT)
-        out, _ = process.communicate(timeout=100)
-    assert process.returncode == 130 and "interrupted" in out
-    trajectory = gd.load(tmp_path / "geodyn-out" / "rod.npz")
-    assert 1 < len(trajectory.t) < 200_000 and bool(np.isfinite(trajectory.q).all())
+    """Ctrl-C in a long run: exit status 130, and a file with the part that was done, marked as interrupted; the same
+    command goes on from there, and refuses to where the scenario is another."""
+    long = ("steps = 20", "steps = 100_000_000\nsave_every = 50_000")
+    command, counts = [sys.executable, "-m", "geodyn", "simulate", rod(long)], [0]
+    for _ in range(2):
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            shown, before = "", 0.05 * counts[-1]
+            while not [n for n in re.findall(r"([\d.]+)M/100M", shown) if float(n) > before + 0.1]:
+                shown += process.stderr.read(1)
+                assert process.poll() is None, shown
+            process.send_signal(signal.SIGINT)
+            out, _ = process.communicate(timeout=100)
+        assert process.returncode == 130 and "interrupted" in out and "the same command goes on" in out
+        trajectory = gd.load(tmp_path / "geodyn-out" / "rod.npz")
+        assert bool(np.isfinite(trajectory.q).all())
+        counts.append(len(trajectory.t) - 1)
+    assert 0 < counts[1] < counts[2] < 2000
+    assert main(["simulate", rod(long, ("stiffness = 1.0", "stiffness = 2.0"))]) == 2
+
+
+def test_finished_run_leaves_no_checkpoint(rod, tmp_path):
+    assert main(["simulate", rod(), "--out", "out"]) == 0
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["rod.json", "rod.npz"]
 
 
 def test_gauss_refuses_rods_with_the_line(rod, capsys):

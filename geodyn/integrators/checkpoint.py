@@ -36,7 +36,7 @@ def opened(folder: str | os.PathLike, inputs: dict[str, np.ndarray]) -> Path:
     if known.exists():
         found = differences(read_archive(known, FORMAT)[0], inputs)
         if found:
-            raise ValueError(f"checkpoint={folder} is of another run: {'; '.join(found)}. Give another folder")
+            raise ValueError(f"checkpoint={folder} is of another run: {'; '.join(found)}. Delete it, or give another")
     elif folder.exists() and not (folder.is_dir() and all(path.name.startswith(".") for path in folder.iterdir())):
         raise ValueError(f"checkpoint={folder} must be a folder of geodyn, or none yet; {INPUTS} is not in it")
     else:
