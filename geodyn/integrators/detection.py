@@ -74,8 +74,8 @@ def judge(piece: Piece, noise) -> Verdict:
 
 
 def first_contact(along: Callable, gap, rate, noise, pieces: int, active) -> tuple[Scalar, Bool[Array, " g"]]:
-    """(θ, crossing[g]): about where in [0, 1] the first gaps fall below zero, and which do; none where nothing does.
-    `along(θ) -> (gaps, rates)`; gap and rate are those at 0.
+    """(θ, crossing[g]): about where in [0, 1] the first gaps fall below zero, and which do; where none does, how far
+    that is certain: to 1, or less where too many come near. `along(θ) -> (gaps, rates)`; gap and rate are those at 0.
 
     Complete for gaps that are convex or concave on each of the `pieces` equal pieces of the step: a convex gap cannot
     fall below the tangents at its ends, so a piece is cut where these meet until they stay above zero or a gap is found
@@ -105,4 +105,6 @@ def first_contact(along: Callable, gap, rate, noise, pieces: int, active) -> tup
     zero, yes = jnp.zeros((), noise.dtype), jnp.ones((), bool)
     start = Piece(zero, gap, rate, zero, gap, rate, jnp.zeros((), int))
     piece, verdict = jax.lax.while_loop(proceed, cut, (start, Verdict(gap != gap, yes, zero, yes, ~yes)))
-    return jnp.clip(verdict.cut, piece.lo, piece.hi), verdict.crossing & active & verdict.found
+    certain = jnp.where(verdict.clear, piece.hi, piece.lo)
+    theta = jnp.where(verdict.found, jnp.clip(verdict.cut, piece.lo, piece.hi), certain)
+    return jnp.where(active, theta, 1), verdict.crossing & active & verdict.found

@@ -1,7 +1,4 @@
-"""The path of a system with contacts, and its derivative: that of `path`, with dτ = −d gap / (d gap/dτ) where a substep
-of length τ ends at an impact (the saltation matrix: Aizerman & Gantmacher 1958; Leine & Nijmeijer, Dynamics and
-Bifurcations of Non-Smooth Mechanical Systems, 2004).
-"""
+"""The path of a system with contacts, and its derivative: that of `path`, and through impacts."""
 
 import equinox as eqx
 import jax
@@ -9,12 +6,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._native import native, native_linear
-from geodyn.integrators.collocation import Problem
-from geodyn.integrators.impulse import Struck, picked, strike_tangent
-from geodyn.integrators.methods import formulation_of, increments
-from geodyn.integrators.resting import Resting
-from geodyn.integrators.stages import stage_tangent
-from geodyn.integrators.substep import SETTLING, TOO_MANY_IMPACTS, Moving, Substeps, substep
+from geodyn.integrators.impulse import Struck
+from geodyn.integrators.methods import formulation_of
+from geodyn.integrators.saltation import Walked
+from geodyn.integrators.substep import TOO_MANY_IMPACTS, Moving, Substeps, not_made, substep
 from geodyn.integrators.system import AbstractCollidingSystem
 
 
@@ -30,7 +25,9 @@ def path_with_impacts(system: AbstractCollidingSystem, t0, h, start: Moving, *, 
         def one(moving, _):
             grid = t0 + h * (moving.state.step + 1)
             active = moving.state.alive & (moving.state.step < last)
-            return substep(method, system, grid, h, moving, active)
+            # A loop of at most one turn: the places for impacts that do not occur cost nothing.
+            turn = lambda s: (jnp.zeros((), bool), *substep(method, system, grid, h, s[1], s[0]))  # noqa: E731
+            return jax.lax.while_loop(lambda s: s[0], turn, (active, moving, not_made(method, moving)))[1:]
 
         after, record = jax.lax.scan(one, start, None, length=steps + most)
         state = after.state
@@ -101,62 +98,29 @@ def _tangent(system, t0, h, start, record, rates, motion, method):
         shifted(start.state.p, record.p),
     )
     arrays, static = eqx.partition((system, t0, h), eqx.is_array)
+    size = _size(method, start.state)
+
+    def leg(arrays, x):
+        return Walked(*eqx.combine(arrays, static), *x[0], x[1], method.tableau, formulation)
+
+    def delays(known):
+        arrays, xs = known
+        return jax.lax.map(lambda x: leg(arrays, x).delay(), xs)
 
     def recursion(known, t):
-        arrays, xs = known
-        system, t0, h = eqx.combine(arrays, static)
+        arrays, delay, xs = known
 
         def one(t, x):
-            *rates, dt, dq, dp = t
-            changes, dw, dj = _substep_tangent(system, t0, h, rates, (dt, dq, dp), x, method.tableau, formulation)
+            (*rates, dt, dq, dp), (delay, x) = t, x
+            changes, dw, dj = leg(arrays, x).tangent(rates, (dt, dq, dp), delay)
             return (*rates, *changes), (*changes, dw, dj)
 
-        return jax.lax.scan(jax.checkpoint(one, prevent_cse=False), t, xs)[1]
+        return jax.lax.scan(jax.checkpoint(one, prevent_cse=False), t, (delay, xs))[1]
 
     origin = (start.time, start.state.q, start.state.p)
     t = (*rates, *(jnp.zeros_like(x) if d is None else d for x, d in zip(origin, motion, strict=True)))
-    known = (arrays, (before, record))
-    dts, dqs, dps, dws, djs = native_linear(recursion, known, t, size=_size(method, start.state), turns=0)
+    xs = (before, record)
+    known = (arrays, native(delays, (arrays, xs), size=size, turns=0), xs)
+    dts, dqs, dps, dws, djs = native_linear(recursion, known, t, size=size, turns=0)
     struck = Struck(None, None, None, djs)
     return Substeps(None, dts, None, dqs, dps, dws, struck, (None, None), None)
-
-
-def _substep_tangent(system, t0, h, rates, motion, x, tableau, formulation):
-    """(changes of (time, q, p) after a substep, of its stage values, of the impulses at its end)."""
-    (k, t, q, p), record = x
-    dt, dq, dp = motion
-    w, good, struck = record.w, record.good, record.struck
-    hit, landed = good & jnp.any(struck.pushed), good & (record.step > k)
-
-    def pose(system, t, length, q, p):
-        watched = system if system.elastic else Resting(system, *record.held, SETTLING * h, differentiable=True)
-        return Problem(watched, t, length, q, p, tableau, formulation)
-
-    here = (system, t, record.length, q, p)
-    problem = pose(*here)
-    dgrid = eqx.filter_jvp(lambda t0, h: t0 + h * (k + 1), (t0, h), tuple(rates[1:]))[1]
-    dgrid = jnp.zeros_like(t) if dgrid is None else dgrid
-    dlength = jnp.where(landed, dgrid - dt, 0)
-    given = eqx.filter_jvp(pose, here, (rates[0], dt, dlength, dq, dp))[1]
-    # How the end moves with the length of the substep: needed where that is the moment of an impact.
-    still = jax.tree.map(lambda x: None, system), None, jnp.ones_like(t), None, None
-    longer = eqx.filter_jvp(pose, here, still)[1]
-
-    def ended(rate, active):
-        dw = jnp.where(active, stage_tangent(problem, rate, w, active), 0)
-        added = eqx.filter_jvp(increments, (problem, w), (rate, dw))[1]
-        return *(jnp.zeros_like(x) if d is None else jnp.where(active, d, 0) for d, x in zip(added, (q, p))), dw
-
-    (dq_, dp_, dw), (q_rate, p_rate, w_rate) = ended(given, good), ended(longer, hit)
-    dq, dp = dq + dq_, dp + dp_
-    weight = jnp.abs(struck.impulse) / jnp.where(hit, jnp.sum(jnp.abs(struck.impulse)), 1)
-    gap = lambda system, t, q: jnp.dot(weight, picked(system.gap(t, q), struck.which))  # noqa: E731
-    at = (system, record.time, record.q)
-    closing = eqx.filter_jvp(gap, at, (still[0], jnp.ones_like(t), q_rate))[1]
-    opened = eqx.filter_jvp(gap, at, (rates[0], dt, dq))[1]
-    late = jnp.where(hit, -opened / jnp.where(hit, closing, 1), 0)
-    dq, dp, dw = dq + late * q_rate, dp + late * p_rate, dw + late * w_rate
-    dt = jnp.where(landed, dgrid, dt + late)
-    primals = (*at, p + increments(problem, w)[1])
-    struck_p, dj = strike_tangent(primals, (rates[0], dt, dq, dp), struck)
-    return (dt, dq, jnp.where(hit, struck_p, dp)), dw, jnp.where(hit, dj, 0)

@@ -32,14 +32,9 @@ class Struck(NamedTuple):
     impulse: Float[Array, " K"]
 
 
-def picked(x, which):
-    """x[which]; all of x where that is all: an index differentiates into a scatter, which a native step cannot hold."""
-    return x if which.size == x.size else x[which]
-
-
 def rows(system: AbstractCollidingSystem, which, t, q) -> Float[Array, " m"]:
     """The gaps that may close, then the constraints."""
-    return jnp.concatenate([picked(system.gap(t, q), which), system.constraint(t, q)])
+    return jnp.concatenate([system.gap(t, q, which), system.constraint(t, q)])
 
 
 def rates(system, which, t, q, p) -> Float[Array, " m"]:
@@ -100,7 +95,7 @@ def strike(system: AbstractCollidingSystem, which, closed, held, slow, t, q, p):
     def again(state):
         """First with restitution, then without it for those that it would not carry away."""
         count, rest, *_ = state
-        e = jnp.where(rest | held, 0, picked(system.restitution(q), which))
+        e = jnp.where(rest | held, 0, system.restitution(q, which))
         j, pushed = complementarity(matrix, approach + e * jnp.minimum(approach, 0), closed | held)
         leave = approach + matrix @ j
         if slow is not None:
@@ -125,10 +120,12 @@ def strike_tangent(primals, tangents, struck: Struck):
     pushed = jnp.concatenate([struck.pushed, jnp.ones(z.size - k, bool)])
 
     def law(system, t, q, p):
-        after = p + jax.vjp(lambda q: rows(system, which, t, q), q)[1](z)[0]
-        e = jnp.where(struck.soft, 0, picked(system.restitution(q), which))
+        drift, normal = jax.jacrev(lambda t, q: rows(system, which, t, q), (0, 1))(t, q)
+        after = p + z @ normal
+        e = jnp.where(struck.soft, 0, system.restitution(q, which))
         e = jnp.concatenate([e, jnp.zeros(z.size - k, e.dtype)])
-        return after, rates(system, which, t, q, after) + e * rates(system, which, t, q, p)
+        v = system.velocity(t, q, p)
+        return after, (1 + e) * drift + normal @ system.velocity(t, q, after) + e * (normal @ v)
 
     dp, residual = eqx.filter_jvp(law, (system, t, q, p), tangents)[1]
     inverted = inverse(jnp.where(pushed[:, None], gram, jnp.eye(z.size, dtype=z.dtype)))

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._archive import geodyn_version, named_arrays
+from geodyn.integrators.gaps import is_watched
 from geodyn.integrators.methods import AbstractMethod
-from geodyn.integrators.substep import is_watched
 from geodyn.integrators.system import AbstractSystem
 
 

@@ -11,12 +11,13 @@ import numpy as np
 from geodyn._jit import jit, traced_numbers
 from geodyn._typing import Numbers
 from geodyn.integrators.checkpoint import Piece, opened
+from geodyn.integrators.gaps import is_watched
 from geodyn.integrators.impacts import advance_with_impacts, no_impacts, padded
 from geodyn.integrators.inputs import named_inputs
 from geodyn.integrators.methods import AbstractMethod, Gauss, RadauIIA, State, formulation_of, start
 from geodyn.integrators.parts import by_parts, plan
 from geodyn.integrators.path import path
-from geodyn.integrators.substep import Moving, is_watched, moving
+from geodyn.integrators.substep import Moving, moving, pressed
 from geodyn.integrators.system import AbstractSystem
 from geodyn.integrators.trajectory import RESULTS, Impacts, Inputs, IntegrationError, Stats, Trajectory
 
@@ -63,6 +64,7 @@ def integrate(
     concrete = not any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves((system, inputs)))
     if concrete:
         system.check(t0, np.asarray(q), None if v is None else np.asarray(v))
+        system = _with_rest(system, method, t0, h, q, v) if most and system.elastic else system
     elif checkpoint is not None:
         raise ValueError(f"checkpoint={checkpoint} has no place inside of jit, vmap or grad")
     if concrete and (progress or checkpoint is not None):
@@ -111,6 +113,14 @@ def _method(system, method, q):
         raise ValueError(f"method must be gd.Gauss(3), gd.RadauIIA(3) or gd.Collocation(tableau); got {method!r}")
     formulation_of(method, constraints)
     return method
+
+
+def _with_rest(system, method, t0, h, q, v):
+    """The system; where contacts are pressed at rest from the start, one whose contacts may be at rest."""
+    if np.min(system.gap(t0, q.reshape(-1))) > np.sqrt(np.finfo(q.dtype).eps):
+        return system
+    first = jit(_begin)(system, method, t0, h, q, v)
+    return system.with_rest() if np.any(jit(pressed)(system, None, t0, h, first)) else system
 
 
 def _begin(system, method, t0, h, q, v):
@@ -183,6 +193,8 @@ def _raise_failure(trajectory):
     result = RESULTS(int(trajectory.result))
     if result == RESULTS.too_many_impacts:
         raise IntegrationError(f"after t = {float(trajectory.impacts.t[-1]):.6g} {result.message}", trajectory)
+    if result in (RESULTS.overlapping, RESULTS.pressed_at_rest):
+        raise IntegrationError(result.message, trajectory)
     if result in (RESULTS.not_converged, RESULTS.not_finite):
         done = int(trajectory.stats.steps) - 1
         t = float(trajectory.t[0]) + done * float(trajectory.step_size)

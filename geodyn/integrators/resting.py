@@ -6,8 +6,11 @@ import jax.numpy as jnp
 
 from geodyn._scalars import on_arrays
 from geodyn._typing import Array, Bool
-from geodyn.integrators.impulse import complementarity, picked
+from geodyn.integrators.gaps import chosen, gap_acceleration, gap_rates, rounding, sizes_of_gaps
+from geodyn.integrators.impulse import complementarity
 from geodyn.integrators.system import AbstractCollidingSystem, AbstractSystem
+
+SETTLING = 8
 
 
 class Resting(AbstractSystem):
@@ -35,14 +38,19 @@ class Resting(AbstractSystem):
 
     def reaction(self, t, q, v, applied):
         """Nᵀλ of the contacts held, where the other forces are `applied`."""
-        gap = lambda t, q: picked(self.system.gap(t, q), self.which)  # noqa: E731
+        (lam, _), gradients = self.pushes(t, q, v, applied)
+        return lam @ gradients
+
+    def pushes(self, t, q, v, applied):
+        """((λ, λ > 0), N) of the contacts held."""
+        gap = lambda t, q: self.system.gap(t, q, self.which)  # noqa: E731
         value, rate = jax.jvp(gap, (t, q), (jnp.ones_like(t), v))
-        free = picked(gap_acceleration(self.system, t, q, v, applied), self.which)
+        free = gap_acceleration(self.system, self.which, t, q, v, applied)
         wanted = free + 2 * rate / self.settling + value / self.settling**2
         gradients = jax.jacrev(gap, 1)(t, q)
         raise_index = lambda row: jax.jvp(lambda p: self.system.velocity(t, q, p, v), (applied,), (row,))[1]  # noqa: E731
         gram = gradients @ jax.vmap(raise_index)(gradients).T
-        return complementarity(gram, wanted, self.held)[0] @ gradients
+        return complementarity(gram, wanted, self.held), gradients
 
     def momentum(self, t, q, v):
         return self.system.momentum(t, q, v)
@@ -63,9 +71,12 @@ class Resting(AbstractSystem):
         return self.system.check(t, q, v)
 
 
-def gap_acceleration(system: AbstractCollidingSystem, t, q, v, pdot):
-    """d²gap/dt² under the force pdot."""
-    one, p = jnp.ones_like(t), system.momentum(t, q, v)
-    vdot = jax.jvp(lambda t, q, p: system.velocity(t, q, p, v), (t, q, p), (one, v, pdot))[1]
-    rate = lambda t, q, v: jax.jvp(system.gap, (t, q), (one, v))[1]  # noqa: E731
-    return jax.jvp(rate, (t, q, v), (one, v, vdot))[1]
+def laid_down(system: AbstractCollidingSystem, which, h, t, q, v, force) -> Bool[Array, " g"]:
+    """Of the contacts `which` those that are closed, at rest, and pressed by `force`, or by each other."""
+    gap, rate = gap_rates(system, which, t, q, system.momentum(t, q, v))
+    noise = rounding(sizes_of_gaps(system, which, t, q))
+    still = (jnp.abs(gap) <= noise) & (jnp.abs(rate) * h <= noise)
+    at = chosen(still)
+    numbers = at if which is None else which[at]
+    pushing = Resting(system, numbers, still[at], SETTLING * h).pushes(t, q, v, force)[0][1]
+    return jnp.any((at[:, None] == jnp.arange(still.size)[None, :]) & pushing[:, None], axis=0)

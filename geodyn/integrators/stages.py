@@ -102,10 +102,11 @@ def root(problem: Problem, start, floor, active) -> Root:
     return on_arrays(lambda first: jax.lax.while_loop(proceed, improve, first))(first)
 
 
-def stage_values(problem: Problem, guess, active) -> Root:
-    """Stage values w[s, m] that solve the stage equations, from a guess; nothing is done where not `active`."""
+def stage_values(problem: Problem, guess, active, cancelling=0.0) -> Root:
+    """Stage values w[s, m] that solve the stage equations, from a guess; nothing is done where not `active`. Velocities
+    of the size `cancelling` leave their rounding in what is left of them."""
     # Increments below eps · |q|/h move no position by more than its rounding: there, stagnation is convergence.
-    floor = jnp.max(jnp.abs(problem.q)) / problem.h / 2**6
+    floor = jnp.max(jnp.abs(problem.q)) / problem.h / 2**6 + cancelling
     return root(problem, guess, floor, active)
 
 

@@ -2,6 +2,7 @@
 
 import abc
 from collections.abc import Callable
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -10,7 +11,7 @@ import numpy as np
 
 from geodyn._jit import as_pytree, with_time
 from geodyn._linalg import solve
-from geodyn._typing import Array, Float, Scalar
+from geodyn._typing import Array, Float, Int, Scalar
 
 
 class AbstractSystem(eqx.Module):
@@ -56,21 +57,42 @@ class AbstractSystem(eqx.Module):
         return self.momentum(t, q, v) - p, self.constraint(t, q)
 
 
+class Neighbours(NamedTuple):
+    """The contacts that are watched, of many: `which` [K]. None of the others can close before two points have together
+    travelled further than `room` (the lists of Verlet, Phys. Rev. 159 (1967) 98; by the triangle inequality they hold
+    for any distance)."""
+
+    which: Int[Array, " K"]
+    room: Scalar
+
+
 class AbstractCollidingSystem(AbstractSystem):
     """A system with unilateral contacts gap(t, q) ≥ 0, at which it is reflected."""
 
     @abc.abstractmethod
-    def gap(self, t: Scalar, q: Float[Array, " n"]) -> Float[Array, " g"]:
-        """What stays ≥ 0: the room that is left at every contact."""
+    def gap(self, t: Scalar, q: Float[Array, " n"], which: Int[Array, " K"] | None = None) -> Float[Array, " g"]:
+        """What stays ≥ 0: the room that is left at every contact, or at those of the numbers `which`."""
 
     @abc.abstractmethod
-    def restitution(self, q: Float[Array, " n"]) -> Float[Array, " g"]:
-        """Newton's coefficient of every contact: rate of separation over rate of approach, from 0 to 1."""
+    def restitution(self, q: Float[Array, " n"], which: Int[Array, " K"] | None = None) -> Float[Array, " g"]:
+        """Newton's coefficient of these contacts: rate of separation over rate of approach, from 0 to 1."""
+
+    @abc.abstractmethod
+    def neighbours(self, t: Scalar, q: Float[Array, " n"]) -> Neighbours | None:
+        """Of many contacts those that are near; None where there are so few that all are watched."""
+
+    @abc.abstractmethod
+    def closing(self, q: Float[Array, " n"], v: Float[Array, " n"]) -> Scalar:
+        """A bound of the rate at which the `room` of neighbours is used up."""
 
     @property
     @abc.abstractmethod
     def elastic(self) -> bool:
-        """Whether all restitutions are known to be 1, so that no contact comes to rest."""
+        """Whether all restitutions are known to be 1, so that no contact is followed to rest."""
+
+    @abc.abstractmethod
+    def with_rest(self) -> "AbstractCollidingSystem":
+        """The same system, not `elastic`: its contacts may be at rest."""
 
     @property
     @abc.abstractmethod

@@ -25,6 +25,8 @@ class RESULTS(enum.IntEnum):
     not_finite = 2
     interrupted = 3
     too_many_impacts = 4
+    overlapping = 5
+    pressed_at_rest = 6
 
     @property
     def message(self) -> str:
@@ -36,6 +38,8 @@ class RESULTS(enum.IntEnum):
             "the integration was interrupted; what was computed until then is kept",
             "there are more impacts than most_impacts allows: give more; where they pile up, a restitution below 1 "
             "lets up to 8 contacts at once come to rest",
+            "contacts are violated at the start: start from gaps ≥ 0",
+            "a contact of restitution 1 is pressed at rest at the start: construct the System with resting=True",
         )[self]
 
 

@@ -36,7 +36,7 @@ def combine(*bodies: tuple[System, Array], elements=()) -> tuple[System, Float[A
         start = stop
     masses = jnp.concatenate([system.masses for system, _ in bodies])
     q0 = jnp.concatenate([jnp.asarray(q0) for _, q0 in bodies])
-    return System(space, masses, *together, *elements), q0
+    return System(space, masses, *together, *elements, resting=any(system.resting for system, _ in bodies)), q0
 
 
 def velocities(space: AbstractManifold, field: Callable | int | Numbers, q0: Numbers) -> Float[Array, "N dim"]:

@@ -51,17 +51,18 @@ def curvature_of(space: AbstractManifold) -> int:
     return space.chart.curvature if isinstance(space, AbstractConstantCurvature) else 0
 
 
-def measured(measure, space: AbstractManifold, x: Float[Array, "N dim"], points: Tuples) -> Float[Array, " E"]:
+def measured(measure, space: AbstractManifold, x: Float[Array, "N dim"], points) -> Float[Array, " E"]:
     """`measure(space, x_i, x_j, …)` of every tuple of points: lengths of edges, areas of triangles, …"""
-    return jax.vmap(lambda *corners: measure(space, *corners))(*(select(x, index) for index in np.array(points).T))
+    corners = (points if isinstance(points, Array) else np.array(points)).T
+    return jax.vmap(lambda *corners: measure(space, *corners))(*(select(x, index) for index in corners))
 
 
-def select(x: Float[Array, "N dim"], indices: np.ndarray) -> Float[Array, "E dim"]:
+def select(x: Float[Array, "N dim"], indices) -> Float[Array, "E dim"]:
     """x[indices]; of few points by a product, since an index differentiates into a scatter, which is slow where all
     else of a step is one native function."""
     if x.shape[0] > LARGEST_PRODUCT:
         return x[indices]
-    return jnp.asarray(np.eye(x.shape[0])[indices], x.dtype) @ x
+    return jnp.asarray(indices[:, None] == np.arange(x.shape[0])[None, :], x.dtype) @ x
 
 
 def index_tuples(name: str, value, count: int) -> Tuples:

@@ -1,5 +1,6 @@
 """A body: points of a space with masses, and what acts on them."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,7 +11,7 @@ from geodyn._typing import Array, Float, Scalar
 from geodyn.geometry.manifold import AbstractManifold, check_metric
 from geodyn.integrators.system import AbstractCollidingSystem, AbstractLagrangianSystem, AbstractSystem
 from geodyn.mechanics.constraints import check_constraints
-from geodyn.mechanics.contact import AbstractContact, check_contacts, gaps
+from geodyn.mechanics.contact import AbstractContact, check_contacts, gaps_of, neighbours_of, restitutions_of
 from geodyn.mechanics.elements import AbstractConstraint, AbstractDissipation, AbstractPotential
 from geodyn.mechanics.parts import joined, kind
 
@@ -21,15 +22,17 @@ class System(AbstractLagrangianSystem, AbstractCollidingSystem):
     """`System(space, masses, *elements)`: N points in a space, L = ½ Σ m_i g(x_i)(v_i, v_i) − Σ V.
 
     `masses[N]` > 0, any consistent units; configurations are [N, dim]. Potentials add energy, dissipations add to the
-    Rayleigh function, constraints are held at zero; multipliers stand in the order of the elements.
+    Rayleigh function, constraints are held at zero; multipliers stand in the order of the elements. `resting` says that
+    contacts of restitution 1 may be at rest (what else cannot be known inside jit; other contacts always may).
     Raises ValueError for masses that are not positive and finite and for elements of an unknown kind.
     """
 
     space: AbstractManifold
     masses: Float[Array, " N"]
     elements: tuple[Element, ...]
+    resting: bool = eqx.field(static=True)
 
-    def __init__(self, space: AbstractManifold, masses, *elements: Element):
+    def __init__(self, space: AbstractManifold, masses, *elements: Element, resting: bool = False):
         if not isinstance(space, AbstractManifold):
             raise ValueError(f"space must be a manifold such as gd.Manifold(metric, dim); got {type(space).__name__}")
         for element in elements:
@@ -38,7 +41,7 @@ class System(AbstractLagrangianSystem, AbstractCollidingSystem):
                     "elements must be potentials, dissipations, constraints or contacts such as gd.Spring(...); "
                     f"got {type(element).__name__}"
                 )
-        self.space, self.elements, self.masses = space, elements, _masses(masses)
+        self.space, self.elements, self.masses, self.resting = space, elements, _masses(masses), resting
         for element in elements:
             for points in joined(element):
                 if max(points) >= len(self.masses):
@@ -98,15 +101,18 @@ class System(AbstractLagrangianSystem, AbstractCollidingSystem):
     def count_constraints(self, q):
         return sum(element.size for element in self.constraints)
 
-    def gap(self, t, q):
-        x = self._points(q)
-        return jnp.concatenate([jnp.zeros(0, x.dtype), *(gaps(e, t, self.space, x) for e in self.contacts)])
+    def gap(self, t, q, which=None):
+        return gaps_of(self.contacts, t, self.space, self._points(q), which)
 
-    def restitution(self, q):
-        x, t = self._points(q), jnp.zeros((), q.dtype)
-        shapes = [jax.eval_shape(lambda x, e=e: gaps(e, t, self.space, x), x).shape for e in self.contacts]
-        each = [jnp.broadcast_to(e.restitution, s).astype(q.dtype) for e, s in zip(self.contacts, shapes, strict=True)]
-        return jnp.concatenate([jnp.zeros(0, q.dtype), *each])
+    def restitution(self, q, which=None):
+        return restitutions_of(self.contacts, self.space, self._points(q), which)
+
+    def neighbours(self, t, q):
+        return neighbours_of(self.contacts, t, self.space, self._points(q))
+
+    def closing(self, q, v):
+        x, u = self._points(q), self._points(v)
+        return 2 * jnp.sqrt(jnp.max(jax.vmap(lambda x, u: u @ self.space.metric(x) @ u)(x, u)))
 
     @property
     def has_contacts(self):
@@ -114,7 +120,10 @@ class System(AbstractLagrangianSystem, AbstractCollidingSystem):
 
     @property
     def elastic(self):
-        return all(e.elastic for e in self.contacts)
+        return not self.resting and all(e.elastic for e in self.contacts)
+
+    def with_rest(self):
+        return System(self.space, self.masses, *self.elements, resting=True)
 
     def check(self, t, q, v):
         wanted = (self.masses.shape[0], self.space.dim)
