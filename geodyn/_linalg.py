@@ -24,8 +24,17 @@ def solve(a: Float[Array, "n n"], b: Float[Array, " n"]) -> Float[Array, " n"]:
 def adjugate(a: Float[Array, "n n"]) -> Float[Array, "n n"]:
     """Adjugate of a matrix with n ≤ 4, so that a⁻¹ = adjugate / det (Cramer)."""
     n = a.shape[0]
+    if n == 3:  # The same in few operations: the cross products of the rows, all at once.
+        (b1, b2), (c1, c2) = [_turned_twice(rows.T) for rows in _turned_twice(a)]
+        return b1 * c2 - b2 * c1
     rows = [[(-1) ** (i + j) * _minor(a, j, i, n) for j in range(n)] for i in range(n)]
     return jnp.stack([jnp.stack(row) for row in rows])
+
+
+def _turned_twice(rows):
+    """The rows moved up by one, and by two."""
+    once = jnp.concatenate([rows[1:], rows[:1]])
+    return once, jnp.concatenate([once[1:], once[:1]])
 
 
 def _minor(a, row, column, n):

@@ -6,6 +6,7 @@ sets it). The attribute is undocumented: this is the one place that knows it, an
 """
 
 from collections.abc import Callable
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -26,9 +27,15 @@ FEWEST_TURNS = 50
 LARGEST_PROGRAM = 20000
 
 
-def native(function: Callable, *args, size: int, turns: int):
+def native(function: Callable, *args, size: int, turns: int, in_batches: Callable | None = None):
     """`function(*args)` on arrays, where it is not differentiated: on the CPU one native function if its state of
-    `size` numbers is small and its operations allow it, of scalars if it takes many `turns`; else as it is."""
+    `size` numbers is small and its operations allow it, of scalars if it takes many `turns`; else as it is. Under
+    `vmap` it is `in_batches`, the same written for many at once."""
+    if in_batches is not None:
+        alone = jax.custom_batching.custom_vmap(lambda *args: native(function, *args, size=size, turns=turns))
+        together = lambda *args: native(in_batches, *args, size=size, turns=turns)  # noqa: E731
+        alone.def_vmap(partial(_batched, together))
+        return alone(*args)
     if size > LARGEST:
         return function(*args)
     leaves, structure = jax.tree.flatten(args)
@@ -43,6 +50,13 @@ def native(function: Callable, *args, size: int, turns: int):
         default=lambda *leaves: jax.core.eval_jaxpr(closed.jaxpr, closed.consts, *leaves),
     )
     return jax.tree.unflatten(jax.tree.structure(out), values)
+
+
+def _batched(function, axis_size, batched, *args):
+    """The rule of a function under `vmap`: another function under `vmap`."""
+    axes = jax.tree.map(lambda x: 0 if x else None, tuple(batched))
+    out = jax.vmap(function, axes, axis_size=axis_size)(*args)
+    return out, jax.tree.map(lambda _: True, out)
 
 
 def _native(closed, leaves, turns):
@@ -60,33 +74,43 @@ def _native(closed, leaves, turns):
         return _bind(outer, packed)
 
 
-def native_linear(function: Callable, known, t, *, size: int, turns: int):
+def native_linear(function: Callable, known, t, *, size: int, turns: int, in_batches: Callable):
     """`function(known, t)`, linear in the arrays t, as native calls in both modes: it is posed as the solution of the
-    square system (t, y − function(known, t)) = (t, 0), whose derivatives and transposition JAX knows."""
-    closed, out = jax.make_jaxpr(function, return_shape=True)(known, t)  # Traced once, used five times.
+    square system (t, y − function(known, t)) = (t, 0), whose derivatives and transposition JAX knows. Under `vmap` it
+    is `in_batches`, the same written for many at once."""
+    apply, out = _traced_once(function, known, t)
     turns = turns // 4  # A derivative is that much longer a program.
 
-    def apply(known, t):
-        values = jax.core.eval_jaxpr(closed.jaxpr, closed.consts, *jax.tree.leaves((known, t)))
-        return jax.tree.unflatten(jax.tree.structure(out), values)
-
-    def backwards(known, y):
-        return jax.linear_transpose(lambda t: apply(known, t), t)(y)[0]
+    def backwards(function):
+        return lambda known, y: jax.linear_transpose(lambda t: function(known, t), t)(y)[0]
 
     def matvec(ty):
         return ty[0], jax.tree.map(jnp.subtract, ty[1], apply(known, ty[0]))
 
     def solve(_, b):
-        return b[0], jax.tree.map(jnp.add, b[1], native(apply, known, b[0], size=size, turns=turns))
+        y = native(apply, known, b[0], size=size, turns=turns, in_batches=in_batches)
+        return b[0], jax.tree.map(jnp.add, b[1], y)
 
     def transpose_solve(_, b):
-        return jax.tree.map(jnp.add, b[0], native(backwards, known, b[1], size=size, turns=turns)), b[1]
+        x = native(backwards(apply), known, b[1], size=size, turns=turns, in_batches=backwards(in_batches))
+        return jax.tree.map(jnp.add, b[0], x), b[1]
 
     # A zero that depends on t, added to all: the transposition wants the whole right-hand side of the solve linear.
     nothing = sum(0 * x.reshape(-1)[:1].sum() for x in jax.tree.leaves(t))
     zeros = jax.tree.map(lambda y: jnp.zeros(y.shape, y.dtype), out)
     b = jax.tree.map(lambda x: x + nothing.astype(x.dtype), (t, zeros))
     return jax.lax.custom_linear_solve(matvec, b, solve, transpose_solve)[1]
+
+
+def _traced_once(function, *args):
+    """The function, traced for these arguments, and the shape of its result."""
+    closed, out = jax.make_jaxpr(function, return_shape=True)(*args)
+    structure = jax.tree.structure(out)
+
+    def traced(*args):
+        return structure.unflatten(jax.core.eval_jaxpr(closed.jaxpr, closed.consts, *jax.tree.leaves(args)))
+
+    return traced, out
 
 
 def is_suitable(jaxpr) -> bool:

@@ -113,7 +113,7 @@ class Interpreter:
         of_test, of_body = params["cond_nconsts"], params["body_nconsts"]
         test_consts, body_consts = args[:of_test], args[of_test : of_test + of_body]
         carry = args[of_test + of_body :]
-        form = Form(carry)
+        form = Form(carry, _only_on_arrays(params))
 
         def test(flat):
             inner = Interpreter()
@@ -159,28 +159,30 @@ CONTROL = {"while": Interpreter.loop, "scan": Interpreter.scan, "custom_linear_s
 
 
 class Form:
-    """How arrays pass a loop: small ones as scalars, large ones whole."""
+    """How arrays pass a loop: small ones as scalars, large ones whole, and those of the places in `whole`."""
 
-    def __init__(self, like):
+    def __init__(self, like, whole=()):
         self.like = [(x.shape, math.prod(x.shape), x.dtype) for x in like]
+        self.small = [size <= LARGEST_ARRAY and i not in whole for i, (_, size, _) in enumerate(self.like)]
 
     def pack(self, graph, values):
-        small = [c for x in values if x.size <= LARGEST_ARRAY for c in x.cells(graph).reshape(-1)]
-        return graph.values(small), [x.array(graph) for x in values if x.size > LARGEST_ARRAY]
+        pairs = list(zip(values, self.small, strict=True))
+        scalars = [c for x, small in pairs if small for c in x.cells(graph).reshape(-1)]
+        return graph.values(scalars), [x.array(graph) for x, small in pairs if not small]
 
     def unpack(self, graph, flat):
         scalars, whole = map(iter, flat)
         cells = lambda shape, size: _cells.fill(shape, [graph.given(next(scalars)) for _ in range(size)])  # noqa: E731
         return [
-            Cells(cells(shape, size), dtype) if size <= LARGEST_ARRAY else Whole(next(whole))
-            for shape, size, dtype in self.like
+            Cells(cells(shape, size), dtype) if small else Whole(next(whole))
+            for (shape, size, dtype), small in zip(self.like, self.small, strict=True)
         ]
 
     def rows(self, xs):
         """What a scan reads in its turns: of a small array one sequence for each scalar."""
-        pairs = list(zip(xs, self.like, strict=True))
-        scalars = [row for x, (_, size, _) in pairs if size <= LARGEST_ARRAY for row in x.reshape(x.shape[0], size).T]
-        return scalars, [x for x, (_, size, _) in pairs if size > LARGEST_ARRAY]
+        pairs = list(zip(xs, self.small, strict=True))
+        scalars = [row for x, small in pairs if small for row in x.reshape(x.shape[0], math.prod(x.shape[1:])).T]
+        return scalars, [x for x, small in pairs if not small]
 
     def joined(self, ys, length):
         """What a scan wrote in its turns, as arrays."""
@@ -190,7 +192,27 @@ class Form:
             rows = [next(scalars) for _ in range(size)]
             return (jnp.stack(rows, 1) if rows else jnp.zeros(0, dtype)).reshape(length, *shape)
 
-        return [join(*like) if like[1] <= LARGEST_ARRAY else next(whole) for like in self.like]
+        return [join(*like) if small else next(whole) for like, small in zip(self.like, self.small, strict=True)]
+
+
+def _only_on_arrays(loop):
+    """Places in the carry of a loop, of its parameters, of what its body uses in parts left on arrays only: no scalar
+    of it is wanted."""
+    body, consts = loop["body_jaxpr"].jaxpr, loop["body_nconsts"]
+    return {i for i, x in enumerate(body.invars[consts:]) if _stays_whole(body, x)}
+
+
+def _stays_whole(jaxpr, x):
+    uses = [_leaves_on_arrays(e, x) for e in jaxpr.eqns if any(x is y for y in e.invars)]
+    return bool(uses) and all(uses)
+
+
+def _leaves_on_arrays(equation, x):
+    if equation.primitive.name != "while":
+        return equation.params.get("name") == "left_on_arrays"
+    of_test, body = equation.params["cond_nconsts"], equation.params["body_jaxpr"].jaxpr
+    places = [i - of_test for i, y in enumerate(equation.invars) if y is x]
+    return all(i >= 0 and _stays_whole(body, body.invars[i]) for i in places)
 
 
 def _closed(jaxpr):

@@ -5,6 +5,7 @@ the tangent, backwards the discrete adjoint. So neither mode differentiates an i
 stage values only (Hairer, Lubich & Wanner, VI.4: the adjoint of a symplectic method is that method for the adjoint).
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import equinox as eqx
@@ -34,9 +35,9 @@ def path(system: AbstractSystem, t0, h, state: State, *, method: AbstractMethod,
     formulation = formulation_of(method, system.count_constraints(state.q))
     dynamic, static = eqx.partition((system, t0, h, state), eqx.is_array)
 
-    def run(dynamic):
+    def run(alone, dynamic):
         system, t0, h, state = eqx.combine(dynamic, static)
-        advance = lambda state: step(method, formulation, system, t0, h, state)  # noqa: E731
+        advance = lambda state: step(method, formulation, system, t0, h, state, alone)  # noqa: E731
 
         def several(state, _):
             state = jax.lax.fori_loop(0, every - 1, lambda _, state: advance(state)[0], state) if every > 1 else state
@@ -45,7 +46,8 @@ def path(system: AbstractSystem, t0, h, state: State, *, method: AbstractMethod,
 
         return jax.lax.scan(several, state, None, length=saves)
 
-    return native(run, dynamic, size=_size(method, state), turns=saves * every)
+    one, many = partial(run, True), partial(run, False)
+    return native(one, dynamic, size=_size(method, state), turns=saves * every, in_batches=many)
 
 
 def _size(method, state):
@@ -73,7 +75,7 @@ def _tangent(system, t0, h, state, steps, moving, method):
     arrays, static = eqx.partition((system, t0, h), eqx.is_array)
     *rates, dq, dp = moving
 
-    def recursion(known, t):
+    def recursion(alone, known, t):
         arrays, xs = known
         system, t0, h = eqx.combine(arrays, static)
 
@@ -83,7 +85,7 @@ def _tangent(system, t0, h, state, steps, moving, method):
             k, q, p, w, good = x
             pose = lambda system, t0, h, q, p: Problem(system, t0 + h * k, h, q, p, method.tableau, formulation)  # noqa: E731
             problem, rate = eqx.filter_jvp(pose, (system, t0, h, q, p), (*rates, dq, dp))
-            dw = jnp.where(good, stage_tangent(problem, rate, w, good), 0)
+            dw = jnp.where(good, stage_tangent(problem, rate, w, good, alone), 0)
             added = eqx.filter_jvp(increments, (problem, w), (rate, dw))[1]
             # Without any force dp' is no array but None, which is zero.
             dq, dp = (c if a is None else c + jnp.where(good, a, 0) for c, a in zip((dq, dp), added, strict=True))
@@ -93,5 +95,7 @@ def _tangent(system, t0, h, state, steps, moving, method):
 
     t = (*rates, *(jnp.zeros_like(x) if d is None else d for x, d in ((state.q, dq), (state.p, dp))))
     known = (arrays, (count, *before, steps.w, steps.good))
-    dqs, dps, dws = native_linear(recursion, known, t, size=_size(method, state), turns=steps.good.shape[0])
+    one, many = partial(recursion, True), partial(recursion, False)
+    size, turns = _size(method, state), steps.good.shape[0]
+    dqs, dps, dws = native_linear(one, known, t, size=size, turns=turns, in_batches=many)
     return Steps(dqs, dps, dws, None)
