@@ -124,7 +124,7 @@ def initial_multipliers(system: AbstractSystem, t, q, p, v) -> Float[Array, " c"
 def step(method: AbstractMethod, formulation: Formulation, system: AbstractSystem, t0, h, state: State, alone=False):
     """(state, w): after one step, with its stage values. Where the step fails the state stays, and says why."""
     problem = Problem(system, t0 + h * state.step, h, state.q, state.p, method.tableau, formulation)
-    root = stage_values(problem, next_guess(method, state), state.alive, alone)
+    root = stage_values(problem, next_guess(method, state), state.alive, alone=alone)
     return after_step(problem, state, root, state.step == 0)
 
 

@@ -37,7 +37,7 @@ def root(problem: Problem, start, floor, active, alone: bool) -> Root:
     return on_arrays(lambda first: jax.lax.while_loop(proceed, improve, first))(first)
 
 
-def stage_values(problem: Problem, guess, active, alone: bool = False, cancelling=0.0) -> Root:
+def stage_values(problem: Problem, guess, active, cancelling=0.0, alone: bool = False) -> Root:
     """Stage values w[s, m] that solve the stage equations, from a guess; nothing is done where not `active`. Velocities
     of the size `cancelling` leave their rounding in what is left of them. `alone` says that it is not for a batch."""
     # Increments below eps · |q|/h move no position by more than its rounding: there, stagnation is convergence.
