@@ -10,8 +10,8 @@ os.environ.setdefault("JAX_ENABLE_X64", "1")
 FLAGS = os.environ.get("XLA_FLAGS")
 os.environ["XLA_FLAGS"] = f"{FLAGS or ''} --xla_backend_optimization_level=0"
 
-import jax
-from jaxtyping import install_import_hook
+import jax  # noqa: E402
+from jaxtyping import install_import_hook  # noqa: E402
 
 jax.config.update("jax_enable_x64", os.environ["JAX_ENABLE_X64"] == "1")
 jax.config.update("jax_numpy_rank_promotion", "raise")
