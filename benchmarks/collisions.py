@@ -11,8 +11,8 @@ from timing import exponent, machine, medians, table
 
 import geodyn as gd
 
-SPACE, MEMBERS, H, STEPS, FILLED = gd.spaces.Sphere(3), 1000, 0.02, 50, 0.05
-SIZES, FEW = (25, 50, 100, 200), (2, 3, 4)
+SPACE, MEMBERS, H, STEPS, FILLED = gd.spaces.Sphere(3), 1000, 0.02, 40, 0.05
+SIZES, FEW = (25, 50, 100, 200), (2, 4)
 
 
 def spheres(n, seed=0, filled=FILLED):
