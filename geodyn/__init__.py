@@ -26,7 +26,7 @@ _ROOMS = {
     # SPACE
     "geodyn.geometry": """
         AbstractManifold Manifold inner norm christoffel riemann ricci scalar_curvature sectional_curvature geodesic exp
-        log distance squared_distance parallel_transport jacobi_field killing_defect check_manifold Tabulated
+        log distance squared_distance parallel_transport jacobi_field killing_defect check_manifold Tabulated Atlas
     """,
     # MATTER
     "geodyn.mechanics": """

@@ -24,6 +24,7 @@ ROUND = {
     "S2 polar": Sphere(2, "polar"),
     "S3 polar": Sphere(3, "polar"),
     "S4 polar": Sphere(4, "polar"),
+    "S3 pair": Sphere(3, "stereographic pair"),
     "H1": Hyperbolic(1),
     "H3": Hyperbolic(3),
     "H3 polar": Hyperbolic(3, "polar"),
@@ -274,7 +275,7 @@ def test_conformal():
 
 
 REFUSED = {
-    "chart": (lambda: Sphere(2, "ball"), "chart must be one of 'stereographic', 'polar'; got 'ball'"),
+    "chart": (lambda: Sphere(2, "ball"), "chart must be one of 'stereographic', .*, 'polar'; got 'ball'"),
     "dim": (lambda: Hyperbolic(2.5), "dim must be a whole number >= 1, got 2.5"),
     "polar line": (lambda: Euclidean(1, "polar"), ">= 2, got 1"),
     "factor": (lambda: Product(Sphere(2), 3), "b must be a space"),

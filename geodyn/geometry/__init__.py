@@ -19,5 +19,6 @@ from geodyn.geometry.manifold import ricci as ricci
 from geodyn.geometry.manifold import riemann as riemann
 from geodyn.geometry.manifold import scalar_curvature as scalar_curvature
 from geodyn.geometry.manifold import sectional_curvature as sectional_curvature
+from geodyn.geometry.patches import Atlas as Atlas
 from geodyn.geometry.spaces import AbstractModelSpace as AbstractModelSpace
 from geodyn.geometry.surrogate import Tabulated as Tabulated

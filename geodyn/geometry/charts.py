@@ -53,7 +53,8 @@ def arc_ratio(curvature: int, hav: Scalar, complement: Scalar) -> Scalar:
     return _analytic(hav, series, closed, 0.01)
 
 
-def _squared_arc(curvature: int, hav: Scalar, complement: Scalar) -> Scalar:
+def squared_arc(curvature: int, hav: Scalar, complement: Scalar) -> Scalar:
+    """The squared distance of a haversine."""
     return 4 * hav * arc_ratio(curvature, hav, complement) ** 2
 
 
@@ -168,7 +169,7 @@ class Polar(AbstractChart):
             )
         sines = self._sine(x[0]) * self._sine(y[0])
         hav = self._sine((x[0] - y[0]) / 2) ** 2 + sines * hav
-        return _squared_arc(self.curvature, hav, self._cosine((x[0] + y[0]) / 2) ** 2 + sines * complement)
+        return squared_arc(self.curvature, hav, self._cosine((x[0] + y[0]) / 2) ** 2 + sines * complement)
 
     def exp(self, x, v):
         unit, turning = jax.jvp(direction, (x[1:],), (v[1:],))
@@ -183,6 +184,17 @@ class Polar(AbstractChart):
             radial = jnp.where(far, jnp.sinh(x[0] - w) + cosine_here * ratio * outward, radial)
         w = cosine_here * cosine_there - self.curvature * sine * ratio * v[0]
         return self._join(*spherical(radial * unit + ratio * side), w)
+
+
+def stereographic_havs(x: Float[Array, " n"], y: Float[Array, " n"]) -> tuple[Scalar, Scalar]:
+    """The haversine of the distance of two points in stereographic coordinates, and 1 − hav."""
+    x2, y2, product = x @ x, y @ y, (1 + x @ x) * (1 + y @ y)
+    hav = jnp.sum((x - y) ** 2) / product
+    # 1 − hav = | |y| x + y/|y| |²/product, free of cancellation, with the larger of the two as y.
+    far = hav > 0.5
+    small, large = jnp.where(x2 < y2, x, y), jnp.where(x2 < y2, y, x)
+    size = jnp.sqrt(jnp.where(far, large @ large, 1.0))
+    return hav, jnp.where(far, jnp.sum((size * small + large / size) ** 2) / product, 1 - hav)
 
 
 class Stereographic(AbstractChart):
@@ -201,14 +213,7 @@ class Stereographic(AbstractChart):
         return X[:-1] / (1 + X[-1])
 
     def squared_distance(self, x, y):
-        x2, y2, product = x @ x, y @ y, (1 + x @ x) * (1 + y @ y)
-        hav = jnp.sum((x - y) ** 2) / product
-        # 1 − hav = | |y| x + y/|y| |²/product, free of cancellation, with the larger of the two as y.
-        far = hav > 0.5
-        small, large = jnp.where(x2 < y2, x, y), jnp.where(x2 < y2, y, x)
-        size = jnp.sqrt(jnp.where(far, large @ large, 1.0))
-        complement = jnp.where(far, jnp.sum((size * small + large / size) ** 2) / product, 1 - hav)
-        return _squared_arc(1, hav, complement)
+        return squared_arc(1, *stereographic_havs(x, y))
 
     def exp(self, x, v):
         X, V = jax.jvp(self.embed, (x,), (v,))
@@ -233,7 +238,7 @@ class Ball(AbstractChart):
 
     def squared_distance(self, x, y):
         hav = jnp.sum((x - y) ** 2) / ((1 - x @ x) * (1 - y @ y))
-        return _squared_arc(-1, hav, 1 - hav)
+        return squared_arc(-1, hav, 1 - hav)
 
     def exp(self, x, v):
         """Möbius addition of x and tanh(|v|/2) v/|v| (Ungar 2001), in terms that do not cancel near the boundary."""
@@ -244,13 +249,11 @@ class Ball(AbstractChart):
         return (s @ s * x + depth * s) / (depth / cosh**2 + s @ s)
 
 
-class HalfSpace(AbstractChart):
+class AbstractHalfSpace(AbstractChart):
     """Poincaré's half-space x = (h, z), z > 0: g = I/z²; X' = (h, (|x|² − 1)/2)/z, w = (|x|² + 1)/(2z).
 
     The point (0, 1) is the origin of the other charts; the last component of X' points up.
     """
-
-    curvature: int = eqx.field(static=True, default=-1)
 
     def metric(self, x):
         return jnp.eye(x.shape[0], dtype=x.dtype) / x[-1] ** 2
@@ -267,7 +270,7 @@ class HalfSpace(AbstractChart):
 
     def squared_distance(self, x, y):
         hav = jnp.sum((x - y) ** 2) / (4 * x[-1] * y[-1])
-        return _squared_arc(-1, hav, 1 - hav)
+        return squared_arc(-1, hav, 1 - hav)
 
     def exp(self, x, v):
         unit = v / x[-1]
@@ -279,3 +282,9 @@ class HalfSpace(AbstractChart):
         down = jnp.where(unit[-1] < 0, w - unit[-1], sides / (w + jnp.abs(unit[-1])))
         shrink = jnp.where(far, jnp.exp(-w) + ratio * down, cosine(-1, square) - ratio * unit[-1])
         return jnp.append(x[:-1] + ratio * v[:-1] / shrink, x[-1] / shrink)
+
+
+class HalfSpace(AbstractHalfSpace):
+    """Poincaré's half-space."""
+
+    curvature: int = eqx.field(static=True, default=-1)

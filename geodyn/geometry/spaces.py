@@ -15,9 +15,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._jit import as_pytree
+from geodyn._linalg import solve
 from geodyn._typing import Array, Float, Scalar
 from geodyn.geometry.charts import AbstractChart, Ball, Cartesian, HalfSpace, Polar, Stereographic, arc_ratio
 from geodyn.geometry.manifold import AbstractManifold, check_dim, check_traceable
+from geodyn.geometry.travelling import MovingHalfSpace, StereographicPair
 
 
 class AbstractModelSpace(AbstractManifold):
@@ -72,6 +74,9 @@ class AbstractConstantCurvature(AbstractModelSpace):
         curvature = self.chart.curvature
         generators = jnp.asarray(_generators(self.dim, curvature), X.dtype)
         moved = generators[:, : X.shape[0]] @ (jnp.append(X, 1.0) if curvature == 0 else X)
+        if curvature > 0:  # In the chart of x, which `coordinates` need not find. Elsewhere this would cancel far out.
+            lowered = moved @ jax.jacfwd(self.embed)(x)
+            return jax.vmap(lambda u: solve(self.metric(x), u))(lowered)
         return jax.vmap(lambda V: jax.jvp(self.coordinates, (X,), (V,))[1])(moved)
 
 
@@ -97,23 +102,30 @@ class Euclidean(AbstractConstantCurvature):
 
 
 class Sphere(AbstractConstantCurvature):
-    """Unit sphere Sⁿ: `Sphere(n, chart="stereographic")`, or "polar"."""
+    """Unit sphere Sⁿ: `Sphere(n, chart="stereographic")`, "polar", or "stereographic pair", in which a body moves
+    through all points alike: each of its points is in the one or the other of two charts (`StereographicPair`)."""
 
     dim: int = eqx.field(static=True)
     chart: AbstractChart
 
     def __init__(self, n, chart="stereographic"):
-        self.dim, self.chart = _choose(n, chart, {"stereographic": Stereographic, "polar": lambda: Polar(1)})
+        self.dim, self.chart = _choose(
+            n,
+            chart,
+            {"stereographic": Stereographic, "stereographic pair": StereographicPair, "polar": lambda: Polar(1)},
+        )
 
 
 class Hyperbolic(AbstractConstantCurvature):
-    """Hyperbolic space Hⁿ of curvature −1: `Hyperbolic(n, chart="ball")`, "polar" or "halfspace"."""
+    """Hyperbolic space Hⁿ of curvature −1: `Hyperbolic(n, chart="ball")`, "polar", "halfspace" or "moving halfspace",
+    which a body takes along however far it goes (`MovingHalfSpace`), if all that acts on it is invariant under
+    isometries: within a body no digits are lost, and `trajectory.embedding` tells where it is."""
 
     dim: int = eqx.field(static=True)
     chart: AbstractChart
 
     def __init__(self, n, chart="ball"):
-        charts = {"ball": Ball, "polar": lambda: Polar(-1), "halfspace": HalfSpace}
+        charts = {"ball": Ball, "polar": lambda: Polar(-1), "halfspace": HalfSpace, "moving halfspace": MovingHalfSpace}
         self.dim, self.chart = _choose(n, chart, charts)
 
 

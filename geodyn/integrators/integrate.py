@@ -10,6 +10,7 @@ import numpy as np
 
 from geodyn._jit import jit, traced_numbers
 from geodyn._typing import Numbers
+from geodyn.integrators.charts import is_charted
 from geodyn.integrators.checkpoint import Piece, opened
 from geodyn.integrators.gaps import is_watched
 from geodyn.integrators.impacts import advance_with_impacts, no_impacts, padded
@@ -61,6 +62,8 @@ def integrate(
     t0, t1, h = (jnp.asarray(x, q.dtype) for x in times)
     inputs = Inputs(q, v, t0, t1, steps, save_every, most_impacts)
     most, saves = most_impacts if is_watched(system) else 0, steps // save_every
+    if most and is_charted(system):
+        raise ValueError("system has contacts, which need a space of a single chart: give the space another chart")
     concrete = not any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves((system, inputs)))
     if concrete:
         system.check(t0, np.asarray(q), None if v is None else np.asarray(v))
@@ -132,14 +135,15 @@ def _begin(system, method, t0, h, q, v):
 
 
 def _advance(system, method, t0, h, state: State | Moving, saves: int, every: int, most: int):
-    """`saves` × `every` steps: the state after them, and (q, p, λ) after every `every`-th, NaN after a failure."""
+    """`saves` × `every` steps: the state after them, and (q, p, λ, frame) after every `every`-th, NaN
+    after a failure."""
     if most:
         return advance_with_impacts(system, method, t0, h, state, saves, every, most)
     n, c = state.q.shape[0], system.count_constraints(state.q)
 
     def run(state, saves, every):
         state, steps = path(system, t0, h, state, method=method, saves=saves, every=every)
-        saved = (steps.q, steps.p, steps.w[:, -1, n : n + c] / h)
+        saved = (steps.q, steps.p, steps.w[:, -1, n : n + c] / h, steps.frame)
         return state, jax.tree.map(lambda x: jnp.where(steps.good[:, None], x, jnp.nan), saved)
 
     # Reverse mode keeps the stage values of all steps; where that is too much, of one part of the run at a time: some
@@ -177,15 +181,17 @@ def _trajectory(system, method, t0, h, shape, first, after, saved, every, most):
         *saved, rows = saved
         state, impacts = after.state, Impacts(*padded(most, *rows))
     n, c = first.q.shape[0], saved[2].shape[1]
-    initial = (first.q, first.p, first.history[-1, n : n + c] / h)
-    q, p, lam = (jnp.concatenate([a[None], b]) for a, b in zip(initial, saved, strict=True))
+    initial = (first.q, first.p, first.history[-1, n : n + c] / h, first.frame)
+    q, p, lam, frame = (jnp.concatenate([a[None], b]) for a, b in zip(initial, saved, strict=True))
     t = t0 + h * every * jnp.arange(q.shape[0], dtype=q.dtype)
     v = jax.vmap(system.velocity)(t, q, p)
     stats = Stats(state.step, state.iterations, state.jacobians)
     full = (q.shape[0], *shape)
     p = p.reshape(full) if p.size else p
     return Trajectory(
-        t, q.reshape(full), v.reshape(full), p, lam, state.result, stats, h, system, method, impacts=impacts
+        *(t, q.reshape(full), v.reshape(full), p, lam, state.result, stats, h, system, method),
+        impacts=impacts,
+        frame=frame if frame.size else None,
     )
 
 
@@ -195,7 +201,7 @@ def _raise_failure(trajectory):
         raise IntegrationError(f"after t = {float(trajectory.impacts.t[-1]):.6g} {result.message}", trajectory)
     if result in (RESULTS.overlapping, RESULTS.pressed_at_rest):
         raise IntegrationError(result.message, trajectory)
-    if result in (RESULTS.not_converged, RESULTS.not_finite):
+    if result in (RESULTS.not_converged, RESULTS.not_finite, RESULTS.charts_disagree):
         done = int(trajectory.stats.steps) - 1
         t = float(trajectory.t[0]) + done * float(trajectory.step_size)
         raise IntegrationError(
@@ -212,7 +218,7 @@ def _by_parts(system, method, t0, h, q, v, saves, every, most, folder, progress)
 
     def advance(state, rows, stride):
         state, saved = _part(system, method, t0, h, state, saves=rows, every=stride, most=most)
-        return state, saved[:3], saved[3:]
+        return state, saved[:4], saved[4:]
 
     whole = plan(saves, every, first.history.size)
     pieces = by_parts(advance, start, whole, folder, progress)
@@ -229,5 +235,5 @@ _part = eqx.filter_jit(_advance)
 
 def _no_saves(system, state, most):
     c, dtype = system.count_constraints(state.q), state.q.dtype
-    rows = tuple(np.zeros((0, size), dtype) for size in (state.q.size, state.p.size, c))
+    rows = tuple(np.zeros((0, size), dtype) for size in (state.q.size, state.p.size, c, state.frame.size))
     return rows, (no_impacts(dtype),) if most else ()

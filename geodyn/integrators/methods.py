@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._typing import Array, Bool, Float, Int
+from geodyn.integrators.charts import in_best_charts, is_fresh, start_frame
 from geodyn.integrators.collocation import FORMULATIONS, UNCONSTRAINED, Formulation, Problem, velocity_level
 from geodyn.integrators.stages import Root, stage_values
 from geodyn.integrators.system import AbstractSystem
@@ -91,6 +92,7 @@ class State(eqx.Module):
     result: Int[Array, ""]
     iterations: Int[Array, ""]
     jacobians: Int[Array, ""]
+    frame: Float[Array, " f"]
 
     @property
     def alive(self) -> Bool[Array, ""]:
@@ -103,8 +105,8 @@ def start(system: AbstractSystem, method: AbstractMethod, t, h, q, p, v) -> Stat
     s, lam = method.tableau.stages, initial_multipliers(system, t, q, p, v)
     formulation = formulation_of(method, lam.size)
     w = jnp.concatenate([v, h * lam, jnp.zeros((formulation.sets - 1) * lam.size, q.dtype)])
-    zero = jnp.zeros((), int)
-    return State(zero, q, p, (jnp.zeros_like(q), jnp.zeros_like(p)), jnp.tile(w, (2 * s, 1)), zero, zero, zero)
+    zero, rounding = jnp.zeros((), int), (jnp.zeros_like(q), jnp.zeros_like(p))
+    return State(zero, q, p, rounding, jnp.tile(w, (2 * s, 1)), zero, zero, zero, start_frame(system, q))
 
 
 def initial_multipliers(system: AbstractSystem, t, q, p, v) -> Float[Array, " c"]:
@@ -122,10 +124,13 @@ def initial_multipliers(system: AbstractSystem, t, q, p, v) -> Float[Array, " c"
 
 
 def step(method: AbstractMethod, formulation: Formulation, system: AbstractSystem, t0, h, state: State, alone=False):
-    """(state, w): after one step, with its stage values. Where the step fails the state stays, and says why."""
+    """(state, w, switch): after one step, with its stage values, and the switch of charts that followed it. Where the
+    step fails the state stays, and says why."""
     problem = Problem(system, t0 + h * state.step, h, state.q, state.p, method.tableau, formulation)
     root = stage_values(problem, next_guess(method, state), state.alive, alone=alone)
-    return after_step(problem, state, root, state.step == 0)
+    after, w = after_step(problem, state, root, is_fresh(system, state))
+    after, switch = in_best_charts(system, problem.t + h, after)
+    return after, w, switch
 
 
 def next_guess(method: AbstractMethod, state: State) -> Float[Array, "s m"]:
@@ -154,6 +159,7 @@ def after_step(problem: Problem, state: State, root: Root, first):
         jnp.where(state.alive & ~good, jnp.where(finite, 1, 2), state.result),
         state.iterations + root.iterations,
         state.jacobians + root.jacobians,
+        state.frame,
     )
     return after, w
 

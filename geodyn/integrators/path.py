@@ -14,6 +14,7 @@ import jax.numpy as jnp
 
 from geodyn._native import native, native_linear
 from geodyn._typing import Array, Bool
+from geodyn.integrators.charts import is_charted, switched_tangent
 from geodyn.integrators.collocation import Problem
 from geodyn.integrators.methods import AbstractMethod, State, formulation_of, increments, step
 from geodyn.integrators.stages import stage_tangent
@@ -21,12 +22,15 @@ from geodyn.integrators.system import AbstractSystem
 
 
 class Steps(NamedTuple):
-    """After every saved step: q, p, the stage values, and whether the step was good."""
+    """After every saved step: q, p, the stage values, whether the step was good, the switch of charts at its end and
+    the frame of those charts."""
 
     q: Array
     p: Array
     w: Array
     good: Bool[Array, " T"]
+    switch: Array
+    frame: Array
 
 
 @eqx.filter_custom_jvp
@@ -41,8 +45,8 @@ def path(system: AbstractSystem, t0, h, state: State, *, method: AbstractMethod,
 
         def several(state, _):
             state = jax.lax.fori_loop(0, every - 1, lambda _, state: advance(state)[0], state) if every > 1 else state
-            state, w = advance(state)
-            return state, Steps(state.q, state.p, w, state.alive)
+            state, w, switch = advance(state)
+            return state, Steps(state.q, state.p, w, state.alive, switch, state.frame)
 
         return jax.lax.scan(several, state, None, length=saves)
 
@@ -82,20 +86,24 @@ def _tangent(system, t0, h, state, steps, moving, method):
         def one(t, x):
             # The changes of the numbers are carried along: JAX transposes a scan that is linear in its carry.
             *rates, dq, dp = t
-            k, q, p, w, good = x
+            k, q, p, w, good, switch = x
             pose = lambda system, t0, h, q, p: Problem(system, t0 + h * k, h, q, p, method.tableau, formulation)  # noqa: E731
             problem, rate = eqx.filter_jvp(pose, (system, t0, h, q, p), (*rates, dq, dp))
             dw = jnp.where(good, stage_tangent(problem, rate, w, good, alone), 0)
-            added = eqx.filter_jvp(increments, (problem, w), (rate, dw))[1]
+            change, added = eqx.filter_jvp(increments, (problem, w), (rate, dw))
             # Without any force dp' is no array but None, which is zero.
             dq, dp = (c if a is None else c + jnp.where(good, a, 0) for c, a in zip((dq, dp), added, strict=True))
+            if is_charted(system):
+                end, dend = eqx.filter_jvp(lambda t0, h: t0 + h * (k + 1), (t0, h), tuple(rates[1:]))
+                at = (system, end, switch, q + change[0], p + change[1])
+                dq, dp = switched_tangent(at, (rates[0], dend, dq, dp))
             return (*rates, dq, dp), (dq, dp, dw)
 
         return jax.lax.scan(jax.checkpoint(one, prevent_cse=False), t, xs)[1]
 
     t = (*rates, *(jnp.zeros_like(x) if d is None else d for x, d in ((state.q, dq), (state.p, dp))))
-    known = (arrays, (count, *before, steps.w, steps.good))
+    known = (arrays, (count, *before, steps.w, steps.good, steps.switch))
     one, many = partial(recursion, True), partial(recursion, False)
     size, turns = _size(method, state), steps.good.shape[0]
     dqs, dps, dws = native_linear(one, known, t, size=size, turns=turns, in_batches=many)
-    return Steps(dqs, dps, dws, None)
+    return Steps(dqs, dps, dws, None, None, None)

@@ -100,6 +100,43 @@ class AbstractCollidingSystem(AbstractSystem):
         """Whether there are any."""
 
 
+class AbstractChartedSystem(AbstractSystem):
+    """A system whose configurations have several charts, between which it moves after a step.
+
+    A `switch` is the numbers that say to which charts, zeros for none; a `frame` those that say where the charts stand
+    by now, where they move with the system. Both are piecewise constant and have no derivatives.
+    """
+
+    @property
+    @abc.abstractmethod
+    def has_charts(self) -> bool:
+        """Whether there are several."""
+
+    @abc.abstractmethod
+    def switch(self, q: Float[Array, " n"]) -> Float[Array, " s"]:
+        """The switch to the charts that suit q, zeros if it is in them."""
+
+    @abc.abstractmethod
+    def switched(self, switch: Float[Array, " s"], q: Float[Array, " n"]) -> Float[Array, " n"]:
+        """The same configuration in those charts; anything finite where the switch is zeros."""
+
+    @abc.abstractmethod
+    def start_frame(self, q: Float[Array, " n"]) -> Float[Array, " f"]:
+        """The frame of the charts at the start of a motion."""
+
+    @abc.abstractmethod
+    def moved_frame(self, frame: Float[Array, " f"], switch: Float[Array, " s"]) -> Float[Array, " f"]:
+        """The frame after a switch."""
+
+    @abc.abstractmethod
+    def from_frame(self, frame: Float[Array, " f"], q: Float[Array, " n"]) -> Float[Array, " n"]:
+        """q of charts in this frame as the charts of the start have it."""
+
+    @abc.abstractmethod
+    def embedding(self, q: Float[Array, " n"]) -> Array:
+        """The points in the embedding of their space, whatever their charts."""
+
+
 class AbstractLagrangianSystem(AbstractSystem):
     """A system whose equations come from a Lagrangian, a Rayleigh function and holonomic constraints by autodiff.
 

@@ -11,10 +11,11 @@ import numpy as np
 from geodyn._archive import named_arrays, write_archive
 from geodyn._jit import jit
 from geodyn._typing import Array, Float, Int
+from geodyn.integrators.charts import is_charted
 from geodyn.integrators.inputs import description, structure
 from geodyn.integrators.methods import AbstractMethod, dense_weights, formulation_of, start, step
 from geodyn.integrators.substep import moving, substep
-from geodyn.integrators.system import AbstractSystem
+from geodyn.integrators.system import AbstractChartedSystem, AbstractSystem
 
 
 class RESULTS(enum.IntEnum):
@@ -27,6 +28,7 @@ class RESULTS(enum.IntEnum):
     too_many_impacts = 4
     overlapping = 5
     pressed_at_rest = 6
+    charts_disagree = 7
 
     @property
     def message(self) -> str:
@@ -40,6 +42,8 @@ class RESULTS(enum.IntEnum):
             "lets up to 8 contacts at once come to rest",
             "contacts are violated at the start: start from gaps ≥ 0",
             "a contact of restitution 1 is pressed at rest at the start: construct the System with resting=True",
+            "the energy was not the same in the next chart: the metrics of the charts must agree, and every element "
+            "must be a function of the points, as by gd.distance or space.embed, not of their coordinates",
         )[self]
 
 
@@ -89,7 +93,9 @@ class Inputs(eqx.Module):
 class Trajectory(eqx.Module):
     """States at the saved times: t[T]; q, v, p [T, …] in the shape of q0; multipliers[T, c] with the sign of `force`
     (a stretched rod has λ < 0); `result`, a member of `RESULTS`, and `stats`; the `impacts` of a system with contacts;
-    the `inputs` that it comes from, beside `system` and `method`. After a failed step all is NaN."""
+    the `inputs` that it comes from, beside `system` and `method`. After a failed step all is NaN. Where a space has
+    several charts, q, v, p are in those of their time; `frame` [T, f] tells where charts that move with the body stood.
+    """
 
     t: Float[Array, " T"]
     q: Float[Array, "T ..."]
@@ -104,6 +110,29 @@ class Trajectory(eqx.Module):
     recorded_energy: Float[Array, " T"] | None = None
     impacts: Impacts | None = None
     inputs: Inputs | None = None
+    frame: Float[Array, "T f"] | None = None
+
+    @property
+    def embedding(self) -> Float[Array, "T N D"]:
+        """The points in the embedding of their space, `space.embed`, whatever their charts. Raises ValueError where
+        there is none."""
+        if not isinstance(self.system, AbstractChartedSystem):
+            raise ValueError(
+                "embedding is of the trajectory of a gd.System; one from a file needs gd.load(path, system)"
+            )
+        return jax.vmap(self.system.embedding)(self.coordinates().reshape(self.t.shape[0], -1))
+
+    def coordinates(self, space=None) -> Float[Array, "T ..."]:
+        """The points in one chart: that of `space`, the same space in a chart of your choice, or by default, where the
+        charts move with the body, those of the start. Raises ValueError as `embedding` does."""
+        if space is not None:
+            return jax.vmap(jax.vmap(space.coordinates))(self.embedding)
+        if self.frame is None:
+            return self.q
+        if self.system is None:
+            raise ValueError("a trajectory read from a file has no system: give it to gd.load(path, system=...)")
+        flat = self.q.reshape(self.t.shape[0], -1)
+        return jax.vmap(self.system.from_frame)(self.frame, flat).reshape(self.q.shape)
 
     @property
     def energy(self) -> Float[Array, " T"]:
@@ -117,7 +146,8 @@ class Trajectory(eqx.Module):
 
     def evaluate(self, t) -> Float[Array, "..."]:
         """Positions at any times within the trajectory: the collocation polynomial of the step that holds each, which
-        is solved again from the saved state before it (accuracy: order s + 1 between the steps of s stages).
+        is solved again from the saved state before it (accuracy: order s + 1 between the steps of s stages). A chart
+        that moves with the body is where it stood then.
 
         Raises ValueError for a trajectory read from a file without its system, and for concrete times outside of it.
         """
@@ -199,6 +229,7 @@ def _evaluate(trajectory, times):
         w = step(method, formulation, system, trajectory.t[i], h, state)[1]
         theta = (t - trajectory.t[i]) / h - state.step
         weights = dense_weights(method.tableau, theta)
-        return (state.q + h * weights @ w[:, : q.shape[0]]).reshape(shape)
+        q = state.q + h * weights @ w[:, : q.shape[0]]
+        return (system.from_frame(state.frame, q) if is_charted(system) else q).reshape(shape)
 
     return jax.vmap(at)(times.reshape(-1)).reshape(times.shape + shape)

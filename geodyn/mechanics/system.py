@@ -9,7 +9,14 @@ from geodyn._jit import with_time
 from geodyn._linalg import solve
 from geodyn._typing import Array, Float, Scalar
 from geodyn.geometry.manifold import AbstractManifold, check_metric
-from geodyn.integrators.system import AbstractCollidingSystem, AbstractLagrangianSystem, AbstractSystem
+from geodyn.geometry.patches import atlas_of
+from geodyn.integrators.system import (
+    AbstractChartedSystem,
+    AbstractCollidingSystem,
+    AbstractLagrangianSystem,
+    AbstractSystem,
+)
+from geodyn.mechanics.charts import check_charts
 from geodyn.mechanics.constraints import check_constraints
 from geodyn.mechanics.contact import AbstractContact, check_contacts, gaps_of, neighbours_of, restitutions_of
 from geodyn.mechanics.elements import AbstractConstraint, AbstractDissipation, AbstractPotential
@@ -18,7 +25,7 @@ from geodyn.mechanics.parts import joined, kind
 Element = AbstractPotential | AbstractDissipation | AbstractConstraint | AbstractContact
 
 
-class System(AbstractLagrangianSystem, AbstractCollidingSystem):
+class System(AbstractLagrangianSystem, AbstractCollidingSystem, AbstractChartedSystem):
     """`System(space, masses, *elements)`: N points in a space, L = ½ Σ m_i g(x_i)(v_i, v_i) − Σ V.
 
     `masses[N]` > 0, any consistent units; configurations are [N, dim]. Potentials add energy, dissipations add to the
@@ -125,6 +132,31 @@ class System(AbstractLagrangianSystem, AbstractCollidingSystem):
     def with_rest(self):
         return System(self.space, self.masses, *self.elements, resting=True)
 
+    @property
+    def has_charts(self):
+        return atlas_of(self.space) is not None
+
+    def switch(self, q):
+        return atlas_of(self.space).switch(self._points(q))
+
+    def switched(self, switch, q):
+        return atlas_of(self.space).switched(switch, self._points(q)).reshape(-1)
+
+    def start_frame(self, q):
+        return atlas_of(self.space).start_frame(self._points(q))
+
+    def moved_frame(self, frame, switch):
+        return atlas_of(self.space).moved_frame(frame, switch)
+
+    def from_frame(self, frame, q):
+        return atlas_of(self.space).from_frame(frame, self._points(q)).reshape(-1)
+
+    def embedding(self, q):
+        embed = getattr(self.space, "embed", None)
+        if embed is None:
+            raise ValueError(f"{type(self.space).__name__} has no embedding: a space has one if it has a method embed")
+        return jax.vmap(embed)(self._points(q))
+
     def check(self, t, q, v):
         wanted = (self.masses.shape[0], self.space.dim)
         for name, value in (("q0", q), ("v0", v)):
@@ -134,6 +166,7 @@ class System(AbstractLagrangianSystem, AbstractCollidingSystem):
         if self.constraints:
             check_constraints(self, constraint_names(self), np.ravel(q), np.ravel(v), t)
         check_contacts(self.space, self.contacts, t, q)
+        check_charts(self.space, self.elements, t, q, v)
 
 
 def _masses(masses):

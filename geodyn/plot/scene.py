@@ -68,7 +68,7 @@ def scene(trajectory: Trajectory, model, system: System | None) -> Scene:
 
 def scene_of(space, trajectory, model, pairs, rigid, masses) -> Scene:
     """The trajectory of points of a space, joined by edges. Saved states that are not finite are left out."""
-    q = np.asarray(trajectory.q)
+    q = np.asarray(trajectory.coordinates())
     if q.ndim != 3:
         raise ValueError(
             f"trajectory must be of points, q[T, N, dim]; got q of shape {q.shape}. Of a batch take one member: "

@@ -1,0 +1,69 @@
+"""From chart to chart between two steps: where a configuration leaves the charts that suit it, it is told in others,
+with its velocity, and the momentum that belongs to that. The motion is the same."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from geodyn._scalars import on_arrays
+from geodyn.integrators.system import AbstractChartedSystem, AbstractSystem
+
+CHARTS_DISAGREE = 7
+
+
+def is_charted(system: AbstractSystem) -> bool:
+    """Whether a system may have to change its charts."""
+    return isinstance(system, AbstractChartedSystem) and system.has_charts
+
+
+def start_frame(system: AbstractSystem, q):
+    """The frame of the charts in which a motion starts."""
+    return system.start_frame(q) if is_charted(system) else jnp.zeros(0, q.dtype)
+
+
+def is_fresh(system: AbstractSystem, state):
+    """Whether there is no step before that the next one could be extrapolated from: at the start, after a switch."""
+    fresh = state.step == 0
+    return fresh | jnp.all(state.history == state.history[-1:]) if is_charted(system) else fresh
+
+
+def in_best_charts(system: AbstractSystem, t, state):
+    """(state, switch): the state in the charts that suit it, and the switch that led there, zeros where it stays."""
+    if not is_charted(system):
+        return state, jnp.zeros(0, state.q.dtype)
+    switch = on_arrays(system.switch)(state.q)
+    # A loop of at most one turn and no `cond`: under vmap a cond would move every member at every step.
+    move = lambda s: (jnp.zeros((), bool), _in_charts(system, t, switch, s[1]))  # noqa: E731
+    turn = on_arrays(lambda *s: jax.lax.while_loop(lambda s: s[0], move, s))
+    return turn(jnp.any(switch != 0), state)[1], switch
+
+
+def _in_charts(system, t, switch, state):
+    """The state in the charts of a switch; it fails where its energy depends on the charts, by more than √ε."""
+    v = system.velocity(t, state.q, state.p)
+    q, u = jax.jvp(lambda q: system.switched(switch, q), (state.q,), (v,))
+    p = system.momentum(t, q, u)
+    before, after = system.energy(t, state.q, v), system.energy(t, q, u)
+    agree = jnp.abs(before - after) <= jnp.sqrt(jnp.finfo(q.dtype).eps) * (jnp.abs(before) + jnp.abs(jnp.dot(p, u)))
+    # The velocity is the next guess: extrapolated, what a chart makes of past stage values would lead far off.
+    still = jnp.broadcast_to(jnp.concatenate([u, state.history[-1, u.size :]]), state.history.shape)
+    new = (
+        *(q, p, jax.tree.map(jnp.zeros_like, state.rounding), still, system.moved_frame(state.frame, switch)),
+        jnp.where(state.alive & ~agree, CHARTS_DISAGREE, state.result),
+    )
+    return eqx.tree_at(lambda s: (s.q, s.p, s.rounding, s.history, s.frame, s.result), state, new)
+
+
+def switched_tangent(primals, tangents):
+    """The change of (q, p), as a switch has it, with (system, t, q, p); the switch itself does not change."""
+    system, t, switch, q, p = primals
+    *others, dq, dp = tangents
+
+    def switched(system, t, q, p):
+        moved, v = jax.jvp(lambda q: system.switched(switch, q), (q,), (system.velocity(t, q, p),))
+        return moved, system.momentum(t, moved, v)
+
+    def move(dq, dp):
+        return eqx.filter_jvp(switched, (system, t, q, p), (*others, dq, dp))[1]
+
+    return on_arrays(lambda *d: jax.lax.cond(jnp.any(switch != 0), move, lambda *d: d, *d))(dq, dp)
