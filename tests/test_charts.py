@@ -52,8 +52,8 @@ def flight(x, v):
 
 def test_a_geodesic_through_the_poles_is_as_exact_as_any():
     """Side by side through both poles, between them, and along the equator of the charts, where none is preferred.
-    Errors seen: 3e-14, 1.5e-14, 3e-15; of momenta and energy 8e-15. Members of a batch, which change charts at different
-    steps, are what they are alone."""
+    Errors seen: 3e-14, 1.5e-14, 3e-15; of momenta and energy 8e-15. Members of a batch, which change charts at
+    different steps, are what they are alone."""
     x = jnp.array([[0.1, 0.05, -0.03], [0.5, 0.2, 0.0], [0.6, 0.0, 0.8]])
     v = jnp.array([[1.0, 0.5, -0.3], [0.0, 0.1, 0.7], [0.0, 1.0, 0.0]])
     q, errors, momenta, energy = jax.vmap(flight)(x, v)
@@ -138,8 +138,8 @@ def test_the_rod_of_the_case_in_the_embedding(far):
 
 
 def test_a_rod_circles_the_sphere():
-    """The elastic rod of S³, twice round, through the pole that a single chart leaves out. Seen: separation 5e-13, Killing
-    momenta 1e-15."""
+    """The elastic rod of S³, through the pole that a single chart leaves out. Seen: separation 5e-13, Killing momenta
+    1e-15."""
     trajectory = gd.integrate(*rod(Sphere(3, PAIR)), t1=12.0, steps=48, method=gd.Gauss(6))
     exact = 2 * half_separation(-1, np.asarray(trajectory.t))
     np.testing.assert_allclose(separations(trajectory), exact, rtol=0, atol=1e-11)
