@@ -152,23 +152,53 @@ def test_a_membrane_moves_and_conserves():
     np.testing.assert_allclose(trajectory.energy, trajectory.energy[0], rtol=1e-7)
 
 
+MOVING = {
+    "tetrahedron in S3": (gd.tetrahedron, Sphere(3), 0.7),
+    "triangle in H3": (gd.triangle, Hyperbolic(3), 0.8),
+    "rod in H2 x E": (gd.rod, Product(Hyperbolic(2), Euclidean(1)), 0.9),
+}
+
+
+@pytest.mark.parametrize("name", MOVING)
+def test_every_momentum_map_is_conserved(name):
+    """Of all Killing fields of the space, by Gauss 3 in a generic motion that stretches every spring: within 1e-12 per
+    unit of time."""
+    builder, space, size = MOVING[name]
+    system, q0 = builder(space, size)
+    system = gd.System(space, np.linspace(1.0, 2.0, len(q0)), *system.elements)
+    trajectory = gd.integrate(system, q0, 0.4 * POINTS[: len(q0)], t1=2.0, steps=200, save_every=20)
+    momenta = jax.vmap(lambda q, v: gd.killing_momentum(system, q, v))(trajectory.q, trajectory.v)
+    np.testing.assert_allclose(momenta, jnp.broadcast_to(momenta[:1], momenta.shape), rtol=0, atol=2e-12)
+    assert system.potential_energy(0.0, trajectory.q[-1].reshape(-1)) > 1e-3
+
+
+ROD, TRAP = gd.Rod([(0, 1)], 1.0), gd.Harmonic(5.0, [0.1, -0.1, 0.05])
 RIGID = {
-    "rod": (Hyperbolic(3), [gd.Rod([(0, 1)], 1.0)], 2),
+    "rod in S3": (Sphere(3), [ROD, TRAP], 2),
+    "rod in H3": (Hyperbolic(3), [ROD, TRAP], 2),
     "area": (Euclidean(2), [gd.RigidArea([(0, 1, 2)], 0.3), gd.RigidAngle([(0, 1, 2)], 1.0)], 3),
 }
 
 
 @pytest.mark.parametrize("name", RIGID)
 def test_constraints_stay_put(name):
-    """2000 generic steps of rs3: position, velocity and acceleration residuals at the end of each stay at
-    rounding, without drift."""
+    """2000 generic steps of rs3: position, velocity and acceleration residuals at the end stay at rounding, without
+    drift. Seen: 4e-16, 3e-16, 2e-15 in H3; the same after 10⁵ steps, which benchmarks/orders.py takes."""
     space, elements, count = RIGID[name]
     system = gd.System(space, [1.0, 2.0, 1.5][:count], *elements)
-    q0, v0 = gd.project(system, POINTS[:count, : space.dim], 0.5 * POINTS[1 : 1 + count, : space.dim])
-    trajectory = gd.integrate(system, q0, v0, t1=10.0, steps=2000, save_every=20, method=gd.RadauIIA(3, "rs3"))
-    at = jax.vmap(lambda *x: residuals(system, *x))(trajectory.q, trajectory.v, trajectory.multipliers)
-    worst = np.max(at, axis=0)
-    assert np.all(worst < np.array([1e-14, 1e-13, 1e-10])), worst
+
+    @jax.jit
+    def some_steps(q, v):
+        run = gd.integrate(system, q, v, t1=0.4, steps=40, save_every=40, method=gd.RadauIIA(3, "rs3"))
+        return run.q[-1], run.v[-1], residuals(system, run.q[-1], run.v[-1], run.multipliers[-1])
+
+    q, v = gd.project(system, POINTS[:count, : space.dim], 0.5 * POINTS[1 : 1 + count, : space.dim])
+    worst = np.zeros(3)
+    for _ in range(50):
+        q, v, found = some_steps(q, v)
+        worst = np.maximum(worst, found)
+    print(name, worst, q)
+    assert np.all(worst < np.array([4e-15, 4e-15, 1e-12])), worst
 
 
 def test_an_incompressible_tetrahedron_is_found():
@@ -307,33 +337,6 @@ def test_velocities():
     for i, j in gd.edges(system):
         rate = jax.jvp(lambda q, i=i, j=j: gd.distance(space, q[i], q[j]), (q0,), (v,))[1]
         assert abs(rate) < 1e-14
-
-
-ORDERS = {("rs2", 2): (3, 3, 2), ("ggl", 3): (5, 5, 3), ("rs3", 3): (5, 5, 5)}
-
-
-@pytest.mark.parametrize("formulation, stages", ORDERS)
-def test_orders_in_generic_motion(formulation, stages):
-    """Of position, velocity and multiplier, on a rigid rod with unequal masses in H³, from halving the step twice; one
-    compiled piece of 10 steps serves all. Against a reference: 3.0, 3.0, 1.9; 5.0, 5.1, 3.0; 5.0, 5.0, 5.0."""
-    space = Hyperbolic(3)
-    system, q0 = gd.rod(space, 1.0, masses=[1.0, 1.7], stiffness=None)
-    start = gd.project(system, q0, [[0.3, 0.1, 0.4], [-0.2, 0.3, 0.1]])
-
-    @jax.jit
-    def piece(q, v, t1):
-        run = gd.integrate(system, q, v, t1=t1, steps=10, save_every=10, method=gd.RadauIIA(stages, formulation))
-        return run.q[-1], run.v[-1], run.multipliers[-1]
-
-    ends = []
-    for pieces in (1, 2, 4):
-        q, v = start
-        for _ in range(pieces):
-            q, v, lam = piece(q, v, 1.0 / pieces)
-        ends.append((q, v, lam))
-    gaps = np.array([[np.max(np.abs(a - b)) for a, b in zip(*pair)] for pair in itertools.pairwise(ends)])
-    orders = np.log2(gaps[0] / gaps[1])
-    assert np.all(orders > np.array(ORDERS[formulation, stages]) - 0.3), orders
 
 
 FLAT, CROSSED = (
