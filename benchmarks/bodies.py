@@ -51,7 +51,7 @@ def speeds():
 
 
 def idas():
-    """A call to CasADi's IDAS for the rigid rod in H³, to its [X, V] in the embedding, with a, b, λ from the constraints
+    """A call to CasADi's IDAS for the rigid rod in H³, to [X, V] in the embedding; a, b, λ follow from the constraints
     differentiated twice."""
     import casadi
 

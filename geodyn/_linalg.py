@@ -3,12 +3,15 @@
 LAPACK is also what hangs inside a large `vmap` on JAX 0.10 with several CPU devices.
 """
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 
 from geodyn._typing import Array, Float
 
 LARGEST_ELIMINATION = 16
+LARGEST_BATCH = 64
 
 
 def solve(a: Float[Array, "n n"], b: Float[Array, " n"]) -> Float[Array, " n"]:
@@ -52,10 +55,16 @@ def _det(m):
     return sum((-1) ** j * m[0][j] * _det(minors[j]) for j in range(len(m)))
 
 
-def basis(size: int, near: Array) -> Float[Array, "size size"]:
-    """Unit vectors that are not known before `near` is: what follows from constants alone XLA computes before a loop,
-    for a loop that never turns too."""
-    return jnp.eye(size, dtype=near.dtype) + 0 * near.reshape(-1)[0]
+def columns(push: Callable, size: int, near: Array):
+    """The images of the `size` unit vectors under a linear function, in the order of the vectors.
+
+    The vectors are not known before `near` is: what follows from constants alone XLA computes before a loop, for a loop
+    that never turns too. Many are taken some at a time, since what a constant of size² costs shows in long chains.
+    """
+    if size <= LARGEST_BATCH:
+        return jax.vmap(push)(jnp.eye(size, dtype=near.dtype) + 0 * near.reshape(-1)[0])
+    unit = lambda i: (jnp.arange(size) == i).astype(near.dtype)  # noqa: E731
+    return jax.lax.map(lambda i: push(unit(i)), jnp.arange(size), batch_size=LARGEST_BATCH)
 
 
 def inverse(a: Array, largest_elimination: int = LARGEST_ELIMINATION) -> Array:

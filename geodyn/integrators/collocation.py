@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._linalg import basis, inverse
+from geodyn._linalg import columns, inverse
 from geodyn.integrators.system import AbstractSystem
 from geodyn.integrators.tableau import ButcherTableau
 
@@ -136,10 +136,10 @@ class Problem(eqx.Module):
 
         at, parts = (q, self.p, mean), np.cumsum([n, self.p.size])
         push = lambda dx: jax.jvp(local, at, tuple(jnp.split(dx, parts)))[1]  # noqa: E731
-        columns = jax.vmap(push)(basis(n + self.p.size + mean.size, mean))
-        (f_q, _, f_w), (r_q, r_p, r_w) = (jnp.split(x.T, parts, axis=1) for x in columns)
-        to_u = jnp.eye(n, mean.shape[0], dtype=w.dtype)
-        first, second = r_q @ to_u + r_p @ f_w, r_p @ f_q @ to_u
+        images = columns(push, n + self.p.size + mean.size, mean)
+        (f_q, _, f_w), (r_q, r_p, r_w) = (jnp.split(x.T, parts, axis=1) for x in images)
+        of_w = lambda x: jnp.concatenate([x, jnp.zeros((mean.size, mean.size - n), x.dtype)], axis=1)  # noqa: E731
+        first, second = of_w(r_q) + r_p @ f_w, of_w(r_p @ f_q)
         shifts = (self.h + 0j) * jnp.asarray(_spectrum(self.tableau)[0], (self.h + 0j).dtype)
         return jax.vmap(lambda ha: inverse(r_w + ha * first + ha**2 * second))(shifts)
 
@@ -147,7 +147,7 @@ class Problem(eqx.Module):
         """The whole Jacobian at w: for constraints that couple the stages."""
         flat = lambda x: self.residual(x.reshape(w.shape)).reshape(-1)  # noqa: E731
         push = lambda dw: jax.jvp(flat, (w.reshape(-1),), (dw,))[1]  # noqa: E731
-        return inverse(jax.vmap(push)(basis(w.size, w)).T)
+        return inverse(columns(push, w.size, w).T)
 
 
 def _mix(a, x):

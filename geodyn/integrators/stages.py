@@ -4,7 +4,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from geodyn._linalg import basis, inverse
+from geodyn._linalg import columns, inverse
 from geodyn._native import LARGEST
 from geodyn._scalars import on_arrays
 from geodyn._typing import Array
@@ -67,8 +67,8 @@ def linear_root(apply, b, contracts: bool, active, alone: bool) -> Array:
         x, done = state.w, done | state.converged
 
     def with_matrix(x):
-        columns = jax.vmap(apply)(basis(b.size, x).reshape(b.size, *b.shape))
-        inverted = inverse(columns.reshape(b.size, b.size).T, largest_elimination=b.size)
+        matrix = columns(lambda x: apply(x.reshape(b.shape)).reshape(-1), b.size, x).T
+        inverted = inverse(matrix, largest_elimination=b.size)
         precondition = lambda r: (inverted @ r.reshape(-1)).reshape(b.shape)  # noqa: E731
         state = iterate(residual, precondition(b), precondition, zero, MOST_WITH_MATRIX, active)
         return (jnp.where(state.converged, state.w, jnp.nan),)
