@@ -44,6 +44,17 @@ def test_predicates(name):
     assert not t.is_explicit
 
 
+@pytest.mark.parametrize("name", ZOO)
+def test_couplings(name):
+    """They are the tableau, and of a symplectic one symplectic bit for bit, which a and b are not (3e-17 off)."""
+    t = ZOO[name]
+    m, weights = t.couplings
+    np.testing.assert_allclose(m * weights, t.a, rtol=0, atol=3e-16)
+    if t.is_symplectic:
+        np.testing.assert_array_equal(m + m.T, np.ones_like(m))
+        np.testing.assert_array_equal(weights, t.b)
+
+
 def test_equal_numbers_are_one_tableau():
     assert ButcherTableau([[0.5]], [1], order=2) == gauss(1)
     assert len({ButcherTableau([[0.5]], [1], order=2), gauss(1), gauss(2)}) == 2

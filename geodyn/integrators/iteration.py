@@ -26,13 +26,14 @@ class Progress(NamedTuple):
 
     @property
     def converged(self) -> Bool[Array, ""]:
-        """The error left, estimated from the contraction ρ as ρ/(1−ρ) of the last increment, is below rounding; or
-        the increments have stopped shrinking at the level of rounding."""
+        """The error left, estimated from the contraction ρ as ρ/(1−ρ) of the last increment, is far below rounding,
+        since unlike rounding it has the same sign from step to step (Hairer, McLachlan & Razakarivony 2008); or the
+        increments have stopped shrinking at the level of rounding."""
         eps = jnp.finfo(self.w.dtype).eps
         rate = jnp.where(self.count > 1, self.increment / self.previous, jnp.nan)
         left = jnp.where(rate < 0.5, self.increment * rate / (1 - jnp.minimum(rate, 0.5)), jnp.inf)
         stagnant = self.slow & (self.increment <= 2**14 * eps * self.scale)
-        return (self.increment <= 2 * eps * self.scale) | (left <= eps * self.scale / 4) | stagnant
+        return (self.increment <= 2 * eps * self.scale) | (left <= eps * self.scale / 128) | stagnant
 
     @property
     def slow(self) -> Bool[Array, ""]:

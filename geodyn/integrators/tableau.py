@@ -55,6 +55,16 @@ class ButcherTableau:
         """a is strictly lower triangular."""
         return bool(np.all(np.triu(self.a) == 0))
 
+    @property
+    def couplings(self) -> tuple[np.ndarray, np.ndarray]:
+        """(m[s, s], weights[s]) with a = m · diag(weights). Where the tableau is symplectic the weights are b, and
+        m_ij + m_ji = 1 holds exactly in floating point: so the rounding of the coefficients leaves the method
+        symplectic, and makes no drift of the energy (Antoñana, Makazaga & Murua 2017); else the weights are 1."""
+        if not self.is_symplectic or np.any(self.b == 0):
+            return self.a, np.ones_like(self.b)
+        m = self.a / self.b
+        return np.where(m > m.T, m, np.where(m < m.T, 1 - m.T, 0.5)), self.b
+
     def _key(self):
         return self.a.tobytes(), self.b.tobytes(), self.c.tobytes(), self.order
 
