@@ -93,13 +93,13 @@ class Problem(eqx.Module):
 
     def positions(self, w):
         """Stage positions Q = q + hA u."""
-        return self.q[None] + self.h * _accumulate(self.tableau, w[:, : self.q.shape[0]])
+        return self.q[None] + _accumulate(self.tableau, self.h, w[:, : self.q.shape[0]])
 
     def residual(self, w):
         """[s, m] residual of the stage values w[s, m]."""
         q = self.positions(w)
         v, pdot, lam = jax.vmap(self.stage)(self.times, q, w)
-        p = self.p[None] + self.h * _accumulate(self.tableau, pdot)
+        p = self.p[None] + _accumulate(self.tableau, self.h, pdot)
         kinetic = v - jax.vmap(self.system.velocity)(self.times, q, p, v)
         return jnp.concatenate([kinetic, *self.constraint_rows(q, v, p, lam)], axis=1)
 
@@ -155,10 +155,11 @@ def _mix(a, x):
     return jnp.tensordot(jnp.asarray(a, x.dtype), x, 1)
 
 
-def _accumulate(tableau, x):
-    """A x, by the couplings of the stages, which their rounding leaves symplectic."""
+def _accumulate(tableau, h, x):
+    """hA x, by the couplings of the stages, which their rounding leaves symplectic. The h stands between them and the
+    weights, or XLA would multiply the constants, and round the product."""
     m, weights = tableau.couplings
-    return _mix(m, jnp.asarray(weights, x.dtype)[:, None] * x)
+    return _mix(m, h * (jnp.asarray(weights, x.dtype)[:, None] * x))
 
 
 def _spectrum(tableau):
