@@ -111,9 +111,9 @@ def curved(request):
 
 def test_head_on_in_curved_space(curved):
     """Equal spheres that meet on a geodesic through the origin swap velocities: the distance to the origin is exact.
-    Measured: time 5e-15 to 1e-13, position 7e-15 to 2e-13, at 40 steps of Gauss 3."""
+    Measured: times and positions 1e-15, at 40 steps of Gauss 3."""
     _, space, run = curved
-    axis, speed, radius, half = jnp.array([0.6, 0.0, 0.8]), 0.3, 0.2, 0.5
+    axis, speed, radius, half = jnp.array([0.6, 0.0, 0.8]), 0.37, 0.2, 0.5
     axis = axis / gd.norm(space, jnp.zeros(3), axis)
     q0 = jnp.stack([gd.exp(space, jnp.zeros(3), side * half * axis) for side in (1, -1)])
     v0 = jnp.stack([-side * speed * axis / gd.norm(space, q, axis) for side, q in zip((1, -1), q0, strict=True)])
@@ -130,7 +130,7 @@ OBLIQUE |= {"v0": jnp.array([[0.5, 0.1, 0.02], [-0.1, -0.05, 0.03]])}
 
 def test_conserved_through_an_impact(curved):
     """Energy (e = 1) and all momenta of Killing fields (any e: the impulse acts along a geodesic) of two spheres that
-    collide obliquely; e = 0 leaves no speed of separation and no overlap. Measured: 2e-14."""
+    collide obliquely; e = 0 leaves no overlap. Measured: momenta 2e-14, energy 4e-14."""
     _, space, run = curved
     system = gd.System(space, OBLIQUE["masses"], gd.Contact(OBLIQUE["radii"]))
     for e in (1.0, 0.5, 0.0):
@@ -147,7 +147,7 @@ def test_conserved_through_an_impact(curved):
 
 @pytest.mark.parametrize("curved", ["S3", "H3"], indirect=True)
 def test_oblique_in_curved_space(curved):
-    """Unequal spheres, e = 0.7, against DOP853 with an event in the embedding, X'' = −κ<X', X'>X. Measured 2e-11."""
+    """Unequal spheres, e = 0.7, against DOP853 with an event in the embedding, X'' = −κ<X', X'>X. Measured 8e-12."""
     curvature, space, run = curved
     (masses, radii, q0, v0), e = OBLIQUE.values(), 0.7
     metric = np.diag([1.0, 1.0, 1.0, curvature])
@@ -215,7 +215,7 @@ def saltated(space, system, z, moments, t1, tangent):
 @pytest.mark.parametrize("name", ["S3", "H3"])
 def test_derivatives_in_curved_space(name):
     """Two spheres in a ball, which meet each other and the wall: tangents (S³) and gradients (H³) through all impacts,
-    against products of saltation matrices and closed-form flights. Measured: 2e-9."""
+    against products of saltation matrices and closed-form flights. Measured: 2e-12, and 2e-11 of the gradient."""
     space, t1 = CURVED[name][0], 3.0
     wall = gd.Wall(lambda x: 0.5**2 - x @ x)
     system = gd.System(space, [1.0, 2.5], gd.Contact([0.15, 0.3]), wall)
@@ -239,15 +239,15 @@ def test_derivatives_in_curved_space(name):
     end_, wanted = saltated(space, system, z, moments, t1, direction)
     if name == "S3":
         for got, exact in zip((*last, *tangent), (*end_, *wanted), strict=True):
-            np.testing.assert_allclose(got, exact, rtol=0, atol=1e-7)
+            np.testing.assert_allclose(got, exact, rtol=0, atol=1e-10)
     else:
         got = sum(jnp.sum(a * b) for a, b in zip(gradient, direction, strict=True))
-        np.testing.assert_allclose(got, sum(jnp.sum(a * b) for a, b in zip(wanted, weight, strict=True)), rtol=1e-7)
+        np.testing.assert_allclose(got, sum(jnp.sum(a * b) for a, b in zip(wanted, weight, strict=True)), rtol=1e-9)
 
 
 def test_billiard_in_a_disk():
     """Angular momentum and energy, so that the angle of incidence and the caustic are kept: all impulses and flights
-    are equal; a triangular orbit closes. Measured: 1e-15 and 4e-15."""
+    are equal; a triangular orbit closes, measured to 1e-16."""
     system = gd.System(PLANE, [1.0], gd.Wall(lambda x: 1 - x @ x))
     run = lambda q0, v0, t1: gd.integrate(system, q0, v0, t1=t1, steps=30)  # noqa: E731
     t = run([[0.5, 0.0]], [[0.3, 1.7]], 30.0)
@@ -308,7 +308,7 @@ def swarm(space, t1=1.0, steps=5, **options):
 
 def test_neighbours_change_nothing(monkeypatch):
     """Of 190 pairs the 160 nearest are watched; with a list of 20, steps are cut where others could meet. Both give
-    the impacts of all pairs. Measured: 2e-13; catches a list that is not renewed, and steps that reach beyond it."""
+    the impacts of all pairs. Catches a list that is not renewed, and steps that reach beyond it."""
     runs = []
     for listed in (1000, 8, 1):
         monkeypatch.setattr("geodyn.mechanics.contact.LISTED_PER_POINT", listed)
