@@ -121,6 +121,6 @@ def _tangent(system, t0, h, start, record, rates, motion, method):
     t = (*rates, *(jnp.zeros_like(x) if d is None else d for x, d in zip(origin, motion, strict=True)))
     xs = (before, record)
     known = (arrays, native(delays, (arrays, xs), size=size, turns=0), xs)
-    dts, dqs, dps, dws, djs = native_linear(recursion, known, t, size=size, turns=0)
+    dts, dqs, dps, dws, djs = native_linear(recursion, known, t, size=size, turns=0, in_batches=recursion)
     struck = Struck(None, None, None, djs)
     return Substeps(None, dts, None, dqs, dps, dws, struck, (None, None), None)
