@@ -36,7 +36,8 @@ def native(function: Callable, *args, size: int, turns: int, in_batches: Callabl
         together = lambda *args: native(in_batches, *args, size=size, turns=turns)  # noqa: E731
         alone.def_vmap(partial(_batched, together))
         return alone(*args)
-    if size > LARGEST:
+    # A batch that several devices share asks all of them whether to go on: a native function cannot.
+    if size > LARGEST or jax.local_device_count("cpu") > 1:
         return function(*args)
     leaves, structure = jax.tree.flatten(args)
     # What is traced inside says "false", for what JAX derives from it later, and keeps, must not carry the attribute.

@@ -11,6 +11,7 @@ FLAGS = os.environ.get("XLA_FLAGS")
 os.environ["XLA_FLAGS"] = f"{FLAGS or ''} --xla_backend_optimization_level=0"
 
 import jax  # noqa: E402
+import pytest  # noqa: E402
 from jaxtyping import install_import_hook  # noqa: E402
 
 jax.config.update("jax_enable_x64", os.environ["JAX_ENABLE_X64"] == "1")
@@ -29,3 +30,10 @@ def pytest_configure(config):
     folder = config.cache.mkdir("jax-" + os.environ.get("PYTEST_XDIST_WORKER", "main"))
     jax.config.update("jax_compilation_cache_dir", str(folder))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def forget_programs():
+    """What one file compiled, no other uses: kept, it would fill the memory."""
+    yield
+    jax.clear_caches()
