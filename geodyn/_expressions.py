@@ -5,6 +5,7 @@ costs something is the result of a call that XLA may not inline, so it is comput
 """
 
 from collections import defaultdict
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -158,14 +159,14 @@ class Graph:
         for level in sorted(levels):
             nodes = levels[level]
             inputs = self._inputs(nodes)
-
-            def compute(*values, nodes=nodes, inputs=inputs):
-                known = {node.index: value for node, value in zip(inputs, values, strict=True)}
-                return [self._expand(node, known) for node in nodes]
-
             with set_xla_metadata(inlineable="false"):
-                values = jax.jit(compute)(*[self.known[node.index] for node in inputs])
-            self.known |= {node.index: value for node, value in zip(nodes, values, strict=True)}
+                compute = jax.jit(partial(self._from_inputs, nodes, inputs))
+                computed = compute(*[self.known[node.index] for node in inputs])
+            self.known |= {node.index: value for node, value in zip(nodes, computed, strict=True)}
+
+    def _from_inputs(self, nodes, inputs, *values):
+        known = {node.index: value for node, value in zip(inputs, values, strict=True)}
+        return [self._expand(node, known) for node in nodes]
 
     def _shared(self, roots):
         """Nodes to compute on their own, and the level of each: the roots, and what would cost much if repeated."""

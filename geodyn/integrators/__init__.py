@@ -6,11 +6,11 @@ from geodyn.integrators.methods import AbstractMethod as AbstractMethod
 from geodyn.integrators.methods import Collocation as Collocation
 from geodyn.integrators.methods import Gauss as Gauss
 from geodyn.integrators.methods import RadauIIA as RadauIIA
+from geodyn.integrators.results import RESULTS as RESULTS
 from geodyn.integrators.system import ODE as ODE
 from geodyn.integrators.system import AbstractSystem as AbstractSystem
 from geodyn.integrators.system import Lagrangian as Lagrangian
 from geodyn.integrators.tableau import ButcherTableau as ButcherTableau
-from geodyn.integrators.trajectory import RESULTS as RESULTS
 from geodyn.integrators.trajectory import Impacts as Impacts
 from geodyn.integrators.trajectory import IntegrationError as IntegrationError
 from geodyn.integrators.trajectory import Trajectory as Trajectory

@@ -6,9 +6,9 @@ import jax
 import jax.numpy as jnp
 
 from geodyn._scalars import on_arrays
+from geodyn.integrators.iteration import once
+from geodyn.integrators.results import RESULTS
 from geodyn.integrators.system import AbstractChartedSystem, AbstractSystem
-
-CHARTS_DISAGREE = 7
 
 
 def is_charted(system: AbstractSystem) -> bool:
@@ -32,10 +32,8 @@ def in_best_charts(system: AbstractSystem, t, state):
     if not is_charted(system):
         return state, jnp.zeros(0, state.q.dtype)
     switch = on_arrays(system.switch)(state.q)
-    # A loop of at most one turn and no `cond`: under vmap a cond would move every member at every step.
-    move = lambda s: (jnp.zeros((), bool), _in_charts(system, t, switch, s[1]))  # noqa: E731
-    turn = on_arrays(lambda *s: jax.lax.while_loop(lambda s: s[0], move, s))
-    return turn(jnp.any(switch != 0), state)[1], switch
+    move = on_arrays(lambda state: (_in_charts(system, t, switch, state),))
+    return once(jnp.any(switch != 0), move, state)[0], switch
 
 
 def _in_charts(system, t, switch, state):
@@ -46,10 +44,15 @@ def _in_charts(system, t, switch, state):
     before, after = system.energy(t, state.q, v), system.energy(t, q, u)
     agree = jnp.abs(before - after) <= jnp.sqrt(jnp.finfo(q.dtype).eps) * (jnp.abs(before) + jnp.abs(jnp.dot(p, u)))
     # The velocity is the next guess: extrapolated, what a chart makes of past stage values would lead far off.
-    still = jnp.broadcast_to(jnp.concatenate([u, state.history[-1, u.size :]]), state.history.shape)
     new = (
-        *(q, p, jax.tree.map(jnp.zeros_like, state.rounding), still, system.moved_frame(state.frame, switch)),
-        jnp.where(state.alive & ~agree, CHARTS_DISAGREE, state.result),
+        *(
+            q,
+            p,
+            jax.tree.map(jnp.zeros_like, state.rounding),
+            state.constant(u),
+            system.moved_frame(state.frame, switch),
+        ),
+        jnp.where(state.alive & ~agree, RESULTS.charts_disagree, state.result),
     )
     return eqx.tree_at(lambda s: (s.q, s.p, s.rounding, s.history, s.frame, s.result), state, new)
 

@@ -6,7 +6,8 @@ import numpy as np
 
 from geodyn._archive import geodyn_version, named_arrays
 from geodyn.integrators.inputs import description, structure
-from geodyn.integrators.trajectory import RESULTS, Trajectory
+from geodyn.integrators.results import RESULTS
+from geodyn.integrators.trajectory import Trajectory
 
 NAMES = {"q": "position", "v": "velocity", "p": "momentum", "multipliers": "multiplier, positive where it pushes"}
 

@@ -7,9 +7,11 @@ import numpy as np
 
 from geodyn._native import native, native_linear
 from geodyn.integrators.impulse import Struck
+from geodyn.integrators.iteration import once
 from geodyn.integrators.methods import formulation_of
+from geodyn.integrators.results import RESULTS
 from geodyn.integrators.saltation import Walked
-from geodyn.integrators.substep import TOO_MANY_IMPACTS, Moving, Substeps, not_made, substep
+from geodyn.integrators.substep import Moving, Substeps, not_made, substep
 from geodyn.integrators.system import AbstractCollidingSystem
 
 
@@ -25,21 +27,17 @@ def path_with_impacts(system: AbstractCollidingSystem, t0, h, start: Moving, *, 
         def one(moving, _):
             grid = t0 + h * (moving.state.step + 1)
             active = moving.state.alive & (moving.state.step < last)
-            # A loop of at most one turn: the places for impacts that do not occur cost nothing.
-            turn = lambda s: (jnp.zeros((), bool), *substep(method, system, grid, h, s[1], s[0]))  # noqa: E731
-            return jax.lax.while_loop(lambda s: s[0], turn, (active, moving, not_made(method, moving)))[1:]
+            # So the places for impacts that do not occur cost nothing.
+            made = lambda moving, _: substep(method, system, grid, h, moving, active)  # noqa: E731
+            return once(active, made, moving, not_made(method, moving))
 
         after, record = jax.lax.scan(one, start, None, length=steps + most)
         state = after.state
         exhausted = state.alive & ((state.step < last) | (after.struck > most))
-        result = jnp.where(exhausted, TOO_MANY_IMPACTS, state.result)
+        result = jnp.where(exhausted, RESULTS.too_many_impacts, state.result)
         return eqx.tree_at(lambda m: m.state.result, after, result), record
 
-    return native(run, dynamic, size=_size(method, start.state), turns=steps)
-
-
-def _size(method, state):
-    return method.tableau.stages * state.history.shape[1]
+    return native(run, dynamic, size=start.state.stage_size, turns=steps)
 
 
 def advance_with_impacts(system, method, t0, h, start: Moving, saves: int, every: int, most: int):
@@ -98,7 +96,7 @@ def _tangent(system, t0, h, start, record, rates, motion, method):
         shifted(start.state.p, record.p),
     )
     arrays, static = eqx.partition((system, t0, h), eqx.is_array)
-    size = _size(method, start.state)
+    size = start.state.stage_size
 
     def leg(arrays, x):
         return Walked(*eqx.combine(arrays, static), *x[0], x[1], method.tableau, formulation)

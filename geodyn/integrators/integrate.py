@@ -18,9 +18,10 @@ from geodyn.integrators.inputs import named_inputs
 from geodyn.integrators.methods import AbstractMethod, Gauss, RadauIIA, State, formulation_of, start
 from geodyn.integrators.parts import by_parts, plan
 from geodyn.integrators.path import path
+from geodyn.integrators.results import RESULTS
 from geodyn.integrators.substep import Moving, moving, pressed
 from geodyn.integrators.system import AbstractSystem
-from geodyn.integrators.trajectory import RESULTS, Impacts, Inputs, IntegrationError, Stats, Trajectory
+from geodyn.integrators.trajectory import Impacts, Inputs, IntegrationError, Stats, Trajectory
 
 STAGE_MEMORY = 2**28
 

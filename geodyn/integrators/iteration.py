@@ -125,7 +125,7 @@ def search(residual, start, floor, active) -> Root:
         def improve(state):
             progress, _ = state
             r = residual(progress.w)
-            change = once(turned | ~iterating, applied, r)[0]
+            change = once(turned | ~iterating, on_arrays(applied), r)[0]
             return progress.after(progress.w - change, change, floor), r
 
         more = lambda state: state[0].unsettled & (state[0].count < most)  # noqa: E731
@@ -149,7 +149,9 @@ def search(residual, start, floor, active) -> Root:
     def advance(s):
         w, converged, turns, r = run(s)
         iterations = s.iterations + jnp.where(s.probe == count, turns, 0)
-        learned = once(~converged & may_learn(s), learn, w, r, s.probe, s.length, s.base, s.matrix, s.jacobians)
+        learned = once(
+            ~converged & may_learn(s), on_arrays(learn), w, r, s.probe, s.length, s.base, s.matrix, s.jacobians
+        )
         w, _, probe, length, base, matrix, jacobians = learned
         return Search(w, converged, probe, length, base, matrix, iterations, jacobians)
 
@@ -167,5 +169,5 @@ def size(w) -> Array:
 def once(wanted, function, *args):
     """`function(*args)` where `wanted`, else the args: a loop of at most one turn and no `cond`, both of whose branches
     a `vmap` would compute for every member."""
-    turn = lambda state: (jnp.zeros_like(wanted), *on_arrays(function)(*state[1:]))  # noqa: E731
+    turn = lambda state: (jnp.zeros_like(wanted), *function(*state[1:]))  # noqa: E731
     return jax.lax.while_loop(lambda state: state[0], turn, (wanted, *args))[1:]

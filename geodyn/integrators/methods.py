@@ -8,6 +8,7 @@ import numpy as np
 from geodyn._typing import Array, Bool, Float, Int
 from geodyn.integrators.charts import in_best_charts, is_fresh, start_frame
 from geodyn.integrators.collocation import FORMULATIONS, UNCONSTRAINED, Formulation, Problem, velocity_level
+from geodyn.integrators.results import RESULTS
 from geodyn.integrators.stages import Root, stage_values
 from geodyn.integrators.system import AbstractSystem
 from geodyn.integrators.tableau import ButcherTableau, gauss, radau_iia
@@ -97,7 +98,16 @@ class State(eqx.Module):
     @property
     def alive(self) -> Bool[Array, ""]:
         """No step has failed."""
-        return self.result == 0
+        return self.result == RESULTS.successful
+
+    @property
+    def stage_size(self) -> int:
+        """The numbers in the stage values of a step: the history is of two."""
+        return self.history.size // 2
+
+    def constant(self, v: Float[Array, " n"]) -> Float[Array, "r m"]:
+        """The history of a motion with the velocity v, and the multipliers of the last stage."""
+        return jnp.broadcast_to(jnp.concatenate([v, self.history[-1, v.size :]]), self.history.shape)
 
 
 def start(system: AbstractSystem, method: AbstractMethod, t, h, q, p, v) -> State:
@@ -156,7 +166,7 @@ def after_step(problem: Problem, state: State, root: Root, first):
         keep(p, state.p),
         jax.tree.map(keep, rounding, state.rounding),
         keep(jnp.concatenate([before, guessable]), state.history),
-        jnp.where(state.alive & ~good, jnp.where(finite, 1, 2), state.result),
+        jnp.where(state.alive & ~good, jnp.where(finite, RESULTS.not_converged, RESULTS.not_finite), state.result),
         state.iterations + root.iterations,
         state.jacobians + root.jacobians,
         state.frame,

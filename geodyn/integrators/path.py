@@ -51,11 +51,7 @@ def path(system: AbstractSystem, t0, h, state: State, *, method: AbstractMethod,
         return jax.lax.scan(several, state, None, length=saves)
 
     one, many = partial(run, True), partial(run, False)
-    return native(one, dynamic, size=_size(method, state), turns=saves * every, in_batches=many)
-
-
-def _size(method, state):
-    return method.tableau.stages * state.history.shape[1]
+    return native(one, dynamic, size=state.stage_size, turns=saves * every, in_batches=many)
 
 
 @path.def_jvp
@@ -104,6 +100,6 @@ def _tangent(system, t0, h, state, steps, moving, method):
     t = (*rates, *(jnp.zeros_like(x) if d is None else d for x, d in ((state.q, dq), (state.p, dp))))
     known = (arrays, (count, *before, steps.w, steps.good, steps.switch))
     one, many = partial(recursion, True), partial(recursion, False)
-    size, turns = _size(method, state), steps.good.shape[0]
-    dqs, dps, dws = native_linear(one, known, t, size=size, turns=turns, in_batches=many)
+    turns = steps.good.shape[0]
+    dqs, dps, dws = native_linear(one, known, t, size=state.stage_size, turns=turns, in_batches=many)
     return Steps(dqs, dps, dws, None, None, None)

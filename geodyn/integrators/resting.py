@@ -8,6 +8,7 @@ from geodyn._scalars import on_arrays
 from geodyn._typing import Array, Bool
 from geodyn.integrators.gaps import chosen, gap_acceleration, gap_rates, rounding, sizes_of_gaps
 from geodyn.integrators.impulse import complementarity
+from geodyn.integrators.iteration import once
 from geodyn.integrators.system import AbstractCollidingSystem, AbstractSystem
 
 SETTLING = 8
@@ -29,12 +30,10 @@ class Resting(AbstractSystem):
         if self.differentiable:
             held = lambda f: f + self.reaction(t, q, v, f)  # noqa: E731
             return on_arrays(lambda f: jax.lax.cond(jnp.any(self.held), held, lambda f: f, f))(applied)
-        # What this adds to the Jacobian of the stage equations is left out. A loop of at most one turn: under vmap a
-        # cond would do it for every member.
+        # What this adds to the Jacobian of the stage equations is left out.
         still = jax.lax.stop_gradient((self, t, q, v, applied))
-        start = (jnp.any(self.held), jnp.zeros_like(q))
-        push = lambda _: (jnp.zeros((), bool), still[0].reaction(*still[1:]))  # noqa: E731
-        return applied + on_arrays(lambda *s: jax.lax.while_loop(lambda s: s[0], push, s))(*start)[1]
+        push = on_arrays(lambda _: (still[0].reaction(*still[1:]),))
+        return applied + once(jnp.any(self.held), push, jnp.zeros_like(q))[0]
 
     def reaction(self, t, q, v, applied):
         """Nᵀλ of the contacts held, where the other forces are `applied`."""

@@ -73,4 +73,4 @@ def linear_root(apply, b, contracts: bool, active, alone: bool) -> Array:
         state = iterate(residual, precondition(b), precondition, zero, MOST_WITH_MATRIX, active)
         return (jnp.where(state.converged, state.w, jnp.nan),)
 
-    return once(~done, with_matrix, x)[0]
+    return once(~done, on_arrays(with_matrix), x)[0]

@@ -11,12 +11,13 @@ from geodyn._scalars import on_arrays
 from geodyn._typing import Array, Bool, Int
 from geodyn.integrators.gaps import MOST_AT_ONCE, chosen, rounding, sizes_of_gaps
 from geodyn.integrators.impulse import Struck
+from geodyn.integrators.iteration import once
 from geodyn.integrators.leg import Leg
 from geodyn.integrators.methods import State, after_step
 from geodyn.integrators.resting import laid_down
+from geodyn.integrators.results import RESULTS
 from geodyn.integrators.system import AbstractCollidingSystem, Neighbours
 
-TOO_MANY_IMPACTS, OVERLAPPING, PRESSED = 4, 5, 6
 CAUTION = 1.25
 
 
@@ -68,9 +69,9 @@ def moving(system: AbstractCollidingSystem, t0, h, state: State) -> Moving:
     near, yes = system.neighbours(t0, state.q), jnp.ones((), bool)
     which = None if near is None else near.which
     size, held = sizes_of_gaps(system, which, t0, state.q), pressed(system, which, t0, h, state)
-    refused = jnp.where(system.elastic & jnp.any(held), PRESSED, state.result)
+    refused = jnp.where(system.elastic & jnp.any(held), RESULTS.pressed_at_rest, state.result)
     overlap = jnp.any(system.gap(t0, state.q, which) < -jnp.sqrt(jnp.finfo(h.dtype).eps) * size)
-    state = eqx.tree_at(lambda s: s.result, state, jnp.where(overlap, OVERLAPPING, refused))
+    state = eqx.tree_at(lambda s: s.result, state, jnp.where(overlap, RESULTS.overlapping, refused))
     caution = jnp.asarray(CAUTION, h.dtype)
     return Moving(t0, state, jnp.zeros((), int), near, caution, held, size, yes, ~yes)
 
@@ -95,20 +96,17 @@ def substep(method, system, grid, h, moving: Moving, active):
     arrived = ~hit & (end.length >= grid - t)
     time = jnp.where(arrived, grid, t + end.length)
     after, w = after_step(leg.pose(end.length), state, end.root, ~moving.regular)
-    after = eqx.tree_at(
-        lambda s: s.result, after, jnp.where(after.alive & jnp.any(jnp.isnan(end.gap)), 2, after.result)
-    )
+    unknown = after.alive & jnp.any(jnp.isnan(end.gap))
+    after = eqx.tree_at(lambda s: s.result, after, jnp.where(unknown, RESULTS.not_finite, after.result))
     hit = hit & after.alive
     lam = w[-1, state.q.size :][: system.count_constraints(state.q)] / end.length
     none = nothing_struck(size)
     held = moving.held & ~((end.gap > loose) & (end.rate > 0))
-    # A loop of at most one turn and no `cond`: under vmap a cond would do it for every member at every step.
-    through = lambda _: (jnp.zeros((), bool), *leg.impact(end, time, after.q, after.p, lam))  # noqa: E731
-    turn = on_arrays(lambda *s: jax.lax.while_loop(lambda s: s[0], through, s))
-    _, p, struck, held = turn(hit & active, after.p, none, held)
+    through = on_arrays(lambda *_: leg.impact(end, time, after.q, after.p, lam))
+    p, struck, held = once(hit & active, through, after.p, none, held)
     regular = moving.whole & arrived
     after = eqx.tree_at(lambda s: (s.step, s.p), after, (state.step + arrived, p))
-    after = restarted(system, method, after, time, regular, jnp.sum(held) > MOST_AT_ONCE)
+    after = restarted(system, after, time, regular, jnp.sum(held) > MOST_AT_ONCE)
     struck_so_far = moving.struck + jnp.sum(struck.pushed)
     ended = Moving(time, after, struck_so_far, moving.near, moving.caution, held, size, arrived, regular)
     made, ended = travelled(system, leg, moving, ended, end.length, w)
@@ -133,19 +131,19 @@ def not_made(method, moving: Moving) -> Substeps:
 def within_reach(system, moving: Moving, left, active):
     """(the time `left`, or less of it: until contacts that are not watched could close; with new neighbours where the
     old ones do not last that long)."""
-    if moving.near is None:
+    old = moving.near
+    if old is None:
         return left, moving
     t, q = moving.time, moving.state.q
     rate = moving.caution * system.closing(q, system.velocity(t, q, moving.state.p))
 
-    def renewed(state):
-        near, before, held = system.neighbours(t, q), moving.which, chosen(moving.held)
+    def renewed(*_):
+        near, before, held = system.neighbours(t, q), old.which, chosen(moving.held)
         again = jnp.any((near.which[:, None] == before[held][None, :]) & moving.held[held][None, :], axis=1)
-        return jnp.zeros((), bool), near, again, sizes_of_gaps(system, near.which, t, q)
+        return near, again, sizes_of_gaps(system, near.which, t, q)
 
-    stale = active & (moving.near.room < rate * left)
-    begin = (stale, moving.near, moving.held, moving.size)
-    _, near, held, size = jax.lax.while_loop(lambda s: s[0], renewed, begin)
+    stale = active & (old.room < rate * left)
+    near, held, size = once(stale, renewed, old, moving.held, moving.size)
     moving = eqx.tree_at(lambda m: (m.near, m.held, m.size), moving, (near, held, size))
     return jnp.where(near.room < rate * left, near.room / rate, left), moving
 
@@ -164,11 +162,10 @@ def travelled(system, leg: Leg, before: Moving, after: Moving, length, w):
     return made, jax.tree.map(lambda a, b: jnp.where(made, a, b), ended, back)
 
 
-def restarted(system, method, state: State, time, regular, crowded) -> State:
+def restarted(system, state: State, time, regular, crowded) -> State:
     """The state after a substep: where that was no `regular` one, its stage values are no guess for those of the next,
     but the velocity is; it fails where more contacts are held than can be."""
     v = system.velocity(time, state.q, state.p)
-    still = jnp.tile(jnp.concatenate([v, state.history[-1, v.size :]]), (2 * method.tableau.stages, 1))
-    history = jnp.where(regular, state.history, still)
-    result = jnp.where(state.alive & crowded, TOO_MANY_IMPACTS, state.result)
+    history = jnp.where(regular, state.history, state.constant(v))
+    result = jnp.where(state.alive & crowded, RESULTS.too_many_impacts, state.result)
     return eqx.tree_at(lambda s: (s.history, s.result), state, (history, result))

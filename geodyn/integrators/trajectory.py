@@ -1,6 +1,5 @@
 """A trajectory: what was computed, how it went, and its file."""
 
-import enum
 import os
 
 import equinox as eqx
@@ -14,37 +13,9 @@ from geodyn._typing import Array, Float, Int
 from geodyn.integrators.charts import is_charted
 from geodyn.integrators.inputs import description, structure
 from geodyn.integrators.methods import AbstractMethod, dense_weights, formulation_of, start, step
+from geodyn.integrators.results import RESULTS
 from geodyn.integrators.substep import moving, substep
 from geodyn.integrators.system import AbstractChartedSystem, AbstractSystem
-
-
-class RESULTS(enum.IntEnum):
-    """How an integration ended; `message` says what to do."""
-
-    successful = 0
-    not_converged = 1
-    not_finite = 2
-    interrupted = 3
-    too_many_impacts = 4
-    overlapping = 5
-    pressed_at_rest = 6
-    charts_disagree = 7
-
-    @property
-    def message(self) -> str:
-        """One sentence."""
-        return (
-            "the integration reached its end",
-            "the stage equations did not converge: take more steps, or a method with fewer stages",
-            "a value was not finite: the motion ran into a singular point of the chart, the metric or a force",
-            "the integration was interrupted; what was computed until then is kept",
-            "there are more impacts than most_impacts allows: give more; where they pile up, a restitution below 1 "
-            "lets up to 8 contacts at once come to rest",
-            "contacts are violated at the start: start from gaps ≥ 0",
-            "a contact of restitution 1 is pressed at rest at the start: construct the System with resting=True",
-            "the energy was not the same in the next chart: the metrics of the charts must agree, and every element "
-            "must be a function of the points, as by gd.distance or space.embed, not of their coordinates",
-        )[self]
 
 
 class IntegrationError(RuntimeError):

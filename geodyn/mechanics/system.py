@@ -136,20 +136,27 @@ class System(AbstractLagrangianSystem, AbstractCollidingSystem, AbstractChartedS
     def has_charts(self):
         return atlas_of(self.space) is not None
 
+    @property
+    def _atlas(self):
+        atlas = atlas_of(self.space)
+        if atlas is None:
+            raise ValueError(f"space has a single chart, between which nothing moves: {type(self.space).__name__}")
+        return atlas
+
     def switch(self, q):
-        return atlas_of(self.space).switch(self._points(q))
+        return self._atlas.switch(self._points(q))
 
     def switched(self, switch, q):
-        return atlas_of(self.space).switched(switch, self._points(q)).reshape(-1)
+        return self._atlas.switched(switch, self._points(q)).reshape(-1)
 
     def start_frame(self, q):
-        return atlas_of(self.space).start_frame(self._points(q))
+        return self._atlas.start_frame(self._points(q))
 
     def moved_frame(self, frame, switch):
-        return atlas_of(self.space).moved_frame(frame, switch)
+        return self._atlas.moved_frame(frame, switch)
 
     def from_frame(self, frame, q):
-        return atlas_of(self.space).from_frame(frame, self._points(q)).reshape(-1)
+        return self._atlas.from_frame(frame, self._points(q)).reshape(-1)
 
     def embedding(self, q):
         embed = getattr(self.space, "embed", None)
