@@ -41,7 +41,7 @@ _ROOMS = {
         FourierStroke LegendreStroke holonomy path cost power
     """,
     # PURPOSE
-    "geodyn.control": "Direct optimal_stroke OptimalStroke load_stroke efficiency",
+    "geodyn.control": "Direct optimal_stroke OptimalStroke WongSystem load_stroke efficiency",
 }
 _MODULES = {
     "spaces": "geodyn.geometry.spaces",

@@ -39,6 +39,8 @@ def test_purcell(purcell):
     assert purcell.kkt_residual < 1e-10
     assert purcell.wong_residual < 1e-4  # measured 5e-6, 16 harmonics; a wrong charge gives O(1)
     assert purcell.power_variation < 1e-4  # measured 1e-6
+    assert purcell.stats["flat"] == 1  # a shift of time
+    np.testing.assert_allclose(purcell.second_order, 0.22786, atol=1e-4)  # a minimum
     # p = (α₁+α₂)/√2 and m = (α₂−α₁)/√2 up to a shift of time and a reflection, from the sizes of the harmonics.
     waves = purcell.stroke.cosine - 1j * purcell.stroke.sine
     p, m = (waves[0] + waves[1]) / np.sqrt(2), (waves[1] - waves[0]) / np.sqrt(2)
@@ -110,6 +112,20 @@ def test_isoperimetric():
     )
     assert stopped.result == RESULTS.running
     assert min(stopped.kkt_residual, stopped.wong_residual, stopped.power_variation) > 0.01
+
+
+def test_second_variation():
+    """With r = Σ cₙ exp(2πint) in the complex plane, E = 4π²Σn²|cₙ|² and D = πΣn|cₙ|²: around the circle n = 1 the
+    eigenvalues are n(n − 1)/(n² + 1), 0.4 the least, flat for shifts of time and place; twice round, n(n − 2)/(n² + 1),
+    −0.5 for n = 1, a saddle."""
+    method = Direct(harmonics=3, steps=24)
+    best = lambda guess: optimal_stroke(Heisenberg(), guess, displacement=0.5, method=method)  # noqa: E731
+    a = 0.5 / np.pi**0.5
+    once = best(jnp.array([0.3, 0.1]))
+    twice = best(FourierStroke([0.0, 0.0], [[0.0, a], [0.0, 0.0]], [[0.0, 0.0], [0.0, a]]))
+    assert (once.stats["flat"], twice.stats["flat"]) == (3, 3)
+    np.testing.assert_allclose(once.second_order, 0.4, rtol=1e-9)
+    np.testing.assert_allclose(twice.second_order, -0.5, rtol=1e-9)
 
 
 def test_failure_is_an_error():

@@ -3,5 +3,15 @@
 from geodyn.control.minimise import RESULTS, minimise
 from geodyn.control.optimum import OptimalStroke, load_stroke
 from geodyn.control.strokes import Direct, efficiency, optimal_stroke
+from geodyn.control.wong import WongSystem
 
-__all__ = ["RESULTS", "Direct", "OptimalStroke", "efficiency", "load_stroke", "minimise", "optimal_stroke"]
+__all__ = [
+    "RESULTS",
+    "Direct",
+    "OptimalStroke",
+    "WongSystem",
+    "efficiency",
+    "load_stroke",
+    "minimise",
+    "optimal_stroke",
+]

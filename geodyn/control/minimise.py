@@ -17,6 +17,7 @@ from jax.flatten_util import ravel_pytree
 from geodyn._jit import jit
 from geodyn._typing import Array, Float, Int, PyTree, Scalar
 
+STIFFEST = 1e6
 Problem = Callable[[PyTree], tuple[Scalar, Float[Array, " p"], Float[Array, " q"]]]
 
 
@@ -33,7 +34,8 @@ class Minimum(eqx.Module):
     """A point where the search stands or ended, with what certifies it.
 
     `x` is the point; `multipliers` y[p] of c and `bound_multipliers` z[q] of h with slacks s[q]; `barrier` μ;
-    `kkt_residual` the largest of: gradient of the Lagrangian over gradient of f, |c|, violation of h, s z.
+    `kkt_residual` the largest of: gradient of the Lagrangian over gradient of f, |c|, violation of h, s z. `hessian`
+    of the Lagrangian, stiff where a bound is felt, and `jacobian` c', both at the point where the search ended.
     """
 
     x: PyTree
@@ -41,6 +43,8 @@ class Minimum(eqx.Module):
     bound_multipliers: Float[Array, " q"]
     slacks: Float[Array, " q"]
     barrier: Scalar
+    hessian: Float[Array, "n n"]
+    jacobian: Float[Array, "p n"]
     kkt_residual: Scalar
     iterations: Int[Array, ""]
     result: RESULTS
@@ -150,7 +154,8 @@ def _newton(problem: Problem, state: Minimum, tolerance: Scalar) -> Minimum:
     result = RESULTS.where(residual <= tolerance, RESULTS.converged, result)
     here, there = (x, y, z, s), (move(a, bend), y_new, z + _to_boundary(z, dz) * dz, s + a * ds)
     x, y, z, s = jax.tree.map(lambda old, new: jnp.where(result == RESULTS.running, new, old), here, there)
-    return Minimum(unravel(x), y, z, s, barrier, residual, state.iterations + 1, result)
+    curved = hessian + dh.T @ (jnp.minimum(z / s, STIFFEST)[:, None] * dh)
+    return Minimum(unravel(x), y, z, s, barrier, curved, dc, residual, state.iterations + 1, result)
 
 
 @jit
@@ -168,13 +173,15 @@ def minimise(problem: Problem, x: PyTree, *, tolerance: float, max_iterations: i
     Numbers inside `problem` (a module) and x are traced, so that other values of them do not compile again.
     """
     _, c, h = jax.eval_shape(problem, x)
-    number = jnp.zeros((), c.dtype)
+    number, n = jnp.zeros((), c.dtype), ravel_pytree(x)[0].size
     state = Minimum(
         x,
         jnp.zeros(c.shape),
         jnp.zeros(h.shape),
         jnp.ones(h.shape),
         number + 1.0 / (1 + h.size),
+        jnp.zeros((n, n), c.dtype),
+        jnp.zeros((*c.shape, n), c.dtype),
         number,
         jnp.array(0),
         RESULTS.running,

@@ -17,6 +17,7 @@ from geodyn.locomotion.stroke import FourierStroke, LegendreStroke
 _FORMAT = "geodyn stroke 1"
 _STROKES = {"FourierStroke": FourierStroke, "LegendreStroke": LegendreStroke}
 _NUMBERS = ("cost", "displacement", "multiplier", "kkt_residual", "wong_residual", "power_variation")
+_NUMBERS += ("second_order", "charge")
 
 
 class OptimalStroke(eqx.Module):
@@ -26,7 +27,10 @@ class OptimalStroke(eqx.Module):
     `multiplier` dE/d(displacement). Evidence, all zero at an exact optimum: `kkt_residual` of the coefficients
     (bounds and their complementarity included); `wong_residual`, the largest defect of Wong's equations along the
     stroke, away from bounds, over the largest force: how well the coefficients resolve the stroke; `power_variation`,
-    the largest relative deviation of the power from its mean. `result` says how the search ended, `stats` counts.
+    the largest relative deviation of the power from its mean. `second_order` is the smallest eigenvalue of the second
+    variation at fixed displacement (`second_variation`), positive at a minimum; `charge` μ₀ is what Wong's equations
+    conserve, half of dE/d(displacement) as a covector at the start. `result` says how the search ended; `stats` counts
+    iterations and `flat` directions, those of symmetries, such as a shift of time.
     """
 
     swimmer: AbstractSwimmer
@@ -37,6 +41,8 @@ class OptimalStroke(eqx.Module):
     kkt_residual: Scalar
     wong_residual: Scalar
     power_variation: Scalar
+    second_order: Scalar
+    charge: Float[Array, " k"]
     result: RESULTS
     stats: dict[str, Int[Array, ""] | Bool[Array, ""]]
 

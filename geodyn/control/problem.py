@@ -4,6 +4,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.flatten_util import ravel_pytree
 
 from geodyn._jit import jit
 from geodyn._typing import Array, Float, Scalar
@@ -74,6 +75,30 @@ class StrokeProblem(eqx.Module):
 
 
 @jit
+def second_variation(problem: StrokeProblem, x, hessian: Float[Array, "n n"], jacobian: Float[Array, "p n"]):
+    """The smallest eigenvalue of the second variation of the energy at fixed displacement, and the number of flat
+    directions, which are left out: symmetries, such as a shift of time.
+
+    `hessian` of the Lagrangian, `jacobian` of the constraints. Sizes are measured by
+    `∫ (δr'ᵀ G δr' + 4π² δrᵀ G δr) dt`, so that the eigenvalues have no units, most are near 1, and do not depend on the
+    basis.
+    """
+    flat, unravel = ravel_pytree(x)
+
+    def of_node(t):
+        shape, rate = jax.jacfwd(lambda x: shape_and_rate(problem.stroke(unravel(x)), t))(flat)
+        metric = reduction(problem.swimmer, problem.stroke(x)(t))[1]
+        return rate.T @ metric @ rate + 4 * jnp.pi**2 * shape.T @ metric @ shape
+
+    size = jax.vmap(jax.vmap(mean, 1), 1)(jax.vmap(of_node)(gauss_times(problem.steps)))
+    unit = jnp.linalg.inv(jnp.linalg.cholesky(size))
+    tangent = jnp.linalg.svd(jacobian @ unit.T)[2][jacobian.shape[0] :] @ unit
+    values = problem.energy / 2 * jnp.linalg.eigvalsh(tangent @ hessian @ tangent.T)
+    curved = jnp.abs(values) > 100 * jnp.sqrt(jnp.finfo(values.dtype).eps)
+    return jnp.min(jnp.where(curved, values, jnp.inf)), jnp.sum(~curved)
+
+
+@jit
 def certificate(problem: StrokeProblem, x, multipliers: Float[Array, " p"]) -> dict:
     """What OptimalStroke says of the stroke of the unknowns x and the multipliers of `miss`, on twice the steps."""
     swimmer, stroke, steps = problem.swimmer, problem.stroke(x), 2 * problem.steps
@@ -90,6 +115,7 @@ def certificate(problem: StrokeProblem, x, multipliers: Float[Array, " p"]) -> d
         "stroke": stroke,
         "cost": energy,
         "displacement": problem.reached(elements[-1]),
+        "charge": charge,
         "multiplier": scale * (multipliers if problem.displacement.ndim else multipliers[0]),
         "wong_residual": jnp.max(defect),
         "power_variation": jnp.max(jnp.abs(values[:, 0] / energy - 1)),

@@ -11,7 +11,7 @@ from geodyn._typing import Array, ArrayLike, Float, Number, Scalar
 from geodyn.control.guess import small_stroke
 from geodyn.control.minimise import RESULTS, minimise
 from geodyn.control.optimum import OptimalStroke
-from geodyn.control.problem import StrokeProblem, certificate
+from geodyn.control.problem import StrokeProblem, certificate, second_variation
 from geodyn.locomotion.connection import AbstractLinkSwimmer, AbstractSwimmer
 from geodyn.locomotion.holonomy import cost, holonomy
 from geodyn.locomotion.stroke import FourierStroke, LegendreStroke, Stroke, floating
@@ -136,11 +136,13 @@ def optimal_stroke(
     problem = StrokeProblem(swimmer, target, energy, base, limits, bounded, steps)
     tolerance = 1e5 * float(jnp.finfo(energy.dtype).eps) if method.tolerance is None else method.tolerance
     found = minimise(problem, x, tolerance=tolerance, max_iterations=method.max_iterations, progress=progress)
+    second_order, flat = second_variation(problem, found.x, found.hessian, found.jacobian)
     optimum = OptimalStroke(
         swimmer=swimmer,
         kkt_residual=found.kkt_residual,
+        second_order=second_order,
         result=found.result,
-        stats={"iterations": found.iterations},
+        stats={"iterations": found.iterations, "flat": flat},
         **certificate(problem, found.x, found.multipliers),
     )
     if throw and found.result != RESULTS.converged:

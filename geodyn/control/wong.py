@@ -1,16 +1,87 @@
 """PURPOSE: optimal strokes as the motion of a charged particle: Wong's equations.
 
-With the momentum `p = G r'` and a charge μ that is constant in space, `μ(t) = Ad*_{g(t)} μ₀`, an extremal of ½∫r'ᵀGr'
-obeys `d/dt (G r')_i − ½ r'ᵀ ∂_iG r' = ⟨μ, F_ij⟩ r'^j`, and its power is constant.
+With a charge μ that is constant in space, `μ(t) = Ad*_{g(t)} μ₀`, an extremal of ½∫r'ᵀGr' at a given holonomy obeys
+`d/dt (G r')_i − ½ r'ᵀ ∂_iG r' = ⟨μ, F_ij⟩ r'^j`, and its power is constant.
 Source: Montgomery, *Commun. Math. Phys.* 128 (1990) 565; Koon & Marsden, *SIAM J. Control Optim.* 35 (1997) 901.
 """
 
 import jax
 import jax.numpy as jnp
 
-from geodyn._typing import Array, Float, Number
+from geodyn._linalg import solve
+from geodyn._typing import Array, Float, Number, Numbers, Scalar
+from geodyn.integrators import AbstractSystem
 from geodyn.locomotion.connection import AbstractSwimmer, exterior_derivative, reduction
-from geodyn.locomotion.stroke import Stroke, shape_and_rate
+from geodyn.locomotion.stroke import Stroke, floating, shape_and_rate
+
+
+class WongSystem(AbstractSystem):
+    """Wong's equations of a swimmer, for `integrate(system, system.state(r, rdot, charge), t1=…, steps=…)`.
+
+    The state is (r[m], p[m], μ[k], g[d, d]), flat, with the momentum `p = G r' + Aᵀμ`, the charge μ in the frame of the
+    body and the group element g. They are Hamilton's equations, Lie–Poisson in μ, of the energy
+    `H = ½ (p − Aᵀμ)ᵀ G⁻¹ (p − Aᵀμ)`: `r' = H_p`, `p' = −H_r`, `ξ = H_μ`, `μ' = ad*_ξ μ`, `g' = g ξ`. Kept are the
+    energy (half the power) and the charge in space, `Ad*_{g⁻¹} μ`. Any consistent units.
+    """
+
+    swimmer: AbstractSwimmer
+
+    def state(self, r: Numbers, rdot: Numbers, charge: Numbers) -> Float[Array, " n"]:
+        """The flat state at the shape r[m] and its rate r'[m] with the charge μ[k], at the identity of the group.
+
+        Raises ValueError where the numbers of components do not fit.
+        """
+        r, rdot, charge = floating(r), floating(rdot), floating(charge)
+        k = self.swimmer.group.dim
+        if r.ndim != 1 or rdot.shape != r.shape or charge.shape != (k,):
+            raise ValueError(
+                f"WongSystem.state: r and rdot must be [m] and charge [{k}] in {type(self.swimmer.group).__name__};"
+                f" got {r.shape}, {rdot.shape}, {charge.shape}."
+            )
+        form, metric = reduction(self.swimmer, r)
+        g = self.swimmer.group.identity().astype(r.dtype)
+        return jnp.concatenate([r, metric @ rdot + form.T @ charge, charge, g.reshape(-1)])
+
+    def split(self, state: Float[Array, " n"]) -> tuple[Array, Array, Array, Array]:
+        """The shape r[m], momentum p[m], charge μ[k] and group element g[d, d] of a flat state."""
+        g = self.swimmer.group.identity()
+        m = (state.shape[0] - self.swimmer.group.dim - g.size) // 2
+        r, p, charge, end = jnp.split(state, [m, 2 * m, 2 * m + self.swimmer.group.dim])
+        return r, p, charge, end.reshape(g.shape)
+
+    def hamiltonian(self, r: Float[Array, " m"], p: Float[Array, " m"], charge: Float[Array, " k"]) -> Scalar:
+        """H(r, p, μ), half the power."""
+        form, metric = reduction(self.swimmer, r)
+        kinetic = p - form.T @ charge
+        return kinetic @ solve(metric, kinetic) / 2
+
+    def velocity(self, t, q, p, v=None):
+        r, p, charge, g = self.split(q)
+        slope_r, rdot, xi = jax.grad(self.hamiltonian, (0, 1, 2))(r, p, charge)
+        turning = jax.vmap(lambda e: charge @ self.swimmer.group.bracket(xi, e))(jnp.eye(xi.shape[0], dtype=xi.dtype))
+        return jnp.concatenate([rdot, -slope_r, turning, (g @ self.swimmer.group.hat(xi)).reshape(-1)])
+
+    def momentum(self, t, q, v):
+        return jnp.zeros(0, q.dtype)
+
+    def force(self, t, q, v, lam):
+        return jnp.zeros(0, q.dtype)
+
+    def constraint(self, t, q):
+        return jnp.zeros(0, q.dtype)
+
+    def count_constraints(self, q):
+        return 0
+
+    def energy(self, t, q, v):
+        return self.hamiltonian(*self.split(q)[:3])
+
+    def check(self, t, q, v):
+        k, size = self.swimmer.group.dim, self.swimmer.group.identity().size
+        if v is not None or q.ndim != 1 or q.size <= k + size or (q.size - k - size) % 2:
+            raise ValueError(
+                f"a WongSystem is integrated from system.state(r, rdot, charge), with v0=None; got q0 {q.shape}"
+            )
 
 
 def wong_forces(
