@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
-from geodyn.geometry.groups import SE2, SE3, SO2, SO3, Translation
+from geodyn.geometry.groups import SE2, SE3, SO2, SO3, Isometries, Product, Translation, isometry_group
+from geodyn.geometry.spaces import Euclidean, Hyperbolic, Sphere
 
 GROUPS = {
     "Translation(1)": Translation(1),
@@ -15,6 +16,10 @@ GROUPS = {
     "SE2": SE2(),
     "SO3": SO3(),
     "SE3": SE3(),
+    "SO(4) of S3": Isometries(3, 1),
+    "SO+(2,1) of H2": Isometries(2, -1),
+    "SO+(3,1) of H3": Isometries(3, -1),
+    "SE2 x SO3": Product(SE2(), SO3()),
 }
 SIZES = [1e-9, 1e-5, 1e-2, 0.3, 0.99, 1.01, 2.0]
 zoo = pytest.mark.parametrize("group", GROUPS.values(), ids=GROUPS)
@@ -91,3 +96,38 @@ def test_adjoint_carries_velocities_to_another_frame(group):
 def test_translation_needs_a_dimension():
     with pytest.raises(ValueError, match="n must be at least 1, got 0"):
         Translation(0)
+    with pytest.raises(ValueError, match="n must be 2 or 3"):
+        Isometries(4, 1)
+    with pytest.raises(ValueError, match="pass one group or more"):
+        Product(SE2(), 3)
+
+
+@pytest.mark.parametrize("space", [Euclidean(2), Euclidean(3), Sphere(2), Sphere(3), Hyperbolic(2), Hyperbolic(3)])
+def test_isometries_leave_distances_alone_and_are_the_flow_of_the_killing_fields(space):
+    """Measured 2e-15. The first n Killing fields of a space move its origin along the axes, as the first n of ξ do."""
+    group, (x, y) = isometry_group(space), 0.3 * vectors(SO3(), 2)[:, : space.dim]
+    g = group.exp(vectors(group, 1)[0])
+
+    def moved(g, x):
+        X = space.embed(x)
+        X = g @ jnp.append(X, 1.0) if X.size == space.dim else g @ X
+        return space.coordinates(X[: space.embed(x).size])
+
+    np.testing.assert_allclose(
+        space.squared_distance(moved(g, x), moved(g, y)), space.squared_distance(x, y), rtol=1e-13
+    )
+    flow = jax.jacfwd(lambda t: moved(group.exp(jnp.append(t, jnp.zeros(group.dim - space.dim))), x))(
+        jnp.zeros(space.dim)
+    )
+    np.testing.assert_allclose(flow.T, space.killing_fields(x)[: space.dim], atol=1e-14)
+
+
+def test_a_product_acts_on_its_factors_apart():
+    group, parts = Product(SE2(), SO3(), Translation(2)), [vectors(g, 1)[0] for g in (SE2(), SO3(), Translation(2))]
+    assert (group.dim, group.translations) == (8, 2)
+    assert Product(Translation(2), SE2()).translations == 4
+    g = group.exp(jnp.concatenate(parts))
+    for part, factor, xi in zip(group.parts(g), group.factors, parts, strict=True):
+        np.testing.assert_array_equal(part, factor.exp(xi))
+    bracket = group.bracket(jnp.concatenate(parts), jnp.arange(8.0))
+    np.testing.assert_allclose(bracket[3:6], SO3().bracket(parts[1], jnp.arange(3.0, 6.0)), atol=1e-15)

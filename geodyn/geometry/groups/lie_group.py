@@ -1,0 +1,72 @@
+"""Matrix Lie groups: a group is its generators, `hat`, and the closed form of its exponential.
+
+Elements are matrices, homogeneous where there are translations; algebra vectors hold the translations first,
+then the rotations. The product is `g h`, a body velocity is `ξ = g⁻¹ g'`. Angles in radians, lengths in any
+consistent units.
+"""
+
+from abc import abstractmethod
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn._typing import Array, Float
+
+
+class AbstractLieGroup(eqx.Module):
+    """A matrix Lie group of dimension `dim`, the first `translations` of which are translations."""
+
+    dim: eqx.AbstractVar[int]
+    translations: eqx.AbstractVar[int]
+
+    @property
+    @abstractmethod
+    def generators(self) -> np.ndarray:
+        """The basis E[k, d, d] of the algebra, orthogonal matrices of entries 0, 1, −1."""
+
+    @abstractmethod
+    def exp(self, xi: Float[Array, " k"]) -> Float[Array, "d d"]:
+        """The group element reached from the identity in unit time with constant velocity ξ."""
+
+    @abstractmethod
+    def log(self, g: Float[Array, "d d"]) -> Float[Array, " k"]:
+        """The exponential coordinates of g, with angles in (−π, π]; the inverse of `exp`."""
+
+    @abstractmethod
+    def inverse(self, g: Float[Array, "d d"]) -> Float[Array, "d d"]:
+        """The element h with `g h = 1`."""
+
+    def identity(self) -> Float[Array, "d d"]:
+        """The unit element."""
+        return self.exp(jnp.zeros(self.dim))
+
+    def compose(self, g: Float[Array, "d d"], h: Float[Array, "d d"]) -> Float[Array, "d d"]:
+        """The product g h: first g, then h in the frame that g has reached."""
+        return g @ h
+
+    def hat(self, xi: Float[Array, " k"]) -> Float[Array, "d d"]:
+        """The matrix of an algebra vector, `Σ ξ_a E_a`."""
+        return jnp.tensordot(xi, jnp.asarray(self.generators, xi.dtype), 1)
+
+    def vee(self, matrix: Float[Array, "d d"]) -> Float[Array, " k"]:
+        """The algebra vector of a matrix, the inverse of `hat`."""
+        return jnp.tensordot(jnp.asarray(_dual(self.generators), matrix.dtype), matrix, 2)
+
+    def bracket(self, a: Float[Array, " k"], b: Float[Array, " k"]) -> Float[Array, " k"]:
+        """The Lie bracket `[a, b]` of two algebra vectors, by the structure constants of the generators."""
+        e = self.generators
+        products = np.einsum("aij,bjk->abik", e, e)
+        structure = np.einsum("cij,abij->cab", _dual(e), products - np.swapaxes(products, 0, 1))
+        return jnp.asarray(structure, a.dtype) @ b @ a
+
+    def adjoint(self, g: Float[Array, "d d"]) -> Float[Array, "k k"]:
+        """The matrix of `Ad_g`: ξ seen in another frame, `hat(Ad_g ξ) = g hat(ξ) g⁻¹`."""
+        e = self.generators
+        turned = jnp.einsum("ij,bjk,kl->bil", g, jnp.asarray(e, g.dtype), self.inverse(g))
+        return jnp.einsum("aij,bij->ab", jnp.asarray(_dual(e), g.dtype), turned)
+
+
+def _dual(generators: np.ndarray) -> np.ndarray:
+    """The matrices that read off the coordinates, `Σ_ij dual_a E_b = δ_ab`."""
+    return generators / np.sum(generators**2, axis=(1, 2), keepdims=True)
