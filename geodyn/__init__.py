@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from geodyn.geometry import spaces as spaces
     from geodyn.integrators import *
     from geodyn.locomotion import *
+    from geodyn.locomotion import costs as costs
     from geodyn.locomotion import swimmers as swimmers
     from geodyn.mechanics import *
 
@@ -38,7 +39,8 @@ _ROOMS = {
     # MOTION
     "geodyn.locomotion": """
         AbstractConnection AbstractSwimmer AbstractLinkSwimmer AbstractSlenderSwimmer connection curvature shape_metric
-        FourierStroke LegendreStroke holonomy path cost power
+        FourierStroke LegendreStroke OpenStroke PolygonStroke SplineStroke check_closed reverse shift segment join
+        by_arclength holonomy path cost power
     """,
     # PURPOSE
     "geodyn.control": "Direct optimal_stroke OptimalStroke WongSystem load_stroke efficiency",
@@ -47,6 +49,7 @@ _MODULES = {
     "spaces": "geodyn.geometry.spaces",
     "groups": "geodyn.geometry.groups",
     "swimmers": "geodyn.locomotion.swimmers",
+    "costs": "geodyn.locomotion.costs",
     "plot": "geodyn.plot",
 }
 _WHERE = {name: room for room, names in _ROOMS.items() for name in names.split()}

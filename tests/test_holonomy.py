@@ -12,6 +12,7 @@ from geodyn.control.strokes import efficiency
 from geodyn.geometry.groups import SE2, SO3
 from geodyn.locomotion.connection import AbstractConnection
 from geodyn.locomotion.holonomy import cost, holonomy, magnus, path
+from geodyn.locomotion.pieces import PolygonStroke
 from geodyn.locomotion.stroke import FourierStroke, LegendreStroke, shape_and_rate
 from geodyn.locomotion.swimmers import Purcell, PushMePullYou
 
@@ -25,18 +26,6 @@ STROKES = {
 }
 zoo = pytest.mark.parametrize("stroke", STROKES.values(), ids=STROKES)
 run = lambda swimmer, stroke: (holonomy(swimmer, stroke), cost(swimmer, stroke))  # noqa: E731
-
-
-def polygon(corners):
-    """Straight from corner to corner at a steady pace, closed."""
-    closed = jnp.asarray([*corners, corners[0]], float)
-
-    def stroke(t):
-        place = t * len(corners)
-        side = jnp.clip(jnp.floor(place), 0, len(corners) - 1).astype(int)
-        return closed[side] + (place - side) * (closed[side + 1] - closed[side])
-
-    return stroke
 
 
 def displacement(swimmer, stroke):
@@ -75,7 +64,7 @@ def test_gradient_with_respect_to_lengths():
 
 def test_purcell_squares():
     """Corners at the ends of steps cost no accuracy: X = −(20/81) ε² (1 − 0.287426 ε²); 79.676° goes farthest."""
-    move = jax.jit(lambda e: displacement(Purcell(), polygon([(-e, -e), (e, -e), (e, e), (-e, e)])))
+    move = jax.jit(lambda e: displacement(Purcell(), PolygonStroke([(-e, -e), (e, -e), (e, e), (-e, e)])))
     small = jnp.linalg.norm(move(0.1)[:2])
     np.testing.assert_allclose(small, 20 / 81 * 0.01 * (1 - 0.287426 * 0.01), rtol=1e-5)  # next term: measured 4e-6
     best = np.radians(79.676)
@@ -93,7 +82,7 @@ def test_purcell_small_circles():
 def test_pmpy_strokes():
     """Case H05: a rectangle and an ellipse; measured 1e-16 and 3e-13."""
     swimmer = PushMePullYou()
-    moved = displacement(swimmer, polygon([(6.0, 2.5), (9.0, 2.5), (9.0, 5.5), (6.0, 5.5)]))
+    moved = displacement(swimmer, PolygonStroke([(6.0, 2.5), (9.0, 2.5), (9.0, 5.5), (6.0, 5.5)]))
     np.testing.assert_allclose(moved[0], float(H05["rectangle"]), atol=1e-10)
     ellipse = FourierStroke([7.0, 4.0], [[1.5], [0.0]], [[0.0], [1.2]])
     np.testing.assert_allclose(displacement(swimmer, ellipse)[0], float(H05["ellipse"]), atol=1e-12)

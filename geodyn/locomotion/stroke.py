@@ -1,10 +1,15 @@
-"""MOTION: strokes, closed paths of shape. Any callable t → r of period 1 is a stroke; these two have coefficients."""
+"""MOTION: strokes, paths of shape. Any callable t → r on [0, 1] is a stroke; these series have coefficients.
+
+A stroke that is not smooth everywhere names the times of its corners in an attribute `breaks`, and quadratures step
+from break to break.
+"""
 
 from collections.abc import Callable
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from geodyn._typing import Array, Float, Number, Scalar
 
@@ -81,15 +86,62 @@ class LegendreStroke(eqx.Module):
 
     def __call__(self, t: Number) -> Float[Array, " m"]:
         """The shape at time t."""
-        x = 2 * jnp.mod(t, 1.0) - 1
-        p = [jnp.ones_like(x), x]
-        for k in range(1, self.coefficients.shape[1] + 1):
-            p.append(((2 * k + 1) * x * p[k] - k * p[k - 1]) / (k + 1))
-        p = jnp.stack(p)
-        return self.base + self.coefficients @ (p[2:] - p[:-2])
+        return self.base + self.coefficients @ _bumps(jnp.mod(t, 1.0), self.coefficients.shape[1])
+
+
+def _bumps(t: Number, count: int) -> Float[Array, " K"]:
+    """`P_{k+1}(x) − P_{k−1}(x)`, x = 2t − 1, k = 1…K: zero at both ends of [0, 1]."""
+    x = 2 * t - 1
+    p = [jnp.ones_like(x), x]
+    for k in range(1, count + 1):
+        p.append(((2 * k + 1) * x * p[k] - k * p[k - 1]) / (k + 1))
+    p = jnp.stack(p)
+    return p[2:] - p[:-2]
+
+
+class OpenStroke(eqx.Module):
+    """A way from `start` to `end`: `r(t) = start + (end − start) t + Σ_k c_k (P_{k+1}(x) − P_{k−1}(x))`, x = 2t − 1.
+
+    The series is that of `LegendreStroke`. Raises ValueError if the shapes of start, end and coefficients do not agree.
+    """
+
+    start: Float[Array, " m"] = eqx.field(converter=floating)
+    end: Float[Array, " m"] = eqx.field(converter=floating)
+    coefficients: Float[Array, "m K"] = eqx.field(converter=floating)
+
+    def __check_init__(self):
+        start, end, coefficients = (jnp.shape(x) for x in (self.start, self.end, self.coefficients))
+        if len(start) != 1 or end != start or len(coefficients) != 2 or coefficients[0] != start[0]:
+            raise ValueError(
+                f"OpenStroke: got start {start}, end {end}, coefficients {coefficients}; want start[m], end[m],"
+                " coefficients[m, K]: one row for each shape variable; zeros[m, 1] for a straight way."
+            )
+
+    def __call__(self, t: Number) -> Float[Array, " m"]:
+        """The shape at time t of [0, 1]."""
+        straight = self.start + (self.end - self.start) * t
+        return straight + self.coefficients @ _bumps(jnp.asarray(t), self.coefficients.shape[1])
 
 
 def shape_and_rate(stroke: Stroke, t: Number) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
     """The shape r(t) and its rate r'(t)."""
     t = floating(t)
     return jax.jvp(stroke, (t,), (jnp.ones_like(t),))
+
+
+def breaks(stroke: Stroke) -> Float[Array, " B"]:
+    """The times in [0, 1] at which a stroke says that it is not smooth, in any order."""
+    return floating(getattr(stroke, "breaks", ()))
+
+
+def check_closed(stroke: Stroke) -> None:
+    """Raise ValueError unless a stroke ends where it starts, to half the digits; a traced one cannot be looked at."""
+    r = jax.vmap(stroke)(jnp.linspace(0.0, 1.0, 65))
+    if isinstance(r, jax.core.Tracer):
+        return
+    size = jnp.max(jnp.abs(r - r[:1]))
+    if not jnp.max(jnp.abs(r[-1] - r[0])) <= jnp.sqrt(jnp.finfo(r.dtype).eps) * size:
+        raise ValueError(
+            f"the stroke is not closed: it starts at the shape {np.asarray(r[0])} and ends at {np.asarray(r[-1])}; give"
+            " it the way back too, gd.join(stroke, back), or take a FourierStroke."
+        )
