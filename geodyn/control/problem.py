@@ -36,10 +36,15 @@ class StrokeProblem(eqx.Module):
         return x if self.base is None else LegendreStroke(self.base, x)
 
     def __call__(self, x):
-        shapes, rates = jax.vmap(lambda t: shape_and_rate(self.stroke(x), t))(gauss_times(self.steps))
-        values = pointwise(self.rates)(jnp.concatenate([shapes, rates], axis=1))
+        energy, g, gaps = self.outcome(x, pointwise(self.rates))
+        return energy / self.energy, self.miss(g), gaps
+
+    def outcome(self, x, rates):
+        """Energy, holonomy and gaps of the stroke of x, with `rates` from points [Q, 2m] to their `rates`."""
+        shapes, slopes = jax.vmap(lambda t: shape_and_rate(self.stroke(x), t))(gauss_times(self.steps))
+        values = rates(jnp.concatenate([shapes, slopes], axis=1))
         g = magnus(self.swimmer.group, values[:, 1:])[-1]
-        return mean(values[:, 0]) / self.energy, self.miss(g), jax.vmap(self.gaps)(shapes).ravel()
+        return mean(values[:, 0]), g, jax.vmap(self.gaps)(shapes).ravel()
 
     def rates(self, point: Float[Array, " _"]) -> Float[Array, " _"]:
         """Power and body velocity at (r, r')."""
