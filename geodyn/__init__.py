@@ -43,7 +43,7 @@ _ROOMS = {
         by_arclength holonomy path cost power
     """,
     # PURPOSE
-    "geodyn.control": "Direct optimal_stroke OptimalStroke WongSystem load_stroke efficiency",
+    "geodyn.control": "Direct optimal_stroke OptimalStroke WongSystem load_stroke efficiency sensitivity",
 }
 _MODULES = {
     "spaces": "geodyn.geometry.spaces",

@@ -1,5 +1,6 @@
 """PURPOSE: strokes that are best at something."""
 
+from geodyn.control.implicit import sensitivity
 from geodyn.control.minimise import RESULTS, minimise
 from geodyn.control.optimum import OptimalStroke, load_stroke
 from geodyn.control.strokes import Direct, efficiency, optimal_stroke
@@ -14,4 +15,5 @@ __all__ = [
     "load_stroke",
     "minimise",
     "optimal_stroke",
+    "sensitivity",
 ]

@@ -58,16 +58,20 @@ def _sum_of_sizes(v: Array) -> Scalar:
     return jnp.sum(jnp.abs(v))
 
 
+def null_space(jacobian: Float[Array, "p n"]) -> tuple[Float[Array, "n p"], Float[Array, "n n-p"]]:
+    """Pseudo-inverse J⁺, and an orthonormal basis of the directions that J does not see."""
+    u, sigma, vt = jnp.linalg.svd(jacobian, full_matrices=True)
+    p = jacobian.shape[0]
+    rank = sigma > 100 * jnp.finfo(sigma.dtype).eps * _largest(sigma)
+    return vt[:p].T @ (jnp.where(rank, 1 / jnp.where(rank, sigma, 1.0), 0.0)[:, None] * u.T), vt[p:].T
+
+
 def _newton_step(hessian, gradient, jacobian, c, flat):
     """Minimise `½ dᵀHd + g·d` under `Jd = −c`: d, its multipliers y, and J⁺.
 
     Directions of curvature below `flat` are left alone, those of negative curvature are descended.
     """
-    u, sigma, vt = jnp.linalg.svd(jacobian, full_matrices=True)
-    p = c.shape[0]
-    rank = sigma > 100 * jnp.finfo(c.dtype).eps * _largest(sigma)
-    inverse = vt[:p].T @ (jnp.where(rank, 1 / jnp.where(rank, sigma, 1.0), 0.0)[:, None] * u.T)
-    null = vt[p:].T
+    inverse, null = null_space(jacobian)
     normal = -inverse @ c
     values, vectors = jnp.linalg.eigh(null.T @ hessian @ null)
     slope = vectors.T @ (null.T @ (gradient + hessian @ normal))

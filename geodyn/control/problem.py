@@ -39,6 +39,11 @@ class StrokeProblem(eqx.Module):
         energy, g, gaps = self.outcome(x, pointwise(self.rates))
         return energy / self.energy, self.miss(g), gaps
 
+    def plain(self, x):
+        """The same, with derivatives with respect to the numbers in the problem as well."""
+        energy, g, gaps = self.outcome(x, jax.vmap(self.rates))
+        return energy / self.energy, self.miss(g), gaps
+
     def outcome(self, x, rates):
         """Energy, holonomy and gaps of the stroke of x, with `rates` from points [Q, 2m] to their `rates`."""
         shapes, slopes = jax.vmap(lambda t: shape_and_rate(self.stroke(x), t))(gauss_times(self.steps))
@@ -88,6 +93,7 @@ def second_variation(problem: StrokeProblem, x, hessian: Float[Array, "n n"], ja
     `∫ (δr'ᵀ G δr' + 4π² δrᵀ G δr) dt`, so that the eigenvalues have no units, most are near 1, and do not depend on the
     basis.
     """
+    problem, x, hessian, jacobian = _constant((problem, x, hessian, jacobian))
     flat, unravel = ravel_pytree(x)
 
     def of_node(t):
@@ -103,6 +109,11 @@ def second_variation(problem: StrokeProblem, x, hessian: Float[Array, "n n"], ja
     return jnp.min(jnp.where(curved, values, jnp.inf)), jnp.sum(~curved)
 
 
+def _constant(tree):
+    """The same without derivatives: evidence has none."""
+    return jax.tree.map(lambda x: jax.lax.stop_gradient(x) if eqx.is_inexact_array(x) else x, tree)
+
+
 @jit
 def certificate(problem: StrokeProblem, x, multipliers: Float[Array, " p"]) -> dict:
     """What OptimalStroke says of the stroke of the unknowns x and the multipliers of `miss`, on twice the steps."""
@@ -111,10 +122,6 @@ def certificate(problem: StrokeProblem, x, multipliers: Float[Array, " p"]) -> d
     elements, energy = magnus(swimmer.group, values[:, 1:]), mean(values[:, 0])
     slope = jax.jacfwd(lambda e: problem.miss(swimmer.group.exp(e) @ elements[-1]))(jnp.zeros(swimmer.group.dim))
     charge = problem.energy / 2 * multipliers @ slope
-    times = jnp.arange(1, steps) / steps
-    needed, felt = jax.vmap(lambda t, g: wong_forces(swimmer, stroke, charge, t, g))(times, elements[:-1])
-    inside = jax.vmap(lambda t: jnp.min(problem.gaps(stroke(t)), initial=1.0) > 0.01)(times)
-    defect = jnp.max(jnp.where(inside[:, None], jnp.abs(needed - felt), 0.0), axis=0) / jnp.max(jnp.abs(felt), axis=0)
     scale = problem.energy / jnp.linalg.norm(problem.displacement)
     return {
         "stroke": stroke,
@@ -122,6 +129,16 @@ def certificate(problem: StrokeProblem, x, multipliers: Float[Array, " p"]) -> d
         "displacement": problem.reached(elements[-1]),
         "charge": charge,
         "multiplier": scale * (multipliers if problem.displacement.ndim else multipliers[0]),
-        "wong_residual": jnp.max(defect),
+        "wong_residual": _wong_residual(*_constant((problem, stroke, charge, elements))),
         "power_variation": jnp.max(jnp.abs(values[:, 0] / energy - 1)),
     }
+
+
+def _wong_residual(problem, stroke, charge, elements):
+    """The largest defect of Wong's equations between the steps, away from bounds, over the largest force."""
+    steps = elements.shape[0]
+    times = jnp.arange(1, steps) / steps
+    needed, felt = jax.vmap(lambda t, g: wong_forces(problem.swimmer, stroke, charge, t, g))(times, elements[:-1])
+    inside = jax.vmap(lambda t: jnp.min(problem.gaps(stroke(t)), initial=1.0) > 0.01)(times)
+    defect = jnp.max(jnp.where(inside[:, None], jnp.abs(needed - felt), 0.0), axis=0)
+    return jnp.max(defect / jnp.max(jnp.abs(felt), axis=0))

@@ -2,14 +2,16 @@
 
 from collections.abc import Sequence
 
-import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from geodyn._jit import jit
 from geodyn._typing import Array, ArrayLike, Float, Number, Scalar
 from geodyn.control.guess import small_stroke
-from geodyn.control.minimise import RESULTS, minimise
+from geodyn.control.implicit import solved
+from geodyn.control.method import AbstractStrokeMethod, Direct
+from geodyn.control.minimise import RESULTS
 from geodyn.control.optimum import OptimalStroke
 from geodyn.control.problem import StrokeProblem, certificate, second_variation
 from geodyn.locomotion.connection import AbstractLinkSwimmer, AbstractSwimmer
@@ -20,27 +22,20 @@ from geodyn.locomotion.swimmers import PushMePullYou
 Vector = Float[ArrayLike, " _"] | Sequence[float]
 
 
-class Direct(eqx.Module):
-    """Newton's method on the coefficients of the stroke.
-
-    `harmonics` of the Fourier series, `steps` of the quadrature and of the bounds (a stroke with a corner gets twice
-    as many Legendre terms and steps), `tolerance` of the KKT residual (None: 1e5 eps).
-    """
-
-    harmonics: int = eqx.field(static=True, default=16)
-    steps: int = eqx.field(static=True, default=96)
-    tolerance: float | None = eqx.field(static=True, default=None)
-    max_iterations: int = eqx.field(static=True, default=200)
+def _known(tree) -> bool:
+    """No number in it is traced: inside jit, vmap and grad nothing can be raised."""
+    return not any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(tree))
 
 
 def _checked_displacement(swimmer, displacement) -> Float[Array, "..."]:
     target, k, free = floating(displacement), swimmer.group.dim, swimmer.group.translations
     name = type(swimmer.group).__name__
-    if target.shape not in ((), (k,)) or not bool(jnp.all(jnp.isfinite(target)) & jnp.any(target != 0)):
+    values = np.asarray(target) if _known(target) else np.ones(target.shape)
+    if values.shape not in ((), (k,)) or not (np.all(np.isfinite(values)) and np.any(values != 0)):
         raise ValueError(
             f"optimal_stroke: displacement must be a number or {k} coordinates, not all zero, got {displacement}."
         )
-    if target.ndim == 0 and free != 1 and k > 1 and (free == 0 or target < 0):
+    if values.ndim == 0 and free != 1 and k > 1 and (free == 0 or values < 0):
         wanted = "a positive length" if free else f"a vector of {k} coordinates, since {name} has no translations"
         raise ValueError(
             f"optimal_stroke: the displacement of a swimmer in {name} must be {wanted}, got {displacement}."
@@ -77,7 +72,7 @@ def _first_stroke(swimmer, guess, displacement, bounds, base) -> Stroke:
         return guess
     centre = _centre(swimmer, guess, bounds, base)
     ellipse, exists = small_stroke(swimmer, centre, displacement)
-    if not exists:
+    if _known(exists) and not exists:
         raise ValueError(
             f"optimal_stroke: small strokes about the shape {np.asarray(centre)} do not lead to"
             f" {np.asarray(displacement)}; pass guess=, a stroke or another shape to start around."
@@ -100,7 +95,7 @@ def optimal_stroke(
     guess: Stroke | Vector | None = None,
     *,
     displacement: Number | Vector,
-    method: Direct = Direct(),  # noqa: B008
+    method: AbstractStrokeMethod = Direct(),  # noqa: B008
     bounds: tuple[Vector, Vector] | None = None,
     base: Vector | None = None,
     progress: bool = False,
@@ -133,9 +128,8 @@ def optimal_stroke(
     base = None if base is None else floating(base)
     x, energy = _unknowns(swimmer, start, base, target, method)
     steps = method.steps if isinstance(x, FourierStroke) else 2 * method.steps
-    problem = StrokeProblem(swimmer, target, energy, base, limits, bounded, steps)
-    tolerance = 1e5 * float(jnp.finfo(energy.dtype).eps) if method.tolerance is None else method.tolerance
-    found = minimise(problem, x, tolerance=tolerance, max_iterations=method.max_iterations, progress=progress)
+    problem = StrokeProblem(swimmer, target, jax.lax.stop_gradient(energy), base, limits, bounded, steps)
+    found = solved(problem, x, method, progress)
     second_order, flat = second_variation(problem, found.x, found.hessian, found.jacobian)
     optimum = OptimalStroke(
         swimmer=swimmer,
@@ -145,7 +139,7 @@ def optimal_stroke(
         stats={"iterations": found.iterations, "flat": flat},
         **certificate(problem, found.x, found.multipliers),
     )
-    if throw and found.result != RESULTS.converged:
+    if throw and _known(found.result) and found.result != RESULTS.converged:
         raise RuntimeError(
             f"optimal_stroke: {RESULTS[found.result]} (KKT residual {float(found.kkt_residual):.1e} after"
             f" {int(found.iterations)} iterations); pass a guess= nearer to the optimum, a smaller displacement, or"
