@@ -37,7 +37,7 @@ def test_through_the_solver(differences):
         found = best(lengths)
         return found.cost, found.multiplier
 
-    (cost, multiplier), pull = jax.vjp(measures, LENGTHS)
+    pull = jax.vjp(measures, LENGTHS)[1]
     one, zero = jnp.ones(()), jnp.zeros(())
     np.testing.assert_allclose(pull((one, zero))[0], sensitivity(best(LENGTHS)).lengths, rtol=1e-8)
     np.testing.assert_allclose(pull((zero, one))[0] @ DIRECTION, differences[1], rtol=1e-6)
