@@ -43,7 +43,9 @@ _ROOMS = {
         by_arclength holonomy path cost power
     """,
     # PURPOSE
-    "geodyn.control": "Direct optimal_stroke OptimalStroke WongSystem load_stroke efficiency sensitivity",
+    "geodyn.control": """
+        Direct optimal_stroke OptimalStroke WongSystem load_stroke efficiency sensitivity stroke_family StrokeFamily
+    """,
 }
 _MODULES = {
     "spaces": "geodyn.geometry.spaces",

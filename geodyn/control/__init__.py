@@ -1,5 +1,6 @@
 """PURPOSE: strokes that are best at something."""
 
+from geodyn.control.families import StrokeFamily, stroke_family
 from geodyn.control.implicit import sensitivity
 from geodyn.control.minimise import RESULTS, minimise
 from geodyn.control.optimum import OptimalStroke, load_stroke
@@ -10,10 +11,12 @@ __all__ = [
     "RESULTS",
     "Direct",
     "OptimalStroke",
+    "StrokeFamily",
     "WongSystem",
     "efficiency",
     "load_stroke",
     "minimise",
     "optimal_stroke",
     "sensitivity",
+    "stroke_family",
 ]

@@ -1,0 +1,105 @@
+"""Families of optimal strokes: closed forms, folds, and Purcell's swimmer."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from geodyn.control.branch import advance
+from geodyn.control.families import ENDS, stroke_family
+from geodyn.control.strokes import Direct, efficiency
+from geodyn.geometry.groups import Translation
+from geodyn.locomotion.connection import AbstractSwimmer
+from geodyn.locomotion.holonomy import cost
+from geodyn.locomotion.swimmers import Purcell
+
+METHOD = Direct(harmonics=2, steps=12)
+
+
+class Plane(AbstractSwimmer):
+    """Cost |r'|² on the plane; displacement the integral of `1 − 2 fading (x² + y²)`, and with a tilt also of
+    `tilt x − x³/3 − y²/2`."""
+
+    fading: jax.Array
+    tilt: jax.Array | None = None
+    group: Translation = Translation(1)
+
+    def dissipation(self, r, xi, rdot):
+        x, y = r
+        form = (1 - self.fading * (r @ r)) * (x * rdot[1] - y * rdot[0]) / 2
+        if self.tilt is not None:
+            form = form + (self.tilt * x**2 / 2 - x**4 / 12 - x * y**2 / 2) * rdot[1]
+        return jnp.sum(rdot**2) + (xi[0] - form) ** 2
+
+
+def test_closed_form_up_to_the_largest_displacement():
+    """Circles of radius ρ: `D = π(ρ² − bρ⁴)`, `E = 4π²ρ²`. D is largest at ρ² = 1/2b, D²/E at ρ² = 1/3b."""
+    b = 0.3  # measured 4e-16, and 2e-14 for the largest displacement, where the stroke is known to half the digits
+    family = stroke_family(Plane(jnp.array(b)), (0.0, 0.0), interval=(0.05, 5.0), method=METHOD)
+    square = family.cost / (4 * np.pi**2)
+    np.testing.assert_allclose(family.displacement, np.pi * (square - b * square**2), rtol=1e-12)
+    np.testing.assert_allclose(family.displacement, family.parameter, rtol=1e-12)
+    np.testing.assert_allclose(family.multiplier[:-1], 4 * np.pi / (1 - 2 * b * square[:-1]), rtol=1e-6)
+    np.testing.assert_allclose(family.efficiency, family.displacement**2 / family.cost, rtol=1e-12)
+    np.testing.assert_allclose(square[family.best], 1 / (3 * b), rtol=1e-11)
+    assert family.end == ENDS.farthest and family.folds == ()
+    np.testing.assert_allclose(family.parameter[-1], np.pi / (4 * b), rtol=1e-11)
+    np.testing.assert_allclose(square[-1], 1 / (2 * b), rtol=1e-5)
+    assert jnp.all(family.kkt_residual[:-1] < 1e-12) and jnp.all(family.second_order > 0)
+
+
+def test_fold():
+    """A maximum and a saddle of the curvature meet: for small loops of area D at tilt D/4π, by averaging over them."""
+    D = 0.02  # measured 1 + 0.5 D
+    family = stroke_family(
+        lambda tilt: Plane(0.0 * tilt, tilt), (0.4, 0.0), interval=(0.16, -0.1), displacement=D, method=METHOD
+    )
+    (fold,) = family.folds
+    np.testing.assert_allclose(family.parameter[fold], D / (4 * np.pi), rtol=0.03)
+    assert family.end == ENDS.edge and jnp.argmin(family.parameter) == fold
+    np.testing.assert_allclose(family.parameter[jnp.array([0, -1])], 0.16, rtol=1e-13)
+    np.testing.assert_allclose(family.displacement, D, rtol=1e-11)
+    assert jnp.all(family.second_order[:fold] > 0) and jnp.all(family.second_order[fold + 1 :] < 0)
+    assert jnp.all(family.kkt_residual < 1e-11)
+
+
+def test_purcell():
+    """The ends are the reference values of tests/test_strokes.py; 8 harmonics leave 3e-7."""
+    family = stroke_family(Purcell(), interval=(0.05, 0.1), method=Direct(harmonics=8, steps=64), step=0.3)
+    ends = jnp.array([0, -1])
+    np.testing.assert_allclose(family.cost[ends], [1.69213241672794, 3.89371688872341], rtol=1e-6)
+    np.testing.assert_allclose(family.multiplier[ends], [38.7073648472, 49.6145032417], rtol=1e-5)
+    np.testing.assert_allclose(cost(Purcell(), family.stroke(1)), family.cost[1], rtol=1e-9)
+    np.testing.assert_allclose(efficiency(Purcell(), family.stroke(1)), family.efficiency[1], rtol=1e-9)
+    assert jnp.all(family.second_order > 0) and jnp.all(family.kkt_residual < 1e-12)
+
+
+def test_interrupt_keeps_what_was_computed(monkeypatch):
+    calls = []
+
+    def interrupted(*args):
+        calls.append(args)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return advance(*args)
+
+    monkeypatch.setattr("geodyn.control.families.advance", interrupted)
+    family = stroke_family(Plane(jnp.array(0.3)), (0.0, 0.0), interval=(0.05, 5.0), method=METHOD)
+    assert family.end == ENDS.interrupted and family.cost.shape == (3,)
+    assert jnp.all(jnp.diff(family.parameter) > 0)
+
+
+@pytest.mark.parametrize(
+    "wrong, message",
+    [
+        ({"interval": (0.0, 1.0)}, r"from 0 to 1, .*start at a small displacement"),
+        ({"interval": (-0.1, 1.0)}, "no stroke is optimal at zero"),
+        ({"interval": (1.0, 1.0)}, "two different numbers"),
+        ({"interval": (0.1, 1.0), "points": 1}, "points of 2 at least"),
+        ({"interval": (0.1, 1.0), "swimmer": Plane}, "needs displacement="),
+    ],
+)
+def test_bad_arguments_are_named(wrong, message):
+    swimmer = wrong.pop("swimmer", Plane(jnp.array(0.3)))
+    with pytest.raises(ValueError, match=message):
+        stroke_family(swimmer, (0.0, 0.0), **wrong)
