@@ -19,7 +19,7 @@ from geodyn.locomotion.connection import (
 )
 from geodyn.locomotion.holonomy import holonomy
 from geodyn.locomotion.stroke import FourierStroke
-from geodyn.locomotion.swimmers import Purcell, PushMePullYou
+from geodyn.locomotion.swimmers import NLink, Purcell, PushMePullYou, Serpenoid, SymmetricPurcell, ThreeSphere
 
 CASE = json.loads((Path(__file__).parent / "cases" / "H06.json").read_text())["reference"]
 
@@ -45,6 +45,11 @@ class Heisenberg(AbstractConnection):
 SWIMMERS = {
     "PushMePullYou": (PushMePullYou(viscosity=0.7), jnp.array([7.0, 3.0])),
     "Purcell": (Purcell(lengths=(0.8, 1.2, 1.0), drag_ratio=1.7), jnp.array([0.4, -0.9])),
+    "PushMePullYou, finite size": (PushMePullYou(finite_size=True), jnp.array([7.0, 3.0])),
+    "ThreeSphere": (ThreeSphere((1.0, 0.8, 1.2), finite_size=True), jnp.array([6.0, 8.0])),
+    "NLink(5)": (NLink([1.0, 0.7, 1.1, 0.9, 1.2]), jnp.array([0.3, -0.5, 0.8, 0.4])),
+    "SymmetricPurcell": (SymmetricPurcell(1.0, 1.3), jnp.array([0.7, 1.1])),
+    "Serpenoid": (Serpenoid(2.0, drag_ratio=1.6), jnp.array([2.0, 1.5])),
     "Snake(4)": (Snake(jnp.array([1.0, 0.7, 1.1, 0.9])), jnp.array([0.3, -0.5, 0.8])),
 }
 zoo = pytest.mark.parametrize("swimmer, r", SWIMMERS.values(), ids=SWIMMERS)

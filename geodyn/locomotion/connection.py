@@ -26,7 +26,10 @@ class AbstractConnection(eqx.Module):
 
 
 class AbstractSwimmer(eqx.Module):
-    """A swimmer: the power that it dissipates, a positive definite quadratic form in (ξ, r')."""
+    """A swimmer: the power that it dissipates, a positive definite quadratic form in (ξ, r').
+
+    One that can be drawn says how it looks in its own frame, `outline(r) -> [parts, points, 2]`: lines in the plane.
+    """
 
     group: eqx.AbstractVar[AbstractLieGroup]
 
@@ -52,13 +55,26 @@ class AbstractLinkSwimmer(AbstractSwimmer):
         """Drag coefficient of each link along it, across it, and against turning it."""
 
     def dissipation(self, r, xi, rdot):
-        poses, rates = jax.jvp(self.links, (r,), (rdot,))
-        x, y, angle = poses.T
-        u = xi[0] - xi[2] * y + rates[:, 0]
-        v = xi[1] + xi[2] * x + rates[:, 1]
-        cos, sin = jnp.cos(angle), jnp.sin(angle)
-        velocity = jnp.stack([cos * u + sin * v, cos * v - sin * u, xi[2] + rates[:, 2]], axis=1)
-        return jnp.sum(self.drags() * velocity**2)
+        return resistive_power(*jax.jvp(self.links, (r,), (rdot,)), self.drags(), xi)
+
+    def outline(self, r: Float[Array, " m"]) -> Float[Array, "L 2 2"]:
+        """The links, from end to end."""
+        x, y, angle = self.links(r).T
+        half = self.lengths[:, None] / 2 * jnp.stack([jnp.cos(angle), jnp.sin(angle)], axis=1)
+        centre = jnp.stack([x, y], axis=1)
+        return jnp.stack([centre - half, centre + half], axis=1)
+
+
+def resistive_power(
+    poses: Float[Array, "L 3"], rates: Float[Array, "L 3"], drags: Float[Array, "L 3"], xi: Float[Array, "3"]
+) -> Scalar:
+    """The power against drags along, across and turning, of pieces at (x, y, angle) in a frame of velocity ξ."""
+    x, y, angle = poses.T
+    u = xi[0] - xi[2] * y + rates[:, 0]
+    v = xi[1] + xi[2] * x + rates[:, 1]
+    cos, sin = jnp.cos(angle), jnp.sin(angle)
+    velocity = jnp.stack([cos * u + sin * v, cos * v - sin * u, xi[2] + rates[:, 2]], axis=1)
+    return jnp.sum(drags * velocity**2)
 
 
 def slender_drags(

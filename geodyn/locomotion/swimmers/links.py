@@ -2,11 +2,12 @@
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 
 from geodyn._typing import Array, Float, Number
-from geodyn.geometry.groups import SE2
+from geodyn.geometry.groups import SE2, Translation
 from geodyn.locomotion.checks import require_positive
-from geodyn.locomotion.connection import AbstractLinkSwimmer, slender_drags
+from geodyn.locomotion.connection import AbstractLinkSwimmer, AbstractSwimmer, slender_drags
 from geodyn.locomotion.stroke import floating
 
 
@@ -45,3 +46,73 @@ class Purcell(AbstractLinkSwimmer):
         normal = self.drag * self.drag_ratio
         rotational = normal if self.rotational_drag is None else self.rotational_drag
         return slender_drags(self.lengths, self.drag, normal, rotational)
+
+
+class NLink(AbstractLinkSwimmer):
+    """Any number N of slender links in a chain, from tail to head; shape r: the N − 1 angles by which it turns.
+
+    The frame of the body sits at the centre of the middle link, the left one of two; for N = 3 this is `Purcell`.
+    `drag` is the drag per length along a link, `drag_ratio` times that across it. Any consistent units. Raises
+    ValueError unless there are at least two lengths and all numbers are positive.
+    Source: Gray & Hancock, *J. Exp. Biol.* 32 (1955) 802.
+    """
+
+    lengths: Float[Array, " L"] = eqx.field(converter=floating)
+    drag_ratio: Number = eqx.field(default=2.0, converter=floating)
+    drag: Number = eqx.field(default=1.0, converter=floating)
+    group: SE2 = SE2()
+
+    def __check_init__(self):
+        if len(jnp.shape(self.lengths)) != 1 or jnp.size(self.lengths) < 2:
+            raise ValueError(f"NLink: lengths must be two numbers or more, got shape {jnp.shape(self.lengths)}.")
+        require_positive("NLink", lengths=self.lengths, drag_ratio=self.drag_ratio, drag=self.drag)
+
+    def links(self, r):
+        n = self.lengths.shape[0]
+        if r.shape != (n - 1,):
+            raise ValueError(f"NLink: {n} links have {n - 1} angles, got a shape r of {r.shape}.")
+        before = np.tri(n, n, -1)
+        turns, ways = before[:, : n - 1], before + np.eye(n) / 2
+        angle = jnp.asarray(turns - turns[(n - 1) // 2], r.dtype) @ r
+        steps = self.lengths[:, None] * jnp.stack([jnp.cos(angle), jnp.sin(angle)], axis=1)
+        return jnp.concatenate([jnp.asarray(ways - ways[(n - 1) // 2], r.dtype) @ steps, angle[:, None]], axis=1)
+
+    def drags(self):
+        return slender_drags(self.lengths, self.drag, self.drag * self.drag_ratio, self.drag * self.drag_ratio)
+
+
+class SymmetricPurcell(AbstractSwimmer):
+    """Purcell's swimmer made symmetric: a body with a pair of arms at each end, which swims along its axis.
+
+    Shape r = (θ₁, θ₂): the arms of the tail and of the head make these angles with the axis outwards, both sides alike;
+    at 0 they prolong the body. `drag` is the drag per length along, `drag_ratio` times that across. Any consistent
+    units. Raises ValueError unless all numbers are positive.
+    Source: Avron & Raz, *New J. Phys.* 10 (2008) 063016.
+    """
+
+    arm: Number = eqx.field(default=1.0, converter=floating)
+    body: Number = eqx.field(default=1.0, converter=floating)
+    drag_ratio: Number = eqx.field(default=2.0, converter=floating)
+    drag: Number = eqx.field(default=1.0, converter=floating)
+    group: Translation = Translation(1)
+
+    def __check_init__(self):
+        numbers = {"arm": self.arm, "body": self.body, "drag_ratio": self.drag_ratio, "drag": self.drag}
+        require_positive("SymmetricPurcell", **numbers)
+
+    def dissipation(self, r, xi, rdot):
+        # Velocities along and across an arm, at its middle; outwards is backwards for the tail.
+        forward = jnp.stack([-xi[0], xi[0]])
+        along, across = forward * jnp.cos(r), self.arm * rdot / 2 - forward * jnp.sin(r)
+        c_t, c_n, c_r = slender_drags(
+            self.arm[None], self.drag, self.drag * self.drag_ratio, self.drag * self.drag_ratio
+        )[0]
+        return self.drag * self.body * xi[0] ** 2 + 2 * jnp.sum(c_t * along**2 + c_n * across**2 + c_r * rdot**2)
+
+    def outline(self, r: Float[Array, "2"]) -> Float[Array, "5 2 2"]:
+        """The body and the four arms."""
+        half = jnp.stack([self.body / 2, 0 * self.body])
+        tips = half[None] + self.arm * jnp.stack([jnp.cos(r), jnp.sin(r)], axis=1)
+        tail, head = (jnp.stack([half, tip]) for tip in tips)
+        up, back = np.array([1.0, -1.0]), np.array([-1.0, 1.0])
+        return jnp.stack([jnp.stack([-half, half]), tail * back[None], -tail, head, head * up[None]])

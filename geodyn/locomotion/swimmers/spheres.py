@@ -1,10 +1,11 @@
-"""MOTION: swimmers of spheres, dragged through the flow of each other."""
+"""MOTION: swimmers of spheres on a line, each dragged through the flow of the others; any consistent units."""
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._typing import Number
+from geodyn._linalg import solve
+from geodyn._typing import Array, Bool, Float, Number, Scalar
 from geodyn.geometry.groups import Translation
 from geodyn.locomotion.checks import require_positive
 from geodyn.locomotion.connection import AbstractSwimmer
@@ -12,25 +13,100 @@ from geodyn.locomotion.stroke import floating
 
 
 class PushMePullYou(AbstractSwimmer):
-    """Two spheres that exchange volume and change their distance, far apart: leading order in radius/distance.
+    """Two spheres that exchange volume and change their distance.
 
     Shape r = (distance l, volume v₁ of the first sphere); position X = (x₁+x₂)/2, x₂ = x₁ + l. Each sphere is dragged
-    through the source flow of the other, and a sphere that swells dissipates as well. Needs 0 < v₁ < volume.
-    Any consistent units. Raises ValueError unless volume and viscosity are positive.
+    through the source flow of the other, and a sphere that swells dissipates as well: leading order in radius/distance.
+    With `finite_size` up to the third order: Stokeslets with their finite-size corrections (Rotne & Prager, *J. Chem.
+    Phys.* 50 (1969) 4831), and a source's flow thrown back by the stresslet (20/3)πμa³E of the other sphere in its
+    strain E (Kim & Karrila, *Microhydrodynamics* (1991), section 8.3). Needs 0 < v₁ < volume and spheres that do not
+    overlap, NaN elsewhere. Raises ValueError unless volume and viscosity are positive.
     Source: Avron, Kenneth & Oaknin, *New J. Phys.* 7 (2005) 234, equations 3–8.
     """
 
     volume: Number = eqx.field(default=8 * np.pi / 3, converter=floating)
     viscosity: Number = eqx.field(default=1.0, converter=floating)
+    finite_size: bool = eqx.field(static=True, default=False)
     group: Translation = Translation(1)
 
     def __check_init__(self):
         require_positive("PushMePullYou", volume=self.volume, viscosity=self.viscosity)
 
     def dissipation(self, r, xi, rdot):
-        volumes = jnp.stack([r[1], self.volume - r[1]])
-        radii = jnp.cbrt(3 * volumes / (4 * jnp.pi))
-        flow = rdot[1] / (4 * jnp.pi * r[0] ** 2)
+        x, volumes, radii = self._spheres(r)
+        echo = 5 * (radii[::-1] / r[0]) ** 3 if self.finite_size else jnp.zeros(2)
+        flow = rdot[1] / (4 * jnp.pi * r[0] ** 2) * (1 - echo)
         slip = xi[0] - flow + jnp.stack([-rdot[0], rdot[0]]) / 2
-        drag = 6 * jnp.pi * radii * slip**2
-        return self.viscosity * jnp.sum(drag + 4 / 3 * rdot[1] ** 2 / volumes)
+        forces = solve(_mobility(x, radii, True), slip) if self.finite_size else radii * slip
+        power = self.viscosity * (6 * jnp.pi * slip @ forces + 4 / 3 * jnp.sum(rdot[1] ** 2 / volumes))
+        return _defined(power, _apart(x, radii) & jnp.all(volumes > 0))
+
+    def outline(self, r: Float[Array, "2"]) -> Float[Array, "2 points 2"]:
+        """The circles that are seen."""
+        x, _, radii = self._spheres(r)
+        return _circles(x, radii)
+
+    def _spheres(self, r):
+        """Positions, volumes and radii."""
+        volumes = jnp.stack([r[1], self.volume - r[1]])
+        return jnp.stack([-r[0], r[0]]) / 2, volumes, jnp.cbrt(3 * volumes / (4 * jnp.pi))
+
+
+class ThreeSphere(AbstractSwimmer):
+    """Three spheres on a line that change their two distances, r = (x₂ − x₁, x₃ − x₂); position X = x₂.
+
+    Forces push the spheres through each other's Stokeslet flow; with `finite_size` Rotne and Prager's corrections make
+    it right up to the third order in radius/distance. Spheres that overlap give NaN. Raises ValueError unless there are
+    three radii and all numbers are positive.
+    Source: Najafi & Golestanian, *PRE* 69 (2004) 062901; Golestanian & Ajdari, *PRE* 77 (2008) 036308.
+    """
+
+    radii: Float[Array, "3"] = eqx.field(default=(1.0, 1.0, 1.0), converter=floating)
+    viscosity: Number = eqx.field(default=1.0, converter=floating)
+    finite_size: bool = eqx.field(static=True, default=False)
+    group: Translation = Translation(1)
+
+    def __check_init__(self):
+        if jnp.shape(self.radii) != (3,):
+            raise ValueError(f"ThreeSphere: radii must be three numbers, got shape {jnp.shape(self.radii)}.")
+        require_positive("ThreeSphere", radii=self.radii, viscosity=self.viscosity)
+
+    def dissipation(self, r, xi, rdot):
+        x = _three(r)
+        slip = xi[0] + _three(rdot)
+        power = 6 * jnp.pi * self.viscosity * slip @ solve(_mobility(x, self.radii, self.finite_size), slip)
+        return _defined(power, _apart(x, self.radii))
+
+    def outline(self, r: Float[Array, "2"]) -> Float[Array, "3 points 2"]:
+        """The circles that are seen."""
+        return _circles(_three(r), self.radii)
+
+
+def _three(arms):
+    """Where three spheres are, or how fast, seen from the middle one."""
+    return jnp.stack([-arms[0], 0 * arms[0], arms[1]])
+
+
+def _mobility(x: Float[Array, " N"], radii: Float[Array, " N"], finite_size: bool) -> Float[Array, "N N"]:
+    """Velocity per force of spheres on a line, times 6πμ: Oseen's, or Rotne and Prager's for spheres of finite size."""
+    own = jnp.eye(x.shape[0])
+    apart = jnp.abs(x[:, None] - x[None]) + own
+    squares = (radii[:, None] ** 2 + radii[None] ** 2) / (3 * apart**2)
+    pairs = 1.5 / apart * (1 - squares if finite_size else 1.0)
+    return jnp.where(own > 0, (own / radii[None]), pairs)
+
+
+def _apart(x: Float[Array, " N"], radii: Float[Array, " N"]) -> Bool[Array, ""]:
+    """Whether spheres, from left to right, do not overlap."""
+    return jnp.all(x[1:] - x[:-1] > radii[1:] + radii[:-1])
+
+
+def _defined(power: Scalar, possible: Bool[Array, ""]) -> Scalar:
+    """The power, or NaN for a shape that the body cannot have: never a number that means nothing."""
+    return jnp.where(possible, power, jnp.nan)
+
+
+def _circles(x: Float[Array, " N"], radii: Float[Array, " N"]) -> Float[Array, "N 61 2"]:
+    angle = jnp.linspace(0.0, 2 * jnp.pi, 61)
+    circle = jnp.stack([jnp.cos(angle), jnp.sin(angle)], axis=1)
+    return radii[:, None, None] * circle[None] + jnp.stack([x, 0 * x], axis=1)[:, None]

@@ -1,0 +1,81 @@
+"""MOTION: a slender body that bends everywhere, under resistive-force theory."""
+
+import functools
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.polynomial import legendre
+
+from geodyn._jit import as_pytree
+from geodyn._typing import Array, Float, Number, Scalar
+from geodyn.geometry.groups import SE2
+from geodyn.locomotion.checks import require_positive
+from geodyn.locomotion.connection import AbstractSwimmer, resistive_power
+from geodyn.locomotion.stroke import floating
+
+
+def waves(s: Scalar) -> Float[Array, "2"]:
+    """One wave on the body, `(cos 2πs, sin 2πs)`: the curvature of Hirose's serpenoid curve."""
+    return jnp.stack([jnp.cos(2 * jnp.pi * s), jnp.sin(2 * jnp.pi * s)])
+
+
+class Serpenoid(AbstractSwimmer):
+    """A slender body of given length whose curvature is `κ = Σ_i r_i φ_i(s) / length`, s from 0 (tail) to 1 (head).
+
+    `modes` s → φ[m] are any smooth functions; the default is one wave. The shape r is an angle: κ in radians over the
+    length of the body. The frame sits at the middle of the body, along it. The centreline is integrated with `nodes`
+    Gauss–Legendre nodes, which converges exponentially. `drag` is the drag per length along, `drag_ratio` times that
+    across. Any consistent units. Raises ValueError unless all numbers are positive, and for a shape that has not as
+    many numbers as there are modes. Source: Hirose, *Biologically Inspired Robots* (1993), chapter 2; Gray & Hancock,
+    *J. Exp. Biol.* 32 (1955) 802.
+    """
+
+    length: Number = eqx.field(default=1.0, converter=floating)
+    drag_ratio: Number = eqx.field(default=2.0, converter=floating)
+    drag: Number = eqx.field(default=1.0, converter=floating)
+    modes: Callable[[Scalar], Float[Array, " m"]] = eqx.field(default=waves, converter=as_pytree)
+    nodes: int = eqx.field(static=True, default=24)
+    group: SE2 = SE2()
+
+    def __check_init__(self):
+        require_positive("Serpenoid", length=self.length, drag_ratio=self.drag_ratio, drag=self.drag, nodes=self.nodes)
+
+    def centreline(self, r: Float[Array, " m"], s: Float[np.ndarray, " S"]) -> Float[Array, "S 3"]:
+        """Places and headings (x, y, angle) of the points s of the body, in its frame."""
+        nodes = _gauss(self.nodes)[0]
+        shapes = jax.vmap(self.modes)(jnp.asarray(nodes, r.dtype))
+        if shapes.shape[1:] != r.shape:
+            raise ValueError(f"Serpenoid: modes gives {shapes.shape[1:]} numbers, but the shape r has {r.shape}.")
+        bend = shapes @ r
+        angle = jnp.asarray(_from_the_middle(self.nodes, tuple(nodes)), r.dtype) @ bend
+        integral = jnp.asarray(_from_the_middle(self.nodes, tuple(s)), r.dtype)
+        place = self.length * integral @ jnp.stack([jnp.cos(angle), jnp.sin(angle)], axis=1)
+        return jnp.concatenate([place, (integral @ bend)[:, None]], axis=1)
+
+    def dissipation(self, r, xi, rdot):
+        nodes, weights = _gauss(self.nodes)
+        drag = self.drag * self.length * jnp.asarray(weights, r.dtype)
+        poses, rates = jax.jvp(lambda r: self.centreline(r, nodes), (r,), (rdot,))
+        return resistive_power(poses, rates, jnp.stack([drag, self.drag_ratio * drag, 0 * drag], axis=1), xi)
+
+    def outline(self, r: Float[Array, " m"]) -> Float[Array, "1 65 2"]:
+        """The centreline."""
+        return self.centreline(r, np.linspace(0, 1, 65))[None, :, :2]
+
+
+@functools.cache
+def _gauss(count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Gauss–Legendre nodes and weights of [0, 1]."""
+    nodes, weights = legendre.leggauss(count)
+    return (1 + nodes) / 2, weights / 2
+
+
+@functools.cache
+def _from_the_middle(count: int, s: tuple[float, ...]) -> np.ndarray:
+    """The matrix of `∫_{1/2}^s f` from the values of f at the nodes, exact for polynomials up to degree count − 1."""
+    x = 2 * np.array(s) - 1
+    integrals = np.stack([legendre.legval(x, legendre.legint(p, lbnd=0)) for p in np.eye(count)], axis=1) / 2
+    return integrals @ np.linalg.inv(legendre.legvander(2 * _gauss(count)[0] - 1, count - 1))
