@@ -38,7 +38,9 @@ _ROOMS = {
     """,
     # MOTION
     "geodyn.locomotion": """
-        AbstractConnection AbstractSwimmer AbstractLinkSwimmer AbstractSlenderSwimmer connection curvature shape_metric
+        AbstractConnection AbstractInvariantMetric AbstractSwimmer AbstractLinkSwimmer AbstractSlenderSwimmer
+        AbstractDeformableBody AbstractKinematicBody connection curvature covariant_derivative shape_metric
+        locked_inertia drifting_path
         FourierStroke LegendreStroke OpenStroke PolygonStroke SplineStroke check_closed reverse shift segment join
         by_arclength holonomy path cost power
     """,

@@ -1,10 +1,13 @@
-"""MOTION: a swimmer is its dissipation. The connection, the shape metric and the curvature follow by autodiff.
+"""MOTION: a connection says how a change of shape moves a body. Metric, curvature and the rest follow by autodiff.
 
-Shape r, group element g, body velocity `ξ = g⁻¹ g'`. Source: Kelly & Murray, *J. Robotic Systems* 12 (1995) 417;
-Koon & Marsden, *SIAM J. Control Optim.* 35 (1997) 901.
+Shape r, group element g, body velocity `ξ = g⁻¹ g' = −A(r) r'`. The form A is written down (`AbstractConnection`), or
+follows from a metric, drag (`AbstractSwimmer`) or inertia (`AbstractDeformableBody`), or from constraints
+(`AbstractKinematicBody`). Source: Kelly & Murray, *J. Robotic Systems* 12 (1995) 417; Koon & Marsden, *SIAM J. Control
+Optim.* 35 (1997) 901; Bloch et al., *Arch. Rational Mech. Anal.* 136 (1996) 21.
 """
 
 from abc import abstractmethod
+from collections.abc import Callable
 
 import equinox as eqx
 import jax
@@ -16,7 +19,7 @@ from geodyn.geometry.groups import AbstractLieGroup
 
 
 class AbstractConnection(eqx.Module):
-    """A connection written down as such: `ξ = −A(r) r'`."""
+    """A connection: a group and the form A(r), by which shape moves the body, `ξ = −A(r) r'`."""
 
     group: eqx.AbstractVar[AbstractLieGroup]
 
@@ -25,17 +28,29 @@ class AbstractConnection(eqx.Module):
         """The connection form A at the shape r."""
 
 
-class AbstractSwimmer(eqx.Module):
+class AbstractInvariantMetric(AbstractConnection):
+    """A metric on poses and shapes that the group leaves alone: the body moves at right angles to the group."""
+
+    @abstractmethod
+    def quadratic_form(self, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]) -> Scalar:
+        """The squared length of the velocity (ξ, r') at the shape r, positive definite."""
+
+    def form(self, r):
+        return reduction(self, r)[0]
+
+
+class AbstractSwimmer(AbstractInvariantMetric):
     """A swimmer: the power that it dissipates, a positive definite quadratic form in (ξ, r').
 
     One that can be drawn says how it looks in its own frame, `outline(r) -> [parts, points, 2]`: lines in the plane.
     """
 
-    group: eqx.AbstractVar[AbstractLieGroup]
-
     @abstractmethod
     def dissipation(self, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]) -> Scalar:
         """The power dissipated at shape r, body velocity ξ and shape rate r'; any consistent units."""
+
+    def quadratic_form(self, r, xi, rdot):
+        return self.dissipation(r, xi, rdot)
 
 
 class AbstractLinkSwimmer(AbstractSwimmer):
@@ -65,16 +80,22 @@ class AbstractLinkSwimmer(AbstractSwimmer):
         return jnp.stack([centre - half, centre + half], axis=1)
 
 
-def resistive_power(
-    poses: Float[Array, "L 3"], rates: Float[Array, "L 3"], drags: Float[Array, "L 3"], xi: Float[Array, "3"]
-) -> Scalar:
-    """The power against drags along, across and turning, of pieces at (x, y, angle) in a frame of velocity ξ."""
+def link_velocities(
+    poses: Float[Array, "L 3"], rates: Float[Array, "L 3"], xi: Float[Array, "3"]
+) -> Float[Array, "L 3"]:
+    """Velocities along, across and turning, of pieces at (x, y, angle) in a frame of velocity ξ."""
     x, y, angle = poses.T
     u = xi[0] - xi[2] * y + rates[:, 0]
     v = xi[1] + xi[2] * x + rates[:, 1]
     cos, sin = jnp.cos(angle), jnp.sin(angle)
-    velocity = jnp.stack([cos * u + sin * v, cos * v - sin * u, xi[2] + rates[:, 2]], axis=1)
-    return jnp.sum(drags * velocity**2)
+    return jnp.stack([cos * u + sin * v, cos * v - sin * u, xi[2] + rates[:, 2]], axis=1)
+
+
+def resistive_power(
+    poses: Float[Array, "L 3"], rates: Float[Array, "L 3"], drags: Float[Array, "L 3"], xi: Float[Array, "3"]
+) -> Scalar:
+    """The power against drags along, across and turning, of pieces at (x, y, angle) in a frame of velocity ξ."""
+    return jnp.sum(drags * link_velocities(poses, rates, xi) ** 2)
 
 
 def slender_drags(
@@ -104,35 +125,36 @@ def _sweep(matrix: Float[Array, "d d"], k: int) -> Float[Array, "d d"]:
     return matrix
 
 
-def reduction(swimmer: AbstractSwimmer, r: Float[Array, " m"]) -> tuple[Float[Array, "k m"], Float[Array, "m m"]]:
-    """Connection form and shape metric: `A = R_gg⁻¹ R_gs`, `G = R_ss − R_sg A`, with the power `(ξ,r')ᵀ R (ξ,r')`."""
+def reduction(
+    swimmer: AbstractInvariantMetric, r: Float[Array, " m"]
+) -> tuple[Float[Array, "k m"], Float[Array, "m m"]]:
+    """Connection form and shape metric: `A = R_gg⁻¹ R_gs`, `G = R_ss − R_sg A`, with the metric `(ξ,r')ᵀ R (ξ,r')`."""
     k, m = swimmer.group.dim, r.shape[0]
-    power = jax.grad(lambda u: swimmer.dissipation(r, u[:k], u[k:]) / 2)
+    half = jax.grad(lambda u: swimmer.quadratic_form(r, u[:k], u[k:]) / 2)
     # The gradient of a quadratic form is linear, so its values on a basis are its matrix.
-    swept = _sweep(jax.vmap(power)(jnp.eye(k + m, dtype=r.dtype)), k)
+    swept = _sweep(jax.vmap(half)(jnp.eye(k + m, dtype=r.dtype)), k)
     return swept[:k, k:], swept[k:, k:]
 
 
 @jit
-def connection(swimmer: AbstractSwimmer | AbstractConnection, r: Float[Array, " m"]) -> Float[Array, "k m"]:
-    """The connection form A: the body velocity of least dissipation is `ξ = −A(r) r'`."""
-    return swimmer.form(r) if isinstance(swimmer, AbstractConnection) else reduction(swimmer, r)[0]
+def connection(swimmer: AbstractConnection, r: Float[Array, " m"]) -> Float[Array, "k m"]:
+    """The connection form A: the body velocity of least drag, of zero momentum or without slip is `ξ = −A(r) r'`."""
+    return swimmer.form(r)
 
 
 @jit
-def shape_metric(swimmer: AbstractSwimmer, r: Float[Array, " m"]) -> Float[Array, "m m"]:
-    """The shape metric G: the power that remains is `r'ᵀ G(r) r'`."""
+def shape_metric(swimmer: AbstractInvariantMetric, r: Float[Array, " m"]) -> Float[Array, "m m"]:
+    """The shape metric G: what remains of the power, or of twice the kinetic energy, is `r'ᵀ G(r) r'`."""
     return reduction(swimmer, r)[1]
 
 
 @jit
-def curvature(swimmer: AbstractSwimmer | AbstractConnection, r: Float[Array, " m"]) -> Float[Array, "k m m"]:
+def curvature(swimmer: AbstractConnection, r: Float[Array, " m"]) -> Float[Array, "k m m"]:
     """The curvature `F_ij = ∂_i A_j − ∂_j A_i − [A_i, A_j]`: a small loop of area a has the holonomy `exp(−F a)`.
 
     Source: Marsden, Montgomery & Ratiu, *Mem. AMS* 436 (1990), with the sign that belongs to `ξ = −A r'`.
     """
-    form = lambda r: connection(swimmer, r)  # noqa: E731
-    return exterior_derivative(swimmer.group, form(r), jax.jacfwd(form)(r))
+    return exterior_derivative(swimmer.group, swimmer.form(r), jax.jacfwd(swimmer.form)(r))
 
 
 def exterior_derivative(
@@ -141,3 +163,17 @@ def exterior_derivative(
     """The covariant exterior derivative of a connection form, from `form[:, j]` and `slope[:, j, i] = ∂_i A_j`."""
     brackets = jax.vmap(jax.vmap(group.bracket, (None, 1), 1), (1, None), 1)(form, form)
     return jnp.swapaxes(slope, 1, 2) - slope - brackets
+
+
+@jit
+def covariant_derivative(swimmer: AbstractConnection, section: Callable, r: Float[Array, " m"]) -> Float[Array, "k *_"]:
+    """`D_i v = ∂_i v − [A_i, v]` of algebra vectors `section(r)[k, …]` in the frame of the body, i the last index.
+
+    The vector stands still in space while the shape moves if it vanishes. Of the curvature, as the section
+    `lambda r: gd.curvature(swimmer, r)`, the cyclic sum over (i, j, k) vanishes (Bianchi).
+    Source: Cendra, Marsden & Ratiu, *Mem. AMS* 722 (2001), section 2.3.
+    """
+    value, form = section(r), connection(swimmer, r)
+    flat = value.reshape(value.shape[0], -1)
+    brackets = jax.vmap(jax.vmap(swimmer.group.bracket, (1, None), 1), (None, 1), 1)(form, flat)
+    return jax.jacfwd(section)(r) - brackets.reshape(*value.shape, r.shape[0])

@@ -8,6 +8,7 @@ from geodyn._typing import Array, Float, Number
 from geodyn.geometry.groups import SE2, Translation
 from geodyn.locomotion.checks import require_positive
 from geodyn.locomotion.connection import AbstractLinkSwimmer, AbstractSwimmer, slender_drags
+from geodyn.locomotion.linkages import chain
 from geodyn.locomotion.stroke import floating
 
 
@@ -68,14 +69,7 @@ class NLink(AbstractLinkSwimmer):
         require_positive("NLink", lengths=self.lengths, drag_ratio=self.drag_ratio, drag=self.drag)
 
     def links(self, r):
-        n = self.lengths.shape[0]
-        if r.shape != (n - 1,):
-            raise ValueError(f"NLink: {n} links have {n - 1} angles, got a shape r of {r.shape}.")
-        before = np.tri(n, n, -1)
-        turns, ways = before[:, : n - 1], before + np.eye(n) / 2
-        angle = jnp.asarray(turns - turns[(n - 1) // 2], r.dtype) @ r
-        steps = self.lengths[:, None] * jnp.stack([jnp.cos(angle), jnp.sin(angle)], axis=1)
-        return jnp.concatenate([jnp.asarray(ways - ways[(n - 1) // 2], r.dtype) @ steps, angle[:, None]], axis=1)
+        return chain(self.lengths, r)
 
     def drags(self):
         return slender_drags(self.lengths, self.drag, self.drag * self.drag_ratio, self.drag * self.drag_ratio)

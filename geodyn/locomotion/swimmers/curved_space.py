@@ -1,0 +1,108 @@
+"""MOTION: bodies in spaces of constant curvature, which move by changing shape although no momentum helps them.
+
+In the plane a body that changes its shape and takes it back has not moved; curvature lets it swim. Lengths in units of
+the radius of curvature. Source: Wisdom, *Science* 299 (2003) 1865; Avron & Kenneth, *New J. Phys.* 8 (2006) 68.
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from geodyn._jit import as_pytree
+from geodyn._typing import Array, Float
+from geodyn.geometry.charts import cosine, sine_ratio
+from geodyn.geometry.groups import AbstractLieGroup, isometry_group
+from geodyn.geometry.spaces import AbstractConstantCurvature
+from geodyn.locomotion.checks import require_positive
+from geodyn.locomotion.mechanical import AbstractDeformableBody
+from geodyn.locomotion.stroke import floating
+
+
+class AbstractPointMasses(AbstractDeformableBody):
+    """Masses at points of a Euclidean, spherical or hyperbolic space that the shape sets in the frame of the body."""
+
+    space: eqx.AbstractVar[AbstractConstantCurvature]
+
+    @abstractmethod
+    def weights(self) -> Float[Array, " N"]:
+        """The masses."""
+
+    @abstractmethod
+    def points(self, r: Float[Array, " m"]) -> Float[Array, "N D"]:
+        """The points (X', w) of the embedding space, w = 1 in Euclidean space; the frame of the body is at (0, 1)."""
+
+    def kinetic_energy(self, r, xi, rdot):
+        X, rates = jax.jvp(self.points, (r,), (rdot,))
+        velocity = rates + X @ self.group.hat(xi).T
+        squares = jnp.sum(velocity[:, :-1] ** 2, axis=1) + self.space.chart.curvature * velocity[:, -1] ** 2
+        return jnp.dot(self.weights(), squares) / 2
+
+
+class PointMasses(AbstractPointMasses):
+    """`PointMasses(space, masses, shape)`: masses[N] at the points `shape(r)` -> x[N, n] of the chart of the space.
+
+    Space and masses may be those of a `gd.System`, whose configuration shape(r) is, in the frame of the body. `shape`
+    may be an `eqx.Module`, whose arrays are traced. Raises ValueError for spaces other than Euclidean, spherical and
+    hyperbolic ones of dimension 2 or 3, and for masses that are not positive.
+    """
+
+    space: AbstractConstantCurvature
+    masses: Float[Array, " N"] = eqx.field(converter=floating)
+    shape: Callable = eqx.field(converter=as_pytree)
+    group: AbstractLieGroup = eqx.field(init=False)
+
+    def __post_init__(self):
+        self.group = _group_of("PointMasses", self.space)
+
+    def __check_init__(self):
+        require_positive("PointMasses", masses=self.masses)
+
+    def weights(self):
+        return self.masses
+
+    def points(self, r):
+        X = jax.vmap(self.space.embed)(self.shape(r))
+        flat = self.space.chart.curvature == 0
+        return jnp.concatenate([X, jnp.ones((X.shape[0], 1), X.dtype)], axis=1) if flat else X
+
+
+class TwoLegged(AbstractPointMasses):
+    """A mass with two legs: shape r = (leg l, half angle a); the feet are at the distance l, at the angles ±a.
+
+    `masses` (m₀, m₁) of the body and of each foot. It moves along its axis, the first direction, by dX = −w df with
+    w = 2m₁c²/(m₀ + 2m₁c²), c² = 1 − K s², s = sin(√K l) sin a/√K, tan(√K f) = tan(√K l) cos a, K the curvature; in the
+    plane f = l cos a and w = 2m₁/(m₀ + 2m₁), so that a closed stroke leads nowhere. Raises ValueError for spaces as
+    `PointMasses` does and unless the masses are positive. Source: Avron & Kenneth, *New J. Phys.* 8 (2006) 68.
+    """
+
+    space: AbstractConstantCurvature
+    masses: Float[Array, "2"] = eqx.field(default=(1.0, 1.0), converter=floating)
+    group: AbstractLieGroup = eqx.field(init=False)
+
+    def __post_init__(self):
+        self.group = _group_of("TwoLegged", self.space)
+
+    def __check_init__(self):
+        require_positive("TwoLegged", masses=self.masses)
+
+    def weights(self):
+        return self.masses[jnp.array([0, 1, 1])]
+
+    def points(self, r):
+        curvature, zero, one = self.space.chart.curvature, jnp.zeros_like(r[0]), jnp.ones_like(r[0])
+        sine, last = r[0] * sine_ratio(curvature, r[0] ** 2), cosine(curvature, r[0] ** 2)
+        ahead, aside = sine * jnp.cos(r[1]), sine * jnp.sin(r[1])
+        rest = [zero] * (self.space.dim - 2)
+        rows = [[zero, zero, *rest, one], [ahead, aside, *rest, last], [ahead, -aside, *rest, last]]
+        return jnp.stack([jnp.stack(row) for row in rows])
+
+
+def _group_of(owner: str, space) -> AbstractLieGroup:
+    if not isinstance(space, AbstractConstantCurvature) or space.dim not in (2, 3):
+        raise ValueError(
+            f"{owner}: space must be gd.spaces.Euclidean(n), Sphere(n) or Hyperbolic(n) with n = 2 or 3, got {space!r}."
+        )
+    return isometry_group(space)

@@ -1,0 +1,152 @@
+"""MOTION: bodies in free fall and on ice, which turn without angular momentum."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn._typing import Array, Float, Number
+from geodyn.geometry.groups import SE2, SO2, SO3
+from geodyn.locomotion.checks import require_positive
+from geodyn.locomotion.connection import link_velocities
+from geodyn.locomotion.linkages import chain
+from geodyn.locomotion.mechanical import AbstractDeformableBody
+from geodyn.locomotion.stroke import floating
+
+
+class Beanie(AbstractDeformableBody):
+    """Elroy's beanie: two coaxial bodies, shape r = (angle of the second relative to the first).
+
+    `inertias` (I₁, I₂); the first turns by −I₂/(I₁+I₂) of the relative angle. Any consistent units. Raises ValueError
+    unless both are positive. Source: Marsden, Montgomery & Ratiu, *Mem. AMS* 436 (1990), section 1.
+    """
+
+    inertias: Float[Array, "2"] = eqx.field(default=(1.0, 0.5), converter=floating)
+    group: SO2 = SO2()
+
+    def __check_init__(self):
+        require_positive("Beanie", inertias=self.inertias)
+
+    def kinetic_energy(self, r, xi, rdot):
+        return jnp.dot(self.inertias, (xi[0] + jnp.stack([jnp.zeros_like(rdot[0]), rdot[0]])) ** 2) / 2
+
+
+class Satellite(AbstractDeformableBody):
+    """A rigid body with balanced rotors: shape r[R], the angles of the rotors, frame at the centre of mass.
+
+    `inertia[3, 3]` of the whole, rotors locked; `axes[R, 3]` of the rotors, unit vectors, and their moments `rotors[R]`
+    about these. Any consistent units. The connection is constant, so that only the order of the turns counts.
+    Raises ValueError unless the inertia less that of the rotors about their axes is symmetric and positive definite.
+    Source: Krishnaprasad, *Nonlinear Anal.* 9 (1985) 1011; Walsh & Sastry, *IEEE Trans. Robot. Autom.* 11 (1995) 139.
+    """
+
+    inertia: Float[Array, "3 3"] = eqx.field(
+        default=((1.0, 0.0, 0.0), (0.0, 1.2, 0.0), (0.0, 0.0, 1.5)), converter=floating
+    )
+    axes: Float[Array, "R 3"] = eqx.field(default=((1.0, 0.0, 0.0), (0.0, 1.0, 0.0)), converter=floating)
+    rotors: Float[Array, " R"] = eqx.field(default=(0.1, 0.1), converter=floating)
+    group: SO3 = SO3()
+
+    def __check_init__(self):
+        require_positive("Satellite", rotors=self.rotors)
+        if isinstance(self.inertia, jax.core.Tracer) or isinstance(self.axes, jax.core.Tracer):
+            return
+        rest = np.asarray(self.inertia - self.axes.T @ (self.rotors[:, None] * self.axes))
+        if np.any(np.abs(rest - rest.T) > 1e-6 * np.abs(rest).max()) or np.any(np.linalg.eigvalsh(rest) <= 0):
+            raise ValueError(
+                "Satellite: inertia, that of the whole with its rotors, must be symmetric and exceed the rotors' own;"
+                f" without them it is\n{rest}"
+            )
+
+    def kinetic_energy(self, r, xi, rdot):
+        spin = self.axes @ xi + rdot / 2
+        return xi @ self.inertia @ xi / 2 + jnp.sum(self.rotors * spin * rdot)
+
+
+class FallingCat(AbstractDeformableBody):
+    """Kane and Scher's cat: two equal halves that bend at the waist and do not twist; shape r[2], the bend.
+
+    The front half is turned by the rotation vector (r₁, r₂, 0)/2 from the frame of the body, the back half by its
+    opposite; the spine is the third axis, |r| < π the angle between the halves. Each half has a `mass`, its centre at
+    the distance `arm` from the waist, and moments of inertia about its centre, `axial` about the spine and
+    `transverse`. Any consistent units. One turn of the bend at the angle 2β rotates the body about its spine by
+    2π (axial cos β/(axial cos² β + transverse sin² β) − 1).
+    Raises ValueError unless all numbers are positive. Source: Kane & Scher, *Int. J. Solids Struct.* 5 (1969) 663;
+    Montgomery, *Fields Inst. Commun.* 1 (1993) 193.
+    """
+
+    mass: Number = eqx.field(default=1.0, converter=floating)
+    arm: Number = eqx.field(default=1.0, converter=floating)
+    axial: Number = eqx.field(default=0.25, converter=floating)
+    transverse: Number = eqx.field(default=0.5, converter=floating)
+    group: SO3 = SO3()
+
+    def __check_init__(self):
+        require_positive("FallingCat", mass=self.mass, arm=self.arm, axial=self.axial, transverse=self.transverse)
+
+    def kinetic_energy(self, r, xi, rdot):
+        def halves(r):
+            bend = jnp.concatenate([r, jnp.zeros(1, r.dtype)]) / 2
+            return jax.vmap(self.group.exp)(jnp.stack([bend, -bend]))
+
+        turned, rates = jax.jvp(halves, (r,), (rdot,))
+        spins = jax.vmap(lambda g, dg: g.T @ xi + self.group.vee(g.T @ dg))(turned, rates)
+        moments = jnp.stack([self.transverse, self.transverse, self.axial])
+        between, rate = jnp.sum(turned[:, :, 2], axis=0), jnp.sum(rates[:, :, 2], axis=0)
+        velocity = self.arm * (rate + jnp.cross(xi, between))
+        return jnp.sum(spins**2 @ moments) / 2 + self.mass / 4 * velocity @ velocity
+
+
+class FloatingLinks(AbstractDeformableBody):
+    """A chain of uniform rods afloat in the plane, as an astronaut or a space robot: shape r, the hinge angles.
+
+    `lengths[L]` and `masses[L]`; the frame sits at the centre of the middle link, the left one of two, and
+    along it. Any consistent units. Raises ValueError unless there are as many masses as lengths, all positive.
+    Source: Frohlich, *Am. J. Phys.* 47 (1979) 583; Walsh & Sastry, *IEEE Trans. Robot. Autom.* 11 (1995) 139.
+    """
+
+    lengths: Float[Array, " L"] = eqx.field(default=(1.0, 1.0, 1.0), converter=floating)
+    masses: Float[Array, " L"] = eqx.field(default=(1.0, 1.0, 1.0), converter=floating)
+    group: SE2 = SE2()
+
+    def __check_init__(self):
+        if jnp.ndim(self.lengths) != 1 or jnp.shape(self.lengths) != jnp.shape(self.masses):
+            raise ValueError(
+                "FloatingLinks: lengths and masses must be lists of one number a link, got shapes"
+                f" {jnp.shape(self.lengths)} and {jnp.shape(self.masses)}."
+            )
+        require_positive("FloatingLinks", lengths=self.lengths, masses=self.masses)
+
+    def kinetic_energy(self, r, xi, rdot):
+        poses, rates = jax.jvp(lambda r: chain(self.lengths, r), (r,), (rdot,))
+        inertias = jnp.stack([self.masses, self.masses, self.masses * self.lengths**2 / 12], axis=1)
+        return jnp.sum(inertias * link_velocities(poses, rates, xi) ** 2) / 2
+
+
+class PendulumRaft(AbstractDeformableBody):
+    """A raft free to glide and turn, with a spherical pendulum at its centre; shape r = (θ, φ), seen from the raft.
+
+    The bob, of mass `bob` on the arm `length`, hangs at the angle θ from the vertical, towards φ. The raft has the mass
+    `raft` and the moment `inertia`. With J = μ l² sin² θ, μ the reduced mass, it turns by −J/(inertia + J) dφ.
+    Any consistent units. Raises ValueError unless all numbers are positive. Source: Marsden, *Lectures on Mechanics*
+    (1992), chapter 3, for mechanical connections of this kind.
+    """
+
+    bob: Number = eqx.field(default=1.0, converter=floating)
+    raft: Number = eqx.field(default=1.0, converter=floating)
+    length: Number = eqx.field(default=1.0, converter=floating)
+    inertia: Number = eqx.field(default=1.0, converter=floating)
+    group: SE2 = SE2()
+
+    def __check_init__(self):
+        require_positive("PendulumRaft", bob=self.bob, raft=self.raft, length=self.length, inertia=self.inertia)
+
+    def kinetic_energy(self, r, xi, rdot):
+        def place(r):
+            sin = jnp.sin(r[0])
+            return self.length * jnp.stack([sin * jnp.cos(r[1]), sin * jnp.sin(r[1]), -jnp.cos(r[0])])
+
+        (x, y, _), rate = jax.jvp(place, (r,), (rdot,))
+        velocity = rate + jnp.stack([xi[0] - xi[2] * y, xi[1] + xi[2] * x, jnp.zeros_like(x)])
+        glide = self.raft * jnp.sum(xi[:2] ** 2) + self.inertia * xi[2] ** 2
+        return (glide + self.bob * velocity @ velocity) / 2

@@ -1,0 +1,330 @@
+"""Connections of drag, inertia and constraints: laws over all bodies, and one independent number for each."""
+
+import json
+from pathlib import Path
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.integrate import quad, solve_ivp
+
+from geodyn.geometry.groups import SE2, SO3, Translation
+from geodyn.geometry.spaces import Euclidean, Hyperbolic, Sphere
+from geodyn.locomotion.connection import AbstractConnection, connection, covariant_derivative, curvature, reduction
+from geodyn.locomotion.holonomy import holonomy, path
+from geodyn.locomotion.kinematic import AbstractKinematicBody
+from geodyn.locomotion.mechanical import drifting_path, locked_inertia
+from geodyn.locomotion.stroke import FourierStroke
+from geodyn.locomotion.swimmers import (
+    Beanie,
+    FallingCat,
+    FloatingLinks,
+    KinematicCar,
+    KinematicSnake,
+    PendulumRaft,
+    PointMasses,
+    Purcell,
+    PushMePullYou,
+    RollingDisc,
+    Satellite,
+    TwoLegged,
+)
+from geodyn.mechanics.system import System, killing_momentum
+
+H01 = json.loads((Path(__file__).parent / "cases" / "H01.json").read_text())["reference"]
+SATELLITE = Satellite(np.diag([1.0, 1.2, 1.5]), [[0.6, 0.8, 0.0], [0.0, 0.6, 0.8]], [0.1, 0.3])
+LINKS = FloatingLinks((1.0, 0.8, 1.2), (1.0, 2.0, 0.7))
+RAFT = PendulumRaft(bob=0.7, raft=2.5, length=1.2, inertia=0.9)
+
+
+class Heisenberg(AbstractConnection):
+    group: Translation = Translation(1)
+
+    def form(self, r):
+        return jnp.stack([r[1], -r[0]])[None] / 2
+
+
+BODIES = {
+    "Purcell": (Purcell(lengths=(0.8, 1.2, 1.0)), [0.4, -0.9]),
+    "PushMePullYou": (PushMePullYou(), [7.0, 3.0]),
+    "Heisenberg": (Heisenberg(), [0.4, -0.9]),
+    "Satellite": (SATELLITE, [0.1, 0.2]),
+    "FallingCat": (FallingCat(), [0.5, 0.2]),
+    "FloatingLinks": (LINKS, [0.3, -0.5]),
+    "PendulumRaft": (RAFT, [0.6, 0.2]),
+    "RollingDisc": (RollingDisc(0.7), [0.6, 0.2]),
+    "KinematicCar": (KinematicCar(1.3, 0.3), [0.6, 0.2]),
+    "KinematicSnake": (KinematicSnake(), [0.9, -0.4]),
+    "TwoLegged in S2": (TwoLegged(Sphere(2), (1.0, 0.7)), [0.8, 0.6]),
+}
+SIZE = 1e-3
+
+
+class Timed(eqx.Module):
+    """A stroke at other times: from `start`, at the rate `pace`, to and fro by `sway`."""
+
+    stroke: FourierStroke
+    start: jax.Array
+    pace: jax.Array
+    sway: jax.Array
+
+    def __call__(self, t):
+        return self.stroke(self.start + self.pace * t + self.sway * jnp.sin(2 * jnp.pi * t))
+
+
+WAYS = {
+    "once": [0.0, 1.0, 0.0],
+    "backwards": [1.0, -1.0, 0.0],
+    "unevenly": [0.0, 1.0, 0.1],
+    "to and fro": [0.3, 0.0, 0.2],
+    "from elsewhere": [0.3, 1.0, 0.0],
+    "to there": [0.0, 0.3, 0.0],
+}
+
+
+def loop(centre, size):
+    """A loop about a shape: an ellipse of that size, and a second harmonic."""
+    return FourierStroke(centre, [[size, 0.0], [0.0, size / 6]], [[0.0, 0.0], [0.8 * size, 0.0]])
+
+
+@eqx.filter_jit
+def measured(body, centre):
+    """Where a stroke leads in all the ways, and a small one; the curvature."""
+    lead = lambda way: holonomy(body, Timed(loop(centre, 0.3), *way), steps=24)  # noqa: E731
+    return (
+        jax.vmap(lead)(jnp.array([*WAYS.values()])),
+        holonomy(body, loop(centre, SIZE), steps=6),
+        curvature(body, centre),
+    )
+
+
+@pytest.mark.parametrize("body, centre", BODIES.values(), ids=BODIES)
+def test_laws_of_holonomy(body, centre):
+    """Backwards is the inverse (measured 2e-15), to and fro leads nowhere (scallops, 1e-15), the pace does not matter
+    (5e-9, of the steps), another start conjugates (6e-11), small loops enclose the curvature (3e-4, of their size)."""
+    elements, small, flux = measured(body, jnp.array(centre))
+    g, group = dict(zip(WAYS, elements, strict=True)), body.group
+    one, area = group.identity(), 0.8 * np.pi * SIZE**2
+    assert np.max(np.abs(g["once"] - one)) > 1e-3
+    np.testing.assert_allclose(g["once"] @ g["backwards"], one, atol=2e-14)
+    np.testing.assert_allclose(g["to and fro"], one, atol=1e-14)
+    np.testing.assert_allclose(g["unevenly"], g["once"], atol=5e-8)
+    np.testing.assert_allclose(g["to there"] @ g["from elsewhere"], g["once"] @ g["to there"], atol=1e-9)
+    np.testing.assert_allclose(group.log(small) / area, -flux[:, 0, 1], atol=2e-3 * np.max(np.abs(flux[:, 0, 1])))
+
+
+def test_beanie_and_raft():
+    """Case H01: closed forms and quadratures; measured 2e-16 and 3e-12."""
+    winding = lambda t: 2 * jnp.pi * jnp.atleast_1d(t)  # noqa: E731
+    beanie = Beanie((1.3, 0.4))
+    np.testing.assert_allclose(beanie.group.log(holonomy(beanie, winding, steps=4)), float(H01["beanie"]), atol=1e-14)
+
+    @jax.jit
+    def moved(inertia):
+        raft = eqx.tree_at(lambda raft: raft.inertia, RAFT, inertia)
+        around = holonomy(raft, lambda t: jnp.stack([0.6 + 0 * t, 2 * jnp.pi * t]))
+        small = FourierStroke([0.6, 0.0], [[0.3], [0.0]], [[0.0], [0.5]])
+        return SE2().log(around)[2], around[:2, 2], SE2().log(holonomy(raft, small))[2]
+
+    yaw, displacement, small = moved(0.9)
+    np.testing.assert_allclose(yaw, float(H01["raft_winding_yaw"]), atol=1e-12)
+    np.testing.assert_allclose(displacement, np.array(H01["raft_winding_displacement"], float), atol=1e-11)
+    np.testing.assert_allclose(small, float(H01["raft_small_loop_yaw"]), atol=1e-11)
+    assert abs(moved(1e9)[0]) < 1e-8  # A heavy raft does not turn; measured 2e-9.
+
+
+def test_falling_cat_against_the_closed_form_of_a_steady_bend():
+    """Measured 2e-15. The momentum about the spine of halves that precess without twist vanishes."""
+    cat, angle = FallingCat(mass=1.3, arm=0.4, axial=0.3, transverse=0.7), 0.6
+    turned = cat.group.log(holonomy(cat, FourierStroke.circle(2 * angle), steps=32))
+    cos, sin = np.cos(angle), np.sin(angle)
+    exact = 2 * np.pi * (0.3 * cos / (0.3 * cos**2 + 0.7 * sin**2) - 1)
+    np.testing.assert_allclose(turned, [0.0, 0.0, exact], atol=1e-12)
+
+
+def rectangle(sides):
+    """Two shape variables, one after the other, there and back."""
+
+    def stroke(t):
+        first = jnp.clip(4 * t, 0, 1) - jnp.clip(4 * t - 2, 0, 1)
+        return jnp.stack([first, jnp.clip(4 * t - 1, 0, 1) - jnp.clip(4 * t - 3, 0, 1)]) * jnp.array(sides)
+
+    return stroke
+
+
+def test_satellite_turns_by_exponentials():
+    """Rotors one after the other: a product of four rotations; measured 1e-16."""
+    exp = SO3().exp
+    a, b = (-j * np.linalg.solve(SATELLITE.inertia, e) for j, e in zip(SATELLITE.rotors, SATELLITE.axes, strict=True))
+    exact = exp(3.0 * a) @ exp(2.0 * b) @ exp(-3.0 * a) @ exp(-2.0 * b)
+    np.testing.assert_allclose(holonomy(SATELLITE, rectangle([3.0, 2.0]), steps=8), exact, atol=1e-14)
+
+
+def test_disc_and_car_against_their_closed_forms():
+    """A disc that rolls, turns, rolls back, turns back; a car on two arcs; measured 1e-16."""
+    moved = Translation(2).log(holonomy(RollingDisc(0.7), rectangle([2.0, 1.1]), steps=16))
+    np.testing.assert_allclose(moved, 0.7 * 2.0 * np.array([1 - np.cos(1.1), -np.sin(1.1)]), atol=1e-14)
+    # Steering turns only the wheels: straight ahead, then back on an arc.
+    car, exp = KinematicCar(wheelbase=1.3, radius=0.3), SE2().exp
+    back = exp(jnp.array([-0.6, 0.0, -0.6 * np.tan(0.5) / 1.3]))
+    exact = exp(jnp.array([0.6, 0.0, 0.0])) @ back
+    np.testing.assert_allclose(holonomy(car, rectangle([2.0, 0.5]), steps=16), exact, atol=1e-14)
+
+
+def motion(t):
+    """Two angles at time t and their rates, for scipy."""
+    s, c = np.sin(2 * np.pi * t), np.cos(2 * np.pi * t)
+    return np.array([0.9 + 0.3 * c, -0.4 + 0.4 * s]), 2 * np.pi * np.array([-0.3 * s, 0.4 * c])
+
+
+STROKE = FourierStroke([0.9, -0.4], [[0.3], [0.0]], [[0.0], [0.4]])
+
+
+def test_snake_against_its_constraints_by_hand():
+    """A wheel on each link, written in the frame of the middle one; measured 4e-12."""
+
+    def rate(t, pose):
+        (a, b), (da, db) = motion(t)
+        forwards, turning = np.linalg.solve(
+            [[np.sin(a), -0.5 * np.cos(a) - 0.4], [-np.sin(b), 0.5 * np.cos(b) + 0.6]], [-0.4 * da, -0.6 * db]
+        )
+        return [forwards * np.cos(pose[2]), forwards * np.sin(pose[2]), turning]
+
+    exact = solve_ivp(rate, (0, 1), [0.0, 0.0, 0.0], method="DOP853", rtol=1e-12, atol=1e-13).y[:, -1]
+    g = holonomy(KinematicSnake((0.8, 1.0, 1.2)), STROKE)
+    np.testing.assert_allclose(g[:2, 2], exact[:2], atol=1e-10)
+    np.testing.assert_allclose(SE2().log(g)[2], exact[2], atol=1e-10)
+
+
+class Rods:
+    """LINKS in absolute coordinates: headings, and places from the end of the first rod."""
+
+    masses, lengths = np.asarray(LINKS.masses), np.asarray(LINKS.lengths)
+
+    def __init__(self, t, heading):
+        (a, b), (da, db) = motion(t)
+        headings = heading + np.array([-a, 0.0, b])
+        self.out = self.lengths[:, None] * np.stack([np.cos(headings), np.sin(headings)], axis=1)
+        self.rates = np.array([-da, 0.0, db])
+
+    def centred(self, out):
+        places = np.cumsum(out, axis=0) - out / 2
+        return places - self.masses @ places / self.masses.sum()
+
+    def momentum(self, spins):
+        """About the centre of mass, where the rods turn at these rates."""
+        x, y = self.centred(self.out).T
+        u, v = self.centred(np.stack([-self.out[:, 1], self.out[:, 0]], axis=1) * spins[:, None]).T
+        return self.masses @ (x * v - y * u) + np.sum(self.masses * self.lengths**2 / 12 * spins)
+
+
+def test_floating_links_with_and_without_momentum():
+    """The centre of mass drifts steadily, and the momentum about it decides the heading; measured 3e-10 and 1e-12."""
+    middle = -Rods(0.0, 0.0).centred(Rods(0.0, 0.0).out)[1]
+
+    def rate(t, heading, momentum):
+        rods = Rods(t, heading[0])
+        return [(momentum - rods.momentum(rods.rates)) / rods.momentum(np.ones(3))]
+
+    for momentum in ([0.0, 0.0, 0.0], [0.5, -0.3, 0.8]):
+        spin = momentum[2] - (middle[0] * momentum[1] - middle[1] * momentum[0])
+        exact = solve_ivp(rate, (0, 1), [0.0], args=(spin,), method="DOP853", rtol=1e-12, atol=1e-13).y[0, -1]
+        g = drifting_path(LINKS, STROKE, jnp.array(momentum), steps=48)[-1]
+        np.testing.assert_allclose(SE2().log(g)[2], exact, atol=1e-8)
+        carried = g[:2, :2] @ middle + g[:2, 2] - middle
+        np.testing.assert_allclose(carried, np.array(momentum[:2]) / LINKS.masses.sum(), atol=1e-8)
+    still = drifting_path(LINKS, STROKE, jnp.zeros(3), steps=48)
+    np.testing.assert_allclose(still, path(LINKS, STROKE, steps=48), atol=1e-8)
+
+
+def test_a_locked_satellite_tumbles_as_eulers_equations_have_it():
+    """Momentum fixed in space, seen from the body; measured 1e-12. Its derivative against differences: 1e-9."""
+    inertia, start = np.asarray(SATELLITE.inertia), np.array([1.0, -2.0, 3.0])
+    euler = lambda t, p: np.cross(p, np.linalg.solve(inertia, p))  # noqa: E731
+    exact = solve_ivp(euler, (0, 1), start, method="DOP853", rtol=1e-13, atol=1e-13).y[:, -1]
+    run = jax.jit(lambda mu: drifting_path(SATELLITE, lambda t: jnp.zeros(2) * t, mu, steps=24)[-1].T @ start)
+    np.testing.assert_allclose(run(start), exact, atol=1e-9)
+    np.testing.assert_allclose(locked_inertia(SATELLITE, jnp.zeros(2)), inertia, atol=1e-15)
+    direction = np.array([0.3, 0.1, -0.2])
+    slope = jax.jvp(run, (start,), (direction,))[1]
+    differences = (run(start + 1e-5 * direction) - run(start - 1e-5 * direction)) / 2e-5
+    np.testing.assert_allclose(slope, differences, atol=1e-7)
+
+
+@pytest.mark.parametrize("space", [Sphere(2), Hyperbolic(2), Hyperbolic(3)], ids=["S2", "H2", "H3"])
+def test_two_legs_swim_by_curvature(space):
+    """The closed form dX = −w df of the class, integrated by quadrature; measured 2e-13."""
+    m0, m1, root = 1.0, 0.7, np.sqrt(complex(space.chart.curvature))
+
+    def rate(t):
+        (l, a), (dl, da) = (x * [1, -2] for x in motion(t))
+        tan, square = np.tan(root * l) * np.cos(a), (1 - np.sin(root * l) ** 2 * np.sin(a) ** 2).real
+        foot = (dl * np.cos(a) / np.cos(root * l) ** 2 - da * np.tan(root * l) * np.sin(a) / root) / (1 + tan**2)
+        return -2 * m1 * square / (m0 + 2 * m1 * square) * foot.real
+
+    exact = quad(rate, 0, 1, epsabs=1e-12)[0]
+    body = TwoLegged(space, (m0, m1))
+    moved = body.group.log(holonomy(body, lambda t: STROKE(t) * jnp.array([1.0, -2.0])))
+    np.testing.assert_allclose(moved[0], exact, atol=1e-11)
+    np.testing.assert_allclose(moved[1:], 0.0, atol=1e-14)
+
+
+def test_nothing_swims_in_the_plane_by_inertia_alone():
+    """The centre of mass stays: measured 2e-16; in S², the same stroke leads 0.04 away."""
+    body = TwoLegged(Euclidean(2), (1.0, 0.7))
+    np.testing.assert_allclose(holonomy(body, lambda t: STROKE(t) * jnp.array([1.0, -2.0])), np.eye(3), atol=1e-14)
+
+
+@pytest.mark.parametrize("space", [Euclidean(2), Sphere(2), Hyperbolic(3)], ids=["E2", "S2", "H3"])
+def test_a_body_of_masses_has_no_momentum(space):
+    """The connection against the Killing momenta of the same masses as a system, in its chart; measured 1e-16."""
+    n, rng = space.dim, np.random.default_rng(1)
+    places, masses = 0.4 * rng.normal(size=(3, 4, n)), np.array([1.0, 0.5, 2.0, 0.8])
+    shape = lambda r: jnp.asarray(places[0]) + r[0] * places[1] + r[0] * r[1] * places[2]  # noqa: E731
+    body, r, rdot = PointMasses(space, masses, shape), jnp.array([0.3, -0.5]), jnp.array([1.0, 0.7])
+    xi = -connection(body, r) @ rdot
+    moved = lambda s: body.group.exp(s * xi) @ body.points(r + s * rdot).T  # noqa: E731
+    count = n if n == space.embed(jnp.zeros(n)).size else n + 1
+    x, v = jax.jvp(lambda s: jax.vmap(space.coordinates)(moved(s).T[:, :count]), (0.0,), (1.0,))
+    momenta = killing_momentum(System(space, masses), x, v)
+    np.testing.assert_allclose(momenta, 0.0, atol=2e-14)
+
+
+def test_curvature_obeys_bianchi():
+    """D_i F_jk + D_j F_ki + D_k F_ij = 0 on three hinges: measured 1e-18 of 7e-4."""
+    body, r = FloatingLinks((1.0, 0.8, 1.2, 0.5), (1.0, 2.0, 0.7, 1.0)), jnp.array([0.4, -0.9, 0.6])
+    slope = covariant_derivative(body, lambda r: curvature(body, r), r)
+    np.testing.assert_allclose(slope[:, 0, 1, 2] + slope[:, 1, 2, 0] + slope[:, 2, 0, 1], 0.0, atol=1e-15)
+    assert np.max(np.abs(slope[:, 0, 1, 2])) > 1e-4
+
+
+def test_shape_metric_of_a_body_is_what_remains_of_its_energy():
+    """Least kinetic energy is at zero momentum, and twice of it is the metric; measured 2e-16."""
+    r, rdot = jnp.array([0.4, 0.7]), jnp.array([0.3, -0.8])
+    form, metric = jax.jit(reduction)(RAFT, r)
+    energy, momentum = jax.jit(jax.value_and_grad(RAFT.kinetic_energy, 1))(r, -form @ rdot, rdot)
+    np.testing.assert_allclose(momentum, 0.0, atol=1e-15)
+    np.testing.assert_allclose(rdot @ metric @ rdot, 2 * energy, rtol=1e-14)
+
+
+def test_what_is_no_body_is_named():
+    class Sledge(AbstractKinematicBody):
+        group: SE2 = SE2()
+
+        def constraints(self, r, xi, rdot):
+            return xi[1:2] - rdot
+
+    with pytest.raises(ValueError, match="constraints must return 3 numbers"):
+        connection(Sledge(), jnp.zeros(1))
+    with pytest.raises(ValueError, match="must be symmetric and exceed the rotors' own"):
+        Satellite(0.1 * np.eye(3), np.eye(3), [0.2, 0.05, 0.05])
+    with pytest.raises(ValueError, match="with n = 2 or 3"):
+        TwoLegged(Sphere(4))
+    with pytest.raises(ValueError, match="momentum must have 3 numbers"):
+        drifting_path(LINKS, STROKE, jnp.zeros(2))
+    with pytest.raises(ValueError, match="lists of one number a link"):
+        FloatingLinks((1.0, 1.0), (1.0,))
+    with pytest.raises(ValueError, match="inertias must be positive"):
+        Beanie((1.0, -1.0))
