@@ -1,7 +1,8 @@
 """Pictures. Each function takes a matplotlib Axes (or makes one) and returns it.
 
 A trajectory in space: `trajectory`, `path`, `body`, `animate`, `player`. Numbers against time: `coordinates`,
-`separation`, `energy`, `multipliers`, `constraints`, `drift`, `comparison`. Swimmers: `curvature`, `stroke`, `swimmer`.
+`separation`, `energy`, `multipliers`, `constraints`, `drift`, `comparison`. The space of shapes: `curvature`,
+`connection`, `shape_metric`, `stroke`, `family`. Swimmers: `swimmer`, `swim`, `wake`, `displacement`.
 matplotlib is imported where it is used, so that nothing else of geodyn needs it.
 """
 
@@ -9,8 +10,9 @@ from geodyn.plot.animation import animate
 from geodyn.plot.bodies import body, path, projection, trajectory
 from geodyn.plot.curves import comparison, constraints, coordinates, drift, energy, multipliers, separation
 from geodyn.plot.player import Player, player
-from geodyn.plot.strokes import curvature, stroke, swimmer
+from geodyn.plot.strokes import connection, curvature, family, shape_metric, stroke
 from geodyn.plot.style import COLOURS, figure
+from geodyn.plot.swimmers import displacement, swim, swimmer, wake
 
 __all__ = [
     "COLOURS",
@@ -18,18 +20,24 @@ __all__ = [
     "animate",
     "body",
     "comparison",
+    "connection",
     "constraints",
     "coordinates",
     "curvature",
+    "displacement",
     "drift",
     "energy",
+    "family",
     "figure",
     "multipliers",
     "path",
     "player",
     "projection",
     "separation",
+    "shape_metric",
     "stroke",
+    "swim",
     "swimmer",
     "trajectory",
+    "wake",
 ]

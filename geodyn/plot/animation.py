@@ -32,10 +32,9 @@ def animate(
     Written to `path` if that is given, an .mp4 (by ffmpeg) or a .gif. Raises ValueError for any other ending, and where
     ffmpeg is missing.
     """
-    from matplotlib.animation import FuncAnimation
     from matplotlib.figure import Figure
 
-    writer = None if path is None else _writer(path)
+    film_writer(path)
     drawn = scene(trajectory, model, system)
     flat = drawn.points.shape[-1] == 2
     ax = Figure(figsize=(6, 6)).add_subplot(projection=None if flat else "3d") if ax is None else ax
@@ -54,16 +53,30 @@ def animate(
             moving.extend(polylines(ax, [points], colour, 1.5, 0.8, zorder=3) if frame else [])
         moving.extend(draw_body(ax, drawn, frame, edges[k]))
 
-    animation = FuncAnimation(ax.figure, draw, len(frames), init_func=lambda: None, interval=1000 / fps)
+    return film(ax.figure, draw, len(frames), path, fps)
+
+
+def film(figure, draw: Callable, frames: int, path: str | os.PathLike | None, fps: int):
+    """A `FuncAnimation` of draw(0) … draw(frames − 1), shown inline in a notebook and written to `path` if given.
+
+    Raises ValueError for a path that does not end in .mp4 or .gif, and where ffmpeg is missing.
+    """
+    from matplotlib.animation import FuncAnimation
+
+    writer = film_writer(path)
+    animation = FuncAnimation(figure, draw, frames, init_func=lambda: None, interval=1000 / fps)
     if writer is not None:
         animation.save(path, writer=writer, fps=fps, dpi=100)
     animation._repr_html_ = animation.to_jshtml
     return animation
 
 
-def _writer(path):
+def film_writer(path):
+    """The name of the writer for a film of this name; None without one."""
     from matplotlib.animation import writers
 
+    if path is None:
+        return None
     name = WRITERS.get(Path(path).suffix)
     if name is None:
         raise ValueError(f"path must end in {' or '.join(WRITERS)}, got {str(path)!r}")

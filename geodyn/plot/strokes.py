@@ -1,94 +1,154 @@
-"""Swimmers: the curvature of their connection, their strokes, and how they move."""
+"""The space of shapes: the curvature of a connection, the connection itself, the shape metric, and strokes among them.
 
-from collections.abc import Sequence
+Of more than two shape variables, a pair (`variables`) is drawn, with the others as in the shape `at`.
+"""
+
+from collections.abc import Callable, Sequence
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn.locomotion.connection import AbstractLinkSwimmer, AbstractSwimmer
-from geodyn.locomotion.connection import curvature as curvature_form
-from geodyn.locomotion.holonomy import path as group_path
-from geodyn.locomotion.swimmers import PushMePullYou
-from geodyn.plot.style import COLOURS, INK, PALE, axes
+from geodyn.locomotion import connection as connection_form
+from geodyn.locomotion import curvature as curvature_form
+from geodyn.locomotion import shape_metric as metric_form
+from geodyn.locomotion.connection import AbstractConnection, AbstractSwimmer
+from geodyn.plot.style import COLOURS, INK, axes
+
+Bounds = Sequence | np.ndarray
 
 
 def curvature(
-    swimmer: AbstractSwimmer, component: int, lower: Sequence | np.ndarray, upper: Sequence | np.ndarray, ax=None
+    swimmer: AbstractSwimmer | AbstractConnection,
+    component: int,
+    lower: Bounds,
+    upper: Bounds,
+    ax=None,
+    *,
+    variables: tuple[int, int] = (0, 1),
+    at: Bounds | None = None,
 ):
-    """The height function F^component_12 over two shape variables, its zero line in black.
+    """The height function F^component_ij over two shape variables, its zero line in black.
 
-    A small stroke around an area moves the swimmer by minus the integral of this function over it.
+    A small stroke around an area moves the swimmer by minus the integral of this function over it. `lower[2]` and
+    `upper[2]` bound the picture. Where the swimmer is not defined it stays white.
     """
-    ax = axes(ax, xlabel="$r_1$", ylabel="$r_2$")
-    grids = [np.linspace(low, high, 81) for low, high in zip(lower, upper)]
-    r = jnp.stack(jnp.meshgrid(*grids), axis=-1)
-    F = np.asarray(jax.jit(jax.vmap(jax.vmap(lambda r: curvature_form(swimmer, r)[component, 0, 1])))(r))
-    bound = np.abs(F).max()
+    i, j = variables
+    ax = _plane(ax, variables)
+    grids, F = _over(lambda r: curvature_form(swimmer, r)[component, i, j], lower, upper, 81, variables, at)
+    # Beside a singularity, where spheres touch, nothing else would have a colour.
+    largest = np.nanmax(np.abs(F))
+    bound = min(largest, 4 * np.nanmedian(np.abs(F)))
     image = ax.pcolormesh(*grids, F, cmap="RdBu_r", vmin=-bound, vmax=bound, shading="gouraud", rasterized=True)
-    if F.min() < 0 < F.max():
+    if np.nanmin(F) < 0 < np.nanmax(F):
         ax.contour(*grids, F, [0.0], colors=INK, linewidths=0.8)
-    ax.figure.colorbar(image, ax=ax, shrink=0.85, label=f"$F^{{{component + 1}}}_{{12}}$")
+    beyond = "both" if bound < largest else "neither"
+    label = f"$F^{{{component + 1}}}_{{{i + 1}{j + 1}}}$"
+    ax.figure.colorbar(image, ax=ax, shrink=0.85, label=label, extend=beyond)
     return ax
 
 
-def stroke(stroke, ax=None):
-    """A closed stroke in the plane of its first two shape variables, with its direction."""
-    ax = axes(ax, xlabel="$r_1$", ylabel="$r_2$")
-    r = np.asarray(jax.vmap(stroke)(jnp.linspace(0.0, 1.0, 257)))
-    ax.plot(r[:, 0], r[:, 1], color=INK, linewidth=2.2)
-    for i in (0, 64, 128, 192):
+def connection(
+    swimmer: AbstractSwimmer | AbstractConnection,
+    component: int,
+    lower: Bounds,
+    upper: Bounds,
+    ax=None,
+    *,
+    variables: tuple[int, int] = (0, 1),
+    at: Bounds | None = None,
+):
+    """Arrows of minus a row of the connection form: ξ^component is their scalar product with the change of shape.
+
+    A stroke along the arrows moves the body forwards in that coordinate, against them backwards, across them not.
+    """
+    ax = _plane(ax, variables)
+    row = lambda r: -connection_form(swimmer, r)[component, jnp.array(variables)]  # noqa: E731
+    grids, arrows = _over(row, lower, upper, 17, variables, at)
+    ax.set(xlim=(lower[0], upper[0]), ylim=(lower[1], upper[1]))
+    scale = 14 * np.nanmax(np.linalg.norm(arrows, axis=-1))
+    look = {"pivot": "mid", "angles": "xy", "width": 0.005, "scale_units": "width", "scale": scale}
+    ax.quiver(*grids, *np.moveaxis(arrows, -1, 0), color=COLOURS[0], **look)
+    ax.set_title(f"$-A^{{{component + 1}}}$", loc="left", fontsize="medium")
+    return ax
+
+
+def shape_metric(
+    swimmer: AbstractSwimmer,
+    lower: Bounds,
+    upper: Bounds,
+    ax=None,
+    *,
+    variables: tuple[int, int] = (0, 1),
+    at: Bounds | None = None,
+):
+    """Ellipses of the changes of shape that cost the same power, one scale for all: small where shapes cost most."""
+    from matplotlib.collections import LineCollection
+
+    ax = _plane(ax, variables)
+    pair = np.ix_(variables, variables)
+    grids, metrics = _over(lambda r: metric_form(swimmer, r)[pair], lower, upper, 9, variables, at)
+    centres = np.stack(np.meshgrid(*grids), axis=-1).reshape(-1, 2)
+    metrics = metrics.reshape(-1, 2, 2)
+    centres, metrics = (x[np.isfinite(metrics).all(axis=(1, 2))] for x in (centres, metrics))
+    angle = np.linspace(0, 2 * np.pi, 49)
+    circle = np.stack([np.cos(angle), np.sin(angle)])
+    ellipses = np.swapaxes(np.linalg.solve(np.swapaxes(np.linalg.cholesky(metrics), 1, 2), circle[None]), 1, 2)
+    spacing = (np.asarray(upper, float) - np.asarray(lower, float)) / 8
+    ellipses = ellipses * 0.45 / np.max(np.abs(ellipses) / spacing)
+    lines = LineCollection(ellipses + centres[:, None], colors=COLOURS[0], linewidths=1.2)
+    ax.add_collection(lines)
+    ax.autoscale_view()
+    return ax
+
+
+def stroke(stroke: Callable, ax=None, *, variables: tuple[int, int] = (0, 1)):
+    """A stroke in the plane of two shape variables, with its direction; an open one has a dot where it starts."""
+    ax = _plane(ax, variables)
+    r = np.asarray(jax.vmap(stroke)(jnp.linspace(0.0, 1.0, 257)))[:, list(variables)]
+    ax.plot(*r.T, color=INK, linewidth=2.2)
+    if np.abs(r[-1] - r[0]).max() > 1e-6 * np.ptp(r, axis=0).max():
+        ax.plot(*r[0], "o", color=INK)
+    for i in (32, 96, 160, 224):
         ax.annotate(
             "",
-            tuple(r[i + 2, :2]),
-            tuple(r[i, :2]),
+            tuple(r[i + 2]),
+            tuple(r[i]),
             arrowprops={"arrowstyle": "-|>", "color": INK, "mutation_scale": 16},
         )
     return ax
 
 
-def swimmer(swimmer: AbstractSwimmer, stroke, ax=None, *, frames: int = 9):
-    """A filmstrip of one stroke, time downwards: the body where it is, and where it began in grey.
+def family(
+    displacement: Sequence | np.ndarray, cost: Sequence | np.ndarray, multiplier: Sequence | np.ndarray, ax=None
+):
+    """The energy of the best strokes over their displacement, with its slope as the multipliers have it.
 
-    The net displacement points to the right. Raises ValueError for a swimmer that is neither links nor spheres.
+    `displacement[S]`, `cost[S]`, `multiplier[S]` of S strokes. Tangents that do not touch the curve show a family that
+    was not followed closely enough, or strokes that are not optimal.
     """
-    times = jnp.linspace(0.0, 1.0, frames)
-    g = group_path(swimmer, stroke, steps=16 * (frames - 1))[::16]
-    outlines = np.asarray(jax.vmap(lambda t, g: _placed(g, _outline(swimmer, stroke(t))))(times, g))
-    x, y = _placed(g[-1], jnp.zeros((1, 2)))[0]
-    forward = np.asarray([[x, y], [-y, x]]) / np.hypot(x, y)
-    outlines = outlines @ forward.T
-    spacing = 1.25 * np.ptp(outlines[..., 1], axis=(1, 2)).max()
-    labels = [f"t = {t:.3g}" for t in times]
-    ax = axes(ax, xlabel="net displacement →", yticks=-spacing * np.arange(frames), yticklabels=labels)
-    for frame, parts in enumerate(outlines):
-        for part, start in zip(parts, outlines[0]):
-            for points, colour in ((start, PALE), (part, COLOURS[0])):
-                ax.plot(*(points - [0, frame * spacing]).T, color=colour, linewidth=3, solid_capstyle="round")
-    ax.tick_params(axis="y", length=0)
-    ax.spines["left"].set_visible(False)
-    ax.grid(False, axis="y")
-    ax.set_aspect("equal")
+    displacement, cost, multiplier = (np.asarray(x, float) for x in (displacement, cost, multiplier))
+    ax = axes(ax, xlabel="net displacement", ylabel="energy of the stroke")
+    reach = 0.4 * np.ptp(displacement) / max(1, len(displacement) - 1)
+    for d, e, slope in zip(displacement, cost, multiplier):
+        ax.plot([d - reach, d + reach], [e - slope * reach, e + slope * reach], color=COLOURS[1], linewidth=3)
+    ax.plot(displacement, cost, "o-", color=COLOURS[0], markersize=4, linewidth=1.2)
     return ax
 
 
-def _outline(swimmer, r):
-    """Polygons of the body in its own frame: a segment for a link, a circle for a sphere, [parts, points, 2]."""
-    if isinstance(swimmer, AbstractLinkSwimmer):
-        x, y, angle = swimmer.links(r).T
-        half = swimmer.lengths[:, None] / 2 * jnp.stack([jnp.cos(angle), jnp.sin(angle)], axis=1)
-        centre = jnp.stack([x, y], axis=1)
-        return jnp.stack([centre - half, centre + half], axis=1)
-    if isinstance(swimmer, PushMePullYou):
-        radii = jnp.cbrt(3 * jnp.stack([r[1], swimmer.volume - r[1]]) / (4 * jnp.pi))
-        angle = jnp.linspace(0.0, 2 * jnp.pi, 61)
-        circle = radii[:, None, None] * jnp.stack([jnp.cos(angle), jnp.sin(angle)], axis=1)[None]
-        return circle + jnp.stack([jnp.stack([-r[0], 0.0 * r[0]]), jnp.stack([r[0], 0.0 * r[0]])])[:, None] / 2
-    raise ValueError(f"swimmer: no picture of {type(swimmer).__name__} is known, only of links and of PushMePullYou")
+def _plane(ax, variables):
+    return axes(ax, xlabel=f"$r_{{{variables[0] + 1}}}$", ylabel=f"$r_{{{variables[1] + 1}}}$")
 
 
-def _placed(g, points):
-    """Points of the plane moved by a motion of the plane or by a translation of its first axis."""
-    if g.shape[0] == 2:
-        return points + jnp.stack([g[0, 1], 0.0 * g[0, 1]])[(None,) * (points.ndim - 1)]
-    return points @ g[:2, :2].T + g[:2, 2][(None,) * (points.ndim - 1)]
+def _over(function, lower, upper, count, variables, at):
+    """Values of a function of shape on a grid of two of its variables, [count, count, …], and the two axes of it."""
+    grids = [np.linspace(low, high, count) for low, high in zip(lower, upper, strict=True)]
+    at = np.zeros(2) if at is None else np.asarray(at, float)
+    if len(grids) != 2 or max(variables) >= at.size:
+        raise ValueError(
+            f"lower and upper bound two variables, got {len(grids)}; variables={variables} of {at.size}: give at=, the"
+            " shape at which the other variables are held."
+        )
+    r = np.broadcast_to(at, (count, count, at.size)).copy()
+    r[..., list(variables)] = np.stack(np.meshgrid(*grids), axis=-1)
+    return grids, np.asarray(jax.jit(jax.vmap(jax.vmap(function)))(jnp.asarray(r)))

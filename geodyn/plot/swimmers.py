@@ -1,0 +1,175 @@
+"""Swimmers on their way: a filmstrip, a film, the path that they leave, and where they are at each moment."""
+
+import os
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn.geometry.groups import SE2, SO2, Translation
+from geodyn.locomotion import check_closed
+from geodyn.locomotion import path as group_path
+from geodyn.locomotion.connection import AbstractConnection, AbstractSwimmer
+from geodyn.plot.animation import film, film_writer
+from geodyn.plot.style import COLOURS, INK, PALE, axes, legend
+
+Body = AbstractSwimmer | AbstractConnection
+
+
+def swimmer(swimmer: Body, stroke, ax=None, *, frames: int = 9):
+    """A filmstrip of one stroke, time downwards: the body where it is, and where it began in grey.
+
+    The net displacement, if there is one, points to the right. Raises ValueError for a swimmer that does not say how
+    it looks, or does not move in a plane.
+    """
+    times = np.linspace(0.0, 1.0, frames)
+    g = np.asarray(group_path(swimmer, stroke, steps=16 * (frames - 1)))[::16]
+    outlines = _seen(swimmer, stroke, times, g)
+    x, y = _placed(swimmer.group, g[-1:], np.zeros((1, 1, 1, 2))).ravel()
+    length = np.hypot(x, y)
+    if length > 1e-9 * np.ptp(outlines):
+        outlines = outlines @ np.array([[x, -y], [y, x]]) / length
+    outlines = outlines - np.array([0.0, np.mean([outlines[..., 1].min(), outlines[..., 1].max()])])
+    spacing = 1.25 * np.ptp(outlines[..., 1], axis=(1, 2)).max()
+    labels = [f"t = {t:.3g}" for t in times]
+    ax = axes(ax, xlabel="net displacement →", yticks=-spacing * np.arange(frames), yticklabels=labels)
+    for k, parts in enumerate(outlines):
+        for points, colour in ((outlines[0], PALE), (parts, COLOURS[0])):
+            _draw(ax, points - np.array([0, k * spacing]), colour)
+    ax.autoscale_view()
+    ax.tick_params(axis="y", length=0)
+    ax.spines["left"].set_visible(False)
+    ax.grid(False, axis="y")
+    ax.set_aspect("equal")
+    return ax
+
+
+def displacement(swimmer: Body, stroke, ax=None, *, strokes: int = 1):
+    """Where the body is against time, over so many strokes: its place (any consistent unit), its angles in radians.
+
+    Raises ValueError for more than one stroke if it is not closed; so do the other pictures of several strokes.
+    """
+    ax = axes(ax, xlabel="time (strokes)", ylabel="displacement")
+    places = _coordinates(swimmer.group, _strokes(swimmer, stroke, strokes, 128))
+    for name, place, colour in zip(_names(swimmer.group), places.T, COLOURS):
+        ax.plot(np.linspace(0, strokes, len(place)), place, color=colour, label=name)
+    return legend(ax, places.shape[1])
+
+
+def wake(swimmer: Body, stroke, ax=None, *, strokes: int = 3):
+    """The path of the body's frame in the plane over so many strokes, and the body before each, the older the paler.
+
+    Raises ValueError for a swimmer that does not say how it looks, or does not move in a plane.
+    """
+    ax = axes(ax, xlabel="x (any consistent unit)", ylabel="y")
+    g = _strokes(swimmer, stroke, strokes, 128)
+    outlines = _seen(swimmer, stroke, np.zeros(strokes + 1), g[::128])
+    for k, parts in enumerate(outlines):
+        _draw(ax, parts, COLOURS[0], 0.25 + 0.75 * k / strokes)
+    ax.plot(*_track(swimmer, g).T, color=COLOURS[1], linewidth=1.5)
+    ax.autoscale_view()
+    ax.set_aspect("equal")
+    return ax
+
+
+def swim(
+    swimmer: Body,
+    stroke,
+    path: str | os.PathLike | None = None,
+    ax=None,
+    *,
+    strokes: int = 3,
+    seconds: float | int = 8.0,
+    fps: int = 25,
+):
+    """The swimmer on its way, as a matplotlib `FuncAnimation` of so many strokes and seconds; a notebook shows it
+    inline. Where it began stays in grey.
+
+    Written to `path` if that is given, an .mp4 (by ffmpeg) or a .gif. Raises ValueError for any other ending, where
+    ffmpeg is missing, and for a swimmer that does not say how it looks, or does not move in a plane.
+    """
+    from matplotlib.figure import Figure
+
+    film_writer(path)
+    ax = axes(Figure(figsize=(7, 4), layout="constrained").add_subplot() if ax is None else ax)
+    each = max(2, round(seconds * fps / strokes))
+    fine = -(-96 // each)
+    g = _strokes(swimmer, stroke, strokes, each * fine)
+    track, g = _track(swimmer, g), g[::fine]
+    outlines, moving = _seen(swimmer, stroke, np.arange(len(g)) / each % 1, g), []
+    low, high = outlines.min(axis=(0, 1, 2)), outlines.max(axis=(0, 1, 2))
+    margin = 0.04 * np.max(high - low)
+    low, high = low - margin, high + margin
+    ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), aspect="equal")
+    _draw(ax, outlines[0], PALE)
+    clock = ax.set_title("", loc="left", fontsize="medium", color=INK)
+
+    def draw(k):
+        while moving:
+            moving.pop().remove()
+        clock.set_text(f"stroke {k / each:.2f}")
+        moving.extend(ax.plot(*track[: k * fine + 1].T, color=COLOURS[1], linewidth=1.2))
+        moving.append(_draw(ax, outlines[k], COLOURS[0]))
+
+    return film(ax.figure, draw, len(g), path, fps)
+
+
+def _strokes(swimmer, stroke, strokes, steps):
+    """The group elements over so many strokes, [strokes × steps + 1, d, d]."""
+    if strokes > 1:
+        check_closed(stroke)
+    once = np.asarray(group_path(swimmer, stroke, steps=steps))
+    starts = [np.linalg.matrix_power(once[-1], k) for k in range(strokes)]
+    return np.concatenate([start @ once[:-1] for start in starts] + [starts[-1] @ once[-1:]])
+
+
+def _seen(swimmer, stroke, times, g):
+    """Outlines where the body is at these times and g, [frames, parts, points, 2]."""
+    outline = getattr(swimmer, "outline", None)
+    if outline is None:
+        raise ValueError(
+            f"{type(swimmer).__name__} does not say how it looks: give it a method outline(r) -> [parts, points, 2],"
+            " lines in its own frame."
+        )
+    lines = np.asarray(jax.jit(jax.vmap(lambda t: outline(stroke(t))))(jnp.asarray(times)))
+    return _placed(swimmer.group, g, lines)
+
+
+def _placed(group, g, points):
+    """Points[frames, …, 2] of the plane moved by g[frames, d, d]."""
+    if isinstance(group, SE2 | SO2):
+        points = np.einsum("fij,fpqj->fpqi", g[:, :2, :2], points)
+    elif not isinstance(group, Translation) or group.dim > 2:
+        raise ValueError(f"there is no picture in the plane of a body that moves in {type(group).__name__}.")
+    shift = np.zeros((len(g), 2))
+    if group.translations:
+        shift[:, : group.translations] = g[:, :-1, -1]
+    return points + shift[:, None, None]
+
+
+def _track(swimmer, g):
+    """Where the frame of the body is, [frames, 2]."""
+    return _placed(swimmer.group, g, np.zeros((len(g), 1, 1, 2)))[:, 0, 0]
+
+
+def _coordinates(group, g):
+    """Place and angles of group elements, [frames, k]; for groups without a place, exponential coordinates."""
+    logs = np.array(jax.vmap(group.log)(jnp.asarray(g)))
+    if group.translations == g.shape[1] - 1:
+        logs[:, : group.translations] = g[:, :-1, -1]
+    turns = logs[:, group.translations :]
+    logs[:, group.translations :] = np.unwrap(turns, axis=0) if turns.shape[1] == 1 else turns
+    return logs
+
+
+def _names(group):
+    turns = group.dim - group.translations
+    return ["x", "y", "z"][: group.translations] + (["θ"] if turns == 1 else [f"θ{i + 1}" for i in range(turns)])
+
+
+def _draw(ax, parts, colour, strength=1.0):
+    """Lines of a body [parts, points, 2]."""
+    from matplotlib.collections import LineCollection
+
+    look = {"colors": colour, "alpha": strength, "linewidths": 3, "capstyle": "round", "zorder": 3}
+    return ax.add_collection(LineCollection(list(parts), **look))
