@@ -150,6 +150,15 @@ def test_open_strokes_lead_from_start_to_end():
     np.testing.assert_allclose(gd.segment(polygon, 0.25, 0.5)(1.0), CORNERS[1], atol=1e-15)
 
 
+@pytest.mark.float32
+def test_precision_is_that_of_jax():
+    """Of every kind of stroke, its shapes and what they cost."""
+    working = jnp.zeros(()).dtype
+    for stroke in (*STROKES.values(), gd.by_arclength(Plane(), STROKES["polygon"], steps=16)):
+        assert stroke(0.3).dtype == working, type(stroke)
+    assert gd.cost(Plane(), STROKES["spline"], steps=4).dtype == working
+
+
 REFUSED = {
     "not closed": (lambda: gd.check_closed(STROKES["open"]), r"not closed: it starts at the shape \[0.  0.2\]"),
     "shift of an open one": (lambda: gd.shift(STROKES["clamped spline"], 0.1), "not closed"),

@@ -3,9 +3,21 @@
 import jax
 import numpy as np
 
+from geodyn._typing import Array, Float
+
 
 def require_positive(owner: str, **numbers) -> None:
     """Raise ValueError unless every number that is known already is finite and positive."""
     for name, value in numbers.items():
         if not isinstance(value, jax.core.Tracer) and not np.all(np.isfinite(value) & (np.asarray(value) > 0)):
             raise ValueError(f"{owner}: {name} must be positive and finite, got {value}.")
+
+
+def require_defined(owner: str, body, r: Float[Array, " m"], value: Float[Array, "..."]) -> Float[Array, "..."]:
+    """The value; ValueError with the shape r if it is known and not a number: the body cannot have this shape."""
+    if not isinstance(value, jax.core.Tracer) and not np.all(np.isfinite(value)):
+        raise ValueError(
+            f"{owner}: {type(body).__name__} is singular at the shape {np.asarray(r)}: its docstring says which shapes"
+            " it can have."
+        )
+    return value

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from geodyn._jit import jit
 from geodyn._typing import Array, Float, Number, Scalar
 from geodyn.geometry.groups import AbstractLieGroup
+from geodyn.locomotion.checks import require_defined
 
 
 class AbstractConnection(eqx.Module):
@@ -136,24 +137,39 @@ def reduction(
     return swept[:k, k:], swept[k:, k:]
 
 
-@jit
 def connection(swimmer: AbstractConnection, r: Float[Array, " m"]) -> Float[Array, "k m"]:
-    """The connection form A: the body velocity of least drag, of zero momentum or without slip is `ξ = −A(r) r'`."""
-    return swimmer.form(r)
+    """The connection form A: the body velocity of least drag, of zero momentum or without slip is `ξ = −A(r) r'`.
+
+    Raises ValueError for a shape that the body cannot have; so do `shape_metric` and `curvature`.
+    """
+    return require_defined("connection", swimmer, r, _connection(swimmer, r))
 
 
-@jit
 def shape_metric(swimmer: AbstractInvariantMetric, r: Float[Array, " m"]) -> Float[Array, "m m"]:
     """The shape metric G: what remains of the power, or of twice the kinetic energy, is `r'ᵀ G(r) r'`."""
-    return reduction(swimmer, r)[1]
+    return require_defined("shape_metric", swimmer, r, _shape_metric(swimmer, r))
 
 
-@jit
 def curvature(swimmer: AbstractConnection, r: Float[Array, " m"]) -> Float[Array, "k m m"]:
     """The curvature `F_ij = ∂_i A_j − ∂_j A_i − [A_i, A_j]`: a small loop of area a has the holonomy `exp(−F a)`.
 
     Source: Marsden, Montgomery & Ratiu, *Mem. AMS* 436 (1990), with the sign that belongs to `ξ = −A r'`.
     """
+    return require_defined("curvature", swimmer, r, _curvature(swimmer, r))
+
+
+@jit
+def _connection(swimmer, r):
+    return swimmer.form(r)
+
+
+@jit
+def _shape_metric(swimmer, r):
+    return reduction(swimmer, r)[1]
+
+
+@jit
+def _curvature(swimmer, r):
     return exterior_derivative(swimmer.group, swimmer.form(r), jax.jacfwd(swimmer.form)(r))
 
 

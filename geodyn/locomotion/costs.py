@@ -9,23 +9,23 @@ from collections.abc import Callable
 import jax.numpy as jnp
 
 from geodyn._typing import Array, Float, Scalar
-from geodyn.locomotion.connection import AbstractSwimmer, reduction
+from geodyn.locomotion.connection import AbstractInvariantMetric, reduction
 
-Density = Callable[[AbstractSwimmer, Float[Array, " m"], Float[Array, " m"]], Scalar]
+Density = Callable[[AbstractInvariantMetric, Float[Array, " m"], Float[Array, " m"]], Scalar]
 
 
-def energy(swimmer: AbstractSwimmer, r: Float[Array, " m"], rdot: Float[Array, " m"]) -> Scalar:
+def energy(swimmer: AbstractInvariantMetric, r: Float[Array, " m"], rdot: Float[Array, " m"]) -> Scalar:
     """The power dissipated, `r'ᵀ G r'`."""
     return rdot @ reduction(swimmer, r)[1] @ rdot
 
 
-def length(swimmer: AbstractSwimmer, r: Float[Array, " m"], rdot: Float[Array, " m"]) -> Scalar:
+def length(swimmer: AbstractInvariantMetric, r: Float[Array, " m"], rdot: Float[Array, " m"]) -> Scalar:
     """The speed on the space of shapes, `√(r'ᵀ G r')`; its integral is the same at any pace."""
     power = energy(swimmer, r, rdot)
     moving = power > 0
     return jnp.where(moving, jnp.sqrt(jnp.where(moving, power, 1.0)), 0.0)
 
 
-def torque(swimmer: AbstractSwimmer, r: Float[Array, " m"], rdot: Float[Array, " m"]) -> Scalar:
+def torque(swimmer: AbstractInvariantMetric, r: Float[Array, " m"], rdot: Float[Array, " m"]) -> Scalar:
     """The square of the forces on the shape variables, `|τ|²` with `τ = G r'`: torques of hinges, forces of arms."""
     return jnp.sum((reduction(swimmer, r)[1] @ rdot) ** 2)

@@ -13,7 +13,7 @@ from geodyn._jit import jit
 from geodyn._typing import Array, ArrayLike, Float, Number, Scalar
 from geodyn.geometry.groups import AbstractLieGroup
 from geodyn.locomotion import costs
-from geodyn.locomotion.connection import AbstractConnection, AbstractSwimmer, connection
+from geodyn.locomotion.connection import AbstractConnection, AbstractInvariantMetric, connection
 from geodyn.locomotion.stroke import Stroke, breaks, shape_and_rate
 
 NODES = 0.5 + np.sqrt(0.15) * np.array([-1.0, 0.0, 1.0])
@@ -79,9 +79,7 @@ def _path(swimmer, stroke, steps):
     return elements[jnp.searchsorted(ends, step_ends(steps))] if corners.size else elements
 
 
-def path(
-    swimmer: AbstractSwimmer | AbstractConnection, stroke: Stroke, *, steps: int = 128
-) -> Float[Array, "points d d"]:
+def path(swimmer: AbstractConnection, stroke: Stroke, *, steps: int = 128) -> Float[Array, "points d d"]:
     """The group elements g(t) at t = 0, 1/steps, … 1 along a stroke, from the identity.
 
     Error O(steps⁻⁶) for strokes that are smooth inside each of the equal steps, or say where they are not (`breaks`).
@@ -90,13 +88,13 @@ def path(
     return _require_finite("path", swimmer, stroke, _path(swimmer, stroke, steps=steps))
 
 
-def holonomy(swimmer: AbstractSwimmer | AbstractConnection, stroke: Stroke, *, steps: int = 128) -> Float[Array, "d d"]:
+def holonomy(swimmer: AbstractConnection, stroke: Stroke, *, steps: int = 128) -> Float[Array, "d d"]:
     """The group element that one stroke adds, the last of `path`; `swimmer.group.log` gives its coordinates."""
     return _require_finite("holonomy", swimmer, stroke, _path(swimmer, stroke, steps=steps)[-1])
 
 
 @jit
-def power(swimmer: AbstractSwimmer, stroke: Stroke, t: Number) -> Scalar:
+def power(swimmer: AbstractInvariantMetric, stroke: Stroke, t: Number) -> Scalar:
     """The power `r'ᵀ G r'` dissipated at time t of a stroke of period 1."""
     return costs.energy(swimmer, *shape_and_rate(stroke, t))
 
@@ -109,7 +107,7 @@ def _cost(swimmer, stroke, density, steps):
 
 
 def cost(
-    swimmer: AbstractSwimmer, stroke: Stroke, *, density: costs.Density = costs.energy, steps: int = 128
+    swimmer: AbstractInvariantMetric, stroke: Stroke, *, density: costs.Density = costs.energy, steps: int = 128
 ) -> Scalar:
     """The integral of a density (swimmer, r, r') over one stroke of period 1, by Gauss's rule of order 6.
 

@@ -10,7 +10,7 @@ import numpy as np
 from geodyn._jit import jit
 from geodyn._typing import Array, Float, Number, Scalar
 from geodyn.locomotion import costs
-from geodyn.locomotion.connection import AbstractSwimmer
+from geodyn.locomotion.connection import AbstractInvariantMetric
 from geodyn.locomotion.holonomy import NODES, WEIGHTS, gauss_times, step_ends
 from geodyn.locomotion.stroke import Stroke, breaks, check_closed, floating, shape_and_rate
 
@@ -99,7 +99,7 @@ def join(*strokes: Stroke) -> JoinedStroke:
 class ArclengthStroke(eqx.Module):
     """A stroke run through at constant power; `by_arclength` makes it. `lengths[i]` is run through at `times[i]`."""
 
-    swimmer: AbstractSwimmer
+    swimmer: AbstractInvariantMetric
     stroke: Stroke
     times: Float[Array, " T"]
     lengths: Float[Array, " T"]
@@ -139,7 +139,7 @@ def _lengths(swimmer, stroke, steps):
     return ends, jnp.append(jnp.zeros(1, passed.dtype), passed), jnp.min(speeds)
 
 
-def by_arclength(swimmer: AbstractSwimmer, stroke: Stroke, *, steps: int = 128) -> ArclengthStroke:
+def by_arclength(swimmer: AbstractInvariantMetric, stroke: Stroke, *, steps: int = 128) -> ArclengthStroke:
     """The same way at constant power, which costs least: its energy is its length squared.
 
     Lengths are those of the shape metric, `∫ √(r'ᵀ G r') dt`, to O(steps⁻⁶). Raises ValueError if the stroke stands

@@ -12,14 +12,14 @@ import numpy as np
 from geodyn.locomotion import connection as connection_form
 from geodyn.locomotion import curvature as curvature_form
 from geodyn.locomotion import shape_metric as metric_form
-from geodyn.locomotion.connection import AbstractConnection, AbstractSwimmer
+from geodyn.locomotion.connection import AbstractConnection, AbstractInvariantMetric
 from geodyn.plot.style import COLOURS, INK, axes
 
 Bounds = Sequence | np.ndarray
 
 
 def curvature(
-    swimmer: AbstractSwimmer | AbstractConnection,
+    swimmer: AbstractConnection,
     component: int,
     lower: Bounds,
     upper: Bounds,
@@ -49,7 +49,7 @@ def curvature(
 
 
 def connection(
-    swimmer: AbstractSwimmer | AbstractConnection,
+    swimmer: AbstractConnection,
     component: int,
     lower: Bounds,
     upper: Bounds,
@@ -74,7 +74,7 @@ def connection(
 
 
 def shape_metric(
-    swimmer: AbstractSwimmer,
+    swimmer: AbstractInvariantMetric,
     lower: Bounds,
     upper: Bounds,
     ax=None,

@@ -9,14 +9,12 @@ import numpy as np
 from geodyn.geometry.groups import SE2, SO2, Translation
 from geodyn.locomotion import check_closed
 from geodyn.locomotion import path as group_path
-from geodyn.locomotion.connection import AbstractConnection, AbstractSwimmer
+from geodyn.locomotion.connection import AbstractConnection
 from geodyn.plot.animation import film, film_writer
 from geodyn.plot.style import COLOURS, INK, PALE, axes, legend
 
-Body = AbstractSwimmer | AbstractConnection
 
-
-def swimmer(swimmer: Body, stroke, ax=None, *, frames: int = 9):
+def swimmer(swimmer: AbstractConnection, stroke, ax=None, *, frames: int = 9):
     """A filmstrip of one stroke, time downwards: the body where it is, and where it began in grey.
 
     The net displacement, if there is one, points to the right. Raises ValueError for a swimmer that does not say how
@@ -44,7 +42,7 @@ def swimmer(swimmer: Body, stroke, ax=None, *, frames: int = 9):
     return ax
 
 
-def displacement(swimmer: Body, stroke, ax=None, *, strokes: int = 1):
+def displacement(swimmer: AbstractConnection, stroke, ax=None, *, strokes: int = 1):
     """Where the body is against time, over so many strokes: its place (any consistent unit), its angles in radians.
 
     Raises ValueError for more than one stroke if it is not closed; so do the other pictures of several strokes.
@@ -56,7 +54,7 @@ def displacement(swimmer: Body, stroke, ax=None, *, strokes: int = 1):
     return legend(ax, places.shape[1])
 
 
-def wake(swimmer: Body, stroke, ax=None, *, strokes: int = 3):
+def wake(swimmer: AbstractConnection, stroke, ax=None, *, strokes: int = 3):
     """The path of the body's frame in the plane over so many strokes, and the body before each, the older the paler.
 
     Raises ValueError for a swimmer that does not say how it looks, or does not move in a plane.
@@ -73,7 +71,7 @@ def wake(swimmer: Body, stroke, ax=None, *, strokes: int = 3):
 
 
 def swim(
-    swimmer: Body,
+    swimmer: AbstractConnection,
     stroke,
     path: str | os.PathLike | None = None,
     ax=None,
