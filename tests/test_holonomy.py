@@ -64,7 +64,7 @@ def test_gradient_with_respect_to_lengths():
 
 def test_purcell_squares():
     """Corners at the ends of steps cost no accuracy: X = −(20/81) ε² (1 − 0.287426 ε²); 79.676° goes farthest."""
-    move = jax.jit(lambda e: displacement(Purcell(), PolygonStroke([(-e, -e), (e, -e), (e, e), (-e, e)])))
+    move = jax.jit(lambda e: displacement(Purcell(), PolygonStroke.square(e)))
     x, y, turn = move(0.1)
     np.testing.assert_allclose(x, -20 / 81 * 0.01 * (1 - 0.287426 * 0.01), rtol=1e-5)  # next term: measured 3e-6
     np.testing.assert_allclose([y, turn], 0.0, atol=1e-14)
@@ -87,6 +87,12 @@ def test_pmpy_strokes():
     np.testing.assert_allclose(moved[0], float(H05["rectangle"]), atol=1e-10)
     ellipse = FourierStroke([7.0, 4.0], [[1.5], [0.0]], [[0.0], [1.2]])
     np.testing.assert_allclose(displacement(swimmer, ellipse)[0], float(H05["ellipse"]), atol=1e-12)
+    # Avron, Kenneth & Oaknin's swimmer in water on another ellipse, over a period of 2π, by quadrature of their formulas.
+    volume = 815.3
+    water = PushMePullYou(volume, 0.95e-6)
+    g, energy = run(water, FourierStroke([32.4, 0.75 * volume], [[10.0], [0.0]], [[0.0], [100.0]]))
+    np.testing.assert_allclose(g[0, 1], -1.746558707440519, rtol=1e-12)
+    np.testing.assert_allclose(energy / (2 * np.pi), 0.012120897982318, rtol=1e-12)
 
 
 @zoo

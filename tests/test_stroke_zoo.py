@@ -130,7 +130,7 @@ def test_splines_are_those_of_scipy():
     t, x = np.linspace(0.0, 1.0, 23), np.asarray(CORNERS)
     knots = np.concatenate([[0] * 3, np.linspace(0, 1, 5), [1] * 3])
     other = BSpline(knots, x, 3)
-    r, rdot = jax.vmap(lambda t: shape_and_rate(STROKES["clamped spline"], t))(t)
+    r, rdot = jax.jit(jax.vmap(lambda t: shape_and_rate(STROKES["clamped spline"], t)))(t)
     np.testing.assert_allclose(r, other(t), atol=1e-14)
     np.testing.assert_allclose(rdot, other(t, 1), atol=1e-12)
     through = gd.SplineStroke.through(x)

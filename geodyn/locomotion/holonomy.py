@@ -85,12 +85,12 @@ def path(swimmer: AbstractConnection, stroke: Stroke, *, steps: int = 128) -> Fl
     Error O(steps⁻⁶) for strokes that are smooth inside each of the equal steps, or say where they are not (`breaks`).
     Raises ValueError unless steps ≥ 1, and where the body cannot have a shape of the stroke.
     """
-    return _require_finite("path", swimmer, stroke, _path(swimmer, stroke, steps=steps))
+    return require_defined_along("path", swimmer, stroke, _path(swimmer, stroke, steps=steps))
 
 
 def holonomy(swimmer: AbstractConnection, stroke: Stroke, *, steps: int = 128) -> Float[Array, "d d"]:
     """The group element that one stroke adds, the last of `path`; `swimmer.group.log` gives its coordinates."""
-    return _require_finite("holonomy", swimmer, stroke, _path(swimmer, stroke, steps=steps)[-1])
+    return require_defined_along("holonomy", swimmer, stroke, _path(swimmer, stroke, steps=steps)[-1])
 
 
 @jit
@@ -114,10 +114,10 @@ def cost(
     By default the energy `E = ∫₀¹ r'ᵀ G r' dt`; `gd.costs` has others, and any function of this form is one.
     Raises ValueError where the body cannot have a shape of the stroke.
     """
-    return _require_finite("cost", swimmer, stroke, _cost(swimmer, stroke, density, steps=steps))
+    return require_defined_along("cost", swimmer, stroke, _cost(swimmer, stroke, density, steps=steps))
 
 
-def _require_finite(name, swimmer, stroke, value):
+def require_defined_along(name, swimmer, stroke, value):
     """The value; ValueError that names the first shape at which the swimmer is not defined, if it is not a number."""
     if isinstance(value, jax.core.Tracer) or bool(jnp.all(jnp.isfinite(value))):
         return value

@@ -31,6 +31,13 @@ class PolygonStroke(eqx.Module):
     def __check_init__(self):
         _require_points("PolygonStroke", "corners", self.corners, 2, self.closed)
 
+    @classmethod
+    def square(cls, half: Number, centre=(0.0, 0.0)) -> "PolygonStroke":
+        """The square `centre ± half` in two shape variables, anticlockwise from its lower left corner."""
+        return cls(
+            floating(centre)[None] + floating(half) * np.array([(-1.0, -1.0), (1.0, -1.0), (1.0, 1.0), (-1.0, 1.0)])
+        )
+
     @property
     def sides(self) -> int:
         """The number of sides."""

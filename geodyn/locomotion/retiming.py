@@ -11,7 +11,7 @@ from geodyn._jit import jit
 from geodyn._typing import Array, Float, Number, Scalar
 from geodyn.locomotion import costs
 from geodyn.locomotion.connection import AbstractInvariantMetric
-from geodyn.locomotion.holonomy import NODES, WEIGHTS, gauss_times, step_ends
+from geodyn.locomotion.holonomy import NODES, WEIGHTS, gauss_times, require_defined_along, step_ends
 from geodyn.locomotion.stroke import Stroke, breaks, check_closed, floating, shape_and_rate
 
 
@@ -143,9 +143,11 @@ def by_arclength(swimmer: AbstractInvariantMetric, stroke: Stroke, *, steps: int
     """The same way at constant power, which costs least: its energy is its length squared.
 
     Lengths are those of the shape metric, `∫ √(r'ᵀ G r') dt`, to O(steps⁻⁶). Raises ValueError if the stroke stands
-    still somewhere, or is slower there than the steps can tell from it: it has no direction there.
+    still somewhere, or is slower there than the steps can tell from it: it has no direction there; and where the body
+    cannot have a shape of the stroke.
     """
     times, lengths, slowest = _lengths(swimmer, stroke, steps=steps)
+    require_defined_along("by_arclength", swimmer, stroke, lengths)
     # Nodes are less than half a step apart, so that near a halt one of them is slower than this.
     still = slowest <= 2 / steps * lengths[-1]
     if not isinstance(still, jax.core.Tracer) and still:
