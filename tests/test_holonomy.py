@@ -87,7 +87,7 @@ def test_pmpy_strokes():
     np.testing.assert_allclose(moved[0], float(H05["rectangle"]), atol=1e-10)
     ellipse = FourierStroke([7.0, 4.0], [[1.5], [0.0]], [[0.0], [1.2]])
     np.testing.assert_allclose(displacement(swimmer, ellipse)[0], float(H05["ellipse"]), atol=1e-12)
-    # Avron, Kenneth & Oaknin's swimmer in water on another ellipse, over a period of 2π, by quadrature of their formulas.
+    # Avron, Kenneth & Oaknin's swimmer in water on another ellipse, over 2π, by quadrature of their formulas.
     volume = 815.3
     water = PushMePullYou(volume, 0.95e-6)
     g, energy = run(water, FourierStroke([32.4, 0.75 * volume], [[10.0], [0.0]], [[0.0], [100.0]]))

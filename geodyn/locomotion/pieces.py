@@ -5,6 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._jit import jit
 from geodyn._typing import Array, Float, Number, Numbers
 from geodyn.locomotion.stroke import Stroke, floating
 
@@ -101,6 +102,7 @@ def _spans(count: int, closed: bool) -> int:
     return count if closed else count - 3
 
 
+@jit
 def _bases(t, count, closed):
     return jax.vmap(lambda t: _basis(t, count, closed))(t)
 

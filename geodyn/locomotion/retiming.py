@@ -114,15 +114,15 @@ class ArclengthStroke(eqx.Module):
         length = self.lengths[-1] * t
         i = jnp.clip(jnp.searchsorted(self.lengths, length, side="right") - 1, 0, self.times.shape[0] - 2)
         first, before = self.times[i], self.lengths[i]
-        time = jnp.interp(length, self.lengths, self.times)
-        # Newton's method: from an error of h² the second step is at rounding, and so are the derivatives of the third.
-        for _ in range(3):
-            speeds = jax.vmap(lambda s: _speed(self.swimmer, self.stroke, s))(
-                first + (time - first) * jnp.append(jnp.asarray(NODES, time.dtype), 1.0)
-            )
+
+        def newton(_, time):
+            nodes = first + (time - first) * jnp.append(jnp.asarray(NODES, time.dtype), 1.0)
+            speeds = jax.vmap(lambda s: _speed(self.swimmer, self.stroke, s))(nodes)
             passed = (time - first) * (speeds[:3] @ jnp.asarray(WEIGHTS, time.dtype))
-            time = time - (before + passed - length) / speeds[3]
-        return self.stroke(time)
+            return time - (before + passed - length) / speeds[3]
+
+        # From an error of h² the second step is at rounding, and so are the derivatives of the third.
+        return self.stroke(jax.lax.fori_loop(0, 3, newton, jnp.interp(length, self.lengths, self.times)))
 
 
 def _speed(swimmer, stroke, t) -> Scalar:
