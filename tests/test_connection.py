@@ -8,10 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from geodyn.geometry.groups import SE2, SO2, Translation
+import geodyn as gd
+from geodyn.geometry.groups import SO2, Translation
 from geodyn.locomotion.connection import (
     AbstractConnection,
-    AbstractSlenderSwimmer,
     connection,
     curvature,
     reduction,
@@ -24,10 +24,10 @@ from geodyn.locomotion.swimmers import NLink, Purcell, PushMePullYou, Serpenoid,
 CASE = json.loads((Path(__file__).parent / "cases" / "H06.json").read_text())["reference"]
 
 
-class Snake(AbstractSlenderSwimmer):
+class Snake(gd.AbstractSlenderSwimmer):
     lengths: jax.Array
     drag_ratio: float = 2.0
-    group: SE2 = SE2()
+    group: gd.groups.SE2 = gd.groups.SE2()
 
     def links(self, r):
         angle = jnp.cumsum(jnp.concatenate([jnp.zeros(1), r]))
