@@ -40,7 +40,7 @@ _ROOMS = {
     "geodyn.locomotion": """
         AbstractConnection AbstractInvariantMetric AbstractSwimmer AbstractLinkSwimmer AbstractSlenderSwimmer
         AbstractDeformableBody AbstractKinematicBody connection curvature covariant_derivative shape_metric
-        locked_inertia drifting_path
+        locked_inertia drifting_path dense_path flux Reframed minimum_perturbation check_connection
         FourierStroke LegendreStroke OpenStroke PolygonStroke SplineStroke check_closed reverse shift segment join
         by_arclength holonomy path cost power
     """,

@@ -12,6 +12,10 @@ from geodyn.locomotion.connection import (
     curvature,
     shape_metric,
 )
+from geodyn.locomotion.consistency import check_connection
+from geodyn.locomotion.coordinates import Reframed, minimum_perturbation
+from geodyn.locomotion.dense import dense_path
+from geodyn.locomotion.flux import flux
 from geodyn.locomotion.holonomy import cost, holonomy, path, power
 from geodyn.locomotion.kinematic import AbstractKinematicBody
 from geodyn.locomotion.mechanical import AbstractDeformableBody, drifting_path, locked_inertia
@@ -31,18 +35,23 @@ __all__ = [
     "LegendreStroke",
     "OpenStroke",
     "PolygonStroke",
+    "Reframed",
     "SplineStroke",
     "by_arclength",
     "check_closed",
+    "check_connection",
     "connection",
     "cost",
     "costs",
     "covariant_derivative",
     "curvature",
+    "dense_path",
     "drifting_path",
+    "flux",
     "holonomy",
     "join",
     "locked_inertia",
+    "minimum_perturbation",
     "path",
     "power",
     "reverse",

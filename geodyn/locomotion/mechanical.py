@@ -16,6 +16,7 @@ from geodyn._typing import Array, Float, Scalar
 from geodyn.geometry.groups import AbstractLieGroup
 from geodyn.integrators.tableau import gauss
 from geodyn.locomotion.connection import AbstractInvariantMetric, connection
+from geodyn.locomotion.holonomy import require_defined_along
 from geodyn.locomotion.stroke import Stroke, floating, shape_and_rate
 
 _ITERATIONS = 8
@@ -39,7 +40,6 @@ def locked_inertia(body: AbstractDeformableBody, r: Float[Array, " m"]) -> Float
     return jax.vmap(momentum)(jnp.eye(body.group.dim, dtype=r.dtype))
 
 
-@jit
 def drifting_path(
     body: AbstractDeformableBody, stroke: Stroke, momentum: Float[Array, " k"], *, steps: int = 128
 ) -> Float[Array, "points d d"]:
@@ -48,15 +48,22 @@ def drifting_path(
     `momentum` μ is the one in space, a covector at the frame in which the body starts: for rigid motions the linear
     momenta, then the angular ones about its origin; the unit of time is the period. Gauss collocation of order 6 in
     exponential coordinates, for strokes that are smooth inside each of the equal steps. At rest between strokes a body
-    without momentum is at rest, and this is `gd.path`. Raises ValueError for momenta of another size, and unless
-    steps ≥ 1. Source of the method: Munthe-Kaas, *Appl. Numer. Math.* 29 (1999) 115.
+    without momentum is at rest, and this is `gd.path`. Raises ValueError for momenta of another size, unless
+    steps ≥ 1, and for shapes that the body cannot have. Source of the method: Munthe-Kaas, *Appl. Numer. Math.* 29
+    (1999) 115.
     """
-    group, momentum = body.group, floating(momentum)
-    if momentum.shape != (group.dim,) or steps < 1:
+    momentum = floating(momentum)
+    if momentum.shape != (body.group.dim,) or steps < 1:
         raise ValueError(
-            f"drifting_path: momentum must have {group.dim} numbers and steps be at least 1, got shape"
+            f"drifting_path: momentum must have {body.group.dim} numbers and steps be at least 1, got shape"
             f" {momentum.shape} and {steps}."
         )
+    return require_defined_along("drifting_path", body, stroke, _drifting_path(body, stroke, momentum, steps))
+
+
+@jit
+def _drifting_path(body, stroke, momentum, steps):
+    group = body.group
 
     def velocity(t, g):
         r, rdot = shape_and_rate(stroke, t)
