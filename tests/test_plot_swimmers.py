@@ -113,11 +113,12 @@ def test_film(tmp_path):
 
 
 def test_family():
-    """The tangents touch: of E = D² they end at D² ± 2 D h."""
+    """The tangents touch: of E = D² at D = 0.2 with the slope 0.4; an infinite one is upright."""
     d = np.linspace(0.1, 0.5, 5)
-    drawn = gd.plot.family(d, d**2, 2 * d, ax())
+    drawn = gd.plot.family(d, d**2, [0.2, 0.4, 0.6, 0.8, np.inf], ax())
     (left, right), (below, above) = drawn.lines[1].get_data()
     np.testing.assert_allclose([(above - below) / (right - left), (above + below) / 2], [0.4, 0.04], rtol=1e-12)
+    np.testing.assert_allclose(drawn.lines[4].get_xdata(), 0.5, rtol=1e-12)
     np.testing.assert_allclose(drawn.lines[-1].get_ydata(), d**2)
 
 

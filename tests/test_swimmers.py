@@ -62,6 +62,11 @@ def test_spheres_against_stokes():
     np.testing.assert_allclose(-gd.connection(PushMePullYou(finite_size=True), at)[0], exact, rtol=7e-4)
     np.testing.assert_allclose(-gd.connection(PushMePullYou(finite_size=True), at)[0, 1], exact[1], rtol=1.1e-5)
     assert np.all(np.abs(-gd.connection(PushMePullYou(), at)[0] / exact - 1) > 4e-3)
+    # The shape metric too, from the tractions of that flow; its mixed entry is nothing but finite size.
+    metric = gd.shape_metric(PushMePullYou(finite_size=True), jnp.array([8.0, 0.3 * VOLUME]))
+    np.testing.assert_allclose(
+        metric, [[11.0453739, -1.11004763e-4], [-1.11004763e-4, 0.757886982]], rtol=1.1e-3, atol=4e-6
+    )
     near, far = np.array([0.340545709406, -0.436955733669]), np.array([0.335933205234, -0.417521285693])
     spheres, at = ThreeSphere((1.0, 0.8, 1.2), finite_size=True), jnp.array([6.0, 8.0])
     np.testing.assert_allclose(-gd.connection(spheres, at)[0], near, rtol=1.4e-3)

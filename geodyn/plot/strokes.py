@@ -124,14 +124,17 @@ def family(
 ):
     """The energy of the best strokes over their displacement, with its slope as the multipliers have it.
 
-    `displacement[S]`, `cost[S]`, `multiplier[S]` of S strokes. Tangents that do not touch the curve show a family that
-    was not followed closely enough, or strokes that are not optimal.
+    `displacement[S]`, `cost[S]`, `multiplier[S]` of S strokes; at the largest displacement of a family the multiplier
+    is infinite and the tangent upright. Tangents that do not touch the curve show a family that was not followed
+    closely enough, or strokes that are not optimal.
     """
     displacement, cost, multiplier = (np.asarray(x, float) for x in (displacement, cost, multiplier))
     ax = axes(ax, xlabel="net displacement", ylabel="energy of the stroke")
-    reach = 0.4 * np.ptp(displacement) / max(1, len(displacement) - 1)
-    for d, e, slope in zip(displacement, cost, multiplier):
-        ax.plot([d - reach, d + reach], [e - slope * reach, e + slope * reach], color=COLOURS[1], linewidth=3)
+    wide, high = np.ptp(displacement) or 1.0, np.ptp(cost) or 1.0
+    angle = np.arctan(multiplier * wide / high)
+    reach = 0.35 / max(1, len(displacement)) * np.stack([wide * np.cos(angle), high * np.sin(angle)], axis=1)
+    for point, step in zip(np.stack([displacement, cost], axis=1), reach):
+        ax.plot(*np.stack([point - step, point + step]).T, color=COLOURS[1], linewidth=3)
     ax.plot(displacement, cost, "o-", color=COLOURS[0], markersize=4, linewidth=1.2)
     return ax
 
