@@ -140,7 +140,9 @@ def _newton(problem: Problem, state: Minimum, tolerance: Scalar) -> Minimum:
     ds = dh @ dx + h - s
     dz = barrier / s - z - z / s * ds
 
-    weight = 2 * jnp.maximum(_largest(y_new), _largest(z + dz)) + 1
+    # y_new alone would be too small at the start, where y = 0 hides the curvature of the constraints from the model.
+    prices = jnp.concatenate([y_new, inverse.T @ df, z + dz])
+    weight = 2 * _largest(prices) + 1
 
     def merit(a, values):
         f, c, h = jnp.split(values, [1, 1 + p])
