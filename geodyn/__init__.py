@@ -47,6 +47,7 @@ _ROOMS = {
     # PURPOSE
     "geodyn.control": """
         Direct optimal_stroke OptimalStroke WongSystem load_stroke efficiency sensitivity stroke_family StrokeFamily
+        optimal_strokes
     """,
 }
 _MODULES = {

@@ -4,6 +4,7 @@ from geodyn.control.families import StrokeFamily, stroke_family
 from geodyn.control.implicit import sensitivity
 from geodyn.control.minimise import RESULTS, minimise
 from geodyn.control.optimum import OptimalStroke, load_stroke
+from geodyn.control.search import optimal_strokes
 from geodyn.control.strokes import Direct, efficiency, optimal_stroke
 from geodyn.control.wong import WongSystem
 
@@ -17,6 +18,7 @@ __all__ = [
     "load_stroke",
     "minimise",
     "optimal_stroke",
+    "optimal_strokes",
     "sensitivity",
     "stroke_family",
 ]

@@ -27,7 +27,8 @@ def _known(tree) -> bool:
     return not any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(tree))
 
 
-def _checked_displacement(swimmer, displacement) -> Float[Array, "..."]:
+def checked_displacement(swimmer, displacement) -> Float[Array, "..."]:
+    """The displacement that is asked for as an array, if the swimmer can have it."""
     target, k, free = floating(displacement), swimmer.group.dim, swimmer.group.translations
     name = type(swimmer.group).__name__
     values = np.asarray(target) if _known(target) else np.ones(target.shape)
@@ -43,7 +44,7 @@ def _checked_displacement(swimmer, displacement) -> Float[Array, "..."]:
     return target
 
 
-def _checked_bounds(bounds, m: int):
+def checked_bounds(bounds, m: int):
     """Lower and upper bounds of the shape variables that have them, and which these are."""
     lower, upper = (np.asarray(b, float) for b in bounds)
     if lower.shape != (m,) or upper.shape != (m,) or not np.all(lower < upper):
@@ -81,7 +82,7 @@ def _first_stroke(swimmer, guess, displacement, bounds, base) -> Stroke:
 
 
 @jit
-def _unknowns(swimmer, start, base, target, method):
+def unknowns(swimmer, start, base, target, method):
     """The unknowns of `StrokeProblem` for a first stroke, and its energy."""
     energy = cost(swimmer, start, steps=method.steps)
     if base is None and (target.ndim == 0 or swimmer.group.dim == swimmer.group.translations):
@@ -117,16 +118,16 @@ def optimal_stroke(
             "optimal_stroke: PushMePullYou has no optimal stroke with a free shape: ever smaller distances and volumes"
             " cost ever less. Pass bounds=((l_min, v_min), (l_max, v_max)) or base=(l, v)."
         )
-    target = _checked_displacement(swimmer, displacement)
+    target = checked_displacement(swimmer, displacement)
     m = guess(floating(0.0)).size if callable(guess) else _centre(swimmer, guess, bounds, base).size
     if isinstance(swimmer, AbstractLinkSwimmer) and m != swimmer.lengths.size - 1:
         raise ValueError(
             f"optimal_stroke: {swimmer.lengths.size} links have {swimmer.lengths.size - 1} hinges, got {m}."
         )
-    limits, bounded = ((jnp.zeros(0),) * 2, ()) if bounds is None else _checked_bounds(bounds, m)
+    limits, bounded = ((jnp.zeros(0),) * 2, ()) if bounds is None else checked_bounds(bounds, m)
     start = _first_stroke(swimmer, guess, target, bounds, base)
     base = None if base is None else floating(base)
-    x, energy = _unknowns(swimmer, start, base, target, method)
+    x, energy = unknowns(swimmer, start, base, target, method)
     steps = method.steps if isinstance(x, FourierStroke) else 2 * method.steps
     problem = StrokeProblem(swimmer, target, jax.lax.stop_gradient(energy), base, limits, bounded, steps)
     found = solved(problem, x, method, progress)
