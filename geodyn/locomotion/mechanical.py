@@ -12,7 +12,7 @@ import jax.numpy as jnp
 
 from geodyn._jit import jit
 from geodyn._linalg import solve
-from geodyn._typing import Array, Float, Scalar
+from geodyn._typing import Array, Float, Numbers, Scalar
 from geodyn.geometry.groups import AbstractLieGroup
 from geodyn.integrators.tableau import gauss
 from geodyn.locomotion.connection import AbstractInvariantMetric, connection
@@ -41,11 +41,11 @@ def locked_inertia(body: AbstractDeformableBody, r: Float[Array, " m"]) -> Float
 
 
 def drifting_path(
-    body: AbstractDeformableBody, stroke: Stroke, momentum: Float[Array, " k"], *, steps: int = 128
+    body: AbstractDeformableBody, stroke: Stroke, momentum: Numbers, *, steps: int = 128
 ) -> Float[Array, "points d d"]:
     """The group elements g(t) at t = 0, 1/steps, … 1 of a body with momentum, along a stroke of period 1.
 
-    `momentum` μ is the one in space, a covector at the frame in which the body starts: for rigid motions the linear
+    `momentum[k]` μ is the one in space, a covector at the frame in which the body starts: for rigid motions the linear
     momenta, then the angular ones about its origin; the unit of time is the period. Gauss collocation of order 6 in
     exponential coordinates, for strokes that are smooth inside each of the equal steps. At rest between strokes a body
     without momentum is at rest, and this is `gd.path`. Raises ValueError for momenta of another size, unless

@@ -70,7 +70,7 @@ class FallingCat(AbstractDeformableBody):
     opposite; the spine is the third axis, |r| < π the angle between the halves. Each half has a `mass`, its centre at
     the distance `arm` from the waist, and moments of inertia about its centre, `axial` about the spine and
     `transverse`. Any consistent units. One turn of the bend at the angle 2β rotates the body about its spine by
-    2π (axial cos β/(axial cos² β + transverse sin² β) − 1).
+    2π (axial cos β/(axial cos² β + transverse sin² β) − 1); mass and arm count for energy and drift alone.
     Raises ValueError unless all numbers are positive. Source: Kane & Scher, *Int. J. Solids Struct.* 5 (1969) 663;
     Montgomery, *Fields Inst. Commun.* 1 (1993) 193.
     """
