@@ -173,6 +173,10 @@ REFUSED = {
     "corners": (lambda: gd.PolygonStroke([0.0, 1.0]), r"corners must be \[N, m\].*got shape \(2,\)"),
     "controls": (lambda: gd.SplineStroke(CORNERS[:3], closed=False), "N ≥ 4 for an open one"),
     "open": (lambda: gd.OpenStroke([0.0], [0.0, 1.0], jnp.zeros((1, 1))), r"got start \(1,\), end \(2,\)"),
+    "density": (
+        lambda: gd.cost(Plane(), STROKES["open"], density=lambda swimmer, r, rdot: jnp.log(-rdot @ rdot), steps=4),
+        "cost: not a finite number; check the shapes and rates of the stroke, and the density",
+    ),
     "still": (lambda: gd.by_arclength(Plane(), lambda t: jnp.stack([t**2, t**3]), steps=8), "stands still"),
 }
 

@@ -124,8 +124,9 @@ def require_defined_along(name, swimmer, stroke, value):
     times = gauss_times(128, breaks(stroke))
     shapes = jax.vmap(stroke)(times)
     bad = ~np.isfinite(jax.vmap(lambda r: connection(swimmer, r))(shapes)).all(axis=(1, 2))
-    where = f" at the shape {np.asarray(shapes[bad][0])}, t = {float(times[bad][0]):.3g}" if bad.any() else ""
+    if not bad.any():
+        raise ValueError(f"{name}: not a finite number; check the shapes and rates of the stroke, and the density.")
     raise ValueError(
-        f"{name}: {type(swimmer).__name__} is singular{where}: its docstring says which shapes it can have, and the"
-        " stroke must keep to them."
+        f"{name}: {type(swimmer).__name__} is singular at the shape {np.asarray(shapes[bad][0])}, t ="
+        f" {float(times[bad][0]):.3g}: its docstring says which shapes it can have, and the stroke must keep to them."
     )
