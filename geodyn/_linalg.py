@@ -12,6 +12,7 @@ from geodyn._typing import Array, Float
 
 LARGEST_ELIMINATION = 16
 LARGEST_BATCH = 64
+LARGEST_BATCH_SIZE = 2**15
 
 
 def solve(a: Float[Array, "n n"], b: Float[Array, " n"]) -> Float[Array, " n"]:
@@ -59,12 +60,14 @@ def columns(push: Callable, size: int, near: Array):
     """The images of the `size` unit vectors under a linear function, in the order of the vectors.
 
     The vectors are not known before `near` is: what follows from constants alone XLA computes before a loop, for a loop
-    that never turns too. Many are taken some at a time, since what a constant of size² costs shows in long chains.
+    that never turns too. Many are taken some at a time, long ones few, so that all of it stays in the caches.
     """
-    if size <= LARGEST_BATCH:
-        return jax.vmap(push)(jnp.eye(size, dtype=near.dtype) + 0 * near.reshape(-1)[0])
-    unit = lambda i: (jnp.arange(size) == i).astype(near.dtype)  # noqa: E731
-    return jax.lax.map(lambda i: push(unit(i)), jnp.arange(size), batch_size=LARGEST_BATCH)
+    zero = 0 * near.reshape(-1)[0]
+    batch = min(LARGEST_BATCH, max(1, LARGEST_BATCH_SIZE // near.size))
+    if size <= batch:
+        return jax.vmap(push)(jnp.eye(size, dtype=near.dtype) + zero)
+    unit = lambda i: (jnp.arange(size) == i).astype(near.dtype) + zero  # noqa: E731
+    return jax.lax.map(lambda i: push(unit(i)), jnp.arange(size), batch_size=batch)
 
 
 def inverse(a: Array, largest_elimination: int = LARGEST_ELIMINATION) -> Array:

@@ -14,7 +14,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._bands import Banded, Full
 from geodyn._linalg import columns, inverse
+from geodyn.integrators.couplings import form_of
 from geodyn.integrators.system import AbstractSystem
 from geodyn.integrators.tableau import ButcherTableau
 
@@ -112,14 +114,28 @@ class Problem(eqx.Module):
             for level in self.formulation.levels
         ]
 
+    @property
+    def form(self) -> Full | Banded:
+        """What is known of the Jacobian of the stage equations without its numbers."""
+        far = acceleration_level in self.formulation.levels
+        return form_of(self.system.couplings, self.tableau.stages, self.q.shape[0], self.formulation.sets, far)
+
+    @property
+    def splits(self) -> bool:
+        """Whether Newton's method takes one Jacobian for all stages: not where constraints couple them, nor in large
+        bodies, where the whole costs little more and saves iterations."""
+        return not (self.formulation.at_end or isinstance(self.form, Banded))
+
     def factors(self, w):
-        """Inverse Jacobians of the stage equations near w, for `newton`."""
-        return self.dense_inverse(w) if self.formulation.at_end else self.split_inverses(w)
+        """Factors of Jacobians of the stage equations near w, for `newton`."""
+        if self.splits:
+            return self.split_inverses(w)
+        return self.form.factors(self.form.matrix(jax.linearize(self.residual, w)[1], w))
 
     def newton(self, factors, r):
         """J⁻¹ r, with the factors of J."""
-        if self.formulation.at_end:
-            return (factors @ r.reshape(-1)).reshape(r.shape)
+        if not self.splits:
+            return self.form.solved(factors, r)
         _, basis, dual, weight = _spectrum(self.tableau)
         return jnp.real(_mix(basis * weight[None], jax.vmap(jnp.dot)(factors, _mix(dual, r + 0j)))).astype(r.dtype)
 
@@ -142,12 +158,6 @@ class Problem(eqx.Module):
         first, second = of_w(r_q) + r_p @ f_w, of_w(r_p @ f_q)
         shifts = (self.h + 0j) * jnp.asarray(_spectrum(self.tableau)[0], (self.h + 0j).dtype)
         return jax.vmap(lambda ha: inverse(r_w + ha * first + ha**2 * second))(shifts)
-
-    def dense_inverse(self, w):
-        """The whole Jacobian at w: for constraints that couple the stages."""
-        flat = lambda x: self.residual(x.reshape(w.shape)).reshape(-1)  # noqa: E731
-        push = lambda dw: jax.jvp(flat, (w.reshape(-1),), (dw,))[1]  # noqa: E731
-        return inverse(columns(push, w.size, w).T)
 
 
 def _mix(a, x):

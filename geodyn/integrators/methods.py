@@ -8,6 +8,7 @@ import numpy as np
 from geodyn._typing import Array, Bool, Float, Int
 from geodyn.integrators.charts import in_best_charts, is_fresh, start_frame
 from geodyn.integrators.collocation import FORMULATIONS, UNCONSTRAINED, Formulation, Problem, velocity_level
+from geodyn.integrators.couplings import form_of
 from geodyn.integrators.results import RESULTS
 from geodyn.integrators.stages import Root, stage_values
 from geodyn.integrators.system import AbstractSystem
@@ -130,7 +131,9 @@ def initial_multipliers(system: AbstractSystem, t, q, p, v) -> Float[Array, " c"
         vdot = jax.jvp(lambda t, q, p: system.velocity(t, q, p, v), (t, q, p), (one, v, pdot))[1]
         return jax.jvp(lambda t, q, v: velocity_level(system, 1, t, q, v, p, lam), (t, q, v), (one, v, vdot))[1]
 
-    return jnp.linalg.solve(jax.jacfwd(acceleration)(lam), -acceleration(lam))
+    level, push = jax.linearize(acceleration, lam)
+    form = form_of(system.couplings, 1, 0, 1, False)
+    return -form.solved(form.factors(form.matrix(push, lam)), level)
 
 
 def step(method: AbstractMethod, formulation: Formulation, system: AbstractSystem, t0, h, state: State, alone=False):

@@ -69,6 +69,10 @@ class Resting(AbstractSystem):
     def check(self, t, q, v):
         return self.system.check(t, q, v)
 
+    @property
+    def couplings(self):
+        return None if self.differentiable else self.system.couplings
+
 
 def laid_down(system: AbstractCollidingSystem, which, h, t, q, v, force) -> Bool[Array, " g"]:
     """Of the contacts `which` those that are closed, at rest, and pressed by `force`, or by each other."""

@@ -4,7 +4,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from geodyn._linalg import columns, inverse
+from geodyn._bands import Banded, Full
 from geodyn._native import LARGEST
 from geodyn._scalars import on_arrays
 from geodyn._typing import Array
@@ -49,11 +49,12 @@ def stage_tangent(problem: Problem, tangent: Problem, w, active, alone: bool = F
     """The change of the stage values with the problem: dw = −(∂R/∂w)⁻¹ ∂R/∂problem (implicit-function theorem)."""
     change = eqx.filter_jvp(lambda problem: problem.residual(w), (problem,), (tangent,))[1]
     contracts = not problem.formulation.levels
-    solve = lambda apply, b: linear_root(apply, b, contracts, active, alone)  # noqa: E731
+    form = problem.form if isinstance(problem.form, Banded) else Full(largest_elimination=w.size)
+    solve = lambda apply, b: linear_root(apply, b, form, contracts, active, alone)  # noqa: E731
     return jax.lax.custom_linear_solve(jax.linearize(problem.residual, w)[1], -change, solve, solve)
 
 
-def linear_root(apply, b, contracts: bool, active, alone: bool) -> Array:
+def linear_root(apply, b, form: Full | Banded, contracts: bool, active, alone: bool) -> Array:
     """x with apply(x) = b, as `root` finds it: by plain iteration where that contracts, else with the whole matrix; NaN
     where neither converges."""
     zero = jnp.zeros((), b.dtype)
@@ -67,9 +68,8 @@ def linear_root(apply, b, contracts: bool, active, alone: bool) -> Array:
         x, done = state.w, done | state.converged
 
     def with_matrix(x):
-        matrix = columns(lambda x: apply(x.reshape(b.shape)).reshape(-1), b.size, x).T
-        inverted = inverse(matrix, largest_elimination=b.size)
-        precondition = lambda r: (inverted @ r.reshape(-1)).reshape(b.shape)  # noqa: E731
+        factors = form.factors(form.matrix(apply, x))
+        precondition = lambda r: form.solved(factors, r)  # noqa: E731
         state = iterate(residual, precondition(b), precondition, zero, MOST_WITH_MATRIX, active)
         return (jnp.where(state.converged, state.w, jnp.nan),)
 

@@ -14,6 +14,17 @@ from geodyn._linalg import solve
 from geodyn._typing import Array, Float, Int, Scalar
 
 
+class Couplings(NamedTuple):
+    """What depends on what in a body of as many `points`, which have equally many coordinates each: `joined`, the sets
+    of points that act on one another; `rows`, the points of each constraint; whether the sets also act by way of
+    velocities. The metric is that of each point by itself."""
+
+    points: int
+    joined: tuple[tuple[int, ...], ...]
+    rows: tuple[tuple[int, ...], ...]
+    by_velocity: bool
+
+
 class AbstractSystem(eqx.Module):
     """A system in position and momentum, on flat arrays q[n], v[n], p[n], λ[c]:
 
@@ -51,6 +62,11 @@ class AbstractSystem(eqx.Module):
     @abc.abstractmethod
     def check(self, t: Scalar, q: np.ndarray, v: np.ndarray | None) -> None:
         """Raises ValueError where a concrete initial position and velocity, in the user's shapes, do not fit."""
+
+    @property
+    def couplings(self) -> Couplings | None:
+        """What depends on what, for the linear algebra of large bodies; None where everything may on everything."""
+        return None
 
     def residual(self, t, q, v, p, lam) -> tuple[Array, Array]:
         """(∂L/∂v − p, φ(q)): what vanishes along a motion."""

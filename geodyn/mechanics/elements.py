@@ -21,7 +21,12 @@ LARGEST_PRODUCT = 32
 
 
 class AbstractPotential(eqx.Module):
-    """A force that is the gradient of an energy. A method that names a parameter `t` is given the time."""
+    """A force that is the gradient of an energy. A method that names a parameter `t` is given the time.
+
+    An element of any kind may say that it is a sum over `points`, a static tuple of tuples of indices: each of its
+    terms, or residuals, depends on the points of one tuple, or on a single point. Bodies of many points all of whose
+    elements say so have sparse Newton matrices; an element without `points` may couple all of them.
+    """
 
     @abc.abstractmethod
     def energy(self, space: AbstractManifold, x: Float[Array, "N dim"]) -> Scalar:

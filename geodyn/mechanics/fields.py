@@ -1,5 +1,7 @@
 """What acts on every point from outside: potentials with a centre or a direction, and drag."""
 
+from typing import ClassVar
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -8,7 +10,14 @@ from geodyn._typing import Array, Float
 from geodyn.geometry.charts import cosine, sine_ratio
 from geodyn.geometry.geodesic import squared_distance
 from geodyn.geometry.manifold import AbstractManifold
-from geodyn.mechanics.elements import AbstractDissipation, AbstractPotential, curvature_of, number, one_per_point
+from geodyn.mechanics.elements import (
+    AbstractDissipation,
+    AbstractPotential,
+    Tuples,
+    curvature_of,
+    number,
+    one_per_point,
+)
 
 
 class Gravity(AbstractPotential):
@@ -17,6 +26,7 @@ class Gravity(AbstractPotential):
     `masses[N]` are those of the system; `axis` is the coordinate that counts upwards, by default the last.
     """
 
+    points: ClassVar[Tuples] = ()
     masses: Float[Array, "..."]
     strength: Float[Array, ""]
     axis: int = eqx.field(static=True)
@@ -36,6 +46,7 @@ class Kepler(AbstractPotential):
     Harin, *Celest. Mech. Dyn. Astron.* 54 (1992) 393). Raises ValueError for numbers that are not one per point.
     """
 
+    points: ClassVar[Tuples] = ()
     strength: Float[Array, "..."]
     centre: Float[Array, " dim"]
 
@@ -54,6 +65,7 @@ class Harmonic(AbstractPotential):
     `stiffness` k ≥ 0 is one number or [N]. Raises ValueError for numbers that are negative or not one per point.
     """
 
+    points: ClassVar[Tuples] = ()
     stiffness: Float[Array, "..."]
     centre: Float[Array, " dim"]
 
@@ -68,6 +80,7 @@ class Harmonic(AbstractPotential):
 class Drag(AbstractDissipation):
     """Linear drag on every point: R = ½ Σ c_i g(x_i)(v_i, v_i); coefficient ≥ 0, one number or [N]."""
 
+    points: ClassVar[Tuples] = ()
     coefficient: Float[Array, "..."]
 
     def __init__(self, coefficient):

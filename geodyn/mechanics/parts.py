@@ -77,3 +77,12 @@ def joined(element) -> Tuples:
     if isinstance(element, Part):
         return tuple(tuple(element.start + i for i in points) for points in joined(element.element))
     return getattr(element, "points", ())
+
+
+def coupled(element) -> Tuples | None:
+    """The sets of points on which the terms of an element depend, each alone besides; None for one that does not say,
+    which may couple all of them."""
+    if isinstance(element, Part):
+        inner = coupled(element.element)
+        return (tuple(range(element.start, element.stop)),) if inner is None else joined(element)
+    return getattr(element, "points", None)

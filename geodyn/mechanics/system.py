@@ -1,5 +1,7 @@
 """A body: points of a space with masses, and what acts on them."""
 
+from itertools import chain
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -15,12 +17,13 @@ from geodyn.integrators.system import (
     AbstractCollidingSystem,
     AbstractLagrangianSystem,
     AbstractSystem,
+    Couplings,
 )
 from geodyn.mechanics.charts import check_charts
 from geodyn.mechanics.constraints import check_constraints
 from geodyn.mechanics.contact import AbstractContact, check_contacts, gaps_of, neighbours_of, restitutions_of
 from geodyn.mechanics.elements import AbstractConstraint, AbstractDissipation, AbstractPotential
-from geodyn.mechanics.parts import joined, kind
+from geodyn.mechanics.parts import coupled, joined, kind
 
 Element = AbstractPotential | AbstractDissipation | AbstractConstraint | AbstractContact
 
@@ -107,6 +110,16 @@ class System(AbstractLagrangianSystem, AbstractCollidingSystem, AbstractChartedS
 
     def count_constraints(self, q):
         return sum(element.size for element in self.constraints)
+
+    @property
+    def couplings(self):
+        acting = [e for e in self.elements if not isinstance(e, AbstractContact)]
+        sets = [coupled(e) for e in acting]
+        if None in sets:
+            return None
+        rows = tuple(row for e in self.constraints for row in _rows(e))
+        damped = any(coupled(e) for e in acting if isinstance(e, AbstractDissipation))
+        return Couplings(len(self.masses), tuple(chain.from_iterable(sets)), rows, damped) if all(rows) else None
 
     def gap(self, t, q, which=None):
         return gaps_of(self.contacts, t, self.space, self._points(q), which)
@@ -195,6 +208,12 @@ def _sized(element, residual):
             f"{type(element).__name__}.residual must return shape ({element.size},), its size; got {residual.shape}"
         )
     return residual
+
+
+def _rows(constraint):
+    """The points of each of its residuals."""
+    points = coupled(constraint)
+    return points if len(points) == constraint.size else (tuple(chain.from_iterable(points)),) * constraint.size
 
 
 def constraint_names(system: System) -> list[str]:
