@@ -14,7 +14,8 @@ H, STEPS = 0.02, 100
 THESIS = {"rigid rod": "19 to 63", "rigid triangle": "0.2 to 4"}
 """Steps a second of the thesis's own solver with rs3: 16–54 ms and 240–6000 ms a step on a machine of this class."""
 T1, TOLERANCE = 5.0, 1e-9
-SIZES = (4, 8, 16, 32, 64)
+SIZES = (30, 100, 300, 1000)
+ACROSS = 4
 
 
 def bodies():
@@ -92,25 +93,35 @@ def beside_idas():
     table(f"Rigid rod in H³ to t = {T1:g}", ["method", "time [ms]", "error", "ratio to first"], rows)
 
 
-def chains():
+def waving(shape, stiffness):
+    """(system, q0, v0): masses in rows of this shape on springs, or rods for None, with a wave along."""
+    system, q0 = gd.lattice(SPACES["H3"], shape, 2.0 / shape[0], stiffness=stiffness, diagonals=len(shape) > 1)
+    wave = 0.1 * np.stack([0 * q0[:, 0], np.sin(3 * q0[:, 0]), np.cos(2 * q0[:, 0])], axis=1)
+    return system, *gd.project(system, q0, wave)
+
+
+def scaling(sizes=SIZES):
     """Time of a step against the number of masses: plain iteration on soft springs, Newton's on stiff ones and rods."""
-    kinds = {"soft springs": (1.0, (10, 100, 1000)), "stiff springs": (1e8, SIZES), "rigid rods": (None, SIZES)}
-    for name, (stiffness, sizes) in kinds.items():
-        times = {}
+    kinds = {"chain, soft springs": (1, 1.0), "chain, stiff springs": (1, 1e6), "chain, rigid rods": (1, None)}
+    kinds |= {"strip, soft springs": (ACROSS, 1.0), "strip, stiff springs": (ACROSS, 1e4)}
+    for name, (across, stiffness) in kinds.items():
+        times, turns = {}, []
         for n in sizes:
-            system, q0 = gd.chain(SPACES["H3"], n, 2.0 / n, stiffness=stiffness)
-            wave = 0.1 * np.stack([0 * q0[:, 0], np.sin(3 * q0[:, 0]), np.cos(2 * q0[:, 0])], axis=1)
-            q0, v0 = gd.project(system, q0, wave)
-            run = jax.jit(lambda v, s=system, q=q0: gd.integrate(s, q, v, t1=10 * H, steps=10, save_every=10).q[-1])
-            times |= medians({n: lambda run=run, v=v0: run(v)})
-        rows = [[str(n), 1e5 * t, 1e5 * t / n] for n, t in times.items()]
-        table(f"Chain of n masses, {name}", ["n", "time a step [µs]", "per mass [µs]"], rows)
-        print(f"time ~ n^{exponent(list(times)[-2:], list(times.values())[-2:]):.2f} at the end")
+            system, q0, v0 = waving((n,) if across == 1 else (n // across, across), stiffness)
+            run = jax.jit(lambda v, s=system, q=q0: gd.integrate(s, q, v, t1=10 * H, steps=10, save_every=10))
+            end = run(v0)
+            assert int(end.result) == 0, f"{name} of {n}: {gd.RESULTS(int(end.result)).message}"
+            turns.append((int(end.stats.iterations) / 10, int(end.stats.jacobians) / 10))
+            times |= medians({n: lambda run=run, v=v0: run(v).q})
+        rows = [[str(n), 1e5 * t, 1e5 * t / n, *k] for (n, t), k in zip(times.items(), turns)]
+        head = ["n", "time a step [µs]", "per mass [µs]", "iterations", "Jacobians"]
+        table(f"{name}, of n masses", head, rows)
+        print(f"time ~ n^{exponent(list(times), list(times.values())):.2f}")
 
 
 if __name__ == "__main__":
     jax.config.update("jax_enable_x64", True)
     print(machine())
     beside_idas()
-    chains()
+    scaling()
     speeds()
