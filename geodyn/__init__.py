@@ -47,7 +47,7 @@ _ROOMS = {
     # PURPOSE
     "geodyn.control": """
         Direct optimal_stroke OptimalStroke WongSystem load_stroke efficiency sensitivity stroke_family StrokeFamily
-        optimal_strokes
+        optimal_strokes optimal_design OptimalDesign
     """,
 }
 _MODULES = {

@@ -1,5 +1,6 @@
 """PURPOSE: strokes that are best at something."""
 
+from geodyn.control.design import OptimalDesign, optimal_design
 from geodyn.control.families import StrokeFamily, stroke_family
 from geodyn.control.implicit import sensitivity
 from geodyn.control.minimise import RESULTS, minimise
@@ -11,12 +12,14 @@ from geodyn.control.wong import WongSystem
 __all__ = [
     "RESULTS",
     "Direct",
+    "OptimalDesign",
     "OptimalStroke",
     "StrokeFamily",
     "WongSystem",
     "efficiency",
     "load_stroke",
     "minimise",
+    "optimal_design",
     "optimal_stroke",
     "optimal_strokes",
     "sensitivity",

@@ -14,8 +14,7 @@ from jax.flatten_util import ravel_pytree
 from geodyn._jit import jit
 from geodyn._typing import Array, Bool, Float, Int, PyTree, Scalar
 from geodyn.control.problem import second_variation
-from geodyn.control.varied import VariedProblem
-from geodyn.locomotion.connection import AbstractLinkSwimmer
+from geodyn.control.varied import VariedProblem, towing_drag
 from geodyn.locomotion.stroke import FourierStroke
 
 _FLAT = 1e-8
@@ -85,14 +84,13 @@ class KKT(eqx.Module):
         energy, g = self.varied.outcome(x, parameter)
         here = self.varied.at(parameter)
         group = here.swimmer.group
-        drag = jnp.sum(here.swimmer.drags()[:, 0]) if isinstance(here.swimmer, AbstractLinkSwimmer) else 1.0
         slope = here.energy / jnp.linalg.norm(here.displacement) * weights[1:] / weights[0]
         return {
             "parameter": parameter,
             "displacement": here.reached(g),
             "cost": energy,
             "multiplier": slope if here.displacement.ndim else slope[0],
-            "efficiency": drag * jnp.sum(group.log(g)[: group.translations] ** 2) / energy,
+            "efficiency": towing_drag(here.swimmer) * jnp.sum(group.log(g)[: group.translations] ** 2) / energy,
         }
 
 

@@ -15,7 +15,7 @@ from geodyn._typing import Array, Float, Number, Scalar
 from geodyn.control.branch import KKT, Point, advance, farthest
 from geodyn.control.problem import StrokeProblem
 from geodyn.control.strokes import Direct, Vector, optimal_stroke
-from geodyn.control.varied import VariedProblem
+from geodyn.control.varied import VariedProblem, fixed
 from geodyn.locomotion.connection import AbstractSwimmer
 from geodyn.locomotion.stroke import FourierStroke, LegendreStroke, Stroke, floating
 
@@ -34,7 +34,7 @@ class StrokeFamily(eqx.Module):
     """Optimal strokes along a branch, N of them in order; folds and the best efficiency are among them, exactly.
 
     `parameter`; `displacement` and `cost` of each stroke; `multiplier` dE/d(displacement), infinite at the largest
-    displacement; `efficiency` as by `efficiency` (unit drag for other swimmers than links); `second_order` positive
+    displacement; `efficiency` as by `gd.efficiency` (unit drag for other swimmers than links); `second_order` positive
     where the stroke is a minimum (see OptimalStroke); `kkt_residual` of each.
     `strokes` holds all coefficients, the first axis along the branch. `folds` are the indices where the parameter
     turns back, `best` that of the largest maximum of the efficiency, None if there is none. `end` says why it ends.
@@ -96,10 +96,6 @@ def _follow(kkt: KKT, here: Point, edges: tuple[float, float], step: float) -> I
     yield here, "lost"
 
 
-def _fixed(value, _):
-    return value
-
-
 def _scaled(direction, size):
     return direction * size
 
@@ -118,10 +114,10 @@ def _checked(swimmer, interval, displacement, points, step):
                 " zero; start at a small displacement of the same sign, 1 % of the other will do."
             )
         direction = floating(1.0 if displacement is None else displacement)
-        return jax.tree_util.Partial(_fixed, swimmer), jax.tree_util.Partial(_scaled, direction), edges
+        return jax.tree_util.Partial(fixed, swimmer), jax.tree_util.Partial(_scaled, direction), edges
     if displacement is None:
         raise ValueError("stroke_family: a family of swimmers needs displacement=, the same for all of them.")
-    return as_pytree(swimmer), jax.tree_util.Partial(_fixed, floating(displacement)), edges
+    return as_pytree(swimmer), jax.tree_util.Partial(fixed, floating(displacement)), edges
 
 
 def stroke_family(

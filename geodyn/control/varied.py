@@ -6,9 +6,20 @@ import equinox as eqx
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
-from geodyn._typing import Array, Float, PyTree, Scalar
+from geodyn._typing import Array, Float, Number, PyTree, Scalar
 from geodyn.control.minimise import pointwise
 from geodyn.control.problem import StrokeProblem
+from geodyn.locomotion.connection import AbstractLinkSwimmer, AbstractSwimmer
+
+
+def fixed(value, _):
+    """The value, whatever the parameter."""
+    return value
+
+
+def towing_drag(swimmer: AbstractSwimmer) -> Number:
+    """The drag of links that are towed straight and along themselves; 1 for other swimmers."""
+    return jnp.sum(swimmer.drags()[:, 0]) if isinstance(swimmer, AbstractLinkSwimmer) else 1.0
 
 
 class VariedProblem(eqx.Module):
