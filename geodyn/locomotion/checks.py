@@ -13,6 +13,12 @@ def require_positive(owner: str, **numbers) -> None:
             raise ValueError(f"{owner}: {name} must be positive and finite, got {value}.")
 
 
+def require_shape(owner: str, name: str, value, shape: tuple[int, ...]) -> None:
+    """Raise ValueError unless an array has this shape."""
+    if np.shape(value) != shape:
+        raise ValueError(f"{owner}: {name} must have the shape {shape}, got {np.shape(value)}.")
+
+
 def require_defined(owner: str, body, r: Float[Array, " m"], value: Float[Array, "..."]) -> Float[Array, "..."]:
     """The value; ValueError with the shape r if it is known and not a number: the body cannot have this shape."""
     if not isinstance(value, jax.core.Tracer) and not np.all(np.isfinite(value)):

@@ -23,7 +23,10 @@ _ITERATIONS = 16
 
 
 class Reframed(AbstractConnection):
-    """`Reframed(original, frame)`: the same body, its frame moved by the group element `frame(r)` as the shape does."""
+    """`Reframed(original, frame)`: the same body, its frame moved by the group element `frame(r)` as the shape does.
+
+    `frame` may be an `eqx.Module`, whose arrays are traced. Power and energy are those of `original`, in any frame.
+    """
 
     original: AbstractConnection
     frame: Callable

@@ -16,7 +16,7 @@ from geodyn._typing import Array, Float
 from geodyn.geometry.charts import cosine, sine_ratio
 from geodyn.geometry.groups import AbstractLieGroup, isometry_group
 from geodyn.geometry.spaces import AbstractConstantCurvature
-from geodyn.locomotion.checks import require_positive
+from geodyn.locomotion.checks import require_positive, require_shape
 from geodyn.locomotion.mechanical import AbstractDeformableBody
 from geodyn.locomotion.stroke import floating
 
@@ -46,7 +46,7 @@ class PointMasses(AbstractPointMasses):
 
     Space and masses may be those of a `gd.System`, whose configuration shape(r) is, in the frame of the body. `shape`
     may be an `eqx.Module`, whose arrays are traced. Raises ValueError for spaces other than Euclidean, spherical and
-    hyperbolic ones of dimension 2 or 3, and for masses that are not positive.
+    hyperbolic ones of dimension 2 or 3, for masses that are not positive, and where shape(r) has another shape.
     """
 
     space: AbstractConstantCurvature
@@ -64,7 +64,9 @@ class PointMasses(AbstractPointMasses):
         return self.masses
 
     def points(self, r):
-        X = jax.vmap(self.space.embed)(self.shape(r))
+        x = self.shape(r)
+        require_shape("PointMasses", "the points shape(r)", x, (self.masses.size, self.space.dim))
+        X = jax.vmap(self.space.embed)(x)
         flat = self.space.chart.curvature == 0
         return jnp.concatenate([X, jnp.ones((X.shape[0], 1), X.dtype)], axis=1) if flat else X
 
@@ -86,6 +88,7 @@ class TwoLegged(AbstractPointMasses):
         self.group = _group_of("TwoLegged", self.space)
 
     def __check_init__(self):
+        require_shape("TwoLegged", "masses", self.masses, (2,))
         require_positive("TwoLegged", masses=self.masses)
 
     def weights(self):

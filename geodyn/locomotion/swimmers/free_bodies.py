@@ -7,7 +7,7 @@ import numpy as np
 
 from geodyn._typing import Array, Float, Number
 from geodyn.geometry.groups import SE2, SO2, SO3
-from geodyn.locomotion.checks import require_positive
+from geodyn.locomotion.checks import require_positive, require_shape
 from geodyn.locomotion.connection import link_velocities
 from geodyn.locomotion.linkages import chain
 from geodyn.locomotion.mechanical import AbstractDeformableBody
@@ -25,6 +25,7 @@ class Beanie(AbstractDeformableBody):
     group: SO2 = SO2()
 
     def __check_init__(self):
+        require_shape("Beanie", "inertias", self.inertias, (2,))
         require_positive("Beanie", inertias=self.inertias)
 
     def kinetic_energy(self, r, xi, rdot):
@@ -36,7 +37,8 @@ class Satellite(AbstractDeformableBody):
 
     `inertia[3, 3]` of the whole, rotors locked; `axes[R, 3]` of the rotors, unit vectors, and their moments `rotors[R]`
     about these. Any consistent units. The connection is constant, so that only the order of the turns counts.
-    Raises ValueError unless the inertia less that of the rotors about their axes is symmetric and positive definite.
+    Raises ValueError for other shapes of these, and unless the inertia less that of the rotors about their axes is
+    symmetric and positive definite.
     Source: Krishnaprasad, *Nonlinear Anal.* 9 (1985) 1011; Walsh & Sastry, *IEEE Trans. Robot. Autom.* 11 (1995) 139.
     """
 
@@ -48,9 +50,13 @@ class Satellite(AbstractDeformableBody):
     group: SO3 = SO3()
 
     def __check_init__(self):
+        require_shape("Satellite", "inertia", self.inertia, (3, 3))
+        require_shape("Satellite", "axes", self.axes, (self.rotors.size, 3))
         require_positive("Satellite", rotors=self.rotors)
         if isinstance(self.inertia, jax.core.Tracer) or isinstance(self.axes, jax.core.Tracer):
             return
+        if np.any(np.abs(np.linalg.norm(self.axes, axis=1) - 1) > 1e-6):
+            raise ValueError(f"Satellite: axes must be unit vectors, got\n{self.axes}")
         rest = np.asarray(self.inertia - self.axes.T @ (self.rotors[:, None] * self.axes))
         if np.any(np.abs(rest - rest.T) > 1e-6 * np.abs(rest).max()) or np.any(np.linalg.eigvalsh(rest) <= 0):
             raise ValueError(
@@ -110,11 +116,7 @@ class FloatingLinks(AbstractDeformableBody):
     group: SE2 = SE2()
 
     def __check_init__(self):
-        if jnp.ndim(self.lengths) != 1 or jnp.shape(self.lengths) != jnp.shape(self.masses):
-            raise ValueError(
-                "FloatingLinks: lengths and masses must be lists of one number a link, got shapes"
-                f" {jnp.shape(self.lengths)} and {jnp.shape(self.masses)}."
-            )
+        require_shape("FloatingLinks", "masses", self.masses, (self.lengths.size,))
         require_positive("FloatingLinks", lengths=self.lengths, masses=self.masses)
 
     def kinetic_energy(self, r, xi, rdot):

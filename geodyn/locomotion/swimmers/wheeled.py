@@ -6,7 +6,7 @@ import jax.numpy as jnp
 
 from geodyn._typing import Array, Float, Number
 from geodyn.geometry.groups import SE2, Translation
-from geodyn.locomotion.checks import require_positive
+from geodyn.locomotion.checks import require_positive, require_shape
 from geodyn.locomotion.connection import link_velocities
 from geodyn.locomotion.kinematic import AbstractKinematicBody
 from geodyn.locomotion.linkages import chain
@@ -64,8 +64,7 @@ class KinematicSnake(AbstractKinematicBody):
     group: SE2 = SE2()
 
     def __check_init__(self):
-        if jnp.shape(self.lengths) != (3,):
-            raise ValueError(f"KinematicSnake: lengths must be three numbers, got shape {jnp.shape(self.lengths)}.")
+        require_shape("KinematicSnake", "lengths", self.lengths, (3,))
         require_positive("KinematicSnake", lengths=self.lengths)
 
     def constraints(self, r, xi, rdot):
