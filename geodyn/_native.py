@@ -11,7 +11,8 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 from jax.experimental.xla_metadata import set_xla_metadata
-from jax.extend.core import Literal
+from jax.extend.core import ClosedJaxpr, Literal, Primitive
+from jax.interpreters import ad, batching, mlir
 
 from geodyn._scalars import scalar_program
 
@@ -28,36 +29,129 @@ LARGEST_PROGRAM = 20000
 
 
 def native(function: Callable, *args, size: int, turns: int, in_batches: Callable | None = None):
-    """`function(*args)` on arrays, where it is not differentiated: on the CPU one native function if its state of
-    `size` numbers is small and its operations allow it, of scalars if it takes many `turns`; else as it is. Under
-    `vmap` it is `in_batches`, the same written for many at once."""
-    if in_batches is not None:
-        alone = jax.custom_batching.custom_vmap(lambda *args: native(function, *args, size=size, turns=turns))
-        together = lambda *args: native(in_batches, *args, size=size, turns=turns)  # noqa: E731
-        alone.def_vmap(partial(_batched, together))
-        return alone(*args)
-    # A batch that several devices share asks all of them whether to go on: a native function cannot.
-    if size > LARGEST or jax.local_device_count("cpu") > 1:
+    """`function(*args)` on arrays: on the CPU one native function if its state of `size` numbers is small and its
+    operations allow it, of scalars if it takes many `turns`; else as it is. Under `vmap` it is `in_batches`, the same
+    written for many at once. Its derivatives are those of the plain program."""
+    if size > LARGEST:
         return function(*args)
+    return _call(function, in_batches or function, args, args, size=size, turns=turns)
+
+
+def native_linear(function: Callable, known, t, *, size: int, turns: int, in_batches: Callable):
+    """`function(known, t)`, linear in the arrays t, as `native` calls in both modes of differentiation."""
+    turns = turns // 4  # A derivative is that much longer a program.
+    return _call(function, in_batches, (known, t), (known,), size=size, turns=turns)
+
+
+def _call(function, in_batches, args, nonlinear, **params):
     leaves, structure = jax.tree.flatten(args)
+    out = []
+
+    def flat(function):
+        def on_leaves(*x):
+            values, form = jax.tree.flatten(function(*structure.unflatten(x)))
+            out.append(form)
+            return values
+
+        return on_leaves
+
+    values = _bind(flat(function), flat(in_batches), leaves, len(jax.tree.leaves(nonlinear)), **params)
+    return out[0].unflatten(values)
+
+
+# One operation for JAX, so that every transformation traces it once, and what it does under a batch or backwards can be
+# said: a `custom_linear_solve` with these rules was traced six times and more.
+program_p = Primitive("native_program")
+program_p.multiple_results = True
+
+
+def _bind(function, in_batches, args, nonlinear, **params):
+    """The operation of a function of arrays, linear in the arguments from the place `nonlinear` on."""
     # What is traced inside says "false", for what JAX derives from it later, and keeps, must not carry the attribute.
     with set_xla_metadata(xla_cpu_small_call="false", inlineable="true"):
-        closed, out = jax.make_jaxpr(lambda *x: function(*structure.unflatten(x)), return_shape=True)(*leaves)
-        if not is_suitable(closed.jaxpr):
-            return function(*args)
-    values = jax.lax.platform_dependent(
-        *leaves,
-        cpu=lambda *leaves: _native(closed, leaves, turns),
-        default=lambda *leaves: jax.core.eval_jaxpr(closed.jaxpr, closed.consts, *leaves),
+        closed = jax.make_jaxpr(function)(*args)
+    jaxpr, consts = _closure_converted(closed)
+    if consts:
+        in_batches = partial(_evaluated, jaxpr)
+    return program_p.bind(
+        *consts, *args, jaxpr=jaxpr, in_batches=in_batches, nonlinear=len(consts) + nonlinear, **params
     )
-    return jax.tree.unflatten(jax.tree.structure(out), values)
 
 
-def _batched(function, axis_size, batched, *args):
-    """The rule of a function under `vmap`: another function under `vmap`."""
-    axes = jax.tree.map(lambda x: 0 if x else None, tuple(batched))
-    out = jax.vmap(function, axes, axis_size=axis_size)(*args)
-    return out, jax.tree.map(lambda _: True, out)
+def _evaluated(closed, *args):
+    return jax.core.eval_jaxpr(closed.jaxpr, closed.consts, *args)
+
+
+def _closure_converted(closed):
+    """(the program, its constants the first arguments; these)."""
+    jaxpr = closed.jaxpr
+    names = jaxpr.debug_info.with_unknown_names()
+    return ClosedJaxpr(
+        jaxpr.replace(constvars=(), invars=[*jaxpr.constvars, *jaxpr.invars], debug_info=names), ()
+    ), closed.consts
+
+
+@program_p.def_impl
+def _(*args, jaxpr, **_):
+    return _evaluated(jaxpr, *args)
+
+
+@program_p.def_abstract_eval
+def _(*args, jaxpr, **_):
+    return jaxpr.out_avals
+
+
+def _batched(args, axes, *, in_batches, jaxpr, **params):
+    (size,) = {x.shape[axis] for x, axis in zip(args, axes, strict=True) if axis is not batching.not_mapped}
+    axes = tuple(None if axis is batching.not_mapped else axis for axis in axes)
+    function = jax.vmap(in_batches, axes, axis_size=size)
+    return _bind(function, function, args, **params), [0] * len(jaxpr.out_avals)
+
+
+def _pushed_forward(primals, tangents, *, jaxpr, nonlinear, **params):
+    values = program_p.bind(*primals, jaxpr=jaxpr, nonlinear=nonlinear, **params)
+    changes = [jnp.zeros(x.aval.shape, x.aval.dtype) if type(x) is ad.Zero else x for x in tangents]
+    known, t = primals[:nonlinear], primals[nonlinear:]
+    rate = [jnp.zeros_like(x) for x in values]
+    if any(type(x) is not ad.Zero for x in tangents[:nonlinear]):
+        rate = jax.jvp(lambda *known: _evaluated(jaxpr, *known, *t), known, tuple(changes[:nonlinear]))[1]
+    if any(type(x) is not ad.Zero for x in tangents[nonlinear:]):
+        added = program_p.bind(*known, *changes[nonlinear:], jaxpr=jaxpr, nonlinear=nonlinear, **params)
+        rate = [x + y for x, y in zip(rate, added, strict=True)]
+    return values, rate
+
+
+def _pulled_back(cts, *args, jaxpr, in_batches, nonlinear, **params):
+    known, t = args[:nonlinear], args[nonlinear:]
+    like = [x.aval if ad.is_undefined_primal(x) else jax.typeof(x) for x in t]
+    like = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in like]
+
+    def backwards(function):
+        def pull(*args):
+            known, cts = args[:nonlinear], args[nonlinear:]
+            return jax.linear_transpose(lambda *t: function(*known, *t), *like)(list(cts))
+
+        return pull
+
+    cts = [jnp.zeros(y.shape, y.dtype) if type(x) is ad.Zero else x for x, y in zip(cts, jaxpr.out_avals, strict=True)]
+    pulled = _bind(backwards(partial(_evaluated, jaxpr)), backwards(in_batches), [*known, *cts], nonlinear, **params)
+    return [None] * nonlinear + [x if ad.is_undefined_primal(y) else None for x, y in zip(pulled, t, strict=True)]
+
+
+batching.primitive_batchers[program_p] = _batched
+ad.primitive_jvps[program_p] = _pushed_forward
+ad.primitive_transposes[program_p] = _pulled_back
+
+
+def _on_cpu(*args, jaxpr, size, turns, **_):
+    # A batch that several devices share asks all of them whether to go on: a native function cannot.
+    if size > LARGEST or jax.local_device_count("cpu") > 1 or not is_suitable(jaxpr.jaxpr):
+        return _evaluated(jaxpr, *args)
+    return _native(jaxpr, args, turns)
+
+
+mlir.register_lowering(program_p, mlir.lower_fun(lambda *args, jaxpr, **_: _evaluated(jaxpr, *args)))
+mlir.register_lowering(program_p, mlir.lower_fun(_on_cpu), platform="cpu")
 
 
 def _native(closed, leaves, turns):
@@ -72,46 +166,7 @@ def _native(closed, leaves, turns):
         if len(outer.jaxpr.eqns) != 1 or len(outer.jaxpr.eqns[0].invars) != 1:
             return jax.core.eval_jaxpr(closed.jaxpr, closed.consts, *leaves)
     with set_xla_metadata(xla_cpu_small_call="true", inlineable="false"):
-        return _bind(outer, packed)
-
-
-def native_linear(function: Callable, known, t, *, size: int, turns: int, in_batches: Callable):
-    """`function(known, t)`, linear in the arrays t, as native calls in both modes: it is posed as the solution of the
-    square system (t, y − function(known, t)) = (t, 0), whose derivatives and transposition JAX knows. Under `vmap` it
-    is `in_batches`, the same written for many at once."""
-    apply, out = _traced_once(function, known, t)
-    turns = turns // 4  # A derivative is that much longer a program.
-
-    def backwards(function):
-        return lambda known, y: jax.linear_transpose(lambda t: function(known, t), t)(y)[0]
-
-    def matvec(ty):
-        return ty[0], jax.tree.map(jnp.subtract, ty[1], apply(known, ty[0]))
-
-    def solve(_, b):
-        y = native(apply, known, b[0], size=size, turns=turns, in_batches=in_batches)
-        return b[0], jax.tree.map(jnp.add, b[1], y)
-
-    def transpose_solve(_, b):
-        x = native(backwards(apply), known, b[1], size=size, turns=turns, in_batches=backwards(in_batches))
-        return jax.tree.map(jnp.add, b[0], x), b[1]
-
-    # A zero that depends on t, added to all: the transposition wants the whole right-hand side of the solve linear.
-    nothing = sum(0 * x.reshape(-1)[:1].sum() for x in jax.tree.leaves(t))
-    zeros = jax.tree.map(lambda y: jnp.zeros(y.shape, y.dtype), out)
-    b = jax.tree.map(lambda x: x + nothing.astype(x.dtype), (t, zeros))
-    return jax.lax.custom_linear_solve(matvec, b, solve, transpose_solve)[1]
-
-
-def _traced_once(function, *args):
-    """The function, traced for these arguments, and the shape of its result."""
-    closed, out = jax.make_jaxpr(function, return_shape=True)(*args)
-    structure = jax.tree.structure(out)
-
-    def traced(*args):
-        return structure.unflatten(jax.core.eval_jaxpr(closed.jaxpr, closed.consts, *jax.tree.leaves(args)))
-
-    return traced, out
+        return _bind_outer(outer, packed)
 
 
 def is_suitable(jaxpr) -> bool:
@@ -170,7 +225,7 @@ def _unpacked(packed, shapes):
     return args
 
 
-def _bind(outer, packed):
+def _bind_outer(outer, packed):
     """The one call of which a program of a jitted function consists, in the present context instead of its own."""
     (call,) = outer.jaxpr.eqns
     bound = dict(zip(outer.jaxpr.constvars + outer.jaxpr.invars, [*outer.consts, packed], strict=True))

@@ -31,7 +31,7 @@ class Pendulum(eqx.Module):
 @jax.jit
 def pendulum_at_three(p):
     system = gd.Lagrangian(Pendulum(p[2], p[3]))
-    trajectory = gd.integrate(system, p[:1], p[1:2], t1=3.0, steps=600, save_every=600)
+    trajectory = gd.integrate(system, p[:1], p[1:2], t1=3.0, steps=150, save_every=150)
     return jnp.concatenate([trajectory.q[-1], trajectory.v[-1]])
 
 
@@ -67,7 +67,7 @@ def test_pendulum_as_a_constrained_point():
         q0 = jnp.stack([jnp.zeros(2), p[2] * jnp.stack([jnp.sin(p[0]), -jnp.cos(p[0])])])
         v0 = jnp.stack([jnp.zeros(2), p[2] * p[1] * jnp.stack([jnp.cos(p[0]), jnp.sin(p[0])])])
         q, v = (
-            x[-1, 1] for x in (lambda t: (t.q, t.v))(gd.integrate(system, q0, v0, t1=3.0, steps=600, save_every=600))
+            x[-1, 1] for x in (lambda t: (t.q, t.v))(gd.integrate(system, q0, v0, t1=3.0, steps=150, save_every=150))
         )
         return jnp.stack([jnp.arctan2(q[0], -q[1]), (q[0] * v[1] - q[1] * v[0]) / p[2] ** 2])
 
@@ -89,7 +89,7 @@ def test_metric_parameter():
     @jax.jit
     def run(p):
         system = gd.System(gd.spaces.Embedded(Ellipsoid(p[0]), 3, 2), jnp.ones(1))
-        trajectory = gd.integrate(system, jnp.array([[0.9, 0.4]]), p[None, 1:], t1=2.0, steps=400, save_every=400)
+        trajectory = gd.integrate(system, jnp.array([[0.9, 0.4]]), p[None, 1:], t1=2.0, steps=100, save_every=100)
         return Ellipsoid(p[0])(trajectory.q[-1, 0])
 
     wanted = np.array(CASE["b_jacobian"], float)
@@ -120,7 +120,10 @@ def test_double_pendulum():
     @jax.jit
     def loss(p):
         system = gd.Lagrangian(DoublePendulum(p[2:]))
-        return gd.integrate(system, p[:2], jnp.zeros(2), t1=2.0, steps=400, save_every=400).q[-1, 0] ** 2
+        return (
+            gd.integrate(system, p[:2], jnp.zeros(2), t1=2.0, steps=150, save_every=150, method=gd.Gauss(5)).q[-1, 0]
+            ** 2
+        )
 
     p = jnp.array([1.2, -0.7, 1.0, 1.5])
     np.testing.assert_allclose(loss(p), float(CASE["c_loss"]), rtol=1e-10)

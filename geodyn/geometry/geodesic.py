@@ -24,7 +24,7 @@ from geodyn.integrators import Gauss, Lagrangian, integrate
 from geodyn.integrators.tableau import gauss
 
 NODES = 32
-STEPS = 64
+STEPS = 48
 
 
 def geodesic(
