@@ -114,8 +114,8 @@ class System(AbstractLagrangianSystem, AbstractCollidingSystem, AbstractChartedS
     @property
     def couplings(self):
         acting = [e for e in self.elements if not isinstance(e, AbstractContact)]
-        sets = [coupled(e) for e in acting]
-        if None in sets:
+        sets = [points for e in acting if (points := coupled(e)) is not None]
+        if len(sets) < len(acting):
             return None
         rows = tuple(row for e in self.constraints for row in _rows(e))
         damped = any(coupled(e) for e in acting if isinstance(e, AbstractDissipation))
