@@ -183,6 +183,8 @@ def test_satellite_turns_by_exponentials():
     a, b = (-j * np.linalg.solve(SATELLITE.inertia, e) for j, e in zip(SATELLITE.rotors, SATELLITE.axes, strict=True))
     exact = exp(3.0 * a) @ exp(2.0 * b) @ exp(-3.0 * a) @ exp(-2.0 * b)
     np.testing.assert_allclose(holonomy(SATELLITE, rectangle([3.0, 2.0]), steps=8), exact, atol=1e-14)
+    heavier = jax.jit(lambda j: connection(Satellite(SATELLITE.inertia, SATELLITE.axes, j), jnp.zeros(2)))
+    np.testing.assert_allclose(-heavier(jnp.array([0.1, 0.3])), np.stack([a, b], axis=1), atol=1e-15)
 
 
 def test_disc_and_car_against_their_closed_forms():

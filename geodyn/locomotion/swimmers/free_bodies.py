@@ -53,7 +53,7 @@ class Satellite(AbstractDeformableBody):
         require_shape("Satellite", "inertia", self.inertia, (3, 3))
         require_shape("Satellite", "axes", self.axes, (self.rotors.size, 3))
         require_positive("Satellite", rotors=self.rotors)
-        if isinstance(self.inertia, jax.core.Tracer) or isinstance(self.axes, jax.core.Tracer):
+        if any(isinstance(x, jax.core.Tracer) for x in (self.inertia, self.axes, self.rotors)):
             return
         if np.any(np.abs(np.linalg.norm(self.axes, axis=1) - 1) > 1e-6):
             raise ValueError(f"Satellite: axes must be unit vectors, got\n{self.axes}")
