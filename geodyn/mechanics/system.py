@@ -212,7 +212,7 @@ def _sized(element, residual):
 
 def _rows(constraint):
     """The points of each of its residuals."""
-    points = coupled(constraint)
+    points = coupled(constraint) or ()
     return points if len(points) == constraint.size else (tuple(chain.from_iterable(points)),) * constraint.size
 
 
