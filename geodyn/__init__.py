@@ -39,15 +39,15 @@ _ROOMS = {
     # MOTION
     "geodyn.locomotion": """
         AbstractConnection AbstractInvariantMetric AbstractSwimmer AbstractLinkSwimmer AbstractSlenderSwimmer
-        AbstractDeformableBody AbstractKinematicBody connection curvature covariant_derivative shape_metric
+        AbstractDeformableBody AbstractKinematicBody KaluzaKlein connection curvature covariant_derivative shape_metric
         locked_inertia drifting_path dense_path flux Reframed minimum_perturbation check_connection
         FourierStroke LegendreStroke OpenStroke PolygonStroke SplineStroke check_closed reverse shift segment join
         by_arclength holonomy path cost power
     """,
     # PURPOSE
     "geodyn.control": """
-        Direct optimal_stroke OptimalStroke WongSystem load_stroke efficiency sensitivity stroke_family StrokeFamily
-        optimal_strokes optimal_design OptimalDesign
+        Direct Wong Descent optimal_stroke optimal_strokes OptimalStroke StrokeError WongSystem load_stroke efficiency
+        sensitivity stroke_family StrokeFamily optimal_design OptimalDesign
     """,
 }
 _MODULES = {

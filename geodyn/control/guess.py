@@ -4,13 +4,13 @@ import jax.numpy as jnp
 
 from geodyn._jit import jit
 from geodyn._typing import Array, Bool, Float
-from geodyn.locomotion.connection import AbstractSwimmer, curvature, reduction
+from geodyn.locomotion.connection import AbstractInvariantMetric, curvature, reduction
 from geodyn.locomotion.stroke import FourierStroke
 
 
 @jit
 def small_stroke(
-    swimmer: AbstractSwimmer, centre: Float[Array, " m"], displacement: Float[Array, "..."]
+    swimmer: AbstractInvariantMetric, centre: Float[Array, " m"], displacement: Float[Array, "..."]
 ) -> tuple[FourierStroke, Bool[Array, ""]]:
     """The ellipse about a shape that has the displacement to leading order at least energy; and whether there is one.
 

@@ -14,7 +14,7 @@ from geodyn.control.method import AbstractStrokeMethod
 from geodyn.control.minimise import STIFFEST, Minimum, null_space
 from geodyn.control.optimum import OptimalStroke
 from geodyn.control.problem import StrokeProblem
-from geodyn.locomotion.connection import AbstractSwimmer
+from geodyn.locomotion.connection import AbstractInvariantMetric
 from geodyn.locomotion.holonomy import cost, holonomy
 
 
@@ -85,7 +85,7 @@ def kkt_solution(hessian, jacobian, b, c):
 
 
 @jit
-def sensitivity(optimum: OptimalStroke, *, steps: int = 128) -> AbstractSwimmer:
+def sensitivity(optimum: OptimalStroke, *, steps: int = 128) -> AbstractInvariantMetric:
     """The derivative of the least energy at fixed displacement with respect to every number of the swimmer.
 
     By the envelope theorem: that of `E − 2⟨charge, log(g g₁⁻¹)⟩` for the same stroke, with g₁ the holonomy of the

@@ -2,26 +2,24 @@
 
 import dataclasses
 import os
+from importlib import import_module
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._archive import read_archive, write_archive
+from geodyn._archive import differences, named_arrays, read_archive, write_archive
 from geodyn._typing import Array, Bool, Float, Int, Scalar
 from geodyn.control.minimise import RESULTS
-from geodyn.locomotion import swimmers
-from geodyn.locomotion.connection import AbstractSwimmer
-from geodyn.locomotion.stroke import FourierStroke, LegendreStroke
+from geodyn.locomotion.connection import AbstractInvariantMetric
+from geodyn.locomotion.stroke import FourierStroke, LegendreStroke, OpenStroke
 
-_FORMAT = "geodyn stroke 1"
-_STROKES = {"FourierStroke": FourierStroke, "LegendreStroke": LegendreStroke}
-_NUMBERS = ("cost", "displacement", "multiplier", "kkt_residual", "wong_residual", "power_variation")
-_NUMBERS += ("second_order", "charge")
+_FORMAT = "geodyn stroke 2"
+_RESULTS = (RESULTS.converged, RESULTS.running, RESULTS.stalled, RESULTS.not_finite)
 
 
 class OptimalStroke(eqx.Module):
-    """A stroke of least energy for its displacement, and the evidence.
+    """A stroke of least cost for its displacement, and the evidence.
 
     `cost` E = ∫₀¹ r'ᵀG r' dt; `displacement` as reached, a length or exponential coordinates[k], as it was asked for;
     `multiplier` dE/d(displacement). Evidence, all zero at an exact optimum: `kkt_residual` of the coefficients
@@ -29,12 +27,13 @@ class OptimalStroke(eqx.Module):
     stroke, away from bounds, over the largest force: how well the coefficients resolve the stroke; `power_variation`,
     the largest relative deviation of the power from its mean. `second_order` is the smallest eigenvalue of the second
     variation at fixed displacement (`second_variation`), positive at a minimum; `charge` μ₀ is what Wong's equations
-    conserve, half of dE/d(displacement) as a covector at the start. `result` says how the search ended; `stats` counts
-    iterations and `flat` directions, those of symmetries, such as a shift of time.
+    conserve, half of dE/d(displacement) as a covector at the start; `room` is the least distance from the bounds, in
+    parts of their width (infinite where there are none). `result` says how the search ended; `stats` counts iterations
+    and `flat` directions, those of symmetries, such as a shift of time.
     """
 
-    swimmer: AbstractSwimmer
-    stroke: FourierStroke | LegendreStroke
+    swimmer: AbstractInvariantMetric
+    stroke: FourierStroke | LegendreStroke | OpenStroke
     cost: Scalar
     displacement: Float[Array, "..."]
     multiplier: Float[Array, "..."]
@@ -43,52 +42,76 @@ class OptimalStroke(eqx.Module):
     power_variation: Scalar
     second_order: Scalar
     charge: Float[Array, " k"]
+    room: Scalar
     result: RESULTS
     stats: dict[str, Int[Array, ""] | Bool[Array, ""]]
 
     def save(self, path: str | os.PathLike) -> None:
         """Write everything to one `.npz` file that `load_stroke` reads; the file appears whole or not at all."""
-        fields = [f.name for f in dataclasses.fields(self.swimmer) if f.init and f.name != "group"]
+        arrays = {}
         about = {
-            "format": _FORMAT,
-            "swimmer": type(self.swimmer).__name__,
-            "numbers": {name: _plain(getattr(self.swimmer, name)) for name in fields},
-            "stroke": type(self.stroke).__name__,
-            "stats": {name: int(value) for name, value in self.stats.items()},
-            "result": RESULTS[self.result],
+            f.name: _packed(getattr(self, f.name), f.name, arrays)
+            for f in dataclasses.fields(self)
+            if f.name != "result"
         }
-        arrays = {name: np.asarray(getattr(self, name)) for name in _NUMBERS}
-        arrays |= {
-            "stroke." + f.name: np.asarray(getattr(self.stroke, f.name)) for f in dataclasses.fields(self.stroke)
-        }
-        write_archive(path, arrays, about)
+        write_archive(path, arrays, {"format": _FORMAT, "optimum": about, "result": RESULTS[self.result]})
 
 
-def _plain(value):
-    return None if value is None else np.asarray(value).tolist()
-
-
-def load_stroke(path: str | os.PathLike, swimmer: AbstractSwimmer | None = None) -> OptimalStroke:
-    """The stroke that `OptimalStroke.save` wrote. A swimmer of `geodyn.swimmers` is built again; pass your own.
+def load_stroke(path: str | os.PathLike, swimmer: AbstractInvariantMetric | None = None) -> OptimalStroke:
+    """The stroke that `OptimalStroke.save` wrote. A file holds no code: a swimmer of geodyn is built again, of your own
+    you pass the instance.
 
     Raises ValueError if the file is not such a file, is damaged, needs another swimmer, or holds double precision
     while JAX works in single.
     """
     arrays, about = read_archive(path, _FORMAT)
+    packed = about["optimum"]
     if swimmer is None:
-        kind = getattr(swimmers, about["swimmer"], None)
-        if kind is None or not issubclass(kind, AbstractSwimmer):
-            raise ValueError(f"load_stroke: {path} holds a stroke of {about['swimmer']}; pass swimmer=, an instance.")
-        swimmer = kind(**about["numbers"])
-    parts = {name.split(".")[1]: arrays[name] for name in arrays if name.startswith("stroke.")}
-    return OptimalStroke(
-        swimmer=swimmer,
-        stroke=_STROKES[about["stroke"]](**parts),
-        **{name: jnp.asarray(arrays[name]) for name in _NUMBERS},
-        result=next(
-            r
-            for r in (RESULTS.converged, RESULTS.running, RESULTS.stalled, RESULTS.not_finite)
-            if RESULTS[r] == about["result"]
-        ),
-        stats={name: jnp.asarray(value) for name, value in about["stats"].items()},
-    )
+        swimmer = _unpacked(packed["swimmer"], arrays)
+        if swimmer is None:
+            name = packed["swimmer"]["type"].split(":")[1]
+            raise ValueError(f"load_stroke: {path} holds a stroke of {name}; pass swimmer=, an instance.")
+    saved = {name.removeprefix("swimmer."): x for name, x in arrays.items() if name.startswith("swimmer.")}
+    found = differences(saved, named_arrays(swimmer))
+    if found:
+        raise ValueError(f"load_stroke: {path} holds a stroke of another swimmer: {'; '.join(found)}")
+    rest = {name: _unpacked(value, arrays) for name, value in packed.items() if name != "swimmer"}
+    return OptimalStroke(swimmer=swimmer, result=next(r for r in _RESULTS if RESULTS[r] == about["result"]), **rest)
+
+
+def _packed(value, name: str, arrays: dict):
+    """A value as JSON, its arrays put under their names; a module as its type and its fields."""
+    if isinstance(value, eqx.Module):
+        own = [f.name for f in dataclasses.fields(value) if f.name in vars(value)]  # others are those of the class
+        fields = {field: _packed(vars(value)[field], f"{name}.{field}", arrays) for field in own}
+        return {"type": f"{type(value).__module__}:{type(value).__qualname__}", "fields": fields}
+    if isinstance(value, dict):
+        return {"items": {key: _packed(x, f"{name}.{key}", arrays) for key, x in value.items()}}
+    if isinstance(value, tuple):
+        return [_packed(x, f"{name}.{i}", arrays) for i, x in enumerate(value)]
+    if eqx.is_array(value):
+        arrays[name] = np.asarray(value)
+        return {"array": name}
+    return value if value is None or isinstance(value, bool | int | float | str) else {"type": f"builtins:{value!r}"}
+
+
+def _unpacked(packed, arrays: dict):
+    """The value again; None for a module of foreign code, or with such code in it."""
+    if isinstance(packed, list):
+        return tuple(_unpacked(x, arrays) for x in packed)
+    if not isinstance(packed, dict):
+        return packed
+    if "array" in packed:
+        return jnp.asarray(arrays[packed["array"]])
+    if "items" in packed:
+        return {key: _unpacked(x, arrays) for key, x in packed["items"].items()}
+    module, name = packed["type"].split(":", 1)
+    values = {key: _unpacked(x, arrays) for key, x in packed.get("fields", {}).items()}
+    lost = any(value is None and packed["fields"][key] is not None for key, value in values.items())
+    if module.split(".")[0] != "geodyn" or lost:
+        return None
+    # As jax builds a module from its leaves: without its __init__, which may take other arguments.
+    again = object.__new__(getattr(import_module(module), name))
+    for key, value in values.items():
+        object.__setattr__(again, key, value)
+    return again

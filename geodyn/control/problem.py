@@ -6,34 +6,40 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from geodyn._jit import jit
+from geodyn._jit import as_pytree, jit
 from geodyn._typing import Array, Float, Scalar
 from geodyn.control.minimise import pointwise
-from geodyn.control.wong import wong_forces
-from geodyn.locomotion.connection import AbstractSwimmer, reduction
+from geodyn.control.wong import jet, wong_forces
+from geodyn.locomotion.connection import AbstractInvariantMetric, reduction
+from geodyn.locomotion.costs import Density, energy
 from geodyn.locomotion.holonomy import gauss_times, magnus, mean
-from geodyn.locomotion.stroke import FourierStroke, LegendreStroke, shape_and_rate
+from geodyn.locomotion.stroke import FourierStroke, LegendreStroke, OpenStroke, shape_and_rate
 
 
 class StrokeProblem(eqx.Module):
     """Minimal energy at a given holonomy, as `minimise` takes it: scaled f, c, h of the coefficients of a stroke.
 
-    With `base` None the unknown is the stroke itself, else the coefficients of a LegendreStroke through `base`.
+    With `base` None the unknown is the stroke itself, else the coefficients of a LegendreStroke through `base`, or of
+    an OpenStroke from `base` to `end`. The cost is the integral of `density`, the power by default.
     A FourierStroke where the best stroke is smooth; where the start matters it has a corner there, since then
     `p = G r' + Aᵀμ` is periodic but the charge μ is not, and a LegendreStroke resolves it.
     """
 
-    swimmer: AbstractSwimmer
+    swimmer: AbstractInvariantMetric
     displacement: Float[Array, "..."]
     energy: Scalar
     base: Float[Array, " m"] | None
     bounds: tuple[Float[Array, " b"], Float[Array, " b"]]
     bounded: tuple[int, ...] = eqx.field(static=True)
     steps: int = eqx.field(static=True)
+    end: Float[Array, " m"] | None = None
+    density: Density = eqx.field(default=energy, converter=as_pytree)
 
-    def stroke(self, x) -> FourierStroke | LegendreStroke:
+    def stroke(self, x) -> FourierStroke | LegendreStroke | OpenStroke:
         """The stroke of the unknowns x."""
-        return x if self.base is None else LegendreStroke(self.base, x)
+        if self.base is None:
+            return x
+        return LegendreStroke(self.base, x) if self.end is None else OpenStroke(self.base, self.end, x)
 
     def __call__(self, x):
         energy, g, gaps = self.outcome(x, pointwise(self.rates))
@@ -51,11 +57,16 @@ class StrokeProblem(eqx.Module):
         g = magnus(self.swimmer.group, values[:, 1:])[-1]
         return mean(values[:, 0]), g, jax.vmap(self.gaps)(shapes).ravel()
 
+    def charge(self, multipliers: Float[Array, " p"], g: Float[Array, "d d"]) -> Float[Array, " k"]:
+        """The charge μ₀ that belongs to the multipliers of `miss` at the holonomy g."""
+        group = self.swimmer.group
+        slope = jax.jacfwd(lambda e: self.miss(group.exp(e) @ g))(jnp.zeros(group.dim, g.dtype))
+        return self.energy / 2 * multipliers @ slope
+
     def rates(self, point: Float[Array, " _"]) -> Float[Array, " _"]:
-        """Power and body velocity at (r, r')."""
+        """Power, or another density of the cost, and body velocity at (r, r')."""
         r, rdot = jnp.split(point, 2)
-        form, metric = reduction(self.swimmer, r)
-        return jnp.concatenate([(rdot @ metric @ rdot)[None], -form @ rdot])
+        return jnp.append(self.density(self.swimmer, r, rdot), -self.swimmer.form(r) @ rdot)
 
     def gaps(self, r: Float[Array, " m"]) -> Float[Array, " _"]:
         """The distances of a shape from its bounds, relative to their width."""
@@ -84,6 +95,18 @@ class StrokeProblem(eqx.Module):
         )
 
 
+def sobolev_metric(problem: StrokeProblem, x) -> Float[Array, "n n"]:
+    """The metric `∫ (δr'ᵀ G δr' + 4π² δrᵀ G δr) dt` of the unknowns x."""
+    flat, unravel = ravel_pytree(x)
+
+    def of_node(t):
+        shape, rate = jax.jacfwd(lambda x: shape_and_rate(problem.stroke(unravel(x)), t))(flat)
+        metric = reduction(problem.swimmer, problem.stroke(x)(t))[1]
+        return rate.T @ metric @ rate + 4 * jnp.pi**2 * shape.T @ metric @ shape
+
+    return jax.vmap(jax.vmap(mean, 1), 1)(jax.vmap(of_node)(gauss_times(problem.steps)))
+
+
 @jit
 def second_variation(problem: StrokeProblem, x, hessian: Float[Array, "n n"], jacobian: Float[Array, "p n"]):
     """The smallest eigenvalue of the second variation of the energy at fixed displacement, and the number of flat
@@ -94,15 +117,7 @@ def second_variation(problem: StrokeProblem, x, hessian: Float[Array, "n n"], ja
     basis.
     """
     problem, x, hessian, jacobian = _constant((problem, x, hessian, jacobian))
-    flat, unravel = ravel_pytree(x)
-
-    def of_node(t):
-        shape, rate = jax.jacfwd(lambda x: shape_and_rate(problem.stroke(unravel(x)), t))(flat)
-        metric = reduction(problem.swimmer, problem.stroke(x)(t))[1]
-        return rate.T @ metric @ rate + 4 * jnp.pi**2 * shape.T @ metric @ shape
-
-    size = jax.vmap(jax.vmap(mean, 1), 1)(jax.vmap(of_node)(gauss_times(problem.steps)))
-    unit = jnp.linalg.inv(jnp.linalg.cholesky(size))
+    unit = jnp.linalg.inv(jnp.linalg.cholesky(sobolev_metric(problem, x)))
     tangent = jnp.linalg.svd(jacobian @ unit.T)[2][jacobian.shape[0] :] @ unit
     values = problem.energy / 2 * jnp.linalg.eigvalsh(tangent @ hessian @ tangent.T)
     curved = jnp.abs(values) > 100 * jnp.sqrt(jnp.finfo(values.dtype).eps)
@@ -120,8 +135,7 @@ def certificate(problem: StrokeProblem, x, multipliers: Float[Array, " p"]) -> d
     swimmer, stroke, steps = problem.swimmer, problem.stroke(x), 2 * problem.steps
     values = jax.vmap(lambda t: problem.rates(jnp.concatenate(shape_and_rate(stroke, t))))(gauss_times(steps))
     elements, energy = magnus(swimmer.group, values[:, 1:]), mean(values[:, 0])
-    slope = jax.jacfwd(lambda e: problem.miss(swimmer.group.exp(e) @ elements[-1]))(jnp.zeros(swimmer.group.dim))
-    charge = problem.energy / 2 * multipliers @ slope
+    charge = problem.charge(multipliers, elements[-1])
     scale = problem.energy / jnp.linalg.norm(problem.displacement)
     return {
         "stroke": stroke,
@@ -130,6 +144,7 @@ def certificate(problem: StrokeProblem, x, multipliers: Float[Array, " p"]) -> d
         "charge": charge,
         "multiplier": scale * (multipliers if problem.displacement.ndim else multipliers[0]),
         "wong_residual": _wong_residual(*_constant((problem, stroke, charge, elements))),
+        "room": jnp.min(jax.vmap(problem.gaps)(jax.vmap(stroke)(gauss_times(steps))), initial=jnp.inf),
         "power_variation": jnp.max(jnp.abs(values[:, 0] / energy - 1)),
     }
 
@@ -138,7 +153,12 @@ def _wong_residual(problem, stroke, charge, elements):
     """The largest defect of Wong's equations between the steps, away from bounds, over the largest force."""
     steps = elements.shape[0]
     times = jnp.arange(1, steps) / steps
-    needed, felt = jax.vmap(lambda t, g: wong_forces(problem.swimmer, stroke, charge, t, g))(times, elements[:-1])
+
+    def forces(t, g):
+        charge_there = problem.swimmer.group.adjoint(g).T @ charge
+        return wong_forces(problem.swimmer, *jet(stroke, t), charge_there, problem.density)
+
+    needed, felt = jax.vmap(forces)(times, elements[:-1])
     inside = jax.vmap(lambda t: jnp.min(problem.gaps(stroke(t)), initial=1.0) > 0.01)(times)
     defect = jnp.max(jnp.where(inside[:, None], jnp.abs(needed - felt), 0.0), axis=0)
     return jnp.max(defect / jnp.max(jnp.abs(felt), axis=0))

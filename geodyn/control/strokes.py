@@ -6,17 +6,25 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._jit import jit
-from geodyn._typing import Array, ArrayLike, Float, Number, Scalar
+from geodyn._jit import jit, traced_numbers
+from geodyn._typing import Array, ArrayLike, Float, Number, PyTree, Scalar
 from geodyn.control.guess import small_stroke
 from geodyn.control.implicit import solved
 from geodyn.control.method import AbstractStrokeMethod, Direct
 from geodyn.control.minimise import RESULTS
 from geodyn.control.optimum import OptimalStroke
 from geodyn.control.problem import StrokeProblem, certificate, second_variation
-from geodyn.locomotion.connection import AbstractLinkSwimmer, AbstractSwimmer
+from geodyn.locomotion.connection import AbstractInvariantMetric, AbstractLinkSwimmer, AbstractSwimmer, shape_metric
+from geodyn.locomotion.costs import Density, energy
 from geodyn.locomotion.holonomy import cost, holonomy
-from geodyn.locomotion.stroke import FourierStroke, LegendreStroke, Stroke, floating
+from geodyn.locomotion.stroke import (
+    FourierStroke,
+    LegendreStroke,
+    OpenStroke,
+    Stroke,
+    check_closed,
+    floating,
+)
 from geodyn.locomotion.swimmers import PushMePullYou
 
 Vector = Float[ArrayLike, " _"] | Sequence[float]
@@ -55,12 +63,19 @@ def checked_bounds(bounds, m: int):
     return (floating(lower[bounded]), floating(upper[bounded])), tuple(np.flatnonzero(bounded).tolist())
 
 
+def _checked_shape(name: str, value, m: int | None = None) -> Float[Array, " m"]:
+    shape = floating(value)
+    if shape.ndim != 1 or (m is not None and shape.size != m) or (_known(shape) and not jnp.all(jnp.isfinite(shape))):
+        raise ValueError(f"optimal_stroke: {name} must be a shape, {m or 'm'} finite numbers, got {value}.")
+    return shape
+
+
 def _centre(swimmer, guess, bounds, base) -> Float[Array, " m"]:
     """The shape about which the first ellipse lies: the guess, the base, the middle of the bounds, or straight."""
     if guess is not None:
-        return floating(guess)
+        return _checked_shape("guess", guess)
     if base is not None:
-        return floating(base)
+        return base
     if bounds is not None and np.all(np.isfinite(np.asarray(bounds, float))):
         return floating(np.mean(np.asarray(bounds, float), axis=0))
     if isinstance(swimmer, AbstractLinkSwimmer):
@@ -68,9 +83,11 @@ def _centre(swimmer, guess, bounds, base) -> Float[Array, " m"]:
     raise ValueError(f"optimal_stroke: {type(swimmer).__name__} needs guess=, a stroke or the shape to start around.")
 
 
-def _first_stroke(swimmer, guess, displacement, bounds, base) -> Stroke:
+def _first_stroke(swimmer, guess, displacement, bounds, base, end) -> Stroke:
     if callable(guess):
         return guess
+    if end is not None:
+        return OpenStroke(base, end, jnp.zeros((base.size, 1)))
     centre = _centre(swimmer, guess, bounds, base)
     ellipse, exists = small_stroke(swimmer, centre, displacement)
     if _known(exists) and not exists:
@@ -81,24 +98,127 @@ def _first_stroke(swimmer, guess, displacement, bounds, base) -> Stroke:
     return ellipse if base is None else FourierStroke(centre - ellipse.cosine[:, 0], ellipse.cosine, ellipse.sine)
 
 
+def _checked_guess(swimmer, guess, m: int, base, end) -> None:
+    """Raise ValueError unless a stroke that is the guess has the shapes that are asked for."""
+    start, last = (np.asarray(guess(floating(t))) for t in (0.0, 1.0))
+    if start.shape != (m,):
+        raise ValueError(f"optimal_stroke: guess must be a stroke of {m} shape variables, got shapes {start.shape}.")
+    if end is None:
+        check_closed(guess)
+    elif not np.allclose(start, base, atol=1e-6) or not np.allclose(last, end, atol=1e-6):
+        raise ValueError(
+            f"optimal_stroke: guess leads from {start} to {last}, but ends= asks for {np.asarray(base)} to"
+            f" {np.asarray(end)}; give it these ends, or leave it out."
+        )
+
+
+def _check_places(swimmer, bounds, **shapes) -> None:
+    """Raise ValueError where a shape that is given lies outside of the bounds, or the swimmer is singular there."""
+    for name, shape in ((name, shape) for name, shape in shapes.items() if shape is not None):
+        if bounds is not None and not np.all((np.asarray(bounds[0]) < shape) & (shape < np.asarray(bounds[1]))):
+            raise ValueError(
+                f"optimal_stroke: {name} lies at the shape {np.asarray(shape)}, outside of the bounds {bounds}; move it"
+                " inside, or widen the bounds."
+            )
+        metric = np.asarray(shape_metric(swimmer, shape))
+        if not np.all(np.isfinite(metric)) or np.linalg.eigvalsh(metric)[0] <= 0:
+            raise ValueError(
+                f"optimal_stroke: the shape metric of {type(swimmer).__name__} at the shape {np.asarray(shape)}"
+                f" ({name}) is not positive definite: {metric.tolist()}; give every part of the body a size and a drag,"
+                " and keep away from shapes where it is not defined."
+            )
+
+
+def _commute(group) -> bool:
+    """Whether all elements of the group do, so that a stroke may start anywhere along itself."""
+    products = np.einsum("aij,bjk->abik", group.generators, group.generators)
+    return np.allclose(products, np.swapaxes(products, 0, 1))
+
+
 @jit
-def unknowns(swimmer, start, base, target, method):
-    """The unknowns of `StrokeProblem` for a first stroke, and its energy."""
-    energy = cost(swimmer, start, steps=method.steps)
-    if base is None and (target.ndim == 0 or swimmer.group.dim == swimmer.group.translations):
-        return FourierStroke.fit(start, method.harmonics), energy
+def unknowns(swimmer, start, base, target, method, end=None, density=energy):
+    """The unknowns of `StrokeProblem` for a first stroke, and its cost."""
+    size = cost(swimmer, start, density=density, steps=method.steps)
+    if base is None and (target.ndim == 0 or _commute(swimmer.group)):
+        return FourierStroke.fit(start, method.harmonics), size
+    if end is not None:
+        bent = lambda t: start(t) - (base + (end - base) * t)  # noqa: E731
+        return LegendreStroke.fit(bent, jnp.zeros_like(base), 2 * method.harmonics).coefficients, size
     stroke = LegendreStroke.fit(start, start(floating(0.0)), 2 * method.harmonics)
-    return stroke if base is None else stroke.coefficients, energy
+    return stroke if base is None else stroke.coefficients, size
+
+
+def _shape_ends(base, ends) -> tuple[Float[Array, " m"] | None, Float[Array, " m"] | None]:
+    """Where the stroke starts, and where it ends if that is another shape."""
+    if ends is None:
+        return (None if base is None else _checked_shape("base", base)), None
+    if base is not None or len(ends) != 2:
+        raise ValueError(f"optimal_stroke: ends must be (first shape, last shape), without base=; got {ends}.")
+    first = _checked_shape("ends", ends[0])
+    last = _checked_shape("ends", ends[1], first.size)
+    if _known((first, last)) and jnp.all(first == last):
+        raise ValueError(f"optimal_stroke: ends are the same shape {np.asarray(first)}; that is base=.")
+    return first, last
+
+
+def posed(swimmer, guess, displacement, method, bounds, base, ends, density) -> tuple[StrokeProblem, PyTree]:
+    """The problem that the arguments of `optimal_stroke` stand for, checked, and the unknowns to start from."""
+    if isinstance(swimmer, PushMePullYou) and bounds is None and base is None and ends is None:
+        raise ValueError(
+            "optimal_stroke: PushMePullYou has no optimal stroke with a free shape: ever smaller distances and volumes"
+            " cost ever less. Pass bounds=((l_min, v_min), (l_max, v_max)) or base=(l, v)."
+        )
+    target = checked_displacement(swimmer, displacement)
+    base, end = _shape_ends(base, ends)
+    m = base.size if base is not None else None
+    if m is None:
+        m = guess(floating(0.0)).size if callable(guess) else _centre(swimmer, guess, bounds, base).size
+    if isinstance(swimmer, AbstractLinkSwimmer) and m != swimmer.lengths.size - 1:
+        raise ValueError(
+            f"optimal_stroke: {swimmer.lengths.size} links have {swimmer.lengths.size - 1} hinges, got {m}."
+        )
+    limits, bounded = ((jnp.zeros(0),) * 2, ()) if bounds is None else checked_bounds(bounds, m)
+    if _known((swimmer, target, base, end)):
+        centre = None if callable(guess) or end is not None else _centre(swimmer, guess, bounds, base)
+        _check_places(swimmer, bounds, **{"base or ends[0]": base, "ends[1]": end, "the guess": centre})
+        if callable(guess):
+            _checked_guess(swimmer, guess, m, base, end)
+    start = _first_stroke(swimmer, guess, target, bounds, base, end)
+    x, size = unknowns(swimmer, start, base, target, method, end, density)
+    steps = method.steps if isinstance(x, FourierStroke) else 2 * method.steps
+    size = jax.lax.stop_gradient(size)
+    return StrokeProblem(swimmer, target, size, base, limits, bounded, steps, end, density), x
+
+
+class StrokeError(RuntimeError):
+    """A search that did not end at an optimal stroke; `optimum` is where it stood."""
+
+    def __init__(self, message: str, optimum: OptimalStroke):
+        super().__init__(message)
+        self.optimum = optimum
+
+
+def _failure(optimum: OptimalStroke, problem: StrokeProblem) -> StrokeError:
+    message = (
+        f"optimal_stroke: {RESULTS[optimum.result]} (KKT residual {float(optimum.kkt_residual):.1e} after"
+        f" {int(optimum.stats['iterations'])} iterations). It reached the displacement"
+        f" {np.asarray(optimum.displacement)} of {np.asarray(problem.displacement)}, which may be"
+        " more than strokes like the guess can reach: gd.stroke_family finds the largest displacement. Pass a guess="
+        " nearer to the optimum, a smaller displacement, or throw=False to see what was found (`.optimum` here)."
+    )
+    return StrokeError(message, optimum)
 
 
 def optimal_stroke(
-    swimmer: AbstractSwimmer,
+    swimmer: AbstractInvariantMetric,
     guess: Stroke | Vector | None = None,
     *,
     displacement: Number | Vector,
     method: AbstractStrokeMethod = Direct(),  # noqa: B008
     bounds: tuple[Vector, Vector] | None = None,
     base: Vector | None = None,
+    ends: tuple[Vector, Vector] | None = None,
+    density: Density = energy,
     progress: bool = False,
     throw: bool = True,
 ) -> OptimalStroke:
@@ -107,29 +227,20 @@ def optimal_stroke(
     `displacement`: a number is a net translation of that length without net rotation, heading free (on a line, the
     signed translation); a vector[k] fixes the exponential coordinates of the holonomy. `guess`: a stroke, or the shape
     to start around, where the best small ellipse is the start (None: `base`, the middle of the bounds, or the straight
-    shape of links). `bounds = (lower[m], upper[m])` on the shape along the stroke, infinite where there is none.
-    `base[m]`: the stroke starts and ends at this shape, with a corner if that is best. `progress` prints iterations,
-    and Ctrl-C keeps the best stroke so far. Any consistent units.
-    Raises ValueError for bad arguments, RuntimeError if the search does not converge, unless `throw=False`.
+    shape of links). `method`: `Direct`, `Wong` or `Descent`. `bounds = (lower[m], upper[m])` on the shape along the
+    stroke, infinite where there is none. `base[m]`: the stroke starts and ends at this shape, with a corner if that is
+    best; `ends`: it leads from one shape to another. `density` is another cost than the power, such as those of
+    `gd.costs`. `progress` prints iterations, and Ctrl-C keeps the best stroke so far. Any consistent units.
+
+    Differentiable to first order, in both modes, with respect to the numbers in the swimmer and the displacement, by
+    the implicit-function theorem; the start has no derivatives, nor has the evidence.
+
+    Raises ValueError for bad arguments, StrokeError, a RuntimeError, if the search does not converge, unless
+    `throw=False`; inside jit, vmap or grad nothing can be raised: look at `result`.
     Source of the problem: Alouges, DeSimone & Lefebvre, *J. Nonlinear Sci.* 18 (2008) 277.
     """
-    if isinstance(swimmer, PushMePullYou) and bounds is None and base is None:
-        raise ValueError(
-            "optimal_stroke: PushMePullYou has no optimal stroke with a free shape: ever smaller distances and volumes"
-            " cost ever less. Pass bounds=((l_min, v_min), (l_max, v_max)) or base=(l, v)."
-        )
-    target = checked_displacement(swimmer, displacement)
-    m = guess(floating(0.0)).size if callable(guess) else _centre(swimmer, guess, bounds, base).size
-    if isinstance(swimmer, AbstractLinkSwimmer) and m != swimmer.lengths.size - 1:
-        raise ValueError(
-            f"optimal_stroke: {swimmer.lengths.size} links have {swimmer.lengths.size - 1} hinges, got {m}."
-        )
-    limits, bounded = ((jnp.zeros(0),) * 2, ()) if bounds is None else checked_bounds(bounds, m)
-    start = _first_stroke(swimmer, guess, target, bounds, base)
-    base = None if base is None else floating(base)
-    x, energy = unknowns(swimmer, start, base, target, method)
-    steps = method.steps if isinstance(x, FourierStroke) else 2 * method.steps
-    problem = StrokeProblem(swimmer, target, jax.lax.stop_gradient(energy), base, limits, bounded, steps)
+    swimmer = traced_numbers(swimmer)
+    problem, x = posed(swimmer, guess, displacement, method, bounds, base, ends, density)
     found = solved(problem, x, method, progress)
     second_order, flat = second_variation(problem, found.x, found.hessian, found.jacobian)
     optimum = OptimalStroke(
@@ -137,15 +248,11 @@ def optimal_stroke(
         kkt_residual=found.kkt_residual,
         second_order=second_order,
         result=found.result,
-        stats={"iterations": found.iterations, "flat": flat},
+        stats={"iterations": found.iterations.astype(int), "flat": flat},
         **certificate(problem, found.x, found.multipliers),
     )
     if throw and _known(found.result) and found.result != RESULTS.converged:
-        raise RuntimeError(
-            f"optimal_stroke: {RESULTS[found.result]} (KKT residual {float(found.kkt_residual):.1e} after"
-            f" {int(found.iterations)} iterations); pass a guess= nearer to the optimum, a smaller displacement, or"
-            " throw=False to see what was found."
-        )
+        raise _failure(optimum, problem)
     return optimum
 
 

@@ -11,7 +11,8 @@ import jax.numpy as jnp
 from geodyn._linalg import solve
 from geodyn._typing import Array, Float, Number, Numbers, Scalar
 from geodyn.integrators import AbstractSystem
-from geodyn.locomotion.connection import AbstractSwimmer, exterior_derivative, reduction
+from geodyn.locomotion.connection import AbstractInvariantMetric, curvature, reduction
+from geodyn.locomotion.costs import Density, energy
 from geodyn.locomotion.stroke import Stroke, floating, shape_and_rate
 
 
@@ -24,7 +25,7 @@ class WongSystem(AbstractSystem):
     energy (half the power) and the charge in space, `Ad*_{g⁻¹} μ`. Any consistent units.
     """
 
-    swimmer: AbstractSwimmer
+    swimmer: AbstractInvariantMetric
 
     def state(self, r: Numbers, rdot: Numbers, charge: Numbers) -> Float[Array, " n"]:
         """The flat state at the shape r[m] and its rate r'[m] with the charge μ[k], at the identity of the group.
@@ -85,17 +86,25 @@ class WongSystem(AbstractSystem):
 
 
 def wong_forces(
-    swimmer: AbstractSwimmer, stroke: Stroke, charge: Float[Array, " k"], t: Number, g: Float[Array, "d d"]
+    swimmer: AbstractInvariantMetric,
+    r: Float[Array, " m"],
+    rdot: Float[Array, " m"],
+    rddot: Float[Array, " m"],
+    charge: Float[Array, " k"],
+    density: Density = energy,
 ) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
-    """Both sides of Wong's equation at time t: the force that the stroke needs, and the one that its charge feels.
+    """Both sides of Wong's equation: the force that the motion needs, and the one that its charge μ feels there.
 
-    `charge` is μ₀, half of dE/d(displacement) as a covector at the start of the stroke; g the group element reached
-    at t. Any consistent units.
+    The cost is the integral of `density`, twice the Lagrangian ℓ: `d/dt ∂ℓ/∂r' − ∂ℓ/∂r = ⟨μ, F r'⟩`. Any consistent
+    units.
     """
-    t = jnp.asarray(t, float)
+    half = lambda r, rdot: density(swimmer, r, rdot) / 2  # noqa: E731
+    momentum_rate = jax.jvp(jax.grad(half, 1), (r, rdot), (rdot, rddot))[1]
+    return momentum_rate - jax.grad(half)(r, rdot), charge @ (curvature(swimmer, r) @ rdot)
+
+
+def jet(stroke: Stroke, t: Number) -> tuple[Float[Array, " m"], Float[Array, " m"], Float[Array, " m"]]:
+    """The shape, its rate, and the rate of that."""
+    t = floating(t)
     (r, rdot), (_, rddot) = jax.jvp(lambda t: shape_and_rate(stroke, t), (t,), (jnp.ones_like(t),))
-    form, metric = reduction(swimmer, r)
-    form_slope, metric_slope = jax.jacfwd(lambda r: reduction(swimmer, r))(r)
-    needed = metric @ rddot + metric_slope @ rdot @ rdot - rdot @ jnp.tensordot(rdot, metric_slope, 1) / 2
-    flux = exterior_derivative(swimmer.group, form, form_slope) @ rdot
-    return needed, (swimmer.group.adjoint(g).T @ charge) @ flux
+    return r, rdot, rddot

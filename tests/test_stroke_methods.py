@@ -1,0 +1,108 @@
+"""Three ways to the same strokes: Newton's method on the energy, Wong's equations, gradient flow."""
+
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from geodyn.control.descent import Descent
+from geodyn.control.extremal import Wong
+from geodyn.control.minimise import RESULTS
+from geodyn.control.strokes import Direct, StrokeError, optimal_stroke
+from geodyn.control.wong import WongSystem
+from geodyn.integrators import Gauss, integrate
+from geodyn.locomotion.stroke import shape_and_rate
+from geodyn.locomotion.swimmers import Purcell, PushMePullYou
+
+BASE = {"base": (10.0, 4 * np.pi / 3), "displacement": 0.1}
+
+
+def sizes(found):
+    """Of the harmonics of both shape variables, free of phase, and with the two arms in order: free of reflections."""
+    waves = jnp.abs(found.stroke.cosine - 1j * found.stroke.sine)
+    return jnp.sort(waves, axis=0)
+
+
+@pytest.fixture(scope="module")
+def strokes():
+    """Of Purcell's swimmer, by displacement and method, each from the same ellipse."""
+    methods = {"direct": Direct(), "wong": Wong(), "descent": Descent(tolerance=1e-7, max_iterations=600)}
+    cases = [(d, name) for d in (0.1, 0.2, 0.25) for name in ("direct", "wong")] + [(0.1, "descent"), (0.2, "descent")]
+    return {(d, name): optimal_stroke(Purcell(), displacement=d, method=methods[name]) for d, name in cases}
+
+
+@pytest.mark.parametrize("displacement", [0.1, 0.2, 0.25])
+def test_wong_agrees(strokes, displacement):
+    """Measured E: 1e-12, 5e-11, 2e-10; shapes: 3e-8, 1e-6, 4e-6; second variation: 1e-9, 1e-8, 1e-8."""
+    direct, wong = strokes[displacement, "direct"], strokes[displacement, "wong"]
+    np.testing.assert_allclose(wong.cost, direct.cost, rtol=1e-8)
+    np.testing.assert_allclose(wong.multiplier, direct.multiplier, rtol=1e-7)
+    np.testing.assert_allclose(sizes(wong), sizes(direct), atol=1e-5)
+    np.testing.assert_allclose(wong.second_order, direct.second_order, atol=1e-6)
+    assert wong.kkt_residual < 1e-3  # its coefficients are those of another discretisation: measured 1e-4
+    assert wong.stats["flat"] == 1
+
+
+@pytest.mark.parametrize("displacement", [0.1, 0.2])
+def test_descent_agrees(strokes, displacement):
+    direct, descent = strokes[displacement, "direct"], strokes[displacement, "descent"]
+    np.testing.assert_allclose(descent.cost, direct.cost, rtol=1e-8)
+    np.testing.assert_allclose(sizes(descent), sizes(direct), atol=1e-5)
+    assert descent.kkt_residual < 1.1e-7
+
+
+def test_an_optimal_stroke_is_a_motion_of_wongs_system(strokes):
+    """Integrated from its start with its charge, shape and momentum come back and the holonomy is reached. Measured
+    2e-5: what 16 harmonics leave of the first rate."""
+    found = strokes[0.1, "wong"]
+    system = WongSystem(found.swimmer)
+    state = system.state(*shape_and_rate(found.stroke, 0.0), found.charge)
+    end = integrate(system, state, t1=1.0, steps=64, method=Gauss(4), save_every=64).q[-1]
+    (r0, p0, _, _), (r, p, _, g) = system.split(state), system.split(end)
+    np.testing.assert_allclose(r, r0, atol=1e-4)
+    np.testing.assert_allclose(p, p0, atol=1e-4)
+    moved = found.swimmer.group.log(g)
+    np.testing.assert_allclose([jnp.hypot(moved[0], moved[1]), moved[2]], [0.1, 0.0], atol=1e-5)
+
+
+def test_wongs_equations_hold_ever_better(strokes):
+    """The residual of the direct optimum falls spectrally with the harmonics, D = 0.1."""
+    few = optimal_stroke(Purcell(), displacement=0.1, method=Direct(harmonics=6, steps=32))
+    fall = np.log10(strokes[0.1, "direct"].wong_residual / few.wong_residual) / 10
+    assert fall < -0.2, fall  # a decade in five harmonics at least
+
+
+@pytest.mark.parametrize("method", [Wong(steps=48), Descent(steps=48, tolerance=1e-7)], ids=["wong", "descent"])
+def test_pmpy_through_a_point(method):
+    """Reference as in test_strokes. Measured E: 2e-12 (wong), 2e-8 (descent, at a KKT residual of 1e-7)."""
+    found = optimal_stroke(PushMePullYou(), method=method, **BASE)
+    np.testing.assert_allclose(found.cost, 67.5480568226558, rtol=1e-7)
+    np.testing.assert_allclose(found.multiplier, 576.59419946, rtol=1e-6)
+    assert found.second_order > 0
+
+
+def test_descent_in_the_plain_metric_is_slower():
+    """As in the thesis, whose 10⁶ steps did not converge; and with another optimiser of optax."""
+    plain, heavy = (
+        optimal_stroke(PushMePullYou(), method=Descent(8, 24, max_iterations=200, **options), throw=False, **BASE)
+        for options in ({"natural": False}, {"optimiser": optax.sgd(0.5, momentum=0.5)})
+    )
+    assert plain.result == RESULTS.running
+    assert plain.kkt_residual > 100 * heavy.kkt_residual
+    assert abs(plain.displacement - 0.1) < 1e-6
+
+
+@pytest.mark.parametrize("method", [Wong(), Descent()])
+def test_bounds_need_direct(method):
+    with pytest.raises(ValueError, match=r"knows no bounds on the shape; leave bounds= out, or take gd\.Direct\(\)"):
+        optimal_stroke(Purcell(), displacement=0.1, bounds=((-2.0, -2.0), (2.0, 2.0)), method=method)
+
+
+def test_what_cannot_be_reached_is_said():
+    """Purcell's swimmer on this branch has a largest displacement; nothing computed is lost."""
+    with pytest.raises(
+        StrokeError, match=r"reached the displacement 0\.3.* of 0\.5, .*gd\.stroke_family finds"
+    ) as info:
+        optimal_stroke(Purcell(), displacement=0.5, method=Wong())
+    assert 0.25 < info.value.optimum.displacement < 0.5
+    assert jnp.isfinite(info.value.optimum.cost)
