@@ -174,16 +174,15 @@ def test_every_momentum_map_is_conserved(name):
 
 ROD, TRAP = gd.Rod([(0, 1)], 1.0), gd.Harmonic(5.0, [0.1, -0.1, 0.05])
 RIGID = {
-    "rod in S3": (Sphere(3), [ROD, TRAP], 2),
-    "rod in H3": (Hyperbolic(3), [ROD, TRAP], 2),
+    "rod": (Hyperbolic(3), [ROD, TRAP], 2),
     "area": (Euclidean(2), [gd.RigidArea([(0, 1, 2)], 0.3), gd.RigidAngle([(0, 1, 2)], 1.0)], 3),
 }
 
 
 @pytest.mark.parametrize("name", RIGID)
 def test_constraints_stay_put(name):
-    """2000 generic steps of rs3: position, velocity and acceleration residuals at the end stay at rounding, without
-    drift. Seen of the rods: 7e-16, 7e-16, 2e-14; the same after 10⁵ steps, which benchmarks/orders.py takes."""
+    """800 generic steps of rs3: position, velocity and acceleration residuals at the end stay at rounding, without
+    drift. Seen of the rod: 7e-16, 7e-16, 2e-14; the same after 10⁵ steps, which benchmarks/orders.py takes."""
     space, elements, count = RIGID[name]
     system = gd.System(space, [1.0, 2.0, 1.5][:count], *elements)
 
@@ -194,7 +193,7 @@ def test_constraints_stay_put(name):
 
     q, v = gd.project(system, POINTS[:count, : space.dim], 0.5 * POINTS[1 : 1 + count, : space.dim])
     worst = np.zeros(3)
-    for _ in range(50):
+    for _ in range(20):
         q, v, found = some_steps(q, v)
         worst = np.maximum(worst, found)
     assert np.all(worst < np.array([1e-14, 1e-13, 1e-12])), worst
