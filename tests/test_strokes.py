@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from geodyn.control.guess import small_stroke
 from geodyn.control.minimise import RESULTS, minimise, pointwise
 from geodyn.control.optimum import load_stroke
 from geodyn.control.strokes import Direct, optimal_stroke
@@ -149,11 +150,31 @@ def test_failure_is_an_error():
         ),
         ({"displacement": 0.1, "bounds": ((-1.0,), (1.0,))}, "3 links have 2 hinges, got 1"),
         ({"displacement": (0.0, 0.0, 0.1)}, "pass guess="),
+        ({"displacement": 0.1, "guess": (0.0, np.inf)}, "guess must be a shape, m finite numbers"),
+        ({"displacement": 0.1, "guess": lambda t: jnp.stack([t, t**2])}, "the stroke is not closed"),
+        (
+            {"displacement": 0.1, "base": (0.0, 2.0), "bounds": ((-1.0, -1.0), (1.0, 1.0))},
+            "base .* outside of the bounds",
+        ),
+        ({"displacement": 0.1, "guess": (0.0, 2.0), "bounds": ((-1.0, -1.0), (1.0, 1.0))}, "the guess lies at"),
+        ({"displacement": 0.1, "ends": ((0.0, 0.0), (0.0, 0.0))}, "ends are the same shape .* that is base="),
+        ({"displacement": 0.1, "ends": ((0.0, 0.0), (0.1,))}, "ends must be a shape, 2 finite numbers"),
+        ({"displacement": 0.1, "ends": ((0.0, 0.0), (0.1, 0.0)), "base": (0.0, 0.0)}, "without base="),
+        (
+            {"displacement": 0.1, "ends": ((0.0, 0.0), (0.1, 0.0)), "guess": lambda t: jnp.stack([t, t])},
+            r"guess leads from \[0. 0.\] to \[1. 1.\]",
+        ),
     ],
 )
 def test_bad_arguments_are_named(wrong, message):
     with pytest.raises(ValueError, match=message):
         optimal_stroke(Purcell(), **wrong)
+
+
+def test_a_body_without_drag_is_named():
+    bare = eqx.tree_at(lambda swimmer: swimmer.lengths, Purcell(), jnp.array([0.0, 1.0, 1.0]))
+    with pytest.raises(ValueError, match=r"shape metric of Purcell .* is not positive definite: .*; give every part"):
+        optimal_stroke(bare, displacement=0.1)
 
 
 def test_a_swimmer_without_links_needs_a_start():
@@ -227,3 +248,18 @@ def test_single_precision_converges():
     found = optimal_stroke(Purcell(), displacement=0.05)
     np.testing.assert_allclose(found.cost, 1.69213241672794, rtol=1e-3)
     np.testing.assert_allclose(holonomy(Purcell(), found.stroke)[1, 0], 0.0, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "outer, middle, ratio", [(1.0, 1.0, 2.0), (0.8, 1.5, 1.6), (1.2, (np.sqrt(10) - 1) * 0.4, 2.0)]
+)
+def test_small_strokes_of_any_links(outer, middle, ratio):
+    """E/D → (2π/3) c_n c_t L² √((l + 2l₂)/(3l + 2l₂))/(c_n − c_t) as D → 0, with drags per length c_t = 1, c_n."""
+    swimmer, D = Purcell((outer, middle, outer), drag_ratio=ratio), 1e-8
+    ellipse, exists = small_stroke(swimmer, jnp.zeros(2), jnp.asarray(D))
+    shape = np.sqrt((outer + 2 * middle) / (3 * outer + 2 * middle))
+    wanted = 2 * np.pi / 3 * ratio * (2 * outer + middle) ** 2 * shape / (ratio - 1)
+    assert exists
+    np.testing.assert_allclose(cost(swimmer, ellipse, steps=16) / D, wanted, rtol=1e-6)
+    reached = swimmer.group.log(holonomy(swimmer, ellipse, steps=16))
+    np.testing.assert_allclose(jnp.sqrt(reached[0] ** 2 + reached[1] ** 2), D, rtol=1e-6)
