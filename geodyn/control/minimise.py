@@ -165,6 +165,25 @@ def _newton(problem: Problem, state: Minimum, tolerance: Scalar) -> Minimum:
 
 
 @jit
+def _begin(problem: Problem, x: PyTree) -> Minimum:
+    """The state before the first iteration; the problem is traced for the shapes of c and h, and only once."""
+    _, c, h = jax.eval_shape(problem, x)
+    number, n = jnp.zeros((), c.dtype), ravel_pytree(x)[0].size
+    return Minimum(
+        x,
+        jnp.zeros(c.shape),
+        jnp.zeros(h.shape),
+        jnp.ones(h.shape),
+        number + 1.0 / (1 + h.size),
+        jnp.zeros((n, n), c.dtype),
+        jnp.zeros((*c.shape, n), c.dtype),
+        number,
+        jnp.array(0),
+        RESULTS.running,
+    )
+
+
+@jit
 def _advance(problem: Problem, state: Minimum, tolerance: Scalar, limit: Int[Array, ""]) -> Minimum:
     """Iterate until the search ends or the count of iterations reaches the limit."""
     goes_on = lambda state: (state.result == RESULTS.running) & (state.iterations < limit)  # noqa: E731
@@ -178,23 +197,10 @@ def minimise(problem: Problem, x: PyTree, *, tolerance: float, max_iterations: i
     it prints the iterations, and Ctrl-C returns the point reached so far.
     Numbers inside `problem` (a module) and x are traced, so that other values of them do not compile again.
     """
-    _, c, h = jax.eval_shape(problem, x)
-    number, n = jnp.zeros((), c.dtype), ravel_pytree(x)[0].size
-    state = Minimum(
-        x,
-        jnp.zeros(c.shape),
-        jnp.zeros(h.shape),
-        jnp.ones(h.shape),
-        number + 1.0 / (1 + h.size),
-        jnp.zeros((n, n), c.dtype),
-        jnp.zeros((*c.shape, n), c.dtype),
-        number,
-        jnp.array(0),
-        RESULTS.running,
-    )
+    state, tolerance = _begin(problem, x), jnp.asarray(tolerance, ravel_pytree(x)[0].dtype)
     try:
         for limit in range(1, max_iterations + 1) if progress else [max_iterations]:
-            state = _advance(problem, state, jnp.asarray(tolerance, c.dtype), jnp.array(limit))
+            state = _advance(problem, state, tolerance, jnp.array(limit))
             if progress:
                 print(f"iteration {limit}: KKT residual {float(state.kkt_residual):.2e}", flush=True)
                 if state.result != RESULTS.running:
