@@ -37,6 +37,11 @@ def _parser() -> argparse.ArgumentParser:
         swimmer.add_argument(
             "--displacement", type=float, required=True, metavar="D", help="net translation of a stroke"
         )
+        swimmer.add_argument("--family", type=float, metavar="D1", help="follow the best strokes from D towards D1")
+        swimmer.add_argument("--animate", action="store_true", help="film the swimmer as well")
+    purcell.add_argument(
+        "--global", dest="everywhere", action="store_true", help="search all shapes for the locally best strokes"
+    )
     for command in (demo, simulate, purcell, pmpy):
         command.add_argument("--out", metavar="DIR", default="geodyn-out", help="folder of the results (geodyn-out)")
     return parser

@@ -12,6 +12,7 @@ import numpy as np
 
 import geodyn as gd
 from geodyn import plot as draw
+from geodyn.control.families import ENDS
 from geodyn.exact import RODS, exact_half_separation
 from geodyn.geometry.spaces import AbstractModelSpace
 from geodyn.integrators import RESULTS, Trajectory
@@ -96,21 +97,35 @@ def _report(title: str, lines: dict, target: Path) -> None:
     target.with_suffix(".json").write_text(json.dumps({"title": title, **lines}, indent=1) + "\n")
 
 
-def stroke_purcell(displacement: float, lengths: list, drag: float, drag_ratio: float, out: str) -> int:
-    """The optimal stroke of Purcell's swimmer around the straight shape."""
-    swimmer = gd.swimmers.Purcell(lengths=lengths, drag=drag, drag_ratio=drag_ratio)
-    return _stroke("purcell", swimmer, out, displacement=displacement)
+def stroke_purcell(lengths: list, drag: float, drag_ratio: float, displacement: float, everywhere: bool, **how) -> int:
+    """The optimal stroke of Purcell's swimmer around the straight shape, or `everywhere`, around any."""
+    swimmer, guess = gd.swimmers.Purcell(lengths=lengths, drag=drag, drag_ratio=drag_ratio), None
+    if everywhere:
+        found = gd.optimal_strokes(swimmer, displacement=displacement, progress=True)
+        for optimum in found:
+            print(f"energy {float(optimum.cost):.12g} around the shape {np.asarray(optimum.stroke.mean)}")
+        guess = found[0].stroke
+    return _stroke("purcell", swimmer, displacement=displacement, guess=guess, **how)
 
 
-def stroke_pmpy(displacement: float, volume: float, viscosity: float, base: list | None, out: str) -> int:
+def stroke_pmpy(volume: float, viscosity: float, base: list | None, **how) -> int:
     """The optimal loop of the pushmepullyou through a base point, by default at distance 10 with equal volumes."""
     swimmer = gd.swimmers.PushMePullYou(volume=volume, viscosity=viscosity)
-    return _stroke("pmpy", swimmer, out, displacement=displacement, base=base or [10.0, volume / 2])
+    return _stroke("pmpy", swimmer, base=base or [10.0, volume / 2], **how)
 
 
-def _stroke(name: str, swimmer: gd.AbstractSwimmer, out: str, **options) -> int:
+def _stroke(
+    name: str,
+    swimmer: gd.AbstractSwimmer,
+    out: str,
+    displacement: float,
+    family: float | None = None,
+    animate: bool = False,
+    **options,
+) -> int:
+    """The best stroke, its pictures and its film; with `family` also the best ones from there to that displacement."""
     start = time.perf_counter()
-    optimum = gd.optimal_stroke(swimmer, **options, progress=True)
+    optimum = gd.optimal_stroke(swimmer, displacement=displacement, **options, progress=True)
     target = _folder(out) / f"{name}_stroke"
     optimum.save(f"{target}.npz")
     _draw_stroke(swimmer, optimum.stroke).savefig(f"{target}.png", dpi=120)
@@ -121,9 +136,30 @@ def _stroke(name: str, swimmer: gd.AbstractSwimmer, out: str, **options) -> int:
         "Wong residual": float(optimum.wong_residual),
         "seconds, compiling": time.perf_counter() - start,
     }
-    _report(f"optimal stroke of {name}, net displacement {options['displacement']:g}", lines, target)
+    _report(f"optimal stroke of {name}, net displacement {displacement:g}", lines, target)
     print(f"stroke {target}.npz (gd.load_stroke), picture {target}.png")
+    if animate:
+        draw.swim(swimmer, optimum.stroke, f"{target}.gif")
+        print(f"film {target}.gif")
+    if family is not None:
+        _family(name, swimmer, (displacement, family), optimum.stroke, options.get("base"), target)
     return 0
+
+
+def _family(name, swimmer, interval, stroke, base, target):
+    """The best strokes over an interval of displacements: DIR/NAME_stroke_family.png and .json."""
+    found = gd.stroke_family(swimmer, stroke, interval=interval, base=base, progress=True)
+    target = target.with_name(f"{target.name}_family")
+    curve = (np.asarray(x) for x in (found.displacement, found.cost, found.multiplier))
+    draw.family(*curve).figure.savefig(f"{target}.png", dpi=120)
+    lines = {"strokes": len(found.cost), "from": float(found.displacement[0]), "to": float(found.displacement[-1])}
+    lines["ends because"] = ENDS[found.end]
+    if found.best is not None:
+        lines["best D²/E"] = float(found.displacement[found.best] ** 2 / found.cost[found.best])
+        lines["at D"] = float(found.displacement[found.best])
+    lines["KKT residual, largest"] = float(found.kkt_residual[:-1].max())
+    _report(f"family of optimal strokes of {name}", lines, target)
+    print(f"picture {target}.png")
 
 
 def demo(out: str) -> int:
@@ -136,7 +172,7 @@ def demo(out: str) -> int:
         trajectory.save(folder / f"{name}.npz")
     _draw_rods(runs, trajectories).savefig(folder / "rods.png", dpi=120)
     print("\nThe cheapest stroke by which Purcell's three-link swimmer moves a tenth of a link's length.")
-    _stroke("purcell", gd.swimmers.Purcell(), out, displacement=0.1)
+    _stroke("purcell", gd.swimmers.Purcell(), out, 0.1)
     print(f"""
 Drawn in {folder}/:
   rods.png            the rods on their way, and their separation on top of the exact one
