@@ -9,14 +9,14 @@ from geodyn.control.branch import advance
 from geodyn.control.families import ENDS, stroke_family
 from geodyn.control.strokes import Direct, efficiency
 from geodyn.geometry.groups import Translation
-from geodyn.locomotion.connection import AbstractSwimmer
+from geodyn.locomotion.connection import AbstractInvariantMetric
 from geodyn.locomotion.holonomy import cost
 from geodyn.locomotion.swimmers import Purcell
 
 METHOD = Direct(harmonics=2, steps=12)
 
 
-class Plane(AbstractSwimmer):
+class Plane(AbstractInvariantMetric):
     """Cost |r'|² on the plane; displacement the integral of `1 − 2 fading (x² + y²)`, and with a tilt also of
     `tilt x − x³/3 − y²/2`."""
 
@@ -24,7 +24,7 @@ class Plane(AbstractSwimmer):
     tilt: jax.Array | None = None
     group: Translation = Translation(1)
 
-    def dissipation(self, r, xi, rdot):
+    def quadratic_form(self, r, xi, rdot):
         x, y = r
         form = (1 - self.fading * (r @ r)) * (x * rdot[1] - y * rdot[0]) / 2
         if self.tilt is not None:

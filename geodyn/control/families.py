@@ -16,7 +16,7 @@ from geodyn.control.branch import KKT, Point, advance, farthest
 from geodyn.control.problem import StrokeProblem
 from geodyn.control.strokes import Direct, Vector, optimal_stroke
 from geodyn.control.varied import VariedProblem, fixed
-from geodyn.locomotion.connection import AbstractSwimmer
+from geodyn.locomotion.connection import AbstractInvariantMetric
 from geodyn.locomotion.stroke import FourierStroke, LegendreStroke, Stroke, floating
 
 
@@ -107,7 +107,7 @@ def _checked(swimmer, interval, displacement, points, step):
         raise ValueError(f"stroke_family: interval must be two different numbers (start, stop), got {interval}.")
     if points < 2 or step <= 0:
         raise ValueError(f"stroke_family: needs points of 2 at least and a positive step, got {points} and {step}.")
-    if isinstance(swimmer, AbstractSwimmer):
+    if isinstance(swimmer, AbstractInvariantMetric):
         if edges[0] * edges[1] <= 0:
             raise ValueError(
                 f"stroke_family: the displacement goes from {edges[0]:g} to {edges[1]:g}, but no stroke is optimal at"
@@ -121,7 +121,7 @@ def _checked(swimmer, interval, displacement, points, step):
 
 
 def stroke_family(
-    swimmer: AbstractSwimmer | Callable[[Scalar], AbstractSwimmer],
+    swimmer: AbstractInvariantMetric | Callable[[Scalar], AbstractInvariantMetric],
     guess: Stroke | Vector | None = None,
     *,
     interval: tuple[Number, Number],

@@ -14,7 +14,7 @@ from geodyn.control.minimise import RESULTS
 from geodyn.control.optimum import OptimalStroke
 from geodyn.control.problem import StrokeProblem
 from geodyn.control.strokes import Vector, checked_bounds, checked_displacement, optimal_stroke, unknowns
-from geodyn.locomotion.connection import AbstractLinkSwimmer, AbstractSwimmer
+from geodyn.locomotion.connection import AbstractInvariantMetric, AbstractLinkSwimmer
 from geodyn.locomotion.stroke import FourierStroke, Stroke, floating
 
 _COARSE = Direct(harmonics=3, steps=12, tolerance=1e-4, max_iterations=24)
@@ -98,7 +98,7 @@ def _region(swimmer, region, bounds):
 
 
 def optimal_strokes(
-    swimmer: AbstractSwimmer,
+    swimmer: AbstractInvariantMetric,
     *,
     displacement: Number | Vector,
     starts: int = 64,

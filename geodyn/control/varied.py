@@ -9,7 +9,7 @@ from jax.flatten_util import ravel_pytree
 from geodyn._typing import Array, Float, Number, PyTree, Scalar
 from geodyn.control.minimise import pointwise
 from geodyn.control.problem import StrokeProblem
-from geodyn.locomotion.connection import AbstractLinkSwimmer, AbstractSwimmer
+from geodyn.locomotion.connection import AbstractInvariantMetric, AbstractLinkSwimmer
 
 
 def fixed(value, _):
@@ -17,7 +17,7 @@ def fixed(value, _):
     return value
 
 
-def towing_drag(swimmer: AbstractSwimmer) -> Number:
+def towing_drag(swimmer: AbstractInvariantMetric) -> Number:
     """The drag of links that are towed straight and along themselves; 1 for other swimmers."""
     return jnp.sum(swimmer.drags()[:, 0]) if isinstance(swimmer, AbstractLinkSwimmer) else 1.0
 
