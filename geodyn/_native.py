@@ -83,12 +83,14 @@ def _evaluated(closed, *args):
 
 
 def _closure_converted(closed):
-    """(the program, its constants the first arguments; these)."""
-    jaxpr = closed.jaxpr
+    """(the program, with the traced ones of its constants as first arguments; these)."""
+    jaxpr, traced = closed.jaxpr, [isinstance(x, jax.core.Tracer) for x in closed.consts]
+    given = [v for v, moved in zip(jaxpr.constvars, traced, strict=True) if moved]
+    kept = [v for v, moved in zip(jaxpr.constvars, traced, strict=True) if not moved]
+    consts = [x for x, moved in zip(closed.consts, traced, strict=True) if not moved]
     names = jaxpr.debug_info.with_unknown_names()
-    return ClosedJaxpr(
-        jaxpr.replace(constvars=(), invars=[*jaxpr.constvars, *jaxpr.invars], debug_info=names), ()
-    ), closed.consts
+    program = jaxpr.replace(constvars=kept, invars=[*given, *jaxpr.invars], debug_info=names)
+    return ClosedJaxpr(program, consts), [x for x, moved in zip(closed.consts, traced, strict=True) if moved]
 
 
 @program_p.def_impl
