@@ -311,7 +311,8 @@ def test_nothing_swims_in_the_plane_by_inertia_alone():
 
 @pytest.mark.parametrize("space", [Euclidean(2), Sphere(2), Hyperbolic(3)], ids=["E2", "S2", "H3"])
 def test_a_body_of_masses_has_no_momentum(space):
-    """The connection against the Killing momenta of the same masses as a system, in its chart; measured 2e-15 in H³, 1e-16 elsewhere."""
+    """The connection against the Killing momenta of the same masses as a system, in its chart; measured 2e-15 in H³,
+    1e-16 elsewhere."""
     n, rng = space.dim, np.random.default_rng(1)
     places, masses = 0.4 * rng.normal(size=(3, 4, n)), np.array([1.0, 0.5, 2.0, 0.8])
     shape = lambda r: jnp.asarray(places[0]) + r[0] * places[1] + r[0] * r[1] * places[2]  # noqa: E731

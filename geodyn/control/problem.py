@@ -11,7 +11,8 @@ from geodyn._typing import Array, Float, Scalar
 from geodyn.control.minimise import pointwise
 from geodyn.control.wong import jet, wong_forces
 from geodyn.locomotion.connection import AbstractInvariantMetric, reduction
-from geodyn.locomotion.costs import Density, energy
+from geodyn.locomotion import costs
+from geodyn.locomotion.costs import Density
 from geodyn.locomotion.holonomy import gauss_times, magnus, mean
 from geodyn.locomotion.stroke import FourierStroke, LegendreStroke, OpenStroke, shape_and_rate
 
@@ -33,7 +34,7 @@ class StrokeProblem(eqx.Module):
     bounded: tuple[int, ...] = eqx.field(static=True)
     steps: int = eqx.field(static=True)
     end: Float[Array, " m"] | None = None
-    density: Density = eqx.field(default=energy, converter=as_pytree)
+    density: Density = eqx.field(default=costs.energy, converter=as_pytree)
 
     def stroke(self, x) -> FourierStroke | LegendreStroke | OpenStroke:
         """The stroke of the unknowns x."""
