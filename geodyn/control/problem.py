@@ -10,8 +10,8 @@ from geodyn._jit import as_pytree, jit
 from geodyn._typing import Array, Float, Scalar
 from geodyn.control.minimise import pointwise
 from geodyn.control.wong import jet, wong_forces
-from geodyn.locomotion.connection import AbstractInvariantMetric, reduction
 from geodyn.locomotion import costs
+from geodyn.locomotion.connection import AbstractInvariantMetric, reduction
 from geodyn.locomotion.costs import Density
 from geodyn.locomotion.holonomy import gauss_times, magnus, mean
 from geodyn.locomotion.stroke import FourierStroke, LegendreStroke, OpenStroke, shape_and_rate
