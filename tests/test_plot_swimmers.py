@@ -154,3 +154,8 @@ REFUSED = {
 def test_what_cannot_be_drawn_is_refused(picture, message):
     with pytest.raises(ValueError, match=message):
         picture()
+
+
+def test_a_shape_with_more_variables_is_asked_for():
+    with pytest.raises(ValueError, match="give at="):
+        gd.plot.curvature(gd.swimmers.NLink(np.ones(4)), 0, (-1, -1), (1, 1))

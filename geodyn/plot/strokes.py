@@ -31,7 +31,8 @@ def curvature(
     """The height function F^component_ij over two shape variables, its zero line in black.
 
     A small stroke around an area moves the swimmer by minus the integral of this function over it. `lower[2]` and
-    `upper[2]` bound the picture. Where the swimmer is not defined it stays white.
+    `upper[2]` bound the picture. Where the swimmer is not defined it stays white. `at[m]` holds the other shape
+    variables where there are more than two. Raises ValueError where a swimmer has other shapes.
     """
     i, j = variables
     ax = _plane(ax, variables)
@@ -154,4 +155,10 @@ def _over(function, lower, upper, count, variables, at):
         )
     r = np.broadcast_to(at, (count, count, at.size)).copy()
     r[..., list(variables)] = np.stack(np.meshgrid(*grids), axis=-1)
-    return grids, np.asarray(jax.jit(jax.vmap(jax.vmap(function)))(jnp.asarray(r)))
+    try:
+        return grids, np.asarray(jax.jit(jax.vmap(jax.vmap(function)))(jnp.asarray(r)))
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"a shape of {at.size} variables does not suit this swimmer ({error}); give at=, a whole shape at which all"
+            f" variables but {variables} are held."
+        ) from error
