@@ -62,6 +62,7 @@ def connection(
     """Arrows of minus a row of the connection form: ξ^component is their scalar product with the change of shape.
 
     A stroke along the arrows moves the body forwards in that coordinate, against them backwards, across them not.
+    `lower`, `upper`, `variables` and `at` as for `curvature`.
     """
     ax = _plane(ax, variables)
     row = lambda r: -connection_form(swimmer, r)[component, jnp.array(variables)]  # noqa: E731
@@ -83,7 +84,10 @@ def shape_metric(
     variables: tuple[int, int] = (0, 1),
     at: Bounds | None = None,
 ):
-    """Ellipses of the changes of shape that cost the same power, one scale for all: small where shapes cost most."""
+    """Ellipses of the changes of shape that cost the same power, one scale for all: small where shapes cost most.
+
+    `lower`, `upper`, `variables` and `at` as for `curvature`.
+    """
     from matplotlib.collections import LineCollection
 
     ax = _plane(ax, variables)
