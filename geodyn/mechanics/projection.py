@@ -8,8 +8,8 @@ import numpy as np
 from geodyn._jit import traced_numbers
 from geodyn._typing import Array
 from geodyn.integrators.system import AbstractSystem
+from geodyn.mechanics.body import AbstractBody, constraint_names
 from geodyn.mechanics.constraints import constraint_rate, constraint_state, dependent_rows, normals
-from geodyn.mechanics.system import System, constraint_names
 
 MOST_ITERATIONS = 50
 
@@ -59,7 +59,9 @@ def _obstacles(system, first, last, t) -> str:
     """The dependent constraints, or else those that are violated most, where the projection began and ended."""
     for q in (first, last):
         residual, _, gram = map(np.asarray, constraint_state(system, q, jnp.zeros_like(q), t))
-        names = constraint_names(system) if isinstance(system, System) else [f"φ[{i}]" for i in range(len(residual))]
+        names = (
+            constraint_names(system) if isinstance(system, AbstractBody) else [f"φ[{i}]" for i in range(len(residual))]
+        )
         if np.all(np.isfinite(gram)) and (rows := dependent_rows(gram)):
             return f"dependent on each other are {', '.join(names[i] for i in rows)}"
     residual = np.nan_to_num(residual, nan=np.inf)

@@ -7,28 +7,20 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._jit import with_time
 from geodyn._linalg import solve
 from geodyn._typing import Array, Float, Scalar
 from geodyn.geometry.manifold import AbstractManifold, check_metric
 from geodyn.geometry.patches import atlas_of
-from geodyn.integrators.system import (
-    AbstractChartedSystem,
-    AbstractCollidingSystem,
-    AbstractLagrangianSystem,
-    AbstractSystem,
-    Couplings,
-)
+from geodyn.integrators.system import AbstractChartedSystem, AbstractSystem, Couplings
+from geodyn.mechanics.body import AbstractBody, Element, check_elements, constraint_names
 from geodyn.mechanics.charts import check_charts
 from geodyn.mechanics.constraints import check_constraints
-from geodyn.mechanics.contact import AbstractContact, check_contacts, gaps_of, neighbours_of, restitutions_of
-from geodyn.mechanics.elements import AbstractConstraint, AbstractDissipation, AbstractPotential
-from geodyn.mechanics.parts import coupled, joined, kind
-
-Element = AbstractPotential | AbstractDissipation | AbstractConstraint | AbstractContact
+from geodyn.mechanics.contact import AbstractContact, check_contacts
+from geodyn.mechanics.elements import AbstractDissipation
+from geodyn.mechanics.parts import coupled, joined
 
 
-class System(AbstractLagrangianSystem, AbstractCollidingSystem, AbstractChartedSystem):
+class System(AbstractBody, AbstractChartedSystem):
     """`System(space, masses, *elements)`: N points in a space, L = ½ Σ m_i g(x_i)(v_i, v_i) − Σ V.
 
     `masses[N]` > 0, any consistent units; configurations are [N, dim]. Potentials add energy, dissipations add to the
@@ -45,54 +37,22 @@ class System(AbstractLagrangianSystem, AbstractCollidingSystem, AbstractChartedS
     def __init__(self, space: AbstractManifold, masses, *elements: Element, resting: bool = False):
         if not isinstance(space, AbstractManifold):
             raise ValueError(f"space must be a manifold such as gd.Manifold(metric, dim); got {type(space).__name__}")
-        for element in elements:
-            if not isinstance(element, Element):
-                raise ValueError(
-                    "elements must be potentials, dissipations, constraints or contacts such as gd.Spring(...); "
-                    f"got {type(element).__name__}"
-                )
         self.space, self.elements, self.masses, self.resting = space, elements, _masses(masses), resting
-        for element in elements:
-            for points in joined(element):
-                if max(points) >= len(self.masses):
-                    what = "edges" if len(points) == 2 else "points"
-                    raise ValueError(
-                        f"{what} of {kind(element)} name point {max(points)}, but there are {len(self.masses)} masses: "
-                        f"points 0 to {len(self.masses) - 1}"
-                    )
-
-    @property
-    def potentials(self):
-        """The elements with an energy."""
-        return [e for e in self.elements if isinstance(e, AbstractPotential)]
-
-    @property
-    def constraints(self):
-        """The elements held by multipliers, in their order."""
-        return [e for e in self.elements if isinstance(e, AbstractConstraint)]
-
-    @property
-    def contacts(self):
-        """The elements with gaps, in their order."""
-        return [e for e in self.elements if isinstance(e, AbstractContact)]
+        check_elements(elements, len(self.masses), "masses")
 
     def _points(self, q):
         return q.reshape(self.masses.shape[0], self.space.dim)
 
-    def potential_energy(self, t, q) -> Scalar:
-        """Σ V(t, x)."""
-        x = self._points(q)
-        return sum((with_time(e.energy, 2)(t, self.space, x) for e in self.potentials), jnp.zeros((), x.dtype))
+    def points(self, q):
+        return self._points(q)
 
-    def lagrangian_at(self, t, q, v):
+    def seen_by(self, element, q):
+        return self._points(q)
+
+    def kinetic_energy(self, q, v):
         x, u = self._points(q), self._points(v)
         squares = jax.vmap(lambda x, u: u @ self.space.metric(x) @ u)(x, u)
-        return 0.5 * jnp.dot(self.masses.astype(x.dtype), squares) - self.potential_energy(t, q)
-
-    def rayleigh_at(self, t, q, v):
-        x, u = self._points(q), self._points(v)
-        parts = [e for e in self.elements if isinstance(e, AbstractDissipation)]
-        return sum((with_time(e.rayleigh, 3)(t, self.space, x, u) for e in parts), jnp.zeros((), x.dtype))
+        return 0.5 * jnp.dot(self.masses.astype(x.dtype), squares)
 
     def momentum(self, t, q, v):
         x, u = self._points(q), self._points(v)
@@ -103,14 +63,6 @@ class System(AbstractLagrangianSystem, AbstractCollidingSystem, AbstractChartedS
         raise_index = jax.vmap(lambda m, x, p: solve(self.space.metric(x), p) / m)
         return raise_index(self.masses.astype(x.dtype), x, p).reshape(-1)
 
-    def constraint(self, t, q):
-        x = self._points(q)
-        rows = [_sized(e, with_time(e.residual, 2)(t, self.space, x)) for e in self.constraints]
-        return jnp.concatenate([jnp.zeros(0, x.dtype), *rows])
-
-    def count_constraints(self, q):
-        return sum(element.size for element in self.constraints)
-
     @property
     def couplings(self):
         acting = [e for e in self.elements if not isinstance(e, AbstractContact)]
@@ -120,27 +72,6 @@ class System(AbstractLagrangianSystem, AbstractCollidingSystem, AbstractChartedS
         rows = tuple(row for e in self.constraints for row in _rows(e))
         damped = any(coupled(e) for e in acting if isinstance(e, AbstractDissipation))
         return Couplings(len(self.masses), tuple(chain.from_iterable(sets)), rows, damped) if all(rows) else None
-
-    def gap(self, t, q, which=None):
-        return gaps_of(self.contacts, t, self.space, self._points(q), which)
-
-    def restitution(self, q, which=None):
-        return restitutions_of(self.contacts, self.space, self._points(q), which)
-
-    def neighbours(self, t, q):
-        return neighbours_of(self.contacts, t, self.space, self._points(q))
-
-    def closing(self, q, v):
-        x, u = self._points(q), self._points(v)
-        return 2 * jnp.sqrt(jnp.max(jax.vmap(lambda x, u: u @ self.space.metric(x) @ u)(x, u)))
-
-    @property
-    def has_contacts(self):
-        return bool(self.contacts)
-
-    @property
-    def elastic(self):
-        return not self.resting and all(e.elastic for e in self.contacts)
 
     def with_rest(self):
         return System(self.space, self.masses, *self.elements, resting=True)
@@ -201,31 +132,10 @@ def _masses(masses):
     return masses
 
 
-def _sized(element, residual):
-    residual = jnp.atleast_1d(residual)
-    if residual.shape != (element.size,):
-        raise ValueError(
-            f"{type(element).__name__}.residual must return shape ({element.size},), its size; got {residual.shape}"
-        )
-    return residual
-
-
 def _rows(constraint):
     """The points of each of its residuals."""
     points = coupled(constraint) or ()
     return points if len(points) == constraint.size else (tuple(chain.from_iterable(points)),) * constraint.size
-
-
-def constraint_names(system: System) -> list[str]:
-    """A name for every row of the constraint, such as 'Rod between points (0, 1)'."""
-    return [f"{kind(e)}{_label(e, i)}" for e in system.constraints for i in range(e.size)]
-
-
-def _label(element, i):
-    points = joined(element)
-    if len(points) != element.size:
-        return f"[{i}]" if not points else f"[{i}] of point {points[0][0]}"
-    return f" between points {points[i]}"
 
 
 def edges(system: System) -> list[tuple[int, int]]:

@@ -14,7 +14,7 @@ from geodyn.geometry import AbstractManifold, distance
 from geodyn.geometry.spaces import Hyperbolic, Sphere
 from geodyn.integrators import AbstractSystem, Trajectory
 from geodyn.mechanics import System, edges
-from geodyn.mechanics.system import constraint_names
+from geodyn.mechanics.body import AbstractBody, constraint_names
 from geodyn.plot.scene import system_of
 from geodyn.plot.style import COLOURS, GREY, INK, TIME, axes, legend
 
@@ -95,7 +95,7 @@ def multipliers(trajectory: Trajectory, ax=None, *, system: System | None = None
         raise ValueError("trajectory has no multipliers: its system has no constraints")
     known = system or trajectory.system
     numbered = [f"$\\lambda_{{{k + 1}}}$" for k in range(lam.shape[-1])]
-    names = constraint_names(known) if isinstance(known, System) else numbered
+    names = constraint_names(known) if isinstance(known, AbstractBody) else numbered
     ax = axes(ax, xlabel=TIME, ylabel="multiplier λ\n(any consistent unit)")
     ax.axhline(0.0, color=INK, linewidth=0.8)
     for values, name, style in zip(lam.T, names, cycle(STYLES)):

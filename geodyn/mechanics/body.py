@@ -1,0 +1,135 @@
+"""What all bodies share: points of a space, and elements that act on them, whatever carries the points."""
+
+import abc
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from geodyn._jit import with_time
+from geodyn._typing import Array, Float, Scalar
+from geodyn.geometry.manifold import AbstractManifold
+from geodyn.integrators.system import AbstractCollidingSystem, AbstractLagrangianSystem
+from geodyn.mechanics.contact import AbstractContact, gaps_of, neighbours_of, restitutions_of
+from geodyn.mechanics.elements import AbstractConstraint, AbstractDissipation, AbstractPotential
+from geodyn.mechanics.parts import joined, kind
+
+Element = AbstractPotential | AbstractDissipation | AbstractConstraint | AbstractContact
+
+
+class AbstractBody(AbstractLagrangianSystem, AbstractCollidingSystem):
+    """L = K − Σ V, and what the elements of other kinds add, each in the space as `seen_by` it."""
+
+    space: eqx.AbstractVar[AbstractManifold]
+    elements: eqx.AbstractVar[tuple[Element, ...]]
+    resting: eqx.AbstractVar[bool]
+
+    @abc.abstractmethod
+    def kinetic_energy(self, q: Float[Array, " n"], v: Float[Array, " n"]) -> Scalar:
+        """K, quadratic in v."""
+
+    @abc.abstractmethod
+    def points(self, q: Float[Array, " n"]) -> Float[Array, "N dim"]:
+        """The points of the body in its space."""
+
+    @abc.abstractmethod
+    def seen_by(self, element: Element, q: Float[Array, " n"]):
+        """What a potential, dissipation or constraint is a function of: the points, or what else it asks for."""
+
+    def seen_moving_by(self, element: Element, q, v):
+        """(what it is a function of, the rate of that)."""
+        return jax.jvp(lambda q: self.seen_by(element, q), (q,), (v,))
+
+    @property
+    def potentials(self):
+        """The elements with an energy."""
+        return [e for e in self.elements if isinstance(e, AbstractPotential)]
+
+    @property
+    def constraints(self):
+        """The elements held by multipliers, in their order."""
+        return [e for e in self.elements if isinstance(e, AbstractConstraint)]
+
+    @property
+    def contacts(self):
+        """The elements with gaps, in their order."""
+        return [e for e in self.elements if isinstance(e, AbstractContact)]
+
+    def potential_energy(self, t, q) -> Scalar:
+        """Σ V(t, x)."""
+        values = (with_time(e.energy, 2)(t, self.space, self.seen_by(e, q)) for e in self.potentials)
+        return sum(values, jnp.zeros((), q.dtype))
+
+    def lagrangian_at(self, t, q, v):
+        return self.kinetic_energy(q, v) - self.potential_energy(t, q)
+
+    def rayleigh_at(self, t, q, v):
+        parts = [e for e in self.elements if isinstance(e, AbstractDissipation)]
+        values = (with_time(e.rayleigh, 3)(t, self.space, *self.seen_moving_by(e, q, v)) for e in parts)
+        return sum(values, jnp.zeros((), q.dtype))
+
+    def constraint(self, t, q):
+        rows = [_sized(e, with_time(e.residual, 2)(t, self.space, self.seen_by(e, q))) for e in self.constraints]
+        return jnp.concatenate([jnp.zeros(0, q.dtype), *rows])
+
+    def count_constraints(self, q):
+        return sum(element.size for element in self.constraints)
+
+    def gap(self, t, q, which=None):
+        return gaps_of(self.contacts, t, self.space, self.points(q), which)
+
+    def restitution(self, q, which=None):
+        return restitutions_of(self.contacts, self.space, self.points(q), which)
+
+    def neighbours(self, t, q):
+        return neighbours_of(self.contacts, t, self.space, self.points(q))
+
+    def closing(self, q, v):
+        x, u = jax.jvp(self.points, (q,), (v,))
+        return 2 * jnp.sqrt(jnp.max(jax.vmap(lambda x, u: u @ self.space.metric(x) @ u)(x, u)))
+
+    @property
+    def has_contacts(self):
+        return bool(self.contacts)
+
+    @property
+    def elastic(self):
+        return not self.resting and all(e.elastic for e in self.contacts)
+
+
+def check_elements(elements, count: int, what: str) -> None:
+    """Raises ValueError for elements of an unknown kind, and for those that name a point beyond the `count` there are:
+    `what` says of what there are so many."""
+    for element in elements:
+        if not isinstance(element, Element):
+            raise ValueError(
+                "elements must be potentials, dissipations, constraints or contacts such as gd.Spring(...); "
+                f"got {type(element).__name__}"
+            )
+        for points in joined(element):
+            if max(points) >= count:
+                raise ValueError(
+                    f"{'edges' if len(points) == 2 else 'points'} of {kind(element)} name point {max(points)}, but "
+                    f"there are {count} {what}: points 0 to {count - 1}"
+                )
+
+
+def constraint_names(body: AbstractBody) -> list[str]:
+    """A name for every row of the constraint, such as 'Rod between points (0, 1)'."""
+    return [f"{kind(e)}{_label(e, i)}" for e in body.constraints for i in range(e.size)]
+
+
+def _label(element, i):
+    points = joined(element)
+    if len(points) != element.size:
+        return f"[{i}]" if not points else f"[{i}] of point {points[0][0]}"
+    return f" between points {points[i]}"
+
+
+def _sized(element, residual):
+    residual = jnp.atleast_1d(residual)
+    if residual.shape != (element.size,):
+        raise ValueError(
+            f"{type(element).__name__}.residual must return shape ({element.size},), its size; got {residual.shape}"
+        )
+    return residual
