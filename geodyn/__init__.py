@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 _ROOMS = {
     # TIME
     "geodyn.integrators": """
-        AbstractSystem Lagrangian ODE ButcherTableau AbstractMethod Gauss RadauIIA Collocation integrate Trajectory
-        RESULTS IntegrationError Impacts load
+        AbstractSystem Lagrangian ODE ButcherTableau AbstractMethod AbstractStepper Advanced Gauss RadauIIA Collocation
+        integrate Trajectory RESULTS IntegrationError Impacts load
     """,
     # SPACE
     "geodyn.geometry": """

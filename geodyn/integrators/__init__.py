@@ -3,6 +3,8 @@
 from geodyn.integrators.files import load as load
 from geodyn.integrators.integrate import integrate as integrate
 from geodyn.integrators.methods import AbstractMethod as AbstractMethod
+from geodyn.integrators.methods import AbstractStepper as AbstractStepper
+from geodyn.integrators.methods import Advanced as Advanced
 from geodyn.integrators.methods import Collocation as Collocation
 from geodyn.integrators.methods import Gauss as Gauss
 from geodyn.integrators.methods import RadauIIA as RadauIIA

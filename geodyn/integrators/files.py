@@ -8,7 +8,7 @@ import numpy as np
 from geodyn._archive import differences, named_arrays, read_archive
 from geodyn._jit import traced_numbers
 from geodyn.integrators.inputs import structure
-from geodyn.integrators.methods import AbstractMethod, Collocation, Gauss, RadauIIA
+from geodyn.integrators.methods import AbstractMethod, AbstractStepper, Collocation, Gauss, RadauIIA
 from geodyn.integrators.system import AbstractSystem
 from geodyn.integrators.tableau import ButcherTableau
 from geodyn.integrators.trajectory import FORMAT, Impacts, Inputs, Stats, Trajectory
@@ -42,7 +42,14 @@ def load(path: str | os.PathLike, system: AbstractSystem | None = None) -> Traje
     )
 
 
-def _method(name, formulation, order, a, b, c) -> AbstractMethod:
+def _method(name, **numbers) -> AbstractMethod | None:
+    steppers = {stepper.__name__: stepper for stepper in AbstractStepper.__subclasses__()}
+    if name in steppers:
+        return steppers[name](**numbers)
+    return _collocation(name, **numbers) if "a" in numbers else None
+
+
+def _collocation(name, formulation, order, a, b, c) -> AbstractMethod:
     tableau = ButcherTableau(a, b, c, order=order)
     if name == "Gauss":
         return Gauss(tableau.stages)

@@ -10,7 +10,7 @@ import numpy as np
 
 from geodyn._archive import geodyn_version, named_arrays
 from geodyn.integrators.gaps import is_watched
-from geodyn.integrators.methods import AbstractMethod
+from geodyn.integrators.methods import AbstractMethod, AbstractStepper
 from geodyn.integrators.system import AbstractSystem
 
 
@@ -21,6 +21,9 @@ def structure(system: AbstractSystem | None) -> str:
 
 def description(method: AbstractMethod) -> dict:
     """A method as plain numbers and names."""
+    if isinstance(method, AbstractStepper):
+        plain = lambda x: x.tolist() if eqx.is_array(x) else x  # noqa: E731
+        return {"name": type(method).__name__} | {name: plain(value) for name, value in vars(method).items()}
     a, b, c = (x.tolist() for x in (method.tableau.a, method.tableau.b, method.tableau.c))
     about = {"name": type(method).__name__, "formulation": method.formulation, "order": method.tableau.order}
     return about | {"a": a, "b": b, "c": c}

@@ -15,10 +15,20 @@ from geodyn.integrators.checkpoint import Piece, opened
 from geodyn.integrators.gaps import is_watched
 from geodyn.integrators.impacts import advance_with_impacts, no_impacts, padded
 from geodyn.integrators.inputs import named_inputs
-from geodyn.integrators.methods import AbstractMethod, Gauss, RadauIIA, State, formulation_of, start
+from geodyn.integrators.methods import (
+    AbstractCollocation,
+    AbstractMethod,
+    AbstractStepper,
+    Gauss,
+    RadauIIA,
+    State,
+    formulation_of,
+    start,
+)
 from geodyn.integrators.parts import by_parts, plan
 from geodyn.integrators.path import path
 from geodyn.integrators.results import RESULTS
+from geodyn.integrators.stepper import start_stepper, stepped
 from geodyn.integrators.substep import Moving, moving, pressed
 from geodyn.integrators.system import AbstractSystem
 from geodyn.integrators.trajectory import Impacts, Inputs, IntegrationError, Stats, Trajectory
@@ -59,13 +69,14 @@ def integrate(
     q, v = _initial(system, q0, v0)
     _check_times(t0, t1, steps=steps, save_every=save_every, most_impacts=most_impacts)
     method = _method(system, method, q)
-    system, *times = traced_numbers((system, t0, t1, (t1 - t0) / steps))
+    system, method, *times = traced_numbers((system, method, t0, t1, (t1 - t0) / steps))
     t0, t1, h = (jnp.asarray(x, q.dtype) for x in times)
     inputs = Inputs(q, v, t0, t1, steps, save_every, most_impacts)
-    most, saves = most_impacts if is_watched(system) else 0, steps // save_every
+    watched = is_watched(system) and isinstance(method, AbstractCollocation)
+    most, saves = most_impacts if watched else 0, steps // save_every
     if most and is_charted(system):
         raise ValueError("system has contacts, which need a space of a single chart: give the space another chart")
-    concrete = not any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves((system, inputs)))
+    concrete = not any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves((system, method, inputs)))
     if concrete:
         system.check(t0, np.asarray(q), None if v is None else np.asarray(v))
         system = _with_rest(system, method, t0, h, q, v) if most and system.elastic else system
@@ -114,8 +125,16 @@ def _method(system, method, q):
     if method is None:
         method = RadauIIA(3) if constraints else Gauss(3)
     if not isinstance(method, AbstractMethod):
-        raise ValueError(f"method must be gd.Gauss(3), gd.RadauIIA(3) or gd.Collocation(tableau); got {method!r}")
-    formulation_of(method, constraints)
+        raise ValueError(
+            f"method must be gd.Gauss(3), gd.RadauIIA(3), gd.Collocation(tableau) or a stepper; got {method!r}"
+        )
+    if isinstance(method, AbstractCollocation):
+        formulation_of(method, constraints)
+        if not system.is_smooth:
+            raise ValueError(
+                "the system has elements such as gd.DryFriction, whose force jumps where they slip the other way: "
+                "collocation cannot follow that, take method=gd.IncrementalPotential()"
+            )
     return method
 
 
@@ -132,7 +151,8 @@ def _begin(system, method, t0, h, q, v):
     flat = q.reshape(-1)
     velocity = system.velocity(t0, flat, jnp.zeros(0, q.dtype)) if v is None else v.reshape(-1)
     momentum = system.momentum(t0, flat, velocity)
-    return start(system, method, t0, h, flat, momentum, velocity)
+    begin = start_stepper if isinstance(method, AbstractStepper) else start
+    return begin(system, method, t0, h, flat, momentum, velocity)
 
 
 def _advance(system, method, t0, h, state: State | Moving, saves: int, every: int, most: int):
@@ -143,6 +163,8 @@ def _advance(system, method, t0, h, state: State | Moving, saves: int, every: in
     n, c = state.q.shape[0], system.count_constraints(state.q)
 
     def run(state, saves, every):
+        if isinstance(method, AbstractStepper):
+            return stepped(system, t0, h, state, method=method, saves=saves, every=every)
         state, steps = path(system, t0, h, state, method=method, saves=saves, every=every)
         saved = (steps.q, steps.p, steps.w[:, -1, n : n + c] / h, steps.frame)
         return state, jax.tree.map(lambda x: jnp.where(steps.good[:, None], x, jnp.nan), saved)
@@ -182,7 +204,8 @@ def _trajectory(system, method, t0, h, shape, first, after, saved, every, most):
         *saved, rows = saved
         state, impacts = after.state, Impacts(*padded(most, *rows))
     n, c = first.q.shape[0], saved[2].shape[1]
-    initial = (first.q, first.p, first.history[-1, n : n + c] / h, first.frame)
+    lam = first.history[-1, n : n + c] / (1 if isinstance(method, AbstractStepper) else h)
+    initial = (first.q, first.p, lam, first.frame)
     q, p, lam, frame = (jnp.concatenate([a[None], b]) for a, b in zip(initial, saved, strict=True))
     t = t0 + h * every * jnp.arange(q.shape[0], dtype=q.dtype)
     v = jax.vmap(system.velocity)(t, q, p)
@@ -215,7 +238,7 @@ def _raise_failure(trajectory):
 def _by_parts(system, method, t0, h, q, v, saves, every, most, folder, progress):
     """The same integration as a host loop over jitted parts."""
     first = jit(_begin)(system, method, t0, h, q, v)
-    start = Piece(jit(moving)(system, t0, h, first) if most else first, *_no_saves(system, first, most), 0)
+    start = Piece(jit(moving)(system, t0, h, first) if most else first, *_no_saves(system, method, first, most), 0)
 
     def advance(state, rows, stride):
         state, saved = _part(system, method, t0, h, state, saves=rows, every=stride, most=most)
@@ -234,7 +257,8 @@ def _by_parts(system, method, t0, h, q, v, saves, every, most, folder, progress)
 _part = eqx.filter_jit(_advance)
 
 
-def _no_saves(system, state, most):
-    c, dtype = system.count_constraints(state.q), state.q.dtype
+def _no_saves(system, method, state, most):
+    dtype, hidden = state.q.dtype, isinstance(method, AbstractStepper)
+    c = state.history.shape[1] - state.q.size if hidden else system.count_constraints(state.q)
     rows = tuple(np.zeros((0, size), dtype) for size in (state.q.size, state.p.size, c, state.frame.size))
     return rows, (no_impacts(dtype),) if most else ()

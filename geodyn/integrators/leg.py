@@ -17,7 +17,7 @@ from geodyn.integrators.collocation import Problem
 from geodyn.integrators.detection import first_contact
 from geodyn.integrators.gaps import chosen, gap_acceleration, gap_rates
 from geodyn.integrators.impulse import strike
-from geodyn.integrators.methods import AbstractMethod, State, dense_weights, formulation_of, next_guess
+from geodyn.integrators.methods import AbstractCollocation, State, dense_weights, formulation_of, next_guess
 from geodyn.integrators.resting import SETTLING, Resting
 from geodyn.integrators.stages import Root, stage_values
 from geodyn.integrators.system import AbstractCollidingSystem
@@ -55,7 +55,7 @@ class Leg(eqx.Module):
     h: Array
     noise: Array
     loose: Array
-    method: AbstractMethod
+    method: AbstractCollocation
 
     def numbers(self, at):
         """The numbers of the watched contacts `at`."""

@@ -1,5 +1,8 @@
 """Methods: which tableau, which formulation of the constraints, and one step of it."""
 
+import abc
+from typing import NamedTuple
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -16,13 +19,17 @@ from geodyn.integrators.tableau import ButcherTableau, gauss, radau_iia
 
 
 class AbstractMethod(eqx.Module):
-    """A one-step method: a tableau, and how it holds holonomic constraints."""
+    """A one-step method: a tableau (`AbstractCollocation`), or a step of its own (`AbstractStepper`)."""
+
+
+class AbstractCollocation(AbstractMethod):
+    """A Runge–Kutta method: a tableau, and how it holds holonomic constraints."""
 
     tableau: eqx.AbstractVar[ButcherTableau]
     formulation: eqx.AbstractVar[str | None]
 
 
-class Gauss(AbstractMethod):
+class Gauss(AbstractCollocation):
     """Gauss collocation with s stages, order 2s: symplectic in (q, p) and time-reversible; for systems without
     constraints, whose velocity it would leave violated by O(1) (Hairer, Lubich & Wanner, II.1.3 and VI.4)."""
 
@@ -33,7 +40,7 @@ class Gauss(AbstractMethod):
         self.tableau, self.formulation = gauss(stages), None
 
 
-class RadauIIA(AbstractMethod):
+class RadauIIA(AbstractCollocation):
     """Radau IIA with s stages, order 2s − 1: stiffly accurate, for stiff and for constrained systems; not symplectic.
 
     `formulation` says what the step imposes on the constraints φ = 0:
@@ -56,7 +63,7 @@ class RadauIIA(AbstractMethod):
         self.tableau, self.formulation = radau_iia(stages), formulation
 
 
-class Collocation(AbstractMethod):
+class Collocation(AbstractCollocation):
     """The method of any `ButcherTableau`; it holds constraints where the tableau is stiffly accurate."""
 
     tableau: ButcherTableau = eqx.field(static=True)
@@ -71,7 +78,35 @@ class Collocation(AbstractMethod):
         self.formulation = formulation if tableau.is_stiffly_accurate else None
 
 
-def formulation_of(method: AbstractMethod, constraints: int) -> Formulation:
+class Advanced(NamedTuple):
+    """What a step leads to: q[n], p and λ; whether its equations were solved, and in how many iterations."""
+
+    q: Array
+    p: Array
+    lam: Array
+    converged: Array
+    iterations: Array | int
+
+
+class AbstractStepper(AbstractMethod):
+    """A one-step method that is no collocation: a function of its own from state to state, on flat arrays.
+
+    λ[c] is all that a step hands on beside (q, p): multipliers, or whatever forces have a memory; `integrate` saves it
+    as `trajectory.multipliers`. What the method cannot hold (constraints, contacts, friction) `start` refuses with a
+    ValueError. JAX differentiates through the steps: solve equations by what has an implicit derivative
+    (`optimistix.root_find`).
+    """
+
+    @abc.abstractmethod
+    def start(self, system: AbstractSystem, t, h, q: Array, p: Array, v: Array) -> Array:
+        """λ before the first step."""
+
+    @abc.abstractmethod
+    def advance(self, system: AbstractSystem, t, h, q: Array, p: Array, lam: Array) -> Advanced:
+        """One step of length h from the state (q, p, λ) at the time t."""
+
+
+def formulation_of(method: AbstractCollocation, constraints: int) -> Formulation:
     """What a step of the method imposes; ValueError where the method cannot hold constraints."""
     if constraints == 0:
         return UNCONSTRAINED
@@ -111,7 +146,7 @@ class State(eqx.Module):
         return jnp.broadcast_to(jnp.concatenate([v, self.history[-1, v.size :]]), self.history.shape)
 
 
-def start(system: AbstractSystem, method: AbstractMethod, t, h, q, p, v) -> State:
+def start(system: AbstractSystem, method: AbstractCollocation, t, h, q, p, v) -> State:
     """State before the first step: stage values guessed constant."""
     s, lam = method.tableau.stages, initial_multipliers(system, t, q, p, v)
     formulation = formulation_of(method, lam.size)
@@ -136,7 +171,7 @@ def initial_multipliers(system: AbstractSystem, t, q, p, v) -> Float[Array, " c"
     return -form.solved(form.factors(form.matrix(push, lam)), level)
 
 
-def step(method: AbstractMethod, formulation: Formulation, system: AbstractSystem, t0, h, state: State, alone=False):
+def step(method: AbstractCollocation, formulation: Formulation, system: AbstractSystem, t0, h, state, alone=False):
     """(state, w, switch): after one step, with its stage values, and the switch of charts that followed it. Where the
     step fails the state stays, and says why."""
     problem = Problem(system, t0 + h * state.step, h, state.q, state.p, method.tableau, formulation)
@@ -146,7 +181,7 @@ def step(method: AbstractMethod, formulation: Formulation, system: AbstractSyste
     return after, w, switch
 
 
-def next_guess(method: AbstractMethod, state: State) -> Float[Array, "s m"]:
+def next_guess(method: AbstractCollocation, state: State) -> Float[Array, "s m"]:
     """Stage values of the next step, extrapolated from those of the last two."""
     return _extrapolation(method.tableau, state.history.dtype) @ state.history
 

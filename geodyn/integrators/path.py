@@ -16,7 +16,7 @@ from geodyn._native import native, native_linear
 from geodyn._typing import Array, Bool
 from geodyn.integrators.charts import is_charted, switched_tangent
 from geodyn.integrators.collocation import Problem
-from geodyn.integrators.methods import AbstractMethod, State, formulation_of, increments, step
+from geodyn.integrators.methods import AbstractCollocation, State, formulation_of, increments, step
 from geodyn.integrators.stages import stage_tangent
 from geodyn.integrators.system import AbstractSystem
 
@@ -34,7 +34,7 @@ class Steps(NamedTuple):
 
 
 @eqx.filter_custom_jvp
-def path(system: AbstractSystem, t0, h, state: State, *, method: AbstractMethod, saves: int, every: int):
+def path(system: AbstractSystem, t0, h, state: State, *, method: AbstractCollocation, saves: int, every: int):
     """(state, Steps): `saves` × `every` steps, every `every`-th saved."""
     formulation = formulation_of(method, system.count_constraints(state.q))
     dynamic, static = eqx.partition((system, t0, h, state), eqx.is_array)

@@ -20,7 +20,7 @@ class RESULTS(enum.IntEnum):
         """One sentence."""
         return (
             "the integration reached its end",
-            "the stage equations did not converge: take more steps, or a method with fewer stages",
+            "the equations of the step did not converge: take more steps, or a method with fewer stages",
             "a value was not finite: the motion ran into a singular point of the chart, the metric or a force",
             "the integration was interrupted; what was computed until then is kept",
             "there are more impacts than most_impacts allows: give more; where they pile up, a restitution below 1 "

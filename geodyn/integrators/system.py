@@ -68,6 +68,11 @@ class AbstractSystem(eqx.Module):
         """What depends on what, for the linear algebra of large bodies; None where everything may on everything."""
         return None
 
+    @property
+    def is_smooth(self) -> bool:
+        """Whether the forces are continuous: not with dry friction."""
+        return True
+
     def residual(self, t, q, v, p, lam) -> tuple[Array, Array]:
         """(∂L/∂v − p, φ(q)): what vanishes along a motion."""
         return self.momentum(t, q, v) - p, self.constraint(t, q)

@@ -1,6 +1,7 @@
 """A trajectory: what was computed, how it went, and its file."""
 
 import os
+from functools import partial
 
 import equinox as eqx
 import jax
@@ -12,7 +13,7 @@ from geodyn._jit import jit
 from geodyn._typing import Array, Float, Int
 from geodyn.integrators.charts import is_charted
 from geodyn.integrators.inputs import description, structure
-from geodyn.integrators.methods import AbstractMethod, dense_weights, formulation_of, start, step
+from geodyn.integrators.methods import AbstractMethod, AbstractStepper, dense_weights, formulation_of, start, step
 from geodyn.integrators.results import RESULTS
 from geodyn.integrators.substep import moving, substep
 from geodyn.integrators.system import AbstractChartedSystem, AbstractSystem
@@ -117,8 +118,9 @@ class Trajectory(eqx.Module):
 
     def evaluate(self, t) -> Float[Array, "..."]:
         """Positions at any times within the trajectory: the collocation polynomial of the step that holds each, which
-        is solved again from the saved state before it (accuracy: order s + 1 between the steps of s stages). A chart
-        that moves with the body is where it stood then.
+        is solved again from the saved state before it (accuracy: order s + 1 between the steps of s stages); of a
+        method without such, the cubic polynomial with the saved positions and velocities around it. A chart that moves
+        with the body is where it stood then.
 
         Raises ValueError for a trajectory read from a file without its system, and for concrete times outside of it.
         """
@@ -129,6 +131,10 @@ class Trajectory(eqx.Module):
             first, last = float(self.t[0]), float(self.t[-1])
             if np.any(np.asarray(t) < first) or np.any(np.asarray(t) > last):
                 raise ValueError(f"t must lie within [{first}, {last}], got {np.asarray(t)}")
+        if isinstance(self.method, AbstractStepper):
+            if is_charted(self.system):
+                raise ValueError("between the charts of a space nothing is interpolated: evaluate needs a collocation")
+            return jax.vmap(partial(_cubic, self))(t.reshape(-1)).reshape(t.shape + self.q.shape[1:])
         return _evaluate(self, t)
 
     def save(self, path: str | os.PathLike) -> None:
@@ -168,6 +174,15 @@ COUNTS = ("steps", "save_every", "most_impacts")
 
 def _is_first_order(trajectory):
     return trajectory.p.size == 0
+
+
+def _cubic(trajectory, t):
+    """Hermite's polynomial between two saved states."""
+    i = jnp.clip(jnp.searchsorted(trajectory.t, t, side="right") - 1, 0, trajectory.t.shape[0] - 2)
+    start, length = trajectory.t[i], trajectory.t[i + 1] - trajectory.t[i]
+    x, q, moved = (t - start) / length, trajectory.q[i], trajectory.q[i + 1] - trajectory.q[i]
+    left, arrived = length * trajectory.v[i] - moved, moved - length * trajectory.v[i + 1]
+    return q + x * moved + x * (1 - x) * ((1 - x) * left + x * arrived)
 
 
 @jit

@@ -1,0 +1,52 @@
+"""Many steps of a method that is no collocation: the states of `path`, by a plain scan."""
+
+import jax
+import jax.numpy as jnp
+
+from geodyn.integrators.charts import in_best_charts, start_frame
+from geodyn.integrators.methods import AbstractStepper, State
+from geodyn.integrators.results import RESULTS
+from geodyn.integrators.system import AbstractSystem
+
+
+def start_stepper(system: AbstractSystem, method: AbstractStepper, t, h, q, p, v) -> State:
+    """State before the first step; its history is (v, λ)."""
+    lam = method.start(system, t, h, q, p, v)
+    zero, rounding = jnp.zeros((), int), (jnp.zeros_like(q), jnp.zeros_like(p))
+    history = jnp.tile(jnp.concatenate([v, lam]), (2, 1))
+    return State(zero, q, p, rounding, history, zero, zero, zero, start_frame(system, q))
+
+
+def stepped(system: AbstractSystem, t0, h, state: State, *, method: AbstractStepper, saves: int, every: int):
+    """(state, (q, p, λ, frame)): `saves` × `every` steps, every `every`-th saved, NaN after a failure."""
+    n = state.q.shape[0]
+
+    def several(state, _):
+        state = jax.lax.fori_loop(0, every - 1, lambda _, state: _step(method, system, t0, h, state), state)
+        state = _step(method, system, t0, h, state)
+        saved = state.q, state.p, state.history[-1, n:], state.frame
+        return state, jax.tree.map(lambda x: jnp.where(state.alive, x, jnp.nan), saved)
+
+    return jax.lax.scan(several, state, None, length=saves)
+
+
+def _step(method, system, t0, h, state):
+    """The state after one step; where the step fails it stays, and says why."""
+    n, t = state.q.shape[0], t0 + h * state.step
+    new = method.advance(system, t, h, state.q, state.p, state.history[-1, n:])
+    finite = jnp.all(jnp.isfinite(jnp.concatenate([new.q, new.p, new.lam])))
+    good = state.alive & new.converged & finite
+    keep = lambda new, old: jnp.where(good, new, old)  # noqa: E731
+    last = jnp.concatenate([state.history[-1, :n], new.lam])
+    state = State(
+        state.step + state.alive,
+        keep(new.q, state.q),
+        keep(new.p, state.p),
+        state.rounding,
+        keep(jnp.stack([state.history[-1], last]), state.history),
+        jnp.where(state.alive & ~good, jnp.where(finite, RESULTS.not_converged, RESULTS.not_finite), state.result),
+        state.iterations + jnp.where(state.alive, new.iterations, 0),
+        state.jacobians,
+        state.frame,
+    )
+    return in_best_charts(system, t + h, state)[0]
