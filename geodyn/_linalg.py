@@ -56,6 +56,18 @@ def _det(m):
     return sum((-1) ** j * m[0][j] * _det(minors[j]) for j in range(len(m)))
 
 
+def cholesky(a: Float[Array, "n n"]) -> Float[Array, "n n"]:
+    """The lower triangular L with L Lᵀ = a, of a small positive definite matrix: written out."""
+    n, rows = a.shape[0], []
+    for i in range(n):
+        row = []
+        for j in range(i + 1):
+            rest = a[i, j] - sum((x * y for x, y in zip(row, rows[j] if j < i else row)), jnp.zeros((), a.dtype))
+            row.append(jnp.sqrt(rest) if i == j else rest / rows[j][j])
+        rows.append(row)
+    return jnp.stack([jnp.stack([*row, *[jnp.zeros((), a.dtype)] * (n - len(row))]) for row in rows])
+
+
 def columns(push: Callable, size: int, near: Array):
     """The images of the `size` unit vectors under a linear function, in the order of the vectors.
 

@@ -99,6 +99,19 @@ class AbstractCollidingSystem(AbstractSystem):
         """Newton's coefficient of these contacts: rate of separation over rate of approach, from 0 to 1."""
 
     @abc.abstractmethod
+    def friction(self, q: Float[Array, " n"], which: Int[Array, " K"] | None = None) -> Float[Array, " g"]:
+        """Coulomb's coefficient of these contacts."""
+
+    @abc.abstractmethod
+    def slip(self, t: Scalar, q: Float[Array, " n"], v: Float[Array, " n"], which: Int[Array, " K"] | None = None):
+        """[g, s]: the velocities along these contacts, affine in v, orthonormal in the units of the gaps' rates."""
+
+    @property
+    @abc.abstractmethod
+    def frictional(self) -> bool:
+        """Whether any contact has friction; if not, `friction` and `slip` are not asked for."""
+
+    @abc.abstractmethod
     def neighbours(self, t: Scalar, q: Float[Array, " n"]) -> Neighbours | None:
         """Of many contacts those that are near; None where there are so few that all are watched."""
 

@@ -19,6 +19,7 @@ from geodyn.mechanics.cells import Volume as Volume
 from geodyn.mechanics.combine import combine as combine
 from geodyn.mechanics.combine import velocities as velocities
 from geodyn.mechanics.contact import AbstractContact as AbstractContact
+from geodyn.mechanics.contact import AbstractFrictionalContact as AbstractFrictionalContact
 from geodyn.mechanics.contact import Contact as Contact
 from geodyn.mechanics.contact import Wall as Wall
 from geodyn.mechanics.elements import AbstractConstraint as AbstractConstraint

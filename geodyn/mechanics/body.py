@@ -10,7 +10,15 @@ from geodyn._jit import with_time
 from geodyn._typing import Array, Float, Scalar
 from geodyn.geometry.manifold import AbstractManifold
 from geodyn.integrators.system import AbstractCollidingSystem, AbstractLagrangianSystem
-from geodyn.mechanics.contact import AbstractContact, gaps_of, neighbours_of, restitutions_of
+from geodyn.mechanics.contact import (
+    AbstractContact,
+    friction_of,
+    frictions_of,
+    gaps_of,
+    neighbours_of,
+    restitutions_of,
+    slips_of,
+)
 from geodyn.mechanics.elements import AbstractConstraint, AbstractDissipation, AbstractPotential
 from geodyn.mechanics.parts import joined, kind
 
@@ -34,7 +42,7 @@ class AbstractBody(AbstractLagrangianSystem, AbstractCollidingSystem):
 
     @abc.abstractmethod
     def seen_by(self, element: Element, q: Float[Array, " n"]):
-        """What a potential, dissipation or constraint is a function of: the points, or what else it asks for."""
+        """What an element is a function of: the points, or what else it asks for."""
 
     def seen_moving_by(self, element: Element, q, v):
         """(what it is a function of, the rate of that)."""
@@ -75,14 +83,29 @@ class AbstractBody(AbstractLagrangianSystem, AbstractCollidingSystem):
     def count_constraints(self, q):
         return sum(element.size for element in self.constraints)
 
+    def seen_by_contacts(self, q) -> list:
+        """What each contact is a function of."""
+        return [self.seen_by(e, q) for e in self.contacts]
+
     def gap(self, t, q, which=None):
-        return gaps_of(self.contacts, t, self.space, self.points(q), which)
+        return gaps_of(self.contacts, t, self.space, self.seen_by_contacts(q), which)
 
     def restitution(self, q, which=None):
-        return restitutions_of(self.contacts, self.space, self.points(q), which)
+        return restitutions_of(self.contacts, self.space, self.seen_by_contacts(q), q.dtype, which)
+
+    def friction(self, q, which=None):
+        return frictions_of(self.contacts, self.space, self.seen_by_contacts(q), q.dtype, which)
+
+    def slip(self, t, q, v, which=None):
+        seen, rates = jax.jvp(self.seen_by_contacts, (q,), (v,))
+        return slips_of(self.contacts, t, self.space, seen, rates, which)
+
+    @property
+    def frictional(self):
+        return any(friction_of(e) is not None for e in self.contacts)
 
     def neighbours(self, t, q):
-        return neighbours_of(self.contacts, t, self.space, self.points(q))
+        return neighbours_of(self.contacts, t, self.space, self.seen_by_contacts(q), len(self.points(q)))
 
     def closing(self, q, v):
         x, u = jax.jvp(self.points, (q,), (v,))

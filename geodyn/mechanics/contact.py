@@ -15,7 +15,8 @@ from geodyn.geometry.manifold import AbstractManifold
 from geodyn.geometry.spaces import Product
 from geodyn.integrators.gaps import nearest, picked
 from geodyn.integrators.system import Neighbours
-from geodyn.mechanics.elements import Tuples, curvature_of, index_tuples, measured, number, one_per_point
+from geodyn.mechanics.elements import Tuples, curvature_of, index_tuples, measured, number, one_per_point, select
+from geodyn.mechanics.friction import slip_of_pair, slip_on_wall
 
 LISTED_PER_POINT = 8
 
@@ -36,24 +37,41 @@ class AbstractContact(eqx.Module):
         A method that names a parameter `t` is given the time: a wall may move."""
 
 
-class Contact(AbstractContact):
-    """Hard spheres: `Contact(radii, restitution=1.0, pairs=None)`, gap = dist(x_i, x_j) − (r_i + r_j) between all pairs
-    of points, or between `pairs` [c, 2] only, in the order (0, 1), (0, 2), …; `radii` are one number or [N]. Of many
-    pairs only those that are near are watched, until others may have come as near: the result is the same.
+class AbstractFrictionalContact(AbstractContact):
+    """Contacts with a coefficient of friction μ, one number or [c], or None: their impulse has a part along the slip
+    too, in Coulomb's cone |f_t| ≤ μ f_n. It ends the slip, or is of the size μ f_n against it. Kinetic energy never
+    grows (see `integrators/impulse.py`). Contacts with friction that rest or slide are for `method=gd.Moreau()`."""
+
+    friction: eqx.AbstractVar[Array | None]
+
+    @abc.abstractmethod
+    def slip(self, space: AbstractManifold, x: Float[Array, "N dim"], v: Float[Array, "N dim"]) -> Float[Array, "c s"]:
+        """The velocities along every contact of what touches there, in an orthonormal frame; affine in v. Where the gap
+        is no distance, times the rate at which it grows with distance. A method that names a parameter `t` is given the
+        time: a belt may run."""
+
+
+class Contact(AbstractFrictionalContact):
+    """Hard spheres: `Contact(radii, restitution=1.0, friction=0.0, pairs=None)`, gap = dist(x_i, x_j) − (r_i + r_j)
+    between all pairs of points, or between `pairs` [c, 2] only, in the order (0, 1), (0, 2), …; `radii` are one number
+    or [N]. Of many pairs only those that are near are watched, until others may have come as near: the result is the
+    same. With friction they slip on each other as bodies that do not spin: the slip is the relative velocity of the
+    points.
 
     Spheres are sets of points at a distance, which is meant to be that of `gd.distance`: of a metric without closed
     form it is that of the geodesic found there, and radii have to stay below where that has conjugate points, which
-    nobody checks. Raises ValueError for radii that are not positive, a restitution outside [0, 1], pairs that are none;
-    and, in `integrate`, for spheres that overlap at the start, or that are too large for the sphere or product they are
-    in. Inside jit these cannot be raised: overlap is a status there.
+    nobody checks. Raises ValueError for radii that are not positive, a restitution outside [0, 1], friction below 0,
+    pairs that are none; and, in `integrate`, for spheres that overlap at the start, or that are too large for the
+    sphere or product they are in. Inside jit these cannot be raised: overlap is a status there.
     """
 
     radii: Float[Array, "..."]
     restitution: Float[Array, "..."]
+    friction: Float[Array, "..."] | None
     pairs: Tuples | None = eqx.field(static=True)
 
-    def __init__(self, radii, restitution=1.0, pairs=None):
-        self.radii = number("radii", radii, positive=True)
+    def __init__(self, radii, restitution=1.0, friction=0.0, pairs=None):
+        self.radii, self.friction = number("radii", radii, positive=True), coefficient(friction)
         self.restitution, self.elastic = number("restitution", restitution, most=1.0), is_elastic(restitution)
         self.pairs = None if pairs is None else index_tuples("pairs", pairs, 2)
 
@@ -78,24 +96,52 @@ class Contact(AbstractContact):
         """The gaps of these pairs."""
         return measured(distance, space, x, pairs) - self.reach(x, pairs)
 
+    def slip(self, space, x, v):
+        return self.slips(space, x, v, self.pairs_of(x))
 
-class Wall(AbstractContact):
-    """A wall for every point: `Wall(gap, restitution=1.0)`, with `gap(x[dim]) -> room left`, positive inside, which
-    need not be a distance. A function that names a parameter `t` is given the time; it may be an `eqx.Module`, whose
-    arrays are traced and differentiable. For a sphere, let it be zero where the centre is a radius away. One contact
-    for each point. Raises ValueError for what is no function, and a restitution outside [0, 1]."""
+    def slips(self, space: AbstractManifold, x: Float[Array, "N dim"], v, pairs) -> Float[Array, "c s"]:
+        """The slips of these pairs."""
+        ends = [select(a, pairs[:, i]) for a in (x, v) for i in (0, 1)]
+        return jax.vmap(lambda x, y, u, w: slip_of_pair(space, x, y, u, w))(*ends)
+
+
+class Wall(AbstractFrictionalContact):
+    """A wall for every point: `Wall(gap, restitution=1.0, friction=0.0, slip=None)`, with `gap(x[dim]) -> room left`,
+    positive inside, which need not be a distance. A function that names a parameter `t` is given the time; it may be an
+    `eqx.Module`, whose arrays are traced and differentiable. For a sphere, let it be zero where the centre is a radius
+    away. One contact for each point.
+
+    Where a "point" is the configuration of a rigid body, friction needs to know how fast it slips: `slip(x, v)`, a
+    number or [s], affine in v, and there the gap is a distance. A disc of radius r, mass m, inertia I above the floor
+
+        gd.System(gd.Manifold(lambda x: jnp.diag(jnp.array([m, m, I])), 3), [1.0], gd.Gravity(m, 9.81, axis=1),
+                  gd.Wall(lambda x: x[1] - r, restitution=0.5, friction=0.3, slip=lambda x, v: v[0] + r * v[2]))
+
+    turns by x[2], anticlockwise. Without `slip` it is the velocity of the point along the wall, in the metric.
+    Raises ValueError for what is no function, a restitution outside [0, 1], and friction below 0."""
 
     function: Callable
     restitution: Float[Array, "..."]
+    friction: Float[Array, "..."] | None
+    sliding: Callable | None
 
-    def __init__(self, gap, restitution=1.0):
+    def __init__(self, gap, restitution=1.0, friction=0.0, slip=None):
         if not callable(gap):
             raise ValueError(f"gap must be a function x[dim] -> room left, got {gap!r}")
-        self.function = as_pytree(gap)
+        if not (slip is None or callable(slip)):
+            raise ValueError(f"slip must be a function (x[dim], v[dim]) -> velocity along the wall, got {slip!r}")
+        self.function, self.sliding = as_pytree(gap), None if slip is None else as_pytree(slip)
+        self.friction = coefficient(friction)
         self.restitution, self.elastic = number("restitution", restitution, most=1.0), is_elastic(restitution)
 
     def gap(self, space, x, t):
         return jax.vmap(lambda x: with_time(self.function, 1)(t, x))(x)
+
+    def slip(self, space, x, v, t):
+        gap = lambda x: with_time(self.function, 1)(t, x)  # noqa: E731
+        if self.sliding is None:
+            return jax.vmap(lambda x, v: slip_on_wall(gap, space, x, v))(x, v)
+        return jax.vmap(lambda x, v: jnp.atleast_1d(with_time(self.sliding, 2)(t, x, v)))(x, v)
 
 
 def gaps(
@@ -108,48 +154,96 @@ def gaps(
     if jnp.ndim(value) != 1:
         wanted = "a number for each point" if isinstance(contact, Wall) else "shape [c]"
         raise ValueError(f"gap of {name} must return {wanted}, got {jnp.shape(value)}")
-    if jnp.shape(contact.restitution) not in ((), value.shape):
-        raise ValueError(
-            f"restitution of {name} must be one number or one per contact ({value.size}), got shape "
-            f"{jnp.shape(contact.restitution)}"
-        )
+    for what, given in (("restitution", contact.restitution), ("friction", friction_of(contact))):
+        if given is not None and jnp.shape(given) not in ((), value.shape):
+            wanted = f"one number or one per contact ({value.size})"
+            raise ValueError(f"{what} of {name} must be {wanted}, got shape {jnp.shape(given)}")
     return value if which is None else value[which]
 
 
-def sizes(contacts: list[AbstractContact], space: AbstractManifold, x: Float[Array, "N dim"]) -> list[int]:
-    """How many gaps each contact has."""
-    size = lambda e: jax.eval_shape(lambda x: gaps(e, jnp.zeros((), x.dtype), space, x), x).size  # noqa: E731
-    return [len(e.pairs_of(x)) if isinstance(e, Contact) else size(e) for e in contacts]
+def friction_of(contact: AbstractContact) -> Array | None:
+    """Its coefficient of friction; None where it has none."""
+    return contact.friction if isinstance(contact, AbstractFrictionalContact) else None
 
 
-def gaps_of(contacts: list[AbstractContact], t, space, x, which: Int[Array, " K"] | None = None) -> Float[Array, " c"]:
-    """The gaps of several contacts in a row, or those of the numbers `which`."""
-    sized = sizes(contacts, space, x)
+def sizes(contacts: list[AbstractContact], space: AbstractManifold, seen: list) -> list[int]:
+    """How many gaps each contact has, of what it has `seen`: the points, or what else it asks for."""
+    size = lambda e, x: jax.eval_shape(lambda x: gaps(e, jnp.zeros(()), space, x), x).size  # noqa: E731
+    return [len(e.pairs_of(x)) if isinstance(e, Contact) else size(e, x) for e, x in zip(contacts, seen, strict=True)]
+
+
+def gaps_of(contacts: list[AbstractContact], t, space, seen: list, which: Int[Array, " K"] | None = None):
+    """The gaps [c] of several contacts in a row, or those of the numbers `which`."""
+    return _in_a_row(gaps, (), contacts, t, space, [(x,) for x in seen], which)
+
+
+def slips_of(contacts: list[AbstractContact], t, space, seen: list, rates: list, which: Int[Array, " K"] | None = None):
+    """The slips [c, s] of several contacts in a row, or those of the numbers `which`."""
+    wide = [
+        jax.eval_shape(lambda x, v, e=e: slips(e, t, space, x, v), x, v).shape[1]
+        for e, x, v in zip(contacts, seen, rates)
+    ]
+    widest = max(wide, default=0)
+
+    def widened(contact, *args):
+        value = slips(contact, *args)
+        return jnp.pad(value, ((0, 0), (0, widest - value.shape[1])))
+
+    return _in_a_row(widened, (widest,), contacts, t, space, list(zip(seen, rates, strict=True)), which)
+
+
+def _in_a_row(measure, shape, contacts, t, space, seen, which):
+    sized = sizes(contacts, space, [x for x, *_ in seen])
     if which is None or which.size == sum(sized):
-        return jnp.concatenate([jnp.zeros(0, x.dtype), *(gaps(e, t, space, x) for e in contacts)])
-    value, start = jnp.zeros(which.shape, x.dtype), 0
-    for contact, size in zip(contacts, sized, strict=True):
-        here = (which >= start) & (which < start + size)
-        value = jnp.where(here, gaps(contact, t, space, x, jnp.clip(which - start, 0, size - 1)), value)
+        each = [measure(e, t, space, *x) for e, x in zip(contacts, seen, strict=True)]
+        return jnp.concatenate([jnp.zeros((0, *shape), jnp.result_type(t)), *each])
+    value, start = jnp.zeros((which.size, *shape), jnp.result_type(t)), 0
+    for contact, x, size in zip(contacts, seen, sized, strict=True):
+        here = ((which >= start) & (which < start + size)).reshape(-1, *[1] * len(shape))
+        value = jnp.where(here, measure(contact, t, space, *x, jnp.clip(which - start, 0, size - 1)), value)
         start += size
     return value
 
 
-def restitutions_of(contacts: list[AbstractContact], space, x, which: Int[Array, " K"] | None = None):
-    """The restitutions of all gaps, or those of the numbers `which`."""
-    each = [jnp.broadcast_to(e.restitution, n).astype(x.dtype) for e, n in zip(contacts, sizes(contacts, space, x))]
-    return picked(jnp.concatenate([jnp.zeros(0, x.dtype), *each]), which)
+def slips(contact: AbstractContact, t, space, x, v, which: Array | None = None) -> Float[Array, "c s"]:
+    """The slips of a contact, or `which` of them; without friction they have no components. Raises ValueError for slips
+    of another shape."""
+    size = sizes([contact], space, [x])[0]
+    if friction_of(contact) is None:
+        return jnp.zeros((size if which is None else which.size, 0), jnp.result_type(t))
+    if isinstance(contact, Contact) and which is not None:
+        return contact.slips(space, x, v, jnp.asarray(contact.pairs_of(x))[which])
+    value = with_time(contact.slip, 3)(t, space, x, v)
+    if jnp.ndim(value) != 2 or len(value) != size:
+        raise ValueError(f"slip of {type(contact).__name__} must return shape [{size}, s], got {jnp.shape(value)}")
+    return value if which is None else value[which]
 
 
-def neighbours_of(contacts: list[AbstractContact], t, space, x) -> Neighbours | None:
+def restitutions_of(contacts: list[AbstractContact], space, seen: list, dtype, which: Int[Array, " K"] | None = None):
+    """The restitutions [c] of all gaps, or those of the numbers `which`."""
+    return _one_per_gap([e.restitution for e in contacts], sizes(contacts, space, seen), dtype, which)
+
+
+def frictions_of(contacts: list[AbstractContact], space, seen: list, dtype, which: Int[Array, " K"] | None = None):
+    """The coefficients of friction [c] of all gaps, or those of the numbers `which`."""
+    values = [0.0 if friction_of(e) is None else friction_of(e) for e in contacts]
+    return _one_per_gap(values, sizes(contacts, space, seen), dtype, which)
+
+
+def _one_per_gap(values, sized, dtype, which):
+    each = [jnp.broadcast_to(jnp.asarray(a, dtype), n) for a, n in zip(values, sized, strict=True)]
+    return picked(jnp.concatenate([jnp.zeros(0, dtype), *each]), which)
+
+
+def neighbours_of(contacts: list[AbstractContact], t, space, seen: list, points: int) -> Neighbours | None:
     """Of the hard spheres, where they are many, the pairs that are near; all other contacts."""
-    most, lists, start = LISTED_PER_POINT * len(x), [], 0
-    sized = sizes(contacts, space, x)
+    most, lists, start = LISTED_PER_POINT * points, [], 0
+    sized = sizes(contacts, space, seen)
     many = [isinstance(e, Contact) and n > most for e, n in zip(contacts, sized, strict=True)]
     if not any(many):
         return None
-    for contact, size, listed in zip(contacts, sized, many, strict=True):
-        everything = Neighbours(jnp.arange(size), jnp.asarray(jnp.inf, x.dtype))
+    for contact, x, size, listed in zip(contacts, seen, sized, many, strict=True):
+        everything = Neighbours(jnp.arange(size), jnp.asarray(jnp.inf, jnp.result_type(t)))
         near = nearest(gaps(contact, t, space, x), most) if listed else everything
         lists.append(Neighbours(start + near.which, near.room))
         start += size
@@ -162,12 +256,19 @@ def is_elastic(restitution) -> bool:
     return not isinstance(restitution, jax.core.Tracer) and bool(np.all(np.asarray(restitution) == 1))
 
 
-def check_contacts(space: AbstractManifold, contacts: list[AbstractContact], t, x: np.ndarray) -> None:
+def coefficient(friction) -> Array | None:
+    """A coefficient of friction as an array; None where it is known to be 0, which needs no cone: such contacts are
+    simulated by a smaller program. Raises ValueError where it is below 0."""
+    friction = number("friction", friction)
+    nothing = not isinstance(friction, jax.core.Tracer) and bool(np.all(np.asarray(friction) == 0))
+    return None if nothing else friction
+
+
+def check_contacts(space: AbstractManifold, contacts: list[AbstractContact], t, seen: list) -> None:
     """Raises ValueError for spheres that do not fit into the space, for contacts that are violated, and for gaps that
-    are not finite, or zero without a gradient."""
-    x = jnp.asarray(x)
-    for contact in contacts:
-        name, label = type(contact).__name__, lambda i, contact=contact: _label(contact, x, i)
+    are not finite, or zero without a gradient, at what each contact has `seen`."""
+    for contact, x in zip(contacts, seen, strict=True):
+        name, label = type(contact).__name__, lambda i, contact=contact, x=x: _label(contact, x, i)
         gap = lambda x, contact=contact: gaps(contact, t, space, x)  # noqa: E731
         if isinstance(contact, Contact):
             reach, most = np.asarray(contact.reach(x, contact.pairs_of(x))), diameter(space)
@@ -177,13 +278,14 @@ def check_contacts(space: AbstractManifold, contacts: list[AbstractContact], t, 
                     f"space are further apart than {most:.6g}: make them smaller"
                 )
         # A change in which nothing cancels shows what is not finite; gradients are wanted of few, if any.
-        values, change = map(np.asarray, jax.jvp(gap, (x,), (1 + jnp.abs(x),)))
+        largest = lambda x: max(np.abs(np.asarray(leaf)).max() for leaf in jax.tree.leaves(x))  # noqa: E731
+        values, change = map(np.asarray, jax.jvp(gap, (x,), (jax.tree.map(lambda x: 1 + jnp.abs(x), x),)))
         for i in np.flatnonzero(~np.isfinite(values + change)):
             raise ValueError(f"the gap of {name} {label(i)} or its gradient is not finite at q0")
         back = jax.vjp(gap, x)[1]
         for i in np.flatnonzero(values <= 0):
-            size = np.abs(np.asarray(back(jnp.asarray(np.arange(len(values)) == i, values.dtype))[0])).max()
-            if values[i] < -(np.finfo(values.dtype).eps ** 0.5) * size * (1 + np.abs(np.asarray(x)).max()):
+            size = largest(back(jnp.asarray(np.arange(len(values)) == i, values.dtype))[0])
+            if values[i] < -(np.finfo(values.dtype).eps ** 0.5) * size * (1 + largest(x)):
                 room = f"they overlap by {-values[i]:.6g}; start from gaps ≥ 0"
                 raise ValueError(f"q0 violates {name} {label(i)}: {room}")
             if size == 0:

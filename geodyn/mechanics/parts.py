@@ -4,7 +4,7 @@ import equinox as eqx
 
 from geodyn._jit import with_time
 from geodyn._typing import Array
-from geodyn.mechanics.contact import AbstractContact
+from geodyn.mechanics.contact import AbstractContact, AbstractFrictionalContact, friction_of
 from geodyn.mechanics.elements import AbstractConstraint, AbstractDissipation, AbstractPotential, Tuples
 
 
@@ -43,16 +43,21 @@ class ConstraintOn(AbstractConstraint):
         return with_time(self.element.residual, 2)(t, space, x[self.start : self.stop])
 
 
-class ContactOn(AbstractContact):
+class ContactOn(AbstractFrictionalContact):
     """Contacts of some of the points."""
 
     element: AbstractContact
     start: int = eqx.field(static=True)
     stop: int = eqx.field(static=True)
     restitution: Array
+    friction: Array | None
 
     def gap(self, space, x, t):
         return with_time(self.element.gap, 2)(t, space, x[self.start : self.stop])
+
+    def slip(self, space, x, v, t):
+        part = slice(self.start, self.stop)
+        return with_time(self.element.slip, 3)(t, space, x[part], v[part])
 
 
 Part = PotentialOn | DissipationOn | ConstraintOn | ContactOn
@@ -63,7 +68,8 @@ def placed(element, start: int, stop: int) -> Part:
     if isinstance(element, AbstractConstraint):
         return ConstraintOn(element, start, stop, element.size)
     if isinstance(element, AbstractContact):
-        return ContactOn(element, start, stop, element.restitution, elastic=element.elastic)
+        law = element.restitution, friction_of(element)
+        return ContactOn(element, start, stop, *law, elastic=element.elastic)
     return (PotentialOn if isinstance(element, AbstractPotential) else DissipationOn)(element, start, stop)
 
 

@@ -116,7 +116,7 @@ class System(AbstractBody, AbstractChartedSystem):
         check_metric(self.space, q)
         if self.constraints:
             check_constraints(self, constraint_names(self), np.ravel(q), np.ravel(v), t)
-        check_contacts(self.space, self.contacts, t, q)
+        check_contacts(self.space, self.contacts, t, self.seen_by_contacts(jnp.asarray(q).reshape(-1)))
         check_charts(self.space, self.elements, t, q, v)
 
 

@@ -1,0 +1,97 @@
+"""Coulomb's law for several contacts at once, as a complementarity problem on friction cones.
+
+The impulse z = (z_n, z_t) of every contact gives it the velocity u = G z + b, G the matrix of Delassus, where
+
+    z_n ≥ 0,   u_n ≥ 0,   z_n u_n = 0;    |z_t| ≤ μ z_n,   and   z_t = −μ z_n u_t/|u_t|   where it slips,
+
+which are the roots of z = P(z − r u), P the projection on a disc of the radius μ z_n (Alart & Curnier, Comput. Methods
+Appl. Mech. Engrg. 92 (1991) 353). These are found by Newton's method, or where that does not come nearer by projected
+Gauss–Seidel sweeps (Jourdan, Alart & Jean, ibid. 155 (1998) 31).
+"""
+
+import jax
+import jax.numpy as jnp
+
+from geodyn._linalg import inverse
+from geodyn._typing import Array, Bool, Float
+
+MOST_ITERATIONS = 60
+RESTART = 20
+SWEEPS = 4
+LARGEST_ELIMINATION = 32
+
+
+def in_cone(y: Float[Array, " d"], friction) -> Float[Array, " d"]:
+    """(y_n, y_t) with y_n ≥ 0, and y_t shortened to μ y_n where it is longer."""
+    normal = jnp.maximum(y[0], 0)
+    square, radius = jnp.sum(y[1:] ** 2), friction * normal
+    slips = square > radius**2
+    shrink = jnp.where(slips, radius / jnp.sqrt(jnp.where(slips, square, 1)), radius > 0)
+    return jnp.concatenate([normal[None], shrink * y[1:]])
+
+
+def cone_complementarity(
+    matrix: Float[Array, "K d K d"], b: Float[Array, "K d"], friction: Float[Array, " K"], allowed: Bool[Array, " K"]
+):
+    """(z [K, d], whether it was found): zero at contacts that are not `allowed`. Differentiable to matrix, b and μ, by
+    the implicit-function theorem. Where contacts are redundant the impulses are not unique, the velocities are."""
+    k, d = b.shape
+    eps = jnp.finfo(b.dtype).eps
+    diagonal = jnp.einsum("kikj->kij", matrix * jnp.eye(k, dtype=b.dtype)[:, None, :, None])
+    normal, tangent = diagonal[:, 0, 0], jnp.einsum("kii->k", diagonal[:, 1:, 1:])
+    size = jnp.concatenate([normal[:, None], jnp.broadcast_to(tangent[:, None], (k, d - 1))], axis=1)
+    rate = jax.lax.stop_gradient(jnp.where((size > 0) & allowed[:, None], 1 / jnp.where(size > 0, size, 1), 0))
+    matrix = jnp.where(allowed[:, None, None, None] & allowed[None, None, :, None], matrix, 0)
+    b = jnp.where(allowed[:, None], b, 0)
+
+    def moved(z, matrix, b):
+        return z - rate * (jnp.einsum("kilj,lj->ki", matrix, z) + b)
+
+    def defect(z, matrix, b, friction):
+        return jnp.where(allowed[:, None], z - jax.vmap(in_cone)(moved(z, matrix, b), friction), z)
+
+    still = jax.lax.stop_gradient((matrix, b, friction))
+    scale = jnp.max(rate * jnp.abs(still[1]), initial=0.0)
+    near = jnp.eye(k * d, dtype=b.dtype) - rate.reshape(-1, 1) * still[0].reshape(k * d, k * d)
+
+    def newton(z):
+        """The inverse of the derivative of the defect, softened by what redundant contacts need."""
+        slopes = jax.vmap(jax.jacfwd(in_cone))(moved(z, *still[:2]), still[2])
+        change = jnp.einsum("kij,kjm->kim", slopes, near.reshape(k, d, k * d)).reshape(k * d, k * d)
+        return inverse((1 + eps**0.6) * jnp.eye(k * d, dtype=b.dtype) - change, LARGEST_ELIMINATION)
+
+    def corrected(z, inverted, *given):
+        return z - (inverted @ defect(z, *given).reshape(-1)).reshape(k, d)
+
+    def sweep(i, z):
+        here = (jnp.arange(k) == i % k)[:, None]
+        normal = in_cones(jnp.where(here & (jnp.arange(d) == 0), moved(z, *still[:2]), z))
+        return jnp.where(here, in_cones(jnp.where(here & (jnp.arange(d) > 0), moved(normal, *still[:2]), normal)), z)
+
+    in_cones = lambda y: jax.vmap(in_cone)(y, still[2])  # noqa: E731
+    left = lambda z: jnp.max(jnp.abs(defect(z, *still)), initial=0.0)  # noqa: E731
+
+    def proceed(state):
+        _, now, before, count = state
+        settled = (now <= 16 * eps * scale) | (now <= 2**20 * eps * scale) & (now > before / 2)
+        return ~settled & (count < MOST_ITERATIONS)
+
+    def improve(state):
+        z, now, _, count = state
+        # What slips this way and that jams: then all stick.
+        z = jnp.where(count == RESTART, stuck, z)
+        fast, slow = corrected(z, newton(z), *still), jax.lax.fori_loop(0, SWEEPS * k, sweep, z)
+        after_fast, after_slow = left(fast), left(slow)
+        better = after_fast < after_slow
+        return jnp.where(better, fast, slow), jnp.where(better, after_fast, after_slow), now, count + 1
+
+    zero = jnp.zeros_like(b)
+    stuck = (inverse((1 + eps**0.6) * jnp.eye(k * d, dtype=b.dtype) - near) @ -(rate * still[1]).reshape(-1)).reshape(
+        k, d
+    )
+    first = (jax.lax.stop_gradient(zero), left(zero), jnp.asarray(jnp.inf, b.dtype), jnp.zeros((), int))
+    z, now, _, _ = jax.lax.while_loop(proceed, improve, first)
+    # Two more steps, of which only derivatives are taken: the second undoes the softness.
+    inverted = newton(z)
+    again = corrected(corrected(z, inverted, matrix, b, friction), inverted, matrix, b, friction)
+    return z + (again - jax.lax.stop_gradient(again)), now <= 2**20 * eps * scale
