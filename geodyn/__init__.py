@@ -34,7 +34,8 @@ _ROOMS = {
         System AbstractPotential AbstractDissipation AbstractConstraint AbstractContact Contact Wall Spring Rod
         FixedPoint Area Volume Angle RigidArea RigidVolume RigidAngle Gravity Kepler Harmonic Drag rod triangle
         tetrahedron chain ring lattice icosahedron mesh read_mesh combine velocities edges area volume angle energy
-        momentum killing_momentum hamiltonian project AbstractFrictionalContact
+        momentum killing_momentum hamiltonian project AbstractFrictionalContact RigidBodies RigidMotion rigid_motion
+        heavy_top OnBodies Load TurningDrag BallJoint Hinge Slider Weld
     """,
     # MOTION
     "geodyn.locomotion": """

@@ -3,7 +3,7 @@
 from geodyn.geometry.groups.isometries import Isometries, isometry_group
 from geodyn.geometry.groups.lie_group import AbstractLieGroup
 from geodyn.geometry.groups.product import Product
-from geodyn.geometry.groups.rigid import SE2, SE3, SO2, SO3, Translation
+from geodyn.geometry.groups.rigid import SE2, SE3, SO2, SO3, Translation, quaternion
 
 __all__ = [
     "SE2",
@@ -15,4 +15,5 @@ __all__ = [
     "Product",
     "Translation",
     "isometry_group",
+    "quaternion",
 ]

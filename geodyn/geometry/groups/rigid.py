@@ -122,8 +122,8 @@ class SE2(AbstractLieGroup):
 LEVI_CIVITA = np.cross(np.eye(3)[:, None], np.eye(3)[None])
 
 
-def _rotation_vector(rotation: Float[Array, "3 3"]) -> Float[Array, "3"]:
-    """Axis times angle of a rotation, by the largest column of `4 q qᵀ`, q its unit quaternion (Shepperd 1978)."""
+def quaternion(rotation: Float[Array, "3 3"]) -> Float[Array, "4"]:
+    """The unit quaternion (w, x, y, z) of a rotation, w ≥ 0, by the largest column of `4 q qᵀ` (Shepperd 1978)."""
     w = jnp.stack([rotation[2, 1] - rotation[1, 2], rotation[0, 2] - rotation[2, 0], rotation[1, 0] - rotation[0, 1]])
     trace = jnp.trace(rotation)
     vectors = rotation + rotation.T + (1 - trace) * jnp.eye(3, dtype=rotation.dtype)
@@ -132,7 +132,12 @@ def _rotation_vector(rotation: Float[Array, "3 3"]) -> Float[Array, "3"]:
     )
     column = columns[jnp.argmax(jnp.diagonal(columns))]
     q = column / jnp.sqrt(jnp.sum(column**2))
-    q = jnp.where(q[0] < 0, -q, q)
+    return jnp.where(q[0] < 0, -q, q)
+
+
+def _rotation_vector(rotation: Float[Array, "3 3"]) -> Float[Array, "3"]:
+    """Axis times angle of a rotation."""
+    q = quaternion(rotation)
     square = jnp.sum(q[1:] ** 2)
     small = square < 0.05
     low, high = jnp.where(small, square / q[0] ** 2, 0.0), jnp.where(small, 1.0, square)

@@ -1,0 +1,54 @@
+"""Inertias and attitudes that a user hands in, and what is checked of them."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn._typing import Array, Float
+
+
+def rows(name: str, value, shape: tuple[int, ...]) -> Array:
+    """`value` as an array of this shape, or of the shape of one row for all."""
+    value = jnp.asarray(value, float)
+    if value.shape not in (shape, shape[1:]):
+        raise ValueError(f"{name} must have shape {shape}{f' or {shape[1:]}' if shape[1:] else ''}, got {value.shape}")
+    return jnp.broadcast_to(value, shape)
+
+
+def inertias(inertia, count: int) -> Float[Array, "B 3 3"]:
+    """Matrices from principal moments or matrices, of one body or of each; else ValueError."""
+    inertia = jnp.asarray(inertia, float)
+    if inertia.shape in ((3,), (count, 3)):
+        inertia = inertia[..., None] * np.eye(3)
+    inertia = rows("inertia", inertia, (count, 3, 3))
+    if isinstance(inertia, jax.core.Tracer):
+        return inertia
+    for b, matrix in enumerate(np.asarray(inertia)):
+        tolerance = 100 * np.finfo(matrix.dtype).eps * np.abs(matrix).max()
+        if not np.all(np.isfinite(matrix)) or np.abs(matrix - matrix.T).max() > tolerance:
+            raise ValueError(f"inertia of body {b} must be a symmetric matrix of finite numbers, got {matrix.tolist()}")
+        low, middle, high = np.linalg.eigvalsh(matrix)
+        if not low > 0:
+            raise ValueError(
+                f"inertia of body {b} must be positive, its principal moments are {low:.6g}, {middle:.6g}, {high:.6g}: "
+                "what has no inertia about an axis is points in a gd.System, joined by a gd.Rod"
+            )
+        if low + middle < high - tolerance:
+            raise ValueError(
+                f"inertia of body {b} breaks the triangle inequality, {low:.6g} + {middle:.6g} < {high:.6g}: no "
+                "mass in space has these principal moments; each must be the sum of two of ∫x², ∫y², ∫z²"
+            )
+    return inertia
+
+
+def check_rotations(rotations: Float[Array, "B 3 3"]) -> None:
+    """Raises ValueError for a matrix that is no rotation."""
+    if isinstance(rotations, jax.core.Tracer):
+        return
+    for b, matrix in enumerate(np.asarray(rotations)):
+        off = np.abs(matrix.T @ matrix - np.eye(3)).max()
+        if not (off <= np.finfo(matrix.dtype).eps ** 0.5 and np.linalg.det(matrix) > 0):
+            raise ValueError(
+                f"rotation of body {b} must be orthogonal with determinant 1, RᵀR − 1 has {off:.3g} and the "
+                f"determinant is {np.linalg.det(matrix):.6g}: make it with gd.groups.SO3().exp(axis times angle)"
+            )
