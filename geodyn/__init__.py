@@ -35,7 +35,7 @@ _ROOMS = {
         FixedPoint Area Volume Angle RigidArea RigidVolume RigidAngle Gravity Kepler Harmonic Drag rod triangle
         tetrahedron chain ring lattice icosahedron mesh read_mesh combine velocities edges area volume angle energy
         momentum killing_momentum hamiltonian project AbstractFrictionalContact RigidBodies RigidMotion rigid_motion
-        heavy_top OnBodies Load TurningDrag BallJoint Hinge Slider Weld
+        heavy_top AbstractOnBodies Load TurningDrag BallJoint Hinge Slider Weld
     """,
     # MOTION
     "geodyn.locomotion": """

@@ -37,7 +37,7 @@ from geodyn.mechanics.loads import Load as Load
 from geodyn.mechanics.loads import TurningDrag as TurningDrag
 from geodyn.mechanics.meshes import mesh as mesh
 from geodyn.mechanics.meshes import read_mesh as read_mesh
-from geodyn.mechanics.poses import OnBodies as OnBodies
+from geodyn.mechanics.poses import AbstractOnBodies as AbstractOnBodies
 from geodyn.mechanics.projection import project as project
 from geodyn.mechanics.rigid import RigidBodies as RigidBodies
 from geodyn.mechanics.rigid import RigidMotion as RigidMotion

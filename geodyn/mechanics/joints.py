@@ -7,12 +7,12 @@ import numpy as np
 from geodyn._typing import Array, Float
 from geodyn.geometry.groups import SO3
 from geodyn.mechanics.elements import AbstractConstraint
-from geodyn.mechanics.poses import OnBodies, Poses
+from geodyn.mechanics.poses import AbstractOnBodies, Poses
 
 ORIGINS = ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
 
 
-class AbstractJoint(AbstractConstraint, OnBodies):
+class AbstractJoint(AbstractConstraint, AbstractOnBodies):
     """A joint between `bodies` (a, b), None for the world, at the places `at` [2, 3], each in the coordinates of its
     body; a holonomic constraint as all others, held by `gd.RadauIIA`. `rotation` [3, 3] is R_aᵀR_b, that of b as a sees
     it, in the pose in which the joint was made (by default none). Raises ValueError for bodies that are no pair."""

@@ -8,10 +8,10 @@ import jax.numpy as jnp
 from geodyn._jit import as_pytree
 from geodyn._typing import Array, Float
 from geodyn.mechanics.elements import AbstractDissipation, number
-from geodyn.mechanics.poses import OnBodies
+from geodyn.mechanics.poses import AbstractOnBodies
 
 
-class Load(AbstractDissipation, OnBodies):
+class Load(AbstractDissipation, AbstractOnBodies):
     """An external force [3], at the place `at` [3] of a body, in its coordinates, and torque [3]:
     `Load(body, force=…, torque=…, at=(0, 0, 0), frame="world")`. Both are in the axes of the world, or of the body with
     frame="body"; either may be a function of the time t. As a Rayleigh function it is minus their power, which is
@@ -39,7 +39,7 @@ class Load(AbstractDissipation, OnBodies):
         return -sum(jnp.dot(push, rate) for push, rate in zip(pushes, seen, strict=True))
 
 
-class TurningDrag(AbstractDissipation, OnBodies):
+class TurningDrag(AbstractDissipation, AbstractOnBodies):
     """Linear drag against turning: R = ½ Σ c_b |ω_b|²; coefficient ≥ 0, one number or one for each body."""
 
     coefficient: Float[Array, "..."]

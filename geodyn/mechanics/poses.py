@@ -26,7 +26,7 @@ class Poses(NamedTuple):
         return jax.vmap(lambda a, b: SO3().vee(a.T @ b))(self.rotation, rates.rotation)
 
 
-class OnBodies(eqx.Module):
+class AbstractOnBodies(eqx.Module):
     """Mixed into a potential, dissipation or constraint of rigid bodies that is a function of their poses: where others
     are given points x[N, 3] it is given `Poses`, and for v their rates."""
 

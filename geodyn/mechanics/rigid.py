@@ -25,7 +25,7 @@ from geodyn.mechanics.contact import check_contacts
 from geodyn.mechanics.elements import number
 from geodyn.mechanics.fields import Gravity
 from geodyn.mechanics.inertia import check_rotations, inertias, rows
-from geodyn.mechanics.poses import OnBodies, Poses, left, rotation, spin
+from geodyn.mechanics.poses import AbstractOnBodies, Poses, left, rotation, spin
 
 
 class RigidMotion(eqx.Module):
@@ -58,9 +58,9 @@ class RigidBodies(AbstractBody):
     Elements are those of any `System`, in `Euclidean(3)`. They act on points: 0 … B − 1 are the origins, and then come
     those of `points`, pairs (body, site[3]) of a body and a place in its coordinates. So a spring between two bodies is
     `gd.Spring([(i, j)], …)`, gravity `gd.Gravity([m, …, 0, …])` with a mass for each point, and a box may fall on a
-    `gd.Wall` with its corners. An element that also inherits from `gd.OnBodies` is a function of the poses instead:
+    `gd.Wall` with its corners. An element that also inherits from `gd.AbstractOnBodies` is a function of the poses:
 
-        class Magnet(gd.AbstractPotential, gd.OnBodies):
+        class Magnet(gd.AbstractPotential, gd.AbstractOnBodies):
             def energy(self, space, bodies):                     # bodies.position[B, 3], bodies.rotation[B, 3, 3]
                 return -bodies.rotation[0, 2, 2]
 
@@ -156,7 +156,7 @@ class RigidBodies(AbstractBody):
         return carried @ x + jnp.einsum("nb,bij,nj->ni", carried, R, self.sites.astype(q.dtype))
 
     def seen_by(self, element, q):
-        return self.poses(q) if isinstance(element, OnBodies) else self.points(q)
+        return self.poses(q) if isinstance(element, AbstractOnBodies) else self.points(q)
 
     def kinetic_energy(self, q, v):
         drift, rates = self._split(v)
@@ -203,7 +203,7 @@ class RigidBodies(AbstractBody):
             )
         if self.constraints:
             check_constraints(self, constraint_names(self), np.ravel(q), np.ravel(v), t)
-        check_contacts(self.space, self.contacts, t, np.asarray(self.points(jnp.asarray(q).reshape(-1))))
+        check_contacts(self.space, self.contacts, t, self.seen_by_contacts(jnp.asarray(q).reshape(-1)))
 
 
 @eqx.filter_jit
