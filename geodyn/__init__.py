@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from geodyn.locomotion import costs as costs
     from geodyn.locomotion import swimmers as swimmers
     from geodyn.mechanics import *
+    from geodyn.mechanics import nonholonomic as nonholonomic
 
 _ROOMS = {
     # TIME
@@ -28,14 +29,16 @@ _ROOMS = {
     "geodyn.geometry": """
         AbstractManifold Manifold inner norm christoffel riemann ricci scalar_curvature sectional_curvature geodesic exp
         log distance squared_distance parallel_transport jacobi_field killing_defect check_manifold Tabulated Atlas
+        bracket integrability_defect
     """,
     # MATTER
     "geodyn.mechanics": """
-        System AbstractPotential AbstractDissipation AbstractConstraint AbstractContact Contact Wall Spring Rod
-        FixedPoint Area Volume Angle RigidArea RigidVolume RigidAngle Gravity Kepler Harmonic Drag rod triangle
-        tetrahedron chain ring lattice icosahedron mesh read_mesh combine velocities edges area volume angle energy
-        momentum killing_momentum hamiltonian project AbstractFrictionalContact RigidBodies RigidMotion rigid_motion
-        heavy_top AbstractOnBodies Load TurningDrag BallJoint Hinge Slider Weld
+        System AbstractPotential AbstractDissipation AbstractConstraint AbstractPfaffian AbstractContact
+        AbstractFrictionalContact Contact Wall Spring Rod FixedPoint Area Volume Angle RigidArea RigidVolume RigidAngle
+        Gravity Kepler Harmonic Drag rod triangle tetrahedron chain ring lattice icosahedron mesh read_mesh combine
+        velocities edges area volume angle energy momentum killing_momentum hamiltonian project RigidBodies RigidMotion
+        rigid_motion heavy_top AbstractOnBodies Load TurningDrag BallJoint Hinge Slider Weld QuasiVelocities
+        ConstraintForces
     """,
     # MOTION
     "geodyn.locomotion": """
@@ -54,6 +57,7 @@ _ROOMS = {
 _MODULES = {
     "spaces": "geodyn.geometry.spaces",
     "groups": "geodyn.geometry.groups",
+    "nonholonomic": "geodyn.mechanics.nonholonomic",
     "swimmers": "geodyn.locomotion.swimmers",
     "costs": "geodyn.locomotion.costs",
     "plot": "geodyn.plot",

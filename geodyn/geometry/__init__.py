@@ -1,5 +1,7 @@
 """SPACE: a space is its metric, a group is its generators."""
 
+from geodyn.geometry.distributions import bracket as bracket
+from geodyn.geometry.distributions import integrability_defect as integrability_defect
 from geodyn.geometry.geodesic import check_manifold as check_manifold
 from geodyn.geometry.geodesic import distance as distance
 from geodyn.geometry.geodesic import exp as exp

@@ -2,6 +2,7 @@
 
 from geodyn.integrators.files import load as load
 from geodyn.integrators.integrate import integrate as integrate
+from geodyn.integrators.lagrangian import Lagrangian as Lagrangian
 from geodyn.integrators.methods import AbstractMethod as AbstractMethod
 from geodyn.integrators.methods import AbstractStepper as AbstractStepper
 from geodyn.integrators.methods import Advanced as Advanced
@@ -11,7 +12,6 @@ from geodyn.integrators.methods import RadauIIA as RadauIIA
 from geodyn.integrators.results import RESULTS as RESULTS
 from geodyn.integrators.system import ODE as ODE
 from geodyn.integrators.system import AbstractSystem as AbstractSystem
-from geodyn.integrators.system import Lagrangian as Lagrangian
 from geodyn.integrators.tableau import ButcherTableau as ButcherTableau
 from geodyn.integrators.trajectory import Impacts as Impacts
 from geodyn.integrators.trajectory import IntegrationError as IntegrationError

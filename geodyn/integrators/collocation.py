@@ -1,7 +1,8 @@
 """The implicit Runge–Kutta step in (q, p): its stage equations, their solution, and the derivative of that.
 
 Unknowns of a stage are w = (u, ℓ, μ): u = q', ℓ = hλ, and for the GGL form μ with v = u − M⁻¹φ'ᵀμ, so that positions
-and velocities both stay on the constraints. With Q = q + hA u, P = p + hA force(Q, v, λ) the equations are
+and velocities both stay on the constraints. Nonholonomic ones have multipliers among the λ, and are held as they are,
+A v = b, except where the acceleration is. With Q = q + hA u, P = p + hA force(Q, v, λ) the equations are
 0 = v − velocity(Q, P) and the constraints of the formulation, each scaled to be a velocity, so that the Newton matrix
 stays regular as h → 0 (Hairer & Wanner, Solving ODEs II, VII.4; Gear, Gupta & Leimkuhler 1985).
 """
@@ -17,7 +18,7 @@ import numpy as np
 from geodyn._bands import Banded, Full
 from geodyn._linalg import columns, inverse
 from geodyn.integrators.couplings import form_of
-from geodyn.integrators.system import AbstractSystem
+from geodyn.integrators.system import AbstractSystem, constraint_rate, pfaffian
 from geodyn.integrators.tableau import ButcherTableau
 
 
@@ -26,18 +27,22 @@ def position_level(system, h, t, q, v, p, lam):
     return system.constraint(t, q) / h
 
 
+def lowest_level(system, h, t, q, v, p, lam):
+    """φ(t, q)/h, and A v − b of the nonholonomic constraints, which have no such level."""
+    return jnp.concatenate([position_level(system, h, t, q, v, p, lam), pfaffian(system, t, q, v)])
+
+
 def velocity_level(system, h, t, q, v, p, lam):
-    """dφ/dt = φ_t + φ_q v."""
-    return jax.jvp(system.constraint, (t, q), (jnp.ones_like(t), v))[1]
+    """dφ/dt = φ_t + φ_q v, and A v − b."""
+    return constraint_rate(system, t, q, v)
 
 
 def acceleration_level(system, h, t, q, v, p, lam):
-    """h d²φ/dt², with the acceleration that the forces and λ give."""
+    """h times the time derivative of that, with the acceleration that the forces and λ give."""
     pdot = system.force(t, q, v, lam)
     one = jnp.ones_like(t)
     vdot = jax.jvp(lambda t, q, p: system.velocity(t, q, p, v), (t, q, p), (one, v, pdot))[1]
-    level = lambda t, q, v: velocity_level(system, h, t, q, v, p, lam)  # noqa: E731
-    return h * jax.jvp(level, (t, q, v), (one, v, vdot))[1]
+    return h * jax.jvp(lambda *x: constraint_rate(system, *x), (t, q, v), (one, v, vdot))[1]
 
 
 class Formulation(NamedTuple):
@@ -48,18 +53,14 @@ class Formulation(NamedTuple):
 
     @property
     def sets(self) -> int:
-        """Multiplier sets of a stage: one, and one more for the second level of GGL."""
+        """Multiplier sets of a stage: one, and one more for the second level of GGL (of holonomic constraints only)."""
         return 1 if self.at_end else max(1, len(self.levels))
-
-    def count(self, multipliers: int) -> int:
-        """Constraints, from the number of all multipliers of a stage."""
-        return multipliers // self.sets
 
 
 FORMULATIONS = {
     "index1": Formulation((acceleration_level,)),
     "index2": Formulation((velocity_level,)),
-    "index3": Formulation((position_level,)),
+    "index3": Formulation((lowest_level,)),
     "ggl": Formulation((velocity_level, position_level)),
     "rs2": Formulation((position_level, velocity_level), at_end=True),
     "rs3": Formulation((position_level, velocity_level, acceleration_level), at_end=True),
@@ -85,7 +86,7 @@ class Problem(eqx.Module):
     def stage(self, t, q, w):
         """(v, p', λ) of a stage."""
         n = q.shape[0]
-        c = self.formulation.count(w.shape[0] - n)
+        c = self.system.count_constraints(q)
         u, lam, mu = w[:n], w[n : n + c] / self.h, w[n + c :]
         v = u
         if mu.size:

@@ -22,6 +22,7 @@ def dataset(trajectory: Trajectory):
         raise ValueError("a batch of trajectories has no one dataset: take jax.tree.map(lambda x: x[i], trajectory)")
     configuration = ("point", "coordinate")[3 - trajectory.q.ndim :]
     dims = dict.fromkeys("qvp", ("time", *configuration)) | {"multipliers": ("time", "constraint")}
+    dims["p"] = dims["q"] if trajectory.p.shape == trajectory.q.shape else ("time", "quasi-velocity")
     arrays = {name: np.asarray(getattr(trajectory, name)) for name in dims}
     variables = {name: (dims[name], x, {"long_name": NAMES[name]}) for name, x in arrays.items() if x.size}
     if "p" in variables:

@@ -11,7 +11,7 @@ import numpy as np
 from geodyn._archive import geodyn_version, named_arrays
 from geodyn.integrators.gaps import is_watched
 from geodyn.integrators.methods import AbstractMethod, AbstractStepper
-from geodyn.integrators.system import AbstractSystem
+from geodyn.integrators.system import AbstractSystem, pfaffian
 
 
 def structure(system: AbstractSystem | None) -> str:
@@ -54,7 +54,8 @@ def program(system: AbstractSystem, t, q) -> str:
         system = eqx.combine(arrays, static)
         watched = (system.gap(t, q), system.restitution(q)) if is_watched(system) else ()
         velocity = system.velocity(t, q, p)
-        return system.momentum(t, q, v), velocity, system.force(t, q, v, lam), system.constraint(t, q), watched
+        held = system.constraint(t, q), pfaffian(system, t, q, v)
+        return system.momentum(t, q, v), velocity, system.force(t, q, v, lam), held, watched
 
     zeros = lambda n: jnp.zeros(n, q.dtype)  # noqa: E731
     p = jax.eval_shape(system.momentum, t, zeros(n), zeros(n))

@@ -129,13 +129,21 @@ def _method(system, method, q):
             f"method must be gd.Gauss(3), gd.RadauIIA(3), gd.Collocation(tableau) or a stepper; got {method!r}"
         )
     if isinstance(method, AbstractCollocation):
-        formulation_of(method, constraints)
+        if formulation_of(method, constraints).at_end and constraints > _count_holonomic(system, q):
+            raise ValueError(
+                f"formulation={method.formulation!r} bounds only the end of a step, and nonholonomic constraints every "
+                "stage: use method=gd.RadauIIA(3)"
+            )
         if not system.is_smooth:
             raise ValueError(
                 "the system has elements such as gd.DryFriction, whose force jumps where they slip the other way: "
                 "collocation cannot follow that, take method=gd.IncrementalPotential()"
             )
     return method
+
+
+def _count_holonomic(system, q):
+    return jax.eval_shape(system.constraint, jnp.zeros((), q.dtype), q.reshape(-1)).size
 
 
 def _with_rest(system, method, t0, h, q, v):
@@ -211,7 +219,7 @@ def _trajectory(system, method, t0, h, shape, first, after, saved, every, most):
     v = jax.vmap(system.velocity)(t, q, p)
     stats = Stats(state.step, state.iterations, state.jacobians)
     full = (q.shape[0], *shape)
-    p = p.reshape(full) if p.size else p
+    p = p.reshape(full) if p.shape == q.shape else p
     return Trajectory(
         *(t, q.reshape(full), v.reshape(full), p, lam, state.result, stats, h, system, method),
         impacts=impacts,

@@ -10,8 +10,8 @@ import numpy as np
 
 from geodyn._typing import Array, Bool, Float, Int
 from geodyn.integrators.charts import in_best_charts, is_fresh, start_frame
-from geodyn.integrators.collocation import FORMULATIONS, UNCONSTRAINED, Formulation, Problem, velocity_level
-from geodyn.integrators.couplings import form_of
+from geodyn.integrators.collocation import FORMULATIONS, UNCONSTRAINED, Formulation, Problem
+from geodyn.integrators.constraints import reactions
 from geodyn.integrators.results import RESULTS
 from geodyn.integrators.stages import Root, stage_values
 from geodyn.integrators.system import AbstractSystem
@@ -49,7 +49,8 @@ class RadauIIA(AbstractCollocation):
     - "rs2", "rs3" (for 2 and 3 stages): φ, dφ/dt and, for 3 stages, d²φ/dt² at the end of the step only, with one
       multiplier set per stage (after Schweizer & Li 2015).
     Orders (position, velocity, multiplier), 2 stages: index3 3/2/1, index2 and ggl 3/3/2, index1 3/3/3; 3 stages:
-    index3 5/3/2, index2 and ggl 5/5/3, index1 5/5/5 (Hairer & Wanner, Solving ODEs II, VI–VII).
+    index3 5/3/2, index2 and ggl 5/5/3, index1 5/5/5 (Hairer & Wanner, Solving ODEs II, VI–VII). Nonholonomic
+    constraints are held at every stage, as in index2 (in index1 as there); rs2 and rs3 are not for them.
     """
 
     tableau: ButcherTableau = eqx.field(static=True)
@@ -113,7 +114,8 @@ def formulation_of(method: AbstractCollocation, constraints: int) -> Formulation
     if method.formulation is None:
         raise ValueError(
             f"method={type(method).__name__}({method.tableau.stages}) cannot hold the system's {constraints} "
-            "constraint(s): its step does not end on a stage. Use method=gd.RadauIIA(3)"
+            "constraint(s): its step does not end on a stage. Use method=gd.RadauIIA(3), or, where they are "
+            "nonholonomic, gd.QuasiVelocities(system, basis), which has none"
         )
     return FORMULATIONS[method.formulation]
 
@@ -148,27 +150,11 @@ class State(eqx.Module):
 
 def start(system: AbstractSystem, method: AbstractCollocation, t, h, q, p, v) -> State:
     """State before the first step: stage values guessed constant."""
-    s, lam = method.tableau.stages, initial_multipliers(system, t, q, p, v)
-    formulation = formulation_of(method, lam.size)
-    w = jnp.concatenate([v, h * lam, jnp.zeros((formulation.sets - 1) * lam.size, q.dtype)])
+    s, lam = method.tableau.stages, reactions(system, t, q, p, v)
+    formulation, holonomic = formulation_of(method, lam.size), system.constraint(t, q).size
+    w = jnp.concatenate([v, h * lam, jnp.zeros((formulation.sets - 1) * holonomic, q.dtype)])
     zero, rounding = jnp.zeros((), int), (jnp.zeros_like(q), jnp.zeros_like(p))
     return State(zero, q, p, rounding, jnp.tile(w, (2 * s, 1)), zero, zero, zero, start_frame(system, q))
-
-
-def initial_multipliers(system: AbstractSystem, t, q, p, v) -> Float[Array, " c"]:
-    """λ for which the acceleration keeps the constraints: d²φ/dt² = 0, linear in λ."""
-    lam = jnp.zeros(system.constraint(t, q).shape, q.dtype)
-    if lam.size == 0:
-        return lam
-
-    def acceleration(lam):
-        one, pdot = jnp.ones_like(t), system.force(t, q, v, lam)
-        vdot = jax.jvp(lambda t, q, p: system.velocity(t, q, p, v), (t, q, p), (one, v, pdot))[1]
-        return jax.jvp(lambda t, q, v: velocity_level(system, 1, t, q, v, p, lam), (t, q, v), (one, v, vdot))[1]
-
-    level, push = jax.linearize(acceleration, lam)
-    form = form_of(system.couplings, 1, 0, 1, False)
-    return -form.solved(form.factors(form.matrix(push, lam)), level)
 
 
 def step(method: AbstractCollocation, formulation: Formulation, system: AbstractSystem, t0, h, state, alone=False):
@@ -188,7 +174,7 @@ def next_guess(method: AbstractCollocation, state: State) -> Float[Array, "s m"]
 
 def after_step(problem: Problem, state: State, root: Root, first):
     """(state, w) after a step with these stage values; the `first` one has no step before it."""
-    tableau, formulation, n = problem.tableau, problem.formulation, state.q.shape[0]
+    tableau, n = problem.tableau, state.q.shape[0]
     finite = jnp.all(jnp.isfinite(root.w))
     good = state.alive & root.converged & finite
     w = jnp.where(good, root.w, state.history[tableau.stages :])
@@ -196,7 +182,7 @@ def after_step(problem: Problem, state: State, root: Root, first):
     good = good & jnp.all(jnp.isfinite(q)) & jnp.all(jnp.isfinite(p))
     keep = lambda new, old: jnp.where(good, new, old)  # noqa: E731
     # Not by an index, which would be a scatter: that has no place in a native function.
-    guessable = jnp.where(jnp.arange(w.shape[1]) < n + formulation.count(w.shape[1] - n), w, 0)
+    guessable = jnp.where(jnp.arange(w.shape[1]) < n + problem.system.count_constraints(state.q), w, 0)
     before = jnp.where(first, _backwards(tableau, w.dtype) @ guessable, state.history[tableau.stages :])
     after = State(
         state.step + state.alive,

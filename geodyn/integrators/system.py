@@ -9,8 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._jit import as_pytree, with_time
-from geodyn._linalg import solve
+from geodyn._jit import as_pytree
 from geodyn._typing import Array, Float, Int, Scalar
 
 
@@ -53,7 +52,7 @@ class AbstractSystem(eqx.Module):
 
     @abc.abstractmethod
     def count_constraints(self, q: Array) -> int:
-        """The length of `constraint` at a q of this shape."""
+        """The number of multipliers λ at a q of this shape: of the holonomic constraints, then of the nonholonomic."""
 
     @abc.abstractmethod
     def energy(self, t: Scalar, q: Float[Array, " n"], v: Float[Array, " n"]) -> Scalar:
@@ -73,9 +72,29 @@ class AbstractSystem(eqx.Module):
         """Whether the forces are continuous: not with dry friction."""
         return True
 
-    def residual(self, t, q, v, p, lam) -> tuple[Array, Array]:
-        """(∂L/∂v − p, φ(q)): what vanishes along a motion."""
-        return self.momentum(t, q, v) - p, self.constraint(t, q)
+    def residual(self, t, q, v, p, lam) -> tuple[Array, Array, Array]:
+        """(∂L/∂v − p, φ(q), A(q)v − b): what vanishes along a motion."""
+        return self.momentum(t, q, v) - p, self.constraint(t, q), pfaffian(self, t, q, v)
+
+
+class AbstractNonholonomicSystem(AbstractSystem):
+    """A system whose velocities are bound as well, A(t, q)v = b(t, q), by reactions Aᵀλ that do no work on the
+    velocities with Av = 0 (Lagrange–d'Alembert; Bloch, Nonholonomic Mechanics and Control, 1.3)."""
+
+    @abc.abstractmethod
+    def pfaffian(self, t: Scalar, q: Float[Array, " n"], v: Float[Array, " n"]) -> Float[Array, " k"]:
+        """A(t, q)v − b(t, q)."""
+
+
+def pfaffian(system: AbstractSystem, t, q, v) -> Float[Array, " k"]:
+    """A v − b of the nonholonomic constraints, of which a system may have none."""
+    return system.pfaffian(t, q, v) if isinstance(system, AbstractNonholonomicSystem) else jnp.zeros(0, q.dtype)
+
+
+def constraint_rate(system: AbstractSystem, t, q, v) -> Float[Array, " c"]:
+    """All constraints as bounds of the velocity: dφ/dt = φ_t + φ_q v, then A v − b."""
+    rate = jax.jvp(system.constraint, (t, q), (jnp.ones_like(t), v))[1]
+    return jnp.concatenate([rate, pfaffian(system, t, q, v)])
 
 
 class Neighbours(NamedTuple):
@@ -172,9 +191,9 @@ class AbstractChartedSystem(AbstractSystem):
 
 
 class AbstractLagrangianSystem(AbstractSystem):
-    """A system whose equations come from a Lagrangian, a Rayleigh function and holonomic constraints by autodiff.
+    """A system whose equations come from a Lagrangian, a Rayleigh function and its constraints by autodiff.
 
-    d/dt ∂L/∂v = ∂L/∂q − ∂R/∂v + φ'ᵀλ (Hairer, Lubich & Wanner VI.1 and VII.1; Goldstein 1.5 for R).
+    d/dt ∂L/∂v = ∂L/∂q − ∂R/∂v + (φ'ᵀ Aᵀ)λ (Hairer, Lubich & Wanner VI.1 and VII.1; Goldstein 1.5 for R).
     """
 
     @abc.abstractmethod
@@ -189,66 +208,10 @@ class AbstractLagrangianSystem(AbstractSystem):
         applied = jax.grad(self.lagrangian_at, 1)(t, q, v) - jax.grad(self.rayleigh_at, 2)(t, q, v)
         if lam.size == 0:
             return applied
-        return applied + jax.vjp(lambda q: self.constraint(t, q), q)[1](lam)[0]
+        return applied + jax.vjp(lambda v: constraint_rate(self, t, q, v), v)[1](lam)[0]
 
     def energy(self, t, q, v):
         return jnp.dot(self.momentum(t, q, v), v) - self.lagrangian_at(t, q, v)
-
-
-class Lagrangian(AbstractLagrangianSystem):
-    """A system from a plain function: `Lagrangian(lagrangian, constraint=None, dissipation=None)`.
-
-    `lagrangian(q, v) -> L`, `constraint(q) -> φ[c]` (held at zero), `dissipation(q, v) -> R` (Rayleigh function), on
-    flat q[n], v[n], any consistent units. A function that names a parameter `t` is given the time. A function may be
-    an `eqx.Module`: its arrays are traced and differentiable. λ has the sign of `force`: a stretched rod has λ < 0.
-    """
-
-    lagrangian: Callable
-    constraints: Callable | None
-    dissipation: Callable | None
-
-    def __init__(self, lagrangian, constraint=None, dissipation=None):
-        for name, function in (("lagrangian", lagrangian), ("constraint", constraint), ("dissipation", dissipation)):
-            if not (callable(function) or (function is None and name != "lagrangian")):
-                raise ValueError(f"{name} must be a function, got {function!r}")
-        self.lagrangian = as_pytree(lagrangian)
-        self.constraints = None if constraint is None else as_pytree(constraint)
-        self.dissipation = None if dissipation is None else as_pytree(dissipation)
-
-    def lagrangian_at(self, t, q, v):
-        return _scalar(with_time(self.lagrangian, 2)(t, q, v), "lagrangian")
-
-    def rayleigh_at(self, t, q, v):
-        if self.dissipation is None:
-            return jnp.zeros((), v.dtype)
-        return _scalar(with_time(self.dissipation, 2)(t, q, v), "dissipation")
-
-    def constraint(self, t, q):
-        if self.constraints is None:
-            return jnp.zeros(0, q.dtype)
-        return jnp.atleast_1d(with_time(self.constraints, 1)(t, q))
-
-    def count_constraints(self, q):
-        if self.constraints is None:
-            return 0
-        return jax.eval_shape(self.constraint, jnp.zeros((), q.dtype), q.reshape(-1)).size
-
-    def momentum(self, t, q, v):
-        return jax.grad(self.lagrangian_at, 2)(t, q, v)
-
-    def velocity(self, t, q, p, v=None):
-        if v is not None:
-            mass = jax.hessian(self.lagrangian_at, 2)(t, q, v)
-            return v + solve(mass, p - self.momentum(t, q, v))
-        # Only the last two Newton steps are differentiated: they carry three derivatives of the root exactly.
-        arrays, static = eqx.partition((self, t, q, p), eqx.is_array)
-        still, *at = eqx.combine(jax.lax.stop_gradient(arrays), static)
-        settled = jax.lax.fori_loop(0, 6, lambda _, v: still.velocity(*at, v), jnp.zeros_like(q))
-        return self.velocity(t, q, p, self.velocity(t, q, p, settled))
-
-    def check(self, t, q, v):
-        if q.ndim != 1:
-            raise ValueError(f"q0 of a Lagrangian must be flat [n], got shape {q.shape}")
 
 
 class ODE(AbstractSystem):
@@ -285,9 +248,3 @@ class ODE(AbstractSystem):
         got = jax.eval_shape(self.vector_field, jnp.zeros((), q.dtype), q.reshape(-1))
         if got.shape != (q.size,):
             raise ValueError(f"vector_field must return shape ({q.size},), the shape of y; got {got.shape}")
-
-
-def _scalar(value, name):
-    if jnp.shape(value) != ():
-        raise ValueError(f"{name} must return a scalar, got shape {jnp.shape(value)}")
-    return value

@@ -18,12 +18,14 @@ from geodyn.mechanics.cells import RigidVolume as RigidVolume
 from geodyn.mechanics.cells import Volume as Volume
 from geodyn.mechanics.combine import combine as combine
 from geodyn.mechanics.combine import velocities as velocities
+from geodyn.mechanics.constraint_forces import ConstraintForces as ConstraintForces
 from geodyn.mechanics.contact import AbstractContact as AbstractContact
 from geodyn.mechanics.contact import AbstractFrictionalContact as AbstractFrictionalContact
 from geodyn.mechanics.contact import Contact as Contact
 from geodyn.mechanics.contact import Wall as Wall
 from geodyn.mechanics.elements import AbstractConstraint as AbstractConstraint
 from geodyn.mechanics.elements import AbstractDissipation as AbstractDissipation
+from geodyn.mechanics.elements import AbstractPfaffian as AbstractPfaffian
 from geodyn.mechanics.elements import AbstractPotential as AbstractPotential
 from geodyn.mechanics.fields import Drag as Drag
 from geodyn.mechanics.fields import Gravity as Gravity
@@ -39,6 +41,7 @@ from geodyn.mechanics.meshes import mesh as mesh
 from geodyn.mechanics.meshes import read_mesh as read_mesh
 from geodyn.mechanics.poses import AbstractOnBodies as AbstractOnBodies
 from geodyn.mechanics.projection import project as project
+from geodyn.mechanics.quasi_velocities import QuasiVelocities as QuasiVelocities
 from geodyn.mechanics.rigid import RigidBodies as RigidBodies
 from geodyn.mechanics.rigid import RigidMotion as RigidMotion
 from geodyn.mechanics.rigid import heavy_top as heavy_top

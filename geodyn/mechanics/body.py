@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from geodyn._jit import with_time
 from geodyn._typing import Array, Float, Scalar
 from geodyn.geometry.manifold import AbstractManifold
-from geodyn.integrators.system import AbstractCollidingSystem, AbstractLagrangianSystem
+from geodyn.integrators.system import AbstractCollidingSystem, AbstractLagrangianSystem, AbstractNonholonomicSystem
 from geodyn.mechanics.contact import (
     AbstractContact,
     friction_of,
@@ -19,13 +19,13 @@ from geodyn.mechanics.contact import (
     restitutions_of,
     slips_of,
 )
-from geodyn.mechanics.elements import AbstractConstraint, AbstractDissipation, AbstractPotential
+from geodyn.mechanics.elements import AbstractConstraint, AbstractDissipation, AbstractPfaffian, AbstractPotential
 from geodyn.mechanics.parts import joined, kind
 
-Element = AbstractPotential | AbstractDissipation | AbstractConstraint | AbstractContact
+Element = AbstractPotential | AbstractDissipation | AbstractConstraint | AbstractPfaffian | AbstractContact
 
 
-class AbstractBody(AbstractLagrangianSystem, AbstractCollidingSystem):
+class AbstractBody(AbstractLagrangianSystem, AbstractNonholonomicSystem, AbstractCollidingSystem):
     """L = K − Σ V, and what the elements of other kinds add, each in the space as `seen_by` it."""
 
     space: eqx.AbstractVar[AbstractManifold]
@@ -59,6 +59,11 @@ class AbstractBody(AbstractLagrangianSystem, AbstractCollidingSystem):
         return [e for e in self.elements if isinstance(e, AbstractConstraint)]
 
     @property
+    def pfaffians(self):
+        """The nonholonomic constraints, in their order."""
+        return [e for e in self.elements if isinstance(e, AbstractPfaffian)]
+
+    @property
     def contacts(self):
         """The elements with gaps, in their order."""
         return [e for e in self.elements if isinstance(e, AbstractContact)]
@@ -77,11 +82,17 @@ class AbstractBody(AbstractLagrangianSystem, AbstractCollidingSystem):
         return sum(values, jnp.zeros((), q.dtype))
 
     def constraint(self, t, q):
-        rows = [_sized(e, with_time(e.residual, 2)(t, self.space, self.seen_by(e, q))) for e in self.constraints]
+        values = [with_time(e.residual, 2)(t, self.space, self.seen_by(e, q)) for e in self.constraints]
+        rows = [_sized(e, "residual", value) for e, value in zip(self.constraints, values, strict=True)]
+        return jnp.concatenate([jnp.zeros(0, q.dtype), *rows])
+
+    def pfaffian(self, t, q, v):
+        values = [with_time(e.rate, 3)(t, self.space, *self.seen_moving_by(e, q, v)) for e in self.pfaffians]
+        rows = [_sized(e, "rate", value) for e, value in zip(self.pfaffians, values, strict=True)]
         return jnp.concatenate([jnp.zeros(0, q.dtype), *rows])
 
     def count_constraints(self, q):
-        return sum(element.size for element in self.constraints)
+        return sum(element.size for element in (*self.constraints, *self.pfaffians))
 
     def seen_by_contacts(self, q) -> list:
         """What each contact is a function of."""
@@ -121,8 +132,17 @@ class AbstractBody(AbstractLagrangianSystem, AbstractCollidingSystem):
 
 
 def check_elements(elements, count: int, what: str) -> None:
-    """Raises ValueError for elements of an unknown kind, and for those that name a point beyond the `count` there are:
-    `what` says of what there are so many."""
+    """Raises ValueError for elements of an unknown kind, for those that name a point beyond the `count` there are, of
+    which `what` says what they are, and for nonholonomic constraints beside contacts."""
+    contacts, pfaffians = (
+        [kind(e) for e in elements if isinstance(e, of)] for of in (AbstractContact, AbstractPfaffian)
+    )
+    if contacts and pfaffians:
+        raise ValueError(
+            f"elements must not hold contacts ({contacts[0]}) and nonholonomic constraints ({pfaffians[0]}) together: "
+            "what an impact does to the latter is not modelled. Give one of them as a force: a potential wall, or a "
+            "Rayleigh function that resists slipping"
+        )
     for element in elements:
         if not isinstance(element, Element):
             raise ValueError(
@@ -138,8 +158,8 @@ def check_elements(elements, count: int, what: str) -> None:
 
 
 def constraint_names(body: AbstractBody) -> list[str]:
-    """A name for every row of the constraint, such as 'Rod between points (0, 1)'."""
-    return [f"{kind(e)}{_label(e, i)}" for e in body.constraints for i in range(e.size)]
+    """A name for every constraint, such as 'Rod between points (0, 1)', in the order of their multipliers."""
+    return [f"{kind(e)}{_label(e, i)}" for e in (*body.constraints, *body.pfaffians) for i in range(e.size)]
 
 
 def _label(element, i):
@@ -149,10 +169,10 @@ def _label(element, i):
     return f" between points {points[i]}"
 
 
-def _sized(element, residual):
-    residual = jnp.atleast_1d(residual)
-    if residual.shape != (element.size,):
+def _sized(element, name, value):
+    value = jnp.atleast_1d(value)
+    if value.shape != (element.size,):
         raise ValueError(
-            f"{type(element).__name__}.residual must return shape ({element.size},), its size; got {residual.shape}"
+            f"{type(element).__name__}.{name} must return shape ({element.size},), its size; got {value.shape}"
         )
-    return residual
+    return value

@@ -6,7 +6,7 @@ import numpy as np
 
 from geodyn._jit import with_time
 from geodyn.geometry.patches import atlas_of
-from geodyn.mechanics.elements import AbstractConstraint, AbstractDissipation, AbstractPotential
+from geodyn.mechanics.elements import AbstractConstraint, AbstractDissipation, AbstractPfaffian, AbstractPotential
 
 
 def check_charts(space, elements, t, x: np.ndarray, v: np.ndarray) -> None:
@@ -33,4 +33,6 @@ def _value(element, t, space, x, v):
         return with_time(element.energy, 2)(t, space, x)
     if isinstance(element, AbstractDissipation):
         return with_time(element.rayleigh, 3)(t, space, x, v)
+    if isinstance(element, AbstractPfaffian):
+        return with_time(element.rate, 3)(t, space, x, v)
     return with_time(element.residual, 2)(t, space, x) if isinstance(element, AbstractConstraint) else 0.0 * t

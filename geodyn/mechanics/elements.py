@@ -51,6 +51,19 @@ class AbstractConstraint(eqx.Module):
         """What vanishes where the constraints hold, shape [size]."""
 
 
+class AbstractPfaffian(eqx.Module):
+    """Nonholonomic constraints, A(x)v = b(x), held by reactions that do no work on the velocities with Av = 0: rolling,
+    blades, wheels (Lagrange–d'Alembert; Bloch, *Nonholonomic Mechanics and Control*, 1.3)."""
+
+    size: eqx.AbstractVar[int]
+
+    @abc.abstractmethod
+    def rate(
+        self, space: AbstractManifold, x: Float[Array, "N dim"], v: Float[Array, "N dim"]
+    ) -> Float[Array, " size"]:
+        """A(x)v − b(x), affine in the coordinate velocities v[N, dim]: what vanishes, shape [size]."""
+
+
 def curvature_of(space: AbstractManifold) -> int:
     """The curvature of a space where it is constant: 1, 0 or −1; 0 for any other, whose formulas are the flat ones."""
     return space.chart.curvature if isinstance(space, AbstractConstantCurvature) else 0

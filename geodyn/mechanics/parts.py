@@ -5,7 +5,13 @@ import equinox as eqx
 from geodyn._jit import with_time
 from geodyn._typing import Array
 from geodyn.mechanics.contact import AbstractContact, AbstractFrictionalContact, friction_of
-from geodyn.mechanics.elements import AbstractConstraint, AbstractDissipation, AbstractPotential, Tuples
+from geodyn.mechanics.elements import (
+    AbstractConstraint,
+    AbstractDissipation,
+    AbstractPfaffian,
+    AbstractPotential,
+    Tuples,
+)
 
 
 class PotentialOn(AbstractPotential):
@@ -43,6 +49,19 @@ class ConstraintOn(AbstractConstraint):
         return with_time(self.element.residual, 2)(t, space, x[self.start : self.stop])
 
 
+class PfaffianOn(AbstractPfaffian):
+    """Nonholonomic constraints on some of the points."""
+
+    element: AbstractPfaffian
+    start: int = eqx.field(static=True)
+    stop: int = eqx.field(static=True)
+    size: int = eqx.field(static=True)
+
+    def rate(self, space, x, v, t):
+        part = slice(self.start, self.stop)
+        return with_time(self.element.rate, 3)(t, space, x[part], v[part])
+
+
 class ContactOn(AbstractFrictionalContact):
     """Contacts of some of the points."""
 
@@ -60,13 +79,14 @@ class ContactOn(AbstractFrictionalContact):
         return with_time(self.element.slip, 3)(t, space, x[part], v[part])
 
 
-Part = PotentialOn | DissipationOn | ConstraintOn | ContactOn
+Part = PotentialOn | DissipationOn | ConstraintOn | PfaffianOn | ContactOn
 
 
 def placed(element, start: int, stop: int) -> Part:
     """The element of a body as an element of the larger one."""
-    if isinstance(element, AbstractConstraint):
-        return ConstraintOn(element, start, stop, element.size)
+    if isinstance(element, AbstractConstraint | AbstractPfaffian):
+        part = ConstraintOn if isinstance(element, AbstractConstraint) else PfaffianOn
+        return part(element, start, stop, element.size)
     if isinstance(element, AbstractContact):
         law = element.restitution, friction_of(element)
         return ContactOn(element, start, stop, *law, elastic=element.elastic)

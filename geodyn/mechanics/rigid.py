@@ -18,9 +18,9 @@ from geodyn._linalg import solve
 from geodyn._typing import Array, Float
 from geodyn.geometry.groups import quaternion
 from geodyn.geometry.spaces import Euclidean
+from geodyn.integrators.constraints import check_constraints
 from geodyn.integrators.trajectory import Trajectory
 from geodyn.mechanics.body import AbstractBody, Element, check_elements, constraint_names
-from geodyn.mechanics.constraints import check_constraints
 from geodyn.mechanics.contact import check_contacts
 from geodyn.mechanics.elements import number
 from geodyn.mechanics.fields import Gravity
@@ -201,7 +201,7 @@ class RigidBodies(AbstractBody):
                 f"the quaternions in q0 must have a length near 1, which v0 keeps; got squares {squares} with half "
                 f"rates {stretch}: make them with q0, v0 = bodies.state(rotation, angular_velocity, …)"
             )
-        if self.constraints:
+        if self.constraints or self.pfaffians:
             check_constraints(self, constraint_names(self), np.ravel(q), np.ravel(v), t)
         check_contacts(self.space, self.contacts, t, self.seen_by_contacts(jnp.asarray(q).reshape(-1)))
 

@@ -11,10 +11,10 @@ from geodyn._linalg import solve
 from geodyn._typing import Array, Float, Scalar
 from geodyn.geometry.manifold import AbstractManifold, check_metric
 from geodyn.geometry.patches import atlas_of
+from geodyn.integrators.constraints import check_constraints
 from geodyn.integrators.system import AbstractChartedSystem, AbstractSystem, Couplings
 from geodyn.mechanics.body import AbstractBody, Element, check_elements, constraint_names
 from geodyn.mechanics.charts import check_charts
-from geodyn.mechanics.constraints import check_constraints
 from geodyn.mechanics.contact import AbstractContact, check_contacts
 from geodyn.mechanics.elements import AbstractDissipation
 from geodyn.mechanics.parts import coupled, joined
@@ -24,8 +24,9 @@ class System(AbstractBody, AbstractChartedSystem):
     """`System(space, masses, *elements)`: N points in a space, L = ½ Σ m_i g(x_i)(v_i, v_i) − Σ V.
 
     `masses[N]` > 0, any consistent units; configurations are [N, dim]. Potentials add energy, dissipations add to the
-    Rayleigh function, constraints are held at zero; multipliers stand in the order of the elements. `resting` says that
-    contacts of restitution 1 may be at rest (what else cannot be known inside jit; other contacts always may).
+    Rayleigh function, constraints are held at zero; multipliers stand in the order of the elements, those of
+    nonholonomic constraints (`AbstractPfaffian`, not beside contacts) after the others. `resting` says that contacts
+    of restitution 1 may be at rest (what else cannot be known inside jit; other contacts always may).
     Raises ValueError for masses that are not positive and finite and for elements of an unknown kind.
     """
 
@@ -67,7 +68,7 @@ class System(AbstractBody, AbstractChartedSystem):
     def couplings(self):
         acting = [e for e in self.elements if not isinstance(e, AbstractContact)]
         sets = [points for e in acting if (points := coupled(e)) is not None]
-        if len(sets) < len(acting):
+        if len(sets) < len(acting) or self.pfaffians:
             return None
         rows = tuple(row for e in self.constraints for row in _rows(e))
         damped = any(coupled(e) for e in acting if isinstance(e, AbstractDissipation))
@@ -114,7 +115,7 @@ class System(AbstractBody, AbstractChartedSystem):
             if np.shape(value) != wanted:
                 raise ValueError(f"{name} must have shape {wanted} (masses, dim), got {np.shape(value)}")
         check_metric(self.space, q)
-        if self.constraints:
+        if self.constraints or self.pfaffians:
             check_constraints(self, constraint_names(self), np.ravel(q), np.ravel(v), t)
         check_contacts(self.space, self.contacts, t, self.seen_by_contacts(jnp.asarray(q).reshape(-1)))
         check_charts(self.space, self.elements, t, q, v)

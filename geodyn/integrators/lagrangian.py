@@ -1,0 +1,105 @@
+"""Systems from a Lagrangian in flat coordinates, of which no more is known than how to evaluate it."""
+
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn._jit import as_pytree, with_time
+from geodyn._linalg import solve
+from geodyn._typing import Array, Float
+from geodyn.integrators.constraints import check_constraints
+from geodyn.integrators.system import (
+    AbstractLagrangianSystem,
+    AbstractNonholonomicSystem,
+    AbstractSystem,
+    constraint_rate,
+)
+
+
+class AbstractFlatLagrangian(AbstractLagrangianSystem, AbstractNonholonomicSystem):
+    """A system in flat coordinates q[n] whose momentum ∂L/∂v is inverted by Newton's method."""
+
+    def count_constraints(self, q):
+        return jax.eval_shape(lambda q: constraint_rate(self, jnp.zeros((), q.dtype), q, q), q.reshape(-1)).size
+
+    def momentum(self, t, q, v):
+        return jax.grad(self.lagrangian_at, 2)(t, q, v)
+
+    def velocity(self, t, q, p, v=None):
+        if v is not None:
+            mass = jax.hessian(self.lagrangian_at, 2)(t, q, v)
+            return v + solve(mass, p - self.momentum(t, q, v))
+        return by_newton(self, t, q, p)
+
+    def check(self, t, q, v):
+        if q.ndim != 1:
+            raise ValueError(f"q0 of a {type(self).__name__} must be flat [n], got shape {q.shape}")
+        if np.shape(v) != q.shape:
+            raise ValueError(f"v0 of a {type(self).__name__} must have the shape of q0, {q.shape}; got {np.shape(v)}")
+        if self.count_constraints(q):
+            count, holonomic = self.count_constraints(q), self.constraint(t, jnp.asarray(q)).size
+            names = [f"constraint[{i}]" for i in range(holonomic)]
+            names += [f"nonholonomic[{i}]" for i in range(count - holonomic)]
+            check_constraints(self, names, q, v, t)
+
+
+class Lagrangian(AbstractFlatLagrangian):
+    """A system from a plain function: `Lagrangian(lagrangian, constraint=None, dissipation=None, nonholonomic=None)`.
+
+    `lagrangian(q, v) -> L`, `constraint(q) -> φ[c]` (held at zero), `dissipation(q, v) -> R` (Rayleigh function),
+    `nonholonomic(q, v) -> A(q)v − b(q)` [k] (held at zero, affine in v; rolling, blades), on flat q[n], v[n], any
+    consistent units. A function that names a parameter `t` is given the time. A function may be an `eqx.Module`: its
+    arrays are traced and differentiable. λ has the sign of `force`, p' = … + φ'ᵀλ: a stretched rod has λ < 0; those of
+    nonholonomic constraints come last.
+    Source of the equations: Hairer, Lubich & Wanner VI.1, VII.1; Lagrange–d'Alembert, Bloch, *Nonholonomic Mechanics
+    and Control*, 1.3.
+    """
+
+    lagrangian: Callable
+    constraints: Callable | None
+    dissipation: Callable | None
+    nonholonomic: Callable | None
+
+    def __init__(self, lagrangian, constraint=None, dissipation=None, nonholonomic=None):
+        functions = {"constraint": constraint, "dissipation": dissipation, "nonholonomic": nonholonomic}
+        for name, function in {"lagrangian": lagrangian, **functions}.items():
+            if not (callable(function) or (function is None and name != "lagrangian")):
+                raise ValueError(f"{name} must be a function, got {function!r}")
+        self.lagrangian = as_pytree(lagrangian)
+        self.constraints, self.dissipation, self.nonholonomic = (f and as_pytree(f) for f in functions.values())
+
+    def lagrangian_at(self, t, q, v):
+        return _scalar(with_time(self.lagrangian, 2)(t, q, v), "lagrangian")
+
+    def rayleigh_at(self, t, q, v):
+        if self.dissipation is None:
+            return jnp.zeros((), v.dtype)
+        return _scalar(with_time(self.dissipation, 2)(t, q, v), "dissipation")
+
+    def constraint(self, t, q):
+        if self.constraints is None:
+            return jnp.zeros(0, q.dtype)
+        return jnp.atleast_1d(with_time(self.constraints, 1)(t, q))
+
+    def pfaffian(self, t, q, v):
+        if self.nonholonomic is None:
+            return jnp.zeros(0, q.dtype)
+        return jnp.atleast_1d(with_time(self.nonholonomic, 2)(t, q, v))
+
+
+def by_newton(system: AbstractSystem, t, q, p) -> Float[Array, " n"]:
+    """The velocity that belongs to p, by Newton's method from zero, of which `velocity(t, q, p, v)` is a step."""
+    # Only the last two Newton steps are differentiated: they carry three derivatives of the root exactly.
+    arrays, static = eqx.partition((system, t, q, p), eqx.is_array)
+    still, *at = eqx.combine(jax.lax.stop_gradient(arrays), static)
+    settled = jax.lax.fori_loop(0, 6, lambda _, v: still.velocity(*at, v), jnp.zeros_like(q))
+    return system.velocity(t, q, p, system.velocity(t, q, p, settled))
+
+
+def _scalar(value, name):
+    if jnp.shape(value) != ():
+        raise ValueError(f"{name} must return a scalar, got shape {jnp.shape(value)}")
+    return value
