@@ -12,12 +12,14 @@ positive and finite, else ValueError.
 
 import abc
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 
 from geodyn._typing import Array, Float, Scalar
 from geodyn.integrators.lagrangian import AbstractFlatLagrangian
-from geodyn.mechanics.elements import number
+from geodyn.mechanics.elements import AbstractPfaffian, number
+from geodyn.mechanics.poses import AbstractOnBodies
 
 
 class AbstractRollingBody(AbstractFlatLagrangian):
@@ -154,59 +156,37 @@ class Car(AbstractRollingBody):
         return jnp.stack([drive, jnp.array([0.0, 0.0, 0.0, 0.0, 1.0], q.dtype)], 1)
 
 
-class Ball(AbstractRollingBody):
-    """A ball that rolls: q = (x, y, Q[4]), the unit quaternion Q = (w, i, j, k) its attitude, u = ω its angular
-    velocity in space [3]. |Q| = 1 is a holonomic constraint, beside which the rolling stands.
+class Rolling(AbstractPfaffian, AbstractOnBodies):
+    """Spheres that roll on the horizontal plane, an element of `gd.RigidBodies` whose origins are their centres:
+    v + ω × (−R ẑ) is the velocity of the table, and their height stays as it is.
 
-    `inertia` is about its centre, one number or those of its principal axes [3] (Chaplygin's ball, whose centre of mass
-    is in the middle); by default that of a homogeneous ball. The table turns with the angular velocity `turntable`
-    about the origin: then `rolling(q, velocity, spin)` are the velocities v0.
-    Source: Neimark & Fufaev (1972), I, II; Bloch, *Nonholonomic Mechanics and Control*, 1.9 (on a turntable a
-    homogeneous ball goes in circles, with 2/7 of its angular velocity).
+        ball = gd.RigidBodies([0.4, 0.4, 0.4], 1.0, gd.nonholonomic.Rolling(1, radii=1.0, turntable=3.0))
+        q0, v0 = ball.state(position=[0.5, 0.1, 1.0], velocity=[0.2, -0.4, 0.0], angular_velocity=[0.1, 1.1, 0.0])
+
+    rolls from the start as it is; `gd.project` makes other v0 roll. The multipliers are the forces of the table [3] on
+    each of the `count` bodies. The table turns about the origin with the angular velocity `turntable`: a homogeneous
+    ball goes in circles, with 2/7 of that. Different moments of inertia are Chaplygin's ball. For `gd.QuasiVelocities`
+    the rates of the quaternions determine the others: of one ball its basis is (3, 4, 5, 6).
+    Raises ValueError for radii that are not positive, or not one number or [count].
+    Source: Neimark & Fufaev (1972), I, II; Bloch, *Nonholonomic Mechanics and Control*, 1.9.
     """
 
-    mass: Scalar
-    radius: Scalar
-    inertia: Float[Array, "3"]
+    radii: Float[Array, " B"]
     turntable: Scalar
-    downhill: Scalar
+    size: int = eqx.field(static=True)
 
-    def __init__(self, mass=1.0, radius=1.0, inertia=None, turntable=0.0, downhill=0.0):
-        self.mass, self.radius = _positive(mass=mass, radius=radius)
-        homogeneous = 0.4 * self.mass * self.radius**2
-        inertia = number("inertia", homogeneous if inertia is None else inertia, positive=True)
-        if inertia.shape not in ((), (3,)):
-            raise ValueError(f"inertia of Ball must be one number or [3], of the principal axes; got {inertia.shape}")
-        self.inertia = jnp.broadcast_to(inertia, (3,))
-        self.turntable, self.downhill = jnp.asarray(turntable, float), jnp.asarray(downhill, float)
+    def __init__(self, count=1, radii=1.0, turntable=0.0):
+        radii = number("radii", radii, positive=True)
+        if radii.shape not in ((), (count,)):
+            raise ValueError(f"radii must be one number or one for each of {count} spheres, got shape {radii.shape}")
+        self.radii, self.turntable = jnp.broadcast_to(radii, (count,)), jnp.asarray(turntable, float)
+        self.size = 3 * count
 
-    def lagrangian_at(self, t, q, v):
-        w, r, wdot, rdot = q[2], q[3:], v[2], v[3:]
-        omega = 2 * (w * rdot - wdot * r - jnp.cross(r, rdot))
-        # |Q| does not change, but without an inertia of that the metric would be singular.
-        stretch = 2 * jnp.dot(q[2:], v[2:])
-        turning = jnp.dot(self.inertia, omega**2) + jnp.mean(self.inertia) * stretch**2
-        return (self.mass * jnp.dot(v[:2], v[:2]) + turning) / 2 + self.mass * self.downhill * q[0]
-
-    def constraint(self, t, q):
-        return jnp.stack([(jnp.dot(q[2:], q[2:]) - 1) / 2])
-
-    def pfaffian(self, t, q, v):
-        w, r, wdot, rdot = q[2], q[3:], v[2], v[3:]
-        omega = 2 * (w * rdot - wdot * r + jnp.cross(r, rdot))
-        table = self.turntable * jnp.stack([-q[1], q[0]])
-        return v[:2] + self.radius * jnp.stack([-omega[1], omega[0]]) - table
-
-    def basis(self, q):
-        unit = jnp.eye(3, dtype=q.dtype)
-        return jax.vmap(lambda omega: jnp.concatenate([self.radius * _turned(omega), _spun(omega, q[2:])]), 0, 1)(unit)
-
-    def rolling(self, q, velocity, spin=0.0) -> Float[Array, "6"]:
-        """The v[6] with which the centre moves with `velocity` [2] and the ball spins with ω_z = `spin`."""
-        q, velocity = jnp.asarray(q, float), jnp.asarray(velocity, float)
-        relative = velocity - self.turntable * jnp.stack([-q[1], q[0]])
-        omega = jnp.stack([-relative[1] / self.radius, relative[0] / self.radius, jnp.asarray(spin, float)])
-        return jnp.concatenate([velocity, _spun(omega, q[2:])])
+    def rate(self, space, bodies, rates):
+        spins = jnp.einsum("bij,bj->bi", bodies.rotation, bodies.angular_velocity(rates))
+        up = jnp.array([[0.0, 0.0, 1.0]], spins.dtype)
+        table = self.turntable * jnp.cross(up, bodies.position)
+        return (rates.position - self.radii[:, None] * jnp.cross(spins, up) - table).reshape(-1)
 
 
 def _positive(**given):
@@ -220,14 +200,3 @@ def _ahead(angle):
 def _across(angle, v):
     """The velocity to the left of this direction."""
     return jnp.cos(angle) * v[1] - jnp.sin(angle) * v[0]
-
-
-def _turned(omega):
-    """ω × z, how fast a ball of unit radius rolls."""
-    return jnp.stack([omega[1], -omega[0]])
-
-
-def _spun(omega, attitude):
-    """Q' = ½ωQ."""
-    w, r = attitude[0], attitude[1:]
-    return jnp.append(-jnp.dot(omega, r), w * omega + jnp.cross(omega, r)) / 2
