@@ -38,7 +38,7 @@ _ROOMS = {
         Gravity Kepler Harmonic Drag rod triangle tetrahedron chain ring lattice icosahedron mesh read_mesh combine
         velocities edges area volume angle energy momentum killing_momentum hamiltonian project RigidBodies RigidMotion
         rigid_motion heavy_top AbstractOnBodies Load TurningDrag BallJoint Hinge Slider Weld QuasiVelocities
-        ConstraintForces
+        ConstraintForces free_rotation buss_step momentum_step
     """,
     # MOTION
     "geodyn.locomotion": """

@@ -31,6 +31,9 @@ from geodyn.mechanics.fields import Drag as Drag
 from geodyn.mechanics.fields import Gravity as Gravity
 from geodyn.mechanics.fields import Harmonic as Harmonic
 from geodyn.mechanics.fields import Kepler as Kepler
+from geodyn.mechanics.free_rotation import buss_step as buss_step
+from geodyn.mechanics.free_rotation import free_rotation as free_rotation
+from geodyn.mechanics.free_rotation import momentum_step as momentum_step
 from geodyn.mechanics.joints import BallJoint as BallJoint
 from geodyn.mechanics.joints import Hinge as Hinge
 from geodyn.mechanics.joints import Slider as Slider

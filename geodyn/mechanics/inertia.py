@@ -19,7 +19,7 @@ def inertias(inertia, count: int) -> Float[Array, "B 3 3"]:
     """Matrices from principal moments or matrices, of one body or of each; else ValueError."""
     inertia = jnp.asarray(inertia, float)
     if inertia.shape in ((3,), (count, 3)):
-        inertia = inertia[..., None] * np.eye(3)
+        inertia = jnp.einsum("...i,ij->...ij", inertia, np.eye(3))
     inertia = rows("inertia", inertia, (count, 3, 3))
     if isinstance(inertia, jax.core.Tracer):
         return inertia
