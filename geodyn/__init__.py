@@ -39,6 +39,8 @@ _ROOMS = {
         velocities edges area volume angle energy momentum killing_momentum hamiltonian project RigidBodies RigidMotion
         rigid_motion heavy_top AbstractOnBodies Load TurningDrag BallJoint Hinge Slider Weld QuasiVelocities
         ConstraintForces free_rotation buss_step momentum_step
+        AbstractFriction AbstractPlasticity DryFriction PlasticSpring IncrementalPotential Driven PointLoad dissipated
+        quasi_static
     """,
     # MOTION
     "geodyn.locomotion": """

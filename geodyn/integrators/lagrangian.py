@@ -11,6 +11,7 @@ from geodyn._jit import as_pytree, with_time
 from geodyn._linalg import solve
 from geodyn._typing import Array, Float
 from geodyn.integrators.constraints import check_constraints
+from geodyn.integrators.dissipation import check_dissipation
 from geodyn.integrators.system import (
     AbstractLagrangianSystem,
     AbstractNonholonomicSystem,
@@ -39,6 +40,8 @@ class AbstractFlatLagrangian(AbstractLagrangianSystem, AbstractNonholonomicSyste
             raise ValueError(f"q0 of a {type(self).__name__} must be flat [n], got shape {q.shape}")
         if np.shape(v) != q.shape:
             raise ValueError(f"v0 of a {type(self).__name__} must have the shape of q0, {q.shape}; got {np.shape(v)}")
+        if getattr(self, "dissipation", None) is not None:
+            check_dissipation(self.rayleigh_at, t, q, v)
         if self.count_constraints(q):
             count, holonomic = self.count_constraints(q), self.constraint(t, jnp.asarray(q)).size
             names = [f"constraint[{i}]" for i in range(holonomic)]

@@ -69,7 +69,7 @@ class AbstractSystem(eqx.Module):
 
     @property
     def is_smooth(self) -> bool:
-        """Whether the forces are continuous: not with dry friction."""
+        """Whether forces are functions of (t, q, v) alone: not with dry friction, nor with plasticity."""
         return True
 
     def residual(self, t, q, v, p, lam) -> tuple[Array, Array, Array]:
@@ -188,6 +188,14 @@ class AbstractChartedSystem(AbstractSystem):
     @abc.abstractmethod
     def embedding(self, q: Float[Array, " n"]) -> Array:
         """The points in the embedding of their space, whatever their charts."""
+
+
+class AbstractYieldingSystem(AbstractSystem):
+    """A system in which some of the multipliers are the forces of springs that yield, and keep an energy."""
+
+    @abc.abstractmethod
+    def stored_energy(self, t: Scalar, q: Float[Array, " n"], lam: Array) -> Scalar:
+        """That energy."""
 
 
 class AbstractLagrangianSystem(AbstractSystem):

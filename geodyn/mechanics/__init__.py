@@ -1,5 +1,6 @@
 """MATTER: a body is its Lagrangian."""
 
+from geodyn.mechanics.bodies import Driven as Driven
 from geodyn.mechanics.bodies import FixedPoint as FixedPoint
 from geodyn.mechanics.bodies import Rod as Rod
 from geodyn.mechanics.bodies import Spring as Spring
@@ -23,17 +24,23 @@ from geodyn.mechanics.contact import AbstractContact as AbstractContact
 from geodyn.mechanics.contact import AbstractFrictionalContact as AbstractFrictionalContact
 from geodyn.mechanics.contact import Contact as Contact
 from geodyn.mechanics.contact import Wall as Wall
+from geodyn.mechanics.dissipation import dissipated as dissipated
+from geodyn.mechanics.dissipation import quasi_static as quasi_static
 from geodyn.mechanics.elements import AbstractConstraint as AbstractConstraint
 from geodyn.mechanics.elements import AbstractDissipation as AbstractDissipation
+from geodyn.mechanics.elements import AbstractFriction as AbstractFriction
 from geodyn.mechanics.elements import AbstractPfaffian as AbstractPfaffian
+from geodyn.mechanics.elements import AbstractPlasticity as AbstractPlasticity
 from geodyn.mechanics.elements import AbstractPotential as AbstractPotential
 from geodyn.mechanics.fields import Drag as Drag
 from geodyn.mechanics.fields import Gravity as Gravity
 from geodyn.mechanics.fields import Harmonic as Harmonic
 from geodyn.mechanics.fields import Kepler as Kepler
+from geodyn.mechanics.fields import PointLoad as PointLoad
 from geodyn.mechanics.free_rotation import buss_step as buss_step
 from geodyn.mechanics.free_rotation import free_rotation as free_rotation
 from geodyn.mechanics.free_rotation import momentum_step as momentum_step
+from geodyn.mechanics.incremental import IncrementalPotential as IncrementalPotential
 from geodyn.mechanics.joints import BallJoint as BallJoint
 from geodyn.mechanics.joints import Hinge as Hinge
 from geodyn.mechanics.joints import Slider as Slider
@@ -58,3 +65,5 @@ from geodyn.mechanics.system import energy as energy
 from geodyn.mechanics.system import hamiltonian as hamiltonian
 from geodyn.mechanics.system import killing_momentum as killing_momentum
 from geodyn.mechanics.system import momentum as momentum
+from geodyn.mechanics.yielding import DryFriction as DryFriction
+from geodyn.mechanics.yielding import PlasticSpring as PlasticSpring

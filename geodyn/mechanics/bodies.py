@@ -1,8 +1,12 @@
 """What bodies are held together by: springs and rods between points, and points held in place."""
 
+from collections.abc import Callable
+
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 
+from geodyn._jit import as_pytree
 from geodyn._typing import Array, Float
 from geodyn.geometry.geodesic import distance
 from geodyn.mechanics.elements import (
@@ -51,6 +55,28 @@ class Rod(AbstractConstraint):
 
     def residual(self, space, x):
         return measured(distance, space, x, self.points) - self.length.astype(x.dtype)
+
+
+class Driven(AbstractConstraint):
+    """Point `index` moved along `motion(t) -> [dim]`, its coordinates at every time; the multipliers are the force that
+    does it. `motion` may be an `eqx.Module`, whose arrays are differentiable. Raises ValueError where it is no function
+    of time with values [dim]."""
+
+    points: Tuples = eqx.field(static=True)
+    motion: Callable
+    size: int = eqx.field(static=True)
+
+    def __init__(self, index, motion):
+        if not callable(motion):
+            raise ValueError(f"motion must be a function t -> [dim], got {motion!r}; a point at rest is a FixedPoint")
+        self.points, self.motion = index_tuples("index", [(index,)], 1), as_pytree(motion)
+        self.size = jax.eval_shape(motion, jax.ShapeDtypeStruct((), jnp.result_type(float))).size
+
+    def residual(self, space, x, t):
+        position = jnp.asarray(self.motion(t), x.dtype)
+        if position.shape != (space.dim,):
+            raise ValueError(f"motion must return shape ({space.dim},), the coordinates; got {position.shape}")
+        return x[self.points[0][0]] - position
 
 
 class FixedPoint(AbstractConstraint):

@@ -9,7 +9,12 @@ import jax.numpy as jnp
 from geodyn._jit import with_time
 from geodyn._typing import Array, Float, Scalar
 from geodyn.geometry.manifold import AbstractManifold
-from geodyn.integrators.system import AbstractCollidingSystem, AbstractLagrangianSystem, AbstractNonholonomicSystem
+from geodyn.integrators.system import (
+    AbstractCollidingSystem,
+    AbstractLagrangianSystem,
+    AbstractNonholonomicSystem,
+    AbstractYieldingSystem,
+)
 from geodyn.mechanics.contact import (
     AbstractContact,
     friction_of,
@@ -19,13 +24,23 @@ from geodyn.mechanics.contact import (
     restitutions_of,
     slips_of,
 )
-from geodyn.mechanics.elements import AbstractConstraint, AbstractDissipation, AbstractPfaffian, AbstractPotential
+from geodyn.mechanics.elements import (
+    AbstractConstraint,
+    AbstractDissipation,
+    AbstractFriction,
+    AbstractPfaffian,
+    AbstractPlasticity,
+    AbstractPotential,
+)
 from geodyn.mechanics.parts import joined, kind
 
-Element = AbstractPotential | AbstractDissipation | AbstractConstraint | AbstractPfaffian | AbstractContact
+Yielding = AbstractFriction | AbstractPlasticity
+Element = AbstractPotential | AbstractDissipation | Yielding | AbstractConstraint | AbstractPfaffian | AbstractContact
 
 
-class AbstractBody(AbstractLagrangianSystem, AbstractNonholonomicSystem, AbstractCollidingSystem):
+class AbstractBody(
+    AbstractLagrangianSystem, AbstractNonholonomicSystem, AbstractCollidingSystem, AbstractYieldingSystem
+):
     """L = K − Σ V, and what the elements of other kinds add, each in the space as `seen_by` it."""
 
     space: eqx.AbstractVar[AbstractManifold]
@@ -97,6 +112,28 @@ class AbstractBody(AbstractLagrangianSystem, AbstractNonholonomicSystem, Abstrac
     def seen_by_contacts(self, q) -> list:
         """What each contact is a function of."""
         return [self.seen_by(e, q) for e in self.contacts]
+
+    @property
+    def is_smooth(self):
+        return not any(isinstance(e, Yielding) for e in self.elements)
+
+    def sliding(self, t, q, v) -> list[tuple[Float[Array, " c"], Float[Array, "c d"]]]:
+        """(F, s) of every friction: how much it holds, and its slip velocities."""
+        frictions = [e for e in self.elements if isinstance(e, AbstractFriction)]
+        slips = [with_time(e.slip, 3)(t, self.space, *self.seen_moving_by(e, q, v)) for e in frictions]
+        return [(jnp.broadcast_to(e.strength.astype(q.dtype), s.shape[:1]), s) for e, s in zip(frictions, slips)]
+
+    def strains(self, t, q) -> tuple[Float[Array, " c"], Float[Array, " c"], Float[Array, " c"]]:
+        """(k, Y, e) of all that is plastic: stiffnesses, yield forces, and strains."""
+        plastic = [e for e in self.elements if isinstance(e, AbstractPlasticity)]
+        strains = [with_time(e.strain, 2)(t, self.space, self.seen_by(e, q)) for e in plastic]
+        rows = zip(*((e.stiffness.astype(q.dtype), e.yield_force.astype(q.dtype), s) for e, s in zip(plastic, strains)))
+        return tuple(map(jnp.concatenate, rows)) or (jnp.zeros(0, q.dtype),) * 3
+
+    def stored_energy(self, t, q, lam):
+        """Σ λ²/2k of what is plastic, whose forces are the last of the multipliers."""
+        k = self.strains(t, q)[0]
+        return jnp.sum(lam[lam.size - k.size :] ** 2 / k) / 2
 
     def gap(self, t, q, which=None):
         return gaps_of(self.contacts, t, self.space, self.seen_by_contacts(q), which)

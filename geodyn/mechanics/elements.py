@@ -41,6 +41,36 @@ class AbstractDissipation(eqx.Module):
         """R(x, v) of the points x[N, dim] with coordinate velocities v[N, dim]."""
 
 
+class AbstractFriction(eqx.Module):
+    """Dry friction: the Rayleigh function R = Σ F_i |s_i| of slip velocities s_i, with a corner where a slip stops:
+    there the force is whatever holds it, up to F_i (Coulomb). Steps of `gd.IncrementalPotential` follow it.
+
+    `strength` F ≥ 0 is one number or [c].
+    """
+
+    strength: eqx.AbstractVar[Array]
+
+    @abc.abstractmethod
+    def slip(self, space: AbstractManifold, x: Float[Array, "N dim"], v: Float[Array, "N dim"]) -> Float[Array, "c d"]:
+        """The velocities s_i of what slides, affine in v, in orthonormal components."""
+
+
+class AbstractPlasticity(eqx.Module):
+    """Perfect plasticity: a force k (e − e_p) along a strain e(x) that never exceeds the yield force Y: there the
+    plastic strain e_p flows, and dissipates Y |e_p'| (Simo & Hughes, *Computational Inelasticity*, 1.2). Steps of
+    `gd.IncrementalPotential` follow it; at the start e_p is what lies beyond the yield, 0 below it.
+
+    `stiffness` and `yield_force` are [c], positive.
+    """
+
+    stiffness: eqx.AbstractVar[Array]
+    yield_force: eqx.AbstractVar[Array]
+
+    @abc.abstractmethod
+    def strain(self, space: AbstractManifold, x: Float[Array, "N dim"]) -> Float[Array, " c"]:
+        """e(x), zero where nothing is loaded."""
+
+
 class AbstractConstraint(eqx.Module):
     """Holonomic constraints, held at zero by multipliers."""
 

@@ -1,11 +1,13 @@
 """What acts on every point from outside: potentials with a centre or a direction, and drag."""
 
+from collections.abc import Callable
 from typing import ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from geodyn._jit import as_pytree
 from geodyn._typing import Array, Float
 from geodyn.geometry.charts import cosine, sine_ratio
 from geodyn.geometry.geodesic import squared_distance
@@ -36,6 +38,24 @@ class Gravity(AbstractPotential):
 
     def energy(self, space, x):
         return self.strength.astype(x.dtype) * jnp.dot(one_per_point("masses", self.masses, x), x[:, self.axis])
+
+
+class PointLoad(AbstractPotential):
+    """Given forces on the points: V = −Σ f_i · x_i, in Cartesian-like charts; `force` is [N, dim], or a function of
+    time t -> [N, dim] (an `eqx.Module` too, whose arrays are then differentiable). Raises ValueError for other
+    shapes."""
+
+    points: ClassVar[Tuples] = ()
+    force: Float[Array, "N dim"] | Callable
+
+    def __init__(self, force):
+        self.force = as_pytree(force) if callable(force) else jnp.asarray(force, float)
+
+    def energy(self, space, x, t):
+        force = jnp.asarray(self.force(t) if callable(self.force) else self.force, x.dtype)
+        if force.shape != x.shape:
+            raise ValueError(f"force must have the shape of the points, {x.shape}; got {force.shape}")
+        return -jnp.sum(force * x)
 
 
 class Kepler(AbstractPotential):

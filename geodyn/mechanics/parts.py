@@ -8,7 +8,9 @@ from geodyn.mechanics.contact import AbstractContact, AbstractFrictionalContact,
 from geodyn.mechanics.elements import (
     AbstractConstraint,
     AbstractDissipation,
+    AbstractFriction,
     AbstractPfaffian,
+    AbstractPlasticity,
     AbstractPotential,
     Tuples,
 )
@@ -35,6 +37,32 @@ class DissipationOn(AbstractDissipation):
     def rayleigh(self, space, x, v, t):
         part = slice(self.start, self.stop)
         return with_time(self.element.rayleigh, 3)(t, space, x[part], v[part])
+
+
+class FrictionOn(AbstractFriction):
+    """Dry friction of some of the points."""
+
+    element: AbstractFriction
+    start: int = eqx.field(static=True)
+    stop: int = eqx.field(static=True)
+    strength: Array
+
+    def slip(self, space, x, v, t):
+        part = slice(self.start, self.stop)
+        return with_time(self.element.slip, 3)(t, space, x[part], v[part])
+
+
+class PlasticityOn(AbstractPlasticity):
+    """Plasticity among some of the points."""
+
+    element: AbstractPlasticity
+    start: int = eqx.field(static=True)
+    stop: int = eqx.field(static=True)
+    stiffness: Array
+    yield_force: Array
+
+    def strain(self, space, x, t):
+        return with_time(self.element.strain, 2)(t, space, x[self.start : self.stop])
 
 
 class ConstraintOn(AbstractConstraint):
@@ -79,7 +107,7 @@ class ContactOn(AbstractFrictionalContact):
         return with_time(self.element.slip, 3)(t, space, x[part], v[part])
 
 
-Part = PotentialOn | DissipationOn | ConstraintOn | PfaffianOn | ContactOn
+Part = PotentialOn | DissipationOn | FrictionOn | PlasticityOn | ConstraintOn | PfaffianOn | ContactOn
 
 
 def placed(element, start: int, stop: int) -> Part:
@@ -90,6 +118,10 @@ def placed(element, start: int, stop: int) -> Part:
     if isinstance(element, AbstractContact):
         law = element.restitution, friction_of(element)
         return ContactOn(element, start, stop, *law, elastic=element.elastic)
+    if isinstance(element, AbstractFriction):
+        return FrictionOn(element, start, stop, element.strength)
+    if isinstance(element, AbstractPlasticity):
+        return PlasticityOn(element, start, stop, element.stiffness, element.yield_force)
     return (PotentialOn if isinstance(element, AbstractPotential) else DissipationOn)(element, start, stop)
 
 

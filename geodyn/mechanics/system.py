@@ -12,6 +12,7 @@ from geodyn._typing import Array, Float, Scalar
 from geodyn.geometry.manifold import AbstractManifold, check_metric
 from geodyn.geometry.patches import atlas_of
 from geodyn.integrators.constraints import check_constraints
+from geodyn.integrators.dissipation import check_dissipation
 from geodyn.integrators.system import AbstractChartedSystem, AbstractSystem, Couplings
 from geodyn.mechanics.body import AbstractBody, Element, check_elements, constraint_names
 from geodyn.mechanics.charts import check_charts
@@ -119,6 +120,8 @@ class System(AbstractBody, AbstractChartedSystem):
             check_constraints(self, constraint_names(self), np.ravel(q), np.ravel(v), t)
         check_contacts(self.space, self.contacts, t, self.seen_by_contacts(jnp.asarray(q).reshape(-1)))
         check_charts(self.space, self.elements, t, q, v)
+        if any(isinstance(e, AbstractDissipation) for e in self.elements):
+            check_dissipation(self.rayleigh_at, t, np.ravel(q), np.ravel(v))
 
 
 def _masses(masses):

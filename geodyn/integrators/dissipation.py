@@ -1,0 +1,27 @@
+"""Rayleigh functions: whether they dissipate."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn._typing import Array
+
+
+@eqx.filter_jit
+def rayleigh_power(rayleigh, t, q, v) -> Array:
+    """<∂R/∂v, v> at every v[k, n], with R = rayleigh(t, q, v)."""
+    return jax.vmap(lambda v: jnp.dot(jax.grad(rayleigh, 2)(t, q, v), v))(v)
+
+
+def check_dissipation(rayleigh, t, q: np.ndarray, v: np.ndarray) -> None:
+    """Raises ValueError where a Rayleigh function gives energy at q[n], at the velocity v[n] or along a coordinate."""
+    size = max(float(np.max(np.abs(v))), 1.0)
+    velocities = np.concatenate([np.ravel(v)[None], size * np.eye(v.size), -size * np.eye(v.size)]).astype(q.dtype)
+    power = np.asarray(rayleigh_power(rayleigh, t, jnp.asarray(np.ravel(q)), jnp.asarray(velocities)))
+    worst = int(np.argmin(power))
+    if power[worst] < -(np.finfo(q.dtype).eps ** 0.75) * np.max(np.abs(power)):
+        raise ValueError(
+            f"the dissipation gives energy: <∂R/∂v, v> = {power[worst]:.3g} at v = {velocities[worst].tolist()}, "
+            "and it must be ≥ 0. A Rayleigh function is convex in v and least at v = 0, such as b v²/2 with b ≥ 0"
+        )

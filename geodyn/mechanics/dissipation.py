@@ -1,0 +1,100 @@
+"""Where the energy goes: what a motion dissipated, and quasi-static motion, which does nothing else."""
+
+import jax
+import jax.numpy as jnp
+
+from geodyn._jit import jit
+from geodyn._typing import Array, Float, Numbers
+from geodyn.integrators import AbstractStepper, Trajectory, integrate
+from geodyn.integrators.collocation import Problem
+from geodyn.integrators.methods import formulation_of, start
+from geodyn.integrators.path import path
+from geodyn.integrators.system import AbstractLagrangianSystem, AbstractSystem
+from geodyn.mechanics.body import AbstractBody
+from geodyn.mechanics.incremental import IncrementalPotential
+from geodyn.mechanics.projection import project
+
+
+def dissipated(trajectory: Trajectory) -> Float[Array, " T"]:
+    """The energy dissipated until each saved time: ∫ <∂R/∂v, v> dt, and what friction and plastic flow take. Without
+    forces that depend on time the energy falls by as much, d(K + V)/dt = −<∂R/∂v, v> (Goldstein, *Classical Mechanics*,
+    1.5).
+
+    Of a collocation the quadrature is that of its stages, to the order of the method; of a stepper the sum over its
+    steps, each with its last velocity: what backward Euler damps beyond that is no dissipation of the system's.
+
+    Raises ValueError for a system without a Lagrangian, for a trajectory that has impacts or comes from a file without
+    its system, and for one of a stepper that saved not every step.
+    """
+    system, inputs = trajectory.system, trajectory.inputs
+    if not isinstance(system, AbstractLagrangianSystem) or inputs is None:
+        raise ValueError(
+            "dissipated needs the trajectory of a System or Lagrangian; one from a file gd.load(path, system)"
+        )
+    if trajectory.impacts is not None:
+        raise ValueError("impacts dissipate too: where there are any, take trajectory.energy[0] - trajectory.energy")
+    if not isinstance(trajectory.method, AbstractStepper):
+        return _by_stages(trajectory)
+    if inputs.save_every > 1:
+        raise ValueError(f"dissipated needs every step: integrate with save_every=1, not {inputs.save_every}")
+    return _by_steps(trajectory)
+
+
+@jit
+def _by_stages(trajectory):
+    """The steps are solved again, for their stages."""
+    system, method, inputs, h = trajectory.system, trajectory.method, trajectory.inputs, trajectory.step_size
+    q, v, p = (x[0].reshape(-1) for x in (trajectory.q, trajectory.v, trajectory.p))
+    state = start(system, method, inputs.t0, h, q, p, v)
+    steps = path(system, inputs.t0, h, state, method=method, saves=inputs.steps, every=1)[1]
+    formulation = formulation_of(method, system.count_constraints(q))
+
+    def during(k, q, p, w):
+        problem = Problem(system, inputs.t0 + h * k, h, q, p, method.tableau, formulation)
+        at = problem.times, problem.positions(w)
+        v = jax.vmap(problem.stage)(*at, w)[0]
+        return h * jnp.dot(jnp.asarray(method.tableau.b, h.dtype), jax.vmap(lambda *x: _power(system, *x))(*at, v))
+
+    before = [jnp.concatenate([x[None], xs[:-1]]) for x, xs in ((q, steps.q), (p, steps.p))]
+    amounts = jax.vmap(during)(jnp.arange(inputs.steps), *before, steps.w)
+    return jnp.append(0, jnp.cumsum(amounts))[:: inputs.save_every]
+
+
+@jit
+def _by_steps(trajectory):
+    system, h, flat = trajectory.system, trajectory.step_size, (trajectory.t.shape[0], -1)
+    t, q, v = trajectory.t, trajectory.q.reshape(flat), trajectory.v.reshape(flat)
+    amounts = h * jax.vmap(lambda *x: _power(system, *x))(t, q, v)[1:]
+    if not isinstance(system, AbstractBody) or system.is_smooth:
+        return jnp.append(0, jnp.cumsum(amounts))
+    slipping = lambda *x: sum((F @ jnp.linalg.norm(s, axis=1) for F, s in system.sliding(*x)), jnp.zeros(()))  # noqa: E731
+    amounts = amounts + h * jax.vmap(slipping)(t, q, v)[1:]
+    k, most, strain = jax.vmap(system.strains)(t, q)
+    flow = jnp.diff(strain + trajectory.multipliers[:, trajectory.multipliers.shape[1] - k.shape[1] :] / k, axis=0)
+    return jnp.append(0, jnp.cumsum(amounts + jnp.sum(most[1:] * jnp.abs(flow), axis=1)))
+
+
+def _power(system, t, q, v):
+    return jnp.dot(jax.grad(system.rayleigh_at, 2)(t, q, v), v)
+
+
+def quasi_static(
+    system: AbstractSystem, q0: Numbers, *, t1: Numbers, steps: int, t0: Numbers = 0.0, **options
+) -> Trajectory:
+    """Motion so slow that inertia does nothing: ∇V + ∂R/∂v + friction + φ'ᵀλ = 0 at every time, by steps that minimise
+    V + hR. What drives it depends on time: `gd.PointLoad(force)`, or points moved by `gd.Driven`, whose multipliers are the
+    forces that it takes. `options` are those of `integrate`.
+
+        pull = gd.Driven(0, lambda t: jnp.array([0.3 * jnp.sin(t)]))       # a point on a line, on a slider
+        elements = gd.Spring([(0, 1)], k, 1.0), gd.DryFriction([0.0, F]), pull
+        system = gd.System(gd.spaces.Euclidean(1), [1.0, 1.0], *elements)
+        trajectory = gd.quasi_static(system, [[0.0], [1.0]], t1=12.6, steps=400)
+        gd.plot.hysteresis(trajectory.q[:, 0, 0], trajectory.multipliers[:, 0])
+
+    Where no load is needed to move on (nothing elastic holds a point, and friction gives way), a step fails. Masses
+    count for nothing. Raises ValueError as `integrate` does.
+    """
+    q0 = jnp.asarray(q0, float)
+    q0, v0 = project(system, q0, jnp.zeros_like(q0), t0)
+    method = IncrementalPotential(inertia=False)
+    return integrate(system, q0, v0, t0=t0, t1=t1, steps=steps, method=method, **options)
