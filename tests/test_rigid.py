@@ -281,6 +281,22 @@ def test_case_r04():
         np.testing.assert_allclose(np.log2(np.array(errors[:-1]) / errors[1:]), order, atol=0.15)
 
 
+def test_pictures():
+    """The path of a free body lies on the ellipsoid that is drawn, between its polhodes; three components; a T-handle
+    whose stem has turned over between the flips."""
+    _, motion = free(30.0)
+    figure = gd.plot.figure(6, 6)
+    trajectory = free(30.0)[0]
+    ax = gd.plot.poinsot(trajectory, ax=figure.add_subplot(2, 2, 1, projection="3d"))
+    assert len(ax.collections) == 3 and len(ax.texts) == 3
+    curves = gd.plot.angular_velocity(trajectory, ax=figure.add_subplot(2, 2, 2)).lines
+    np.testing.assert_allclose(np.stack([line.get_ydata() for line in curves], axis=1), motion.angular_velocity[:, 0])
+    ax = gd.plot.attitudes(trajectory, [0.0, 15.3], ax=figure.add_subplot(2, 1, 2))
+    ends = [line.get_ydata()[-1] for line in ax.lines if line.get_marker() == "o"]
+    assert ends[0] > 1 and ends[1] < -1
+    figure.canvas.draw()
+
+
 BAD = {
     "inertia .* symmetric": lambda: gd.RigidBodies([[1.0, 0.2, 0], [0, 1, 0], [0, 0, 1]]),
     "inertia .* positive": lambda: gd.RigidBodies([1.0, 1.0, 0.0]),

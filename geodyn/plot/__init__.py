@@ -3,6 +3,7 @@
 A trajectory in space: `trajectory`, `path`, `body`, `animate`, `player`. Numbers against time: `coordinates`,
 `separation`, `energy`, `multipliers`, `constraints`, `drift`, `comparison`. The space of shapes: `curvature`,
 `connection`, `shape_metric`, `stroke`, `family`. Swimmers: `swimmer`, `swim`, `wake`, `displacement`.
+Rigid bodies: `poinsot`, `attitudes`, `angular_velocity`.
 matplotlib is imported where it is used, so that nothing else of geodyn needs it.
 """
 
@@ -10,6 +11,7 @@ from geodyn.plot.animation import animate
 from geodyn.plot.bodies import body, path, projection, trajectory
 from geodyn.plot.curves import comparison, constraints, coordinates, drift, energy, multipliers, separation
 from geodyn.plot.player import Player, player
+from geodyn.plot.rigid import angular_velocity, attitudes, poinsot
 from geodyn.plot.strokes import connection, curvature, family, shape_metric, stroke
 from geodyn.plot.style import COLOURS, figure
 from geodyn.plot.swimmers import displacement, swim, swimmer, wake
@@ -17,7 +19,9 @@ from geodyn.plot.swimmers import displacement, swim, swimmer, wake
 __all__ = [
     "COLOURS",
     "Player",
+    "angular_velocity",
     "animate",
+    "attitudes",
     "body",
     "comparison",
     "connection",
@@ -32,6 +36,7 @@ __all__ = [
     "multipliers",
     "path",
     "player",
+    "poinsot",
     "projection",
     "separation",
     "shape_metric",

@@ -1,0 +1,102 @@
+"""Rigid bodies: the ellipsoids of Poinsot, attitudes one after the other, and angular velocities against time."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from geodyn.integrators import Trajectory
+from geodyn.mechanics import rigid_motion
+from geodyn.plot.style import COLOURS, GREY, INK, TIME, axes, legend, polylines
+
+HANDLE = ([(-1.0, 0.0, 0.0), (1.0, 0.0, 0.0)], [(0.0, 0.0, 0.0), (0.0, 1.6, 0.0)])
+"""A T-handle in the principal axes, from the smallest moment to the largest: its bar, and its stem along the second."""
+ANGLES = np.linspace(0, 2 * np.pi, 181)
+
+
+def angular_velocity(trajectory: Trajectory, body: int = 0, ax=None):
+    """The components of the angular velocity in the principal axes of a rigid body, against time."""
+    ax = axes(ax, xlabel=TIME, ylabel="angular velocity in the body\n(radians a unit of time)")
+    moments, _, W = _principal(trajectory, body)
+    for values, moment in zip(W.T, moments, strict=True):
+        ax.plot(trajectory.t, values, linewidth=1.5, label=f"about the axis of I = {moment:.4g}")
+    return legend(ax, 3)
+
+
+def poinsot(trajectory: Trajectory, body: int = 0, ax=None):
+    """The path of the angular velocity of a rigid body, in its principal axes, on the ellipsoid W·IW = 2K of its
+    kinetic energy at the start, among the polhodes W·I²W = L² of other momenta, with the separatrix through the second
+    axis (Landau & Lifshitz, Mechanics, §37). A free body stays on one of them. Raises ValueError for a flat Axes."""
+    moments, _, W = _principal(trajectory, body)
+    ax = axes(ax, projection="3d")
+    radii = np.sqrt(W[0] @ (moments * W[0]) / moments)
+    low, middle, high = moments
+    levels = [c for a, b in ((low, middle), (middle, high)) for c in np.linspace(a, b, 5)[1:-1]]
+    ax.set(xlim=(-radii[0], radii[0]), ylim=(-radii[1], radii[1]), zlim=(-radii[2], radii[2]))
+    ax.set_box_aspect(radii)
+    ax.view_init(elev=18, azim=30)
+    ax.set_axis_off()
+    polylines(ax, [radii * line for c in levels for line in _polhodes(moments, c)], GREY, 0.8)
+    polylines(ax, [radii * line for line in _separatrix(moments)], INK, 1.2)
+    polylines(ax, [W], COLOURS[1], 2.2, zorder=3)
+    for k, end in enumerate(np.diag(radii)):
+        ax.plot(*np.stack([end, 1.25 * end], axis=1), color=INK, linewidth=1)
+        ax.text(*(1.45 * end), f"$W_{k + 1}$", ha="center", va="center")
+    return ax
+
+
+def attitudes(trajectory: Trajectory, times: Sequence[float] | None = None, body: int = 0, shape=HANDLE, ax=None):
+    """A rigid body at some times, nearest saved states, by default eight, side by side: `shape` is lines [K, 3] in its
+    principal axes, by default a T-handle, seen from a little above; a dot marks the end of the last line."""
+    ax = axes(ax, xlabel=TIME)
+    t = np.asarray(trajectory.t)
+    times = np.linspace(t[0], t[-1], 8) if times is None else np.asarray(times)
+    frames = np.abs(t[:, None] - times[None]).argmin(axis=0)
+    _, turned, _ = _principal(trajectory, body)
+    lines = [np.asarray(line, float) for line in shape]
+    room = 2.2 * max(np.linalg.norm(line, axis=1).max() for line in lines)
+    for k, frame in enumerate(frames):
+        for line, colour in zip(lines, COLOURS):
+            seen = line @ turned[frame].T @ VIEW
+            ax.plot(k * room + seen[:, 0], seen[:, 1], color=colour, linewidth=4, solid_capstyle="round")
+        ax.plot(k * room + seen[-1, 0], seen[-1, 1], "o", color=INK, markersize=5)
+    ax.set(aspect="equal", xticks=room * np.arange(len(frames)), xticklabels=[f"{x:.3g}" for x in t[frames]], yticks=[])
+    ax.set(xlim=(-room / 2, (len(frames) - 0.5) * room), ylim=(-room / 2, room / 2))
+    ax.grid(False)
+    ax.spines["left"].set_visible(False)
+    return ax
+
+
+VIEW = np.array([[0.87, -0.15], [0.0, 0.95], [-0.49, -0.27]])
+"""Two orthonormal directions of the paper, nearly those of the first two axes of the world."""
+
+
+def _principal(trajectory, body):
+    """Principal moments [3] of a body; [T, 3, 3] from its principal axes to the world; angular velocity in them."""
+    motion = rigid_motion(trajectory)
+    moments, directions = np.linalg.eigh(np.asarray(trajectory.system.inertia[body]))
+    return (
+        moments,
+        np.asarray(motion.rotation[:, body]) @ directions,
+        np.asarray(motion.angular_velocity[:, body]) @ directions,
+    )
+
+
+def _polhodes(moments, level):
+    """Two closed curves Σ I_i u_i² = level on the unit sphere."""
+    first = 0 if level < moments[1] else 2
+    others = [i for i in range(3) if i != first]
+    sizes = np.sqrt((level - moments[first]) / (moments[others] - moments[first]))
+    curve = np.zeros((len(ANGLES), 3))
+    curve[:, others] = sizes * np.stack([np.cos(ANGLES), np.sin(ANGLES)], axis=1)
+    curve[:, first] = np.sqrt(1 - np.sum(curve**2, axis=1))
+    return [curve, curve * np.where(np.arange(3) == first, -1, 1)]
+
+
+def _separatrix(moments):
+    """Two great circles through the second axis."""
+    low, middle, high = moments
+    size = np.sqrt(max(high - low, 1e-300))
+    across = np.array([np.sqrt(high - middle), 0.0, np.sqrt(middle - low)]) / size
+    axis = np.array([0.0, 1.0, 0.0])
+    turned = [across * np.array([1, 1, sign]) for sign in (1, -1)]
+    return [np.cos(ANGLES)[:, None] * axis + np.sin(ANGLES)[:, None] * other for other in turned]
