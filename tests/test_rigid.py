@@ -310,10 +310,11 @@ BAD = {
     "name point 2": lambda: gd.RigidBodies([1.0, 1, 1], 1.0, gd.Spring([(0, 2)], 1.0, 1.0)),
     "bodies of Load": lambda: gd.RigidBodies([1.0, 1, 1], 1.0, gd.Load(1, force=(0.0, 0.0, 1.0))),
     "bodies of a joint": lambda: gd.BallJoint((0, 0)),
+    "after the masses": lambda: gd.RigidBodies([1.0, 1, 1], gd.Gravity([1.0])),
+    "give it to gd.RigidBodies": lambda: gd.System(gd.spaces.Euclidean(3), [1.0], gd.TurningDrag(1.0)),
+    "axis must have": lambda: gd.Hinge((0, 1), axis=(0.0, 0.0, 0.0)),
     "frame must be": lambda: gd.Load(0, frame="moon"),
-    "made it with|make it with": lambda: gd.integrate(
-        gd.RigidBodies([1.0, 1, 1]), jnp.ones(7), jnp.ones(7), t1=1.0, steps=1
-    ),
+    "make it with q0, v0": lambda: gd.integrate(gd.RigidBodies([1.0, 1, 1]), jnp.ones(7), jnp.ones(7), t1=1.0, steps=1),
     "length near 1": lambda: gd.integrate(
         gd.heavy_top([1.0, 1, 1]), 2 * jnp.eye(4)[:1], jnp.zeros((1, 4)), t1=1.0, steps=1
     ),

@@ -1,6 +1,7 @@
 """Joints between two rigid bodies, or of one with the world: what of their relative pose is held."""
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -65,6 +66,8 @@ class AbstractAxialJoint(AbstractJoint):
         self.axis = jnp.asarray(axis, float)
         if self.axis.shape != (3,):
             raise ValueError(f"axis must be a vector [3], got shape {self.axis.shape}")
+        if not isinstance(self.axis, jax.core.Tracer) and not np.any(np.asarray(self.axis) != 0):
+            raise ValueError("axis must have a direction, got zeros: give it in the coordinates of the first body")
 
     def across(self) -> Float[Array, "2 3"]:
         """Two unit vectors across the axis."""

@@ -84,6 +84,8 @@ class RigidBodies(AbstractBody):
     space: Euclidean
 
     def __init__(self, inertia, masses=1.0, *elements: Element, points=(), pinned=None, resting: bool = False):
+        if isinstance(masses, Element):
+            raise ValueError(f"masses must be numbers, got {type(masses).__name__}: elements come after the masses")
         self.masses = jnp.atleast_1d(number("masses", masses, positive=True))
         count = self.masses.shape[0]
         self.inertia = inertias(inertia, count)
@@ -212,7 +214,8 @@ def rigid_motion(trajectory: Trajectory) -> RigidMotion:
     body and in the world, momenta, points. Raises ValueError for a trajectory of something else."""
     if not isinstance(trajectory.system, RigidBodies):
         raise ValueError(
-            f"rigid_motion is of a trajectory of gd.RigidBodies, got one of {type(trajectory.system).__name__}"
+            f"rigid_motion is of a trajectory of gd.RigidBodies, got one of {type(trajectory.system).__name__}; one from "
+            "a file needs gd.load(path, system)"
         )
     return jax.vmap(trajectory.system.motion)(trajectory.q, trajectory.v)
 

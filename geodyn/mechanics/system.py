@@ -19,6 +19,7 @@ from geodyn.mechanics.charts import check_charts
 from geodyn.mechanics.contact import AbstractContact, check_contacts
 from geodyn.mechanics.elements import AbstractDissipation
 from geodyn.mechanics.parts import coupled, joined
+from geodyn.mechanics.poses import AbstractOnBodies
 
 
 class System(AbstractBody, AbstractChartedSystem):
@@ -40,6 +41,9 @@ class System(AbstractBody, AbstractChartedSystem):
         if not isinstance(space, AbstractManifold):
             raise ValueError(f"space must be a manifold such as gd.Manifold(metric, dim); got {type(space).__name__}")
         self.space, self.elements, self.masses, self.resting = space, elements, _masses(masses), resting
+        for element in elements:
+            if isinstance(element, AbstractOnBodies):
+                raise ValueError(f"{type(element).__name__} acts on rigid bodies: give it to gd.RigidBodies")
         check_elements(elements, len(self.masses), "masses")
 
     def _points(self, q):
