@@ -214,8 +214,8 @@ def rigid_motion(trajectory: Trajectory) -> RigidMotion:
     body and in the world, momenta, points. Raises ValueError for a trajectory of something else."""
     if not isinstance(trajectory.system, RigidBodies):
         raise ValueError(
-            f"rigid_motion is of a trajectory of gd.RigidBodies, got one of {type(trajectory.system).__name__}; one from "
-            "a file needs gd.load(path, system)"
+            f"rigid_motion is of a trajectory of gd.RigidBodies, got one of {type(trajectory.system).__name__}; one "
+            "from a file needs gd.load(path, system)"
         )
     return jax.vmap(trajectory.system.motion)(trajectory.q, trajectory.v)
 
