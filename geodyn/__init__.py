@@ -29,7 +29,8 @@ _ROOMS = {
     "geodyn.geometry": """
         AbstractManifold Manifold inner norm christoffel riemann ricci scalar_curvature sectional_curvature geodesic exp
         log distance squared_distance parallel_transport jacobi_field killing_defect check_manifold Tabulated Atlas
-        bracket integrability_defect
+        bracket integrability_defect LevelSet second_fundamental_form total_bending gaussian_curvature check_level_set
+        sphere_quadrature
     """,
     # MATTER
     "geodyn.mechanics": """
@@ -41,6 +42,8 @@ _ROOMS = {
         ConstraintForces free_rotation buss_step momentum_step
         AbstractFriction AbstractPlasticity DryFriction PlasticSpring IncrementalPotential Driven PointLoad dissipated
         quasi_static
+        Hamiltonian hamiltonian_field legendre poisson_bracket noether_momentum symmetry_defect flow_derivative
+        liouville_defect symplectic_defect Linkage linkage pinned_chain four_rod_configuration configuration_space
     """,
     # MOTION
     "geodyn.locomotion": """

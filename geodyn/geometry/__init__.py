@@ -10,6 +10,11 @@ from geodyn.geometry.geodesic import jacobi_field as jacobi_field
 from geodyn.geometry.geodesic import log as log
 from geodyn.geometry.geodesic import parallel_transport as parallel_transport
 from geodyn.geometry.geodesic import squared_distance as squared_distance
+from geodyn.geometry.level_set import LevelSet as LevelSet
+from geodyn.geometry.level_set import check_level_set as check_level_set
+from geodyn.geometry.level_set import gaussian_curvature as gaussian_curvature
+from geodyn.geometry.level_set import second_fundamental_form as second_fundamental_form
+from geodyn.geometry.level_set import total_bending as total_bending
 from geodyn.geometry.manifold import AbstractManifold as AbstractManifold
 from geodyn.geometry.manifold import Manifold as Manifold
 from geodyn.geometry.manifold import check_metric as check_metric
@@ -22,5 +27,6 @@ from geodyn.geometry.manifold import riemann as riemann
 from geodyn.geometry.manifold import scalar_curvature as scalar_curvature
 from geodyn.geometry.manifold import sectional_curvature as sectional_curvature
 from geodyn.geometry.patches import Atlas as Atlas
+from geodyn.geometry.quadrature import sphere_quadrature as sphere_quadrature
 from geodyn.geometry.spaces import AbstractModelSpace as AbstractModelSpace
 from geodyn.geometry.surrogate import Tabulated as Tabulated

@@ -7,6 +7,7 @@ curvature. Lengths in any consistent units.
 """
 
 import abc
+import functools
 from collections.abc import Callable
 
 import equinox as eqx
@@ -19,14 +20,18 @@ from geodyn._linalg import solve
 from geodyn._typing import Array, Float, Scalar
 
 
-class AbstractManifold(eqx.Module):
-    """A space: subclass it with `dim` (a static field) and the one method `metric`."""
-
-    dim: eqx.AbstractVar[int]
+class AbstractMetric(eqx.Module):
+    """What has a metric in coordinates x[n]: a space, or a level set in the coordinates of the space around it."""
 
     @abc.abstractmethod
     def metric(self, x: Float[Array, " n"]) -> Float[Array, "n n"]:
         """The matrix g of the metric at the point x, written with jax.numpy: squared lengths are vᵀ g(x) v."""
+
+
+class AbstractManifold(AbstractMetric):
+    """A space: subclass it with `dim` (a static field) and the one method `metric`."""
+
+    dim: eqx.AbstractVar[int]
 
 
 class Manifold(AbstractManifold):
@@ -57,12 +62,12 @@ class Manifold(AbstractManifold):
         return self.function(x)
 
 
-def inner(space: AbstractManifold, x: Float[Array, " n"], u: Float[Array, " n"], v: Float[Array, " n"]) -> Scalar:
+def inner(space: AbstractMetric, x: Float[Array, " n"], u: Float[Array, " n"], v: Float[Array, " n"]) -> Scalar:
     """Inner product g(x)(u, v) of two tangent vectors at x."""
     return u @ space.metric(x) @ v
 
 
-def norm(space: AbstractManifold, x: Float[Array, " n"], v: Float[Array, " n"]) -> Scalar:
+def norm(space: AbstractMetric, x: Float[Array, " n"], v: Float[Array, " n"]) -> Scalar:
     """Length √g(x)(v, v) of a tangent vector at x; its derivative at v = 0, where it has none, is given as 0."""
     return safe_sqrt(inner(space, x, v, v))
 
@@ -82,28 +87,34 @@ def christoffel(space: AbstractManifold, x: Float[Array, " n"]) -> Float[Array, 
 
 
 @jit
-def riemann(space: AbstractManifold, x: Float[Array, " n"]) -> Float[Array, "n n n n"]:
+def riemann(space: AbstractMetric, x: Float[Array, " n"]) -> Float[Array, "n n n n"]:
     """Riemann tensor R[a, b, c, d] = R^a_bcd, in the convention of this module."""
+    return riemann_of(space, x)
+
+
+@functools.singledispatch
+def riemann_of(space, x):
+    """`riemann`; what finds its curvature in another way registers here."""
     gamma, derivative = christoffel(space, x), jax.jacfwd(lambda y: christoffel(space, y))(x)
     half = derivative.transpose(0, 2, 3, 1) + jnp.einsum("ace,edb->abcd", gamma, gamma)
     return half - half.swapaxes(2, 3)
 
 
 @jit
-def ricci(space: AbstractManifold, x: Float[Array, " n"]) -> Float[Array, "n n"]:
+def ricci(space: AbstractMetric, x: Float[Array, " n"]) -> Float[Array, "n n"]:
     """Ricci tensor R_bd = R^a_bad."""
     return jnp.einsum("abad->bd", riemann(space, x))
 
 
 @jit
-def scalar_curvature(space: AbstractManifold, x: Float[Array, " n"]) -> Scalar:
+def scalar_curvature(space: AbstractMetric, x: Float[Array, " n"]) -> Scalar:
     """Scalar curvature R = g^bd R_bd: n(n − 1) on the unit sphere."""
     return jnp.trace(_raised(space.metric(x), ricci(space, x)))
 
 
 @jit
 def sectional_curvature(
-    space: AbstractManifold, x: Float[Array, " n"], u: Float[Array, " n"], v: Float[Array, " n"]
+    space: AbstractMetric, x: Float[Array, " n"], u: Float[Array, " n"], v: Float[Array, " n"]
 ) -> Scalar:
     """Sectional curvature R_abcd u^a v^b u^c v^d / (|u|²|v|² − <u, v>²) of the plane of u and v: +1 on the unit sphere.
 

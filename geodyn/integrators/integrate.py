@@ -41,6 +41,7 @@ def integrate(
     q0: Numbers,
     v0: Numbers | None = None,
     *,
+    p0: Numbers | None = None,
     t1: Numbers,
     steps: int,
     t0: Numbers = 0.0,
@@ -55,6 +56,7 @@ def integrate(
     system with constraints.
 
     `q0` and `v0` have the shape of a configuration: [N, dim] for a `System`, [n] for a `Lagrangian` or `ODE` (v0=None).
+    A momentum `p0` of that shape may be given in the place of v0.
     Saves the start and every `save_every`-th step. `progress` shows steps done, rate and time left. `checkpoint` is a
     folder, new or of a run with the same inputs, which then goes on where it stopped, bit for bit (same versions, same
     machine): it is written every few seconds and at the end. With either, Ctrl-C returns what was computed. A system
@@ -66,7 +68,7 @@ def integrate(
     IntegrationError where a step fails, unless throw=False. Inside jit, vmap or grad nothing can be raised: look at
     `trajectory.result`; what follows a failed step is NaN, and the other members of a batch are untouched.
     """
-    q, v = _initial(system, q0, v0)
+    q, v = _initial(system, q0, v0 if p0 is None else _velocity(system, q0, v0, p0, t0))
     _check_times(t0, t1, steps=steps, save_every=save_every, most_impacts=most_impacts)
     method = _method(system, method, q)
     system, method, *times = traced_numbers((system, method, t0, t1, (t1 - t0) / steps))
@@ -105,6 +107,20 @@ def _initial(system, q0, v0):
         if value is not None and not isinstance(value, jax.core.Tracer) and not np.all(np.isfinite(np.asarray(value))):
             raise ValueError(f"{name} must be finite, got {np.asarray(value)}")
     return q, v
+
+
+def _velocity(system, q0, v0, p0, t0):
+    """That of the momentum p0."""
+    if v0 is not None:
+        raise ValueError("give either v0 or p0, not both")
+    q, p = _initial(system, q0, None)[0], jnp.asarray(p0, float)
+    if p.shape != q.shape:
+        raise ValueError(f"p0 must have the shape of q0, {q.shape}; got {p.shape}")
+    return jit(_raised)(system, jnp.asarray(t0, q.dtype), q, p.astype(q.dtype))
+
+
+def _raised(system, t, q, p):
+    return system.velocity(t, q.reshape(-1), p.reshape(-1)).reshape(q.shape)
 
 
 def _check_times(t0, t1, *, steps, save_every, **counts):

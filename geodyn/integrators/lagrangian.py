@@ -2,20 +2,18 @@
 
 from collections.abc import Callable
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from geodyn._jit import as_pytree, with_time
 from geodyn._linalg import solve
-from geodyn._typing import Array, Float
+from geodyn._roots import root
 from geodyn.integrators.constraints import check_constraints
 from geodyn.integrators.dissipation import check_dissipation
 from geodyn.integrators.system import (
     AbstractLagrangianSystem,
     AbstractNonholonomicSystem,
-    AbstractSystem,
     constraint_rate,
 )
 
@@ -33,7 +31,7 @@ class AbstractFlatLagrangian(AbstractLagrangianSystem, AbstractNonholonomicSyste
         if v is not None:
             mass = jax.hessian(self.lagrangian_at, 2)(t, q, v)
             return v + solve(mass, p - self.momentum(t, q, v))
-        return by_newton(self, t, q, p)
+        return root(lambda v: self.momentum(t, q, v), p, jnp.zeros_like(q))
 
     def check(self, t, q, v):
         if q.ndim != 1:
@@ -91,15 +89,6 @@ class Lagrangian(AbstractFlatLagrangian):
         if self.nonholonomic is None:
             return jnp.zeros(0, q.dtype)
         return jnp.atleast_1d(with_time(self.nonholonomic, 2)(t, q, v))
-
-
-def by_newton(system: AbstractSystem, t, q, p) -> Float[Array, " n"]:
-    """The velocity that belongs to p, by Newton's method from zero, of which `velocity(t, q, p, v)` is a step."""
-    # Only the last two Newton steps are differentiated: they carry three derivatives of the root exactly.
-    arrays, static = eqx.partition((system, t, q, p), eqx.is_array)
-    still, *at = eqx.combine(jax.lax.stop_gradient(arrays), static)
-    settled = jax.lax.fori_loop(0, 6, lambda _, v: still.velocity(*at, v), jnp.zeros_like(q))
-    return system.velocity(t, q, p, system.velocity(t, q, p, settled))
 
 
 def _scalar(value, name):

@@ -8,8 +8,8 @@ import numpy as np
 
 from geodyn._jit import as_pytree, jit, with_time
 from geodyn._linalg import inverse, solve
+from geodyn._roots import root
 from geodyn._typing import Array, Float, Scalar
-from geodyn.integrators.lagrangian import by_newton
 from geodyn.integrators.system import AbstractSystem, constraint_rate
 from geodyn.mechanics.constraint_forces import require_plain
 
@@ -76,9 +76,11 @@ class QuasiVelocities(AbstractSystem):
         return self.directions(t, q).T @ self.system.momentum(t, q, v)
 
     def velocity(self, t, q, p, v=None):
-        if v is None:
-            return by_newton(self, t, q, p)
         directions, offset = self.directions(t, q), self.offset(t, q)
+        if v is None:
+            return offset + directions @ root(
+                lambda u: self.momentum(t, q, offset + directions @ u), p, jnp.zeros_like(p)
+            )
         v = offset + directions @ solve(directions.T @ directions, directions.T @ (v - offset))
         momentum, push = jax.linearize(lambda v: self.system.momentum(t, q, v), v)
         mass = directions.T @ jax.vmap(push, 1, 1)(directions)

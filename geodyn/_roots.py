@@ -1,0 +1,58 @@
+"""Small systems of equations by Newton's method, with exact derivatives of the root."""
+
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from geodyn._linalg import solve
+from geodyn._typing import Array, Float
+
+MOST_ITERATIONS = 60
+
+
+def root(function: Callable, target: Float[Array, " n"], start: Float[Array, " n"], size=0.0) -> Float[Array, " n"]:
+    """The x[n] with function(x) = target, by Newton's method from `start`; NaN where that ends nowhere. `size` is what
+    x is small against where it is a difference. Derivatives of any order, in both modes, with respect to `target` and
+    to whatever `function` closes over are those of the implicit-function theorem."""
+    return _root(eqx.filter_closure_convert(function, start), target, start, size)
+
+
+@eqx.filter_custom_jvp
+def _root(function, target, start, size):
+    x = _settled(function, target, start, size)
+    return x + _changes(function, target, x)[0]
+
+
+@_root.def_jvp
+def _(primals, tangents):
+    x, function = _root(*primals), primals[0]
+    moved = eqx.filter_jvp(lambda function, target: function(x) - target, primals[:2], tangents[:2])[1]
+    return x, jnp.zeros_like(x) if moved is None else -solve(jax.jacfwd(function)(x), moved)
+
+
+def _changes(function, target, x):
+    """The Newton step, and the x of the target if the function were linear."""
+    jacobian = jax.jacfwd(function)(x)
+    return solve(jacobian, target - function(x)), solve(jacobian, target)
+
+
+def _settled(function, target, start, size):
+    """x to most of its digits, by Newton steps that are halved until they bring it nearer."""
+    largest = lambda x: jnp.max(jnp.abs(x), initial=0)  # noqa: E731
+    distance = lambda x: largest(target - function(x))  # noqa: E731
+
+    def improve(state):
+        x, far, part, _, count = state
+        change, linear = _changes(function, target, x)
+        done = largest(change) <= jnp.finfo(x.dtype).eps ** 0.75 * (size + largest(x) + largest(linear))
+        trial = x + part * change
+        left = distance(trial)
+        nearer = left < far
+        part = jnp.where(nearer, 1.0, part / 2).astype(x.dtype)
+        return jnp.where(nearer, trial, x), jnp.where(nearer, left, far), part, done, count + 1
+
+    state = (start, distance(start), jnp.ones((), start.dtype), jnp.zeros((), bool), 0)
+    x, _, _, done, _ = jax.lax.while_loop(lambda s: ~s[3] & (s[4] < MOST_ITERATIONS), improve, state)
+    return jnp.where(done, x, jnp.nan)
