@@ -124,7 +124,8 @@ def _newton(problem: Problem, state: Minimum, tolerance: Scalar) -> Minimum:
     # The gradient of f − y·c − z·h is linear in the multipliers: one sweep of tangents gives H and the rows f', c'.
     hessian, rows = jax.jacfwd(gradient, (0, 1))(x, jnp.append(1.0, -y))
     df, dc = rows[:, 0], rows[:, 1:].T
-    dh = jax.jacfwd(lambda x: values(x)[1 + p :])(x)
+    # Without bounds nothing is traced for them.
+    dh = jax.jacfwd(lambda x: values(x)[1 + p :])(x) if h.size else jnp.zeros((0, x.size), x.dtype)
 
     stationarity = _largest(df - y @ dc - z @ dh) / _largest(df)
     feasible = jnp.maximum(stationarity, _largest(jnp.concatenate([c, h - s])))

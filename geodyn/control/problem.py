@@ -67,7 +67,11 @@ class StrokeProblem(eqx.Module):
     def rates(self, point: Float[Array, " _"]) -> Float[Array, " _"]:
         """Power, or another density of the cost, and body velocity at (r, r')."""
         r, rdot = jnp.split(point, 2)
-        return jnp.append(self.density(self.swimmer, r, rdot), -self.swimmer.form(r) @ rdot)
+        form, metric = reduction(self.swimmer, r)
+        # The reduction is traced once, not twice: it is most of what there is to compile.
+        power = getattr(self.density, "func", None) is costs.energy
+        cost = rdot @ metric @ rdot if power else self.density(self.swimmer, r, rdot)
+        return jnp.append(cost, -form @ rdot)
 
     def gaps(self, r: Float[Array, " m"]) -> Float[Array, " _"]:
         """The distances of a shape from its bounds, relative to their width."""
