@@ -91,9 +91,17 @@ class AbstractBody(
     def lagrangian_at(self, t, q, v):
         return self.kinetic_energy(q, v) - self.potential_energy(t, q)
 
+    @property
+    def dissipations(self):
+        """The elements with a Rayleigh function."""
+        return [e for e in self.elements if isinstance(e, AbstractDissipation)]
+
     def rayleigh_at(self, t, q, v):
-        parts = [e for e in self.elements if isinstance(e, AbstractDissipation)]
-        values = (with_time(e.rayleigh, 3)(t, self.space, *self.seen_moving_by(e, q, v)) for e in parts)
+        return self.rayleigh_of(self.dissipations, t, q, v)
+
+    def rayleigh_of(self, dissipations, t, q, v) -> Scalar:
+        """Σ R(t, x, v) of these."""
+        values = (with_time(e.rayleigh, 3)(t, self.space, *self.seen_moving_by(e, q, v)) for e in dissipations)
         return sum(values, jnp.zeros((), q.dtype))
 
     def constraint(self, t, q):

@@ -19,12 +19,14 @@ from geodyn._typing import Array, Float
 from geodyn.geometry.groups import quaternion
 from geodyn.geometry.spaces import Euclidean
 from geodyn.integrators.constraints import check_constraints
+from geodyn.integrators.dissipation import check_dissipation
 from geodyn.integrators.trajectory import Trajectory
 from geodyn.mechanics.body import AbstractBody, Element, check_elements, constraint_names
 from geodyn.mechanics.contact import check_contacts
 from geodyn.mechanics.elements import number
 from geodyn.mechanics.fields import Gravity
 from geodyn.mechanics.inertia import check_rotations, inertias, rows
+from geodyn.mechanics.loads import Load
 from geodyn.mechanics.poses import AbstractOnBodies, Poses, left, rotation, spin
 
 
@@ -206,6 +208,9 @@ class RigidBodies(AbstractBody):
         if self.constraints or self.pfaffians:
             check_constraints(self, constraint_names(self), np.ravel(q), np.ravel(v), t)
         check_contacts(self.space, self.contacts, t, self.seen_by_contacts(jnp.asarray(q).reshape(-1)))
+        lossy = [e for e in self.dissipations if not isinstance(e, Load)]
+        if lossy:
+            check_dissipation(lambda *at: self.rayleigh_of(lossy, *at), t, np.ravel(q), np.ravel(v))
 
 
 @eqx.filter_jit

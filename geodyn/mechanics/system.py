@@ -124,7 +124,7 @@ class System(AbstractBody, AbstractChartedSystem):
             check_constraints(self, constraint_names(self), np.ravel(q), np.ravel(v), t)
         check_contacts(self.space, self.contacts, t, self.seen_by_contacts(jnp.asarray(q).reshape(-1)))
         check_charts(self.space, self.elements, t, q, v)
-        if any(isinstance(e, AbstractDissipation) for e in self.elements):
+        if self.dissipations:
             check_dissipation(self.rayleigh_at, t, np.ravel(q), np.ravel(v))
 
 
