@@ -23,7 +23,7 @@ _ROOMS = {
     # TIME
     "geodyn.integrators": """
         AbstractSystem Lagrangian ODE ButcherTableau AbstractMethod AbstractStepper Advanced Gauss RadauIIA Collocation
-        integrate Trajectory RESULTS IntegrationError Impacts load
+        Moreau integrate Trajectory RESULTS IntegrationError Impacts load
     """,
     # SPACE
     "geodyn.geometry": """
@@ -44,7 +44,6 @@ _ROOMS = {
         quasi_static
         Hamiltonian hamiltonian_field legendre poisson_bracket noether_momentum symmetry_defect flow_derivative
         liouville_defect symplectic_defect Linkage linkage pinned_chain four_rod_configuration configuration_space
-        discrete_action least_action_path ActionPath
     """,
     # MOTION
     "geodyn.locomotion": """

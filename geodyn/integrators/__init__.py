@@ -9,6 +9,7 @@ from geodyn.integrators.methods import Advanced as Advanced
 from geodyn.integrators.methods import Collocation as Collocation
 from geodyn.integrators.methods import Gauss as Gauss
 from geodyn.integrators.methods import RadauIIA as RadauIIA
+from geodyn.integrators.moreau import Moreau as Moreau
 from geodyn.integrators.results import RESULTS as RESULTS
 from geodyn.integrators.system import ODE as ODE
 from geodyn.integrators.system import AbstractSystem as AbstractSystem

@@ -52,45 +52,61 @@ def cone_complementarity(
 
     still = jax.lax.stop_gradient((matrix, b, friction))
     scale = jnp.max(rate * jnp.abs(still[1]), initial=0.0)
-    near = jnp.eye(k * d, dtype=b.dtype) - rate.reshape(-1, 1) * still[0].reshape(k * d, k * d)
+    eye = jnp.eye(k * d, dtype=b.dtype)
+    near = eye - rate.reshape(-1, 1) * still[0].reshape(k * d, k * d)
 
     def newton(z):
         """The inverse of the derivative of the defect, softened by what redundant contacts need."""
         slopes = jax.vmap(jax.jacfwd(in_cone))(moved(z, *still[:2]), still[2])
         change = jnp.einsum("kij,kjm->kim", slopes, near.reshape(k, d, k * d)).reshape(k * d, k * d)
-        return inverse((1 + eps**0.6) * jnp.eye(k * d, dtype=b.dtype) - change, LARGEST_ELIMINATION)
+        return inverse((1 + eps**0.6) * eye - change, LARGEST_ELIMINATION)
 
     def corrected(z, inverted, *given):
         return z - (inverted @ defect(z, *given).reshape(-1)).reshape(k, d)
 
+    gap = (jnp.arange(d) == 0)[None, :]
+
     def sweep(i, z):
         here = (jnp.arange(k) == i % k)[:, None]
-        normal = in_cones(jnp.where(here & (jnp.arange(d) == 0), moved(z, *still[:2]), z))
-        return jnp.where(here, in_cones(jnp.where(here & (jnp.arange(d) > 0), moved(normal, *still[:2]), normal)), z)
+        normal = in_cones(jnp.where(here & gap, moved(z, *still[:2]), z))
+        return jnp.where(here, in_cones(jnp.where(here & ~gap, moved(normal, *still[:2]), normal)), z)
 
     in_cones = lambda y: jax.vmap(in_cone)(y, still[2])  # noqa: E731
     left = lambda z: jnp.max(jnp.abs(defect(z, *still)), initial=0.0)  # noqa: E731
 
+    def stuck(z):
+        """The least impulses for which all that push stick."""
+        push = jnp.broadcast_to((z[:, 0] > 0)[:, None], (k, d)).reshape(-1)
+        soft = jnp.where(push[:, None] & push[None, :], eye - near, 0) + jnp.where(push, eps**0.6, 1)[:, None] * eye
+        inverted = inverse(soft, LARGEST_ELIMINATION)
+        wanted = jnp.where(push, -(rate * still[1]).reshape(-1), 0)
+        return (inverted @ (wanted + eps**0.6 * (inverted @ wanted))).reshape(k, d)
+
+    def pick(yes, a, b):
+        return jnp.where(yes, a[0], b[0]), jnp.where(yes, a[1], b[1])
+
+    def all_stick(z, now, count):
+        other = judged(stuck(z))
+        return pick((other[1] < now) | (count > 0), other, (z, now))
+
+    judged = lambda z: (z, left(z))  # noqa: E731
+    swept = lambda z: judged(jax.lax.fori_loop(0, SWEEPS * k, sweep, z))  # noqa: E731
+
     def proceed(state):
         _, now, before, count = state
-        settled = (now <= 16 * eps * scale) | (now <= 2**20 * eps * scale) & (now > before / 2)
+        settled = (now <= 16 * eps * scale) | (now <= 2**12 * eps * scale) & (now > before / 2)
         return ~settled & (count < MOST_ITERATIONS)
 
     def improve(state):
         z, now, _, count = state
-        # What slips this way and that jams: then all stick.
-        z = jnp.where(count == RESTART, stuck, z)
-        fast, slow = corrected(z, newton(z), *still), jax.lax.fori_loop(0, SWEEPS * k, sweep, z)
-        after_fast, after_slow = left(fast), left(slow)
-        better = after_fast < after_slow
-        return jnp.where(better, fast, slow), jnp.where(better, after_fast, after_slow), now, count + 1
+        # What slips this way and that sticks, or jams.
+        z, now = jax.lax.cond(count % RESTART == 0, all_stick, lambda z, now, _: (z, now), z, now, count)
+        fast, slow = judged(corrected(z, newton(z), *still)), swept(z)
+        return *pick(fast[1] < jnp.minimum(now, slow[1]), fast, slow), now, count + 1
 
-    zero = jnp.zeros_like(b)
-    stuck = (inverse((1 + eps**0.6) * jnp.eye(k * d, dtype=b.dtype) - near) @ -(rate * still[1]).reshape(-1)).reshape(
-        k, d
-    )
-    first = (jax.lax.stop_gradient(zero), left(zero), jnp.asarray(jnp.inf, b.dtype), jnp.zeros((), int))
-    z, now, _, _ = jax.lax.while_loop(proceed, improve, first)
+    first = swept(jax.lax.stop_gradient(jnp.zeros_like(b)))
+    begin = (*first, jnp.asarray(jnp.inf, b.dtype), jnp.zeros((), int))
+    z, now, _, _ = jax.lax.while_loop(proceed, improve, begin)
     # Two more steps, of which only derivatives are taken: the second undoes the softness.
     inverted = newton(z)
     again = corrected(corrected(z, inverted, matrix, b, friction), inverted, matrix, b, friction)

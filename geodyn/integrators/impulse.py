@@ -17,6 +17,8 @@ import jax.numpy as jnp
 
 from geodyn._linalg import inverse
 from geodyn._typing import Array, Bool, Float
+from geodyn.integrators.coulomb import frame, impact
+from geodyn.integrators.coulomb import rates as contact_rates
 from geodyn.integrators.system import AbstractCollidingSystem
 
 MOST_PIVOTS = 100
@@ -81,6 +83,8 @@ def complementarity(matrix: Float[Array, "K K"], b: Float[Array, " K"], allowed:
 def strike(system: AbstractCollidingSystem, which, closed, held, slow, t, q, p):
     """(p⁺, Struck, rest[K], rates⁺[K]): one impact at the contacts `which` that are `closed` or `held`; the latter have
     no restitution, nor have those that would leave at less than the rates `slow`(p⁺), if given: these come to rest."""
+    if system.frictional:
+        return strike_with_friction(system, which, closed, held, slow, t, q, p)
     k = which.size
     gradients, gram = normals(system, which, t, q, p)
     matrix, push = gram[:k, :k], gradients[:k]
@@ -108,11 +112,40 @@ def strike(system: AbstractCollidingSystem, which, closed, held, slow, t, q, p):
     return p + j @ push, Struck(which, pushed, rest | held, j), rest, leave
 
 
+def strike_with_friction(system: AbstractCollidingSystem, which, closed, held, slow, t, q, p):
+    """The same where there is friction."""
+
+    def again(state):
+        count, rest, *_ = state
+        after, z, leave = struck_in_cones(system, which, closed | held, rest | held, t, q, p)
+        if slow is not None:
+            rest = jnp.where(count == 0, closed & (leave <= slow(after)), rest)
+        return count + 1, rest, after, z, leave
+
+    passes, nothing = 1 if slow is None else 2, jnp.zeros(which.size, q.dtype)
+    begin = (jnp.zeros((), int), held & False, p, nothing, nothing)
+    _, rest, p, z, leave = jax.lax.while_loop(lambda state: state[0] < passes, again, begin)
+    return p, Struck(which, z > 0, rest | held, z), rest, leave
+
+
+def struck_in_cones(system: AbstractCollidingSystem, which, allowed, soft, t, q, p):
+    """(p⁺, impulses of the gaps, their rates) after an impact with friction; NaN where no impulses were found."""
+    at = frame(system, which, t, q, p)
+    before = contact_rates(system, which, t, q, system.velocity(t, q, p))
+    z, found = impact(at, before, jnp.where(soft, 0, system.restitution(q, which)), allowed)
+    z = jnp.where(found, z, jnp.nan)
+    leave = before[:, 0] + jnp.einsum("klj,lj->k", at.matrix[:, 0], z)
+    return p + jnp.einsum("ki,kin->n", z, at.pushes), z[:, 0], leave
+
+
 def strike_tangent(primals, tangents, struck: Struck):
     """Changes of (p⁺, impulses) with (system, t, q, p), the contacts that pushed held fixed: the impulses are the root
     of a linear system (implicit-function theorem)."""
     system, t, q, p = primals
     which, k = struck.which, struck.which.size
+    if system.frictional:
+        law = lambda *start: struck_in_cones(start[0], which, struck.pushed, struck.soft, *start[1:])[:2]  # noqa: E731
+        return eqx.filter_jvp(law, primals, tangents)[1]
     gradients, gram = normals(system, which, t, q, p)
     z = struck.impulse
     if gram.shape[0] > k:

@@ -247,6 +247,10 @@ def _raise_failure(trajectory):
     result = RESULTS(int(trajectory.result))
     if result == RESULTS.too_many_impacts:
         raise IntegrationError(f"after t = {float(trajectory.impacts.t[-1]):.6g} {result.message}", trajectory)
+    if result in (RESULTS.friction_at_rest, RESULTS.impact_unsolved):
+        times = np.asarray(trajectory.impacts.t)
+        after = np.max(times, where=np.isfinite(times), initial=float(trajectory.t[0]))
+        raise IntegrationError(f"at t = {after:.6g} {result.message}", trajectory)
     if result in (RESULTS.overlapping, RESULTS.pressed_at_rest):
         raise IntegrationError(result.message, trajectory)
     if result in (RESULTS.not_converged, RESULTS.not_finite, RESULTS.charts_disagree):

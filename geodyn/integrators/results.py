@@ -14,6 +14,8 @@ class RESULTS(enum.IntEnum):
     overlapping = 5
     pressed_at_rest = 6
     charts_disagree = 7
+    friction_at_rest = 8
+    impact_unsolved = 9
 
     @property
     def message(self) -> str:
@@ -29,4 +31,8 @@ class RESULTS(enum.IntEnum):
             "a contact of restitution 1 is pressed at rest at the start: construct the System with resting=True",
             "the energy was not the same in the next chart: the metrics of the charts must agree, and every element "
             "must be a function of the points, as by gd.distance or space.embed, not of their coordinates",
+            "a contact with friction came to rest, or slides: Gauss and Radau follow its impacts only, take "
+            "method=gd.Moreau()",
+            "no impulses in the friction cones were found for an impact of several contacts: separate them, or lower "
+            "the friction",
         )[self]

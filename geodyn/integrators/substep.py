@@ -71,9 +71,15 @@ def moving(system: AbstractCollidingSystem, t0, h, state: State) -> Moving:
     size, held = sizes_of_gaps(system, which, t0, state.q), pressed(system, which, t0, h, state)
     refused = jnp.where(system.elastic & jnp.any(held), RESULTS.pressed_at_rest, state.result)
     overlap = jnp.any(system.gap(t0, state.q, which) < -jnp.sqrt(jnp.finfo(h.dtype).eps) * size)
+    refused = jnp.where(rubs(system, which, state.q, held), RESULTS.friction_at_rest, refused)
     state = eqx.tree_at(lambda s: s.result, state, jnp.where(overlap, RESULTS.overlapping, refused))
     caution = jnp.asarray(CAUTION, h.dtype)
     return Moving(t0, state, jnp.zeros((), int), near, caution, held, size, yes, ~yes)
+
+
+def rubs(system: AbstractCollidingSystem, which, q, held) -> Bool[Array, ""]:
+    """Whether a contact that is held has friction, which its forces know nothing of."""
+    return jnp.any(held & (system.friction(q, which) > 0)) if system.frictional else jnp.zeros((), bool)
 
 
 def pressed(system: AbstractCollidingSystem, which, t0, h, state: State) -> Bool[Array, " g"]:
@@ -105,7 +111,9 @@ def substep(method, system, grid, h, moving: Moving, active):
     through = on_arrays(lambda *_: leg.impact(end, time, after.q, after.p, lam))
     p, struck, held = once(hit & active, through, after.p, none, held)
     regular = moving.whole & arrived
-    after = eqx.tree_at(lambda s: (s.step, s.p), after, (state.step + arrived, p))
+    result = jnp.where(after.alive & rubs(system, moving.which, after.q, held), RESULTS.friction_at_rest, after.result)
+    result = jnp.where(after.alive & jnp.any(jnp.isnan(p)), RESULTS.impact_unsolved, result)
+    after = eqx.tree_at(lambda s: (s.step, s.p, s.result), after, (state.step + arrived, p, result))
     after = restarted(system, after, time, regular, jnp.sum(held) > MOST_AT_ONCE)
     struck_so_far = moving.struck + jnp.sum(struck.pushed)
     ended = Moving(time, after, struck_so_far, moving.near, moving.caution, held, size, arrived, regular)

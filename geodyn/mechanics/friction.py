@@ -12,7 +12,7 @@ from geodyn.geometry.geodesic import distance, exp, log
 from geodyn.geometry.manifold import AbstractManifold
 
 
-def tangential(space: AbstractManifold, x: Float[Array, " n"], covector, u) -> Float[Array, " n-1"]:
+def tangential(space: AbstractManifold, x: Float[Array, " n"], covector, u) -> Float[Array, " s"]:
     """The components of the vector u at x along the kernel of a covector, in an orthonormal frame, times the norm of
     the covector: where that is the gradient of a gap, an impulse j of the gap and −f along the slip are a force of the
     size j|covector| and one of the size f|covector|, whatever the gap measures."""
@@ -33,13 +33,13 @@ def transported(space: AbstractManifold, x: Float[Array, " n"], y: Float[Array, 
     return -jax.jvp(lambda x: exp(space, middle, -log(space, middle, x)), (x,), (u,))[1]
 
 
-def slip_of_pair(space: AbstractManifold, x, y, u, w) -> Float[Array, " n-1"]:
+def slip_of_pair(space: AbstractManifold, x, y, u, w) -> Float[Array, " s"]:
     """The slip of two spheres that do not spin, with centres x and y that move at u and w: the velocity of one relative
     to the other, across the geodesic between them."""
     outward = jax.grad(lambda y: distance(space, x, y))(y)
     return tangential(space, y, outward, w - transported(space, x, y, u))
 
 
-def slip_on_wall(gap: Callable, space: AbstractManifold, x, u) -> Float[Array, " n-1"]:
+def slip_on_wall(gap: Callable, space: AbstractManifold, x, u) -> Float[Array, " s"]:
     """The slip of a point on the wall gap(x) = 0."""
     return tangential(space, x, jax.grad(gap)(x), u)

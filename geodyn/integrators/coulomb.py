@@ -1,0 +1,86 @@
+"""Impacts with friction: Newton's law along the gaps, Coulomb's along the slips, and no energy from nothing.
+
+The impulses z are in the friction cones, with u_n⁺ + e u_n⁻ for u_n and u_t⁺ for u_t in `cones`: a contact leaves at e
+times its rate of approach, and sticks or slips at the end. Alone, these two laws may create kinetic energy where a
+normal impulse makes things slip (Kane & Levinson 1985; Brogliato, Nonsmooth Mechanics, ch. 4). The impulse z⁰ without
+restitution never does: its work z⁰·(u⁺ + u⁻)/2 is z⁰·u⁺ − z⁰·Gz⁰/2 ≤ 0. Where the work of z is positive, the point
+nearest to z on the segment from z⁰, where it is zero, is taken instead; this too is in the cones and opens the gaps.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from geodyn._linalg import inverse
+from geodyn._typing import Array, Bool, Float
+from geodyn.integrators.cones import cone_complementarity
+from geodyn.integrators.system import AbstractCollidingSystem
+
+
+class Bonds(NamedTuple):
+    """The gradients [c, n] of the constraints, as velocities too, and (C M⁻¹ Cᵀ)⁻¹."""
+
+    pushes: Float[Array, "c n"]
+    raised: Float[Array, "c n"]
+    inverse: Float[Array, "c c"]
+
+    def removed(self, pushes: Float[Array, "... n"]) -> Float[Array, "... n"]:
+        """What is left of momenta on the tangent space of the constraints."""
+        return pushes - (pushes @ self.raised.T) @ self.inverse @ self.pushes if len(self.pushes) else pushes
+
+
+class Frame(NamedTuple):
+    """The contacts of a configuration: momenta [K, d, n] by which unit impulses push, gap first, then slips, as they
+    are (`rows`) and on the tangent space of the constraints; the velocities that these are; and what rates these give
+    (Delassus)."""
+
+    rows: Float[Array, "K d n"]
+    pushes: Float[Array, "K d n"]
+    raised: Float[Array, "K d n"]
+    matrix: Float[Array, "K d K d"]
+    friction: Float[Array, " K"]
+    bonds: Bonds
+
+
+def rates(system: AbstractCollidingSystem, which, t, q, v) -> Float[Array, "K d"]:
+    """d gap/dt and slip of the contacts `which`."""
+    rate = jax.jvp(lambda t, q: system.gap(t, q, which), (t, q), (jnp.ones_like(t), v))[1][:, None]
+    return jnp.concatenate([rate, system.slip(t, q, v, which)], axis=1) if system.frictional else rate
+
+
+def frame(system: AbstractCollidingSystem, which, t, q, p) -> Frame:
+    """The contacts `which` at q."""
+    v = system.velocity(t, q, p)
+    raise_index = lambda row: jax.jvp(lambda p: system.velocity(t, q, p), (p,), (row,))[1]  # noqa: E731
+    gradients = jax.jacrev(lambda q: system.constraint(t, q))(q)
+    raised = jax.vmap(raise_index)(gradients)
+    bonds = Bonds(gradients, raised, inverse(gradients @ raised.T) if len(gradients) else raised @ raised.T)
+    rows = jax.jacrev(lambda v: rates(system, which, t, q, v))(v)
+    pushes = bonds.removed(rows)
+    raised = jax.vmap(jax.vmap(raise_index))(pushes)
+    matrix = jnp.einsum("kin,ljn->kilj", pushes, raised)
+    friction = system.friction(q, which) if system.frictional else jnp.zeros(len(rows), q.dtype)
+    return Frame(rows, pushes, raised, matrix, friction, bonds)
+
+
+def impact(frame: Frame, before: Float[Array, "K d"], restitution: Float[Array, " K"], allowed: Bool[Array, " K"]):
+    """(impulses z [K, d], whether they were found) of an impact with the rates u⁻ `before` it."""
+    normal = (jnp.arange(before.shape[1]) == 0)[None, :]
+    bounce = jnp.where(normal, restitution[:, None] * jnp.minimum(before, 0), 0)
+    z, found = cone_complementarity(frame.matrix, before + bounce, frame.friction, allowed)
+    times = lambda z: jnp.einsum("kilj,lj->ki", frame.matrix, z)  # noqa: E731
+    work = jnp.sum(z * (before + times(z) / 2))
+    gains = work > 64 * jnp.finfo(z.dtype).eps * jnp.sum(jnp.abs(z * before))
+
+    def without_gain(z):
+        still, found = cone_complementarity(frame.matrix, before, frame.friction, allowed)
+        more, there = z - still, times(still)
+        a, b = jnp.sum(more * times(more)) / 2, jnp.sum(more * (before + there))
+        c = jnp.minimum(jnp.sum(still * (before + there / 2)), 0)
+        root = jnp.sqrt(jnp.where(gains, b**2 - 4 * a * c, 1))
+        part = jnp.where(gains, (root - b) / jnp.where(gains, 2 * a, 1), 1)
+        return jnp.where(gains, still + part * more, z), found
+
+    z, again = jax.lax.cond(gains, without_gain, lambda z: (z, found), z)
+    return z, found & again
