@@ -117,7 +117,7 @@ def test_head_on_in_curved_space(curved):
     axis = axis / gd.norm(space, jnp.zeros(3), axis)
     q0 = jnp.stack([gd.exp(space, jnp.zeros(3), side * half * axis) for side in (1, -1)])
     v0 = jnp.stack([-side * speed * axis / gd.norm(space, q, axis) for side, q in zip((1, -1), q0, strict=True)])
-    trajectory = run(jnp.ones(2), jnp.full(2, radius), q0, v0, 1.0)
+    trajectory = run(jnp.ones(2), jnp.array([radius, radius]), q0, v0, 1.0)
     np.testing.assert_allclose(times(trajectory), [(half - radius) / speed], rtol=0, atol=1e-11)
     apart = jax.vmap(lambda x: gd.distance(space, x, jnp.zeros(3)))(trajectory.q[-1])
     np.testing.assert_allclose(apart, radius + speed * (2.0 - (half - radius) / speed), rtol=0, atol=1e-11)

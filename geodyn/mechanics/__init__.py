@@ -54,6 +54,9 @@ from geodyn.mechanics.joints import BallJoint as BallJoint
 from geodyn.mechanics.joints import Hinge as Hinge
 from geodyn.mechanics.joints import Slider as Slider
 from geodyn.mechanics.joints import Weld as Weld
+from geodyn.mechanics.least_action import ActionPath as ActionPath
+from geodyn.mechanics.least_action import discrete_action as discrete_action
+from geodyn.mechanics.least_action import least_action_path as least_action_path
 from geodyn.mechanics.linkage import Linkage as Linkage
 from geodyn.mechanics.linkage import configuration_space as configuration_space
 from geodyn.mechanics.linkage import four_rod_configuration as four_rod_configuration

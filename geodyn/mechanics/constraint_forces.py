@@ -14,9 +14,9 @@ class ConstraintForces(AbstractSystem):
     """`ConstraintForces(system, baumgarte=0.0)`: a system with constraints as one without, for any method.
 
     Its multipliers solve J M⁻¹Jᵀ λ = …, for d²φ/dt² = 0 of holonomic and d(Av − b)/dt = 0 of nonholonomic constraints,
-    so that nothing brings back what errors of the steps add up to: φ drifts linearly in the time, and more as the
-    motion goes on. With a rate `baumgarte` α > 0, in 1/time, it is d²φ/dt² + 2α dφ/dt + α²φ = 0, and α(Av − b) beside
-    the rate of that, which bound the drift; a large α is stiff. A baseline: `RadauIIA` holds constraints to rounding.
+    so that nothing brings back what the errors of the steps add up to: φ drifts away. With a rate `baumgarte` α > 0, in
+    1/time, it is d²φ/dt² + 2α dφ/dt + α²φ = 0, and α(Av − b) beside the rate of that, which bound the drift; a large α
+    is stiff. A baseline: `RadauIIA` holds constraints to rounding.
     `multipliers(t, q, v)` are those of a state, flat. Raises ValueError for a system without constraints, with contacts
     or with several charts, and for α < 0.
     Source: Baraff, SIGGRAPH 96, 137; Baumgarte, *Comput. Methods Appl. Mech. Eng.* 1 (1972) 1.

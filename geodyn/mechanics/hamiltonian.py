@@ -118,24 +118,28 @@ class _Lagrange(eqx.Module):
 
 
 def legendre(system: AbstractSystem) -> Hamiltonian | Lagrangian:
-    """The Legendre transform, its own inverse: of a `Lagrangian` or `System` the `Hamiltonian`, H(q, p) = <p, v> − L
-    on flat q[n], p[n]; of a `Hamiltonian` the `Lagrangian`, L(q, v) = <p, v> − H (Arnold, 14).
+    """The Legendre transform, its own inverse: of a `Lagrangian` or a body the `Hamiltonian`, H(q, p) = <p, v> − L on
+    flat q[n], p[n]; of a `Hamiltonian` the `Lagrangian`, L(q, v) = <p, v> − H (Arnold, 14).
 
     Raises ValueError for a system that its energy does not describe: with constraints, dissipation or contacts.
     """
     if isinstance(system, Hamiltonian):
         return Lagrangian(_Lagrange(system))
+    check_conservative(system)
+    return Hamiltonian(_Energy(system))
+
+
+def check_conservative(system: AbstractSystem) -> None:
+    """Raises ValueError for a system that has no Lagrangian, or more than that."""
     if not isinstance(system, AbstractLagrangianSystem):
         raise ValueError(f"system must be a Lagrangian, System or Hamiltonian, got {type(system).__name__}")
     if isinstance(system, AbstractBody):
         others = [type(e).__name__ for e in system.elements if not isinstance(e, AbstractPotential)]
     else:
-        others = [
-            name for name in ("constraints", "dissipation", "nonholonomic") if getattr(system, name, None) is not None
-        ]
+        names = ("constraints", "dissipation", "nonholonomic")
+        others = [name for name in names if getattr(system, name, None) is not None]
     if others:
         raise ValueError(f"system must have nothing but an energy, got {', '.join(others)}: leave them out")
-    return Hamiltonian(_Energy(system))
 
 
 def poisson_bracket(f: Callable, g: Callable) -> Callable:

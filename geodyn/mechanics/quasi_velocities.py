@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._jit import as_pytree, jit, with_time
-from geodyn._linalg import inverse, solve
+from geodyn._linalg import solve
 from geodyn._roots import root
 from geodyn._typing import Array, Float, Scalar
 from geodyn.integrators.system import AbstractSystem, constraint_rate
@@ -50,7 +50,7 @@ class QuasiVelocities(AbstractSystem):
         a, unit = self._bounds(t, q), np.eye(q.size)
         free = unit[:, list(self.basis)]
         others = np.delete(unit, self.basis, axis=1)
-        return free - others @ (inverse(a @ others) @ (a @ free))
+        return free - others @ jax.vmap(lambda b: solve(a @ others, b), 1, 1)(a @ free)
 
     def offset(self, t: Scalar, q: Float[Array, " n"]) -> Float[Array, " n"]:
         """e(t, q): the smallest velocity that the constraints admit, zero where they are linear."""
