@@ -5,12 +5,15 @@ from pathlib import Path
 
 import jax
 import jax.numpy as jnp
+import matplotlib
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
 import geodyn as gd
 from geodyn.geometry.spaces import Embedded, Hyperbolic, Sphere
+
+matplotlib.use("Agg")
 
 L01, L02 = (json.loads((Path(__file__).parent / f"cases/{name}.json").read_text()) for name in ("L01", "L02"))
 
@@ -219,6 +222,35 @@ def test_a_linkage_from_a_drawing():
     _, q = gd.linkage(drawing, edges[:4], pins=(0,), lengths=1.0)
     sides = np.diff(np.concatenate([[[0.0, 0.0]], q, [[0.0, 0.0]]]), axis=0)
     np.testing.assert_allclose(np.linalg.norm(sides, axis=1), 1, rtol=1e-14)
+
+
+def test_sphere_of_four_rods():
+    """Points of the sphere and configurations, to and fro, in all eight octants. Measured: 2e-16."""
+    X = np.array(np.meshgrid([-0.5, 0.5], [-0.6, 0.6], [-1.0, 1.0])).reshape(3, -1).T
+    X = jnp.asarray(X / np.linalg.norm(X, axis=1, keepdims=True))
+    q = jax.vmap(lambda X: gd.four_rod_configuration(2.3, X))(X)
+    ends = jnp.pad(q, ((0, 0), (1, 1), (0, 0))).at[:, -1, 0].set(2.3)
+    np.testing.assert_allclose(jnp.sum(jnp.diff(ends, axis=1) ** 2, axis=2), 1, rtol=1e-14)
+    np.testing.assert_allclose(jax.vmap(lambda q: gd.four_rod_point(2.3, q))(q), X, atol=1e-14)
+
+
+def test_pictures():
+    """Rods where they are, pins as squares; colours of a function on the sphere, and curves on its near side only."""
+    system, q = gd.pinned_chain(3, 2.0)
+    ax = gd.plot.linkage(system, jnp.stack([q, 0.9 * q]), gd.plot.figure(4, 3).add_subplot())
+    np.testing.assert_allclose([line.get_xydata() for line in ax.lines[:3]], [[[0, 0], q[0]], [*q], [q[1], [2, 0]]])
+    assert [line.get_marker() for line in ax.lines[-2:]] == ["o", "s"]
+    hanging, q = gd.pinned_chain(3, 2.0, dim=3)
+    assert gd.plot.linkage(hanging, q).name == "3d"
+    equator = np.stack([np.cos(turn := np.linspace(0, 2 * np.pi, 40)), np.sin(turn), 0 * turn], axis=1)
+    space = gd.plot.figure(4, 4).add_subplot(projection="3d")
+    ax = gd.plot.on_sphere(lambda X: X[2], space, detail=6, curves=[equator], view=(10.0, 0.0), label="height")
+    colours = ax.collections[0].get_facecolor()[:, :3]
+    assert colours[0, 0] < colours[0, 2] and colours[-1, 0] > colours[-1, 2]
+    x = ax.lines[-1].get_data_3d()[0]
+    assert np.nanmin(x) > 0 and 15 < np.isfinite(x).sum() < 25
+    with pytest.raises(ValueError, match="must be an Axes with projection='3d'"):
+        gd.plot.on_sphere(lambda X: X[2], gd.plot.figure(4, 4).add_subplot())
 
 
 SQUARE = [[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]]

@@ -60,6 +60,7 @@ from geodyn.mechanics.least_action import least_action_path as least_action_path
 from geodyn.mechanics.linkage import Linkage as Linkage
 from geodyn.mechanics.linkage import configuration_space as configuration_space
 from geodyn.mechanics.linkage import four_rod_configuration as four_rod_configuration
+from geodyn.mechanics.linkage import four_rod_point as four_rod_point
 from geodyn.mechanics.linkage import linkage as linkage
 from geodyn.mechanics.linkage import pinned_chain as pinned_chain
 from geodyn.mechanics.loads import Load as Load

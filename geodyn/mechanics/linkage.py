@@ -235,6 +235,18 @@ def four_rod_configuration(span, X: Float[Array, "3"]) -> Float[Array, "3 2"]:
     return jnp.stack([_elbow(jnp.zeros_like(end), middle, left, a), middle, _elbow(middle, end, right, b)])
 
 
+def four_rod_point(span, q: Float[Array, "3 2"]) -> Float[Array, "3"]:
+    """The point X of the unit sphere to which a configuration belongs: the inverse of `four_rod_configuration`."""
+    span, ends = jnp.asarray(span, q.dtype), jnp.zeros((2, 1), q.dtype)
+    rods = jnp.diff(q, axis=0, prepend=ends.T, append=jnp.concatenate([span[None, None], ends[:1]], axis=1))
+    first, second = rods[::2], rods[1::2]
+    turns = jnp.arctan2(first[:, 1] * second[:, 0] - first[:, 0] * second[:, 1], jnp.sum(first * second, axis=1))
+    rho = jnp.sqrt(1 - span / 4)
+    left, right = 2 * jnp.cos(turns / 2)
+    height = q[1, 1] * span / (rho * jnp.sqrt((left + right + span) * (span**2 - (left - right) ** 2)))
+    return jnp.append(jnp.sin(turns / 4) / rho, height)
+
+
 def _elbow(start, end, apart, a):
     """The hinge of two unit rods whose ends are `apart` = 2 cos(s/2), a = sin(s/4): on their left where a > 0."""
     along = (end - start) / apart

@@ -3,13 +3,14 @@
 A trajectory in space: `trajectory`, `path`, `body`, `animate`, `player`. Numbers against time: `coordinates`,
 `separation`, `energy`, `multipliers`, `constraints`, `drift`, `comparison`. The space of shapes: `curvature`,
 `connection`, `shape_metric`, `stroke`, `family`. Swimmers: `swimmer`, `swim`, `wake`, `displacement`.
-Rigid bodies: `poinsot`, `attitudes`, `angular_velocity`.
+Rigid bodies: `poinsot`, `attitudes`, `angular_velocity`. Linkages: `linkage`, `on_sphere`.
 matplotlib is imported where it is used, so that nothing else of geodyn needs it.
 """
 
 from geodyn.plot.animation import animate
 from geodyn.plot.bodies import body, path, projection, trajectory
 from geodyn.plot.curves import comparison, constraints, coordinates, drift, energy, multipliers, separation
+from geodyn.plot.linkages import linkage, on_sphere
 from geodyn.plot.player import Player, player
 from geodyn.plot.rigid import angular_velocity, attitudes, poinsot
 from geodyn.plot.strokes import connection, curvature, family, shape_metric, stroke
@@ -33,7 +34,9 @@ __all__ = [
     "energy",
     "family",
     "figure",
+    "linkage",
     "multipliers",
+    "on_sphere",
     "path",
     "player",
     "poinsot",

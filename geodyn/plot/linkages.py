@@ -1,0 +1,89 @@
+"""Linkages, and functions on the sphere of their configurations."""
+
+from collections.abc import Callable, Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn.mechanics import Linkage
+from geodyn.plot.style import COLOURS, GREY, INK, axes, mixed
+
+
+def linkage(system: Linkage, q, ax=None):
+    """A linkage in one configuration q[F, d], or in several, q[T, F, d], the last one on top: rods, hinges as dots,
+    pins as squares. Raises ValueError for a flat Axes where the linkage is in space, and the other way round."""
+    flat = system.space.dim == 2
+    ax = axes(ax, projection=None if flat else "3d", aspect="equal")
+    q = np.asarray(q, float).reshape(-1, len(system.free), system.space.dim)
+    joints = np.asarray(jax.vmap(system.joints)(jnp.asarray(q)))
+    for k, x in enumerate(joints):
+        last = k == len(joints) - 1
+        colour = mixed(COLOURS[0], 1.0 if last else 0.15 + 0.45 * k / len(joints))
+        for i, j in system.edges:
+            ax.plot(*x[[i, j]].T, color=colour, linewidth=3.0 if last else 1.2, solid_capstyle="round", zorder=2 + last)
+    free, pins = joints[-1][list(system.free)], joints[-1][list(system.pins)]
+    ax.plot(*free.T, "o", color=INK, markersize=6, zorder=4)
+    ax.plot(*pins.T, "s", color=INK, markersize=8, zorder=4)
+    if not flat:
+        middle, half = (joints.max((0, 1)) + joints.min((0, 1))) / 2, 0.55 * np.ptp(joints, axis=(0, 1)).max()
+        ax.set(**{f"{name}lim": (x - half, x + half) for name, x in zip("xyz", middle, strict=True)})
+    return ax
+
+
+def on_sphere(
+    function: Callable,
+    ax=None,
+    *,
+    label: str = "",
+    curves: Sequence = (),
+    view: tuple[float, float] = (25.0, 40.0),
+    bound: float | None = None,
+    detail: int = 60,
+):
+    """A function of the unit vectors X[3] as colours on the sphere, white at zero, seen from `view` (elevation and
+    azimuth in degrees), with `curves` [T, 3] on it as far as they are on the near side.
+
+    Colours end at `bound`, and where there are negative values at −`bound`; by default all but a twentieth of the
+    sphere is within. `detail` is the number of
+    patches from pole to pole. Raises ValueError for a flat Axes.
+    """
+    from matplotlib import colormaps
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import Normalize
+
+    ax = axes(ax, projection="3d")
+    # Patches of equal area, so that a fraction of them is one of the sphere; the function at their middles.
+    tilt, turn = np.linspace(np.pi, 0, detail + 1), np.linspace(0, 2 * np.pi, 2 * detail + 1)
+    middles = _unit(*np.meshgrid((tilt[1:] + tilt[:-1]) / 2, (turn[1:] + turn[:-1]) / 2, indexing="ij"))
+    values = np.asarray(jax.lax.map(function, jnp.asarray(middles.reshape(-1, 3)), batch_size=512))
+    if bound is None:
+        weights = np.repeat(np.sin((tilt[1:] + tilt[:-1]) / 2), 2 * detail)
+        order = np.argsort(np.abs(values))
+        bound = np.abs(values)[order][np.searchsorted(np.cumsum(weights[order]), 0.95 * weights.sum())]
+    signed = values.min() < 0
+    colours = ScalarMappable(Normalize(-bound if signed else 0, bound), colormaps["RdBu_r" if signed else "Reds"])
+    faces = colours.to_rgba(values.reshape(detail, 2 * detail))
+    corners = np.moveaxis(_unit(*np.meshgrid(tilt, turn, indexing="ij")), -1, 0)
+    ax.plot_surface(*corners, facecolors=faces, rcount=detail + 1, ccount=2 * detail + 1, shade=False, zorder=1)
+    ax.view_init(*view)
+    ax.set_proj_type("ortho")
+    ax.set(xlim=(-1, 1), ylim=(-1, 1), zlim=(-1, 1))
+    ax.set_box_aspect((1, 1, 1), zoom=1.4)
+    ax.set_axis_off()
+    elevation, azimuth = np.radians(view)
+    eye = _unit(np.pi / 2 - elevation, azimuth)
+    across, up = _unit(np.pi / 2, azimuth + np.pi / 2), _unit(-elevation, azimuth)
+    ax.plot(*(np.cos(turn)[:, None] * across + np.sin(turn)[:, None] * up).T, color=GREY, linewidth=1.0, zorder=4)
+    for curve in curves:
+        curve = np.asarray(curve, float)
+        near = np.where((curve @ eye > 0)[:, None], 1.01 * curve, np.nan)
+        ax.plot(*near.T, color=INK, linewidth=1.6, zorder=5)
+    beyond = "neither" if np.abs(values).max() <= bound else "both" if signed else "max"
+    ax.figure.colorbar(colours, ax=ax, shrink=0.7, label=label, extend=beyond)
+    return ax
+
+
+def _unit(tilt, turn) -> np.ndarray:
+    """The unit vector in polar coordinates, [..., 3]."""
+    return np.stack([np.sin(tilt) * np.cos(turn), np.sin(tilt) * np.sin(turn), np.cos(tilt) + 0 * turn], axis=-1)
