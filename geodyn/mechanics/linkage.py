@@ -205,7 +205,7 @@ def pinned_chain(
         raise ValueError(f"a pinned chain has at least 2 rods in at least 2 dimensions, got count={count}, dim={dim}")
     span = number("span", span)
     fraction = jnp.arange(count + 1) / count
-    sag = jnp.sqrt(jnp.maximum(count**2 - span**2, 0.0)) / 2 * jnp.sin(np.pi * fraction)
+    sag = jnp.sqrt(jnp.maximum(count**2 - span**2, 0.0)) * 2 * fraction * (1 - fraction)
     joints = jnp.stack([span * fraction, *[0 * sag] * (dim - 2), sag], axis=1)
     edges = [(i, i + 1) for i in range(count)]
     masses = {"rod_masses": rod_mass, "hinge_masses": hinge_mass, "gravity": gravity}
