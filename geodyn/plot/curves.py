@@ -5,7 +5,6 @@ from functools import singledispatch
 from itertools import cycle
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from geodyn._jit import jit
@@ -13,6 +12,7 @@ from geodyn._typing import Float
 from geodyn.geometry import AbstractManifold, distance
 from geodyn.geometry.spaces import Hyperbolic, Sphere
 from geodyn.integrators import AbstractSystem, Trajectory
+from geodyn.integrators.system import constraint_rate
 from geodyn.mechanics import System, edges
 from geodyn.mechanics.body import AbstractBody, constraint_names
 from geodyn.plot.scene import system_of
@@ -104,8 +104,8 @@ def multipliers(trajectory: Trajectory, ax=None, *, system: System | None = None
 
 
 def constraints(trajectory: Trajectory, ax=None, *, system: AbstractSystem | None = None):
-    """The largest residual of the constraints in positions, |φ(q)|, and in velocities, |dφ/dt|, against time on a
-    logarithmic axis, with the rounding unit as a line. A residual that is exactly zero leaves a gap.
+    """The largest residual of the constraints in positions, |φ(q)|, and in velocities, |dφ/dt| and |Av − b|, against
+    time on a logarithmic axis, with the rounding unit as a line. A residual that is exactly zero leaves a gap.
 
     `system` is that of a trajectory read from a file. Raises ValueError for a system without constraints.
     """
@@ -119,16 +119,15 @@ def constraints(trajectory: Trajectory, ax=None, *, system: AbstractSystem | Non
     states = trajectory.t, trajectory.q.reshape(flat), trajectory.v.reshape(flat)
     ax = axes(ax, xlabel=TIME, ylabel="largest residual\n(any consistent unit)")
     for name, values, style in zip(("position, |φ|", "velocity, |dφ/dt|"), _residuals(known, *states), STYLES):
-        _logarithmic(ax, trajectory.t, np.abs(values).max(axis=1), name, style)
+        _logarithmic(ax, trajectory.t, np.abs(values).max(axis=1, initial=0.0), name, style)
     _end_below(ax)
     return legend(_rounding(ax, np.finfo(trajectory.q.dtype).eps, "rounding unit ε"), 3)
 
 
 @jit
 def _residuals(system, t, q, v):
-    """φ and dφ/dt, each [T, c]."""
-    one = jnp.ones((), t.dtype)
-    return jax.vmap(lambda t, q, v: jax.jvp(system.constraint, (t, q), (one, v)))(t, q, v)
+    """φ and the bounds of the velocity, each [T, c]."""
+    return jax.vmap(lambda t, q, v: (system.constraint(t, q), constraint_rate(system, t, q, v)))(t, q, v)
 
 
 def _logarithmic(ax, t, values, name, style="-"):
