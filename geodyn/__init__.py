@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from geodyn.geometry import groups as groups
     from geodyn.geometry import spaces as spaces
     from geodyn.integrators import *
+    from geodyn.integrators import tableau as tableau
     from geodyn.locomotion import *
     from geodyn.locomotion import costs as costs
     from geodyn.locomotion import swimmers as swimmers
@@ -23,7 +24,7 @@ _ROOMS = {
     # TIME
     "geodyn.integrators": """
         AbstractSystem Lagrangian ODE ButcherTableau AbstractMethod AbstractStepper Advanced Gauss RadauIIA Collocation
-        Moreau integrate Trajectory RESULTS IntegrationError Impacts load
+        Moreau Newmark StormerVerlet Adaptive integrate Trajectory RESULTS IntegrationError Impacts load
     """,
     # SPACE
     "geodyn.geometry": """
@@ -66,6 +67,7 @@ _MODULES = {
     "nonholonomic": "geodyn.mechanics.nonholonomic",
     "swimmers": "geodyn.locomotion.swimmers",
     "costs": "geodyn.locomotion.costs",
+    "tableaus": "geodyn.integrators.tableau",
     "plot": "geodyn.plot",
 }
 _WHERE = {name: room for room, names in _ROOMS.items() for name in names.split()}

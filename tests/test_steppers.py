@@ -72,3 +72,69 @@ def test_a_stepper_that_fails_says_so():
         gd.integrate(OSCILLATOR, [6.0], [0.0], **RUN, method=SymplecticEuler())
     failed = gd.integrate(OSCILLATOR, [4.9], [50.0], **RUN, method=SymplecticEuler(), throw=False)
     assert int(failed.result) == RESULTS.not_converged and np.isnan(failed.q[-1, 0]) and failed.stats.steps == 2
+
+
+SPACE = gd.Manifold(lambda x: jnp.diag(jnp.stack([jnp.ones(()), (2.0 + jnp.cos(x[0])) ** 2])), dim=2)
+CURVED = gd.System(SPACE, [1.5], gd.Gravity([1.5], 0.7, axis=0), gd.Drag(0.2))
+START = [[0.3, 0.1]], [[0.4, 0.5]]
+STEPS = 24
+BASELINES = {
+    "Euler": (gd.Collocation(gd.tableaus.explicit_euler()), 1),
+    "midpoint": (gd.Collocation(gd.tableaus.explicit_midpoint()), 2),
+    "Heun": (gd.Collocation(gd.tableaus.heun()), 2),
+    "Kutta": (gd.Collocation(gd.tableaus.rk4()), 4),
+    "Newmark": (gd.Newmark(), 2),
+    "Störmer–Verlet": (gd.StormerVerlet(), 2),
+}
+
+
+@pytest.fixture(scope="module")
+def reached():
+    """Where the motion is at t = 0.4 and at 0.2, by Gauss of order 6."""
+    fine = gd.integrate(CURVED, *START, t1=0.4, steps=STEPS)
+    return [np.concatenate([fine.q[i, 0], fine.v[i, 0]]) for i in (STEPS, STEPS // 2)]
+
+
+def missed(method, t1, wanted):
+    trajectory = gd.integrate(CURVED, *START, t1=t1, steps=STEPS, method=method)
+    return np.max(np.abs(np.concatenate([trajectory.q[-1, 0], trajectory.v[-1, 0]]) - wanted))
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_orders_of_the_baselines(name, reached):
+    """On a torus, with drag: half the step and half the time leave 2^−(p + 1) of the error. Seen: within 0.1 of p."""
+    method, order = BASELINES[name]
+    errors = [missed(method, t1, wanted) for t1, wanted in zip((0.4, 0.2), reached, strict=True)]
+    assert abs(np.log2(errors[0] / errors[1]) - order - 1) < 0.35 and errors[1] > 1e-13
+
+
+def test_adaptive_solver(reached):
+    """diffrax reaches what Gauss reaches. Seen: 2e-14."""
+    assert missed(gd.Adaptive(rtol=1e-12, atol=1e-12), 0.4, reached[0]) < 1e-12
+
+
+def test_newmark_is_the_trapezoidal_rule():
+    """β = ¼, γ = ½ for a linear oscillator keeps ½v² + ½ω²q² and turns by 2 arctan(hω/2) a step; explicit tableaux run
+    in batches, and say where they have no dense output."""
+    system = gd.System(gd.spaces.Euclidean(1), [1.0], gd.Harmonic(4.0, [0.0]))
+    trajectory = gd.integrate(system, [[1.0]], [[0.0]], t1=3.0, steps=30, method=gd.Newmark())
+    angle = 2 * np.arctan(0.1) * np.arange(31)
+    np.testing.assert_allclose(trajectory.q[:, 0, 0], np.cos(angle), atol=1e-13)
+    kutta = gd.Collocation(gd.tableaus.rk4())
+    run = lambda x: gd.integrate(system, [[x]], [[0.0]], t1=3.0, steps=30, method=kutta)  # noqa: E731
+    z = 0.2j
+    once = 1 + z + z**2 / 2 + z**3 / 6 + z**4 / 24
+    ends = jax.vmap(lambda x: run(x).q[-1, 0, 0])(jnp.array([1.0, 2.0]))
+    np.testing.assert_allclose(ends, [(once**30).real, 2 * (once**30).real], rtol=1e-12)
+    with pytest.raises(ValueError, match="distinct nodes"):
+        run(1.0).evaluate(0.15)
+
+
+@pytest.mark.parametrize("method", [gd.Newmark(), gd.StormerVerlet(), gd.Adaptive()], ids=lambda m: type(m).__name__)
+def test_baselines_refuse_what_they_cannot_hold(method):
+    held = gd.System(SPACE, [1.0], gd.FixedPoint(0, [0.0, 0.0]))
+    with pytest.raises(ValueError, match=r"without constraints: take method=gd.RadauIIA\(3\)"):
+        gd.integrate(held, [[0.0, 0.0]], [[0.0, 0.0]], t1=1.0, steps=1, method=method)
+    rubbing = gd.System(SPACE, [1.0], gd.DryFriction(0.1))
+    with pytest.raises(ValueError, match=r"take method=gd.IncrementalPotential\(\)"):
+        gd.integrate(rubbing, [[0.0, 0.0]], [[0.0, 0.0]], t1=1.0, steps=1, method=method)

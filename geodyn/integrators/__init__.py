@@ -1,5 +1,8 @@
 """TIME: how a system moves. Knows functions and arrays only."""
 
+from geodyn.integrators.baselines import Adaptive as Adaptive
+from geodyn.integrators.baselines import Newmark as Newmark
+from geodyn.integrators.baselines import StormerVerlet as StormerVerlet
 from geodyn.integrators.files import load as load
 from geodyn.integrators.integrate import integrate as integrate
 from geodyn.integrators.lagrangian import Lagrangian as Lagrangian

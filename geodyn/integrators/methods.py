@@ -241,7 +241,9 @@ def _backwards(tableau, dtype):
 
 def dense_weights(tableau: ButcherTableau, theta):
     """[..., s] weights of the stage velocities in the collocation polynomial at the fractions θ of a step: ∫₀^θ of the
-    Lagrange polynomials of the nodes."""
+    Lagrange polynomials of the nodes. ValueError where nodes coincide."""
     s, c = tableau.stages, tableau.c
+    if not _distinct(c):
+        raise ValueError(f"between its steps only a method with distinct nodes c is defined; these are {c.tolist()}")
     powers = jnp.stack([theta ** (k + 1) / (k + 1) for k in range(s)], axis=-1)
     return powers @ jnp.asarray(np.linalg.inv(np.vander(c, s, increasing=True)), theta.dtype)

@@ -158,3 +158,35 @@ def lagrange_integrals(nodes, ends) -> np.ndarray:
 def _collocation(nodes, order):
     a, b = lagrange_integrals(nodes, nodes), lagrange_integrals(nodes, [Fraction(1)])[0]
     return ButcherTableau(a, b, [float(x) for x in nodes], order=order)
+
+
+def _explicit(rows, b, order):
+    """An explicit tableau from the rows of a below its diagonal."""
+    a = np.zeros((len(b), len(b)))
+    for i, row in enumerate(rows, start=1):
+        a[i, : len(row)] = row
+    return ButcherTableau(a, b, order=order)
+
+
+@cache
+def explicit_euler() -> ButcherTableau:
+    """y⁺ = y + h f(y), order 1."""
+    return _explicit([], [1], 1)
+
+
+@cache
+def explicit_midpoint() -> ButcherTableau:
+    """y⁺ = y + h f(y + ½h f(y)), order 2 (Runge 1895)."""
+    return _explicit([[1 / 2]], [0, 1], 2)
+
+
+@cache
+def heun() -> ButcherTableau:
+    """The explicit trapezoidal rule, order 2 (Heun 1900)."""
+    return _explicit([[1]], [1 / 2, 1 / 2], 2)
+
+
+@cache
+def rk4() -> ButcherTableau:
+    """The classical method, order 4 (Kutta 1901)."""
+    return _explicit([[1 / 2], [0, 1 / 2], [0, 0, 1]], [1 / 6, 1 / 3, 1 / 3, 1 / 6], 4)

@@ -82,8 +82,8 @@ def quasi_static(
     system: AbstractSystem, q0: Numbers, *, t1: Numbers, steps: int, t0: Numbers = 0.0, **options
 ) -> Trajectory:
     """Motion so slow that inertia does nothing: ∇V + ∂R/∂v + friction + φ'ᵀλ = 0 at every time, by steps that minimise
-    V + hR. What drives it depends on time: `gd.PointLoad(force)`, or points moved by `gd.Driven`, whose multipliers are the
-    forces that it takes. `options` are those of `integrate`.
+    V + hR. What drives it depends on time: `gd.PointLoad(force)`, or points moved by `gd.Driven`, whose multipliers are
+    the forces that it takes. `options` are those of `integrate`.
 
         pull = gd.Driven(0, lambda t: jnp.array([0.3 * jnp.sin(t)]))       # a point on a line, on a slider
         elements = gd.Spring([(0, 1)], k, 1.0), gd.DryFriction([0.0, F]), pull

@@ -5,8 +5,9 @@ constraints, semi-smooth where a friction begins to slip: with slip velocities s
 
     0 = ∂/∂v [½|v − v_old|²_M + hR + V(q⁺) − λ·φ(q⁺)] + s'ᵀ proj_hF(y),   0 = φ(q⁺)/h,   r s = y − proj_hF(y)
 
-for any r > 0, and a velocity bound Av = b beside φ = 0 where there is one (Alart & Curnier, *Comput. Methods Appl. Mech. Engng* 92 (1991) 353). Plastic strain is eliminated: what
-is left of its energy and dissipation in a step is Huber's function of the strain (the return map; Simo & Hughes, 1.4).
+for any r > 0 (Alart & Curnier, *Comput. Methods Appl. Mech. Engng* 92 (1991) 353); nonholonomic constraints stand
+beside φ. Plastic strain is eliminated: what is left of its energy and dissipation in a step is Huber's function of the
+strain (the return map; Simo & Hughes, *Computational Inelasticity*, 1.4).
 """
 
 from functools import singledispatch
@@ -19,11 +20,13 @@ from jax.extend.core import Literal
 
 from geodyn._typing import Array
 from geodyn.geometry.geodesic import geodesic
-from geodyn.geometry.manifold import AbstractManifold
+from geodyn.geometry.manifold import AbstractManifold, christoffel
+from geodyn.geometry.spaces import AbstractConstantCurvature
 from geodyn.integrators.constraints import reactions
 from geodyn.integrators.gaps import is_watched
 from geodyn.integrators.methods import AbstractStepper, Advanced
 from geodyn.integrators.system import AbstractLagrangianSystem, pfaffian
+from geodyn.integrators.tableau import rk4
 from geodyn.mechanics.body import AbstractBody
 from geodyn.mechanics.system import System
 
@@ -254,13 +257,32 @@ def _(system: System, t, q, h, u, v=None):
 def _along(space, h, x, u, v=None):
     """`travelled` of one point; one at rest stays where it is, bit for bit. What moves is parallel along its geodesic;
     what else is carried is so up to O(h²), as a Jacobi field."""
-    flow = lambda u: jax.tree.map(lambda a: a[0], geodesic(space, x, u, h[None], steps=1))  # noqa: E731
+    flow = lambda u: _flow(space, h, x, u)  # noqa: E731
     exactly = lambda value, known, where: value + jax.lax.stop_gradient(jnp.where(where, known - value, 0))  # noqa: E731
     if v is None:
         end, carried = flow(u)
         return exactly(end, x, jnp.all(u == 0)), carried
     (end, along), (change, _) = jax.jvp(flow, (u,), (v - u,))
     return exactly(end, x, jnp.all(u == 0)), exactly(along + change / h, 0 * v, jnp.all(v == 0))
+
+
+def _flow(space, h, x, u):
+    """(exp_x hu, its velocity): in closed form where there is one, else by a step of Kutta's method, whose error h⁵ is
+    beyond that of any step here, and whose derivatives cost little."""
+    if isinstance(space, AbstractConstantCurvature):
+        return jax.tree.map(lambda a: a[0], geodesic(space, x, u, h[None]))
+    rate = lambda x, u: (u, -jnp.einsum("kij,i,j", christoffel(space, x), u, u))  # noqa: E731
+    kutta, slopes = rk4(), []
+    for row in kutta.a:
+        slopes.append(rate(*_moved(h, row, (x, u), slopes)))
+    return _moved(h, kutta.b, (x, u), slopes)
+
+
+def _moved(h, weights, start, slopes):
+    """start + h Σ weight · slope."""
+    return tuple(
+        x + h * sum((w * s[i] for w, s in zip(weights, slopes) if w), jnp.zeros_like(x)) for i, x in enumerate(start)
+    )
 
 
 def _is_constant(function, x):
