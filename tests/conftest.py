@@ -3,6 +3,7 @@
 `JAX_ENABLE_X64=0 pytest -m float32` runs the marked subset in single precision.
 """
 
+import contextlib
 import os
 from importlib.metadata import version
 
@@ -31,8 +32,12 @@ if FLAGS is not None:
 
 
 def pytest_configure(config):
-    """Compiled programs are kept between runs; one folder a worker, since the cache's writes are not atomic."""
+    """Compiled programs are kept between runs; one folder a worker, since the cache's writes are not atomic. What any
+    worker compiled in an earlier run all find."""
     folder = config.cache.mkdir("jax-" + os.environ.get("PYTEST_XDIST_WORKER", "main"))
+    for program in folder.parent.glob("jax-*/*-cache"):
+        with contextlib.suppress(FileExistsError):
+            os.link(program, folder / program.name)
     jax.config.update("jax_compilation_cache_dir", str(folder))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
 
