@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._jit import jit
 from geodyn.mechanics import Linkage
 from geodyn.plot.style import COLOURS, GREY, INK, axes, mixed
 
@@ -45,7 +46,8 @@ def on_sphere(
     azimuth in degrees), with `curves` [T, 3] on it as far as they are on the near side.
 
     Colours end at `bound`, and where there are negative values at −`bound`; by default all but a twentieth of the
-    sphere is within. `detail` is the number of
+    sphere is within. Given as a `jax.tree_util.Partial`, or an `eqx.Module`, a function is compiled once for all the
+    numbers in it. `detail` is the number of
     patches from pole to pole. Raises ValueError for a flat Axes.
     """
     from matplotlib import colormaps
@@ -56,7 +58,7 @@ def on_sphere(
     # Patches of equal area, so that a fraction of them is one of the sphere; the function at their middles.
     tilt, turn = np.linspace(np.pi, 0, detail + 1), np.linspace(0, 2 * np.pi, 2 * detail + 1)
     middles = _unit(*np.meshgrid((tilt[1:] + tilt[:-1]) / 2, (turn[1:] + turn[:-1]) / 2, indexing="ij"))
-    values = np.asarray(jax.lax.map(function, jnp.asarray(middles.reshape(-1, 3)), batch_size=512))
+    values = np.asarray(_values(function, jnp.asarray(middles.reshape(-1, 3))))
     if bound is None:
         weights = np.repeat(np.sin((tilt[1:] + tilt[:-1]) / 2), 2 * detail)
         order = np.argsort(np.abs(values))
@@ -82,6 +84,11 @@ def on_sphere(
     beyond = "neither" if np.abs(values).max() <= bound else "both" if signed else "max"
     ax.figure.colorbar(colours, ax=ax, shrink=0.7, label=label, extend=beyond)
     return ax
+
+
+@jit
+def _values(function, X):
+    return jax.lax.map(function, X, batch_size=512)
 
 
 def _unit(tilt, turn) -> np.ndarray:
