@@ -87,17 +87,15 @@ def test_motion_of_a_hamiltonian(run):
 
 
 def test_flow_derivative(run):
-    """∂(q, p)/∂(q0, p0): forwards, backwards and by central differences. Measured: 2e-16 and 2e-11 apart."""
+    """∂(q, p)/∂(q0, p0) against central differences. Measured: 2e-11 apart."""
 
     def end(y):
         found = run(y[:1], y[1:])
         return jnp.concatenate([found.q[-1], found.p[-1]])
 
     y = jnp.concatenate(START)
-    D = gd.flow_derivative(PENDULUM, *START, **SHORT)
-    np.testing.assert_allclose(D, jax.jacrev(end)(y), atol=1e-14)
     differences = np.stack([(end(y + e) - end(y - e)) / 2e-5 for e in 1e-5 * np.eye(2)], axis=1)
-    np.testing.assert_allclose(D, differences, atol=1e-9)
+    np.testing.assert_allclose(gd.flow_derivative(PENDULUM, *START, **SHORT), differences, atol=1e-9)
 
 
 def test_liouville():

