@@ -51,7 +51,7 @@ def test_known_surfaces(level_set, near, K, bending):
         x = level_set.project(x)
         E = level_set.tangent_basis(x)
         sectional = gd.sectional_curvature(level_set, x, E[0], E[0] + 2 * E[1])
-        return x, E @ level_set.metric(x) @ E.T, sectional, gd.total_bending(level_set, x)
+        return x, E @ level_set.induced_metric(x) @ E.T, sectional, gd.total_bending(level_set, x)
 
     x, gram, sectional, bent = found(jnp.array(near))
     gd.check_level_set(level_set, x)

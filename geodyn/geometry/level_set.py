@@ -86,6 +86,11 @@ class LevelSet(AbstractMetric):
         jacobian = jax.jacfwd(self.residual)(x)
         return jnp.eye(x.size, dtype=x.dtype) - self.normals(x) @ regular_inverse(self.gram(x)) @ jacobian
 
+    def induced_metric(self, x: Float[Array, " n"]) -> Float[Array, "n n"]:
+        """The inner product of the tangent parts of vectors: the metric of the set, zero on its normals."""
+        P = self.projector(x)
+        return P.T @ self.metric(x) @ P
+
     def tangent_basis(self, x: Float[Array, " n"]) -> Float[Array, "d n"]:
         """Orthonormal tangent vectors, as rows; smooth near x, but between far points it may jump."""
         jacobian = jax.lax.stop_gradient(jax.jacfwd(self.residual)(x))
