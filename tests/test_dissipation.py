@@ -188,6 +188,10 @@ def test_hysteresis():
     np.testing.assert_allclose([taken[0][250] - taken[0][50], taken[0][450] - taken[0][250]], loops, rtol=1e-12)
     np.testing.assert_allclose(taken[1][450] - taken[1][250], loops + np.pi * b * u**2, rtol=1e-3)
     x, force = np.asarray(x), np.asarray(force)
+    ax = gd.plot.hysteresis(x[50:251], force[50:251], gd.plot.figure(4, 3).add_subplot(), label="both")
+    np.testing.assert_array_equal(ax.lines[0].get_ydata(), force[50:251])
+    found = float(ax.get_legend().get_texts()[0].get_text().removeprefix("both, work done "))
+    assert abs(found - loops) < 2e-3 * loops  # By the trapezoidal rule, which cuts corners.
     wanted = np.sum(np.clip(k[:, None] * x[:51], -F[:, None], F[:, None]), axis=0)  # The first loading.
     np.testing.assert_allclose(force[:51], wanted, atol=1e-13)
     back = F.sum() - np.sum(np.minimum(k[:, None] * (u - x[50:150]), 2 * F[:, None]), axis=0)  # Masing's rule.
@@ -227,3 +231,22 @@ def test_a_step_without_balance_fails():
     trajectory = gd.quasi_static(system, [[0.0], [-1.0]], t1=1.0, steps=20, throw=False)
     assert int(trajectory.result) != 0 and 9 <= int(trajectory.stats.steps) <= 11
     np.testing.assert_allclose(trajectory.q[:10, 0, 0], trajectory.t[:10], atol=1e-12)
+
+
+class Belt(gd.AbstractFriction):
+    strength: jax.Array
+
+    def slip(self, space, x, v, t):
+        return v - jnp.sin(t)
+
+
+def test_carried_by_a_belt():
+    """A friction of one's own, affine in v: while it holds, the mass moves as the belt does, and the force is what the
+    equation of motion asks for in the middle of the step. Seen: one rounding in v, 2e-6 in the force."""
+    system = gd.System(LINE, [2.0], gd.Harmonic(0.3, [0.0]), Belt(jnp.array(4.0)))
+    method = gd.IncrementalPotential(theta=0.5)
+    trajectory = gd.integrate(system, [[0.0]], [[0.0]], t1=3.0, steps=600, method=method)
+    t, v = np.asarray(trajectory.t), np.asarray(trajectory.v[:, 0, 0])
+    np.testing.assert_allclose(v, np.sin(t), rtol=0, atol=1e-15)
+    wanted = 2 * np.cos(t) + 0.3 * (1 - np.cos(t))
+    np.testing.assert_allclose(trajectory.multipliers[1:, 0], (wanted[1:] + wanted[:-1]) / 2, atol=1e-5)

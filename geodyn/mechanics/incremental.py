@@ -59,7 +59,9 @@ class IncrementalPotential(AbstractStepper):
         if not isinstance(system, AbstractLagrangianSystem):
             raise ValueError(f"IncrementalPotential needs a System or a Lagrangian, got {type(system).__name__}")
         if is_watched(system):
-            raise ValueError("IncrementalPotential does not see contacts: integrate by gd.Gauss(3), or leave them out")
+            raise ValueError(
+                "IncrementalPotential does not see contacts: take gd.Gauss(3), or gd.Moreau() for friction"
+            )
         if self.theta < 1 and system.count_constraints(q):
             raise ValueError(
                 "theta < 1 leaves constraints oscillating: take gd.IncrementalPotential(), which is theta=1"
@@ -146,7 +148,7 @@ class Increment(eqx.Module):
         impulse = pull(jax.grad(self.potential)(end, multipliers / self.h))[0]
         if self.theta < 1:
             impulse = self.theta * impulse + (1 - self.theta) * self.h * self.earlier()
-        damping = self.h * jax.grad(self.system.rayleigh_at, 2)(self.t, self.q, u)
+        damping = self.h * jax.grad(self.system.rayleigh_at, 2)(self.t + self.theta * self.h, self.q, u)
         inertia = self.system.momentum(self.t, self.q, v) - self.p if self.inertia else 0
         missed = self.system.constraint(self.t + self.h, end) / self.h
         rate, react = jax.vjp(lambda v: pfaffian(self.system, self.t, self.q, v), v)
@@ -155,13 +157,13 @@ class Increment(eqx.Module):
 
     def slips(self, v):
         """s, in one row."""
-        parts = [s.reshape(-1) for _, s in _slips(self.system, self.t, self.q, v)]
+        parts = [s.reshape(-1) for _, s in _slips(self.system, self.t + self.h, self.q, v)]
         return jnp.concatenate([jnp.zeros(0, v.dtype), *parts])
 
     def friction(self, y):
         """proj_hF(y), the impulses of friction, reversed."""
         impulses, at = [jnp.zeros(0, y.dtype)], 0
-        for most, s in _slips(self.system, self.t, self.q, jnp.zeros_like(self.q)):
+        for most, s in _slips(self.system, self.t + self.h, self.q, jnp.zeros_like(self.q)):
             part = y[at : at + s.size].reshape(s.shape)
             square, at = jnp.sum(part**2, axis=1), at + s.size
             slipping = square >= (self.h * most) ** 2

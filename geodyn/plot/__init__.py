@@ -1,8 +1,9 @@
 """Pictures. Each function takes a matplotlib Axes (or makes one) and returns it.
 
 A trajectory in space: `trajectory`, `path`, `body`, `animate`, `player`. Numbers against time: `coordinates`,
-`separation`, `energy`, `multipliers`, `constraints`, `drift`, `comparison`. The space of shapes: `curvature`,
-`connection`, `shape_metric`, `stroke`, `family`. Swimmers: `swimmer`, `swim`, `wake`, `displacement`.
+`separation`, `energy`, `multipliers`, `constraints`, `drift`, `comparison`; one against the other: `hysteresis`. The
+space of shapes: `curvature`, `connection`, `shape_metric`, `stroke`, `family`. Swimmers: `swimmer`, `swim`, `wake`,
+`displacement`.
 Rigid bodies: `poinsot`, `attitudes`, `angular_velocity`. Linkages: `linkage`, `on_sphere`.
 matplotlib is imported where it is used, so that nothing else of geodyn needs it.
 """
@@ -11,6 +12,7 @@ from geodyn.plot.animation import animate
 from geodyn.plot.bodies import body, path, projection, trajectory
 from geodyn.plot.curves import comparison, constraints, coordinates, drift, energy, multipliers, separation
 from geodyn.plot.linkages import linkage, on_sphere
+from geodyn.plot.loops import hysteresis
 from geodyn.plot.player import Player, player
 from geodyn.plot.rigid import angular_velocity, attitudes, poinsot
 from geodyn.plot.strokes import connection, curvature, family, shape_metric, stroke
@@ -34,6 +36,7 @@ __all__ = [
     "energy",
     "family",
     "figure",
+    "hysteresis",
     "linkage",
     "multipliers",
     "on_sphere",

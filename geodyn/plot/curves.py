@@ -95,7 +95,8 @@ def multipliers(trajectory: Trajectory, ax=None, *, system: System | None = None
         raise ValueError("trajectory has no multipliers: its system has no constraints")
     known = system or trajectory.system
     numbered = [f"$\\lambda_{{{k + 1}}}$" for k in range(lam.shape[-1])]
-    names = constraint_names(known) if isinstance(known, AbstractBody) else numbered
+    names = constraint_names(known) if isinstance(known, AbstractBody) else []
+    names += numbered[len(names) :]  # The forces of friction and of what is plastic.
     ax = axes(ax, xlabel=TIME, ylabel="multiplier λ\n(any consistent unit)")
     ax.axhline(0.0, color=INK, linewidth=0.8)
     for values, name, style in zip(lam.T, names, cycle(STYLES)):
