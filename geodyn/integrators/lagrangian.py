@@ -55,6 +55,10 @@ class Lagrangian(AbstractFlatLagrangian):
     consistent units. A function that names a parameter `t` is given the time. A function may be an `eqx.Module`: its
     arrays are traced and differentiable. λ has the sign of `force`, p' = … + φ'ᵀλ: a stretched rod has λ < 0; those of
     nonholonomic constraints come last.
+
+        pendulum = gd.Lagrangian(lambda q, v: v @ v / 2 - 9.81 * q[1], constraint=lambda q: (q @ q - 1) / 2)
+        blade = gd.Lagrangian(lambda q, v: v @ v / 2, nonholonomic=lambda q, v: v[1] * cos(q[2]) - v[0] * sin(q[2]))
+
     Source of the equations: Hairer, Lubich & Wanner VI.1, VII.1; Lagrange–d'Alembert, Bloch, *Nonholonomic Mechanics
     and Control*, 1.3.
     """
