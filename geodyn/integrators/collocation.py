@@ -124,9 +124,10 @@ class Problem(eqx.Module):
     @property
     def splits(self) -> bool:
         """Whether Newton's method takes one Jacobian for all stages: not where constraints couple them, nor in large
-        bodies, where the whole costs little more and saves iterations, nor for explicit tableaux, which it cannot
-        split (and which plain iteration solves in s + 1 turns)."""
-        return not (self.formulation.at_end or self.tableau.is_explicit or isinstance(self.form, Banded))
+        bodies, where the whole costs little more and saves iterations, nor where the system says that it must not, nor
+        for explicit tableaux, which it cannot split (and which plain iteration solves in s + 1 turns)."""
+        whole = self.formulation.at_end or self.tableau.is_explicit or isinstance(self.form, Banded)
+        return self.system.shares_jacobian and not whole
 
     def factors(self, w):
         """Factors of Jacobians of the stage equations near w, for `newton`."""

@@ -72,6 +72,11 @@ class AbstractSystem(eqx.Module):
         """Whether forces are functions of (t, q, v) alone: not with dry friction, nor with plasticity."""
         return True
 
+    @property
+    def shares_jacobian(self) -> bool:
+        """Whether Newton's method may take one Jacobian for all stages of a step."""
+        return True
+
     def residual(self, t, q, v, p, lam) -> tuple[Array, Array, Array]:
         """(∂L/∂v − p, φ(q), A(q)v − b): what vanishes along a motion."""
         return self.momentum(t, q, v) - p, self.constraint(t, q), pfaffian(self, t, q, v)
