@@ -7,7 +7,7 @@ import pytest
 
 from geodyn.control.branch import advance
 from geodyn.control.families import ENDS, stroke_family
-from geodyn.control.strokes import Direct, efficiency
+from geodyn.control.strokes import Direct, StrokeError, efficiency, optimal_stroke
 from geodyn.geometry.groups import Translation
 from geodyn.locomotion.connection import AbstractInvariantMetric
 from geodyn.locomotion.holonomy import cost
@@ -46,6 +46,15 @@ def test_closed_form_up_to_the_largest_displacement():
     np.testing.assert_allclose(family.parameter[-1], np.pi / (4 * b), rtol=1e-11)
     np.testing.assert_allclose(square[-1], 1 / (2 * b), rtol=1e-5)
     assert jnp.all(family.kkt_residual[:-1] < 1e-12) and jnp.all(family.second_order > 0)
+
+
+def test_what_cannot_be_reached_is_said():
+    """With where the family ends, π/4b = 2.61799; nothing computed is lost."""
+    with pytest.raises(
+        StrokeError, match=r" of 5\.0; strokes around the shape .* lead no further than 2\.61799,"
+    ) as info:
+        optimal_stroke(Plane(jnp.array(0.3)), (0.0, 0.0), displacement=5.0, method=METHOD)
+    assert 0 < info.value.optimum.displacement < 5.0 and jnp.isfinite(info.value.optimum.cost)
 
 
 def test_fold():

@@ -154,7 +154,9 @@ def _newton(problem: Problem, state: Minimum, tolerance: Scalar) -> Minimum:
     slope = df @ dx - barrier * jnp.sum(ds / s) - weight * (_sum_of_sizes(c) + _sum_of_sizes(h - s))
     move = lambda a, bend: x + a * dx + a**2 * bend  # noqa: E731
     correct = lambda v: -inverse @ v[1 : 1 + p]  # noqa: E731
-    a, bend = _line_search(lambda *at: values(move(*at)), merit, correct, start, slope, _to_boundary(s, ds), dx)
+    # Where c' is about to vanish, for what is out of reach, Newton's steps have no bound.
+    longest = jnp.minimum(_to_boundary(s, ds), (1 + jnp.linalg.norm(x)) / (jnp.linalg.norm(dx) + eps))
+    a, bend = _line_search(lambda *at: values(move(*at)), merit, correct, start, slope, longest, dx)
 
     result = RESULTS.where(a > 0, RESULTS.running, RESULTS.stalled)
     result = RESULTS.where(jnp.isfinite(residual), result, RESULTS.not_finite)

@@ -198,15 +198,34 @@ class StrokeError(RuntimeError):
         self.optimum = optimum
 
 
-def _failure(optimum: OptimalStroke, problem: StrokeProblem) -> StrokeError:
+def _failure(optimum: OptimalStroke, problem: StrokeProblem, start, method: AbstractStrokeMethod) -> StrokeError:
     message = (
         f"optimal_stroke: {RESULTS[optimum.result]} (KKT residual {float(optimum.kkt_residual):.1e} after"
         f" {int(optimum.stats['iterations'])} iterations). It reached the displacement"
-        f" {np.asarray(optimum.displacement)} of {np.asarray(problem.displacement)}, which may be"
-        " more than strokes like the guess can reach: gd.stroke_family finds the largest displacement. Pass a guess="
-        " nearer to the optimum, a smaller displacement, or throw=False to see what was found (`.optimum` here)."
+        f" {np.asarray(optimum.displacement)} of {np.asarray(problem.displacement)}"
+        f"{_reach(problem, start, method)}. Pass a guess= nearer to the optimum, a smaller displacement, or throw=False"
+        " to see what was found (`.optimum` here)."
     )
     return StrokeError(message, optimum)
+
+
+def _reach(problem: StrokeProblem, start, method: AbstractStrokeMethod) -> str:
+    """How far strokes around the shape where the search began can lead, if the family of them tells."""
+    from geodyn.control.families import ENDS, stroke_family  # it begins with an optimal stroke
+
+    target = problem.displacement
+    if target.ndim or problem.bounded or not isinstance(start, FourierStroke):
+        return ", which may be more than strokes like the guess can reach"
+    method = method if isinstance(method, Direct) else Direct()
+    small = optimal_stroke(problem.swimmer, start.mean, displacement=target / 8, method=method, throw=False)
+    around = f" strokes around the shape {np.asarray(start.mean).tolist()}"
+    if small.result != RESULTS.converged:
+        return f"; nor were {around} found that lead an eighth as far"
+    family = stroke_family(problem.swimmer, small.stroke, interval=(float(target) / 8, float(target)), method=method)
+    most, fold = float(jnp.max(family.displacement)), family.end == ENDS.farthest or family.folds
+    if fold:
+        return f";{around} lead no further than {most:.6g}, where their family folds back, see gd.stroke_family"
+    return f";{around} were followed to {most:.6g} by gd.stroke_family, whose last .stroke(-1) is a guess"
 
 
 def optimal_stroke(
@@ -252,7 +271,7 @@ def optimal_stroke(
         **certificate(problem, found.x, found.multipliers),
     )
     if throw and _known(found.result) and found.result != RESULTS.converged:
-        raise _failure(optimum, problem)
+        raise _failure(optimum, problem, x, method)
     return optimum
 
 
