@@ -47,24 +47,20 @@ def on_sphere(
 
     Colours end at `bound`, and where there are negative values at −`bound`; by default all but a twentieth of the
     sphere is within. Given as a `jax.tree_util.Partial`, or an `eqx.Module`, a function is compiled once for all the
-    numbers in it. `detail` is the number of
-    patches from pole to pole. Raises ValueError for a flat Axes.
+    numbers in it. `detail` is the number of patches from pole to pole. Raises ValueError for a flat Axes.
     """
     from matplotlib import colormaps
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
 
     ax = axes(ax, projection="3d")
-    # Patches of equal area, so that a fraction of them is one of the sphere; the function at their middles.
     tilt, turn = np.linspace(np.pi, 0, detail + 1), np.linspace(0, 2 * np.pi, 2 * detail + 1)
     middles = _unit(*np.meshgrid((tilt[1:] + tilt[:-1]) / 2, (turn[1:] + turn[:-1]) / 2, indexing="ij"))
     values = np.asarray(_values(function, jnp.asarray(middles.reshape(-1, 3))))
-    if bound is None:
-        weights = np.repeat(np.sin((tilt[1:] + tilt[:-1]) / 2), 2 * detail)
-        order = np.argsort(np.abs(values))
-        bound = np.abs(values)[order][np.searchsorted(np.cumsum(weights[order]), 0.95 * weights.sum())]
+    areas = np.repeat(np.sin((tilt[1:] + tilt[:-1]) / 2), 2 * detail)
+    limit = _covering(np.abs(values), areas) if bound is None else bound
     signed = values.min() < 0
-    colours = ScalarMappable(Normalize(-bound if signed else 0, bound), colormaps["RdBu_r" if signed else "Reds"])
+    colours = ScalarMappable(Normalize(-limit if signed else 0, limit), colormaps["RdBu_r" if signed else "Reds"])
     faces = colours.to_rgba(values.reshape(detail, 2 * detail))
     corners = np.moveaxis(_unit(*np.meshgrid(tilt, turn, indexing="ij")), -1, 0)
     ax.plot_surface(*corners, facecolors=faces, rcount=detail + 1, ccount=2 * detail + 1, shade=False, zorder=1)
@@ -81,9 +77,15 @@ def on_sphere(
         curve = np.asarray(curve, float)
         near = np.where((curve @ eye > 0)[:, None], 1.01 * curve, np.nan)
         ax.plot(*near.T, color=INK, linewidth=1.6, zorder=5)
-    beyond = "neither" if np.abs(values).max() <= bound else "both" if signed else "max"
+    beyond = "neither" if np.abs(values).max() <= limit else "both" if signed else "max"
     ax.figure.colorbar(colours, ax=ax, shrink=0.7, label=label, extend=beyond)
     return ax
+
+
+def _covering(sizes, weights) -> float:
+    """What all but a twentieth of the sizes, by weight, do not exceed."""
+    order = np.argsort(sizes)
+    return sizes[order][np.searchsorted(np.cumsum(weights[order]), 0.95 * weights.sum())]
 
 
 @jit
