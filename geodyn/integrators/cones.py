@@ -5,8 +5,8 @@ The impulse z = (z_n, z_t) of every contact gives it the velocity u = G z + b, G
     z_n ≥ 0,   u_n ≥ 0,   z_n u_n = 0;    |z_t| ≤ μ z_n,   and   z_t = −μ z_n u_t/|u_t|   where it slips,
 
 which are the roots of z = P(z − r u), P the projection on a disc of the radius μ z_n (Alart & Curnier, Comput. Methods
-Appl. Mech. Engrg. 92 (1991) 353). These are found by Newton's method, or where that does not come nearer by projected
-Gauss–Seidel sweeps (Jourdan, Alart & Jean, ibid. 155 (1998) 31).
+Appl. Mech. Engrg. 92 (1991) 353). These are found by Newton's method, from where projected Gauss–Seidel sweeps lead
+(Jourdan, Alart & Jean, ibid. 155 (1998) 31).
 """
 
 import jax
@@ -15,9 +15,9 @@ import jax.numpy as jnp
 from geodyn._linalg import inverse
 from geodyn._typing import Array, Bool, Float
 
-MOST_ITERATIONS = 60
-RESTART = 20
-SWEEPS = 4
+MOST_ITERATIONS = 96
+TRIES = 12
+SWEEPS = 8
 LARGEST_ELIMINATION = 32
 
 
@@ -82,31 +82,33 @@ def cone_complementarity(
         wanted = jnp.where(push, -(rate * still[1]).reshape(-1), 0)
         return (inverted @ (wanted + eps**0.6 * (inverted @ wanted))).reshape(k, d)
 
-    def pick(yes, a, b):
-        return jnp.where(yes, a[0], b[0]), jnp.where(yes, a[1], b[1])
+    judged = lambda z: (z, jnp.nan_to_num(left(z), nan=jnp.inf))  # noqa: E731
 
-    def all_stick(z, now, count):
-        other = judged(stuck(z))
-        return pick((other[1] < now) | (count > 0), other, (z, now))
-
-    judged = lambda z: (z, left(z))  # noqa: E731
-    swept = lambda z: judged(jax.lax.fori_loop(0, SWEEPS * k, sweep, z))  # noqa: E731
+    def begun(_, base, count):
+        """A new start: swept further, or with all that push stuck, which may jam what would slip this way and that."""
+        base = jax.lax.fori_loop(0, SWEEPS * k, sweep, base)
+        stick, slip = judged(stuck(base)), judged(base)
+        better = (stick[1] < slip[1]) | (count == TRIES)
+        return jnp.where(better, stick[0], slip[0]), jnp.where(better, stick[1], slip[1]), base
 
     def proceed(state):
-        _, now, before, count = state
+        (_, nearest), (_, now), before, _, count = state
         settled = (now <= 16 * eps * scale) | (now <= 2**12 * eps * scale) & (now > before / 2)
-        return ~settled & (count < MOST_ITERATIONS)
+        # Where contacts neither clearly slip nor stick, rounding decides which they do, again and again.
+        enough = (nearest <= 2**20 * eps * scale) & (count > TRIES)
+        return ~settled & ~enough & (count < MOST_ITERATIONS)
 
     def improve(state):
-        z, now, _, count = state
-        # What slips this way and that sticks, or jams.
-        z, now = jax.lax.cond(count % RESTART == 0, all_stick, lambda z, now, _: (z, now), z, now, count)
-        fast, slow = judged(corrected(z, newton(z), *still)), swept(z)
-        return *pick(fast[1] < jnp.minimum(now, slow[1]), fast, slow), now, count + 1
+        """Newton's method comes through steps that lead away, so it is left alone for a while."""
+        best, (z, before), _, base, count = state
+        nearer = lambda z, base, _: (*judged(corrected(z, newton(z), *still)), base)  # noqa: E731
+        z, now, base = jax.lax.cond(count % TRIES == 0, begun, nearer, z, base, count)
+        best = tuple(jnp.where(now < best[1], a, b) for a, b in zip((z, now), best, strict=True))
+        return best, (z, now), before, base, count + 1
 
-    first = swept(jax.lax.stop_gradient(jnp.zeros_like(b)))
-    begin = (*first, jnp.asarray(jnp.inf, b.dtype), jnp.zeros((), int))
-    z, now, _, _ = jax.lax.while_loop(proceed, improve, begin)
+    zero, far = jax.lax.stop_gradient(jnp.zeros_like(b)), jnp.asarray(jnp.inf, b.dtype)
+    begin = ((zero, far), (zero, far), far, zero, jnp.zeros((), int))
+    z, now = jax.lax.while_loop(proceed, improve, begin)[0]
     # Two more steps, of which only derivatives are taken: the second undoes the softness.
     inverted = newton(z)
     again = corrected(corrected(z, inverted, matrix, b, friction), inverted, matrix, b, friction)

@@ -68,19 +68,16 @@ def impact(frame: Frame, before: Float[Array, "K d"], restitution: Float[Array, 
     """(impulses z [K, d], whether they were found) of an impact with the rates u⁻ `before` it."""
     normal = (jnp.arange(before.shape[1]) == 0)[None, :]
     bounce = jnp.where(normal, restitution[:, None] * jnp.minimum(before, 0), 0)
-    z, found = cone_complementarity(frame.matrix, before + bounce, frame.friction, allowed)
+    both = jnp.stack([before + bounce, before])
+    solve = lambda b: cone_complementarity(frame.matrix, b, frame.friction, allowed)  # noqa: E731
+    (z, still), found = jax.lax.map(solve, both)
     times = lambda z: jnp.einsum("kilj,lj->ki", frame.matrix, z)  # noqa: E731
     work = jnp.sum(z * (before + times(z) / 2))
     gains = work > 64 * jnp.finfo(z.dtype).eps * jnp.sum(jnp.abs(z * before))
 
-    def without_gain(z):
-        still, found = cone_complementarity(frame.matrix, before, frame.friction, allowed)
-        more, there = z - still, times(still)
-        a, b = jnp.sum(more * times(more)) / 2, jnp.sum(more * (before + there))
-        c = jnp.minimum(jnp.sum(still * (before + there / 2)), 0)
-        root = jnp.sqrt(jnp.where(gains, b**2 - 4 * a * c, 1))
-        part = jnp.where(gains, (root - b) / jnp.where(gains, 2 * a, 1), 1)
-        return jnp.where(gains, still + part * more, z), found
-
-    z, again = jax.lax.cond(gains, without_gain, lambda z: (z, found), z)
-    return z, found & again
+    more, there = z - still, times(still)
+    a, b = jnp.sum(more * times(more)) / 2, jnp.sum(more * (before + there))
+    c = jnp.minimum(jnp.sum(still * (before + there / 2)), 0)
+    root = jnp.sqrt(jnp.where(gains, b**2 - 4 * a * c, 1))
+    part = jnp.where(gains, (root - b) / jnp.where(gains, 2 * a, 1), 1)
+    return jnp.where(gains, still + part * more, z), jnp.all(found)

@@ -67,6 +67,9 @@ from geodyn.mechanics.loads import Load as Load
 from geodyn.mechanics.loads import TurningDrag as TurningDrag
 from geodyn.mechanics.meshes import mesh as mesh
 from geodyn.mechanics.meshes import read_mesh as read_mesh
+from geodyn.mechanics.polyhedra import Polyhedra as Polyhedra
+from geodyn.mechanics.polyhedra import Polyhedron as Polyhedron
+from geodyn.mechanics.polyhedra import box as box
 from geodyn.mechanics.poses import AbstractOnBodies as AbstractOnBodies
 from geodyn.mechanics.projection import project as project
 from geodyn.mechanics.quasi_velocities import QuasiVelocities as QuasiVelocities

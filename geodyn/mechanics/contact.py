@@ -144,10 +144,9 @@ class Wall(AbstractFrictionalContact):
         return jax.vmap(lambda x, v: jnp.atleast_1d(with_time(self.sliding, 2)(t, x, v)))(x, v)
 
 
-def gaps(
-    contact: AbstractContact, t, space: AbstractManifold, x: Float[Array, "N dim"], which: Array | None = None
-) -> Float[Array, " c"]:
-    """The gaps of a contact at time t, or `which` of them. Raises ValueError for a gap function of another shape."""
+def gaps(contact: AbstractContact, t, space: AbstractManifold, x, which: Array | None = None) -> Float[Array, " c"]:
+    """The gaps of a contact at time t, or `which` of them, of what it sees: points, or poses. Raises ValueError for a
+    gap function of another shape."""
     if isinstance(contact, Contact) and which is not None:
         return contact.room(space, x, jnp.asarray(contact.pairs_of(x))[which])
     value, name = with_time(contact.gap, 2)(t, space, x), type(contact).__name__
