@@ -19,6 +19,7 @@ from geodyn.mechanics.cells import RigidVolume as RigidVolume
 from geodyn.mechanics.cells import Volume as Volume
 from geodyn.mechanics.combine import combine as combine
 from geodyn.mechanics.combine import velocities as velocities
+from geodyn.mechanics.configurations import configuration_space as configuration_space
 from geodyn.mechanics.constraint_forces import ConstraintForces as ConstraintForces
 from geodyn.mechanics.contact import AbstractContact as AbstractContact
 from geodyn.mechanics.contact import AbstractFrictionalContact as AbstractFrictionalContact
@@ -37,6 +38,9 @@ from geodyn.mechanics.fields import Gravity as Gravity
 from geodyn.mechanics.fields import Harmonic as Harmonic
 from geodyn.mechanics.fields import Kepler as Kepler
 from geodyn.mechanics.fields import PointLoad as PointLoad
+from geodyn.mechanics.four_rods import four_rod_configuration as four_rod_configuration
+from geodyn.mechanics.four_rods import four_rod_point as four_rod_point
+from geodyn.mechanics.four_rods import pinned_chain as pinned_chain
 from geodyn.mechanics.free_rotation import buss_step as buss_step
 from geodyn.mechanics.free_rotation import free_rotation as free_rotation
 from geodyn.mechanics.free_rotation import momentum_step as momentum_step
@@ -58,11 +62,7 @@ from geodyn.mechanics.least_action import ActionPath as ActionPath
 from geodyn.mechanics.least_action import discrete_action as discrete_action
 from geodyn.mechanics.least_action import least_action_path as least_action_path
 from geodyn.mechanics.linkage import Linkage as Linkage
-from geodyn.mechanics.linkage import configuration_space as configuration_space
-from geodyn.mechanics.linkage import four_rod_configuration as four_rod_configuration
-from geodyn.mechanics.linkage import four_rod_point as four_rod_point
 from geodyn.mechanics.linkage import linkage as linkage
-from geodyn.mechanics.linkage import pinned_chain as pinned_chain
 from geodyn.mechanics.loads import Load as Load
 from geodyn.mechanics.loads import TurningDrag as TurningDrag
 from geodyn.mechanics.meshes import mesh as mesh
