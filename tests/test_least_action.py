@@ -43,6 +43,12 @@ def test_oscillator(t1, index):
     assert np.all(np.sign(aside) == (1 if index == 0 else -1))
 
 
+def test_conjugate_is_nan():
+    """Inside jit nothing can be raised: between conjugate ends no path of any size is returned."""
+    path = jax.jit(found)(jnp.array([1.0]), HALF)
+    assert path.conjugate and np.isnan(path.q[:, 0]).any() and np.isnan(path.action)
+
+
 def test_hamilton_jacobi():
     """∂S/∂q1 = p1 and ∂S/∂t1 = −E, by the derivative through the solution; and ∂p0/∂q1 in both modes, which is that of
     the closed form, −mω/sin ωt. Measured: 1e-15, 3e-9 (the error of the action)."""

@@ -1,5 +1,6 @@
 """MATTER: a body is its Lagrangian."""
 
+from geodyn.mechanics.action import discrete_action as discrete_action
 from geodyn.mechanics.bodies import Driven as Driven
 from geodyn.mechanics.bodies import FixedPoint as FixedPoint
 from geodyn.mechanics.bodies import Rod as Rod
@@ -59,7 +60,6 @@ from geodyn.mechanics.joints import Hinge as Hinge
 from geodyn.mechanics.joints import Slider as Slider
 from geodyn.mechanics.joints import Weld as Weld
 from geodyn.mechanics.least_action import ActionPath as ActionPath
-from geodyn.mechanics.least_action import discrete_action as discrete_action
 from geodyn.mechanics.least_action import least_action_path as least_action_path
 from geodyn.mechanics.linkage import Linkage as Linkage
 from geodyn.mechanics.linkage import linkage as linkage

@@ -6,8 +6,6 @@ is stationary, the path is that of s-stage Gauss collocation, of order 2s (Marsd
 elimination, whose pivots have as many negative eigenvalues as the second variation: the Morse index.
 """
 
-import functools
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -17,8 +15,7 @@ from geodyn._bands import Banded
 from geodyn._jit import jit
 from geodyn._typing import Array, Bool, Float, Int, Numbers, Scalar
 from geodyn.integrators.system import AbstractSystem
-from geodyn.integrators.tableau import gauss
-from geodyn.mechanics.hamiltonian import Hamiltonian, check_conservative, legendre
+from geodyn.mechanics.action import actions, conservative, fractions, interval_action, of_intervals
 
 MOST_ITERATIONS = 60
 
@@ -48,21 +45,6 @@ class ActionPath(eqx.Module):
         return self.index == 0
 
 
-def discrete_action(system: AbstractSystem, path: Numbers, *, t1, t0=0.0, stages: int = 1) -> Scalar:
-    """∫ L dt along a path through equally many nodes in equal intervals, path[K · stages + 1, …] from t0 to t1.
-
-    By default a polygon with the midpoint rule, of order 2; with more `stages` the nodes of an interval are Lobatto's,
-    the path between them a polynomial, and the order of the quadrature is 2 · stages. Raises ValueError for a system
-    with constraints, dissipation or contacts, and for a number of nodes that does not fit.
-    """
-    lagrangian, path = _conservative(system), jnp.asarray(path, float)
-    if path.shape[0] < 2 or (path.shape[0] - 1) % stages:
-        raise ValueError(f"path must have K · stages + 1 nodes with stages={stages}, got {path.shape[0]}")
-    flat, steps = path.reshape(path.shape[0], -1), (path.shape[0] - 1) // stages
-    t0, t1 = jnp.asarray(t0, path.dtype), jnp.asarray(t1, path.dtype)
-    return jnp.sum(_actions(lagrangian.lagrangian_at, flat[0], flat[1:].reshape(steps, stages, -1), t0, t1))
-
-
 def least_action_path(
     system: AbstractSystem,
     q0: Numbers,
@@ -84,7 +66,7 @@ def least_action_path(
     Raises ValueError for arguments that do not fit, for a system with constraints, dissipation or contacts, and where
     no path was found, or the ends are conjugate (NaN inside of jit).
     """
-    lagrangian = _conservative(system)
+    lagrangian = conservative(system)
     q0, q1 = (jnp.asarray(q, float) for q in (q0, q1))
     if q1.shape != q0.shape:
         raise ValueError(f"q1 must have the shape of q0, {q0.shape}; got {q1.shape}")
@@ -93,7 +75,7 @@ def least_action_path(
             raise ValueError(f"{name} must be a positive whole number, got {count!r}")
     shape = (steps * stages + 1, *q0.shape)
     if guess is None:
-        fraction = _fractions(steps, stages).reshape(-1, *[1] * q0.ndim)
+        fraction = fractions(steps, stages).reshape(-1, *[1] * q0.ndim)
         guess = (1 - fraction) * q0[None] + fraction * q1[None]
     guess = jnp.asarray(guess, float)
     if guess.shape != shape:
@@ -103,12 +85,6 @@ def least_action_path(
     if not isinstance(path.q, jax.core.Tracer):
         _check_found(path)
     return path
-
-
-def _conservative(system):
-    system = legendre(system) if isinstance(system, Hamiltonian) else system
-    check_conservative(system)
-    return system
 
 
 def _check_found(path: ActionPath) -> None:
@@ -124,53 +100,9 @@ def _check_found(path: ActionPath) -> None:
         )
 
 
-def _fractions(steps: int, stages: int) -> np.ndarray:
-    """The times of all nodes, as fractions of the whole."""
-    inner = (np.arange(steps)[:, None] + _basis(stages)[0][None, 1:]) / steps
-    return np.concatenate([[0.0], inner.reshape(-1)])
-
-
-@functools.cache
-def _basis(stages: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Lobatto's points on [0, 1], and at Gauss's nodes the polynomials that are 1 at one of them and 0 at the others,
-    [node, point], with their derivatives."""
-    inner = np.polynomial.legendre.Legendre.basis(stages).deriv().roots().real
-    points = (np.concatenate([[-1.0], np.sort(inner), [1.0]]) + 1) / 2
-    legendre = np.polynomial.legendre
-    coefficients = np.linalg.inv(legendre.legvander(2 * points - 1, stages))
-    at = 2 * np.asarray(gauss(stages).c) - 1
-    slopes = np.stack([legendre.legval(at, legendre.legder(row)) for row in np.eye(stages + 1)], axis=1)
-    return points, legendre.legvander(at, stages) @ coefficients, 2 * slopes @ coefficients
-
-
-def _action(lagrangian, nodes, t, h):
-    """∫ L dt over one interval, nodes[s + 1, n]."""
-    stages = nodes.shape[0] - 1
-    (values, slopes), tableau = (jnp.asarray(x, nodes.dtype) for x in _basis(stages)[1:]), gauss(stages)
-    times, weights = t + h * jnp.asarray(tableau.c, nodes.dtype), jnp.asarray(tableau.b, nodes.dtype)
-    return h * weights @ jax.vmap(lagrangian)(times, values @ nodes, slopes @ nodes / h)
-
-
-def _intervals(q0, z):
-    """The nodes of every interval [K, s + 1, n], from those that are not its first."""
-    left = jnp.concatenate([q0[None], z[:-1, -1]])
-    return jnp.concatenate([left[:, None], z], axis=1)
-
-
-def _each(function, q0, z, t0, t1):
-    """function(nodes, t, h) of every interval."""
-    h = (t1 - t0) / z.shape[0]
-    starts = t0 + h * jnp.arange(z.shape[0], dtype=z.dtype)
-    return jax.vmap(lambda nodes, t: function(nodes, t, h))(_intervals(q0, z), starts)
-
-
-def _actions(lagrangian, q0, z, t0, t1):
-    return _each(lambda *at: _action(lagrangian, *at), q0, z, t0, t1)
-
-
 def _slope(lagrangian, q0, z, t0, t1):
     """∂S/∂z, but for the last node, which is held."""
-    slope = jax.grad(lambda z: jnp.sum(_actions(lagrangian, q0, z, t0, t1)))(z)
+    slope = jax.grad(lambda z: jnp.sum(actions(lagrangian, q0, z, t0, t1)))(z)
     return jnp.where(_held(z), 0, slope)
 
 
@@ -183,7 +115,9 @@ def _held(z):
 def _hessian(lagrangian, q0, z, t0, t1) -> Float[Array, "K 3 B B"]:
     """∂²S/∂z², each interval's unknowns a block: to the left, on and to the right of the diagonal."""
     size, n = z.shape[1] * z.shape[2], z.shape[2]
-    local = _each(jax.hessian(lambda *at: _action(lagrangian, *at)), q0, z, t0, t1).reshape(-1, size + n, size + n)
+    local = of_intervals(jax.hessian(lambda *at: interval_action(lagrangian, *at)), q0, z, t0, t1).reshape(
+        -1, size + n, size + n
+    )
     # On the unknowns of the interval before, whose last node is the first of this one, and its own.
     pair = jnp.pad(local, ((0, 1), (size - n, 0), (size - n, 0)))
     here, after = pair[:-1], pair[1:]
@@ -248,11 +182,14 @@ def _stationary(system, q0, q1, t0, t1, guess, *, steps, stages) -> ActionPath:
     # What the system closes over becomes an explicit argument, so that derivatives with respect to it exist as well.
     lagrangian = eqx.filter_closure_convert(system.lagrangian_at, t0, start, start)
     z = _nodes(lagrangian, start, z, t0, t1)
-    pivots = _form(z).factors(_hessian(lagrangian, start, z, t0, t1))[:, 0]
+    hessian = jax.lax.stop_gradient(_hessian(lagrangian, start, z, t0, t1))
+    pivots = _form(z).factors(hessian)[:, 0]
     # These are inverses: between conjugate ends the last one is infinite.
-    values = jnp.linalg.eigvalsh(jax.lax.stop_gradient(pivots + jnp.swapaxes(pivots, 1, 2)) / 2)
+    values = jnp.linalg.eigvalsh((pivots + jnp.swapaxes(pivots, 1, 2)) / 2)
     last = jnp.max(jnp.abs(values[0])) / jnp.max(jnp.abs(values[-1]))
-    slopes = _each(jax.grad(lambda *at: _action(lagrangian, *at)), start, z, t0, t1)
+    conjugate = last < jnp.finfo(z.dtype).eps ** 0.4
+    z = jnp.where(conjugate, jnp.nan, z)
+    slopes = of_intervals(jax.grad(lambda *at: interval_action(lagrangian, *at)), start, z, t0, t1)
     p = jnp.concatenate([-slopes[:1, 0], slopes[:, -1]])
     q = jnp.concatenate([start[None], z[:, -1]])
     t = t0 + (t1 - t0) / steps * jnp.arange(steps + 1, dtype=q.dtype)
@@ -260,7 +197,7 @@ def _stationary(system, q0, q1, t0, t1, guess, *, steps, stages) -> ActionPath:
     shaped = lambda x: x.reshape(-1, *q0.shape)  # noqa: E731
     return ActionPath(
         *(t, shaped(q), shaped(v), shaped(p), shaped(jnp.concatenate([start[None], z.reshape(-1, start.size)]))),
-        jnp.sum(_actions(lagrangian, start, z, t0, t1)),
+        jnp.sum(actions(lagrangian, start, z, t0, t1)),
         jnp.sum(values < 0),
-        last < jnp.finfo(q.dtype).eps ** 0.4,
+        conjugate,
     )
