@@ -215,6 +215,10 @@ WRONG = {
         lambda: gd.QuasiVelocities(gd.System(gd.spaces.Euclidean(3), [1.0], gd.Wall(lambda x: x[2])), (0, 1)),
         "QuasiVelocities knows no contacts",
     ),
+    "quasi friction": (
+        lambda: gd.QuasiVelocities(gd.System(gd.spaces.Euclidean(3), [1.0], Skewed(), gd.DryFriction(1.0)), (0, 1)),
+        "QuasiVelocities knows no dry friction",
+    ),
     "form": (lambda: gd.integrability_defect(lambda q: jnp.ones((2, 3)), Q), "form must have independent rows"),
 }
 

@@ -62,10 +62,14 @@ class ConstraintForces(AbstractSystem):
 
 
 def require_plain(name: str, system) -> None:
-    """ValueError for what is no system, and for one that an outer one would hide contacts or charts of."""
+    """ValueError for what is no system, and for one that an outer one would hide contacts, friction or charts of."""
     if not isinstance(system, AbstractSystem):
         raise ValueError(f"system of {name} must be a System or Lagrangian; got {type(system).__name__}")
     if is_watched(system):
         raise ValueError(f"{name} knows no contacts: leave them out, or integrate the system itself by gd.RadauIIA(3)")
+    if not system.is_smooth:
+        raise ValueError(
+            f"{name} knows no dry friction: integrate the system itself with method=gd.IncrementalPotential()"
+        )
     if is_charted(system):
         raise ValueError(f"{name} needs a space of a single chart: give the space another chart")

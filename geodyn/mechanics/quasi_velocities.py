@@ -18,9 +18,9 @@ class QuasiVelocities(AbstractSystem):
     """`QuasiVelocities(system, basis)`: the motion of a system with constraints in v = E(q)u + e(q), where the columns
     of `basis(q) -> E[n, m]` span the velocities that they admit, AE = 0.
 
-    `basis` is a function (one that names a parameter `t` is given the time), or the numbers of m coordinates whose
-    velocities determine the others wherever the motion goes: then E is found from A. With π = Eᵀ ∂L/∂v the equations
-    are unconstrained, with m momenta, and any method fits:
+    `basis` is a function of flat q (one that names a parameter `t` is given the time), or the numbers of m coordinates
+    whose velocities determine the others wherever the motion goes: then E is found from A. With π = Eᵀ ∂L/∂v the
+    equations are unconstrained, with m momenta, and any method fits:
 
         π' = Eᵀ(∂L/∂q − ∂R/∂v) + E'ᵀ ∂L/∂v,   v = e + Eu,  Eᵀ ∂L/∂v = π.
 
