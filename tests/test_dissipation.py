@@ -174,7 +174,7 @@ def test_own_geodesic_carries_the_velocity():
     assert 1e-4 < error < 2e-3  # h²K/6 of it, for what is not parallel.
 
 
-def test_plastic_impact():
+def test_plastic_impact(tmp_path):
     """A mass against a spring that yields comes to rest at Y/k + (½mv² − Y²/2k)/Y, then swings about the permanent set
     Y/k below. Seen at h = 5e-4, of first order: 3e-4."""
     k, Y, v = 10.0, 1.0, 1.0
@@ -188,6 +188,9 @@ def test_plastic_impact():
     assert np.all(jnp.diff(lasting) > -1e-15) and np.all(jnp.abs(trajectory.multipliers[:, -1]) <= Y)
     assert abs(gd.dissipated(trajectory)[-1] - Y * lasting[-1]) < 1e-12
     assert np.all(jnp.diff(trajectory.energy) < 1e-14)
+    trajectory.save(tmp_path / "impact.npz")
+    back = gd.load(tmp_path / "impact.npz", system)
+    assert back.method == trajectory.method and np.array_equal(back.energy, trajectory.energy)
 
 
 def test_hysteresis():

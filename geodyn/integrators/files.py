@@ -9,7 +9,7 @@ from geodyn._archive import differences, named_arrays, read_archive
 from geodyn._jit import traced_numbers
 from geodyn.integrators.inputs import structure
 from geodyn.integrators.methods import AbstractMethod, AbstractStepper, Collocation, Gauss, RadauIIA
-from geodyn.integrators.system import AbstractSystem
+from geodyn.integrators.system import AbstractSystem, total_energy
 from geodyn.integrators.tableau import ButcherTableau
 from geodyn.integrators.trajectory import FORMAT, Impacts, Inputs, Stats, Trajectory
 
@@ -69,9 +69,10 @@ def _check_system(path, arrays, meta, system):
         raise ValueError(f"{path} comes from another system: {'; '.join(found)}")
     last = np.flatnonzero(np.isfinite(arrays["q"]).reshape(len(arrays["q"]), -1).all(axis=1))[-1]
     t, q, v, p = (jnp.asarray(arrays[name][last]).reshape(-1) for name in ("t", "q", "v", "p"))
+    lam = jnp.asarray(arrays["multipliers"][last])
     got = {"velocity": (v, system.velocity(t[0], q, p))}
     if "recorded_energy" in arrays:
-        got["energy"] = (arrays["recorded_energy"][last], system.energy(t[0], q, v))
+        got["energy"] = (arrays["recorded_energy"][last], total_energy(system, t[0], q, v, lam))
     for name, (old, new) in got.items():
         if not np.allclose(new, old, rtol=jnp.finfo(q.dtype).eps ** 0.5, atol=jnp.finfo(q.dtype).eps ** 0.75):
             raise ValueError(f"{path} comes from another system: the {name} of its last state was {old}, is {new}")

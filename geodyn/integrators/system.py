@@ -203,6 +203,12 @@ class AbstractYieldingSystem(AbstractSystem):
         """That energy."""
 
 
+def total_energy(system: AbstractSystem, t, q, v, lam) -> Scalar:
+    """The energy, with what multipliers keep of it."""
+    keeps = isinstance(system, AbstractYieldingSystem) and not system.is_smooth
+    return system.energy(t, q, v) + (system.stored_energy(t, q, lam) if keeps else 0)
+
+
 class AbstractLagrangianSystem(AbstractSystem):
     """A system whose equations come from a Lagrangian, a Rayleigh function and its constraints by autodiff.
 

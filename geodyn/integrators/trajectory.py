@@ -16,7 +16,7 @@ from geodyn.integrators.inputs import description, structure
 from geodyn.integrators.methods import AbstractMethod, AbstractStepper, dense_weights, formulation_of, start, step
 from geodyn.integrators.results import RESULTS
 from geodyn.integrators.substep import moving, substep
-from geodyn.integrators.system import AbstractChartedSystem, AbstractSystem, AbstractYieldingSystem
+from geodyn.integrators.system import AbstractChartedSystem, AbstractSystem, total_energy
 
 
 class IntegrationError(RuntimeError):
@@ -114,10 +114,8 @@ class Trajectory(eqx.Module):
                 raise ValueError("this file holds no energy: its system was an ODE")
             return self.recorded_energy
         flat = self.t.shape[0], -1
-        energy = jax.vmap(self.system.energy)(self.t, self.q.reshape(flat), self.v.reshape(flat))
-        if isinstance(self.system, AbstractYieldingSystem) and not self.system.is_smooth:
-            return energy + jax.vmap(self.system.stored_energy)(self.t, self.q.reshape(flat), self.multipliers)
-        return energy
+        states = self.t, self.q.reshape(flat), self.v.reshape(flat), self.multipliers
+        return jax.vmap(partial(total_energy, self.system))(*states)
 
     def evaluate(self, t) -> Float[Array, "..."]:
         """Positions at any times within the trajectory: the collocation polynomial of the step that holds each, which
