@@ -267,6 +267,26 @@ def test_a_body_on_a_hinge_is_a_pendulum():
     assert np.abs(jax.vmap(lambda q: arm.constraint(0.0, q))(trajectory.q.reshape(49, -1))).max() < 1e-14
 
 
+def test_what_slips_where_a_ball_touches():
+    """On an inclined plane: the gap is the height of the lowest point, whose velocity the slip is, none where it rolls
+    (seen 2e-16); turning about the normal is no slip."""
+    normal, radius = numbers([1.0, 2.0, 2.0]) / 3, 0.5
+    ball = gd.RigidBodies([0.1] * 3, 1.0, gd.BallsOnPlane(radius, 0.8, 0.2, normal=3 * normal, offset=0.2))
+    spin, velocity = numbers([0.7, -0.4, 1.1]), numbers([0.3, 0.2, -0.5])
+
+    def slip(spin, velocity):
+        q, v = ball.state(CHAOTIC[3], CHAOTIC[3].T @ spin, position=0.9 * normal, velocity=velocity)
+        return ball.gap(0.0, q.reshape(-1)), np.asarray(ball.slip(0.0, q.reshape(-1), v.reshape(-1)))[0]
+
+    gap, found = slip(spin, velocity)
+    touching = velocity - radius * np.cross(spin, normal)
+    along = touching - touching @ normal * normal
+    np.testing.assert_allclose(gap, [0.9 - 0.2 - radius], rtol=0, atol=1e-15)
+    np.testing.assert_allclose(np.linalg.norm(found), np.linalg.norm(along), rtol=0, atol=2e-15)
+    np.testing.assert_allclose(slip(spin + 2 * normal, velocity)[1], found, rtol=0, atol=2e-15)
+    np.testing.assert_allclose(slip(spin, radius * np.cross(spin, normal))[1], 0, rtol=0, atol=2e-15)
+
+
 def test_case_r04():
     """Both explicit steppers after 1 and 10 steps (seen 1e-15), and their orders, 1.0 and 2.0 ± 0.15."""
     inputs = {name: numbers(value) for name, value in R04["inputs"].items()}
@@ -313,6 +333,7 @@ BAD = {
     "after the masses": lambda: gd.RigidBodies([1.0, 1, 1], gd.Gravity([1.0])),
     "give it to gd.RigidBodies": lambda: gd.System(gd.spaces.Euclidean(3), [1.0], gd.TurningDrag(1.0)),
     "axis must have": lambda: gd.Hinge((0, 1), axis=(0.0, 0.0, 0.0)),
+    "normal must be": lambda: gd.BallsOnPlane(1.0, normal=(0.0, 0.0, 0.0)),
     "frame must be": lambda: gd.Load(0, frame="moon"),
     "make it with q0, v0": lambda: gd.integrate(gd.RigidBodies([1.0, 1, 1]), jnp.ones(7), jnp.ones(7), t1=1.0, steps=1),
     "length near 1": lambda: gd.integrate(

@@ -69,14 +69,6 @@ class AbstractAxialJoint(AbstractJoint):
         if not isinstance(self.axis, jax.core.Tracer) and not np.any(np.asarray(self.axis) != 0):
             raise ValueError("axis must have a direction, got zeros: give it in the coordinates of the first body")
 
-    def across(self) -> Float[Array, "2 3"]:
-        """Two unit vectors across the axis."""
-        unit = self.axis / jnp.sqrt(jnp.sum(self.axis**2))
-        least = (jnp.arange(3) == jnp.argmin(jnp.abs(unit))).astype(unit.dtype)
-        first = jnp.cross(unit, least)
-        first = first / jnp.sqrt(jnp.sum(first**2))
-        return jnp.stack([first, jnp.cross(unit, first)])
-
 
 class Hinge(AbstractAxialJoint):
     """Both places coincide and the bodies turn about the axis, in the coordinates of a:
@@ -86,7 +78,7 @@ class Hinge(AbstractAxialJoint):
 
     def residual(self, space, bodies):
         shift, turn = self.relative(bodies)
-        return jnp.concatenate([shift, self.across().astype(turn.dtype) @ turn @ self.axis.astype(turn.dtype)])
+        return jnp.concatenate([shift, across(self.axis).astype(turn.dtype) @ turn @ self.axis.astype(turn.dtype)])
 
 
 class Slider(AbstractAxialJoint):
@@ -97,7 +89,16 @@ class Slider(AbstractAxialJoint):
 
     def residual(self, space, bodies):
         shift, turn = self.relative(bodies)
-        return jnp.concatenate([self.across().astype(turn.dtype) @ shift, _sine(turn)])
+        return jnp.concatenate([across(self.axis).astype(turn.dtype) @ shift, _sine(turn)])
+
+
+def across(axis: Float[Array, " 3"]) -> Float[Array, "2 3"]:
+    """Two unit vectors across an axis, and each other."""
+    unit = axis / jnp.sqrt(jnp.sum(axis**2))
+    least = (jnp.arange(3) == jnp.argmin(jnp.abs(unit))).astype(unit.dtype)
+    first = jnp.cross(unit, least)
+    first = first / jnp.sqrt(jnp.sum(first**2))
+    return jnp.stack([first, jnp.cross(unit, first)])
 
 
 def _pose(poses, body):

@@ -1,0 +1,53 @@
+"""Balls that spin and bounce."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn._typing import Array, Float
+from geodyn.mechanics.contact import AbstractFrictionalContact, coefficient, is_elastic
+from geodyn.mechanics.elements import number
+from geodyn.mechanics.joints import across
+from geodyn.mechanics.poses import AbstractOnBodies
+
+
+class BallsOnPlane(AbstractFrictionalContact, AbstractOnBodies):
+    """Rigid balls, whose centres are the origins of the bodies, above the plane normal · x = offset:
+    `BallsOnPlane(radii, restitution=1.0, friction=0.0, normal=(0, 0, 1), offset=0.0)`, one contact for each, with the
+    slip of the point that touches, v − r ω × n. A ball that is dropped spinning:
+
+        ball = gd.RigidBodies([0.4] * 3, 1.0, gd.Gravity([1.0], 9.81), gd.BallsOnPlane(1.0, 0.8, friction=0.2))
+        q0, v0 = ball.state(position=[0.0, 0.0, 2.0], velocity=[1.0, 0.0, 0.0], angular_velocity=[0.0, 5.0, 0.0])
+
+    Balls that slide or roll on are for `method=gd.Moreau()`. `radii` are one number or one for each body; the normal
+    points to where the balls are, its length does not matter. Raises ValueError for radii that are not positive, a
+    restitution outside [0, 1], friction below 0, and a normal that is none.
+    """
+
+    radii: Float[Array, "..."]
+    restitution: Float[Array, "..."]
+    friction: Float[Array, "..."] | None
+    normal: Float[Array, " 3"]
+    offset: Float[Array, ""]
+
+    def __init__(self, radii, restitution=1.0, friction=0.0, normal=(0.0, 0.0, 1.0), offset=0.0):
+        self.radii, self.friction = number("radii", radii, positive=True), coefficient(friction)
+        self.restitution, self.elastic = number("restitution", restitution, most=1.0), is_elastic(restitution)
+        self.normal, self.offset = jnp.asarray(normal, float), jnp.asarray(offset, float)
+        traced = isinstance(self.normal, jax.core.Tracer)
+        if self.normal.shape != (3,) or not (traced or np.any(np.asarray(self.normal) != 0)):
+            raise ValueError(f"normal must be a vector [3] other than zero, got {normal}")
+
+    def _normal(self, dtype):
+        return (self.normal / jnp.sqrt(jnp.sum(self.normal**2))).astype(dtype)
+
+    def gap(self, space, bodies):
+        x = bodies.position
+        return x @ self._normal(x.dtype) - self.offset.astype(x.dtype) - self.radii.astype(x.dtype)
+
+    def slip(self, space, bodies, rates):
+        normal = self._normal(bodies.position.dtype)
+        radii = jnp.broadcast_to(self.radii.astype(normal.dtype), bodies.position.shape[:1])
+        arms = jnp.einsum("bji,j,b->bi", bodies.rotation, -normal, radii)
+        touching = rates.position + jnp.einsum("bij,bj->bi", rates.rotation, arms)
+        return touching @ across(normal).T
