@@ -1,5 +1,7 @@
 """Methods that are no collocation: what any stepper gets from `integrate`, and the baselines' orders."""
 
+import sys
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -137,3 +139,9 @@ def test_baselines_refuse_what_they_cannot_hold(method):
     rubbing = gd.System(SPACE, [1.0], gd.DryFriction(0.1))
     with pytest.raises(ValueError, match=r"take method=gd.IncrementalPotential\(\)"):
         gd.integrate(rubbing, [[0.0, 0.0]], [[0.0, 0.0]], t1=1.0, steps=1, method=method)
+
+
+def test_without_diffrax(monkeypatch):
+    monkeypatch.setitem(sys.modules, "diffrax", None)
+    with pytest.raises(ImportError, match="pip install diffrax"):
+        gd.Adaptive()

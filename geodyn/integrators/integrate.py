@@ -53,7 +53,9 @@ def integrate(
     throw: bool = True,
 ) -> Trajectory:
     """Integrates a system from (q0, v0) at t0 to t1 in equal steps, by default with `Gauss(3)`, or `RadauIIA(3)` for a
-    system with constraints.
+    system with constraints. For impacts with friction `Moreau()`, for dry friction and plasticity
+    `IncrementalPotential()`; to compare with, `Collocation(gd.tableaus.rk4())`, `Newmark()`, `StormerVerlet()`,
+    `Adaptive()`.
 
     `q0` and `v0` have the shape of a configuration: [N, dim] for a `System`, [n] for a `Lagrangian` or `ODE` (v0=None).
     A momentum `p0` of that shape may be given in the place of v0.

@@ -45,7 +45,12 @@ class AbstractFriction(eqx.Module):
     """Dry friction: the Rayleigh function R = Σ F_i |s_i| of slip velocities s_i, with a corner where a slip stops:
     there the force is whatever holds it, up to F_i (Coulomb). Steps of `gd.IncrementalPotential` follow it.
 
-    `strength` F ≥ 0 is one number or [c].
+    `strength` F ≥ 0 is one number or [c]. A method that names a parameter `t` is given the time:
+
+        class Belt(gd.AbstractFriction):
+            strength: jax.Array
+            def slip(self, space, x, v, t):
+                return v - jnp.array([jnp.sin(t), 0.0])
     """
 
     strength: eqx.AbstractVar[Array]

@@ -27,8 +27,9 @@ class System(AbstractBody, AbstractChartedSystem):
 
     `masses[N]` > 0, any consistent units; configurations are [N, dim]. Potentials add energy, dissipations add to the
     Rayleigh function, constraints are held at zero; multipliers stand in the order of the elements, those of
-    nonholonomic constraints (`AbstractPfaffian`, not beside contacts) after the others. `resting` says that contacts
-    of restitution 1 may be at rest (what else cannot be known inside jit; other contacts always may).
+    nonholonomic constraints (`AbstractPfaffian`, not beside contacts) after the others. Dry friction and plasticity
+    (`DryFriction`, `PlasticSpring`) take method=gd.IncrementalPotential(). `resting` says that contacts of restitution
+    1 may be at rest (what else cannot be known inside jit; other contacts always may).
     Raises ValueError for masses that are not positive and finite and for elements of an unknown kind.
     """
 

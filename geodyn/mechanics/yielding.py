@@ -24,6 +24,10 @@ class DryFriction(AbstractFriction):
     """Dry friction of every point on its space: R = Σ F_i |v_i|, so that a moving point is held back by the force F_i,
     and one at rest stays there until more than F_i acts on it. `gd.IncrementalPotential` steps it.
 
+        slope = gd.PointLoad([[m * g * sin(a)]]), gd.DryFriction(mu * m * g * cos(a))
+        block = gd.System(gd.spaces.Euclidean(1), [m], *slope)
+        trajectory = gd.integrate(block, [[0.0]], [[v]], t1=2.0, steps=200, method=gd.IncrementalPotential(theta=0.5))
+
     `strength` F = μN ≥ 0 is one number or [N], 0 for points that slide freely. Raises ValueError where it is negative
     or not one per point.
     """
