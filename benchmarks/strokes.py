@@ -5,10 +5,12 @@ coefficients a joint, 96 Magnus steps of order 6 on three Gauss nodes each, and 
 """
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from timing import elapsed, machine, medians, table
 
 import geodyn as gd
+from geodyn.control.search import _coarse
 
 HARMONICS, STEPS = 8, 96
 
@@ -82,8 +84,18 @@ def of_casadi(ca):
     return lambda d: solver(x0=start(d), p=d, lbg=0, ubg=0)
 
 
+def many_starts():
+    """Print what the search from many random starts costs, D = 0.25, beside one of them."""
+    region, limits = (jnp.full(2, -np.pi), jnp.full(2, np.pi)), (jnp.zeros(0), jnp.zeros(0))
+    keys = jax.random.split(jax.random.key(0), 64)
+    search = lambda keys: _coarse(gd.swimmers.Purcell(), jnp.asarray(0.25), region, limits, (), keys)  # noqa: E731
+    times = medians({count: lambda count=count: search(keys[:count]) for count in (1, 64)})
+    rows = [[f"{count} in one vmap", time, time / times[1]] for count, time in times.items()]
+    table("Random starts of the search for all optima, Purcell, D = 0.25", ["starts", "time [s]", "ratio"], rows)
+
+
 def main():
-    """Print the table."""
+    """Print the tables."""
     print(machine())
     try:
         import casadi
@@ -108,6 +120,7 @@ def main():
             rows.append([f"{name}, D = {D}", *figures, cold[name] / cold["geodyn"], warm[name] / warm["geodyn"]])
     head = ["method", "energy", "dE/dD", "cold [s]", "warm [s]", "ratio cold", "ratio warm"]
     table("Purcell's optimal stroke", head, rows)
+    many_starts()
 
 
 if __name__ == "__main__":
