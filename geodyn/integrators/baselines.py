@@ -116,7 +116,7 @@ class Adaptive(AbstractStepper):
             max_steps=self.most_steps,
             throw=False,
         )
-        q, p = (y[0] for y in found.ys)
+        q, p = jax.tree.map(lambda y: y[0], found.ys)
         return Advanced(q, p, lam, found.result == diffrax.RESULTS.successful, found.stats["num_steps"])
 
 

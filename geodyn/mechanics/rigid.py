@@ -203,7 +203,7 @@ class RigidBodies(AbstractBody):
                     f"{name} must have shape {wanted}, got {np.shape(value)}: make it with "
                     "q0, v0 = bodies.state(rotation, angular_velocity, …)"
                 )
-        squares, stretch = np.sum(q[:, -4:] ** 2, axis=1), np.sum(q[:, -4:] * v[:, -4:], axis=1)
+        squares, stretch = np.sum(q[:, -4:] ** 2, axis=1), np.sum(q[:, -4:] * np.asarray(v)[:, -4:], axis=1)
         tolerance = np.finfo(q.dtype).eps ** 0.5 * (1 + np.abs(v).max())
         if np.any(np.abs(squares - 1) > 0.5) or np.any(np.abs(stretch) > tolerance):
             raise ValueError(

@@ -49,8 +49,8 @@ def attitudes(trajectory: Trajectory, times: Sequence[float] | None = None, body
     principal axes, by default a T-handle, seen from a little above; a dot marks the end of the last line."""
     ax = axes(ax, xlabel=TIME)
     t = np.asarray(trajectory.t)
-    times = np.linspace(t[0], t[-1], 8) if times is None else np.asarray(times)
-    frames = np.abs(t[:, None] - times[None]).argmin(axis=0)
+    wanted = np.linspace(t[0], t[-1], 8) if times is None else np.asarray(times)
+    frames = np.abs(t[:, None] - wanted[None]).argmin(axis=0)
     _, turned, _ = _principal(trajectory, body)
     lines = [np.asarray(line, float) for line in shape]
     room = 2.2 * max(np.linalg.norm(line, axis=1).max() for line in lines)
