@@ -46,7 +46,7 @@ _ROOMS = {
         Hamiltonian hamiltonian_field legendre poisson_bracket noether_momentum symmetry_defect flow_derivative
         liouville_defect symplectic_defect Linkage linkage pinned_chain four_rod_configuration configuration_space
         discrete_action least_action_path ActionPath four_rod_point
-        Polyhedron Polyhedra box
+        Polyhedron Polyhedra box painleve_number
     """,
     # MOTION
     "geodyn.locomotion": """

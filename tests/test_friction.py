@@ -265,6 +265,44 @@ def test_contacts_at_rest_need_moreau():
     assert int(still.result) == gd.RESULTS.friction_at_rest
 
 
+def test_painleve():
+    """The sliding rod of Painlevé, its lower end on the floor at θ: 3 μ sin θ cos θ/(1 + 3 cos² θ), which first exceeds
+    1 for μ = 4/3, at tan θ = 2. Measured 1e-16."""
+    theta, mu = np.arctan(2.0), 4 / 3
+    lowest = lambda x: x[1] - 0.5 * jnp.sin(x[2])  # noqa: E731
+    floor = gd.Wall(lowest, 0.0, mu, slip=lambda x, v: v[0] + 0.5 * jnp.sin(x[2]) * v[2])
+    rod = gd.System(gd.Manifold(lambda x: jnp.diag(jnp.array([1.0, 1.0, 1 / 12])), 3), [1.0], floor)
+    q = [[0.0, 0.5 * np.sin(theta), theta]]
+    np.testing.assert_allclose(gd.painleve_number(rod, q, np.zeros((1, 3))), [1.0], rtol=1e-14)
+
+
+class OnFloor(gd.AbstractFrictionalContact, gd.AbstractOnBodies):
+    radius: float
+    restitution: jax.Array
+    friction: jax.Array
+
+    def gap(self, space, bodies):
+        return bodies.position[:, 2] - self.radius
+
+    def slip(self, space, bodies, rates):
+        turning = rates.rotation @ jnp.swapaxes(bodies.rotation, 1, 2)
+        return rates.position[:, :2] - self.radius * turning[:, :2, 2]
+
+
+def test_billiard_ball():
+    """A ball in space with side spin and back spin slides until it rolls, at (5 v + 2 r ω × e_z)/7, whatever the way
+    (Coriolis, Théorie du jeu de billard, 1835); the spin about the vertical stays. Measured 1e-14."""
+    contact = OnFloor(RADIUS, jnp.zeros(()), jnp.asarray(0.3))
+    bodies = gd.RigidBodies(INERTIA * np.ones(3), MASS, gd.Gravity(MASS, G), contact)
+    v, spin = np.array([2.0, 0.0, 0.0]), np.array([5.0, -8.0, 3.0])
+    q0, v0 = bodies.state(angular_velocity=spin, position=[0.0, 0.0, RADIUS], velocity=v)
+    t = gd.integrate(bodies, q0, v0, t1=1.0, steps=50, method=gd.Moreau())
+    motion = gd.rigid_motion(t)
+    rolling = (5 * v[:2] + 2 * RADIUS * np.array([spin[1], -spin[0]])) / 7
+    np.testing.assert_allclose(motion.velocity[-1, 0], [*rolling, 0.0], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(motion.world_angular_velocity[-1, 0, 2], spin[2], rtol=1e-12)
+
+
 class Sticky(gd.AbstractFrictionalContact):
     restitution: jax.Array
     friction: jax.Array
@@ -288,6 +326,7 @@ WRONG = {
     "slip": (lambda: gd.Wall(lambda x: x[1], 1.0, 0.1, slip=3.0), "slip must be a function"),
     "frictions": (lambda: run(gd.Wall(lambda x: x[1], 0.5, [0.1] * 3)), r"friction of Wall.*one per contact \(1\)"),
     "slips": (lambda: run(Sticky(jnp.ones(()), jnp.ones(()))), r"slip of Sticky must return shape \[1, s\]"),
+    "most contacts": (lambda: gd.Moreau(0), "most_contacts must be a positive whole number"),
     "no contacts": (lambda: run(method=gd.Moreau()), "Moreau is for systems with contacts"),
 }
 

@@ -50,6 +50,10 @@ class Moreau(AbstractStepper):
 
     most_contacts: int = eqx.field(static=True, default=16)
 
+    def __check_init__(self):
+        if isinstance(self.most_contacts, bool) or not isinstance(self.most_contacts, int) or self.most_contacts < 1:
+            raise ValueError(f"most_contacts must be a positive whole number, got {self.most_contacts!r}")
+
     def start(self, system, t, h, q, p, v):
         if not is_watched(system):
             raise ValueError("Moreau is for systems with contacts, such as gd.Wall; without them take gd.Gauss(3)")

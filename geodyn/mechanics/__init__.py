@@ -46,6 +46,7 @@ from geodyn.mechanics.four_rods import pinned_chain as pinned_chain
 from geodyn.mechanics.free_rotation import buss_step as buss_step
 from geodyn.mechanics.free_rotation import free_rotation as free_rotation
 from geodyn.mechanics.free_rotation import momentum_step as momentum_step
+from geodyn.mechanics.friction import painleve_number as painleve_number
 from geodyn.mechanics.hamiltonian import Hamiltonian as Hamiltonian
 from geodyn.mechanics.hamiltonian import flow_derivative as flow_derivative
 from geodyn.mechanics.hamiltonian import hamiltonian_field as hamiltonian_field

@@ -40,7 +40,20 @@ class AbstractContact(eqx.Module):
 class AbstractFrictionalContact(AbstractContact):
     """Contacts with a coefficient of friction μ, one number or [c], or None: their impulse has a part along the slip
     too, in Coulomb's cone |f_t| ≤ μ f_n. It ends the slip, or is of the size μ f_n against it. Kinetic energy never
-    grows (see `integrators/impulse.py`). Contacts with friction that rest or slide are for `method=gd.Moreau()`."""
+    grows (see `integrators/coulomb.py`). Contacts with friction that rest or slide are for `method=gd.Moreau()`.
+
+    Balls that turn, above the floor z = 0, as `gd.RigidBodies`:
+
+        class OnFloor(gd.AbstractFrictionalContact, gd.AbstractOnBodies):
+            radius: float
+            restitution: jax.Array
+            friction: jax.Array
+            def gap(self, space, bodies):
+                return bodies.position[:, 2] - self.radius
+            def slip(self, space, bodies, rates):                # of the lowest point: v − ω × r e_z
+                turning = rates.rotation @ jnp.swapaxes(bodies.rotation, 1, 2)
+                return rates.position[:, :2] - self.radius * turning[:, :2, 2]
+    """
 
     friction: eqx.AbstractVar[Array | None]
 

@@ -10,6 +10,8 @@ from geodyn._linalg import cholesky, solve
 from geodyn._typing import Array, Float
 from geodyn.geometry.geodesic import distance, exp, log
 from geodyn.geometry.manifold import AbstractManifold
+from geodyn.integrators.coulomb import frame
+from geodyn.integrators.system import AbstractCollidingSystem
 
 
 def tangential(space: AbstractManifold, x: Float[Array, " n"], covector, u) -> Float[Array, " s"]:
@@ -43,3 +45,15 @@ def slip_of_pair(space: AbstractManifold, x, y, u, w) -> Float[Array, " s"]:
 def slip_on_wall(gap: Callable, space: AbstractManifold, x, u) -> Float[Array, " s"]:
     """The slip of a point on the wall gap(x) = 0."""
     return tangential(space, x, jax.grad(gap)(x), u)
+
+
+def painleve_number(system: AbstractCollidingSystem, q, v, t=0.0) -> Float[Array, " c"]:
+    """μ |N M⁻¹ Tᵀ| / N M⁻¹ Nᵀ of every contact, N the gradient of its gap and T that of its slip: where it exceeds 1,
+    sliding one way presses the contact together by more than its force pushes it apart, so that rigid bodies have no
+    finite contact force, or several (Painlevé 1895; Génot & Brogliato, Eur. J. Mech. A 18 (1999) 653). There
+    `gd.Moreau` jams: it stops the slip by an impulse, and its results depend on the step. q, v in the user's shape."""
+    q, v = (jnp.asarray(x, float).reshape(-1) for x in (q, v))
+    t = jnp.asarray(t, q.dtype)
+    at = frame(system, jnp.arange(system.gap(t, q).size), t, q, system.momentum(t, q, v))
+    own = jnp.einsum("kikj->kij", at.matrix)
+    return at.friction * jnp.sqrt(jnp.sum(own[:, 0, 1:] ** 2, axis=1)) / own[:, 0, 0]

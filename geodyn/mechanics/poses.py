@@ -27,8 +27,8 @@ class Poses(NamedTuple):
 
 
 class AbstractOnBodies(eqx.Module):
-    """Mixed into a potential, dissipation or constraint of rigid bodies that is a function of their poses: where others
-    are given points x[N, 3] it is given `Poses`, and for v their rates."""
+    """Mixed into a potential, dissipation, constraint or contact of rigid bodies that is a function of their poses:
+    where others are given points x[N, 3] it is given `Poses`, and for v their rates."""
 
 
 def left(q: Float[Array, " 4"]) -> Float[Array, "4 4"]:
