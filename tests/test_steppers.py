@@ -87,6 +87,7 @@ BASELINES = {
     "Kutta": (gd.Collocation(gd.tableaus.rk4()), 4),
     "Newmark": (gd.Newmark(), 2),
     "Störmer–Verlet": (gd.StormerVerlet(), 2),
+    "minimising": (gd.IncrementalPotential(theta=0.5), 2),
 }
 
 
