@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import geodyn as gd
-from geodyn.mechanics.incremental import travelled
+from geodyn.mechanics.exponential import travelled
 
 LINE, PLANE = gd.spaces.Euclidean(1), gd.spaces.Euclidean(2)
 MINIMISING = gd.IncrementalPotential()
