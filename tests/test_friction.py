@@ -265,6 +265,15 @@ def test_contacts_at_rest_need_moreau():
     assert int(still.result) == gd.RESULTS.friction_at_rest
 
 
+def test_more_contacts_than_allowed_is_a_status():
+    """Two points fall to the floor. Catches a contact that is left out and falls through."""
+    system = gd.System(LINE, [1.0, 1.0], gd.Gravity(1.0, G), gd.Wall(lambda x: x[0], 0.0))
+    for most, result in ((1, gd.RESULTS.not_converged), (2, gd.RESULTS.successful)):
+        method = gd.Moreau(most_contacts=most)
+        t = gd.integrate(system, [[0.1], [0.1]], [[0.0], [0.0]], t1=0.5, steps=10, method=method, throw=False)
+        assert int(t.result) == result
+
+
 def test_painleve():
     """The sliding rod of Painlevé, its lower end on the floor at θ: 3 μ sin θ cos θ/(1 + 3 cos² θ), which first exceeds
     1 for μ = 4/3, at tan θ = 2. Measured 1e-16."""

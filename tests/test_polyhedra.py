@@ -103,12 +103,19 @@ def test_two_cubes(name):
     assert (moved > 0.05) if near is None else (moved < near and np.max(np.abs(motion.rotation[-1, 1] - turn)) < near)
 
 
+def fall_by(method):
+    """Two cubes above each other."""
+    bodies = gd.RigidBodies([np.eye(3) / 6] * 2, [1.0, 1.0], gd.Polyhedra([CUBE, CUBE]))
+    return gd.integrate(bodies, *bodies.state(position=[[0.0, 0, 0], [0, 0, 2]]), t1=1.0, steps=2, method=method)
+
+
 WRONG = {
     "flat": (lambda: gd.Polyhedron(np.eye(3)), "must span a volume"),
     "shape": (lambda: gd.Polyhedron(np.eye(2)), r"must have shape \[V, 3\]"),
     "sides": (lambda: gd.box([1.0, -1.0, 1.0]), "sides must be positive"),
     "no polyhedron": (lambda: gd.Polyhedra([CUBE, 3.0]), "shapes must be one gd.Polyhedron for each body"),
     "friction": (lambda: gd.Polyhedra([CUBE, CUBE], friction=-1.0), "friction must be ≥ 0"),
+    "method": (lambda: fall_by(gd.Gauss(2)), r"whose gaps jump .* take method=gd\.Moreau\(\)"),
     "pairs": (lambda: gd.Polyhedra([CUBE, CUBE], pairs=[(0, 2)]), "pairs of Polyhedra must be of the 2 shapes"),
 }
 

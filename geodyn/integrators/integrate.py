@@ -157,6 +157,11 @@ def _method(system, method, q):
                 "the system has elements such as gd.DryFriction, whose force jumps where they slip the other way: "
                 "collocation cannot follow that, take method=gd.IncrementalPotential()"
             )
+        if is_watched(system) and system.jumping:
+            raise ValueError(
+                "the system has contacts such as gd.Polyhedra, whose gaps jump where features lose each other: no "
+                "moment of impact can be found there, take method=gd.Moreau()"
+            )
     return method
 
 

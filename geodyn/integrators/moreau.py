@@ -11,9 +11,9 @@ Positions that still leave a gap below zero are moved back along its gradient, i
 
 So contact forces are impulses over the step, and nothing need be known of when they set in (Moreau 1988; Jean, Comput.
 Methods Appl. Mech. Engrg. 177 (1999) 235; Stewart & Trinkle, Int. J. Numer. Methods Engrg. 39 (1996) 2673): where they
-do, the order is one. In uniform fields the energy never grows: neither in a strike (`coulomb`), nor by the normal
-impulses, whose work is z_n(u_n⁺ + u_n⁻)/2 ≤ 0; where friction stops a slip within the step, so that the mean of both
-velocities would be too far uphill, the way is shortened to what the energy is enough for.
+do, the order is one. In uniform fields, where gaps are linear, the energy never grows: neither in a strike (`coulomb`),
+nor by the normal impulses, whose work is z_n(u_n⁺ + u_n⁻)/2 ≤ 0; where friction stops a slip within the step, so that
+the mean of both velocities would be too far uphill, the way is shortened to what the energy is enough for.
 """
 
 import equinox as eqx
@@ -35,13 +35,13 @@ CORRECTIONS = 3
 
 class Moreau(AbstractStepper):
     """Time steps for systems with contacts, that need not follow each impact: `Moreau(most_contacts=16)`, with at most
-    so many contacts closed at once, the nearest.
+    so many contacts closed at once, the nearest; a step that closes others too fails.
 
     For friction at rest and in sliding, stacks, and bounces without end: `integrate(..., method=gd.Moreau())`. Of order
     2 without contact and 1 with; impacts happen in the middle of the step that they fall in, so positions are wrong by
     up to h times the change of velocity. Several contacts: those that approach strike together, and what that sets in
     motion follows, up to 8 times a step, so Newton's cradle sends its last ball off; what then still approaches stops.
-    Energy does not grow in uniform fields, and elsewhere as little as by the method of Störmer and Verlet.
+    Energy does not grow in uniform fields where gaps are linear; elsewhere it may, a little.
 
     `trajectory.multipliers` [T, c + g (1 + s)] are the mean forces over the step: those of the constraints, then those
     of each of the g contacts, along the gap and along the slip. `trajectory.impacts` is None. Raises ValueError for
@@ -82,7 +82,8 @@ class Moreau(AbstractStepper):
         bonds = at.bonds.inverse @ (at.bonds.raised @ ((after - p) / h - mean))
         place = jnp.arange(self._gaps(system, t, q))[:, None] == which[None, :]
         forces = (place.astype(q.dtype) @ impulses / h).reshape(-1)
-        converged = near & also_near & found & also_found
+        others = jnp.where(jnp.any(place, axis=1), jnp.inf, system.gap(t + h, end))
+        converged = near & also_near & found & also_found & (jnp.min(others) >= 0)
         return Advanced(end, after, jnp.concatenate([bonds, forces]), converged, 1)
 
 

@@ -145,6 +145,11 @@ class AbstractCollidingSystem(AbstractSystem):
 
     @property
     @abc.abstractmethod
+    def jumping(self) -> bool:
+        """Whether any gap jumps, so that no root of it is the moment of an impact."""
+
+    @property
+    @abc.abstractmethod
     def elastic(self) -> bool:
         """Whether all restitutions are known to be 1, so that no contact is followed to rest."""
 

@@ -160,6 +160,10 @@ class AbstractBody(
     def frictional(self):
         return any(friction_of(e) is not None for e in self.contacts)
 
+    @property
+    def jumping(self):
+        return any(e.jumping for e in self.contacts)
+
     def neighbours(self, t, q):
         return neighbours_of(self.contacts, t, self.space, self.seen_by_contacts(q), len(self.points(q)))
 

@@ -2,6 +2,7 @@
 
 import abc
 from collections.abc import Callable
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -26,8 +27,9 @@ class AbstractContact(eqx.Module):
     v⁺ = v − (1+e)<v, n>n, with the coefficient of restitution e of that contact, one number or [c], from 0 to 1. A
     contact without velocity of approach that is pressed stays closed, whatever its restitution; where `elastic` is
     true all are 1, and none is followed to rest: then those pressed at the start need `System(…, resting=True)`, which
-    `integrate` sees to outside of jit."""
+    `integrate` sees to outside of jit. Where gaps are `jumping`, not continuous, `gd.Moreau()` has to step them."""
 
+    jumping: ClassVar[bool] = False
     restitution: eqx.AbstractVar[Array]
     elastic: bool = eqx.field(static=True, default=False, kw_only=True)
 

@@ -1,6 +1,8 @@
 """Convex polyhedra, and their contacts in flat space: vertices on faces, edges on edges (seed of the separating planes:
 Baraff & Witkin, Physically Based Modeling, SIGGRAPH 1997)."""
 
+from typing import ClassVar
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -167,6 +169,7 @@ class Polyhedra(AbstractFrictionalContact, AbstractOnBodies):
     Contacts of each pair: the vertices of the first on a face of the second, those of the second on one of the first,
     and edges on edges. Raises ValueError for what is no polyhedron, restitution outside [0, 1], friction below 0."""
 
+    jumping: ClassVar[bool] = True
     shapes: tuple[Polyhedron, ...]
     restitution: Float[Array, "..."]
     friction: Float[Array, "..."] | None
