@@ -7,6 +7,7 @@ sets it). The attribute is undocumented: this is the one place that knows it, an
 
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -65,7 +66,21 @@ program_p = Primitive("native_program")
 program_p.multiple_results = True
 
 
-def _bind(function, in_batches, args, nonlinear, **params):
+class Members(NamedTuple):
+    """What a batch is of: the program of one member, of which members that is itself, the axis of each argument along
+    which they lie (None where all have the same), and how many there are."""
+
+    program: ClosedJaxpr
+    members: "Members | None"
+    axes: tuple[int | None, ...]
+    size: int
+
+    def together(self, one: Callable) -> Callable:
+        """A function of the arguments of one member for those of all."""
+        return jax.vmap(one, self.axes, axis_size=self.size)
+
+
+def _bind(function, in_batches, args, nonlinear, members=None, **params):
     """The operation of a function of arrays, linear in the arguments from the place `nonlinear` on."""
     # What is traced inside says "false", for what JAX derives from it later, and keeps, must not carry the attribute.
     with set_xla_metadata(xla_cpu_small_call="false", inlineable="true"):
@@ -73,9 +88,8 @@ def _bind(function, in_batches, args, nonlinear, **params):
     jaxpr, consts = _closure_converted(closed)
     if consts:
         in_batches = partial(_evaluated, jaxpr)
-    return program_p.bind(
-        *consts, *args, jaxpr=jaxpr, in_batches=in_batches, nonlinear=len(consts) + nonlinear, **params
-    )
+    params |= {"in_batches": in_batches, "nonlinear": len(consts) + nonlinear, "members": members}
+    return program_p.bind(*consts, *args, jaxpr=jaxpr, **params)
 
 
 def _evaluated(closed, *args):
@@ -103,11 +117,14 @@ def _(*args, jaxpr, **_):
     return jaxpr.out_avals
 
 
-def _batched(args, axes, *, in_batches, jaxpr, **params):
+def _batched(args, axes, *, in_batches, jaxpr, members, **params):
     (size,) = {x.shape[axis] for x, axis in zip(args, axes, strict=True) if axis is not batching.not_mapped}
     axes = tuple(None if axis is batching.not_mapped else axis for axis in axes)
-    function = jax.vmap(in_batches, axes, axis_size=size)
-    return _bind(function, function, args, **params), [0] * len(jaxpr.out_avals)
+    with set_xla_metadata(xla_cpu_small_call="false", inlineable="true"):
+        one = jax.make_jaxpr(in_batches)(*(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in jaxpr.in_avals))
+    members = Members(one, members, axes, size)
+    function = members.together(partial(_evaluated, one))
+    return _bind(function, function, args, members=members, **params), [0] * len(jaxpr.out_avals)
 
 
 def _pushed_forward(primals, tangents, *, jaxpr, nonlinear, **params):
@@ -123,20 +140,37 @@ def _pushed_forward(primals, tangents, *, jaxpr, nonlinear, **params):
     return values, rate
 
 
-def _pulled_back(cts, *args, jaxpr, in_batches, nonlinear, **params):
-    known, t = args[:nonlinear], args[nonlinear:]
-    like = [x.aval if ad.is_undefined_primal(x) else jax.typeof(x) for x in t]
+def _backwards(function, like, nonlinear):
+    """A function that is linear in its last arguments, which are `like` these, as one of its first ones and the
+    cotangents of its results, to those of its last."""
     like = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in like]
 
-    def backwards(function):
-        def pull(*args):
-            known, cts = args[:nonlinear], args[nonlinear:]
-            return jax.linear_transpose(lambda *t: function(*known, *t), *like)(list(cts))
+    def pull(*args):
+        known, cts = args[:nonlinear], args[nonlinear:]
+        return jax.linear_transpose(lambda *t: function(*known, *t), *like)(list(cts))
 
-        return pull
+    return pull
 
+
+def _pulled_back(cts, *args, jaxpr, in_batches, nonlinear, members, **params):
+    known, t = args[:nonlinear], args[nonlinear:]
     cts = [jnp.zeros(y.shape, y.dtype) if type(x) is ad.Zero else x for x, y in zip(cts, jaxpr.out_avals, strict=True)]
-    pulled = _bind(backwards(partial(_evaluated, jaxpr)), backwards(in_batches), [*known, *cts], nonlinear, **params)
+    if members is None:
+        pull, many = (
+            _backwards(f, jaxpr.in_avals[nonlinear:], nonlinear) for f in (partial(_evaluated, jaxpr), in_batches)
+        )
+        pulled = _bind(pull, many, [*known, *cts], nonlinear, **params)
+    else:
+        one, axes = members.program, (*members.axes[:nonlinear], *[0] * len(cts))
+        pull = _backwards(partial(_evaluated, one), one.in_avals[nonlinear:], nonlinear)
+        shapes = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in (*one.in_avals[:nonlinear], *one.out_avals)]
+        members, ways = Members(jax.make_jaxpr(pull)(*shapes), None, axes, members.size), members.axes[nonlinear:]
+        pull = members.together(partial(_evaluated, members.program))
+        pulled = _bind(pull, pull, [*known, *cts], nonlinear, members, **params)
+        # What all members have in common is pulled by all of them.
+        pulled = [
+            jnp.sum(x, 0) if way is None else jnp.moveaxis(x, 0, way) for x, way in zip(pulled, ways, strict=True)
+        ]
     return [None] * nonlinear + [x if ad.is_undefined_primal(y) else None for x, y in zip(pulled, t, strict=True)]
 
 
@@ -145,7 +179,11 @@ ad.primitive_jvps[program_p] = _pushed_forward
 ad.primitive_transposes[program_p] = _pulled_back
 
 
-def _on_cpu(*args, jaxpr, size, turns, **_):
+def _on_cpu(*args, jaxpr, members, size, turns, **_):
+    # Of scalars for one member, every one of which then is an array of all: contiguous, as batched arrays are not.
+    if members is not None:
+        one = partial(_on_cpu, jaxpr=members.program, members=members.members, size=size, turns=turns)
+        return members.together(one)(*args)
     # A batch that several devices share asks all of them whether to go on: a native function cannot.
     if size > LARGEST or jax.local_device_count("cpu") > 1 or not is_suitable(jaxpr.jaxpr):
         return _evaluated(jaxpr, *args)
