@@ -44,6 +44,22 @@ def test_both_paths_agree(name, monkeypatch):
     jax.clear_caches()
 
 
+def test_a_batch_is_of_scalars():
+    """Each of them is an array of all members, twelve times as fast as batched arrays; backwards, what all members
+    share is pulled by all of them. Seen: 5.6 times as many flat ones, 1.3 where it is not so; 2e-14."""
+
+    def many(t1, q):
+        return jax.vmap(lambda q: gd.integrate(SYSTEM, q, jnp.array([0.5]), t1=t1, steps=64).q[-1, 0])(q)
+
+    q = jnp.linspace(0.5, 1.5, 7)[:, None]
+    text = jax.jit(many).lower(2.0, q).as_text()
+    assert text.count("tensor<7xf64>") > 3 * text.count("tensor<7x3x")
+    back = jax.jit(jax.grad(lambda t1, q: jnp.sum(many(t1, q)), (0, 1)))(2.0, q)
+    forward = jax.jit(lambda t1, q, *d: jax.jvp(many, (t1, q), d)[1])
+    np.testing.assert_allclose(back[0], jnp.sum(forward(2.0, q, 1.0, 0 * q)), rtol=1e-12)
+    np.testing.assert_allclose(back[1][:, 0], forward(2.0, q, 0.0, jnp.ones_like(q)), rtol=1e-12)
+
+
 def test_stiff_alone_and_in_a_batch():
     """A spring of frequency 1e3 and a step of 0.05 need a Jacobian: alone it is learned from the residual, in a batch
     it comes from derivatives. Seen: 3e-14 in the positions, 3e-11 in the energy."""
