@@ -218,7 +218,7 @@ def _reach(problem: StrokeProblem, start, method: AbstractStrokeMethod) -> str:
         return ", which may be more than strokes like the guess can reach"
     method = method if isinstance(method, Direct) else Direct()
     small = optimal_stroke(problem.swimmer, start.mean, displacement=target / 8, method=method, throw=False)
-    around = f" strokes around the shape {np.asarray(start.mean).tolist()}"
+    around = f" strokes around the shape {(np.round(start.mean, 6) + 0.0).tolist()}"
     if small.result != RESULTS.converged:
         return f"; nor were {around} found that lead an eighth as far"
     family = stroke_family(problem.swimmer, small.stroke, interval=(float(target) / 8, float(target)), method=method)
