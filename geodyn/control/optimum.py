@@ -7,8 +7,10 @@ from importlib import import_module
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+from jax.tree_util import Partial
 
 from geodyn._archive import differences, named_arrays, read_archive, write_archive
+from geodyn._jit import traced_numbers
 from geodyn._typing import Array, Bool, Float, Int, Scalar
 from geodyn.control.minimise import RESULTS
 from geodyn.locomotion.connection import AbstractInvariantMetric
@@ -48,7 +50,8 @@ class OptimalStroke(eqx.Module):
 
     def save(self, path: str | os.PathLike) -> None:
         """Write everything to one `.npz` file that `load_stroke` reads; the file appears whole or not at all."""
-        arrays = {}
+        # Every array of the swimmer by its path, also of what is foreign to `_packed`.
+        arrays = {f"swimmer.{name}": x for name, x in named_arrays(self.swimmer).items()}
         about = {
             f.name: _packed(getattr(self, f.name), f.name, arrays)
             for f in dataclasses.fields(self)
@@ -58,8 +61,8 @@ class OptimalStroke(eqx.Module):
 
 
 def load_stroke(path: str | os.PathLike, swimmer: AbstractInvariantMetric | None = None) -> OptimalStroke:
-    """The stroke that `OptimalStroke.save` wrote. A file holds no code: a swimmer of geodyn is built again, of your own
-    you pass the instance.
+    """The stroke that `OptimalStroke.save` wrote. A file holds no code: a swimmer of geodyn is built again; of one of
+    your own, or with a function of yours in it, you pass the instance.
 
     Raises ValueError if the file is not such a file, is damaged, needs another swimmer, or holds double precision
     while JAX works in single.
@@ -67,10 +70,15 @@ def load_stroke(path: str | os.PathLike, swimmer: AbstractInvariantMetric | None
     arrays, about = read_archive(path, _FORMAT)
     packed = about["optimum"]
     if swimmer is None:
-        swimmer = _unpacked(packed["swimmer"], arrays)
-        if swimmer is None:
+        try:
+            swimmer = _unpacked(packed["swimmer"], arrays)
+        except _ForeignError as foreign:
             name = packed["swimmer"]["type"].split(":")[1]
-            raise ValueError(f"load_stroke: {path} holds a stroke of {name}; pass swimmer=, an instance.")
+            held = "" if str(foreign) == packed["swimmer"]["type"] else f", which holds {foreign}"
+            raise ValueError(
+                f"load_stroke: {path} holds a stroke of {name}{held}; pass swimmer=, an instance."
+            ) from None
+    swimmer = traced_numbers(swimmer)
     saved = {name.removeprefix("swimmer."): x for name, x in arrays.items() if name.startswith("swimmer.")}
     found = differences(saved, named_arrays(swimmer))
     if found:
@@ -79,12 +87,21 @@ def load_stroke(path: str | os.PathLike, swimmer: AbstractInvariantMetric | None
     return OptimalStroke(swimmer=swimmer, result=next(r for r in _RESULTS if RESULTS[r] == about["result"]), **rest)
 
 
+class _ForeignError(Exception):
+    """What is packed is not of geodyn, and a file holds no code."""
+
+
 def _packed(value, name: str, arrays: dict):
-    """A value as JSON, its arrays put under their names; a module as its type and its fields."""
+    """A value as JSON, its arrays put under their names, those of their paths; a module as its type and its fields, a
+    `jax.tree_util.Partial` as the function and what is bound to it."""
     if isinstance(value, eqx.Module):
         own = [f.name for f in dataclasses.fields(value) if f.name in vars(value)]  # others are those of the class
         fields = {field: _packed(vars(value)[field], f"{name}.{field}", arrays) for field in own}
         return {"type": f"{type(value).__module__}:{type(value).__qualname__}", "fields": fields}
+    if isinstance(value, Partial):
+        where = f"{getattr(value.func, '__module__', '')}:{getattr(value.func, '__qualname__', repr(value.func))}"
+        bound = [_packed(x, f"{name}.{i}", arrays) for i, x in enumerate((value.args, value.keywords))]
+        return {"function": where, "bound": bound}
     if isinstance(value, dict):
         return {"items": {key: _packed(x, f"{name}.{key}", arrays) for key, x in value.items()}}
     if isinstance(value, tuple):
@@ -96,7 +113,7 @@ def _packed(value, name: str, arrays: dict):
 
 
 def _unpacked(packed, arrays: dict):
-    """The value again; None for a module of foreign code, or with such code in it."""
+    """The value again. Raises _ForeignError for a module or a function of foreign code."""
     if isinstance(packed, list):
         return tuple(_unpacked(x, arrays) for x in packed)
     if not isinstance(packed, dict):
@@ -105,13 +122,21 @@ def _unpacked(packed, arrays: dict):
         return jnp.asarray(arrays[packed["array"]])
     if "items" in packed:
         return {key: _unpacked(x, arrays) for key, x in packed["items"].items()}
-    module, name = packed["type"].split(":", 1)
-    values = {key: _unpacked(x, arrays) for key, x in packed.get("fields", {}).items()}
-    lost = any(value is None and packed["fields"][key] is not None for key, value in values.items())
-    if module.split(".")[0] != "geodyn" or lost:
-        return None
+    if "function" in packed:
+        args, keywords = (_unpacked(x, arrays) for x in packed["bound"])
+        return Partial(_named(packed["function"]), *args, **keywords)
+    kind = _named(packed["type"])
     # As jax builds a module from its leaves: without its __init__, which may take other arguments.
-    again = object.__new__(getattr(import_module(module), name))
-    for key, value in values.items():
-        object.__setattr__(again, key, value)
+    again = object.__new__(kind)
+    for key, value in packed["fields"].items():
+        object.__setattr__(again, key, _unpacked(value, arrays))
     return again
+
+
+def _named(where: str):
+    """What stands in a module of geodyn under this name, "module:name"."""
+    module, name = where.split(":", 1)
+    found = getattr(import_module(module), name, None) if module.split(".")[0] == "geodyn" else None
+    if found is None:
+        raise _ForeignError(where)
+    return found
