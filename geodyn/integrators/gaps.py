@@ -48,12 +48,13 @@ def gap_rates(system, which, t, q, p):
     return jax.jvp(lambda t, q: system.gap(t, q, which), (t, q), (jnp.ones_like(t), system.velocity(t, q, p)))
 
 
-def gap_acceleration(system, which, t, q, v, pdot):
-    """d²gap/dt² under the force pdot."""
+def gap_motion(system, which, t, q, v, pdot):
+    """Gaps, their rates, and their accelerations d²gap/dt² under the force pdot."""
     one, p = jnp.ones_like(t), system.momentum(t, q, v)
     vdot = jax.jvp(lambda t, q, p: system.velocity(t, q, p, v), (t, q, p), (one, v, pdot))[1]
-    rate = lambda t, q, v: jax.jvp(lambda t, q: system.gap(t, q, which), (t, q), (one, v))[1]  # noqa: E731
-    return jax.jvp(rate, (t, q, v), (one, v, vdot))[1]
+    rates = lambda t, q, v: jax.jvp(lambda t, q: system.gap(t, q, which), (t, q), (one, v))  # noqa: E731
+    (gap, rate), (_, acceleration) = jax.jvp(rates, (t, q, v), (one, v, vdot))
+    return gap, rate, acceleration
 
 
 def sizes_of_gaps(system, which, t, q):

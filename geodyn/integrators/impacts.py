@@ -1,5 +1,7 @@
 """The path of a system with contacts, and its derivative: that of `path`, and through impacts."""
 
+from functools import partial
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -20,7 +22,7 @@ def path_with_impacts(system: AbstractCollidingSystem, t0, h, start: Moving, *, 
     """(Moving, Substeps): `steps` steps with up to `most` impacts."""
     dynamic, static = eqx.partition((system, t0, h, start), eqx.is_array)
 
-    def run(dynamic):
+    def run(alone, dynamic):
         system, t0, h, start = eqx.combine(dynamic, static)
         last = start.state.step + steps
 
@@ -28,7 +30,7 @@ def path_with_impacts(system: AbstractCollidingSystem, t0, h, start: Moving, *, 
             grid = t0 + h * (moving.state.step + 1)
             active = moving.state.alive & (moving.state.step < last)
             # So the places for impacts that do not occur cost nothing.
-            made = lambda moving, _: substep(method, system, grid, h, moving, active)  # noqa: E731
+            made = lambda moving, _: substep(method, system, grid, h, moving, active, alone)  # noqa: E731
             return once(active, made, moving, not_made(method, moving))
 
         after, record = jax.lax.scan(one, start, None, length=steps + most)
@@ -37,7 +39,8 @@ def path_with_impacts(system: AbstractCollidingSystem, t0, h, start: Moving, *, 
         result = jnp.where(exhausted, RESULTS.too_many_impacts, state.result)
         return eqx.tree_at(lambda m: m.state.result, after, result), record
 
-    return native(run, dynamic, size=start.state.stage_size, turns=steps)
+    one, many = partial(run, True), partial(run, False)
+    return native(one, dynamic, size=start.state.stage_size, turns=steps, in_batches=many)
 
 
 def advance_with_impacts(system, method, t0, h, start: Moving, saves: int, every: int, most: int):
@@ -98,19 +101,19 @@ def _tangent(system, t0, h, start, record, rates, motion, method):
     arrays, static = eqx.partition((system, t0, h), eqx.is_array)
     size = start.state.stage_size
 
-    def leg(arrays, x):
-        return Walked(*eqx.combine(arrays, static), *x[0], x[1], method.tableau, formulation)
+    def leg(arrays, x, alone):
+        return Walked(*eqx.combine(arrays, static), *x[0], x[1], method.tableau, formulation, alone)
 
-    def delays(known):
+    def delays(alone, known):
         arrays, xs = known
-        return jax.lax.map(lambda x: leg(arrays, x).delay(), xs)
+        return jax.lax.map(lambda x: leg(arrays, x, alone).delay(), xs)
 
-    def recursion(known, t):
+    def recursion(alone, known, t):
         arrays, delay, xs = known
 
         def one(t, x):
             (*rates, dt, dq, dp), (delay, x) = t, x
-            changes, dw, dj = leg(arrays, x).tangent(rates, (dt, dq, dp), delay)
+            changes, dw, dj = leg(arrays, x, alone).tangent(rates, (dt, dq, dp), delay)
             return (*rates, *changes), (*changes, dw, dj)
 
         return jax.lax.scan(jax.checkpoint(one, prevent_cse=False), t, (delay, xs))[1]
@@ -118,7 +121,9 @@ def _tangent(system, t0, h, start, record, rates, motion, method):
     origin = (start.time, start.state.q, start.state.p)
     t = (*rates, *(jnp.zeros_like(x) if d is None else d for x, d in zip(origin, motion, strict=True)))
     xs = (before, record)
-    known = (arrays, native(delays, (arrays, xs), size=size, turns=0), xs)
-    dts, dqs, dps, dws, djs = native_linear(recursion, known, t, size=size, turns=0, in_batches=recursion)
+    one, many = partial(delays, True), partial(delays, False)
+    known = (arrays, native(one, (arrays, xs), size=size, turns=0, in_batches=many), xs)
+    one, many = partial(recursion, True), partial(recursion, False)
+    dts, dqs, dps, dws, djs = native_linear(one, known, t, size=size, turns=0, in_batches=many)
     struck = Struck(None, None, None, djs)
     return Substeps(None, dts, None, dqs, dps, dws, struck, (None, None), None)

@@ -15,7 +15,7 @@ import numpy as np
 from geodyn._typing import Array, Bool
 from geodyn.integrators.collocation import Problem
 from geodyn.integrators.detection import first_contact
-from geodyn.integrators.gaps import chosen, gap_acceleration, gap_rates
+from geodyn.integrators.gaps import chosen, gap_motion, gap_rates
 from geodyn.integrators.impulse import strike
 from geodyn.integrators.methods import AbstractCollocation, State, dense_weights, formulation_of, next_guess
 from geodyn.integrators.resting import SETTLING, Resting
@@ -107,7 +107,7 @@ class Leg(eqx.Module):
         gained = self.system.velocity(self.t, q, self.left * self.system.force(self.t, q, v, lam))
         return jnp.where(jnp.any(self.holding), jnp.max(jnp.abs(gained)), 0)
 
-    def attempts(self, active) -> tuple[Attempt, Array]:
+    def attempts(self, active, alone: bool) -> tuple[Attempt, Array]:
         """The leg, and whether it ends at an impact: at once where a contact is closed, or at the first one found on
         the polynomial of the whole, whose moment is then the root of Newton's method on the length."""
         state, t, tableau, left = self.state, self.t, self.method.tableau, self.left
@@ -116,7 +116,7 @@ class Leg(eqx.Module):
 
         def attempt(s: Attempt):
             trial = s.count == 0
-            root = stage_values(self.pose(s.length), s.guess, jnp.ones((), bool), cancelling)
+            root = stage_values(self.pose(s.length), s.guess, jnp.ones((), bool), cancelling, alone)
             gap_end, rate_end = self.along(s.length, root.w)(jnp.ones_like(t))
             search = active & trial & ~now & root.converged
             along = self.along(left, root.w)
@@ -157,7 +157,7 @@ class Leg(eqx.Module):
         def slow(p):
             """Rates at which a flight would last less than a fraction of a step."""
             v = system.velocity(time, q, p)
-            pressing = -gap_acceleration(system, which, time, q, v, self.watched.force(time, q, v, lam))
+            pressing = -gap_motion(system, which, time, q, v, self.watched.force(time, q, v, lam))[2]
             least = jnp.where(system.restitution(q, which) < 1, SHORTEST_FLIGHT, jnp.finfo(h.dtype).eps ** 0.75) / 2
             return jnp.where(pressing > 0, least * h * pressing, -jnp.inf)
 

@@ -23,7 +23,7 @@ import jax.numpy as jnp
 from geodyn._typing import Array, Float
 from geodyn.integrators.cones import cone_complementarity
 from geodyn.integrators.coulomb import Frame, frame, impact, rates
-from geodyn.integrators.gaps import chosen, gap_acceleration, is_watched, rounding, sizes_of_gaps
+from geodyn.integrators.gaps import chosen, gap_motion, is_watched, rounding, sizes_of_gaps
 from geodyn.integrators.impulse import complementarity
 from geodyn.integrators.methods import AbstractStepper, Advanced
 from geodyn.integrators.system import AbstractCollidingSystem
@@ -122,7 +122,7 @@ class Touch(eqx.Module):
         """(p⁺, impulses, whether they were found) of contacts that close, each faster than it is pressed."""
         system, h, gap = self.system, self.h, self.gap
         v, restitution = system.velocity(self.t, self.q, p), system.restitution(self.q, self.which)
-        pressing = -gap_acceleration(system, self.which, self.t, self.q, v, self.applied)
+        pressing = -gap_motion(system, self.which, self.t, self.q, v, self.applied)[2]
         noise = rounding(sizes_of_gaps(system, self.which, self.t, self.q)) / h
         slow = 1.5 * h * jnp.maximum(pressing, 0) + noise
 

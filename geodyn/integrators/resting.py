@@ -6,7 +6,7 @@ import jax.numpy as jnp
 
 from geodyn._scalars import on_arrays
 from geodyn._typing import Array, Bool
-from geodyn.integrators.gaps import chosen, gap_acceleration, gap_rates, rounding, sizes_of_gaps
+from geodyn.integrators.gaps import chosen, gap_motion, gap_rates, rounding, sizes_of_gaps
 from geodyn.integrators.impulse import complementarity
 from geodyn.integrators.iteration import once
 from geodyn.integrators.system import AbstractCollidingSystem, AbstractSystem
@@ -42,11 +42,9 @@ class Resting(AbstractSystem):
 
     def pushes(self, t, q, v, applied):
         """((λ, λ > 0), N) of the contacts held."""
-        gap = lambda t, q: self.system.gap(t, q, self.which)  # noqa: E731
-        value, rate = jax.jvp(gap, (t, q), (jnp.ones_like(t), v))
-        free = gap_acceleration(self.system, self.which, t, q, v, applied)
-        wanted = free + 2 * rate / self.settling + value / self.settling**2
-        gradients = jax.jacrev(gap, 1)(t, q)
+        gap, rate, free = gap_motion(self.system, self.which, t, q, v, applied)
+        wanted = free + 2 * rate / self.settling + gap / self.settling**2
+        gradients = jax.jacrev(lambda q: self.system.gap(t, q, self.which))(q)
         raise_index = lambda row: jax.jvp(lambda p: self.system.velocity(t, q, p, v), (applied,), (row,))[1]  # noqa: E731
         gram = gradients @ jax.vmap(raise_index)(gradients).T
         return complementarity(gram, wanted, self.held), gradients

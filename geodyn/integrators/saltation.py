@@ -30,7 +30,7 @@ class Delay(NamedTuple):
 
 
 class Walked(eqx.Module):
-    """A substep that was made, from (step, t, q, p), as it was recorded."""
+    """A substep that was made, from (step, t, q, p), as it was recorded; `alone` says that it is not for a batch."""
 
     system: AbstractCollidingSystem
     t0: Array
@@ -42,6 +42,7 @@ class Walked(eqx.Module):
     record: Substeps
     tableau: ButcherTableau = eqx.field(static=True)
     formulation: Formulation = eqx.field(static=True)
+    alone: bool = eqx.field(static=True)
 
     @property
     def hit(self):
@@ -63,7 +64,7 @@ class Walked(eqx.Module):
         """Changes of (q, p) from its start to its end, and of its stage values, with those of its stage equations."""
         w = self.record.w
         problem = self.pose(*self.start)
-        dw = stage_tangent(problem, rate, w, jnp.ones((), bool))
+        dw = stage_tangent(problem, rate, w, jnp.ones((), bool), self.alone)
         added = eqx.filter_jvp(increments, (problem, w), (rate, dw))[1]
         return *(jnp.zeros_like(x) if d is None else d for d, x in zip(added, (self.q, self.p))), dw
 

@@ -89,8 +89,9 @@ def pressed(system: AbstractCollidingSystem, which, t0, h, state: State) -> Bool
     return laid_down(system, which, h, t0, state.q, v, force)
 
 
-def substep(method, system, grid, h, moving: Moving, active):
-    """(Moving, Substeps): up to the grid time ahead, or to the first impact before it and through it."""
+def substep(method, system, grid, h, moving: Moving, active, alone: bool = False):
+    """(Moving, Substeps): up to the grid time ahead, or to the first impact before it and through it; `alone` says that
+    it is not for a batch."""
     eps, t = jnp.finfo(h.dtype).eps, moving.time
     left, moving = within_reach(system, moving, jnp.maximum(grid - t, eps * h), active)
     state = moving.state
@@ -98,7 +99,7 @@ def substep(method, system, grid, h, moving: Moving, active):
     loose = jnp.sqrt(eps) * size
     noise = jnp.where(moving.held, jnp.inf, rounding(size))
     leg = Leg(system, t, state, moving.which, moving.held, left, h, noise, loose, method)
-    end, hit = leg.attempts(active)
+    end, hit = leg.attempts(active, alone)
     arrived = ~hit & (end.length >= grid - t)
     time = jnp.where(arrived, grid, t + end.length)
     after, w = after_step(leg.pose(end.length), state, end.root, ~moving.regular)

@@ -273,9 +273,9 @@ def is_elastic(restitution) -> bool:
 def coefficient(friction) -> Array | None:
     """A coefficient of friction as an array; None where it is known to be 0, which needs no cone: such contacts are
     simulated by a smaller program. Raises ValueError where it is below 0."""
-    friction = number("friction", friction)
+    # Asked of what was given: inside jit its array is traced, constant or not.
     nothing = not isinstance(friction, jax.core.Tracer) and bool(np.all(np.asarray(friction) == 0))
-    return None if nothing else friction
+    return None if nothing else number("friction", friction)
 
 
 def check_contacts(space: AbstractManifold, contacts: list[AbstractContact], t, seen: list) -> None:
