@@ -235,6 +235,21 @@ def test_minimise():
     check(5.0)
 
 
+def test_constraints_that_depend_on_each_other():
+    """The same sphere twice and 0 = 0, and the valley reached as with the sphere alone: symmetric bodies have such
+    constraints, rotations that cannot happen."""
+    once = Valley(jnp.array(1.5), 5.0)
+
+    def twice(x):
+        f, c, h = once(x)
+        return f, jnp.concatenate([c, 2 * c, 0 * c]), h
+
+    start = jnp.array([-1.2, 1.0, 0.3])
+    alone, found = (minimise(p, start, tolerance=1e-11, max_iterations=200) for p in (once, twice))
+    assert found.result == RESULTS.converged
+    np.testing.assert_allclose(found.x, alone.x, atol=1e-9)
+
+
 def test_pointwise_derivatives():
     points = jnp.linspace(0.1, 1.0, 12).reshape(4, 3)
     plain = lambda z: jnp.stack([jnp.sin(z[0] * z[1]), z[2] ** 3 * z[0]])  # noqa: E731

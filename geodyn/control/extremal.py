@@ -19,7 +19,7 @@ from geodyn.control.problem import StrokeProblem
 from geodyn.control.wong import jet, wong_forces
 from geodyn.locomotion.connection import reduction
 from geodyn.locomotion.holonomy import NODES, magnus
-from geodyn.locomotion.stroke import FourierStroke, LegendreStroke, shape_and_rate
+from geodyn.locomotion.stroke import FourierStroke, LegendreStroke
 
 
 class Wong(AbstractStrokeMethod):
@@ -102,9 +102,8 @@ def _elements(problem, stroke, times):
     parts = -(-problem.steps // (len(knots) - 1))
     ends = np.interp(np.arange(parts * (len(knots) - 1) + 1) / parts, np.arange(len(knots)), knots)
     nodes = jnp.asarray((ends[:-1, None] + np.diff(ends)[:, None] * NODES).ravel(), float)
-    points = jax.vmap(lambda t: jnp.concatenate(shape_and_rate(stroke, t)))(nodes)
-    rates = pointwise(problem.rates)(points)[:, 1:]
-    path = magnus(problem.swimmer.group, rates, jnp.asarray(np.diff(ends), rates.dtype))[parts - 1 :: parts]
+    _, _, velocities = problem.along(stroke, nodes, pointwise(problem.local))
+    path = magnus(problem.swimmer.group, velocities, jnp.asarray(np.diff(ends), nodes.dtype))[parts - 1 :: parts]
     start = problem.swimmer.group.identity().astype(path.dtype)[None]
     return jnp.concatenate([start, path])[np.searchsorted(knots, times)], path[-1]
 

@@ -58,12 +58,14 @@ def _sum_of_sizes(v: Array) -> Scalar:
     return jnp.sum(jnp.abs(v))
 
 
-def null_space(jacobian: Float[Array, "p n"]) -> tuple[Float[Array, "n p"], Float[Array, "n n-p"]]:
-    """Pseudo-inverse J⁺, and an orthonormal basis of the directions that J does not see."""
+def null_space(jacobian: Float[Array, "p n"]) -> tuple[Float[Array, "n p"], Float[Array, "n n"]]:
+    """Pseudo-inverse J⁺, and an orthonormal basis of the directions that J does not see, with columns of zeros for the
+    others: how many these are is known to the numbers alone, since constraints may depend on each other."""
     u, sigma, vt = jnp.linalg.svd(jacobian, full_matrices=True)
     p = jacobian.shape[0]
     rank = sigma > 100 * jnp.finfo(sigma.dtype).eps * _largest(sigma)
-    return vt[:p].T @ (jnp.where(rank, 1 / jnp.where(rank, sigma, 1.0), 0.0)[:, None] * u.T), vt[p:].T
+    inverse = vt[:p].T @ (jnp.where(rank, 1 / jnp.where(rank, sigma, 1.0), 0.0)[:, None] * u.T)
+    return inverse, jnp.concatenate([jnp.where(rank[:, None], 0.0, vt[:p]), vt[p:]]).T
 
 
 def _newton_step(hessian, gradient, jacobian, c, flat):

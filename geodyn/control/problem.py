@@ -8,11 +8,11 @@ from jax.flatten_util import ravel_pytree
 
 from geodyn._jit import as_pytree, jit
 from geodyn._typing import Array, Float, Scalar
-from geodyn.control.minimise import pointwise
+from geodyn.control.minimise import null_space, pointwise
 from geodyn.control.wong import jet, wong_forces
 from geodyn.locomotion import costs
 from geodyn.locomotion.connection import AbstractInvariantMetric, reduction
-from geodyn.locomotion.costs import Density
+from geodyn.locomotion.costs import Density, is_energy
 from geodyn.locomotion.holonomy import gauss_times, magnus, mean
 from geodyn.locomotion.stroke import FourierStroke, LegendreStroke, OpenStroke, shape_and_rate
 
@@ -43,35 +43,42 @@ class StrokeProblem(eqx.Module):
         return LegendreStroke(self.base, x) if self.end is None else OpenStroke(self.base, self.end, x)
 
     def __call__(self, x):
-        energy, g, gaps = self.outcome(x, pointwise(self.rates))
+        energy, g, gaps = self.outcome(x, pointwise(self.local))
         return energy / self.energy, self.miss(g), gaps
 
     def plain(self, x):
         """The same, with derivatives with respect to the numbers in the problem as well."""
-        energy, g, gaps = self.outcome(x, jax.vmap(self.rates))
+        energy, g, gaps = self.outcome(x, jax.vmap(self.local))
         return energy / self.energy, self.miss(g), gaps
 
-    def outcome(self, x, rates):
-        """Energy, holonomy and gaps of the stroke of x, with `rates` from points [Q, 2m] to their `rates`."""
-        shapes, slopes = jax.vmap(lambda t: shape_and_rate(self.stroke(x), t))(gauss_times(self.steps))
-        values = rates(jnp.concatenate([shapes, slopes], axis=1))
-        g = magnus(self.swimmer.group, values[:, 1:])[-1]
-        return mean(values[:, 0]), g, jax.vmap(self.gaps)(shapes).ravel()
+    def outcome(self, x, local):
+        """Energy, holonomy and gaps of the stroke of x, with `local` from all points to what is `local` there."""
+        shapes, powers, velocities = self.along(self.stroke(x), gauss_times(self.steps), local)
+        g = magnus(self.swimmer.group, velocities)[-1]
+        return mean(powers), g, jax.vmap(self.gaps)(shapes).ravel()
+
+    def along(self, stroke, times: Float[Array, " Q"], local):
+        """Shapes[Q, m], power[Q], or another density of the cost, and body velocities[Q, k] at some times."""
+        shapes, rates = jax.vmap(lambda t: shape_and_rate(stroke, t))(times)
+        if not is_energy(self.density):
+            values = local(jnp.concatenate([shapes, rates], axis=1))
+            return shapes, values[:, 0], -values[:, 1:]
+        forces = jnp.sum(local(shapes) * rates[:, None], axis=2)  # (A r', G r')
+        k = self.swimmer.group.dim
+        return shapes, jnp.sum(forces[:, k:] * rates, axis=1), -forces[:, :k]
+
+    def local(self, point: Float[Array, " _"]) -> Array:
+        """What the swimmer says at a point of a stroke: `(A, G)[k + m, m]` at r; the density and A r' at (r, r')."""
+        if is_energy(self.density):
+            return jnp.concatenate(reduction(self.swimmer, point))
+        r, rdot = jnp.split(point, 2)
+        return jnp.append(self.density(self.swimmer, r, rdot), reduction(self.swimmer, r)[0] @ rdot)
 
     def charge(self, multipliers: Float[Array, " p"], g: Float[Array, "d d"]) -> Float[Array, " k"]:
         """The charge μ₀ that belongs to the multipliers of `miss` at the holonomy g."""
         group = self.swimmer.group
         slope = jax.jacfwd(lambda e: self.miss(group.exp(e) @ g))(jnp.zeros(group.dim, g.dtype))
         return self.energy / 2 * multipliers @ slope
-
-    def rates(self, point: Float[Array, " _"]) -> Float[Array, " _"]:
-        """Power, or another density of the cost, and body velocity at (r, r')."""
-        r, rdot = jnp.split(point, 2)
-        form, metric = reduction(self.swimmer, r)
-        # The reduction is traced once, not twice: it is most of what there is to compile.
-        power = getattr(self.density, "func", None) is costs.energy
-        cost = rdot @ metric @ rdot if power else self.density(self.swimmer, r, rdot)
-        return jnp.append(cost, -form @ rdot)
 
     def gaps(self, r: Float[Array, " m"]) -> Float[Array, " _"]:
         """The distances of a shape from its bounds, relative to their width."""
@@ -123,10 +130,11 @@ def second_variation(problem: StrokeProblem, x, hessian: Float[Array, "n n"], ja
     """
     problem, x, hessian, jacobian = _constant((problem, x, hessian, jacobian))
     unit = jnp.linalg.inv(jnp.linalg.cholesky(sobolev_metric(problem, x)))
-    tangent = jnp.linalg.svd(jacobian @ unit.T)[2][jacobian.shape[0] :] @ unit
+    null = null_space(jacobian @ unit.T)[1].T
+    tangent = null @ unit
     values = problem.energy / 2 * jnp.linalg.eigvalsh(tangent @ hessian @ tangent.T)
     curved = jnp.abs(values) > 100 * jnp.sqrt(jnp.finfo(values.dtype).eps)
-    return jnp.min(jnp.where(curved, values, jnp.inf)), jnp.sum(~curved)
+    return jnp.min(jnp.where(curved, values, jnp.inf)), jnp.sum(~curved) - jnp.sum(jnp.all(null == 0, axis=1))
 
 
 def _constant(tree):
@@ -138,8 +146,8 @@ def _constant(tree):
 def certificate(problem: StrokeProblem, x, multipliers: Float[Array, " p"]) -> dict:
     """What OptimalStroke says of the stroke of the unknowns x and the multipliers of `miss`, on twice the steps."""
     swimmer, stroke, steps = problem.swimmer, problem.stroke(x), 2 * problem.steps
-    values = jax.vmap(lambda t: problem.rates(jnp.concatenate(shape_and_rate(stroke, t))))(gauss_times(steps))
-    elements, energy = magnus(swimmer.group, values[:, 1:]), mean(values[:, 0])
+    shapes, powers, velocities = problem.along(stroke, gauss_times(steps), jax.vmap(problem.local))
+    elements, energy = magnus(swimmer.group, velocities), mean(powers)
     charge = problem.charge(multipliers, elements[-1])
     scale = problem.energy / jnp.linalg.norm(problem.displacement)
     return {
@@ -149,8 +157,8 @@ def certificate(problem: StrokeProblem, x, multipliers: Float[Array, " p"]) -> d
         "charge": charge,
         "multiplier": scale * (multipliers if problem.displacement.ndim else multipliers[0]),
         "wong_residual": _wong_residual(*_constant((problem, stroke, charge, elements))),
-        "room": jnp.min(jax.vmap(problem.gaps)(jax.vmap(stroke)(gauss_times(steps))), initial=jnp.inf),
-        "power_variation": jnp.max(jnp.abs(values[:, 0] / energy - 1)),
+        "room": jnp.min(jax.vmap(problem.gaps)(shapes), initial=jnp.inf),
+        "power_variation": jnp.max(jnp.abs(powers / energy - 1)),
     }
 
 

@@ -42,11 +42,11 @@ class VariedProblem(eqx.Module):
         """Energy and holonomy of the stroke of the unknowns x."""
         theta, unravel = ravel_pytree(parameters)
 
-        def rates(point):
+        def local(point):
             point, theta = jnp.split(point, [point.size - p])
-            return self.at(unravel(theta)).rates(point)
+            return self.at(unravel(theta)).local(point)
 
         p = theta.size
         along = lambda points: jnp.concatenate([points, jnp.tile(theta, (points.shape[0], 1))], axis=1)  # noqa: E731
-        energy, g, _ = self.problem.outcome(x, lambda points: pointwise(rates)(along(points)))
+        energy, g, _ = self.problem.outcome(x, lambda points: pointwise(local)(along(points)))
         return energy, g

@@ -11,8 +11,8 @@ import jax.numpy as jnp
 from geodyn._linalg import solve
 from geodyn._typing import Array, Float, Number, Numbers, Scalar
 from geodyn.integrators import AbstractSystem
-from geodyn.locomotion.connection import AbstractInvariantMetric, curvature, reduction
-from geodyn.locomotion.costs import Density, energy
+from geodyn.locomotion.connection import AbstractInvariantMetric, curvature, exterior_derivative, reduction
+from geodyn.locomotion.costs import Density, energy, is_energy
 from geodyn.locomotion.stroke import Stroke, floating, shape_and_rate
 
 
@@ -98,6 +98,12 @@ def wong_forces(
     The cost is the integral of `density`, twice the Lagrangian ℓ: `d/dt ∂ℓ/∂r' − ∂ℓ/∂r = ⟨μ, F r'⟩`. Any consistent
     units.
     """
+    if is_energy(density):  # One derivative of the reduction has all that is needed; index i is that of ∂_i.
+        at = lambda r: (reduction(swimmer, r),) * 2  # noqa: E731
+        (form_slope, metric_slope), (form, metric) = jax.jacfwd(at, has_aux=True)(r)
+        slope = jnp.einsum("jli,l->ji", metric_slope, rdot)
+        field = exterior_derivative(swimmer.group, form, form_slope)
+        return metric @ rddot + slope @ rdot - rdot @ slope / 2, charge @ (field @ rdot)
     half = lambda r, rdot: density(swimmer, r, rdot) / 2  # noqa: E731
     momentum_rate = jax.jvp(jax.grad(half, 1), (r, rdot), (rdot, rddot))[1]
     return momentum_rate - jax.grad(half)(r, rdot), charge @ (curvature(swimmer, r) @ rdot)

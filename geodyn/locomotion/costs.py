@@ -29,3 +29,8 @@ def length(swimmer: AbstractInvariantMetric, r: Float[Array, " m"], rdot: Float[
 def torque(swimmer: AbstractInvariantMetric, r: Float[Array, " m"], rdot: Float[Array, " m"]) -> Scalar:
     """The square of the forces on the shape variables, `|τ|²` with `τ = G r'`: torques of hinges, forces of arms."""
     return jnp.sum((reduction(swimmer, r)[1] @ rdot) ** 2)
+
+
+def is_energy(density: Density) -> bool:
+    """Whether a density is `energy`, whose form in r' is known: by itself, or as `as_pytree` wraps it."""
+    return getattr(density, "func", density) is energy

@@ -4,6 +4,8 @@ Every formula is even in the angle and written in its square, so that it is exac
 identity (Stumpff functions; Battin, *Astrodynamics* (1999), section 4.5).
 """
 
+from math import factorial
+
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
@@ -12,20 +14,34 @@ from geodyn._typing import Array, Float, Scalar
 from geodyn.geometry.groups.lie_group import AbstractLieGroup
 
 
-def _stumpff(y: Scalar) -> tuple[Scalar, Scalar, Scalar, Scalar, Scalar]:
-    """Stumpff's `c_k(y) = Σ_n (−y)ⁿ/(2n+k)!`, k = 0…4: `cos θ`, `sin θ/θ`, `(1−cos θ)/θ²`, … with y = θ²."""
+def _split(y: Scalar) -> tuple[Array, Scalar, Scalar]:
+    """Whether y is small, and y for either formula: 0 where it is not small, 1 where it is."""
     small = y < 1.0
-    low, high = jnp.where(small, y, 0.0), jnp.where(small, 1.0, y)
-    c3, c4 = jnp.full_like(y, 1 / 6), jnp.full_like(y, 1 / 24)
-    for n in range(10, 0, -1):
-        c3 = 1 / 6 - low * c3 / ((2 * n + 2) * (2 * n + 3))
-        c4 = 1 / 24 - low * c4 / ((2 * n + 3) * (2 * n + 4))
-    c2 = 0.5 - low * c4
-    series = (1 - low * c2, 1 - low * c3, c2, c3, c4)
+    return small, jnp.where(small, y, 0.0), jnp.where(small, 1.0, y)
+
+
+def _series(k: int, y: Scalar) -> Scalar:
+    """Stumpff's `c_k(y) = Σ_n (−y)ⁿ/(2n+k)!` for |y| < 1."""
+    total = jnp.full_like(y, 1 / factorial(20 + k))
+    for n in range(9, -1, -1):
+        total = 1 / factorial(2 * n + k) - y * total
+    return total
+
+
+def _sine_ratio(y: Scalar) -> Scalar:
+    """`c_1 = sin θ/θ` of y = θ²."""
+    small, low, high = _split(y)
     angle = jnp.sqrt(high)
-    d0, d1 = jnp.cos(angle), jnp.sin(angle) / angle
-    d2 = (1 - d0) / high
-    closed = (d0, d1, d2, (1 - d1) / high, (0.5 - d2) / high)
+    return jnp.where(small, _series(1, low), jnp.sin(angle) / angle)
+
+
+def _stumpff(y: Scalar) -> tuple[Scalar, ...]:
+    """Stumpff's c_k, k = 1…4: `sin θ/θ`, `(1−cos θ)/θ²`, … with y = θ²."""
+    small, low, high = _split(y)
+    c3, c4 = _series(3, low), _series(4, low)
+    angle = jnp.sqrt(high)
+    d1, d2 = jnp.sin(angle) / angle, (1 - jnp.cos(angle)) / high
+    series, closed = (1 - low * c3, 0.5 - low * c4, c3, c4), (d1, d2, (1 - d1) / high, (0.5 - d2) / high)
     return tuple(jnp.where(small, a, b) for a, b in zip(series, closed, strict=True))
 
 
@@ -108,12 +124,12 @@ class SE2(AbstractLieGroup):
 
     def exp(self, xi):
         half = xi[2] / 2
-        return _homogeneous(_turn(xi[2]), _stumpff(half**2)[1] * (_turn(half) @ xi[:2]))
+        return _homogeneous(_turn(xi[2]), _sine_ratio(half**2) * (_turn(half) @ xi[:2]))
 
     def log(self, g):
         angle = jnp.arctan2(g[1, 0], g[0, 0])
         half = angle / 2
-        return jnp.append(_turn(-half) @ g[:2, 2] / _stumpff(half**2)[1], angle)
+        return jnp.append(_turn(-half) @ g[:2, 2] / _sine_ratio(half**2), angle)
 
     def inverse(self, g):
         return _rigid_inverse(g)
@@ -157,7 +173,7 @@ class SO3(AbstractLieGroup):
         return -LEVI_CIVITA
 
     def exp(self, xi):
-        _, s, half = _stumpff(jnp.sum(xi**2))[:3]
+        s, half, _, _ = _stumpff(jnp.sum(xi**2))
         w = self.hat(xi)
         return jnp.eye(3, dtype=xi.dtype) + s * w + half * w @ w
 
@@ -182,13 +198,13 @@ class SE3(AbstractLieGroup):
         return e
 
     def exp(self, xi):
-        _, s, half, third, _ = _stumpff(jnp.sum(xi[3:] ** 2))
+        s, half, third, _ = _stumpff(jnp.sum(xi[3:] ** 2))
         w, unit = SO3().hat(xi[3:]), jnp.eye(3, dtype=xi.dtype)
         return _homogeneous(unit + s * w + half * w @ w, (unit + half * w + third * w @ w) @ xi[:3])
 
     def log(self, g):
         angle = _rotation_vector(g[:3, :3])
-        _, _, c2, c3, c4 = _stumpff(jnp.sum(angle**2))
+        _, c2, c3, c4 = _stumpff(jnp.sum(angle**2))
         w = SO3().hat(angle)
         inverse = jnp.eye(3, dtype=g.dtype) - w / 2 + (c3 - 2 * c4) / (2 * c2) * w @ w
         return jnp.concatenate([inverse @ g[:3, 3], angle])
