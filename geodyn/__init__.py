@@ -51,8 +51,8 @@ _ROOMS = {
     # MOTION
     "geodyn.locomotion": """
         AbstractConnection AbstractInvariantMetric AbstractSwimmer AbstractLinkSwimmer AbstractSlenderSwimmer
-        AbstractDeformableBody AbstractKinematicBody KaluzaKlein connection curvature covariant_derivative shape_metric
-        locked_inertia drifting_path dense_path flux Reframed minimum_perturbation check_connection
+        AbstractDeformableBody AbstractKinematicBody KaluzaKlein Heading connection curvature covariant_derivative
+        shape_metric locked_inertia drifting_path dense_path flux Reframed minimum_perturbation check_connection
         FourierStroke LegendreStroke OpenStroke PolygonStroke SplineStroke check_closed reverse shift segment join
         by_arclength holonomy path cost power
     """,

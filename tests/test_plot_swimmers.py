@@ -29,6 +29,16 @@ ZOO = {
     "Serpenoid": (swimmers.Serpenoid(2.0), jnp.array([2.0, 1.5]), 2.0),
     "PushMePullYou": (swimmers.PushMePullYou(), jnp.array([7.0, 4 * np.pi / 3]), 4 * np.pi),
     "ThreeSphere": (swimmers.ThreeSphere((1.0, 0.8, 1.2)), jnp.array([6.0, 8.0]), 6 * np.pi),
+    "FloatingLinks": (swimmers.FloatingLinks((1.0, 0.8, 1.2)), jnp.array([0.4, -0.9]), 3.0),
+    "KinematicSnake": (swimmers.KinematicSnake((1.0, 0.8, 1.2)), jnp.array([0.4, -0.9]), 3.0 + 3 * 3.0 / 4),
+    "KinematicCar": (swimmers.KinematicCar(1.3), jnp.array([0.4, -0.9]), 1.3 + 6 * 1.3 / 2),
+    "RollingDisc": (swimmers.RollingDisc(0.7), jnp.array([0.4, -0.9]), 2.4 * 0.7),
+    "PendulumRaft": (
+        swimmers.PendulumRaft(raft=2.0, inertia=3.0, length=1.2),
+        jnp.array([0.5, -0.9]),
+        4 * 3.0 + 1.2 * np.sin(0.5) + np.pi * 1.2 / 6,
+    ),
+    "Beanie": (swimmers.Beanie((1.3, 0.4)), jnp.array([0.4]), np.sqrt(1.3) + np.sqrt(0.4)),
 }
 
 
@@ -86,6 +96,21 @@ def test_where_it_goes():
     np.testing.assert_allclose(np.transpose(drawn.lines[0].get_data())[-1], (g @ g)[:2, 2], atol=1e-12)
     first, _, last = lines(drawn)
     np.testing.assert_allclose(last, first + (g @ g)[:2, 2], atol=1e-12)
+
+
+@pytest.mark.parametrize("space", [gd.spaces.Sphere(2), gd.spaces.Hyperbolic(2)])
+def test_curved_ways(space):
+    """A body in a curved plane is drawn in the chart of its space: feet where the isometry puts them, at X'/(1 + w),
+    legs that are circles at right angles to the unit circle or through opposite points of it."""
+    body, stroke = swimmers.TwoLegged(space), gd.FourierStroke.circle(0.4, centre=(0.9, 0.8))
+    drawn = gd.plot.wake(body, stroke, ax(), strokes=1)
+    X = np.asarray(body.points(stroke(0.0))) @ np.asarray(gd.holonomy(body, stroke, steps=128)).T
+    after = lines(drawn)[1]
+    np.testing.assert_allclose(after[:, -1], X[1:, :2] / (1 + X[1:, 2:]), atol=1e-10)
+    np.testing.assert_allclose(after[:, 0], np.transpose(drawn.lines[0].get_data())[[-1, -1]], atol=1e-12)
+    leg, right = after[0], np.sum(after[0] ** 2, axis=1) - space.chart.curvature
+    circle = np.linalg.lstsq(leg, right, rcond=None)[0]
+    np.testing.assert_allclose(leg @ circle, right, atol=1e-12)
 
 
 def test_filmstrip():

@@ -17,7 +17,7 @@ from geodyn.locomotion.coordinates import Reframed, minimum_perturbation
 from geodyn.locomotion.dense import dense_path
 from geodyn.locomotion.flux import flux
 from geodyn.locomotion.holonomy import cost, holonomy, path, power
-from geodyn.locomotion.kaluza_klein import KaluzaKlein
+from geodyn.locomotion.kaluza_klein import Heading, KaluzaKlein
 from geodyn.locomotion.kinematic import AbstractKinematicBody
 from geodyn.locomotion.mechanical import AbstractDeformableBody, drifting_path, locked_inertia
 from geodyn.locomotion.pieces import PolygonStroke, SplineStroke
@@ -33,6 +33,7 @@ __all__ = [
     "AbstractSlenderSwimmer",
     "AbstractSwimmer",
     "FourierStroke",
+    "Heading",
     "KaluzaKlein",
     "LegendreStroke",
     "OpenStroke",

@@ -17,6 +17,7 @@ from geodyn._jit import jit
 from geodyn._typing import Array, Float, Number, Scalar
 from geodyn.geometry.groups import AbstractLieGroup
 from geodyn.locomotion.checks import require_defined
+from geodyn.locomotion.linkages import bars
 
 
 class AbstractConnection(eqx.Module):
@@ -75,10 +76,7 @@ class AbstractLinkSwimmer(AbstractSwimmer):
 
     def outline(self, r: Float[Array, " m"]) -> Float[Array, "L 2 2"]:
         """The links, from end to end."""
-        x, y, angle = self.links(r).T
-        half = self.lengths[:, None] / 2 * jnp.stack([jnp.cos(angle), jnp.sin(angle)], axis=1)
-        centre = jnp.stack([x, y], axis=1)
-        return jnp.stack([centre - half, centre + half], axis=1)
+        return bars(self.links(r), self.lengths)
 
 
 def link_velocities(

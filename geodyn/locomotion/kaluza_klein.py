@@ -1,4 +1,4 @@
-"""MOTION: a connection and a metric of shapes that are given separately."""
+"""MOTION: a connection and a metric of shapes that are given separately, or of which a part is asked for."""
 
 from collections.abc import Callable
 
@@ -6,8 +6,8 @@ import jax.numpy as jnp
 
 from geodyn._jit import as_pytree
 from geodyn._typing import Array, Float
-from geodyn.geometry.groups import AbstractLieGroup
-from geodyn.locomotion.connection import AbstractConnection, AbstractInvariantMetric
+from geodyn.geometry.groups import SE2, SO2, AbstractLieGroup
+from geodyn.locomotion.connection import AbstractConnection, AbstractInvariantMetric, reduction
 
 
 class KaluzaKlein(AbstractInvariantMetric):
@@ -34,3 +34,24 @@ class KaluzaKlein(AbstractInvariantMetric):
     def quadratic_form(self, r, xi, rdot):
         metric = jnp.eye(r.shape[0], dtype=r.dtype) if self.metric is None else self.metric(r)
         return rdot @ metric @ rdot + jnp.sum((xi + self.connection.form(r) @ rdot) ** 2)
+
+
+class Heading(AbstractInvariantMetric):
+    """A body in the plane of which only the turn is asked for, wherever its strokes take it: `Heading(body)`.
+
+    The angle of a product in SE(2) is the sum of the angles, so that the last row of the connection is one of SO(2),
+    with the shape metric of the body. It is all that strokes can change of a body afloat without momentum: its centre
+    of mass stays. Raises ValueError for a body of another group.
+    Source: Montgomery, *Fields Inst. Commun.* 1 (1993) 193, for such quotients of bundles.
+    """
+
+    body: AbstractInvariantMetric
+    group: SO2 = SO2()
+
+    def __check_init__(self):
+        if not isinstance(self.body.group, SE2):
+            raise ValueError(f"Heading: body must move in SE2, got {type(self.body.group).__name__}.")
+
+    def quadratic_form(self, r, xi, rdot):
+        form, metric = reduction(self.body, r)
+        return rdot @ metric @ rdot + jnp.sum((xi + form[2:] @ rdot) ** 2)

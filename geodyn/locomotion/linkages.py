@@ -1,4 +1,4 @@
-"""MOTION: chains of rigid links in the plane."""
+"""MOTION: chains of rigid links in the plane, and how links and wheels look."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -20,3 +20,18 @@ def chain(lengths: Float[Array, " L"], r: Float[Array, " _"]) -> Float[Array, "L
     angle = jnp.asarray(turns - turns[(n - 1) // 2], r.dtype) @ r
     steps = lengths[:, None] * jnp.stack([jnp.cos(angle), jnp.sin(angle)], axis=1)
     return jnp.concatenate([jnp.asarray(ways - ways[(n - 1) // 2], r.dtype) @ steps, angle[:, None]], axis=1)
+
+
+def bars(poses: Float[Array, "L 3"], lengths: Float[Array, " L"]) -> Float[Array, "L 2 2"]:
+    """Straight lines of these lengths, centred at (x, y) under an angle, from end to end."""
+    x, y, angle = poses.T
+    half = lengths[:, None] / 2 * jnp.stack([jnp.cos(angle), jnp.sin(angle)], axis=1)
+    centre = jnp.stack([x, y], axis=1)
+    return jnp.stack([centre - half, centre + half], axis=1)
+
+
+def wheels(poses: Float[Array, "W 3"], sizes: Float[Array, " W"]) -> Float[Array, "_ 2 2"]:
+    """Pairs of wheels of these diameters, so far apart and rolling along their angle, with their axles."""
+    axles = bars(poses + jnp.array([0.0, 0.0, jnp.pi / 2])[None], sizes)
+    treads = [bars(jnp.concatenate([axles[:, end], poses[:, 2:]], axis=1), sizes) for end in (0, 1)]
+    return jnp.concatenate([axles, *treads])

@@ -3,7 +3,7 @@
 A trajectory in space: `trajectory`, `path`, `body`, `animate`, `player`. Numbers against time: `coordinates`,
 `separation`, `energy`, `multipliers`, `constraints`, `drift`, `comparison`; one against the other: `hysteresis`. The
 space of shapes: `curvature`, `connection`, `shape_metric`, `stroke`, `family`. Swimmers: `swimmer`, `swim`, `wake`,
-`displacement`.
+`displacement`; `check_swimmer` says whether they can.
 Rigid bodies: `poinsot`, `attitudes`, `angular_velocity`. Linkages: `linkage`, `on_sphere`.
 matplotlib is imported where it is used, so that nothing else of geodyn needs it.
 """
@@ -17,7 +17,7 @@ from geodyn.plot.player import Player, player
 from geodyn.plot.rigid import angular_velocity, attitudes, poinsot
 from geodyn.plot.strokes import connection, curvature, family, shape_metric, stroke
 from geodyn.plot.style import COLOURS, figure
-from geodyn.plot.swimmers import displacement, swim, swimmer, wake
+from geodyn.plot.swimmers import check_swimmer, displacement, swim, swimmer, wake
 
 __all__ = [
     "COLOURS",
@@ -26,6 +26,7 @@ __all__ = [
     "animate",
     "attitudes",
     "body",
+    "check_swimmer",
     "comparison",
     "connection",
     "constraints",

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn.geometry.groups import SE2, SO2, Translation
+from geodyn.geometry.groups.isometries import Isometries
 from geodyn.locomotion import check_closed
 from geodyn.locomotion import path as group_path
 from geodyn.locomotion.connection import AbstractConnection
@@ -23,7 +24,7 @@ def swimmer(swimmer: AbstractConnection, stroke, ax=None, *, frames: int = 9):
     times = np.linspace(0.0, 1.0, frames)
     g = np.asarray(group_path(swimmer, stroke, steps=16 * (frames - 1)))[::16]
     outlines = _seen(swimmer, stroke, times, g)
-    x, y = _placed(swimmer.group, g[-1:], np.zeros((1, 1, 1, 2))).ravel()
+    x, y = _track(swimmer, g[-1:])[0]
     length = np.hypot(x, y)
     if length > 1e-9 * np.ptp(outlines):
         outlines = outlines @ np.array([[x, -y], [y, x]]) / length
@@ -112,6 +113,21 @@ def swim(
     return film(ax.figure, draw, len(g), path, fps)
 
 
+def check_swimmer(swimmer: AbstractConnection, path: str | os.PathLike | None = None) -> None:
+    """Raise ValueError, with the remedy, if `swimmer`, `swim` and `wake` cannot draw this one, and for a `path` that
+    cannot be written."""
+    film_writer(path)
+    group = swimmer.group
+    flat = isinstance(group, SE2 | SO2) or (isinstance(group, Translation) and group.dim <= 2)
+    if not flat and not (isinstance(group, Isometries) and group.n == 2):
+        raise ValueError(f"there is no picture in the plane of a body that moves in {type(group).__name__}.")
+    if getattr(swimmer, "outline", None) is None:
+        raise ValueError(
+            f"{type(swimmer).__name__} does not say how it looks: give it a method outline(r) -> [parts, points, 2],"
+            " lines in its own frame."
+        )
+
+
 def _strokes(swimmer, stroke, strokes, steps):
     """The group elements over so many strokes, [strokes × steps + 1, d, d]."""
     if strokes > 1:
@@ -123,22 +139,19 @@ def _strokes(swimmer, stroke, strokes, steps):
 
 def _seen(swimmer, stroke, times, g):
     """Outlines where the body is at these times and g, [frames, parts, points, 2]."""
-    outline = getattr(swimmer, "outline", None)
-    if outline is None:
-        raise ValueError(
-            f"{type(swimmer).__name__} does not say how it looks: give it a method outline(r) -> [parts, points, 2],"
-            " lines in its own frame."
-        )
-    lines = np.asarray(jax.jit(jax.vmap(lambda t: outline(stroke(t))))(jnp.asarray(times)))
+    check_swimmer(swimmer)
+    lines = np.asarray(jax.jit(jax.vmap(lambda t: swimmer.outline(stroke(t))))(jnp.asarray(times)))
     return _placed(swimmer.group, g, lines)
 
 
 def _placed(group, g, points):
-    """Points[frames, …, 2] of the plane moved by g[frames, d, d]."""
+    """Points[frames, …, 2] of the plane moved by g[frames, d, d]; or points (X', w)[frames, …, 3] of a sphere or a
+    hyperbolic plane, which are drawn at X'/(1 + w), in the stereographic projection or the Poincaré disc."""
+    if points.shape[-1] == 3:
+        moved = np.einsum("fij,fpqj->fpqi", g, points)
+        return moved[..., :2] / (1 + moved[..., 2:] if isinstance(group, Isometries) else 1.0)
     if isinstance(group, SE2 | SO2):
         points = np.einsum("fij,fpqj->fpqi", g[:, :2, :2], points)
-    elif not isinstance(group, Translation) or group.dim > 2:
-        raise ValueError(f"there is no picture in the plane of a body that moves in {type(group).__name__}.")
     shift = np.zeros((len(g), 2))
     if group.translations:
         shift[:, : group.translations] = g[:, :-1, -1]
@@ -147,7 +160,8 @@ def _placed(group, g, points):
 
 def _track(swimmer, g):
     """Where the frame of the body is, [frames, 2]."""
-    return _placed(swimmer.group, g, np.zeros((len(g), 1, 1, 2)))[:, 0, 0]
+    origin = [0.0, 0.0, 1.0] if isinstance(swimmer.group, Isometries) else [0.0, 0.0]
+    return _placed(swimmer.group, g, np.broadcast_to(origin, (len(g), 1, 1, len(origin))))[:, 0, 0]
 
 
 def _coordinates(group, g):

@@ -102,6 +102,12 @@ class TwoLegged(AbstractPointMasses):
         rows = [[zero, zero, *rest, one], [ahead, aside, *rest, last], [ahead, -aside, *rest, last]]
         return jnp.stack([jnp.stack(row) for row in rows])
 
+    def outline(self, r: Float[Array, "2"]) -> Float[Array, "2 17 D"]:
+        """The legs, which are geodesics, as points of the embedding space."""
+        fractions = jnp.linspace(0.0, 1.0, 17, dtype=r.dtype)
+        feet = jax.vmap(lambda s: self.points(jnp.stack([s * r[0], r[1]]))[1:])(fractions)
+        return jnp.swapaxes(feet, 0, 1)
+
 
 def _group_of(owner: str, space) -> AbstractLieGroup:
     if not isinstance(space, AbstractConstantCurvature) or space.dim not in (2, 3):

@@ -9,7 +9,7 @@ from geodyn._typing import Array, Float, Number
 from geodyn.geometry.groups import SE2, SO2, SO3
 from geodyn.locomotion.checks import require_positive, require_shape
 from geodyn.locomotion.connection import link_velocities
-from geodyn.locomotion.linkages import chain
+from geodyn.locomotion.linkages import bars, chain
 from geodyn.locomotion.mechanical import AbstractDeformableBody
 from geodyn.locomotion.stroke import floating
 
@@ -30,6 +30,11 @@ class Beanie(AbstractDeformableBody):
 
     def kinetic_energy(self, r, xi, rdot):
         return jnp.dot(self.inertias, (xi[0] + jnp.stack([jnp.zeros_like(rdot[0]), rdot[0]])) ** 2) / 2
+
+    def outline(self, r: Float[Array, "1"]) -> Float[Array, "2 2 2"]:
+        """A bar for each body, as long as its radius of gyration at unit mass."""
+        angles = jnp.concatenate([jnp.zeros_like(r), r])
+        return bars(jnp.stack([0 * angles, 0 * angles, angles], axis=1), jnp.sqrt(self.inertias))
 
 
 class Satellite(AbstractDeformableBody):
@@ -124,6 +129,10 @@ class FloatingLinks(AbstractDeformableBody):
         inertias = jnp.stack([self.masses, self.masses, self.masses * self.lengths**2 / 12], axis=1)
         return jnp.sum(inertias * link_velocities(poses, rates, xi) ** 2) / 2
 
+    def outline(self, r: Float[Array, " m"]) -> Float[Array, "L 2 2"]:
+        """The links, from end to end."""
+        return bars(chain(self.lengths, r), self.lengths)
+
 
 class PendulumRaft(AbstractDeformableBody):
     """A raft free to glide and turn, with a spherical pendulum at its centre; shape r = (θ, φ), seen from the raft.
@@ -152,3 +161,13 @@ class PendulumRaft(AbstractDeformableBody):
         velocity = rate + jnp.stack([xi[0] - xi[2] * y, xi[1] + xi[2] * x, jnp.zeros_like(x)])
         glide = self.raft * jnp.sum(xi[:2] ** 2) + self.inertia * xi[2] ** 2
         return (glide + self.bob * velocity @ velocity) / 2
+
+    def outline(self, r: Float[Array, "2"]) -> Float[Array, "3 33 2"]:
+        """From above: the raft, a square whose moment at its mass is the inertia; the pendulum, and its bob."""
+        turn = np.linspace(0.0, 4.0, 33)
+        circle = np.stack([np.cos(np.pi / 2 * turn), np.sin(np.pi / 2 * turn)], axis=1)
+        square = circle / np.max(np.abs(circle), axis=1, keepdims=True) / 2
+        bob = self.length * jnp.sin(r[0]) * jnp.stack([jnp.cos(r[1]), jnp.sin(r[1])])
+        arm = jnp.linspace(0.0, 1.0, 33, dtype=r.dtype)[:, None] * bob[None]
+        raft = jnp.sqrt(6 * self.inertia / self.raft) * jnp.asarray(square, r.dtype)
+        return jnp.stack([raft, arm, bob[None] + self.length / 12 * jnp.asarray(circle, r.dtype)])

@@ -9,7 +9,7 @@ from geodyn.geometry.groups import SE2, Translation
 from geodyn.locomotion.checks import require_positive, require_shape
 from geodyn.locomotion.connection import link_velocities
 from geodyn.locomotion.kinematic import AbstractKinematicBody
-from geodyn.locomotion.linkages import chain
+from geodyn.locomotion.linkages import bars, chain, wheels
 from geodyn.locomotion.stroke import floating
 
 
@@ -28,6 +28,13 @@ class RollingDisc(AbstractKinematicBody):
 
     def constraints(self, r, xi, rdot):
         return xi - self.radius * rdot[0] * jnp.stack([jnp.cos(r[1]), jnp.sin(r[1])])
+
+    def outline(self, r: Float[Array, "2"]) -> Float[Array, "2 2 2"]:
+        """From above: the disc, edge on, and a mark across its rim that goes round with it."""
+        along = jnp.stack([jnp.cos(r[1]), jnp.sin(r[1])])
+        mark = self.radius * jnp.sin(r[0]) * along
+        poses = jnp.stack([jnp.append(0 * mark, r[1]), jnp.append(mark, r[1] + jnp.pi / 2)])
+        return bars(poses, self.radius * jnp.array([2.0, 0.4]))
 
 
 class KinematicCar(AbstractKinematicBody):
@@ -50,6 +57,14 @@ class KinematicCar(AbstractKinematicBody):
         front = jnp.cos(r[1]) * (xi[1] + self.wheelbase * xi[2]) - jnp.sin(r[1]) * xi[0]
         return jnp.stack([xi[0] - self.radius * rdot[0], xi[1], front])
 
+    def outline(self, r: Float[Array, "2"]) -> Float[Array, "7 2 2"]:
+        """From above: the wheelbase, and the axles with their wheels, half as large."""
+        none = jnp.zeros_like(r[0])
+        middle, rear = (jnp.stack([x * self.wheelbase, none, none]) for x in (0.5, 0.0))
+        front = jnp.stack([self.wheelbase, none, r[1]])
+        chassis = bars(middle[None], self.wheelbase[None])
+        return jnp.concatenate([chassis, wheels(jnp.stack([rear, front]), self.wheelbase / jnp.full(2, 2.0))])
+
 
 class KinematicSnake(AbstractKinematicBody):
     """Three links on wheels, which sit in the middle of each link: shape r = (α₁, α₂), the hinge angles in radians.
@@ -70,3 +85,8 @@ class KinematicSnake(AbstractKinematicBody):
     def constraints(self, r, xi, rdot):
         poses, rates = jax.jvp(lambda r: chain(self.lengths, r), (r,), (rdot,))
         return link_velocities(poses, rates, xi)[:, 1]
+
+    def outline(self, r: Float[Array, "2"]) -> Float[Array, "12 2 2"]:
+        """From above: the links, and the wheels in the middle of each."""
+        poses = chain(self.lengths, r)
+        return jnp.concatenate([bars(poses, self.lengths), wheels(poses, self.lengths / 4)])

@@ -1,0 +1,7 @@
+"""What the commands of `geodyn` do. Each prints a summary, writes into the folder `out` and returns the exit status."""
+
+from geodyn.commands.demo import demo
+from geodyn.commands.simulate import simulate
+from geodyn.commands.stroke import stroke
+
+__all__ = ["demo", "simulate", "stroke"]

@@ -1,0 +1,166 @@
+"""The bodies that `geodyn stroke` knows by name."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import geodyn as gd
+from geodyn.locomotion import swimmers
+
+SPACES = {"euclidean": gd.spaces.Euclidean, "sphere": gd.spaces.Sphere, "hyperbolic": gd.spaces.Hyperbolic}
+
+
+class Body(NamedTuple):
+    """A body and its default stroke: what is `asked` by the `displacement` (one number, or exponential coordinates),
+    the shape to `start` around and the `region` of shapes that a search looks through. Where strokes of free shape
+    have no optimum, they go through the start if it is the `base`, and stay inside the region if they are `bounded`.
+    `heading`: one number is the turn, wherever that leads. `parameters` are those that the class has no default for."""
+
+    kind: Callable[..., gd.AbstractConnection]
+    title: str
+    displacement: tuple[float, ...]
+    start: Callable[[Any], Any] | None = None
+    region: Callable[[Any], Any] | None = None
+    asked: str = "net translation"
+    based: bool = False
+    bounded: bool = False
+    heading: bool = False
+    parameters: dict[str, Any] = {}
+
+    def posed(self, body: gd.AbstractConnection, numbers: int) -> gd.AbstractInvariantMetric:
+        """The body as what has a best stroke, for a displacement of so many numbers: on wheels the shortest path."""
+        moving = body if isinstance(body, gd.AbstractInvariantMetric) else gd.KaluzaKlein(body)
+        return gd.Heading(moving) if self.heading and numbers == 1 else moving
+
+
+def _hinges(body):
+    return np.zeros(body.lengths.size - 1)
+
+
+def _angles(count: int):
+    return lambda body: (np.full(count, -np.pi), np.full(count, np.pi))
+
+
+def _bends(body):
+    return -np.pi + _hinges(body), np.pi + _hinges(body)
+
+
+def _volumes(body):
+    l, v = 2.5 * np.cbrt(3 * float(body.volume) / (4 * np.pi)), float(body.volume)
+    return (l, 0.1 * v), (4 * l, 0.9 * v)
+
+
+def _distances(body):
+    a, b, c = np.asarray(body.radii)
+    touching = np.array([a + b, b + c])
+    return 1.25 * touching, 5 * touching
+
+
+BODIES = {
+    "pmpy": Body(
+        swimmers.PushMePullYou,
+        "pushmepullyou: two spheres that exchange volume",
+        (0.1,),
+        lambda body: (10.0, body.volume / 2),
+        _volumes,
+        based=True,
+    ),
+    "purcell": Body(swimmers.Purcell, "Purcell's swimmer: three slender links", (0.1,), _hinges, _bends),
+    "nlink": Body(
+        swimmers.NLink,
+        "any number of slender links",
+        (0.1,),
+        _hinges,
+        _bends,
+        parameters={"lengths": (1.0, 1.0, 1.0, 1.0)},
+    ),
+    "serpenoid": Body(
+        swimmers.Serpenoid,
+        "a slender body that bends everywhere",
+        (0.03,),
+        lambda body: (0.0, 0.0),
+        lambda body: ((-6.0, -6.0), (6.0, 6.0)),
+    ),
+    "symmetric-purcell": Body(
+        swimmers.SymmetricPurcell, "a body with a pair of arms at each end", (0.1,), lambda body: (1.0, 1.0), _angles(2)
+    ),
+    "three-sphere": Body(
+        swimmers.ThreeSphere,
+        "three spheres on a line, at two distances",
+        (0.05,),
+        lambda body: 2.5 * _distances(body)[0] / 1.25,
+        _distances,
+        based=True,
+    ),
+    "falling-cat": Body(
+        swimmers.FallingCat,
+        "two halves that bend at the waist",
+        (0.0, 0.0, 1.0),
+        lambda body: (0.0, 0.0),
+        _angles(2),
+        "net rotation vector",
+    ),
+    "satellite": Body(
+        swimmers.Satellite,
+        "a rigid body with rotors",
+        (0.0, 0.0, 0.1),
+        lambda body: np.zeros(body.rotors.size),
+        lambda body: (-np.pi * np.ones(body.rotors.size), np.pi * np.ones(body.rotors.size)),
+        "net rotation vector",
+    ),
+    "beanie": Body(
+        swimmers.Beanie,
+        "two coaxial bodies: one angle, which encloses nothing",
+        (0.1,),
+        lambda body: (0.0,),
+        asked="net turn",
+    ),
+    "floating-links": Body(
+        swimmers.FloatingLinks,
+        "rods afloat, as an astronaut",
+        (0.3,),
+        lambda body: 1 + _hinges(body),
+        _bends,
+        "net turn",
+        heading=True,
+    ),
+    "pendulum-raft": Body(
+        swimmers.PendulumRaft,
+        "a spherical pendulum on a raft",
+        (0.3,),
+        lambda body: (0.7, 0.0),
+        lambda body: ((0.2, -np.pi), (2.9, np.pi)),
+        "net turn",
+        bounded=True,
+        heading=True,
+    ),
+    "rolling-disc": Body(
+        swimmers.RollingDisc, "an upright disc that rolls", (0.5,), lambda body: (0.0, 0.0), _angles(2)
+    ),
+    "car": Body(
+        swimmers.KinematicCar,
+        "rear wheels that roll and front wheels that steer",
+        (0.3,),
+        lambda body: (0.0, 0.0),
+        lambda body: ((-np.pi, -1.2), (np.pi, 1.2)),
+        "net turn",
+        heading=True,
+    ),
+    "snake": Body(
+        swimmers.KinematicSnake,
+        "three links on wheels",
+        (0.1,),
+        lambda body: (0.8, -0.8),
+        lambda body: ((0.3, -2.0), (2.0, -0.3)),
+        based=True,
+    ),
+    "two-legged": Body(
+        swimmers.TwoLegged,
+        "a mass with two legs in curved space",
+        (0.05,),
+        lambda body: (0.8, 0.8),
+        lambda body: ((0.3, 0.1), (1.4, 1.4)),
+        parameters={"space": gd.spaces.Sphere(2)},
+    ),
+}

@@ -1,0 +1,19 @@
+"""What every command leaves: a folder of results, a summary on the screen and in a file."""
+
+import json
+from pathlib import Path
+
+
+def folder(out: str) -> Path:
+    """The folder, made where it was missing."""
+    path = Path(out)
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def report(title: str, lines: dict, target: Path) -> None:
+    """Print a summary and keep it as JSON beside the result."""
+    print(f"\n{title}")
+    for name, value in lines.items():
+        print(f"  {name:26}{value:.12g}" if isinstance(value, float) else f"  {name:26}{value}")
+    target.with_suffix(".json").write_text(json.dumps({"title": title, **lines}, indent=1) + "\n")

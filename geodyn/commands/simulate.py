@@ -1,0 +1,96 @@
+"""`geodyn simulate`: a scenario in; a trajectory, a summary and pictures out."""
+
+import time
+from contextlib import redirect_stderr
+from io import StringIO
+from pathlib import Path
+
+import jax
+import numpy as np
+
+from geodyn import plot as draw
+from geodyn.commands.report import folder, report
+from geodyn.geometry.spaces import AbstractModelSpace
+from geodyn.integrators import RESULTS, Trajectory
+from geodyn.integrators.checkpoint import removed
+from geodyn.mechanics import Rod, Spring, System, killing_momentum
+from geodyn.scenario import Scenario, read_scenario, shipped
+
+
+def simulate(scenario: str | None, list_shipped: bool, plot: bool, out: str) -> int:
+    """Integrate a scenario: DIR/NAME.npz (`gd.load` reads it), DIR/NAME.json; with `plot`, DIR/NAME.png and .html.
+
+    Until its end the run has a checkpoint, DIR/NAME.checkpoint, from which the same command goes on.
+    """
+    if list_shipped or scenario is None:
+        for name, title in shipped().items():
+            print(f"{name:24}{title}")
+        return 0
+    name, given = Path(scenario).stem, read_scenario(scenario)
+    target = folder(out) / name
+    checkpoint = target.with_suffix(".checkpoint")
+    trajectory, rate = _timed(given, checkpoint)
+    trajectory.save(target.with_suffix(".npz"))
+    conserved = _conserved(given.system, trajectory)
+    result, stats = RESULTS(int(trajectory.result)), trajectory.stats
+    reached = float(trajectory.t[0] + stats.steps * trajectory.step_size)
+    lines = {f"drift of {key}": f"{np.abs(value - value[0]).max():.2g}" for key, value in conserved.items()}
+    lines["steps per second"] = rate
+    lines["iterations per step"] = f"{int(stats.iterations) / max(1, int(stats.steps)):.3g}"
+    report(f"{name}: {int(stats.steps)} steps to t = {reached:g}: {result.message}", lines, target)
+    if plot:
+        _draw_trajectory(given.system, trajectory, conserved).savefig(target.with_suffix(".png"), dpi=120)
+        draw.player(trajectory, target.with_suffix(".html"), title=name)
+    print(f"written: {target}.npz (gd.load)" + f", {target}.png, {target}.html (plays in a browser)" * plot)
+    if result == RESULTS.interrupted:
+        print("the same command goes on from here")
+        return 130
+    removed(checkpoint)
+    return int(result != RESULTS.successful)
+
+
+def _timed(given: Scenario, checkpoint: Path) -> tuple[Trajectory, str]:
+    """The trajectory, and its steps per second with what they count."""
+    begun, start = checkpoint.exists(), time.perf_counter()
+    trajectory = given.integrate(checkpoint)
+    seconds, steps = time.perf_counter() - start, int(trajectory.stats.steps)
+    if begun:
+        return trajectory, "not known (the run went on from a checkpoint)"
+    if seconds > 30 or int(trajectory.result) == RESULTS.interrupted:
+        return trajectory, f"{steps / seconds:.3g} (compilation included)"
+    # The same compiled code again, without a second progress bar.
+    with redirect_stderr(StringIO()):
+        start = time.perf_counter()
+        given.integrate()
+    return trajectory, f"{steps / (time.perf_counter() - start):.3g} (a second run, compiled)"
+
+
+def _conserved(system: System, trajectory: Trajectory) -> dict:
+    """Energy, constraints and Killing momenta over time, as far as they were computed and are conserved."""
+    done = np.isfinite(trajectory.t) & np.isfinite(np.asarray(trajectory.p).reshape(len(trajectory.t), -1)).all(axis=1)
+    conserved = {"energy": trajectory.energy}
+    constraints = jax.vmap(system.constraint)(trajectory.t, trajectory.q.reshape(len(trajectory.t), -1))
+    if constraints.size:
+        conserved["constraints"] = constraints
+    # Springs and rods look the same to every isometry; gravity, a fixed point and drag do not.
+    if isinstance(system.space, AbstractModelSpace) and all(isinstance(e, Spring | Rod) for e in system.elements):
+        momentum = jax.jit(jax.vmap(lambda q, v: killing_momentum(system, q, v)))
+        conserved["Killing momenta"] = momentum(trajectory.q, trajectory.v)
+    return {name: np.asarray(values)[done] for name, values in conserved.items()}
+
+
+def _draw_trajectory(system, trajectory, conserved):
+    """The motion, separations or multipliers, and drifts."""
+    figure = draw.figure(11, 5.5)
+    grid = figure.add_gridspec(2, 2)
+    place = figure.add_subplot(grid[:, 0], projection=draw.projection(system.space))
+    above, below = figure.add_subplot(grid[0, 1]), figure.add_subplot(grid[1, 1])
+    draw.trajectory(trajectory, place)
+    if system.constraints:
+        draw.multipliers(trajectory, above)
+    elif any(isinstance(element, Spring) for element in system.elements):
+        draw.separation(trajectory, None, above)
+    else:
+        draw.coordinates(trajectory, above)
+    draw.drift(np.asarray(trajectory.t)[: len(conserved["energy"])], conserved, below)
+    return figure

@@ -1,0 +1,153 @@
+"""`geodyn stroke`: a body by name in; its best stroke, the certificate of it and pictures out."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import geodyn as gd
+from geodyn import plot as draw
+from geodyn.commands.bodies import Body
+from geodyn.commands.options import body_of, listing, parse
+from geodyn.commands.report import folder, report
+from geodyn.control import RESULTS
+from geodyn.control.families import ENDS
+
+
+def stroke(name: str | None, words: list[str]) -> int:
+    """The best stroke: DIR/NAME_stroke.npz (`gd.load_stroke` reads it), .json and .png; its film, the family of it.
+
+    Without a name, the list of the bodies. Raises what `gd.optimal_stroke` raises, once what was found is saved.
+    """
+    if name is None:
+        print(listing())
+        return 0
+    known = body_of(name)
+    body, options = parse(name, known, words)
+    posed, problem = _problem(known, body, options)
+    name, start = name.replace(":", "."), time.perf_counter()
+    film = options["animate"] and f"{folder(options['out'])}/{name}_stroke.{options['animate']}"
+    if film:
+        draw.check_swimmer(body, film)
+    target = folder(options["out"]) / f"{name}_stroke"
+    optimum = _optimum(posed, problem, options, target)
+    optimum.save(f"{target}.npz")
+    _draw(body, posed, problem["displacement"], optimum.stroke).savefig(f"{target}.png", dpi=120)
+    lines = {
+        "displacement": _told(optimum.displacement),
+        "energy": float(optimum.cost),
+        "multiplier dE/dD": _told(optimum.multiplier),
+        "KKT residual": float(optimum.kkt_residual),
+        "Wong residual": float(optimum.wong_residual),
+        "second variation, least": float(optimum.second_order),
+        "seconds, compiling": time.perf_counter() - start,
+    }
+    report(f"optimal stroke of {name}: {RESULTS[optimum.result]}", lines, target)
+    print(f"stroke {target}.npz (gd.load_stroke), picture {target}.png")
+    if film:
+        draw.swim(body, optimum.stroke, film)
+        print(f"film {film}")
+    if options["family"] is not None:
+        _family(name, posed, problem, options["family"], optimum.stroke, target)
+    return 0
+
+
+def _problem(known: Body, body: gd.AbstractConnection, options: dict[str, Any]):
+    """The body as what has a best stroke, and the arguments that `gd.optimal_stroke` takes for it."""
+    given, bounds = np.array(options["displacement"]), (options["lower"], options["upper"])
+    if (bounds[0] is None) != (bounds[1] is None):
+        raise ValueError("bounds of the shape are --lower and --upper: give both.")
+    base, guess = options["base"], options["guess"]
+    if options["everywhere"] and (base or guess):
+        raise ValueError("--global looks everywhere: leave out --base and --guess, or --global.")
+    start = None if known.start is None else np.asarray(known.start(body), float)
+    free = bounds[0] is None
+    if free and known.region is not None and (known.bounded or (known.based and options["everywhere"])):
+        bounds = known.region(body)
+    if start is not None and not base and not guess and free:
+        base, guess = (start, None) if known.based else (None, start)
+    if any(shape is not None and len(shape) == 1 for shape in (base, guess, start)):
+        raise ValueError(
+            "a body of one shape variable goes back the way that it came: no closed stroke moves it. For a change of"
+            " shape that stays see gd.OpenStroke and gd.path."
+        )
+    if options["family"] is not None and bounds[0] is not None:
+        raise ValueError(
+            "--family follows strokes without bounds: leave out --lower and --upper; of a body that needs bounds there"
+            " is no family here."
+        )
+    method = gd.Direct(harmonics=options["harmonics"], steps=6 * options["harmonics"])
+    displacement, posed = given if given.size > 1 else given[0], known.posed(body, given.size)
+    problem = {"displacement": displacement, "bounds": None if bounds[0] is None else bounds, "method": method}
+    if options["everywhere"]:
+        return posed, problem | {"region": None if known.region is None else known.region(body)}
+    return posed, problem | {"base": base, "guess": guess}
+
+
+def _optimum(posed, problem, options, target: Path) -> gd.OptimalStroke:
+    """The best stroke; where the search for it fails, what was found is saved before the error is raised."""
+    if options["everywhere"]:
+        found = gd.optimal_strokes(posed, **problem, starts=options["starts"], progress=True)
+        for optimum in found:
+            print(f"energy {float(optimum.cost):.12g} around the shape {np.asarray(optimum.stroke.mean)}")
+        return found[0]
+    try:
+        return gd.optimal_stroke(posed, **problem, progress=True)
+    except gd.StrokeError as failed:
+        failed.optimum.save(f"{target}.npz")
+        print(f"where the search stood: {target}.npz (gd.load_stroke)")
+        raise
+
+
+def _told(value) -> float | list[float]:
+    """A number or a list of them, as JSON has it."""
+    return np.asarray(value).tolist()
+
+
+def _family(name: str, posed, problem, last: float, first, target: Path) -> None:
+    """The best strokes over an interval of displacements: DIR/NAME_stroke_family.png and .json."""
+    wanted = np.asarray(problem["displacement"])
+    size = float(np.linalg.norm(wanted)) if wanted.ndim else float(wanted)
+    direction = wanted / size
+    ways = {
+        "displacement": direction if wanted.ndim else None,
+        "base": problem.get("base"),
+        "method": problem["method"],
+    }
+    found = gd.stroke_family(posed, first, interval=(size, last), **ways, progress=True)
+    target = target.with_name(f"{target.name}_family")
+    sizes, slopes = np.asarray(found.parameter), np.asarray(found.multiplier) @ np.atleast_1d(direction)
+    draw.family(sizes, np.asarray(found.cost), slopes).figure.savefig(f"{target}.png", dpi=120)
+    lines = {"strokes": len(sizes), "from": float(sizes[0]), "to": float(sizes[-1]), "ends because": ENDS[found.end]}
+    if found.best is not None:
+        lines["best D²/E"] = float(sizes[found.best] ** 2 / found.cost[found.best])
+        lines["at D"] = float(sizes[found.best])
+    lines["KKT residual, largest"] = float(found.kkt_residual[:-1].max())
+    report(f"family of optimal strokes of {name}", lines, target)
+    print(f"picture {target}.png")
+
+
+def _draw(body: gd.AbstractConnection, posed, displacement, stroke):
+    """The curvature that the stroke encloses, most of it, and the body on its way or, unseen, where it is."""
+    r = np.asarray(jax.vmap(stroke)(np.linspace(0.0, 1.0, 129)))
+    middle, margin = (r.min(axis=0) + r.max(axis=0)) / 2, 0.2 * np.ptp(r, axis=0)
+    field = np.abs(gd.curvature(posed, jnp.asarray(middle)))
+    free = max(posed.group.translations, 1)
+    weights = np.abs(displacement) if np.ndim(displacement) else np.arange(len(field)) < free
+    largest = np.argmax(weights[:, None, None] * np.triu(field))
+    component, *pair = (int(i) for i in np.unravel_index(largest, field.shape))
+    figure = draw.figure(10, 5.5)
+    left, right = figure.subplots(1, 2, width_ratios=[1.2, 1])
+    low, high = (r.min(axis=0) - margin)[pair], (r.max(axis=0) + margin)[pair]
+    draw.curvature(posed, component, low, high, left, variables=tuple(pair), at=middle)
+    draw.stroke(stroke, left, variables=tuple(pair))
+    try:
+        draw.check_swimmer(body)
+    except ValueError:
+        draw.displacement(body, stroke, right)
+    else:
+        draw.swimmer(body, stroke, right)
+    return figure
