@@ -14,7 +14,7 @@ SPACES = {"euclidean": gd.spaces.Euclidean, "sphere": gd.spaces.Sphere, "hyperbo
 class Body(NamedTuple):
     """A body and its default stroke: what is `asked` by the `displacement` (one number, or exponential coordinates),
     the shape to `start` around and the `region` of shapes that a search looks through. Where strokes of free shape
-    have no optimum, they go through the start if it is the `base`, and stay inside the region if they are `bounded`.
+    have no optimum, they are `based`: they go through the start, and a search stays inside the region.
     `heading`: one number is the turn, wherever that leads. `parameters` are those that the class has no default for."""
 
     kind: Callable[..., gd.AbstractConnection]
@@ -24,7 +24,6 @@ class Body(NamedTuple):
     region: Callable[[Any], Any] | None = None
     asked: str = "net translation"
     based: bool = False
-    bounded: bool = False
     heading: bool = False
     parameters: dict[str, Any] = {}
 
@@ -128,11 +127,11 @@ BODIES = {
     "pendulum-raft": Body(
         swimmers.PendulumRaft,
         "a spherical pendulum on a raft",
-        (0.3,),
-        lambda body: (0.7, 0.0),
+        (0.1,),
+        lambda body: (1.0, 0.0),
         lambda body: ((0.2, -np.pi), (2.9, np.pi)),
         "net turn",
-        bounded=True,
+        based=True,
         heading=True,
     ),
     "rolling-disc": Body(
@@ -145,6 +144,7 @@ BODIES = {
         lambda body: (0.0, 0.0),
         lambda body: ((-np.pi, -1.2), (np.pi, 1.2)),
         "net turn",
+        based=True,
         heading=True,
     ),
     "snake": Body(

@@ -45,7 +45,8 @@ def stroke(name: str | None, words: list[str]) -> int:
         "second variation, least": float(optimum.second_order),
         "seconds, compiling": time.perf_counter() - start,
     }
-    report(f"optimal stroke of {name}: {RESULTS[optimum.result]}", lines, target)
+    minimum = "" if optimum.second_order > 0 else ", but not to a minimum: pass --guess another shape, or --global"
+    report(f"optimal stroke of {name}: {RESULTS[optimum.result]}{minimum}", lines, target)
     print(f"stroke {target}.npz (gd.load_stroke), picture {target}.png")
     if film:
         draw.swim(body, optimum.stroke, film)
@@ -65,7 +66,7 @@ def _problem(known: Body, body: gd.AbstractConnection, options: dict[str, Any]):
         raise ValueError("--global looks everywhere: leave out --base and --guess, or --global.")
     start = None if known.start is None else np.asarray(known.start(body), float)
     free = bounds[0] is None
-    if free and known.region is not None and (known.bounded or (known.based and options["everywhere"])):
+    if free and known.based and options["everywhere"]:
         bounds = known.region(body)
     if start is not None and not base and not guess and free:
         base, guess = (start, None) if known.based else (None, start)
@@ -76,8 +77,7 @@ def _problem(known: Body, body: gd.AbstractConnection, options: dict[str, Any]):
         )
     if options["family"] is not None and bounds[0] is not None:
         raise ValueError(
-            "--family follows strokes without bounds: leave out --lower and --upper; of a body that needs bounds there"
-            " is no family here."
+            "--family follows strokes without bounds: leave out --lower and --upper, and --global where they need any."
         )
     method = gd.Direct(harmonics=options["harmonics"], steps=6 * options["harmonics"])
     displacement, posed = given if given.size > 1 else given[0], known.posed(body, given.size)
@@ -92,7 +92,8 @@ def _optimum(posed, problem, options, target: Path) -> gd.OptimalStroke:
     if options["everywhere"]:
         found = gd.optimal_strokes(posed, **problem, starts=options["starts"], progress=True)
         for optimum in found:
-            print(f"energy {float(optimum.cost):.12g} around the shape {np.asarray(optimum.stroke.mean)}")
+            middle = np.mean(jax.vmap(optimum.stroke)(np.arange(128) / 128), axis=0)
+            print(f"energy {float(optimum.cost):.12g} around the shape {middle}")
         return found[0]
     try:
         return gd.optimal_stroke(posed, **problem, progress=True)
