@@ -143,6 +143,34 @@ def test_what_has_no_space_is_drawn_against_time():
     assert "time" in ax.get_xlabel() and len(ax.lines) == 2
 
 
+def test_rigid_bodies_and_linkages_are_drawn():
+    """Where their points are; the twelve edges of a box stand for it, a line for a body with one point on it."""
+    box = gd.box([1.0, 0.6, 0.4])
+    sites = [*((0, x) for x in box.vertices), (1, (0.0, 0.0, 2.0))]
+    bodies = gd.RigidBodies([box.inertia(1.0)] * 2, [1.0, 1.0], points=sites)
+    lines = scene.rigid_lines(bodies)
+    lengths = [np.linalg.norm(bodies.sites[i] - bodies.sites[j]) for i, j in lines]
+    np.testing.assert_allclose(np.sort(lengths), [0.4] * 4 + [0.6] * 4 + [1.0] * 4 + [2.0])
+    q0, v0 = bodies.state(position=[[0.0, 0.0, 0.0], [3.0, 0.0, 0.0]], angular_velocity=[[0.3, 2.0, 0.5]] * 2)
+    turning = jnp.stack([q0 + t * v0 for t in np.linspace(0.0, 0.2, 5)])
+    moved = turning, jnp.broadcast_to(v0, (5, 2, 7)), bodies
+    trajectory = eqx.tree_at(lambda t: (t.q, t.v, t.system), still(H2), moved)
+    drawn = scene.scene(trajectory, None, None)
+    np.testing.assert_allclose(drawn.points, gd.rigid_motion(trajectory).points, atol=1e-15)
+    assert drawn.rigid.all() and drawn.edges.tolist() == [list(pair) for pair in lines]
+    assert gd.plot.body(trajectory, ax=axes(E3)).name == "3d"
+    with pytest.raises(ValueError, match=r"points of rigid bodies are gd.rigid_motion\(trajectory\).points"):
+        print(trajectory.embedding)
+    pendulum = gd.Linkage([(0, 1), (1, 2)], [1.0, 0.8], {0: (0.2, 0.1)}, gravity=1.0)
+    swing = eqx.tree_at(lambda t: t.system, still(H2), pendulum)
+    path = gd.plot.trajectory(swing, gd.plot.figure(2, 2).add_subplot())
+    joints = np.array([line.get_xydata()[0] for line in path.lines[-3:]])
+    np.testing.assert_allclose(joints, pendulum.joints(swing.q[-1]), atol=1e-15)
+    rods = gd.plot.separation(swing, ax=gd.plot.figure(2, 2).add_subplot()).lines
+    apart = np.linalg.norm(np.asarray(swing.q)[:, 0] - [0.2, 0.1], axis=1)
+    np.testing.assert_allclose(rods[0].get_ydata(), apart, atol=1e-15)
+
+
 def test_files_and_failures_are_drawn(tmp_path):
     """Of a file, with its system given; of a failed run, what was computed."""
     trajectory = still(H2)

@@ -90,7 +90,8 @@ class Trajectory(eqx.Module):
         there is none."""
         if not isinstance(self.system, AbstractChartedSystem):
             raise ValueError(
-                "embedding is of the trajectory of a gd.System; one from a file needs gd.load(path, system)"
+                "embedding is of the trajectory of a gd.System, one from a file needs gd.load(path, system); the points"
+                " of rigid bodies are gd.rigid_motion(trajectory).points, those of a linkage are its joints(q)"
             )
         return jax.vmap(self.system.embedding)(self.coordinates().reshape(self.t.shape[0], -1))
 

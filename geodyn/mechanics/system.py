@@ -147,7 +147,7 @@ def _rows(constraint):
     return points if len(points) == constraint.size else (tuple(chain.from_iterable(points)),) * constraint.size
 
 
-def edges(system: System) -> list[tuple[int, int]]:
+def edges(system: AbstractBody) -> list[tuple[int, int]]:
     """The pairs of points that springs and rods join, as pictures want them."""
     return [pair for element in system.elements for pair in joined(element) if len(pair) == 2]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from geodyn.integrators import Trajectory
-from geodyn.mechanics import System
+from geodyn.mechanics.body import AbstractBody
 from geodyn.plot.bodies import draw_body, stage
 from geodyn.plot.scene import scene
 from geodyn.plot.style import INK, colours, polylines
@@ -23,7 +23,7 @@ def animate(
     model: str | Callable | None = None,
     seconds: float | int = 8.0,
     fps: int = 25,
-    system: System | None = None,
+    system: AbstractBody | None = None,
 ):
     """The motion as a matplotlib `FuncAnimation` of that many seconds, at equal steps of time; a notebook shows it
     inline (for a long one `player` is far lighter). Paths grow behind the points; `model` and `system` as in

@@ -7,7 +7,7 @@ import numpy as np
 
 from geodyn.geometry import AbstractManifold
 from geodyn.integrators import Trajectory
-from geodyn.mechanics import System
+from geodyn.mechanics.body import AbstractBody
 from geodyn.plot.curves import coordinates
 from geodyn.plot.models import model_of
 from geodyn.plot.scene import Scene, scene, scene_of
@@ -23,10 +23,10 @@ def trajectory(
     *,
     model: str | Callable | None = None,
     bodies: int | None = None,
-    system: System | None = None,
+    system: AbstractBody | None = None,
 ):
-    """The paths of the points of a body in a model of its space, and the body itself at `bodies` equally spaced times,
-    by default 12, or 4 where it has more than six points.
+    """The paths of the points of a body, a `gd.System`, `RigidBodies` or `Linkage`, in a model of its space, and the
+    body itself at `bodies` equally spaced times, by default 12, or 4 where it has more than six points.
 
     `model` is by default the first that fits: "cartesian" (Euclidean), "ball", "half-space" (Hyperbolic), "sphere",
     "stereographic" (Sphere), "surface" (Embedded), "cylinder" (H² × E and other products of a plane and an axis) or
@@ -35,7 +35,7 @@ def trajectory(
     trajectory read from a file. Raises ValueError for a model that does not fit.
     """
     known = system or trajectory.system
-    if model is None and (not isinstance(known, System) or known.space.dim == 1):
+    if model is None and (not isinstance(known, AbstractBody) or known.space.dim == 1):
         return coordinates(trajectory, ax)
     return _paths(scene(trajectory, model, system), ax, bodies)
 
@@ -50,8 +50,9 @@ def path(
     model: str | Callable | None = None,
 ):
     """As `trajectory`, with the space and the edges given: for what is not a `System`."""
-    masses = np.ones(trajectory.q.shape[-2])
-    return _paths(scene_of(space, trajectory, model, edges, [False] * len(edges), masses), ax, bodies)
+    q = trajectory.coordinates()
+    masses = np.ones(q.shape[-2])
+    return _paths(scene_of(space, trajectory.t, q, model, edges, [False] * len(edges), masses), ax, bodies)
 
 
 def body(
@@ -60,7 +61,7 @@ def body(
     ax=None,
     *,
     model: str | Callable | None = None,
-    system: System | None = None,
+    system: AbstractBody | None = None,
 ):
     """The body at one time, or at several, earlier ones paler: by default at 7, equally spaced, or 3 where it has more
     than six points.

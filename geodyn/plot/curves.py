@@ -5,6 +5,7 @@ from functools import singledispatch
 from itertools import cycle
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from geodyn._jit import jit
@@ -15,7 +16,7 @@ from geodyn.integrators import AbstractSystem, Trajectory
 from geodyn.integrators.system import constraint_rate
 from geodyn.mechanics import System, edges
 from geodyn.mechanics.body import AbstractBody, constraint_names
-from geodyn.plot.scene import system_of
+from geodyn.plot.scene import points_of, system_of
 from geodyn.plot.style import COLOURS, GREY, INK, TIME, axes, legend
 
 STYLES = ("-", "--", "-.", ":")
@@ -40,19 +41,25 @@ def separation(
     read from a file. Raises ValueError where there is no pair.
     """
     body = system_of(trajectory, system)
-    return separation(body.space, trajectory, edges(body) if pairs is None else pairs, ax)
+    return _separation(
+        body.space, trajectory.t, points_of(trajectory, body), edges(body) if pairs is None else pairs, ax
+    )
 
 
 @separation.register
 def _(space: AbstractManifold, trajectory: Trajectory, pairs: Sequence[tuple[int, int]], ax=None):
+    return _separation(space, trajectory.t, trajectory.coordinates(), pairs, ax)
+
+
+def _separation(space, t, q, pairs, ax):
     if len(pairs) == 0:
         raise ValueError("pairs: this body has no edges; name pairs of points, such as [(0, 1)]")
     unit = "radii of curvature" if isinstance(space, Sphere | Hyperbolic) else "any consistent unit"
     ax = axes(ax, xlabel=TIME, ylabel=f"geodesic separation\n({unit})")
-    first, second = (trajectory.q[:, np.array(ends)] for ends in zip(*pairs))
+    first, second = (jnp.asarray(q)[:, np.array(ends)] for ends in zip(*pairs))
     distances = jax.jit(jax.vmap(jax.vmap(lambda x, y: distance(space, x, y))))(first, second)
     for (i, j), values, style in zip(pairs, distances.T, cycle(STYLES)):
-        ax.plot(trajectory.t, values, style, linewidth=2, label=f"points {i} and {j}")
+        ax.plot(t, values, style, linewidth=2, label=f"points {i} and {j}")
     return legend(ax, len(pairs))
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from geodyn.integrators import Trajectory
-from geodyn.mechanics import System
+from geodyn.mechanics.body import AbstractBody
 from geodyn.plot.scene import SAMPLES, Scene, scene
 from geodyn.plot.style import GREY, INK, PALE, colours
 
@@ -41,7 +41,7 @@ def player(
     model: str | Callable | None = None,
     title: str = "Trajectory",
     seconds: float | int = 10.0,
-    system: System | None = None,
+    system: AbstractBody | None = None,
 ) -> Player:
     """The motion as one self-contained page: play, pause, scrub, turn with the mouse, zoom with the wheel.
 

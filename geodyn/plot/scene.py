@@ -5,12 +5,14 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy.spatial import ConvexHull
 
 from geodyn._jit import jit
 from geodyn.geometry import AbstractManifold, geodesic, log
 from geodyn.geometry.spaces import AbstractConstantCurvature, Product
 from geodyn.integrators import Gauss, Trajectory, integrate
-from geodyn.mechanics import System, edges
+from geodyn.mechanics import Polyhedron, RigidBodies, System, edges
+from geodyn.mechanics.body import AbstractBody
 from geodyn.mechanics.parts import joined
 from geodyn.plot.models import Model, model_of, placed
 
@@ -58,36 +60,75 @@ class Scene(NamedTuple):
         return np.abs(self.t[None, :] - times[:, None]).argmin(axis=1)
 
 
-def scene(trajectory: Trajectory, model, system: System | None) -> Scene:
+def scene(trajectory: Trajectory, model, system: AbstractBody | None) -> Scene:
     """The trajectory of a body, in the model of that name."""
-    system = system_of(trajectory, system)
-    rods = {pair for e in system.constraints for pair in joined(e)}
-    pairs = edges(system)
-    return scene_of(system.space, trajectory, model, pairs, [p in rods for p in pairs], np.asarray(system.masses))
+    body = system_of(trajectory, system)
+    rods = {pair for e in body.constraints for pair in joined(e)}
+    pairs = edges(body)
+    q = points_of(trajectory, body)
+    masses = np.asarray(body.masses) if isinstance(body, System) else np.ones(q.shape[1])
+    if isinstance(body, RigidBodies):
+        frame = rigid_lines(body)
+        pairs, rods = pairs + frame, rods | set(frame)
+    return scene_of(body.space, trajectory.t, q, model, pairs, [p in rods for p in pairs], masses)
 
 
-def scene_of(space, trajectory, model, pairs, rigid, masses) -> Scene:
-    """The trajectory of points of a space, joined by edges. Saved states that are not finite are left out."""
-    q = np.asarray(trajectory.coordinates())
-    if q.ndim != 3:
-        raise ValueError(
-            f"trajectory must be of points, q[T, N, dim]; got q of shape {q.shape}. Of a batch take one member: "
-            "jax.tree.map(lambda x: x[0], batch)"
-        )
+def scene_of(space, t, q, model, pairs, rigid, masses) -> Scene:
+    """The trajectory of points q[T, N, n] of a space, joined by edges, without saved states that are not finite."""
+    q = _of_one_body(q)
     done = np.isfinite(q).all(axis=(1, 2))
-    q, t = q[done], np.asarray(trajectory.t)[done]
+    q, t = q[done], np.asarray(t)[done]
     drawn = model_of(space, model, q.reshape(-1, space.dim))
     radii = np.cbrt(masses / masses.max()) * min(1.0, (FEW / len(masses)) ** 0.5)
     ends = np.reshape(pairs, (-1, 2)).astype(int)
     return Scene(space, drawn, t, q, placed(drawn.place, q), radii, ends, np.asarray(rigid, bool))
 
 
-def system_of(trajectory: Trajectory, system: System | None = None) -> System:
+def _of_one_body(q) -> np.ndarray:
+    q = np.asarray(q)
+    if q.ndim != 3:
+        raise ValueError(
+            f"trajectory must be of points, q[T, N, dim]; got q of shape {q.shape}. Of a batch take one member: "
+            "jax.tree.map(lambda x: x[0], batch)"
+        )
+    return q
+
+
+def points_of(trajectory: Trajectory, body: AbstractBody) -> np.ndarray:
+    """The points of a body in its space at the saved times, [T, N, n]."""
+    q = _of_one_body(trajectory.coordinates())
+    return q if isinstance(body, System) else np.asarray(_points(body, jnp.asarray(q.reshape(len(q), -1))))
+
+
+@jit
+def _points(body, q):
+    return jax.vmap(body.points)(q)
+
+
+def rigid_lines(bodies: RigidBodies) -> list[tuple[int, int]]:
+    """Pairs of points that show how rigid bodies stand: the edges of the convex hull of the points on a body, or, where
+    these span no volume, lines to them from its origin."""
+    lines, count = [], len(bodies.masses)
+    for body in range(count):
+        own = [i for i, carrier in enumerate(bodies.carriers) if carrier == body and i >= count]
+        sites = np.asarray(bodies.sites)[own]
+        if len(own) > 3 and np.linalg.matrix_rank(sites - sites.mean(axis=0)) == 3:
+            corners = ConvexHull(sites).vertices
+            lines += [(own[corners[i]], own[corners[j]]) for i, j in Polyhedron(sites).edges]
+        else:
+            lines += [(body, i) for i in own]
+    return lines
+
+
+def system_of(trajectory: Trajectory, system: AbstractBody | None = None) -> AbstractBody:
     """The body that moved: given, for a trajectory read from a file. Raises ValueError where it is not known."""
     system = system or trajectory.system
-    if not isinstance(system, System):
+    if not isinstance(system, AbstractBody):
         found = "was read from a file: give its body as system=" if system is None else f"is of {type(system).__name__}"
-        raise ValueError(f"trajectory must be that of a gd.System, a body of points in a space; this one {found}")
+        raise ValueError(
+            "trajectory must be of points in a space, that of a gd.System, RigidBodies or Linkage; this one"
+            f" {found}. gd.plot.coordinates draws any against time, gd.plot.path points of a space that you name"
+        )
     return system
 
 
