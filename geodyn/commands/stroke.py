@@ -120,7 +120,8 @@ def _family(name: str, posed, problem, last: float, first, target: Path) -> None
     }
     found = gd.stroke_family(posed, first, interval=(size, last), **ways, progress=True)
     target = target.with_name(f"{target.name}_family")
-    sizes, slopes = np.asarray(found.parameter), np.asarray(found.multiplier) @ np.atleast_1d(direction)
+    sizes = np.asarray(found.parameter)
+    slopes = np.asarray(found.multiplier).reshape(len(sizes), -1) @ np.atleast_1d(direction)
     draw.family(sizes, np.asarray(found.cost), slopes).figure.savefig(f"{target}.png", dpi=120)
     lines = {"strokes": len(sizes), "from": float(sizes[0]), "to": float(sizes[-1]), "ends because": ENDS[found.end]}
     if found.best is not None:
