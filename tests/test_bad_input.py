@@ -35,6 +35,10 @@ def singular():
     return run(gd.System(gd.Manifold(lambda x: jnp.diag(jnp.stack([1 / x[0], 1.0])), 2), [1.0, 1.0]))
 
 
+def off(space, x):
+    return run(gd.System(space, [1.0]), [x], [[0.0, 1.0]])
+
+
 WRONG = {
     "steps zero": (lambda: run(steps=0), "steps must be a positive whole number, got 0"),
     "t1 zero": (lambda: run(t1=0.0), "t1 must be finite and later than t0=0.0, got 0.0"),
@@ -44,6 +48,22 @@ WRONG = {
     "v0 shape": (lambda: run(v0=np.zeros(2)), r"v0 must have the shape of q0, \(2, 2\); got \(2,\)"),
     "v0 missing": (lambda: run(v0=None), "v0 must have shape"),
     "q0 nan": (lambda: run(q0=Q * np.nan), "q0 must be finite"),
+    "q0 complex": (lambda: run(q0=Q * 1j), "q0 must be real numbers"),
+    "q0 none": (lambda: run(q0=None), "q0 must be real numbers"),
+    "off the ball": (lambda: off(gd.spaces.Hyperbolic(2), [1.2, 0.0]), r"no point of Hyperbolic.*\|x\| < 1"),
+    "below the halfspace": (
+        lambda: off(gd.spaces.Hyperbolic(2, "halfspace"), [0.0, -1.0]),
+        "a last coordinate above 0",
+    ),
+    "off the product": (
+        lambda: off(gd.spaces.Product(gd.spaces.Hyperbolic(1), gd.spaces.Euclidean(1)), [-1.2, 0.0]),
+        r"no point of Product.*\(\|x\| < 1, any x\)",
+    ),
+    "off the sphere": (lambda: gd.four_rod_configuration(3.0, jnp.array([0.0, 0.0, 2.0])), "point of the unit sphere"),
+    "configuration not in a row": (
+        lambda: gd.gaussian_curvature(gd.LevelSet(3, lambda x: x @ x - 1), jnp.eye(3)),
+        r"x must have shape \(3,\), the coordinates in one row; got \(3, 3\)",
+    ),
     "method": (lambda: run(method="gauss"), "method must be gd.Gauss"),
     "masses negative": (lambda: gd.System(FLAT, [1.0, -1.0]), r"masses must be positive and finite; masses\[1\] is -1"),
     "masses nan": (lambda: gd.System(FLAT, [np.nan]), "masses must be positive"),

@@ -103,6 +103,13 @@ def test_file_gives_its_system_back_to_no_other(whole, tmp_path):
         jax.tree.map(lambda x: jnp.stack([x, x]), run).save(tmp_path / "batch.npz")
 
 
+def test_a_batch_is_read_as_its_members(whole):
+    """What is asked of a batch is of each member; it used to be an obscure failure to reshape."""
+    batch = jax.tree.map(lambda x: jnp.stack([x, x]), whole)
+    np.testing.assert_allclose(batch.energy, jnp.stack([whole.energy] * 2), rtol=1e-15)
+    np.testing.assert_allclose(batch.evaluate(jnp.array([0.25, 3.1])), [whole.evaluate([0.25, 3.1])] * 2, rtol=1e-14)
+
+
 def test_interrupted_save_leaves_the_old_file(whole, tmp_path, monkeypatch):
     """Neither a half-written file nor a leftover, whatever stops the writing."""
     path = tmp_path / "run.npz"

@@ -9,13 +9,14 @@ Lengths in units of the radius of curvature; angles in radians.
 
 import abc
 import math
+from typing import ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 
 from geodyn._typing import Array, Float, Scalar
-from geodyn.geometry.manifold import safe_sqrt
+from geodyn.geometry.manifold import ANYWHERE, Domain, safe_sqrt
 
 
 def _analytic(square: Scalar, coefficients: list[float], closed, below: float) -> Scalar:
@@ -81,6 +82,7 @@ class AbstractChart(eqx.Module):
     """Coordinates x[n] on a space of constant curvature, with the closed forms of its geometry."""
 
     curvature: eqx.AbstractVar[int]
+    domain: ClassVar[Domain] = ANYWHERE
 
     @abc.abstractmethod
     def metric(self, x: Float[Array, " n"]) -> Float[Array, "n n"]:
@@ -225,6 +227,7 @@ class Ball(AbstractChart):
     """Poincaré's ball |x| < 1, x = X'/(1 + w): g = 4/(1 − |x|²)² I."""
 
     curvature: int = eqx.field(static=True, default=-1)
+    domain: ClassVar[Domain] = Domain("|x| < 1", lambda x: x @ x < 1)
 
     def metric(self, x):
         return 4 / (1 - x @ x) ** 2 * jnp.eye(x.shape[0], dtype=x.dtype)
@@ -254,6 +257,8 @@ class AbstractHalfSpace(AbstractChart):
 
     The point (0, 1) is the origin of the other charts; the last component of X' points up.
     """
+
+    domain: ClassVar[Domain] = Domain("a last coordinate above 0", lambda x: x[-1] > 0)
 
     def metric(self, x):
         return jnp.eye(x.shape[0], dtype=x.dtype) / x[-1] ** 2

@@ -227,7 +227,8 @@ def _transport(space, curve, w, ts, steps):
 
 def _checked(space: AbstractManifold, **points) -> list[Array]:
     """The points and vectors as arrays; ValueError unless each is [dim]."""
-    points = {name: jnp.asarray(point, jnp.result_type(point, float)) for name, point in points.items()}
+    points = {name: jnp.asarray(point) for name, point in points.items()}
+    points = {name: point.astype(jnp.result_type(point, float)) for name, point in points.items()}
     for name, point in points.items():
         if point.shape != (space.dim,):
             raise ValueError(

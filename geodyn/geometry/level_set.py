@@ -66,7 +66,9 @@ class LevelSet(AbstractMetric):
         return self.space.dim - self._shape().size
 
     def metric(self, x: Float[Array, " n"]) -> Float[Array, "n n"]:
-        """The metric of the space around."""
+        """The metric of the space around. Raises ValueError where x is not [n], flat."""
+        if x.shape != (self.space.dim,):
+            raise ValueError(f"x must have shape ({self.space.dim},), the coordinates in one row; got {x.shape}")
         return self.space.metric(x)
 
     def residual(self, x: Float[Array, " n"]) -> Float[Array, " c"]:

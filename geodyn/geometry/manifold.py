@@ -9,6 +9,7 @@ curvature. Lengths in any consistent units.
 import abc
 import functools
 from collections.abc import Callable
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -17,7 +18,7 @@ import numpy as np
 
 from geodyn._jit import as_pytree, jit
 from geodyn._linalg import solve
-from geodyn._typing import Array, Float, Scalar
+from geodyn._typing import Array, Bool, Float, Scalar
 
 
 class AbstractMetric(eqx.Module):
@@ -32,6 +33,22 @@ class AbstractManifold(AbstractMetric):
     """A space: subclass it with `dim` (a static field) and the one method `metric`."""
 
     dim: eqx.AbstractVar[int]
+
+
+class Domain(NamedTuple):
+    """Which coordinates x[n] are those of a point: in words, and as a condition."""
+
+    words: str
+    holds: Callable[[Float[Array, " n"]], Bool[Array, ""]]
+
+
+ANYWHERE = Domain("any x", lambda x: x[0] == x[0])
+
+
+@functools.singledispatch
+def domain_of(space: AbstractManifold) -> Domain:
+    """All coordinates; spaces whose chart is smaller register here."""
+    return ANYWHERE
 
 
 class Manifold(AbstractManifold):
@@ -168,8 +185,9 @@ def check_traceable(name: str, function, dim: int, shape: tuple[int, ...]) -> No
 
 
 def check_metric(space: AbstractManifold, x, *, signature: tuple[int, int] | None = None) -> None:
-    """Raises ValueError unless the metric at the point x[n], or at each of the points x[..., n], is finite, symmetric
-    and of the wanted signature; by default that is positive definite, as dynamics need it. For concrete numbers.
+    """Raises ValueError unless the point x[n], or each of x[..., n], is in the chart, and the metric there is finite,
+    symmetric and of the wanted signature; by default that is positive definite, as dynamics need it. For concrete
+    numbers.
     """
     x = np.asarray(x, dtype=jnp.result_type(float))
     if x.shape[-1:] != (space.dim,):
@@ -178,19 +196,23 @@ def check_metric(space: AbstractManifold, x, *, signature: tuple[int, int] | Non
         raise ValueError(f"x must be finite, got {x.tolist()}")
     points = x.reshape(-1, space.dim)
     try:
-        metrics = np.asarray(_metrics(space, points))
+        metrics, inside = map(np.asarray, _metrics(space, points))
     except Exception:
         check_traceable("metric", space.metric, space.dim, (space.dim, space.dim))
         raise
     if metrics.shape[1:] != (space.dim, space.dim):
         check_traceable("metric", space.metric, space.dim, (space.dim, space.dim))
-    for g, point in zip(metrics, points):
+    for g, point, holds in zip(metrics, points, inside):
+        if not holds:
+            raise ValueError(
+                f"x = {point.tolist()} is no point of {type(space).__name__}: this chart has {domain_of(space).words}"
+            )
         _check_matrix(g, point, signature or (space.dim, 0))
 
 
 @eqx.filter_jit
 def _metrics(space, points):
-    return jax.vmap(space.metric)(points)
+    return jax.vmap(lambda x: (space.metric(x), domain_of(space).holds(x)))(points)
 
 
 def _check_matrix(g: np.ndarray, x: np.ndarray, signature: tuple[int, int]) -> None:

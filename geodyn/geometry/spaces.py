@@ -18,7 +18,7 @@ from geodyn._jit import as_pytree
 from geodyn._linalg import solve
 from geodyn._typing import Array, Float, Scalar
 from geodyn.geometry.charts import AbstractChart, Ball, Cartesian, HalfSpace, Polar, Stereographic, arc_ratio
-from geodyn.geometry.manifold import AbstractManifold, check_dim, check_traceable
+from geodyn.geometry.manifold import AbstractManifold, Domain, check_dim, check_traceable, domain_of
 from geodyn.geometry.travelling import MovingHalfSpace, StereographicPair
 
 
@@ -259,3 +259,20 @@ class Conformal(AbstractManifold):
     def metric(self, x: Float[Array, " n"]) -> Float[Array, "n n"]:
         """factor(x) g(x)."""
         return self.factor(x) * self.space.metric(x)
+
+
+@domain_of.register
+def _(space: AbstractConstantCurvature):
+    return space.chart.domain
+
+
+@domain_of.register
+def _(space: Conformal):
+    return domain_of(space.space)
+
+
+@domain_of.register
+def _(space: Product):
+    a, b = domain_of(space.a), domain_of(space.b)
+    both = lambda xa, xb: a.holds(xa) & b.holds(xb)  # noqa: E731
+    return Domain(f"({a.words}, {b.words})", lambda x: both(*space.split(x)))

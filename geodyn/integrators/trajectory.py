@@ -1,5 +1,6 @@
 """A trajectory: what was computed, how it went, and its file."""
 
+import functools
 import os
 from functools import partial
 
@@ -17,6 +18,18 @@ from geodyn.integrators.methods import AbstractMethod, AbstractStepper, dense_we
 from geodyn.integrators.results import RESULTS
 from geodyn.integrators.substep import moving, substep
 from geodyn.integrators.system import AbstractChartedSystem, AbstractSystem, total_energy
+
+
+def of_each(function):
+    """The function of a trajectory; of a batch, of each of its members."""
+
+    @functools.wraps(function)
+    def of_members(trajectory, *args):
+        if trajectory.t.ndim > 1:
+            return jax.vmap(lambda one: of_members(one, *args))(trajectory)
+        return function(trajectory, *args)
+
+    return of_members
 
 
 class IntegrationError(RuntimeError):
@@ -67,6 +80,8 @@ class Trajectory(eqx.Module):
     (a stretched rod has λ < 0); `result`, a member of `RESULTS`, and `stats`; the `impacts` of a system with contacts;
     the `inputs` that it comes from, beside `system` and `method`. After a failed step all is NaN. Where a space has
     several charts, q, v, p are in those of their time; `frame` [T, f] tells where charts that move with the body stood.
+    A batch, made by `vmap`, has its axes before all others; what else takes one trajectory takes a member of it:
+    `jax.tree.map(lambda x: x[i], batch)`.
     """
 
     t: Float[Array, " T"]
@@ -85,6 +100,7 @@ class Trajectory(eqx.Module):
     frame: Float[Array, "T f"] | None = None
 
     @property
+    @of_each
     def embedding(self) -> Float[Array, "T N D"]:
         """The points in the embedding of their space, `space.embed`, whatever their charts. Raises ValueError where
         there is none."""
@@ -95,6 +111,7 @@ class Trajectory(eqx.Module):
             )
         return jax.vmap(self.system.embedding)(self.coordinates().reshape(self.t.shape[0], -1))
 
+    @of_each
     def coordinates(self, space=None) -> Float[Array, "T ..."]:
         """The points in one chart: that of `space`, the same space in a chart of your choice, or by default, where the
         charts move with the body, those of the start. Raises ValueError as `embedding` does."""
@@ -108,6 +125,7 @@ class Trajectory(eqx.Module):
         return jax.vmap(self.system.from_frame)(self.frame, flat).reshape(self.q.shape)
 
     @property
+    @of_each
     def energy(self) -> Float[Array, " T"]:
         """Energy <p, v> − L at the saved times."""
         if self.system is None:
@@ -118,11 +136,12 @@ class Trajectory(eqx.Module):
         states = self.t, self.q.reshape(flat), self.v.reshape(flat), self.multipliers
         return jax.vmap(partial(total_energy, self.system))(*states)
 
+    @of_each
     def evaluate(self, t) -> Float[Array, "..."]:
         """Positions at any times within the trajectory: the collocation polynomial of the step that holds each, which
         is solved again from the saved state before it (accuracy: order s + 1 between the steps of s stages); of a
         method without such, the cubic polynomial with the saved positions and velocities around it. A chart that moves
-        with the body is where it stood then.
+        with the body is where it stood then. Of a batch, of each member at the same times.
 
         Raises ValueError for a trajectory read from a file without its system, and for concrete times outside of it.
         """

@@ -25,9 +25,11 @@ LISTED_PER_POINT = 8
 class AbstractContact(eqx.Module):
     """Unilateral contacts: gaps that stay ≥ 0. Where one closes, the system is reflected in its kinetic metric,
     v⁺ = v − (1+e)<v, n>n, with the coefficient of restitution e of that contact, one number or [c], from 0 to 1. A
-    contact without velocity of approach that is pressed stays closed, whatever its restitution; where `elastic` is
-    true all are 1, and none is followed to rest: then those pressed at the start need `System(…, resting=True)`, which
-    `integrate` sees to outside of jit. Where gaps are `jumping`, not continuous, `gd.Moreau()` has to step them."""
+    contact without velocity of approach that is pressed stays closed, whatever its restitution. So does one that would
+    open for less than a sixteenth of a step: there a bouncing ball's ever shorter flights end, and the energy they had
+    left is lost; shorter steps follow it further. Where `elastic` is true all are 1, and none is followed to
+    rest: then those pressed at the start need `System(…, resting=True)`, which `integrate` sees to outside of jit.
+    Where gaps are `jumping`, not continuous, `gd.Moreau()` has to step them."""
 
     jumping: ClassVar[bool] = False
     restitution: eqx.AbstractVar[Array]

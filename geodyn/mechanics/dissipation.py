@@ -5,7 +5,7 @@ import jax.numpy as jnp
 
 from geodyn._jit import jit
 from geodyn._typing import Array, Float, Numbers
-from geodyn.integrators import AbstractStepper, Trajectory, integrate
+from geodyn.integrators import AbstractStepper, IntegrationError, Trajectory, integrate
 from geodyn.integrators.collocation import Problem
 from geodyn.integrators.methods import formulation_of, start
 from geodyn.integrators.path import path
@@ -91,10 +91,17 @@ def quasi_static(
         trajectory = gd.quasi_static(system, [[0.0], [1.0]], t1=12.6, steps=400)
         gd.plot.hysteresis(trajectory.q[:, 0, 0], trajectory.multipliers[:, 0])
 
-    Where no load is needed to move on (nothing elastic holds a point, and friction gives way), a step fails. Masses
-    count for nothing. Raises ValueError as `integrate` does.
+    Where no load is needed to move on (nothing elastic holds a point, and friction gives way), a step fails. The start
+    is the configuration nearest to q0 that obeys the constraints. Masses count for nothing. Raises ValueError and
+    IntegrationError as `integrate` does.
     """
     q0 = jnp.asarray(q0, float)
     q0, v0 = project(system, q0, jnp.zeros_like(q0), t0)
     method = IncrementalPotential(inertia=False)
-    return integrate(system, q0, v0, t0=t0, t1=t1, steps=steps, method=method, **options)
+    try:
+        return integrate(system, q0, v0, t0=t0, t1=t1, steps=steps, method=method, **options)
+    except IntegrationError as error:
+        hint = (
+            "In quasi-static motion that is also where a load meets no resistance: hold the body by something elastic"
+        )
+        raise IntegrationError(f"{error}. {hint}, or give it inertia by gd.integrate", error.trajectory) from None

@@ -77,7 +77,8 @@ class AbstractPlasticity(eqx.Module):
 
 
 class AbstractConstraint(eqx.Module):
-    """Holonomic constraints, held at zero by multipliers."""
+    """Holonomic constraints, held at zero by multipliers: subclass it with `size`, how many there are (a static field,
+    as in `size: int = eqx.field(static=True, default=1)`), and the one method `residual`."""
 
     size: eqx.AbstractVar[int]
 

@@ -35,13 +35,18 @@ def four_rod_configuration(span, X: Float[Array, "3"]) -> Float[Array, "3 2"]:
     sphere: an analytic embedding of S² in the plane's hinges, onto all of M⁴_L, for 2 < span < 4.
 
     The rods of a pair turn by 4 arcsin(ρX₁) and 4 arcsin(ρX₂) against each other, ρ² = 1 − span/4, and the sign of the
-    middle hinge's height is that of X₃: at ±e₃ elbows are straight. Raises ValueError for other spans.
+    middle hinge's height is that of X₃: at ±e₃ elbows are straight. Raises ValueError for other spans, and for a point
+    that is not on the sphere.
     """
     span = jnp.asarray(span, X.dtype)
     if not isinstance(span, jax.core.Tracer) and not 2 < float(span) < 4:
         raise ValueError(
             f"span must lie between 2 and 4, got {float(span):.6g}: at 4 four unit rods are stretched tight, at 2 they "
             "can lie on one line, and the configurations are no smooth sphere"
+        )
+    if not isinstance(X, jax.core.Tracer) and not abs(float(X @ X) - 1) < 1e-6:
+        raise ValueError(
+            f"X must be a point of the unit sphere, got {X.tolist()} of length {float(jnp.sqrt(X @ X)):.6g}"
         )
     rho = jnp.sqrt(1 - span / 4)
     a, b = rho * X[0], rho * X[1]

@@ -161,7 +161,7 @@ class Rolling(AbstractPfaffian, AbstractOnBodies):
     v + ω × (−R ẑ) is the velocity of the table, and their height stays as it is.
 
         ball = gd.RigidBodies([0.4, 0.4, 0.4], 1.0, gd.nonholonomic.Rolling(1, radii=1.0, turntable=3.0))
-        q0, v0 = ball.state(position=[0.5, 0.1, 1.0], velocity=[0.2, -0.4, 0.0], angular_velocity=[0.1, 1.1, 0.0])
+        q0, v0 = ball.state(position=[0.5, 0.1, 1.0], velocity=[0.2, -0.4, 0.0], angular_velocity=[1.9, 0.5, 0.0])
 
     rolls from the start as it is; `gd.project` makes other v0 roll. The multipliers are the forces of the table [3] on
     each of the `count` bodies. The table turns about the origin with the angular velocity `turntable`: a homogeneous
