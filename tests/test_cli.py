@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -182,8 +183,9 @@ def test_demo(tmp_path):
     assert all((tmp_path / f"{name}.png").stat().st_size > 50_000 for name in ("rods", "purcell_stroke"))
 
 
-def test_stroke_and_its_family(tmp_path, capsys):
+def test_stroke_and_its_family(tmp_path, capsys, monkeypatch):
     """The loop of the pushmepullyou at D = 0.1 (reference of tests/test_strokes.py), and those up to D = 0.12."""
+    monkeypatch.setattr(gd.plot, "swim", partial(gd.plot.swim, seconds=0.4))
     command = ["stroke", "pmpy", "--displacement", "0.1", "--family", "0.12", "--animate", "--out", str(tmp_path)]
     assert main(command) == 0
     assert "the parameter reached an end of the interval" in capsys.readouterr().out
