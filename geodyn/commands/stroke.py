@@ -61,10 +61,15 @@ def _problem(known: Body, body: gd.AbstractConnection, options: dict[str, Any]):
     given, bounds = np.array(options["displacement"]), (options["lower"], options["upper"])
     if (bounds[0] is None) != (bounds[1] is None):
         raise ValueError("bounds of the shape are --lower and --upper: give both.")
+    if options["harmonics"] < 1:
+        raise ValueError(f"--harmonics must be at least 1, got {options['harmonics']}; 16 suit most strokes.")
     base, guess = options["base"], options["guess"]
     if options["everywhere"] and (base or guess):
         raise ValueError("--global looks everywhere: leave out --base and --guess, or --global.")
     start = None if known.start is None else np.asarray(known.start(body), float)
+    for shape in (base, guess, *bounds):
+        if start is not None and shape is not None and len(shape) != len(start):
+            raise ValueError(f"shapes of this body, as {start.tolist()}, have {len(start)} numbers; got {shape}.")
     free = bounds[0] is None
     if free and known.based and options["everywhere"]:
         bounds = known.region(body)
