@@ -11,7 +11,7 @@ from jax.flatten_util import ravel_pytree
 
 from geodyn._jit import jit
 from geodyn.control.method import AbstractStrokeMethod
-from geodyn.control.minimise import STIFFEST, Minimum, null_space
+from geodyn.control.minimise import STIFFEST, Directions, Minimum
 from geodyn.control.optimum import OptimalStroke
 from geodyn.control.problem import StrokeProblem
 from geodyn.locomotion.connection import AbstractInvariantMetric
@@ -75,13 +75,12 @@ def _change(problem: StrokeProblem, tangent, found: Minimum):
 
 def kkt_solution(hessian, jacobian, b, c):
     """(dx, dy) with `H dx − Jᵀ dy = b`, `−J dx = c`, least along directions in which nothing is felt."""
-    inverse, null = null_space(jacobian)
-    normal = -inverse @ c
-    values, vectors = jnp.linalg.eigh(null.T @ hessian @ null)
-    free = jnp.abs(values) > jnp.sqrt(jnp.finfo(b.dtype).eps) * jnp.max(jnp.abs(jnp.diagonal(hessian)))
-    along = vectors.T @ (null.T @ (b - hessian @ normal))
-    dx = normal + null @ (vectors @ jnp.where(free, along / jnp.where(free, values, 1.0), 0.0))
-    return dx, inverse.T @ (hessian @ dx - b)
+    directions = Directions(
+        hessian, jacobian, jnp.sqrt(jnp.finfo(b.dtype).eps) * jnp.max(jnp.abs(jnp.diagonal(hessian)))
+    )
+    normal = -directions.inverse @ c
+    dx = normal + directions.divided(b - hessian @ normal, directions.values)
+    return dx, directions.inverse.T @ (hessian @ dx - b)
 
 
 @jit

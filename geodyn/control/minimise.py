@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
 from geodyn._jit import jit
-from geodyn._typing import Array, Float, Int, PyTree, Scalar
+from geodyn._typing import Array, Bool, Float, Int, PyTree, Scalar
 
 STIFFEST = 1e6
 Problem = Callable[[PyTree], tuple[Scalar, Float[Array, " p"], Float[Array, " q"]]]
@@ -34,7 +34,8 @@ class Minimum(eqx.Module):
     """A point where the search stands or ended, with what certifies it.
 
     `x` is the point; `multipliers` y[p] of c and `bound_multipliers` z[q] of h with slacks s[q]; `barrier` μ;
-    `kkt_residual` the largest of: gradient of the Lagrangian over gradient of f, |c|, violation of h, s z. `hessian`
+    `kkt_residual` the largest of: gradient of the Lagrangian over gradient of f, |c|, violation of h, s z; where the
+    search converged, only its part along flat directions may exceed the tolerance, and not half the digits. `hessian`
     of the Lagrangian, stiff where a bound is felt, and `jacobian` c', both at the point where the search ended.
     """
 
@@ -68,18 +69,37 @@ def null_space(jacobian: Float[Array, "p n"]) -> tuple[Float[Array, "n p"], Floa
     return inverse, jnp.concatenate([jnp.where(rank[:, None], 0.0, vt[:p]), vt[p:]]).T
 
 
-def _newton_step(hessian, gradient, jacobian, c, flat):
-    """Minimise `½ dᵀHd + g·d` under `Jd = −c`: d, its multipliers y, and J⁺.
+class Directions(eqx.Module):
+    """J⁺; the eigenvectors (columns) and eigenvalues of H among the directions that J does not see, with zeros for the
+    others; and which of these are curved, by more than `flat`."""
 
-    Directions of curvature below `flat` are left alone, those of negative curvature are descended.
+    inverse: Float[Array, "n p"]
+    vectors: Float[Array, "n n"]
+    values: Float[Array, " n"]
+    curved: Bool[Array, " n"]
+
+    def __init__(self, hessian: Float[Array, "n n"], jacobian: Float[Array, "p n"], flat: Scalar):
+        self.inverse, null = null_space(jacobian)
+        self.values, vectors = jnp.linalg.eigh(null.T @ hessian @ null)
+        self.vectors, self.curved = null @ vectors, jnp.abs(self.values) > flat
+
+    def divided(self, slope: Float[Array, " n"], values: Float[Array, " n"]) -> Float[Array, " n"]:
+        """The slope over the eigenvalues, nothing along flat directions."""
+        return self.vectors @ jnp.where(self.curved, self.vectors.T @ slope / jnp.where(self.curved, values, 1.0), 0.0)
+
+    def along_flat(self, slope: Float[Array, " n"]) -> Float[Array, " n"]:
+        """The part of the slope along directions that are flat."""
+        return self.vectors @ jnp.where(self.curved, 0.0, self.vectors.T @ slope)
+
+
+def _newton_step(hessian, gradient, directions: Directions, c):
+    """Minimise `½ dᵀHd + g·d` under `Jd = −c`: d, and its multipliers y.
+
+    Flat directions are left alone, those of negative curvature are descended.
     """
-    inverse, null = null_space(jacobian)
-    normal = -inverse @ c
-    values, vectors = jnp.linalg.eigh(null.T @ hessian @ null)
-    slope = vectors.T @ (null.T @ (gradient + hessian @ normal))
-    free = jnp.abs(values) > flat
-    step = normal - null @ (vectors @ jnp.where(free, slope / jnp.where(free, jnp.abs(values), 1.0), 0.0))
-    return step, inverse.T @ (gradient + hessian @ step), inverse
+    normal = -directions.inverse @ c
+    step = normal - directions.divided(gradient + hessian @ normal, jnp.abs(directions.values))
+    return step, directions.inverse.T @ (gradient + hessian @ step)
 
 
 def _line_search(values, merit, correct, start, slope, longest, dx):
@@ -129,22 +149,26 @@ def _newton(problem: Problem, state: Minimum, tolerance: Scalar) -> Minimum:
     # Without bounds nothing is traced for them.
     dh = jax.jacfwd(lambda x: values(x)[1 + p :])(x) if h.size else jnp.zeros((0, x.size), x.dtype)
 
-    stationarity = _largest(df - y @ dc - z @ dh) / _largest(df)
-    feasible = jnp.maximum(stationarity, _largest(jnp.concatenate([c, h - s])))
+    flat = jnp.sqrt(eps) * _largest(jnp.diagonal(hessian))
+    stiff = hessian + dh.T @ ((z / s)[:, None] * dh)
+    directions = Directions(stiff, dc, flat)
+    # Along a symmetry that the quadrature breaks, no step gets rid of the slope that it leaves.
+    gap = df - y @ dc - z @ dh
+    broken = directions.along_flat(gap)
+    broken = jnp.where(_largest(broken) < jnp.sqrt(eps) * _largest(df), broken, 0.0)
+    feasible = jnp.maximum(_largest(gap - broken) / _largest(df), _largest(jnp.concatenate([c, h - s])))
     residual = jnp.maximum(feasible, _largest(s * z))
     # The barrier falls when its own problem is solved; the residual is that of the problem without barrier.
     solved = jnp.maximum(feasible, _largest(s * z - state.barrier)) < 10 * state.barrier
     barrier = jnp.where(solved, jnp.minimum(state.barrier / 5, state.barrier**1.5), state.barrier)
     barrier = jnp.maximum(barrier, tolerance / 100)
 
-    flat = jnp.sqrt(eps) * _largest(jnp.diagonal(hessian))
-    stiff = hessian + dh.T @ ((z / s)[:, None] * dh)
-    dx, y_new, inverse = _newton_step(stiff, df - (barrier / s - z / s * (h - s)) @ dh, dc, c, flat)
+    dx, y_new = _newton_step(stiff, df - (barrier / s - z / s * (h - s)) @ dh, directions, c)
     ds = dh @ dx + h - s
     dz = barrier / s - z - z / s * ds
 
     # y_new alone would be too small at the start, where y = 0 hides the curvature of the constraints from the model.
-    prices = jnp.concatenate([y_new, inverse.T @ df, z + dz])
+    prices = jnp.concatenate([y_new, directions.inverse.T @ df, z + dz])
     weight = 2 * _largest(prices) + 1
 
     def merit(a, values):
@@ -155,7 +179,7 @@ def _newton(problem: Problem, state: Minimum, tolerance: Scalar) -> Minimum:
     start = merit(0.0, jnp.concatenate([f, c, h]))
     slope = df @ dx - barrier * jnp.sum(ds / s) - weight * (_sum_of_sizes(c) + _sum_of_sizes(h - s))
     move = lambda a, bend: x + a * dx + a**2 * bend  # noqa: E731
-    correct = lambda v: -inverse @ v[1 : 1 + p]  # noqa: E731
+    correct = lambda v: -directions.inverse @ v[1 : 1 + p]  # noqa: E731
     # Where c' is about to vanish, for what is out of reach, Newton's steps have no bound.
     longest = jnp.minimum(_to_boundary(s, ds), (1 + jnp.linalg.norm(x)) / (jnp.linalg.norm(dx) + eps))
     a, bend = _line_search(lambda *at: values(move(*at)), merit, correct, start, slope, longest, dx)
@@ -166,6 +190,7 @@ def _newton(problem: Problem, state: Minimum, tolerance: Scalar) -> Minimum:
     here, there = (x, y, z, s), (move(a, bend), y_new, z + _to_boundary(z, dz) * dz, s + a * ds)
     x, y, z, s = jax.tree.map(lambda old, new: jnp.where(result == RESULTS.running, new, old), here, there)
     curved = hessian + dh.T @ (jnp.minimum(z / s, STIFFEST)[:, None] * dh)
+    residual = jnp.maximum(residual, _largest(broken) / _largest(df))
     return Minimum(unravel(x), y, z, s, barrier, curved, dc, residual, state.iterations + 1, result)
 
 

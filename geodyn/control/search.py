@@ -17,7 +17,7 @@ from geodyn.control.strokes import Vector, checked_bounds, checked_displacement,
 from geodyn.locomotion.connection import AbstractInvariantMetric, AbstractLinkSwimmer
 from geodyn.locomotion.stroke import FourierStroke, Stroke, floating
 
-_COARSE = Direct(harmonics=3, steps=12, tolerance=1e-4, max_iterations=24)
+_COARSE = Direct(harmonics=3, steps=8, tolerance=1e-4, max_iterations=20)
 
 
 class _Found(eqx.Module):

@@ -203,8 +203,8 @@ def _failure(optimum: OptimalStroke, problem: StrokeProblem, start, method: Abst
         f"optimal_stroke: {RESULTS[optimum.result]} (KKT residual {float(optimum.kkt_residual):.1e} after"
         f" {int(optimum.stats['iterations'])} iterations). It reached the displacement"
         f" {np.asarray(optimum.displacement)} of {np.asarray(problem.displacement)}"
-        f"{_reach(problem, start, method)}. Pass a guess= nearer to the optimum, a smaller displacement, or throw=False"
-        " to see what was found (`.optimum` here)."
+        f"{_reach(problem, start, method)}. Pass a guess= nearer to the optimum, a smaller displacement, more steps= of"
+        " the method if the residual is small, or throw=False to see what was found (`.optimum` here)."
     )
     return StrokeError(message, optimum)
 
