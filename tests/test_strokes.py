@@ -12,6 +12,7 @@ from geodyn.control.optimum import load_stroke
 from geodyn.control.strokes import Direct, optimal_stroke
 from geodyn.geometry.groups import Translation
 from geodyn.locomotion.connection import AbstractSwimmer
+from geodyn.locomotion.costs import length, torque
 from geodyn.locomotion.holonomy import cost, holonomy
 from geodyn.locomotion.stroke import FourierStroke
 from geodyn.locomotion.swimmers import Purcell, PushMePullYou
@@ -113,6 +114,17 @@ def test_isoperimetric():
     )
     assert stopped.result == RESULTS.running
     assert min(stopped.kkt_residual, stopped.wong_residual, stopped.power_variation) > 0.01
+
+
+def test_another_cost():
+    """Where G is the unit matrix the squares of the torques are the power: the circle again, by general formulas."""
+    method, options = Direct(harmonics=2, steps=24), {"density": torque, "displacement": -0.5}
+    circle = optimal_stroke(Heisenberg(), jnp.array([0.3, 0.1]), method=method, **options)
+    np.testing.assert_allclose(circle.cost, 2 * np.pi, rtol=1e-12)
+    np.testing.assert_allclose(circle.multiplier, -4 * np.pi, rtol=1e-11)
+    assert circle.wong_residual < 1e-10
+    with pytest.raises(ValueError, match=r"density=length is the same at any pace.* leave it out"):
+        optimal_stroke(Purcell(), displacement=0.1, density=length)
 
 
 def test_second_variation():

@@ -15,7 +15,7 @@ from geodyn.control.minimise import RESULTS
 from geodyn.control.optimum import OptimalStroke
 from geodyn.control.problem import StrokeProblem, certificate, second_variation
 from geodyn.locomotion.connection import AbstractInvariantMetric, AbstractLinkSwimmer, AbstractSwimmer, shape_metric
-from geodyn.locomotion.costs import Density, energy
+from geodyn.locomotion.costs import Density, energy, length
 from geodyn.locomotion.holonomy import cost, holonomy
 from geodyn.locomotion.stroke import (
     FourierStroke,
@@ -168,6 +168,11 @@ def posed(swimmer, guess, displacement, method, bounds, base, ends, density) -> 
             "optimal_stroke: PushMePullYou has no optimal stroke with a free shape: ever smaller distances and volumes"
             " cost ever less. Pass bounds=((l_min, v_min), (l_max, v_max)) or base=(l, v)."
         )
+    if getattr(density, "func", density) is length:
+        raise ValueError(
+            "optimal_stroke: density=length is the same at any pace, so that no stroke is the only best one; leave it"
+            " out: the stroke of least energy is also a shortest, at constant power."
+        )
     target = checked_displacement(swimmer, displacement)
     base, end = _shape_ends(base, ends)
     m = base.size if base is not None else None
@@ -248,8 +253,8 @@ def optimal_stroke(
     to start around, where the best small ellipse is the start (None: `base`, the middle of the bounds, or the straight
     shape of links). `method`: `Direct`, `Wong` or `Descent`. `bounds = (lower[m], upper[m])` on the shape along the
     stroke, infinite where there is none. `base[m]`: the stroke starts and ends at this shape, with a corner if that is
-    best; `ends`: it leads from one shape to another. `density` is another cost than the power, such as those of
-    `gd.costs`. `progress` prints iterations, and Ctrl-C keeps the best stroke so far. Any consistent units.
+    best; `ends`: it leads from one shape to another. `density` is another cost than the power, such as
+    `gd.costs.torque`. `progress` prints iterations, and Ctrl-C keeps the best stroke so far. Any consistent units.
 
     Differentiable to first order, in both modes, with respect to the numbers in the swimmer and the displacement, by
     the implicit-function theorem; the start has no derivatives, nor has the evidence.
