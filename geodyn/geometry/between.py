@@ -1,10 +1,12 @@
 """The geodesic between two points of any metric: the path that makes the energy ∫₀¹ ½ g(x', x') dt stationary.
 
-The path is a polynomial, the integral Gauss' quadrature: the boundary-value form of one step of Gauss collocation
-(Marsden & West, *Acta Numerica* 10 (2001); Hall & Leok, *Numer. Math.* 130 (2015)). So everything that is wanted is a
-derivative of one number, the energy E(x, y) = ½ dist²: log_x y = −g⁻¹ ∂E/∂x (first variation), and its error is the
-square of the path's. At a stationary path the first derivatives of E need no derivative of the path (envelope theorem);
-those of the path, for second derivatives, come from the implicit-function theorem.
+It is one step of Gauss collocation from one point to the other: a polynomial x(t), of which the velocities u at the
+nodes are the unknowns, and the integral Gauss' quadrature (Marsden & West, *Acta Numerica* 10 (2001); Hall & Leok,
+*Numer. Math.* 130 (2015)). With momenta p = g u and forces f = ½ ∂g(u, u) the energy E(x, y) = ½ dist² is stationary
+where g u = p(0) + ∫f. For short edges that is iterated as it stands, which is Newton's method with the metric held
+fixed; what is left is smaller by a factor like the curvature times dist²/π² each time. The step being symplectic, E
+generates it: dE = p(1) dy − p(0) dx, so that a force needs no more than the path, and log_x y = g⁻¹ p(0). Second
+derivatives are those of p(0) and p(1), by the implicit-function theorem.
 """
 
 import functools
@@ -14,13 +16,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._bands import Full
 from geodyn._jit import jit
-from geodyn._linalg import solve
+from geodyn._linalg import adjugate, inverse, solve
+from geodyn._scalars import on_arrays
 from geodyn._typing import Array, Float, Scalar
 from geodyn.geometry.manifold import AbstractManifold
+from geodyn.integrators.iteration import iterate, once
 
-ITERATIONS = 60
+ITERATIONS = 3000
+PATIENCE = 20
+MOST_PLAIN = 40
 FEW_NODES = 12
+BUMP = 1e-3
 
 
 @jit
@@ -35,113 +43,223 @@ def energy_between(space: AbstractManifold, x: Float[Array, " n"], y: Float[Arra
 
 
 @functools.cache
-def _basis(nodes: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Gauss nodes t[q], weights w[q], and Legendre's polynomials P_k orthonormal on [0, 1] with their integrals from 0,
-    k = 1 … nodes−1, as [q, k, (integral, P_k)]."""
+def _gauss(nodes: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Gauss' nodes t[q], matrix a[q, r] and weights b[q], and Legendre's polynomials P[q, k], orthonormal on [0, 1]; of
+    many nodes, for which a tableau's exact fractions are none."""
     points, weights = np.polynomial.legendre.leggauss(nodes)
-    P = np.polynomial.legendre.legvander(points, nodes)
-    k = np.arange(1, nodes)
-    integral = (P[:, 2:] - P[:, :-2]) / (2 * np.sqrt(2 * k + 1))
-    return (points + 1) / 2, weights / 2, np.stack([integral, P[:, 1:-1] * np.sqrt(2 * k + 1)], axis=2)
+    P, size = np.polynomial.legendre.legvander(points, nodes), np.sqrt(2 * np.arange(nodes) + 1)
+    integrals = np.concatenate([1 + points[:, None], (P[:, 2:] - P[:, :-2]) / (2 * np.arange(1, nodes) + 1)], axis=1)
+    P = P[:, :-1] * size
+    return (points + 1) / 2, (integrals * size / 2) @ (P * weights[:, None] / 2).T, weights / 2, P
 
 
-def _nodal(x, y, modes):
-    """The path x + t (y − x) + Σ_k modes_k ∫P_k and its velocity at the nodes, as [q, (position, velocity), n]."""
-    t, _, basis = (jnp.asarray(array, x.dtype) for array in _basis(modes.shape[0] + 1))
-    straight = jnp.stack(
-        [x[None, :] + t[:, None] * (y - x)[None, :], jnp.broadcast_to(y - x, (t.size, x.size))], axis=1
-    )
-    return straight + jnp.einsum("qks,kn->qsn", basis, modes)
+def _collocation(nodes: int, dtype):
+    """Gauss' matrix a[q, r] and weights b[q]."""
+    return tuple(jnp.asarray(array, dtype) for array in _gauss(nodes)[1:3])
 
 
-def _lagrangian(metric, z):
-    return 0.5 * z[1] @ metric(z[0]) @ z[1]
+def _lagrangian(metric, x, u):
+    return 0.5 * jnp.sum(u[:, None] * metric(x) * u[None, :])
 
 
-def _action(metric, x, y, modes):
-    """∫ ½ g(x', x') dt by quadrature."""
-    weights = jnp.asarray(_basis(modes.shape[0] + 1)[1], x.dtype)
-    return weights @ jax.vmap(lambda z: _lagrangian(metric, z))(_nodal(x, y, modes))
+def _mixed(matrix, x):
+    """matrix @ x, by sums: products of matrices are unrolled where a step is one native function (`_native`)."""
+    return jnp.sum(jnp.asarray(matrix, x.dtype)[:, :, None] * x[None], axis=1)
 
 
-_slope = jax.grad(_action, 3)
+def _positions(x, u):
+    return x[None, :] + _mixed(_collocation(len(u), x.dtype)[0], u)
 
 
-def _hessians(metric, x, y, modes):
-    """Second derivative of the action in the modes, and the part of it that is always positive (metric held fixed)."""
-    _, weights, basis = (jnp.asarray(array, x.dtype) for array in _basis(modes.shape[0] + 1))
-    at_nodes = jax.vmap(jax.hessian(lambda z: _lagrangian(metric, z)))(_nodal(x, y, modes))
-    full = jnp.einsum("q,qks,qsitj,qlt->kilj", weights, basis, at_nodes, basis, optimize="optimal")
-    velocity = basis[:, :, 1]
-    fixed = jnp.einsum("q,qk,qij,ql->kilj", weights, velocity, at_nodes[:, 1, :, 1, :], velocity, optimize="optimal")
-    return tuple(matrix.reshape(modes.size, modes.size) for matrix in (full, fixed))
+def _action(metric, x, u):
+    """∫ ½ g(x', x') dt by quadrature, of the path from x with the velocities u[q, n] at the nodes."""
+    b = _collocation(len(u), x.dtype)[1]
+    return jnp.sum(b * jax.vmap(lambda x, u: _lagrangian(metric, x, u))(_positions(x, u), u))
 
 
-def _solve_positive(a, b):
-    """x with a x = b, by Cholesky's method: NaN where a is not positive definite."""
-    return jax.scipy.linalg.cho_solve((jnp.linalg.cholesky(a, symmetrize_input=False), True), b)
+def _slope(metric, x, u):
+    """Its derivative in the velocities, per weight: p + ∫_t^1 f at every node, all equal to p(1) along a geodesic."""
+    return jax.grad(_action, 2)(metric, x, u) / _collocation(len(u), x.dtype)[1][:, None]
 
 
-@eqx.filter_custom_jvp
-def _modes(metric, x, y, nodes):
-    """The stationary modes[k, n]: on few nodes where these resolve the path to rounding, else, from there, on all. NaN
-    if that does not converge to a minimum, or does not resolve the path to half of the digits of its energy."""
-    eps = jnp.finfo(x.dtype).eps
-    modes, converged, resolved = jnp.zeros((0, x.size), x.dtype), jnp.zeros((), bool), jnp.zeros((), bool)
-    for degree in (FEW_NODES, nodes) if nodes > FEW_NODES else (nodes,):
-        start = jnp.where(converged, jnp.pad(modes, ((0, degree - 1 - modes.shape[0]), (0, 0))), 0)
-        modes, converged, tail = _relaxed(metric, x, y, start, ~resolved)
-        resolved = resolved | converged & (tail <= (eps**0.5 if degree == nodes else eps))
-    return jnp.where(resolved, modes, jnp.nan)
+def _inverses(metric, x, u):
+    """g⁻¹ at the nodes."""
+    return jax.vmap(lambda x: _inverse(metric(x)))(_positions(x, u))
 
 
-def _relaxed(metric, x, y, start, active):
-    """The modes to which `start` relaxes, by Newton's method; where the energy would grow, the metric is held fixed in
-    part (Levenberg–Marquardt), which always descends. Also whether that converged, and the part of the energy that is
-    in the last two modes, about the square of the path's error. `start` as it is where not active."""
-    eps = jnp.finfo(x.dtype).eps
+def _inverse(g):
+    """g⁻¹, by Cramer's rule where it is small."""
+    if len(g) > 4:
+        return inverse(g)
+    cofactors = adjugate(g) if len(g) > 1 else jnp.ones_like(g)
+    return cofactors / jnp.sum(g[0] * cofactors[:, 0])
+
+
+def _raised(inverses, slope, excess):
+    """g⁻¹ (slope − p) with the p for which the displacement of that is `excess`."""
+    b = _collocation(len(slope), slope.dtype)[1]
+    moved = jnp.sum(inverses * slope[:, None, :], axis=2)
+    p = solve(jnp.sum(b[:, None, None] * inverses, axis=0), _mean(b, moved) - excess)
+    return moved - jnp.sum(inverses * p[None, None, :], axis=2)
+
+
+def _mean(weights, x):
+    return jnp.sum(weights[:, None] * x, axis=0)
+
+
+def _residual(metric, x, y, u):
+    """What vanishes along the geodesic from x to y: the change of u to the next iterate, reversed."""
+    excess = _mean(_collocation(len(u), x.dtype)[1], u) - (y - x)
+    return _raised(_inverses(metric, x, u), _slope(metric, x, u), excess)
+
+
+def _ends_of(metric, x, u):
+    """(E, p(0), p(1)) of a geodesic from x."""
+    energy, (gained, slope) = jax.value_and_grad(_action, (1, 2))(metric, x, u)
+    end = jnp.sum(slope, axis=0)
+    return energy, end - gained, end
+
+
+def _tail(metric, x, u):
+    """The part of the energy that is in the last two modes, about the square of the path's error."""
+    energies = [_action_at(metric, x, u, part) for part in (_mixed(_last_modes(len(u)), u), u)]
+    return energies[0] / jnp.where(energies[1] > 0, energies[1], 1.0)
+
+
+def _action_at(metric, x, u, velocities):
+    b = _collocation(len(u), x.dtype)[1]
+    return jnp.sum(b * jax.vmap(lambda x, u: _lagrangian(metric, x, u))(_positions(x, u), velocities))
+
+
+@functools.cache
+def _last_modes(nodes: int) -> np.ndarray:
+    """[q, r] matrix that leaves Legendre's last two polynomials of what is given at the nodes."""
+    _, _, b, P = _gauss(nodes)
+    return P[:, -2:] @ (P[:, -2:] * b[:, None]).T
+
+
+@functools.cache
+def _prolongation(few: int, many: int) -> np.ndarray:
+    """[many, few] matrix: a polynomial given at few nodes, at many."""
+    _, _, b, P = _gauss(few)
+    return _gauss(many)[3][:, :few] @ (P * b[:, None]).T
+
+
+def _straight(metric, x, y, nodes):
+    """The straight segment of the chart with a small bump in every direction, from which iteration leaves a geodesic
+    that is no minimum, as it leaves every unstable point."""
+    d, c = y - x, jnp.asarray(_gauss(nodes)[0], x.dtype)
+    g = metric((x + y) / 2)
+    bump = BUMP * jnp.sqrt(d @ g @ d / jnp.diag(g)) * jnp.cos(1 + jnp.arange(x.size, dtype=x.dtype))
+    return d[None, :] + (1 - 2 * c)[:, None] * bump[None, :]
+
+
+def _short(metric, x, y, nodes):
+    """(u on few nodes, whether plain iteration found it and they resolve it to rounding)."""
+    zero, start = jnp.zeros((), x.dtype), _straight(metric, x, y, min(nodes, FEW_NODES))
+    found = iterate(lambda u: _residual(metric, x, y, u), start, lambda r: r, zero, MOST_PLAIN, jnp.ones((), bool))
+    return found.w, found.converged & (_tail(metric, x, found.w) <= jnp.finfo(x.dtype).eps)
+
+
+def _long(metric, x, y, u, nodes):
+    """u on all nodes, from the one on few; NaN if that does not converge to a minimum, or does not resolve the path to
+    half of the digits of its energy."""
+    start = jnp.where(jnp.all(jnp.isfinite(u)), u, jnp.broadcast_to(y - x, u.shape))
+    u, converged = _relaxed(metric, x, y, _on_nodes(start, nodes))
+    return jnp.where(converged & (_tail(metric, x, u) <= jnp.finfo(x.dtype).eps ** 0.5), u, jnp.nan)
+
+
+def _on_nodes(u, nodes):
+    return _mixed(_prolongation(len(u), nodes), u)
+
+
+def _relaxed(metric, x, y, start):
+    """The path to which `start` relaxes, and whether it does: along the residual, by steps whose length follows from
+    its change in the last one (Barzilai & Borwein, *IMA J. Numer. Anal.* 8 (1988) 141), shorter where the energy would
+    exceed that of the start. Never to one that is no minimum: no step of positive length is stable there."""
+    eps, b = jnp.finfo(x.dtype).eps, _collocation(len(start), x.dtype)[1]
+    energy = _action(metric, x, start)
+    highest, enough = energy * (1 + 64 * eps), energy * eps**1.25
+
+    def inner(u, v, w):
+        g = jax.vmap(metric)(_positions(x, u))
+        return jnp.sum(b[:, None, None] * v[:, :, None] * g * w[:, None, :])
 
     def step(state):
-        modes, energy, damping, count, _ = state
-        slope = _slope(metric, x, y, modes).reshape(-1)
-        full, fixed = _hessians(metric, x, y, modes)
-        change = _solve_positive(full + damping * fixed, -slope)
-        trial = modes + change.reshape(modes.shape)
-        trial_energy = _action(metric, x, y, trial)
-        expected = -slope @ change
-        # Newton converges quadratically: from a path within eps^(5/8), the last step arrives at rounding.
-        done = (damping == 0) & (jnp.abs(expected) <= eps**1.25 * energy)
-        better = done | ((expected > 0) & (trial_energy <= energy * (1 + 16 * eps)))
-        calmer = jnp.where(damping < 1e-2, 0.0, damping / 8)
-        return (
-            jnp.where(better, trial, modes),
-            jnp.where(better, trial_energy, energy),
-            jnp.where(better, calmer, jnp.maximum(4 * damping, 0.1)),
-            count + 1,
-            done,
-        )
+        u, r, length, best, least, stalled, count = state
+        trial = u - length * r
+        new, below = _residual(metric, x, y, trial), _action(metric, x, trial) <= highest
+        moved, turned = length**2 * inner(trial, r, r), length * inner(trial, r, r - new)
+        longer = jnp.clip(jnp.where(turned > 0, moved / turned, 1.0), 0.25, 64.0)
+        size = jnp.where(below, inner(trial, new, new), jnp.inf)
+        better = size < least
+        keep = lambda new, old, where=below: jnp.where(where, new, old)  # noqa: E731
+        length, stalled = keep(longer, length / 4), jnp.where(better, 0, stalled + 1)
+        best, least = keep(trial, best, better), keep(size, least, better)
+        return keep(trial, u), keep(new, r), length, best, least, stalled, count + 1
 
-    state = (start, _action(metric, x, y, start), jnp.zeros((), x.dtype), 0, ~active)
-    modes, energy, _, _, done = jax.lax.while_loop(lambda state: (state[3] < ITERATIONS) & ~state[4], step, state)
-    _, weights, basis = (jnp.asarray(array, x.dtype) for array in _basis(modes.shape[0] + 1))
-    ripple = jnp.stack([_nodal(x, y, modes)[:, 0], basis[:, -2:, 1] @ modes[-2:]], axis=1)
-    tail = weights @ jax.vmap(lambda z: _lagrangian(metric, z))(ripple)
-    return modes, done, tail / jnp.where(energy > 0, energy, 1.0)
+    def proceed(state):
+        least, stalled, count = state[4:]
+        return (count < ITERATIONS) & (least > 0) & ((stalled < PATIENCE) | (least > enough))
 
-
-@_modes.def_jvp
-def _modes_jvp(primals, tangents):
-    modes, point = _modes(*primals), primals[:3]
-    change = eqx.filter_jvp(lambda *point: _slope(*point, modes), point, tangents[:3])[1]
-    return modes, solve(_hessians(*point, modes)[0], -change.reshape(-1)).reshape(modes.shape)
+    first, one = _residual(metric, x, y, start), jnp.ones((), x.dtype)
+    state = (start, first, one, start, one * jnp.inf, 0, 0)
+    _, _, _, best, least, _, _ = jax.lax.while_loop(proceed, step, state)
+    return best, least <= enough
 
 
 @eqx.filter_custom_jvp
 def _energy(metric, x, y, nodes):
-    return _action(metric, x, y, _modes(metric, x, y, nodes))
+    return _ends(metric, x, y, nodes)[0]
 
 
 @_energy.def_jvp
 def _energy_jvp(primals, tangents):
-    modes, point = _modes(*primals), primals[:3]
-    return eqx.filter_jvp(lambda *point: _action(*point, modes), point, tangents[:3])
+    (metric, x, y, nodes), (dmetric, dx, dy, _) = primals, tangents
+    energy, begin, end = _ends(*primals)
+    rate = sum((p @ d for p, d in ((-begin, dx), (end, dy)) if d is not None), jnp.zeros((), x.dtype))
+    if jax.tree.leaves(dmetric):
+        u = _path(metric, x, y, nodes)
+        rate = rate + eqx.filter_jvp(lambda metric: _action(metric, x, u), (metric,), (dmetric,))[1]
+    return energy, rate
+
+
+@eqx.filter_custom_jvp
+def _ends(metric, x, y, nodes):
+    """(E, p(0), p(1)) of the geodesic from x to y."""
+    u, good = _short(metric, x, y, nodes)
+    # Carried along, or XLA would compute what follows from u before a loop that seldom turns.
+    longer = lambda u, *_: (-u, *_ends_of(metric, x, _long(metric, x, y, u, nodes)))  # noqa: E731
+    return once(~good, on_arrays(longer), u, *_ends_of(metric, x, u))[1:]
+
+
+@_ends.def_jvp
+def _ends_jvp(primals, tangents):
+    value, point = _ends(*primals), primals[:3]
+    nodes = primals[3]
+    ends = lambda metric, x, y: _ends_of(metric, x, _path(metric, x, y, nodes))  # noqa: E731
+    return value, eqx.filter_jvp(ends, point, tangents[:3])[1]
+
+
+@eqx.filter_custom_jvp
+def _path(metric, x, y, nodes):
+    """The velocities u[q, n] of the geodesic from x to y at all nodes."""
+    u, good = _short(metric, x, y, nodes)
+    longer = lambda u, _: (-u, _long(metric, x, y, u, nodes))  # noqa: E731
+    return once(~good, on_arrays(longer), u, _on_nodes(u, nodes))[1]
+
+
+@_path.def_jvp
+def _path_jvp(primals, tangents):
+    u, point = _path(*primals), primals[:3]
+    change = eqx.filter_jvp(lambda *point: _residual(*point, u), point, tangents[:3])[1]
+    push = jax.linearize(lambda u: _residual(*point, u), u)[1]
+    return u, jax.lax.custom_linear_solve(push, -change, _linear_root, _linear_root)
+
+
+def _linear_root(apply, b):
+    """v with apply(v) = b, by plain iteration where that contracts, else by elimination."""
+    form, yes = Full(largest_elimination=b.size), jnp.ones((), bool)
+    found = iterate(lambda v: apply(v) - b, b, lambda r: r, jnp.zeros((), b.dtype), MOST_PLAIN, yes)
+    exact = lambda v: (form.solved(form.factors(form.matrix(apply, v)), b),)  # noqa: E731
+    return once(~found.converged, on_arrays(exact), found.w)[0]
