@@ -216,10 +216,11 @@ def _energy(metric, x, y, nodes):
 @_energy.def_jvp
 def _energy_jvp(primals, tangents):
     (metric, x, y, nodes), (dmetric, dx, dy, _) = primals, tangents
-    energy, begin, end = _ends(*primals)
+    varies = bool(jax.tree.leaves(dmetric))
+    u = _path(metric, x, y, nodes) if varies else None
+    energy, begin, end = _ends_of(metric, x, u) if varies else _ends(*primals)
     rate = sum((p @ d for p, d in ((-begin, dx), (end, dy)) if d is not None), jnp.zeros((), x.dtype))
-    if jax.tree.leaves(dmetric):
-        u = _path(metric, x, y, nodes)
+    if varies:
         rate = rate + eqx.filter_jvp(lambda metric: _action(metric, x, u), (metric,), (dmetric,))[1]
     return energy, rate
 
@@ -235,10 +236,8 @@ def _ends(metric, x, y, nodes):
 
 @_ends.def_jvp
 def _ends_jvp(primals, tangents):
-    value, point = _ends(*primals), primals[:3]
-    nodes = primals[3]
-    ends = lambda metric, x, y: _ends_of(metric, x, _path(metric, x, y, nodes))  # noqa: E731
-    return value, eqx.filter_jvp(ends, point, tangents[:3])[1]
+    ends = lambda metric, x, y: _ends_of(metric, x, _path(metric, x, y, primals[3]))  # noqa: E731
+    return eqx.filter_jvp(ends, primals[:3], tangents[:3])
 
 
 @eqx.filter_custom_jvp
