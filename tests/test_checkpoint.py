@@ -30,6 +30,10 @@ RUNS = {
     "pendulum": PENDULUM,
     "saved rarely": PENDULUM | {"save_every": 150},
     "rigid rod": {"system": RODS, "q0": [[0, 0], [1, 0]], "v0": [[0.1, 0.5], [0.1, -0.5]], "t1": 6.0, "steps": 300},
+    "two charts": {"system": gd.System(gd.spaces.Sphere(2, "stereographic pair"), [1.0]), "q0": [[0.3, 0.1]]}
+    | {"v0": [[0.4, 0.2]], "t1": 15.0, "steps": 300},
+    "moving chart": {"system": gd.System(gd.spaces.Hyperbolic(2, "moving halfspace"), [1.0]), "q0": [[0.1, 1.0]]}
+    | {"v0": [[0.6, 0.8]], "t1": 30.0, "steps": 300},
     "contacts": {"system": balls(), "q0": [[0.0], [0.6]], "v0": [[1.0], [0.0]], "t1": 9.0, "steps": 300},
 }
 
@@ -73,6 +77,9 @@ def test_goes_on_bit_for_bit(name, tmp_path, monkeypatch):
     assert bits(run(checkpoint=tmp_path / "run")) == bits(whole), "a finished run is only read"
     if name == "contacts":
         assert int(whole.impacts.count) > 1
+    if "chart" in name:
+        charts = whole.q[:, 0, :1] > 4 if name == "two charts" else whole.frame
+        assert len(np.unique(charts, axis=0)) > 1
 
 
 def test_killed_run_goes_on(tmp_path):
