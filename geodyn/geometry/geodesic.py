@@ -18,9 +18,9 @@ from geodyn._jit import jit
 from geodyn._linalg import solve
 from geodyn._typing import Array, ArrayLike, Float, Scalar
 from geodyn.geometry.between import energy_between
-from geodyn.geometry.manifold import AbstractManifold, Manifold, check_metric, christoffel, safe_sqrt
+from geodyn.geometry.manifold import AbstractManifold, AbstractMetric, Manifold, check_metric, christoffel, safe_sqrt
 from geodyn.geometry.spaces import AbstractConstantCurvature, AbstractModelSpace, Product
-from geodyn.integrators import Gauss, Lagrangian, integrate
+from geodyn.integrators import AbstractMethod, Gauss, Lagrangian, integrate
 from geodyn.integrators.tableau import gauss
 
 NODES = 32
@@ -28,7 +28,7 @@ STEPS = 48
 
 
 def geodesic(
-    space: AbstractManifold,
+    space: AbstractMetric,
     x: Float[ArrayLike, " _n"],
     v: Float[ArrayLike, " _n"],
     ts: Float[ArrayLike, " T"],
@@ -37,31 +37,39 @@ def geodesic(
 ) -> tuple[Float[Array, "T n"], Float[Array, "T n"]]:
     """Positions and velocities at the times ts of the geodesic with position x and velocity v at time 0:
     x'' + Γ(x', x') = 0. The times may have any order and sign; each is integrated to on its own, all side by side.
+    Of a `LevelSet`, such as the configurations of a linkage, it is that of the set, from x on it with the tangent part
+    of v, in the coordinates of the space around, by Radau steps of order 5; so are `exp`, `log` and `distance`.
 
     NaN after a step that did not converge. Raises ValueError for wrong shapes.
     """
     x, v = _checked(space, x=x, v=v)
-    return _geodesic(space, x, v, _times(ts, x), steps)
+    return geodesic_of(space, x, v, _times(ts, x), steps)
 
 
 def exp(
-    space: AbstractManifold, x: Float[ArrayLike, " _n"], v: Float[ArrayLike, " _n"], *, steps: int = STEPS
+    space: AbstractMetric, x: Float[ArrayLike, " _n"], v: Float[ArrayLike, " _n"], *, steps: int = STEPS
 ) -> Float[Array, " n"]:
     """The exponential map: where the geodesic from x with velocity v is at time 1. NaN if a step did not converge."""
     return _exp(space, *_checked(space, x=x, v=v), steps)
 
 
 def log(
-    space: AbstractManifold, x: Float[ArrayLike, " _n"], y: Float[ArrayLike, " _n"], *, nodes: int = NODES
+    space: AbstractMetric, x: Float[ArrayLike, " _n"], y: Float[ArrayLike, " _n"], *, nodes: int = NODES
 ) -> Float[Array, " n"]:
     """The velocity with which the geodesic from x arrives in y at time 1: −g⁻¹ ∂/∂x ½ dist²(x, y) (first variation;
-    Sakai, *Riemannian Geometry*, III.2). Fails as `distance` does."""
-    x, y = _checked(space, x=x, y=y)
+    Sakai, *Riemannian Geometry*, III.2). Fails as `distance` does. Of a `LevelSet` it is found by shooting, from the
+    tangent part of y − x; NaN where that leads elsewhere, and for y off the set."""
+    return log_of(space, *_checked(space, x=x, y=y), nodes)
+
+
+@functools.singledispatch
+def log_of(space, x, y, nodes):
+    """`log`; a space with one of its own registers here."""
     return solve(space.metric(x), -jax.grad(half_square, 1)(space, x, y, nodes))
 
 
 def distance(
-    space: AbstractManifold, x: Float[ArrayLike, " _n"], y: Float[ArrayLike, " _n"], *, nodes: int = NODES
+    space: AbstractMetric, x: Float[ArrayLike, " _n"], y: Float[ArrayLike, " _n"], *, nodes: int = NODES
 ) -> Scalar:
     """Distance of two points: of a space of constant curvature, a product or `Inhomogeneous` in closed form, of a
     `Tabulated` one from its table, else by a boundary-value solve.
@@ -83,7 +91,7 @@ def distance(
 
 
 def squared_distance(
-    space: AbstractManifold, x: Float[ArrayLike, " _n"], y: Float[ArrayLike, " _n"], *, nodes: int = NODES
+    space: AbstractMetric, x: Float[ArrayLike, " _n"], y: Float[ArrayLike, " _n"], *, nodes: int = NODES
 ) -> Scalar:
     """Squared `distance`, smooth where the points coincide."""
     return 2 * half_square(space, *_checked(space, x=x, y=y), nodes)
@@ -124,20 +132,21 @@ def jacobi_field(
 
 
 @functools.singledispatch
-def _geodesic(space, x, v, ts, steps):
+def geodesic_of(space, x, v, ts, steps):
+    """`geodesic`; a space with one of its own registers here."""
     return _integrated(space, x, v, ts, steps)
 
 
-@_geodesic.register
+@geodesic_of.register
 @jit
 def _(space: AbstractConstantCurvature, x, v, ts, steps):
     return jax.vmap(lambda t: jax.jvp(lambda t: space.exp(x, t * v), (t,), (jnp.ones_like(t),)))(ts)
 
 
-@_geodesic.register
+@geodesic_of.register
 def _(space: Product, x, v, ts, steps):
     parts = [
-        _geodesic(factor, *point, ts, steps)
+        geodesic_of(factor, *point, ts, steps)
         for factor, *point in zip((space.a, space.b), space.split(x), space.split(v))
     ]
     return tuple(jnp.concatenate(part, axis=1) for part in zip(*parts))
@@ -145,7 +154,7 @@ def _(space: Product, x, v, ts, steps):
 
 @functools.singledispatch
 def _exp(space, x, v, steps):
-    return _integrated(space, x, v, jnp.ones(1, x.dtype), steps)[0][0]
+    return geodesic_of(space, x, v, jnp.ones(1, x.dtype), steps)[0][0]
 
 
 @_exp.register
@@ -189,11 +198,17 @@ class _Kinetic(eqx.Module):
 
 @jit
 def _integrated(space, x, v, ts, steps):
-    system = Lagrangian(_Kinetic(eqx.filter_closure_convert(space.metric, x)))
+    return rays(space.metric, None, Gauss(6), x, v, ts, steps)
+
+
+def rays(metric: Callable, constraint: Callable | None, method: AbstractMethod, x, v, ts, steps: int):
+    """Positions and velocities at the times ts of what moves by its kinetic energy alone."""
+    metric, constraint = (f and eqx.filter_closure_convert(f, x) for f in (metric, constraint))
+    system = Lagrangian(_Kinetic(metric), constraint)
 
     def at(t):
         # Time is the size of the velocity, so that t may be negative, or zero.
-        trajectory = integrate(system, x, t * v, t1=1.0, steps=steps, method=Gauss(6), save_every=steps)
+        trajectory = integrate(system, x, t * v, t1=1.0, steps=steps, method=method, save_every=steps)
         start = t == 0
         return trajectory.q[-1], jnp.where(start, v, trajectory.v[-1] / jnp.where(start, 1.0, t))
 
@@ -225,15 +240,19 @@ def _transport(space, curve, w, ts, steps):
     return jax.lax.scan(interval, w, jnp.stack([jnp.append(ts[0], ts[:-1]), ts], axis=1))[1]
 
 
-def _checked(space: AbstractManifold, **points) -> list[Array]:
-    """The points and vectors as arrays; ValueError unless each is [dim]."""
+@functools.singledispatch
+def count_coordinates(space) -> int:
+    """How many numbers a point is."""
+    return space.dim
+
+
+def _checked(space: AbstractMetric, **points) -> list[Array]:
+    """The points and vectors as arrays; ValueError unless each is [n]."""
     points = {name: jnp.asarray(point) for name, point in points.items()}
     points = {name: point.astype(jnp.result_type(point, float)) for name, point in points.items()}
     for name, point in points.items():
-        if point.shape != (space.dim,):
-            raise ValueError(
-                f"{name} must have shape ({space.dim},) in this space of dim {space.dim}, got {point.shape}"
-            )
+        if point.shape != (size := count_coordinates(space),):
+            raise ValueError(f"{name} must have shape ({size},) in this space of dim {space.dim}, got {point.shape}")
     return list(points.values())
 
 

@@ -19,6 +19,7 @@ from geodyn._jit import as_pytree, jit
 from geodyn._linalg import inverse, solve
 from geodyn._roots import root
 from geodyn._typing import Array, ArrayLike, Float, Scalar
+from geodyn.geometry.geodesic import STEPS, count_coordinates, geodesic_of, half_square, log_of, rays
 from geodyn.geometry.manifold import (
     AbstractManifold,
     AbstractMetric,
@@ -28,7 +29,7 @@ from geodyn.geometry.manifold import (
     scalar_curvature,
 )
 from geodyn.geometry.spaces import Embedded, Euclidean
-from geodyn.integrators import Lagrangian
+from geodyn.integrators import Lagrangian, RadauIIA
 
 
 class LevelSet(AbstractMetric):
@@ -36,7 +37,8 @@ class LevelSet(AbstractMetric):
 
     Points and vectors are in the coordinates x[n] of `space`, a space or the dimension of a Euclidean one, and the
     metric is that of the space. `gd.riemann`, `ricci`, `scalar_curvature`, `sectional_curvature(level_set, x, u, v)` of
-    tangent u, v, `gaussian_curvature`, `second_fundamental_form` and `total_bending` are those of the set. Where the
+    tangent u, v, `gaussian_curvature`, `second_fundamental_form` and `total_bending` are those of the set, and so are
+    `geodesic`, `exp`, `log` and `distance`, of points on it. Where the
     constraint loses rank, which is where the set may be singular, they are NaN; `gd.check_level_set` says so by name.
     The constraint may be an `eqx.Module`, whose arrays are traced and differentiable. Any consistent units.
     """
@@ -214,6 +216,34 @@ def gaussian_curvature(surface: AbstractMetric, x: Float[Array, " n"]) -> Scalar
             "and gd.scalar_curvature"
         )
     return scalar_curvature(surface, x) / 2
+
+
+@count_coordinates.register
+def _(space: LevelSet):
+    return space.space.dim
+
+
+@geodesic_of.register
+@jit
+def _(space: LevelSet, x, v, ts, steps):
+    return rays(space.metric, space.residual, RadauIIA(3), x, space.projector(x) @ v, ts, steps)
+
+
+@log_of.register
+@jit
+def _(space: LevelSet, x, y, nodes):
+    # What is missing across the set is filled up by the normal part of v, which is none where y is arrived at.
+    filled = lambda v: space.normals(y) @ (jax.jacfwd(space.residual)(x) @ v)  # noqa: E731
+    end = lambda v: geodesic_of(space, x, v, jnp.ones(1, x.dtype), STEPS)[0][0]  # noqa: E731
+    v = root(lambda v: end(v) + filled(v), y, space.projector(x) @ (y - x))
+    arrived = jnp.max(jnp.abs(filled(v))) <= jnp.finfo(x.dtype).eps ** 0.5 * (1 + jnp.max(jnp.abs(y)))
+    return jnp.where(arrived, v, jnp.nan)
+
+
+@half_square.register
+def _(space: LevelSet, x, y, nodes):
+    v = log_of(space, x, y, nodes)
+    return v @ space.metric(x) @ v / 2
 
 
 @riemann_of.register

@@ -17,6 +17,7 @@ from geodyn._typing import Array, Bool, Float
 
 MOST_ITERATIONS = 96
 TRIES = 12
+GUESSED = 3
 SWEEPS = 8
 LARGEST_ELIMINATION = 32
 
@@ -31,7 +32,11 @@ def in_cone(y: Float[Array, " d"], friction) -> Float[Array, " d"]:
 
 
 def cone_complementarity(
-    matrix: Float[Array, "K d K d"], b: Float[Array, "K d"], friction: Float[Array, " K"], allowed: Bool[Array, " K"]
+    matrix: Float[Array, "K d K d"],
+    b: Float[Array, "K d"],
+    friction: Float[Array, " K"],
+    allowed: Bool[Array, " K"],
+    guess: Float[Array, "K d"] | float = 0.0,
 ):
     """(z [K, d], whether it was found): zero at contacts that are not `allowed`. Differentiable to matrix, b and μ, by
     the implicit-function theorem. Where contacts are redundant the impulses are not unique, the velocities are."""
@@ -85,8 +90,9 @@ def cone_complementarity(
     judged = lambda z: (z, jnp.nan_to_num(left(z), nan=jnp.inf))  # noqa: E731
 
     def begun(_, base, count):
-        """A new start: swept further, or with all that push stuck, which may jam what would slip this way and that."""
-        base = jax.lax.fori_loop(0, SWEEPS * k, sweep, base)
+        """A new start: swept further, every time as far again as until then, which leads on where Newton's method does
+        not; or with all that push stuck, which may jam what would slip this way and that."""
+        base = jax.lax.fori_loop(0, SWEEPS * k * 2 ** (count // TRIES), sweep, base)
         stick, slip = judged(stuck(base)), judged(base)
         better = (stick[1] < slip[1]) | (count == TRIES)
         return jnp.where(better, stick[0], slip[0]), jnp.where(better, stick[1], slip[1]), base
@@ -99,15 +105,17 @@ def cone_complementarity(
         return ~settled & ~enough & (count < MOST_ITERATIONS)
 
     def improve(state):
-        """Newton's method comes through steps that lead away, so it is left alone for a while."""
+        """Newton's method comes through steps that lead away, so it is left alone for a while; from the guess less."""
         best, (z, before), _, base, count = state
         nearer = lambda z, base, _: (*judged(corrected(z, newton(z), *still)), base)  # noqa: E731
         z, now, base = jax.lax.cond(count % TRIES == 0, begun, nearer, z, base, count)
         best = tuple(jnp.where(now < best[1], a, b) for a, b in zip((z, now), best, strict=True))
         return best, (z, now), before, base, count + 1
 
+    # A guess is improved on once, however good, lest what it lacks add up from step to step.
     zero, far = jax.lax.stop_gradient(jnp.zeros_like(b)), jnp.asarray(jnp.inf, b.dtype)
-    begin = ((zero, far), (zero, far), far, zero, jnp.zeros((), int))
+    first = jnp.where(allowed[:, None], jax.lax.stop_gradient(guess), zero)
+    begin = ((first, far), (first, far), far, zero, jnp.asarray(-GUESSED))
     z, now = jax.lax.while_loop(proceed, improve, begin)[0]
     # Two more steps, of which only derivatives are taken: the second undoes the softness.
     inverted = newton(z)

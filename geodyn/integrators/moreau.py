@@ -41,7 +41,8 @@ class Moreau(AbstractStepper):
     2 without contact and 1 with; impacts happen in the middle of the step that they fall in, so positions are wrong by
     up to h times the change of velocity. Several contacts: those that approach strike together, and what that sets in
     motion follows, up to 8 times a step, so Newton's cradle sends its last ball off; what then still approaches stops.
-    Energy does not grow in uniform fields where gaps are linear; elsewhere it may, a little.
+    Energy does not grow in uniform fields where gaps are linear. Where bodies turn on their contacts it may, by O(h²)
+    in a step and O(h) in all: that of a cube which topples, 20, by 4e-6 and 2e-5 with h = 0.01.
 
     `trajectory.multipliers` [T, c + g (1 + s)] are the mean forces over the step: those of the constraints, then those
     of each of the g contacts, along the gap and along the slip. `trajectory.impacts` is None. Raises ValueError for
@@ -74,7 +75,8 @@ class Moreau(AbstractStepper):
         touch = Touch(system, which, middle, h, q, at, applied)
         struck, hits, found = touch.strikes(touch.held(p + h / 2 * applied))
         free, also_near = settled(lambda x: touch.held(struck + h / 2 * force(x)), struck)
-        pressed, also_found = touch.pressed(free)
+        guess = lam[none.size :].reshape(-1, at.pushes.shape[1])[which] * h
+        pressed, also_found = touch.pressed(free, guess)
         after = free + touch.push(pressed)
         end = touch.apart(q + h / 2 * system.velocity(middle, q, after) - touch.too_far(struck, free, pressed))
         impulses = hits + pressed
@@ -83,7 +85,9 @@ class Moreau(AbstractStepper):
         place = jnp.arange(self._gaps(system, t, q))[:, None] == which[None, :]
         forces = (place.astype(q.dtype) @ impulses / h).reshape(-1)
         others = jnp.where(jnp.any(place, axis=1), jnp.inf, system.gap(t + h, end))
-        converged = near & also_near & found & also_found & (jnp.min(others) >= 0)
+        # What closes at once where gaps jump is moved back in the next step, if any place was left for it.
+        room = jnp.max(touch.gap) > h * jnp.max(jnp.abs(touch.rates(p))) if system.jumping else False
+        converged = near & also_near & found & also_found & ((jnp.min(others) >= 0) | room)
         return Advanced(end, after, jnp.concatenate([bonds, forces]), converged, 1)
 
 
@@ -138,12 +142,12 @@ class Touch(eqx.Module):
         begin = (p, jnp.zeros_like(self.at.pushes[:, :, 0]), jnp.ones((), bool))
         return jax.lax.scan(again, begin, None, length=STRIKES)[0]
 
-    def pressed(self, free):
+    def pressed(self, free, guess):
         """(impulses, whether they were found) that keep the gaps at the end of the step from falling below zero."""
         rate, normal = self.rates(free), (jnp.arange(self.at.pushes.shape[1]) == 0)[None, :]
         ahead = rate + jnp.where(normal, 2 / self.h * jnp.maximum(self.gap, 0)[:, None], 0)
         yes = jnp.ones(self.which.shape, bool)
-        return cone_complementarity(self.at.matrix, ahead, self.at.friction, yes)
+        return cone_complementarity(self.at.matrix, ahead, self.at.friction, yes, guess)
 
     def too_far(self, struck, free, impulses):
         """The part of the way with the mean velocity for which there is no energy, where friction ends a slip."""

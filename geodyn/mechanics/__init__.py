@@ -1,6 +1,7 @@
 """MATTER: a body is its Lagrangian."""
 
 from geodyn.mechanics.action import discrete_action as discrete_action
+from geodyn.mechanics.balls import Balls as Balls
 from geodyn.mechanics.balls import BallsOnPlane as BallsOnPlane
 from geodyn.mechanics.bodies import Driven as Driven
 from geodyn.mechanics.bodies import FixedPoint as FixedPoint

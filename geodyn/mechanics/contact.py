@@ -73,7 +73,7 @@ class Contact(AbstractFrictionalContact):
     between all pairs of points, or between `pairs` [c, 2] only, in the order (0, 1), (0, 2), …; `radii` are one number
     or [N]. Of many pairs only those that are near are watched, until others may have come as near: the result is the
     same. With friction they slip on each other as bodies that do not spin: the slip is the relative velocity of the
-    points.
+    points. Balls that spin are `gd.RigidBodies` with `gd.Balls`.
 
     Spheres are sets of points at a distance, which is meant to be that of `gd.distance`: of a metric without closed
     form it is that of the geodesic found there, and radii have to stay below where that has conjugate points, which

@@ -124,7 +124,8 @@ def vertices_on_face(a: Placed, b: Placed) -> Touching:
 
 def edges_on_edges(a: Placed, b: Placed) -> Touching:
     """All pairs of edges; out of reach where they do not cross, or the plane of both directions does not separate a and
-    b, as well as any face does."""
+    b, as well as any face does: nearly so, since of faces on each other that are tilted by little the edges that cross
+    are those that hold next."""
     pairs = [np.repeat(np.arange(len(a.shape.edges)), len(b.shape.edges))]
     pairs.append(np.tile(np.arange(len(b.shape.edges)), len(a.shape.edges)))
     (start, along), (other, across) = ([x[i] for x in end.ends] for end, i in zip((a, b), pairs, strict=True))
@@ -146,8 +147,8 @@ def _edge_on_edge(a, b, apart, start, along, other, across):
     s, t = jnp.cross(between, across) @ normal / square, jnp.cross(between, along) @ normal / square
     inside = (jnp.abs(s - 0.5) < 0.5 - MARGIN) & (jnp.abs(t - 0.5) < 0.5 - MARGIN)
     mine, theirs = (a.vertices - start[None, :]) @ unit, (b.vertices - other[None, :]) @ unit
-    sign = jnp.where(jnp.max(mine) < MARGIN * size, 1, -1)
-    separates = (jnp.max(sign * mine) < MARGIN * size) & (jnp.min(sign * theirs) > -MARGIN * size)
+    sign = jnp.where(jnp.max(mine) < -jnp.min(mine), 1, -1)
+    separates = (jnp.max(sign * mine) < NEARLY * size) & (jnp.min(sign * theirs) > -NEARLY * size)
     gap = sign * (unit @ between)
     gap = jnp.where(crossing & inside & separates & (gap > apart - NEARLY * size), gap, size)
     return Touching(gap, sign * unit, (start + s * along + other + t * across) / 2)
