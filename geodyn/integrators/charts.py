@@ -27,10 +27,16 @@ def is_fresh(system: AbstractSystem, state):
     return fresh | jnp.all(state.history == state.history[-1:]) if is_charted(system) else fresh
 
 
+def no_switch(system: AbstractSystem, q):
+    """The switch that leaves all in its chart."""
+    like = jax.eval_shape(system.switch, q) if is_charted(system) else jax.ShapeDtypeStruct((0,), q.dtype)
+    return jnp.zeros(like.shape, like.dtype)
+
+
 def in_best_charts(system: AbstractSystem, t, state):
     """(state, switch): the state in the charts that suit it, and the switch that led there, zeros where it stays."""
     if not is_charted(system):
-        return state, jnp.zeros(0, state.q.dtype)
+        return state, no_switch(system, state.q)
     switch = on_arrays(system.switch)(state.q)
     move = on_arrays(lambda state: (_in_charts(system, t, switch, state),))
     return once(jnp.any(switch != 0), move, state)[0], switch

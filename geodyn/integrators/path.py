@@ -14,7 +14,7 @@ import jax.numpy as jnp
 
 from geodyn._native import native, native_linear
 from geodyn._typing import Array, Bool
-from geodyn.integrators.charts import is_charted, switched_tangent
+from geodyn.integrators.charts import is_charted, no_switch, switched_tangent
 from geodyn.integrators.collocation import Problem
 from geodyn.integrators.methods import AbstractCollocation, State, formulation_of, increments, step
 from geodyn.integrators.stages import stage_tangent
@@ -44,8 +44,11 @@ def path(system: AbstractSystem, t0, h, state: State, *, method: AbstractColloca
         advance = lambda state: step(method, formulation, system, t0, h, state, alone)  # noqa: E731
 
         def several(state, _):
-            state = jax.lax.fori_loop(0, every - 1, lambda _, state: advance(state)[0], state) if every > 1 else state
-            state, w, switch = advance(state)
+            if every > 1:  # The step stands once in the program: it takes most of the compiler's time.
+                made = state, state.history[method.tableau.stages :], no_switch(system, state.q)
+                state, w, switch = jax.lax.fori_loop(0, every, lambda _, made: advance(made[0]), made)
+            else:
+                state, w, switch = advance(state)
             return state, Steps(state.q, state.p, w, state.alive, switch, state.frame)
 
         return jax.lax.scan(several, state, None, length=saves)

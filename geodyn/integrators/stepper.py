@@ -22,8 +22,7 @@ def stepped(system: AbstractSystem, t0, h, state: State, *, method: AbstractStep
     n = state.q.shape[0]
 
     def several(state, _):
-        state = jax.lax.fori_loop(0, every - 1, lambda _, state: _step(method, system, t0, h, state), state)
-        state = _step(method, system, t0, h, state)
+        state = jax.lax.fori_loop(0, every, lambda _, state: _step(method, system, t0, h, state), state)
         saved = state.q, state.p, state.history[-1, n:], state.frame
         return state, jax.tree.map(lambda x: jnp.where(state.alive, x, jnp.nan), saved)
 
