@@ -1,5 +1,5 @@
-"""Bodies at rest on each other with friction over 10⁵ steps of Moreau's method: how far they move, which they should
-not, and how much the energy grows in any step."""
+"""Bodies at rest on each other with friction over 10⁵ steps of Moreau's method, cubes over 10⁴: how far they move,
+which they should not, and how much the energy grows between two of 1000 saved times."""
 
 import argparse
 
@@ -53,7 +53,7 @@ def row(name, system, q0, steps):
     run()
     seconds, t = elapsed(run)
     moved = np.abs(np.asarray(t.q) - np.asarray(t.q[0])).max()
-    return [name, 1e6 * seconds / steps, moved, np.diff(t.energy).max()]
+    return [name, steps, 1e6 * seconds / steps, moved, np.diff(t.energy).max()]
 
 
 def main():
@@ -63,10 +63,10 @@ def main():
     steps = parser.parse_args().steps
     print(machine())
     bodies = {"block on an incline": incline(), "pyramid of discs": pyramid(), "leaning ladder": ladder()}
-    bodies |= {"two cubes": cubes(2), "three cubes": cubes(3)}
     rows = [row(name, *body, steps) for name, body in bodies.items()]
-    head = ["at rest", "µs a step", "moved", "energy grew, at most"]
-    table(f"Bodies at rest with friction over {steps:.0e} steps, h = {STEP}", head, rows)
+    rows += [row(f"{name} cubes", *cubes(count), steps // 10) for name, count in (("two", 2), ("three", 3))]
+    head = ["at rest", "steps", "µs a step", "moved", "energy grew, at most"]
+    table(f"Bodies at rest with friction, h = {STEP}", head, rows)
 
 
 if __name__ == "__main__":

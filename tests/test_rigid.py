@@ -317,7 +317,22 @@ def test_pictures():
     figure.canvas.draw()
 
 
+class Motor(gd.AbstractDissipation, gd.AbstractOnBodies):
+    def rayleigh(self, space, bodies, rates):
+        return -jnp.sum(bodies.angular_velocity(rates) ** 2)
+
+
+def started(*elements):
+    body = gd.RigidBodies([0.4] * 3, 1.0, *elements)
+    return gd.integrate(body, *body.state(angular_velocity=[0.0, 0.0, 1.0]), t1=1.0, steps=1)
+
+
 BAD = {
+    "dissipation gives energy": lambda: started(Motor()),
+    r"redundant .* Hinge\[0\], .*; remove one of them": lambda: started(*[gd.Hinge((None, 0))] * 2),
+    r"contacts \(BallsOnPlane\) and nonholonomic constraints \(Rolling\) .* Rayleigh": lambda: gd.RigidBodies(
+        [0.4] * 3, 1.0, gd.BallsOnPlane(1.0), gd.nonholonomic.Rolling()
+    ),
     "inertia .* symmetric": lambda: gd.RigidBodies([[1.0, 0.2, 0], [0, 1, 0], [0, 0, 1]]),
     "inertia .* positive": lambda: gd.RigidBodies([1.0, 1.0, 0.0]),
     "triangle inequality": lambda: gd.RigidBodies([1.0, 1.0, 2.1]),

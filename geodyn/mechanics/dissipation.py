@@ -18,7 +18,8 @@ from geodyn.mechanics.projection import project
 def dissipated(trajectory: Trajectory) -> Float[Array, " T"]:
     """The energy dissipated until each saved time: ∫ <∂R/∂v, v> dt, and what friction and plastic flow take. Without
     forces that depend on time the energy falls by as much, d(K + V)/dt = −<∂R/∂v, v> (Goldstein, *Classical Mechanics*,
-    1.5).
+    1.5). A `gd.Load` is one of the R, minus its power: the work that it does counts as negative, so that of a body with
+    loads this is what drag takes less what they give.
 
     Of a collocation the quadrature is that of its stages, to the order of the method; of a stepper the sum over its
     steps, each with its last velocity: what backward Euler damps beyond that is no dissipation of the system's.
