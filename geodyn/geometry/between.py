@@ -257,8 +257,9 @@ def _path_jvp(primals, tangents):
 
 
 def _linear_root(apply, b):
-    """v with apply(v) = b, by plain iteration where that contracts, else by elimination."""
-    form, yes = Full(largest_elimination=b.size), jnp.ones((), bool)
+    """v with apply(v) = b, by plain iteration where that contracts, else by LAPACK, which also keeps programs with such
+    derivatives, too long for that, from being one native function (`_native`)."""
+    form, yes = Full(), jnp.ones((), bool)
     found = iterate(lambda v: apply(v) - b, b, lambda r: r, jnp.zeros((), b.dtype), MOST_PLAIN, yes)
     exact = lambda v: (form.solved(form.factors(form.matrix(apply, v)), b),)  # noqa: E731
     return once(~found.converged, on_arrays(exact), found.w)[0]
