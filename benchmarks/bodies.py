@@ -26,7 +26,7 @@ def bodies():
         "rigid rod, rs3": (1000, gd.RadauIIA(3, "rs3"), *rod),
         "rigid triangle, ggl": (1000, gd.RadauIIA(3), *triangle),
         "rigid triangle, rs3": (1000, gd.RadauIIA(3, "rs3"), *triangle),
-        "lattice of 100 masses, Gauss 3": (100, gd.Gauss(3), *lattice(10, 10)),
+        "lattice of 100 masses, Gauss 3": (1000, gd.Gauss(3), *lattice(10, 10)),
     }
 
 

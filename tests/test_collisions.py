@@ -9,13 +9,12 @@ import jax.numpy as jnp
 import jaxtyping
 import numpy as np
 import pytest
-from scipy.integrate import solve_ivp
+from impacts import contacts, times
 
 import geodyn as gd
 
 CASES = Path(__file__).parent / "cases"
 LINE, PLANE, FLAT = map(gd.spaces.Euclidean, (1, 2, 3))
-GRAVITY = 9.81
 
 
 def numbers(x):
@@ -24,14 +23,6 @@ def numbers(x):
 
 def case(name):
     return json.loads((CASES / f"{name}.json").read_text())
-
-
-def times(trajectory):
-    return np.asarray(trajectory.impacts.t[: int(trajectory.impacts.count)])
-
-
-def contacts(trajectory):
-    return np.asarray(trajectory.impacts.contact[: int(trajectory.impacts.count)]).tolist()
 
 
 X01 = case("X01")
@@ -86,163 +77,6 @@ def test_reflection_in_the_kinetic_metric():
         np.testing.assert_allclose(after, numbers(reference[f"e={e:g}"]["v_after"]), rtol=0, atol=1e-14)
         np.testing.assert_allclose(after @ G @ after / 2, float(reference[f"e={e:g}"]["energy_after"]), rtol=1e-14)
     np.testing.assert_allclose(reflected(-reflected(v, 1.0, 0.5), 1.0, 0.5), -v, rtol=0, atol=1e-14)
-
-
-CURVED = {
-    "S3": (gd.spaces.Sphere(3), 1),
-    "H3": (gd.spaces.Hyperbolic(3), -1),
-    "E3": (FLAT, 0),
-    "IH3": (gd.spaces.Inhomogeneous(3), None),
-}
-
-
-@pytest.fixture(scope="module", params=CURVED)
-def curved(request):
-    """(curvature, space, run): two spheres in a space for t = 2."""
-    space, curvature = CURVED[request.param]
-
-    @jax.jit
-    def run(masses, radii, q0, v0, e):
-        system = gd.System(space, masses, gd.Contact(radii, e))
-        return gd.integrate(system, q0, v0, t1=2.0, steps=40, most_impacts=3)
-
-    return curvature, space, run
-
-
-def test_head_on_in_curved_space(curved):
-    """Equal spheres that meet on a geodesic through the origin swap velocities: the distance to the origin is exact.
-    Measured: times and positions 1e-15, at 40 steps of Gauss 3."""
-    _, space, run = curved
-    axis, speed, radius, half = jnp.array([0.6, 0.0, 0.8]), 0.37, 0.2, 0.5
-    axis = axis / gd.norm(space, jnp.zeros(3), axis)
-    q0 = jnp.stack([gd.exp(space, jnp.zeros(3), side * half * axis) for side in (1, -1)])
-    v0 = jnp.stack([-side * speed * axis / gd.norm(space, q, axis) for side, q in zip((1, -1), q0, strict=True)])
-    trajectory = run(jnp.ones(2), jnp.array([radius, radius]), q0, v0, 1.0)
-    np.testing.assert_allclose(times(trajectory), [(half - radius) / speed], rtol=0, atol=1e-11)
-    apart = jax.vmap(lambda x: gd.distance(space, x, jnp.zeros(3)))(trajectory.q[-1])
-    np.testing.assert_allclose(apart, radius + speed * (2.0 - (half - radius) / speed), rtol=0, atol=1e-11)
-
-
-OBLIQUE = {"masses": np.array([1.0, 2.5]), "radii": np.array([0.15, 0.3])}
-OBLIQUE |= {"q0": jnp.array([[-0.35, 0.02, 0.05], [0.3, 0.1, -0.02]])}
-OBLIQUE |= {"v0": jnp.array([[0.5, 0.1, 0.02], [-0.1, -0.05, 0.03]])}
-
-
-def test_conserved_through_an_impact(curved):
-    """Energy (e = 1) and all momenta of Killing fields (any e: the impulse acts along a geodesic) of two spheres that
-    collide obliquely; e = 0 leaves no overlap. Measured: momenta 2e-14, energy 4e-14."""
-    _, space, run = curved
-    system = gd.System(space, OBLIQUE["masses"], gd.Contact(OBLIQUE["radii"]))
-    for e in (1.0, 0.5, 0.0):
-        t = run(*map(jnp.asarray, OBLIQUE.values()), e)
-        assert int(t.impacts.count) == 1 or (e == 0 and int(t.impacts.count) >= 1)
-        momentum = jax.vmap(lambda q, v: gd.killing_momentum(system, q, v))(t.q, t.v)
-        np.testing.assert_allclose(momentum, np.tile(momentum[0], (41, 1)), rtol=0, atol=1e-12)
-        if e == 1:
-            np.testing.assert_allclose(t.energy, t.energy[0], rtol=1e-12)
-        else:
-            assert t.energy[-1] < 0.999 * t.energy[0]
-        assert np.min(jax.vmap(lambda q: system.gap(jnp.zeros(()), q.ravel()))(t.q)) > -1e-12
-
-
-@pytest.mark.parametrize("curved", ["S3", "H3"], indirect=True)
-def test_oblique_in_curved_space(curved):
-    """Unequal spheres, e = 0.7, against DOP853 with an event in the embedding, X'' = −κ<X', X'>X. Measured 8e-12."""
-    curvature, space, run = curved
-    (masses, radii, q0, v0), e = OBLIQUE.values(), 0.7
-    metric = np.diag([1.0, 1.0, 1.0, curvature])
-    X, V = (np.array(x) for x in jax.vmap(lambda q, v: jax.jvp(space.embed, (q,), (v,)))(q0, v0))
-
-    def rate(t, y):
-        X, V = y.reshape(2, 2, 4)
-        return np.concatenate([V, -curvature * np.einsum("ia,ab,ib->i", V, metric, V)[:, None] * X]).ravel()
-
-    def product(y):
-        X = y.reshape(2, 2, 4)[0]
-        return X[0] @ metric @ X[1] * curvature
-
-    closed = (np.cos if curvature > 0 else np.cosh)(radii.sum())
-
-    def touch(t, y):
-        return (closed - product(y)) * curvature
-
-    touch.terminal = True
-    options = {"method": "DOP853", "rtol": 1e-13, "atol": 1e-14}
-    there = solve_ivp(rate, (0, 2), np.concatenate([X, V]).ravel(), events=touch, **options)
-    X, V = there.y[:, -1].reshape(2, 2, 4)
-    # Unit normals at both centres, away from the other: −(Y − <Y, X>X/<X, X>) normalised.
-    normals = -np.stack([Y - curvature * (Y @ metric @ X_) * X_ for X_, Y in zip(X, X[::-1], strict=True)])
-    normals /= np.sqrt(np.einsum("ia,ab,ib->i", normals, metric, normals))[:, None]
-    opening = np.einsum("ia,ab,ib->", normals, metric, V)
-    V = V - (1 + e) * opening / np.sum(1 / masses) * normals / masses[:, None]
-    after = solve_ivp(rate, (there.t[-1], 2), np.concatenate([X, V]).ravel(), **options)
-    trajectory = run(jnp.asarray(masses), jnp.asarray(radii), q0, v0, e)
-    np.testing.assert_allclose(times(trajectory), there.t[-1:], rtol=0, atol=1e-9)
-    got = jax.vmap(space.embed)(trajectory.q[-1])
-    np.testing.assert_allclose(got, after.y[: 4 * 2, -1].reshape(2, 4), rtol=0, atol=1e-9)
-
-
-def saltated(space, system, z, moments, t1, tangent):
-    """The tangent after impacts at the `moments`: of the closed-form flights between them, and of the saltation matrix
-    dz⁺ = R_z (dz − f⁻ τ) + f⁺ τ, τ = dσ(dz)/dσ(f⁻), R_z that of v⁺ = v − 2 σ'(v)/(σ' M⁻¹ σ'ᵀ) M⁻¹ σ'ᵀ."""
-
-    def fly(z, t):
-        q, v = z
-        along = lambda t: jax.vmap(lambda q, v: gd.exp(space, q, t * v))(q, v)  # noqa: E731
-        return jax.jvp(along, (t,), (jnp.ones(()),))
-
-    def reflect(z, gap):
-        q, v = z
-        slope = jax.grad(gap)(q)
-        raised = jax.vmap(lambda m, x, s: jnp.linalg.solve(m * space.metric(x), s))(system.masses, q, slope)
-        return q, v - 2 * jnp.sum(slope * v) / jnp.sum(slope * raised) * raised
-
-    now, field = 0.0, lambda z: jax.jvp(lambda t: fly(z, t), (jnp.zeros(()),), (jnp.ones(()),))[1]
-    for moment in moments:
-        z, tangent = jax.jvp(lambda z, t=moment - now: fly(z, t), (z,), (tangent,))
-        closest = int(np.argmin(system.gap(jnp.zeros(()), z[0].ravel())))
-        gap = lambda q, i=closest: system.gap(jnp.zeros(()), q.ravel())[i]  # noqa: E731
-        closing = lambda dz, q=z[0], gap=gap: jax.jvp(gap, (q,), (dz[0],))[1]  # noqa: E731
-        before = field(z)
-        late = closing(tangent) / closing(before)
-        held = jax.tree.map(lambda dz, f, late=late: dz - late * f, tangent, before)
-        z, tangent = jax.jvp(lambda z, gap=gap: reflect(z, gap), (z,), (held,))
-        tangent = jax.tree.map(lambda dz, f, late=late: dz + late * f, tangent, field(z))
-        now = moment
-    return jax.jvp(lambda z: fly(z, t1 - now), (z,), (tangent,))
-
-
-@pytest.mark.parametrize("name", ["S3", "H3"])
-def test_derivatives_in_curved_space(name):
-    """Two spheres in a ball, which meet each other and the wall: tangents (S³) and gradients (H³) through all impacts,
-    against products of saltation matrices and closed-form flights. Measured: 2e-12, and 2e-11 of the gradient."""
-    space, t1 = CURVED[name][0], 3.0
-    wall = gd.Wall(lambda x: 0.5**2 - x @ x)
-    system = gd.System(space, [1.0, 2.5], gd.Contact([0.15, 0.3]), wall)
-
-    def end(z):
-        t = gd.integrate(system, *z, t1=t1, steps=60, most_impacts=12)
-        return (t.q[-1], t.v[-1]), t.impacts
-
-    def number(z):
-        last, impacts = end(z)
-        return sum(jnp.sum(a * b) for a, b in zip(last, weight, strict=True)), impacts
-
-    z, rng = (OBLIQUE["q0"], OBLIQUE["v0"]), np.random.default_rng(0)
-    direction, weight = (tuple(jnp.asarray(rng.normal(size=(2, 3))) for _ in range(2)) for _ in range(2))
-    if name == "S3":
-        last, tangent, impacts = jax.jit(lambda z: jax.jvp(end, (z,), (direction,), has_aux=True))(z)
-    else:
-        (_, impacts), gradient = jax.jit(jax.value_and_grad(number, has_aux=True))(z)
-    moments = np.asarray(impacts.t[: int(impacts.count)])
-    assert len(moments) == 3 and len(set(impacts.contact[:3].tolist())) > 1
-    end_, wanted = saltated(space, system, z, moments, t1, direction)
-    if name == "S3":
-        for got, exact in zip((*last, *tangent), (*end_, *wanted), strict=True):
-            np.testing.assert_allclose(got, exact, rtol=0, atol=1e-10)
-    else:
-        got = sum(jnp.sum(a * b) for a, b in zip(gradient, direction, strict=True))
-        np.testing.assert_allclose(got, sum(jnp.sum(a * b) for a, b in zip(wanted, weight, strict=True)), rtol=1e-9)
 
 
 def test_billiard_in_a_disk():
@@ -389,109 +223,6 @@ def test_dumbbell_against_a_wall():
     np.testing.assert_allclose(t.impacts.impulse[0], impulse, rtol=1e-8)
     np.testing.assert_allclose(np.linalg.norm(t.q[:, 1] - t.q[:, 0], axis=1), length, rtol=1e-13)
     np.testing.assert_allclose(np.mean(t.v[-1], axis=0), [0.2, fall + impulse / 2], rtol=1e-8)
-
-
-def dropped(height, e, steps=40):
-    """A ball on the floor under gravity."""
-    system = gd.System(LINE, jnp.ones(1), gd.Gravity(1.0, GRAVITY), gd.Wall(lambda x: x[0], e))
-    return gd.integrate(system, height.reshape(1, 1), jnp.zeros((1, 1)), t1=2.0, steps=steps, most_impacts=32)
-
-
-def test_bouncing_ball_comes_to_rest():
-    """Infinitely many bounces in a finite time, the last of which are not followed: then it rests. Measured: the times
-    of the bounces to 1e-15, the rest at 0 to 1e-17. Several bounces fall into one step."""
-    t, first, e = dropped(jnp.ones(1), 0.5), np.sqrt(2 / GRAVITY), 0.5
-    n = int(t.impacts.count)
-    exact = first * (1 + 2 * np.cumsum(np.concatenate([[0.0], e ** np.arange(1, n)])))
-    np.testing.assert_allclose(times(t), exact, rtol=1e-13)
-    assert n < 12 and np.max(np.abs(t.q[-5:])) < 1e-13 and np.max(np.abs(t.v[-5:])) < 1e-13
-
-
-def test_rest_in_small_steps():
-    """With e = 0 a ball rests at once, where nothing is left that sets a scale but the weight and the force that it is
-    held by. Catches stage equations that are iterated below the rounding of those."""
-    t = dropped(jnp.ones(1), 0.0, steps=200)
-    assert int(t.impacts.count) == 1 and np.max(np.abs(t.q[60:])) < 1e-15
-
-
-@pytest.mark.parametrize("resting", [True, False])
-def test_what_cannot_be_raised_is_a_status(resting):
-    """Inside of jit: an elastic ball laid on the floor rests where the system says that it may, else that is a status;
-    so are a start below the floor, and a gap that is not finite."""
-
-    @jax.jit
-    def run(x, v):
-        floor = gd.Wall(lambda x: jnp.where(x[0] > 2, jnp.nan, x[0]))
-        system = gd.System(LINE, [1.0], gd.Gravity(1.0, GRAVITY), floor, resting=resting)
-        return gd.integrate(system, x.reshape(1, 1), v.reshape(1, 1), t1=1.0, steps=10, most_impacts=8)
-
-    laid = run(jnp.zeros(1), jnp.zeros(1))
-    assert int(laid.result) == (gd.RESULTS.successful if resting else gd.RESULTS.pressed_at_rest)
-    assert np.all(np.isnan(laid.q[1:]) ^ resting) and np.all(np.abs(laid.q) < 1e-15) == resting
-    assert int(run(-jnp.ones(1), jnp.zeros(1)).result) == gd.RESULTS.overlapping
-    assert int(run(jnp.ones(1), 6 * jnp.ones(1)).result) == gd.RESULTS.not_finite
-    bounced = run(jnp.ones(1), jnp.zeros(1))
-    fall = np.sqrt(2 / GRAVITY)
-    np.testing.assert_allclose(bounced.q[-1, 0, 0], 1 - GRAVITY / 2 * (1 - 2 * fall) ** 2, rtol=1e-13)
-
-
-def test_elastic_balls_at_rest():
-    """A stack of two laid on the floor stays there, though its contacts are elastic; nothing has to be said."""
-    floor = gd.Wall(lambda x: x[0] - 0.5)
-    system = gd.System(LINE, [1.0, 1.0], gd.Gravity(1.0, GRAVITY), gd.Contact(0.5), floor)
-    t = gd.integrate(system, [[0.5], [1.5]], [[0.0], [0.0]], t1=1.0, steps=10)
-    np.testing.assert_allclose(t.q[:, :, 0], np.tile([0.5, 1.5], (11, 1)), rtol=0, atol=1e-13)
-    assert int(t.impacts.count) == 0
-
-
-def test_ball_in_a_bowl():
-    """Dropped into a bowl without friction it ends as a pendulum. The gradient through all of that with respect to the
-    height and the restitution, and central differences. Measured: on the bowl 3e-11, differences 1e-8."""
-
-    def run(z):
-        bowl = gd.Wall(lambda x: 1 - jnp.sqrt(x @ x), z[1])
-        system = gd.System(PLANE, jnp.ones(1), gd.Gravity(1.0, GRAVITY), bowl)
-        q0 = jnp.stack([z[0], jnp.zeros(())])[None]
-        return gd.integrate(system, q0, jnp.zeros((1, 2)), t1=2.0, steps=100, most_impacts=16)
-
-    def last(z):
-        t = run(z)
-        return t.q[-1, 0, 0] + t.v[-1, 0, 1], t
-
-    z = jnp.array([0.5, 0.3])
-    (_, t), gradient = jax.jit(jax.value_and_grad(last, has_aux=True))(z)
-    late = np.asarray(t.t) > times(t)[-1]
-    assert np.max(np.abs(1 - np.linalg.norm(t.q[late, 0], axis=1))) < 1e-9 and np.ptp(t.energy[late]) < 1e-8
-    end = jax.jit(lambda z: last(z)[0])
-    for i, step in enumerate(1e-6 * np.eye(2)):
-        np.testing.assert_allclose((end(z + step) - end(z - step)) / 2e-6, gradient[i], rtol=0, atol=1e-6)
-
-
-def test_stack_at_rest():
-    """Two balls on each other and on the floor: the contacts share the weight. Catches contacts held one by one."""
-    system = gd.System(
-        LINE, [1.0, 1.0], gd.Gravity(1.0, GRAVITY), gd.Contact(0.5, 0.4), gd.Wall(lambda x: x[0] - 0.5, 0.4)
-    )
-    fallen = gd.integrate(system, [[1.0], [3.0]], [[0.0], [0.0]], t1=4.0, steps=100)
-    np.testing.assert_allclose(fallen.q[-1, :, 0], [0.5, 1.5], rtol=0, atol=1e-12)
-    still = gd.integrate(system, [[0.5], [1.5]], [[0.0], [0.0]], t1=4.0, steps=100)
-    np.testing.assert_allclose(still.q[:, :, 0], np.tile([0.5, 1.5], (101, 1)), rtol=0, atol=1e-12)
-    assert np.sum(np.abs(np.asarray(still.impacts.impulse))) < 1e-6
-
-
-def test_batches_equal_single_runs():
-    """A hundred balls with different heights and restitutions. Measured 4e-16; catches a loop that runs on for a member
-    whose batch has not finished."""
-    height, e = jnp.linspace(0.3, 1.5, 100)[:, None], jnp.linspace(0.0, 1.0, 100)
-
-    def end(height, e):
-        t = dropped(height, e)
-        return t.q[:, 0, 0], t.impacts.t
-
-    together, one = jax.jit(jax.vmap(end))(height, e), jax.jit(end)
-    alone = [one(*x) for x in zip(height, e, strict=True)]
-    for got, wanted in zip(together, zip(*alone, strict=True), strict=True):
-        np.testing.assert_allclose(got, np.stack(wanted), rtol=0, atol=1e-13)
 
 
 class Piston(eqx.Module):

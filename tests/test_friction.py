@@ -204,8 +204,8 @@ def test_laws_of_an_impact():
     """Three contacts of six coordinates at once, of any directions: impulses are in their cones, push only what leaves
     at e times its approach or less, oppose what slips; energy never grows. Measured 2e-13."""
     rng = np.random.default_rng(1)
-    rows, v = rng.normal(size=(200, 3, 3, 6)), rng.normal(size=(200, 6))
-    mu, e = rng.uniform(0, 0.5, size=(200, 3)), rng.uniform(0, 1, size=(200, 3))
+    rows, v = rng.normal(size=(60, 3, 3, 6)), rng.normal(size=(60, 6))
+    mu, e = rng.uniform(0, 0.5, size=(60, 3)), rng.uniform(0, 1, size=(60, 3))
     before = np.einsum("bkin,bn->bki", rows, v)
 
     def struck(rows, before, mu, e):

@@ -1,11 +1,13 @@
 """The README is true: its Python runs and prints what stands under it, and its two shell lines are there to be run."""
 
+import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from conftest import QUICK
 
 from geodyn.scenario import read_scenario
 
@@ -17,7 +19,8 @@ EXAMPLES = re.findall(r"```python\n(.*?)```\n(?:\n```text\n(.*?)```)?", README, 
 def test_examples_print_what_they_say(code, printed, tmp_path):
     """In a fresh process without the strictness of these tests, as a newcomer would; digits shown must all agree."""
     assert len(code.splitlines()) <= 15
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, timeout=200)
+    command, how = [sys.executable, "-c", code], {"capture_output": True, "text": True, "timeout": 200}
+    done = subprocess.run(command, cwd=tmp_path, env=os.environ | QUICK, **how)
     assert done.returncode == 0, done.stderr
     assert done.stdout == printed
 

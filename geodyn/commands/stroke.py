@@ -71,7 +71,7 @@ def _problem(known: Body, body: gd.AbstractConnection, options: dict[str, Any]):
         if start is not None and shape is not None and len(shape) != len(start):
             raise ValueError(f"shapes of this body, as {start.tolist()}, have {len(start)} numbers; got {shape}.")
     free = bounds[0] is None
-    if free and known.based and options["everywhere"]:
+    if free and known.based and known.region is not None and options["everywhere"]:
         bounds = known.region(body)
     if start is not None and not base and not guess and free:
         base, guess = (start, None) if known.based else (None, start)

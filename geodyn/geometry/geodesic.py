@@ -125,8 +125,13 @@ def jacobi_field(
     The field is the derivative of the geodesic in its initial data (do Carmo, *Riemannian Geometry*, chapter 5).
     """
     x, v, j, dj = _checked(space, x=x, v=v, j=j, dj=dj)
+    return _jacobi_field(space, x, v, j, dj, _times(ts, x), steps)
+
+
+@jit
+def _jacobi_field(space, x, v, j, dj, ts, steps):
     turning = dj - jnp.einsum("kij,i,j", christoffel(space, x), v, j)
-    flow = lambda x, v: geodesic(space, x, v, ts, steps=steps)  # noqa: E731
+    flow = lambda x, v: geodesic_of(space, x, v, ts, steps)  # noqa: E731
     (xs, vs), (J, dJ) = jax.jvp(flow, (x, v), (j, turning))
     return J, dJ + jnp.einsum("tkij,ti,tj->tk", jax.vmap(lambda x: christoffel(space, x))(xs), vs, J)
 
