@@ -27,7 +27,7 @@ class RESULTS(eqx.Enumeration):
     converged = "converged"
     running = "the limit of iterations was reached before the KKT residual fell below the tolerance"
     stalled = "no step along the search direction lowers the merit function"
-    not_finite = "the objective or a constraint is not finite at the start"
+    not_finite = "the objective or a constraint is not finite"
 
 
 class Minimum(eqx.Module):
