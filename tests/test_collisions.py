@@ -307,3 +307,10 @@ def test_wrong_input_is_named(name):
             call()
     finally:
         jaxtyping.config.update("jaxtyping_disable", False)
+
+
+def test_no_friction_is_none_inside_jit_too():
+    """Else every contact that is made there is a program with friction cones, three times as long."""
+    seen = []
+    jax.eval_shape(lambda x: seen.append(gd.Contact(0.1).friction) or x, 1.0)
+    assert seen == [None]

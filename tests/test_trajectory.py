@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import geodyn as gd
+from geodyn._native import length
 from geodyn.integrators import RESULTS, IntegrationError, parts
 
 
@@ -32,6 +33,13 @@ def test_save_every(whole):
     np.testing.assert_allclose(thin.q, whole.q[::6], rtol=0, atol=2e-15)
     np.testing.assert_allclose(thin.t, whole.t[::6], rtol=1e-15)
     assert whole.q.shape == (61, 1) and int(whole.stats.steps) == 60 and int(whole.result) == RESULTS.successful
+
+
+def test_saving_seldom_is_no_longer_a_program():
+    """The step stands in it once, whatever is saved: it takes most of the time to compile."""
+    run = lambda q, every: gd.integrate(PENDULUM, q, q, t1=1.0, steps=4, save_every=every).q  # noqa: E731
+    once, seldom = (length(jax.make_jaxpr(lambda q, e=e: run(q, e))(jnp.ones(1)).jaxpr) for e in (1, 2))
+    assert seldom < 1.2 * once
 
 
 def test_evaluate_between_steps(whole):

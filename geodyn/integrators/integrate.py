@@ -63,9 +63,9 @@ def integrate(
     folder, new or of a run with the same inputs, which then goes on where it stopped, bit for bit (same versions, same
     machine): it is written every few seconds and at the end. With either, Ctrl-C returns what was computed. A system
     with contacts takes up to `most_impacts` impacts (trajectory.impacts), each at its moment between the steps: the
-    saved times stay as they are; what flies for less than a sixteenth of a step comes to rest. Differentiable in both
-    modes to every number in the system, q0, v0, t0 and t1, by the implicit-function theorem; `vmap` over anything. Any
-    consistent units.
+    saved times stay as they are; a restitution below 1 ends flights of less than a sixteenth of a step. Differentiable
+    in both modes to every number in the system, q0, v0, t0 and t1, by the implicit-function theorem; `vmap` over
+    anything. Any consistent units.
 
     Raises ValueError for arguments that do not fit and for a checkpoint of another run, before compiling, and
     IntegrationError where a step fails, unless throw=False. Inside jit, vmap or grad nothing can be raised: look at

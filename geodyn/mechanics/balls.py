@@ -1,13 +1,12 @@
 """Balls that spin and bounce, on a plane and off each other."""
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from geodyn._typing import Array, Float
-from geodyn.mechanics.contact import AbstractFrictionalContact, coefficient, is_elastic
-from geodyn.mechanics.elements import Tuples, index_tuples, number
+from geodyn.mechanics.contact import AbstractFrictionalContact, AbstractSpheres, coefficient, is_elastic
+from geodyn.mechanics.elements import number
 from geodyn.mechanics.friction import tangential
 from geodyn.mechanics.joints import across
 from geodyn.mechanics.poses import AbstractOnBodies
@@ -55,7 +54,7 @@ class BallsOnPlane(AbstractFrictionalContact, AbstractOnBodies):
         return touching @ across(normal).T
 
 
-class Balls(AbstractFrictionalContact, AbstractOnBodies):
+class Balls(AbstractSpheres, AbstractOnBodies):
     """Rigid balls that touch each other, whose centres are the origins of the bodies: `Balls(radii, restitution=1.0,
     friction=0.0, pairs=None)`, all pairs or `pairs` [c, 2], with the slip of the points that touch,
     v_j − v_i − (r_i ω_i + r_j ω_j) × n. Two billiard balls, one with side spin:
@@ -67,21 +66,9 @@ class Balls(AbstractFrictionalContact, AbstractOnBodies):
     `radii` are one number or one for each body. Raises ValueError for radii that are not positive, a restitution
     outside [0, 1], friction below 0, and pairs of bodies that do not exist."""
 
-    radii: Float[Array, "..."]
-    restitution: Float[Array, "..."]
-    friction: Float[Array, "..."] | None
-    pairs: Tuples | None = eqx.field(static=True)
-
-    def __init__(self, radii, restitution=1.0, friction=0.0, pairs=None):
-        self.radii, self.friction = number("radii", radii, positive=True), coefficient(friction)
-        self.restitution, self.elastic = number("restitution", restitution, most=1.0), is_elastic(restitution)
-        self.pairs = None if pairs is None else index_tuples("pairs", pairs, 2)
-
     def _ends(self, x):
         """Numbers and radii of the bodies that meet, [2, c]."""
-        pairs = np.stack(np.triu_indices(len(x), 1)) if self.pairs is None else np.array(self.pairs).T
-        if not pairs.size or pairs.max() >= len(x):
-            raise ValueError(f"pairs of Balls must be of the {len(x)} bodies, of which there are two or more")
+        pairs = self.pairs_of(x).T
         return pairs, jnp.broadcast_to(self.radii.astype(x.dtype), len(x))[pairs]
 
     def gap(self, space, bodies):

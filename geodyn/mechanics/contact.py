@@ -25,11 +25,11 @@ LISTED_PER_POINT = 8
 class AbstractContact(eqx.Module):
     """Unilateral contacts: gaps that stay ≥ 0. Where one closes, the system is reflected in its kinetic metric,
     v⁺ = v − (1+e)<v, n>n, with the coefficient of restitution e of that contact, one number or [c], from 0 to 1. A
-    contact without velocity of approach that is pressed stays closed, whatever its restitution. So does one that would
-    open for less than a sixteenth of a step: there a bouncing ball's ever shorter flights end, and the energy they had
-    left is lost; shorter steps follow it further. Where `elastic` is true all are 1, and none is followed to
-    rest: then those pressed at the start need `System(…, resting=True)`, which `integrate` sees to outside of jit.
-    Where gaps are `jumping`, not continuous, `gd.Moreau()` has to step them."""
+    contact without velocity of approach that is pressed stays closed, whatever its restitution. So does one of
+    restitution below 1 that would open for less than a sixteenth of a step: there a bouncing ball's ever shorter
+    flights end, and the energy they had left is lost; shorter steps follow it further. Where `elastic` is true all are
+    1, and none is followed to rest: then those pressed at the start need `System(…, resting=True)`, which `integrate`
+    sees to outside of jit. Where gaps are `jumping`, not continuous, `gd.Moreau()` has to step them."""
 
     jumping: ClassVar[bool] = False
     restitution: eqx.AbstractVar[Array]
@@ -68,19 +68,8 @@ class AbstractFrictionalContact(AbstractContact):
         time: a belt may run."""
 
 
-class Contact(AbstractFrictionalContact):
-    """Hard spheres: `Contact(radii, restitution=1.0, friction=0.0, pairs=None)`, gap = dist(x_i, x_j) − (r_i + r_j)
-    between all pairs of points, or between `pairs` [c, 2] only, in the order (0, 1), (0, 2), …; `radii` are one number
-    or [N]. Of many pairs only those that are near are watched, until others may have come as near: the result is the
-    same. With friction they slip on each other as bodies that do not spin: the slip is the relative velocity of the
-    points. Balls that spin are `gd.RigidBodies` with `gd.Balls`.
-
-    Spheres are sets of points at a distance, which is meant to be that of `gd.distance`: of a metric without closed
-    form it is that of the geodesic found there, and radii have to stay below where that has conjugate points, which
-    nobody checks. Raises ValueError for radii that are not positive, a restitution outside [0, 1], friction below 0,
-    pairs that are none; and, in `integrate`, for spheres that overlap at the start, or that are too large for the
-    sphere or product they are in. Inside jit these cannot be raised: overlap is a status there.
-    """
+class AbstractSpheres(AbstractFrictionalContact):
+    """Spheres of given `radii` that meet in `pairs`; None is all."""
 
     radii: Float[Array, "..."]
     restitution: Float[Array, "..."]
@@ -95,11 +84,27 @@ class Contact(AbstractFrictionalContact):
     def pairs_of(self, x: Float[Array, "N dim"]) -> Int[np.ndarray, "c 2"]:
         """The pairs that are watched. Raises ValueError where there are none, or points that do not exist."""
         pairs = np.stack(np.triu_indices(len(x), 1), axis=1) if self.pairs is None else np.array(self.pairs)
+        name = type(self).__name__
         if not len(pairs):
-            raise ValueError("Contact needs two or more points; for one point against a wall use gd.Wall(gap)")
+            raise ValueError(f"{name} needs two or more points; for one point against a wall use gd.Wall(gap)")
         if pairs.max() >= len(x):
-            raise ValueError(f"pairs of Contact name point {pairs.max()}, but there are {len(x)} points")
+            raise ValueError(f"pairs of {name} name point {pairs.max()}, but there are {len(x)} points")
         return pairs
+
+
+class Contact(AbstractSpheres):
+    """Hard spheres: `Contact(radii, restitution=1.0, friction=0.0, pairs=None)`, gap = dist(x_i, x_j) − (r_i + r_j)
+    between all pairs of points, or between `pairs` [c, 2] only, in the order (0, 1), (0, 2), …; `radii` are one number
+    or [N]. Of many pairs only those that are near are watched, until others may have come as near: the result is the
+    same. With friction they slip on each other as bodies that do not spin: the slip is the relative velocity of the
+    points. Balls that spin are `gd.RigidBodies` with `gd.Balls`.
+
+    Spheres are sets of points at a distance, which is meant to be that of `gd.distance`: of a metric without closed
+    form it is that of the geodesic found there, and radii have to stay below where that has conjugate points, which
+    nobody checks. Raises ValueError for radii that are not positive, a restitution outside [0, 1], friction below 0,
+    pairs that are none; and, in `integrate`, for spheres that overlap at the start, or that are too large for the
+    sphere or product they are in. Inside jit these cannot be raised: overlap is a status there.
+    """
 
     def reach(self, x: Float[Array, "N dim"], pairs) -> Float[Array, " c"]:
         """r_i + r_j of these pairs."""
