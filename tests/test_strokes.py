@@ -9,10 +9,10 @@ import pytest
 from geodyn.control.guess import small_stroke
 from geodyn.control.minimise import RESULTS, minimise, pointwise
 from geodyn.control.optimum import load_stroke
-from geodyn.control.strokes import Direct, optimal_stroke
+from geodyn.control.strokes import Direct, optimal_stroke, posed
 from geodyn.geometry.groups import Translation
 from geodyn.locomotion.connection import AbstractSwimmer
-from geodyn.locomotion.costs import length, torque
+from geodyn.locomotion.costs import energy, length, torque
 from geodyn.locomotion.holonomy import cost, holonomy
 from geodyn.locomotion.stroke import FourierStroke
 from geodyn.locomotion.swimmers import Purcell, PushMePullYou
@@ -290,3 +290,17 @@ def test_small_strokes_of_any_links(outer, middle, ratio):
     np.testing.assert_allclose(cost(swimmer, ellipse, steps=16) / D, wanted, rtol=1e-6)
     reached = swimmer.group.log(holonomy(swimmer, ellipse, steps=16))
     np.testing.assert_allclose(jnp.sqrt(reached[0] ** 2 + reached[1] ** 2), D, rtol=1e-6)
+
+
+def test_the_first_stroke_is_one_that_the_body_can_do():
+    """About v₁ = 2.5 the small ellipse that leads far enough is wider than the sphere: it would end in NaN. The other
+    one through the base goes the other way; about a centre a smaller one has to do."""
+    swimmer, method = PushMePullYou(volume=9.0, viscosity=0.7), Direct(harmonics=4, steps=24)
+    about = {"guess": (6.0, 2.5), "bounds": ((3.0, 0.1), (9.0, 8.9))}
+    for given in ({"base": (6.0, 2.5)}, about):
+        chosen = {"guess": None, "bounds": None, "base": None} | given
+        problem, _ = posed(swimmer, displacement=0.3, method=method, ends=None, density=energy, **chosen)
+        assert jnp.isfinite(problem.energy)
+    wide = FourierStroke.circle(3.0, 4, (6.0, 2.5))
+    with pytest.raises(ValueError, match=r"first stroke: PushMePullYou is singular at the shape \[.*\], t = "):
+        optimal_stroke(swimmer, wide, displacement=0.3, method=method, bounds=about["bounds"])

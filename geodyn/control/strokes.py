@@ -16,7 +16,7 @@ from geodyn.control.optimum import OptimalStroke
 from geodyn.control.problem import StrokeProblem, certificate, second_variation
 from geodyn.locomotion.connection import AbstractInvariantMetric, AbstractLinkSwimmer, AbstractSwimmer, shape_metric
 from geodyn.locomotion.costs import Density, energy, length
-from geodyn.locomotion.holonomy import cost, holonomy
+from geodyn.locomotion.holonomy import cost, holonomy, require_defined_along
 from geodyn.locomotion.stroke import (
     FourierStroke,
     LegendreStroke,
@@ -96,6 +96,14 @@ def _first_stroke(swimmer, guess, displacement, bounds, base, end) -> Stroke:
             f" {np.asarray(displacement)}; pass guess=, a stroke or another shape to start around."
         )
     return ellipse if base is None else FourierStroke(centre - ellipse.cosine[:, 0], ellipse.cosine, ellipse.sine)
+
+
+def _another(ellipse: FourierStroke, base, attempt: int) -> FourierStroke:
+    """The ellipse half as large; of those through a base, first the other three that have it at another vertex."""
+    size = 0.5 if base is None or attempt % 4 == 3 else 1.0
+    if base is None:
+        return FourierStroke(ellipse.mean, size * ellipse.cosine, size * ellipse.sine)
+    return FourierStroke(base - size * ellipse.sine[:, 0], size * ellipse.sine, -size * ellipse.cosine)
 
 
 def _checked_guess(swimmer, guess, m: int, base, end) -> None:
@@ -190,6 +198,13 @@ def posed(swimmer, guess, displacement, method, bounds, base, ends, density) -> 
             _checked_guess(swimmer, guess, m, base, end)
     start = _first_stroke(swimmer, guess, target, bounds, base, end)
     x, size = unknowns(swimmer, start, base, target, method, end, density)
+    for attempt in range(0 if callable(guess) or end is not None else 16):
+        if not _known(size) or jnp.isfinite(size):
+            break
+        # An ellipse that small strokes suggest may be wider than what the body can do.
+        start = _another(start, base, attempt)
+        x, size = unknowns(swimmer, start, base, target, method, end, density)
+    size = require_defined_along("optimal_stroke, the first stroke", swimmer, start, size)
     steps = method.steps if isinstance(x, FourierStroke) else 2 * method.steps
     size = jax.lax.stop_gradient(size)
     return StrokeProblem(swimmer, target, size, base, limits, bounded, steps, end, density), x
