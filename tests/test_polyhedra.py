@@ -108,11 +108,13 @@ def test_two_cubes(name):
     assert (moved > 0.05) if near is None else (moved < near and np.max(np.abs(motion.rotation[-1, 1] - turn)) < near)
 
 
-def test_dropped_in_shorter_steps():
+@pytest.mark.parametrize("t1, gain", [(0.15, 5e-7), (0.3, 5e-6)])
+def test_dropped_in_shorter_steps(t1, gain):
     """It lands tilted by 1e-4, and rests next on edges that cross: which the tilt must not hide until they are deep.
-    Measured: the energy, 20, grows by 7e-9 in a step, where it hops."""
-    motion, energy, result = stack("dropped", 0.15)
-    assert int(result) == gd.RESULTS.successful and np.max(np.diff(energy)) < 5e-7
+    Measured: the energy, 20, grows by 7e-9 in a step, where it hops; in steps twice as long, where eight
+    contacts that fit together but nearly leave Newton's method going around unless it is softened, by 1.3e-7."""
+    motion, energy, result = stack("dropped", t1)
+    assert int(result) == gd.RESULTS.successful and np.max(np.diff(energy)) < gain
     assert np.min(motion.position[:, 1, 2] - motion.position[:, 0, 2]) > 1 - 1e-3
 
 
