@@ -82,6 +82,7 @@ def test_connection_and_metric():
 def test_strokes():
     closed = gd.plot.stroke(gd.PolygonStroke([(0, 0), (1, 0), (1, 2)]), ax())
     assert len(closed.lines) == 1 and len(closed.texts) == 4
+    assert all(drawn.get_path_effects() for drawn in (*closed.lines, *(text.arrow_patch for text in closed.texts)))
     other = gd.plot.stroke(gd.OpenStroke([0.0, 1.0, 2.0], [1.0, 1.0, 3.0], jnp.zeros((3, 1))), ax(), variables=(2, 0))
     np.testing.assert_allclose(np.ravel(other.lines[1].get_data()), [2.0, 0.0], atol=1e-15)
 

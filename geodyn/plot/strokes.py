@@ -109,17 +109,20 @@ def shape_metric(
 
 def stroke(stroke: Callable, ax=None, *, variables: tuple[int, int] = (0, 1)):
     """A stroke in the plane of two shape variables, with its direction; an open one has a dot where it starts."""
+    from matplotlib.patheffects import withStroke
+
     ax = _plane(ax, variables)
+    seen = {"color": INK, "path_effects": [withStroke(linewidth=4, foreground="white")]}  # on dark colours too
     r = np.asarray(jax.vmap(stroke)(jnp.linspace(0.0, 1.0, 257)))[:, list(variables)]
-    ax.plot(*r.T, color=INK, linewidth=2.2)
+    ax.plot(*r.T, linewidth=2.2, **seen)
     if np.abs(r[-1] - r[0]).max() > 1e-6 * np.ptp(r, axis=0).max():
-        ax.plot(*r[0], "o", color=INK)
+        ax.plot(*r[0], "o", **seen)
     for i in (32, 96, 160, 224):
         ax.annotate(
             "",
             tuple(r[i + 2]),
             tuple(r[i]),
-            arrowprops={"arrowstyle": "-|>", "color": INK, "mutation_scale": 16},
+            arrowprops={"arrowstyle": "-|>", "mutation_scale": 16, **seen},
         )
     return ax
 
