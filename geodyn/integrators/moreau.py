@@ -82,6 +82,7 @@ class Moreau(AbstractStepper):
         impulses = hits + pressed
         mean = (applied + force(free)) / 2 + jnp.einsum("ki,kin->n", impulses, at.rows) / h
         bonds = at.bonds.inverse @ (at.bonds.raised @ ((after - p) / h - mean))
+        end, after = system.without_idle(end, after)
         place = jnp.arange(self._gaps(system, t, q))[:, None] == which[None, :]
         forces = (place.astype(q.dtype) @ impulses / h).reshape(-1)
         others = jnp.where(jnp.any(place, axis=1), jnp.inf, system.gap(t + h, end))

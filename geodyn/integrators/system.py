@@ -143,6 +143,10 @@ class AbstractCollidingSystem(AbstractSystem):
     def closing(self, q: Float[Array, " n"], v: Float[Array, " n"]) -> Scalar:
         """A bound of the rate at which the `room` of neighbours is used up."""
 
+    @abc.abstractmethod
+    def without_idle(self, q: Float[Array, " n"], p: Float[Array, " n"]) -> tuple[Array, Array]:
+        """(q, p) of the same state, where coordinates on which nothing depends are put back and have no momentum."""
+
     @property
     @abc.abstractmethod
     def jumping(self) -> bool:

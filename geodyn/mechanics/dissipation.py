@@ -7,10 +7,12 @@ from geodyn._jit import jit
 from geodyn._typing import Array, Float, Numbers
 from geodyn.integrators import AbstractStepper, IntegrationError, Trajectory, integrate
 from geodyn.integrators.collocation import Problem
+from geodyn.integrators.gaps import is_watched
 from geodyn.integrators.methods import formulation_of, start
 from geodyn.integrators.path import path
 from geodyn.integrators.system import AbstractLagrangianSystem, AbstractSystem
 from geodyn.mechanics.body import AbstractBody
+from geodyn.mechanics.increment import slips_of
 from geodyn.mechanics.incremental import IncrementalPotential
 from geodyn.mechanics.projection import project
 
@@ -22,9 +24,10 @@ def dissipated(trajectory: Trajectory) -> Float[Array, " T"]:
     loads this is what drag takes less what they give.
 
     Of a collocation the quadrature is that of its stages, to the order of the method; of a stepper the sum over its
-    steps, each with its last velocity: what backward Euler damps beyond that is no dissipation of the system's.
+    steps, each with the mean of its velocities, of `IncrementalPotential` that of its theta, so the last where theta is
+    1: what backward Euler damps beyond that is no dissipation of the system's.
 
-    Raises ValueError for a system without a Lagrangian, for a trajectory that has impacts or comes from a file without
+    Raises ValueError for a system without a Lagrangian, for a trajectory that has contacts or comes from a file without
     its system, and for one of a stepper that saved not every step.
     """
     system, inputs = trajectory.system, trajectory.inputs
@@ -32,8 +35,8 @@ def dissipated(trajectory: Trajectory) -> Float[Array, " T"]:
         raise ValueError(
             "dissipated needs the trajectory of a System or Lagrangian; one from a file gd.load(path, system)"
         )
-    if trajectory.impacts is not None:
-        raise ValueError("impacts dissipate too: where there are any, take trajectory.energy[0] - trajectory.energy")
+    if is_watched(system):
+        raise ValueError("contacts dissipate too: where there are any, take trajectory.energy[0] - trajectory.energy")
     if not isinstance(trajectory.method, AbstractStepper):
         return _by_stages(trajectory)
     if inputs.save_every > 1:
@@ -63,16 +66,21 @@ def _by_stages(trajectory):
 
 @jit
 def _by_steps(trajectory):
-    system, h, flat = trajectory.system, trajectory.step_size, (trajectory.t.shape[0], -1)
-    t, q, v = trajectory.t, trajectory.q.reshape(flat), trajectory.v.reshape(flat)
-    amounts = h * jax.vmap(lambda *x: _power(system, *x))(t, q, v)[1:]
+    system, h, method = trajectory.system, trajectory.step_size, trajectory.method
+    part = method.theta if isinstance(method, IncrementalPotential) else 0.5
+    mean = lambda x: (x[:-1] + part * jnp.diff(x, axis=0)).reshape(len(x) - 1, -1)  # noqa: E731
+    within = mean(trajectory.t)[:, 0], mean(trajectory.q), mean(trajectory.v)
+    amounts = h * jax.vmap(lambda *x: _power(system, *x))(*within)
     if not isinstance(system, AbstractBody) or system.is_smooth:
         return jnp.append(0, jnp.cumsum(amounts))
-    slipping = lambda *x: sum((F @ jnp.linalg.norm(s, axis=1) for F, s in system.sliding(*x)), jnp.zeros(()))  # noqa: E731
-    amounts = amounts + h * jax.vmap(slipping)(t, q, v)[1:]
-    k, most, strain = jax.vmap(system.strains)(t, q)
-    flow = jnp.diff(strain + trajectory.multipliers[:, trajectory.multipliers.shape[1] - k.shape[1] :] / k, axis=0)
-    return jnp.append(0, jnp.cumsum(amounts + jnp.sum(most[1:] * jnp.abs(flow), axis=1)))
+    k, most, strain = jax.vmap(system.strains)(trajectory.t, trajectory.q.reshape(len(trajectory.t), -1))
+    slips = jax.vmap(lambda *x: jnp.concatenate([s.reshape(-1) for _, s in slips_of(system, *x)] or [k[0, :0]]))(
+        *within
+    )
+    forces, yielding = jnp.split(trajectory.multipliers[:, -slips.shape[1] - k.shape[1] :], [slips.shape[1]], axis=1)
+    flow = jnp.diff(strain + yielding / k, axis=0)
+    amounts = amounts - h * jnp.sum(forces[1:] * slips, axis=1) + jnp.sum(most[1:] * jnp.abs(flow), axis=1)
+    return jnp.append(0, jnp.cumsum(amounts))
 
 
 def _power(system, t, q, v):

@@ -44,7 +44,8 @@ def free_rotation(
     step: Callable = buss_step,
 ) -> Float[Array, "T 3 3"]:
     """Attitudes R(t) at the start and after each of equal steps to t1, by `gd.buss_step` or `gd.momentum_step`:
-    `inertia` [3] or [3, 3], the angular velocity [3] in the body. Raises ValueError as `gd.RigidBodies` does."""
+    `inertia` [3] or [3, 3], the angular velocity [3] in the body. Of order 2 and 1: for high orders, and an energy that
+    does not drift, integrate `gd.RigidBodies` by `gd.Gauss(s)`, of order 2s. Raises ValueError as that does."""
     moments, first = inertias(inertia, 1)[0], rows("rotation", rotation, (1, 3, 3))
     check_rotations(first)
     return _turned(step, moments, first[0], jnp.asarray(angular_velocity, float), t1 / steps, length=steps)

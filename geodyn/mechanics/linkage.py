@@ -108,6 +108,9 @@ class Linkage(AbstractBody):
     def velocity(self, t, q, p, v=None):
         return jax.vmap(solve, (None, 1), 1)(self.mass.astype(p.dtype), p.reshape(len(self.free), -1)).reshape(-1)
 
+    def without_idle(self, q, p):
+        return q, p
+
     def with_rest(self):
         return eqx.tree_at(lambda s: s.resting, self, True)
 

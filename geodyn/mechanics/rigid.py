@@ -191,6 +191,13 @@ class RigidBodies(AbstractBody):
         # A joint turns with its bodies: at a quarter of a radian a step, of bodies very unlike, one does not contract.
         return not (self.constraints or self.pfaffians)
 
+    def without_idle(self, q, p):
+        (x, quaternions), (push, p) = self._split(q), self._split(p)
+        length = jnp.sqrt(jnp.sum(quaternions**2, axis=1, keepdims=True))
+        unit, p = quaternions / length, p * length
+        p = p - jnp.sum(p * unit, axis=1, keepdims=True) * unit
+        return tuple(jnp.concatenate(part, axis=1).reshape(-1) for part in ((x, unit), (push, p)))
+
     def with_rest(self):
         points = list(zip(self.carriers, self.sites, strict=True))[len(self.masses) :]
         return RigidBodies(self.inertia, self.masses, *self.elements, points=points, pinned=self.pinned, resting=True)

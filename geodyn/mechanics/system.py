@@ -80,6 +80,9 @@ class System(AbstractBody, AbstractChartedSystem):
         damped = any(coupled(e) for e in acting if isinstance(e, AbstractDissipation))
         return Couplings(len(self.masses), tuple(chain.from_iterable(sets)), rows, damped) if all(rows) else None
 
+    def without_idle(self, q, p):
+        return q, p
+
     def with_rest(self):
         return System(self.space, self.masses, *self.elements, resting=True)
 
