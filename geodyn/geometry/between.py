@@ -6,7 +6,8 @@ nodes are the unknowns, and the integral Gauss' quadrature (Marsden & West, *Act
 where g u = p(0) + ∫f. For short edges that is iterated as it stands, which is Newton's method with the metric held
 fixed; what is left is smaller by a factor like the curvature times dist²/π² each time. The step being symplectic, E
 generates it: dE = p(1) dy − p(0) dx, so that a force needs no more than the path, and log_x y = g⁻¹ p(0). Second
-derivatives are those of p(0) and p(1), by the implicit-function theorem.
+derivatives are those of p(0) and p(1), by the implicit-function theorem. A guess from a neighbouring path would save
+little: the iteration contracts linearly, and from a start right to six digits takes half to four fifths of its turns.
 """
 
 import functools
@@ -236,8 +237,40 @@ def _ends(metric, x, y, nodes):
 
 @_ends.def_jvp
 def _ends_jvp(primals, tangents):
-    ends = lambda metric, x, y: _ends_of(metric, x, _path(metric, x, y, primals[3]))  # noqa: E731
-    return eqx.filter_jvp(ends, primals[:3], tangents[:3])
+    (_, x, y, nodes), (dmetric, dx, dy, _) = primals, tangents
+    if jax.tree.leaves(dmetric):
+        ends = lambda metric, x, y: _ends_of(metric, x, _path(metric, x, y, nodes))  # noqa: E731
+        return eqx.filter_jvp(ends, primals[:3], tangents[:3])
+    # A matrix, so that nothing iterates for every vector that Newton's method pushes through a force.
+    ends, slopes = _expanded(*primals)
+    change = jnp.concatenate([jnp.zeros_like(at) if d is None else d for at, d in ((x, dx), (y, dy))])
+    return ends, tuple(slope @ change for slope in slopes)
+
+
+@eqx.filter_custom_jvp
+def _expanded(metric, x, y, nodes):
+    """(E, p(0), p(1)) of the geodesic from x to y, and their derivatives [2n] and [n, 2n] in both points."""
+    u, good = _short(metric, x, y, nodes)
+    longer = lambda u, _: (-u, _expansion(metric, x, y, _long(metric, x, y, u, nodes)))  # noqa: E731
+    return once(~good, on_arrays(longer), u, _expansion(metric, x, y, u))[1]
+
+
+@_expanded.def_jvp
+def _expanded_jvp(primals, tangents):
+    expansion = lambda metric, x, y: _expansion(metric, x, y, _path(metric, x, y, primals[3]))  # noqa: E731
+    return eqx.filter_jvp(expansion, primals[:3], tangents[:3])
+
+
+def _expansion(metric, x, y, u):
+    """(E, p(0), p(1)) of a geodesic from x to y, and their derivatives: those of u are the solution of linear
+    equations (implicit-function theorem)."""
+    n = x.size
+    residual = lambda z, u: _residual(metric, z[:n], z[n:], u)  # noqa: E731
+    z = jnp.concatenate([x, y])
+    ends, push = jax.linearize(lambda z, u: _ends_of(metric, z[:n], u), z, u)
+    matrix, change = Full().matrix(jax.linearize(lambda u: residual(z, u), u)[1], u), jax.jacfwd(residual)(z, u)
+    moved = -jnp.linalg.solve(matrix, change.reshape(u.size, 2 * n))
+    return ends, jax.vmap(push, out_axes=-1)(jnp.eye(2 * n, dtype=x.dtype), moved.T.reshape(2 * n, *u.shape))
 
 
 @eqx.filter_custom_jvp
