@@ -28,6 +28,13 @@ def traced_numbers(tree):
     )
 
 
+def static_count(name: str, count) -> int:
+    """`count` as an int: numpy's would be traced. Raises ValueError unless it is a positive whole number."""
+    if isinstance(count, bool) or not isinstance(count, int | np.integer) or count <= 0:
+        raise ValueError(f"{name} must be a positive whole number, got {count!r}")
+    return int(count)
+
+
 def as_pytree(function):
     """The function as a pytree, which passes through any jax transformation: a plain one becomes static."""
     return jax.tree_util.Partial(function) if jax.tree_util.all_leaves([function]) else function

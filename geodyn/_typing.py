@@ -6,11 +6,14 @@ Letters of the shapes: `n` coordinates, `m` shape variables, `k` group coordinat
 
 from typing import Any
 
+import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, PyTree
 
 Scalar = Float[Array, ""]
 Number = Float[ArrayLike, ""]
 Numbers = Any
 """Anything that jnp.asarray takes, nested lists included; its shape is checked where it comes in."""
+Count = int | np.integer
+"""A positive whole number, static in jit."""
 
-__all__ = ["Array", "ArrayLike", "Bool", "Float", "Int", "Number", "Numbers", "PyTree", "Scalar"]
+__all__ = ["Array", "ArrayLike", "Bool", "Count", "Float", "Int", "Number", "Numbers", "PyTree", "Scalar"]

@@ -270,6 +270,12 @@ def test_too_many_impacts_is_a_status():
     assert int(t.result) == gd.RESULTS.too_many_impacts and np.isfinite(t.q[6, 0, 0]) and np.isnan(t.q[-1, 0, 0])
 
 
+def test_a_gap_without_gradient_is_a_status():
+    """Where it closes at a grid time no impulse can hold it, and no time would pass any more."""
+    with pytest.raises(gd.IntegrationError, match=r"after t = 0\.5 a contact closed but was not"):
+        gd.integrate(gd.System(LINE, [1.0], gd.Wall(lambda x: x[0] ** 3)), [[0.5]], [[-1.0]], t1=1.0, steps=2)
+
+
 TORUS = gd.spaces.Product(gd.spaces.Sphere(1), gd.spaces.Sphere(1))
 
 

@@ -32,6 +32,8 @@ def test_save_every(whole):
     thin = gd.integrate(PENDULUM, [1.3], [0.5], t1=6.0, steps=60, save_every=6)
     np.testing.assert_allclose(thin.q, whole.q[::6], rtol=0, atol=2e-15)
     np.testing.assert_allclose(thin.t, whole.t[::6], rtol=1e-15)
+    counts = {"steps": np.int64(60), "save_every": np.int32(6), "most_impacts": np.uint8(64)}
+    np.testing.assert_array_equal(gd.integrate(PENDULUM, [1.3], [0.5], t1=6.0, **counts).q, thin.q)
     assert whole.q.shape == (61, 1) and int(whole.stats.steps) == 60 and int(whole.result) == RESULTS.successful
 
 

@@ -36,7 +36,8 @@ def path_with_impacts(system: AbstractCollidingSystem, t0, h, start: Moving, *, 
         after, record = jax.lax.scan(one, start, None, length=steps + most)
         state = after.state
         exhausted = state.alive & ((state.step < last) | (after.struck > most))
-        result = jnp.where(exhausted, RESULTS.too_many_impacts, state.result)
+        reason = jnp.where(after.struck < most, RESULTS.contact_unresolved, RESULTS.too_many_impacts)
+        result = jnp.where(exhausted, reason, state.result)
         return eqx.tree_at(lambda m: m.state.result, after, result), record
 
     one, many = partial(run, True), partial(run, False)

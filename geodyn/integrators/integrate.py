@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._jit import jit, traced_numbers
-from geodyn._typing import Numbers
+from geodyn._jit import jit, static_count, traced_numbers
+from geodyn._typing import Count, Numbers
 from geodyn.integrators.charts import is_charted
 from geodyn.integrators.checkpoint import Piece, opened
 from geodyn.integrators.gaps import is_watched
@@ -43,11 +43,11 @@ def integrate(
     *,
     p0: Numbers | None = None,
     t1: Numbers,
-    steps: int,
+    steps: Count,
     t0: Numbers = 0.0,
     method: AbstractMethod | None = None,
-    save_every: int = 1,
-    most_impacts: int = 64,
+    save_every: Count = 1,
+    most_impacts: Count = 64,
     progress: bool = False,
     checkpoint: str | os.PathLike | None = None,
     throw: bool = True,
@@ -72,7 +72,9 @@ def integrate(
     `trajectory.result`; what follows a failed step is NaN, and the other members of a batch are untouched.
     """
     q, v = _initial(system, q0, v0 if p0 is None else _velocity(system, q0, v0, p0, t0))
-    _check_times(t0, t1, steps=steps, save_every=save_every, most_impacts=most_impacts)
+    steps, save_every = static_count("steps", steps), static_count("save_every", save_every)
+    most_impacts = static_count("most_impacts", most_impacts)
+    _check_times(t0, t1, steps, save_every)
     method = _method(system, method, q)
     system, method, *times = traced_numbers((system, method, t0, t1, (t1 - t0) / steps))
     t0, t1, h = (jnp.asarray(x, q.dtype) for x in times)
@@ -129,10 +131,7 @@ def _raised(system, t, q, p):
     return system.velocity(t, q.reshape(-1), p.reshape(-1)).reshape(q.shape)
 
 
-def _check_times(t0, t1, *, steps, save_every, **counts):
-    for name, count in (("steps", steps), ("save_every", save_every), *counts.items()):
-        if isinstance(count, bool) or not isinstance(count, int | np.integer) or count <= 0:
-            raise ValueError(f"{name} must be a positive whole number, got {count!r}")
+def _check_times(t0, t1, steps, save_every):
     if steps % save_every:
         raise ValueError(f"save_every must divide steps={steps}, got {save_every}")
     if isinstance(t0, jax.core.Tracer) or isinstance(t1, jax.core.Tracer):
@@ -256,12 +255,14 @@ def _trajectory(system, method, t0, h, shape, first, after, saved, every, most):
 
 def _raise_failure(trajectory):
     result = RESULTS(int(trajectory.result))
-    if result == RESULTS.too_many_impacts:
-        raise IntegrationError(f"after t = {float(trajectory.impacts.t[-1]):.6g} {result.message}", trajectory)
-    if result in (RESULTS.friction_at_rest, RESULTS.impact_unsolved):
+    if result == RESULTS.contact_unresolved:
+        t = float(trajectory.t[0]) + int(trajectory.stats.steps) * float(trajectory.step_size)
+        raise IntegrationError(f"after t = {t:.6g} {result.message}", trajectory)
+    if result in (RESULTS.too_many_impacts, RESULTS.friction_at_rest, RESULTS.impact_unsolved):
         times = np.asarray(trajectory.impacts.t)
         after = np.max(times, where=np.isfinite(times), initial=float(trajectory.t[0]))
-        raise IntegrationError(f"at t = {after:.6g} {result.message}", trajectory)
+        word = "after" if result == RESULTS.too_many_impacts else "at"
+        raise IntegrationError(f"{word} t = {after:.6g} {result.message}", trajectory)
     if result in (RESULTS.overlapping, RESULTS.pressed_at_rest):
         raise IntegrationError(result.message, trajectory)
     if result in (RESULTS.not_converged, RESULTS.not_finite, RESULTS.charts_disagree):

@@ -16,6 +16,7 @@ class RESULTS(enum.IntEnum):
     charts_disagree = 7
     friction_at_rest = 8
     impact_unsolved = 9
+    contact_unresolved = 10
 
     @property
     def message(self) -> str:
@@ -35,4 +36,6 @@ class RESULTS(enum.IntEnum):
             "method=gd.Moreau()",
             "no impulses in the friction cones were found for an impact of several contacts: separate them, or lower "
             "the friction",
+            "a contact closed but was not struck: the gradient of a gap must not vanish where it closes; where many "
+            "contacts come near at once, give more most_impacts",
         )[self]

@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._bands import Banded
-from geodyn._jit import jit
-from geodyn._typing import Array, Bool, Float, Int, Numbers, Scalar
+from geodyn._jit import jit, static_count
+from geodyn._typing import Array, Bool, Count, Float, Int, Numbers, Scalar
 from geodyn.integrators.system import AbstractSystem
 from geodyn.mechanics.action import actions, conservative, fractions, interval_action, of_intervals
 
@@ -51,9 +51,9 @@ def least_action_path(
     q1: Numbers,
     *,
     t1,
-    steps: int,
+    steps: Count,
     t0=0.0,
-    stages: int = 3,
+    stages: Count = 3,
     guess: Numbers | None = None,
 ) -> ActionPath:
     """The motion from q0 at t0 to q1 at t1, as the path of stationary action near a `guess` (path[steps · stages + 1,
@@ -70,9 +70,7 @@ def least_action_path(
     q0, q1 = (jnp.asarray(q, float) for q in (q0, q1))
     if q1.shape != q0.shape:
         raise ValueError(f"q1 must have the shape of q0, {q0.shape}; got {q1.shape}")
-    for name, count in (("steps", steps), ("stages", stages)):
-        if isinstance(count, bool) or not isinstance(count, int | np.integer) or count <= 0:
-            raise ValueError(f"{name} must be a positive whole number, got {count!r}")
+    steps, stages = static_count("steps", steps), static_count("stages", stages)
     shape = (steps * stages + 1, *q0.shape)
     if guess is None:
         fraction = fractions(steps, stages).reshape(-1, *[1] * q0.ndim)
