@@ -11,7 +11,7 @@ import numpy as np
 
 def jit(function):
     """`jax.jit` for pytrees of arrays, numbers and functions: numbers are traced (a new value does not recompile),
-    functions and shapes are static."""
+    functions and shapes are static, and so are counts, numpy's too."""
     compiled = eqx.filter_jit(function)
 
     @functools.wraps(function)
@@ -22,10 +22,15 @@ def jit(function):
 
 
 def traced_numbers(tree):
-    """The tree with every Python or numpy float in it an array, so that it is traced and not a part of the code."""
-    return jax.tree.map(
-        lambda x: jnp.asarray(x) if isinstance(x, float | complex | np.ndarray | np.generic) else x, tree
-    )
+    """The tree with every Python or numpy float in it an array, so that it is traced and not a part of the code, and
+    every whole number of numpy's a Python int, which is static."""
+
+    def traced(x):
+        if isinstance(x, np.integer):
+            return int(x)
+        return jnp.asarray(x) if isinstance(x, float | complex | np.ndarray | np.generic) else x
+
+    return jax.tree.map(traced, tree)
 
 
 def static_count(name: str, count) -> int:

@@ -373,6 +373,10 @@ WRONG = {
     "cells": (lambda: gd.mesh(FLAT, (SQUARE, [[0, 1, 2, 3, 3]])), "cells must be triangles"),
     "spaces": (lambda: gd.combine(gd.rod(FLAT), gd.rod(Sphere(2))), "body 1 is in Sphere"),
     "killing": (lambda: gd.velocities(FLAT, 3, SQUARE), "Killing fields 0 to 2"),
+    "killing momentum": (
+        lambda: gd.killing_momentum(gd.System(gd.Manifold(lambda x: jnp.eye(2), 2), [1.0] * 4), SQUARE, SQUARE),
+        "Manifold has no list of Killing fields",
+    ),
     "coefficients": (lambda: gd.velocities(FLAT, [1.0], SQUARE), r"one coefficient per Killing field \(3\)"),
     "seventh rod": (
         lambda: gd.integrate(

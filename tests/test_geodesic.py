@@ -355,6 +355,13 @@ def test_bad_arguments_are_refused():
         gd.geodesic(S2, jnp.ones(2), jnp.ones(2), jnp.zeros(0))
 
 
+def test_counts_may_be_those_of_numpy():
+    x, three = jnp.array([0.3, 0.4]), np.int64(3)
+    assert jax.eval_shape(lambda: gd.exp(NUMERIC["torus"], x, x, steps=three)).shape == (2,)
+    assert jax.eval_shape(lambda: gd.distance(NUMERIC["torus"], x, 2 * x, nodes=three)).shape == ()
+    assert gd.Gauss(three) == gd.Gauss(3)
+
+
 @pytest.mark.float32
 def test_single_precision():
     """exp, log and distance of the torus undo each other to 1e-4 of the length; measured 2e-6."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from geodyn._jit import jit
 from geodyn._linalg import solve
-from geodyn._typing import Array, ArrayLike, Float, Scalar
+from geodyn._typing import Array, ArrayLike, Count, Float, Scalar
 from geodyn.geometry.between import energy_between
 from geodyn.geometry.manifold import AbstractManifold, AbstractMetric, Manifold, check_metric, christoffel, safe_sqrt
 from geodyn.geometry.spaces import AbstractConstantCurvature, AbstractModelSpace, Product
@@ -33,7 +33,7 @@ def geodesic(
     v: Float[ArrayLike, " _n"],
     ts: Float[ArrayLike, " T"],
     *,
-    steps: int = STEPS,
+    steps: Count = STEPS,
 ) -> tuple[Float[Array, "T n"], Float[Array, "T n"]]:
     """Positions and velocities at the times ts of the geodesic with position x and velocity v at time 0:
     x'' + Γ(x', x') = 0. The times may have any order and sign; each is integrated to on its own, all side by side.
@@ -47,14 +47,14 @@ def geodesic(
 
 
 def exp(
-    space: AbstractMetric, x: Float[ArrayLike, " _n"], v: Float[ArrayLike, " _n"], *, steps: int = STEPS
+    space: AbstractMetric, x: Float[ArrayLike, " _n"], v: Float[ArrayLike, " _n"], *, steps: Count = STEPS
 ) -> Float[Array, " n"]:
     """The exponential map: where the geodesic from x with velocity v is at time 1. NaN if a step did not converge."""
     return _exp(space, *_checked(space, x=x, v=v), steps)
 
 
 def log(
-    space: AbstractMetric, x: Float[ArrayLike, " _n"], y: Float[ArrayLike, " _n"], *, nodes: int = NODES
+    space: AbstractMetric, x: Float[ArrayLike, " _n"], y: Float[ArrayLike, " _n"], *, nodes: Count = NODES
 ) -> Float[Array, " n"]:
     """The velocity with which the geodesic from x arrives in y at time 1: −g⁻¹ ∂/∂x ½ dist²(x, y) (first variation;
     Sakai, *Riemannian Geometry*, III.2). Fails as `distance` does. Of a `LevelSet` it is found by shooting, from the
@@ -69,7 +69,7 @@ def log_of(space, x, y, nodes):
 
 
 def distance(
-    space: AbstractMetric, x: Float[ArrayLike, " _n"], y: Float[ArrayLike, " _n"], *, nodes: int = NODES
+    space: AbstractMetric, x: Float[ArrayLike, " _n"], y: Float[ArrayLike, " _n"], *, nodes: Count = NODES
 ) -> Scalar:
     """Distance of two points: of a space of constant curvature, a product or `Inhomogeneous` in closed form, of a
     `Tabulated` one from its table, else by a boundary-value solve.
@@ -91,7 +91,7 @@ def distance(
 
 
 def squared_distance(
-    space: AbstractMetric, x: Float[ArrayLike, " _n"], y: Float[ArrayLike, " _n"], *, nodes: int = NODES
+    space: AbstractMetric, x: Float[ArrayLike, " _n"], y: Float[ArrayLike, " _n"], *, nodes: Count = NODES
 ) -> Scalar:
     """Squared `distance`, smooth where the points coincide."""
     return 2 * half_square(space, *_checked(space, x=x, y=y), nodes)
@@ -103,7 +103,7 @@ def parallel_transport(
     w: Float[ArrayLike, " _n"],
     ts: Float[ArrayLike, " T"],
     *,
-    steps: int = STEPS,
+    steps: Count = STEPS,
 ) -> Float[Array, "T n"]:
     """The vector w at curve(ts[0]), transported along `curve(t) -> x[n]` to each of the times: w' + Γ(x', w) = 0."""
     (w,) = _checked(space, w=w)
@@ -118,7 +118,7 @@ def jacobi_field(
     dj: Float[ArrayLike, " _n"],
     ts: Float[ArrayLike, " T"],
     *,
-    steps: int = STEPS,
+    steps: Count = STEPS,
 ) -> tuple[Float[Array, "T n"], Float[Array, "T n"]]:
     """J and DJ/dt at the times ts along the geodesic of x, v at time 0, where they are j and dj: D²J/dt² = −R(J, x')x'.
 

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._typing import Array, Bool, Float, Int
+from geodyn._typing import Array, Bool, Count, Float, Int
 from geodyn.integrators.charts import in_best_charts, is_fresh, start_frame
 from geodyn.integrators.collocation import FORMULATIONS, UNCONSTRAINED, Formulation, Problem
 from geodyn.integrators.constraints import reactions
@@ -36,7 +36,7 @@ class Gauss(AbstractCollocation):
     tableau: ButcherTableau = eqx.field(static=True)
     formulation: str | None = eqx.field(static=True)
 
-    def __init__(self, stages: int = 3):
+    def __init__(self, stages: Count = 3):
         self.tableau, self.formulation = gauss(stages), None
 
 
@@ -56,7 +56,7 @@ class RadauIIA(AbstractCollocation):
     tableau: ButcherTableau = eqx.field(static=True)
     formulation: str | None = eqx.field(static=True)
 
-    def __init__(self, stages: int = 3, formulation: str = "ggl"):
+    def __init__(self, stages: Count = 3, formulation: str = "ggl"):
         if formulation not in FORMULATIONS:
             raise ValueError(f"formulation must be one of {', '.join(FORMULATIONS)}; got {formulation!r}")
         if FORMULATIONS[formulation].at_end and len(FORMULATIONS[formulation].levels) != stages:

@@ -6,6 +6,8 @@ from math import comb
 
 import numpy as np
 
+from geodyn._typing import Count
+
 
 class ButcherTableau:
     """Coefficients (a, b, c) of a Runge–Kutta method (Hairer, Lubich & Wanner, Geometric Numerical Integration, II.1).
@@ -90,29 +92,32 @@ def _order_defects(a, b, c):
 
 
 @cache
-def gauss(stages: int) -> ButcherTableau:
+def gauss(stages: Count) -> ButcherTableau:
     """Gauss collocation, order 2s: symplectic in (q, p) and symmetric; nodes are the roots of P_s(2x − 1)."""
-    return _collocation(_roots(_legendre(_count(stages, 1))), 2 * stages)
+    stages = _count(stages, 1)
+    return _collocation(_roots(_legendre(stages)), 2 * stages)
 
 
 @cache
-def radau_iia(stages: int) -> ButcherTableau:
+def radau_iia(stages: Count) -> ButcherTableau:
     """Radau IIA, order 2s − 1: stiffly accurate, damping; nodes are the roots of P_s − P_{s−1}."""
-    high, low = _legendre(_count(stages, 1)), _legendre(stages - 1)
+    stages = _count(stages, 1)
+    high, low = _legendre(stages), _legendre(stages - 1)
     return _collocation(_roots([h - low_k for h, low_k in zip(high, [*low, 0], strict=True)]), 2 * stages - 1)
 
 
 @cache
-def lobatto_iiia(stages: int) -> ButcherTableau:
+def lobatto_iiia(stages: Count) -> ButcherTableau:
     """Lobatto IIIA, order 2s − 2: symmetric and stiffly accurate; nodes are the roots of P_s − P_{s−2}."""
-    high, low = _legendre(_count(stages, 2)), _legendre(stages - 2)
+    stages = _count(stages, 2)
+    high, low = _legendre(stages), _legendre(stages - 2)
     return _collocation(_roots([h - low_k for h, low_k in zip(high, [*low, 0, 0], strict=True)]), 2 * stages - 2)
 
 
 def _count(stages, least):
-    if not isinstance(stages, int) or stages < least:
+    if not isinstance(stages, int | np.integer) or stages < least:
         raise ValueError(f"stages must be an integer ≥ {least}, got {stages!r}")
-    return stages
+    return int(stages)
 
 
 def _legendre(s):

@@ -10,7 +10,7 @@ import numpy as np
 from geodyn._typing import Array, Float, Numbers
 from geodyn.geometry.manifold import AbstractManifold
 from geodyn.mechanics.parts import placed
-from geodyn.mechanics.system import System
+from geodyn.mechanics.system import System, killing_fields
 
 
 def combine(*bodies: tuple[System, Array], elements=()) -> tuple[System, Float[Array, "N dim"]]:
@@ -54,10 +54,7 @@ def velocities(space: AbstractManifold, field: Callable | int | Numbers, q0: Num
         if v0.shape != q0.shape:
             raise ValueError(f"field must map x[{space.dim}] to v[{space.dim}], it returned shape {v0.shape[1:]}")
         return v0
-    killing = getattr(space, "killing_fields", None)
-    if killing is None:
-        raise ValueError(f"{type(space).__name__} has no list of Killing fields: give field as a function x -> v")
-    fields = jax.vmap(killing)(q0)
+    fields = killing_fields(space, q0)
     count = fields.shape[1]
     if isinstance(field, int | np.integer):
         if not 0 <= field < count:

@@ -180,7 +180,17 @@ def hamiltonian(system: AbstractSystem, q, p, t=0.0) -> Scalar:
 
 def killing_momentum(system: System, q, v) -> Float[Array, " K"]:
     """Σ m_i g(K, v_i) for every Killing field K of the space, conserved where the elements share the symmetry
-    (Noether; do Carmo, Riemannian Geometry, ex. 3.5)."""
+    (Noether; do Carmo, Riemannian Geometry, ex. 3.5). Raises ValueError for a space that has no list of them."""
     p = momentum(system, q, v)
-    fields = jax.vmap(system.space.killing_fields)(jnp.asarray(q))
-    return jnp.einsum("nkd,nd->k", fields, p)
+    return jnp.einsum("nkd,nd->k", killing_fields(system.space, jnp.asarray(q, p.dtype)), p)
+
+
+def killing_fields(space: AbstractManifold, q: Float[Array, "N dim"]) -> Float[Array, "N K dim"]:
+    """The Killing fields of a space at the points q. Raises ValueError for a space that has no list of them."""
+    fields = getattr(space, "killing_fields", None)
+    if fields is None:
+        raise ValueError(
+            f"{type(space).__name__} has no list of Killing fields: subclass gd.AbstractManifold with a method "
+            "killing_fields(x[dim]) -> [K, dim]; gd.velocities takes a function x -> v as well"
+        )
+    return jax.vmap(fields)(q)
