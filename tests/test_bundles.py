@@ -1,5 +1,6 @@
 """Connections of drag, inertia and constraints: laws over all bodies, and one independent number for each."""
 
+import inspect
 import json
 from pathlib import Path
 
@@ -388,3 +389,18 @@ def test_what_is_no_body_is_named():
         connection(PointMasses(Sphere(3), (1.0, 2.0), lambda r: jnp.stack([r, r, r], axis=1)), jnp.ones(1))
     with pytest.raises(ValueError, match="inertias must be positive"):
         Beanie((1.0, -1.0))
+
+
+def test_shapes_of_the_wrong_size_are_named():
+    """An index beyond the end of an array is the last one to JAX, and one too many is none: numbers without a sign."""
+    for name in BODIES.keys() - {"Heisenberg"}:
+        body, r = BODIES[name]
+        for size in (len(r) - 1, len(r) + 1):
+            with pytest.raises(ValueError, match=rf"shape.*\({size},\)"):
+                jax.eval_shape(body.form, jnp.zeros(size))
+    with pytest.raises(ValueError, match=r"KinematicSnake has a connection but no metric of shapes: gd\.Kalu"):
+        inspect.unwrap(reduction)(KinematicSnake(), jnp.ones(2))  # else the tests' own check of types comes first
+
+
+def test_shapes_are_lists_of_numbers_of_any_kind():
+    np.testing.assert_array_equal(connection(RollingDisc(0.7), [1, 0]), connection(RollingDisc(0.7), jnp.eye(2)[0]))

@@ -112,6 +112,9 @@ def test_curved_ways(space):
     leg, right = after[0], np.sum(after[0] ** 2, axis=1) - space.chart.curvature
     circle = np.linalg.lstsq(leg, right, rcond=None)[0]
     np.testing.assert_allclose(leg @ circle, right, atol=1e-12)
+    # Taller than wide: its filmstrip is 0.8 of a frame wide all the same, where the labels have room.
+    strip = gd.plot.swimmer(body, stroke, ax(), frames=3)
+    np.testing.assert_allclose(np.ptp(strip.get_xlim()) / np.ptp(strip.get_yticks()), 1.04 * 3 / 4 / 2, rtol=1e-12)
 
 
 def test_filmstrip():

@@ -14,10 +14,11 @@ import jax
 import jax.numpy as jnp
 
 from geodyn._jit import jit
-from geodyn._typing import Array, Float, Number, Scalar
+from geodyn._typing import Array, Float, Number, Numbers, Scalar
 from geodyn.geometry.groups import AbstractLieGroup
 from geodyn.locomotion.checks import require_defined
 from geodyn.locomotion.linkages import bars
+from geodyn.locomotion.stroke import floating
 
 
 class AbstractConnection(eqx.Module):
@@ -128,6 +129,9 @@ def reduction(
     swimmer: AbstractInvariantMetric, r: Float[Array, " m"]
 ) -> tuple[Float[Array, "k m"], Float[Array, "m m"]]:
     """Connection form and shape metric: `A = R_gg⁻¹ R_gs`, `G = R_ss − R_sg A`, with the metric `(ξ,r')ᵀ R (ξ,r')`."""
+    if not isinstance(swimmer, AbstractInvariantMetric):
+        name = type(swimmer).__name__
+        raise ValueError(f"{name} has a connection but no metric of shapes: gd.KaluzaKlein(body, metric) has both.")
     k, m = swimmer.group.dim, r.shape[0]
     half = jax.grad(lambda u: swimmer.quadratic_form(r, u[:k], u[k:]) / 2)
     # The gradient of a quadratic form is linear, so its values on a basis are its matrix.
@@ -135,24 +139,28 @@ def reduction(
     return swept[:k, k:], swept[k:, k:]
 
 
-def connection(swimmer: AbstractConnection, r: Float[Array, " m"]) -> Float[Array, "k m"]:
-    """The connection form A: the body velocity of least drag, of zero momentum or without slip is `ξ = −A(r) r'`.
+def connection(swimmer: AbstractConnection, r: Numbers) -> Float[Array, "k m"]:
+    """The connection form A at the shape r[m]: the body velocity of least drag, of zero momentum or without slip is
+    `ξ = −A(r) r'`.
 
     Raises ValueError for a shape that the body cannot have; so do `shape_metric` and `curvature`.
     """
+    r = floating(r)
     return require_defined("connection", swimmer, r, _connection(swimmer, r))
 
 
-def shape_metric(swimmer: AbstractInvariantMetric, r: Float[Array, " m"]) -> Float[Array, "m m"]:
+def shape_metric(swimmer: AbstractInvariantMetric, r: Numbers) -> Float[Array, "m m"]:
     """The shape metric G: what remains of the power, or of twice the kinetic energy, is `r'ᵀ G(r) r'`."""
+    r = floating(r)
     return require_defined("shape_metric", swimmer, r, _shape_metric(swimmer, r))
 
 
-def curvature(swimmer: AbstractConnection, r: Float[Array, " m"]) -> Float[Array, "k m m"]:
+def curvature(swimmer: AbstractConnection, r: Numbers) -> Float[Array, "k m m"]:
     """The curvature `F_ij = ∂_i A_j − ∂_j A_i − [A_i, A_j]`: a small loop of area a has the holonomy `exp(−F a)`.
 
     Source: Marsden, Montgomery & Ratiu, *Mem. AMS* 436 (1990), with the sign that belongs to `ξ = −A r'`.
     """
+    r = floating(r)
     return require_defined("curvature", swimmer, r, _curvature(swimmer, r))
 
 

@@ -36,6 +36,10 @@ def swimmer(swimmer: AbstractConnection, stroke, ax=None, *, frames: int = 9):
         for points, colour in ((outlines[0], PALE), (parts, COLOURS[0])):
             _draw(ax, points - np.array([0, k * spacing]), colour)
     ax.autoscale_view()
+    # Room for the labels below a body that is taller than wide.
+    low, high = outlines[..., 0].min(), outlines[..., 0].max()
+    half = 0.52 * max(high - low, frames * spacing / 4)
+    ax.set_xlim((low + high) / 2 - half, (low + high) / 2 + half)
     ax.tick_params(axis="y", length=0)
     ax.spines["left"].set_visible(False)
     ax.grid(False, axis="y")

@@ -95,6 +95,7 @@ class TwoLegged(AbstractPointMasses):
         return self.masses[jnp.array([0, 1, 1])]
 
     def points(self, r):
+        require_shape("TwoLegged", "the shape r", r, (2,))
         curvature, zero, one = self.space.chart.curvature, jnp.zeros_like(r[0]), jnp.ones_like(r[0])
         sine, last = r[0] * sine_ratio(curvature, r[0] ** 2), cosine(curvature, r[0] ** 2)
         ahead, aside = sine * jnp.cos(r[1]), sine * jnp.sin(r[1])

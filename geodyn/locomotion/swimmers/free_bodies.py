@@ -29,6 +29,7 @@ class Beanie(AbstractDeformableBody):
         require_positive("Beanie", inertias=self.inertias)
 
     def kinetic_energy(self, r, xi, rdot):
+        require_shape("Beanie", "the shape r", r, (1,))
         return jnp.dot(self.inertias, (xi[0] + jnp.stack([jnp.zeros_like(rdot[0]), rdot[0]])) ** 2) / 2
 
     def outline(self, r: Float[Array, "1"]) -> Float[Array, "2 2 2"]:
@@ -70,6 +71,7 @@ class Satellite(AbstractDeformableBody):
             )
 
     def kinetic_energy(self, r, xi, rdot):
+        require_shape("Satellite", "the shape r", r, self.rotors.shape)
         spin = self.axes @ xi + rdot / 2
         return xi @ self.inertia @ xi / 2 + jnp.sum(self.rotors * spin * rdot)
 
@@ -96,6 +98,8 @@ class FallingCat(AbstractDeformableBody):
         require_positive("FallingCat", mass=self.mass, arm=self.arm, axial=self.axial, transverse=self.transverse)
 
     def kinetic_energy(self, r, xi, rdot):
+        require_shape("FallingCat", "the shape r", r, (2,))
+
         def halves(r):
             bend = jnp.concatenate([r, jnp.zeros(1, r.dtype)]) / 2
             return jax.vmap(self.group.exp)(jnp.stack([bend, -bend]))
@@ -153,6 +157,8 @@ class PendulumRaft(AbstractDeformableBody):
         require_positive("PendulumRaft", bob=self.bob, raft=self.raft, length=self.length, inertia=self.inertia)
 
     def kinetic_energy(self, r, xi, rdot):
+        require_shape("PendulumRaft", "the shape r", r, (2,))
+
         def place(r):
             sin = jnp.sin(r[0])
             return self.length * jnp.stack([sin * jnp.cos(r[1]), sin * jnp.sin(r[1]), -jnp.cos(r[0])])

@@ -6,7 +6,7 @@ import numpy as np
 
 from geodyn._typing import Array, Float, Number
 from geodyn.geometry.groups import SE2, Translation
-from geodyn.locomotion.checks import require_positive
+from geodyn.locomotion.checks import require_positive, require_shape
 from geodyn.locomotion.connection import AbstractLinkSwimmer, AbstractSwimmer, slender_drags
 from geodyn.locomotion.linkages import chain
 from geodyn.locomotion.stroke import floating
@@ -36,6 +36,7 @@ class Purcell(AbstractLinkSwimmer):
             require_positive("Purcell", rotational_drag=self.rotational_drag)
 
     def links(self, r):
+        require_shape("Purcell", "the shape r", r, (2,))
         l1, l2, l3 = self.lengths / 2
         behind, ahead = -r[0], r[1]
         zero = jnp.zeros_like(ahead)
@@ -95,6 +96,7 @@ class SymmetricPurcell(AbstractSwimmer):
         require_positive("SymmetricPurcell", **numbers)
 
     def dissipation(self, r, xi, rdot):
+        require_shape("SymmetricPurcell", "the shape r", r, (2,))
         # Velocities along and across an arm, at its middle; outwards is backwards for the tail.
         forward = jnp.stack([-xi[0], xi[0]])
         along, across = forward * jnp.cos(r), self.arm * rdot / 2 - forward * jnp.sin(r)

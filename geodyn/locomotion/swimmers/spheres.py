@@ -7,7 +7,7 @@ import numpy as np
 from geodyn._linalg import solve
 from geodyn._typing import Array, Bool, Float, Number, Scalar
 from geodyn.geometry.groups import Translation
-from geodyn.locomotion.checks import require_positive
+from geodyn.locomotion.checks import require_positive, require_shape
 from geodyn.locomotion.connection import AbstractSwimmer
 from geodyn.locomotion.stroke import floating
 
@@ -48,6 +48,7 @@ class PushMePullYou(AbstractSwimmer):
 
     def _spheres(self, r):
         """Positions, volumes and radii."""
+        require_shape("PushMePullYou", "the shape r", r, (2,))
         volumes = jnp.stack([r[1], self.volume - r[1]])
         return jnp.stack([-r[0], r[0]]) / 2, volumes, jnp.cbrt(3 * volumes / (4 * jnp.pi))
 
@@ -72,6 +73,7 @@ class ThreeSphere(AbstractSwimmer):
         require_positive("ThreeSphere", radii=self.radii, viscosity=self.viscosity)
 
     def dissipation(self, r, xi, rdot):
+        require_shape("ThreeSphere", "the shape r", r, (2,))
         x = _three(r)
         slip = xi[0] + _three(rdot)
         power = 6 * jnp.pi * self.viscosity * slip @ solve(_mobility(x, self.radii, self.finite_size), slip)

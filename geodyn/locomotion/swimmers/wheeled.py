@@ -27,6 +27,7 @@ class RollingDisc(AbstractKinematicBody):
         require_positive("RollingDisc", radius=self.radius)
 
     def constraints(self, r, xi, rdot):
+        require_shape("RollingDisc", "the shape r", r, (2,))
         return xi - self.radius * rdot[0] * jnp.stack([jnp.cos(r[1]), jnp.sin(r[1])])
 
     def outline(self, r: Float[Array, "2"]) -> Float[Array, "2 2 2"]:
@@ -54,6 +55,7 @@ class KinematicCar(AbstractKinematicBody):
         require_positive("KinematicCar", wheelbase=self.wheelbase, radius=self.radius)
 
     def constraints(self, r, xi, rdot):
+        require_shape("KinematicCar", "the shape r", r, (2,))
         front = jnp.cos(r[1]) * (xi[1] + self.wheelbase * xi[2]) - jnp.sin(r[1]) * xi[0]
         return jnp.stack([xi[0] - self.radius * rdot[0], xi[1], front])
 
