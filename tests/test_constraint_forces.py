@@ -102,3 +102,23 @@ def test_andrews_squeezer():
     np.testing.assert_allclose(motion.q[-1], [*angles, 0.5347301163226948, 1.048080741042263], atol=5e-6)
     np.testing.assert_allclose(motion.multipliers[0, [0, 3]], [-98.56687039624109, 6.122688344255663], rtol=1e-10)
     assert np.max(np.abs(jax.vmap(closed)(motion.q))) < 1e-15
+
+
+def test_slider_crank():
+    """A crank pin of mass 1 on a circle of radius 1, and a slider of mass 2 on a rod of length 2.5, coast: with x(θ) =
+    cos θ + √(2.5² − sin² θ) the energy is (1 + 2x'²) θ'²/2, so a turn takes ∫ √((1 + 2x'²)/2E) dθ, after which all is
+    as it was. Measured: 1.7e-6, and 32 times less in half the step; the constraints 4e-15."""
+    masses = jnp.array([1.0, 1.0, 2.0, 2.0])
+
+    def held(q):
+        return jnp.stack([q[:2] @ q[:2] - 1, q[3], (q[:2] - q[2:]) @ (q[:2] - q[2:]) - 2.5**2])
+
+    crank = gd.Lagrangian(lambda q, v: 0.5 * jnp.sum(masses * v**2), held)
+    angle = 2 * np.pi * np.arange(256) / 256
+    slope = -np.sin(angle) - np.sin(angle) * np.cos(angle) / np.sqrt(2.5**2 - np.sin(angle) ** 2)
+    period = 2 * np.pi * np.mean(np.sqrt(1 + 2 * slope**2))  # θ' = 1 at θ = 0, where x' = 0: E = 1/2.
+    q0, v0 = jnp.array([1.0, 0.0, 3.5, 0.0]), jnp.array([0.0, 1.0, 0.0, 0.0])
+    trajectory = gd.integrate(crank, q0, v0, t1=period, steps=100)
+    np.testing.assert_allclose(trajectory.q[-1], q0, rtol=0, atol=4e-6)
+    np.testing.assert_allclose(trajectory.v[-1], v0, rtol=0, atol=5e-6)
+    assert np.max(np.abs(jax.vmap(held)(trajectory.q))) < 2e-14

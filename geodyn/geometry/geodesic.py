@@ -7,6 +7,7 @@ between two points.
 """
 
 import functools
+import warnings
 from collections.abc import Callable
 
 import equinox as eqx
@@ -59,7 +60,7 @@ def log(
     """The velocity with which the geodesic from x arrives in y at time 1: −g⁻¹ ∂/∂x ½ dist²(x, y) (first variation;
     Sakai, *Riemannian Geometry*, III.2). Fails as `distance` does. Of a `LevelSet` it is found by shooting, from the
     tangent part of y − x; NaN where that leads elsewhere, and for y off the set."""
-    return log_of(space, *_checked(space, x=x, y=y), nodes)
+    return _told(log_of(space, *_checked(space, x=x, y=y), nodes))
 
 
 @functools.singledispatch
@@ -76,9 +77,10 @@ def distance(
 
     The solve relaxes the straight segment of the chart to a shortest path. So no path leaves the chart, and identified
     coordinates (an angle beyond its period) are different points; of several geodesics it is that to which the segment
-    relaxes, a local minimum of the length. NaN, derivatives included, which stops an integration with a status: if none
-    is found, if it is too long for its degree (then take more `nodes`), or beyond a conjugate point, where it is no
-    minimum. First derivatives are those of the first variation, second ones come from the implicit-function theorem.
+    relaxes, a local minimum of the length. NaN, derivatives included, which outside of jit is warned of and stops an
+    integration with a status: if none is found, if it is too long for its degree (then take more `nodes`), or beyond a
+    conjugate point, where it is no minimum. First derivatives are those of the first variation, second ones come from
+    the implicit-function theorem.
 
     Where the distance has no derivative: at coincident points 0 is given, so that a spring of any rest length exerts no
     force there (`squared_distance` is smooth); at antipodal points of a sphere, or conjugate ones of any space, the
@@ -94,7 +96,18 @@ def squared_distance(
     space: AbstractMetric, x: Float[ArrayLike, " _n"], y: Float[ArrayLike, " _n"], *, nodes: Count = NODES
 ) -> Scalar:
     """Squared `distance`, smooth where the points coincide."""
-    return 2 * half_square(space, *_checked(space, x=x, y=y), nodes)
+    return _told(2 * half_square(space, *_checked(space, x=x, y=y), nodes))
+
+
+def _told(value):
+    """The value, with a warning where it is NaN, as far as that can be seen, which is outside of jit."""
+    if not isinstance(value, jax.core.Tracer) and np.any(np.isnan(value)):
+        warnings.warn(
+            "NaN: no shortest geodesic between these points was found; they must be in the chart, or table, and no "
+            "conjugate point between them. For long ones take more nodes",
+            stacklevel=3,
+        )
+    return value
 
 
 def parallel_transport(
