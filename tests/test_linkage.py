@@ -106,14 +106,17 @@ def test_exponential_map_of_a_level_set():
     @jax.jit
     def there_and_back(r, y):
         sphere = gd.LevelSet(3, lambda x: x @ x - r**2)
-        return gd.geodesic(sphere, x, v, jnp.array([-2.0])), gd.log(sphere, x, y)
+        ways = gd.exp(sphere, x, v), gd.log(sphere, x, y), gd.distance(sphere, x, y)
+        return gd.geodesic(sphere, x, v, jnp.array([-2.0])), *ways
 
     y = x * np.cos(0.5) + 2 * v * np.sin(0.5)
-    (point, velocity), back = there_and_back(2.0, y)
+    (point, velocity), there, back, length = there_and_back(2.0, y)
     np.testing.assert_allclose(point[0], x * np.cos(1) - 2 * v * np.sin(1), rtol=0, atol=1e-9)
     np.testing.assert_allclose(velocity[0], v * np.cos(1) + x / 2 * np.sin(1), rtol=0, atol=1e-9)
+    np.testing.assert_allclose(there, y, rtol=0, atol=1e-9)
     np.testing.assert_allclose(back, v, rtol=0, atol=1e-9)
-    assert np.all(np.isnan(there_and_back(2.0, 1.1 * y)[1]))
+    np.testing.assert_allclose(length, 1, rtol=0, atol=1e-9)
+    assert np.all(np.isnan(jnp.append(*there_and_back(2.0, 1.1 * y)[2:])))
 
 
 def test_configurations_of_a_rigid_body():
