@@ -14,7 +14,8 @@ from geodyn._jit import jit
 from geodyn._typing import Array, Float, Int
 from geodyn.integrators.charts import is_charted
 from geodyn.integrators.inputs import description, structure
-from geodyn.integrators.methods import AbstractMethod, AbstractStepper, dense_weights, formulation_of, start, step
+from geodyn.integrators.methods import AbstractMethod, AbstractStepper, dense_weights, start
+from geodyn.integrators.path import path
 from geodyn.integrators.results import RESULTS
 from geodyn.integrators.substep import moving, substep
 from geodyn.integrators.system import AbstractChartedSystem, AbstractSystem, total_energy
@@ -219,7 +220,7 @@ def _evaluate(trajectory, times):
         ahead = lambda m: substep(method, system, grid(m), h, m, unfinished(m))[0]  # noqa: E731
         return jax.lax.while_loop(unfinished, ahead, moving(system, t0, h, state)).state.q.reshape(shape)
 
-    formulation = formulation_of(method, system.count_constraints(flat(trajectory.q, 0)))
+    every = trajectory.inputs.save_every
 
     def at(t):
         i = jnp.clip(jnp.searchsorted(trajectory.t, t, side="right") - 1, 0, trajectory.t.shape[0] - 1)
@@ -227,16 +228,12 @@ def _evaluate(trajectory, times):
         state = start(system, method, trajectory.t[i], h, q, p, v)
         if trajectory.impacts is not None:
             return through_impacts(t, i, state)
-        ahead = jnp.floor((t - trajectory.t[i]) / h).astype(int)
-        state = jax.lax.while_loop(
-            lambda s: (s.step < ahead) & s.alive,
-            lambda s: step(method, formulation, system, trajectory.t[i], h, s)[0],
-            state,
-        )
-        w = step(method, formulation, system, trajectory.t[i], h, state)[1]
-        theta = (t - trajectory.t[i]) / h - state.step
+        _, steps = path(system, trajectory.t[i], h, state, method=method, saves=every, every=1)
+        ahead = jnp.clip(jnp.floor((t - trajectory.t[i]) / h).astype(int), 0, every - 1)
+        q, frame = (jnp.concatenate([a[None], b])[ahead] for a, b in ((state.q, steps.q), (state.frame, steps.frame)))
+        theta = (t - trajectory.t[i]) / h - ahead
         weights = dense_weights(method.tableau, theta)
-        q = state.q + h * weights @ w[:, : q.shape[0]]
-        return (system.from_frame(state.frame, q) if is_charted(system) else q).reshape(shape)
+        q = q + h * weights @ steps.w[ahead, :, : q.shape[0]]
+        return (system.from_frame(frame, q) if is_charted(system) else q).reshape(shape)
 
     return jax.vmap(at)(times.reshape(-1)).reshape(times.shape + shape)
