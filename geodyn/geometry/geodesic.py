@@ -47,6 +47,7 @@ def geodesic(
     return geodesic_of(space, x, v, _times(ts, x), steps)
 
 
+@jit
 def exp(
     space: AbstractMetric, x: Float[ArrayLike, " _n"], v: Float[ArrayLike, " _n"], *, steps: Count = STEPS
 ) -> Float[Array, " n"]:
@@ -54,6 +55,7 @@ def exp(
     return _exp(space, *_checked(space, x=x, v=v), steps)
 
 
+@jit
 def log(
     space: AbstractMetric, x: Float[ArrayLike, " _n"], y: Float[ArrayLike, " _n"], *, nodes: Count = NODES
 ) -> Float[Array, " n"]:
@@ -92,6 +94,7 @@ def distance(
     return safe_sqrt(squared_distance(space, x, y, nodes=nodes))
 
 
+@jit
 def squared_distance(
     space: AbstractMetric, x: Float[ArrayLike, " _n"], y: Float[ArrayLike, " _n"], *, nodes: Count = NODES
 ) -> Scalar:

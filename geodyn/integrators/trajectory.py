@@ -133,9 +133,7 @@ class Trajectory(eqx.Module):
             if self.recorded_energy is None:
                 raise ValueError("this file holds no energy: its system was an ODE")
             return self.recorded_energy
-        flat = self.t.shape[0], -1
-        states = self.t, self.q.reshape(flat), self.v.reshape(flat), self.multipliers
-        return jax.vmap(partial(total_energy, self.system))(*states)
+        return _energies(self)
 
     @of_each
     def evaluate(self, t) -> Float[Array, "..."]:
@@ -196,6 +194,13 @@ COUNTS = ("steps", "save_every", "most_impacts")
 
 def _is_first_order(trajectory):
     return trajectory.p.size == 0
+
+
+@jit
+def _energies(trajectory):
+    flat = trajectory.t.shape[0], -1
+    states = trajectory.t, trajectory.q.reshape(flat), trajectory.v.reshape(flat), trajectory.multipliers
+    return jax.vmap(partial(total_energy, trajectory.system))(*states)
 
 
 def _cubic(trajectory, t):

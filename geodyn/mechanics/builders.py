@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._jit import jit
 from geodyn._typing import Array, Float
 from geodyn.geometry.geodesic import distance, exp
 from geodyn.geometry.manifold import AbstractManifold
@@ -116,8 +117,19 @@ def around(space: AbstractManifold, vectors, centre=None) -> Float[Array, "N dim
         # The origin is a singular point of some charts: build in the chart that is regular there.
         regular = type(space)(space.dim)
         if regular != space:
-            return jax.vmap(lambda x: space.coordinates(regular.embed(x)))(around(regular, vectors))
+            return _carried(regular, space, around(regular, vectors))
     centre = jnp.zeros(space.dim) if centre is None else jnp.asarray(centre, float)
+    return _around(space, vectors, centre)
+
+
+@jit
+def _carried(source, target, x):
+    """The same points in the other chart."""
+    return jax.vmap(lambda x: target.coordinates(source.embed(x)))(x)
+
+
+@jit
+def _around(space, vectors, centre):
     frame = jnp.linalg.inv(jnp.linalg.cholesky(space.metric(centre))).T[:, : vectors.shape[1]]
     return jax.vmap(lambda vector: exp(space, centre, frame @ vector))(vectors)
 

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._jit import jit
 from geodyn._typing import Array, Float, Scalar
 from geodyn.geometry.charts import arc_ratio, sine_ratio
 from geodyn.geometry.geodesic import log, squared_distance
@@ -25,6 +26,7 @@ GRAM = np.array([UNIT[i] + UNIT[j] - (i != j) * UNIT[2 + i + j] for i, j in PAIR
 """Of the half squared edges wx, wy, wz, xy, xz, yz: the inner products of wx, wy, wz, as [9, 6]."""
 
 
+@jit
 def area(space: AbstractManifold, x: Point, y: Point, z: Point) -> Scalar:
     """Area of the triangle between three points: exact in constant curvature κ, where it is κ times the excess of the
     angles over π (Eriksson, *Math. Mag.* 63 (1990) 184, in half chords); Heron's formula on the geodesic lengths in any
@@ -38,6 +40,7 @@ def area(space: AbstractManifold, x: Point, y: Point, z: Point) -> Scalar:
     return 2 * jnp.arctan2(safe_sqrt(square), 2 - curvature * jnp.sum(s))
 
 
+@jit
 def volume(space: AbstractManifold, w: Point, x: Point, y: Point, z: Point) -> Scalar:
     """Volume of the tetrahedron between four points: the Cayley–Menger determinant of the geodesic lengths, exact in
     flat space. In constant curvature κ that of the chords in the embedding space, (det(X_w, X_x, X_y, X_z)/6) <X²>⁻²,
@@ -53,6 +56,7 @@ def volume(space: AbstractManifold, w: Point, x: Point, y: Point, z: Point) -> S
     return safe_sqrt(square) / (6 * (1 - curvature * jnp.sum(half) / 10) ** 2)
 
 
+@jit
 def angle(space: AbstractManifold, x: Point, y: Point, z: Point) -> Scalar:
     """Angle at y between the geodesics to x and to z, from 0 to π, in radians, in any metric. Its derivative where they
     are parallel, where it has none, is given as 0."""

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._jit import jit
 from geodyn._linalg import solve
 from geodyn._typing import Array, Float, Scalar
 from geodyn.geometry.manifold import AbstractManifold, check_metric
@@ -160,24 +161,28 @@ def _flat(system, q, v):
     return jnp.zeros((), q.dtype), q.reshape(-1), v.reshape(-1)
 
 
+@jit
 def energy(system: AbstractSystem, q, v, t=0.0) -> Scalar:
     """<∂L/∂v, v> − L at a position and velocity in the user's shape ([N, dim], or [n] for a Lagrangian)."""
     zero, q, v = _flat(system, q, v)
     return system.energy(zero + t, q, v)
 
 
+@jit
 def momentum(system: AbstractSystem, q, v, t=0.0) -> Array:
     """p = ∂L/∂v, in the shape of v."""
     zero, flat_q, flat_v = _flat(system, q, v)
     return system.momentum(zero + t, flat_q, flat_v).reshape(jnp.shape(v))
 
 
+@jit
 def hamiltonian(system: AbstractSystem, q, p, t=0.0) -> Scalar:
     """H(q, p) = <p, v> − L with v = velocity(q, p)."""
     zero, flat_q, flat_p = _flat(system, q, p)
     return system.energy(zero + t, flat_q, system.velocity(zero + t, flat_q, flat_p))
 
 
+@jit
 def killing_momentum(system: System, q, v) -> Float[Array, " K"]:
     """Σ m_i g(K, v_i) for every Killing field K of the space, conserved where the elements share the symmetry
     (Noether; do Carmo, Riemannian Geometry, ex. 3.5). Raises ValueError for a space that has no list of them."""
@@ -185,6 +190,7 @@ def killing_momentum(system: System, q, v) -> Float[Array, " K"]:
     return jnp.einsum("nkd,nd->k", killing_fields(system.space, jnp.asarray(q, p.dtype)), p)
 
 
+@jit
 def killing_fields(space: AbstractManifold, q: Float[Array, "N dim"]) -> Float[Array, "N K dim"]:
     """The Killing fields of a space at the points q. Raises ValueError for a space that has no list of them."""
     fields = getattr(space, "killing_fields", None)
