@@ -161,7 +161,6 @@ def test_failure_is_an_error():
             r"bounds must be \(lower\[2\]",
         ),
         ({"displacement": 0.1, "bounds": ((-1.0,), (1.0,))}, "3 links have 2 hinges, got 1"),
-        ({"displacement": (0.0, 0.0, 0.1)}, "pass guess="),
         ({"displacement": 0.1, "guess": (0.0, np.inf)}, "guess must be a shape, m finite numbers"),
         ({"displacement": 0.1, "guess": lambda t: jnp.stack([t, t**2])}, "the stroke is not closed"),
         (

@@ -13,6 +13,7 @@ from jax.flatten_util import ravel_pytree
 
 from geodyn._jit import jit
 from geodyn._typing import Array, Bool, Float, Int, PyTree, Scalar
+from geodyn.control.descent import Descent
 from geodyn.control.method import AbstractStrokeMethod, refuse_bounds, stationary
 from geodyn.control.minimise import RESULTS, pointwise
 from geodyn.control.problem import StrokeProblem
@@ -37,6 +38,9 @@ class Wong(AbstractStrokeMethod):
 
     def solve(self, problem, x, progress):
         refuse_bounds("Wong", problem)
+        if isinstance(x, LegendreStroke):  # At which point of an ellipse it starts, small strokes do not say.
+            near = Descent(self.harmonics, self.steps, tolerance=0.01, max_iterations=100)
+            x = near.solve(problem, x, False).x
         march = _march(problem, x, self.max_iterations)
         if progress:
             print(f"{float(march.reached):.4g} of the displacement after {int(march.attempts)} solutions", flush=True)
@@ -165,12 +169,11 @@ def _march(problem: StrokeProblem, x, limit: int) -> _March:
     """From the stroke x at once to the displacement, or in steps from a small one; `reached` 1 is success."""
     count = problem.miss(problem.swimmer.group.identity()).size
     one = jnp.ones((), problem.energy.dtype)
-    size = ravel_pytree(x)[0].size + count + isinstance(x, FourierStroke)
+    rest = jnp.zeros(count + isinstance(x, FourierStroke), one.dtype)
 
     def attempt(march):
         small = march.reached == 0
-        known = jax.tree.map(lambda a, b: jnp.where(small, a, b), x, _parts(x, march.z)[0])
-        start = _scaled(known, jnp.sqrt(march.target / jnp.where(small, 1.0, march.reached)))
+        start = _scaled(_parts(x, march.z)[0], jnp.sqrt(march.target / jnp.where(small, 1.0, march.reached)))
         there = eqx.tree_at(lambda p: p.displacement, problem, march.target * problem.displacement)
         conditions = _Conditions(there, start)
         z, found = _newton(conditions, _with_multipliers(conditions, start, count))
@@ -183,4 +186,6 @@ def _march(problem: StrokeProblem, x, limit: int) -> _March:
         useful = (march.factor > 1.003) & (march.target > 1e-6)
         return (march.reached < 1) & useful & (march.attempts < limit)
 
-    return jax.lax.while_loop(goes_on, attempt, _March(jnp.zeros(size, one.dtype), 0 * one, one, 2 * one, jnp.array(0)))
+    return jax.lax.while_loop(
+        goes_on, attempt, _March(jnp.append(ravel_pytree(x)[0], rest), 0 * one, one, 2 * one, jnp.array(0))
+    )

@@ -128,7 +128,7 @@ def second_variation(problem: StrokeProblem, x, hessian: Float[Array, "n n"], ja
     `∫ (δr'ᵀ G δr' + 4π² δrᵀ G δr) dt`, so that the eigenvalues have no units, most are near 1, and do not depend on the
     basis.
     """
-    problem, x, hessian, jacobian = _constant((problem, x, hessian, jacobian))
+    problem, x, hessian, jacobian = without_derivatives((problem, x, hessian, jacobian))
     unit = jnp.linalg.inv(jnp.linalg.cholesky(sobolev_metric(problem, x)))
     null = null_space(jacobian @ unit.T)[1].T
     tangent = null @ unit
@@ -137,7 +137,7 @@ def second_variation(problem: StrokeProblem, x, hessian: Float[Array, "n n"], ja
     return jnp.min(jnp.where(curved, values, jnp.inf)), jnp.sum(~curved) - jnp.sum(jnp.all(null == 0, axis=1))
 
 
-def _constant(tree):
+def without_derivatives(tree):
     """The same without derivatives: evidence has none."""
     return jax.tree.map(lambda x: jax.lax.stop_gradient(x) if eqx.is_inexact_array(x) else x, tree)
 
@@ -156,7 +156,7 @@ def certificate(problem: StrokeProblem, x, multipliers: Float[Array, " p"]) -> d
         "displacement": problem.reached(elements[-1]),
         "charge": charge,
         "multiplier": scale * (multipliers if problem.displacement.ndim else multipliers[0]),
-        "wong_residual": _wong_residual(*_constant((problem, stroke, charge, elements))),
+        "wong_residual": _wong_residual(*without_derivatives((problem, stroke, charge, elements))),
         "room": jnp.min(jax.vmap(problem.gaps)(shapes), initial=jnp.inf),
         "power_variation": jnp.max(jnp.abs(powers / energy - 1)),
     }

@@ -8,12 +8,12 @@ from tqdm import tqdm
 
 from geodyn._jit import jit
 from geodyn._typing import Array, Float, Number, Scalar
-from geodyn.control.guess import small_stroke
+from geodyn.control.guess import small_stroke, unknowns
 from geodyn.control.method import Direct
 from geodyn.control.minimise import RESULTS
 from geodyn.control.optimum import OptimalStroke
 from geodyn.control.problem import StrokeProblem
-from geodyn.control.strokes import Vector, checked_bounds, checked_displacement, optimal_stroke, unknowns
+from geodyn.control.strokes import Vector, checked_bounds, checked_displacement, optimal_stroke
 from geodyn.locomotion.connection import AbstractInvariantMetric, AbstractLinkSwimmer
 from geodyn.locomotion.stroke import FourierStroke, Stroke, floating
 

@@ -8,24 +8,26 @@ import numpy as np
 
 from geodyn._jit import jit, traced_numbers
 from geodyn._typing import Array, ArrayLike, Float, Number, PyTree, Scalar
-from geodyn.control.guess import small_stroke
+from geodyn.control.guess import small_stroke, unknowns
 from geodyn.control.implicit import solved
+from geodyn.control.led import STARTS, led_stroke
 from geodyn.control.method import AbstractStrokeMethod, Direct
 from geodyn.control.minimise import RESULTS
 from geodyn.control.optimum import OptimalStroke
 from geodyn.control.problem import StrokeProblem, certificate, second_variation
+from geodyn.geometry.groups import SE2
 from geodyn.locomotion.connection import AbstractInvariantMetric, AbstractLinkSwimmer, AbstractSwimmer, shape_metric
 from geodyn.locomotion.costs import Density, energy, length
 from geodyn.locomotion.holonomy import cost, holonomy, require_defined_along
+from geodyn.locomotion.mechanical import AbstractDeformableBody
 from geodyn.locomotion.stroke import (
     FourierStroke,
-    LegendreStroke,
     OpenStroke,
     Stroke,
     check_closed,
     floating,
 )
-from geodyn.locomotion.swimmers import PushMePullYou
+from geodyn.locomotion.swimmers import PushMePullYou, Satellite
 
 Vector = Float[ArrayLike, " _"] | Sequence[float]
 
@@ -80,16 +82,20 @@ def _centre(swimmer, guess, bounds, base) -> Float[Array, " m"]:
         return floating(np.mean(np.asarray(bounds, float), axis=0))
     if isinstance(swimmer, AbstractLinkSwimmer):
         return jnp.zeros(swimmer.lengths.shape[0] - 1)
+    if isinstance(swimmer, Satellite):  # Its connection is the same everywhere.
+        return jnp.zeros(swimmer.rotors.size)
     raise ValueError(f"optimal_stroke: {type(swimmer).__name__} needs guess=, a stroke or the shape to start around.")
 
 
-def _first_stroke(swimmer, guess, displacement, bounds, base, end) -> Stroke:
+def _first_stroke(swimmer, guess, displacement, bounds, base, end, density) -> Stroke:
     if callable(guess):
         return guess
     if end is not None:
         return OpenStroke(base, end, jnp.zeros((base.size, 1)))
     centre = _centre(swimmer, guess, bounds, base)
     ellipse, exists = small_stroke(swimmer, centre, displacement)
+    if displacement.ndim and not (_known(exists) and exists):
+        return _led(swimmer, centre, displacement, base, density)
     if _known(exists) and not exists:
         raise ValueError(
             f"optimal_stroke: small strokes about the shape {np.asarray(centre)} do not lead to"
@@ -104,6 +110,24 @@ def _another(ellipse: FourierStroke, base, attempt: int) -> FourierStroke:
     if base is None:
         return FourierStroke(ellipse.mean, size * ellipse.cosine, size * ellipse.sine)
     return FourierStroke(base - size * ellipse.sine[:, 0], size * ellipse.sine, -size * ellipse.cosine)
+
+
+def _afloat(swimmer) -> str:
+    """What a free body cannot do."""
+    free = isinstance(swimmer, AbstractDeformableBody) and isinstance(swimmer.group, SE2)
+    return "; a body afloat keeps its centre of mass where it is: ask for its turn, gd.Heading(body)" if free else ""
+
+
+def _led(swimmer, centre, displacement, base, density) -> Stroke:
+    """A stroke about a shape, or through a base, that leads there, though no small ellipse does."""
+    led = led_stroke(swimmer, centre, displacement, base, density)
+    if _known(led.miss) and not led.miss < 0.3:
+        raise ValueError(
+            f"optimal_stroke: none of {STARTS} strokes that were tried around the shape {np.asarray(centre)} leads to"
+            f" {np.asarray(displacement)}; the nearest misses by {100 * float(led.miss):.0f} %{_afloat(swimmer)}. Pass"
+            " guess=, a stroke or another shape to start around, or a smaller displacement."
+        )
+    return led.stroke
 
 
 def _checked_guess(swimmer, guess, m: int, base, end) -> None:
@@ -135,25 +159,6 @@ def _check_places(swimmer, bounds, **shapes) -> None:
                 f" ({name}) is not positive definite: {metric.tolist()}; give every part of the body a size and a drag,"
                 " and keep away from shapes where it is not defined."
             )
-
-
-def _commute(group) -> bool:
-    """Whether all elements of the group do, so that a stroke may start anywhere along itself."""
-    products = np.einsum("aij,bjk->abik", group.generators, group.generators)
-    return np.allclose(products, np.swapaxes(products, 0, 1))
-
-
-@jit
-def unknowns(swimmer, start, base, target, method, end=None, density=energy):
-    """The unknowns of `StrokeProblem` for a first stroke, and its cost."""
-    size = cost(swimmer, start, density=density, steps=method.steps)
-    if base is None and (target.ndim == 0 or _commute(swimmer.group)):
-        return FourierStroke.fit(start, method.harmonics), size
-    if end is not None:
-        bent = lambda t: start(t) - (base + (end - base) * t)  # noqa: E731
-        return LegendreStroke.fit(bent, jnp.zeros_like(base), 2 * method.harmonics).coefficients, size
-    stroke = LegendreStroke.fit(start, start(floating(0.0)), 2 * method.harmonics)
-    return stroke if base is None else stroke.coefficients, size
 
 
 def _shape_ends(base, ends) -> tuple[Float[Array, " m"] | None, Float[Array, " m"] | None]:
@@ -196,9 +201,9 @@ def posed(swimmer, guess, displacement, method, bounds, base, ends, density) -> 
         _check_places(swimmer, bounds, **{"base or ends[0]": base, "ends[1]": end, "the guess": centre})
         if callable(guess):
             _checked_guess(swimmer, guess, m, base, end)
-    start = _first_stroke(swimmer, guess, target, bounds, base, end)
+    start = _first_stroke(swimmer, guess, target, bounds, base, end, density)
     x, size = unknowns(swimmer, start, base, target, method, end, density)
-    for attempt in range(0 if callable(guess) or end is not None else 16):
+    for attempt in range(0 if callable(guess) or not isinstance(start, FourierStroke) else 16):
         if not _known(size) or jnp.isfinite(size):
             break
         # An ellipse that small strokes suggest may be wider than what the body can do.
@@ -235,7 +240,8 @@ def _reach(problem: StrokeProblem, start, method: AbstractStrokeMethod) -> str:
 
     target = problem.displacement
     if target.ndim or problem.bounded or not isinstance(start, FourierStroke):
-        return ", which may be more than strokes like the guess can reach"
+        reason = ", which may be more than strokes like the guess can reach" + _afloat(problem.swimmer)
+        return reason + "; where ever cheaper strokes lead there, bounds= or base= make one the best"
     method = method if isinstance(method, Direct) else Direct()
     small = optimal_stroke(problem.swimmer, start.mean, displacement=target / 8, method=method, throw=False)
     around = f" strokes around the shape {(np.round(start.mean, 6) + 0.0).tolist()}"
@@ -266,10 +272,11 @@ def optimal_stroke(
     `displacement`: a number is a net translation of that length without net rotation, heading free (on a line, the
     signed translation); a vector[k] fixes the exponential coordinates of the holonomy. `guess`: a stroke, or the shape
     to start around, where the best small ellipse is the start (None: `base`, the middle of the bounds, or the straight
-    shape of links). `method`: `Direct`, `Wong` or `Descent`. `bounds = (lower[m], upper[m])` on the shape along the
-    stroke, infinite where there is none. `base[m]`: the stroke starts and ends at this shape, with a corner if that is
-    best; `ends`: it leads from one shape to another. `density` is another cost than the power, such as
-    `gd.costs.torque`. `progress` prints iterations, and Ctrl-C keeps the best stroke so far. Any consistent units.
+    shape of links), or the best of many strokes, if none leads along a vector. `method`: `Direct`, `Wong` or `Descent`.
+    `bounds = (lower[m], upper[m])` on the shape along the stroke, infinite where there is none. `base[m]`: the stroke
+    starts and ends at this shape, with a corner if that is best; `ends`: it leads from one shape to another. `density`
+    is another cost than the power, such as `gd.costs.torque`. `progress` prints iterations, and Ctrl-C keeps the best
+    stroke so far. Any consistent units.
 
     Differentiable to first order, in both modes, with respect to the numbers in the swimmer and the displacement, by
     the implicit-function theorem; the start has no derivatives, nor has the evidence.
