@@ -48,6 +48,16 @@ def test_closed_form_up_to_the_largest_displacement():
     assert jnp.all(family.kkt_residual[:-1] < 1e-12) and jnp.all(family.second_order > 0)
 
 
+def test_a_family_ends_at_its_bounds():
+    """Circles of radius 1 at most: `D = π(1 − b)`; one that feels the bounds from the start is refused."""
+    given = {"interval": (0.05, 5.0), "bounds": ((-1.0, -1.0), (1.0, 1.0)), "method": METHOD}
+    family = stroke_family(Plane(jnp.array(0.3)), (0.0, 0.0), **given)
+    assert family.end == ENDS.bounds
+    assert 1.8 < family.displacement[-1] < np.pi * 0.7
+    with pytest.raises(ValueError, match="the first stroke feels the bounds"):
+        stroke_family(Plane(jnp.array(0.3)), (0.0, 0.0), **given | {"interval": (2.3, 5.0)})
+
+
 def test_what_cannot_be_reached_is_said():
     """With where the family ends, π/4b = 2.61799; nothing computed is lost."""
     with pytest.raises(

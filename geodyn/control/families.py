@@ -10,13 +10,15 @@ from jax.flatten_util import ravel_pytree
 from scipy.optimize import brentq
 from tqdm import tqdm
 
-from geodyn._jit import as_pytree
+from geodyn._jit import as_pytree, jit
 from geodyn._typing import Array, Float, Number, Scalar
 from geodyn.control.branch import KKT, Point, advance, farthest
+from geodyn.control.optimum import OptimalStroke
 from geodyn.control.problem import StrokeProblem
-from geodyn.control.strokes import Direct, Vector, optimal_stroke
+from geodyn.control.strokes import Direct, Vector, checked_bounds, optimal_stroke
 from geodyn.control.varied import VariedProblem, fixed
 from geodyn.locomotion.connection import AbstractInvariantMetric
+from geodyn.locomotion.holonomy import gauss_times
 from geodyn.locomotion.stroke import FourierStroke, LegendreStroke, Stroke, floating
 
 
@@ -25,6 +27,7 @@ class ENDS(eqx.Enumeration):
 
     edge = "the parameter reached an end of the interval"
     farthest = "no larger displacement is possible: dE/dD is infinite"
+    bounds = "the strokes reached the bounds"
     points = "the number of points was reached"
     lost = "Newton's method fails even for small steps: the strokes need more harmonics, or the family ends"
     interrupted = "interrupted"
@@ -120,6 +123,24 @@ def _checked(swimmer, interval, displacement, points, step):
     return as_pytree(swimmer), jax.tree_util.Partial(fixed, floating(displacement)), edges
 
 
+def _checked_room(first: OptimalStroke, bounds):
+    """The bounds as those of a `StrokeProblem`, not felt by the first stroke: the KKT conditions here know of none."""
+    if bounds is None:
+        return (jnp.zeros(0),) * 2, ()
+    if first.room < 1e-4:
+        raise ValueError(
+            f"stroke_family: the first stroke feels the bounds {bounds}, and a family ends there. Widen them, begin at"
+            " a smaller displacement, or call optimal_stroke(…, bounds=) for each, with the last stroke as its guess."
+        )
+    return checked_bounds(bounds, first.stroke(floating(0.0)).size)
+
+
+@jit
+def _room(problem: StrokeProblem, stroke) -> Scalar:
+    """The least distance of a stroke from the bounds, relative to their width."""
+    return jnp.min(jax.vmap(lambda t: problem.gaps(stroke(t)))(gauss_times(problem.steps)))
+
+
 def stroke_family(
     swimmer: AbstractInvariantMetric | Callable[[Scalar], AbstractInvariantMetric],
     guess: Stroke | Vector | None = None,
@@ -127,6 +148,7 @@ def stroke_family(
     interval: tuple[Number, Number],
     displacement: Number | Vector | None = None,
     method: Direct = Direct(),  # noqa: B008
+    bounds: tuple[Vector, Vector] | None = None,
     base: Vector | None = None,
     points: int = 200,
     step: float = 0.2,
@@ -136,22 +158,23 @@ def stroke_family(
 
     A swimmer is followed in its net displacement from `interval[0]`, best a small one, towards `interval[1]`; a
     `displacement` vector gives the direction. A function parameter → swimmer is followed in its parameter, at
-    `displacement`. The branch begins at `optimal_stroke(swimmer, guess, …)` and ends where the parameter reaches an end
-    of the interval, after `points`, or where the strokes can no longer be resolved; `end` says which. Beyond folds the
-    strokes obey Wong's equations, but are not always of least energy. `step` is the longest arclength between points,
-    in radians or what the coefficients are in. `progress` shows a bar; Ctrl-C keeps the points so far.
+    `displacement`. The branch begins at `optimal_stroke(swimmer, guess, …)` and ends where the parameter reaches an
+    end of the interval, after `points`, where the shapes would leave the `bounds`, or where the strokes can no
+    longer be resolved; `end` says which. Beyond folds the strokes obey Wong's equations, but are not always of
+    least energy. `step` is the longest arclength between points, in radians or what the coefficients are in.
+    `progress` shows a bar; Ctrl-C keeps the points so far.
     Raises ValueError for bad arguments, RuntimeError if no first stroke is found.
     Source: Allgower & Georg, *Introduction to Numerical Continuation Methods* (SIAM 2003).
     """
     body, target, edges = _checked(swimmer, interval, displacement, points, step)
     start, stop = floating(edges)
-    first = optimal_stroke(body(start), guess, displacement=target(start), method=method, base=base)
+    first = optimal_stroke(body(start), guess, displacement=target(start), method=method, bounds=bounds, base=base)
+    limits, bounded = _checked_room(first, bounds)
     x, steps = (first.stroke, method.steps) if base is None else (first.stroke.coefficients, 2 * method.steps)
     # An energy of the order of the largest on the branch.
     scale = jnp.linalg.norm(target(stop)) / jnp.linalg.norm(target(start))
-    bounds = (jnp.zeros(0), jnp.zeros(0))
     frame = None if base is None else floating(base)
-    problem = StrokeProblem(body(start), target(start), scale * first.cost, frame, bounds, (), steps)
+    problem = StrokeProblem(body(start), target(start), scale * first.cost, frame, limits, bounded, steps)
     kkt = KKT(VariedProblem(problem, body, target), x, jnp.abs(stop - start))
     count = jax.eval_shape(kkt.values, x, start).size
     weights = jnp.append(problem.energy, first.multiplier * jnp.linalg.norm(target(start)))
@@ -164,6 +187,9 @@ def stroke_family(
             for point, mark in _follow(kkt, branch[0], tuple(edges), step):
                 if mark == "lost":
                     end = ENDS.lost
+                    break
+                if bounded and _room(problem, problem.stroke(kkt.parts(point.z)[0])) < 0:
+                    end = ENDS.bounds
                     break
                 branch.append(point)
                 marks.append(mark)

@@ -241,7 +241,8 @@ def _reach(problem: StrokeProblem, start, method: AbstractStrokeMethod) -> str:
     target = problem.displacement
     if target.ndim or problem.bounded or not isinstance(start, FourierStroke):
         reason = ", which may be more than strokes like the guess can reach" + _afloat(problem.swimmer)
-        return reason + "; where ever cheaper strokes lead there, bounds= or base= make one the best"
+        held = problem.bounded or problem.base is not None
+        return reason + ("" if held else "; if ever cheaper strokes lead there, bounds= or base= make one the best")
     method = method if isinstance(method, Direct) else Direct()
     small = optimal_stroke(problem.swimmer, start.mean, displacement=target / 8, method=method, throw=False)
     around = f" strokes around the shape {(np.round(start.mean, 6) + 0.0).tolist()}"
