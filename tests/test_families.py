@@ -122,3 +122,12 @@ def test_bad_arguments_are_named(wrong, message):
     swimmer = wrong.pop("swimmer", Plane(jnp.array(0.3)))
     with pytest.raises(ValueError, match=message):
         stroke_family(swimmer, (0.0, 0.0), **wrong)
+
+
+def test_many_displacements_at_once():
+    """By `vmap`, each with its own certificate: circles as above."""
+    d = jnp.array([0.3, 0.6, 1.2])
+    found = jax.vmap(lambda d: optimal_stroke(Plane(jnp.array(0.3)), (0.0, 0.0), displacement=d, method=METHOD))(d)
+    square = found.cost / (4 * np.pi**2)
+    np.testing.assert_allclose(np.pi * (square - 0.3 * square**2), d, rtol=1e-10)
+    assert jnp.all(found.kkt_residual < 1e-10) and jnp.all(found.second_order > 0)

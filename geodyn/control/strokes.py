@@ -280,7 +280,8 @@ def optimal_stroke(
     stroke so far. Any consistent units.
 
     Differentiable to first order, in both modes, with respect to the numbers in the swimmer and the displacement, by
-    the implicit-function theorem; the start has no derivatives, nor has the evidence.
+    the implicit-function theorem; the start has no derivatives, nor has the evidence. Under `jax.vmap` it returns an
+    OptimalStroke with an axis for the batch, which runs to its slowest member; `gd.optimal_strokes` tries many starts.
 
     Raises ValueError for bad arguments, StrokeError, a RuntimeError, if the search does not converge, unless
     `throw=False`; inside jit, vmap or grad nothing can be raised: look at `result`.

@@ -24,6 +24,7 @@ def floating(value) -> Array:
 class FourierStroke(eqx.Module):
     """`r(t) = mean + Σ_k cosine_k cos 2πkt + sine_k sin 2πkt`, k = 1…K, of period 1.
 
+    Strokes are pytrees of arrays: `eqx.filter_jit(stroke)` compiles one, `jax.jit(stroke)` cannot, for want of a hash.
     Raises ValueError if the shapes of mean, cosine and sine do not agree.
     """
 
