@@ -55,14 +55,13 @@ def exp(
     return _exp(space, *_checked(space, x=x, v=v), steps)
 
 
-@jit
 def log(
     space: AbstractMetric, x: Float[ArrayLike, " _n"], y: Float[ArrayLike, " _n"], *, nodes: Count = NODES
 ) -> Float[Array, " n"]:
     """The velocity with which the geodesic from x arrives in y at time 1: −g⁻¹ ∂/∂x ½ dist²(x, y) (first variation;
     Sakai, *Riemannian Geometry*, III.2). Fails as `distance` does. Of a `LevelSet` it is found by shooting, from the
     tangent part of y − x; NaN where that leads elsewhere, and for y off the set."""
-    return _told(log_of(space, *_checked(space, x=x, y=y), nodes))
+    return _told(jit(log_of)(space, *_checked(space, x=x, y=y), nodes))
 
 
 @functools.singledispatch
@@ -94,12 +93,11 @@ def distance(
     return safe_sqrt(squared_distance(space, x, y, nodes=nodes))
 
 
-@jit
 def squared_distance(
     space: AbstractMetric, x: Float[ArrayLike, " _n"], y: Float[ArrayLike, " _n"], *, nodes: Count = NODES
 ) -> Scalar:
     """Squared `distance`, smooth where the points coincide."""
-    return _told(2 * half_square(space, *_checked(space, x=x, y=y), nodes))
+    return _told(2 * jit(half_square)(space, *_checked(space, x=x, y=y), nodes))
 
 
 def _told(value):
