@@ -246,6 +246,14 @@ def test_minimise():
     check(5.0)
 
 
+def test_a_step_to_where_nothing_is_defined():
+    """x − 2 log x + y on y = log x, from x = 3: the first step ends at x < 0, and NaN must not bend shorter ones."""
+    problem = lambda x: (x[0] - 2 * jnp.log(x[0]) + x[1], x[1:] - jnp.log(x[:1]), jnp.zeros(0))  # noqa: E731
+    found = minimise(problem, jnp.array([3.0, 0.0]), tolerance=1e-11, max_iterations=50)
+    assert found.result == RESULTS.converged
+    np.testing.assert_allclose(found.x, [1.0, 0.0], atol=1e-10)
+
+
 def test_constraints_that_depend_on_each_other():
     """The same sphere twice and 0 = 0, and the valley reached as with the sphere alone: symmetric bodies have such
     constraints, rotations that cannot happen."""

@@ -112,7 +112,7 @@ def _line_search(values, merit, correct, start, slope, longest, dx):
         a, bend, straight, _ = search
         reached = values(a, bend)
         accepted = merit(a, reached) <= start + 1e-4 * a * slope + rounding
-        bent = jnp.where(straight & ~accepted, correct(reached) / a**2, bend)
+        bent = jnp.where(straight & ~accepted & jnp.all(jnp.isfinite(reached)), correct(reached) / a**2, bend)
         return jnp.where(accepted | straight, a, a / 2), bent, jnp.array(False), accepted
 
     goes_on = lambda search: ~search[3] & (search[0] > 1e-6)  # noqa: E731
