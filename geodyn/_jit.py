@@ -16,7 +16,7 @@ def jit(function):
 
     @functools.wraps(function)
     def call(*args, **kwargs):
-        return compiled(*traced_numbers(args), **kwargs)
+        return compiled(*traced_numbers(args), **traced_numbers(kwargs))
 
     return call
 
