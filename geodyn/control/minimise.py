@@ -111,7 +111,7 @@ def _line_search(values, merit, correct, start, slope, longest, dx):
     def attempt(search):
         a, bend, straight, _ = search
         reached = values(a, bend)
-        accepted = merit(a, reached) <= start + 1e-4 * a * slope + rounding
+        accepted = merit(a, bend, reached) <= start + 1e-4 * a * slope + rounding
         bent = jnp.where(straight & ~accepted & jnp.all(jnp.isfinite(reached)), correct(reached) / a**2, bend)
         return jnp.where(accepted | straight, a, a / 2), bent, jnp.array(False), accepted
 
@@ -171,14 +171,17 @@ def _newton(problem: Problem, state: Minimum, tolerance: Scalar) -> Minimum:
     prices = jnp.concatenate([y_new, directions.inverse.T @ df, z + dz])
     weight = 2 * _largest(prices) + 1
 
-    def merit(a, values):
+    move = lambda a, bend: x + a * dx + a**2 * bend  # noqa: E731
+    # Slacks bend as well, or what h gained on the bent way would be missing, and the search crawl along the bounds.
+    slide = lambda a, bend: s + a * ds + a**2 * (dh @ bend)  # noqa: E731
+
+    def merit(a, bend, values):
         f, c, h = jnp.split(values, [1, 1 + p])
-        slacks = s + a * ds
+        slacks = slide(a, bend)
         return f[0] - barrier * jnp.sum(jnp.log(slacks)) + weight * (_sum_of_sizes(c) + _sum_of_sizes(h - slacks))
 
-    start = merit(0.0, jnp.concatenate([f, c, h]))
+    start = merit(0.0, jnp.zeros_like(dx), jnp.concatenate([f, c, h]))
     slope = df @ dx - barrier * jnp.sum(ds / s) - weight * (_sum_of_sizes(c) + _sum_of_sizes(h - s))
-    move = lambda a, bend: x + a * dx + a**2 * bend  # noqa: E731
     correct = lambda v: -directions.inverse @ v[1 : 1 + p]  # noqa: E731
     # Where c' is about to vanish, for what is out of reach, Newton's steps have no bound.
     longest = jnp.minimum(_to_boundary(s, ds), (1 + jnp.linalg.norm(x)) / (jnp.linalg.norm(dx) + eps))
@@ -187,7 +190,7 @@ def _newton(problem: Problem, state: Minimum, tolerance: Scalar) -> Minimum:
     result = RESULTS.where(a > 0, RESULTS.running, RESULTS.stalled)
     result = RESULTS.where(jnp.isfinite(residual), result, RESULTS.not_finite)
     result = RESULTS.where(residual <= tolerance, RESULTS.converged, result)
-    here, there = (x, y, z, s), (move(a, bend), y_new, z + _to_boundary(z, dz) * dz, s + a * ds)
+    here, there = (x, y, z, s), (move(a, bend), y_new, z + _to_boundary(z, dz) * dz, slide(a, bend))
     x, y, z, s = jax.tree.map(lambda old, new: jnp.where(result == RESULTS.running, new, old), here, there)
     curved = hessian + dh.T @ (jnp.minimum(z / s, STIFFEST)[:, None] * dh)
     residual = jnp.maximum(residual, _largest(broken) / _largest(df))

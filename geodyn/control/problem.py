@@ -35,6 +35,7 @@ class StrokeProblem(eqx.Module):
     steps: int = eqx.field(static=True)
     end: Float[Array, " m"] | None = None
     density: Density = eqx.field(default=costs.energy, converter=as_pytree)
+    clock: FourierStroke | None = None
 
     def stroke(self, x) -> FourierStroke | LegendreStroke | OpenStroke:
         """The stroke of the unknowns x."""
@@ -44,12 +45,19 @@ class StrokeProblem(eqx.Module):
 
     def __call__(self, x):
         energy, g, gaps = self.outcome(x, pointwise(self.local))
-        return energy / self.energy, self.miss(g), gaps
+        return energy / self.energy, self.held(x, g), gaps
 
     def plain(self, x):
         """The same, with derivatives with respect to the numbers in the problem as well."""
         energy, g, gaps = self.outcome(x, jax.vmap(self.local))
-        return energy / self.energy, self.miss(g), gaps
+        return energy / self.energy, self.held(x, g), gaps
+
+    def held(self, x, g: Float[Array, "d d"]) -> Float[Array, " p"]:
+        """What must vanish: `miss`, and the shift of time against the first stroke, if there is a clock."""
+        if self.clock is None:
+            return self.miss(g)
+        shift = jnp.sum(self.clock.cosine * x.cosine) + jnp.sum(self.clock.sine * x.sine)
+        return jnp.append(self.miss(g), shift)
 
     def outcome(self, x, local):
         """Energy, holonomy and gaps of the stroke of x, with `local` from all points to what is `local` there."""
@@ -75,10 +83,10 @@ class StrokeProblem(eqx.Module):
         return jnp.append(self.density(self.swimmer, r, rdot), reduction(self.swimmer, r)[0] @ rdot)
 
     def charge(self, multipliers: Float[Array, " p"], g: Float[Array, "d d"]) -> Float[Array, " k"]:
-        """The charge μ₀ that belongs to the multipliers of `miss` at the holonomy g."""
+        """The charge μ₀ that belongs to the multipliers, first of them those of `miss`, at the holonomy g."""
         group = self.swimmer.group
         slope = jax.jacfwd(lambda e: self.miss(group.exp(e) @ g))(jnp.zeros(group.dim, g.dtype))
-        return self.energy / 2 * multipliers @ slope
+        return self.energy / 2 * multipliers[: slope.shape[0]] @ slope
 
     def gaps(self, r: Float[Array, " m"]) -> Float[Array, " _"]:
         """The distances of a shape from its bounds, relative to their width."""
@@ -105,6 +113,17 @@ class StrokeProblem(eqx.Module):
             if target.ndim
             else jnp.append(move, self.swimmer.group.log(g)[max(self.swimmer.group.translations, 1) :])
         )
+
+
+def clock_of(stroke) -> FourierStroke | None:
+    """For a problem with bounds, what tells the time of a stroke whose phase is free: bounds are asked for at some
+    times only, and a stroke that could shift its phase would for ever look for a better way between them."""
+    if not isinstance(stroke, FourierStroke):
+        return None
+    order = jnp.arange(1, stroke.cosine.shape[1] + 1)[None]
+    size = jnp.sum(stroke.cosine**2 + stroke.sine**2)
+    late = FourierStroke(0 * stroke.mean, order * stroke.sine / size, -order * stroke.cosine / size)
+    return without_derivatives(late)
 
 
 def sobolev_metric(problem: StrokeProblem, x) -> Float[Array, "n n"]:
@@ -155,7 +174,7 @@ def certificate(problem: StrokeProblem, x, multipliers: Float[Array, " p"]) -> d
         "cost": energy,
         "displacement": problem.reached(elements[-1]),
         "charge": charge,
-        "multiplier": scale * (multipliers if problem.displacement.ndim else multipliers[0]),
+        "multiplier": scale * multipliers[: problem.displacement.size].reshape(problem.displacement.shape),
         "wong_residual": _wong_residual(*without_derivatives((problem, stroke, charge, elements))),
         "room": jnp.min(jax.vmap(problem.gaps)(shapes), initial=jnp.inf),
         "power_variation": jnp.max(jnp.abs(powers / energy - 1)),

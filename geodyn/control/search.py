@@ -12,7 +12,7 @@ from geodyn.control.guess import small_stroke, unknowns
 from geodyn.control.method import Direct
 from geodyn.control.minimise import RESULTS
 from geodyn.control.optimum import OptimalStroke
-from geodyn.control.problem import StrokeProblem
+from geodyn.control.problem import StrokeProblem, clock_of
 from geodyn.control.strokes import Vector, checked_bounds, checked_displacement, optimal_stroke
 from geodyn.locomotion.connection import AbstractInvariantMetric, AbstractLinkSwimmer
 from geodyn.locomotion.stroke import FourierStroke, Stroke, floating
@@ -59,7 +59,8 @@ def _coarse(swimmer, target, region, limits, bounded, keys) -> _Found:
     def one(key):
         x, energy = unknowns(swimmer, _random_stroke(swimmer, target, region, key), None, target, _COARSE)
         steps = _COARSE.steps if isinstance(x, FourierStroke) else 2 * _COARSE.steps
-        problem = StrokeProblem(swimmer, target, energy, None, limits, bounded, steps)
+        clock = clock_of(x) if bounded else None
+        problem = StrokeProblem(swimmer, target, energy, None, limits, bounded, steps, clock=clock)
         found = _COARSE.solve(problem, x, False)
         stroke = problem.stroke(found.x)
         centre, size = _centre_and_size(stroke)

@@ -14,7 +14,7 @@ from geodyn.control.led import STARTS, led_stroke
 from geodyn.control.method import AbstractStrokeMethod, Direct
 from geodyn.control.minimise import RESULTS
 from geodyn.control.optimum import OptimalStroke
-from geodyn.control.problem import StrokeProblem, certificate, second_variation
+from geodyn.control.problem import StrokeProblem, certificate, clock_of, second_variation
 from geodyn.geometry.groups import SE2
 from geodyn.locomotion.connection import AbstractInvariantMetric, AbstractLinkSwimmer, AbstractSwimmer, shape_metric
 from geodyn.locomotion.costs import Density, energy, length
@@ -212,7 +212,8 @@ def posed(swimmer, guess, displacement, method, bounds, base, ends, density) -> 
     size = require_defined_along("optimal_stroke, the first stroke", swimmer, start, size)
     steps = method.steps if isinstance(x, FourierStroke) else 2 * method.steps
     size = jax.lax.stop_gradient(size)
-    return StrokeProblem(swimmer, target, size, base, limits, bounded, steps, end, density), x
+    clock = clock_of(x) if bounded else None
+    return StrokeProblem(swimmer, target, size, base, limits, bounded, steps, end, density, clock), x
 
 
 class StrokeError(RuntimeError):
