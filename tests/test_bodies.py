@@ -352,6 +352,7 @@ WRONG = {
     "areas": (lambda: gd.Area([(0, 1, 2)], 1.0, [1.0, 2.0]), "area must be one number or one per triple"),
     "rigid volume": (lambda: gd.RigidVolume([(0, 1, 2, 3)], 0.0), "volume must be positive"),
     "angle": (lambda: gd.RigidAngle([(0, 1, 2)], 4.0), "angle must be positive, less than 3.14159"),
+    "points": (lambda: gd.angle(FLAT, *np.zeros((3, 3))), r"x must have shape \(2,\) in this space"),
     "range": (lambda: gd.System(FLAT, [1.0] * 3, gd.Volume([(0, 1, 2, 3)], 1.0, 1.0)), "Volume name point 3.*3 masses"),
     "fixed point": (lambda: gd.System(FLAT, [1.0], gd.FixedPoint(2, [0.0, 0.0])), "FixedPoint name point 2"),
     "coincident": (lambda: gd.rod(FLAT, 0.0, stiffness=None), "length must be positive"),

@@ -43,7 +43,7 @@ def geodesic(
 
     NaN after a step that did not converge. Raises ValueError for wrong shapes.
     """
-    x, v = _checked(space, x=x, v=v)
+    x, v = checked_points(space, x=x, v=v)
     return geodesic_of(space, x, v, _times(ts, x), steps)
 
 
@@ -52,7 +52,7 @@ def exp(
     space: AbstractMetric, x: Float[ArrayLike, " _n"], v: Float[ArrayLike, " _n"], *, steps: Count = STEPS
 ) -> Float[Array, " n"]:
     """The exponential map: where the geodesic from x with velocity v is at time 1. NaN if a step did not converge."""
-    return _exp(space, *_checked(space, x=x, v=v), steps)
+    return _exp(space, *checked_points(space, x=x, v=v), steps)
 
 
 def log(
@@ -61,7 +61,7 @@ def log(
     """The velocity with which the geodesic from x arrives in y at time 1: −g⁻¹ ∂/∂x ½ dist²(x, y) (first variation;
     Sakai, *Riemannian Geometry*, III.2). Fails as `distance` does. Of a `LevelSet` it is found by shooting, from the
     tangent part of y − x; NaN where that leads elsewhere, and for y off the set."""
-    return _told(jit(log_of)(space, *_checked(space, x=x, y=y), nodes))
+    return _told(jit(log_of)(space, *checked_points(space, x=x, y=y), nodes))
 
 
 @functools.singledispatch
@@ -97,7 +97,7 @@ def squared_distance(
     space: AbstractMetric, x: Float[ArrayLike, " _n"], y: Float[ArrayLike, " _n"], *, nodes: Count = NODES
 ) -> Scalar:
     """Squared `distance`, smooth where the points coincide."""
-    return _told(2 * jit(half_square)(space, *_checked(space, x=x, y=y), nodes))
+    return _told(2 * jit(half_square)(space, *checked_points(space, x=x, y=y), nodes))
 
 
 def _told(value):
@@ -120,7 +120,7 @@ def parallel_transport(
     steps: Count = STEPS,
 ) -> Float[Array, "T n"]:
     """The vector w at curve(ts[0]), transported along `curve(t) -> x[n]` to each of the times: w' + Γ(x', w) = 0."""
-    (w,) = _checked(space, w=w)
+    (w,) = checked_points(space, w=w)
     return _transport(space, curve, w, _times(ts, w), steps)
 
 
@@ -138,7 +138,7 @@ def jacobi_field(
 
     The field is the derivative of the geodesic in its initial data (do Carmo, *Riemannian Geometry*, chapter 5).
     """
-    x, v, j, dj = _checked(space, x=x, v=v, j=j, dj=dj)
+    x, v, j, dj = checked_points(space, x=x, v=v, j=j, dj=dj)
     return _jacobi_field(space, x, v, j, dj, _times(ts, x), steps)
 
 
@@ -265,7 +265,7 @@ def count_coordinates(space) -> int:
     return space.dim
 
 
-def _checked(space: AbstractMetric, **points) -> list[Array]:
+def checked_points(space: AbstractMetric, **points) -> list[Array]:
     """The points and vectors as arrays; ValueError unless each is [n]."""
     points = {name: jnp.asarray(point) for name, point in points.items()}
     points = {name: point.astype(jnp.result_type(point, float)) for name, point in points.items()}
@@ -286,7 +286,7 @@ def check_manifold(space: AbstractManifold, x: Float[ArrayLike, " _n"]) -> None:
     """Raises ValueError, saying what is wrong, unless the metric can be traced and is finite, symmetric and of the
     declared signature at x and, where the space has distances in closed form, |grad dist| = 1 (the eikonal equation).
     For concrete numbers."""
-    (x,) = _checked(space, x=x)
+    (x,) = checked_points(space, x=x)
     check_metric(space, x, signature=space.signature if isinstance(space, Manifold) else None)
     if isinstance(space, AbstractModelSpace):
         y = x + 0.01 / jnp.sqrt(jnp.diag(space.metric(x)))

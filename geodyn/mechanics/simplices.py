@@ -12,14 +12,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._jit import jit
-from geodyn._typing import Array, Float, Scalar
+from geodyn._typing import ArrayLike, Float, Scalar
 from geodyn.geometry.charts import arc_ratio, sine_ratio
-from geodyn.geometry.geodesic import log, squared_distance
+from geodyn.geometry.geodesic import checked_points, log, squared_distance
 from geodyn.geometry.manifold import AbstractManifold, norm, safe_sqrt
 from geodyn.geometry.spaces import AbstractConstantCurvature
 from geodyn.mechanics.elements import curvature_of, select
 
-Point = Float[Array, " n"]
+Point = Float[ArrayLike, " _n"]
 PAIRS = [(i, j) for i in range(3) for j in range(3)]
 UNIT = np.eye(7, 6)
 GRAM = np.array([UNIT[i] + UNIT[j] - (i != j) * UNIT[2 + i + j] for i, j in PAIRS])
@@ -32,7 +32,7 @@ def area(space: AbstractManifold, x: Point, y: Point, z: Point) -> Scalar:
     angles over π (Eriksson, *Math. Mag.* 63 (1990) 184, in half chords); Heron's formula on the geodesic lengths in any
     other space. Its derivative where the triangle degenerates, where it has none, is given as 0."""
     curvature = curvature_of(space)
-    s = _squared_half_chords(space, (x, y, z))
+    s = _squared_half_chords(space, checked_points(space, x=x, y=y, z=z))
     # Heron's product; what is below zero is rounding.
     square = jnp.maximum(jnp.sum(s) ** 2 - 2 * s @ s - 4 * curvature * jnp.prod(s), 0)
     if curvature == 0:
@@ -49,7 +49,7 @@ def volume(space: AbstractManifold, w: Point, x: Point, y: Point, z: Point) -> S
     0, with derivative 0, for flat tetrahedra and, away from constant curvature, where no flat one has these edges.
     """
     curvature = curvature_of(space)
-    half = 2 * _squared_half_chords(space, (w, x, y, z))
+    half = 2 * _squared_half_chords(space, checked_points(space, w=w, x=x, y=y, z=z))
     # Gram matrix of the edges from w, less the part of them along X_w.
     gram = (jnp.asarray(GRAM, half.dtype) @ half).reshape(3, 3) - curvature * jnp.outer(half[:3], half[:3])
     square = jnp.maximum(jnp.dot(gram[0], jnp.cross(gram[1], gram[2])), 0)
@@ -60,7 +60,8 @@ def volume(space: AbstractManifold, w: Point, x: Point, y: Point, z: Point) -> S
 def angle(space: AbstractManifold, x: Point, y: Point, z: Point) -> Scalar:
     """Angle at y between the geodesics to x and to z, from 0 to π, in radians, in any metric. Its derivative where they
     are parallel, where it has none, is given as 0."""
-    return np.pi - safe_sqrt(jnp.maximum(squared_bend(space, x, y, z), 0))
+    points = checked_points(space, x=x, y=y, z=z)
+    return np.pi - safe_sqrt(jnp.maximum(squared_bend(space, *points), 0))
 
 
 def squared_bend(space: AbstractManifold, x: Point, y: Point, z: Point) -> Scalar:
