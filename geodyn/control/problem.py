@@ -21,7 +21,8 @@ class StrokeProblem(eqx.Module):
     """Minimal energy at a given holonomy, as `minimise` takes it: scaled f, c, h of the coefficients of a stroke.
 
     With `base` None the unknown is the stroke itself, else the coefficients of a LegendreStroke through `base`, or of
-    an OpenStroke from `base` to `end`. The cost is the integral of `density`, the power by default.
+    an OpenStroke from `base` to `end`. The cost is the integral of `density`, the power by default. Where there are
+    bounds a `clock` (`clock_of`) holds the phase.
     A FourierStroke where the best stroke is smooth; where the start matters it has a corner there, since then
     `p = G r' + Aᵀμ` is periodic but the charge μ is not, and a LegendreStroke resolves it.
     """
@@ -115,10 +116,10 @@ class StrokeProblem(eqx.Module):
         )
 
 
-def clock_of(stroke) -> FourierStroke | None:
+def clock_of(stroke, bounded: tuple[int, ...]) -> FourierStroke | None:
     """For a problem with bounds, what tells the time of a stroke whose phase is free: bounds are asked for at some
     times only, and a stroke that could shift its phase would for ever look for a better way between them."""
-    if not isinstance(stroke, FourierStroke):
+    if not bounded or not isinstance(stroke, FourierStroke):
         return None
     order = jnp.arange(1, stroke.cosine.shape[1] + 1)[None]
     size = jnp.sum(stroke.cosine**2 + stroke.sine**2)

@@ -59,7 +59,7 @@ def _coarse(swimmer, target, region, limits, bounded, keys) -> _Found:
     def one(key):
         x, energy = unknowns(swimmer, _random_stroke(swimmer, target, region, key), None, target, _COARSE)
         steps = _COARSE.steps if isinstance(x, FourierStroke) else 2 * _COARSE.steps
-        clock = clock_of(x) if bounded else None
+        clock = clock_of(x, bounded)
         problem = StrokeProblem(swimmer, target, energy, None, limits, bounded, steps, clock=clock)
         found = _COARSE.solve(problem, x, False)
         stroke = problem.stroke(found.x)

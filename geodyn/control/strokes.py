@@ -212,7 +212,7 @@ def posed(swimmer, guess, displacement, method, bounds, base, ends, density) -> 
     size = require_defined_along("optimal_stroke, the first stroke", swimmer, start, size)
     steps = method.steps if isinstance(x, FourierStroke) else 2 * method.steps
     size = jax.lax.stop_gradient(size)
-    clock = clock_of(x) if bounded else None
+    clock = clock_of(x, bounded)
     return StrokeProblem(swimmer, target, size, base, limits, bounded, steps, end, density, clock), x
 
 

@@ -78,10 +78,10 @@ def distance(
 
     The solve relaxes the straight segment of the chart to a shortest path. So no path leaves the chart, and identified
     coordinates (an angle beyond its period) are different points; of several geodesics it is that to which the segment
-    relaxes, a local minimum of the length. NaN, derivatives included, which outside of jit is warned of and stops an
-    integration with a status: if none is found, if it is too long for its degree (then take more `nodes`), or beyond a
-    conjugate point, where it is no minimum. First derivatives are those of the first variation, second ones come from
-    the implicit-function theorem.
+    relaxes, a local minimum of the length. NaN, derivatives included, of which a call outside of jit warns, and which
+    stops an integration with a status: if none is found, if it is too long for its degree (then take more `nodes`), or
+    beyond a conjugate point, where it is no minimum. First derivatives are those of the first variation, second ones
+    come from the implicit-function theorem.
 
     Where the distance has no derivative: at coincident points 0 is given, so that a spring of any rest length exerts no
     force there (`squared_distance` is smooth); at antipodal points of a sphere, or conjugate ones of any space, the

@@ -140,7 +140,8 @@ class Trajectory(eqx.Module):
         """Positions at any times within the trajectory: the collocation polynomial of the step that holds each, which
         is solved again from the saved state before it (accuracy: order s + 1 between the steps of s stages); of a
         method without such, the cubic polynomial with the saved positions and velocities around it. A chart that moves
-        with the body is where it stood then. Of a batch, of each member at the same times.
+        with the body is where it stood then. Of a batch, of each member at the same times. Differentiable in both
+        modes; through impacts forwards only.
 
         Raises ValueError for a trajectory read from a file without its system, and for concrete times outside of it.
         """
