@@ -58,6 +58,11 @@ def test_small_triangles_lose_no_digits(name):
     np.testing.assert_allclose(gd.area(CURVED[name], *jnp.asarray(x)), flat, rtol=1e-10)
 
 
+def test_points_may_be_lists():
+    np.testing.assert_allclose(gd.angle(FLAT, [0, 0], [0, 1], [1, 0]), np.pi / 4, rtol=1e-14)
+    np.testing.assert_allclose(gd.area(FLAT, [0, 0], [0, 1], [1, 0]), 0.5, rtol=1e-14)
+
+
 def cone_volume(space, q, nodes=14):
     """Volume of a geodesic tetrahedron: det(X)/6 times the mean of (κ|X|²)⁻² over the flat one, by Gauss quadrature."""
     sign = 1 if isinstance(space, Sphere) else -1

@@ -12,14 +12,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._jit import jit
-from geodyn._typing import ArrayLike, Float, Scalar
+from geodyn._typing import Array, Float, Numbers, Scalar
 from geodyn.geometry.charts import arc_ratio, sine_ratio
 from geodyn.geometry.geodesic import checked_points, log, squared_distance
 from geodyn.geometry.manifold import AbstractManifold, norm, safe_sqrt
 from geodyn.geometry.spaces import AbstractConstantCurvature
 from geodyn.mechanics.elements import curvature_of, select
 
-Point = Float[ArrayLike, " _n"]
+Point = Float[Array, " n"]
 PAIRS = [(i, j) for i in range(3) for j in range(3)]
 UNIT = np.eye(7, 6)
 GRAM = np.array([UNIT[i] + UNIT[j] - (i != j) * UNIT[2 + i + j] for i, j in PAIRS])
@@ -27,10 +27,10 @@ GRAM = np.array([UNIT[i] + UNIT[j] - (i != j) * UNIT[2 + i + j] for i, j in PAIR
 
 
 @jit
-def area(space: AbstractManifold, x: Point, y: Point, z: Point) -> Scalar:
-    """Area of the triangle between three points: exact in constant curvature κ, where it is κ times the excess of the
-    angles over π (Eriksson, *Math. Mag.* 63 (1990) 184, in half chords); Heron's formula on the geodesic lengths in any
-    other space. Its derivative where the triangle degenerates, where it has none, is given as 0."""
+def area(space: AbstractManifold, x: Numbers, y: Numbers, z: Numbers) -> Scalar:
+    """Area of the triangle between three points [n]: exact in constant curvature κ, where it is κ times the excess of
+    the angles over π (Eriksson, *Math. Mag.* 63 (1990) 184, in half chords); Heron's formula on the geodesic lengths in
+    any other space. Its derivative where the triangle degenerates, where it has none, is given as 0."""
     curvature = curvature_of(space)
     s = _squared_half_chords(space, checked_points(space, x=x, y=y, z=z))
     # Heron's product; what is below zero is rounding.
@@ -41,10 +41,10 @@ def area(space: AbstractManifold, x: Point, y: Point, z: Point) -> Scalar:
 
 
 @jit
-def volume(space: AbstractManifold, w: Point, x: Point, y: Point, z: Point) -> Scalar:
-    """Volume of the tetrahedron between four points: the Cayley–Menger determinant of the geodesic lengths, exact in
-    flat space. In constant curvature κ that of the chords in the embedding space, (det(X_w, X_x, X_y, X_z)/6) <X²>⁻²,
-    with <X²> the mean of κ|X|² over the flat tetrahedron: right to O(L⁴) for edges of length L.
+def volume(space: AbstractManifold, w: Numbers, x: Numbers, y: Numbers, z: Numbers) -> Scalar:
+    """Volume of the tetrahedron between four points [n]: the Cayley–Menger determinant of the geodesic lengths, exact
+    in flat space. In constant curvature κ that of the chords in the embedding space, (det(X_w, X_x, X_y, X_z)/6)
+    <X²>⁻², with <X²> the mean of κ|X|² over the flat tetrahedron: right to O(L⁴) for edges of length L.
 
     0, with derivative 0, for flat tetrahedra and, away from constant curvature, where no flat one has these edges.
     """
@@ -57,9 +57,9 @@ def volume(space: AbstractManifold, w: Point, x: Point, y: Point, z: Point) -> S
 
 
 @jit
-def angle(space: AbstractManifold, x: Point, y: Point, z: Point) -> Scalar:
-    """Angle at y between the geodesics to x and to z, from 0 to π, in radians, in any metric. Its derivative where they
-    are parallel, where it has none, is given as 0."""
+def angle(space: AbstractManifold, x: Numbers, y: Numbers, z: Numbers) -> Scalar:
+    """Angle at y between the geodesics to x and to z, points [n], from 0 to π, in radians, in any metric. Its
+    derivative where they are parallel, where it has none, is given as 0."""
     points = checked_points(space, x=x, y=y, z=z)
     return np.pi - safe_sqrt(jnp.maximum(squared_bend(space, *points), 0))
 
