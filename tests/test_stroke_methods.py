@@ -10,7 +10,9 @@ from geodyn.control.extremal import Wong
 from geodyn.control.minimise import RESULTS
 from geodyn.control.strokes import Direct, optimal_stroke
 from geodyn.control.wong import WongSystem
+from geodyn.geometry.groups import Translation
 from geodyn.integrators import Gauss, integrate
+from geodyn.locomotion.connection import AbstractInvariantMetric
 from geodyn.locomotion.holonomy import holonomy
 from geodyn.locomotion.stroke import shape_and_rate
 from geodyn.locomotion.swimmers import Purcell, PushMePullYou
@@ -114,3 +116,19 @@ def test_a_displacement_in_all_coordinates():
     np.testing.assert_allclose((further.cost - found.cost) / 1e-3, found.multiplier @ target, rtol=1e-2)
     with pytest.raises(ValueError, match=r"none of 32 strokes .* the nearest misses by .* %\. Pass guess="):
         optimal_stroke(swimmer, (0.3, 0.2), displacement=(0.0, 9.0, 0.5), method=method)
+
+
+class Shear(AbstractInvariantMetric):
+    """Cost |r'|² on the plane; moves by the area that is enclosed, never aside."""
+
+    group: Translation = Translation(2)
+
+    def quadratic_form(self, r, xi, rdot):
+        form = jnp.stack([(r[0] * rdot[1] - r[1] * rdot[0]) / 2, 0 * r[0]])
+        return jnp.sum(rdot**2) + jnp.sum((xi - form) ** 2)
+
+
+def test_descent_where_a_symmetry_keeps_a_constraint():
+    """The circle, `E = 4π D`."""
+    found = optimal_stroke(Shear(), (0.0, 0.0), displacement=(0.3, 0.0), method=Descent(harmonics=1, steps=8))
+    np.testing.assert_allclose(found.cost, 4 * np.pi * 0.3, rtol=1e-9)  # measured 5e-14

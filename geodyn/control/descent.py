@@ -89,8 +89,9 @@ def _advance(problem: StrokeProblem, state: _State, tolerance, limit, optimiser,
         metric = metric if natural else jnp.linalg.norm(metric, 2) * jnp.eye(flat.size, dtype=flat.dtype)
         factor = jax.scipy.linalg.cho_factor(metric)
         raised = jax.scipy.linalg.cho_solve(factor, rows.T)  # gradients as vectors
-        y = jnp.linalg.solve(jacobian @ raised[:, 1:], jacobian @ raised[:, 0])
-        back = raised[:, 1:] @ jnp.linalg.solve(jacobian @ raised[:, 1:], -both[1:])
+        # By a symmetry constraints may hold whatever the stroke, as for a cat that turns about its spine.
+        inverse = jnp.linalg.pinv(jacobian @ raised[:, 1:], hermitian=True)
+        y, back = inverse @ jacobian @ raised[:, 0], raised[:, 1:] @ inverse @ -both[1:]
         downhill, memory = optimiser.update(raised @ jnp.append(1.0, -y), state.memory, flat)
         residual = jnp.max(jnp.abs(slope - y @ jacobian)) / jnp.max(jnp.abs(slope))
         residual = jnp.maximum(residual, jnp.max(jnp.abs(both[1:])))

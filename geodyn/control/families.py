@@ -29,7 +29,7 @@ class ENDS(eqx.Enumeration):
     farthest = "no larger displacement is possible: dE/dD is infinite"
     bounds = "the strokes reached the bounds"
     points = "the number of points was reached"
-    lost = "Newton's method fails even for small steps: the strokes need more harmonics, or the family ends"
+    lost = "Newton's method fails even for small steps: the strokes need more harmonics and steps, or the family ends"
     interrupted = "interrupted"
 
 

@@ -240,15 +240,15 @@ def _reach(problem: StrokeProblem, start, method: AbstractStrokeMethod) -> str:
     from geodyn.control.families import ENDS, stroke_family  # it begins with an optimal stroke
 
     target = problem.displacement
+    held = problem.bounded or problem.base is not None
+    hint = "" if held else "; if ever cheaper strokes lead there, bounds= or base= make one the best"
     if target.ndim or problem.bounded or not isinstance(start, FourierStroke):
-        reason = ", which may be more than strokes like the guess can reach" + _afloat(problem.swimmer)
-        held = problem.bounded or problem.base is not None
-        return reason + ("" if held else "; if ever cheaper strokes lead there, bounds= or base= make one the best")
+        return ", which may be more than strokes like the guess can reach" + _afloat(problem.swimmer) + hint
     method = method if isinstance(method, Direct) else Direct()
     small = optimal_stroke(problem.swimmer, start.mean, displacement=target / 8, method=method, throw=False)
     around = f" strokes around the shape {(np.round(start.mean, 6) + 0.0).tolist()}"
     if small.result != RESULTS.converged:
-        return f"; nor were {around} found that lead an eighth as far"
+        return f"; nor were{around} found that lead an eighth as far{hint}"
     family = stroke_family(problem.swimmer, small.stroke, interval=(float(target) / 8, float(target)), method=method)
     most, fold = float(jnp.max(family.displacement)), family.end == ENDS.farthest or family.folds
     if fold:
