@@ -22,6 +22,10 @@ def run(system=PAIR, q0=Q, v0=V, **options):
     return gd.integrate(system, q0, v0, **{"t1": 1.0, "steps": 10, **options})
 
 
+def stroke(swimmer=None, **options):
+    return gd.optimal_stroke(swimmer or gd.swimmers.Purcell(), **{"displacement": 0.1, **options})
+
+
 def indefinite():
     space = gd.Manifold(lambda x: jnp.diag(jnp.array([1.0, -1.0])), 2, signature=(1, 1))
     return run(gd.System(space, [1.0, 1.0]))
@@ -105,6 +109,16 @@ WRONG = {
     "metric infinite": (singular, "not finite"),
     "lagrangian": (lambda: gd.Lagrangian(3.0), "lagrangian must be a function"),
     "ODE shape": (lambda: run(gd.ODE(lambda t, y: y[:1]), q0=np.ones(2), v0=None), "vector_field must return shape"),
+    "stroke of numbers": (
+        lambda: gd.holonomy(gd.swimmers.Purcell(), [0.0, 1.0]),
+        "a stroke is a function .*; got list",
+    ),
+    "stroke of a class": (lambda: stroke(gd.swimmers.Purcell), "want a swimmer, .*, got the class Purcell: call it"),
+    "displacement": (lambda: stroke(displacement="far"), "must be a number or 3 coordinates, not all zero, got far"),
+    "guess": (lambda: stroke(guess="circle"), "guess must be a shape, m finite numbers, got circle"),
+    "one bound": (lambda: stroke(bounds=((-1.0, -1.0),)), r"bounds must be \(lower\[2\], upper\[2\]\)"),
+    "method of strokes": (lambda: stroke(method=gd.Direct), r"method must be gd\.Direct\(…\), gd\.Wong\(…\) or"),
+    "density": (lambda: stroke(density="torque"), "density must be a function .*, got 'torque'"),
     "ODE with v0": (lambda: run(gd.ODE(lambda t, y: y), q0=np.ones(2), v0=np.ones(2)), "v0 of an ODE must be None"),
 }
 

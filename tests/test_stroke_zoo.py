@@ -177,6 +177,8 @@ REFUSED = {
         lambda: gd.cost(Plane(), STROKES["open"], density=lambda swimmer, r, rdot: jnp.log(-rdot @ rdot), steps=4),
         "cost: not a finite number; check the shapes and rates of the stroke, and the density",
     ),
+    "numpy": (lambda: gd.cost(Plane(), lambda t: np.sin([t, t])), "written with jax.numpy.* cannot be traced"),
+    "a number": (lambda: gd.cost(Plane(), lambda t: t), r"gives an array of shape \(\)"),
     "still": (lambda: gd.by_arclength(Plane(), lambda t: jnp.stack([t**2, t**3]), steps=8), "stands still"),
 }
 

@@ -16,7 +16,7 @@ from geodyn.locomotion.costs import energy, length, torque
 from geodyn.locomotion.holonomy import cost, holonomy
 from geodyn.locomotion.retiming import shift
 from geodyn.locomotion.stroke import FourierStroke
-from geodyn.locomotion.swimmers import Purcell, PushMePullYou
+from geodyn.locomotion.swimmers import Beanie, Purcell, PushMePullYou
 
 
 class Heisenberg(AbstractSwimmer):
@@ -161,7 +161,7 @@ def test_failure_is_an_error():
             {"displacement": 0.1, "bounds": ((-1.0, -1.0, 0.0), (1.0, 1.0, 1.0)), "guess": (0.0, 0.0)},
             r"bounds must be \(lower\[2\]",
         ),
-        ({"displacement": 0.1, "bounds": ((-1.0,), (1.0,))}, "3 links have 2 hinges, got 1"),
+        ({"displacement": 0.1, "bounds": ((-1.0,), (1.0,))}, "3 links have 2 hinges, got shapes of 1"),
         ({"displacement": 0.1, "guess": (0.0, np.inf)}, "guess must be a shape, m finite numbers"),
         ({"displacement": 0.1, "guess": lambda t: jnp.stack([t, t**2])}, "the stroke is not closed"),
         (
@@ -176,11 +176,30 @@ def test_failure_is_an_error():
             {"displacement": 0.1, "ends": ((0.0, 0.0), (0.1, 0.0)), "guess": lambda t: jnp.stack([t, t])},
             r"guess leads from \[0. 0.\] to \[1. 1.\]",
         ),
+        ({"displacement": 0.1, "guess": lambda t: (t, t)}, "a stroke is a function .*this one gives tuple"),
+        ({"displacement": 0.1, "guess": lambda t: jnp.stack([t, jnp.inf * t])}, "not finite numbers"),
+        ({"displacement": 0.1, "guess": lambda t: 0 * t + jnp.zeros(2)}, "stands still at"),
+        (
+            {
+                "displacement": 0.1,
+                "guess": FourierStroke.circle(0.7),
+                "bounds": ((-0.2, -0.2), (0.2, 0.2)),
+            },
+            r"the guess, from \[-0.7 .* outside of the bounds .*; move it inside",
+        ),
+        ({"displacement": 0.1, "method": Direct(harmonics=0)}, "0 harmonics and 96 steps .*: want at least 1"),
+        ({"displacement": 0.1, "method": Direct(harmonics=16, steps=4)}, "want at least 1, and two steps for each"),
+        ({"displacement": 0.1, "density": lambda swimmer, r, rdot: rdot}, r"must give a number, got shape \(2,\)"),
+        ({"displacement": 0.1, "swimmer": Beanie(), "guess": (0.0,)}, "one shape variable and goes back .*ends="),
+        (
+            {"displacement": 50.0, "swimmer": PushMePullYou(), "base": (10.0, 4.0)},
+            "the body cannot do the strokes around .*: ask for less",
+        ),
     ],
 )
 def test_bad_arguments_are_named(wrong, message):
     with pytest.raises(ValueError, match=message):
-        optimal_stroke(Purcell(), **wrong)
+        optimal_stroke(**{"swimmer": Purcell()} | wrong)
 
 
 def test_a_body_without_drag_is_named():

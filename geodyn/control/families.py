@@ -13,9 +13,11 @@ from tqdm import tqdm
 from geodyn._jit import as_pytree, jit
 from geodyn._typing import Array, Float, Number, Scalar
 from geodyn.control.branch import KKT, Point, advance, farthest
+from geodyn.control.checks import Vector, checked_bounds
+from geodyn.control.method import Direct
 from geodyn.control.optimum import OptimalStroke
 from geodyn.control.problem import StrokeProblem
-from geodyn.control.strokes import Direct, Vector, checked_bounds, optimal_stroke
+from geodyn.control.strokes import optimal_stroke
 from geodyn.control.varied import VariedProblem, fixed
 from geodyn.locomotion.connection import AbstractInvariantMetric
 from geodyn.locomotion.holonomy import gauss_times

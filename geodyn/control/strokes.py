@@ -1,13 +1,23 @@
 """PURPOSE: the strokes that do most for least: minimal energy at a given holonomy, with a certificate."""
 
-from collections.abc import Sequence
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from geodyn._jit import jit, traced_numbers
-from geodyn._typing import Array, ArrayLike, Float, Number, PyTree, Scalar
+from geodyn._typing import Array, Float, Number, PyTree, Scalar
+from geodyn.control.checks import (
+    Vector,
+    check_guess,
+    check_kinds,
+    check_places,
+    checked_bounds,
+    checked_displacement,
+    checked_shape,
+    known,
+    numbers,
+    shape_ends,
+)
 from geodyn.control.guess import small_stroke, unknowns
 from geodyn.control.implicit import solved
 from geodyn.control.led import STARTS, led_stroke
@@ -16,7 +26,11 @@ from geodyn.control.minimise import RESULTS
 from geodyn.control.optimum import OptimalStroke
 from geodyn.control.problem import StrokeProblem, certificate, clock_of, second_variation
 from geodyn.geometry.groups import SE2
-from geodyn.locomotion.connection import AbstractInvariantMetric, AbstractLinkSwimmer, AbstractSwimmer, shape_metric
+from geodyn.locomotion.connection import (
+    AbstractInvariantMetric,
+    AbstractLinkSwimmer,
+    AbstractSwimmer,
+)
 from geodyn.locomotion.costs import Density, energy, length
 from geodyn.locomotion.holonomy import cost, holonomy, require_defined_along
 from geodyn.locomotion.mechanical import AbstractDeformableBody
@@ -24,62 +38,20 @@ from geodyn.locomotion.stroke import (
     FourierStroke,
     OpenStroke,
     Stroke,
-    check_closed,
     floating,
+    shape_at,
 )
 from geodyn.locomotion.swimmers import PushMePullYou, Satellite
-
-Vector = Float[ArrayLike, " _"] | Sequence[float]
-
-
-def _known(tree) -> bool:
-    """No number in it is traced: inside jit, vmap and grad nothing can be raised."""
-    return not any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(tree))
-
-
-def checked_displacement(swimmer, displacement) -> Float[Array, "..."]:
-    """The displacement that is asked for as an array, if the swimmer can have it."""
-    target, k, free = floating(displacement), swimmer.group.dim, swimmer.group.translations
-    name = type(swimmer.group).__name__
-    values = np.asarray(target) if _known(target) else np.ones(target.shape)
-    if values.shape not in ((), (k,)) or not (np.all(np.isfinite(values)) and np.any(values != 0)):
-        raise ValueError(
-            f"optimal_stroke: displacement must be a number or {k} coordinates, not all zero, got {displacement}."
-        )
-    if values.ndim == 0 and free != 1 and k > 1 and (free == 0 or values < 0):
-        wanted = "a positive length" if free else f"a vector of {k} coordinates, since {name} has no translations"
-        raise ValueError(
-            f"optimal_stroke: the displacement of a swimmer in {name} must be {wanted}, got {displacement}."
-        )
-    return target
-
-
-def checked_bounds(bounds, m: int):
-    """Lower and upper bounds of the shape variables that have them, and which these are."""
-    lower, upper = (np.asarray(b, float) for b in bounds)
-    if lower.shape != (m,) or upper.shape != (m,) or not np.all(lower < upper):
-        raise ValueError(f"optimal_stroke: bounds must be (lower[{m}], upper[{m}]) with lower < upper, got {bounds}.")
-    bounded = np.isfinite(lower) & np.isfinite(upper)
-    if np.any(np.isfinite(lower) != np.isfinite(upper)):
-        raise ValueError(f"optimal_stroke: bound a shape variable on both sides or leave both infinite, got {bounds}.")
-    return (floating(lower[bounded]), floating(upper[bounded])), tuple(np.flatnonzero(bounded).tolist())
-
-
-def _checked_shape(name: str, value, m: int | None = None) -> Float[Array, " m"]:
-    shape = floating(value)
-    if shape.ndim != 1 or (m is not None and shape.size != m) or (_known(shape) and not jnp.all(jnp.isfinite(shape))):
-        raise ValueError(f"optimal_stroke: {name} must be a shape, {m or 'm'} finite numbers, got {value}.")
-    return shape
 
 
 def _centre(swimmer, guess, bounds, base) -> Float[Array, " m"]:
     """The shape about which the first ellipse lies: the guess, the base, the middle of the bounds, or straight."""
     if guess is not None:
-        return _checked_shape("guess", guess)
+        return checked_shape("guess", guess)
     if base is not None:
         return base
-    if bounds is not None and np.all(np.isfinite(np.asarray(bounds, float))):
-        return floating(np.mean(np.asarray(bounds, float), axis=0))
+    if bounds is not None and np.all(np.isfinite(numbers(bounds))):
+        return jnp.atleast_1d(jnp.mean(numbers(bounds), axis=0))
     if isinstance(swimmer, AbstractLinkSwimmer):
         return jnp.zeros(swimmer.lengths.shape[0] - 1)
     if isinstance(swimmer, Satellite):  # Its connection is the same everywhere.
@@ -94,9 +66,9 @@ def _first_stroke(swimmer, guess, displacement, bounds, base, end, density) -> S
         return OpenStroke(base, end, jnp.zeros((base.size, 1)))
     centre = _centre(swimmer, guess, bounds, base)
     ellipse, exists = small_stroke(swimmer, centre, displacement)
-    if displacement.ndim and not (_known(exists) and exists):
+    if displacement.ndim and not (known(exists) and exists):
         return _led(swimmer, centre, displacement, base, density)
-    if _known(exists) and not exists:
+    if known(exists) and not exists:
         raise ValueError(
             f"optimal_stroke: small strokes about the shape {np.asarray(centre)} do not lead to"
             f" {np.asarray(displacement)}; pass guess=, a stroke or another shape to start around."
@@ -121,7 +93,7 @@ def _afloat(swimmer) -> str:
 def _led(swimmer, centre, displacement, base, density) -> Stroke:
     """A stroke about a shape, or through a base, that leads there, though no small ellipse does."""
     led = led_stroke(swimmer, centre, displacement, base, density)
-    if _known(led.miss) and not led.miss < 0.3:
+    if known(led.miss) and not led.miss < 0.3:
         raise ValueError(
             f"optimal_stroke: none of {STARTS} strokes that were tried around the shape {np.asarray(centre)} leads to"
             f" {np.asarray(displacement)}; the nearest misses by {100 * float(led.miss):.0f} %{_afloat(swimmer)}. Pass"
@@ -130,52 +102,9 @@ def _led(swimmer, centre, displacement, base, density) -> Stroke:
     return led.stroke
 
 
-def _checked_guess(swimmer, guess, m: int, base, end) -> None:
-    """Raise ValueError unless a stroke that is the guess has the shapes that are asked for."""
-    start, last = (np.asarray(guess(floating(t))) for t in (0.0, 1.0))
-    if start.shape != (m,):
-        raise ValueError(f"optimal_stroke: guess must be a stroke of {m} shape variables, got shapes {start.shape}.")
-    if end is None:
-        check_closed(guess)
-    elif not np.allclose(start, base, atol=1e-6) or not np.allclose(last, end, atol=1e-6):
-        raise ValueError(
-            f"optimal_stroke: guess leads from {start} to {last}, but ends= asks for {np.asarray(base)} to"
-            f" {np.asarray(end)}; give it these ends, or leave it out."
-        )
-
-
-def _check_places(swimmer, bounds, **shapes) -> None:
-    """Raise ValueError where a shape that is given lies outside of the bounds, or the swimmer is singular there."""
-    for name, shape in ((name, shape) for name, shape in shapes.items() if shape is not None):
-        if bounds is not None and not np.all((np.asarray(bounds[0]) < shape) & (shape < np.asarray(bounds[1]))):
-            raise ValueError(
-                f"optimal_stroke: {name} lies at the shape {np.asarray(shape)}, outside of the bounds {bounds}; move it"
-                " inside, or widen the bounds."
-            )
-        metric = np.asarray(shape_metric(swimmer, shape))
-        if not np.all(np.isfinite(metric)) or np.linalg.eigvalsh(metric)[0] <= 0:
-            raise ValueError(
-                f"optimal_stroke: the shape metric of {type(swimmer).__name__} at the shape {np.asarray(shape)}"
-                f" ({name}) is not positive definite: {metric.tolist()}; give every part of the body a size and a drag,"
-                " and keep away from shapes where it is not defined."
-            )
-
-
-def _shape_ends(base, ends) -> tuple[Float[Array, " m"] | None, Float[Array, " m"] | None]:
-    """Where the stroke starts, and where it ends if that is another shape."""
-    if ends is None:
-        return (None if base is None else _checked_shape("base", base)), None
-    if base is not None or len(ends) != 2:
-        raise ValueError(f"optimal_stroke: ends must be (first shape, last shape), without base=; got {ends}.")
-    first = _checked_shape("ends", ends[0])
-    last = _checked_shape("ends", ends[1], first.size)
-    if _known((first, last)) and jnp.all(first == last):
-        raise ValueError(f"optimal_stroke: ends are the same shape {np.asarray(first)}; that is base=.")
-    return first, last
-
-
 def posed(swimmer, guess, displacement, method, bounds, base, ends, density) -> tuple[StrokeProblem, PyTree]:
     """The problem that the arguments of `optimal_stroke` stand for, checked, and the unknowns to start from."""
+    check_kinds(swimmer, method, density)
     if isinstance(swimmer, PushMePullYou) and bounds is None and base is None and ends is None:
         raise ValueError(
             "optimal_stroke: PushMePullYou has no optimal stroke with a free shape: ever smaller distances and volumes"
@@ -187,28 +116,38 @@ def posed(swimmer, guess, displacement, method, bounds, base, ends, density) -> 
             " out: the stroke of least energy is also a shortest, at constant power."
         )
     target = checked_displacement(swimmer, displacement)
-    base, end = _shape_ends(base, ends)
+    base, end = shape_ends(base, ends)
     m = base.size if base is not None else None
     if m is None:
-        m = guess(floating(0.0)).size if callable(guess) else _centre(swimmer, guess, bounds, base).size
+        m = shape_at(guess, floating(0.0)).size if callable(guess) else _centre(swimmer, guess, bounds, base).size
     if isinstance(swimmer, AbstractLinkSwimmer) and m != swimmer.lengths.size - 1:
         raise ValueError(
-            f"optimal_stroke: {swimmer.lengths.size} links have {swimmer.lengths.size - 1} hinges, got {m}."
+            f"optimal_stroke: {swimmer.lengths.size} links have {swimmer.lengths.size - 1} hinges, got shapes of {m}."
+        )
+    if m == 1 and end is None:
+        raise ValueError(
+            f"optimal_stroke: {type(swimmer).__name__} has one shape variable and goes back the way that it came: no"
+            " closed stroke moves it. ends= asks for a change of shape that stays."
         )
     limits, bounded = ((jnp.zeros(0),) * 2, ()) if bounds is None else checked_bounds(bounds, m)
-    if _known((swimmer, target, base, end)):
+    if known((swimmer, target, base, end)):
         centre = None if callable(guess) or end is not None else _centre(swimmer, guess, bounds, base)
-        _check_places(swimmer, bounds, **{"base or ends[0]": base, "ends[1]": end, "the guess": centre})
+        check_places(swimmer, bounds, **{"base or ends[0]": base, "ends[1]": end, "the guess": centre})
         if callable(guess):
-            _checked_guess(swimmer, guess, m, base, end)
+            check_guess(swimmer, guess, m, bounds, base, end)
     start = _first_stroke(swimmer, guess, target, bounds, base, end, density)
     x, size = unknowns(swimmer, start, base, target, method, end, density)
     for attempt in range(0 if callable(guess) or not isinstance(start, FourierStroke) else 16):
-        if not _known(size) or jnp.isfinite(size):
+        if not known(size) or jnp.isfinite(size):
             break
         # An ellipse that small strokes suggest may be wider than what the body can do.
         start = _another(start, base, attempt)
         x, size = unknowns(swimmer, start, base, target, method, end, density)
+    if isinstance(start, FourierStroke) and not callable(guess) and known(size) and not jnp.isfinite(size):
+        raise ValueError(
+            f"optimal_stroke: the body cannot do the strokes around {np.asarray(start.mean)} that would lead to"
+            f" {np.asarray(target)}: ask for less, or pass guess=, a stroke."
+        )
     size = require_defined_along("optimal_stroke, the first stroke", swimmer, start, size)
     steps = method.steps if isinstance(x, FourierStroke) else 2 * method.steps
     size = jax.lax.stop_gradient(size)
@@ -300,7 +239,7 @@ def optimal_stroke(
         stats={"iterations": found.iterations.astype(int), "flat": flat},
         **certificate(problem, found.x, found.multipliers),
     )
-    if throw and _known(found.result) and found.result != RESULTS.converged:
+    if throw and known(found.result) and found.result != RESULTS.converged:
         raise _failure(optimum, problem, x, method)
     return optimum
 

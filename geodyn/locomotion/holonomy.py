@@ -103,6 +103,8 @@ def power(swimmer: AbstractInvariantMetric, stroke: Stroke, t: Number) -> Scalar
 def _cost(swimmer, stroke, density, steps):
     corners = breaks(stroke)
     values = jax.vmap(lambda t: density(swimmer, *shape_and_rate(stroke, t)))(gauss_times(steps, corners))
+    if jnp.ndim(values) != 1:
+        raise ValueError(f"cost: density(swimmer, r, r') must give a number, got shape {jnp.shape(values)[1:]}.")
     return mean(values, jnp.diff(step_ends(steps, corners)))
 
 

@@ -124,10 +124,25 @@ class OpenStroke(eqx.Module):
         return straight + self.coefficients @ _bumps(jnp.asarray(t), self.coefficients.shape[1])
 
 
+def shape_at(stroke: Stroke, t: Scalar) -> Float[Array, " m"]:
+    """The shape r(t). Raises ValueError unless the stroke is a function of time that gives one."""
+    wanted = "a stroke is a function t → r[m] written with jax.numpy, such as a gd.FourierStroke"
+    if not callable(stroke):
+        raise ValueError(f"{wanted}; got {'an array' if isinstance(stroke, jax.Array) else type(stroke).__name__}.")
+    try:
+        r = stroke(t)
+    except (jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError) as cause:
+        raise ValueError(f"{wanted}; this one cannot be traced ({type(cause).__name__}).") from cause
+    if not isinstance(r, jax.Array | np.ndarray) or r.ndim != 1:
+        what = f"an array of shape {r.shape}" if isinstance(r, jax.Array | np.ndarray) else type(r).__name__
+        raise ValueError(f"{wanted}; this one gives {what}: jnp.stack makes r of numbers.")
+    return r
+
+
 def shape_and_rate(stroke: Stroke, t: Number) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
     """The shape r(t) and its rate r'(t)."""
     t = floating(t)
-    return jax.jvp(stroke, (t,), (jnp.ones_like(t),))
+    return jax.jvp(lambda t: shape_at(stroke, t), (t,), (jnp.ones_like(t),))
 
 
 def breaks(stroke: Stroke) -> Float[Array, " B"]:
@@ -137,9 +152,11 @@ def breaks(stroke: Stroke) -> Float[Array, " B"]:
 
 def check_closed(stroke: Stroke) -> None:
     """Raise ValueError unless a stroke ends where it starts, to half the digits; a traced one cannot be looked at."""
-    r = jax.vmap(stroke)(jnp.linspace(0.0, 1.0, 65))
+    r = jax.vmap(lambda t: shape_at(stroke, t))(jnp.linspace(0.0, 1.0, 65))
     if isinstance(r, jax.core.Tracer):
         return
+    if not jnp.all(jnp.isfinite(r)):
+        raise ValueError(f"the stroke has shapes that are not finite numbers: it starts at {np.asarray(r[0])}.")
     size = jnp.max(jnp.abs(r - r[:1]))
     if not jnp.max(jnp.abs(r[-1] - r[0])) <= jnp.sqrt(jnp.finfo(r.dtype).eps) * size:
         raise ValueError(
