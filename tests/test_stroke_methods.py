@@ -98,7 +98,7 @@ def test_descent_in_the_plain_metric_is_slower():
 
 @pytest.mark.parametrize("method", [Wong(), Descent()])
 def test_bounds_need_direct(method):
-    with pytest.raises(ValueError, match=r"knows no bounds on the shape; leave bounds= out, or take gd\.Direct\(\)"):
+    with pytest.raises(ValueError, match=r"knows no bounds; leave bounds= and rates= out, or take gd\.Direct\(\)"):
         optimal_stroke(Purcell(), displacement=0.1, bounds=((-2.0, -2.0), (2.0, 2.0)), method=method)
 
 

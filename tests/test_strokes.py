@@ -346,3 +346,17 @@ def test_along_walls(box, displacement):
     np.testing.assert_allclose(again.cost, found.cost, rtol=2e-4)
     assert max(found.stats["iterations"], again.stats["iterations"]) < 40
     assert found.kkt_residual < 1e-11 and found.second_order > 0.1 and abs(found.room) < 2e-5
+
+
+def test_rates():
+    """Of the area D with |x'| ≤ c: y' is D x/∫x², and x″ = −ω² x, ω = D/∫x², except where |x'| = c, for times up to τ
+    from x = 0, `ωτ = cot ω(1/4 − τ)`; solved by SciPy's brentq at c = 0.8 of the circle's: E = 1.017257470 of its 4πD.
+    """
+    fastest = 0.8 * 2 * np.sqrt(np.pi)
+    options = {"displacement": 1.0, "method": Direct(harmonics=12, steps=72)}
+    found = optimal_stroke(Heisenberg(), (0.0, 0.0), rates=(fastest, np.inf), **options)
+    np.testing.assert_allclose(found.cost / (4 * np.pi), 1.017257470, rtol=5e-4)  # 16 harmonics: 1.01736
+    rate = jax.vmap(jax.jacfwd(found.stroke))(jnp.linspace(0.0, 1.0, 400))
+    assert jnp.all(jnp.abs(rate[:, 0]) < 1.001 * fastest) and found.kkt_residual < 1e-10
+    with pytest.raises(ValueError, match=r"rates must be 2 positive numbers, .* got \(1.0, -1.0\)"):
+        optimal_stroke(Heisenberg(), (0.0, 0.0), rates=(1.0, -1.0), **options)

@@ -56,6 +56,17 @@ def checked_bounds(bounds, m: int):
     return (floating(lower[bounded]), floating(upper[bounded])), tuple(np.flatnonzero(bounded).tolist())
 
 
+def checked_rates(rates, m: int):
+    """The bounds of the rates that have one, as `checked_bounds` has them, and which of (r, r') these are."""
+    largest = np.asarray(numbers(rates))
+    if largest.shape != (m,) or not np.all(largest > 0):
+        raise ValueError(
+            f"optimal_stroke: rates must be {m} positive numbers, the largest |r'| of each shape variable, got {rates}."
+        )
+    (bounded,) = np.nonzero(np.isfinite(largest))
+    return (floating(-largest[bounded]), floating(largest[bounded])), tuple((m + bounded).tolist())
+
+
 def checked_shape(name: str, value, m: int | None = None) -> Float[Array, " m"]:
     """The shape that an argument is, of m variables if that is known."""
     shape = numbers(value)

@@ -21,7 +21,7 @@ from geodyn.control.strokes import optimal_stroke
 from geodyn.control.varied import VariedProblem, fixed
 from geodyn.locomotion.connection import AbstractInvariantMetric
 from geodyn.locomotion.holonomy import gauss_times
-from geodyn.locomotion.stroke import FourierStroke, LegendreStroke, Stroke, floating
+from geodyn.locomotion.stroke import FourierStroke, LegendreStroke, Stroke, floating, shape_and_rate
 
 
 class ENDS(eqx.Enumeration):
@@ -140,7 +140,8 @@ def _checked_room(first: OptimalStroke, bounds):
 @jit
 def _room(problem: StrokeProblem, stroke) -> Scalar:
     """The least distance of a stroke from the bounds, relative to their width."""
-    return jnp.min(jax.vmap(lambda t: problem.gaps(stroke(t)))(gauss_times(problem.steps)))
+    state = lambda t: jnp.concatenate(shape_and_rate(stroke, t))  # noqa: E731
+    return jnp.min(jax.vmap(lambda t: problem.gaps(state(t)))(gauss_times(problem.steps)))
 
 
 def stroke_family(

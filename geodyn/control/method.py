@@ -66,6 +66,4 @@ def stationary(problem: StrokeProblem, x, y: Float[Array, " p"], iterations, res
 def refuse_bounds(name: str, problem: StrokeProblem) -> None:
     """Raise ValueError if the problem has bounds."""
     if problem.bounded:
-        raise ValueError(
-            f"optimal_stroke: {name} knows no bounds on the shape; leave bounds= out, or take gd.Direct()."
-        )
+        raise ValueError(f"optimal_stroke: {name} knows no bounds; leave bounds= and rates= out, or take gd.Direct().")

@@ -21,8 +21,8 @@ class StrokeProblem(eqx.Module):
     """Minimal energy at a given holonomy, as `minimise` takes it: scaled f, c, h of the coefficients of a stroke.
 
     With `base` None the unknown is the stroke itself, else the coefficients of a LegendreStroke through `base`, or of
-    an OpenStroke from `base` to `end`. The cost is the integral of `density`, the power by default. Where there are
-    bounds a `clock` (`clock_of`) holds the phase.
+    an OpenStroke from `base` to `end`. The cost is the integral of `density`, the power by default. `bounds` are those
+    of the components `bounded` of (r, r'); where there are any, a `clock` (`clock_of`) holds the phase.
     A FourierStroke where the best stroke is smooth; where the start matters it has a corner there, since then
     `p = G r' + Aᵀμ` is periodic but the charge μ is not, and a LegendreStroke resolves it.
     """
@@ -62,19 +62,20 @@ class StrokeProblem(eqx.Module):
 
     def outcome(self, x, local):
         """Energy, holonomy and gaps of the stroke of x, with `local` from all points to what is `local` there."""
-        shapes, powers, velocities = self.along(self.stroke(x), gauss_times(self.steps), local)
+        states, powers, velocities = self.along(self.stroke(x), gauss_times(self.steps), local)
         g = magnus(self.swimmer.group, velocities)[-1]
-        return mean(powers), g, jax.vmap(self.gaps)(shapes).ravel()
+        return mean(powers), g, jax.vmap(self.gaps)(states).ravel()
 
     def along(self, stroke, times: Float[Array, " Q"], local):
-        """Shapes[Q, m], power[Q], or another density of the cost, and body velocities[Q, k] at some times."""
+        """(r, r')[Q, 2m], power[Q], or another density of the cost, and body velocities[Q, k] at some times."""
         shapes, rates = jax.vmap(lambda t: shape_and_rate(stroke, t))(times)
+        states = jnp.concatenate([shapes, rates], axis=1)
         if not is_energy(self.density):
-            values = local(jnp.concatenate([shapes, rates], axis=1))
-            return shapes, values[:, 0], -values[:, 1:]
+            values = local(states)
+            return states, values[:, 0], -values[:, 1:]
         forces = jnp.sum(local(shapes) * rates[:, None], axis=2)  # (A r', G r')
         k = self.swimmer.group.dim
-        return shapes, jnp.sum(forces[:, k:] * rates, axis=1), -forces[:, :k]
+        return states, jnp.sum(forces[:, k:] * rates, axis=1), -forces[:, :k]
 
     def local(self, point: Float[Array, " _"]) -> Array:
         """What the swimmer says at a point of a stroke: `(A, G)[k + m, m]` at r; the density and A r' at (r, r')."""
@@ -89,10 +90,10 @@ class StrokeProblem(eqx.Module):
         slope = jax.jacfwd(lambda e: self.miss(group.exp(e) @ g))(jnp.zeros(group.dim, g.dtype))
         return self.energy / 2 * multipliers[: slope.shape[0]] @ slope
 
-    def gaps(self, r: Float[Array, " m"]) -> Float[Array, " _"]:
-        """The distances of a shape from its bounds, relative to their width."""
+    def gaps(self, state: Float[Array, " _"]) -> Float[Array, " _"]:
+        """The distances of a shape and its rate (r, r') from their bounds, relative to the width of these."""
         lower, upper = self.bounds
-        bounded = r[np.array(self.bounded, int)]
+        bounded = state[np.array(self.bounded, int)]
         return jnp.concatenate([bounded - lower, upper - bounded]) / jnp.tile(upper - lower, 2)
 
     def reached(self, g: Float[Array, "d d"]) -> Float[Array, "..."]:
@@ -166,7 +167,7 @@ def without_derivatives(tree):
 def certificate(problem: StrokeProblem, x, multipliers: Float[Array, " p"]) -> dict:
     """What OptimalStroke says of the stroke of the unknowns x and the multipliers of `miss`, on twice the steps."""
     swimmer, stroke, steps = problem.swimmer, problem.stroke(x), 2 * problem.steps
-    shapes, powers, velocities = problem.along(stroke, gauss_times(steps), jax.vmap(problem.local))
+    states, powers, velocities = problem.along(stroke, gauss_times(steps), jax.vmap(problem.local))
     elements, energy = magnus(swimmer.group, velocities), mean(powers)
     charge = problem.charge(multipliers, elements[-1])
     scale = problem.energy / jnp.linalg.norm(problem.displacement)
@@ -177,7 +178,7 @@ def certificate(problem: StrokeProblem, x, multipliers: Float[Array, " p"]) -> d
         "charge": charge,
         "multiplier": scale * multipliers[: problem.displacement.size].reshape(problem.displacement.shape),
         "wong_residual": _wong_residual(*without_derivatives((problem, stroke, charge, elements))),
-        "room": jnp.min(jax.vmap(problem.gaps)(shapes), initial=jnp.inf),
+        "room": jnp.min(jax.vmap(problem.gaps)(states), initial=jnp.inf),
         "power_variation": jnp.max(jnp.abs(powers / energy - 1)),
     }
 
@@ -192,6 +193,7 @@ def _wong_residual(problem, stroke, charge, elements):
         return wong_forces(problem.swimmer, *jet(stroke, t), charge_there, problem.density)
 
     needed, felt = jax.vmap(forces)(times, elements[:-1])
-    inside = jax.vmap(lambda t: jnp.min(problem.gaps(stroke(t)), initial=1.0) > 0.01)(times)
+    room = lambda t: jnp.min(problem.gaps(jnp.concatenate(shape_and_rate(stroke, t))), initial=1.0)  # noqa: E731
+    inside = jax.vmap(room)(times) > 0.01
     defect = jnp.max(jnp.where(inside[:, None], jnp.abs(needed - felt), 0.0), axis=0)
     return jnp.max(defect / jnp.max(jnp.abs(felt), axis=0))

@@ -13,6 +13,7 @@ from geodyn.control.checks import (
     check_places,
     checked_bounds,
     checked_displacement,
+    checked_rates,
     checked_shape,
     known,
     numbers,
@@ -102,7 +103,9 @@ def _led(swimmer, centre, displacement, base, density) -> Stroke:
     return led.stroke
 
 
-def posed(swimmer, guess, displacement, method, bounds, base, ends, density) -> tuple[StrokeProblem, PyTree]:
+def posed(
+    swimmer, guess, displacement, method, bounds, base, ends, density, rates=None
+) -> tuple[StrokeProblem, PyTree]:
     """The problem that the arguments of `optimal_stroke` stand for, checked, and the unknowns to start from."""
     check_kinds(swimmer, method, density)
     if isinstance(swimmer, PushMePullYou) and bounds is None and base is None and ends is None:
@@ -130,6 +133,9 @@ def posed(swimmer, guess, displacement, method, bounds, base, ends, density) -> 
             " closed stroke moves it. ends= asks for a change of shape that stays."
         )
     limits, bounded = ((jnp.zeros(0),) * 2, ()) if bounds is None else checked_bounds(bounds, m)
+    if rates is not None:
+        fastest, hurried = checked_rates(rates, m)
+        limits, bounded = jax.tree.map(lambda *ends: jnp.concatenate(ends), limits, fastest), bounded + hurried
     if known((swimmer, target, base, end)):
         centre = None if callable(guess) or end is not None else _centre(swimmer, guess, bounds, base)
         check_places(swimmer, bounds, **{"base or ends[0]": base, "ends[1]": end, "the guess": centre})
@@ -204,6 +210,7 @@ def optimal_stroke(
     bounds: tuple[Vector, Vector] | None = None,
     base: Vector | None = None,
     ends: tuple[Vector, Vector] | None = None,
+    rates: Vector | None = None,
     density: Density = energy,
     progress: bool = False,
     throw: bool = True,
@@ -214,7 +221,8 @@ def optimal_stroke(
     signed translation); a vector[k] fixes the exponential coordinates of the holonomy. `guess`: a stroke, or the shape
     to start around, where the best small ellipse is the start (None: `base`, the middle of the bounds, or the straight
     shape of links), or the best of many strokes, if none leads along a vector. `method`: `Direct`, `Wong` or `Descent`.
-    `bounds = (lower[m], upper[m])` on the shape along the stroke, infinite where there is none. `base[m]`: the stroke
+    `bounds = (lower[m], upper[m])` on the shape along the stroke, and the largest `rates[m]`, |r'|, of the period 1,
+    infinite where there is none. `base[m]`: the stroke
     starts and ends at this shape, with a corner if that is best; `ends`: it leads from one shape to another. `density`
     is another cost than the power, such as `gd.costs.torque`. `progress` prints iterations, and Ctrl-C keeps the best
     stroke so far. Any consistent units.
@@ -228,7 +236,7 @@ def optimal_stroke(
     Source of the problem: Alouges, DeSimone & Lefebvre, *J. Nonlinear Sci.* 18 (2008) 277.
     """
     swimmer = traced_numbers(swimmer)
-    problem, x = posed(swimmer, guess, displacement, method, bounds, base, ends, density)
+    problem, x = posed(swimmer, guess, displacement, method, bounds, base, ends, density, rates)
     found = solved(problem, x, method, progress)
     second_order, flat = second_variation(problem, found.x, found.hessian, found.jacobian)
     optimum = OptimalStroke(
