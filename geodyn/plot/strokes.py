@@ -63,13 +63,18 @@ def connection(
     """Arrows of minus a row of the connection form: ξ^component is their scalar product with the change of shape.
 
     A stroke along the arrows moves the body forwards in that coordinate, against them backwards, across them not.
+    Arrows more than four times as long as the median are cut to that.
     `lower`, `upper`, `variables` and `at` as for `curvature`.
     """
     ax = _plane(ax, variables)
     row = lambda r: -connection_form(swimmer, r)[component, jnp.array(variables)]  # noqa: E731
     grids, arrows = _over(row, lower, upper, 17, variables, at)
     ax.set(xlim=(lower[0], upper[0]), ylim=(lower[1], upper[1]))
-    scale = 14 * np.nanmax(np.linalg.norm(arrows, axis=-1))
+    lengths = np.linalg.norm(arrows, axis=-1)
+    # Beside a singularity, where a body on wheels locks, nothing else would have an arrow.
+    longest = min(np.nanmax(lengths), 4 * np.nanmedian(lengths)) or np.nanmax(lengths) or 1.0
+    arrows = arrows / np.maximum(lengths / longest, 1.0)[..., None]
+    scale = 14 * longest
     look = {"pivot": "mid", "angles": "xy", "width": 0.005, "scale_units": "width", "scale": scale}
     ax.quiver(*grids, *np.moveaxis(arrows, -1, 0), color=COLOURS[0], **look)
     ax.set_title(f"$-A^{{{component + 1}}}$", loc="left", fontsize="medium")

@@ -101,8 +101,9 @@ def swim(
     track, g = _track(swimmer, g), g[::fine]
     outlines, moving = _seen(swimmer, stroke, np.arange(len(g)) / each % 1, g), []
     low, high = outlines.min(axis=(0, 1, 2)), outlines.max(axis=(0, 1, 2))
-    margin = 0.04 * np.max(high - low)
-    low, high = low - margin, high + margin
+    middle, longest = (low + high) / 2, np.max(high - low)
+    half = np.maximum(0.54 * (high - low), longest / 4)  # a slim body's axis has room for its numbers
+    low, high = middle - half, middle + half
     ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), aspect="equal")
     _draw(ax, outlines[0], PALE)
     clock = ax.set_title("", loc="left", fontsize="medium", color=INK)
@@ -124,7 +125,10 @@ def check_swimmer(swimmer: AbstractConnection, path: str | os.PathLike | None = 
     group = swimmer.group
     flat = isinstance(group, SE2 | SO2) or (isinstance(group, Translation) and group.dim <= 2)
     if not flat and not (isinstance(group, Isometries) and group.n == 2):
-        raise ValueError(f"there is no picture in the plane of a body that moves in {type(group).__name__}.")
+        raise ValueError(
+            f"there is no picture in the plane of a body that moves in {type(group).__name__}; gd.plot.displacement"
+            " draws where a stroke leads it."
+        )
     if getattr(swimmer, "outline", None) is None:
         raise ValueError(
             f"{type(swimmer).__name__} does not say how it looks: give it a method outline(r) -> [parts, points, 2],"
