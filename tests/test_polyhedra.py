@@ -60,11 +60,11 @@ def test_leaning_plank(angle, mu):
 
 def test_falling_plank():
     """Dropped askew it strikes floor and wall, corner by corner, and ends flat on the floor, half its least thickness
-    above it. Measured 1e-12; the energy grows by less than 1e-3 of its fall in any step (its inertia is not round). The
+    above it. Measured 1e-12; the energy, 10, grows by 2e-15 in a step. The
     length of its quaternion is left alone: else it drifts, by 1e-2 and ever on."""
     motion, energy, result, q = plank(leaning(40, height=0.3), 0.1)
     assert int(result) == gd.RESULTS.successful
-    assert np.min(motion.points[:, 1:, 2]) > -1e-9 and np.max(np.diff(energy)) < 1e-3 * (energy[0] - energy[-1])
+    assert np.min(motion.points[:, 1:, 2]) > -1e-9 and np.max(np.diff(energy)) < 1e-12
     np.testing.assert_allclose(motion.position[-1, 0, 2], 0.05, rtol=0, atol=1e-2)
     np.testing.assert_allclose(np.sum(q[:, 0, 3:] ** 2, axis=1), 1, rtol=0, atol=1e-14)
 
@@ -100,32 +100,32 @@ def stack(name, t1):
 @pytest.mark.parametrize("name", STACKS)
 def test_two_cubes(name):
     """A cube on another stays where its centre is above it, however it lies: on vertices, or on edges that cross, where
-    it is turned by 45°, or dropped there, but for what the blow moves it; else it topples. Measured: at rest 1e-14; the
-    energy, 20, grows by no more than 1e-5 in a step, where it turns. Catches features that are lost where they tie."""
+    it is turned by 45°, or dropped there, but for what the blow moves it; else it topples. Measured: at rest 1e-16; the
+    energy, 20, grows by no more than 3e-14 in a step. Catches features that are lost where they tie."""
     place, turn, near = STACKS[name]
     motion, energy, result = stack(name, 0.6)
-    assert int(result) == gd.RESULTS.successful and np.max(np.diff(energy)) < 5e-5
+    assert int(result) == gd.RESULTS.successful and np.max(np.diff(energy)) < 1e-12
     end = np.array([[0.0, 0.0, 0.5], [*place[:2], 1.5]])
     moved = np.max(np.abs(motion.position[-1] - end))
     assert (moved > 0.05) if near is None else (moved < near and np.max(np.abs(motion.rotation[-1, 1] - turn)) < near)
 
 
-@pytest.mark.parametrize("t1, gain", [(0.15, 5e-7), (0.3, 5e-6)])
-def test_dropped_in_shorter_steps(t1, gain):
+@pytest.mark.parametrize("t1", [0.15, 0.3])
+def test_dropped_in_shorter_steps(t1):
     """It lands tilted by 1e-4, and rests next on edges that cross: which the tilt must not hide until they are deep.
-    Measured: the energy, 20, grows by 7e-9 in a step, where it hops; in steps twice as long, where eight
-    contacts that fit together but nearly leave Newton's method going around unless it is softened, by 1.3e-7."""
+    In steps twice as long eight contacts that fit together but nearly leave Newton's method going around unless it is
+    softened. Measured: the energy, 20, grows by 2e-14 in a step, where it hops."""
     motion, energy, result = stack("dropped", t1)
-    assert int(result) == gd.RESULTS.successful and np.max(np.diff(energy)) < gain
+    assert int(result) == gd.RESULTS.successful and np.max(np.diff(energy)) < 1e-12
     assert np.min(motion.position[:, 1, 2] - motion.position[:, 0, 2]) > 1 - 1e-3
 
 
 def test_energy_of_what_turns():
-    """A cube that topples: in a step the energy, 20, grows by an amount of the second order, in all by one of the
-    first. Measured in steps of 0.01 and half as long: 3.7e-6 and 1.4e-6; 2.0e-5 and 0.8e-5."""
+    """A cube that topples: its energy, 20, never grows, and what it loses is of the second order. Measured in steps of
+    0.01 and half as long: 0; 3.3e-5 and 0.86e-5. Catches friction that holds what sticks by the rates in the middle."""
     coarse, fine = stack("overhanging", 0.6)[1][:31], stack("overhanging", 0.3)[1]
-    assert np.max(np.diff(coarse)) < 8e-6 and np.max(np.diff(fine)) < np.max(np.diff(coarse)) / 2
-    assert np.max(coarse - coarse[0]) < 4e-5 and np.max(fine - fine[0]) < np.max(coarse - coarse[0]) / 1.7
+    assert max(np.max(np.diff(coarse)), np.max(np.diff(fine))) < 1e-13
+    assert coarse[0] - coarse[-1] < 6e-5 and 3 < (coarse[0] - coarse[-1]) / (fine[0] - fine[-1]) < 5
 
 
 def fall_by(method):

@@ -71,13 +71,22 @@ def impact(frame: Frame, before: Float[Array, "K d"], restitution: Float[Array, 
     both = jnp.stack([before + bounce, before])
     solve = lambda b: cone_complementarity(frame.matrix, b, frame.friction, allowed)  # noqa: E731
     (z, still), found = jax.lax.map(solve, both)
-    times = lambda z: jnp.einsum("kilj,lj->ki", frame.matrix, z)  # noqa: E731
-    work = jnp.sum(z * (before + times(z) / 2))
-    gains = work > 64 * jnp.finfo(z.dtype).eps * jnp.sum(jnp.abs(z * before))
+    return still + part_without_gain(frame.matrix, still, z, before) * (z - still), jnp.all(found)
 
-    more, there = z - still, times(still)
-    a, b = jnp.sum(more * times(more)) / 2, jnp.sum(more * (before + there))
-    c = jnp.minimum(jnp.sum(still * (before + there / 2)), 0)
+
+def part_without_gain(
+    matrix: Float[Array, "K d K d"], still: Float[Array, "K d"], z: Float[Array, "K d"], u, more=(0, 0)
+):
+    """1 if the work of the impulses z, z·(u⁻ + Gz/2) with what comes `more` (at the start, at the end), is not positive;
+    else the part of the way to them from those `still`, of which it is not, at which it is zero."""
+    times = lambda z: jnp.einsum("kilj,lj->ki", matrix, z)  # noqa: E731
+    work = jnp.sum(z * (u + times(z) / 2)) + more[1]
+    gains = work > 64 * jnp.finfo(z.dtype).eps * jnp.sum(jnp.abs(z) * (jnp.abs(u) + jnp.abs(times(z))))
+
+    way, there = z - still, times(still)
+    a, b = jnp.sum(way * times(way)) / 2, jnp.sum(way * (u + there)) + more[1] - more[0]
+    c = jnp.minimum(jnp.sum(still * (u + there / 2)) + more[0], 0)
     root = jnp.sqrt(jnp.where(gains, b**2 - 4 * a * c, 1))
-    part = jnp.where(gains, (root - b) / jnp.where(gains, 2 * a, 1), 1)
-    return jnp.where(gains, still + part * more, z), jnp.all(found)
+    # Either form of the root cancels where the other does not.
+    top, bottom = jnp.where(b > 0, -2 * c, root - b), jnp.where(b > 0, root + b, 2 * a)
+    return jnp.where(gains & (bottom > 0), jnp.clip(top / jnp.where(bottom > 0, bottom, 1), 0, 1), 1)
