@@ -71,10 +71,9 @@ def test_connection_and_metric():
     np.testing.assert_allclose([arrows.U[16], arrows.V[16]], row, rtol=1e-12)
     none = gd.plot.connection(swimmers.Satellite(), 2, (-1.0, -1.0), (1.0, 1.0), ax()).collections[0]
     assert not none.U.any() and np.isfinite(none.scale)
+    # The axles of the wheels are parallel on the diagonal.
     locked = gd.plot.connection(swimmers.KinematicSnake(), 0, (-2.0, -2.0), (2.0, 2.0), ax()).collections[0]
-    sizes = np.hypot(locked.U, locked.V)[
-        ~np.ravel(locked.Umask)
-    ]  # the three axles of the wheels are parallel on the diagonal
+    sizes = np.hypot(locked.U, locked.V)[~np.ravel(locked.Umask)]
     np.testing.assert_allclose(np.nanmax(sizes), 4 * np.nanmedian(sizes), rtol=1e-12)
     ellipses = lines(gd.plot.shape_metric(PURCELL, (-1.0, -1.0), (1.0, 1.0), ax()))[0]
     assert ellipses.shape == (81, 49, 2)
