@@ -198,7 +198,7 @@ def _reach(problem: StrokeProblem, start, method: AbstractStrokeMethod) -> str:
     most, fold = float(jnp.max(family.displacement)), family.end == ENDS.farthest or family.folds
     if fold:
         return f";{around} lead no further than {most:.6g}, where their family folds back, see gd.stroke_family"
-    return f";{around} were followed to {most:.6g} by gd.stroke_family, whose last .stroke(-1) is a guess"
+    return f";{around} were followed to {most:.6g} by gd.stroke_family, whose last .stroke(-1) is a guess{hint}"
 
 
 def optimal_stroke(
