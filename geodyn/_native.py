@@ -85,18 +85,18 @@ def _bind(function, in_batches, args, nonlinear, members=None, **params):
     # What is traced inside says "false", for what JAX derives from it later, and keeps, must not carry the attribute.
     with set_xla_metadata(xla_cpu_small_call="false", inlineable="true"):
         closed = jax.make_jaxpr(function)(*args)
-    jaxpr, consts = _closure_converted(closed)
+    jaxpr, consts = closure_converted(closed)
     if consts:
-        in_batches = partial(_evaluated, jaxpr)
+        in_batches = partial(evaluated, jaxpr)
     params |= {"in_batches": in_batches, "nonlinear": len(consts) + nonlinear, "members": members}
     return program_p.bind(*consts, *args, jaxpr=jaxpr, **params)
 
 
-def _evaluated(closed, *args):
+def evaluated(closed, *args):
     return jax.core.eval_jaxpr(closed.jaxpr, closed.consts, *args)
 
 
-def _closure_converted(closed):
+def closure_converted(closed):
     """(the program, with the traced ones of its constants as first arguments; these)."""
     jaxpr, traced = closed.jaxpr, [isinstance(x, jax.core.Tracer) for x in closed.consts]
     given = [v for v, moved in zip(jaxpr.constvars, traced, strict=True) if moved]
@@ -109,7 +109,7 @@ def _closure_converted(closed):
 
 @program_p.def_impl
 def _(*args, jaxpr, **_):
-    return _evaluated(jaxpr, *args)
+    return evaluated(jaxpr, *args)
 
 
 @program_p.def_abstract_eval
@@ -123,7 +123,7 @@ def _batched(args, axes, *, in_batches, jaxpr, members, **params):
     with set_xla_metadata(xla_cpu_small_call="false", inlineable="true"):
         one = jax.make_jaxpr(in_batches)(*(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in jaxpr.in_avals))
     members = Members(one, members, axes, size)
-    function = members.together(partial(_evaluated, one))
+    function = members.together(partial(evaluated, one))
     return _bind(function, function, args, members=members, **params), [0] * len(jaxpr.out_avals)
 
 
@@ -133,7 +133,7 @@ def _pushed_forward(primals, tangents, *, jaxpr, nonlinear, **params):
     known, t = primals[:nonlinear], primals[nonlinear:]
     rate = [jnp.zeros_like(x) for x in values]
     if any(type(x) is not ad.Zero for x in tangents[:nonlinear]):
-        rate = jax.jvp(lambda *known: _evaluated(jaxpr, *known, *t), known, tuple(changes[:nonlinear]))[1]
+        rate = jax.jvp(lambda *known: evaluated(jaxpr, *known, *t), known, tuple(changes[:nonlinear]))[1]
     if any(type(x) is not ad.Zero for x in tangents[nonlinear:]):
         added = program_p.bind(*known, *changes[nonlinear:], jaxpr=jaxpr, nonlinear=nonlinear, **params)
         rate = [x + y for x, y in zip(rate, added, strict=True)]
@@ -157,15 +157,15 @@ def _pulled_back(cts, *args, jaxpr, in_batches, nonlinear, members, **params):
     cts = [jnp.zeros(y.shape, y.dtype) if type(x) is ad.Zero else x for x, y in zip(cts, jaxpr.out_avals, strict=True)]
     if members is None:
         pull, many = (
-            _backwards(f, jaxpr.in_avals[nonlinear:], nonlinear) for f in (partial(_evaluated, jaxpr), in_batches)
+            _backwards(f, jaxpr.in_avals[nonlinear:], nonlinear) for f in (partial(evaluated, jaxpr), in_batches)
         )
         pulled = _bind(pull, many, [*known, *cts], nonlinear, **params)
     else:
         one, axes = members.program, (*members.axes[:nonlinear], *[0] * len(cts))
-        pull = _backwards(partial(_evaluated, one), one.in_avals[nonlinear:], nonlinear)
+        pull = _backwards(partial(evaluated, one), one.in_avals[nonlinear:], nonlinear)
         shapes = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in (*one.in_avals[:nonlinear], *one.out_avals)]
         members, ways = Members(jax.make_jaxpr(pull)(*shapes), None, axes, members.size), members.axes[nonlinear:]
-        pull = members.together(partial(_evaluated, members.program))
+        pull = members.together(partial(evaluated, members.program))
         pulled = _bind(pull, pull, [*known, *cts], nonlinear, members, **params)
         # What all members have in common is pulled by all of them.
         pulled = [
@@ -186,11 +186,11 @@ def _on_cpu(*args, jaxpr, members, size, turns, **_):
         return members.together(one)(*args)
     # A batch that several devices share asks all of them whether to go on: a native function cannot.
     if size > LARGEST or jax.local_device_count("cpu") > 1 or not is_suitable(jaxpr.jaxpr):
-        return _evaluated(jaxpr, *args)
+        return evaluated(jaxpr, *args)
     return _native(jaxpr, args, turns)
 
 
-mlir.register_lowering(program_p, mlir.lower_fun(lambda *args, jaxpr, **_: _evaluated(jaxpr, *args)))
+mlir.register_lowering(program_p, mlir.lower_fun(lambda *args, jaxpr, **_: evaluated(jaxpr, *args)))
 mlir.register_lowering(program_p, mlir.lower_fun(_on_cpu), platform="cpu")
 
 
@@ -214,16 +214,16 @@ def is_suitable(jaxpr) -> bool:
     names = (equation.primitive.name for equation in jaxpr.eqns)
     if any(name.startswith(bad) or f"_{bad}" in name for name in names for bad in UNSUITABLE):
         return False
-    return all(is_suitable(inner) for equation in jaxpr.eqns for inner in _jaxprs(equation.params))
+    return all(is_suitable(inner) for equation in jaxpr.eqns for inner in programs_in(equation.params))
 
 
 def length(jaxpr) -> int:
     """Operations of a program, those inside of others counted once."""
-    inner = [_jaxprs(equation.params) for equation in jaxpr.eqns]
+    inner = [programs_in(equation.params) for equation in jaxpr.eqns]
     return sum(sum(map(length, programs)) if programs else 1 for programs in inner)
 
 
-def _jaxprs(params):
+def programs_in(params):
     """The programs among the parameters of an operation, closed or open."""
     opened = [getattr(x, "jaxpr", x) for x in jax.tree.leaves(list(params.values()), is_leaf=_is_program)]
     return [x for x in opened if isinstance(getattr(x, "eqns", None), list)]

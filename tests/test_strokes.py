@@ -6,8 +6,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from geodyn._points import pointwise
 from geodyn.control.guess import small_stroke
-from geodyn.control.minimise import RESULTS, minimise, pointwise
+from geodyn.control.minimise import RESULTS, minimise
 from geodyn.control.optimum import load_stroke
 from geodyn.control.strokes import Direct, optimal_stroke, posed
 from geodyn.geometry.groups import Translation

@@ -241,22 +241,3 @@ def minimise(problem: Problem, x: PyTree, *, tolerance: float, max_iterations: i
     except KeyboardInterrupt:
         print(f"interrupted after {int(state.iterations)} iterations")
     return state
-
-
-def pointwise(function: Callable[[Float[Array, " n"]], Array]) -> Callable[[Float[Array, "Q n"]], Array]:
-    """`vmap(function)` that forms its derivatives point by point, once, before any direction is applied.
-
-    A pays-off for many directions (the unknowns of a stroke) through few arguments (shape and rate). Derivatives with
-    respect to what the function closes over are not available.
-    """
-
-    @jax.custom_jvp
-    def values(points):
-        return jax.vmap(function)(points)
-
-    @values.defjvp
-    def derivative(points, directions):
-        slope = pointwise(jax.jacfwd(function))(*points)
-        return values(*points), jnp.einsum("q...n,qn->q...", slope, *directions)
-
-    return values

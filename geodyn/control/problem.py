@@ -7,8 +7,9 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from geodyn._jit import as_pytree, jit
+from geodyn._points import pointwise
 from geodyn._typing import Array, Float, Scalar
-from geodyn.control.minimise import null_space, pointwise
+from geodyn.control.minimise import null_space
 from geodyn.control.wong import jet, wong_forces
 from geodyn.locomotion import costs
 from geodyn.locomotion.connection import AbstractInvariantMetric, reduction

@@ -8,6 +8,7 @@ Optim.* 35 (1997) 901; Bloch et al., *Arch. Rational Mech. Anal.* 136 (1996) 21.
 
 from abc import abstractmethod
 from collections.abc import Callable
+from functools import partial
 
 import equinox as eqx
 import jax
@@ -114,15 +115,30 @@ class AbstractSlenderSwimmer(AbstractLinkSwimmer):
         return slender_drags(self.lengths, 1.0, self.drag_ratio, self.drag_ratio)
 
 
-def _sweep(matrix: Float[Array, "d d"], k: int) -> Float[Array, "d d"]:
-    """Gauss–Jordan elimination of the first k rows, `[[R, S], [Sᵀ, T]] → [[1, R⁻¹S], [0, T − SᵀR⁻¹S]]`.
+@partial(jax.custom_jvp, nondiff_argnums=(1,))
+def _reduced(matrix: Float[Array, "d d"], k: int) -> tuple[Array, Array, Array]:
+    """`R_gg⁻¹`, `A = R_gg⁻¹ R_gs` and `G = R_ss − R_sg A` of a positive definite matrix whose first k rows are R_g.
 
-    Positive definite matrices need no pivoting, and matrices this small no LAPACK call.
+    By Gauss–Jordan elimination: such matrices need no pivoting, and matrices this small no LAPACK call.
     """
+    d = matrix.shape[0]
+    swept = jnp.concatenate([matrix, jnp.eye(d, k, dtype=matrix.dtype)], axis=1)
     for i in range(k):
-        row = matrix[i] / matrix[i, i]
-        matrix = (matrix - matrix[:, i, None] * row[None]).at[i].set(row)
-    return matrix
+        row = swept[i] / swept[i, i]
+        rest = swept - swept[:, i, None] * row[None]
+        swept = jnp.concatenate([rest[:i], row[None], rest[i + 1 :]])
+    return swept[:k, d:], swept[:k, k:d], swept[k:, k:d]
+
+
+@_reduced.defjvp
+def _(k, matrices, changes):
+    """With v = (−A, 1), how bodies move with their shapes: `A' = R_gg⁻¹ (R' v)_g` and `G' = vᵀ R' v`."""
+    inverse, form, metric = _reduced(*matrices, k)
+    (change,) = changes
+    v = jnp.concatenate([-form, jnp.eye(metric.shape[0], dtype=form.dtype)])
+    forces = change @ v
+    slopes = -inverse @ change[:k, :k] @ inverse, inverse @ forces[:k], v.T @ forces
+    return (inverse, form, metric), slopes
 
 
 def reduction(
@@ -135,8 +151,7 @@ def reduction(
     k, m = swimmer.group.dim, r.shape[0]
     half = jax.grad(lambda u: swimmer.quadratic_form(r, u[:k], u[k:]) / 2)
     # The gradient of a quadratic form is linear, so its values on a basis are its matrix.
-    swept = _sweep(jax.vmap(half)(jnp.eye(k + m, dtype=r.dtype)), k)
-    return swept[:k, k:], swept[k:, k:]
+    return _reduced(jax.vmap(half)(jnp.eye(k + m, dtype=r.dtype)), k)[1:]
 
 
 def connection(swimmer: AbstractConnection, r: Numbers) -> Float[Array, "k m"]:
