@@ -74,16 +74,18 @@ def impact(frame: Frame, before: Float[Array, "K d"], restitution: Float[Array, 
     return still + part_without_gain(frame.matrix, still, z, before) * (z - still), jnp.all(found)
 
 
-def part_without_gain(
-    matrix: Float[Array, "K d K d"], still: Float[Array, "K d"], z: Float[Array, "K d"], u, more=(0, 0)
-):
-    """1 if the work of the impulses z, z·(u⁻ + Gz/2) with what comes `more` (at the start, at the end), is not positive;
-    else the part of the way to them from those `still`, of which it is not, at which it is zero."""
-    times = lambda z: jnp.einsum("kilj,lj->ki", matrix, z)  # noqa: E731
-    work = jnp.sum(z * (u + times(z) / 2)) + more[1]
-    gains = work > 64 * jnp.finfo(z.dtype).eps * jnp.sum(jnp.abs(z) * (jnp.abs(u) + jnp.abs(times(z))))
+def creates(matrix: Float[Array, "K d K d"], z: Float[Array, "K d"], u: Float[Array, "K d"], more=0):
+    """Whether the work of the impulses z, z·(u⁻ + Gz/2) with what comes `more`, is positive."""
+    change = jnp.einsum("kilj,lj->ki", matrix, z)
+    work, size = jnp.sum(z * (u + change / 2)) + more, jnp.sum(jnp.abs(z) * (jnp.abs(u) + jnp.abs(change)))
+    return work > 64 * jnp.finfo(z.dtype).eps * size
 
-    way, there = z - still, times(still)
+
+def part_without_gain(matrix, still: Float[Array, "K d"], z: Float[Array, "K d"], u: Float[Array, "K d"], more=(0, 0)):
+    """1 if z creates no energy, with what comes `more` (at the start, at the end); else the part of the way there from
+    impulses that are `still`, and do not, at which the work is zero."""
+    times = lambda z: jnp.einsum("kilj,lj->ki", matrix, z)  # noqa: E731
+    gains, way, there = creates(matrix, z, u, more[1]), z - still, times(still)
     a, b = jnp.sum(way * times(way)) / 2, jnp.sum(way * (u + there)) + more[1] - more[0]
     c = jnp.minimum(jnp.sum(still * (u + there / 2)) + more[0], 0)
     root = jnp.sqrt(jnp.where(gains, b**2 - 4 * a * c, 1))

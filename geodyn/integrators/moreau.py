@@ -25,7 +25,7 @@ import jax.numpy as jnp
 
 from geodyn._typing import Array, Float
 from geodyn.integrators.cones import cone_complementarity
-from geodyn.integrators.coulomb import Frame, frame, impact, part_without_gain, rates
+from geodyn.integrators.coulomb import Frame, creates, frame, impact, part_without_gain, rates
 from geodyn.integrators.gaps import chosen, gap_motion, is_watched, rounding, sizes_of_gaps
 from geodyn.integrators.impulse import complementarity
 from geodyn.integrators.methods import AbstractStepper, Advanced
@@ -41,12 +41,14 @@ class Moreau(AbstractStepper):
     so many contacts closed at once, the nearest; a step that closes others too fails.
 
     For friction at rest and in sliding, stacks, and bounces without end: `integrate(..., method=gd.Moreau())`. Of order
-    2 while the same contacts touch, stick or slide, 1 where that changes; impacts happen in the middle of the step that they fall in, so positions are wrong by
-    up to h times the change of velocity. Several contacts: those that approach strike together, and what that sets in
-    motion follows, up to 8 times a step, so Newton's cradle sends its last ball off; what then still approaches stops.
-    Energy does not grow in uniform fields: measured 1e-14 of 20 a step for cubes that topple, and stacks; dropped
-    askew, at times by 1e-6, the third derivative of a gap. Bodies whose inertia is not round gain and lose energy as in
-    any steps of Störmer and Verlet where they turn freely, by O(h³) a step: a tumbling plank 1e-5 of it for h = 0.01.
+    2 while the same contacts touch, slide or stick, 1 where that changes; impacts happen in the middle of the step that
+    they fall in, so positions are wrong by up to h times the change of velocity. Several contacts: those that approach
+    strike together, and what that sets in motion follows, up to 8 times a step, so Newton's cradle sends its last ball
+    off; what then still approaches stops.
+    In uniform fields contacts create no energy: it grows by 1e-14 of 20 in a step where cubes topple or rest, measured;
+    of those dropped askew at times by 1e-6 for h = 0.01, by the third derivatives of gaps. Energy swings, as in any
+    steps of Störmer and Verlet, by O(h³) in a step where constraints hold or bodies whose inertia is not round tumble:
+    that of a plank by 1e-5 of itself.
 
     `trajectory.multipliers` [T, c + g (1 + s)] are the mean forces over the step: those of the constraints, then those
     of each of the g contacts, along the gap and along the slip. `trajectory.impacts` is None. Raises ValueError for
@@ -177,12 +179,17 @@ class Touch(eqx.Module):
             slip = (1 - returns) * turn + returns * (early + 2 / h * moved)
             ahead = late + jnp.where(normal, turn + 2 / h * room[:, None], slip)
             z, found = cone_complementarity(matrix, ahead, self.at.friction, yes, guess)
-            return z, lift, lift @ (early - late)[:, 0] / h, found
+            return z, lift, lift @ (early - late)[:, 0] / h + lost, found
 
-        z, lift, work, found = jax.lax.map(solve, jnp.arange(1, -1, -1, h.dtype))
+        def again(before, returns):
+            after = jax.lax.cond(before[0], lambda: solve(returns), lambda: before[1])
+            return (creates(matrix, after[0], (early + late) / 2, after[2]), after), after
+
         lost = jnp.sum(hits * (now - jnp.einsum("kilj,lj->ki", matrix, hits) / 2))
-        part = part_without_gain(matrix, *z, (early + late) / 2, work + lost)
-        return z[0] + part * (z[1] - z[0]), lift[0] + part * (lift[1] - lift[0]), jnp.all(found)
+        begin = (jnp.ones((), bool), (guess, guess[:, 0], lost, jnp.ones((), bool)))
+        z, lift, work, found = jax.lax.scan(again, begin, jnp.arange(2, dtype=h.dtype))[1]
+        part = part_without_gain(matrix, z[1], z[0], (early + late) / 2, work[::-1])
+        return z[1] + part * (z[0] - z[1]), lift[1] + part * (lift[0] - lift[1]), jnp.all(found)
 
     def apart(self, q):
         """q at the end of the step, where constraints hold and no gap is below zero."""
