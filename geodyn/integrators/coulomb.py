@@ -88,7 +88,9 @@ def part_without_gain(matrix, still: Float[Array, "K d"], z: Float[Array, "K d"]
     gains, way, there = creates(matrix, z, u, more[1]), z - still, times(still)
     a, b = jnp.sum(way * times(way)) / 2, jnp.sum(way * (u + there)) + more[1] - more[0]
     c = jnp.minimum(jnp.sum(still * (u + there / 2)) + more[0], 0)
-    root = jnp.sqrt(jnp.where(gains, b**2 - 4 * a * c, 1))
+    square = b**2 - 4 * a * c
+    gains = gains & (square > 0)
+    root = jnp.sqrt(jnp.where(gains, square, 1))
     # Either form of the root cancels where the other does not.
     top, bottom = jnp.where(b > 0, -2 * c, root - b), jnp.where(b > 0, root + b, 2 * a)
     return jnp.where(gains & (bottom > 0), jnp.clip(top / jnp.where(bottom > 0, bottom, 1), 0, 1), 1)
