@@ -45,6 +45,16 @@ def pytest_configure(config):
 
 
 @pytest.fixture(autouse=True, scope="module")
+def arrays(request):
+    """Long runs as programs of arrays, which compile a third faster; as users have them, of scalars, in files marked so
+    and in what is started as a process of its own."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.node.get_closest_marker("scalars") is None:
+            patch.setattr("geodyn._native.FEWEST_TURNS", 10**9)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="module")
 def forget_programs():
     """What one file compiled, no other uses: kept, it would fill the memory. Nor is garbage looked for within a file,
     which takes a seventh of the time that is spent on tracing."""

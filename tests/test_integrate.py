@@ -17,6 +17,8 @@ from geodyn.integrators import (
     integrate,
 )
 
+pytestmark = pytest.mark.scalars
+
 
 def case(name):
     return json.loads((Path(__file__).parent / "cases" / f"{name}.json").read_text())

@@ -12,6 +12,8 @@ import pytest
 import geodyn as gd
 from geodyn import _native, _points
 
+pytestmark = pytest.mark.scalars
+
 
 def pendulum(q, v):
     return 0.5 * v[0] ** 2 + jnp.cos(q[0])
