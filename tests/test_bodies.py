@@ -151,7 +151,9 @@ def test_a_membrane_moves_and_conserves():
     """A triangle with springs and an area on S², launched by a Killing field: energy, three momenta over t = 2."""
     space = Sphere(2)
     system, q0 = gd.combine(gd.triangle(space, 0.6, masses=[1.0, 2.0, 1.5]), elements=[gd.Area([(0, 1, 2)], 30.0, 0.2)])
-    trajectory = gd.integrate(system, q0, gd.velocities(space, [0.3, 0.1, 0.4], q0), t1=2.0, steps=100, method=gd.Gauss(2))
+    trajectory = gd.integrate(
+        system, q0, gd.velocities(space, [0.3, 0.1, 0.4], q0), t1=2.0, steps=100, method=gd.Gauss(2)
+    )
     momenta = jax.vmap(lambda q, v: gd.killing_momentum(system, q, v))(trajectory.q, trajectory.v)
     np.testing.assert_allclose(momenta, jnp.broadcast_to(momenta[:1], momenta.shape), atol=2e-12)
     np.testing.assert_allclose(trajectory.energy, trajectory.energy[0], rtol=1e-7)

@@ -133,11 +133,11 @@ def saltated(space, system, z, moments, t1, tangent):
     return jax.jvp(lambda z: fly(z, t1 - now), (z,), (tangent,))
 
 
-@pytest.mark.parametrize("name", ["S3", "H3"])
-def test_derivatives_in_curved_space(name):
-    """Two spheres in a ball, which meet each other and the wall: tangents (S³) and gradients (H³) through all impacts,
+@pytest.mark.parametrize("space", [gd.spaces.Sphere(2), gd.spaces.Hyperbolic(2)], ids=["S2", "H2"])
+def test_derivatives_in_curved_space(space):
+    """Two discs in a disc, which meet each other and the wall: tangents (S²) and gradients (H²) through all impacts,
     against products of saltation matrices and closed-form flights. Measured: 2e-12, and 2e-11 of the gradient."""
-    space, t1 = CURVED[name][0], 3.0
+    forward, t1 = isinstance(space, gd.spaces.Sphere), 3.0
     wall = gd.Wall(lambda x: 0.5**2 - x @ x)
     system = gd.System(space, [1.0, 2.5], gd.Contact([0.15, 0.3]), wall)
 
@@ -149,16 +149,16 @@ def test_derivatives_in_curved_space(name):
         last, impacts = end(z)
         return sum(jnp.sum(a * b) for a, b in zip(last, weight, strict=True)), impacts
 
-    z, rng = (OBLIQUE["q0"], OBLIQUE["v0"]), np.random.default_rng(0)
-    direction, weight = (tuple(jnp.asarray(rng.normal(size=(2, 3))) for _ in range(2)) for _ in range(2))
-    if name == "S3":
+    z, rng = (OBLIQUE["q0"][:, :2], OBLIQUE["v0"][:, :2]), np.random.default_rng(0)
+    direction, weight = (tuple(jnp.asarray(rng.normal(size=(2, 2))) for _ in range(2)) for _ in range(2))
+    if forward:
         last, tangent, impacts = jax.jit(lambda z: jax.jvp(end, (z,), (direction,), has_aux=True))(z)
     else:
         (_, impacts), gradient = jax.jit(jax.value_and_grad(number, has_aux=True))(z)
     moments = np.asarray(impacts.t[: int(impacts.count)])
     assert len(moments) == 3 and len(set(impacts.contact[:3].tolist())) > 1
     end_, wanted = saltated(space, system, z, moments, t1, direction)
-    if name == "S3":
+    if forward:
         for got, exact in zip((*last, *tangent), (*end_, *wanted), strict=True):
             np.testing.assert_allclose(got, exact, rtol=0, atol=1e-10)
     else:

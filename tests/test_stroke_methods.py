@@ -76,10 +76,10 @@ def test_wongs_equations_hold_ever_better(strokes, displacement, least):
     assert fall > least, fall
 
 
-@pytest.mark.parametrize("method", [Wong(steps=48), Descent(steps=48, tolerance=1e-7)], ids=["wong", "descent"])
-def test_pmpy_through_a_point(method):
-    """Reference as in test_strokes. Measured E: 2e-12 (wong), 2e-8 (descent, at a KKT residual of 1e-7)."""
-    found = optimal_stroke(PushMePullYou(), method=method, **BASE)
+def test_pmpy_through_a_point():
+    """Reference as in test_strokes; by Wong's equations see test_isoholonomic. Measured E: 2e-8, at a KKT residual of
+    1e-7."""
+    found = optimal_stroke(PushMePullYou(), method=Descent(steps=48, tolerance=1e-7), **BASE)
     np.testing.assert_allclose(found.cost, 67.5480568226558, rtol=1e-7)
     np.testing.assert_allclose(found.multiplier, 576.59419946, rtol=1e-6)
     assert found.second_order > 0
