@@ -75,7 +75,6 @@ REFUSED = {
     "rows": ("satellite --axes 1 0", "--axes takes rows of 3 numbers, got 2"),
     "one variable": ("beanie", "no closed stroke moves it"),
     "no picture": ("satellite --animate", "no picture in the plane of a body that moves in SO3"),
-    "family": ("purcell --family 0.2 --lower -1 -1 --upper 1 1", "--family follows strokes without bounds"),
     "one bound": ("purcell --lower -1 -1", "give both"),
     "global": ("pmpy --global --base 10 4", "--global looks everywhere"),
     "shape": ("pmpy --base 10", "have 2 numbers; got"),

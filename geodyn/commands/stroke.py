@@ -80,10 +80,6 @@ def _problem(known: Body, body: gd.AbstractConnection, options: dict[str, Any]):
             "a body of one shape variable goes back the way that it came: no closed stroke moves it. For a change of"
             " shape that stays see gd.OpenStroke and gd.path."
         )
-    if options["family"] is not None and bounds[0] is not None:
-        raise ValueError(
-            "--family follows strokes without bounds: leave out --lower and --upper, and --global where they need any."
-        )
     method = gd.Direct(harmonics=options["harmonics"], steps=6 * options["harmonics"])
     displacement, posed = given if given.size > 1 else given[0], known.posed(body, given.size)
     problem = {"displacement": displacement, "bounds": None if bounds[0] is None else bounds, "method": method}
@@ -121,6 +117,7 @@ def _family(name: str, posed, problem, last: float, first, target: Path) -> None
     ways = {
         "displacement": direction if wanted.ndim else None,
         "base": problem.get("base"),
+        "bounds": problem["bounds"],
         "method": problem["method"],
     }
     found = gd.stroke_family(posed, first, interval=(size, last), **ways, progress=True)
