@@ -1,5 +1,6 @@
 """Three ways to the same strokes: Newton's method on the energy, Wong's equations, gradient flow."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
@@ -105,17 +106,22 @@ def test_bounds_need_direct(method):
 def test_a_displacement_in_all_coordinates():
     """Where it leads, and by how much the energy grows, from an integration with ten times the steps and from energies
     nearby; SciPy's SLSQP on other coefficients, integrated by the midpoint rule, finds 1.37796 as the cheapest of 5
-    optima from 8 random starts."""
+    optima from 8 random starts. Bounds that are not felt change nothing; others cost energy, and lead from strokes that
+    keep between them."""
     swimmer, target, method = Purcell(), np.array([0.05, 0.0, 0.1]), Direct(4, 12)
-    found = optimal_stroke(swimmer, (0.3, 0.2), displacement=target, method=method)
+    within = lambda size: {"method": method, "bounds": ((-size, -size), (size, size))}  # noqa: E731
+    found = optimal_stroke(swimmer, (0.3, 0.2), displacement=target, **within(2.5))
     reached = swimmer.group.log(holonomy(swimmer, found.stroke, steps=256))
     np.testing.assert_allclose(reached, target, atol=1e-4)
     np.testing.assert_allclose(found.cost, 1.37796, rtol=3e-3)
     assert found.kkt_residual < 1e-10 and found.second_order > 0
-    further = optimal_stroke(swimmer, found.stroke, displacement=1.001 * target, method=method)
+    further = optimal_stroke(swimmer, found.stroke, displacement=1.001 * target, **within(2.5))
     np.testing.assert_allclose((further.cost - found.cost) / 1e-3, found.multiplier @ target, rtol=1e-2)
     with pytest.raises(ValueError, match=r"none of 32 strokes .* the nearest misses by .* %\. Pass guess="):
-        optimal_stroke(swimmer, (0.3, 0.2), displacement=(0.0, 9.0, 0.5), method=method)
+        optimal_stroke(swimmer, (0.3, 0.2), displacement=(0.0, 9.0, 0.5), **within(2.5))
+    tight = optimal_stroke(swimmer, (0.3, 0.2), displacement=target, **within(1.5))
+    assert jnp.max(jnp.abs(jax.vmap(tight.stroke)(jnp.arange(100) / 100))) < 1.51 and tight.cost > 1.1 * found.cost
+    assert tight.kkt_residual < 1e-10
 
 
 class Shear(AbstractInvariantMetric):

@@ -33,16 +33,18 @@ def _random_loop(swimmer, centre, target, width, key) -> FourierStroke:
 
 
 class Led(eqx.Module):
-    """A coarse stroke, its cost, and how far it is from the displacement, relative to that."""
+    """A coarse stroke, its cost, how far it is from the displacement, relative to that, and its room between bounds."""
 
     stroke: Stroke
     cost: Scalar
     miss: Scalar
+    room: Scalar
 
 
 @jit
-def led_stroke(swimmer, centre, target, base, density) -> Led:
-    """The cheapest of many coarse strokes about a shape that gradient flow leads to a displacement, or the nearest."""
+def led_stroke(swimmer, centre, target, base, limits, bounded, density) -> Led:
+    """The cheapest of many coarse strokes about a shape that gradient flow leads to a displacement and that keeps
+    between the bounds; if none does both, that with most room of those led there, or the nearest."""
     swimmer, centre, target, base = without_derivatives((swimmer, centre, target, base))
 
     def one(width, key):
@@ -50,14 +52,18 @@ def led_stroke(swimmer, centre, target, base, density) -> Led:
         start = loop if base is None else FourierStroke(loop.mean + base - loop(0.0), loop.cosine, loop.sine)
         x, energy = unknowns(swimmer, start, base, target, _COARSE, None, density)
         steps = _COARSE.steps if isinstance(x, FourierStroke) else 2 * _COARSE.steps
-        none = (jnp.zeros(0), jnp.zeros(0))
-        problem = StrokeProblem(swimmer, target, energy, base, none, (), steps, None, density)
-        x = _COARSE.solve(problem, x, False).x
-        cost, miss, _ = problem(x)
-        return Led(problem.stroke(x), energy * cost, jnp.linalg.norm(miss))
+        free, walls = (
+            StrokeProblem(swimmer, target, energy, base, *held, steps, None, density)
+            for held in (((jnp.zeros(0), jnp.zeros(0)), ()), (limits, bounded))
+        )
+        x = _COARSE.solve(free, x, False).x
+        cost, miss, gaps = walls(x)
+        return Led(free.stroke(x), energy * cost, jnp.linalg.norm(miss), jnp.min(gaps, initial=jnp.inf))
 
     led = jax.vmap(one)(jnp.linspace(0.0, 2.0, STARTS), jax.random.split(jax.random.key(0), STARTS))
     miss = jnp.where(jnp.isfinite(led.cost), led.miss, jnp.inf)
     there = miss < 0.1
-    best = jnp.argmin(jnp.where(jnp.any(there), jnp.where(there, led.cost, jnp.inf), miss))
+    inside = there & (led.room > 0)
+    outside = jnp.where(jnp.any(there), jnp.where(there, -led.room, jnp.inf), miss)
+    best = jnp.argmin(jnp.where(jnp.any(inside), jnp.where(inside, led.cost, jnp.inf), outside))
     return jax.tree.map(lambda leaf: leaf[best], led)

@@ -60,7 +60,7 @@ def _centre(swimmer, guess, bounds, base) -> Float[Array, " m"]:
     raise ValueError(f"optimal_stroke: {type(swimmer).__name__} needs guess=, a stroke or the shape to start around.")
 
 
-def _first_stroke(swimmer, guess, displacement, bounds, base, end, density) -> Stroke:
+def _first_stroke(swimmer, guess, displacement, bounds, base, end, density, limits, bounded) -> Stroke:
     if callable(guess):
         return guess
     if end is not None:
@@ -68,7 +68,7 @@ def _first_stroke(swimmer, guess, displacement, bounds, base, end, density) -> S
     centre = _centre(swimmer, guess, bounds, base)
     ellipse, exists = small_stroke(swimmer, centre, displacement)
     if displacement.ndim and not (known(exists) and exists):
-        return _led(swimmer, centre, displacement, base, density)
+        return _led(swimmer, centre, displacement, base, density, limits, bounded)
     if known(exists) and not exists:
         raise ValueError(
             f"optimal_stroke: small strokes about the shape {np.asarray(centre)} do not lead to"
@@ -91,9 +91,9 @@ def _afloat(swimmer) -> str:
     return "; a body afloat keeps its centre of mass where it is: ask for its turn, gd.Heading(body)" if free else ""
 
 
-def _led(swimmer, centre, displacement, base, density) -> Stroke:
+def _led(swimmer, centre, displacement, base, density, limits, bounded) -> Stroke:
     """A stroke about a shape, or through a base, that leads there, though no small ellipse does."""
-    led = led_stroke(swimmer, centre, displacement, base, density)
+    led = led_stroke(swimmer, centre, displacement, base, limits, bounded, density)
     if known(led.miss) and not led.miss < 0.3:
         raise ValueError(
             f"optimal_stroke: none of {STARTS} strokes that were tried around the shape {np.asarray(centre)} leads to"
@@ -141,7 +141,7 @@ def posed(
         check_places(swimmer, bounds, **{"base or ends[0]": base, "ends[1]": end, "the guess": centre})
         if callable(guess):
             check_guess(swimmer, guess, m, bounds, base, end)
-    start = _first_stroke(swimmer, guess, target, bounds, base, end, density)
+    start = _first_stroke(swimmer, guess, target, bounds, base, end, density, limits, bounded)
     x, size = unknowns(swimmer, start, base, target, method, end, density)
     for attempt in range(0 if callable(guess) or not isinstance(start, FourierStroke) else 16):
         if not known(size) or jnp.isfinite(size):
