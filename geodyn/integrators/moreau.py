@@ -47,8 +47,8 @@ class Moreau(AbstractStepper):
     off; what then still approaches stops.
     In uniform fields contacts create no energy: it grows by 1e-14 of 20 in a step where cubes topple or rest, measured;
     of those dropped askew at times by 1e-6 for h = 0.01, by the third derivatives of gaps. Energy swings, as in any
-    steps of Störmer and Verlet, by O(h³) in a step where constraints hold or bodies whose inertia is not round tumble:
-    that of a plank by 1e-5 of itself.
+    steps of Störmer and Verlet, by O(h³) in a step where constraints hold, walls curve or bodies whose inertia is not
+    round tumble: that of a plank by 1e-5 of itself.
 
     `trajectory.multipliers` [T, c + g (1 + s)] are the mean forces over the step: those of the constraints, then those
     of each of the g contacts, along the gap and along the slip. `trajectory.impacts` is None. Raises ValueError for
