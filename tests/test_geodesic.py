@@ -365,7 +365,7 @@ def test_counts_may_be_those_of_numpy():
     x, three = jnp.array([0.3, 0.4]), np.int64(3)
     assert jax.eval_shape(lambda: gd.exp(NUMERIC["torus"], x, x, steps=three)).shape == (2,)
     assert jax.eval_shape(lambda: gd.distance(NUMERIC["torus"], x, 2 * x, nodes=three)).shape == ()
-    assert gd.Gauss(three) == gd.Gauss(3)
+    assert gd.Gauss(three) == gd.Gauss(3) and gd.Moreau(three) == gd.Moreau(3)
 
 
 @pytest.mark.float32

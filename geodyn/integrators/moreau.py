@@ -23,7 +23,8 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from geodyn._typing import Array, Float
+from geodyn._jit import static_count
+from geodyn._typing import Array, Count, Float
 from geodyn.integrators.cones import cone_complementarity
 from geodyn.integrators.coulomb import Frame, creates, frame, impact, part_without_gain, rates
 from geodyn.integrators.gaps import chosen, gap_motion, is_watched, rounding, sizes_of_gaps
@@ -55,11 +56,10 @@ class Moreau(AbstractStepper):
     a system without contacts.
     """
 
-    most_contacts: int = eqx.field(static=True, default=16)
+    most_contacts: int = eqx.field(static=True)
 
-    def __check_init__(self):
-        if isinstance(self.most_contacts, bool) or not isinstance(self.most_contacts, int) or self.most_contacts < 1:
-            raise ValueError(f"most_contacts must be a positive whole number, got {self.most_contacts!r}")
+    def __init__(self, most_contacts: Count = 16):
+        self.most_contacts = static_count("most_contacts", most_contacts)
 
     def start(self, system, t, h, q, p, v):
         if not is_watched(system):
