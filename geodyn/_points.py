@@ -27,7 +27,7 @@ LARGEST_RESULT = 2**13
 def pointwise(function: Callable[[Float[Array, " n"]], Array]) -> Callable[[Float[Array, "Q n"]], Array]:
     """`vmap(function)` that forms its derivatives point by point, once, before any direction is applied.
 
-    A pays-off for many directions (the unknowns of a stroke) through few arguments (shape and rate). Derivatives with
+    It pays where directions are many (the unknowns of a stroke) and arguments few (shape and rate). Derivatives with
     respect to what the function closes over are not available.
     """
     return lambda points: _with_slopes(function, 0)(points)[0]
