@@ -125,7 +125,9 @@ def test_two_devices():
     """A batch shared by two devices, with its gradients, which no native function can compute; on JAX 0.10, LAPACK in
     such a batch hangs for ever."""
     flags = "--xla_force_host_platform_device_count=2 --xla_backend_optimization_level=0"
-    subprocess.run([sys.executable, "-c", TWO_DEVICES], env=os.environ | {"XLA_FLAGS": flags}, timeout=300, check=True)
+    command, environment = [sys.executable, "-c", TWO_DEVICES], os.environ | {"XLA_FLAGS": flags}
+    done = subprocess.run(command, env=environment, timeout=300, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_loop_over_points():

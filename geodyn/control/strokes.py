@@ -27,11 +27,7 @@ from geodyn.control.minimise import RESULTS
 from geodyn.control.optimum import OptimalStroke
 from geodyn.control.problem import StrokeProblem, certificate, clock_of, second_variation
 from geodyn.geometry.groups import SE2
-from geodyn.locomotion.connection import (
-    AbstractInvariantMetric,
-    AbstractLinkSwimmer,
-    AbstractSwimmer,
-)
+from geodyn.locomotion.connection import AbstractInvariantMetric, AbstractLinkSwimmer, AbstractSwimmer
 from geodyn.locomotion.costs import Density, energy, length
 from geodyn.locomotion.holonomy import cost, holonomy, require_defined_along
 from geodyn.locomotion.mechanical import AbstractDeformableBody
