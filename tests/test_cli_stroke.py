@@ -1,6 +1,7 @@
 """`geodyn stroke`: all swimmers have a name and a default stroke, parameters are options, errors say what to do."""
 
 import inspect
+import json
 import re
 
 import jax
@@ -105,17 +106,21 @@ class Blob(gd.AbstractSwimmer):
 
 def test_a_swimmer_of_ones_own(tmp_path, monkeypatch, capsys):
     """The isoperimetric problem, whose optimum is a circle: E = 4π D/depth. Measured 2e-15 relative. Unseen, it is
-    drawn as numbers; cut off, the search tells where it stood."""
+    drawn as numbers; cut off, the search tells where it stood. Circles at speed 2πρ have D = 2πρ², 0.358 at speed 1.5,
+    which ends their family."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "blobs.py").write_text(SNAKE)
-    options = "--depth 2 --displacement 0.3 --guess 0 0 --harmonics 2 --out out"
+    options = "--depth 2 --displacement 0.3 --guess 0 0 --harmonics 2 --rates 1.5 inf --family 1 --out out"
     words = ["stroke", "blobs:Blob", *options.split()]
     assert main(words) == 0
     optimum = gd.load_stroke("out/blobs.Blob_stroke.npz", body_of("blobs:Blob").kind(2.0))
     np.testing.assert_allclose(optimum.cost, 4 * np.pi * 0.3 / 2, rtol=1e-10)
     assert (tmp_path / "out" / "blobs.Blob_stroke.png").stat().st_size > 10_000
+    family = json.loads((tmp_path / "out" / "blobs.Blob_stroke_family.json").read_text())
+    assert "reached the bounds" in family["ends because"] and family["to"] < 0.36
 
-    def failing(*args, **options):
+    def failing(*args, rates, **options):
+        assert rates == [1.5, np.inf]
         raise gd.StrokeError("optimal_stroke: stalled", optimum)
 
     monkeypatch.setattr(gd, "optimal_stroke", failing, raising=False)

@@ -5,8 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from geodyn.control import ENDS
 from geodyn.control.branch import advance
-from geodyn.control.families import ENDS, stroke_family
+from geodyn.control.families import stroke_family
 from geodyn.control.strokes import Direct, StrokeError, efficiency, optimal_stroke
 from geodyn.geometry.groups import Translation
 from geodyn.locomotion.connection import AbstractInvariantMetric
@@ -48,9 +49,10 @@ def test_closed_form_up_to_the_largest_displacement():
     assert jnp.all(family.kkt_residual[:-1] < 1e-12) and jnp.all(family.second_order > 0)
 
 
-def test_a_family_ends_at_its_bounds():
+@pytest.mark.parametrize("held", [{"bounds": ((-1.0, -1.0), (1.0, 1.0))}, {"rates": (np.inf, 2 * np.pi)}])
+def test_a_family_ends_at_its_bounds(held):
     """Circles of radius 1 at most: `D = π(1 − b)`; one that feels the bounds from the start is refused."""
-    given = {"interval": (0.05, 5.0), "bounds": ((-1.0, -1.0), (1.0, 1.0)), "method": METHOD}
+    given = {"interval": (0.05, 5.0), "method": METHOD} | held
     family = stroke_family(Plane(jnp.array(0.3)), (0.0, 0.0), **given)
     assert family.end == ENDS.bounds
     assert 1.8 < family.displacement[-1] < np.pi * 0.7

@@ -39,6 +39,16 @@ def test_each_hill_has_its_stroke():
     assert all(o.kkt_residual < 1e-10 and o.second_order > 0 for o in (*alike, *unlike))
 
 
+def test_rates_that_are_felt():
+    """At 0.8 of the circle's: the stroke of `test_rates` in tests/test_strokes.py, of 1.017257470 times its energy."""
+    D = 0.02
+    rates = (0.8 * 2 * np.sqrt(np.pi * D / 3), np.inf)
+    method = Direct(harmonics=8, steps=48)
+    swimmer = TwoHills(jnp.array(0.0))
+    (found,) = optimal_strokes(swimmer, displacement=D, starts=16, region=REGION, rates=rates, method=method)
+    np.testing.assert_allclose(found.cost, 1.017257470 * 4 * np.pi * D / 3, rtol=2e-3)
+
+
 def test_purcell_off_the_straight_shape():
     """Reference: CasADi with IPOPT, 16 harmonics, E = 3.595194781218; and the stroke about the straight shape."""
     off, straight, *_ = optimal_strokes(Purcell(), displacement=0.1, starts=12, method=Direct(harmonics=8, steps=48))

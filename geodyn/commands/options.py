@@ -91,6 +91,7 @@ def _parser(name: str, body: Body) -> tuple[argparse.ArgumentParser, list[str]]:
     asked.add_argument("--base", **numbers, metavar="r", help="a shape through which the stroke must go")
     asked.add_argument("--lower", **numbers, metavar="r", help="bounds of the shape, from below ...")
     asked.add_argument("--upper", **numbers, metavar="r", help="... and from above")
+    asked.add_argument("--rates", **numbers, metavar="r'", help="the largest |r'| of each, inf where there is none")
     asked.add_argument("--harmonics", type=int, default=16, metavar="K", help="of the stroke (default 16)")
     asked.add_argument(
         "--global", dest="everywhere", action="store_true", help="search all shapes for the best strokes"

@@ -13,8 +13,7 @@ from geodyn import plot as draw
 from geodyn.commands.bodies import Body
 from geodyn.commands.options import body_of, listing, parse
 from geodyn.commands.report import folder, report
-from geodyn.control import RESULTS
-from geodyn.control.families import ENDS
+from geodyn.control import ENDS, RESULTS
 
 
 def stroke(name: str | None, words: list[str]) -> int:
@@ -63,11 +62,11 @@ def _problem(known: Body, body: gd.AbstractConnection, options: dict[str, Any]):
         raise ValueError("bounds of the shape are --lower and --upper: give both.")
     if options["harmonics"] < 1:
         raise ValueError(f"--harmonics must be at least 1, got {options['harmonics']}; 16 suit most strokes.")
-    base, guess = options["base"], options["guess"]
+    base, guess, rates = options["base"], options["guess"], options["rates"]
     if options["everywhere"] and (base or guess):
         raise ValueError("--global looks everywhere: leave out --base and --guess, or --global.")
     start = None if known.start is None else np.asarray(known.start(body), float)
-    for shape in (base, guess, *bounds):
+    for shape in (base, guess, *bounds, rates):
         if start is not None and shape is not None and len(shape) != len(start):
             raise ValueError(f"shapes of this body, as {start.tolist()}, have {len(start)} numbers; got {shape}.")
     free = bounds[0] is None
@@ -82,7 +81,8 @@ def _problem(known: Body, body: gd.AbstractConnection, options: dict[str, Any]):
         )
     method = gd.Direct(harmonics=options["harmonics"], steps=6 * options["harmonics"])
     displacement, posed = given if given.size > 1 else given[0], known.posed(body, given.size)
-    problem = {"displacement": displacement, "bounds": None if bounds[0] is None else bounds, "method": method}
+    held = {"bounds": None if bounds[0] is None else bounds, "rates": rates}
+    problem = {"displacement": displacement, "method": method} | held
     if options["everywhere"]:
         return posed, problem | {"region": None if known.region is None else known.region(body)}
     return posed, problem | {"base": base, "guess": guess}
@@ -117,8 +117,7 @@ def _family(name: str, posed, problem, last: float, first, target: Path) -> None
     ways = {
         "displacement": direction if wanted.ndim else None,
         "base": problem.get("base"),
-        "bounds": problem["bounds"],
-        "method": problem["method"],
+        **{name: problem[name] for name in ("bounds", "rates", "method")},
     }
     found = gd.stroke_family(posed, first, interval=(size, last), **ways, progress=True)
     target = target.with_name(f"{target.name}_family")

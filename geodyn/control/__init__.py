@@ -3,7 +3,7 @@
 from geodyn.control.descent import Descent
 from geodyn.control.design import OptimalDesign, optimal_design
 from geodyn.control.extremal import Wong
-from geodyn.control.families import StrokeFamily, stroke_family
+from geodyn.control.families import ENDS, StrokeFamily, stroke_family
 from geodyn.control.implicit import sensitivity
 from geodyn.control.minimise import RESULTS, minimise
 from geodyn.control.optimum import OptimalStroke, load_stroke
@@ -12,6 +12,7 @@ from geodyn.control.strokes import Direct, StrokeError, efficiency, optimal_stro
 from geodyn.control.wong import WongSystem
 
 __all__ = [
+    "ENDS",
     "RESULTS",
     "Descent",
     "Direct",

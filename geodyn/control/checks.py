@@ -44,27 +44,21 @@ def checked_displacement(swimmer, displacement) -> Float[Array, "..."]:
     return target
 
 
-def checked_bounds(bounds, m: int):
-    """Lower and upper bounds of the shape variables that have them, and which these are."""
-    ends = np.asarray(numbers(bounds))
-    lower, upper = ends if ends.shape == (2, m) else np.zeros((2, 1))
-    if not np.all(lower < upper):
+def checked_limits(bounds, rates, m: int):
+    """Lower and upper limits of those components of (r, r') that have them, and which these are."""
+    ends = np.tile([[-np.inf], [np.inf]], m) if bounds is None else np.asarray(numbers(bounds))
+    if ends.shape != (2, m) or not np.all(ends[0] < ends[1]):
         raise ValueError(f"optimal_stroke: bounds must be (lower[{m}], upper[{m}]) with lower < upper, got {bounds}.")
-    bounded = np.isfinite(lower) & np.isfinite(upper)
-    if np.any(np.isfinite(lower) != np.isfinite(upper)):
+    if np.any(np.isfinite(ends[0]) != np.isfinite(ends[1])):
         raise ValueError(f"optimal_stroke: bound a shape variable on both sides or leave both infinite, got {bounds}.")
-    return (floating(lower[bounded]), floating(upper[bounded])), tuple(np.flatnonzero(bounded).tolist())
-
-
-def checked_rates(rates, m: int):
-    """The bounds of the rates that have one, as `checked_bounds` has them, and which of (r, r') these are."""
-    largest = np.asarray(numbers(rates))
+    largest = np.full(m, np.inf) if rates is None else np.asarray(numbers(rates))
     if largest.shape != (m,) or not np.all(largest > 0):
         raise ValueError(
             f"optimal_stroke: rates must be {m} positive numbers, the largest |r'| of each shape variable, got {rates}."
         )
-    (bounded,) = np.nonzero(np.isfinite(largest))
-    return (floating(-largest[bounded]), floating(largest[bounded])), tuple((m + bounded).tolist())
+    lower, upper = np.concatenate([ends, [-largest, largest]], axis=1)
+    bounded = np.isfinite(lower)
+    return (floating(lower[bounded]), floating(upper[bounded])), tuple(np.flatnonzero(bounded).tolist())
 
 
 def checked_shape(name: str, value, m: int | None = None) -> Float[Array, " m"]:

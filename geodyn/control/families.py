@@ -13,7 +13,7 @@ from tqdm import tqdm
 from geodyn._jit import as_pytree, jit
 from geodyn._typing import Array, Float, Number, Scalar
 from geodyn.control.branch import KKT, Point, advance, farthest
-from geodyn.control.checks import Vector, checked_bounds
+from geodyn.control.checks import Vector, checked_limits
 from geodyn.control.method import Direct
 from geodyn.control.optimum import OptimalStroke
 from geodyn.control.problem import StrokeProblem
@@ -29,7 +29,7 @@ class ENDS(eqx.Enumeration):
 
     edge = "the parameter reached an end of the interval"
     farthest = "no larger displacement is possible: dE/dD is infinite"
-    bounds = "the strokes reached the bounds"
+    bounds = "the strokes reached the bounds, of the shape or of its rates"
     points = "the number of points was reached"
     lost = "Newton's method fails even for small steps: the strokes need more harmonics and steps, or the family ends"
     interrupted = "interrupted"
@@ -42,7 +42,8 @@ class StrokeFamily(eqx.Module):
     displacement; `efficiency` as by `gd.efficiency` (unit drag for other swimmers than links); `second_order` positive
     where the stroke is a minimum (see OptimalStroke); `kkt_residual` of each.
     `strokes` holds all coefficients, the first axis along the branch. `folds` are the indices where the parameter
-    turns back, `best` that of the largest maximum of the efficiency, None if there is none. `end` says why it ends.
+    turns back, `best` that of the largest maximum of the efficiency, None if there is none. `end` says why it ends,
+    `geodyn.control.ENDS[family.end]` in words.
     """
 
     parameter: Float[Array, " N"]
@@ -125,16 +126,14 @@ def _checked(swimmer, interval, displacement, points, step):
     return as_pytree(swimmer), jax.tree_util.Partial(fixed, floating(displacement)), edges
 
 
-def _checked_room(first: OptimalStroke, bounds):
-    """The bounds as those of a `StrokeProblem`, not felt by the first stroke: the KKT conditions here know of none."""
-    if bounds is None:
-        return (jnp.zeros(0),) * 2, ()
+def _check_room(first: OptimalStroke, bounds, rates) -> None:
+    """Raise ValueError if the first stroke feels the bounds: the KKT conditions here know of none."""
     if first.room < 1e-4:
         raise ValueError(
-            f"stroke_family: the first stroke feels the bounds {bounds}, and a family ends there. Widen them, begin at"
-            " a smaller displacement, or call optimal_stroke(…, bounds=) for each, with the last stroke as its guess."
+            f"stroke_family: the first stroke feels the bounds {bounds} or the largest rates {rates}, and a family ends"
+            " there. Widen them, begin at a smaller displacement, or call optimal_stroke for each displacement, with"
+            " the last stroke as its guess."
         )
-    return checked_bounds(bounds, first.stroke(floating(0.0)).size)
 
 
 @jit
@@ -152,6 +151,7 @@ def stroke_family(
     displacement: Number | Vector | None = None,
     method: Direct = Direct(),  # noqa: B008
     bounds: tuple[Vector, Vector] | None = None,
+    rates: Vector | None = None,
     base: Vector | None = None,
     points: int = 200,
     step: float = 0.2,
@@ -162,17 +162,19 @@ def stroke_family(
     A swimmer is followed in its net displacement from `interval[0]`, best a small one, towards `interval[1]`; a
     `displacement` vector gives the direction. A function parameter → swimmer is followed in its parameter, at
     `displacement`. The branch begins at `optimal_stroke(swimmer, guess, …)` and ends where the parameter reaches an
-    end of the interval, after `points`, where the shapes would leave the `bounds`, or where the strokes can no
-    longer be resolved; `end` says which. Beyond folds the strokes obey Wong's equations, but are not always of
-    least energy. `step` is the longest arclength between points, in radians or what the coefficients are in.
-    `progress` shows a bar; Ctrl-C keeps the points so far.
+    end of the interval, after `points`, where the shapes would leave the `bounds` or change faster than by `rates`, or
+    where the strokes can no longer be resolved; `end` says which. Beyond folds the strokes obey Wong's equations, but
+    are not always of least energy. `step` is the longest arclength between points, in radians or what the coefficients
+    are in. `progress` shows a bar; Ctrl-C keeps the points so far.
     Raises ValueError for bad arguments, RuntimeError if no first stroke is found.
     Source: Allgower & Georg, *Introduction to Numerical Continuation Methods* (SIAM 2003).
     """
     body, target, edges = _checked(swimmer, interval, displacement, points, step)
     start, stop = floating(edges)
-    first = optimal_stroke(body(start), guess, displacement=target(start), method=method, bounds=bounds, base=base)
-    limits, bounded = _checked_room(first, bounds)
+    held = {"method": method, "bounds": bounds, "rates": rates, "base": base}
+    first = optimal_stroke(body(start), guess, displacement=target(start), **held)
+    _check_room(first, bounds, rates)
+    limits, bounded = checked_limits(bounds, rates, first.stroke(floating(0.0)).size)
     x, steps = (first.stroke, method.steps) if base is None else (first.stroke.coefficients, 2 * method.steps)
     # An energy of the order of the largest on the branch.
     scale = jnp.linalg.norm(target(stop)) / jnp.linalg.norm(target(start))

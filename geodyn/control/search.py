@@ -8,12 +8,13 @@ from tqdm import tqdm
 
 from geodyn._jit import jit
 from geodyn._typing import Array, Float, Number, Scalar
+from geodyn.control.checks import Vector, checked_displacement, checked_limits
 from geodyn.control.guess import small_stroke, unknowns
 from geodyn.control.method import Direct
 from geodyn.control.minimise import RESULTS
 from geodyn.control.optimum import OptimalStroke
 from geodyn.control.problem import StrokeProblem, clock_of
-from geodyn.control.strokes import Vector, checked_bounds, checked_displacement, optimal_stroke
+from geodyn.control.strokes import optimal_stroke
 from geodyn.locomotion.connection import AbstractInvariantMetric, AbstractLinkSwimmer
 from geodyn.locomotion.stroke import FourierStroke, Stroke, floating
 
@@ -106,6 +107,7 @@ def optimal_strokes(
     seed: int = 0,
     region: tuple[Vector, Vector] | None = None,
     bounds: tuple[Vector, Vector] | None = None,
+    rates: Vector | None = None,
     method: Direct = Direct(),  # noqa: B008
     progress: bool = False,
 ) -> tuple[OptimalStroke, ...]:
@@ -115,25 +117,26 @@ def optimal_strokes(
     are one: they agree in energy, dE/d(displacement) and size; the one nearest to the shape zero is kept. The starts
     are random strokes around shapes in `region = (lower[m], upper[m])` (None: the bounds, or all angles of links). They
     are solved together with few harmonics and few iterations, what is then distinct by `optimal_stroke` with `method`.
-    `displacement`, `bounds` as for `optimal_stroke`. The same `seed` finds the same strokes; more `starts` find more.
-    `progress` shows a bar; Ctrl-C keeps the strokes so far.
+    `displacement`, `bounds`, `rates` as for `optimal_stroke`. The same `seed` finds the same strokes; more `starts`
+    find more. `progress` shows a bar; Ctrl-C keeps the strokes so far.
     Raises ValueError for bad arguments, RuntimeError if nothing is found.
     """
     if starts < 1:
         raise ValueError(f"optimal_strokes: starts must be at least 1, got {starts}; 64 suit two shape variables.")
     target = checked_displacement(swimmer, displacement)
     lower, upper = _region(swimmer, region, bounds)
-    limits, bounded = ((jnp.zeros(0),) * 2, ()) if bounds is None else checked_bounds(bounds, lower.size)
+    limits, bounded = checked_limits(bounds, rates, lower.size)
     coarse = _coarse(swimmer, target, (lower, upper), limits, bounded, jax.random.split(jax.random.key(seed), starts))
     candidates = np.argsort(np.asarray(coarse.offset))
     candidates = candidates[np.asarray(coarse.result == RESULTS.converged)[candidates]]
     signatures = np.asarray(coarse.signature)[candidates]
     candidates = candidates[_distinct(list(signatures), 0.01)]
+    problem = {"displacement": target, "bounds": bounds, "rates": rates}
     optima: list[OptimalStroke] = []
     try:
         for i in tqdm(candidates, disable=not progress, desc="local optima", unit="strokes"):
             guess = jax.tree.map(lambda leaf, i=i: leaf[i], coarse.stroke)
-            found = optimal_stroke(swimmer, guess, displacement=target, method=method, bounds=bounds, throw=False)
+            found = optimal_stroke(swimmer, guess, **problem, method=method, throw=False)
             if found.result == RESULTS.converged and found.second_order > 0:
                 optima.append(found)
     except KeyboardInterrupt:

@@ -11,9 +11,8 @@ from geodyn.control.checks import (
     check_guess,
     check_kinds,
     check_places,
-    checked_bounds,
     checked_displacement,
-    checked_rates,
+    checked_limits,
     checked_shape,
     known,
     numbers,
@@ -128,10 +127,7 @@ def posed(
             f"optimal_stroke: {type(swimmer).__name__} has one shape variable and goes back the way that it came: no"
             " closed stroke moves it. ends= asks for a change of shape that stays."
         )
-    limits, bounded = ((jnp.zeros(0),) * 2, ()) if bounds is None else checked_bounds(bounds, m)
-    if rates is not None:
-        fastest, hurried = checked_rates(rates, m)
-        limits, bounded = jax.tree.map(lambda *ends: jnp.concatenate(ends), limits, fastest), bounded + hurried
+    limits, bounded = checked_limits(bounds, rates, m)
     if known((swimmer, target, base, end)):
         centre = None if callable(guess) or end is not None else _centre(swimmer, guess, bounds, base)
         check_places(swimmer, bounds, **{"base or ends[0]": base, "ends[1]": end, "the guess": centre})
@@ -218,10 +214,9 @@ def optimal_stroke(
     to start around, where the best small ellipse is the start (None: `base`, the middle of the bounds, or the straight
     shape of links), or the best of many strokes, if none leads along a vector. `method`: `Direct`, `Wong` or `Descent`.
     `bounds = (lower[m], upper[m])` on the shape along the stroke, and the largest `rates[m]`, |r'|, of the period 1,
-    infinite where there is none. `base[m]`: the stroke
-    starts and ends at this shape, with a corner if that is best; `ends`: it leads from one shape to another. `density`
-    is another cost than the power, such as `gd.costs.torque`. `progress` prints iterations, and Ctrl-C keeps the best
-    stroke so far. Any consistent units.
+    infinite where there is none. `base[m]`: the stroke starts and ends at this shape, with a corner if that is best;
+    `ends`: it leads from one shape to another. `density` is another cost than the power, such as `gd.costs.torque`.
+    `progress` prints iterations, and Ctrl-C keeps the best stroke so far. Any consistent units.
 
     Differentiable to first order, in both modes, with respect to the numbers in the swimmer and the displacement, by
     the implicit-function theorem; the start has no derivatives, nor has the evidence. Under `jax.vmap` it returns an
