@@ -131,8 +131,10 @@ def test_interrupt_keeps_what_was_computed(rod, tmp_path):
 
 
 def test_finished_run_leaves_no_checkpoint(rod, tmp_path):
-    assert main(["simulate", rod(), "--out", "out"]) == 0
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["rod.json", "rod.npz"]
+    """Files are named after the scenario's, dots and all, so that no other run's are written over."""
+    Path(rod()).rename("rod.1.toml")
+    assert main(["simulate", "rod.1.toml", "--out", "out"]) == 0
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["rod.1.json", "rod.1.npz"]
 
 
 def test_gauss_refuses_rods_with_the_line(rod, capsys):

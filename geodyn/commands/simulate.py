@@ -28,9 +28,9 @@ def simulate(scenario: str | None, list_shipped: bool, plot: bool, out: str) -> 
         return 0
     name, given = Path(scenario).stem, read_scenario(scenario)
     target = folder(out) / name
-    checkpoint = target.with_suffix(".checkpoint")
+    checkpoint = Path(f"{target}.checkpoint")
     trajectory, rate = _timed(given, checkpoint)
-    trajectory.save(target.with_suffix(".npz"))
+    trajectory.save(f"{target}.npz")
     conserved = _conserved(given.system, trajectory)
     result, stats = RESULTS(int(trajectory.result)), trajectory.stats
     reached = float(trajectory.t[0] + stats.steps * trajectory.step_size)
@@ -39,8 +39,8 @@ def simulate(scenario: str | None, list_shipped: bool, plot: bool, out: str) -> 
     lines["iterations per step"] = f"{int(stats.iterations) / max(1, int(stats.steps)):.3g}"
     report(f"{name}: {int(stats.steps)} steps to t = {reached:g}: {result.message}", lines, target)
     if plot:
-        _draw_trajectory(given.system, trajectory, conserved).savefig(target.with_suffix(".png"), dpi=120)
-        draw.player(trajectory, target.with_suffix(".html"), title=name)
+        _draw_trajectory(given.system, trajectory, conserved).savefig(f"{target}.png", dpi=120)
+        draw.player(trajectory, f"{target}.html", title=name)
     print(f"written: {target}.npz (gd.load)" + f", {target}.png, {target}.html (plays in a browser)" * plot)
     if result == RESULTS.interrupted:
         print("the same command goes on from here")
