@@ -67,33 +67,50 @@ program_p.multiple_results = True
 
 
 class Members(NamedTuple):
-    """What a batch is of: the program of one member, of which members that is itself, the axis of each argument along
-    which they lie (None where all have the same), and how many there are."""
+    """The program of a batch: that of one member, the axis of each of its arguments along which the members lie (None
+    where all have the same), and how many there are. It is traced only where it is lowered."""
 
-    program: ClosedJaxpr
-    members: "Members | None"
+    program: "ClosedJaxpr | Members"
     axes: tuple[int | None, ...]
     size: int
+
+    @property
+    def in_avals(self):
+        pairs = zip(self.program.in_avals, self.axes, strict=True)
+        return [x if axis is None else _widened(x, axis, self.size) for x, axis in pairs]
+
+    @property
+    def out_avals(self):
+        return [_widened(x, 0, self.size) for x in self.program.out_avals]
 
     def together(self, one: Callable) -> Callable:
         """A function of the arguments of one member for those of all."""
         return jax.vmap(one, self.axes, axis_size=self.size)
 
 
-def _bind(function, in_batches, args, nonlinear, members=None, **params):
-    """The operation of a function of arrays, linear in the arguments from the place `nonlinear` on."""
+def _widened(x, axis: int, size: int):
+    return jax.core.ShapedArray((*x.shape[:axis], size, *x.shape[axis:]), x.dtype, weak_type=x.weak_type)
+
+
+def _traced(function, avals):
     # What is traced inside says "false", for what JAX derives from it later, and keeps, must not carry the attribute.
     with set_xla_metadata(xla_cpu_small_call="false", inlineable="true"):
-        closed = jax.make_jaxpr(function)(*args)
-    jaxpr, consts = closure_converted(closed)
+        return jax.make_jaxpr(function)(*(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in avals))
+
+
+def _bind(function, in_batches, args, nonlinear, **params):
+    """The operation of a function of arrays, linear in the arguments from the place `nonlinear` on."""
+    program, consts = closure_converted(_traced(function, args))
     if consts:
-        in_batches = partial(evaluated, jaxpr)
-    params |= {"in_batches": in_batches, "nonlinear": len(consts) + nonlinear, "members": members}
-    return program_p.bind(*consts, *args, jaxpr=jaxpr, **params)
+        in_batches = partial(evaluated, program)
+    params |= {"in_batches": in_batches, "nonlinear": len(consts) + nonlinear}
+    return program_p.bind(*consts, *args, program=program, **params)
 
 
-def evaluated(closed, *args):
-    return jax.core.eval_jaxpr(closed.jaxpr, closed.consts, *args)
+def evaluated(program, *args):
+    if isinstance(program, Members):
+        return program.together(partial(evaluated, program.program))(*args)
+    return jax.core.eval_jaxpr(program.jaxpr, program.consts, *args)
 
 
 def closure_converted(closed):
@@ -108,34 +125,32 @@ def closure_converted(closed):
 
 
 @program_p.def_impl
-def _(*args, jaxpr, **_):
-    return evaluated(jaxpr, *args)
+def _(*args, program, **_):
+    return evaluated(program, *args)
 
 
 @program_p.def_abstract_eval
-def _(*args, jaxpr, **_):
-    return jaxpr.out_avals
+def _(*args, program, **_):
+    return program.out_avals
 
 
-def _batched(args, axes, *, in_batches, jaxpr, members, **params):
+def _batched(args, axes, *, in_batches, program, **params):
     (size,) = {x.shape[axis] for x, axis in zip(args, axes, strict=True) if axis is not batching.not_mapped}
     axes = tuple(None if axis is batching.not_mapped else axis for axis in axes)
-    with set_xla_metadata(xla_cpu_small_call="false", inlineable="true"):
-        one = jax.make_jaxpr(in_batches)(*(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in jaxpr.in_avals))
-    members = Members(one, members, axes, size)
-    function = members.together(partial(evaluated, one))
-    return _bind(function, function, args, members=members, **params), [0] * len(jaxpr.out_avals)
+    one = program if isinstance(program, Members) else _traced(in_batches, program.in_avals)
+    values = program_p.bind(*args, program=Members(one, axes, size), in_batches=in_batches, **params)
+    return values, [0] * len(values)
 
 
-def _pushed_forward(primals, tangents, *, jaxpr, nonlinear, **params):
-    values = program_p.bind(*primals, jaxpr=jaxpr, nonlinear=nonlinear, **params)
+def _pushed_forward(primals, tangents, *, program, nonlinear, **params):
+    values = program_p.bind(*primals, program=program, nonlinear=nonlinear, **params)
     changes = [jnp.zeros(x.aval.shape, x.aval.dtype) if type(x) is ad.Zero else x for x in tangents]
     known, t = primals[:nonlinear], primals[nonlinear:]
     rate = [jnp.zeros_like(x) for x in values]
     if any(type(x) is not ad.Zero for x in tangents[:nonlinear]):
-        rate = jax.jvp(lambda *known: evaluated(jaxpr, *known, *t), known, tuple(changes[:nonlinear]))[1]
+        rate = jax.jvp(lambda *known: evaluated(program, *known, *t), known, tuple(changes[:nonlinear]))[1]
     if any(type(x) is not ad.Zero for x in tangents[nonlinear:]):
-        added = program_p.bind(*known, *changes[nonlinear:], jaxpr=jaxpr, nonlinear=nonlinear, **params)
+        added = program_p.bind(*known, *changes[nonlinear:], program=program, nonlinear=nonlinear, **params)
         rate = [x + y for x, y in zip(rate, added, strict=True)]
     return values, rate
 
@@ -152,25 +167,25 @@ def _backwards(function, like, nonlinear):
     return pull
 
 
-def _pulled_back(cts, *args, jaxpr, in_batches, nonlinear, members, **params):
+def _pulled_back(cts, *args, program, in_batches, nonlinear, **params):
     known, t = args[:nonlinear], args[nonlinear:]
-    cts = [jnp.zeros(y.shape, y.dtype) if type(x) is ad.Zero else x for x, y in zip(cts, jaxpr.out_avals, strict=True)]
-    if members is None:
-        pull, many = (
-            _backwards(f, jaxpr.in_avals[nonlinear:], nonlinear) for f in (partial(evaluated, jaxpr), in_batches)
-        )
-        pulled = _bind(pull, many, [*known, *cts], nonlinear, **params)
-    else:
-        one, axes = members.program, (*members.axes[:nonlinear], *[0] * len(cts))
+    pairs = zip(cts, program.out_avals, strict=True)
+    cts = [jnp.zeros(y.shape, y.dtype) if type(x) is ad.Zero else x for x, y in pairs]
+    if isinstance(program, Members):
+        one, axes = program.program, (*program.axes[:nonlinear], *[0] * len(cts))
         pull = _backwards(partial(evaluated, one), one.in_avals[nonlinear:], nonlinear)
-        shapes = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in (*one.in_avals[:nonlinear], *one.out_avals)]
-        members, ways = Members(jax.make_jaxpr(pull)(*shapes), None, axes, members.size), members.axes[nonlinear:]
-        pull = members.together(partial(evaluated, members.program))
-        pulled = _bind(pull, pull, [*known, *cts], nonlinear, members, **params)
+        members = Members(_traced(pull, [*one.in_avals[:nonlinear], *one.out_avals]), axes, program.size)
+        pulled = program_p.bind(*known, *cts, program=members, in_batches=in_batches, nonlinear=nonlinear, **params)
         # What all members have in common is pulled by all of them.
+        ways = program.axes[nonlinear:]
         pulled = [
             jnp.sum(x, 0) if way is None else jnp.moveaxis(x, 0, way) for x, way in zip(pulled, ways, strict=True)
         ]
+    else:
+        pull, many = (
+            _backwards(f, program.in_avals[nonlinear:], nonlinear) for f in (partial(evaluated, program), in_batches)
+        )
+        pulled = _bind(pull, many, [*known, *cts], nonlinear, **params)
     return [None] * nonlinear + [x if ad.is_undefined_primal(y) else None for x, y in zip(pulled, t, strict=True)]
 
 
@@ -179,18 +194,17 @@ ad.primitive_jvps[program_p] = _pushed_forward
 ad.primitive_transposes[program_p] = _pulled_back
 
 
-def _on_cpu(*args, jaxpr, members, size, turns, **_):
+def _on_cpu(*args, program, size, turns, **_):
     # Of scalars for one member, every one of which then is an array of all: contiguous, as batched arrays are not.
-    if members is not None:
-        one = partial(_on_cpu, jaxpr=members.program, members=members.members, size=size, turns=turns)
-        return members.together(one)(*args)
+    if isinstance(program, Members):
+        return program.together(partial(_on_cpu, program=program.program, size=size, turns=turns))(*args)
     # A batch that several devices share asks all of them whether to go on: a native function cannot.
-    if size > LARGEST or jax.local_device_count("cpu") > 1 or not is_suitable(jaxpr.jaxpr):
-        return evaluated(jaxpr, *args)
-    return _native(jaxpr, args, turns)
+    if size > LARGEST or jax.local_device_count("cpu") > 1 or not is_suitable(program.jaxpr):
+        return evaluated(program, *args)
+    return _native(program, args, turns)
 
 
-mlir.register_lowering(program_p, mlir.lower_fun(lambda *args, jaxpr, **_: evaluated(jaxpr, *args)))
+mlir.register_lowering(program_p, mlir.lower_fun(lambda *args, program, **_: evaluated(program, *args)))
 mlir.register_lowering(program_p, mlir.lower_fun(_on_cpu), platform="cpu")
 
 
