@@ -7,8 +7,9 @@ import pytest
 
 from geodyn.control import ENDS
 from geodyn.control.branch import advance
+from geodyn.control.failure import StrokeError
 from geodyn.control.families import stroke_family
-from geodyn.control.strokes import Direct, StrokeError, efficiency, optimal_stroke
+from geodyn.control.strokes import Direct, efficiency, optimal_stroke
 from geodyn.geometry.groups import Translation
 from geodyn.locomotion.connection import AbstractInvariantMetric
 from geodyn.locomotion.holonomy import cost

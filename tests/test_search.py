@@ -1,12 +1,13 @@
 """The search for all local optima: closed forms, symmetries, and Purcell's strokes off the straight shape."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from geodyn.control.search import optimal_strokes
-from geodyn.control.strokes import Direct
+from geodyn.control.strokes import Direct, optimal_stroke
 from geodyn.geometry.groups import Translation
 from geodyn.locomotion.connection import AbstractSwimmer
 from geodyn.locomotion.swimmers import Purcell
@@ -72,6 +73,16 @@ def test_bad_arguments_are_named(wrong, message):
     swimmer = wrong.pop("swimmer", TwoHills(jnp.array(0.0)))
     with pytest.raises(ValueError, match=message):
         optimal_strokes(swimmer, **{"displacement": 0.1} | wrong)
+
+
+def test_what_leads_elsewhere_on_twice_the_steps_is_not_found(monkeypatch):
+    def astray(*args, **options):
+        found = optimal_stroke(*args, **options)
+        return eqx.tree_at(lambda o: o.displacement, found, 1.2 * found.displacement)
+
+    monkeypatch.setattr("geodyn.control.search.optimal_stroke", astray)
+    with pytest.raises(RuntimeError, match="none of 16 starts"):
+        optimal_strokes(TwoHills(jnp.array(0.0)), displacement=0.02, starts=16, region=REGION, method=METHOD)
 
 
 def test_nothing_found_is_an_error():

@@ -8,6 +8,7 @@ import pytest
 
 from geodyn.control.descent import Descent
 from geodyn.control.extremal import Wong
+from geodyn.control.failure import StrokeError
 from geodyn.control.minimise import RESULTS
 from geodyn.control.strokes import Direct, optimal_stroke
 from geodyn.control.wong import WongSystem
@@ -15,8 +16,9 @@ from geodyn.geometry.groups import Translation
 from geodyn.integrators import Gauss, integrate
 from geodyn.locomotion.connection import AbstractInvariantMetric
 from geodyn.locomotion.holonomy import holonomy
+from geodyn.locomotion.kaluza_klein import KaluzaKlein
 from geodyn.locomotion.stroke import shape_and_rate
-from geodyn.locomotion.swimmers import Purcell, PushMePullYou
+from geodyn.locomotion.swimmers import KinematicCar, Purcell, PushMePullYou
 
 BASE = {"base": (10.0, 4 * np.pi / 3), "displacement": 0.1}
 
@@ -122,6 +124,20 @@ def test_a_displacement_in_all_coordinates():
     tight = optimal_stroke(swimmer, (0.3, 0.2), displacement=target, **within(1.5))
     assert jnp.max(jnp.abs(jax.vmap(tight.stroke)(jnp.arange(100) / 100))) < 1.51 and tight.cost > 1.1 * found.cost
     assert tight.kkt_residual < 1e-10
+
+
+def test_a_turn_on_the_spot():
+    """Of a car. The small ellipse turns it, but takes it a hair forwards as well, and it is so symmetric that no small
+    change of it takes the car back: another stroke does. The cheapest way ahead has the front wheels across."""
+    car, method = KaluzaKlein(KinematicCar()), Direct(4, 24)
+    asked = {"base": (0.0, 0.0), "method": method}
+    found = optimal_stroke(car, displacement=(0.0, 0.0, 0.1), **asked)
+    reached = car.group.log(holonomy(car, found.stroke, steps=256))
+    np.testing.assert_allclose(reached, [0.0, 0.0, 0.1], atol=1e-8)
+    np.testing.assert_allclose(found.cost, 1.87482, rtol=5e-3)  # that of 8 and of 12 harmonics; measured 3e-3
+    assert found.kkt_residual < 1e-10 and found.second_order > 0
+    with pytest.raises(StrokeError, match=r"singular, or not defined, near its shape \[.*, -?1\.57\d*\].*bounds= that"):
+        optimal_stroke(car, displacement=(0.05, 0.0, 0.0), **asked)
 
 
 class Shear(AbstractInvariantMetric):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from geodyn._points import pointwise
+from geodyn.control.failure import StrokeError
 from geodyn.control.guess import small_stroke
 from geodyn.control.minimise import RESULTS, minimise
 from geodyn.control.optimum import load_stroke
@@ -17,7 +18,7 @@ from geodyn.locomotion.costs import energy, length, torque
 from geodyn.locomotion.holonomy import cost, holonomy
 from geodyn.locomotion.retiming import shift
 from geodyn.locomotion.stroke import FourierStroke
-from geodyn.locomotion.swimmers import Beanie, Purcell, PushMePullYou
+from geodyn.locomotion.swimmers import Beanie, Purcell, PushMePullYou, ThreeSphere
 
 
 class Heisenberg(AbstractSwimmer):
@@ -318,6 +319,53 @@ def test_small_strokes_of_any_links(outer, middle, ratio):
     np.testing.assert_allclose(cost(swimmer, ellipse, steps=16) / D, wanted, rtol=1e-6)
     reached = swimmer.group.log(holonomy(swimmer, ellipse, steps=16))
     np.testing.assert_allclose(jnp.sqrt(reached[0] ** 2 + reached[1] ** 2), D, rtol=1e-6)
+
+
+class Bent(AbstractSwimmer):
+    """`Heisenberg` in the coordinates (x, y + ½ sin 2x): strokes may lie anywhere along x."""
+
+    group: Translation = Translation(1)
+
+    def dissipation(self, r, xi, rdot):
+        straight = lambda r: jnp.stack([r[0], r[1] - jnp.sin(2 * r[0]) / 2])  # noqa: E731
+        r, rdot = jax.jvp(straight, (r,), (rdot,))
+        return Heisenberg().dissipation(r, xi, rdot)
+
+
+def test_a_valley_that_few_harmonics_cannot_resolve():
+    """With 4 harmonics the energy changes by 3e-7 along the valley, where the search creeps; with 6 it is flat."""
+    with pytest.raises(StrokeError, match=r"cost almost the same \(second variation .*e-06\).* more harmonics="):
+        optimal_stroke(Bent(), (0.3, 0.2), displacement=0.5, method=Direct(4, 24))
+    found = optimal_stroke(Bent(), (0.3, 0.2), displacement=0.5, method=Direct(6, 36))
+    np.testing.assert_allclose(found.cost, 4 * np.pi * 0.5, rtol=1e-10)  # measured 7e-12
+    assert found.stats["flat"] == 3  # a shift of time, two of the place
+
+
+class Ridge(AbstractSwimmer):
+    """`Heisenberg` with a peak of the connection, `2 exp(−|r − peak|²/0.01²) dy`."""
+
+    peak: jax.Array
+    group: Translation = Translation(1)
+
+    def dissipation(self, r, xi, rdot):
+        more = 2 * jnp.exp(-jnp.sum((r - self.peak) ** 2) / 0.01**2) * rdot[1]
+        return Heisenberg().dissipation(r, xi - more, rdot)
+
+
+def test_what_falls_between_the_steps_is_seen():
+    """A circle on 6 steps, whose three Gauss nodes miss the peak at t = 1/24; it is one of those of 12 steps."""
+    circle, method = FourierStroke.circle(1 / np.sqrt(np.pi)), Direct(1, 6)
+    smooth = optimal_stroke(Ridge(jnp.array([9.0, 9.0])), circle, displacement=1.0, method=method)
+    np.testing.assert_allclose(smooth.cost, 4 * np.pi, rtol=1e-10)
+    with pytest.raises(StrokeError, match=r"converged .* displacement 1\.2\d* of 1\.0; the steps .* are too few"):
+        optimal_stroke(Ridge(circle(1 / 24)), circle, displacement=1.0, method=method)
+
+
+def test_cheaper_and_cheaper_until_spheres_touch():
+    """The energy of small strokes of three equal spheres falls from 4362 D about (4, 4) to 437 D where they touch."""
+    swimmer, method = ThreeSphere(), Direct(3, 18)
+    with pytest.raises(StrokeError, match=r"ThreeSphere is singular, or not defined, near .*: bounds= that keep away"):
+        optimal_stroke(swimmer, (4.0, 4.0), displacement=0.01, method=method)
 
 
 def test_the_first_stroke_is_one_that_the_body_can_do():

@@ -9,6 +9,7 @@ from tqdm import tqdm
 from geodyn._jit import jit
 from geodyn._typing import Array, Float, Number, Scalar
 from geodyn.control.checks import Vector, checked_displacement, checked_limits
+from geodyn.control.failure import certified
 from geodyn.control.guess import small_stroke, unknowns
 from geodyn.control.method import Direct
 from geodyn.control.minimise import RESULTS
@@ -137,14 +138,15 @@ def optimal_strokes(
         for i in tqdm(candidates, disable=not progress, desc="local optima", unit="strokes"):
             guess = jax.tree.map(lambda leaf, i=i: leaf[i], coarse.stroke)
             found = optimal_stroke(swimmer, guess, **problem, method=method, throw=False)
-            if found.result == RESULTS.converged and found.second_order > 0:
+            if certified(found, target) and found.second_order > 0:
                 optima.append(found)
     except KeyboardInterrupt:
         print(f"interrupted after {len(optima)} strokes")
     if not optima:
         raise RuntimeError(
             f"optimal_strokes: none of {starts} starts led to an optimal stroke for the displacement {displacement}; it"
-            " may be larger than any stroke's: try a smaller one, more starts or another region."
+            " may be larger than any stroke's: try a smaller one, more starts, another region, or bounds= if ever"
+            " cheaper strokes lead there."
         )
     kept = _distinct([(o.cost, jnp.linalg.norm(o.multiplier), _centre_and_size(o.stroke)[1]) for o in optima], 1e-6)
     return tuple(sorted((optima[i] for i in kept), key=lambda o: float(o.cost)))

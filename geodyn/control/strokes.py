@@ -18,18 +18,17 @@ from geodyn.control.checks import (
     numbers,
     shape_ends,
 )
+from geodyn.control.failure import afloat, certified, failure
 from geodyn.control.guess import small_stroke, unknowns
 from geodyn.control.implicit import solved
 from geodyn.control.led import STARTS, led_stroke
 from geodyn.control.method import AbstractStrokeMethod, Direct
-from geodyn.control.minimise import RESULTS
+from geodyn.control.minimise import RESULTS, Minimum
 from geodyn.control.optimum import OptimalStroke
 from geodyn.control.problem import StrokeProblem, certificate, clock_of, second_variation
-from geodyn.geometry.groups import SE2
 from geodyn.locomotion.connection import AbstractInvariantMetric, AbstractLinkSwimmer, AbstractSwimmer
 from geodyn.locomotion.costs import Density, energy, length
 from geodyn.locomotion.holonomy import cost, holonomy, require_defined_along
-from geodyn.locomotion.mechanical import AbstractDeformableBody
 from geodyn.locomotion.stroke import (
     FourierStroke,
     OpenStroke,
@@ -80,22 +79,30 @@ def _another(ellipse: FourierStroke, base, attempt: int) -> FourierStroke:
     return FourierStroke(base - size * ellipse.sine[:, 0], size * ellipse.sine, -size * ellipse.cosine)
 
 
-def _afloat(swimmer) -> str:
-    """What a free body cannot do."""
-    free = isinstance(swimmer, AbstractDeformableBody) and isinstance(swimmer.group, SE2)
-    return "; a body afloat keeps its centre of mass where it is: ask for its turn, gd.Heading(body)" if free else ""
-
-
 def _led(swimmer, centre, displacement, base, density, limits, bounded) -> Stroke:
     """A stroke about a shape, or through a base, that leads there, though no small ellipse does."""
     led = led_stroke(swimmer, centre, displacement, base, limits, bounded, density)
     if known(led.miss) and not led.miss < 0.3:
         raise ValueError(
             f"optimal_stroke: none of {STARTS} strokes that were tried around the shape {np.asarray(centre)} leads to"
-            f" {np.asarray(displacement)}; the nearest misses by {100 * float(led.miss):.0f} %{_afloat(swimmer)}. Pass"
+            f" {np.asarray(displacement)}; the nearest misses by {100 * float(led.miss):.0f} %{afloat(swimmer)}. Pass"
             " guess=, a stroke or another shape to start around, or a smaller displacement."
         )
     return led.stroke
+
+
+def _another_start(problem: StrokeProblem, found: Minimum, method, guess, bounds) -> Stroke | None:
+    """Where the search from a small ellipse failed along a vector, another stroke that leads there, if there is one:
+    an ellipse can be so symmetric that the constraints depend on each other there, and no step leads on."""
+    if not problem.displacement.ndim or problem.end is not None or callable(guess) or not isinstance(method, Direct):
+        return None
+    if found.result == RESULTS.running and found.iterations < method.max_iterations:  # Ctrl-C
+        return None
+    p, centre = problem, _centre(problem.swimmer, guess, bounds, problem.base)
+    if not small_stroke(p.swimmer, centre, p.displacement)[1]:
+        return None
+    led = led_stroke(p.swimmer, centre, p.displacement, p.base, p.bounds, p.bounded, p.density)
+    return led.stroke if led.miss < 0.3 else None
 
 
 def posed(
@@ -153,46 +160,6 @@ def posed(
     return StrokeProblem(swimmer, target, size, base, limits, bounded, steps, end, density, clock), x
 
 
-class StrokeError(RuntimeError):
-    """A search that did not end at an optimal stroke; `optimum` is where it stood."""
-
-    def __init__(self, message: str, optimum: OptimalStroke):
-        super().__init__(message)
-        self.optimum = optimum
-
-
-def _failure(optimum: OptimalStroke, problem: StrokeProblem, start, method: AbstractStrokeMethod) -> StrokeError:
-    message = (
-        f"optimal_stroke: {RESULTS[optimum.result]} (KKT residual {float(optimum.kkt_residual):.1e} after"
-        f" {int(optimum.stats['iterations'])} iterations). It reached the displacement"
-        f" {np.asarray(optimum.displacement)} of {np.asarray(problem.displacement)}"
-        f"{_reach(problem, start, method)}. Pass a guess= nearer to the optimum, a smaller displacement, more steps= of"
-        " the method if the residual is small, or throw=False to see what was found (`.optimum` here)."
-    )
-    return StrokeError(message, optimum)
-
-
-def _reach(problem: StrokeProblem, start, method: AbstractStrokeMethod) -> str:
-    """How far strokes around the shape where the search began can lead, if the family of them tells."""
-    from geodyn.control.families import ENDS, stroke_family  # it begins with an optimal stroke
-
-    target = problem.displacement
-    held = problem.bounded or problem.base is not None
-    hint = "" if held else "; if ever cheaper strokes lead there, bounds= or base= make one the best"
-    if target.ndim or problem.bounded or not isinstance(start, FourierStroke):
-        return ", which may be more than strokes like the guess can reach" + _afloat(problem.swimmer) + hint
-    method = method if isinstance(method, Direct) else Direct()
-    small = optimal_stroke(problem.swimmer, start.mean, displacement=target / 8, method=method, throw=False)
-    around = f" strokes around the shape {(np.round(start.mean, 6) + 0.0).tolist()}"
-    if small.result != RESULTS.converged:
-        return f"; nor were{around} found that lead an eighth as far{hint}"
-    family = stroke_family(problem.swimmer, small.stroke, interval=(float(target) / 8, float(target)), method=method)
-    most, fold = float(jnp.max(family.displacement)), family.end == ENDS.farthest or family.folds
-    if fold:
-        return f";{around} lead no further than {most:.6g}, where their family folds back, see gd.stroke_family"
-    return f";{around} were followed to {most:.6g} by gd.stroke_family, whose last .stroke(-1) is a guess{hint}"
-
-
 def optimal_stroke(
     swimmer: AbstractInvariantMetric,
     guess: Stroke | Vector | None = None,
@@ -212,23 +179,30 @@ def optimal_stroke(
     `displacement`: a number is a net translation of that length without net rotation, heading free (on a line, the
     signed translation); a vector[k] fixes the exponential coordinates of the holonomy. `guess`: a stroke, or the shape
     to start around, where the best small ellipse is the start (None: `base`, the middle of the bounds, or the straight
-    shape of links), or the best of many strokes, if none leads along a vector. `method`: `Direct`, `Wong` or `Descent`.
-    `bounds = (lower[m], upper[m])` on the shape along the stroke, and the largest `rates[m]`, |r'|, of the period 1,
-    infinite where there is none. `base[m]`: the stroke starts and ends at this shape, with a corner if that is best;
-    `ends`: it leads from one shape to another. `density` is another cost than the power, such as `gd.costs.torque`.
-    `progress` prints iterations, and Ctrl-C keeps the best stroke so far. Any consistent units.
+    shape of links), or the best of many strokes, if no ellipse leads along a vector. `method`: `Direct`, `Wong` or
+    `Descent`. `bounds = (lower[m], upper[m])` on the shape along the stroke, and the largest `rates[m]`, |r'|, of the
+    period 1, infinite where there is none. `base[m]`: the stroke starts and ends at this shape, with a corner if that
+    is best; `ends`: it leads from one shape to another. `density` is another cost than the power, such as
+    `gd.costs.torque`. `progress` prints iterations, and Ctrl-C keeps the best stroke so far. Any consistent units.
 
     Differentiable to first order, in both modes, with respect to the numbers in the swimmer and the displacement, by
     the implicit-function theorem; the start has no derivatives, nor has the evidence. Under `jax.vmap` it returns an
     OptimalStroke with an axis for the batch, which runs to its slowest member; `gd.optimal_strokes` tries many starts.
 
-    Raises ValueError for bad arguments, StrokeError, a RuntimeError, if the search does not converge, unless
-    `throw=False`; inside jit, vmap or grad nothing can be raised: look at `result`.
+    Raises ValueError for bad arguments, StrokeError, a RuntimeError, if the search does not converge, or to what twice
+    the steps see lead elsewhere, unless `throw=False`; inside jit, vmap or grad nothing can be raised: look at `result`
+    and `displacement`.
     Source of the problem: Alouges, DeSimone & Lefebvre, *J. Nonlinear Sci.* 18 (2008) 277.
     """
     swimmer = traced_numbers(swimmer)
-    problem, x = posed(swimmer, guess, displacement, method, bounds, base, ends, density, rates)
+    pose = lambda guess: posed(swimmer, guess, displacement, method, bounds, base, ends, density, rates)  # noqa: E731
+    problem, x = pose(guess)
     found = solved(problem, x, method, progress)
+    if known((found.result, problem)) and found.result != RESULTS.converged:
+        another = _another_start(problem, found, method, guess, bounds)
+        if another is not None:
+            problem, x = pose(another)
+            found = solved(problem, x, method, progress)
     second_order, flat = second_variation(problem, found.x, found.hessian, found.jacobian)
     optimum = OptimalStroke(
         swimmer=swimmer,
@@ -238,8 +212,8 @@ def optimal_stroke(
         stats={"iterations": found.iterations.astype(int), "flat": flat},
         **certificate(problem, found.x, found.multipliers),
     )
-    if throw and known(found.result) and found.result != RESULTS.converged:
-        raise _failure(optimum, problem, x, method)
+    if throw and known(found.result) and not certified(optimum, problem.displacement):
+        raise failure(optimum, problem, x, method)
     return optimum
 
 

@@ -57,8 +57,9 @@ class ThreeSphere(AbstractSwimmer):
     """Three spheres on a line that change their two distances, r = (x₂ − x₁, x₃ − x₂); position X = x₂.
 
     Forces push the spheres through each other's Stokeslet flow; with `finite_size` Rotne and Prager's corrections make
-    it right up to the third order in radius/distance. Spheres that overlap give NaN. Raises ValueError unless there are
-    three radii and all numbers are positive.
+    it right up to the third order in radius/distance. Spheres that overlap give NaN; without `finite_size` equal ones
+    swim ever more cheaply until they touch, so that a best stroke needs bounds or a base. Raises ValueError unless
+    there are three radii and all numbers are positive.
     Source: Najafi & Golestanian, *PRE* 69 (2004) 062901; Golestanian & Ajdari, *PRE* 77 (2008) 036308.
     """
 
