@@ -66,11 +66,12 @@ program_p = Primitive("native_program")
 program_p.multiple_results = True
 
 
+# A program that follows from another is traced only where it is lowered: often only what follows from it is.
 class Members(NamedTuple):
     """The program of a batch: that of one member, the axis of each of its arguments along which the members lie (None
-    where all have the same), and how many there are. It is traced only where it is lowered."""
+    where all have the same), and how many there are."""
 
-    program: "ClosedJaxpr | Members"
+    program: "Program"
     axes: tuple[int | None, ...]
     size: int
 
@@ -83,9 +84,40 @@ class Members(NamedTuple):
     def out_avals(self):
         return [_widened(x, 0, self.size) for x in self.program.out_avals]
 
+    @property
+    def jaxpr(self):
+        return _derived(self).jaxpr
+
     def together(self, one: Callable) -> Callable:
         """A function of the arguments of one member for those of all."""
         return jax.vmap(one, self.axes, axis_size=self.size)
+
+
+class Transposed(NamedTuple):
+    """Of a program that is linear in its arguments from the place `nonlinear` on: from its first arguments and the
+    cotangents of its results to those of its last arguments."""
+
+    program: "Program"
+    nonlinear: int
+
+    @property
+    def in_avals(self):
+        return [*self.program.in_avals[: self.nonlinear], *self.program.out_avals]
+
+    @property
+    def out_avals(self):
+        return self.program.in_avals[self.nonlinear :]
+
+    @property
+    def jaxpr(self):
+        return _derived(self).jaxpr
+
+
+Program = ClosedJaxpr | Members | Transposed
+
+
+def _derived(program: Members | Transposed) -> ClosedJaxpr:
+    return _traced(partial(evaluated, program), program.in_avals)
 
 
 def _widened(x, axis: int, size: int):
@@ -107,9 +139,11 @@ def _bind(function, in_batches, args, nonlinear, **params):
     return program_p.bind(*consts, *args, program=program, **params)
 
 
-def evaluated(program, *args):
+def evaluated(program: Program, *args):
     if isinstance(program, Members):
         return program.together(partial(evaluated, program.program))(*args)
+    if isinstance(program, Transposed):
+        return _backwards(partial(evaluated, program.program), program.out_avals, program.nonlinear)(*args)
     return jax.core.eval_jaxpr(program.jaxpr, program.consts, *args)
 
 
@@ -172,20 +206,14 @@ def _pulled_back(cts, *args, program, in_batches, nonlinear, **params):
     pairs = zip(cts, program.out_avals, strict=True)
     cts = [jnp.zeros(y.shape, y.dtype) if type(x) is ad.Zero else x for x, y in pairs]
     if isinstance(program, Members):
-        one, axes = program.program, (*program.axes[:nonlinear], *[0] * len(cts))
-        pull = _backwards(partial(evaluated, one), one.in_avals[nonlinear:], nonlinear)
-        members = Members(_traced(pull, [*one.in_avals[:nonlinear], *one.out_avals]), axes, program.size)
-        pulled = program_p.bind(*known, *cts, program=members, in_batches=in_batches, nonlinear=nonlinear, **params)
-        # What all members have in common is pulled by all of them.
-        ways = program.axes[nonlinear:]
-        pulled = [
-            jnp.sum(x, 0) if way is None else jnp.moveaxis(x, 0, way) for x, way in zip(pulled, ways, strict=True)
-        ]
+        axes = (*program.axes[:nonlinear], *[0] * len(cts))
+        pulling, many = Members(Transposed(program.program, nonlinear), axes, program.size), in_batches
     else:
-        pull, many = (
-            _backwards(f, program.in_avals[nonlinear:], nonlinear) for f in (partial(evaluated, program), in_batches)
-        )
-        pulled = _bind(pull, many, [*known, *cts], nonlinear, **params)
+        pulling, many = Transposed(program, nonlinear), _backwards(in_batches, program.in_avals[nonlinear:], nonlinear)
+    pulled = program_p.bind(*known, *cts, program=pulling, in_batches=many, nonlinear=nonlinear, **params)
+    if isinstance(program, Members):  # What all members have in common is pulled by all of them.
+        pairs = zip(pulled, program.axes[nonlinear:], strict=True)
+        pulled = [jnp.sum(x, 0) if axis is None else jnp.moveaxis(x, 0, axis) for x, axis in pairs]
     return [None] * nonlinear + [x if ad.is_undefined_primal(y) else None for x, y in zip(pulled, t, strict=True)]
 
 
@@ -198,6 +226,7 @@ def _on_cpu(*args, program, size, turns, **_):
     # Of scalars for one member, every one of which then is an array of all: contiguous, as batched arrays are not.
     if isinstance(program, Members):
         return program.together(partial(_on_cpu, program=program.program, size=size, turns=turns))(*args)
+    program = _derived(program) if isinstance(program, Transposed) else program
     # A batch that several devices share asks all of them whether to go on: a native function cannot.
     if size > LARGEST or jax.local_device_count("cpu") > 1 or not is_suitable(program.jaxpr):
         return evaluated(program, *args)
