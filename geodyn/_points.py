@@ -38,7 +38,7 @@ def _with_slopes(function, order: int):
 
     @jax.custom_jvp
     def values(points):
-        return each(_tower(function, order), points)
+        return each(jet(function, order), points)
 
     @values.defjvp
     def _(points, directions):
@@ -50,13 +50,13 @@ def _with_slopes(function, order: int):
     return values
 
 
-def _tower(function, order: int):
+def jet(function, order: int):
     """From a point to the value of the function and of its derivatives up to an order."""
     if order == 0:
         return lambda point: (function(point),)
 
     def last(point):
-        known = _tower(function, order - 1)(point)
+        known = jet(function, order - 1)(point)
         return known[-1], known
 
     def values(point):
@@ -69,10 +69,17 @@ def _tower(function, order: int):
     return values
 
 
-def each(function: Callable, points: Float[Array, "Q n"]):
-    """`vmap(function)(points)`. On the CPU a native loop over the points, of all members of a batch, where the function
+def each(function: Callable, *args: Float[Array, "Q *_"]):
+    """`vmap(function)(*args)`. On the CPU a native loop over the points, of all members of a batch, where the function
     is a short program of scalars; derivatives are not available."""
-    closed, form = jax.make_jaxpr(function, return_shape=True)(jax.ShapeDtypeStruct(points.shape[1:], points.dtype))
+    shapes = [x.shape[1:] for x in args]
+    ends = np.cumsum([math.prod(shape) for shape in shapes])[:-1]
+
+    def of_point(point):
+        return function(*[x.reshape(shape) for x, shape in zip(jnp.split(point, ends), shapes, strict=True)])
+
+    points = jnp.concatenate([x.reshape(x.shape[0], math.prod(x.shape[1:])) for x in args], axis=1)
+    closed, form = jax.make_jaxpr(of_point, return_shape=True)(jax.ShapeDtypeStruct(points.shape[1:], points.dtype))
     program, known = closure_converted(closed)
     together = jax.vmap(partial(evaluated, program), (*[None] * len(known), 0))
     scalar = _short_scalar_program(program) if jax.local_device_count("cpu") == 1 else None

@@ -89,14 +89,14 @@ class KKT(eqx.Module):
         x, weights, parameter = self.parts(z)
         energy, g = self.varied.outcome(x, parameter)
         here = self.varied.at(parameter)
-        group = here.swimmer.group
+        xi = here.swimmer.group.log(g)
         slope = here.energy / jnp.linalg.norm(here.displacement) * weights[1:] / weights[0]
         return {
             "parameter": parameter,
-            "displacement": here.reached(g),
+            "displacement": here.reached(xi),
             "cost": energy,
             "multiplier": slope if here.displacement.ndim else slope[0],
-            "efficiency": towing_drag(here.swimmer) * jnp.sum(group.log(g)[: group.translations] ** 2) / energy,
+            "efficiency": towing_drag(here.swimmer) * jnp.sum(xi[: here.swimmer.group.translations] ** 2) / energy,
         }
 
 

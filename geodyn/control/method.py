@@ -3,14 +3,13 @@
 from abc import abstractmethod
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
-from jax.flatten_util import ravel_pytree
 
 from geodyn._jit import jit
 from geodyn._typing import Array, Float
 from geodyn.control.minimise import RESULTS, Minimum, minimise
 from geodyn.control.problem import StrokeProblem
+from geodyn.control.variation import variations
 
 
 class AbstractStrokeMethod(eqx.Module):
@@ -39,25 +38,17 @@ class Direct(AbstractStrokeMethod):
 
     def solve(self, problem, x, progress):
         tolerance = 1e5 * float(jnp.finfo(problem.energy.dtype).eps) if self.tolerance is None else self.tolerance
-        return minimise(problem, x, tolerance=tolerance, max_iterations=self.max_iterations, progress=progress)
+        limits = {"tolerance": tolerance, "max_iterations": self.max_iterations}
+        return minimise(problem, x, derivatives=variations, progress=progress, **limits)
 
 
 @jit
 def stationary(problem: StrokeProblem, x, y: Float[Array, " p"], iterations, result: RESULTS) -> Minimum:
     """Where another method than `minimise` ended, with the same evidence: for problems without bounds."""
-    flat, unravel = ravel_pytree(x)
-
-    def values(flat):
-        f, c, _ = problem(unravel(flat))
-        return jnp.append(f, c)
-
-    def gradient(flat, weights):
-        return jax.grad(lambda flat: weights @ values(flat))(flat)
-
-    hessian, rows = jax.jacfwd(gradient, (0, 1))(flat, jnp.append(1.0, -y))
-    df, dc = rows[:, 0], rows[:, 1:].T
+    values, jacobian, hessian = variations(problem, x, jnp.append(1.0, -y))
+    df, dc = jacobian[0], jacobian[1:]
     residual = jnp.max(jnp.abs(df - y @ dc)) / jnp.max(jnp.abs(df))
-    residual = jnp.maximum(residual, jnp.max(jnp.abs(values(flat)[1:])))
+    residual = jnp.maximum(residual, jnp.max(jnp.abs(values[1:])))
     none, zero = jnp.zeros(0, y.dtype), jnp.zeros((), y.dtype)
     result = RESULTS.where(jnp.isfinite(residual), result, RESULTS.not_finite)
     return Minimum(x, y, none, none, zero, hessian, dc, residual, iterations, result)

@@ -19,6 +19,8 @@ from geodyn._typing import Array, Bool, Float, Int, PyTree, Scalar
 
 STIFFEST = 1e6
 Problem = Callable[[PyTree], tuple[Scalar, Float[Array, " p"], Float[Array, " q"]]]
+# (problem, x, weights) to the values (f, c, h), their jacobian, and the Hessian of `weights @ (f, c, h)`.
+Derivatives = Callable[[Problem, PyTree, Array], tuple[Array, Array, Array]]
 
 
 class RESULTS(eqx.Enumeration):
@@ -126,28 +128,33 @@ def _to_boundary(v, dv):
     return jnp.min(jnp.where(dv < 0, -0.995 * v / jnp.where(dv < 0, dv, -1.0), 1.0), initial=1.0)
 
 
-def _newton(problem: Problem, state: Minimum, tolerance: Scalar) -> Minimum:
+def _stacked(problem: Problem, x: PyTree) -> Float[Array, " w"]:
+    f, c, h = problem(x)
+    return jnp.concatenate([f[None], c, h])
+
+
+def by_autodiff(problem: Problem, x: PyTree, weights: Float[Array, " w"]) -> tuple[Array, Array, Array]:
+    """`Derivatives` of any problem."""
+    flat, unravel = ravel_pytree(x)
+    values = lambda flat: _stacked(problem, unravel(flat))  # noqa: E731
+    # The gradient is linear in the weights: one sweep of tangents gives the Hessian and the jacobian.
+    gradient = lambda flat, weights: jax.grad(lambda flat: weights @ values(flat))(flat)  # noqa: E731
+    hessian, rows = jax.jacfwd(gradient, (0, 1))(flat, weights)
+    return values(flat), rows.T, hessian
+
+
+def _newton(problem: Problem, derivatives: Derivatives, state: Minimum, tolerance: Scalar) -> Minimum:
     """One iteration; a state that has converged stays where it is."""
     x, unravel = ravel_pytree(state.x)
     eps, p = jnp.finfo(x.dtype).eps, state.multipliers.shape[0]
-
-    def values(x):
-        f, c, h = problem(unravel(x))
-        return jnp.concatenate([f[None], c, h])
-
-    def gradient(x, weights):
-        return jax.grad(lambda x: jnp.concatenate([weights, -z]) @ values(x))(x)
-
-    f, c, h = jnp.split(values(x), [1, 1 + p])
+    y = state.multipliers
+    weights = jnp.concatenate([jnp.ones(1, x.dtype), -y, -state.bound_multipliers])
+    values, jacobian, hessian = derivatives(problem, state.x, weights)
+    c, h = jnp.split(values[1:], [p])
+    df, dc, dh = jacobian[0], jacobian[1 : 1 + p], jacobian[1 + p :]
     first = state.iterations == 0
     s = jnp.where(first, jnp.maximum(h, 0.01), state.slacks)
     z = jnp.where(first, state.barrier / s, state.bound_multipliers)
-    y = state.multipliers
-    # The gradient of f − y·c − z·h is linear in the multipliers: one sweep of tangents gives H and the rows f', c'.
-    hessian, rows = jax.jacfwd(gradient, (0, 1))(x, jnp.append(1.0, -y))
-    df, dc = rows[:, 0], rows[:, 1:].T
-    # Without bounds nothing is traced for them.
-    dh = jax.jacfwd(lambda x: values(x)[1 + p :])(x) if h.size else jnp.zeros((0, x.size), x.dtype)
 
     flat = jnp.sqrt(eps) * _largest(jnp.diagonal(hessian))
     stiff = hessian + dh.T @ ((z / s)[:, None] * dh)
@@ -180,12 +187,13 @@ def _newton(problem: Problem, state: Minimum, tolerance: Scalar) -> Minimum:
         slacks = slide(a, bend)
         return f[0] - barrier * jnp.sum(jnp.log(slacks)) + weight * (_sum_of_sizes(c) + _sum_of_sizes(h - slacks))
 
-    start = merit(0.0, jnp.zeros_like(dx), jnp.concatenate([f, c, h]))
+    start = merit(0.0, jnp.zeros_like(dx), values)
     slope = df @ dx - barrier * jnp.sum(ds / s) - weight * (_sum_of_sizes(c) + _sum_of_sizes(h - s))
     correct = lambda v: -directions.inverse @ v[1 : 1 + p]  # noqa: E731
     # Where c' is about to vanish, for what is out of reach, Newton's steps have no bound.
     longest = jnp.minimum(_to_boundary(s, ds), (1 + jnp.linalg.norm(x)) / (jnp.linalg.norm(dx) + eps))
-    a, bend = _line_search(lambda *at: values(move(*at)), merit, correct, start, slope, longest, dx)
+    reached = lambda *at: _stacked(problem, unravel(move(*at)))  # noqa: E731
+    a, bend = _line_search(reached, merit, correct, start, slope, longest, dx)
 
     result = RESULTS.where(a > 0, RESULTS.running, RESULTS.stalled)
     result = RESULTS.where(jnp.isfinite(residual), result, RESULTS.not_finite)
@@ -202,12 +210,13 @@ def _begin(problem: Problem, x: PyTree) -> Minimum:
     """The state before the first iteration; the problem is traced for the shapes of c and h, and only once."""
     _, c, h = jax.eval_shape(problem, x)
     number, n = jnp.zeros((), c.dtype), ravel_pytree(x)[0].size
+    barrier = number + 1.0 / (1 + h.size)
     return Minimum(
         x,
         jnp.zeros(c.shape),
-        jnp.zeros(h.shape),
+        jnp.full(h.shape, barrier),
         jnp.ones(h.shape),
-        number + 1.0 / (1 + h.size),
+        barrier,
         jnp.zeros((n, n), c.dtype),
         jnp.zeros((*c.shape, n), c.dtype),
         number,
@@ -217,23 +226,33 @@ def _begin(problem: Problem, x: PyTree) -> Minimum:
 
 
 @jit
-def _advance(problem: Problem, state: Minimum, tolerance: Scalar, limit: Int[Array, ""]) -> Minimum:
+def _advance(problem, derivatives, state: Minimum, tolerance: Scalar, limit: Int[Array, ""]) -> Minimum:
     """Iterate until the search ends or the count of iterations reaches the limit."""
     goes_on = lambda state: (state.result == RESULTS.running) & (state.iterations < limit)  # noqa: E731
-    return jax.lax.while_loop(goes_on, lambda state: _newton(problem, state, tolerance), state)
+    return jax.lax.while_loop(goes_on, lambda state: _newton(problem, derivatives, state, tolerance), state)
 
 
-def minimise(problem: Problem, x: PyTree, *, tolerance: float, max_iterations: int, progress: bool = False) -> Minimum:
+def minimise(
+    problem: Problem,
+    x: PyTree,
+    *,
+    tolerance: float,
+    max_iterations: int,
+    derivatives: Derivatives = by_autodiff,
+    progress: bool = False,
+) -> Minimum:
     """A local minimum of f(x) under c(x) = 0 and h(x) ≥ 0, with `problem(x) = (f, c, h)`, from the pytree x.
 
     Ends when the KKT residual is below the tolerance, or with a status in `result` that says why not. With `progress`
     it prints the iterations, and Ctrl-C returns the point reached so far.
     Numbers inside `problem` (a module) and x are traced, so that other values of them do not compile again.
+    `derivatives` is a function (problem, x, weights) to (f, c, h), their jacobian, and the Hessian of
+    `weights @ (f, c, h)`, for problems that know these better than autodiff.
     """
     state, tolerance = _begin(problem, x), jnp.asarray(tolerance, ravel_pytree(x)[0].dtype)
     try:
         for limit in range(1, max_iterations + 1) if progress else [max_iterations]:
-            state = _advance(problem, state, tolerance, jnp.array(limit))
+            state = _advance(problem, derivatives, state, tolerance, jnp.array(limit))
             if progress:
                 print(f"iteration {limit}: KKT residual {float(state.kkt_residual):.2e}", flush=True)
                 if state.result != RESULTS.running:

@@ -55,11 +55,14 @@ class StrokeProblem(eqx.Module):
         return energy / self.energy, self.held(x, g), gaps
 
     def held(self, x, g: Float[Array, "d d"]) -> Float[Array, " p"]:
-        """What must vanish: `miss`, and the shift of time against the first stroke, if there is a clock."""
+        """What must vanish."""
+        return jnp.concatenate([self.miss(g), self.late(x)])
+
+    def late(self, x) -> Float[Array, " l"]:
+        """The shift of time against the first stroke, if there is a clock."""
         if self.clock is None:
-            return self.miss(g)
-        shift = jnp.sum(self.clock.cosine * x.cosine) + jnp.sum(self.clock.sine * x.sine)
-        return jnp.append(self.miss(g), shift)
+            return jnp.zeros(0)
+        return (jnp.sum(self.clock.cosine * x.cosine) + jnp.sum(self.clock.sine * x.sine))[None]
 
     def outcome(self, x, local):
         """Energy, holonomy and gaps of the stroke of x, with `local` from all points to what is `local` there."""
@@ -97,9 +100,9 @@ class StrokeProblem(eqx.Module):
         bounded = state[np.array(self.bounded, int)]
         return jnp.concatenate([bounded - lower, upper - bounded]) / jnp.tile(upper - lower, 2)
 
-    def reached(self, g: Float[Array, "d d"]) -> Float[Array, "..."]:
-        """What the holonomy g has of the displacement that is asked for: its coordinates, or the length of its move."""
-        xi = self.swimmer.group.log(g)
+    def reached(self, xi: Float[Array, " k"]) -> Float[Array, "..."]:
+        """What the holonomy exp(ξ) has of the displacement that is asked for: its coordinates, or the length of its
+        move."""
         if self.displacement.ndim:
             return xi
         if xi.shape[0] == 1:
@@ -107,15 +110,15 @@ class StrokeProblem(eqx.Module):
         moves = xi[: self.swimmer.group.translations]
         return jnp.sqrt(jnp.sum(moves**2) + (jnp.finfo(xi.dtype).eps * self.displacement) ** 2)
 
-    def miss(self, g: Float[Array, "d d"]) -> Float[Array, " p"]:
-        """How far g is from the displacement, relative to it; and, where that is a number, its net rotation."""
+    def missing(self, xi: Float[Array, " k"]) -> Float[Array, " p"]:
+        """How far exp(ξ) is from the displacement, relative to it; and, where that is a number, its net rotation."""
         target = self.displacement
-        move = jnp.atleast_1d((self.reached(g) - target) / jnp.linalg.norm(target))
-        return (
-            move
-            if target.ndim
-            else jnp.append(move, self.swimmer.group.log(g)[max(self.swimmer.group.translations, 1) :])
-        )
+        move = jnp.atleast_1d((self.reached(xi) - target) / jnp.linalg.norm(target))
+        return move if target.ndim else jnp.append(move, xi[max(self.swimmer.group.translations, 1) :])
+
+    def miss(self, g: Float[Array, "d d"]) -> Float[Array, " p"]:
+        """How far g is from the displacement, see `missing`."""
+        return self.missing(self.swimmer.group.log(g))
 
 
 def clock_of(stroke, bounded: tuple[int, ...]) -> FourierStroke | None:
@@ -175,7 +178,7 @@ def certificate(problem: StrokeProblem, x, multipliers: Float[Array, " p"]) -> d
     return {
         "stroke": stroke,
         "cost": energy,
-        "displacement": problem.reached(elements[-1]),
+        "displacement": problem.reached(swimmer.group.log(elements[-1])),
         "charge": charge,
         "multiplier": scale * multipliers[: problem.displacement.size].reshape(problem.displacement.shape),
         "wong_residual": _wong_residual(*without_derivatives((problem, stroke, charge, elements))),

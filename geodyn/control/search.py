@@ -148,5 +148,7 @@ def optimal_strokes(
             " may be larger than any stroke's: try a smaller one, more starts, another region, or bounds= if ever"
             " cheaper strokes lead there."
         )
-    kept = _distinct([(o.cost, jnp.linalg.norm(o.multiplier), _centre_and_size(o.stroke)[1]) for o in optima], 1e-6)
+    signatures = [(o.cost, jnp.linalg.norm(o.multiplier), _centre_and_size(o.stroke)[1]) for o in optima]
+    # What the bounds cost depends on the times at which they are felt.
+    kept = _distinct(signatures, 1e-3 if bounded else 1e-6)
     return tuple(sorted((optima[i] for i in kept), key=lambda o: float(o.cost)))

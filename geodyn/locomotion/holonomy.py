@@ -43,7 +43,7 @@ def mean(powers: Float[Array, " Q"], widths: Float[Array, " T"] | None = None) -
     return jnp.mean(means) if widths is None else means @ widths
 
 
-def _increment(group: AbstractLieGroup, xi: Float[Array, "3 k"], h: Scalar) -> Float[Array, " k"]:
+def increment(group: AbstractLieGroup, xi: Float[Array, "3 k"], h: Number) -> Float[Array, " k"]:
     """The exponential coordinates of one step of length h from the body velocities at its three nodes."""
     a1, a2, a3 = h * xi[1], np.sqrt(15) / 3 * h * (xi[2] - xi[0]), 10 / 3 * h * (xi[2] - 2 * xi[1] + xi[0])
     c1 = -group.bracket(a1, a2)
@@ -60,7 +60,7 @@ def magnus(
     """
     steps = xi.shape[0] // 3
     widths = jnp.full(steps, 1 / steps, xi.dtype) if widths is None else widths
-    increments = jax.vmap(lambda x, h: group.exp(_increment(group, x, h)))(xi.reshape(steps, 3, -1), widths)
+    increments = jax.vmap(lambda x, h: group.exp(increment(group, x, h)))(xi.reshape(steps, 3, -1), widths)
     follow = lambda g, step: (group.compose(g, step),) * 2  # noqa: E731
     return jax.lax.scan(follow, group.identity().astype(xi.dtype), increments)[1]
 

@@ -8,6 +8,7 @@ consistent units.
 from abc import abstractmethod
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -65,6 +66,14 @@ class AbstractLieGroup(eqx.Module):
         e = self.generators
         turned = jnp.einsum("ij,bjk,kl->bil", g, jnp.asarray(e, g.dtype), self.inverse(g))
         return jnp.einsum("aij,bij->ab", jnp.asarray(_dual(e), g.dtype), turned)
+
+    def dexp(self, xi: Float[Array, " k"]) -> Float[Array, "k k"]:
+        """The matrix of `dexp_ξ`: how the exponential turns in space with ξ, `d exp(ξ) = hat(dexp_ξ dξ) exp(ξ)`.
+
+        Source: Hairer, Lubich & Wanner, *Geometric Numerical Integration* (2006), section III.4.
+        """
+        back = self.exp(-xi)
+        return jax.vmap(lambda slope: self.vee(slope @ back), 2, 1)(jax.jacfwd(self.exp)(xi))
 
 
 def _dual(generators: np.ndarray) -> np.ndarray:

@@ -48,7 +48,7 @@ def _stumpff(y: Scalar) -> tuple[Scalar, ...]:
 def _homogeneous(rotation: Float[Array, "n n"], translation: Float[Array, " n"]) -> Float[Array, "d d"]:
     """The matrix `[[rotation, translation], [0, 1]]`."""
     n = translation.shape[0]
-    last = jnp.zeros((1, n + 1), translation.dtype).at[0, n].set(1)
+    last = jnp.eye(n + 1, dtype=translation.dtype)[n:]
     return jnp.concatenate([jnp.concatenate([rotation, translation[:, None]], axis=1), last])
 
 

@@ -1,0 +1,148 @@
+"""PURPOSE: the first and second variation of what a stroke costs and where it leads, in closed form.
+
+A holonomy is a product of steps, `G = g₁ … g_S`. With `g_i → exp(ψ_i) g_i` and `ζ_i = Ad_{g₁…g_{i−1}} ψ_i` it becomes
+`exp(Φ) G`, `Φ = Σ_i ζ_i + ½ Σ_{j<i} [ζ_j, ζ_i] + …` (Baker, Campbell, Hausdorff). So a second variation is a sum of
+what is local to nodes and steps, and of the area that ζ sweeps in the algebra: autodiff is left with functions of few
+numbers, each at many points, and no direction is carried along the stroke.
+"""
+
+import jax
+import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+
+from geodyn._points import each, jet
+from geodyn._typing import Array, Float
+from geodyn.control.problem import StrokeProblem
+from geodyn.locomotion.costs import is_energy
+from geodyn.locomotion.holonomy import gauss_times, increment, mean
+from geodyn.locomotion.stroke import shape_and_rate
+
+
+def variations(problem: StrokeProblem, x, weights: Float[Array, " w"]):
+    """The values (f, c, h) of a problem at x, their jacobian, and the Hessian of `weights @ (f, c, h)`, with respect to
+    the numbers in x."""
+    flat, unravel = ravel_pytree(x)
+
+    def states_of(flat):
+        shape_and_rate_at = lambda t: jnp.concatenate(shape_and_rate(problem.stroke(unravel(flat)), t))  # noqa: E731
+        return jax.vmap(shape_and_rate_at)(gauss_times(problem.steps))
+
+    def bounds_at(state):
+        return problem.gaps(state), jax.jacfwd(problem.gaps)(state)
+
+    # A stroke is linear in its coefficients, a gap in the state, and a shift of time in the coefficients.
+    states, basis = states_of(flat), jax.jacfwd(states_of)(flat)
+    late, dlate = (derive(lambda flat: problem.late(unravel(flat)))(flat) for derive in (lambda f: f, jax.jacfwd))
+    gaps, dgaps = jax.vmap(bounds_at)(states)
+
+    told, push, bend = _at_nodes(problem, states)
+    change = _pull(push, basis)
+    powers, xi = told[:, 0], told[:, 1:]
+    shares = jax.grad(mean)(powers) / problem.energy
+    missing = weights[1 : weights.size - late.size - gaps.size]
+    miss, dmiss, prices, of_holonomy = _of_holonomy(problem, xi, change[:, 1:], missing)
+    bent = bend(jnp.concatenate([weights[0] * shares[:, None], prices], axis=1))
+
+    values = jnp.concatenate([(shares @ powers)[None], miss, late, gaps.ravel()])
+    rows = (shares @ change[:, 0])[None], dmiss, dlate, _pull(dgaps, basis).reshape(gaps.size, flat.size)
+    return values, jnp.concatenate(rows), _sum_of_products(basis, _pull(bent, basis)) + of_holonomy
+
+
+def _at_nodes(problem, states: Float[Array, "Q s"]):
+    """Power and body velocity at each state (r, r'), `told[Q, 1 + k]`; their slopes there, `[Q, 1 + k, s]`; and a
+    function from weights of `told` to the weighted second derivatives, `[Q, s, s]`."""
+    k = problem.swimmer.group.dim
+    if not is_energy(problem.density):
+        signs = jnp.where(jnp.arange(1 + k) == 0, 1.0, -1.0).astype(states.dtype)
+        told, push, second = (
+            x * signs.reshape(-1, *[1] * (x.ndim - 2))[None] for x in each(jet(problem.local, 2), states)
+        )
+        return told, push, lambda weights: jnp.sum(weights[:, :, None, None] * second, axis=1)
+    r, u = jnp.split(states, 2, axis=1)
+    forms, slope, second = each(jet(problem.local, 2), r)  # of (A, G)
+    forces, by_r = _pull(forms, u[:, :, None])[..., 0], jnp.sum(slope * u[:, None, :, None], axis=2)
+    along = lambda rows: jnp.sum(u[:, :, None] * rows, axis=1, keepdims=True)  # noqa: E731
+    power, turning = along(forces[:, k:, None])[..., 0], -forces[:, :k]
+    by_r, by_u = ([f * along(x[:, k:]), -x[:, :k]] for f, x in ((1, by_r), (2, forms)))
+    told = jnp.concatenate([power, turning], axis=1)
+    push = jnp.concatenate([jnp.concatenate(by_r, axis=1), jnp.concatenate(by_u, axis=1)], axis=2)
+
+    def bend(weights):
+        power, prices = weights[:, :1] * u, -weights[:, 1:]
+        twice = jnp.sum(second * u[:, None, :, None, None], axis=2)
+        rr = jnp.sum(jnp.concatenate([prices, power], 1)[:, :, None, None] * twice, axis=1)
+        ur = jnp.sum(jnp.concatenate([prices, 2 * power], 1)[:, :, None, None] * slope, axis=1)
+        uu = 2 * weights[:, :1, None] * forms[:, k:]
+        ru = jnp.swapaxes(ur, 1, 2)
+        return jnp.concatenate([jnp.concatenate([rr, ru], 2), jnp.concatenate([ur, uu], 2)], axis=1)
+
+    return told, push, bend
+
+
+def _of_holonomy(problem, xi: Float[Array, "Q k"], dxi: Float[Array, "Q k n"], weights: Float[Array, " p"]):
+    """How far the holonomy of body velocities ξ at the nodes is from the displacement; how that changes; the prices of
+    ξ, `weights @ ∂miss/∂ξ`; and the part of the weighted Hessian that ξ'' has none in."""
+    group, steps = problem.swimmer.group, problem.steps
+    k, n = group.dim, dxi.shape[-1]
+
+    def advance(xi):
+        return increment(group, xi.reshape(3, k), 1 / steps)
+
+    velocities, dxi = xi.reshape(steps, 3 * k), dxi.reshape(steps, 3 * k, n)
+    turns = each(advance, velocities)
+    follow = lambda g, step: (group.compose(g, step), g)  # noqa: E731
+    g, before = jax.lax.scan(follow, group.identity().astype(xi.dtype), each(group.exp, turns))
+    adjoints = each(group.adjoint, before)
+
+    def of_velocities(xi, charge):
+        return _weighted(advance, xi, charge)[1:]
+
+    def of_exponent(xi, charge):
+        """How exp(ξ) turns with ξ, exp(ψ) exp(ξ): ψ', and the weighted ψ''."""
+
+        def weighted(xi):
+            dexp = group.dexp(xi)
+            return charge @ dexp, dexp
+
+        second, first = jax.jacfwd(weighted, has_aux=True)(xi)
+        return first, (second + second.T) / 2
+
+    # From coordinates of the holonomy to turns of it: the inverse of what their exponential does.
+    end = group.log(g)
+    miss, slope, second = _weighted(problem.missing, end, weights)
+    unturned = jnp.linalg.inv(group.dexp(end))
+    slope = slope @ unturned
+    charge = weights @ slope
+    second = unturned.T @ (second - of_exponent(end, charge)[1]) @ unturned
+
+    # Back along the product: prices of a step, of its exponent, of the velocities in it.
+    charges = jnp.sum(charge[None, :, None] * adjoints, axis=1)
+    dpsi, ddpsi = each(of_exponent, turns, charges)
+    charges = jnp.sum(charges[:, :, None] * dpsi, axis=1)
+    dturn, ddturn = each(of_velocities, velocities, charges)
+    prices = jnp.sum(charges[:, :, None] * dturn, axis=1)
+
+    change = _pull(dturn, dxi)
+    zeta = _pull(adjoints, _pull(dpsi, change))
+    phi, swept = jnp.sum(zeta, axis=0), jnp.cumsum(zeta, axis=0) - zeta
+    basis = jnp.eye(k, dtype=xi.dtype)
+    area = jax.vmap(lambda a: jax.vmap(lambda b: charge @ group.bracket(a, b))(basis))(basis)
+    half = _sum_of_products(swept, jnp.sum(area[None, :, :, None] * zeta[:, None], axis=2)) / 2
+    hessian = half + half.T + phi.T @ second @ phi
+    hessian += _sum_of_products(change, _pull(ddpsi, change)) + _sum_of_products(dxi, _pull(ddturn, dxi))
+    return miss, slope @ phi, prices.reshape(-1, k), hessian
+
+
+def _weighted(function, x: Float[Array, " n"], weights: Float[Array, " v"]):
+    """Value, jacobian, and Hessian of `weights @ function(x)`."""
+    return function(x), jax.jacfwd(function)(x), jax.hessian(lambda x: weights @ function(x))(x)
+
+
+def _pull(rows: Float[Array, "Q i j"], columns: Float[Array, "Q j n"]) -> Float[Array, "Q i n"]:
+    """Products of small matrices at many points; as matrix products XLA:CPU would copy them first."""
+    return jnp.sum(rows[:, :, :, None] * columns[:, None], axis=2)
+
+
+def _sum_of_products(a: Float[Array, "Q i m"], b: Float[Array, "Q i n"]) -> Float[Array, "m n"]:
+    """`Σ_q a_qᵀ b_q`."""
+    return a.reshape(-1, a.shape[-1]).T @ b.reshape(-1, b.shape[-1])
