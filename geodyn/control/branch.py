@@ -13,7 +13,7 @@ from jax.flatten_util import ravel_pytree
 
 from geodyn._jit import jit
 from geodyn._typing import Array, Bool, Float, Int, PyTree, Scalar
-from geodyn.control.problem import second_variation
+from geodyn.control.variation import second_variation
 from geodyn.control.varied import VariedProblem, towing_drag
 from geodyn.locomotion.stroke import FourierStroke
 

@@ -17,7 +17,8 @@ from geodyn._jit import jit
 from geodyn._typing import Array, Float, Int, PyTree, Scalar
 from geodyn.control.method import AbstractStrokeMethod, refuse_bounds, stationary
 from geodyn.control.minimise import RESULTS
-from geodyn.control.problem import StrokeProblem, sobolev_metric
+from geodyn.control.problem import StrokeProblem
+from geodyn.control.variation import sobolev_metric
 
 LONGEST = 0.2
 

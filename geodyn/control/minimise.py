@@ -1,4 +1,4 @@
-"""PURPOSE: constrained Newton's method: `min f(x)` under `c(x) = 0` and `h(x) ≥ 0`, with exact Hessians by autodiff.
+"""PURPOSE: constrained Newton's method: `min f(x)` under `c(x) = 0` and `h(x) ≥ 0`, with exact Hessians.
 
 A primal-dual interior-point method: slacks `h = s`, `s z = μ → 0`; each step solves the Newton system of the Lagrangian
 `f − y·c − z·h` in the null space of c', where an eigendecomposition turns saddles into descent and leaves directions

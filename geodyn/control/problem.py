@@ -4,12 +4,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.flatten_util import ravel_pytree
 
 from geodyn._jit import as_pytree, jit
-from geodyn._points import pointwise
+from geodyn._points import each, pointwise
 from geodyn._typing import Array, Float, Scalar
-from geodyn.control.minimise import null_space
 from geodyn.control.wong import jet, wong_forces
 from geodyn.locomotion import costs
 from geodyn.locomotion.connection import AbstractInvariantMetric, reduction
@@ -132,46 +130,28 @@ def clock_of(stroke, bounded: tuple[int, ...]) -> FourierStroke | None:
     return without_derivatives(late)
 
 
-def sobolev_metric(problem: StrokeProblem, x) -> Float[Array, "n n"]:
-    """The metric `∫ (δr'ᵀ G δr' + 4π² δrᵀ G δr) dt` of the unknowns x."""
-    flat, unravel = ravel_pytree(x)
-
-    def of_node(t):
-        shape, rate = jax.jacfwd(lambda x: shape_and_rate(problem.stroke(unravel(x)), t))(flat)
-        metric = reduction(problem.swimmer, problem.stroke(x)(t))[1]
-        return rate.T @ metric @ rate + 4 * jnp.pi**2 * shape.T @ metric @ shape
-
-    return jax.vmap(jax.vmap(mean, 1), 1)(jax.vmap(of_node)(gauss_times(problem.steps)))
-
-
-@jit
-def second_variation(problem: StrokeProblem, x, hessian: Float[Array, "n n"], jacobian: Float[Array, "p n"]):
-    """The smallest eigenvalue of the second variation of the energy at fixed displacement, and the number of flat
-    directions, which are left out: symmetries, such as a shift of time.
-
-    `hessian` of the Lagrangian, `jacobian` of the constraints. Sizes are measured by
-    `∫ (δr'ᵀ G δr' + 4π² δrᵀ G δr) dt`, so that the eigenvalues have no units, most are near 1, and do not depend on the
-    basis.
-    """
-    problem, x, hessian, jacobian = without_derivatives((problem, x, hessian, jacobian))
-    unit = jnp.linalg.inv(jnp.linalg.cholesky(sobolev_metric(problem, x)))
-    null = null_space(jacobian @ unit.T)[1].T
-    tangent = null @ unit
-    values = problem.energy / 2 * jnp.linalg.eigvalsh(tangent @ hessian @ tangent.T)
-    curved = jnp.abs(values) > 100 * jnp.sqrt(jnp.finfo(values.dtype).eps)
-    return jnp.min(jnp.where(curved, values, jnp.inf)), jnp.sum(~curved) - jnp.sum(jnp.all(null == 0, axis=1))
-
-
 def without_derivatives(tree):
     """The same without derivatives: evidence has none."""
     return jax.tree.map(lambda x: jax.lax.stop_gradient(x) if eqx.is_inexact_array(x) else x, tree)
+
+
+@eqx.filter_custom_jvp
+def _everywhere(problem: StrokeProblem, points: Float[Array, "Q _"]) -> Array:
+    """What is `local` at many points, with derivatives with respect to the numbers in the problem as well."""
+    return each(problem.local, points)
+
+
+@_everywhere.def_jvp
+def _(primals, tangents):
+    plain = lambda problem, points: jax.vmap(problem.local)(points)  # noqa: E731
+    return _everywhere(*primals), eqx.filter_jvp(plain, primals, tangents)[1]
 
 
 @jit
 def certificate(problem: StrokeProblem, x, multipliers: Float[Array, " p"]) -> dict:
     """What OptimalStroke says of the stroke of the unknowns x and the multipliers of `miss`, on twice the steps."""
     swimmer, stroke, steps = problem.swimmer, problem.stroke(x), 2 * problem.steps
-    states, powers, velocities = problem.along(stroke, gauss_times(steps), jax.vmap(problem.local))
+    states, powers, velocities = problem.along(stroke, gauss_times(steps), lambda points: _everywhere(problem, points))
     elements, energy = magnus(swimmer.group, velocities), mean(powers)
     charge = problem.charge(multipliers, elements[-1])
     scale = problem.energy / jnp.linalg.norm(problem.displacement)
@@ -191,12 +171,10 @@ def _wong_residual(problem, stroke, charge, elements):
     """The largest defect of Wong's equations between the steps, away from bounds, over the largest force."""
     steps = elements.shape[0]
     times = jnp.arange(1, steps) / steps
-
-    def forces(t, g):
-        charge_there = problem.swimmer.group.adjoint(g).T @ charge
-        return wong_forces(problem.swimmer, *jet(stroke, t), charge_there, problem.density)
-
-    needed, felt = jax.vmap(forces)(times, elements[:-1])
+    charges = jax.vmap(lambda g: problem.swimmer.group.adjoint(g).T @ charge)(elements[:-1])
+    motion = jax.vmap(lambda t: jet(stroke, t))(times)
+    forces = lambda *at: wong_forces(problem.swimmer, *at, problem.density)  # noqa: E731
+    needed, felt = each(forces, *motion, charges)
     room = lambda t: jnp.min(problem.gaps(jnp.concatenate(shape_and_rate(stroke, t))), initial=1.0)  # noqa: E731
     inside = jax.vmap(room)(times) > 0.01
     defect = jnp.max(jnp.where(inside[:, None], jnp.abs(needed - felt), 0.0), axis=0)

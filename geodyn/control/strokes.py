@@ -25,7 +25,8 @@ from geodyn.control.led import STARTS, led_stroke
 from geodyn.control.method import AbstractStrokeMethod, Direct
 from geodyn.control.minimise import RESULTS, Minimum
 from geodyn.control.optimum import OptimalStroke
-from geodyn.control.problem import StrokeProblem, certificate, clock_of, second_variation
+from geodyn.control.problem import StrokeProblem, certificate, clock_of
+from geodyn.control.variation import second_variation
 from geodyn.locomotion.connection import AbstractInvariantMetric, AbstractLinkSwimmer, AbstractSwimmer
 from geodyn.locomotion.costs import Density, energy, length
 from geodyn.locomotion.holonomy import cost, holonomy, require_defined_along

@@ -10,9 +10,12 @@ import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
+from geodyn._jit import jit
 from geodyn._points import each, jet
 from geodyn._typing import Array, Float
-from geodyn.control.problem import StrokeProblem
+from geodyn.control.minimise import null_space
+from geodyn.control.problem import StrokeProblem, without_derivatives
+from geodyn.locomotion.connection import reduction
 from geodyn.locomotion.costs import is_energy
 from geodyn.locomotion.holonomy import gauss_times, increment, mean
 from geodyn.locomotion.stroke import shape_and_rate
@@ -23,16 +26,13 @@ def variations(problem: StrokeProblem, x, weights: Float[Array, " w"]):
     the numbers in x."""
     flat, unravel = ravel_pytree(x)
 
-    def states_of(flat):
-        shape_and_rate_at = lambda t: jnp.concatenate(shape_and_rate(problem.stroke(unravel(flat)), t))  # noqa: E731
-        return jax.vmap(shape_and_rate_at)(gauss_times(problem.steps))
-
     def bounds_at(state):
         return problem.gaps(state), jax.jacfwd(problem.gaps)(state)
 
-    # A stroke is linear in its coefficients, a gap in the state, and a shift of time in the coefficients.
-    states, basis = states_of(flat), jax.jacfwd(states_of)(flat)
-    late, dlate = (derive(lambda flat: problem.late(unravel(flat)))(flat) for derive in (lambda f: f, jax.jacfwd))
+    # Gaps are affine in the states, and a shift of time is linear in the coefficients.
+    states, basis = _states(problem, x)
+    late_at = lambda flat: problem.late(unravel(flat))  # noqa: E731
+    late, dlate = late_at(flat), jax.jacfwd(late_at)(flat)
     gaps, dgaps = jax.vmap(bounds_at)(states)
 
     told, push, bend = _at_nodes(problem, states)
@@ -46,6 +46,45 @@ def variations(problem: StrokeProblem, x, weights: Float[Array, " w"]):
     values = jnp.concatenate([(shares @ powers)[None], miss, late, gaps.ravel()])
     rows = (shares @ change[:, 0])[None], dmiss, dlate, _pull(dgaps, basis).reshape(gaps.size, flat.size)
     return values, jnp.concatenate(rows), _sum_of_products(basis, _pull(bent, basis)) + of_holonomy
+
+
+@jit
+def second_variation(problem: StrokeProblem, x, hessian: Float[Array, "n n"], jacobian: Float[Array, "p n"]):
+    """The smallest eigenvalue of the second variation of the energy at fixed displacement, and the number of flat
+    directions, which are left out: symmetries, such as a shift of time.
+
+    `hessian` of the Lagrangian, `jacobian` of the constraints. Sizes are measured by
+    `∫ (δr'ᵀ G δr' + 4π² δrᵀ G δr) dt`, so that the eigenvalues have no units, most are near 1, and do not depend on the
+    basis.
+    """
+    problem, x, hessian, jacobian = without_derivatives((problem, x, hessian, jacobian))
+    unit = jnp.linalg.inv(jnp.linalg.cholesky(sobolev_metric(problem, x)))
+    null = null_space(jacobian @ unit.T)[1].T
+    tangent = null @ unit
+    values = problem.energy / 2 * jnp.linalg.eigvalsh(tangent @ hessian @ tangent.T)
+    curved = jnp.abs(values) > 100 * jnp.sqrt(jnp.finfo(values.dtype).eps)
+    return jnp.min(jnp.where(curved, values, jnp.inf)), jnp.sum(~curved) - jnp.sum(jnp.all(null == 0, axis=1))
+
+
+def sobolev_metric(problem: StrokeProblem, x) -> Float[Array, "n n"]:
+    """The metric `∫ (δr'ᵀ G δr' + 4π² δrᵀ G δr) dt` of the unknowns x."""
+    states, basis = _states(problem, x)
+    m = states.shape[1] // 2
+    metric = each(lambda r: reduction(problem.swimmer, r)[1], states[:, :m])
+    shares = jax.grad(mean)(states[:, 0])[:, None, None]
+    product = lambda part: _sum_of_products(shares * part, _pull(metric, part))  # noqa: E731
+    return product(basis[:, m:]) + 4 * jnp.pi**2 * product(basis[:, :m])
+
+
+def _states(problem, x) -> tuple[Float[Array, "Q s"], Float[Array, "Q s n"]]:
+    """The states (r, r') at the nodes, and their jacobian, which does not depend on x."""
+    flat, unravel = ravel_pytree(x)
+
+    def states(flat):
+        shape_and_rate_at = lambda t: jnp.concatenate(shape_and_rate(problem.stroke(unravel(flat)), t))  # noqa: E731
+        return jax.vmap(shape_and_rate_at)(gauss_times(problem.steps))
+
+    return states(flat), jax.jacfwd(states)(flat)
 
 
 def _at_nodes(problem, states: Float[Array, "Q s"]):
