@@ -78,7 +78,7 @@ REFUSED = {
     "no picture": ("satellite --animate", "no picture in the plane of a body that moves in SO3"),
     "one bound": ("purcell --lower -1 -1", "give both"),
     "global": ("pmpy --global --base 10 4", "--global looks everywhere"),
-    "shape": ("pmpy --base 10", "have 2 numbers; got"),
+    "shape": ("pmpy --base 10", "--base needs 2 numbers, .* got"),
     "harmonics": ("purcell --harmonics 0", "--harmonics must be at least 1"),
     "no such class": ("nowhere:Snake", "module:class, importable from here"),
     "displacement": ("satellite --displacement 0.1", "must be a vector of 3 coordinates"),

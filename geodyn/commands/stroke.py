@@ -66,9 +66,13 @@ def _problem(known: Body, body: gd.AbstractConnection, options: dict[str, Any]):
     if options["everywhere"] and (base or guess):
         raise ValueError("--global looks everywhere: leave out --base and --guess, or --global.")
     start = None if known.start is None else np.asarray(known.start(body), float)
-    for shape in (base, guess, *bounds, rates):
+    given_shapes = {"base": base, "guess": guess, "lower": bounds[0], "upper": bounds[1], "rates": rates}
+    for option, shape in given_shapes.items():
         if start is not None and shape is not None and len(shape) != len(start):
-            raise ValueError(f"shapes of this body, as {start.tolist()}, have {len(start)} numbers; got {shape}.")
+            raise ValueError(
+                f"--{option} needs {len(start)} numbers, as shapes of this body have, such as {start.tolist()}; got"
+                f" {shape}."
+            )
     free = bounds[0] is None
     if free and known.based and known.region is not None and options["everywhere"]:
         bounds = known.region(body)

@@ -226,7 +226,9 @@ def _begin(problem: Problem, x: PyTree) -> Minimum:
 
 
 @jit
-def _advance(problem, derivatives, state: Minimum, tolerance: Scalar, limit: Int[Array, ""]) -> Minimum:
+def _advance(
+    problem: Problem, derivatives: Derivatives, state: Minimum, tolerance: Scalar, limit: Int[Array, ""]
+) -> Minimum:
     """Iterate until the search ends or the count of iterations reaches the limit."""
     goes_on = lambda state: (state.result == RESULTS.running) & (state.iterations < limit)  # noqa: E731
     return jax.lax.while_loop(goes_on, lambda state: _newton(problem, derivatives, state, tolerance), state)

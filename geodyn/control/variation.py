@@ -120,7 +120,7 @@ def _at_nodes(problem, states: Float[Array, "Q s"]):
 
 def _of_holonomy(problem, xi: Float[Array, "Q k"], dxi: Float[Array, "Q k n"], weights: Float[Array, " p"]):
     """How far the holonomy of body velocities ξ at the nodes is from the displacement; how that changes; the prices of
-    ξ, `weights @ ∂miss/∂ξ`; and the part of the weighted Hessian that ξ'' has none in."""
+    ξ, `weights @ ∂miss/∂ξ`; and the part of the weighted Hessian in which ξ'' has none."""
     group, steps = problem.swimmer.group, problem.steps
     k, n = group.dim, dxi.shape[-1]
 
