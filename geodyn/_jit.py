@@ -2,11 +2,16 @@
 
 import functools
 import inspect
+import os
+from concurrent.futures import ThreadPoolExecutor
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+# Fewer together cost as much.
+_FEWEST_MEMBERS = 8
 
 
 def jit(function):
@@ -19,6 +24,31 @@ def jit(function):
         return compiled(*traced_numbers(args), **traced_numbers(kwargs))
 
     return call
+
+
+def jit_over_cores(function):
+    """`jit` of a function whose last argument is a batch of independent members: on a processor equal parts of the
+    batch run side by side, since XLA leaves the loops of a program to one core."""
+    compiled = eqx.filter_jit(function)
+
+    @functools.wraps(function)
+    def call(*args):
+        *args, batch = traced_numbers(args)
+        size = max(-(-len(batch) // _cores()), _FEWEST_MEMBERS)
+        if size >= len(batch):
+            return compiled(*args, batch)
+        parts = [jnp.arange(first, first + size) % len(batch) for first in range(0, len(batch), size)]
+        # Compiled before the threads start, or each of them would.
+        run = compiled.lower(*args, batch[parts[0]]).compile()
+        with ThreadPoolExecutor(len(parts)) as pool:
+            done = list(pool.map(lambda part: jax.block_until_ready(run(*args, batch[part])), parts))
+        return jax.tree.map(lambda *leaves: jnp.concatenate(leaves)[: len(batch)], *done)
+
+    return call
+
+
+def _cores() -> int:
+    return (os.cpu_count() or 1) if jax.default_backend() == "cpu" else 1
 
 
 def traced_numbers(tree):

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from geodyn._jit import jit_over_cores
 from geodyn.control.search import optimal_strokes
 from geodyn.control.strokes import Direct, optimal_stroke
 from geodyn.geometry.groups import Translation
@@ -89,3 +90,11 @@ def test_nothing_found_is_an_error():
     """No stroke at all moves Purcell's swimmer by ten times the length of a link."""
     with pytest.raises(RuntimeError, match=r"none of 12 starts .* try a smaller one, more starts"):
         optimal_strokes(Purcell(), displacement=10.0, starts=12, method=Direct(harmonics=8, steps=48))
+
+
+def test_a_batch_is_spread_over_the_cores(monkeypatch):
+    """20 members on 3 cores: parts of 8, the last one filled up; all come back, in order."""
+    monkeypatch.setattr("geodyn._jit._cores", lambda: 3)
+    scaled = jit_over_cores(lambda scale, x: {"all": scale * x})
+    x = np.arange(20.0)
+    np.testing.assert_array_equal(scaled(2.0, x)["all"], 2 * x)

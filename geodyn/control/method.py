@@ -51,7 +51,7 @@ def stationary(problem: StrokeProblem, x, y: Float[Array, " p"], iterations, res
     residual = jnp.maximum(residual, jnp.max(jnp.abs(values[1:])))
     none, zero = jnp.zeros(0, y.dtype), jnp.zeros((), y.dtype)
     result = RESULTS.where(jnp.isfinite(residual), result, RESULTS.not_finite)
-    return Minimum(x, y, none, none, zero, hessian, dc, residual, iterations, result)
+    return Minimum(x, y, none, none, zero, zero, hessian, dc, residual, iterations, result)
 
 
 def refuse_bounds(name: str, problem: StrokeProblem) -> None:

@@ -35,10 +35,11 @@ class RESULTS(eqx.Enumeration):
 class Minimum(eqx.Module):
     """A point where the search stands or ended, with what certifies it.
 
-    `x` is the point; `multipliers` y[p] of c and `bound_multipliers` z[q] of h with slacks s[q]; `barrier` μ;
-    `kkt_residual` the largest of: gradient of the Lagrangian over gradient of f, |c|, violation of h, s z; where the
-    search converged, only its part along flat directions may exceed the tolerance, and not half the digits. `hessian`
-    of the Lagrangian, stiff where a bound is felt, and `jacobian` c', both at the point where the search ended.
+    `x` is the point; `multipliers` y[p] of c and `bound_multipliers` z[q] of h with slacks s[q]; `barrier` μ; `reach`
+    the length of the last step; `kkt_residual` the largest of: gradient of the Lagrangian over gradient of f, |c|,
+    violation of h, s z; where the search converged, only its part along flat directions may exceed the tolerance, and
+    not half the digits. `hessian` of the Lagrangian, stiff where a bound is felt, and `jacobian` c', both at the point
+    where the search ended.
     """
 
     x: PyTree
@@ -46,6 +47,7 @@ class Minimum(eqx.Module):
     bound_multipliers: Float[Array, " q"]
     slacks: Float[Array, " q"]
     barrier: Scalar
+    reach: Scalar
     hessian: Float[Array, "n n"]
     jacobian: Float[Array, "p n"]
     kkt_residual: Scalar
@@ -105,17 +107,21 @@ def _newton_step(hessian, gradient, directions: Directions, c):
 
 
 def _line_search(values, merit, correct, start, slope, longest, dx):
-    """How far to go, and how to bend: the first of `longest, longest/2, …` whose merit falls by 1e-4 of what the
-    slope promises; 0 if none does. If the longest fails, the way is bent first, back to the constraints, since the
-    merit would else refuse good steps along curved constraints (Maratos)."""
+    """How far to go, and how to bend: the longest, or what fails shortened to where a parabola through its merit is
+    least, until the merit falls by 1e-4 of what the slope promises; 0 if it never does. If the longest fails, the way
+    is bent first, back to the constraints, since the merit would else refuse good steps along curved constraints
+    (Maratos)."""
     rounding = 100 * jnp.finfo(start.dtype).eps * jnp.abs(start)
 
     def attempt(search):
         a, bend, straight, _ = search
         reached = values(a, bend)
-        accepted = merit(a, bend, reached) <= start + 1e-4 * a * slope + rounding
+        rise = merit(a, bend, reached) - start
+        accepted = rise <= 1e-4 * a * slope + rounding
+        least = -slope * a / (rise - slope * a) / 2
         bent = jnp.where(straight & ~accepted & jnp.all(jnp.isfinite(reached)), correct(reached) / a**2, bend)
-        return jnp.where(accepted | straight, a, a / 2), bent, jnp.array(False), accepted
+        shorter = a * jnp.where(least > 0.3, least, 0.3)
+        return jnp.where(accepted | straight, a, shorter), bent, jnp.array(False), accepted
 
     goes_on = lambda search: ~search[3] & (search[0] > 1e-6)  # noqa: E731
     begin = (longest, jnp.zeros_like(dx), jnp.array(True), jnp.array(False))
@@ -190,8 +196,10 @@ def _newton(problem: Problem, derivatives: Derivatives, state: Minimum, toleranc
     start = merit(0.0, jnp.zeros_like(dx), values)
     slope = df @ dx - barrier * jnp.sum(ds / s) - weight * (_sum_of_sizes(c) + _sum_of_sizes(h - s))
     correct = lambda v: -directions.inverse @ v[1 : 1 + p]  # noqa: E731
-    # Where c' is about to vanish, for what is out of reach, Newton's steps have no bound.
-    longest = jnp.minimum(_to_boundary(s, ds), (1 + jnp.linalg.norm(x)) / (jnp.linalg.norm(dx) + eps))
+    # Where c' is about to vanish, for what is out of reach, Newton's steps have no bound; where the last one had to be
+    # short, much of a longer one is tried in vain.
+    length = jnp.linalg.norm(dx) + eps
+    longest = jnp.minimum(_to_boundary(s, ds), jnp.minimum(8 * state.reach, 1 + jnp.linalg.norm(x)) / length)
     reached = lambda *at: _stacked(problem, unravel(move(*at)))  # noqa: E731
     a, bend = _line_search(reached, merit, correct, start, slope, longest, dx)
 
@@ -202,7 +210,7 @@ def _newton(problem: Problem, derivatives: Derivatives, state: Minimum, toleranc
     x, y, z, s = jax.tree.map(lambda old, new: jnp.where(result == RESULTS.running, new, old), here, there)
     curved = hessian + dh.T @ (jnp.minimum(z / s, STIFFEST)[:, None] * dh)
     residual = jnp.maximum(residual, _largest(broken) / _largest(df))
-    return Minimum(unravel(x), y, z, s, barrier, curved, dc, residual, state.iterations + 1, result)
+    return Minimum(unravel(x), y, z, s, barrier, a * length, curved, dc, residual, state.iterations + 1, result)
 
 
 @jit
@@ -217,6 +225,7 @@ def _begin(problem: Problem, x: PyTree) -> Minimum:
         jnp.full(h.shape, barrier),
         jnp.ones(h.shape),
         barrier,
+        number + jnp.inf,
         jnp.zeros((n, n), c.dtype),
         jnp.zeros((*c.shape, n), c.dtype),
         number,

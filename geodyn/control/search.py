@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from tqdm import tqdm
 
-from geodyn._jit import jit
+from geodyn._jit import jit_over_cores
 from geodyn._typing import Array, Float, Number, Scalar
 from geodyn.control.checks import Vector, checked_displacement, checked_limits
 from geodyn.control.failure import certified
@@ -54,9 +54,9 @@ def _centre_and_size(stroke: Stroke):
     return centre, jnp.mean((shapes - centre[None]) ** 2)
 
 
-@jit
+@jit_over_cores
 def _coarse(swimmer, target, region, limits, bounded, keys) -> _Found:
-    """Coarse optima from random starts, all in one batch."""
+    """Coarse optima from random starts."""
 
     def one(key):
         x, energy = unknowns(swimmer, _random_stroke(swimmer, target, region, key), None, target, _COARSE)
