@@ -1,6 +1,7 @@
 """The command line: what it writes can be read again, what it refuses it explains, Ctrl-C keeps what was computed."""
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import QUICK
 
 import geodyn as gd
 from geodyn.__main__ import main
@@ -115,7 +117,8 @@ def test_interrupt_keeps_what_was_computed(rod, tmp_path):
     long = ("steps = 20", "steps = 100_000_000\nsave_every = 50_000")
     command, counts = [sys.executable, "-m", "geodyn", "simulate", rod(long)], [0]
     for _ in range(2):
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        with subprocess.Popen(command, **pipes, text=True, env=os.environ | QUICK) as process:
             shown, before = "", 0.05 * counts[-1]
             while not [n for n in re.findall(r"([\d.]+)M/100M", shown) if float(n) > before + 0.1]:
                 shown += process.stderr.read(1)

@@ -1,5 +1,7 @@
 """Convex polyhedra: their faces, edges and inertia, and their contacts with walls and each other."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import jaxtyping
@@ -35,7 +37,7 @@ def plank(q0, mu):
     rough = gd.Wall(lambda x: x[2], 0.0, mu), gd.Wall(lambda x: x[0], 0.0, mu)
     weight = gd.Gravity([1.0] + [0.0] * 8, G)
     bodies = gd.RigidBodies(PLANK.inertia(1.0), 1.0, weight, *rough, points=on_corners(1, PLANK))
-    t = gd.integrate(bodies, q0, jnp.zeros_like(q0), t1=1.5, steps=150, method=gd.Moreau())
+    t = gd.integrate(bodies, q0, jnp.zeros_like(q0), t1=1.5, steps=150, method=gd.Moreau(8))
     return gd.rigid_motion(t), t.energy, t.result, t.q
 
 
@@ -76,7 +78,7 @@ def stacked(q0, mu, t1):
     touching = gd.Polyhedra([CUBE, CUBE], friction=mu)
     inertia = jnp.stack([CUBE.inertia(1.0)] * 2)
     bodies = gd.RigidBodies(inertia, jnp.ones(2), weight, floor, touching, points=on_corners(2, CUBE))
-    t = gd.integrate(bodies, q0, jnp.zeros_like(q0), t1=t1, steps=60, method=gd.Moreau(), throw=False)
+    t = gd.integrate(bodies, q0, jnp.zeros_like(q0), t1=t1, steps=60, method=gd.Moreau(12), throw=False)
     return gd.rigid_motion(t), t.energy, t.result
 
 
@@ -90,6 +92,7 @@ STACKS = {
 }
 
 
+@functools.cache
 def stack(name, t1):
     place, turn, _ = STACKS[name]
     bodies = gd.RigidBodies([np.eye(3) / 6] * 2, [1.0, 1.0])

@@ -12,16 +12,18 @@ LINE, PLANE = map(gd.spaces.Euclidean, (1, 2))
 GRAVITY = 9.81
 
 
-def dropped(height, e, steps=40):
+@jax.jit
+def dropped(height, e):
     """A ball on the floor under gravity."""
     system = gd.System(LINE, jnp.ones(1), gd.Gravity(1.0, GRAVITY), gd.Wall(lambda x: x[0], e))
-    return gd.integrate(system, height.reshape(1, 1), jnp.zeros((1, 1)), t1=2.0, steps=steps, most_impacts=32)
+    q0 = jnp.reshape(height, (1, 1))
+    return gd.integrate(system, q0, jnp.zeros((1, 1)), t1=2.0, steps=200, most_impacts=32)
 
 
 def test_bouncing_ball_comes_to_rest():
     """Infinitely many bounces in a finite time, the last of which are not followed: then it rests. Measured: the times
     of the bounces to 1e-15, the rest at 0 to 1e-17. Several bounces fall into one step."""
-    t, first, e = dropped(jnp.ones(1), 0.5), np.sqrt(2 / GRAVITY), 0.5
+    t, first, e = dropped(1.0, 0.5), np.sqrt(2 / GRAVITY), 0.5
     n = int(t.impacts.count)
     exact = first * (1 + 2 * np.cumsum(np.concatenate([[0.0], e ** np.arange(1, n)])))
     np.testing.assert_allclose(times(t), exact, rtol=1e-13)
@@ -31,7 +33,7 @@ def test_bouncing_ball_comes_to_rest():
 def test_rest_in_small_steps():
     """With e = 0 a ball rests at once, where nothing is left that sets a scale but the weight and the force that it is
     held by. Catches stage equations that are iterated below the rounding of those."""
-    t = dropped(jnp.ones(1), 0.0, steps=200)
+    t = dropped(1.0, 0.0)
     assert int(t.impacts.count) == 1 and np.max(np.abs(t.q[60:])) < 1e-15
 
 
@@ -80,22 +82,25 @@ def test_ball_in_a_bowl():
         return t.q[-1, 0, 0] + t.v[-1, 0, 1], t
 
     z = jnp.array([0.5, 0.3])
-    (_, t), gradient = jax.jit(jax.value_and_grad(last, has_aux=True))(z)
+    both = jax.jit(jax.value_and_grad(last, has_aux=True))
+    ((_, t), gradient), end = both(z), lambda z: both(z)[0][0]
     late = np.asarray(t.t) > times(t)[-1]
     assert np.max(np.abs(1 - np.linalg.norm(t.q[late, 0], axis=1))) < 1e-9 and np.ptp(t.energy[late]) < 1e-8
-    end = jax.jit(lambda z: last(z)[0])
     for i, step in enumerate(1e-6 * np.eye(2)):
         np.testing.assert_allclose((end(z + step) - end(z - step)) / 2e-6, gradient[i], rtol=0, atol=1e-6)
 
 
 def test_stack_at_rest():
     """Two balls on each other and on the floor: the contacts share the weight. Catches contacts held one by one."""
-    system = gd.System(
-        LINE, [1.0, 1.0], gd.Gravity(1.0, GRAVITY), gd.Contact(0.5, 0.4), gd.Wall(lambda x: x[0] - 0.5, 0.4)
-    )
-    fallen = gd.integrate(system, [[1.0], [3.0]], [[0.0], [0.0]], t1=4.0, steps=100)
+
+    @jax.jit
+    def run(x):
+        two = gd.Gravity(1.0, GRAVITY), gd.Contact(0.5, 0.4), gd.Wall(lambda x: x[0] - 0.5, 0.4)
+        return gd.integrate(gd.System(LINE, [1.0, 1.0], *two), x, jnp.zeros((2, 1)), t1=4.0, steps=100)
+
+    fallen = run(jnp.array([[1.0], [3.0]]))
     np.testing.assert_allclose(fallen.q[-1, :, 0], [0.5, 1.5], rtol=0, atol=1e-12)
-    still = gd.integrate(system, [[0.5], [1.5]], [[0.0], [0.0]], t1=4.0, steps=100)
+    still = run(jnp.array([[0.5], [1.5]]))
     np.testing.assert_allclose(still.q[:, :, 0], np.tile([0.5, 1.5], (101, 1)), rtol=0, atol=1e-12)
     assert np.sum(np.abs(np.asarray(still.impacts.impulse))) < 1e-6
 
@@ -103,13 +108,7 @@ def test_stack_at_rest():
 def test_batches_equal_single_runs():
     """A hundred balls with different heights and restitutions. Measured 4e-16; catches a loop that runs on for a member
     whose batch has not finished."""
-    height, e = jnp.linspace(0.3, 1.5, 100)[:, None], jnp.linspace(0.0, 1.0, 100)
-
-    def end(height, e):
-        t = dropped(height, e)
-        return t.q[:, 0, 0], t.impacts.t
-
-    together, one = jax.jit(jax.vmap(end))(height, e), jax.jit(end)
-    alone = [one(*x) for x in zip(height, e, strict=True)]
-    for got, wanted in zip(together, zip(*alone, strict=True), strict=True):
-        np.testing.assert_allclose(got, np.stack(wanted), rtol=0, atol=1e-13)
+    height, e = np.linspace(0.3, 1.5, 100), np.linspace(0.0, 1.0, 100)
+    together, alone = jax.jit(jax.vmap(dropped))(height, e), [dropped(*x) for x in zip(height, e, strict=True)]
+    for read in (lambda t: t.q, lambda t: t.impacts.t):
+        np.testing.assert_allclose(read(together), np.stack([read(t) for t in alone]), rtol=0, atol=1e-13)
