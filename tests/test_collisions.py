@@ -164,8 +164,7 @@ def swarm():
 
 def test_neighbours_change_nothing(monkeypatch):
     """Of 190 pairs the 20 nearest are watched, and steps cut where others could meet: the impacts, about a hundred, are
-    those of all pairs, and energy is kept. Measured 2e-16. Catches a list that is not renewed, and steps that reach
-    beyond it."""
+    those of all pairs, and energy is kept. Measured 2e-16. Catches a list that is not renewed."""
     runs = []
     for listed in (1000, 1):
         monkeypatch.setattr("geodyn.mechanics.contact.LISTED_PER_POINT", listed)
