@@ -214,7 +214,7 @@ def _newton(problem: Problem, derivatives: Derivatives, state: Minimum, toleranc
 
 
 @jit
-def _begin(problem: Problem, x: PyTree) -> Minimum:
+def begin(problem: Problem, x: PyTree) -> Minimum:
     """The state before the first iteration; the problem is traced for the shapes of c and h, and only once."""
     _, c, h = jax.eval_shape(problem, x)
     number, n = jnp.zeros((), c.dtype), ravel_pytree(x)[0].size
@@ -260,7 +260,7 @@ def minimise(
     `derivatives` is a function (problem, x, weights) to (f, c, h), their jacobian, and the Hessian of
     `weights @ (f, c, h)`, for problems that know these better than autodiff.
     """
-    state, tolerance = _begin(problem, x), jnp.asarray(tolerance, ravel_pytree(x)[0].dtype)
+    state, tolerance = begin(problem, x), jnp.asarray(tolerance, ravel_pytree(x)[0].dtype)
     try:
         for limit in range(1, max_iterations + 1) if progress else [max_iterations]:
             state = _advance(problem, derivatives, state, tolerance, jnp.array(limit))
