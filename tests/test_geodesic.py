@@ -33,16 +33,17 @@ def torus(x):
 
 
 S2, H2, H3 = Sphere(2, "polar"), Hyperbolic(2, "polar"), Hyperbolic(3, "polar")
-NUMERIC = {"S2 polar": plain(S2), "H3 polar": plain(H3), "torus": gd.Manifold(torus, 2)}
-ZOO = NUMERIC | {
+TORUS = gd.Manifold(torus, 2)
+ZOO = {
+    "torus": TORUS,
     "E2 polar": Euclidean(2, "polar"),
     "S3": Sphere(3),
     "S3 polar": Sphere(3, "polar"),
     "H3": Hyperbolic(3),
-    "H3 polar closed": H3,
+    "H3 polar": H3,
     "H3 halfspace": Hyperbolic(3, "halfspace"),
     "IH3": Inhomogeneous(3),
-    "H2xtorus": Product(Hyperbolic(2), NUMERIC["torus"]),
+    "H2xtorus": Product(Hyperbolic(2), TORUS),
 }
 X = jnp.array([0.2, 0.5, 0.4, 0.3])
 V = jnp.array([0.2, 0.3, -0.2, 0.4])
@@ -57,7 +58,7 @@ shortest = eqx.filter_jit(gd.distance)
 to = eqx.filter_jit(gd.log)
 
 
-@pytest.mark.parametrize("name, space", [("G01", S2), ("G01", plain(S2)), ("G04", H3), ("G04", plain(H3))])
+@pytest.mark.parametrize("name, space", [("G01", S2), ("G04", H3), ("G04", plain(H3))])
 def test_geodesics_of_the_cases(name, space):
     """Cases G01, G04, tolerance 1e-10; measured ≤ 1e-15, closed and integrated."""
     case = CASES[name]
@@ -110,11 +111,12 @@ def test_boundary_value_solve_against_closed_forms():
 
 
 def test_second_derivatives_of_the_boundary_value_solve():
-    """Hessian of ½ dist² against the closed form, forward over reverse = reverse over reverse; measured ≤ 2e-15. The
-    envelope rule alone would drop the motion of the path."""
+    """Hessian of dist² times a vector against the closed form, forward over reverse = reverse over reverse; measured
+    ≤ 2e-15. The envelope rule alone would drop the motion of the path."""
     x, y = jnp.array([1.0, 1.0, 0.25]), jnp.array([1.5, 0.75, 1.0])
-    forward = eqx.filter_jit(jax.hessian(squared_distance, (1, 2)))
-    reverse = eqx.filter_jit(jax.jacrev(jax.grad(squared_distance, (1, 2)), (1, 2)))
+    slope, change = jax.grad(squared_distance, (1, 2)), (jnp.array([0.3, -0.7, 0.5]), jnp.array([-0.2, 0.4, 0.9]))
+    forward = eqx.filter_jit(lambda space, *z: jax.jvp(lambda *z: slope(space, *z), z, change)[1])
+    reverse = eqx.filter_jit(jax.grad(lambda *z: jnp.sum(jnp.stack(slope(*z)) * jnp.stack(change)), (1, 2)))
     wanted = np.array(forward(H3, x, y))
     np.testing.assert_allclose(np.array(forward(plain(H3), x, y)), wanted, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(np.array(reverse(plain(H3), x, y)), wanted, rtol=1e-12, atol=1e-12)
@@ -136,16 +138,15 @@ def test_derivatives_in_the_metric():
     x, y = jnp.array([0.2, 0.3]), jnp.array([2.0, 1.0])
     module = lambda R: gd.distance(gd.Manifold(Torus(R), 2), x, y)  # noqa: E731
     closure = lambda R: gd.distance(gd.Manifold(lambda x: Torus(R)(x), 2), x, y)  # noqa: E731
-    step, radius = 1e-5, jnp.array(2.0)
-    slope, value = jax.jit(jax.grad(module)), jax.jit(module)
-    np.testing.assert_allclose(slope(radius), (value(2 + step) - value(2 - step)) / (2 * step), rtol=1e-8)
-    np.testing.assert_allclose(jax.grad(closure)(2.0), slope(radius), rtol=1e-13)
-    np.testing.assert_allclose(
-        jax.jit(jax.hessian(module))(radius), (slope(2 + step) - slope(2 - step)) / (2 * step), rtol=1e-8
-    )
+    step, radii = 1e-5, 2 + 1e-5 * np.array([-1.0, 0.0, 1.0])
+    values, slopes = np.transpose(list(map(jax.jit(jax.value_and_grad(module)), radii)))
+    np.testing.assert_allclose(slopes[1], (values[2] - values[0]) / (2 * step), rtol=1e-8)
+    np.testing.assert_allclose(jax.jit(jax.grad(closure))(2.0), slopes[1], rtol=1e-13)
+    np.testing.assert_allclose(jax.jit(jax.hessian(module))(2.0), (slopes[2] - slopes[0]) / (2 * step), rtol=1e-8)
     end = lambda R: gd.exp(gd.Manifold(lambda x: Torus(R)(x), 2), x, y)  # noqa: E731
-    value = jax.jit(end)
-    np.testing.assert_allclose(jax.jacfwd(end)(2.0), (value(2 + step) - value(2 - step)) / (2 * step), rtol=1e-8)
+    both = jax.jit(lambda R: jax.jvp(end, (R,), (jnp.ones_like(R),)))
+    ends, rates = zip(*map(both, radii))
+    np.testing.assert_allclose(rates[1], (ends[2] - ends[0]) / (2 * step), rtol=1e-8)
 
 
 def test_a_spring_without_closed_form():
@@ -167,13 +168,13 @@ def test_a_spring_without_closed_form():
     np.testing.assert_allclose(slopes[1], slopes[0], rtol=1e-12, atol=1e-13)
 
 
-CLOSED = {"IH2": Inhomogeneous(2), "S2": S2, "H2": Hyperbolic(2)}
+CLOSED = {"IH2": Inhomogeneous(2), "S2": S2}
 
 
 @pytest.mark.parametrize("name", CLOSED)
 def test_distance_of_a_plain_metric(name):
     """Distance, and gradient and Hessian of its square, in both points, solved against closed: 1e-10 at lengths from
-    0.01 to 0.5; measured in H² 2e-16, 4e-16 and 7e-16."""
+    0.01 to 0.5; measured 3e-16, 5e-16 and 9e-16."""
     space, rng = CLOSED[name], np.random.default_rng(3)
     x = jnp.asarray(rng.uniform(0.4, 0.6, (6, space.dim)))
     d = rng.standard_normal((6, space.dim))
@@ -207,7 +208,7 @@ def test_motion_without_closed_form(element):
     space = Inhomogeneous(2)
     masses, q0, v0 = [1.0, 2.0], jnp.array([[0.1, 0.3], [0.2, -0.2]]), jnp.array([[0.2, 0.1], [0.3, -0.1]])
     q0, v0 = gd.project(gd.System(space, masses, gd.Rod([(0, 1)], 0.7)), q0, v0)
-    systems, method = [gd.System(s, masses, element) for s in (plain(space), space)], gd.RadauIIA(2, "index2")
+    systems, method = [gd.System(s, masses, element) for s in (plain(space), space)], gd.RadauIIA(2, "index3")
     runs = [gd.integrate(system, q0, v0, t1=0.2, steps=2, method=method) for system in systems]
     np.testing.assert_allclose(runs[0].q, runs[1].q, atol=1e-10)
     np.testing.assert_allclose(runs[0].p, runs[1].p, atol=1e-10)
@@ -240,7 +241,7 @@ def test_beyond_a_conjugate_point():
     assert jnp.isnan(length) and jnp.all(jnp.isnan(slope))
     system = gd.System(plain(S2), [1.0, 1.0], gd.Spring([(0, 1)], 1.0, 0.7))
     q0, v0 = jnp.stack([x, y - jnp.array([0.0, 0.4])]), jnp.array([[0.0, 0.0], [0.0, 8.0]])
-    trajectory = gd.integrate(system, q0, v0, t1=0.4, steps=4, throw=False)
+    trajectory = gd.integrate(system, q0, v0, t1=0.1, steps=1, method=gd.Gauss(1), throw=False)
     assert trajectory.result != 0 and jnp.all(jnp.isnan(trajectory.q[-1]))
 
 
@@ -287,7 +288,8 @@ def test_jacobi_fields(name, closed):
     frame = 1 / jnp.sqrt(jnp.diag(g))
     v, dj = frame * jnp.array([np.cos(psi), np.sin(psi)]), frame * jnp.array([-np.sin(psi), np.cos(psi)])
     J, DJ = gd.jacobi_field(space, x, v, 0 * x, dj, ts)
-    qs, vs = flow(space, x, v, ts)
+    end = lambda psi: flow(space, x, frame * jnp.stack([jnp.cos(psi), jnp.sin(psi)]), ts)  # noqa: E731
+    qs, vs = end(psi)
     lengths = jax.vmap(lambda x, j: gd.norm(space, x, j))(qs, J)
     np.testing.assert_allclose(lengths, floats(case["reference"][name]), atol=1e-12)
     later, earlier = (gd.jacobi_field(space, x, v, 0 * x, dj, ts + dt)[1] for dt in (1e-5, -1e-5))
@@ -299,10 +301,10 @@ def test_jacobi_fields(name, closed):
         return second, -jnp.einsum("abcd,b,c,d", gd.riemann(space, q), u, j, u)
 
     np.testing.assert_allclose(*sides(qs, vs, J, DJ, (later - earlier) / 2e-5), atol=1e-8)
-    turn = lambda psi: frame * jnp.stack([jnp.cos(psi), jnp.sin(psi)])  # noqa: E731
-    end = jax.jit(lambda psi: gd.geodesic(space, x, turn(psi), ts)[0])
-    np.testing.assert_allclose(jax.jacrev(end)(psi), J, atol=1e-12)  # J itself is the forward derivative
-    np.testing.assert_allclose((end(psi + 1e-5) - end(psi - 1e-5)) / 2e-5, J, atol=1e-8)
+    seen = np.random.default_rng(0).normal(size=J.shape)
+    reverse = jax.jit(jax.grad(lambda psi: jnp.sum(seen * end(psi)[0])))
+    np.testing.assert_allclose(reverse(psi), np.sum(seen * J), rtol=1e-12)  # J itself is the forward derivative
+    np.testing.assert_allclose((end(psi + 1e-5)[0] - end(psi - 1e-5)[0]) / 2e-5, J, atol=1e-8)
 
 
 def test_lorentzian_geodesics():
@@ -363,15 +365,15 @@ def test_bad_arguments_are_refused():
 
 def test_counts_may_be_those_of_numpy():
     x, three = jnp.array([0.3, 0.4]), np.int64(3)
-    assert jax.eval_shape(lambda: gd.exp(NUMERIC["torus"], x, x, steps=three)).shape == (2,)
-    assert jax.eval_shape(lambda: gd.distance(NUMERIC["torus"], x, 2 * x, nodes=three)).shape == ()
+    assert jax.eval_shape(lambda: gd.exp(TORUS, x, x, steps=three)).shape == (2,)
+    assert jax.eval_shape(lambda: gd.distance(TORUS, x, 2 * x, nodes=three)).shape == ()
     assert gd.Gauss(three) == gd.Gauss(3) and gd.Moreau(three) == gd.Moreau(3)
 
 
 @pytest.mark.float32
 def test_single_precision():
     """exp, log and distance of the torus undo each other to 1e-4 of the length; measured 2e-6."""
-    space, (x, v) = NUMERIC["torus"], (a.astype(jnp.float32) for a in initial(NUMERIC["torus"]))
+    space, (x, v) = TORUS, (a.astype(jnp.float32) for a in initial(TORUS))
     y = gd.exp(space, x, v)
     assert y.dtype == jnp.float32
     np.testing.assert_allclose(gd.log(space, x, y), v, atol=1e-4)
