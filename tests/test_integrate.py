@@ -43,7 +43,14 @@ def hyperbolic(q, v):
     return 0.5 * (v[0] ** 2 + (jnp.sinh(q[0]) * v[1]) ** 2 + (jnp.sinh(q[0]) * jnp.sin(q[1]) * v[2]) ** 2)
 
 
-PENDULUM, SPHERE, HYPERBOLIC = Lagrangian(pendulum), Lagrangian(sphere), Lagrangian(hyperbolic)
+SPHERE, HYPERBOLIC = Lagrangian(sphere), Lagrangian(hyperbolic)
+# Side by side, so that a method is compiled once.
+BOTH = Lagrangian(lambda q, v: sphere(q[:2], v[:2]) + pendulum(q[2:], v[2:]))
+Q0, V0, STEPS = [1.1, 0.3, 1.3], [0.4, 0.7, 0.5], 128
+
+
+def run(method, h, q0=Q0, v0=V0):
+    return integrate(BOTH, q0, v0, t1=STEPS * h, steps=STEPS, method=method)
 
 
 def pendulum_in_the_plane(gravity):
@@ -53,13 +60,10 @@ def pendulum_in_the_plane(gravity):
 @pytest.mark.parametrize("name", METHODS)
 def test_states_of_the_exact_discrete_solution(name):
     """50 steps of h = 0.2 in (q, p). Expected 2e-15; catches an unconverged stage and a wrong coefficient."""
-    for system, key, q0, v0 in (
-        (PENDULUM, "pendulum", [1.3], [0.5]),
-        (SPHERE, "S2_qp", [1.1, 0.3], [0.4, 0.7]),
-    ):
-        trajectory = integrate(system, q0, v0, t1=10.0, steps=50, method=METHODS[name])
+    trajectory = run(METHODS[name], 0.2)
+    for key, part in (("pendulum", slice(2, 3)), ("S2_qp", slice(2))):
         for step, tolerance in ((1, 1e-14), (50, 5e-14)):
-            got = np.concatenate([trajectory.q[step], trajectory.p[step]])
+            got = np.concatenate([trajectory.q[step, part], trajectory.p[step, part]])
             np.testing.assert_allclose(got, np.array(I02[name][f"{key}_{step}"], float), rtol=0, atol=tolerance)
 
 
@@ -77,8 +81,7 @@ def derivative_of_a_step(system, method, h=0.2):
     return lambda x: np.stack([push(x, dx) for dx in np.eye(2 * n)], axis=1)
 
 
-@pytest.mark.parametrize("stages", [1, 2, 3])
-@pytest.mark.parametrize("system", [SPHERE, HYPERBOLIC], ids=["S2", "H3"])
+@pytest.mark.parametrize("system, stages", [(SPHERE, 1), (SPHERE, 2), (HYPERBOLIC, 3)], ids=["S2-1", "S2-2", "H3-3"])
 def test_gauss_is_symplectic(system, stages):
     """max |JᵀΩJ − Ω| of one step in (q, p). Expected 4e-16 (in (q, v) it would be 1.8e-3 for one stage)."""
     x = jnp.array([1.1, 0.9, 0.3, 0.4, 0.5, 0.7] if system is HYPERBOLIC else [1.1, 0.3, 0.4, 0.6])
@@ -95,11 +98,13 @@ def test_radau_is_not_symplectic():
 
 @pytest.mark.parametrize("stages", [1, 2, 3])
 def test_gauss_is_reversible(stages):
-    """1000 steps there and 1000 back. Expected 2e-14; catches a stopping rule that depends on the direction."""
-    there = integrate(SPHERE, [1.1, 0.3], [0.4, 0.7], t1=50.0, steps=1000, method=Gauss(stages), save_every=1000)
-    back = integrate(SPHERE, there.q[-1], -there.v[-1], t1=50.0, steps=1000, method=Gauss(stages), save_every=1000)
-    np.testing.assert_allclose(back.q[-1], [1.1, 0.3], rtol=0, atol=1e-12)
-    np.testing.assert_allclose(back.v[-1], [-0.4, -0.7], rtol=0, atol=1e-12)
+    """1024 steps there and 1024 back. Expected 2e-14; catches a stopping rule that depends on the direction."""
+    q, v = Q0, V0
+    for turn in [1] * 8 + [-1] + [1] * 7:
+        there = run(Gauss(stages), 0.05, q, turn * np.asarray(v))
+        q, v = there.q[-1], there.v[-1]
+    np.testing.assert_allclose(q, Q0, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(v, np.negative(V0), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -118,9 +123,8 @@ def test_order_on_a_geodesic(name):
     velocity = 0.4 * south + 0.7 * np.sin(1.1) * east
     exact = point * np.cos(2 * speed) + velocity / speed * np.sin(2 * speed)
     errors = []
-    for steps in counts:  # One program for all: the same number of steps, of which the first lead to t = 2.
-        run = integrate(SPHERE, [1.1, 0.3], [0.4, 0.7], t1=2.0 * counts[-1] / steps, steps=counts[-1], method=method)
-        a, b = np.asarray(run.q[steps])
+    for steps in counts:
+        a, b, _ = np.asarray(run(method, 2 / steps).q[steps])
         errors.append(np.linalg.norm([np.sin(a) * np.cos(b), np.sin(a) * np.sin(b), np.cos(a)] - exact))
     orders = np.log2(np.array(errors[:-1]) / errors[1:])
     assert abs(orders[-1] - method.tableau.order) < 0.25, (errors, orders)
@@ -145,34 +149,42 @@ class Linear(eqx.Module):
 
 
 I03 = case("I03")["reference"]
+ORDERS = {
+    "radauIIA2 index3": (3, 2, 1),
+    "radauIIA2 index2": (3, 3, 2),
+    "radauIIA2 ggl": (3, 3, 2),
+    "radauIIA2 index1": (3, 3, 3),
+    "radauIIA2 rs2": (3, 3, 2),
+    "radauIIA3 index3": (5, 3, 2),
+    "radauIIA3 index2": (5, 5, 3),
+    "radauIIA3 ggl": (5, 5, 3),
+    "radauIIA3 index1": (5, 5, 5),
+    "radauIIA3 rs3": (5, 5, 5),
+}
 
 
-@pytest.mark.parametrize("name", I03["orders"])
-def test_orders_of_the_index_formulations(name):
-    """Position, velocity and multiplier orders and errors on the pendulum, against an independent implementation."""
+@pytest.mark.parametrize("name", ORDERS)
+def test_orders_of_the_formulations(name):
+    """Orders of position, velocity and multiplier on the pendulum (Hairer & Wanner, Solving ODEs II, VI.1, VII.4–5;
+    seen: within 0.11 of the integers), and errors and drift of an independent implementation, where the case has them.
+    """
     method, formulation = name.split()
-    reference = I03["orders"][name]
-    exact = np.array(I03["exact"]["xyuv"], float)
+    method = RadauIIA(int(method[-1]), formulation)
+    exact = np.array([*I03["exact"]["xyuv"], I03["exact"]["lam"]], float)
     q0 = np.array([np.sin(1.0), -np.cos(1.0)])
     v0 = 0.3 * np.array([np.cos(1.0), np.sin(1.0)])
     errors, drift = [], []
-    for steps in (16, 32):
-        method_ = RadauIIA(int(method[-1]), formulation)
-        t = integrate(I03_PENDULUM, q0, v0, t1=1.0, steps=steps, method=method_)
-        errors.append(
-            [
-                np.linalg.norm(t.q[-1] - exact[:2]),
-                np.linalg.norm(t.v[-1] - exact[2:]),
-                abs(-t.multipliers[-1, 0] - float(I03["exact"]["lam"])),
-            ]
-        )
-        drift.append(np.max(np.abs(jnp.sum(t.q**2, axis=1) - 1)) / 2)
-    errors = np.array(errors)
-    orders = np.log2(errors[0] / errors[1])
-    wanted = np.array([float(reference[f"order_{x}"]) for x in ("q", "v", "lambda")])
-    assert np.all(orders > wanted - 0.3), (orders, wanted)
-    assert np.all(errors[1] < 3 * np.array(reference["err_N32"], float)), (errors[1], reference["err_N32"])
-    assert drift[1] < max(1e-13, 3 * float(reference["drift_N32"]))
+    for steps in (16, 32):  # One program for both: 32 steps, of which the first lead to t = 1.
+        t = integrate(I03_PENDULUM, q0, v0, t1=32 / steps, steps=32, method=method)
+        q, v, multipliers = (np.asarray(x)[: steps + 1] for x in (t.q, t.v, t.multipliers))
+        error = np.array([*q[-1], *v[-1], -multipliers[-1, 0]]) - exact
+        errors.append([np.linalg.norm(error[:2]), np.linalg.norm(error[2:4]), abs(error[4])])
+        drift.append(np.max(np.abs(np.sum(q**2, axis=1) - 1)) / 2)
+    np.testing.assert_allclose(np.log2(np.divide(*errors)), ORDERS[name], atol=0.12)
+    if name in I03["orders"]:
+        reference = I03["orders"][name]
+        assert np.all(errors[1] < 3 * np.array(reference["err_N32"], float)), (errors[1], reference["err_N32"])
+        assert drift[1] < max(1e-13, 3 * float(reference["drift_N32"]))
 
 
 I03_PENDULUM = pendulum_in_the_plane(1.0)
