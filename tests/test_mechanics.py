@@ -120,32 +120,31 @@ class Tube(AbstractModelSpace):
 
 
 FLOWS = {
-    "S3": (SPACES["S3"], [np.pi / 2, np.pi / 2, 0.0], [0.5, 0.0, 0.0], [0.0, 0.0, 1.0]),
+    "S2": (Sphere(2, "polar"), [np.pi / 2, 0.0], [0.5, 0.0], [0.0, 1.0]),
     "H2": (Tube(), [0.0, 0.0], [0.0, 0.5], [1.0, 0.0]),
 }
 
 
-@pytest.mark.parametrize("name, formulation", [("S3", "ggl"), ("H2", "ggl"), ("H2", "rs2"), ("H2", "rs3")])
+@pytest.mark.parametrize("name, formulation", [("S2", "ggl"), ("H2", "rs2"), ("H2", "rs3")])
 def test_rigid_rod_on_a_killing_flow(name, formulation):
-    """Case B04 a: λ = −½ sinh 2l (H³), +½ sin 2l (S³) at every step, in charts where the flow is linear; a plane of H³
-    does. Only what the rounding of a distance leaves is seen: 3e-15 for GGL and rs3. rs2 finds λ through
+    """Case B04 a: λ = −½ sinh 2l (H³), +½ sin 2l (S³) at every step, in charts where the flow is linear; planes of S³
+    and H³ do. Only what the rounding of a distance leaves is seen: 3e-15 for GGL and rs3. rs2 finds λ through
     positions, at the cost of eps/h²: 4e-13 and 3e-11."""
     space, middle, half, velocity = FLOWS[name]
     wanted = -float(case("B04")["reference"][f"{name[0]}3"]["lambda_killing"])
     ahead, behind = np.subtract(middle, half), np.add(middle, half)
-    steps = 400 if formulation == "ggl" else 40  # as below, so that it is compiled once
     system = System(space, [1.0, 1.0], Rod([(0, 1)], 1.0))
-    for h in 4 / steps * np.array([1, 0.1] if formulation == "rs2" else [1, 0.1, 0.01]):
+    for h in 0.1 * np.array([1, 0.1] if formulation == "rs2" else [1, 0.1, 0.01]):
         method = gd.RadauIIA(2 if formulation == "rs2" else 3, formulation)
-        trajectory = gd.integrate(system, [ahead, behind], [velocity] * 2, t1=steps * h, steps=steps, method=method)
+        trajectory = gd.integrate(system, [ahead, behind], [velocity] * 2, t1=40 * h, steps=40, method=method)
         np.testing.assert_allclose(trajectory.multipliers, wanted, rtol=3e-9 if formulation == "rs2" else 1e-9)
 
 
-@pytest.mark.parametrize("name", SPACES)
-def test_rigid_rod_in_generic_motion(name):
-    """Case B04 b. Seen: X 2e-14 (S³), 6e-13 (H³)."""
-    space, data, reference = SPACES[name], case("B04")["inputs"], case("B04")["reference"][name]
-    q0, v0 = np.array(data["q"], float), np.array(data["v_unprojected"], float)
+def test_rigid_rod_in_generic_motion():
+    """Case B04 b in H³, given in polar coordinates; the orders of Radau IIA have it in S³, too. Seen: X 6e-13."""
+    polar, space, data, reference = SPACES["H3"], Hyperbolic(3), case("B04")["inputs"], case("B04")["reference"]["H3"]
+    to_ball = lambda q, v: jax.jvp(lambda q: space.coordinates(polar.embed(q)), (q,), (v,))  # noqa: E731
+    q0, v0 = jax.vmap(to_ball)(*(jnp.array(data[name], float) for name in ("q", "v_unprojected")))
     system = System(space, np.array(data["m"], float), Rod([(0, 1)], float(reference["length"])))
     q0, v0 = project(system, q0, v0)
     V0 = jax.vmap(lambda q, v: jax.jvp(space.embed, (q,), (v,))[1])(q0, v0)
@@ -193,7 +192,7 @@ class Circle(AbstractConstraint):
 
 
 def test_chain_of_rods():
-    """Case M04: five rods released from the horizontal. Seen at dt = 5e-4: 1e-12; tensions 2e-8 relative."""
+    """Case M04: five rods released from the horizontal. Seen at dt = 1e-3: 3e-11; tensions 1.4e-7 relative."""
     data = case("M04")
     system = System(
         Euclidean(2),
@@ -203,7 +202,7 @@ def test_chain_of_rods():
         Rod([(i, i + 1) for i in range(5)], 0.2),
     )
     q0 = np.stack([0.2 * np.arange(6), np.zeros(6)], axis=1)
-    trajectory = gd.integrate(system, q0, np.zeros((6, 2)), t1=1.0, steps=2000, save_every=50)
+    trajectory = gd.integrate(system, q0, np.zeros((6, 2)), t1=1.0, steps=1000, save_every=25)
     reference = data["reference"]
     np.testing.assert_allclose(trajectory.q[-1, 1:].reshape(-1), np.array(reference["xy"], float), atol=1e-9)
     np.testing.assert_allclose(-trajectory.multipliers[-1, 2:], np.array(reference["tension"], float), rtol=1e-6)
@@ -230,7 +229,7 @@ def test_chain_in_angles():
 
 
 def test_car_axis_with_a_constraint_that_depends_on_time():
-    """Case D02, to 34 digits. Expected at dt = 1e-3: 2e-10, 2e-8, 2e-6 relative; at 2e-4: 6e-14, 6e-12, 2e-8."""
+    """Case D02, to 34 digits. Seen at dt = 1e-3: 2e-10, 2e-8, 2e-6 relative; at a third: 7e-13, 7e-11, 9e-8."""
     data = case("D02")
     mass = 1e-4 * 10 / 2
 
@@ -249,7 +248,7 @@ def test_car_axis_with_a_constraint_that_depends_on_time():
     system = gd.Lagrangian(lagrangian, constraint)
     inputs = data["inputs"]
     q0, v0 = np.array(inputs["p0"], float), np.array(inputs["q0"], float)
-    for parts, tolerances in ((1, (1e-8, 1e-6, 1e-4)), (5, (1e-11, 1e-9, 1e-6))):
+    for parts, tolerances in ((1, (1e-8, 1e-6, 1e-4)), (3, (1e-11, 1e-9, 1e-6))):
         q, v = q0, v0
         for k in range(parts):
             trajectory = gd.integrate(
@@ -280,7 +279,7 @@ def test_energy_momentum_hamiltonian():
     np.testing.assert_allclose(hamiltonian(system, q0, p), kinetic, rtol=1e-14)
 
 
-@pytest.mark.parametrize("space", [Euclidean(2), Sphere(3, "polar"), Hyperbolic(3), Hyperbolic(2)], ids=repr)
+@pytest.mark.parametrize("space", [Euclidean(2), Sphere(3, "polar"), Hyperbolic(2)], ids=repr)
 @pytest.mark.parametrize("stiffness", [1.0, None])
 def test_builders(space, stiffness):
     """Distances as asked for, at rest: no force, and a rigid body on its constraints."""
