@@ -189,8 +189,8 @@ RIGID = {
 @pytest.mark.parametrize("name", RIGID)
 def test_constraints_stay_put(name):
     """800 generic steps of rs2 or rs3: position, velocity and, of rs3, acceleration residuals at the end stay at
-    rounding, without drift. Seen of the rod: 7e-16, 7e-16, 2e-14; the same after 10⁵ steps, which benchmarks/orders.py
-    takes."""
+    rounding, without drift. Seen of the rod: 7e-16, 3e-16, 1e-15; in a trap 2e-14, also after 10⁵ steps, which
+    benchmarks/orders.py takes."""
     space, elements, count, levels = RIGID[name]
     system = gd.System(space, [1.0, 2.0, 1.5][:count], *elements)
 

@@ -128,8 +128,8 @@ FLOWS = {
 @pytest.mark.parametrize("name, formulation", [("S2", "ggl"), ("H2", "rs2"), ("H2", "rs3")])
 def test_rigid_rod_on_a_killing_flow(name, formulation):
     """Case B04 a: λ = −½ sinh 2l (H³), +½ sin 2l (S³) at every step, in charts where the flow is linear; planes of S³
-    and H³ do. Only what the rounding of a distance leaves is seen: 3e-15 for GGL and rs3. rs2 finds λ through
-    positions, at the cost of eps/h²: 4e-13 and 3e-11."""
+    and H³ do. Only what the rounding of a distance leaves is seen: 2e-15 for GGL and rs3. rs2 finds λ through
+    positions, at the cost of eps/h²: 2e-13 and 3e-11."""
     space, middle, half, velocity = FLOWS[name]
     wanted = -float(case("B04")["reference"][f"{name[0]}3"]["lambda_killing"])
     ahead, behind = np.subtract(middle, half), np.add(middle, half)
@@ -141,7 +141,7 @@ def test_rigid_rod_on_a_killing_flow(name, formulation):
 
 
 def test_rigid_rod_in_generic_motion():
-    """Case B04 b in H³, given in polar coordinates; the orders of Radau IIA have it in S³, too. Seen: X 6e-13."""
+    """Case B04 b in H³, given in polar coordinates; the orders of Radau IIA have it in S³, too. Seen: X 2e-13."""
     polar, space, data, reference = SPACES["H3"], Hyperbolic(3), case("B04")["inputs"], case("B04")["reference"]["H3"]
     to_ball = lambda q, v: jax.jvp(lambda q: space.coordinates(polar.embed(q)), (q,), (v,))  # noqa: E731
     q0, v0 = jax.vmap(to_ball)(*(jnp.array(data[name], float) for name in ("q", "v_unprojected")))
