@@ -29,19 +29,20 @@ def jit(function):
 def jit_over_cores(function):
     """`jit` of a function whose last argument is a batch of independent members: on a processor equal parts of the
     batch run side by side, since XLA leaves the loops of a program to one core."""
-    compiled = eqx.filter_jit(function)
+    compiled = eqx.filter_jit(lambda part, batch, *args: function(*args, batch[part]))
 
     @functools.wraps(function)
     def call(*args):
         *args, batch = traced_numbers(args)
-        size = max(-(-len(batch) // _cores()), _FEWEST_MEMBERS)
-        if size >= len(batch):
-            return compiled(*args, batch)
-        parts = [jnp.arange(first, first + size) % len(batch) for first in range(0, len(batch), size)]
+        count = max(1, min(_cores(), len(batch) // _FEWEST_MEMBERS))
+        size = -(-len(batch) // count)
+        parts = [jnp.asarray(part) for part in np.arange(count * size).reshape(count, size) % len(batch)]
+        if count == 1:
+            return compiled(parts[0], batch, *args)
         # Compiled before the threads start, or each of them would.
-        run = compiled.lower(*args, batch[parts[0]]).compile()
-        with ThreadPoolExecutor(len(parts)) as pool:
-            done = list(pool.map(lambda part: jax.block_until_ready(run(*args, batch[part])), parts))
+        run = compiled.lower(parts[0], batch, *args).compile()
+        with ThreadPoolExecutor(count) as pool:
+            done = list(pool.map(lambda part: jax.block_until_ready(run(part, batch, *args)), parts))
         return jax.tree.map(lambda *leaves: jnp.concatenate(leaves)[: len(batch)], *done)
 
     return call
