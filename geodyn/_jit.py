@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-# Fewer together cost as much.
+# A processor may count more cores than it lends: parts stay long enough to gain from being batches.
 _FEWEST_MEMBERS = 8
 
 

@@ -93,8 +93,15 @@ def test_nothing_found_is_an_error():
 
 
 def test_a_batch_is_spread_over_the_cores(monkeypatch):
-    """21 members on 3 cores: two parts of 11, the last one filled up; all come back, in order."""
+    """21 members on 3 cores: two parts of 11, the last one filled up, from one program; all come back, in order."""
     monkeypatch.setattr("geodyn._jit._cores", lambda: 3)
-    scaled = jit_over_cores(lambda scale, x: {"all": scale * x})
+    traced = []
+
+    @jit_over_cores
+    def scaled(scale, x):
+        traced.append(x.shape)
+        return {"all": scale * x}
+
     x = np.arange(21.0)
     np.testing.assert_array_equal(scaled(2.0, x)["all"], 2 * x)
+    assert traced == [(11,)]
