@@ -2,15 +2,17 @@
 
 Argument reduction after Cody & Waite, Software Manual for the Elementary Functions (1980), with the parts of π/2 short
 enough that their multiples are exact up to |x| = 3e9; polynomials of Sun Microsystems' fdlibm (k_sin.c, k_cos.c).
-Errors of sine and cosine are below one unit in the last place up to 3e9; then they grow, and at last the result is NaN.
+Errors of sine and cosine are below one unit in the last place up to 3e9; beyond, the library is called after all.
 """
 
+import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
 from geodyn._expressions import FOLDED, Graph, Node
 
 BOOL, DOUBLE = np.dtype(bool), np.dtype(np.float64)
+FARTHEST = 3e9
 HALF_PI = (
     *(float.fromhex(x) for x in ("0x1.921fbp+0", "0x1.5110bp-22", "0x1.1846980000000p-44", "0x1.31988p-69")),
     float.fromhex("0x1.1701b839a2520p-88"),
@@ -101,29 +103,43 @@ def _circular(graph, x):
 def _sine(graph, x):
     sine, cosine, either = _circular(graph, x)
     value = either(1, 3).where(cosine, sine)
-    return either(2, 3).where(0 - value, value).scalar
+    return _unless_far(graph, lax.sin_p, x, either(2, 3).where(0 - value, value).scalar)
 
 
 def _cosine(graph, x):
     sine, cosine, either = _circular(graph, x)
     value = either(1, 3).where(sine, cosine)
-    return either(1, 2).where(0 - value, value).scalar
+    return _unless_far(graph, lax.cos_p, x, either(1, 2).where(0 - value, value).scalar)
+
+
+def _unless_far(graph, function, x, near):
+    """The value `near`, or that of JAX where x is too large for it: a loop of at most one turn, since of a choice a
+    batch would compute both sides."""
+    far = Formula(graph, x).apply(lax.abs_p).apply(lax.gt_p, FARTHEST, dtype=BOOL).scalar
+
+    def mend(far, x, near):
+        turn = lambda state: (jnp.zeros_like(far), function.bind(x, accuracy=None))  # noqa: E731
+        return lax.while_loop(lambda state: state[0], turn, (far, near))[1]
+
+    return graph.node(f"{function.name}, far", (far, x, near), DOUBLE, mend)
 
 
 def _exponential(graph, x):
-    """e^|x| − 1."""
-    return Formula(graph, x).apply(lax.abs_p).apply(lax.expm1_p, accuracy=None)
+    """(e^y − 1, whether |x| is so large that y = |x| − 1, not |x|, or this would overflow)."""
+    size = Formula(graph, x).apply(lax.abs_p)
+    large = size.apply(lax.gt_p, 700, dtype=BOOL)
+    return large.where(size - 1, size).apply(lax.expm1_p, accuracy=None), large
 
 
 def _hyperbolic_sine(graph, x):
-    less = _exponential(graph, x)
-    half = 0.5 * (less + less / (less + 1))
+    less, large = _exponential(graph, x)
+    half = large.where((0.5 * np.e) * less, 0.5 * (less + less / (less + 1)))
     return Formula(graph, x).apply(lax.lt_p, 0, dtype=BOOL).where(0 - half, half).scalar
 
 
 def _hyperbolic_cosine(graph, x):
-    less = _exponential(graph, x)
-    return (0.5 * (less + 1) + 0.5 / (less + 1)).scalar
+    less, large = _exponential(graph, x)
+    return large.where((0.5 * np.e) * less, 0.5 * (less + 1) + 0.5 / (less + 1)).scalar
 
 
 def _reciprocal_root(graph, x):

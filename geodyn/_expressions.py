@@ -11,16 +11,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.experimental.xla_metadata import set_xla_metadata
+
+from geodyn._jax import set_xla_metadata
 
 WORTH_SHARING = 6
 COST = {"sin": 20, "cos": 20, "tan": 25, "expm1": 10, "exp": 5, "log": 8, "log1p": 12, "asinh": 20, "acosh": 20}
 COST |= {"atan": 30, "atan2": 30, "asin": 30, "acos": 30, "tanh": 8, "div": 3, "sqrt": 3, "rsqrt": 4, "pow": 20}
 IN_NUMPY = """
-    add add, sub subtract, mul multiply, div divide, neg negative, eq equal, ne not_equal, lt less, le less_equal,
-    gt greater, ge greater_equal, max maximum, min minimum, and bitwise_and, or bitwise_or, not bitwise_not, sin sin,
-    cos cos, exp exp, expm1 expm1, log log, sqrt sqrt, sinh sinh, cosh cosh, abs abs, sign sign, real real, imag imag,
-    conj conj, is_finite isfinite
+    eq equal, ne not_equal, lt less, le less_equal, gt greater, ge greater_equal, max maximum, min minimum,
+    and bitwise_and, or bitwise_or, not bitwise_not, sin sin, cos cos, exp exp, expm1 expm1, log log, sqrt sqrt,
+    sinh sinh, cosh cosh, abs abs, sign sign, real real, imag imag, conj conj, is_finite isfinite
 """
 FOLDED = {name: getattr(np, function) for name, function in (pair.split() for pair in IN_NUMPY.split(","))}
 
@@ -37,7 +37,8 @@ class Graph:
     def __init__(self):
         self.nodes, self.known, self.order = {}, {}, []
 
-    def _node(self, name, args, dtype, bind, key=None):
+    def node(self, name, args, dtype, bind, key=None):
+        """The one node of an operation `bind` on these arguments, known by its name and `key`."""
         key = (name, key, *((x.index,) if isinstance(x, Node) else (x.dtype, x.tobytes()) for x in args))
         if key not in self.nodes:
             node = Node()
@@ -48,12 +49,12 @@ class Graph:
 
     def given(self, value):
         """The node of a scalar value that JAX traces."""
-        node = self._node("given", (), value.dtype, None, key=len(self.order))
+        node = self.node("given", (), value.dtype, None, key=len(self.order))
         self.known[node.index] = value
         return node
 
     def apply(self, primitive, params, args, dtype):
-        """The scalar primitive(*args), simplified where that is exact for finite numbers."""
+        """The scalar primitive(*args), simplified where that is exact, but for the signs of zeros."""
         name = primitive.name
         if name in ARITHMETIC:
             return ARITHMETIC[name](self, *args)
@@ -61,7 +62,7 @@ class Graph:
             return self.power(args[0], params["y"])
         if all(not isinstance(x, Node) for x in args) and name in FOLDED:
             return np.asarray(FOLDED[name](*args), dtype)[()]
-        return self._node(
+        return self.node(
             name, args, dtype, lambda *x: primitive.bind(*x, **params), key=tuple(map(str, params.items()))
         )
 
@@ -75,7 +76,7 @@ class Graph:
             return self.subtract(a, b.args[0])
         if isinstance(a, Node) and a.name == "neg":
             return self.subtract(b, a.args[0])
-        return self._node("add", (a, b), b.dtype, lax.add)
+        return self.node("add", (a, b), b.dtype, lax.add)
 
     def subtract(self, a, b):
         if not isinstance(a, Node) and not isinstance(b, Node):
@@ -86,7 +87,7 @@ class Graph:
             return self.negative(b)
         if isinstance(b, Node) and b.name == "neg":
             return self.add(a, b.args[0])
-        return self._node("sub", (a, b), a.dtype, lax.sub)
+        return self.node("sub", (a, b), a.dtype, lax.sub)
 
     def negative(self, a):
         if not isinstance(a, Node):
@@ -95,14 +96,14 @@ class Graph:
             return a.args[0]
         if a.name == "sub":
             return self.subtract(*a.args[::-1])
-        return self._node("neg", (a,), a.dtype, lax.neg)
+        return self.node("neg", (a,), a.dtype, lax.neg)
 
     def multiply(self, a, b):
         a, b = _sorted(a, b)
         if not isinstance(b, Node):
             return a * b
-        if _is(a, 0):
-            return np.zeros((), b.dtype)[()]
+        if _is(a, 0) and np.issubdtype(b.dtype, np.integer):  # A float may be infinite.
+            return a
         if _is(a, 1):
             return b
         if _is(a, -1):
@@ -111,14 +112,14 @@ class Graph:
             return self.negative(self.multiply(a.args[0], b))
         if b.name == "neg":
             return self.negative(self.multiply(a, b.args[0]))
-        return self._node("mul", (a, b), b.dtype, lax.mul)
+        return self.node("mul", (a, b), b.dtype, lax.mul)
 
     def divide(self, a, b):
-        if not isinstance(a, Node) and not isinstance(b, Node):
-            return np.asarray(FOLDED["div"](a, b), a.dtype)[()]
-        if _is(a, 0) or _is(b, 1):
+        if not isinstance(a, Node) and not isinstance(b, Node) and not np.issubdtype(a.dtype, np.integer):
+            return a / b
+        if _is(b, 1):
             return a
-        return self._node("div", (a, b), a.dtype, lax.div)
+        return self.node("div", (a, b), a.dtype, lax.div)
 
     def power(self, a, exponent):
         if exponent < 0:
@@ -134,14 +135,14 @@ class Graph:
             return cases[int(which)]
         if all(case is cases[0] or _same(case, cases[0]) for case in cases):
             return cases[0]
-        return self._node("select_n", (which, *cases), cases[0].dtype, lax.select_n)
+        return self.node("select_n", (which, *cases), cases[0].dtype, lax.select_n)
 
     def convert(self, a, dtype):
         if a.dtype == dtype:
             return a
-        if not isinstance(a, Node):
+        if not isinstance(a, Node) and _is_plain(a.dtype, dtype):
             return a.astype(dtype)
-        return self._node("convert", (a,), dtype, lambda x: lax.convert_element_type(x, dtype), key=str(dtype))
+        return self.node("convert", (a,), dtype, lambda x: lax.convert_element_type(x, dtype), key=str(dtype))
 
     def values(self, scalars):
         """JAX values of the scalars: of numpy numbers too."""
@@ -152,12 +153,13 @@ class Graph:
         return known[scalar.index] if isinstance(scalar, Node) else jnp.asarray(scalar, scalar.dtype)
 
     def _compute(self, roots):
-        """Adds the roots to what is known: level by level of what must be computed first."""
-        levels = defaultdict(list)
+        """Adds the roots to what is known: level by level of what must be computed first. A call gives them in reverse
+        order: a loop whose body is nothing but such a call, result by result, XLA never ends, or aborts."""
+        levels, place = defaultdict(list), defaultdict(int, {x.index: -i for i, x in enumerate(roots)})
         for node, level in self._shared(roots).items():
             levels[level].append(node)
         for level in sorted(levels):
-            nodes = levels[level]
+            nodes = sorted(levels[level], key=lambda node: place[node.index])
             inputs = self._inputs(nodes)
             with set_xla_metadata(inlineable="false"):
                 compute = jax.jit(partial(self._from_inputs, nodes, inputs))
@@ -219,6 +221,13 @@ def _sorted(a, b):
 
 def _is(x, number):
     return not isinstance(x, Node) and x == number
+
+
+def _is_plain(dtype, wanted):
+    """Conversions in which numpy and JAX agree: of any number, also one that the type cannot hold."""
+    if any(np.issubdtype(x, np.complexfloating) for x in (dtype, wanted)):
+        return False
+    return np.issubdtype(wanted, np.floating) or not np.issubdtype(dtype, np.floating)
 
 
 def _same(a, b):

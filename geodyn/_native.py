@@ -2,19 +2,20 @@
 
 A step of a small system is thousands of tiny operations, whose dispatch by XLA:CPU costs more than their arithmetic. A
 call that carries the attribute `xla_cpu_small_call` is compiled into one function (XLA's own pass for small while loops
-sets it). The attribute is undocumented: this is the one place that knows it, and `is_suitable` says where it is used.
+sets it); `is_suitable` says where it is used. What of JAX this takes is in `_jax.py`.
 """
 
+import functools
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.experimental.xla_metadata import set_xla_metadata
-from jax.extend.core import ClosedJaxpr, Literal, Primitive
-from jax.interpreters import ad, batching, mlir
+import numpy as np
 
+from geodyn import _jax
+from geodyn._jax import ClosedJaxpr, Literal, programs_in
 from geodyn._scalars import scalar_program
 
 # What XLA:CPU cannot compile inside of such a function: calls into libraries, and a few operations.
@@ -33,13 +34,15 @@ def native(function: Callable, *args, size: int, turns: int, in_batches: Callabl
     """`function(*args)` on arrays: on the CPU one native function if its state of `size` numbers is small and its
     operations allow it, of scalars if it takes many `turns`; else as it is. Under `vmap` it is `in_batches`, the same
     written for many at once. Its derivatives are those of the plain program."""
-    if size > LARGEST:
+    if size > LARGEST or not is_usable():
         return function(*args)
     return _call(function, in_batches or function, args, args, size=size, turns=turns)
 
 
 def native_linear(function: Callable, known, t, *, size: int, turns: int, in_batches: Callable):
     """`function(known, t)`, linear in the arrays t, as `native` calls in both modes of differentiation."""
+    if not is_usable():
+        return function(known, t)
     turns = turns // 4  # A derivative is that much longer a program.
     return _call(function, in_batches, (known, t), (known,), size=size, turns=turns)
 
@@ -60,18 +63,12 @@ def _call(function, in_batches, args, nonlinear, **params):
     return out[0].unflatten(values)
 
 
-# One operation for JAX, so that every transformation traces it once, and what it does under a batch or backwards can be
-# said: a `custom_linear_solve` with these rules was traced six times and more.
-program_p = Primitive("native_program")
-program_p.multiple_results = True
-
-
 # A program that follows from another is traced only where it is lowered: often only what follows from it is.
 class Members(NamedTuple):
     """The program of a batch: that of one member, the axis of each of its arguments along which the members lie (None
     where all have the same), and how many there are."""
 
-    program: "Program"
+    program: Any  # A closed jaxpr, or again one of these.
     axes: tuple[int | None, ...]
     size: int
 
@@ -97,7 +94,7 @@ class Transposed(NamedTuple):
     """Of a program that is linear in its arguments from the place `nonlinear` on: from its first arguments and the
     cotangents of its results to those of its last arguments."""
 
-    program: "Program"
+    program: Any  # A closed jaxpr, or again one of these.
     nonlinear: int
 
     @property
@@ -113,20 +110,17 @@ class Transposed(NamedTuple):
         return _derived(self).jaxpr
 
 
-Program = ClosedJaxpr | Members | Transposed
-
-
-def _derived(program: Members | Transposed) -> ClosedJaxpr:
+def _derived(program: Members | Transposed):
     return _traced(partial(evaluated, program), program.in_avals)
 
 
 def _widened(x, axis: int, size: int):
-    return jax.core.ShapedArray((*x.shape[:axis], size, *x.shape[axis:]), x.dtype, weak_type=x.weak_type)
+    return _jax.ShapedArray((*x.shape[:axis], size, *x.shape[axis:]), x.dtype, weak_type=x.weak_type)
 
 
 def _traced(function, avals):
     # What is traced inside says "false", for what JAX derives from it later, and keeps, must not carry the attribute.
-    with set_xla_metadata(xla_cpu_small_call="false", inlineable="true"):
+    with _jax.set_xla_metadata(xla_cpu_small_call="false", inlineable="true"):
         return jax.make_jaxpr(function)(*(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in avals))
 
 
@@ -139,12 +133,13 @@ def _bind(function, in_batches, args, nonlinear, **params):
     return program_p.bind(*consts, *args, program=program, **params)
 
 
-def evaluated(program: Program, *args):
+def evaluated(program, *args):
+    """The values of a program, as it was written."""
     if isinstance(program, Members):
         return program.together(partial(evaluated, program.program))(*args)
     if isinstance(program, Transposed):
         return _backwards(partial(evaluated, program.program), program.out_avals, program.nonlinear)(*args)
-    return jax.core.eval_jaxpr(program.jaxpr, program.consts, *args)
+    return _jax.eval_jaxpr(program.jaxpr, program.consts, *args)
 
 
 def closure_converted(closed):
@@ -158,19 +153,9 @@ def closure_converted(closed):
     return ClosedJaxpr(program, consts), [x for x, moved in zip(closed.consts, traced, strict=True) if moved]
 
 
-@program_p.def_impl
-def _(*args, program, **_):
-    return evaluated(program, *args)
-
-
-@program_p.def_abstract_eval
-def _(*args, program, **_):
-    return program.out_avals
-
-
 def _batched(args, axes, *, in_batches, program, **params):
-    (size,) = {x.shape[axis] for x, axis in zip(args, axes, strict=True) if axis is not batching.not_mapped}
-    axes = tuple(None if axis is batching.not_mapped else axis for axis in axes)
+    (size,) = {x.shape[axis] for x, axis in zip(args, axes, strict=True) if axis is not None}
+    axes = tuple(axes)
     one = program if isinstance(program, Members) else _traced(in_batches, program.in_avals)
     values = program_p.bind(*args, program=Members(one, axes, size), in_batches=in_batches, **params)
     return values, [0] * len(values)
@@ -178,12 +163,12 @@ def _batched(args, axes, *, in_batches, program, **params):
 
 def _pushed_forward(primals, tangents, *, program, nonlinear, **params):
     values = program_p.bind(*primals, program=program, nonlinear=nonlinear, **params)
-    changes = [jnp.zeros(x.aval.shape, x.aval.dtype) if type(x) is ad.Zero else x for x in tangents]
+    changes = [jnp.zeros(x.aval.shape, x.aval.dtype) if _jax.is_zero(x) else x for x in tangents]
     known, t = primals[:nonlinear], primals[nonlinear:]
     rate = [jnp.zeros_like(x) for x in values]
-    if any(type(x) is not ad.Zero for x in tangents[:nonlinear]):
+    if any(not _jax.is_zero(x) for x in tangents[:nonlinear]):
         rate = jax.jvp(lambda *known: evaluated(program, *known, *t), known, tuple(changes[:nonlinear]))[1]
-    if any(type(x) is not ad.Zero for x in tangents[nonlinear:]):
+    if any(not _jax.is_zero(x) for x in tangents[nonlinear:]):
         added = program_p.bind(*known, *changes[nonlinear:], program=program, nonlinear=nonlinear, **params)
         rate = [x + y for x, y in zip(rate, added, strict=True)]
     return values, rate
@@ -204,7 +189,7 @@ def _backwards(function, like, nonlinear):
 def _pulled_back(cts, *args, program, in_batches, nonlinear, **params):
     known, t = args[:nonlinear], args[nonlinear:]
     pairs = zip(cts, program.out_avals, strict=True)
-    cts = [jnp.zeros(y.shape, y.dtype) if type(x) is ad.Zero else x for x, y in pairs]
+    cts = [jnp.zeros(y.shape, y.dtype) if _jax.is_zero(x) else x for x, y in pairs]
     if isinstance(program, Members):
         axes = (*program.axes[:nonlinear], *[0] * len(cts))
         pulling, many = Members(Transposed(program.program, nonlinear), axes, program.size), in_batches
@@ -214,42 +199,81 @@ def _pulled_back(cts, *args, program, in_batches, nonlinear, **params):
     if isinstance(program, Members):  # What all members have in common is pulled by all of them.
         pairs = zip(pulled, program.axes[nonlinear:], strict=True)
         pulled = [jnp.sum(x, 0) if axis is None else jnp.moveaxis(x, 0, axis) for x, axis in pairs]
-    return [None] * nonlinear + [x if ad.is_undefined_primal(y) else None for x, y in zip(pulled, t, strict=True)]
+    return [None] * nonlinear + [x if _jax.is_unknown(y) else None for x, y in zip(pulled, t, strict=True)]
 
 
-batching.primitive_batchers[program_p] = _batched
-ad.primitive_jvps[program_p] = _pushed_forward
-ad.primitive_transposes[program_p] = _pulled_back
-
-
-def _on_cpu(*args, program, size, turns, **_):
+def _on_cpu(*args, program, size, turns, alone=True, **_):
     # Of scalars for one member, every one of which then is an array of all: contiguous, as batched arrays are not.
     if isinstance(program, Members):
-        return program.together(partial(_on_cpu, program=program.program, size=size, turns=turns))(*args)
+        return program.together(partial(_on_cpu, program=program.program, size=size, turns=turns, alone=False))(*args)
     program = _derived(program) if isinstance(program, Transposed) else program
     # A batch that several devices share asks all of them whether to go on: a native function cannot.
     if size > LARGEST or jax.local_device_count("cpu") > 1 or not is_suitable(program.jaxpr):
         return evaluated(program, *args)
-    return _native(program, args, turns)
+    if _jax.HAS_SMALL_CALLS:
+        return _native(program, args, turns)
+    return evaluated(program if alone else _shortest(program, turns), *args)
 
 
-mlir.register_lowering(program_p, mlir.lower_fun(lambda *args, program, **_: evaluated(program, *args)))
-mlir.register_lowering(program_p, mlir.lower_fun(_on_cpu), platform="cpu")
+def _as_written(*args, program, **_):
+    return evaluated(program, *args)
+
+
+# One operation for JAX, so that every transformation traces it once, and what it does under a batch or backwards can be
+# said: a `custom_linear_solve` with these rules was traced six times and more.
+program_p = _jax.new_operation(
+    "native_program",
+    run=_as_written,
+    abstract=lambda *args, program, **_: program.out_avals,
+    batched=_batched,
+    pushed_forward=_pushed_forward,
+    pulled_back=_pulled_back,
+    lowered=_as_written,
+    lowered_on_cpu=_on_cpu,
+)
+
+
+@functools.cache
+def is_usable() -> bool:
+    """Whether this JAX lets programs be rewritten and compiled in this way."""
+    return _jax.passes(_trial)
+
+
+def _trial() -> bool:
+    """Whether programs are read as they are meant. Nothing is compiled: numbers are combined by numpy, loops traced."""
+    x = np.arange(6.0).reshape(2, 3)
+    moves = lambda x: (x.T[1:] @ x - jnp.pad(x, ((0, 0), (1, 0)))[:, :3], jnp.where(x > 2, x, -x)[::-1].sum(0))  # noqa: E731
+    got = scalar_program(jax.make_jaxpr(moves)(x))(x)
+    want = x.T[1:] @ x - np.array([[0, 0, 1], [0, 3, 4]]), np.array([3, 3, 3])
+    read = all(np.allclose(*pair) for pair in zip(got, want, strict=True))
+
+    def loops(c, x):
+        c, rows = jax.lax.scan(lambda c, y: (c * x[0] + y, c[:1]), c, x)
+        return jax.lax.while_loop(lambda c: c[0] < x[1, 1], lambda c: 2 * c, c), rows
+
+    closed = jax.make_jaxpr(loops)(x[0], x)
+    scalar = jax.make_jaxpr(scalar_program(closed))(x[0], x)
+    return read and scalar.out_avals == closed.out_avals
 
 
 def _native(closed, leaves, turns):
     """The program as one native function, or as it is."""
-    with set_xla_metadata(xla_cpu_small_call="false", inlineable="true"):
-        chosen = closed
-        if turns >= FEWEST_TURNS:
-            scalar = jax.make_jaxpr(scalar_program(closed))(*leaves)
-            chosen = scalar if length(scalar.jaxpr) <= LARGEST_PROGRAM else closed
+    with _jax.set_xla_metadata(xla_cpu_small_call="false", inlineable="true"):
+        chosen = _shortest(closed, turns)
         program, packed = _packed_program(chosen, [*chosen.consts, *leaves])
         outer = jax.make_jaxpr(jax.jit(program))(packed)
         if len(outer.jaxpr.eqns) != 1 or len(outer.jaxpr.eqns[0].invars) != 1:
-            return jax.core.eval_jaxpr(closed.jaxpr, closed.consts, *leaves)
-    with set_xla_metadata(xla_cpu_small_call="true", inlineable="false"):
+            return _jax.eval_jaxpr(closed.jaxpr, closed.consts, *leaves)
+    with _jax.set_xla_metadata(xla_cpu_small_call="true", inlineable="false"):
         return _bind_outer(outer, packed)
+
+
+def _shortest(closed, turns):
+    """The program, of scalars if it takes many turns and they are not too many."""
+    if turns < FEWEST_TURNS:
+        return closed
+    scalar = jax.make_jaxpr(scalar_program(closed))(*(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in closed.in_avals))
+    return scalar if length(scalar.jaxpr) <= LARGEST_PROGRAM else closed
 
 
 def is_suitable(jaxpr) -> bool:
@@ -266,16 +290,6 @@ def length(jaxpr) -> int:
     return sum(sum(map(length, programs)) if programs else 1 for programs in inner)
 
 
-def programs_in(params):
-    """The programs among the parameters of an operation, closed or open."""
-    opened = [getattr(x, "jaxpr", x) for x in jax.tree.leaves(list(params.values()), is_leaf=_is_program)]
-    return [x for x in opened if isinstance(getattr(x, "eqns", None), list)]
-
-
-def _is_program(x):
-    return getattr(x, "eqns", None) is not None or getattr(x, "jaxpr", None) is not None
-
-
 def _packed_program(closed, args):  # args: its constants, then its arguments
     """The program as a function of one packed array. XLA aborts on an argument that such a call does not use, as is one
     that was a constant, or whose results nobody wants: so there is one, behind a barrier, and all results depend on it.
@@ -285,26 +299,40 @@ def _packed_program(closed, args):  # args: its constants, then its arguments
     def program(packed):
         zero = jnp.minimum((packed[0] != packed[0]).astype(jnp.int32), 0)  # XLA does not know that it is zero.
         values = _unpacked(packed, shapes)
-        values = jax.core.eval_jaxpr(closed.jaxpr, values[: len(closed.consts)], *values[len(closed.consts) :])
-        return [x ^ (zero < 0) if x.dtype == bool else x + zero.astype(x.dtype) for x in values]
+        values = _jax.eval_jaxpr(closed.jaxpr, values[: len(closed.consts)], *values[len(closed.consts) :])
+        # In reverse order, for the same reason as in `Graph._compute`.
+        return [x ^ (zero < 0) if x.dtype == bool else x + zero.astype(x.dtype) for x in values[::-1]]
 
     return program, jax.lax.optimization_barrier(_packed(args))
 
 
 def _packed(args):
-    wide = jnp.result_type(float)
-    real = [part for x in args for part in ((x.real, x.imag) if jnp.iscomplexobj(x) else (x,))]
-    return jnp.concatenate([jnp.zeros(1, wide), *(x.reshape(-1).astype(wide) for x in real)])
+    """All numbers as one array of floats; whole ones by their bits, which a float may not hold."""
+    parts = [jnp.zeros(1)]
+    for x in map(jnp.asarray, args):
+        for part in (x.real, x.imag) if jnp.iscomplexobj(x) else (x,):
+            wide = part.reshape(-1).astype(_wide(part.dtype))
+            parts.append(jax.lax.bitcast_convert_type(wide, parts[0].dtype))
+    return jnp.concatenate(parts)
+
+
+def _wide(dtype):
+    """The type of that kind that is as long as a float."""
+    kind = next(
+        k for k in (jnp.unsignedinteger, jnp.signedinteger, jnp.floating, jnp.bool_) if jnp.issubdtype(dtype, k)
+    )
+    return jnp.result_type({jnp.unsignedinteger: jnp.uint, jnp.signedinteger: int}.get(kind, float))
 
 
 def _unpacked(packed, shapes):
     args, begin = [], 1
     for shape in shapes:
-        parts = []
-        for _ in range(2 if jnp.issubdtype(shape.dtype, jnp.complexfloating) else 1):
-            parts.append(packed[begin : begin + shape.size].reshape(shape.shape))
+        is_complex, parts = jnp.issubdtype(shape.dtype, jnp.complexfloating), []
+        for _ in range(2 if is_complex else 1):
+            part = packed[begin : begin + shape.size].reshape(shape.shape)
+            parts.append(part if is_complex else jax.lax.bitcast_convert_type(part, _wide(shape.dtype)))
             begin += shape.size
-        args.append((jax.lax.complex(*parts) if len(parts) == 2 else parts[0]).astype(shape.dtype))
+        args.append((jax.lax.complex(*parts) if is_complex else parts[0]).astype(shape.dtype))
     return args
 
 
@@ -315,4 +343,4 @@ def _bind_outer(outer, packed):
     read = lambda atom: atom.val if isinstance(atom, Literal) else bound[atom]  # noqa: E731
     values = call.primitive.bind(*map(read, call.invars), **call.params)
     bound |= dict(zip(call.outvars, values, strict=True))
-    return [read(atom) for atom in outer.jaxpr.outvars]
+    return [read(atom) for atom in outer.jaxpr.outvars][::-1]

@@ -13,7 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._cells import MOVES
-from geodyn._native import closure_converted, evaluated, is_suitable, length, native, programs_in
+from geodyn._jax import programs_in
+from geodyn._native import closure_converted, evaluated, is_suitable, is_usable, length, native
 from geodyn._scalars import scalar_program
 from geodyn._typing import Array, Float
 
@@ -78,6 +79,8 @@ def each(function: Callable, *args: Float[Array, "Q *_"]):
     def of_point(point):
         return function(*[x.reshape(shape) for x, shape in zip(jnp.split(point, ends), shapes, strict=True)])
 
+    if not is_usable():
+        return jax.vmap(function)(*args)
     points = jnp.concatenate([x.reshape(x.shape[0], math.prod(x.shape[1:])) for x in args], axis=1)
     closed, form = jax.make_jaxpr(of_point, return_shape=True)(jax.ShapeDtypeStruct(points.shape[1:], points.dtype))
     program, known = closure_converted(closed)

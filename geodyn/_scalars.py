@@ -12,10 +12,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.extend.core import ClosedJaxpr, Literal
 
 from geodyn import _cells
 from geodyn._expressions import Graph, Node
+from geodyn._jax import ClosedJaxpr, Literal, scan_split
 
 LARGEST_ARRAY = 512
 INLINED = {"jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "remat2", "checkpoint"}
@@ -36,7 +36,8 @@ def scalar_program(closed) -> Callable:
 
     def program(*args):
         interpreter = Interpreter()
-        return [x.array(interpreter.graph) for x in interpreter.run(closed, map(Whole, args))]
+        with np.errstate(all="ignore"):
+            return [x.array(interpreter.graph) for x in interpreter.run(closed, map(Whole, args))]
 
     return program
 
@@ -94,7 +95,7 @@ class Interpreter:
         if name in INLINED and params.get("name") != "left_on_arrays":
             return self.run(_closed(params.get("jaxpr", params.get("call_jaxpr"))), args)
         if name in CONTROL and not (name == "while" and params["cond_jaxpr"].out_avals[0].shape):
-            return CONTROL[name](self, params, args)
+            return CONTROL[name](self, equation, args)
         shapes = [v.aval for v in equation.outvars]
         size = max([x.size for x in args] + [math.prod(s.shape) for s in shapes])
         if size <= LARGEST_ARRAY and _cells.has_rule(equation):
@@ -103,13 +104,15 @@ class Interpreter:
         values = equation.primitive.bind(*[x.array(self.graph) for x in args], **params)
         return [Whole(x) for x in (values if equation.primitive.multiple_results else [values])]
 
-    def linear_solve(self, params, args):
+    def linear_solve(self, equation, args):
+        params = equation.params
         lengths, solve = params["const_lengths"], params["jaxprs"].solve
         before = lengths.matvec + lengths.vecmat
         consts, b = args[before : before + lengths.solve], args[before + lengths.solve + lengths.transpose_solve :]
         return self.run(solve, [*consts, *b])
 
-    def loop(self, params, args):
+    def loop(self, equation, args):
+        params = equation.params
         of_test, of_body = params["cond_nconsts"], params["body_nconsts"]
         test_consts, body_consts = args[:of_test], args[of_test : of_test + of_body]
         carry = args[of_test + of_body :]
@@ -128,8 +131,9 @@ class Interpreter:
         self.settle([*test_consts, *body_consts])
         return form.unpack(self.graph, lax.while_loop(test, body, form.pack(self.graph, carry)))
 
-    def scan(self, params, args):
-        closed, split = params["jaxpr"], (params["num_consts"], params["num_consts"] + params["num_carry"])
+    def scan(self, equation, args):
+        params, closed = equation.params, equation.params["jaxpr"]
+        split = scan_split(equation)
         consts, carry, xs = args[: split[0]], args[split[0] : split[1]], args[split[1] :]
         state, read, written = Form(carry), Form(closed.in_avals[split[1] :]), Form(closed.out_avals[len(carry) :])
 

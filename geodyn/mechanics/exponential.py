@@ -6,8 +6,8 @@ from functools import singledispatch
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jax.extend.core import Literal
 
+from geodyn._jax import is_constant
 from geodyn._typing import Array
 from geodyn.geometry.geodesic import geodesic
 from geodyn.geometry.manifold import AbstractManifold, christoffel
@@ -32,7 +32,7 @@ class KineticMetric(AbstractManifold):
 def travelled(system: AbstractLagrangianSystem, t, q, h, u, v=None):
     """(exp_q hu, the velocity v, by default u, carried along that geodesic)."""
     space = KineticMetric(system, t, q.size)
-    if _is_constant(space.metric, q):
+    if is_constant(space.metric, q):
         return q + h * u, u if v is None else v
     return _along(space, h, q, u, v)
 
@@ -73,13 +73,3 @@ def _moved(h, weights, start, slopes):
     return tuple(
         x + h * sum((w * s[i] for w, s in zip(weights, slopes) if w), jnp.zeros_like(x)) for i, x in enumerate(start)
     )
-
-
-def _is_constant(function, x):
-    """Whether no operation leads from x to the value of the function."""
-    program = jax.make_jaxpr(function)(x).jaxpr
-    reached = set(program.invars)
-    for equation in program.eqns:
-        if reached & {v for v in equation.invars if not isinstance(v, Literal)}:
-            reached.update(equation.outvars)
-    return not reached & {v for v in program.outvars if not isinstance(v, Literal)}

@@ -1,0 +1,99 @@
+"""What geodyn takes from JAX beyond its public interface: all of it is here, and none of it is needed for a result.
+
+Programs of small bodies are rewritten scalar by scalar (`_scalars.py`) and compiled as one function (`_native.py`),
+which saves time and nothing else. For that geodyn reads JAX's programs (jaxprs), has an operation of its own, and marks
+calls for XLA. `passes` tries it out once a process; where anything is missing or differs, in a JAX yet to come, all
+programs run as they were written.
+"""
+
+import logging
+
+import jax
+
+try:
+    from jax.core import ShapedArray, eval_jaxpr
+    from jax.experimental.xla_metadata import set_xla_metadata
+    from jax.extend.core import ClosedJaxpr, Literal, Primitive
+    from jax.interpreters import ad, batching, mlir
+
+    MISSING = None
+except (ImportError, AttributeError) as missing:
+    ShapedArray = eval_jaxpr = set_xla_metadata = ClosedJaxpr = Literal = Primitive = ad = batching = mlir = None
+    MISSING = missing
+
+# Until 0.11 a call marked `xla_cpu_small_call` is compiled into one function. The mark is undocumented; since 0.12 XLA
+# makes fusions inside of such a call that it then cannot compile, and keeps small loops together by itself.
+HAS_SMALL_CALLS = jax.__version_info__ < (0, 12)
+
+
+def passes(trial) -> bool:
+    """Whether a trial of what this file offers runs and returns True, also inside of a traced function."""
+    try:
+        with jax.ensure_compile_time_eval():
+            if MISSING is None and trial():
+                return True
+        reason = MISSING or "a trial gave a wrong number"
+    except Exception as failure:  # Whatever a JAX yet to come may raise.
+        reason = repr(failure)
+    logging.getLogger("geodyn").warning(
+        "JAX %s: small programs run slower than they could (%s)", jax.__version__, reason
+    )
+    return False
+
+
+def new_operation(name: str, *, run, abstract, batched, pushed_forward, pulled_back, lowered, lowered_on_cpu):
+    """An operation of several results with its rules, None where JAX has no such thing."""
+    if MISSING is not None:
+        return None
+    operation = Primitive(name)
+    operation.multiple_results = True
+    operation.def_impl(run)
+    operation.def_abstract_eval(abstract)
+    batching.primitive_batchers[operation] = batched
+    ad.primitive_jvps[operation] = pushed_forward
+    ad.primitive_transposes[operation] = pulled_back
+    mlir.register_lowering(operation, mlir.lower_fun(lowered))
+    mlir.register_lowering(operation, mlir.lower_fun(lowered_on_cpu), platform="cpu")
+    return operation
+
+
+def is_zero(tangent) -> bool:
+    """A tangent or cotangent that is known to be zero, in a rule of an operation."""
+    return type(tangent) is ad.Zero
+
+
+def is_unknown(argument) -> bool:
+    """An argument of a rule of transposition with respect to which the operation is linear."""
+    return ad.is_undefined_primal(argument)
+
+
+def scan_split(equation) -> tuple[int, int]:
+    """(constants, constants and carry) among the arguments of a scan: what is read or written turn by turn has one axis
+    more outside than inside."""
+    closed = equation.params["jaxpr"]
+    same = lambda outer, inner: sum(x.aval.ndim == y.ndim for x, y in zip(outer, inner, strict=True))  # noqa: E731
+    known, carried = same(equation.invars, closed.in_avals), same(equation.outvars, closed.out_avals)
+    return known - carried, known
+
+
+def programs_in(params):
+    """The programs among the parameters of an operation, closed or open."""
+    opened = [getattr(x, "jaxpr", x) for x in jax.tree.leaves(list(params.values()), is_leaf=_is_program)]
+    return [x for x in opened if isinstance(getattr(x, "eqns", None), list)]
+
+
+def _is_program(x):
+    return getattr(x, "eqns", None) is not None or getattr(x, "jaxpr", None) is not None
+
+
+def is_constant(function, x) -> bool:
+    """Whether it is known that no operation leads from x to the value of the function."""
+    try:
+        program = jax.make_jaxpr(function)(x).jaxpr
+        reached = set(program.invars)
+        for equation in program.eqns:
+            if reached & {v for v in equation.invars if not isinstance(v, Literal)}:
+                reached.update(equation.outvars)
+        return not reached & {v for v in program.outvars if not isinstance(v, Literal)}
+    except (AttributeError, TypeError):
+        return False

@@ -1,0 +1,119 @@
+"""Random programs as programs of scalars and as native functions: what JAX computes, with the same integers, NaN and
+infinities. Floats are small whole numbers, so that sums and products are exact in any order; one function of the list
+comes last, to a few units in the last place."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from geodyn._native import native
+from geodyn._scalars import scalar_program
+
+pytestmark = [pytest.mark.scalars, pytest.mark.float32]
+
+UNARY = {
+    "neg": lambda x: -x,
+    "abs": jnp.abs,
+    "sign": jnp.sign,
+    "square": jnp.square,
+    "cube": lambda x: x**3,
+    "times zero": lambda x: 0 * x,
+    "times zeros and ones": lambda x: x * np.array([1, 0, 3], x.dtype)[None],
+    "plus nothing": lambda x: x + np.zeros((), x.dtype),
+    "rows": lambda x: x[::-1],
+    "turned": lambda x: jnp.roll(x, 1, 1),
+    "sums": lambda x: jnp.broadcast_to(x.sum(0), x.shape),
+    "largest": lambda x: jnp.broadcast_to(x.max(1)[:, None], x.shape),
+    "smallest": lambda x: jnp.broadcast_to(x.min(0), x.shape),
+    "Gram": lambda x: x @ x.T @ x,
+    "through a diagonal": lambda x: x @ jnp.diag(x[0]),
+    "loop": lambda x: jax.lax.fori_loop(0, 2, lambda _, y: y + x, x),
+    "loop until": lambda x: jax.lax.while_loop(lambda y: jnp.any(jnp.abs(y) < 4), lambda y: 2 * jnp.abs(y) + 1, x),
+    "scan": lambda x: jax.lax.scan(lambda c, row: (c + row, c * row), x[0], x)[1],
+    "branch": lambda x: jax.lax.cond(x[0, 0] > 1, lambda x: x + 1, lambda x: x * x[1, 1], x),
+}
+BINARY = {
+    "add": lambda x, y: x + y,
+    "sub": lambda x, y: x - y,
+    "mul": lambda x, y: x * y,
+    "max": jnp.maximum,
+    "min": jnp.minimum,
+    "where": lambda x, y: jnp.where(x < y, x, y + 1),
+    "where not": lambda x, y: jnp.where(~(x <= y) | (x == 0), x, -y),
+    "rem": lambda x, y: jax.lax.rem(x, y),
+    "outer": lambda x, y: x[:1] * y[1:, :1] + x,
+}
+WHOLE = {"div": lambda x, y: jax.lax.div(x, y), "mod": jnp.mod, "xor": lambda x, y: x ^ y, "and": lambda x, y: x & y}
+LAST = (
+    "sin",
+    "cos",
+    "tan",
+    "sinh",
+    "cosh",
+    "tanh",
+    "exp",
+    "expm1",
+    "log",
+    "log1p",
+    "sqrt",
+    "cbrt",
+    "arctan",
+    "arcsinh",
+)
+FLOATS = [0.0, 1.0, -1.0, 2.0, 3.0, -5.0, 12.0, np.inf, -np.inf, np.nan]
+LARGE = [*FLOATS, 709.9, -710.3, 711.0, 89.1, 3.1e9, 1e22]
+WHOLES = [0, 1, -1, 2, 7, -9, 2**30, 2**53 + 1, -(2**63)]
+COUNTS = [0, 1, 2, 7, 2**31, 2**32 - 1]
+
+TYPES = {"float64": FLOATS, "float32": FLOATS, "int64": WHOLES, "uint32": COUNTS}
+
+
+@st.composite
+def programs(draw, dtype):
+    """(a function of two arrays [2, 3], these): each step of it has one or two of what came before."""
+    whole = np.issubdtype(dtype, np.integer)
+    binary = BINARY | (WHOLE if whole else {})
+    names = st.sampled_from([*UNARY, *binary])
+    steps = draw(st.lists(st.tuples(names, st.integers(0, 7), st.integers(0, 7)), min_size=1, max_size=6))
+    last = None if whole else draw(st.sampled_from([None, *LAST]))
+    values = st.sampled_from(TYPES[dtype] if last is None or len(steps) > 1 else LARGE)
+    x, y = (np.array(draw(st.lists(values, min_size=6, max_size=6))).reshape(2, 3) for _ in range(2))
+    if whole:  # Division by zero is undefined.
+        y = np.where(y == 0, 1, y)
+        steps = [(name, i, 1 if name in ("div", "mod", "rem") else j) for name, i, j in steps if name != "loop until"]
+
+    def function(x, y):
+        known = [x, y]
+        for name, i, j in steps:
+            i, j = (k % len(known) for k in (i, j))
+            known.append(UNARY[name](known[i]) if name in UNARY else binary[name](known[i], known[j]))
+        result = known[-1]
+        return known[2:] if last is None else [*known[2:], getattr(jnp, last)(result)]
+
+    return function, x.astype(dtype), y.astype(dtype)
+
+
+def check(got, want):
+    """Seen: 0 but in the last functions, where 4 ulp."""
+    for a, b in zip(got, want, strict=True):
+        assert a.dtype == b.dtype and a.shape == b.shape
+        if np.issubdtype(a.dtype, np.integer):
+            np.testing.assert_array_equal(a, b)
+        else:
+            np.testing.assert_allclose(a, b, rtol=8 * jnp.finfo(a.dtype).eps, atol=0)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_random_programs(dtype, data):
+    if jnp.zeros(0, dtype).dtype != dtype:
+        return
+    function, x, y = data.draw(programs(dtype))
+    want = jax.jit(function)(x, y)
+    closed = jax.make_jaxpr(function)(x, y)
+    check(jax.jit(scalar_program(closed))(x, y), want)
+    check(jax.jit(lambda x, y: native(function, x, y, size=12, turns=0))(x, y), want)
