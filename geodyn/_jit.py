@@ -2,7 +2,10 @@
 
 import functools
 import inspect
+import math
 import os
+import types
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import equinox as eqx
@@ -72,19 +75,143 @@ def static_count(name: str, count) -> int:
 
 
 def as_pytree(function):
-    """The function as a pytree, which passes through any jax transformation: a plain one becomes static."""
-    return jax.tree_util.Partial(function) if jax.tree_util.all_leaves([function]) else function
+    """The function as a pytree, which passes through any jax transformation: a plain one becomes static, and what it
+    closes over and JAX traces becomes leaves."""
+    tree = jax.tree_util.Partial(function) if jax.tree_util.all_leaves([function]) else function
+    hidden = closed_over(tree, function)
+    return Closure(tree, hidden, tuple(map(_Same, hidden))) if hidden else tree
 
 
-def with_time(function, count: int):
-    """`function` of `count` arguments and, if it names a parameter `t`, the time, as a function of (t, *arguments)."""
-    if "t" in _parameters(function):
-        return lambda t, *args: function(*args[:count], t=t)
-    return lambda t, *args: function(*args[:count])
+class Closure(eqx.Module):
+    """A function and the traced `values` that it closes over, which a transformation may replace: the function is then
+    evaluated with these in the place of those that it was `made_with`."""
+
+    function: Callable
+    values: list
+    made_with: tuple = eqx.field(static=True)
+
+    def __call__(self, *args, **kwargs):
+        if all(x is same.value for x, same in zip(self.values, self.made_with, strict=True)):
+            return self.function(*args, **kwargs)
+        arrays, static = eqx.partition((args, kwargs), eqx.is_array_like)
+        out = []
+
+        def function(arrays):
+            args, kwargs = eqx.combine(arrays, static)
+            dynamic, rest = eqx.partition(self.function(*args, **kwargs), eqx.is_array_like)
+            out.append(rest)
+            return dynamic
+
+        converted, given = jax.closure_convert(function, arrays)
+        replaced = {id(same.value): x for x, same in zip(self.values, self.made_with, strict=True)}
+        return eqx.combine(converted(arrays, *(replaced.get(id(x), x) for x in given)), out[0])
 
 
-def _parameters(function):
+class _Same:
+    """A value that equals only itself."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __eq__(self, other):
+        return isinstance(other, _Same) and self.value is other.value
+
+    def __hash__(self):
+        return id(self.value)
+
+
+def closed_over(tree, *functions) -> list:
+    """The traced arrays that these functions, and those in the tree, close over, or find in their defaults, in the
+    objects whose methods they are, and in classes that are defined inside of functions; not the leaves of the tree."""
+    seen, found = {id(x) for x in jax.tree.leaves(tree)}, []
+    stack = [*functions, tree, *jax.tree.leaves(tree)]
+    while stack:
+        x = stack.pop()
+        if isinstance(x, jax.core.Tracer):
+            found += [x] if id(x) not in seen else []
+        elif id(x) not in seen or callable(x):
+            stack += [y for y in _parts_of(x) if id(y) not in seen]
+        seen.add(id(x))
+    return found
+
+
+def _parts_of(x) -> list:
+    """What may hold a traced array in an object that is no array."""
+    if isinstance(x, Closure):
+        return []
+    if isinstance(x, list | tuple | set | frozenset):
+        return list(x)
+    if isinstance(x, dict):
+        return list(x.values())
+    if isinstance(x, functools.partial):
+        return [x.func, *x.args, *x.keywords.values()]
+    if isinstance(x, types.MethodType):
+        return [x.__self__, x.__func__]
+    if isinstance(x, types.FunctionType):
+        cells = [cell.cell_contents for cell in x.__closure__ or () if _is_filled(cell)]
+        return [*cells, *(x.__defaults__ or ()), *(x.__kwdefaults__ or {}).values()]
+    if isinstance(x, type):
+        return list(vars(x).values()) if "<locals>" in x.__qualname__ else []
+    if isinstance(x, property):
+        return [x.fget]
+    if hasattr(x, "__wrapped__"):
+        return [x.__wrapped__]
+    is_anyones = not type(x).__module__.startswith(("jax", "numpy", "builtins"))
+    return [type(x), *vars(x).values()] if is_anyones and hasattr(x, "__dict__") else []
+
+
+def _is_filled(cell) -> bool:
     try:
-        return inspect.signature(function).parameters
-    except (TypeError, ValueError):
-        return {}
+        return cell.cell_contents is not cell
+    except ValueError:
+        return False
+
+
+class custom_jvp:
+    """`eqx.filter_custom_jvp`, whose derivative reaches what the arguments hold as leaves: a traced array that only a
+    method of a class knows is refused, since its derivative would be zero in silence."""
+
+    def __init__(self, function):
+        self.function = eqx.filter_custom_jvp(function)
+        functools.update_wrapper(self, function)
+
+    def def_jvp(self, rule):
+        """Sets the rule (primals, tangents, **static) -> (values, changes)."""
+        self.function.def_jvp(rule)
+        return rule
+
+    def __call__(self, *args, **kwargs):
+        if hidden := closed_over(args):
+            raise ValueError(
+                f"a class that is defined inside of a function uses a traced array of shape {hidden[0].shape} from "
+                "outside of the class, whose derivative would be lost: make it a field of the class"
+            )
+        return self.function(*args, **kwargs)
+
+
+def with_time(function, count: int, name: str = "the function"):
+    """`function` of `count` arguments as a function of (t, *arguments): it is given the time where it needs one more,
+    the last, or has a parameter named t after these. Raises ValueError where it can be called in neither way."""
+    try:
+        parameters = list(inspect.signature(_innermost(function)).parameters.values())
+    except (TypeError, ValueError):  # What has no signature, as a function of numpy.
+        return lambda t, *args: function(*args[:count])
+    places = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    most = math.inf if any(p.kind is p.VAR_POSITIONAL for p in parameters) else len(places)
+    needed = {p.name for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
+    bound = {p.name for p in places[:count]}
+    if most >= count and "t" not in bound:
+        if needed <= bound | {"t"}:
+            by_name = any(p.name == "t" for p in parameters)
+            return lambda t, *args: function(*args[:count], **({"t": t} if by_name else {}))
+        if needed <= {p.name for p in places[: count + 1]}:
+            return lambda t, *args: function(*args[:count], t)
+    given = ", ".join(p.name for p in parameters)
+    raise ValueError(
+        f"{name} has the arguments ({given}); it must take {count}, and may take the time as one more, the last, or by "
+        "the name t"
+    )
+
+
+def _innermost(function):
+    return _innermost(function.function) if isinstance(function, Closure) else function

@@ -6,6 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from geodyn._jit import custom_jvp
 from geodyn._linalg import solve
 from geodyn._typing import Array, Float
 
@@ -19,7 +20,7 @@ def root(function: Callable, target: Float[Array, " n"], start: Float[Array, " n
     return _root(eqx.filter_closure_convert(function, start), target, start, size)
 
 
-@eqx.filter_custom_jvp
+@custom_jvp
 def _root(function, target, start, size):
     x = _settled(function, target, start, size)
     return x + _changes(function, target, x)[0]

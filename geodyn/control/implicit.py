@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
-from geodyn._jit import jit
+from geodyn._jit import custom_jvp, jit
 from geodyn.control.method import AbstractStrokeMethod
 from geodyn.control.minimise import STIFFEST, Directions, Minimum
 from geodyn.control.optimum import OptimalStroke
@@ -18,7 +18,7 @@ from geodyn.locomotion.connection import AbstractInvariantMetric
 from geodyn.locomotion.holonomy import cost, holonomy
 
 
-@eqx.filter_custom_jvp
+@custom_jvp
 def solved(problem: StrokeProblem, x, method: AbstractStrokeMethod, progress: bool) -> Minimum:
     """The solution that the method finds from x, whose point and multipliers have derivatives with respect to the
     numbers in the problem."""

@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._jit import as_pytree, jit
+from geodyn._jit import as_pytree, custom_jvp, jit
 from geodyn._points import each, pointwise
 from geodyn._typing import Array, Float, Scalar
 from geodyn.control.wong import jet, wong_forces
@@ -135,7 +135,7 @@ def without_derivatives(tree):
     return jax.tree.map(lambda x: jax.lax.stop_gradient(x) if eqx.is_inexact_array(x) else x, tree)
 
 
-@eqx.filter_custom_jvp
+@custom_jvp
 def _everywhere(problem: StrokeProblem, points: Float[Array, "Q _"]) -> Array:
     """What is `local` at many points, with derivatives with respect to the numbers in the problem as well."""
     return each(problem.local, points)

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._bands import Full
-from geodyn._jit import jit
+from geodyn._jit import custom_jvp, jit
 from geodyn._linalg import adjugate, inverse, solve
 from geodyn._scalars import on_arrays
 from geodyn._typing import Array, Float, Scalar
@@ -209,7 +209,7 @@ def _relaxed(metric, x, y, start):
     return best, least <= enough
 
 
-@eqx.filter_custom_jvp
+@custom_jvp
 def _energy(metric, x, y, nodes):
     return _ends(metric, x, y, nodes)[0]
 
@@ -226,7 +226,7 @@ def _energy_jvp(primals, tangents):
     return energy, rate
 
 
-@eqx.filter_custom_jvp
+@custom_jvp
 def _ends(metric, x, y, nodes):
     """(E, p(0), p(1)) of the geodesic from x to y."""
     u, good = _short(metric, x, y, nodes)
@@ -247,7 +247,7 @@ def _ends_jvp(primals, tangents):
     return ends, tuple(slope @ change for slope in slopes)
 
 
-@eqx.filter_custom_jvp
+@custom_jvp
 def _expanded(metric, x, y, nodes):
     """(E, p(0), p(1)) of the geodesic from x to y, and their derivatives [2n] and [n, 2n] in both points."""
     u, good = _short(metric, x, y, nodes)
@@ -273,7 +273,7 @@ def _expansion(metric, x, y, u):
     return ends, jax.vmap(push, out_axes=-1)(jnp.eye(2 * n, dtype=x.dtype), moved.T.reshape(2 * n, *u.shape))
 
 
-@eqx.filter_custom_jvp
+@custom_jvp
 def _path(metric, x, y, nodes):
     """The velocities u[q, n] of the geodesic from x to y at all nodes."""
     u, good = _short(metric, x, y, nodes)

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._jit import custom_jvp
 from geodyn._native import native, native_linear
 from geodyn.integrators.impulse import Struck
 from geodyn.integrators.iteration import once
@@ -17,7 +18,7 @@ from geodyn.integrators.substep import Moving, Substeps, not_made, substep
 from geodyn.integrators.system import AbstractCollidingSystem
 
 
-@eqx.filter_custom_jvp
+@custom_jvp
 def path_with_impacts(system: AbstractCollidingSystem, t0, h, start: Moving, *, method, steps: int, most: int):
     """(Moving, Substeps): `steps` steps with up to `most` impacts."""
     dynamic, static = eqx.partition((system, t0, h, start), eqx.is_array)

@@ -12,6 +12,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from geodyn._jit import custom_jvp
 from geodyn._native import native, native_linear
 from geodyn._typing import Array, Bool
 from geodyn.integrators.charts import is_charted, no_switch, switched_tangent
@@ -33,7 +34,7 @@ class Steps(NamedTuple):
     frame: Array
 
 
-@eqx.filter_custom_jvp
+@custom_jvp
 def path(system: AbstractSystem, t0, h, state: State, *, method: AbstractCollocation, saves: int, every: int):
     """(state, Steps): `saves` × `every` steps, every `every`-th saved."""
     formulation = formulation_of(method, system.count_constraints(state.q))

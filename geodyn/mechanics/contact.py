@@ -152,6 +152,9 @@ class Wall(AbstractFrictionalContact):
             raise ValueError(f"gap must be a function x[dim] -> room left, got {gap!r}")
         if not (slip is None or callable(slip)):
             raise ValueError(f"slip must be a function (x[dim], v[dim]) -> velocity along the wall, got {slip!r}")
+        with_time(gap, 1, "gap")
+        if slip is not None:
+            with_time(slip, 2, "slip")
         self.function, self.sliding = as_pytree(gap), None if slip is None else as_pytree(slip)
         self.friction = coefficient(friction)
         self.restitution, self.elastic = number("restitution", restitution, most=1.0), is_elastic(restitution)

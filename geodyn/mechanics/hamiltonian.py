@@ -36,6 +36,7 @@ class Hamiltonian(AbstractSystem):
     def __init__(self, hamiltonian):
         if not callable(hamiltonian):
             raise ValueError(f"hamiltonian must be a function H(q, p), got {hamiltonian!r}")
+        with_time(hamiltonian, 2, "hamiltonian")
         self.hamiltonian = as_pytree(hamiltonian)
 
     def hamiltonian_at(self, t, q, p) -> Scalar:

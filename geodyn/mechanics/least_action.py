@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._bands import Banded
-from geodyn._jit import jit, static_count
+from geodyn._jit import custom_jvp, jit, static_count
 from geodyn._typing import Array, Bool, Count, Float, Int, Numbers, Scalar
 from geodyn.integrators.system import AbstractSystem
 from geodyn.mechanics.action import actions, conservative, fractions, interval_action, of_intervals
@@ -138,7 +138,7 @@ def _solved(factors, r):
     return _form(r).solved(factors, r.reshape(-1)).reshape(r.shape)
 
 
-@eqx.filter_custom_jvp
+@custom_jvp
 def _nodes(lagrangian, q0, z, t0, t1):
     """The stationary z, from a guess, by Newton steps that are halved until they make the slope smaller; NaN where that
     does not converge."""

@@ -40,6 +40,8 @@ class QuasiVelocities(AbstractSystem):
         require_plain("QuasiVelocities", system)
         if not callable(basis) and not (np.ndim(basis) == 1 and np.issubdtype(np.asarray(basis).dtype, np.integer)):
             raise ValueError(f"basis must be a function q -> E[n, m], or the numbers of m coordinates; got {basis!r}")
+        if callable(basis):
+            with_time(basis, 1, "basis")
         self.system = system
         self.basis = as_pytree(basis) if callable(basis) else tuple(int(i) for i in basis)
 
