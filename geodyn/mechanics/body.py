@@ -31,6 +31,7 @@ from geodyn.mechanics.elements import (
     AbstractPfaffian,
     AbstractPlasticity,
     AbstractPotential,
+    asking,
 )
 from geodyn.mechanics.parts import joined, kind
 
@@ -59,6 +60,15 @@ class AbstractBody(
     def seen_by(self, element: Element, q: Float[Array, " n"]):
         """What an element is a function of: the points, or what else it asks for."""
 
+    @abc.abstractmethod
+    def masses_seen_by(self, element: Element) -> Float[Array, " N"]:
+        """The masses of what an element is a function of."""
+
+    def asked(self, element: Element, name: str, count: int):
+        """The method of an element as a function of (t, space, …), `count` arguments after the time; with the masses
+        if it asks for them."""
+        return with_time(asking(getattr(element, name), self.masses_seen_by(element)), count)
+
     def seen_moving_by(self, element: Element, q, v):
         """(what it is a function of, the rate of that)."""
         return jax.jvp(lambda q: self.seen_by(element, q), (q,), (v,))
@@ -85,7 +95,7 @@ class AbstractBody(
 
     def potential_energy(self, t, q) -> Scalar:
         """Σ V(t, x)."""
-        values = (with_time(e.energy, 2)(t, self.space, self.seen_by(e, q)) for e in self.potentials)
+        values = (self.asked(e, "energy", 2)(t, self.space, self.seen_by(e, q)) for e in self.potentials)
         return sum(values, jnp.zeros((), q.dtype))
 
     def lagrangian_at(self, t, q, v):
@@ -101,16 +111,16 @@ class AbstractBody(
 
     def rayleigh_of(self, dissipations, t, q, v) -> Scalar:
         """Σ R(t, x, v) of these."""
-        values = (with_time(e.rayleigh, 3)(t, self.space, *self.seen_moving_by(e, q, v)) for e in dissipations)
+        values = (self.asked(e, "rayleigh", 3)(t, self.space, *self.seen_moving_by(e, q, v)) for e in dissipations)
         return sum(values, jnp.zeros((), q.dtype))
 
     def constraint(self, t, q):
-        values = [with_time(e.residual, 2)(t, self.space, self.seen_by(e, q)) for e in self.constraints]
+        values = [self.asked(e, "residual", 2)(t, self.space, self.seen_by(e, q)) for e in self.constraints]
         rows = [_sized(e, "residual", value) for e, value in zip(self.constraints, values, strict=True)]
         return jnp.concatenate([jnp.zeros(0, q.dtype), *rows])
 
     def pfaffian(self, t, q, v):
-        values = [with_time(e.rate, 3)(t, self.space, *self.seen_moving_by(e, q, v)) for e in self.pfaffians]
+        values = [self.asked(e, "rate", 3)(t, self.space, *self.seen_moving_by(e, q, v)) for e in self.pfaffians]
         rows = [_sized(e, "rate", value) for e, value in zip(self.pfaffians, values, strict=True)]
         return jnp.concatenate([jnp.zeros(0, q.dtype), *rows])
 
@@ -128,13 +138,13 @@ class AbstractBody(
     def sliding(self, t, q, v) -> list[tuple[Float[Array, " c"], Float[Array, "c d"]]]:
         """(F, s) of every friction: how much it holds, and its slip velocities."""
         frictions = [e for e in self.elements if isinstance(e, AbstractFriction)]
-        slips = [with_time(e.slip, 3)(t, self.space, *self.seen_moving_by(e, q, v)) for e in frictions]
+        slips = [self.asked(e, "slip", 3)(t, self.space, *self.seen_moving_by(e, q, v)) for e in frictions]
         return [(jnp.broadcast_to(e.strength.astype(q.dtype), s.shape[:1]), s) for e, s in zip(frictions, slips)]
 
     def strains(self, t, q) -> tuple[Float[Array, " c"], Float[Array, " c"], Float[Array, " c"]]:
         """(k, Y, e) of all that is plastic: stiffnesses, yield forces, and strains."""
         plastic = [e for e in self.elements if isinstance(e, AbstractPlasticity)]
-        strains = [with_time(e.strain, 2)(t, self.space, self.seen_by(e, q)) for e in plastic]
+        strains = [self.asked(e, "strain", 2)(t, self.space, self.seen_by(e, q)) for e in plastic]
         rows = zip(*((e.stiffness.astype(q.dtype), e.yield_force.astype(q.dtype), s) for e, s in zip(plastic, strains)))
         return tuple(map(jnp.concatenate, rows)) or (jnp.zeros(0, q.dtype),) * 3
 

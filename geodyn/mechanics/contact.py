@@ -136,7 +136,7 @@ class Wall(AbstractFrictionalContact):
     Where a "point" is the configuration of a rigid body, friction needs to know how fast it slips: `slip(x, v)`, a
     number or [s], affine in v, and there the gap is a distance. A disc of radius r, mass m, inertia I above the floor
 
-        gd.System(gd.Manifold(lambda x: jnp.diag(jnp.array([m, m, I])), 3), [1.0], gd.Gravity(m, 9.81, axis=1),
+        gd.System(gd.Manifold(lambda x: jnp.diag(jnp.array([m, m, I])), 3), [1.0], gd.Gravity(m * 9.81, axis=1),
                   gd.Wall(lambda x: x[1] - r, restitution=0.5, friction=0.3, slip=lambda x, v: v[0] + r * v[2]))
 
     turns by x[2], anticlockwise. Without `slip` it is the velocity of the point along the wall, in the metric.

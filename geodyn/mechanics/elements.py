@@ -2,6 +2,9 @@
 that their arguments share."""
 
 import abc
+from collections.abc import Callable
+from functools import partial
+from inspect import signature
 
 import equinox as eqx
 import jax
@@ -21,7 +24,13 @@ LARGEST_PRODUCT = 32
 
 
 class AbstractPotential(eqx.Module):
-    """A force that is the gradient of an energy. A method that names a parameter `t` is given the time.
+    """A force that is the gradient of an energy. A method of an element that names a parameter `t` is given the time,
+    one that names a parameter `masses` those of the system: [N], of the points x (of poses, of the bodies).
+
+        class Centrifugal(gd.AbstractPotential):
+            rate: float
+            def energy(self, space, x, masses):
+                return -0.5 * self.rate**2 * jnp.sum(masses[:, None] * x**2)
 
     An element of any kind may say that it is a sum over `points`, a static tuple of tuples of indices: each of its
     terms, or residuals, depends on the points of one tuple, or on a single point. Bodies of many points all of whose
@@ -98,6 +107,11 @@ class AbstractPfaffian(eqx.Module):
         self, space: AbstractManifold, x: Float[Array, "N dim"], v: Float[Array, "N dim"]
     ) -> Float[Array, " size"]:
         """A(x)v − b(x), affine in the coordinate velocities v[N, dim]: what vanishes, shape [size]."""
+
+
+def asking(method: Callable, masses: Float[Array, " N"]) -> Callable:
+    """The method of an element, with the masses of its system if it names a parameter `masses`."""
+    return partial(method, masses=masses) if "masses" in signature(method).parameters else method
 
 
 def curvature_of(space: AbstractManifold) -> int:

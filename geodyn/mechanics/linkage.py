@@ -30,7 +30,8 @@ class Linkage(AbstractBody):
     Configurations are the positions [F, d] of the other joints, in their order; `joints(q)` are all [N, d].
     `rod_masses`, one number or one per edge, are spread evenly along the rods; `hinge_masses`, one number or [N], sit
     on the joints (those of pins do not matter); `gravity` pulls down along the last coordinate. Elements act on all
-    joints [N, d], as they do on the points of a `System`: springs, drag, a slider as a constraint. Chains may be open
+    joints [N, d], as they do on the points of a `System`: springs, drag, a slider as a constraint; the mass of a joint
+    is that of its hinge and of half of each rod. Chains may be open
     or closed. λ is the force along a rod, negative where it is stretched. Any consistent units.
 
     Raises ValueError for edges, lengths, masses and pins that are none or do not fit together, and where a motion
@@ -41,7 +42,7 @@ class Linkage(AbstractBody):
     elements: tuple[Element, ...]
     anchors: Float[Array, "P d"]
     rod_masses: Float[Array, " E"]
-    hinge_masses: Float[Array, " F"]
+    hinge_masses: Float[Array, " N"]
     pins: tuple[int, ...] = eqx.field(static=True)
     free: tuple[int, ...] = eqx.field(static=True)
     resting: bool = eqx.field(static=True)
@@ -65,14 +66,11 @@ class Linkage(AbstractBody):
         masses = number("hinge_masses", hinge_masses)
         if masses.shape not in ((), (count,)):
             raise ValueError(f"hinge_masses must be one number or one per joint ({count}), got shape {masses.shape}")
-        lumped = jnp.broadcast_to(masses, (count,)) + 0.5 * self.rod_masses @ jnp.asarray(
-            _incidence(rods.points, count)
-        )
-        self.hinge_masses = jnp.broadcast_to(masses, (count,))[np.array(self.free)]
-        falling = () if gravity is None else (Gravity(lumped, number("gravity", gravity)),)
+        self.hinge_masses = jnp.broadcast_to(masses, (count,))
+        falling = () if gravity is None else (Gravity(number("gravity", gravity)),)
         self.space, self.elements, self.resting = Euclidean(dim), (rods, *falling, *elements), resting
         check_elements(elements, count, "joints")
-        _check_masses(self.free, lumped)
+        _check_masses(self.free, self.masses_seen_by(rods))
 
     @property
     def edges(self) -> Tuples:
@@ -82,9 +80,10 @@ class Linkage(AbstractBody):
     @property
     def mass(self) -> Float[Array, "F F"]:
         """M of K = ½ q̇ᵀ(M ⊗ I)q̇."""
-        ends = _incidence(self.edges, 1 + max(map(max, self.edges)))[:, list(self.free)]
+        ends = _incidence(self.edges, len(self.hinge_masses))[:, list(self.free)]
         one_rod = ends[:, :, None] * ends[:, None, :] * (1 + np.eye(len(self.free))) / 6
-        return jnp.diag(self.hinge_masses) + jnp.tensordot(self.rod_masses, jnp.asarray(one_rod), 1)
+        free = jnp.asarray(np.eye(len(self.hinge_masses))[list(self.free)], self.hinge_masses.dtype)
+        return jnp.diag(free @ self.hinge_masses) + jnp.tensordot(self.rod_masses, jnp.asarray(one_rod), 1)
 
     def joints(self, q: Float[Array, "..."]) -> Float[Array, "N d"]:
         """The positions of all joints, pins included, from those of the free ones, [F, d] or flat."""
@@ -98,6 +97,10 @@ class Linkage(AbstractBody):
 
     def seen_by(self, element, q):
         return self.joints(q)
+
+    def masses_seen_by(self, element):
+        ends = jnp.asarray(_incidence(self.edges, len(self.hinge_masses)), self.rod_masses.dtype)
+        return self.hinge_masses + 0.5 * self.rod_masses @ ends
 
     def kinetic_energy(self, q, v):
         return 0.5 * jnp.dot(v, self.momentum(jnp.zeros_like(v[0]), q, v))

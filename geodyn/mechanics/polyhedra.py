@@ -161,7 +161,7 @@ class Polyhedra(AbstractFrictionalContact, AbstractOnBodies):
 
         box = gd.box([1.0, 1.0, 1.0])
         corners = [(0, x) for x in box.vertices]
-        floor, weight = gd.Wall(lambda x: x[2], 0.0, 0.5), gd.Gravity([1.0, 1.0] + [0.0] * 8)
+        floor, weight = gd.Wall(lambda x: x[2], 0.0, 0.5), gd.Gravity(9.81)
         touching = gd.Polyhedra([box, box], friction=0.5)
         bodies = gd.RigidBodies([box.inertia(1.0)] * 2, [1.0, 1.0], weight, floor, touching, points=corners)
         q0, v0 = bodies.state(position=[[0.0, 0.0, 0.5], [0.2, 0.1, 1.5]])

@@ -24,7 +24,7 @@ from geodyn.integrators.trajectory import Trajectory
 from geodyn.mechanics.body import AbstractBody, Element, check_elements, constraint_names
 from geodyn.mechanics.contact import check_contacts
 from geodyn.mechanics.elements import number
-from geodyn.mechanics.fields import Gravity
+from geodyn.mechanics.fields import Gravity, PointLoad
 from geodyn.mechanics.inertia import check_rotations, inertias, rows
 from geodyn.mechanics.loads import Load
 from geodyn.mechanics.poses import AbstractOnBodies, Poses, left, rotation, spin
@@ -59,8 +59,8 @@ class RigidBodies(AbstractBody):
 
     Elements are those of any `System`, in `Euclidean(3)`. They act on points: 0 … B − 1 are the origins, and then come
     those of `points`, pairs (body, site[3]) of a body and a place in its coordinates. So a spring between two bodies is
-    `gd.Spring([(i, j)], …)`, gravity `gd.Gravity([m, …, 0, …])` with a mass for each point, and a box may fall on a
-    `gd.Wall` with its corners. An element that also inherits from `gd.AbstractOnBodies` is a function of the poses:
+    `gd.Spring([(i, j)], …)`, and a box may fall on a `gd.Wall` with its corners. Masses are those of the origins:
+    `gd.Gravity(9.81)` pulls there. An element that also inherits from `gd.AbstractOnBodies` is a function of the poses:
 
         class Magnet(gd.AbstractPotential, gd.AbstractOnBodies):
             def energy(self, space, bodies):                     # bodies.position[B, 3], bodies.rotation[B, 3, 3]
@@ -103,6 +103,12 @@ class RigidBodies(AbstractBody):
         self.elements, self.resting, self.space = elements, resting, Euclidean(3)
         check_elements(elements, len(self.carriers), "points")
         for element in elements:
+            if isinstance(element, Gravity) and pinned is not None:
+                raise ValueError(
+                    "Gravity pulls at the origins of bodies, and pinned ones do not move: name their centres of mass "
+                    "in points=[(0, centre)], and pull there by gd.PointLoad([[0, 0, 0], [0, 0, -m * g]]), as "
+                    "gd.heavy_top does"
+                )
             if not all(0 <= body < count for body in getattr(element, "bodies", ()) if body is not None):
                 raise ValueError(
                     f"bodies of {type(element).__name__} are {element.bodies}, but there are {count} masses: bodies 0 "
@@ -161,6 +167,10 @@ class RigidBodies(AbstractBody):
 
     def seen_by(self, element, q):
         return self.poses(q) if isinstance(element, AbstractOnBodies) else self.points(q)
+
+    def masses_seen_by(self, element):
+        sites = jnp.zeros(len(self.carriers) - len(self.masses), self.masses.dtype)
+        return self.masses if isinstance(element, AbstractOnBodies) else jnp.concatenate([self.masses, sites])
 
     def kinetic_energy(self, q, v):
         drift, rates = self._split(v)
@@ -241,5 +251,5 @@ def heavy_top(inertia, mass=1.0, centre=(0.0, 0.0, 1.0), gravity=9.81) -> RigidB
     """A rigid body pinned at the origin of the world, in uniform gravity along −z: `inertia` [3] or [3, 3] about the
     pivot, `centre` [3] of mass in the body, which is point 1. Lagrange's top has I₁ = I₂ and its centre on the third
     axis, Kovalevskaya's I₁ = I₂ = 2 I₃ and its centre in the plane of the first two (Audin, Spinning Tops, ch. I)."""
-    weight = Gravity(jnp.stack([jnp.zeros(()), jnp.asarray(mass, float)]), gravity)
+    weight = PointLoad(-jnp.asarray(mass, float) * gravity * jnp.array([[0.0, 0.0, 0.0], [0.0, 0.0, 1.0]]))
     return RigidBodies(inertia, mass, weight, points=[(0, centre)], pinned=np.zeros((1, 3)))

@@ -57,6 +57,9 @@ class System(AbstractBody, AbstractChartedSystem):
     def seen_by(self, element, q):
         return self._points(q)
 
+    def masses_seen_by(self, element):
+        return self.masses
+
     def kinetic_energy(self, q, v):
         x, u = self._points(q), self._points(v)
         squares = jax.vmap(lambda x, u: u @ self.space.metric(x) @ u)(x, u)
@@ -128,7 +131,7 @@ class System(AbstractBody, AbstractChartedSystem):
         if self.constraints or self.pfaffians:
             check_constraints(self, constraint_names(self), np.ravel(q), np.ravel(v), t)
         check_contacts(self.space, self.contacts, t, self.seen_by_contacts(jnp.asarray(q).reshape(-1)))
-        check_charts(self.space, self.elements, t, q, v)
+        check_charts(self.space, self.elements, self.masses, t, q, v)
         if self.dissipations:
             check_dissipation(self.rayleigh_at, t, np.ravel(q), np.ravel(v))
 
