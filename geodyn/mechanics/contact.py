@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._checks import check_arguments, returned
 from geodyn._jit import as_pytree, with_time
 from geodyn._typing import Array, Float, Int
 from geodyn.geometry.geodesic import distance
@@ -150,8 +151,11 @@ class Wall(AbstractFrictionalContact):
     def __init__(self, gap, restitution=1.0, friction=0.0, slip=None):
         if not callable(gap):
             raise ValueError(f"gap must be a function x[dim] -> room left, got {gap!r}")
+        check_arguments("gap", gap, "x")
         if not (slip is None or callable(slip)):
             raise ValueError(f"slip must be a function (x[dim], v[dim]) -> velocity along the wall, got {slip!r}")
+        if slip is not None:
+            check_arguments("slip", slip, "x", "v")
         self.function, self.sliding = as_pytree(gap), None if slip is None else as_pytree(slip)
         self.friction = coefficient(friction)
         self.restitution, self.elastic = number("restitution", restitution, most=1.0), is_elastic(restitution)
@@ -171,7 +175,8 @@ def gaps(contact: AbstractContact, t, space: AbstractManifold, x, which: Array |
     gap function of another shape."""
     if isinstance(contact, Contact) and which is not None:
         return contact.room(space, x, jnp.asarray(contact.pairs_of(x))[which])
-    value, name = with_time(contact.gap, 2)(t, space, x), type(contact).__name__
+    name = type(contact).__name__
+    value = returned(f"gap of {name}", with_time(contact.gap, 2), t, space, x)
     if jnp.ndim(value) != 1:
         wanted = "a number for each point" if isinstance(contact, Wall) else "shape [c]"
         raise ValueError(f"gap of {name} must return {wanted}, got {jnp.shape(value)}")
@@ -234,7 +239,7 @@ def slips(contact: AbstractContact, t, space, x, v, which: Array | None = None) 
         return jnp.zeros((size if which is None else which.size, 0), jnp.result_type(t))
     if isinstance(contact, Contact) and which is not None:
         return contact.slips(space, x, v, jnp.asarray(contact.pairs_of(x))[which])
-    value = with_time(contact.slip, 3)(t, space, x, v)
+    value = returned(f"slip of {type(contact).__name__}", with_time(contact.slip, 3), t, space, x, v)
     if jnp.ndim(value) != 2 or len(value) != size:
         raise ValueError(f"slip of {type(contact).__name__} must return shape [{size}, s], got {jnp.shape(value)}")
     return value if which is None else value[which]

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._checks import numbers
 from geodyn._typing import Array, Float, Scalar
 from geodyn.geometry.manifold import AbstractManifold
 from geodyn.geometry.spaces import AbstractConstantCurvature
@@ -135,7 +136,10 @@ def select(x: Float[Array, "N dim"], indices) -> Float[Array, "E dim"]:
 
 def index_tuples(name: str, value, count: int) -> Tuples:
     """`value` as tuples of `count` different indices ≥ 0; else ValueError."""
-    array = np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        array = np.zeros(())
     if array.ndim != 2 or array.shape[1] != count or not np.issubdtype(array.dtype, np.integer):
         kind = "pairs" if count == 2 else f"{count}-tuples"
         raise ValueError(f"{name} must be {kind} of point indices [E, {count}], got {value!r}")
@@ -147,7 +151,7 @@ def index_tuples(name: str, value, count: int) -> Tuples:
 
 def number(name: str, value, *, positive: bool = False, most: float = np.inf) -> Array:
     """`value` as an array of finite numbers from 0 to `most`, or strictly between them; else ValueError."""
-    value = jnp.asarray(value, float)
+    value = numbers(name, value).astype(float)
     if not isinstance(value, jax.core.Tracer):
         x = np.asarray(value)
         if not np.all(np.isfinite(x) & ((x > 0) & (x < most) if positive else (x >= 0) & (x <= most))):

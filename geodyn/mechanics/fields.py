@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._checks import check_arguments, numbers
 from geodyn._jit import as_pytree
 from geodyn._typing import Array, Float
 from geodyn.geometry.charts import cosine, sine_ratio
@@ -54,7 +55,7 @@ class Gravity(AbstractPotential):
 
     @_without_masses
     def __init__(self, strength=9.81, *, axis=-1):
-        self.strength, self.axis = jnp.asarray(strength, float), axis
+        self.strength, self.axis = numbers("strength", strength).astype(float), axis
         if self.strength.ndim:
             raise ValueError(f"strength must be one number, got shape {self.strength.shape}: {TAKES_NO_MASSES}")
         if isinstance(axis, bool) or not isinstance(axis, int | np.integer):
@@ -77,7 +78,9 @@ class PointLoad(AbstractPotential):
     per_mass: bool = eqx.field(static=True)
 
     def __init__(self, force, *, per_mass=False):
-        self.force = as_pytree(force) if callable(force) else jnp.asarray(force, float)
+        if callable(force):
+            check_arguments("force", force, "t", named=())
+        self.force = as_pytree(force) if callable(force) else numbers("force", force).astype(float)
         self.per_mass = per_mass
 
     def energy(self, space, x, t, masses):
@@ -103,7 +106,7 @@ class Kepler(AbstractPotential):
     per_mass: bool = eqx.field(static=True)
 
     def __init__(self, strength, centre, *, per_mass=False):
-        self.strength, self.centre = jnp.asarray(strength, float), jnp.asarray(centre, float)
+        self.strength, self.centre = numbers("strength", strength).astype(float), _place(centre)
         self.per_mass = per_mass
 
     def energy(self, space, x, masses):
@@ -127,7 +130,7 @@ class Harmonic(AbstractPotential):
     per_mass: bool = eqx.field(static=True)
 
     def __init__(self, stiffness, centre, *, per_mass=False):
-        self.stiffness, self.centre = number("stiffness", stiffness), jnp.asarray(centre, float)
+        self.stiffness, self.centre = number("stiffness", stiffness), _place(centre)
         self.per_mass = per_mass
 
     def energy(self, space, x, masses):
@@ -148,6 +151,10 @@ class Drag(AbstractDissipation):
     def rayleigh(self, space, x, v):
         squares = jax.vmap(lambda x, v: v @ space.metric(x) @ v)(x, v)
         return 0.5 * jnp.dot(one_per_point("coefficient", self.coefficient, x), squares)
+
+
+def _place(centre) -> Float[Array, " dim"]:
+    return numbers("centre", centre, "the coordinates of a point").astype(float)
 
 
 def _of_masses(name, value, x, masses, per_mass: bool) -> Float[Array, " N"]:

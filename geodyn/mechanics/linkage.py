@@ -11,6 +11,7 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import shortest_path
 
+from geodyn._checks import numbers, require
 from geodyn._linalg import solve
 from geodyn._typing import Array, Float, Numbers
 from geodyn.geometry.spaces import Euclidean
@@ -52,6 +53,7 @@ class Linkage(AbstractBody):
     ):
         rods = Rod(edges, lengths)
         count = 1 + max(max(edge) for edge in rods.points)
+        require("pins", pins, dict, "a dictionary {joint: position[dim]}")
         self.pins = tuple(sorted(pins))
         if not set(self.pins) < set(range(count)):
             raise ValueError(f"pins must be some of the joints 0 to {count - 1}, and not all; got {list(pins)}")
@@ -164,7 +166,7 @@ def linkage(
 
     Raises ValueError as `Linkage` does, for pins that are too far apart for the rods, and for a singular linkage.
     """
-    joints = jnp.asarray(joints, float)
+    joints = numbers("joints", joints).astype(float)
     if joints.ndim != 2:
         raise ValueError(f"joints must be positions [N, d], got shape {joints.shape}")
     drawn = Rod(edges, 1.0).points
@@ -173,6 +175,8 @@ def linkage(
     ends = np.array(drawn)
     apart = jnp.sqrt(jnp.sum((joints[ends[:, 0]] - joints[ends[:, 1]]) ** 2, axis=1))
     lengths = apart if lengths is None else one_each("lengths", lengths, drawn, positive=True)
+    if not np.ndim(pins) == 1 or not set(pins) <= set(range(len(joints))):
+        raise ValueError(f"pins must be numbers of joints, 0 to {len(joints) - 1}; got {pins!r}")
     held, masses = {i: joints[i] for i in pins}, {"rod_masses": rod_masses, "hinge_masses": hinge_masses}
     system = Linkage(drawn, lengths, held, *elements, **masses, gravity=gravity, dim=joints.shape[1])
     q0 = joints[np.array(system.free)]

@@ -86,6 +86,10 @@ class QuasiVelocities(AbstractSystem):
         mass = directions.T @ jax.vmap(push, 1, 1)(directions)
         return v + directions @ solve(mass, p - directions.T @ momentum)
 
+    @property
+    def starts_at_rest(self):
+        return self.system.starts_at_rest
+
     def constraint(self, t, q):
         return jnp.zeros(0, q.dtype)
 

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._checks import require
 from geodyn._linalg import solve
 from geodyn._typing import Array, Float
 from geodyn.geometry.groups import quaternion
@@ -92,11 +93,10 @@ class RigidBodies(AbstractBody):
         count = self.masses.shape[0]
         self.inertia = inertias(inertia, count)
         self.pinned = None if pinned is None else rows("pinned", pinned, (count, 3))
-        carriers = [body for body, _ in points]
-        if not all(isinstance(body, int | np.integer) and 0 <= body < count for body in carriers):
-            raise ValueError(
-                f"points must be pairs (body, site[3]) with bodies 0 to {count - 1}, got bodies {carriers}"
-            )
+        pairs = all(isinstance(point, tuple | list) and len(point) == 2 for point in points)
+        carriers = [body for body, _ in points] if pairs else list(points)
+        if not pairs or not all(isinstance(body, int | np.integer) and 0 <= body < count for body in carriers):
+            raise ValueError(f"points must be pairs (body, site[3]) with bodies 0 to {count - 1}, got {carriers}")
         self.carriers = (*range(count), *map(int, carriers))
         sites = [rows("a site of points", site, (3,)) for _, site in points]
         self.sites = jnp.concatenate([jnp.zeros((count, 3)), *(site[None] for site in sites)])
@@ -239,6 +239,7 @@ class RigidBodies(AbstractBody):
 def rigid_motion(trajectory: Trajectory) -> RigidMotion:
     """What rigid bodies did, at the saved times: positions [T, B, 3], rotations [T, B, 3, 3], angular velocities in the
     body and in the world, momenta, points. Raises ValueError for a trajectory of something else."""
+    require("trajectory", trajectory, Trajectory, "what gd.integrate returns")
     if not isinstance(trajectory.system, RigidBodies):
         raise ValueError(
             f"rigid_motion is of a trajectory of gd.RigidBodies, got one of {type(trajectory.system).__name__}; one "

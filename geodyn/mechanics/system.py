@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._checks import numbers, require
 from geodyn._jit import jit
 from geodyn._linalg import solve
 from geodyn._typing import Array, Float, Scalar
@@ -49,7 +50,10 @@ class System(AbstractBody, AbstractChartedSystem):
         check_elements(elements, len(self.masses), "masses")
 
     def _points(self, q):
-        return q.reshape(self.masses.shape[0], self.space.dim)
+        shape = self.masses.shape[0], self.space.dim
+        if q.size != shape[0] * shape[1]:
+            raise ValueError(f"q must have shape {shape} (masses, dim), got {q.size} numbers")
+        return q.reshape(shape)
 
     def points(self, q):
         return self._points(q)
@@ -137,7 +141,7 @@ class System(AbstractBody, AbstractChartedSystem):
 
 
 def _masses(masses):
-    masses = jnp.asarray(masses)
+    masses = numbers("masses", masses)
     masses = masses if jnp.issubdtype(masses.dtype, jnp.floating) else masses.astype(float)
     if masses.ndim != 1 or masses.shape[0] == 0:
         raise ValueError(f"masses must be a non-empty list [N], got shape {masses.shape}")
@@ -156,11 +160,13 @@ def _rows(constraint):
 
 def edges(system: AbstractBody) -> list[tuple[int, int]]:
     """The pairs of points that springs and rods join, as pictures want them."""
+    require("system", system, AbstractBody, "a System or another body with elements")
     return [pair for element in system.elements for pair in joined(element) if len(pair) == 2]
 
 
 def _flat(system, q, v):
-    q, v = jnp.asarray(q), jnp.asarray(v)
+    require("system", system, AbstractSystem, "a System, Lagrangian or ODE")
+    q, v = (x.astype(jnp.result_type(x.dtype, float)) for x in (numbers("q", q), numbers("v or p", v)))
     return jnp.zeros((), q.dtype), q.reshape(-1), v.reshape(-1)
 
 
