@@ -25,7 +25,9 @@ LISTED_PER_POINT = 8
 
 class AbstractContact(eqx.Module):
     """Unilateral contacts: gaps that stay ≥ 0. Where one closes, the system is reflected in its kinetic metric,
-    v⁺ = v − (1+e)<v, n>n, with the coefficient of restitution e of that contact, one number or [c], from 0 to 1. A
+    v⁺ = v − (1+e)<v, n>n, with the coefficient of restitution e of that contact, one number or [c], from 0 to 1.
+    Contacts that approach at one time are struck one after the other where the order does not matter (normals
+    orthogonal, or e = 1 and angles as of equal masses in a row), else together; what they set in motion follows. A
     contact without velocity of approach that is pressed stays closed, whatever its restitution. So does one of
     restitution below 1 that would open for less than a sixteenth of a step: there a bouncing ball's ever shorter
     flights end, and the energy they had left is lost; shorter steps follow it further. Where `elastic` is true all are
