@@ -248,6 +248,32 @@ WRONG = {
         "a stroke is a function .*; got list",
     ),
     "stroke of a class": (lambda: stroke(gd.swimmers.Purcell), "want a swimmer, .*, got the class Purcell: call it"),
+    "isotropic drag": (
+        lambda: stroke(gd.swimmers.Purcell(drag_ratio=1.0)),
+        r"no stroke of Purcell leads to 0\.1: its drag is the same .*drag_ratio=1.* curvature .* vanishes",
+    ),
+    "isotropic drag, a guess": (
+        lambda: stroke(
+            gd.swimmers.NLink(jnp.ones(4), 1.0), guess=gd.FourierStroke.circle(0.5, 1), displacement=(1, 0, 0)
+        ),
+        r"no stroke of NLink leads to \[1\. 0\. 0\.\]: its drag is the same",
+    ),
+    "isotropic drag, all starts": (
+        lambda: gd.optimal_strokes(gd.swimmers.Purcell(drag_ratio=1.0), displacement=0.1),
+        "its drag is the same along the links and across them",
+    ),
+    "component": (
+        lambda: gd.plot.curvature(gd.swimmers.Purcell(), 7, (-1, -1), (1, 1)),
+        "component must be one of the coordinates 0 to 2 of SE2, got 7",
+    ),
+    "component of a connection": (
+        lambda: gd.plot.connection(gd.swimmers.Purcell(), -1, (-1, -1), (1, 1)),
+        "component must be one of the coordinates 0 to 2 of SE2, got -1",
+    ),
+    "variables of a plot": (
+        lambda: gd.plot.curvature(gd.swimmers.Purcell(), 0, (-1, -1), (1, 1), variables=(1, 1)),
+        "lower and upper bound two different variables",
+    ),
     "displacement": (lambda: stroke(displacement="far"), "must be a number or 3 coordinates, not all zero, got far"),
     "guess": (lambda: stroke(guess="circle"), "guess must be a shape, m finite numbers, got circle"),
     "one bound": (lambda: stroke(bounds=((-1.0, -1.0),)), r"bounds must be \(lower\[2\], upper\[2\]\)"),

@@ -8,7 +8,7 @@ import numpy as np
 
 from geodyn._typing import Array, ArrayLike, Float
 from geodyn.control.method import AbstractStrokeMethod
-from geodyn.locomotion.connection import AbstractConnection, shape_metric
+from geodyn.locomotion.connection import AbstractConnection, AbstractLinkSwimmer, shape_metric
 from geodyn.locomotion.stroke import check_closed, floating
 
 Vector = Float[ArrayLike, " _"] | Sequence[float]
@@ -119,6 +119,21 @@ def shape_ends(base, ends) -> tuple[Float[Array, " m"] | None, Float[Array, " m"
     if known((first, last)) and jnp.all(first == last):
         raise ValueError(f"optimal_stroke: ends are the same shape {np.asarray(first)}; that is base=.")
     return first, last
+
+
+def check_moves(swimmer, displacement) -> None:
+    """Raise ValueError for links that nothing moves along: with the same drag along and across them."""
+    if not (isinstance(swimmer, AbstractLinkSwimmer) and known((swimmer, displacement))):
+        return
+    along, across = np.asarray(swimmer.drags())[:, :2].T
+    turn = np.asarray(displacement)[swimmer.group.translations :] if np.ndim(displacement) else np.zeros(1)
+    if np.allclose(along, across, rtol=1e-9, atol=0) and np.all(turn == 0):
+        raise ValueError(
+            f"optimal_stroke: no stroke of {type(swimmer).__name__} leads to {np.asarray(displacement)}: its drag is"
+            " the same along the links and across them (drag_ratio=1), so that the centre of drag stays where it is."
+            " The curvature of its connection vanishes but for turns about that: ask for its turn, gd.Heading(swimmer),"
+            " or give it another drag_ratio."
+        )
 
 
 def check_kinds(swimmer, method, density) -> None:

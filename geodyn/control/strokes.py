@@ -12,6 +12,7 @@ from geodyn.control.checks import (
     Vector,
     check_guess,
     check_kinds,
+    check_moves,
     check_places,
     checked_displacement,
     checked_limits,
@@ -124,6 +125,8 @@ def posed(
             " out: the stroke of least energy is also a shortest, at constant power."
         )
     target = checked_displacement(swimmer, displacement)
+    if ends is None:
+        check_moves(swimmer, target)
     base, end = shape_ends(base, ends)
     m = base.size if base is not None else None
     if m is None:

@@ -33,8 +33,10 @@ def curvature(
 
     A small stroke around an area moves the swimmer by minus the integral of this function over it. `lower[2]` and
     `upper[2]` bound the picture. Where the swimmer is not defined it stays white. `at[m]` holds the other shape
-    variables where there are more than two. Raises ValueError where a swimmer has other shapes.
+    variables where there are more than two. Raises ValueError where a swimmer has other shapes, and for a component
+    that its group does not have.
     """
+    _check_component(swimmer, component)
     i, j = variables
     ax = _plane(ax, variables)
     grids, F = _over(lambda r: curvature_form(swimmer, r)[component, i, j], lower, upper, 81, variables, at)
@@ -66,6 +68,7 @@ def connection(
     Arrows more than four times as long as the median are cut to that.
     `lower`, `upper`, `variables` and `at` as for `curvature`.
     """
+    _check_component(swimmer, component)
     ax = _plane(ax, variables)
     row = lambda r: -connection_form(swimmer, r)[component, jnp.array(variables)]  # noqa: E731
     grids, arrows = _over(row, lower, upper, 17, variables, at)
@@ -153,6 +156,13 @@ def family(
     return ax
 
 
+def _check_component(swimmer, component) -> None:
+    count = swimmer.group.dim
+    if isinstance(component, bool) or not isinstance(component, int | np.integer) or not 0 <= component < count:
+        name = type(swimmer.group).__name__
+        raise ValueError(f"component must be one of the coordinates 0 to {count - 1} of {name}, got {component!r}")
+
+
 def _plane(ax, variables):
     return axes(ax, xlabel=f"$r_{{{variables[0] + 1}}}$", ylabel=f"$r_{{{variables[1] + 1}}}$")
 
@@ -161,10 +171,10 @@ def _over(function, lower, upper, count, variables, at):
     """Values of a function of shape on a grid of two of its variables, [count, count, …], and the two axes of it."""
     grids = [np.linspace(low, high, count) for low, high in zip(lower, upper, strict=True)]
     at = np.zeros(2) if at is None else np.asarray(at, float)
-    if len(grids) != 2 or max(variables) >= at.size:
+    if len(grids) != 2 or len(set(variables)) != 2 or min(variables) < 0 or max(variables) >= at.size:
         raise ValueError(
-            f"lower and upper bound two variables, got {len(grids)}; variables={variables} of {at.size}: give at=, the"
-            " shape at which the other variables are held."
+            f"lower and upper bound two different variables, got {len(grids)}; variables={variables} of {at.size}: give"
+            " at=, the shape at which the other variables are held."
         )
     r = np.broadcast_to(at, (count, count, at.size)).copy()
     r[..., list(variables)] = np.stack(np.meshgrid(*grids), axis=-1)
