@@ -112,7 +112,7 @@ def shape_ends(base, ends) -> tuple[Float[Array, " m"] | None, Float[Array, " m"
     """Where the stroke starts, and where it ends if that is another shape."""
     if ends is None:
         return (None if base is None else checked_shape("base", base)), None
-    if base is not None or len(ends) != 2:
+    if base is not None or not isinstance(ends, tuple | list) or len(ends) != 2:
         raise ValueError(f"optimal_stroke: ends must be (first shape, last shape), without base=; got {ends}.")
     first = checked_shape("ends", ends[0])
     last = checked_shape("ends", ends[1], first.size)
@@ -145,7 +145,8 @@ def check_kinds(swimmer, method, density) -> None:
         raise ValueError(f"optimal_stroke: method must be gd.Direct(…), gd.Wong(…) or gd.Descent(…), got {method!r}.")
     if not callable(density):
         raise ValueError(f"optimal_stroke: density must be a function (swimmer, r, r') → number, got {density!r}.")
-    if method.harmonics < 1 or method.steps < 2 * method.harmonics:
+    whole = isinstance(method.harmonics, int) and isinstance(method.steps, int)
+    if not whole or method.harmonics < 1 or method.steps < 2 * method.harmonics:
         raise ValueError(
             f"optimal_stroke: {method.harmonics} harmonics and {method.steps} steps of the method: want at least 1, and"
             " two steps for each; six are well resolved."

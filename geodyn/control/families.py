@@ -10,10 +10,10 @@ from jax.flatten_util import ravel_pytree
 from scipy.optimize import brentq
 from tqdm import tqdm
 
-from geodyn._jit import as_pytree, jit
+from geodyn._jit import as_pytree, jit, static_count
 from geodyn._typing import Array, Float, Number, Scalar
 from geodyn.control.branch import KKT, Point, advance, farthest
-from geodyn.control.checks import Vector, checked_limits, known
+from geodyn.control.checks import Vector, checked_limits, known, numbers
 from geodyn.control.method import Direct
 from geodyn.control.optimum import OptimalStroke
 from geodyn.control.problem import StrokeProblem
@@ -108,12 +108,12 @@ def _scaled(direction, size):
 
 def _checked(swimmer, interval, displacement, points, step, drag):
     """Body and displacement as functions of the parameter, and the ends of the interval."""
-    edges = np.asarray(interval, float)
+    edges = np.asarray(numbers(interval), float)
     if edges.shape != (2,) or not np.all(np.isfinite(edges)) or edges[0] == edges[1]:
         raise ValueError(f"stroke_family: interval must be two different numbers (start, stop), got {interval}.")
-    if drag is not None and known(drag) and not (np.ndim(drag) == 0 and 0 < drag < np.inf):
+    if drag is not None and known(drag) and not (numbers(drag).shape == () and 0 < numbers(drag) < np.inf):
         raise ValueError(f"stroke_family: drag must be a positive number, got {drag}.")
-    if points < 2 or step <= 0:
+    if static_count("points", points) < 2 or step <= 0:
         raise ValueError(f"stroke_family: needs points of 2 at least and a positive step, got {points} and {step}.")
     if isinstance(swimmer, AbstractInvariantMetric):
         if edges[0] * edges[1] <= 0:

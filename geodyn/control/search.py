@@ -122,7 +122,7 @@ def optimal_strokes(
     find more. `progress` shows a bar; Ctrl-C keeps the strokes so far.
     Raises ValueError for bad arguments, RuntimeError if nothing is found.
     """
-    if starts < 1:
+    if not isinstance(starts, int) or starts < 1:
         raise ValueError(f"optimal_strokes: starts must be at least 1, got {starts}; 64 suit two shape variables.")
     target = checked_displacement(swimmer, displacement)
     check_moves(swimmer, target)

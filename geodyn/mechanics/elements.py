@@ -26,7 +26,8 @@ LARGEST_PRODUCT = 32
 
 class AbstractPotential(eqx.Module):
     """A force that is the gradient of an energy. A method of an element that names a parameter `t` is given the time,
-    one that names a parameter `masses` those of the system: [N], of the points x (of poses, of the bodies).
+    one that names a parameter `masses` those of the system: [N], of the points x (of poses, of the bodies; contacts
+    have no use for them).
 
         class Centrifugal(gd.AbstractPotential):
             rate: float

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 import jax
 import numpy as np
 
+from geodyn._checks import require
 from geodyn.geometry import AbstractManifold
 from geodyn.integrators import Trajectory
 from geodyn.mechanics.body import AbstractBody
@@ -34,6 +35,7 @@ def trajectory(
     of a single dimension, is drawn as `coordinates` against time. Starts are hollow, ends filled; `system` is that of a
     trajectory read from a file. Raises ValueError for a model that does not fit.
     """
+    require("trajectory", trajectory, Trajectory, "what gd.integrate returns")
     known = system or trajectory.system
     if model is None and (not isinstance(known, AbstractBody) or known.space.dim == 1):
         return coordinates(trajectory, ax)

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.spatial import ConvexHull
 
+from geodyn._checks import require
 from geodyn._jit import jit
 from geodyn.geometry import AbstractManifold, geodesic, log
 from geodyn.geometry.spaces import AbstractConstantCurvature, Product
@@ -140,6 +141,7 @@ def rigid_lines(bodies: RigidBodies) -> list[tuple[int, int]]:
 
 def system_of(trajectory: Trajectory, system: AbstractBody | None = None) -> AbstractBody:
     """The body that moved: given, for a trajectory read from a file. Raises ValueError where it is not known."""
+    require("trajectory", trajectory, Trajectory, "what gd.integrate returns")
     system = system or trajectory.system
     if not isinstance(system, AbstractBody):
         found = "was read from a file: give its body as system=" if system is None else f"is of {type(system).__name__}"

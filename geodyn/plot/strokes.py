@@ -12,7 +12,7 @@ import numpy as np
 from geodyn.locomotion import connection as connection_form
 from geodyn.locomotion import curvature as curvature_form
 from geodyn.locomotion import shape_metric as metric_form
-from geodyn.locomotion.connection import AbstractConnection, AbstractInvariantMetric
+from geodyn.locomotion.connection import AbstractConnection, AbstractInvariantMetric, check_swimmer
 from geodyn.locomotion.stroke import shape_at
 from geodyn.plot.style import COLOURS, INK, axes
 
@@ -157,6 +157,7 @@ def family(
 
 
 def _check_component(swimmer, component) -> None:
+    check_swimmer(swimmer)
     count = swimmer.group.dim
     if isinstance(component, bool) or not isinstance(component, int | np.integer) or not 0 <= component < count:
         name = type(swimmer.group).__name__
@@ -169,6 +170,8 @@ def _plane(ax, variables):
 
 def _over(function, lower, upper, count, variables, at):
     """Values of a function of shape on a grid of two of its variables, [count, count, …], and the two axes of it."""
+    if np.ndim(lower) != 1 or np.shape(lower) != np.shape(upper):
+        raise ValueError(f"lower and upper must be [2], the corners of the picture; got {lower} and {upper}")
     grids = [np.linspace(low, high, count) for low, high in zip(lower, upper, strict=True)]
     at = np.zeros(2) if at is None else np.asarray(at, float)
     if len(grids) != 2 or len(set(variables)) != 2 or min(variables) < 0 or max(variables) >= at.size:
