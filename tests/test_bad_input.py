@@ -166,6 +166,10 @@ WRONG = {
         lambda: run(gd.Lagrangian(lambda q, v: v[0] ** 2 - q @ q), Q[0], None),
         "lagrangian must have a kinetic energy of every velocity",
     ),
+    "a constraint without kinetic energy": (
+        lambda: run(gd.Lagrangian(lambda q, v: v[0] ** 2, lambda q: q[1]), Q[0], None),
+        "lagrangian must have a kinetic energy of every velocity",
+    ),
     "method of quasi_static": (
         lambda: gd.quasi_static(PAIR, Q, t1=1.0, steps=2, method=gd.Gauss(2)),
         "method must be left out",

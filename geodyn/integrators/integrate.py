@@ -16,6 +16,7 @@ from geodyn.integrators.checkpoint import Piece, opened
 from geodyn.integrators.gaps import is_watched
 from geodyn.integrators.impacts import advance_with_impacts, no_impacts, padded
 from geodyn.integrators.inputs import named_inputs
+from geodyn.integrators.lagrangian import AbstractFlatLagrangian, check_kinetic
 from geodyn.integrators.methods import (
     AbstractCollocation,
     AbstractMethod,
@@ -258,6 +259,8 @@ def _trajectory(system, method, t0, h, shape, first, after, saved, every, most):
 
 def _raise_failure(trajectory):
     result = RESULTS(int(trajectory.result))
+    if result == RESULTS.not_finite and isinstance(trajectory.system, AbstractFlatLagrangian):
+        check_kinetic(trajectory.system, trajectory.inputs.t0, trajectory.inputs.q0, trajectory.inputs.v0)
     if result == RESULTS.contact_unresolved:
         t = float(trajectory.t[0]) + int(trajectory.stats.steps) * float(trajectory.step_size)
         raise IntegrationError(f"after t = {t:.6g} {result.message}", trajectory)

@@ -40,14 +40,17 @@ class AbstractFlatLagrangian(AbstractLagrangianSystem, AbstractNonholonomicSyste
             raise ValueError(f"q0 of a {type(self).__name__} must be flat [n], got shape {q.shape}")
         if np.shape(v) != q.shape:
             raise ValueError(f"v0 of a {type(self).__name__} must have the shape of q0, {q.shape}; got {np.shape(v)}")
-        check_kinetic(self, t, q, v)
         if getattr(self, "dissipation", None) is not None:
             check_dissipation(self.rayleigh_at, t, q, v)
         if self.count_constraints(q):
             count, holonomic = self.count_constraints(q), self.constraint(t, jnp.asarray(q)).size
             names = [f"constraint[{i}]" for i in range(holonomic)]
             names += [f"nonholonomic[{i}]" for i in range(count - holonomic)]
-            check_constraints(self, names, q, v, t)
+            try:
+                check_constraints(self, names, q, v, t)
+            except ValueError:
+                check_kinetic(self, t, q, v)
+                raise
 
 
 @eqx.filter_jit
