@@ -1,6 +1,7 @@
 """What a user hands in, checked: numbers, and what functions take and return. Each error names the argument."""
 
 import inspect
+import math
 
 import jax
 import jax.numpy as jnp
@@ -76,6 +77,13 @@ def row(name: str, value: Array) -> Array:
     if jnp.ndim(value) > 1:
         raise ValueError(f"{name} must return one row [c], got shape {jnp.shape(value)}: ravel it")
     return jnp.atleast_1d(value)
+
+
+def shaped(q: Array, shape: tuple[int, ...], what: str) -> Array:
+    """A flat configuration, velocity or momentum in its shape, of which `what` says what the axes are."""
+    if q.size != math.prod(shape):
+        raise ValueError(f"q, and v or p, must have shape {shape} ({what}), got {q.size} numbers")
+    return q.reshape(shape)
 
 
 def a_number(name: str, value) -> None:

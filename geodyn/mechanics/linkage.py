@@ -11,7 +11,7 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import shortest_path
 
-from geodyn._checks import numbers, require
+from geodyn._checks import numbers, require, shaped
 from geodyn._linalg import solve
 from geodyn._typing import Array, Float, Numbers
 from geodyn.geometry.spaces import Euclidean
@@ -92,7 +92,10 @@ class Linkage(AbstractBody):
         # Products with constant matrices: an index would differentiate into a scatter.
         place = np.eye(len(self.pins) + len(self.free))
         held, moved = (jnp.asarray(place[:, list(which)], q.dtype) for which in (self.pins, self.free))
-        return held @ self.anchors.astype(q.dtype) + moved @ q.reshape(len(self.free), self.space.dim)
+        return held @ self.anchors.astype(q.dtype) + moved @ self._points(q)
+
+    def _points(self, q):
+        return shaped(q, (len(self.free), self.space.dim), "free joints, dim")
 
     def points(self, q):
         return self.joints(q)
@@ -108,10 +111,10 @@ class Linkage(AbstractBody):
         return 0.5 * jnp.dot(v, self.momentum(jnp.zeros_like(v[0]), q, v))
 
     def momentum(self, t, q, v):
-        return (self.mass.astype(v.dtype) @ v.reshape(len(self.free), -1)).reshape(-1)
+        return (self.mass.astype(v.dtype) @ self._points(v)).reshape(-1)
 
     def velocity(self, t, q, p, v=None):
-        return jax.vmap(solve, (None, 1), 1)(self.mass.astype(p.dtype), p.reshape(len(self.free), -1)).reshape(-1)
+        return jax.vmap(solve, (None, 1), 1)(self.mass.astype(p.dtype), self._points(p)).reshape(-1)
 
     def without_idle(self, q, p):
         return q, p

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._checks import require
+from geodyn._checks import require, shaped
 from geodyn._linalg import solve
 from geodyn._typing import Array, Float
 from geodyn.geometry.groups import quaternion
@@ -148,7 +148,7 @@ class RigidBodies(AbstractBody):
 
     def _split(self, q):
         """Positions [B, 3], or none where pinned, and quaternions [B, 4]."""
-        each = q.reshape(self.masses.shape[0], -1)
+        each = shaped(q, (self.masses.shape[0], 7 if self.pinned is None else 4), "bodies, position and quaternion")
         return each[:, :-4], each[:, -4:]
 
     def _quaternions(self, q):

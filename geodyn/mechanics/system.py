@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._checks import numbers, require
+from geodyn._checks import numbers, require, shaped
 from geodyn._jit import jit
 from geodyn._linalg import solve
 from geodyn._typing import Array, Float, Scalar
@@ -50,10 +50,7 @@ class System(AbstractBody, AbstractChartedSystem):
         check_elements(elements, len(self.masses), "masses")
 
     def _points(self, q):
-        shape = self.masses.shape[0], self.space.dim
-        if q.size != shape[0] * shape[1]:
-            raise ValueError(f"q must have shape {shape} (masses, dim), got {q.size} numbers")
-        return q.reshape(shape)
+        return shaped(q, (self.masses.shape[0], self.space.dim), "masses, dim")
 
     def points(self, q):
         return self._points(q)
