@@ -16,14 +16,14 @@ PLANE = gd.spaces.Euclidean(2)
 def incline(angle=0.3, mu=0.31):
     """A block just below the angle of friction, tan 0.3 = 0.309."""
     plane = gd.Wall(lambda x: np.cos(angle) * x[1] - np.sin(angle) * x[0], 0.0, mu)
-    return gd.System(PLANE, [1.0], gd.Gravity(1.0, G), plane), np.zeros((1, 2))
+    return gd.System(PLANE, [1.0], gd.Gravity(G), plane), np.zeros((1, 2))
 
 
 def pyramid(mu=0.5):
     """A disc on two others."""
     floor = gd.Wall(lambda x: x[1] - 0.5, 0.0, mu)
     q0 = np.array([[-0.5, 0.5], [0.5, 0.5], [0.0, 0.5 + np.sqrt(3) / 2]])
-    return gd.System(PLANE, [1.0] * 3, gd.Gravity(1.0, G), gd.Contact(0.5, 0.0, mu), floor), q0
+    return gd.System(PLANE, [1.0] * 3, gd.Gravity(G), gd.Contact(0.5, 0.0, mu), floor), q0
 
 
 def ladder(mu=0.4):
@@ -31,14 +31,14 @@ def ladder(mu=0.4):
     angle = np.deg2rad(55)
     rough = gd.Wall(lambda x: x[1], 0.0, mu), gd.Wall(lambda x: x[0], 0.0, mu)
     q0 = np.array([[np.cos(angle), 0.0], [0.0, np.sin(angle)]])
-    return gd.System(PLANE, [1.0, 1.0], gd.Gravity([1.0, 1.0], G), gd.Rod([(0, 1)], 1.0), *rough), q0
+    return gd.System(PLANE, [1.0, 1.0], gd.Gravity(G), gd.Rod([(0, 1)], 1.0), *rough), q0
 
 
 def cubes(count, mu=0.5):
     """Cubes on each other, each a little aside."""
     cube = gd.box([1.0, 1.0, 1.0])
     corners = [(i, x) for i in range(count) for x in cube.vertices]
-    weight, floor = gd.Gravity([1.0] * count + [0.0] * len(corners), G), gd.Wall(lambda x: x[2], 0.0, mu)
+    weight, floor = gd.Gravity(G), gd.Wall(lambda x: x[2], 0.0, mu)
     touching = gd.Polyhedra([cube] * count, 0.0, mu, [(i, i + 1) for i in range(count - 1)])
     inertia, masses = np.stack([cube.inertia(1.0)] * count), np.ones(count)
     bodies = gd.RigidBodies(inertia, masses, weight, floor, touching, points=corners)

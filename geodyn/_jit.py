@@ -189,7 +189,7 @@ class custom_jvp:
         return self.function(*args, **kwargs)
 
 
-def with_time(function, count: int, name: str = "the function"):
+def with_time(function, count: int):
     """`function` of `count` arguments as a function of (t, *arguments): it is given the time where it needs one more,
     the last, or has a parameter named t after these. Raises ValueError where it can be called in neither way."""
     try:
@@ -208,7 +208,7 @@ def with_time(function, count: int, name: str = "the function"):
             return lambda t, *args: function(*args[:count], t)
     given = ", ".join(p.name for p in parameters)
     raise ValueError(
-        f"{name} has the arguments ({given}); it must take {count}, and may take the time as one more, the last, or by "
+        f"a function has the arguments ({given}); it must take {count}, and may take the time as one more, the last, or by "
         "the name t"
     )
 

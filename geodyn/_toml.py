@@ -11,6 +11,10 @@ from typing import Any, NoReturn
 import numpy as np
 
 
+class ScenarioError(ValueError):
+    """What is wrong in a scenario, with the file and the line."""
+
+
 class Source:
     """The text of a scenario, its tables, and the line on which each key stands (tomllib does not tell)."""
 
@@ -27,7 +31,7 @@ class Source:
         while key and key not in self.lines:
             key = key[:-1]
         where = f":{self.lines[key]}" if key else ""
-        raise ValueError(f"{self.path}{where}: {message}")
+        raise ScenarioError(f"{self.path}{where}: {message}")
 
     def at(self, key: tuple) -> Any:
         value: Any = self.tables
@@ -37,7 +41,10 @@ class Source:
 
     def allow(self, key: tuple, names: Iterable[str]) -> dict:
         """The table at `key`, refused if it has a key that is not among `names`."""
-        table, names = self.at(key), list(names)
+        try:
+            table, names = self.at(key), list(names)
+        except KeyError:
+            self.fail((), f"the table [{key[0]}] is missing: it has the keys {', '.join(names)}")
         title = f"in [{key[0]}]" if key else "at the top"
         if not isinstance(table, dict):
             self.fail(key, f"{key[0]!r} must be a table, got {table!r}")
@@ -52,7 +59,7 @@ class Source:
         """The value at `key`: of type `kind`, or an array of the shape `kind` (None: any length)."""
         try:
             value = self.at(key)
-        except KeyError:
+        except (KeyError, TypeError):
             if default:
                 return default[0]
             self.fail(key[:-1], f"[{key[0]}] needs the key {key[-1]!r}")
@@ -103,6 +110,8 @@ class Source:
         """What `make` makes; its ValueError gets the line of the first key that it names, or of the table."""
         try:
             return make()
+        except ScenarioError:
+            raise
         except ValueError as error:
             words = re.findall(r"\w+", str(error))
             named = [place for word in words for place in [(*key, word), *self.lines] if place[-1] == word]

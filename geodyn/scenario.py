@@ -4,7 +4,6 @@ from difflib import get_close_matches
 from functools import partial
 from importlib import import_module
 from importlib.resources import files
-from inspect import signature
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -65,7 +64,7 @@ def read_scenario(name: str) -> Scenario:
     source.allow((), ["space", "body", "method", "time", *ELEMENTS])
     space = _space(source)
     masses, q0, v0 = _body(source, space)
-    elements = [element for name in ELEMENTS for element in _elements(source, name, masses)]
+    elements = [element for name in ELEMENTS for element in _elements(source, name)]
     system = source.build(("body",), lambda: System(space, masses, *elements))
     if source.get(("body", "project"), bool, False):
         q0, v0 = gd.project(system, jnp.asarray(q0), jnp.asarray(v0))
@@ -116,11 +115,9 @@ def _body(source: Source, space: AbstractManifold) -> tuple[np.ndarray, np.ndarr
     return masses, q0, np.einsum("k,nki->ni", source.get(("body", "killing"), fields.shape[1:2]), fields)
 
 
-def _elements(source: Source, name: str, masses: np.ndarray) -> list:
+def _elements(source: Source, name: str) -> list:
     """The forces and constraints of one kind: a table [name] or several [[name]], with the arguments of the class."""
     make = getattr(gd, ELEMENTS[name])
-    if "masses" in signature(make).parameters:
-        make = partial(make, masses)
     tables = source.tables.get(name, [])
     keys = [(name, index) for index in range(len(tables))] if isinstance(tables, list) else [(name,)]
     return [source.call(key, make) for key in keys]

@@ -22,6 +22,15 @@ def run(system=PAIR, q0=Q, v0=V, **options):
     return gd.integrate(system, q0, v0, **{"t1": 1.0, "steps": 10, **options})
 
 
+def user(kind=gd.AbstractPotential, **body):
+    """PAIR's points with one element of a user's class."""
+    return gd.System(FLAT, [1.0, 1.0], type("User", (kind,), body)())
+
+
+def kinetic(q, v):
+    return v @ v / 2
+
+
 def stroke(swimmer=None, **options):
     return gd.optimal_stroke(swimmer or gd.swimmers.Purcell(), **{"displacement": 0.1, **options})
 
@@ -50,9 +59,139 @@ WRONG = {
     "save_every": (lambda: run(save_every=3), "save_every must divide steps=10, got 3"),
     "q0 shape": (lambda: run(q0=np.zeros((3, 2)), v0=np.zeros((3, 2))), r"q0 must have shape \(2, 2\).*got \(3, 2\)"),
     "v0 shape": (lambda: run(v0=np.zeros(2)), r"v0 must have the shape of q0, \(2, 2\); got \(2,\)"),
-    "v0 missing": (lambda: run(v0=None), "v0 must have shape"),
     "q0 nan": (lambda: run(q0=Q * np.nan), "q0 must be finite"),
     "q0 complex": (lambda: run(q0=Q * 1j), "q0 must be real numbers"),
+    "q0 text": (
+        lambda: run(q0=["a", "b"]),
+        "q0 must be real numbers in the shape of a configuration, .* got .'a'",
+    ),
+    "q0 object": (lambda: run(q0=object()), "q0 must be real numbers .* got <object"),
+    "q0 ragged": (
+        lambda: run(q0=[[0.0, 1.0], [1.0]]),
+        r"q0 must be .*rows of equal length, got \[\[0",
+    ),
+    "q0 of one axis": (
+        lambda: run(RIGID, np.zeros(2), np.zeros(2), method=gd.RadauIIA(2, "rs2")),
+        r"must have shape \(2, 2\) \(masses, dim\), got 2 numbers",
+    ),
+    "q0 of one axis, of rigid bodies": (
+        lambda: gd.project(gd.RigidBodies([1.0] * 3, 1.0, gd.Hinge((None, 0))), np.zeros(4), np.zeros(4)),
+        r"must have shape \(1, 7\) \(bodies, position and quaternion\), got 4 numbers",
+    ),
+    "p0 of one axis": (lambda: run(PAIR, Q[0], None, p0=Q[0]), r"must have shape \(2, 2\) \(masses, dim\), got 2"),
+    "v0 text": (lambda: run(v0="rest"), "v0 must be real numbers .* got 'rest'"),
+    "p0 ragged": (lambda: run(v0=None, p0=[[0.0], [1.0, 2.0]]), "p0 must be .*rows of equal length"),
+    "t1 text": (lambda: run(t1="1"), "t1 must be a number"),
+    "checkpoint": (lambda: run(checkpoint=3), "checkpoint must be the name of a folder; got int"),
+    "system of a class": (lambda: run(gd.System), "system must be .* got the class System: call it"),
+    "q of energy": (lambda: gd.energy(PAIR, Q[0], Q[0]), r"must have shape \(2, 2\) \(masses, dim\), got 2 numbers"),
+    "system of energy": (lambda: gd.energy(3, Q, V), "system must be a System, Lagrangian or ODE; got int"),
+    "v of project": (lambda: gd.project(RIGID, Q, V[0]), r"v must have the shape of q, \(2, 2\); got \(2,\)"),
+    "masses of elements": (lambda: gd.System(FLAT, gd.Gravity()), "masses must be real numbers"),
+    "element class": (lambda: gd.System(FLAT, [1.0], gd.Gravity), "elements must be .* got the class Gravity: call it"),
+    "element list": (lambda: gd.System(FLAT, [1.0], [gd.Gravity()]), r"one by one, not in a list: .*\*elements"),
+    "elements of combine": (
+        lambda: gd.combine(gd.rod(FLAT), elements=gd.Gravity()),
+        "elements must be a list",
+    ),
+    "space of a rod": (
+        lambda: gd.rod(gd.spaces.Euclidean),
+        "space must be a manifold .* class Euclidean",
+    ),
+    "shape of a lattice": (lambda: gd.lattice(FLAT, "ab"), "shape must be numbers of points"),
+    "source of a mesh": (lambda: gd.mesh(FLAT, 3), "source must be .points"),
+    "pins": (lambda: gd.linkage(Q, [(0, 1)], pins=5), "pins must be numbers of joints, 0 to 1; got 5"),
+    "joint": (lambda: gd.Hinge(3), "bodies of a joint must be a pair"),
+    "strength text": (lambda: gd.Kepler("a", [0.0, 0.0]), "strength must be real numbers, .* got 'a'"),
+    "stiffness none": (lambda: gd.Spring([(0, 1)], None, 1.0), "stiffness must be real numbers, .* got None"),
+    "edges ragged": (lambda: gd.Spring([(0, 1), (1,)], 1.0, 1.0), "edges must be pairs of point indices"),
+    "energy vector": (
+        lambda: run(user(energy=lambda self, space, x: x[0])),
+        r"energy of User must return a scalar",
+    ),
+    "energy none": (
+        lambda: run(user(energy=lambda self, space, x: None)),
+        "energy of User must return an array",
+    ),
+    "energy arguments": (
+        lambda: user(energy=lambda self, x: 0.0),
+        r"energy of User must be a function \(space, x\), which may name 't' and 'masses' besides; this one is \(x\)",
+    ),
+    "energy with math": (
+        lambda: run(user(energy=lambda self, space, x: math.sin(x[0, 0]))),
+        "energy of User cannot be traced .*write it with jax.numpy",
+    ),
+    "rayleigh vector": (
+        lambda: run(user(gd.AbstractDissipation, rayleigh=lambda self, space, x, v: v[0])),
+        r"rayleigh of User must return a scalar, got shape \(2,\)",
+    ),
+    "residual arguments": (
+        lambda: user(gd.AbstractConstraint, size=1, residual=lambda self, x: x[0]),
+        r"residual of User must be a function \(space, x\)",
+    ),
+    "size": (
+        lambda: user(gd.AbstractConstraint, size="1", residual=lambda self, space, x: x[0]),
+        "size of User must be",
+    ),
+    "masses of a gap": (
+        lambda: user(gd.AbstractContact, restitution=1.0, gap=lambda self, space, x, masses: x[:, 0]),
+        r"gap of User must be a function \(space, x\), which may name 't' besides",
+    ),
+    "slip of one axis": (
+        lambda: run(
+            user(gd.AbstractFriction, strength=jnp.ones(()), slip=lambda self, space, x, v: v[0]),
+            method=gd.IncrementalPotential(),
+        ),
+        r"slip of User must return shape \[c, d\], got \(2,\)",
+    ),
+    "wall arguments": (lambda: gd.Wall(lambda x, y: x[0]), r"gap must be a function \(x\).* this one is \(x, y\)"),
+    "constraint matrix": (
+        lambda: run(gd.Lagrangian(kinetic, lambda q: jnp.outer(q, q)), Q[0], None),
+        r"constraint must return one row \[c\], got shape \(2, 2\)",
+    ),
+    "constraint arguments": (
+        lambda: gd.Lagrangian(kinetic, lambda q, v: q @ v),
+        r"constraint must be a function \(q\), which may name 't' besides; this one is \(q, v\)",
+    ),
+    "constraint tuple": (lambda: run(gd.Lagrangian(kinetic, lambda q: (q[0],)), Q[0], None), "array, got tuple"),
+    "lagrangian arguments": (lambda: gd.Lagrangian(lambda q: q @ q), r"lagrangian must be a function \(q, v\)"),
+    "lagrangian none": (
+        lambda: run(gd.Lagrangian(lambda q, v: None), Q[0], None),
+        "lagrangian must return an array",
+    ),
+    "no kinetic energy": (
+        lambda: gd.quasi_static(gd.Lagrangian(lambda q, v: -q @ q), Q[0], t1=1.0, steps=2),
+        "lagrangian must have a kinetic energy of every velocity(.|\\n)*any mass m > 0 does",
+    ),
+    "a coordinate without kinetic energy": (
+        lambda: run(gd.Lagrangian(lambda q, v: v[0] ** 2 - q @ q), Q[0], None),
+        "lagrangian must have a kinetic energy of every velocity",
+    ),
+    "a constraint without kinetic energy": (
+        lambda: run(gd.Lagrangian(lambda q, v: v[0] ** 2, lambda q: q[1]), Q[0], None),
+        "lagrangian must have a kinetic energy of every velocity",
+    ),
+    "method of quasi_static": (
+        lambda: gd.quasi_static(PAIR, Q, t1=1.0, steps=2, method=gd.Gauss(2)),
+        "method must be left out",
+    ),
+    **{
+        f"nonholonomic {name}": (
+            lambda rate=rate: run(gd.Lagrangian(kinetic, nonholonomic=rate), Q[0], None),
+            r"nonholonomic\[0\] must be affine in v",
+        )
+        for name, rate in {
+            "square": lambda q, v: v[0] ** 2,
+            "odd": lambda q, v: jnp.sin(v[0]),
+            "length": lambda q, v: jnp.sqrt(v @ v + 1e-8) - 1e-4,
+        }.items()
+    },
+    "hamiltonian arguments": (lambda: gd.Hamiltonian(lambda q: q @ q), r"hamiltonian must be a function \(q, p\)"),
+    "ODE arguments": (lambda: gd.ODE(lambda y: y), r"vector_field must be a function \(t, y\)"),
+    "ODE tuple": (
+        lambda: run(gd.ODE(lambda t, y: (y[0], y[1])), Q[0], None),
+        "vector_field must return an array",
+    ),
     "q0 none": (lambda: run(q0=None), "q0 must be real numbers"),
     "off the ball": (lambda: off(gd.spaces.Hyperbolic(2), [1.2, 0.0]), r"no point of Hyperbolic.*\|x\| < 1"),
     "below the halfspace": (
@@ -114,6 +253,55 @@ WRONG = {
         "a stroke is a function .*; got list",
     ),
     "stroke of a class": (lambda: stroke(gd.swimmers.Purcell), "want a swimmer, .*, got the class Purcell: call it"),
+    "isotropic drag": (
+        lambda: stroke(gd.swimmers.Purcell(drag_ratio=1.0)),
+        r"no stroke of Purcell leads to 0\.1: its drag is the same .*drag_ratio=1.* curvature .* vanishes",
+    ),
+    "isotropic drag, a guess": (
+        lambda: stroke(
+            gd.swimmers.NLink(jnp.ones(4), 1.0), guess=gd.FourierStroke.circle(0.5, 1), displacement=(1, 0, 0)
+        ),
+        r"no stroke of NLink leads to \[1\. 0\. 0\.\]: its drag is the same",
+    ),
+    "isotropic drag, all starts": (
+        lambda: gd.optimal_strokes(gd.swimmers.Purcell(drag_ratio=1.0), displacement=0.1),
+        "its drag is the same along the links and across them",
+    ),
+    "component": (
+        lambda: gd.plot.curvature(gd.swimmers.Purcell(), 7, (-1, -1), (1, 1)),
+        "component must be one of the coordinates 0 to 2 of SE2, got 7",
+    ),
+    "component of a connection": (
+        lambda: gd.plot.connection(gd.swimmers.Purcell(), -1, (-1, -1), (1, 1)),
+        "component must be one of the coordinates 0 to 2 of SE2, got -1",
+    ),
+    "variables of a plot": (
+        lambda: gd.plot.curvature(gd.swimmers.Purcell(), 0, (-1, -1), (1, 1), variables=(1, 1)),
+        "lower and upper bound two different variables",
+    ),
+    "swimmer of a connection": (lambda: gd.connection(3, [0.0]), "swimmer must be a body with a connection.* got int"),
+    "class of a swimmer": (
+        lambda: gd.holonomy(gd.swimmers.Purcell, gd.FourierStroke.circle(0.5, 1)),
+        "swimmer must be .* got the class Purcell: call it",
+    ),
+    "class of a stroke": (
+        lambda: gd.holonomy(gd.swimmers.Purcell(), gd.FourierStroke),
+        "a stroke is a function .* got the class FourierStroke: call it",
+    ),
+    "towing drag": (
+        lambda: gd.efficiency(gd.swimmers.Purcell(), gd.FourierStroke.circle(0.5, 1), drag="a"),
+        "drag must be a number, .* got 'a'",
+    ),
+    "harmonics": (lambda: stroke(method=gd.Direct(harmonics="a")), "a harmonics and 96 steps of the method: want"),
+    "ends": (lambda: stroke(ends=3), "ends must be .first shape, last shape.*got 3"),
+    "bounds": (lambda: stroke(bounds=3), r"bounds must be \(lower\[2\], upper\[2\]\).* got 3"),
+    "body of a heading": (lambda: gd.Heading(3), "body must be a body with a metric.* got int"),
+    "trajectory of a picture": (lambda: gd.plot.player(3), "trajectory must be what gd.integrate returns; got int"),
+    "corners of a picture": (
+        lambda: gd.plot.curvature(gd.swimmers.Purcell(), 0, -1, 1),
+        r"lower and upper must be \[2\], the corners of the picture; got -1 and 1",
+    ),
+    "theta": (lambda: gd.IncrementalPotential(theta="a"), "theta must be a number, .* got 'a'"),
     "displacement": (lambda: stroke(displacement="far"), "must be a number or 3 coordinates, not all zero, got far"),
     "guess": (lambda: stroke(guess="circle"), "guess must be a shape, m finite numbers, got circle"),
     "one bound": (lambda: stroke(bounds=((-1.0, -1.0),)), r"bounds must be \(lower\[2\], upper\[2\]\)"),
@@ -136,6 +324,12 @@ def test_is_named(name, as_users_run):
     call, words = WRONG[name]
     with pytest.raises(ValueError, match=words):
         call()
+
+
+def test_without_v0_a_motion_starts_from_rest():
+    """Bit for bit the motion from v0 = 0, of points and of a Lagrangian."""
+    for system, q0 in ((PAIR, 1.3 * Q), (gd.Lagrangian(lambda q, v: v @ v / 2 - q @ q), Q[1])):
+        np.testing.assert_array_equal(run(system, q0, None).q, run(system, q0, 0 * q0).q)
 
 
 def test_projection_mends_what_is_off_the_constraints():

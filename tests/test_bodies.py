@@ -334,6 +334,61 @@ def test_combined_bodies():
         gd.integrate(system, 1.2 * q0, v0, t1=1.0, steps=10)
 
 
+class Centrifugal(gd.AbstractPotential):
+    """A user's potential that asks for the masses, and for the time."""
+
+    def energy(self, space, x, t, masses):
+        return -0.5 * t * jnp.sum(masses[:, None] * x**2)
+
+
+class Turned(gd.AbstractPotential, gd.AbstractOnBodies):
+    """One on the poses of bodies: masses are of the bodies, not of their points."""
+
+    def energy(self, space, bodies, masses):
+        return jnp.dot(masses, bodies.rotation[:, 0, 0])
+
+
+def test_elements_see_the_masses_of_their_system():
+    """V = Σ m_i … of fields by the masses of the system, alone, combined, and on rods and rigid bodies; measured 0."""
+    space, centre, x = Euclidean(2), [0.0, 0.0], np.array([[3.0, 4.0], [0.0, 2.0]])
+    pull = np.array([[1.0, 0.5], [0.2, -3.0]])
+    wanted = [
+        (gd.Gravity(9.81), 9.81 * (1 * 4 + 2 * 2)),
+        (gd.Gravity(2.0, axis=0), 2.0 * 3),
+        (gd.Kepler(0.7, centre, per_mass=True), -0.7 * (1 / 5 + 2 / 2)),
+        (gd.Kepler(0.7, centre), -0.7 * (1 / 5 + 1 / 2)),
+        (gd.Harmonic(0.7, centre, per_mass=True), 0.35 * (1 * 25 + 2 * 4)),
+        (gd.PointLoad(pull, per_mass=True), -(1 * 5.0 + 2 * -6.0)),
+        (Centrifugal(), -0.5 * 0.3 * (25 + 2 * 4)),
+    ]
+    energy = lambda system, q: gd.energy(system, q, np.zeros_like(q), 0.3)  # noqa: E731
+    for element, value in wanted:
+        alone = gd.System(space, [1.0, 2.0], element), jnp.asarray(x)
+        np.testing.assert_allclose(energy(*alone), value, rtol=1e-14)
+        heavy = gd.System(space, [50.0]), jnp.ones((1, 2))
+        np.testing.assert_allclose(energy(*gd.combine(heavy, alone)), value, rtol=1e-14)
+    boxes = gd.RigidBodies(np.eye(3), [1.0, 2.0], gd.Gravity(9.81), Turned(), points=[(1, [1.0, 0.0, 5.0])])
+    np.testing.assert_allclose(energy(boxes, boxes.state(position=np.eye(3)[1:])[0]), 2 * 9.81 + 3, rtol=1e-14)
+    rods = {"rod_masses": [0.4, 0.6], "hinge_masses": [9.0, 1.0, 2.0]}
+    chain = gd.Linkage([(0, 1), (1, 2)], 1.0, {0: [0.0, 0.0]}, gd.Gravity(9.81), **rods)
+    np.testing.assert_allclose(energy(chain, np.array([[0.0, 1.0], [0.0, 2.0]])), 9.81 * (1.5 + 2 * 2.3), rtol=1e-14)
+
+
+OLD_GRAVITY = {
+    "masses": lambda: gd.Gravity([1.0, 2.0]),
+    "masses, strength": lambda: gd.Gravity(1.0, 9.81),
+    "masses, strength, axis": lambda: gd.Gravity(1.0, 9.81, axis=0),
+    "masses, strength by name": lambda: gd.Gravity(1.0, strength=9.81),
+    "masses by name": lambda: gd.Gravity(masses=1.0),
+}
+
+
+@pytest.mark.parametrize("call", OLD_GRAVITY.values(), ids=OLD_GRAVITY)
+def test_gravity_of_masses_says_what_to_write(call):
+    with pytest.raises(ValueError, match=r"Gravity\(strength=9.81, \*, axis=-1\) takes no masses: it sees"):
+        call()
+
+
 def test_velocities():
     """A Killing field by number, by coefficients and as a function; it strains no edge."""
     space = Sphere(3)
@@ -372,6 +427,11 @@ WRONG = {
     "centre": (
         lambda: gd.energy(gd.System(FLAT, [1.0], gd.Harmonic(1.0, [0.0])), [[1.0, 0.0]], [[0.0, 0.0]]),
         "centre must have shape",
+    ),
+    "axis": (lambda: gd.Gravity(axis=0.5), "axis must be the number of a coordinate, got 0.5"),
+    "axis range": (
+        lambda: gd.energy(gd.System(FLAT, [1.0], gd.Gravity(axis=2)), [[1.0, 0.0]], [[0.0, 0.0]]),
+        "axis must be one of the coordinates 0 to 1, got 2",
     ),
     "dimension": (lambda: gd.tetrahedron(FLAT), "space must have dim ≥ 3"),
     "unused vertex": (lambda: gd.mesh(FLAT, (SQUARE, [[0, 1, 2]])), r"these do not: \[3\]"),

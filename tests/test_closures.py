@@ -273,5 +273,5 @@ def test_time_is_told_by_the_number_of_arguments():
     for name, function in takes.items():
         assert with_time(function, 2)(3.0, 0, 0) == (0 if name.startswith("not") else 3.0), name
     for wrong in (lambda q: 0, lambda t, q, v: 0, lambda q, v, a, b: 0, lambda q, v, *, mass: 0):
-        with pytest.raises(ValueError, match=r"lagrangian has the arguments .* the time as one more"):
+        with pytest.raises(ValueError, match=r"lagrangian must be a function .q, v., .*the time t also unnamed"):
             gd.Lagrangian(wrong)

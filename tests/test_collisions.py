@@ -180,8 +180,9 @@ def test_neighbours_change_nothing(monkeypatch):
 
 
 def test_several_contacts_at_once():
-    """The policy: what approaches at one time is solved together, what that sets in motion follows, at the same time.
-    So Newton's cradle sends the last ball off, a symmetric hit stays symmetric, and energy is kept. Measured 2e-16;
+    """The policy: what approaches at one time is solved together, unless the order of single impacts does not matter;
+    what that sets in motion follows, at the same time. So Newton's cradle sends the last ball off, a symmetric hit
+    stays symmetric, and energy is kept. Measured 2e-16;
     one complementarity problem over all closed contacts would leave (−1, 2, 2)/3."""
     run = jax.jit(
         lambda m, q0, v0: gd.integrate(
@@ -194,12 +195,65 @@ def test_several_contacts_at_once():
     assert contacts(cradle) == [0, 2] and np.allclose(times(cradle), 1.0, rtol=0, atol=1e-14)
     both = run(ones, jnp.array([-2.0, 0.0, 2.0]), jnp.array([1.0, 0.0, -1.0]))
     np.testing.assert_allclose(both.v[-1, :, 0], [-1, 0, 1], rtol=0, atol=1e-14)
-    assert contacts(both) == [0, 2]
+    assert contacts(both) == [0, 2, 0]
     uneven = run(jnp.array([1.0, 5.0, 1.0]), jnp.array([-2.0, 0.0, 2.0]), jnp.array([1.0, 0.0, -1.0]))
     np.testing.assert_allclose(uneven.v[-1, :, 0], [-1, 0, 1], rtol=0, atol=1e-14)
+    assert contacts(uneven) == [0, 2]
     heavy = run(jnp.array([1.0, 5.0, 2.0]), jnp.array([-1.0, 1.0, 2.0]), jnp.array([1.0, 0.0, 0.0]))
     np.testing.assert_allclose(heavy.energy, 0.5, rtol=1e-14)
     np.testing.assert_allclose(jnp.sum(heavy.p[-1]), 1.0, rtol=1e-14)
+
+
+def pairwise(masses, contacts, v, S):
+    """The S of all sequences of elastic impacts between neighbours i, i + 1 of `contacts`, as long as any approach in
+    the velocities Sv."""
+    approach = [i for i in contacts if (S @ v)[i] - (S @ v)[i + 1] > 1e-12]
+    ends = []
+    for i in approach:
+        pair, R = slice(i, i + 2), np.eye(len(v))
+        R[pair, pair] = 2 * masses[pair] / masses[pair].sum() - np.eye(2)
+        ends += pairwise(masses, contacts, v, R @ S)
+    return ends if approach else [S]
+
+
+AT_ONCE = {
+    "three equal masses": ([1.0, 1.0, 1.0, 1.0], [0.0, 1.0, 2.0, 9.0], [3.0, 1.0, -2.0, 0.0], 3),
+    "four equal masses": ([1.0, 1.0, 1.0, 1.0], [0.0, 1.0, 2.0, 3.0], [3.0, 1.0, -2.0, -4.0], 6),
+    "angles π/3 and π/4": ([3.0, 1.0, 0.5, 1.5], [0.0, 1.0, 2.0, 3.0], [3.0, 1.0, -2.0, -4.0], 9),
+    "two pairs": ([2.0, 1.0, 1.0, 3.0], [0.0, 1.0, 8.0, 9.0], [1.0, 0.0, 0.0, -2.0], 2),
+    "one matters": ([1.0, 5.0, 1.0, 1.0], [0.0, 1.0, 2.0, 3.0], [3.0, 1.0, -2.0, -4.0], None),
+}
+
+
+def test_simultaneous_impacts_in_any_order():
+    """Masses in a row, all contacts closed at t = 1: where all sequences of pairwise impacts end in one and the same
+    velocities these are the end, Sv, and q(2) changes with q(0) by S, in both modes; where they differ, all are solved
+    together. Measured 2e-15; the reflection of all at once was 0.67 off, its derivative for two pairs too."""
+
+    def end(m, q0, v0):
+        t = gd.integrate(
+            gd.System(LINE, m, gd.Contact(0.5)), q0[:, None], v0[:, None], t1=2.0, steps=2, most_impacts=12
+        )
+        return t.q[-1, :, 0], (t.v[-1, :, 0], t.impacts.count)
+
+    @jax.jit
+    @jax.vmap
+    def run(m, touching, v0):
+        q0 = touching - v0
+        along, (v, count) = jax.jacfwd(end, 1, has_aux=True)(m, q0, v0)
+        return v, count, along, jax.jacrev(end, 1, has_aux=True)(m, q0, v0)[0]
+
+    given = [np.array(x) for x in zip(*(case[:3] for case in AT_ONCE.values()))]
+    results = [np.asarray(x) for x in run(*given)]
+    for m, touching, v0, wanted, v, count, *slopes in zip(*given, [case[3] for case in AT_ONCE.values()], *results):
+        S = pairwise(m, np.flatnonzero(np.diff(touching) == 1), v0, np.eye(4))
+        np.testing.assert_allclose(m @ v**2, m @ v0**2, rtol=1e-13)
+        assert (np.ptp([s @ v0 for s in S], axis=0).max() < 1e-13) == (wanted is not None)
+        if wanted is not None:
+            assert count == wanted
+            np.testing.assert_allclose(v, S[0] @ v0, rtol=0, atol=1e-13)
+            for slope in slopes:
+                np.testing.assert_allclose(slope, S[0], rtol=0, atol=1e-12)
 
 
 def test_dumbbell_against_a_wall():

@@ -33,7 +33,7 @@ def test_multipliers_of_a_state():
     reference = json.loads((Path(__file__).parent / "cases" / "M04.json").read_text())["reference"]
     q, v = (jnp.array([0, 0, *np.array(reference[name], float)], float) for name in ("xy", "vxy"))
     rods = gd.FixedPoint(0, [0.0, 0.0]), gd.Rod([(i, i + 1) for i in range(5)], 0.2)
-    chain = gd.System(gd.spaces.Euclidean(2), jnp.ones(6), gd.Gravity(jnp.ones(6), 9.81), *rods)
+    chain = gd.System(gd.spaces.Euclidean(2), jnp.ones(6), gd.Gravity(9.81), *rods)
     lam = jax.jit(lambda q, v: gd.ConstraintForces(chain).multipliers(jnp.zeros(()), q, v))(q, v)
     np.testing.assert_allclose(-lam[2:], np.array(reference["tension"], float), rtol=1e-13)
 

@@ -7,7 +7,7 @@ import pytest
 
 from geodyn.control import ENDS
 from geodyn.control.branch import advance
-from geodyn.control.failure import StrokeError
+from geodyn.control.failure import StrokeError, farthest_led
 from geodyn.control.families import stroke_family
 from geodyn.control.strokes import Direct, efficiency, optimal_stroke
 from geodyn.geometry.groups import Translation
@@ -62,12 +62,33 @@ def test_a_family_ends_at_its_bounds(held):
 
 
 def test_what_cannot_be_reached_is_said():
-    """With where the family ends, π/4b = 2.61799; nothing computed is lost."""
+    """With where the strokes fold back, π/4b = 2.617994 (measured 4e-15: the law by which it is foreseen is exact
+    here), after a few searches more; below the fold there is none; nothing computed is lost."""
+    plane, start = Plane(jnp.array(0.3)), jnp.zeros(2)
+    np.testing.assert_allclose(farthest_led(plane, start, 5.0, METHOD)[1], np.pi / 1.2, rtol=1e-12)
+    assert farthest_led(plane, start, 2.0, METHOD) == (2.0, None)
     with pytest.raises(
         StrokeError, match=r" of 5\.0; strokes around the shape .* lead no further than 2\.61799,"
     ) as info:
         optimal_stroke(Plane(jnp.array(0.3)), (0.0, 0.0), displacement=5.0, method=METHOD)
     assert 0 < info.value.optimum.displacement < 5.0 and jnp.isfinite(info.value.optimum.cost)
+
+
+def test_a_family_has_the_efficiency_of_its_drag():
+    """That of `gd.efficiency` with the same drag; one that is no positive number is refused."""
+    given = {"interval": (0.05, 5.0), "method": METHOD, "points": 3}
+    family = stroke_family(Plane(jnp.array(0.3)), (0.0, 0.0), drag=2.5, **given)
+    np.testing.assert_allclose(family.efficiency, 2.5 * family.displacement**2 / family.cost, rtol=1e-12)
+    with pytest.raises(ValueError, match=r"drag must be a positive number, got -1\.0"):
+        stroke_family(Plane(jnp.array(0.3)), (0.0, 0.0), drag=-1.0, **given)
+
+
+def test_a_family_that_leads_nowhere_says_so():
+    """The first circle, of radius 0.1267, fits into the bounds by 1 % of them, the next does not."""
+    size = 0.129
+    with pytest.raises(RuntimeError, match=r"no stroke was found beside the first, at 0\.05 .* reached the bounds"):
+        bounds = (-size, -size), (size, size)
+        stroke_family(Plane(jnp.array(0.3)), (0.0, 0.0), interval=(0.05, 5.0), method=METHOD, bounds=bounds)
 
 
 def test_fold():

@@ -21,7 +21,7 @@ def ball(e, mu):
     """A solid ball above the floor that turns about the horizontal: (x, y, θ)."""
     metric = lambda x: jnp.diag(jnp.array([MASS, MASS, INERTIA]))  # noqa: E731
     floor = gd.Wall(lambda x: x[1] - RADIUS, e, mu, slip=lambda x, v: v[0] + RADIUS * v[2])
-    return gd.System(gd.Manifold(metric, 3), [1.0], gd.Gravity(MASS, G, axis=1), floor)
+    return gd.System(gd.Manifold(metric, 3), [1.0], gd.Gravity(MASS * G, axis=1), floor)
 
 
 def bounced(z, t1=1.5):
@@ -113,7 +113,7 @@ def on_incline(angle, mu, v0):
     """A block on an incline, whose gap is no distance; v0 counts uphill."""
     uphill, normal = jnp.stack([jnp.cos(angle), jnp.sin(angle)]), jnp.stack([-jnp.sin(angle), jnp.cos(angle)])
     plane = gd.Wall(lambda x: 3 * (normal @ x), 0.3, mu)
-    system = gd.System(PLANE, [2.0], gd.Gravity(2.0, G), plane)
+    system = gd.System(PLANE, [2.0], gd.Gravity(G), plane)
     t = gd.integrate(system, jnp.zeros((1, 2)), (v0 * uphill)[None], t1=2.0, steps=200, method=gd.Moreau())
     return t.q[:, 0] @ uphill, t.v[:, 0] @ uphill, t.energy, t.q[:, 0] @ normal
 
@@ -147,7 +147,7 @@ LEANING = np.deg2rad(55)
 def ladder(mu):
     q0 = jnp.array([[np.cos(LEANING), 0.0], [0.0, np.sin(LEANING)]])
     rough = gd.Wall(lambda x: x[1], 0.0, mu), gd.Wall(lambda x: x[0], 0.0, mu)
-    system = gd.System(PLANE, [1.0, 1.0], gd.Gravity([1.0, 1.0], G), gd.Rod([(0, 1)], 1.0), *rough)
+    system = gd.System(PLANE, [1.0, 1.0], gd.Gravity(G), gd.Rod([(0, 1)], 1.0), *rough)
     return gd.integrate(system, q0, jnp.zeros((2, 2)), t1=0.5, steps=50, method=gd.Moreau())
 
 
@@ -168,7 +168,7 @@ def test_cradle_and_stack_in_equal_steps():
 
     @jax.jit
     def run(x, v, g, e):
-        three = gd.System(LINE, jnp.ones(3), gd.Gravity(1.0, g), gd.Contact(0.5, e), gd.Wall(lambda x: x[0] - 0.5, e))
+        three = gd.System(LINE, jnp.ones(3), gd.Gravity(g), gd.Contact(0.5, e), gd.Wall(lambda x: x[0] - 0.5, e))
         return gd.integrate(three, x[:, None], v[:, None], t1=9.0, steps=900, method=gd.Moreau())
 
     t = run(jnp.array([1.0, 3.0, 4.0]), jnp.array([1.0, 0.0, 0.0]), 0.0, 1.0)
@@ -183,7 +183,7 @@ def test_cradle_and_stack_in_equal_steps():
 def pyramid(mu):
     q0 = jnp.array([[-0.5, 0.5], [0.5, 0.5], [0.0, 0.5 + np.sqrt(3) / 2]])
     floor = gd.Wall(lambda x: x[1] - 0.5, 0.0, mu)
-    system = gd.System(PLANE, [1.0] * 3, gd.Gravity(1.0, G), gd.Contact(0.5, 0.0, mu), floor)
+    system = gd.System(PLANE, [1.0] * 3, gd.Gravity(G), gd.Contact(0.5, 0.0, mu), floor)
     return gd.integrate(system, q0, jnp.zeros((3, 2)), t1=2.0, steps=200, method=gd.Moreau())
 
 
@@ -269,7 +269,7 @@ def test_slip_in_curved_space(space):
 
 def test_contacts_at_rest_need_moreau():
     """Gauss follows impacts with friction, not what comes to rest with it: that is a status, with the remedy."""
-    system = gd.System(PLANE, [1.0], gd.Gravity(1.0, G), gd.Wall(lambda x: x[1], 0.5, 0.3))
+    system = gd.System(PLANE, [1.0], gd.Gravity(G), gd.Wall(lambda x: x[1], 0.5, 0.3))
     run = lambda height, **options: gd.integrate(system, [[0.0, height]], [[1.0, 0.0]], t1=2.0, steps=20, **options)  # noqa: E731
     with pytest.raises(gd.IntegrationError, match=r"friction came to rest.*method=gd.Moreau"):
         run(0.2)
@@ -279,7 +279,7 @@ def test_contacts_at_rest_need_moreau():
 
 def test_more_contacts_than_allowed_is_a_status():
     """Two points fall to the floor. Catches a contact that is left out and falls through."""
-    system = gd.System(LINE, [1.0, 1.0], gd.Gravity(1.0, G), gd.Wall(lambda x: x[0], 0.0))
+    system = gd.System(LINE, [1.0, 1.0], gd.Gravity(G), gd.Wall(lambda x: x[0], 0.0))
     for most, result in ((1, gd.RESULTS.not_converged), (2, gd.RESULTS.successful)):
         method = gd.Moreau(most_contacts=most)
         t = gd.integrate(system, [[0.1], [0.1]], [[0.0], [0.0]], t1=0.5, steps=10, method=method, throw=False)
@@ -314,7 +314,7 @@ def test_billiard_ball():
     """A ball in space with side spin and back spin slides until it rolls, at (5 v + 2 r ω × e_z)/7, whatever the way
     (Coriolis, Théorie du jeu de billard, 1835); the spin about the vertical stays. Measured 1e-14."""
     contact = OnFloor(RADIUS, jnp.zeros(()), jnp.asarray(0.3))
-    bodies = gd.RigidBodies(INERTIA * np.ones(3), MASS, gd.Gravity(MASS, G), contact)
+    bodies = gd.RigidBodies(INERTIA * np.ones(3), MASS, gd.Gravity(G), contact)
     v, spin = np.array([2.0, 0.0, 0.0]), np.array([5.0, -8.0, 3.0])
     q0, v0 = bodies.state(angular_velocity=spin, position=[0.0, 0.0, RADIUS], velocity=v)
     t = gd.integrate(bodies, q0, v0, t1=1.0, steps=50, method=gd.Moreau())
@@ -396,7 +396,7 @@ def test_wrong_input_is_named(name):
 def swung(h):
     """A pendulum on a rod, from the horizontal, far above a floor."""
     held, floor = gd.FixedPoint(0, [0.0, 0.0]), gd.Wall(lambda x: x[1] + 9.0, 0.0)
-    system = gd.System(PLANE, [1.0, 1.0], gd.Gravity([1.0, 1.0], G), gd.Rod([(0, 1)], 1.0), held, floor)
+    system = gd.System(PLANE, [1.0, 1.0], gd.Gravity(G), gd.Rod([(0, 1)], 1.0), held, floor)
     q0 = jnp.array([[0.0, 0.0], [1.0, 0.0]])
     t = gd.integrate(system, q0, jnp.zeros((2, 2)), t1=40 * h, steps=40, method=gd.Moreau())
     return t.energy, t.q[:, 1], t.v[:, 1]
@@ -422,7 +422,7 @@ def test_gradient_of_what_slides_in_a_bowl():
     @jax.jit
     @jax.value_and_grad
     def end(a):
-        bowl = gd.System(PLANE, [1.0], gd.Gravity(1.0, G), gd.Wall(lambda x: 1 - jnp.sqrt(x @ x), 0.0))
+        bowl = gd.System(PLANE, [1.0], gd.Gravity(G), gd.Wall(lambda x: 1 - jnp.sqrt(x @ x), 0.0))
         q0 = jnp.stack([jnp.sin(a), -jnp.cos(a)])[None]
         return gd.integrate(bowl, q0, jnp.zeros((1, 2)), t1=0.3, steps=30, method=gd.Moreau()).q[-1, 0, 0]
 

@@ -67,7 +67,7 @@ def test_free_fall():
     """A parabola, exact with two stages, S = m(Δx² + Δy²)/2T − mg(y0 + y1)T/2 − mg²T³/24, and least.
     Measured: 2e-15. The midpoint rule along it errs by 1/K²."""
     space, gravity, T = gd.spaces.Euclidean(2), 9.81, 0.8
-    ball = gd.System(space, [0.5], gd.Gravity([0.5], gravity))
+    ball = gd.System(space, [0.5], gd.Gravity(gravity))
     q0, q1 = jnp.array([[0.0, 1.0]]), jnp.array([[2.0, 0.5]])
     path = gd.least_action_path(ball, q0, q1, t1=T, steps=4, stages=2)
     wanted = 0.25 * (4 + 0.25) / T - 0.25 * gravity * 1.5 * T - 0.5 * gravity**2 * T**3 / 24

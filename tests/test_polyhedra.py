@@ -35,7 +35,7 @@ def on_corners(count, shape):
 def plank(q0, mu):
     """A plank over the floor z = 0, beside the wall x = 0."""
     rough = gd.Wall(lambda x: x[2], 0.0, mu), gd.Wall(lambda x: x[0], 0.0, mu)
-    weight = gd.Gravity([1.0] + [0.0] * 8, G)
+    weight = gd.Gravity(G)
     bodies = gd.RigidBodies(PLANK.inertia(1.0), 1.0, weight, *rough, points=on_corners(1, PLANK))
     t = gd.integrate(bodies, q0, jnp.zeros_like(q0), t1=1.5, steps=150, method=gd.Moreau(8))
     return gd.rigid_motion(t), t.energy, t.result, t.q
@@ -74,7 +74,7 @@ def test_falling_plank():
 @jax.jit
 def stacked(q0, mu, t1):
     """A cube on another on the floor, in 60 steps."""
-    weight, floor = gd.Gravity([1.0, 1.0] + [0.0] * 16, G), gd.Wall(lambda x: x[2], 0.0, mu)
+    weight, floor = gd.Gravity(G), gd.Wall(lambda x: x[2], 0.0, mu)
     touching = gd.Polyhedra([CUBE, CUBE], friction=mu)
     inertia = jnp.stack([CUBE.inertia(1.0)] * 2)
     bodies = gd.RigidBodies(inertia, jnp.ones(2), weight, floor, touching, points=on_corners(2, CUBE))

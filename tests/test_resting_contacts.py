@@ -15,7 +15,7 @@ GRAVITY = 9.81
 @jax.jit
 def dropped(height, e):
     """A ball on the floor under gravity."""
-    system = gd.System(LINE, jnp.ones(1), gd.Gravity(1.0, GRAVITY), gd.Wall(lambda x: x[0], e))
+    system = gd.System(LINE, jnp.ones(1), gd.Gravity(GRAVITY), gd.Wall(lambda x: x[0], e))
     q0 = jnp.reshape(height, (1, 1))
     return gd.integrate(system, q0, jnp.zeros((1, 1)), t1=2.0, steps=200, most_impacts=32)
 
@@ -45,7 +45,7 @@ def test_what_cannot_be_raised_is_a_status(resting):
     @jax.jit
     def run(x, v):
         floor = gd.Wall(lambda x: jnp.where(x[0] > 2, jnp.nan, x[0]))
-        system = gd.System(LINE, [1.0], gd.Gravity(1.0, GRAVITY), floor, resting=resting)
+        system = gd.System(LINE, [1.0], gd.Gravity(GRAVITY), floor, resting=resting)
         return gd.integrate(system, x.reshape(1, 1), v.reshape(1, 1), t1=1.0, steps=10, most_impacts=8)
 
     laid = run(jnp.zeros(1), jnp.zeros(1))
@@ -61,7 +61,7 @@ def test_what_cannot_be_raised_is_a_status(resting):
 def test_elastic_balls_at_rest():
     """A stack of two laid on the floor stays there, though its contacts are elastic; nothing has to be said."""
     floor = gd.Wall(lambda x: x[0] - 0.5)
-    system = gd.System(LINE, [1.0, 1.0], gd.Gravity(1.0, GRAVITY), gd.Contact(0.5), floor)
+    system = gd.System(LINE, [1.0, 1.0], gd.Gravity(GRAVITY), gd.Contact(0.5), floor)
     t = gd.integrate(system, [[0.5], [1.5]], [[0.0], [0.0]], t1=1.0, steps=10)
     np.testing.assert_allclose(t.q[:, :, 0], np.tile([0.5, 1.5], (11, 1)), rtol=0, atol=1e-13)
     assert int(t.impacts.count) == 0
@@ -73,7 +73,7 @@ def test_ball_in_a_bowl():
 
     def run(z):
         bowl = gd.Wall(lambda x: 1 - jnp.sqrt(x @ x), z[1])
-        system = gd.System(PLANE, jnp.ones(1), gd.Gravity(1.0, GRAVITY), bowl)
+        system = gd.System(PLANE, jnp.ones(1), gd.Gravity(GRAVITY), bowl)
         q0 = jnp.stack([z[0], jnp.zeros(())])[None]
         return gd.integrate(system, q0, jnp.zeros((1, 2)), t1=2.0, steps=100, most_impacts=16)
 
@@ -95,7 +95,7 @@ def test_stack_at_rest():
 
     @jax.jit
     def run(x):
-        two = gd.Gravity(1.0, GRAVITY), gd.Contact(0.5, 0.4), gd.Wall(lambda x: x[0] - 0.5, 0.4)
+        two = gd.Gravity(GRAVITY), gd.Contact(0.5, 0.4), gd.Wall(lambda x: x[0] - 0.5, 0.4)
         return gd.integrate(gd.System(LINE, [1.0, 1.0], *two), x, jnp.zeros((2, 1)), t1=4.0, steps=100)
 
     fallen = run(jnp.array([[1.0], [3.0]]))

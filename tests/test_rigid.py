@@ -258,7 +258,7 @@ def test_a_body_on_a_hinge_is_a_pendulum():
     """T = 4 K(sin² θ₀/2) √(I/mgl) (Landau & Lifshitz, Mechanics, §11), after which it is back at rest: seen 2e-7 at
     this step; and the joint holds (seen 2e-16)."""
     hinge = gd.Hinge((None, 0), at=((0.0, 0, 0), (0.0, 0, 0.5)), axis=(0.0, 1.0, 0.0))
-    arm = gd.RigidBodies([0.1, 0.1, 0.02], 1.0, gd.Gravity([1.0], 9.81), hinge)
+    arm = gd.RigidBodies([0.1, 0.1, 0.02], 1.0, gd.Gravity(9.81), hinge)
     R = turn(jnp.array([0.0, 1.0, 0.0]))
     q0, v0 = arm.state(R, position=-R @ jnp.array([0.0, 0.0, 0.5]))
     period = 4 * ellipk(np.sin(0.5) ** 2) * np.sqrt((0.1 + 0.25) / (9.81 * 0.5))
@@ -344,11 +344,14 @@ BAD = {
     "orthogonal with determinant 1": lambda: gd.RigidBodies([1.0, 1, 1]).state(2 * np.eye(3)),
     "make it with gd.groups.SO3": lambda: gd.RigidBodies([1.0, 1, 1]).state(-np.eye(3)),
     "these are pinned": lambda: gd.heavy_top([1.0, 1.0, 1.0]).state(position=(1.0, 0.0, 0.0)),
+    "Gravity pulls at the origins .*heavy_top": lambda: gd.RigidBodies(
+        [1.0, 1, 1], 1.0, gd.Gravity(), pinned=np.zeros((1, 3))
+    ),
     "points must be pairs": lambda: gd.RigidBodies([1.0, 1, 1], points=[(1, (0.0, 0.0, 0.0))]),
     "name point 2": lambda: gd.RigidBodies([1.0, 1, 1], 1.0, gd.Spring([(0, 2)], 1.0, 1.0)),
     "bodies of Load": lambda: gd.RigidBodies([1.0, 1, 1], 1.0, gd.Load(1, force=(0.0, 0.0, 1.0))),
     "bodies of a joint": lambda: gd.BallJoint((0, 0)),
-    "after the masses": lambda: gd.RigidBodies([1.0, 1, 1], gd.Gravity([1.0])),
+    "after the masses": lambda: gd.RigidBodies([1.0, 1, 1], gd.Gravity()),
     "give it to gd.RigidBodies": lambda: gd.System(gd.spaces.Euclidean(3), [1.0], gd.TurningDrag(1.0)),
     "axis must have": lambda: gd.Hinge((0, 1), axis=(0.0, 0.0, 0.0)),
     "normal must be": lambda: gd.BallsOnPlane(1.0, normal=(0.0, 0.0, 0.0)),

@@ -41,7 +41,7 @@ def pinned(count):
     edges = np.stack([names[:-1], names[1:]], axis=1)
     lengths = np.linalg.norm(q0[edges[:, 0]] - q0[edges[:, 1]], axis=1)
     ends = [gd.FixedPoint(i, q0[i]) for i in (names[0], names[-1])]
-    return gd.System(FLAT, np.ones(count), gd.Rod(edges, lengths), *ends, gd.Gravity(1.0)), q0
+    return gd.System(FLAT, np.ones(count), gd.Rod(edges, lengths), *ends, gd.Gravity(9.81)), q0
 
 
 def damped(count):

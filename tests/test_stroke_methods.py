@@ -49,6 +49,17 @@ def test_wong_agrees(strokes, displacement):
     assert wong.stats["flat"] == 1
 
 
+def test_wongs_tolerance_is_of_the_kkt_residual(strokes):
+    """What too few harmonics leave, 7e-6 at 0.1, is a success up to `tolerance`, and beyond it none."""
+    good = strokes[0.1, "wong"]
+    assert good.result == RESULTS.converged and 1e-6 < good.kkt_residual < Wong().tolerance
+    given = {"displacement": 0.1, "method": Wong(tolerance=1e-6)}
+    found = optimal_stroke(Purcell(), good.stroke, throw=False, **given)
+    assert found.result == RESULTS.unresolved and 1e-6 < found.kkt_residual < 1e-4
+    with pytest.raises(StrokeError, match=r"too few harmonics= .*KKT residual .*e-06 after"):
+        optimal_stroke(Purcell(), good.stroke, **given)
+
+
 @pytest.mark.parametrize("displacement", [0.1, 0.2])
 def test_descent_agrees(strokes, displacement):
     direct, descent = strokes[displacement, "direct"], strokes[displacement, "descent"]

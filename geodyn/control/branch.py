@@ -37,11 +37,13 @@ class Point(eqx.Module):
 
 
 class KKT(eqx.Module):
-    """The conditions that an optimal stroke fulfils, on z = (unknowns like `like`, (a, y), parameter/scale)."""
+    """The conditions that an optimal stroke fulfils, on z = (unknowns like `like`, (a, y), parameter/scale); `drag` is
+    the one that efficiencies compare with, None for that of towing."""
 
     varied: VariedProblem
     like: PyTree
     scale: Scalar
+    drag: Scalar | None = None
 
     def parts(self, z):
         """Unknowns of the stroke, weights (a, y), and parameter."""
@@ -90,13 +92,14 @@ class KKT(eqx.Module):
         energy, g = self.varied.outcome(x, parameter)
         here = self.varied.at(parameter)
         xi = here.swimmer.group.log(g)
+        drag = towing_drag(here.swimmer) if self.drag is None else self.drag
         slope = here.energy / jnp.linalg.norm(here.displacement) * weights[1:] / weights[0]
         return {
             "parameter": parameter,
             "displacement": here.reached(xi),
             "cost": energy,
             "multiplier": slope if here.displacement.ndim else slope[0],
-            "efficiency": towing_drag(here.swimmer) * jnp.sum(xi[: here.swimmer.group.translations] ** 2) / energy,
+            "efficiency": drag * jnp.sum(xi[: here.swimmer.group.translations] ** 2) / energy,
         }
 
 

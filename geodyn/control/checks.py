@@ -8,7 +8,7 @@ import numpy as np
 
 from geodyn._typing import Array, ArrayLike, Float
 from geodyn.control.method import AbstractStrokeMethod
-from geodyn.locomotion.connection import AbstractConnection, shape_metric
+from geodyn.locomotion.connection import AbstractConnection, AbstractLinkSwimmer, shape_metric
 from geodyn.locomotion.stroke import check_closed, floating
 
 Vector = Float[ArrayLike, " _"] | Sequence[float]
@@ -112,13 +112,28 @@ def shape_ends(base, ends) -> tuple[Float[Array, " m"] | None, Float[Array, " m"
     """Where the stroke starts, and where it ends if that is another shape."""
     if ends is None:
         return (None if base is None else checked_shape("base", base)), None
-    if base is not None or len(ends) != 2:
+    if base is not None or not isinstance(ends, tuple | list) or len(ends) != 2:
         raise ValueError(f"optimal_stroke: ends must be (first shape, last shape), without base=; got {ends}.")
     first = checked_shape("ends", ends[0])
     last = checked_shape("ends", ends[1], first.size)
     if known((first, last)) and jnp.all(first == last):
         raise ValueError(f"optimal_stroke: ends are the same shape {np.asarray(first)}; that is base=.")
     return first, last
+
+
+def check_moves(swimmer, displacement) -> None:
+    """Raise ValueError for links that nothing moves along: with the same drag along and across them."""
+    if not (isinstance(swimmer, AbstractLinkSwimmer) and known((swimmer, displacement))):
+        return
+    along, across = np.asarray(swimmer.drags())[:, :2].T
+    turn = np.asarray(displacement)[swimmer.group.translations :] if np.ndim(displacement) else np.zeros(1)
+    if np.allclose(along, across, rtol=1e-9, atol=0) and np.all(turn == 0):
+        raise ValueError(
+            f"optimal_stroke: no stroke of {type(swimmer).__name__} leads to {np.asarray(displacement)}: its drag is"
+            " the same along the links and across them (drag_ratio=1), so that the centre of drag stays where it is."
+            " The curvature of its connection vanishes but for turns about that: ask for its turn, gd.Heading(swimmer),"
+            " or give it another drag_ratio."
+        )
 
 
 def check_kinds(swimmer, method, density) -> None:
@@ -130,7 +145,8 @@ def check_kinds(swimmer, method, density) -> None:
         raise ValueError(f"optimal_stroke: method must be gd.Direct(…), gd.Wong(…) or gd.Descent(…), got {method!r}.")
     if not callable(density):
         raise ValueError(f"optimal_stroke: density must be a function (swimmer, r, r') → number, got {density!r}.")
-    if method.harmonics < 1 or method.steps < 2 * method.harmonics:
+    whole = isinstance(method.harmonics, int) and isinstance(method.steps, int)
+    if not whole or method.harmonics < 1 or method.steps < 2 * method.harmonics:
         raise ValueError(
             f"optimal_stroke: {method.harmonics} harmonics and {method.steps} steps of the method: want at least 1, and"
             " two steps for each; six are well resolved."

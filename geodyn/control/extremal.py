@@ -31,11 +31,17 @@ class Wong(AbstractStrokeMethod):
     from a small stroke to the displacement that is asked for. What it finds is stationary, and `second_order` says
     whether it is a minimum. `harmonics` of the Fourier series, `steps` of the quadrature (a stroke with a corner gets
     twice as many Legendre terms and steps), `max_iterations` solutions on the way. Knows no bounds.
+
+    Wong's equations hold to 1e4 eps at the times of the collocation. The KKT residual of what is found is that of the
+    coefficients, another discretisation of the same problem, and measures what `harmonics` and `steps` leave
+    unresolved: 2e-5 for Purcell's swimmer at the displacement 0.1 with 16 harmonics, 1e-4 at 0.25. Beyond `tolerance`
+    it is no success; the energy is off by no more than the square of it.
     """
 
     harmonics: int = eqx.field(static=True, default=16)
     steps: int = eqx.field(static=True, default=96)
     max_iterations: int = eqx.field(static=True, default=60)
+    tolerance: float = eqx.field(static=True, default=1e-3)
 
     def solve(self, problem, x, progress):
         refuse_bounds("Wong", problem)
@@ -48,7 +54,10 @@ class Wong(AbstractStrokeMethod):
         result = RESULTS.where(march.reached == 1, RESULTS.converged, RESULTS.stalled)
         x, y, _ = _parts(x, march.z)
         # Where it stopped on the way, the multipliers are those of a part of the displacement.
-        return stationary(problem, x, y / jnp.where(march.reached > 0, march.reached, 1.0), march.attempts, result)
+        y = y / jnp.where(march.reached > 0, march.reached, 1.0)
+        found = stationary(problem, x, y, march.attempts, result)
+        resolved = (found.kkt_residual <= self.tolerance) | (found.result != RESULTS.converged)
+        return eqx.tree_at(lambda m: m.result, found, RESULTS.where(resolved, found.result, RESULTS.unresolved))
 
 
 def _parts(like, z):

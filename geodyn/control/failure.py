@@ -1,5 +1,7 @@
 """PURPOSE: why a search did not end at an optimal stroke, and what would help."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,6 +16,8 @@ from geodyn.locomotion.connection import connection
 from geodyn.locomotion.mechanical import AbstractDeformableBody
 from geodyn.locomotion.stroke import FourierStroke
 
+FEW_ITERATIONS = 30
+
 
 class StrokeError(RuntimeError):
     """A search that did not end at an optimal stroke; `optimum` is where it stood."""
@@ -27,6 +31,8 @@ def failure(optimum: OptimalStroke, problem: StrokeProblem, start, method: Abstr
     """The error for a search that began at the unknowns `start`."""
     if optimum.result == RESULTS.converged:
         reason = _singular(optimum) or "; the steps of the search are too few to tell where it leads"
+    elif optimum.result == RESULTS.unresolved:
+        reason = ""
     else:
         reason = _singular(optimum) or _flat(optimum) or _reach(problem, start, method)
     message = (
@@ -74,25 +80,61 @@ def _flat(optimum: OptimalStroke) -> str:
 
 
 def _reach(problem: StrokeProblem, start, method: AbstractStrokeMethod) -> str:
-    """How far strokes around the shape where the search began can lead, if the family of them tells."""
-    from geodyn.control.families import ENDS, stroke_family  # These raise what is made here.
-    from geodyn.control.strokes import optimal_stroke
-
+    """How far strokes around the shape where the search began lead, if they tell."""
     target = problem.displacement
     held = problem.bounded or problem.base is not None
     hint = "" if held else "; if ever cheaper strokes lead there, bounds= or base= make one the best"
     if target.ndim or problem.bounded or not isinstance(start, FourierStroke):
         return ", which may be more than strokes like the guess can reach" + afloat(problem.swimmer) + hint
-    method = method if isinstance(method, Direct) else Direct()
-    small = optimal_stroke(problem.swimmer, start.mean, displacement=target / 8, method=method, throw=False)
     around = f" strokes around the shape {(np.round(start.mean, 6) + 0.0).tolist()}"
-    if small.result != RESULTS.converged:
+    led, fold = farthest_led(problem.swimmer, start.mean, target, method if isinstance(method, Direct) else Direct())
+    if fold is not None:
+        return f";{around} lead no further than {fold:.6g}, where their family folds back, see gd.stroke_family"
+    if led is None:
         return f"; nor were{around} found that lead an eighth as far{hint}"
-    family = stroke_family(problem.swimmer, small.stroke, interval=(float(target) / 8, float(target)), method=method)
-    most, fold = float(jnp.max(family.displacement)), family.end == ENDS.farthest or family.folds
-    if fold:
-        return f";{around} lead no further than {most:.6g}, where their family folds back, see gd.stroke_family"
-    return f";{around} were followed to {most:.6g} by gd.stroke_family, whose last .stroke(-1) is a guess{hint}"
+    return f";{around} were followed to {abs(led):.6g}: begin a gd.stroke_family there{hint}"
+
+
+def farthest_led(swimmer, centre, target, method: Direct) -> tuple[float | None, float | None]:
+    """(how far strokes around a shape were followed to the target, where they fold back), each None if it is nowhere.
+
+    By searches at growing displacements, with what is compiled already, each from the last stroke. The energy is convex
+    up to the fold; there (dE/dD)⁻² vanishes, with a slope, along which the fold is foreseen."""
+    from geodyn.control.strokes import optimal_stroke  # It raises what is made here.
+
+    method, fails, fold = dataclasses.replace(method, max_iterations=FEW_ITERATIONS), 0, np.inf
+    sign, most, done = np.sign(float(target)), abs(float(target)), []
+    aim = most / 8
+    while fails < 4 and len(done) < 24:
+        guess, wanted = done[-1][3] if done else centre, jnp.asarray(sign * aim, float)
+        try:
+            found = optimal_stroke(swimmer, guess, displacement=wanted, method=method, throw=False)
+        except ValueError:
+            break
+        here = (aim, float(found.cost), abs(float(found.multiplier)), found.stroke)
+        if not certified(found, wanted) or (done and not _goes_on(done[-1], here)):
+            fails += 1
+            aim = (aim + done[-1][0]) / 2 if done else aim / 4
+            continue
+        done.append(here)
+        if aim >= most:
+            break
+        if len(done) > 1:
+            (d, _, m, _), (D, _, M, _) = done[-2:]
+            fold = D + (D - d) / ((M / m) ** 2 - 1) if m < M else np.inf
+        if fold - aim < 1e-6 * aim:
+            break
+        aim = min(most, 1.5 * aim, aim + 0.9 * (fold - aim))
+    if not done:
+        return None, None
+    last = done[-1][0]
+    return last, fold if last < most and fold < min(1.1 * last, most) else None
+
+
+def _goes_on(before, after) -> bool:
+    """Whether of two strokes (D, E, dE/dD, …) the second may lie on the branch of the first."""
+    (d, e, m, _), (D, E, M, _) = before, after
+    return m * (D - d) * 0.99 <= E - e <= 1.01 * M * (D - d)
 
 
 def afloat(swimmer) -> str:

@@ -10,10 +10,10 @@ from jax.flatten_util import ravel_pytree
 from scipy.optimize import brentq
 from tqdm import tqdm
 
-from geodyn._jit import as_pytree, jit
+from geodyn._jit import as_pytree, jit, static_count
 from geodyn._typing import Array, Float, Number, Scalar
 from geodyn.control.branch import KKT, Point, advance, farthest
-from geodyn.control.checks import Vector, checked_limits
+from geodyn.control.checks import Vector, checked_limits, known, numbers
 from geodyn.control.method import Direct
 from geodyn.control.optimum import OptimalStroke
 from geodyn.control.problem import StrokeProblem
@@ -39,8 +39,8 @@ class StrokeFamily(eqx.Module):
     """Optimal strokes along a branch, N of them in order; folds and the best efficiency are among them, exactly.
 
     `parameter`; `displacement` and `cost` of each stroke; `multiplier` dE/d(displacement), infinite at the largest
-    displacement; `efficiency` as by `gd.efficiency` (unit drag for other swimmers than links); `second_order` positive
-    where the stroke is a minimum (see OptimalStroke); `kkt_residual` of each.
+    displacement; `efficiency` as by `gd.efficiency`, with the same `drag` (by default 1 for other swimmers than
+    links); `second_order` positive where the stroke is a minimum (see OptimalStroke); `kkt_residual` of each.
     `strokes` holds all coefficients, the first axis along the branch. `folds` are the indices where the parameter
     turns back, `best` that of the largest maximum of the efficiency, None if there is none. `end` says why it ends,
     `geodyn.control.ENDS[family.end]` in words.
@@ -106,12 +106,14 @@ def _scaled(direction, size):
     return direction * size
 
 
-def _checked(swimmer, interval, displacement, points, step):
+def _checked(swimmer, interval, displacement, points, step, drag):
     """Body and displacement as functions of the parameter, and the ends of the interval."""
-    edges = np.asarray(interval, float)
+    edges = np.asarray(numbers(interval), float)
     if edges.shape != (2,) or not np.all(np.isfinite(edges)) or edges[0] == edges[1]:
         raise ValueError(f"stroke_family: interval must be two different numbers (start, stop), got {interval}.")
-    if points < 2 or step <= 0:
+    if drag is not None and known(drag) and not (numbers(drag).shape == () and 0 < numbers(drag) < np.inf):
+        raise ValueError(f"stroke_family: drag must be a positive number, got {drag}.")
+    if static_count("points", points) < 2 or step <= 0:
         raise ValueError(f"stroke_family: needs points of 2 at least and a positive step, got {points} and {step}.")
     if isinstance(swimmer, AbstractInvariantMetric):
         if edges[0] * edges[1] <= 0:
@@ -153,6 +155,7 @@ def stroke_family(
     bounds: tuple[Vector, Vector] | None = None,
     rates: Vector | None = None,
     base: Vector | None = None,
+    drag: Number | None = None,
     points: int = 200,
     step: float = 0.2,
     progress: bool = False,
@@ -165,11 +168,12 @@ def stroke_family(
     end of the interval, after `points`, where the shapes would leave the `bounds` or change faster than by `rates`, or
     where the strokes can no longer be resolved; `end` says which. Beyond folds the strokes obey Wong's equations, but
     are not always of least energy. `step` is the longest arclength between points, in radians or what the coefficients
-    are in. `progress` shows a bar; Ctrl-C keeps the points so far.
-    Raises ValueError for bad arguments, RuntimeError if no first stroke is found.
+    are in. `drag` is that of the efficiency, see `gd.efficiency`. `progress` shows a bar; Ctrl-C keeps the points so
+    far.
+    Raises ValueError for bad arguments, RuntimeError if no first stroke is found, or no other beside it.
     Source: Allgower & Georg, *Introduction to Numerical Continuation Methods* (SIAM 2003).
     """
-    body, target, edges = _checked(swimmer, interval, displacement, points, step)
+    body, target, edges = _checked(swimmer, interval, displacement, points, step, drag)
     start, stop = floating(edges)
     held = {"method": method, "bounds": bounds, "rates": rates, "base": base}
     first = optimal_stroke(body(start), guess, displacement=target(start), **held)
@@ -180,7 +184,7 @@ def stroke_family(
     scale = jnp.linalg.norm(target(stop)) / jnp.linalg.norm(target(start))
     frame = None if base is None else floating(base)
     problem = StrokeProblem(body(start), target(start), scale * first.cost, frame, limits, bounded, steps)
-    kkt = KKT(VariedProblem(problem, body, target), x, jnp.abs(stop - start))
+    kkt = KKT(VariedProblem(problem, body, target), x, jnp.abs(stop - start), None if drag is None else floating(drag))
     count = jax.eval_shape(kkt.values, x, start).size
     weights = jnp.append(problem.energy, first.multiplier * jnp.linalg.norm(target(start)))
     weights = jnp.concatenate([weights, jnp.zeros(count - weights.size)]) / jnp.linalg.norm(weights)
@@ -204,6 +208,12 @@ def stroke_family(
                     break
     except KeyboardInterrupt:
         end = ENDS.interrupted
+    if len(branch) == 1 and end != ENDS.interrupted:
+        raise RuntimeError(
+            f"stroke_family: no stroke was found beside the first, at {float(start):g} (KKT residual"
+            f" {float(first.kkt_residual):.1e}): {ENDS[end]}. Give more harmonics= and steps= of the method, a shorter"
+            " step=, another guess= or displacement to begin at, or wider bounds."
+        )
     measures = {name: jnp.stack([p.measures[name] for p in branch]) for name in branch[0].measures}
     strokes = [problem.stroke(kkt.parts(p.z)[0]) for p in branch]
     best = [i for i, mark in enumerate(marks) if mark == "best"]

@@ -45,7 +45,10 @@ def small_stroke(
     u, sigma, vt = jnp.linalg.svd(jnp.einsum("a,aij->ij", direction, flux))
     radius = jnp.sqrt(size / (jnp.pi * sigma[0]))
     # Where a symmetry forbids the displacement, the curvature along it is rounding, of any size beside the form.
-    exists = jnp.max(jnp.abs(jnp.tensordot(direction, field, 1))) > 1e-6 * jnp.max(jnp.abs(direction @ form))
+    scale = jnp.maximum(
+        jnp.max(jnp.abs(direction @ form)), jnp.sqrt(jnp.finfo(field.dtype).eps) * jnp.max(jnp.abs(form))
+    )
+    exists = jnp.max(jnp.abs(jnp.tensordot(direction, field, 1))) > 1e-6 * scale
     if displacement.ndim:
         astray = size / sigma[0] * jnp.einsum("p,apq,q->a", u[:, 0], flux, vt[0]) - displacement
         metric = locked_factor(swimmer, centre)

@@ -30,6 +30,9 @@ class RESULTS(eqx.Enumeration):
     running = "the limit of iterations was reached before the KKT residual fell below the tolerance"
     stalled = "no step along the search direction lowers the merit function"
     not_finite = "the objective or a constraint is not finite"
+    unresolved = (
+        "Wong's equations were solved, but too few harmonics= and steps= leave a KKT residual beyond tolerance="
+    )
 
 
 class Minimum(eqx.Module):

@@ -17,7 +17,7 @@ from geodyn.locomotion.connection import AbstractInvariantMetric
 from geodyn.locomotion.stroke import FourierStroke, LegendreStroke, OpenStroke
 
 _FORMAT = "geodyn stroke 2"
-_RESULTS = (RESULTS.converged, RESULTS.running, RESULTS.stalled, RESULTS.not_finite)
+_RESULTS = (RESULTS.converged, RESULTS.running, RESULTS.stalled, RESULTS.not_finite, RESULTS.unresolved)
 
 
 class OptimalStroke(eqx.Module):

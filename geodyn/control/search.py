@@ -8,7 +8,7 @@ from tqdm import tqdm
 
 from geodyn._jit import jit_over_cores
 from geodyn._typing import Array, Float, Number, Scalar
-from geodyn.control.checks import Vector, checked_displacement, checked_limits
+from geodyn.control.checks import Vector, check_moves, checked_displacement, checked_limits
 from geodyn.control.failure import certified
 from geodyn.control.guess import small_stroke, unknowns
 from geodyn.control.method import Direct
@@ -122,9 +122,10 @@ def optimal_strokes(
     find more. `progress` shows a bar; Ctrl-C keeps the strokes so far.
     Raises ValueError for bad arguments, RuntimeError if nothing is found.
     """
-    if starts < 1:
+    if not isinstance(starts, int) or starts < 1:
         raise ValueError(f"optimal_strokes: starts must be at least 1, got {starts}; 64 suit two shape variables.")
     target = checked_displacement(swimmer, displacement)
+    check_moves(swimmer, target)
     lower, upper = _region(swimmer, region, bounds)
     limits, bounded = checked_limits(bounds, rates, lower.size)
     coarse = _coarse(swimmer, target, (lower, upper), limits, bounded, jax.random.split(jax.random.key(seed), starts))

@@ -6,12 +6,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._checks import a_number
 from geodyn._jit import jit, traced_numbers
 from geodyn._typing import Array, Float, Number, PyTree, Scalar
 from geodyn.control.checks import (
     Vector,
     check_guess,
     check_kinds,
+    check_moves,
     check_places,
     checked_displacement,
     checked_limits,
@@ -48,7 +50,7 @@ def _centre(swimmer, guess, bounds, base) -> Float[Array, " m"]:
         return checked_shape("guess", guess)
     if base is not None:
         return base
-    if bounds is not None and np.all(np.isfinite(numbers(bounds))):
+    if bounds is not None and numbers(bounds).ndim == 2 and np.all(np.isfinite(numbers(bounds))):
         return jnp.atleast_1d(jnp.mean(numbers(bounds), axis=0))
     if isinstance(swimmer, AbstractLinkSwimmer):
         return jnp.zeros(swimmer.lengths.shape[0] - 1)
@@ -124,6 +126,8 @@ def posed(
             " out: the stroke of least energy is also a shortest, at constant power."
         )
     target = checked_displacement(swimmer, displacement)
+    if ends is None:
+        check_moves(swimmer, target)
     base, end = shape_ends(base, ends)
     m = base.size if base is not None else None
     if m is None:
@@ -240,5 +244,6 @@ def efficiency(swimmer: AbstractSwimmer, stroke: Stroke, *, drag: Number | None 
         if not isinstance(swimmer, AbstractLinkSwimmer):
             raise ValueError(f"efficiency: {type(swimmer).__name__} needs drag=, the towing drag to compare with.")
         drag = jnp.sum(swimmer.drags()[:, 0])
+    a_number("drag", drag)
     moves = swimmer.group.log(holonomy(swimmer, stroke, steps=steps))[: swimmer.group.translations]
     return drag * jnp.sum(moves**2) / cost(swimmer, stroke, steps=steps)

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._archive import differences, from_named_arrays, named_arrays, read_archive, write_archive
+from geodyn._checks import require
 from geodyn._typing import Array, PyTree
 
 FORMAT = "geodyn checkpoint 1"
@@ -31,6 +32,7 @@ class Piece(NamedTuple):
 
 def opened(folder: str | os.PathLike, inputs: dict[str, np.ndarray]) -> Path:
     """The folder of the run with these inputs, made if there is none. ValueError for anything else, or another run."""
+    require("checkpoint", folder, str | os.PathLike, "the name of a folder")
     folder = Path(folder)
     known = folder / INPUTS
     if known.exists():

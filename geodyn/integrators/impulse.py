@@ -7,6 +7,12 @@ With N the gradients of the gaps that close, in momenta p⁺ = p + Nᵀj, the la
 whose matrix is N M⁻¹ Nᵀ, and for one contact the reflection v⁺ = v − (1+e)<v, n>n in the kinetic metric. Holonomic
 constraints add impulses of their own, which keep their rates: then N is in effect its projection on their tangent space
 (Moreau 1988; Glocker, Set-Valued Force Laws, 2001). The energy changes by ½ Σ j (1 − e) u⁻ ≤ 0.
+
+Instead one contact alone is struck where the order of single impacts does not matter; the others follow, at the same
+time. So it is where each pair of normals is orthogonal, or has the angle π − π/m with e = 1: then the reflections
+generate a finite group, of which one element alone takes the velocity to where no contact approaches (Humphreys,
+Reflection Groups and Coxeter Groups, 1.12), as with equal masses in a row, where m = 3. It is also what makes the
+motion differentiable there.
 """
 
 from typing import NamedTuple
@@ -14,13 +20,17 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from geodyn._linalg import inverse
 from geodyn._typing import Array, Bool, Float
 from geodyn.integrators.coulomb import frame, impact
 from geodyn.integrators.coulomb import rates as contact_rates
+from geodyn.integrators.iteration import once
 from geodyn.integrators.system import AbstractCollidingSystem
 
+COXETER = np.cos(np.pi / np.arange(3, 13))
+LEAST_ANGLE = 1e-3
 MOST_PIVOTS = 100
 BLOCK_PIVOTS = 8
 
@@ -80,6 +90,23 @@ def complementarity(matrix: Float[Array, "K K"], b: Float[Array, " K"], allowed:
     return jnp.where(active, j - inverted @ jnp.where(active, matrix @ j + b, 0), 0), active
 
 
+def first_alone(matrix: Float[Array, "K K"], restitution, closed: Bool[Array, " K"], held: Bool[Array, " K"]):
+    """The contacts to strike of those `closed`: the first alone where the order of single impacts does not matter, else
+    all of them."""
+    tolerance, eye = jnp.sqrt(jnp.finfo(matrix.dtype).eps), jnp.eye(closed.size, dtype=matrix.dtype)
+    either = closed | held
+    size = jnp.sqrt(jnp.where(either, jnp.diag(matrix), 1))
+    cosine = jnp.where(either[:, None] & either[None, :], matrix / (size[:, None] * size[None, :]), eye)
+    elastic = closed & (restitution == 1)
+    angles = jnp.asarray(COXETER, cosine.dtype)[None, None, :]
+    near = jnp.min(jnp.abs(cosine[:, :, None] + angles), axis=2) <= tolerance
+    free = (jnp.abs(cosine) <= tolerance) | near & elastic[:, None] & elastic[None, :]
+    # Without end in a ring, whose normals are dependent.
+    ends = jnp.max(jnp.diag(inverse(jnp.where(closed[:, None] & closed[None, :], cosine, eye)))) < 1 / LEAST_ANGLE
+    alone = ends & jnp.all(free | (eye > 0) | ~closed[:, None])
+    return jnp.where(alone, jnp.arange(closed.size) == jnp.argmax(closed), closed)
+
+
 def strike(system: AbstractCollidingSystem, which, closed, held, slow, t, q, p):
     """(p⁺, Struck, rest[K], rates⁺[K]): one impact at the contacts `which` that are `closed` or `held`; the latter have
     no restitution, nor have those that would leave at less than the rates `slow`(p⁺), if given: these come to rest."""
@@ -92,6 +119,9 @@ def strike(system: AbstractCollidingSystem, which, closed, held, slow, t, q, p):
         coupling = inverse(gram[k:, k:]) @ gram[k:, :k]
         matrix, push = matrix - gram[:k, k:] @ coupling, push - coupling.T @ gradients[k:]
     approach = rates(system, which, t, q, p)[:k]
+    restitution = system.restitution(q, which)
+    alone = lambda closed: (first_alone(matrix, restitution, closed, held),)  # noqa: E731
+    (closed,) = once(jnp.sum(closed) > 1, alone, closed)
 
     def proceed(state):
         return state[0] < passes
@@ -99,7 +129,7 @@ def strike(system: AbstractCollidingSystem, which, closed, held, slow, t, q, p):
     def again(state):
         """First with restitution, then without it for those that it would not carry away."""
         count, rest, *_ = state
-        e = jnp.where(rest | held, 0, system.restitution(q, which))
+        e = jnp.where(rest | held, 0, restitution)
         j, pushed = complementarity(matrix, approach + e * jnp.minimum(approach, 0), closed | held)
         leave = approach + matrix @ j
         if slow is not None:

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._checks import a_number, numbers, require
 from geodyn._jit import jit, static_count, traced_numbers
 from geodyn._typing import Count, Numbers
 from geodyn.integrators.charts import is_charted
@@ -15,6 +16,7 @@ from geodyn.integrators.checkpoint import Piece, opened
 from geodyn.integrators.gaps import is_watched
 from geodyn.integrators.impacts import advance_with_impacts, no_impacts, padded
 from geodyn.integrators.inputs import named_inputs
+from geodyn.integrators.lagrangian import AbstractFlatLagrangian, check_kinetic
 from geodyn.integrators.methods import (
     AbstractCollocation,
     AbstractMethod,
@@ -57,8 +59,9 @@ def integrate(
     `IncrementalPotential()`; to compare with, `Collocation(gd.tableaus.rk4())`, `Newmark()`, `StormerVerlet()`,
     `Adaptive()`.
 
-    `q0` and `v0` have the shape of a configuration: [N, dim] for a `System`, [n] for a `Lagrangian` or `ODE` (v0=None).
-    A momentum `p0` of that shape may be given in the place of v0.
+    `q0` and `v0` have the shape of a configuration: [N, dim] for a `System`, [n] for a `Lagrangian` or `ODE`.
+    Without v0 the motion starts from rest; an `ODE` takes none, and a `Hamiltonian` needs v0 or a momentum. A momentum
+    `p0` of that shape may be given in the place of v0.
     Saves the start and every `save_every`-th step. `progress` shows steps done, rate and time left. `checkpoint` is a
     folder, new or of a run with the same inputs, which then goes on where it stopped, bit for bit (same versions, same
     machine): it is written every few seconds and at the end. With either, Ctrl-C returns what was computed. A system
@@ -101,14 +104,13 @@ def integrate(
 
 
 def _initial(system, q0, v0):
-    if not isinstance(system, AbstractSystem):
-        raise ValueError(f"system must be a System, Lagrangian or ODE; got {type(system).__name__}")
-    for name, value in (("q0", q0), ("v0", v0)):
-        if (value is None and name == "q0") or (value is not None and jnp.iscomplexobj(value)):
-            raise ValueError(f"{name} must be real numbers in the shape of a configuration, got {value!r}")
-    q = jnp.asarray(q0)
+    require("system", system, AbstractSystem, "a System, Lagrangian or ODE")
+    wanted = "real numbers in the shape of a configuration"
+    q = numbers("q0", q0, wanted)
     dtype = jnp.result_type(q.dtype, float) if not jnp.issubdtype(q.dtype, jnp.floating) else q.dtype
-    q, v = q.astype(dtype), None if v0 is None else jnp.asarray(v0, dtype)
+    q = q.astype(dtype)
+    v = None if v0 is None else numbers("v0", v0, wanted).astype(dtype)
+    v = jnp.zeros_like(q) if v is None and system.starts_at_rest else v
     if v is not None and v.shape != q.shape:
         raise ValueError(f"v0 must have the shape of q0, {q.shape}; got {v.shape}")
     for name, value in (("q0", q), ("v0", v)):
@@ -121,7 +123,7 @@ def _velocity(system, q0, v0, p0, t0):
     """That of the momentum p0."""
     if v0 is not None:
         raise ValueError("give either v0 or p0, not both")
-    q, p = _initial(system, q0, None)[0], jnp.asarray(p0, float)
+    q, p = _initial(system, q0, None)[0], numbers("p0", p0, "real numbers in the shape of a configuration")
     if p.shape != q.shape:
         raise ValueError(f"p0 must have the shape of q0, {q.shape}; got {p.shape}")
     return jit(_raised)(system, jnp.asarray(t0, q.dtype), q, p.astype(q.dtype))
@@ -134,6 +136,8 @@ def _raised(system, t, q, p):
 def _check_times(t0, t1, steps, save_every):
     if steps % save_every:
         raise ValueError(f"save_every must divide steps={steps}, got {save_every}")
+    a_number("t0", t0)
+    a_number("t1", t1)
     if isinstance(t0, jax.core.Tracer) or isinstance(t1, jax.core.Tracer):
         return
     if not (np.isfinite(t1) and np.isfinite(t0) and t1 > t0):
@@ -255,6 +259,8 @@ def _trajectory(system, method, t0, h, shape, first, after, saved, every, most):
 
 def _raise_failure(trajectory):
     result = RESULTS(int(trajectory.result))
+    if result == RESULTS.not_finite and isinstance(trajectory.system, AbstractFlatLagrangian):
+        check_kinetic(trajectory.system, trajectory.inputs.t0, trajectory.inputs.q0, trajectory.inputs.v0)
     if result == RESULTS.contact_unresolved:
         t = float(trajectory.t[0]) + int(trajectory.stats.steps) * float(trajectory.step_size)
         raise IntegrationError(f"after t = {t:.6g} {result.message}", trajectory)

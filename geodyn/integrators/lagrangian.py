@@ -2,10 +2,12 @@
 
 from collections.abc import Callable
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._checks import check_arguments, one_number, returned, row
 from geodyn._jit import as_pytree, with_time
 from geodyn._linalg import solve
 from geodyn._roots import root
@@ -44,7 +46,31 @@ class AbstractFlatLagrangian(AbstractLagrangianSystem, AbstractNonholonomicSyste
             count, holonomic = self.count_constraints(q), self.constraint(t, jnp.asarray(q)).size
             names = [f"constraint[{i}]" for i in range(holonomic)]
             names += [f"nonholonomic[{i}]" for i in range(count - holonomic)]
-            check_constraints(self, names, q, v, t)
+            try:
+                check_constraints(self, names, q, v, t)
+            except ValueError:
+                check_kinetic(self, t, q, v)
+                raise
+
+
+@eqx.filter_jit
+def _mass(system, t, q, v):
+    return jax.hessian(system.lagrangian_at, 2)(t, q, v)
+
+
+def check_kinetic(system: AbstractFlatLagrangian, t, q, v) -> None:
+    """Raises ValueError where the momentum does not tell the velocity, ∂²L/∂v² being singular at q[n], v[n]."""
+    q = jnp.asarray(q)
+    mass = np.asarray(_mass(system, jnp.asarray(t, q.dtype), q.reshape(-1), jnp.asarray(v, q.dtype).reshape(-1)))
+    if not np.all(np.isfinite(mass)):
+        return
+    scale = np.sqrt(np.max(np.abs(mass), axis=1))
+    scale[scale == 0] = 1
+    if np.linalg.matrix_rank(mass / np.outer(scale, scale)) < len(mass):
+        raise ValueError(
+            f"lagrangian must have a kinetic energy of every velocity: ∂²L/∂v² is singular at q0, v0, it is\n{mass}\n"
+            "Add what is missing, such as m * v @ v / 2; in quasi-static motion any mass m > 0 does"
+        )
 
 
 class Lagrangian(AbstractFlatLagrangian):
@@ -74,30 +100,24 @@ class Lagrangian(AbstractFlatLagrangian):
             if not (callable(function) or (function is None and name != "lagrangian")):
                 raise ValueError(f"{name} must be a function, got {function!r}")
             if function is not None:
-                with_time(function, 1 if name == "constraint" else 2, name)
+                check_arguments(name, function, *("q" if name == "constraint" else "qv"))
         self.lagrangian = as_pytree(lagrangian)
         self.constraints, self.dissipation, self.nonholonomic = (f and as_pytree(f) for f in functions.values())
 
     def lagrangian_at(self, t, q, v):
-        return _scalar(with_time(self.lagrangian, 2)(t, q, v), "lagrangian")
+        return one_number("lagrangian", returned("lagrangian", with_time(self.lagrangian, 2), t, q, v))
 
     def rayleigh_at(self, t, q, v):
         if self.dissipation is None:
             return jnp.zeros((), v.dtype)
-        return _scalar(with_time(self.dissipation, 2)(t, q, v), "dissipation")
+        return one_number("dissipation", returned("dissipation", with_time(self.dissipation, 2), t, q, v))
 
     def constraint(self, t, q):
         if self.constraints is None:
             return jnp.zeros(0, q.dtype)
-        return jnp.atleast_1d(with_time(self.constraints, 1)(t, q))
+        return row("constraint", returned("constraint", with_time(self.constraints, 1), t, q))
 
     def pfaffian(self, t, q, v):
         if self.nonholonomic is None:
             return jnp.zeros(0, q.dtype)
-        return jnp.atleast_1d(with_time(self.nonholonomic, 2)(t, q, v))
-
-
-def _scalar(value, name):
-    if jnp.shape(value) != ():
-        raise ValueError(f"{name} must return a scalar, got shape {jnp.shape(value)}")
-    return value
+        return row("nonholonomic", returned("nonholonomic", with_time(self.nonholonomic, 2), t, q, v))

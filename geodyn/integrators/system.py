@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._checks import check_arguments, returned
 from geodyn._jit import as_pytree
 from geodyn._typing import Array, Float, Int, Scalar
 
@@ -61,6 +62,11 @@ class AbstractSystem(eqx.Module):
     @abc.abstractmethod
     def check(self, t: Scalar, q: np.ndarray, v: np.ndarray | None) -> None:
         """Raises ValueError where a concrete initial position and velocity, in the user's shapes, do not fit."""
+
+    @property
+    def starts_at_rest(self) -> bool:
+        """Whether a motion without v0 does; else it has to be told how it starts, or has no velocity of its own."""
+        return False
 
     @property
     def couplings(self) -> Couplings | None:
@@ -232,6 +238,10 @@ class AbstractLagrangianSystem(AbstractSystem):
     def rayleigh_at(self, t, q, v) -> Scalar:
         """R(t, q, v): the force of dissipation is −∂R/∂v."""
 
+    @property
+    def starts_at_rest(self):
+        return True
+
     def force(self, t, q, v, lam):
         applied = jax.grad(self.lagrangian_at, 1)(t, q, v) - jax.grad(self.rayleigh_at, 2)(t, q, v)
         if lam.size == 0:
@@ -250,6 +260,7 @@ class ODE(AbstractSystem):
     def __init__(self, vector_field):
         if not callable(vector_field):
             raise ValueError(f"vector_field must be a function f(t, y), got {vector_field!r}")
+        check_arguments("vector_field", vector_field, "t", "y", named=())
         self.vector_field = as_pytree(vector_field)
 
     def force(self, t, q, v, lam):
@@ -259,7 +270,7 @@ class ODE(AbstractSystem):
         return jnp.zeros(0, q.dtype)
 
     def velocity(self, t, q, p, v=None):
-        return self.vector_field(t, q)
+        return returned("vector_field", self.vector_field, t, q)
 
     def constraint(self, t, q):
         return jnp.zeros(0, q.dtype)
@@ -273,6 +284,6 @@ class ODE(AbstractSystem):
     def check(self, t, q, v):
         if v is not None:
             raise ValueError("v0 of an ODE must be None: its velocity is the vector field at q0")
-        got = jax.eval_shape(self.vector_field, jnp.zeros((), q.dtype), q.reshape(-1))
+        got = jax.eval_shape(lambda q: self.velocity(jnp.zeros((), q.dtype), q, q[:0]), q.reshape(-1))
         if got.shape != (q.size,):
             raise ValueError(f"vector_field must return shape ({q.size},), the shape of y; got {got.shape}")

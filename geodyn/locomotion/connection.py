@@ -14,6 +14,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from geodyn._checks import require
 from geodyn._jit import jit
 from geodyn._typing import Array, Float, Number, Numbers, Scalar
 from geodyn.geometry.groups import AbstractLieGroup
@@ -154,18 +155,25 @@ def reduction(
     return _reduced(jax.vmap(half)(jnp.eye(k + m, dtype=r.dtype)), k)[1:]
 
 
+def check_swimmer(swimmer) -> None:
+    """Raise ValueError for what has no connection."""
+    require("swimmer", swimmer, AbstractConnection, "a body with a connection, such as gd.swimmers.Purcell()")
+
+
 def connection(swimmer: AbstractConnection, r: Numbers) -> Float[Array, "k m"]:
     """The connection form A at the shape r[m]: the body velocity of least drag, of zero momentum or without slip is
     `ξ = −A(r) r'`.
 
     Raises ValueError for a shape that the body cannot have; so do `shape_metric` and `curvature`.
     """
+    check_swimmer(swimmer)
     r = floating(r)
     return require_defined("connection", swimmer, r, _connection(swimmer, r))
 
 
 def shape_metric(swimmer: AbstractInvariantMetric, r: Numbers) -> Float[Array, "m m"]:
     """The shape metric G: what remains of the power, or of twice the kinetic energy, is `r'ᵀ G(r) r'`."""
+    check_swimmer(swimmer)
     r = floating(r)
     return require_defined("shape_metric", swimmer, r, _shape_metric(swimmer, r))
 
@@ -175,6 +183,7 @@ def curvature(swimmer: AbstractConnection, r: Numbers) -> Float[Array, "k m m"]:
 
     Source: Marsden, Montgomery & Ratiu, *Mem. AMS* 436 (1990), with the sign that belongs to `ξ = −A r'`.
     """
+    check_swimmer(swimmer)
     r = floating(r)
     return require_defined("curvature", swimmer, r, _curvature(swimmer, r))
 

@@ -13,7 +13,7 @@ from geodyn._jit import jit
 from geodyn._typing import Array, ArrayLike, Float, Number, Scalar
 from geodyn.geometry.groups import AbstractLieGroup
 from geodyn.locomotion import costs
-from geodyn.locomotion.connection import AbstractConnection, AbstractInvariantMetric, connection
+from geodyn.locomotion.connection import AbstractConnection, AbstractInvariantMetric, check_swimmer, connection
 from geodyn.locomotion.stroke import Stroke, breaks, shape_and_rate
 
 NODES = 0.5 + np.sqrt(0.15) * np.array([-1.0, 0.0, 1.0])
@@ -85,11 +85,13 @@ def path(swimmer: AbstractConnection, stroke: Stroke, *, steps: int = 128) -> Fl
     Error O(steps⁻⁶) for strokes that are smooth inside each of the equal steps, or say where they are not (`breaks`).
     Raises ValueError unless steps ≥ 1, and where the body cannot have a shape of the stroke.
     """
+    check_swimmer(swimmer)
     return require_defined_along("path", swimmer, stroke, _path(swimmer, stroke, steps=steps))
 
 
 def holonomy(swimmer: AbstractConnection, stroke: Stroke, *, steps: int = 128) -> Float[Array, "d d"]:
     """The group element that one stroke adds, the last of `path`; `swimmer.group.log` gives its coordinates."""
+    check_swimmer(swimmer)
     return require_defined_along("holonomy", swimmer, stroke, _path(swimmer, stroke, steps=steps)[-1])
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import jax.numpy as jnp
 
+from geodyn._checks import require
 from geodyn._jit import as_pytree
 from geodyn._typing import Array, Float
 from geodyn.geometry.groups import SE2, SO2, AbstractLieGroup
@@ -49,6 +50,7 @@ class Heading(AbstractInvariantMetric):
     group: SO2 = SO2()
 
     def __check_init__(self):
+        require("body", self.body, AbstractInvariantMetric, "a body with a metric, such as gd.swimmers.Purcell()")
         if not isinstance(self.body.group, SE2):
             raise ValueError(f"Heading: body must move in SE2, got {type(self.body.group).__name__}.")
 

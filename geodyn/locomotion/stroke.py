@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._checks import numbers
 from geodyn._typing import Array, Float, Number, Scalar
 
 Stroke = Callable[[Scalar], Float[Array, " m"]]
@@ -18,7 +19,7 @@ Stroke = Callable[[Scalar], Float[Array, " m"]]
 
 def floating(value) -> Array:
     """Numbers as floating-point arrays of the working precision."""
-    return jnp.asarray(value, float)
+    return numbers("shapes, coefficients and numbers of bodies", value).astype(float)
 
 
 class FourierStroke(eqx.Module):
@@ -127,6 +128,8 @@ class OpenStroke(eqx.Module):
 def shape_at(stroke: Stroke, t: Scalar) -> Float[Array, " m"]:
     """The shape r(t). Raises ValueError unless the stroke is a function of time that gives one."""
     wanted = "a stroke is a function t → r[m] written with jax.numpy, such as a gd.FourierStroke"
+    if isinstance(stroke, type):
+        raise ValueError(f"{wanted}; got the class {stroke.__name__}: call it.")
     if not callable(stroke):
         raise ValueError(f"{wanted}; got {'an array' if isinstance(stroke, jax.Array) else type(stroke).__name__}.")
     try:

@@ -17,7 +17,7 @@ class BallsOnPlane(AbstractFrictionalContact, AbstractOnBodies):
     `BallsOnPlane(radii, restitution=1.0, friction=0.0, normal=(0, 0, 1), offset=0.0)`, one contact for each, with the
     slip of the point that touches, v − r ω × n. A ball that is dropped spinning:
 
-        ball = gd.RigidBodies([0.4] * 3, 1.0, gd.Gravity([1.0], 9.81), gd.BallsOnPlane(1.0, 0.8, friction=0.2))
+        ball = gd.RigidBodies([0.4] * 3, 1.0, gd.Gravity(9.81), gd.BallsOnPlane(1.0, 0.8, friction=0.2))
         q0, v0 = ball.state(position=[0.0, 0.0, 2.0], velocity=[1.0, 0.0, 0.0], angular_velocity=[0.0, 5.0, 0.0])
 
     Balls that slide or roll on are for `method=gd.Moreau()`. `radii` are one number or one for each body; the normal

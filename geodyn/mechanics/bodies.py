@@ -6,6 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from geodyn._checks import check_arguments, numbers
 from geodyn._jit import as_pytree
 from geodyn._typing import Array, Float
 from geodyn.geometry.geodesic import distance
@@ -69,6 +70,7 @@ class Driven(AbstractConstraint):
     def __init__(self, index, motion):
         if not callable(motion):
             raise ValueError(f"motion must be a function t -> [dim], got {motion!r}; a point at rest is a FixedPoint")
+        check_arguments("motion", motion, "t", named=())
         self.points, self.motion = index_tuples("index", [(index,)], 1), as_pytree(motion)
         self.size = jax.eval_shape(motion, jax.ShapeDtypeStruct((), jnp.result_type(float))).size
 
@@ -87,7 +89,7 @@ class FixedPoint(AbstractConstraint):
     size: int = eqx.field(static=True)
 
     def __init__(self, index, position):
-        self.points, self.position = index_tuples("index", [(index,)], 1), jnp.asarray(position, float)
+        self.points, self.position = index_tuples("index", [(index,)], 1), numbers("position", position).astype(float)
         self.size = self.position.size
 
     def residual(self, space, x):

@@ -1,11 +1,14 @@
 """What all bodies share: points of a space, and elements that act on them, whatever carries the points."""
 
 import abc
+from functools import partial
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 
+from geodyn._checks import check_arguments, one_number, require, returned
 from geodyn._jit import with_time
 from geodyn._typing import Array, Float, Scalar
 from geodyn.geometry.manifold import AbstractManifold
@@ -17,6 +20,7 @@ from geodyn.integrators.system import (
 )
 from geodyn.mechanics.contact import (
     AbstractContact,
+    AbstractFrictionalContact,
     friction_of,
     frictions_of,
     gaps_of,
@@ -31,11 +35,24 @@ from geodyn.mechanics.elements import (
     AbstractPfaffian,
     AbstractPlasticity,
     AbstractPotential,
+    asking,
 )
 from geodyn.mechanics.parts import joined, kind
 
 Yielding = AbstractFriction | AbstractPlasticity
 Element = AbstractPotential | AbstractDissipation | Yielding | AbstractConstraint | AbstractPfaffian | AbstractContact
+
+METHODS = {
+    AbstractPotential: {"energy": "space x"},
+    AbstractDissipation: {"rayleigh": "space x v"},
+    AbstractFriction: {"slip": "space x v"},
+    AbstractPlasticity: {"strain": "space x"},
+    AbstractConstraint: {"residual": "space x"},
+    AbstractPfaffian: {"rate": "space x v"},
+    AbstractContact: {"gap": "space x"},
+    AbstractFrictionalContact: {"slip": "space x v"},
+}
+"""What the methods of an element are functions of; they may name `t`, and `masses`, besides."""
 
 
 class AbstractBody(
@@ -58,6 +75,16 @@ class AbstractBody(
     @abc.abstractmethod
     def seen_by(self, element: Element, q: Float[Array, " n"]):
         """What an element is a function of: the points, or what else it asks for."""
+
+    @abc.abstractmethod
+    def masses_seen_by(self, element: Element) -> Float[Array, " N"]:
+        """The masses of what an element is a function of."""
+
+    def asked(self, element: Element, name: str, count: int):
+        """The method of an element as a function of (t, space, …), `count` arguments after the time; with the masses
+        if it asks for them."""
+        method = with_time(asking(getattr(element, name), self.masses_seen_by(element)), count)
+        return partial(returned, f"{name} of {kind(element)}", method)
 
     def seen_moving_by(self, element: Element, q, v):
         """(what it is a function of, the rate of that)."""
@@ -85,8 +112,8 @@ class AbstractBody(
 
     def potential_energy(self, t, q) -> Scalar:
         """Σ V(t, x)."""
-        values = (with_time(e.energy, 2)(t, self.space, self.seen_by(e, q)) for e in self.potentials)
-        return sum(values, jnp.zeros((), q.dtype))
+        values = [self.asked(e, "energy", 2)(t, self.space, self.seen_by(e, q)) for e in self.potentials]
+        return _summed("energy", self.potentials, values, q.dtype)
 
     def lagrangian_at(self, t, q, v):
         return self.kinetic_energy(q, v) - self.potential_energy(t, q)
@@ -101,16 +128,16 @@ class AbstractBody(
 
     def rayleigh_of(self, dissipations, t, q, v) -> Scalar:
         """Σ R(t, x, v) of these."""
-        values = (with_time(e.rayleigh, 3)(t, self.space, *self.seen_moving_by(e, q, v)) for e in dissipations)
-        return sum(values, jnp.zeros((), q.dtype))
+        values = [self.asked(e, "rayleigh", 3)(t, self.space, *self.seen_moving_by(e, q, v)) for e in dissipations]
+        return _summed("rayleigh", dissipations, values, q.dtype)
 
     def constraint(self, t, q):
-        values = [with_time(e.residual, 2)(t, self.space, self.seen_by(e, q)) for e in self.constraints]
+        values = [self.asked(e, "residual", 2)(t, self.space, self.seen_by(e, q)) for e in self.constraints]
         rows = [_sized(e, "residual", value) for e, value in zip(self.constraints, values, strict=True)]
         return jnp.concatenate([jnp.zeros(0, q.dtype), *rows])
 
     def pfaffian(self, t, q, v):
-        values = [with_time(e.rate, 3)(t, self.space, *self.seen_moving_by(e, q, v)) for e in self.pfaffians]
+        values = [self.asked(e, "rate", 3)(t, self.space, *self.seen_moving_by(e, q, v)) for e in self.pfaffians]
         rows = [_sized(e, "rate", value) for e, value in zip(self.pfaffians, values, strict=True)]
         return jnp.concatenate([jnp.zeros(0, q.dtype), *rows])
 
@@ -128,13 +155,16 @@ class AbstractBody(
     def sliding(self, t, q, v) -> list[tuple[Float[Array, " c"], Float[Array, "c d"]]]:
         """(F, s) of every friction: how much it holds, and its slip velocities."""
         frictions = [e for e in self.elements if isinstance(e, AbstractFriction)]
-        slips = [with_time(e.slip, 3)(t, self.space, *self.seen_moving_by(e, q, v)) for e in frictions]
+        slips = [self.asked(e, "slip", 3)(t, self.space, *self.seen_moving_by(e, q, v)) for e in frictions]
+        for e, s in zip(frictions, slips):
+            if s.ndim != 2:
+                raise ValueError(f"slip of {kind(e)} must return shape [c, d], got {s.shape}")
         return [(jnp.broadcast_to(e.strength.astype(q.dtype), s.shape[:1]), s) for e, s in zip(frictions, slips)]
 
     def strains(self, t, q) -> tuple[Float[Array, " c"], Float[Array, " c"], Float[Array, " c"]]:
         """(k, Y, e) of all that is plastic: stiffnesses, yield forces, and strains."""
         plastic = [e for e in self.elements if isinstance(e, AbstractPlasticity)]
-        strains = [with_time(e.strain, 2)(t, self.space, self.seen_by(e, q)) for e in plastic]
+        strains = [self.asked(e, "strain", 2)(t, self.space, self.seen_by(e, q)) for e in plastic]
         rows = zip(*((e.stiffness.astype(q.dtype), e.yield_force.astype(q.dtype), s) for e, s in zip(plastic, strains)))
         return tuple(map(jnp.concatenate, rows)) or (jnp.zeros(0, q.dtype),) * 3
 
@@ -183,6 +213,8 @@ class AbstractBody(
 def check_elements(elements, count: int, what: str) -> None:
     """Raises ValueError for elements of an unknown kind, for those that name a point beyond the `count` there are, of
     which `what` says what they are, and for nonholonomic constraints beside contacts."""
+    for element in elements:
+        _check_kind(element)
     contacts, pfaffians = (
         [kind(e) for e in elements if isinstance(e, of)] for of in (AbstractContact, AbstractPfaffian)
     )
@@ -193,17 +225,33 @@ def check_elements(elements, count: int, what: str) -> None:
             "Rayleigh function that resists slipping"
         )
     for element in elements:
-        if not isinstance(element, Element):
-            raise ValueError(
-                "elements must be potentials, dissipations, constraints or contacts such as gd.Spring(...); "
-                f"got {type(element).__name__}"
-            )
+        _check_methods(element)
         for points in joined(element):
             if max(points) >= count:
                 raise ValueError(
                     f"{'edges' if len(points) == 2 else 'points'} of {kind(element)} name point {max(points)}, but "
                     f"there are {count} {what}: points 0 to {count - 1}"
                 )
+
+
+def _check_kind(element) -> None:
+    if isinstance(element, list | tuple):
+        raise ValueError(
+            f"elements must be given one by one, not in a {type(element).__name__}: System(space, masses, *elements)"
+        )
+    require("elements", element, Element, "potentials, dissipations, constraints or contacts such as gd.Spring(...)")
+
+
+def _check_methods(element) -> None:
+    """Raises ValueError for methods of other arguments, and for a size that is no number."""
+    for of, methods in METHODS.items():
+        for name, wanted in methods.items() if isinstance(element, of) else ():
+            # Of contacts, masses are in the metric in which they reflect.
+            named = ("t",) if isinstance(element, AbstractContact) else ("t", "masses")
+            check_arguments(f"{name} of {kind(element)}", getattr(element, name), *wanted.split(), named=named)
+    size = getattr(element, "size", 1)
+    if isinstance(size, bool) or not isinstance(size, int | np.integer):
+        raise ValueError(f"size of {kind(element)} must be the number of its residuals, got {size!r}")
 
 
 def constraint_names(body: AbstractBody) -> list[str]:
@@ -216,6 +264,10 @@ def _label(element, i):
     if len(points) != element.size:
         return f"[{i}]" if not points else f"[{i}] of point {points[0][0]}"
     return f" between points {points[i]}"
+
+
+def _summed(name, elements, values, dtype):
+    return sum((one_number(f"{name} of {kind(e)}", x) for e, x in zip(elements, values)), jnp.zeros((), dtype))
 
 
 def _sized(element, name, value):

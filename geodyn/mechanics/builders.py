@@ -13,13 +13,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._jit import jit
+from geodyn._checks import numbers, require
+from geodyn._jit import jit, static_count
 from geodyn._typing import Array, Float
 from geodyn.geometry.geodesic import distance, exp
 from geodyn.geometry.manifold import AbstractManifold
 from geodyn.geometry.spaces import AbstractConstantCurvature
 from geodyn.mechanics.bodies import Rod, Spring
-from geodyn.mechanics.elements import measured
+from geodyn.mechanics.elements import measured, number
 from geodyn.mechanics.projection import project
 from geodyn.mechanics.system import System
 
@@ -31,7 +32,9 @@ def rod(
 ) -> tuple[System, Float[Array, "2 dim"]]:
     """Two points at the distance `length`, on both sides of `centre` in its second direction, joined by a spring at
     rest, or by a rigid rod for stiffness=None."""
+    require("space", space, AbstractManifold, "a manifold such as gd.spaces.Sphere(2)")
     across = np.eye(2)[1:] if space.dim > 1 else np.eye(1)
+    length = number("length", length, positive=True)
     return simplex(space, 0.5 * length * np.concatenate([across, -across]), length, masses, stiffness, centre)
 
 
@@ -40,6 +43,7 @@ def triangle(
 ) -> tuple[System, Float[Array, "3 dim"]]:
     """Three points with all distances equal to `side`, the first one ahead in the first direction at `centre`, the
     others on both sides in the second. Raises ValueError where the space has no such triangle."""
+    side = number("side", side, positive=True)
     corners = np.array([[1 / 3**0.5, 0], [-1 / 12**0.5, 0.5], [-1 / 12**0.5, -0.5]])
     return simplex(space, side * corners, side, masses, stiffness, centre)
 
@@ -48,6 +52,7 @@ def tetrahedron(
     space: AbstractManifold, side=1.0, *, masses=1.0, stiffness=1.0, centre=None
 ) -> tuple[System, Float[Array, "4 dim"]]:
     """Four points with all distances equal to `side`. Raises ValueError where the space has no such tetrahedron."""
+    side = number("side", side, positive=True)
     corners = np.array([[1.0, 1.0, 1.0], [1.0, -1.0, -1.0], [-1.0, 1.0, -1.0], [-1.0, -1.0, 1.0]]) / 8**0.5
     return simplex(space, side * corners, side, masses, stiffness, centre)
 
@@ -56,14 +61,15 @@ def chain(
     space: AbstractManifold, count: int, spacing=1.0, *, masses=1.0, stiffness=1.0, length=None, centre=None
 ) -> tuple[System, Float[Array, "N dim"]]:
     """`count` points on the geodesic in the first direction at `centre`, each joined to the next at `spacing`."""
-    return lattice(space, (count,), spacing, masses=masses, stiffness=stiffness, length=length, centre=centre)
+    shape = (static_count("count", count),)
+    return lattice(space, shape, spacing, masses=masses, stiffness=stiffness, length=length, centre=centre)
 
 
 def ring(
     space: AbstractManifold, count: int, radius=1.0, *, masses=1.0, stiffness=1.0, length=None, centre=None
 ) -> tuple[System, Float[Array, "N dim"]]:
     """`count` ≥ 3 points on the circle of `radius` around `centre`, each joined to the next."""
-    if count < 3:
+    if static_count("count", count) < 3:
         raise ValueError(f"count must be at least 3 for a ring, got {count}")
     turn = 2 * np.pi * np.arange(count) / count
     edges = [(i, (i + 1) % count) for i in range(count)]
@@ -84,9 +90,10 @@ def lattice(
 ) -> tuple[System, Float[Array, "N dim"]]:
     """A rectangular lattice of shape[0] × shape[1] × … points, the last index first to grow, around `centre`; nearest
     neighbours are joined and, with `diagonals`, those across each face, without which it does not resist shear."""
-    shape = tuple(shape)
-    if min(shape, default=0) < 1 or max(shape) < 2:
+    whole = np.ndim(shape) == 1 and np.issubdtype(np.asarray(shape).dtype, np.integer)
+    if not (whole and min(shape) >= 1 and max(shape) >= 2):
         raise ValueError(f"shape must be numbers of points in each direction, ≥ 1 and not all 1, got {shape}")
+    shape = tuple(int(size) for size in shape)
     sites = np.array(list(np.ndindex(*shape)))
     steps = [np.array(step) for step in itertools.product((0, 1, -1), repeat=len(shape))]
     forward = [s for s in steps if 0 < np.abs(s).sum() <= (2 if diagonals else 1) and s[np.flatnonzero(s)[0]] > 0]
@@ -110,6 +117,7 @@ def icosahedron(
 
 def around(space: AbstractManifold, vectors, centre=None) -> Float[Array, "N dim"]:
     """Points at the ends of geodesics from the centre: `vectors[N, k]` in its orthonormal frame, k ≤ dim."""
+    require("space", space, AbstractManifold, "a manifold such as gd.spaces.Sphere(2)")
     vectors = jnp.asarray(vectors, float)
     if vectors.shape[1] > space.dim:
         raise ValueError(f"space must have dim ≥ {vectors.shape[1]} for this body, got dim {space.dim}")
@@ -118,7 +126,7 @@ def around(space: AbstractManifold, vectors, centre=None) -> Float[Array, "N dim
         regular = type(space)(space.dim)
         if regular != space:
             return _carried(regular, space, around(regular, vectors))
-    centre = jnp.zeros(space.dim) if centre is None else jnp.asarray(centre, float)
+    centre = jnp.zeros(space.dim) if centre is None else numbers("centre", centre).astype(float)
     return _around(space, vectors, centre)
 
 
@@ -137,7 +145,7 @@ def _around(space, vectors, centre):
 def join(space: AbstractManifold, q0, edges, masses, stiffness, length) -> tuple[System, Float[Array, "N dim"]]:
     """Points with springs or rods along the edges; on the rods, where other lengths are asked for."""
     lengths = measured(distance, space, q0, tuple(edges)) if length is None else length
-    masses = jnp.asarray(masses, float)
+    masses = numbers("masses", masses).astype(float)
     masses = jnp.broadcast_to(masses, (len(q0),)) if masses.ndim == 0 else masses
     element = Rod(edges, lengths) if stiffness is None else Spring(edges, stiffness, lengths)
     system = System(space, masses, element)

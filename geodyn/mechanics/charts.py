@@ -6,10 +6,16 @@ import numpy as np
 
 from geodyn._jit import with_time
 from geodyn.geometry.patches import atlas_of
-from geodyn.mechanics.elements import AbstractConstraint, AbstractDissipation, AbstractPfaffian, AbstractPotential
+from geodyn.mechanics.elements import (
+    AbstractConstraint,
+    AbstractDissipation,
+    AbstractPfaffian,
+    AbstractPotential,
+    asking,
+)
 
 
-def check_charts(space, elements, t, x: np.ndarray, v: np.ndarray) -> None:
+def check_charts(space, elements, masses, t, x: np.ndarray, v: np.ndarray) -> None:
     """Raises ValueError for an element whose value changes where the same points are given in other charts: one that
     acts on the coordinates or, in a chart that moves with the body, is not invariant under isometries."""
     atlas = atlas_of(space)
@@ -19,7 +25,7 @@ def check_charts(space, elements, t, x: np.ndarray, v: np.ndarray) -> None:
     switch = atlas.another(x)
     moved = jax.jvp(lambda x: atlas.switched(switch, x), (x,), (jnp.asarray(v),))
     for element in elements:
-        here, there = (np.asarray(_value(element, t, space, *phase)) for phase in ((x, v), moved))
+        here, there = (np.asarray(_value(element, masses, t, space, *phase)) for phase in ((x, v), moved))
         if np.any(np.abs(here - there) > np.sqrt(np.finfo(here.dtype).eps) * (1 + np.abs(here))):
             raise ValueError(
                 f"{type(element).__name__} is not the same in all charts of the space, at q0 {here} and {there}: it "
@@ -28,11 +34,13 @@ def check_charts(space, elements, t, x: np.ndarray, v: np.ndarray) -> None:
             )
 
 
-def _value(element, t, space, x, v):
+def _value(element, masses, t, space, x, v):
     if isinstance(element, AbstractPotential):
-        return with_time(element.energy, 2)(t, space, x)
+        return with_time(asking(element.energy, masses), 2)(t, space, x)
     if isinstance(element, AbstractDissipation):
-        return with_time(element.rayleigh, 3)(t, space, x, v)
+        return with_time(asking(element.rayleigh, masses), 3)(t, space, x, v)
     if isinstance(element, AbstractPfaffian):
-        return with_time(element.rate, 3)(t, space, x, v)
-    return with_time(element.residual, 2)(t, space, x) if isinstance(element, AbstractConstraint) else 0.0 * t
+        return with_time(asking(element.rate, masses), 3)(t, space, x, v)
+    if isinstance(element, AbstractConstraint):
+        return with_time(asking(element.residual, masses), 2)(t, space, x)
+    return 0.0 * t

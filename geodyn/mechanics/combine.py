@@ -7,8 +7,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._checks import numbers, require
 from geodyn._typing import Array, Float, Numbers
 from geodyn.geometry.manifold import AbstractManifold
+from geodyn.mechanics.body import Element
 from geodyn.mechanics.parts import placed
 from geodyn.mechanics.system import System, killing_fields
 
@@ -24,6 +26,8 @@ def combine(*bodies: tuple[System, Array], elements=()) -> tuple[System, Float[A
     for i, body in enumerate(bodies):
         if not (isinstance(body, tuple) and len(body) == 2 and isinstance(body[0], System)):
             raise ValueError(f"bodies must be pairs (system, q0) as the builders return; body {i} is {body!r}")
+    if isinstance(elements, Element):
+        raise ValueError(f"elements must be a list of them, got one {type(elements).__name__}: elements=[…]")
     space, together, start = bodies[0][0].space, [], 0
     for i, (system, q0) in enumerate(bodies):
         wanted = (len(system.masses), system.space.dim)
@@ -46,7 +50,8 @@ def velocities(space: AbstractManifold, field: Callable | int | Numbers, q0: Num
     of them (`space.killing_fields`), which move a body without deforming it. Raises ValueError for a space that has no
     list of Killing fields, and for a number or coefficients that do not fit it.
     """
-    q0 = jnp.asarray(q0, float)
+    require("space", space, AbstractManifold, "a manifold such as gd.spaces.Sphere(2)")
+    q0 = numbers("q0", q0).astype(float)
     if q0.ndim != 2 or q0.shape[1] != space.dim:
         raise ValueError(f"q0 must have shape (N, {space.dim}), points of the space; got {q0.shape}")
     if callable(field):
@@ -60,7 +65,7 @@ def velocities(space: AbstractManifold, field: Callable | int | Numbers, q0: Num
         if not 0 <= field < count:
             raise ValueError(f"field must be one of the Killing fields 0 to {count - 1} of the space, got {field}")
         return fields[:, field]
-    coefficients = jnp.asarray(field, float)
+    coefficients = numbers("field", field, "a function x -> v, or coefficients of the Killing fields").astype(float)
     if coefficients.shape != (count,):
         raise ValueError(f"field must have one coefficient per Killing field ({count}), got {coefficients.shape}")
     return jnp.einsum("k,nkd->nd", coefficients, fields)

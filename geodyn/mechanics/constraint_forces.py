@@ -46,6 +46,10 @@ class ConstraintForces(AbstractSystem):
     def velocity(self, t, q, p, v=None):
         return self.system.velocity(t, q, p, v)
 
+    @property
+    def starts_at_rest(self):
+        return self.system.starts_at_rest
+
     def constraint(self, t, q):
         return jnp.zeros(0, q.dtype)
 

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._checks import check_arguments, returned
 from geodyn._jit import as_pytree, with_time
 from geodyn._typing import Array, Float, Int
 from geodyn.geometry.geodesic import distance
@@ -24,7 +25,9 @@ LISTED_PER_POINT = 8
 
 class AbstractContact(eqx.Module):
     """Unilateral contacts: gaps that stay ≥ 0. Where one closes, the system is reflected in its kinetic metric,
-    v⁺ = v − (1+e)<v, n>n, with the coefficient of restitution e of that contact, one number or [c], from 0 to 1. A
+    v⁺ = v − (1+e)<v, n>n, with the coefficient of restitution e of that contact, one number or [c], from 0 to 1.
+    Contacts that approach at one time are struck one after the other where the order does not matter (normals
+    orthogonal, or e = 1 and angles as of equal masses in a row), else together; what they set in motion follows. A
     contact without velocity of approach that is pressed stays closed, whatever its restitution. So does one of
     restitution below 1 that would open for less than a sixteenth of a step: there a bouncing ball's ever shorter
     flights end, and the energy they had left is lost; shorter steps follow it further. Where `elastic` is true all are
@@ -136,7 +139,7 @@ class Wall(AbstractFrictionalContact):
     Where a "point" is the configuration of a rigid body, friction needs to know how fast it slips: `slip(x, v)`, a
     number or [s], affine in v, and there the gap is a distance. A disc of radius r, mass m, inertia I above the floor
 
-        gd.System(gd.Manifold(lambda x: jnp.diag(jnp.array([m, m, I])), 3), [1.0], gd.Gravity(m, 9.81, axis=1),
+        gd.System(gd.Manifold(lambda x: jnp.diag(jnp.array([m, m, I])), 3), [1.0], gd.Gravity(m * 9.81, axis=1),
                   gd.Wall(lambda x: x[1] - r, restitution=0.5, friction=0.3, slip=lambda x, v: v[0] + r * v[2]))
 
     turns by x[2], anticlockwise. Without `slip` it is the velocity of the point along the wall, in the metric.
@@ -150,11 +153,11 @@ class Wall(AbstractFrictionalContact):
     def __init__(self, gap, restitution=1.0, friction=0.0, slip=None):
         if not callable(gap):
             raise ValueError(f"gap must be a function x[dim] -> room left, got {gap!r}")
+        check_arguments("gap", gap, "x")
         if not (slip is None or callable(slip)):
             raise ValueError(f"slip must be a function (x[dim], v[dim]) -> velocity along the wall, got {slip!r}")
-        with_time(gap, 1, "gap")
         if slip is not None:
-            with_time(slip, 2, "slip")
+            check_arguments("slip", slip, "x", "v")
         self.function, self.sliding = as_pytree(gap), None if slip is None else as_pytree(slip)
         self.friction = coefficient(friction)
         self.restitution, self.elastic = number("restitution", restitution, most=1.0), is_elastic(restitution)
@@ -174,7 +177,8 @@ def gaps(contact: AbstractContact, t, space: AbstractManifold, x, which: Array |
     gap function of another shape."""
     if isinstance(contact, Contact) and which is not None:
         return contact.room(space, x, jnp.asarray(contact.pairs_of(x))[which])
-    value, name = with_time(contact.gap, 2)(t, space, x), type(contact).__name__
+    name = type(contact).__name__
+    value = returned(f"gap of {name}", with_time(contact.gap, 2), t, space, x)
     if jnp.ndim(value) != 1:
         wanted = "a number for each point" if isinstance(contact, Wall) else "shape [c]"
         raise ValueError(f"gap of {name} must return {wanted}, got {jnp.shape(value)}")
@@ -237,7 +241,7 @@ def slips(contact: AbstractContact, t, space, x, v, which: Array | None = None) 
         return jnp.zeros((size if which is None else which.size, 0), jnp.result_type(t))
     if isinstance(contact, Contact) and which is not None:
         return contact.slips(space, x, v, jnp.asarray(contact.pairs_of(x))[which])
-    value = with_time(contact.slip, 3)(t, space, x, v)
+    value = returned(f"slip of {type(contact).__name__}", with_time(contact.slip, 3), t, space, x, v)
     if jnp.ndim(value) != 2 or len(value) != size:
         raise ValueError(f"slip of {type(contact).__name__} must return shape [{size}, s], got {jnp.shape(value)}")
     return value if which is None else value[which]

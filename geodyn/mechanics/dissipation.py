@@ -3,11 +3,13 @@
 import jax
 import jax.numpy as jnp
 
+from geodyn._checks import numbers, require
 from geodyn._jit import jit
 from geodyn._typing import Array, Float, Numbers
 from geodyn.integrators import AbstractStepper, IntegrationError, Trajectory, integrate
 from geodyn.integrators.collocation import Problem
 from geodyn.integrators.gaps import is_watched
+from geodyn.integrators.lagrangian import AbstractFlatLagrangian, check_kinetic
 from geodyn.integrators.methods import formulation_of, start
 from geodyn.integrators.path import path
 from geodyn.integrators.system import AbstractLagrangianSystem, AbstractSystem
@@ -30,6 +32,7 @@ def dissipated(trajectory: Trajectory) -> Float[Array, " T"]:
     Raises ValueError for a system without a Lagrangian, for a trajectory that has contacts or comes from a file without
     its system, and for one of a stepper that saved not every step.
     """
+    require("trajectory", trajectory, Trajectory, "what gd.integrate returns")
     system, inputs = trajectory.system, trajectory.inputs
     if not isinstance(system, AbstractLagrangianSystem) or inputs is None:
         raise ValueError(
@@ -104,7 +107,14 @@ def quasi_static(
     is the configuration nearest to q0 that obeys the constraints. Masses count for nothing. Raises ValueError and
     IntegrationError as `integrate` does.
     """
-    q0 = jnp.asarray(q0, float)
+    require("system", system, AbstractLagrangianSystem, "a System or Lagrangian")
+    if taken := {"v0", "p0", "method"} & options.keys():
+        raise ValueError(
+            f"{', '.join(sorted(taken))} must be left out: quasi-static motion has no inertia, and one method"
+        )
+    q0 = numbers("q0", q0, "real numbers in the shape of a configuration").astype(float)
+    if isinstance(system, AbstractFlatLagrangian):
+        check_kinetic(system, t0, q0, jnp.zeros_like(q0))
     q0, v0 = project(system, q0, jnp.zeros_like(q0), t0)
     method = IncrementalPotential(inertia=False)
     try:

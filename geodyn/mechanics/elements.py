@@ -2,12 +2,16 @@
 that their arguments share."""
 
 import abc
+from collections.abc import Callable
+from functools import partial
+from inspect import signature
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._checks import numbers
 from geodyn._typing import Array, Float, Scalar
 from geodyn.geometry.manifold import AbstractManifold
 from geodyn.geometry.spaces import AbstractConstantCurvature
@@ -21,7 +25,14 @@ LARGEST_PRODUCT = 32
 
 
 class AbstractPotential(eqx.Module):
-    """A force that is the gradient of an energy. A method that names a parameter `t` is given the time.
+    """A force that is the gradient of an energy. A method of an element that names a parameter `t` is given the time,
+    one that names a parameter `masses` those of the system: [N], of the points x (of poses, of the bodies; contacts
+    have no use for them).
+
+        class Centrifugal(gd.AbstractPotential):
+            rate: float
+            def energy(self, space, x, masses):
+                return -0.5 * self.rate**2 * jnp.sum(masses[:, None] * x**2)
 
     An element of any kind may say that it is a sum over `points`, a static tuple of tuples of indices: each of its
     terms, or residuals, depends on the points of one tuple, or on a single point. Bodies of many points all of whose
@@ -100,6 +111,11 @@ class AbstractPfaffian(eqx.Module):
         """A(x)v − b(x), affine in the coordinate velocities v[N, dim]: what vanishes, shape [size]."""
 
 
+def asking(method: Callable, masses: Float[Array, " N"]) -> Callable:
+    """The method of an element, with the masses of its system if it names a parameter `masses`."""
+    return partial(method, masses=masses) if "masses" in signature(method).parameters else method
+
+
 def curvature_of(space: AbstractManifold) -> int:
     """The curvature of a space where it is constant: 1, 0 or −1; 0 for any other, whose formulas are the flat ones."""
     return space.chart.curvature if isinstance(space, AbstractConstantCurvature) else 0
@@ -121,7 +137,10 @@ def select(x: Float[Array, "N dim"], indices) -> Float[Array, "E dim"]:
 
 def index_tuples(name: str, value, count: int) -> Tuples:
     """`value` as tuples of `count` different indices ≥ 0; else ValueError."""
-    array = np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        array = np.zeros(())
     if array.ndim != 2 or array.shape[1] != count or not np.issubdtype(array.dtype, np.integer):
         kind = "pairs" if count == 2 else f"{count}-tuples"
         raise ValueError(f"{name} must be {kind} of point indices [E, {count}], got {value!r}")
@@ -133,7 +152,7 @@ def index_tuples(name: str, value, count: int) -> Tuples:
 
 def number(name: str, value, *, positive: bool = False, most: float = np.inf) -> Array:
     """`value` as an array of finite numbers from 0 to `most`, or strictly between them; else ValueError."""
-    value = jnp.asarray(value, float)
+    value = numbers(name, value).astype(float)
     if not isinstance(value, jax.core.Tracer):
         x = np.asarray(value)
         if not np.all(np.isfinite(x) & ((x > 0) & (x < most) if positive else (x >= 0) & (x <= most))):

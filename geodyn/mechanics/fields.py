@@ -1,12 +1,16 @@
 """What acts on every point from outside: potentials with a centre or a direction, and drag."""
 
 from collections.abc import Callable
+from functools import wraps
+from inspect import signature
 from typing import ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 
+from geodyn._checks import check_arguments, numbers
 from geodyn._jit import as_pytree
 from geodyn._typing import Array, Float
 from geodyn.geometry.charts import cosine, sine_ratio
@@ -21,80 +25,118 @@ from geodyn.mechanics.elements import (
     one_per_point,
 )
 
+TAKES_NO_MASSES = "Gravity(strength=9.81, *, axis=-1) takes no masses: it sees those of its system"
+
+
+def _without_masses(init):
+    """The constructor of `Gravity`, which says how to write the calls of earlier versions, with masses."""
+
+    @wraps(init)
+    def checked(*args, **kwargs):
+        try:
+            signature(init).bind(*args, **kwargs)
+        except TypeError as error:
+            raise ValueError(f"{TAKES_NO_MASSES}; got other arguments ({error})") from None
+        init(*args, **kwargs)
+
+    return checked
+
 
 class Gravity(AbstractPotential):
-    """A uniform field along a coordinate: V = strength · Σ m_i x_i[axis], for Cartesian-like charts.
+    """A uniform field along a coordinate: `Gravity(strength=9.81, *, axis=-1)`, V = strength · Σ m_i x_i[axis] with the
+    masses of the system, for Cartesian-like charts. `axis` is the coordinate that counts upwards.
 
-    `masses[N]` are those of the system; `axis` is the coordinate that counts upwards, by default the last.
+    Raises ValueError for a strength that is not one number, as masses are not, and an axis beyond the coordinates.
     """
 
     points: ClassVar[Tuples] = ()
-    masses: Float[Array, "..."]
     strength: Float[Array, ""]
     axis: int = eqx.field(static=True)
 
-    def __init__(self, masses, strength=9.81, axis=-1):
-        self.masses, self.strength, self.axis = jnp.asarray(masses, float), jnp.asarray(strength, float), axis
+    @_without_masses
+    def __init__(self, strength=9.81, *, axis=-1):
+        self.strength, self.axis = numbers("strength", strength).astype(float), axis
+        if self.strength.ndim:
+            raise ValueError(f"strength must be one number, got shape {self.strength.shape}: {TAKES_NO_MASSES}")
+        if isinstance(axis, bool) or not isinstance(axis, int | np.integer):
+            raise ValueError(f"axis must be the number of a coordinate, got {axis!r}")
 
-    def energy(self, space, x):
-        return self.strength.astype(x.dtype) * jnp.dot(one_per_point("masses", self.masses, x), x[:, self.axis])
+    def energy(self, space, x, masses):
+        if not -x.shape[1] <= self.axis < x.shape[1]:
+            raise ValueError(f"axis must be one of the coordinates 0 to {x.shape[1] - 1}, got {self.axis}")
+        return self.strength.astype(x.dtype) * jnp.dot(masses.astype(x.dtype), x[:, self.axis])
 
 
 class PointLoad(AbstractPotential):
     """Given forces on the points: V = −Σ f_i · x_i, in Cartesian-like charts; `force` is [N, dim], or a function of
-    time t -> [N, dim] (an `eqx.Module` too, whose arrays are then differentiable). Raises ValueError for other
+    time t -> [N, dim] (an `eqx.Module` too, whose arrays are then differentiable). With `per_mass=True` they are forces
+    per unit mass, accelerations: V = −Σ m_i f_i · x_i with the masses of the system. Raises ValueError for other
     shapes."""
 
     points: ClassVar[Tuples] = ()
     force: Float[Array, "N dim"] | Callable
+    per_mass: bool = eqx.field(static=True)
 
-    def __init__(self, force):
-        self.force = as_pytree(force) if callable(force) else jnp.asarray(force, float)
+    def __init__(self, force, *, per_mass=False):
+        if callable(force):
+            check_arguments("force", force, "t", named=())
+        self.force = as_pytree(force) if callable(force) else numbers("force", force).astype(float)
+        self.per_mass = per_mass
 
-    def energy(self, space, x, t):
+    def energy(self, space, x, t, masses):
         force = jnp.asarray(self.force(t) if callable(self.force) else self.force, x.dtype)
         if force.shape != x.shape:
             raise ValueError(f"force must have the shape of the points, {x.shape}; got {force.shape}")
-        return -jnp.sum(force * x)
+        return -jnp.sum((masses.astype(x.dtype)[:, None] if self.per_mass else 1) * force * x)
 
 
 class Kepler(AbstractPotential):
     """The attraction of a fixed centre[dim]: V = −Σ k_i cot d_i on the unit sphere, −Σ k_i coth d_i in hyperbolic space
     and −Σ k_i/d_i in any other, d_i the distance of x_i; its bounded orbits close wherever the curvature is constant.
 
-    `strength` k is one number or [N], negative where the centre repels (Higgs, *J. Phys. A* 12 (1979) 309; Kozlov &
-    Harin, *Celest. Mech. Dyn. Astron.* 54 (1992) 393). Raises ValueError for numbers that are not one per point.
+    `strength` k is one number or [N], negative where the centre repels; with `per_mass=True` it is that of a unit mass,
+    k_i = m_i · strength with the masses of the system, as of the Sun on planets. Raises ValueError for numbers that are
+    not one per point. Source: Higgs, *J. Phys. A* 12 (1979) 309; Kozlov & Harin, *Celest. Mech. Dyn. Astron.* 54 (1992)
+    393.
     """
 
     points: ClassVar[Tuples] = ()
     strength: Float[Array, "..."]
     centre: Float[Array, " dim"]
+    per_mass: bool = eqx.field(static=True)
 
-    def __init__(self, strength, centre):
-        self.strength, self.centre = jnp.asarray(strength, float), jnp.asarray(centre, float)
+    def __init__(self, strength, centre, *, per_mass=False):
+        self.strength, self.centre = numbers("strength", strength).astype(float), _place(centre)
+        self.per_mass = per_mass
 
-    def energy(self, space, x):
+    def energy(self, space, x, masses):
         cosines, squared_sines = _from_centre(space, x, self.centre)
-        return -jnp.dot(one_per_point("strength", self.strength, x), cosines / jnp.sqrt(squared_sines))
+        strength = _of_masses("strength", self.strength, x, masses, self.per_mass)
+        return -jnp.dot(strength, cosines / jnp.sqrt(squared_sines))
 
 
 class Harmonic(AbstractPotential):
     """The pull of a fixed centre[dim] that makes all orbits close: V = Σ ½ k_i tan² d_i on the unit sphere (finite on
     a hemisphere), ½ k_i tanh² d_i in hyperbolic space and ½ k_i d_i² in any other; the source is that of `Kepler`.
 
-    `stiffness` k ≥ 0 is one number or [N]. Raises ValueError for numbers that are negative or not one per point.
+    `stiffness` k ≥ 0 is one number or [N]; with `per_mass=True` it is that of a unit mass, a squared frequency:
+    k_i = m_i · stiffness with the masses of the system. Raises ValueError for numbers that are negative or not one per
+    point.
     """
 
     points: ClassVar[Tuples] = ()
     stiffness: Float[Array, "..."]
     centre: Float[Array, " dim"]
+    per_mass: bool = eqx.field(static=True)
 
-    def __init__(self, stiffness, centre):
-        self.stiffness, self.centre = number("stiffness", stiffness), jnp.asarray(centre, float)
+    def __init__(self, stiffness, centre, *, per_mass=False):
+        self.stiffness, self.centre = number("stiffness", stiffness), _place(centre)
+        self.per_mass = per_mass
 
-    def energy(self, space, x):
+    def energy(self, space, x, masses):
         cosines, squared_sines = _from_centre(space, x, self.centre)
-        return 0.5 * jnp.dot(one_per_point("stiffness", self.stiffness, x), squared_sines / cosines**2)
+        stiffness = _of_masses("stiffness", self.stiffness, x, masses, self.per_mass)
+        return 0.5 * jnp.dot(stiffness, squared_sines / cosines**2)
 
 
 class Drag(AbstractDissipation):
@@ -109,6 +151,15 @@ class Drag(AbstractDissipation):
     def rayleigh(self, space, x, v):
         squares = jax.vmap(lambda x, v: v @ space.metric(x) @ v)(x, v)
         return 0.5 * jnp.dot(one_per_point("coefficient", self.coefficient, x), squares)
+
+
+def _place(centre) -> Float[Array, " dim"]:
+    return numbers("centre", centre, "the coordinates of a point").astype(float)
+
+
+def _of_masses(name, value, x, masses, per_mass: bool) -> Float[Array, " N"]:
+    """`value` of each point, times its mass where it is per unit mass."""
+    return one_per_point(name, value, x) * (masses.astype(x.dtype) if per_mass else 1)
 
 
 def _from_centre(

@@ -6,6 +6,7 @@ Source: Abrams, Bachmann & Harriss on spherical configuration spaces of planar l
 import jax
 import jax.numpy as jnp
 
+from geodyn._jit import static_count
 from geodyn._typing import Array, Float
 from geodyn.mechanics.elements import number
 from geodyn.mechanics.linkage import Linkage, linkage
@@ -19,7 +20,7 @@ def pinned_chain(
     With four rods and 2 < span < 4 the configurations in the plane are a sphere, M⁴_L: `four_rod_configuration`.
     Raises ValueError for a span that is not between 0 and `count`: at span = count the chain is tight, and singular.
     """
-    if count < 2 or dim < 2:
+    if static_count("count", count) < 2 or dim < 2:
         raise ValueError(f"a pinned chain has at least 2 rods in at least 2 dimensions, got count={count}, dim={dim}")
     span = number("span", span)
     fraction = jnp.arange(count + 1) / count

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._checks import check_arguments, one_number, returned
 from geodyn._jit import as_pytree, jit, with_time
 from geodyn._roots import root
 from geodyn._typing import Array, Float, Numbers, Scalar
@@ -36,15 +37,12 @@ class Hamiltonian(AbstractSystem):
     def __init__(self, hamiltonian):
         if not callable(hamiltonian):
             raise ValueError(f"hamiltonian must be a function H(q, p), got {hamiltonian!r}")
-        with_time(hamiltonian, 2, "hamiltonian")
+        check_arguments("hamiltonian", hamiltonian, "q", "p")
         self.hamiltonian = as_pytree(hamiltonian)
 
     def hamiltonian_at(self, t, q, p) -> Scalar:
         """H(t, q, p)."""
-        H = with_time(self.hamiltonian, 2)(t, q, p)
-        if jnp.shape(H) != ():
-            raise ValueError(f"hamiltonian must return a scalar, got shape {jnp.shape(H)}")
-        return H
+        return one_number("hamiltonian", returned("hamiltonian", with_time(self.hamiltonian, 2), t, q, p))
 
     def velocity(self, t, q, p, v=None):
         return jax.grad(self.hamiltonian_at, 2)(t, q, p)

@@ -5,6 +5,7 @@ import jax
 import jax.numpy as jnp
 import optimistix
 
+from geodyn._checks import a_number
 from geodyn.integrators.constraints import reactions
 from geodyn.integrators.gaps import is_watched
 from geodyn.integrators.methods import AbstractStepper, Advanced
@@ -33,6 +34,7 @@ class IncrementalPotential(AbstractStepper):
     inertia: bool = eqx.field(static=True, default=True)
 
     def __check_init__(self):
+        a_number("theta", self.theta)
         if not 0.5 <= self.theta <= 1 or (self.theta < 1 and not self.inertia):
             raise ValueError(f"theta must be from 0.5 to 1, and 1 without inertia; got {self.theta!r}")
 

@@ -4,12 +4,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._checks import numbers
 from geodyn._typing import Array, Float
 
 
 def rows(name: str, value, shape: tuple[int, ...]) -> Array:
     """`value` as an array of this shape, or of the shape of one row for all."""
-    value = jnp.asarray(value, float)
+    value = numbers(name, value).astype(float)
     if value.shape not in (shape, shape[1:]):
         raise ValueError(f"{name} must have shape {shape}{f' or {shape[1:]}' if shape[1:] else ''}, got {value.shape}")
     return jnp.broadcast_to(value, shape)
@@ -17,7 +18,7 @@ def rows(name: str, value, shape: tuple[int, ...]) -> Array:
 
 def inertias(inertia, count: int) -> Float[Array, "B 3 3"]:
     """Matrices from principal moments or matrices, of one body or of each; else ValueError."""
-    inertia = jnp.asarray(inertia, float)
+    inertia = numbers("inertia", inertia).astype(float)
     if inertia.shape in ((3,), (count, 3)):
         inertia = jnp.einsum("...i,ij->...ij", inertia, np.eye(3))
     inertia = rows("inertia", inertia, (count, 3, 3))

@@ -23,6 +23,8 @@ class AbstractJoint(AbstractConstraint, AbstractOnBodies):
     rotation: Float[Array, "3 3"]
 
     def __init__(self, bodies, at=ORIGINS, rotation=None):
+        if np.ndim(bodies) != 1 or not all(body is None or isinstance(body, int | np.integer) for body in bodies):
+            raise ValueError(f"bodies of a joint must be a pair of numbers of bodies, or one and None, got {bodies!r}")
         self.bodies, self.at = tuple(bodies), jnp.asarray(at, float)
         self.rotation = jnp.asarray(np.eye(3) if rotation is None else rotation, float)
         if len(self.bodies) != 2 or self.bodies[0] == self.bodies[1]:

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._bands import Banded
+from geodyn._checks import numbers
 from geodyn._jit import custom_jvp, jit, static_count
 from geodyn._typing import Array, Bool, Count, Float, Int, Numbers, Scalar
 from geodyn.integrators.system import AbstractSystem
@@ -67,7 +68,7 @@ def least_action_path(
     no path was found, or the ends are conjugate (NaN inside of jit).
     """
     lagrangian = conservative(system)
-    q0, q1 = (jnp.asarray(q, float) for q in (q0, q1))
+    q0, q1 = (numbers(*q).astype(float) for q in (("q0", q0), ("q1", q1)))
     if q1.shape != q0.shape:
         raise ValueError(f"q1 must have the shape of q0, {q0.shape}; got {q1.shape}")
     steps, stages = static_count("steps", steps), static_count("stages", stages)

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import shortest_path
 
+from geodyn._checks import numbers, require, shaped
 from geodyn._linalg import solve
 from geodyn._typing import Array, Float, Numbers
 from geodyn.geometry.spaces import Euclidean
@@ -30,7 +31,8 @@ class Linkage(AbstractBody):
     Configurations are the positions [F, d] of the other joints, in their order; `joints(q)` are all [N, d].
     `rod_masses`, one number or one per edge, are spread evenly along the rods; `hinge_masses`, one number or [N], sit
     on the joints (those of pins do not matter); `gravity` pulls down along the last coordinate. Elements act on all
-    joints [N, d], as they do on the points of a `System`: springs, drag, a slider as a constraint. Chains may be open
+    joints [N, d], as they do on the points of a `System`: springs, drag, a slider as a constraint; the mass of a joint
+    is that of its hinge and of half of each rod. Chains may be open
     or closed. λ is the force along a rod, negative where it is stretched. Any consistent units.
 
     Raises ValueError for edges, lengths, masses and pins that are none or do not fit together, and where a motion
@@ -41,7 +43,7 @@ class Linkage(AbstractBody):
     elements: tuple[Element, ...]
     anchors: Float[Array, "P d"]
     rod_masses: Float[Array, " E"]
-    hinge_masses: Float[Array, " F"]
+    hinge_masses: Float[Array, " N"]
     pins: tuple[int, ...] = eqx.field(static=True)
     free: tuple[int, ...] = eqx.field(static=True)
     resting: bool = eqx.field(static=True)
@@ -51,6 +53,7 @@ class Linkage(AbstractBody):
     ):
         rods = Rod(edges, lengths)
         count = 1 + max(max(edge) for edge in rods.points)
+        require("pins", pins, dict, "a dictionary {joint: position[dim]}")
         self.pins = tuple(sorted(pins))
         if not set(self.pins) < set(range(count)):
             raise ValueError(f"pins must be some of the joints 0 to {count - 1}, and not all; got {list(pins)}")
@@ -65,14 +68,11 @@ class Linkage(AbstractBody):
         masses = number("hinge_masses", hinge_masses)
         if masses.shape not in ((), (count,)):
             raise ValueError(f"hinge_masses must be one number or one per joint ({count}), got shape {masses.shape}")
-        lumped = jnp.broadcast_to(masses, (count,)) + 0.5 * self.rod_masses @ jnp.asarray(
-            _incidence(rods.points, count)
-        )
-        self.hinge_masses = jnp.broadcast_to(masses, (count,))[np.array(self.free)]
-        falling = () if gravity is None else (Gravity(lumped, number("gravity", gravity)),)
+        self.hinge_masses = jnp.broadcast_to(masses, (count,))
+        falling = () if gravity is None else (Gravity(number("gravity", gravity)),)
         self.space, self.elements, self.resting = Euclidean(dim), (rods, *falling, *elements), resting
         check_elements(elements, count, "joints")
-        _check_masses(self.free, lumped)
+        _check_masses(self.free, self.masses_seen_by(rods))
 
     @property
     def edges(self) -> Tuples:
@@ -82,16 +82,20 @@ class Linkage(AbstractBody):
     @property
     def mass(self) -> Float[Array, "F F"]:
         """M of K = ½ q̇ᵀ(M ⊗ I)q̇."""
-        ends = _incidence(self.edges, 1 + max(map(max, self.edges)))[:, list(self.free)]
+        ends = _incidence(self.edges, len(self.hinge_masses))[:, list(self.free)]
         one_rod = ends[:, :, None] * ends[:, None, :] * (1 + np.eye(len(self.free))) / 6
-        return jnp.diag(self.hinge_masses) + jnp.tensordot(self.rod_masses, jnp.asarray(one_rod), 1)
+        free = jnp.asarray(np.eye(len(self.hinge_masses))[list(self.free)], self.hinge_masses.dtype)
+        return jnp.diag(free @ self.hinge_masses) + jnp.tensordot(self.rod_masses, jnp.asarray(one_rod), 1)
 
     def joints(self, q: Float[Array, "..."]) -> Float[Array, "N d"]:
         """The positions of all joints, pins included, from those of the free ones, [F, d] or flat."""
         # Products with constant matrices: an index would differentiate into a scatter.
         place = np.eye(len(self.pins) + len(self.free))
         held, moved = (jnp.asarray(place[:, list(which)], q.dtype) for which in (self.pins, self.free))
-        return held @ self.anchors.astype(q.dtype) + moved @ q.reshape(len(self.free), self.space.dim)
+        return held @ self.anchors.astype(q.dtype) + moved @ self._points(q)
+
+    def _points(self, q):
+        return shaped(q, (len(self.free), self.space.dim), "free joints, dim")
 
     def points(self, q):
         return self.joints(q)
@@ -99,14 +103,18 @@ class Linkage(AbstractBody):
     def seen_by(self, element, q):
         return self.joints(q)
 
+    def masses_seen_by(self, element):
+        ends = jnp.asarray(_incidence(self.edges, len(self.hinge_masses)), self.rod_masses.dtype)
+        return self.hinge_masses + 0.5 * self.rod_masses @ ends
+
     def kinetic_energy(self, q, v):
         return 0.5 * jnp.dot(v, self.momentum(jnp.zeros_like(v[0]), q, v))
 
     def momentum(self, t, q, v):
-        return (self.mass.astype(v.dtype) @ v.reshape(len(self.free), -1)).reshape(-1)
+        return (self.mass.astype(v.dtype) @ self._points(v)).reshape(-1)
 
     def velocity(self, t, q, p, v=None):
-        return jax.vmap(solve, (None, 1), 1)(self.mass.astype(p.dtype), p.reshape(len(self.free), -1)).reshape(-1)
+        return jax.vmap(solve, (None, 1), 1)(self.mass.astype(p.dtype), self._points(p)).reshape(-1)
 
     def without_idle(self, q, p):
         return q, p
@@ -161,7 +169,7 @@ def linkage(
 
     Raises ValueError as `Linkage` does, for pins that are too far apart for the rods, and for a singular linkage.
     """
-    joints = jnp.asarray(joints, float)
+    joints = numbers("joints", joints).astype(float)
     if joints.ndim != 2:
         raise ValueError(f"joints must be positions [N, d], got shape {joints.shape}")
     drawn = Rod(edges, 1.0).points
@@ -170,6 +178,8 @@ def linkage(
     ends = np.array(drawn)
     apart = jnp.sqrt(jnp.sum((joints[ends[:, 0]] - joints[ends[:, 1]]) ** 2, axis=1))
     lengths = apart if lengths is None else one_each("lengths", lengths, drawn, positive=True)
+    if not np.ndim(pins) == 1 or not set(pins) <= set(range(len(joints))):
+        raise ValueError(f"pins must be numbers of joints, 0 to {len(joints) - 1}; got {pins!r}")
     held, masses = {i: joints[i] for i in pins}, {"rod_masses": rod_masses, "hinge_masses": hinge_masses}
     system = Linkage(drawn, lengths, held, *elements, **masses, gravity=gravity, dim=joints.shape[1])
     q0 = joints[np.array(system.free)]

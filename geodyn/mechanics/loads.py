@@ -4,7 +4,9 @@ from collections.abc import Callable
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 
+from geodyn._checks import check_arguments, numbers
 from geodyn._jit import as_pytree
 from geodyn._typing import Array, Float
 from geodyn.mechanics.elements import AbstractDissipation, number
@@ -26,6 +28,8 @@ class Load(AbstractDissipation, AbstractOnBodies):
     def __init__(self, body, force=(0.0, 0.0, 0.0), torque=(0.0, 0.0, 0.0), at=(0.0, 0.0, 0.0), frame="world"):
         if frame not in ("world", "body"):
             raise ValueError(f'frame must be "world" or "body", got {frame!r}')
+        if not isinstance(body, int | np.integer):
+            raise ValueError(f"body must be the number of a body, got {body!r}")
         self.bodies, self.frame, self.at = (body,), frame, jnp.asarray(at, float)
         self.force, self.torque = _function("force", force), _function("torque", torque)
 
@@ -63,8 +67,9 @@ class Constant(eqx.Module):
 
 def _function(name, value):
     if callable(value):
+        check_arguments(name, value, "t", named=())
         return as_pytree(value)
-    value = jnp.asarray(value, float)
+    value = numbers(name, value).astype(float)
     if value.shape != (3,):
         raise ValueError(f"{name} must be a vector [3] or a function t -> [3], got shape {value.shape}")
     return Constant(value)

@@ -26,6 +26,8 @@ def mesh(
     Raises ValueError for cells with repeated or missing vertices, for vertices that coincide or that no cell uses, and
     for a file without such cells; ImportError without meshio.
     """
+    if not isinstance(source, str | os.PathLike) and not (isinstance(source, tuple | list) and len(source) == 2):
+        raise ValueError(f"source must be (points[N, k], cells[C, 3 or 4]) or the name of a file, got {source!r}")
     points, cells = read_mesh(source) if isinstance(source, str | os.PathLike) else source
     points, cells = _checked(points, cells)
     edges = sorted({tuple(sorted(pair)) for cell in cells for pair in itertools.combinations(cell, 2)})

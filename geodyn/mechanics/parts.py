@@ -13,6 +13,7 @@ from geodyn.mechanics.elements import (
     AbstractPlasticity,
     AbstractPotential,
     Tuples,
+    asking,
 )
 
 
@@ -23,8 +24,9 @@ class PotentialOn(AbstractPotential):
     start: int = eqx.field(static=True)
     stop: int = eqx.field(static=True)
 
-    def energy(self, space, x, t):
-        return with_time(self.element.energy, 2)(t, space, x[self.start : self.stop])
+    def energy(self, space, x, t, masses):
+        part = slice(self.start, self.stop)
+        return with_time(asking(self.element.energy, masses[part]), 2)(t, space, x[part])
 
 
 class DissipationOn(AbstractDissipation):
@@ -34,9 +36,9 @@ class DissipationOn(AbstractDissipation):
     start: int = eqx.field(static=True)
     stop: int = eqx.field(static=True)
 
-    def rayleigh(self, space, x, v, t):
+    def rayleigh(self, space, x, v, t, masses):
         part = slice(self.start, self.stop)
-        return with_time(self.element.rayleigh, 3)(t, space, x[part], v[part])
+        return with_time(asking(self.element.rayleigh, masses[part]), 3)(t, space, x[part], v[part])
 
 
 class FrictionOn(AbstractFriction):
@@ -47,9 +49,9 @@ class FrictionOn(AbstractFriction):
     stop: int = eqx.field(static=True)
     strength: Array
 
-    def slip(self, space, x, v, t):
+    def slip(self, space, x, v, t, masses):
         part = slice(self.start, self.stop)
-        return with_time(self.element.slip, 3)(t, space, x[part], v[part])
+        return with_time(asking(self.element.slip, masses[part]), 3)(t, space, x[part], v[part])
 
 
 class PlasticityOn(AbstractPlasticity):
@@ -61,8 +63,9 @@ class PlasticityOn(AbstractPlasticity):
     stiffness: Array
     yield_force: Array
 
-    def strain(self, space, x, t):
-        return with_time(self.element.strain, 2)(t, space, x[self.start : self.stop])
+    def strain(self, space, x, t, masses):
+        part = slice(self.start, self.stop)
+        return with_time(asking(self.element.strain, masses[part]), 2)(t, space, x[part])
 
 
 class ConstraintOn(AbstractConstraint):
@@ -73,8 +76,9 @@ class ConstraintOn(AbstractConstraint):
     stop: int = eqx.field(static=True)
     size: int = eqx.field(static=True)
 
-    def residual(self, space, x, t):
-        return with_time(self.element.residual, 2)(t, space, x[self.start : self.stop])
+    def residual(self, space, x, t, masses):
+        part = slice(self.start, self.stop)
+        return with_time(asking(self.element.residual, masses[part]), 2)(t, space, x[part])
 
 
 class PfaffianOn(AbstractPfaffian):
@@ -85,9 +89,9 @@ class PfaffianOn(AbstractPfaffian):
     stop: int = eqx.field(static=True)
     size: int = eqx.field(static=True)
 
-    def rate(self, space, x, v, t):
+    def rate(self, space, x, v, t, masses):
         part = slice(self.start, self.stop)
-        return with_time(self.element.rate, 3)(t, space, x[part], v[part])
+        return with_time(asking(self.element.rate, masses[part]), 3)(t, space, x[part], v[part])
 
 
 class ContactOn(AbstractFrictionalContact):

@@ -9,10 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.spatial import ConvexHull, QhullError
 
+from geodyn._checks import numbers, require
 from geodyn._typing import Array, Float
 from geodyn.mechanics.contact import AbstractFrictionalContact, coefficient
 from geodyn.mechanics.elements import index_tuples, number
 from geodyn.mechanics.friction import tangential
+from geodyn.mechanics.inertia import rows
 from geodyn.mechanics.poses import AbstractOnBodies, Poses
 
 MARGIN = 1e-6
@@ -32,7 +34,7 @@ class Polyhedron(eqx.Module):
     edges: tuple[tuple[int, int], ...] = eqx.field(static=True)
 
     def __init__(self, points):
-        points = np.asarray(points, float)
+        points = np.asarray(numbers("points", points), float)
         if points.ndim != 2 or points.shape[1] != 3:
             raise ValueError(f"points of a Polyhedron must have shape [V, 3], got {points.shape}")
         try:
@@ -69,7 +71,7 @@ class Polyhedron(eqx.Module):
 
 def box(sides) -> Polyhedron:
     """The box with these three sides, along the axes."""
-    sides = np.asarray(number("sides", sides, positive=True))
+    sides = np.asarray(rows("sides", number("sides", sides, positive=True), (3,)))
     return Polyhedron(sides / 2 * np.stack(np.meshgrid(*[[-1.0, 1.0]] * 3, indexing="ij"), axis=-1).reshape(8, 3))
 
 
@@ -161,7 +163,7 @@ class Polyhedra(AbstractFrictionalContact, AbstractOnBodies):
 
         box = gd.box([1.0, 1.0, 1.0])
         corners = [(0, x) for x in box.vertices]
-        floor, weight = gd.Wall(lambda x: x[2], 0.0, 0.5), gd.Gravity([1.0, 1.0] + [0.0] * 8)
+        floor, weight = gd.Wall(lambda x: x[2], 0.0, 0.5), gd.Gravity(9.81)
         touching = gd.Polyhedra([box, box], friction=0.5)
         bodies = gd.RigidBodies([box.inertia(1.0)] * 2, [1.0, 1.0], weight, floor, touching, points=corners)
         q0, v0 = bodies.state(position=[[0.0, 0.0, 0.5], [0.2, 0.1, 1.5]])
@@ -177,9 +179,9 @@ class Polyhedra(AbstractFrictionalContact, AbstractOnBodies):
     pairs: tuple[tuple[int, ...], ...] = eqx.field(static=True)
 
     def __init__(self, shapes, restitution=0.0, friction=0.0, pairs=None):
+        require("shapes", shapes, list | tuple, "a list with a gd.Polyhedron for each body")
         for shape in shapes:
-            if not isinstance(shape, Polyhedron):
-                raise ValueError(f"shapes must be one gd.Polyhedron for each body, got {type(shape).__name__}")
+            require("shapes", shape, Polyhedron, "one gd.Polyhedron for each body")
         self.shapes, self.restitution = tuple(shapes), number("restitution", restitution, most=1.0)
         self.friction = coefficient(friction)
         every = np.stack(np.triu_indices(len(self.shapes), 1), axis=1)

@@ -5,6 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._checks import numbers, require
 from geodyn._jit import traced_numbers
 from geodyn._typing import Array
 from geodyn.integrators.constraints import constraint_state, dependent_rows, normals
@@ -21,7 +22,10 @@ def project(system: AbstractSystem, q, v, t=0.0) -> tuple[Array, Array]:
 
     Raises ValueError where no such q and v were reached: constraints that contradict each other, or a q too far away.
     """
-    system, q, v, t = traced_numbers((system, jnp.asarray(q, float), jnp.asarray(v, float), t))
+    require("system", system, AbstractSystem, "a System or Lagrangian")
+    system, q, v, t = traced_numbers((system, *(numbers(*x).astype(float) for x in (("q", q), ("v", v))), t))
+    if q.shape != v.shape:
+        raise ValueError(f"v must have the shape of q, {q.shape}; got {v.shape}")
     t = jnp.asarray(t, q.dtype)
     if system.count_constraints(q) == 0:
         return q, v

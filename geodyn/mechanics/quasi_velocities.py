@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._checks import check_arguments
 from geodyn._jit import as_pytree, jit, with_time
 from geodyn._linalg import solve
 from geodyn._roots import root
@@ -41,7 +42,7 @@ class QuasiVelocities(AbstractSystem):
         if not callable(basis) and not (np.ndim(basis) == 1 and np.issubdtype(np.asarray(basis).dtype, np.integer)):
             raise ValueError(f"basis must be a function q -> E[n, m], or the numbers of m coordinates; got {basis!r}")
         if callable(basis):
-            with_time(basis, 1, "basis")
+            check_arguments("basis", basis, "q")
         self.system = system
         self.basis = as_pytree(basis) if callable(basis) else tuple(int(i) for i in basis)
 
@@ -87,6 +88,10 @@ class QuasiVelocities(AbstractSystem):
         momentum, push = jax.linearize(lambda v: self.system.momentum(t, q, v), v)
         mass = directions.T @ jax.vmap(push, 1, 1)(directions)
         return v + directions @ solve(mass, p - directions.T @ momentum)
+
+    @property
+    def starts_at_rest(self):
+        return self.system.starts_at_rest
 
     def constraint(self, t, q):
         return jnp.zeros(0, q.dtype)

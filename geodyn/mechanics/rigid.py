@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._checks import require, shaped
 from geodyn._linalg import solve
 from geodyn._typing import Array, Float
 from geodyn.geometry.groups import quaternion
@@ -24,7 +25,7 @@ from geodyn.integrators.trajectory import Trajectory
 from geodyn.mechanics.body import AbstractBody, Element, check_elements, constraint_names
 from geodyn.mechanics.contact import check_contacts
 from geodyn.mechanics.elements import number
-from geodyn.mechanics.fields import Gravity
+from geodyn.mechanics.fields import Gravity, PointLoad
 from geodyn.mechanics.inertia import check_rotations, inertias, rows
 from geodyn.mechanics.loads import Load
 from geodyn.mechanics.poses import AbstractOnBodies, Poses, left, rotation, spin
@@ -59,8 +60,8 @@ class RigidBodies(AbstractBody):
 
     Elements are those of any `System`, in `Euclidean(3)`. They act on points: 0 … B − 1 are the origins, and then come
     those of `points`, pairs (body, site[3]) of a body and a place in its coordinates. So a spring between two bodies is
-    `gd.Spring([(i, j)], …)`, gravity `gd.Gravity([m, …, 0, …])` with a mass for each point, and a box may fall on a
-    `gd.Wall` with its corners. An element that also inherits from `gd.AbstractOnBodies` is a function of the poses:
+    `gd.Spring([(i, j)], …)`, and a box may fall on a `gd.Wall` with its corners. Masses are those of the origins:
+    `gd.Gravity(9.81)` pulls there. An element that also inherits from `gd.AbstractOnBodies` is a function of the poses:
 
         class Magnet(gd.AbstractPotential, gd.AbstractOnBodies):
             def energy(self, space, bodies):                     # bodies.position[B, 3], bodies.rotation[B, 3, 3]
@@ -92,17 +93,22 @@ class RigidBodies(AbstractBody):
         count = self.masses.shape[0]
         self.inertia = inertias(inertia, count)
         self.pinned = None if pinned is None else rows("pinned", pinned, (count, 3))
-        carriers = [body for body, _ in points]
-        if not all(isinstance(body, int | np.integer) and 0 <= body < count for body in carriers):
-            raise ValueError(
-                f"points must be pairs (body, site[3]) with bodies 0 to {count - 1}, got bodies {carriers}"
-            )
+        pairs = all(isinstance(point, tuple | list) and len(point) == 2 for point in points)
+        carriers = [body for body, _ in points] if pairs else list(points)
+        if not pairs or not all(isinstance(body, int | np.integer) and 0 <= body < count for body in carriers):
+            raise ValueError(f"points must be pairs (body, site[3]) with bodies 0 to {count - 1}, got {carriers}")
         self.carriers = (*range(count), *map(int, carriers))
         sites = [rows("a site of points", site, (3,)) for _, site in points]
         self.sites = jnp.concatenate([jnp.zeros((count, 3)), *(site[None] for site in sites)])
         self.elements, self.resting, self.space = elements, resting, Euclidean(3)
         check_elements(elements, len(self.carriers), "points")
         for element in elements:
+            if isinstance(element, Gravity) and pinned is not None:
+                raise ValueError(
+                    "Gravity pulls at the origins of bodies, and pinned ones do not move: name their centres of mass "
+                    "in points=[(0, centre)], and pull there by gd.PointLoad([[0, 0, 0], [0, 0, -m * g]]), as "
+                    "gd.heavy_top does"
+                )
             if not all(0 <= body < count for body in getattr(element, "bodies", ()) if body is not None):
                 raise ValueError(
                     f"bodies of {type(element).__name__} are {element.bodies}, but there are {count} masses: bodies 0 "
@@ -142,7 +148,7 @@ class RigidBodies(AbstractBody):
 
     def _split(self, q):
         """Positions [B, 3], or none where pinned, and quaternions [B, 4]."""
-        each = q.reshape(self.masses.shape[0], -1)
+        each = shaped(q, (self.masses.shape[0], 7 if self.pinned is None else 4), "bodies, position and quaternion")
         return each[:, :-4], each[:, -4:]
 
     def _quaternions(self, q):
@@ -161,6 +167,10 @@ class RigidBodies(AbstractBody):
 
     def seen_by(self, element, q):
         return self.poses(q) if isinstance(element, AbstractOnBodies) else self.points(q)
+
+    def masses_seen_by(self, element):
+        sites = jnp.zeros(len(self.carriers) - len(self.masses), self.masses.dtype)
+        return self.masses if isinstance(element, AbstractOnBodies) else jnp.concatenate([self.masses, sites])
 
     def kinetic_energy(self, q, v):
         drift, rates = self._split(v)
@@ -229,6 +239,7 @@ class RigidBodies(AbstractBody):
 def rigid_motion(trajectory: Trajectory) -> RigidMotion:
     """What rigid bodies did, at the saved times: positions [T, B, 3], rotations [T, B, 3, 3], angular velocities in the
     body and in the world, momenta, points. Raises ValueError for a trajectory of something else."""
+    require("trajectory", trajectory, Trajectory, "what gd.integrate returns")
     if not isinstance(trajectory.system, RigidBodies):
         raise ValueError(
             f"rigid_motion is of a trajectory of gd.RigidBodies, got one of {type(trajectory.system).__name__}; one "
@@ -241,5 +252,5 @@ def heavy_top(inertia, mass=1.0, centre=(0.0, 0.0, 1.0), gravity=9.81) -> RigidB
     """A rigid body pinned at the origin of the world, in uniform gravity along −z: `inertia` [3] or [3, 3] about the
     pivot, `centre` [3] of mass in the body, which is point 1. Lagrange's top has I₁ = I₂ and its centre on the third
     axis, Kovalevskaya's I₁ = I₂ = 2 I₃ and its centre in the plane of the first two (Audin, Spinning Tops, ch. I)."""
-    weight = Gravity(jnp.stack([jnp.zeros(()), jnp.asarray(mass, float)]), gravity)
+    weight = PointLoad(-jnp.asarray(mass, float) * gravity * jnp.array([[0.0, 0.0, 0.0], [0.0, 0.0, 1.0]]))
     return RigidBodies(inertia, mass, weight, points=[(0, centre)], pinned=np.zeros((1, 3)))

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._checks import numbers, require, shaped
 from geodyn._jit import jit
 from geodyn._linalg import solve
 from geodyn._typing import Array, Float, Scalar
@@ -49,13 +50,16 @@ class System(AbstractBody, AbstractChartedSystem):
         check_elements(elements, len(self.masses), "masses")
 
     def _points(self, q):
-        return q.reshape(self.masses.shape[0], self.space.dim)
+        return shaped(q, (self.masses.shape[0], self.space.dim), "masses, dim")
 
     def points(self, q):
         return self._points(q)
 
     def seen_by(self, element, q):
         return self._points(q)
+
+    def masses_seen_by(self, element):
+        return self.masses
 
     def kinetic_energy(self, q, v):
         x, u = self._points(q), self._points(v)
@@ -128,13 +132,13 @@ class System(AbstractBody, AbstractChartedSystem):
         if self.constraints or self.pfaffians:
             check_constraints(self, constraint_names(self), np.ravel(q), np.ravel(v), t)
         check_contacts(self.space, self.contacts, t, self.seen_by_contacts(jnp.asarray(q).reshape(-1)))
-        check_charts(self.space, self.elements, t, q, v)
+        check_charts(self.space, self.elements, self.masses, t, q, v)
         if self.dissipations:
             check_dissipation(self.rayleigh_at, t, np.ravel(q), np.ravel(v))
 
 
 def _masses(masses):
-    masses = jnp.asarray(masses)
+    masses = numbers("masses", masses)
     masses = masses if jnp.issubdtype(masses.dtype, jnp.floating) else masses.astype(float)
     if masses.ndim != 1 or masses.shape[0] == 0:
         raise ValueError(f"masses must be a non-empty list [N], got shape {masses.shape}")
@@ -153,11 +157,13 @@ def _rows(constraint):
 
 def edges(system: AbstractBody) -> list[tuple[int, int]]:
     """The pairs of points that springs and rods join, as pictures want them."""
+    require("system", system, AbstractBody, "a System or another body with elements")
     return [pair for element in system.elements for pair in joined(element) if len(pair) == 2]
 
 
 def _flat(system, q, v):
-    q, v = jnp.asarray(q), jnp.asarray(v)
+    require("system", system, AbstractSystem, "a System, Lagrangian or ODE")
+    q, v = (x.astype(jnp.result_type(x.dtype, float)) for x in (numbers("q", q), numbers("v or p", v)))
     return jnp.zeros((), q.dtype), q.reshape(-1), v.reshape(-1)
 
 

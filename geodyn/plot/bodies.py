@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 import jax
 import numpy as np
 
+from geodyn._checks import require
 from geodyn.geometry import AbstractManifold
 from geodyn.integrators import Trajectory
 from geodyn.mechanics.body import AbstractBody
@@ -34,6 +35,7 @@ def trajectory(
     of a single dimension, is drawn as `coordinates` against time. Starts are hollow, ends filled; `system` is that of a
     trajectory read from a file. Raises ValueError for a model that does not fit.
     """
+    require("trajectory", trajectory, Trajectory, "what gd.integrate returns")
     known = system or trajectory.system
     if model is None and (not isinstance(known, AbstractBody) or known.space.dim == 1):
         return coordinates(trajectory, ax)
@@ -88,7 +90,7 @@ def stage(drawn: Scene, ax=None):
     ax = axes(ax, _projection(drawn.model, drawn.space.dim))
     lines = drawn.model.backdrop(drawn.q.reshape(-1, drawn.space.dim))
     some = np.linspace(0, len(drawn.t) - 1, 12).astype(int)
-    parts = [drawn.points, drawn.geodesics(some), *lines]
+    parts = [drawn.points, drawn.geodesics(some), drawn.outlines, *lines]
     everything = np.concatenate([part.reshape(-1, drawn.points.shape[-1]) for part in parts])
     low, high = np.nanmin(everything, axis=0), np.nanmax(everything, axis=0)
     margin = 0.04 * np.where(high > low, high - low, (high - low).max() or 1.0)
@@ -132,7 +134,8 @@ def _dress_space(ax, model, size):
 
 def draw_body(ax, drawn: Scene, frame, curves: np.ndarray, strength=1.0) -> list:
     """The body at a saved state, its edges given as curves[E, K, 2 or 3]; returns what was drawn."""
-    return _edges(ax, curves, drawn.rigid, strength) + _points(ax, drawn, frame, strength)
+    outlines = polylines(ax, drawn.outlines[frame], GREY, 0.8, strength) if drawn.outlines.size else []
+    return _edges(ax, curves, drawn.rigid, strength) + outlines + _points(ax, drawn, frame, strength)
 
 
 def _edges(ax, curves, rigid, strength=1.0) -> list:
@@ -154,8 +157,11 @@ def _points(ax, drawn, frame, strength=1.0, hollow=False) -> list:
 def _paths(drawn, ax, bodies):
     ax = stage(drawn, ax)
     bodies = (12 if drawn.few else 4) if bodies is None else bodies
-    for curves in drawn.geodesics(np.linspace(0, len(drawn.t) - 1, bodies).astype(int)):
+    frames = np.linspace(0, len(drawn.t) - 1, bodies).astype(int)
+    for frame, curves in zip(frames, drawn.geodesics(frames)):
         _edges(ax, curves, drawn.rigid, 0.8)
+        if drawn.outlines.size:
+            polylines(ax, drawn.outlines[frame], GREY, 0.6)
     for points, colour in zip(drawn.points.swapaxes(0, 1), colours(len(drawn.radii))):
         polylines(ax, [points], colour, 2.0 if drawn.few else 0.7, zorder=3)
     _points(ax, drawn, 0, hollow=True)

@@ -14,7 +14,7 @@ import numpy as np
 from geodyn.integrators import Trajectory
 from geodyn.mechanics.body import AbstractBody
 from geodyn.plot.scene import SAMPLES, Scene, scene
-from geodyn.plot.style import GREY, INK, PALE, colours
+from geodyn.plot.style import COLOURS, GREY, INK, PALE, colours
 
 LARGEST = 300_000
 """Bytes of positions in a page, before they are written as text: four thirds of that."""
@@ -45,7 +45,9 @@ def player(
 ) -> Player:
     """The motion as one self-contained page: play, pause, scrub, turn with the mouse, zoom with the wheel.
 
-    It plays in `seconds`, is written to `path` if that is given, and shows inline in a notebook. Edges are geodesics.
+    It plays in `seconds`, is written to `path` if that is given, and shows inline in a notebook. Edges are geodesics;
+    rigid bodies without points are drawn as the ellipsoids of their inertia, with the path of the end of the longest
+    axis; spheres of contacts have their radii, and what an impact meets flashes.
     Positions are rounded to 1/65000 of the picture; where a long motion of a large body would make the page larger than
     half a megabyte every n-th saved state is kept, which the page says. `model` and `system` as in `trajectory`.
     """
@@ -63,15 +65,20 @@ def _contents(drawn: Scene) -> dict:
     knots = _knots(drawn)
     dim, count = drawn.points.shape[-1], len(drawn.radii)
     inner = len(drawn.edges) * len(knots)
-    every = -(-len(drawn.t) * (count + inner) * dim * 2 // LARGEST)
+    outlined, balls = drawn.outlines.shape[1] * drawn.outlines.shape[2], len(drawn.spheres.points)
+    every = -(-len(drawn.t) * (count + inner + outlined + 2 * balls) * dim * 2 // LARGEST)
     frames = np.unique(np.append(np.arange(0, len(drawn.t), every), len(drawn.t) - 1))
     moving = drawn.points[frames]
     if inner:
         middles = drawn.geodesics(frames)[:, :, knots].reshape(len(frames), inner, dim)
         moving = np.concatenate([moving, middles], axis=1)
+    outlines = drawn.outlines[frames].reshape(len(frames), outlined, dim)
+    moving = np.concatenate([moving, outlines, drawn.spheres.centres[frames]], axis=1)
     lines = drawn.model.backdrop(drawn.q.reshape(-1, drawn.space.dim))
     still = np.concatenate([np.zeros((0, dim)), *lines])
-    everything = np.concatenate([moving.reshape(-1, dim), still])
+    sizes = drawn.spheres.radii[frames]
+    ends = [drawn.spheres.centres[frames] + sign * sizes[:, :, None] for sign in (1, -1)]
+    everything = np.concatenate([x.reshape(-1, dim) for x in (moving, *ends, still)])
     centre, scale = _box(everything, drawn.model.equal)
     kept = f"1 in {every} of " if every > 1 else ""
     return {
@@ -82,7 +89,11 @@ def _contents(drawn: Scene) -> dict:
         "rigid": drawn.rigid.tolist(),
         "radii": drawn.radii.tolist(),
         "colours": colours(count),
-        "ink": [INK, GREY, PALE],
+        "ink": [INK, GREY, PALE, COLOURS[1]],
+        "outlines": list(drawn.outlines.shape[1:3]),
+        "spheres": drawn.spheres.points,
+        "sizes": _text((sizes / scale[0]).astype("<f4")),
+        "flashes": drawn.flashes,
         "times": _text(drawn.t[frames].astype("<f4")),
         "moving": _text(_quantised(moving, centre, scale)),
         "still": _text(_quantised(still, centre, scale)),

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.spatial import ConvexHull
 
+from geodyn._checks import require
 from geodyn._jit import jit
 from geodyn.geometry import AbstractManifold, geodesic, log
 from geodyn.geometry.spaces import AbstractConstantCurvature, Product
@@ -15,6 +16,7 @@ from geodyn.mechanics import Polyhedron, RigidBodies, System, edges
 from geodyn.mechanics.body import AbstractBody
 from geodyn.mechanics.parts import joined
 from geodyn.plot.models import Model, model_of, placed
+from geodyn.plot.solids import Spheres, ellipsoids, flashes, spheres
 
 FEW = 6
 """Points of a body that can be told apart; of more, everything is drawn smaller and less often."""
@@ -24,7 +26,8 @@ BATCH = 128
 
 
 class Scene(NamedTuple):
-    """A trajectory in a model: times t[T], points[T, N, 2 or 3], and the edges, which of them are `rigid`."""
+    """A trajectory in a model: times t[T], points[T, N, 2 or 3], and the edges, which of them are `rigid`; `outlines`
+    [T, L, K, 2 or 3] of what has no points to tell its attitude, the `spheres` around points, and when what impacts."""
 
     space: AbstractManifold
     model: Model
@@ -34,6 +37,9 @@ class Scene(NamedTuple):
     radii: np.ndarray
     edges: np.ndarray
     rigid: np.ndarray
+    outlines: np.ndarray
+    spheres: Spheres
+    flashes: list
 
     @property
     def few(self) -> bool:
@@ -66,22 +72,35 @@ def scene(trajectory: Trajectory, model, system: AbstractBody | None) -> Scene:
     rods = {pair for e in body.constraints for pair in joined(e)}
     pairs = edges(body)
     q = points_of(trajectory, body)
+    count = q.shape[1]
     masses = np.asarray(body.masses) if isinstance(body, System) else np.ones(q.shape[1])
+    outlines = None
     if isinstance(body, RigidBodies):
-        frame = rigid_lines(body)
+        bare = ellipsoids(body, np.asarray(trajectory.q))
+        frame = rigid_lines(body) + [(b, q.shape[1] + k) for k, b in enumerate(bare.bodies)]
         pairs, rods = pairs + frame, rods | set(frame)
-    return scene_of(body.space, trajectory.t, q, model, pairs, [p in rods for p in pairs], masses)
+        masses = np.append(masses, np.full(len(bare.bodies), 0.1))
+        q, outlines = np.concatenate([q, bare.tips], axis=1), bare.outlines
+    drawn = scene_of(body.space, trajectory.t, q, model, pairs, [p in rods for p in pairs], masses, outlines)
+    own = drawn.q[:, :count]
+    return drawn._replace(
+        spheres=spheres(body, drawn.model, own, drawn.points[:, :count]),
+        flashes=flashes(trajectory, body, own),
+    )
 
 
-def scene_of(space, t, q, model, pairs, rigid, masses) -> Scene:
+def scene_of(space, t, q, model, pairs, rigid, masses, outlines=None) -> Scene:
     """The trajectory of points q[T, N, n] of a space, joined by edges, without saved states that are not finite."""
     q = _of_one_body(q)
     done = np.isfinite(q).all(axis=(1, 2))
-    q, t = q[done], np.asarray(t)[done]
+    outlines = np.zeros((len(q), 0, 1, space.dim)) if outlines is None else outlines
+    q, t, outlines = q[done], np.asarray(t)[done], outlines[done]
     drawn = model_of(space, model, q.reshape(-1, space.dim))
     radii = np.cbrt(masses / masses.max()) * min(1.0, (FEW / len(masses)) ** 0.5)
     ends = np.reshape(pairs, (-1, 2)).astype(int)
-    return Scene(space, drawn, t, q, placed(drawn.place, q), radii, ends, np.asarray(rigid, bool))
+    points, rigid = placed(drawn.place, q), np.asarray(rigid, bool)
+    nothing = Spheres([], points[:, :0], np.zeros((len(q), 0)))
+    return Scene(space, drawn, t, q, points, radii, ends, rigid, placed(drawn.place, outlines), nothing, [])
 
 
 def _of_one_body(q) -> np.ndarray:
@@ -122,6 +141,7 @@ def rigid_lines(bodies: RigidBodies) -> list[tuple[int, int]]:
 
 def system_of(trajectory: Trajectory, system: AbstractBody | None = None) -> AbstractBody:
     """The body that moved: given, for a trajectory read from a file. Raises ValueError where it is not known."""
+    require("trajectory", trajectory, Trajectory, "what gd.integrate returns")
     system = system or trajectory.system
     if not isinstance(system, AbstractBody):
         found = "was read from a file: give its body as system=" if system is None else f"is of {type(system).__name__}"

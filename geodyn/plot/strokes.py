@@ -12,7 +12,7 @@ import numpy as np
 from geodyn.locomotion import connection as connection_form
 from geodyn.locomotion import curvature as curvature_form
 from geodyn.locomotion import shape_metric as metric_form
-from geodyn.locomotion.connection import AbstractConnection, AbstractInvariantMetric
+from geodyn.locomotion.connection import AbstractConnection, AbstractInvariantMetric, check_swimmer
 from geodyn.locomotion.stroke import shape_at
 from geodyn.plot.style import COLOURS, INK, axes
 
@@ -33,8 +33,10 @@ def curvature(
 
     A small stroke around an area moves the swimmer by minus the integral of this function over it. `lower[2]` and
     `upper[2]` bound the picture. Where the swimmer is not defined it stays white. `at[m]` holds the other shape
-    variables where there are more than two. Raises ValueError where a swimmer has other shapes.
+    variables where there are more than two. Raises ValueError where a swimmer has other shapes, and for a component
+    that its group does not have.
     """
+    _check_component(swimmer, component)
     i, j = variables
     ax = _plane(ax, variables)
     grids, F = _over(lambda r: curvature_form(swimmer, r)[component, i, j], lower, upper, 81, variables, at)
@@ -66,6 +68,7 @@ def connection(
     Arrows more than four times as long as the median are cut to that.
     `lower`, `upper`, `variables` and `at` as for `curvature`.
     """
+    _check_component(swimmer, component)
     ax = _plane(ax, variables)
     row = lambda r: -connection_form(swimmer, r)[component, jnp.array(variables)]  # noqa: E731
     grids, arrows = _over(row, lower, upper, 17, variables, at)
@@ -153,18 +156,28 @@ def family(
     return ax
 
 
+def _check_component(swimmer, component) -> None:
+    check_swimmer(swimmer)
+    count = swimmer.group.dim
+    if isinstance(component, bool) or not isinstance(component, int | np.integer) or not 0 <= component < count:
+        name = type(swimmer.group).__name__
+        raise ValueError(f"component must be one of the coordinates 0 to {count - 1} of {name}, got {component!r}")
+
+
 def _plane(ax, variables):
     return axes(ax, xlabel=f"$r_{{{variables[0] + 1}}}$", ylabel=f"$r_{{{variables[1] + 1}}}$")
 
 
 def _over(function, lower, upper, count, variables, at):
     """Values of a function of shape on a grid of two of its variables, [count, count, …], and the two axes of it."""
+    if np.ndim(lower) != 1 or np.shape(lower) != np.shape(upper):
+        raise ValueError(f"lower and upper must be [2], the corners of the picture; got {lower} and {upper}")
     grids = [np.linspace(low, high, count) for low, high in zip(lower, upper, strict=True)]
     at = np.zeros(2) if at is None else np.asarray(at, float)
-    if len(grids) != 2 or max(variables) >= at.size:
+    if len(grids) != 2 or len(set(variables)) != 2 or min(variables) < 0 or max(variables) >= at.size:
         raise ValueError(
-            f"lower and upper bound two variables, got {len(grids)}; variables={variables} of {at.size}: give at=, the"
-            " shape at which the other variables are held."
+            f"lower and upper bound two different variables, got {len(grids)}; variables={variables} of {at.size}: give"
+            " at=, the shape at which the other variables are held."
         )
     r = np.broadcast_to(at, (count, count, at.size)).copy()
     r[..., list(variables)] = np.stack(np.meshgrid(*grids), axis=-1)

@@ -1,0 +1,102 @@
+"""What a user hands in, checked: numbers, and what functions take and return. Each error names the argument."""
+
+import inspect
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn._typing import Array, Scalar
+
+UNTRACEABLE = jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError
+
+
+def numbers(name: str, value, wanted: str = "real numbers") -> Array:
+    """`value` as an array; ValueError for texts, objects, complex numbers and rows of different lengths."""
+    try:
+        if any(isinstance(x, str) for x in jax.tree.leaves(value)):
+            raise TypeError
+        array = jnp.asarray(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be {wanted}, rows of equal length, got {value!r}") from None
+    if value is None or jnp.iscomplexobj(array):
+        raise ValueError(f"{name} must be {wanted}, got {value!r}")
+    return array
+
+
+def require(name: str, value, kind: type, wanted: str) -> None:
+    """ValueError unless `value` is of the kind that is `wanted`."""
+    if not isinstance(value, kind):
+        given = f"the class {value.__name__}: call it" if isinstance(value, type) else type(value).__name__
+        raise ValueError(f"{name} must be {wanted}; got {given}")
+
+
+def check_arguments(name: str, function, *wanted: str, named: tuple[str, ...] = ("t",)) -> None:
+    """ValueError unless the function takes the arguments `wanted`, and of the others only those `named`, which it may
+    ask for by their names; where the time t is among these, also as one argument more, the last."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return
+    asked = dict.fromkeys(key for key in signature.parameters if key in named and key not in wanted)
+    try:
+        signature.bind(*wanted, **asked)
+    except TypeError as error:
+        if "t" in named and "t" not in asked and _binds(signature, *wanted, "t", **asked):
+            return
+        also = " and ".join(f"{key!r}" for key in named)
+        time = " (the time t also unnamed, as one argument more, the last)" if "t" in named else ""
+        raise ValueError(
+            f"{name} must be a function ({', '.join(wanted)}), which may name {also} besides{time}; this one is "
+            f"{signature} ({error})"
+        ) from None
+
+
+def _binds(signature, *args, **kwargs) -> bool:
+    try:
+        return bool(signature.bind(*args, **kwargs))
+    except TypeError:
+        return False
+
+
+def returned(name: str, function, *args) -> Array:
+    """What a user's function returns, as an array of real numbers; else ValueError."""
+    try:
+        value = function(*args)
+    except UNTRACEABLE as error:
+        raise ValueError(
+            f"{name} cannot be traced ({type(error).__name__}): write it with jax.numpy (jnp.sin, jnp.stack) instead "
+            "of math, numpy, float() or an `if` on its arguments"
+        ) from None
+    if isinstance(value, list | tuple | dict) or value is None:
+        raise ValueError(f"{name} must return an array, got {type(value).__name__}: join its parts with jnp.stack")
+    value = numbers(f"what {name} returns", value)
+    return value if jnp.issubdtype(value.dtype, jnp.floating) else value.astype(jnp.result_type(float))
+
+
+def one_number(name: str, value: Array) -> Scalar:
+    """`value` if it is one; else ValueError."""
+    if jnp.shape(value) != ():
+        raise ValueError(f"{name} must return a scalar, got shape {jnp.shape(value)}")
+    return value
+
+
+def row(name: str, value: Array) -> Array:
+    """`value` as [c]; else ValueError."""
+    if jnp.ndim(value) > 1:
+        raise ValueError(f"{name} must return one row [c], got shape {jnp.shape(value)}: ravel it")
+    return jnp.atleast_1d(value)
+
+
+def shaped(q: Array, shape: tuple[int, ...], what: str) -> Array:
+    """A flat configuration, velocity or momentum in its shape, of which `what` says what the axes are."""
+    if q.size != math.prod(shape):
+        raise ValueError(f"q, and v or p, must have shape {shape} ({what}), got {q.size} numbers")
+    return q.reshape(shape)
+
+
+def a_number(name: str, value) -> None:
+    """ValueError for what is not one real number."""
+    if np.shape(numbers(name, value, "a number")) != ():
+        raise ValueError(f"{name} must be a number, got shape {np.shape(value)}")

@@ -1,0 +1,117 @@
+"""What has a size: the ellipsoids of rigid bodies, the spheres of contacts, and which of them an impact meets."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn._jit import jit
+from geodyn.geometry import AbstractManifold, exp
+from geodyn.geometry.spaces import AbstractConstantCurvature, Product
+from geodyn.integrators import Trajectory
+from geodyn.mechanics import RigidBodies
+from geodyn.mechanics.body import AbstractBody
+from geodyn.mechanics.contact import AbstractSpheres, sizes
+from geodyn.mechanics.parts import ContactOn
+from geodyn.mechanics.poses import AbstractOnBodies
+from geodyn.plot.models import Model, placed
+
+TURN = np.linspace(0, 2 * np.pi, 25)
+MOST_FLASHES = 2000
+
+
+class Ellipsoids(NamedTuple):
+    """Of bodies that carry no points: `tips` [T, B, 3] of their longest axes, and three `outlines` [T, 3B, K, 3]."""
+
+    bodies: list[int]
+    tips: np.ndarray
+    outlines: np.ndarray
+
+
+class Spheres(NamedTuple):
+    """Which points are centres of spheres, and how these are drawn: [T, S, 2 or 3] and [T, S]."""
+
+    points: list[int]
+    centres: np.ndarray
+    radii: np.ndarray
+
+
+def ellipsoids(bodies: RigidBodies, q: np.ndarray) -> Ellipsoids:
+    """The uniform ellipsoids with the inertia of the bodies, a_k² = 5 (I_i + I_j − I_k)/2m, in q[T, B, d]."""
+    bare = [b for b in range(len(bodies.masses)) if b not in bodies.carriers[len(bodies.masses) :]]
+    poses = jax.jit(jax.vmap(bodies.poses))(jnp.asarray(q.reshape(len(q), -1)))
+    x, R = (np.asarray(a)[:, bare] for a in poses)
+    moments, axes = np.linalg.eigh(np.asarray(bodies.inertia)[bare])
+    squares = 2.5 * (moments.sum(axis=1, keepdims=True) - 2 * moments) / np.asarray(bodies.masses)[bare][:, None]
+    turned = np.einsum("tbij,bjk,bk->tbki", R, axes, np.sqrt(np.maximum(squares, 0)))
+    rounds = [
+        np.cos(TURN)[:, None] * turned[:, :, None, i] + np.sin(TURN)[:, None] * turned[:, :, None, j]
+        for i, j in ((0, 1), (1, 2), (2, 0))
+    ]
+    return Ellipsoids(bare, x + turned[:, :, 0], np.concatenate([x[:, :, None] + line for line in rounds], axis=1))
+
+
+def spheres(body: AbstractBody, model: Model, q: np.ndarray, points: np.ndarray) -> Spheres:
+    """The spheres of its contacts, around the points q[T, N, n] of the space that are drawn at `points`; none where the
+    axes of the picture have scales of their own."""
+    radii = _radii(body, q.shape[1]) if model.equal else np.zeros(q.shape[1])
+    which = np.flatnonzero(radii).tolist()
+    around = np.asarray(_around(body.space, jnp.asarray(q[:, which]), jnp.asarray(radii[which])))
+    ends, centres = placed(model.place, around), points[:, which]
+    if ends.shape[-1] == q.shape[-1] > 1:
+        # Models show spheres as spheres, but around other centres: |p|² = 2 c·p + const.
+        known = np.concatenate([2 * ends, np.ones_like(ends[..., :1])], axis=-1)
+        centres = np.einsum("...ij,...j->...i", np.linalg.pinv(known), np.sum(ends**2, axis=-1))[..., :-1]
+    return Spheres(which, centres, np.linalg.norm(ends - centres[:, :, None], axis=-1).mean(axis=-1))
+
+
+def flashes(trajectory: Trajectory, body: AbstractBody, q: np.ndarray) -> list:
+    """[t, points that meet] of every impact; all of the points where the contact does not tell."""
+    if trajectory.impacts is None or not body.contacts:
+        return []
+    seen = [body.seen_by(e, jnp.asarray(trajectory.q[0]).reshape(-1)) for e in body.contacts]
+    counts = sizes(body.contacts, body.space, seen)
+    meet = [points for e, size in zip(body.contacts, counts) for points in _meeting(body, e, size, q.shape[1])]
+    count = min(int(trajectory.impacts.count), MOST_FLASHES)
+    struck = zip(np.asarray(trajectory.impacts.t)[:count], np.asarray(trajectory.impacts.contact)[:count])
+    return [[float(t), meet[int(k)]] for t, k in struck]
+
+
+def _radii(body, count) -> np.ndarray:
+    """The radius of every point, 0 of those that are no sphere."""
+    radii = np.zeros(count)
+    for element in body.contacts:
+        start, stop, element = _placed(body, element, count)
+        radii[start:stop] = np.broadcast_to(np.asarray(getattr(element, "radii", radii[start:stop])), stop - start)
+    return radii
+
+
+def _placed(body, element, count):
+    """(first and last of its points, an element as it was before bodies were combined)."""
+    start, count = 0, len(body.masses) if isinstance(element, AbstractOnBodies) else count
+    while isinstance(element, ContactOn):
+        start, count, element = start + element.start, start + element.stop, element.element
+    return start, count, element
+
+
+def _meeting(body, element, size, count) -> list[list[int]]:
+    """The points of each of its contacts."""
+    start, stop, element = _placed(body, element, count)
+    if isinstance(element, AbstractSpheres):
+        pairs = element.pairs_of(jnp.zeros((stop - start, 1)))
+        return [[start + int(i) for i in pair] for pair in pairs]
+    return [[start + i] if size <= stop - start else list(range(start, stop)) for i in range(size)]
+
+
+@jit
+def _around(space: AbstractManifold, x, radii):
+    """Ends of geodesics from the points x[T, S, n] both ways along an orthonormal frame: [T, S, 2n, n]."""
+    exact = isinstance(space, AbstractConstantCurvature | Product)
+
+    def ends(x, radius):
+        frame = radius * jnp.linalg.inv(jnp.linalg.cholesky(space.metric(x)))
+        steps = jnp.concatenate([frame, -frame])
+        return jax.vmap(lambda v: exp(space, x, v))(steps) if exact else x[None] + steps
+
+    return jax.vmap(jax.vmap(ends), (0, None))(x, radii)
