@@ -1,10 +1,9 @@
 """Geodesics of any metric: closed forms where a space has them, integration and a boundary-value solve elsewhere.
 
 Everything is differentiable in both modes, to any order that the metric allows, with respect to points, vectors, times
-and the numbers in the space. Any consistent units. Two keywords set the accuracy of the spaces without closed form:
-`steps`, Gauss steps of order 12 to each time (in each interval, for a transport), and `nodes`, the degree of the path
-between two points.
-"""
+and the numbers in the space. Any consistent units. Two keywords set the effort in spaces without closed form: `steps`,
+Gauss steps of order 12 to each time (in each interval, for a transport), and `nodes`, the most that a path between two
+points may have: it takes as many as resolve its energy to rounding."""
 
 import functools
 import warnings
@@ -24,7 +23,7 @@ from geodyn.geometry.spaces import AbstractConstantCurvature, AbstractModelSpace
 from geodyn.integrators import AbstractMethod, Gauss, Lagrangian, integrate
 from geodyn.integrators.tableau import gauss
 
-NODES = 32
+NODES = 256
 STEPS = 48
 
 
@@ -79,9 +78,9 @@ def distance(
     The solve relaxes the straight segment of the chart to a shortest path. So no path leaves the chart, and identified
     coordinates (an angle beyond its period) are different points; of several geodesics it is that to which the segment
     relaxes, a local minimum of the length. NaN, derivatives included, of which a call outside of jit warns, and which
-    stops an integration with a status: if none is found, if it is too long for its degree (then take more `nodes`), or
-    beyond a conjugate point, where it is no minimum. First derivatives are those of the first variation, second ones
-    come from the implicit-function theorem.
+    stops an integration with a status: if none is found, if it is so long that `nodes` do not resolve its energy to
+    rounding (then give more), or beyond a conjugate point, where it is no minimum. First derivatives are those of the
+    first variation, second ones come from the implicit-function theorem.
 
     Where the distance has no derivative: at coincident points 0 is given, so that a spring of any rest length exerts no
     force there (`squared_distance` is smooth); at antipodal points of a sphere, or conjugate ones of any space, the
@@ -105,7 +104,7 @@ def _told(value):
     if not isinstance(value, jax.core.Tracer) and np.any(np.isnan(value)):
         warnings.warn(
             "NaN: no shortest geodesic between these points was found; they must be in the chart, or table, and no "
-            "conjugate point between them. For long ones take more nodes",
+            f"conjugate point between them. For long ones give more nodes: the default is nodes={NODES}",
             stacklevel=3,
         )
     return value

@@ -24,7 +24,8 @@ class RESULTS(enum.IntEnum):
         return (
             "the integration reached its end",
             "the equations of the step did not converge: take more steps, or a method with fewer stages",
-            "a value was not finite: the motion ran into a singular point of the chart, the metric or a force",
+            "a value was not finite: the motion ran into a singular point of the chart, the metric or a force, or a "
+            "distance was not found: gd.distance says when, and elements take nodes=…",
             "the integration was interrupted; what was computed until then is kept",
             "there are more impacts than most_impacts allows: give more; where they pile up, a restitution below 1 "
             "lets up to 8 contacts at once come to rest",

@@ -17,6 +17,7 @@ from geodyn.mechanics.elements import (
     AbstractPotential,
     Tuples,
     curvature_of,
+    most_nodes,
     number,
     one_per_point,
 )
@@ -63,18 +64,20 @@ class Kepler(AbstractPotential):
     and −Σ k_i/d_i in any other, d_i the distance of x_i; its bounded orbits close wherever the curvature is constant.
 
     `strength` k is one number or [N], negative where the centre repels (Higgs, *J. Phys. A* 12 (1979) 309; Kozlov &
-    Harin, *Celest. Mech. Dyn. Astron.* 54 (1992) 393). Raises ValueError for numbers that are not one per point.
-    """
+    Harin, *Celest. Mech. Dyn. Astron.* 54 (1992) 393). `nodes` as for `Spring`. Raises ValueError for numbers that are
+    not one per point."""
 
     points: ClassVar[Tuples] = ()
     strength: Float[Array, "..."]
     centre: Float[Array, " dim"]
+    nodes: int = eqx.field(static=True)
 
-    def __init__(self, strength, centre):
+    def __init__(self, strength, centre, nodes=None):
+        self.nodes = most_nodes(nodes)
         self.strength, self.centre = jnp.asarray(strength, float), jnp.asarray(centre, float)
 
     def energy(self, space, x):
-        cosines, squared_sines = _from_centre(space, x, self.centre)
+        cosines, squared_sines = _from_centre(space, x, self.centre, self.nodes)
         return -jnp.dot(one_per_point("strength", self.strength, x), cosines / jnp.sqrt(squared_sines))
 
 
@@ -82,18 +85,20 @@ class Harmonic(AbstractPotential):
     """The pull of a fixed centre[dim] that makes all orbits close: V = Σ ½ k_i tan² d_i on the unit sphere (finite on
     a hemisphere), ½ k_i tanh² d_i in hyperbolic space and ½ k_i d_i² in any other; the source is that of `Kepler`.
 
-    `stiffness` k ≥ 0 is one number or [N]. Raises ValueError for numbers that are negative or not one per point.
-    """
+    `stiffness` k ≥ 0 is one number or [N]; `nodes` as for `Spring`. Raises ValueError for numbers that are negative or
+    not one per point."""
 
     points: ClassVar[Tuples] = ()
     stiffness: Float[Array, "..."]
     centre: Float[Array, " dim"]
+    nodes: int = eqx.field(static=True)
 
-    def __init__(self, stiffness, centre):
+    def __init__(self, stiffness, centre, nodes=None):
+        self.nodes = most_nodes(nodes)
         self.stiffness, self.centre = number("stiffness", stiffness), jnp.asarray(centre, float)
 
     def energy(self, space, x):
-        cosines, squared_sines = _from_centre(space, x, self.centre)
+        cosines, squared_sines = _from_centre(space, x, self.centre, self.nodes)
         return 0.5 * jnp.dot(one_per_point("stiffness", self.stiffness, x), squared_sines / cosines**2)
 
 
@@ -112,12 +117,12 @@ class Drag(AbstractDissipation):
 
 
 def _from_centre(
-    space: AbstractManifold, x: Float[Array, "N dim"], centre: Float[Array, "..."]
+    space: AbstractManifold, x: Float[Array, "N dim"], centre: Float[Array, "..."], nodes: int
 ) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
     """cos d and sin² d of the distances from the centre; 1 and d², cosh d and sinh² d where the curvature is 0, −1."""
     if centre.shape != (space.dim,):
         raise ValueError(f"centre must have shape ({space.dim},), the coordinates of a point; got {centre.shape}")
     curvature = curvature_of(space)
-    squares = jax.vmap(lambda x: squared_distance(space, x, centre.astype(x.dtype)))(x)
+    squares = jax.vmap(lambda x: squared_distance(space, x, centre.astype(x.dtype), nodes=nodes))(x)
     ratios = jax.vmap(lambda square: sine_ratio(curvature, square))(squares)
     return jax.vmap(lambda square: cosine(curvature, square))(squares), squares * ratios**2
