@@ -1,6 +1,7 @@
 """Geodesics with and without closed form: the same laws, and each against the other."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import equinox as eqx
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 import geodyn as gd
-from geodyn.geometry import AbstractModelSpace, squared_distance
+from geodyn.geometry import squared_distance
 from geodyn.geometry.spaces import Euclidean, Hyperbolic, Inhomogeneous, Product, Sphere
 
 CASES = {
@@ -340,33 +341,51 @@ def test_lorentzian_geodesics():
         gd.distance(space, x, x + v)
 
 
-class Scaled(AbstractModelSpace):
-    """A plane whose distances are twice too long."""
+class Plane(gd.AbstractManifold):
+    """A plane that says its distances, right or wrong."""
 
+    square: Callable = eqx.field(static=True)
     dim: int = eqx.field(static=True, default=2)
 
     def metric(self, x):
         return jnp.eye(2)
 
-    def embed(self, x):
-        return x
-
-    def coordinates(self, X):
-        return X
-
     def squared_distance(self, x, y):
-        return 4 * jnp.sum((x - y) ** 2)
+        return self.square(x, y)
 
-    def killing_fields(self, x):
-        return jnp.eye(2)
+
+RIGHT = Plane(lambda x, y: jnp.sum((x - y) ** 2))
+DOUBLE = Plane(lambda x, y: 4 * jnp.sum((x - y) ** 2))
+
+
+def test_what_measures_distances_asks_the_space():
+    """One method, `squared_distance`, on a subclass of the user's: twice the distance, and everything sees it."""
+    x, y = jnp.array([0.1, 0.2]), jnp.array([0.4, -0.2])
+    q = jnp.stack([x, y])
+    np.testing.assert_allclose(gd.distance(DOUBLE, x, y), 1.0, rtol=1e-14)
+    np.testing.assert_allclose(gd.distance(Product(DOUBLE, Euclidean(1)), [*x, 0.0], [*y, 0.0]), 1.0, rtol=1e-14)
+    np.testing.assert_allclose(gd.log(DOUBLE, x, y), 4 * (y - x), rtol=1e-14)
+    np.testing.assert_allclose(gd.Spring([(0, 1)], 2.0, 0.7).energy(DOUBLE, q), 0.09, rtol=1e-13)
+    np.testing.assert_allclose(gd.Contact(0.2).gap(DOUBLE, q), [0.6], rtol=1e-14)
+    with pytest.raises(TypeError, match=r"Own has a method log, which nothing calls: give it squared_distance"):
+        type("Own", (gd.AbstractManifold,), {"metric": lambda self, x: jnp.eye(2), "log": lambda self, x, y: y - x})
 
 
 def test_check_manifold():
     for name, space in ZOO.items():
         if name != "H2xtorus":
             gd.check_manifold(space, initial(space)[0])
-    with pytest.raises(ValueError, match=r"\|grad distance\| must be 1, got 1.99"):
-        gd.check_manifold(Scaled(), jnp.ones(2))
+    gd.check_manifold(RIGHT, [1, 1])
+    for square, words in (
+        (DOUBLE.square, "with the Hessian 2g"),
+        (lambda x, y: jnp.linalg.norm(x - y) ** 2, "smooth, with the Hessian 2g"),
+        (lambda x, y: 0.1 + jnp.sum((x - y) ** 2), r"coincident points x = \[1.0, 1.0\] it must be 0, got 0.1"),
+        (lambda x, y: jnp.sum((x - y) ** 2) + jnp.sum((x - y) ** 3), "must be symmetric"),
+        (lambda x, y: jnp.sum((x - y) ** 2) * (1 + jnp.sum((x - y) ** 2)), r"\|grad distance\| must be 1, got 1.00"),
+        (lambda x, y: (x - y) ** 2, r"squared_distance of Plane must return one number, got shape \(2,\)"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            gd.check_manifold(Plane(square), jnp.ones(2))
     with pytest.raises(ValueError, match="positive definite"):
         gd.check_manifold(gd.Manifold(lambda x: -jnp.eye(2), 2), jnp.ones(2))
     gd.check_manifold(gd.Manifold(lambda x: -jnp.eye(2), 2, signature=(0, 2)), jnp.ones(2))

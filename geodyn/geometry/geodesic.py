@@ -16,10 +16,18 @@ import numpy as np
 
 from geodyn._jit import jit
 from geodyn._linalg import solve
-from geodyn._typing import Array, ArrayLike, Count, Float, Scalar
+from geodyn._typing import Array, Count, Float, Numbers, Scalar
 from geodyn.geometry.between import energy_between
-from geodyn.geometry.manifold import AbstractManifold, AbstractMetric, Manifold, check_metric, christoffel, safe_sqrt
-from geodyn.geometry.spaces import AbstractConstantCurvature, AbstractModelSpace, Product
+from geodyn.geometry.manifold import (
+    AbstractManifold,
+    AbstractMetric,
+    Manifold,
+    check_metric,
+    christoffel,
+    knows_distances,
+    safe_sqrt,
+)
+from geodyn.geometry.spaces import AbstractConstantCurvature, Product
 from geodyn.integrators import AbstractMethod, Gauss, Lagrangian, integrate
 from geodyn.integrators.tableau import gauss
 
@@ -29,9 +37,9 @@ STEPS = 48
 
 def geodesic(
     space: AbstractMetric,
-    x: Float[ArrayLike, " _n"],
-    v: Float[ArrayLike, " _n"],
-    ts: Float[ArrayLike, " T"],
+    x: Numbers,
+    v: Numbers,
+    ts: Numbers,
     *,
     steps: Count = STEPS,
 ) -> tuple[Float[Array, "T n"], Float[Array, "T n"]]:
@@ -47,16 +55,12 @@ def geodesic(
 
 
 @jit
-def exp(
-    space: AbstractMetric, x: Float[ArrayLike, " _n"], v: Float[ArrayLike, " _n"], *, steps: Count = STEPS
-) -> Float[Array, " n"]:
+def exp(space: AbstractMetric, x: Numbers, v: Numbers, *, steps: Count = STEPS) -> Float[Array, " n"]:
     """The exponential map: where the geodesic from x with velocity v is at time 1. NaN if a step did not converge."""
     return _exp(space, *checked_points(space, x=x, v=v), steps)
 
 
-def log(
-    space: AbstractMetric, x: Float[ArrayLike, " _n"], y: Float[ArrayLike, " _n"], *, nodes: Count = NODES
-) -> Float[Array, " n"]:
+def log(space: AbstractMetric, x: Numbers, y: Numbers, *, nodes: Count = NODES) -> Float[Array, " n"]:
     """The velocity with which the geodesic from x arrives in y at time 1: −g⁻¹ ∂/∂x ½ dist²(x, y) (first variation;
     Sakai, *Riemannian Geometry*, III.2). Fails as `distance` does. Of a `LevelSet` it is found by shooting, from the
     tangent part of y − x; NaN where that leads elsewhere, and for y off the set."""
@@ -69,11 +73,9 @@ def log_of(space, x, y, nodes):
     return solve(space.metric(x), -jax.grad(half_square, 1)(space, x, y, nodes))
 
 
-def distance(
-    space: AbstractMetric, x: Float[ArrayLike, " _n"], y: Float[ArrayLike, " _n"], *, nodes: Count = NODES
-) -> Scalar:
-    """Distance of two points: of a space of constant curvature, a product or `Inhomogeneous` in closed form, of a
-    `Tabulated` one from its table, else by a boundary-value solve.
+def distance(space: AbstractMetric, x: Numbers, y: Numbers, *, nodes: Count = NODES) -> Scalar:
+    """Distance of two points: of a space of constant curvature, a product or `Inhomogeneous` in closed form, of one's
+    own with a method `squared_distance` by that, of a `Tabulated` one from its table, else by a boundary-value solve.
 
     The solve relaxes the straight segment of the chart to a shortest path. So no path leaves the chart, and identified
     coordinates (an angle beyond its period) are different points; of several geodesics it is that to which the segment
@@ -92,9 +94,7 @@ def distance(
     return safe_sqrt(squared_distance(space, x, y, nodes=nodes))
 
 
-def squared_distance(
-    space: AbstractMetric, x: Float[ArrayLike, " _n"], y: Float[ArrayLike, " _n"], *, nodes: Count = NODES
-) -> Scalar:
+def squared_distance(space: AbstractMetric, x: Numbers, y: Numbers, *, nodes: Count = NODES) -> Scalar:
     """Squared `distance`, smooth where the points coincide."""
     return _told(2 * jit(half_square)(space, *checked_points(space, x=x, y=y), nodes))
 
@@ -113,8 +113,8 @@ def _told(value):
 def parallel_transport(
     space: AbstractManifold,
     curve: Callable,
-    w: Float[ArrayLike, " _n"],
-    ts: Float[ArrayLike, " T"],
+    w: Numbers,
+    ts: Numbers,
     *,
     steps: Count = STEPS,
 ) -> Float[Array, "T n"]:
@@ -125,11 +125,11 @@ def parallel_transport(
 
 def jacobi_field(
     space: AbstractManifold,
-    x: Float[ArrayLike, " _n"],
-    v: Float[ArrayLike, " _n"],
-    j: Float[ArrayLike, " _n"],
-    dj: Float[ArrayLike, " _n"],
-    ts: Float[ArrayLike, " T"],
+    x: Numbers,
+    v: Numbers,
+    j: Numbers,
+    dj: Numbers,
+    ts: Numbers,
     *,
     steps: Count = STEPS,
 ) -> tuple[Float[Array, "T n"], Float[Array, "T n"]]:
@@ -188,15 +188,20 @@ def _(space: Product, x, v, steps):
 
 @functools.singledispatch
 def half_square(space, x, y, nodes):
-    """½ dist²; a space with distances of its own registers here."""
+    """½ dist², by the space's own `squared_distance` if it has one; what is made of other spaces registers here."""
+    if knows_distances(space):
+        return _scalar(space.squared_distance(x, y), space) / 2
     if isinstance(space, Manifold) and space.signature[1] > 0:
         raise ValueError(f"distance and log need a positive definite metric; this one has signature {space.signature}")
     return energy_between(space, x, y, nodes)
 
 
-@half_square.register
-def _(space: AbstractModelSpace, x, y, nodes):
-    return space.squared_distance(x, y) / 2
+def _scalar(square, space):
+    if jnp.shape(square) != ():
+        raise ValueError(
+            f"squared_distance of {type(space).__name__} must return one number, got shape {jnp.shape(square)}"
+        )
+    return square
 
 
 @half_square.register
@@ -281,15 +286,34 @@ def _times(ts, x: Array) -> Float[Array, " T"]:
     return ts
 
 
-def check_manifold(space: AbstractManifold, x: Float[ArrayLike, " _n"]) -> None:
+def check_manifold(space: AbstractManifold, x: Numbers) -> None:
     """Raises ValueError, saying what is wrong, unless the metric can be traced and is finite, symmetric and of the
-    declared signature at x and, where the space has distances in closed form, |grad dist| = 1 (the eikonal equation).
-    For concrete numbers."""
+    declared signature at x and, where the space has a `squared_distance`, that fits the metric around x: it is 0 and
+    smooth where the points coincide, with the Hessian 2g there, symmetric in the points, and |grad dist| = 1 in both
+    (the eikonal equation). For concrete numbers."""
     (x,) = checked_points(space, x=x)
     check_metric(space, x, signature=space.signature if isinstance(space, Manifold) else None)
-    if isinstance(space, AbstractModelSpace):
-        y = x + 0.01 / jnp.sqrt(jnp.diag(space.metric(x)))
-        slope = jax.grad(distance, 2)(space, x, y)
-        size = float(jnp.sqrt(slope @ solve(space.metric(y), slope)))
-        if not abs(size - 1) < 100 * np.sqrt(jnp.finfo(x.dtype).eps):
-            raise ValueError(f"squared_distance does not fit the metric: |grad distance| must be 1, got {size} at {y}")
+    if knows_distances(space):
+        _check_distances(space, x)
+
+
+def _check_distances(space, x):
+    wanted = "squared_distance does not fit the metric: "
+    enough = max(100 * float(jnp.finfo(x.dtype).eps) ** 0.5, 1000 * getattr(space, "error", 0.0))  # that of `Tabulated`
+    scale = jnp.sqrt(jnp.diag(space.metric(x)))
+    here, hessian = (f(lambda y: squared_distance(space, x, y))(x) for f in (lambda f: f, jax.hessian))
+    error = hessian / jnp.outer(scale, scale) / 2 - space.metric(x) / jnp.outer(scale, scale)
+    if not (abs(here) <= enough**2 and jnp.max(jnp.abs(error)) < enough):
+        raise ValueError(
+            f"{wanted}at coincident points x = {x.tolist()} it must be 0, got {here}, and smooth, with the Hessian 2g "
+            f"in the second one, got\n{hessian}"
+        )
+    for direction in np.cos(1 + np.arange(3 * x.size).reshape(3, -1) ** 1.5):
+        y = x + 0.01 * direction / scale
+        there, back = squared_distance(space, x, y), squared_distance(space, y, x)
+        if not abs(there - back) <= enough * there:
+            raise ValueError(f"{wanted}it must be symmetric, got {there} from {x.tolist()} to {y}, and {back} back")
+        for slope, point in zip(jax.grad(distance, (1, 2))(space, x, y), (x, y)):
+            size = float(jnp.sqrt(slope @ solve(space.metric(point), slope)))
+            if not abs(size - 1) < enough:
+                raise ValueError(f"{wanted}|grad distance| must be 1, got {size} at {point}")

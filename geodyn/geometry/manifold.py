@@ -30,9 +30,38 @@ class AbstractMetric(eqx.Module):
 
 
 class AbstractManifold(AbstractMetric):
-    """A space: subclass it with `dim` (a static field) and the one method `metric`."""
+    """A space: subclass it with `dim` (a static field) and the one method `metric`.
+
+    A space that knows its distances may say so by one method more, `squared_distance(x[n], y[n])`, the square since
+    that is smooth where the points coincide: `gd.distance`, `gd.log` and whatever measures distances (springs, rods,
+    contacts, pictures) then use it instead of a solve, and `gd.check_manifold` compares it with the metric:
+
+        class Cylinder(gd.AbstractManifold):
+            radius: float
+            dim: int = eqx.field(static=True, default=2)
+            def metric(self, x):
+                return jnp.diag(jnp.stack([jnp.ones(()), self.radius**2]))
+            def squared_distance(self, x, y):
+                return (x[0] - y[0]) ** 2 + self.radius**2 * (x[1] - y[1]) ** 2
+
+    Raises TypeError for a subclass with a `distance` or `log` of its own instead, which nothing would call.
+    """
 
     dim: eqx.AbstractVar[int]
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        for name in ("distance", "log"):
+            if callable(getattr(cls, name, None)) and not knows_distances(cls):
+                raise TypeError(
+                    f"{cls.__name__} has a method {name}, which nothing calls: give it squared_distance(x, y), from "
+                    "which gd.distance and gd.log follow"
+                )
+
+
+def knows_distances(space) -> bool:
+    """Whether a space, or a class of spaces, has a `squared_distance`."""
+    return callable(getattr(space, "squared_distance", None))
 
 
 class Domain(NamedTuple):

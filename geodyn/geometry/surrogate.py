@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._typing import Array, Float, Scalar
-from geodyn.geometry.geodesic import NODES, half_square, squared_distance
+from geodyn.geometry.geodesic import NODES, squared_distance
 from geodyn.geometry.manifold import AbstractManifold
 
 HIGHEST_POWER = 16
@@ -78,11 +78,6 @@ class Tabulated(AbstractManifold):
         slack = 1 + 64 * jnp.finfo(x.dtype).eps
         inside = (jnp.sum(d**2) <= slack) & jnp.all(jnp.abs(u) <= slack / MARGIN)
         return _evaluate(self.table.astype(x.dtype), u, d) * jnp.where(inside, 1.0, jnp.nan)
-
-
-@half_square.register
-def _(space: Tabulated, x, y, nodes):
-    return space.squared_distance(x, y) / 2
 
 
 def _evaluate(table, u, d):
