@@ -21,7 +21,7 @@ from geodyn._scalars import on_arrays
 from geodyn._typing import Array, Float, Scalar
 from geodyn.geometry.manifold import AbstractManifold
 from geodyn.geometry.paths import cut, ends, gauss, joints, pieces_of, residual, tail
-from geodyn.geometry.relaxation import NODES, most_pieces, relaxed
+from geodyn.geometry.relaxation import NODES, Effort, most_pieces, relaxed
 from geodyn.integrators.iteration import iterate, once
 
 MOST_PLAIN = 40
@@ -30,14 +30,14 @@ BUMP = 1e-3
 
 
 @jit
-def energy_between(space: AbstractManifold, x: Float[Array, " n"], y: Float[Array, " n"], nodes: int) -> Scalar:
+def energy_between(space: AbstractManifold, x: Float[Array, " n"], y: Float[Array, " n"], effort: Effort) -> Scalar:
     """½ dist² of two points, along the geodesic to which the chart's straight segment relaxes; smooth where x = y.
 
-    The path has as many nodes as it takes to resolve E to rounding, up to `nodes`. NaN if that is not enough, if no
-    path is found, or if it is no minimum (beyond a conjugate point).
+    The path has as many nodes as it takes to resolve E to rounding, up to those of the `effort`. NaN, or infinite, if
+    that is not enough, if no path is found, or if it is no minimum (beyond a conjugate point).
     """
     # What the metric closes over becomes an explicit argument, so that derivatives with respect to it exist as well.
-    return _energy(eqx.filter_closure_convert(space.metric, x), x, y, nodes)
+    return _energy(eqx.filter_closure_convert(space.metric, x), x, y, effort)
 
 
 def _residual(metric, x, y, u):
@@ -74,16 +74,20 @@ def _short(metric, x, y):
 
 
 @eqx.filter_custom_jvp
-def _energy(metric, x, y, nodes):
-    return _ends(metric, x, y, nodes)[0]
+def _energy(metric, x, y, effort):
+    return _ends(metric, x, y, effort)[0]
 
 
 @_energy.def_jvp
 def _energy_jvp(primals, tangents):
-    (metric, x, y, nodes), (dmetric, dx, dy, _) = primals, tangents
+    (metric, x, y, effort), (dmetric, dx, dy, _) = primals, tangents
     varies = bool(jax.tree.leaves(dmetric))
-    u = _path(metric, x, y, nodes) if varies else None
+    u = _path(metric, x, y, effort) if varies else None
+    if varies and effort.far:
+        found = jnp.all(jnp.isfinite(u))
+        u = jnp.where(found, u, y - x)
     energy, begin, end = _ends_of(metric, x, u) if varies else _ends(*primals)
+    energy = jnp.where(found, energy, jnp.inf) if varies and effort.far else energy
     rate = sum((p @ d for p, d in ((-begin, dx), (end, dy)) if d is not None), jnp.zeros((), x.dtype))
     if varies:
         rate = rate + eqx.filter_jvp(lambda metric: _action(metric, x, u), (metric,), (dmetric,))[1]
@@ -95,19 +99,19 @@ def _action(metric, x, u):
 
 
 @eqx.filter_custom_jvp
-def _ends(metric, x, y, nodes):
+def _ends(metric, x, y, effort):
     """(E, p(0), p(1)) of the geodesic from x to y."""
     u, good = _short(metric, x, y)
     # Carried along, or XLA would compute what follows from u before a loop that seldom turns.
-    longer = lambda u, *_: (-u, *relaxed(metric, x, y, u, nodes).ends)  # noqa: E731
+    longer = lambda u, *_: (-u, *relaxed(metric, x, y, u, effort).ends)  # noqa: E731
     return once(~good, on_arrays(longer), u, *_ends_of(metric, x, u))[1:]
 
 
 @_ends.def_jvp
 def _ends_jvp(primals, tangents):
-    (_, x, y, nodes), (dmetric, dx, dy, _) = primals, tangents
+    (_, x, y, effort), (dmetric, dx, dy, _) = primals, tangents
     if jax.tree.leaves(dmetric):
-        ends_of = lambda metric, x, y: _ends_of(metric, x, _path(metric, x, y, nodes))  # noqa: E731
+        ends_of = lambda metric, x, y: _ends_of(metric, x, _path(metric, x, y, effort))  # noqa: E731
         return eqx.filter_jvp(ends_of, primals[:3], tangents[:3])
     # A matrix, so that nothing iterates for every vector that Newton's method pushes through a force.
     values, slopes = _expanded(*primals)
@@ -116,13 +120,15 @@ def _ends_jvp(primals, tangents):
 
 
 @eqx.filter_custom_jvp
-def _expanded(metric, x, y, nodes):
+def _expanded(metric, x, y, effort):
     """(E, p(0), p(1)) of the geodesic from x to y, and their derivatives [2n] and [n, 2n] in both points."""
     u, good = _short(metric, x, y)
 
     def longer(u, _):
-        path = relaxed(metric, x, y, u, nodes)
-        return -u, _chained(metric, x, path.h, path.u, path.pieces)
+        path = relaxed(metric, x, y, u, effort)
+        _, slopes = _chained(metric, x, path.h, path.u, path.pieces)
+        far = jnp.isinf(path.ends[0])
+        return -u, (path.ends, tuple(jnp.where(far, 0, slope) for slope in slopes))
 
     return once(~good, on_arrays(longer), u, _expansion(metric, x, y, u))[1]
 
@@ -173,11 +179,11 @@ def _chained(metric, x, h, u, pieces):
 
 
 @eqx.filter_custom_jvp
-def _path(metric, x, y, nodes):
+def _path(metric, x, y, effort):
     """The velocities u[k, q, n] of the geodesic from x to y at the most nodes, of equal pieces."""
     u, good = _short(metric, x, y)
-    longer = lambda u, _: (-u, relaxed(metric, x, y, u, nodes).on_all_pieces())  # noqa: E731
-    return once(~good, on_arrays(longer), u, cut(u, NODES, most_pieces(nodes)))[1]
+    longer = lambda u, _: (-u, relaxed(metric, x, y, u, effort).on_all_pieces())  # noqa: E731
+    return once(~good, on_arrays(longer), u, cut(u, NODES, most_pieces(effort.nodes)))[1]
 
 
 @_path.def_jvp

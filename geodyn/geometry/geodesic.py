@@ -6,6 +6,7 @@ Gauss steps of order 12 to each time (in each interval, for a transport), and `n
 points may have: it takes as many as resolve its energy to rounding."""
 
 import functools
+import itertools
 import warnings
 from collections.abc import Callable
 
@@ -25,8 +26,10 @@ from geodyn.geometry.manifold import (
     check_metric,
     christoffel,
     knows_distances,
+    period_of,
     safe_sqrt,
 )
+from geodyn.geometry.relaxation import Effort
 from geodyn.geometry.spaces import AbstractConstantCurvature, Product
 from geodyn.integrators import AbstractMethod, Gauss, Lagrangian, integrate
 from geodyn.integrators.tableau import gauss
@@ -78,11 +81,11 @@ def distance(space: AbstractMetric, x: Numbers, y: Numbers, *, nodes: Count = NO
     own with a method `squared_distance` by that, of a `Tabulated` one from its table, else by a boundary-value solve.
 
     The solve relaxes the straight segment of the chart to a shortest path. So no path leaves the chart, and identified
-    coordinates (an angle beyond its period) are different points; of several geodesics it is that to which the segment
-    relaxes, a local minimum of the length. NaN, derivatives included, of which a call outside of jit warns, and which
-    stops an integration with a status: if none is found, if it is so long that `nodes` do not resolve its energy to
-    rounding (then give more), or beyond a conjugate point, where it is no minimum. First derivatives are those of the
-    first variation, second ones come from the implicit-function theorem.
+    coordinates (an angle beyond its period) are different points unless the space has a `period`; of several geodesics
+    it is that to which the segment relaxes, a local minimum of the length. NaN, derivatives included, of which a call
+    outside of jit warns, and which stops an integration with a status: if none is found, if it is so long that `nodes`
+    do not resolve its energy to rounding (then give more), or beyond a conjugate point, where it is no minimum. First
+    derivatives are those of the first variation, second ones come from the implicit-function theorem.
 
     Where the distance has no derivative: at coincident points 0 is given, so that a spring of any rest length exerts no
     force there (`squared_distance` is smooth); at antipodal points of a sphere, or conjugate ones of any space, the
@@ -97,6 +100,25 @@ def distance(space: AbstractMetric, x: Numbers, y: Numbers, *, nodes: Count = NO
 def squared_distance(space: AbstractMetric, x: Numbers, y: Numbers, *, nodes: Count = NODES) -> Scalar:
     """Squared `distance`, smooth where the points coincide."""
     return _told(2 * jit(half_square)(space, *checked_points(space, x=x, y=y), nodes))
+
+
+def distance_or_far(
+    space: AbstractMetric, x: Float[Array, " n"], y: Float[Array, " n"], nodes: int, near: Scalar
+) -> Scalar:
+    """The distance; where its geodesic is not found, the length of the chart's segment if that is more than twice as
+    far as `near`, else NaN."""
+    if not is_solved(space):
+        return distance(space, x, y, nodes=nodes)
+    length = safe_sqrt(2 * half_square(space, x, y, Effort(nodes, far=True)))
+    segment = jax.lax.stop_gradient(chord(space, x, nearest_image(space, x, y)))
+    return jnp.where(jnp.isinf(length), jnp.where(segment > 2 * near, segment, jnp.nan), length)
+
+
+def is_solved(space: AbstractMetric) -> bool:
+    """Whether distances are those of a boundary-value solve."""
+    if isinstance(space, Product):
+        return is_solved(space.a) or is_solved(space.b)
+    return isinstance(space, AbstractManifold) and not knows_distances(space)
 
 
 def _told(value):
@@ -189,11 +211,38 @@ def _(space: Product, x, v, steps):
 @functools.singledispatch
 def half_square(space, x, y, nodes):
     """½ dist², by the space's own `squared_distance` if it has one; what is made of other spaces registers here."""
+    y = nearest_image(space, x, y)
     if knows_distances(space):
         return _scalar(space.squared_distance(x, y), space) / 2
     if isinstance(space, Manifold) and space.signature[1] > 0:
         raise ValueError(f"distance and log need a positive definite metric; this one has signature {space.signature}")
-    return energy_between(space, x, y, nodes)
+    return energy_between(space, x, y, nodes if isinstance(nodes, Effort) else Effort(nodes))
+
+
+def nearest_image(space: AbstractManifold, x: Float[Array, " n"], y: Float[Array, " n"]) -> Float[Array, " n"]:
+    """The image of y, whole periods of the coordinates away, to which the segment of the chart from x is shortest; for
+    a space that knows its distances, that of the shortest distance."""
+    if period_of(space) is None:
+        return y
+    period = np.array(period_of(space))
+    round_ = jnp.asarray(np.isfinite(period))
+    period = jnp.asarray(np.where(np.isfinite(period), period, 1.0), x.dtype)
+    turns = -jnp.where(round_, jnp.round((y - x) / period), 0)
+    # The nearest one in coordinates, and the next ones on the other side.
+    other = jnp.where(y - x + turns * period > 0, -1.0, 1.0)
+    sides = np.array(list(itertools.product(*[(0, 1) if p else (0,) for p in np.isfinite(period_of(space))])))
+    images = (y + turns * period)[None] + jnp.asarray(sides, x.dtype) * (other * period)[None]
+    square = space.squared_distance if knows_distances(space) else lambda x, y: chord(space, x, y) ** 2
+    nearest = jnp.argmin(jax.vmap(square, (None, 0))(*jax.lax.stop_gradient((x, images))))
+    return jnp.sum(jnp.where((jnp.arange(len(sides)) == nearest)[:, None], images, 0), axis=0)
+
+
+def chord(space: AbstractManifold, x: Float[Array, " n"], y: Float[Array, " n"]) -> Scalar:
+    """Length of the segment of the chart between two points, by the energy at eight of Gauss' nodes."""
+    t, b = (jnp.asarray(a, x.dtype) for a in (np.polynomial.legendre.leggauss(8)))
+    d = y - x
+    squares = jax.vmap(lambda t: d @ space.metric(x + (1 + t) / 2 * d) @ d)(t)
+    return safe_sqrt(jnp.dot(b, squares) / 2)
 
 
 def _scalar(square, space):

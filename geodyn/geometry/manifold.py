@@ -9,7 +9,7 @@ curvature. Lengths in any consistent units.
 import abc
 import functools
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -44,10 +44,14 @@ class AbstractManifold(AbstractMetric):
             def squared_distance(self, x, y):
                 return (x[0] - y[0]) ** 2 + self.radius**2 * (x[1] - y[1]) ** 2
 
+    Where coordinates are periodic, `period = (2 * np.pi, np.inf)` in the class body says so, infinite or None for those
+    that are not: then the geodesic is sought to the image of the second point whose segment of the chart is shortest.
+
     Raises TypeError for a subclass with a `distance` or `log` of its own instead, which nothing would call.
     """
 
     dim: eqx.AbstractVar[int]
+    period: ClassVar[tuple[float | None, ...] | None] = None
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
@@ -81,19 +85,22 @@ def domain_of(space: AbstractManifold) -> Domain:
 
 
 class Manifold(AbstractManifold):
-    """A space from a plain function: `Manifold(metric, dim, signature=None)` with `metric(x[n]) -> g[n, n]`.
+    """A space from a plain function: `Manifold(metric, dim, signature=None, period=None)` with `metric(x[n]) -> g[n,
+    n]`.
 
     The function may be an `eqx.Module`, whose arrays are traced and differentiable. A metric that is not positive
-    definite needs its `signature=(p, q)`: p positive and q negative squares, p + q = dim. Raises ValueError, before
-    anything is compiled, if `metric` is no such function.
-    """
+    definite needs its `signature=(p, q)`: p positive and q negative squares, p + q = dim. `period` [n] tells of
+    coordinates that come round, as angles do: (2π, 2π) on a torus, None or infinite for others. Raises ValueError,
+    before anything is compiled, if `metric` is no such function."""
 
     function: Callable
     dim: int = eqx.field(static=True)
     signature: tuple[int, int] = eqx.field(static=True)
+    period: tuple[float, ...] | None = eqx.field(static=True)
 
-    def __init__(self, metric, dim, signature=None):
+    def __init__(self, metric, dim, signature=None, period=None):
         self.dim = check_dim(dim)
+        self.period = check_period(period, dim)
         self.signature = (dim, 0) if signature is None else tuple(signature)
         if len(self.signature) != 2 or min(self.signature) < 0 or sum(self.signature) != dim:
             raise ValueError(
@@ -192,6 +199,29 @@ def check_dim(dim, least: int = 1) -> int:
     return int(dim)
 
 
+def check_period(period, dim: int) -> tuple[float, ...] | None:
+    """The periods of the coordinates, infinite for those without; None if all are. Raises ValueError unless they are
+    positive and one for each."""
+    if period is None:
+        return None
+    try:
+        values = tuple(np.inf if p is None else float(p) for p in period)
+    except (TypeError, ValueError, jax.errors.ConcretizationTypeError):
+        values = ()
+    if len(values) != dim or not all(p > 0 for p in values):
+        raise ValueError(
+            f"period must be {dim} positive numbers, one for each coordinate, None or infinite where it has none; got "
+            f"{period!r}"
+        )
+    return None if np.all(np.isinf(values)) else values
+
+
+@functools.singledispatch
+def period_of(space: AbstractMetric) -> tuple[float, ...] | None:
+    """The periods of its coordinates; None where none has one. What is made of other spaces registers here."""
+    return check_period(getattr(space, "period", None), space.dim)
+
+
 def check_traceable(name: str, function, dim: int, shape: tuple[int, ...]) -> None:
     """Raises ValueError unless `function` maps floats x[dim] to floats of `shape` and is written with jax.numpy."""
     if not callable(function):
@@ -237,6 +267,19 @@ def check_metric(space: AbstractManifold, x, *, signature: tuple[int, int] | Non
                 f"x = {point.tolist()} is no point of {type(space).__name__}: this chart has {domain_of(space).words}"
             )
         _check_matrix(g, point, signature or (space.dim, 0))
+    _check_periods(space, points, metrics)
+
+
+def _check_periods(space, points, metrics):
+    for i, period in enumerate(period_of(space) or ()):
+        if np.isfinite(period):
+            there = np.asarray(_metrics(space, points + period * np.eye(space.dim, dtype=points.dtype)[i])[0])
+            size = np.sqrt(np.einsum("pi,pj->pij", *[np.einsum("pii->pi", np.abs(metrics))] * 2))
+            if np.any(np.abs(there - metrics) > 100 * np.finfo(metrics.dtype).eps ** 0.5 * size):
+                raise ValueError(
+                    f"the metric is not the same a period further: period[{i}] is {period}, and from "
+                    f"{points[0].tolist()} on it changes from\n{metrics[0]} to\n{there[0]}"
+                )
 
 
 @eqx.filter_jit

@@ -11,6 +11,7 @@ from geodyn.integrators.iteration import once
 
 NODES = 32
 ITERATIONS = 3000
+ITERATIONS_IF_FAR = 100
 PATIENCE = 20
 RESOLVED = 64
 COARSE = 1e-3
@@ -19,6 +20,14 @@ COARSE = 1e-3
 def most_pieces(nodes: int) -> int:
     """How many pieces there are room for: a power of 2."""
     return 2 ** (-(-nodes // NODES) - 1).bit_length()
+
+
+class Effort(NamedTuple):
+    """The most nodes of a path, and what a path that is not found is: NaN, or infinitely long, without derivatives;
+    then it is not sought as long."""
+
+    nodes: int
+    far: bool = False
 
 
 class Path(NamedTuple):
@@ -68,16 +77,18 @@ class _Relaxing(NamedTuple):
     over: Array
 
 
-def relaxed(metric, x, y, u, nodes: int) -> Path:
+def relaxed(metric, x, y, u, effort: Effort) -> Path:
     """The shortest path to which the one of one piece, or the straight segment, relaxes: pieces are halved until they
-    resolve it, up to so many nodes. NaN if that is not enough, or if it is no minimum.
+    resolve it, up to so many nodes. Where that is not enough, or it is no minimum, u is NaN and the ends are as the
+    `effort` says.
 
     It goes along the residual, by steps whose length follows from its change in the last one (Barzilai & Borwein, *IMA
     J. Numer. Anal.* 8 (1988) 141), shorter where the energy would exceed that of the start. Never to a path that is no
     minimum: no step of positive length is stable there. To rounding, or, on pieces that do not resolve it and can be
     halved, as far as they are worth it. All of it is one loop: one inside of the other compile half as long again.
     """
-    eps, room = jnp.finfo(x.dtype).eps, most_pieces(nodes)
+    eps, room = jnp.finfo(x.dtype).eps, most_pieces(effort.nodes)
+    most = ITERATIONS_IF_FAR if effort.far else ITERATIONS
     resolved = lambda path: path.tail <= RESOLVED * eps  # noqa: E731
 
     def step(s):
@@ -103,7 +114,7 @@ def relaxed(metric, x, y, u, nodes: int) -> Path:
         coarse = (pieces < room) & ~resolved(best)
         enough = (least == 0) | coarse & (least <= COARSE * best.tail * highest)
         stuck = (stalled >= PATIENCE) & (best.converged | coarse)
-        over = enough | stuck | (count + 1 >= ITERATIONS)
+        over = enough | stuck | (count + 1 >= most)
         u = jnp.where(over, best.u, keep(trial, u))
         step = keep(new, r), keep(lowered, s.lowered), keep(longer, length / 4)
         return _Relaxing(u, *step, best, least, stalled, count + 1, highest, over)
@@ -115,7 +126,9 @@ def relaxed(metric, x, y, u, nodes: int) -> Path:
     going = lambda s: ~s.over | ~resolved(s.best) & (s.best.pieces < room)  # noqa: E731
     end = jax.lax.while_loop(going, step, start).best
     found = end.converged & resolved(end)
-    return end._replace(u=jnp.where(found, end.u, jnp.nan), ends=tuple(jnp.where(found, a, jnp.nan) for a in end.ends))
+    lost = (jnp.inf, 0, 0) if effort.far else (jnp.nan, jnp.nan, jnp.nan)
+    known = tuple(jnp.where(found, a, b) for a, b in zip(end.ends, lost))
+    return end._replace(u=jnp.where(found, end.u, jnp.nan), ends=known)
 
 
 def _evaluated(metric, x, h, u, pieces) -> Pieces:

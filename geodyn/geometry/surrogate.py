@@ -16,7 +16,7 @@ import numpy as np
 
 from geodyn._typing import Array, Float, Scalar
 from geodyn.geometry.geodesic import NODES, squared_distance
-from geodyn.geometry.manifold import AbstractManifold
+from geodyn.geometry.manifold import AbstractManifold, period_of
 
 HIGHEST_POWER = 16
 HIGHEST_DEGREE = 64
@@ -66,6 +66,11 @@ class Tabulated(AbstractManifold):
         table, self.error = _fitted(space, *box, tolerance)
         self.centre, self.half, self.reach = (jnp.asarray(x) for x in box)
         self.table = jnp.asarray(table)
+
+    @property
+    def period(self) -> tuple[float, ...] | None:
+        """That of the space."""
+        return period_of(self.space)
 
     def metric(self, x: Float[Array, " n"]) -> Float[Array, "n n"]:
         """That of the space."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from geodyn._jit import as_pytree, with_time
 from geodyn._typing import Array, Float, Int
+from geodyn.geometry.geodesic import distance_or_far
 from geodyn.geometry.manifold import AbstractManifold
 from geodyn.geometry.spaces import Product
 from geodyn.integrators.gaps import nearest, picked
@@ -18,7 +19,6 @@ from geodyn.integrators.system import Neighbours
 from geodyn.mechanics.elements import (
     Tuples,
     curvature_of,
-    distances,
     index_tuples,
     most_nodes,
     number,
@@ -108,7 +108,8 @@ class Contact(AbstractSpheres):
     velocity of the points. Balls that spin are `gd.RigidBodies` with `gd.Balls`.
 
     Spheres are sets of points at a distance, which is meant to be that of `gd.distance`: of a metric without closed
-    form it is that of the geodesic found there, of at most `nodes`, and radii have to stay below where that has
+    form it is that of the geodesic found there, of at most `nodes`, or, where none is found and the chart's segment is
+    more than twice as long as the radii, of that: such spheres are far. Radii have to stay below where that has
     conjugate points, which nobody checks. Raises ValueError for radii that are not positive, a restitution outside [0,
     1], friction below 0, pairs that are none; and, in `integrate`, for spheres that overlap at the start, or that are
     too large for the sphere or product they are in. Inside jit these cannot be raised: overlap is a status there."""
@@ -129,7 +130,8 @@ class Contact(AbstractSpheres):
 
     def room(self, space: AbstractManifold, x: Float[Array, "N dim"], pairs) -> Float[Array, " c"]:
         """The gaps of these pairs."""
-        return distances(space, x, pairs, self.nodes) - self.reach(x, pairs)
+        reach, ends = self.reach(x, pairs), [select(x, pairs[:, i]) for i in (0, 1)]
+        return jax.vmap(lambda x, y, near: distance_or_far(space, x, y, self.nodes, near))(*ends, reach) - reach
 
     def slip(self, space, x, v):
         return self.slips(space, x, v, self.pairs_of(x))
