@@ -24,7 +24,9 @@ from geodyn.geometry.manifold import (
     AbstractMetric,
     Manifold,
     check_metric,
+    checked_points,
     christoffel,
+    inner,
     knows_distances,
     period_of,
     safe_sqrt,
@@ -51,16 +53,17 @@ def geodesic(
     Of a `LevelSet`, such as the configurations of a linkage, it is that of the set, from x on it with the tangent part
     of v, in the coordinates of the space around, by Radau steps of order 5; so are `exp`, `log` and `distance`.
 
-    NaN after a step that did not converge. Raises ValueError for wrong shapes.
+    NaN, of which a call outside of jit warns, where the steps are too long: one did not converge, or |x'|, which is
+    constant, has changed in half of its digits. Raises ValueError for wrong shapes.
     """
     x, v = checked_points(space, x=x, v=v)
-    return geodesic_of(space, x, v, _times(ts, x), steps)
+    return _told(geodesic_of(space, x, v, _times(ts, x), steps), TOO_LONG)
 
 
 @jit
 def exp(space: AbstractMetric, x: Numbers, v: Numbers, *, steps: Count = STEPS) -> Float[Array, " n"]:
-    """The exponential map: where the geodesic from x with velocity v is at time 1. NaN if a step did not converge."""
-    return _exp(space, *checked_points(space, x=x, v=v), steps)
+    """The exponential map: where the geodesic from x with velocity v is at time 1. NaN as `geodesic` says."""
+    return _told(jit(_exp)(space, *checked_points(space, x=x, v=v), steps), TOO_LONG)
 
 
 def log(space: AbstractMetric, x: Numbers, y: Numbers, *, nodes: Count = NODES) -> Float[Array, " n"]:
@@ -121,15 +124,26 @@ def is_solved(space: AbstractMetric) -> bool:
     return isinstance(space, AbstractManifold) and not knows_distances(space)
 
 
-def _told(value):
+NOT_FOUND = (
+    "no shortest geodesic between these points was found; they must be in the chart, or table, and no conjugate point "
+    f"between them. For long ones give more nodes: the default is nodes={NODES}"
+)
+TOO_LONG = (
+    "the geodesic is too long for its steps, or leaves the chart. In a space without closed form give more steps: the "
+    f"default is steps={STEPS}; far out in hyperbolic space only the chart 'polar' has digits left"
+)
+
+
+def _told(value, why=NOT_FOUND):
     """The value, with a warning where it is NaN, as far as that can be seen, which is outside of jit."""
-    if not isinstance(value, jax.core.Tracer) and np.any(np.isnan(value)):
-        warnings.warn(
-            "NaN: no shortest geodesic between these points was found; they must be in the chart, or table, and no "
-            f"conjugate point between them. For long ones give more nodes: the default is nodes={NODES}",
-            stacklevel=3,
-        )
+    if _is_nan(value):
+        warnings.warn(f"NaN: {why}", stacklevel=3)
     return value
+
+
+def _is_nan(value):
+    leaves = jax.tree.leaves(value)
+    return not any(isinstance(x, jax.core.Tracer) for x in leaves) and any(np.any(np.isnan(x)) for x in leaves)
 
 
 def parallel_transport(
@@ -157,10 +171,14 @@ def jacobi_field(
 ) -> tuple[Float[Array, "T n"], Float[Array, "T n"]]:
     """J and DJ/dt at the times ts along the geodesic of x, v at time 0, where they are j and dj: D²J/dt² = −R(J, x')x'.
 
-    The field is the derivative of the geodesic in its initial data (do Carmo, *Riemannian Geometry*, chapter 5).
+    The field is the derivative of the geodesic in its initial data (do Carmo, *Riemannian Geometry*, chapter 5). Raises
+    ValueError where the geodesic is too long for its steps, or leaves the chart; inside jit the field is NaN there.
     """
     x, v, j, dj = checked_points(space, x=x, v=v, j=j, dj=dj)
-    return _jacobi_field(space, x, v, j, dj, _times(ts, x), steps)
+    found = _jacobi_field(space, x, v, j, dj, _times(ts, x), steps)
+    if _is_nan(found):
+        raise ValueError(f"ts: {TOO_LONG}")
+    return found
 
 
 @jit
@@ -270,7 +288,12 @@ class _Kinetic(eqx.Module):
 
 @jit
 def _integrated(space, x, v, ts, steps):
-    return rays(space.metric, None, Gauss(6), x, v, ts, steps)
+    qs, vs = rays(space.metric, None, Gauss(6), x, v, ts, steps)
+    # |x'|² is constant; a null vector's too, which has no size of its own.
+    change = jax.vmap(lambda q, u: inner(space, q, u, u))(qs, vs) - inner(space, x, v, v)
+    scale = jnp.abs(v) @ jnp.abs(space.metric(x)) @ jnp.abs(v)
+    good = (jnp.abs(change) <= jnp.finfo(x.dtype).eps ** 0.5 * scale)[:, None]
+    return jnp.where(good, qs, jnp.nan), jnp.where(good, vs, jnp.nan)
 
 
 def rays(metric: Callable, constraint: Callable | None, method: AbstractMethod, x, v, ts, steps: int):
@@ -310,22 +333,6 @@ def _transport(space, curve, w, ts, steps):
         return w, w
 
     return jax.lax.scan(interval, w, jnp.stack([jnp.append(ts[0], ts[:-1]), ts], axis=1))[1]
-
-
-@functools.singledispatch
-def count_coordinates(space) -> int:
-    """How many numbers a point is."""
-    return space.dim
-
-
-def checked_points(space: AbstractMetric, **points) -> list[Array]:
-    """The points and vectors as arrays; ValueError unless each is [n]."""
-    points = {name: jnp.asarray(point) for name, point in points.items()}
-    points = {name: point.astype(jnp.result_type(point, float)) for name, point in points.items()}
-    for name, point in points.items():
-        if point.shape != (size := count_coordinates(space),):
-            raise ValueError(f"{name} must have shape ({size},) in this space of dim {space.dim}, got {point.shape}")
-    return list(points.values())
 
 
 def _times(ts, x: Array) -> Float[Array, " T"]:

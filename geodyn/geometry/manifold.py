@@ -8,6 +8,7 @@ curvature. Lengths in any consistent units.
 
 import abc
 import functools
+import inspect
 from collections.abc import Callable
 from typing import ClassVar, NamedTuple
 
@@ -18,7 +19,7 @@ import numpy as np
 
 from geodyn._jit import as_pytree, jit
 from geodyn._linalg import solve
-from geodyn._typing import Array, Bool, Float, Scalar
+from geodyn._typing import Array, Bool, Float, Numbers, Scalar
 
 
 class AbstractMetric(eqx.Module):
@@ -115,13 +116,60 @@ class Manifold(AbstractManifold):
         return self.function(x)
 
 
-def inner(space: AbstractMetric, x: Float[Array, " n"], u: Float[Array, " n"], v: Float[Array, " n"]) -> Scalar:
-    """Inner product g(x)(u, v) of two tangent vectors at x."""
+@functools.singledispatch
+def count_coordinates(space) -> int:
+    """How many numbers a point is."""
+    return space.dim
+
+
+def checked_points(space: AbstractMetric, **points) -> list[Array]:
+    """The points and vectors as arrays of floats; ValueError unless each is [n]."""
+    points = {name: jnp.asarray(point) for name, point in points.items()}
+    points = {name: point.astype(jnp.result_type(point, float)) for name, point in points.items()}
+    for name, point in points.items():
+        if point.shape != (size := count_coordinates(space),):
+            row = ", the coordinates in one row;" if point.ndim != 1 else f" in this space of dim {space.dim},"
+            raise ValueError(f"{name} must have shape ({size},){row} got {point.shape}")
+    return list(points.values())
+
+
+def at_a_point(function):
+    """`jit` of function(space, x, …) for a point and vectors, given as arrays or lists of any numbers. Raises
+    ValueError unless each is [n], and, as far as that can be seen, unless the metric at x is symmetric."""
+    compiled, signature = jit(function), inspect.signature(function)
+
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        space, *points = signature.bind(*args, **kwargs).arguments.items()
+        points = checked_points(space[1], **dict(points))
+        _check_symmetric(space[1], points[0])
+        return compiled(space[1], *points)
+
+    return call
+
+
+def _check_symmetric(space, x):
+    if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((space, x))):
+        return
+    g = _metric(space, x)
+    if not isinstance(g, jax.core.Tracer) and not _is_symmetric(np.asarray(g)):
+        raise ValueError(_not_symmetric(x, g))
+
+
+@jit
+def _metric(space, x):
+    return space.metric(x)
+
+
+def inner(space: AbstractMetric, x: Numbers, u: Numbers, v: Numbers) -> Scalar:
+    """Inner product g(x)(u, v) of two tangent vectors at x. Raises ValueError unless x, u, v are [n]."""
+    x, u, v = checked_points(space, x=x, u=u, v=v)
     return u @ space.metric(x) @ v
 
 
-def norm(space: AbstractMetric, x: Float[Array, " n"], v: Float[Array, " n"]) -> Scalar:
+def norm(space: AbstractMetric, x: Numbers, v: Numbers) -> Scalar:
     """Length √g(x)(v, v) of a tangent vector at x; its derivative at v = 0, where it has none, is given as 0."""
+    x, v = checked_points(space, x=x, v=v)
     return safe_sqrt(inner(space, x, v, v))
 
 
@@ -131,15 +179,16 @@ def safe_sqrt(square: Scalar) -> Scalar:
     return jnp.where(zero, 0.0, jnp.sqrt(jnp.where(zero, 1.0, square)))
 
 
-@jit
+@at_a_point
 def christoffel(space: AbstractManifold, x: Float[Array, " n"]) -> Float[Array, "n n n"]:
-    """Christoffel symbols Γ[k, i, j] = Γ^k_ij = ½ g^kl (∂_i g_lj + ∂_j g_li − ∂_l g_ij)."""
+    """Christoffel symbols Γ[k, i, j] = Γ^k_ij = ½ g^kl (∂_i g_lj + ∂_j g_li − ∂_l g_ij) at x. Here and in the
+    curvatures points and vectors are [n], else ValueError, which is also raised for a metric that is not symmetric."""
     derivative = jax.jacfwd(space.metric)(x)  # [i, j, k] = ∂_k g_ij
     lowered = 0.5 * (derivative.transpose(0, 2, 1) + derivative - derivative.transpose(2, 0, 1))
     return _raised(space.metric(x), lowered)
 
 
-@jit
+@at_a_point
 def riemann(space: AbstractMetric, x: Float[Array, " n"]) -> Float[Array, "n n n n"]:
     """Riemann tensor R[a, b, c, d] = R^a_bcd, in the convention of this module."""
     return riemann_of(space, x)
@@ -153,19 +202,19 @@ def riemann_of(space, x):
     return half - half.swapaxes(2, 3)
 
 
-@jit
+@at_a_point
 def ricci(space: AbstractMetric, x: Float[Array, " n"]) -> Float[Array, "n n"]:
     """Ricci tensor R_bd = R^a_bad."""
     return jnp.einsum("abad->bd", riemann(space, x))
 
 
-@jit
+@at_a_point
 def scalar_curvature(space: AbstractMetric, x: Float[Array, " n"]) -> Scalar:
     """Scalar curvature R = g^bd R_bd: n(n − 1) on the unit sphere."""
     return jnp.trace(_raised(space.metric(x), ricci(space, x)))
 
 
-@jit
+@at_a_point
 def sectional_curvature(
     space: AbstractMetric, x: Float[Array, " n"], u: Float[Array, " n"], v: Float[Array, " n"]
 ) -> Scalar:
@@ -178,9 +227,10 @@ def sectional_curvature(
     return jnp.einsum("abcd,a,b,c,d", riemann(space, x), g @ u, v, u, v) / area
 
 
-def killing_defect(space: AbstractManifold, field: Callable, x: Float[Array, " n"]) -> Float[Array, "n n"]:
+def killing_defect(space: AbstractManifold, field: Callable, x: Numbers) -> Float[Array, "n n"]:
     """∇_a K_b + ∇_b K_a = K^c ∂_c g_ab + g_cb ∂_a K^c + g_ac ∂_b K^c of a vector field `field(x) -> K[n]`: zero for an
     isometry (Wald, *General Relativity* (1984), appendix C)."""
+    (x,) = checked_points(space, x=x)
     g, along = jax.jvp(space.metric, (x,), (field(x),))
     lowered = g @ jax.jacfwd(field)(x)
     return along + lowered + lowered.T
@@ -294,12 +344,9 @@ def _check_matrix(g: np.ndarray, x: np.ndarray, signature: tuple[int, int]) -> N
             f"{here} is not finite:\n{g}\nMove x off the singular points of the chart, or use another chart"
         )
     # Congruent scaling keeps the signs (Sylvester) and makes the verdict independent of the coordinates' units.
-    scale = np.sqrt(np.max(np.abs(g), axis=1))
-    scale[scale == 0] = 1
-    g_scaled = g / scale[:, None] / scale[None, :]
-    tolerance = 16 * len(x) * np.finfo(g.dtype).eps
-    if np.max(np.abs(g_scaled - g_scaled.T)) > tolerance:
-        raise ValueError(f"{here} must be symmetric, got\n{g}\nReturn (g + g.T) / 2 if only rounding is at fault")
+    g_scaled, tolerance = _scaled(g)
+    if not _is_symmetric(g):
+        raise ValueError(_not_symmetric(x, g))
     eigenvalues = np.linalg.eigvalsh((g_scaled + g_scaled.T) / 2)
     found = (int(np.sum(eigenvalues > tolerance)), int(np.sum(eigenvalues < -tolerance)))
     if found != signature:
@@ -311,3 +358,21 @@ def _check_matrix(g: np.ndarray, x: np.ndarray, signature: tuple[int, int]) -> N
             f"{here} must be {wanted}, but it has {found[0]} positive and {found[1]} negative squares in {len(x)} "
             f"dimensions: {remedy}. It is\n{g}"
         )
+
+
+def _scaled(g: np.ndarray) -> tuple[np.ndarray, float]:
+    """The metric in units in which its largest entries are about 1, and what is rounding there."""
+    scale = np.sqrt(np.max(np.abs(g), axis=1))
+    scale[scale == 0] = 1
+    return g / scale[:, None] / scale[None, :], 16 * len(g) * float(np.finfo(g.dtype).eps)
+
+
+def _is_symmetric(g: np.ndarray) -> bool:
+    scaled, tolerance = _scaled(g)
+    return not np.max(np.abs(scaled - scaled.T)) > tolerance
+
+
+def _not_symmetric(x, g) -> str:
+    return (
+        f"the metric at x = {x.tolist()} must be symmetric, got\n{g}\nReturn (g + g.T) / 2 if only rounding is at fault"
+    )
