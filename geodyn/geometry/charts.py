@@ -104,6 +104,10 @@ class AbstractChart(eqx.Module):
     def exp(self, x: Float[Array, " n"], v: Float[Array, " n"]) -> Float[Array, " n"]:
         """Where the geodesic from x with velocity v is at time 1."""
 
+    def rounding(self, x: Float[Array, " n"]) -> Scalar:
+        """How many radii of curvature a change of the coordinates by the rounding unit moves the point."""
+        return jnp.ones((), x.dtype)
+
 
 class Cartesian(AbstractChart):
     """Cartesian coordinates of Euclidean space."""
@@ -251,6 +255,10 @@ class Ball(AbstractChart):
         s = x + sine_ratio(-1, square) / (cosh * depth) * v
         return (s @ s * x + depth * s) / (depth / cosh**2 + s @ s)
 
+    def rounding(self, x):
+        """cosh² of half the distance from the centre: measured 0.4 of that in the separation of a rod 19 radii away."""
+        return 1 / jnp.maximum(1 - x @ x, 0)
+
 
 class AbstractHalfSpace(AbstractChart):
     """Poincaré's half-space x = (h, z), z > 0: g = I/z²; X' = (h, (|x|² − 1)/2)/z, w = (|x|² + 1)/(2z).
@@ -287,6 +295,9 @@ class AbstractHalfSpace(AbstractChart):
         down = jnp.where(unit[-1] < 0, w - unit[-1], sides / (w + jnp.abs(unit[-1])))
         shrink = jnp.where(far, jnp.exp(-w) + ratio * down, cosine(-1, square) - ratio * unit[-1])
         return jnp.append(x[:-1] + ratio * v[:-1] / shrink, x[-1] / shrink)
+
+    def rounding(self, x):
+        return 1 + jnp.max(jnp.abs(x)) / x[-1]
 
 
 class HalfSpace(AbstractHalfSpace):

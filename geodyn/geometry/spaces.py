@@ -6,6 +6,7 @@ radius of curvature.
 """
 
 import abc
+import functools
 from collections.abc import Callable
 from itertools import combinations
 
@@ -294,3 +295,20 @@ def _(space: Product):
 def _(space: Product):
     a, b = (period_of(factor) or (np.inf,) * factor.dim for factor in (space.a, space.b))
     return check_period(a + b, space.dim)
+
+
+@functools.singledispatch
+def rounding_of(space: AbstractManifold, x: Float[Array, " n"]) -> Scalar:
+    """How far a change of the coordinates by the rounding unit moves the point, in units of that: 1 where it is not
+    known to be more."""
+    return jnp.ones((), x.dtype)
+
+
+@rounding_of.register
+def _(space: AbstractConstantCurvature, x):
+    return space.chart.rounding(x)
+
+
+@rounding_of.register
+def _(space: Product, x):
+    return jnp.maximum(*(rounding_of(*part) for part in zip((space.a, space.b), space.split(x))))

@@ -17,6 +17,7 @@ class RESULTS(enum.IntEnum):
     friction_at_rest = 8
     impact_unsolved = 9
     contact_unresolved = 10
+    digits_lost = 11
 
     @property
     def message(self) -> str:
@@ -39,4 +40,6 @@ class RESULTS(enum.IntEnum):
             "the friction",
             "a contact closed but was not struck: the gradient of a gap must not vanish where it closes; where many "
             "contacts come near at once, give more most_impacts",
+            "fewer than four digits of the positions are left, so far is the motion from the centre of its chart: take "
+            "one that goes along, Hyperbolic(n, 'moving halfspace')",
         )[self]

@@ -62,6 +62,11 @@ class AbstractSystem(eqx.Module):
     def check(self, t: Scalar, q: np.ndarray, v: np.ndarray | None) -> None:
         """Raises ValueError where a concrete initial position and velocity, in the user's shapes, do not fit."""
 
+    def rounding(self, q: Float[Array, " n"]) -> Scalar:
+        """How many times the rounding unit is the relative error of what follows from the positions q, since these are
+        rounded: 1 unless the chart is short of digits there. Above 1e-4 the integration ends with a status."""
+        return jnp.ones((), q.dtype)
+
     @property
     def couplings(self) -> Couplings | None:
         """What depends on what, for the linear algebra of large bodies; None where everything may on everything."""

@@ -12,6 +12,7 @@ from geodyn._linalg import solve
 from geodyn._typing import Array, Float, Scalar
 from geodyn.geometry.manifold import AbstractManifold, check_metric
 from geodyn.geometry.patches import atlas_of
+from geodyn.geometry.spaces import rounding_of
 from geodyn.integrators.constraints import check_constraints
 from geodyn.integrators.dissipation import check_dissipation
 from geodyn.integrators.system import AbstractChartedSystem, AbstractSystem, Couplings
@@ -80,6 +81,9 @@ class System(AbstractBody, AbstractChartedSystem):
         rows = tuple(row for e in self.constraints for row in _rows(e))
         damped = any(coupled(e) for e in acting if isinstance(e, AbstractDissipation))
         return Couplings(len(self.masses), tuple(chain.from_iterable(sets)), rows, damped) if all(rows) else None
+
+    def rounding(self, q):
+        return jnp.max(jax.vmap(lambda x: rounding_of(self.space, x))(self._points(q)))
 
     def without_idle(self, q, p):
         return q, p
