@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import geodyn as gd
+from geodyn.scenario import read_scenario
 
 TURN = 2 * np.pi
 
@@ -95,3 +96,14 @@ def test_periods_that_are_none():
         gd.spaces.Embedded(embedding, 3, 2, period=(TURN, -1.0))
     with pytest.raises(ValueError, match=r"the metric is not the same a period further: period\[0\] is 3.0"):
         gd.check_manifold(gd.Manifold(torus, 2, period=(3.0, None)), X)
+
+
+def test_a_scenario_may_say_its_period(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    space = '[space]\nmetric = "test_periodic:torus"\ndim = 2\nperiod = [6.5, inf]\n'
+    rest = "[body]\nmasses = [1.0]\npositions = [[0.0, 0.0]]\n[time]\nt1 = 1.0\nsteps = 10\n"
+    (tmp_path / "torus.toml").write_text(space + rest)
+    assert read_scenario("torus.toml").system.space.period == (6.5, np.inf)
+    (tmp_path / "torus.toml").write_text(space.replace('metric = "test_periodic:torus"', 'name = "sphere"') + rest)
+    with pytest.raises(ValueError, match="'period' goes with 'metric'"):
+        read_scenario("torus.toml")
