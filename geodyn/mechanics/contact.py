@@ -11,7 +11,7 @@ import numpy as np
 
 from geodyn._jit import as_pytree, with_time
 from geodyn._typing import Array, Float, Int
-from geodyn.geometry.geodesic import distance_or_far
+from geodyn.geometry.geodesic import distance_or_far, is_solved
 from geodyn.geometry.manifold import AbstractManifold
 from geodyn.geometry.spaces import Product
 from geodyn.integrators.gaps import nearest, picked
@@ -137,9 +137,14 @@ class Contact(AbstractSpheres):
         return self.slips(space, x, v, self.pairs_of(x))
 
     def slips(self, space: AbstractManifold, x: Float[Array, "N dim"], v, pairs) -> Float[Array, "c s"]:
-        """The slips of these pairs."""
-        ends = [select(a, pairs[:, i]) for a in (x, v) for i in (0, 1)]
-        return jax.vmap(lambda x, y, u, w: slip_of_pair(space, x, y, u, w))(*ends)
+        """The slips of these pairs; of far ones, whose geodesic may not be found, those of near points."""
+        first, second, *rates = (select(a, pairs[:, i]) for a in (x, v) for i in (0, 1))
+        if is_solved(space):
+            reach = self.reach(x, pairs)
+            scale = jax.vmap(lambda x: jnp.sqrt(jnp.trace(space.metric(x))))(first)
+            far = jax.lax.stop_gradient(self.room(space, x, pairs) > reach)
+            second = jnp.where(far[:, None], first + (reach / scale)[:, None], second)
+        return jax.vmap(lambda x, y, u, w: slip_of_pair(space, x, y, u, w))(first, second, *rates)
 
 
 class Wall(AbstractFrictionalContact):
