@@ -18,7 +18,16 @@ import numpy as np
 from geodyn._jit import as_pytree
 from geodyn._linalg import solve
 from geodyn._typing import Array, Float, Scalar
-from geodyn.geometry.charts import AbstractChart, Ball, Cartesian, HalfSpace, Polar, Stereographic, arc_ratio
+from geodyn.geometry.charts import (
+    AbstractChart,
+    Ball,
+    Cartesian,
+    HalfSpace,
+    Polar,
+    Stereographic,
+    arc_ratio,
+    rounding_in,
+)
 from geodyn.geometry.manifold import (
     AbstractManifold,
     Domain,
@@ -299,14 +308,13 @@ def _(space: Product):
 
 @functools.singledispatch
 def rounding_of(space: AbstractManifold, x: Float[Array, " n"]) -> Scalar:
-    """How far a change of the coordinates by the rounding unit moves the point, in units of that: 1 where it is not
-    known to be more."""
+    """`rounding_in` the chart of a space."""
     return jnp.ones((), x.dtype)
 
 
 @rounding_of.register
 def _(space: AbstractConstantCurvature, x):
-    return space.chart.rounding(x)
+    return rounding_in(space.chart, x)
 
 
 @rounding_of.register

@@ -30,7 +30,7 @@ from geodyn.integrators.path import path
 from geodyn.integrators.results import RESULTS
 from geodyn.integrators.stepper import start_stepper, stepped
 from geodyn.integrators.substep import Moving, moving, pressed
-from geodyn.integrators.system import AbstractSystem
+from geodyn.integrators.system import AbstractSystem, rounding
 from geodyn.integrators.trajectory import Impacts, Inputs, IntegrationError, Stats, Trajectory
 
 STAGE_MEMORY = 2**28
@@ -244,7 +244,7 @@ def _trajectory(system, method, t0, h, shape, first, after, saved, every, most):
     q, p, lam, frame = (jnp.concatenate([a[None], b]) for a, b in zip(initial, saved, strict=True))
     t = t0 + h * every * jnp.arange(q.shape[0], dtype=q.dtype)
     v = jax.vmap(system.velocity)(t, q, p)
-    lost = jnp.max(jax.vmap(system.rounding)(q)) * jnp.finfo(q.dtype).eps > MOST_ROUNDING
+    lost = jnp.max(jax.vmap(lambda q: rounding(system, q))(q)) * jnp.finfo(q.dtype).eps > MOST_ROUNDING
     result = jnp.where(lost & (state.result <= RESULTS.not_finite), RESULTS.digits_lost, state.result)
     stats = Stats(state.step, state.iterations, state.jacobians)
     full = (q.shape[0], *shape)

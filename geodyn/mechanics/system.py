@@ -15,7 +15,7 @@ from geodyn.geometry.patches import atlas_of
 from geodyn.geometry.spaces import rounding_of
 from geodyn.integrators.constraints import check_constraints
 from geodyn.integrators.dissipation import check_dissipation
-from geodyn.integrators.system import AbstractChartedSystem, AbstractSystem, Couplings
+from geodyn.integrators.system import AbstractChartedSystem, AbstractSystem, Couplings, rounding
 from geodyn.mechanics.body import AbstractBody, Element, check_elements, constraint_names
 from geodyn.mechanics.charts import check_charts
 from geodyn.mechanics.contact import AbstractContact, check_contacts
@@ -82,9 +82,6 @@ class System(AbstractBody, AbstractChartedSystem):
         damped = any(coupled(e) for e in acting if isinstance(e, AbstractDissipation))
         return Couplings(len(self.masses), tuple(chain.from_iterable(sets)), rows, damped) if all(rows) else None
 
-    def rounding(self, q):
-        return jnp.max(jax.vmap(lambda x: rounding_of(self.space, x))(self._points(q)))
-
     def without_idle(self, q, p):
         return q, p
 
@@ -135,6 +132,11 @@ class System(AbstractBody, AbstractChartedSystem):
         check_charts(self.space, self.elements, t, q, v)
         if self.dissipations:
             check_dissipation(self.rayleigh_at, t, np.ravel(q), np.ravel(v))
+
+
+@rounding.register
+def _(system: System, q):
+    return jnp.max(jax.vmap(lambda x: rounding_of(system.space, x))(system.points(q)))
 
 
 def _masses(masses):
