@@ -208,8 +208,8 @@ def with_time(function, count: int):
             return lambda t, *args: function(*args[:count], t)
     given = ", ".join(p.name for p in parameters)
     raise ValueError(
-        f"a function of ({given}) was given; it must take {count} argument(s), and may take the time as one more, the last, "
-        "or by the name t"
+        f"a function of ({given}) was given; it must take {count} argument(s), and may take the time as one more, the "
+        "last, or by the name t"
     )
 
 

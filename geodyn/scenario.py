@@ -75,13 +75,17 @@ def read_scenario(name: str) -> Scenario:
 
 
 def _space(source: Source) -> AbstractManifold:
-    """A space by name, or any metric: a function x[n] -> g[n, n] as "module:function"."""
-    table = source.allow(("space",), ["name", "dim", "chart", "metric"])
+    """A space by name, or any metric: a function x[n] -> g[n, n] as "module:function", with the `period` [n] of its
+    coordinates if they have one, `inf` for those that have none."""
+    table = source.allow(("space",), ["name", "dim", "chart", "metric", "period"])
     dim = source.get(("space", "dim"), int)
     if ("name" in table) == ("metric" in table):
         source.fail(("space",), "[space] needs either 'name' (a space of the zoo) or 'metric' (module:function)")
     if "metric" in table:
-        return source.build(("space",), lambda: gd.Manifold(_imported(source, ("space", "metric")), dim))
+        period, metric = source.get(("space", "period"), (dim,), None), _imported(source, ("space", "metric"))
+        return source.build(("space",), lambda: gd.Manifold(metric, dim, period=period))
+    if "period" in table:
+        source.fail(("space", "period"), "'period' goes with 'metric': the spaces of the zoo know their angles")
     name = source.choose(("space", "name"), SPACES)
     options = {"chart": source.get(("space", "chart"), str)} if "chart" in table else {}
     return source.build(("space",), lambda: getattr(gd.spaces, SPACES[name])(dim, **options))

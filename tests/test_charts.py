@@ -8,7 +8,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import geodyn as gd
-from geodyn.geometry.spaces import Hyperbolic, Product, Sphere
+from geodyn.geometry.spaces import Euclidean, Hyperbolic, Product, Sphere
 from geodyn.integrators import RESULTS, IntegrationError
 
 PAIR, MOVING = "stereographic pair", "moving halfspace"
@@ -132,6 +132,20 @@ def test_a_rod_far_out_keeps_its_separation(far):
     assert far.frame[-1, -1] < 1e-8
     X = np.asarray(far.embedding)
     np.testing.assert_allclose(X[:, 0] * [1, -1, 1, 1], X[:, 1], rtol=1e-10, atol=1e-12 * np.max(X))
+
+
+def test_a_chart_out_of_digits_is_a_status():
+    """Thirty radii from the centre of the ball fewer than four digits are left, which is a status, in a batch and a
+    product too; 24 radii leave six."""
+
+    def flown(length):
+        one = gd.System(gd.spaces.Product(Euclidean(1), Hyperbolic(2)), [1.0])
+        rest, v = jnp.zeros((1, 3)), jnp.zeros((1, 3)).at[0, 1].set(length / 2)
+        return gd.integrate(one, rest, v, t1=1.0, steps=400, save_every=200, throw=False).result
+
+    both = jax.jit(jax.vmap(flown))(jnp.array([30.0, 24.0]))
+    assert both.tolist() == [gd.RESULTS.digits_lost, gd.RESULTS.successful]
+    assert "Hyperbolic(n, 'moving halfspace')" in gd.RESULTS.digits_lost.message
 
 
 def test_the_rod_of_the_case_in_the_embedding(far):

@@ -212,3 +212,30 @@ def test_curvature_in_single_precision():
     curvature = gd.scalar_curvature(ZOO["non-diagonal 3D metric"], x)
     assert curvature.dtype == jnp.float32
     np.testing.assert_allclose(curvature, float(CASE["reference"]["rows"][6]["scalar"]), rtol=1e-4)
+
+
+VERBS = {
+    "christoffel": gd.christoffel,
+    "riemann": gd.riemann,
+    "ricci": gd.ricci,
+    "scalar": gd.scalar_curvature,
+    "gaussian": gd.gaussian_curvature,
+    "sectional": lambda space, x: gd.sectional_curvature(space, x, [1, 0], [0, 1]),
+    "inner": lambda space, x: gd.inner(space, x, [1, 0], [0, 1]),
+    "norm": lambda space, x: gd.norm(space, x, [1, 0]),
+    "killing": lambda space, x: gd.killing_defect(space, lambda x: x, x),
+}
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_points_of_any_form_and_no_other_shape(name):
+    """Lists of ints are points as in `integrate`; a point of another shape, and a metric that is not symmetric, are
+    errors that say so."""
+    verb, sphere = VERBS[name], gd.spaces.Sphere(2)
+    np.testing.assert_array_equal(verb(sphere, [0, 1]), verb(sphere, jnp.array([0.0, 1.0])))
+    with pytest.raises(ValueError, match=r"x must have shape \(2,\) in this space of dim 2, got \(3,\)"):
+        verb(sphere, jnp.zeros(3))
+    if name not in ("inner", "norm", "killing"):
+        skew = gd.Manifold(lambda x: jnp.array([[1.0, 0.3], [0.0, 1.0]]), 2)
+        with pytest.raises(ValueError, match=r"the metric at x = \[0.0, 1.0\] must be symmetric"):
+            verb(skew, [0, 1])

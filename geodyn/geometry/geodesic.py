@@ -1,12 +1,12 @@
 """Geodesics of any metric: closed forms where a space has them, integration and a boundary-value solve elsewhere.
 
 Everything is differentiable in both modes, to any order that the metric allows, with respect to points, vectors, times
-and the numbers in the space. Any consistent units. Two keywords set the accuracy of the spaces without closed form:
-`steps`, Gauss steps of order 12 to each time (in each interval, for a transport), and `nodes`, the degree of the path
-between two points.
-"""
+and the numbers in the space. Any consistent units. Two keywords set the effort in spaces without closed form: `steps`,
+Gauss steps of order 12 to each time (in each interval, for a transport), and `nodes`, the most that a path between two
+points may have: it takes as many as resolve its energy to rounding."""
 
 import functools
+import itertools
 import warnings
 from collections.abc import Callable
 
@@ -17,22 +17,34 @@ import numpy as np
 
 from geodyn._jit import jit
 from geodyn._linalg import solve
-from geodyn._typing import Array, ArrayLike, Count, Float, Scalar
+from geodyn._typing import Array, Count, Float, Numbers, Scalar
 from geodyn.geometry.between import energy_between
-from geodyn.geometry.manifold import AbstractManifold, AbstractMetric, Manifold, check_metric, christoffel, safe_sqrt
-from geodyn.geometry.spaces import AbstractConstantCurvature, AbstractModelSpace, Product
+from geodyn.geometry.manifold import (
+    AbstractManifold,
+    AbstractMetric,
+    Manifold,
+    check_metric,
+    checked_points,
+    christoffel,
+    inner,
+    knows_distances,
+    period_of,
+    safe_sqrt,
+)
+from geodyn.geometry.relaxation import Effort
+from geodyn.geometry.spaces import AbstractConstantCurvature, Product
 from geodyn.integrators import AbstractMethod, Gauss, Lagrangian, integrate
 from geodyn.integrators.tableau import gauss
 
-NODES = 32
+NODES = 256
 STEPS = 48
 
 
 def geodesic(
     space: AbstractMetric,
-    x: Float[ArrayLike, " _n"],
-    v: Float[ArrayLike, " _n"],
-    ts: Float[ArrayLike, " T"],
+    x: Numbers,
+    v: Numbers,
+    ts: Numbers,
     *,
     steps: Count = STEPS,
 ) -> tuple[Float[Array, "T n"], Float[Array, "T n"]]:
@@ -41,23 +53,20 @@ def geodesic(
     Of a `LevelSet`, such as the configurations of a linkage, it is that of the set, from x on it with the tangent part
     of v, in the coordinates of the space around, by Radau steps of order 5; so are `exp`, `log` and `distance`.
 
-    NaN after a step that did not converge. Raises ValueError for wrong shapes.
+    NaN, of which a call outside of jit warns, where the steps are too long: one did not converge, or |x'|, which is
+    constant, has changed in half of its digits. Raises ValueError for wrong shapes.
     """
     x, v = checked_points(space, x=x, v=v)
-    return geodesic_of(space, x, v, _times(ts, x), steps)
+    return _told(geodesic_of(space, x, v, _times(ts, x), steps), TOO_LONG)
 
 
 @jit
-def exp(
-    space: AbstractMetric, x: Float[ArrayLike, " _n"], v: Float[ArrayLike, " _n"], *, steps: Count = STEPS
-) -> Float[Array, " n"]:
-    """The exponential map: where the geodesic from x with velocity v is at time 1. NaN if a step did not converge."""
-    return _exp(space, *checked_points(space, x=x, v=v), steps)
+def exp(space: AbstractMetric, x: Numbers, v: Numbers, *, steps: Count = STEPS) -> Float[Array, " n"]:
+    """The exponential map: where the geodesic from x with velocity v is at time 1. NaN as `geodesic` says."""
+    return _told(jit(_exp)(space, *checked_points(space, x=x, v=v), steps), TOO_LONG)
 
 
-def log(
-    space: AbstractMetric, x: Float[ArrayLike, " _n"], y: Float[ArrayLike, " _n"], *, nodes: Count = NODES
-) -> Float[Array, " n"]:
+def log(space: AbstractMetric, x: Numbers, y: Numbers, *, nodes: Count = NODES) -> Float[Array, " n"]:
     """The velocity with which the geodesic from x arrives in y at time 1: −g⁻¹ ∂/∂x ½ dist²(x, y) (first variation;
     Sakai, *Riemannian Geometry*, III.2). Fails as `distance` does. Of a `LevelSet` it is found by shooting, from the
     tangent part of y − x; NaN where that leads elsewhere, and for y off the set."""
@@ -70,18 +79,16 @@ def log_of(space, x, y, nodes):
     return solve(space.metric(x), -jax.grad(half_square, 1)(space, x, y, nodes))
 
 
-def distance(
-    space: AbstractMetric, x: Float[ArrayLike, " _n"], y: Float[ArrayLike, " _n"], *, nodes: Count = NODES
-) -> Scalar:
-    """Distance of two points: of a space of constant curvature, a product or `Inhomogeneous` in closed form, of a
-    `Tabulated` one from its table, else by a boundary-value solve.
+def distance(space: AbstractMetric, x: Numbers, y: Numbers, *, nodes: Count = NODES) -> Scalar:
+    """Distance of two points: of a space of constant curvature, a product or `Inhomogeneous` in closed form, of one's
+    own with a method `squared_distance` by that, of a `Tabulated` one from its table, else by a boundary-value solve.
 
     The solve relaxes the straight segment of the chart to a shortest path. So no path leaves the chart, and identified
-    coordinates (an angle beyond its period) are different points; of several geodesics it is that to which the segment
-    relaxes, a local minimum of the length. NaN, derivatives included, of which a call outside of jit warns, and which
-    stops an integration with a status: if none is found, if it is too long for its degree (then take more `nodes`), or
-    beyond a conjugate point, where it is no minimum. First derivatives are those of the first variation, second ones
-    come from the implicit-function theorem.
+    coordinates (an angle beyond its period) are different points unless the space has a `period`; of several geodesics
+    it is that to which the segment relaxes, a local minimum of the length. NaN, derivatives included, of which a call
+    outside of jit warns, and which stops an integration with a status: if none is found, if it is so long that `nodes`
+    do not resolve its energy to rounding (then give more), or beyond a conjugate point, where it is no minimum. First
+    derivatives are those of the first variation, second ones come from the implicit-function theorem.
 
     Where the distance has no derivative: at coincident points 0 is given, so that a spring of any rest length exerts no
     force there (`squared_distance` is smooth); at antipodal points of a sphere, or conjugate ones of any space, the
@@ -93,29 +100,57 @@ def distance(
     return safe_sqrt(squared_distance(space, x, y, nodes=nodes))
 
 
-def squared_distance(
-    space: AbstractMetric, x: Float[ArrayLike, " _n"], y: Float[ArrayLike, " _n"], *, nodes: Count = NODES
-) -> Scalar:
+def squared_distance(space: AbstractMetric, x: Numbers, y: Numbers, *, nodes: Count = NODES) -> Scalar:
     """Squared `distance`, smooth where the points coincide."""
     return _told(2 * jit(half_square)(space, *checked_points(space, x=x, y=y), nodes))
 
 
-def _told(value):
+def distance_or_far(
+    space: AbstractMetric, x: Float[Array, " n"], y: Float[Array, " n"], nodes: int, near: Scalar
+) -> Scalar:
+    """The distance; where its geodesic is not found, the length of the chart's segment if that is more than twice as
+    far as `near`, else NaN."""
+    if not is_solved(space):
+        return distance(space, x, y, nodes=nodes)
+    length = safe_sqrt(2 * half_square(space, x, y, Effort(nodes, far=True)))
+    segment = jax.lax.stop_gradient(chord(space, x, nearest_image(space, x, y)))
+    return jnp.where(jnp.isinf(length), jnp.where(segment > 2 * near, segment, jnp.nan), length)
+
+
+def is_solved(space: AbstractMetric) -> bool:
+    """Whether distances are those of a boundary-value solve."""
+    if isinstance(space, Product):
+        return is_solved(space.a) or is_solved(space.b)
+    return isinstance(space, AbstractManifold) and not knows_distances(space)
+
+
+NOT_FOUND = (
+    "no shortest geodesic between these points was found; they must be in the chart, or table, and no conjugate point "
+    f"between them. For long ones give more nodes: the default is nodes={NODES}"
+)
+TOO_LONG = (
+    "the geodesic is too long for its steps, or leaves the chart. In a space without closed form give more steps: the "
+    f"default is steps={STEPS}; far out in hyperbolic space only the chart 'polar' has digits left"
+)
+
+
+def _told(value, why=NOT_FOUND):
     """The value, with a warning where it is NaN, as far as that can be seen, which is outside of jit."""
-    if not isinstance(value, jax.core.Tracer) and np.any(np.isnan(value)):
-        warnings.warn(
-            "NaN: no shortest geodesic between these points was found; they must be in the chart, or table, and no "
-            "conjugate point between them. For long ones take more nodes",
-            stacklevel=3,
-        )
+    if _is_nan(value):
+        warnings.warn(f"NaN: {why}", stacklevel=3)
     return value
+
+
+def _is_nan(value):
+    leaves = jax.tree.leaves(value)
+    return not any(isinstance(x, jax.core.Tracer) for x in leaves) and any(np.any(np.isnan(x)) for x in leaves)
 
 
 def parallel_transport(
     space: AbstractManifold,
     curve: Callable,
-    w: Float[ArrayLike, " _n"],
-    ts: Float[ArrayLike, " T"],
+    w: Numbers,
+    ts: Numbers,
     *,
     steps: Count = STEPS,
 ) -> Float[Array, "T n"]:
@@ -126,20 +161,24 @@ def parallel_transport(
 
 def jacobi_field(
     space: AbstractManifold,
-    x: Float[ArrayLike, " _n"],
-    v: Float[ArrayLike, " _n"],
-    j: Float[ArrayLike, " _n"],
-    dj: Float[ArrayLike, " _n"],
-    ts: Float[ArrayLike, " T"],
+    x: Numbers,
+    v: Numbers,
+    j: Numbers,
+    dj: Numbers,
+    ts: Numbers,
     *,
     steps: Count = STEPS,
 ) -> tuple[Float[Array, "T n"], Float[Array, "T n"]]:
     """J and DJ/dt at the times ts along the geodesic of x, v at time 0, where they are j and dj: D²J/dt² = −R(J, x')x'.
 
-    The field is the derivative of the geodesic in its initial data (do Carmo, *Riemannian Geometry*, chapter 5).
+    The field is the derivative of the geodesic in its initial data (do Carmo, *Riemannian Geometry*, chapter 5). Raises
+    ValueError where the geodesic is too long for its steps, or leaves the chart; inside jit the field is NaN there.
     """
     x, v, j, dj = checked_points(space, x=x, v=v, j=j, dj=dj)
-    return _jacobi_field(space, x, v, j, dj, _times(ts, x), steps)
+    found = _jacobi_field(space, x, v, j, dj, _times(ts, x), steps)
+    if _is_nan(found):
+        raise ValueError(f"ts: {TOO_LONG}")
+    return found
 
 
 @jit
@@ -189,15 +228,47 @@ def _(space: Product, x, v, steps):
 
 @functools.singledispatch
 def half_square(space, x, y, nodes):
-    """½ dist²; a space with distances of its own registers here."""
+    """½ dist², by the space's own `squared_distance` if it has one; what is made of other spaces registers here."""
+    y = nearest_image(space, x, y)
+    if knows_distances(space):
+        return _scalar(space.squared_distance(x, y), space) / 2
     if isinstance(space, Manifold) and space.signature[1] > 0:
         raise ValueError(f"distance and log need a positive definite metric; this one has signature {space.signature}")
-    return energy_between(space, x, y, nodes)
+    return energy_between(space, x, y, nodes if isinstance(nodes, Effort) else Effort(nodes))
 
 
-@half_square.register
-def _(space: AbstractModelSpace, x, y, nodes):
-    return space.squared_distance(x, y) / 2
+def nearest_image(space: AbstractManifold, x: Float[Array, " n"], y: Float[Array, " n"]) -> Float[Array, " n"]:
+    """The image of y, whole periods of the coordinates away, to which the segment of the chart from x is shortest; for
+    a space that knows its distances, that of the shortest distance."""
+    if period_of(space) is None:
+        return y
+    period = np.array(period_of(space))
+    round_ = jnp.asarray(np.isfinite(period))
+    period = jnp.asarray(np.where(np.isfinite(period), period, 1.0), x.dtype)
+    turns = -jnp.where(round_, jnp.round((y - x) / period), 0)
+    # The nearest one in coordinates, and the next ones on the other side.
+    other = jnp.where(y - x + turns * period > 0, -1.0, 1.0)
+    sides = np.array(list(itertools.product(*[(0, 1) if p else (0,) for p in np.isfinite(period_of(space))])))
+    images = (y + turns * period)[None] + jnp.asarray(sides, x.dtype) * (other * period)[None]
+    square = space.squared_distance if knows_distances(space) else lambda x, y: chord(space, x, y) ** 2
+    nearest = jnp.argmin(jax.vmap(square, (None, 0))(*jax.lax.stop_gradient((x, images))))
+    return jnp.sum(jnp.where((jnp.arange(len(sides)) == nearest)[:, None], images, 0), axis=0)
+
+
+def chord(space: AbstractManifold, x: Float[Array, " n"], y: Float[Array, " n"]) -> Scalar:
+    """Length of the segment of the chart between two points, by the energy at eight of Gauss' nodes."""
+    t, b = (jnp.asarray(a, x.dtype) for a in (np.polynomial.legendre.leggauss(8)))
+    d = y - x
+    squares = jax.vmap(lambda t: d @ space.metric(x + (1 + t) / 2 * d) @ d)(t)
+    return safe_sqrt(jnp.dot(b, squares) / 2)
+
+
+def _scalar(square, space):
+    if jnp.shape(square) != ():
+        raise ValueError(
+            f"squared_distance of {type(space).__name__} must return one number, got shape {jnp.shape(square)}"
+        )
+    return square
 
 
 @half_square.register
@@ -217,7 +288,12 @@ class _Kinetic(eqx.Module):
 
 @jit
 def _integrated(space, x, v, ts, steps):
-    return rays(space.metric, None, Gauss(6), x, v, ts, steps)
+    qs, vs = rays(space.metric, None, Gauss(6), x, v, ts, steps)
+    # |x'|² is constant; a null vector's too, which has no size of its own.
+    change = jax.vmap(lambda q, u: inner(space, q, u, u))(qs, vs) - inner(space, x, v, v)
+    scale = jnp.abs(v) @ jnp.abs(space.metric(x)) @ jnp.abs(v)
+    good = (jnp.abs(change) <= jnp.finfo(x.dtype).eps ** 0.5 * scale)[:, None]
+    return jnp.where(good, qs, jnp.nan), jnp.where(good, vs, jnp.nan)
 
 
 def rays(metric: Callable, constraint: Callable | None, method: AbstractMethod, x, v, ts, steps: int):
@@ -259,22 +335,6 @@ def _transport(space, curve, w, ts, steps):
     return jax.lax.scan(interval, w, jnp.stack([jnp.append(ts[0], ts[:-1]), ts], axis=1))[1]
 
 
-@functools.singledispatch
-def count_coordinates(space) -> int:
-    """How many numbers a point is."""
-    return space.dim
-
-
-def checked_points(space: AbstractMetric, **points) -> list[Array]:
-    """The points and vectors as arrays; ValueError unless each is [n]."""
-    points = {name: jnp.asarray(point) for name, point in points.items()}
-    points = {name: point.astype(jnp.result_type(point, float)) for name, point in points.items()}
-    for name, point in points.items():
-        if point.shape != (size := count_coordinates(space),):
-            raise ValueError(f"{name} must have shape ({size},) in this space of dim {space.dim}, got {point.shape}")
-    return list(points.values())
-
-
 def _times(ts, x: Array) -> Float[Array, " T"]:
     ts = jnp.asarray(ts, x.dtype)
     if ts.ndim != 1 or ts.size == 0:
@@ -282,15 +342,34 @@ def _times(ts, x: Array) -> Float[Array, " T"]:
     return ts
 
 
-def check_manifold(space: AbstractManifold, x: Float[ArrayLike, " _n"]) -> None:
+def check_manifold(space: AbstractManifold, x: Numbers) -> None:
     """Raises ValueError, saying what is wrong, unless the metric can be traced and is finite, symmetric and of the
-    declared signature at x and, where the space has distances in closed form, |grad dist| = 1 (the eikonal equation).
-    For concrete numbers."""
+    declared signature at x and, where the space has a `squared_distance`, that fits the metric around x: it is 0 and
+    smooth where the points coincide, with the Hessian 2g there, symmetric in the points, and |grad dist| = 1 in both
+    (the eikonal equation). For concrete numbers."""
     (x,) = checked_points(space, x=x)
     check_metric(space, x, signature=space.signature if isinstance(space, Manifold) else None)
-    if isinstance(space, AbstractModelSpace):
-        y = x + 0.01 / jnp.sqrt(jnp.diag(space.metric(x)))
-        slope = jax.grad(distance, 2)(space, x, y)
-        size = float(jnp.sqrt(slope @ solve(space.metric(y), slope)))
-        if not abs(size - 1) < 100 * np.sqrt(jnp.finfo(x.dtype).eps):
-            raise ValueError(f"squared_distance does not fit the metric: |grad distance| must be 1, got {size} at {y}")
+    if knows_distances(space):
+        _check_distances(space, x)
+
+
+def _check_distances(space, x):
+    wanted = "squared_distance does not fit the metric: "
+    enough = max(100 * float(jnp.finfo(x.dtype).eps) ** 0.5, 1000 * getattr(space, "error", 0.0))  # that of `Tabulated`
+    scale = jnp.sqrt(jnp.diag(space.metric(x)))
+    here, hessian = (f(lambda y: squared_distance(space, x, y))(x) for f in (lambda f: f, jax.hessian))
+    error = hessian / jnp.outer(scale, scale) / 2 - space.metric(x) / jnp.outer(scale, scale)
+    if not (abs(here) <= enough**2 and jnp.max(jnp.abs(error)) < enough):
+        raise ValueError(
+            f"{wanted}at coincident points x = {x.tolist()} it must be 0, got {here}, and smooth, with the Hessian 2g "
+            f"in the second one, got\n{hessian}"
+        )
+    for direction in np.cos(1 + np.arange(3 * x.size).reshape(3, -1) ** 1.5):
+        y = x + 0.01 * direction / scale
+        there, back = squared_distance(space, x, y), squared_distance(space, y, x)
+        if not abs(there - back) <= enough * there:
+            raise ValueError(f"{wanted}it must be symmetric, got {there} from {x.tolist()} to {y}, and {back} back")
+        for slope, point in zip(jax.grad(distance, (1, 2))(space, x, y), (x, y)):
+            size = float(jnp.sqrt(slope @ solve(space.metric(point), slope)))
+            if not abs(size - 1) < enough:
+                raise ValueError(f"{wanted}|grad distance| must be 1, got {size} at {point}")

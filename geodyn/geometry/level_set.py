@@ -18,12 +18,14 @@ import numpy as np
 from geodyn._jit import as_pytree, jit
 from geodyn._linalg import inverse, solve
 from geodyn._roots import root
-from geodyn._typing import Array, ArrayLike, Float, Scalar
-from geodyn.geometry.geodesic import STEPS, count_coordinates, geodesic_of, half_square, log_of, rays
+from geodyn._typing import Array, ArrayLike, Float, Numbers, Scalar
+from geodyn.geometry.geodesic import STEPS, geodesic_of, half_square, log_of, rays
 from geodyn.geometry.manifold import (
     AbstractManifold,
     AbstractMetric,
+    checked_points,
     christoffel,
+    count_coordinates,
     riemann,
     riemann_of,
     scalar_curvature,
@@ -168,10 +170,10 @@ def regular_inverse(gram: Float[Array, "c c"]) -> Float[Array, "c c"]:
     return jnp.where(regular, inverted, jnp.nan) / (scale[:, None] * scale[None, :])
 
 
-def second_fundamental_form(surface: LevelSet | Embedded, x: Float[Array, " n"]) -> Float[Array, "D n n"]:
+def second_fundamental_form(surface: LevelSet | Embedded, x: Numbers) -> Float[Array, "D n n"]:
     """II[k, i, j], the normal part of ∇_i ∂_j as vectors k of the space around. Of a `LevelSet` i, j are coordinates of
     that space too, and normal parts of vectors do not count; of `Embedded` they are those of the chart."""
-    return _second_form(surface, x)
+    return _second_form(surface, *checked_points(surface, x=x))
 
 
 @functools.singledispatch
@@ -200,14 +202,15 @@ def _(surface: Embedded, x):
     return second - jnp.einsum("km,mij->kij", tangential, second)
 
 
-def total_bending(surface: LevelSet | Embedded, x: Float[Array, " n"]) -> Scalar:
+def total_bending(surface: LevelSet | Embedded, x: Numbers) -> Scalar:
     """|II|² = Σ |II(e_a, e_b)|² over an orthonormal basis of tangent vectors."""
+    (x,) = checked_points(surface, x=x)
     ambient = surface.metric(x) if isinstance(surface, LevelSet) else surface.ambient.metric(surface.embed(x))
     raised, II = inverse(surface.metric(x)), second_fundamental_form(surface, x)
     return jnp.einsum("kl,kij,lpq,ip,jq", ambient, II, II, raised, raised, optimize="optimal")
 
 
-def gaussian_curvature(surface: AbstractMetric, x: Float[Array, " n"]) -> Scalar:
+def gaussian_curvature(surface: AbstractMetric, x: Numbers) -> Scalar:
     """Gauss's curvature of a surface, a space or level set of two dimensions: half its scalar curvature. Raises
     ValueError for other dimensions."""
     if surface.dim != 2:

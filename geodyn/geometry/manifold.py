@@ -8,8 +8,9 @@ curvature. Lengths in any consistent units.
 
 import abc
 import functools
+import inspect
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -18,7 +19,7 @@ import numpy as np
 
 from geodyn._jit import as_pytree, jit
 from geodyn._linalg import solve
-from geodyn._typing import Array, Bool, Float, Scalar
+from geodyn._typing import Array, Bool, Float, Numbers, Scalar
 
 
 class AbstractMetric(eqx.Module):
@@ -30,9 +31,42 @@ class AbstractMetric(eqx.Module):
 
 
 class AbstractManifold(AbstractMetric):
-    """A space: subclass it with `dim` (a static field) and the one method `metric`."""
+    """A space: subclass it with `dim` (a static field) and the one method `metric`.
+
+    A space that knows its distances may say so by one method more, `squared_distance(x[n], y[n])`, the square since
+    that is smooth where the points coincide: `gd.distance`, `gd.log` and whatever measures distances (springs, rods,
+    contacts, pictures) then use it instead of a solve, and `gd.check_manifold` compares it with the metric:
+
+        class Cylinder(gd.AbstractManifold):
+            radius: float
+            dim: int = eqx.field(static=True, default=2)
+            def metric(self, x):
+                return jnp.diag(jnp.stack([jnp.ones(()), self.radius**2]))
+            def squared_distance(self, x, y):
+                return (x[0] - y[0]) ** 2 + self.radius**2 * (x[1] - y[1]) ** 2
+
+    Where coordinates are periodic, `period = (2 * np.pi, np.inf)` in the class body says so, infinite or None for those
+    that are not: then the geodesic is sought to the image of the second point whose segment of the chart is shortest.
+
+    Raises TypeError for a subclass with a `distance` or `log` of its own instead, which nothing would call.
+    """
 
     dim: eqx.AbstractVar[int]
+    period: ClassVar[tuple[float | None, ...] | None] = None
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        for name in ("distance", "log"):
+            if callable(getattr(cls, name, None)) and not knows_distances(cls):
+                raise TypeError(
+                    f"{cls.__name__} has a method {name}, which nothing calls: give it squared_distance(x, y), from "
+                    "which gd.distance and gd.log follow"
+                )
+
+
+def knows_distances(space) -> bool:
+    """Whether a space, or a class of spaces, has a `squared_distance`."""
+    return callable(getattr(space, "squared_distance", None))
 
 
 class Domain(NamedTuple):
@@ -52,19 +86,22 @@ def domain_of(space: AbstractManifold) -> Domain:
 
 
 class Manifold(AbstractManifold):
-    """A space from a plain function: `Manifold(metric, dim, signature=None)` with `metric(x[n]) -> g[n, n]`.
+    """A space from a plain function: `Manifold(metric, dim, signature=None, period=None)` with `metric(x[n]) -> g[n,
+    n]`.
 
     The function may be an `eqx.Module`, whose arrays are traced and differentiable. A metric that is not positive
-    definite needs its `signature=(p, q)`: p positive and q negative squares, p + q = dim. Raises ValueError, before
-    anything is compiled, if `metric` is no such function.
-    """
+    definite needs its `signature=(p, q)`: p positive and q negative squares, p + q = dim. `period` [n] tells of
+    coordinates that come round, as angles do: (2π, 2π) on a torus, None or infinite for others. Raises ValueError,
+    before anything is compiled, if `metric` is no such function."""
 
     function: Callable
     dim: int = eqx.field(static=True)
     signature: tuple[int, int] = eqx.field(static=True)
+    period: tuple[float, ...] | None = eqx.field(static=True)
 
-    def __init__(self, metric, dim, signature=None):
+    def __init__(self, metric, dim, signature=None, period=None):
         self.dim = check_dim(dim)
+        self.period = check_period(period, dim)
         self.signature = (dim, 0) if signature is None else tuple(signature)
         if len(self.signature) != 2 or min(self.signature) < 0 or sum(self.signature) != dim:
             raise ValueError(
@@ -79,13 +116,60 @@ class Manifold(AbstractManifold):
         return self.function(x)
 
 
-def inner(space: AbstractMetric, x: Float[Array, " n"], u: Float[Array, " n"], v: Float[Array, " n"]) -> Scalar:
-    """Inner product g(x)(u, v) of two tangent vectors at x."""
+@functools.singledispatch
+def count_coordinates(space) -> int:
+    """How many numbers a point is."""
+    return space.dim
+
+
+def checked_points(space: AbstractMetric, **points) -> list[Array]:
+    """The points and vectors as arrays of floats; ValueError unless each is [n]."""
+    points = {name: jnp.asarray(point) for name, point in points.items()}
+    points = {name: point.astype(jnp.result_type(point, float)) for name, point in points.items()}
+    for name, point in points.items():
+        if point.shape != (size := count_coordinates(space),):
+            row = ", the coordinates in one row;" if point.ndim != 1 else f" in this space of dim {space.dim},"
+            raise ValueError(f"{name} must have shape ({size},){row} got {point.shape}")
+    return list(points.values())
+
+
+def at_a_point(function):
+    """`jit` of function(space, x, …) for a point and vectors, given as arrays or lists of any numbers. Raises
+    ValueError unless each is [n], and, as far as that can be seen, unless the metric at x is symmetric."""
+    compiled, signature = jit(function), inspect.signature(function)
+
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        space, *points = signature.bind(*args, **kwargs).arguments.items()
+        points = checked_points(space[1], **dict(points))
+        _check_symmetric(space[1], points[0])
+        return compiled(space[1], *points)
+
+    return call
+
+
+def _check_symmetric(space, x):
+    if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((space, x))):
+        return
+    g = _metric(space, x)
+    if not isinstance(g, jax.core.Tracer) and not _is_symmetric(np.asarray(g)):
+        raise ValueError(_not_symmetric(x, g))
+
+
+@jit
+def _metric(space, x):
+    return space.metric(x)
+
+
+def inner(space: AbstractMetric, x: Numbers, u: Numbers, v: Numbers) -> Scalar:
+    """Inner product g(x)(u, v) of two tangent vectors at x. Raises ValueError unless x, u, v are [n]."""
+    x, u, v = checked_points(space, x=x, u=u, v=v)
     return u @ space.metric(x) @ v
 
 
-def norm(space: AbstractMetric, x: Float[Array, " n"], v: Float[Array, " n"]) -> Scalar:
+def norm(space: AbstractMetric, x: Numbers, v: Numbers) -> Scalar:
     """Length √g(x)(v, v) of a tangent vector at x; its derivative at v = 0, where it has none, is given as 0."""
+    x, v = checked_points(space, x=x, v=v)
     return safe_sqrt(inner(space, x, v, v))
 
 
@@ -95,15 +179,16 @@ def safe_sqrt(square: Scalar) -> Scalar:
     return jnp.where(zero, 0.0, jnp.sqrt(jnp.where(zero, 1.0, square)))
 
 
-@jit
+@at_a_point
 def christoffel(space: AbstractManifold, x: Float[Array, " n"]) -> Float[Array, "n n n"]:
-    """Christoffel symbols Γ[k, i, j] = Γ^k_ij = ½ g^kl (∂_i g_lj + ∂_j g_li − ∂_l g_ij)."""
+    """Christoffel symbols Γ[k, i, j] = Γ^k_ij = ½ g^kl (∂_i g_lj + ∂_j g_li − ∂_l g_ij) at x. Here and in the
+    curvatures points and vectors are [n], else ValueError, which is also raised for a metric that is not symmetric."""
     derivative = jax.jacfwd(space.metric)(x)  # [i, j, k] = ∂_k g_ij
     lowered = 0.5 * (derivative.transpose(0, 2, 1) + derivative - derivative.transpose(2, 0, 1))
     return _raised(space.metric(x), lowered)
 
 
-@jit
+@at_a_point
 def riemann(space: AbstractMetric, x: Float[Array, " n"]) -> Float[Array, "n n n n"]:
     """Riemann tensor R[a, b, c, d] = R^a_bcd, in the convention of this module."""
     return riemann_of(space, x)
@@ -117,19 +202,19 @@ def riemann_of(space, x):
     return half - half.swapaxes(2, 3)
 
 
-@jit
+@at_a_point
 def ricci(space: AbstractMetric, x: Float[Array, " n"]) -> Float[Array, "n n"]:
     """Ricci tensor R_bd = R^a_bad."""
     return jnp.einsum("abad->bd", riemann(space, x))
 
 
-@jit
+@at_a_point
 def scalar_curvature(space: AbstractMetric, x: Float[Array, " n"]) -> Scalar:
     """Scalar curvature R = g^bd R_bd: n(n − 1) on the unit sphere."""
     return jnp.trace(_raised(space.metric(x), ricci(space, x)))
 
 
-@jit
+@at_a_point
 def sectional_curvature(
     space: AbstractMetric, x: Float[Array, " n"], u: Float[Array, " n"], v: Float[Array, " n"]
 ) -> Scalar:
@@ -142,9 +227,10 @@ def sectional_curvature(
     return jnp.einsum("abcd,a,b,c,d", riemann(space, x), g @ u, v, u, v) / area
 
 
-def killing_defect(space: AbstractManifold, field: Callable, x: Float[Array, " n"]) -> Float[Array, "n n"]:
+def killing_defect(space: AbstractManifold, field: Callable, x: Numbers) -> Float[Array, "n n"]:
     """∇_a K_b + ∇_b K_a = K^c ∂_c g_ab + g_cb ∂_a K^c + g_ac ∂_b K^c of a vector field `field(x) -> K[n]`: zero for an
     isometry (Wald, *General Relativity* (1984), appendix C)."""
+    (x,) = checked_points(space, x=x)
     g, along = jax.jvp(space.metric, (x,), (field(x),))
     lowered = g @ jax.jacfwd(field)(x)
     return along + lowered + lowered.T
@@ -161,6 +247,29 @@ def check_dim(dim, least: int = 1) -> int:
     if isinstance(dim, bool) or not isinstance(dim, int | np.integer) or dim < least:
         raise ValueError(f"dim must be a whole number >= {least}, got {dim!r}")
     return int(dim)
+
+
+def check_period(period, dim: int) -> tuple[float, ...] | None:
+    """The periods of the coordinates, infinite for those without; None if all are. Raises ValueError unless they are
+    positive and one for each."""
+    if period is None:
+        return None
+    try:
+        values = tuple(np.inf if p is None else float(p) for p in period)
+    except (TypeError, ValueError, jax.errors.ConcretizationTypeError):
+        values = ()
+    if len(values) != dim or not all(p > 0 for p in values):
+        raise ValueError(
+            f"period must be {dim} positive numbers, one for each coordinate, None or infinite where it has none; got "
+            f"{period!r}"
+        )
+    return None if np.all(np.isinf(values)) else values
+
+
+@functools.singledispatch
+def period_of(space: AbstractMetric) -> tuple[float, ...] | None:
+    """The periods of its coordinates; None where none has one. What is made of other spaces registers here."""
+    return check_period(getattr(space, "period", None), space.dim)
 
 
 def check_traceable(name: str, function, dim: int, shape: tuple[int, ...]) -> None:
@@ -208,6 +317,19 @@ def check_metric(space: AbstractManifold, x, *, signature: tuple[int, int] | Non
                 f"x = {point.tolist()} is no point of {type(space).__name__}: this chart has {domain_of(space).words}"
             )
         _check_matrix(g, point, signature or (space.dim, 0))
+    _check_periods(space, points, metrics)
+
+
+def _check_periods(space, points, metrics):
+    for i, period in enumerate(period_of(space) or ()):
+        if np.isfinite(period):
+            there = np.asarray(_metrics(space, points + period * np.eye(space.dim, dtype=points.dtype)[i])[0])
+            size = np.sqrt(np.einsum("pi,pj->pij", *[np.einsum("pii->pi", np.abs(metrics))] * 2))
+            if np.any(np.abs(there - metrics) > 100 * np.finfo(metrics.dtype).eps ** 0.5 * size):
+                raise ValueError(
+                    f"the metric is not the same a period further: period[{i}] is {period}, and from "
+                    f"{points[0].tolist()} on it changes from\n{metrics[0]} to\n{there[0]}"
+                )
 
 
 @eqx.filter_jit
@@ -222,12 +344,9 @@ def _check_matrix(g: np.ndarray, x: np.ndarray, signature: tuple[int, int]) -> N
             f"{here} is not finite:\n{g}\nMove x off the singular points of the chart, or use another chart"
         )
     # Congruent scaling keeps the signs (Sylvester) and makes the verdict independent of the coordinates' units.
-    scale = np.sqrt(np.max(np.abs(g), axis=1))
-    scale[scale == 0] = 1
-    g_scaled = g / scale[:, None] / scale[None, :]
-    tolerance = 16 * len(x) * np.finfo(g.dtype).eps
-    if np.max(np.abs(g_scaled - g_scaled.T)) > tolerance:
-        raise ValueError(f"{here} must be symmetric, got\n{g}\nReturn (g + g.T) / 2 if only rounding is at fault")
+    g_scaled, tolerance = _scaled(g)
+    if not _is_symmetric(g):
+        raise ValueError(_not_symmetric(x, g))
     eigenvalues = np.linalg.eigvalsh((g_scaled + g_scaled.T) / 2)
     found = (int(np.sum(eigenvalues > tolerance)), int(np.sum(eigenvalues < -tolerance)))
     if found != signature:
@@ -239,3 +358,21 @@ def _check_matrix(g: np.ndarray, x: np.ndarray, signature: tuple[int, int]) -> N
             f"{here} must be {wanted}, but it has {found[0]} positive and {found[1]} negative squares in {len(x)} "
             f"dimensions: {remedy}. It is\n{g}"
         )
+
+
+def _scaled(g: np.ndarray) -> tuple[np.ndarray, float]:
+    """The metric in units in which its largest entries are about 1, and what is rounding there."""
+    scale = np.sqrt(np.max(np.abs(g), axis=1))
+    scale[scale == 0] = 1
+    return g / scale[:, None] / scale[None, :], 16 * len(g) * float(np.finfo(g.dtype).eps)
+
+
+def _is_symmetric(g: np.ndarray) -> bool:
+    scaled, tolerance = _scaled(g)
+    return not np.max(np.abs(scaled - scaled.T)) > tolerance
+
+
+def _not_symmetric(x, g) -> str:
+    return (
+        f"the metric at x = {x.tolist()} must be symmetric, got\n{g}\nReturn (g + g.T) / 2 if only rounding is at fault"
+    )

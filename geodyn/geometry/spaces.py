@@ -6,6 +6,7 @@ radius of curvature.
 """
 
 import abc
+import functools
 from collections.abc import Callable
 from itertools import combinations
 
@@ -17,8 +18,25 @@ import numpy as np
 from geodyn._jit import as_pytree
 from geodyn._linalg import solve
 from geodyn._typing import Array, Float, Scalar
-from geodyn.geometry.charts import AbstractChart, Ball, Cartesian, HalfSpace, Polar, Stereographic, arc_ratio
-from geodyn.geometry.manifold import AbstractManifold, Domain, check_dim, check_traceable, domain_of
+from geodyn.geometry.charts import (
+    AbstractChart,
+    Ball,
+    Cartesian,
+    HalfSpace,
+    Polar,
+    Stereographic,
+    arc_ratio,
+    rounding_in,
+)
+from geodyn.geometry.manifold import (
+    AbstractManifold,
+    Domain,
+    check_dim,
+    check_period,
+    check_traceable,
+    domain_of,
+    period_of,
+)
 from geodyn.geometry.travelling import MovingHalfSpace, StereographicPair
 
 
@@ -216,22 +234,23 @@ class Product(AbstractManifold):
 
 
 class Embedded(AbstractManifold):
-    """A surface in an ambient space, with the metric it has from there: `Embedded(embedding, ambient, dim)`.
+    """A surface in an ambient space, with the metric it has from there: `Embedded(embedding, ambient, dim,
+    period=None)`.
 
-    `embedding(x[dim]) -> X` gives the point in the chart of `ambient`, a space or the dimension of a Euclidean one;
-    g = JᵀGJ with J = ∂X/∂x. It may be an `eqx.Module`, whose arrays are traced and differentiable. Raises ValueError
-    if `embedding` is no such function.
-    """
+    `embedding(x[dim]) -> X` gives the point in the chart of `ambient`, a space or the dimension of a Euclidean one; g =
+    JᵀGJ with J = ∂X/∂x; `period` [dim] as for `gd.Manifold`. It may be an `eqx.Module`, whose arrays are traced and
+    differentiable. Raises ValueError if `embedding` is no such function."""
 
     embedding: Callable
     ambient: AbstractManifold
     dim: int = eqx.field(static=True)
+    period: tuple[float, ...] | None = eqx.field(static=True)
 
-    def __init__(self, embedding, ambient, dim):
+    def __init__(self, embedding, ambient, dim, period=None):
         if not isinstance(ambient, AbstractManifold | int | np.integer):
             raise ValueError(f"ambient must be a space or the dimension of a Euclidean one, got {ambient!r}")
         self.ambient = ambient if isinstance(ambient, AbstractManifold) else Euclidean(ambient)
-        self.dim = check_dim(dim)
+        self.dim, self.period = check_dim(dim), check_period(period, dim)
         check_traceable("embedding", embedding, dim, (self.ambient.dim,))
         self.embedding = as_pytree(embedding)
 
@@ -246,14 +265,17 @@ class Embedded(AbstractManifold):
 
 
 class Conformal(AbstractManifold):
-    """A space with its metric multiplied by a positive function: `Conformal(factor, space)`, g = factor(x) g_space."""
+    """A space with its metric multiplied by a positive function: `Conformal(factor, space, period=None)`, g = factor(x)
+    g_space, with the `period` [n] of that space unless another is given."""
 
     factor: Callable
     space: AbstractManifold
     dim: int = eqx.field(static=True)
+    period: tuple[float, ...] | None = eqx.field(static=True)
 
-    def __init__(self, factor, space):
+    def __init__(self, factor, space, period=None):
         check_traceable("factor", factor, space.dim, ())
+        self.period = period_of(space) if period is None else check_period(period, space.dim)
         self.factor, self.space, self.dim = as_pytree(factor), space, space.dim
 
     def metric(self, x: Float[Array, " n"]) -> Float[Array, "n n"]:
@@ -276,3 +298,25 @@ def _(space: Product):
     a, b = domain_of(space.a), domain_of(space.b)
     both = lambda xa, xb: a.holds(xa) & b.holds(xb)  # noqa: E731
     return Domain(f"({a.words}, {b.words})", lambda x: both(*space.split(x)))
+
+
+@period_of.register
+def _(space: Product):
+    a, b = (period_of(factor) or (np.inf,) * factor.dim for factor in (space.a, space.b))
+    return check_period(a + b, space.dim)
+
+
+@functools.singledispatch
+def rounding_of(space: AbstractManifold, x: Float[Array, " n"]) -> Scalar:
+    """`rounding_in` the chart of a space."""
+    return jnp.ones((), x.dtype)
+
+
+@rounding_of.register
+def _(space: AbstractConstantCurvature, x):
+    return rounding_in(space.chart, x)
+
+
+@rounding_of.register
+def _(space: Product, x):
+    return jnp.maximum(*(rounding_of(*part) for part in zip((space.a, space.b), space.split(x))))

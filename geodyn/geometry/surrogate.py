@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._typing import Array, Float, Scalar
-from geodyn.geometry.geodesic import NODES, half_square, squared_distance
-from geodyn.geometry.manifold import AbstractManifold
+from geodyn.geometry.geodesic import NODES, squared_distance
+from geodyn.geometry.manifold import AbstractManifold, period_of
 
 HIGHEST_POWER = 16
 HIGHEST_DEGREE = 64
@@ -67,6 +67,11 @@ class Tabulated(AbstractManifold):
         self.centre, self.half, self.reach = (jnp.asarray(x) for x in box)
         self.table = jnp.asarray(table)
 
+    @property
+    def period(self) -> tuple[float, ...] | None:
+        """That of the space."""
+        return period_of(self.space)
+
     def metric(self, x: Float[Array, " n"]) -> Float[Array, "n n"]:
         """That of the space."""
         return self.space.metric(x)
@@ -78,11 +83,6 @@ class Tabulated(AbstractManifold):
         slack = 1 + 64 * jnp.finfo(x.dtype).eps
         inside = (jnp.sum(d**2) <= slack) & jnp.all(jnp.abs(u) <= slack / MARGIN)
         return _evaluate(self.table.astype(x.dtype), u, d) * jnp.where(inside, 1.0, jnp.nan)
-
-
-@half_square.register
-def _(space: Tabulated, x, y, nodes):
-    return space.squared_distance(x, y) / 2
 
 
 def _evaluate(table, u, d):

@@ -32,10 +32,11 @@ from geodyn.integrators.path import path
 from geodyn.integrators.results import RESULTS
 from geodyn.integrators.stepper import start_stepper, stepped
 from geodyn.integrators.substep import Moving, moving, pressed
-from geodyn.integrators.system import AbstractSystem
+from geodyn.integrators.system import AbstractSystem, rounding
 from geodyn.integrators.trajectory import Impacts, Inputs, IntegrationError, Stats, Trajectory
 
 STAGE_MEMORY = 2**28
+MOST_ROUNDING = 1e-4
 
 
 def integrate(
@@ -247,11 +248,13 @@ def _trajectory(system, method, t0, h, shape, first, after, saved, every, most):
     q, p, lam, frame = (jnp.concatenate([a[None], b]) for a, b in zip(initial, saved, strict=True))
     t = t0 + h * every * jnp.arange(q.shape[0], dtype=q.dtype)
     v = jax.vmap(system.velocity)(t, q, p)
+    lost = jnp.max(jax.vmap(lambda q: rounding(system, q))(q)) * jnp.finfo(q.dtype).eps > MOST_ROUNDING
+    result = jnp.where(lost & (state.result <= RESULTS.not_finite), RESULTS.digits_lost, state.result)
     stats = Stats(state.step, state.iterations, state.jacobians)
     full = (q.shape[0], *shape)
     p = p.reshape(full) if p.shape == q.shape else p
     return Trajectory(
-        *(t, q.reshape(full), v.reshape(full), p, lam, state.result, stats, h, system, method),
+        *(t, q.reshape(full), v.reshape(full), p, lam, result, stats, h, system, method),
         impacts=impacts,
         frame=frame if frame.size else None,
     )
@@ -269,7 +272,7 @@ def _raise_failure(trajectory):
         after = np.max(times, where=np.isfinite(times), initial=float(trajectory.t[0]))
         word = "after" if result == RESULTS.too_many_impacts else "at"
         raise IntegrationError(f"{word} t = {after:.6g} {result.message}", trajectory)
-    if result in (RESULTS.overlapping, RESULTS.pressed_at_rest):
+    if result in (RESULTS.overlapping, RESULTS.pressed_at_rest, RESULTS.digits_lost):
         raise IntegrationError(result.message, trajectory)
     if result in (RESULTS.not_converged, RESULTS.not_finite, RESULTS.charts_disagree):
         done = int(trajectory.stats.steps) - 1

@@ -17,6 +17,7 @@ class RESULTS(enum.IntEnum):
     friction_at_rest = 8
     impact_unsolved = 9
     contact_unresolved = 10
+    digits_lost = 11
 
     @property
     def message(self) -> str:
@@ -24,7 +25,8 @@ class RESULTS(enum.IntEnum):
         return (
             "the integration reached its end",
             "the equations of the step did not converge: take more steps, or a method with fewer stages",
-            "a value was not finite: the motion ran into a singular point of the chart, the metric or a force",
+            "a value was not finite: the motion ran into a singular point of the chart, the metric or a force, or a "
+            "distance was not found: gd.distance says when, and elements take nodes=…",
             "the integration was interrupted; what was computed until then is kept",
             "there are more impacts than most_impacts allows: give more; where they pile up, a restitution below 1 "
             "lets up to 8 contacts at once come to rest",
@@ -38,4 +40,6 @@ class RESULTS(enum.IntEnum):
             "the friction",
             "a contact closed but was not struck: the gradient of a gap must not vanish where it closes; where many "
             "contacts come near at once, give more most_impacts",
+            "fewer than four digits of the positions are left, so far is the motion from the centre of its chart: take "
+            "one that goes along, Hyperbolic(n, 'moving halfspace')",
         )[self]

@@ -1,6 +1,7 @@
 """The contract between time and matter: what a system tells the integrator, and no more."""
 
 import abc
+import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -287,3 +288,11 @@ class ODE(AbstractSystem):
         got = jax.eval_shape(lambda q: self.velocity(jnp.zeros((), q.dtype), q, q[:0]), q.reshape(-1))
         if got.shape != (q.size,):
             raise ValueError(f"vector_field must return shape ({q.size},), the shape of y; got {got.shape}")
+
+
+@functools.singledispatch
+def rounding(system: AbstractSystem, q: Float[Array, " n"]) -> Scalar:
+    """How many times the rounding unit is the relative error of what follows from the positions q, since these are
+    rounded: 1, unless a system that knows its chart to be short of digits there registers here. Above 1e-4 the
+    integration ends with a status."""
+    return jnp.ones((), q.dtype)

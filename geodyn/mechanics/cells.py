@@ -22,7 +22,8 @@ from geodyn.mechanics.simplices import volume as volume_of
 
 
 class Area(AbstractPotential):
-    """Triangles (i, j, k) that resist a change of `area`: V = Σ ½ k (A − A₀)²; stiffness and area one number or [E].
+    """Triangles (i, j, k) that resist a change of `area`, that of `gd.area`: V = Σ ½ k (A − A₀)²; stiffness and area
+    one number or [E].
 
     Raises ValueError for triangles that are no triples of distinct points, and for numbers that are negative, not
     finite, or not one per triangle.
@@ -43,8 +44,8 @@ class Area(AbstractPotential):
 
 
 class Volume(AbstractPotential):
-    """Tetrahedra (i, j, k, l) that resist a change of `volume`: V = Σ ½ k (vol − vol₀)²; stiffness and volume one
-    number or [E]. Raises ValueError as `Area` does."""
+    """Tetrahedra (i, j, k, l) that resist a change of `volume`, that of `gd.volume`: V = Σ ½ k (vol − vol₀)²; stiffness
+    and volume one number or [E]. Raises ValueError as `Area` does."""
 
     points: Tuples = eqx.field(static=True)
     stiffness: Float[Array, " E"]
@@ -82,7 +83,8 @@ class Angle(AbstractPotential):
 
 
 class RigidArea(AbstractConstraint):
-    """Triangles of constant `area` > 0: a body that cannot be compressed. Raises ValueError as `Area` does."""
+    """Triangles of constant `area` > 0, that of `gd.area`: a body that cannot be compressed. Raises ValueError as
+    `Area` does."""
 
     points: Tuples = eqx.field(static=True)
     area: Float[Array, " E"]
@@ -98,7 +100,8 @@ class RigidArea(AbstractConstraint):
 
 
 class RigidVolume(AbstractConstraint):
-    """Tetrahedra of constant `volume` > 0: a body that cannot be compressed. Raises ValueError as `Area` does."""
+    """Tetrahedra of constant `volume` > 0, that of `gd.volume`: a body that cannot be compressed. Raises ValueError as
+    `Area` does."""
 
     points: Tuples = eqx.field(static=True)
     volume: Float[Array, " E"]

@@ -12,12 +12,20 @@ import numpy as np
 from geodyn._checks import check_arguments, returned
 from geodyn._jit import as_pytree, with_time
 from geodyn._typing import Array, Float, Int
-from geodyn.geometry.geodesic import distance
+from geodyn.geometry.geodesic import distance_or_far, is_solved
 from geodyn.geometry.manifold import AbstractManifold
 from geodyn.geometry.spaces import Product
 from geodyn.integrators.gaps import nearest, picked
 from geodyn.integrators.system import Neighbours
-from geodyn.mechanics.elements import Tuples, curvature_of, index_tuples, measured, number, one_per_point, select
+from geodyn.mechanics.elements import (
+    Tuples,
+    curvature_of,
+    index_tuples,
+    most_nodes,
+    number,
+    one_per_point,
+    select,
+)
 from geodyn.mechanics.friction import slip_of_pair, slip_on_wall
 
 LISTED_PER_POINT = 8
@@ -96,18 +104,24 @@ class AbstractSpheres(AbstractFrictionalContact):
 
 
 class Contact(AbstractSpheres):
-    """Hard spheres: `Contact(radii, restitution=1.0, friction=0.0, pairs=None)`, gap = dist(x_i, x_j) − (r_i + r_j)
-    between all pairs of points, or between `pairs` [c, 2] only, in the order (0, 1), (0, 2), …; `radii` are one number
-    or [N]. Of many pairs only those that are near are watched, until others may have come as near: the result is the
-    same. With friction they slip on each other as bodies that do not spin: the slip is the relative velocity of the
-    points. Balls that spin are `gd.RigidBodies` with `gd.Balls`.
+    """Hard spheres: `Contact(radii, restitution=1.0, friction=0.0, pairs=None, nodes=None)`, gap = dist(x_i, x_j) −
+    (r_i + r_j) between all pairs of points, or between `pairs` [c, 2] only, in the order (0, 1), (0, 2), …; `radii` are
+    one number or [N]. Of many pairs only those that are near are watched, until others may have come as near: the
+    result is the same. With friction they slip on each other as bodies that do not spin: the slip is the relative
+    velocity of the points. Balls that spin are `gd.RigidBodies` with `gd.Balls`.
 
     Spheres are sets of points at a distance, which is meant to be that of `gd.distance`: of a metric without closed
-    form it is that of the geodesic found there, and radii have to stay below where that has conjugate points, which
-    nobody checks. Raises ValueError for radii that are not positive, a restitution outside [0, 1], friction below 0,
-    pairs that are none; and, in `integrate`, for spheres that overlap at the start, or that are too large for the
-    sphere or product they are in. Inside jit these cannot be raised: overlap is a status there.
-    """
+    form it is that of the geodesic found there, of at most `nodes`, or, where none is found and the chart's segment is
+    more than twice as long as the radii, of that: such spheres are far. Radii have to stay below where that has
+    conjugate points, which nobody checks. Raises ValueError for radii that are not positive, a restitution outside [0,
+    1], friction below 0, pairs that are none; and, in `integrate`, for spheres that overlap at the start, or that are
+    too large for the sphere or product they are in. Inside jit these cannot be raised: overlap is a status there."""
+
+    nodes: int = eqx.field(static=True)
+
+    def __init__(self, radii, restitution=1.0, friction=0.0, pairs=None, nodes=None):
+        super().__init__(radii, restitution, friction, pairs)
+        self.nodes = most_nodes(nodes)
 
     def reach(self, x: Float[Array, "N dim"], pairs) -> Float[Array, " c"]:
         """r_i + r_j of these pairs."""
@@ -119,15 +133,21 @@ class Contact(AbstractSpheres):
 
     def room(self, space: AbstractManifold, x: Float[Array, "N dim"], pairs) -> Float[Array, " c"]:
         """The gaps of these pairs."""
-        return measured(distance, space, x, pairs) - self.reach(x, pairs)
+        reach, ends = self.reach(x, pairs), [select(x, pairs[:, i]) for i in (0, 1)]
+        return jax.vmap(lambda x, y, near: distance_or_far(space, x, y, self.nodes, near))(*ends, reach) - reach
 
     def slip(self, space, x, v):
         return self.slips(space, x, v, self.pairs_of(x))
 
     def slips(self, space: AbstractManifold, x: Float[Array, "N dim"], v, pairs) -> Float[Array, "c s"]:
-        """The slips of these pairs."""
-        ends = [select(a, pairs[:, i]) for a in (x, v) for i in (0, 1)]
-        return jax.vmap(lambda x, y, u, w: slip_of_pair(space, x, y, u, w))(*ends)
+        """The slips of these pairs; of far ones, whose geodesic may not be found, those of near points."""
+        first, second, *rates = (select(a, pairs[:, i]) for a in (x, v) for i in (0, 1))
+        if is_solved(space):
+            reach = self.reach(x, pairs)
+            scale = jax.vmap(lambda x: jnp.sqrt(jnp.trace(space.metric(x))))(first)
+            far = jax.lax.stop_gradient(self.room(space, x, pairs) > reach)
+            second = jnp.where(far[:, None], first + (reach / scale)[:, None], second)
+        return jax.vmap(lambda x, y, u, w: slip_of_pair(space, x, y, u, w))(first, second, *rates)
 
 
 class Wall(AbstractFrictionalContact):

@@ -12,7 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._checks import numbers
+from geodyn._jit import static_count
 from geodyn._typing import Array, Float, Scalar
+from geodyn.geometry.geodesic import NODES, distance
 from geodyn.geometry.manifold import AbstractManifold
 from geodyn.geometry.spaces import AbstractConstantCurvature
 
@@ -125,6 +127,16 @@ def measured(measure, space: AbstractManifold, x: Float[Array, "N dim"], points)
     """`measure(space, x_i, x_j, …)` of every tuple of points: lengths of edges, areas of triangles, …"""
     corners = (points if isinstance(points, Array) else np.array(points)).T
     return jax.vmap(lambda *corners: measure(space, *corners))(*(select(x, index) for index in corners))
+
+
+def distances(space: AbstractManifold, x: Float[Array, "N dim"], pairs, nodes: int) -> Float[Array, " E"]:
+    """The distances of pairs of points, by paths of at most so many nodes."""
+    return measured(lambda space, x, y: distance(space, x, y, nodes=nodes), space, x, pairs)
+
+
+def most_nodes(nodes) -> int:
+    """The `nodes` of an element, by default those of `gd.distance`; ValueError unless a positive whole number."""
+    return NODES if nodes is None else static_count("nodes", nodes)
 
 
 def select(x: Float[Array, "N dim"], indices) -> Float[Array, "E dim"]:

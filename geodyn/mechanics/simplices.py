@@ -1,9 +1,9 @@
 """Areas of triangles, volumes of tetrahedra and angles between edges.
 
-Areas and volumes of geodesic simplices are functions of the geodesic lengths of their edges alone, by way of the half
-chords sin(d/2), d/2 or sinh(d/2), so that they exist in any metric; away from constant curvature they are those of the
-flat simplex with these edges, right to O(K L²) for edges of length L and curvatures K.
-"""
+In constant curvature areas and volumes of geodesic simplices are functions of the geodesic lengths of their edges
+alone, by way of the half chords sin(d/2), d/2 or sinh(d/2). In any other space they are those of the flat simplex with
+these edges, which are not those of the geodesic one: their relative difference is O(K L²) for edges of length L and
+curvatures K."""
 
 import itertools
 
@@ -14,12 +14,14 @@ import numpy as np
 from geodyn._jit import jit
 from geodyn._typing import Array, Float, Numbers, Scalar
 from geodyn.geometry.charts import arc_ratio, sine_ratio
-from geodyn.geometry.geodesic import checked_points, log, squared_distance
-from geodyn.geometry.manifold import AbstractManifold, norm, safe_sqrt
+from geodyn.geometry.geodesic import log, squared_distance
+from geodyn.geometry.manifold import AbstractManifold, checked_points, norm, safe_sqrt
 from geodyn.geometry.spaces import AbstractConstantCurvature
 from geodyn.mechanics.elements import curvature_of, select
 
 Point = Float[Array, " n"]
+FACE_NODES = 32
+LONG = 0.45
 PAIRS = [(i, j) for i in range(3) for j in range(3)]
 UNIT = np.eye(7, 6)
 GRAM = np.array([UNIT[i] + UNIT[j] - (i != j) * UNIT[2 + i + j] for i, j in PAIRS])
@@ -29,8 +31,9 @@ GRAM = np.array([UNIT[i] + UNIT[j] - (i != j) * UNIT[2 + i + j] for i, j in PAIR
 @jit
 def area(space: AbstractManifold, x: Numbers, y: Numbers, z: Numbers) -> Scalar:
     """Area of the triangle between three points [n]: exact in constant curvature κ, where it is κ times the excess of
-    the angles over π (Eriksson, *Math. Mag.* 63 (1990) 184, in half chords); Heron's formula on the geodesic lengths in
-    any other space. Its derivative where the triangle degenerates, where it has none, is given as 0."""
+    the angles over π (Eriksson, *Math. Mag.* 63 (1990) 184, in half chords); in any other space that of the
+    flat triangle with the same geodesic edges (Heron). Its derivative where the triangle degenerates, where it has
+    none, is given as 0."""
     curvature = curvature_of(space)
     s = _squared_half_chords(space, checked_points(space, x=x, y=y, z=z))
     # Heron's product; what is below zero is rounding.
@@ -42,18 +45,54 @@ def area(space: AbstractManifold, x: Numbers, y: Numbers, z: Numbers) -> Scalar:
 
 @jit
 def volume(space: AbstractManifold, w: Numbers, x: Numbers, y: Numbers, z: Numbers) -> Scalar:
-    """Volume of the tetrahedron between four points [n]: the Cayley–Menger determinant of the geodesic lengths, exact
-    in flat space. In constant curvature κ that of the chords in the embedding space, (det(X_w, X_x, X_y, X_z)/6)
-    <X²>⁻², with <X²> the mean of κ|X|² over the flat tetrahedron: right to O(L⁴) for edges of length L.
+    """Volume of the geodesic tetrahedron between four points [n] in a space of constant curvature κ, to rounding (edges
+    longer than 6 radii in hyperbolic space: measured 6e-12 at 8, 1e-7 at 12); in any other space that of the flat
+    tetrahedron with the same geodesic edges, by the determinant of Cayley and Menger.
 
-    0, with derivative 0, for flat tetrahedra and, away from constant curvature, where no flat one has these edges.
-    """
+    It is a cone over the face x, y, z of geodesics of lengths r from w: ∫ S(r) dΩ with S = ∫₀ʳ s², s = sin or sinh. In
+    the projective coordinates λ of the face, where its point is (T, c) in the embedding, orthogonal to X_w and along
+    it, that is det(T_x, T_y, T_z) ∫ S/|T|³ dλ, whose integrand is analytic. 0, with derivative 0, for flat tetrahedra
+    and, away from constant curvature, where no flat one has these edges."""
     curvature = curvature_of(space)
     half = 2 * _squared_half_chords(space, checked_points(space, w=w, x=x, y=y, z=z))
-    # Gram matrix of the edges from w, less the part of them along X_w.
+    # Gram matrix of the edges from w, less the part of them along X_w: of the T.
     gram = (jnp.asarray(GRAM, half.dtype) @ half).reshape(3, 3) - curvature * jnp.outer(half[:3], half[:3])
-    square = jnp.maximum(jnp.dot(gram[0], jnp.cross(gram[1], gram[2])), 0)
-    return safe_sqrt(square) / (6 * (1 - curvature * jnp.sum(half) / 10) ** 2)
+    determinant = safe_sqrt(jnp.maximum(jnp.dot(gram[0], jnp.cross(gram[1], gram[2])), 0))
+    if curvature == 0:
+        return determinant / 6
+    weights, corners = _face(half)
+    along, edges = 1 - curvature * half[:3], 1 - curvature * half[3:]  # <X_w, X_i> and <X_i, X_j>, times κ
+    products = corners[:, [0, 0, 1]] * corners[:, [1, 2, 2]]
+    squares = jnp.sum(corners**2, axis=1) + 2 * jnp.sum(products * edges[None], axis=1)
+    across = jnp.sum((corners @ gram) * corners, axis=1)
+    cone = jax.vmap(lambda *at: _cone(curvature, *at))(across, jnp.sum(corners * along[None], axis=1), squares)
+    return determinant * jnp.dot(weights, cone)
+
+
+def _face(half):
+    """Weights [Q] and coordinates λ [Q, 3] of nodes on a triangle, closer to its corners for long edges, at which the
+    integrand changes fast: Gauss' nodes in s, with the coordinates of a square ½ (1 + tanh ms / tanh m) each."""
+    s, b = (jnp.asarray(a, half.dtype) for a in np.polynomial.legendre.leggauss(FACE_NODES))
+    longest = jax.lax.stop_gradient(jnp.max(2 * jnp.arcsinh(jnp.sqrt(half / 2))))
+    m = jnp.maximum(LONG * longest, 0.01)
+    up, down = (jnp.sinh(m * (1 + sign * s)) / (2 * jnp.sinh(m) * jnp.cosh(m * s)) for sign in (1, -1))
+    b = b * m / (2 * jnp.tanh(m) * jnp.cosh(m * s) ** 2)
+    full = lambda a: jnp.broadcast_to(a, (FACE_NODES, FACE_NODES)).reshape(-1)  # noqa: E731
+    first, rest, second, third = full(up[:, None]), full(down[:, None]), full(up[None]), full(down[None])
+    weights = full(b[:, None]) * full(b[None]) * rest
+    return weights, jnp.stack([first, rest * second, rest * third], axis=1)
+
+
+def _cone(curvature, across, along, square):
+    """S(r)/|T|³ of |T|², c and c² + κ|T|²: (r − |T|c/(c² + |T|²))/(2|T|³) on the sphere; by its series where r is
+    small, since there the terms cancel."""
+    near = (along > 0) & (across < 0.1 * along**2)
+    ratio, series = jnp.where(near, across, 0) / jnp.where(near, along, 1.0) ** 2, 0.0
+    for k in reversed(range(18)):
+        series = series * ratio + (-curvature) ** k * (k + 1) / (2 * k + 3)
+    T, c, square = jnp.sqrt(jnp.where(near, 1.0, across)), jnp.where(near, 2.0, along), jnp.where(near, 5.0, square)
+    r = jnp.arctan2(T, c) if curvature > 0 else jnp.arcsinh(T / jnp.sqrt(square))
+    return jnp.where(near, series / jnp.where(near, along, 1.0) ** 3, curvature * (r - T * c / square) / (2 * T**3))
 
 
 @jit

@@ -13,9 +13,10 @@ from geodyn._linalg import solve
 from geodyn._typing import Array, Float, Scalar
 from geodyn.geometry.manifold import AbstractManifold, check_metric
 from geodyn.geometry.patches import atlas_of
+from geodyn.geometry.spaces import rounding_of
 from geodyn.integrators.constraints import check_constraints
 from geodyn.integrators.dissipation import check_dissipation
-from geodyn.integrators.system import AbstractChartedSystem, AbstractSystem, Couplings
+from geodyn.integrators.system import AbstractChartedSystem, AbstractSystem, Couplings, rounding
 from geodyn.mechanics.body import AbstractBody, Element, check_elements, constraint_names
 from geodyn.mechanics.charts import check_charts
 from geodyn.mechanics.contact import AbstractContact, check_contacts
@@ -135,6 +136,11 @@ class System(AbstractBody, AbstractChartedSystem):
         check_charts(self.space, self.elements, self.masses, t, q, v)
         if self.dissipations:
             check_dissipation(self.rayleigh_at, t, np.ravel(q), np.ravel(v))
+
+
+@rounding.register
+def _(system: System, q):
+    return jnp.max(jax.vmap(lambda x: rounding_of(system.space, x))(system.points(q)))
 
 
 def _masses(masses):

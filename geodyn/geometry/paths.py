@@ -1,0 +1,147 @@
+"""Paths between two points of a chart, made of pieces that are polynomials, and what the energy ∫₀¹ ½ g(x', x') dt says
+about them.
+
+A path is given by its velocities u[k, q, n] at Gauss' nodes of pieces of the lengths h[k], which sum to 1; a piece of
+length 0 is none, so that arrays of one shape hold paths of few pieces and of many. The momenta are p = g u and the
+forces f = ½ ∂g(u, u); along a geodesic p + ∫_t^1 f, the `slope` of the energy in u, is the same at every node.
+"""
+
+import functools
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn._linalg import adjugate, inverse, solve
+from geodyn._typing import Array
+
+
+@functools.cache
+def gauss(nodes: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Gauss' nodes t[q], matrix a[q, r] and weights b[q], and Legendre's polynomials P[q, k], orthonormal on [0, 1]; of
+    many nodes, for which a tableau's exact fractions are none."""
+    points, weights = np.polynomial.legendre.leggauss(nodes)
+    P, size = np.polynomial.legendre.legvander(points, nodes), np.sqrt(2 * np.arange(nodes) + 1)
+    integrals = np.concatenate([1 + points[:, None], (P[:, 2:] - P[:, :-2]) / (2 * np.arange(1, nodes) + 1)], axis=1)
+    P = P[:, :-1] * size
+    return (points + 1) / 2, (integrals * size / 2) @ (P * weights[:, None] / 2).T, weights / 2, P
+
+
+@functools.cache
+def _last_modes(nodes: int) -> np.ndarray:
+    """[q, r] matrix that leaves Legendre's last two polynomials of what is given at the nodes."""
+    _, _, b, P = gauss(nodes)
+    return P[:, -2:] @ (P[:, -2:] * b[:, None]).T
+
+
+@functools.cache
+def _resampling(few: int, many: int, pieces: int) -> np.ndarray:
+    """[pieces many, few] matrix: a polynomial given at few nodes, at many of each of the pieces that it is cut to."""
+    _, _, b, P = gauss(few)
+    t = (gauss(many)[0][None, :] + np.arange(pieces)[:, None]).reshape(-1) / pieces
+    return np.polynomial.legendre.legvander(2 * t - 1, few - 1) * np.sqrt(2 * np.arange(few) + 1) @ (P * b[:, None]).T
+
+
+def mixed(matrix, x):
+    """matrix @ x[q, n], by sums: products of matrices are unrolled where a step is one native function (`_native`)."""
+    return jnp.sum(jnp.asarray(matrix, x.dtype)[:, :, None] * x[None], axis=1)
+
+
+def _along(matrix, x):
+    """The same within every piece."""
+    return jnp.sum(jnp.asarray(matrix, x.dtype)[None, :, :, None] * x[:, None], axis=2)
+
+
+def _means(x):
+    """The integrals [k, …] of x[k, q, …] over pieces of length 1."""
+    b = jnp.asarray(gauss(x.shape[1])[2], x.dtype)
+    return jnp.sum(b.reshape(1, -1, *[1] * (x.ndim - 2)) * x, axis=1)
+
+
+def total(h, x):
+    """The integral of x[k, q, …] over the path."""
+    means = _means(x)
+    return jnp.sum(h.reshape(-1, *[1] * (means.ndim - 1)) * means, axis=0)
+
+
+def joints(x, h, u):
+    """Where the pieces of the path from x start and end, [k, n] each."""
+    moved = h[:, None] * _means(u)
+    start = x[None, :] + mixed(np.tri(len(u), k=-1), moved)
+    return start, start + moved
+
+
+class Pieces(NamedTuple):
+    """What the metric says about one piece of a path, or about all: its energy ∫ ½ g(u, u) and the part of it in the
+    last two modes of u, about the square of the path's error; g⁻¹ at the nodes; p + ∫ f from there to the piece's end,
+    and ∫ f over all of it."""
+
+    energy: Array
+    unresolved: Array
+    inverse: Array
+    slope: Array
+    impulse: Array
+
+
+def piece(metric, start, h, u) -> Pieces:
+    """Of the piece from `start`."""
+    _, a, b, _ = gauss(len(u))
+    weights = jnp.asarray(b, u.dtype)[:, None]
+    energies, forces, g = jax.vmap(lambda x, u: _at_node(metric, x, u))(start[None] + h * mixed(a, u), u)
+    last = mixed(_last_modes(len(u)), u)
+    momenta, unresolved = jnp.sum(g * u[:, None, :], axis=2), jnp.sum(last[:, :, None] * g * last[:, None, :], (1, 2))
+    slope = momenta + h * mixed(a.T * b[None, :] / b[:, None], forces)
+    integrals = (h * jnp.sum(weights * x, axis=0) for x in (energies[:, None], unresolved[:, None] / 2, forces))
+    (energy,), (rest,), impulse = integrals
+    return Pieces(energy, rest, jax.vmap(_inverse)(g), slope, impulse)
+
+
+def _at_node(metric, x, u):
+    energy, force = jax.value_and_grad(lambda x: 0.5 * jnp.sum(u[:, None] * metric(x) * u[None, :]))(x)
+    return energy, force, metric(x)
+
+
+def _inverse(g):
+    """g⁻¹, by Cramer's rule where it is small."""
+    if len(g) > 4:
+        return inverse(g)
+    cofactors = adjugate(g) if len(g) > 1 else jnp.ones_like(g)
+    return cofactors / jnp.sum(g[0] * cofactors[:, 0])
+
+
+def pieces_of(metric, x, h, u) -> Pieces:
+    """Of all pieces of the path from x."""
+    return jax.vmap(lambda start, h, u: piece(metric, start, h, u))(joints(x, h, u)[0], h, u)
+
+
+def _slope(at: Pieces):
+    """p + ∫_t^1 f at every node [k, q, n]: the derivative of the energy in the velocities, per weight."""
+    later = mixed(np.tri(len(at.impulse), k=-1).T, at.impulse)
+    return at.slope + later[:, None, :]
+
+
+def residual(x, y, h, u, at: Pieces):
+    """What vanishes along the geodesic from x to y: g⁻¹ (slope − p) with the p for which the path ends in y, the change
+    of u to the next iterate, reversed; and slope − p."""
+    slope = _slope(at)
+    moved = jnp.sum(at.inverse * slope[:, :, None, :], axis=3)
+    p = solve(total(h, at.inverse), total(h, moved) - total(h, u) + (y - x))
+    return moved - jnp.sum(at.inverse * p[None, None, None, :], axis=3), slope - p[None, None, :]
+
+
+def ends(h, at: Pieces):
+    """(E, p(0), p(1)) of a geodesic."""
+    end = total(h, _slope(at))
+    return jnp.sum(at.energy), end - jnp.sum(at.impulse, axis=0), end
+
+
+def tail(at: Pieces):
+    """The part of the energy that the path does not resolve."""
+    energy = jnp.sum(at.energy)
+    return jnp.sum(at.unresolved) / jnp.where(energy > 0, energy, 1.0)
+
+
+def cut(u, nodes: int, pieces: int):
+    """Every piece of the path cut to so many, with so many nodes."""
+    return _along(_resampling(u.shape[1], nodes, pieces), u).reshape(-1, nodes, u.shape[2])
