@@ -33,31 +33,24 @@ def require(name: str, value, kind: type, wanted: str) -> None:
 
 
 def check_arguments(name: str, function, *wanted: str, named: tuple[str, ...] = ("t",)) -> None:
-    """ValueError unless the function takes the arguments `wanted`, and of the others only those `named`, which it may
-    ask for by their names; where the time t is among these, also as one argument more, the last."""
+    """ValueError unless the function takes the arguments `wanted`, and of the others only those `named`, which it asks
+    for by their names: by one that has a default it might mean something else."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
         return
-    asked = dict.fromkeys(key for key in signature.parameters if key in named and key not in wanted)
+    asked = {key: p for key, p in signature.parameters.items() if key in named and key not in wanted}
     try:
-        signature.bind(*wanted, **asked)
-    except TypeError as error:
-        if "t" in named and "t" not in asked and _binds(signature, *wanted, "t", **asked):
-            return
+        signature.bind(*wanted, **dict.fromkeys(asked))
+        error = next((f"{key} has a default" for key, p in asked.items() if p.default is not p.empty), None)
+    except TypeError as failure:
+        error = failure
+    if error is not None:
         also = " and ".join(f"{key!r}" for key in named)
-        time = " (the time t also unnamed, as one argument more, the last)" if "t" in named else ""
         raise ValueError(
-            f"{name} must be a function ({', '.join(wanted)}), which may name {also} besides{time}; this one is "
-            f"{signature} ({error})"
-        ) from None
-
-
-def _binds(signature, *args, **kwargs) -> bool:
-    try:
-        return bool(signature.bind(*args, **kwargs))
-    except TypeError:
-        return False
+            f"{name} must be a function ({', '.join(wanted)}), which may name {also} besides, without a default; this "
+            f"one is {signature} ({error})"
+        )
 
 
 def returned(name: str, function, *args) -> Array:

@@ -2,7 +2,6 @@
 
 import functools
 import inspect
-import math
 import os
 import types
 from collections.abc import Callable
@@ -154,10 +153,10 @@ def _parts_of(x) -> list:
         return list(vars(x).values()) if "<locals>" in x.__qualname__ else []
     if isinstance(x, property):
         return [x.fget]
-    if hasattr(x, "__wrapped__"):
+    if getattr(x, "__wrapped__", None) is not None:
         return [x.__wrapped__]
     is_anyones = not type(x).__module__.startswith(("jax", "numpy", "builtins"))
-    return [type(x), *vars(x).values()] if is_anyones and hasattr(x, "__dict__") else []
+    return [type(x), *getattr(x, "__dict__", {}).values()] if is_anyones else []
 
 
 def _is_filled(cell) -> bool:
@@ -190,27 +189,17 @@ class custom_jvp:
 
 
 def with_time(function, count: int):
-    """`function` of `count` arguments as a function of (t, *arguments): it is given the time where it needs one more,
-    the last, or has a parameter named t after these. Raises ValueError where it can be called in neither way."""
+    """`function` of `count` arguments and, if it needs a parameter `t`, the time, as a function of (t, *arguments)."""
+    if "t" in _parameters(function):
+        return lambda t, *args: function(*args[:count], t=t)
+    return lambda t, *args: function(*args[:count])
+
+
+def _parameters(function):
     try:
-        parameters = list(inspect.signature(_innermost(function)).parameters.values())
-    except (TypeError, ValueError):  # What has no signature, as a function of numpy.
-        return lambda t, *args: function(*args[:count])
-    places = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    most = math.inf if any(p.kind is p.VAR_POSITIONAL for p in parameters) else len(places)
-    needed = {p.name for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
-    bound = {p.name for p in places[:count]}
-    if most >= count and "t" not in bound:
-        if needed <= bound | {"t"}:
-            by_name = any(p.name == "t" for p in parameters)
-            return lambda t, *args: function(*args[:count], **({"t": t} if by_name else {}))
-        if needed <= {p.name for p in places[: count + 1]}:
-            return lambda t, *args: function(*args[:count], t)
-    given = ", ".join(p.name for p in parameters)
-    raise ValueError(
-        f"a function of ({given}) was given; it must take {count} argument(s), and may take the time as one more, the "
-        "last, or by the name t"
-    )
+        return inspect.signature(_innermost(function)).parameters
+    except (TypeError, ValueError):
+        return {}
 
 
 def _innermost(function):

@@ -115,7 +115,7 @@ WRONG = {
     ),
     "energy arguments": (
         lambda: user(energy=lambda self, x: 0.0),
-        r"energy of User must be a function \(space, x\), which may name 't' and 'masses' besides; this one is \(x\)",
+        r"energy of User must be a function \(space, x\), which may name 't' and 'masses' besides, without a default; this one is \(x\)",
     ),
     "energy with math": (
         lambda: run(user(energy=lambda self, space, x: math.sin(x[0, 0]))),
@@ -151,7 +151,7 @@ WRONG = {
     ),
     "constraint arguments": (
         lambda: gd.Lagrangian(kinetic, lambda q, v: q @ v),
-        r"constraint must be a function \(q\), which may name 't' besides; this one is \(q, v\)",
+        r"constraint must be a function \(q\), which may name 't' besides, without a default; this one is \(q, v\)",
     ),
     "constraint tuple": (lambda: run(gd.Lagrangian(kinetic, lambda q: (q[0],)), Q[0], None), "array, got tuple"),
     "lagrangian arguments": (lambda: gd.Lagrangian(lambda q: q @ q), r"lagrangian must be a function \(q, v\)"),
