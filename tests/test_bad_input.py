@@ -115,7 +115,7 @@ WRONG = {
     ),
     "energy arguments": (
         lambda: user(energy=lambda self, x: 0.0),
-        r"energy of User must be a function \(space, x\), which may name 't' and 'masses' besides, without a default; this one is \(x\)",
+        r"energy of User must be a function \(space, x\), which may name 't' and 'masses' besides",
     ),
     "energy with math": (
         lambda: run(user(energy=lambda self, space, x: math.sin(x[0, 0]))),

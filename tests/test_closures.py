@@ -13,7 +13,6 @@ import pytest
 import geodyn as gd
 from geodyn._jit import with_time
 
-pytestmark = pytest.mark.newest
 Q, V = jnp.array([1.0, 0.5]), jnp.array([0.2, 0.3])
 Q3 = jnp.array([0.3, 0.5, 0.2])
 LINE = jnp.linspace(0.0, 1.0, 3)
@@ -234,6 +233,7 @@ KINDS = {
 }
 
 
+@pytest.mark.newest
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_function(kind):
     """y' = −ky in all of them: d/dk of y(t) is −t y."""

@@ -39,6 +39,7 @@ SWINGING = gd.Lagrangian(Pendulum(jnp.array(0.8), jnp.array(9.81)))
 PENDULUM = jnp.array([1.0, 0.3, 0.8, 9.81])
 
 
+@pytest.mark.newest
 def test_pendulum():
     """Case A01 a. Expected: 2e-12 relative against the reference, forward − reverse 2e-14, differences 1e-9."""
     wanted = np.array(CASE["a_jacobian"], float)
@@ -80,6 +81,7 @@ class Pin(gd.AbstractConstraint):
         return x[0]
 
 
+@pytest.mark.newest
 def test_metric_parameter():
     """Case A01 b: the end of a geodesic of the ellipsoid with respect to a semi-axis and the start. Expected 1e-11."""
 

@@ -96,6 +96,7 @@ def test_radau_is_not_symplectic():
     assert np.max(np.abs(jacobian.T @ omega @ jacobian - omega)) > 1e-7
 
 
+@pytest.mark.newest
 @pytest.mark.parametrize("stages", [1, 2, 3])
 def test_gauss_is_reversible(stages):
     """1024 steps there and 1024 back. Expected 2e-14; catches a stopping rule that depends on the direction."""

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import geodyn as gd
-from geodyn import _native, _points
+from geodyn import _jax, _native, _points
 
-pytestmark = pytest.mark.scalars
+pytestmark = [pytest.mark.scalars, pytest.mark.newest]
 
 
 def pendulum(q, v):
@@ -100,7 +100,7 @@ def test_other_devices_get_the_plain_program():
     lowered = {
         name: run.trace(jnp.array([1.3])).lower(lowering_platforms=(name,)).as_text() for name in ("cpu", "cuda")
     }
-    assert 'xla_cpu_small_call = "true"' in lowered["cpu"]
+    assert ('xla_cpu_small_call = "true"' in lowered["cpu"]) == _jax.HAS_SMALL_CALLS
     assert 'xla_cpu_small_call = "true"' not in lowered["cuda"] and 'inlineable = "false"' not in lowered["cuda"]
 
 
@@ -149,5 +149,45 @@ def test_a_loop_over_points():
     third = [jax.jit(jax.jacfwd(jax.hessian(lambda x, run=run: jnp.sum(run(2.0, x)))))(some) for run in (loop, plain)]
     np.testing.assert_allclose(*third, rtol=1e-12, atol=1e-13)
     traced = jax.jit(loop).trace(2.0, some)
-    assert 'xla_cpu_small_call = "true"' in traced.lower(lowering_platforms=("cpu",)).as_text()
+    assert (
+        'xla_cpu_small_call = "true"' in traced.lower(lowering_platforms=("cpu",)).as_text()
+    ) == _jax.HAS_SMALL_CALLS
     assert "while" not in traced.lower(lowering_platforms=("cuda",)).as_text()
+
+
+def test_a_jax_that_lacks_something():
+    """Programs run as they are written, and one line says so: what is read of JAX's programs is tried once."""
+    code = """
+import diffrax, jax, lineax, optimistix
+jax.config.update("jax_enable_x64", True)
+import jax.extend.core
+del jax.extend.core.Primitive
+import geodyn as gd, numpy as np
+from geodyn import _jax, _native
+run = jax.jit(jax.vmap(jax.value_and_grad(lambda k: gd.integrate(
+    gd.Lagrangian(lambda q, v: 0.5 * v @ v - k * q @ q), [1.0], [0.0], t1=1.0, steps=64).q[-1, 0])))
+k = np.array([0.5, 1.0])
+value, slope = run(k)
+assert not _native.is_usable() and _native.program_p is None
+np.testing.assert_allclose(value, np.cos((2 * k) ** 0.5), rtol=1e-11)
+np.testing.assert_allclose(slope, -np.sin((2 * k) ** 0.5) / (2 * k) ** 0.5, rtol=1e-10)
+"""
+    done = subprocess.run([sys.executable, "-c", code], timeout=300, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("programs run slower than they could") == 1
+
+
+def test_whole_numbers_stay_exact():
+    """Beyond 2⁵³, where a float has no room for them: 2⁵³ + 1 was 4 modulo 7."""
+    rest = lambda n, x: (n % 7, jnp.sum(x))  # noqa: E731
+    n, x = jnp.array([2**53 + 1, -(2**62) - 1]), jnp.ones(2)
+    got = jax.jit(lambda n, x: _native.native(rest, n, x, size=4, turns=0))(n, x)[0]
+    np.testing.assert_array_equal(got, [(2**53 + 1) % 7, (-(2**62) - 1) % 7])
+
+
+def test_a_loop_of_nothing_but_a_native_program():
+    """A body that is one call, result by result: XLA never ended such a loop, or aborted."""
+    body = lambda s: (s[0] + 1, 2 * s[1] + s[0])  # noqa: E731
+    turn = lambda s: _native.native(lambda *s: body(s), *s, size=2, turns=64)  # noqa: E731
+    count, value = jax.jit(lambda x: jax.lax.while_loop(lambda s: s[0] < 30, turn, (jnp.array(0.0), x)))(jnp.array(1.0))
+    assert count == 30 and value == 2.0**30 + 2**30 - 31

@@ -15,6 +15,7 @@ README = (Path(__file__).parents[1] / "README.md").read_text()
 EXAMPLES = re.findall(r"```python\n(.*?)```\n(?:\n```text\n(.*?)```)?", README, re.DOTALL)
 
 
+@pytest.mark.newest
 @pytest.mark.parametrize("code, printed", EXAMPLES, ids=lambda text: text.split("\n")[0][:40])
 def test_examples_print_what_they_say(code, printed, tmp_path):
     """In a fresh process without the strictness of these tests, as a newcomer would; digits shown must all agree."""

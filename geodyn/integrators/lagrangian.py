@@ -78,8 +78,8 @@ class Lagrangian(AbstractFlatLagrangian):
 
     `lagrangian(q, v) -> L`, `constraint(q) -> φ[c]` (held at zero), `dissipation(q, v) -> R` (Rayleigh function),
     `nonholonomic(q, v) -> A(q)v − b(q)` [k] (held at zero, affine in v; rolling, blades), on flat q[n], v[n], any
-    consistent units. A function that names a parameter `t`, without a default, is given the time. A function may be an
-    `eqx.Module`; its arrays, and what any function closes over, are differentiable. λ has the sign of `force`,
+    consistent units. A function that names a parameter `t`, without a default, is given the time. A function may be
+    an `eqx.Module`; its arrays, and what any function closes over, are differentiable. λ has the sign of `force`,
     p' = … + φ'ᵀλ: a stretched rod has λ < 0; those of nonholonomic constraints come last.
 
         pendulum = gd.Lagrangian(lambda q, v: v @ v / 2 - 9.81 * q[1], constraint=lambda q: (q @ q - 1) / 2)
