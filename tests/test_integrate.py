@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import geodyn as gd
 from geodyn.integrators import (
     ODE,
     Gauss,
@@ -189,3 +190,21 @@ def test_orders_of_the_formulations(name):
 
 
 I03_PENDULUM = pendulum_in_the_plane(1.0)
+
+
+def test_a_motion_that_the_steps_cannot_follow_is_no_success():
+    """Geodesics that miss the pole of a polar chart: 250 steps follow the one at 1e-2 (seen: 1e-4 off, energy to 1e-5);
+    nearer ones end anywhere (0.4 and 1.5 off) with any energy (10 times, NaN)."""
+    space = gd.spaces.Sphere(2, "polar")
+
+    def pass_by(miss):
+        turn = jnp.sin(miss) / jnp.sin(1.0) ** 2
+        v0 = jnp.stack([-jnp.sqrt(1 - (turn * jnp.sin(1.0)) ** 2), turn])[None]
+        return gd.integrate(gd.System(space, [1.0]), [[1.0, 0.3]], v0, t1=2.0, steps=250)
+
+    results = jax.vmap(pass_by)(jnp.array([1e-2, 1e-3, 1e-4])).result
+    assert int(results[0]) == 0 and np.all(np.asarray(results[1:]) != 0)
+    with pytest.raises(
+        gd.IntegrationError, match=r"energy is not conserved to a digit.*take more steps.*a chart that is"
+    ):
+        pass_by(1e-4)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+from functools import partial
 
 import equinox as eqx
 import jax
@@ -9,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._checks import a_number, numbers, require
+from geodyn._jax import is_constant
 from geodyn._jit import jit, static_count, traced_numbers
 from geodyn._typing import Count, Numbers
 from geodyn.integrators.charts import is_charted
@@ -32,7 +34,7 @@ from geodyn.integrators.path import path
 from geodyn.integrators.results import RESULTS
 from geodyn.integrators.stepper import start_stepper, stepped
 from geodyn.integrators.substep import Moving, moving, pressed
-from geodyn.integrators.system import AbstractSystem, rounding
+from geodyn.integrators.system import AbstractLagrangianSystem, AbstractSystem, rounding, total_energy
 from geodyn.integrators.trajectory import Impacts, Inputs, IntegrationError, Stats, Trajectory
 
 STAGE_MEMORY = 2**28
@@ -250,6 +252,9 @@ def _trajectory(system, method, t0, h, shape, first, after, saved, every, most):
     v = jax.vmap(system.velocity)(t, q, p)
     lost = jnp.max(jax.vmap(lambda q: rounding(system, q))(q)) * jnp.finfo(q.dtype).eps > MOST_ROUNDING
     result = jnp.where(lost & (state.result <= RESULTS.not_finite), RESULTS.digits_lost, state.result)
+    if isinstance(method, Gauss) and not most and _is_conservative(system, t[0], q[0], v[0]):
+        wrong = (result == RESULTS.successful) & ~_is_resolved(system, t, q, v, p, lam)
+        result = jnp.where(wrong, RESULTS.under_resolved, result)
     stats = Stats(state.step, state.iterations, state.jacobians)
     full = (q.shape[0], *shape)
     p = p.reshape(full) if p.shape == q.shape else p
@@ -258,6 +263,22 @@ def _trajectory(system, method, t0, h, shape, first, after, saved, every, most):
         impacts=impacts,
         frame=frame if frame.size else None,
     )
+
+
+def _is_conservative(system, t, q, v) -> bool:
+    """Whether it is known that the energy is constant: no dissipation, and nothing that depends on time."""
+    if not isinstance(system, AbstractLagrangianSystem) or system.count_constraints(q) or not system.is_smooth:
+        return False
+    of_time = is_constant(lambda t: system.lagrangian_at(t, q, v), t)
+    return of_time and is_constant(lambda v: system.rayleigh_at(t, q, v), v)
+
+
+def _is_resolved(system, t, q, v, p, lam):
+    """Whether the energy at all saved times is that of the start, to a third of the largest kinetic energy. Where the
+    steps follow a motion it is, to many digits; by the pole of a chart or a close encounter it is off by any factor."""
+    energy, kinetic = jax.vmap(partial(total_energy, system))(t, q, v, lam), jnp.sum(p * v, axis=1) / 2
+    rounding_off = jnp.sqrt(jnp.finfo(q.dtype).eps) * jnp.max(jnp.abs(energy))
+    return jnp.max(jnp.abs(energy - energy[0])) <= jnp.max(jnp.abs(kinetic)) / 3 + rounding_off
 
 
 def _raise_failure(trajectory):
@@ -272,7 +293,7 @@ def _raise_failure(trajectory):
         after = np.max(times, where=np.isfinite(times), initial=float(trajectory.t[0]))
         word = "after" if result == RESULTS.too_many_impacts else "at"
         raise IntegrationError(f"{word} t = {after:.6g} {result.message}", trajectory)
-    if result in (RESULTS.overlapping, RESULTS.pressed_at_rest, RESULTS.digits_lost):
+    if result in (RESULTS.overlapping, RESULTS.pressed_at_rest, RESULTS.digits_lost, RESULTS.under_resolved):
         raise IntegrationError(result.message, trajectory)
     if result in (RESULTS.not_converged, RESULTS.not_finite, RESULTS.charts_disagree):
         done = int(trajectory.stats.steps) - 1

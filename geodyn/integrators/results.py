@@ -18,6 +18,7 @@ class RESULTS(enum.IntEnum):
     impact_unsolved = 9
     contact_unresolved = 10
     digits_lost = 11
+    under_resolved = 12
 
     @property
     def message(self) -> str:
@@ -25,8 +26,9 @@ class RESULTS(enum.IntEnum):
         return (
             "the integration reached its end",
             "the equations of the step did not converge: take more steps, or a method with fewer stages",
-            "a value was not finite: the motion ran into a singular point of the chart, the metric or a force, or a "
-            "distance was not found: gd.distance says when, and elements take nodes=…",
+            "a value was not finite: the step was too long, take more steps; or the motion ran into a singular point "
+            "of the chart, the metric or a force; or a distance was not found: gd.distance says when, and elements "
+            "take nodes=…",
             "the integration was interrupted; what was computed until then is kept",
             "there are more impacts than most_impacts allows: give more; where they pile up, a restitution below 1 "
             "lets up to 8 contacts at once come to rest",
@@ -42,4 +44,6 @@ class RESULTS(enum.IntEnum):
             "contacts come near at once, give more most_impacts",
             "fewer than four digits of the positions are left, so far is the motion from the centre of its chart: take "
             "one that goes along, Hyperbolic(n, 'moving halfspace')",
+            "the energy is not conserved to a digit, so the motion is much faster than the steps: take more steps, or, "
+            "where it passes by a singular point of its chart, a chart that is regular there",
         )[self]
