@@ -6,6 +6,7 @@ sets it); `is_suitable` says where it is used. What of JAX this takes is in `_ja
 """
 
 import functools
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -30,21 +31,22 @@ FEWEST_TURNS = 50
 LARGEST_PROGRAM = 20000
 
 
-def native(function: Callable, *args, size: int, turns: int, in_batches: Callable | None = None):
+def native(function: Callable, *args, size: int, turns: int, in_batches: Callable | None = None, rewritten=True):
     """`function(*args)` on arrays: on the CPU one native function if its state of `size` numbers is small and its
     operations allow it, of scalars if it takes many `turns`; else as it is. Under `vmap` it is `in_batches`, the same
-    written for many at once. Its derivatives are those of the plain program."""
+    written for many at once. Its derivatives are those of the plain program. Unless `rewritten` each runs as
+    it is."""
     if size > LARGEST or not is_usable():
         return function(*args)
-    return _call(function, in_batches or function, args, args, size=size, turns=turns)
+    return _call(function, in_batches or function, args, args, size=size, turns=turns, rewritten=rewritten)
 
 
-def native_linear(function: Callable, known, t, *, size: int, turns: int, in_batches: Callable):
+def native_linear(function: Callable, known, t, *, size: int, turns: int, in_batches: Callable, rewritten=True):
     """`function(known, t)`, linear in the arrays t, as `native` calls in both modes of differentiation."""
     if not is_usable():
         return function(known, t)
     turns = turns // 4  # A derivative is that much longer a program.
-    return _call(function, in_batches, (known, t), (known,), size=size, turns=turns)
+    return _call(function, in_batches, (known, t), (known,), size=size, turns=turns, rewritten=rewritten)
 
 
 def _call(function, in_batches, args, nonlinear, **params):
@@ -202,10 +204,13 @@ def _pulled_back(cts, *args, program, in_batches, nonlinear, **params):
     return [None] * nonlinear + [x if _jax.is_unknown(y) else None for x, y in zip(pulled, t, strict=True)]
 
 
-def _on_cpu(*args, program, size, turns, alone=True, **_):
+def _on_cpu(*args, program, size, turns, rewritten, alone=True, **_):
+    if not rewritten:
+        return evaluated(program, *args)
     # Of scalars for one member, every one of which then is an array of all: contiguous, as batched arrays are not.
     if isinstance(program, Members):
-        return program.together(partial(_on_cpu, program=program.program, size=size, turns=turns, alone=False))(*args)
+        one = partial(_on_cpu, program=program.program, size=size, turns=turns, rewritten=True, alone=False)
+        return program.together(one)(*args)
     program = _derived(program) if isinstance(program, Transposed) else program
     # A batch that several devices share asks all of them whether to go on: a native function cannot.
     if size > LARGEST or jax.local_device_count("cpu") > 1 or not is_suitable(program.jaxpr):
@@ -282,6 +287,23 @@ def is_suitable(jaxpr) -> bool:
     if any(name.startswith(bad) or f"_{bad}" in name for name in names for bad in UNSUITABLE):
         return False
     return all(is_suitable(inner) for equation in jaxpr.eqns for inner in programs_in(equation.params))
+
+
+def is_arithmetic(function: Callable, *args) -> bool:
+    """Whether a function of arrays is arithmetic on few numbers, which gains from being one function: not with loops or
+    choices of its own, which take the compiler five times as long, nor with products of matrices as large as those of a
+    network, whose program of scalars takes it ten times as long."""
+    return is_usable() and _is_arithmetic(jax.make_jaxpr(function)(*args).jaxpr)
+
+
+def _is_arithmetic(jaxpr) -> bool:
+    for equation in jaxpr.eqns:
+        name, sizes = equation.primitive.name, [math.prod(v.aval.shape) for v in equation.invars]
+        if name in ("while", "scan", "cond") or (name == "dot_general" and max(sizes) > 2 * LARGEST):
+            return False
+        if not all(map(_is_arithmetic, programs_in(equation.params))):
+            return False
+    return True
 
 
 def length(jaxpr) -> int:

@@ -12,6 +12,7 @@ from geodyn._native import native, native_linear
 from geodyn.integrators.impulse import Struck
 from geodyn.integrators.iteration import once
 from geodyn.integrators.methods import formulation_of
+from geodyn.integrators.path import is_small
 from geodyn.integrators.results import RESULTS
 from geodyn.integrators.saltation import Walked
 from geodyn.integrators.substep import Moving, Substeps, not_made, substep
@@ -42,7 +43,8 @@ def path_with_impacts(system: AbstractCollidingSystem, t0, h, start: Moving, *, 
         return eqx.tree_at(lambda m: m.state.result, after, result), record
 
     one, many = partial(run, True), partial(run, False)
-    return native(one, dynamic, size=start.state.stage_size, turns=steps, in_batches=many)
+    small = is_small(system, start.state)
+    return native(one, dynamic, size=start.state.stage_size, turns=steps, in_batches=many, rewritten=small)
 
 
 def advance_with_impacts(system, method, t0, h, start: Moving, saves: int, every: int, most: int):
@@ -101,7 +103,6 @@ def _tangent(system, t0, h, start, record, rates, motion, method):
         shifted(start.state.p, record.p),
     )
     arrays, static = eqx.partition((system, t0, h), eqx.is_array)
-    size = start.state.stage_size
 
     def leg(arrays, x, alone):
         return Walked(*eqx.combine(arrays, static), *x[0], x[1], method.tableau, formulation, alone)
@@ -124,8 +125,9 @@ def _tangent(system, t0, h, start, record, rates, motion, method):
     t = (*rates, *(jnp.zeros_like(x) if d is None else d for x, d in zip(origin, motion, strict=True)))
     xs = (before, record)
     one, many = partial(delays, True), partial(delays, False)
-    known = (arrays, native(one, (arrays, xs), size=size, turns=0, in_batches=many), xs)
+    options = {"size": start.state.stage_size, "turns": 0, "rewritten": is_small(system, start.state)}
+    known = (arrays, native(one, (arrays, xs), in_batches=many, **options), xs)
     one, many = partial(recursion, True), partial(recursion, False)
-    dts, dqs, dps, dws, djs = native_linear(one, known, t, size=size, turns=0, in_batches=many)
+    dts, dqs, dps, dws, djs = native_linear(one, known, t, in_batches=many, **options)
     struck = Struck(None, None, None, djs)
     return Substeps(None, dts, None, dqs, dps, dws, struck, (None, None), None)

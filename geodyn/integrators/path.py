@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from geodyn._jit import custom_jvp
-from geodyn._native import native, native_linear
+from geodyn._native import LARGEST, is_arithmetic, native, native_linear
 from geodyn._typing import Array, Bool
 from geodyn.integrators.charts import is_charted, no_switch, switched_tangent
 from geodyn.integrators.collocation import Problem
@@ -55,7 +55,9 @@ def path(system: AbstractSystem, t0, h, state: State, *, method: AbstractColloca
         return jax.lax.scan(several, state, None, length=saves)
 
     one, many = partial(run, True), partial(run, False)
-    return native(one, dynamic, size=state.stage_size, turns=saves * every, in_batches=many)
+    return native(
+        one, dynamic, size=state.stage_size, turns=saves * every, in_batches=many, rewritten=is_small(system, state)
+    )
 
 
 @path.def_jvp
@@ -69,6 +71,12 @@ def _(primals, tangents, *, method, saves, every):
     none = jax.tree.map(lambda x: None, after)
     end = eqx.tree_at(lambda s: (s.q, s.p), none, (change.q[-1], change.p[-1]), is_leaf=lambda x: x is None)
     return (after, saved), (end, change)
+
+
+def is_small(system: AbstractSystem, state: State) -> bool:
+    """Whether a step is arithmetic on few numbers, as it is where the forces are."""
+    t, lam = jnp.zeros((), state.q.dtype), jnp.zeros(system.count_constraints(state.q), state.q.dtype)
+    return state.stage_size <= LARGEST and is_arithmetic(system.force, t, state.q, state.q, lam)
 
 
 def _tangent(system, t0, h, state, steps, moving, method):
@@ -105,5 +113,6 @@ def _tangent(system, t0, h, state, steps, moving, method):
     known = (arrays, (count, *before, steps.w, steps.good, steps.switch))
     one, many = partial(recursion, True), partial(recursion, False)
     turns = steps.good.shape[0]
-    dqs, dps, dws = native_linear(one, known, t, size=state.stage_size, turns=turns, in_batches=many)
+    options = {"size": state.stage_size, "turns": turns, "rewritten": is_small(system, state)}
+    dqs, dps, dws = native_linear(one, known, t, in_batches=many, **options)
     return Steps(dqs, dps, dws, None, None, None)

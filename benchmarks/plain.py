@@ -1,0 +1,97 @@
+"""The compiled layer beside the plain program, on physics of every kind: first call and later ones, as ratios.
+
+    python benchmarks/plain.py [NAME ...]
+
+A ratio above 1 says that the compiled layer is slower: it should be left out where that is more than a tenth.
+"""
+
+import sys
+import time
+
+import equinox as eqx
+import jax
+
+jax.config.update("jax_enable_x64", True)
+
+import jax.numpy as jnp  # noqa: E402
+
+import geodyn as gd  # noqa: E402
+from geodyn import _native  # noqa: E402
+
+
+def network(width, size):
+    return eqx.nn.MLP(size, "scalar", width, 2, activation=jnp.tanh, key=jax.random.key(0))
+
+
+class Neural(gd.AbstractPotential):
+    """A potential that is a network of two hidden layers."""
+
+    network: eqx.Module
+
+    def energy(self, space, x):
+        return self.network(x.reshape(-1))
+
+
+def plane(*elements, masses=(1.0, 1.0)):
+    return gd.System(gd.spaces.Euclidean(2), list(masses), *elements)
+
+
+def metric(factor):
+    return gd.System(gd.Manifold(lambda x: factor(x) * jnp.eye(2), 2), [1.0, 1.0])
+
+
+TABLE = jnp.linspace(0.0, 3.0, 64), 1 + jnp.linspace(0.0, 3.0, 64) ** 2
+EDGES = [(i, i + 1) for i in range(19)]
+PROBLEMS = {
+    "spring": lambda: plane(gd.Spring([(0, 1)], 3.0, 0.5)),
+    **{f"neural potential {w}": lambda w=w: plane(Neural(network(w, 4))) for w in (16, 64, 256)},
+    "neural metric 16": lambda: metric(lambda x: 1 + network(16, 2)(x) ** 2),
+    "metric from a table": lambda: metric(lambda x: jnp.interp(x @ x, *TABLE)),
+    "cond": lambda: metric(lambda x: jax.lax.cond(x[0] > 0.3, lambda x: 1 + x @ x, lambda x: 1.09 + x[1] ** 2, x)),
+    "while_loop": lambda: metric(lambda x: jax.lax.fori_loop(0, 8, lambda _, y: 1 + 0.1 * jnp.sin(y) * x[0], 1.0)),
+    "eigh": lambda: metric(lambda x: 1 + jnp.linalg.eigh(jnp.diag(x) + 0.1)[0][1] ** 2),
+    "20 masses": lambda: plane(gd.Spring(EDGES, 3.0, 0.5), masses=[1.0] * 20),
+}
+
+
+def measured(run, *args):
+    """(seconds of the first call, of a later one)."""
+    jax.clear_caches()
+    begin = time.perf_counter()
+    compiled = jax.jit(run)
+    jax.block_until_ready(compiled(*args))
+    first, best = time.perf_counter() - begin, float("inf")
+    for _ in range(20):
+        begin = time.perf_counter()
+        jax.block_until_ready(compiled(*args))
+        best = min(best, time.perf_counter() - begin)
+    return first, best
+
+
+def main(names):
+    """Prints a table."""
+    print(f"JAX {jax.__version__}; seconds of the first call and milliseconds of later ones, compiled layer / plain")
+    for name in names or PROBLEMS:
+        system = PROBLEMS[name]()
+        count = system.masses.size
+        q = jnp.stack([0.5 * jnp.arange(count), 0.1 * jnp.arange(count) % 0.3], axis=1)
+
+        def end(v, q=q, system=system):
+            return jnp.sum(gd.integrate(system, q, v, t1=1.0, steps=100).q[-1] ** 2)
+
+        v = 0.3 * jnp.cos(q)
+        runs = {"forward": (end, v), "gradient": (jax.grad(end), v), "32": (jax.vmap(end), v * jnp.ones((32, 1, 1)))}
+        for kind, (run, *args) in runs.items():
+            layer = measured(run, *args)
+            largest, _native.LARGEST = _native.LARGEST, 0
+            plain = measured(run, *args)
+            _native.LARGEST = largest
+            print(
+                f"{name:22s}{kind:10s}{layer[0]:7.2f} /{plain[0]:6.2f} = {layer[0] / plain[0]:5.2f}"
+                f"{1e3 * layer[1]:10.3f} /{1e3 * plain[1]:8.3f} = {layer[1] / plain[1]:5.2f}",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
