@@ -299,7 +299,7 @@ def is_arithmetic(function: Callable, *args) -> bool:
 def _is_arithmetic(jaxpr) -> bool:
     for equation in jaxpr.eqns:
         name, sizes = equation.primitive.name, [math.prod(v.aval.shape) for v in equation.invars]
-        if name in ("while", "scan", "cond") or (name == "dot_general" and max(sizes) > 2 * LARGEST):
+        if name in ("while", "scan", "cond", "SearchSorted") or (name == "dot_general" and max(sizes) > 2 * LARGEST):
             return False
         if not all(map(_is_arithmetic, programs_in(equation.params))):
             return False
