@@ -22,7 +22,9 @@ REDUCTIONS |= {"reduce_and": lax.and_p, "reduce_or": lax.or_p}
 
 def has_rule(equation) -> bool:
     """The operation can be done scalar by scalar."""
-    name = equation.primitive.name
+    name, wanted = equation.primitive.name, equation.params.get("out_dtype")
+    if wanted is not None and any(v.aval.dtype != wanted for v in equation.invars):
+        return False
     if name in REDUCTIONS:
         return all(v.aval.size for v in equation.invars)
     return name in ELEMENTWISE or name in MOVES

@@ -79,7 +79,13 @@ def scan_split(equation) -> tuple[int, int]:
 def programs_in(params):
     """The programs among the parameters of an operation, closed or open."""
     opened = [getattr(x, "jaxpr", x) for x in jax.tree.leaves(list(params.values()), is_leaf=_is_program)]
-    return [x for x in opened if isinstance(getattr(x, "eqns", None), list)]
+    return [x for x in opened if isinstance(getattr(x, "eqns", None), list | tuple)]
+
+
+def is_high(jaxpr) -> bool:
+    """Whether a program holds operations that newer JAX spells out late, which an operation of one's own may not hold."""
+    inner = (program for equation in jaxpr.eqns for program in programs_in(equation.params))
+    return any(e.primitive.name == "call_hi_primitive" for e in jaxpr.eqns) or any(map(is_high, inner))
 
 
 def _is_program(x):

@@ -129,6 +129,8 @@ def _traced(function, avals):
 def _bind(function, in_batches, args, nonlinear, **params):
     """The operation of a function of arrays, linear in the arguments from the place `nonlinear` on."""
     program, consts = closure_converted(_traced(function, args))
+    if _jax.is_high(program.jaxpr):
+        return evaluated(program, *consts, *args)
     if consts:
         in_batches = partial(evaluated, program)
     params |= {"in_batches": in_batches, "nonlinear": len(consts) + nonlinear}
@@ -299,7 +301,9 @@ def is_arithmetic(function: Callable, *args) -> bool:
 def _is_arithmetic(jaxpr) -> bool:
     for equation in jaxpr.eqns:
         name, sizes = equation.primitive.name, [math.prod(v.aval.shape) for v in equation.invars]
-        if name in ("while", "scan", "cond", "SearchSorted") or (name == "dot_general" and max(sizes) > 2 * LARGEST):
+        if name in ("while", "scan", "cond", "call_hi_primitive") or (
+            name == "dot_general" and max(sizes) > 2 * LARGEST
+        ):
             return False
         if not all(map(_is_arithmetic, programs_in(equation.params))):
             return False
