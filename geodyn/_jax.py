@@ -83,7 +83,7 @@ def programs_in(params):
 
 
 def is_high(jaxpr) -> bool:
-    """Whether a program holds operations that newer JAX spells out late, which an operation of one's own may not hold."""
+    """Whether a program holds operations that newer JAX spells out late: an operation of one's own may hold none."""
     inner = (program for equation in jaxpr.eqns for program in programs_in(equation.params))
     return any(e.primitive.name == "call_hi_primitive" for e in jaxpr.eqns) or any(map(is_high, inner))
 
