@@ -62,7 +62,7 @@ def test_a_family_ends_at_its_bounds(held):
 
 
 def test_what_cannot_be_reached_is_said():
-    """With where the strokes fold back, π/4b = 2.617994 (measured 4e-15: the law by which it is foreseen is exact
+    """With where the strokes fold back, π/4b = 2.617994 (to 1e-12: the law by which it is foreseen is exact
     here), after a few searches more; below the fold there is none; nothing computed is lost."""
     plane, start = Plane(jnp.array(0.3)), jnp.zeros(2)
     np.testing.assert_allclose(farthest_led(plane, start, 5.0, METHOD)[1], np.pi / 1.2, rtol=1e-12)

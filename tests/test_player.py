@@ -68,7 +68,7 @@ def box_of(data):
 
 def test_rigid_bodies_are_shown():
     """A body without points is the ellipsoid of its inertia, a² = 5 (I_i + I_j − I_k)/2m: its outlines lie on that,
-    turned as the body is, and the end of its longest axis has a path. Measured 2e-4, of labels with three digits."""
+    turned as the body is, and the end of its longest axis has a path. Labels have three digits."""
     body = gd.RigidBodies([1.0, 2.0, 2.5], 2.0)
     q0, v0 = body.state(angular_velocity=[0.02, 1.0, 0.03])
     trajectory = gd.integrate(body, q0, v0, t1=10.0, steps=50)
@@ -85,7 +85,7 @@ def test_rigid_bodies_are_shown():
 @pytest.mark.parametrize("space", [SPACE, gd.spaces.Euclidean(2)], ids=["H3", "E2"])
 def test_spheres_have_radii_and_flash(space):
     """At their impact the spheres of a contact touch in the picture, of curved space too, where their centres are not
-    in the middle; it flashes. Measured 3e-4, by the saved state nearest to the impact; spheres of the same size
+    in the middle; it flashes. Off by the saved state nearest to the impact; spheres of the same size
     everywhere would miss by 0.1 in the ball."""
     system = gd.System(space, [1.0, 1.0], gd.Contact([0.4, 0.6]))
     x, v = np.zeros((2, space.dim)), np.zeros((2, space.dim))

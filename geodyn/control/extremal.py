@@ -34,8 +34,8 @@ class Wong(AbstractStrokeMethod):
 
     Wong's equations hold to 1e4 eps at the times of the collocation. The KKT residual of what is found is that of the
     coefficients, another discretisation of the same problem, and measures what `harmonics` and `steps` leave
-    unresolved: 2e-5 for Purcell's swimmer at the displacement 0.1 with 16 harmonics, 1e-4 at 0.25. Beyond `tolerance`
-    it is no success; the energy is off by no more than the square of it.
+    unresolved: 7e-6 for Purcell's swimmer at the displacement 0.1 with 16 harmonics. Beyond `tolerance` it is no
+    success.
     """
 
     harmonics: int = eqx.field(static=True, default=16)
