@@ -36,6 +36,8 @@ def simulate(scenario: str | None, list_shipped: bool, plot: bool, out: str) -> 
     reached = float(trajectory.t[0] + stats.steps * trajectory.step_size)
     lines = {f"drift of {key}": f"{np.abs(value - value[0]).max():.2g}" for key, value in conserved.items()}
     lines["steps per second"] = rate
+    if np.isfinite(stats.local_error):
+        lines["local error of a step"] = f"at most some {float(stats.local_error):.1g} in a coordinate"
     lines["iterations per step"] = f"{int(stats.iterations) / max(1, int(stats.steps)):.3g}"
     report(f"{name}: {int(stats.steps)} steps to t = {reached:g}: {result.message}", lines, target)
     if plot:

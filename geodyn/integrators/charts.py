@@ -21,12 +21,6 @@ def start_frame(system: AbstractSystem, q):
     return system.start_frame(q) if is_charted(system) else jnp.zeros(0, q.dtype)
 
 
-def is_fresh(system: AbstractSystem, state):
-    """Whether there is no step before that the next one could be extrapolated from: at the start, after a switch."""
-    fresh = state.step == 0
-    return fresh | jnp.all(state.history == state.history[-1:]) if is_charted(system) else fresh
-
-
 def no_switch(system: AbstractSystem, q):
     """The switch that leaves all in its chart."""
     like = jax.eval_shape(system.switch, q) if is_charted(system) else jax.ShapeDtypeStruct((0,), q.dtype)
@@ -59,8 +53,9 @@ def _in_charts(system, t, switch, state):
             system.moved_frame(state.frame, switch),
         ),
         jnp.where(state.alive & ~agree, RESULTS.charts_disagree, state.result),
+        jnp.zeros_like(state.since),
     )
-    return eqx.tree_at(lambda s: (s.q, s.p, s.rounding, s.history, s.frame, s.result), state, new)
+    return eqx.tree_at(lambda s: (s.q, s.p, s.rounding, s.history, s.frame, s.result, s.since), state, new)
 
 
 def switched_tangent(primals, tangents):

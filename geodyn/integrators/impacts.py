@@ -48,8 +48,8 @@ def path_with_impacts(system: AbstractCollidingSystem, t0, h, start: Moving, *, 
 
 
 def advance_with_impacts(system, method, t0, h, start: Moving, saves: int, every: int, most: int):
-    """`saves` × `every` steps with up to `most` impacts: where they end, and (q, p, λ, frame) after every `every`-th
-    step, NaN after a failure; with it (t, contact, impulse) of every impact, padded."""
+    """`saves` × `every` steps with up to `most` impacts: where they end, and (q, p, λ, frame, local error) after
+    every `every`-th step, NaN after a failure; with it (t, contact, impulse) of every impact, padded."""
     after, record = path_with_impacts(system, t0, h, start, method=method, steps=saves * every, most=most)
     n, c = start.state.q.size, system.count_constraints(start.state.q)
     wanted = start.state.step + every * (1 + jnp.arange(saves))
@@ -62,7 +62,8 @@ def advance_with_impacts(system, method, t0, h, start: Moving, saves: int, every
     times = jnp.broadcast_to(record.time[:, None], struck.impulse.shape)
     contact = jnp.where(struck.pushed, struck.which, -1)
     rows = padded(most, *(x.reshape(-1) for x in (times, contact, struck.impulse)))
-    return after, (*saved, jnp.broadcast_to(start.state.frame, (saves, start.state.frame.size)), rows)
+    same = [jnp.broadcast_to(x, (saves, x.size)) for x in (start.state.frame, start.state.errors[:1])]
+    return after, (*saved, *same, rows)
 
 
 def no_impacts(dtype):

@@ -34,11 +34,12 @@ from geodyn.integrators.path import path
 from geodyn.integrators.results import RESULTS
 from geodyn.integrators.stepper import start_stepper, stepped
 from geodyn.integrators.substep import Moving, moving, pressed
-from geodyn.integrators.system import AbstractLagrangianSystem, AbstractSystem, rounding, total_energy
+from geodyn.integrators.system import AbstractLagrangianSystem, AbstractSystem, pfaffian, rounding, total_energy
 from geodyn.integrators.trajectory import Impacts, Inputs, IntegrationError, Stats, Trajectory
 
 STAGE_MEMORY = 2**28
 MOST_ROUNDING = 1e-4
+ROWS = 5  # What is saved of a state: q, p, λ, frame, local error.
 
 
 def integrate(
@@ -197,8 +198,8 @@ def _begin(system, method, t0, h, q, v):
 
 
 def _advance(system, method, t0, h, state: State | Moving, saves: int, every: int, most: int):
-    """`saves` × `every` steps: the state after them, and (q, p, λ, frame) after every `every`-th, NaN
-    after a failure."""
+    """`saves` × `every` steps: the state after them, and (q, p, λ, frame, local error) after every
+    `every`-th, NaN after a failure."""
     if most:
         return advance_with_impacts(system, method, t0, h, state, saves, every, most)
     n, c = state.q.shape[0], system.count_constraints(state.q)
@@ -207,7 +208,7 @@ def _advance(system, method, t0, h, state: State | Moving, saves: int, every: in
         if isinstance(method, AbstractStepper):
             return stepped(system, t0, h, state, method=method, saves=saves, every=every)
         state, steps = path(system, t0, h, state, method=method, saves=saves, every=every)
-        saved = (steps.q, steps.p, steps.w[:, -1, n : n + c] / h, steps.frame)
+        saved = (steps.q, steps.p, steps.w[:, -1, n : n + c] / h, steps.frame, steps.error)
         return state, jax.tree.map(lambda x: jnp.where(steps.good[:, None], x, jnp.nan), saved)
 
     # Reverse mode keeps the stage values of all steps; where that is too much, of one part of the run at a time: some
@@ -246,39 +247,44 @@ def _trajectory(system, method, t0, h, shape, first, after, saved, every, most):
         state, impacts = after.state, Impacts(*padded(most, *rows))
     n, c = first.q.shape[0], saved[2].shape[1]
     lam = first.history[-1, n : n + c] / (1 if isinstance(method, AbstractStepper) else h)
-    initial = (first.q, first.p, lam, first.frame)
-    q, p, lam, frame = (jnp.concatenate([a[None], b]) for a, b in zip(initial, saved, strict=True))
+    initial = (first.q, first.p, lam, first.frame, first.errors[:1])
+    q, p, lam, frame, error = (jnp.concatenate([a[None], b]) for a, b in zip(initial, saved, strict=True))
     t = t0 + h * every * jnp.arange(q.shape[0], dtype=q.dtype)
     v = jax.vmap(system.velocity)(t, q, p)
     lost = jnp.max(jax.vmap(lambda q: rounding(system, q))(q)) * jnp.finfo(q.dtype).eps > MOST_ROUNDING
     result = jnp.where(lost & (state.result <= RESULTS.not_finite), RESULTS.digits_lost, state.result)
-    if isinstance(method, Gauss) and not most and _is_conservative(system, t[0], q[0], v[0]):
-        wrong = (result == RESULTS.successful) & ~_is_resolved(system, t, q, v, p, lam)
+    followed = isinstance(method, AbstractCollocation) and not method.tableau.is_explicit and not most
+    if followed and _is_conservative(system, t[0], q[0], v[0]):
+        resolved = _is_resolved(system, t, q, v, p, lam, damping=not method.tableau.is_symplectic)
+        wrong = (result == RESULTS.successful) & (~resolved | (state.errors[2] > 1))
         result = jnp.where(wrong, RESULTS.under_resolved, result)
-    stats = Stats(state.step, state.iterations, state.jacobians)
+    stats = Stats(state.step, state.iterations, state.jacobians, state.errors[1])
     full = (q.shape[0], *shape)
     p = p.reshape(full) if p.shape == q.shape else p
     return Trajectory(
         *(t, q.reshape(full), v.reshape(full), p, lam, result, stats, h, system, method),
         impacts=impacts,
         frame=frame if frame.size else None,
+        local_error=error[:, 0],
     )
 
 
 def _is_conservative(system, t, q, v) -> bool:
     """Whether it is known that the energy is constant: no dissipation, and nothing that depends on time."""
-    if not isinstance(system, AbstractLagrangianSystem) or system.count_constraints(q) or not system.is_smooth:
+    if not isinstance(system, AbstractLagrangianSystem) or pfaffian(system, t, q, v).size or not system.is_smooth:
         return False
-    of_time = is_constant(lambda t: system.lagrangian_at(t, q, v), t)
+    of_time = is_constant(lambda t: (system.lagrangian_at(t, q, v), system.constraint(t, q)), t)
     return of_time and is_constant(lambda v: system.rayleigh_at(t, q, v), v)
 
 
-def _is_resolved(system, t, q, v, p, lam):
-    """Whether the energy at all saved times is that of the start, to a third of the largest kinetic energy. Where the
-    steps follow a motion it is, to many digits; by the pole of a chart or a close encounter it is off by any factor."""
+def _is_resolved(system, t, q, v, p, lam, damping):
+    """Whether the energy at all saved times is that of the start, to a third of the largest kinetic energy, but for
+    what a `damping` method takes from it. Where the steps follow a motion it is, to many digits; by the pole of a chart
+    or a close encounter it is off by any factor."""
     energy, kinetic = jax.vmap(partial(total_energy, system))(t, q, v, lam), jnp.sum(p * v, axis=1) / 2
     rounding_off = jnp.sqrt(jnp.finfo(q.dtype).eps) * jnp.max(jnp.abs(energy))
-    return jnp.max(jnp.abs(energy - energy[0])) <= jnp.max(jnp.abs(kinetic)) / 3 + rounding_off
+    gained = energy - energy[0]
+    return jnp.max(gained if damping else jnp.abs(gained)) <= jnp.max(jnp.abs(kinetic)) / 3 + rounding_off
 
 
 def _raise_failure(trajectory):
@@ -312,7 +318,7 @@ def _by_parts(system, method, t0, h, q, v, saves, every, most, folder, progress)
 
     def advance(state, rows, stride):
         state, saved = _part(system, method, t0, h, state, saves=rows, every=stride, most=most)
-        return state, saved[:4], saved[4:]
+        return state, saved[:ROWS], saved[ROWS:]
 
     whole = plan(saves, every, first.history.size)
     pieces = by_parts(advance, start, whole, folder, progress)
@@ -330,5 +336,5 @@ _part = eqx.filter_jit(_advance)
 def _no_saves(system, method, state, most):
     dtype, hidden = state.q.dtype, isinstance(method, AbstractStepper)
     c = state.history.shape[1] - state.q.size if hidden else system.count_constraints(state.q)
-    rows = tuple(np.zeros((0, size), dtype) for size in (state.q.size, state.p.size, c, state.frame.size))
+    rows = tuple(np.zeros((0, size), dtype) for size in (state.q.size, state.p.size, c, state.frame.size, 1))
     return rows, (no_impacts(dtype),) if most else ()

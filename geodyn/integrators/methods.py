@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._typing import Array, Bool, Count, Float, Int
-from geodyn.integrators.charts import in_best_charts, is_fresh, start_frame
+from geodyn.integrators.charts import in_best_charts, start_frame
 from geodyn.integrators.collocation import FORMULATIONS, UNCONSTRAINED, Formulation, Problem
 from geodyn.integrators.constraints import reactions
 from geodyn.integrators.results import RESULTS
@@ -121,7 +121,9 @@ def formulation_of(method: AbstractCollocation, constraints: int) -> Formulation
 
 
 class State(eqx.Module):
-    """Where an integration stands: what one step needs of the ones before it."""
+    """Where an integration stands: what one step needs of the ones before it; how many equal steps in one chart came
+    `since` the last start; `errors`, NaN where not known: the local error of the last of them, the largest of all, and
+    the largest in units of what its step moved."""
 
     step: Int[Array, ""]
     q: Float[Array, " n"]
@@ -132,6 +134,8 @@ class State(eqx.Module):
     iterations: Int[Array, ""]
     jacobians: Int[Array, ""]
     frame: Float[Array, " f"]
+    since: Int[Array, ""]
+    errors: Float[Array, " 3"]
 
     @property
     def alive(self) -> Bool[Array, ""]:
@@ -154,7 +158,8 @@ def start(system: AbstractSystem, method: AbstractCollocation, t, h, q, p, v) ->
     formulation, holonomic = formulation_of(method, lam.size), system.constraint(t, q).size
     w = jnp.concatenate([v, h * lam, jnp.zeros((formulation.sets - 1) * holonomic, q.dtype)])
     zero, rounding = jnp.zeros((), int), (jnp.zeros_like(q), jnp.zeros_like(p))
-    return State(zero, q, p, rounding, jnp.tile(w, (2 * s, 1)), zero, zero, zero, start_frame(system, q))
+    frame, unknown = start_frame(system, q), jnp.full(3, jnp.nan, q.dtype)
+    return State(zero, q, p, rounding, jnp.tile(w, (2 * s, 1)), zero, zero, zero, frame, zero, unknown)
 
 
 def step(method: AbstractCollocation, formulation: Formulation, system: AbstractSystem, t0, h, state, alone=False):
@@ -162,7 +167,8 @@ def step(method: AbstractCollocation, formulation: Formulation, system: Abstract
     step fails the state stays, and says why."""
     problem = Problem(system, t0 + h * state.step, h, state.q, state.p, method.tableau, formulation)
     root = stage_values(problem, next_guess(method, state), state.alive, alone=alone)
-    after, w = after_step(problem, state, root, is_fresh(system, state))
+    after, w = after_step(problem, state, root, state.since == 0)
+    after = _measured(method.tableau, h, state, after, w)
     after, switch = in_best_charts(system, problem.t + h, after)
     return after, w, switch
 
@@ -194,8 +200,25 @@ def after_step(problem: Problem, state: State, root: Root, first):
         state.iterations + root.iterations,
         state.jacobians + root.jacobians,
         state.frame,
+        state.since,
+        state.errors,
     )
     return after, w
+
+
+def _measured(tableau, h, state: State, after: State, w) -> State:
+    """The state after a step, with the estimate of its local error."""
+    if tableau.defect is None:
+        return after
+    velocities = jnp.concatenate([state.history, w])[:, : state.q.size]
+    weights = jnp.asarray(tableau.defect, w.dtype)[:, None]
+    error = jnp.where(state.since >= 2, h * jnp.max(jnp.abs(jnp.sum(weights * velocities, axis=0))), jnp.nan)
+    moved = jnp.max(jnp.abs(after.q - state.q) + jnp.sqrt(jnp.finfo(w.dtype).eps) * jnp.abs(state.q))
+    largest = jnp.fmax(jnp.stack([error, error / moved]), state.errors[1:])
+    errors = jnp.concatenate([error[None], largest])
+    good = after.alive
+    since, errors = state.since + good, jnp.where(good, errors, state.errors)
+    return eqx.tree_at(lambda s: (s.since, s.errors), after, (since, errors))
 
 
 def increments(problem: Problem, w) -> tuple[Array, Array]:

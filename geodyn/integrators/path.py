@@ -23,8 +23,8 @@ from geodyn.integrators.system import AbstractSystem
 
 
 class Steps(NamedTuple):
-    """After every saved step: q, p, the stage values, whether the step was good, the switch of charts at its end and
-    the frame of those charts."""
+    """After every saved step: q, p, the stage values, whether the step was good, the switch of charts at its end, the
+    frame of those charts and the local error."""
 
     q: Array
     p: Array
@@ -32,6 +32,7 @@ class Steps(NamedTuple):
     good: Bool[Array, " T"]
     switch: Array
     frame: Array
+    error: Array
 
 
 @custom_jvp
@@ -50,7 +51,7 @@ def path(system: AbstractSystem, t0, h, state: State, *, method: AbstractColloca
                 state, w, switch = jax.lax.fori_loop(0, every, lambda _, made: advance(made[0]), made)
             else:
                 state, w, switch = advance(state)
-            return state, Steps(state.q, state.p, w, state.alive, switch, state.frame)
+            return state, Steps(state.q, state.p, w, state.alive, switch, state.frame, state.errors[:1])
 
         return jax.lax.scan(several, state, None, length=saves)
 
@@ -115,4 +116,4 @@ def _tangent(system, t0, h, state, steps, moving, method):
     turns = steps.good.shape[0]
     options = {"size": state.stage_size, "turns": turns, "rewritten": is_small(system, state)}
     dqs, dps, dws = native_linear(one, known, t, in_batches=many, **options)
-    return Steps(dqs, dps, dws, None, None, None)
+    return Steps(dqs, dps, dws, None, None, None, None)

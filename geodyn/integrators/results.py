@@ -44,6 +44,6 @@ class RESULTS(enum.IntEnum):
             "contacts come near at once, give more most_impacts",
             "fewer than four digits of the positions are left, so far is the motion from the centre of its chart: take "
             "one that goes along, Hyperbolic(n, 'moving halfspace')",
-            "the energy is not conserved to a digit, so the motion is much faster than the steps: take more steps, or, "
-            "where it passes by a singular point of its chart, a chart that is regular there",
+            "a step, or the energy, has no correct digit, so the motion is much faster than the steps: take more "
+            "steps, or, where it passes by a singular point of its chart, a chart that is regular there",
         )[self]

@@ -14,16 +14,17 @@ def start_stepper(system: AbstractSystem, method: AbstractStepper, t, h, q, p, v
     lam = method.start(system, t, h, q, p, v)
     zero, rounding = jnp.zeros((), int), (jnp.zeros_like(q), jnp.zeros_like(p))
     history = jnp.tile(jnp.concatenate([v, lam]), (2, 1))
-    return State(zero, q, p, rounding, history, zero, zero, zero, start_frame(system, q))
+    frame, unknown = start_frame(system, q), jnp.full(3, jnp.nan, q.dtype)
+    return State(zero, q, p, rounding, history, zero, zero, zero, frame, zero, unknown)
 
 
 def stepped(system: AbstractSystem, t0, h, state: State, *, method: AbstractStepper, saves: int, every: int):
-    """(state, (q, p, λ, frame)): `saves` × `every` steps, every `every`-th saved, NaN after a failure."""
+    """(state, (q, p, λ, frame, local error)): `saves` × `every` steps, every `every`-th saved, NaN after a failure."""
     n = state.q.shape[0]
 
     def several(state, _):
         state = jax.lax.fori_loop(0, every, lambda _, state: _step(method, system, t0, h, state), state)
-        saved = state.q, state.p, state.history[-1, n:], state.frame
+        saved = state.q, state.p, state.history[-1, n:], state.frame, state.errors[:1]
         return state, jax.tree.map(lambda x: jnp.where(state.alive, x, jnp.nan), saved)
 
     return jax.lax.scan(several, state, None, length=saves)
@@ -47,5 +48,7 @@ def _step(method, system, t0, h, state):
         state.iterations + jnp.where(state.alive, new.iterations, 0),
         state.jacobians,
         state.frame,
+        state.since,
+        state.errors,
     )
     return in_best_charts(system, t + h, state)[0]

@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 from functools import cache
-from math import comb
+from math import comb, factorial
 
 import numpy as np
 
@@ -66,6 +66,31 @@ class ButcherTableau:
             return self.a, np.ones_like(self.b)
         m = self.a / self.b
         return np.where(m > m.T, m, np.where(m < m.T, 1 - m.T, 0.5)), self.b
+
+    @property
+    def is_collocation(self) -> bool:
+        """The nodes are distinct, and a integrates their Lagrange polynomials: the stages lie on one polynomial."""
+        powers = np.arange(1, self.stages + 1)
+        simplifying = self.a @ self.c[:, None] ** (powers - 1) - self.c[:, None] ** powers / powers
+        return len(np.unique(np.round(self.c, 12))) == self.stages and bool(np.all(np.abs(simplifying) < 1e-12))
+
+    @property
+    def defect(self) -> np.ndarray | None:
+        """[3s] weights of the velocities in the stages of the step before the last, the last and this one, for which
+        h |Σ weights · velocities| estimates the local error of the positions; None for no collocation. A divided
+        difference stands for the derivative of that order, with the factor that it has in the error of y' = λy, which
+        is larger than in that of a quadrature (Hairer & Wanner, Solving ODEs II, IV.3). The stages are less accurate
+        than the ends of steps: it falls by h^(s + 2) only, so with small steps it is an upper bound."""
+        p, s = self.order, self.stages
+        nodes = np.concatenate([self.c - 2, self.c - 1, self.c])
+        distinct = [i for i, x in enumerate(nodes) if np.all(np.abs(nodes[i + 1 :] - x) > 1e-12)][-p - 1 :]
+        if not self.is_collocation or len(distinct) <= p:
+            return None
+        apart = nodes[distinct, None] - nodes[distinct] + np.eye(p + 1)
+        factor = self.b @ np.linalg.matrix_power(self.a, p) @ np.ones(s) - 1 / factorial(p + 1)
+        weights = np.zeros(3 * s)
+        weights[distinct] = factor * factorial(p) / np.prod(apart, axis=1)
+        return weights
 
     def _key(self):
         return self.a.tobytes(), self.b.tobytes(), self.c.tobytes(), self.order
