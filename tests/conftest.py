@@ -6,18 +6,12 @@
 import contextlib
 import gc
 import os
-from importlib.metadata import version
 
 os.environ.setdefault("JAX_ENABLE_X64", "1")
-# Compiling is most of the time here, and optimising most of the compiling; what runs is short.
-FLAGS = os.environ.get("XLA_FLAGS")
-os.environ["XLA_FLAGS"] = f"{FLAGS or ''} --xla_backend_optimization_level=0"
-if version("jaxlib").startswith("0.9."):  # The newer emitters compile more slowly; XLA aborts on a flag that it lost.
-    os.environ["XLA_FLAGS"] += " --xla_cpu_use_fusion_emitters=false"
 
-import jax  # noqa: E402
-import pytest  # noqa: E402
-from jaxtyping import install_import_hook  # noqa: E402
+import jax
+import pytest
+from jaxtyping import install_import_hook
 
 jax.config.update("jax_enable_x64", os.environ["JAX_ENABLE_X64"] == "1")
 jax.config.update("jax_numpy_rank_promotion", "raise")
@@ -25,12 +19,8 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 ROOMS = ["integrators", "geometry", "mechanics", "locomotion", "control", "exact", "plot", "scenario", "commands"]
 install_import_hook([f"geodyn.{room}" for room in ROOMS], "beartype.beartype")
 
-# XLA has read them; what the tests start as a user would has the user's, unless it is to be QUICK.
-jax.devices()
-QUICK = {"XLA_FLAGS": os.environ["XLA_FLAGS"]}
-del os.environ["XLA_FLAGS"]
-if FLAGS is not None:
-    os.environ["XLA_FLAGS"] = FLAGS
+# What the tests start as processes has users' settings, unless it is to be QUICK.
+QUICK = {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
 
 
 def pytest_configure(config):
@@ -45,13 +35,17 @@ def pytest_configure(config):
 
 
 @pytest.fixture(autouse=True, scope="module")
-def arrays(request):
-    """Long runs as programs of arrays, which compile a third faster; as users have them, of scalars, in files marked so
-    and in what is started as a process of its own."""
-    with pytest.MonkeyPatch.context() as patch:
-        if request.node.get_closest_marker("scalars") is None:
-            patch.setattr("geodyn._native.FEWEST_TURNS", 10**9)
+def settings(request):
+    """Compiling is most of the time here, and optimising most of the compiling; what runs is short. So files compile
+    without optimisation, and long runs as programs of arrays; those marked `users` as users do."""
+    if request.node.get_closest_marker("users") is not None:
         yield
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("geodyn._native.FEWEST_TURNS", 10**9)
+        jax.config.update("jax_disable_most_optimizations", True)
+        yield
+        jax.config.update("jax_disable_most_optimizations", False)
 
 
 @pytest.fixture(autouse=True, scope="module")

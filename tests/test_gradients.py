@@ -12,6 +12,8 @@ import pytest
 
 import geodyn as gd
 
+pytestmark = pytest.mark.users
+
 CASE = json.loads((Path(__file__).parent / "cases" / "A01.json").read_text())["reference"]
 
 

@@ -18,7 +18,7 @@ from geodyn.integrators import (
     integrate,
 )
 
-pytestmark = pytest.mark.scalars
+pytestmark = pytest.mark.users
 
 
 def case(name):

@@ -12,7 +12,7 @@ import pytest
 import geodyn as gd
 from geodyn import _jax, _native, _points
 
-pytestmark = [pytest.mark.scalars, pytest.mark.newest]
+pytestmark = [pytest.mark.users, pytest.mark.newest]
 
 
 def pendulum(q, v):

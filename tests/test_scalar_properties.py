@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from geodyn._native import native
 from geodyn._scalars import scalar_program
 
-pytestmark = [pytest.mark.scalars, pytest.mark.float32, pytest.mark.newest]
+pytestmark = [pytest.mark.users, pytest.mark.float32, pytest.mark.newest]
 
 UNARY = {
     "neg": lambda x: -x,

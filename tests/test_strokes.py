@@ -20,6 +20,8 @@ from geodyn.locomotion.retiming import shift
 from geodyn.locomotion.stroke import FourierStroke
 from geodyn.locomotion.swimmers import Beanie, Purcell, PushMePullYou, ThreeSphere
 
+pytestmark = pytest.mark.users
+
 
 class Heisenberg(AbstractSwimmer):
     """Cost |r'|², displacement the area: the isoperimetric problem."""
