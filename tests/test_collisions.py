@@ -66,6 +66,22 @@ def test_saltation_matrix():
     np.testing.assert_allclose(forward.T @ omega @ forward, omega, rtol=0, atol=1e-13)
 
 
+def test_the_action_is_stationary_through_impacts_at_one_time():
+    """Both neighbours strike a ball at once, with different impulses: the action, here E t, still changes by
+    p₁ dq₁ − p₀ dq₀ alone, since the gaps, weighted by the impulses, end the flight. Expected: rounding."""
+    m, t1 = jnp.array([1.0, 5.0, 1.0]), 3.0
+    q0, v0 = jnp.array([-2.0, 0.0, 3.0]), jnp.array([1.0, 0.0, -2.0])
+
+    def end(q0, v0):
+        t = gd.integrate(gd.System(LINE, m, gd.Contact(0.5)), q0[:, None], v0[:, None], t1=t1, steps=3, most_impacts=6)
+        return t.q[-1].ravel(), t
+
+    moved, t = jax.jit(jax.jacfwd(end, (0, 1), has_aux=True))(q0, v0)
+    assert contacts(t) == [0, 2] and t.impacts.impulse[0] != t.impacts.impulse[1]
+    p1 = m * t.v[-1].ravel()
+    np.testing.assert_allclose([p1 @ dq for dq in moved], [m * v0, t1 * m * v0], rtol=0, atol=1e-12)
+
+
 def test_reflection_in_the_kinetic_metric():
     """Case X05: a plane wall in a constant metric that is not diagonal. Measured 4e-16; and 2e-15 there and back."""
     inputs, reference = case("X05")["inputs"], case("X05")["reference"]
