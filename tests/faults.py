@@ -78,14 +78,14 @@ FAULTS = [
         "integrators/methods.py",
         "jnp.where(finite, RESULTS.not_converged, RESULTS.not_finite)",
         "jnp.where(finite, RESULTS.not_finite, RESULTS.not_converged)",
-        "test_trajectory.py::test_a_failing_step_keeps_what_was_computed",
+        "test_trajectory.py::test_failures_are_told_apart",
     ),
     Fault(
         "one of two conjugate eigenvalues",
         "integrators/collocation.py",
         "1e-14, 2.0, 1.0)",
         "1e-14, 1.0, 1.0)",
-        "test_integrate.py::test_orders_of_the_formulations",
+        "test_integrate.py::test_one_jacobian_serves_all_stages",
     ),
     Fault(
         "a moving constraint stands still",
@@ -134,42 +134,42 @@ FAULTS = [
         "integrators/trajectory.py",
         "path(system, trajectory.t[i], h, state",
         "path(system, trajectory.t[0], h, state",
-        "test_trajectory.py::test_evaluate_between_steps",
+        "test_trajectory.py::test_between_the_steps_of_a_driven_motion",
     ),
     Fault(
         "a cubic that leaves with half the velocity",
         "integrators/trajectory.py",
         "left, arrived = length * trajectory.v[i] - moved",
         "left, arrived = length * trajectory.v[i] / 2 - moved",
-        "test_steppers.py::test_any_stepper_has_what_a_collocation_has",
+        "test_steppers.py::test_a_driven_motion_has_the_times_of_its_steps",
     ),
     Fault(
         "steppers take the time of the start",
         "integrators/stepper.py",
         "n, t = state.q.shape[0], t0 + h * state.step",
         "n, t = state.q.shape[0], t0 + 0 * h * state.step",
-        "test_steppers.py::test_orders_of_the_baselines",
+        "test_steppers.py::test_a_driven_motion_has_the_times_of_its_steps",
     ),
     Fault(
         "Newmark's acceleration at the end of the step is of its start",
         "integrators/baselines.py",
         "_acceleration(args[0], args[1] + args[2], *end(last, args))",
         "_acceleration(args[0], args[1], *end(last, args))",
-        "test_steppers.py::test_orders_of_the_baselines test_steppers.py::test_newmark_is_the_trapezoidal_rule",
+        "test_steppers.py::test_a_driven_motion_has_the_times_of_its_steps",
     ),
     Fault(
         "Verlet's last kick at the time of the first",
         "integrators/baselines.py",
         "p = middle + half * _force(system, t + h, end, middle)",
         "p = middle + half * _force(system, t, end, middle)",
-        "test_steppers.py::test_orders_of_the_baselines",
+        "test_steppers.py::test_a_driven_motion_has_the_times_of_its_steps",
     ),
     Fault(
         "Newmark's weights exchanged",
         "integrators/baselines.py",
         "((0.5 - beta) * a + beta * last)",
         "(beta * a + (0.5 - beta) * last)",
-        "test_steppers.py::test_orders_of_the_baselines test_steppers.py::test_newmark_is_the_trapezoidal_rule",
+        "test_steppers.py::test_a_driven_motion_has_the_times_of_its_steps",
     ),
     Fault(
         "the velocity of a switch has no derivative",
@@ -190,7 +190,7 @@ FAULTS = [
         "integrators/inputs.py",
         ".encode() + constants)",
         ".encode())",
-        "test_checkpoint.py::test_another_run_is_refused",
+        "test_checkpoint.py::test_a_table_in_a_function_belongs_to_the_run",
     ),
     Fault(
         "rows saved by their place in a part",
@@ -242,17 +242,10 @@ FAULTS = [
         "test_collisions.py::test_no_tunnelling",
     ),
     Fault(
-        "restitution for what parts already",
-        "integrators/impulse.py",
-        "e * jnp.minimum(approach, 0)",
-        "e * approach",
-        "test_collisions.py::test_several_contacts_at_once test_collisions.py::test_simultaneous_impacts_in_any_order",
-    ),
-    Fault(
         "an impact breaks rods",
         "integrators/impulse.py",
-        "push - coupling.T @ gradients[k:]",
-        "push",
+        "matrix - gram[:k, k:] @ coupling, push",
+        "matrix, push",
         "test_collisions.py::test_dumbbell_against_a_wall",
     ),
     Fault(
@@ -288,7 +281,7 @@ FAULTS = [
         "integrators/substep.py",
         "made = (room >= 0) | ~after.alive",
         "made = (room >= -jnp.inf) | ~after.alive",
-        "test_collisions.py::test_neighbours_change_nothing",
+        "test_collisions.py::test_neighbours_see_what_comes_from_rest",
     ),
     Fault(
         "what touches and leaves is held",
@@ -316,7 +309,7 @@ FAULTS = [
         "integrators/moreau.py",
         "middle, none = t + h / 2,",
         "middle, none = t + h,",
-        "test_friction.py::test_block_on_an_incline test_friction.py::test_constraints_to_order_two",
+        "test_steppers.py::test_a_driven_motion_has_the_times_of_its_steps",
     ),
     Fault(
         "Moreau's friction forgets that contacts turn",
@@ -331,20 +324,6 @@ FAULTS = [
         "return work > 64 *",
         "return work > 1e9 *",
         "test_friction.py::test_no_energy_from_friction test_friction.py::test_laws_of_an_impact",
-    ),
-    Fault(
-        "a cone for no friction",
-        "integrators/coulomb.py",
-        "bounce = jnp.where(normal, restitution[:, None] * jnp.minimum(before, 0), 0)",
-        "bounce = restitution[:, None] * jnp.minimum(before, 0)",
-        "test_friction.py::test_spinning_ball_bounces",
-    ),
-    Fault(
-        "curvature is negative on the sphere",
-        "geometry/manifold.py",
-        "return half - half.swapaxes(2, 3)",
-        "return half.swapaxes(2, 3) - half",
-        "test_manifold.py::test_curvature_against_computer_algebra",
     ),
     Fault(
         "oblique planes have the area of rectangles",
@@ -459,13 +438,6 @@ FAULTS = [
         "test_spaces.py::test_bad_spaces_are_refused test_spaces.py::test_products_add",
     ),
     Fault(
-        "a Killing field that is none",
-        "geometry/spaces.py",
-        "- curvature * np.outer(unit[n], unit[i])",
-        "+ curvature * np.outer(unit[n], unit[i])",
-        "test_spaces.py::test_killing_fields_are_isometries",
-    ),
-    Fault(
         "the far branch of a closed distance",
         "geometry/spaces.py",
         "(root - product - 2) / 4)",
@@ -478,13 +450,6 @@ FAULTS = [
         "self.period = period_of(space) if period is None else",
         "self.period = None if period is None else",
         "test_periodic.py",
-    ),
-    Fault(
-        "the exponential turns in the body",
-        "geometry/groups/lie_group.py",
-        "self.vee(slope @ back)",
-        "self.vee(back @ slope)",
-        "test_groups.py::test_dexp_is_how_the_exponential_turns_in_space",
     ),
     Fault(
         "a quaternion of either sign",
@@ -506,13 +471,6 @@ FAULTS = [
         "(mixed or [len(factors)])[0] + 1]",
         "(mixed or [len(factors)])[0]]",
         "test_groups.py",
-    ),
-    Fault(
-        "isometries of the sphere for those of the hyperbolic space",
-        "geometry/groups/isometries.py",
-        ".at[-1].set(self.curvature)",
-        ".at[-1].set(1)",
-        "test_groups.py::test_group_axioms",
     ),
     Fault(
         "the bending of the space around is left out",
@@ -550,25 +508,11 @@ FAULTS = [
         "test_gradients.py::test_the_end_moves_with_the_final_time_as_it_moves_in_time",
     ),
     Fault(
-        "a harmonic pull whose orbits do not close",
-        "mechanics/fields.py",
-        "squared_sines / cosines**2)",
-        "squared_sines / cosines)",
-        "test_bodies.py::test_orbits_close",
-    ),
-    Fault(
         "drag twice as strong",
         "mechanics/fields.py",
         'return 0.5 * jnp.dot(one_per_point("coefficient"',
         'return jnp.dot(one_per_point("coefficient"',
         "test_mechanics.py::test_drag_loses_what_the_rayleigh_function_says test_dissipation.py::test_drag_on_a_curved_surface",
-    ),
-    Fault(
-        "the excess of large triangles",
-        "mechanics/simplices.py",
-        "2 - curvature * jnp.sum(s))",
-        "2 + curvature * jnp.sum(s))",
-        "test_bodies.py::test_area_is_the_excess_of_the_angles",
     ),
     Fault(
         "flat tetrahedra in curved space",
@@ -634,20 +578,6 @@ FAULTS = [
         "test_polyhedra.py::test_falling_plank test_polyhedra.py::test_energy_of_what_turns",
     ),
     Fault(
-        "any moments are an inertia",
-        "mechanics/inertia.py",
-        "if low + middle < high - tolerance:",
-        "if low + high < middle - tolerance:",
-        "test_rigid.py::test_bad_input_is_named",
-    ),
-    Fault(
-        "a hinge turns about an axis of the world",
-        "mechanics/joints.py",
-        "return R.T @ (y + S @ there - x) - here,",
-        "return (y + S @ there - x) - here,",
-        "test_rigid.py::test_what_joints_leave_free",
-    ),
-    Fault(
         "a weld remembers no attitude",
         "mechanics/joints.py",
         "R.T @ S @ self.rotation.T.astype(y.dtype)",
@@ -683,13 +613,6 @@ FAULTS = [
         "test_nonholonomic.py::test_closed_forms test_nonholonomic.py::test_parallel_parking_is_a_holonomy",
     ),
     Fault(
-        "a turntable runs the other way",
-        "mechanics/nonholonomic.py",
-        "jnp.cross(spins, up) - table)",
-        "jnp.cross(spins, up) + table)",
-        "test_nonholonomic.py::test_closed_forms",
-    ),
-    Fault(
         "rods of a linkage as two points",
         "mechanics/linkage.py",
         "(1 + np.eye(len(self.free))) / 6",
@@ -702,13 +625,6 @@ FAULTS = [
         "return jnp.vdot(force, Y) + jnp.vdot(momentum(system, q, v, t), rate)",
         "return jnp.vdot(force, Y)",
         "test_hamiltonian.py::test_noether",
-    ),
-    Fault(
-        "Hamilton's field with signs exchanged",
-        "mechanics/hamiltonian.py",
-        "jnp.concatenate([dp, -dq])",
-        "jnp.concatenate([-dp, dq])",
-        "test_hamiltonian.py::test_motion_of_a_hamiltonian",
     ),
     Fault(
         "the action of a driven path at the time of its start",
@@ -872,13 +788,6 @@ FAULTS = [
         "test_coordinates.py::test_enclosed_curvature_is_exact_where_the_group_commutes",
     ),
     Fault(
-        "another frame from the other side",
-        "locomotion/coordinates.py",
-        "group.vee(back @ db)",
-        "group.vee(db @ back)",
-        "test_coordinates.py::test_another_frame_conjugates",
-    ),
-    Fault(
         "the torque of the shape alone",
         "locomotion/costs.py",
         "return jnp.sum((reduction(swimmer, r)[1] @ rdot) ** 2)",
@@ -963,13 +872,6 @@ FAULTS = [
         "test_families.py::test_purcell",
     ),
     Fault(
-        "a family turns back at its fold",
-        "control/families.py",
-        "if not there.converged or turn < 0.9 or",
-        "if not there.converged or",
-        "test_families.py::test_fold",
-    ),
-    Fault(
         "efficiency with the drag of another body",
         "control/branch.py",
         "drag = towing_drag(here.swimmer) if self.drag is None else self.drag",
@@ -981,13 +883,6 @@ FAULTS = [
         "control/search.py",
         "and found.second_order > 0:",
         "and found.second_order > -9:",
-        "test_search.py::test_each_hill_has_its_stroke",
-    ),
-    Fault(
-        "the cheapest stroke comes last",
-        "control/search.py",
-        "key=lambda o: float(o.cost)))",
-        "key=lambda o: -float(o.cost)))",
         "test_search.py::test_each_hill_has_its_stroke",
     ),
     Fault(
@@ -1145,13 +1040,6 @@ FAULTS = [
         "test_player.py::test_rigid_bodies_are_shown",
     ),
     Fault(
-        "a film twice as long",
-        "plot/animation.py",
-        "max(2, round(seconds * fps))",
-        "max(2, round(2 * seconds * fps))",
-        "test_plot.py::test_animations",
-    ),
-    Fault(
         "polhodes of the wrong family",
         "plot/rigid.py",
         "first = 0 if level < moments[1] else 2",
@@ -1264,13 +1152,6 @@ FAULTS = [
         "test_linalg.py",
     ),
     Fault(
-        "a cofactor with the wrong sign",
-        "_linalg.py",
-        "(-1) ** (i + j) * _minor(a, j, i, n)",
-        "(-1) ** (i + j) * _minor(a, i, j, n)",
-        "test_linalg.py",
-    ),
-    Fault(
         "a root that was not found is a number",
         "_roots.py",
         "return jnp.where(done, x, jnp.nan)",
@@ -1292,13 +1173,6 @@ FAULTS = [
         "test_trajectory.py::test_interrupted_save_leaves_the_old_file",
     ),
     Fault(
-        "half of a Hessian is zero",
-        "_points.py",
-        "jnp.where(upper, slope, jnp.swapaxes(slope, -1, -2))",
-        "jnp.where(upper, slope, 0)",
-        "test_strokes.py::test_pointwise_derivatives",
-    ),
-    Fault(
         "what a batch has in common is pulled by one",
         "_native.py",
         "[jnp.sum(x, 0) if axis is None",
@@ -1318,13 +1192,6 @@ FAULTS = [
         "either(2, 3).where(0 - value, value).scalar)",
         "either(1, 3).where(0 - value, value).scalar)",
         "test_scalars.py::test_elementary_functions",
-    ),
-    Fault(
-        "the exact rods with the other sign",
-        "exact.py",
-        "sigma * C(half_length) ** 4",
-        "-sigma * C(half_length) ** 4",
-        "test_cli.py::test_exact_separation",
     ),
 ]
 

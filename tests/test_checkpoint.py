@@ -145,6 +145,15 @@ def test_another_run_is_refused(name, tmp_path, monkeypatch):
         gd.integrate(**PENDULUM | change, checkpoint=tmp_path / "run")
 
 
+def test_a_table_in_a_function_belongs_to_the_run(tmp_path, monkeypatch):
+    """Two functions of the same code, but for the numbers of an array in it."""
+    stop_after(monkeypatch, 0)
+    pulled = lambda table: gd.Lagrangian(lambda q, v: v @ v / 2 - table @ jnp.stack([q[0] ** 2, q[0] ** 4]))  # noqa: E731
+    gd.integrate(**PENDULUM | {"system": pulled(np.array([0.5, 0.1]))}, checkpoint=tmp_path / "run")
+    with pytest.raises(ValueError, match="the system's equations"):
+        gd.integrate(**PENDULUM | {"system": pulled(np.array([0.5, 0.2]))}, checkpoint=tmp_path / "run")
+
+
 def test_another_number_of_the_system_is_named(tmp_path, monkeypatch):
     stop_after(monkeypatch, 0)
     run = lambda system: gd.integrate(**RUNS["contacts"] | {"system": system}, checkpoint=tmp_path / "run")  # noqa: E731

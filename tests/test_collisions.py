@@ -195,6 +195,18 @@ def test_neighbours_change_nothing(monkeypatch):
     assert gap > -1e-12
 
 
+def test_neighbours_see_what_comes_from_rest(monkeypatch):
+    """In one step a disc falls from rest onto another that is not among the four nearest pairs, past a third pair:
+    s = 3 = a t²/2. Catches a step that is not cut, or for ever tried again."""
+    monkeypatch.setattr("geodyn.mechanics.contact.LISTED_PER_POINT", 1)
+    jax.clear_caches()
+    pull = gd.PointLoad(jnp.zeros((4, 2)).at[3, 0].set(-8.0))
+    discs = gd.System(PLANE, [1.0] * 4, gd.Contact(0.1), pull)
+    t = gd.integrate(discs, [[0.0, 0.0], [3.0, 1.0], [3.3, 1.0], [3.2, 0.0]], t1=1.0, steps=1)
+    assert contacts(t) == [2]
+    np.testing.assert_allclose(times(t), np.sqrt(0.75), rtol=1e-13)
+
+
 def test_several_contacts_at_once():
     """The policy: what approaches at one time is solved together, unless the order of single impacts does not matter;
     what that sets in motion follows, at the same time. So Newton's cradle sends the last ball off, a symmetric hit
@@ -215,6 +227,9 @@ def test_several_contacts_at_once():
     uneven = run(jnp.array([1.0, 5.0, 1.0]), jnp.array([-2.0, 0.0, 2.0]), jnp.array([1.0, 0.0, -1.0]))
     np.testing.assert_allclose(uneven.v[-1, :, 0], [-1, 0, 1], rtol=0, atol=1e-14)
     assert contacts(uneven) == [0, 2]
+    soft = gd.System(LINE, ones, gd.Contact(0.5, 0.5))
+    t = gd.integrate(soft, [[-2.0], [0.0], [2.0]], [[1.0], [0.0], [-1.0]], t1=3.0, steps=3)
+    np.testing.assert_allclose(t.v[-1, :, 0], [-0.5, 0, 0.5], rtol=0, atol=1e-14)
     heavy = run(jnp.array([1.0, 5.0, 2.0]), jnp.array([-1.0, 1.0, 2.0]), jnp.array([1.0, 0.0, 0.0]))
     np.testing.assert_allclose(heavy.energy, 0.5, rtol=1e-14)
     np.testing.assert_allclose(jnp.sum(heavy.p[-1]), 1.0, rtol=1e-14)

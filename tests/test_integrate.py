@@ -192,6 +192,14 @@ def test_orders_of_the_formulations(name):
 I03_PENDULUM = pendulum_in_the_plane(1.0)
 
 
+def test_one_jacobian_serves_all_stages():
+    """Jacobians and iterations a step of a constrained motion: seen 1 and 6.3; 3 and 33 where its inverse is not put
+    together rightly from those of the stages."""
+    q0, v0 = np.array([np.sin(1.0), -np.cos(1.0)]), 0.3 * np.array([np.cos(1.0), np.sin(1.0)])
+    stats = integrate(I03_PENDULUM, q0, v0, t1=1.0, steps=32, method=RadauIIA(3)).stats
+    assert int(stats.jacobians) == 32 and int(stats.iterations) <= 8 * 32
+
+
 def test_a_motion_that_the_steps_cannot_follow_is_no_success():
     """Geodesics that miss the pole of a polar chart: 250 steps follow the one at 1e-2 (seen: 1e-4 off, energy to 1e-5);
     nearer ones end anywhere (0.4 and 1.5 off) with any energy (10 times, NaN)."""

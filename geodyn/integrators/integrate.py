@@ -250,7 +250,8 @@ def _trajectory(system, method, t0, h, shape, first, after, saved, every, most):
     q, p, lam, frame = (jnp.concatenate([a[None], b]) for a, b in zip(initial, saved, strict=True))
     t = t0 + h * every * jnp.arange(q.shape[0], dtype=q.dtype)
     v = jax.vmap(system.velocity)(t, q, p)
-    lost = jnp.max(jax.vmap(lambda q: rounding(system, q))(q)) * jnp.finfo(q.dtype).eps > MOST_ROUNDING
+    # Of what was saved before a failure, too, which lost digits may have led to.
+    lost = jnp.nanmax(jax.vmap(lambda q: rounding(system, q))(q)) * jnp.finfo(q.dtype).eps > MOST_ROUNDING
     result = jnp.where(lost & (state.result <= RESULTS.not_finite), RESULTS.digits_lost, state.result)
     if isinstance(method, Gauss) and not most and _is_conservative(system, t[0], q[0], v[0]):
         wrong = (result == RESULTS.successful) & ~_is_resolved(system, t, q, v, p, lam)
