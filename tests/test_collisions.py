@@ -200,11 +200,16 @@ def test_neighbours_see_what_comes_from_rest(monkeypatch):
     s = 3 = a t²/2. Catches a step that is not cut, or for ever tried again."""
     monkeypatch.setattr("geodyn.mechanics.contact.LISTED_PER_POINT", 1)
     jax.clear_caches()
-    pull = gd.PointLoad(jnp.zeros((4, 2)).at[3, 0].set(-8.0))
-    discs = gd.System(PLANE, [1.0] * 4, gd.Contact(0.1), pull)
-    t = gd.integrate(discs, [[0.0, 0.0], [3.0, 1.0], [3.3, 1.0], [3.2, 0.0]], t1=1.0, steps=1)
-    assert contacts(t) == [2]
-    np.testing.assert_allclose(times(t), np.sqrt(0.75), rtol=1e-13)
+    right = jnp.zeros((4, 2)).at[3, 0].set(1.0)
+
+    def run(pull, v0):
+        discs = gd.System(PLANE, [1.0] * 4, gd.Contact(0.1), gd.PointLoad(pull))
+        return gd.integrate(discs, [[0.0, 0.0], [3.0, 1.0], [3.3, 1.0], [3.2, 0.0]], v0, t1=2.0, steps=1)
+
+    # The second: each comes to meet the other, and the room is used up at twice their speed.
+    for t, moment in ((run(-8 * right, 0 * right), np.sqrt(0.75)), (run(0 * right, right[::-1] - right), 1.5)):
+        assert contacts(t) == [2]
+        np.testing.assert_allclose(times(t), moment, rtol=1e-13)
 
 
 def test_several_contacts_at_once():

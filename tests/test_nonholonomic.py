@@ -230,6 +230,17 @@ def test_wrong_inputs_are_named(name):
         call()
 
 
+def test_a_basis_may_change_with_time():
+    """A blade that is turned at unit rate glides at constant speed in a circle, whatever the length of its basis."""
+    ahead = lambda t: jnp.stack([jnp.cos(t), jnp.sin(t)])  # noqa: E731
+    blade = gd.Lagrangian(
+        lambda q, v: v @ v / 2, nonholonomic=lambda q, v, t: (ahead(t)[0] * v[1] - ahead(t)[1] * v[0])[None]
+    )
+    body = gd.QuasiVelocities(blade, lambda q, t: (1 + t) * ahead(t)[:, None])
+    t = gd.integrate(body, [0.0, 0.0], [1.0, 0.0], t1=2.0, steps=20)
+    np.testing.assert_allclose(t.q, np.stack([np.sin(t.t), 1 - np.cos(t.t)], axis=1), atol=1e-9)
+
+
 def test_project_makes_velocities_roll():
     """Orthogonally in the kinetic metric: what is taken away is normal to all that the blade admits. Seen: 2e-16."""
     q, v = gd.project(BODY, [0.1, 0.2, 0.3], [1.0, 2.0, 3.0])

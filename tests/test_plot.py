@@ -213,6 +213,13 @@ def test_separation(rigid):
     assert "radii of curvature" in ax.get_ylabel() and "any consistent unit" in ax.get_xlabel()
     ax = gd.plot.separation(H2, rigid, [(0, 1), (1, 0)], gd.plot.figure(4, 3).add_subplot())
     assert len(ax.lines) == 2
+    plane = gd.plot.separation(gd.spaces.Euclidean(2), rigid, [(0, 1)], gd.plot.figure(4, 3).add_subplot())
+    assert "any consistent unit" in plane.get_ylabel()
+
+
+def test_comparison_tells_the_largest_error():
+    ax = gd.plot.comparison(np.arange(8.0), {"rod": (np.append(np.zeros(7), 2.0), np.zeros(8))})
+    assert ax.get_legend().get_texts()[0].get_text() == "rod, error 2e+00"
 
 
 def test_multipliers(rigid):
