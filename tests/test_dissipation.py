@@ -241,6 +241,7 @@ def test_hysteresis():
     np.testing.assert_allclose([taken[0][250] - taken[0][50], taken[0][450] - taken[0][250]], loops, rtol=1e-12)
     np.testing.assert_allclose(taken[1][450] - taken[1][250], loops + np.pi * b * u**2, rtol=1e-3)
     x, force = np.asarray(x), np.asarray(force)
+    np.testing.assert_allclose(x, u * np.sin(trajectory.t), atol=1e-14)
     ax = gd.plot.hysteresis(x[50:251], force[50:251], gd.plot.figure(4, 3).add_subplot(), label="both")
     np.testing.assert_array_equal(ax.lines[0].get_ydata(), force[50:251])
     found = float(ax.get_legend().get_texts()[0].get_text().removeprefix("both, work done "))

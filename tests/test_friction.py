@@ -151,6 +151,15 @@ def ladder(mu):
     return gd.integrate(system, q0, jnp.zeros((2, 2)), t1=0.5, steps=50, method=gd.Moreau())
 
 
+@pytest.mark.parametrize("scale", [1.0, 3.0])
+def test_a_gap_in_other_units(scale):
+    """What slides under its weight slows down by 0.3 g, whatever the gap of the floor measures."""
+    floor = gd.Wall(lambda x: scale * x[1], friction=0.3)
+    block = gd.System(PLANE, [1.0], gd.Gravity(G), floor)
+    t = gd.integrate(block, [[0.0, 0.0]], [[1.0, 0.0]], t1=0.2, steps=20, method=gd.Moreau())
+    np.testing.assert_allclose(t.v[:, 0, 0], 1 - 0.3 * G * t.t, atol=1e-12)
+
+
 @pytest.mark.parametrize("mu", [0.4, 0.2])
 def test_leaning_ladder(mu):
     """A ladder, two masses on a rigid rod, leans on a rough wall and floor. It rests where tan θ ≥ (1 − μ²)/2μ

@@ -11,7 +11,8 @@ import pytest
 
 from geodyn.control.strokes import efficiency
 from geodyn.geometry.groups import SE2, SO3
-from geodyn.locomotion.connection import AbstractConnection
+from geodyn.locomotion.connection import AbstractConnection, shape_metric
+from geodyn.locomotion.costs import torque
 from geodyn.locomotion.holonomy import cost, holonomy, magnus, path
 from geodyn.locomotion.pieces import PolygonStroke
 from geodyn.locomotion.stroke import FourierStroke, LegendreStroke, shape_and_rate
@@ -163,6 +164,12 @@ def test_path_ends_at_the_holonomy_and_composes():
     np.testing.assert_allclose(g[32] @ rest, g[-1], atol=1e-9)
     constant = magnus(SE2(), jnp.tile(jnp.array([0.3, -0.2, 2.0]), (30, 1)))
     np.testing.assert_allclose(constant[-1], SE2().exp(jnp.array([0.3, -0.2, 2.0])), atol=1e-14)
+
+
+def test_the_torque_is_the_size_of_the_forces():
+    swimmer, r, rdot = Purcell(), jnp.array([0.4, -0.7]), jnp.array([1.0, 0.3])
+    forces = shape_metric(swimmer, r) @ rdot
+    np.testing.assert_allclose(torque(swimmer, r, rdot), forces @ forces, rtol=1e-14)
 
 
 def test_efficiency():
