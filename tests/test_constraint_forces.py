@@ -29,7 +29,7 @@ def test_drift_grows_and_is_bounded_with_baumgarte():
 
 
 def test_what_is_off_comes_back_as_baumgarte_says():
-    """φ'' + 2αφ' + α²φ = 0: from rest φ₀ falls to (1 + αt) exp(−αt) φ₀, here φ₀ = 1e-9 of a point at the right place."""
+    """φ'' + 2αφ' + α²φ = 0: from rest φ₀ = 1e-9 falls to (1 + αt) exp(−αt) φ₀."""
     point = gd.Lagrangian(lambda q, v: v @ v / 2, lambda q: q[:1] - 1)
     t = gd.integrate(gd.ConstraintForces(point, 5.0), [1 + 1e-9, 0.0], [0.0, 0.0], t1=0.4, steps=20)
     np.testing.assert_allclose(t.q[-1, 0] - 1, 3 * np.exp(-2) * 1e-9, rtol=1e-5)

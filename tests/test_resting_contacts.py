@@ -38,8 +38,8 @@ def test_rest_in_small_steps():
 
 
 def test_contacts_that_are_held():
-    """Off by less than rounding a ball settles to within it in some tens of steps; thrown up slowly it is not held; of nine
-    that fall at once one is too many, which is a status."""
+    """Off by less than rounding a ball settles in some tens of steps; thrown up slowly it is not held; of nine that
+    fall at once one is too many, which is a status."""
 
     def run(x, v, throw=True):
         floor = gd.Wall(lambda x: x[0] - 1, 0.0)
