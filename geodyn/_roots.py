@@ -47,7 +47,8 @@ def _settled(function, target, start, size):
     def improve(state):
         x, far, part, _, count = state
         change, linear = _changes(function, target, x)
-        done = largest(change) <= jnp.finfo(x.dtype).eps ** 0.75 * (size + largest(x) + largest(linear))
+        small = jnp.finfo(x.dtype).eps ** 0.75 * (size + largest(x) + largest(linear))
+        done = jnp.isfinite(small) & (largest(change) <= small)  # Where the slope vanishes both are infinite.
         trial = x + part * change
         left = distance(trial)
         nearer = left < far

@@ -326,6 +326,11 @@ def test_is_named(name, as_users_run):
         call()
 
 
+def test_a_flag_is_no_count():
+    with pytest.raises(ValueError, match="steps must be a positive whole number, got True"):
+        gd.integrate(gd.Lagrangian(lambda q, v: v @ v / 2), [0.0], t1=1.0, steps=True)
+
+
 def test_without_v0_a_motion_starts_from_rest():
     """Bit for bit the motion from v0 = 0, of points and of a Lagrangian."""
     for system, q0 in ((PAIR, 1.3 * Q), (gd.Lagrangian(lambda q, v: v @ v / 2 - q @ q), Q[1])):

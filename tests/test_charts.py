@@ -136,15 +136,15 @@ def test_a_rod_far_out_keeps_its_separation(far):
 
 def test_a_chart_out_of_digits_is_a_status():
     """Thirty radii from the centre of the ball fewer than four digits are left, which is a status, in a batch and a
-    product too; 24 radii leave six."""
+    product too; 24 radii leave six; at 60 there are none left, and no number either: that is the same status."""
 
     def flown(length):
         one = gd.System(gd.spaces.Product(Euclidean(1), Hyperbolic(2)), [1.0])
         rest, v = jnp.zeros((1, 3)), jnp.zeros((1, 3)).at[0, 1].set(length / 2)
         return gd.integrate(one, rest, v, t1=1.0, steps=400, save_every=200, throw=False).result
 
-    both = jax.jit(jax.vmap(flown))(jnp.array([30.0, 24.0]))
-    assert both.tolist() == [gd.RESULTS.digits_lost, gd.RESULTS.successful]
+    ends = jax.jit(jax.vmap(flown))(jnp.array([30.0, 24.0, 60.0]))
+    assert ends.tolist() == [gd.RESULTS.digits_lost, gd.RESULTS.successful, gd.RESULTS.digits_lost]
     assert "Hyperbolic(n, 'moving halfspace')" in gd.RESULTS.digits_lost.message
 
 

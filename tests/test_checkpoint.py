@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import geodyn as gd
+from geodyn._archive import differences
 from geodyn.integrators import RESULTS, parts
 
 
@@ -143,6 +144,23 @@ def test_another_run_is_refused(name, tmp_path, monkeypatch):
     change, words = OTHERS[name]
     with pytest.raises(ValueError, match=f"is of another run: {words}"):
         gd.integrate(**PENDULUM | change, checkpoint=tmp_path / "run")
+
+
+def test_numbers_are_compared_bit_for_bit():
+    """Of another type, or of another zero, they are others."""
+    zero = {"q0": np.zeros(1)}
+    assert not differences(zero, {"q0": np.zeros(1)})
+    for other in (np.zeros(1, np.float32), -np.zeros(1)):
+        assert differences(zero, {"q0": other})
+
+
+def test_a_table_in_a_function_belongs_to_the_run(tmp_path, monkeypatch):
+    """Two functions of the same code, but for the numbers of an array in it."""
+    stop_after(monkeypatch, 0)
+    pulled = lambda table: gd.Lagrangian(lambda q, v: v @ v / 2 - table @ jnp.stack([q[0] ** 2, q[0] ** 4]))  # noqa: E731
+    gd.integrate(**PENDULUM | {"system": pulled(np.array([0.5, 0.1]))}, checkpoint=tmp_path / "run")
+    with pytest.raises(ValueError, match="the system's equations"):
+        gd.integrate(**PENDULUM | {"system": pulled(np.array([0.5, 0.2]))}, checkpoint=tmp_path / "run")
 
 
 def test_another_number_of_the_system_is_named(tmp_path, monkeypatch):

@@ -109,6 +109,11 @@ REFUSED = {
     ),
     "method of text": (("[space]", 'method = "gauss"\n[space]'), r"rod.toml:2: \[method\] needs the key 'name'"),
     "masses of gravity": (("[time]", "[gravity]\nmasses = [1.0, 1.0]\n[time]"), r"rod.toml:17: unknown key 'masses'"),
+    "a flag for a number": (("steps = 20", "steps = true"), r"rod.toml:18: 'steps' must be of type int, got True"),
+    "after a bracket in a text": (
+        ("dim = 2", 'chart = "b[l"\ndim = 2\nperod = 1'),
+        r"rod.toml:6: unknown key 'perod' in \[space\]: .*'period'",
+    ),
     "no such chart": (("dim = 2", 'dim = 2\nchart = "bal"'), r"rod.toml:5: chart must be one of .*'bal'"),
 }
 
@@ -157,6 +162,16 @@ def test_gauss_refuses_rods_with_the_line(rod, capsys):
     assert main(["simulate", rod(rods, project, extra='[method]\nname = "gauss"\n')]) == 2
     error = capsys.readouterr().err
     assert "rod.toml:18" in error and "RadauIIA" in error
+    given = read_scenario("rod.toml")
+    assert float(gd.distance(given.system.space, *given.q0)) == pytest.approx(1.2, abs=1e-12)
+
+
+def test_a_run_that_fails_says_so(rod, tmp_path):
+    """By its exit status; and where gravity acts no Killing momentum is said to be conserved."""
+    gravity = "[gravity]\nstrength = 9.81\n"
+    assert main(["simulate", rod(("t1 = 1.0", "t1 = 1e4"), extra=gravity), "--out", "out"]) == 1
+    summary = json.loads((tmp_path / "out" / "rod.json").read_text())
+    assert "drift of energy" in summary and "drift of Killing momenta" not in summary
 
 
 def test_misspelt_names_are_corrected(capsys):

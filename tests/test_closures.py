@@ -223,7 +223,16 @@ def by_default(k):
     return field
 
 
+def by_keyword(k):
+    def field(t, y, *, k=k):
+        return -k * y
+
+    return field
+
+
 KINDS = {
+    "partial inside, by keyword": lambda k: decorated(functools.partial(lambda t, y, k: -k * y, k=k)),
+    "default of a keyword": by_keyword,
     "partial": lambda k: functools.partial(lambda k, t, y: -k * y, k),
     "bound method": lambda k: Held(k).field,
     "object": lambda k: Held(k),

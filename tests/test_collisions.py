@@ -66,6 +66,22 @@ def test_saltation_matrix():
     np.testing.assert_allclose(forward.T @ omega @ forward, omega, rtol=0, atol=1e-13)
 
 
+def test_the_action_is_stationary_through_impacts_at_one_time():
+    """Both neighbours strike a ball at once, with different impulses: the action, here E t, still changes by
+    p₁ dq₁ − p₀ dq₀ alone, since the gaps, weighted by the impulses, end the flight. Expected: rounding."""
+    m, t1 = jnp.array([1.0, 5.0, 1.0]), 3.0
+    q0, v0 = jnp.array([-2.0, 0.0, 3.0]), jnp.array([1.0, 0.0, -2.0])
+
+    def end(q0, v0):
+        t = gd.integrate(gd.System(LINE, m, gd.Contact(0.5)), q0[:, None], v0[:, None], t1=t1, steps=3, most_impacts=6)
+        return t.q[-1].ravel(), t
+
+    moved, t = jax.jit(jax.jacfwd(end, (0, 1), has_aux=True))(q0, v0)
+    assert contacts(t) == [0, 2] and t.impacts.impulse[0] != t.impacts.impulse[1]
+    p1 = m * t.v[-1].ravel()
+    np.testing.assert_allclose([p1 @ dq for dq in moved], [m * v0, t1 * m * v0], rtol=0, atol=1e-12)
+
+
 def test_reflection_in_the_kinetic_metric():
     """Case X05: a plane wall in a constant metric that is not diagonal. Measured 4e-16; and 2e-15 there and back."""
     inputs, reference = case("X05")["inputs"], case("X05")["reference"]
@@ -179,6 +195,23 @@ def test_neighbours_change_nothing(monkeypatch):
     assert gap > -1e-12
 
 
+def test_neighbours_see_what_comes_from_rest(monkeypatch):
+    """In one step a disc falls from rest onto another that is not among the four nearest pairs, past a third pair:
+    s = 3 = a t²/2. Catches a step that is not cut, or for ever tried again."""
+    monkeypatch.setattr("geodyn.mechanics.contact.LISTED_PER_POINT", 1)
+    jax.clear_caches()
+    right = jnp.zeros((4, 2)).at[3, 0].set(1.0)
+
+    def run(pull, v0):
+        discs = gd.System(PLANE, [1.0] * 4, gd.Contact(0.1), gd.PointLoad(pull))
+        return gd.integrate(discs, [[0.0, 0.0], [3.0, 1.0], [3.3, 1.0], [3.2, 0.0]], v0, t1=2.0, steps=1)
+
+    # The second: each comes to meet the other, and the room is used up at twice their speed.
+    for t, moment in ((run(-8 * right, 0 * right), np.sqrt(0.75)), (run(0 * right, right[::-1] - right), 1.5)):
+        assert contacts(t) == [2]
+        np.testing.assert_allclose(times(t), moment, rtol=1e-13)
+
+
 def test_several_contacts_at_once():
     """The policy: what approaches at one time is solved together, unless the order of single impacts does not matter;
     what that sets in motion follows, at the same time. So Newton's cradle sends the last ball off, a symmetric hit
@@ -199,6 +232,9 @@ def test_several_contacts_at_once():
     uneven = run(jnp.array([1.0, 5.0, 1.0]), jnp.array([-2.0, 0.0, 2.0]), jnp.array([1.0, 0.0, -1.0]))
     np.testing.assert_allclose(uneven.v[-1, :, 0], [-1, 0, 1], rtol=0, atol=1e-14)
     assert contacts(uneven) == [0, 2]
+    soft = gd.System(LINE, ones, gd.Contact(0.5, 0.5))
+    t = gd.integrate(soft, [[-2.0], [0.0], [2.0]], [[1.0], [0.0], [-1.0]], t1=3.0, steps=3)
+    np.testing.assert_allclose(t.v[-1, :, 0], [-0.5, 0, 0.5], rtol=0, atol=1e-14)
     heavy = run(jnp.array([1.0, 5.0, 2.0]), jnp.array([-1.0, 1.0, 2.0]), jnp.array([1.0, 0.0, 0.0]))
     np.testing.assert_allclose(heavy.energy, 0.5, rtol=1e-14)
     np.testing.assert_allclose(jnp.sum(heavy.p[-1]), 1.0, rtol=1e-14)

@@ -28,6 +28,20 @@ def test_drift_grows_and_is_bounded_with_baumgarte():
     assert drifts[1][0] < 5e-6
 
 
+def test_what_is_off_comes_back_as_baumgarte_says():
+    """φ'' + 2αφ' + α²φ = 0: from rest φ₀ = 1e-9 falls to (1 + αt) exp(−αt) φ₀."""
+    point = gd.Lagrangian(lambda q, v: v @ v / 2, lambda q: q[:1] - 1)
+    t = gd.integrate(gd.ConstraintForces(point, 5.0), [1 + 1e-9, 0.0], [0.0, 0.0], t1=0.4, steps=20)
+    np.testing.assert_allclose(t.q[-1, 0] - 1, 3 * np.exp(-2) * 1e-9, rtol=1e-5)
+
+
+def test_projection_at_a_time():
+    """Onto a constraint that moves, where it is then, and with its velocity."""
+    moved = gd.Lagrangian(lambda q, v: v @ v / 2, lambda q, t: q[:1] - jnp.sin(t))
+    q, v = gd.project(moved, [0.0, 2.0], [0.0, 3.0], 0.5)
+    np.testing.assert_allclose([q, v], [[np.sin(0.5), 2.0], [np.cos(0.5), 3.0]], rtol=1e-14)
+
+
 def test_multipliers_of_a_state():
     """Tensions of the chain of case M04, from its reference positions and velocities at t = 1. Seen: 1e-15."""
     reference = json.loads((Path(__file__).parent / "cases" / "M04.json").read_text())["reference"]

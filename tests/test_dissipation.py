@@ -126,6 +126,23 @@ def on_belt(m, k, F, speed, start, t1):
     return gd.integrate(system, [[start]], [[0.0]], t1=t1, steps=2400, method=method)
 
 
+def test_friction_in_oblique_coordinates():
+    """In a constant metric a point slides on straight ahead, and its speed in that metric falls by F/m."""
+    G = jnp.array([[2.0, 1.0], [1.0, 3.0]])
+    point = gd.System(gd.Manifold(lambda x: G, 2), [1.0], gd.DryFriction(0.5))
+    v0 = jnp.array([1.0, 0.5])
+    t = gd.integrate(point, [[0.0, 0.0]], v0[None], t1=1.0, steps=4, method=MINIMISING)
+    np.testing.assert_allclose(t.v[:, 0], np.outer(1 - 0.5 * t.t / jnp.sqrt(v0 @ G @ v0), v0), rtol=1e-12)
+
+
+def test_damping_that_grows_with_time():
+    """R = t v²/2 in the middle of the steps: v⁺ = v (1 − ht/2)/(1 + ht/2)."""
+    fading = gd.Lagrangian(lambda q, v: v @ v / 2, dissipation=lambda q, v, t: t * v @ v / 2)
+    t = gd.integrate(fading, [0.0], [1.0], t1=2.0, steps=20, method=gd.IncrementalPotential(theta=0.5))
+    half = 0.05 * (t.t[:-1] + 0.05)
+    np.testing.assert_allclose(t.v[1:, 0], np.cumprod((1 - half) / (1 + half)), rtol=1e-12)
+
+
 def test_oscillator_with_friction():
     """Extremes fall by 2F/k in each half cycle, and it stays at the first below F/k: 1, −0.7, 0.4, −0.1. Seen: 1e-5,
     from the steps in which it turns; the same with theta=1: 0.013."""
@@ -224,6 +241,7 @@ def test_hysteresis():
     np.testing.assert_allclose([taken[0][250] - taken[0][50], taken[0][450] - taken[0][250]], loops, rtol=1e-12)
     np.testing.assert_allclose(taken[1][450] - taken[1][250], loops + np.pi * b * u**2, rtol=1e-3)
     x, force = np.asarray(x), np.asarray(force)
+    np.testing.assert_allclose(x, u * np.sin(trajectory.t), atol=1e-14)
     ax = gd.plot.hysteresis(x[50:251], force[50:251], gd.plot.figure(4, 3).add_subplot(), label="both")
     np.testing.assert_array_equal(ax.lines[0].get_ydata(), force[50:251])
     found = float(ax.get_legend().get_texts()[0].get_text().removeprefix("both, work done "))

@@ -296,6 +296,12 @@ def _along(space, x, v, t):
     return gd.exp(space, x, t * v)
 
 
+def test_a_jacobi_field_begins_as_it_is_told():
+    start = [jnp.array(a) for a in ([0.9, 0.3], [0.5, 0.7], [0.2, -0.4], [0.3, 0.1])]  # Where Γ(v, j) is not zero.
+    for got, wanted in zip(gd.jacobi_field(S2, *start, [0.0]), start[2:], strict=True):
+        np.testing.assert_allclose(got[0], wanted, rtol=0, atol=1e-14)
+
+
 @pytest.mark.parametrize("name, closed", [("S2", True), ("H2", True), ("S2", False)])
 def test_jacobi_fields(name, closed):
     """Case T02: |J| = sin t, sinh t (1e-8; measured 5e-15), conjugate point included; J is d(end)/d(direction), forward
@@ -385,6 +391,18 @@ def test_what_measures_distances_asks_the_space():
         type("Own", (gd.AbstractManifold,), {"metric": lambda self, x: jnp.eye(2), "log": lambda self, x, y: y - x})
 
 
+class Frozen(gd.AbstractManifold):
+    """A metric that changes, and distances with that of the origin."""
+
+    dim: int = eqx.field(static=True, default=1)
+
+    def metric(self, x):
+        return (1 + x @ x) * jnp.eye(1)
+
+    def squared_distance(self, x, y):
+        return (x - y) @ (x - y)
+
+
 def test_check_manifold():
     for name, space in ZOO.items():
         if name != "H2xtorus":
@@ -400,6 +418,8 @@ def test_check_manifold():
     ):
         with pytest.raises(ValueError, match=words):
             gd.check_manifold(Plane(square), jnp.ones(2))
+    with pytest.raises(ValueError, match=r"grad distance\| must be 1, got .* at \["):
+        gd.check_manifold(Frozen(), jnp.zeros(1))
     with pytest.raises(ValueError, match="positive definite"):
         gd.check_manifold(gd.Manifold(lambda x: -jnp.eye(2), 2), jnp.ones(2))
     gd.check_manifold(gd.Manifold(lambda x: -jnp.eye(2), 2, signature=(0, 2)), jnp.ones(2))

@@ -134,6 +134,31 @@ def test_double_pendulum():
     np.testing.assert_allclose(forward, reverse, rtol=1e-12)
 
 
+@pytest.mark.parametrize("walled", [False, True])
+def test_the_end_moves_with_the_final_time_as_it_moves_in_time(walled):
+    """q'' = t, in one dimension with a wall at 0: dq/dt1 = v and dv/dt1 = t1, through all stage times, and by the
+    closed form what a later start changes. Expected: rounding, since the motion is a polynomial of degree 3."""
+
+    def law(q, v, t):
+        return v @ v / 2 + t * q[0]
+
+    push = gd.PointLoad(lambda t: t[None, None])
+
+    def end(times):
+        kinds = gd.System(gd.spaces.Euclidean(1), [1.0], push, gd.Wall(lambda x: x[0])), gd.Lagrangian(law)
+        q0 = jnp.full((1, 1), 1.0) if walled else jnp.ones(1)
+        t = gd.integrate(kinds[not walled], q0, -q0, t0=times[0], t1=times[1], steps=8, save_every=4)
+        return jnp.concatenate([t.q[-1].ravel(), t.v[-1].ravel()])
+
+    t0, t1 = times = jnp.array([0.2, 1.9])
+    at = jax.jit(end)(times)
+    forward, reverse = (jax.jit(d(end))(times) for d in (jax.jacfwd, jax.jacrev))
+    np.testing.assert_allclose(forward, reverse, rtol=1e-12)
+    np.testing.assert_allclose(forward[:, 1], [at[1], t1], rtol=1e-12)
+    if not walled:
+        np.testing.assert_allclose(forward[:, 0], [1 - t0 * (t1 - t0), -t0], rtol=1e-12)
+
+
 def test_memory_of_reverse_mode(monkeypatch):
     """1e5 steps in parts, each computed again when its turn comes: the same gradient, in a fraction of the memory."""
 

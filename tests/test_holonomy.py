@@ -11,7 +11,8 @@ import pytest
 
 from geodyn.control.strokes import efficiency
 from geodyn.geometry.groups import SE2, SO3
-from geodyn.locomotion.connection import AbstractConnection
+from geodyn.locomotion.connection import AbstractConnection, shape_metric
+from geodyn.locomotion.costs import torque
 from geodyn.locomotion.holonomy import cost, holonomy, magnus, path
 from geodyn.locomotion.pieces import PolygonStroke
 from geodyn.locomotion.stroke import FourierStroke, LegendreStroke, shape_and_rate
@@ -151,6 +152,8 @@ def test_order_six_on_rotations():
 
     exact = jax.lax.scan(midpoint, jnp.eye(3), (jnp.arange(4000) + 0.5) / 4000)[0]
     np.testing.assert_allclose(holonomy(Rolling(), stroke), exact, atol=2e-6)  # measured 3e-7, the midpoint rule's
+    few, more, fine = (holonomy(Rolling(), stroke, steps=steps) for steps in (16, 32, 256))
+    assert np.max(np.abs(few - fine)) > 40 * np.max(np.abs(more - fine))  # 64 for the order 6, 16 for 4
 
 
 def test_path_ends_at_the_holonomy_and_composes():
@@ -163,6 +166,12 @@ def test_path_ends_at_the_holonomy_and_composes():
     np.testing.assert_allclose(g[32] @ rest, g[-1], atol=1e-9)
     constant = magnus(SE2(), jnp.tile(jnp.array([0.3, -0.2, 2.0]), (30, 1)))
     np.testing.assert_allclose(constant[-1], SE2().exp(jnp.array([0.3, -0.2, 2.0])), atol=1e-14)
+
+
+def test_the_torque_is_the_size_of_the_forces():
+    swimmer, r, rdot = Purcell(), jnp.array([0.4, -0.7]), jnp.array([1.0, 0.3])
+    forces = shape_metric(swimmer, r) @ rdot
+    np.testing.assert_allclose(torque(swimmer, r, rdot), forces @ forces, rtol=1e-14)
 
 
 def test_efficiency():

@@ -9,6 +9,7 @@ from pathlib import Path
 from pkgutil import walk_packages
 
 import pytest
+from faults import FAULTS, is_planted_once
 
 import geodyn
 
@@ -92,3 +93,13 @@ def test_public_names_load_and_explain_themselves():
     assert set(geodyn.__all__) == set(dir(geodyn))
     with pytest.raises(AttributeError, match="no attribute 'distanse'"):
         geodyn.distanse  # noqa: B018
+
+
+def test_every_fault_can_be_planted():
+    """What tests/faults.py changes stands once in its file, and the tests that should notice are there."""
+    assert len({fault.name for fault in FAULTS}) == len(FAULTS) >= 60
+    for fault in FAULTS:
+        assert is_planted_once(fault), fault
+        for test in fault.tests.split():
+            file, _, name = test.partition("::")
+            assert f"def {name}" in Path(__file__).with_name(file).read_text(), fault

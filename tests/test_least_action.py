@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import geodyn as gd
+from geodyn.mechanics.action import fractions
 
 MASS, RATE, START = 1.3, 0.9, jnp.array([0.4])
 OSCILLATOR = gd.Lagrangian(lambda q, v: 0.5 * MASS * (v @ v - RATE**2 * q @ q))
@@ -61,6 +62,14 @@ def test_hamilton_jacobi():
     forwards, backwards = jax.jit(lambda q1: (jax.jacfwd(start)(q1), jax.jacrev(start)(q1)))(q1)
     np.testing.assert_allclose(forwards, MASS * RATE / np.sin(RATE * t1) * np.eye(1), rtol=1e-7)
     np.testing.assert_allclose(backwards, forwards, rtol=1e-13)
+
+
+def test_action_of_a_driven_path():
+    """q = t² pulled by the force t, from 1 to 2: S = ∫ 2t² + t³ = 14/3 + 15/4, exact with two stages."""
+    pulled = gd.Lagrangian(lambda q, v, t: v @ v / 2 + t * q[0])
+    times = 1 + fractions(3, 2)
+    action = gd.discrete_action(pulled, times[:, None] ** 2, t0=1.0, t1=2.0, stages=2)
+    np.testing.assert_allclose(action, 14 / 3 + 15 / 4, rtol=1e-14)
 
 
 def test_free_fall():

@@ -11,6 +11,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import geodyn as gd
+from geodyn.geometry.level_set import regular_inverse
 from geodyn.geometry.spaces import Embedded, Hyperbolic, Sphere
 
 matplotlib.use("Agg")
@@ -322,5 +323,7 @@ def test_wrong_input(call, message):
 
 def test_singular_is_nan():
     """Inside jit nothing can be raised: curvature where the constraint loses rank is NaN, not a number of any size."""
+    nearly = jnp.array([[1.0, 1.0], [1.0, 1.0 + 4e-16]])
+    assert np.isnan(regular_inverse(nearly)).all()
     cone = gd.LevelSet(3, lambda x: x[0] ** 2 + x[1] ** 2 - x[2] ** 2)
     assert np.isnan(gd.gaussian_curvature(cone, jnp.zeros(3)))

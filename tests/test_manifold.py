@@ -104,6 +104,19 @@ def test_connection_and_curvature_laws(name):
         assert jnp.max(jnp.abs(defect)) <= 1e-12 * jnp.maximum(jnp.max(jnp.abs(size)), 1.0)
 
 
+def test_a_point_of_a_product_is_in_both_charts():
+    space = gd.spaces.Product(gd.spaces.Hyperbolic(2), gd.spaces.Euclidean(1))
+    check_metric(space, [0.5, 0.0, 7.0])
+    with pytest.raises(ValueError, match="is no point of Product"):
+        check_metric(space, [2.0, 0.0, 0.1])
+
+
+def test_sectional_curvature_is_that_of_the_plane():
+    """Whichever vectors span it: 1 on the sphere, for oblique ones too."""
+    x, u, v = np.array([[0.3, -0.2, 0.5], [1.0, 0.4, 0.0], [0.9, 0.7, -0.2]])
+    np.testing.assert_allclose(gd.sectional_curvature(gd.spaces.Sphere(3), x, u, v), 1.0, rtol=1e-12)
+
+
 def test_lorentzian_metric():
     """Schwarzschild: no Ricci curvature (measured 4e-17), Kretschmann scalar 48 m²/r⁶ (MTW 31.7)."""
     g, _, riemann, ricci = curvature(ZOO["schwarzschild"], POINTS["schwarzschild"])

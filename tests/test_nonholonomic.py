@@ -230,6 +230,26 @@ def test_wrong_inputs_are_named(name):
         call()
 
 
+def test_energy_of_a_car():
+    """By hand: the whole without its front axle, the wheels, and the axle, which turns at θ' + δ'."""
+    car = nonholonomic.Car(mass=1.5, inertia=0.9, offset=0.4, wheel_inertia=0.2, steering_inertia=0.3)
+    q, v = jnp.array([0.1, 0.2, 0.7, 0.0, 0.3]), jnp.array([0.5, -0.4, 0.8, 1.1, 0.6])
+    centre = v[:2] + 0.4 * v[2] * jnp.array([-jnp.sin(q[2]), jnp.cos(q[2])])
+    axle, rest = 0.3 * (v[2] + v[4]) ** 2, (0.9 - 0.3) * v[2] ** 2 + 0.2 * v[3] ** 2
+    np.testing.assert_allclose(gd.energy(car, q, v), (1.5 * centre @ centre + axle + rest) / 2, rtol=1e-14)
+
+
+def test_a_basis_may_change_with_time():
+    """A blade that is turned at unit rate glides at constant speed in a circle, whatever the length of its basis."""
+    ahead = lambda t: jnp.stack([jnp.cos(t), jnp.sin(t)])  # noqa: E731
+    blade = gd.Lagrangian(
+        lambda q, v: v @ v / 2, nonholonomic=lambda q, v, t: (ahead(t)[0] * v[1] - ahead(t)[1] * v[0])[None]
+    )
+    body = gd.QuasiVelocities(blade, lambda q, t: (1 + t) * ahead(t)[:, None])
+    t = gd.integrate(body, [0.0, 0.0], [1.0, 0.0], t1=2.0, steps=20)
+    np.testing.assert_allclose(t.q, np.stack([np.sin(t.t), 1 - np.cos(t.t)], axis=1), atol=1e-9)
+
+
 def test_project_makes_velocities_roll():
     """Orthogonally in the kinetic metric: what is taken away is normal to all that the blade admits. Seen: 2e-16."""
     q, v = gd.project(BODY, [0.1, 0.2, 0.3], [1.0, 2.0, 3.0])

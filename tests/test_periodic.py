@@ -63,6 +63,13 @@ def test_the_nearest_image(name):
         np.testing.assert_allclose(found[1], v, rtol=1e-12)
 
 
+def test_the_nearest_image_of_an_oblique_torus():
+    """It need not be the nearest in coordinates: (0.45 − 1, 0.45), not (0.45, 0.45)."""
+    oblique = gd.Manifold(lambda x: jnp.array([[1.0, 0.9], [0.9, 1.0]]), 2, period=(1, 1))
+    wanted = np.sqrt(0.55**2 + 0.45**2 - 1.8 * 0.55 * 0.45)
+    np.testing.assert_allclose(gd.distance(oblique, [0.0, 0.0], [0.45, 0.45]), wanted, rtol=1e-12)
+
+
 def test_springs_contacts_and_products_see_it():
     q = jnp.stack([X, Y])
     length = gd.distance(PLAIN, X, Y - TURN)

@@ -88,6 +88,7 @@ def test_models_show_what_they_say():
     # Inversion in the boundary's sphere: heights of the half-space are (1 − |x|²)/|x − e₃|² of the ball.
     height = (1 - (x**2).sum(axis=1)) / ((x - [0, 0, 1]) ** 2).sum(axis=1)
     np.testing.assert_allclose(place(H3, "half-space")[:, 2], height, rtol=1e-14)
+    assert models.model_of(H3, "half-space").labels[2] == "height"
 
 
 def test_stereographic_projection_is_from_afar():
@@ -131,10 +132,19 @@ def test_pictures_of_a_body():
     pale = np.mean(colors.to_rgb(ax.lines[0].get_color()))
     assert pale > np.mean(colors.to_rgb(light.get_color())) + 0.1
     np.testing.assert_allclose(np.ravel(light.get_data_3d()), trajectory.q[-1, 0], atol=1e-15)
-    nearest = gd.plot.body(trajectory, 1.2, axes(H3)).lines[0]
-    np.testing.assert_allclose(np.ravel(nearest.get_data_3d()), trajectory.q[2, 0], atol=1e-15)
+    for time, frame in ((1.2, 2), (1.4, 3)):
+        nearest = gd.plot.body(trajectory, time, axes(H3)).lines[0]
+        np.testing.assert_allclose(np.ravel(nearest.get_data_3d()), trajectory.q[frame, 0], atol=1e-15)
     space_first = gd.plot.path(H3, trajectory, axes(H3), edges=[(0, 1)], bodies=3)
     assert space_first.get_title() == "Poincaré ball"
+
+
+def test_rods_are_heavier_than_springs(rigid):
+    widths = [
+        max(part.get_linewidths()[0] for part in gd.plot.body(motion, 0.0, axes(space)).collections)
+        for motion, space in ((rigid, H2), (still(H2), H2))
+    ]
+    assert widths[0] > widths[1]
 
 
 def test_what_has_no_space_is_drawn_against_time():
@@ -213,6 +223,13 @@ def test_separation(rigid):
     assert "radii of curvature" in ax.get_ylabel() and "any consistent unit" in ax.get_xlabel()
     ax = gd.plot.separation(H2, rigid, [(0, 1), (1, 0)], gd.plot.figure(4, 3).add_subplot())
     assert len(ax.lines) == 2
+    plane = gd.plot.separation(gd.spaces.Euclidean(2), rigid, [(0, 1)], gd.plot.figure(4, 3).add_subplot())
+    assert "any consistent unit" in plane.get_ylabel()
+
+
+def test_comparison_tells_the_largest_error():
+    ax = gd.plot.comparison(np.arange(8.0), {"rod": (np.append(np.zeros(7), 2.0), np.zeros(8))})
+    assert ax.get_legend().get_texts()[0].get_text() == "rod, error 2e+00"
 
 
 def test_multipliers(rigid):

@@ -88,6 +88,8 @@ def test_connection_and_metric():
 def test_strokes():
     closed = gd.plot.stroke(gd.PolygonStroke([(0, 0), (1, 0), (1, 2)]), ax())
     assert len(closed.lines) == 1 and len(closed.texts) == 4
+    (end, _), (begin, _) = closed.texts[0].xy, closed.texts[0].get_position()
+    assert 0 < begin < end < 1
     assert all(drawn.get_path_effects() for drawn in (*closed.lines, *(text.arrow_patch for text in closed.texts)))
     other = gd.plot.stroke(gd.OpenStroke([0.0, 1.0, 2.0], [1.0, 1.0, 3.0], jnp.zeros((3, 1))), ax(), variables=(2, 0))
     np.testing.assert_allclose(np.ravel(other.lines[1].get_data()), [2.0, 0.0], atol=1e-15)
@@ -101,6 +103,9 @@ def test_where_it_goes():
     np.testing.assert_allclose([angle.get_ydata()[128], angle.get_ydata()[-1]], 0.0, atol=1e-12)
     drawn = gd.plot.wake(PURCELL, CIRCLE, ax(), strokes=2)
     np.testing.assert_allclose(np.transpose(drawn.lines[0].get_data())[-1], (g @ g)[:2, 2], atol=1e-12)
+    assert x.get_xdata()[-1] == 2
+    strengths = [body.get_alpha() for body in drawn.collections]
+    assert strengths == sorted(strengths) and strengths[0] < 0.5 < strengths[-1]
     first, _, last = lines(drawn)
     np.testing.assert_allclose(last, first + (g @ g)[:2, 2], atol=1e-12)
 

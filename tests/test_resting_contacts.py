@@ -37,6 +37,21 @@ def test_rest_in_small_steps():
     assert int(t.impacts.count) == 1 and np.max(np.abs(t.q[60:])) < 1e-15
 
 
+def test_contacts_that_are_held():
+    """Off by less than rounding a ball settles in some tens of steps; thrown up slowly it is not held; of nine that
+    fall at once one is too many, which is a status."""
+
+    def run(x, v, throw=True):
+        floor = gd.Wall(lambda x: x[0] - 1, 0.0)
+        balls = gd.System(LINE, [1.0] * len(x), gd.Gravity(GRAVITY), floor)
+        return gd.integrate(balls, np.reshape(x, (-1, 1)), np.reshape(v, (-1, 1)), t1=0.5, steps=100, throw=throw)
+
+    assert abs(run([1 + 4e-14], [0.0]).q[-1, 0, 0] - 1) <= 4 * np.spacing(1.0)
+    thrown, t = run([1.0], [0.1]), 0.005 * np.arange(5)  # It is back after 4.08 steps.
+    np.testing.assert_allclose(thrown.q[:5, 0, 0], 1 + 0.1 * t - GRAVITY / 2 * t**2, rtol=1e-13)
+    assert int(run(np.full(9, 1.1), np.zeros(9), throw=False).result) == gd.RESULTS.too_many_impacts
+
+
 @pytest.mark.parametrize("resting", [True, False])
 def test_what_cannot_be_raised_is_a_status(resting):
     """Inside of jit: an elastic ball laid on the floor rests where the system says that it may, else that is a status;

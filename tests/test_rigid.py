@@ -320,6 +320,14 @@ def test_pictures():
     figure.canvas.draw()
 
 
+def test_components_are_those_along_the_principal_axes():
+    """In the order of the moments, whatever the axes of the body are."""
+    body = gd.RigidBodies([3.0, 1.0, 2.0])
+    trajectory = gd.integrate(body, *body.state(angular_velocity=[0.3, 0.1, 0.2]), t1=0.1, steps=1)
+    lines = gd.plot.angular_velocity(trajectory, ax=gd.plot.figure(4, 3).add_subplot()).lines
+    np.testing.assert_allclose([abs(line.get_ydata()[0]) for line in lines], [0.1, 0.2, 0.3], rtol=1e-14)
+
+
 class Motor(gd.AbstractDissipation, gd.AbstractOnBodies):
     def rayleigh(self, space, bodies, rates):
         return -jnp.sum(bodies.angular_velocity(rates) ** 2)

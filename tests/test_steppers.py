@@ -117,6 +117,23 @@ def test_adaptive_solver(reached):
     assert missed(gd.Adaptive(rtol=1e-12, atol=1e-12), 0.4, reached[0]) < 1e-12
 
 
+DRIVEN = [gd.Newmark(1 / 6), gd.StormerVerlet(), gd.IncrementalPotential(theta=0.5), gd.Moreau(), gd.Adaptive()]
+
+
+@pytest.mark.parametrize("method", DRIVEN, ids=lambda method: type(method).__name__)
+def test_a_driven_motion_has_the_times_of_its_steps(method):
+    """q'' = t: every rule for v here is exact for it, that for q with Newmark's β = 1/6; between the steps a cubic."""
+    wall = [gd.Wall(lambda x: x[0] + 9)] if isinstance(method, gd.Moreau) else []
+    system = gd.System(gd.spaces.Euclidean(1), [1.0], gd.PointLoad(lambda t: t[None, None]), *wall)
+    t = gd.integrate(system, [[1.0]], [[0.5]], t0=0.3, t1=1.7, steps=7, method=method)
+    np.testing.assert_allclose(t.v[:, 0, 0], 0.5 + (t.t**2 - 0.09) / 2, rtol=1e-12)
+    if isinstance(method, gd.Newmark):
+        path = lambda t: 1 + 0.5 * (t - 0.3) + (t**3 - 0.027) / 6 - 0.09 * (t - 0.3) / 2  # noqa: E731
+        between = np.linspace(0.3, 1.7, 30)
+        np.testing.assert_allclose(t.q[:, 0, 0], path(t.t), rtol=1e-13)
+        np.testing.assert_allclose(t.evaluate(between)[:, 0, 0], path(between), rtol=1e-13)
+
+
 def test_newmark_is_the_trapezoidal_rule():
     """β = ¼, γ = ½ turns a linear oscillator by 2 arctan(hω/2) a step. Explicit tableaux take exactly their polynomial,
     run in batches, and say that they have no dense output."""

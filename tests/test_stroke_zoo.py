@@ -79,7 +79,11 @@ def test_corners_cost_no_accuracy():
     polygon = STROKES["polygon"]
     lengths = jnp.linalg.norm(ends(CORNERS)[1] - ends(CORNERS)[0], axis=1)
     squares = lambda swimmer, r, rdot: rdot @ rdot  # noqa: E731
-    np.testing.assert_allclose(gd.cost(Plane(), polygon, density=squares, steps=5), 7 * jnp.sum(lengths**2), rtol=1e-13)
+    taken = lambda stroke: gd.cost(Plane(), stroke, density=squares, steps=5)  # noqa: E731
+    np.testing.assert_allclose(taken(polygon), 7 * jnp.sum(lengths**2), rtol=1e-13)
+    np.testing.assert_allclose(taken(gd.join(polygon, polygon)), 4 * taken(polygon), rtol=1e-13)
+    loop = gd.LegendreStroke([0.1, 0.2], [[0.3, 0.1], [-0.2, 0.4]])  # Its corner is where it begins.
+    np.testing.assert_allclose(taken(gd.shift(loop, 0.33)), taken(loop), rtol=1e-13)
 
 
 def ends(corners):

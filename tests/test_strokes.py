@@ -270,6 +270,12 @@ def test_minimise():
     check(5.0)
 
 
+def test_where_only_a_bound_holds():
+    """The least x ≥ 0 is 0: on the way there all is linear, and every step solves the equations of its barrier."""
+    found = minimise(lambda x: (x[0], jnp.zeros(0), x), jnp.ones(1), tolerance=1e-9, max_iterations=100)
+    assert found.result == RESULTS.converged and abs(found.x[0]) < 1e-8
+
+
 def test_a_step_to_where_nothing_is_defined():
     """x − 2 log x + y on y = log x, from x = 3: the first step ends at x < 0, and NaN must not bend shorter ones."""
     problem = lambda x: (x[0] - 2 * jnp.log(x[0]) + x[1], x[1:] - jnp.log(x[:1]), jnp.zeros(0))  # noqa: E731

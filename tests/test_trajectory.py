@@ -60,6 +60,13 @@ def test_evaluate_between_steps(whole):
         whole.evaluate(7.0)
 
 
+def test_between_the_steps_of_a_driven_motion():
+    """q'' = t, saved every other step: a polynomial of degree 3, and so exact at any time."""
+    driven = gd.Lagrangian(lambda q, v, t: v @ v / 2 + t * q[0])
+    t, times = gd.integrate(driven, [1.0], [0.5], t1=2.0, steps=8, save_every=2), np.linspace(0, 2, 30)
+    np.testing.assert_allclose(t.evaluate(times)[:, 0], 1 + times / 2 + times**3 / 6, rtol=1e-13)
+
+
 def test_gradients_between_steps():
     """Both modes agree, and with the change of the next trajectory; between saved states, too. Seen: 1e-16, 6e-12."""
     position = lambda v: gd.integrate(PENDULUM, [1.3], v, t1=1.0, steps=8, save_every=4).evaluate(0.93)[0]  # noqa: E731
@@ -180,6 +187,15 @@ def test_a_failing_step_keeps_what_was_computed():
     alone = gd.integrate(system, [1e4], [0.0], t1=1.0, steps=200)
     assert int(batch.result[0]) != RESULTS.successful and int(batch.result[1]) == RESULTS.successful
     np.testing.assert_allclose(batch.q[1], alone.q, rtol=1e-15)
+
+
+def test_failures_are_told_apart():
+    """A field that ends, and one that turns too fast for the steps."""
+    for field, why in (
+        (lambda t, y: jnp.sqrt(0.5 - t) + 0 * y, "not_finite"),
+        (lambda t, y: 9 * jnp.sin(9 * y), "not_converged"),
+    ):
+        assert int(gd.integrate(gd.ODE(field), [1.0], t1=9.0, steps=9, throw=False).result) == RESULTS[why]
 
 
 def test_batches_equal_single_runs():

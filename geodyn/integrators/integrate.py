@@ -251,7 +251,8 @@ def _trajectory(system, method, t0, h, shape, first, after, saved, every, most):
     q, p, lam, frame, error = (jnp.concatenate([a[None], b]) for a, b in zip(initial, saved, strict=True))
     t = t0 + h * every * jnp.arange(q.shape[0], dtype=q.dtype)
     v = jax.vmap(system.velocity)(t, q, p)
-    lost = jnp.max(jax.vmap(lambda q: rounding(system, q))(q)) * jnp.finfo(q.dtype).eps > MOST_ROUNDING
+    # Of what was saved before a failure, too, which lost digits may have led to.
+    lost = jnp.nanmax(jax.vmap(lambda q: rounding(system, q))(q)) * jnp.finfo(q.dtype).eps > MOST_ROUNDING
     result = jnp.where(lost & (state.result <= RESULTS.not_finite), RESULTS.digits_lost, state.result)
     followed = isinstance(method, AbstractCollocation) and not method.tableau.is_explicit and not most
     if followed and _is_conservative(system, t[0], q[0], v[0]):

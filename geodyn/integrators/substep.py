@@ -145,6 +145,8 @@ def within_reach(system, moving: Moving, left, active):
         return left, moving
     t, q = moving.time, moving.state.q
     rate = moving.caution * system.closing(q, system.velocity(t, q, moving.state.p))
+    # The speed now says little of what starts from rest: where it led too far, half the time is tried.
+    left = left * (CAUTION / moving.caution)
 
     def renewed(*_):
         near, before, held = system.neighbours(t, q), old.which, chosen(moving.held)
