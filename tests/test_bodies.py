@@ -11,9 +11,8 @@ from scipy.integrate import quad
 
 import geodyn as gd
 from geodyn._native import is_suitable
-from geodyn.geometry.spaces import Euclidean, Hyperbolic, Inhomogeneous, Product, Sphere
+from geodyn.geometry.spaces import Euclidean, Hyperbolic, Product, Sphere
 from geodyn.integrators.collocation import acceleration_level, position_level, velocity_level
-from geodyn.mechanics.builders import around
 
 CURVED = {
     "S3": Sphere(3),

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._typing import Array, Bool, Float, Scalar
+from geodyn._typing import Array, Bool, Scalar
 from geodyn.geometry.between import FEW_NODES, short_path
 from geodyn.geometry.geodesic import nearest_image
 from geodyn.geometry.manifold import AbstractManifold, Manifold, safe_sqrt

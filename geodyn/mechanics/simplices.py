@@ -22,8 +22,8 @@ from geodyn.mechanics.elements import curvature_of, select
 Point = Float[Array, " n"]
 NODES = 12
 UNRESOLVED = (
-    "the geodesics of this simplex are not resolved, or not found: they must be in the chart, and no conjugate point on "
-    f"them. Cut it into smaller ones, or give more nodes: the default is nodes={NODES}"
+    "the geodesics of this simplex are not resolved, or not found: they must be in the chart, and no conjugate point "
+    f"on them. Cut it into smaller ones, or give more nodes: the default is nodes={NODES}"
 )
 FACE_NODES = 32
 LONG = 0.45
@@ -41,8 +41,8 @@ def area(space: AbstractManifold, x: Numbers, y: Numbers, z: Numbers, *, nodes: 
     half chords). In any other metric to 1e-12 of the product of two edges (measured 1e-15 to 2e-14), by an integral
     over the geodesics from x to the points of the one from y to z, `nodes` of them with as many points each. In two
     dimensions the edges bound that triangle; in more they bound many surfaces, and this one depends on which point
-    comes first, unless it is totally geodesic. NaN, of which a call outside of jit warns, where the nodes do not resolve
-    it, or the edges are too long for a path of 12 nodes or not shortest ones: cut the triangle into smaller ones.
+    comes first, unless it is totally geodesic. NaN, of which a call outside of jit warns, where the nodes do not
+    resolve it, or the edges are too long for a path of 12 nodes or not shortest ones: cut it into smaller ones.
 
     Raises ValueError for points that are not [n] and a metric that is not positive definite.
     """
