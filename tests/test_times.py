@@ -91,7 +91,6 @@ CASES = {
     "a racket, index3": (played, gd.RadauIIA(2, "index3")),
     "a racket, Moreau": (played, gd.Moreau()),
     "a moving floor": (bouncing, gd.Gauss(2)),
-    "a moving floor, Moreau": (bouncing, gd.Moreau()),
 }
 
 
