@@ -83,8 +83,6 @@ CASES = {
     "Kutta": (free, gd.Collocation(gd.tableaus.rk4())),
     "Newmark": (free, gd.Newmark()),
     "Störmer–Verlet": (free, gd.StormerVerlet()),
-    # Its steps change with the times, by which results differ within its tolerance.
-    "diffrax": (free, gd.Adaptive(rtol=1e-13, atol=1e-13)),
     "minimising": (free, gd.IncrementalPotential(theta=0.5)),
     "swinging, minimising": (swinging, gd.IncrementalPotential()),
     "skating, minimising": (skating, gd.IncrementalPotential()),
