@@ -11,9 +11,8 @@ from scipy.integrate import quad
 
 import geodyn as gd
 from geodyn._native import is_suitable
-from geodyn.geometry.spaces import Euclidean, Hyperbolic, Inhomogeneous, Product, Sphere
+from geodyn.geometry.spaces import Euclidean, Hyperbolic, Product, Sphere
 from geodyn.integrators.collocation import acceleration_level, position_level, velocity_level
-from geodyn.mechanics.builders import around
 
 CURVED = {
     "S3": Sphere(3),
@@ -79,20 +78,13 @@ def cone_volume(space, q, nodes=14):
 
 
 def test_volume():
-    """Exact in flat space, and in S³ and H³ (1e-12 against a quadrature in the embedding; measured 2e-15); elsewhere
-    right to second order, for tetrahedra drawn in normal coordinates."""
+    """Exact in flat space, and in S³ and H³ (1e-12 against a quadrature in the embedding; measured 2e-15)."""
     flat = abs(np.linalg.det(POINTS[1:] - POINTS[0])) / 6
     np.testing.assert_allclose(gd.volume(Euclidean(3), *jnp.asarray(POINTS)), flat, rtol=1e-13)
     for name in ("S3", "H3"):
         for size in (1.0, 0.25, 1e-3):
             q = placed(CURVED[name], size * POINTS)
             np.testing.assert_allclose(gd.volume(CURVED[name], *q), cone_volume(CURVED[name], q, 20), rtol=1e-11)
-    for space in (Inhomogeneous(3), Product(Hyperbolic(2), Euclidean(1))):
-        errors = []
-        for size in (0.4, 0.2):
-            q = around(space, size * POINTS, jnp.array([0.2, 0.1, 0.3]))
-            errors.append(abs(gd.volume(space, *q) / (size**3 * flat) - 1))
-        assert errors[0] < 0.1 and 3 < errors[0] / errors[1] < 5, (space, errors)
 
 
 @pytest.mark.parametrize("name, edges", [("S3", [1e-3, 1.0, np.pi / 2, 1.8]), ("H3", [1e-3, 1.0, 3.0, 5.0])])
@@ -122,7 +114,7 @@ def test_regular_tetrahedra(name, edges):
 
 def test_measures_where_simplices_degenerate():
     """Zero, with the derivative zero that is promised, not NaN."""
-    for space in (Euclidean(3), Sphere(3), Hyperbolic(3), Inhomogeneous(3)):
+    for space in (Euclidean(3), Sphere(3), Hyperbolic(3)):
         line = jnp.array([[-0.1, 0.0, 0.0], [0.0, 0.0, 0.0], [0.1, 0.0, 0.0], [0.2, 0.0, 0.0]])
         for measure, points in ((gd.area, line[:3]), (gd.volume, line)):
             value, slope = jax.value_and_grad(lambda x, measure=measure, space=space: measure(space, *x))(points)

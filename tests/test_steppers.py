@@ -160,6 +160,11 @@ def test_baselines_refuse_what_they_cannot_hold(method):
         gd.integrate(rubbing, [[0.0, 0.0]], [[0.0, 0.0]], t1=1.0, steps=1, method=method)
 
 
+def test_verlet_refuses_what_has_no_momenta():
+    with pytest.raises(ValueError, match="steps momenta, and ODE has none: take"):
+        gd.integrate(gd.ODE(lambda t, y: -y), [1.0], t1=1.0, steps=1, method=gd.StormerVerlet())
+
+
 def test_without_diffrax(monkeypatch):
     monkeypatch.setitem(sys.modules, "diffrax", None)
     with pytest.raises(ImportError, match="pip install diffrax"):

@@ -57,20 +57,20 @@ def geodesic(
     constant, has changed in half of its digits. Raises ValueError for wrong shapes.
     """
     x, v = checked_points(space, x=x, v=v)
-    return _told(geodesic_of(space, x, v, _times(ts, x), steps), TOO_LONG)
+    return told(geodesic_of(space, x, v, _times(ts, x), steps), TOO_LONG)
 
 
 @jit
 def exp(space: AbstractMetric, x: Numbers, v: Numbers, *, steps: Count = STEPS) -> Float[Array, " n"]:
     """The exponential map: where the geodesic from x with velocity v is at time 1. NaN as `geodesic` says."""
-    return _told(jit(_exp)(space, *checked_points(space, x=x, v=v), steps), TOO_LONG)
+    return told(jit(_exp)(space, *checked_points(space, x=x, v=v), steps), TOO_LONG)
 
 
 def log(space: AbstractMetric, x: Numbers, y: Numbers, *, nodes: Count = NODES) -> Float[Array, " n"]:
     """The velocity with which the geodesic from x arrives in y at time 1: −g⁻¹ ∂/∂x ½ dist²(x, y) (first variation;
     Sakai, *Riemannian Geometry*, III.2). Fails as `distance` does. Of a `LevelSet` it is found by shooting, from the
     tangent part of y − x; NaN where that leads elsewhere, and for y off the set."""
-    return _told(jit(log_of)(space, *checked_points(space, x=x, y=y), nodes))
+    return told(jit(log_of)(space, *checked_points(space, x=x, y=y), nodes))
 
 
 @functools.singledispatch
@@ -102,7 +102,7 @@ def distance(space: AbstractMetric, x: Numbers, y: Numbers, *, nodes: Count = NO
 
 def squared_distance(space: AbstractMetric, x: Numbers, y: Numbers, *, nodes: Count = NODES) -> Scalar:
     """Squared `distance`, smooth where the points coincide."""
-    return _told(2 * jit(half_square)(space, *checked_points(space, x=x, y=y), nodes))
+    return told(2 * jit(half_square)(space, *checked_points(space, x=x, y=y), nodes))
 
 
 def distance_or_far(
@@ -134,7 +134,7 @@ TOO_LONG = (
 )
 
 
-def _told(value, why=NOT_FOUND):
+def told(value, why=NOT_FOUND):
     """The value, with a warning where it is NaN, as far as that can be seen, which is outside of jit."""
     if _is_nan(value):
         warnings.warn(f"NaN: {why}", stacklevel=3)

@@ -55,10 +55,12 @@ class StormerVerlet(AbstractStepper):
     order 2, symplectic and symmetric; explicit where the kinetic energy does not depend on q (Hairer, Lubich & Wanner,
     I.1.4 and VI.3.4). For systems without constraints.
 
-    Raises ValueError for constraints, contacts, dry friction and plasticity.
+    Raises ValueError for constraints, contacts, dry friction and plasticity, and for an `ODE`, which has no momenta.
     """
 
     def start(self, system, t, h, q, p, v):
+        if not p.size:
+            raise ValueError(f"StormerVerlet steps momenta, and {type(system).__name__} has none: take gd.Gauss(3)")
         return _unbound(self, system, q)
 
     def advance(self, system, t, h, q, p, lam):

@@ -117,8 +117,8 @@ def _tangent(system, t0, h, start, record, rates, motion, method):
 
         def one(t, x):
             (*rates, dt, dq, dp), (delay, x) = t, x
-            changes, dw, dj = leg(arrays, x, alone).tangent(rates, (dt, dq, dp), delay)
-            return (*rates, *changes), (*changes, dw, dj)
+            changes, *others = leg(arrays, x, alone).tangent(rates, (dt, dq, dp), delay)
+            return (*rates, *changes), (*changes, *others)
 
         return jax.lax.scan(jax.checkpoint(one, prevent_cse=False), t, (delay, xs))[1]
 
@@ -129,6 +129,6 @@ def _tangent(system, t0, h, start, record, rates, motion, method):
     options = {"size": start.state.stage_size, "turns": 0, "rewritten": is_small(system, start.state)}
     known = (arrays, native(one, (arrays, xs), in_batches=many, **options), xs)
     one, many = partial(recursion, True), partial(recursion, False)
-    dts, dqs, dps, dws, djs = native_linear(one, known, t, in_batches=many, **options)
+    dts, dqs, dps, dws, djs, dlengths = native_linear(one, known, t, in_batches=many, **options)
     struck = Struck(None, None, None, djs)
-    return Substeps(None, dts, None, dqs, dps, dws, struck, (None, None), None)
+    return Substeps(None, dts, dlengths, dqs, dps, dws, struck, (None, None), None)

@@ -186,7 +186,8 @@ def strike_tangent(primals, tangents, struck: Struck):
         drift, normal = jax.jacrev(lambda t, q: rows(system, which, t, q), (0, 1))(t, q)
         after = p + z @ normal
         e = jnp.where(struck.soft, 0, system.restitution(q, which))
-        e = jnp.concatenate([e, jnp.zeros(z.size - k, e.dtype)])
+        # Constraints keep their rates, which are not zero where the method lets them drift.
+        e = jnp.concatenate([e, -jnp.ones(z.size - k, e.dtype)])
         v = system.velocity(t, q, p)
         return after, (1 + e) * drift + normal @ system.velocity(t, q, after) + e * (normal @ v)
 

@@ -88,10 +88,10 @@ class Walked(eqx.Module):
         return jax.lax.cond(self.hit, longer, lambda: still)
 
     def tangent(self, rates, motion, delay: Delay):
-        """(changes of (time, q, p) after it, of its stage values, of the impulses at its end)."""
+        """(changes of (time, q, p) after it, of its stage values, of the impulses at its end, of its length)."""
         record, hit = self.record, self.hit
         landed = record.good & (record.step > self.step)
-        none = (jnp.zeros_like(record.w), jnp.zeros_like(record.struck.impulse))
+        none = (jnp.zeros_like(record.w), jnp.zeros_like(record.struck.impulse), jnp.zeros_like(record.length))
 
         def made(rates, motion):
             dt, dq, dp = motion
@@ -101,15 +101,16 @@ class Walked(eqx.Module):
             rate = eqx.filter_jvp(self.pose, self.start, (rates[0], dt, dlength, dq, dp))[1]
             dq_, dp_, dw = self.ended(rate)
             after = (jnp.where(landed, dgrid, dt), dq + dq_, dp + dp_)
-            return jax.lax.cond(hit, struck, lambda rates, after, dw: (after, dw, none[1]), rates, after, dw)
+            same = lambda rates, after, dw, dlength: (after, dw, none[1], dlength)  # noqa: E731
+            return jax.lax.cond(hit, struck, same, rates, after, dw, dlength)
 
-        def struck(rates, after, dw):
+        def struck(rates, after, dw, dlength):
             dt, dq, dp = after
             end = (self.system, record.time, record.q)
             late = -eqx.filter_jvp(self.gap, end, (rates[0], dt, dq))[1] / delay.gap
             dt, dq, dp, dw = dt + late, dq + late * delay.q, dp + late * delay.p, dw + late * delay.w
             momentum = self.p + increments(self.pose(*self.start), record.w)[1]
             dp, dj = strike_tangent((*end, momentum), (rates[0], dt, dq, dp), record.struck)
-            return (dt, dq, dp), dw, dj
+            return (dt, dq, dp), dw, dj, dlength + late
 
         return jax.lax.cond(record.good, made, lambda rates, motion: (motion, *none), rates, motion)

@@ -119,7 +119,7 @@ def asking(method: Callable, masses: Float[Array, " N"]) -> Callable:
 
 
 def curvature_of(space: AbstractManifold) -> int:
-    """The curvature of a space where it is constant: 1, 0 or −1; 0 for any other, whose formulas are the flat ones."""
+    """The curvature of a space where it is constant: 1, 0 or −1; 0 for any other."""
     return space.chart.curvature if isinstance(space, AbstractConstantCurvature) else 0
 
 

@@ -1,9 +1,8 @@
 """Areas of triangles, volumes of tetrahedra and angles between edges.
 
 In constant curvature areas and volumes of geodesic simplices are functions of the geodesic lengths of their edges
-alone, by way of the half chords sin(d/2), d/2 or sinh(d/2). In any other space they are those of the flat simplex with
-these edges, which are not those of the geodesic one: their relative difference is O(K L²) for edges of length L and
-curvatures K."""
+alone, by way of the half chords sin(d/2), d/2 or sinh(d/2). In any other space they are integrals over cones of
+geodesics (`cones`)."""
 
 import itertools
 
@@ -12,14 +11,20 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._jit import jit
-from geodyn._typing import Array, Float, Numbers, Scalar
+from geodyn._typing import Array, Count, Float, Numbers, Scalar
 from geodyn.geometry.charts import arc_ratio, sine_ratio
-from geodyn.geometry.geodesic import log, squared_distance
+from geodyn.geometry.geodesic import log, squared_distance, told
 from geodyn.geometry.manifold import AbstractManifold, checked_points, norm, safe_sqrt
 from geodyn.geometry.spaces import AbstractConstantCurvature
+from geodyn.mechanics.cones import content
 from geodyn.mechanics.elements import curvature_of, select
 
 Point = Float[Array, " n"]
+NODES = 12
+UNRESOLVED = (
+    "the geodesics of this simplex are not resolved, or not found: they must be in the chart, and no conjugate point "
+    f"on them. Cut it into smaller ones, or give more nodes: the default is nodes={NODES}"
+)
 FACE_NODES = 32
 LONG = 0.45
 PAIRS = [(i, j) for i in range(3) for j in range(3)]
@@ -28,14 +33,33 @@ GRAM = np.array([UNIT[i] + UNIT[j] - (i != j) * UNIT[2 + i + j] for i, j in PAIR
 """Of the half squared edges wx, wy, wz, xy, xz, yz: the inner products of wx, wy, wz, as [9, 6]."""
 
 
-@jit
-def area(space: AbstractManifold, x: Numbers, y: Numbers, z: Numbers) -> Scalar:
-    """Area of the triangle between three points [n]: exact in constant curvature κ, where it is κ times the excess of
-    the angles over π (Eriksson, *Math. Mag.* 63 (1990) 184, in half chords); in any other space that of the
-    flat triangle with the same geodesic edges (Heron). Its derivative where the triangle degenerates, where it has
-    none, is given as 0."""
+def area(space: AbstractManifold, x: Numbers, y: Numbers, z: Numbers, *, nodes: Count = NODES) -> Scalar:
+    """Area of the geodesic triangle between three points [n]. Its derivative where the triangle degenerates, where it
+    has none, is given as 0. Units: the square of those of the metric.
+
+    In constant curvature κ exact: κ times the excess of the angles over π (Eriksson, *Math. Mag.* 63 (1990) 184, in
+    half chords). In any other metric to 1e-12 of the product of two edges (measured 1e-15 to 2e-14), by an integral
+    over the geodesics from x to the points of the one from y to z, `nodes` of them with as many points each. In two
+    dimensions the edges bound that triangle; in more they bound many surfaces, and this one depends on which point
+    comes first, unless it is totally geodesic. NaN, of which a call outside of jit warns, where the nodes do not
+    resolve it, or the edges are too long for a path of 12 nodes or not shortest ones: cut it into smaller ones.
+
+    Raises ValueError for points that are not [n] and a metric that is not positive definite.
+    """
+    points = checked_points(space, x=x, y=y, z=z)
+    if isinstance(space, AbstractConstantCurvature):
+        return jit(_area)(space, points)
+    return told(jit(_content)(space, points, nodes), UNRESOLVED)
+
+
+def _content(space, points, nodes):
+    value, found = content(space, points, nodes)
+    return jnp.where(found, jnp.abs(value), jnp.nan)
+
+
+def _area(space, points):
     curvature = curvature_of(space)
-    s = _squared_half_chords(space, checked_points(space, x=x, y=y, z=z))
+    s = _squared_half_chords(space, points)
     # Heron's product; what is below zero is rounding.
     square = jnp.maximum(jnp.sum(s) ** 2 - 2 * s @ s - 4 * curvature * jnp.prod(s), 0)
     if curvature == 0:
@@ -43,18 +67,31 @@ def area(space: AbstractManifold, x: Numbers, y: Numbers, z: Numbers) -> Scalar:
     return 2 * jnp.arctan2(safe_sqrt(square), 2 - curvature * jnp.sum(s))
 
 
-@jit
-def volume(space: AbstractManifold, w: Numbers, x: Numbers, y: Numbers, z: Numbers) -> Scalar:
-    """Volume of the geodesic tetrahedron between four points [n] in a space of constant curvature κ, to rounding (edges
-    longer than 6 radii in hyperbolic space: measured 6e-12 at 8, 1e-7 at 12); in any other space that of the flat
-    tetrahedron with the same geodesic edges, by the determinant of Cayley and Menger.
+def volume(space: AbstractManifold, w: Numbers, x: Numbers, y: Numbers, z: Numbers, *, nodes: Count = NODES) -> Scalar:
+    """Volume of the geodesic tetrahedron between four points [n]; 0, with derivative 0, for flat ones. Units: the cube
+    of those of the metric.
 
-    It is a cone over the face x, y, z of geodesics of lengths r from w: ∫ S(r) dΩ with S = ∫₀ʳ s², s = sin or sinh. In
-    the projective coordinates λ of the face, where its point is (T, c) in the embedding, orthogonal to X_w and along
-    it, that is det(T_x, T_y, T_z) ∫ S/|T|³ dλ, whose integrand is analytic. 0, with derivative 0, for flat tetrahedra
-    and, away from constant curvature, where no flat one has these edges."""
+    In constant curvature to rounding (edges longer than 6 radii in hyperbolic space: measured 6e-12 at 8, 1e-7 at 12).
+    In any other metric to 1e-12 of the product of three edges, by an integral over the geodesics from w to the points
+    of the surface that `area` takes for x, y, z, with nodes³ points: where faces are not totally geodesic, three edges
+    bound many, and the solid depends on the order of the points. NaN as `area` says.
+
+    Raises ValueError for points that are not [n], fewer than three dimensions, a metric that is not positive definite.
+    """
+    points = checked_points(space, w=w, x=x, y=y, z=z)
+    if isinstance(space, AbstractConstantCurvature):
+        return jit(_volume)(space, points)
+    if space.dim < 3:
+        raise ValueError(f"volume needs a space of three or more dimensions, this one has {space.dim}: take gd.area")
+    return told(jit(_content)(space, points, nodes), UNRESOLVED)
+
+
+def _volume(space, points):
+    """A cone over the face x, y, z of geodesics of lengths r from w: ∫ S(r) dΩ with S = ∫₀ʳ s², s = sin or sinh. In the
+    projective coordinates λ of the face, where its point is (T, c) in the embedding, orthogonal to X_w and along it,
+    that is det(T_x, T_y, T_z) ∫ S/|T|³ dλ, whose integrand is analytic."""
     curvature = curvature_of(space)
-    half = 2 * _squared_half_chords(space, checked_points(space, w=w, x=x, y=y, z=z))
+    half = 2 * _squared_half_chords(space, points)
     # Gram matrix of the edges from w, less the part of them along X_w: of the T.
     gram = (jnp.asarray(GRAM, half.dtype) @ half).reshape(3, 3) - curvature * jnp.outer(half[:3], half[:3])
     determinant = safe_sqrt(jnp.maximum(jnp.dot(gram[0], jnp.cross(gram[1], gram[2])), 0))
