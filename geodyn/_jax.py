@@ -7,6 +7,7 @@ programs run as they were written.
 """
 
 import logging
+from typing import Any, cast
 
 import jax
 
@@ -18,7 +19,8 @@ try:
 
     MISSING = None
 except (ImportError, AttributeError) as missing:
-    ShapedArray = eval_jaxpr = set_xla_metadata = ClosedJaxpr = Literal = Primitive = ad = batching = mlir = None
+    nothing = cast(Any, None)
+    ShapedArray = eval_jaxpr = set_xla_metadata = ClosedJaxpr = Literal = Primitive = ad = batching = mlir = nothing
     MISSING = missing
 
 # Until 0.11 a call marked `xla_cpu_small_call` is compiled into one function. The mark is undocumented; since 0.12 XLA
@@ -41,7 +43,7 @@ def passes(trial) -> bool:
     return False
 
 
-def new_operation(name: str, *, run, abstract, batched, pushed_forward, pulled_back, lowered, lowered_on_cpu):
+def new_operation(name: str, *, run, abstract, batched, pushed_forward, pulled_back, lowered, lowered_on_cpu) -> Any:
     """An operation of several results with its rules, None where JAX has no such thing."""
     if MISSING is not None:
         return None

@@ -152,7 +152,7 @@ def index_tuples(name: str, value, count: int) -> Tuples:
     try:
         array = np.asarray(value)
     except ValueError:
-        array = np.zeros(())
+        array = np.asarray(0)
     if array.ndim != 2 or array.shape[1] != count or not np.issubdtype(array.dtype, np.integer):
         kind = "pairs" if count == 2 else f"{count}-tuples"
         raise ValueError(f"{name} must be {kind} of point indices [E, {count}], got {value!r}")
