@@ -238,6 +238,17 @@ WRONG = {
     "Gauss with constraints": (lambda: run(RIGID, method=gd.Gauss(3)), "cannot hold.*RadauIIA"),
     "formulation": (lambda: gd.RadauIIA(3, "index4"), "formulation must be one of"),
     "rs2 with 3 stages": (lambda: gd.RadauIIA(3, "rs2"), "2 stages"),
+    **{
+        f"a singular tableau, {form}": (
+            lambda form=form: run(RIGID, method=gd.Collocation(gd.tableaus.lobatto_iiia(3), form)),
+            f"'{form}'.* cannot hold .* a is singular.*RadauIIA.* or formulation='index1'",
+        )
+        for form in ("ggl", "index2", "index3")
+    },
+    "equal nodes with contacts": (
+        lambda: run(gd.System(FLAT, [1.0, 1.0], gd.Contact([0.1, 0.1])), method=gd.Collocation(gd.tableaus.rk4())),
+        r"distinct nodes, and those of .* are \[0.0, 0.5, 0.5, 1.0\]: take method=gd.Gauss\(3\)",
+    ),
     "stages": (lambda: gd.Gauss(0), "stages must be an integer"),
     "metric not a function": (lambda: gd.Manifold(np.eye(2), 2), "metric must be a function"),
     "metric shape": (lambda: gd.Manifold(lambda x: jnp.eye(3), 2), r"\(2, 2\)"),

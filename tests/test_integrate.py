@@ -162,6 +162,7 @@ ORDERS = {
     "radauIIA3 ggl": (5, 5, 3),
     "radauIIA3 index1": (5, 5, 5),
     "radauIIA3 rs3": (5, 5, 5),
+    "lobattoIIIA3 index1": (4, 4, 4),
 }
 
 
@@ -170,8 +171,11 @@ def test_orders_of_the_formulations(name):
     """Orders of position, velocity and multiplier on the pendulum (Hairer & Wanner, Solving ODEs II, VI.1, VII.4–5;
     seen: within 0.11 of the integers), and errors and drift of an independent implementation, where the case has them.
     """
-    method, formulation = name.split()
-    method = RadauIIA(int(method[-1]), formulation)
+    tableau, formulation = name.split()
+    if tableau == "lobattoIIIA3":
+        method = gd.Collocation(gd.tableaus.lobatto_iiia(3), formulation)
+    else:
+        method = RadauIIA(int(tableau[-1]), formulation)
     exact = np.array([*I03["exact"]["xyuv"], I03["exact"]["lam"]], float)
     q0 = np.array([np.sin(1.0), -np.cos(1.0)])
     v0 = 0.3 * np.array([np.cos(1.0), np.sin(1.0)])

@@ -168,6 +168,12 @@ def _method(system, method, q):
                 "the system has elements such as gd.DryFriction, whose force jumps where they slip the other way: "
                 "collocation cannot follow that, take method=gd.IncrementalPotential()"
             )
+        if is_watched(system) and not method.tableau.has_distinct_nodes:
+            raise ValueError(
+                "the system has contacts, whose impacts are found on the polynomial of a step: that needs a method "
+                f"with distinct nodes, and those of {method.tableau} are {method.tableau.c.tolist()}: take "
+                "method=gd.Gauss(3), or gd.RadauIIA(3) where there are constraints"
+            )
         if is_watched(system) and system.jumping:
             raise ValueError(
                 "the system has contacts such as gd.Polyhedra, whose gaps jump where features lose each other: no "

@@ -10,7 +10,7 @@ import numpy as np
 
 from geodyn._typing import Array, Bool, Count, Float, Int
 from geodyn.integrators.charts import in_best_charts, start_frame
-from geodyn.integrators.collocation import FORMULATIONS, UNCONSTRAINED, Formulation, Problem
+from geodyn.integrators.collocation import FORMULATIONS, UNCONSTRAINED, Formulation, Problem, acceleration_level
 from geodyn.integrators.constraints import reactions
 from geodyn.integrators.results import RESULTS
 from geodyn.integrators.stages import Root, stage_values
@@ -65,7 +65,9 @@ class RadauIIA(AbstractCollocation):
 
 
 class Collocation(AbstractCollocation):
-    """The method of any `ButcherTableau`; it holds constraints where the tableau is stiffly accurate."""
+    """The method of any `ButcherTableau`; it holds constraints where the tableau is stiffly accurate and its a
+    invertible. Where a is singular, as in Lobatto IIIA, whose first stage is the state itself, only "index1" does: its
+    equations hold the multipliers of their own stage, those of the others only a times the multipliers."""
 
     tableau: ButcherTableau = eqx.field(static=True)
     formulation: str | None = eqx.field(static=True)
@@ -117,7 +119,14 @@ def formulation_of(method: AbstractCollocation, constraints: int) -> Formulation
             "constraint(s): its step does not end on a stage. Use method=gd.RadauIIA(3), or, where they are "
             "nonholonomic, gd.QuasiVelocities(system, basis), which has none"
         )
-    return FORMULATIONS[method.formulation]
+    formulation, tableau = FORMULATIONS[method.formulation], method.tableau
+    if acceleration_level not in formulation.levels and np.linalg.matrix_rank(tableau.a) < tableau.stages:
+        raise ValueError(
+            f"method={type(method).__name__}(tableau, {method.formulation!r}) cannot hold the system's {constraints} "
+            "constraint(s): the tableau's a is singular, so that some multipliers are in no equation. Use "
+            "method=gd.RadauIIA(3), or formulation='index1'"
+        )
+    return formulation
 
 
 class State(eqx.Module):
@@ -266,7 +275,7 @@ def dense_weights(tableau: ButcherTableau, theta):
     """[..., s] weights of the stage velocities in the collocation polynomial at the fractions θ of a step: ∫₀^θ of the
     Lagrange polynomials of the nodes. ValueError where nodes coincide."""
     s, c = tableau.stages, tableau.c
-    if not _distinct(c):
+    if not tableau.has_distinct_nodes:
         raise ValueError(f"between its steps only a method with distinct nodes c is defined; these are {c.tolist()}")
     powers = jnp.stack([theta ** (k + 1) / (k + 1) for k in range(s)], axis=-1)
     return powers @ jnp.asarray(np.linalg.inv(np.vander(c, s, increasing=True)), theta.dtype)

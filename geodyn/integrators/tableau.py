@@ -68,11 +68,16 @@ class ButcherTableau:
         return np.where(m > m.T, m, np.where(m < m.T, 1 - m.T, 0.5)), self.b
 
     @property
+    def has_distinct_nodes(self) -> bool:
+        """No two of c are equal: one polynomial goes through the velocities of the stages."""
+        return len(np.unique(np.round(self.c, 12))) == self.stages
+
+    @property
     def is_collocation(self) -> bool:
         """The nodes are distinct, and a integrates their Lagrange polynomials: the stages lie on one polynomial."""
         powers = np.arange(1, self.stages + 1)
         simplifying = self.a @ self.c[:, None] ** (powers - 1) - self.c[:, None] ** powers / powers
-        return len(np.unique(np.round(self.c, 12))) == self.stages and bool(np.all(np.abs(simplifying) < 1e-12))
+        return self.has_distinct_nodes and bool(np.all(np.abs(simplifying) < 1e-12))
 
     @property
     def defect(self) -> np.ndarray | None:
