@@ -12,6 +12,7 @@ import pytest
 
 import geodyn as gd
 from geodyn.geometry import squared_distance
+from geodyn.geometry.geodesic import chord, distance_or_far
 from geodyn.geometry.spaces import Euclidean, Hyperbolic, Inhomogeneous, Product, Sphere
 
 CASES = {
@@ -449,3 +450,13 @@ def test_single_precision():
     assert y.dtype == jnp.float32
     np.testing.assert_allclose(gd.log(space, x, y), v, atol=1e-4)
     np.testing.assert_allclose(gd.distance(space, x, y), gd.norm(space, x, v), rtol=1e-4)
+
+
+def test_what_is_far_is_decided_late():
+    """Where no geodesic is found, by the segment of the chart: two points are far if that is twice what is asked for,
+    and unknown if it is not, since the way may be shorter."""
+    rough = gd.Manifold(lambda x: (1 + jnp.sin(8 * x[0]) ** 2 / 2) * jnp.eye(2), 2)
+    x, y = jnp.array([0.9, 0.3]), jnp.array([-1.2, 0.6])
+    measured = jax.jit(lambda near: distance_or_far(rough, x, y, 12, near))
+    segment = chord(rough, x, y)
+    assert np.isnan(measured(0.51 * segment)) and measured(0.49 * segment) == segment

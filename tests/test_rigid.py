@@ -217,6 +217,20 @@ def test_two_free_bodies_and_what_pushes_them():
     np.testing.assert_allclose(simpson(power, 2.0), trajectory.energy[-1] - trajectory.energy[0], rtol=0, atol=2e-6)
 
 
+def test_what_is_idle_is_taken_away():
+    """The length of a quaternion, and the momentum along it, are no motion: without them poses, velocities in space and
+    the momentum of the turning are as they were, to rounding."""
+    bodies = gd.RigidBodies([[1.0, 2.0, 2.5], [0.5, 0.6, 0.7]], [1.0, 2.0])
+    q, v = bodies.state(jnp.stack([jnp.eye(3), CHAOTIC[3]]), jnp.array([[0.2, 1, 0.3], [0.5, 0, -0.4]]))
+    q, v = q.reshape(-1), v.reshape(-1)
+    quaternions = jnp.tile(jnp.arange(7) >= 3, 2)
+    stretched = jnp.where(quaternions, 1.25 * q, q)
+    pushed = bodies.momentum(0.0, stretched, jnp.where(quaternions, 1.25 * v + 0.3 * q, v))
+    end, p = bodies.without_idle(stretched, pushed)
+    np.testing.assert_allclose(end, q, atol=1e-15)
+    np.testing.assert_allclose(bodies.velocity(0.0, end, p), v, atol=1e-15)
+
+
 def simpson(values, t1):
     weights = np.where(np.arange(len(values)) % 2, 4, 2) - (np.arange(len(values)) % (len(values) - 1) == 0)
     return t1 / (len(values) - 1) / 3 * weights @ values
@@ -247,7 +261,7 @@ def test_what_joints_leave_free(joint, freedom, how):
         return element.residual(gd.spaces.Euclidean(3), Poses(jnp.stack([x, place]), jnp.stack([first, second])))
 
     allowed = {gd.BallJoint: np.eye(6)[3:], gd.Hinge: jnp.append(jnp.zeros(3), axis)[None]}
-    allowed[gd.Slider] = jnp.append(axis, jnp.zeros(3))[None]
+    allowed |= {gd.Slider: jnp.append(axis, jnp.zeros(3))[None], gd.Weld: np.zeros((1, 6))}
     for direction in allowed.get(joint, []):
         np.testing.assert_allclose(residual(0.8 * direction), 0, atol=2e-15)
     assert element.size == 6 - freedom

@@ -8,6 +8,7 @@ import pytest
 
 import geodyn as gd
 from geodyn._jit import traced_numbers
+from geodyn.commands.stroke import verdict
 from geodyn.control import RESULTS, OptimalStroke
 from geodyn.locomotion import swimmers
 
@@ -40,6 +41,14 @@ def optimum(swimmer):
     stats = {"iterations": jnp.array(3), "flat": jnp.array(1)}
     stroke, found = gd.FourierStroke.circle(0.7), RESULTS.converged
     return OptimalStroke(traced_numbers(swimmer), stroke, one, two, two, one, one, one, one, two, one, found, stats)
+
+
+def test_a_saddle_is_not_told_as_a_minimum():
+    found = optimum(swimmers.Satellite())
+    assert verdict(found) == RESULTS[RESULTS.converged]
+    for curvature in (-0.1, jnp.nan):
+        saddle = eqx.tree_at(lambda x: x.second_order, found, jnp.asarray(curvature))
+        assert "but not to a minimum: pass --guess" in verdict(saddle)
 
 
 SPACES = [gd.spaces.Sphere(2), gd.spaces.Hyperbolic(3, "moving halfspace"), gd.spaces.Euclidean(2)]

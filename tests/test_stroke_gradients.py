@@ -7,7 +7,33 @@ import pytest
 
 from geodyn.control.implicit import sensitivity
 from geodyn.control.strokes import Direct, optimal_stroke
+from geodyn.geometry.groups import Translation
+from geodyn.locomotion.connection import AbstractSwimmer
 from geodyn.locomotion.swimmers import Purcell
+
+
+class Area(AbstractSwimmer):
+    """Cost |r'|², displacement the area that the shape goes round."""
+
+    group: Translation = Translation(1)
+
+    def dissipation(self, r, xi, rdot):
+        return jnp.sum(rdot**2) + (xi[0] + (r[1] * rdot[0] - r[0] * rdot[1]) / 2) ** 2
+
+
+def test_where_bounds_are_felt():
+    """The slope of the least energy through the solver is the multiplier, also where the stroke leans on walls, along
+    which alone it can move: seen 1e-7, as stiff as the walls are. If it could leave them, it would be 4 % less."""
+    wall = (-0.3, -2.0), (0.3, 2.0)
+
+    def least(area):
+        found = optimal_stroke(Area(), (0.0, 0.0), displacement=area, bounds=wall, method=Direct(harmonics=4, steps=24))
+        return found.cost, found
+
+    slope, found = jax.grad(least, has_aux=True)(0.5)
+    assert found.room < 1e-4
+    np.testing.assert_allclose(slope, found.multiplier, rtol=1e-5)
+
 
 METHOD = Direct(harmonics=5, steps=32)
 LENGTHS, DIRECTION = jnp.array([1.0, 1.2, 0.9]), jnp.array([0.3, -0.5, 0.8])

@@ -67,19 +67,15 @@ def bouncing(method, t):
     return ended(gd.integrate(body, *start, t0=t[0], t1=t[1], steps=2, method=method, most_impacts=2))
 
 
+# A tableau gives a step nothing but its numbers: one of each kind is enough.
 CASES = {
-    **{f"Gauss {s}": (free, gd.Gauss(s)) for s in range(1, 5)},
-    **{f"Radau IIA {s}": (free, gd.RadauIIA(s)) for s in (2, 3)},
+    "Gauss 1": (free, gd.Gauss(1)),
+    "Gauss 3": (free, gd.Gauss(3)),
     **{
-        f"{run.__name__}, {form} {s}": (run, gd.RadauIIA(s, form))
-        for s in (2, 3)
-        for form in ("ggl", "index1", "index2", "index3", f"rs{s}")
-        for run in (swinging, skating)
-        if run is swinging or (s == 2 and form != "rs2")
+        f"swinging, {form} {s}": (swinging, gd.RadauIIA(s, form))
+        for form, s in {"ggl": 2, "index1": 3, "index2": 3, "index3": 2, "rs2": 2, "rs3": 3}.items()
     },
-    "Euler": (free, gd.Collocation(gd.tableaus.explicit_euler())),
-    "midpoint": (free, gd.Collocation(gd.tableaus.explicit_midpoint())),
-    "Heun": (free, gd.Collocation(gd.tableaus.heun())),
+    **{f"skating, {form}": (skating, gd.RadauIIA(2, form)) for form in ("ggl", "index1", "index3")},
     "Kutta": (free, gd.Collocation(gd.tableaus.rk4())),
     "Newmark": (free, gd.Newmark()),
     "Störmer–Verlet": (free, gd.StormerVerlet()),
@@ -100,16 +96,43 @@ def test_derivatives_in_the_times(name):
     drift (index3), all by 1e-5 to 2e-4 if the impact is taken to stop that."""
     run, method = CASES[name]
 
-    def f(t):
-        return run(method, t)
+    @jax.jit
+    def of(t):
+        """The end, and its derivative in both modes: one program, linearised once, serves all times."""
+        y, push = jax.linearize(lambda t: run(method, t), t)
+        pull = jax.linear_transpose(push, t)
+        return y, jax.vmap(push)(jnp.eye(2)), jax.vmap(pull)(jnp.eye(y.size))[0]
+
+    around = lambda k: jnp.stack([of(TIMES + k * STEP * e)[0] for e in jnp.eye(2)])  # noqa: E731
+    narrow, wide = ((around(k) - around(-k)) / (2 * k * STEP) for k in (1, 2))
+    _, forward, reverse = of(TIMES)
+    size = np.max(np.abs(forward))
+    np.testing.assert_allclose(forward, (4 * narrow - wide) / 3, rtol=0, atol=1e-8 * size)
+    np.testing.assert_allclose(reverse.T, forward, rtol=0, atol=1e-11 * size)
+
+
+def test_derivatives_of_an_adaptive_solver():
+    """Of an oscillator that cos t drives, against the closed form: 1e-12; seen 5e-14. Central differences are not what
+    they could be compared with: the solver's steps change with the times, by the tolerance, and so does what it leaves.
+    """
+    resting = jnp.array([0.7, 0.3])  # q and v at t0
+    pushed = lambda q, v, t: v @ v / 2 - 2 * q @ q + jnp.cos(t) * q[0]  # noqa: E731
+
+    def exact(t):
+        """cos(t)/3 solves q'' = cos t − 4q; the rest turns with the frequency 2."""
+        q, v = resting[0] - jnp.cos(t[0]) / 3, resting[1] + jnp.sin(t[0]) / 3
+        c, s = jnp.cos(2 * (t[1] - t[0])), jnp.sin(2 * (t[1] - t[0]))
+        return jnp.stack([c * q + s * v / 2 + jnp.cos(t[1]) / 3, c * v - 2 * s * q - jnp.sin(t[1]) / 3])
 
     @jax.jit
-    def all_of(t):
-        steps = STEP * jnp.concatenate([k * jnp.eye(2) for k in (1, -1, 2, -2)])
-        return jax.lax.map(f, t[None] + steps).reshape(4, 2, -1), jax.jacfwd(f)(t), jax.jacrev(f)(t)
+    def both(t):
+        def end(t):
+            method, system = gd.Adaptive(rtol=1e-13, atol=1e-15, most_steps=256), gd.Lagrangian(pushed)
+            x = gd.integrate(system, *resting[:, None], t0=t[0], t1=t[1], steps=2, method=method)
+            return jnp.concatenate([x.q[-1], x.v[-1]])
 
-    around, forward, reverse = all_of(TIMES)
-    narrow, wide = (around[0] - around[1]) / (2 * STEP), (around[2] - around[3]) / (4 * STEP)
-    size = np.max(np.abs(forward))
-    np.testing.assert_allclose(forward.T, (4 * narrow - wide) / 3, rtol=0, atol=1e-8 * size)
-    np.testing.assert_allclose(reverse, forward, rtol=0, atol=1e-11 * size)
+        push = jax.linearize(end, t)[1]
+        return jax.vmap(push)(jnp.eye(2)).T, jax.vmap(jax.linear_transpose(push, t))(jnp.eye(2))[0]
+
+    for found in both(TIMES):
+        np.testing.assert_allclose(found, jax.jacfwd(exact)(TIMES), rtol=0, atol=1e-12)

@@ -44,8 +44,7 @@ def stroke(name: str | None, words: list[str]) -> int:
         "second variation, least": float(optimum.second_order),
         "seconds, compiling": time.perf_counter() - start,
     }
-    minimum = "" if optimum.second_order > 0 else ", but not to a minimum: pass --guess another shape, or --global"
-    report(f"optimal stroke of {name}: {RESULTS[optimum.result]}{minimum}", lines, target)
+    report(f"optimal stroke of {name}: {verdict(optimum)}", lines, target)
     print(f"stroke {target}.npz (gd.load_stroke), picture {target}.png")
     if film:
         draw.swim(body, optimum.stroke, film)
@@ -106,6 +105,12 @@ def _optimum(posed, problem, options, target: Path) -> gd.OptimalStroke:
         failed.optimum.save(f"{target}.npz")
         print(f"where the search stood: {target}.npz (gd.load_stroke)")
         raise
+
+
+def verdict(optimum: gd.OptimalStroke) -> str:
+    """How the search ended, and what to do if it did not lead to a minimum."""
+    minimum = "" if optimum.second_order > 0 else ", but not to a minimum: pass --guess another shape, or --global"
+    return f"{RESULTS[optimum.result]}{minimum}"
 
 
 def _told(value) -> float | list[float]:
