@@ -302,3 +302,18 @@ def test_colours_survive_colour_blindness(seen):
     lab = np.stack([116 * f[:, 1] - 16, 500 * (f[:, 0] - f[:, 1]), 200 * (f[:, 1] - f[:, 2])], axis=1)
     apart = np.linalg.norm(lab[:, None] - lab[None], axis=2)[np.triu_indices(len(lab), 1)]
     assert apart.min() > 24
+
+
+def test_periodic_coordinates_do_not_tear_a_body():
+    """Points of a flat torus that start periods away from what they are joined to are drawn beside it, where the edges
+    lead; across the edge of the chart paths go on."""
+    space = gd.Manifold(lambda x: jnp.eye(2), 2, period=(1.0, 1.0))
+    chain = gd.System(space, [1.0, 1.0, 1.0, 1.0], gd.Spring([(2, 3), (0, 1), (1, 2)], 1.0, 0.2))
+    straight = gd.System(gd.spaces.Euclidean(2), [1.0, 1.0, 1.0, 1.0])
+    q0, v0 = jnp.array([[0.9, 0.1], [0.1, 1.9], [0.3, -0.2], [2.4, 0.7]]), jnp.tile(jnp.array([1.0, 0.5]), (4, 1))
+    free = gd.integrate(straight, q0, v0, t1=2.0, steps=10)
+    drawn = scene.scene(eqx.tree_at(lambda t: t.system, free, chain), None, None)
+    edges = drawn.geodesics(np.array([0, 10]))
+    for end, side in ((0, 0), (-1, 1)):
+        np.testing.assert_allclose(edges[:, :, end], drawn.points[[0, 10]][:, drawn.edges[:, side]], atol=1e-12)
+    assert np.abs(np.diff(drawn.points, axis=0)).max() < 0.3

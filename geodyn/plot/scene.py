@@ -10,6 +10,8 @@ from scipy.spatial import ConvexHull
 from geodyn._checks import require
 from geodyn._jit import jit
 from geodyn.geometry import AbstractManifold, geodesic, log
+from geodyn.geometry.geodesic import nearest_image
+from geodyn.geometry.manifold import period_of
 from geodyn.geometry.spaces import AbstractConstantCurvature, Product
 from geodyn.integrators import Gauss, Trajectory, integrate
 from geodyn.mechanics import Polyhedron, RigidBodies, System, edges
@@ -94,7 +96,7 @@ def scene_of(space, t, q, model, pairs, rigid, masses, outlines=None) -> Scene:
     q = _of_one_body(q)
     done = np.isfinite(q).all(axis=(1, 2))
     outlines = np.zeros((len(q), 0, 1, space.dim)) if outlines is None else outlines
-    q, t, outlines = q[done], np.asarray(t)[done], outlines[done]
+    q, t, outlines = _beside(space, q[done], pairs), np.asarray(t)[done], outlines[done]
     drawn = model_of(space, model, q.reshape(-1, space.dim))
     radii = np.cbrt(masses / masses.max()) * min(1.0, (FEW / len(masses)) ** 0.5)
     ends = np.reshape(pairs, (-1, 2)).astype(int)
@@ -110,6 +112,20 @@ def _of_one_body(q) -> np.ndarray:
             f"trajectory must be of points, q[T, N, dim]; got q of shape {q.shape}. Of a batch take one member: "
             "jax.tree.map(lambda x: x[0], batch)"
         )
+    return q
+
+
+def _beside(space, q, pairs) -> np.ndarray:
+    """The points moved by whole periods of the coordinates, so that at first each is beside what it is joined to: their
+    edges lead to the nearest image."""
+    if period_of(space) is None or len(q) == 0:
+        return q
+    q, group = q.copy(), np.arange(q.shape[1])
+    for i, j in pairs:
+        if group[i] != group[j]:
+            own = group == group[j]
+            q[:, own] += np.asarray(nearest_image(space, *jnp.asarray(q[0, [i, j]]))) - q[0, j]
+            group[own] = group[i]
     return q
 
 
