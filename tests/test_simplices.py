@@ -16,12 +16,11 @@ def odd(x):
     return x + 0.1 * jnp.sin(x[::-1]) + 0.05 * x**2
 
 
-@pytest.mark.parametrize("space", [Sphere(2), Hyperbolic(3)], ids=["S2", "H3"])
-def test_areas_in_an_odd_chart(space):
-    """Of spaces of constant curvature, whose triangles have a closed form, and its derivatives: 1e-12; seen 1e-15."""
-    x = 0.5 * POINTS[:3, : space.dim]
+def test_areas_in_an_odd_chart():
+    """Of H³, whose triangles have a closed form, and its derivatives: 1e-12; seen 1e-15."""
+    x, space = 0.5 * POINTS[:3], Hyperbolic(3)
     wanted = jax.value_and_grad(lambda x: gd.area(space, *jax.vmap(odd)(x)))(x)
-    found = jax.jit(jax.value_and_grad(lambda x: gd.area(Embedded(odd, space, space.dim), *x)))(x)
+    found = jax.jit(jax.value_and_grad(lambda x: gd.area(Embedded(odd, space, 3), *x)))(x)
     np.testing.assert_allclose(found[0], wanted[0], rtol=1e-12)
     np.testing.assert_allclose(found[1], wanted[1], atol=1e-12)
 
