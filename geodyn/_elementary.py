@@ -118,8 +118,9 @@ def _unless_far(graph, function, x, near):
     far = Formula(graph, x).apply(lax.abs_p).apply(lax.gt_p, FARTHEST, dtype=BOOL).scalar
 
     def mend(far, x, near):
-        turn = lambda state: (jnp.zeros_like(far), function.bind(x, accuracy=None))  # noqa: E731
-        return lax.while_loop(lambda state: state[0], turn, (far, near))[1]
+        any_far = jnp.any(far)
+        turn = lambda state: (False & state[0], jnp.where(far, function.bind(x, accuracy=None), state[1]))  # noqa: E731
+        return lax.while_loop(lambda state: state[0], turn, (any_far, near))[1]
 
     return graph.node(f"{function.name}, far", (far, x, near), DOUBLE, mend)
 

@@ -370,3 +370,15 @@ def _bind_outer(outer, packed):
     values = call.primitive.bind(*map(read, call.invars), **call.params)
     bound |= dict(zip(call.outvars, values, strict=True))
     return [read(atom) for atom in outer.jaxpr.outvars][::-1]
+
+
+def small_call(function: Callable, *args):
+    """`function(*args)`, a list of arrays, as one native function where its operations allow it."""
+    closed = _traced(function, [jax.typeof(x) for x in args])
+    if not is_suitable(closed.jaxpr):
+        return function(*args)
+    with _jax.set_xla_metadata(xla_cpu_small_call="false", inlineable="true"):
+        program, packed = _packed_program(closed, [*closed.consts, *args])
+        outer = jax.make_jaxpr(jax.jit(program))(packed)
+    with _jax.set_xla_metadata(xla_cpu_small_call="true", inlineable="false"):
+        return _bind_outer(outer, packed)

@@ -159,6 +159,13 @@ class Interpreter:
         return [move_all(x) if isinstance(x, Cells) else x for x in values]
 
 
+def inner_program(equation):
+    """The program of an operation that is a call and nothing else, or None."""
+    if equation.primitive.name not in INLINED:
+        return None
+    return _closed(equation.params.get("jaxpr", equation.params.get("call_jaxpr")))
+
+
 CONTROL = {"while": Interpreter.loop, "scan": Interpreter.scan, "custom_linear_solve": Interpreter.linear_solve}
 
 

@@ -262,10 +262,10 @@ def test_the_local_error_of_saved_steps():
 
 
 def test_a_damped_motion_that_the_steps_cannot_follow_is_no_success():
-    """Radau IIA past the pole: at 1e-1 all is well (seen: 1.4e-7 off), at 1e-2 and 1e-4 it is 1.5 and 0.17 off, by
+    """Radau IIA past the pole: at 1e-1 all is well (seen: 1.4e-7 off), at 1e-3 and 1e-4 it is 1.4 and 0.17 off, by
     single steps whose local error is larger than what they move, while the energy is right to a percent. What Radau
     takes from a stiff spring beside a slow motion is no such thing."""
-    results = jax.vmap(lambda miss: pass_by(miss, 125, RadauIIA(3)))(jnp.array([1e-1, 1e-2, 1e-4])).result
+    results = jax.vmap(lambda miss: pass_by(miss, 125, RadauIIA(3)))(jnp.array([1e-1, 1e-3, 1e-4])).result
     assert results.tolist() == [0, 12, 12]
     stiff = Lagrangian(lambda q, v: 0.5 * v @ v - 0.5e8 * (q[0] - 1) ** 2 - 0.5 * q[1] ** 2)
     damped = integrate(stiff, [1.01, 1.0], [0.0, 0.0], t1=1.0, steps=20, method=RadauIIA(2))

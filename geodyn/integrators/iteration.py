@@ -161,6 +161,55 @@ def search(residual, start, floor, active) -> Root:
     return Root(end.w, end.converged, end.iterations, end.jacobians)
 
 
+class Columns(NamedTuple):
+    """Where `by_matrix` stands: at `place` −1 it evaluates the residual at w, at 0 … N − 1 `length` off along each unit
+    vector, which gives the columns of the matrix, and from N on it iterates with the inverse of that."""
+
+    progress: Progress
+    place: Int[Array, ""]
+    base: Array
+    matrix: Array
+    iterations: Int[Array, ""]
+    jacobians: Int[Array, ""]
+
+
+def by_matrix(residual, start, floor, active) -> Root:
+    """A root near `start` by simplified Newton with a Jacobian of difference quotients, formed again where it serves no
+    longer; of linear ones too.
+
+    One loop with one evaluation of the residual in it: that is most of the program, and compiling it most of the
+    waiting. A Jacobian good to √eps loses nothing: the root is as exact as the residual.
+    """
+    count, zero = start.size, jnp.zeros((), int)
+    index = jnp.arange(count)
+
+    def going(s: Columns):
+        trying = (s.jacobians < MOST_MATRICES) | (s.place < count) | s.progress.unsettled
+        return active & ~(s.progress.converged & (s.place >= count)) & trying & jnp.isfinite(size(s.progress.w))
+
+    def turn(s: Columns):
+        w, probing = s.progress.w, s.place < count
+        length = jnp.finfo(w.dtype).eps ** 0.5 * (floor + size(w))
+        off = jnp.where(index == s.place, length, 0).reshape(w.shape)
+        r = residual(w + off).reshape(-1)
+        base = jnp.where(s.place < 0, r, s.base)
+        matrix = jnp.where(index == s.place, ((r - base) / length)[:, None], s.matrix)
+        last = s.place == count - 1
+        (matrix,) = once(last, lambda m: (inverse(m, largest_elimination=count),), matrix)
+        change = jnp.sum(matrix * r[None], axis=1).reshape(w.shape)
+        after = s.progress.after(w - change, change, floor)
+        progress = jax.tree.map(lambda a, b: jnp.where(probing, a, b), fresh(w, floor), after)
+        tired = ~probing & ~progress.unsettled & ~progress.converged | (progress.count >= MOST_WITH_MATRIX)
+        place = jnp.where(tired & (s.jacobians < MOST_MATRICES), -1, s.place + 1)
+        return Columns(progress, place, base, matrix, s.iterations + ~probing, s.jacobians + last)
+
+    begin = Columns(
+        fresh(start, floor), zero - 1, 0 * start.reshape(-1), jnp.zeros((count, count), start.dtype), zero, zero
+    )
+    end = jax.lax.while_loop(going, turn, begin)
+    return Root(end.progress.w, ~active | end.progress.converged, end.iterations, end.jacobians)
+
+
 def size(w) -> Array:
     """The largest component."""
     return jnp.max(jnp.abs(w))

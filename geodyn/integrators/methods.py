@@ -184,7 +184,7 @@ def step(method: AbstractCollocation, formulation: Formulation, system: Abstract
 
 def next_guess(method: AbstractCollocation, state: State) -> Float[Array, "s m"]:
     """Stage values of the next step, extrapolated from those of the last two."""
-    return _extrapolation(method.tableau, state.history.dtype) @ state.history
+    return jnp.asarray(extrapolation(method.tableau), state.history.dtype) @ state.history
 
 
 def after_step(problem: Problem, state: State, root: Root, first):
@@ -198,7 +198,7 @@ def after_step(problem: Problem, state: State, root: Root, first):
     keep = lambda new, old: jnp.where(good, new, old)  # noqa: E731
     # Not by an index, which would be a scatter: that has no place in a native function.
     guessable = jnp.where(jnp.arange(w.shape[1]) < n + problem.system.count_constraints(state.q), w, 0)
-    before = jnp.where(first, _backwards(tableau, w.dtype) @ guessable, state.history[tableau.stages :])
+    before = jnp.where(first, jnp.asarray(backwards(tableau), w.dtype) @ guessable, state.history[tableau.stages :])
     after = State(
         state.step + state.alive,
         keep(q, state.q),
@@ -253,7 +253,7 @@ def _distinct(c):
     return len(np.unique(np.round(c, 12))) == len(c)
 
 
-def _extrapolation(tableau, dtype):
+def extrapolation(tableau) -> np.ndarray:
     """[s, 2s] matrix: stage values of the next step from those of the last two."""
     c, s = tableau.c, tableau.stages
     past = np.concatenate([c - 1, c])
@@ -261,14 +261,14 @@ def _extrapolation(tableau, dtype):
         matrix = np.eye(s, 2 * s, s)
     else:
         matrix = _vandermonde(c + 1, 2 * s - 1) @ np.linalg.inv(_vandermonde(past, 2 * s - 1))
-    return jnp.asarray(matrix, dtype)
+    return matrix
 
 
-def _backwards(tableau, dtype):
+def backwards(tableau) -> np.ndarray:
     """[s, s] matrix: stage values of the step before, from those of one step."""
     c, s = tableau.c, tableau.stages
     matrix = np.eye(s) if not _distinct(c) else _vandermonde(c - 1, s - 1) @ np.linalg.inv(_vandermonde(c, s - 1))
-    return jnp.asarray(matrix, dtype)
+    return matrix
 
 
 def dense_weights(tableau: ButcherTableau, theta):

@@ -13,11 +13,14 @@ import jax
 import jax.numpy as jnp
 
 from geodyn._jit import custom_jvp
+from geodyn._lanes import is_usable
 from geodyn._native import LARGEST, is_arithmetic, native, native_linear
 from geodyn._typing import Array, Bool
 from geodyn.integrators.charts import is_charted, no_switch, switched_tangent
 from geodyn.integrators.collocation import Problem
+from geodyn.integrators.loop import stepped
 from geodyn.integrators.methods import AbstractCollocation, State, formulation_of, increments, step
+from geodyn.integrators.slopes import slope
 from geodyn.integrators.stages import stage_tangent
 from geodyn.integrators.system import AbstractSystem
 
@@ -39,6 +42,10 @@ class Steps(NamedTuple):
 def path(system: AbstractSystem, t0, h, state: State, *, method: AbstractCollocation, saves: int, every: int):
     """(state, Steps): `saves` × `every` steps, every `every`-th saved."""
     formulation = formulation_of(method, system.count_constraints(state.q))
+    if is_looped(system, state):
+        state, (q, p, good, error, u) = stepped(system, t0, h, state, method.tableau, saves, every, keep=True)
+        switch, frame = jnp.zeros((saves, 0), q.dtype), jnp.broadcast_to(state.frame, (saves, state.frame.size))
+        return state, Steps(q, p, jnp.swapaxes(u, 1, 2), good, switch, frame, error)
     dynamic, static = eqx.partition((system, t0, h, state), eqx.is_array)
 
     def run(alone, dynamic):
@@ -72,6 +79,12 @@ def _(primals, tangents, *, method, saves, every):
     none = jax.tree.map(lambda x: None, after)
     end = eqx.tree_at(lambda s: (s.q, s.p), none, (change.q[-1], change.p[-1]), is_leaf=lambda x: x is None)
     return (after, saved), (end, change)
+
+
+def is_looped(system: AbstractSystem, state: State) -> bool:
+    """Whether the steps are those of `loop.py`: of few numbers, without constraints, in one chart."""
+    constrained = system.count_constraints(state.q) > 0
+    return state.stage_size <= LARGEST and not constrained and not is_charted(system) and is_usable()
 
 
 def is_small(system: AbstractSystem, state: State) -> bool:
@@ -111,9 +124,33 @@ def _tangent(system, t0, h, state, steps, moving, method):
         return jax.lax.scan(jax.checkpoint(one, prevent_cse=False), t, xs)[1]
 
     t = (*rates, *(jnp.zeros_like(x) if d is None else d for x, d in ((state.q, dq), (state.p, dp))))
+    if is_looped(system, state):
+        return _by_loop(system, (t0, h, count, *before, steps.w, steps.good), t, method, recursion)
     known = (arrays, (count, *before, steps.w, steps.good, steps.switch))
     one, many = partial(recursion, True), partial(recursion, False)
     turns = steps.good.shape[0]
     options = {"size": state.stage_size, "turns": turns, "rewritten": is_small(system, state)}
     dqs, dps, dws = native_linear(one, known, t, in_batches=many, **options)
     return Steps(dqs, dps, dws, None, None, None, None)
+
+
+def _by_loop(system, known, rates, method, recursion):
+    """As `_tangent`, by the loop of `slopes.py`."""
+    numbers, form = jax.tree.flatten(eqx.filter(system, eqx.is_array))
+    dsystem, *others = rates
+    changes = form.flatten_up_to(dsystem)
+    places = [i for i, d in enumerate(changes) if d is not None]
+
+    def plain(t0, h, good, k, q, p, u, *rest):
+        arrays, (dt0, dh, dq, dp, *dx) = form.unflatten(rest[: len(numbers)]), rest[len(numbers) :]
+        moved = dict(zip(places, dx, strict=True))
+        dsystem = form.unflatten([moved.get(i) for i in range(len(numbers))])
+        xs = (k, q, p, jnp.swapaxes(u, 1, 2), good, jnp.zeros((k.size, 0), q.dtype))
+        dqs, dps, dws = recursion(False, ((arrays, t0, h), xs), (dsystem, dt0, dh, dq, dp))
+        return [dqs, dps, jnp.swapaxes(dws, 1, 2)]
+
+    t0, h, k, q, p, w, good = known
+    known = (t0, h, good, k, q, p, jnp.swapaxes(w, 1, 2))
+    rates = (*(jnp.zeros_like(q[0, :0].sum()) if d is None else d for d in others), *(changes[i] for i in places))
+    dqs, dps, dus = slope(system, method.tableau, known, rates, places, plain)
+    return Steps(dqs, dps, jnp.swapaxes(dus, 1, 2), None, None, None, None)

@@ -1,0 +1,335 @@
+"""Programs of one member that run for many at once: under `vmap` the members lie along the last axes of every array.
+
+XLA:CPU vectorises along the last axis. So a state [n] of B members is held as [n, B], and where a function is
+arithmetic on few numbers (`pointwise`), each of its scalars is one contiguous array over the members.
+"""
+
+import functools
+import math
+from collections import defaultdict
+from collections.abc import Callable
+from contextvars import ContextVar
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn import _cells, _jax, _native
+from geodyn._expressions import COST, Graph, Node
+from geodyn._scalars import LARGEST_ARRAY, Cells, Interpreter, inner_program
+
+# Whether the program that is being lowered is for a CPU. On other devices scalars are more kernels.
+_on_a_processor = ContextVar("on_a_processor", default=False)
+# Above, arrays run as fast, and compile in less time.
+MOST_SCALARS = 4000
+WORTH_SHARING = 6
+# Products of larger matrices, as those of a network, take the compiler ten times as long scalar by scalar.
+LARGEST_PRODUCT = 128
+
+
+def lanes(run: Callable, args, outs, *, plain: Callable, small: bool, nonlinear: int | None = None, transposed=None):
+    """`run((), kept, *args)`, a list of arrays like `outs`; of the members of a batch `run(batch, kept, *args)`, in
+    which every array has one axis more for each of the sizes `batch`, of that size or, where all members have the same,
+    of 1. For each of the results `kept` says of each of these axes whether it is to stay, or may be summed over.
+
+    Linear in the arguments from the place `nonlinear` on it is transposed by `transposed`, which takes the cotangents
+    of the results for these arguments and gives theirs. `plain(*args)` is the same for one member, which JAX can
+    differentiate. `small` says that it is arithmetic on few numbers, which gains from being one function."""
+    outs = tuple((tuple(x.shape), np.dtype(x.dtype), ()) for x in outs)
+    options = {"plain": plain, "nonlinear": nonlinear, "transposed": transposed, "small": small}
+    return lanes_p.bind(*args, run=run, outs=outs, batch=(), **options)
+
+
+def _abstract(*args, outs, batch, **_):
+    sizes = lambda kept: tuple(b if k else 1 for b, k in zip(batch, kept, strict=True))  # noqa: E731
+    return [_jax.ShapedArray((*shape, *sizes(kept)), dtype) for shape, dtype, kept in outs]
+
+
+def _evaluated(*args, run, batch, outs, **_):
+    with jax.numpy_rank_promotion("allow"):  # Whatever has no own axis, as the time, is the same for all.
+        values = run(batch, [kept for *_, kept in outs], *args)
+    return [_for_members(x, shape, kept, batch) for x, (shape, _, kept) in zip(values, outs, strict=True)]
+
+
+def _for_members(x, shape, kept, batch):
+    """A result for each member, or summed over those that have it in common."""
+    axes = [len(shape) + i for i, k in enumerate(kept) if not k and x.shape[len(shape) + i] != 1]
+    x = jnp.sum(x, axes, keepdims=True) if axes else x
+    return jnp.broadcast_to(x, (*shape, *(b if k else 1 for b, k in zip(batch, kept, strict=True))))
+
+
+def _on_cpu(*args, run, batch, outs, small, **_):
+    token = _on_a_processor.set(True)
+    try:
+        evaluate = partial(_evaluated, run=run, batch=batch, outs=outs)
+        return _native.small_call(evaluate, *args) if small and not batch and _jax.HAS_SMALL_CALLS else evaluate(*args)
+    finally:
+        _on_a_processor.reset(token)
+
+
+def _batched(args, axes, *, outs, batch, **params):
+    (size,) = {x.shape[axis] for x, axis in zip(args, axes, strict=True) if axis is not None}
+    pairs = zip(args, axes, strict=True)
+    args = [x[..., None] if axis is None else jnp.moveaxis(x, axis, -1) for x, axis in pairs]
+    outs = tuple((shape, dtype, (*kept, True)) for shape, dtype, kept in outs)
+    values = lanes_p.bind(*args, outs=outs, batch=(*batch, size), **params)
+    return values, [x.ndim - 1 for x in values]
+
+
+def _of_members(plain, args, outs, batch):
+    """`plain` of every member, by JAX's own batching."""
+    values = over_last(plain, len(batch), batch)(*args)
+    sums = [tuple(x.ndim - len(batch) + i for i, k in enumerate(kept) if not k) for x, (*_, kept) in zip(values, outs)]
+    return [jnp.sum(x, axes, keepdims=True) if axes else x for x, axes in zip(values, sums, strict=True)]
+
+
+def _pushed_forward(primals, tangents, *, plain, nonlinear, outs, batch, **params):
+    params |= {"plain": plain, "nonlinear": nonlinear, "outs": outs, "batch": batch}
+    values, first = lanes_p.bind(*primals, **params), nonlinear if nonlinear is not None else len(primals)
+    changes = [jnp.zeros(x.aval.shape, x.aval.dtype) if _jax.is_zero(x) else x for x in tangents]
+    known, t = primals[:first], primals[first:]
+    rate = [jnp.zeros_like(x) for x in values]
+    if any(not _jax.is_zero(x) for x in tangents[:first]):
+        of_known = lambda *known: _of_members(plain, (*known, *t), outs, batch)  # noqa: E731
+        rate = jax.jvp(of_known, known, tuple(changes[:first]))[1]
+    if any(not _jax.is_zero(x) for x in tangents[first:]):
+        added = lanes_p.bind(*known, *changes[first:], **params)
+        rate = [x + y for x, y in zip(rate, added, strict=True)]
+    return values, rate
+
+
+def _pulled_back(cts, *args, run, transposed, plain, nonlinear, outs, batch, small):
+    unknown = list(map(_jax.is_unknown, args[nonlinear:]))
+    known, t = (
+        args[:nonlinear],
+        [x.aval if u else jax.typeof(x) for x, u in zip(args[nonlinear:], unknown, strict=True)],
+    )
+    own = [x.shape[: x.ndim - len(batch)] for x in t]
+    sizes = [x.shape[x.ndim - len(batch) :] for x in t]
+    like = tuple(
+        (shape, x.dtype, tuple(a == b for a, b in zip(size, batch, strict=True)))
+        for shape, size, x in zip(own, sizes, t, strict=True)
+    )
+    full = _abstract(outs=outs, batch=batch)
+    cts = [jnp.zeros(y.shape, y.dtype) if _jax.is_zero(x) else x for x, y in zip(cts, full, strict=True)]
+
+    def backwards(*args):
+        known, cts = args[:nonlinear], args[nonlinear:]
+        shapes = [jax.ShapeDtypeStruct(shape, x.dtype) for shape, x in zip(own, t, strict=True)]
+        return jax.linear_transpose(lambda *t: plain(*known, *t), *shapes)(list(cts))
+
+    params = {"run": transposed, "transposed": run, "plain": backwards, "nonlinear": nonlinear, "small": small}
+    pulled = lanes_p.bind(*known, *cts, outs=like, batch=batch, **params)
+    return [None] * nonlinear + [x if u else None for x, u in zip(pulled, unknown, strict=True)]
+
+
+lanes_p = _jax.new_operation(
+    "lanes",
+    run=_evaluated,
+    abstract=_abstract,
+    batched=_batched,
+    pushed_forward=_pushed_forward,
+    pulled_back=_pulled_back,
+    lowered=_evaluated,
+    lowered_on_cpu=_on_cpu,
+)
+
+
+@functools.cache
+def is_usable() -> bool:
+    """Whether this JAX takes such operations, and rewrites programs."""
+    return _native.is_usable() and _jax.passes(_trial)
+
+
+def _trial() -> bool:
+    """Whether batches and transposes of an operation have the shapes that they are to have. Nothing is compiled."""
+    twice = lambda batch, kept, x: [2 * x]  # noqa: E731
+    plain = lambda x: [2 * x]  # noqa: E731
+    of = lambda x: lanes(twice, (x,), [x], plain=plain, small=False, nonlinear=0, transposed=twice)[0]  # noqa: E731
+    x = np.zeros((2, 3))
+    program = jax.make_jaxpr(jax.vmap(lambda x: jax.vjp(of, x)[1](x)[0]))(x)
+    return [v.shape for v in program.out_avals] == [x.shape]
+
+
+def over_last(function: Callable, count: int, sizes=None) -> Callable:
+    """The function of arrays, of a list of arrays, over their `count` last axes; what is of length 1 there, and the
+    others not, is the same for all."""
+
+    def over(*args):
+        trail = [x.shape[x.ndim - count :] for x in args]
+        full = sizes or tuple(map(max, zip(*trail, strict=True)))
+        mapped = function
+        for i in range(count):
+            axes = [None if t[i] == 1 and full[i] != 1 else -1 for t in trail]
+            # The first of the axes is the innermost, which the others follow.
+            mapped = jax.vmap(mapped, axes, -1, axis_size=full[i])
+        args = [
+            x.reshape(*x.shape[: x.ndim - count], *_without_ones(t, full)) for x, t in zip(args, trail, strict=True)
+        ]
+        return mapped(*args)
+
+    return over
+
+
+def _without_ones(trail, full):
+    return [a for a, b in zip(trail, full, strict=True) if not (a == 1 and b != 1)]
+
+
+class Split:
+    """A function of small arrays at many points, whose arguments from the place `first` on are known later than the
+    others: `begin(*early)` computes what does not depend on them, `end(begun, *late)` the rest. All arrays have
+    `count` axes of points behind their own."""
+
+    def __init__(self, function: Callable, likes, first: int = 0):
+        self.function, self.likes, self.first = function, likes, first
+        closed = jax.make_jaxpr(lambda *x: list(function(*x)))(*likes)
+        self.scalars = _Scalars(closed, first) if _is_arithmetic(closed.jaxpr) else None
+        if self.scalars is not None and len(self.scalars.order) > MOST_SCALARS:
+            self.scalars = None
+
+    @property
+    def by_scalars(self) -> bool:
+        """Whether it is computed scalar by scalar."""
+        return self.scalars is not None and _on_a_processor.get()
+
+    def count(self, args):
+        """The number of axes behind those of the arguments."""
+        return args[0].ndim - len(self.likes[0].shape)
+
+    def begin(self, *early):
+        """What does not depend on the late arguments."""
+        return self.scalars.begin(*early) if self.by_scalars else early
+
+    def end(self, begun, *late):
+        """The values of the function."""
+        if self.by_scalars:
+            return self.scalars.end(begun, *late)
+        args = (*begun, *late)
+        return over_last(lambda *x: list(self.function(*x)), self.count(args))(*args)
+
+    def __call__(self, *args):
+        return self.end(self.begin(*args[: self.first]), *args[self.first :])
+
+
+def _is_arithmetic(jaxpr) -> bool:
+    """Every operation of the program has a rule for scalars, and none is of many."""
+    for equation in jaxpr.eqns:
+        inner = inner_program(equation)
+        if inner is not None:
+            if not _is_arithmetic(inner.jaxpr):
+                return False
+        else:
+            sizes = [math.prod(v.aval.shape) for v in (*equation.invars, *equation.outvars)]
+            largest = LARGEST_PRODUCT if equation.primitive.name == "dot_general" else LARGEST_ARRAY
+            if not _cells.has_rule(equation) or max(sizes) > largest:
+                return False
+    return True
+
+
+class _Scalars:
+    """The scalars of a `Split` and how they follow from each other."""
+
+    def __init__(self, closed, first: int):
+        graph, interpreter = Graph(), Interpreter()
+        interpreter.graph = graph
+        self.inputs = [
+            _cells.fill(x.shape, [graph.given(x) for _ in range(math.prod(x.shape))]) for x in closed.in_avals
+        ]
+        graph.known = {}
+        with np.errstate(all="ignore"):
+            args = [Cells(cells, x.dtype) for cells, x in zip(self.inputs, closed.in_avals, strict=True)]
+            outs = interpreter.run(closed, args)
+            self.outs = [x.cells(graph) for x in outs]
+        self.dtypes = [x.dtype for x in closed.out_avals]
+        self.order = graph._unknown([x for out in self.outs for x in out.reshape(-1) if isinstance(x, Node)])
+        late = {x.index for cells in self.inputs[first:] for x in cells.reshape(-1)}
+        for node in self.order:
+            if any(isinstance(x, Node) and x.index in late for x in node.args):
+                late.add(node.index)
+        self.late = late
+        finals = {x.index for out in self.outs for x in out.reshape(-1) if isinstance(x, Node)}
+        used = {x.index for n in self.order if n.index in late for x in n.args if isinstance(x, Node)}
+        self.wanted = finals, {i for i in used | finals if i not in late}
+        self.first = first
+
+    def begin(self, *early):
+        known = self._compute(self._given(self.inputs[: self.first], early), self.wanted[1], False)
+        return [known[i] for i in sorted(self.wanted[1])]
+
+    def end(self, begun, *late):
+        known = dict(zip(sorted(self.wanted[1]), begun, strict=True))
+        known |= self._given(self.inputs[self.first :], late)
+        known = self._compute(known, self.wanted[0], True)
+        trail = jnp.broadcast_shapes(*(jnp.shape(x) for x in known.values()))
+        return [self._joined(out, dtype, known, trail) for out, dtype in zip(self.outs, self.dtypes, strict=True)]
+
+    def _given(self, inputs, values):
+        known = {}
+        for cells, value in zip(inputs, values, strict=True):
+            for place, node in np.ndenumerate(cells):
+                known[node.index] = value[place]
+        return known
+
+    def _joined(self, out, dtype, known, trail):
+        each = [known[x.index] if isinstance(x, Node) else jnp.asarray(x, dtype) for x in out.reshape(-1)]
+        each = [jnp.broadcast_to(x, trail) for x in each]
+        return (jnp.stack(each) if each else jnp.zeros((0, *trail), dtype)).reshape(*out.shape, *trail)
+
+    def _compute(self, known, wanted, is_late):
+        """With what is known the wanted ones: level by level of what is used several times, by calls that XLA may not
+        inline, or it would compute that again for each of its users."""
+        todo = [n for n in self.order if (n.index in self.late) == is_late and n.index not in known]
+        users, place = defaultdict(int), {n.index for n in todo}
+        for node in todo:
+            for i in {x.index for x in node.args if isinstance(x, Node)}:
+                users[i] += 1
+        cost, level, shared = {}, {}, {}
+        for node in todo:
+            args = [x for x in node.args if isinstance(x, Node) and x.index in place]
+            cost[node.index] = COST.get(node.name, 1) + sum(cost[x.index] for x in args)
+            level[node.index] = max((level[x.index] + (x.index in shared) for x in args), default=0)
+            if node.index in wanted or cost[node.index] * (users[node.index] - 1) > WORTH_SHARING:
+                shared[node.index], cost[node.index] = node, 0
+        for this in sorted({level[i] for i in shared}):
+            known |= _called([n for i, n in shared.items() if level[i] == this], known)
+        return known
+
+
+def _called(nodes, known):
+    """The nodes by their numbers, computed by one call from what is known."""
+    inner, needed, stack = {}, {}, list(nodes)
+    while stack:
+        node = stack.pop()
+        if node.index not in inner:
+            inner[node.index] = node
+            for x in node.args:
+                if isinstance(x, Node):
+                    needed[x.index] = x
+                    stack += [x] if x.index not in known else []
+    given, order = sorted(i for i in needed if i in known), [inner[i] for i in sorted(inner)]
+
+    def compute(*values):
+        values = dict(zip(given, values, strict=True))
+        for node in order:
+            if node.index not in values:
+                values[node.index] = _applied(node, values)
+        return [values[n.index] for n in nodes]
+
+    results = at_once(compute, *[known[i] for i in given])
+    return {node.index: x for node, x in zip(nodes, results, strict=True)}
+
+
+def at_once(function: Callable, *args):
+    """`function(*args)`, a list of arrays, by a call that XLA may not inline: else it would compute it again for each
+    user of each of its results."""
+    if not _on_a_processor.get():
+        return function(*args)
+    with _jax.set_xla_metadata(inlineable="false"):
+        return jax.jit(lambda *args: function(*args)[::-1])(*args)[::-1]
+
+
+def _applied(node, values):
+    args = [values[x.index] if isinstance(x, Node) else x for x in node.args]
+    trail = jnp.broadcast_shapes(*(jnp.shape(x) for x in args))
+    return node.bind(*(jnp.broadcast_to(jnp.asarray(x, y.dtype), trail) for x, y in zip(args, node.args, strict=True)))
