@@ -1,44 +1,125 @@
-"""What a first call costs: the elastic rod in H³ and its gradient, in fresh processes, without and with the persistent
-compilation cache; and that a second call with other numbers compiles nothing."""
+"""What a first call costs, in fresh processes: forward, gradient and batches of bodies, and optimal strokes, beside
+diffrax and CasADi, and from the persistent cache.
+
+    python benchmarks/compile.py [NAME ...]
+
+Seconds from the first line after the imports to the first result, of which those of lowering and of XLA; the rest is
+tracing. Run it on an idle machine: with any other work all are half as long again.
+"""
 
 import json
 import os
 import subprocess
 import sys
 import tempfile
+import time
 
 import numpy as np
-from timing import elapsed, table
+from timing import machine, table
 
 REPEATS = 3
+PARTS = {
+    "lower": "jaxpr_to_mlir_module_duration",
+    "XLA": "backend_compile_duration",
+}
 
 
-def child(what):
-    """In a fresh process: print the times of the import and of two calls, and the compilations of the second."""
+def cases():
+    """Functions of nothing by name, the first call of which is timed."""
     import jax
-
-    jax.config.update("jax_enable_x64", True)
-    compilations = []
-    jax.monitoring.register_event_duration_secs_listener(
-        lambda event, seconds, **_: compilations.append(seconds) if event.endswith("backend_compile_duration") else None
-    )
-    from problems import elastic_rod
+    import jax.numpy as jnp
+    from problems import elastic_rod, rigid_rod
 
     import geodyn as gd
 
     _, q0, v0 = elastic_rod()
+    corners = np.array([[1.0, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]])
+    sides = [(i, j) for i in range(4) for j in range(i)]
 
-    def end(stiffness, speed, t1):
-        return gd.integrate(elastic_rod(stiffness)[0], q0, speed * v0, t1=t1, steps=100).q[-1]
+    def elastic(stiffness, scale=1.0, t1=10.0):
+        return gd.integrate(elastic_rod(stiffness)[0], q0, scale * v0, t1=t1, steps=100).q[-1]
 
-    call = end if what == "trajectory" else jax.grad(lambda *x: end(*x).sum(), (0, 1, 2))
-    first = elapsed(lambda: call(1.0, 1.0, 10.0))[0]
-    before = len(compilations)
-    second = elapsed(lambda: call(1.1, 0.9, 9.0))[0]
-    print(json.dumps([first, second, before, len(compilations) - before]))
+    def rigid(length):
+        system, x, v = rigid_rod()
+        return gd.integrate(system, x, length * v, t1=1.0, steps=100).q[-1]
+
+    def spheres(radius):
+        system = gd.System(gd.spaces.Euclidean(3), [1.0, 1.0], gd.Contact(radius))
+        x, v = [[-1.0, 0, 0], [1, 0.1, 0]], [[1.0, 0, 0], [-1, 0, 0]]
+        return gd.integrate(system, x, v, t1=2.0, steps=100).q[-1]
+
+    def tetrahedron(mass):
+        rods = gd.Rod(sides, np.sqrt(8.0))
+        system = gd.System(gd.spaces.Euclidean(3), [mass, 1.0, 1.0, 1.0], rods)
+        return gd.integrate(system, corners, np.cross([0.3, 0.2, 1.0], corners), t1=1.0, steps=100).q[-1]
+
+    def own_metric(bump):
+        space = gd.Manifold(lambda x: (1 + bump * x @ x) * jnp.eye(2), 2)
+        system = gd.System(space, [1.0, 1.0, 1.0], gd.Spring([(0, 1), (1, 2)], 1.0, 0.5))
+        return gd.integrate(system, [[0.0, 0], [0.5, 0], [0.5, 0.5]], np.eye(3, 2) / 4, t1=1.0, steps=50).q[-1]
+
+    def both(function):
+        one, total = jnp.ones(()), lambda x: function(x).sum()
+        return lambda: jax.jit(function)(one), lambda: jax.jit(jax.grad(total))(one)
+
+    found = {"elastic rod": both(elastic)[0], "its gradient": both(elastic)[1]}
+    found["1000 of them"] = lambda: jax.jit(jax.vmap(elastic))(jnp.linspace(1.0, 2.0, 1000))
+    found |= dict(zip(("rigid rod", "rigid rod, gradient"), both(rigid), strict=True))
+    found |= dict(zip(("two spheres", "two spheres, gradient"), both(lambda x: spheres(0.3 * x)), strict=True))
+    found["rigid tetrahedron"] = both(tetrahedron)[0]
+    found["three masses, own metric, gradient"] = both(lambda x: own_metric(0.3 * x))[1]
+    found["Purcell's stroke"] = lambda: gd.optimal_stroke(gd.swimmers.Purcell(), (0.1, 0.0, 0.0)).energy
+    return found | of_diffrax(elastic_rod)
 
 
-def fresh(what, folder=None):
+def of_diffrax(elastic_rod):
+    """The elastic rod by Dopri8, with geodyn's own right-hand side."""
+    try:
+        import diffrax
+    except ImportError:
+        return {}
+    import jax
+    import jax.numpy as jnp
+
+    def end(stiffness):
+        system, q0, v0 = elastic_rod(stiffness)
+        rate = lambda t, y, _: ((v := system.velocity(t, *y)), system.force(t, y[0], v, jnp.zeros(0)))  # noqa: E731
+        control = diffrax.PIDController(rtol=1e-8, atol=1e-8)
+        y0 = q0.ravel(), system.momentum(0.0, q0.ravel(), v0.ravel())
+        term, saved = diffrax.ODETerm(rate), diffrax.SaveAt(t1=True)
+        solver = diffrax.Dopri8()
+        return diffrax.diffeqsolve(term, solver, 0.0, 10.0, 0.1, y0, stepsize_controller=control, saveat=saved).ys[0]
+
+    one, many = jnp.ones(()), jnp.linspace(1.0, 2.0, 1000)
+    return {
+        "diffrax: elastic rod": lambda: jax.jit(end)(one),
+        "diffrax: its gradient": lambda: jax.jit(jax.grad(lambda x: end(x).sum()))(one),
+        "diffrax: 1000 of them": lambda: jax.jit(jax.vmap(end))(many),
+    }
+
+
+def child(name):
+    """In a fresh process: print [seconds, *parts, programs compiled] of a first call."""
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+    spent, compiled = dict.fromkeys(PARTS.values(), 0.0), [0]
+
+    def listen(event, seconds, **_):
+        last = event.rsplit("/", 1)[-1]
+        if last in spent:
+            spent[last] += seconds
+            compiled[0] += last == PARTS["XLA"]
+
+    function = cases()[name]
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    begin = time.monotonic()
+    jax.block_until_ready(function())
+    seconds = time.monotonic() - begin
+    print(json.dumps([seconds, *spent.values(), compiled[0]]))
+
+
+def fresh(name, folder=None):
     """What `child` prints."""
     environment = {k: v for k, v in os.environ.items() if k != "JAX_COMPILATION_CACHE_DIR"}
     # XLA warns of the features "prefer-no-…" of its own compiler, which no machine lists, when it reads its cache.
@@ -47,23 +128,22 @@ def fresh(what, folder=None):
     if folder is not None:
         environment["JAX_COMPILATION_CACHE_DIR"] = folder
     done = subprocess.run(
-        [sys.executable, __file__, what], env=environment, stdout=subprocess.PIPE, text=True, check=True
+        [sys.executable, __file__, "--child", name], env=environment, stdout=subprocess.PIPE, text=True, check=True
     )
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def main():
+def main(names):
     """Print the table."""
     rows = []
-    for what in ("trajectory", "gradient"):
-        cold = np.median([fresh(what) for _ in range(REPEATS)], axis=0)
+    for name in names or cases():
+        cold = np.median([fresh(name) for _ in range(REPEATS)], axis=0)
         with tempfile.TemporaryDirectory() as folder:
-            fresh(what, folder)
-            warm = np.median([fresh(what, folder) for _ in range(REPEATS)], axis=0)
-        rows += [[f"{what}, no cache", *cold, 1.0], [f"{what}, from the cache", *warm, warm[0] / cold[0]]]
-    head = ["first call in a process", "first [s]", "second [s]", "programs in first", "in second", "ratio of first"]
-    table("Elastic rod in H³, Gauss 3, 100 steps", head, rows)
+            fresh(name, folder)
+            rows.append([name, *cold, fresh(name, folder)[0]])
+    head = ["first call in a process", "seconds", *PARTS, "programs", "from the cache"]
+    table(f"First calls, {machine()}", head, rows)
 
 
 if __name__ == "__main__":
-    child(sys.argv[1]) if len(sys.argv) > 1 else main()
+    child(sys.argv[2]) if sys.argv[1:2] == ["--child"] else main(sys.argv[1:])

@@ -54,7 +54,7 @@ def naive(system, q, p, tolerance, saves, every):
         return y, y
 
     run = lambda q, p: jax.lax.scan(several, (q, p), None, length=saves)[1]  # noqa: E731
-    q, p = native(run, q, p, size=3 * q.size, turns=0)
+    q, p = native(run, q, p, size=3 * q.size)
     return jax.vmap(lambda q, p: system.energy(0.0, q, system.velocity(0.0, q, p)))(q, p)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from geodyn import plot as plot
+    from geodyn._cache import cache as cache
     from geodyn.control import *
     from geodyn.geometry import *
     from geodyn.geometry import groups as groups
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from geodyn.mechanics import nonholonomic as nonholonomic
 
 _ROOMS = {
+    "geodyn._cache": "cache",
     # TIME
     "geodyn.integrators": """
         AbstractSystem Lagrangian ODE ButcherTableau AbstractMethod AbstractStepper Advanced Gauss RadauIIA Collocation

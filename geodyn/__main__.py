@@ -1,6 +1,7 @@
 """The command line: `geodyn` or `python -m geodyn`."""
 
 import argparse
+import contextlib
 import os
 import sys
 from importlib.metadata import version
@@ -45,8 +46,11 @@ def main(argv: list[str] | None = None) -> int:
     import jax
 
     jax.config.update("jax_enable_x64", True)
-    from geodyn import commands
+    from geodyn import cache, commands
 
+    if not jax.config.jax_compilation_cache_dir:
+        with contextlib.suppress(OSError):  # A place that cannot be written to costs time only.
+            cache()
     try:
         return getattr(commands, arguments.pop("command"))(**arguments)
     except (ValueError, OSError) as error:

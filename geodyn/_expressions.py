@@ -172,7 +172,7 @@ class Graph:
 
     def _shared(self, roots):
         """Nodes to compute on their own, and the level of each: the roots, and what would cost much if repeated."""
-        users, nodes = defaultdict(int), self._unknown(roots)
+        users, nodes = defaultdict(int), self.unknown(roots)
         for node in nodes:
             for arg in {x.index for x in node.args if isinstance(x, Node)}:
                 users[arg] += 1
@@ -186,7 +186,7 @@ class Graph:
                 shared[node], cost[node.index] = level[node.index], 0
         return shared
 
-    def _unknown(self, roots):
+    def unknown(self, roots):
         """All that the roots depend on and that is not known, in the order of dependence."""
         seen, stack = {}, list(roots)
         while stack:
@@ -198,7 +198,7 @@ class Graph:
 
     def _inputs(self, nodes):
         """What is known and used on the way to the nodes."""
-        inner = self._unknown(nodes)
+        inner = self.unknown(nodes)
         args = {x.index: x for node in inner for x in node.args if isinstance(x, Node)}
         return [x for index, x in sorted(args.items()) if index in self.known]
 

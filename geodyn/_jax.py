@@ -69,13 +69,14 @@ def is_unknown(argument) -> bool:
     return ad.is_undefined_primal(argument)
 
 
-def scan_split(equation) -> tuple[int, int]:
-    """(constants, constants and carry) among the arguments of a scan: what is read or written turn by turn has one axis
-    more outside than inside."""
-    closed = equation.params["jaxpr"]
-    same = lambda outer, inner: sum(x.aval.ndim == y.ndim for x, y in zip(outer, inner, strict=True))  # noqa: E731
-    known, carried = same(equation.invars, closed.in_avals), same(equation.outvars, closed.out_avals)
-    return known - carried, known
+def silence() -> None:
+    """Ends the messages of XLA below failures, where this jaxlib can: those about code from its cache say that a
+    processor has no features "prefer-no-gather", which are settings of XLA's own and none has."""
+    try:
+        from jaxlib.utils import absl_set_min_log_level
+    except ImportError:
+        return
+    absl_set_min_log_level(3)
 
 
 def programs_in(params):

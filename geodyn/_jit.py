@@ -11,6 +11,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.extend.core import jaxpr_as_fun
 
 # A processor may count more cores than it lends: parts stay long enough to gain from being batches.
 _FEWEST_MEMBERS = 8
@@ -78,21 +79,36 @@ def as_pytree(function):
     closes over and JAX traces becomes leaves."""
     tree = jax.tree_util.Partial(function) if jax.tree_util.all_leaves([function]) else function
     hidden = closed_over(tree, function)
-    return Closure(tree, hidden, tuple(map(_Same, hidden))) if hidden else tree
+    return Closure(tree, hidden) if hidden else tree
 
 
 class Closure(eqx.Module):
     """A function and the traced `values` that it closes over, which a transformation may replace: the function is then
-    evaluated with these in the place of those that it was `made_with`."""
+    evaluated with these in the place of those that it was `made_with`. Its `programs` are kept, since a derivative may
+    ask for it when what it was made with has ended."""
 
     function: Callable
     values: list
     made_with: tuple = eqx.field(static=True)
+    programs: "_Same" = eqx.field(static=True)
+
+    def __init__(self, function, values):
+        self.function, self.values = function, values
+        self.made_with, self.programs = tuple(map(_Same, values)), _Same({})
 
     def __call__(self, *args, **kwargs):
-        if all(x is same.value for x, same in zip(self.values, self.made_with, strict=True)):
-            return self.function(*args, **kwargs)
         arrays, static = eqx.partition((args, kwargs), eqx.is_array_like)
+        leaves, form = jax.tree.flatten(arrays)
+        key = (form, *map(str, (*map(jax.typeof, leaves), *jax.tree.leaves(static))))
+        if key not in self.programs.value:
+            self.programs.value[key] = self._program(arrays, static)
+        program, consts, like, rest = self.programs.value[key]
+        replaced = {id(same.value): x for x, same in zip(self.values, self.made_with, strict=True)}
+        values = jaxpr_as_fun(program.replace(consts=[replaced.get(id(x), x) for x in consts]))(*leaves)
+        return eqx.combine(jax.tree.unflatten(like, values), rest)
+
+    def _program(self, arrays, static):
+        """(the program, its constants, the form of its values, those of them that are no arrays)."""
         out = []
 
         def function(arrays):
@@ -101,9 +117,8 @@ class Closure(eqx.Module):
             out.append(rest)
             return dynamic
 
-        converted, given = jax.closure_convert(function, arrays)
-        replaced = {id(same.value): x for x, same in zip(self.values, self.made_with, strict=True)}
-        return eqx.combine(converted(arrays, *(replaced.get(id(x), x) for x in given)), out[0])
+        closed, shapes = jax.make_jaxpr(function, return_shape=True)(arrays)
+        return closed, closed.consts, jax.tree.structure(shapes), out[0]
 
 
 class _Same:

@@ -1,7 +1,7 @@
 """Programs of one member that run for many at once: under `vmap` the members lie along the last axes of every array.
 
 XLA:CPU vectorises along the last axis. So a state [n] of B members is held as [n, B], and where a function is
-arithmetic on few numbers (`pointwise`), each of its scalars is one contiguous array over the members.
+arithmetic on few numbers (`Split`), each of its scalars is one contiguous array over the members.
 """
 
 import functools
@@ -178,8 +178,8 @@ def _without_ones(trail, full):
 
 class Split:
     """A function of small arrays at many points, whose arguments from the place `first` on are known later than the
-    others: `begin(*early)` computes what does not depend on them, `end(begun, *late)` the rest. All arrays have
-    `count` axes of points behind their own."""
+    others: `begin(*early)` computes what does not depend on them, `end(begun, *late)` the rest. All arrays have axes of
+    points behind their own. What runs `often` takes twice as long to compile, and half as long to run."""
 
     def __init__(self, function: Callable, likes, first: int = 0):
         self.function, self.likes, self.first = function, likes, first
@@ -191,25 +191,33 @@ class Split:
     @property
     def by_scalars(self) -> bool:
         """Whether it is computed scalar by scalar."""
-        return self.scalars is not None and _on_a_processor.get()
+        return self._used is not None
 
-    def count(self, args):
-        """The number of axes behind those of the arguments."""
-        return args[0].ndim - len(self.likes[0].shape)
+    @property
+    def _used(self):
+        return self.scalars if _on_a_processor.get() else None
 
-    def begin(self, *early):
+    def begin(self, *early, often: bool = True):
         """What does not depend on the late arguments."""
-        return self.scalars.begin(*early) if self.by_scalars else early
+        return early if self._used is None else self._used.begin(early, often)
 
-    def end(self, begun, *late):
-        """The values of the function."""
-        if self.by_scalars:
-            return self.scalars.end(begun, *late)
-        args = (*begun, *late)
-        return over_last(lambda *x: list(self.function(*x)), self.count(args))(*args)
+    def end(self, begun, *late, wanted=None, often: bool = True):
+        """The values of the function, or those at the places `wanted`; late arguments that these do not depend on may
+        be None."""
+        if self._used is not None:
+            return self._used.end(begun, late, wanted, often)
+        pairs = list(zip((*begun, *late), self.likes, strict=True))
+        axes = [1] * next(x.ndim - len(y.shape) for x, y in pairs if x is not None)
+        args = (jnp.zeros((*y.shape, *axes), y.dtype) if x is None else x for x, y in pairs)
 
-    def __call__(self, *args):
-        return self.end(self.begin(*args[: self.first]), *args[self.first :])
+        def chosen(*x):
+            values = list(self.function(*x))
+            return values if wanted is None else [values[i] for i in wanted]
+
+        return over_last(chosen, len(axes))(*args)
+
+    def __call__(self, *args, often: bool = True):
+        return self.end(self.begin(*args[: self.first], often=often), *args[self.first :], often=often)
 
 
 def _is_arithmetic(jaxpr) -> bool:
@@ -242,33 +250,35 @@ class _Scalars:
             outs = interpreter.run(closed, args)
             self.outs = [x.cells(graph) for x in outs]
         self.dtypes = [x.dtype for x in closed.out_avals]
-        self.order = graph._unknown([x for out in self.outs for x in out.reshape(-1) if isinstance(x, Node)])
+        finals = [x for out in self.outs for x in out.reshape(-1) if isinstance(x, Node)]
+        self.order = graph.unknown(finals)
         late = {x.index for cells in self.inputs[first:] for x in cells.reshape(-1)}
         for node in self.order:
             if any(isinstance(x, Node) and x.index in late for x in node.args):
                 late.add(node.index)
         self.late = late
-        finals = {x.index for out in self.outs for x in out.reshape(-1) if isinstance(x, Node)}
         used = {x.index for n in self.order if n.index in late for x in n.args if isinstance(x, Node)}
-        self.wanted = finals, {i for i in used | finals if i not in late}
+        self.begun = sorted(i for i in used | {x.index for x in finals} if i not in late)
         self.first = first
 
-    def begin(self, *early):
-        known = self._compute(self._given(self.inputs[: self.first], early), self.wanted[1], False)
-        return [known[i] for i in sorted(self.wanted[1])]
+    def begin(self, early, often):
+        known = self._compute(self._given(self.inputs[: self.first], early), self.begun, False, often)
+        return [known[i] for i in self.begun]
 
-    def end(self, begun, *late):
-        known = dict(zip(sorted(self.wanted[1]), begun, strict=True))
+    def end(self, begun, late, wanted, often):
+        known = dict(zip(self.begun, begun, strict=True))
         known |= self._given(self.inputs[self.first :], late)
-        known = self._compute(known, self.wanted[0], True)
+        pairs = [(self.outs[i], self.dtypes[i]) for i in (range(len(self.outs)) if wanted is None else wanted)]
+        finals = [x for out, _ in pairs for x in out.reshape(-1) if isinstance(x, Node)]
+        known = self._compute(known, {x.index for x in finals}, True, often)
         trail = jnp.broadcast_shapes(*(jnp.shape(x) for x in known.values()))
-        return [self._joined(out, dtype, known, trail) for out, dtype in zip(self.outs, self.dtypes, strict=True)]
+        return [self._joined(out, dtype, known, trail) for out, dtype in pairs]
 
     def _given(self, inputs, values):
         known = {}
         for cells, value in zip(inputs, values, strict=True):
-            for place, node in np.ndenumerate(cells):
-                known[node.index] = value[place]
+            if value is not None:
+                known |= {node.index: value[place] for place, node in np.ndenumerate(cells)}
         return known
 
     def _joined(self, out, dtype, known, trail):
@@ -276,10 +286,15 @@ class _Scalars:
         each = [jnp.broadcast_to(x, trail) for x in each]
         return (jnp.stack(each) if each else jnp.zeros((0, *trail), dtype)).reshape(*out.shape, *trail)
 
-    def _compute(self, known, wanted, is_late):
+    def _compute(self, known, wanted, is_late, often):
         """With what is known the wanted ones: level by level of what is used several times, by calls that XLA may not
         inline, or it would compute that again for each of its users."""
-        todo = [n for n in self.order if (n.index in self.late) == is_late and n.index not in known]
+        needed, todo = set(wanted), []
+        for node in reversed(self.order):
+            if node.index in needed and node.index not in known and (node.index in self.late) == is_late:
+                todo.append(node)
+                needed |= {x.index for x in node.args if isinstance(x, Node)}
+        todo.reverse()
         users, place = defaultdict(int), {n.index for n in todo}
         for node in todo:
             for i in {x.index for x in node.args if isinstance(x, Node)}:
@@ -292,12 +307,12 @@ class _Scalars:
             if node.index in wanted or cost[node.index] * (users[node.index] - 1) > WORTH_SHARING:
                 shared[node.index], cost[node.index] = node, 0
         for this in sorted({level[i] for i in shared}):
-            known |= _called([n for i, n in shared.items() if level[i] == this], known)
+            known |= _computed([n for i, n in shared.items() if level[i] == this], known, often)
         return known
 
 
-def _called(nodes, known):
-    """The nodes by their numbers, computed by one call from what is known."""
+def _computed(nodes, known, often):
+    """The nodes by their numbers, from what is known; at once, where they are computed `often`."""
     inner, needed, stack = {}, {}, list(nodes)
     while stack:
         node = stack.pop()
@@ -316,7 +331,8 @@ def _called(nodes, known):
                 values[node.index] = _applied(node, values)
         return [values[n.index] for n in nodes]
 
-    results = at_once(compute, *[known[i] for i in given])
+    args = [known[i] for i in given]
+    results = at_once(compute, *args) if often else compute(*args)
     return {node.index: x for node, x in zip(nodes, results, strict=True)}
 
 
@@ -330,6 +346,13 @@ def at_once(function: Callable, *args):
 
 
 def _applied(node, values):
-    args = [values[x.index] if isinstance(x, Node) else x for x in node.args]
-    trail = jnp.broadcast_shapes(*(jnp.shape(x) for x in args))
-    return node.bind(*(jnp.broadcast_to(jnp.asarray(x, y.dtype), trail) for x, y in zip(args, node.args, strict=True)))
+    args = [values[x.index] if isinstance(x, Node) else np.asarray(x, x.dtype) for x in node.args]
+    shapes = {x.shape for x in args if x.shape or node.name == "select_n"}
+    if len(shapes) > 1:  # A number among arrays is one for all, but for a choice.
+        trail = jnp.broadcast_shapes(*shapes)
+        args = [_broadcast(x, trail) if x.shape or node.name == "select_n" else x for x in args]
+    return node.bind(*args)
+
+
+def _broadcast(x, shape):
+    return x if x.shape == shape else jax.lax.broadcast_in_dim(x, shape, range(len(shape) - x.ndim, len(shape)))

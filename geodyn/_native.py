@@ -26,27 +26,22 @@ UNSUITABLE = (
     *("select_and", "sort", "svd", "top_k", "triangular", "tridiagonal"),
 )
 LARGEST = 64
-# Scalars run three to five times faster, and take half as long again to compile: worth it for so many turns.
-FEWEST_TURNS = 50
-LARGEST_PROGRAM = 20000
 
 
-def native(function: Callable, *args, size: int, turns: int, in_batches: Callable | None = None, rewritten=True):
-    """`function(*args)` on arrays: on the CPU one native function if its state of `size` numbers is small and its
-    operations allow it, of scalars if it takes many `turns`; else as it is. Under `vmap` it is `in_batches`, the same
-    written for many at once. Its derivatives are those of the plain program. Unless `rewritten` each runs as
-    it is."""
+def native(function: Callable, *args, size: int, in_batches: Callable | None = None, small: bool = True):
+    """`function(*args)` on arrays: on the CPU one native function if it is `small`, its state is of few numbers,
+    `size`, and its operations allow it; else as it is. Under `vmap` it is `in_batches`, the same written for many at
+    once. Its derivatives are those of the plain program."""
     if size > LARGEST or not is_usable():
         return function(*args)
-    return _call(function, in_batches or function, args, args, size=size, turns=turns, rewritten=rewritten)
+    return _call(function, in_batches or function, args, args, size=size, small=small)
 
 
-def native_linear(function: Callable, known, t, *, size: int, turns: int, in_batches: Callable, rewritten=True):
+def native_linear(function: Callable, known, t, *, size: int, in_batches: Callable, small: bool = True):
     """`function(known, t)`, linear in the arrays t, as `native` calls in both modes of differentiation."""
     if not is_usable():
         return function(known, t)
-    turns = turns // 4  # A derivative is that much longer a program.
-    return _call(function, in_batches, (known, t), (known,), size=size, turns=turns, rewritten=rewritten)
+    return _call(function, in_batches, (known, t), (known,), size=size, small=small)
 
 
 def _call(function, in_batches, args, nonlinear, **params):
@@ -206,20 +201,12 @@ def _pulled_back(cts, *args, program, in_batches, nonlinear, **params):
     return [None] * nonlinear + [x if _jax.is_unknown(y) else None for x, y in zip(pulled, t, strict=True)]
 
 
-def _on_cpu(*args, program, size, turns, rewritten, alone=True, **_):
-    if not rewritten:
-        return evaluated(program, *args)
-    # Of scalars for one member, every one of which then is an array of all: contiguous, as batched arrays are not.
-    if isinstance(program, Members):
-        one = partial(_on_cpu, program=program.program, size=size, turns=turns, rewritten=True, alone=False)
-        return program.together(one)(*args)
-    program = _derived(program) if isinstance(program, Transposed) else program
+def _on_cpu(*args, program, size, small, **_):
     # A batch that several devices share asks all of them whether to go on: a native function cannot.
-    if size > LARGEST or jax.local_device_count("cpu") > 1 or not is_suitable(program.jaxpr):
+    several = isinstance(program, Members) or jax.local_device_count("cpu") > 1
+    if not small or size > LARGEST or several or not _jax.HAS_SMALL_CALLS:
         return evaluated(program, *args)
-    if _jax.HAS_SMALL_CALLS:
-        return _native(program, args, turns)
-    return evaluated(program if alone else _shortest(program, turns), *args)
+    return small_call(partial(evaluated, program), *args)
 
 
 def _as_written(*args, program, **_):
@@ -247,40 +234,12 @@ def is_usable() -> bool:
 
 
 def _trial() -> bool:
-    """Whether programs are read as they are meant. Nothing is compiled: numbers are combined by numpy, loops traced."""
+    """Whether programs are read as they are meant. Nothing is compiled: numbers are combined by numpy."""
     x = np.arange(6.0).reshape(2, 3)
     moves = lambda x: (x.T[1:] @ x - jnp.pad(x, ((0, 0), (1, 0)))[:, :3], jnp.where(x > 2, x, -x)[::-1].sum(0))  # noqa: E731
     got = scalar_program(jax.make_jaxpr(moves)(x))(x)
     want = x.T[1:] @ x - np.array([[0, 0, 1], [0, 3, 4]]), np.array([3, 3, 3])
-    read = all(np.allclose(*pair) for pair in zip(got, want, strict=True))
-
-    def loops(c, x):
-        c, rows = jax.lax.scan(lambda c, y: (c * x[0] + y, c[:1]), c, x)
-        return jax.lax.while_loop(lambda c: c[0] < x[1, 1], lambda c: 2 * c, c), rows
-
-    closed = jax.make_jaxpr(loops)(x[0], x)
-    scalar = jax.make_jaxpr(scalar_program(closed))(x[0], x)
-    return read and scalar.out_avals == closed.out_avals
-
-
-def _native(closed, leaves, turns):
-    """The program as one native function, or as it is."""
-    with _jax.set_xla_metadata(xla_cpu_small_call="false", inlineable="true"):
-        chosen = _shortest(closed, turns)
-        program, packed = _packed_program(chosen, [*chosen.consts, *leaves])
-        outer = jax.make_jaxpr(jax.jit(program))(packed)
-        if len(outer.jaxpr.eqns) != 1 or len(outer.jaxpr.eqns[0].invars) != 1:
-            return _jax.eval_jaxpr(closed.jaxpr, closed.consts, *leaves)
-    with _jax.set_xla_metadata(xla_cpu_small_call="true", inlineable="false"):
-        return _bind_outer(outer, packed)
-
-
-def _shortest(closed, turns):
-    """The program, of scalars if it takes many turns and they are not too many."""
-    if turns < FEWEST_TURNS:
-        return closed
-    scalar = jax.make_jaxpr(scalar_program(closed))(*(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in closed.in_avals))
-    return scalar if length(scalar.jaxpr) <= LARGEST_PROGRAM else closed
+    return all(np.allclose(*pair) for pair in zip(got, want, strict=True))
 
 
 def is_suitable(jaxpr) -> bool:
@@ -308,12 +267,6 @@ def _is_arithmetic(jaxpr) -> bool:
         if not all(map(_is_arithmetic, programs_in(equation.params))):
             return False
     return True
-
-
-def length(jaxpr) -> int:
-    """Operations of a program, those inside of others counted once."""
-    inner = [programs_in(equation.params) for equation in jaxpr.eqns]
-    return sum(sum(map(length, programs)) if programs else 1 for programs in inner)
 
 
 def _packed_program(closed, args):  # args: its constants, then its arguments
@@ -380,5 +333,7 @@ def small_call(function: Callable, *args):
     with _jax.set_xla_metadata(xla_cpu_small_call="false", inlineable="true"):
         program, packed = _packed_program(closed, [*closed.consts, *args])
         outer = jax.make_jaxpr(jax.jit(program))(packed)
+    if len(outer.jaxpr.eqns) != 1 or len(outer.jaxpr.eqns[0].invars) != 1:
+        return function(*args)
     with _jax.set_xla_metadata(xla_cpu_small_call="true", inlineable="false"):
         return _bind_outer(outer, packed)

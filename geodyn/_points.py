@@ -14,7 +14,7 @@ import numpy as np
 
 from geodyn._cells import MOVES
 from geodyn._jax import programs_in
-from geodyn._native import closure_converted, evaluated, is_suitable, is_usable, length, native
+from geodyn._native import closure_converted, evaluated, is_suitable, is_usable, native
 from geodyn._scalars import scalar_program
 from geodyn._typing import Array, Float
 
@@ -93,7 +93,7 @@ def each(function: Callable, *args: Float[Array, "Q *_"]):
     def on_cpu(*args):
         *known, points = args
         parts = points.reshape(_parts(program, points.shape[0]), -1, points.shape[1])
-        values = jax.lax.map(lambda part: native(loop, *known, part, size=points.shape[1], turns=0), parts)
+        values = jax.lax.map(lambda part: native(loop, *known, part, size=points.shape[1]), parts)
         return [x.reshape(points.shape[0], *x.shape[2:]) for x in values]
 
     @jax.custom_batching.custom_vmap
@@ -141,3 +141,9 @@ def _numbers(equation):
     if equation.primitive.name in MOVES and equation.primitive.name != "dot_general":
         return 0
     return max(math.prod(v.aval.shape) for v in (*equation.outvars, *equation.invars))
+
+
+def length(jaxpr) -> int:
+    """Operations of a program, those inside of others counted once."""
+    inner = [programs_in(equation.params) for equation in jaxpr.eqns]
+    return sum(sum(map(length, programs)) if programs else 1 for programs in inner)

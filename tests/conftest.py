@@ -37,15 +37,13 @@ def pytest_configure(config):
 @pytest.fixture(autouse=True, scope="module")
 def settings(request):
     """Compiling is most of the time here, and optimising most of the compiling; what runs is short. So files compile
-    without optimisation, and long runs as programs of arrays; those marked `users` as users do."""
+    without optimisation; those marked `users` as users do."""
     if request.node.get_closest_marker("users") is not None:
         yield
         return
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("geodyn._native.FEWEST_TURNS", 10**9)
-        jax.config.update("jax_disable_most_optimizations", True)
-        yield
-        jax.config.update("jax_disable_most_optimizations", False)
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)
 
 
 @pytest.fixture(autouse=True, scope="module")

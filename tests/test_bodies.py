@@ -430,6 +430,14 @@ WRONG = {
     "area": (lambda: gd.Area([(0, 1, 2)], 1.0, -0.5), "area must be ≥ 0 and finite, got -0.5"),
     "areas": (lambda: gd.Area([(0, 1, 2)], 1.0, [1.0, 2.0]), "area must be one number or one per triple"),
     "rigid volume": (lambda: gd.RigidVolume([(0, 1, 2, 3)], 0.0), "volume must be positive"),
+    "rigid area elsewhere": (
+        lambda: gd.RigidArea([(0, 1, 2)], 1.0).residual(gd.Manifold(lambda x: jnp.eye(2), 2), np.zeros((3, 2))),
+        "RigidArea needs a space of constant curvature.*got Manifold.*gd.Area",
+    ),
+    "rigid volume elsewhere": (
+        lambda: gd.RigidVolume([(0, 1, 2, 3)], 1.0).residual(gd.Manifold(lambda x: jnp.eye(3), 3), np.zeros((4, 3))),
+        "RigidVolume needs a space of constant curvature.*got Manifold.*gd.Volume",
+    ),
     "angle": (lambda: gd.RigidAngle([(0, 1, 2)], 4.0), "angle must be positive, less than 3.14159"),
     "points": (lambda: gd.angle(FLAT, *np.zeros((3, 3))), r"x must have shape \(2,\) in this space"),
     "range": (lambda: gd.System(FLAT, [1.0] * 3, gd.Volume([(0, 1, 2, 3)], 1.0, 1.0)), "Volume name point 3.*3 masses"),

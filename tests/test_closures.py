@@ -189,6 +189,16 @@ def test_every_transformation(name):
         np.testing.assert_allclose(jax.hessian(f)(k), (slope(k + h) - slope(k - h)) / (2 * h), rtol=1e-5, atol=1e-8)
 
 
+def test_a_batch_that_is_not_compiled():
+    """What is closed over is then a batch of numbers that no derivative is taken by; and one that has ended when a
+    derivative of the compiled program is asked for."""
+    f, k = CASES["Lagrangian"], jnp.array([0.7, 0.9])
+    together = jax.jit(jax.vmap(f))
+    np.testing.assert_allclose(jax.vmap(f)(k), together(k), rtol=1e-14)
+    each = jax.jit(jax.vmap(jax.grad(f)))(k)
+    np.testing.assert_allclose(jax.grad(lambda k: jnp.sum(together(k)))(k), each, rtol=1e-12)
+
+
 class Held:
     """An object that is no pytree, whose method is the function."""
 

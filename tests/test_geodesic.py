@@ -130,6 +130,30 @@ def test_long_distances_take_the_nodes_they_need(R, wanted):
         np.testing.assert_allclose(stretched, [(wanted - 0.5) ** 2, np.nan], rtol=1e-13)
 
 
+def test_a_tolerance_takes_fewer_nodes():
+    """32 nodes, which do not resolve paths to rounding, resolve them to 1e-6 and 1e-4 (seen 2e-9 and 6e-7); elements
+    say so as well, and the default is as exact as ever."""
+    closed, space = Inhomogeneous(2), plain(Inhomogeneous(2))
+    for R, tolerance in ((3.0, 1e-6), (4.0, 1e-4)):
+        points = jnp.array([[-R, 0.1], [R, 0.2]])
+        exact = gd.distance(closed, *points)
+        assert np.isnan(shortest(space, *points, nodes=32, tolerance=0.0))
+        rough = shortest(space, *points, nodes=32, tolerance=tolerance)
+        assert 1e-12 < abs(rough / exact - 1) < tolerance
+        np.testing.assert_allclose(
+            to(space, *points, tolerance=tolerance), gd.log(closed, *points), rtol=10 * tolerance
+        )
+        options = {"nodes": 32, "tolerance": tolerance}
+        np.testing.assert_allclose(gd.Rod([(0, 1)], 1.0, **options).residual(space, points)[0], rough - 1, rtol=1e-13)
+        energy = gd.Spring([(0, 1)], 2.0, 0.0, **options).energy(space, points)
+        pull = gd.Harmonic(2.0, points[1], **options).energy(space, points[:1], jnp.ones(1))
+        np.testing.assert_allclose([energy, pull], rough**2, rtol=1e-13)
+    with pytest.raises(ValueError, match=r"tolerance, a relative error, must be at least 0 and less than 1, got 2"):
+        gd.Spring([(0, 1)], 1.0, 1.0, tolerance=2)
+    with pytest.raises(ValueError, match="tolerance, a relative error"):
+        gd.distance(space, *points, tolerance=-1e-3)
+
+
 def test_second_derivatives_of_the_boundary_value_solve():
     """Hessian of dist² times a vector against the closed form, forward over reverse = reverse over reverse; measured
     ≤ 4e-15. The envelope rule alone would drop the motion of the path."""

@@ -1,5 +1,7 @@
 """Pictures: the right model for each space, edges that are geodesics, curves that show what was computed."""
 
+from typing import ClassVar
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -10,6 +12,7 @@ from matplotlib import colors
 
 import geodyn as gd
 from geodyn.plot import models, scene
+from geodyn.plot.player import _knots
 
 matplotlib.use("Agg")
 
@@ -317,3 +320,35 @@ def test_periodic_coordinates_do_not_tear_a_body():
     for end, side in ((0, 0), (-1, 1)):
         np.testing.assert_allclose(edges[:, :, end], drawn.points[[0, 10]][:, drawn.edges[:, side]], atol=1e-12)
     assert np.abs(np.diff(drawn.points, axis=0)).max() < 0.3
+
+
+class FlatTorus(gd.AbstractManifold):
+    """Two of three coordinates come round."""
+
+    dim: int = eqx.field(static=True, default=3)
+    period: ClassVar[tuple] = (1.0, None, 1.0)
+
+    def metric(self, x):
+        return jnp.eye(3)
+
+    def squared_distance(self, x, y):
+        return jnp.sum((x - y) ** 2)
+
+
+def test_points_that_wind_differently_have_half_an_edge_each():
+    """Towards an image of the other, straight in a flat torus; in an embedding, where images are one, it is whole."""
+    straight = gd.System(gd.spaces.Euclidean(3), [1.0, 1.0])
+    q0, v0 = jnp.array([[0.1, 0.1, 0.0], [0.3, 0.2, 0.1]]), jnp.array([[0.0, 0.0, 0.0], [0.9, 0.3, 0.0]])
+    free = gd.integrate(straight, q0, v0, t1=1.0, steps=1)
+    body = gd.System(FlatTorus(), [1.0, 1.0], gd.Spring([(0, 1)], 1.0, 0.2))
+    known = eqx.tree_at(lambda t: t.system, free, body)
+    drawn = scene.scene(known, None, None)
+    whole, halves = drawn.geodesics(np.array([0, 1]))[:, 0]
+    assert np.isfinite(whole).all() and np.flatnonzero(np.isnan(halves).any(axis=1)).tolist() == [16]
+    np.testing.assert_allclose(halves[[0, -1]], drawn.points[1], atol=1e-12)
+    steps = np.delete(np.diff(np.delete(halves, 16, 0), axis=0), 15, 0)
+    np.testing.assert_allclose(steps, [np.array([0.1, 0.4, 0.1]) / 32] * 30, atol=1e-12)
+    around = scene.scene(known, lambda x: jnp.stack([jnp.cos(2 * np.pi * x[0]), jnp.sin(2 * np.pi * x[0]), x[1]]), None)
+    assert np.abs(np.diff(around.geodesics(np.array([1]))[0, 0], axis=0)).max() < 0.05
+    gd.plot.body(known).figure.canvas.draw()
+    assert len(_knots(drawn)) == 31  # The player needs all of them.

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import geodyn as gd
-from geodyn._native import length
+from geodyn._points import length
 from geodyn.integrators import RESULTS
 
 

@@ -12,7 +12,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import geodyn as gd
-from geodyn._native import length
+from geodyn._points import length
 from geodyn.integrators import RESULTS, IntegrationError, parts
 
 

@@ -17,7 +17,6 @@ import jax.numpy as jnp
 
 from geodyn._bands import Full
 from geodyn._jit import custom_jvp, jit
-from geodyn._scalars import on_arrays
 from geodyn._typing import Array, Float, Scalar
 from geodyn.geometry.manifold import AbstractManifold
 from geodyn.geometry.paths import cut, ends, gauss, joints, pieces_of, residual, tail
@@ -48,7 +47,7 @@ def short_path(space: AbstractManifold, x: Float[Array, " n"], y: Float[Array, "
 
 @custom_jvp
 def _short_path(metric, x, y):
-    u, good = _short(metric, x, y)
+    u, good = _short(metric, x, y, Effort(FEW_NODES))
     return jnp.where(good, u[0], jnp.nan)
 
 
@@ -84,13 +83,13 @@ def _straight(metric, x, y):
     return d[None, None, :] + (1 - 2 * c)[None, :, None] * bump[None, None, :]
 
 
-def _short(metric, x, y):
-    """(u of one piece, whether plain iteration found it and its few nodes resolve it to rounding)."""
+def _short(metric, x, y, effort):
+    """(u of one piece, whether plain iteration found it and its few nodes resolve it as the effort wants)."""
     zero, yes = jnp.zeros((), x.dtype), jnp.ones((), bool)
     found = iterate(lambda u: _residual(metric, x, y, u), _straight(metric, x, y), lambda r: r, zero, MOST_PLAIN, yes)
     h = _equal(found.w)
     unresolved = tail(pieces_of(metric, x, h, found.w))
-    return found.w, found.converged & (unresolved <= jnp.finfo(x.dtype).eps)
+    return found.w, found.converged & (unresolved <= effort.enough(jnp.finfo(x.dtype).eps))
 
 
 @custom_jvp
@@ -121,10 +120,10 @@ def _action(metric, x, u):
 @custom_jvp
 def _ends(metric, x, y, effort):
     """(E, p(0), p(1)) of the geodesic from x to y."""
-    u, good = _short(metric, x, y)
+    u, good = _short(metric, x, y, effort)
     # Carried along, or XLA would compute what follows from u before a loop that seldom turns.
     longer = lambda u, *_: (-u, *relaxed(metric, x, y, u, effort).ends)  # noqa: E731
-    return once(~good, on_arrays(longer), u, *_ends_of(metric, x, u))[1:]
+    return once(~good, longer, u, *_ends_of(metric, x, u))[1:]
 
 
 @_ends.def_jvp
@@ -142,7 +141,7 @@ def _ends_jvp(primals, tangents):
 @custom_jvp
 def _expanded(metric, x, y, effort):
     """(E, p(0), p(1)) of the geodesic from x to y, and their derivatives [2n] and [n, 2n] in both points."""
-    u, good = _short(metric, x, y)
+    u, good = _short(metric, x, y, effort)
 
     def longer(u, _):
         path = relaxed(metric, x, y, u, effort)
@@ -150,7 +149,7 @@ def _expanded(metric, x, y, effort):
         far = jnp.isinf(path.ends[0])
         return -u, (path.ends, tuple(jnp.where(far, 0, slope) for slope in slopes))
 
-    return once(~good, on_arrays(longer), u, _expansion(metric, x, y, u))[1]
+    return once(~good, longer, u, _expansion(metric, x, y, u))[1]
 
 
 @_expanded.def_jvp
@@ -201,9 +200,9 @@ def _chained(metric, x, h, u, pieces):
 @custom_jvp
 def _path(metric, x, y, effort):
     """The velocities u[k, q, n] of the geodesic from x to y at the most nodes, of equal pieces."""
-    u, good = _short(metric, x, y)
+    u, good = _short(metric, x, y, effort)
     longer = lambda u, _: (-u, relaxed(metric, x, y, u, effort).on_all_pieces())  # noqa: E731
-    return once(~good, on_arrays(longer), u, cut(u, NODES, most_pieces(effort.nodes)))[1]
+    return once(~good, longer, u, cut(u, NODES, most_pieces(effort.nodes)))[1]
 
 
 @_path.def_jvp
@@ -220,4 +219,4 @@ def _linear_root(apply, b):
     form, yes = Full(), jnp.ones((), bool)
     found = iterate(lambda v: apply(v) - b, b, lambda r: r, jnp.zeros((), b.dtype), MOST_PLAIN, yes)
     exact = lambda v: (form.solved(form.factors(form.matrix(apply, v)), b),)  # noqa: E731
-    return once(~found.converged, on_arrays(exact), found.w)[0]
+    return once(~found.converged, exact, found.w)[0]

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from geodyn._typing import Array, Bool, Float, Int, Scalar
+from geodyn._typing import Array, Bool, Float, Int, Number, Scalar
 from geodyn.geometry.paths import Pieces, cut, ends, joints, piece, residual, tail, total
 from geodyn.integrators.iteration import once
 
@@ -15,6 +15,7 @@ ITERATIONS_IF_FAR = 100
 PATIENCE = 20
 RESOLVED = 64
 COARSE = 1e-3
+SAFETY = 0.1
 
 
 def most_pieces(nodes: int) -> int:
@@ -23,11 +24,16 @@ def most_pieces(nodes: int) -> int:
 
 
 class Effort(NamedTuple):
-    """The most nodes of a path, and what a path that is not found is: NaN, or infinitely long, without derivatives;
-    then it is not sought as long."""
+    """The most nodes of a path, what a path that is not found is: NaN, or infinitely long, without derivatives; then it
+    is not sought as long; and the relative error of its length that is good enough."""
 
     nodes: int
     far: bool = False
+    tolerance: float = 0.0
+
+    def enough(self, rounding: Number) -> Scalar:
+        """The part of the energy that may be unresolved, at least `rounding`."""
+        return jnp.maximum(rounding, SAFETY * self.tolerance)
 
 
 class Path(NamedTuple):
@@ -89,7 +95,7 @@ def relaxed(metric, x, y, u, effort: Effort) -> Path:
     """
     eps, room = jnp.finfo(x.dtype).eps, most_pieces(effort.nodes)
     most = ITERATIONS_IF_FAR if effort.far else ITERATIONS
-    resolved = lambda path: path.tail <= RESOLVED * eps  # noqa: E731
+    resolved = lambda path: path.tail <= effort.enough(RESOLVED * eps)  # noqa: E731
 
     def step(s):
         (u,) = once(s.over, lambda u: (_halved(u),), s.u)

@@ -1,11 +1,12 @@
 """From chart to chart between two steps: where a configuration leaves the charts that suit it, it is told in others,
 with its velocity, and the momentum that belongs to that. The motion is the same."""
 
+from functools import partial
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from geodyn._scalars import on_arrays
 from geodyn.integrators.iteration import once
 from geodyn.integrators.results import RESULTS
 from geodyn.integrators.system import AbstractChartedSystem, AbstractSystem
@@ -31,9 +32,9 @@ def in_best_charts(system: AbstractSystem, t, state):
     """(state, switch): the state in the charts that suit it, and the switch that led there, zeros where it stays."""
     if not is_charted(system):
         return state, no_switch(system, state.q)
-    switch = on_arrays(system.switch)(state.q)
-    move = on_arrays(lambda state: (_in_charts(system, t, switch, state),))
-    return once(jnp.any(switch != 0), move, state)[0], switch
+    switch = system.switch(state.q)
+    move = partial(_in_charts, system, t, switch)
+    return once(jnp.any(switch != 0), lambda state: (move(state),), state)[0], switch
 
 
 def _in_charts(system, t, switch, state):
@@ -70,4 +71,4 @@ def switched_tangent(primals, tangents):
     def move(dq, dp):
         return eqx.filter_jvp(switched, (system, t, q, p), (*others, dq, dp))[1]
 
-    return on_arrays(lambda *d: jax.lax.cond(jnp.any(switch != 0), move, lambda *d: d, *d))(dq, dp)
+    return jax.lax.cond(jnp.any(switch != 0), move, lambda *d: d, dq, dp)

@@ -139,7 +139,7 @@ class Problem(eqx.Module):
         """J⁻¹ r, with the factors of J."""
         if not self.splits:
             return self.form.solved(factors, r)
-        _, basis, dual, weight = _spectrum(self.tableau)
+        _, basis, dual, weight = spectrum(self.tableau)
         return jnp.real(_mix(basis * weight[None], jax.vmap(jnp.dot)(factors, _mix(dual, r + 0j)))).astype(r.dtype)
 
     def split_inverses(self, w):
@@ -159,7 +159,7 @@ class Problem(eqx.Module):
         (f_q, _, f_w), (r_q, r_p, r_w) = (jnp.split(x.T, parts, axis=1) for x in images)
         of_w = lambda x: jnp.concatenate([x, jnp.zeros((mean.size, mean.size - n), x.dtype)], axis=1)  # noqa: E731
         first, second = of_w(r_q) + r_p @ f_w, of_w(r_p @ f_q)
-        shifts = (self.h + 0j) * jnp.asarray(_spectrum(self.tableau)[0], (self.h + 0j).dtype)
+        shifts = (self.h + 0j) * jnp.asarray(spectrum(self.tableau)[0], (self.h + 0j).dtype)
         return jax.vmap(lambda ha: inverse(r_w + ha * first + ha**2 * second))(shifts)
 
 
@@ -175,7 +175,7 @@ def _accumulate(tableau, h, x):
     return _mix(m, h * (jnp.asarray(weights, x.dtype)[:, None] * x))
 
 
-def _spectrum(tableau):
+def spectrum(tableau):
     """Eigenvalues of A in the upper half plane, their right and left vectors, and the weight of each (a pair counts
     twice, by its real part)."""
     values, vectors = np.linalg.eig(tableau.a.astype(complex))

@@ -44,7 +44,7 @@ def path_with_impacts(system: AbstractCollidingSystem, t0, h, start: Moving, *, 
 
     one, many = partial(run, True), partial(run, False)
     small = is_small(system, start.state)
-    return native(one, dynamic, size=start.state.stage_size, turns=steps, in_batches=many, rewritten=small)
+    return native(one, dynamic, size=start.state.stage_size, in_batches=many, small=small)
 
 
 def advance_with_impacts(system, method, t0, h, start: Moving, saves: int, every: int, most: int):
@@ -126,7 +126,7 @@ def _tangent(system, t0, h, start, record, rates, motion, method):
     t = (*rates, *(jnp.zeros_like(x) if d is None else d for x, d in zip(origin, motion, strict=True)))
     xs = (before, record)
     one, many = partial(delays, True), partial(delays, False)
-    options = {"size": start.state.stage_size, "turns": 0, "rewritten": is_small(system, start.state)}
+    options = {"size": start.state.stage_size, "small": is_small(system, start.state)}
     known = (arrays, native(one, (arrays, xs), in_batches=many, **options), xs)
     one, many = partial(recursion, True), partial(recursion, False)
     dts, dqs, dps, dws, djs, dlengths = native_linear(one, known, t, in_batches=many, **options)

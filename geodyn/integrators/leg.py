@@ -128,7 +128,7 @@ class Leg(eqx.Module):
             return s._replace(length=length, guess=guess, root=root, moved=moved, count=s.count + 1, done=done)
 
         zero = jnp.zeros((), int)
-        before = Root(state.history[tableau.stages :], jnp.ones((), bool), zero, zero)
+        before = Root(state.history[tableau.stages :], [], jnp.ones((), bool), zero, zero)
         first = jnp.where(now, self.tiny, left)
         start = Attempt(first, next_guess(self.method, state), before, gap, rate, gap != gap, first, zero, ~active)
         end = jax.lax.while_loop(lambda s: ~s.done, attempt, start)

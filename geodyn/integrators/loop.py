@@ -1,105 +1,50 @@
-"""Many steps of collocation without constraints, and their derivatives, as loops over members that lie last.
+"""Many steps of collocation, as a loop over members that lie last.
 
-A step is solved by iteration on the pair (u, f) of stage velocities and forces, u ← velocity(Q, P), f ← force(Q, u)
-with Q = q + hA u, P = p + hA f: that is Newton's method with the mass matrix for Jacobian, and the physics stands once
-in the program. What that does not bring to rest, one member at a time is solved with a matrix (`by_matrix`). All arrays
-here are [own, *B]: stage values [n, s, *B], the history of two steps [n, 2s, *B].
-
-Derivatives are those of the path as one large root (`path.py`): with the stage values U of a step known, the adjoint
-
-    F̄ = h (b p̄ + Aᵀ P̄),  Ū = h (b q̄ + Aᵀ Q̄) + w̄,  (Q̄, P̄) = (∂force/∂Q)ᵀ F̄ + (∂velocity/∂(Q, P))ᵀ (Ū + (∂force/∂u)ᵀ F̄)
-
-is the same iteration on (Q̄, P̄), and the tangent on (dU, dF).
+Without constraints a step is solved by the iteration w ← w − r, which is Newton's method with the mass matrix for
+Jacobian; a member that this does not bring to rest is solved by itself, with a matrix (`search`). With constraints it
+is simplified Newton, its matrices renewed where they serve no longer. The forces f are carried along with w, so that
+the physics stands once in the program. The history of two steps is [m, 2s, *B].
 """
 
-from functools import partial, reduce
+from functools import partial
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from geodyn._lanes import Split, at_once, lanes
 from geodyn._typing import Array
-from geodyn.integrators.iteration import MOST_PLAIN, by_matrix
+from geodyn.integrators.equations import Newton, Stages, column, coupled, like, mixed, summed, top
+from geodyn.integrators.iteration import MOST_MATRICES, MOST_PLAIN, MOST_WITH_MATRIX, Root, iterated, search
 from geodyn.integrators.methods import State, backwards, extrapolation
 from geodyn.integrators.results import RESULTS
 from geodyn.integrators.tableau import ButcherTableau
 
 
-def mixed(matrix, x):
-    """x[n, s, *B] combined over the stages by a constant matrix, without a product of matrices: XLA would call a
-    library for it."""
-    columns = [jnp.asarray(c, x.dtype).reshape(1, -1, *[1] * (x.ndim - 2)) for c in np.asarray(matrix).T]
-    total = columns[0] * x[:, :1]
-    for j, column in enumerate(columns[1:], start=1):
-        total = total + column * x[:, j : j + 1]
-    return total
+def solved(
+    residual, evaluate, known, w, others, floor, active, *, correct=None, most=MOST_PLAIN, size=top, seldom=None
+) -> Root:
+    """The roots of `residual(known, w, others)` of all active members, with others = `evaluate(known, w)`: by the
+    iteration w − `correct`(residual); without that by plain iteration and `search`, which is for one member at a time,
+    of a batch by the (residual, evaluate) that are used `seldom`. All `known` have the axes of the members."""
 
+    def improve(w, others):
+        r = residual(known, w, others)
+        w = w - (r if correct is None else correct(r))
+        return w, evaluate(known, w)
 
-def summed(weights, x):
-    """Σ weights · x over the stages of x[n, s, *B]."""
-    return mixed(np.asarray(weights)[None], x)[:, 0]
+    def searched(known, w, others, floor):
+        of_residual, of_others = (partial(f, known) for f in seldom or (residual, evaluate))
+        return jax.tree.leaves(search(of_residual, w, floor, jnp.ones((), bool), of_others, others, size))
 
-
-def coupled(tableau: ButcherTableau, h, x):
-    """hA x as `collocation.accumulate` has it."""
-    m, weights = tableau.couplings
-    return mixed(m, h * (column(weights, x) * x))
-
-
-def column(weights, x):
-    """Numbers of the stages, for x[n, s, *B]."""
-    return jnp.asarray(weights, x.dtype).reshape(1, -1, *[1] * (x.ndim - 2))
-
-
-def top(x, axes: int = 2):
-    """The largest absolute value over the first axes, without a reduction: XLA would call a library for it."""
-    for _ in range(axes):
-        x = reduce(jnp.maximum, [jnp.abs(y) for y in x]) if x.shape[0] else jnp.zeros(x.shape[1:], x.dtype)
-    return x
-
-
-class Pair(NamedTuple):
-    """Where an iteration stands: the iterate, in which only `w` is judged; the size of its last increments and of
-    itself; the count; which members go on, and which have converged (as `iteration.Progress` says)."""
-
-    w: Array
-    others: Array
-    increment: Array
-    previous: Array
-    earlier: Array
-    scale: Array
-    count: Array
-    going: Array
-    converged: Array
-
-
-def iterated(improve, w, others, floor, active) -> Pair:
-    """The fixed point of `improve`, (w, others) -> (w, others), of every active member, after two turns at least: what
-    `others` are now shows in the next w only."""
-    batch, eps = active.shape, jnp.finfo(w.dtype).eps
-    huge = jnp.full(batch, jnp.inf, w.dtype)
-
-    def turn(s: Pair):
-        new, others = improve(s.w, s.others)
-        increment, scale, count = top(new - s.w), floor + top(new), s.count + 1
-        rate = jnp.where(count > 1, increment / s.increment, jnp.nan)
-        left = jnp.where(rate < 0.5, increment * rate / (1 - jnp.minimum(rate, 0.5)), jnp.inf)
-        slow = (count > 2) & (increment > 0.5 * s.previous)
-        stagnant = slow & (increment <= 2**14 * eps * scale)
-        converged = (increment <= 2 * eps * scale) | (left <= eps * scale / 128) | stagnant
-        hopeless = (count >= 6) & slow | ~jnp.isfinite(increment) | (count >= MOST_PLAIN)
-        converged = converged & (count > 1)
-        going = s.going & ~converged & ~hopeless
-        after = Pair(new, others, increment, s.increment, s.previous, scale, count, going, converged)
-        if not batch:
-            return after
-        return jax.tree.map(lambda a, b: jnp.where(s.going, a, b), after, s)
-
-    begin = Pair(w, others, huge, huge, huge, huge, jnp.zeros(batch, int), active, jnp.zeros(batch, bool))
-    return jax.lax.while_loop(lambda s: jnp.any(s.going), turn, begin)
+    if correct is None and not active.shape:
+        return search(partial(residual, known), w, floor, active, partial(evaluate, known), others, size)
+    end = iterated(improve, w, others, floor, active, most, size)
+    values = [end.w, *end.others, end.converged, end.count, 0 * end.count]
+    if correct is None:
+        values = one_by_one(active & ~end.converged, searched, (known, w, others, floor), values)
+    w, *others, converged, iterations, jacobians = values
+    return Root(w, others, converged, iterations, jacobians)
 
 
 def one_by_one(needed, solve, args, values):
@@ -107,48 +52,26 @@ def one_by_one(needed, solve, args, values):
 
     def turn(state):
         needed, values = state
-        if needed.ndim == 0:
-            return jnp.zeros_like(needed), solve(*args)
         i = jnp.unravel_index(jnp.argmax(needed), needed.shape)
         own = lambda x: x.ndim - needed.ndim  # noqa: E731
         place = lambda x: [j if n > 1 else 0 for j, n in zip(i, x.shape[own(x) :], strict=True)]  # noqa: E731
-        one = solve(*(x[(..., *place(x))] for x in args))
+        one = solve(*jax.tree.map(lambda x: x[(..., *place(x))], args))
         return needed.at[i].set(False), [x.at[(..., *i)].set(y) for x, y in zip(values, one, strict=True)]
 
     return jax.lax.while_loop(lambda state: jnp.any(state[0]), turn, (needed, values))[1]
 
 
-class Stages:
-    """The physics of one stage as functions of arrays: t, q, v, p and the numbers `theta` of the system."""
-
-    def __init__(self, system, q, p):
-        arrays, static = eqx.partition(system, eqx.is_array)
-        self.numbers, structure = jax.tree.flatten(arrays)
-        self.system = lambda theta: eqx.combine(structure.unflatten(theta), static)
-        self.none = np.zeros(0, q.dtype)
-        self.t, self.q, self.p = jax.ShapeDtypeStruct((), q.dtype), like(q), like(p)
-        self.theta = tuple(map(like, self.numbers))
-
-    def force(self, t, q, v, *theta):
-        """[p']"""
-        return [self.system(theta).force(t, q, v, self.none)]
-
-    def velocity(self, t, q, p, v, *theta):
-        """[q']"""
-        return [self.system(theta).velocity(t, q, p, v)]
-
-
-def like(x):
-    """Shape and type of an array."""
-    return jax.ShapeDtypeStruct(jnp.shape(x), jnp.result_type(x))
-
-
 def by_stage(split: Split, *args):
-    """The first of the values of `split` at the stages, which lie last, one after another: a program that runs seldom
-    is to be short."""
+    """The values of `split` at the stages, which lie last, one after another: a program that runs seldom is to be
+    short."""
     s = max(x.shape[-1] for x in args)
     some = [jnp.moveaxis(jnp.broadcast_to(x, (*x.shape[:-1], s)), -1, 0) for x in args]
-    return jnp.moveaxis(jax.lax.map(lambda x: split(*x)[0], some), 0, -1)
+    return [jnp.moveaxis(x, 0, -1) for x in jax.lax.map(lambda x: seldom(split, *x), some)]
+
+
+def seldom(split: Split, *args):
+    """The values of `split`, for where they are not asked for often. In a batch calls cost nothing."""
+    return split(*args, often=args[0].ndim > 1)
 
 
 def staged(arrays, batch):
@@ -156,88 +79,73 @@ def staged(arrays, batch):
     return [jnp.expand_dims(x, x.ndim - len(batch)) for x in arrays]
 
 
-def forward(stages: Stages, force: Split, velocity: Split, tableau: ButcherTableau, saves: int, every: int, keep: bool):
-    """run(batch, kept, t0, h, *carried, *theta) -> [*carried, q, p, alive, error[, u]], the latter after every
-    `every`-th of the steps."""
-    s, ahead, back = tableau.stages, extrapolation(tableau), backwards(tableau)
-    count = len(_Carried._fields)
+class Step:
+    """The equations of one step, and how they are solved: `known` are the times t[s, *B] of its stages, h[1, *B], the
+    q and p of its start, and the numbers `theta` of the system, with an axis of one for the stages."""
 
-    def solve_one(t, h, q, p, u, *theta):
-        """One member, with a matrix."""
+    def __init__(self, stages: Stages, tableau: ButcherTableau, whole: bool):
+        self.stages, self.tableau = stages, tableau
+        self.inner, self.outer = Split(stages.inner, stages.before), Split(stages.outer, stages.after)
+        self.newton = Newton(stages, tableau, whole) if stages.formulation.levels else None
 
-        def forces(u):
-            return by_stage(force, t, q[:, None] + coupled(tableau, h, u), u, *theta)
+    @property
+    def is_arithmetic(self) -> bool:
+        """Whether its physics is made of scalars."""
+        return self.inner.scalars is not None and self.outer.scalars is not None
 
-        def residual(u):
-            f = forces(u)
-            at, momenta = q[:, None] + coupled(tableau, h, u), p[:, None] + coupled(tableau, h, f)
-            return u - by_stage(velocity, t, at, momenta, u, *theta)
+    def positions(self, h, q, w):
+        """Those of the stages."""
+        return q[:, None] + coupled(self.tableau, h, w[: q.shape[0]])
 
-        found = by_matrix(residual, u, top(q, 1) / h / 2**6, jnp.ones((), bool))
-        return [found.w, forces(found.w), found.converged, found.iterations, found.jacobians]
+    def found(self, known, w, of=Split.__call__):
+        """[f] or [f, v] at w."""
+        t, h, q, p, theta = known
+        return of(self.inner, t, h, self.positions(h, q, w), p[:, None], w, *theta)
 
-    def run(batch, _, t0, h, *rest):
-        begun, theta = _Carried(*rest[:count]), staged(rest[count:], batch)
-        c = column(tableau.c, begun.q[:, None])[0]
+    def residual(self, known, w, found, of=Split.__call__):
+        """r at w, where `inner` has found the forces."""
+        t, h, q, p, theta = known
+        momenta, v = p[:, None] + coupled(self.tableau, h, found[0]), self.stages.velocities(w, found)
+        return of(self.outer, t, h, self.positions(h, q, w), momenta, v, w, *theta)[0]
 
-        def step(carry):
-            state, forces, done = carry
-            q, p = state.q, state.p
-            t = t0 + h * (begun.step + done + c)
+    def evaluated(self, known, w):
+        """(Q, [f(, v)], P) of the stages."""
+        (_, h, q, p, _), found = known, self.found(known, w, of=seldom)
+        return self.positions(h, q, w), found, p[:, None] + coupled(self.tableau, h, found[0])
 
-            def improve(u, f):
-                (u,) = velocity(t, q[:, None] + coupled(tableau, h, u), p[:, None] + coupled(tableau, h, f), u, *theta)
-                (f,) = force(t, q[:, None] + coupled(tableau, h, u), u, *theta)
-                return u, f
+    def correction(self, known, w, found, transposed: bool = False):
+        """What an iteration takes from the unknowns, as a function of the residual, by Newton's matrices at w, or those
+        of the transposed equations; None where the iteration is plain."""
+        if self.newton is None:
+            return None
+        correct = self.newton.transposed if transposed else self.newton.corrected
+        return partial(correct, self.newton.inverses(known, w, found))
 
-            alive, guess = state.result == RESULTS.successful, mixed(ahead, state.history)
-            # Increments below eps · |q|/h move no position by more than its rounding.
-            found = iterated(improve, guess, mixed(ahead, forces), top(q, 1) / h / 2**6, alive)
-            values = [found.w, found.others, found.converged, found.count, 0 * found.count]
-            args = (t, h, q, p, guess, *theta)
-            u, f, converged, turns, jacobians = one_by_one(alive & ~found.converged, solve_one, args, values)
+    def solved(self, known, w, found, active) -> Root:
+        """The stage values of the active members from guesses, and [f(, v)]."""
+        # Increments below eps · |q|/h move no position by more than its rounding.
+        _, h, q, *_ = known
+        equations, floor = (self.residual, self.found, known), top(q, 1) / h[0] / 2**6
+        if self.newton is None:
+            few = partial(self.residual, of=by_stage), partial(self.found, of=by_stage)
+            return solved(*equations, w, found, floor, active, seldom=few)
 
-            def ends(u, f, q, p, lost_q, lost_p):
-                """What the step adds, where it ends, and whether it does, compensated as in `methods.after_step`."""
-                dq, dp = h * summed(tableau.b, u) + lost_q, h * summed(tableau.b, f) + lost_p
-                finite = jnp.isfinite(top(u)) & jnp.isfinite(top(q + dq, 1)) & jnp.isfinite(top(p + dp, 1))
-                return [dq, dp, q + dq, p + dp, finite, alive & converged & finite]
+        def wanting(root: Root):
+            return active & ~root.converged & (root.jacobians < MOST_MATRICES) & jnp.isfinite(top(root.w))
 
-            dq, dp, q1, p1, finite, good = at_once(ends, u, f, q, p, state.lost_q, state.lost_p)
-            u = jnp.where(good, u, state.history[:, s:])
-            before = jnp.where(state.since == 0, mixed(back, u), state.history[:, s:])
-            f_before = jnp.where(done == 0, mixed(back, f), forces[:, s:])
-            failure = jnp.where(finite, RESULTS.not_converged, RESULTS.not_finite)
-            after = _Carried(
-                step=state.step + alive,
-                q=jnp.where(good, q1, q),
-                p=jnp.where(good, p1, p),
-                lost_q=jnp.where(good, dq - (q1 - q), state.lost_q),
-                lost_p=jnp.where(good, dp - (p1 - p), state.lost_p),
-                history=jnp.where(good, jnp.concatenate([before, u], 1), state.history),
-                result=jnp.where(alive & ~good, failure, state.result),
-                iterations=state.iterations + jnp.where(alive, turns, 0),
-                jacobians=state.jacobians + jacobians,
-                since=state.since + good,
-                errors=_errors(tableau, h, state, u, q1, good),
-            )
-            return after, jnp.where(good, jnp.concatenate([f_before, f], 1), forces), done + 1
+        def attempt(root: Root):
+            correct, active = self.correction(known, root.w, root.others), wanting(root)
+            options = {"correct": correct, "most": MOST_WITH_MATRIX, "size": lambda w: top(w[: q.shape[0]])}
+            end = solved(*equations, root.w, root.others, floor, active, **options)
+            counts = root.iterations + end.iterations, root.jacobians + active
+            return Root(end.w, end.others, root.converged | end.converged, *counts)
 
-        def several(carry, _):
-            carry = step(carry) if every == 1 else jax.lax.fori_loop(0, every, lambda _, carry: step(carry), carry)
-            state = carry[0]
-            saved = [state.q, state.p, state.result == RESULTS.successful, state.errors[:1]]
-            return carry, [*saved, state.history[:, s:]] if keep else saved
-
-        state = jax.tree.map(lambda x: jnp.broadcast_to(x, x.shape[: x.ndim - len(batch)] + batch), begun)
-        forces = jnp.zeros((state.p.shape[0], 2 * s, *batch), state.q.dtype)
-        (state, *_), rows = jax.lax.scan(several, (state, forces, jnp.zeros((), int)), None, length=saves)
-        return [*state, *rows]
-
-    return run
+        zero = jnp.zeros(active.shape, int)
+        start = Root(w, found, jnp.zeros_like(active), zero, zero)
+        return jax.lax.while_loop(lambda root: jnp.any(wanting(root)), attempt, start)
 
 
-class _Carried(NamedTuple):
+class Carried(NamedTuple):
     """What of a `State` a loop carries."""
 
     step: Array
@@ -253,11 +161,80 @@ class _Carried(NamedTuple):
     errors: Array
 
 
+def forward(equations: Step, saves: int, every: int):
+    """run(batch, kept, t0, h, *carried, *theta) -> [*carried, q, p, alive, error, w], the latter after every
+    `every`-th of the steps."""
+    stages, tableau, s = equations.stages, equations.tableau, equations.tableau.stages
+    ahead, back, n = extrapolation(tableau), backwards(tableau), stages.q.shape[0]
+
+    def run(batch, _, t0, h, *rest):
+        begun, theta = Carried(*rest[: len(Carried._fields)]), staged(rest[len(Carried._fields) :], batch)
+        c, (h,) = column(tableau.c, begun.q[:, None])[0], staged([h], batch)
+        # The second multipliers of GGL are of the size of errors: no guess is better than none.
+        guessed = (jnp.arange(stages.w.shape[0]) < n + stages.count).reshape(-1, 1, *[1] * len(batch))
+
+        def step(carry):
+            state, found, done = carry
+            q, p = state.q, state.p
+            alive, t = state.result == RESULTS.successful, t0 + h * (begun.step + done + c)
+            guess = mixed(ahead, state.history), [mixed(ahead, x) for x in found]
+            w, new, converged, turns, jacobians = equations.solved((t, h, q, p, theta), *guess, alive)
+
+            def ends(w, f, q, p, lost_q, lost_p):
+                """What the step adds, where it ends, and whether it does, compensated as in `methods.after_step`."""
+                dq, dp = h[0] * summed(tableau.b, w[:n]) + lost_q, h[0] * summed(tableau.b, f) + lost_p
+                finite = jnp.isfinite(top(w)) & jnp.isfinite(top(q + dq, 1)) & jnp.isfinite(top(p + dp, 1))
+                return [dq, dp, q + dq, p + dp, finite, alive & converged & finite]
+
+            dq, dp, q1, p1, finite, good = at_once(ends, w, new[0], q, p, state.lost_q, state.lost_p)
+
+            def remembered(first, old, new):
+                """The values of the last two steps; those before the first of them as they lead to it."""
+                before = jnp.where(first, mixed(back, new), old[:, s:])
+                return jnp.where(good, jnp.concatenate([before, new], 1), old)
+
+            failure = jnp.where(finite, RESULTS.not_converged, RESULTS.not_finite)
+            after = Carried(
+                step=state.step + alive,
+                q=jnp.where(good, q1, q),
+                p=jnp.where(good, p1, p),
+                lost_q=jnp.where(good, dq - (q1 - q), state.lost_q),
+                lost_p=jnp.where(good, dp - (p1 - p), state.lost_p),
+                history=remembered(state.since == 0, state.history, jnp.where(guessed, w, 0)),
+                result=jnp.where(alive & ~good, failure, state.result),
+                iterations=state.iterations + jnp.where(alive, turns, 0),
+                jacobians=state.jacobians + jacobians,
+                since=state.since + good,
+                errors=_errors(tableau, h[0], state, w[:n], q1, good),
+            )
+            last = jnp.where(good, w, state.history[:, s:])
+            return (after, [remembered(done == 0, *x) for x in zip(found, new, strict=True)], done + 1), last
+
+        def several(carry, _):
+            carry, w = carry
+            if every == 1:
+                carry, w = step(carry)
+            else:
+                carry, w = jax.lax.fori_loop(0, every, lambda _, x: step(x[0]), (carry, w))
+            state = carry[0]
+            saved = [state.q, state.p, state.result == RESULTS.successful, state.errors[:1], w]
+            return (carry, w), saved
+
+        state = jax.tree.map(lambda x: jnp.broadcast_to(x, x.shape[: x.ndim - len(batch)] + batch), begun)
+        zeros = lambda rows, columns: jnp.zeros((*rows.shape, columns, *batch), state.q.dtype)  # noqa: E731
+        found = [zeros(stages.p, 2 * s), *([state.history[:n]] if stages.has_velocities else [])]
+        carry = (state, found, jnp.zeros((), int)), zeros(stages.w, s)
+        ((state, *_), _), rows = jax.lax.scan(several, carry, None, length=saves)
+        return [*state, *rows]
+
+    return run
+
+
 def _errors(tableau, h, state, u, q1, good):
     """`State.errors` after a step."""
     if tableau.defect is None:
         return state.errors
-    defect = summed(tableau.defect, jnp.concatenate([state.history, u], 1))
+    defect = summed(tableau.defect, jnp.concatenate([state.history[: u.shape[0]], u], 1))
     error = jnp.where(state.since >= 2, h * top(defect, 1), jnp.nan)
     eps = jnp.finfo(q1.dtype).eps
     moved = top(jnp.abs(q1 - state.q) + jnp.sqrt(eps) * jnp.abs(state.q), 1)
@@ -265,23 +242,20 @@ def _errors(tableau, h, state, u, q1, good):
     return jnp.where(good, errors, state.errors)
 
 
-def stepped(system, t0, h, state: State, tableau: ButcherTableau, saves: int, every: int, keep: bool):
-    """(state, [q, p, alive, error[, u]]) of `saves` × `every` steps, u[saves, n, s] the stage velocities."""
-    stages = Stages(system, state.q, state.p)
-    carried = _Carried(
+def stepped(equations: Step, t0, h, state: State, saves: int, every: int):
+    """(state, [q, p, alive, error, w]) of `saves` × `every` steps, w[saves, m, s] the stage values."""
+    carried = Carried(
         *(state.step, state.q, state.p, *state.rounding, state.history.T, state.result),
         *(state.iterations, state.jacobians, state.since, state.errors),
     )
-    dtype = state.q.dtype
+    stages, dtype = equations.stages, state.q.dtype
     rows = [(state.q.shape, dtype), (state.p.shape, dtype), ((), bool), ((1,), dtype)]
-    rows += [((state.q.size, tableau.stages), dtype)] if keep else []
+    rows += [((*stages.w.shape, equations.tableau.stages), dtype)]
     outs = [*map(like, carried), *(jax.ShapeDtypeStruct((saves, *shape), dtype) for shape, dtype in rows)]
-    force = Split(stages.force, (stages.t, stages.q, stages.q, *stages.theta))
-    velocity = Split(stages.velocity, (stages.t, stages.q, stages.p, stages.q, *stages.theta))
-    run = forward(stages, force, velocity, tableau, saves, every, keep)
-    small = all(x.scalars is not None for x in (force, velocity))
-    values = lanes(run, (t0, h, *carried, *stages.numbers), outs, plain=partial(run, (), ()), small=small)
-    c = _Carried(*values[: len(carried)])
+    run = forward(equations, saves, every)
+    args, plain = (t0, h, *carried, *stages.numbers), partial(run, (), ())
+    values = lanes(run, args, outs, plain=plain, small=equations.is_arithmetic)
+    c = Carried(*values[: len(carried)])
     after = State(
         *(c.step, c.q, c.p, (c.lost_q, c.lost_p), c.history.T, c.result, c.iterations, c.jacobians),
         *(state.frame, c.since, c.errors),

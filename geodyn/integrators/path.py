@@ -12,17 +12,22 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from geodyn._bands import Banded
 from geodyn._jit import custom_jvp
 from geodyn._lanes import is_usable
 from geodyn._native import LARGEST, is_arithmetic, native, native_linear
 from geodyn._typing import Array, Bool
 from geodyn.integrators.charts import is_charted, no_switch, switched_tangent
 from geodyn.integrators.collocation import Problem
-from geodyn.integrators.loop import stepped
+from geodyn.integrators.equations import Stages
+from geodyn.integrators.loop import Step, stepped
 from geodyn.integrators.methods import AbstractCollocation, State, formulation_of, increments, step
 from geodyn.integrators.slopes import slope
 from geodyn.integrators.stages import stage_tangent
 from geodyn.integrators.system import AbstractSystem
+
+# With more stage values large matrices, and their structure, are what takes the time.
+MOST_UNKNOWNS = 128
 
 
 class Steps(NamedTuple):
@@ -41,11 +46,12 @@ class Steps(NamedTuple):
 @custom_jvp
 def path(system: AbstractSystem, t0, h, state: State, *, method: AbstractCollocation, saves: int, every: int):
     """(state, Steps): `saves` × `every` steps, every `every`-th saved."""
-    formulation = formulation_of(method, system.count_constraints(state.q))
-    if is_looped(system, state):
-        state, (q, p, good, error, u) = stepped(system, t0, h, state, method.tableau, saves, every, keep=True)
+    equations = looped(system, state, method)
+    if equations is not None:
+        state, (q, p, good, error, w) = stepped(equations, t0, h, state, saves, every)
         switch, frame = jnp.zeros((saves, 0), q.dtype), jnp.broadcast_to(state.frame, (saves, state.frame.size))
-        return state, Steps(q, p, jnp.swapaxes(u, 1, 2), good, switch, frame, error)
+        return state, Steps(q, p, jnp.swapaxes(w, 1, 2), good, switch, frame, error)
+    formulation = formulation_of(method, system.count_constraints(state.q))
     dynamic, static = eqx.partition((system, t0, h, state), eqx.is_array)
 
     def run(alone, dynamic):
@@ -63,9 +69,7 @@ def path(system: AbstractSystem, t0, h, state: State, *, method: AbstractColloca
         return jax.lax.scan(several, state, None, length=saves)
 
     one, many = partial(run, True), partial(run, False)
-    return native(
-        one, dynamic, size=state.stage_size, turns=saves * every, in_batches=many, rewritten=is_small(system, state)
-    )
+    return native(one, dynamic, size=state.stage_size, in_batches=many, small=is_small(system, state))
 
 
 @path.def_jvp
@@ -81,10 +85,17 @@ def _(primals, tangents, *, method, saves, every):
     return (after, saved), (end, change)
 
 
-def is_looped(system: AbstractSystem, state: State) -> bool:
-    """Whether the steps are those of `loop.py`: of few numbers, without constraints, in one chart."""
-    constrained = system.count_constraints(state.q) > 0
-    return state.stage_size <= LARGEST and not constrained and not is_charted(system) and is_usable()
+def looped(system: AbstractSystem, state: State, method: AbstractCollocation) -> Step | None:
+    """The equations of steps that `loop.py` makes: of few numbers, with constraints at every stage, in one chart."""
+    formulation = formulation_of(method, system.count_constraints(state.q))
+    if state.stage_size > MOST_UNKNOWNS or formulation.at_end or is_charted(system) or not is_usable():
+        return None
+    zero = jnp.zeros((), state.q.dtype)
+    problem = Problem(system, zero, zero, state.q, state.p, method.tableau, formulation)
+    if formulation.levels and isinstance(problem.form, Banded):
+        return None
+    stages = Stages(system, state.q, state.p, state.history.shape[1], formulation)
+    return Step(stages, method.tableau, whole=not problem.splits)
 
 
 def is_small(system: AbstractSystem, state: State) -> bool:
@@ -124,33 +135,33 @@ def _tangent(system, t0, h, state, steps, moving, method):
         return jax.lax.scan(jax.checkpoint(one, prevent_cse=False), t, xs)[1]
 
     t = (*rates, *(jnp.zeros_like(x) if d is None else d for x, d in ((state.q, dq), (state.p, dp))))
-    if is_looped(system, state):
-        return _by_loop(system, (t0, h, count, *before, steps.w, steps.good), t, method, recursion)
+    equations = looped(system, state, method)
+    if equations is not None:
+        return _by_loop(equations, system, (t0, h, count, *before, steps.w, steps.good), t, recursion)
     known = (arrays, (count, *before, steps.w, steps.good, steps.switch))
     one, many = partial(recursion, True), partial(recursion, False)
-    turns = steps.good.shape[0]
-    options = {"size": state.stage_size, "turns": turns, "rewritten": is_small(system, state)}
+    options = {"size": state.stage_size, "small": is_small(system, state)}
     dqs, dps, dws = native_linear(one, known, t, in_batches=many, **options)
     return Steps(dqs, dps, dws, None, None, None, None)
 
 
-def _by_loop(system, known, rates, method, recursion):
+def _by_loop(equations, system, known, rates, recursion):
     """As `_tangent`, by the loop of `slopes.py`."""
     numbers, form = jax.tree.flatten(eqx.filter(system, eqx.is_array))
     dsystem, *others = rates
     changes = form.flatten_up_to(dsystem)
-    places = [i for i, d in enumerate(changes) if d is not None]
+    moving = [i for i, d in enumerate(changes) if d is not None]
 
-    def plain(t0, h, good, k, q, p, u, *rest):
+    def plain(t0, h, good, k, q, p, w, *rest):
         arrays, (dt0, dh, dq, dp, *dx) = form.unflatten(rest[: len(numbers)]), rest[len(numbers) :]
-        moved = dict(zip(places, dx, strict=True))
+        moved = dict(zip(moving, dx, strict=True))
         dsystem = form.unflatten([moved.get(i) for i in range(len(numbers))])
-        xs = (k, q, p, jnp.swapaxes(u, 1, 2), good, jnp.zeros((k.size, 0), q.dtype))
+        xs = (k, q, p, jnp.swapaxes(w, 1, 2), good, jnp.zeros((k.size, 0), q.dtype))
         dqs, dps, dws = recursion(False, ((arrays, t0, h), xs), (dsystem, dt0, dh, dq, dp))
         return [dqs, dps, jnp.swapaxes(dws, 1, 2)]
 
     t0, h, k, q, p, w, good = known
     known = (t0, h, good, k, q, p, jnp.swapaxes(w, 1, 2))
-    rates = (*(jnp.zeros_like(q[0, :0].sum()) if d is None else d for d in others), *(changes[i] for i in places))
-    dqs, dps, dus = slope(system, method.tableau, known, rates, places, plain)
-    return Steps(dqs, dps, jnp.swapaxes(dus, 1, 2), None, None, None, None)
+    rates = (*(jnp.zeros_like(h) if d is None else d for d in others), *(changes[i] for i in moving))
+    dqs, dps, dws = slope(equations, known, rates, moving, plain)
+    return Steps(dqs, dps, jnp.swapaxes(dws, 1, 2), None, None, None, None)

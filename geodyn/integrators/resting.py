@@ -4,7 +4,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from geodyn._scalars import on_arrays
 from geodyn._typing import Array, Bool
 from geodyn.integrators.gaps import chosen, gap_motion, gap_rates, rounding, sizes_of_gaps
 from geodyn.integrators.impulse import complementarity
@@ -29,11 +28,11 @@ class Resting(AbstractSystem):
         applied = self.system.force(t, q, v, lam)
         if self.differentiable:
             held = lambda f: f + self.reaction(t, q, v, f)  # noqa: E731
-            return on_arrays(lambda f: jax.lax.cond(jnp.any(self.held), held, lambda f: f, f))(applied)
+            return jax.lax.cond(jnp.any(self.held), held, lambda f: f, applied)
         # What this adds to the Jacobian of the stage equations is left out.
         still = jax.lax.stop_gradient((self, t, q, v, applied))
-        push = on_arrays(lambda _: (still[0].reaction(*still[1:]),))
-        return applied + once(jnp.any(self.held), push, jnp.zeros_like(q))[0]
+        held = jnp.any(self.held)
+        return applied + once(held, lambda _: (still[0].reaction(*still[1:]),), jnp.zeros_like(q))[0]
 
     def reaction(self, t, q, v, applied):
         """Nᵀλ of the contacts held, where the other forces are `applied`."""

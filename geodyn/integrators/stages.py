@@ -6,7 +6,6 @@ import jax.numpy as jnp
 
 from geodyn._bands import Banded, Full
 from geodyn._native import LARGEST
-from geodyn._scalars import on_arrays
 from geodyn._typing import Array
 from geodyn.integrators.collocation import Problem
 from geodyn.integrators.iteration import MOST_MATRICES, MOST_PLAIN, MOST_WITH_MATRIX, Root, iterate, once, search
@@ -17,12 +16,12 @@ def root(problem: Problem, start, floor, active, alone: bool) -> Root:
     the mass matrix for Jacobian; then, or where that contracts too slowly, simplified Newton, its Jacobian renewed only
     when the contraction is slow. `alone` is a program that is not for a batch."""
     zero = jnp.zeros((), int)
-    first = Root(start, ~active, zero, zero)
+    first = Root(start, [], ~active, zero, zero)
     if not problem.formulation.levels:
         if alone and start.size <= LARGEST:
-            return search(problem.residual, start, floor, active)
+            return search(lambda w, _: problem.residual(w), start, floor, active)
         state = iterate(problem.residual, start, lambda r: r, floor, MOST_PLAIN, active)
-        first = Root(jnp.where(state.converged, state.w, start), ~active | state.converged, state.count, zero)
+        first = Root(jnp.where(state.converged, state.w, start), [], ~active | state.converged, state.count, zero)
 
     def proceed(best):
         return ~best.converged & (best.jacobians < MOST_MATRICES) & jnp.all(jnp.isfinite(best.w))
@@ -32,9 +31,9 @@ def root(problem: Problem, start, floor, active, alone: bool) -> Root:
         precondition = lambda r: problem.newton(factors, r)  # noqa: E731
         measured = problem.q.shape[0]
         state = iterate(problem.residual, best.w, precondition, floor, MOST_WITH_MATRIX, active, measured)
-        return Root(state.w, state.converged, best.iterations + state.count, best.jacobians + 1)
+        return Root(state.w, [], state.converged, best.iterations + state.count, best.jacobians + 1)
 
-    return on_arrays(lambda first: jax.lax.while_loop(proceed, improve, first))(first)
+    return jax.lax.while_loop(proceed, improve, first)
 
 
 def stage_values(problem: Problem, guess, active, cancelling=0.0, alone: bool = False) -> Root:
@@ -60,7 +59,7 @@ def linear_root(apply, b, form: Full | Banded, contracts: bool, active, alone: b
     zero = jnp.zeros((), b.dtype)
     residual = lambda x: apply(x) - b  # noqa: E731
     if contracts and alone and b.size <= LARGEST:
-        found = search(residual, b, zero, active)
+        found = search(lambda x, _: residual(x), b, zero, active)
         return jnp.where(found.converged, found.w, jnp.nan)
     x, done = b, ~active
     if contracts:
@@ -73,4 +72,4 @@ def linear_root(apply, b, form: Full | Banded, contracts: bool, active, alone: b
         state = iterate(residual, precondition(b), precondition, zero, MOST_WITH_MATRIX, active)
         return (jnp.where(state.converged, state.w, jnp.nan),)
 
-    return once(~done, on_arrays(with_matrix), x)[0]
+    return once(~done, with_matrix, x)[0]

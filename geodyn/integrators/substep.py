@@ -1,13 +1,13 @@
 """One substep of a system with contacts: a leg to the next grid time, or to the first impact before it and through it;
 shorter where contacts that are not watched could close."""
 
+from functools import partial
 from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from geodyn._scalars import on_arrays
 from geodyn._typing import Array, Bool, Int
 from geodyn.integrators.gaps import MOST_AT_ONCE, chosen, rounding, sizes_of_gaps
 from geodyn.integrators.impulse import Struck
@@ -109,8 +109,8 @@ def substep(method, system, grid, h, moving: Moving, active, alone: bool = False
     lam = w[-1, state.q.size :][: system.count_constraints(state.q)] / end.length
     none = nothing_struck(size)
     held = moving.held & ~((end.gap > loose) & (end.rate > 0))
-    through = on_arrays(lambda *_: leg.impact(end, time, after.q, after.p, lam))
-    p, struck, held = once(hit & active, through, after.p, none, held)
+    through = partial(leg.impact, end, time, after.q, after.p, lam)
+    p, struck, held = once(hit & active, lambda *_: through(), after.p, none, held)
     regular = moving.whole & arrived
     result = jnp.where(after.alive & rubs(system, moving.which, after.q, held), RESULTS.friction_at_rest, after.result)
     result = jnp.where(after.alive & jnp.any(jnp.isnan(p)), RESULTS.impact_unsolved, result)

@@ -9,20 +9,22 @@ import jax.numpy as jnp
 from geodyn._checks import check_arguments, numbers
 from geodyn._jit import as_pytree
 from geodyn._typing import Array, Float
+from geodyn.geometry.relaxation import Effort
 from geodyn.mechanics.elements import (
     AbstractConstraint,
     AbstractPotential,
     Tuples,
     distances,
     index_tuples,
-    most_nodes,
     one_each,
+    path_effort,
 )
 
 
 class Spring(AbstractPotential):
     """Springs along edges (i, j): V = Σ ½ k (dist(x_i, x_j) − ℓ)²; stiffness and length are one number or [E].
-    Where a metric has no distances in closed form, `nodes` are the most that `gd.distance` may take.
+    Where a metric has no distances in closed form, `nodes` are the most that `gd.distance` may take, and `tolerance` is
+    the relative error that is good enough.
 
     Raises ValueError for edges that are no pairs of distinct points, and for lengths or stiffnesses that are negative,
     not finite, or not one per edge.
@@ -31,36 +33,36 @@ class Spring(AbstractPotential):
     points: Tuples = eqx.field(static=True)
     stiffness: Float[Array, " E"]
     length: Float[Array, " E"]
-    nodes: int = eqx.field(static=True)
+    effort: Effort = eqx.field(static=True)
 
-    def __init__(self, edges, stiffness, length, nodes=None):
-        self.nodes = most_nodes(nodes)
+    def __init__(self, edges, stiffness, length, nodes=None, tolerance=0.0):
+        self.effort = path_effort(nodes, tolerance)
         self.points = index_tuples("edges", edges, 2)
         self.stiffness = one_each("stiffness", stiffness, self.points)
         self.length = one_each("length", length, self.points)
 
     def energy(self, space, x):
-        stretch = distances(space, x, self.points, self.nodes) - self.length.astype(x.dtype)
+        stretch = distances(space, x, self.points, self.effort) - self.length.astype(x.dtype)
         return 0.5 * jnp.dot(self.stiffness.astype(x.dtype), stretch**2)
 
 
 class Rod(AbstractConstraint):
     """Rigid massless rods along edges (i, j): dist(x_i, x_j) = ℓ > 0, so λ is the force along the rod, negative where
-    it is stretched; `nodes` as for `Spring`. Raises ValueError as `Spring` does."""
+    it is stretched; `nodes` and `tolerance` as for `Spring`. Raises ValueError as `Spring` does."""
 
     points: Tuples = eqx.field(static=True)
     length: Float[Array, " E"]
     size: int = eqx.field(static=True)
-    nodes: int = eqx.field(static=True)
+    effort: Effort = eqx.field(static=True)
 
-    def __init__(self, edges, length, nodes=None):
-        self.nodes = most_nodes(nodes)
+    def __init__(self, edges, length, nodes=None, tolerance=0.0):
+        self.effort = path_effort(nodes, tolerance)
         self.points = index_tuples("edges", edges, 2)
         self.length = one_each("length", length, self.points, positive=True)
         self.size = len(self.points)
 
     def residual(self, space, x):
-        return distances(space, x, self.points, self.nodes) - self.length.astype(x.dtype)
+        return distances(space, x, self.points, self.effort) - self.length.astype(x.dtype)
 
 
 class Driven(AbstractConstraint):

@@ -6,7 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._typing import Array, Float
-from geodyn.geometry.manifold import safe_sqrt
+from geodyn.geometry.manifold import AbstractManifold, safe_sqrt
+from geodyn.geometry.spaces import AbstractConstantCurvature
 from geodyn.mechanics.elements import (
     AbstractConstraint,
     AbstractPotential,
@@ -82,9 +83,19 @@ class Angle(AbstractPotential):
         return 0.5 * jnp.dot(self.stiffness.astype(x.dtype), squares - 2 * rest * bends + rest**2)
 
 
+def _has_closed_form(name: str, space: AbstractManifold, instead: str) -> None:
+    """Raises ValueError for spaces in which steps with such a constraint would take the second derivatives of an
+    integral over geodesics, which are themselves found by iteration."""
+    if not isinstance(space, AbstractConstantCurvature):
+        raise ValueError(
+            f"{name} needs a space of constant curvature (gd.spaces.Euclidean, Sphere, Hyperbolic), got "
+            f"{type(space).__name__}. There take {instead}, stiff enough to hold it"
+        )
+
+
 class RigidArea(AbstractConstraint):
-    """Triangles of constant `area` > 0, that of `gd.area`: a body that cannot be compressed. Raises ValueError as
-    `Area` does."""
+    """Triangles of constant `area` > 0, that of `gd.area`: a body that cannot be compressed; in spaces of constant
+    curvature, where areas have a closed form. Raises ValueError as `Area` does, and in other spaces."""
 
     points: Tuples = eqx.field(static=True)
     area: Float[Array, " E"]
@@ -96,12 +107,13 @@ class RigidArea(AbstractConstraint):
         self.size = len(self.points)
 
     def residual(self, space, x):
+        _has_closed_form("RigidArea", space, "gd.Area(triangles, stiffness, area)")
         return measured(area_of, space, x, self.points) - self.area.astype(x.dtype)
 
 
 class RigidVolume(AbstractConstraint):
-    """Tetrahedra of constant `volume` > 0, that of `gd.volume`: a body that cannot be compressed. Raises ValueError as
-    `Area` does."""
+    """Tetrahedra of constant `volume` > 0, that of `gd.volume`: a body that cannot be compressed; in spaces of constant
+    curvature. Raises ValueError as `Area` does, and in other spaces."""
 
     points: Tuples = eqx.field(static=True)
     volume: Float[Array, " E"]
@@ -113,6 +125,7 @@ class RigidVolume(AbstractConstraint):
         self.size = len(self.points)
 
     def residual(self, space, x):
+        _has_closed_form("RigidVolume", space, "gd.Volume(tetrahedra, stiffness, volume)")
         return measured(volume_of, space, x, self.points) - self.volume.astype(x.dtype)
 
 

@@ -14,6 +14,7 @@ from geodyn._jit import as_pytree, with_time
 from geodyn._typing import Array, Float, Int
 from geodyn.geometry.geodesic import distance_or_far, is_solved
 from geodyn.geometry.manifold import AbstractManifold
+from geodyn.geometry.relaxation import Effort
 from geodyn.geometry.spaces import Product
 from geodyn.integrators.gaps import nearest, picked
 from geodyn.integrators.system import Neighbours
@@ -21,9 +22,9 @@ from geodyn.mechanics.elements import (
     Tuples,
     curvature_of,
     index_tuples,
-    most_nodes,
     number,
     one_per_point,
+    path_effort,
     select,
 )
 from geodyn.mechanics.friction import slip_of_pair, slip_on_wall
@@ -104,24 +105,25 @@ class AbstractSpheres(AbstractFrictionalContact):
 
 
 class Contact(AbstractSpheres):
-    """Hard spheres: `Contact(radii, restitution=1.0, friction=0.0, pairs=None, nodes=None)`, gap = dist(x_i, x_j) −
-    (r_i + r_j) between all pairs of points, or between `pairs` [c, 2] only, in the order (0, 1), (0, 2), …; `radii` are
-    one number or [N]. Of many pairs only those that are near are watched, until others may have come as near: the
-    result is the same. With friction they slip on each other as bodies that do not spin: the slip is the relative
-    velocity of the points. Balls that spin are `gd.RigidBodies` with `gd.Balls`.
+    """Hard spheres: `Contact(radii, restitution=1.0, friction=0.0, pairs=None, nodes=None, tolerance=0.0)`, gap =
+    dist(x_i, x_j) − (r_i + r_j) between all pairs of points, or between `pairs` [c, 2] only, in the order (0, 1), (0,
+    2), …; `radii` are one number or [N]. Of many pairs only those that are near are watched, until others may have come
+    as near: the result is the same. With friction they slip on each other as bodies that do not spin: the slip is the
+    relative velocity of the points. Balls that spin are `gd.RigidBodies` with `gd.Balls`.
 
     Spheres are sets of points at a distance, which is meant to be that of `gd.distance`: of a metric without closed
-    form it is that of the geodesic found there, of at most `nodes`, or, where none is found and the chart's segment is
-    more than twice as long as the radii, of that: such spheres are far. Radii have to stay below where that has
-    conjugate points, which nobody checks. Raises ValueError for radii that are not positive, a restitution outside [0,
-    1], friction below 0, pairs that are none; and, in `integrate`, for spheres that overlap at the start, or that are
-    too large for the sphere or product they are in. Inside jit these cannot be raised: overlap is a status there."""
+    form it is that of the geodesic found there, of at most `nodes` and to the `tolerance` of `gd.distance`, or, where
+    none is found and the chart's segment is more than twice as long as the radii, of that: such spheres are far. Radii
+    have to stay below where that has conjugate points, which nobody checks. Raises ValueError for radii that are not
+    positive, a restitution outside [0, 1], friction below 0, pairs that are none; and, in `integrate`, for spheres that
+    overlap at the start, or that are too large for the sphere or product they are in. Inside jit these cannot be
+    raised: overlap is a status there."""
 
-    nodes: int = eqx.field(static=True)
+    effort: Effort = eqx.field(static=True)
 
-    def __init__(self, radii, restitution=1.0, friction=0.0, pairs=None, nodes=None):
+    def __init__(self, radii, restitution=1.0, friction=0.0, pairs=None, nodes=None, tolerance=0.0):
         super().__init__(radii, restitution, friction, pairs)
-        self.nodes = most_nodes(nodes)
+        self.effort = path_effort(nodes, tolerance)
 
     def reach(self, x: Float[Array, "N dim"], pairs) -> Float[Array, " c"]:
         """r_i + r_j of these pairs."""
@@ -134,7 +136,7 @@ class Contact(AbstractSpheres):
     def room(self, space: AbstractManifold, x: Float[Array, "N dim"], pairs) -> Float[Array, " c"]:
         """The gaps of these pairs."""
         reach, ends = self.reach(x, pairs), [select(x, pairs[:, i]) for i in (0, 1)]
-        return jax.vmap(lambda x, y, near: distance_or_far(space, x, y, self.nodes, near))(*ends, reach) - reach
+        return jax.vmap(lambda x, y, near: distance_or_far(space, x, y, self.effort, near))(*ends, reach) - reach
 
     def slip(self, space, x, v):
         return self.slips(space, x, v, self.pairs_of(x))

@@ -14,8 +14,9 @@ import numpy as np
 from geodyn._checks import numbers
 from geodyn._jit import static_count
 from geodyn._typing import Array, Float, Scalar
-from geodyn.geometry.geodesic import NODES, distance
+from geodyn.geometry.geodesic import NODES, distance, effort_of
 from geodyn.geometry.manifold import AbstractManifold
+from geodyn.geometry.relaxation import Effort
 from geodyn.geometry.spaces import AbstractConstantCurvature
 
 Tuples = tuple[tuple[int, ...], ...]
@@ -129,14 +130,15 @@ def measured(measure, space: AbstractManifold, x: Float[Array, "N dim"], points)
     return jax.vmap(lambda *corners: measure(space, *corners))(*(select(x, index) for index in corners))
 
 
-def distances(space: AbstractManifold, x: Float[Array, "N dim"], pairs, nodes: int) -> Float[Array, " E"]:
-    """The distances of pairs of points, by paths of at most so many nodes."""
-    return measured(lambda space, x, y: distance(space, x, y, nodes=nodes), space, x, pairs)
+def distances(space: AbstractManifold, x: Float[Array, "N dim"], pairs, effort: Effort) -> Float[Array, " E"]:
+    """The distances of pairs of points."""
+    return measured(lambda space, x, y: distance(space, x, y, nodes=effort), space, x, pairs)
 
 
-def most_nodes(nodes) -> int:
-    """The `nodes` of an element, by default those of `gd.distance`; ValueError unless a positive whole number."""
-    return NODES if nodes is None else static_count("nodes", nodes)
+def path_effort(nodes, tolerance) -> Effort:
+    """The `nodes` and `tolerance` of an element, by default those of `gd.distance`; ValueError unless a positive whole
+    number and a relative error."""
+    return effort_of(NODES if nodes is None else static_count("nodes", nodes), float(tolerance))
 
 
 def select(x: Float[Array, "N dim"], indices) -> Float[Array, "E dim"]:

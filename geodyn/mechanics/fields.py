@@ -16,14 +16,15 @@ from geodyn._typing import Array, Float
 from geodyn.geometry.charts import cosine, sine_ratio
 from geodyn.geometry.geodesic import squared_distance
 from geodyn.geometry.manifold import AbstractManifold
+from geodyn.geometry.relaxation import Effort
 from geodyn.mechanics.elements import (
     AbstractDissipation,
     AbstractPotential,
     Tuples,
     curvature_of,
-    most_nodes,
     number,
     one_per_point,
+    path_effort,
 )
 
 TAKES_NO_MASSES = "Gravity(strength=9.81, *, axis=-1) takes no masses: it sees those of its system"
@@ -96,23 +97,23 @@ class Kepler(AbstractPotential):
     and −Σ k_i/d_i in any other, d_i the distance of x_i; its bounded orbits close wherever the curvature is constant.
 
     `strength` k is one number or [N], negative where the centre repels; with `per_mass=True` it is that of a unit mass,
-    k_i = m_i · strength with the masses of the system, as of the Sun on planets. `nodes` as for `Spring`. Raises
-    ValueError for numbers that are not one per point. Source: Higgs, *J. Phys. A* 12 (1979) 309; Kozlov & Harin,
-    *Celest. Mech. Dyn. Astron.* 54 (1992) 393.
+    k_i = m_i · strength with the masses of the system, as of the Sun on planets. `nodes` and `tolerance` as for
+    `Spring`. Raises ValueError for numbers that are not one per point. Source: Higgs, *J. Phys. A* 12 (1979) 309;
+    Kozlov & Harin, *Celest. Mech. Dyn. Astron.* 54 (1992) 393.
     """
 
     points: ClassVar[Tuples] = ()
     strength: Float[Array, "..."]
     centre: Float[Array, " dim"]
     per_mass: bool = eqx.field(static=True)
-    nodes: int = eqx.field(static=True)
+    effort: Effort = eqx.field(static=True)
 
-    def __init__(self, strength, centre, *, per_mass=False, nodes=None):
+    def __init__(self, strength, centre, *, per_mass=False, nodes=None, tolerance=0.0):
         self.strength, self.centre = numbers("strength", strength).astype(float), _place(centre)
-        self.per_mass, self.nodes = per_mass, most_nodes(nodes)
+        self.per_mass, self.effort = per_mass, path_effort(nodes, tolerance)
 
     def energy(self, space, x, masses):
-        cosines, squared_sines = _from_centre(space, x, self.centre, self.nodes)
+        cosines, squared_sines = _from_centre(space, x, self.centre, self.effort)
         strength = _of_masses("strength", self.strength, x, masses, self.per_mass)
         return -jnp.dot(strength, cosines / jnp.sqrt(squared_sines))
 
@@ -122,22 +123,22 @@ class Harmonic(AbstractPotential):
     a hemisphere), ½ k_i tanh² d_i in hyperbolic space and ½ k_i d_i² in any other; the source is that of `Kepler`.
 
     `stiffness` k ≥ 0 is one number or [N]; with `per_mass=True` it is that of a unit mass, a squared frequency:
-    k_i = m_i · stiffness with the masses of the system. `nodes` as for `Spring`. Raises ValueError for numbers that are
-    negative or not one per point.
+    k_i = m_i · stiffness with the masses of the system. `nodes` and `tolerance` as for `Spring`. Raises ValueError
+    for numbers that are negative or not one per point.
     """
 
     points: ClassVar[Tuples] = ()
     stiffness: Float[Array, "..."]
     centre: Float[Array, " dim"]
     per_mass: bool = eqx.field(static=True)
-    nodes: int = eqx.field(static=True)
+    effort: Effort = eqx.field(static=True)
 
-    def __init__(self, stiffness, centre, *, per_mass=False, nodes=None):
+    def __init__(self, stiffness, centre, *, per_mass=False, nodes=None, tolerance=0.0):
         self.stiffness, self.centre = number("stiffness", stiffness), _place(centre)
-        self.per_mass, self.nodes = per_mass, most_nodes(nodes)
+        self.per_mass, self.effort = per_mass, path_effort(nodes, tolerance)
 
     def energy(self, space, x, masses):
-        cosines, squared_sines = _from_centre(space, x, self.centre, self.nodes)
+        cosines, squared_sines = _from_centre(space, x, self.centre, self.effort)
         stiffness = _of_masses("stiffness", self.stiffness, x, masses, self.per_mass)
         return 0.5 * jnp.dot(stiffness, squared_sines / cosines**2)
 
@@ -166,12 +167,12 @@ def _of_masses(name, value, x, masses, per_mass: bool) -> Float[Array, " N"]:
 
 
 def _from_centre(
-    space: AbstractManifold, x: Float[Array, "N dim"], centre: Float[Array, "..."], nodes: int
+    space: AbstractManifold, x: Float[Array, "N dim"], centre: Float[Array, "..."], effort: Effort
 ) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
     """cos d and sin² d of the distances from the centre; 1 and d², cosh d and sinh² d where the curvature is 0, −1."""
     if centre.shape != (space.dim,):
         raise ValueError(f"centre must have shape ({space.dim},), the coordinates of a point; got {centre.shape}")
     curvature = curvature_of(space)
-    squares = jax.vmap(lambda x: squared_distance(space, x, centre.astype(x.dtype), nodes=nodes))(x)
+    squares = jax.vmap(lambda x: squared_distance(space, x, centre.astype(x.dtype), nodes=effort))(x)
     ratios = jax.vmap(lambda square: sine_ratio(curvature, square))(squares)
     return jax.vmap(lambda square: cosine(curvature, square))(squares), squares * ratios**2

@@ -7,16 +7,17 @@ import jax
 import jax.numpy as jnp
 
 from geodyn._typing import Array, Float
+from geodyn.geometry.relaxation import Effort
 from geodyn.mechanics.elements import (
     AbstractFriction,
     AbstractPlasticity,
     Tuples,
     distances,
     index_tuples,
-    most_nodes,
     number,
     one_each,
     one_per_point,
+    path_effort,
 )
 
 
@@ -47,7 +48,7 @@ class PlasticSpring(AbstractPlasticity):
     """Springs along edges (i, j) that yield: the force is k (dist(x_i, x_j) − ℓ − e_p) up to the yield force Y, where
     the permanent lengthening e_p flows (elastic, perfectly plastic). `gd.IncrementalPotential` steps it; the forces are
     the last of `trajectory.multipliers`, with the sign of `Rod`'s: negative where a spring is stretched. So e_p is
-    dist − ℓ + λ/k. `nodes` as for `Spring`.
+    dist − ℓ + λ/k. `nodes` and `tolerance` as for `Spring`.
 
     `stiffness`, `length`, `yield_force` are one number or [E]. Raises ValueError for edges that are no pairs of
     distinct points, and for numbers that are not positive (a length ≥ 0) or not one per edge.
@@ -57,14 +58,14 @@ class PlasticSpring(AbstractPlasticity):
     stiffness: Float[Array, " E"]
     length: Float[Array, " E"]
     yield_force: Float[Array, " E"]
-    nodes: int = eqx.field(static=True)
+    effort: Effort = eqx.field(static=True)
 
-    def __init__(self, edges, stiffness, length, yield_force, nodes=None):
-        self.nodes = most_nodes(nodes)
+    def __init__(self, edges, stiffness, length, yield_force, nodes=None, tolerance=0.0):
+        self.effort = path_effort(nodes, tolerance)
         self.points = index_tuples("edges", edges, 2)
         self.stiffness = one_each("stiffness", stiffness, self.points, positive=True)
         self.length = one_each("length", length, self.points)
         self.yield_force = one_each("yield_force", yield_force, self.points, positive=True)
 
     def strain(self, space, x):
-        return distances(space, x, self.points, self.nodes) - self.length.astype(x.dtype)
+        return distances(space, x, self.points, self.effort) - self.length.astype(x.dtype)

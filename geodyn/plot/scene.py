@@ -49,14 +49,22 @@ class Scene(NamedTuple):
         return len(self.radii) <= FEW
 
     def geodesics(self, frames) -> np.ndarray:
-        """The edges at the saved states `frames`, in the model: [frames, E, SAMPLES, 2 or 3]."""
+        """The edges at the saved states `frames`, in the model: [frames, E, SAMPLES, 2 or 3]. Between points that wind
+        differently around periodic coordinates half an edge leads from each to an image of the other, broken by NaN."""
         starts, ends = (self.q[frames][:, side].reshape(-1, self.space.dim) for side in self.edges.T)
         curves = [np.zeros((0, SAMPLES, self.space.dim))]
         for k in range(0, len(starts), BATCH):
             missing = ((0, max(0, k + BATCH - len(starts))), (0, 0))
             batch = (np.pad(side[k : k + BATCH], missing, "edge") for side in (starts, ends))
             curves.append(np.asarray(_geodesics(self.space, *batch)))
-        found = placed(self.model.place, np.concatenate(curves)[: len(starts)])
+        q = np.concatenate(curves)[: len(starts)]
+        found = placed(self.model.place, q)
+        if period_of(self.space) is not None:
+            turned = q + _turns(self.space, q[:, -1], ends)[:, None]
+            other, half = placed(self.model.place, turned), SAMPLES // 2
+            torn = ~np.isclose(found[:, half], other[:, half]).all(axis=1)
+            found = np.concatenate([found[:, :half], other[:, half:]], axis=1)
+            found[torn, half] = np.nan
         return found.reshape(len(frames), len(self.edges), SAMPLES, self.points.shape[-1])
 
     def nearest(self, times) -> np.ndarray:
@@ -127,6 +135,14 @@ def _beside(space, q, pairs) -> np.ndarray:
             q[:, own] += np.asarray(nearest_image(space, *jnp.asarray(q[0, [i, j]]))) - q[0, j]
             group[own] = group[i]
     return q
+
+
+def _turns(space, x, y) -> np.ndarray:
+    """The whole periods of the coordinates that lead from the points x[K, n] to y, to which they are equal else."""
+    period = np.array(period_of(space))
+    round_ = np.isfinite(period)
+    period = np.where(round_, period, 1.0)
+    return np.where(round_, np.round((y - x) / period) * period, 0)
 
 
 def points_of(trajectory: Trajectory, body: AbstractBody) -> np.ndarray:

@@ -52,6 +52,7 @@ def polylines(ax, lines, colour: str, width: float = 1.0, strength=1.0, zorder: 
     from matplotlib.collections import LineCollection
 
     pieces = np.concatenate([np.stack([line[:-1], line[1:]], axis=1) for line in lines])
+    pieces = pieces[np.isfinite(pieces).all(axis=(1, 2))]
     shade = np.full(len(pieces), strength)
     if ax.name == "3d":
         from mpl_toolkits.mplot3d.art3d import Line3DCollection as LineCollection

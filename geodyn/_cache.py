@@ -1,0 +1,56 @@
+"""Compiled programs kept between processes, by JAX's own cache."""
+
+import os
+import sys
+from pathlib import Path
+
+import jax
+
+from geodyn import _jax
+
+MOST_BYTES = 2**30
+
+
+def cache(folder: str | os.PathLike | None = None, *, most_bytes: int = MOST_BYTES) -> Path:
+    """Keeps compiled programs on the disk, so that the next process does not compile them again.
+
+    Call it before the first computation. The command line does so by itself. The folder is JAX's compilation cache:
+    what has not been used for longest goes first, several processes may share it, and it may be deleted at any time.
+    The warnings of XLA about machine code that it reads from there are turned off.
+
+    Args:
+        folder: where; by default the one that JAX has (`JAX_COMPILATION_CACHE_DIR`), or `geodyn` in the user's folder
+            for caches (`$XDG_CACHE_HOME`, or `~/.cache`; `~/Library/Caches` on macOS; `%LOCALAPPDATA%` on Windows).
+        most_bytes: its size at most, in bytes.
+
+    Returns:
+        The folder.
+
+    Raises:
+        ValueError: for a size that is not positive.
+        OSError: where the folder can neither be made nor written to.
+
+    Example:
+        ```python
+        gd.cache()
+        ```
+    """
+    if not most_bytes > 0:
+        raise ValueError(f"most_bytes must be a positive number of bytes, got {most_bytes!r}")
+    path = Path(folder or jax.config.jax_compilation_cache_dir or _users_folder() / "geodyn").expanduser()
+    path.mkdir(parents=True, exist_ok=True)
+    if not os.access(path, os.W_OK):
+        raise PermissionError(f"the folder {path} cannot be written to: give another one, gd.cache(folder)")
+    _jax.silence()
+    jax.config.update("jax_compilation_cache_dir", str(path))
+    jax.config.update("jax_compilation_cache_max_size", int(most_bytes))
+    # A small program is compiled in less than JAX's second, but there are hundreds of them.
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+    return path
+
+
+def _users_folder() -> Path:
+    """Where programs keep what they can make again."""
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches"
+    return Path(os.environ.get("LOCALAPPDATA" if os.name == "nt" else "XDG_CACHE_HOME") or Path.home() / ".cache")

@@ -1,0 +1,50 @@
+"""Compiled programs kept between processes."""
+
+import subprocess
+import sys
+
+import jax
+import pytest
+
+import geodyn as gd
+
+SCRIPT = """
+import jax
+import geodyn as gd
+missed = []
+count = lambda event, **_: missed.append(event) if event.endswith("cache_misses") else None
+jax.monitoring.register_event_listener(count)
+gd.cache("{folder}")
+y = gd.integrate(gd.ODE(lambda t, y: -y), [1.0], None, t1=1.0, steps=5).q[-1, 0]
+print(y, len(missed))
+"""
+
+
+def test_the_next_process_compiles_nothing(tmp_path):
+    folder = tmp_path / "programs"
+    run = lambda: subprocess.run(  # noqa: E731
+        [sys.executable, "-c", SCRIPT.format(folder=folder)], capture_output=True, text=True, check=True
+    )
+    first, second = run(), run()
+    assert int(first.stdout.split()[1]) > 0 and second.stdout.split() == [first.stdout.split()[0], "0"]
+    assert not second.stderr, "XLA's messages about code from its cache"
+
+
+def test_where_it_is(tmp_path, monkeypatch):
+    kept = jax.config.jax_compilation_cache_dir, jax.config.jax_compilation_cache_max_size
+    seconds = jax.config.jax_persistent_cache_min_compile_time_secs
+    monkeypatch.setenv("XDG_CACHE_HOME" if sys.platform == "linux" else "HOME", str(tmp_path))
+    try:
+        assert gd.cache() == gd.cache(kept[0])
+        jax.config.update("jax_compilation_cache_dir", None)
+        assert tmp_path in gd.cache().parents and gd.cache(most_bytes=10**6).name == "geodyn"
+        assert jax.config.jax_compilation_cache_max_size == 10**6
+        with pytest.raises(ValueError, match="most_bytes must be a positive number of bytes, got 0"):
+            gd.cache(most_bytes=0)
+        (tmp_path / "file").write_text("")
+        with pytest.raises(OSError, match="file"):
+            gd.cache(tmp_path / "file")
+    finally:
+        jax.config.update("jax_compilation_cache_dir", kept[0])
+        jax.config.update("jax_compilation_cache_max_size", kept[1])
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", seconds)

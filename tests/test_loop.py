@@ -1,0 +1,477 @@
+"""Steps as loops over the members of a batch: every member gets what it gets alone, in values and derivatives. What is
+right is computed apart, member by member, by Newton's method on the stages in NumPy, and its derivatives by a step of
+1e-30 in the imaginary direction."""
+
+import importlib
+from functools import partial
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import geodyn as gd
+from geodyn.integrators.methods import start
+from geodyn.integrators.path import path
+from geodyn.integrators.system import AbstractSystem
+
+STEPS, METHOD = 6, gd.Gauss(2)
+TIMES = jnp.array([0.2, 0.1])  # The first, and the length of a step.
+
+
+def collocated(rate, x, times=TIMES, steps=STEPS):
+    """x after so many steps of x' = rate(t, x), and x' at the stages of the last."""
+    t0, h = np.asarray(times)
+    a, b, c = METHOD.tableau.a, METHOD.tableau.b, METHOD.tableau.c
+    x = np.asarray(x, complex)
+    for k in range(steps):
+        slopes, t = np.zeros((c.size, x.size), complex), t0 + h * (k + c)
+        for _ in range(12):
+            at = x + h * a @ slopes
+            off = 1e-6 * (1 + np.abs(at).max()) * np.eye(x.size)
+            moved = [[(rate(s, y + d) - rate(s, y)).real / d.max() for d in off] for s, y in zip(t, at)]
+            blocks = np.einsum("ij,jcr->jrci", -h.real * a.T, np.array(moved)).transpose(0, 1, 3, 2)
+            matrix = np.eye(slopes.size) + blocks.reshape(slopes.size, slopes.size)
+            off_root = slopes - [rate(s, y) for s, y in zip(t, at)]
+            slopes = slopes - np.linalg.solve(matrix, off_root.ravel()).reshape(slopes.shape)
+        x = x + h * b @ slopes
+    return x, slopes
+
+
+def slope(function, *args):
+    """The derivatives of a function of numbers and arrays by each of them."""
+    args, found = [np.asarray(x, complex) for x in args], []
+    for i, x in enumerate(args):
+        by = np.zeros(x.shape)
+        for place in np.ndindex(*x.shape):
+            moved = x.copy()
+            moved[place] += 1e-30j
+            by[place] = np.imag(function(*args[:i], moved, *args[i + 1 :])) / 1e-30
+        found.append(by)
+    return found
+
+
+class Oscillator(eqx.Module):
+    """A spring, and a mass that depends on where it is and grows, driven."""
+
+    numbers: jax.Array  # The stiffness, and how the mass depends on where it is.
+
+    def __call__(self, q, v, t):
+        stiffness, bend = self.numbers
+        return (1 + bend * q[0] ** 2) * (1 + t) / 2 * v[0] ** 2 - stiffness / 2 * q[0] ** 2 + jnp.sin(t) * q[0]
+
+
+def integrated(lagrangian, q, v, times):
+    t0, t1 = times[0], times[0] + STEPS * times[1]
+    return gd.integrate(gd.Lagrangian(lagrangian), q, v, t0=t0, t1=t1, steps=STEPS, method=METHOD)
+
+
+def run(numbers, q, v, times=TIMES):
+    return integrated(Oscillator(numbers), q[None], v[None], times)
+
+
+def end(*args):
+    """A number that depends on all of the end."""
+    last = run(*args)
+    return last.q[-1, 0] + 0.3 * last.p[-1, 0]
+
+
+def right(numbers, q, v, times=TIMES, steps=STEPS):
+    stiffness, bend = numbers
+
+    def rate(t, x):
+        v = x[1] / (1 + bend * x[0] ** 2) / (1 + t)
+        return np.array([v, bend * x[0] * (1 + t) * v**2 - stiffness * x[0] + np.sin(t)])
+
+    return collocated(rate, [q, (1 + bend * q**2) * (1 + times[0]) * v], times, steps)
+
+
+def right_end(*args):
+    q, p = right(*args)[0]
+    return q + 0.3 * p
+
+
+# Two of them are stiff; of the second the first matrix of a step serves to its end, of the third it does not.
+MEMBERS = jnp.array([[1.0, 0.3], [1e6, 0.3], [1e3, 0.3], [4.0, 0.1]]), jnp.array([0.5, 1e-3, 0.1, 1.0])
+MEMBERS = *MEMBERS, jnp.array([0.1, 0.2, 0.2, 0.3]), jnp.array([[0.2, 0.1], [0.1, 0.1], [0.0, 0.1], [0.2, 0.2]])
+
+
+def check(got, want, rtol=1e-10):
+    for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):
+        assert np.shape(a) == np.shape(b)
+        np.testing.assert_allclose(a, b, rtol=rtol, atol=1e-14)
+
+
+def test_some_of_a_batch_are_stiff():
+    """They need a matrix, step by step, forwards and in both derivatives, and the others none: they take the turns that
+    they take alone. Seen: 1e-12."""
+
+    def with_count(*args):
+        return end(*args), (lambda s: (s.iterations, s.jacobians))(run(*args).stats)
+
+    derived = jax.value_and_grad(with_count, (0, 1, 2, 3), has_aux=True)
+    (values, counts), slopes = jax.jit(jax.vmap(derived))(*MEMBERS)
+    alone = jax.jit(derived)
+    for i in range(4):
+        (value, count), each = alone(*(x[i] for x in MEMBERS))
+        check((values[i], *(x[i] for x in slopes)), (value, *each))
+        assert [int(x) for x in count] == [int(x[i]) for x in counts]
+        wanted = [np.asarray(x[i]) for x in MEMBERS]
+        check((value, each), (right_end(*wanted).real, tuple(slope(right_end, *wanted))))
+    iterations, jacobians = counts
+    assert jacobians.tolist()[::3] == [0, 0] and jacobians[1] == STEPS < jacobians[2]
+    assert jnp.all(iterations >= 4 * STEPS) and iterations[1] <= 14 * STEPS and iterations[2] <= 21 * STEPS
+    changes = jnp.array([[1.0, 0.2], [3e5, -1.0], [1e2, 1.0], [0.5, 2.0]]), jnp.ones(4), jnp.arange(4.0)
+    changes = *changes, 1 + jnp.arange(8.0).reshape(4, 2)
+    forward = jax.jit(lambda x, dx: jax.jvp(jax.vmap(end), x, dx)[1])(MEMBERS, changes)
+    want = sum(jnp.sum((x * dx).reshape(4, -1), 1) for x, dx in zip(slopes, changes))
+    check(forward, want)
+
+
+class Network(eqx.Module):
+    """What is no arithmetic on few numbers: a product with a matrix, and a choice."""
+
+    weights: jax.Array
+    stiffness: jax.Array
+
+    def __call__(self, q, v, t):
+        spring = jax.lax.cond(q[0] > 0.2, lambda x: self.stiffness * x**2, lambda x: 0.2 * x**2, q[0] - 0.2)
+        kinetic = 0.5 * v @ v + self.stiffness / 30 * (1 + t) * v[0] * v[1] * q[1] ** 2
+        return kinetic - jnp.sum(jnp.tanh(self.weights @ q)) - spring + t * q[0]
+
+
+WEIGHTS = np.random.default_rng(1).normal(size=(70, 2)) / 20
+STARTS = jnp.array([[0.1, 0.5], [0.4, -0.3], [0.3, 0.1]]), jnp.array([[0.4, 0.3], [-0.7, 0.5], [0.2, -1.0]])
+
+
+def end_of_network(weights, stiffness, times, q, v):
+    last = integrated(Network(weights, stiffness), q, v, times)
+    return last.q[-1, 0] + 0.3 * last.p[-1, 1]
+
+
+def right_end_of_network(weights, stiffness, times, q, v):
+    def mass(t, q):
+        return np.eye(2) + np.array([[0, 1], [1, 0]]) * stiffness / 30 * (1 + t) * q[1] ** 2
+
+    def rate(t, x):
+        q, v = x[:2], np.linalg.solve(mass(t, x[:2]), x[2:])
+        spring = 2 * (stiffness if q[0].real > 0.2 else 0.2) * (q[0] - 0.2)
+        turning = stiffness / 15 * (1 + t) * v[0] * v[1] * q[1]
+        return np.concatenate([v, np.array([t - spring, turning]) - weights.T @ (1 / np.cosh(weights @ q) ** 2)])
+
+    x, _ = collocated(rate, np.concatenate([q, mass(times[0], q) @ v]), times)
+    return x[0] + 0.3 * x[3]
+
+
+def test_networks():
+    """Of what all members share, as the times, or some of them, as the weights of each row, the derivative of a result
+    of all is the sum of those of each; those forwards are the same."""
+
+    def ends(*x):
+        row = jax.vmap(end_of_network, (None, None, None, 0, 0))
+        return jax.vmap(row, (0, None, None, None, None))(*x, *STARTS)
+
+    @jax.jit
+    def derived(x, dx, scales):
+        values, pull = jax.vjp(ends, *x)
+        return values, jax.vmap(pull)(scales), jax.jvp(ends, x, dx)[1]
+
+    x = np.stack([WEIGHTS, 2 * WEIGHTS[::-1]]), 3.0, np.asarray(TIMES)
+    dx = np.sin(np.arange(280.0)).reshape(2, 70, 2), 0.7, np.array([0.3, -0.2])
+    scale = np.array([1.0, 2.0, -3.0, 0.5, 1.0, 4.0])
+    values, each, forward = derived(x, dx, np.concatenate([np.eye(6), scale[None]]).reshape(7, 2, 3))
+    for k, (i, j) in enumerate(np.ndindex(2, 3)):
+
+        def along(e, stiffness, times, i=i, j=j):
+            return right_end_of_network(x[0][i] + e * dx[0][i], stiffness, times, *(np.asarray(s[j]) for s in STARTS))
+
+        by_weights, *others = slope(along, 0.0, *x[1:])
+        check(values[i, j], along(0.0, *x[1:]).real)
+        check((jnp.sum(each[0][k, i] * dx[0][i]), *(y[k] for y in each[1:])), (by_weights, *others))
+        assert jnp.all(each[0][k, 1 - i] == 0)
+        check(forward[i, j], by_weights + 0.7 * others[0] + dx[2] @ others[1])
+    check([y[-1] for y in each], [np.tensordot(scale, y[:-1], 1) for y in each])
+
+
+def test_batches_of_batches():
+    """Numbers along one axis, one of them stiff, starts along the other, each the same for all of the other; velocities
+    of every pair, and the times of all."""
+    numbers, q = MEMBERS[0][:3], jnp.array([1e-3, 2e-3])
+    v, weights = jnp.array([[0.1, 0.2], [0.3, -0.1], [0.2, 0.1]]), jnp.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    rows, columns = jax.vmap(end, (None, 0, 0, None)), jax.vmap(end, (0, None, 0, None))
+
+    @jax.jit
+    def derived(*x):
+        by_rows, pull = jax.vjp(jax.vmap(rows, (0, None, 0, None)), *x)
+        grad = jax.vmap(jax.grad(end, (0, 1, 2, 3)), (0, None, 0, None), -1)
+        by_columns = jax.vmap(columns, (None, 0, 1, None), 1)(*x)
+        return by_rows, by_columns, pull(weights), jax.vmap(grad, (None, 0, 1, None), -1)(*x)
+
+    by_rows, by_columns, summed, each = derived(numbers, q, v, TIMES)
+    want, slopes = np.zeros((3, 2)), [np.zeros((*n, 3, 2)) for n in ((2,), (), (), (2,))]
+    for i, j in np.ndindex(3, 2):
+        x = np.asarray(numbers[i]), q[j], v[i, j], TIMES
+        want[i, j] = right_end(*x).real
+        for y, z in zip(slopes, slope(right_end, *x)):
+            y[..., i, j] = z
+    check((by_rows, by_columns, each), (want, want, tuple(slopes)))
+    numbers, q, v, times = (y * np.asarray(weights) for y in slopes)
+    check(summed, (np.sum(numbers, 2).T, np.sum(q, 0), v, np.sum(times, (1, 2))))
+
+
+def test_a_force_that_sets_in_within_a_step():
+    """What moves freely moves as the first guess says, and meets a spring nowhere but at the last stages: a turn that
+    changes no velocity is no sign that all is found. So with what pushes it where it rests."""
+
+    def last(stiffness, edge, q):
+        law = lambda q, v: v @ v / 2 - stiffness / 2 * jnp.maximum(q[0] - edge, 0) ** 2  # noqa: E731
+        t = gd.integrate(gd.Lagrangian(law), q[None], jnp.ones(1), t1=0.1, steps=1, method=METHOD)
+        return jnp.stack([t.q[-1, 0], t.p[-1, 0]])
+
+    def right(stiffness, edge, q):
+        rate = lambda t, x: np.array([x[1], -stiffness * (x[0] - edge) * (x[0].real > edge)])  # noqa: E731
+        return collocated(rate, [q, 1.0], (0.0, 0.1), 1)[0]
+
+    x = (9.0, 1.05, 1.0)
+    got = jax.jit(lambda *x: (last(*x), jax.jacfwd(last, (0, 1, 2))(*x), jax.jacrev(last, (0, 1, 2))(*x)))(*x)
+    want = slope(lambda *x: right(*x)[0], *x), slope(lambda *x: right(*x)[1], *x)
+    check(got, (right(*x).real, *[tuple(np.stack(pair) for pair in zip(*want))] * 2))
+
+
+@pytest.mark.float32
+def test_single_precision():
+    """Values and derivatives of a batch in the type of its numbers, to a few of its roundings."""
+    members = (MEMBERS[0].at[1, 0].set(1e3), *MEMBERS[1:])
+    single = [x[np.array([0, 1, 3])].astype(jnp.float32) for x in members]
+    got = jax.jit(jax.vmap(jax.value_and_grad(end, (0, 1, 2, 3))))(*single)
+    assert {x.dtype for x in jax.tree.leaves(got)} == {np.dtype(np.float32)}
+    for i in range(3):
+        x = [np.asarray(y[i], float) for y in single]
+        for a, b in zip(jax.tree.leaves(got), [right_end(*x).real, *slope(right_end, *x)]):
+            np.testing.assert_allclose(a[i], b, rtol=1e-5)
+
+
+def test_second_derivatives_of_a_batch():
+    """By a number that all members share, and by starts that each has: of the mean, forward over reverse."""
+    starts = [x[::2] for x in MEMBERS[1:3]]
+
+    def mean(growth, q):
+        numbers = jnp.stack([1.0, growth])
+        return jnp.mean(jax.vmap(end, (None, 0, 0))(numbers, q, starts[1]))
+
+    x, dx = (0.3, starts[0]), (1.0, jnp.array([0.5, -1.0]))
+    got = jax.jit(lambda x, dx: jax.jvp(jax.grad(mean, (0, 1)), x, dx)[1])(x, dx)
+
+    def right(growth, q):
+        return sum(right_end((1.0, growth), *s) for s in zip(q, np.asarray(starts[1]))) / 2
+
+    there, back = (slope(right, *(np.asarray(a) + e * np.asarray(b) for a, b in zip(x, dx))) for e in (1e-5, -1e-5))
+    check(got, [(a - b) / 2e-5 for a, b in zip(there, back)], rtol=1e-8)
+
+
+def test_parts_have_their_times(monkeypatch):
+    """Where the stage values of all steps would be too many, each part of them is a loop, that begins where the one
+    before ended."""
+    member = [x[0] for x in MEMBERS]
+    monkeypatch.setattr(importlib.import_module("geodyn.integrators.integrate"), "STAGE_MEMORY", 64)
+    jax.clear_caches()
+    got = jax.jit(jax.value_and_grad(end, (0, 1, 2, 3)))(*member)
+    monkeypatch.undo()
+    jax.clear_caches()
+    member = [np.asarray(x) for x in member]
+    check(got, (right_end(*member).real, tuple(slope(right_end, *member))))
+
+
+class Ending(eqx.Module):
+    """A spring, and a force that is no number after some time."""
+
+    stiffness: jax.Array
+    last: jax.Array
+
+    def __call__(self, q, v, t):
+        return v @ v / 2 - self.stiffness / 2 * q[0] ** 2 + jnp.sqrt(self.last - t) * q[0]
+
+
+def test_one_of_a_batch_fails():
+    """It stays where the failed step began, and says so; the others go on. What came before has its derivatives, by
+    what all members share, too."""
+
+    def saved(stiffness, q, last):
+        t = gd.integrate(
+            gd.Lagrangian(Ending(stiffness, last)), q[None], jnp.ones(1), t1=STEPS / 10, steps=STEPS, method=METHOD
+        )
+        return t.q[:, 0], (t.result, t.stats.steps, t.stats.local_error, t.local_error)
+
+    starts, ends = jnp.array([0.1, 0.2]), jnp.array([0.35, 0.8])
+    kept = np.array([3, STEPS])  # Of the failed one what came before.
+
+    def derived(stiffness, q, dq):
+        run = lambda *x: jax.vmap(saved, (None, 0, 0))(*x, ends)  # noqa: E731
+        rows, pull, others = jax.vjp(run, stiffness, q, has_aux=True)
+        cotangents = jnp.zeros_like(rows).at[jnp.arange(2), kept].set(jnp.array([1.0, 2.0]))
+        tangents = jax.jvp(lambda *x: run(*x)[0], (stiffness, q), (1.0, dq))[1]
+        return rows, others, pull(cotangents), tangents[jnp.arange(2), kept]
+
+    rows, (result, steps, largest, errors), (by_stiffness, by_q), tangents = jax.jit(derived)(2.0, starts, starts)
+
+    def right(stiffness, q, last, steps):
+        rate = lambda t, x: np.array([x[1], np.sqrt(last - t) - stiffness * x[0]])  # noqa: E731
+        return collocated(rate, [q, 1.0], (0.0, 0.1), steps)[0][0]
+
+    assert result.tolist() == [gd.RESULTS.not_finite, gd.RESULTS.successful] and steps.tolist() == [4, STEPS]
+    assert np.all(np.isnan(rows[0, 4:])) and np.all(np.isnan(errors[0, 4:]))
+    np.testing.assert_allclose(largest, [errors[0, 3], np.max(errors[1, 3:])])
+    want = [slope(lambda *x, i=i: right(*x, float(ends[i]), kept[i]), 2.0, starts[i]) for i in range(2)]
+    ended = [right(2.0, float(q), float(e), k).real for q, e, k in zip(starts, ends, kept)]
+    check(rows[np.arange(2), kept], np.array(ended))
+    check(by_stiffness, want[0][0] + 2 * want[1][0])
+    check(by_q, np.array([want[0][1], 2 * want[1][1]]))
+    check(tangents, np.array([x[0] + float(q) * x[1] for x, q in zip(want, starts)]))
+
+
+def test_after_a_failed_step_all_stays():
+    """Where a path that fails at its third step ends, and with which stage velocities before, and the derivatives of
+    that, as those who go on from there, or between the steps, may ask."""
+
+    def last(numbers, q, v, times):
+        system, q, v = gd.Lagrangian(Oscillator(numbers)), q[None], v[None]
+        state = start(system, METHOD, *times, q, system.momentum(times[0], q, v), v)
+        _, steps = path(system, *times, state, method=METHOD, saves=STEPS, every=1)
+        return steps.q[-1, 0] + 0.3 * steps.p[-1, 0] + 0.1 * jnp.sum(steps.w[1]), steps.good
+
+    def right_last(*args):
+        (q, p), slopes = right(*args, steps=2)
+        return q + 0.3 * p + 0.1 * np.sum(slopes[:, 0])
+
+    x = np.array([1e6, 0.3]), np.array(0.1), np.array(0.2), np.array([0.0, 0.1])
+    dx = jnp.array([1e5, 1.0]), jnp.array(0.01), jnp.array(2.0), jnp.array([0.3, 0.01])
+    derived = jax.value_and_grad(last, (0, 1, 2, 3), has_aux=True)
+    (value, good), slopes = jax.jit(derived)(*map(jnp.asarray, x))
+    assert good.tolist() == [True, True, False, False, False, False]
+    want = slope(right_last, *x)
+    check((value, slopes), (right_last(*x).real, tuple(want)))
+    tangent = jax.jit(lambda x, dx: jax.jvp(lambda *x: last(*x)[0], x, dx)[1])(tuple(map(jnp.asarray, x)), dx)
+    check(tangent, sum(np.sum(a * np.asarray(b)) for a, b in zip(want, dx)))
+
+
+class Held(AbstractSystem):
+    """No faster than light on a rod that grows, with drag; the inertia depends on where it is, and grows."""
+
+    gravity: jax.Array
+    bend: jax.Array
+    length: jax.Array
+    drag: jax.Array
+    shares: bool = eqx.field(static=True)
+
+    def inertia(self, t, q):
+        return (1 + self.bend * q[0] ** 2) * (1 + t)
+
+    def momentum(self, t, q, v):
+        w = self.inertia(t, q) * v
+        return w / jnp.sqrt(1 - w @ w)
+
+    def velocity(self, t, q, p, v=None):
+        return p / jnp.sqrt(1 + p @ p) / self.inertia(t, q)
+
+    def force(self, t, q, v, lam):
+        return jnp.stack([0.0, -1.0]) * self.gravity - self.drag * v + lam * q
+
+    def constraint(self, t, q):
+        return (q @ q - self.length**2 * (1 + t / 5) ** 2)[None] / 2
+
+    def count_constraints(self, q):
+        return 1
+
+    def energy(self, t, q, v):
+        return jnp.zeros(())
+
+    def check(self, t, q, v):
+        """Whatever it is."""
+
+    @property
+    def shares_jacobian(self):
+        return self.shares
+
+
+def held(length, angle, turning, t):
+    """(q, v) on the rod."""
+    out, along = np.array([np.sin(angle), -np.cos(angle)]), np.array([np.cos(angle), np.sin(angle)])
+    return length * (1 + t / 5) * out, length / 5 * out + length * (1 + t / 5) * turning * along
+
+
+def right_on_the_rod(formulation, numbers, angle, turning, times):
+    """The position, the momentum and the multiplier after three steps of RadauIIA(2)."""
+    (gravity, bend, length, drag), (t0, h), a = numbers, times, gd.RadauIIA(2).tableau.a
+    inertia = lambda t, q: (1 + bend * q[0] ** 2) * (1 + t)  # noqa: E731
+    q, v = held(length, angle, turning, t0)
+    w = inertia(t0, q) * v
+    p, w = w / np.sqrt(1 - w @ w), np.array([*v, -gravity / length * np.cos(angle), 0] * 2, complex)
+
+    def stage(t, q, p, u, lam, mu):
+        gamma = np.sqrt(1 + p @ p)
+        v = u - mu * (q / gamma - p * (p @ q) / gamma**3) / inertia(t, q)
+        return v, np.array([0, -gravity]) - drag * v + lam * q
+
+    def residual(w, begin, values=False):
+        u, (lam, mu) = w.reshape(2, 4)[:, :2], w.reshape(2, 4)[:, 2:].T
+        times, at = begin + h * np.array([1 / 3, 1]), q + h * a @ u
+        vs, fs = np.transpose([stage(*x) for x in zip(times, at, [p, p], u, lam, mu)], (1, 0, 2))
+        momenta = p + h * a @ fs
+        if values:
+            return at[1], momenta[1], lam[1]
+        rows = []
+        for t, q1, v, p1, f, second in zip(times, at, vs, momenta, fs, mu):
+            gamma, rest = np.sqrt(1 + p1 @ p1), inertia(t, q1)
+            rate = p1 / gamma / rest
+            change = (f / gamma - p1 * (p1 @ f) / gamma**3) / rest
+            change = change - rate / (1 + t) - rate * 2 * bend * q1[0] * v[0] / (1 + bend * q1[0] ** 2)
+            levels = [q1 @ v - length**2 * (1 + t / 5) / 5, (q1 @ q1 - length**2 * (1 + t / 5) ** 2) / 2 / h]
+            if formulation == "index1":
+                levels = [v @ v + q1 @ change - length**2 / 25, second]
+            rows += [*(v - rate), *levels]
+        return np.array(rows)
+
+    for begin in t0 + h * np.arange(3):
+        for _ in range(12):
+            off = 1e-6 * (1 + np.abs(w).max()) * np.eye(8)
+            matrix = np.array([(residual(w + d, begin) - residual(w - d, begin)).real / 2 / d.max() for d in off]).T
+            w = w - np.linalg.solve(matrix, residual(w, begin))
+        q, p, lam = residual(w, begin, values=True)
+    return q[0] + 0.3 * p[1] + 0.1 * lam
+
+
+# The second is stiff, the third far from where the matrices of its guesses serve.
+RODS = jnp.array([[1.0, 0.3, 0.9, 0.2], [50.0, 0.1, 0.5, 0.4], [3.0, 0.4, 0.2, 0.1]]), jnp.array([0.5, 0.01, 2.5])
+RODS = *RODS, jnp.array([0.2, 0.0, 0.5]), jnp.array([[0.2, 0.02], [0.1, 0.2], [0.0, 0.2]])
+
+
+@pytest.mark.parametrize("formulation, shares", [("ggl", True), ("index1", False)])
+def test_constraints(formulation, shares):
+    """In positions and velocities, by one Jacobian for all stages, or in accelerations, by the whole one: values, both
+    derivatives, and in about as many turns as alone (to rounding). Seen: 25, 46 and 70; 13, 33 and 42."""
+    method = gd.RadauIIA(2, formulation)
+
+    def last(numbers, angle, turning, times):
+        out, along = jnp.stack([jnp.sin(angle), -jnp.cos(angle)]), jnp.stack([jnp.cos(angle), jnp.sin(angle)])
+        length = numbers[2] * (1 + times[0] / 5)
+        start = length * out, numbers[2] / 5 * out + length * turning * along
+        system = Held(*numbers, shares)
+        t = gd.integrate(system, *start, t0=times[0], t1=times[0] + 3 * times[1], steps=3, method=method)
+        return t.q[-1, 0] + 0.3 * t.p[-1, 1] + 0.1 * t.multipliers[-1, 0], (t.stats.iterations, t.stats.jacobians)
+
+    derived = jax.value_and_grad(last, (0, 1, 2, 3), has_aux=True)
+    (values, (iterations, jacobians)), slopes = jax.jit(jax.vmap(derived))(*RODS)
+    alone = jax.jit(lambda *x: last(*x)[1])
+    for i in range(3):
+        x = [y[i] for y in RODS]
+        turns, matrices = alone(*x)
+        assert abs(matrices - jacobians[i]) <= 1 and abs(turns - iterations[i]) <= 6
+        x = [np.asarray(y) for y in x]
+        right = partial(right_on_the_rod, formulation)
+        check((values[i], tuple(y[i] for y in slopes)), (right(*x).real, tuple(slope(right, *x))), 1e-9)
+    changes = jnp.arange(12.0).reshape(3, 4), jnp.ones(3), jnp.arange(3.0), 1 + jnp.arange(6.0).reshape(3, 2)
+    forward = jax.jit(lambda x, dx: jax.jvp(jax.vmap(lambda *x: last(*x)[0]), x, dx)[1])(RODS, changes)
+    check(forward, sum(jnp.sum((x * dx).reshape(3, -1), 1) for x, dx in zip(slopes, changes)))
+    most = {"ggl": [28, 54, 80], "index1": [16, 38, 48]}[formulation]
+    assert jacobians[0] == 3 < jnp.min(jacobians[1:]) and all(iterations <= np.array(most))
