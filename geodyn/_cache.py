@@ -27,7 +27,7 @@ def cache(folder: str | os.PathLike | None = None, *, most_bytes: int = MOST_BYT
         The folder.
 
     Raises:
-        ValueError: for a size that is not positive.
+        ValueError: for a size that is not positive, and a folder that is no path.
         OSError: where the folder can neither be made nor written to.
 
     Example:
@@ -35,8 +35,10 @@ def cache(folder: str | os.PathLike | None = None, *, most_bytes: int = MOST_BYT
         gd.cache()
         ```
     """
-    if not most_bytes > 0:
+    if not isinstance(most_bytes, int | float) or not most_bytes > 0:
         raise ValueError(f"most_bytes must be a positive number of bytes, got {most_bytes!r}")
+    if not isinstance(folder, str | os.PathLike | None):
+        raise ValueError(f"folder must be a path, or None for the user's folder for caches, got {folder!r}")
     path = Path(folder or jax.config.jax_compilation_cache_dir or _users_folder() / "geodyn").expanduser()
     path.mkdir(parents=True, exist_ok=True)
     if not os.access(path, os.W_OK):

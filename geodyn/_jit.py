@@ -99,7 +99,7 @@ class Closure(eqx.Module):
     def __call__(self, *args, **kwargs):
         arrays, static = eqx.partition((args, kwargs), eqx.is_array_like)
         leaves, form = jax.tree.flatten(arrays)
-        key = (form, *map(str, (*map(jax.typeof, leaves), *jax.tree.leaves(static))))
+        key = (form, jax.tree.structure(static), *map(jax.typeof, leaves), *jax.tree.leaves(static))
         if key not in self.programs.value:
             self.programs.value[key] = self._program(arrays, static)
         program, consts, like, rest = self.programs.value[key]

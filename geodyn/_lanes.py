@@ -16,14 +16,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn import _cells, _jax, _native
-from geodyn._expressions import COST, Graph, Node
+from geodyn._expressions import COST, WORTH_SHARING, Graph, Node
 from geodyn._scalars import LARGEST_ARRAY, Cells, Interpreter, inner_program
 
 # Whether the program that is being lowered is for a CPU. On other devices scalars are more kernels.
 _on_a_processor = ContextVar("on_a_processor", default=False)
 # Above, arrays run as fast, and compile in less time.
 MOST_SCALARS = 4000
-WORTH_SHARING = 6
 # Products of larger matrices, as those of a network, take the compiler ten times as long scalar by scalar.
 LARGEST_PRODUCT = 128
 
@@ -86,17 +85,9 @@ def _of_members(plain, args, outs, batch):
 
 def _pushed_forward(primals, tangents, *, plain, nonlinear, outs, batch, **params):
     params |= {"plain": plain, "nonlinear": nonlinear, "outs": outs, "batch": batch}
-    values, first = lanes_p.bind(*primals, **params), nonlinear if nonlinear is not None else len(primals)
-    changes = [jnp.zeros(x.aval.shape, x.aval.dtype) if _jax.is_zero(x) else x for x in tangents]
-    known, t = primals[:first], primals[first:]
-    rate = [jnp.zeros_like(x) for x in values]
-    if any(not _jax.is_zero(x) for x in tangents[:first]):
-        of_known = lambda *known: _of_members(plain, (*known, *t), outs, batch)  # noqa: E731
-        rate = jax.jvp(of_known, known, tuple(changes[:first]))[1]
-    if any(not _jax.is_zero(x) for x in tangents[first:]):
-        added = lanes_p.bind(*known, *changes[first:], **params)
-        rate = [x + y for x, y in zip(rate, added, strict=True)]
-    return values, rate
+    first = len(primals) if nonlinear is None else nonlinear
+    members = lambda *args: _of_members(plain, args, outs, batch)  # noqa: E731
+    return _native.pushed_forward(partial(lanes_p.bind, **params), members, first, primals, tangents)
 
 
 def _pulled_back(cts, *args, run, transposed, plain, nonlinear, outs, batch, small):

@@ -161,15 +161,21 @@ def _batched(args, axes, *, in_batches, program, **params):
 
 
 def _pushed_forward(primals, tangents, *, program, nonlinear, **params):
-    values = program_p.bind(*primals, program=program, nonlinear=nonlinear, **params)
+    bind = partial(program_p.bind, program=program, nonlinear=nonlinear, **params)
+    return pushed_forward(bind, partial(evaluated, program), nonlinear, primals, tangents)
+
+
+def pushed_forward(bind, plain, nonlinear: int, primals, tangents):
+    """(values, their changes) of an operation `bind`, linear in its arguments from the place `nonlinear` on; `plain` is
+    the same function, which JAX differentiates by the others."""
+    values = bind(*primals)
     changes = [jnp.zeros(x.aval.shape, x.aval.dtype) if _jax.is_zero(x) else x for x in tangents]
     known, t = primals[:nonlinear], primals[nonlinear:]
     rate = [jnp.zeros_like(x) for x in values]
     if any(not _jax.is_zero(x) for x in tangents[:nonlinear]):
-        rate = jax.jvp(lambda *known: evaluated(program, *known, *t), known, tuple(changes[:nonlinear]))[1]
+        rate = jax.jvp(lambda *known: plain(*known, *t), known, tuple(changes[:nonlinear]))[1]
     if any(not _jax.is_zero(x) for x in tangents[nonlinear:]):
-        added = program_p.bind(*known, *changes[nonlinear:], program=program, nonlinear=nonlinear, **params)
-        rate = [x + y for x, y in zip(rate, added, strict=True)]
+        rate = [x + y for x, y in zip(rate, bind(*known, *changes[nonlinear:]), strict=True)]
     return values, rate
 
 

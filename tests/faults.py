@@ -1004,8 +1004,8 @@ _lanes.py: and in second derivatives
 + return [jnp.mean(x, axes, keepdims=True) if axes else x for x, axes
 > test_loop.py::test_second_derivatives_of_a_batch
 
-_lanes.py: second derivatives without what the first depend on
-- if any(not _jax.is_zero(x) for x in tangents[:first]):
+_native.py: second derivatives without what the first depend on
+- if any(not _jax.is_zero(x) for x in tangents[:nonlinear]):
 + if first == 0:
 > test_loop.py::test_second_derivatives_of_a_batch
 

@@ -41,6 +41,8 @@ def test_where_it_is(tmp_path, monkeypatch):
         assert jax.config.jax_compilation_cache_max_size == 10**6
         with pytest.raises(ValueError, match="most_bytes must be a positive number of bytes, got 0"):
             gd.cache(most_bytes=0)
+        with pytest.raises(ValueError, match=r"folder must be a path.*got 3"):
+            gd.cache(3)
         (tmp_path / "file").write_text("")
         with pytest.raises(OSError, match="file"):
             gd.cache(tmp_path / "file")

@@ -97,7 +97,7 @@ MEMBERS = jnp.array([[1.0, 0.3], [1e6, 0.3], [1e3, 0.3], [4.0, 0.1]]), jnp.array
 MEMBERS = *MEMBERS, jnp.array([0.1, 0.2, 0.2, 0.3]), jnp.array([[0.2, 0.1], [0.1, 0.1], [0.0, 0.1], [0.2, 0.2]])
 
 
-def check(got, want, rtol=1e-10):
+def assert_close(got, want, rtol=1e-10):
     for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):
         assert np.shape(a) == np.shape(b)
         np.testing.assert_allclose(a, b, rtol=rtol, atol=1e-14)
@@ -115,10 +115,10 @@ def test_some_of_a_batch_are_stiff():
     alone = jax.jit(derived)
     for i in range(4):
         (value, count), each = alone(*(x[i] for x in MEMBERS))
-        check((values[i], *(x[i] for x in slopes)), (value, *each))
+        assert_close((values[i], *(x[i] for x in slopes)), (value, *each))
         assert [int(x) for x in count] == [int(x[i]) for x in counts]
         wanted = [np.asarray(x[i]) for x in MEMBERS]
-        check((value, each), (right_end(*wanted).real, tuple(slope(right_end, *wanted))))
+        assert_close((value, each), (right_end(*wanted).real, tuple(slope(right_end, *wanted))))
     iterations, jacobians = counts
     assert jacobians.tolist()[::3] == [0, 0] and jacobians[1] == STEPS < jacobians[2]
     assert jnp.all(iterations >= 4 * STEPS) and iterations[1] <= 14 * STEPS and iterations[2] <= 21 * STEPS
@@ -126,7 +126,7 @@ def test_some_of_a_batch_are_stiff():
     changes = *changes, 1 + jnp.arange(8.0).reshape(4, 2)
     forward = jax.jit(lambda x, dx: jax.jvp(jax.vmap(end), x, dx)[1])(MEMBERS, changes)
     want = sum(jnp.sum((x * dx).reshape(4, -1), 1) for x, dx in zip(slopes, changes))
-    check(forward, want)
+    assert_close(forward, want)
 
 
 class Network(eqx.Module):
@@ -187,11 +187,11 @@ def test_networks():
             return right_end_of_network(x[0][i] + e * dx[0][i], stiffness, times, *(np.asarray(s[j]) for s in STARTS))
 
         by_weights, *others = slope(along, 0.0, *x[1:])
-        check(values[i, j], along(0.0, *x[1:]).real)
-        check((jnp.sum(each[0][k, i] * dx[0][i]), *(y[k] for y in each[1:])), (by_weights, *others))
+        assert_close(values[i, j], along(0.0, *x[1:]).real)
+        assert_close((jnp.sum(each[0][k, i] * dx[0][i]), *(y[k] for y in each[1:])), (by_weights, *others))
         assert jnp.all(each[0][k, 1 - i] == 0)
-        check(forward[i, j], by_weights + 0.7 * others[0] + dx[2] @ others[1])
-    check([y[-1] for y in each], [np.tensordot(scale, y[:-1], 1) for y in each])
+        assert_close(forward[i, j], by_weights + 0.7 * others[0] + dx[2] @ others[1])
+    assert_close([y[-1] for y in each], [np.tensordot(scale, y[:-1], 1) for y in each])
 
 
 def test_batches_of_batches():
@@ -215,9 +215,9 @@ def test_batches_of_batches():
         want[i, j] = right_end(*x).real
         for y, z in zip(slopes, slope(right_end, *x)):
             y[..., i, j] = z
-    check((by_rows, by_columns, each), (want, want, tuple(slopes)))
+    assert_close((by_rows, by_columns, each), (want, want, tuple(slopes)))
     numbers, q, v, times = (y * np.asarray(weights) for y in slopes)
-    check(summed, (np.sum(numbers, 2).T, np.sum(q, 0), v, np.sum(times, (1, 2))))
+    assert_close(summed, (np.sum(numbers, 2).T, np.sum(q, 0), v, np.sum(times, (1, 2))))
 
 
 def test_a_force_that_sets_in_within_a_step():
@@ -236,7 +236,7 @@ def test_a_force_that_sets_in_within_a_step():
     x = (9.0, 1.05, 1.0)
     got = jax.jit(lambda *x: (last(*x), jax.jacfwd(last, (0, 1, 2))(*x), jax.jacrev(last, (0, 1, 2))(*x)))(*x)
     want = slope(lambda *x: right(*x)[0], *x), slope(lambda *x: right(*x)[1], *x)
-    check(got, (right(*x).real, *[tuple(np.stack(pair) for pair in zip(*want))] * 2))
+    assert_close(got, (right(*x).real, *[tuple(np.stack(pair) for pair in zip(*want))] * 2))
 
 
 @pytest.mark.float32
@@ -267,7 +267,7 @@ def test_second_derivatives_of_a_batch():
         return sum(right_end((1.0, growth), *s) for s in zip(q, np.asarray(starts[1]))) / 2
 
     there, back = (slope(right, *(np.asarray(a) + e * np.asarray(b) for a, b in zip(x, dx))) for e in (1e-5, -1e-5))
-    check(got, [(a - b) / 2e-5 for a, b in zip(there, back)], rtol=1e-8)
+    assert_close(got, [(a - b) / 2e-5 for a, b in zip(there, back)], rtol=1e-8)
 
 
 def test_parts_have_their_times(monkeypatch):
@@ -280,7 +280,7 @@ def test_parts_have_their_times(monkeypatch):
     monkeypatch.undo()
     jax.clear_caches()
     member = [np.asarray(x) for x in member]
-    check(got, (right_end(*member).real, tuple(slope(right_end, *member))))
+    assert_close(got, (right_end(*member).real, tuple(slope(right_end, *member))))
 
 
 class Ending(eqx.Module):
@@ -324,10 +324,10 @@ def test_one_of_a_batch_fails():
     np.testing.assert_allclose(largest, [errors[0, 3], np.max(errors[1, 3:])])
     want = [slope(lambda *x, i=i: right(*x, float(ends[i]), kept[i]), 2.0, starts[i]) for i in range(2)]
     ended = [right(2.0, float(q), float(e), k).real for q, e, k in zip(starts, ends, kept)]
-    check(rows[np.arange(2), kept], np.array(ended))
-    check(by_stiffness, want[0][0] + 2 * want[1][0])
-    check(by_q, np.array([want[0][1], 2 * want[1][1]]))
-    check(tangents, np.array([x[0] + float(q) * x[1] for x, q in zip(want, starts)]))
+    assert_close(rows[np.arange(2), kept], np.array(ended))
+    assert_close(by_stiffness, want[0][0] + 2 * want[1][0])
+    assert_close(by_q, np.array([want[0][1], 2 * want[1][1]]))
+    assert_close(tangents, np.array([x[0] + float(q) * x[1] for x, q in zip(want, starts)]))
 
 
 def test_after_a_failed_step_all_stays():
@@ -350,9 +350,9 @@ def test_after_a_failed_step_all_stays():
     (value, good), slopes = jax.jit(derived)(*map(jnp.asarray, x))
     assert good.tolist() == [True, True, False, False, False, False]
     want = slope(right_last, *x)
-    check((value, slopes), (right_last(*x).real, tuple(want)))
+    assert_close((value, slopes), (right_last(*x).real, tuple(want)))
     tangent = jax.jit(lambda x, dx: jax.jvp(lambda *x: last(*x)[0], x, dx)[1])(tuple(map(jnp.asarray, x)), dx)
-    check(tangent, sum(np.sum(a * np.asarray(b)) for a, b in zip(want, dx)))
+    assert_close(tangent, sum(np.sum(a * np.asarray(b)) for a, b in zip(want, dx)))
 
 
 class Held(AbstractSystem):
@@ -469,9 +469,9 @@ def test_constraints(formulation, shares):
         assert abs(matrices - jacobians[i]) <= 1 and abs(turns - iterations[i]) <= 6
         x = [np.asarray(y) for y in x]
         right = partial(right_on_the_rod, formulation)
-        check((values[i], tuple(y[i] for y in slopes)), (right(*x).real, tuple(slope(right, *x))), 1e-9)
+        assert_close((values[i], tuple(y[i] for y in slopes)), (right(*x).real, tuple(slope(right, *x))), 1e-9)
     changes = jnp.arange(12.0).reshape(3, 4), jnp.ones(3), jnp.arange(3.0), 1 + jnp.arange(6.0).reshape(3, 2)
     forward = jax.jit(lambda x, dx: jax.jvp(jax.vmap(lambda *x: last(*x)[0]), x, dx)[1])(RODS, changes)
-    check(forward, sum(jnp.sum((x * dx).reshape(3, -1), 1) for x, dx in zip(slopes, changes)))
+    assert_close(forward, sum(jnp.sum((x * dx).reshape(3, -1), 1) for x, dx in zip(slopes, changes)))
     most = {"ggl": [28, 54, 80], "index1": [16, 38, 48]}[formulation]
     assert jacobians[0] == 3 < jnp.min(jacobians[1:]) and all(iterations <= np.array(most))

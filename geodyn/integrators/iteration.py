@@ -22,7 +22,6 @@ class Progress(NamedTuple):
     others: list
     increment: Array
     previous: Array
-    earlier: Array
     scale: Array
     count: Int[Array, "*B"]
     going: Bool[Array, "*B"]
@@ -37,7 +36,7 @@ def size(w) -> Array:
 def begun(w, others, active) -> Progress:
     """Before the first iteration."""
     huge = jnp.full(active.shape, jnp.inf, w.dtype)
-    return Progress(w, others, huge, huge, huge, huge, jnp.zeros(active.shape, int), active, jnp.zeros_like(active))
+    return Progress(w, others, huge, huge, huge, jnp.zeros(active.shape, int), active, jnp.zeros_like(active))
 
 
 def advanced(s: Progress, w, others, floor, most, size: Callable = size, least: int = 0) -> Progress:
@@ -57,7 +56,7 @@ def advanced(s: Progress, w, others, floor, most, size: Callable = size, least: 
     converged = converged & (count >= least)
     hopeless = (count >= 6) & slow | ~jnp.isfinite(increment) | (count >= most)
     going = s.going & ~converged & ~hopeless
-    return Progress(w, others, increment, s.increment, s.previous, scale, count, going, converged)
+    return Progress(w, others, increment, s.increment, scale, count, going, converged)
 
 
 def iterated(improve, w, others, floor, active, most: int = MOST_PLAIN, size: Callable = size) -> Progress:
