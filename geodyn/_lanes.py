@@ -14,6 +14,7 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.extend.core import jaxpr_as_fun
 
 from geodyn import _cells, _jax, _native
 from geodyn._expressions import COST, WORTH_SHARING, Graph, Node
@@ -173,8 +174,9 @@ class Split:
     points behind their own. What runs `often` takes twice as long to compile, and half as long to run."""
 
     def __init__(self, function: Callable, likes, first: int = 0):
-        self.function, self.likes, self.first = function, likes, first
         closed = jax.make_jaxpr(lambda *x: list(function(*x)))(*likes)
+        # What was traced once: the user's functions take Python long.
+        self.function, self.likes, self.first = jaxpr_as_fun(closed), likes, first
         self.scalars = _Scalars(closed, first) if _is_arithmetic(closed.jaxpr) else None
         if self.scalars is not None and len(self.scalars.order) > MOST_SCALARS:
             self.scalars = None
@@ -202,7 +204,7 @@ class Split:
         args = (jnp.zeros((*y.shape, *axes), y.dtype) if x is None else x for x, y in pairs)
 
         def chosen(*x):
-            values = list(self.function(*x))
+            values = self.function(*x)
             return values if wanted is None else [values[i] for i in wanted]
 
         return over_last(chosen, len(axes))(*args)

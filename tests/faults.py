@@ -1258,7 +1258,7 @@ def outcome(fault: Fault, copy: Path) -> str:
     path.write_text(sound.replace(fault.old, fault.new))
     try:
         tests = [f"tests/{test}" for test in fault.tests.split()]
-        options = ["-x", "-q", "--tb=no", "-o", f"cache_dir={ROOT / '.pytest_cache' / 'faults'}"]
+        options = ["-x", "-q", "--tb=no", "-m", "", "-o", f"cache_dir={ROOT / '.pytest_cache' / 'faults'}"]
         # Python would take a file of the same size and second for unchanged.
         where = {"cwd": copy, "env": os.environ | {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}}
         run = subprocess.run(

@@ -112,6 +112,7 @@ def test_regular_tetrahedra(name, edges):
         np.testing.assert_allclose(volume(np.pi / 2)[0], np.pi**2 / 8, rtol=1e-13)
 
 
+@pytest.mark.long
 def test_measures_where_simplices_degenerate():
     """Zero, with the derivative zero that is promised, not NaN."""
     for space in (Euclidean(3), Sphere(3), Hyperbolic(3)):
@@ -121,6 +122,7 @@ def test_measures_where_simplices_degenerate():
             assert value < 1e-8 and bool(jnp.all(jnp.isfinite(slope)))
 
 
+@pytest.mark.long
 def test_a_straight_bending_spring_is_smooth():
     """Energy ½ k β² of the bend β: at β = 0 its second derivative is that of three points on a line, k (2/ℓ)² for the
     middle one, and its gradient vanishes. Catches a guard that drops it."""
@@ -147,6 +149,7 @@ ELASTIC = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("element", ELASTIC, ids=lambda e: type(e).__name__)
 def test_internal_forces_leave_every_momentum_map_alone(element):
     """dV(K) = 0 for the Killing fields of S³ and H³ (Noether), while V does change along other fields;
@@ -163,6 +166,7 @@ def test_internal_forces_leave_every_momentum_map_alone(element):
         assert is_suitable(jaxpr.jaxpr)
 
 
+@pytest.mark.long
 def test_a_membrane_moves_and_conserves():
     """A triangle with springs and an area on S², launched by a Killing field: energy, three momenta over t = 2."""
     space = Sphere(2)
@@ -182,6 +186,7 @@ MOVING = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", MOVING)
 def test_every_momentum_map_is_conserved(name):
     """Of all Killing fields of the space, by Gauss 3 in a generic motion that stretches every spring: within 1e-12 per
@@ -201,6 +206,7 @@ RIGID = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", RIGID)
 def test_constraints_stay_put(name):
     """800 generic steps of rs2 or rs3: position, velocity and, of rs3, acceleration residuals at the end stay at
@@ -250,6 +256,7 @@ PERIODS = {
 """Periods of a unit mass, by residues: ∮ du/((1 + κu²) √(2E + 2ku − L²(κ + u²))) with u = cot r, and likewise."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("potential, curvature", PERIODS)
 def test_orbits_close(potential, curvature):
     """A generic orbit is back after its period, which depends on its energy alone: Bertrand's theorem in spaces of
@@ -277,6 +284,7 @@ BUILT = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", BUILT)
 def test_builders(name):
     """Points and edges counted; all edges of one shell equally long, of the length that was asked for; at rest."""
@@ -330,6 +338,7 @@ class Ramp(gd.AbstractPotential):
         return t * jnp.sum(x[:, 0]) / x.shape[0]
 
 
+@pytest.mark.long
 def test_combined_bodies():
     """Energies add, elements stay with their own points and are named by the joined ones, also the user's own."""
     space = Hyperbolic(2)
@@ -363,6 +372,7 @@ class Turned(gd.AbstractPotential, gd.AbstractOnBodies):
         return jnp.dot(masses, bodies.rotation[:, 0, 0])
 
 
+@pytest.mark.long
 def test_elements_see_the_masses_of_their_system():
     """V = Σ m_i … of fields by the masses of the system, alone, combined, and on rods and rigid bodies; measured 0."""
     space, centre, x = Euclidean(2), [0.0, 0.0], np.array([[3.0, 4.0], [0.0, 2.0]])

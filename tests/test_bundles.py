@@ -103,6 +103,7 @@ def measured(body, centre):
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("body, centre", BODIES.values(), ids=BODIES)
 def test_laws_of_holonomy(body, centre):
     """Backwards is the inverse (measured 2e-15), to and fro leads nowhere (scallops, 1e-15), the pace does not matter

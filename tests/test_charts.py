@@ -50,6 +50,7 @@ def flight(x, v):
     )
 
 
+@pytest.mark.long
 def test_a_geodesic_through_the_poles_is_as_exact_as_any():
     """Side by side through both poles, between them, and along the equator of the charts, where none is preferred.
     Errors seen: 3e-14, 1.5e-14, 3e-15; of momenta and energy 8e-15. Members of a batch, which change charts at
@@ -167,6 +168,7 @@ def test_a_rod_circles_the_sphere():
     np.testing.assert_allclose(momenta, np.broadcast_to(momenta[:1], momenta.shape), rtol=0, atol=1e-12)
 
 
+@pytest.mark.long
 def test_a_rigid_rod_keeps_its_force():
     """A Killing flow carries it: λ = ½ sin 2 (S²), through a change of charts. Seen: 2.9e-6, five times less than the
     truncation error of the single chart; the constraint 3e-15."""
@@ -195,6 +197,7 @@ def test_derivatives_in_a_chart_that_moves():
         np.testing.assert_allclose(a, b, rtol=1e-10)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("space", [Sphere(1, PAIR), Hyperbolic(2, MOVING)], ids=["S1", "H2"])
 def test_between_the_steps_and_with_progress(space, capsys):
     """Dense output after changes of charts since the last save, of a run in parts, is on the geodesic: 1e-13."""
@@ -229,6 +232,7 @@ class Cap(gd.AbstractManifold):
         return J.T @ J
 
 
+@pytest.mark.long
 def test_an_atlas_of_ones_own():
     """A geodesic of a triaxial ellipsoid, against that of its equation in space, X'' = −(V·DV)/|DX|² DX, by scipy."""
     axes = np.array([1.0, 1.3, 0.8])

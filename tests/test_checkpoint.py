@@ -57,6 +57,7 @@ def stop_after(monkeypatch, count):
     monkeypatch.setattr(parts, "_next_piece", until)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", RUNS)
 def test_goes_on_bit_for_bit(name, tmp_path, monkeypatch):
     """Stopped after one part and again after the next, against a run at once, and to rounding against one that is not
@@ -83,6 +84,7 @@ def test_goes_on_bit_for_bit(name, tmp_path, monkeypatch):
         assert len(np.unique(charts, axis=0)) > 1
 
 
+@pytest.mark.long
 def test_killed_run_goes_on(tmp_path):
     """kill -9 in the middle, in the program as a user has it."""
     script = """if True:

@@ -127,6 +127,7 @@ def test_wrong_scenarios_are_refused_with_their_line(rod, capsys, change, messag
     assert re.search(message, lines[0]) and len(lines) <= 2 and lines[0].count("rod.toml") == 1, error
 
 
+@pytest.mark.long
 def test_interrupt_keeps_what_was_computed(rod, tmp_path):
     """Ctrl-C in a long run: exit status 130, and a file with the part that was done, marked as interrupted; the same
     command goes on from there, and refuses to where the scenario is another."""
@@ -199,6 +200,7 @@ def test_exact_separation():
     assert set(RODS) <= set(shipped())
 
 
+@pytest.mark.long
 def test_demo(tmp_path):
     """The main job: exact rods, Purcell's optimum at D = 0.1 (values of an independent optimiser), two pictures."""
     assert main(["demo", "--out", str(tmp_path)]) == 0
@@ -214,6 +216,7 @@ def test_demo(tmp_path):
     assert all((tmp_path / f"{name}.png").stat().st_size > 50_000 for name in ("rods", "purcell_stroke"))
 
 
+@pytest.mark.long
 def test_stroke_and_its_family(tmp_path, capsys, monkeypatch):
     """The loop of the pushmepullyou at D = 0.1 (reference of tests/test_strokes.py), and those up to D = 0.12, between
     bounds that none of them feels."""

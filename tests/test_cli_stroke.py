@@ -104,6 +104,7 @@ class Blob(gd.AbstractSwimmer):
 """
 
 
+@pytest.mark.long
 def test_a_swimmer_of_ones_own(tmp_path, monkeypatch, capsys):
     """The isoperimetric problem, whose optimum is a circle: E = 4π D/depth. Measured 2e-15 relative. Unseen, it is
     drawn as numbers; cut off, the search tells where it stood. Circles at speed 2πρ have D = 2πρ², 0.358 at speed 1.5,

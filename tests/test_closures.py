@@ -42,6 +42,12 @@ def particle(space, *elements):
     return gd.System(space, [1.0], *elements)
 
 
+def turning(load):
+    body = gd.RigidBodies([1.0, 2.0, 3.0], 1.0, load)
+    q, v = body.state(angular_velocity=[0.2, 1.0, 0.3])
+    return end(body, v, q, method=gd.RadauIIA(2))
+
+
 def pair(k):
     return lambda r: jnp.stack([jnp.stack([k * r[0], r[0]]), jnp.stack([r[0], -r[0]])])
 
@@ -83,6 +89,7 @@ CASES = {
         gd.riemann(gd.LevelSet(3, lambda q: q[:1] ** 2 + k * q[1:2] ** 2 + q[2:] ** 2 - 1), on_ellipsoid(k)) ** 2
     ),
     "PointLoad": lambda k: end(particle(PLANE, gd.PointLoad(lambda t: k * t * V[None])), V[None], Q[None]),
+    "Load": lambda k: turning(gd.Load(0, lambda t: k * t * Q3, lambda t: k * Q3, frame="body")),
     "Wall": lambda k: end(
         particle(PLANE, gd.Wall(lambda x: x[1] - k + 0.8)), jnp.array([[0.2, -2.0]]), Q[None], most_impacts=2
     ),
@@ -130,7 +137,6 @@ CASES = {
     ),
 }
 ELSEWHERE = {
-    "as PointLoad, in a program that compiles for a minute": ("Load",),
     "the strokes of holonomy": (
         "check_closed",
         "dense_path",
@@ -145,7 +151,11 @@ ELSEWHERE = {
         *("by_arclength", "optimal_design", "optimal_stroke", "stroke_family", "spaces.Domain", "free_rotation"),
     ),
 }
-CHEAP = ("ODE", "poisson_bracket", "spaces.Embedded", "cost", "killing_defect", "covariant_derivative")
+LONG = (
+    *("Driven", "Hamiltonian", "Lagrangian: constraint", "Lagrangian: dissipation", "Lagrangian: nonholonomic", "Load"),
+    *("Manifold", "Manifold: distance", "PointLoad", "QuasiVelocities", "Reframed", "Wall", "efficiency", "flux"),
+)
+CHEAP = ("poisson_bracket", "cost", "killing_defect")
 SUBMODULES = ("spaces", "swimmers", "groups", "nonholonomic", "tableaus")
 
 
@@ -167,7 +177,12 @@ def test_no_name_is_left_out():
     assert found <= covered, f"give CASES a case of {sorted(found - covered)}"
 
 
-@pytest.mark.parametrize("name", CASES)
+def some(quick):
+    """All names; those that are not `quick` take long."""
+    return [name if name in quick else pytest.param(name, marks=pytest.mark.long) for name in CASES]
+
+
+@pytest.mark.parametrize("name", some(set(CASES) - set(LONG)))
 def test_every_transformation(name):
     """Against central differences (seen: a few 1e-10), and the modes against each other."""
     f, k, h = CASES[name], jnp.array(0.7), 1e-5
@@ -182,13 +197,19 @@ def test_every_transformation(name):
     assert difference != 0
     np.testing.assert_allclose(backwards, difference, rtol=1e-6)
     np.testing.assert_allclose(forwards, backwards, rtol=1e-10)
-    if name in CHEAP:
-        in_scan = lambda k: jax.lax.scan(lambda c, _: (c + jax.checkpoint(f)(k), None), 0.0 * k, None, length=2)[0]  # noqa: E731
-        np.testing.assert_allclose(jax.vmap(jax.grad(in_scan))(k[None]) / 2, backwards, rtol=1e-10)
-        slope = jax.jit(jax.grad(eqx.filter_jit(f)))
-        np.testing.assert_allclose(jax.hessian(f)(k), (slope(k + h) - slope(k - h)) / (2 * h), rtol=1e-5, atol=1e-8)
 
 
+@pytest.mark.parametrize("name", some(CHEAP))
+def test_within_loops_and_twice(name):
+    """The second derivative, and the first inside of other transformations."""
+    f, k, h = CASES[name], jnp.array(0.7), 1e-5
+    slope = jax.jit(jax.grad(eqx.filter_jit(f)))
+    in_scan = lambda k: jax.lax.scan(lambda c, _: (c + jax.checkpoint(f)(k), None), 0.0 * k, None, length=2)[0]  # noqa: E731
+    np.testing.assert_allclose(jax.vmap(jax.grad(in_scan))(k[None])[0] / 2, slope(k), rtol=1e-10)
+    np.testing.assert_allclose(jax.hessian(f)(k), (slope(k + h) - slope(k - h)) / (2 * h), rtol=1e-5, atol=1e-8)
+
+
+@pytest.mark.long
 def test_a_batch_that_is_not_compiled():
     """What is closed over is then a batch of numbers that no derivative is taken by; and one that has ended when a
     derivative of the compiled program is asked for."""
@@ -254,6 +275,7 @@ KINDS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.newest
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_function(kind):

@@ -44,6 +44,7 @@ def elastic(z, m, r, t1):
     return trajectory, jax.vmap(push)(units).T, jax.vmap(lambda w: pull(w)[0])(units)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("e", [1.0, 0.6])
 def test_two_spheres(e):
     """Case X01. Measured: time exact, states 2e-15. Catches an impact at the end of the step instead of its moment."""
@@ -66,6 +67,7 @@ def test_saltation_matrix():
     np.testing.assert_allclose(forward.T @ omega @ forward, omega, rtol=0, atol=1e-13)
 
 
+@pytest.mark.long
 def test_the_action_is_stationary_through_impacts_at_one_time():
     """Both neighbours strike a ball at once, with different impulses: the action, here E t, still changes by
     p₁ dq₁ − p₀ dq₀ alone, since the gaps, weighted by the impulses, end the flight. Expected: rounding."""
@@ -82,6 +84,7 @@ def test_the_action_is_stationary_through_impacts_at_one_time():
     np.testing.assert_allclose([p1 @ dq for dq in moved], [m * v0, t1 * m * v0], rtol=0, atol=1e-12)
 
 
+@pytest.mark.long
 def test_reflection_in_the_kinetic_metric():
     """Case X05: a plane wall in a constant metric that is not diagonal. Measured 4e-16; and 2e-15 there and back."""
     inputs, reference = case("X05")["inputs"], case("X05")["reference"]
@@ -178,6 +181,7 @@ def swarm():
     return run(2.0 * draw.normal(size=(20, 3)))
 
 
+@pytest.mark.long
 def test_neighbours_change_nothing(monkeypatch):
     """Of 190 pairs the 20 nearest are watched, and steps cut where others could meet: the impacts, about a hundred, are
     those of all pairs, and energy is kept. Measured 2e-16. Catches a list that is not renewed."""
@@ -195,6 +199,7 @@ def test_neighbours_change_nothing(monkeypatch):
     assert gap > -1e-12
 
 
+@pytest.mark.long
 def test_neighbours_see_what_comes_from_rest(monkeypatch):
     """In one step a disc falls from rest onto another that is not among the four nearest pairs, past a third pair:
     s = 3 = a t²/2. Catches a step that is not cut, or for ever tried again."""
@@ -212,6 +217,7 @@ def test_neighbours_see_what_comes_from_rest(monkeypatch):
         np.testing.assert_allclose(times(t), moment, rtol=1e-13)
 
 
+@pytest.mark.long
 def test_several_contacts_at_once():
     """The policy: what approaches at one time is solved together, unless the order of single impacts does not matter;
     what that sets in motion follows, at the same time. So Newton's cradle sends the last ball off, a symmetric hit
@@ -261,6 +267,7 @@ AT_ONCE = {
 }
 
 
+@pytest.mark.long
 def test_simultaneous_impacts_in_any_order():
     """Masses in a row, all contacts closed at t = 1: where all sequences of pairwise impacts end in one and the same
     velocities these are the end, Sv, and q(2) changes with q(0) by S, in both modes; where they differ, all are solved
@@ -292,6 +299,7 @@ def test_simultaneous_impacts_in_any_order():
                 np.testing.assert_allclose(slope, S[0], rtol=0, atol=1e-12)
 
 
+@pytest.mark.long
 def test_dumbbell_against_a_wall():
     """A rigid rod of two masses hits the floor with one end: the impulse goes through the rod. Against the rigid body,
     j = (1+e)|u| / (1/M + (l/2 cos θ)²/I). Measured 1e-14."""
@@ -334,6 +342,7 @@ def test_moving_wall():
     np.testing.assert_allclose(slope, jax.grad(at)(0.3), rtol=1e-13)
 
 
+@pytest.mark.long
 def test_contacts_of_combined_bodies_files_and_times_between(tmp_path):
     """What a trajectory with impacts offers: bodies put together, a file, evaluation between the steps, progress."""
     ball = (gd.System(PLANE, [1.0], gd.Wall(lambda x: x[0])), jnp.array([[1.0, 0.0]]))

@@ -29,6 +29,7 @@ def curved(request):
     return curvature, space, run
 
 
+@pytest.mark.long
 def test_head_on_in_curved_space(curved):
     """Equal spheres that meet on a geodesic through the origin swap velocities: the distance to the origin is exact.
     Measured: times and positions 1e-15, at 40 steps of Gauss 3."""
@@ -132,6 +133,7 @@ def saltated(space, system, z, moments, t1, tangent):
     return jax.jvp(lambda z: fly(z, t1 - now), (z,), (tangent,))
 
 
+@pytest.mark.long
 def test_derivatives_in_curved_space():
     """Two discs in a disc of H², which meet each other and the wall: tangents and gradients through all impacts,
     against products of saltation matrices and closed-form flights. Measured: 1e-11, and 3e-12 of the gradient."""
@@ -160,6 +162,7 @@ def test_derivatives_in_curved_space():
     np.testing.assert_allclose(got, sum(jnp.sum(a * b) for a, b in zip(wanted, weight, strict=True)), rtol=1e-9)
 
 
+@pytest.mark.long
 def test_friction_far_out():
     """An isometry of H³ takes two rough spheres six radii away: they meet there as they do by the centre of the ball,
     with the same friction, at 16 steps of Gauss 5: the times, impulses, distances and speeds after it to 1e-13 (seen).

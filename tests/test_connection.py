@@ -55,6 +55,7 @@ SWIMMERS = {
 zoo = pytest.mark.parametrize("swimmer, r", SWIMMERS.values(), ids=SWIMMERS)
 
 
+@pytest.mark.long
 @zoo
 def test_the_connection_minimises_the_power_and_the_metric_is_the_minimum(swimmer, r):
     rdot = jnp.arange(1.0, 1.0 + r.size)
@@ -65,6 +66,7 @@ def test_the_connection_minimises_the_power_and_the_metric_is_the_minimum(swimme
     assert np.all(np.linalg.eigvalsh(shape_metric(swimmer, r)) > 0)
 
 
+@pytest.mark.long
 @zoo
 def test_small_loops_have_the_holonomy_of_the_curvature(swimmer, r):
     """log g = −F area + O(size³): measured 3e-5 of F at size 1e-3; the sign of the bracket alone changes 5–50 %."""

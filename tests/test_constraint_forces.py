@@ -105,6 +105,7 @@ def closed(q):
     return jnp.concatenate([x[8:], y[8:]])
 
 
+@pytest.mark.long
 def test_andrews_squeezer():
     """The seven-body mechanism from where its links are: multipliers at the start, and angles at t = 0.03, when the
     crank has turned two and a half times, as published (Test Set for IVP Solvers 2.4, II-10; Hairer & Wanner, Solving

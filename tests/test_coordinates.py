@@ -68,6 +68,7 @@ class Bent(eqx.Module):
         return self.group.exp(jnp.asarray(np.sin(np.arange(2.0 * k)).reshape(k, 2)) @ r + jnp.cos(jnp.arange(k) + r[0]))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("body", [Purcell(), SATELLITE, TwoLegged(Sphere(2))], ids=["SE2", "SO3", "SO(3) of S2"])
 def test_another_frame_conjugates(body):
     """Holonomies by b⁻¹ g b, curvatures by Ad_{b⁻¹} F; measured 8e-9 (of the steps) and 6e-16."""
@@ -81,6 +82,7 @@ def test_another_frame_conjugates(body):
     np.testing.assert_allclose(curvature(other, r), turned, atol=2e-14)
 
 
+@pytest.mark.long
 def test_coordinates_of_least_perturbation_of_purcell():
     """Circles of radius 0.5, one off the centre, and 1: the curvature they enclose, seen from the middle link, misses
     13 %, 14 % and 27 % of the displacement, from this frame 0.1 % to 0.9 %."""
@@ -98,6 +100,7 @@ def test_coordinates_of_least_perturbation_of_purcell():
         assert errors(best, stroke) < bound  # measured 0.0012, 0.0015, 0.0088
 
 
+@pytest.mark.long
 def test_least_perturbation_on_rotations():
     """Even from a slanted frame, where |A|² is 1.2: A = F × r/2 near r = 0; measured 7 % less, and 450 times less than
     in the frame of the rotors, where A is constant."""

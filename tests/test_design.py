@@ -36,6 +36,7 @@ def tuned(parameters):
 BEGIN = {"a": 0.3, "b": 0.1}
 
 
+@pytest.mark.long
 def test_closed_form_and_bounds():
     """Circles: `D = π(ρ² − fading ρ⁴)`, `E = 4π²ρ²h`. With a ≤ 1/2 that bound is felt, and h = 1.04."""
     bounds = {"a": -1.0, "b": -1.0}, {"a": 0.5, "b": 1.0}
@@ -61,6 +62,7 @@ def of_ratio(ratio):
     return Purcell(lengths=jnp.stack([jnp.ones(()), ratio, jnp.ones(())]))
 
 
+@pytest.mark.long
 def test_purcell():
     """The best of all around the straight shape: efficiency 0.0130684840 at the ratio 0.7483 (Tam & Hosoi 2007: 1.3 %);
     8 harmonics leave 2e-5. At the best efficiency D dE/dD = 2E."""

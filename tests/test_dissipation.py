@@ -30,6 +30,7 @@ def slope_in_drag(b, m, k, start):
     return gd.integrate(damped(m, k, b), *start, t1=3.0, steps=300).q[-1, 0, 0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["name"])
 def test_damped_oscillator(row):
     """Case F01. Seen: 1e-13 in x and v, 1e-13 in the balance, 2e-12 in dx/db, 4e-16 in the minimising steps."""

@@ -34,6 +34,7 @@ class Plane(AbstractInvariantMetric):
         return jnp.sum(rdot**2) + (xi[0] - form) ** 2
 
 
+@pytest.mark.long
 def test_closed_form_up_to_the_largest_displacement():
     """Circles of radius ρ: `D = π(ρ² − bρ⁴)`, `E = 4π²ρ²`. D is largest at ρ² = 1/2b, D²/E at ρ² = 1/3b."""
     b = 0.3  # measured 4e-16, and 2e-14 for the largest displacement, where the stroke is known to half the digits
@@ -50,6 +51,7 @@ def test_closed_form_up_to_the_largest_displacement():
     assert jnp.all(family.kkt_residual[:-1] < 1e-12) and jnp.all(family.second_order > 0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("held", [{"bounds": ((-1.0, -1.0), (1.0, 1.0))}, {"rates": (np.inf, 2 * np.pi)}])
 def test_a_family_ends_at_its_bounds(held):
     """Circles of radius 1 at most: `D = π(1 − b)`; one that feels the bounds from the start is refused."""
@@ -91,6 +93,7 @@ def test_a_family_that_leads_nowhere_says_so():
         stroke_family(Plane(jnp.array(0.3)), (0.0, 0.0), interval=(0.05, 5.0), method=METHOD, bounds=bounds)
 
 
+@pytest.mark.long
 def test_fold():
     """A maximum and a saddle of the curvature meet: for small loops of area D at tilt D/4π, by averaging over them."""
     D = 0.02  # measured 1 + 0.5 D
@@ -106,6 +109,7 @@ def test_fold():
     assert jnp.all(family.kkt_residual < 1e-11)
 
 
+@pytest.mark.long
 def test_purcell():
     """The ends are the reference values of tests/test_strokes.py; 8 harmonics leave 3e-7. On to the largest
     displacement, where these steps tell phases apart; 9 harmonics on 54 steps find it at 0.31059669."""
@@ -153,6 +157,7 @@ def test_bad_arguments_are_named(wrong, message):
         stroke_family(swimmer, (0.0, 0.0), **wrong)
 
 
+@pytest.mark.long
 def test_many_displacements_at_once():
     """By `vmap`, each with its own certificate: circles as above."""
     d = jnp.array([0.3, 0.6, 1.2])

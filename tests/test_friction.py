@@ -46,6 +46,7 @@ def bounced(z, t1=1.5):
     ), count
 
 
+@pytest.mark.long
 def test_spinning_ball_bounces():
     """A ball with spin that bounces with friction, sliding at the first bounce and rolling from then on: state and
     derivative to restitution, friction and velocity. Measured 5e-15, and 1e-9 of the differences. Catches a tangential
@@ -77,6 +78,7 @@ def rolling(e, mu, q0, v0):
     return *motion, slope
 
 
+@pytest.mark.long
 def test_sliding_ball_rolls():
     """A ball set down at v0 slides until it rolls at 5/7 v0 (any μ), at the time 2 v0/(7 μ g). Measured 1e-15; that
     time to a step. The derivative of where it is to μ while it slides: −g t²/2."""
@@ -151,6 +153,7 @@ def ladder(mu):
     return gd.integrate(system, q0, jnp.zeros((2, 2)), t1=0.5, steps=50, method=gd.Moreau())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scale", [1.0, 3.0])
 def test_a_gap_in_other_units(scale):
     """What slides under its weight slows down by 0.3 g, whatever the gap of the floor measures."""
@@ -160,6 +163,7 @@ def test_a_gap_in_other_units(scale):
     np.testing.assert_allclose(t.v[:, 0, 0], 1 - 0.3 * G * t.t, atol=1e-12)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mu", [0.4, 0.2])
 def test_leaning_ladder(mu):
     """A ladder, two masses on a rigid rod, leans on a rough wall and floor. It rests where tan θ ≥ (1 − μ²)/2μ
@@ -196,6 +200,7 @@ def pyramid(mu):
     return gd.integrate(system, q0, jnp.zeros((3, 2)), t1=2.0, steps=200, method=gd.Moreau())
 
 
+@pytest.mark.long
 def test_pyramid_of_discs():
     """One disc on two others, which do not turn: it rests where friction holds them, else they slide apart; redundant
     contacts all the while. Measured: at rest 1e-12; apart to rounding of no overlap; the energy never grows."""
@@ -286,6 +291,7 @@ def test_contacts_at_rest_need_moreau():
     assert int(still.result) == gd.RESULTS.friction_at_rest
 
 
+@pytest.mark.long
 def test_more_contacts_than_allowed_is_a_status():
     """Two points fall to the floor. Catches a contact that is left out and falls through."""
     system = gd.System(LINE, [1.0, 1.0], gd.Gravity(G), gd.Wall(lambda x: x[0], 0.0))
@@ -319,6 +325,7 @@ class OnFloor(gd.AbstractFrictionalContact, gd.AbstractOnBodies):
         return rates.position[:, :2] - self.radius * turning[:, :2, 2]
 
 
+@pytest.mark.long
 def test_billiard_ball():
     """A ball in space with side spin and back spin slides until it rolls, at (5 v + 2 r ω × e_z)/7, whatever the way
     (Coriolis, Théorie du jeu de billard, 1835); the spin about the vertical stays. Measured 1e-14."""
@@ -333,6 +340,7 @@ def test_billiard_ball():
     np.testing.assert_allclose(motion.world_angular_velocity[-1, 0, 2], spin[2], rtol=1e-12)
 
 
+@pytest.mark.long
 def test_spinning_balls_collide():
     """Two balls of different mass and size: the normal impulse is (1 + e) m v_n, m the reduced mass, the one along the
     slip s is −2/7 m s where they stick, since 1/m + r²/I = 7/2m of each (Goldsmith, Impact, 1960, ch. 2), else μ times
@@ -425,6 +433,7 @@ def test_constraints_to_order_two():
     assert np.max(np.abs(energy - energy[0])) < 1e-3 and np.max(np.abs(np.sum(q * v, axis=1))) < 2e-3
 
 
+@pytest.mark.long
 def test_sliding_in_a_bowl_is_of_order_two():
     """Without friction it is a pendulum: the error falls by 4.2 with half the steps; where it is forgotten that the
     wall turns on the way, by 2."""
@@ -439,6 +448,7 @@ def test_sliding_in_a_bowl_is_of_order_two():
     assert 3.5 < last[0] / last[1] < 4.5
 
 
+@pytest.mark.long
 def test_gradient_of_what_slides_in_a_bowl():
     """Backwards through 30 steps, against differences. Measured 1e-9. Catches the root of a sum that is zero."""
 

@@ -71,6 +71,7 @@ def test_geodesics_of_the_cases(name, space):
     np.testing.assert_allclose((S2 if name == "G01" else H3).embed(q[0]), floats(wanted["X"]), atol=1e-12)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ZOO)
 def test_geodesic_laws(name):
     """Constant speed, exp at time 1, both directions of time in any order, and log as its inverse, with
@@ -112,6 +113,7 @@ def test_boundary_value_solve_against_closed_forms():
         np.testing.assert_allclose(slope, exact, rtol=1e-10, atol=1e-10 * float(jnp.max(jnp.abs(exact))))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("R, wanted", [(3.0, 12.966211672688686), (4.0, 20.519921386162665), (8.0, None)])
 def test_long_distances_take_the_nodes_they_need(R, wanted):
     """From (−R, 0.1) to (R, 0.2) with the metric (|x|² + 2) I, alone and in a batch with a short pair: the distance as
@@ -130,6 +132,7 @@ def test_long_distances_take_the_nodes_they_need(R, wanted):
         np.testing.assert_allclose(stretched, [(wanted - 0.5) ** 2, np.nan], rtol=1e-13)
 
 
+@pytest.mark.long
 def test_a_tolerance_takes_fewer_nodes():
     """32 nodes, which do not resolve paths to rounding, resolve them to 1e-6 and 1e-4 (seen 2e-9 and 6e-7); elements
     say so as well, and the default is as exact as ever."""
@@ -154,6 +157,7 @@ def test_a_tolerance_takes_fewer_nodes():
         gd.distance(space, *points, tolerance=-1e-3)
 
 
+@pytest.mark.long
 def test_second_derivatives_of_the_boundary_value_solve():
     """Hessian of dist² times a vector against the closed form, forward over reverse = reverse over reverse; measured
     ≤ 4e-15. The envelope rule alone would drop the motion of the path."""
@@ -176,6 +180,7 @@ class Torus(eqx.Module):
         return jnp.diag(jnp.stack([jnp.ones_like(x[0]), (self.radius + jnp.cos(x[0])) ** 2]))
 
 
+@pytest.mark.long
 def test_derivatives_in_the_metric():
     """d dist/dR on a torus, the metric a module or a closure, first and second, against differences: 1e-8; measured
     3e-11 and 1e-12."""
@@ -193,6 +198,7 @@ def test_derivatives_in_the_metric():
     np.testing.assert_allclose(rates[1], (ends[2] - ends[0]) / (2 * step), rtol=1e-8)
 
 
+@pytest.mark.long
 def test_a_spring_without_closed_form():
     """Ten symplectic Euler steps of a particle on a spring, batched, jitted and differentiated backwards: the gradient
     agrees with the closed form to 1e-12 (measured 1e-16), in the member that starts at the spring's foot too."""
@@ -215,6 +221,7 @@ def test_a_spring_without_closed_form():
 CLOSED = {"IH2": Inhomogeneous(2), "S2": S2}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", CLOSED)
 def test_distance_of_a_plain_metric(name):
     """Distance, and gradient and Hessian of its square, in both points, solved against closed: 1e-10 at lengths from
@@ -246,6 +253,7 @@ def test_a_solved_force_changes_by_a_matrix():
     assert "while" not in str(jax.make_jaxpr(push)(z))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("element", [gd.Spring([(0, 1)], 2.0, 0.7), gd.Rod([(0, 1)], 0.7)], ids=["spring", "rod"])
 def test_motion_without_closed_form(element):
     """Two steps of two points in IH², solved against closed, q and p to 1e-10 (a rod: measured 1e-16)."""
@@ -259,6 +267,7 @@ def test_motion_without_closed_form(element):
     np.testing.assert_allclose(runs[0].multipliers, runs[1].multipliers, atol=1e-9)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("space", [S2, plain(S2)], ids=["closed", "solved"])
 def test_singular_loci(space):
     """As `distance` says: at coincident points a spring has the force 0 whatever its length; short of the antipode the
@@ -277,6 +286,7 @@ def test_singular_loci(space):
     assert (jnp.isnan(length) and jnp.all(jnp.isnan(at))) or (abs(length - np.pi) < 1e-7 and jnp.all(jnp.abs(at) < 2))
 
 
+@pytest.mark.long
 def test_beyond_a_conjugate_point():
     """The equator beyond half of the sphere is a geodesic but no shortest one: NaN, in the gradient too; and a spring
     that is carried there ends its integration with a status."""
@@ -327,6 +337,7 @@ def test_a_jacobi_field_begins_as_it_is_told():
         np.testing.assert_allclose(got[0], wanted, rtol=0, atol=1e-14)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name, closed", [("S2", True), ("H2", True), ("S2", False)])
 def test_jacobi_fields(name, closed):
     """Case T02: |J| = sin t, sinh t (1e-8; measured 5e-15), conjugate point included; J is d(end)/d(direction), forward
@@ -357,6 +368,7 @@ def test_jacobi_fields(name, closed):
     np.testing.assert_allclose((end(psi + 1e-5)[0] - end(psi - 1e-5)[0]) / 2e-5, J, atol=1e-8)
 
 
+@pytest.mark.long
 def test_geodesics_too_long_for_their_steps():
     """On the torus to t = 200: 48 steps are too few, which jacobi_field raises and geodesic and exp warn of; 1000 and
     2000 agree to 1e-9 (measured 1e-12). Beyond the digits of the ball the closed form says so as well."""
@@ -428,6 +440,7 @@ class Frozen(gd.AbstractManifold):
         return (x - y) @ (x - y)
 
 
+@pytest.mark.long
 def test_check_manifold():
     for name, space in ZOO.items():
         if name != "H2xtorus":
@@ -466,6 +479,7 @@ def test_counts_may_be_those_of_numpy():
     assert gd.Gauss(three) == gd.Gauss(3) and gd.Moreau(three) == gd.Moreau(3)
 
 
+@pytest.mark.long
 @pytest.mark.float32
 def test_single_precision():
     """exp, log and distance of the torus undo each other to 1e-4 of the length; measured 2e-6."""

@@ -42,6 +42,7 @@ SWINGING = gd.Lagrangian(Pendulum(jnp.array(0.8), jnp.array(9.81)))
 PENDULUM = jnp.array([1.0, 0.3, 0.8, 9.81])
 
 
+@pytest.mark.long
 @pytest.mark.newest
 def test_pendulum():
     """Case A01 a. Expected: 2e-12 relative against the reference, forward − reverse 2e-14, differences 1e-9."""
@@ -53,6 +54,7 @@ def test_pendulum():
         np.testing.assert_allclose(central(pendulum_at_three, PENDULUM, i, 1e-5), forward[:, i], rtol=1e-7, atol=1e-8)
 
 
+@pytest.mark.long
 def test_second_derivative():
     """d²θ(3)/dθ₀² of case A01 a, forward over forward and forward over reverse. Expected 1e-10."""
     angle = lambda theta: pendulum_at_three(PENDULUM.at[0].set(theta))[0]  # noqa: E731
@@ -60,6 +62,7 @@ def test_second_derivative():
         np.testing.assert_allclose(jax.jit(second)(PENDULUM[0]), float(CASE["a_second"]), rtol=1e-7)
 
 
+@pytest.mark.long
 def test_pendulum_as_a_constrained_point():
     """The same numbers through the constraint and its multiplier, the length of the rod included. Expected 1e-8."""
 
@@ -84,6 +87,7 @@ class Pin(gd.AbstractConstraint):
         return x[0]
 
 
+@pytest.mark.long
 @pytest.mark.newest
 def test_metric_parameter():
     """Case A01 b: the end of a geodesic of the ellipsoid with respect to a semi-axis and the start. Expected 1e-11."""
@@ -116,6 +120,7 @@ class DoublePendulum(eqx.Module):
         return kinetic + 9.81 * (total * jnp.cos(q[0]) + second * jnp.cos(q[1]))
 
 
+@pytest.mark.long
 def test_double_pendulum():
     """Case A01 c: a loss with respect to the start and to the masses, in both modes, at the case's tolerances."""
 
@@ -134,6 +139,7 @@ def test_double_pendulum():
     np.testing.assert_allclose(forward, reverse, rtol=1e-12)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("walled", [False, True])
 def test_the_end_moves_with_the_final_time_as_it_moves_in_time(walled):
     """q'' = t, in one dimension with a wall at 0: dq/dt1 = v and dv/dt1 = t1, through all stage times, and by the
@@ -159,6 +165,7 @@ def test_the_end_moves_with_the_final_time_as_it_moves_in_time(walled):
         np.testing.assert_allclose(forward[:, 0], [1 - t0 * (t1 - t0), -t0], rtol=1e-12)
 
 
+@pytest.mark.long
 def test_memory_of_reverse_mode(monkeypatch):
     """1e5 steps in parts, each computed again when its turn comes: the same gradient, in a fraction of the memory."""
 

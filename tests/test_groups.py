@@ -45,6 +45,7 @@ def test_exp_is_the_matrix_exponential_and_log_its_inverse(group):
         np.testing.assert_allclose(log, xi, atol=20 * EPS * size)
 
 
+@pytest.mark.long
 @pytest.mark.float32
 @zoo
 def test_log_of_exp_has_exact_first_and_second_derivatives(group):

@@ -58,6 +58,7 @@ def pendulum_in_the_plane(gravity):
     return Lagrangian(lambda q, v: 0.5 * jnp.dot(v, v) - gravity * q[1], constraint=lambda q: (jnp.dot(q, q) - 1) / 2)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", METHODS)
 def test_states_of_the_exact_discrete_solution(name):
     """50 steps of h = 0.2 in (q, p). Expected 2e-15; catches an unconverged stage and a wrong coefficient."""
@@ -82,6 +83,7 @@ def derivative_of_a_step(system, method, h=0.2):
     return lambda x: np.stack([push(x, dx) for dx in np.eye(2 * n)], axis=1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("system, stages", [(SPHERE, 1), (SPHERE, 2), (HYPERBOLIC, 3)], ids=["S2-1", "S2-2", "H3-3"])
 def test_gauss_is_symplectic(system, stages):
     """max |JᵀΩJ − Ω| of one step in (q, p). Expected 4e-16 (in (q, v) it would be 1.8e-3 for one stage)."""
@@ -166,6 +168,7 @@ ORDERS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ORDERS)
 def test_orders_of_the_formulations(name):
     """Orders of position, velocity and multiplier on the pendulum (Hairer & Wanner, Solving ODEs II, VI.1, VII.4–5;
@@ -231,6 +234,7 @@ ESTIMATES = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ESTIMATES)
 def test_the_local_error_is_bounded(name):
     """Every step of a pendulum against much finer ones from the state before it: the estimate is larger, by 0.5 at the
@@ -248,6 +252,7 @@ def test_the_local_error_is_bounded(name):
     assert abs(np.log2(largest[0] / largest[1]) - order) < 0.7
 
 
+@pytest.mark.long
 def test_the_local_error_of_saved_steps():
     """Of the step that ends there, and the largest of all; none where none is known."""
     every = integrate(Lagrangian(pendulum), [1.3], [0.4], t1=5.0, steps=30)

@@ -56,6 +56,7 @@ def shapes(found):
     return np.asarray(jax.vmap(found.stroke)(jnp.linspace(0, 1, 101)))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 def test_loop_through_the_origin(method):
     """(a) A circle. Their cost is half of ours. Measured 1e-14 (direct, wong), 1e-16 (descent)."""
@@ -68,6 +69,7 @@ def test_loop_through_the_origin(method):
     assert found.second_order > 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 def test_arc_between_two_points(method):
     """(b) From the straight way. `Wong` starts from a rough optimum."""
@@ -85,6 +87,7 @@ def test_arc_between_two_points(method):
     assert np.all(shapes(found)[1:-1, 1] < 0)  # below the chord
 
 
+@pytest.mark.long
 def test_loop_on_the_sphere():
     """(c) Holonomy 1.5 in SO(2), from an ellipse about no special point: a circle of latitude about some pole."""
     swimmer = KaluzaKlein(Monopole(), sphere)
@@ -95,6 +98,7 @@ def test_loop_on_the_sphere():
     assert found.stats["flat"] == 3  # rotations of the sphere, one of which shifts the time
 
 
+@pytest.mark.long
 def test_gradient_of_the_cost():
     """The length with respect to the holonomy is the multiplier, and against central differences."""
 

@@ -43,6 +43,7 @@ ZOO = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("level_set, near, K, bending", ZOO.values(), ids=ZOO)
 def test_known_surfaces(level_set, near, K, bending):
     """Closed forms at a point that `project` finds. Measured: 2e-15."""
@@ -61,6 +62,7 @@ def test_known_surfaces(level_set, near, K, bending):
     np.testing.assert_allclose([sectional, bent], [K, bending], atol=1e-13)
 
 
+@pytest.mark.long
 def test_parametrisation_agrees():
     """An ellipsoid in an inhomogeneous space: constraints with the Gauss equation; a parametrisation, with its own
     metric; and the local chart of the level set. Measured: 2e-14."""
@@ -100,6 +102,7 @@ def test_geodesic_on_a_level_set():
     np.testing.assert_allclose(trajectory.q[-1], x * np.cos(0.5) + 2 * v * np.sin(0.5), atol=1e-9)
 
 
+@pytest.mark.long
 def test_exponential_map_of_a_level_set():
     """On the sphere of radius 2: great circles, and back by `log`; NaN for a point off the set. Measured 4e-13."""
     x, v = jnp.array([2.0, 0.0, 0.0]), jnp.array([0.0, 0.6, 0.8])

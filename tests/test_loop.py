@@ -103,6 +103,7 @@ def assert_close(got, want, rtol=1e-10):
         np.testing.assert_allclose(a, b, rtol=rtol, atol=1e-14)
 
 
+@pytest.mark.long
 def test_some_of_a_batch_are_stiff():
     """They need a matrix, step by step, forwards and in both derivatives, and the others none: they take the turns that
     they take alone. Seen: 1e-12."""
@@ -164,6 +165,7 @@ def right_end_of_network(weights, stiffness, times, q, v):
     return x[0] + 0.3 * x[3]
 
 
+@pytest.mark.long
 def test_networks():
     """Of what all members share, as the times, or some of them, as the weights of each row, the derivative of a result
     of all is the sum of those of each; those forwards are the same."""
@@ -194,6 +196,7 @@ def test_networks():
     assert_close([y[-1] for y in each], [np.tensordot(scale, y[:-1], 1) for y in each])
 
 
+@pytest.mark.long
 def test_batches_of_batches():
     """Numbers along one axis, one of them stiff, starts along the other, each the same for all of the other; velocities
     of every pair, and the times of all."""
@@ -252,6 +255,7 @@ def test_single_precision():
             np.testing.assert_allclose(a[i], b, rtol=1e-5)
 
 
+@pytest.mark.long
 def test_second_derivatives_of_a_batch():
     """By a number that all members share, and by starts that each has: of the mean, forward over reverse."""
     starts = [x[::2] for x in MEMBERS[1:3]]
@@ -446,6 +450,7 @@ RODS = jnp.array([[1.0, 0.3, 0.9, 0.2], [50.0, 0.1, 0.5, 0.4], [3.0, 0.4, 0.2, 0
 RODS = *RODS, jnp.array([0.2, 0.0, 0.5]), jnp.array([[0.2, 0.02], [0.1, 0.2], [0.0, 0.2]])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("formulation, shares", [("ggl", True), ("index1", False)])
 def test_constraints(formulation, shares):
     """In positions and velocities, by one Jacobian for all stages, or in accelerations, by the whole one: values, both

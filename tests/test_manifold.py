@@ -70,6 +70,7 @@ curvature = eqx.filter_jit(
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("row", range(7))
 def test_curvature_against_computer_algebra(row):
     """Case C01, tolerance 1e-11; measured ≤ 2e-15. A transposed index or a sign moves the first digit."""
@@ -83,6 +84,7 @@ def test_curvature_against_computer_algebra(row):
         np.testing.assert_allclose(value, numbers(wanted[key]), rtol=1e-11, atol=1e-13)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ZOO)
 def test_connection_and_curvature_laws(name):
     """∇g = 0, no torsion, and the symmetries of R: 1e-12 of the largest term; measured ≤ 3e-15. Each fails if one of

@@ -50,6 +50,7 @@ def elastic_rod(name):
     return (System(space, [1.0, 1.0], Spring([(0, 1)], 1.0, 2.0)), *symmetric_pair(space, name, 1.0))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", SPACES)
 def test_elastic_rod(name):
     """Case B01. Seen at h = 0.01: the position in the embedding to 3e-16 (S³), 1e-13 (H³); momenta 6e-16, 1e-14."""
@@ -81,6 +82,7 @@ def test_elastic_rod_of_unit_length(name):
     np.testing.assert_allclose(found, SEPARATIONS[name], atol=2e-11)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", SPACES)
 def test_elastic_triangle(name):
     """Case B02. Seen: 2e-14 in the sides; catches a wrong edge order and a force that is not symmetric."""
@@ -125,6 +127,7 @@ FLOWS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name, formulation", [("S2", "ggl"), ("H2", "rs2"), ("H2", "rs3")])
 def test_rigid_rod_on_a_killing_flow(name, formulation):
     """Case B04 a: λ = −½ sinh 2l (H³), +½ sin 2l (S³) at every step, in charts where the flow is linear; planes of S³
@@ -140,6 +143,7 @@ def test_rigid_rod_on_a_killing_flow(name, formulation):
         np.testing.assert_allclose(trajectory.multipliers, wanted, rtol=3e-9 if formulation == "rs2" else 1e-9)
 
 
+@pytest.mark.long
 def test_rigid_rod_in_generic_motion():
     """Case B04 b in H³, given in polar coordinates; the orders of Radau IIA have it in S³, too. Seen: X 2e-13."""
     polar, space, data, reference = SPACES["H3"], Hyperbolic(3), case("B04")["inputs"], case("B04")["reference"]["H3"]
@@ -191,6 +195,7 @@ class Circle(AbstractConstraint):
         return (jnp.sum(x**2, keepdims=True)[0] - 1) / 2
 
 
+@pytest.mark.long
 def test_chain_of_rods():
     """Case M04: five rods released from the horizontal. Seen at dt = 1e-3: 3e-11; tensions 1.4e-7 relative."""
     data = case("M04")
@@ -228,6 +233,7 @@ def test_chain_in_angles():
     assert np.max(np.abs(trajectory.energy)) < 1e-12
 
 
+@pytest.mark.long
 def test_car_axis_with_a_constraint_that_depends_on_time():
     """Case D02, to 34 digits. Seen at dt = 1e-3: 2e-10, 2e-8, 2e-6 relative; at a third: 7e-13, 7e-11, 9e-8."""
     data = case("D02")
@@ -279,6 +285,7 @@ def test_energy_momentum_hamiltonian():
     np.testing.assert_allclose(hamiltonian(system, q0, p), kinetic, rtol=1e-14)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("space", [Euclidean(2), Sphere(3, "polar"), Hyperbolic(2)], ids=repr)
 @pytest.mark.parametrize("stiffness", [1.0, None])
 def test_builders(space, stiffness):

@@ -34,6 +34,7 @@ TRANSFORMED = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", TRANSFORMED)
 def test_both_paths_agree(name, monkeypatch):
     """Expected 4e-16; XLA:CPU aborts the process on an argument that a native function does not use."""
@@ -47,6 +48,7 @@ def test_both_paths_agree(name, monkeypatch):
     jax.clear_caches()
 
 
+@pytest.mark.long
 def test_a_batch_is_of_scalars():
     """Each of them is an array of all members, twelve times as fast as batched arrays; backwards, what all members
     share is pulled by all of them. Seen: 5.6 times as many flat ones, 1.3 where it is not so; 2e-14."""
@@ -73,6 +75,7 @@ def test_what_a_batch_has_in_common_is_pulled_by_all():
     assert x_bar == 6 and y_bar.tolist() == [3, 3, 3]
 
 
+@pytest.mark.long
 def test_stiff_alone_and_in_a_batch():
     """A spring of frequency 1e3 and a step of 0.05 need a Jacobian, which is learned from the residual, in a batch for
     one member at a time. Seen: 3e-14 in the positions, 3e-11 in the energy."""
@@ -132,6 +135,7 @@ for x, y in zip(shared, alone):
 """
 
 
+@pytest.mark.long
 def test_two_devices():
     """A batch shared by two devices, with its gradients, which no native function can compute; on JAX 0.10, LAPACK in
     such a batch hangs for ever."""

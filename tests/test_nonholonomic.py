@@ -73,6 +73,7 @@ ZOO = {f.__name__: f for f in (penny, sleigh, knife_edge, particle, ball)}
 WAYS = [(name, "multipliers") for name in ZOO if name != "penny"] + [(name, "quasi") for name in ("penny", "sleigh")]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "way"), WAYS)
 def test_closed_forms(name, way):
     """Case N01. Seen, by multipliers and Radau IIA: 1e-14 (particle; the penny too), 3e-13 (sleigh, ball), 2e-11
@@ -107,6 +108,7 @@ def test_the_sleigh_turns_around_by_a_known_angle_and_comes_back():
     np.testing.assert_allclose(held.multipliers[1:, 0], force[1:], rtol=1e-5)
 
 
+@pytest.mark.long
 def test_gradients_through_a_sleigh():
     """End point with respect to offset, speed and spin: backwards through the multipliers, forwards through
     quasi-velocities, and by differences. Seen: they agree to 5e-10."""
@@ -124,6 +126,7 @@ def test_gradients_through_a_sleigh():
     assert abs(jax.jvp(reduced, (p,), (along,))[1] - along @ slopes) < 1e-8
 
 
+@pytest.mark.long
 def test_parallel_parking_is_a_holonomy():
     """A car whose wheels are driven along a loop (rheonomic holonomic constraints beside the nonholonomic ones, all in
     one multiplier vector) ends where the connection of the kinematic car says; it has gone sideways. Seen: 4e-12."""

@@ -43,6 +43,7 @@ CASE = Path(__file__).parent / "cases" / "B04.json"
 RODS = {("index2", 2): ("H3", (3, 3, 2)), ("ggl", 3): ("S3", (5, 5, 3)), ("rs3", 3): ("H3", (5, 5, 5))}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("formulation, stages", RODS)
 def test_orders_of_a_rod(formulation, stages):
     """Generic motion of unequal masses against case B04 b, 20 digits from the embedding space. Seen: within 0.05 of the

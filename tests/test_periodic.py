@@ -52,6 +52,7 @@ SPACES = {
 X, Y = jnp.array([0.1, 0.1]), jnp.array([TURN - 0.1, TURN - 0.1])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", SPACES)
 def test_the_nearest_image(name):
     """Distance and log across the seam and some turns further are those to (−0.1, −0.1): 1e-12; measured 2e-15."""
@@ -70,6 +71,7 @@ def test_the_nearest_image_of_an_oblique_torus():
     np.testing.assert_allclose(gd.distance(oblique, [0.0, 0.0], [0.45, 0.45]), wanted, rtol=1e-12)
 
 
+@pytest.mark.long
 def test_springs_contacts_and_products_see_it():
     q = jnp.stack([X, Y])
     length = gd.distance(PLAIN, X, Y - TURN)
@@ -84,6 +86,7 @@ def test_own_distances_have_images_too():
     gd.check_manifold(Cylinder(), [0.0, 0.1])
 
 
+@pytest.mark.long
 def test_far_discs_are_far():
     """Twenty discs all over the torus, many of them beyond conjugate points of each other: gaps and their gradients are
     finite, no longer than the chart's segments, and exact where discs are near."""

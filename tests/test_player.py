@@ -82,6 +82,7 @@ def test_rigid_bodies_are_shown():
     np.testing.assert_allclose(np.sum((seen[:, 2:] / axes) ** 2, axis=2), 1, rtol=0, atol=5e-2)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("space", [SPACE, gd.spaces.Euclidean(2)], ids=["H3", "E2"])
 def test_spheres_have_radii_and_flash(space):
     """At their impact the spheres of a contact touch in the picture, of curved space too, where their centres are not

@@ -108,6 +108,7 @@ def test_stereographic_projection_is_from_afar():
     np.testing.assert_allclose(J.T @ J, scale * g, atol=1e-14)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["H2", "S3", "H2×E", "torus"])
 def test_edges_are_geodesics(name):
     """Equally spaced: each eighth is an eighth of the distance. Measured 3e-15 where the space has closed forms, 7e-11
@@ -142,6 +143,7 @@ def test_pictures_of_a_body():
     assert space_first.get_title() == "Poincaré ball"
 
 
+@pytest.mark.long
 def test_rods_are_heavier_than_springs(rigid):
     widths = [
         max(part.get_linewidths()[0] for part in gd.plot.body(motion, 0.0, axes(space)).collections)
@@ -307,6 +309,7 @@ def test_colours_survive_colour_blindness(seen):
     assert apart.min() > 24
 
 
+@pytest.mark.long
 def test_periodic_coordinates_do_not_tear_a_body():
     """Points of a flat torus that start periods away from what they are joined to are drawn beside it, where the edges
     lead; across the edge of the chart paths go on."""

@@ -110,6 +110,7 @@ def test_where_it_goes():
     np.testing.assert_allclose(last, first + (g @ g)[:2, 2], atol=1e-12)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("space", [gd.spaces.Sphere(2), gd.spaces.Hyperbolic(2)])
 def test_curved_ways(space):
     """A body in a curved plane is drawn in the chart of its space: feet where the isometry puts them, at X'/(1 + w),

@@ -50,6 +50,7 @@ def leaning(angle, height=0.0):
     return bodies.state(rotation=rotation, position=[-reach[0], 0.0, height - reach[2]])[0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("angle, mu", [(60, 0.4), (60, 0.2)])
 def test_leaning_plank(angle, mu):
     """Against a rough wall a plank rests where tan θ ≥ (1 − μ²)/2μ, up to its thickness: 1.73 against 1.05 and 2.4.
@@ -100,6 +101,7 @@ def stack(name, t1):
     return stacked(q0, 0.5, t1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", STACKS)
 def test_two_cubes(name):
     """A cube on another stays where its centre is above it, however it lies: on vertices, or on edges that cross, where

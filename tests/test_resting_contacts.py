@@ -37,6 +37,7 @@ def test_rest_in_small_steps():
     assert int(t.impacts.count) == 1 and np.max(np.abs(t.q[60:])) < 1e-15
 
 
+@pytest.mark.long
 def test_contacts_that_are_held():
     """Off by less than rounding a ball settles in some tens of steps; thrown up slowly it is not held; of nine that
     fall at once one is too many, which is a status."""
@@ -73,6 +74,7 @@ def test_what_cannot_be_raised_is_a_status(resting):
     np.testing.assert_allclose(bounced.q[-1, 0, 0], 1 - GRAVITY / 2 * (1 - 2 * fall) ** 2, rtol=1e-13)
 
 
+@pytest.mark.long
 def test_elastic_balls_at_rest():
     """A stack of two laid on the floor stays there, though its contacts are elastic; nothing has to be said."""
     floor = gd.Wall(lambda x: x[0] - 0.5)
@@ -82,6 +84,7 @@ def test_elastic_balls_at_rest():
     assert int(t.impacts.count) == 0
 
 
+@pytest.mark.long
 def test_ball_in_a_bowl():
     """Dropped into a bowl without friction it ends as a pendulum. The gradient through all of that with respect to the
     height and the restitution, and central differences. Measured: on the bowl 3e-11, differences 1e-8."""
@@ -120,6 +123,7 @@ def test_stack_at_rest():
     assert np.sum(np.abs(np.asarray(still.impacts.impulse))) < 1e-6
 
 
+@pytest.mark.long
 def test_batches_equal_single_runs():
     """A hundred balls with different heights and restitutions. Measured 4e-16; catches a loop that runs on for a member
     whose batch has not finished."""

@@ -140,6 +140,7 @@ def test_kovalevskayas_integral():
     assert first < 5e-14 and other > 1
 
 
+@pytest.mark.long
 def test_derivatives_and_the_symplectic_form():
     """dp ∧ dq of two changes of a chaotic top is what it was at the start (seen 1e-14); a change by differences agrees
     (seen 9e-9), as does the gradient of reverse mode (seen 5e-15)."""
@@ -174,6 +175,7 @@ class Magnet(gd.AbstractPotential, gd.AbstractOnBodies):
         return -jnp.dot(bodies.rotation[0, :, 2], bodies.rotation[1, :, 2]) + 0.3 * jnp.dot(shift, shift)
 
 
+@pytest.mark.long
 def test_two_free_bodies_and_what_pushes_them():
     """A spring between their sites and a potential of their poses: momentum and angular momentum stay (seen 2e-15). A
     force of the world on one and a torque of the body on the other are what changes them: dP/dt = F to rounding, and
@@ -268,6 +270,7 @@ def test_what_joints_leave_free(joint, freedom, how):
     assert np.linalg.matrix_rank(jax.jacfwd(residual)(jnp.zeros(6)), tol=1e-6) == 6 - freedom
 
 
+@pytest.mark.long
 def test_a_body_on_a_hinge_is_a_pendulum():
     """T = 4 K(sin² θ₀/2) √(I/mgl) (Landau & Lifshitz, Mechanics, §11), after which it is back at rest: seen 2e-7 at
     this step; and the joint holds (seen 2e-16)."""

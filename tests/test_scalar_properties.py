@@ -108,6 +108,7 @@ def units_off(got, want):
     return np.max(np.where(same, 0, np.nan_to_num(off, nan=np.inf)))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dtype", TYPES)
 @settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(data=st.data())

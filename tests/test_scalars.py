@@ -66,6 +66,7 @@ PROGRAMS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_same_as_arrays(name):
     """To rounding, alone and in a batch."""

@@ -29,6 +29,7 @@ class TwoHills(AbstractSwimmer):
         return jnp.sum(rdot**2) + (xi[0] - form) ** 2
 
 
+@pytest.mark.long
 def test_each_hill_has_its_stroke():
     """For small D a circle about a maximum F of the curvature, of energy 4πD/F; hills alike are one."""
     D = 0.02
@@ -41,6 +42,7 @@ def test_each_hill_has_its_stroke():
     assert all(o.kkt_residual < 1e-10 and o.second_order > 0 for o in (*alike, *unlike))
 
 
+@pytest.mark.long
 def test_rates_that_are_felt():
     """At 0.8 of the circle's: the stroke of `test_rates` in tests/test_strokes.py, of 1.017257470 times its energy."""
     D = 0.02
@@ -51,6 +53,7 @@ def test_rates_that_are_felt():
     np.testing.assert_allclose(found.cost, 1.017257470 * 4 * np.pi * D / 3, rtol=2e-3)
 
 
+@pytest.mark.long
 def test_purcell_off_the_straight_shape():
     """Reference: CasADi with IPOPT, 16 harmonics, E = 3.595194781218; and the stroke about the straight shape."""
     off, straight, *_ = optimal_strokes(Purcell(), displacement=0.1, starts=12, method=Direct(harmonics=8, steps=48))

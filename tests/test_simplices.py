@@ -16,6 +16,7 @@ def odd(x):
     return x + 0.1 * jnp.sin(x[::-1]) + 0.05 * x**2
 
 
+@pytest.mark.long
 def test_areas_in_an_odd_chart():
     """Of H³, whose triangles have a closed form, and its derivatives: 1e-12; seen 1e-15."""
     x, space = 0.5 * POINTS[:3], Hyperbolic(3)
@@ -25,6 +26,19 @@ def test_areas_in_an_odd_chart():
     np.testing.assert_allclose(found[1], wanted[1], atol=1e-12)
 
 
+def test_long_edges_take_more_nodes():
+    """Of S², a triangle of edges near 1.5, against the closed form: 1e-12; NaN with the nodes of short ones."""
+    x, space = 1.2 * POINTS[:3, :2], Sphere(2)
+    there = Embedded(odd, space, 2)
+    with pytest.warns(UserWarning, match="more nodes"):
+        assert np.isnan(gd.area(there, *x))
+    wanted = gd.area(space, *jax.vmap(odd)(x))
+    np.testing.assert_allclose(gd.area(there, *x, nodes=16), wanted, rtol=1e-12)
+    resists = gd.Area([(0, 1, 2)], stiffness=2.0, area=0.0, nodes=16)
+    np.testing.assert_allclose(resists.energy(there, x), wanted**2, rtol=1e-12)
+
+
+@pytest.mark.long
 def test_volume_in_an_odd_chart():
     """Of S³: 1e-12."""
     x, space = 0.4 * POINTS, Sphere(3)
@@ -32,6 +46,7 @@ def test_volume_in_an_odd_chart():
     np.testing.assert_allclose(gd.volume(Embedded(odd, space, 3), *x), wanted, rtol=1e-12)
 
 
+@pytest.mark.long
 def test_area_on_a_surface_of_revolution():
     """The excess of the angles of a triangle on a torus is the integral of its curvature (Gauss & Bonnet): small
     triangles of the size ε have area K⁻¹ excess + O(ε³), and a fan of three adds up to the whole, which edges bound."""
@@ -69,6 +84,7 @@ def test_what_is_not_resolved_is_nan():
         gd.area(gd.Manifold(lambda x: jnp.diag(jnp.array([1.0, -1.0])), 2, signature=(1, 1)), *POINTS[:3, :2])
 
 
+@pytest.mark.long
 def test_a_flat_triangle_in_a_curved_space():
     """No area, with the derivative zero that is promised."""
     line = jnp.array([[-0.1, 0.0, 0.0], [0.0, 0.0, 0.0], [0.1, 0.0, 0.0]])

@@ -77,6 +77,7 @@ def known(request):
     return ZOO[name], FACTS[name]
 
 
+@pytest.mark.long
 def test_distance_solves_the_eikonal_equation(known):
     """|grad dist| = 1 at both ends, in both modes, and dist(x, y) = dist(y, x); measured ≤ 5e-16. Any error in a
     distance or in its metric breaks it."""
@@ -232,6 +233,7 @@ def test_inhomogeneous_distance_across_the_origin():
     np.testing.assert_allclose(gd.distance(gd.spaces.Inhomogeneous(2), x, y), wanted, rtol=1e-13)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [name for name in ZOO if ZOO[name].dim == 3])
 def test_second_derivatives_of_distances(name):
     """Against differences of the gradient, apart and at 1e-3: measured ≤ 2e-9. The series near 0 and the closed form
@@ -259,6 +261,7 @@ class RoundSphere(eqx.Module):
         return self.radius * Sphere(2, "polar").embed(x)
 
 
+@pytest.mark.long
 def test_surfaces():
     """A sphere of radius 2 has K = 1/4 and dK/dr = −2/r³; Clifford's torus in S³ is flat, which no torus in E³ is;
     S² in H³ at distance a has K = 1/sinh² a (Gauss equation)."""

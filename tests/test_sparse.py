@@ -63,6 +63,7 @@ CASES = [("chain", None), ("lattice", None), ("two bodies", None), ("damped", "g
 CASES += [("rigid ring", "ggl"), ("rigid ring", "index1"), ("rigid chain", "rs2"), ("damped", "rs3")]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("body, formulation", CASES)
 def test_bands_hold_the_whole_matrix(body, formulation):
     """J⁻¹ J x = x, at a configuration without symmetries; the second multiplier of GGL, which is as small as the error
@@ -101,6 +102,7 @@ def integrated(system, q0, v0):
     return gd.integrate(system, q0, v0, t1=5 * H, steps=5)
 
 
+@pytest.mark.long
 def test_steps_are_those_of_the_dense_matrix(monkeypatch):
     """A taut rigid chain. Seen: 2e-16 in the positions, 1e-12 of 170 in the multipliers."""
     system, q0 = BODIES["pinned"]
@@ -119,6 +121,7 @@ def test_steps_are_those_of_the_dense_matrix(monkeypatch):
     np.testing.assert_allclose(banded.multipliers, dense.multipliers, atol=1e-10)
 
 
+@pytest.mark.long
 def test_derivatives_and_batches_of_a_stiff_chain():
     """100 masses on springs of frequency 1e3 and a step of 0.02, where plain iteration diverges: both modes, and the
     differences of a batch. Seen: 1e-15 between the modes, 2e-8 beside differences, 0 between batch and one."""

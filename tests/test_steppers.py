@@ -104,6 +104,7 @@ def missed(method, t1, wanted):
     return np.max(np.abs(np.concatenate([trajectory.q[-1, 0], trajectory.v[-1, 0]]) - wanted))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", BASELINES)
 def test_orders_of_the_baselines(name, reached):
     """On a torus, with drag: half the step and half the time leave 2^−(p + 1) of the error. Seen: within 0.1 of p."""
@@ -120,6 +121,7 @@ def test_adaptive_solver(reached):
 DRIVEN = [gd.Newmark(1 / 6), gd.StormerVerlet(), gd.IncrementalPotential(theta=0.5), gd.Moreau(), gd.Adaptive()]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", DRIVEN, ids=lambda method: type(method).__name__)
 def test_a_driven_motion_has_the_times_of_its_steps(method):
     """q'' = t: every rule for v here is exact for it, that for q with Newmark's β = 1/6; between the steps a cubic."""

@@ -21,6 +21,7 @@ class Area(AbstractSwimmer):
         return jnp.sum(rdot**2) + (xi[0] + (r[1] * rdot[0] - r[0] * rdot[1]) / 2) ** 2
 
 
+@pytest.mark.long
 def test_where_bounds_are_felt():
     """The slope of the least energy through the solver is the multiplier, also where the stroke leans on walls, along
     which alone it can move: seen 5e-7, as stiff as the walls are. Were they not felt, it would be 27 % less."""
@@ -50,12 +51,14 @@ def differences():
     return [(getattr(there, name) - getattr(back, name)) / 2e-4 for name in ("cost", "multiplier")]
 
 
+@pytest.mark.long
 def test_envelope_theorem(differences):
     """Measured 3e-9; without the multiplier's part the slope is 2.5 times too small."""
     slope = sensitivity(best(LENGTHS))
     np.testing.assert_allclose(slope.lengths @ DIRECTION, differences[0], rtol=1e-7)
 
 
+@pytest.mark.long
 def test_through_the_solver(differences):
     """The multiplier tells whether the stroke moves along as it must."""
 

@@ -37,6 +37,7 @@ def strokes():
     return {(d, name): optimal_stroke(Purcell(), displacement=d, method=methods[name]) for d, name in cases}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("displacement", [0.1, 0.2, 0.25])
 def test_wong_agrees(strokes, displacement):
     """Measured E: 1e-12, 5e-11, 2e-10; shapes: 3e-8, 1e-6, 4e-6; second variation: 1e-9, 1e-8, 1e-8."""
@@ -68,6 +69,7 @@ def test_descent_agrees(strokes, displacement):
     assert descent.kkt_residual < 1.1e-7
 
 
+@pytest.mark.long
 def test_an_optimal_stroke_is_a_motion_of_wongs_system(strokes):
     """Integrated from its start with its charge, shape and momentum come back and the holonomy is reached. Measured
     2e-5: what 16 harmonics leave of the first rate."""
@@ -82,6 +84,7 @@ def test_an_optimal_stroke_is_a_motion_of_wongs_system(strokes):
     np.testing.assert_allclose([jnp.hypot(moved[0], moved[1]), moved[2]], [0.1, 0.0], atol=1e-5)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("displacement, least", [(0.1, 0.2), (0.2, 0.1)])
 def test_wongs_equations_hold_ever_better(strokes, displacement, least):
     """The residual of the direct optimum falls spectrally with the harmonics, by `least` decades each."""
@@ -90,6 +93,7 @@ def test_wongs_equations_hold_ever_better(strokes, displacement, least):
     assert fall > least, fall
 
 
+@pytest.mark.long
 def test_pmpy_through_a_point():
     """Reference as in test_strokes; by Wong's equations see test_isoholonomic. Measured E: 2e-8, at a KKT residual of
     1e-7."""
@@ -99,6 +103,7 @@ def test_pmpy_through_a_point():
     assert found.second_order > 0
 
 
+@pytest.mark.long
 def test_descent_in_the_plain_metric_is_slower():
     """As in the thesis, whose 10⁶ steps did not converge; and with another optimiser of optax."""
     plain, heavy = (
@@ -116,6 +121,7 @@ def test_bounds_need_direct(method):
         optimal_stroke(Purcell(), displacement=0.1, bounds=((-2.0, -2.0), (2.0, 2.0)), method=method)
 
 
+@pytest.mark.long
 def test_a_displacement_in_all_coordinates():
     """Where it leads, and by how much the energy grows, from an integration with ten times the steps and from energies
     nearby; SciPy's SLSQP on other coefficients, integrated by the midpoint rule, finds 1.37796 as the cheapest of 5
@@ -137,6 +143,7 @@ def test_a_displacement_in_all_coordinates():
     assert tight.kkt_residual < 1e-10
 
 
+@pytest.mark.long
 def test_a_turn_on_the_spot():
     """Of a car. The small ellipse turns it, but takes it a hair forwards as well, and it is so symmetric that no small
     change of it takes the car back: another stroke does. The cheapest way ahead has the front wheels across."""
@@ -161,6 +168,7 @@ class Shear(AbstractInvariantMetric):
         return jnp.sum(rdot**2) + jnp.sum((xi - form) ** 2)
 
 
+@pytest.mark.long
 def test_descent_where_a_symmetry_keeps_a_constraint():
     """The circle, `E = 4π D`."""
     found = optimal_stroke(Shear(), (0.0, 0.0), displacement=(0.3, 0.0), method=Descent(harmonics=1, steps=8))

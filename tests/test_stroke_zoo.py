@@ -50,6 +50,7 @@ def moved(stroke):
     return gd.holonomy(Rolling(), stroke, steps=STEPS)
 
 
+@pytest.mark.long
 @zoo
 def test_backwards_is_the_inverse(stroke):
     """Measured 2e-15: the nodes of the way back are those of the way there, corners included."""

@@ -38,6 +38,7 @@ def purcell():
     return optimal_stroke(Purcell(), displacement=0.1)
 
 
+@pytest.mark.long
 def test_purcell(purcell):
     """Reference: an independent solution with 50-digit checks. Measured 4e-12 (E), 2e-11 (dE/dD), 3e-11 (p, m)."""
     np.testing.assert_allclose(purcell.cost, 3.89371688872341, rtol=1e-10)
@@ -73,6 +74,7 @@ def test_the_multiplier_is_the_slope_of_the_energy(purcell):
     np.testing.assert_allclose((near[1] - near[0]) / 2e-4, purcell.multiplier, rtol=1e-5)  # measured 1e-6
 
 
+@pytest.mark.long
 def test_bounds(purcell):
     """Bounds that are not felt change nothing; bounds that are felt hold along the stroke, and cost energy."""
     wide = optimal_stroke(Purcell(), displacement=0.1, bounds=((-2.0, -2.0), (2.0, 2.0)))
@@ -90,6 +92,7 @@ def test_pmpy_needs_a_frame():
         optimal_stroke(PushMePullYou(), displacement=0.1)
 
 
+@pytest.mark.long
 def test_pmpy_through_a_point():
     """Reference: an independent solution, E = 67.5480568226558. Measured 4e-12 (E), 2e-11 (dE/dD)."""
     base = (10.0, 4 * np.pi / 3)
@@ -102,6 +105,7 @@ def test_pmpy_through_a_point():
     np.testing.assert_allclose(back.cost, found.cost, rtol=1e-10)
 
 
+@pytest.mark.long
 def test_isoperimetric():
     """The best loop of area D is a circle: E = 4πD, whichever way round; the certificate sees an ellipse."""
     circle = optimal_stroke(
@@ -121,6 +125,7 @@ def test_isoperimetric():
     assert min(stopped.kkt_residual, stopped.wong_residual, stopped.power_variation) > 0.01
 
 
+@pytest.mark.long
 def test_another_cost():
     """Where G is the unit matrix the squares of the torques are the power: the circle again, by general formulas."""
     method, options = Direct(harmonics=2, steps=24), {"density": torque, "displacement": -0.5}
@@ -132,6 +137,7 @@ def test_another_cost():
         optimal_stroke(Purcell(), displacement=0.1, density=length)
 
 
+@pytest.mark.long
 def test_second_variation():
     """With r = Σ cₙ exp(2πint) in the complex plane, E = 4π²Σn²|cₙ|² and D = πΣn|cₙ|²: around the circle n = 1 the
     eigenvalues are n(n − 1)/(n² + 1), 0.4 the least, flat for shifts of time and place; twice round, n(n − 2)/(n² + 1),
@@ -340,6 +346,7 @@ class Bent(AbstractSwimmer):
         return Heisenberg().dissipation(r, xi, rdot)
 
 
+@pytest.mark.long
 def test_a_valley_that_few_harmonics_cannot_resolve():
     """With 4 harmonics the energy changes by 3e-7 along the valley, where the search creeps; with 6 it is flat."""
     with pytest.raises(StrokeError, match=r"cost almost the same \(second variation .*e-06\).* more harmonics="):
@@ -360,6 +367,7 @@ class Ridge(AbstractSwimmer):
         return Heisenberg().dissipation(r, xi - more, rdot)
 
 
+@pytest.mark.long
 def test_what_falls_between_the_steps_is_seen():
     """A circle on 6 steps, whose three Gauss nodes miss the peak at t = 1/24; it is one of those of 12 steps."""
     circle, method = FourierStroke.circle(1 / np.sqrt(np.pi)), Direct(1, 6)
@@ -369,6 +377,7 @@ def test_what_falls_between_the_steps_is_seen():
         optimal_stroke(Ridge(circle(1 / 24)), circle, displacement=1.0, method=method)
 
 
+@pytest.mark.long
 def test_cheaper_and_cheaper_until_spheres_touch():
     """The energy of small strokes of three equal spheres falls from 4362 D about (4, 4) to 437 D where they touch."""
     swimmer, method = ThreeSphere(), Direct(3, 18)
@@ -390,6 +399,7 @@ def test_the_first_stroke_is_one_that_the_body_can_do():
         optimal_stroke(swimmer, wide, displacement=0.3, method=method, bounds=about["bounds"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("box, displacement", [(((4.0, 1.0), (8.0, 8.0)), 0.3), (((3.0, 1.0), (20.0, 7.0)), 0.1)])
 def test_along_walls(box, displacement):
     """Strokes that lean on two walls are found quickly, and are the same but for the times at which walls are felt,
@@ -405,6 +415,7 @@ def test_along_walls(box, displacement):
     assert found.kkt_residual < 1e-11 and found.second_order > 0.1 and abs(found.room) < 2e-5
 
 
+@pytest.mark.long
 def test_rates():
     """Of the area D with |x'| ≤ c: y' is D x/∫x², and x″ = −ω² x, ω = D/∫x², except where |x'| = c, for times up to τ
     from x = 0, `ωτ = cot ω(1/4 − τ)`; solved by SciPy's brentq at c = 0.8 of the circle's: E = 1.017257470 of its 4πD.

@@ -41,6 +41,7 @@ def pairs(table, count=300):
     return middle - d / 2, middle + d / 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["wormhole", "IH2"])
 def test_the_stated_error_is_honest(tables, name):
     """Distances within the error stated, first and second derivatives of ½ dist² within 30 and 300 times that."""
@@ -88,6 +89,7 @@ def test_outside_is_nan_and_stops_an_integration(tables):
     assert trajectory.result != 0 and jnp.all(jnp.isnan(trajectory.q[-1]))
 
 
+@pytest.mark.long
 def test_a_spring_moves_as_with_the_closed_form(tables):
     """Ten steps in the table and with closed distances; energy is that of the polynomial, conserved to rounding."""
     table = tables["IH2"]
@@ -125,6 +127,7 @@ def test_bad_arguments_are_refused(given, message):
         gd.Tabulated(**(good | given))
 
 
+@pytest.mark.long
 def test_where_no_table_can_be_made():
     """Beyond the chart's edge, where the tolerance is below rounding, and under a transformation."""
     disc = gd.spaces.Hyperbolic(2)

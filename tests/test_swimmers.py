@@ -34,6 +34,7 @@ ZOO = {
 zoo = pytest.mark.parametrize("make, stroke", ZOO.values(), ids=ZOO)
 
 
+@pytest.mark.long
 @zoo
 def test_laws(make, stroke):
     """There and back is nowhere; and units: translations scale with lengths c, energies with drag × c³."""

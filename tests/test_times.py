@@ -89,7 +89,10 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+QUICK = ("Gauss 3", "swinging, ggl 2", "skating, index1", "Newmark")
+
+
+@pytest.mark.parametrize("name", [x if x in QUICK else pytest.param(x, marks=pytest.mark.long) for x in CASES])
 def test_derivatives_in_the_times(name):
     """Both modes against central differences extrapolated to step 0: seen 6e-11, and 3e-14 between the modes. Without
     the change of the last step's length the multipliers of a racket were off by 2; where the method lets constraints
@@ -111,6 +114,7 @@ def test_derivatives_in_the_times(name):
     np.testing.assert_allclose(reverse.T, forward, rtol=0, atol=1e-11 * size)
 
 
+@pytest.mark.long
 def test_derivatives_of_an_adaptive_solver():
     """Of an oscillator that cos t drives, against the closed form: 1e-12; seen 5e-14. Central differences are not what
     they could be compared with: the solver's steps change with the times, by the tolerance, and so does what it leaves.

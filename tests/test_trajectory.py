@@ -67,6 +67,7 @@ def test_between_the_steps_of_a_driven_motion():
     np.testing.assert_allclose(t.evaluate(times)[:, 0], 1 + times / 2 + times**3 / 6, rtol=1e-13)
 
 
+@pytest.mark.long
 def test_gradients_between_steps():
     """Both modes agree, and with the change of the next trajectory; between saved states, too. Seen: 1e-16, 6e-12."""
     position = lambda v: gd.integrate(PENDULUM, [1.3], v, t1=1.0, steps=8, save_every=4).evaluate(0.93)[0]  # noqa: E731

@@ -21,6 +21,7 @@ CASES = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("swimmer", "displacement", "mean", "options"), CASES.values(), ids=CASES)
 def test_variations_are_the_derivatives(swimmer, displacement, mean, options):
     """Measured 2e-15; without the area that ζ sweeps the Hessian is off by 0.1 (length), by 4e-3 (vector)."""

@@ -38,6 +38,7 @@ def moved(swimmer, r, rdot, charge, t1=2.0):
     return trajectory, *jax.vmap(system.split)(trajectory.q)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "swimmer, charge",
     [(Heisenberg(), [0.7]), (RollingBall(), [0.4, -1.1, 0.6]), (Purcell(), [0.5, 0.3, -0.2])],

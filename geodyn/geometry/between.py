@@ -39,21 +39,23 @@ def energy_between(space: AbstractManifold, x: Float[Array, " n"], y: Float[Arra
     return _energy(eqx.filter_closure_convert(space.metric, x), x, y, effort)
 
 
-def short_path(space: AbstractManifold, x: Float[Array, " n"], y: Float[Array, " n"]) -> Float[Array, "q n"]:
-    """The velocities of that geodesic, over the time 1, at `FEW_NODES` of Gauss' nodes; NaN where these do not resolve
-    it to rounding."""
-    return _short_path(eqx.filter_closure_convert(space.metric, x), x, y)
+def short_path(
+    space: AbstractManifold, x: Float[Array, " n"], y: Float[Array, " n"], nodes: int
+) -> Float[Array, "{nodes} n"]:
+    """The velocities of that geodesic, over the time 1, at Gauss' `nodes`; NaN where these do not resolve it to
+    rounding."""
+    return _short_path(eqx.filter_closure_convert(space.metric, x), x, y, nodes=nodes)
 
 
 @custom_jvp
-def _short_path(metric, x, y):
-    u, good = _short(metric, x, y, Effort(FEW_NODES))
+def _short_path(metric, x, y, *, nodes):
+    u, good = _short(metric, x, y, Effort(nodes), nodes)
     return jnp.where(good, u[0], jnp.nan)
 
 
 @_short_path.def_jvp
-def _short_path_jvp(primals, tangents):
-    u = _short_path(*primals)
+def _short_path_jvp(primals, tangents, *, nodes):
+    u = _short_path(*primals, nodes=nodes)
     change = eqx.filter_jvp(lambda *point: _residual(*point, u[None]), primals, tangents)[1]
     push = jax.linearize(lambda u: _residual(*primals, u), u[None])[1]
     return u, -jnp.linalg.solve(Full().matrix(push, u[None]), change.reshape(-1)).reshape(u.shape)
@@ -74,19 +76,20 @@ def _equal(u):
     return jnp.full(len(u), 1 / len(u), u.dtype)
 
 
-def _straight(metric, x, y):
+def _straight(metric, x, y, nodes):
     """The straight segment of the chart with a small bump in every direction, from which iteration leaves a geodesic
     that is no minimum, as it leaves every unstable point."""
-    d, c = y - x, jnp.asarray(gauss(FEW_NODES)[0], x.dtype)
+    d, c = y - x, jnp.asarray(gauss(nodes)[0], x.dtype)
     g = metric((x + y) / 2)
     bump = BUMP * jnp.sqrt(d @ g @ d / jnp.diag(g)) * jnp.cos(1 + jnp.arange(x.size, dtype=x.dtype))
     return d[None, None, :] + (1 - 2 * c)[None, :, None] * bump[None, None, :]
 
 
-def _short(metric, x, y, effort):
+def _short(metric, x, y, effort, nodes=FEW_NODES):
     """(u of one piece, whether plain iteration found it and its few nodes resolve it as the effort wants)."""
     zero, yes = jnp.zeros((), x.dtype), jnp.ones((), bool)
-    found = iterate(lambda u: _residual(metric, x, y, u), _straight(metric, x, y), lambda r: r, zero, MOST_PLAIN, yes)
+    start = _straight(metric, x, y, nodes)
+    found = iterate(lambda u: _residual(metric, x, y, u), start, lambda r: r, zero, MOST_PLAIN, yes)
     h = _equal(found.w)
     unresolved = tail(pieces_of(metric, x, h, found.w))
     return found.w, found.converged & (unresolved <= effort.enough(jnp.finfo(x.dtype).eps))

@@ -1,10 +1,13 @@
 """Elements on triangles, tetrahedra and pairs of edges: springs on areas, volumes, angles, and constraints on them."""
 
+from functools import partial
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._jit import static_count
 from geodyn._typing import Array, Float
 from geodyn.geometry.manifold import AbstractManifold, safe_sqrt
 from geodyn.geometry.spaces import AbstractConstantCurvature
@@ -16,15 +19,15 @@ from geodyn.mechanics.elements import (
     measured,
     one_each,
 )
+from geodyn.mechanics.simplices import NODES, squared_bend
 from geodyn.mechanics.simplices import angle as angle_at
 from geodyn.mechanics.simplices import area as area_of
-from geodyn.mechanics.simplices import squared_bend
 from geodyn.mechanics.simplices import volume as volume_of
 
 
 class Area(AbstractPotential):
-    """Triangles (i, j, k) that resist a change of `area`, that of `gd.area`: V = Σ ½ k (A − A₀)²; stiffness and area
-    one number or [E].
+    """Triangles (i, j, k) that resist a change of `area`, that of `gd.area`, with its `nodes`: V = Σ ½ k (A − A₀)²;
+    stiffness and area one number or [E].
 
     Raises ValueError for triangles that are no triples of distinct points, and for numbers that are negative, not
     finite, or not one per triangle.
@@ -33,32 +36,36 @@ class Area(AbstractPotential):
     points: Tuples = eqx.field(static=True)
     stiffness: Float[Array, " E"]
     area: Float[Array, " E"]
+    nodes: int = eqx.field(static=True)
 
-    def __init__(self, triangles, stiffness, area):
+    def __init__(self, triangles, stiffness, area, *, nodes=NODES):
         self.points = index_tuples("triangles", triangles, 3)
         self.stiffness = one_each("stiffness", stiffness, self.points)
-        self.area = one_each("area", area, self.points)
+        self.area, self.nodes = one_each("area", area, self.points), static_count("nodes", nodes)
 
     def energy(self, space, x):
-        excess = measured(area_of, space, x, self.points) - self.area.astype(x.dtype)
+        area = measured(partial(area_of, nodes=self.nodes), space, x, self.points)
+        excess = area - self.area.astype(x.dtype)
         return 0.5 * jnp.dot(self.stiffness.astype(x.dtype), excess**2)
 
 
 class Volume(AbstractPotential):
-    """Tetrahedra (i, j, k, l) that resist a change of `volume`, that of `gd.volume`: V = Σ ½ k (vol − vol₀)²; stiffness
-    and volume one number or [E]. Raises ValueError as `Area` does."""
+    """Tetrahedra (i, j, k, l) that resist a change of `volume`, that of `gd.volume`, with its `nodes`: V = Σ ½ k
+    (vol − vol₀)²; stiffness and volume one number or [E]. Raises ValueError as `Area` does."""
 
     points: Tuples = eqx.field(static=True)
     stiffness: Float[Array, " E"]
     volume: Float[Array, " E"]
+    nodes: int = eqx.field(static=True)
 
-    def __init__(self, tetrahedra, stiffness, volume):
+    def __init__(self, tetrahedra, stiffness, volume, *, nodes=NODES):
         self.points = index_tuples("tetrahedra", tetrahedra, 4)
         self.stiffness = one_each("stiffness", stiffness, self.points)
-        self.volume = one_each("volume", volume, self.points)
+        self.volume, self.nodes = one_each("volume", volume, self.points), static_count("nodes", nodes)
 
     def energy(self, space, x):
-        excess = measured(volume_of, space, x, self.points) - self.volume.astype(x.dtype)
+        volume = measured(partial(volume_of, nodes=self.nodes), space, x, self.points)
+        excess = volume - self.volume.astype(x.dtype)
         return 0.5 * jnp.dot(self.stiffness.astype(x.dtype), excess**2)
 
 

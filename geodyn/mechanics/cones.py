@@ -46,10 +46,11 @@ def content(space: AbstractManifold, points, nodes: int) -> tuple[Scalar, Bool[A
 
 def _cone(space, apex, x, J, nodes):
     """Points x[Q, n] of a cone, and its tangents J[Q, k, n], at all nodes of the cone from `apex` over it."""
-    at, rate = _along_path(nodes)
+    path_nodes = max(FEW_NODES, nodes)
+    at, rate = _along_path(nodes, path_nodes)
 
     def one(x, J):
-        u, push = jax.linearize(lambda x: short_path(space, apex, x), x)
+        u, push = jax.linearize(lambda x: short_path(space, apex, x, path_nodes), x)
         weights, slopes = jnp.asarray(at, x.dtype), jnp.asarray(rate, x.dtype)
         tangents = [slopes @ u, *(weights @ push(J[k]) for k in range(len(J)))]
         return apex[None] + weights @ u, jnp.stack(tangents, axis=1)
@@ -58,12 +59,12 @@ def _cone(space, apex, x, J, nodes):
 
 
 @functools.cache
-def _along_path(nodes):
-    """[nodes, FEW_NODES] matrices that take the velocities of a path of one piece to where it has got at Gauss' nodes,
+def _along_path(nodes, path_nodes):
+    """[nodes, path_nodes] matrices that take the velocities of a path of one piece to where it has got at Gauss' nodes,
     and to its velocities there."""
-    _, _, b, P = gauss(FEW_NODES)
-    z, k = 2 * gauss(nodes)[0] - 1, np.arange(FEW_NODES)
-    L = np.polynomial.legendre.legvander(z, FEW_NODES)
+    _, _, b, P = gauss(path_nodes)
+    z, k = 2 * gauss(nodes)[0] - 1, np.arange(path_nodes)
+    L = np.polynomial.legendre.legvander(z, path_nodes)
     integrals = np.concatenate([1 + z[:, None], (L[:, 2:] - L[:, :-2]) / (2 * k[1:] + 1)], axis=1) / 2
     modes = (P * b[:, None]).T * np.sqrt(2 * k + 1)[:, None]
     return integrals @ modes, L[:, :-1] @ modes

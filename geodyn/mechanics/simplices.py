@@ -42,7 +42,7 @@ def area(space: AbstractManifold, x: Numbers, y: Numbers, z: Numbers, *, nodes: 
     over the geodesics from x to the points of the one from y to z, `nodes` of them with as many points each. In two
     dimensions the edges bound that triangle; in more they bound many surfaces, and this one depends on which point
     comes first, unless it is totally geodesic. NaN, of which a call outside of jit warns, where the nodes do not
-    resolve it, or the edges are too long for a path of 12 nodes or not shortest ones: cut it into smaller ones.
+    resolve it, or the edges are not shortest ones: give more, or cut it into smaller ones.
 
     Raises ValueError for points that are not [n] and a metric that is not positive definite.
     """
