@@ -91,5 +91,5 @@ def shaped(q: Array, shape: tuple[int, ...], what: str) -> Array:
 
 def a_number(name: str, value) -> None:
     """ValueError for what is not one real number."""
-    if np.shape(numbers(name, value, "a number")) != ():
+    if not isinstance(value, float | int) and np.shape(numbers(name, value, "a number")) != ():
         raise ValueError(f"{name} must be a number, got shape {np.shape(value)}")

@@ -15,6 +15,7 @@ from jax.extend.core import jaxpr_as_fun
 
 # A processor may count more cores than it lends: parts stay long enough to gain from being batches.
 _FEWEST_MEMBERS = 8
+NUMBERS = float, complex, np.ndarray, np.generic
 
 
 def jit(function):
@@ -62,9 +63,10 @@ def traced_numbers(tree):
     def traced(x):
         if isinstance(x, np.integer):
             return int(x)
-        return jnp.asarray(x) if isinstance(x, float | complex | np.ndarray | np.generic) else x
+        return jnp.asarray(x) if isinstance(x, NUMBERS) else x
 
-    return jax.tree.map(traced, tree)
+    # Most have none, and to build a tree again takes longer than to look at its leaves.
+    return jax.tree.map(traced, tree) if any(isinstance(x, NUMBERS) for x in jax.tree.leaves(tree)) else tree
 
 
 def static_count(name: str, count) -> int:

@@ -161,8 +161,8 @@ integrators/inputs.py: another program is the same run
 > test_checkpoint.py::test_a_table_in_a_function_belongs_to_the_run
 
 integrators/parts.py: rows saved by their place in a part
-- first = -(before.done + 1) % plan.kept
-+ first = plan.kept - 1
+- plan.kept - before.done % plan.kept if
++ plan.kept if
 > test_checkpoint.py::test_goes_on_bit_for_bit
 
 integrators/checkpoint.py: the first checkpoint file is skipped

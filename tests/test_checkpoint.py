@@ -204,7 +204,9 @@ def test_broken_and_foreign_files(tmp_path, monkeypatch):
 @pytest.mark.parametrize("saves, every, size", [(10**6, 1, 36), (10007, 1, 36), (1, 10**9, 6), (3, 10007 * 99, 4000)])
 def test_parts_cover_the_run(saves, every, size):
     """All steps and saves, in parts that are neither long nor many more than that takes."""
-    rows, stride, part, kept = parts.plan(saves, every, size)
+    rows, stride, part, kept, room = parts.plan(saves, every, size, in_view=True)
     assert rows * stride == saves * every and kept * stride == every
     longest = parts.LONGEST_PART / size
-    assert part * stride <= longest and (rows - 1) // part < 3 * max(parts.PARTS, saves * every / longest)
+    assert (
+        part <= room and part * stride <= longest and (rows - 1) // part < 3 * max(parts.PARTS, saves * every / longest)
+    )

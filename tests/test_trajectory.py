@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import sys
+import time
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +13,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import geodyn as gd
+from geodyn import _progress
 from geodyn._points import length
 from geodyn.integrators import RESULTS, IntegrationError, parts
 
@@ -211,6 +213,42 @@ def test_batches_equal_single_runs():
     batch = jax.vmap(run)(q, k, t1)
     single = [run(*x) for x in zip(q, k, t1, strict=True)]
     np.testing.assert_allclose(batch, single, atol=1e-15)
+
+
+@pytest.mark.parametrize("method", [gd.Gauss(2), gd.StormerVerlet(), gd.IncrementalPotential()], ids=type)
+def test_one_program_serves_any_number_of_steps(method):
+    """In a study over step counts, saves and spans the physics is traced for the first call only."""
+    traced = []
+
+    def lagrangian(q, v):
+        traced.append(1)
+        return 0.5 * v @ v + jnp.cos(q[0])
+
+    system = gd.Lagrangian(lagrangian)
+
+    def run(steps, every, t1=2.0):
+        before = len(traced)
+        trajectory = gd.integrate(system, [1.3], [0.5], t1=t1, steps=steps, save_every=every, method=method)
+        return trajectory, len(traced) - before
+
+    run(12, 1)
+    checks = run(12, 1)[1]
+    for steps, every in ((11, 1), (40, 4), (400, 100)):
+        here, again = run(steps, every)
+        assert again == checks and int(here.stats.steps) == steps
+        there = jax.jit(lambda t1, steps=steps, every=every: run(steps, every, t1)[0])(2.0)
+        for name in ("t", "q", "v", "p"):
+            np.testing.assert_allclose(getattr(here, name), getattr(there, name), atol=1e-14)
+        assert here.result == there.result
+
+
+def test_says_that_it_compiles(capsys, monkeypatch):
+    """Until the bar begins; and not where no progress is asked for."""
+    monkeypatch.setattr(_progress, "EVERY", 0.01)
+    for shown in (True, False):
+        with _progress.compiling(shown):
+            time.sleep(0.1)
+        assert ("compiling … 0 s" in capsys.readouterr().err) == shown
 
 
 def test_progress_and_interruption(capsys, monkeypatch):

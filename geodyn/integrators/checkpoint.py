@@ -16,7 +16,7 @@ from geodyn._archive import differences, from_named_arrays, named_arrays, read_a
 from geodyn._checks import require
 from geodyn._typing import Array, PyTree
 
-FORMAT = "geodyn checkpoint 1"
+FORMAT = "geodyn checkpoint 2"
 INPUTS = "inputs.npz"
 
 

@@ -49,7 +49,7 @@ def path_with_impacts(system: AbstractCollidingSystem, t0, h, start: Moving, *, 
 
 def advance_with_impacts(system, method, t0, h, start: Moving, saves: int, every: int, most: int):
     """`saves` × `every` steps with up to `most` impacts: where they end, and (q, p, λ, frame, local error) after
-    every `every`-th step, NaN after a failure; with it (t, contact, impulse) of every impact, padded."""
+    every `every`-th step, NaN after a failure, and (t, contact, impulse) of every impact, padded."""
     after, record = path_with_impacts(system, t0, h, start, method=method, steps=saves * every, most=most)
     n, c = start.state.q.size, system.count_constraints(start.state.q)
     wanted = start.state.step + every * (1 + jnp.arange(saves))

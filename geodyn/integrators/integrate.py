@@ -1,8 +1,8 @@
 """`integrate`: initial data in, trajectory out. The one place where a failure is raised."""
 
-import dataclasses
 import os
 from functools import partial
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -12,7 +12,7 @@ import numpy as np
 from geodyn._checks import a_number, numbers, require
 from geodyn._jax import is_constant
 from geodyn._jit import jit, static_count, traced_numbers
-from geodyn._typing import Count, Numbers
+from geodyn._typing import Array, Count, Numbers
 from geodyn.integrators.charts import is_charted
 from geodyn.integrators.checkpoint import Piece, opened
 from geodyn.integrators.gaps import is_watched
@@ -29,8 +29,8 @@ from geodyn.integrators.methods import (
     formulation_of,
     start,
 )
-from geodyn.integrators.parts import by_parts, plan
-from geodyn.integrators.path import path
+from geodyn.integrators.parts import Plan, by_parts, plan
+from geodyn.integrators.path import path, walked
 from geodyn.integrators.results import RESULTS
 from geodyn.integrators.stepper import start_stepper, stepped
 from geodyn.integrators.substep import Moving, moving, pressed
@@ -39,7 +39,7 @@ from geodyn.integrators.trajectory import Impacts, Inputs, IntegrationError, Sta
 
 STAGE_MEMORY = 2**28
 MOST_ROUNDING = 1e-4
-ROWS = 5  # What is saved of a state: q, p, λ, frame, local error.
+ROWS = 6  # What is saved of a state: q, p, λ, frame, local error, v.
 
 
 def integrate(
@@ -83,8 +83,8 @@ def integrate(
     most_impacts = static_count("most_impacts", most_impacts)
     _check_times(t0, t1, steps, save_every)
     method = _method(system, method, q)
-    system, method, *times = traced_numbers((system, method, t0, t1, (t1 - t0) / steps))
-    t0, t1, h = (jnp.asarray(x, q.dtype) for x in times)
+    system, method = traced_numbers(system), traced_numbers(method)
+    t0, t1, h = (jnp.asarray(x, q.dtype) for x in (t0, t1, (t1 - t0) / steps))
     inputs = Inputs(q, v, t0, t1, steps, save_every, most_impacts)
     watched = is_watched(system) and isinstance(method, AbstractCollocation)
     most, saves = most_impacts if watched else 0, steps // save_every
@@ -96,12 +96,17 @@ def integrate(
         system = _with_rest(system, method, t0, h, q, v) if most and system.elastic else system
     elif checkpoint is not None:
         raise ValueError(f"checkpoint={checkpoint} has no place inside of jit, vmap or grad")
-    if concrete and (progress or checkpoint is not None):
+    args, in_view = (system, method, t0, h, q, v), concrete and (progress or checkpoint is not None)
+    whole = plan(saves, save_every, 2 * ROWS * (q.size + system.count_constraints(q)), in_view)
+    if in_view or (concrete and not most and saves > whole.room):
         folder = None if checkpoint is None else opened(checkpoint, named_inputs(system, method, **vars(inputs)))
-        trajectory = _by_parts(system, method, t0, h, q, v, saves, save_every, most, folder, progress)
+        end, rows, impacts = _by_parts(*args, most, whole, folder, progress)
     else:
-        trajectory = _integrate(system, method, t0, h, q, v, saves=saves, every=save_every, most=most)
-    trajectory = dataclasses.replace(trajectory, inputs=inputs)
+        many = concrete and not most
+        options = _counted(saves, save_every, whole.room) if many else _static(saves, save_every, most)
+        end, rows, impacts = _whole(*args, **options)
+    impacts = Impacts(*jit(padded)(most, *(impacts or ()))) if most else None
+    trajectory = _trajectory(system, method, t0, h, end, rows, impacts, inputs)
     if concrete and throw:
         _raise_failure(trajectory)
     return trajectory
@@ -203,26 +208,79 @@ def _begin(system, method, t0, h, q, v):
     return begin(system, method, t0, h, flat, momentum, velocity)
 
 
-def _advance(system, method, t0, h, state: State | Moving, saves: int, every: int, most: int):
-    """`saves` × `every` steps: the state after them, and (q, p, λ, frame, local error) after every
-    `every`-th, NaN after a failure."""
+class Facts(NamedTuple):
+    """What the saved states so far say of their digits: the energy of the first, the extremes of it and the largest
+    kinetic energy, where these are to tell something, and the largest rounding error in parts of eps (`rounding`)."""
+
+    first: Array
+    highest: Array
+    lowest: Array
+    kinetic: Array
+    rounding: Array
+
+
+class Reached(eqx.Module):
+    """How far a run has got: the state, what the saved ones say, and the result if it ends here."""
+
+    state: State | Moving
+    facts: Facts
+    result: Array
+
+    @property
+    def alive(self):
+        """No step has failed."""
+        return self.state.alive
+
+
+def _start(system, method, t0, h, q, v, most: int) -> Reached:
+    first = _begin(system, method, t0, h, q, v)
+    number = jnp.zeros((), q.dtype)
+    facts = Facts(number, number - jnp.inf, number + jnp.inf, number, number)
+    return Reached(moving(system, t0, h, first) if most else first, facts, first.result)
+
+
+def _run(system, method, t0, h, begin: Reached, *, saves: int, every, most: int, made=None):
+    """(Reached, rows, impacts) after `saves` × `every` steps: (q, p, λ, frame, local error, v) at the start and after
+    every `every`-th, NaN after a failure; of the saves only the first `made`, if it is given."""
+    state = begin.state.state if most else begin.state
+    after, (*saved, impacts) = _advance(system, method, t0, h, begin.state, saves, every, most, made)
+    end, n, c = after.state if most else after, state.q.shape[0], saved[2].shape[1]
+    lam = state.history[-1, n : n + c] / (1 if isinstance(method, AbstractStepper) else h)
+    here = (state.q, state.p, lam, state.frame, state.errors[:1])
+    q, p, lam, frame, error = (jnp.concatenate([a[None], b]) for a, b in zip(here, saved, strict=True))
+    t = t0 + h * (state.step + every * jnp.arange(saves + 1))
+    v = jax.vmap(system.velocity)(t, q, p)
+    facts, result = _judged(system, method, state.step == 0, end, begin.facts, (t, q, v, p, lam), most)
+    return Reached(after, facts, result), (q, p, lam, frame, error, v), impacts
+
+
+def _advance(system, method, t0, h, state: State | Moving, saves: int, every, most: int, made):
+    """`saves` × `every` steps: the state after them; (q, p, λ, frame, local error) after every `every`-th, NaN after a
+    failure, and the impacts, if up to so many are asked for."""
     if most:
         return advance_with_impacts(system, method, t0, h, state, saves, every, most)
     n, c = state.q.shape[0], system.count_constraints(state.q)
 
-    def run(state, saves, every):
+    def run(state, saves, every, made=None):
         if isinstance(method, AbstractStepper):
-            return stepped(system, t0, h, state, method=method, saves=saves, every=every)
-        state, steps = path(system, t0, h, state, method=method, saves=saves, every=every)
+            return stepped(system, t0, h, state, method=method, saves=saves, every=every, made=made)
+        if made is None:
+            state, steps = path(system, t0, h, state, method=method, saves=saves, every=every)
+        else:
+            state, steps = walked(system, t0, h, state, method, saves, every, made)
         saved = (steps.q, steps.p, steps.w[:, -1, n : n + c] / h, steps.frame, steps.error)
         return state, jax.tree.map(lambda x: jnp.where(steps.good[:, None], x, jnp.nan), saved)
 
+    if made is not None:
+        state, saved = run(state, saves, every, made)
+        return state, (*saved, None)
     # Reverse mode keeps the stage values of all steps; where that is too much, of one part of the run at a time: some
     # saves, or a piece of what leads to one.
     least = saves * every * state.history.size * state.q.dtype.itemsize / STAGE_MEMORY
     parts = _parts(saves, least)
     if least <= 1:
-        return run(state, saves, every)
+        state, saved = run(state, saves, every)
+        return state, (*saved, None)
     pieces = _parts(every, least / parts)
     piece = jax.checkpoint(lambda state, _: run(state, saves // parts, every // pieces), prevent_cse=False)
 
@@ -231,7 +289,7 @@ def _advance(system, method, t0, h, state: State | Moving, saves: int, every: in
         return state, jax.tree.map(lambda x: x[-1], saved)
 
     state, saved = jax.lax.scan(part, state, None, length=parts)
-    return state, jax.tree.map(lambda x: x.reshape(saves, *x.shape[2:]), saved)
+    return state, (*jax.tree.map(lambda x: x.reshape(saves, *x.shape[2:]), saved), None)
 
 
 def _parts(saves, least):
@@ -239,41 +297,57 @@ def _parts(saves, least):
     return next(k for k in range(1, saves + 1) if saves % k == 0 and k >= min(least, saves))
 
 
-@eqx.filter_jit
-def _integrate(system, method, t0, h, q, v, *, saves, every, most):
-    first = _begin(system, method, t0, h, q, v)
-    after, saved = _advance(system, method, t0, h, moving(system, t0, h, first) if most else first, saves, every, most)
-    return _trajectory(system, method, t0, h, q.shape, first, after, saved, every, most)
+def _from_start(system, method, t0, h, q, v, *, most: int, **options):
+    return _run(system, method, t0, h, _start(system, method, t0, h, q, v, most), most=most, **options)
 
 
-def _trajectory(system, method, t0, h, shape, first, after, saved, every, most):
-    state, impacts = after, None
-    if most:
-        *saved, rows = saved
-        state, impacts = after.state, Impacts(*padded(most, *rows))
-    n, c = first.q.shape[0], saved[2].shape[1]
-    lam = first.history[-1, n : n + c] / (1 if isinstance(method, AbstractStepper) else h)
-    initial = (first.q, first.p, lam, first.frame, first.errors[:1])
-    q, p, lam, frame, error = (jnp.concatenate([a[None], b]) for a, b in zip(initial, saved, strict=True))
-    t = t0 + h * every * jnp.arange(q.shape[0], dtype=q.dtype)
-    v = jax.vmap(system.velocity)(t, q, p)
+def _trajectory(system, method, t0, h, end: Reached, rows, impacts: Impacts | None, inputs: Inputs):
+    state = end.state if impacts is None else end.state.state
+    count = min(len(rows[0]), inputs.steps // inputs.save_every + 1)
+    t, q, v, p, lam, error, frame, largest = _columns(t0, h, state, rows, inputs.save_every, count, inputs.q0.shape)
+    return Trajectory(
+        *(t, q, v, p, lam, end.result, Stats(state.step, state.iterations, state.jacobians, largest), h),
+        *(system, method),
+        impacts=impacts,
+        inputs=inputs,
+        frame=frame if frame.size else None,
+        local_error=error,
+    )
+
+
+@partial(jax.jit, static_argnums=(4, 5, 6))
+def _columns(t0, h, state: State, rows, every: int, count: int, shape: tuple[int, ...]):
+    """(t, q, v, p, λ, local error, frame) of the first `count` rows, in the shape of a configuration, and the largest
+    local error."""
+    q, p, lam, frame, error, v = (x[:count] for x in rows)
+    full = (count, *shape)
+    t = t0 + h * every * jnp.arange(count, dtype=q.dtype)
+    p = p.reshape(full) if p.shape == q.shape else p
+    return t, q.reshape(full), v.reshape(full), p, lam, error[:, 0], frame, state.errors[1]
+
+
+def _judged(system, method, is_first, state: State, facts: Facts, rows, most: int):
+    """(what is known with these rows, the result)."""
+    t, q, v, p, lam = rows
     # Of what was saved before a failure, too, which lost digits may have led to.
-    lost = jnp.nanmax(jax.vmap(lambda q: rounding(system, q))(q)) * jnp.finfo(q.dtype).eps > MOST_ROUNDING
+    rounded = jnp.fmax(facts.rounding, jnp.nanmax(jax.vmap(lambda q: rounding(system, q))(q)))
+    facts = facts._replace(rounding=rounded)
+    lost = rounded * jnp.finfo(q.dtype).eps > MOST_ROUNDING
     result = jnp.where(lost & (state.result <= RESULTS.not_finite), RESULTS.digits_lost, state.result)
     followed = isinstance(method, AbstractCollocation) and not method.tableau.is_explicit and not most
-    if followed and _is_conservative(system, t[0], q[0], v[0]):
-        resolved = _is_resolved(system, t, q, v, p, lam, damping=not method.tableau.is_symplectic)
-        wrong = (result == RESULTS.successful) & (~resolved | (state.errors[2] > 1))
-        result = jnp.where(wrong, RESULTS.under_resolved, result)
-    stats = Stats(state.step, state.iterations, state.jacobians, state.errors[1])
-    full = (q.shape[0], *shape)
-    p = p.reshape(full) if p.shape == q.shape else p
-    return Trajectory(
-        *(t, q.reshape(full), v.reshape(full), p, lam, result, stats, h, system, method),
-        impacts=impacts,
-        frame=frame if frame.size else None,
-        local_error=error[:, 0],
+    if not followed or not _is_conservative(system, t[0], q[0], v[0]):
+        return facts, result
+    energy, kinetic = jax.vmap(partial(total_energy, system))(t, q, v, lam), jnp.sum(p * v, axis=1) / 2
+    facts = Facts(
+        jnp.where(is_first, energy[0], facts.first),
+        jnp.maximum(facts.highest, jnp.max(energy)),
+        jnp.minimum(facts.lowest, jnp.min(energy)),
+        jnp.maximum(facts.kinetic, jnp.max(jnp.abs(kinetic))),
+        rounded,
     )
+    resolved = _is_resolved(facts, damping=not method.tableau.is_symplectic)
+    wrong = (result == RESULTS.successful) & (~resolved | (state.errors[2] > 1))
+    return facts, jnp.where(wrong, RESULTS.under_resolved, result)
 
 
 def _is_conservative(system, t, q, v) -> bool:
@@ -284,14 +358,14 @@ def _is_conservative(system, t, q, v) -> bool:
     return of_time and is_constant(lambda v: system.rayleigh_at(t, q, v), v)
 
 
-def _is_resolved(system, t, q, v, p, lam, damping):
+def _is_resolved(facts: Facts, damping):
     """Whether the energy at all saved times is that of the start, to a third of the largest kinetic energy, but for
     what a `damping` method takes from it. Where the steps follow a motion it is, to many digits; by the pole of a chart
     or a close encounter it is off by any factor."""
-    energy, kinetic = jax.vmap(partial(total_energy, system))(t, q, v, lam), jnp.sum(p * v, axis=1) / 2
-    rounding_off = jnp.sqrt(jnp.finfo(q.dtype).eps) * jnp.max(jnp.abs(energy))
-    gained = energy - energy[0]
-    return jnp.max(gained if damping else jnp.abs(gained)) <= jnp.max(jnp.abs(kinetic)) / 3 + rounding_off
+    largest = jnp.maximum(jnp.abs(facts.highest), jnp.abs(facts.lowest))
+    rounding_off = jnp.sqrt(jnp.finfo(largest.dtype).eps) * largest
+    gained, lost = facts.highest - facts.first, facts.first - facts.lowest
+    return (gained if damping else jnp.maximum(gained, lost)) <= facts.kinetic / 3 + rounding_off
 
 
 def _raise_failure(trajectory):
@@ -318,30 +392,44 @@ def _raise_failure(trajectory):
         )
 
 
-def _by_parts(system, method, t0, h, q, v, saves, every, most, folder, progress):
-    """The same integration as a host loop over jitted parts."""
-    first = jit(_begin)(system, method, t0, h, q, v)
-    start = Piece(jit(moving)(system, t0, h, first) if most else first, *_no_saves(system, method, first, most), 0)
+def _by_parts(system, method, t0, h, q, v, most, whole: Plan, folder, progress):
+    """(Reached, rows, impacts) as `_run` has them, by a host loop over jitted parts."""
+    begin = _begun(system, method, t0, h, q, v, most)
 
-    def advance(state, rows, stride):
-        state, saved = _part(system, method, t0, h, state, saves=rows, every=stride, most=most)
-        return state, saved[:ROWS], saved[ROWS:]
+    def advance(reached, rows, stride):
+        options = _static(rows, stride, most) if most else _counted(rows, stride, whole.room)
+        reached, saved, impacts = _part(system, method, t0, h, reached, **options)
+        return reached, saved, impacts or ()
 
-    whole = plan(saves, every, first.history.size)
-    pieces = by_parts(advance, start, whole, folder, progress)
-    after = pieces[-1].state
-    if bool(after.alive) and pieces[-1].done < whole.rows:
-        interruption = jnp.asarray(RESULTS.interrupted)
-        after = eqx.tree_at(lambda s: s.state.result if most else s.result, after, interruption)
-    saved = jax.tree.map(lambda *x: np.concatenate(x), *((*piece.rows, *piece.others) for piece in pieces))
-    return jit(_trajectory)(system, method, t0, h, q.shape, first, after, saved, every, most)
+    pieces = by_parts(advance, Piece(begin, *_no_saves(system, method, begin, most), 0), whole, folder, progress)
+    rows, impacts = (
+        jax.tree.map(lambda *x: np.concatenate(x), *(getattr(piece, name) for piece in pieces))
+        for name in ("rows", "others")
+    )
+    end, missing = pieces[-1].state, whole.rows // whole.kept + 1 - len(rows[0])
+    if missing and bool(end.alive):
+        end = eqx.tree_at(lambda end: end.result, end, jnp.asarray(RESULTS.interrupted))
+    elif missing:
+        rows = [np.concatenate([x, np.full((missing, *x.shape[1:]), np.nan, x.dtype)]) for x in rows]
+    return end, jax.device_put(list(rows), q.sharding), impacts
 
 
-_part = eqx.filter_jit(_advance)
+def _static(saves: int, every: int, most: int) -> dict:
+    """The options of `_run` for a program of so many steps."""
+    return {"saves": saves, "every": every, "most": most}
 
 
-def _no_saves(system, method, state, most):
+def _counted(saves: int, every: int, room: int) -> dict:
+    """Those for a program that serves any number of steps."""
+    return {"saves": room, "every": jnp.asarray(every), "made": jnp.asarray(saves), "most": 0}
+
+
+_begun, _whole, _part = eqx.filter_jit(_start), eqx.filter_jit(_from_start), eqx.filter_jit(_run)
+
+
+def _no_saves(system, method, begin: Reached, most):
+    state = begin.state.state if most else begin.state
     dtype, hidden = state.q.dtype, isinstance(method, AbstractStepper)
     c = state.history.shape[1] - state.q.size if hidden else system.count_constraints(state.q)
-    rows = tuple(np.zeros((0, size), dtype) for size in (state.q.size, state.p.size, c, state.frame.size, 1))
-    return rows, (no_impacts(dtype),) if most else ()
+    sizes = (state.q.size, state.p.size, c, state.frame.size, 1, state.q.size)
+    return tuple(np.zeros((0, size), dtype) for size in sizes), no_impacts(dtype) if most else ()

@@ -161,13 +161,15 @@ class Carried(NamedTuple):
     errors: Array
 
 
-def forward(equations: Step, saves: int, every: int):
+def forward(equations: Step, saves: int, every: int | None):
     """run(batch, kept, t0, h, *carried, *theta) -> [*carried, q, p, alive, error, w], the latter after every
-    `every`-th of the steps."""
+    `every`-th of the steps. Without `every` the first of `carried` are (rows, every): so many of the saves are made,
+    and the others repeat the last one."""
     stages, tableau, s = equations.stages, equations.tableau, equations.tableau.stages
     ahead, back, n = extrapolation(tableau), backwards(tableau), stages.q.shape[0]
 
     def run(batch, _, t0, h, *rest):
+        made, rest = ([], rest) if every else (rest[:2], rest[2:])
         begun, theta = Carried(*rest[: len(Carried._fields)]), staged(rest[len(Carried._fields) :], batch)
         c, (h,) = column(tableau.c, begun.q[:, None])[0], staged([h], batch)
         # The second multipliers of GGL are of the size of errors: no guess is better than none.
@@ -210,12 +212,12 @@ def forward(equations: Step, saves: int, every: int):
             last = jnp.where(good, w, state.history[:, s:])
             return (after, [remembered(done == 0, *x) for x in zip(found, new, strict=True)], done + 1), last
 
-        def several(carry, _):
+        def several(carry, row):
             carry, w = carry
             if every == 1:
                 carry, w = step(carry)
             else:
-                carry, w = jax.lax.fori_loop(0, every, lambda _, x: step(x[0]), (carry, w))
+                carry, w = jax.lax.fori_loop(0, every or turns(row, *made), lambda _, x: step(x[0]), (carry, w))
             state = carry[0]
             saved = [state.q, state.p, state.result == RESULTS.successful, state.errors[:1], w]
             return (carry, w), saved
@@ -224,10 +226,15 @@ def forward(equations: Step, saves: int, every: int):
         zeros = lambda rows, columns: jnp.zeros((*rows.shape, columns, *batch), state.q.dtype)  # noqa: E731
         found = [zeros(stages.p, 2 * s), *([state.history[:n]] if stages.has_velocities else [])]
         carry = (state, found, jnp.zeros((), int)), zeros(stages.w, s)
-        ((state, *_), _), rows = jax.lax.scan(several, carry, None, length=saves)
+        ((state, *_), _), rows = jax.lax.scan(several, carry, jnp.arange(saves))
         return [*state, *rows]
 
     return run
+
+
+def turns(row, rows, every):
+    """How many steps lead to this row, of which so many `rows` are asked for."""
+    return jnp.where(row < rows, every, 0)
 
 
 def _errors(tableau, h, state, u, q1, good):
@@ -242,8 +249,9 @@ def _errors(tableau, h, state, u, q1, good):
     return jnp.where(good, errors, state.errors)
 
 
-def stepped(equations: Step, t0, h, state: State, saves: int, every: int):
-    """(state, [q, p, alive, error, w]) of `saves` × `every` steps, w[saves, m, s] the stage values."""
+def stepped(equations: Step, t0, h, state: State, saves: int, every, made=None):
+    """(state, [q, p, alive, error, w]) of `saves` × `every` steps, w[saves, m, s] the stage values; of the saves only
+    the first `made`, if it is given."""
     carried = Carried(
         *(state.step, state.q, state.p, *state.rounding, state.history.T, state.result),
         *(state.iterations, state.jacobians, state.since, state.errors),
@@ -252,8 +260,9 @@ def stepped(equations: Step, t0, h, state: State, saves: int, every: int):
     rows = [(state.q.shape, dtype), (state.p.shape, dtype), ((), bool), ((1,), dtype)]
     rows += [((*stages.w.shape, equations.tableau.stages), dtype)]
     outs = [*map(like, carried), *(jax.ShapeDtypeStruct((saves, *shape), dtype) for shape, dtype in rows)]
-    run = forward(equations, saves, every)
-    args, plain = (t0, h, *carried, *stages.numbers), partial(run, (), ())
+    run = forward(equations, saves, every if made is None else None)
+    counts = () if made is None else (made, every)
+    args, plain = (t0, h, *counts, *carried, *stages.numbers), partial(run, (), ())
     values = lanes(run, args, outs, plain=plain, small=equations.is_arithmetic)
     c = Carried(*values[: len(carried)])
     after = State(

@@ -20,7 +20,7 @@ from geodyn._typing import Array, Bool
 from geodyn.integrators.charts import is_charted, no_switch, switched_tangent
 from geodyn.integrators.collocation import Problem
 from geodyn.integrators.equations import Stages
-from geodyn.integrators.loop import Step, stepped
+from geodyn.integrators.loop import Step, stepped, turns
 from geodyn.integrators.methods import AbstractCollocation, State, formulation_of, increments, step
 from geodyn.integrators.slopes import slope
 from geodyn.integrators.stages import stage_tangent
@@ -46,27 +46,34 @@ class Steps(NamedTuple):
 @custom_jvp
 def path(system: AbstractSystem, t0, h, state: State, *, method: AbstractCollocation, saves: int, every: int):
     """(state, Steps): `saves` × `every` steps, every `every`-th saved."""
+    return walked(system, t0, h, state, method, saves, every)
+
+
+def walked(system: AbstractSystem, t0, h, state: State, method: AbstractCollocation, saves: int, every, made=None):
+    """`path`; of its saves only the first `made`, if it is given: the others repeat the last one. Then it and `every`
+    may be traced."""
     equations = looped(system, state, method)
     if equations is not None:
-        state, (q, p, good, error, w) = stepped(equations, t0, h, state, saves, every)
+        state, (q, p, good, error, w) = stepped(equations, t0, h, state, saves, every, made)
         switch, frame = jnp.zeros((saves, 0), q.dtype), jnp.broadcast_to(state.frame, (saves, state.frame.size))
         return state, Steps(q, p, jnp.swapaxes(w, 1, 2), good, switch, frame, error)
     formulation = formulation_of(method, system.count_constraints(state.q))
-    dynamic, static = eqx.partition((system, t0, h, state), eqx.is_array)
+    dynamic, static = eqx.partition((system, t0, h, state, every, made), eqx.is_array)
 
     def run(alone, dynamic):
-        system, t0, h, state = eqx.combine(dynamic, static)
+        system, t0, h, state, every, made = eqx.combine(dynamic, static)
         advance = lambda state: step(method, formulation, system, t0, h, state, alone)  # noqa: E731
 
-        def several(state, _):
-            if every > 1:  # The step stands once in the program: it takes most of the compiler's time.
-                made = state, state.history[method.tableau.stages :], no_switch(system, state.q)
-                state, w, switch = jax.lax.fori_loop(0, every, lambda _, made: advance(made[0]), made)
-            else:
+        def several(state, row):
+            if made is None and every == 1:
                 state, w, switch = advance(state)
+            else:  # The step stands once in the program: it takes most of the compiler's time.
+                count = every if made is None else turns(row, made, every)
+                begin = state, state.history[method.tableau.stages :], no_switch(system, state.q)
+                state, w, switch = jax.lax.fori_loop(0, count, lambda _, x: advance(x[0]), begin)
             return state, Steps(state.q, state.p, w, state.alive, switch, state.frame, state.errors[:1])
 
-        return jax.lax.scan(several, state, None, length=saves)
+        return jax.lax.scan(several, state, jnp.arange(saves))
 
     one, many = partial(run, True), partial(run, False)
     return native(one, dynamic, size=state.stage_size, in_batches=many, small=is_small(system, state))

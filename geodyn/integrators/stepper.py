@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from geodyn.integrators.charts import in_best_charts, start_frame
+from geodyn.integrators.loop import turns
 from geodyn.integrators.methods import AbstractStepper, State
 from geodyn.integrators.results import RESULTS
 from geodyn.integrators.system import AbstractSystem
@@ -18,16 +19,18 @@ def start_stepper(system: AbstractSystem, method: AbstractStepper, t, h, q, p, v
     return State(zero, q, p, rounding, history, zero, zero, zero, frame, zero, unknown)
 
 
-def stepped(system: AbstractSystem, t0, h, state: State, *, method: AbstractStepper, saves: int, every: int):
-    """(state, (q, p, λ, frame, local error)): `saves` × `every` steps, every `every`-th saved, NaN after a failure."""
+def stepped(system: AbstractSystem, t0, h, state: State, *, method: AbstractStepper, saves: int, every, made=None):
+    """(state, (q, p, λ, frame, local error)): `saves` × `every` steps, every `every`-th saved, NaN after a failure; of
+    the saves only the first `made`, if it is given, as in `path.walked`."""
     n = state.q.shape[0]
 
-    def several(state, _):
-        state = jax.lax.fori_loop(0, every, lambda _, state: _step(method, system, t0, h, state), state)
+    def several(state, row):
+        count = every if made is None else turns(row, made, every)
+        state = jax.lax.fori_loop(0, count, lambda _, state: _step(method, system, t0, h, state), state)
         saved = state.q, state.p, state.history[-1, n:], state.frame, state.errors[:1]
         return state, jax.tree.map(lambda x: jnp.where(state.alive, x, jnp.nan), saved)
 
-    return jax.lax.scan(several, state, None, length=saves)
+    return jax.lax.scan(several, state, jnp.arange(saves))
 
 
 def _step(method, system, t0, h, state):

@@ -132,7 +132,8 @@ class System(AbstractBody, AbstractChartedSystem):
         check_metric(self.space, q)
         if self.constraints or self.pfaffians:
             check_constraints(self, constraint_names(self), np.ravel(q), np.ravel(v), t)
-        check_contacts(self.space, self.contacts, t, self.seen_by_contacts(jnp.asarray(q).reshape(-1)))
+        if self.contacts:
+            check_contacts(self.space, self.contacts, t, self.seen_by_contacts(jnp.asarray(q).reshape(-1)))
         check_charts(self.space, self.elements, self.masses, t, q, v)
         if self.dissipations:
             check_dissipation(self.rayleigh_at, t, np.ravel(q), np.ravel(v))

@@ -1,0 +1,33 @@
+"""What a user sees of work that shows no progress by itself."""
+
+import contextlib
+import sys
+import threading
+import time
+
+EVERY = 1.0
+
+
+@contextlib.contextmanager
+def compiling(shown: bool):
+    """Says on stderr, every second of it, for how long the first call in the block has been compiling; then wipes that
+    away, for what follows to begin there."""
+    if not shown:
+        yield
+        return
+    done, begin = threading.Event(), time.monotonic()
+
+    def say():
+        line = ""
+        while not done.wait(EVERY):
+            line = f"compiling … {time.monotonic() - begin:.0f} s"
+            print(f"\r{line}", end="", file=sys.stderr, flush=True)
+        print("\r" + " " * len(line) + "\r" if line else "", end="", file=sys.stderr, flush=True)
+
+    thread = threading.Thread(target=say, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
