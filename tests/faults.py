@@ -562,8 +562,8 @@ control/wong.py: the charge moves the wrong way
 > test_wong.py::test_what_is_kept
 
 control/problem.py: a certificate on the steps of the search
-- swimmer, stroke, steps = problem.swimmer, problem.stroke(x), 2 * problem.steps
-+ swimmer, stroke, steps = problem.swimmer, problem.stroke(x), problem.steps
+- gauss_times(2 * problem.steps), local
++ gauss_times(problem.steps), local
 > test_strokes.py::test_what_falls_between_the_steps_is_seen
 
 control/wong.py: the force of a field with the other sign

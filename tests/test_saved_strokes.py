@@ -38,16 +38,16 @@ def scaled(a, r):
 def optimum(swimmer):
     """A stroke of it, with numbers that a search would find."""
     one, two = jnp.array(0.5), jnp.array([1.0, 2.0])
-    stats = {"iterations": jnp.array(3), "flat": jnp.array(1)}
-    stroke, found = gd.FourierStroke.circle(0.7), RESULTS.converged
-    return OptimalStroke(traced_numbers(swimmer), stroke, one, two, two, one, one, one, one, two, one, found, stats)
+    evidence = {"wong_residual": one, "second_variation": (one, jnp.array(1))}
+    stroke, found, count = gd.FourierStroke.circle(0.7), RESULTS.converged, jnp.array(3)
+    return OptimalStroke(traced_numbers(swimmer), stroke, one, two, two, one, one, two, one, found, count, evidence)
 
 
 def test_a_saddle_is_not_told_as_a_minimum():
     found = optimum(swimmers.Satellite())
     assert verdict(found) == RESULTS[RESULTS.converged]
     for curvature in (-0.1, jnp.nan):
-        saddle = eqx.tree_at(lambda x: x.second_order, found, jnp.asarray(curvature))
+        saddle = eqx.tree_at(lambda x: x.evidence["second_variation"][0], found, jnp.asarray(curvature))
         assert "but not to a minimum: pass --guess" in verdict(saddle)
 
 

@@ -1,5 +1,8 @@
 """Optimal strokes: known optima, and certificates that must fail when a stroke is not optimal."""
 
+import dataclasses
+import sys
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -223,12 +226,27 @@ def test_a_swimmer_without_links_needs_a_start():
         optimal_stroke(Heisenberg(), displacement=0.1)
 
 
+def test_what_takes_long_is_computed_when_it_is_asked_for(monkeypatch):
+    """And then once."""
+    asked = []
+    for name in ("second_variation", "wong_residual"):
+        plain = getattr(sys.modules["geodyn.control.optimum"], name)
+        counted = lambda *args, plain=plain, name=name: asked.append(name) or plain(*args)  # noqa: E731
+        monkeypatch.setattr(sys.modules["geodyn.control.optimum"], name, counted)
+    found = optimal_stroke(Heisenberg(), [0.3, 0.0], displacement=0.1, method=Direct(harmonics=2, steps=8))
+    assert not asked
+    assert found.second_order > 0 and found.stats["flat"] == found.stats["flat"] and found.wong_residual < 1e-6
+    assert asked == ["second_variation", "wong_residual"]
+
+
 def test_save_and_load(purcell, tmp_path):
     file = tmp_path / "stroke.npz"
     purcell.save(file)
     again = load_stroke(file)
     assert list(tmp_path.iterdir()) == [file]
-    assert eqx.tree_equal(again, purcell)
+    known = {"wong_residual": purcell.wong_residual, "second_variation": purcell.second_variation}
+    assert eqx.tree_equal(again, dataclasses.replace(purcell, evidence=known))
+    assert again.second_order == purcell.second_order and again.stats == purcell.stats
     np.testing.assert_array_equal(cost(again.swimmer, again.stroke), cost(purcell.swimmer, purcell.stroke))
     whole = file.read_bytes()
     for broken in (b"", whole[: len(whole) // 2], b"not a stroke"):

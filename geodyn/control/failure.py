@@ -37,7 +37,7 @@ def failure(optimum: OptimalStroke, problem: StrokeProblem, start, method: Abstr
         reason = _singular(optimum) or _flat(optimum) or _reach(problem, start, method)
     message = (
         f"optimal_stroke: {RESULTS[optimum.result]} (KKT residual {float(optimum.kkt_residual):.1e} after"
-        f" {int(optimum.stats['iterations'])} iterations). On twice the steps it reached the displacement"
+        f" {int(optimum.iterations)} iterations). On twice the steps it reached the displacement"
         f" {np.asarray(optimum.displacement)} of {np.asarray(problem.displacement)}{reason}. Pass a guess= nearer to"
         " the optimum, a smaller displacement, more steps= of the method if the residual is small, or throw=False to"
         " see what was found (`.optimum` here)."

@@ -1,23 +1,58 @@
 """PURPOSE: an optimal stroke with what certifies it; on disk and back."""
 
 import dataclasses
+import functools
 import os
 from importlib import import_module
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.tree_util import Partial
 
 from geodyn._archive import differences, named_arrays, read_archive, write_archive
 from geodyn._jit import traced_numbers
-from geodyn._typing import Array, Bool, Float, Int, Scalar
+from geodyn._typing import Array, Float, Int, PyTree, Scalar
 from geodyn.control.minimise import RESULTS
+from geodyn.control.problem import StrokeProblem, wong_residual
+from geodyn.control.variation import second_variation
 from geodyn.locomotion.connection import AbstractInvariantMetric
 from geodyn.locomotion.stroke import FourierStroke, LegendreStroke, OpenStroke
 
-_FORMAT = "geodyn stroke 2"
+_FORMAT = "geodyn stroke 3"
 _RESULTS = (RESULTS.converged, RESULTS.running, RESULTS.stalled, RESULTS.not_finite, RESULTS.unresolved)
+
+
+class Evidence(eqx.Module):
+    """What the evidence for a stroke is computed from: the problem, the unknowns that solve it, the Hessian and the
+    constraints' jacobian there."""
+
+    problem: StrokeProblem
+    x: PyTree
+    hessian: Float[Array, "n n"]
+    jacobian: Float[Array, "p n"]
+
+
+def _when_asked_for(function):
+    """A property, computed once; of a batch, of each of its members."""
+    name = f"_{function.__name__}"
+
+    @functools.wraps(function)
+    def of_members(optimum):
+        return jax.vmap(of_members)(optimum) if optimum.cost.ndim else function(optimum)
+
+    def get(optimum):
+        if isinstance(optimum.evidence, dict):
+            return optimum.evidence[function.__name__]
+        if name in vars(optimum):
+            return vars(optimum)[name]
+        value = of_members(optimum)
+        if not any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(value)):
+            vars(optimum)[name] = value
+        return value
+
+    return property(get, doc=function.__doc__)
 
 
 class OptimalStroke(eqx.Module):
@@ -31,7 +66,8 @@ class OptimalStroke(eqx.Module):
     variation at fixed displacement (`second_variation`), positive at a minimum; `charge` μ₀ is what Wong's equations
     conserve, half of dE/d(displacement) as a covector at the start; `room` is the least distance from the bounds, in
     parts of their width (infinite where there are none). `result` says how the search ended; `stats` counts iterations
-    and `flat` directions, those of symmetries, such as a shift of time.
+    and `flat` directions, those of symmetries, such as a shift of time. What takes long, `wong_residual`,
+    `second_order` and `stats`, is computed when it is first asked for.
     """
 
     swimmer: AbstractInvariantMetric
@@ -40,23 +76,41 @@ class OptimalStroke(eqx.Module):
     displacement: Float[Array, "..."]
     multiplier: Float[Array, "..."]
     kkt_residual: Scalar
-    wong_residual: Scalar
     power_variation: Scalar
-    second_order: Scalar
     charge: Float[Array, " k"]
     room: Scalar
     result: RESULTS
-    stats: dict[str, Int[Array, ""] | Bool[Array, ""]]
+    iterations: Int[Array, ""]
+    evidence: Evidence | dict[str, Array]
+
+    @_when_asked_for
+    def wong_residual(self) -> Scalar:
+        """The largest defect of Wong's equations along the stroke, over the largest force."""
+        return wong_residual(self.evidence.problem, self.evidence.x, self.charge)
+
+    @_when_asked_for
+    def second_variation(self) -> tuple[Scalar, Int[Array, ""]]:
+        """The smallest eigenvalue of the second variation, and the number of flat directions."""
+        known = self.evidence
+        return second_variation(known.problem, known.x, known.hessian, known.jacobian)
+
+    @property
+    def second_order(self) -> Scalar:
+        """The smallest eigenvalue of the second variation at fixed displacement, positive at a minimum."""
+        return self.second_variation[0]
+
+    @property
+    def stats(self) -> dict[str, Int[Array, ""]]:
+        """Counts of `iterations` and `flat` directions."""
+        return {"iterations": self.iterations, "flat": self.second_variation[1]}
 
     def save(self, path: str | os.PathLike) -> None:
         """Write everything to one `.npz` file that `load_stroke` reads; the file appears whole or not at all."""
         # Every array of the swimmer by its path, also of what is foreign to `_packed`.
         arrays = {f"swimmer.{name}": x for name, x in named_arrays(self.swimmer).items()}
-        about = {
-            f.name: _packed(getattr(self, f.name), f.name, arrays)
-            for f in dataclasses.fields(self)
-            if f.name != "result"
-        }
+        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "result"}
+        values["evidence"] = {"wong_residual": self.wong_residual, "second_variation": self.second_variation}
+        about = {name: _packed(value, name, arrays) for name, value in values.items()}
         write_archive(path, arrays, {"format": _FORMAT, "optimum": about, "result": RESULTS[self.result]})
 
 

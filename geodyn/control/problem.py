@@ -148,23 +148,35 @@ def _(primals, tangents):
 
 
 @jit
-def certificate(problem: StrokeProblem, x, multipliers: Float[Array, " p"]) -> dict:
+def outcome(problem: StrokeProblem, x, multipliers: Float[Array, " p"]) -> dict:
     """What OptimalStroke says of the stroke of the unknowns x and the multipliers of `miss`, on twice the steps."""
-    swimmer, stroke, steps = problem.swimmer, problem.stroke(x), 2 * problem.steps
-    states, powers, velocities = problem.along(stroke, gauss_times(steps), lambda points: _everywhere(problem, points))
-    elements, energy = magnus(swimmer.group, velocities), mean(powers)
-    charge = problem.charge(multipliers, elements[-1])
+    stroke, (states, powers, elements) = problem.stroke(x), _on_twice_the_steps(problem, x)
+    energy, end = mean(powers), elements[-1]
     scale = problem.energy / jnp.linalg.norm(problem.displacement)
     return {
         "stroke": stroke,
         "cost": energy,
-        "displacement": problem.reached(swimmer.group.log(elements[-1])),
-        "charge": charge,
+        "displacement": problem.reached(problem.swimmer.group.log(end)),
+        "charge": problem.charge(multipliers, end),
         "multiplier": scale * multipliers[: problem.displacement.size].reshape(problem.displacement.shape),
-        "wong_residual": _wong_residual(*without_derivatives((problem, stroke, charge, elements))),
         "room": jnp.min(jax.vmap(problem.gaps)(states), initial=jnp.inf),
         "power_variation": jnp.max(jnp.abs(powers / energy - 1)),
     }
+
+
+def _on_twice_the_steps(problem, x):
+    """(states, powers, group elements after each step)"""
+    local = lambda points: _everywhere(problem, points)  # noqa: E731
+    states, powers, velocities = problem.along(problem.stroke(x), gauss_times(2 * problem.steps), local)
+    return states, powers, magnus(problem.swimmer.group, velocities)
+
+
+@jit
+def wong_residual(problem: StrokeProblem, x, charge: Float[Array, " k"]) -> Scalar:
+    """The largest defect of Wong's equations along the stroke of the unknowns x, away from bounds, over the largest
+    force, between twice the steps."""
+    problem, x, charge = without_derivatives((problem, x, charge))
+    return _wong_residual(problem, problem.stroke(x), charge, _on_twice_the_steps(problem, x)[2])
 
 
 def _wong_residual(problem, stroke, charge, elements):

@@ -1,7 +1,5 @@
 """PURPOSE: the strokes that do most for least: minimal energy at a given holonomy, with a certificate."""
 
-from concurrent.futures import ThreadPoolExecutor
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -27,10 +25,9 @@ from geodyn.control.guess import small_stroke, unknowns
 from geodyn.control.implicit import solved
 from geodyn.control.led import STARTS, led_stroke
 from geodyn.control.method import AbstractStrokeMethod, Direct
-from geodyn.control.minimise import RESULTS, Minimum, begin
-from geodyn.control.optimum import OptimalStroke
-from geodyn.control.problem import StrokeProblem, certificate, clock_of
-from geodyn.control.variation import second_variation
+from geodyn.control.minimise import RESULTS, Minimum
+from geodyn.control.optimum import Evidence, OptimalStroke
+from geodyn.control.problem import StrokeProblem, clock_of, outcome
 from geodyn.locomotion.connection import AbstractInvariantMetric, AbstractLinkSwimmer, AbstractSwimmer
 from geodyn.locomotion.costs import Density, energy, length
 from geodyn.locomotion.holonomy import cost, holonomy, require_defined_along
@@ -167,16 +164,15 @@ def posed(
     return StrokeProblem(swimmer, target, size, base, limits, bounded, steps, end, density, clock), x
 
 
-def _evidence(problem: StrokeProblem, found: Minimum) -> dict:
-    """What OptimalStroke says of the solution."""
-    second_order, flat = second_variation(problem, found.x, found.hessian, found.jacobian)
-    return {
-        "kkt_residual": found.kkt_residual,
-        "second_order": second_order,
-        "result": found.result,
-        "stats": {"iterations": found.iterations.astype(int), "flat": flat},
-        **certificate(problem, found.x, found.multipliers),
-    }
+def _optimum(problem: StrokeProblem, found: Minimum) -> OptimalStroke:
+    return OptimalStroke(
+        swimmer=problem.swimmer,
+        kkt_residual=found.kkt_residual,
+        result=found.result,
+        iterations=found.iterations.astype(int),
+        evidence=Evidence(problem, found.x, found.hessian, found.jacobian),
+        **outcome(problem, found.x, found.multipliers),
+    )
 
 
 def optimal_stroke(
@@ -216,17 +212,13 @@ def optimal_stroke(
     swimmer = traced_numbers(swimmer)
     pose = lambda guess: posed(swimmer, guess, displacement, method, bounds, base, ends, density, rates)  # noqa: E731
     problem, x = pose(guess)
-    with ThreadPoolExecutor(1) as beside:
-        if known((problem, x)):
-            # Compiled on another core, while the search is; what it says of the start is of no use.
-            beside.submit(_evidence, problem, begin(problem, x))
-        found = solved(problem, x, method, progress)
+    found = solved(problem, x, method, progress)
     if known((found.result, problem)) and found.result != RESULTS.converged:
         another = _another_start(problem, found, method, guess, bounds)
         if another is not None:
             problem, x = pose(another)
             found = solved(problem, x, method, progress)
-    optimum = OptimalStroke(swimmer=swimmer, **_evidence(problem, found))
+    optimum = _optimum(problem, found)
     if throw and known(found.result) and not certified(optimum, problem.displacement):
         raise failure(optimum, problem, x, method)
     return optimum
