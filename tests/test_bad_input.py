@@ -330,7 +330,6 @@ def as_users_run():
     jaxtyping.config.update("jaxtyping_disable", False)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("name", WRONG)
 def test_is_named(name, as_users_run):
     call, words = WRONG[name]

@@ -199,6 +199,7 @@ def test_every_transformation(name):
     np.testing.assert_allclose(forwards, backwards, rtol=1e-10)
 
 
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", some(CHEAP))
 def test_within_loops_and_twice(name):
     """The second derivative, and the first inside of other transformations."""

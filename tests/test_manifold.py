@@ -70,7 +70,6 @@ curvature = eqx.filter_jit(
 )
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("row", range(7))
 def test_curvature_against_computer_algebra(row):
     """Case C01, tolerance 1e-11; measured ≤ 2e-15. A transposed index or a sign moves the first digit."""
