@@ -66,13 +66,14 @@ def integrate(
     `q0` and `v0` have the shape of a configuration: [N, dim] for a `System`, [n] for a `Lagrangian` or `ODE`.
     Without v0 the motion starts from rest; an `ODE` takes none, and a `Hamiltonian` needs v0 or a momentum. A momentum
     `p0` of that shape may be given in the place of v0.
-    Saves the start and every `save_every`-th step. `progress` shows steps done, rate and time left. `checkpoint` is a
-    folder, new or of a run with the same inputs, which then goes on where it stopped, bit for bit (same versions, same
-    machine): it is written every few seconds and at the end. With either, Ctrl-C returns what was computed. A system
-    with contacts takes up to `most_impacts` impacts (trajectory.impacts), each at its moment between the steps: the
-    saved times stay as they are; a restitution below 1 ends flights of less than a sixteenth of a step. Differentiable
-    in both modes to every number in the system, q0, v0, t0 and t1, by the implicit-function theorem; `vmap` over
-    anything. Any consistent units.
+    Saves the start and every `save_every`-th step. Outside of jit, vmap and grad one compiled program serves any number
+    of steps and of saves, unless there are contacts. `progress` shows steps done, rate and time left, and before that
+    for how long it has been compiling. `checkpoint` is a folder, new or of a run with the same inputs, which then goes
+    on where it stopped, bit for bit (same versions, same machine): it is written every few seconds and at the end. With
+    either, Ctrl-C returns what was computed. A system with contacts takes up to `most_impacts` impacts
+    (trajectory.impacts), each at its moment between the steps: the saved times stay as they are; a restitution below 1
+    ends flights of less than a sixteenth of a step. Differentiable in both modes to every number in the system, q0, v0,
+    t0 and t1, by the implicit-function theorem; `vmap` over anything. Any consistent units.
 
     Raises ValueError for arguments that do not fit and for a checkpoint of another run, before compiling, and
     IntegrationError where a step fails, unless throw=False. Inside jit, vmap or grad nothing can be raised: look at
