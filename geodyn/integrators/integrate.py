@@ -8,6 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.extend.core import jaxpr_as_fun
 
 from geodyn._checks import a_number, numbers, require
 from geodyn._jax import is_constant
@@ -39,6 +40,7 @@ from geodyn.integrators.trajectory import Impacts, Inputs, IntegrationError, Sta
 
 STAGE_MEMORY = 2**28
 MOST_ROUNDING = 1e-4
+BLOCK = 32
 ROWS = 6  # What is saved of a state: q, p, λ, frame, local error, v.
 
 
@@ -250,9 +252,40 @@ def _run(system, method, t0, h, begin: Reached, *, saves: int, every, most: int,
     here = (state.q, state.p, lam, state.frame, state.errors[:1])
     q, p, lam, frame, error = (jnp.concatenate([a[None], b]) for a, b in zip(here, saved, strict=True))
     t = t0 + h * (state.step + every * jnp.arange(saves + 1))
-    v = jax.vmap(system.velocity)(t, q, p)
-    facts, result = _judged(system, method, state.step == 0, end, begin.facts, (t, q, v, p, lam), most)
+    followed = isinstance(method, AbstractCollocation) and not method.tableau.is_explicit and not most
+    followed = followed and _is_conservative(system, t[0], q[0])
+
+    def of_row(t, q, p, lam):
+        v = system.velocity(t, q, p)
+        energy = (total_energy(system, t, q, v, lam), jnp.abs(p @ v) / 2) if followed else ()
+        return [v, rounding(system, q), *energy]
+
+    v, *seen = _of_rows(of_row, (t, q, p, lam), made)
+    facts, result = _judged(method, state.step == 0, end, begin.facts, *seen)
     return Reached(after, facts, result), (q, p, lam, frame, error, v), impacts
+
+
+def _of_rows(function, rows, made):
+    """`vmap(function)` of rows. Of the first `made`, and the one before them, if it is given, block by block: of the
+    others, and of those that are not finite, it gives what it says of the first row, and NaN for the first result."""
+    if made is None:
+        return jax.vmap(function)(*rows)
+    program, count = jax.make_jaxpr(function)(*(x[0] for x in rows)), rows[0].shape[0]
+    size, index = min(BLOCK, count), jnp.arange(count)
+    wide = lambda mask, x: mask.reshape(-1, *[1] * (x.ndim - 1))  # noqa: E731
+    finite = jnp.all(jnp.stack([jnp.all(jnp.isfinite(x), axis=tuple(range(1, x.ndim))) for x in rows]), axis=0)
+    valid = finite & (index <= made)
+    rows = [jnp.where(wide(valid, x), x, x[:1]) for x in rows]
+
+    def block(k, values):
+        at = jnp.minimum(k * size, count - size)
+        here = jax.vmap(jaxpr_as_fun(program))(*(jax.lax.dynamic_slice_in_dim(x, at, size) for x in rows))
+        return [jax.lax.dynamic_update_slice_in_dim(x, y, at, 0) for x, y in zip(values, here, strict=True)]
+
+    values = [jnp.zeros((count, *x.shape), x.dtype) for x in program.out_avals]
+    values = jax.lax.fori_loop(0, (made + size) // size, block, values)
+    first, *others = (jnp.where(wide(valid, x), x, x[:1]) for x in values)
+    return [jnp.where(wide(valid, first), first, jnp.nan), *others]
 
 
 def _advance(system, method, t0, h, state: State | Moving, saves: int, every, most: int, made):
@@ -327,32 +360,29 @@ def _columns(t0, h, state: State, rows, every: int, count: int, shape: tuple[int
     return t, q.reshape(full), v.reshape(full), p, lam, error[:, 0], frame, state.errors[1]
 
 
-def _judged(system, method, is_first, state: State, facts: Facts, rows, most: int):
+def _judged(method, is_first, state: State, facts: Facts, rounded, energy=None, kinetic=None):
     """(what is known with these rows, the result)."""
-    t, q, v, p, lam = rows
     # Of what was saved before a failure, too, which lost digits may have led to.
-    rounded = jnp.fmax(facts.rounding, jnp.nanmax(jax.vmap(lambda q: rounding(system, q))(q)))
-    facts = facts._replace(rounding=rounded)
-    lost = rounded * jnp.finfo(q.dtype).eps > MOST_ROUNDING
+    facts = facts._replace(rounding=jnp.fmax(facts.rounding, jnp.nanmax(rounded)))
+    lost = facts.rounding * jnp.finfo(rounded.dtype).eps > MOST_ROUNDING
     result = jnp.where(lost & (state.result <= RESULTS.not_finite), RESULTS.digits_lost, state.result)
-    followed = isinstance(method, AbstractCollocation) and not method.tableau.is_explicit and not most
-    if not followed or not _is_conservative(system, t[0], q[0], v[0]):
+    if energy is None:
         return facts, result
-    energy, kinetic = jax.vmap(partial(total_energy, system))(t, q, v, lam), jnp.sum(p * v, axis=1) / 2
     facts = Facts(
         jnp.where(is_first, energy[0], facts.first),
         jnp.maximum(facts.highest, jnp.max(energy)),
         jnp.minimum(facts.lowest, jnp.min(energy)),
-        jnp.maximum(facts.kinetic, jnp.max(jnp.abs(kinetic))),
-        rounded,
+        jnp.maximum(facts.kinetic, jnp.max(kinetic)),
+        facts.rounding,
     )
     resolved = _is_resolved(facts, damping=not method.tableau.is_symplectic)
     wrong = (result == RESULTS.successful) & (~resolved | (state.errors[2] > 1))
     return facts, jnp.where(wrong, RESULTS.under_resolved, result)
 
 
-def _is_conservative(system, t, q, v) -> bool:
+def _is_conservative(system, t, q) -> bool:
     """Whether it is known that the energy is constant: no dissipation, and nothing that depends on time."""
+    v = jnp.zeros_like(q)
     if not isinstance(system, AbstractLagrangianSystem) or pfaffian(system, t, q, v).size or not system.is_smooth:
         return False
     of_time = is_constant(lambda t: (system.lagrangian_at(t, q, v), system.constraint(t, q)), t)
