@@ -95,12 +95,12 @@ class OptimalStroke(eqx.Module):
         return second_variation(known.problem, known.x, known.hessian, known.jacobian)
 
     @property
-    def second_order(self) -> Scalar:
+    def second_order(self) -> Float[Array, "..."]:
         """The smallest eigenvalue of the second variation at fixed displacement, positive at a minimum."""
         return self.second_variation[0]
 
     @property
-    def stats(self) -> dict[str, Int[Array, ""]]:
+    def stats(self) -> dict[str, Int[Array, "..."]]:
         """Counts of `iterations` and `flat` directions."""
         return {"iterations": self.iterations, "flat": self.second_variation[1]}
 
