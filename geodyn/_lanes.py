@@ -252,6 +252,8 @@ class _Scalars:
         self.late = late
         used = {x.index for n in self.order if n.index in late for x in n.args if isinstance(x, Node)}
         self.begun = sorted(i for i in used | {x.index for x in finals} if i not in late)
+        # Most numbers of a network are no part of what is made of scalars.
+        self.used = {x.index for n in self.order for x in n.args if isinstance(x, Node)} | {x.index for x in finals}
         self.first = first
 
     def begin(self, early, often):
@@ -271,7 +273,7 @@ class _Scalars:
         known = {}
         for cells, value in zip(inputs, values, strict=True):
             if value is not None:
-                known |= {node.index: value[place] for place, node in np.ndenumerate(cells)}
+                known |= {node.index: value[i] for i, node in np.ndenumerate(cells) if node.index in self.used}
         return known
 
     def _joined(self, out, dtype, known, trail):
