@@ -266,7 +266,8 @@ class _Scalars:
         pairs = [(self.outs[i], self.dtypes[i]) for i in (range(len(self.outs)) if wanted is None else wanted)]
         finals = [x for out, _ in pairs for x in out.reshape(-1) if isinstance(x, Node)]
         known = self._compute(known, {x.index for x in finals}, True, often)
-        trail = jnp.broadcast_shapes(*(jnp.shape(x) for x in known.values()))
+        given = (x.shape[cells.ndim :] for cells, x in zip(self.inputs[self.first :], late) if x is not None)
+        trail = jnp.broadcast_shapes(*given, *(jnp.shape(x) for x in begun))
         return [self._joined(out, dtype, known, trail) for out, dtype in pairs]
 
     def _given(self, inputs, values):
