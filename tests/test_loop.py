@@ -165,6 +165,19 @@ def right_end_of_network(weights, stiffness, times, q, v):
     return x[0] + 0.3 * x[3]
 
 
+def test_a_wide_network_is_a_short_program():
+    """Weights that no scalar is made of are not taken apart (2 · 64² lines and more)."""
+    network = eqx.nn.MLP(2, "scalar", 64, 2, activation=jnp.tanh, key=jax.random.key(0))
+    arrays, rest = eqx.partition(network, eqx.is_array)
+
+    def end(arrays):
+        potential = eqx.combine(arrays, rest)
+        system = gd.Lagrangian(lambda q, v: 0.5 * v @ v - potential(q))
+        return gd.integrate(system, jnp.ones(2), jnp.zeros(2), t1=1.0, steps=4).q[-1]
+
+    assert len(jax.jit(end).lower(arrays).as_text().splitlines()) < 2500
+
+
 @pytest.mark.long
 def test_networks():
     """Of what all members share, as the times, or some of them, as the weights of each row, the derivative of a result

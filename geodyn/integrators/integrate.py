@@ -2,16 +2,13 @@
 
 import os
 from functools import partial
-from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.extend.core import jaxpr_as_fun
 
 from geodyn._checks import a_number, numbers, require
-from geodyn._jax import is_constant
 from geodyn._jit import jit, static_count, traced_numbers
 from geodyn._typing import Array, Count, Numbers
 from geodyn.integrators.charts import is_charted
@@ -19,6 +16,7 @@ from geodyn.integrators.checkpoint import Piece, opened
 from geodyn.integrators.gaps import is_watched
 from geodyn.integrators.impacts import advance_with_impacts, no_impacts, padded
 from geodyn.integrators.inputs import named_inputs
+from geodyn.integrators.judgement import Facts, judged, no_facts
 from geodyn.integrators.lagrangian import AbstractFlatLagrangian, check_kinetic
 from geodyn.integrators.methods import (
     AbstractCollocation,
@@ -35,12 +33,10 @@ from geodyn.integrators.path import path, walked
 from geodyn.integrators.results import RESULTS
 from geodyn.integrators.stepper import start_stepper, stepped
 from geodyn.integrators.substep import Moving, moving, pressed
-from geodyn.integrators.system import AbstractLagrangianSystem, AbstractSystem, pfaffian, rounding, total_energy
+from geodyn.integrators.system import AbstractSystem
 from geodyn.integrators.trajectory import Impacts, Inputs, IntegrationError, Stats, Trajectory
 
 STAGE_MEMORY = 2**28
-MOST_ROUNDING = 1e-4
-BLOCK = 32
 ROWS = 6  # What is saved of a state: q, p, λ, frame, local error, v.
 
 
@@ -211,17 +207,6 @@ def _begin(system, method, t0, h, q, v):
     return begin(system, method, t0, h, flat, momentum, velocity)
 
 
-class Facts(NamedTuple):
-    """What the saved states so far say of their digits: the energy of the first, the extremes of it and the largest
-    kinetic energy, where these are to tell something, and the largest rounding error in parts of eps (`rounding`)."""
-
-    first: Array
-    highest: Array
-    lowest: Array
-    kinetic: Array
-    rounding: Array
-
-
 class Reached(eqx.Module):
     """How far a run has got: the state, what the saved ones say, and the result if it ends here."""
 
@@ -237,9 +222,7 @@ class Reached(eqx.Module):
 
 def _start(system, method, t0, h, q, v, most: int) -> Reached:
     first = _begin(system, method, t0, h, q, v)
-    number = jnp.zeros((), q.dtype)
-    facts = Facts(number, number - jnp.inf, number + jnp.inf, number, number)
-    return Reached(moving(system, t0, h, first) if most else first, facts, first.result)
+    return Reached(moving(system, t0, h, first) if most else first, no_facts(q.dtype), first.result)
 
 
 def _run(system, method, t0, h, begin: Reached, *, saves: int, every, most: int, made=None):
@@ -252,40 +235,8 @@ def _run(system, method, t0, h, begin: Reached, *, saves: int, every, most: int,
     here = (state.q, state.p, lam, state.frame, state.errors[:1])
     q, p, lam, frame, error = (jnp.concatenate([a[None], b]) for a, b in zip(here, saved, strict=True))
     t = t0 + h * (state.step + every * jnp.arange(saves + 1))
-    followed = isinstance(method, AbstractCollocation) and not method.tableau.is_explicit and not most
-    followed = followed and _is_conservative(system, t[0], q[0])
-
-    def of_row(t, q, p, lam):
-        v = system.velocity(t, q, p)
-        energy = (total_energy(system, t, q, v, lam), jnp.abs(p @ v) / 2) if followed else ()
-        return [v, rounding(system, q), *energy]
-
-    v, *seen = _of_rows(of_row, (t, q, p, lam), made)
-    facts, result = _judged(method, state.step == 0, end, begin.facts, *seen)
+    v, facts, result = judged(system, method, state.step == 0, end, begin.facts, (t, q, p, lam), made, most)
     return Reached(after, facts, result), (q, p, lam, frame, error, v), impacts
-
-
-def _of_rows(function, rows, made):
-    """`vmap(function)` of rows. Of the first `made`, and the one before them, if it is given, block by block: of the
-    others, and of those that are not finite, it gives what it says of the first row, and NaN for the first result."""
-    if made is None:
-        return jax.vmap(function)(*rows)
-    program, count = jax.make_jaxpr(function)(*(x[0] for x in rows)), rows[0].shape[0]
-    size, index = min(BLOCK, count), jnp.arange(count)
-    wide = lambda mask, x: mask.reshape(-1, *[1] * (x.ndim - 1))  # noqa: E731
-    finite = jnp.all(jnp.stack([jnp.all(jnp.isfinite(x), axis=tuple(range(1, x.ndim))) for x in rows]), axis=0)
-    valid = finite & (index <= made)
-    rows = [jnp.where(wide(valid, x), x, x[:1]) for x in rows]
-
-    def block(k, values):
-        at = jnp.minimum(k * size, count - size)
-        here = jax.vmap(jaxpr_as_fun(program))(*(jax.lax.dynamic_slice_in_dim(x, at, size) for x in rows))
-        return [jax.lax.dynamic_update_slice_in_dim(x, y, at, 0) for x, y in zip(values, here, strict=True)]
-
-    values = [jnp.zeros((count, *x.shape), x.dtype) for x in program.out_avals]
-    values = jax.lax.fori_loop(0, (made + size) // size, block, values)
-    first, *others = (jnp.where(wide(valid, x), x, x[:1]) for x in values)
-    return [jnp.where(wide(valid, first), first, jnp.nan), *others]
 
 
 def _advance(system, method, t0, h, state: State | Moving, saves: int, every, most: int, made):
@@ -338,7 +289,9 @@ def _from_start(system, method, t0, h, q, v, *, most: int, **options):
 def _trajectory(system, method, t0, h, end: Reached, rows, impacts: Impacts | None, inputs: Inputs):
     state = end.state if impacts is None else end.state.state
     count = min(len(rows[0]), inputs.steps // inputs.save_every + 1)
-    t, q, v, p, lam, error, frame, largest = _columns(t0, h, state, rows, inputs.save_every, count, inputs.q0.shape)
+    t, q, v, p, lam, error, frame, largest = _columns(
+        t0, h, state.errors, rows, inputs.save_every, count, inputs.q0.shape
+    )
     return Trajectory(
         *(t, q, v, p, lam, end.result, Stats(state.step, state.iterations, state.jacobians, largest), h),
         *(system, method),
@@ -350,53 +303,14 @@ def _trajectory(system, method, t0, h, end: Reached, rows, impacts: Impacts | No
 
 
 @partial(jax.jit, static_argnums=(4, 5, 6))
-def _columns(t0, h, state: State, rows, every: int, count: int, shape: tuple[int, ...]):
+def _columns(t0, h, errors, rows, every: int, count: int, shape: tuple[int, ...]):
     """(t, q, v, p, λ, local error, frame) of the first `count` rows, in the shape of a configuration, and the largest
     local error."""
     q, p, lam, frame, error, v = (x[:count] for x in rows)
     full = (count, *shape)
     t = t0 + h * every * jnp.arange(count, dtype=q.dtype)
     p = p.reshape(full) if p.shape == q.shape else p
-    return t, q.reshape(full), v.reshape(full), p, lam, error[:, 0], frame, state.errors[1]
-
-
-def _judged(method, is_first, state: State, facts: Facts, rounded, energy=None, kinetic=None):
-    """(what is known with these rows, the result)."""
-    # Of what was saved before a failure, too, which lost digits may have led to.
-    facts = facts._replace(rounding=jnp.fmax(facts.rounding, jnp.nanmax(rounded)))
-    lost = facts.rounding * jnp.finfo(rounded.dtype).eps > MOST_ROUNDING
-    result = jnp.where(lost & (state.result <= RESULTS.not_finite), RESULTS.digits_lost, state.result)
-    if energy is None:
-        return facts, result
-    facts = Facts(
-        jnp.where(is_first, energy[0], facts.first),
-        jnp.maximum(facts.highest, jnp.max(energy)),
-        jnp.minimum(facts.lowest, jnp.min(energy)),
-        jnp.maximum(facts.kinetic, jnp.max(kinetic)),
-        facts.rounding,
-    )
-    resolved = _is_resolved(facts, damping=not method.tableau.is_symplectic)
-    wrong = (result == RESULTS.successful) & (~resolved | (state.errors[2] > 1))
-    return facts, jnp.where(wrong, RESULTS.under_resolved, result)
-
-
-def _is_conservative(system, t, q) -> bool:
-    """Whether it is known that the energy is constant: no dissipation, and nothing that depends on time."""
-    v = jnp.zeros_like(q)
-    if not isinstance(system, AbstractLagrangianSystem) or pfaffian(system, t, q, v).size or not system.is_smooth:
-        return False
-    of_time = is_constant(lambda t: (system.lagrangian_at(t, q, v), system.constraint(t, q)), t)
-    return of_time and is_constant(lambda v: system.rayleigh_at(t, q, v), v)
-
-
-def _is_resolved(facts: Facts, damping):
-    """Whether the energy at all saved times is that of the start, to a third of the largest kinetic energy, but for
-    what a `damping` method takes from it. Where the steps follow a motion it is, to many digits; by the pole of a chart
-    or a close encounter it is off by any factor."""
-    largest = jnp.maximum(jnp.abs(facts.highest), jnp.abs(facts.lowest))
-    rounding_off = jnp.sqrt(jnp.finfo(largest.dtype).eps) * largest
-    gained, lost = facts.highest - facts.first, facts.first - facts.lowest
-    return (gained if damping else jnp.maximum(gained, lost)) <= facts.kinetic / 3 + rounding_off
+    return t, q.reshape(full), v.reshape(full), p, lam, error[:, 0], frame, errors[1]
 
 
 def _raise_failure(trajectory):

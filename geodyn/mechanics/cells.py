@@ -29,8 +29,8 @@ class Area(AbstractPotential):
     """Triangles (i, j, k) that resist a change of `area`, that of `gd.area`, with its `nodes`: V = Σ ½ k (A − A₀)²;
     stiffness and area one number or [E].
 
-    Raises ValueError for triangles that are no triples of distinct points, and for numbers that are negative, not
-    finite, or not one per triangle.
+    Raises ValueError for triangles that are no triples of distinct points, for numbers that are negative, not finite,
+    or not one per triangle, and for `nodes` that are no positive whole number.
     """
 
     points: Tuples = eqx.field(static=True)

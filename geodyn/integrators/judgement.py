@@ -1,0 +1,107 @@
+"""Whether the digits of what was saved are right: by the energy, where it is known to be constant, by the rounding of
+the chart, and by the local error."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.extend.core import jaxpr_as_fun
+
+from geodyn._jax import is_constant
+from geodyn._typing import Array
+from geodyn.integrators.methods import AbstractCollocation, State
+from geodyn.integrators.results import RESULTS
+from geodyn.integrators.system import AbstractLagrangianSystem, pfaffian, rounding, total_energy
+
+MOST_ROUNDING = 1e-4
+BLOCK = 32
+
+
+class Facts(NamedTuple):
+    """What the saved states so far say of their digits: the energy of the first, the extremes of it and the largest
+    kinetic energy, where these are to tell something, and the largest rounding error in parts of eps (`rounding`)."""
+
+    first: Array
+    highest: Array
+    lowest: Array
+    kinetic: Array
+    rounding: Array
+
+
+def no_facts(dtype) -> Facts:
+    """Of no rows."""
+    number = jnp.zeros((), dtype)
+    return Facts(number, number - jnp.inf, number + jnp.inf, number, number)
+
+
+def judged(system, method, is_first, state: State, facts: Facts, rows, made, most: int):
+    """(v of the rows (t, q, p, λ), what is known with these, the result): `made` as `_of_rows` takes it."""
+    t, q, *_ = rows
+    followed = isinstance(method, AbstractCollocation) and not method.tableau.is_explicit and not most
+    followed = followed and _is_conservative(system, t[0], q[0])
+
+    def of_row(t, q, p, lam):
+        v = system.velocity(t, q, p)
+        energy = (total_energy(system, t, q, v, lam), jnp.abs(p @ v) / 2) if followed else ()
+        return [v, rounding(system, q), *energy]
+
+    v, rounded, *others = _of_rows(of_row, rows, made)
+    # Of what was saved before a failure, too, which lost digits may have led to.
+    facts = facts._replace(rounding=jnp.fmax(facts.rounding, jnp.nanmax(rounded)))
+    lost = facts.rounding * jnp.finfo(rounded.dtype).eps > MOST_ROUNDING
+    result = jnp.where(lost & (state.result <= RESULTS.not_finite), RESULTS.digits_lost, state.result)
+    if not followed:
+        return v, facts, result
+    energy, kinetic = others
+    facts = Facts(
+        jnp.where(is_first, energy[0], facts.first),
+        jnp.maximum(facts.highest, jnp.max(energy)),
+        jnp.minimum(facts.lowest, jnp.min(energy)),
+        jnp.maximum(facts.kinetic, jnp.max(kinetic)),
+        facts.rounding,
+    )
+    resolved = _is_resolved(facts, damping=not method.tableau.is_symplectic)
+    wrong = (result == RESULTS.successful) & (~resolved | (state.errors[2] > 1))
+    return v, facts, jnp.where(wrong, RESULTS.under_resolved, result)
+
+
+def _is_conservative(system, t, q) -> bool:
+    """Whether it is known that the energy is constant: no dissipation, and nothing that depends on time."""
+    v = jnp.zeros_like(q)
+    if not isinstance(system, AbstractLagrangianSystem) or pfaffian(system, t, q, v).size or not system.is_smooth:
+        return False
+    of_time = is_constant(lambda t: (system.lagrangian_at(t, q, v), system.constraint(t, q)), t)
+    return of_time and is_constant(lambda v: system.rayleigh_at(t, q, v), v)
+
+
+def _is_resolved(facts: Facts, damping):
+    """Whether the energy at all saved times is that of the start, to a third of the largest kinetic energy, but for
+    what a `damping` method takes from it. Where the steps follow a motion it is, to many digits; by the pole of a chart
+    or a close encounter it is off by any factor."""
+    largest = jnp.maximum(jnp.abs(facts.highest), jnp.abs(facts.lowest))
+    rounding_off = jnp.sqrt(jnp.finfo(largest.dtype).eps) * largest
+    gained, lost = facts.highest - facts.first, facts.first - facts.lowest
+    return (gained if damping else jnp.maximum(gained, lost)) <= facts.kinetic / 3 + rounding_off
+
+
+def _of_rows(function, rows, made):
+    """`vmap(function)` of rows. Of the first `made`, and the one before them, if it is given, block by block: of the
+    others, and of those that are not finite, it gives what it says of the first row, and NaN for the first result."""
+    if made is None:
+        return jax.vmap(function)(*rows)
+    program, count = jax.make_jaxpr(function)(*(x[0] for x in rows)), rows[0].shape[0]
+    size, index = min(BLOCK, count), jnp.arange(count)
+    wide = lambda mask, x: mask.reshape(-1, *[1] * (x.ndim - 1))  # noqa: E731
+    finite = jnp.all(jnp.stack([jnp.all(jnp.isfinite(x), axis=tuple(range(1, x.ndim))) for x in rows]), axis=0)
+    valid = finite & (index <= made)
+    rows = [jnp.where(wide(valid, x), x, x[:1]) for x in rows]
+
+    def block(k, values):
+        at = jnp.minimum(k * size, count - size)
+        here = jax.vmap(jaxpr_as_fun(program))(*(jax.lax.dynamic_slice_in_dim(x, at, size) for x in rows))
+        return [jax.lax.dynamic_update_slice_in_dim(x, y, at, 0) for x, y in zip(values, here, strict=True)]
+
+    values = [jnp.zeros((count, *x.shape), x.dtype) for x in program.out_avals]
+    values = jax.lax.fori_loop(0, (made + size) // size, block, values)
+    first, *others = (jnp.where(wide(valid, x), x, x[:1]) for x in values)
+    return [jnp.where(wide(valid, first), first, jnp.nan), *others]
