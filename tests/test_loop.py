@@ -170,10 +170,15 @@ def test_a_wide_network_is_a_short_program():
     network = eqx.nn.MLP(2, "scalar", 64, 2, activation=jnp.tanh, key=jax.random.key(0))
     arrays, rest = eqx.partition(network, eqx.is_array)
 
+    class Neural(gd.AbstractPotential):
+        network: eqx.Module
+
+        def energy(self, space, x):
+            return self.network(x[0])
+
     def end(arrays):
-        potential = eqx.combine(arrays, rest)
-        system = gd.Lagrangian(lambda q, v: 0.5 * v @ v - potential(q))
-        return gd.integrate(system, jnp.ones(2), jnp.zeros(2), t1=1.0, steps=4).q[-1]
+        system = gd.System(gd.spaces.Euclidean(2), [1.0], Neural(eqx.combine(arrays, rest)))
+        return gd.integrate(system, jnp.ones((1, 2)), jnp.zeros((1, 2)), t1=1.0, steps=4).q[-1]
 
     assert len(jax.jit(end).lower(arrays).as_text().splitlines()) < 2500
 
