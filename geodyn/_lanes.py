@@ -171,13 +171,15 @@ def _without_ones(trail, full):
 class Split:
     """A function of small arrays at many points, whose arguments from the place `first` on are known later than the
     others: `begin(*early)` computes what does not depend on them, `end(begun, *late)` the rest. All arrays have axes of
-    points behind their own. What runs `often` takes twice as long to compile, and half as long to run."""
+    points behind their own. What runs `often` takes twice as long to compile, and half as long to run. It is made of
+    `scalar`s where that is wanted, which pays where all of a program is, and where it is arithmetic on few numbers."""
 
-    def __init__(self, function: Callable, likes, first: int = 0):
+    def __init__(self, function: Callable, likes, first: int = 0, scalar: bool = True):
         closed = jax.make_jaxpr(lambda *x: list(function(*x)))(*likes)
         # What was traced once: the user's functions take Python long.
         self.function, self.likes, self.first = jaxpr_as_fun(closed), likes, first
-        self.scalars = _Scalars(closed, first) if _is_arithmetic(closed.jaxpr) else None
+        self.is_arithmetic = _is_arithmetic(closed.jaxpr)
+        self.scalars = _Scalars(closed, first) if scalar and self.is_arithmetic else None
         if self.scalars is not None and len(self.scalars.order) > MOST_SCALARS:
             self.scalars = None
 
@@ -234,8 +236,13 @@ class _Scalars:
     def __init__(self, closed, first: int):
         graph, interpreter = Graph(), Interpreter()
         interpreter.graph = graph
+        # A large array that nothing is made of would be many scalars.
+        atoms = [*closed.jaxpr.outvars, *(v for equation in closed.jaxpr.eqns for v in equation.invars)]
+        used = {v for v in atoms if not isinstance(v, _jax.Literal)}
+        shapes = [v.aval.shape if v in used else (0,) * v.aval.ndim for v in closed.jaxpr.invars]
         self.inputs = [
-            _cells.fill(x.shape, [graph.given(x) for _ in range(math.prod(x.shape))]) for x in closed.in_avals
+            _cells.fill(shape, [graph.given(x) for _ in range(math.prod(shape))])
+            for shape, x in zip(shapes, closed.in_avals, strict=True)
         ]
         graph.known = {}
         with np.errstate(all="ignore"):
@@ -252,8 +259,6 @@ class _Scalars:
         self.late = late
         used = {x.index for n in self.order if n.index in late for x in n.args if isinstance(x, Node)}
         self.begun = sorted(i for i in used | {x.index for x in finals} if i not in late)
-        # Most numbers of a network are no part of what is made of scalars.
-        self.used = {x.index for n in self.order for x in n.args if isinstance(x, Node)} | {x.index for x in finals}
         self.first = first
 
     def begin(self, early, often):
@@ -274,7 +279,7 @@ class _Scalars:
         known = {}
         for cells, value in zip(inputs, values, strict=True):
             if value is not None:
-                known |= {node.index: value[i] for i, node in np.ndenumerate(cells) if node.index in self.used}
+                known |= {node.index: value[i] for i, node in np.ndenumerate(cells)}
         return known
 
     def _joined(self, out, dtype, known, trail):

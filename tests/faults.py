@@ -116,9 +116,29 @@ integrators/judgement.py: the last block of rows is left out
 > test_trajectory.py::test_one_program_serves_any_number_of_steps
 
 _lanes.py: all weights are taken apart
-- for i, node in np.ndenumerate(cells) if node.index in self.used}
-+ for i, node in np.ndenumerate(cells)}
+- shapes = [v.aval.shape if v in used else (0,) * v.aval.ndim for v in closed.jaxpr.invars]
++ shapes = [v.aval.shape for v in closed.jaxpr.invars]
+> test_loop.py::test_what_nothing_is_made_of_is_not_taken_apart
+
+integrators/loop.py: half of the physics is made of scalars
+- self.is_arithmetic = self.outer.scalars is not None
++ self.is_arithmetic = self.inner.scalars is not None or self.outer.is_arithmetic
 > test_loop.py::test_a_wide_network_is_a_short_program
+
+integrators/loop.py: what follows from the root of a hard member is that of the iterate before
+- end, _ = jax.lax.while_loop(lambda s: s[1], turn,
++ end, _ = jax.lax.while_loop(lambda s: s[0].going, turn,
+> test_loop.py::test_some_of_a_batch_are_stiff
+
+integrators/slopes.py: the next step is guessed as it was
+- ahead = partial(mixed, shifted(tableau, 1))
++ ahead = partial(mixed, shifted(tableau, 0))
+> test_loop.py::test_derivatives_start_from_the_step_beside
+
+integrators/slopes.py: the cotangents of a step are guessed without their weights
+- scale[:, None] * shifted(tableau, -1) / scale)
++ shifted(tableau, -1))
+> test_loop.py::test_derivatives_start_from_the_step_beside
 
 _progress.py: silence while it compiles
 - while not done.wait(EVERY):
@@ -931,7 +951,7 @@ integrators/loop.py: errors in units of the step are forgotten
 integrators/loop.py: local errors of failed steps
 - return jnp.where(good, errors, state.errors)
 + return errors
-> test_loop.py::test_one_of_a_batch_fails
+> test_integrate.py::test_the_local_error_of_a_failed_step_is_none
 
 integrators/loop.py: the history in the wrong order
 - jnp.concatenate([before, new], 1), old)
@@ -944,15 +964,13 @@ integrators/loop.py: a later start has the times of the first
 > test_loop.py::test_parts_have_their_times
 
 integrators/slopes.py: forces that depend on velocities are pulled by positions alone
-- rest = w_bar + w1 + w2
--
-+ rest = w_bar + w1
-+
+- own = w1 + w2
++ own = w1
 > test_loop.py::test_some_of_a_batch_are_stiff
 
 integrators/slopes.py: masses do not depend on the place
-- rest[n:]]), q1 + q2, stage_p
-+ rest[n:]]), q2, stage_p
+- return [own, q1 + q2, stage_p, p, *found_bar]
++ return [own, q2, stage_p, p, *found_bar]
 > test_loop.py::test_some_of_a_batch_are_stiff
 
 integrators/slopes.py: masses do not depend on time
@@ -1021,10 +1039,8 @@ integrators/slopes.py: numbers are pulled by the last stage
 > test_loop.py::test_some_of_a_batch_are_stiff
 
 integrators/slopes.py: stage values that are asked for are not pulled
-- rest = w_bar + w1 + w2
--
-+ rest = w1 + w2
-+
+- rest = w_bar + own
++ rest = own
 > test_loop.py::test_after_a_failed_step_all_stays
 
 _lanes.py: what members share is pulled by their mean
@@ -1189,8 +1205,10 @@ integrators/slopes.py: corrections of velocities do not pull the momentum
 > test_loop.py::test_constraints
 
 integrators/slopes.py: corrected velocities are unknowns
-- (0 if stages.has_velocities else v_bar)
-+ v_bar
+- if not stages.has_velocities:
+            own = jnp
++ if True:
+            own = jnp
 > test_loop.py::test_constraints
 
 integrators/slopes.py: corrections of velocities pull nothing

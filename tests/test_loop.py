@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 import geodyn as gd
+from geodyn import _lanes
+from geodyn.integrators import iteration, loop
 from geodyn.integrators.methods import start
 from geodyn.integrators.path import path
 from geodyn.integrators.system import AbstractSystem
@@ -105,8 +107,8 @@ def assert_close(got, want, rtol=1e-10):
 
 @pytest.mark.long
 def test_some_of_a_batch_are_stiff():
-    """They need a matrix, step by step, forwards and in both derivatives, and the others none: they take the turns that
-    they take alone. Seen: 1e-12."""
+    """They need matrices, step by step, forwards and in both derivatives, and the others none, which take the turns
+    that they take alone. Seen: 1e-12."""
 
     def with_count(*args):
         return end(*args), (lambda s: (s.iterations, s.jacobians))(run(*args).stats)
@@ -117,17 +119,39 @@ def test_some_of_a_batch_are_stiff():
     for i in range(4):
         (value, count), each = alone(*(x[i] for x in MEMBERS))
         assert_close((values[i], *(x[i] for x in slopes)), (value, *each))
-        assert [int(x) for x in count] == [int(x[i]) for x in counts]
+        assert i in (1, 2) or [int(x) for x in count] == [int(x[i]) for x in counts]
         wanted = [np.asarray(x[i]) for x in MEMBERS]
         assert_close((value, each), (right_end(*wanted).real, tuple(slope(right_end, *wanted))))
     iterations, jacobians = counts
-    assert jacobians.tolist()[::3] == [0, 0] and jacobians[1] == STEPS < jacobians[2]
-    assert jnp.all(iterations >= 4 * STEPS) and iterations[1] <= 14 * STEPS and iterations[2] <= 21 * STEPS
+    # Plain ones until they are seen to be hopeless, and then one for each matrix.
+    assert jacobians.tolist()[::3] == [0, 0] and jnp.all(iterations >= 3 * STEPS + jacobians)
+    for i in (1, 2):
+        assert 2 * STEPS <= jacobians[i] <= 6 * STEPS and iterations[i] <= 8 * STEPS + jacobians[i]
     changes = jnp.array([[1.0, 0.2], [3e5, -1.0], [1e2, 1.0], [0.5, 2.0]]), jnp.ones(4), jnp.arange(4.0)
     changes = *changes, 1 + jnp.arange(8.0).reshape(4, 2)
     forward = jax.jit(lambda x, dx: jax.jvp(jax.vmap(end), x, dx)[1])(MEMBERS, changes)
     want = sum(jnp.sum((x * dx).reshape(4, -1), 1) for x, dx in zip(slopes, changes))
     assert_close(forward, want)
+
+
+def test_derivatives_start_from_the_step_beside(monkeypatch):
+    """Extrapolated from that, tangents and adjoints take three turns (2.9 on average; 3.3 from what it found)."""
+    counts = []
+
+    def counted(*args):
+        root = iteration.search(*args)
+        jax.debug.callback(lambda count: counts.append(int(count)), root.iterations)
+        return root
+
+    monkeypatch.setattr(loop, "search", counted)
+    system = gd.Lagrangian(lambda q, v: 0.5 * v @ v + jnp.cos(q[0]))
+    last = lambda q: gd.integrate(system, q, jnp.ones(1), t1=1.0, steps=100).q[-1, 0]  # noqa: E731
+    one = jnp.ones(1)
+    for derived in (lambda q: jax.jvp(last, (q,), (one,))[1], jax.grad(last)):
+        counts.clear()
+        jax.block_until_ready(jax.jit(derived)(one))
+        jax.effects_barrier()
+        assert len(counts) == 200 and sum(counts) < 600
 
 
 class Network(eqx.Module):
@@ -165,10 +189,15 @@ def right_end_of_network(weights, stiffness, times, q, v):
     return x[0] + 0.3 * x[3]
 
 
+def test_what_nothing_is_made_of_is_not_taken_apart():
+    """Else a wide network beside a body would be ten thousands of scalars."""
+    split = _lanes.Split(lambda x, weights: [2 * x], [jnp.zeros(2), jnp.zeros((300, 300))])
+    assert [x.size for x in split.scalars.inputs] == [2, 0]
+
+
 def test_a_wide_network_is_a_short_program():
-    """Weights that no scalar is made of are not taken apart (2 · 64² lines and more)."""
+    """Its products are no scalars, and nothing beside them is."""
     network = eqx.nn.MLP(2, "scalar", 64, 2, activation=jnp.tanh, key=jax.random.key(0))
-    arrays, rest = eqx.partition(network, eqx.is_array)
 
     class Neural(gd.AbstractPotential):
         network: eqx.Module
@@ -176,11 +205,10 @@ def test_a_wide_network_is_a_short_program():
         def energy(self, space, x):
             return self.network(x[0])
 
-    def end(arrays):
-        system = gd.System(gd.spaces.Euclidean(2), [1.0], Neural(eqx.combine(arrays, rest)))
-        return gd.integrate(system, jnp.ones((1, 2)), jnp.zeros((1, 2)), t1=1.0, steps=4).q[-1]
-
-    assert len(jax.jit(end).lower(arrays).as_text().splitlines()) < 2500
+    system = gd.System(gd.spaces.Euclidean(2), [1.0], Neural(network))
+    end = lambda v: gd.integrate(system, jnp.ones((1, 2)), v, t1=1.0, steps=4).q[-1].sum()  # noqa: E731
+    assert len(jax.jit(end).lower(jnp.zeros((1, 2))).as_text().splitlines()) < 1300
+    assert len(jax.jit(jax.grad(end)).lower(jnp.zeros((1, 2))).as_text().splitlines()) < 2900
 
 
 @pytest.mark.long

@@ -6,7 +6,7 @@ the residual r, at P = p + hA f as well. All arrays are [own, *B]: stage values 
 """
 
 from collections.abc import Callable
-from functools import partial, reduce
+from functools import partial
 
 import equinox as eqx
 import jax
@@ -46,9 +46,12 @@ def column(weights, x):
 
 def top(x, axes: int = 2):
     """The largest absolute value over the first axes, without a reduction: XLA would call a library for it."""
-    for _ in range(axes):
-        x = reduce(jnp.maximum, [jnp.abs(y) for y in x]) if x.shape[0] else jnp.zeros(x.shape[1:], x.dtype)
-    return x
+    x = jnp.abs(x).reshape(-1, *x.shape[axes:])
+    if not x.shape[0]:
+        return jnp.zeros(x.shape[1:], x.dtype)
+    while (n := x.shape[0]) > 1:  # The middle one of an odd number is compared with itself.
+        x = jnp.maximum(x[: (n + 1) // 2], x[n // 2 :])
+    return x[0]
 
 
 def like(x):
@@ -93,7 +96,7 @@ class Stages:
         return found[1] if self.has_velocities else w[: self.q.shape[0]]
 
 
-def pushed(function: Callable, likes, places, early=()) -> Split:
+def pushed(function: Callable, likes, places, early=(), *, scalar: bool) -> Split:
     """The change of `function` with its arguments at `places`, a `Split` of (*arguments, *changes). Of these changes
     those of the places `early` come first, and are known early."""
     places = (*early, *(i for i in places if i not in early))
@@ -107,17 +110,17 @@ def pushed(function: Callable, likes, places, early=()) -> Split:
 
         return jax.jvp(of_moving, tuple(given[i] for i in places), changes)[1]
 
-    return Split(push, (*likes, *(likes[i] for i in places)), len(likes) + len(early))
+    return Split(push, (*likes, *(likes[i] for i in places)), len(likes) + len(early), scalar)
 
 
 class Newton:
     """Simplified Newton for stages with constraints: by one Jacobian for all of them, at their mean, split by the
     eigenvalues of A (Butcher 1976; Hairer & Wanner, IV.8), or by the `whole` matrix."""
 
-    def __init__(self, stages: Stages, tableau: ButcherTableau, whole: bool):
+    def __init__(self, stages: Stages, tableau: ButcherTableau, whole: bool, scalar: bool):
         self.stages, self.tableau, self.whole = stages, tableau, whole
-        self.inner = pushed(stages.inner, stages.before, (2, 4))
-        self.outer = pushed(stages.outer, stages.after, (2, 3, 4, 5))
+        self.inner = pushed(stages.inner, stages.before, (2, 4), scalar=scalar)
+        self.outer = pushed(stages.outer, stages.after, (2, 3, 4, 5), scalar=scalar)
 
     def inverses(self, known, w, found):
         """What `corrected` takes: the inverses of the matrices near w[m, s, *B], of a step `known` as `Step` has it."""

@@ -13,38 +13,79 @@ import jax
 import jax.numpy as jnp
 
 from geodyn._lanes import Split, at_once, lanes
+from geodyn._native import LARGEST
 from geodyn._typing import Array
-from geodyn.integrators.equations import Newton, Stages, column, coupled, like, mixed, summed, top
-from geodyn.integrators.iteration import MOST_MATRICES, MOST_PLAIN, MOST_WITH_MATRIX, Root, iterated, search
-from geodyn.integrators.methods import State, backwards, extrapolation
+from geodyn.integrators.equations import Newton, Stages, column, coupled, inverse, like, mixed, summed, top
+from geodyn.integrators.iteration import (
+    MOST_MATRICES,
+    MOST_PLAIN,
+    MOST_WITH_MATRIX,
+    Root,
+    advanced,
+    begun,
+    iterated,
+    search,
+)
+from geodyn.integrators.methods import State, extrapolation, shifted
 from geodyn.integrators.results import RESULTS
 from geodyn.integrators.tableau import ButcherTableau
 
 
 def solved(
-    residual, evaluate, known, w, others, floor, active, *, correct=None, most=MOST_PLAIN, size=top, seldom=None
+    residual, evaluate, known, w, others, floor, active, *, correct=None, most=MOST_PLAIN, size=top, jointly=False
 ) -> Root:
     """The roots of `residual(known, w, others)` of all active members, with others = `evaluate(known, w)`: by the
-    iteration w − `correct`(residual); without that by plain iteration and `search`, which is for one member at a time,
-    of a batch by the (residual, evaluate) that are used `seldom`. All `known` have the axes of the members."""
+    iteration w − `correct`(residual); without that by plain iteration, and where it does not contract with a matrix, of
+    a batch for one member at a time. All `known` have the axes of the members. `jointly` both functions are evaluated
+    at the same w, which saves what they have in common, and costs one more `evaluate`."""
+    if jointly:
+        both = lambda known, w, _: residual(known, w, evaluate(known, w))  # noqa: E731
+        options = {"correct": correct, "most": most, "size": size}
+        root = solved(both, lambda known, w: [], known, w, [], floor, active, **options)
+        return root._replace(others=evaluate(known, root.w))
 
     def improve(w, others):
         r = residual(known, w, others)
         w = w - (r if correct is None else correct(r))
         return w, evaluate(known, w)
 
-    def searched(known, w, others, floor):
-        of_residual, of_others = (partial(f, known) for f in seldom or (residual, evaluate))
-        return jax.tree.leaves(search(of_residual, w, floor, jnp.ones((), bool), of_others, others, size))
-
-    if correct is None and not active.shape:
+    if correct is None and not active.shape and w.size <= LARGEST:
         return search(partial(residual, known), w, floor, active, partial(evaluate, known), others, size)
     end = iterated(improve, w, others, floor, active, most, size)
     values = [end.w, *end.others, end.converged, end.count, 0 * end.count]
     if correct is None:
-        values = one_by_one(active & ~end.converged, searched, (known, w, others, floor), values)
+
+        def by_newton(count, *args):
+            root = newton(residual, evaluate, *args, size)
+            return jax.tree.leaves(root._replace(iterations=count + root.iterations))
+
+        values = one_by_one(active & ~end.converged, by_newton, (end.count, known, w, others, floor), values)
     w, *others, converged, iterations, jacobians = values
     return Root(w, others, converged, iterations, jacobians)
+
+
+def newton(residual, evaluate, known, w, others, floor, size) -> Root:
+    """The root of one member as of `solved`, by Newton's method with difference quotients: those of all columns are
+    evaluated at once, on lanes behind the stages."""
+    count = w.size
+    known = jax.tree.map(lambda x: x[..., None], known)
+    units = jnp.eye(count, count + 1, 1, dtype=w.dtype).reshape(*w.shape, count + 1)
+
+    def turn(state):
+        s, _ = state
+        scale = floor + size(s.w)
+        # A linear problem may start at zero: any length does there.
+        length = jnp.where(scale > 0, jnp.finfo(w.dtype).eps ** 0.5 * scale, 1)
+        at = s.w[..., None] + length * units
+        found = evaluate(known, at)
+        r = residual(known, at, found).reshape(count, count + 1)
+        change = jnp.sum(inverse((r[:, 1:] - r[:, :1]) / length) * r[:, 0], axis=1).reshape(w.shape)
+        # In the last turn what else follows from the root is found, which stays as it is.
+        after = advanced(s, s.w - jnp.where(s.going, change, 0), [x[..., 0] for x in found], floor, MOST_PLAIN, size)
+        return jax.tree.map(lambda a, b: jnp.where(s.going, a, b), after, s._replace(others=after.others)), s.going
+
+    end, _ = jax.lax.while_loop(lambda s: s[1], turn, (begun(w, others, jnp.ones((), bool)), jnp.ones((), bool)))
+    return Root(end.w, end.others, end.converged, end.count, end.count)
 
 
 def one_by_one(needed, solve, args, values):
@@ -59,14 +100,6 @@ def one_by_one(needed, solve, args, values):
         return needed.at[i].set(False), [x.at[(..., *i)].set(y) for x, y in zip(values, one, strict=True)]
 
     return jax.lax.while_loop(lambda state: jnp.any(state[0]), turn, (needed, values))[1]
-
-
-def by_stage(split: Split, *args):
-    """The values of `split` at the stages, which lie last, one after another: a program that runs seldom is to be
-    short."""
-    s = max(x.shape[-1] for x in args)
-    some = [jnp.moveaxis(jnp.broadcast_to(x, (*x.shape[:-1], s)), -1, 0) for x in args]
-    return [jnp.moveaxis(x, 0, -1) for x in jax.lax.map(lambda x: seldom(split, *x), some)]
 
 
 def seldom(split: Split, *args):
@@ -85,13 +118,15 @@ class Step:
 
     def __init__(self, stages: Stages, tableau: ButcherTableau, whole: bool):
         self.stages, self.tableau = stages, tableau
-        self.inner, self.outer = Split(stages.inner, stages.before), Split(stages.outer, stages.after)
-        self.newton = Newton(stages, tableau, whole) if stages.formulation.levels else None
-
-    @property
-    def is_arithmetic(self) -> bool:
-        """Whether its physics is made of scalars."""
-        return self.inner.scalars is not None and self.outer.scalars is not None
+        self.inner = Split(stages.inner, stages.before)
+        self.outer = Split(stages.outer, stages.after, scalar=self.inner.scalars is not None)
+        # Whether all physics is made of scalars: where half of it is, arrays run faster.
+        self.is_arithmetic = self.outer.scalars is not None
+        if not self.is_arithmetic:
+            self.inner.scalars = None
+        # Both halves together, as of one metric, unless the second is next to nothing.
+        self.jointly = not self.outer.is_arithmetic
+        self.newton = Newton(stages, tableau, whole, self.is_arithmetic) if stages.formulation.levels else None
 
     def positions(self, h, q, w):
         """Those of the stages."""
@@ -127,8 +162,7 @@ class Step:
         _, h, q, *_ = known
         equations, floor = (self.residual, self.found, known), top(q, 1) / h[0] / 2**6
         if self.newton is None:
-            few = partial(self.residual, of=by_stage), partial(self.found, of=by_stage)
-            return solved(*equations, w, found, floor, active, seldom=few)
+            return solved(*equations, w, found, floor, active, jointly=self.jointly)
 
         def wanting(root: Root):
             return active & ~root.converged & (root.jacobians < MOST_MATRICES) & jnp.isfinite(top(root.w))
@@ -166,7 +200,7 @@ def forward(equations: Step, saves: int, every: int | None):
     `every`-th of the steps. Without `every` the first of `carried` are (rows, every): so many of the saves are made,
     and the others repeat the last one."""
     stages, tableau, s = equations.stages, equations.tableau, equations.tableau.stages
-    ahead, back, n = extrapolation(tableau), backwards(tableau), stages.q.shape[0]
+    ahead, back, n = extrapolation(tableau), shifted(tableau, -1), stages.q.shape[0]
 
     def run(batch, _, t0, h, *rest):
         made, rest = ([], rest) if every else (rest[:2], rest[2:])

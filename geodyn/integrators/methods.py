@@ -198,7 +198,7 @@ def after_step(problem: Problem, state: State, root: Root, first):
     keep = lambda new, old: jnp.where(good, new, old)  # noqa: E731
     # Not by an index, which would be a scatter: that has no place in a native function.
     guessable = jnp.where(jnp.arange(w.shape[1]) < n + problem.system.count_constraints(state.q), w, 0)
-    before = jnp.where(first, jnp.asarray(backwards(tableau), w.dtype) @ guessable, state.history[tableau.stages :])
+    before = jnp.where(first, jnp.asarray(shifted(tableau, -1), w.dtype) @ guessable, state.history[tableau.stages :])
     after = State(
         state.step + state.alive,
         keep(q, state.q),
@@ -264,10 +264,10 @@ def extrapolation(tableau) -> np.ndarray:
     return matrix
 
 
-def backwards(tableau) -> np.ndarray:
-    """[s, s] matrix: stage values of the step before, from those of one step."""
+def shifted(tableau, steps: int) -> np.ndarray:
+    """[s, s] matrix: stage values so many steps later, from those of one step."""
     c, s = tableau.c, tableau.stages
-    matrix = np.eye(s) if not _distinct(c) else _vandermonde(c - 1, s - 1) @ np.linalg.inv(_vandermonde(c, s - 1))
+    matrix = np.eye(s) if not _distinct(c) else _vandermonde(c + steps, s - 1) @ np.linalg.inv(_vandermonde(c, s - 1))
     return matrix
 
 

@@ -5,18 +5,21 @@ With the stage values w of a step known, and r its residual, the adjoint r̄ of 
     P̄ = r_Pᵀ r̄,   F̄ = h (b p̄ + Aᵀ P̄),   Q̄ = r_Qᵀ r̄ + f_Qᵀ F̄,   q̄ += Σ Q̄,   p̄ += Σ P̄,
     0 = w̄ + r_wᵀ r̄ + f_wᵀ F̄ + h (b q̄ + Aᵀ Q̄) in the rows of the velocities u,
 
-solved by the iteration of the step, or its transpose; the tangent is solved for dw in the same way. What does not
-depend on the unknowns is computed once a step.
+solved by the iteration of the step, or its transpose, from what was found one step before, extrapolated: in r̄ / b and
+F̄ / b, which are smooth in time. The tangent is solved for dw in the same way. What does not depend on the unknowns is
+computed once a step.
 """
 
 from functools import partial
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from geodyn._lanes import Split, lanes, over_last
 from geodyn.integrators.equations import Stages, column, like, mixed, pushed, summed
 from geodyn.integrators.loop import Step, solved, staged
+from geodyn.integrators.methods import shifted
 
 # The first arguments of `Stages.inner` and `Stages.outer` that change: t, h, q, p(, v), w.
 OF_INNER, OF_OUTER = (0, 1, 2, 3, 4), (0, 1, 2, 3, 4, 5)
@@ -26,9 +29,11 @@ def tangent(equations: Step, moving: list[int]):
     """run(batch, kept, t0, h, good, k, q, p, w, *theta, dt0, dh, dq, dp, *dx) -> [dq, dp, dw] after every step."""
     stages, tableau = equations.stages, equations.tableau
     a, b, n, count = tableau.a, tableau.b, stages.q.shape[0], len(stages.theta)
+    ahead = partial(mixed, shifted(tableau, 1))
     numbers = lambda likes: tuple(len(likes) - count + i for i in moving)  # noqa: E731
-    of_inner = pushed(stages.inner, stages.before, OF_INNER, (0, 1, 3, *numbers(stages.before)))
-    of_outer = pushed(stages.outer, stages.after, OF_OUTER, (0, 1, *numbers(stages.after)))
+    scalar = equations.is_arithmetic
+    of_inner = pushed(stages.inner, stages.before, OF_INNER, (0, 1, 3, *numbers(stages.before)), scalar=scalar)
+    of_outer = pushed(stages.outer, stages.after, OF_OUTER, (0, 1, *numbers(stages.after)), scalar=scalar)
 
     def evaluate(known, dw):
         """What the pushed `inner` finds at dw."""
@@ -61,8 +66,9 @@ def tangent(equations: Step, moving: list[int]):
                 of_inner.begin(t, h, at, p[:, None], w, *theta, dt, dh, dp[:, None], *dx, often=bool(batch)),
                 of_outer.begin(t, h, at, momenta, v, w, *theta, dt, dh, *dx, often=bool(batch)),
             )
-            options = {"correct": equations.correction(step, w, found)}
-            end = solved(residual, evaluate, known, dw, dfound, jnp.zeros(batch, dw.dtype), active, **options)
+            options = {"correct": equations.correction(step, w, found), "jointly": equations.jointly}
+            guess = ahead(dw), [ahead(x) for x in dfound]
+            end = solved(residual, evaluate, known, *guess, jnp.zeros(batch, dw.dtype), active, **options)
             values = [jnp.where(end.converged, x, jnp.nan) for x in (end.w, *end.others)]
             dw, *dfound = (jnp.where(good, x, 0) for x in values)
             dq = dq + jnp.where(good, dh[0] * summed(b, w[:n]) + h[0] * summed(b, dw[:n]), 0)
@@ -80,12 +86,12 @@ class Pull:
     """The cotangents of the physics of a stage, in two halves as that: `outer` of r̄, `inner` of F̄ and, where there are
     such, v̄, both with those of the numbers of the system at the places `moving`."""
 
-    def __init__(self, stages: Stages, moving: list[int]):
+    def __init__(self, stages: Stages, moving: list[int], scalar: bool):
         self.stages, self.moving = stages, moving
         # t, h, Q, P, p at the start of the step, v, w
         early = (stages.t, stages.t, stages.q, stages.p, stages.p, stages.q, stages.w, *stages.theta)
         found = (stages.p, stages.q) if stages.has_velocities else (stages.p,)
-        self.split = Split(self._all, (*early, stages.w, *found), len(early))
+        self.split = Split(self._all, (*early, stages.w, *found), len(early), scalar)
         self.half = 6 + len(moving)
 
     def _all(self, t, h, q, stage_p, p, v, w, *rest):
@@ -132,19 +138,29 @@ class Pull:
 
 def adjoint(equations: Step, moving: list[int]):
     """run(batch, kept, t0, h, good, k, q, p, w, *theta, dq, dp, dw) -> [t0, h, q, p, *x], the cotangents."""
-    stages, tableau, pull = equations.stages, equations.tableau, Pull(equations.stages, moving)
+    stages, tableau, pull = equations.stages, equations.tableau, Pull(equations.stages, moving, equations.is_arithmetic)
     a, b, n, count = tableau.a, tableau.b, stages.q.shape[0], len(stages.theta)
+    scale = np.where(b == 0, 1, b)
+    before = partial(mixed, scale[:, None] * shifted(tableau, -1) / scale)
 
     def pulled(known, r_bar):
-        """[0 = …, Q̄, P̄, p̄, F̄(, v̄)], as above."""
-        (h, q_bar, p_bar, w_bar, begun), weights = known, column(b, r_bar)
+        """[r_wᵀ r̄ + f_wᵀ F̄, Q̄, P̄, p̄, F̄(, v̄)], as above."""
+        h, _, p_bar, _, begun = known
         q1, stage_p, v_bar, w1 = pull.of_outer(begun, r_bar)
-        f_bar = h * (weights * p_bar[:, None] + mixed(a.T, stage_p))
+        f_bar = h * (column(b, r_bar) * p_bar[:, None] + mixed(a.T, stage_p))
         found_bar = [f_bar, v_bar] if stages.has_velocities else [f_bar]
         q2, p, w2 = pull.of_inner(begun, found_bar)
-        u_bar = h * (weights * q_bar[:, None] + mixed(a.T, q1 + q2)) + (0 if stages.has_velocities else v_bar)
-        rest = w_bar + w1 + w2
-        return [jnp.concatenate([rest[:n] + u_bar, rest[n:]]), q1 + q2, stage_p, p, *found_bar]
+        own = w1 + w2
+        if not stages.has_velocities:
+            own = jnp.concatenate([own[:n] + v_bar, own[n:]])
+        return [own, q1 + q2, stage_p, p, *found_bar]
+
+    def residual(known, r_bar, others):
+        """w̄ and what r̄ and F̄ give, which is to be zero."""
+        (h, q_bar, _, w_bar, _), (own, at_bar, *_) = known, others
+        u_bar = h * (column(b, r_bar) * q_bar[:, None] + mixed(a.T, at_bar))
+        rest = w_bar + own
+        return jnp.concatenate([rest[:n] + u_bar, rest[n:]])
 
     def run(batch, kept, t0, h, good, k, q, p, w, *rest):
         theta, rows = staged(rest[:count], batch), rest[count:]
@@ -163,8 +179,11 @@ def adjoint(equations: Step, moving: list[int]):
             early = (t, h, at, momenta, p[:, None], stages.velocities(w, found), w, *theta)
             begun = pull.split.begin(*early, often=bool(batch))
             options = {"correct": equations.correction(step, w, found, transposed=True)}
-            equation = lambda known, r_bar, others: others[0], pulled, (h, q_bar, p_bar, w_bar, begun)
-            end = solved(*equation, r_bar, others, jnp.zeros(batch, w.dtype), active, **options)
+            equation, guess = (
+                (residual, pulled, (h, q_bar, p_bar, w_bar, begun)),
+                (before(r_bar), [*map(before, others)]),
+            )
+            end = solved(*equation, *guess, jnp.zeros(batch, w.dtype), active, **options)
             values = [jnp.where(end.converged, x, jnp.nan) for x in (end.w, *end.others)]
             r_bar, *others = (jnp.where(good, x, 0) for x in values)
             _, at_bar, stage_p_bar, start_p_bar, *found_bar = others
