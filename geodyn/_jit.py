@@ -72,7 +72,8 @@ def traced_numbers(tree):
 def static_count(name: str, count) -> int:
     """`count` as an int: numpy's would be traced. Raises ValueError unless it is a positive whole number."""
     if isinstance(count, bool) or not isinstance(count, int | np.integer) or count <= 0:
-        raise ValueError(f"{name} must be a positive whole number, got {count!r}")
+        given = "a float, or a number that is traced" if isinstance(count, jax.core.Tracer) else repr(count)
+        raise ValueError(f"{name} must be a positive whole number, got {given}")
     return int(count)
 
 

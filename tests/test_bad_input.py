@@ -52,8 +52,13 @@ def off(space, x):
     return run(gd.System(space, [1.0]), [x], [[0.0, 1.0]])
 
 
+CURVED, ENDS = gd.Manifold(lambda x: (1 + x @ x) * jnp.eye(2), 2), jnp.array([[0.0, 0.0], [0.5, 0.0]])
 WRONG = {
     "steps zero": (lambda: run(steps=0), "steps must be a positive whole number, got 0"),
+    "nodes of a distance": (lambda: gd.distance(CURVED, *ENDS, nodes=1.5), "nodes must be a positive .* got 1.5"),
+    "nodes of a logarithm": (lambda: gd.log(CURVED, *ENDS, nodes=-1), "nodes must be a positive .* got -1"),
+    "nodes of an area": (lambda: gd.area(CURVED, *ENDS, ENDS[0], nodes=0), "nodes must be a positive .* got 0"),
+    "steps of a geodesic": (lambda: gd.exp(CURVED, *ENDS, steps=1.5), "steps must be .* got a float, or a number that"),
     "t1 zero": (lambda: run(t1=0.0), "t1 must be finite and later than t0=0.0, got 0.0"),
     "t1 nan": (lambda: run(t1=math.nan), "t1 must be finite"),
     "save_every": (lambda: run(save_every=3), "save_every must divide steps=10, got 3"),

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._jit import jit
+from geodyn._jit import jit, static_count
 from geodyn._linalg import solve
 from geodyn._typing import Array, Count, Float, Numbers, Scalar
 from geodyn.geometry.between import energy_between
@@ -103,7 +103,8 @@ def distance(
     derivative is finite, that along one of the shortest geodesics or their mean, 0, but of no use, as are second
     derivatives nearby, which grow without bound; the solve may give NaN there.
 
-    Raises ValueError for a metric declared indefinite, and a tolerance that is not in [0, 1).
+    Raises ValueError for a metric declared indefinite, a tolerance that is not in [0, 1), and nodes that are no
+    positive whole number.
     """
     return safe_sqrt(squared_distance(space, x, y, nodes=nodes, tolerance=tolerance))
 
@@ -116,12 +117,12 @@ def squared_distance(
 
 
 def effort_of(nodes: Count | Effort, tolerance: float = 0.0) -> Effort:
-    """What paths may cost; ValueError for a tolerance outside [0, 1)."""
+    """What paths may cost; ValueError for a tolerance outside [0, 1), and nodes that are no positive whole number."""
     if isinstance(nodes, Effort):
         return nodes
     if not isinstance(tolerance, jax.core.Tracer) and not 0 <= tolerance < 1:
         raise ValueError(f"tolerance, a relative error, must be at least 0 and less than 1, got {tolerance}")
-    return Effort(nodes, tolerance=tolerance)
+    return Effort(static_count("nodes", nodes), tolerance=tolerance)
 
 
 def distance_or_far(

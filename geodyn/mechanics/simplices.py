@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._jit import jit
+from geodyn._jit import jit, static_count
 from geodyn._typing import Array, Count, Float, Numbers, Scalar
 from geodyn.geometry.charts import arc_ratio, sine_ratio
 from geodyn.geometry.geodesic import log, squared_distance, told
@@ -44,9 +44,10 @@ def area(space: AbstractManifold, x: Numbers, y: Numbers, z: Numbers, *, nodes: 
     comes first, unless it is totally geodesic. NaN, of which a call outside of jit warns, where the nodes do not
     resolve it, or the edges are not shortest ones: give more, or cut it into smaller ones.
 
-    Raises ValueError for points that are not [n] and a metric that is not positive definite.
+    Raises ValueError for points that are not [n], `nodes` that are no positive whole number, and a metric that is not
+    positive definite.
     """
-    points = checked_points(space, x=x, y=y, z=z)
+    points, nodes = checked_points(space, x=x, y=y, z=z), static_count("nodes", nodes)
     if isinstance(space, AbstractConstantCurvature):
         return jit(_area)(space, points)
     return told(jit(_content)(space, points, nodes), UNRESOLVED)
@@ -76,9 +77,10 @@ def volume(space: AbstractManifold, w: Numbers, x: Numbers, y: Numbers, z: Numbe
     of the surface that `area` takes for x, y, z, with nodes³ points: where faces are not totally geodesic, three edges
     bound many, and the solid depends on the order of the points. NaN as `area` says.
 
-    Raises ValueError for points that are not [n], fewer than three dimensions, a metric that is not positive definite.
+    Raises ValueError for points that are not [n], `nodes` that are no positive whole number, fewer than three
+    dimensions, and a metric that is not positive definite.
     """
-    points = checked_points(space, w=w, x=x, y=y, z=z)
+    points, nodes = checked_points(space, w=w, x=x, y=y, z=z), static_count("nodes", nodes)
     if isinstance(space, AbstractConstantCurvature):
         return jit(_volume)(space, points)
     if space.dim < 3:
