@@ -59,15 +59,21 @@ def advanced(s: Progress, w, others, floor, most, size: Callable = size, least: 
     return Progress(w, others, increment, s.increment, scale, count, going, converged)
 
 
-def iterated(improve, w, others, floor, active, most: int = MOST_PLAIN, size: Callable = size) -> Progress:
-    """The fixed point of `improve`, (w, others) -> (w, others), of every active member; after two turns at least where
-    there are `others`, for what these are now shows in the next w only."""
+def iterated(
+    improve, w, others, floor, active, most: int = MOST_PLAIN, size: Callable = size, before: bool = False
+) -> Progress:
+    """The fixed point of `improve`, (w, others) -> (w, others), of every active member. What else follows from w is
+    found after each change of that, and shows in the next one only, so that there are two at least; or `before`, and
+    in one more turn for the fixed point itself."""
+    least = 2 if others and not before else 0
 
-    def turn(s: Progress):
-        after = advanced(s, *improve(s.w, s.others), floor, most, size, 2 if others else 0)
-        return jax.tree.map(lambda a, b: jnp.where(s.going, a, b), after, s) if active.shape else after
+    def turn(state):
+        s, _ = state
+        after = advanced(s, *improve(s.w, s.others), floor, most, size, least)
+        kept = jax.tree.map(lambda a, b: jnp.where(s.going, a, b), after, s) if active.shape or before else after
+        return (kept._replace(others=after.others), jnp.any(s.going)) if before else (kept, jnp.any(kept.going))
 
-    return jax.lax.while_loop(lambda s: jnp.any(s.going), turn, begun(w, others, active))
+    return jax.lax.while_loop(lambda state: state[1], turn, (begun(w, others, active), jnp.any(active)))[0]
 
 
 def iterate(residual, w, precondition, floor, most, active, measured: int | None = None) -> Progress:

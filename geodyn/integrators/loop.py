@@ -16,16 +16,7 @@ from geodyn._lanes import Split, at_once, lanes
 from geodyn._native import LARGEST
 from geodyn._typing import Array
 from geodyn.integrators.equations import Newton, Stages, column, coupled, inverse, like, mixed, summed, top
-from geodyn.integrators.iteration import (
-    MOST_MATRICES,
-    MOST_PLAIN,
-    MOST_WITH_MATRIX,
-    Root,
-    advanced,
-    begun,
-    iterated,
-    search,
-)
+from geodyn.integrators.iteration import MOST_MATRICES, MOST_PLAIN, MOST_WITH_MATRIX, Progress, Root, iterated, search
 from geodyn.integrators.methods import State, extrapolation, shifted
 from geodyn.integrators.results import RESULTS
 from geodyn.integrators.tableau import ButcherTableau
@@ -37,55 +28,52 @@ def solved(
     """The roots of `residual(known, w, others)` of all active members, with others = `evaluate(known, w)`: by the
     iteration w − `correct`(residual); without that by plain iteration, and where it does not contract with a matrix, of
     a batch for one member at a time. All `known` have the axes of the members. `jointly` both functions are evaluated
-    at the same w, which saves what they have in common, and costs one more `evaluate`."""
-    if jointly:
-        both = lambda known, w, _: residual(known, w, evaluate(known, w))  # noqa: E731
-        options = {"correct": correct, "most": most, "size": size}
-        root = solved(both, lambda known, w: [], known, w, [], floor, active, **options)
+    at the same w, which saves what they have in common, and costs one more turn."""
+    alone = correct is None and not active.shape and w.size <= LARGEST
+    if alone and jointly:
+        both = lambda w, _: residual(known, w, evaluate(known, w))  # noqa: E731
+        root = search(both, w, floor, active, size=size)
         return root._replace(others=evaluate(known, root.w))
+    if alone:
+        return search(partial(residual, known), w, floor, active, partial(evaluate, known), others, size)
 
     def improve(w, others):
+        others = evaluate(known, w) if jointly else others
         r = residual(known, w, others)
         w = w - (r if correct is None else correct(r))
-        return w, evaluate(known, w)
+        return w, others if jointly else evaluate(known, w)
 
-    if correct is None and not active.shape and w.size <= LARGEST:
-        return search(partial(residual, known), w, floor, active, partial(evaluate, known), others, size)
-    end = iterated(improve, w, others, floor, active, most, size)
+    end = iterated(improve, w, others, floor, active, most, size, jointly)
     values = [end.w, *end.others, end.converged, end.count, 0 * end.count]
     if correct is None:
 
         def by_newton(count, *args):
-            root = newton(residual, evaluate, *args, size)
-            return jax.tree.leaves(root._replace(iterations=count + root.iterations))
+            end = newton(residual, evaluate, *args, size)
+            return [end.w, *end.others, end.converged, count + end.count, end.count]
 
         values = one_by_one(active & ~end.converged, by_newton, (end.count, known, w, others, floor), values)
     w, *others, converged, iterations, jacobians = values
     return Root(w, others, converged, iterations, jacobians)
 
 
-def newton(residual, evaluate, known, w, others, floor, size) -> Root:
+def newton(residual, evaluate, known, w, others, floor, size) -> Progress:
     """The root of one member as of `solved`, by Newton's method with difference quotients: those of all columns are
     evaluated at once, on lanes behind the stages."""
     count = w.size
     known = jax.tree.map(lambda x: x[..., None], known)
     units = jnp.eye(count, count + 1, 1, dtype=w.dtype).reshape(*w.shape, count + 1)
 
-    def turn(state):
-        s, _ = state
-        scale = floor + size(s.w)
+    def improve(w, _):
+        scale = floor + size(w)
         # A linear problem may start at zero: any length does there.
         length = jnp.where(scale > 0, jnp.finfo(w.dtype).eps ** 0.5 * scale, 1)
-        at = s.w[..., None] + length * units
+        at = w[..., None] + length * units
         found = evaluate(known, at)
         r = residual(known, at, found).reshape(count, count + 1)
-        change = jnp.sum(inverse((r[:, 1:] - r[:, :1]) / length) * r[:, 0], axis=1).reshape(w.shape)
-        # In the last turn what else follows from the root is found, which stays as it is.
-        after = advanced(s, s.w - jnp.where(s.going, change, 0), [x[..., 0] for x in found], floor, MOST_PLAIN, size)
-        return jax.tree.map(lambda a, b: jnp.where(s.going, a, b), after, s._replace(others=after.others)), s.going
+        change = jnp.sum(inverse((r[:, 1:] - r[:, :1]) / length) * r[:, 0], axis=1)
+        return w - change.reshape(w.shape), [x[..., 0] for x in found]
 
-    end, _ = jax.lax.while_loop(lambda s: s[1], turn, (begun(w, others, jnp.ones((), bool)), jnp.ones((), bool)))
-    return Root(end.w, end.others, end.converged, end.count, end.count)
+    return iterated(improve, w, others, floor, jnp.ones((), bool), MOST_PLAIN, size, before=True)
 
 
 def one_by_one(needed, solve, args, values):
