@@ -56,6 +56,7 @@ def test_two_spheres(e):
     np.testing.assert_allclose(got.energy[-1], float(wanted["kinetic_energy_after"]), rtol=1e-14)
 
 
+@pytest.mark.long
 def test_saltation_matrix():
     """The 12 × 12 Jacobian of case X01, both modes, and what is symplectic about it. Measured: 5e-15, symplectic 4e-15.
     Catches a moment of impact held fixed, which is wrong by O(1)."""

@@ -48,6 +48,7 @@ def test_closed_form_and_bounds():
     assert found.kkt_residual < 1e-10 and found.optimum.kkt_residual < 1e-10 and found.optimum.second_order > 0
 
 
+@pytest.mark.long
 def test_best_efficiency_closed_form():
     """D²/E is largest at ρ² = 1/(3 fading), whatever h, which is 1 at its best."""
     found = optimal_design(tuned, BEGIN, (0.0, 0.0), displacement=0.2, free=True, method=METHOD)

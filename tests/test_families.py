@@ -63,6 +63,7 @@ def test_a_family_ends_at_its_bounds(held):
         stroke_family(Plane(jnp.array(0.3)), (0.0, 0.0), **given | {"interval": (2.2, 5.0)})
 
 
+@pytest.mark.long
 def test_what_cannot_be_reached_is_said():
     """With where the strokes fold back, π/4b = 2.617994 (to 1e-12: the law by which it is foreseen is exact
     here), after a few searches more; below the fold there is none; nothing computed is lost."""
@@ -85,6 +86,7 @@ def test_a_family_has_the_efficiency_of_its_drag():
         stroke_family(Plane(jnp.array(0.3)), (0.0, 0.0), drag=-1.0, **given)
 
 
+@pytest.mark.long
 def test_a_family_that_leads_nowhere_says_so():
     """The first circle, of radius 0.1267, fits into the bounds by 1 % of them, the next does not."""
     size = 0.129

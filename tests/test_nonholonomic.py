@@ -90,6 +90,7 @@ def test_closed_forms(name, way):
         np.testing.assert_allclose(trajectory.energy, trajectory.energy[0], rtol=1e-13 if exact else 1e-10)
 
 
+@pytest.mark.long
 def test_the_sleigh_turns_around_by_a_known_angle_and_comes_back():
     """The whole turn from t = −∞ to ∞; and Gauss with quasi-velocities is time-reversible: back it comes, to 4e-15,
     from where the way forwards is not stable. The multiplier is the force of the blade, m(a ω' + v ω)."""

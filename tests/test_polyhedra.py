@@ -61,6 +61,7 @@ def test_leaning_plank(angle, mu):
     assert np.min(motion.points[:, 1:, 2]) > -1e-9 and np.min(motion.points[:, 1:, 0]) > -1e-9
 
 
+@pytest.mark.long
 def test_falling_plank():
     """Dropped askew it strikes floor and wall, corner by corner, and ends flat on the floor, half its least thickness
     above it. Measured 1e-12; the energy, 10, grows by 2e-15 in a step. The
@@ -115,6 +116,7 @@ def test_two_cubes(name):
     assert (moved > 0.05) if near is None else (moved < near and np.max(np.abs(motion.rotation[-1, 1] - turn)) < near)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("t1", [0.15, 0.3])
 def test_dropped_in_shorter_steps(t1):
     """It lands tilted by 1e-4, and rests next on edges that cross: which the tilt must not hide until they are deep.

@@ -79,6 +79,7 @@ def test_bad_arguments_are_named(wrong, message):
         optimal_strokes(swimmer, **{"displacement": 0.1} | wrong)
 
 
+@pytest.mark.long
 def test_what_leads_elsewhere_on_twice_the_steps_is_not_found(monkeypatch):
     def astray(*args, **options):
         found = optimal_stroke(*args, **options)
@@ -89,6 +90,7 @@ def test_what_leads_elsewhere_on_twice_the_steps_is_not_found(monkeypatch):
         optimal_strokes(TwoHills(jnp.array(0.0)), displacement=0.02, starts=16, region=REGION, method=METHOD)
 
 
+@pytest.mark.long
 def test_nothing_found_is_an_error():
     """No stroke at all moves Purcell's swimmer by ten times the length of a link."""
     with pytest.raises(RuntimeError, match=r"none of 12 starts .* try a smaller one, more starts"):

@@ -26,6 +26,7 @@ def test_areas_in_an_odd_chart():
     np.testing.assert_allclose(found[1], wanted[1], atol=1e-12)
 
 
+@pytest.mark.long
 def test_long_edges_take_more_nodes():
     """Of S², a triangle of edges near 1.5, against the closed form: 1e-12; NaN with the nodes of short ones."""
     x, space = 1.2 * POINTS[:3, :2], Sphere(2)

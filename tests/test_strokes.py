@@ -155,6 +155,7 @@ def test_second_variation():
     np.testing.assert_allclose(twice.second_order, -0.5, rtol=1e-9)
 
 
+@pytest.mark.long
 def test_failure_is_an_error():
     method = Direct(harmonics=2, steps=24, max_iterations=1)
     guess = FourierStroke([0.0, 0.0], [[1.0], [0.0]], [[0.0], [0.2]])
