@@ -152,11 +152,13 @@ def _of_holonomy(problem, xi: Float[Array, "Q k"], dxi: Float[Array, "Q k n"], w
     unturned = jnp.linalg.inv(group.dexp(end))
     slope = slope @ unturned
     charge = weights @ slope
-    second = unturned.T @ (second - of_exponent(end, charge)[1]) @ unturned
 
     # Back along the product: prices of a step, of its exponent, of the velocities in it.
     charges = jnp.sum(charge[None, :, None] * adjoints, axis=1)
-    dpsi, ddpsi = each(of_exponent, turns, charges)
+    exponents = jnp.concatenate([turns, end[None]]), jnp.concatenate([charges, charge[None]])
+    dpsi, ddpsi = each(of_exponent, *exponents)
+    second = unturned.T @ (second - ddpsi[-1]) @ unturned
+    dpsi, ddpsi = dpsi[:-1], ddpsi[:-1]
     charges = jnp.sum(charges[:, :, None] * dpsi, axis=1)
     dturn, ddturn = each(of_velocities, velocities, charges)
     prices = jnp.sum(charges[:, :, None] * dturn, axis=1)
