@@ -617,8 +617,8 @@ control/wong.py: the charge moves the wrong way
 > test_wong.py::test_what_is_kept
 
 control/problem.py: a certificate on the steps of the search
-- gauss_times(2 * problem.steps), local
-+ gauss_times(problem.steps), local
+- times = gauss_times(2 * problem.steps)
++ times = gauss_times(problem.steps)
 > test_strokes.py::test_what_falls_between_the_steps_is_seen
 
 control/wong.py: the force of a field with the other sign

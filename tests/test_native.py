@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import geodyn as gd
-from geodyn import _jax, _native, _points
+from geodyn import _jax, _native
 
 pytestmark = [pytest.mark.users, pytest.mark.newest]
 
@@ -143,31 +143,6 @@ def test_two_devices():
     command, environment = [sys.executable, "-c", TWO_DEVICES], os.environ | {"XLA_FLAGS": flags}
     done = subprocess.run(command, env=environment, timeout=300, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-
-
-def test_a_loop_over_points():
-    """The same as vmap: of more points than one native function holds, of a batch, of a batch of functions, and in
-    third derivatives; elsewhere it is vmap. Expected 2e-16."""
-
-    def wave(a, p):
-        return jnp.stack([jnp.sin(a * p[0]) * p[1], p[0] ** 2 * p[1]])
-
-    points = jnp.asarray(np.random.default_rng(0).normal(size=(3, 2100, 2)))
-    factors = jnp.array([1.0, 2.0, 3.0])
-    loop = lambda a, points: _points.pointwise(lambda p: wave(a, p))(points)  # noqa: E731
-    plain = lambda a, points: jax.vmap(lambda p: wave(a, p))(points)  # noqa: E731
-    for axes in ((None, 0), (0, 0)):
-        a = factors if axes[0] == 0 else factors[1]
-        batches = [jax.jit(jax.vmap(run, axes))(a, points) for run in (loop, plain)]
-        np.testing.assert_allclose(*batches, rtol=1e-13, atol=1e-14)
-    some = points[0, :6]
-    third = [jax.jit(jax.jacfwd(jax.hessian(lambda x, run=run: jnp.sum(run(2.0, x)))))(some) for run in (loop, plain)]
-    np.testing.assert_allclose(*third, rtol=1e-12, atol=1e-13)
-    traced = jax.jit(loop).trace(2.0, some)
-    assert (
-        'xla_cpu_small_call = "true"' in traced.lower(lowering_platforms=("cpu",)).as_text()
-    ) == _jax.HAS_SMALL_CALLS
-    assert "while" not in traced.lower(lowering_platforms=("cuda",)).as_text()
 
 
 def test_a_jax_that_lacks_something():

@@ -6,9 +6,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from programs import length
 
 import geodyn as gd
-from geodyn._points import length
 from geodyn.integrators import RESULTS
 
 

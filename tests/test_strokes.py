@@ -9,11 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from geodyn._points import pointwise
 from geodyn.control.failure import StrokeError
 from geodyn.control.guess import small_stroke
 from geodyn.control.minimise import RESULTS, minimise
 from geodyn.control.optimum import load_stroke
+from geodyn.control.pointwise import pointwise
 from geodyn.control.strokes import Direct, optimal_stroke, posed
 from geodyn.geometry.groups import Translation
 from geodyn.locomotion.connection import AbstractSwimmer

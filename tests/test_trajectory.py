@@ -10,11 +10,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from programs import length
 from scipy.integrate import solve_ivp
 
 import geodyn as gd
 from geodyn import _progress
-from geodyn._points import length
 from geodyn.integrators import RESULTS, IntegrationError, parts
 
 

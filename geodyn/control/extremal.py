@@ -12,11 +12,11 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from geodyn._jit import jit
-from geodyn._points import pointwise
 from geodyn._typing import Array, Bool, Float, Int, PyTree, Scalar
 from geodyn.control.descent import Descent
 from geodyn.control.method import AbstractStrokeMethod, refuse_bounds, stationary
 from geodyn.control.minimise import RESULTS
+from geodyn.control.pointwise import pointwise
 from geodyn.control.problem import StrokeProblem
 from geodyn.control.wong import jet, wong_forces
 from geodyn.locomotion.connection import reduction

@@ -5,9 +5,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._jit import as_pytree, custom_jvp, jit
-from geodyn._points import each, pointwise
+from geodyn._jit import as_pytree, jit
 from geodyn._typing import Array, Float, Scalar
+from geodyn.control.pointwise import pointwise
 from geodyn.control.wong import jet, wong_forces
 from geodyn.locomotion import costs
 from geodyn.locomotion.connection import AbstractInvariantMetric, reduction
@@ -135,18 +135,6 @@ def without_derivatives(tree):
     return jax.tree.map(lambda x: jax.lax.stop_gradient(x) if eqx.is_inexact_array(x) else x, tree)
 
 
-@custom_jvp
-def _everywhere(problem: StrokeProblem, points: Float[Array, "Q _"]) -> Array:
-    """What is `local` at many points, with derivatives with respect to the numbers in the problem as well."""
-    return each(problem.local, points)
-
-
-@_everywhere.def_jvp
-def _(primals, tangents):
-    plain = lambda problem, points: jax.vmap(problem.local)(points)  # noqa: E731
-    return _everywhere(*primals), eqx.filter_jvp(plain, primals, tangents)[1]
-
-
 @jit
 def outcome(problem: StrokeProblem, x, multipliers: Float[Array, " p"]) -> dict:
     """What OptimalStroke says of the stroke of the unknowns x and the multipliers of `miss`, on twice the steps."""
@@ -166,8 +154,8 @@ def outcome(problem: StrokeProblem, x, multipliers: Float[Array, " p"]) -> dict:
 
 def _on_twice_the_steps(problem, x):
     """(states, powers, group elements after each step)"""
-    local = lambda points: _everywhere(problem, points)  # noqa: E731
-    states, powers, velocities = problem.along(problem.stroke(x), gauss_times(2 * problem.steps), local)
+    times = gauss_times(2 * problem.steps)
+    states, powers, velocities = problem.along(problem.stroke(x), times, jax.vmap(problem.local))
     return states, powers, magnus(problem.swimmer.group, velocities)
 
 
@@ -186,7 +174,7 @@ def _wong_residual(problem, stroke, charge, elements):
     charges = jax.vmap(lambda g: problem.swimmer.group.adjoint(g).T @ charge)(elements[:-1])
     motion = jax.vmap(lambda t: jet(stroke, t))(times)
     forces = lambda *at: wong_forces(problem.swimmer, *at, problem.density)  # noqa: E731
-    needed, felt = each(forces, *motion, charges)
+    needed, felt = jax.vmap(forces)(*motion, charges)
     room = lambda t: jnp.min(problem.gaps(jnp.concatenate(shape_and_rate(stroke, t))), initial=1.0)  # noqa: E731
     inside = jax.vmap(room)(times) > 0.01
     defect = jnp.max(jnp.where(inside[:, None], jnp.abs(needed - felt), 0.0), axis=0)

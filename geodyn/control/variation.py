@@ -11,9 +11,9 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
 from geodyn._jit import jit
-from geodyn._points import each, jet
 from geodyn._typing import Array, Float
 from geodyn.control.minimise import null_space
+from geodyn.control.pointwise import jet
 from geodyn.control.problem import StrokeProblem, without_derivatives
 from geodyn.locomotion.connection import reduction
 from geodyn.locomotion.costs import is_energy
@@ -70,7 +70,7 @@ def sobolev_metric(problem: StrokeProblem, x) -> Float[Array, "n n"]:
     """The metric `∫ (δr'ᵀ G δr' + 4π² δrᵀ G δr) dt` of the unknowns x."""
     states, basis = _states(problem, x)
     m = states.shape[1] // 2
-    metric = each(lambda r: reduction(problem.swimmer, r)[1], states[:, :m])
+    metric = jax.vmap(lambda r: reduction(problem.swimmer, r)[1])(states[:, :m])
     shares = jax.grad(mean)(states[:, 0])[:, None, None]
     product = lambda part: _sum_of_products(shares * part, _pull(metric, part))  # noqa: E731
     return product(basis[:, m:]) + 4 * jnp.pi**2 * product(basis[:, :m])
@@ -94,11 +94,11 @@ def _at_nodes(problem, states: Float[Array, "Q s"]):
     if not is_energy(problem.density):
         signs = jnp.where(jnp.arange(1 + k) == 0, 1.0, -1.0).astype(states.dtype)
         told, push, second = (
-            x * signs.reshape(-1, *[1] * (x.ndim - 2))[None] for x in each(jet(problem.local, 2), states)
+            x * signs.reshape(-1, *[1] * (x.ndim - 2))[None] for x in jax.vmap(jet(problem.local, 2))(states)
         )
         return told, push, lambda weights: jnp.sum(weights[:, :, None, None] * second, axis=1)
     r, u = jnp.split(states, 2, axis=1)
-    forms, slope, second = each(jet(problem.local, 2), r)  # of (A, G)
+    forms, slope, second = jax.vmap(jet(problem.local, 2))(r)  # of (A, G)
     forces, by_r = _pull(forms, u[:, :, None])[..., 0], jnp.sum(slope * u[:, None, :, None], axis=2)
     along = lambda rows: jnp.sum(u[:, :, None] * rows, axis=1, keepdims=True)  # noqa: E731
     power, turning = along(forces[:, k:, None])[..., 0], -forces[:, :k]
@@ -128,10 +128,10 @@ def _of_holonomy(problem, xi: Float[Array, "Q k"], dxi: Float[Array, "Q k n"], w
         return increment(group, xi.reshape(3, k), 1 / steps)
 
     velocities, dxi = xi.reshape(steps, 3 * k), dxi.reshape(steps, 3 * k, n)
-    turns = each(advance, velocities)
+    turns = jax.vmap(advance)(velocities)
     follow = lambda g, step: (group.compose(g, step), g)  # noqa: E731
-    g, before = jax.lax.scan(follow, group.identity().astype(xi.dtype), each(group.exp, turns))
-    adjoints = each(group.adjoint, before)
+    g, before = jax.lax.scan(follow, group.identity().astype(xi.dtype), jax.vmap(group.exp)(turns))
+    adjoints = jax.vmap(group.adjoint)(before)
 
     def of_velocities(xi, charge):
         return _weighted(advance, xi, charge)[1:]
@@ -156,11 +156,11 @@ def _of_holonomy(problem, xi: Float[Array, "Q k"], dxi: Float[Array, "Q k n"], w
     # Back along the product: prices of a step, of its exponent, of the velocities in it.
     charges = jnp.sum(charge[None, :, None] * adjoints, axis=1)
     exponents = jnp.concatenate([turns, end[None]]), jnp.concatenate([charges, charge[None]])
-    dpsi, ddpsi = each(of_exponent, *exponents)
+    dpsi, ddpsi = jax.vmap(of_exponent)(*exponents)
     second = unturned.T @ (second - ddpsi[-1]) @ unturned
     dpsi, ddpsi = dpsi[:-1], ddpsi[:-1]
     charges = jnp.sum(charges[:, :, None] * dpsi, axis=1)
-    dturn, ddturn = each(of_velocities, velocities, charges)
+    dturn, ddturn = jax.vmap(of_velocities)(velocities, charges)
     prices = jnp.sum(charges[:, :, None] * dturn, axis=1)
 
     change = _pull(dturn, dxi)

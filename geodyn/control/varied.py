@@ -6,8 +6,8 @@ import equinox as eqx
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
-from geodyn._points import pointwise
 from geodyn._typing import Array, Float, Number, PyTree, Scalar
+from geodyn.control.pointwise import pointwise
 from geodyn.control.problem import StrokeProblem
 from geodyn.locomotion.connection import AbstractInvariantMetric, AbstractLinkSwimmer
 

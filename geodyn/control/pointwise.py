@@ -1,0 +1,50 @@
+"""A short function at many points, and its derivatives point by point."""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+
+from geodyn._typing import Array, Float
+
+
+def pointwise(function: Callable[[Float[Array, " n"]], Array]) -> Callable[[Float[Array, "Q n"]], Array]:
+    """`vmap(function)` that forms its derivatives point by point, once, before any direction is applied.
+
+    It pays where directions are many (the unknowns of a stroke) and arguments few (shape and rate). Derivatives with
+    respect to what the function closes over are not available.
+    """
+    return lambda points: _with_slopes(function, 0)(points)[0]
+
+
+def _with_slopes(function, order: int):
+    """From points[Q, n] to the values of the function, and of its derivatives up to an order."""
+
+    @jax.custom_jvp
+    def values(points):
+        return jax.vmap(jet(function, order))(points)
+
+    @values.defjvp
+    def _(points, directions):
+        known, (directions,) = _with_slopes(function, order + 1)(*points), directions
+        # Sums so short are slow as matrix products, for which XLA:CPU copies.
+        along = lambda slope: jnp.sum(slope * jnp.expand_dims(directions, range(1, slope.ndim - 1)), -1)  # noqa: E731
+        return known[:-1], tuple(map(along, known[1:]))
+
+    return values
+
+
+def jet(function, order: int):
+    """From a point to the value of the function and of its derivatives up to an order."""
+    if order == 0:
+        return lambda point: (function(point),)
+
+    def last(point):
+        known = jet(function, order - 1)(point)
+        return known[-1], known
+
+    def values(point):
+        slope, known = jax.jacfwd(last, has_aux=True)(point)
+        return *known, slope
+
+    return values
