@@ -28,22 +28,21 @@ def solved(
     """The roots of `residual(known, w, others)` of all active members, with others = `evaluate(known, w)`: by the
     iteration w − `correct`(residual); without that by plain iteration, and where it does not contract with a matrix, of
     a batch for one member at a time. All `known` have the axes of the members. `jointly` both functions are evaluated
-    at the same w, which saves what they have in common, and costs one more turn."""
-    alone = correct is None and not active.shape and w.size <= LARGEST
-    if alone and jointly:
-        both = lambda w, _: residual(known, w, evaluate(known, w))  # noqa: E731
-        root = search(both, w, floor, active, size=size)
+    at the same w, which saves what they have in common, and costs one more `evaluate`."""
+    if jointly:
+        both = lambda known, w, _: residual(known, w, evaluate(known, w))  # noqa: E731
+        options = {"correct": correct, "most": most, "size": size}
+        root = solved(both, lambda known, w: [], known, w, [], floor, active, **options)
         return root._replace(others=evaluate(known, root.w))
-    if alone:
+    if correct is None and not active.shape and w.size <= LARGEST:
         return search(partial(residual, known), w, floor, active, partial(evaluate, known), others, size)
 
     def improve(w, others):
-        others = evaluate(known, w) if jointly else others
         r = residual(known, w, others)
         w = w - (r if correct is None else correct(r))
-        return w, others if jointly else evaluate(known, w)
+        return w, evaluate(known, w)
 
-    end = iterated(improve, w, others, floor, active, most, size, jointly)
+    end = iterated(improve, w, others, floor, active, most, size)
     values = [end.w, *end.others, end.converged, end.count, 0 * end.count]
     if correct is None:
 
@@ -73,7 +72,7 @@ def newton(residual, evaluate, known, w, others, floor, size) -> Progress:
         change = jnp.sum(inverse((r[:, 1:] - r[:, :1]) / length) * r[:, 0], axis=1)
         return w - change.reshape(w.shape), [x[..., 0] for x in found]
 
-    return iterated(improve, w, others, floor, jnp.ones((), bool), MOST_PLAIN, size, before=True)
+    return iterated(improve, w, others, floor, jnp.ones((), bool), MOST_PLAIN, size, before=bool(others))
 
 
 def one_by_one(needed, solve, args, values):
