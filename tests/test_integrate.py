@@ -252,7 +252,6 @@ def test_the_local_error_is_bounded(name):
     assert abs(np.log2(largest[0] / largest[1]) - order) < 0.7
 
 
-@pytest.mark.long
 def test_the_local_error_of_a_failed_step_is_none():
     """A force that jumps stops the steps at its edge: what is said of their error is of those before it."""
     system = gd.Lagrangian(lambda q, v: 0.5 * v @ v - 1000.0 * jnp.abs(q[0] - 5.0) + 500.0 * q[0])
@@ -261,6 +260,7 @@ def test_the_local_error_of_a_failed_step_is_none():
     assert last.stats.local_error == np.nanmax(last.local_error) > 0
 
 
+@pytest.mark.long
 def test_the_local_error_of_saved_steps():
     """Of the step that ends there, and the largest of all; none where none is known."""
     every = integrate(Lagrangian(pendulum), [1.3], [0.4], t1=5.0, steps=30)

@@ -108,12 +108,12 @@ class Step:
         self.inner = Split(stages.inner, stages.before)
         self.outer = Split(stages.outer, stages.after, scalar=self.inner.scalars is not None)
         # Whether all physics is made of scalars: where half of it is, arrays run faster.
-        self.is_arithmetic = self.outer.scalars is not None
-        if not self.is_arithmetic:
+        self.by_scalars = self.outer.scalars is not None
+        if not self.by_scalars:
             self.inner.scalars = None
         # Both halves together, as of one metric, unless the second is next to nothing.
         self.jointly = not self.outer.is_arithmetic
-        self.newton = Newton(stages, tableau, whole, self.is_arithmetic) if stages.formulation.levels else None
+        self.newton = Newton(stages, tableau, whole, self.by_scalars) if stages.formulation.levels else None
 
     def positions(self, h, q, w):
         """Those of the stages."""
@@ -284,7 +284,7 @@ def stepped(equations: Step, t0, h, state: State, saves: int, every, made=None):
     run = forward(equations, saves, every if made is None else None)
     counts = () if made is None else (made, every)
     args, plain = (t0, h, *counts, *carried, *stages.numbers), partial(run, (), ())
-    values = lanes(run, args, outs, plain=plain, small=equations.is_arithmetic)
+    values = lanes(run, args, outs, plain=plain, small=equations.by_scalars)
     c = Carried(*values[: len(carried)])
     after = State(
         *(c.step, c.q, c.p, (c.lost_q, c.lost_p), c.history.T, c.result, c.iterations, c.jacobians),

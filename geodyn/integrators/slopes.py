@@ -31,7 +31,7 @@ def tangent(equations: Step, moving: list[int]):
     a, b, n, count = tableau.a, tableau.b, stages.q.shape[0], len(stages.theta)
     ahead = partial(mixed, shifted(tableau, 1))
     numbers = lambda likes: tuple(len(likes) - count + i for i in moving)  # noqa: E731
-    scalar = equations.is_arithmetic
+    scalar = equations.by_scalars
     of_inner = pushed(stages.inner, stages.before, OF_INNER, (0, 1, 3, *numbers(stages.before)), scalar=scalar)
     of_outer = pushed(stages.outer, stages.after, OF_OUTER, (0, 1, *numbers(stages.after)), scalar=scalar)
 
@@ -138,7 +138,7 @@ class Pull:
 
 def adjoint(equations: Step, moving: list[int]):
     """run(batch, kept, t0, h, good, k, q, p, w, *theta, dq, dp, dw) -> [t0, h, q, p, *x], the cotangents."""
-    stages, tableau, pull = equations.stages, equations.tableau, Pull(equations.stages, moving, equations.is_arithmetic)
+    stages, tableau, pull = equations.stages, equations.tableau, Pull(equations.stages, moving, equations.by_scalars)
     a, b, n, count = tableau.a, tableau.b, stages.q.shape[0], len(stages.theta)
     scale = np.where(b == 0, 1, b)
     before = partial(mixed, scale[:, None] * shifted(tableau, -1) / scale)
@@ -179,11 +179,8 @@ def adjoint(equations: Step, moving: list[int]):
             early = (t, h, at, momenta, p[:, None], stages.velocities(w, found), w, *theta)
             begun = pull.split.begin(*early, often=bool(batch))
             options = {"correct": equations.correction(step, w, found, transposed=True)}
-            equation, guess = (
-                (residual, pulled, (h, q_bar, p_bar, w_bar, begun)),
-                (before(r_bar), [*map(before, others)]),
-            )
-            end = solved(*equation, *guess, jnp.zeros(batch, w.dtype), active, **options)
+            known, guess = (h, q_bar, p_bar, w_bar, begun), (before(r_bar), [before(x) for x in others])
+            end = solved(residual, pulled, known, *guess, jnp.zeros(batch, w.dtype), active, **options)
             values = [jnp.where(end.converged, x, jnp.nan) for x in (end.w, *end.others)]
             r_bar, *others = (jnp.where(good, x, 0) for x in values)
             _, at_bar, stage_p_bar, start_p_bar, *found_bar = others
@@ -227,4 +224,4 @@ def slope(equations: Step, known, rates, moving: list[int], plain):
     numbers, (*_, q, p, w) = equations.stages.numbers, known
     options = {"plain": plain, "nonlinear": len(known) + len(numbers), "transposed": adjoint(equations, moving)}
     args, outs = (*known, *numbers, *rates), [like(q), like(p), like(w)]
-    return lanes(tangent(equations, moving), args, outs, small=equations.is_arithmetic, **options)
+    return lanes(tangent(equations, moving), args, outs, small=equations.by_scalars, **options)
