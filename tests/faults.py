@@ -1222,8 +1222,8 @@ integrators/slopes.py: the position is pulled by the last stage
 > test_loop_constraints.py::test_constraints
 
 integrators/slopes.py: changes of velocities are not corrected
-- stages.velocities(dw, found), dw)[0]
-+ dw[:n], dw)[0]
+- stages.velocities(dw, found), dw, often=often)[0]
++ dw[:n], dw, often=often)[0]
 > test_loop_constraints.py::test_constraints
 
 integrators/slopes.py: a step that grows does nothing to forces

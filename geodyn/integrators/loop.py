@@ -28,11 +28,15 @@ def solved(
     """The roots of `residual(known, w, others)` of all active members, with others = `evaluate(known, w)`: by the
     iteration w − `correct`(residual); without that by plain iteration, and where it does not contract with a matrix, of
     a batch for one member at a time. All `known` have the axes of the members. `jointly` both functions are evaluated
-    at the same w, which saves what they have in common, and costs one more `evaluate`."""
+    at the same w, which saves what they have in common, and costs one more `evaluate`. Both take `often` as a
+    keyword: whether they are to be fast, or short programs."""
     if jointly:
-        both = lambda known, w, _: residual(known, w, evaluate(known, w))  # noqa: E731
+
+        def both(known, w, _, often=True):
+            return residual(known, w, evaluate(known, w, often=often), often=often)
+
         options = {"correct": correct, "most": most, "size": size}
-        root = solved(both, lambda known, w: [], known, w, [], floor, active, **options)
+        root = solved(both, lambda known, w, often=True: [], known, w, [], floor, active, **options)
         return root._replace(others=evaluate(known, root.w))
     if correct is None and not active.shape and w.size <= LARGEST:
         return search(partial(residual, known), w, floor, active, partial(evaluate, known), others, size)
@@ -67,8 +71,8 @@ def newton(residual, evaluate, known, w, others, floor, size) -> Progress:
         # A linear problem may start at zero: any length does there.
         length = jnp.where(scale > 0, jnp.finfo(w.dtype).eps ** 0.5 * scale, 1)
         at = w[..., None] + length * units
-        found = evaluate(known, at)
-        r = residual(known, at, found).reshape(count, count + 1)
+        found = evaluate(known, at, often=False)
+        r = residual(known, at, found, often=False).reshape(count, count + 1)
         change = jnp.sum(inverse((r[:, 1:] - r[:, :1]) / length) * r[:, 0], axis=1)
         return w - change.reshape(w.shape), [x[..., 0] for x in found]
 
@@ -87,11 +91,6 @@ def one_by_one(needed, solve, args, values):
         return needed.at[i].set(False), [x.at[(..., *i)].set(y) for x, y in zip(values, one, strict=True)]
 
     return jax.lax.while_loop(lambda state: jnp.any(state[0]), turn, (needed, values))[1]
-
-
-def seldom(split: Split, *args):
-    """The values of `split`, for where they are not asked for often. In a batch calls cost nothing."""
-    return split(*args, often=args[0].ndim > 1)
 
 
 def staged(arrays, batch):
@@ -119,20 +118,21 @@ class Step:
         """Those of the stages."""
         return q[:, None] + coupled(self.tableau, h, w[: q.shape[0]])
 
-    def found(self, known, w, of=Split.__call__):
+    def found(self, known, w, often=True):
         """[f] or [f, v] at w."""
         t, h, q, p, theta = known
-        return of(self.inner, t, h, self.positions(h, q, w), p[:, None], w, *theta)
+        return self.inner(t, h, self.positions(h, q, w), p[:, None], w, *theta, often=often)
 
-    def residual(self, known, w, found, of=Split.__call__):
+    def residual(self, known, w, found, often=True):
         """r at w, where `inner` has found the forces."""
         t, h, q, p, theta = known
         momenta, v = p[:, None] + coupled(self.tableau, h, found[0]), self.stages.velocities(w, found)
-        return of(self.outer, t, h, self.positions(h, q, w), momenta, v, w, *theta)[0]
+        return self.outer(t, h, self.positions(h, q, w), momenta, v, w, *theta, often=often)[0]
 
     def evaluated(self, known, w):
         """(Q, [f(, v)], P) of the stages."""
-        (_, h, q, p, _), found = known, self.found(known, w, of=seldom)
+        # In a batch the calls of what is used often cost nothing.
+        (_, h, q, p, _), found = known, self.found(known, w, often=w.ndim > 2)
         return self.positions(h, q, w), found, p[:, None] + coupled(self.tableau, h, found[0])
 
     def correction(self, known, w, found, transposed: bool = False):

@@ -35,16 +35,16 @@ def tangent(equations: Step, moving: list[int]):
     of_inner = pushed(stages.inner, stages.before, OF_INNER, (0, 1, 3, *numbers(stages.before)), scalar=scalar)
     of_outer = pushed(stages.outer, stages.after, OF_OUTER, (0, 1, *numbers(stages.after)), scalar=scalar)
 
-    def evaluate(known, dw):
+    def evaluate(known, dw, often=True):
         """What the pushed `inner` finds at dw."""
         h, base_q, _, begun, _ = known
-        return of_inner.end(begun, base_q + h * mixed(a, dw[:n]), dw)
+        return of_inner.end(begun, base_q + h * mixed(a, dw[:n]), dw, often=often)
 
-    def residual(known, dw, found):
+    def residual(known, dw, found, often=True):
         """The pushed residual, with what that found."""
         h, base_q, base_p, _, begun = known
         at, momenta = base_q + h * mixed(a, dw[:n]), base_p + h * mixed(a, found[0])
-        return of_outer.end(begun, at, momenta, stages.velocities(dw, found), dw)[0]
+        return of_outer.end(begun, at, momenta, stages.velocities(dw, found), dw, often=often)[0]
 
     def run(batch, _, t0, h, good, k, q, p, w, *rest):
         theta, (dt0, dh, dq, dp, *dx) = staged(rest[:count], batch), rest[count:]
@@ -109,14 +109,14 @@ class Pull:
         new = dict(zip(self.moving, x, strict=True))
         return [new.get(i, y) for i, y in enumerate(theta)]
 
-    def of_outer(self, begun, r_bar):
+    def of_outer(self, begun, r_bar, often):
         """[Q̄, P̄, v̄, w̄]"""
         none = [None] * (2 if self.stages.has_velocities else 1)
-        return self.split.end(begun, r_bar, *none, wanted=range(4))
+        return self.split.end(begun, r_bar, *none, wanted=range(4), often=often)
 
-    def of_inner(self, begun, found_bar):
+    def of_inner(self, begun, found_bar, often):
         """[Q̄, p̄, w̄]"""
-        return self.split.end(begun, None, *found_bar, wanted=range(self.half, self.half + 3))
+        return self.split.end(begun, None, *found_bar, wanted=range(self.half, self.half + 3), often=often)
 
     def of_numbers(self, early, begun, common, bars):
         """[t̄, h̄, *x̄] with the stages behind; of what is no arithmetic summed over the members that have these numbers
@@ -143,19 +143,19 @@ def adjoint(equations: Step, moving: list[int]):
     scale = np.where(b == 0, 1, b)
     before = partial(mixed, scale[:, None] * shifted(tableau, -1) / scale)
 
-    def pulled(known, r_bar):
+    def pulled(known, r_bar, often=True):
         """[r_wᵀ r̄ + f_wᵀ F̄, Q̄, P̄, p̄, F̄(, v̄)], as above."""
         h, _, p_bar, _, begun = known
-        q1, stage_p, v_bar, w1 = pull.of_outer(begun, r_bar)
+        q1, stage_p, v_bar, w1 = pull.of_outer(begun, r_bar, often)
         f_bar = h * (column(b, r_bar) * p_bar[:, None] + mixed(a.T, stage_p))
         found_bar = [f_bar, v_bar] if stages.has_velocities else [f_bar]
-        q2, p, w2 = pull.of_inner(begun, found_bar)
+        q2, p, w2 = pull.of_inner(begun, found_bar, often)
         own = w1 + w2
         if not stages.has_velocities:
             own = jnp.concatenate([own[:n] + v_bar, own[n:]])
         return [own, q1 + q2, stage_p, p, *found_bar]
 
-    def residual(known, r_bar, others):
+    def residual(known, r_bar, others, **_):
         """w̄ and what r̄ and F̄ give, which is to be zero."""
         (h, q_bar, _, w_bar, _), (own, at_bar, *_) = known, others
         u_bar = h * (column(b, r_bar) * q_bar[:, None] + mixed(a.T, at_bar))
