@@ -77,7 +77,9 @@ def test_some_of_a_batch_are_stiff():
     for i in range(4):
         (value, count), each = alone(*(x[i] for x in MEMBERS))
         assert_close((values[i], *(x[i] for x in slopes)), (value, *each))
-        assert i in (1, 2) or [int(x) for x in count] == [int(x[i]) for x in counts]
+        # Those that find a matrix are no iterations; seen: 82 and 124, with them 100 and 154.
+        limits = {1: 14 * STEPS, 2: 21 * STEPS}
+        assert int(count[0]) <= limits[i] if i in limits else [int(x) for x in count] == [int(x[i]) for x in counts]
         wanted = [np.asarray(x[i]) for x in MEMBERS]
         assert_close((value, each), (right_end(*wanted).real, tuple(slope(right_end, *wanted))))
     iterations, jacobians = counts
@@ -256,7 +258,8 @@ def test_single_precision():
     for i in range(3):
         x = [np.asarray(y[i], float) for y in single]
         for a, b in zip(jax.tree.leaves(got), [right_end(*x).real, *slope(right_end, *x)]):
-            np.testing.assert_allclose(a[i], b, rtol=1e-5)
+            # Of the derivatives by both times that by the first is small, by cancellation. Seen: 3e-6.
+            np.testing.assert_allclose(a[i], b, rtol=0, atol=5e-6 * np.abs(b).max())
 
 
 @pytest.mark.long

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from geodyn._lanes import Split, at_once, lanes
 from geodyn._native import LARGEST
 from geodyn._typing import Array
-from geodyn.integrators.equations import Newton, Stages, column, coupled, inverse, like, mixed, summed, top
+from geodyn.integrators.equations import Newton, Stages, column, coupled, like, mixed, summed, top
 from geodyn.integrators.iteration import MOST_MATRICES, MOST_PLAIN, MOST_WITH_MATRIX, Progress, Root, iterated, search
 from geodyn.integrators.methods import State, extrapolation, shifted
 from geodyn.integrators.results import RESULTS
@@ -73,10 +73,22 @@ def newton(residual, evaluate, known, w, others, floor, size) -> Progress:
         at = w[..., None] + length * units
         found = evaluate(known, at, often=False)
         r = residual(known, at, found, often=False).reshape(count, count + 1)
-        change = jnp.sum(inverse((r[:, 1:] - r[:, :1]) / length) * r[:, 0], axis=1)
+        change = eliminated((r[:, 1:] - r[:, :1]) / length, r[:, 0])
         return w - change.reshape(w.shape), [x[..., 0] for x in found]
 
     return iterated(improve, w, others, floor, jnp.ones((), bool), MOST_PLAIN, size, before=bool(others))
+
+
+def eliminated(a, b):
+    """x with a x = b, by Gauss–Jordan with partial pivoting: a short program for what is seldom solved."""
+    index = jnp.arange(b.size)
+
+    def eliminate(k, m):
+        pivot = jnp.argmax(jnp.where(index >= k, jnp.abs(m[:, k]), -1.0))
+        row, m = m[pivot] / m[pivot, k], m.at[pivot].set(m[k])
+        return jnp.where((index == k)[:, None], row, m - m[:, k, None] * row)
+
+    return jax.lax.fori_loop(0, b.size, eliminate, jnp.column_stack([a, b]))[:, -1]
 
 
 def one_by_one(needed, solve, args, values):
