@@ -16,6 +16,7 @@ import jax
 jax.config.update("jax_enable_x64", True)
 
 import jax.numpy as jnp  # noqa: E402
+import optax  # noqa: E402
 
 import geodyn as gd  # noqa: E402
 from geodyn import _native  # noqa: E402
@@ -57,52 +58,75 @@ PROBLEMS = {
 }
 
 
-TIMES = 3
+TIMES, SECONDS = 3, 0.3  # How often each is compiled, and for how long it then runs.
+
+
+def layered():
+    """As it is."""
+    return ExitStack()
+
+
+def plainly():
+    """Without the compiled layer, as on a JAX that does not take its operations."""
+    stack = ExitStack()
+    stack.enter_context(mock.patch.object(path, "is_usable", lambda: False))
+    stack.enter_context(mock.patch.object(path, "LARGEST", 0))
+    stack.enter_context(mock.patch.object(_native, "LARGEST", 0))
+    return stack
 
 
 def measured(run, *args):
-    """(seconds of the first call, of a later one), of both the least of some."""
-    return tuple(map(min, zip(*(once(run, *args) for _ in range(TIMES)), strict=True)))
+    """[(seconds of the first call, of a later one)] with the layer and without, by turns; of each the least."""
+    both = [[once(way, run, *args) for way in (layered, plainly)] for _ in range(TIMES)]
+    return [tuple(map(min, zip(*each, strict=True))) for each in zip(*both, strict=True)]
 
 
-def once(run, *args):
+def once(way, run, *args):
     """(seconds of the first call, of a later one)."""
     jax.clear_caches()
-    begin = time.perf_counter()
-    compiled = jax.jit(run)
-    jax.block_until_ready(compiled(*args))
-    first, best = time.perf_counter() - begin, float("inf")
-    for _ in range(20):
+    with way():
+        begin = time.perf_counter()
+        compiled = eqx.filter_jit(run)
+        jax.block_until_ready(compiled(*args))
+        first = time.perf_counter() - begin
+    later, end = [], time.perf_counter() + SECONDS
+    while len(later) < 2 or time.perf_counter() < end:
         begin = time.perf_counter()
         jax.block_until_ready(compiled(*args))
-        best = min(best, time.perf_counter() - begin)
-    return first, best
+        later.append(time.perf_counter() - begin)
+    return first, min(later)
 
 
-def plainly(run, *args):
-    """`measured` without the compiled layer, as on a JAX that does not take its operations."""
-    with ExitStack() as stack:
-        stack.enter_context(mock.patch.object(path, "is_usable", lambda: False))
-        stack.enter_context(mock.patch.object(path, "LARGEST", 0))
-        stack.enter_context(mock.patch.object(_native, "LARGEST", 0))
-        return measured(run, *args)
+def kinds(system):
+    """{what is run: (a function, its arguments)}"""
+    count = system.masses.size
+    q = jnp.stack([0.5 * jnp.arange(count), 0.1 * jnp.arange(count) % 0.3], axis=1)
+    v, trained = 0.3 * jnp.cos(q), eqx.filter(system, eqx.is_inexact_array)
+    adam, fixed = optax.adam(1e-3), eqx.filter(system, eqx.is_inexact_array, inverse=True)
+
+    def end(v, system=system):
+        return jnp.sum(gd.integrate(system, q, v, t1=1.0, steps=100).q[-1] ** 2)
+
+    def trains(trained, state, starts):
+        mean = lambda x: jnp.mean(jax.vmap(end, (0, None))(starts, eqx.combine(x, fixed)))  # noqa: E731
+        loss, slopes = jax.value_and_grad(mean)(trained)
+        changes, state = adam.update(slopes, state)
+        return loss, optax.apply_updates(trained, changes), state
+
+    runs = {"forward": (end, v), "gradient": (jax.grad(end), v)}
+    batches = {size: v * jnp.linspace(0.9, 1.1, size)[:, None, None] for size in (32, 1000)}
+    runs |= {str(size): (jax.vmap(end), x) for size, x in batches.items()}
+    if len(jax.tree.leaves(trained)) > 1:  # Masses alone are nothing to learn.
+        runs["training"] = (trains, trained, adam.init(trained), batches[32])
+    return runs
 
 
 def main(names):
     """Prints a table."""
     print(f"JAX {jax.__version__}; seconds of the first call and milliseconds of later ones, compiled layer / plain")
     for name in names or PROBLEMS:
-        system = PROBLEMS[name]()
-        count = system.masses.size
-        q = jnp.stack([0.5 * jnp.arange(count), 0.1 * jnp.arange(count) % 0.3], axis=1)
-
-        def end(v, q=q, system=system):
-            return jnp.sum(gd.integrate(system, q, v, t1=1.0, steps=100).q[-1] ** 2)
-
-        v = 0.3 * jnp.cos(q)
-        runs = {"forward": (end, v), "gradient": (jax.grad(end), v), "32": (jax.vmap(end), v * jnp.ones((32, 1, 1)))}
-        for kind, (run, *args) in runs.items():
-            layer, plain = measured(run, *args), plainly(run, *args)
+        for kind, (run, *args) in kinds(PROBLEMS[name]()).items():
+            layer, plain = measured(run, *args)
             print(
                 f"{name:22s}{kind:10s}{layer[0]:7.2f} /{plain[0]:6.2f} = {layer[0] / plain[0]:5.2f}"
                 f"{1e3 * layer[1]:10.3f} /{1e3 * plain[1]:8.3f} = {layer[1] / plain[1]:5.2f}",
