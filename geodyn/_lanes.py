@@ -175,7 +175,7 @@ class Split:
     `scalar`s where that is wanted, which pays where all of a program is, and where it is arithmetic on few numbers."""
 
     def __init__(self, function: Callable, likes, first: int = 0, scalar: bool = True):
-        closed = jax.make_jaxpr(lambda *x: list(function(*x)))(*likes)
+        self.closed = closed = jax.make_jaxpr(lambda *x: list(function(*x)))(*likes)
         # What was traced once: the user's functions take Python long.
         self.function, self.likes, self.first = jaxpr_as_fun(closed), likes, first
         self.is_arithmetic = _is_arithmetic(closed.jaxpr)
@@ -192,24 +192,26 @@ class Split:
     def _used(self):
         return self.scalars if _on_a_processor.get() else None
 
+    @functools.cached_property
+    def _arrays(self):
+        return _Arrays(self.closed, self.first)
+
     def begin(self, *early, often: bool = True):
         """What does not depend on the late arguments."""
-        return early if self._used is None else self._used.begin(early, often)
+        if self._used is not None:
+            return self._used.begin(early, often)
+        return self._arrays.begin(early) if self.first else []
 
     def end(self, begun, *late, wanted=None, often: bool = True):
         """The values of the function, or those at the places `wanted`; late arguments that these do not depend on may
         be None."""
         if self._used is not None:
             return self._used.end(begun, late, wanted, often)
-        pairs = list(zip((*begun, *late), self.likes, strict=True))
-        axes = [1] * next(x.ndim - len(y.shape) for x, y in pairs if x is not None)
-        args = (jnp.zeros((*y.shape, *axes), y.dtype) if x is None else x for x, y in pairs)
-
-        def chosen(*x):
-            values = self.function(*x)
-            return values if wanted is None else [values[i] for i in wanted]
-
-        return over_last(chosen, len(axes))(*args)
+        rank = next(x.ndim - len(y.shape) for x, y in zip(late, self.likes[self.first :], strict=True) if x is not None)
+        pairs = zip(late, self.likes[self.first :], strict=True)
+        late = [jnp.zeros((*y.shape, *[1] * rank), y.dtype) if x is None else x for x, y in pairs]
+        function = partial(self._arrays.end, wanted=wanted) if self.first else self.function
+        return over_last(function, rank)(*begun, *late)
 
     def __call__(self, *args, often: bool = True):
         return self.end(self.begin(*args[: self.first], often=often), *args[self.first :], often=often)
@@ -228,6 +230,66 @@ def _is_arithmetic(jaxpr) -> bool:
             if not _cells.has_rule(equation) or max(sizes) > largest:
                 return False
     return True
+
+
+class _Arrays:
+    """The arrays of a `Split`: its program, in two parts, the first of which does not depend on the late arguments."""
+
+    def __init__(self, closed, first: int):
+        self.jaxpr, self.first, self.consts = closed.jaxpr, first, closed.consts
+        late, self.early, self.late = set(self.jaxpr.invars[first:]), [], []
+        for equation in self.jaxpr.eqns:
+            is_late = not late.isdisjoint(_variables(equation.invars))
+            late.update(equation.outvars if is_late else ())
+            (self.late if is_late else self.early).append(equation)
+        used = _variables([*(v for equation in self.late for v in equation.invars), *self.jaxpr.outvars])
+        self.begun = [v for v in dict.fromkeys(used) if v not in late]
+        self.uses = {v: {i} for i, v in enumerate(self.jaxpr.invars)}
+        for equation in self.early:
+            known = set().union(*(self.uses.get(v, ()) for v in _variables(equation.invars)))
+            self.uses |= dict.fromkeys(equation.outvars, known)
+
+    def begin(self, early):
+        """What the second part takes from the first, each at as many points as what it depends on: of a weight there is
+        one for all."""
+        rank = early[0].ndim - self.jaxpr.invars[0].aval.ndim
+        trails, groups, found = [x.shape[x.ndim - rank :] for x in early], defaultdict(list), {}
+        for v in self.begun:
+            groups[jnp.broadcast_shapes((1,) * rank, *(trails[i] for i in self.uses.get(v, ())))].append(v)
+        for size, group in groups.items():
+            part = self._part(self.early, self.jaxpr.constvars, self.jaxpr.invars[: self.first], group)
+            evaluate = partial(_jax.eval_jaxpr, part, self.consts)
+            values = over_last(evaluate, rank, size)(*(_at_first(x, rank, size) for x in early))
+            found |= dict(zip(group, values, strict=True))
+        return [found[v] for v in self.begun]
+
+    def end(self, *args, wanted):
+        """The values of the function at one point, those at the places `wanted`."""
+        outs = self.jaxpr.outvars if wanted is None else [self.jaxpr.outvars[i] for i in wanted]
+        part = self._part(self.late, [], [*self.begun, *self.jaxpr.invars[self.first :]], outs)
+        return _jax.eval_jaxpr(part, [], *args)
+
+    def _part(self, equations, constvars, invars, outvars):
+        """The program of those of the equations that lead to the outvars."""
+        needed, kept = set(_variables(outvars)), []
+        for equation in reversed(equations):
+            if not needed.isdisjoint(equation.outvars):
+                kept.append(equation)
+                needed.update(_variables(equation.invars))
+        names = self.jaxpr.debug_info.with_unknown_names()
+        return self.jaxpr.replace(
+            constvars=constvars, invars=invars, outvars=outvars, eqns=kept[::-1], debug_info=names
+        )
+
+
+def _variables(atoms):
+    return [v for v in atoms if not isinstance(v, _jax.Literal)]
+
+
+def _at_first(x, rank: int, size):
+    """x at the first of its points along those of its `rank` last axes that are of more than `size`."""
+    trail = zip(x.shape[x.ndim - rank :], size, strict=True)
+    return x[(..., *(slice(None) if n in (1, wanted) else slice(1) for n, wanted in trail))]
 
 
 class _Scalars:

@@ -114,6 +114,44 @@ def test_derivatives_start_from_the_step_beside(monkeypatch):
         assert len(counts) == 200 and sum(counts) < 600
 
 
+def test_what_is_known_early_is_computed_once():
+    """Of arrays, at many points: what a late argument changes and nothing else is left for later, and a weight, or what
+    follows from weights alone, is there once for all points."""
+    function = lambda w, x, y: [jnp.tanh((w + w.T) @ x) * y, x, w @ y]  # noqa: E731
+    likes = [jax.ShapeDtypeStruct(shape, float) for shape in ((3, 3), (3,), (3,))]
+    split = _lanes.Split(function, likes, 2, scalar=False)
+    w, x, y = (jax.random.normal(jax.random.key(i), (*like.shape, 5)) for i, like in enumerate(likes))
+    begun = split.begin(w[..., :1], x)
+    assert sorted(b.shape for b in begun) == [(3, 3, 1), (3, 5), (3, 5)]
+    later = str(jax.make_jaxpr(split.end)(begun, y))
+    assert "tanh" not in later and later.count("dot_general") == 1
+    want = jax.vmap(function, (None, -1, -1), -1)(w[..., 0], x, y)
+    assert_close(split.end(begun, y), want, rtol=1e-14)
+    assert_close(split.end(begun, y, wanted=[1]), want[1:2])
+
+
+def test_the_way_of_numbers_is_taken_once_a_step():
+    """Where a number of the system moves, derivatives may take a longer way, as those of distances do in a metric that
+    changes: backwards it stands once in the program, behind the turns, and forwards where the position does not move
+    with the number, nowhere."""
+
+    @eqx.filter_custom_jvp
+    def rate(k, x):
+        return k * jax.lax.cond(x > 9, jnp.sin, jnp.cos, x)  # A choice is no arithmetic.
+
+    @rate.def_jvp
+    def _(primals, tangents):
+        (k, x), (dk, dx) = primals, tangents
+        slopes = jnp.cos(x), -k * jnp.sin(x) + (0 if dk is None else 0 * jnp.arctan2(x, k))
+        return rate(k, x), sum(s * d for s, d in zip(slopes, (dk, dx)) if d is not None)
+
+    def last(k, x):
+        return gd.integrate(gd.ODE(lambda t, y: rate(k, y[0])[None]), x[None], t1=1.0, steps=20, method=METHOD).q[-1, 0]
+
+    for derived, most in ((jax.grad(last), 1), (lambda *x: jax.jvp(last, x, (1.0, 0.0))[1], 0)):
+        assert jax.jit(derived).lower(2.0, 0.3).as_text().count("atan2") == most
+
+
 class Network(eqx.Module):
     """What is no arithmetic on few numbers: a product with a matrix, and a choice."""
 

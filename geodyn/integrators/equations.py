@@ -99,18 +99,33 @@ class Stages:
 def pushed(function: Callable, likes, places, early=(), *, scalar: bool) -> Split:
     """The change of `function` with its arguments at `places`, a `Split` of (*arguments, *changes). Of these changes
     those of the places `early` come first, and are known early."""
-    places = (*early, *(i for i in places if i not in early))
+    late = tuple(i for i in places if i not in early)
 
     def push(*args):
         given, changes = args[: len(likes)], args[len(likes) :]
+        if scalar or not early:
+            return at_places(function, given, (*early, *late), changes)
+        # Apart, since a function may have a shorter way where fewer of its arguments change.
+        pairs = (early, changes[: len(early)]), (late, changes[len(early) :])
+        return list(map(jnp.add, *(at_places(function, given, *pair) for pair in pairs)))
 
-        def of_moving(*x):
-            moved = dict(zip(places, x, strict=True))
-            return function(*(moved.get(i, y) for i, y in enumerate(given)))
+    return Split(push, (*likes, *(likes[i] for i in (*early, *late))), len(likes) + len(early), scalar)
 
-        return jax.jvp(of_moving, tuple(given[i] for i in places), changes)[1]
 
-    return Split(push, (*likes, *(likes[i] for i in places)), len(likes) + len(early), scalar)
+def at_places(function: Callable, args, places, changes):
+    """The change of `function(*args)`, a list, with its arguments at these places."""
+    of_these, these = only_at(function, args, places)
+    return jax.jvp(of_these, these, changes)[1]
+
+
+def only_at(function: Callable, args, places):
+    """(`function(*args)` as a function of its arguments at these places, these)."""
+
+    def of_these(*x):
+        moved = dict(zip(places, x, strict=True))
+        return function(*(moved.get(i, y) for i, y in enumerate(args)))
+
+    return of_these, tuple(args[i] for i in places)
 
 
 class Newton:

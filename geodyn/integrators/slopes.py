@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._lanes import Split, lanes, over_last
-from geodyn.integrators.equations import Stages, column, like, mixed, pushed, summed
+from geodyn.integrators.equations import Stages, column, like, mixed, only_at, pushed, summed
 from geodyn.integrators.loop import Step, solved, staged
 from geodyn.integrators.methods import shifted
 
@@ -84,25 +84,27 @@ def tangent(equations: Step, moving: list[int]):
 
 class Pull:
     """The cotangents of the physics of a stage, in two halves as that: `outer` of r̄, `inner` of F̄ and, where there are
-    such, v̄, both with those of the numbers of the system at the places `moving`."""
+    such, v̄; of scalars both with those of the numbers of the system at the places `moving`."""
 
     def __init__(self, stages: Stages, moving: list[int], scalar: bool):
         self.stages, self.moving = stages, moving
         # t, h, Q, P, p at the start of the step, v, w
         early = (stages.t, stages.t, stages.q, stages.p, stages.p, stages.q, stages.w, *stages.theta)
         found = (stages.p, stages.q) if stages.has_velocities else (stages.p,)
+        # Without them where they are pulled apart: a function may have a shorter way where fewer of its arguments move.
+        self.numbers = (0, 1, *(len(OF_OUTER) + i for i in moving)) if scalar else ()
         self.split = Split(self._all, (*early, stages.w, *found), len(early), scalar)
-        self.half = 6 + len(moving)
 
     def _all(self, t, h, q, stage_p, p, v, w, *rest):
         count = len(self.stages.theta)
         theta, (r_bar, *found_bar) = rest[:count], rest[count:]
-        moving, moved = [theta[i] for i in self.moving], partial(self.moved, theta)
-        outer = lambda t, h, q, p, v, w, *x: self.stages.outer(t, h, q, p, v, w, *moved(x))  # noqa: E731
-        inner = lambda t, h, q, p, w, *x: self.stages.inner(t, h, q, p, w, *moved(x))  # noqa: E731
-        t1, h1, q1, p1, v1, w1, *x1 = jax.vjp(outer, t, h, q, stage_p, v, w, *moving)[1]([r_bar])
-        t2, h2, q2, p2, w2, *x2 = jax.vjp(inner, t, h, q, p, w, *moving)[1](found_bar)
-        return [q1, p1, v1, w1, t1, h1, *x1, q2, p2, w2, t2, h2, *x2]
+        numbers = self.numbers[:2], self.numbers[2:]
+        outer = only_at(self.stages.outer, (t, h, q, stage_p, v, w, *theta), (2, 3, 4, 5, *self.numbers))
+        of_inner = (2, 3, 4, *numbers[0], *(i - 1 for i in numbers[1]))
+        inner = only_at(self.stages.inner, (t, h, q, p, w, *theta), of_inner)
+        q1, p1, v1, w1, *x1 = jax.vjp(outer[0], *outer[1])[1]([r_bar])
+        q2, p2, w2, *x2 = jax.vjp(inner[0], *inner[1])[1](found_bar)
+        return [q1, p1, v1, w1, q2, p2, w2, *x1, *x2]
 
     def moved(self, theta, x):
         """The numbers of the system with those that move replaced."""
@@ -116,15 +118,15 @@ class Pull:
 
     def of_inner(self, begun, found_bar, often):
         """[Q̄, p̄, w̄]"""
-        return self.split.end(begun, None, *found_bar, wanted=range(self.half, self.half + 3), often=often)
+        return self.split.end(begun, None, *found_bar, wanted=range(4, 7), often=often)
 
     def of_numbers(self, early, begun, common, bars):
         """[t̄, h̄, *x̄] with the stages behind; of what is no arithmetic summed over the members that have these numbers
         in `common`, all at once."""
         if self.split.by_scalars:
-            first, second = range(4, self.half), range(self.half + 3, 2 * self.half - 1)
-            values = self.split.end(begun, *bars, wanted=(*first, *second), often=bars[0].ndim > 2)
-            return [x + y for x, y in zip(values[: len(first)], values[len(first) :], strict=True)]
+            count = len(self.numbers)
+            values = self.split.end(begun, *bars, wanted=range(7, 7 + 2 * count), often=bars[0].ndim > 2)
+            return [x + y for x, y in zip(values[:count], values[count:], strict=True)]
         axes = bars[0].ndim - 1
         t, h, q, stage_p, p, v, w, *theta = early
         t, h = (jnp.broadcast_to(x, bars[0].shape[1:]) for x in (t, h))
