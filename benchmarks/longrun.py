@@ -17,7 +17,7 @@ import numpy as np
 from timing import elapsed, exponent, machine, table
 
 import geodyn as gd
-from geodyn._native import native
+from geodyn._compile.native import native
 from geodyn.integrators.collocation import acceleration_level, velocity_level
 
 STEP, SAVES, MEMBERS = 0.01, 500, 32

@@ -19,7 +19,7 @@ import jax.numpy as jnp  # noqa: E402
 import optax  # noqa: E402
 
 import geodyn as gd  # noqa: E402
-from geodyn import _native  # noqa: E402
+from geodyn._compile import native  # noqa: E402
 from geodyn.integrators import path  # noqa: E402
 
 
@@ -71,7 +71,7 @@ def plainly():
     stack = ExitStack()
     stack.enter_context(mock.patch.object(path, "is_usable", lambda: False))
     stack.enter_context(mock.patch.object(path, "LARGEST", 0))
-    stack.enter_context(mock.patch.object(_native, "LARGEST", 0))
+    stack.enter_context(mock.patch.object(native, "LARGEST", 0))
     return stack
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from timing import elapsed, machine, medians, table
 
 import geodyn as gd
-from geodyn._jit import jit
+from geodyn._compile.jit import jit
 from geodyn.control.search import _coarse
 
 HARMONICS, STEPS = 8, 96

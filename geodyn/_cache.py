@@ -6,7 +6,7 @@ from pathlib import Path
 
 import jax
 
-from geodyn import _jax
+from geodyn._compile import internals
 
 MOST_BYTES = 2**30
 
@@ -43,7 +43,7 @@ def cache(folder: str | os.PathLike | None = None, *, most_bytes: int = MOST_BYT
     path.mkdir(parents=True, exist_ok=True)
     if not os.access(path, os.W_OK):
         raise PermissionError(f"the folder {path} cannot be written to: give another one, gd.cache(folder)")
-    _jax.silence()
+    internals.silence()
     jax.config.update("jax_compilation_cache_dir", str(path))
     jax.config.update("jax_compilation_cache_max_size", int(most_bytes))
     # A small program is compiled in less than JAX's second, but there are hundreds of them.

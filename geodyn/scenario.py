@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import geodyn as gd
-from geodyn._toml import Source
+from geodyn._files.toml import Source
 from geodyn._typing import Array, Float
 from geodyn.geometry.manifold import AbstractManifold
 from geodyn.geometry.spaces import AbstractModelSpace

@@ -10,7 +10,7 @@ import pytest
 from scipy.integrate import quad
 
 import geodyn as gd
-from geodyn._native import is_suitable
+from geodyn._compile.native import is_suitable
 from geodyn.geometry.spaces import Euclidean, Hyperbolic, Product, Sphere
 from geodyn.integrators.collocation import acceleration_level, position_level, velocity_level
 
@@ -228,6 +228,7 @@ def test_constraints_stay_put(name):
     assert np.all(worst < [1e-14, 1e-13, 1e-12][:levels]), worst
 
 
+@pytest.mark.long
 def test_an_incompressible_tetrahedron_is_found():
     """The projection meets a volume, an area and an angle together, to rounding."""
     rigid = [gd.RigidVolume([(0, 1, 2, 3)], 0.02), gd.RigidArea([(0, 1, 2)], 0.15), gd.RigidAngle([(0, 3, 1)], 1.2)]

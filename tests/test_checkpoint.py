@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import geodyn as gd
-from geodyn._archive import differences
+from geodyn._files.archive import differences
 from geodyn.integrators import RESULTS, parts
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import geodyn as gd
-from geodyn._jit import with_time
+from geodyn._compile.jit import with_time
 
 pytestmark = pytest.mark.users
 

@@ -152,6 +152,7 @@ def test_dispersing_billiard():
     np.testing.assert_allclose(np.linalg.norm(t.v[:, 0], axis=1), np.hypot(0.8, 0.55), rtol=1e-13)
 
 
+@pytest.mark.long
 def test_no_tunnelling():
     """Spheres of radius 1e-4 that pass each other in 1e-6 of a step, a hair's breadth from missing: the moment of the
     impact to rounding, and a miss by as little. Catches detection at nodes or at the end of the step."""
@@ -366,6 +367,27 @@ def test_too_many_impacts_is_a_status():
         run()
     t = run(throw=False)
     assert int(t.result) == gd.RESULTS.too_many_impacts and np.isfinite(t.q[6, 0, 0]) and np.isnan(t.q[-1, 0, 0])
+
+
+def test_one_program_serves_any_numbers_of_steps_and_impacts(caplog):
+    """What it finds is what a program for just these numbers finds, as it is inside of jit, failures too."""
+    system, q = gd.System(LINE, [1.0], gd.Wall(lambda x: 1 - x[0] ** 2)), jnp.zeros((1, 1))
+
+    def run(q, steps, every, most):
+        options = {"steps": steps, "save_every": every, "most_impacts": most, "throw": False}
+        return gd.integrate(system, q, [[1.0]], t1=10.0, **options)
+
+    counts = (10, 1, 7), (30, 3, 5), (40, 4, 8), (12, 2, 3)
+    with jax.log_compiles():
+        found = [run(q, *count) for count in counts]
+    messages = [record.getMessage() for record in caplog.records]
+    assert sum("Compiling jit(_from_start)" in x for x in messages) == 2  # With room for 8 impacts, and for 4.
+    for (steps, every, most), got in zip(counts, found, strict=True):
+        want = jax.jit(run, static_argnums=(1, 2, 3))(q, steps, every, most)
+        for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-14)
+        assert (int(got.result) == gd.RESULTS.too_many_impacts) == (most == 3)
+        assert int(got.impacts.count) == min(5, most) and got.q.shape == (steps // every + 1, 1, 1)
 
 
 def test_a_gap_without_gradient_is_a_status():

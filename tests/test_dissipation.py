@@ -86,6 +86,7 @@ def slide(mu):
     return gd.integrate(blocks(mu, pushes), jnp.ones((3, 2)), v0, t1=1.0, steps=200, method=MINIMISING)
 
 
+@pytest.mark.long
 def test_blocks_slide_and_stick():
     """v falls by hμg in each step until it is 0, exactly, and stays; the sum of these is the distance, h v₀/2 short of
     v₀²/2μg. Seen: 1e-15; the derivative of the distance to the friction 1e-14."""

@@ -77,6 +77,7 @@ def test_what_cannot_be_reached_is_said():
     assert 0 < info.value.optimum.displacement < 5.0 and jnp.isfinite(info.value.optimum.cost)
 
 
+@pytest.mark.long
 def test_a_family_has_the_efficiency_of_its_drag():
     """That of `gd.efficiency` with the same drag; one that is no positive number is refused."""
     given = {"interval": (0.05, 5.0), "method": METHOD, "points": 3}

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from geodyn._linalg import columns, inverse
-from geodyn._roots import root
+from geodyn._numerics.linalg import columns, inverse
+from geodyn._numerics.roots import root
 from geodyn.integrators import equations
 
 

@@ -12,7 +12,7 @@ import pytest
 from collocated import METHOD, STEPS, TIMES, assert_close, collocated, slope
 
 import geodyn as gd
-from geodyn import _lanes
+from geodyn._compile import lanes
 from geodyn.integrators import iteration, loop
 from geodyn.integrators.methods import start
 from geodyn.integrators.path import path
@@ -119,7 +119,7 @@ def test_what_is_known_early_is_computed_once():
     follows from weights alone, is there once for all points."""
     function = lambda w, x, y: [jnp.tanh((w + w.T) @ x) * y, x, w @ y]  # noqa: E731
     likes = [jax.ShapeDtypeStruct(shape, float) for shape in ((3, 3), (3,), (3,))]
-    split = _lanes.Split(function, likes, 2, scalar=False)
+    split = lanes.Split(function, likes, 2, scalar=False)
     w, x, y = (jax.random.normal(jax.random.key(i), (*like.shape, 5)) for i, like in enumerate(likes))
     begun = split.begin(w[..., :1], x)
     assert sorted(b.shape for b in begun) == [(3, 3, 1), (3, 5), (3, 5)]
@@ -189,7 +189,7 @@ def right_end_of_network(weights, stiffness, times, q, v):
 
 def test_what_nothing_is_made_of_is_not_taken_apart():
     """Else a wide network beside a body would be ten thousands of scalars."""
-    split = _lanes.Split(lambda x, weights: [2 * x], [jnp.zeros(2), jnp.zeros((300, 300))])
+    split = lanes.Split(lambda x, weights: [2 * x], [jnp.zeros(2), jnp.zeros((300, 300))])
     assert [x.size for x in split.scalars.inputs] == [2, 0]
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import geodyn as gd
-from geodyn import _jax, _native
+from geodyn._compile import internals, native
 
 pytestmark = [pytest.mark.users, pytest.mark.newest]
 
@@ -39,11 +39,11 @@ TRANSFORMED = {
 def test_both_paths_agree(name, monkeypatch):
     """Expected 4e-16; XLA:CPU aborts the process on an argument that a native function does not use."""
     q = jnp.array([1.3])
-    native = TRANSFORMED[name](q)
-    monkeypatch.setattr(_native, "LARGEST", 0)
+    fast = TRANSFORMED[name](q)
+    monkeypatch.setattr(native, "LARGEST", 0)
     monkeypatch.setattr("geodyn.integrators.path.LARGEST", 0)
     jax.clear_caches()
-    np.testing.assert_allclose(TRANSFORMED[name](q), native, rtol=1e-13)
+    np.testing.assert_allclose(TRANSFORMED[name](q), fast, rtol=1e-13)
     monkeypatch.undo()
     jax.clear_caches()
 
@@ -68,7 +68,7 @@ def test_a_batch_is_of_scalars():
 def test_what_a_batch_has_in_common_is_pulled_by_all():
     """A number that is the same for every member, and one that each has."""
     linear = lambda k, x: [k * x[0], 3 * x[1]]  # noqa: E731
-    call = lambda k, *x: _native.native_linear(linear, k, x, size=1, in_batches=linear)  # noqa: E731
+    call = lambda k, *x: native.native_linear(linear, k, x, size=1, in_batches=linear)  # noqa: E731
     many = lambda x, y, k: jnp.sum(jnp.stack(jax.vmap(call, (0, None, 0))(k, x, y)))  # noqa: E731
     k = jnp.array([2.0, 5.0, -1.0])
     x_bar, y_bar = jax.jit(jax.grad(many, (0, 1)))(jnp.array(2.0), k, k)
@@ -99,7 +99,7 @@ def test_constant_arguments():
 
 def test_unsuitable_programs_are_left_alone():
     """A metric that calls LAPACK runs, outside of a native function."""
-    suitable = lambda f: _native.is_suitable(jax.make_jaxpr(f)(jnp.eye(2)).jaxpr)  # noqa: E731
+    suitable = lambda f: native.is_suitable(jax.make_jaxpr(f)(jnp.eye(2)).jaxpr)  # noqa: E731
     assert suitable(lambda x: jax.lax.fori_loop(0, 3, lambda _, x: jnp.sin(x), x))
     assert not suitable(lambda x: jax.lax.fori_loop(0, 3, lambda _, x: jnp.linalg.inv(x), x))
     assert not suitable(jax.jit(jnp.linalg.cholesky))
@@ -114,7 +114,7 @@ def test_other_devices_get_the_plain_program():
     lowered = {
         name: run.trace(jnp.array([1.3])).lower(lowering_platforms=(name,)).as_text() for name in ("cpu", "cuda")
     }
-    assert ('xla_cpu_small_call = "true"' in lowered["cpu"]) == _jax.HAS_SMALL_CALLS
+    assert ('xla_cpu_small_call = "true"' in lowered["cpu"]) == internals.HAS_SMALL_CALLS
     assert 'xla_cpu_small_call = "true"' not in lowered["cuda"] and 'inlineable = "false"' not in lowered["cuda"]
 
 
@@ -153,12 +153,12 @@ jax.config.update("jax_enable_x64", True)
 import jax.extend.core
 del jax.extend.core.Primitive
 import geodyn as gd, numpy as np
-from geodyn import _jax, _native
+from geodyn._compile import internals, native
 run = jax.jit(jax.vmap(jax.value_and_grad(lambda k: gd.integrate(
     gd.Lagrangian(lambda q, v: 0.5 * v @ v - k * q @ q), [1.0], [0.0], t1=1.0, steps=64).q[-1, 0])))
 k = np.array([0.5, 1.0])
 value, slope = run(k)
-assert not _native.is_usable() and _native.program_p is None
+assert not native.is_usable() and native.program_p is None
 np.testing.assert_allclose(value, np.cos((2 * k) ** 0.5), rtol=1e-11)
 np.testing.assert_allclose(slope, -np.sin((2 * k) ** 0.5) / (2 * k) ** 0.5, rtol=1e-10)
 """
@@ -171,14 +171,14 @@ def test_whole_numbers_stay_exact():
     """Beyond 2⁵³, where a float has no room for them: 2⁵³ + 1 was 4 modulo 7."""
     rest = lambda n, x: (n % 7, jnp.sum(x))  # noqa: E731
     n, x = jnp.array([2**53 + 1, -(2**62) - 1]), jnp.ones(2)
-    got = jax.jit(lambda n, x: _native.native(rest, n, x, size=4))(n, x)[0]
+    got = jax.jit(lambda n, x: native.native(rest, n, x, size=4))(n, x)[0]
     np.testing.assert_array_equal(got, [(2**53 + 1) % 7, (-(2**62) - 1) % 7])
 
 
 def test_a_loop_of_nothing_but_a_native_program():
     """A body that is one call, result by result: XLA never ended such a loop, or aborted."""
     body = lambda s: (s[0] + 1, 2 * s[1] + s[0])  # noqa: E731
-    turn = lambda s: _native.native(lambda *s: body(s), *s, size=2)  # noqa: E731
+    turn = lambda s: native.native(lambda *s: body(s), *s, size=2)  # noqa: E731
     count, value = jax.jit(lambda x: jax.lax.while_loop(lambda s: s[0] < 30, turn, (jnp.array(0.0), x)))(jnp.array(1.0))
     assert count == 30 and value == 2.0**30 + 2**30 - 31
 
@@ -188,14 +188,14 @@ def test_what_is_no_plain_arithmetic_runs_as_it_is_written():
     solved for are loops as well."""
     x, weights = jnp.array([0.3, 0.5]), jnp.ones((80, 2))
     table = jnp.linspace(0, 1, 9)
-    assert _native.is_arithmetic(jax.grad(lambda x: jnp.sin(x) @ x / (1 + x @ x)), x)
+    assert native.is_arithmetic(jax.grad(lambda x: jnp.sin(x) @ x / (1 + x @ x)), x)
     for physics in (
         lambda x: jnp.sum(jnp.tanh(weights @ x)),
         lambda x: jnp.interp(x[0], table, table**2),
         lambda x: jax.lax.fori_loop(0, 5, lambda _, y: jnp.cos(y), x)[0],
         lambda x: jax.lax.cond(x[0] > 0, jnp.sum, jnp.prod, x),
     ):
-        assert not _native.is_arithmetic(jax.grad(physics), x)
+        assert not native.is_arithmetic(jax.grad(physics), x)
         system = gd.Lagrangian(lambda q, v, physics=physics: 0.5 * v @ v - physics(q))
         run = jax.jit(lambda q, system=system: gd.integrate(system, q, 0 * q, t1=1.0, steps=60).q[-1])
         assert 'xla_cpu_small_call = "true"' not in run.lower(x).as_text()

@@ -127,6 +127,7 @@ def test_dropped_in_shorter_steps(t1):
     assert np.min(motion.position[:, 1, 2] - motion.position[:, 0, 2]) > 1 - 1e-3
 
 
+@pytest.mark.long
 def test_energy_of_what_turns():
     """A cube that topples: its energy, 20, never grows, and what it loses is of the second order. Measured in steps of
     0.01 and half as long: 0; 3.3e-5 and 0.86e-5. Catches friction that holds what sticks by the rates in the middle."""

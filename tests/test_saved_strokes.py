@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import geodyn as gd
-from geodyn._jit import traced_numbers
+from geodyn._compile.jit import traced_numbers
 from geodyn.commands.stroke import verdict
 from geodyn.control import RESULTS, OptimalStroke
 from geodyn.locomotion import swimmers

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from geodyn._native import native
-from geodyn._scalars import scalar_program
+from geodyn._compile.native import native
+from geodyn._compile.scalars import scalar_program
 
 pytestmark = [pytest.mark.users, pytest.mark.float32, pytest.mark.newest]
 

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from geodyn._scalars import scalar_program
+from geodyn._compile.scalars import scalar_program
 from geodyn.geometry.geodesic import distance
 from geodyn.geometry.spaces import Hyperbolic, Sphere
 

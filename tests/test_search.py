@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from geodyn._jit import jit_over_cores
+from geodyn._compile.jit import jit_over_cores
 from geodyn.control.search import optimal_strokes
 from geodyn.control.strokes import Direct, optimal_stroke
 from geodyn.geometry.groups import Translation
@@ -99,7 +99,7 @@ def test_nothing_found_is_an_error():
 
 def test_a_batch_is_spread_over_the_cores(monkeypatch):
     """21 members on 3 cores: two parts of 11, the last one filled up, from one program; all come back, in order."""
-    monkeypatch.setattr("geodyn._jit._cores", lambda: 3)
+    monkeypatch.setattr("geodyn._compile.jit._cores", lambda: 3)
     traced = []
 
     @jit_over_cores

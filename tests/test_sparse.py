@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import geodyn as gd
-from geodyn._bands import Banded, Full
+from geodyn._numerics.bands import Banded, Full
 from geodyn.integrators import couplings
 from geodyn.integrators.collocation import FORMULATIONS, UNCONSTRAINED, Problem
 from geodyn.mechanics.elements import Tuples

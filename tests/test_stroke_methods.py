@@ -59,6 +59,7 @@ def test_wong_agrees(strokes, displacement):
     assert wong.stats["flat"] == 1
 
 
+@pytest.mark.long
 def test_wongs_tolerance_is_of_the_kkt_residual(strokes):
     """What too few harmonics leave, 7e-6 at 0.1, is a success up to `tolerance`, and beyond it none."""
     good = strokes[0.1, "wong"]

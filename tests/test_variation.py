@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from geodyn._jit import jit
+from geodyn._compile.jit import jit
 from geodyn.control.minimise import by_autodiff
 from geodyn.control.problem import StrokeProblem, clock_of
 from geodyn.control.variation import variations

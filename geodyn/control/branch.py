@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
-from geodyn._jit import jit
+from geodyn._compile.jit import jit
 from geodyn._typing import Array, Bool, Float, Int, PyTree, Scalar
 from geodyn.control.variation import second_variation
 from geodyn.control.varied import VariedProblem, towing_drag

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import optax
 from jax.flatten_util import ravel_pytree
 
-from geodyn._jit import jit
+from geodyn._compile.jit import jit
 from geodyn._typing import Array, Float, Int, PyTree, Scalar
 from geodyn.control.method import AbstractStrokeMethod, refuse_bounds, stationary
 from geodyn.control.minimise import RESULTS

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from geodyn._jit import as_pytree
+from geodyn._compile.jit import as_pytree
 from geodyn._typing import Array, Float, Number, PyTree, Scalar
 from geodyn.control.method import Direct
 from geodyn.control.minimise import RESULTS, minimise

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from geodyn._jit import jit
+from geodyn._compile.jit import jit
 from geodyn._typing import Array, Bool, Float, Int, PyTree, Scalar
 from geodyn.control.descent import Descent
 from geodyn.control.method import AbstractStrokeMethod, refuse_bounds, stationary

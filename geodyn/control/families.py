@@ -10,7 +10,7 @@ from jax.flatten_util import ravel_pytree
 from scipy.optimize import brentq
 from tqdm import tqdm
 
-from geodyn._jit import as_pytree, jit, static_count
+from geodyn._compile.jit import as_pytree, jit, static_count
 from geodyn._typing import Array, Float, Number, Scalar
 from geodyn.control.branch import KKT, Point, advance, farthest
 from geodyn.control.checks import Vector, checked_limits, known, numbers

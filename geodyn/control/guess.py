@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._jit import jit
+from geodyn._compile.jit import jit
 from geodyn._typing import Array, Bool, Float
 from geodyn.locomotion.connection import AbstractInvariantMetric, curvature, reduction
 from geodyn.locomotion.costs import energy

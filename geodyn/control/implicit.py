@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
-from geodyn._jit import custom_jvp, jit
+from geodyn._compile.jit import custom_jvp, jit
 from geodyn.control.method import AbstractStrokeMethod
 from geodyn.control.minimise import STIFFEST, Directions, Minimum
 from geodyn.control.optimum import OptimalStroke

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._jit import jit
+from geodyn._compile.jit import jit
 from geodyn._typing import Scalar
 from geodyn.control.descent import Descent
 from geodyn.control.guess import locked_factor, unknowns

@@ -5,7 +5,7 @@ from abc import abstractmethod
 import equinox as eqx
 import jax.numpy as jnp
 
-from geodyn._jit import jit
+from geodyn._compile.jit import jit
 from geodyn._typing import Array, Float
 from geodyn.control.minimise import RESULTS, Minimum, minimise
 from geodyn.control.problem import StrokeProblem

@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.tree_util import Partial
 
-from geodyn._archive import differences, named_arrays, read_archive, write_archive
-from geodyn._jit import traced_numbers
+from geodyn._compile.jit import traced_numbers
+from geodyn._files.archive import differences, named_arrays, read_archive, write_archive
 from geodyn._typing import Array, Float, Int, PyTree, Scalar
 from geodyn.control.minimise import RESULTS
 from geodyn.control.problem import StrokeProblem, wong_residual

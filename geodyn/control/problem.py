@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._jit import as_pytree, jit
+from geodyn._compile.jit import as_pytree, jit
 from geodyn._typing import Array, Float, Scalar
 from geodyn.control.pointwise import pointwise
 from geodyn.control.wong import jet, wong_forces

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from tqdm import tqdm
 
-from geodyn._jit import jit_over_cores
+from geodyn._compile.jit import jit_over_cores
 from geodyn._typing import Array, Float, Number, Scalar
 from geodyn.control.checks import Vector, check_moves, checked_displacement, checked_limits
 from geodyn.control.failure import certified

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._checks import a_number
-from geodyn._jit import jit, traced_numbers
+from geodyn._compile.jit import jit, traced_numbers
 from geodyn._typing import Array, Float, Number, PyTree, Scalar
 from geodyn.control.checks import (
     Vector,

@@ -8,7 +8,7 @@ Source: Montgomery, *Commun. Math. Phys.* 128 (1990) 565; Koon & Marsden, *SIAM 
 import jax
 import jax.numpy as jnp
 
-from geodyn._linalg import solve
+from geodyn._numerics.linalg import solve
 from geodyn._typing import Array, Float, Number, Numbers, Scalar
 from geodyn.integrators import AbstractSystem
 from geodyn.locomotion.connection import AbstractInvariantMetric, curvature, exterior_derivative, reduction

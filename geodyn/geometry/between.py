@@ -15,8 +15,8 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from geodyn._bands import Full
-from geodyn._jit import custom_jvp, jit
+from geodyn._compile.jit import custom_jvp, jit
+from geodyn._numerics.bands import Full
 from geodyn._typing import Array, Float, Scalar
 from geodyn.geometry.manifold import AbstractManifold
 from geodyn.geometry.paths import cut, ends, gauss, joints, pieces_of, residual, tail
@@ -218,7 +218,7 @@ def _path_jvp(primals, tangents):
 
 def _linear_root(apply, b):
     """v with apply(v) = b, by plain iteration where that contracts, else by LAPACK, which also keeps programs with such
-    derivatives, too long for that, from being one native function (`_native`)."""
+    derivatives, too long for that, from being one native function (`_compile.native`)."""
     form, yes = Full(), jnp.ones((), bool)
     found = iterate(lambda v: apply(v) - b, b, lambda r: r, jnp.zeros((), b.dtype), MOST_PLAIN, yes)
     exact = lambda v: (form.solved(form.factors(form.matrix(apply, v)), b),)  # noqa: E731

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._linalg import inverse
+from geodyn._numerics.linalg import inverse
 from geodyn._typing import Array, Float, Numbers, Scalar
 
 

@@ -15,8 +15,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._jit import jit, static_count
-from geodyn._linalg import solve
+from geodyn._compile.jit import jit, static_count
+from geodyn._numerics.linalg import solve
 from geodyn._typing import Array, Count, Float, Numbers, Scalar
 from geodyn.geometry.between import energy_between
 from geodyn.geometry.manifold import (

@@ -15,9 +15,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._jit import as_pytree, jit
-from geodyn._linalg import inverse, solve
-from geodyn._roots import root
+from geodyn._compile.jit import as_pytree, jit
+from geodyn._numerics.linalg import inverse, solve
+from geodyn._numerics.roots import root
 from geodyn._typing import Array, ArrayLike, Float, Numbers, Scalar
 from geodyn.geometry.geodesic import STEPS, geodesic_of, half_square, log_of, rays
 from geodyn.geometry.manifold import (

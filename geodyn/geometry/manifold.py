@@ -17,8 +17,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._jit import as_pytree, jit
-from geodyn._linalg import solve
+from geodyn._compile.jit import as_pytree, jit
+from geodyn._numerics.linalg import solve
 from geodyn._typing import Array, Bool, Float, Numbers, Scalar
 
 

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._linalg import adjugate, inverse, solve
+from geodyn._numerics.linalg import adjugate, inverse, solve
 from geodyn._typing import Array
 
 
@@ -44,7 +44,7 @@ def _resampling(few: int, many: int, pieces: int) -> np.ndarray:
 
 
 def mixed(matrix, x):
-    """matrix @ x[q, n], by sums: products of matrices are unrolled where a step is one native function (`_native`)."""
+    """matrix @ x[q, n], by sums: products of matrices are unrolled where a step is one function (`_compile.native`)."""
     return jnp.sum(jnp.asarray(matrix, x.dtype)[:, :, None] * x[None], axis=1)
 
 

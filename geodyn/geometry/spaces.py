@@ -15,8 +15,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._jit import as_pytree
-from geodyn._linalg import solve
+from geodyn._compile.jit import as_pytree
+from geodyn._numerics.linalg import solve
 from geodyn._typing import Array, Float, Scalar
 from geodyn.geometry.charts import (
     AbstractChart,

@@ -88,7 +88,7 @@ class Tabulated(AbstractManifold):
 def _evaluate(table, u, d):
     """Σ_kα table[k_1, …, k_n, α] T_k1(u_1) … T_kn(u_n) d^α over the even monomials of d, for |u| < 1.
 
-    By sums instead of products of matrices, which are unrolled where a step is one native function (`_native`)."""
+    By sums instead of products of matrices, which are unrolled where a step is one function (`_compile.native`)."""
     angles = jnp.arccos(u)
     for angle, size in zip(angles, table.shape):
         T = jnp.cos(angle * jnp.arange(size, dtype=u.dtype))

@@ -12,8 +12,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._archive import differences, from_named_arrays, named_arrays, read_archive, write_archive
 from geodyn._checks import require
+from geodyn._files.archive import differences, from_named_arrays, named_arrays, read_archive, write_archive
 from geodyn._typing import Array, PyTree
 
 FORMAT = "geodyn checkpoint 2"

@@ -15,8 +15,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._bands import Banded, Full
-from geodyn._linalg import columns, inverse
+from geodyn._numerics.bands import Banded, Full
+from geodyn._numerics.linalg import columns, inverse
 from geodyn.integrators.couplings import form_of
 from geodyn.integrators.system import AbstractSystem, constraint_rate, pfaffian
 from geodyn.integrators.tableau import ButcherTableau

@@ -12,7 +12,7 @@ Appl. Mech. Engrg. 92 (1991) 353). These are found by Newton's method, from wher
 import jax
 import jax.numpy as jnp
 
-from geodyn._linalg import inverse
+from geodyn._numerics.linalg import inverse
 from geodyn._typing import Array, Bool, Float
 
 MOST_ITERATIONS = 96

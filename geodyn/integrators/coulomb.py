@@ -12,7 +12,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from geodyn._linalg import inverse
+from geodyn._numerics.linalg import inverse
 from geodyn._typing import Array, Bool, Float
 from geodyn.integrators.cones import cone_complementarity
 from geodyn.integrators.system import AbstractCollidingSystem

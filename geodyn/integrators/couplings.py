@@ -7,8 +7,8 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-from geodyn._bands import Banded, Full
-from geodyn._native import LARGEST
+from geodyn._compile.native import LARGEST
+from geodyn._numerics.bands import Banded, Full
 from geodyn.integrators.system import Couplings
 
 FEWEST_BLOCKS = 8

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 
-from geodyn._archive import geodyn_version, named_arrays
+from geodyn._files.archive import geodyn_version, named_arrays
 from geodyn.integrators.inputs import description, structure
 from geodyn.integrators.results import RESULTS
 from geodyn.integrators.trajectory import Trajectory

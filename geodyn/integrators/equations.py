@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._lanes import Split
+from geodyn._compile.lanes import Split
 from geodyn.integrators.collocation import Formulation, spectrum
 from geodyn.integrators.tableau import ButcherTableau
 

@@ -5,8 +5,8 @@ import os
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._archive import differences, named_arrays, read_archive
-from geodyn._jit import traced_numbers
+from geodyn._compile.jit import traced_numbers
+from geodyn._files.archive import differences, named_arrays, read_archive
 from geodyn.integrators.inputs import structure
 from geodyn.integrators.methods import AbstractMethod, AbstractStepper, Collocation, Gauss, RadauIIA
 from geodyn.integrators.system import AbstractSystem, total_energy

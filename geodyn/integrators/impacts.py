@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._jit import custom_jvp
-from geodyn._native import native, native_linear
+from geodyn._compile.jit import custom_jvp
+from geodyn._compile.native import native, native_linear
 from geodyn.integrators.impulse import Struck
 from geodyn.integrators.iteration import once
 from geodyn.integrators.methods import formulation_of
@@ -36,11 +36,7 @@ def path_with_impacts(system: AbstractCollidingSystem, t0, h, start: Moving, *, 
             return once(active, made, moving, not_made(method, moving))
 
         after, record = jax.lax.scan(one, start, None, length=steps + most)
-        state = after.state
-        exhausted = state.alive & ((state.step < last) | (after.struck > most))
-        reason = jnp.where(after.struck < most, RESULTS.contact_unresolved, RESULTS.too_many_impacts)
-        result = jnp.where(exhausted, reason, state.result)
-        return eqx.tree_at(lambda m: m.state.result, after, result), record
+        return ended(after, last, most), record
 
     one, many = partial(run, True), partial(run, False)
     small = is_small(system, start.state)
@@ -64,6 +60,74 @@ def advance_with_impacts(system, method, t0, h, start: Moving, saves: int, every
     rows = padded(most, *(x.reshape(-1) for x in (times, contact, struck.impulse)))
     same = [jnp.broadcast_to(x, (saves, x.size)) for x in (start.state.frame, start.state.errors[:1])]
     return after, (*saved, *same, rows)
+
+
+def walked_with_impacts(
+    system, method, t0, h, start: Moving, saves: int, every, most: int, made, limit
+) -> tuple[Moving, tuple]:
+    """As `advance_with_impacts` of the first `made` of the saves, with up to `limit` impacts, where `saves` and `most`
+    say for how many there is room: one program for any numbers. The other saves are NaN."""
+    n, c = start.state.q.size, system.count_constraints(start.state.q)
+    dynamic, static = eqx.partition((system, t0, h, start, every, made, limit), eqx.is_array)
+
+    def run(alone, dynamic):
+        system, t0, h, start, every, made, limit = eqx.combine(dynamic, static)
+        first = start.state.step
+        last = first + every * made
+
+        def going(carry):
+            moving, _, _, count, _ = carry
+            return moving.state.alive & (moving.state.step < last) & (count < every * made + limit)
+
+        def one(carry):
+            before, rows, hits, count, struck = carry
+            grid = t0 + h * (before.state.step + 1)
+            moving, record = substep(method, system, grid, h, before, going(carry), alone)
+            done = record.step - first
+            saved = record.good & (record.step > before.state.step) & (done % every == 0)
+            row = [record.q, record.p, record.w[-1, n : n + c] / record.length]
+            rows = written(rows, saved, done // every - 1, row)
+            hit = jnp.any(record.struck.pushed)
+            which = jnp.where(record.struck.pushed, record.struck.which, -1)
+            times = jnp.broadcast_to(record.time, which.shape)
+            # What there is no room for is written where nobody looks.
+            hits = written(hits, hit, jnp.minimum(struck, most), [times, which, record.struck.impulse])
+            return moving, rows, hits, count + 1, struck + hit
+
+        rows = [jnp.full((saves, size), jnp.nan, h.dtype) for size in (n, start.state.p.size, c)]
+        k, zero = not_made(method, start).struck.which.size, jnp.zeros((), int)
+        hits = [
+            jnp.full((most + 1, k), jnp.inf, h.dtype),
+            jnp.full((most + 1, k), -1),
+            jnp.zeros((most + 1, k), h.dtype),
+        ]
+        after, rows, hits, *_ = jax.lax.while_loop(going, one, (start, rows, hits, zero, zero))
+        return ended(after, last, limit), rows, hits
+
+    one, many = partial(run, True), partial(run, False)
+    size, small = start.state.stage_size, is_small(system, start.state)
+    after, rows, hits = native(one, dynamic, size=size, in_batches=many, small=small)
+    same = [jnp.broadcast_to(x, (saves, x.size)) for x in (start.state.frame, start.state.errors[:1])]
+    return after, (*rows, *same, padded(most, *(x.reshape(-1) for x in hits)))
+
+
+def written(arrays, wanted, place, row):
+    """The arrays with a row at this place, where it is wanted."""
+    place = jnp.clip(place, 0, len(arrays[0]) - 1)
+
+    def put(x, new):
+        new = jnp.where(wanted, new, jax.lax.dynamic_index_in_dim(x, place, keepdims=False))
+        return jax.lax.dynamic_update_index_in_dim(x, new.astype(x.dtype), place, 0)
+
+    return list(map(put, arrays, row))
+
+
+def ended(after: Moving, last, most) -> Moving:
+    """The end of a path, which says so where it is not the `last` step or where there were too many impacts."""
+    state = after.state
+    exhausted = state.alive & ((state.step < last) | (after.struck > most))
+    reason = jnp.where(after.struck < most, RESULTS.contact_unresolved, RESULTS.too_many_impacts)
+    return eqx.tree_at(lambda m: m.state.result, after, jnp.where(exhausted, reason, state.result))
 
 
 def no_impacts(dtype):

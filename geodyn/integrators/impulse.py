@@ -22,7 +22,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._linalg import inverse
+from geodyn._numerics.linalg import inverse
 from geodyn._typing import Array, Bool, Float
 from geodyn.integrators.coulomb import frame, impact
 from geodyn.integrators.coulomb import rates as contact_rates

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._archive import geodyn_version, named_arrays
+from geodyn._files.archive import geodyn_version, named_arrays
 from geodyn.integrators.gaps import is_watched
 from geodyn.integrators.methods import AbstractMethod, AbstractStepper
 from geodyn.integrators.system import AbstractSystem, pfaffian

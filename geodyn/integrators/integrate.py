@@ -9,12 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._checks import a_number, numbers, require
-from geodyn._jit import jit, static_count, traced_numbers
+from geodyn._compile.jit import jit, static_count, traced_numbers
 from geodyn._typing import Array, Count, Numbers
 from geodyn.integrators.charts import is_charted
 from geodyn.integrators.checkpoint import Piece, opened
 from geodyn.integrators.gaps import is_watched
-from geodyn.integrators.impacts import advance_with_impacts, no_impacts, padded
+from geodyn.integrators.impacts import advance_with_impacts, no_impacts, padded, walked_with_impacts
 from geodyn.integrators.inputs import named_inputs
 from geodyn.integrators.judgement import Facts, judged, no_facts
 from geodyn.integrators.lagrangian import AbstractFlatLagrangian, check_kinetic
@@ -65,10 +65,10 @@ def integrate(
     Without v0 the motion starts from rest; an `ODE` takes none, and a `Hamiltonian` needs v0 or a momentum. A momentum
     `p0` of that shape may be given in the place of v0.
     Saves the start and every `save_every`-th step. Outside of jit, vmap and grad one compiled program serves any number
-    of steps and of saves, unless there are contacts. `progress` shows steps done, rate and time left, and before that
-    for how long it has been compiling. `checkpoint` is a folder, new or of a run with the same inputs, which then goes
-    on where it stopped, bit for bit (same versions, same machine): it is written every few seconds and at the end. With
-    either, Ctrl-C returns what was computed. A system with contacts takes up to `most_impacts` impacts
+    of steps, of saves and, up to the next power of 2, of impacts. `progress` shows steps done, rate and time left, and
+    before that for how long it has been compiling. `checkpoint` is a folder, new or of a run with the same inputs,
+    which then goes on where it stopped, bit for bit (same versions, same machine): it is written every few seconds and
+    at the end. With either, Ctrl-C returns what was computed. A system with contacts takes up to `most_impacts` impacts
     (trajectory.impacts), each at its moment between the steps: the saved times stay as they are; a restitution below 1
     ends flights of less than a sixteenth of a step. Differentiable in both modes to every number in the system, q0, v0,
     t0 and t1, by the implicit-function theorem; `vmap` over anything. Any consistent units.
@@ -97,12 +97,12 @@ def integrate(
         raise ValueError(f"checkpoint={checkpoint} has no place inside of jit, vmap or grad")
     args, in_view = (system, method, t0, h, q, v), concrete and (progress or checkpoint is not None)
     whole = plan(saves, save_every, 2 * ROWS * (q.size + system.count_constraints(q)), in_view)
-    if in_view or (concrete and not most and saves > whole.room):
+    if in_view or (concrete and saves > whole.room):
         folder = None if checkpoint is None else opened(checkpoint, named_inputs(system, method, **vars(inputs)))
         end, rows, impacts = _by_parts(*args, most, whole, folder, progress)
     else:
-        many = concrete and not most
-        options = _counted(saves, save_every, whole.room) if many else _static(saves, save_every, most)
+        counts = {"saves": saves, "every": save_every, "most": most}
+        options = _counted(**counts, room=whole.room) if concrete else counts
         end, rows, impacts = _whole(*args, **options)
     impacts = Impacts(*jit(padded)(most, *(impacts or ()))) if most else None
     trajectory = _trajectory(system, method, t0, h, end, rows, impacts, inputs)
@@ -192,10 +192,14 @@ def _count_holonomic(system, q):
 
 def _with_rest(system, method, t0, h, q, v):
     """The system; where contacts are pressed at rest from the start, one whose contacts may be at rest."""
-    if np.min(system.gap(t0, q.reshape(-1))) > np.sqrt(np.finfo(q.dtype).eps):
+    if jit(_least_gap)(system, t0, q) > np.sqrt(np.finfo(q.dtype).eps):
         return system
     first = jit(_begin)(system, method, t0, h, q, v)
     return system.with_rest() if np.any(jit(pressed)(system, None, t0, h, first)) else system
+
+
+def _least_gap(system, t, q):
+    return jnp.min(system.gap(t, q.reshape(-1)))
 
 
 def _begin(system, method, t0, h, q, v):
@@ -225,11 +229,12 @@ def _start(system, method, t0, h, q, v, most: int) -> Reached:
     return Reached(moving(system, t0, h, first) if most else first, no_facts(q.dtype), first.result)
 
 
-def _run(system, method, t0, h, begin: Reached, *, saves: int, every, most: int, made=None):
+def _run(system, method, t0, h, begin: Reached, *, saves: int, every, most: int, made=None, limit=None):
     """(Reached, rows, impacts) after `saves` × `every` steps: (q, p, λ, frame, local error, v) at the start and after
-    every `every`-th, NaN after a failure; of the saves only the first `made`, if it is given."""
+    every `every`-th, NaN after a failure; of the saves only the first `made`, and of the impacts the first `limit`, if
+    these are given."""
     state = begin.state.state if most else begin.state
-    after, (*saved, impacts) = _advance(system, method, t0, h, begin.state, saves, every, most, made)
+    after, (*saved, impacts) = _advance(system, method, t0, h, begin.state, saves, every, most, made, limit)
     end, n, c = after.state if most else after, state.q.shape[0], saved[2].shape[1]
     lam = state.history[-1, n : n + c] / (1 if isinstance(method, AbstractStepper) else h)
     here = (state.q, state.p, lam, state.frame, state.errors[:1])
@@ -239,9 +244,11 @@ def _run(system, method, t0, h, begin: Reached, *, saves: int, every, most: int,
     return Reached(after, facts, result), (q, p, lam, frame, error, v), impacts
 
 
-def _advance(system, method, t0, h, state: State | Moving, saves: int, every, most: int, made):
+def _advance(system, method, t0, h, state: State | Moving, saves: int, every, most: int, made, limit):
     """`saves` × `every` steps: the state after them; (q, p, λ, frame, local error) after every `every`-th, NaN after a
     failure, and the impacts, if up to so many are asked for."""
+    if most and made is not None:
+        return walked_with_impacts(system, method, t0, h, state, saves, every, most, made, limit)
     if most:
         return advance_with_impacts(system, method, t0, h, state, saves, every, most)
     n, c = state.q.shape[0], system.count_constraints(state.q)
@@ -339,10 +346,10 @@ def _raise_failure(trajectory):
 
 def _by_parts(system, method, t0, h, q, v, most, whole: Plan, folder, progress):
     """(Reached, rows, impacts) as `_run` has them, by a host loop over jitted parts."""
-    begin = _begun(system, method, t0, h, q, v, most)
+    begin = _begun(system, method, t0, h, q, v, min(most, 1))
 
     def advance(reached, rows, stride):
-        options = _static(rows, stride, most) if most else _counted(rows, stride, whole.room)
+        options = _counted(rows, stride, most, whole.room)
         reached, saved, impacts = _part(system, method, t0, h, reached, **options)
         return reached, saved, impacts or ()
 
@@ -359,14 +366,10 @@ def _by_parts(system, method, t0, h, q, v, most, whole: Plan, folder, progress):
     return end, jax.device_put(list(rows), q.sharding), impacts
 
 
-def _static(saves: int, every: int, most: int) -> dict:
-    """The options of `_run` for a program of so many steps."""
-    return {"saves": saves, "every": every, "most": most}
-
-
-def _counted(saves: int, every: int, room: int) -> dict:
-    """Those for a program that serves any number of steps."""
-    return {"saves": room, "every": jnp.asarray(every), "made": jnp.asarray(saves), "most": 0}
+def _counted(saves: int, every: int, most: int, room: int) -> dict:
+    """The options of `_run` for a program that serves any number of steps, and of impacts up to the next power of 2."""
+    counts = {name: jnp.asarray(x) for name, x in {"every": every, "made": saves, "limit": most}.items()}
+    return {"saves": room, "most": 1 << (most - 1).bit_length() if most else 0, **counts}
 
 
 _begun, _whole, _part = eqx.filter_jit(_start), eqx.filter_jit(_from_start), eqx.filter_jit(_run)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from geodyn._linalg import inverse
+from geodyn._numerics.linalg import inverse
 from geodyn._typing import Array, Bool, Int
 
 MOST_PLAIN = 40

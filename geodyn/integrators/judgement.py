@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jax.extend.core import jaxpr_as_fun
 
-from geodyn._jax import is_constant
+from geodyn._compile.internals import is_constant
 from geodyn._typing import Array
 from geodyn.integrators.methods import AbstractCollocation, State
 from geodyn.integrators.results import RESULTS

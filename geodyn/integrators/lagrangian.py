@@ -8,10 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._checks import check_arguments, one_number, returned, row
-from geodyn._jit import as_pytree, with_time
-from geodyn._linalg import solve
-from geodyn._roots import root
-from geodyn.integrators.constraints import check_constraints
+from geodyn._compile.jit import as_pytree, with_time
+from geodyn._numerics.linalg import solve
+from geodyn._numerics.roots import root
+from geodyn.integrators.constraints import check_constraints, constraint_state
 from geodyn.integrators.dissipation import check_dissipation
 from geodyn.integrators.system import (
     AbstractLagrangianSystem,
@@ -24,7 +24,7 @@ class AbstractFlatLagrangian(AbstractLagrangianSystem, AbstractNonholonomicSyste
     """A system in flat coordinates q[n] whose momentum ∂L/∂v is inverted by Newton's method."""
 
     def count_constraints(self, q):
-        return jax.eval_shape(lambda q: constraint_rate(self, jnp.zeros((), q.dtype), q, q), q.reshape(-1)).size
+        return jax.eval_shape(lambda q: _rate(self, q), q.reshape(-1)).size
 
     def momentum(self, t, q, v):
         return jax.grad(self.lagrangian_at, 2)(t, q, v)
@@ -42,8 +42,9 @@ class AbstractFlatLagrangian(AbstractLagrangianSystem, AbstractNonholonomicSyste
             raise ValueError(f"v0 of a {type(self).__name__} must have the shape of q0, {q.shape}; got {np.shape(v)}")
         if getattr(self, "dissipation", None) is not None:
             check_dissipation(self.rayleigh_at, t, q, v)
-        if self.count_constraints(q):
-            count, holonomic = self.count_constraints(q), self.constraint(t, jnp.asarray(q)).size
+        count = self.count_constraints(q)
+        if count:
+            holonomic = constraint_state(self, jnp.asarray(q), jnp.asarray(v), t)[0].size
             names = [f"constraint[{i}]" for i in range(holonomic)]
             names += [f"nonholonomic[{i}]" for i in range(count - holonomic)]
             try:
@@ -51,6 +52,12 @@ class AbstractFlatLagrangian(AbstractLagrangianSystem, AbstractNonholonomicSyste
             except ValueError:
                 check_kinetic(self, t, q, v)
                 raise
+
+
+@eqx.filter_jit
+def _rate(system, q):
+    """The bounds of the velocity; jitted, so that their number is found without tracing the user's function again."""
+    return constraint_rate(system, jnp.zeros((), q.dtype), q, q)
 
 
 @eqx.filter_jit

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from geodyn._lanes import Split, at_once, lanes
-from geodyn._native import LARGEST
+from geodyn._compile.lanes import Split, at_once, lanes
+from geodyn._compile.native import LARGEST
 from geodyn._typing import Array
 from geodyn.integrators.equations import Newton, Stages, column, coupled, like, mixed, summed, top
 from geodyn.integrators.iteration import MOST_MATRICES, MOST_PLAIN, MOST_WITH_MATRIX, Progress, Root, iterated, search

@@ -23,7 +23,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from geodyn._jit import static_count
+from geodyn._compile.jit import static_count
 from geodyn._typing import Array, Count, Float
 from geodyn.integrators.cones import cone_complementarity
 from geodyn.integrators.coulomb import Frame, creates, frame, impact, part_without_gain, rates

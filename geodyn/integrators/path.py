@@ -12,10 +12,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from geodyn._bands import Banded
-from geodyn._jit import custom_jvp
-from geodyn._lanes import is_usable
-from geodyn._native import LARGEST, is_arithmetic, native, native_linear
+from geodyn._compile.jit import custom_jvp
+from geodyn._compile.lanes import is_usable
+from geodyn._compile.native import LARGEST, is_arithmetic, native, native_linear
+from geodyn._numerics.bands import Banded
 from geodyn._typing import Array, Bool
 from geodyn.integrators.charts import is_charted, no_switch, switched_tangent
 from geodyn.integrators.collocation import Problem

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._lanes import Split, lanes, over_last
+from geodyn._compile.lanes import Split, lanes, over_last
 from geodyn.integrators.equations import Stages, column, like, mixed, only_at, pushed, summed
 from geodyn.integrators.loop import Step, solved, staged
 from geodyn.integrators.methods import shifted

@@ -4,8 +4,8 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from geodyn._bands import Banded, Full
-from geodyn._native import LARGEST
+from geodyn._compile.native import LARGEST
+from geodyn._numerics.bands import Banded, Full
 from geodyn._typing import Array
 from geodyn.integrators.collocation import Problem
 from geodyn.integrators.iteration import MOST_MATRICES, MOST_PLAIN, MOST_WITH_MATRIX, Root, iterate, once, search

@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._archive import named_arrays, write_archive
-from geodyn._jit import jit
+from geodyn._compile.jit import jit
+from geodyn._files.archive import named_arrays, write_archive
 from geodyn._typing import Array, Float, Int
 from geodyn.integrators.charts import is_charted
 from geodyn.integrators.inputs import description, structure

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 
 from geodyn._checks import require
-from geodyn._jit import jit
+from geodyn._compile.jit import jit
 from geodyn._typing import Array, Float, Number, Numbers, Scalar
 from geodyn.geometry.groups import AbstractLieGroup
 from geodyn.locomotion.checks import require_defined

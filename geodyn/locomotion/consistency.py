@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._jit import jit
+from geodyn._compile.jit import jit
 from geodyn._typing import Array, Float, Number, Numbers, Scalar
 from geodyn.locomotion.connection import AbstractConnection, AbstractInvariantMetric, connection, curvature
 from geodyn.locomotion.holonomy import holonomy

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._jit import as_pytree, jit
+from geodyn._compile.jit import as_pytree, jit
 from geodyn._typing import Array, Float, Numbers
 from geodyn.geometry.groups import AbstractLieGroup
 from geodyn.locomotion.connection import AbstractConnection, connection

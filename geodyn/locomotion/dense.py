@@ -4,7 +4,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from geodyn._jit import as_pytree, jit
+from geodyn._compile.jit import as_pytree, jit
 from geodyn._typing import Array, Float, Number
 from geodyn.locomotion.connection import AbstractConnection, connection
 from geodyn.locomotion.holonomy import NODES, gauss_times, magnus, require_defined_along, step_ends

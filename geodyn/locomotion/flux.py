@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._jit import jit
+from geodyn._compile.jit import jit
 from geodyn._typing import Array, Float
 from geodyn.locomotion.connection import AbstractConnection, curvature
 from geodyn.locomotion.holonomy import gauss_times, mean, require_defined_along, step_ends

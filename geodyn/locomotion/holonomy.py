@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._jit import jit
+from geodyn._compile.jit import jit
 from geodyn._typing import Array, ArrayLike, Float, Number, Scalar
 from geodyn.geometry.groups import AbstractLieGroup
 from geodyn.locomotion import costs

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import jax.numpy as jnp
 
 from geodyn._checks import require
-from geodyn._jit import as_pytree
+from geodyn._compile.jit import as_pytree
 from geodyn._typing import Array, Float
 from geodyn.geometry.groups import SE2, SO2, AbstractLieGroup
 from geodyn.locomotion.connection import AbstractConnection, AbstractInvariantMetric, reduction

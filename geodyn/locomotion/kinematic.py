@@ -5,7 +5,7 @@ from abc import abstractmethod
 import jax
 import jax.numpy as jnp
 
-from geodyn._linalg import inverse
+from geodyn._numerics.linalg import inverse
 from geodyn._typing import Array, Float
 from geodyn.locomotion.connection import AbstractConnection
 

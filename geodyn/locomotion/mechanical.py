@@ -10,8 +10,8 @@ from abc import abstractmethod
 import jax
 import jax.numpy as jnp
 
-from geodyn._jit import jit
-from geodyn._linalg import solve
+from geodyn._compile.jit import jit
+from geodyn._numerics.linalg import solve
 from geodyn._typing import Array, Float, Numbers, Scalar
 from geodyn.geometry.groups import AbstractLieGroup
 from geodyn.integrators.tableau import gauss

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._jit import jit
+from geodyn._compile.jit import jit
 from geodyn._typing import Array, Float, Number, Scalar
 from geodyn.locomotion import costs
 from geodyn.locomotion.connection import AbstractInvariantMetric

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from geodyn._checks import check_arguments, numbers
-from geodyn._jit import as_pytree
+from geodyn._compile.jit import as_pytree
 from geodyn._typing import Array, Float
 from geodyn.geometry.relaxation import Effort
 from geodyn.mechanics.elements import (

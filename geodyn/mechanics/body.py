@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._checks import check_arguments, one_number, require, returned
-from geodyn._jit import with_time
+from geodyn._compile.jit import with_time
 from geodyn._typing import Array, Float, Scalar
 from geodyn.geometry.manifold import AbstractManifold
 from geodyn.integrators.system import (

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._checks import numbers, require
-from geodyn._jit import jit, static_count
+from geodyn._compile.jit import jit, static_count
 from geodyn._typing import Array, Float
 from geodyn.geometry.geodesic import distance, exp
 from geodyn.geometry.manifold import AbstractManifold

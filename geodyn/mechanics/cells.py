@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._jit import static_count
+from geodyn._compile.jit import static_count
 from geodyn._typing import Array, Float
 from geodyn.geometry.manifold import AbstractManifold, safe_sqrt
 from geodyn.geometry.spaces import AbstractConstantCurvature

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._jit import with_time
+from geodyn._compile.jit import with_time
 from geodyn.geometry.patches import atlas_of
 from geodyn.mechanics.elements import (
     AbstractConstraint,

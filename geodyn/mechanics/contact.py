@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._checks import check_arguments, returned
-from geodyn._jit import as_pytree, with_time
+from geodyn._compile.jit import as_pytree, jit, with_time
 from geodyn._typing import Array, Float, Int
 from geodyn.geometry.geodesic import distance_or_far, is_solved
 from geodyn.geometry.manifold import AbstractManifold
@@ -319,27 +319,35 @@ def check_contacts(space: AbstractManifold, contacts: list[AbstractContact], t, 
     are not finite, or zero without a gradient, at what each contact has `seen`."""
     for contact, x in zip(contacts, seen, strict=True):
         name, label = type(contact).__name__, lambda i, contact=contact, x=x: _label(contact, x, i)
-        gap = lambda x, contact=contact: gaps(contact, t, space, x)  # noqa: E731
+        values, change, reach = map(np.asarray, _at_start(contact, t, space, x))
         if isinstance(contact, Contact):
-            reach, most = np.asarray(contact.reach(x, contact.pairs_of(x))), diameter(space)
+            most = diameter(space)
             if reach.max() >= most:
                 raise ValueError(
                     f"radii {label(int(np.argmax(reach)))} add up to {reach.max():.6g}, but no two points of this "
                     f"space are further apart than {most:.6g}: make them smaller"
                 )
-        # A change in which nothing cancels shows what is not finite; gradients are wanted of few, if any.
         largest = lambda x: max(np.abs(np.asarray(leaf)).max() for leaf in jax.tree.leaves(x))  # noqa: E731
-        values, change = map(np.asarray, jax.jvp(gap, (x,), (jax.tree.map(lambda x: 1 + jnp.abs(x), x),)))
         for i in np.flatnonzero(~np.isfinite(values + change)):
             raise ValueError(f"the gap of {name} {label(i)} or its gradient is not finite at q0")
-        back = jax.vjp(gap, x)[1]
-        for i in np.flatnonzero(values <= 0):
+        # Gradients are wanted of few, if any.
+        touching = np.flatnonzero(values <= 0)
+        back = jax.vjp(lambda x, contact=contact: gaps(contact, t, space, x), x)[1] if touching.size else None
+        for i in touching:
             size = largest(back(jnp.asarray(np.arange(len(values)) == i, values.dtype))[0])
             if values[i] < -(np.finfo(values.dtype).eps ** 0.5) * size * (1 + largest(x)):
                 room = f"they overlap by {-values[i]:.6g}; start from gaps ≥ 0"
                 raise ValueError(f"q0 violates {name} {label(i)}: {room}")
             if size == 0:
                 raise ValueError(f"the gap of {name} {label(i)} is zero at q0 and has no gradient there")
+
+
+@jit
+def _at_start(contact, t, space, x):
+    """(gaps, their change where nothing cancels, which shows what is not finite, and the reach of spheres)."""
+    given = (x,), (jax.tree.map(lambda x: 1 + jnp.abs(x), x),)
+    reach = contact.reach(x, contact.pairs_of(x)) if isinstance(contact, Contact) else jnp.zeros(0)
+    return *jax.jvp(lambda x: gaps(contact, t, space, x), *given), reach
 
 
 def diameter(space: AbstractManifold) -> float:

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from geodyn._checks import numbers, require
-from geodyn._jit import jit
+from geodyn._compile.jit import jit
 from geodyn._typing import Array, Float, Numbers
 from geodyn.integrators import AbstractStepper, IntegrationError, Trajectory, integrate
 from geodyn.integrators.collocation import Problem

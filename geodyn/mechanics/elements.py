@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._checks import numbers
-from geodyn._jit import static_count
+from geodyn._compile.jit import static_count
 from geodyn._typing import Array, Float, Scalar
 from geodyn.geometry.geodesic import NODES, distance, effort_of
 from geodyn.geometry.manifold import AbstractManifold

@@ -7,7 +7,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from geodyn._jax import is_constant
+from geodyn._compile.internals import is_constant
 from geodyn._typing import Array
 from geodyn.geometry.geodesic import geodesic
 from geodyn.geometry.manifold import AbstractManifold, christoffel

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._checks import check_arguments, numbers
-from geodyn._jit import as_pytree
+from geodyn._compile.jit import as_pytree
 from geodyn._typing import Array, Float
 from geodyn.geometry.charts import cosine, sine_ratio
 from geodyn.geometry.geodesic import squared_distance

@@ -6,7 +6,7 @@ Source: Abrams, Bachmann & Harriss on spherical configuration spaces of planar l
 import jax
 import jax.numpy as jnp
 
-from geodyn._jit import static_count
+from geodyn._compile.jit import static_count
 from geodyn._typing import Array, Float
 from geodyn.mechanics.elements import number
 from geodyn.mechanics.linkage import Linkage, linkage

@@ -10,8 +10,8 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
-from geodyn._jit import jit
-from geodyn._linalg import solve
+from geodyn._compile.jit import jit
+from geodyn._numerics.linalg import solve
 from geodyn._typing import Array, Float, Numbers
 from geodyn.geometry.groups import SO3
 from geodyn.mechanics.inertia import check_rotations, inertias, rows

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._linalg import cholesky, solve
+from geodyn._numerics.linalg import cholesky, solve
 from geodyn._typing import Array, Float
 from geodyn.geometry.geodesic import distance, exp, log
 from geodyn.geometry.manifold import AbstractManifold

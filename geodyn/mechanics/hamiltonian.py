@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._checks import check_arguments, one_number, returned
-from geodyn._jit import as_pytree, jit, with_time
-from geodyn._roots import root
+from geodyn._compile.jit import as_pytree, jit, with_time
+from geodyn._numerics.roots import root
 from geodyn._typing import Array, Float, Numbers, Scalar
 from geodyn.integrators import AbstractMethod, Lagrangian, integrate
 from geodyn.integrators.system import AbstractLagrangianSystem, AbstractSystem

@@ -11,9 +11,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._bands import Banded
 from geodyn._checks import numbers
-from geodyn._jit import custom_jvp, jit, static_count
+from geodyn._compile.jit import custom_jvp, jit, static_count
+from geodyn._numerics.bands import Banded
 from geodyn._typing import Array, Bool, Count, Float, Int, Numbers, Scalar
 from geodyn.integrators.system import AbstractSystem
 from geodyn.mechanics.action import actions, conservative, fractions, interval_action, of_intervals

@@ -12,7 +12,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import shortest_path
 
 from geodyn._checks import numbers, require, shaped
-from geodyn._linalg import solve
+from geodyn._numerics.linalg import solve
 from geodyn._typing import Array, Float, Numbers
 from geodyn.geometry.spaces import Euclidean
 from geodyn.integrators.constraints import check_constraints, constraint_state, dependent_rows

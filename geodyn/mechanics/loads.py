@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._checks import check_arguments, numbers
-from geodyn._jit import as_pytree
+from geodyn._compile.jit import as_pytree
 from geodyn._typing import Array, Float
 from geodyn.mechanics.elements import AbstractDissipation, number
 from geodyn.mechanics.poses import AbstractOnBodies

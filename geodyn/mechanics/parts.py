@@ -2,7 +2,7 @@
 
 import equinox as eqx
 
-from geodyn._jit import with_time
+from geodyn._compile.jit import with_time
 from geodyn._typing import Array
 from geodyn.mechanics.contact import AbstractContact, AbstractFrictionalContact, friction_of
 from geodyn.mechanics.elements import (

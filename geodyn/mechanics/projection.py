@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._checks import numbers, require
-from geodyn._jit import traced_numbers
+from geodyn._compile.jit import traced_numbers
 from geodyn._typing import Array
 from geodyn.integrators.constraints import constraint_state, dependent_rows, normals
 from geodyn.integrators.system import AbstractSystem, constraint_rate

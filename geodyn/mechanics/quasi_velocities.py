@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._checks import check_arguments
-from geodyn._jit import as_pytree, jit, with_time
-from geodyn._linalg import solve
-from geodyn._roots import root
+from geodyn._compile.jit import as_pytree, jit, with_time
+from geodyn._numerics.linalg import solve
+from geodyn._numerics.roots import root
 from geodyn._typing import Array, Float, Scalar
 from geodyn.integrators.system import AbstractSystem, constraint_rate
 from geodyn.mechanics.constraint_forces import require_plain

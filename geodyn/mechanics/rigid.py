@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._checks import require, shaped
-from geodyn._linalg import solve
+from geodyn._numerics.linalg import solve
 from geodyn._typing import Array, Float
 from geodyn.geometry.groups import quaternion
 from geodyn.geometry.spaces import Euclidean

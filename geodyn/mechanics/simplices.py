@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._jit import jit, static_count
+from geodyn._compile.jit import jit, static_count
 from geodyn._typing import Array, Count, Float, Numbers, Scalar
 from geodyn.geometry.charts import arc_ratio, sine_ratio
 from geodyn.geometry.geodesic import log, squared_distance, told

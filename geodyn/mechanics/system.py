@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._checks import numbers, require, shaped
-from geodyn._jit import jit
-from geodyn._linalg import solve
+from geodyn._compile.jit import jit
+from geodyn._numerics.linalg import solve
 from geodyn._typing import Array, Float, Scalar
 from geodyn.geometry.manifold import AbstractManifold, check_metric
 from geodyn.geometry.patches import atlas_of

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._jit import jit
+from geodyn._compile.jit import jit
 from geodyn._typing import Float
 from geodyn.geometry import AbstractManifold, distance
 from geodyn.geometry.spaces import Hyperbolic, Sphere

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._jit import jit
+from geodyn._compile.jit import jit
 from geodyn.mechanics import Linkage
 from geodyn.plot.style import COLOURS, GREY, INK, axes, mixed
 

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.spatial import ConvexHull
 
 from geodyn._checks import require
-from geodyn._jit import jit
+from geodyn._compile.jit import jit
 from geodyn.geometry import AbstractManifold, geodesic, log
 from geodyn.geometry.geodesic import nearest_image
 from geodyn.geometry.manifold import period_of

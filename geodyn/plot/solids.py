@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._jit import jit
+from geodyn._compile.jit import jit
 from geodyn.geometry import AbstractManifold, exp
 from geodyn.geometry.spaces import AbstractConstantCurvature, Product
 from geodyn.integrators import Trajectory

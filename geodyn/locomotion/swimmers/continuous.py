@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.polynomial import legendre
 
-from geodyn._jit import as_pytree
+from geodyn._compile.jit import as_pytree
 from geodyn._typing import Array, Float, Number, Scalar
 from geodyn.geometry.groups import SE2
 from geodyn.locomotion.checks import require_positive

@@ -4,7 +4,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._linalg import solve
+from geodyn._numerics.linalg import solve
 from geodyn._typing import Array, Bool, Float, Number, Scalar
 from geodyn.geometry.groups import Translation
 from geodyn.locomotion.checks import require_positive, require_shape

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from geodyn._expressions import FOLDED, Graph, Node
+from geodyn._compile.expressions import FOLDED, Graph, Node
 
 BOOL, DOUBLE = np.dtype(bool), np.dtype(np.float64)
 FARTHEST = 3e9

@@ -16,9 +16,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import jaxpr_as_fun
 
-from geodyn import _cells, _jax, _native
-from geodyn._expressions import COST, WORTH_SHARING, Graph, Node
-from geodyn._scalars import LARGEST_ARRAY, Cells, Interpreter, inner_program
+from geodyn._compile import internals, native
+from geodyn._compile.cells import fill, has_rule
+from geodyn._compile.expressions import COST, WORTH_SHARING, Graph, Node
+from geodyn._compile.scalars import LARGEST_ARRAY, Cells, Interpreter, inner_program
 
 # Whether the program that is being lowered is for a CPU. On other devices scalars are more kernels.
 _on_a_processor = ContextVar("on_a_processor", default=False)
@@ -43,7 +44,7 @@ def lanes(run: Callable, args, outs, *, plain: Callable, small: bool, nonlinear:
 
 def _abstract(*args, outs, batch, **_):
     sizes = lambda kept: tuple(b if k else 1 for b, k in zip(batch, kept, strict=True))  # noqa: E731
-    return [_jax.ShapedArray((*shape, *sizes(kept)), dtype) for shape, dtype, kept in outs]
+    return [internals.ShapedArray((*shape, *sizes(kept)), dtype) for shape, dtype, kept in outs]
 
 
 def _evaluated(*args, run, batch, outs, **_):
@@ -63,7 +64,8 @@ def _on_cpu(*args, run, batch, outs, small, **_):
     token = _on_a_processor.set(True)
     try:
         evaluate = partial(_evaluated, run=run, batch=batch, outs=outs)
-        return _native.small_call(evaluate, *args) if small and not batch and _jax.HAS_SMALL_CALLS else evaluate(*args)
+        is_one = small and not batch and internals.HAS_SMALL_CALLS
+        return native.small_call(evaluate, *args) if is_one else evaluate(*args)
     finally:
         _on_a_processor.reset(token)
 
@@ -88,11 +90,11 @@ def _pushed_forward(primals, tangents, *, plain, nonlinear, outs, batch, **param
     params |= {"plain": plain, "nonlinear": nonlinear, "outs": outs, "batch": batch}
     first = len(primals) if nonlinear is None else nonlinear
     members = lambda *args: _of_members(plain, args, outs, batch)  # noqa: E731
-    return _native.pushed_forward(partial(lanes_p.bind, **params), members, first, primals, tangents)
+    return native.pushed_forward(partial(lanes_p.bind, **params), members, first, primals, tangents)
 
 
 def _pulled_back(cts, *args, run, transposed, plain, nonlinear, outs, batch, small):
-    unknown = list(map(_jax.is_unknown, args[nonlinear:]))
+    unknown = list(map(internals.is_unknown, args[nonlinear:]))
     known, t = (
         args[:nonlinear],
         [x.aval if u else jax.typeof(x) for x, u in zip(args[nonlinear:], unknown, strict=True)],
@@ -104,7 +106,7 @@ def _pulled_back(cts, *args, run, transposed, plain, nonlinear, outs, batch, sma
         for shape, size, x in zip(own, sizes, t, strict=True)
     )
     full = _abstract(outs=outs, batch=batch)
-    cts = [jnp.zeros(y.shape, y.dtype) if _jax.is_zero(x) else x for x, y in zip(cts, full, strict=True)]
+    cts = [jnp.zeros(y.shape, y.dtype) if internals.is_zero(x) else x for x, y in zip(cts, full, strict=True)]
 
     def backwards(*args):
         known, cts = args[:nonlinear], args[nonlinear:]
@@ -116,7 +118,7 @@ def _pulled_back(cts, *args, run, transposed, plain, nonlinear, outs, batch, sma
     return [None] * nonlinear + [x if u else None for x, u in zip(pulled, unknown, strict=True)]
 
 
-lanes_p = _jax.new_operation(
+lanes_p = internals.new_operation(
     "lanes",
     run=_evaluated,
     abstract=_abstract,
@@ -131,7 +133,7 @@ lanes_p = _jax.new_operation(
 @functools.cache
 def is_usable() -> bool:
     """Whether this JAX takes such operations, and rewrites programs."""
-    return _native.is_usable() and _jax.passes(_trial)
+    return native.is_usable() and internals.passes(_trial)
 
 
 def _trial() -> bool:
@@ -227,7 +229,7 @@ def _is_arithmetic(jaxpr) -> bool:
         else:
             sizes = [math.prod(v.aval.shape) for v in (*equation.invars, *equation.outvars)]
             largest = LARGEST_PRODUCT if equation.primitive.name == "dot_general" else LARGEST_ARRAY
-            if not _cells.has_rule(equation) or max(sizes) > largest:
+            if not has_rule(equation) or max(sizes) > largest:
                 return False
     return True
 
@@ -258,7 +260,7 @@ class _Arrays:
             groups[jnp.broadcast_shapes((1,) * rank, *(trails[i] for i in self.uses.get(v, ())))].append(v)
         for size, group in groups.items():
             part = self._part(self.early, self.jaxpr.constvars, self.jaxpr.invars[: self.first], group)
-            evaluate = partial(_jax.eval_jaxpr, part, self.consts)
+            evaluate = partial(internals.eval_jaxpr, part, self.consts)
             values = over_last(evaluate, rank, size)(*(_at_first(x, rank, size) for x in early))
             found |= dict(zip(group, values, strict=True))
         return [found[v] for v in self.begun]
@@ -267,7 +269,7 @@ class _Arrays:
         """The values of the function at one point, those at the places `wanted`."""
         outs = self.jaxpr.outvars if wanted is None else [self.jaxpr.outvars[i] for i in wanted]
         part = self._part(self.late, [], [*self.begun, *self.jaxpr.invars[self.first :]], outs)
-        return _jax.eval_jaxpr(part, [], *args)
+        return internals.eval_jaxpr(part, [], *args)
 
     def _part(self, equations, constvars, invars, outvars):
         """The program of those of the equations that lead to the outvars."""
@@ -283,7 +285,7 @@ class _Arrays:
 
 
 def _variables(atoms):
-    return [v for v in atoms if not isinstance(v, _jax.Literal)]
+    return [v for v in atoms if not isinstance(v, internals.Literal)]
 
 
 def _at_first(x, rank: int, size):
@@ -300,10 +302,10 @@ class _Scalars:
         interpreter.graph = graph
         # A large array that nothing is made of would be many scalars.
         atoms = [*closed.jaxpr.outvars, *(v for equation in closed.jaxpr.eqns for v in equation.invars)]
-        used = {v for v in atoms if not isinstance(v, _jax.Literal)}
+        used = {v for v in atoms if not isinstance(v, internals.Literal)}
         shapes = [v.aval.shape if v in used else (0,) * v.aval.ndim for v in closed.jaxpr.invars]
         self.inputs = [
-            _cells.fill(shape, [graph.given(x) for _ in range(math.prod(shape))])
+            fill(shape, [graph.given(x) for _ in range(math.prod(shape))])
             for shape, x in zip(shapes, closed.in_avals, strict=True)
         ]
         graph.known = {}
@@ -404,7 +406,7 @@ def at_once(function: Callable, *args):
     user of each of its results."""
     if not _on_a_processor.get():
         return function(*args)
-    with _jax.set_xla_metadata(inlineable="false"):
+    with internals.set_xla_metadata(inlineable="false"):
         return jax.jit(lambda *args: function(*args)[::-1])(*args)[::-1]
 
 

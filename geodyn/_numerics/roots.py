@@ -6,8 +6,8 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from geodyn._jit import custom_jvp
-from geodyn._linalg import solve
+from geodyn._compile.jit import custom_jvp
+from geodyn._numerics.linalg import solve
 from geodyn._typing import Array, Float
 
 MOST_ITERATIONS = 60

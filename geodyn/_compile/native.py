@@ -2,7 +2,7 @@
 
 A step of a small system is thousands of tiny operations, whose dispatch by XLA:CPU costs more than their arithmetic. A
 call that carries the attribute `xla_cpu_small_call` is compiled into one function (XLA's own pass for small while loops
-sets it); `is_suitable` says where it is used. What of JAX this takes is in `_jax.py`.
+sets it); `is_suitable` says where it is used. What of JAX this takes is in `internals.py`.
 """
 
 import functools
@@ -15,9 +15,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn import _jax
-from geodyn._jax import ClosedJaxpr, Literal, programs_in
-from geodyn._scalars import scalar_program
+from geodyn._compile import internals
+from geodyn._compile.internals import ClosedJaxpr, Literal, programs_in
+from geodyn._compile.scalars import scalar_program
 
 # What XLA:CPU cannot compile inside of such a function: calls into libraries, and a few operations.
 UNSUITABLE = (
@@ -112,19 +112,19 @@ def _derived(program: Members | Transposed):
 
 
 def _widened(x, axis: int, size: int):
-    return _jax.ShapedArray((*x.shape[:axis], size, *x.shape[axis:]), x.dtype, weak_type=x.weak_type)
+    return internals.ShapedArray((*x.shape[:axis], size, *x.shape[axis:]), x.dtype, weak_type=x.weak_type)
 
 
 def _traced(function, avals):
     # What is traced inside says "false", for what JAX derives from it later, and keeps, must not carry the attribute.
-    with _jax.set_xla_metadata(xla_cpu_small_call="false", inlineable="true"):
+    with internals.set_xla_metadata(xla_cpu_small_call="false", inlineable="true"):
         return jax.make_jaxpr(function)(*(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in avals))
 
 
 def _bind(function, in_batches, args, nonlinear, **params):
     """The operation of a function of arrays, linear in the arguments from the place `nonlinear` on."""
     program, consts = closure_converted(_traced(function, args))
-    if _jax.is_high(program.jaxpr):
+    if internals.is_high(program.jaxpr):
         return evaluated(program, *consts, *args)
     if consts:
         in_batches = partial(evaluated, program)
@@ -138,7 +138,7 @@ def evaluated(program, *args):
         return program.together(partial(evaluated, program.program))(*args)
     if isinstance(program, Transposed):
         return _backwards(partial(evaluated, program.program), program.out_avals, program.nonlinear)(*args)
-    return _jax.eval_jaxpr(program.jaxpr, program.consts, *args)
+    return internals.eval_jaxpr(program.jaxpr, program.consts, *args)
 
 
 def closure_converted(closed):
@@ -169,12 +169,12 @@ def pushed_forward(bind, plain, nonlinear: int, primals, tangents):
     """(values, their changes) of an operation `bind`, linear in its arguments from the place `nonlinear` on; `plain` is
     the same function, which JAX differentiates by the others."""
     values = bind(*primals)
-    changes = [jnp.zeros(x.aval.shape, x.aval.dtype) if _jax.is_zero(x) else x for x in tangents]
+    changes = [jnp.zeros(x.aval.shape, x.aval.dtype) if internals.is_zero(x) else x for x in tangents]
     known, t = primals[:nonlinear], primals[nonlinear:]
     rate = [jnp.zeros_like(x) for x in values]
-    if any(not _jax.is_zero(x) for x in tangents[:nonlinear]):
+    if any(not internals.is_zero(x) for x in tangents[:nonlinear]):
         rate = jax.jvp(lambda *known: plain(*known, *t), known, tuple(changes[:nonlinear]))[1]
-    if any(not _jax.is_zero(x) for x in tangents[nonlinear:]):
+    if any(not internals.is_zero(x) for x in tangents[nonlinear:]):
         rate = [x + y for x, y in zip(rate, bind(*known, *changes[nonlinear:]), strict=True)]
     return values, rate
 
@@ -194,7 +194,7 @@ def _backwards(function, like, nonlinear):
 def _pulled_back(cts, *args, program, in_batches, nonlinear, **params):
     known, t = args[:nonlinear], args[nonlinear:]
     pairs = zip(cts, program.out_avals, strict=True)
-    cts = [jnp.zeros(y.shape, y.dtype) if _jax.is_zero(x) else x for x, y in pairs]
+    cts = [jnp.zeros(y.shape, y.dtype) if internals.is_zero(x) else x for x, y in pairs]
     if isinstance(program, Members):
         axes = (*program.axes[:nonlinear], *[0] * len(cts))
         pulling, many = Members(Transposed(program.program, nonlinear), axes, program.size), in_batches
@@ -204,13 +204,13 @@ def _pulled_back(cts, *args, program, in_batches, nonlinear, **params):
     if isinstance(program, Members):  # What all members have in common is pulled by all of them.
         pairs = zip(pulled, program.axes[nonlinear:], strict=True)
         pulled = [jnp.sum(x, 0) if axis is None else jnp.moveaxis(x, 0, axis) for x, axis in pairs]
-    return [None] * nonlinear + [x if _jax.is_unknown(y) else None for x, y in zip(pulled, t, strict=True)]
+    return [None] * nonlinear + [x if internals.is_unknown(y) else None for x, y in zip(pulled, t, strict=True)]
 
 
 def _on_cpu(*args, program, size, small, **_):
     # A batch that several devices share asks all of them whether to go on: a native function cannot.
     several = isinstance(program, Members) or jax.local_device_count("cpu") > 1
-    if not small or size > LARGEST or several or not _jax.HAS_SMALL_CALLS:
+    if not small or size > LARGEST or several or not internals.HAS_SMALL_CALLS:
         return evaluated(program, *args)
     return small_call(partial(evaluated, program), *args)
 
@@ -221,7 +221,7 @@ def _as_written(*args, program, **_):
 
 # One operation for JAX, so that every transformation traces it once, and what it does under a batch or backwards can be
 # said: a `custom_linear_solve` with these rules was traced six times and more.
-program_p = _jax.new_operation(
+program_p = internals.new_operation(
     "native_program",
     run=_as_written,
     abstract=lambda *args, program, **_: program.out_avals,
@@ -236,7 +236,7 @@ program_p = _jax.new_operation(
 @functools.cache
 def is_usable() -> bool:
     """Whether this JAX lets programs be rewritten and compiled in this way."""
-    return _jax.passes(_trial)
+    return internals.passes(_trial)
 
 
 def _trial() -> bool:
@@ -284,7 +284,7 @@ def _packed_program(closed, args):  # args: its constants, then its arguments
     def program(packed):
         zero = jnp.minimum((packed[0] != packed[0]).astype(jnp.int32), 0)  # XLA does not know that it is zero.
         values = _unpacked(packed, shapes)
-        values = _jax.eval_jaxpr(closed.jaxpr, values[: len(closed.consts)], *values[len(closed.consts) :])
+        values = internals.eval_jaxpr(closed.jaxpr, values[: len(closed.consts)], *values[len(closed.consts) :])
         # In reverse order, for the same reason as in `Graph._compute`.
         return [x ^ (zero < 0) if x.dtype == bool else x + zero.astype(x.dtype) for x in values[::-1]]
 
@@ -336,10 +336,10 @@ def small_call(function: Callable, *args):
     closed = _traced(function, [jax.typeof(x) for x in args])
     if not is_suitable(closed.jaxpr):
         return function(*args)
-    with _jax.set_xla_metadata(xla_cpu_small_call="false", inlineable="true"):
+    with internals.set_xla_metadata(xla_cpu_small_call="false", inlineable="true"):
         program, packed = _packed_program(closed, [*closed.consts, *args])
         outer = jax.make_jaxpr(jax.jit(program))(packed)
     if len(outer.jaxpr.eqns) != 1 or len(outer.jaxpr.eqns[0].invars) != 1:
         return function(*args)
-    with _jax.set_xla_metadata(xla_cpu_small_call="true", inlineable="false"):
+    with internals.set_xla_metadata(xla_cpu_small_call="true", inlineable="false"):
         return _bind_outer(outer, packed)

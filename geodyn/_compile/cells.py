@@ -6,8 +6,8 @@ import math
 import numpy as np
 from jax import lax
 
-from geodyn._elementary import ELEMENTARY, elementary
-from geodyn._expressions import Graph
+from geodyn._compile.elementary import ELEMENTARY, elementary
+from geodyn._compile.expressions import Graph
 
 ELEMENTWISE = {
     *("add", "add_any", "sub", "mul", "div", "rem", "neg", "sign", "abs", "max", "min", "pow", "integer_pow", "square"),

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from geodyn._jax import set_xla_metadata
+from geodyn._compile.internals import set_xla_metadata
 
 WORTH_SHARING = 6
 COST = {"sin": 20, "cos": 20, "tan": 25, "expm1": 10, "exp": 5, "log": 8, "log1p": 12, "asinh": 20, "acosh": 20}

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._linalg import LARGEST_ELIMINATION, columns, inverse
+from geodyn._numerics.linalg import LARGEST_ELIMINATION, columns, inverse
 from geodyn._typing import Array, Float
 
 

@@ -13,9 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from geodyn import _cells
-from geodyn._expressions import Graph, Node
-from geodyn._jax import ClosedJaxpr, Literal
+from geodyn._compile.cells import apply, fill, has_rule
+from geodyn._compile.expressions import Graph, Node
+from geodyn._compile.internals import ClosedJaxpr, Literal
 
 LARGEST_ARRAY = 512
 INLINED = {"jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "remat2", "checkpoint"}
@@ -43,10 +43,10 @@ class Whole:
 
     def cells(self, graph):
         if not isinstance(self.value, jax.core.Tracer):
-            return _cells.fill(self.shape, np.asarray(self.value).reshape(-1))
+            return fill(self.shape, np.asarray(self.value).reshape(-1))
         flat = self.value.reshape(-1)
         one = lambda i: lax.squeeze(lax.slice(flat, [i], [i + 1]), [0])  # noqa: E731
-        return _cells.fill(self.shape, [graph.given(one(i)) for i in range(self.size)])
+        return fill(self.shape, [graph.given(one(i)) for i in range(self.size)])
 
 
 class Cells:
@@ -88,8 +88,8 @@ class Interpreter:
             return self.linear_solve(equation, args)
         shapes = [v.aval for v in equation.outvars]
         size = max([x.size for x in args] + [math.prod(s.shape) for s in shapes])
-        if size <= LARGEST_ARRAY and _cells.has_rule(equation):
-            outs = _cells.apply(self.graph, equation, [x.cells(self.graph) for x in args])
+        if size <= LARGEST_ARRAY and has_rule(equation):
+            outs = apply(self.graph, equation, [x.cells(self.graph) for x in args])
             return [Cells(x, s.dtype) for x, s in zip(outs, shapes, strict=True)]
         values = equation.primitive.bind(*[x.array(self.graph) for x in args], **params)
         return [Whole(x) for x in (values if equation.primitive.multiple_results else [values])]

@@ -1,9 +1,9 @@
 """What geodyn takes from JAX beyond its public interface: all of it is here, and none of it is needed for a result.
 
-Programs of small bodies are rewritten scalar by scalar (`_scalars.py`) and compiled as one function (`_native.py`),
-which saves time and nothing else. For that geodyn reads JAX's programs (jaxprs), has an operation of its own, and marks
-calls for XLA. `passes` tries it out once a process; where anything is missing or differs, in a JAX yet to come, all
-programs run as they were written.
+Programs of small bodies are rewritten scalar by scalar (`scalars.py`) and compiled as one function (`native.py`), which
+saves time and nothing else. For that geodyn reads JAX's programs (jaxprs), has an operation of its own, and marks calls
+for XLA. `passes` tries it out once a process; where anything is missing or differs, in a JAX yet to come, all programs
+run as they were written.
 """
 
 import logging

@@ -1,0 +1,1 @@
+"""Small linear algebra and roots of small systems of equations."""
