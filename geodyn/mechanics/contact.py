@@ -330,9 +330,10 @@ def check_contacts(space: AbstractManifold, contacts: list[AbstractContact], t, 
         largest = lambda x: max(np.abs(np.asarray(leaf)).max() for leaf in jax.tree.leaves(x))  # noqa: E731
         for i in np.flatnonzero(~np.isfinite(values + change)):
             raise ValueError(f"the gap of {name} {label(i)} or its gradient is not finite at q0")
-        # Gradients are wanted of few, if any.
-        touching = np.flatnonzero(values <= 0)
-        back = jax.vjp(lambda x, contact=contact: gaps(contact, t, space, x), x)[1] if touching.size else None
+        touching = np.flatnonzero(values <= 0)  # Gradients are wanted of few, if any.
+        if not touching.size:
+            continue
+        back = jax.vjp(lambda x, contact=contact: gaps(contact, t, space, x), x)[1]
         for i in touching:
             size = largest(back(jnp.asarray(np.arange(len(values)) == i, values.dtype))[0])
             if values[i] < -(np.finfo(values.dtype).eps ** 0.5) * size * (1 + largest(x)):
