@@ -53,7 +53,10 @@ def main():
 
     def naive(k, steps):
         system, q = elastic_rod(k)[0], q0.ravel()
-        one = lambda state, _: (naive_step(system, tableau, H, *state), None)  # noqa: E731
+
+        def one(state, _):
+            return (naive_step(system, tableau, H, *state), None)
+
         return jax.lax.scan(one, (q, system.momentum(0.0, q, v0.ravel())), None, length=steps)[0][0].reshape(2, 3)
 
     cases = {

@@ -60,7 +60,10 @@ def idas():
     X, V, z = (casadi.SX.sym(name, *shape) for name, shape in (("X", (4, 2)), ("V", (4, 2)), ("z", (3,))))
     metric, masses = casadi.diag(casadi.SX([1, 1, 1, -1])), np.asarray(system.masses)
     A = [(z[i] * X[:, i] + z[2] * X[:, 1 - i]) / masses[i] for i in range(2)]
-    inner = lambda x, y: casadi.dot(x, metric @ y)  # noqa: E731
+
+    def inner(x, y):
+        return casadi.dot(x, metric @ y)
+
     own = [inner(A[i], X[:, i]) + inner(V[:, i], V[:, i]) for i in range(2)]
     joint = inner(A[0], X[:, 1]) + inner(A[1], X[:, 0]) + 2 * inner(V[:, 0], V[:, 1])
     x = casadi.vertcat(casadi.vec(X), casadi.vec(V))
@@ -87,7 +90,10 @@ def beside_idas():
         print("casadi is not installed: its row is left out (pip install casadi)")
     times, wanted = medians(calls), embedded_end("rod", "H3", T1)[0]
     unit = times["geodyn Radau IIA 3, 100 steps"]
-    in_chart = lambda end: end if end.shape == (2, 3) else chart(system.space, *end.reshape(2, 2, 4))[0]  # noqa: E731
+
+    def in_chart(end):
+        return end if end.shape == (2, 3) else chart(system.space, *end.reshape(2, 2, 4))[0]
+
     errors = {name: float(np.max(np.abs(in_chart(call()) - wanted))) for name, call in calls.items()}
     rows = [[name, 1e3 * time, errors[name], time / unit] for name, time in times.items()]
     table(f"Rigid rod in H³ to t = {T1:g}", ["method", "time [ms]", "error", "ratio to first"], rows)

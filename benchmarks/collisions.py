@@ -39,14 +39,20 @@ def run(system, q0, v0):
 
 def runner(system, q0, v0, batch=False):
     """A compiled call without arguments."""
-    one = lambda q0, v0: run(system, q0, v0)  # noqa: E731
+
+    def one(q0, v0):
+        return run(system, q0, v0)
+
     compiled = jax.jit(jax.vmap(one) if batch else one)
     return lambda: compiled(q0, v0)
 
 
 def all_pairs(system, q0, v0):
     """The same for the gaps of all pairs and their rates."""
-    gap = lambda q: system.gap(jnp.zeros(()), q)  # noqa: E731
+
+    def gap(q):
+        return system.gap(jnp.zeros(()), q)
+
     compiled, at = jax.jit(lambda q, v: jax.jvp(gap, (q,), (v,))), (q0.reshape(-1), v0.reshape(-1))
     return lambda: compiled(*at)
 

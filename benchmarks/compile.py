@@ -83,7 +83,10 @@ def of_diffrax(elastic_rod):
 
     def end(stiffness):
         system, q0, v0 = elastic_rod(stiffness)
-        rate = lambda t, y, _: ((v := system.velocity(t, *y)), system.force(t, y[0], v, jnp.zeros(0)))  # noqa: E731
+
+        def rate(t, y, _):
+            return ((v := system.velocity(t, *y)), system.force(t, y[0], v, jnp.zeros(0)))
+
         control = diffrax.PIDController(rtol=1e-8, atol=1e-8)
         y0 = q0.ravel(), system.momentum(0.0, q0.ravel(), v0.ravel())
         term, saved = diffrax.ODETerm(rate), diffrax.SaveAt(t1=True)

@@ -49,7 +49,10 @@ def row(name, system, q0, steps):
     """One line of the table."""
     every, method = max(steps // SAVES, 1), gd.Moreau()
     options = {"t1": STEP * steps, "steps": steps, "save_every": every, "method": method}
-    run = lambda: gd.integrate(system, q0, 0 * q0, **options)  # noqa: E731
+
+    def run():
+        return gd.integrate(system, q0, 0 * q0, **options)
+
     run()
     seconds, t = elapsed(run)
     moved = np.abs(np.asarray(t.q) - np.asarray(t.q[0])).max()

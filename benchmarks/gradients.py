@@ -42,7 +42,10 @@ def main():
 
     _, reverse, along, forward = (f(at) for f in compiled.values())
     step = 1e-4
-    f = lambda multiple: compiled["trajectory"](at + multiple * step * direction)  # noqa: E731
+
+    def f(multiple):
+        return compiled["trajectory"](at + multiple * step * direction)
+
     central = (8 * (f(1) - f(-1)) - (f(2) - f(-2))) / (12 * step)
     size = jnp.linalg.norm(reverse)
     rows = [

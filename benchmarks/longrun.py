@@ -36,7 +36,9 @@ def naive(system, q, p, tolerance, saves, every):
     As one native function: that changes the time only."""
     tableau, none = gd.Gauss(3).tableau, jnp.zeros(0)
     a, b = jnp.asarray(tableau.a), jnp.asarray(tableau.b)
-    slope = lambda q, p: (v := system.velocity(0.0, q, p), system.force(0.0, q, v, none))  # noqa: E731
+
+    def slope(q, p):
+        return (v := system.velocity(0.0, q, p), system.force(0.0, q, v, none))
 
     def step(_, y):
         def improve(state):
@@ -45,7 +47,10 @@ def naive(system, q, p, tolerance, saves, every):
             return new, jnp.maximum(jnp.max(jnp.abs(new[0] - u)), jnp.max(jnp.abs(new[1] - f))), change
 
         guess = jax.tree.map(lambda x: jnp.tile(x, (3, 1)), slope(*y))
-        proceed = lambda state: (state[1] > tolerance) & (state[1] < state[2])  # noqa: E731
+
+        def proceed(state):
+            return (state[1] > tolerance) & (state[1] < state[2])
+
         u, f = jax.lax.while_loop(proceed, improve, (guess, jnp.asarray(1e300), jnp.asarray(jnp.inf)))[0]
         return y[0] + STEP * (b @ u), y[1] + STEP * (b @ f)
 
@@ -53,7 +58,9 @@ def naive(system, q, p, tolerance, saves, every):
         y = jax.lax.fori_loop(0, every, step, y)
         return y, y
 
-    run = lambda q, p: jax.lax.scan(several, (q, p), None, length=saves)[1]  # noqa: E731
+    def run(q, p):
+        return jax.lax.scan(several, (q, p), None, length=saves)[1]
+
     q, p = native(run, q, p, size=3 * q.size)
     return jax.vmap(lambda q, p: system.energy(0.0, q, system.velocity(0.0, q, p)))(q, p)
 

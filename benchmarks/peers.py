@@ -49,7 +49,10 @@ def of_diffrax(system, q0, v0):
     def call(rate, solver, tolerance, y0):
         control = diffrax.PIDController(rtol=tolerance, atol=tolerance)
         term, at_end = diffrax.ODETerm(rate), diffrax.SaveAt(t1=True)
-        solve = lambda y: diffrax.diffeqsolve(term, solver, 0.0, T1, 0.1, y, stepsize_controller=control, saveat=at_end)  # noqa: E731
+
+        def solve(y):
+            return diffrax.diffeqsolve(term, solver, 0.0, T1, 0.1, y, stepsize_controller=control, saveat=at_end)
+
         run = jax.jit(lambda y: solve(y).ys)
         return lambda: jax.tree.leaves(run(y0))[0][-1, ..., :6]
 
@@ -64,8 +67,13 @@ def of_diffrax(system, q0, v0):
 def of_scipy(_, q0, v0):
     """The right-hand side by hand on Python floats, which NumPy scalars would only slow down."""
     y0 = np.concatenate([q0, v0]).ravel()
-    rate = lambda t, y: rod_rate(math, t, y.tolist())  # noqa: E731
-    solve = lambda method, tolerance: solve_ivp(rate, (0, T1), y0, method, rtol=tolerance, atol=tolerance).y[:6, -1]  # noqa: E731
+
+    def rate(t, y):
+        return rod_rate(math, t, y.tolist())
+
+    def solve(method, tolerance):
+        return solve_ivp(rate, (0, T1), y0, method, rtol=tolerance, atol=tolerance).y[:6, -1]
+
     return {
         "SciPy DOP853, written by hand": lambda: solve("DOP853", 1e-8),
         "SciPy Radau, written by hand": lambda: solve("Radau", 1e-7),

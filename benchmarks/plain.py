@@ -108,7 +108,9 @@ def kinds(system):
         return jnp.sum(gd.integrate(system, q, v, t1=1.0, steps=100).q[-1] ** 2)
 
     def trains(trained, state, starts):
-        mean = lambda x: jnp.mean(jax.vmap(end, (0, None))(starts, eqx.combine(x, fixed)))  # noqa: E731
+        def mean(x):
+            return jnp.mean(jax.vmap(end, (0, None))(starts, eqx.combine(x, fixed)))
+
         loss, slopes = jax.value_and_grad(mean)(trained)
         changes, state = adam.update(slopes, state)
         return loss, optax.apply_updates(trained, changes), state

@@ -29,7 +29,10 @@ def row(name, seconds, steps, rotation, momentum, energy):
 def implicit(name, stages, body, start, steps, conserved=slice(None)):
     """A line of `integrate`."""
     method, every = gd.Gauss(stages), steps // SAVES
-    run = lambda: gd.integrate(body, *start, t1=STEP * steps, steps=steps, save_every=every, method=method)  # noqa: E731
+
+    def run():
+        return gd.integrate(body, *start, t1=STEP * steps, steps=steps, save_every=every, method=method)
+
     run()
     seconds, trajectory = elapsed(run)
     motion = jax.tree.map(lambda x: np.asarray(x)[:, 0], gd.rigid_motion(trajectory))
@@ -38,7 +41,10 @@ def implicit(name, stages, body, start, steps, conserved=slice(None)):
 
 def explicit(name, step, steps):
     """A line of an explicit stepper of free rotation."""
-    run = lambda: gd.free_rotation(INERTIA, np.eye(3), SPIN, t1=STEP * steps, steps=steps, step=step)  # noqa: E731
+
+    def run():
+        return gd.free_rotation(INERTIA, np.eye(3), SPIN, t1=STEP * steps, steps=steps, step=step)
+
     run()
     seconds, rotation = elapsed(run)
     R = np.asarray(rotation[:: steps // SAVES])

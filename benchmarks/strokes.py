@@ -53,7 +53,10 @@ def magnus_step(ca):
     """CasADi function: body velocities [3, 3] (columns) at the nodes of a step -> (translation, turn) of the step."""
     xi, h = ca.SX.sym("xi", 3, 3), 1 / STEPS
     J = ca.DM([[0, -1], [1, 0]])
-    bracket = lambda a, b: ca.vertcat(a[2] * J @ b[:2] - b[2] * J @ a[:2], 0)  # noqa: E731
+
+    def bracket(a, b):
+        return ca.vertcat(a[2] * J @ b[:2] - b[2] * J @ a[:2], 0)
+
     a1, a2 = h * xi[:, 1], np.sqrt(15) / 3 * h * (xi[:, 2] - xi[:, 0])
     a3 = 10 / 3 * h * (xi[:, 2] - 2 * xi[:, 1] + xi[:, 0])
     c1 = -bracket(a1, a2)
@@ -81,7 +84,10 @@ def of_casadi(ca):
     problem = {"x": ca.vec(x), "p": D, "f": power @ weights, "g": constraints}
     options = {"print_time": False, "ipopt": {"print_level": 0, "sb": "yes", "tol": 1e-10}}
     solver = ca.nlpsol("solver", "ipopt", problem, options)
-    start = lambda d: first_ellipse(d).T.ravel()  # noqa: E731
+
+    def start(d):
+        return first_ellipse(d).T.ravel()
+
     return lambda d: solver(x0=start(d), p=d, lbg=0, ubg=0)
 
 
@@ -91,7 +97,10 @@ def many_starts():
     region, limits = (jnp.full(2, -np.pi), jnp.full(2, np.pi)), (jnp.zeros(0), jnp.zeros(0))
     keys = jax.random.split(jax.random.key(0), 64)
     one_vmap = jit(_coarse.__wrapped__)
-    search = lambda run, keys: run(gd.swimmers.Purcell(), jnp.asarray(0.25), region, limits, (), keys)  # noqa: E731
+
+    def search(run, keys):
+        return run(gd.swimmers.Purcell(), jnp.asarray(0.25), region, limits, (), keys)
+
     calls = {i: lambda i=i: search(_coarse, keys[i : i + 1]) for i in range(16)}
     calls |= {"all": lambda: search(_coarse, keys), "one vmap": lambda: search(one_vmap, keys)}
     times = medians(calls, seconds=0.5)

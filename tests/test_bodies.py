@@ -37,7 +37,10 @@ def angles(space, X):
     sign = 1 if isinstance(space, Sphere) else -1
     J = np.diag([1.0] * (X.shape[1] - 1) + [sign])
     turned = [np.roll(X, -i, axis=0) for i in range(3)]
-    tangent = lambda a, b: (lambda u: u / np.sqrt(u @ J @ u))(b - sign * (a @ J @ b) * a)  # noqa: E731
+
+    def tangent(a, b):
+        return (lambda u: u / np.sqrt(u @ J @ u))(b - sign * (a @ J @ b) * a)
+
     return [np.arccos(tangent(a, b) @ J @ tangent(a, c)) for a, b, c in turned]
 
 
@@ -92,8 +95,11 @@ def test_regular_tetrahedra(name, edges):
     """Volume and its derivative in the edge by Schläfli's formula, dV = κ/2 Σ ℓ dθ with the dihedral angle
     cos θ = C/(1 + 2C), C = cos ℓ or cosh ℓ: 1e-12; measured 1e-14. An octant of S³ is π²/8."""
     space, kappa, cos, sin = CURVED[name], SIGN[name[0]], *((np.cos, np.sin) if name == "S3" else (np.cosh, np.sinh))
+
     # θ' = −C'/((1 + 2C)² sin θ) with (1 + 2C)² sin² θ = (1 + C)(1 + 3C)
-    rate = lambda d: 3 * d * sin(d) / ((1 + 2 * cos(d)) * np.sqrt((1 + cos(d)) * (1 + 3 * cos(d))))  # noqa: E731
+    def rate(d):
+        return 3 * d * sin(d) / ((1 + 2 * cos(d)) * np.sqrt((1 + cos(d)) * (1 + 3 * cos(d))))
+
     corners = np.array([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]]) / np.sqrt(3)
 
     @jax.jit
@@ -127,7 +133,10 @@ def test_a_straight_bending_spring_is_smooth():
     """Energy ½ k β² of the bend β: at β = 0 its second derivative is that of three points on a line, k (2/ℓ)² for the
     middle one, and its gradient vanishes. Catches a guard that drops it."""
     x = jnp.array([[-0.5, 0.0], [0.0, 0.0], [0.5, 0.0]])
-    energy = lambda y: gd.Angle([(0, 1, 2)], 3.0).energy(Euclidean(2), jnp.stack([x[0], y, x[2]]))  # noqa: E731
+
+    def energy(y):
+        return gd.Angle([(0, 1, 2)], 3.0).energy(Euclidean(2), jnp.stack([x[0], y, x[2]]))
+
     np.testing.assert_allclose(jax.grad(energy)(x[1]), 0, atol=1e-15)
     np.testing.assert_allclose(jax.hessian(energy)(x[1]), [[0, 0], [0, 3 * 16]], atol=1e-10)
 
@@ -158,8 +167,13 @@ def test_internal_forces_leave_every_momentum_map_alone(element):
         space = CURVED[name]
         system = gd.System(space, [1.0, 2.0, 1.5, 0.7], element)
         q = jnp.asarray(POINTS)
-        value = lambda q, s=system: s.potential_energy(0.0, q.reshape(-1))  # noqa: E731
-        change = lambda v, q=q, value=value: jax.jvp(value, (q,), (v,))[1]  # noqa: E731
+
+        def value(q, s=system):
+            return s.potential_energy(0.0, q.reshape(-1))
+
+        def change(v, q=q, value=value):
+            return jax.jvp(value, (q,), (v,))[1]
+
         rates = jax.vmap(change)(jax.vmap(space.killing_fields)(q).swapaxes(0, 1))
         assert np.max(np.abs(rates)) < 1e-13 and abs(change(q**2)) > 1e-3
         jaxpr = jax.make_jaxpr(lambda q, s=system: s.force(0.0, q, q, jnp.zeros(0)))(q.reshape(-1))
@@ -265,7 +279,10 @@ def test_orbits_close(potential, curvature):
     space = {1: Sphere(3), 0: Euclidean(3), -1: Hyperbolic(3)}[curvature]
     k, centre, speed = 2.5, jnp.array([0.1, -0.05, 0.02]), {"Kepler": 1.5, "Harmonic": 0.9}[potential]
     system = gd.System(space, [1.0], getattr(gd, potential)(k, centre))
-    unit = lambda x, v: v / gd.norm(space, x, v)  # noqa: E731
+
+    def unit(x, v):
+        return v / gd.norm(space, x, v)
+
     q0 = gd.exp(space, centre, 0.7 * unit(centre, jnp.array([0.8, 0.3, 0.4])))[None]
     v0 = speed * unit(q0[0], jnp.array([0.1, 0.5, 0.3]))[None]
     period = PERIODS[potential, curvature](k, float(gd.energy(system, q0, v0)))
@@ -387,7 +404,10 @@ def test_elements_see_the_masses_of_their_system():
         (gd.PointLoad(pull, per_mass=True), -(1 * 5.0 + 2 * -6.0)),
         (Centrifugal(), -0.5 * 0.3 * (25 + 2 * 4)),
     ]
-    energy = lambda system, q: gd.energy(system, q, np.zeros_like(q), 0.3)  # noqa: E731
+
+    def energy(system, q):
+        return gd.energy(system, q, np.zeros_like(q), 0.3)
+
     for element, value in wanted:
         alone = gd.System(space, [1.0, 2.0], element), jnp.asarray(x)
         np.testing.assert_allclose(energy(*alone), value, rtol=1e-14)

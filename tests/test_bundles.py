@@ -95,7 +95,10 @@ def loop(centre, size):
 @eqx.filter_jit
 def measured(body, centre):
     """Where a stroke leads in all the ways, and a small one; the curvature."""
-    lead = lambda way: holonomy(body, Timed(loop(centre, 0.3), *way), steps=24)  # noqa: E731
+
+    def lead(way):
+        return holonomy(body, Timed(loop(centre, 0.3), *way), steps=24)
+
     return (
         jax.vmap(lead)(jnp.array([*WAYS.values()])),
         holonomy(body, loop(centre, SIZE), steps=6),
@@ -121,7 +124,10 @@ def test_laws_of_holonomy(body, centre):
 
 def test_beanie_and_raft():
     """Case H01: closed forms and quadratures; measured ≤ 1e-16."""
-    winding = lambda t: 2 * jnp.pi * jnp.atleast_1d(t)  # noqa: E731
+
+    def winding(t):
+        return 2 * jnp.pi * jnp.atleast_1d(t)
+
     beanie = Beanie((1.3, 0.4))
     np.testing.assert_allclose(beanie.group.log(holonomy(beanie, winding, steps=4)), float(H01["beanie"]), atol=1e-14)
 
@@ -270,7 +276,10 @@ def test_a_locked_satellite_tumbles_as_eulers_equations_have_it():
     """Momentum fixed in space, seen from the body. The order is measured, 6.0 (4 without the last brackets); the
     derivative against differences: 1e-9."""
     inertia, start = np.asarray(SATELLITE.inertia), np.array([1.0, -2.0, 3.0])
-    euler = lambda t, p: np.cross(p, np.linalg.solve(inertia, p))  # noqa: E731
+
+    def euler(t, p):
+        return np.cross(p, np.linalg.solve(inertia, p))
+
     exact = solve_ivp(euler, (0, 1), start, method="DOP853", rtol=1e-13, atol=1e-13).y[:, -1]
 
     def moved(mu, steps):
@@ -317,14 +326,20 @@ def test_a_body_of_masses_has_no_momentum(space):
     1e-16 elsewhere."""
     n, rng = space.dim, np.random.default_rng(1)
     places, masses = 0.4 * rng.normal(size=(3, 4, n)), np.array([1.0, 0.5, 2.0, 0.8])
-    shape = lambda r: jnp.asarray(places[0]) + r[0] * places[1] + r[0] * r[1] * places[2]  # noqa: E731
+
+    def shape(r):
+        return jnp.asarray(places[0]) + r[0] * places[1] + r[0] * r[1] * places[2]
+
     system, r, rdot = System(space, masses), jnp.array([0.3, -0.5]), jnp.array([1.0, 0.7])
     body, count = PointMasses(system.space, system.masses, shape), space.embed(jnp.zeros(n)).size
 
     @jax.jit
     def run():
         xi = -connection(body, r) @ rdot
-        moved = lambda s: body.points(r + s * rdot) @ body.group.exp(s * xi).T  # noqa: E731
+
+        def moved(s):
+            return body.points(r + s * rdot) @ body.group.exp(s * xi).T
+
         x, v = jax.jvp(lambda s: jax.vmap(space.coordinates)(moved(s)[:, :count]), (0.0,), (1.0,))
         return killing_momentum(system, x, v), v
 

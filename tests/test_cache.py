@@ -22,9 +22,12 @@ print(y, len(missed))
 
 def test_the_next_process_compiles_nothing(tmp_path):
     folder = tmp_path / "programs"
-    run = lambda: subprocess.run(  # noqa: E731
-        [sys.executable, "-c", SCRIPT.format(folder=folder)], capture_output=True, text=True, check=True
-    )
+
+    def run():
+        return subprocess.run(
+            [sys.executable, "-c", SCRIPT.format(folder=folder)], capture_output=True, text=True, check=True
+        )
+
     first, second = run(), run()
     assert int(first.stdout.split()[1]) > 0 and second.stdout.split() == [first.stdout.split()[0], "0"]
     assert not second.stderr, "XLA's messages about code from its cache"

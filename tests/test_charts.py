@@ -23,7 +23,10 @@ def test_the_pair_is_one_space(n):
     X = X / np.linalg.norm(X, axis=1, keepdims=True)
     X = X[np.abs(X[:, -1]) < 0.85]
     x = jax.vmap(space.coordinates)(jnp.asarray(X))
-    swap = lambda x: space.chart.moved(jnp.where(x[0] > 4, 1.0, 2.0), x)  # noqa: E731
+
+    def swap(x):
+        return space.chart.moved(jnp.where(x[0] > 4, 1.0, 2.0), x)
+
     both = jnp.concatenate([x, jax.vmap(swap)(x)])
     assert set(np.asarray(x[:, 0] > 4)) == {True, False} and np.all((both[len(x) :, 0] > 4) != (x[:, 0] > 4))
     X = np.concatenate([X, X])

@@ -62,7 +62,10 @@ def stop_after(monkeypatch, count):
 def test_goes_on_bit_for_bit(name, tmp_path, monkeypatch):
     """Stopped after one part and again after the next, against a run at once, and to rounding against one that is not
     in parts (seen: the same bits, but 1e-16 where states between the saves are kept)."""
-    run = lambda **options: gd.integrate(**RUNS[name], **options)  # noqa: E731
+
+    def run(**options):
+        return gd.integrate(**RUNS[name], **options)
+
     if name == "saved rarely":
         monkeypatch.setattr(parts, "LONGEST_PART", 300)
     whole = run(checkpoint=tmp_path / "whole")
@@ -113,7 +116,10 @@ def test_killed_run_goes_on(tmp_path):
 def test_failures_stay_failures(tmp_path):
     """A fall into a centre: the same error again, without a step."""
     fall = gd.Lagrangian(lambda q, v: 0.5 * v[0] ** 2 - 50.0 * jnp.sqrt(q[0]))
-    run = lambda: gd.integrate(fall, [1.0], [0.0], t1=1.0, steps=200, checkpoint=tmp_path / "run")  # noqa: E731
+
+    def run():
+        return gd.integrate(fall, [1.0], [0.0], t1=1.0, steps=200, checkpoint=tmp_path / "run")
+
     seen = []
     for _ in range(2):
         with pytest.raises(gd.IntegrationError, match="failed") as raised:
@@ -159,7 +165,10 @@ def test_numbers_are_compared_bit_for_bit():
 def test_a_table_in_a_function_belongs_to_the_run(tmp_path, monkeypatch):
     """Two functions of the same code, but for the numbers of an array in it."""
     stop_after(monkeypatch, 0)
-    pulled = lambda table: gd.Lagrangian(lambda q, v: v @ v / 2 - table @ jnp.stack([q[0] ** 2, q[0] ** 4]))  # noqa: E731
+
+    def pulled(table):
+        return gd.Lagrangian(lambda q, v: v @ v / 2 - table @ jnp.stack([q[0] ** 2, q[0] ** 4]))
+
     gd.integrate(**PENDULUM | {"system": pulled(np.array([0.5, 0.1]))}, checkpoint=tmp_path / "run")
     with pytest.raises(ValueError, match="the system's equations"):
         gd.integrate(**PENDULUM | {"system": pulled(np.array([0.5, 0.2]))}, checkpoint=tmp_path / "run")
@@ -167,7 +176,10 @@ def test_a_table_in_a_function_belongs_to_the_run(tmp_path, monkeypatch):
 
 def test_another_number_of_the_system_is_named(tmp_path, monkeypatch):
     stop_after(monkeypatch, 0)
-    run = lambda system: gd.integrate(**RUNS["contacts"] | {"system": system}, checkpoint=tmp_path / "run")  # noqa: E731
+
+    def run(system):
+        return gd.integrate(**RUNS["contacts"] | {"system": system}, checkpoint=tmp_path / "run")
+
     run(balls())
     with pytest.raises(ValueError, match=r"another run: system.elements.0.stiffness was \[2\.\] .*, is \[3\.\] [^;]*$"):
         run(balls(3.0))
@@ -175,7 +187,10 @@ def test_another_number_of_the_system_is_named(tmp_path, monkeypatch):
 
 def test_broken_and_foreign_files(tmp_path, monkeypatch):
     """A clear error with the remedy, which works; nothing foreign is touched."""
-    run = lambda path: gd.integrate(**PENDULUM, checkpoint=path)  # noqa: E731
+
+    def run(path):
+        return gd.integrate(**PENDULUM, checkpoint=path)
+
     monkeypatch.setattr(parts, "SECONDS", 0.0)
     whole, folder = bits(run(tmp_path / "run")), tmp_path / "run"
     files = sorted(folder.glob("rows_*"))

@@ -205,7 +205,10 @@ def test_within_loops_and_twice(name):
     """The second derivative, and the first inside of other transformations."""
     f, k, h = CASES[name], jnp.array(0.7), 1e-5
     slope = jax.jit(jax.grad(eqx.filter_jit(f)))
-    in_scan = lambda k: jax.lax.scan(lambda c, _: (c + jax.checkpoint(f)(k), None), 0.0 * k, None, length=2)[0]  # noqa: E731
+
+    def in_scan(k):
+        return jax.lax.scan(lambda c, _: (c + jax.checkpoint(f)(k), None), 0.0 * k, None, length=2)[0]
+
     np.testing.assert_allclose(jax.vmap(jax.grad(in_scan))(k[None])[0] / 2, slope(k), rtol=1e-10)
     np.testing.assert_allclose(jax.hessian(f)(k), (slope(k + h) - slope(k - h)) / (2 * h), rtol=1e-5, atol=1e-8)
 
@@ -281,7 +284,10 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_function(kind):
     """y' = −ky in all of them: d/dk of y(t) is −t y."""
-    last = lambda k: gd.integrate(gd.ODE(KINDS[kind](k)), Q, t1=0.5, steps=2).q[-1, 0]  # noqa: E731
+
+    def last(k):
+        return gd.integrate(gd.ODE(KINDS[kind](k)), Q, t1=0.5, steps=2).q[-1, 0]
+
     value, slope = jax.jit(jax.value_and_grad(last))(0.7)
     np.testing.assert_allclose([value, slope], [np.exp(-0.35), -0.5 * np.exp(-0.35)], rtol=1e-8)
 

@@ -108,7 +108,10 @@ def test_billiard_in_a_disk():
     """Angular momentum and energy, so that the angle of incidence and the caustic are kept: all impulses and flights
     are equal; a triangular orbit closes, measured to 1e-16."""
     system = gd.System(PLANE, [1.0], gd.Wall(lambda x: 1 - x @ x))
-    run = lambda q0, v0, t1: gd.integrate(system, q0, v0, t1=t1, steps=30)  # noqa: E731
+
+    def run(q0, v0, t1):
+        return gd.integrate(system, q0, v0, t1=t1, steps=30)
+
     t = run([[0.5, 0.0]], [[0.3, 1.7]], 30.0)
     spin = t.q[:, 0, 0] * t.v[:, 0, 1] - t.q[:, 0, 1] * t.v[:, 0, 0]
     assert int(t.impacts.count) == 30 and np.ptp(spin) < 1e-13 and np.ptp(t.energy) < 1e-13
@@ -307,12 +310,20 @@ def test_dumbbell_against_a_wall():
     j = (1+e)|u| / (1/M + (l/2 cos θ)²/I). Measured 1e-14."""
     length, spin, fall, e = 1.0, 0.8, -1.0, 0.6
     system = gd.System(PLANE, [1.0, 1.0], gd.Rod([(0, 1)], length), gd.Wall(lambda x: x[1], e))
-    arm = lambda theta: 0.5 * length * np.array([np.cos(theta), np.sin(theta)])  # noqa: E731
-    turn = lambda theta: 0.5 * length * spin * np.array([-np.sin(theta), np.cos(theta)])  # noqa: E731
+
+    def arm(theta):
+        return 0.5 * length * np.array([np.cos(theta), np.sin(theta)])
+
+    def turn(theta):
+        return 0.5 * length * spin * np.array([-np.sin(theta), np.cos(theta)])
+
     centre, drift = np.array([0.0, 1.5]), np.array([0.2, fall])
     q0, v0 = (np.stack([a - b, a + b]) for a, b in ((centre, arm(0.3)), (drift, turn(0.3))))
     t = gd.integrate(system, q0, v0, t1=1.6, steps=80)
-    lowest = lambda s: 1.5 + fall * s - 0.5 * length * np.sin(0.3 + spin * s)  # noqa: E731
+
+    def lowest(s):
+        return 1.5 + fall * s - 0.5 * length * np.sin(0.3 + spin * s)
+
     moment = times(t)[0]
     assert abs(lowest(moment)) < 1e-9 and len(times(t)) == 1
     theta = 0.3 + spin * moment
@@ -338,7 +349,9 @@ def test_moving_wall():
         system = gd.System(LINE, jnp.ones(1), gd.Wall(Piston(speed)))
         return gd.integrate(system, jnp.zeros((1, 1)), jnp.ones((1, 1)), t1=2.0, steps=4, most_impacts=2).q[-1, 0, 0]
 
-    at = lambda u: 2 / (1 + u) + (-2 * u - 1) * (2 - 2 / (1 + u))  # noqa: E731
+    def at(u):
+        return 2 / (1 + u) + (-2 * u - 1) * (2 - 2 / (1 + u))
+
     got, slope = jax.jit(jax.value_and_grad(end))(0.3)
     np.testing.assert_allclose(got, at(0.3), rtol=1e-14)
     np.testing.assert_allclose(slope, jax.grad(at)(0.3), rtol=1e-13)
@@ -349,7 +362,10 @@ def test_contacts_of_combined_bodies_files_and_times_between(tmp_path):
     """What a trajectory with impacts offers: bodies put together, a file, evaluation between the steps, progress."""
     ball = (gd.System(PLANE, [1.0], gd.Wall(lambda x: x[0])), jnp.array([[1.0, 0.0]]))
     system, q0 = gd.combine(ball, (gd.System(PLANE, [1.0]), jnp.array([[-2.0, 5.0]])))
-    run = lambda **options: gd.integrate(system, q0, [[-1.0, 0.2], [1.0, 0.0]], t1=4.0, steps=4, **options)  # noqa: E731
+
+    def run(**options):
+        return gd.integrate(system, q0, [[-1.0, 0.2], [1.0, 0.0]], t1=4.0, steps=4, **options)
+
     t = run()
     np.testing.assert_allclose(t.q[-1], [[3.0, 0.8], [2.0, 5.0]], rtol=0, atol=1e-14)
     np.testing.assert_allclose(t.evaluate(jnp.array([0.5, 1.25, 1.5]))[:, 0, 0], [0.5, 0.25, 0.5], rtol=0, atol=1e-14)
@@ -362,7 +378,10 @@ def test_contacts_of_combined_bodies_files_and_times_between(tmp_path):
 def test_too_many_impacts_is_a_status():
     """An elastic ball between walls; the trajectory is kept as far as it went."""
     system = gd.System(LINE, [1.0], gd.Wall(lambda x: 1 - x[0] ** 2))
-    run = lambda **options: gd.integrate(system, [[0.0]], [[1.0]], t1=10.0, steps=10, most_impacts=3, **options)  # noqa: E731
+
+    def run(**options):
+        return gd.integrate(system, [[0.0]], [[1.0]], t1=10.0, steps=10, most_impacts=3, **options)
+
     with pytest.raises(gd.IntegrationError, match="after t = 5 there are more impacts than most_impacts"):
         run()
     t = run(throw=False)

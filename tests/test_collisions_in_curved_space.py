@@ -109,7 +109,10 @@ def saltated(space, system, z, moments, t1, tangent):
 
     def fly(z, t):
         q, v = z
-        along = lambda t: jax.vmap(lambda q, v: gd.exp(space, q, t * v))(q, v)  # noqa: E731
+
+        def along(t):
+            return jax.vmap(lambda q, v: gd.exp(space, q, t * v))(q, v)
+
         return jax.jvp(along, (t,), (jnp.ones(()),))
 
     def reflect(z, gap):
@@ -122,8 +125,13 @@ def saltated(space, system, z, moments, t1, tangent):
     for moment in moments:
         z, tangent = jax.jvp(lambda z, t=moment - now: fly(z, t), (z,), (tangent,))
         closest = int(np.argmin(system.gap(jnp.zeros(()), z[0].ravel())))
-        gap = lambda q, i=closest: system.gap(jnp.zeros(()), q.ravel())[i]  # noqa: E731
-        closing = lambda dz, q=z[0], gap=gap: jax.jvp(gap, (q,), (dz[0],))[1]  # noqa: E731
+
+        def gap(q, i=closest):
+            return system.gap(jnp.zeros(()), q.ravel())[i]
+
+        def closing(dz, q=z[0], gap=gap):
+            return jax.jvp(gap, (q,), (dz[0],))[1]
+
         before = field(z)
         late = closing(tangent) / closing(before)
         held = jax.tree.map(lambda dz, f, late=late: dz - late * f, tangent, before)
@@ -175,10 +183,16 @@ def test_friction_far_out():
     def after(far):
         boost = jnp.eye(4).at[0, 0].set(jnp.cosh(far)).at[3, 3].set(jnp.cosh(far))
         boost = boost.at[0, 3].set(jnp.sinh(far)).at[3, 0].set(jnp.sinh(far))
-        moved = lambda x: space.coordinates(boost @ space.embed(x))  # noqa: E731
+
+        def moved(x):
+            return space.coordinates(boost @ space.embed(x))
+
         q, v = jax.vmap(lambda x, u: jax.jvp(moved, (x,), (u,)))(q0, v0)
         run = gd.integrate(body, q, v, t1=1.0, steps=16, save_every=16, method=gd.Gauss(5), most_impacts=2)
-        speeds = lambda x, u: jax.vmap(lambda x, u: gd.norm(space, x, u))(x, u)  # noqa: E731
+
+        def speeds(x, u):
+            return jax.vmap(lambda x, u: gd.norm(space, x, u))(x, u)
+
         hit, apart = (run.impacts.t[0], run.impacts.impulse[0]), gd.distance(space, *run.q[-1])
         return jnp.stack([*hit, apart, *speeds(run.q[-1], run.v[-1])]), speeds(q, v)
 

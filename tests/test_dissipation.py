@@ -187,8 +187,13 @@ def test_own_geodesic_carries_the_velocity():
     Seen: 2e-15 and 1e-8."""
     space = gd.spaces.Sphere(2, "polar")
     q, v, h = jnp.array([1.1, 0.3]), jnp.array([0.4, -0.7]), jnp.asarray(0.1)
-    metric = lambda q, v: 0.5 * (v @ space.metric(q) @ v)  # noqa: E731
-    curve = lambda t: gd.exp(space, q, t * v)  # noqa: E731
+
+    def metric(q, v):
+        return 0.5 * (v @ space.metric(q) @ v)
+
+    def curve(t):
+        return gd.exp(space, q, t * v)
+
     other = jnp.array([0.6, 0.2])
     wanted = [gd.parallel_transport(space, curve, w, jnp.array([0.0, 0.1]), steps=1)[-1] for w in (v, other)]
     on_space = gd.System(space, [1.0])

@@ -19,7 +19,10 @@ INERTIA = 0.4 * MASS * RADIUS**2
 
 def ball(e, mu):
     """A solid ball above the floor that turns about the horizontal: (x, y, θ)."""
-    metric = lambda x: jnp.diag(jnp.array([MASS, MASS, INERTIA]))  # noqa: E731
+
+    def metric(x):
+        return jnp.diag(jnp.array([MASS, MASS, INERTIA]))
+
     floor = gd.Wall(lambda x: x[1] - RADIUS, e, mu, slip=lambda x, v: v[0] + RADIUS * v[2])
     return gd.System(gd.Manifold(metric, 3), [1.0], gd.Gravity(MASS * G, axis=1), floor)
 
@@ -270,7 +273,10 @@ def test_slip_in_curved_space(space):
     @jax.jit
     def squares(x, y):
         log = gd.log(space, x, y)
-        line = lambda t: gd.exp(space, x, t * log)  # noqa: E731
+
+        def line(t):
+            return gd.exp(space, x, t * log)
+
         relative = w - gd.parallel_transport(space, line, u, jnp.array([0.0, 1.0]))[-1]
         along = -gd.log(space, y, x) / gd.distance(space, x, y)
         across = relative - gd.inner(space, y, relative, along) * along
@@ -284,7 +290,10 @@ def test_slip_in_curved_space(space):
 def test_contacts_at_rest_need_moreau():
     """Gauss follows impacts with friction, not what comes to rest with it: that is a status, with the remedy."""
     system = gd.System(PLANE, [1.0], gd.Gravity(G), gd.Wall(lambda x: x[1], 0.5, 0.3))
-    run = lambda height, **options: gd.integrate(system, [[0.0, height]], [[1.0, 0.0]], t1=2.0, steps=20, **options)  # noqa: E731
+
+    def run(height, **options):
+        return gd.integrate(system, [[0.0, height]], [[1.0, 0.0]], t1=2.0, steps=20, **options)
+
     with pytest.raises(gd.IntegrationError, match=r"friction came to rest.*method=gd.Moreau"):
         run(0.2)
     still = run(0.0, throw=False)
@@ -305,7 +314,10 @@ def test_painleve():
     """The sliding rod of Painlevé, its lower end on the floor at θ: 3 μ sin θ cos θ/(1 + 3 cos² θ), which first exceeds
     1 for μ = 4/3, at tan θ = 2. Measured 1e-16."""
     theta, mu = np.arctan(2.0), 4 / 3
-    lowest = lambda x: x[1] - 0.5 * jnp.sin(x[2])  # noqa: E731
+
+    def lowest(x):
+        return x[1] - 0.5 * jnp.sin(x[2])
+
     floor = gd.Wall(lowest, 0.0, mu, slip=lambda x, v: v[0] + 0.5 * jnp.sin(x[2]) * v[2])
     rod = gd.System(gd.Manifold(lambda x: jnp.diag(jnp.array([1.0, 1.0, 1 / 12])), 3), [1.0], floor)
     q = [[0.0, 0.5 * np.sin(theta), theta]]
@@ -423,7 +435,10 @@ def test_constraints_to_order_two():
     """A pendulum on a rod where nothing touches, against its angle by DOP853. Measured in steps of 0.02 and 0.01:
     2.7e-4 and 6.7e-5; energy swings by 6e-4 of 10, its rod stretches by 1.4e-3 per second at most. Catches constraints
     that are held by the velocities in the middle of the step: of order 1."""
-    fall = lambda t, y: [y[1], -G * np.cos(y[0])]  # noqa: E731
+
+    def fall(t, y):
+        return [y[1], -G * np.cos(y[0])]
+
     end = solve_ivp(fall, (0, 0.4), [0.0, 0.0], "DOP853", rtol=1e-12, atol=1e-12).y[0, -1]
     errors = []
     for h, k in ((0.02, 20), (0.01, 40)):
@@ -438,7 +453,10 @@ def test_sliding_in_a_bowl_is_of_order_two():
     """Without friction it is a pendulum: the error falls by 4.2 with half the steps; where it is forgotten that the
     wall turns on the way, by 2."""
     bowl = gd.System(PLANE, [1.0], gd.Gravity(G), gd.Wall(lambda x: 1 - jnp.sqrt(x @ x)))
-    swing = lambda t, y: [y[1], -G * np.cos(y[0])]  # noqa: E731
+
+    def swing(t, y):
+        return [y[1], -G * np.cos(y[0])]
+
     a, last = np.pi + 0.3, []
     exact = solve_ivp(swing, (0, 0.6), (a, 1.0), "DOP853", rtol=1e-12, atol=1e-12).y[0, -1]
     for steps in (30, 60):

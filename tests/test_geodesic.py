@@ -185,14 +185,22 @@ def test_derivatives_in_the_metric():
     """d dist/dR on a torus, the metric a module or a closure, first and second, against differences: 1e-8; measured
     3e-11 and 1e-12."""
     x, y = jnp.array([0.2, 0.3]), jnp.array([2.0, 1.0])
-    module = lambda R: gd.distance(gd.Manifold(Torus(R), 2), x, y)  # noqa: E731
-    closure = lambda R: gd.distance(gd.Manifold(lambda x: Torus(R)(x), 2), x, y)  # noqa: E731
+
+    def module(R):
+        return gd.distance(gd.Manifold(Torus(R), 2), x, y)
+
+    def closure(R):
+        return gd.distance(gd.Manifold(lambda x: Torus(R)(x), 2), x, y)
+
     step, radii = 1e-5, 2 + 1e-5 * np.array([-1.0, 0.0, 1.0])
     values, slopes = np.transpose(list(map(jax.jit(jax.value_and_grad(module)), radii)))
     np.testing.assert_allclose(slopes[1], (values[2] - values[0]) / (2 * step), rtol=1e-8)
     np.testing.assert_allclose(jax.jit(jax.grad(closure))(2.0), slopes[1], rtol=1e-13)
     np.testing.assert_allclose(jax.jit(jax.hessian(module))(2.0), (slopes[2] - slopes[0]) / (2 * step), rtol=1e-8)
-    end = lambda R: gd.exp(gd.Manifold(lambda x: Torus(R)(x), 2), x, y)  # noqa: E731
+
+    def end(R):
+        return gd.exp(gd.Manifold(lambda x: Torus(R)(x), 2), x, y)
+
     both = jax.jit(lambda R: jax.jvp(end, (R,), (jnp.ones_like(R),)))
     ends, rates = zip(*map(both, radii))
     np.testing.assert_allclose(rates[1], (ends[2] - ends[0]) / (2 * step), rtol=1e-8)
@@ -241,7 +249,9 @@ def test_distance_of_a_plain_metric(name):
 
 
 def _two_derivatives(space, z):
-    square = lambda z: squared_distance(space, z[0], z[1])  # noqa: E731
+    def square(z):
+        return squared_distance(space, z[0], z[1])
+
     return gd.distance(space, z[0], z[1]), jax.grad(square)(z), jax.hessian(square)(z)
 
 
@@ -303,7 +313,10 @@ def test_beyond_a_conjugate_point():
 def test_transport_around_a_circle(circle):
     """Case T01, tolerance 1e-10, with its orientation; measured ≤ 4e-16; |v| kept to 1e-12."""
     space, a = {"S2": S2, "H2": H2}[circle["space"]], float(circle["a0"])
-    turn = lambda t: jnp.stack([jnp.full_like(t, a), t])  # noqa: E731
+
+    def turn(t):
+        return jnp.stack([jnp.full_like(t, a), t])
+
     ts = jnp.array([0.0, np.pi, 2 * np.pi])
     start, half, full = gd.parallel_transport(space, turn, jnp.array([1.0, 0.0]), ts)
     np.testing.assert_array_equal(start, [1, 0])
@@ -349,7 +362,10 @@ def test_jacobi_fields(name, closed):
     frame = 1 / jnp.sqrt(jnp.diag(g))
     v, dj = frame * jnp.array([np.cos(psi), np.sin(psi)]), frame * jnp.array([-np.sin(psi), np.cos(psi)])
     J, DJ = gd.jacobi_field(space, x, v, 0 * x, dj, ts)
-    end = lambda psi: flow(space, x, frame * jnp.stack([jnp.cos(psi), jnp.sin(psi)]), ts)  # noqa: E731
+
+    def end(psi):
+        return flow(space, x, frame * jnp.stack([jnp.cos(psi), jnp.sin(psi)]), ts)
+
     qs, vs = end(psi)
     lengths = jax.vmap(lambda x, j: gd.norm(space, x, j))(qs, J)
     np.testing.assert_allclose(lengths, floats(case["reference"][name]), atol=1e-12)

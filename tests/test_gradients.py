@@ -57,7 +57,10 @@ def test_pendulum():
 @pytest.mark.long
 def test_second_derivative():
     """d²θ(3)/dθ₀² of case A01 a, forward over forward and forward over reverse. Expected 1e-10."""
-    angle = lambda theta: pendulum_at_three(PENDULUM.at[0].set(theta))[0]  # noqa: E731
+
+    def angle(theta):
+        return pendulum_at_three(PENDULUM.at[0].set(theta))[0]
+
     for second in (jax.jacfwd(jax.jacfwd(angle)), jax.jacfwd(jax.jacrev(angle))):
         np.testing.assert_allclose(jax.jit(second)(PENDULUM[0]), float(CASE["a_second"]), rtol=1e-7)
 

@@ -132,7 +132,10 @@ def test_isometries_leave_distances_alone_and_are_the_flow_of_the_killing_fields
     @jax.jit
     def facts(x, y):
         g, square = group.exp(vectors(group, 1)[0]), space.squared_distance
-        flown = lambda t: moved(group.exp(jnp.append(t, jnp.zeros(group.dim - space.dim))), x)  # noqa: E731
+
+        def flown(t):
+            return moved(group.exp(jnp.append(t, jnp.zeros(group.dim - space.dim))), x)
+
         squares, flow = (square(moved(g, x), moved(g, y)), square(x, y)), jax.jacfwd(flown)(jnp.zeros(space.dim))
         return squares, (flow.T, space.killing_fields(x)[: space.dim])
 

@@ -112,7 +112,10 @@ def test_liouville():
 def test_poisson_brackets():
     """{q_i, p_j} = δ_ij, {L_x, L_y} = L_z, Jacobi's identity, and {f, H} is the rate of f along the motion."""
     q, p = jnp.array([0.3, -0.5, 0.9]), jnp.array([1.1, 0.2, -0.4])
-    H = lambda q, p: jnp.sqrt(1 + p @ p) + jnp.sin(q[0]) * q[1]  # noqa: E731
+
+    def H(q, p):
+        return jnp.sqrt(1 + p @ p) + jnp.sin(q[0]) * q[1]
+
     f, g = lambda q, p: q[0] * p[1] ** 2 + q[2], lambda q, p: jnp.exp(q[1]) * p @ q
     turn = [lambda q, p, i=i: jnp.cross(q, p)[i] for i in range(3)]
     assert gd.poisson_bracket(lambda q, p: q[1], lambda q, p: p[1])(q, p) == 1
@@ -130,7 +133,10 @@ def test_noether(name):
     """Rotations leave L alone; translations do not, and their momentum grows at the rate that the defect says. For
     every view of the system alike. Measured: 1e-16."""
     L, H = ZOO[name]
-    shift = lambda q: jnp.array([1.0, 0.0])  # noqa: E731
+
+    def shift(q):
+        return jnp.array([1.0, 0.0])
+
     for system in (gd.Lagrangian(L), gd.Hamiltonian(H)):
         p, kept, same, other = jax.jit(lambda q, v, system=system: noether(system, (turned, shift), q, v))(Q, V)
         np.testing.assert_allclose(kept, Q[0] * p[1] - Q[1] * p[0], rtol=1e-14)

@@ -27,7 +27,10 @@ STROKES = {
     "function": lambda t: jnp.stack([jnp.sin(2 * jnp.pi * t), jnp.exp(jnp.cos(2 * jnp.pi * t))]),
 }
 zoo = pytest.mark.parametrize("stroke", STROKES.values(), ids=STROKES)
-run = lambda swimmer, stroke: (holonomy(swimmer, stroke), cost(swimmer, stroke))  # noqa: E731
+
+
+def run(swimmer, stroke):
+    return (holonomy(swimmer, stroke), cost(swimmer, stroke))
 
 
 def displacement(swimmer, stroke):
@@ -63,7 +66,10 @@ def test_purcell_best_circle():
 
 def test_gradient_with_respect_to_lengths():
     stroke = STROKES["fourier"]
-    value = lambda lengths: jnp.sum(displacement(Purcell(lengths), stroke)) + cost(Purcell(lengths), stroke)  # noqa: E731
+
+    def value(lengths):
+        return jnp.sum(displacement(Purcell(lengths), stroke)) + cost(Purcell(lengths), stroke)
+
     both, lengths, h = jax.jit(jax.value_and_grad(value)), jnp.array([1.0, 0.8, 1.2]), 1e-5
     differences = [(both(lengths + e)[0] - both(lengths - e)[0]) / (2 * h) for e in h * np.eye(3)]
     np.testing.assert_allclose(both(lengths)[1], differences, rtol=1e-7)  # measured 2e-10

@@ -36,8 +36,11 @@ def test_oscillator(t1, index):
     again = gd.integrate(OSCILLATOR, START, p0=path.p[0], t1=t1, steps=12, method=gd.Gauss(3))
     for name in ("t", "q", "v", "p"):
         np.testing.assert_allclose(getattr(path, name), getattr(again, name), atol=1e-12)
+
     # Where it is not least, it falls along the first mode between the ends.
-    action = lambda nodes: ACTION(nodes, t1)  # noqa: E731
+    def action(nodes):
+        return ACTION(nodes, t1)
+
     np.testing.assert_allclose(action(path.nodes), path.action, rtol=1e-12)
     mode = np.sin(np.pi * np.append(0, np.linspace(0, 1, 13)[:-1, None] + np.array([0.27639, 0.72361, 1.0]) / 12))
     aside = [action(path.nodes + size * mode[:, None]) - path.action for size in (-0.1, 0.1)]
@@ -58,7 +61,10 @@ def test_hamilton_jacobi():
     by_end, by_time = jax.jit(jax.grad(lambda q1, t1: found(q1, t1).action, (0, 1)))(q1, t1)
     np.testing.assert_allclose(by_end, path.p[-1], rtol=1e-13)
     np.testing.assert_allclose(by_time, -gd.energy(OSCILLATOR, path.q[0], path.v[0]), rtol=1e-6)
-    start = lambda q1: found(q1, t1).p[0]  # noqa: E731
+
+    def start(q1):
+        return found(q1, t1).p[0]
+
     forwards, backwards = jax.jit(lambda q1: (jax.jacfwd(start)(q1), jax.jacrev(start)(q1)))(q1)
     np.testing.assert_allclose(forwards, MASS * RATE / np.sin(RATE * t1) * np.eye(1), rtol=1e-7)
     np.testing.assert_allclose(backwards, forwards, rtol=1e-13)
@@ -82,7 +88,10 @@ def test_free_fall():
     wanted = 0.25 * (4 + 0.25) / T - 0.25 * gravity * 1.5 * T - 0.5 * gravity**2 * T**3 / 24
     np.testing.assert_allclose(path.action, wanted, rtol=1e-13)
     assert path.is_least and path.q.shape == (5, 1, 2)
-    fall = lambda t: q0 + t * path.v[0] - 0.5 * gravity * t**2 * jnp.array([[0.0, 1.0]])  # noqa: E731
+
+    def fall(t):
+        return q0 + t * path.v[0] - 0.5 * gravity * t**2 * jnp.array([[0.0, 1.0]])
+
     np.testing.assert_allclose(path.q[2], fall(0.4), atol=1e-14)
     rough = jax.jit(lambda x: gd.discrete_action(ball, x, t1=T))
     rough = [rough(np.stack([fall(t) for t in np.linspace(0, T, count + 1)])) - path.action for count in (8, 16)]

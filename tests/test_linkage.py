@@ -68,9 +68,14 @@ def test_parametrisation_agrees():
     metric; and the local chart of the level set. Measured: 2e-14."""
     space, axes = gd.spaces.Inhomogeneous(3), np.array([1.0, 1.3, 0.8])
     level_set = gd.LevelSet(space, lambda x: jnp.sum((x / axes) ** 2) - 1)
-    angles = lambda y: axes * jnp.stack([jnp.sin(y[0]) * jnp.cos(y[1]), jnp.sin(y[0]) * jnp.sin(y[1]), jnp.cos(y[0])])  # noqa: E731
+
+    def angles(y):
+        return axes * jnp.stack([jnp.sin(y[0]) * jnp.cos(y[1]), jnp.sin(y[0]) * jnp.sin(y[1]), jnp.cos(y[0])])
+
     surface, y = Embedded(angles, space, 2), jnp.array([0.9, 0.6])
-    measures = lambda s, x: jnp.stack([gd.gaussian_curvature(s, x), gd.total_bending(s, x)])  # noqa: E731
+
+    def measures(s, x):
+        return jnp.stack([gd.gaussian_curvature(s, x), gd.total_bending(s, x)])
 
     @jax.jit
     def found(y):
@@ -155,7 +160,10 @@ def test_case_L02():
     def found(span, rod_mass, hinge_mass):
         system, q = gd.pinned_chain(4, span, rod_mass=rod_mass, hinge_mass=hinge_mass)
         space = gd.configuration_space(system, q)
-        onto = lambda X: gd.four_rod_configuration(span, X).reshape(-1)  # noqa: E731
+
+        def onto(X):
+            return gd.four_rod_configuration(span, X).reshape(-1)
+
         x, weights = gd.sphere_quadrature(onto, space.space, 48)
         K = jax.lax.map(lambda x: gd.gaussian_curvature(space, x), x, batch_size=512)
         return jnp.max(jnp.abs(jax.vmap(space.residual)(x))), jnp.sum(weights), weights @ K
@@ -225,7 +233,10 @@ def test_a_spatial_linkage():
 
     def swung(rod_mass):
         pull = gravity / radius * (rod_mass + hinge_mass) / (2 * rod_mass / 3 + hinge_mass)
-        rates = lambda t, y: (y[1], -pull * np.sin(y[0]))  # noqa: E731
+
+        def rates(t, y):
+            return (y[1], -pull * np.sin(y[0]))
+
         return -radius * np.cos(solve_ivp(rates, (0, 1.0), (1.0, 0.0), "DOP853", rtol=1e-13, atol=1e-14).y[0, -1])
 
     found, slope = jax.jit(lambda m: jax.jvp(height, (m,), (jnp.ones(()),)))(jnp.array(0.7))

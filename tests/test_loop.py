@@ -105,7 +105,10 @@ def test_derivatives_start_from_the_step_beside(monkeypatch):
 
     monkeypatch.setattr(loop, "search", counted)
     system = gd.Lagrangian(lambda q, v: 0.5 * v @ v + jnp.cos(q[0]))
-    last = lambda q: gd.integrate(system, q, jnp.ones(1), t1=1.0, steps=100).q[-1, 0]  # noqa: E731
+
+    def last(q):
+        return gd.integrate(system, q, jnp.ones(1), t1=1.0, steps=100).q[-1, 0]
+
     one = jnp.ones(1)
     for derived in (lambda q: jax.jvp(last, (q,), (one,))[1], jax.grad(last)):
         counts.clear()
@@ -117,7 +120,10 @@ def test_derivatives_start_from_the_step_beside(monkeypatch):
 def test_what_is_known_early_is_computed_once():
     """Of arrays, at many points: what a late argument changes and nothing else is left for later, and a weight, or what
     follows from weights alone, is there once for all points."""
-    function = lambda w, x, y: [jnp.tanh((w + w.T) @ x) * y, x, w @ y]  # noqa: E731
+
+    def function(w, x, y):
+        return [jnp.tanh((w + w.T) @ x) * y, x, w @ y]
+
     likes = [jax.ShapeDtypeStruct(shape, float) for shape in ((3, 3), (3,), (3,))]
     split = lanes.Split(function, likes, 2, scalar=False)
     w, x, y = (jax.random.normal(jax.random.key(i), (*like.shape, 5)) for i, like in enumerate(likes))
@@ -204,7 +210,10 @@ def test_a_wide_network_is_a_short_program():
             return self.network(x[0])
 
     system = gd.System(gd.spaces.Euclidean(2), [1.0], Neural(network))
-    end = lambda v: gd.integrate(system, jnp.ones((1, 2)), v, t1=1.0, steps=4).q[-1].sum()  # noqa: E731
+
+    def end(v):
+        return gd.integrate(system, jnp.ones((1, 2)), v, t1=1.0, steps=4).q[-1].sum()
+
     assert len(jax.jit(end).lower(jnp.zeros((1, 2))).as_text().splitlines()) < 1300
     assert len(jax.jit(jax.grad(end)).lower(jnp.zeros((1, 2))).as_text().splitlines()) < 2900
 
@@ -272,12 +281,16 @@ def test_a_force_that_sets_in_within_a_step():
     changes no velocity is no sign that all is found. So with what pushes it where it rests."""
 
     def last(stiffness, edge, q):
-        law = lambda q, v: v @ v / 2 - stiffness / 2 * jnp.maximum(q[0] - edge, 0) ** 2  # noqa: E731
+        def law(q, v):
+            return v @ v / 2 - stiffness / 2 * jnp.maximum(q[0] - edge, 0) ** 2
+
         t = gd.integrate(gd.Lagrangian(law), q[None], jnp.ones(1), t1=0.1, steps=1, method=METHOD)
         return jnp.stack([t.q[-1, 0], t.p[-1, 0]])
 
     def right(stiffness, edge, q):
-        rate = lambda t, x: np.array([x[1], -stiffness * (x[0] - edge) * (x[0].real > edge)])  # noqa: E731
+        def rate(t, x):
+            return np.array([x[1], -stiffness * (x[0] - edge) * (x[0].real > edge)])
+
         return collocated(rate, [q, 1.0], (0.0, 0.1), 1)[0]
 
     x = (9.0, 1.05, 1.0)
@@ -356,7 +369,9 @@ def test_one_of_a_batch_fails():
     kept = np.array([3, STEPS])  # Of the failed one what came before.
 
     def derived(stiffness, q, dq):
-        run = lambda *x: jax.vmap(saved, (None, 0, 0))(*x, ends)  # noqa: E731
+        def run(*x):
+            return jax.vmap(saved, (None, 0, 0))(*x, ends)
+
         rows, pull, others = jax.vjp(run, stiffness, q, has_aux=True)
         cotangents = jnp.zeros_like(rows).at[jnp.arange(2), kept].set(jnp.array([1.0, 2.0]))
         tangents = jax.jvp(lambda *x: run(*x)[0], (stiffness, q), (1.0, dq))[1]
@@ -365,7 +380,9 @@ def test_one_of_a_batch_fails():
     rows, (result, steps, largest, errors), (by_stiffness, by_q), tangents = jax.jit(derived)(2.0, starts, starts)
 
     def right(stiffness, q, last, steps):
-        rate = lambda t, x: np.array([x[1], np.sqrt(last - t) - stiffness * x[0]])  # noqa: E731
+        def rate(t, x):
+            return np.array([x[1], np.sqrt(last - t) - stiffness * x[0]])
+
         return collocated(rate, [q, 1.0], (0.0, 0.1), steps)[0][0]
 
     assert result.tolist() == [gd.RESULTS.not_finite, gd.RESULTS.successful] and steps.tolist() == [4, STEPS]

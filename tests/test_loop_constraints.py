@@ -62,7 +62,10 @@ def held(length, angle, turning, t):
 def right_on_the_rod(formulation, numbers, angle, turning, times):
     """The position, the momentum and the multiplier after three steps of RadauIIA(2)."""
     (gravity, bend, length, drag), (t0, h), a = numbers, times, gd.RadauIIA(2).tableau.a
-    inertia = lambda t, q: (1 + bend * q[0] ** 2) * (1 + t)  # noqa: E731
+
+    def inertia(t, q):
+        return (1 + bend * q[0] ** 2) * (1 + t)
+
     q, v = held(length, angle, turning, t0)
     w = inertia(t0, q) * v
     p, w = w / np.sqrt(1 - w @ w), np.array([*v, -gravity / length * np.cos(angle), 0] * 2, complex)

@@ -131,8 +131,13 @@ def test_lorentzian_metric():
 def test_wormhole_and_the_derivative_in_its_throat():
     """K = −b²/(b² + l²)² (Ellis 1973) for a subclass with one method, and dK/db; measured 2e-16."""
     x, b = POINTS["wormhole"], 1.3
-    curvature_of = lambda b: gd.scalar_curvature(Wormhole(b), x) / 2  # noqa: E731
-    exact = lambda b: -(b**2) / (b**2 + x[0] ** 2) ** 2  # noqa: E731
+
+    def curvature_of(b):
+        return gd.scalar_curvature(Wormhole(b), x) / 2
+
+    def exact(b):
+        return -(b**2) / (b**2 + x[0] ** 2) ** 2
+
     np.testing.assert_allclose(curvature_of(b), exact(b), rtol=1e-12)
     np.testing.assert_allclose(jax.grad(curvature_of)(b), jax.grad(exact)(b), rtol=1e-12)
     np.testing.assert_allclose(jax.jacfwd(curvature_of)(b), jax.grad(exact)(b), rtol=1e-12)

@@ -147,7 +147,10 @@ def test_rigid_rod_on_a_killing_flow(name, formulation):
 def test_rigid_rod_in_generic_motion():
     """Case B04 b in H³, given in polar coordinates; the orders of Radau IIA have it in S³, too. Seen: X 2e-13."""
     polar, space, data, reference = SPACES["H3"], Hyperbolic(3), case("B04")["inputs"], case("B04")["reference"]["H3"]
-    to_ball = lambda q, v: jax.jvp(lambda q: space.coordinates(polar.embed(q)), (q,), (v,))  # noqa: E731
+
+    def to_ball(q, v):
+        return jax.jvp(lambda q: space.coordinates(polar.embed(q)), (q,), (v,))
+
     q0, v0 = jax.vmap(to_ball)(*(jnp.array(data[name], float) for name in ("q", "v_unprojected")))
     system = System(space, np.array(data["m"], float), Rod([(0, 1)], float(reference["length"])))
     q0, v0 = project(system, q0, v0)
@@ -222,7 +225,9 @@ def test_chain_in_angles():
     """Case M04 without constraints, by Gauss. Seen: angles 2e-15, their rates 7e-15, energy 3e-14."""
 
     def chain(theta, omega):
-        down = lambda theta: 0.2 * jnp.cumsum(jnp.stack([jnp.sin(theta), -jnp.cos(theta)]), axis=1)  # noqa: E731
+        def down(theta):
+            return 0.2 * jnp.cumsum(jnp.stack([jnp.sin(theta), -jnp.cos(theta)]), axis=1)
+
         (_, y), velocities = jax.jvp(down, (theta,), (omega,))
         return jnp.sum(velocities**2) / 2 - 9.81 * jnp.sum(y)
 

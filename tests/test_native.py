@@ -67,9 +67,16 @@ def test_a_batch_is_of_scalars():
 
 def test_what_a_batch_has_in_common_is_pulled_by_all():
     """A number that is the same for every member, and one that each has."""
-    linear = lambda k, x: [k * x[0], 3 * x[1]]  # noqa: E731
-    call = lambda k, *x: native.native_linear(linear, k, x, size=1, in_batches=linear)  # noqa: E731
-    many = lambda x, y, k: jnp.sum(jnp.stack(jax.vmap(call, (0, None, 0))(k, x, y)))  # noqa: E731
+
+    def linear(k, x):
+        return [k * x[0], 3 * x[1]]
+
+    def call(k, *x):
+        return native.native_linear(linear, k, x, size=1, in_batches=linear)
+
+    def many(x, y, k):
+        return jnp.sum(jnp.stack(jax.vmap(call, (0, None, 0))(k, x, y)))
+
     k = jnp.array([2.0, 5.0, -1.0])
     x_bar, y_bar = jax.jit(jax.grad(many, (0, 1)))(jnp.array(2.0), k, k)
     assert x_bar == 6 and y_bar.tolist() == [3, 3, 3]
@@ -92,14 +99,20 @@ def test_stiff_alone_and_in_a_batch():
 
 def test_constant_arguments():
     """All arguments constants of the program, and results of which only a count is wanted."""
-    run = lambda: gd.integrate(SYSTEM, [1.3], [0.5], t1=2.0, steps=20)  # noqa: E731
+
+    def run():
+        return gd.integrate(SYSTEM, [1.3], [0.5], t1=2.0, steps=20)
+
     np.testing.assert_allclose(jax.jit(lambda: run().q[-1])(), run().q[-1], rtol=1e-15)
     assert int(jax.jit(lambda: run().stats.steps)()) == 20
 
 
 def test_unsuitable_programs_are_left_alone():
     """A metric that calls LAPACK runs, outside of a native function."""
-    suitable = lambda f: native.is_suitable(jax.make_jaxpr(f)(jnp.eye(2)).jaxpr)  # noqa: E731
+
+    def suitable(f):
+        return native.is_suitable(jax.make_jaxpr(f)(jnp.eye(2)).jaxpr)
+
     assert suitable(lambda x: jax.lax.fori_loop(0, 3, lambda _, x: jnp.sin(x), x))
     assert not suitable(lambda x: jax.lax.fori_loop(0, 3, lambda _, x: jnp.linalg.inv(x), x))
     assert not suitable(jax.jit(jnp.linalg.cholesky))
@@ -169,7 +182,10 @@ np.testing.assert_allclose(slope, -np.sin((2 * k) ** 0.5) / (2 * k) ** 0.5, rtol
 
 def test_whole_numbers_stay_exact():
     """Beyond 2⁵³, where a float has no room for them: 2⁵³ + 1 was 4 modulo 7."""
-    rest = lambda n, x: (n % 7, jnp.sum(x))  # noqa: E731
+
+    def rest(n, x):
+        return (n % 7, jnp.sum(x))
+
     n, x = jnp.array([2**53 + 1, -(2**62) - 1]), jnp.ones(2)
     got = jax.jit(lambda n, x: native.native(rest, n, x, size=4))(n, x)[0]
     np.testing.assert_array_equal(got, [(2**53 + 1) % 7, (-(2**62) - 1) % 7])
@@ -177,8 +193,13 @@ def test_whole_numbers_stay_exact():
 
 def test_a_loop_of_nothing_but_a_native_program():
     """A body that is one call, result by result: XLA never ended such a loop, or aborted."""
-    body = lambda s: (s[0] + 1, 2 * s[1] + s[0])  # noqa: E731
-    turn = lambda s: native.native(lambda *s: body(s), *s, size=2)  # noqa: E731
+
+    def body(s):
+        return (s[0] + 1, 2 * s[1] + s[0])
+
+    def turn(s):
+        return native.native(lambda *s: body(s), *s, size=2)
+
     count, value = jax.jit(lambda x: jax.lax.while_loop(lambda s: s[0] < 30, turn, (jnp.array(0.0), x)))(jnp.array(1.0))
     assert count == 30 and value == 2.0**30 + 2**30 - 31
 

@@ -152,22 +152,37 @@ def test_brackets_and_integrability():
     it; multiplied by a function it is the same distribution. A gradient is one, and so is what it is multiplied by. For
     a car: steering and driving do not commute, and wriggle, the bracket with driving again, is to go sideways."""
     q = jnp.array([0.1, 0.7, 0.2])
-    contact = lambda q: jnp.stack([-q[1], 0.0 * q[1], 1.0 + 0.0 * q[1]])  # noqa: E731
+
+    def contact(q):
+        return jnp.stack([-q[1], 0.0 * q[1], 1.0 + 0.0 * q[1]])
+
     assert abs(gd.integrability_defect(contact, q) - 1 / 1.49) < 1e-15
-    scaled = lambda q: jnp.exp(q[0] * q[2]) * contact(q)  # noqa: E731
+
+    def scaled(q):
+        return jnp.exp(q[0] * q[2]) * contact(q)
+
     assert abs(gd.integrability_defect(scaled, q) - 1 / 1.49) < 1e-15
     exact = jax.grad(lambda q: jnp.sin(q[0] * q[1]) + q[2] ** 2)
     assert gd.integrability_defect(exact, q) < 1e-16
     assert gd.integrability_defect(lambda q: jnp.exp(q[1]) * exact(q), q) < 1e-15
-    X = lambda q: jnp.stack([1.0 + 0.0 * q[1], 0.0 * q[1], q[1]])  # noqa: E731
+
+    def X(q):
+        return jnp.stack([1.0 + 0.0 * q[1], 0.0 * q[1], q[1]])
+
     np.testing.assert_allclose(gd.bracket(X, lambda q: jnp.array([0.0, 1.0, 0.0]), q), [0, 0, -1])
     car, q = nonholonomic.Car(wheelbase=0.8, radius=0.5), jnp.array([0.0, 0.0, 0.0, 0.0, 0.3])
     drive, steer = (lambda q, i=i: car.basis(q)[:, i] for i in range(2))
-    wriggle = lambda q: gd.bracket(steer, drive, q)  # noqa: E731
+
+    def wriggle(q):
+        return gd.bracket(steer, drive, q)
+
     secant = 1 / jnp.cos(0.3) ** 2
     np.testing.assert_allclose(wriggle(q), [0, 0, 0.5 * secant / 0.8, 0, 0], atol=1e-15)
     np.testing.assert_allclose(gd.bracket(wriggle, drive, q), [0, 0.25 * secant / 0.8, 0, 0, 0], atol=1e-15)
-    rows = lambda q: jax.jacfwd(lambda v: car.pfaffian(0.0, q, v))(jnp.zeros(5))  # noqa: E731
+
+    def rows(q):
+        return jax.jacfwd(lambda v: car.pfaffian(0.0, q, v))(jnp.zeros(5))
+
     assert gd.integrability_defect(rows, q) > 0.1
 
 
@@ -245,7 +260,10 @@ def test_energy_of_a_car():
 
 def test_a_basis_may_change_with_time():
     """A blade that is turned at unit rate glides at constant speed in a circle, whatever the length of its basis."""
-    ahead = lambda t: jnp.stack([jnp.cos(t), jnp.sin(t)])  # noqa: E731
+
+    def ahead(t):
+        return jnp.stack([jnp.cos(t), jnp.sin(t)])
+
     blade = gd.Lagrangian(
         lambda q, v: v @ v / 2, nonholonomic=lambda q, v, t: (ahead(t)[0] * v[1] - ahead(t)[1] * v[0])[None]
     )

@@ -78,7 +78,10 @@ def test_models(name):
 def test_models_show_what_they_say():
     """Against closed forms: measured 3e-16."""
     x = np.array([[0.1, -0.2, 0.3], [0.4, 0.2, 0.1]])
-    place = lambda space, name, x=x: models.placed(models.model_of(space, name, x).place, x)  # noqa: E731
+
+    def place(space, name, x=x):
+        return models.placed(models.model_of(space, name, x).place, x)
+
     np.testing.assert_allclose(place(H3, "ball"), x, atol=1e-15)
     # Near the origin the farthest pole is that of the chart; projected from the opposite one |x| would be 1/|x|.
     np.testing.assert_allclose(place(S3, "stereographic"), x, atol=1e-15)

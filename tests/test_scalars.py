@@ -22,27 +22,38 @@ def converges(x):
         y = jax.lax.fori_loop(0, 3, lambda i, y: y - 0.1 * (y - jnp.cos(y)) + 0.0 * i, y)
         return y, large + y[0, 0], count + 1
 
-    far = lambda state: (jnp.max(jnp.abs(state[0] - jnp.cos(state[0]))) > 1e-3) & (state[2] < 50)  # noqa: E731
+    def far(state):
+        return (jnp.max(jnp.abs(state[0] - jnp.cos(state[0]))) > 1e-3) & (state[2] < 50)
+
     y, large, count = jax.lax.while_loop(far, improve, (x, large, 0))
     return y, large[7], count
 
 
 def converges_each(x):
     """Loops side by side, of different lengths."""
-    alone = lambda y: jax.lax.while_loop(lambda y: y < 2, lambda y: 1.5 * y, y)  # noqa: E731
+
+    def alone(y):
+        return jax.lax.while_loop(lambda y: y < 2, lambda y: 1.5 * y, y)
+
     return jax.vmap(alone)(x[0])
 
 
 def marches(x):
     """A scan with constants, sequences read and written, and one that is empty."""
-    turn = lambda c, t: (c @ jnp.array([[0.9, 0.1], [-0.1, 0.9]]), (c[0] * t[0], t[1], c[:0]))  # noqa: E731
+
+    def turn(c, t):
+        return (c @ jnp.array([[0.9, 0.1], [-0.1, 0.9]]), (c[0] * t[0], t[1], c[:0]))
+
     return jax.lax.scan(turn, x[:, 0], (jnp.arange(4.0), jnp.arange(4)), reverse=True)
 
 
 def solves(x):
     """A linear solve with a rule of its own."""
     a = jnp.array([[2.0, 0.3], [0.1, 1.5]])
-    solve = lambda matvec, b: jnp.linalg.solve(a, b)  # noqa: E731
+
+    def solve(matvec, b):
+        return jnp.linalg.solve(a, b)
+
     return jax.lax.custom_linear_solve(lambda y: a @ y, x[:, 1], solve, solve)
 
 

@@ -46,8 +46,13 @@ def points(n):
 @eqx.filter_jit
 def facts(space, x, y):
     """Everything that the laws below compare, compiled once a space."""
-    half = lambda x, y: squared_distance(space, x, y) / 2  # noqa: E731
-    length = lambda x, y: gd.distance(space, x, y)  # noqa: E731
+
+    def half(x, y):
+        return squared_distance(space, x, y) / 2
+
+    def length(x, y):
+        return gd.distance(space, x, y)
+
     count = space.killing_fields(x).shape[0]
     return {
         "metric": (space.metric(x), space.metric(y)),
@@ -266,10 +271,16 @@ def test_surfaces():
     """A sphere of radius 2 has K = 1/4 and dK/dr = −2/r³; Clifford's torus in S³ is flat, which no torus in E³ is;
     S² in H³ at distance a has K = 1/sinh² a (Gauss equation)."""
     x = jnp.array([0.7, 0.3])
-    bend = lambda r: gd.scalar_curvature(Embedded(RoundSphere(r), 3, 2), x) / 2  # noqa: E731
+
+    def bend(r):
+        return gd.scalar_curvature(Embedded(RoundSphere(r), 3, 2), x) / 2
+
     np.testing.assert_allclose([bend(2.0), jax.grad(bend)(2.0)], [0.25, -0.25], rtol=1e-12)
     stereographic = Sphere(3).coordinates
-    clifford = lambda x: stereographic(jnp.stack([f(a) for a in x for f in (jnp.cos, jnp.sin)]) / np.sqrt(2))  # noqa: E731
+
+    def clifford(x):
+        return stereographic(jnp.stack([f(a) for a in x for f in (jnp.cos, jnp.sin)]) / np.sqrt(2))
+
     flat = Embedded(clifford, Sphere(3), 2)
     np.testing.assert_allclose(flat.metric(x), 0.5 * jnp.eye(2), atol=1e-14)
     assert abs(gd.scalar_curvature(flat, x)) < 1e-13

@@ -130,7 +130,10 @@ def test_a_driven_motion_has_the_times_of_its_steps(method):
     t = gd.integrate(system, [[1.0]], [[0.5]], t0=0.3, t1=1.7, steps=7, method=method)
     np.testing.assert_allclose(t.v[:, 0, 0], 0.5 + (t.t**2 - 0.09) / 2, rtol=1e-12)
     if isinstance(method, gd.Newmark):
-        path = lambda t: 1 + 0.5 * (t - 0.3) + (t**3 - 0.027) / 6 - 0.09 * (t - 0.3) / 2  # noqa: E731
+
+        def path(t):
+            return 1 + 0.5 * (t - 0.3) + (t**3 - 0.027) / 6 - 0.09 * (t - 0.3) / 2
+
         between = np.linspace(0.3, 1.7, 30)
         np.testing.assert_allclose(t.q[:, 0, 0], path(t.t), rtol=1e-13)
         np.testing.assert_allclose(t.evaluate(between)[:, 0, 0], path(between), rtol=1e-13)
@@ -143,7 +146,10 @@ def test_newmark_is_the_trapezoidal_rule():
     angle = 2 * np.arctan(0.1) * np.arange(31)
     np.testing.assert_allclose(trajectory.q[:, 0], np.cos(angle), atol=1e-13)
     kutta = gd.Collocation(gd.tableaus.rk4())
-    run = lambda x: gd.integrate(OSCILLATOR, [x], [0.0], t1=3.0, steps=30, method=kutta)  # noqa: E731
+
+    def run(x):
+        return gd.integrate(OSCILLATOR, [x], [0.0], t1=3.0, steps=30, method=kutta)
+
     z = 0.2j
     once = 1 + z + z**2 / 2 + z**3 / 6 + z**4 / 24
     np.testing.assert_allclose(run(1.0).q[-1, 0], (once**30).real, rtol=1e-12)
@@ -180,5 +186,8 @@ def test_a_step_stands_once_in_the_program():
     for system, q, method in ((wall, one[None], gd.Moreau()), (OSCILLATOR, one, gd.IncrementalPotential())):
         state = method.start(system, zero, zero, one, one, one)
         step = jax.make_jaxpr(lambda q, s=system, m=method, w=state: m.advance(s, zero, zero + 0.1, q, q, w))(one)
-        run = lambda q, s=system, m=method: gd.integrate(s, q, q, t1=1.0, steps=4, save_every=2, method=m).q  # noqa: E731
+
+        def run(q, s=system, m=method):
+            return gd.integrate(s, q, q, t1=1.0, steps=4, save_every=2, method=m).q
+
         assert length(jax.make_jaxpr(run)(q).jaxpr) < 1.5 * length(step.jaxpr)

@@ -139,7 +139,10 @@ def test_a_displacement_in_all_coordinates():
     optima from 8 random starts. Bounds that are not felt change nothing; others cost energy, and lead from strokes that
     keep between them."""
     swimmer, target, method = Purcell(), np.array([0.05, 0.0, 0.1]), Direct(4, 12)
-    within = lambda size: {"method": method, "bounds": ((-size, -size), (size, size))}  # noqa: E731
+
+    def within(size):
+        return {"method": method, "bounds": ((-size, -size), (size, size))}
+
     found = optimal_stroke(swimmer, (0.3, 0.2), displacement=target, **within(2.5))
     reached = swimmer.group.log(holonomy(swimmer, found.stroke, steps=256))
     np.testing.assert_allclose(reached, target, atol=1e-4)

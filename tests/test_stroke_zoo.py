@@ -79,8 +79,13 @@ def test_corners_cost_no_accuracy():
     np.testing.assert_allclose(moved(STROKES["polygon"]), product, atol=1e-10)
     polygon = STROKES["polygon"]
     lengths = jnp.linalg.norm(ends(CORNERS)[1] - ends(CORNERS)[0], axis=1)
-    squares = lambda swimmer, r, rdot: rdot @ rdot  # noqa: E731
-    taken = lambda stroke: gd.cost(Plane(), stroke, density=squares, steps=5)  # noqa: E731
+
+    def squares(swimmer, r, rdot):
+        return rdot @ rdot
+
+    def taken(stroke):
+        return gd.cost(Plane(), stroke, density=squares, steps=5)
+
     np.testing.assert_allclose(taken(polygon), 7 * jnp.sum(lengths**2), rtol=1e-13)
     np.testing.assert_allclose(taken(gd.join(polygon, polygon)), 4 * taken(polygon), rtol=1e-13)
     loop = gd.LegendreStroke([0.1, 0.2], [[0.3, 0.1], [-0.2, 0.4]])  # Its corner is where it begins.
@@ -163,7 +168,10 @@ def test_open_strokes_lead_from_start_to_end():
 def test_precision_is_that_of_jax():
     """Of every kind of stroke, its shapes and what they cost."""
     working = jnp.zeros(()).dtype
-    even = lambda t: gd.by_arclength(Plane(), STROKES["polygon"], steps=4)(t)  # noqa: E731
+
+    def even(t):
+        return gd.by_arclength(Plane(), STROKES["polygon"], steps=4)(t)
+
     for stroke in (*STROKES.values(), even):
         assert jax.eval_shape(stroke, jnp.zeros(())).dtype == working, stroke
     assert jax.eval_shape(lambda: gd.cost(Plane(), STROKES["spline"], steps=4)).dtype == working

@@ -146,7 +146,10 @@ def test_second_variation():
     eigenvalues are n(n − 1)/(n² + 1), 0.4 the least, flat for shifts of time and place; twice round, n(n − 2)/(n² + 1),
     −0.5 for n = 1, a saddle."""
     method = Direct(harmonics=3, steps=24)
-    best = lambda guess: optimal_stroke(Heisenberg(), guess, displacement=0.5, method=method)  # noqa: E731
+
+    def best(guess):
+        return optimal_stroke(Heisenberg(), guess, displacement=0.5, method=method)
+
     a = 0.5 / np.pi**0.5
     once = best(jnp.array([0.3, 0.1]))
     twice = best(FourierStroke([0.0, 0.0], [[0.0, a], [0.0, 0.0]], [[0.0, 0.0], [0.0, a]]))
@@ -232,7 +235,10 @@ def test_what_takes_long_is_computed_when_it_is_asked_for(monkeypatch):
     asked = []
     for name in ("second_variation", "wong_residual"):
         plain = getattr(sys.modules["geodyn.control.optimum"], name)
-        counted = lambda *args, plain=plain, name=name: asked.append(name) or plain(*args)  # noqa: E731
+
+        def counted(*args, plain=plain, name=name):
+            return asked.append(name) or plain(*args)
+
         monkeypatch.setattr(sys.modules["geodyn.control.optimum"], name, counted)
     found = optimal_stroke(Heisenberg(), [0.3, 0.0], displacement=0.1, method=Direct(harmonics=2, steps=8))
     assert not asked
@@ -303,7 +309,10 @@ def test_where_only_a_bound_holds():
 
 def test_a_step_to_where_nothing_is_defined():
     """x − 2 log x + y on y = log x, from x = 3: the first step ends at x < 0, and NaN must not bend shorter ones."""
-    problem = lambda x: (x[0] - 2 * jnp.log(x[0]) + x[1], x[1:] - jnp.log(x[:1]), jnp.zeros(0))  # noqa: E731
+
+    def problem(x):
+        return (x[0] - 2 * jnp.log(x[0]) + x[1], x[1:] - jnp.log(x[:1]), jnp.zeros(0))
+
     found = minimise(problem, jnp.array([3.0, 0.0]), tolerance=1e-11, max_iterations=50)
     assert found.result == RESULTS.converged
     np.testing.assert_allclose(found.x, [1.0, 0.0], atol=1e-10)
@@ -326,7 +335,10 @@ def test_constraints_that_depend_on_each_other():
 
 def test_pointwise_derivatives():
     points = jnp.linspace(0.1, 1.0, 12).reshape(4, 3)
-    plain = lambda z: jnp.stack([jnp.sin(z[0] * z[1]), z[2] ** 3 * z[0]])  # noqa: E731
+
+    def plain(z):
+        return jnp.stack([jnp.sin(z[0] * z[1]), z[2] ** 3 * z[0]])
+
     for wrt in (lambda f: f, lambda f: jax.jacfwd(f), lambda f: jax.jacfwd(jax.jacrev(f))):
         np.testing.assert_allclose(wrt(pointwise(plain))(points), wrt(jax.vmap(plain))(points), atol=1e-15)
 
@@ -360,7 +372,9 @@ class Bent(AbstractSwimmer):
     group: Translation = Translation(1)
 
     def dissipation(self, r, xi, rdot):
-        straight = lambda r: jnp.stack([r[0], r[1] - jnp.sin(2 * r[0]) / 2])  # noqa: E731
+        def straight(r):
+            return jnp.stack([r[0], r[1] - jnp.sin(2 * r[0]) / 2])
+
         r, rdot = jax.jvp(straight, (r,), (rdot,))
         return Heisenberg().dissipation(r, xi, rdot)
 
@@ -424,9 +438,10 @@ def test_along_walls(box, displacement):
     """Strokes that lean on two walls are found quickly, and are the same but for the times at which walls are felt,
     wherever they start. Measured 7e-5, 1e-5 and 24 iterations; had the phase or the slacks their way, the searches
     would stall at 206 instead of 169, or never end."""
-    find = lambda guess: optimal_stroke(  # noqa: E731
-        PushMePullYou(), guess, displacement=displacement, bounds=box, method=Direct(6, 36)
-    )
+
+    def find(guess):
+        return optimal_stroke(PushMePullYou(), guess, displacement=displacement, bounds=box, method=Direct(6, 36))
+
     found = find(None)
     again = find(shift(found.stroke, 0.3))
     np.testing.assert_allclose(again.cost, found.cost, rtol=2e-4)

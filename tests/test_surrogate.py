@@ -94,9 +94,10 @@ def test_a_spring_moves_as_with_the_closed_form(tables):
     """Ten steps in the table and with closed distances; energy is that of the polynomial, conserved to rounding."""
     table = tables["IH2"]
     q0, v0 = jnp.array([[0.0, 0.2], [0.0, -0.2]]), jnp.array([[0.2, 0.1], [0.2, -0.1]])
-    run = lambda space: gd.integrate(  # noqa: E731
-        gd.System(space, [1.0, 2.0], gd.Spring([(0, 1)], 3.0, 0.5)), q0, v0, t1=1.0, steps=10
-    )
+
+    def run(space):
+        return gd.integrate(gd.System(space, [1.0, 2.0], gd.Spring([(0, 1)], 3.0, 0.5)), q0, v0, t1=1.0, steps=10)
+
     closed, tabled = run(IH2), run(table)
     np.testing.assert_allclose(tabled.q, closed.q, atol=10 * table.error)
     np.testing.assert_allclose(tabled.energy, tabled.energy[0], rtol=1e-8)

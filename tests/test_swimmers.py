@@ -45,7 +45,9 @@ def test_laws(make, stroke):
         moved = swimmer.group.log(gd.holonomy(swimmer, stroke, steps=12))
         return moved, gd.holonomy(swimmer, nowhere, steps=12), gd.cost(swimmer, stroke, steps=12)
 
-    run = lambda c, d: both(make(jnp.asarray(c), jnp.asarray(d)), stroke(c))  # noqa: E731
+    def run(c, d):
+        return both(make(jnp.asarray(c), jnp.asarray(d)), stroke(c))
+
     (moved, nowhere, energy), (far, _, much) = run(1.0, 1.0), run(10.0, 3.0)
     np.testing.assert_allclose(nowhere, np.eye(len(nowhere)), atol=1e-13)
     assert np.abs(moved[0]) > 1e-3

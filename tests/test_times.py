@@ -21,8 +21,16 @@ def kinetic(q, v, t):
 
 
 FORCED = gd.Lagrangian(kinetic, dissipation=lambda q, v, t: 0.1 * (1 + t) * v @ v)
-FALLING = lambda q, v, t: 0.5 * v @ v - q[1] * (1 + t)  # noqa: E731
-LENGTH = lambda t: 1 + 0.2 * jnp.sin(2 * t)  # noqa: E731
+
+
+def FALLING(q, v, t):
+    return 0.5 * v @ v - q[1] * (1 + t)
+
+
+def LENGTH(t):
+    return 1 + 0.2 * jnp.sin(2 * t)
+
+
 PENDULUM = gd.Lagrangian(FALLING, lambda q, t: (q @ q - LENGTH(t) ** 2) / 2)
 BLADE = gd.Lagrangian(FALLING, nonholonomic=lambda q, v, t: v[1] - jnp.sin(t) * v[0] * (1 + q[0]) - 0.1 * t)
 LINE = gd.spaces.Euclidean(1)
@@ -50,7 +58,10 @@ def skating(method, t):
 
 def played(method, t):
     """A ball that a driven racket strikes."""
-    motion = lambda t: 0.3 * jnp.sin(2 * t)[None]  # noqa: E731
+
+    def motion(t):
+        return 0.3 * jnp.sin(2 * t)[None]
+
     pull = gd.PointLoad(lambda t: jnp.stack([jnp.zeros(1), -t[None]]))
     game = gd.System(LINE, [1.0, 2.0], gd.Contact([0.1, 0.1], restitution=0.8), gd.Driven(0, motion), pull)
     x, u = jax.jvp(motion, (t[0],), (jnp.ones(()),))
@@ -106,7 +117,9 @@ def test_derivatives_in_the_times(name):
         pull = jax.linear_transpose(push, t)
         return y, jax.vmap(push)(jnp.eye(2)), jax.vmap(pull)(jnp.eye(y.size))[0]
 
-    around = lambda k: jnp.stack([of(TIMES + k * STEP * e)[0] for e in jnp.eye(2)])  # noqa: E731
+    def around(k):
+        return jnp.stack([of(TIMES + k * STEP * e)[0] for e in jnp.eye(2)])
+
     narrow, wide = ((around(k) - around(-k)) / (2 * k * STEP) for k in (1, 2))
     _, forward, reverse = of(TIMES)
     size = np.max(np.abs(forward))
@@ -120,7 +133,9 @@ def test_derivatives_of_an_adaptive_solver():
     they could be compared with: the solver's steps change with the times, by the tolerance, and so does what it leaves.
     """
     resting = jnp.array([0.7, 0.3])  # q and v at t0
-    pushed = lambda q, v, t: v @ v / 2 - 2 * q @ q + jnp.cos(t) * q[0]  # noqa: E731
+
+    def pushed(q, v, t):
+        return v @ v / 2 - 2 * q @ q + jnp.cos(t) * q[0]
 
     def exact(t):
         """cos(t)/3 solves q'' = cos t − 4q; the rest turns with the frequency 2."""

@@ -42,7 +42,10 @@ def test_save_every(whole):
 
 def test_saving_seldom_is_no_longer_a_program():
     """The step stands in it once, whatever is saved: it takes most of the time to compile."""
-    run = lambda q, every: gd.integrate(PENDULUM, q, q, t1=1.0, steps=4, save_every=every).q  # noqa: E731
+
+    def run(q, every):
+        return gd.integrate(PENDULUM, q, q, t1=1.0, steps=4, save_every=every).q
+
     once, seldom = (length(jax.make_jaxpr(lambda q, e=e: run(q, e))(jnp.ones(1)).jaxpr) for e in (1, 2))
     assert seldom < 1.2 * once
 
@@ -51,7 +54,10 @@ def test_evaluate_between_steps(whole):
     """Collocation polynomial: the saved states at the steps, order s + 1 between them (fit within 3.5 to 6.5)."""
     np.testing.assert_allclose(whole.evaluate(whole.t), whole.q, atol=1e-14)
     times = np.linspace(0.02, 2.9, 30)
-    rates = lambda t, y: (y[1], -np.sin(y[0]))  # noqa: E731
+
+    def rates(t, y):
+        return (y[1], -np.sin(y[0]))
+
     fine = solve_ivp(rates, (0, 3), (1.3, 0.5), "DOP853", times, rtol=1e-13, atol=1e-14).y[0]
     errors = []
     for t1 in (12.0, 6.0):
@@ -72,7 +78,10 @@ def test_between_the_steps_of_a_driven_motion():
 @pytest.mark.long
 def test_gradients_between_steps():
     """Both modes agree, and with the change of the next trajectory; between saved states, too. Seen: 1e-16, 6e-12."""
-    position = lambda v: gd.integrate(PENDULUM, [1.3], v, t1=1.0, steps=8, save_every=4).evaluate(0.93)[0]  # noqa: E731
+
+    def position(v):
+        return gd.integrate(PENDULUM, [1.3], v, t1=1.0, steps=8, save_every=4).evaluate(0.93)[0]
+
     v, change = jnp.array([0.5]), 1e-5
     reverse = jax.jit(jax.value_and_grad(position))
     backwards = reverse(v)[1]
@@ -254,7 +263,10 @@ def test_says_that_it_compiles(capsys, monkeypatch):
 
 def test_progress_and_interruption(capsys, monkeypatch):
     """The bar shows steps; Ctrl-C returns what was computed, with the status."""
-    run = lambda **options: gd.integrate(PENDULUM, [1.3], [0.5], t1=30.0, steps=300, **options)  # noqa: E731
+
+    def run(**options):
+        return gd.integrate(PENDULUM, [1.3], [0.5], t1=30.0, steps=300, **options)
+
     shown = run(progress=True)
     assert "300/300" in capsys.readouterr().err
     np.testing.assert_allclose(shown.q, run().q, atol=1e-15)
@@ -274,7 +286,10 @@ def test_progress_and_interruption(capsys, monkeypatch):
 
 def test_reverse_mode_in_parts(monkeypatch):
     """A run whose stage values are kept part by part has the gradient of one that is kept whole. Expected 1e-15."""
-    loss = lambda q: gd.integrate(PENDULUM, q, jnp.array([0.5]), t1=2.0, steps=24).q[-1, 0]  # noqa: E731
+
+    def loss(q):
+        return gd.integrate(PENDULUM, q, jnp.array([0.5]), t1=2.0, steps=24).q[-1, 0]
+
     whole = jax.jit(jax.grad(loss))(jnp.array([1.3]))
     monkeypatch.setattr(sys.modules["geodyn.integrators.integrate"], "STAGE_MEMORY", 1000)
     jax.clear_caches()

@@ -72,7 +72,10 @@ def test_a_rolling_ball():
     np.testing.assert_allclose(jnp.sum(rdot**2, axis=1), np.ones(101), rtol=1e-9)
     angle = np.unwrap(np.arctan2(rdot[:, 1], rdot[:, 0]))
     stencil = np.array([1 / 280, -4 / 105, 1 / 5, -4 / 5, 0, 4 / 5, -1 / 5, 4 / 105, -1 / 280]) / 0.02
-    slope = lambda f: np.convolve(f, stencil, mode="valid")  # noqa: E731
+
+    def slope(f):
+        return np.convolve(f, stencil, mode="valid")
+
     bend = slope(angle)
     left, right = slope(slope(bend)), bend[8:-8]
     rate = left / right + right**2 / 2
@@ -81,7 +84,10 @@ def test_a_rolling_ball():
 
 def test_derivatives():
     """Of the final shape with respect to the charge, against central differences."""
-    end = lambda mu: moved(RollingBall(), [0.4, -0.9], [1.0, 0.5], mu)[1][-1]  # noqa: E731
+
+    def end(mu):
+        return moved(RollingBall(), [0.4, -0.9], [1.0, 0.5], mu)[1][-1]
+
     mu, e = jnp.array([0.5, 0.3, -0.2]), jnp.array([0.2, -0.5, 0.3])
     slope = jax.jvp(end, (mu,), (e,))[1]
     np.testing.assert_allclose(slope, (end(mu + 1e-5 * e) - end(mu - 1e-5 * e)) / 2e-5, rtol=1e-6, atol=1e-8)

@@ -39,11 +39,18 @@ def apply(graph: Graph, equation, cells: list) -> list:
     if name in REDUCTIONS:
         return [_reduce(graph, equation, *cells)]
     if name == "convert_element_type":
-        function = lambda x: graph.convert(x, out.aval.dtype)  # noqa: E731
+
+        def function(x):
+            return graph.convert(x, out.aval.dtype)
     elif name in ELEMENTARY and out.aval.dtype == np.float64:
-        function = lambda x: elementary(name, graph, x)  # noqa: E731
+
+        def function(x):
+            return elementary(name, graph, x)
     else:
-        function = lambda *x: graph.apply(equation.primitive, equation.params, x, out.aval.dtype)  # noqa: E731
+
+        def function(*x):
+            return graph.apply(equation.primitive, equation.params, x, out.aval.dtype)
+
     return [each(out.aval.shape, function, *cells)]
 
 
@@ -101,7 +108,10 @@ def _split(graph, equation, x):
 def _reduce(graph, equation, x):
     (out,), axes = equation.outvars, equation.params["axes"]
     columns = np.moveaxis(x, axes, range(len(axes))).reshape(-1, math.prod(out.aval.shape)).T
-    join = lambda a, b: graph.apply(REDUCTIONS[equation.primitive.name], {}, (a, b), out.aval.dtype)  # noqa: E731
+
+    def join(a, b):
+        return graph.apply(REDUCTIONS[equation.primitive.name], {}, (a, b), out.aval.dtype)
+
     return fill(out.aval.shape, [functools.reduce(join, column) for column in columns])
 
 
@@ -123,7 +133,10 @@ def _dot(graph, equation, a, b):
 def _arranged(x, batch, over):
     """[batch, free, contracted]"""
     free = [i for i in range(x.ndim) if i not in batch and i not in over]
-    size = lambda axes: math.prod(x.shape[i] for i in axes)  # noqa: E731
+
+    def size(axes):
+        return math.prod(x.shape[i] for i in axes)
+
     return x.transpose([*batch, *free, *over]).reshape(size(batch), size(free), size(over))
 
 

@@ -96,7 +96,10 @@ def _circular(graph, x):
     """((sine, cosine), quadrant is odd, is, for each of 0 … 3): what sine and cosine choose from."""
     quadrant, r, rest = _quadrant(Formula(graph, x))
     is_number = [quadrant.apply(lax.eq_p, number, dtype=BOOL) for number in range(4)]
-    either = lambda i, j: is_number[i].apply(lax.or_p, is_number[j], dtype=BOOL)  # noqa: E731
+
+    def either(i, j):
+        return is_number[i].apply(lax.or_p, is_number[j], dtype=BOOL)
+
     return *_sine_and_cosine(r, rest), either
 
 
@@ -119,7 +122,10 @@ def _unless_far(graph, function, x, near):
 
     def mend(far, x, near):
         any_far = jnp.any(far)
-        turn = lambda state: (False & state[0], jnp.where(far, function.bind(x, accuracy=None), state[1]))  # noqa: E731
+
+        def turn(state):
+            return (False & state[0], jnp.where(far, function.bind(x, accuracy=None), state[1]))
+
         return lax.while_loop(lambda state: state[0], turn, (any_far, near))[1]
 
     return graph.node(f"{function.name}, far", (far, x, near), DOUBLE, mend)

@@ -43,7 +43,9 @@ def lanes(run: Callable, args, outs, *, plain: Callable, small: bool, nonlinear:
 
 
 def _abstract(*args, outs, batch, **_):
-    sizes = lambda kept: tuple(b if k else 1 for b, k in zip(batch, kept, strict=True))  # noqa: E731
+    def sizes(kept):
+        return tuple(b if k else 1 for b, k in zip(batch, kept, strict=True))
+
     return [internals.ShapedArray((*shape, *sizes(kept)), dtype) for shape, dtype, kept in outs]
 
 
@@ -89,7 +91,10 @@ def _of_members(plain, args, outs, batch):
 def _pushed_forward(primals, tangents, *, plain, nonlinear, outs, batch, **params):
     params |= {"plain": plain, "nonlinear": nonlinear, "outs": outs, "batch": batch}
     first = len(primals) if nonlinear is None else nonlinear
-    members = lambda *args: _of_members(plain, args, outs, batch)  # noqa: E731
+
+    def members(*args):
+        return _of_members(plain, args, outs, batch)
+
     return native.pushed_forward(partial(lanes_p.bind, **params), members, first, primals, tangents)
 
 
@@ -138,9 +143,16 @@ def is_usable() -> bool:
 
 def _trial() -> bool:
     """Whether batches and transposes of an operation have the shapes that they are to have. Nothing is compiled."""
-    twice = lambda batch, kept, x: [2 * x]  # noqa: E731
-    plain = lambda x: [2 * x]  # noqa: E731
-    of = lambda x: lanes(twice, (x,), [x], plain=plain, small=False, nonlinear=0, transposed=twice)[0]  # noqa: E731
+
+    def twice(batch, kept, x):
+        return [2 * x]
+
+    def plain(x):
+        return [2 * x]
+
+    def of(x):
+        return lanes(twice, (x,), [x], plain=plain, small=False, nonlinear=0, transposed=twice)[0]
+
     x = np.zeros((2, 3))
     program = jax.make_jaxpr(jax.vmap(lambda x: jax.vjp(of, x)[1](x)[0]))(x)
     return [v.shape for v in program.out_avals] == [x.shape]

@@ -242,7 +242,10 @@ def is_usable() -> bool:
 def _trial() -> bool:
     """Whether programs are read as they are meant. Nothing is compiled: numbers are combined by numpy."""
     x = np.arange(6.0).reshape(2, 3)
-    moves = lambda x: (x.T[1:] @ x - jnp.pad(x, ((0, 0), (1, 0)))[:, :3], jnp.where(x > 2, x, -x)[::-1].sum(0))  # noqa: E731
+
+    def moves(x):
+        return (x.T[1:] @ x - jnp.pad(x, ((0, 0), (1, 0)))[:, :3], jnp.where(x > 2, x, -x)[::-1].sum(0))
+
     got = scalar_program(jax.make_jaxpr(moves)(x))(x)
     want = x.T[1:] @ x - np.array([[0, 0, 1], [0, 3, 4]]), np.array([3, 3, 3])
     return all(np.allclose(*pair) for pair in zip(got, want, strict=True))
@@ -325,7 +328,10 @@ def _bind_outer(outer, packed):
     """The one call of which a program of a jitted function consists, in the present context instead of its own."""
     (call,) = outer.jaxpr.eqns
     bound = dict(zip(outer.jaxpr.constvars + outer.jaxpr.invars, [*outer.consts, packed], strict=True))
-    read = lambda atom: atom.val if isinstance(atom, Literal) else bound[atom]  # noqa: E731
+
+    def read(atom):
+        return atom.val if isinstance(atom, Literal) else bound[atom]
+
     values = call.primitive.bind(*map(read, call.invars), **call.params)
     bound |= dict(zip(call.outvars, values, strict=True))
     return [read(atom) for atom in outer.jaxpr.outvars][::-1]

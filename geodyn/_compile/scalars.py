@@ -45,7 +45,10 @@ class Whole:
         if not isinstance(self.value, jax.core.Tracer):
             return fill(self.shape, np.asarray(self.value).reshape(-1))
         flat = self.value.reshape(-1)
-        one = lambda i: lax.squeeze(lax.slice(flat, [i], [i + 1]), [0])  # noqa: E731
+
+        def one(i):
+            return lax.squeeze(lax.slice(flat, [i], [i + 1]), [0])
+
         return fill(self.shape, [graph.given(one(i)) for i in range(self.size)])
 
 
@@ -74,7 +77,10 @@ class Interpreter:
     def run(self, closed, args):
         jaxpr = closed.jaxpr
         env = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*map(Whole, closed.consts), *args], strict=True))
-        read = lambda x: Whole(np.asarray(x.val, x.aval.dtype)) if isinstance(x, Literal) else env[x]  # noqa: E731
+
+        def read(x):
+            return Whole(np.asarray(x.val, x.aval.dtype)) if isinstance(x, Literal) else env[x]
+
         for equation in jaxpr.eqns:
             outs = self.equation(equation, [read(x) for x in equation.invars])
             env |= dict(zip(equation.outvars, outs, strict=True))

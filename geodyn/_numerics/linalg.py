@@ -78,7 +78,10 @@ def columns(push: Callable, size: int, near: Array):
     batch = min(LARGEST_BATCH, max(1, LARGEST_BATCH_SIZE // near.size))
     if size <= batch:
         return jax.vmap(push)(jnp.eye(size, dtype=near.dtype) + zero)
-    unit = lambda i: (jnp.arange(size) == i).astype(near.dtype) + zero  # noqa: E731
+
+    def unit(i):
+        return (jnp.arange(size) == i).astype(near.dtype) + zero
+
     return jax.lax.map(lambda i: push(unit(i)), jnp.arange(size), batch_size=batch)
 
 

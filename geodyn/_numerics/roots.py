@@ -41,8 +41,12 @@ def _changes(function, target, x):
 
 def _settled(function, target, start, size):
     """x to most of its digits, by Newton steps that are halved until they bring it nearer."""
-    largest = lambda x: jnp.max(jnp.abs(x), initial=0)  # noqa: E731
-    distance = lambda x: largest(target - function(x))  # noqa: E731
+
+    def largest(x):
+        return jnp.max(jnp.abs(x), initial=0)
+
+    def distance(x):
+        return largest(target - function(x))
 
     def improve(state):
         x, far, part, _, count = state

@@ -126,8 +126,12 @@ def advance(kkt: KKT, z: Float[Array, " n"], tangent: Float[Array, " n"], h: Sca
         return y + step, along / jnp.linalg.norm(along), jacobian, *sizes, count + 1
 
     # Convergence is quadratic: after a step this small the next is rounding.
-    rests = lambda state: (state[3] < jnp.sqrt(eps)) | (state[4] < 100 * eps)  # noqa: E731
-    goes_on = lambda state: ~rests(state) & (state[3] < 1) & (state[5] < 8)  # noqa: E731
+    def rests(state):
+        return (state[3] < jnp.sqrt(eps)) | (state[4] < 100 * eps)
+
+    def goes_on(state):
+        return ~rests(state) & (state[3] < 1) & (state[5] < 8)
+
     one, empty = jnp.ones((), z.dtype), jnp.zeros((z.size + 1, z.size), z.dtype)
     state = jax.lax.while_loop(goes_on, newton, (start, tangent, empty, one / 2, one, jnp.array(0)))
     y, along, jacobian, _, _, count = state

@@ -140,7 +140,10 @@ def _with_multipliers(conditions: _Conditions, x, count: int) -> Float[Array, " 
     """z of a stroke, with the multipliers that fit best, by least squares: the conditions are affine in them."""
     flat = ravel_pytree(x)[0]
     sigma = jnp.zeros(int(isinstance(x, FourierStroke)), flat.dtype)
-    at = lambda y: conditions(jnp.concatenate([flat, y, sigma]))  # noqa: E731
+
+    def at(y):
+        return conditions(jnp.concatenate([flat, y, sigma]))
+
     zero = jnp.zeros(count, flat.dtype)
     y = jnp.linalg.lstsq(jax.jacfwd(at)(zero), -at(zero))[0]
     return jnp.concatenate([flat, y, sigma])
@@ -157,8 +160,12 @@ def _newton(conditions: _Conditions, z: Float[Array, " n"]) -> tuple[Float[Array
         size = jnp.linalg.norm(move) / jnp.linalg.norm(z)
         return z + move, size, jnp.where(count == 0, size, first), count + 1
 
-    near = lambda state: (state[2] < 1 / 3) & (state[1] < 1)  # noqa: E731
-    goes_on = lambda state: near(state) & (state[1] > 1e4 * eps) & (state[3] < 12)  # noqa: E731
+    def near(state):
+        return (state[2] < 1 / 3) & (state[1] < 1)
+
+    def goes_on(state):
+        return near(state) & (state[1] > 1e4 * eps) & (state[3] < 12)
+
     half = jnp.full((), 0.3, z.dtype)
     state = jax.lax.while_loop(goes_on, step, (z, half, half, jnp.array(0)))
     return state[0], near(state) & (state[1] <= 1e4 * eps)

@@ -65,7 +65,10 @@ class StrokeFamily(eqx.Module):
 
 def _root(kkt: KKT, here: Point, h: float, of: Callable[[Point], Scalar]) -> Point:
     """The point before arclength h where `of` vanishes."""
-    at = lambda h: advance(kkt, here.z, here.tangent, floating(h))  # noqa: E731
+
+    def at(h):
+        return advance(kkt, here.z, here.tangent, floating(h))
+
     return at(brentq(lambda h: float(of(at(h))), 0.0, h, xtol=1e-13, rtol=1e-13))
 
 
@@ -141,7 +144,10 @@ def _check_room(first: OptimalStroke, bounds, rates) -> None:
 @jit
 def _room(problem: StrokeProblem, stroke) -> Scalar:
     """The least distance of a stroke from the bounds, relative to their width."""
-    state = lambda t: jnp.concatenate(shape_and_rate(stroke, t))  # noqa: E731
+
+    def state(t):
+        return jnp.concatenate(shape_and_rate(stroke, t))
+
     return jnp.min(jax.vmap(lambda t: problem.gaps(state(t)))(gauss_times(problem.steps)))
 
 

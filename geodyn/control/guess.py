@@ -69,7 +69,10 @@ def unknowns(swimmer, start, base, target, method, end=None, density=energy):
     if base is None and (target.ndim == 0 or _commute(swimmer.group)):
         return FourierStroke.fit(start, method.harmonics), size
     if end is not None:
-        bent = lambda t: start(t) - (base + (end - base) * t)  # noqa: E731
+
+        def bent(t):
+            return start(t) - (base + (end - base) * t)
+
         return LegendreStroke.fit(bent, jnp.zeros_like(base), 2 * method.harmonics).coefficients, size
     stroke = LegendreStroke.fit(start, start(floating(0.0)), 2 * method.harmonics)
     return stroke if base is None else stroke.coefficients, size

@@ -67,7 +67,10 @@ def _change(problem: StrokeProblem, tangent, found: Minimum):
         return kkt_solution(*jax.lax.stop_gradient((found.hessian, found.jacobian)), *b)
 
     moving, still = eqx.partition(problem, jax.tree.map(lambda t: t is not None, tangent, is_leaf=_is_none))
-    varied = lambda moving: conditions(eqx.combine(moving, still), flat)  # noqa: E731
+
+    def varied(moving):
+        return conditions(eqx.combine(moving, still), flat)
+
     slope, c = pushed(*jax.jvp(varied, (moving,), (tangent,))[1])
     dx, dy = jax.lax.custom_linear_solve(kkt, (-slope, c), solve, symmetric=True)
     return unravel(dx), dy

@@ -126,7 +126,9 @@ def _line_search(values, merit, correct, start, slope, longest, dx):
         shorter = a * jnp.where(least > 0.3, least, 0.3)
         return jnp.where(accepted | straight, a, shorter), bent, jnp.array(False), accepted
 
-    goes_on = lambda search: ~search[3] & (search[0] > 1e-6)  # noqa: E731
+    def goes_on(search):
+        return ~search[3] & (search[0] > 1e-6)
+
     begin = (longest, jnp.zeros_like(dx), jnp.array(True), jnp.array(False))
     a, bend, _, accepted = jax.lax.while_loop(goes_on, attempt, begin)
     return jnp.where(accepted, a, 0.0), bend
@@ -145,9 +147,14 @@ def _stacked(problem: Problem, x: PyTree) -> Float[Array, " w"]:
 def by_autodiff(problem: Problem, x: PyTree, weights: Float[Array, " w"]) -> tuple[Array, Array, Array]:
     """`Derivatives` of any problem."""
     flat, unravel = ravel_pytree(x)
-    values = lambda flat: _stacked(problem, unravel(flat))  # noqa: E731
+
+    def values(flat):
+        return _stacked(problem, unravel(flat))
+
     # The gradient is linear in the weights: one sweep of tangents gives the Hessian and the jacobian.
-    gradient = lambda flat, weights: jax.grad(lambda flat: weights @ values(flat))(flat)  # noqa: E731
+    def gradient(flat, weights):
+        return jax.grad(lambda flat: weights @ values(flat))(flat)
+
     hessian, rows = jax.jacfwd(gradient, (0, 1))(flat, weights)
     return values(flat), rows.T, hessian
 
@@ -187,9 +194,12 @@ def _newton(problem: Problem, derivatives: Derivatives, state: Minimum, toleranc
     prices = jnp.concatenate([y_new, directions.inverse.T @ df, z + dz])
     weight = 2 * _largest(prices) + 1
 
-    move = lambda a, bend: x + a * dx + a**2 * bend  # noqa: E731
+    def move(a, bend):
+        return x + a * dx + a**2 * bend
+
     # Slacks bend as well, or what h gained on the bent way would be missing, and the search crawl along the bounds.
-    slide = lambda a, bend: s + a * ds + a**2 * (dh @ bend)  # noqa: E731
+    def slide(a, bend):
+        return s + a * ds + a**2 * (dh @ bend)
 
     def merit(a, bend, values):
         f, c, h = jnp.split(values, [1, 1 + p])
@@ -198,12 +208,18 @@ def _newton(problem: Problem, derivatives: Derivatives, state: Minimum, toleranc
 
     start = merit(0.0, jnp.zeros_like(dx), values)
     slope = df @ dx - barrier * jnp.sum(ds / s) - weight * (_sum_of_sizes(c) + _sum_of_sizes(h - s))
-    correct = lambda v: -directions.inverse @ v[1 : 1 + p]  # noqa: E731
+
+    def correct(v):
+        return -directions.inverse @ v[1 : 1 + p]
+
     # Where c' is about to vanish, for what is out of reach, Newton's steps have no bound; where the last one had to be
     # short, much of a longer one is tried in vain.
     length = jnp.linalg.norm(dx) + eps
     longest = jnp.minimum(_to_boundary(s, ds), jnp.minimum(8 * state.reach, 1 + jnp.linalg.norm(x)) / length)
-    reached = lambda *at: _stacked(problem, unravel(move(*at)))  # noqa: E731
+
+    def reached(*at):
+        return _stacked(problem, unravel(move(*at)))
+
     a, bend = _line_search(reached, merit, correct, start, slope, longest, dx)
 
     result = RESULTS.where(a > 0, RESULTS.running, RESULTS.stalled)
@@ -242,7 +258,10 @@ def _advance(
     problem: Problem, derivatives: Derivatives, state: Minimum, tolerance: Scalar, limit: Int[Array, ""]
 ) -> Minimum:
     """Iterate until the search ends or the count of iterations reaches the limit."""
-    goes_on = lambda state: (state.result == RESULTS.running) & (state.iterations < limit)  # noqa: E731
+
+    def goes_on(state):
+        return (state.result == RESULTS.running) & (state.iterations < limit)
+
     return jax.lax.while_loop(goes_on, lambda state: _newton(problem, derivatives, state, tolerance), state)
 
 

@@ -27,8 +27,11 @@ def _with_slopes(function, order: int):
     @values.defjvp
     def _(points, directions):
         known, (directions,) = _with_slopes(function, order + 1)(*points), directions
+
         # Sums so short are slow as matrix products, for which XLA:CPU copies.
-        along = lambda slope: jnp.sum(slope * jnp.expand_dims(directions, range(1, slope.ndim - 1)), -1)  # noqa: E731
+        def along(slope):
+            return jnp.sum(slope * jnp.expand_dims(directions, range(1, slope.ndim - 1)), -1)
+
         return known[:-1], tuple(map(along, known[1:]))
 
     return values

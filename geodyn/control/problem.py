@@ -173,9 +173,15 @@ def _wong_residual(problem, stroke, charge, elements):
     times = jnp.arange(1, steps) / steps
     charges = jax.vmap(lambda g: problem.swimmer.group.adjoint(g).T @ charge)(elements[:-1])
     motion = jax.vmap(lambda t: jet(stroke, t))(times)
-    forces = lambda *at: wong_forces(problem.swimmer, *at, problem.density)  # noqa: E731
+
+    def forces(*at):
+        return wong_forces(problem.swimmer, *at, problem.density)
+
     needed, felt = jax.vmap(forces)(*motion, charges)
-    room = lambda t: jnp.min(problem.gaps(jnp.concatenate(shape_and_rate(stroke, t))), initial=1.0)  # noqa: E731
+
+    def room(t):
+        return jnp.min(problem.gaps(jnp.concatenate(shape_and_rate(stroke, t))), initial=1.0)
+
     inside = jax.vmap(room)(times) > 0.01
     defect = jnp.max(jnp.where(inside[:, None], jnp.abs(needed - felt), 0.0), axis=0)
     return jnp.max(defect / jnp.max(jnp.abs(felt), axis=0))

@@ -210,7 +210,10 @@ def optimal_stroke(
     Source of the problem: Alouges, DeSimone & Lefebvre, *J. Nonlinear Sci.* 18 (2008) 277.
     """
     swimmer = traced_numbers(swimmer)
-    pose = lambda guess: posed(swimmer, guess, displacement, method, bounds, base, ends, density, rates)  # noqa: E731
+
+    def pose(guess):
+        return posed(swimmer, guess, displacement, method, bounds, base, ends, density, rates)
+
     problem, x = pose(guess)
     found = solved(problem, x, method, progress)
     if known((found.result, problem)) and found.result != RESULTS.converged:

@@ -31,7 +31,10 @@ def variations(problem: StrokeProblem, x, weights: Float[Array, " w"]):
 
     # Gaps are affine in the states, and a shift of time is linear in the coefficients.
     states, basis = _states(problem, x)
-    late_at = lambda flat: problem.late(unravel(flat))  # noqa: E731
+
+    def late_at(flat):
+        return problem.late(unravel(flat))
+
     late, dlate = late_at(flat), jax.jacfwd(late_at)(flat)
     gaps, dgaps = jax.vmap(bounds_at)(states)
 
@@ -72,7 +75,10 @@ def sobolev_metric(problem: StrokeProblem, x) -> Float[Array, "n n"]:
     m = states.shape[1] // 2
     metric = jax.vmap(lambda r: reduction(problem.swimmer, r)[1])(states[:, :m])
     shares = jax.grad(mean)(states[:, 0])[:, None, None]
-    product = lambda part: _sum_of_products(shares * part, _pull(metric, part))  # noqa: E731
+
+    def product(part):
+        return _sum_of_products(shares * part, _pull(metric, part))
+
     return product(basis[:, m:]) + 4 * jnp.pi**2 * product(basis[:, :m])
 
 
@@ -81,7 +87,9 @@ def _states(problem, x) -> tuple[Float[Array, "Q s"], Float[Array, "Q s n"]]:
     flat, unravel = ravel_pytree(x)
 
     def states(flat):
-        shape_and_rate_at = lambda t: jnp.concatenate(shape_and_rate(problem.stroke(unravel(flat)), t))  # noqa: E731
+        def shape_and_rate_at(t):
+            return jnp.concatenate(shape_and_rate(problem.stroke(unravel(flat)), t))
+
         return jax.vmap(shape_and_rate_at)(gauss_times(problem.steps))
 
     return states(flat), jax.jacfwd(states)(flat)
@@ -100,7 +108,10 @@ def _at_nodes(problem, states: Float[Array, "Q s"]):
     r, u = jnp.split(states, 2, axis=1)
     forms, slope, second = jax.vmap(jet(problem.local, 2))(r)  # of (A, G)
     forces, by_r = _pull(forms, u[:, :, None])[..., 0], jnp.sum(slope * u[:, None, :, None], axis=2)
-    along = lambda rows: jnp.sum(u[:, :, None] * rows, axis=1, keepdims=True)  # noqa: E731
+
+    def along(rows):
+        return jnp.sum(u[:, :, None] * rows, axis=1, keepdims=True)
+
     power, turning = along(forces[:, k:, None])[..., 0], -forces[:, :k]
     by_r, by_u = ([f * along(x[:, k:]), -x[:, :k]] for f, x in ((1, by_r), (2, forms)))
     told = jnp.concatenate([power, turning], axis=1)
@@ -129,7 +140,10 @@ def _of_holonomy(problem, xi: Float[Array, "Q k"], dxi: Float[Array, "Q k n"], w
 
     velocities, dxi = xi.reshape(steps, 3 * k), dxi.reshape(steps, 3 * k, n)
     turns = jax.vmap(advance)(velocities)
-    follow = lambda g, step: (group.compose(g, step), g)  # noqa: E731
+
+    def follow(g, step):
+        return (group.compose(g, step), g)
+
     g, before = jax.lax.scan(follow, group.identity().astype(xi.dtype), jax.vmap(group.exp)(turns))
     adjoints = jax.vmap(group.adjoint)(before)
 

@@ -47,6 +47,9 @@ class VariedProblem(eqx.Module):
             return self.at(unravel(theta)).local(point)
 
         p = theta.size
-        along = lambda points: jnp.concatenate([points, jnp.tile(theta, (points.shape[0], 1))], axis=1)  # noqa: E731
+
+        def along(points):
+            return jnp.concatenate([points, jnp.tile(theta, (points.shape[0], 1))], axis=1)
+
         energy, g, _ = self.problem.outcome(x, lambda points: pointwise(local)(along(points)))
         return energy, g

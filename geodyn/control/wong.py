@@ -99,12 +99,18 @@ def wong_forces(
     units.
     """
     if is_energy(density):  # One derivative of the reduction has all that is needed; index i is that of ∂_i.
-        at = lambda r: (reduction(swimmer, r),) * 2  # noqa: E731
+
+        def at(r):
+            return (reduction(swimmer, r),) * 2
+
         (form_slope, metric_slope), (form, metric) = jax.jacfwd(at, has_aux=True)(r)
         slope = jnp.einsum("jli,l->ji", metric_slope, rdot)
         field = exterior_derivative(swimmer.group, form, form_slope)
         return metric @ rddot + slope @ rdot - rdot @ slope / 2, charge @ (field @ rdot)
-    half = lambda r, rdot: density(swimmer, r, rdot) / 2  # noqa: E731
+
+    def half(r, rdot):
+        return density(swimmer, r, rdot) / 2
+
     momentum_rate = jax.jvp(jax.grad(half, 1), (r, rdot), (rdot, rddot))[1]
     return momentum_rate - jax.grad(half)(r, rdot), charge @ (curvature(swimmer, r) @ rdot)
 

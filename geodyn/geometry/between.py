@@ -124,8 +124,11 @@ def _action(metric, x, u):
 def _ends(metric, x, y, effort):
     """(E, p(0), p(1)) of the geodesic from x to y."""
     u, good = _short(metric, x, y, effort)
+
     # Carried along, or XLA would compute what follows from u before a loop that seldom turns.
-    longer = lambda u, *_: (-u, *relaxed(metric, x, y, u, effort).ends)  # noqa: E731
+    def longer(u, *_):
+        return (-u, *relaxed(metric, x, y, u, effort).ends)
+
     return once(~good, longer, u, *_ends_of(metric, x, u))[1:]
 
 
@@ -133,7 +136,10 @@ def _ends(metric, x, y, effort):
 def _ends_jvp(primals, tangents):
     (_, x, y, effort), (dmetric, dx, dy, _) = primals, tangents
     if jax.tree.leaves(dmetric):
-        ends_of = lambda metric, x, y: _ends_of(metric, x, _path(metric, x, y, effort))  # noqa: E731
+
+        def ends_of(metric, x, y):
+            return _ends_of(metric, x, _path(metric, x, y, effort))
+
         return eqx.filter_jvp(ends_of, primals[:3], tangents[:3])
     # A matrix, so that nothing iterates for every vector that Newton's method pushes through a force.
     values, slopes = _expanded(*primals)
@@ -168,7 +174,10 @@ def _expansion(metric, x, y, u):
     """(E, p(0), p(1)) of a geodesic of one piece from x to y, and their derivatives: those of u are the solution of
     linear equations (implicit-function theorem)."""
     n = x.size
-    left = lambda z, u: _residual(metric, z[:n], z[n:], u)  # noqa: E731
+
+    def left(z, u):
+        return _residual(metric, z[:n], z[n:], u)
+
     z = jnp.concatenate([x, y])
     values, push = jax.linearize(lambda z, u: _ends_of(metric, z[:n], u), z, u)
     matrix, change = Full().matrix(jax.linearize(lambda u: left(z, u), u)[1], u), jax.jacfwd(left)(z, u)
@@ -188,14 +197,19 @@ def _chained(metric, x, h, u, pieces):
         alone = k == 0
         joint = jnp.where(alone, jnp.eye(n, dtype=x.dtype), dlast[:, n:] - dbegin[:, :n])
         moved = jnp.linalg.solve(joint, jnp.concatenate([-dlast[:, :n], dbegin[:, n:]], axis=1))  # dz of (dx, dy)
-        pad = lambda left, right: jnp.concatenate([left, right], axis=1)  # noqa: E731
+
+        def pad(left, right):
+            return jnp.concatenate([left, right], axis=1)
+
         none = jnp.zeros((n, n), x.dtype)
         dfirst = jnp.where(alone, dbegin, pad(dfirst[:, :n], none) + dfirst[:, n:] @ moved)
         dend = jnp.where(alone, dend, pad(none, dend[:, n:]) + dend[:, :n] @ moved)
         first = jnp.where(alone, begin, first)
         return (before + energy, first, end), (jnp.concatenate([-first, end]), dfirst, dend)
 
-    zero = lambda *shape: jnp.zeros(shape, x.dtype)  # noqa: E731
+    def zero(*shape):
+        return jnp.zeros(shape, x.dtype)
+
     nothing = (zero(), zero(n), zero(n)), (zero(2 * n), zero(n, 2 * n), zero(n, 2 * n))
     return jax.lax.fori_loop(0, pieces, extended, nothing)
 
@@ -204,7 +218,10 @@ def _chained(metric, x, h, u, pieces):
 def _path(metric, x, y, effort):
     """The velocities u[k, q, n] of the geodesic from x to y at the most nodes, of equal pieces."""
     u, good = _short(metric, x, y, effort)
-    longer = lambda u, _: (-u, relaxed(metric, x, y, u, effort).on_all_pieces())  # noqa: E731
+
+    def longer(u, _):
+        return (-u, relaxed(metric, x, y, u, effort).on_all_pieces())
+
     return once(~good, longer, u, cut(u, NODES, most_pieces(effort.nodes)))[1]
 
 
@@ -221,5 +238,8 @@ def _linear_root(apply, b):
     derivatives, too long for that, from being one native function (`_compile.native`)."""
     form, yes = Full(), jnp.ones((), bool)
     found = iterate(lambda v: apply(v) - b, b, lambda r: r, jnp.zeros((), b.dtype), MOST_PLAIN, yes)
-    exact = lambda v: (form.solved(form.factors(form.matrix(apply, v)), b),)  # noqa: E731
+
+    def exact(v):
+        return (form.solved(form.factors(form.matrix(apply, v)), b),)
+
     return once(~found.converged, exact, found.w)[0]

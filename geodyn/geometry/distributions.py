@@ -14,7 +14,10 @@ def bracket(X: Callable, Y: Callable, q: Numbers) -> Float[Array, " n"]:
     """The Lie bracket [X, Y] = Y'X − X'Y of two vector fields q[n] -> [n] at q: the direction in which one gets by
     following X, Y, −X, −Y for a short time ε, over ε² (do Carmo, *Riemannian Geometry*, 0.5)."""
     q = jnp.asarray(q, float)
-    along = lambda field, u: jax.jvp(field, (q,), (u,))[1]  # noqa: E731
+
+    def along(field, u):
+        return jax.jvp(field, (q,), (u,))[1]
+
     return along(Y, X(q)) - along(X, Y(q))
 
 
@@ -28,7 +31,10 @@ def integrability_defect(form: Callable, q: Numbers) -> Scalar:
     Source: Frobenius' theorem, dα = 0 on the kernel (Bloch, *Nonholonomic Mechanics and Control*, 2.3, 5.3).
     """
     q = jnp.asarray(q, float)
-    rows = lambda q: jnp.atleast_2d(form(q))  # noqa: E731
+
+    def rows(q):
+        return jnp.atleast_2d(form(q))
+
     a, slopes = rows(q), jax.jacfwd(rows)(q)
     right = a.T @ inverse(a @ a.T)
     if not isinstance(right, jax.core.Tracer) and np.linalg.matrix_rank(np.asarray(a)) < a.shape[0]:

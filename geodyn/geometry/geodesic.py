@@ -204,7 +204,10 @@ def jacobi_field(
 @jit
 def _jacobi_field(space, x, v, j, dj, ts, steps):
     turning = dj - jnp.einsum("kij,i,j", christoffel(space, x), v, j)
-    flow = lambda x, v: geodesic_of(space, x, v, ts, steps)  # noqa: E731
+
+    def flow(x, v):
+        return geodesic_of(space, x, v, ts, steps)
+
     (xs, vs), (J, dJ) = jax.jvp(flow, (x, v), (j, turning))
     return J, dJ + jnp.einsum("tkij,ti,tj->tk", jax.vmap(lambda x: christoffel(space, x))(xs), vs, J)
 

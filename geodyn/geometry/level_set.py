@@ -236,8 +236,12 @@ def _(space: LevelSet, x, v, ts, steps):
 @jit
 def _(space: LevelSet, x, y, nodes):
     # What is missing across the set is filled up by the normal part of v, which is none where y is arrived at.
-    filled = lambda v: space.normals(y) @ (jax.jacfwd(space.residual)(x) @ v)  # noqa: E731
-    end = lambda v: geodesic_of(space, x, v, jnp.ones(1, x.dtype), STEPS)[0][0]  # noqa: E731
+    def filled(v):
+        return space.normals(y) @ (jax.jacfwd(space.residual)(x) @ v)
+
+    def end(v):
+        return geodesic_of(space, x, v, jnp.ones(1, x.dtype), STEPS)[0][0]
+
     v = root(lambda v: end(v) + filled(v), y, space.projector(x) @ (y - x))
     arrived = jnp.max(jnp.abs(filled(v))) <= jnp.finfo(x.dtype).eps ** 0.5 * (1 + jnp.max(jnp.abs(y)))
     return jnp.where(arrived, v, jnp.nan)

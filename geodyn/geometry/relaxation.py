@@ -53,7 +53,10 @@ class Path(NamedTuple):
 
     def on_all_pieces(self) -> Float[Array, "k q n"]:
         """The same path, of as many pieces as there is room for."""
-        more = lambda state: state[1] < len(self.u)  # noqa: E731
+
+        def more(state):
+            return state[1] < len(self.u)
+
         return jax.lax.while_loop(more, lambda state: (_halved(state[0]), 2 * state[1]), (self.u, self.pieces))[0]
 
 
@@ -95,7 +98,9 @@ def relaxed(metric, x, y, u, effort: Effort) -> Path:
     """
     eps, room = jnp.finfo(x.dtype).eps, most_pieces(effort.nodes)
     most = ITERATIONS_IF_FAR if effort.far else ITERATIONS
-    resolved = lambda path: path.tail <= effort.enough(RESOLVED * eps)  # noqa: E731
+
+    def resolved(path):
+        return path.tail <= effort.enough(RESOLVED * eps)
 
     def step(s):
         (u,) = once(s.over, lambda u: (_halved(u),), s.u)
@@ -108,12 +113,18 @@ def relaxed(metric, x, y, u, effort: Effort) -> Path:
         (new, lowered), found = residual(x, y, h, trial, at), ends(h, at)
         highest = jnp.where(count == 0, found[0] * (1 + 64 * eps), s.highest)
         below = found[0] <= highest
-        inner = lambda v, p: total(h, jnp.sum(v * p, axis=2))  # noqa: E731
+
+        def inner(v, p):
+            return total(h, jnp.sum(v * p, axis=2))
+
         moved, turned = length**2 * inner(r, s.lowered), length * inner(r, s.lowered - lowered)
         longer = jnp.clip(jnp.where(turned > 0, moved / turned, 1.0), 0.25, 64.0)
         size = jnp.where(below, inner(new, lowered), jnp.inf)
         better = size < least
-        keep = lambda new, old, where=below: jnp.where(where, new, old)  # noqa: E731
+
+        def keep(new, old, where=below):
+            return jnp.where(where, new, old)
+
         this = Path(trial, pieces, found, tail(at), size <= highest * eps**1.25)
         best = jax.tree.map(lambda new, old: keep(new, old, better | (count == 0)), this, s.best)
         least, stalled = keep(size, least, better), jnp.where(better, 0, stalled + 1)
@@ -129,7 +140,10 @@ def relaxed(metric, x, y, u, effort: Effort) -> Path:
     u = jnp.concatenate([u, jnp.zeros((room - 1, *u.shape[1:]), u.dtype)])
     zero, none, no = jnp.zeros((), x.dtype), jnp.zeros((), int), jnp.zeros((), bool)
     start = _Relaxing(u, 0 * u, 0 * u, zero, Path(u, none + 1, (zero, x, x), zero, no), zero, none, none, zero, no)
-    going = lambda s: ~s.over | ~resolved(s.best) & (s.best.pieces < room)  # noqa: E731
+
+    def going(s):
+        return ~s.over | ~resolved(s.best) & (s.best.pieces < room)
+
     end = jax.lax.while_loop(going, step, start).best
     found = end.converged & resolved(end)
     lost = (jnp.inf, 0, 0) if effort.far else (jnp.nan, jnp.nan, jnp.nan)
@@ -140,11 +154,16 @@ def relaxed(metric, x, y, u, effort: Effort) -> Path:
 def _evaluated(metric, x, h, u, pieces) -> Pieces:
     """What the metric says about the pieces; zeros for those that are none."""
     starts, _ = joints(x, h, u)
-    one = lambda k: piece(metric, starts[k], h[k], u[k])  # noqa: E731
+
+    def one(k):
+        return piece(metric, starts[k], h[k], u[k])
+
     nothing = jax.tree.map(lambda a: jnp.zeros((len(u), *a.shape), a.dtype), jax.eval_shape(one, 0))
 
     def put(k, known):  # By a mask: an index becomes a scatter under `vmap`, which no native function may hold.
-        here = lambda a: (jnp.arange(len(u)) == k).reshape(-1, *[1] * (a.ndim - 1))  # noqa: E731
+        def here(a):
+            return (jnp.arange(len(u)) == k).reshape(-1, *[1] * (a.ndim - 1))
+
         return jax.tree.map(lambda a, new: jnp.where(here(a), new, a), known, one(k))
 
     return jax.lax.fori_loop(0, pieces, put, nothing)

@@ -296,7 +296,10 @@ def _(space: Conformal):
 @domain_of.register
 def _(space: Product):
     a, b = domain_of(space.a), domain_of(space.b)
-    both = lambda xa, xb: a.holds(xa) & b.holds(xb)  # noqa: E731
+
+    def both(xa, xb):
+        return a.holds(xa) & b.holds(xb)
+
     return Domain(f"({a.words}, {b.words})", lambda x: both(*space.split(x)))
 
 

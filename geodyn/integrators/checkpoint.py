@@ -75,7 +75,10 @@ def read_pieces(folder: Path, template: Piece) -> list[Piece]:
 
 def write_piece(folder: Path, begin: int, pieces: list[Piece]) -> None:
     """One file of the pieces that begin after row `begin`."""
-    join = lambda *x: np.concatenate(x)  # noqa: E731
+
+    def join(*x):
+        return np.concatenate(x)
+
     rows, others = (jax.tree.map(join, *(getattr(piece, name) for piece in pieces)) for name in ("rows", "others"))
     last = pieces[-1]._replace(rows=rows, others=others, done=None)
     write_archive(folder / _name(begin), named_arrays(last), {"format": FORMAT, "done": pieces[-1].done})

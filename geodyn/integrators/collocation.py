@@ -154,10 +154,16 @@ class Problem(eqx.Module):
             return pdot, jnp.concatenate([v - self.system.velocity(t, q, p, v), *rows])
 
         at, parts = (q, self.p, mean), np.cumsum([n, self.p.size])
-        push = lambda dx: jax.jvp(local, at, tuple(jnp.split(dx, parts)))[1]  # noqa: E731
+
+        def push(dx):
+            return jax.jvp(local, at, tuple(jnp.split(dx, parts)))[1]
+
         images = columns(push, n + self.p.size + mean.size, mean)
         (f_q, _, f_w), (r_q, r_p, r_w) = (jnp.split(x.T, parts, axis=1) for x in images)
-        of_w = lambda x: jnp.concatenate([x, jnp.zeros((mean.size, mean.size - n), x.dtype)], axis=1)  # noqa: E731
+
+        def of_w(x):
+            return jnp.concatenate([x, jnp.zeros((mean.size, mean.size - n), x.dtype)], axis=1)
+
         first, second = of_w(r_q) + r_p @ f_w, of_w(r_p @ f_q)
         shifts = (self.h + 0j) * jnp.asarray(spectrum(self.tableau)[0], (self.h + 0j).dtype)
         return jax.vmap(lambda ha: inverse(r_w + ha * first + ha**2 * second))(shifts)

@@ -62,7 +62,8 @@ def cone_complementarity(
     eye = jnp.eye(k * d, dtype=b.dtype)
     near = eye - rate.reshape(-1, 1) * still[0].reshape(k * d, k * d)
 
-    size_of = lambda z: jnp.max(jnp.abs(z), initial=0.0)  # noqa: E731
+    def size_of(z):
+        return jnp.max(jnp.abs(z), initial=0.0)
 
     def newton(z, part):
         """The inverse of the derivative of the defect, softened by what redundant contacts need, and by a part of what
@@ -84,8 +85,11 @@ def cone_complementarity(
         normal = in_cones(jnp.where(here & gap, moved(z, *still[:2]), z))
         return jnp.where(here, in_cones(jnp.where(here & ~gap, moved(normal, *still[:2]), normal)), z)
 
-    in_cones = lambda y: jax.vmap(in_cone)(y, still[2])  # noqa: E731
-    left = lambda z: jnp.nan_to_num(size_of(defect(z, *still)), nan=jnp.inf)  # noqa: E731
+    def in_cones(y):
+        return jax.vmap(in_cone)(y, still[2])
+
+    def left(z):
+        return jnp.nan_to_num(size_of(defect(z, *still)), nan=jnp.inf)
 
     def stuck(z):
         """The least impulses for which all that push stick."""
@@ -95,7 +99,8 @@ def cone_complementarity(
         wanted = jnp.where(push, -(rate * still[1]).reshape(-1), 0)
         return (inverted @ (wanted + eps**0.6 * (inverted @ wanted))).reshape(k, d)
 
-    judged = lambda z: (z, left(z))  # noqa: E731
+    def judged(z):
+        return (z, left(z))
 
     def begun(_, base, count):
         """A new start, from `base`: swept further, every time as far again as until then, which leads on where Newton's
@@ -119,7 +124,10 @@ def cone_complementarity(
         other = (count // TRIES) % 2 == 1
         base = jnp.where(other & (count % TRIES == 0), best[0], base)
         part = jnp.where(other, 1, 0.1)
-        nearer = lambda z, base, _: (*judged(corrected(z, newton(z, part), *still)), base)  # noqa: E731
+
+        def nearer(z, base, _):
+            return (*judged(corrected(z, newton(z, part), *still)), base)
+
         z, now, base = jax.lax.cond(count % TRIES == 0, begun, nearer, z, base, count)
         best = tuple(jnp.where(now < best[1], a, b) for a, b in zip((z, now), best, strict=True))
         return best, (z, now), before, base, count + 1

@@ -30,7 +30,10 @@ def normals(system: AbstractSystem, t, q, v) -> tuple[Float[Array, "n c"], Float
     """M⁻¹Jᵀ and J M⁻¹Jᵀ, with J = ∂(constraint_rate)/∂v."""
     jacobian = jax.jacfwd(lambda v: constraint_rate(system, t, q, v))(v)
     momentum = system.momentum(t, q, v)
-    raise_index = lambda row: jax.jvp(lambda p: system.velocity(t, q, p, v), (momentum,), (row,))[1]  # noqa: E731
+
+    def raise_index(row):
+        return jax.jvp(lambda p: system.velocity(t, q, p, v), (momentum,), (row,))[1]
+
     normal = jax.vmap(raise_index)(jacobian)
     return normal.T, jacobian @ normal.T
 

@@ -52,7 +52,10 @@ def rates(system: AbstractCollidingSystem, which, t, q, v) -> Float[Array, "K d"
 def frame(system: AbstractCollidingSystem, which, t, q, p) -> Frame:
     """The contacts `which` at q."""
     v = system.velocity(t, q, p)
-    raise_index = lambda row: jax.jvp(lambda p: system.velocity(t, q, p), (p,), (row,))[1]  # noqa: E731
+
+    def raise_index(row):
+        return jax.jvp(lambda p: system.velocity(t, q, p), (p,), (row,))[1]
+
     gradients = jax.jacrev(lambda q: system.constraint(t, q))(q)
     raised = jax.vmap(raise_index)(gradients)
     bonds = Bonds(gradients, raised, inverse(gradients @ raised.T) if len(gradients) else raised @ raised.T)
@@ -69,7 +72,10 @@ def impact(frame: Frame, before: Float[Array, "K d"], restitution: Float[Array, 
     normal = (jnp.arange(before.shape[1]) == 0)[None, :]
     bounce = jnp.where(normal, restitution[:, None] * jnp.minimum(before, 0), 0)
     both = jnp.stack([before + bounce, before])
-    solve = lambda b: cone_complementarity(frame.matrix, b, frame.friction, allowed)  # noqa: E731
+
+    def solve(b):
+        return cone_complementarity(frame.matrix, b, frame.friction, allowed)
+
     (z, still), found = jax.lax.map(solve, both)
     return still + part_without_gain(frame.matrix, still, z, before) * (z - still), jnp.all(found)
 
@@ -84,7 +90,10 @@ def creates(matrix: Float[Array, "K d K d"], z: Float[Array, "K d"], u: Float[Ar
 def part_without_gain(matrix, still: Float[Array, "K d"], z: Float[Array, "K d"], u: Float[Array, "K d"], more=(0, 0)):
     """1 if z creates no energy, with what comes `more` (at the start, at the end); else the part of the way there from
     impulses that are `still`, and do not, at which the work is zero."""
-    times = lambda z: jnp.einsum("kilj,lj->ki", matrix, z)  # noqa: E731
+
+    def times(z):
+        return jnp.einsum("kilj,lj->ki", matrix, z)
+
     gains, way, there = creates(matrix, z, u, more[1]), z - still, times(still)
     a, b = jnp.sum(way * times(way)) / 2, jnp.sum(way * (u + there)) + more[1] - more[0]
     c = jnp.minimum(jnp.sum(still * (u + there / 2)) + more[0], 0)

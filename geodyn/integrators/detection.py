@@ -38,8 +38,13 @@ class Piece(NamedTuple):
 
     def roots(self):
         """Where the gaps are zero by the tangent at hi, or else at lo, or else halfway."""
-        by = lambda at, gap, rate: at - gap / jnp.where(rate < 0, rate, 1)  # noqa: E731
-        inside = lambda x, rate: (rate < 0) & (x >= self.lo) & (x <= self.hi)  # noqa: E731
+
+        def by(at, gap, rate):
+            return at - gap / jnp.where(rate < 0, rate, 1)
+
+        def inside(x, rate):
+            return (rate < 0) & (x >= self.lo) & (x <= self.hi)
+
         late, early = by(self.hi, self.gap_hi, self.rate_hi), by(self.lo, self.gap_lo, self.rate_lo)
         early = jnp.where(inside(early, self.rate_lo), early, (self.lo + self.hi) / 2)
         return jnp.where(inside(late, self.rate_hi), late, early)

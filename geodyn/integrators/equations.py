@@ -147,7 +147,10 @@ class Newton:
 
     def _images(self, t, h, at, p, momenta, v, w, theta, moves):
         """(∂f, ∂r) of the directions `moves`, (dq, dw) -> dp, which lie behind the stages."""
-        behind = lambda x: jnp.expand_dims(x, x.ndim - (h.ndim - 1))  # noqa: E731
+
+        def behind(x):
+            return jnp.expand_dims(x, x.ndim - (h.ndim - 1))
+
         t, h, at, p, momenta, v, w, *theta = map(behind, (t, h, at, p, momenta, v, w, *theta))
         dq, dw, dp = moves(h)
         often = h.ndim > 2
@@ -168,14 +171,19 @@ class Newton:
         return inverse(r.reshape(m * s, m * s, *batch))
 
     def _inverses(self, t, h, at, p, momenta, v, w, theta):
-        mean = lambda x: jnp.mean(x, axis=1, keepdims=True)  # noqa: E731
+        def mean(x):
+            return jnp.mean(x, axis=1, keepdims=True)
+
         t, at, v, w = jnp.mean(t, axis=0, keepdims=True), mean(at), mean(v), mean(w)
         n, k, m = at.shape[0], p.shape[0], w.shape[0]
         units = jnp.eye(n + k + m, dtype=w.dtype).reshape(n + k + m, 1, -1, *[1] * (w.ndim - 2))
         dq, dp, dw = jnp.split(units, (n, n + k))
         images = self._images(t, h, at, p, p, v, w, theta, lambda _: (dq, dw, lambda _: dp))
         (f_q, _, f_w), (r_q, r_p, r_w) = (jnp.split(x[:, 0], (n, n + k), axis=1) for x in images)
-        of_w = lambda x: jnp.concatenate([x, jnp.zeros((m, m - n, *x.shape[2:]), x.dtype)], axis=1)  # noqa: E731
+
+        def of_w(x):
+            return jnp.concatenate([x, jnp.zeros((m, m - n, *x.shape[2:]), x.dtype)], axis=1)
+
         first, second = of_w(r_q) + product(r_p, f_w), of_w(product(r_p, f_q))
         values = spectrum(self.tableau)[0]
         shifts = h * jnp.asarray(values, jnp.result_type(w.dtype, complex)).reshape(-1, *[1] * (w.ndim - 2))

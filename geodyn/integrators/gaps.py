@@ -52,7 +52,10 @@ def gap_motion(system, which, t, q, v, pdot):
     """Gaps, their rates, and their accelerations d²gap/dt² under the force pdot."""
     one, p = jnp.ones_like(t), system.momentum(t, q, v)
     vdot = jax.jvp(lambda t, q, p: system.velocity(t, q, p, v), (t, q, p), (one, v, pdot))[1]
-    rates = lambda t, q, v: jax.jvp(lambda t, q: system.gap(t, q, which), (t, q), (one, v))  # noqa: E731
+
+    def rates(t, q, v):
+        return jax.jvp(lambda t, q: system.gap(t, q, which), (t, q), (one, v))
+
     (gap, rate), (_, acceleration) = jax.jvp(rates, (t, q, v), (one, v, vdot))
     return gap, rate, acceleration
 

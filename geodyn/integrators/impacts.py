@@ -31,8 +31,11 @@ def path_with_impacts(system: AbstractCollidingSystem, t0, h, start: Moving, *, 
         def one(moving, _):
             grid = t0 + h * (moving.state.step + 1)
             active = moving.state.alive & (moving.state.step < last)
+
             # So the places for impacts that do not occur cost nothing.
-            made = lambda moving, _: substep(method, system, grid, h, moving, active, alone)  # noqa: E731
+            def made(moving, _):
+                return substep(method, system, grid, h, moving, active, alone)
+
             return once(active, made, moving, not_made(method, moving))
 
         after, record = jax.lax.scan(one, start, None, length=steps + most)
@@ -152,7 +155,10 @@ def _(primals, tangents, *, method, steps, most):
     motion = (given.time, given.state.q, given.state.p)
     change = _tangent(system, t0, h, start, record, tangents[:3], motion, method)
     none = jax.tree.map(lambda x: None, after)
-    places = lambda m: (m.time, m.state.q, m.state.p)  # noqa: E731
+
+    def places(m):
+        return (m.time, m.state.q, m.state.p)
+
     ends = (change.time[-1], change.q[-1], change.p[-1])
     return (after, record), (eqx.tree_at(places, none, ends, is_leaf=lambda x: x is None), change)
 
@@ -160,7 +166,10 @@ def _(primals, tangents, *, method, steps, most):
 def _tangent(system, t0, h, start, record, rates, motion, method):
     """Changes after every substep, linear in the changes of (system, t0, h) and of (time, q, p) at the start."""
     formulation = formulation_of(method, system.count_constraints(start.state.q))
-    shifted = lambda first, rest: jnp.concatenate([first[None], rest[:-1]])  # noqa: E731
+
+    def shifted(first, rest):
+        return jnp.concatenate([first[None], rest[:-1]])
+
     before = (
         shifted(start.state.step, record.step),
         shifted(start.time, record.time),

@@ -58,7 +58,10 @@ def rates(system, which, t, q, p) -> Float[Array, " m"]:
 def normals(system, which, t, q, p):
     """Gradients N of the rows, and N M⁻¹ Nᵀ."""
     gradients = jax.jacrev(lambda q: rows(system, which, t, q))(q)
-    raise_index = lambda row: jax.jvp(lambda p: system.velocity(t, q, p), (p,), (row,))[1]  # noqa: E731
+
+    def raise_index(row):
+        return jax.jvp(lambda p: system.velocity(t, q, p), (p,), (row,))[1]
+
     return gradients, gradients @ jax.vmap(raise_index)(gradients).T
 
 
@@ -84,7 +87,10 @@ def complementarity(matrix: Float[Array, "K K"], b: Float[Array, " K"], allowed:
 
     active = allowed & (target < 0)
     begin = (active & False, active, jnp.zeros((), int), (target, still))
-    unsettled = lambda state: (jnp.any(state[1]) | (state[2] == 0)) & (state[2] < MOST_PIVOTS)  # noqa: E731
+
+    def unsettled(state):
+        return (jnp.any(state[1]) | (state[2] == 0)) & (state[2] < MOST_PIVOTS)
+
     active, _, _, (j, inverted) = jax.lax.while_loop(unsettled, pivot, begin)
     # One more step, of which derivatives are taken.
     return jnp.where(active, j - inverted @ jnp.where(active, matrix @ j + b, 0), 0), active
@@ -120,7 +126,10 @@ def strike(system: AbstractCollidingSystem, which, closed, held, slow, t, q, p):
         matrix, push = matrix - gram[:k, k:] @ coupling, push - coupling.T @ gradients[k:]
     approach = rates(system, which, t, q, p)[:k]
     restitution = system.restitution(q, which)
-    alone = lambda closed: (first_alone(matrix, restitution, closed, held),)  # noqa: E731
+
+    def alone(closed):
+        return (first_alone(matrix, restitution, closed, held),)
+
     (closed,) = once(jnp.sum(closed) > 1, alone, closed)
 
     def proceed(state):
@@ -174,7 +183,10 @@ def strike_tangent(primals, tangents, struck: Struck):
     system, t, q, p = primals
     which, k = struck.which, struck.which.size
     if system.frictional:
-        law = lambda *start: struck_in_cones(start[0], which, struck.pushed, struck.soft, *start[1:])[:2]  # noqa: E731
+
+        def law(*start):
+            return struck_in_cones(start[0], which, struck.pushed, struck.soft, *start[1:])[:2]
+
         return eqx.filter_jvp(law, primals, tangents)[1]
     gradients, gram = normals(system, which, t, q, p)
     z = struck.impulse

@@ -22,7 +22,10 @@ def structure(system: AbstractSystem | None) -> str:
 def description(method: AbstractMethod) -> dict:
     """A method as plain numbers and names."""
     if isinstance(method, AbstractStepper):
-        plain = lambda x: x.tolist() if eqx.is_array(x) else x  # noqa: E731
+
+        def plain(x):
+            return x.tolist() if eqx.is_array(x) else x
+
         return {"name": type(method).__name__} | {name: plain(value) for name, value in vars(method).items()}
     a, b, c = (x.tolist() for x in (method.tableau.a, method.tableau.b, method.tableau.c))
     about = {"name": type(method).__name__, "formulation": method.formulation, "order": method.tableau.order}
@@ -57,7 +60,9 @@ def program(system: AbstractSystem, t, q) -> str:
         held = system.constraint(t, q), pfaffian(system, t, q, v)
         return system.momentum(t, q, v), velocity, system.force(t, q, v, lam), held, watched
 
-    zeros = lambda n: jnp.zeros(n, q.dtype)  # noqa: E731
+    def zeros(n):
+        return jnp.zeros(n, q.dtype)
+
     p = jax.eval_shape(system.momentum, t, zeros(n), zeros(n))
     closed = jax.make_jaxpr(equations)(arrays, t, zeros(n), zeros(n), p, zeros(c))
     constants = b"".join(np.asarray(x).tobytes() for x in closed.consts)

@@ -79,7 +79,10 @@ def iterated(
 def iterate(residual, w, precondition, floor, most, active, measured: int | None = None) -> Progress:
     """w ← w − precondition(residual(w)) until it converges, stops contracting, or `most` iterations are done; judged
     by the first `measured` columns, the velocities: multipliers have no scale of their own in every chart."""
-    improve = lambda w, _: (w - precondition(residual(w)), [])  # noqa: E731
+
+    def improve(w, _):
+        return (w - precondition(residual(w)), [])
+
     return iterated(improve, w, [], floor, active, most, lambda w: size(w[..., :measured]))
 
 
@@ -121,13 +124,19 @@ def search(residual, start, floor, active, evaluate=lambda w: [], others=(), siz
         r, probing = residual(s.at.w, s.at.others).reshape(-1), s.place < count
         # A linear problem may start at zero: any length does there.
         length = jnp.where(floor + size(s.start) > 0, eps**0.5 * (floor + size(s.start)), 1)
-        solved = lambda r: (jnp.sum(s.matrix * r[None], axis=1),)  # noqa: E731
+
+        def solved(r):
+            return (jnp.sum(s.matrix * r[None], axis=1),)
+
         (change,) = once(~probing & (s.jacobians > 0), solved, r)
 
         def learn(r, base, matrix):
             base = jnp.where(s.place < 0, r, base)
             matrix = jnp.where(index == s.place, ((r - base) / length)[:, None], matrix)
-            invert = lambda m: (inverse(m, largest_elimination=count),)  # noqa: E731
+
+            def invert(m):
+                return (inverse(m, largest_elimination=count),)
+
             return r, base, once(s.place == count - 1, invert, matrix)[0]
 
         _, base, matrix = once(probing, learn, r, s.base, s.matrix)
@@ -154,5 +163,8 @@ def search(residual, start, floor, active, evaluate=lambda w: [], others=(), siz
 def once(wanted, function, *args):
     """`function(*args)` where `wanted`, else the args: a loop of at most one turn and no `cond`, both of whose branches
     a `vmap` would compute for every member."""
-    turn = lambda state: (jnp.zeros_like(wanted), *function(*state[1:]))  # noqa: E731
+
+    def turn(state):
+        return (jnp.zeros_like(wanted), *function(*state[1:]))
+
     return jax.lax.while_loop(lambda state: state[0], turn, (wanted, *args))[1:]

@@ -91,7 +91,10 @@ def _of_rows(function, rows, made):
         return jax.vmap(function)(*rows)
     program, count = jax.make_jaxpr(function)(*(x[0] for x in rows)), rows[0].shape[0]
     size, index = min(BLOCK, count), jnp.arange(count)
-    wide = lambda mask, x: mask.reshape(-1, *[1] * (x.ndim - 1))  # noqa: E731
+
+    def wide(mask, x):
+        return mask.reshape(-1, *[1] * (x.ndim - 1))
+
     finite = jnp.all(jnp.stack([jnp.all(jnp.isfinite(x), axis=tuple(range(1, x.ndim))) for x in rows]), axis=0)
     valid = finite & (index <= made)
     rows = [jnp.where(wide(valid, x), x, x[:1]) for x in rows]

@@ -97,8 +97,13 @@ def one_by_one(needed, solve, args, values):
     def turn(state):
         needed, values = state
         i = jnp.unravel_index(jnp.argmax(needed), needed.shape)
-        own = lambda x: x.ndim - needed.ndim  # noqa: E731
-        place = lambda x: [j if n > 1 else 0 for j, n in zip(i, x.shape[own(x) :], strict=True)]  # noqa: E731
+
+        def own(x):
+            return x.ndim - needed.ndim
+
+        def place(x):
+            return [j if n > 1 else 0 for j, n in zip(i, x.shape[own(x) :], strict=True)]
+
         one = solve(*jax.tree.map(lambda x: x[(..., *place(x))], args))
         return needed.at[i].set(False), [x.at[(..., *i)].set(y) for x, y in zip(values, one, strict=True)]
 
@@ -256,7 +261,10 @@ def forward(equations: Step, saves: int, every: int | None):
             return (carry, w), saved
 
         state = jax.tree.map(lambda x: jnp.broadcast_to(x, x.shape[: x.ndim - len(batch)] + batch), begun)
-        zeros = lambda rows, columns: jnp.zeros((*rows.shape, columns, *batch), state.q.dtype)  # noqa: E731
+
+        def zeros(rows, columns):
+            return jnp.zeros((*rows.shape, columns, *batch), state.q.dtype)
+
         found = [zeros(stages.p, 2 * s), *([state.history[:n]] if stages.has_velocities else [])]
         carry = (state, found, jnp.zeros((), int)), zeros(stages.w, s)
         ((state, *_), _), rows = jax.lax.scan(several, carry, jnp.arange(saves))

@@ -195,7 +195,10 @@ def after_step(problem: Problem, state: State, root: Root, first):
     w = jnp.where(good, root.w, state.history[tableau.stages :])
     q, p, rounding = _compensated(problem, w, state.rounding)
     good = good & jnp.all(jnp.isfinite(q)) & jnp.all(jnp.isfinite(p))
-    keep = lambda new, old: jnp.where(good, new, old)  # noqa: E731
+
+    def keep(new, old):
+        return jnp.where(good, new, old)
+
     # Not by an index, which would be a scatter: that has no place in a native function.
     guessable = jnp.where(jnp.arange(w.shape[1]) < n + problem.system.count_constraints(state.q), w, 0)
     before = jnp.where(first, jnp.asarray(shifted(tableau, -1), w.dtype) @ guessable, state.history[tableau.stages :])

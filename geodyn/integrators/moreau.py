@@ -75,7 +75,10 @@ class Moreau(AbstractStepper):
     def advance(self, system, t, h, q, p, lam):
         middle, none = t + h / 2, jnp.zeros(system.count_constraints(q), q.dtype)
         q, near = settled(lambda x: q + h / 2 * system.velocity(middle, x, p), q)
-        force = lambda p: system.force(middle, q, system.velocity(middle, q, p), none)  # noqa: E731
+
+        def force(p):
+            return system.force(middle, q, system.velocity(middle, q, p), none)
+
         which = chosen(-system.gap(middle, q), self.most_contacts)
         at, applied = frame(system, which, middle, q, p), force(p)
         touch = Touch(system, which, middle, h, q, at, applied)
@@ -155,7 +158,10 @@ class Touch(eqx.Module):
             before = self.rates(p)
             rate = before[:, 0]
             closing = (gap + h / 2 * (rate - h / 2 * pressing) < 0) & (rate < -slow)
-            nothing = lambda: (jnp.zeros_like(before), jnp.ones((), bool))  # noqa: E731
+
+            def nothing():
+                return (jnp.zeros_like(before), jnp.ones((), bool))
+
             z, ok = jax.lax.cond(jnp.any(closing), lambda: impact(self.at, before, restitution, closing), nothing)
             return (p + self.push(z), impulses + z, found & ok), None
 

@@ -63,7 +63,10 @@ def by_parts(advance: Callable, start: Piece, plan: Plan, folder: Path | None, p
     """
     pieces = [start, *(read_pieces(folder, start) if folder else [])]
     written, clock = len(pieces), time.monotonic()
-    goes_on = lambda: pieces[-1].done < plan.rows and (not pieces[-1].done or bool(pieces[-1].state.alive))  # noqa: E731
+
+    def goes_on():
+        return pieces[-1].done < plan.rows and (not pieces[-1].done or bool(pieces[-1].state.alive))
+
     try:
         with compiling(progress):  # The bar begins after the first part, so that its rate is that of the steps.
             pieces += [_next_piece(advance, pieces[-1], plan)] if goes_on() else []

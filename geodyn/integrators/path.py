@@ -62,7 +62,9 @@ def walked(system: AbstractSystem, t0, h, state: State, method: AbstractCollocat
 
     def run(alone, dynamic):
         system, t0, h, state, every, made = eqx.combine(dynamic, static)
-        advance = lambda state: step(method, formulation, system, t0, h, state, alone)  # noqa: E731
+
+        def advance(state):
+            return step(method, formulation, system, t0, h, state, alone)
 
         def several(state, row):
             if made is None and every == 1:
@@ -127,7 +129,10 @@ def _tangent(system, t0, h, state, steps, moving, method):
             # The changes of the numbers are carried along: JAX transposes a scan that is linear in its carry.
             *rates, dq, dp = t
             k, q, p, w, good, switch = x
-            pose = lambda system, t0, h, q, p: Problem(system, t0 + h * k, h, q, p, method.tableau, formulation)  # noqa: E731
+
+            def pose(system, t0, h, q, p):
+                return Problem(system, t0 + h * k, h, q, p, method.tableau, formulation)
+
             problem, rate = eqx.filter_jvp(pose, (system, t0, h, q, p), (*rates, dq, dp))
             dw = jnp.where(good, stage_tangent(problem, rate, w, good, alone), 0)
             change, added = eqx.filter_jvp(increments, (problem, w), (rate, dw))

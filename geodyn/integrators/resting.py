@@ -27,7 +27,10 @@ class Resting(AbstractSystem):
     def force(self, t, q, v, lam):
         applied = self.system.force(t, q, v, lam)
         if self.differentiable:
-            held = lambda f: f + self.reaction(t, q, v, f)  # noqa: E731
+
+            def held(f):
+                return f + self.reaction(t, q, v, f)
+
             return jax.lax.cond(jnp.any(self.held), held, lambda f: f, applied)
         # What this adds to the Jacobian of the stage equations is left out.
         still = jax.lax.stop_gradient((self, t, q, v, applied))
@@ -44,7 +47,10 @@ class Resting(AbstractSystem):
         gap, rate, free = gap_motion(self.system, self.which, t, q, v, applied)
         wanted = free + 2 * rate / self.settling + gap / self.settling**2
         gradients = jax.jacrev(lambda q: self.system.gap(t, q, self.which))(q)
-        raise_index = lambda row: jax.jvp(lambda p: self.system.velocity(t, q, p, v), (applied,), (row,))[1]  # noqa: E731
+
+        def raise_index(row):
+            return jax.jvp(lambda p: self.system.velocity(t, q, p, v), (applied,), (row,))[1]
+
         gram = gradients @ jax.vmap(raise_index)(gradients).T
         return complementarity(gram, wanted, self.held), gradients
 

@@ -101,7 +101,10 @@ class Walked(eqx.Module):
             rate = eqx.filter_jvp(self.pose, self.start, (rates[0], dt, dlength, dq, dp))[1]
             dq_, dp_, dw = self.ended(rate)
             after = (jnp.where(landed, dgrid, dt), dq + dq_, dp + dp_)
-            same = lambda rates, after, dw, dlength: (after, dw, none[1], dlength)  # noqa: E731
+
+            def same(rates, after, dw, dlength):
+                return (after, dw, none[1], dlength)
+
             return jax.lax.cond(hit, struck, same, rates, after, dw, dlength)
 
         def struck(rates, after, dw, dlength):

@@ -30,7 +30,10 @@ def tangent(equations: Step, moving: list[int]):
     stages, tableau = equations.stages, equations.tableau
     a, b, n, count = tableau.a, tableau.b, stages.q.shape[0], len(stages.theta)
     ahead = partial(mixed, shifted(tableau, 1))
-    numbers = lambda likes: tuple(len(likes) - count + i for i in moving)  # noqa: E731
+
+    def numbers(likes):
+        return tuple(len(likes) - count + i for i in moving)
+
     scalar = equations.by_scalars
     of_inner = pushed(stages.inner, stages.before, OF_INNER, (0, 1, 3, *numbers(stages.before)), scalar=scalar)
     of_outer = pushed(stages.outer, stages.after, OF_OUTER, (0, 1, *numbers(stages.after)), scalar=scalar)
@@ -50,7 +53,9 @@ def tangent(equations: Step, moving: list[int]):
         theta, (dt0, dh, dq, dp, *dx) = staged(rest[:count], batch), rest[count:]
         c, dx = column(tableau.c, w[0])[0], staged(dx, batch)
         h, dt0, dh = staged([h, dt0, dh], batch)
-        full = lambda x: jnp.broadcast_to(x, x.shape[: x.ndim - len(batch)] + batch)  # noqa: E731
+
+        def full(x):
+            return jnp.broadcast_to(x, x.shape[: x.ndim - len(batch)] + batch)
 
         def one(carry, x):
             dq, dp, dw, dfound = carry
@@ -75,7 +80,9 @@ def tangent(equations: Step, moving: list[int]):
             dp = dp + jnp.where(good, dh[0] * summed(b, found[0]) + h[0] * summed(b, dfound[0]), 0)
             return (dq, dp, dw, dfound), [dq, dp, dw]
 
-        zeros = lambda x: jnp.zeros((*x.shape, tableau.stages, *batch), w.dtype)  # noqa: E731
+        def zeros(x):
+            return jnp.zeros((*x.shape, tableau.stages, *batch), w.dtype)
+
         dfound = [zeros(stages.p), *([zeros(stages.q)] if stages.has_velocities else [])]
         return jax.lax.scan(one, (full(dq), full(dp), zeros(stages.w), dfound), (good, k, q, p, w))[1]
 
@@ -130,9 +137,16 @@ class Pull:
         axes = bars[0].ndim - 1
         t, h, q, stage_p, p, v, w, *theta = early
         t, h = (jnp.broadcast_to(x, bars[0].shape[1:]) for x in (t, h))
-        of = lambda function: over_last(function, axes)  # noqa: E731
-        outer = lambda t, h, *x: of(self.stages.outer)(t, h, q, stage_p, v, w, *self.moved(theta, x))  # noqa: E731
-        inner = lambda t, h, *x: of(self.stages.inner)(t, h, q, p, w, *self.moved(theta, x))  # noqa: E731
+
+        def of(function):
+            return over_last(function, axes)
+
+        def outer(t, h, *x):
+            return of(self.stages.outer)(t, h, q, stage_p, v, w, *self.moved(theta, x))
+
+        def inner(t, h, *x):
+            return of(self.stages.inner)(t, h, q, p, w, *self.moved(theta, x))
+
         first = jax.vjp(outer, t, h, *common)[1](bars[:1])
         second = jax.vjp(inner, t, h, *common)[1](bars[1:])
         return [x + y for x, y in zip(first, second, strict=True)]
@@ -195,8 +209,12 @@ def adjoint(equations: Step, moving: list[int]):
             q_bar, p_bar = q_bar + jnp.sum(at_bar, 1), p_bar + jnp.sum(stage_p_bar + start_p_bar, 1)
             return (q_bar, p_bar, h_bar, sums, r_bar, others), None
 
-        zero = lambda x: jnp.zeros((*x.shape, *batch), x.dtype)  # noqa: E731
-        at_stages = lambda x: jnp.zeros((*x.shape, tableau.stages, *batch), w.dtype)  # noqa: E731
+        def zero(x):
+            return jnp.zeros((*x.shape, *batch), x.dtype)
+
+        def at_stages(x):
+            return jnp.zeros((*x.shape, tableau.stages, *batch), w.dtype)
+
         found = (stages.p, stages.q) if stages.has_velocities else (stages.p,)
         others = [at_stages(x) for x in (stages.w, stages.q, stages.p, stages.p, *found)]
         sums = [zero(stages.t), *(map(zero, own) if pull.split.by_scalars else map(jnp.zeros_like, common))]

@@ -28,7 +28,10 @@ def root(problem: Problem, start, floor, active, alone: bool) -> Root:
 
     def improve(best):
         factors = problem.factors(best.w)
-        precondition = lambda r: problem.newton(factors, r)  # noqa: E731
+
+        def precondition(r):
+            return problem.newton(factors, r)
+
         measured = problem.q.shape[0]
         state = iterate(problem.residual, best.w, precondition, floor, MOST_WITH_MATRIX, active, measured)
         return Root(state.w, [], state.converged, best.iterations + state.count, best.jacobians + 1)
@@ -49,7 +52,10 @@ def stage_tangent(problem: Problem, tangent: Problem, w, active, alone: bool = F
     change = eqx.filter_jvp(lambda problem: problem.residual(w), (problem,), (tangent,))[1]
     contracts = not problem.formulation.levels
     form = problem.form if isinstance(problem.form, Banded) else Full(largest_elimination=w.size)
-    solve = lambda apply, b: linear_root(apply, b, form, contracts, active, alone)  # noqa: E731
+
+    def solve(apply, b):
+        return linear_root(apply, b, form, contracts, active, alone)
+
     return jax.lax.custom_linear_solve(jax.linearize(problem.residual, w)[1], -change, solve, solve)
 
 
@@ -57,7 +63,10 @@ def linear_root(apply, b, form: Full | Banded, contracts: bool, active, alone: b
     """x with apply(x) = b, as `root` finds it: by plain iteration where that contracts, else with the whole matrix; NaN
     where neither converges."""
     zero = jnp.zeros((), b.dtype)
-    residual = lambda x: apply(x) - b  # noqa: E731
+
+    def residual(x):
+        return apply(x) - b
+
     if contracts and alone and b.size <= LARGEST:
         found = search(lambda x, _: residual(x), b, zero, active)
         return jnp.where(found.converged, found.w, jnp.nan)
@@ -68,7 +77,10 @@ def linear_root(apply, b, form: Full | Banded, contracts: bool, active, alone: b
 
     def with_matrix(x):
         factors = form.factors(form.matrix(apply, x))
-        precondition = lambda r: form.solved(factors, r)  # noqa: E731
+
+        def precondition(r):
+            return form.solved(factors, r)
+
         state = iterate(residual, precondition(b), precondition, zero, MOST_WITH_MATRIX, active)
         return (jnp.where(state.converged, state.w, jnp.nan),)
 

@@ -39,7 +39,10 @@ def _step(method, system, t0, h, state):
     new = method.advance(system, t, h, state.q, state.p, state.history[-1, n:])
     finite = jnp.all(jnp.isfinite(jnp.concatenate([new.q, new.p, new.lam])))
     good = state.alive & new.converged & finite
-    keep = lambda new, old: jnp.where(good, new, old)  # noqa: E731
+
+    def keep(new, old):
+        return jnp.where(good, new, old)
+
     last = jnp.concatenate([state.history[-1, :n], new.lam])
     state = State(
         state.step + state.alive,

@@ -228,13 +228,20 @@ def _cubic(trajectory, t):
 def _evaluate(trajectory, times):
     system, method, h = trajectory.system, trajectory.method, trajectory.step_size
     shape = trajectory.q.shape[1:]
-    flat = lambda x, i: x[i].reshape(-1)  # noqa: E731
+
+    def flat(x, i):
+        return x[i].reshape(-1)
 
     def through_impacts(t, i, state):
         """Substeps up to t itself."""
         t0, grid = trajectory.t[i], lambda m: jnp.minimum(trajectory.t[i] + h * (m.state.step + 1), t)
-        unfinished = lambda m: (m.time < t) & m.state.alive  # noqa: E731
-        ahead = lambda m: substep(method, system, grid(m), h, m, unfinished(m))[0]  # noqa: E731
+
+        def unfinished(m):
+            return (m.time < t) & m.state.alive
+
+        def ahead(m):
+            return substep(method, system, grid(m), h, m, unfinished(m))[0]
+
         return jax.lax.while_loop(unfinished, ahead, moving(system, t0, h, state)).state.q.reshape(shape)
 
     every = trajectory.inputs.save_every

@@ -61,7 +61,10 @@ def magnus(
     steps = xi.shape[0] // 3
     widths = jnp.full(steps, 1 / steps, xi.dtype) if widths is None else widths
     increments = jax.vmap(lambda x, h: group.exp(increment(group, x, h)))(xi.reshape(steps, 3, -1), widths)
-    follow = lambda g, step: (group.compose(g, step),) * 2  # noqa: E731
+
+    def follow(g, step):
+        return (group.compose(g, step),) * 2
+
     return jax.lax.scan(follow, group.identity().astype(xi.dtype), increments)[1]
 
 

@@ -188,7 +188,9 @@ class Wall(AbstractFrictionalContact):
         return jax.vmap(lambda x: with_time(self.function, 1)(t, x))(x)
 
     def slip(self, space, x, v, t):
-        gap = lambda x: with_time(self.function, 1)(t, x)  # noqa: E731
+        def gap(x):
+            return with_time(self.function, 1)(t, x)
+
         if self.sliding is None:
             return jax.vmap(lambda x, v: slip_on_wall(gap, space, x, v))(x, v)
         return jax.vmap(lambda x, v: jnp.atleast_1d(with_time(self.sliding, 2)(t, x, v)))(x, v)
@@ -218,7 +220,10 @@ def friction_of(contact: AbstractContact) -> Array | None:
 
 def sizes(contacts: list[AbstractContact], space: AbstractManifold, seen: list) -> list[int]:
     """How many gaps each contact has, of what it has `seen`: the points, or what else it asks for."""
-    size = lambda e, x: jax.eval_shape(lambda x: gaps(e, jnp.zeros(()), space, x), x).size  # noqa: E731
+
+    def size(e, x):
+        return jax.eval_shape(lambda x: gaps(e, jnp.zeros(()), space, x), x).size
+
     return [len(e.pairs_of(x)) if isinstance(e, Contact) else size(e, x) for e, x in zip(contacts, seen, strict=True)]
 
 
@@ -327,7 +332,10 @@ def check_contacts(space: AbstractManifold, contacts: list[AbstractContact], t, 
                     f"radii {label(int(np.argmax(reach)))} add up to {reach.max():.6g}, but no two points of this "
                     f"space are further apart than {most:.6g}: make them smaller"
                 )
-        largest = lambda x: max(np.abs(np.asarray(leaf)).max() for leaf in jax.tree.leaves(x))  # noqa: E731
+
+        def largest(x):
+            return max(np.abs(np.asarray(leaf)).max() for leaf in jax.tree.leaves(x))
+
         for i in np.flatnonzero(~np.isfinite(values + change)):
             raise ValueError(f"the gap of {name} {label(i)} or its gradient is not finite at q0")
         touching = np.flatnonzero(values <= 0)  # Gradients are wanted of few, if any.

@@ -71,7 +71,10 @@ def _by_stages(trajectory):
 def _by_steps(trajectory):
     system, h, method = trajectory.system, trajectory.step_size, trajectory.method
     part = method.theta if isinstance(method, IncrementalPotential) else 0.5
-    mean = lambda x: (x[:-1] + part * jnp.diff(x, axis=0)).reshape(len(x) - 1, -1)  # noqa: E731
+
+    def mean(x):
+        return (x[:-1] + part * jnp.diff(x, axis=0)).reshape(len(x) - 1, -1)
+
     within = mean(trajectory.t)[:, 0], mean(trajectory.q), mean(trajectory.v)
     amounts = h * jax.vmap(lambda *x: _power(system, *x))(*within)
     if not isinstance(system, AbstractBody) or system.is_smooth:

@@ -47,8 +47,13 @@ def _(system: System, t, q, h, u, v=None):
 def _along(space, h, x, u, v=None):
     """`travelled` of one point; one at rest stays where it is, bit for bit. What moves is parallel along its geodesic;
     what else is carried is so up to O(h²), as a Jacobi field."""
-    flow = lambda u: _flow(space, h, x, u)  # noqa: E731
-    exactly = lambda value, known, where: value + jax.lax.stop_gradient(jnp.where(where, known - value, 0))  # noqa: E731
+
+    def flow(u):
+        return _flow(space, h, x, u)
+
+    def exactly(value, known, where):
+        return value + jax.lax.stop_gradient(jnp.where(where, known - value, 0))
+
     if v is None:
         end, carried = flow(u)
         return exactly(end, x, jnp.all(u == 0)), carried
@@ -61,7 +66,10 @@ def _flow(space, h, x, u):
     beyond that of any step here, and whose derivatives cost little."""
     if isinstance(space, AbstractConstantCurvature):
         return jax.tree.map(lambda a: a[0], geodesic(space, x, u, h[None]))
-    rate = lambda x, u: (u, -jnp.einsum("kij,i,j", christoffel(space, x), u, u))  # noqa: E731
+
+    def rate(x, u):
+        return (u, -jnp.einsum("kij,i,j", christoffel(space, x), u, u))
+
     kutta, slopes = rk4(), []
     for row in kutta.a:
         slopes.append(rate(*_moved(h, row, (x, u), slopes)))

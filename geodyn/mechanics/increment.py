@@ -118,7 +118,10 @@ class Increment(eqx.Module):
         multipliers, impulses = self.h * self.lam[:c], -self.h * self.lam[c:]
         stiffness, force = jax.jacfwd(lambda v: (self.smooth(v, multipliers)[0],) * 2, has_aux=True)(v)
         s, a = self.slips(v), jax.jacfwd(self.slips)(v)
-        largest = lambda *x: jnp.max(jnp.abs(jnp.concatenate(x)))  # noqa: E731
+
+        def largest(*x):
+            return jnp.max(jnp.abs(jnp.concatenate(x)))
+
         # A plastic spring counts as elastic here: where it flows it has no stiffness, or what rounding leaves of none.
         hardest = _positive(largest(jnp.diag(stiffness), self.h**2 * strains_of(self.system, self.t, self.q)[0]))
         velocity = _positive(largest(v, self.q / self.h / 2**6, force / hardest))

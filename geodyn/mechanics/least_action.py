@@ -144,7 +144,9 @@ def _nodes(lagrangian, q0, z, t0, t1):
     """The stationary z, from a guess, by Newton steps that are halved until they make the slope smaller; NaN where that
     does not converge."""
     eps = jnp.finfo(z.dtype).eps
-    slope = lambda z: _slope(lagrangian, q0, z, t0, t1)  # noqa: E731
+
+    def slope(z):
+        return _slope(lagrangian, q0, z, t0, t1)
 
     def improve(state):
         z, part, _, count = state
@@ -165,12 +167,21 @@ def _(primals, tangents):
     z, (lagrangian, q0, _, t0, t1) = _nodes(*primals), primals
     # The end that is held moves with the guess.
     held = jnp.zeros_like(z) if tangents[2] is None else jnp.where(_held(z), tangents[2], 0)
-    slope = lambda lagrangian, q0, z, t0, t1: _slope(lagrangian, q0, z, t0, t1)  # noqa: E731
+
+    def slope(lagrangian, q0, z, t0, t1):
+        return _slope(lagrangian, q0, z, t0, t1)
+
     moved = eqx.filter_jvp(slope, (lagrangian, q0, z, t0, t1), (*tangents[:2], held, *tangents[3:]))[1]
     push = jax.linearize(lambda z: _slope(lagrangian, q0, z, t0, t1), z)[1]
-    hessian = lambda dz: jnp.where(_held(z), dz, push(jnp.where(_held(z), 0, dz)))  # noqa: E731
+
+    def hessian(dz):
+        return jnp.where(_held(z), dz, push(jnp.where(_held(z), 0, dz)))
+
     factors = _form(z).factors(_hessian(lagrangian, q0, z, t0, t1))
-    solve = lambda _, r: _solved(factors, r)  # noqa: E731
+
+    def solve(_, r):
+        return _solved(factors, r)
+
     return z, held - jax.lax.custom_linear_solve(hessian, moved, solve, symmetric=True)
 
 
@@ -193,7 +204,10 @@ def _stationary(system, q0, q1, t0, t1, guess, *, steps, stages) -> ActionPath:
     q = jnp.concatenate([start[None], z[:, -1]])
     t = t0 + (t1 - t0) / steps * jnp.arange(steps + 1, dtype=q.dtype)
     v = jax.vmap(system.velocity)(t, q, p)
-    shaped = lambda x: x.reshape(-1, *q0.shape)  # noqa: E731
+
+    def shaped(x):
+        return x.reshape(-1, *q0.shape)
+
     return ActionPath(
         *(t, shaped(q), shaped(v), shaped(p), shaped(jnp.concatenate([start[None], z.reshape(-1, start.size)]))),
         jnp.sum(actions(lagrangian, start, z, t0, t1)),

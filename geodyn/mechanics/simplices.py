@@ -116,7 +116,10 @@ def _face(half):
     m = jnp.maximum(LONG * longest, 0.01)
     up, down = (jnp.sinh(m * (1 + sign * s)) / (2 * jnp.sinh(m) * jnp.cosh(m * s)) for sign in (1, -1))
     b = b * m / (2 * jnp.tanh(m) * jnp.cosh(m * s) ** 2)
-    full = lambda a: jnp.broadcast_to(a, (FACE_NODES, FACE_NODES)).reshape(-1)  # noqa: E731
+
+    def full(a):
+        return jnp.broadcast_to(a, (FACE_NODES, FACE_NODES)).reshape(-1)
+
     first, rest, second, third = full(up[:, None]), full(down[:, None]), full(up[None]), full(down[None])
     weights = full(b[:, None]) * full(b[None]) * rest
     return weights, jnp.stack([first, rest * second, rest * third], axis=1)

@@ -70,7 +70,10 @@ def connection(
     """
     _check_component(swimmer, component)
     ax = _plane(ax, variables)
-    row = lambda r: -connection_form(swimmer, r)[component, jnp.array(variables)]  # noqa: E731
+
+    def row(r):
+        return -connection_form(swimmer, r)[component, jnp.array(variables)]
+
     grids, arrows = _over(row, lower, upper, 17, variables, at)
     ax.set(xlim=(lower[0], upper[0]), ylim=(lower[1], upper[1]))
     lengths = np.linalg.norm(arrows, axis=-1)
