@@ -101,7 +101,7 @@ def beside_idas():
 
 def waving(shape, stiffness):
     """(system, q0, v0): masses in rows of this shape on springs, or rods for None, with a wave along."""
-    system, q0 = gd.lattice(SPACES["H3"], shape, 2.0 / shape[0], stiffness=stiffness, diagonals=len(shape) > 1)
+    system, q0 = gd.builders.lattice(SPACES["H3"], shape, 2.0 / shape[0], stiffness=stiffness, diagonals=len(shape) > 1)
     wave = 0.1 * np.stack([0 * q0[:, 0], np.sin(3 * q0[:, 0]), np.cos(2 * q0[:, 0])], axis=1)
     return system, *gd.project(system, q0, wave)
 

@@ -36,18 +36,18 @@ def ladder(mu=0.4):
 
 def cubes(count, mu=0.5):
     """Cubes on each other, each a little aside."""
-    cube = gd.box([1.0, 1.0, 1.0])
+    cube = gd.rigid.box([1.0, 1.0, 1.0])
     corners = [(i, x) for i in range(count) for x in cube.vertices]
     weight, floor = gd.Gravity(G), gd.Wall(lambda x: x[2], 0.0, mu)
-    touching = gd.Polyhedra([cube] * count, 0.0, mu, [(i, i + 1) for i in range(count - 1)])
+    touching = gd.rigid.Polyhedra([cube] * count, 0.0, mu, [(i, i + 1) for i in range(count - 1)])
     inertia, masses = np.stack([cube.inertia(1.0)] * count), np.ones(count)
-    bodies = gd.RigidBodies(inertia, masses, weight, floor, touching, points=corners)
+    bodies = gd.rigid.RigidBodies(inertia, masses, weight, floor, touching, points=corners)
     return bodies, bodies.state(position=[[0.1 * i, 0.05 * i, 0.5 + i] for i in range(count)])[0]
 
 
 def row(name, system, q0, steps):
     """One line of the table."""
-    every, method = max(steps // SAVES, 1), gd.Moreau()
+    every, method = max(steps // SAVES, 1), gd.methods.Moreau()
     options = {"t1": STEP * steps, "steps": steps, "save_every": every, "method": method}
 
     def run():

@@ -18,7 +18,7 @@ from timing import elapsed, exponent, machine, table
 
 import geodyn as gd
 from geodyn._compile.native import native
-from geodyn.integrators.collocation import acceleration_level, velocity_level
+from geodyn.integrators.step.collocation import acceleration_level, velocity_level
 
 STEP, SAVES, MEMBERS = 0.01, 500, 32
 

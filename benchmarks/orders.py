@@ -15,7 +15,7 @@ from scipy.integrate import solve_ivp
 from timing import exponent, machine, table
 
 import geodyn as gd
-from geodyn.integrators.collocation import acceleration_level, position_level, velocity_level
+from geodyn.integrators.step.collocation import acceleration_level, position_level, velocity_level
 
 T1, PIECE, PIECES = 2.0, 10, (1, 2, 4, 8, 16, 32, 64)
 ROUNDING, WINDOW = 1e-11, 3
@@ -94,8 +94,8 @@ def drift():
     """What 10⁵ steps leave of the constraints: a rod of unequal masses tumbling in a potential that it cannot leave."""
     rows = []
     for (name, space), formulation in itertools.product(SPACES.items(), ("rs3", "ggl")):
-        rod = gd.rod(space, 1.0, masses=[1.0, 2.0], stiffness=None)
-        system, q0 = gd.combine(rod, elements=[gd.Harmonic(5.0, [0.1, -0.1, 0.05])])
+        rod = gd.builders.rod(space, 1.0, masses=[1.0, 2.0], stiffness=None)
+        system, q0 = gd.builders.combine(rod, elements=[gd.Harmonic(5.0, [0.1, -0.1, 0.05])])
         q0, v0 = gd.project(system, q0, [[0.3, 0.1, 0.4], [-0.2, 0.3, 0.1]])
         method = gd.RadauIIA(3, formulation)
         run = gd.integrate(system, q0, v0, t1=1000.0, steps=100_000, save_every=500, method=method)

@@ -20,7 +20,7 @@ import optax  # noqa: E402
 
 import geodyn as gd  # noqa: E402
 from geodyn._compile import native  # noqa: E402
-from geodyn.integrators import path  # noqa: E402
+from geodyn.integrators.step import path  # noqa: E402
 
 
 def network(width, size):

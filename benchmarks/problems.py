@@ -64,5 +64,5 @@ def lattice(rows=8, columns=4):
 
 def rigid_rod():
     """Two unit masses in H³ (Poincaré ball) on a rigid rod, turning as they go: (system, q0, v0) on the constraint."""
-    system, q0 = gd.rod(gd.spaces.Hyperbolic(3), 1.0, stiffness=None)
+    system, q0 = gd.builders.rod(gd.spaces.Hyperbolic(3), 1.0, stiffness=None)
     return system, *gd.project(system, q0, np.array([[0.3, 0.1, 0.2], [0.3, -0.1, 0.0]]))

@@ -35,7 +35,7 @@ def implicit(name, stages, body, start, steps, conserved=slice(None)):
 
     run()
     seconds, trajectory = elapsed(run)
-    motion = jax.tree.map(lambda x: np.asarray(x)[:, 0], gd.rigid_motion(trajectory))
+    motion = jax.tree.map(lambda x: np.asarray(x)[:, 0], gd.rigid.rigid_motion(trajectory))
     return row(name, seconds, steps, motion.rotation, motion.angular_momentum[:, conserved], trajectory.energy)
 
 
@@ -43,7 +43,7 @@ def explicit(name, step, steps):
     """A line of an explicit stepper of free rotation."""
 
     def run():
-        return gd.free_rotation(INERTIA, np.eye(3), SPIN, t1=STEP * steps, steps=steps, step=step)
+        return gd.rigid.free_rotation(INERTIA, np.eye(3), SPIN, t1=STEP * steps, steps=steps, step=step)
 
     run()
     seconds, rotation = elapsed(run)
@@ -58,13 +58,16 @@ def main():
     parser.add_argument("--steps", type=int, default=10**6)
     steps = parser.parse_args().steps
     print(machine())
-    body = gd.RigidBodies(INERTIA, pinned=np.zeros(3))
+    body = gd.rigid.RigidBodies(INERTIA, pinned=np.zeros(3))
     free = body.state(angular_velocity=SPIN)
     rows = [implicit(f"free, Gauss {stages}", stages, body, free, steps) for stages in (1, 2, 3, 4)]
-    top = gd.heavy_top([1.0, 2.0, 2.5], 1.0, (0.3, 0.2, 0.8), 1.0)
+    top = gd.rigid.heavy_top([1.0, 2.0, 2.5], 1.0, (0.3, 0.2, 0.8), 1.0)
     spun = top.state(gd.groups.SO3().exp(jnp.array([0.6, 0.2, 0.1])), [0.3, 0.2, 2.0])
     rows += [implicit(f"heavy, Gauss {stages}", stages, top, spun, steps, [2]) for stages in (3, 4)]
-    rows += [explicit("free, first order", gd.momentum_step, steps), explicit("free, Buss", gd.buss_step, steps)]
+    rows += [
+        explicit("free, first order", gd.rigid.momentum_step, steps),
+        explicit("free, Buss", gd.rigid.buss_step, steps),
+    ]
     head = ["body", "µs a step", "momentum", "|RᵀR − 1|", "energy, largest", "energy, rise"]
     table(f"Rigid bodies, largest errors over {steps:.0e} steps, h = {STEP}", head, rows)
 

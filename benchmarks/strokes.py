@@ -11,7 +11,7 @@ from timing import elapsed, machine, medians, table
 
 import geodyn as gd
 from geodyn._compile.jit import jit
-from geodyn.control.search import _coarse
+from geodyn.control.search.starts import _coarse
 
 HARMONICS, STEPS = 8, 96
 

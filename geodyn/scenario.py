@@ -14,10 +14,10 @@ import numpy as np
 import geodyn as gd
 from geodyn._files.toml import Source
 from geodyn._typing import Array, Float
-from geodyn.geometry.manifold import AbstractManifold
-from geodyn.geometry.spaces import AbstractModelSpace
-from geodyn.integrators import Trajectory
-from geodyn.mechanics import System
+from geodyn.geometry.manifold.manifold import AbstractManifold
+from geodyn.geometry.models.spaces import AbstractModelSpace
+from geodyn.integrators.trajectory import Trajectory
+from geodyn.mechanics.points.system import System
 
 SHIPPED = files("geodyn") / "scenarios"
 SPACES = {"euclidean": "Euclidean", "hyperbolic": "Hyperbolic", "inhomogeneous": "Inhomogeneous", "sphere": "Sphere"}

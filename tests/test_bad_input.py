@@ -57,7 +57,7 @@ WRONG = {
     "steps zero": (lambda: run(steps=0), "steps must be a positive whole number, got 0"),
     "nodes of a distance": (lambda: gd.distance(CURVED, *ENDS, nodes=1.5), "nodes must be a positive .* got 1.5"),
     "nodes of a logarithm": (lambda: gd.log(CURVED, *ENDS, nodes=-1), "nodes must be a positive .* got -1"),
-    "nodes of an area": (lambda: gd.area(CURVED, *ENDS, ENDS[0], nodes=0), "nodes must be a positive .* got 0"),
+    "nodes of an area": (lambda: gd.cells.area(CURVED, *ENDS, ENDS[0], nodes=0), "nodes must be a positive .* got 0"),
     "steps of a geodesic": (lambda: gd.exp(CURVED, *ENDS, steps=1.5), "steps must be .* got a float, or a number that"),
     "t1 zero": (lambda: run(t1=0.0), "t1 must be finite and later than t0=0.0, got 0.0"),
     "t1 nan": (lambda: run(t1=math.nan), "t1 must be finite"),
@@ -80,7 +80,7 @@ WRONG = {
         r"must have shape \(2, 2\) \(masses, dim\), got 2 numbers",
     ),
     "q0 of one axis, of rigid bodies": (
-        lambda: gd.project(gd.RigidBodies([1.0] * 3, 1.0, gd.Hinge((None, 0))), np.zeros(4), np.zeros(4)),
+        lambda: gd.project(gd.rigid.RigidBodies([1.0] * 3, 1.0, gd.rigid.Hinge((None, 0))), np.zeros(4), np.zeros(4)),
         r"must have shape \(1, 7\) \(bodies, position and quaternion\), got 4 numbers",
     ),
     "p0 of one axis": (lambda: run(PAIR, Q[0], None, p0=Q[0]), r"must have shape \(2, 2\) \(masses, dim\), got 2"),
@@ -96,17 +96,17 @@ WRONG = {
     "element class": (lambda: gd.System(FLAT, [1.0], gd.Gravity), "elements must be .* got the class Gravity: call it"),
     "element list": (lambda: gd.System(FLAT, [1.0], [gd.Gravity()]), r"one by one, not in a list: .*\*elements"),
     "elements of combine": (
-        lambda: gd.combine(gd.rod(FLAT), elements=gd.Gravity()),
+        lambda: gd.builders.combine(gd.builders.rod(FLAT), elements=gd.Gravity()),
         "elements must be a list",
     ),
     "space of a rod": (
-        lambda: gd.rod(gd.spaces.Euclidean),
+        lambda: gd.builders.rod(gd.spaces.Euclidean),
         "space must be a manifold .* class Euclidean",
     ),
-    "shape of a lattice": (lambda: gd.lattice(FLAT, "ab"), "shape must be numbers of points"),
-    "source of a mesh": (lambda: gd.mesh(FLAT, 3), "source must be .points"),
-    "pins": (lambda: gd.linkage(Q, [(0, 1)], pins=5), "pins must be numbers of joints, 0 to 1; got 5"),
-    "joint": (lambda: gd.Hinge(3), "bodies of a joint must be a pair"),
+    "shape of a lattice": (lambda: gd.builders.lattice(FLAT, "ab"), "shape must be numbers of points"),
+    "source of a mesh": (lambda: gd.builders.mesh(FLAT, 3), "source must be .points"),
+    "pins": (lambda: gd.linkages.linkage(Q, [(0, 1)], pins=5), "pins must be numbers of joints, 0 to 1; got 5"),
+    "joint": (lambda: gd.rigid.Hinge(3), "bodies of a joint must be a pair"),
     "strength text": (lambda: gd.Kepler("a", [0.0, 0.0]), "strength must be real numbers, .* got 'a'"),
     "stiffness none": (lambda: gd.Spring([(0, 1)], None, 1.0), "stiffness must be real numbers, .* got None"),
     "edges ragged": (lambda: gd.Spring([(0, 1), (1,)], 1.0, 1.0), "edges must be pairs of point indices"),
@@ -139,13 +139,13 @@ WRONG = {
         "size of User must be",
     ),
     "masses of a gap": (
-        lambda: user(gd.AbstractContact, restitution=1.0, gap=lambda self, space, x, masses: x[:, 0]),
+        lambda: user(gd.contact.AbstractContact, restitution=1.0, gap=lambda self, space, x, masses: x[:, 0]),
         r"gap of User must be a function \(space, x\), which may name 't' besides",
     ),
     "slip of one axis": (
         lambda: run(
-            user(gd.AbstractFriction, strength=jnp.ones(()), slip=lambda self, space, x, v: v[0]),
-            method=gd.IncrementalPotential(),
+            user(gd.friction.AbstractFriction, strength=jnp.ones(()), slip=lambda self, space, x, v: v[0]),
+            method=gd.friction.IncrementalPotential(),
         ),
         r"slip of User must return shape \[c, d\], got \(2,\)",
     ),
@@ -165,7 +165,7 @@ WRONG = {
         "lagrangian must return an array",
     ),
     "no kinetic energy": (
-        lambda: gd.quasi_static(gd.Lagrangian(lambda q, v: -q @ q), Q[0], t1=1.0, steps=2),
+        lambda: gd.friction.quasi_static(gd.Lagrangian(lambda q, v: -q @ q), Q[0], t1=1.0, steps=2),
         "lagrangian must have a kinetic energy of every velocity(.|\\n)*any mass m > 0 does",
     ),
     "a coordinate without kinetic energy": (
@@ -177,7 +177,7 @@ WRONG = {
         "lagrangian must have a kinetic energy of every velocity",
     ),
     "method of quasi_static": (
-        lambda: gd.quasi_static(PAIR, Q, t1=1.0, steps=2, method=gd.Gauss(2)),
+        lambda: gd.friction.quasi_static(PAIR, Q, t1=1.0, steps=2, method=gd.Gauss(2)),
         "method must be left out",
     ),
     **{
@@ -191,7 +191,10 @@ WRONG = {
             "length": lambda q, v: jnp.sqrt(v @ v + 1e-8) - 1e-4,
         }.items()
     },
-    "hamiltonian arguments": (lambda: gd.Hamiltonian(lambda q: q @ q), r"hamiltonian must be a function \(q, p\)"),
+    "hamiltonian arguments": (
+        lambda: gd.hamilton.Hamiltonian(lambda q: q @ q),
+        r"hamiltonian must be a function \(q, p\)",
+    ),
     "ODE arguments": (lambda: gd.ODE(lambda y: y), r"vector_field must be a function \(t, y\)"),
     "ODE tuple": (
         lambda: run(gd.ODE(lambda t, y: (y[0], y[1])), Q[0], None),
@@ -207,9 +210,12 @@ WRONG = {
         lambda: off(gd.spaces.Product(gd.spaces.Hyperbolic(1), gd.spaces.Euclidean(1)), [-1.2, 0.0]),
         r"no point of Product.*\(\|x\| < 1, any x\)",
     ),
-    "off the sphere": (lambda: gd.four_rod_configuration(3.0, jnp.array([0.0, 0.0, 2.0])), "point of the unit sphere"),
+    "off the sphere": (
+        lambda: gd.linkages.four_rod_configuration(3.0, jnp.array([0.0, 0.0, 2.0])),
+        "point of the unit sphere",
+    ),
     "configuration not in a row": (
-        lambda: gd.gaussian_curvature(gd.LevelSet(3, lambda x: x @ x - 1), jnp.eye(3)),
+        lambda: gd.surfaces.gaussian_curvature(gd.surfaces.LevelSet(3, lambda x: x @ x - 1), jnp.eye(3)),
         r"x must have shape \(3,\), the coordinates in one row; got \(3, 3\)",
     ),
     "method": (lambda: run(method="gauss"), "method must be gd.Gauss"),
@@ -245,13 +251,15 @@ WRONG = {
     "rs2 with 3 stages": (lambda: gd.RadauIIA(3, "rs2"), "2 stages"),
     **{
         f"a singular tableau, {form}": (
-            lambda form=form: run(RIGID, method=gd.Collocation(gd.tableaus.lobatto_iiia(3), form)),
+            lambda form=form: run(RIGID, method=gd.methods.Collocation(gd.tableaus.lobatto_iiia(3), form)),
             f"'{form}'.* cannot hold .* a is singular.*RadauIIA.* or formulation='index1'",
         )
         for form in ("ggl", "index2", "index3")
     },
     "equal nodes with contacts": (
-        lambda: run(gd.System(FLAT, [1.0, 1.0], gd.Contact([0.1, 0.1])), method=gd.Collocation(gd.tableaus.rk4())),
+        lambda: run(
+            gd.System(FLAT, [1.0, 1.0], gd.Contact([0.1, 0.1])), method=gd.methods.Collocation(gd.tableaus.rk4())
+        ),
         r"distinct nodes, and those of .* are \[0.0, 0.5, 0.5, 1.0\]: take method=gd.Gauss\(3\)",
     ),
     "stages": (lambda: gd.Gauss(0), "stages must be an integer"),
@@ -311,13 +319,13 @@ WRONG = {
     "harmonics": (lambda: stroke(method=gd.Direct(harmonics="a")), "a harmonics and 96 steps of the method: want"),
     "ends": (lambda: stroke(ends=3), "ends must be .first shape, last shape.*got 3"),
     "bounds": (lambda: stroke(bounds=3), r"bounds must be \(lower\[2\], upper\[2\]\).* got 3"),
-    "body of a heading": (lambda: gd.Heading(3), "body must be a body with a metric.* got int"),
+    "body of a heading": (lambda: gd.bundles.Heading(3), "body must be a body with a metric.* got int"),
     "trajectory of a picture": (lambda: gd.plot.player(3), "trajectory must be what gd.integrate returns; got int"),
     "corners of a picture": (
         lambda: gd.plot.curvature(gd.swimmers.Purcell(), 0, -1, 1),
         r"lower and upper must be \[2\], the corners of the picture; got -1 and 1",
     ),
-    "theta": (lambda: gd.IncrementalPotential(theta="a"), "theta must be a number, .* got 'a'"),
+    "theta": (lambda: gd.friction.IncrementalPotential(theta="a"), "theta must be a number, .* got 'a'"),
     "displacement": (lambda: stroke(displacement="far"), "must be a number or 3 coordinates, not all zero, got far"),
     "guess": (lambda: stroke(guess="circle"), "guess must be a shape, m finite numbers, got circle"),
     "one bound": (lambda: stroke(bounds=((-1.0, -1.0),)), r"bounds must be \(lower\[2\], upper\[2\]\)"),

@@ -7,6 +7,7 @@ from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
 from pkgutil import walk_packages
+from types import ModuleType
 
 import pytest
 from faults import FAULTS, is_planted_once
@@ -14,10 +15,49 @@ from faults import FAULTS, is_planted_once
 import geodyn
 
 PACKAGE = Path(geodyn.__file__).parent
-ROOMS = ["integrators", "geometry", "mechanics", "locomotion", "control"]
+# From left to right; FACES are the modules that hand on public names, such as geodyn/rigid.py.
+ROOMS = [
+    "_typing",
+    "_checks",
+    "_compile",
+    "_numerics",
+    "_files",
+    "exact",
+    "integrators/contract",
+    "integrators/step",
+    "integrators/impacts",
+    "integrators/steppers",
+    "integrators/saving",
+    "integrators",
+    "geometry/manifold",
+    "geometry/models",
+    "geometry/geodesics",
+    "geometry/derived",
+    "geometry/groups",
+    "mechanics/elements",
+    "mechanics/points",
+    "mechanics/rigid",
+    "mechanics/constrained",
+    "mechanics/dissipative",
+    "mechanics/hamiltonian",
+    "locomotion/strokes",
+    "locomotion/connections",
+    "locomotion/motion",
+    "locomotion/swimmers",
+    "control/problem",
+    "control/methods",
+    "control/search",
+    "control/families",
+    "FACES",
+    "plot",
+    "scenario",
+    "commands",
+    "__main__",
+]
 FILES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
 TREES = {str(path.relative_to(PACKAGE)): ast.parse(path.read_text()) for path in FILES}
 FRONT = [file for file in TREES if file.startswith("plot/") or file in ("scenario.py", "__main__.py")]
+FOLDERS = sorted({path.parent for path in FILES} - {PACKAGE})
 
 
 def imports(tree):
@@ -30,12 +70,11 @@ def imports(tree):
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def rank(name):
-    """How far right a module of geodyn stands: foundations 0, the rooms 1 to 5, plot and the command line 6."""
-    part = name.split(".")[1] if "." in name else ""
-    if part in ROOMS:
-        return 1 + ROOMS.index(part)
-    return 0 if part.startswith("_") and part != "__main__" else 1 + len(ROOMS)
+def rank(module):
+    """The place in ROOMS of a module such as geodyn.geometry.models.spaces, or of a name in it."""
+    parts = module.split(".")[1:]
+    folders = ("/".join(parts[:k]) for k in range(len(parts), 0, -1))
+    return ROOMS.index(next((folder for folder in folders if folder in ROOMS), "FACES"))
 
 
 @pytest.mark.parametrize("file", TREES)
@@ -46,6 +85,20 @@ def test_imports_point_to_the_left(file):
             assert rank(name) <= own, f"{file} imports {name}, which stands to its right"
         if name.split(".")[0] == "matplotlib":
             assert file.startswith("plot/"), f"{file} imports {name}; only plot may"
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: str(folder.relative_to(PACKAGE)))
+def test_a_folder_is_one_idea(folder):
+    """It says which, and has a dozen files at most; no import within a function hides what depends on what."""
+    if folder.name != "scenarios":
+        assert ast.get_docstring(ast.parse((folder / "__init__.py").read_text()))
+    files = [path for path in folder.glob("*.py") if path.name != "__init__.py"]
+    assert len(files) <= 12, f"{folder} has {len(files)} files"
+    for path in files:
+        tree = TREES[str(path.relative_to(PACKAGE))]
+        for function in (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)):
+            hidden = [name for name in imports(function) if name.split(".")[0] == "geodyn"]
+            assert not hidden, f"{function.name} of {path} imports {hidden}"
 
 
 def test_nothing_heavy_is_imported_early():
@@ -81,17 +134,26 @@ def test_nothing_is_asked_by_hasattr():
 def test_nothing_global_is_touched(file):
     """jax.config belongs to the command line and to `cache`; a module holds no array, which would fix the precision."""
     attributes = {ast.unparse(node) for node in ast.walk(TREES[file]) if isinstance(node, ast.Attribute)}
-    assert file in ("__main__.py", "_cache.py") or "jax.config.update" not in attributes
+    assert file in ("__main__.py", "_compile/cache.py") or "jax.config.update" not in attributes
     for node in TREES[file].body:
         if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
             assert "jnp." not in ast.unparse(node.value), f"{file}:{node.lineno} makes an array at import"
 
 
 def test_public_names_load_and_explain_themselves():
-    for name in geodyn.__all__:
-        assert getattr(geodyn, name).__doc__, f"geodyn.{name} has no docstring"
-    assert set(geodyn.__all__) == set(dir(geodyn))
-    with pytest.raises(AttributeError, match="no attribute 'distanse'"):
+    """Each stands in one place, and what is not there is said."""
+    faces = {name: value for name in geodyn.__all__ if isinstance(value := getattr(geodyn, name), ModuleType)}
+    places = {"gd": geodyn, **faces}
+    found = {place: {id(getattr(module, n)) for n in module.__all__} for place, module in places.items()}
+    for place, module in places.items():
+        for name in module.__all__:
+            assert getattr(module, name).__doc__ or isinstance(getattr(module, name), dict | list | str), (place, name)
+        for other in set(places) - {place, "plot"}:
+            shared = found[place] & found[other]
+            assert place == "plot" or not shared, f"{place} and {other} share names"
+    assert geodyn.__all__ == dir(geodyn)
+    assert geodyn.__version__
+    with pytest.raises(AttributeError, match="distanse"):
         geodyn.distanse  # noqa: B018
 
 
@@ -102,4 +164,4 @@ def test_every_fault_can_be_planted():
         assert is_planted_once(fault), fault
         for test in fault.tests.split():
             file, _, name = test.partition("::")
-            assert f"def {name}" in Path(__file__).with_name(file).read_text(), fault
+            assert f"def {name}" in (Path(__file__).parent / file).read_text(), fault

@@ -38,18 +38,13 @@ def apply(graph: Graph, equation, cells: list) -> list:
         return moved if isinstance(moved, list) else [moved]
     if name in REDUCTIONS:
         return [_reduce(graph, equation, *cells)]
-    if name == "convert_element_type":
 
-        def function(x):
-            return graph.convert(x, out.aval.dtype)
-    elif name in ELEMENTARY and out.aval.dtype == np.float64:
-
-        def function(x):
-            return elementary(name, graph, x)
-    else:
-
-        def function(*x):
-            return graph.apply(equation.primitive, equation.params, x, out.aval.dtype)
+    def function(*x):
+        if name == "convert_element_type":
+            return graph.convert(*x, out.aval.dtype)
+        if name in ELEMENTARY and out.aval.dtype == np.float64:
+            return elementary(name, graph, *x)
+        return graph.apply(equation.primitive, equation.params, x, out.aval.dtype)
 
     return [each(out.aval.shape, function, *cells)]
 

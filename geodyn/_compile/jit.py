@@ -184,6 +184,60 @@ def _is_filled(cell) -> bool:
         return False
 
 
+@jax.tree_util.register_pytree_node_class
+class Carried:
+    """A tree that a result carries along. What was concrete when it was made is no leaf, so that `vmap` does not copy
+    it for each member of a batch; what was traced is one."""
+
+    def __init__(self, tree):
+        leaves, self.form = jax.tree.flatten(tree)
+        self.known = _Equal([None if isinstance(x, jax.core.Tracer) else x for x in leaves])
+        self.traced = [x for x in leaves if isinstance(x, jax.core.Tracer)]
+
+    @property
+    def tree(self):
+        """The tree itself."""
+        traced = iter(self.traced)
+        return jax.tree.unflatten(self.form, [next(traced) if x is None else x for x in self.known.values])
+
+    def tree_flatten(self):
+        """(its traced leaves, the rest), as JAX wants them."""
+        return self.traced, (self.form, self.known)
+
+    @classmethod
+    def tree_unflatten(cls, rest, traced):
+        """The inverse of `tree_flatten`."""
+        self = object.__new__(cls)
+        self.form, self.known, self.traced = *rest, list(traced)
+        return self
+
+    def __reduce__(self):  # JAX does not pickle the structure of a tree.
+        return Carried, (self.tree,)
+
+    def __repr__(self):
+        return eqx.tree_pformat(self.tree)
+
+
+class _Equal:
+    """Values that equal others of the same content: arrays by their numbers, anything else as it says."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def __eq__(self, other):
+        alike = isinstance(other, _Equal) and len(self.values) == len(other.values)
+        return alike and all(map(_same, self.values, other.values))
+
+    def __hash__(self):
+        return hash(tuple((x.shape, x.dtype) if eqx.is_array(x) else type(x) for x in self.values))
+
+
+def _same(x, y) -> bool:
+    if x is y or not (eqx.is_array(x) and eqx.is_array(y)):
+        return x is y or bool(type(x) is type(y) and x == y)
+    return x.dtype == y.dtype and np.array_equal(x, y)
+
+
 class custom_jvp:
     """`eqx.filter_custom_jvp`, whose derivative reaches what the arguments hold as leaves: a traced array that only a
     method of a class knows is refused, since its derivative would be zero in silence."""

@@ -36,7 +36,9 @@ def read_archive(path: str | os.PathLike, wanted: str) -> tuple[dict[str, np.nda
     except Exception as error:
         raise ValueError(f"{path} is no file of geodyn, or it is truncated ({type(error).__name__}: {error})") from None
     if found != wanted:
-        raise ValueError(f"{path} holds a {found!r}, wanted a {wanted!r}")
+        raise ValueError(
+            f"{path} holds a {found!r}, wanted a {wanted!r}: read it with the version that wrote it, {meta['geodyn']}"
+        )
     if any(a.dtype == np.float64 for a in arrays.values()) and not jax.config.read("jax_enable_x64"):
         raise ValueError(
             f"{path} was saved in double precision, but JAX runs in single: put "

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import geodyn as gd
-from geodyn.locomotion import swimmers
+from geodyn import swimmers
 
 SPACES = {"euclidean": gd.spaces.Euclidean, "sphere": gd.spaces.Sphere, "hyperbolic": gd.spaces.Hyperbolic}
 
@@ -27,10 +27,10 @@ class Body(NamedTuple):
     heading: bool = False
     parameters: dict[str, Any] = {}
 
-    def posed(self, body: gd.AbstractConnection, numbers: int) -> gd.AbstractInvariantMetric:
+    def posed(self, body: gd.AbstractConnection, numbers: int) -> gd.bundles.AbstractInvariantMetric:
         """The body as what has a best stroke, for a displacement of so many numbers: on wheels the shortest path."""
-        moving = body if isinstance(body, gd.AbstractInvariantMetric) else gd.KaluzaKlein(body)
-        return gd.Heading(moving) if self.heading and numbers == 1 else moving
+        moving = body if isinstance(body, gd.bundles.AbstractInvariantMetric) else gd.bundles.KaluzaKlein(body)
+        return gd.bundles.Heading(moving) if self.heading and numbers == 1 else moving
 
 
 def _hinges(body):

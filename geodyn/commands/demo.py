@@ -10,7 +10,7 @@ from geodyn import plot as draw
 from geodyn.commands.report import folder
 from geodyn.commands.stroke import stroke
 from geodyn.exact import RODS, exact_half_separation
-from geodyn.integrators import Trajectory
+from geodyn.integrators.trajectory import Trajectory
 from geodyn.scenario import Scenario, read_scenario
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from geodyn.commands.bodies import BODIES, SPACES, Body
-from geodyn.geometry import AbstractManifold
+from geodyn.geometry.manifold.manifold import AbstractManifold
 
 NONE = inspect.Parameter.empty
 USAGE = """usage: geodyn stroke BODY [--displacement D ...] [--family D1] [--global] [--animate] [...]

@@ -10,10 +10,12 @@ import numpy as np
 
 from geodyn import plot as draw
 from geodyn.commands.report import folder, report
-from geodyn.geometry.spaces import AbstractModelSpace
-from geodyn.integrators import RESULTS, Trajectory
-from geodyn.integrators.checkpoint import removed
-from geodyn.mechanics import Rod, Spring, System, killing_momentum
+from geodyn.geometry.models.spaces import AbstractModelSpace
+from geodyn.integrators.contract.results import RESULTS
+from geodyn.integrators.saving.checkpoint import removed
+from geodyn.integrators.trajectory import Trajectory
+from geodyn.mechanics.elements.springs import Rod, Spring
+from geodyn.mechanics.points.system import System, killing_momentum
 from geodyn.scenario import Scenario, read_scenario, shipped
 
 

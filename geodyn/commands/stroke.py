@@ -13,11 +13,13 @@ from geodyn import plot as draw
 from geodyn.commands.bodies import Body
 from geodyn.commands.options import body_of, listing, parse
 from geodyn.commands.report import folder, report
-from geodyn.control import ENDS, RESULTS
+from geodyn.control.families.families import ENDS
+from geodyn.control.problem.minimise import RESULTS
 
 
 def stroke(name: str | None, words: list[str]) -> int:
-    """The best stroke: DIR/NAME_stroke.npz (`gd.load_stroke` reads it), .json and .png; its film, the family of it.
+    """The best stroke: DIR/NAME_stroke.npz (`gd.strokes.load_stroke` reads it), .json and .png; its film, the family of
+    it.
 
     Without a name, the list of the bodies. Raises what `gd.optimal_stroke` raises, once what was found is saved.
     """
@@ -45,7 +47,7 @@ def stroke(name: str | None, words: list[str]) -> int:
         "seconds, compiling": time.perf_counter() - start,
     }
     report(f"optimal stroke of {name}: {verdict(optimum)}", lines, target)
-    print(f"stroke {target}.npz (gd.load_stroke), picture {target}.png")
+    print(f"stroke {target}.npz (gd.strokes.load_stroke), picture {target}.png")
     if film:
         draw.swim(body, optimum.stroke, film)
         print(f"film {film}")
@@ -80,7 +82,7 @@ def _problem(known: Body, body: gd.AbstractConnection, options: dict[str, Any]):
     if any(shape is not None and len(shape) == 1 for shape in (base, guess, start)):
         raise ValueError(
             "a body of one shape variable goes back the way that it came: no closed stroke moves it. For a change of"
-            " shape that stays see gd.OpenStroke and gd.path."
+            " shape that stays see gd.strokes.OpenStroke and gd.path."
         )
     method = gd.Direct(harmonics=options["harmonics"], steps=6 * options["harmonics"])
     displacement, posed = given if given.size > 1 else given[0], known.posed(body, given.size)
@@ -103,7 +105,7 @@ def _optimum(posed, problem, options, target: Path) -> gd.OptimalStroke:
         return gd.optimal_stroke(posed, **problem, progress=True)
     except gd.StrokeError as failed:
         failed.optimum.save(f"{target}.npz")
-        print(f"where the search stood: {target}.npz (gd.load_stroke)")
+        print(f"where the search stood: {target}.npz (gd.strokes.load_stroke)")
         raise
 
 

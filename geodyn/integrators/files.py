@@ -5,12 +5,12 @@ import os
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._compile.jit import traced_numbers
+from geodyn._compile.jit import Carried, traced_numbers
 from geodyn._files.archive import differences, named_arrays, read_archive
-from geodyn.integrators.inputs import structure
-from geodyn.integrators.methods import AbstractMethod, AbstractStepper, Collocation, Gauss, RadauIIA
-from geodyn.integrators.system import AbstractSystem, total_energy
-from geodyn.integrators.tableau import ButcherTableau
+from geodyn.integrators.contract.system import AbstractSystem, total_energy
+from geodyn.integrators.contract.tableau import ButcherTableau
+from geodyn.integrators.saving.schema import structure
+from geodyn.integrators.step.methods import AbstractMethod, AbstractStepper, Collocation, Gauss, RadauIIA
 from geodyn.integrators.trajectory import FORMAT, Impacts, Inputs, Stats, Trajectory
 
 
@@ -37,8 +37,7 @@ def load(path: str | os.PathLike, system: AbstractSystem | None = None) -> Traje
         stats=within(Stats, "stats."),
         impacts=within(Impacts, "impacts."),
         inputs=inputs,
-        system=system,
-        method=meta["method"] and _method(**meta["method"]),
+        carried=Carried((system, meta["method"] and _method(**meta["method"]))),
     )
 
 

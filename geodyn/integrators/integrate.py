@@ -9,16 +9,18 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._checks import a_number, numbers, require
-from geodyn._compile.jit import jit, static_count, traced_numbers
+from geodyn._compile.jit import Carried, jit, static_count, traced_numbers
 from geodyn._typing import Array, Count, Numbers
-from geodyn.integrators.charts import is_charted
-from geodyn.integrators.checkpoint import Piece, opened
-from geodyn.integrators.gaps import is_watched
-from geodyn.integrators.impacts import advance_with_impacts, no_impacts, padded, walked_with_impacts
-from geodyn.integrators.inputs import named_inputs
+from geodyn.integrators.contract.lagrangian import AbstractFlatLagrangian, check_kinetic
+from geodyn.integrators.contract.results import RESULTS
+from geodyn.integrators.contract.system import AbstractSystem
+from geodyn.integrators.impacts.path import advance_with_impacts, no_impacts, padded, walked_with_impacts
+from geodyn.integrators.impacts.substep import Moving, moving, pressed
 from geodyn.integrators.judgement import Facts, judged, no_facts
-from geodyn.integrators.lagrangian import AbstractFlatLagrangian, check_kinetic
-from geodyn.integrators.methods import (
+from geodyn.integrators.saving.checkpoint import Piece, opened
+from geodyn.integrators.saving.inputs import named_inputs
+from geodyn.integrators.saving.parts import Plan, by_parts, plan
+from geodyn.integrators.step.methods import (
     AbstractCollocation,
     AbstractMethod,
     AbstractStepper,
@@ -28,12 +30,8 @@ from geodyn.integrators.methods import (
     formulation_of,
     start,
 )
-from geodyn.integrators.parts import Plan, by_parts, plan
-from geodyn.integrators.path import path, walked
-from geodyn.integrators.results import RESULTS
-from geodyn.integrators.stepper import start_stepper, stepped
-from geodyn.integrators.substep import Moving, moving, pressed
-from geodyn.integrators.system import AbstractSystem
+from geodyn.integrators.step.path import path, walked
+from geodyn.integrators.steppers.stepper import start_stepper, stepped
 from geodyn.integrators.trajectory import Impacts, Inputs, IntegrationError, Stats, Trajectory
 
 STAGE_MEMORY = 2**28
@@ -85,14 +83,14 @@ def integrate(
     system, method = traced_numbers(system), traced_numbers(method)
     t0, t1, h = (jnp.asarray(x, q.dtype) for x in (t0, t1, (t1 - t0) / steps))
     inputs = Inputs(q, v, t0, t1, steps, save_every, most_impacts)
-    watched = is_watched(system) and isinstance(method, AbstractCollocation)
+    watched = system.contacts is not None and isinstance(method, AbstractCollocation)
     most, saves = most_impacts if watched else 0, steps // save_every
-    if most and is_charted(system):
+    if most and system.charts is not None:
         raise ValueError("system has contacts, which need a space of a single chart: give the space another chart")
     concrete = not any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves((system, method, inputs)))
     if concrete:
         system.check(t0, np.asarray(q), None if v is None else np.asarray(v))
-        system = _with_rest(system, method, t0, h, q, v) if most and system.elastic else system
+        system = _with_rest(system, method, t0, h, q, v) if most and system.contacts.elastic else system
     elif checkpoint is not None:
         raise ValueError(f"checkpoint={checkpoint} has no place inside of jit, vmap or grad")
     args, in_view = (system, method, t0, h, q, v), concrete and (progress or checkpoint is not None)
@@ -159,7 +157,7 @@ def _method(system, method, q):
         method = RadauIIA(3) if constraints else Gauss(3)
     if not isinstance(method, AbstractMethod):
         raise ValueError(
-            f"method must be gd.Gauss(3), gd.RadauIIA(3), gd.Collocation(tableau) or a stepper; got {method!r}"
+            f"method must be gd.Gauss(3), gd.RadauIIA(3), gd.methods.Collocation(tableau) or a stepper; got {method!r}"
         )
     if isinstance(method, AbstractCollocation):
         if formulation_of(method, constraints).at_end and constraints > _count_holonomic(system, q):
@@ -169,19 +167,19 @@ def _method(system, method, q):
             )
         if not system.is_smooth:
             raise ValueError(
-                "the system has elements such as gd.DryFriction, whose force jumps where they slip the other way: "
-                "collocation cannot follow that, take method=gd.IncrementalPotential()"
+                "the system has elements such as gd.friction.DryFriction, whose force jumps where they slip the other "
+                "way: collocation cannot follow that, take method=gd.friction.IncrementalPotential()"
             )
-        if is_watched(system) and not method.tableau.has_distinct_nodes:
+        if system.contacts is not None and not method.tableau.has_distinct_nodes:
             raise ValueError(
                 "the system has contacts, whose impacts are found on the polynomial of a step: that needs a method "
                 f"with distinct nodes, and those of {method.tableau} are {method.tableau.c.tolist()}: take "
                 "method=gd.Gauss(3), or gd.RadauIIA(3) where there are constraints"
             )
-        if is_watched(system) and system.jumping:
+        if system.contacts is not None and system.contacts.jumping:
             raise ValueError(
-                "the system has contacts such as gd.Polyhedra, whose gaps jump where features lose each other: no "
-                "moment of impact can be found there, take method=gd.Moreau()"
+                "the system has contacts such as gd.rigid.Polyhedra, whose gaps jump where features lose each other: "
+                "no moment of impact can be found there, take method=gd.methods.Moreau()"
             )
     return method
 
@@ -195,11 +193,11 @@ def _with_rest(system, method, t0, h, q, v):
     if jit(_least_gap)(system, t0, q) > np.sqrt(np.finfo(q.dtype).eps):
         return system
     first = jit(_begin)(system, method, t0, h, q, v)
-    return system.with_rest() if np.any(jit(pressed)(system, None, t0, h, first)) else system
+    return system.contacts.with_rest() if np.any(jit(pressed)(system, None, t0, h, first)) else system
 
 
 def _least_gap(system, t, q):
-    return jnp.min(system.gap(t, q.reshape(-1)))
+    return jnp.min(system.contacts.gap(t, q.reshape(-1)))
 
 
 def _begin(system, method, t0, h, q, v):
@@ -301,7 +299,7 @@ def _trajectory(system, method, t0, h, end: Reached, rows, impacts: Impacts | No
     )
     return Trajectory(
         *(t, q, v, p, lam, end.result, Stats(state.step, state.iterations, state.jacobians, largest), h),
-        *(system, method),
+        Carried((system, method)),
         impacts=impacts,
         inputs=inputs,
         frame=frame if frame.size else None,

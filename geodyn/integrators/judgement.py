@@ -9,9 +9,9 @@ from jax.extend.core import jaxpr_as_fun
 
 from geodyn._compile.internals import is_constant
 from geodyn._typing import Array
-from geodyn.integrators.methods import AbstractCollocation, State
-from geodyn.integrators.results import RESULTS
-from geodyn.integrators.system import AbstractLagrangianSystem, pfaffian, rounding, total_energy
+from geodyn.integrators.contract.results import RESULTS
+from geodyn.integrators.contract.system import AbstractLagrangianSystem, pfaffian, rounding, total_energy
+from geodyn.integrators.step.methods import AbstractCollocation, State
 
 MOST_ROUNDING = 1e-4
 BLOCK = 32

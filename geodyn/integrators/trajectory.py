@@ -9,16 +9,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._compile.jit import jit
+from geodyn._compile.jit import Carried, jit
 from geodyn._files.archive import named_arrays, write_archive
 from geodyn._typing import Array, Float, Int
-from geodyn.integrators.charts import is_charted
-from geodyn.integrators.inputs import description, structure
-from geodyn.integrators.methods import AbstractMethod, AbstractStepper, dense_weights, start
-from geodyn.integrators.path import path
-from geodyn.integrators.results import RESULTS
-from geodyn.integrators.substep import moving, substep
-from geodyn.integrators.system import AbstractChartedSystem, AbstractSystem, total_energy
+from geodyn.integrators.contract.results import RESULTS
+from geodyn.integrators.contract.system import AbstractSystem, total_energy
+from geodyn.integrators.impacts.substep import moving, substep
+from geodyn.integrators.saving.dataset import dataset
+from geodyn.integrators.saving.inputs import description
+from geodyn.integrators.saving.schema import structure
+from geodyn.integrators.step.methods import AbstractMethod, AbstractStepper, dense_weights, start
+from geodyn.integrators.step.path import path
 
 
 def of_each(function):
@@ -31,6 +32,21 @@ def of_each(function):
         return function(trajectory, *args)
 
     return of_members
+
+
+def compiled(function):
+    """The function of a trajectory, compiled once for all systems that differ in numbers only."""
+    run = jit(lambda system, bare, *args: function(bare.with_system(system), *args))
+
+    @functools.wraps(function)
+    def call(trajectory, *args):
+        return run(trajectory.system, trajectory.with_system(None), *args)
+
+    return call
+
+
+def _is_carried(x) -> bool:
+    return isinstance(x, Carried)
 
 
 class IntegrationError(RuntimeError):
@@ -81,7 +97,8 @@ class Inputs(eqx.Module):
 class Trajectory(eqx.Module):
     """States at the saved times: t[T]; q, v, p [T, …] in the shape of q0; multipliers[T, c] with the sign of `force`
     (a stretched rod has λ < 0); `result`, a member of `RESULTS`, and `stats`; the `impacts` of a system with contacts;
-    the `inputs` that it comes from, beside `system` and `method`. After a failed step all is NaN. Where a space has
+    the `inputs` that it comes from, beside `system` and `method`, whose numbers are leaves of the trajectory only where
+    they were traced: a batch has one copy of the others. After a failed step all is NaN. Where a space has
     several charts, q, v, p are in those of their time; `frame` [T, f] tells where charts that move with the body stood.
 
     `local_error[T]` bounds what the step that ends at each saved time added to the error of the positions, in the
@@ -103,8 +120,7 @@ class Trajectory(eqx.Module):
     result: Int[Array, ""]
     stats: Stats
     step_size: Float[Array, ""]
-    system: AbstractSystem | None
-    method: AbstractMethod | None
+    carried: Carried
     recorded_energy: Float[Array, " T"] | None = None
     impacts: Impacts | None = None
     inputs: Inputs | None = None
@@ -112,14 +128,28 @@ class Trajectory(eqx.Module):
     local_error: Float[Array, " T"] | None = None
 
     @property
+    def system(self) -> AbstractSystem | None:
+        """The system that moved; None where a file has only its numbers."""
+        return self.carried.tree[0]
+
+    @property
+    def method(self) -> AbstractMethod | None:
+        """The method that took the steps."""
+        return self.carried.tree[1]
+
+    def with_system(self, system: AbstractSystem | None) -> "Trajectory":
+        """The same trajectory as that of another system."""
+        return eqx.tree_at(lambda t: t.carried, self, Carried((system, self.method)), is_leaf=_is_carried)
+
+    @property
     @of_each
     def embedding(self) -> Float[Array, "T N D"]:
         """The points in the embedding of their space, `space.embed`, whatever their charts. Raises ValueError where
         there is none."""
-        if not isinstance(self.system, AbstractChartedSystem):
+        if self.system is None or self.system.embedding is None:
             raise ValueError(
                 "embedding is of the trajectory of a gd.System, one from a file needs gd.load(path, system); the points"
-                " of rigid bodies are gd.rigid_motion(trajectory).points, those of a linkage are its joints(q)"
+                " of rigid bodies are gd.rigid.rigid_motion(trajectory).points, those of a linkage are its joints(q)"
             )
         return jax.vmap(self.system.embedding)(self.coordinates().reshape(self.t.shape[0], -1))
 
@@ -134,7 +164,7 @@ class Trajectory(eqx.Module):
         if self.system is None:
             raise ValueError("a trajectory read from a file has no system: give it to gd.load(path, system=...)")
         flat = self.q.reshape(self.t.shape[0], -1)
-        return jax.vmap(self.system.from_frame)(self.frame, flat).reshape(self.q.shape)
+        return jax.vmap(self.system.charts.from_frame)(self.frame, flat).reshape(self.q.shape)
 
     @property
     @of_each
@@ -164,7 +194,7 @@ class Trajectory(eqx.Module):
             if np.any(np.asarray(t) < first) or np.any(np.asarray(t) > last):
                 raise ValueError(f"t must lie within [{first}, {last}], got {np.asarray(t)}")
         if isinstance(self.method, AbstractStepper):
-            if is_charted(self.system):
+            if self.system.charts is not None:
                 raise ValueError("between the charts of a space nothing is interpolated: evaluate needs a collocation")
             return jax.vmap(partial(_cubic, self))(t.reshape(-1)).reshape(t.shape + self.q.shape[1:])
         return _evaluate(self, t)
@@ -178,7 +208,8 @@ class Trajectory(eqx.Module):
         if self.t.ndim != 1:
             raise ValueError("a batch of trajectories has no file: save jax.tree.map(lambda x: x[i], trajectory)")
         recorded = None if self.system is not None and _is_first_order(self) else self.energy
-        everything = eqx.tree_at(lambda t: t.recorded_energy, self, recorded, is_leaf=lambda x: x is None)
+        whole = eqx.tree_at(lambda t: t.recorded_energy, self, recorded, is_leaf=lambda x: x is None)
+        everything = {name: x for name, x in vars(whole).items() if name != "carried"} | {"system": self.system}
         meta = {
             "format": FORMAT,
             "result": RESULTS(int(self.result)).name,
@@ -195,12 +226,10 @@ class Trajectory(eqx.Module):
 
         Raises ImportError without xarray, ValueError for a batch.
         """
-        from geodyn.integrators.dataset import dataset
-
         return dataset(self)
 
 
-FORMAT = "geodyn trajectory 2"
+FORMAT = "geodyn trajectory 3"
 COUNTS = ("steps", "save_every", "most_impacts")
 
 
@@ -208,7 +237,7 @@ def _is_first_order(trajectory):
     return trajectory.p.size == 0
 
 
-@jit
+@compiled
 def _energies(trajectory):
     flat = trajectory.t.shape[0], -1
     states = trajectory.t, trajectory.q.reshape(flat), trajectory.v.reshape(flat), trajectory.multipliers
@@ -224,7 +253,7 @@ def _cubic(trajectory, t):
     return q + x * moved + x * (1 - x) * ((1 - x) * left + x * arrived)
 
 
-@jit
+@compiled
 def _evaluate(trajectory, times):
     system, method, h = trajectory.system, trajectory.method, trajectory.step_size
     shape = trajectory.q.shape[1:]
@@ -258,6 +287,6 @@ def _evaluate(trajectory, times):
         theta = (t - trajectory.t[i]) / h - ahead
         weights = dense_weights(method.tableau, theta)
         q = q + h * weights @ steps.w[ahead, :, : q.shape[0]]
-        return (system.from_frame(frame, q) if is_charted(system) else q).reshape(shape)
+        return (system.charts.from_frame(frame, q) if system.charts is not None else q).reshape(shape)
 
     return jax.vmap(at)(times.reshape(-1)).reshape(times.shape + shape)

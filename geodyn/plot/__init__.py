@@ -10,9 +10,17 @@ matplotlib is imported where it is used, so that nothing else of geodyn needs it
 
 from geodyn.plot.animation import animate
 from geodyn.plot.bodies import body, path, projection, trajectory
-from geodyn.plot.curves import comparison, constraints, coordinates, drift, energy, multipliers, separation
+from geodyn.plot.curves import (
+    comparison,
+    constraints,
+    coordinates,
+    drift,
+    energy,
+    hysteresis,
+    multipliers,
+    separation,
+)
 from geodyn.plot.linkages import linkage, on_sphere
-from geodyn.plot.loops import hysteresis
 from geodyn.plot.player import Player, player
 from geodyn.plot.rigid import angular_velocity, attitudes, poinsot
 from geodyn.plot.strokes import connection, curvature, family, shape_metric, stroke

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from geodyn.integrators import Trajectory
-from geodyn.mechanics.body import AbstractBody
+from geodyn.integrators.trajectory import Trajectory
+from geodyn.mechanics.points.body import AbstractBody
 from geodyn.plot.bodies import draw_body, stage
 from geodyn.plot.scene import scene
 from geodyn.plot.style import INK, colours, polylines

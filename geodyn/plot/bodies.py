@@ -6,9 +6,9 @@ import jax
 import numpy as np
 
 from geodyn._checks import require
-from geodyn.geometry import AbstractManifold
-from geodyn.integrators import Trajectory
-from geodyn.mechanics.body import AbstractBody
+from geodyn.geometry.manifold.manifold import AbstractManifold
+from geodyn.integrators.trajectory import Trajectory
+from geodyn.mechanics.points.body import AbstractBody
 from geodyn.plot.curves import coordinates
 from geodyn.plot.models import model_of
 from geodyn.plot.scene import Scene, scene, scene_of

@@ -1,4 +1,4 @@
-"""Numbers against time: coordinates, separations, and how well what should be constant is kept."""
+"""Numbers against time: coordinates, separations, how well what should be constant is kept; and force against way."""
 
 from collections.abc import Sequence
 from functools import singledispatch
@@ -10,12 +10,13 @@ import numpy as np
 
 from geodyn._compile.jit import jit
 from geodyn._typing import Float
-from geodyn.geometry import AbstractManifold, distance
-from geodyn.geometry.spaces import Hyperbolic, Sphere
-from geodyn.integrators import AbstractSystem, Trajectory
-from geodyn.integrators.system import constraint_rate
-from geodyn.mechanics import System, edges
-from geodyn.mechanics.body import AbstractBody, constraint_names
+from geodyn.geometry.geodesics.geodesic import distance
+from geodyn.geometry.manifold.manifold import AbstractManifold
+from geodyn.geometry.models.spaces import Hyperbolic, Sphere
+from geodyn.integrators.contract.system import AbstractSystem, constraint_rate
+from geodyn.integrators.trajectory import Trajectory
+from geodyn.mechanics.points.body import AbstractBody, constraint_names
+from geodyn.mechanics.points.system import System, edges
 from geodyn.plot.scene import points_of, system_of
 from geodyn.plot.style import COLOURS, GREY, INK, TIME, axes, legend
 
@@ -156,3 +157,18 @@ def _end_below(ax):
 def _rounding(ax, level, name):
     ax.axhline(level, color=GREY, linewidth=0.8, linestyle=":", label=name)
     return ax
+
+
+def hysteresis(
+    displacement: Float[np.ndarray, " T"], force: Float[np.ndarray, " T"], ax=None, *, label: str | None = None
+):
+    """Force against displacement, both [T], with an arrow on the way and, in the legend, the work ∮ f dx of all of it:
+    after closed loops that is what they dissipated. Any consistent units."""
+    x, f = np.asarray(displacement), np.asarray(force)
+    work = np.sum((f[1:] + f[:-1]) / 2 * np.diff(x))
+    ax = axes(ax, xlabel="displacement\n(any consistent unit)", ylabel="force\n(any consistent unit)")
+    (line,) = ax.plot(x, f, linewidth=2, label=f"{label + ', ' if label else ''}work done {work:.4g}")
+    early = (len(x) - 1) // 5
+    style = {"arrowstyle": "-|>", "color": line.get_color(), "mutation_scale": 18}
+    ax.annotate("", xy=(x[early + 1], f[early + 1]), xytext=(x[early], f[early]), arrowprops=style)
+    return legend(ax, len(ax.lines))

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._compile.jit import jit
-from geodyn.mechanics import Linkage
+from geodyn.mechanics.constrained.linkage import Linkage
 from geodyn.plot.style import COLOURS, GREY, INK, axes, mixed
 
 

@@ -11,9 +11,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn.geometry import AbstractManifold
-from geodyn.geometry.charts import Ball, HalfSpace
-from geodyn.geometry.spaces import Embedded, Euclidean, Hyperbolic, Product, Sphere
+from geodyn.geometry.manifold.manifold import AbstractManifold
+from geodyn.geometry.models.charts import Ball, HalfSpace
+from geodyn.geometry.models.spaces import Embedded, Euclidean, Hyperbolic, Product, Sphere
 
 Lines = list[np.ndarray]
 

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from geodyn.integrators import Trajectory
-from geodyn.mechanics.body import AbstractBody
+from geodyn.integrators.trajectory import Trajectory
+from geodyn.mechanics.points.body import AbstractBody
 from geodyn.plot.scene import SAMPLES, Scene, scene
 from geodyn.plot.style import COLOURS, GREY, INK, PALE, colours
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from geodyn.integrators import Trajectory
-from geodyn.mechanics import rigid_motion
+from geodyn.integrators.trajectory import Trajectory
+from geodyn.mechanics.rigid.bodies import rigid_motion
 from geodyn.plot.style import COLOURS, GREY, INK, TIME, axes, legend, polylines
 
 HANDLE = ([(-1.0, 0.0, 0.0), (1.0, 0.0, 0.0)], [(0.0, 0.0, 0.0), (0.0, 1.6, 0.0)])

@@ -9,14 +9,17 @@ from scipy.spatial import ConvexHull
 
 from geodyn._checks import require
 from geodyn._compile.jit import jit
-from geodyn.geometry import AbstractManifold, geodesic, log
-from geodyn.geometry.geodesic import nearest_image
-from geodyn.geometry.manifold import period_of
-from geodyn.geometry.spaces import AbstractConstantCurvature, Product
-from geodyn.integrators import Gauss, Trajectory, integrate
-from geodyn.mechanics import Polyhedron, RigidBodies, System, edges
-from geodyn.mechanics.body import AbstractBody
-from geodyn.mechanics.parts import joined
+from geodyn.geometry.geodesics.geodesic import geodesic, log, nearest_image
+from geodyn.geometry.manifold.manifold import AbstractManifold, period_of
+from geodyn.geometry.models.spaces import AbstractConstantCurvature, Product
+from geodyn.integrators.integrate import integrate
+from geodyn.integrators.step.methods import Gauss
+from geodyn.integrators.trajectory import Trajectory
+from geodyn.mechanics.elements.parts import joined
+from geodyn.mechanics.points.body import AbstractBody
+from geodyn.mechanics.points.system import System, edges
+from geodyn.mechanics.rigid.bodies import RigidBodies
+from geodyn.mechanics.rigid.polyhedra import Polyhedron
 from geodyn.plot.models import Model, model_of, placed
 from geodyn.plot.solids import Spheres, ellipsoids, flashes, spheres
 

@@ -7,14 +7,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._compile.jit import jit
-from geodyn.geometry import AbstractManifold, exp
-from geodyn.geometry.spaces import AbstractConstantCurvature, Product
-from geodyn.integrators import Trajectory
-from geodyn.mechanics import RigidBodies
-from geodyn.mechanics.body import AbstractBody
-from geodyn.mechanics.contact import AbstractSpheres, sizes
-from geodyn.mechanics.parts import ContactOn
-from geodyn.mechanics.poses import AbstractOnBodies
+from geodyn.geometry.geodesics.geodesic import exp
+from geodyn.geometry.manifold.manifold import AbstractManifold
+from geodyn.geometry.models.spaces import AbstractConstantCurvature, Product
+from geodyn.integrators.trajectory import Trajectory
+from geodyn.mechanics.elements.contact import AbstractSpheres, sizes
+from geodyn.mechanics.elements.parts import ContactOn
+from geodyn.mechanics.elements.poses import AbstractOnBodies
+from geodyn.mechanics.points.body import AbstractBody
+from geodyn.mechanics.rigid.bodies import RigidBodies
 from geodyn.plot.models import Model, placed
 
 TURN = np.linspace(0, 2 * np.pi, 25)
@@ -68,11 +69,11 @@ def spheres(body: AbstractBody, model: Model, q: np.ndarray, points: np.ndarray)
 
 def flashes(trajectory: Trajectory, body: AbstractBody, q: np.ndarray) -> list:
     """[t, points that meet] of every impact; all of the points where the contact does not tell."""
-    if trajectory.impacts is None or not body.contacts:
+    if trajectory.impacts is None or not body.contact_elements:
         return []
-    seen = [body.seen_by(e, jnp.asarray(trajectory.q[0]).reshape(-1)) for e in body.contacts]
-    counts = sizes(body.contacts, body.space, seen)
-    meet = [points for e, size in zip(body.contacts, counts) for points in _meeting(body, e, size, q.shape[1])]
+    seen = [body.seen_by(e, jnp.asarray(trajectory.q[0]).reshape(-1)) for e in body.contact_elements]
+    counts = sizes(body.contact_elements, body.space, seen)
+    meet = [points for e, size in zip(body.contact_elements, counts) for points in _meeting(body, e, size, q.shape[1])]
     count = min(int(trajectory.impacts.count), MOST_FLASHES)
     struck = zip(np.asarray(trajectory.impacts.t)[:count], np.asarray(trajectory.impacts.contact)[:count])
     return [[float(t), meet[int(k)]] for t, k in struck]
@@ -81,7 +82,7 @@ def flashes(trajectory: Trajectory, body: AbstractBody, q: np.ndarray) -> list:
 def _radii(body, count) -> np.ndarray:
     """The radius of every point, 0 of those that are no sphere."""
     radii = np.zeros(count)
-    for element in body.contacts:
+    for element in body.contact_elements:
         start, stop, element = _placed(body, element, count)
         radii[start:stop] = np.broadcast_to(np.asarray(getattr(element, "radii", radii[start:stop])), stop - start)
     return radii

@@ -9,11 +9,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn.locomotion import connection as connection_form
-from geodyn.locomotion import curvature as curvature_form
-from geodyn.locomotion import shape_metric as metric_form
-from geodyn.locomotion.connection import AbstractConnection, AbstractInvariantMetric, check_swimmer
-from geodyn.locomotion.stroke import shape_at
+from geodyn.locomotion.connections.connection import AbstractConnection, AbstractInvariantMetric, check_swimmer
+from geodyn.locomotion.connections.connection import connection as connection_form
+from geodyn.locomotion.connections.connection import curvature as curvature_form
+from geodyn.locomotion.connections.connection import shape_metric as metric_form
+from geodyn.locomotion.strokes.stroke import shape_at
 from geodyn.plot.style import COLOURS, INK, axes
 
 Bounds = Sequence | np.ndarray

@@ -6,11 +6,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn.geometry.groups import SE2, SO2, Translation
 from geodyn.geometry.groups.isometries import Isometries
-from geodyn.locomotion import check_closed
-from geodyn.locomotion import path as group_path
-from geodyn.locomotion.connection import AbstractConnection
+from geodyn.geometry.groups.rigid import SE2, SO2, Translation
+from geodyn.locomotion.connections.connection import AbstractConnection
+from geodyn.locomotion.motion.holonomy import path as group_path
+from geodyn.locomotion.strokes.stroke import check_closed
 from geodyn.plot.animation import film, film_writer
 from geodyn.plot.style import COLOURS, INK, PALE, axes, legend
 

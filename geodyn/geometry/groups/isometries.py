@@ -13,7 +13,7 @@ import numpy as np
 from geodyn._typing import Array
 from geodyn.geometry.groups.lie_group import AbstractLieGroup
 from geodyn.geometry.groups.rigid import LEVI_CIVITA, SE2, SE3, Translation
-from geodyn.geometry.spaces import AbstractConstantCurvature
+from geodyn.geometry.models.spaces import AbstractConstantCurvature
 
 
 class Isometries(AbstractLieGroup):

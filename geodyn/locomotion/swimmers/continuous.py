@@ -11,10 +11,10 @@ from numpy.polynomial import legendre
 
 from geodyn._compile.jit import as_pytree
 from geodyn._typing import Array, Float, Number, Scalar
-from geodyn.geometry.groups import SE2
-from geodyn.locomotion.checks import require_positive
-from geodyn.locomotion.connection import AbstractSwimmer, resistive_power
-from geodyn.locomotion.stroke import floating
+from geodyn.geometry.groups.rigid import SE2
+from geodyn.locomotion.connections.checks import require_positive
+from geodyn.locomotion.connections.connection import AbstractSwimmer, resistive_power
+from geodyn.locomotion.strokes.stroke import floating
 
 
 def waves(s: Scalar) -> Float[Array, "2"]:

@@ -13,12 +13,13 @@ import jax.numpy as jnp
 
 from geodyn._compile.jit import as_pytree
 from geodyn._typing import Array, Float
-from geodyn.geometry.charts import cosine, sine_ratio
-from geodyn.geometry.groups import AbstractLieGroup, isometry_group
-from geodyn.geometry.spaces import AbstractConstantCurvature
-from geodyn.locomotion.checks import require_positive, require_shape
-from geodyn.locomotion.mechanical import AbstractDeformableBody
-from geodyn.locomotion.stroke import floating
+from geodyn.geometry.groups.isometries import isometry_group
+from geodyn.geometry.groups.lie_group import AbstractLieGroup
+from geodyn.geometry.models.charts import cosine, sine_ratio
+from geodyn.geometry.models.spaces import AbstractConstantCurvature
+from geodyn.locomotion.connections.checks import require_positive, require_shape
+from geodyn.locomotion.motion.mechanical import AbstractDeformableBody
+from geodyn.locomotion.strokes.stroke import floating
 
 
 class AbstractPointMasses(AbstractDeformableBody):

@@ -6,12 +6,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._typing import Array, Float, Number
-from geodyn.geometry.groups import SE2, SO2, SO3
-from geodyn.locomotion.checks import require_positive, require_shape
-from geodyn.locomotion.connection import link_velocities
-from geodyn.locomotion.linkages import bars, chain
-from geodyn.locomotion.mechanical import AbstractDeformableBody
-from geodyn.locomotion.stroke import floating
+from geodyn.geometry.groups.rigid import SE2, SO2, SO3
+from geodyn.locomotion.connections.checks import require_positive, require_shape
+from geodyn.locomotion.connections.connection import link_velocities
+from geodyn.locomotion.connections.linkages import bars, chain
+from geodyn.locomotion.motion.mechanical import AbstractDeformableBody
+from geodyn.locomotion.strokes.stroke import floating
 
 
 class Beanie(AbstractDeformableBody):

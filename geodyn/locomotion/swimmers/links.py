@@ -5,11 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._typing import Array, Float, Number
-from geodyn.geometry.groups import SE2, Translation
-from geodyn.locomotion.checks import require_positive, require_shape
-from geodyn.locomotion.connection import AbstractLinkSwimmer, AbstractSwimmer, slender_drags
-from geodyn.locomotion.linkages import chain
-from geodyn.locomotion.stroke import floating
+from geodyn.geometry.groups.rigid import SE2, Translation
+from geodyn.locomotion.connections.checks import require_positive, require_shape
+from geodyn.locomotion.connections.connection import AbstractLinkSwimmer, AbstractSwimmer, slender_drags
+from geodyn.locomotion.connections.linkages import chain
+from geodyn.locomotion.strokes.stroke import floating
 
 
 class Purcell(AbstractLinkSwimmer):

@@ -6,10 +6,10 @@ import numpy as np
 
 from geodyn._numerics.linalg import solve
 from geodyn._typing import Array, Bool, Float, Number, Scalar
-from geodyn.geometry.groups import Translation
-from geodyn.locomotion.checks import require_positive, require_shape
-from geodyn.locomotion.connection import AbstractSwimmer
-from geodyn.locomotion.stroke import floating
+from geodyn.geometry.groups.rigid import Translation
+from geodyn.locomotion.connections.checks import require_positive, require_shape
+from geodyn.locomotion.connections.connection import AbstractSwimmer
+from geodyn.locomotion.strokes.stroke import floating
 
 
 class PushMePullYou(AbstractSwimmer):

@@ -5,12 +5,12 @@ import jax
 import jax.numpy as jnp
 
 from geodyn._typing import Array, Float, Number
-from geodyn.geometry.groups import SE2, Translation
-from geodyn.locomotion.checks import require_positive, require_shape
-from geodyn.locomotion.connection import link_velocities
-from geodyn.locomotion.kinematic import AbstractKinematicBody
-from geodyn.locomotion.linkages import bars, chain, wheels
-from geodyn.locomotion.stroke import floating
+from geodyn.geometry.groups.rigid import SE2, Translation
+from geodyn.locomotion.connections.checks import require_positive, require_shape
+from geodyn.locomotion.connections.connection import link_velocities
+from geodyn.locomotion.connections.kinematic import AbstractKinematicBody
+from geodyn.locomotion.connections.linkages import bars, chain, wheels
+from geodyn.locomotion.strokes.stroke import floating
 
 
 class RollingDisc(AbstractKinematicBody):

@@ -1,0 +1,28 @@
+"""Connections: of a body's own, in other coordinates, with momentum, their derivatives and their flux."""
+
+from geodyn.locomotion.connections.connection import AbstractInvariantMetric, covariant_derivative
+from geodyn.locomotion.connections.coordinates import Reframed, minimum_perturbation
+from geodyn.locomotion.connections.kaluza_klein import Heading, KaluzaKlein
+from geodyn.locomotion.connections.kinematic import AbstractKinematicBody
+from geodyn.locomotion.motion.consistency import check_connection
+from geodyn.locomotion.motion.dense import dense_path
+from geodyn.locomotion.motion.flux import flux
+from geodyn.locomotion.motion.holonomy import power
+from geodyn.locomotion.motion.mechanical import AbstractDeformableBody, drifting_path, locked_inertia
+
+__all__ = [
+    "AbstractDeformableBody",
+    "AbstractInvariantMetric",
+    "AbstractKinematicBody",
+    "Heading",
+    "KaluzaKlein",
+    "Reframed",
+    "check_connection",
+    "covariant_derivative",
+    "dense_path",
+    "drifting_path",
+    "flux",
+    "locked_inertia",
+    "minimum_perturbation",
+    "power",
+]

@@ -1,0 +1,134 @@
+"""PURPOSE: the body and its stroke, optimised together by the same exact derivatives."""
+
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+
+from geodyn._compile.jit import as_pytree
+from geodyn._typing import Array, Float, Number, PyTree, Scalar, Vector
+from geodyn.control.families.varied import VariedProblem, towing_drag
+from geodyn.control.methods.method import Direct
+from geodyn.control.problem.minimise import RESULTS, minimise
+from geodyn.control.problem.optimum import OptimalStroke
+from geodyn.control.problem.problem import StrokeProblem
+from geodyn.control.search.strokes import efficiency, optimal_stroke
+from geodyn.locomotion.connections.connection import AbstractSwimmer
+from geodyn.locomotion.strokes.stroke import FourierStroke, Stroke, floating
+
+
+class OptimalDesign(eqx.Module):
+    """A body and its stroke that are best together.
+
+    `parameters` of the body; `optimum`, its stroke with the certificate of the stroke alone; `efficiency` as by
+    `gd.efficiency` (unit drag for other swimmers than links); `kkt_residual` of stroke and parameters together, bounds
+    included; `bound_multipliers` of the lower, then the upper bounds of the parameters, zero where they are not felt.
+    """
+
+    parameters: PyTree
+    optimum: OptimalStroke
+    efficiency: Scalar
+    kkt_residual: Scalar
+    bound_multipliers: Float[Array, " b"]
+    result: RESULTS
+
+
+class DesignProblem(eqx.Module):
+    """Least energy at a displacement or, if that is free, best efficiency, as `minimise` takes it.
+
+    The unknowns are those of the stroke, the parameters, and the displacement relative to the first one, None where it
+    is not free.
+    """
+
+    varied: VariedProblem
+    bounds: tuple[Float[Array, " b"], Float[Array, " b"]]
+
+    def __call__(self, x):
+        stroke, (parameters, size) = x
+        energy, g = self.varied.outcome(stroke, (parameters, size))
+        here, (lower, upper) = self.varied.at((parameters, size)), self.bounds
+        values = ravel_pytree(parameters)[0] if lower.size else lower
+        gaps = jnp.concatenate([values - lower, upper - values]) / jnp.tile(upper - lower, 2)
+        drag = towing_drag(here.swimmer) / towing_drag(self.varied.problem.swimmer)
+        worth = 1.0 if size is None else drag * size**2
+        return energy / (worth * here.energy), here.miss(g), gaps
+
+
+def _body(swimmer, parameters):
+    return swimmer(parameters[0])
+
+
+def _size(displacement, parameters):
+    return displacement if parameters[1] is None else displacement * parameters[1]
+
+
+def _checked_bounds(parameters: PyTree, bounds: tuple[PyTree, PyTree] | None):
+    """The bounds as flat arrays, empty where there are none."""
+    values = np.asarray(ravel_pytree(parameters)[0])
+    if values.size == 0:
+        raise ValueError("optimal_design: parameters must hold at least one number, where the search begins.")
+    if bounds is None:
+        return jnp.zeros(0), jnp.zeros(0)
+    lower, upper = (ravel_pytree(jax.tree.map(floating, b))[0] for b in bounds)
+    if lower.shape != values.shape or upper.shape != values.shape:
+        raise ValueError(
+            f"optimal_design: bounds must be (lower, upper), each like the parameters, of {values.size} numbers, got"
+            f" {lower.size} and {upper.size}."
+        )
+    if not np.all((np.asarray(lower) < values) & (values < np.asarray(upper))):
+        raise ValueError(f"optimal_design: the parameters {values} must lie between their bounds {lower} and {upper}.")
+    return lower, upper
+
+
+def optimal_design(
+    swimmer: Callable[[PyTree], AbstractSwimmer],
+    parameters: PyTree,
+    guess: Stroke | Vector | None = None,
+    *,
+    displacement: Number | Vector,
+    free: bool = False,
+    bounds: tuple[PyTree, PyTree] | None = None,
+    method: Direct = Direct(),  # noqa: B008
+    progress: bool = False,
+    throw: bool = True,
+) -> OptimalDesign:
+    """The parameters of a body, and its stroke, of least energy for a displacement, or of best efficiency.
+
+    `swimmer` is a function parameters → swimmer, `parameters` any pytree of numbers where the search begins, and
+    `bounds = (lower, upper)` two pytrees like it. With `free` the displacement, a length, is free as well, begins at
+    `displacement`, and the efficiency is largest; directions that change nothing, such as the size of the whole body,
+    are left alone. `guess`, `progress` as for `optimal_stroke`, by which the search begins, and by which the optimum is
+    certified. Any consistent units.
+    Raises ValueError for bad arguments, RuntimeError if the search does not converge, unless `throw=False`.
+    """
+    parameters = jax.tree.map(floating, parameters)
+    limits, body = _checked_bounds(parameters, bounds), as_pytree(swimmer)
+    if free and floating(displacement).ndim:
+        raise ValueError(
+            f"optimal_design: with free=True displacement must be a length to begin with, got {displacement}."
+        )
+    first = optimal_stroke(body(parameters), guess, displacement=displacement, method=method)
+    steps = method.steps if isinstance(first.stroke, FourierStroke) else 2 * method.steps
+    none = (jnp.zeros(0), jnp.zeros(0))
+    problem = StrokeProblem(first.swimmer, floating(displacement), first.cost, None, none, (), steps)
+    partial = jax.tree_util.Partial
+    varied = VariedProblem(problem, partial(_body, body), partial(_size, problem.displacement))
+    tolerance = 1e5 * float(jnp.finfo(first.cost.dtype).eps) if method.tolerance is None else method.tolerance
+    begin = (first.stroke, (parameters, floating(1.0) if free else None))
+    joint = DesignProblem(varied, limits)
+    found = minimise(joint, begin, tolerance=tolerance, max_iterations=method.max_iterations, progress=progress)
+    if throw and found.result != RESULTS.converged:
+        raise RuntimeError(
+            f"optimal_design: {RESULTS[found.result]} (KKT residual {float(found.kkt_residual):.1e} after"
+            f" {int(found.iterations)} iterations); begin nearer to the optimum, bound the parameters, or pass"
+            " throw=False to see what was found."
+        )
+    stroke, there = found.x
+    target = varied.displacement(there)
+    optimum = optimal_stroke(body(there[0]), stroke, displacement=target, method=method, throw=throw)
+    drag = towing_drag(optimum.swimmer)
+    best = efficiency(optimum.swimmer, optimum.stroke, drag=drag, steps=2 * steps)
+    return OptimalDesign(there[0], optimum, best, found.kkt_residual, found.bound_multipliers, found.result)

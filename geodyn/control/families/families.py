@@ -1,0 +1,234 @@
+"""PURPOSE: families of optimal strokes: how the best stroke changes with the displacement or with the body."""
+
+from collections.abc import Callable, Iterator
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from scipy.optimize import brentq
+from tqdm import tqdm
+
+from geodyn._compile.jit import as_pytree, jit, static_count
+from geodyn._typing import Array, Float, Number, Scalar, Vector
+from geodyn.control.families.branch import KKT, Point, advance, farthest
+from geodyn.control.families.varied import VariedProblem, fixed
+from geodyn.control.methods.method import Direct
+from geodyn.control.problem.optimum import OptimalStroke
+from geodyn.control.problem.problem import StrokeProblem
+from geodyn.control.search.checks import checked_limits, known, numbers
+from geodyn.control.search.strokes import optimal_stroke
+from geodyn.locomotion.connections.connection import AbstractInvariantMetric
+from geodyn.locomotion.motion.holonomy import gauss_times
+from geodyn.locomotion.strokes.stroke import FourierStroke, LegendreStroke, Stroke, floating, shape_and_rate
+
+
+class ENDS(eqx.Enumeration):
+    """Why a family ends."""
+
+    edge = "the parameter reached an end of the interval"
+    farthest = "no larger displacement is possible: dE/dD is infinite"
+    bounds = "the strokes reached the bounds, of the shape or of its rates"
+    points = "the number of points was reached"
+    lost = "Newton's method fails even for small steps: the strokes need more harmonics and steps, or the family ends"
+    interrupted = "interrupted"
+
+
+class StrokeFamily(eqx.Module):
+    """Optimal strokes along a branch, N of them in order; folds and the best efficiency are among them, exactly.
+
+    `parameter`; `displacement` and `cost` of each stroke; `multiplier` dE/d(displacement), infinite at the largest
+    displacement; `efficiency` as by `gd.efficiency`, with the same `drag` (by default 1 for other swimmers than
+    links); `second_order` positive where the stroke is a minimum (see OptimalStroke); `kkt_residual` of each.
+    `strokes` holds all coefficients, the first axis along the branch. `folds` are the indices where the parameter
+    turns back, `best` that of the largest maximum of the efficiency, None if there is none. `end` says why it ends,
+    `geodyn.control.ENDS[family.end]` in words.
+    """
+
+    parameter: Float[Array, " N"]
+    displacement: Float[Array, "N ..."]
+    cost: Float[Array, " N"]
+    multiplier: Float[Array, "N ..."]
+    efficiency: Float[Array, " N"]
+    second_order: Float[Array, " N"]
+    kkt_residual: Float[Array, " N"]
+    strokes: FourierStroke | LegendreStroke
+    folds: tuple[int, ...] = eqx.field(static=True)
+    best: int | None = eqx.field(static=True)
+    end: ENDS
+
+    def stroke(self, i: int) -> FourierStroke | LegendreStroke:
+        """The stroke at index i."""
+        return jax.tree.map(lambda x: x[i], self.strokes)
+
+
+def _root(kkt: KKT, here: Point, h: float, of: Callable[[Point], Scalar]) -> Point:
+    """The point before arclength h where `of` vanishes."""
+
+    def at(h):
+        return advance(kkt, here.z, here.tangent, floating(h))
+
+    return at(brentq(lambda h: float(of(at(h))), 0.0, h, xtol=1e-13, rtol=1e-13))
+
+
+def _steepness(point: Point) -> Scalar:
+    """|d log E/d log D|: 1 for small strokes, 2 at the best efficiency."""
+    sizes = [jnp.linalg.norm(jnp.atleast_1d(point.measures[name])) for name in ("multiplier", "displacement", "cost")]
+    return sizes[0] * sizes[1] / sizes[2]
+
+
+def _follow(kkt: KKT, here: Point, edges: tuple[float, float], step: float) -> Iterator[tuple[Point, str]]:
+    """Points of the branch from `here` on, each with what is special about it; the last is "edge" or "lost"."""
+    h = step / 8
+    while h > 1e-4 * step:
+        there = advance(kkt, here.z, here.tangent, floating(h))
+        turn = here.tangent @ there.tangent
+        if not there.converged or turn < 0.9 or kkt.parts(there.z)[1][0] <= 0:
+            h /= 2
+            continue
+        if _steepness(there) > 1e3:
+            yield farthest(kkt, there), "farthest"
+            return
+        parameter, mark = there.measures["parameter"], ""
+        if not min(edges) < parameter < max(edges):
+            edge = min(edges, key=lambda e, at=parameter: abs(e - at))
+            there, mark = _root(kkt, here, h, lambda p, edge=edge: p.measures["parameter"] - edge), "edge"
+        if here.slopes["parameter"] * there.slopes["parameter"] < 0:
+            yield _root(kkt, here, h, lambda p: p.slopes["parameter"]), "folds"
+        if here.slopes["efficiency"] > 0 > there.slopes["efficiency"]:
+            yield _root(kkt, here, h, lambda p: p.slopes["efficiency"]), "best"
+        yield there, mark
+        if mark == "edge":
+            return
+        here, h = there, min(1.5 * h, step) if there.iterations <= 4 and turn > 0.97 else h
+    yield here, "lost"
+
+
+def _scaled(direction, size):
+    return direction * size
+
+
+def _checked(swimmer, interval, displacement, points, step, drag):
+    """Body and displacement as functions of the parameter, and the ends of the interval."""
+    edges = np.asarray(numbers(interval), float)
+    if edges.shape != (2,) or not np.all(np.isfinite(edges)) or edges[0] == edges[1]:
+        raise ValueError(f"stroke_family: interval must be two different numbers (start, stop), got {interval}.")
+    if drag is not None and known(drag) and not (numbers(drag).shape == () and 0 < numbers(drag) < np.inf):
+        raise ValueError(f"stroke_family: drag must be a positive number, got {drag}.")
+    if static_count("points", points) < 2 or step <= 0:
+        raise ValueError(f"stroke_family: needs points of 2 at least and a positive step, got {points} and {step}.")
+    if isinstance(swimmer, AbstractInvariantMetric):
+        if edges[0] * edges[1] <= 0:
+            raise ValueError(
+                f"stroke_family: the displacement goes from {edges[0]:g} to {edges[1]:g}, but no stroke is optimal at"
+                " zero; start at a small displacement of the same sign, 1 % of the other will do."
+            )
+        direction = floating(1.0 if displacement is None else displacement)
+        return jax.tree_util.Partial(fixed, swimmer), jax.tree_util.Partial(_scaled, direction), edges
+    if displacement is None:
+        raise ValueError("stroke_family: a family of swimmers needs displacement=, the same for all of them.")
+    return as_pytree(swimmer), jax.tree_util.Partial(fixed, floating(displacement)), edges
+
+
+def _check_room(first: OptimalStroke, bounds, rates) -> None:
+    """Raise ValueError if the first stroke feels the bounds: the KKT conditions here know of none."""
+    if first.room < 1e-4:
+        raise ValueError(
+            f"stroke_family: the first stroke feels the bounds {bounds} or the largest rates {rates}, and a family ends"
+            " there. Widen them, begin at a smaller displacement, or call optimal_stroke for each displacement, with"
+            " the last stroke as its guess."
+        )
+
+
+@jit
+def _room(problem: StrokeProblem, stroke) -> Scalar:
+    """The least distance of a stroke from the bounds, relative to their width."""
+
+    def state(t):
+        return jnp.concatenate(shape_and_rate(stroke, t))
+
+    return jnp.min(jax.vmap(lambda t: problem.gaps(state(t)))(gauss_times(problem.steps)))
+
+
+def stroke_family(
+    swimmer: AbstractInvariantMetric | Callable[[Scalar], AbstractInvariantMetric],
+    guess: Stroke | Vector | None = None,
+    *,
+    interval: tuple[Number, Number],
+    displacement: Number | Vector | None = None,
+    method: Direct = Direct(),  # noqa: B008
+    bounds: tuple[Vector, Vector] | None = None,
+    rates: Vector | None = None,
+    base: Vector | None = None,
+    drag: Number | None = None,
+    points: int = 200,
+    step: float = 0.2,
+    progress: bool = False,
+) -> StrokeFamily:
+    """The optimal strokes of a swimmer at all displacements, or of a family of swimmers at one, through folds.
+
+    A swimmer is followed in its net displacement from `interval[0]`, best a small one, towards `interval[1]`; a
+    `displacement` vector gives the direction. A function parameter → swimmer is followed in its parameter, at
+    `displacement`. The branch begins at `optimal_stroke(swimmer, guess, …)` and ends where the parameter reaches an
+    end of the interval, after `points`, where the shapes would leave the `bounds` or change faster than by `rates`, or
+    where the strokes can no longer be resolved; `end` says which. Beyond folds the strokes obey Wong's equations, but
+    are not always of least energy. `step` is the longest arclength between points, in radians or what the coefficients
+    are in. `drag` is that of the efficiency, see `gd.efficiency`. `progress` shows a bar; Ctrl-C keeps the points so
+    far.
+    Raises ValueError for bad arguments, RuntimeError if no first stroke is found, or no other beside it.
+    Source: Allgower & Georg, *Introduction to Numerical Continuation Methods* (SIAM 2003).
+    """
+    body, target, edges = _checked(swimmer, interval, displacement, points, step, drag)
+    start, stop = floating(edges)
+    held = {"method": method, "bounds": bounds, "rates": rates, "base": base}
+    first = optimal_stroke(body(start), guess, displacement=target(start), **held)
+    _check_room(first, bounds, rates)
+    limits, bounded = checked_limits(bounds, rates, first.stroke(floating(0.0)).size)
+    x, steps = (first.stroke, method.steps) if base is None else (first.stroke.coefficients, 2 * method.steps)
+    # An energy of the order of the largest on the branch.
+    scale = jnp.linalg.norm(target(stop)) / jnp.linalg.norm(target(start))
+    frame = None if base is None else floating(base)
+    problem = StrokeProblem(body(start), target(start), scale * first.cost, frame, limits, bounded, steps)
+    kkt = KKT(VariedProblem(problem, body, target), x, jnp.abs(stop - start), None if drag is None else floating(drag))
+    count = jax.eval_shape(kkt.values, x, start).size
+    weights = jnp.append(problem.energy, first.multiplier * jnp.linalg.norm(target(start)))
+    weights = jnp.concatenate([weights, jnp.zeros(count - weights.size)]) / jnp.linalg.norm(weights)
+    z = jnp.concatenate([ravel_pytree(x)[0], weights, (start / kkt.scale)[None]])
+    onwards = jnp.sign(stop - start) * (jnp.arange(z.size) == z.size - 1)
+    branch, marks, end = [advance(kkt, z, onwards, floating(0.0))], [""], ENDS.points
+    try:
+        with tqdm(total=points, initial=1, disable=not progress, unit="strokes", desc="family") as bar:
+            for point, mark in _follow(kkt, branch[0], tuple(edges), step):
+                if mark == "lost":
+                    end = ENDS.lost
+                    break
+                if bounded and _room(problem, problem.stroke(kkt.parts(point.z)[0])) < 0:
+                    end = ENDS.bounds
+                    break
+                branch.append(point)
+                marks.append(mark)
+                bar.update()
+                end = getattr(ENDS, mark) if mark in ("edge", "farthest") else end
+                if len(branch) >= points:
+                    break
+    except KeyboardInterrupt:
+        end = ENDS.interrupted
+    if len(branch) == 1 and end != ENDS.interrupted:
+        raise RuntimeError(
+            f"stroke_family: no stroke was found beside the first, at {float(start):g} (KKT residual"
+            f" {float(first.kkt_residual):.1e}): {ENDS[end]}. Give more harmonics= and steps= of the method, a shorter"
+            " step=, another guess= or displacement to begin at, or wider bounds."
+        )
+    measures = {name: jnp.stack([p.measures[name] for p in branch]) for name in branch[0].measures}
+    strokes = [problem.stroke(kkt.parts(p.z)[0]) for p in branch]
+    best = [i for i, mark in enumerate(marks) if mark == "best"]
+    return StrokeFamily(
+        **measures,
+        second_order=jnp.stack([p.second_order for p in branch]),
+        kkt_residual=jnp.stack([p.kkt_residual for p in branch]),
+        strokes=jax.tree.map(lambda *leaves: jnp.stack(leaves), *strokes),
+        folds=tuple(i for i, mark in enumerate(marks) if mark == "folds"),
+        best=max(best, key=lambda i: measures["efficiency"][i], default=None),
+        end=end,
+    )

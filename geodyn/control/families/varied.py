@@ -1,0 +1,55 @@
+"""PURPOSE: the problem of the best stroke while the body, or what is asked of it, varies with parameters."""
+
+from collections.abc import Callable
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+
+from geodyn._typing import Array, Float, Number, PyTree, Scalar
+from geodyn.control.problem.pointwise import pointwise
+from geodyn.control.problem.problem import StrokeProblem
+from geodyn.locomotion.connections.connection import AbstractInvariantMetric, AbstractLinkSwimmer
+
+
+def fixed(value, _):
+    """The value, whatever the parameter."""
+    return value
+
+
+def towing_drag(swimmer: AbstractInvariantMetric) -> Number:
+    """The drag of links that are towed straight and along themselves; 1 for other swimmers."""
+    return jnp.sum(swimmer.drags()[:, 0]) if isinstance(swimmer, AbstractLinkSwimmer) else 1.0
+
+
+class VariedProblem(eqx.Module):
+    """`StrokeProblem` with swimmer and displacement functions of parameters, differentiable with respect to both.
+
+    The parameters ride along as further coordinates of each point of the stroke, since `pointwise` differentiates
+    with respect to nothing else.
+    """
+
+    problem: StrokeProblem
+    swimmer: Callable
+    displacement: Callable
+
+    def at(self, parameters: PyTree) -> StrokeProblem:
+        """The problem for given parameters."""
+        there = self.swimmer(parameters), self.displacement(parameters)
+        return eqx.tree_at(lambda p: (p.swimmer, p.displacement), self.problem, there)
+
+    def outcome(self, x, parameters: PyTree) -> tuple[Scalar, Float[Array, "d d"]]:
+        """Energy and holonomy of the stroke of the unknowns x."""
+        theta, unravel = ravel_pytree(parameters)
+
+        def local(point):
+            point, theta = jnp.split(point, [point.size - p])
+            return self.at(unravel(theta)).local(point)
+
+        p = theta.size
+
+        def along(points):
+            return jnp.concatenate([points, jnp.tile(theta, (points.shape[0], 1))], axis=1)
+
+        energy, g, _ = self.problem.outcome(x, lambda points: pointwise(local)(along(points)))
+        return energy, g

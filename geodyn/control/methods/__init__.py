@@ -1,0 +1,1 @@
+"""Ways to solve it: by minimisation, by Wong's equations, by descent."""

@@ -1,0 +1,108 @@
+"""PURPOSE: optimal strokes by projected gradient flow: downhill in energy along the strokes of one displacement.
+
+The gradient is projected on the tangent space of the constraints, which are coordinates of the holonomy, so that the
+group may be any; what a step leaves of them is undone by the next. In the plain metric of the coefficients the flow is
+stiff; in the metric `∫ (δr'ᵀ G δr' + 4π² δrᵀ G δr) dt` of the shapes it is not, however many coefficients there are.
+Source: Amari, *Neural Comput.* 10 (1998) 251, for natural gradients; Rosen, *SIAM J. Appl. Math.* 8 (1960) 181, for
+projected ones.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jax.flatten_util import ravel_pytree
+
+from geodyn._compile.jit import jit
+from geodyn._typing import Array, Float, Int, PyTree, Scalar
+from geodyn.control.methods.method import AbstractStrokeMethod, refuse_bounds, stationary
+from geodyn.control.problem.minimise import RESULTS
+from geodyn.control.problem.problem import StrokeProblem
+from geodyn.control.problem.variation import sobolev_metric
+
+LONGEST = 0.2
+
+
+class Descent(AbstractStrokeMethod):
+    """Projected gradient descent, each step made by an `optimiser` of optax.
+
+    `natural`: in the metric of the shapes, else in that of the coefficients, scaled so that the same rates are stable.
+    `tolerance` of the KKT residual (None: sqrt(eps)). `harmonics` of the Fourier series, `steps` of the quadrature (a
+    stroke with a corner gets twice as many Legendre terms and steps). Knows no bounds.
+    """
+
+    harmonics: int = eqx.field(static=True, default=16)
+    steps: int = eqx.field(static=True, default=96)
+    optimiser: optax.GradientTransformation = eqx.field(static=True, default=optax.sgd(0.5))
+    natural: bool = eqx.field(static=True, default=True)
+    tolerance: float | None = eqx.field(static=True, default=None)
+    max_iterations: int = eqx.field(static=True, default=10_000)
+
+    def solve(self, problem, x, progress):
+        refuse_bounds("Descent", problem)
+        tolerance = float(jnp.finfo(problem.energy.dtype).eps) ** 0.5 if self.tolerance is None else self.tolerance
+        state = _start(self.optimiser, problem, x)
+        chunk = self.max_iterations // 100 + 1 if progress else self.max_iterations
+        try:
+            for limit in range(chunk, self.max_iterations + chunk, chunk):
+                state = _advance(problem, state, tolerance, jnp.array(limit), self.optimiser, self.natural)
+                if progress:
+                    print(f"iteration {int(state.iterations)}: KKT residual {float(state.residual):.2e}", flush=True)
+                    if state.residual <= tolerance or not jnp.isfinite(state.residual):
+                        break
+        except KeyboardInterrupt:
+            print(f"interrupted after {int(state.iterations)} iterations")
+        result = RESULTS.where(state.residual <= tolerance, RESULTS.converged, RESULTS.running)
+        return stationary(problem, state.x, state.multipliers, state.iterations, result)
+
+
+class _State(eqx.Module):
+    """Where the flow is; multipliers and residual are of the point before."""
+
+    x: PyTree
+    memory: PyTree
+    multipliers: Float[Array, " p"]
+    residual: Scalar
+    iterations: Int[Array, ""]
+
+
+def _start(optimiser, problem, x) -> _State:
+    count = problem.miss(problem.swimmer.group.identity()).size
+    flat = ravel_pytree(x)[0]
+    return _State(x, optimiser.init(flat), jnp.zeros(count, flat.dtype), jnp.ones((), flat.dtype), jnp.array(0))
+
+
+@jit
+def _advance(problem: StrokeProblem, state: _State, tolerance, limit, optimiser, natural: bool) -> _State:
+    """Steps until the KKT residual is below the tolerance, or the limit of iterations is reached."""
+
+    def step(state):
+        flat, unravel = ravel_pytree(state.x)
+
+        def values(flat):
+            f, c, _ = problem(unravel(flat))
+            return jnp.append(f, c)
+
+        both, pull = jax.vjp(values, flat)
+        rows = jax.vmap(lambda w: pull(w)[0])(jnp.eye(both.size, dtype=flat.dtype))
+        slope, jacobian = rows[0], rows[1:]
+        metric = 2 / problem.energy * sobolev_metric(problem, state.x)
+        metric = metric if natural else jnp.linalg.norm(metric, 2) * jnp.eye(flat.size, dtype=flat.dtype)
+        factor = jax.scipy.linalg.cho_factor(metric)
+        raised = jax.scipy.linalg.cho_solve(factor, rows.T)  # gradients as vectors
+        # By a symmetry constraints may hold whatever the stroke, as for a cat that turns about its spine.
+        inverse = jnp.linalg.pinv(jacobian @ raised[:, 1:], hermitian=True)
+        y, back = inverse @ jacobian @ raised[:, 0], raised[:, 1:] @ inverse @ -both[1:]
+        downhill, memory = optimiser.update(raised @ jnp.append(1.0, -y), state.memory, flat)
+        residual = jnp.max(jnp.abs(slope - y @ jacobian)) / jnp.max(jnp.abs(slope))
+        residual = jnp.maximum(residual, jnp.max(jnp.abs(both[1:])))
+        move = downhill + back
+        # The constraints bend: a step is no longer than about a tenth of the stroke, whose own size is 2 or so.
+        shortened = move * jnp.minimum(1.0, LONGEST / jnp.sqrt(move @ metric @ move))
+        moved = jnp.where(residual > tolerance, flat + shortened, flat)
+        return _State(unravel(moved), memory, y, residual, state.iterations + 1)
+
+    def goes_on(state):
+        return (state.residual > tolerance) & (state.iterations < limit)
+
+    return jax.lax.while_loop(goes_on, step, state)

@@ -1,0 +1,60 @@
+"""PURPOSE: what a method of optimal control is, and the direct one."""
+
+from abc import abstractmethod
+
+import equinox as eqx
+import jax.numpy as jnp
+
+from geodyn._compile.jit import jit
+from geodyn._typing import Array, Float
+from geodyn.control.problem.minimise import RESULTS, Minimum, minimise
+from geodyn.control.problem.problem import StrokeProblem
+from geodyn.control.problem.variation import variations
+
+
+class AbstractStrokeMethod(eqx.Module):
+    """A way to solve a `StrokeProblem`: `harmonics` of the Fourier series, `steps` of the quadrature and of the bounds
+    (a stroke with a corner gets twice as many Legendre terms and steps)."""
+
+    harmonics: eqx.AbstractVar[int]
+    steps: eqx.AbstractVar[int]
+
+    @abstractmethod
+    def solve(self, problem: StrokeProblem, x, progress: bool) -> Minimum:
+        """The solution that is found from the unknowns x."""
+
+
+class Direct(AbstractStrokeMethod):
+    """Newton's method on the coefficients of the stroke, bounds by an interior point.
+
+    `harmonics` of the Fourier series, `steps` of the quadrature and of the bounds (a stroke with a corner gets twice
+    as many Legendre terms and steps), `tolerance` of the KKT residual (None: 1e5 eps).
+    """
+
+    harmonics: int = eqx.field(static=True, default=16)
+    steps: int = eqx.field(static=True, default=96)
+    tolerance: float | None = eqx.field(static=True, default=None)
+    max_iterations: int = eqx.field(static=True, default=200)
+
+    def solve(self, problem, x, progress):
+        tolerance = 1e5 * float(jnp.finfo(problem.energy.dtype).eps) if self.tolerance is None else self.tolerance
+        limits = {"tolerance": tolerance, "max_iterations": self.max_iterations}
+        return minimise(problem, x, derivatives=variations, progress=progress, **limits)
+
+
+@jit
+def stationary(problem: StrokeProblem, x, y: Float[Array, " p"], iterations, result: RESULTS) -> Minimum:
+    """Where another method than `minimise` ended, with the same evidence: for problems without bounds."""
+    values, jacobian, hessian = variations(problem, x, jnp.append(1.0, -y))
+    df, dc = jacobian[0], jacobian[1:]
+    residual = jnp.max(jnp.abs(df - y @ dc)) / jnp.max(jnp.abs(df))
+    residual = jnp.maximum(residual, jnp.max(jnp.abs(values[1:])))
+    none, zero = jnp.zeros(0, y.dtype), jnp.zeros((), y.dtype)
+    result = RESULTS.where(jnp.isfinite(residual), result, RESULTS.not_finite)
+    return Minimum(x, y, none, none, zero, zero, hessian, dc, residual, iterations, result)
+
+
+def refuse_bounds(name: str, problem: StrokeProblem) -> None:
+    """Raise ValueError if the problem has bounds."""
+    if problem.bounded:
+        raise ValueError(f"optimal_stroke: {name} knows no bounds; leave bounds= and rates= out, or take gd.Direct().")

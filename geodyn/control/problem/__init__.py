@@ -1,0 +1,1 @@
+"""The problem of the best stroke, its conditions, and what an optimum is."""

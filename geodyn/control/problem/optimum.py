@@ -1,0 +1,196 @@
+"""PURPOSE: an optimal stroke with what certifies it; on disk and back."""
+
+import dataclasses
+import functools
+import os
+from importlib import import_module
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.tree_util import Partial
+
+from geodyn._compile.jit import traced_numbers
+from geodyn._files.archive import differences, named_arrays, read_archive, write_archive
+from geodyn._typing import Array, Float, Int, PyTree, Scalar
+from geodyn.control.problem.minimise import RESULTS
+from geodyn.control.problem.problem import StrokeProblem, wong_residual
+from geodyn.control.problem.variation import second_variation
+from geodyn.locomotion.connections.connection import AbstractInvariantMetric
+from geodyn.locomotion.strokes.stroke import FourierStroke, LegendreStroke, OpenStroke
+
+_FORMAT = "geodyn stroke 3"
+_RESULTS = (RESULTS.converged, RESULTS.running, RESULTS.stalled, RESULTS.not_finite, RESULTS.unresolved)
+
+
+class Evidence(eqx.Module):
+    """What the evidence for a stroke is computed from: the problem, the unknowns that solve it, the Hessian and the
+    constraints' jacobian there."""
+
+    problem: StrokeProblem
+    x: PyTree
+    hessian: Float[Array, "n n"]
+    jacobian: Float[Array, "p n"]
+
+
+def _when_asked_for(function):
+    """A property, computed once; of a batch, of each of its members."""
+    name = f"_{function.__name__}"
+
+    @functools.wraps(function)
+    def of_members(optimum):
+        return jax.vmap(of_members)(optimum) if optimum.cost.ndim else function(optimum)
+
+    def get(optimum):
+        if isinstance(optimum.evidence, dict):
+            return optimum.evidence[function.__name__]
+        if name in vars(optimum):
+            return vars(optimum)[name]
+        value = of_members(optimum)
+        if not any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(value)):
+            vars(optimum)[name] = value
+        return value
+
+    return property(get, doc=function.__doc__)
+
+
+class OptimalStroke(eqx.Module):
+    """A stroke of least cost for its displacement, and the evidence.
+
+    `cost` E = ∫₀¹ r'ᵀG r' dt; `displacement` as reached, a length or exponential coordinates[k], as it was asked for;
+    `multiplier` dE/d(displacement). Evidence, all zero at an exact optimum: `kkt_residual` of the coefficients
+    (bounds and their complementarity included); `wong_residual`, the largest defect of Wong's equations along the
+    stroke, away from bounds, over the largest force: how well the coefficients resolve the stroke; `power_variation`,
+    the largest relative deviation of the power from its mean. `second_order` is the smallest eigenvalue of the second
+    variation at fixed displacement (`second_variation`), positive at a minimum; `charge` μ₀ is what Wong's equations
+    conserve, half of dE/d(displacement) as a covector at the start; `room` is the least distance from the bounds, in
+    parts of their width (infinite where there are none). `result` says how the search ended; `stats` counts iterations
+    and `flat` directions, those of symmetries, such as a shift of time. What takes long, `wong_residual`,
+    `second_order` and `stats`, is computed when it is first asked for.
+    """
+
+    swimmer: AbstractInvariantMetric
+    stroke: FourierStroke | LegendreStroke | OpenStroke
+    cost: Scalar
+    displacement: Float[Array, "..."]
+    multiplier: Float[Array, "..."]
+    kkt_residual: Scalar
+    power_variation: Scalar
+    charge: Float[Array, " k"]
+    room: Scalar
+    result: RESULTS
+    iterations: Int[Array, ""]
+    evidence: Evidence | dict[str, Array]
+
+    @_when_asked_for
+    def wong_residual(self) -> Scalar:
+        """The largest defect of Wong's equations along the stroke, over the largest force."""
+        return wong_residual(self.evidence.problem, self.evidence.x, self.charge)
+
+    @_when_asked_for
+    def second_variation(self) -> tuple[Scalar, Int[Array, ""]]:
+        """The smallest eigenvalue of the second variation, and the number of flat directions."""
+        known = self.evidence
+        return second_variation(known.problem, known.x, known.hessian, known.jacobian)
+
+    @property
+    def second_order(self) -> Float[Array, "..."]:
+        """The smallest eigenvalue of the second variation at fixed displacement, positive at a minimum."""
+        return self.second_variation[0]
+
+    @property
+    def stats(self) -> dict[str, Int[Array, "..."]]:
+        """Counts of `iterations` and `flat` directions."""
+        return {"iterations": self.iterations, "flat": self.second_variation[1]}
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Write everything to one `.npz` file that `load_stroke` reads; the file appears whole or not at all."""
+        # Every array of the swimmer by its path, also of what is foreign to `_packed`.
+        arrays = {f"swimmer.{name}": x for name, x in named_arrays(self.swimmer).items()}
+        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "result"}
+        values["evidence"] = {"wong_residual": self.wong_residual, "second_variation": self.second_variation}
+        about = {name: _packed(value, name, arrays) for name, value in values.items()}
+        write_archive(path, arrays, {"format": _FORMAT, "optimum": about, "result": RESULTS[self.result]})
+
+
+def load_stroke(path: str | os.PathLike, swimmer: AbstractInvariantMetric | None = None) -> OptimalStroke:
+    """The stroke that `OptimalStroke.save` wrote. A file holds no code: a swimmer of geodyn is built again; of one of
+    your own, or with a function of yours in it, you pass the instance.
+
+    Raises ValueError if the file is not such a file, is damaged, needs another swimmer, or holds double precision
+    while JAX works in single.
+    """
+    arrays, about = read_archive(path, _FORMAT)
+    packed = about["optimum"]
+    if swimmer is None:
+        try:
+            swimmer = _unpacked(packed["swimmer"], arrays)
+        except _ForeignError as foreign:
+            name = packed["swimmer"]["type"].split(":")[1]
+            held = "" if str(foreign) == packed["swimmer"]["type"] else f", which holds {foreign}"
+            raise ValueError(
+                f"load_stroke: {path} holds a stroke of {name}{held}; pass swimmer=, an instance."
+            ) from None
+    swimmer = traced_numbers(swimmer)
+    saved = {name.removeprefix("swimmer."): x for name, x in arrays.items() if name.startswith("swimmer.")}
+    found = differences(saved, named_arrays(swimmer))
+    if found:
+        raise ValueError(f"load_stroke: {path} holds a stroke of another swimmer: {'; '.join(found)}")
+    rest = {name: _unpacked(value, arrays) for name, value in packed.items() if name != "swimmer"}
+    return OptimalStroke(swimmer=swimmer, result=next(r for r in _RESULTS if RESULTS[r] == about["result"]), **rest)
+
+
+class _ForeignError(Exception):
+    """What is packed is not of geodyn, and a file holds no code."""
+
+
+def _packed(value, name: str, arrays: dict):
+    """A value as JSON, its arrays put under their names, those of their paths; a module as its type and its fields, a
+    `jax.tree_util.Partial` as the function and what is bound to it."""
+    if isinstance(value, eqx.Module):
+        own = [f.name for f in dataclasses.fields(value) if f.name in vars(value)]  # others are those of the class
+        fields = {field: _packed(vars(value)[field], f"{name}.{field}", arrays) for field in own}
+        return {"type": f"{type(value).__module__}:{type(value).__qualname__}", "fields": fields}
+    if isinstance(value, Partial):
+        where = f"{getattr(value.func, '__module__', '')}:{getattr(value.func, '__qualname__', repr(value.func))}"
+        bound = [_packed(x, f"{name}.{i}", arrays) for i, x in enumerate((value.args, value.keywords))]
+        return {"function": where, "bound": bound}
+    if isinstance(value, dict):
+        return {"items": {key: _packed(x, f"{name}.{key}", arrays) for key, x in value.items()}}
+    if isinstance(value, tuple):
+        return [_packed(x, f"{name}.{i}", arrays) for i, x in enumerate(value)]
+    if eqx.is_array(value):
+        arrays[name] = np.asarray(value)
+        return {"array": name}
+    return value if value is None or isinstance(value, bool | int | float | str) else {"type": f"builtins:{value!r}"}
+
+
+def _unpacked(packed, arrays: dict):
+    """The value again. Raises _ForeignError for a module or a function of foreign code."""
+    if isinstance(packed, list):
+        return tuple(_unpacked(x, arrays) for x in packed)
+    if not isinstance(packed, dict):
+        return packed
+    if "array" in packed:
+        return jnp.asarray(arrays[packed["array"]])
+    if "items" in packed:
+        return {key: _unpacked(x, arrays) for key, x in packed["items"].items()}
+    if "function" in packed:
+        args, keywords = (_unpacked(x, arrays) for x in packed["bound"])
+        return Partial(_named(packed["function"]), *args, **keywords)
+    kind = _named(packed["type"])
+    # As jax builds a module from its leaves: without its __init__, which may take other arguments.
+    again = object.__new__(kind)
+    for key, value in packed["fields"].items():
+        object.__setattr__(again, key, _unpacked(value, arrays))
+    return again
+
+
+def _named(where: str):
+    """What stands in a module of geodyn under this name, "module:name"."""
+    module, name = where.split(":", 1)
+    found = getattr(import_module(module), name, None) if module.split(".")[0] == "geodyn" else None
+    if found is None:
+        raise _ForeignError(where)
+    return found

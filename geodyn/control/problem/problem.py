@@ -1,0 +1,187 @@
+"""PURPOSE: the problem of the best stroke in the form that `minimise` takes, and the evidence for its solution."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn._compile.jit import as_pytree, jit
+from geodyn._typing import Array, Float, Scalar
+from geodyn.control.problem.pointwise import pointwise
+from geodyn.control.problem.wong import jet, wong_forces
+from geodyn.locomotion.connections.connection import AbstractInvariantMetric, reduction
+from geodyn.locomotion.motion import costs
+from geodyn.locomotion.motion.costs import Density, is_energy
+from geodyn.locomotion.motion.holonomy import gauss_times, magnus, mean
+from geodyn.locomotion.strokes.stroke import FourierStroke, LegendreStroke, OpenStroke, shape_and_rate
+
+
+class StrokeProblem(eqx.Module):
+    """Minimal energy at a given holonomy, as `minimise` takes it: scaled f, c, h of the coefficients of a stroke.
+
+    With `base` None the unknown is the stroke itself, else the coefficients of a LegendreStroke through `base`, or of
+    an OpenStroke from `base` to `end`. The cost is the integral of `density`, the power by default. `bounds` are those
+    of the components `bounded` of (r, r'); where there are any, a `clock` (`clock_of`) holds the phase.
+    A FourierStroke where the best stroke is smooth; where the start matters it has a corner there, since then
+    `p = G r' + Aᵀμ` is periodic but the charge μ is not, and a LegendreStroke resolves it.
+    """
+
+    swimmer: AbstractInvariantMetric
+    displacement: Float[Array, "..."]
+    energy: Scalar
+    base: Float[Array, " m"] | None
+    bounds: tuple[Float[Array, " b"], Float[Array, " b"]]
+    bounded: tuple[int, ...] = eqx.field(static=True)
+    steps: int = eqx.field(static=True)
+    end: Float[Array, " m"] | None = None
+    density: Density = eqx.field(default=costs.energy, converter=as_pytree)
+    clock: FourierStroke | None = None
+
+    def stroke(self, x) -> FourierStroke | LegendreStroke | OpenStroke:
+        """The stroke of the unknowns x."""
+        if self.base is None:
+            return x
+        return LegendreStroke(self.base, x) if self.end is None else OpenStroke(self.base, self.end, x)
+
+    def __call__(self, x):
+        energy, g, gaps = self.outcome(x, pointwise(self.local))
+        return energy / self.energy, self.held(x, g), gaps
+
+    def plain(self, x):
+        """The same, with derivatives with respect to the numbers in the problem as well."""
+        energy, g, gaps = self.outcome(x, jax.vmap(self.local))
+        return energy / self.energy, self.held(x, g), gaps
+
+    def held(self, x, g: Float[Array, "d d"]) -> Float[Array, " p"]:
+        """What must vanish."""
+        return jnp.concatenate([self.miss(g), self.late(x)])
+
+    def late(self, x) -> Float[Array, " l"]:
+        """The shift of time against the first stroke, if there is a clock."""
+        if self.clock is None:
+            return jnp.zeros(0)
+        return (jnp.sum(self.clock.cosine * x.cosine) + jnp.sum(self.clock.sine * x.sine))[None]
+
+    def outcome(self, x, local):
+        """Energy, holonomy and gaps of the stroke of x, with `local` from all points to what is `local` there."""
+        states, powers, velocities = self.along(self.stroke(x), gauss_times(self.steps), local)
+        g = magnus(self.swimmer.group, velocities)[-1]
+        return mean(powers), g, jax.vmap(self.gaps)(states).ravel()
+
+    def along(self, stroke, times: Float[Array, " Q"], local):
+        """(r, r')[Q, 2m], power[Q], or another density of the cost, and body velocities[Q, k] at some times."""
+        shapes, rates = jax.vmap(lambda t: shape_and_rate(stroke, t))(times)
+        states = jnp.concatenate([shapes, rates], axis=1)
+        if not is_energy(self.density):
+            values = local(states)
+            return states, values[:, 0], -values[:, 1:]
+        forces = jnp.sum(local(shapes) * rates[:, None], axis=2)  # (A r', G r')
+        k = self.swimmer.group.dim
+        return states, jnp.sum(forces[:, k:] * rates, axis=1), -forces[:, :k]
+
+    def local(self, point: Float[Array, " _"]) -> Array:
+        """What the swimmer says at a point of a stroke: `(A, G)[k + m, m]` at r; the density and A r' at (r, r')."""
+        if is_energy(self.density):
+            return jnp.concatenate(reduction(self.swimmer, point))
+        r, rdot = jnp.split(point, 2)
+        return jnp.append(self.density(self.swimmer, r, rdot), reduction(self.swimmer, r)[0] @ rdot)
+
+    def charge(self, multipliers: Float[Array, " p"], g: Float[Array, "d d"]) -> Float[Array, " k"]:
+        """The charge μ₀ that belongs to the multipliers, first of them those of `miss`, at the holonomy g."""
+        group = self.swimmer.group
+        slope = jax.jacfwd(lambda e: self.miss(group.exp(e) @ g))(jnp.zeros(group.dim, g.dtype))
+        return self.energy / 2 * multipliers[: slope.shape[0]] @ slope
+
+    def gaps(self, state: Float[Array, " _"]) -> Float[Array, " _"]:
+        """The distances of a shape and its rate (r, r') from their bounds, relative to the width of these."""
+        lower, upper = self.bounds
+        bounded = state[np.array(self.bounded, int)]
+        return jnp.concatenate([bounded - lower, upper - bounded]) / jnp.tile(upper - lower, 2)
+
+    def reached(self, xi: Float[Array, " k"]) -> Float[Array, "..."]:
+        """What the holonomy exp(ξ) has of the displacement that is asked for: its coordinates, or the length of its
+        move."""
+        if self.displacement.ndim:
+            return xi
+        if xi.shape[0] == 1:
+            return xi[0]
+        moves = xi[: self.swimmer.group.translations]
+        return jnp.sqrt(jnp.sum(moves**2) + (jnp.finfo(xi.dtype).eps * self.displacement) ** 2)
+
+    def missing(self, xi: Float[Array, " k"]) -> Float[Array, " p"]:
+        """How far exp(ξ) is from the displacement, relative to it; and, where that is a number, its net rotation."""
+        target = self.displacement
+        move = jnp.atleast_1d((self.reached(xi) - target) / jnp.linalg.norm(target))
+        return move if target.ndim else jnp.append(move, xi[max(self.swimmer.group.translations, 1) :])
+
+    def miss(self, g: Float[Array, "d d"]) -> Float[Array, " p"]:
+        """How far g is from the displacement, see `missing`."""
+        return self.missing(self.swimmer.group.log(g))
+
+
+def clock_of(stroke, bounded: tuple[int, ...]) -> FourierStroke | None:
+    """For a problem with bounds, what tells the time of a stroke whose phase is free: bounds are asked for at some
+    times only, and a stroke that could shift its phase would for ever look for a better way between them."""
+    if not bounded or not isinstance(stroke, FourierStroke):
+        return None
+    order = jnp.arange(1, stroke.cosine.shape[1] + 1)[None]
+    size = jnp.sum(stroke.cosine**2 + stroke.sine**2)
+    late = FourierStroke(0 * stroke.mean, order * stroke.sine / size, -order * stroke.cosine / size)
+    return without_derivatives(late)
+
+
+def without_derivatives(tree):
+    """The same without derivatives: evidence has none."""
+    return jax.tree.map(lambda x: jax.lax.stop_gradient(x) if eqx.is_inexact_array(x) else x, tree)
+
+
+@jit
+def outcome(problem: StrokeProblem, x, multipliers: Float[Array, " p"]) -> dict:
+    """What OptimalStroke says of the stroke of the unknowns x and the multipliers of `miss`, on twice the steps."""
+    stroke, (states, powers, elements) = problem.stroke(x), _on_twice_the_steps(problem, x)
+    energy, end = mean(powers), elements[-1]
+    scale = problem.energy / jnp.linalg.norm(problem.displacement)
+    return {
+        "stroke": stroke,
+        "cost": energy,
+        "displacement": problem.reached(problem.swimmer.group.log(end)),
+        "charge": problem.charge(multipliers, end),
+        "multiplier": scale * multipliers[: problem.displacement.size].reshape(problem.displacement.shape),
+        "room": jnp.min(jax.vmap(problem.gaps)(states), initial=jnp.inf),
+        "power_variation": jnp.max(jnp.abs(powers / energy - 1)),
+    }
+
+
+def _on_twice_the_steps(problem, x):
+    """(states, powers, group elements after each step)"""
+    times = gauss_times(2 * problem.steps)
+    states, powers, velocities = problem.along(problem.stroke(x), times, jax.vmap(problem.local))
+    return states, powers, magnus(problem.swimmer.group, velocities)
+
+
+@jit
+def wong_residual(problem: StrokeProblem, x, charge: Float[Array, " k"]) -> Scalar:
+    """The largest defect of Wong's equations along the stroke of the unknowns x, away from bounds, over the largest
+    force, between twice the steps."""
+    problem, x, charge = without_derivatives((problem, x, charge))
+    return _wong_residual(problem, problem.stroke(x), charge, _on_twice_the_steps(problem, x)[2])
+
+
+def _wong_residual(problem, stroke, charge, elements):
+    """The largest defect of Wong's equations between the steps, away from bounds, over the largest force."""
+    steps = elements.shape[0]
+    times = jnp.arange(1, steps) / steps
+    charges = jax.vmap(lambda g: problem.swimmer.group.adjoint(g).T @ charge)(elements[:-1])
+    motion = jax.vmap(lambda t: jet(stroke, t))(times)
+
+    def forces(*at):
+        return wong_forces(problem.swimmer, *at, problem.density)
+
+    needed, felt = jax.vmap(forces)(*motion, charges)
+
+    def room(t):
+        return jnp.min(problem.gaps(jnp.concatenate(shape_and_rate(stroke, t))), initial=1.0)
+
+    inside = jax.vmap(room)(times) > 0.01
+    defect = jnp.max(jnp.where(inside[:, None], jnp.abs(needed - felt), 0.0), axis=0)
+    return jnp.max(defect / jnp.max(jnp.abs(felt), axis=0))

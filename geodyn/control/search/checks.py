@@ -1,0 +1,149 @@
+"""PURPOSE: what is wrong with the arguments of a search for a stroke, said before it begins."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn._typing import Array, Float
+from geodyn.control.methods.method import AbstractStrokeMethod
+from geodyn.locomotion.connections.connection import AbstractConnection, AbstractLinkSwimmer, shape_metric
+from geodyn.locomotion.strokes.stroke import check_closed, floating
+
+
+def known(tree) -> bool:
+    """No number in it is traced: inside jit, vmap and grad nothing can be raised."""
+    return not any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(tree))
+
+
+def numbers(value) -> Array:
+    """An array of numbers, of a shape that nothing has if it is none."""
+    try:
+        return floating(value)
+    except (TypeError, ValueError):
+        return jnp.zeros((0, 0))
+
+
+def checked_displacement(swimmer, displacement) -> Float[Array, "..."]:
+    """The displacement that is asked for as an array, if the swimmer can have it."""
+    target, k, free = numbers(displacement), swimmer.group.dim, swimmer.group.translations
+    name = type(swimmer.group).__name__
+    values = np.asarray(target) if known(target) else np.ones(target.shape)
+    if values.shape not in ((), (k,)) or not (np.all(np.isfinite(values)) and np.any(values != 0)):
+        raise ValueError(
+            f"optimal_stroke: displacement must be a number or {k} coordinates, not all zero, got {displacement}."
+        )
+    if values.ndim == 0 and free != 1 and k > 1 and (free == 0 or values < 0):
+        wanted = "a positive length" if free else f"a vector of {k} coordinates, since {name} has no translations"
+        raise ValueError(
+            f"optimal_stroke: the displacement of a swimmer in {name} must be {wanted}, got {displacement}."
+        )
+    return target
+
+
+def checked_limits(bounds, rates, m: int):
+    """Lower and upper limits of those components of (r, r') that have them, and which these are."""
+    ends = np.tile([[-np.inf], [np.inf]], m) if bounds is None else np.asarray(numbers(bounds))
+    if ends.shape != (2, m) or not np.all(ends[0] < ends[1]):
+        raise ValueError(f"optimal_stroke: bounds must be (lower[{m}], upper[{m}]) with lower < upper, got {bounds}.")
+    if np.any(np.isfinite(ends[0]) != np.isfinite(ends[1])):
+        raise ValueError(f"optimal_stroke: bound a shape variable on both sides or leave both infinite, got {bounds}.")
+    largest = np.full(m, np.inf) if rates is None else np.asarray(numbers(rates))
+    if largest.shape != (m,) or not np.all(largest > 0):
+        raise ValueError(
+            f"optimal_stroke: rates must be {m} positive numbers, the largest |r'| of each shape variable, got {rates}."
+        )
+    lower, upper = np.concatenate([ends, [-largest, largest]], axis=1)
+    bounded = np.isfinite(lower)
+    return (floating(lower[bounded]), floating(upper[bounded])), tuple(np.flatnonzero(bounded).tolist())
+
+
+def checked_shape(name: str, value, m: int | None = None) -> Float[Array, " m"]:
+    """The shape that an argument is, of m variables if that is known."""
+    shape = numbers(value)
+    if shape.ndim != 1 or (m is not None and shape.size != m) or (known(shape) and not jnp.all(jnp.isfinite(shape))):
+        raise ValueError(f"optimal_stroke: {name} must be a shape, {m or 'm'} finite numbers, got {value}.")
+    return shape
+
+
+def check_guess(swimmer, guess, m: int, bounds, base, end) -> None:
+    """Raise ValueError unless a stroke that is the guess has the shapes that are asked for."""
+    start, last = (np.asarray(guess(floating(t))) for t in (0.0, 1.0))
+    if start.shape != (m,):
+        raise ValueError(f"optimal_stroke: guess must be a stroke of {m} shape variables, got shapes {start.shape}.")
+    r = np.asarray(jax.vmap(guess)(np.linspace(0.0, 1.0, 65)))
+    if np.all(r == r[:1]):
+        raise ValueError(f"optimal_stroke: the guess stands still at {start}; give a loop or a shape.")
+    if bounds is not None and not np.any(np.all((np.asarray(bounds[0]) < r) & (r < np.asarray(bounds[1])), axis=1)):
+        raise ValueError(
+            f"optimal_stroke: the guess, from {r.min(axis=0)} to {r.max(axis=0)}, lies outside of the bounds {bounds};"
+            " move it inside, or widen the bounds."
+        )
+    if end is None:
+        check_closed(guess)
+    elif not np.allclose(start, base, atol=1e-6) or not np.allclose(last, end, atol=1e-6):
+        raise ValueError(
+            f"optimal_stroke: guess leads from {start} to {last}, but ends= asks for {np.asarray(base)} to"
+            f" {np.asarray(end)}; give it these ends, or leave it out."
+        )
+
+
+def check_places(swimmer, bounds, **shapes) -> None:
+    """Raise ValueError where a shape that is given lies outside of the bounds, or the swimmer is singular there."""
+    for name, shape in ((name, shape) for name, shape in shapes.items() if shape is not None):
+        if bounds is not None and not np.all((np.asarray(bounds[0]) < shape) & (shape < np.asarray(bounds[1]))):
+            raise ValueError(
+                f"optimal_stroke: {name} lies at the shape {np.asarray(shape)}, outside of the bounds {bounds}; move it"
+                " inside, or widen the bounds."
+            )
+        metric = np.asarray(shape_metric(swimmer, shape))
+        if not np.all(np.isfinite(metric)) or np.linalg.eigvalsh(metric)[0] <= 0:
+            raise ValueError(
+                f"optimal_stroke: the shape metric of {type(swimmer).__name__} at the shape {np.asarray(shape)}"
+                f" ({name}) is not positive definite: {metric.tolist()}; give every part of the body a size and a drag,"
+                " and keep away from shapes where it is not defined."
+            )
+
+
+def shape_ends(base, ends) -> tuple[Float[Array, " m"] | None, Float[Array, " m"] | None]:
+    """Where the stroke starts, and where it ends if that is another shape."""
+    if ends is None:
+        return (None if base is None else checked_shape("base", base)), None
+    if base is not None or not isinstance(ends, tuple | list) or len(ends) != 2:
+        raise ValueError(f"optimal_stroke: ends must be (first shape, last shape), without base=; got {ends}.")
+    first = checked_shape("ends", ends[0])
+    last = checked_shape("ends", ends[1], first.size)
+    if known((first, last)) and jnp.all(first == last):
+        raise ValueError(f"optimal_stroke: ends are the same shape {np.asarray(first)}; that is base=.")
+    return first, last
+
+
+def check_moves(swimmer, displacement) -> None:
+    """Raise ValueError for links that nothing moves along: with the same drag along and across them."""
+    if not (isinstance(swimmer, AbstractLinkSwimmer) and known((swimmer, displacement))):
+        return
+    along, across = np.asarray(swimmer.drags())[:, :2].T
+    turn = np.asarray(displacement)[swimmer.group.translations :] if np.ndim(displacement) else np.zeros(1)
+    if np.allclose(along, across, rtol=1e-9, atol=0) and np.all(turn == 0):
+        raise ValueError(
+            f"optimal_stroke: no stroke of {type(swimmer).__name__} leads to {np.asarray(displacement)}: its drag is"
+            " the same along the links and across them (drag_ratio=1), so that the centre of drag stays where it is."
+            " The curvature of its connection vanishes but for turns about that: ask for its turn,"
+            " gd.bundles.Heading(swimmer), or give it another drag_ratio."
+        )
+
+
+def check_kinds(swimmer, method, density) -> None:
+    """Raise ValueError where an argument is something else than it should be."""
+    if not isinstance(swimmer, AbstractConnection):
+        kind = f"the class {swimmer.__name__}: call it" if isinstance(swimmer, type) else type(swimmer).__name__
+        raise ValueError(f"optimal_stroke: want a swimmer, such as gd.swimmers.Purcell(), got {kind}.")
+    if not isinstance(method, AbstractStrokeMethod):
+        raise ValueError(f"optimal_stroke: method must be gd.Direct(…), gd.Wong(…) or gd.Descent(…), got {method!r}.")
+    if not callable(density):
+        raise ValueError(f"optimal_stroke: density must be a function (swimmer, r, r') → number, got {density!r}.")
+    whole = isinstance(method.harmonics, int) and isinstance(method.steps, int)
+    if not whole or method.harmonics < 1 or method.steps < 2 * method.harmonics:
+        raise ValueError(
+            f"optimal_stroke: {method.harmonics} harmonics and {method.steps} steps of the method: want at least 1, and"
+            " two steps for each; six are well resolved."
+        )

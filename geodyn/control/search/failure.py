@@ -1,0 +1,149 @@
+"""PURPOSE: why a search did not end at an optimal stroke, and what would help."""
+
+import dataclasses
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn._typing import Array, Float
+from geodyn.control.methods.method import AbstractStrokeMethod, Direct
+from geodyn.control.problem.minimise import RESULTS
+from geodyn.control.problem.optimum import OptimalStroke
+from geodyn.control.problem.problem import StrokeProblem
+from geodyn.geometry.groups.rigid import SE2
+from geodyn.locomotion.connections.connection import connection
+from geodyn.locomotion.motion.mechanical import AbstractDeformableBody
+from geodyn.locomotion.strokes.stroke import FourierStroke
+
+FEW_ITERATIONS = 30
+
+
+class StrokeError(RuntimeError):
+    """A search that did not end at an optimal stroke; `optimum` is where it stood."""
+
+    def __init__(self, message: str, optimum: OptimalStroke):
+        super().__init__(message)
+        self.optimum = optimum
+
+
+def failure(
+    optimum: OptimalStroke, problem: StrokeProblem, start, method: AbstractStrokeMethod, search: Callable
+) -> StrokeError:
+    """The error for a search that began at the unknowns `start`; `search` is `optimal_stroke`, to try others."""
+    if optimum.result == RESULTS.converged:
+        reason = _singular(optimum) or "; the steps of the search are too few to tell where it leads"
+    elif optimum.result == RESULTS.unresolved:
+        reason = ""
+    else:
+        reason = _singular(optimum) or _flat(optimum) or _reach(problem, start, method, search)
+    message = (
+        f"optimal_stroke: {RESULTS[optimum.result]} (KKT residual {float(optimum.kkt_residual):.1e} after"
+        f" {int(optimum.iterations)} iterations). On twice the steps it reached the displacement"
+        f" {np.asarray(optimum.displacement)} of {np.asarray(problem.displacement)}{reason}. Pass a guess= nearer to"
+        " the optimum, a smaller displacement, more steps= of the method if the residual is small, or throw=False to"
+        " see what was found (`.optimum` here)."
+    )
+    return StrokeError(message, optimum)
+
+
+def certified(optimum: OptimalStroke, displacement: Float[Array, "..."]) -> bool:
+    """Whether the search converged, to a stroke that leads there as seen on twice the steps of the search too."""
+    miss = jnp.linalg.norm(optimum.displacement - displacement) / jnp.linalg.norm(displacement)
+    return bool((optimum.result == RESULTS.converged) & (miss < 0.1))
+
+
+def _singular(optimum: OptimalStroke) -> str:
+    """Where the search came to a shape at which the swimmer is not defined, or so singular that quadratures fail."""
+    shapes = np.asarray(jax.vmap(optimum.stroke)(np.linspace(0.0, 1.0, 257)))
+    if not np.all(np.isfinite(shapes)):
+        return ""
+    # A little beyond the stroke as well, since no step leads to where nothing is defined.
+    around = np.concatenate([shapes, shapes + 0.01 * (shapes - shapes.mean(axis=0))])
+    sizes = np.linalg.norm(jax.vmap(lambda r: connection(optimum.swimmer, r))(around), axis=(1, 2))
+    sizes = np.where(np.isfinite(sizes), sizes, np.inf)
+    if np.max(sizes) <= 30 * np.median(sizes):
+        return ""
+    return (
+        f"; {type(optimum.swimmer).__name__} is singular, or not defined, near its shape"
+        f" {around[np.argmax(sizes)].round(4).tolist()}, and ever cheaper strokes may lead there: bounds= that keep"
+        " away from there make one the best"
+    )
+
+
+def _flat(optimum: OptimalStroke) -> str:
+    """Where the energy has a valley so flat that a series that is cut off changes it there, and the search creeps."""
+    if not abs(optimum.second_order) < 1e-4:
+        return ""
+    return (
+        f"; strokes beside it cost almost the same (second variation {float(optimum.second_order):.1e}), as where the"
+        " body has a symmetry: more harmonics= of the method resolve it, or base= chooses one of them"
+    )
+
+
+def _reach(problem: StrokeProblem, start, method: AbstractStrokeMethod, search: Callable) -> str:
+    """How far strokes around the shape where the search began lead, if they tell."""
+    target = problem.displacement
+    held = problem.bounded or problem.base is not None
+    hint = "" if held else "; if ever cheaper strokes lead there, bounds= or base= make one the best"
+    if target.ndim or problem.bounded or not isinstance(start, FourierStroke):
+        return ", which may be more than strokes like the guess can reach" + afloat(problem.swimmer) + hint
+    around = f" strokes around the shape {(np.round(start.mean, 6) + 0.0).tolist()}"
+    method = method if isinstance(method, Direct) else Direct()
+    led, fold = farthest_led(problem.swimmer, start.mean, target, method, search)
+    if fold is not None:
+        return f";{around} lead no further than {fold:.6g}, where their family folds back, see gd.stroke_family"
+    if led is None:
+        return f"; nor were{around} found that lead an eighth as far{hint}"
+    return f";{around} were followed to {abs(led):.6g}: begin a gd.stroke_family there{hint}"
+
+
+def farthest_led(swimmer, centre, target, method: Direct, search: Callable) -> tuple[float | None, float | None]:
+    """(how far strokes around a shape were followed to the target, where they fold back), each None if it is nowhere.
+
+    By searches at growing displacements, with what is compiled already, each from the last stroke. The energy is convex
+    up to the fold; there (dE/dD)⁻² vanishes, with a slope, along which the fold is foreseen."""
+    method, fails, fold = dataclasses.replace(method, max_iterations=FEW_ITERATIONS), 0, np.inf
+    sign, most, done = np.sign(float(target)), abs(float(target)), []
+    aim = most / 8
+    while fails < 4 and len(done) < 24:
+        guess, wanted = done[-1][3] if done else centre, jnp.asarray(sign * aim, float)
+        try:
+            found = search(swimmer, guess, displacement=wanted, method=method, throw=False)
+        except ValueError:
+            break
+        here = (aim, float(found.cost), abs(float(found.multiplier)), found.stroke)
+        if not certified(found, wanted) or (done and not _goes_on(done[-1], here)):
+            fails += 1
+            aim = (aim + done[-1][0]) / 2 if done else aim / 4
+            continue
+        done.append(here)
+        if aim >= most:
+            break
+        if len(done) > 1:
+            (d, _, m, _), (D, _, M, _) = done[-2:]
+            fold = D + (D - d) / ((M / m) ** 2 - 1) if m < M else np.inf
+        if fold - aim < 1e-6 * aim:
+            break
+        aim = min(most, 1.5 * aim, aim + 0.9 * (fold - aim))
+    if not done:
+        return None, None
+    last = done[-1][0]
+    return last, fold if last < most and fold < min(1.1 * last, most) else None
+
+
+def _goes_on(before, after) -> bool:
+    """Whether of two strokes (D, E, dE/dD, …) the second may lie on the branch of the first."""
+    (d, e, m, _), (D, E, M, _) = before, after
+    return m * (D - d) * 0.99 <= E - e <= 1.01 * M * (D - d)
+
+
+def afloat(swimmer) -> str:
+    """What a free body cannot do."""
+    free = isinstance(swimmer, AbstractDeformableBody) and isinstance(swimmer.group, SE2)
+    return (
+        "; a body afloat keeps its centre of mass where it is: ask for its turn, gd.bundles.Heading(body)"
+        if free
+        else ""
+    )

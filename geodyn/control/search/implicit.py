@@ -1,0 +1,103 @@
+"""PURPOSE: how a solution changes with the numbers in its problem: by the implicit-function theorem on its KKT
+conditions, and its energy by the envelope theorem.
+
+Source: Fiacco, *Introduction to Sensitivity and Stability Analysis in Nonlinear Programming* (1983), chapter 3.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+
+from geodyn._compile.jit import custom_jvp, jit
+from geodyn.control.methods.method import AbstractStrokeMethod
+from geodyn.control.problem.minimise import STIFFEST, Directions, Minimum
+from geodyn.control.problem.optimum import OptimalStroke
+from geodyn.control.problem.problem import StrokeProblem
+from geodyn.locomotion.connections.connection import AbstractInvariantMetric
+from geodyn.locomotion.motion.holonomy import cost, holonomy
+
+
+@custom_jvp
+def solved(problem: StrokeProblem, x, method: AbstractStrokeMethod, progress: bool) -> Minimum:
+    """The solution that the method finds from x, whose point and multipliers have derivatives with respect to the
+    numbers in the problem."""
+    return method.solve(problem, x, progress)
+
+
+@solved.def_jvp
+def _(primals, tangents):
+    found = solved(*primals)
+    change = _change(primals[0], tangents[0], found)
+    nothing = jax.tree.map(lambda x: None, found)
+    return found, eqx.tree_at(lambda m: (m.x, m.multipliers), nothing, change, is_leaf=_is_none)
+
+
+def _is_none(x):
+    return x is None
+
+
+@jit
+def _change(problem: StrokeProblem, tangent, found: Minimum):
+    """How the point and the multipliers move with the problem."""
+    flat, unravel = ravel_pytree(found.x)
+    y, z = found.multipliers, found.bound_multipliers
+    stiffness = jax.lax.stop_gradient(jnp.minimum(z / found.slacks, STIFFEST))
+
+    def conditions(problem, flat):
+        """The gradient of f − y·c − z·h, with c and h."""
+
+        def lagrangian(flat):
+            f, c, h = problem.plain(unravel(flat))
+            return f - y @ c - z @ h, (c, h)
+
+        slope, (c, h) = jax.grad(lagrangian, has_aux=True)(flat)
+        return slope, c, h
+
+    def pushed(slope, c, h):
+        """Their change; where bounds are felt their multipliers follow, dz = −(z/s) dh."""
+        pull = jax.vjp(lambda flat: problem.plain(unravel(flat))[2], flat)[1]
+        return slope + pull(stiffness * h)[0], c
+
+    def kkt(v):
+        slope, c = pushed(*jax.jvp(lambda flat: conditions(problem, flat), (flat,), v[:1])[1])
+        return slope - jax.vjp(lambda flat: problem.plain(unravel(flat))[1], flat)[1](v[1])[0], -c
+
+    def solve(_, b):
+        return kkt_solution(*jax.lax.stop_gradient((found.hessian, found.jacobian)), *b)
+
+    moving, still = eqx.partition(problem, jax.tree.map(lambda t: t is not None, tangent, is_leaf=_is_none))
+
+    def varied(moving):
+        return conditions(eqx.combine(moving, still), flat)
+
+    slope, c = pushed(*jax.jvp(varied, (moving,), (tangent,))[1])
+    dx, dy = jax.lax.custom_linear_solve(kkt, (-slope, c), solve, symmetric=True)
+    return unravel(dx), dy
+
+
+def kkt_solution(hessian, jacobian, b, c):
+    """(dx, dy) with `H dx − Jᵀ dy = b`, `−J dx = c`, least along directions in which nothing is felt."""
+    directions = Directions(
+        hessian, jacobian, jnp.sqrt(jnp.finfo(b.dtype).eps) * jnp.max(jnp.abs(jnp.diagonal(hessian)))
+    )
+    normal = -directions.inverse @ c
+    dx = normal + directions.divided(b - hessian @ normal, directions.values)
+    return dx, directions.inverse.T @ (hessian @ dx - b)
+
+
+@jit
+def sensitivity(optimum: OptimalStroke, *, steps: int = 128) -> AbstractInvariantMetric:
+    """The derivative of the least energy at fixed displacement with respect to every number of the swimmer.
+
+    By the envelope theorem: that of `E − 2⟨charge, log(g g₁⁻¹)⟩` for the same stroke, with g₁ the holonomy of the
+    optimum, in the shape of the swimmer, so that `sensitivity(optimum).lengths` goes with `swimmer.lengths`. Costs one
+    gradient of the energy; `jax.grad` through `optimal_stroke` gives the same, and the change of the stroke too.
+    """
+    end = optimum.swimmer.group.inverse(holonomy(optimum.swimmer, optimum.stroke, steps=steps))
+
+    def lagrangian(swimmer):
+        beyond = swimmer.group.log(holonomy(swimmer, optimum.stroke, steps=steps) @ end)
+        return cost(swimmer, optimum.stroke, steps=steps) - 2 * optimum.charge @ beyond
+
+    return eqx.filter_grad(lagrangian)(optimum.swimmer)

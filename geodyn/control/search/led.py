@@ -1,0 +1,69 @@
+"""PURPOSE: where a search begins if no small stroke about the shape leads the right way: many strokes of all kinds,
+which gradient flow leads to the displacement."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn._compile.jit import jit
+from geodyn._typing import Scalar
+from geodyn.control.methods.descent import Descent
+from geodyn.control.problem.problem import StrokeProblem, without_derivatives
+from geodyn.control.search.guess import locked_factor, unknowns
+from geodyn.locomotion.connections.connection import curvature, reduction
+from geodyn.locomotion.strokes.stroke import FourierStroke, Stroke
+
+STARTS = 32
+_COARSE = Descent(harmonics=3, steps=8, tolerance=0.01, max_iterations=60)
+
+
+def _random_loop(swimmer, centre, target, width, key) -> FourierStroke:
+    """A loop of about the size that the curvature asks for, at most a radian, about a shape as far away as `width` of
+    these sizes."""
+    metric = jnp.linalg.inv(jnp.linalg.cholesky(reduction(swimmer, centre)[1])).T
+    factor = locked_factor(swimmer, centre)
+    flux = jnp.einsum("ip,aij,jq->apq", metric, jnp.tensordot(factor, curvature(swimmer, centre), 1), metric)
+    area = jnp.linalg.norm(factor @ target) / jnp.linalg.norm(flux)
+    unit = jnp.sqrt(jnp.minimum(area, 1 / jnp.max(metric**2))) * metric
+    waves = jax.random.normal(key, (centre.size, 2 * _COARSE.harmonics + 1), centre.dtype)
+    k = np.arange(1, _COARSE.harmonics + 1)
+    cosine, sine = (unit @ w / k[None] ** 2 for w in jnp.split(waves[:, 1:], 2, axis=1))
+    return FourierStroke(centre + width * unit @ waves[:, 0], cosine, sine)
+
+
+class Led(eqx.Module):
+    """A coarse stroke, its cost, how far it is from the displacement, relative to that, and its room between bounds."""
+
+    stroke: Stroke
+    cost: Scalar
+    miss: Scalar
+    room: Scalar
+
+
+@jit
+def led_stroke(swimmer, centre, target, base, limits, bounded, density) -> Led:
+    """The cheapest of many coarse strokes about a shape that gradient flow leads to a displacement and that keeps
+    between the bounds; if none does both, that with most room of those led there, or the nearest."""
+    swimmer, centre, target, base = without_derivatives((swimmer, centre, target, base))
+
+    def one(width, key):
+        loop = _random_loop(swimmer, centre, target, width, key)
+        start = loop if base is None else FourierStroke(loop.mean + base - loop(0.0), loop.cosine, loop.sine)
+        x, energy = unknowns(swimmer, start, base, target, _COARSE, None, density)
+        steps = _COARSE.steps if isinstance(x, FourierStroke) else 2 * _COARSE.steps
+        free, walls = (
+            StrokeProblem(swimmer, target, energy, base, *held, steps, None, density)
+            for held in (((jnp.zeros(0), jnp.zeros(0)), ()), (limits, bounded))
+        )
+        x = _COARSE.solve(free, x, False).x
+        cost, miss, gaps = walls(x)
+        return Led(free.stroke(x), energy * cost, jnp.linalg.norm(miss), jnp.min(gaps, initial=jnp.inf))
+
+    led = jax.vmap(one)(jnp.linspace(0.0, 2.0, STARTS), jax.random.split(jax.random.key(0), STARTS))
+    miss = jnp.where(jnp.isfinite(led.cost), led.miss, jnp.inf)
+    there = miss < 0.1
+    inside = there & (led.room > 0)
+    outside = jnp.where(jnp.any(there), jnp.where(there, -led.room, jnp.inf), miss)
+    best = jnp.argmin(jnp.where(jnp.any(inside), jnp.where(inside, led.cost, jnp.inf), outside))
+    return jax.tree.map(lambda leaf: leaf[best], led)

@@ -1,0 +1,238 @@
+"""PURPOSE: the strokes that do most for least: minimal energy at a given holonomy, with a certificate."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn._checks import a_number
+from geodyn._compile.jit import jit, traced_numbers
+from geodyn._typing import Array, Float, Number, PyTree, Scalar, Vector
+from geodyn.control.methods.method import AbstractStrokeMethod, Direct
+from geodyn.control.problem.minimise import RESULTS, Minimum
+from geodyn.control.problem.optimum import Evidence, OptimalStroke
+from geodyn.control.problem.problem import StrokeProblem, clock_of, outcome
+from geodyn.control.search.checks import (
+    check_guess,
+    check_kinds,
+    check_moves,
+    check_places,
+    checked_displacement,
+    checked_limits,
+    checked_shape,
+    known,
+    numbers,
+    shape_ends,
+)
+from geodyn.control.search.failure import afloat, certified, failure
+from geodyn.control.search.guess import small_stroke, unknowns
+from geodyn.control.search.implicit import solved
+from geodyn.control.search.led import STARTS, led_stroke
+from geodyn.locomotion.connections.connection import AbstractInvariantMetric, AbstractLinkSwimmer, AbstractSwimmer
+from geodyn.locomotion.motion.costs import Density, energy, length
+from geodyn.locomotion.motion.holonomy import cost, holonomy, require_defined_along
+from geodyn.locomotion.strokes.stroke import FourierStroke, OpenStroke, Stroke, floating, shape_at
+from geodyn.locomotion.swimmers.free_bodies import Satellite
+from geodyn.locomotion.swimmers.spheres import PushMePullYou
+
+
+def _centre(swimmer, guess, bounds, base) -> Float[Array, " m"]:
+    """The shape about which the first ellipse lies: the guess, the base, the middle of the bounds, or straight."""
+    if guess is not None:
+        return checked_shape("guess", guess)
+    if base is not None:
+        return base
+    if bounds is not None and numbers(bounds).ndim == 2 and np.all(np.isfinite(numbers(bounds))):
+        return jnp.atleast_1d(jnp.mean(numbers(bounds), axis=0))
+    if isinstance(swimmer, AbstractLinkSwimmer):
+        return jnp.zeros(swimmer.lengths.shape[0] - 1)
+    if isinstance(swimmer, Satellite):  # Its connection is the same everywhere.
+        return jnp.zeros(swimmer.rotors.size)
+    raise ValueError(f"optimal_stroke: {type(swimmer).__name__} needs guess=, a stroke or the shape to start around.")
+
+
+def _first_stroke(swimmer, guess, displacement, bounds, base, end, density, limits, bounded) -> Stroke:
+    if callable(guess):
+        return guess
+    if end is not None:
+        return OpenStroke(base, end, jnp.zeros((base.size, 1)))
+    centre = _centre(swimmer, guess, bounds, base)
+    ellipse, exists = small_stroke(swimmer, centre, displacement)
+    if displacement.ndim and not (known(exists) and exists):
+        return _led(swimmer, centre, displacement, base, density, limits, bounded)
+    if known(exists) and not exists:
+        raise ValueError(
+            f"optimal_stroke: small strokes about the shape {np.asarray(centre)} do not lead to"
+            f" {np.asarray(displacement)}; pass guess=, a stroke or another shape to start around."
+        )
+    return ellipse if base is None else FourierStroke(centre - ellipse.cosine[:, 0], ellipse.cosine, ellipse.sine)
+
+
+def _another(ellipse: FourierStroke, base, attempt: int) -> FourierStroke:
+    """The ellipse half as large; of those through a base, first the other three that have it at another vertex."""
+    size = 0.5 if base is None or attempt % 4 == 3 else 1.0
+    if base is None:
+        return FourierStroke(ellipse.mean, size * ellipse.cosine, size * ellipse.sine)
+    return FourierStroke(base - size * ellipse.sine[:, 0], size * ellipse.sine, -size * ellipse.cosine)
+
+
+def _led(swimmer, centre, displacement, base, density, limits, bounded) -> Stroke:
+    """A stroke about a shape, or through a base, that leads there, though no small ellipse does."""
+    led = led_stroke(swimmer, centre, displacement, base, limits, bounded, density)
+    if known(led.miss) and not led.miss < 0.3:
+        raise ValueError(
+            f"optimal_stroke: none of {STARTS} strokes that were tried around the shape {np.asarray(centre)} leads to"
+            f" {np.asarray(displacement)}; the nearest misses by {100 * float(led.miss):.0f} %{afloat(swimmer)}. Pass"
+            " guess=, a stroke or another shape to start around, or a smaller displacement."
+        )
+    return led.stroke
+
+
+def _another_start(problem: StrokeProblem, found: Minimum, method, guess, bounds) -> Stroke | None:
+    """Where the search from a small ellipse failed along a vector, another stroke that leads there, if there is one:
+    an ellipse can be so symmetric that the constraints depend on each other there, and no step leads on."""
+    if not problem.displacement.ndim or problem.end is not None or callable(guess) or not isinstance(method, Direct):
+        return None
+    if found.result == RESULTS.running and found.iterations < method.max_iterations:  # Ctrl-C
+        return None
+    p, centre = problem, _centre(problem.swimmer, guess, bounds, problem.base)
+    if not small_stroke(p.swimmer, centre, p.displacement)[1]:
+        return None
+    led = led_stroke(p.swimmer, centre, p.displacement, p.base, p.bounds, p.bounded, p.density)
+    return led.stroke if led.miss < 0.3 else None
+
+
+def posed(
+    swimmer, guess, displacement, method, bounds, base, ends, density, rates=None
+) -> tuple[StrokeProblem, PyTree]:
+    """The problem that the arguments of `optimal_stroke` stand for, checked, and the unknowns to start from."""
+    check_kinds(swimmer, method, density)
+    if isinstance(swimmer, PushMePullYou) and bounds is None and base is None and ends is None:
+        raise ValueError(
+            "optimal_stroke: PushMePullYou has no optimal stroke with a free shape: ever smaller distances and volumes"
+            " cost ever less. Pass bounds=((l_min, v_min), (l_max, v_max)) or base=(l, v)."
+        )
+    if getattr(density, "func", density) is length:
+        raise ValueError(
+            "optimal_stroke: density=length is the same at any pace, so that no stroke is the only best one; leave it"
+            " out: the stroke of least energy is also a shortest, at constant power."
+        )
+    target = checked_displacement(swimmer, displacement)
+    if ends is None:
+        check_moves(swimmer, target)
+    base, end = shape_ends(base, ends)
+    m = base.size if base is not None else None
+    if m is None:
+        m = shape_at(guess, floating(0.0)).size if callable(guess) else _centre(swimmer, guess, bounds, base).size
+    if isinstance(swimmer, AbstractLinkSwimmer) and m != swimmer.lengths.size - 1:
+        raise ValueError(
+            f"optimal_stroke: {swimmer.lengths.size} links have {swimmer.lengths.size - 1} hinges, got shapes of {m}."
+        )
+    if m == 1 and end is None:
+        raise ValueError(
+            f"optimal_stroke: {type(swimmer).__name__} has one shape variable and goes back the way that it came: no"
+            " closed stroke moves it. ends= asks for a change of shape that stays."
+        )
+    limits, bounded = checked_limits(bounds, rates, m)
+    if known((swimmer, target, base, end)):
+        centre = None if callable(guess) or end is not None else _centre(swimmer, guess, bounds, base)
+        check_places(swimmer, bounds, **{"base or ends[0]": base, "ends[1]": end, "the guess": centre})
+        if callable(guess):
+            check_guess(swimmer, guess, m, bounds, base, end)
+    start = _first_stroke(swimmer, guess, target, bounds, base, end, density, limits, bounded)
+    x, size = unknowns(swimmer, start, base, target, method, end, density)
+    for attempt in range(0 if callable(guess) or not isinstance(start, FourierStroke) else 16):
+        if not known(size) or jnp.isfinite(size):
+            break
+        # An ellipse that small strokes suggest may be wider than what the body can do.
+        start = _another(start, base, attempt)
+        x, size = unknowns(swimmer, start, base, target, method, end, density)
+    if isinstance(start, FourierStroke) and not callable(guess) and known(size) and not jnp.isfinite(size):
+        raise ValueError(
+            f"optimal_stroke: the body cannot do the strokes around {np.asarray(start.mean)} that would lead to"
+            f" {np.asarray(target)}: ask for less, or pass guess=, a stroke."
+        )
+    size = require_defined_along("optimal_stroke, the first stroke", swimmer, start, size)
+    steps = method.steps if isinstance(x, FourierStroke) else 2 * method.steps
+    size = jax.lax.stop_gradient(size)
+    clock = clock_of(x, bounded)
+    return StrokeProblem(swimmer, target, size, base, limits, bounded, steps, end, density, clock), x
+
+
+def _optimum(problem: StrokeProblem, found: Minimum) -> OptimalStroke:
+    return OptimalStroke(
+        swimmer=problem.swimmer,
+        kkt_residual=found.kkt_residual,
+        result=found.result,
+        iterations=found.iterations.astype(int),
+        evidence=Evidence(problem, found.x, found.hessian, found.jacobian),
+        **outcome(problem, found.x, found.multipliers),
+    )
+
+
+def optimal_stroke(
+    swimmer: AbstractInvariantMetric,
+    guess: Stroke | Vector | None = None,
+    *,
+    displacement: Number | Vector,
+    method: AbstractStrokeMethod = Direct(),  # noqa: B008
+    bounds: tuple[Vector, Vector] | None = None,
+    base: Vector | None = None,
+    ends: tuple[Vector, Vector] | None = None,
+    rates: Vector | None = None,
+    density: Density = energy,
+    progress: bool = False,
+    throw: bool = True,
+) -> OptimalStroke:
+    """The stroke of period 1 and locally least energy `E = ∫ r'ᵀ G r' dt` that moves the swimmer as wanted.
+
+    `displacement`: a number is a net translation of that length without net rotation, heading free (on a line, the
+    signed translation); a vector[k] fixes the exponential coordinates of the holonomy. `guess`: a stroke, or the shape
+    to start around, where the best small ellipse is the start (None: `base`, the middle of the bounds, or the straight
+    shape of links), or the best of many strokes, if no ellipse leads along a vector. `method`: `Direct`, `Wong` or
+    `Descent`. `bounds = (lower[m], upper[m])` on the shape along the stroke, and the largest `rates[m]`, |r'|, of the
+    period 1, infinite where there is none. `base[m]`: the stroke starts and ends at this shape, with a corner if that
+    is best; `ends`: it leads from one shape to another. `density` is another cost than the power, such as
+    `gd.costs.torque`. `progress` prints iterations, and Ctrl-C keeps the best stroke so far. Any consistent units.
+
+    Differentiable to first order, in both modes, with respect to the numbers in the swimmer and the displacement, by
+    the implicit-function theorem; the start has no derivatives, nor has the evidence. Under `jax.vmap` it returns an
+    OptimalStroke with an axis for the batch, which runs to its slowest member; `gd.optimal_strokes` tries many starts.
+
+    Raises ValueError for bad arguments, StrokeError, a RuntimeError, if the search does not converge, or to what twice
+    the steps see lead elsewhere, unless `throw=False`; inside jit, vmap or grad nothing can be raised: look at `result`
+    and `displacement`.
+    Source of the problem: Alouges, DeSimone & Lefebvre, *J. Nonlinear Sci.* 18 (2008) 277.
+    """
+    swimmer = traced_numbers(swimmer)
+
+    def pose(guess):
+        return posed(swimmer, guess, displacement, method, bounds, base, ends, density, rates)
+
+    problem, x = pose(guess)
+    found = solved(problem, x, method, progress)
+    if known((found.result, problem)) and found.result != RESULTS.converged:
+        another = _another_start(problem, found, method, guess, bounds)
+        if another is not None:
+            problem, x = pose(another)
+            found = solved(problem, x, method, progress)
+    optimum = _optimum(problem, found)
+    if throw and known(found.result) and not certified(optimum, problem.displacement):
+        raise failure(optimum, problem, x, method, optimal_stroke)
+    return optimum
+
+
+@jit
+def efficiency(swimmer: AbstractSwimmer, stroke: Stroke, *, drag: Number | None = None, steps: int = 128) -> Scalar:
+    """Lighthill's efficiency `drag D²/(E T)`, T = 1: the power of towing the body at its mean speed over that spent.
+
+    `drag` (force per speed) is that of the body that is towed; a swimmer of links is towed straight and along itself,
+    `c_t L_tot`. D is the length of the net translation. Raises ValueError for other swimmers without `drag`.
+    Source: Tam & Hosoi, *PRL* 98 (2007) 068105.
+    """
+    if drag is None:
+        if not isinstance(swimmer, AbstractLinkSwimmer):
+            raise ValueError(f"efficiency: {type(swimmer).__name__} needs drag=, the towing drag to compare with.")
+        drag = jnp.sum(swimmer.drags()[:, 0])
+    a_number("drag", drag)
+    moves = swimmer.group.log(holonomy(swimmer, stroke, steps=steps))[: swimmer.group.translations]
+    return drag * jnp.sum(moves**2) / cost(swimmer, stroke, steps=steps)

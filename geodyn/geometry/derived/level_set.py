@@ -1,0 +1,277 @@
+"""Submanifolds: level sets of constraints, whose geometry follows from the constraints alone, and surfaces with a
+parametrisation, whose bending is measured by the same names.
+
+Where φ(x) = 0, tangent vectors u, v obey dφ(u) = 0 and II(u, v) = −N Hess φ(u, v), with the covariant Hessian of φ and
+N = g⁻¹φ'ᵀ(φ' g⁻¹φ'ᵀ)⁻¹; the Gauss equation gives the curvature, R(u, v, w, z) = R̄(u, v, w, z) + <II(u, w), II(v, z)>
+− <II(u, z), II(v, w)> (do Carmo, *Riemannian Geometry*, chapter 6). No basis of the tangent space is chosen, so that
+all of it is smooth in x and in every number of the metric and the constraints.
+"""
+
+import functools
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn._compile.jit import as_pytree, jit
+from geodyn._numerics.linalg import inverse, solve
+from geodyn._numerics.roots import root
+from geodyn._typing import Array, ArrayLike, Float, Numbers, Scalar
+from geodyn.geometry.geodesics.geodesic import STEPS, geodesic_of, half_square, log_of, rays
+from geodyn.geometry.manifold.manifold import (
+    AbstractManifold,
+    AbstractMetric,
+    checked_points,
+    christoffel,
+    count_coordinates,
+    riemann,
+    riemann_of,
+    scalar_curvature,
+)
+from geodyn.geometry.models.spaces import Embedded, Euclidean
+from geodyn.integrators.contract.lagrangian import Lagrangian
+from geodyn.integrators.step.methods import RadauIIA
+
+
+class LevelSet(AbstractMetric):
+    """The points of a space where a constraint vanishes: `LevelSet(space, constraint)`, `constraint(x[n]) -> [c]`.
+
+    Points and vectors are in the coordinates x[n] of `space`, a space or the dimension of a Euclidean one, and the
+    metric is that of the space. `gd.riemann`, `ricci`, `scalar_curvature`, `sectional_curvature(level_set, x, u, v)` of
+    tangent u, v, `gaussian_curvature`, `second_fundamental_form` and `total_bending` are those of the set, and so are
+    `geodesic`, `exp`, `log` and `distance`, of points on it. Where the
+    constraint loses rank, which is where the set may be singular, they are NaN; `gd.surfaces.check_level_set` says so
+    by name. The constraint may be an `eqx.Module`, whose arrays are traced and differentiable. Any consistent units.
+    """
+
+    space: AbstractManifold
+    constraint: Callable
+
+    def __init__(self, space, constraint):
+        if not isinstance(space, AbstractManifold | int | np.integer):
+            raise ValueError(f"space must be a space or the dimension of a Euclidean one, got {space!r}")
+        if not callable(constraint):
+            raise ValueError(f"constraint must be a function of x[n] written with jax.numpy, got {constraint!r}")
+        self.space = space if isinstance(space, AbstractManifold) else Euclidean(space)
+        self.constraint = as_pytree(constraint)
+        if not 0 < self._shape().size < self.space.dim:
+            raise ValueError(
+                f"constraint must return from 1 to {self.space.dim - 1} numbers in this space of dim {self.space.dim}, "
+                f"so that there is a set; it returned shape {self._shape().shape}"
+            )
+
+    def _shape(self):
+        return jax.eval_shape(self.constraint, jax.ShapeDtypeStruct((self.space.dim,), jnp.result_type(float)))
+
+    @property
+    def dim(self) -> int:
+        """The dimension of the set, n − c."""
+        return self.space.dim - self._shape().size
+
+    def metric(self, x: Float[Array, " n"]) -> Float[Array, "n n"]:
+        """The metric of the space around. Raises ValueError where x is not [n], flat."""
+        if x.shape != (self.space.dim,):
+            raise ValueError(f"x must have shape ({self.space.dim},), the coordinates in one row; got {x.shape}")
+        return self.space.metric(x)
+
+    def residual(self, x: Float[Array, " n"]) -> Float[Array, " c"]:
+        """φ(x), which vanishes on the set."""
+        return jnp.atleast_1d(self.constraint(x))
+
+    def normals(self, x: Float[Array, " n"]) -> Float[Array, "n c"]:
+        """g⁻¹φ'ᵀ, the gradients of the constraints."""
+        return jax.vmap(solve, (None, 0), 1)(self.metric(x), jax.jacfwd(self.residual)(x))
+
+    def gram(self, x: Float[Array, " n"]) -> Float[Array, "c c"]:
+        """φ' g⁻¹φ'ᵀ, the inner products of the gradients."""
+        return jax.jacfwd(self.residual)(x) @ self.normals(x)
+
+    def projector(self, x: Float[Array, " n"]) -> Float[Array, "n n"]:
+        """The matrix that takes a vector to its tangent part, orthogonally in the metric."""
+        jacobian = jax.jacfwd(self.residual)(x)
+        return jnp.eye(x.size, dtype=x.dtype) - self.normals(x) @ regular_inverse(self.gram(x)) @ jacobian
+
+    def induced_metric(self, x: Float[Array, " n"]) -> Float[Array, "n n"]:
+        """The inner product of the tangent parts of vectors: the metric of the set, zero on its normals."""
+        P = self.projector(x)
+        return P.T @ self.metric(x) @ P
+
+    def tangent_basis(self, x: Float[Array, " n"]) -> Float[Array, "d n"]:
+        """Orthonormal tangent vectors, as rows; smooth near x, but between far points it may jump."""
+        jacobian = jax.lax.stop_gradient(jax.jacfwd(self.residual)(x))
+        # The last rows of Vᵀ span the kernel. This basis is not differentiated, what is made of it is.
+        kernel = jnp.linalg.svd(jacobian, full_matrices=True)[2][jacobian.shape[0] :]
+        vectors = jax.lax.stop_gradient(kernel) @ self.projector(x).T
+        lower = jnp.linalg.cholesky(vectors @ self.metric(x) @ vectors.T)
+        return jax.scipy.linalg.solve_triangular(lower, vectors, lower=True)
+
+    def project(self, x: Float[ArrayLike, " n"]) -> Float[Array, " n"]:
+        """The point of the set that is reached from x along the gradients of the constraints at x; NaN if none is."""
+        x = jnp.asarray(x, float)
+        return _displaced(x, self.normals(x), _multipliers(self, x, self.normals(x)))
+
+    def chart(self, x: Float[Array, " n"]) -> Embedded:
+        """Coordinates y[d] of the set near its point x, where y = 0: x + Σ y_a e_a in the tangent space, brought onto
+        the set along the normals at x. As a parametrised surface, it knows nothing of the Gauss equation."""
+        return Embedded(_Graph(self, x, self.tangent_basis(x), self.normals(x)), self.space, self.dim)
+
+    def motion(self, potential: Callable | None = None) -> Lagrangian:
+        """A particle of unit mass on the set, `potential(x) -> V` or free, when it moves along geodesics:
+        `gd.integrate(level_set.motion(), x, v, t1=…, steps=…)`; `gd.project(motion, x, v)` brings x, v onto the set."""
+        return Lagrangian(_Particle(self.space, None if potential is None else as_pytree(potential)), self.constraint)
+
+
+class _Graph(eqx.Module):
+    """The set over its tangent space."""
+
+    level_set: LevelSet
+    x: Float[Array, " n"]
+    basis: Float[Array, "d n"]
+    normals: Float[Array, "n c"]
+
+    def __call__(self, y):
+        x = self.x + y @ self.basis
+        return _displaced(x, self.normals, _multipliers(self.level_set, x, self.normals))
+
+
+class _Particle(eqx.Module):
+    """½ g(v, v) − V."""
+
+    space: AbstractManifold
+    potential: Callable | None
+
+    def __call__(self, q, v):
+        kinetic = 0.5 * v @ self.space.metric(q) @ v
+        return kinetic if self.potential is None else kinetic - self.potential(q)
+
+
+def _displaced(x, normals, lam):
+    return x + normals @ lam
+
+
+def _multipliers(level_set, x, normals):
+    """λ with φ(x + normals λ) = 0; the normals made as long as they are in the units of x."""
+    scale = jnp.sqrt(jnp.sum(normals**2, axis=0))
+    unit = normals / scale[None, :]
+    size = 1 + jnp.max(jnp.abs(jax.lax.stop_gradient(x)))
+    zero = jnp.zeros(normals.shape[1], x.dtype)
+    return root(lambda lam: level_set.residual(_displaced(x, unit, lam)), zero, zero, size) / scale
+
+
+def regular_inverse(gram: Float[Array, "c c"]) -> Float[Array, "c c"]:
+    """The inverse, NaN where the matrix is singular to rounding: not numbers of any size."""
+    scale = jnp.sqrt(jnp.diagonal(gram))
+    scale = jnp.where(scale > 0, scale, 1.0)
+    scaled = gram / (scale[:, None] * scale[None, :])
+    inverted = inverse(scaled)
+    condition = jnp.max(jnp.sum(jnp.abs(jax.lax.stop_gradient(inverted)), axis=1))
+    regular = condition < 0.01 / (gram.shape[0] * jnp.finfo(gram.dtype).eps)
+    return jnp.where(regular, inverted, jnp.nan) / (scale[:, None] * scale[None, :])
+
+
+def second_fundamental_form(surface: LevelSet | Embedded, x: Numbers) -> Float[Array, "D n n"]:
+    """II[k, i, j], the normal part of ∇_i ∂_j as vectors k of the space around. Of a `LevelSet` i, j are coordinates of
+    that space too, and normal parts of vectors do not count; of `Embedded` they are those of the chart."""
+    return _second_form(surface, *checked_points(surface, x=x))
+
+
+@functools.singledispatch
+def _second_form(surface, x):
+    raise ValueError(f"surface must be a LevelSet or gd.spaces.Embedded, got {type(surface).__name__}")
+
+
+@_second_form.register
+@jit
+def _(surface: LevelSet, x):
+    P, gamma = surface.projector(x), christoffel(surface.space, x)
+    hessian = jax.jacfwd(jax.jacfwd(surface.residual))(x)
+    hessian = hessian - jnp.einsum("ck,kij->cij", jax.jacfwd(surface.residual)(x), gamma)
+    return -jnp.einsum(
+        "kb,bc,cij,ip,jq->kpq", surface.normals(x), regular_inverse(surface.gram(x)), hessian, P, P, optimize="optimal"
+    )
+
+
+@_second_form.register
+@jit
+def _(surface: Embedded, x):
+    X, J = surface.embedding(x), jax.jacfwd(surface.embedding)(x)
+    second = jax.jacfwd(jax.jacfwd(surface.embedding))(x)
+    second = second + jnp.einsum("kml,mi,lj->kij", christoffel(surface.ambient, X), J, J)
+    tangential = jnp.einsum("ka,ab,lb,lm->km", J, inverse(surface.metric(x)), J, surface.ambient.metric(X))
+    return second - jnp.einsum("km,mij->kij", tangential, second)
+
+
+def total_bending(surface: LevelSet | Embedded, x: Numbers) -> Scalar:
+    """|II|² = Σ |II(e_a, e_b)|² over an orthonormal basis of tangent vectors."""
+    (x,) = checked_points(surface, x=x)
+    ambient = surface.metric(x) if isinstance(surface, LevelSet) else surface.ambient.metric(surface.embed(x))
+    raised, II = inverse(surface.metric(x)), second_fundamental_form(surface, x)
+    return jnp.einsum("kl,kij,lpq,ip,jq", ambient, II, II, raised, raised, optimize="optimal")
+
+
+def gaussian_curvature(surface: AbstractMetric, x: Numbers) -> Scalar:
+    """Gauss's curvature of a surface, a space or level set of two dimensions: half its scalar curvature. Raises
+    ValueError for other dimensions."""
+    if surface.dim != 2:
+        raise ValueError(
+            f"surface must have dim 2, got {surface.dim}: of others there are gd.sectional_curvature(surface, x, u, v) "
+            "and gd.scalar_curvature"
+        )
+    return scalar_curvature(surface, x) / 2
+
+
+@count_coordinates.register
+def _(space: LevelSet):
+    return space.space.dim
+
+
+@geodesic_of.register
+@jit
+def _(space: LevelSet, x, v, ts, steps):
+    return rays(space.metric, space.residual, RadauIIA(3), x, space.projector(x) @ v, ts, steps)
+
+
+@log_of.register
+@jit
+def _(space: LevelSet, x, y, nodes):
+    # What is missing across the set is filled up by the normal part of v, which is none where y is arrived at.
+    def filled(v):
+        return space.normals(y) @ (jax.jacfwd(space.residual)(x) @ v)
+
+    def end(v):
+        return geodesic_of(space, x, v, jnp.ones(1, x.dtype), STEPS)[0][0]
+
+    v = root(lambda v: end(v) + filled(v), y, space.projector(x) @ (y - x))
+    arrived = jnp.max(jnp.abs(filled(v))) <= jnp.finfo(x.dtype).eps ** 0.5 * (1 + jnp.max(jnp.abs(y)))
+    return jnp.where(arrived, v, jnp.nan)
+
+
+@half_square.register
+def _(space: LevelSet, x, y, nodes):
+    v = log_of(space, x, y, nodes)
+    return v @ space.metric(x) @ v / 2
+
+
+@riemann_of.register
+def _(level_set: LevelSet, x):
+    g, P, II = level_set.metric(x), level_set.projector(x), second_fundamental_form(level_set, x)
+    around = jnp.einsum("ea,afgh,fb,gc,hd->ebcd", P, riemann(level_set.space, x), P, P, P, optimize="optimal")
+    bent = jnp.einsum("kac,kl,lbd->abcd", II, g, II)
+    lowered = bent - bent.swapaxes(2, 3)
+    return around + jax.vmap(solve, (None, 1), 1)(g, lowered.reshape(len(x), -1)).reshape(around.shape)
+
+
+def check_level_set(level_set: LevelSet, x: Float[ArrayLike, " n"]) -> None:
+    """Raises ValueError where the constraints lose rank at x, or x is not on the set. For concrete numbers."""
+    x = jnp.asarray(x, float)
+    residual, gram = np.asarray(level_set.residual(x)), np.asarray(level_set.gram(x))
+    if not np.max(np.abs(residual)) <= np.finfo(gram.dtype).eps ** 0.5 * (1 + np.max(np.abs(x))):
+        raise ValueError(f"x is not on the set: φ = {residual}; take level_set.project(x)")
+    if not np.all(np.isfinite(regular_inverse(jnp.asarray(gram)))):
+        raise ValueError(
+            f"the constraints lose rank at x = {x.tolist()}: of {len(gram)} their gradients span "
+            f"{np.linalg.matrix_rank(gram)} directions. The set may be singular there: move x, or leave out what is "
+            "redundant"
+        )

@@ -1,0 +1,1 @@
+"""Shortest paths between points, and what moves along them."""

@@ -1,0 +1,1 @@
+"""A metric and what follows from it at a point: connection, curvature, frames."""

@@ -1,0 +1,1 @@
+"""Spaces with a closed form, and their charts."""

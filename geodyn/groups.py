@@ -1,0 +1,19 @@
+"""Matrix Lie groups: how bodies stand and move."""
+
+from geodyn.geometry.groups.isometries import Isometries, isometry_group
+from geodyn.geometry.groups.lie_group import AbstractLieGroup
+from geodyn.geometry.groups.product import Product
+from geodyn.geometry.groups.rigid import SE2, SE3, SO2, SO3, Translation, quaternion
+
+__all__ = [
+    "SE2",
+    "SE3",
+    "SO2",
+    "SO3",
+    "AbstractLieGroup",
+    "Isometries",
+    "Product",
+    "Translation",
+    "isometry_group",
+    "quaternion",
+]

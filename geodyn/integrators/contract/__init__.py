@@ -1,0 +1,1 @@
+"""What a system tells the integrator, methods as tableaus, and how a step may end."""

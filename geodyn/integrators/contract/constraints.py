@@ -1,0 +1,91 @@
+"""Constraints in the metric of the kinetic energy: the reactions that keep them, and checks of initial data."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn._typing import Array, Float
+from geodyn.integrators.contract.couplings import form_of
+from geodyn.integrators.contract.system import AbstractSystem, constraint_rate
+
+
+def reactions(system: AbstractSystem, t, q, p, v, wanted=0.0) -> Float[Array, " c"]:
+    """λ for which the constraints, as bounds of the velocity, change at the rates `wanted`: linear in λ."""
+    lam = jnp.zeros(system.count_constraints(q), q.dtype)
+    if lam.size == 0:
+        return lam
+
+    def acceleration(lam):
+        one, pdot = jnp.ones_like(t), system.force(t, q, v, lam)
+        vdot = jax.jvp(lambda t, q, p: system.velocity(t, q, p, v), (t, q, p), (one, v, pdot))[1]
+        return jax.jvp(lambda *x: constraint_rate(system, *x), (t, q, v), (one, v, vdot))[1] - wanted
+
+    level, push = jax.linearize(acceleration, lam)
+    form = form_of(system.couplings, 1, 0, 1, False)
+    return -form.solved(form.factors(form.matrix(push, lam)), level)
+
+
+def normals(system: AbstractSystem, t, q, v) -> tuple[Float[Array, "n c"], Float[Array, "c c"]]:
+    """M⁻¹Jᵀ and J M⁻¹Jᵀ, with J = ∂(constraint_rate)/∂v."""
+    jacobian = jax.jacfwd(lambda v: constraint_rate(system, t, q, v))(v)
+    momentum = system.momentum(t, q, v)
+
+    def raise_index(row):
+        return jax.jvp(lambda p: system.velocity(t, q, p, v), (momentum,), (row,))[1]
+
+    normal = jax.vmap(raise_index)(jacobian)
+    return normal.T, jacobian @ normal.T
+
+
+@eqx.filter_jit
+def constraint_state(system: AbstractSystem, q, v, t) -> tuple[Array, Array, Array]:
+    """(φ, bounds of the velocity, J M⁻¹Jᵀ) at flat q[n], v[n]."""
+    return system.constraint(t, q), constraint_rate(system, t, q, v), normals(system, t, q, v)[1]
+
+
+@eqx.filter_jit
+def bend(system: AbstractSystem, q, v, t) -> tuple[Array, Array]:
+    """Second differences in v of the bounds of the velocity, and the size of what they are differences of: around 0,
+    where even functions show that they are bent, and from 0 on, where odd ones do."""
+    middle, one, back, two = (constraint_rate(system, t, q, x) for x in (0 * v, 1 + v, -1 - v, 2 + 2 * v))
+    return jnp.abs(one + back - 2 * middle) + jnp.abs(two + middle - 2 * one), jnp.max(jnp.abs(two))
+
+
+def check_constraints(system: AbstractSystem, names: list[str], q, v, t) -> None:
+    """Raises ValueError where q, v violate a constraint, where constraints are redundant (J M⁻¹Jᵀ singular), and where
+    a nonholonomic one is not affine in v."""
+    q, v = jnp.asarray(q), jnp.asarray(v)
+    residual, rate, gram = map(np.asarray, constraint_state(system, q, v, t))
+    tolerance = np.finfo(rate.dtype).eps ** 0.5
+    if len(rate) > len(residual):
+        bent, size = map(np.asarray, bend(system, q, v, t))
+        worst = int(np.argmax(bent))
+        if not bent[worst] <= tolerance * (1 + size):
+            raise ValueError(
+                f"{names[worst]} must be affine in v, A(q)v − b(q): only then is it clear which reactions do no work; "
+                f"its second difference in v is {bent[worst]:.3g}"
+            )
+    for what, values, size in (("q0", residual, np.abs(q).max()), ("v0", rate, np.abs(v).max())):
+        worst = int(np.argmax(np.abs(values))) if values.size else 0
+        if values.size and not np.abs(values[worst]) <= tolerance * (1 + size):
+            raise ValueError(
+                f"{what} violates the constraint {names[worst]} by {values[worst]:.3g}; "
+                "start from q0, v0 = gd.project(system, q0, v0)"
+            )
+    if rows := dependent_rows(gram):
+        raise ValueError(
+            f"constraints are redundant or contradictory at q0: {', '.join(names[i] for i in rows)}; remove one of "
+            "them, or start where they are independent"
+        )
+
+
+def dependent_rows(gram: Float[np.ndarray, "c c"]) -> list[int]:
+    """The rows of J that are linearly dependent, from J M⁻¹Jᵀ: those in its null vectors."""
+    diagonal = np.diag(gram)
+    if not np.all(diagonal > 0):
+        return [int(i) for i in np.flatnonzero(~(diagonal > 0))]
+    scale = 1 / np.sqrt(diagonal)
+    values, vectors = np.linalg.eigh(gram * scale[:, None] * scale[None, :])
+    null = vectors[:, values <= 100 * np.finfo(gram.dtype).eps * len(gram)]
+    return [int(i) for i in np.flatnonzero(np.any(np.abs(null) > 0.05, axis=1))]

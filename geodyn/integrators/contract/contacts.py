@@ -1,0 +1,130 @@
+"""What a system with contacts tells the integrator: one value of functions of time and state."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from geodyn._compile.jit import with_time
+from geodyn._typing import Array, Float, Int, Scalar
+
+
+class Neighbours(NamedTuple):
+    """The contacts that are watched, of many: `which` [K]. None of the others can close before two points have together
+    travelled further than `room` (the lists of Verlet, Phys. Rev. 159 (1967) 98; by the triangle inequality they hold
+    for any distance)."""
+
+    which: Int[Array, " K"]
+    room: Scalar
+
+
+class Contacts(eqx.Module):
+    """g unilateral contacts of a system, gap(q) ≥ 0, at which it is reflected in its kinetic metric.
+
+    What a system of one's own with contacts hands over, as the property `contacts` or as an argument of
+    `gd.Lagrangian`. Functions may name a parameter `t` and are then given the time.
+
+    Args:
+        gap: function q[n] -> [g], the room left at each contact, with a gradient that does not vanish at zero.
+        restitution: Newton's coefficient, rate of separation over rate of approach, from 0 to 1: a number, [g], or a
+            function q -> [g].
+        friction: Coulomb's coefficient, a number, [g], or a function q -> [g]; None where no contact has friction.
+        slip: function (q[n], v[n]) -> [g, s], with friction: the velocities along the contacts, affine in v,
+            orthonormal in the units of the gaps' rates.
+        elastic: whether all restitutions are known to be 1, so that no contact is followed to rest, in a smaller
+            program; then `with_rest` makes the same system with contacts that are.
+        jumping: whether gaps jump, so that no root of one is the moment of an impact.
+        among: function which[K] -> Contacts, those of these numbers, where it is cheaper than to choose from all.
+        neighbours: function (t, q) -> Neighbours or None, of many contacts those that are near; with it `closing`,
+            (q, v) -> a bound of the rate at which their room is used up.
+        without_idle: function (q, p) -> (q, p), the same state, where coordinates on which nothing depends are put back
+            and have no momentum.
+
+    Example:
+        >>> ball = gd.Lagrangian(
+        ...     lambda q, v: v @ v / 2 - 9.81 * q[1],
+        ...     contacts=gd.systems.Contacts(lambda q: q[1:], restitution=0.8),
+        ... )
+        >>> fall = gd.integrate(ball, jnp.array([0.0, 1.0]), t1=0.6, steps=60)
+        >>> print(f"{fall.impacts.count} impact at t = {fall.impacts.t[0]:.6f}")
+        1 impact at t = 0.451524
+    """
+
+    gaps: Callable
+    restitutions: Callable | Array | float
+    frictions: Callable | Array | float | None
+    slips: Callable | None
+    among: Callable | None
+    watched: Callable | None
+    closing: Callable | None
+    without_idle: Callable
+    with_rest: Callable | None
+    elastic: bool = eqx.field(static=True)
+    jumping: bool = eqx.field(static=True)
+
+    def __init__(
+        self,
+        gap: Callable,
+        restitution=1.0,
+        friction=None,
+        slip: Callable | None = None,
+        *,
+        elastic: bool = False,
+        jumping: bool = False,
+        among: Callable | None = None,
+        neighbours: Callable | None = None,
+        closing: Callable | None = None,
+        without_idle: Callable = lambda q, p: (q, p),
+        with_rest: Callable | None = None,
+    ):
+        if not callable(gap):
+            raise ValueError(f"gap must be a function q[n] -> [g], got {gap!r}")
+        if (friction is None) != (slip is None):
+            raise ValueError("friction and slip must be given together: friction acts against the slip")
+        if elastic and with_rest is None:
+            raise ValueError("elastic contacts need with_rest, which makes the system whose contacts may be at rest")
+        self.gaps, self.restitutions, self.frictions, self.slips = gap, restitution, friction, slip
+        self.among, self.watched, self.closing = among, neighbours, closing
+        self.without_idle, self.with_rest, self.elastic, self.jumping = without_idle, with_rest, elastic, jumping
+
+    def gap(self, t: Scalar, q: Float[Array, " n"], which: Int[Array, " K"] | None = None) -> Float[Array, " g"]:
+        """The room left at every contact, or at those of the numbers `which`."""
+        if which is not None and self.among is not None:
+            return self.among(which).gap(t, q)
+        return picked(jnp.atleast_1d(with_time(self.gaps, 1)(t, q)), which)
+
+    def restitution(self, q: Float[Array, " n"], which: Int[Array, " K"] | None = None) -> Float[Array, " g"]:
+        """Newton's coefficient of these contacts."""
+        return self._of_each(self.restitutions, q, which)
+
+    def friction(self, q: Float[Array, " n"], which: Int[Array, " K"] | None = None) -> Float[Array, " g"]:
+        """Coulomb's coefficient of these contacts; asked for where they are `frictional`."""
+        return self._of_each(self.frictions, q, which)
+
+    def slip(self, t: Scalar, q: Float[Array, " n"], v: Float[Array, " n"], which: Int[Array, " K"] | None = None):
+        """[g, s]: the velocities along these contacts; asked for where they are `frictional`."""
+        if which is not None and self.among is not None:
+            return self.among(which).slip(t, q, v)
+        return picked(with_time(self.slips, 2)(t, q, v), which)
+
+    @property
+    def frictional(self) -> bool:
+        """Whether any contact has friction."""
+        return self.frictions is not None
+
+    def neighbours(self, t: Scalar, q: Float[Array, " n"]) -> Neighbours | None:
+        """Of many contacts those that are near; None where there are so few that all are watched."""
+        return None if self.watched is None else self.watched(t, q)
+
+    def _of_each(self, value, q, which):
+        if callable(value):
+            return picked(value(q), which)
+        size = jax.eval_shape(self.gap, jnp.zeros((), q.dtype), q).size
+        return picked(jnp.broadcast_to(jnp.asarray(value, q.dtype), size), which)
+
+
+def picked(x, which):
+    """x[which]; all of x where that is all: an index differentiates into a scatter, which a native step cannot hold."""
+    return x if which is None or which.size == x.shape[0] else x[which]

@@ -1,0 +1,45 @@
+"""The form of the Newton matrices of a body, from what depends on what in it."""
+
+from functools import lru_cache
+from itertools import combinations
+
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import reverse_cuthill_mckee
+
+from geodyn._compile.native import LARGEST
+from geodyn._numerics.bands import Banded, Full
+from geodyn.integrators.contract.system import Couplings
+
+FEWEST_BLOCKS = 8
+
+
+@lru_cache
+def form_of(couplings: Couplings | None, stages: int, n: int, sets: int, far: bool) -> Full | Banded:
+    """The form of matrices on n coordinates and `sets` of multipliers for each of the `stages`; `far` says that the
+    constraints depend on the forces. Banded where there are many points and few of them in a band."""
+    if couplings is None or stages * (n + sets * len(couplings.rows)) <= LARGEST:
+        return Full()
+    place, width = placed_in_line(couplings)
+    # What acts by way of a constraint's forces reaches the neighbours of its points.
+    block = place // (width if not far and not (sets > 1 and couplings.by_velocity) else 2 * width)
+    rows = [max(block[list(points)]) for points in couplings.rows]
+    of_column = np.concatenate([np.repeat(block, n // couplings.points), *[rows] * sets]).astype(int)
+    if block.max() + 1 < FEWEST_BLOCKS:
+        return Full()
+    counts = np.bincount(of_column)
+    blocks = np.full((len(counts), counts.max()), len(of_column))
+    order = np.argsort(of_column, kind="stable")
+    blocks[of_column[order], np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)] = order
+    return Banded(blocks, len(of_column))
+
+
+def placed_in_line(couplings: Couplings) -> tuple[np.ndarray, int]:
+    """The places of the points in an order that keeps those coupled near one another, and how far apart they are at
+    most: their own, or that of Cuthill & McKee (Proc. 24th ACM Nat. Conf. (1969) 157)."""
+    pairs = [pair for points in {*couplings.joined, *couplings.rows} for pair in combinations(points, 2)]
+    i, j = np.array(pairs, int).reshape(-1, 2).T
+    graph = coo_array((np.ones(2 * len(i)), (np.r_[i, j], np.r_[j, i])), shape=(couplings.points,) * 2).tocsr()
+    places = np.arange(couplings.points), np.argsort(reverse_cuthill_mckee(graph, symmetric_mode=True))
+    widths = [int(max(np.abs(place[i] - place[j]), default=1)) for place in places]
+    return places[np.argmin(widths)], min(widths)

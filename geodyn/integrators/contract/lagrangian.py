@@ -1,0 +1,155 @@
+"""Systems from a Lagrangian in flat coordinates, of which no more is known than how to evaluate it."""
+
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn._checks import check_arguments, one_number, returned, row
+from geodyn._compile.jit import as_pytree, with_time
+from geodyn._numerics.linalg import solve
+from geodyn._numerics.roots import root
+from geodyn.integrators.contract.charts import Charts
+from geodyn.integrators.contract.constraints import check_constraints, constraint_state
+from geodyn.integrators.contract.contacts import Contacts
+from geodyn.integrators.contract.dissipation import check_dissipation
+from geodyn.integrators.contract.system import AbstractLagrangianSystem, constraint_rate
+
+
+class AbstractFlatLagrangian(AbstractLagrangianSystem):
+    """A system in flat coordinates q[n] whose momentum ∂L/∂v is inverted by Newton's method."""
+
+    def count_constraints(self, q):
+        return jax.eval_shape(lambda q: _rate(self, q), q.reshape(-1)).size
+
+    def momentum(self, t, q, v):
+        return jax.grad(self.lagrangian_at, 2)(t, q, v)
+
+    def velocity(self, t, q, p, v=None):
+        if v is not None:
+            mass = jax.hessian(self.lagrangian_at, 2)(t, q, v)
+            return v + solve(mass, p - self.momentum(t, q, v))
+        return root(lambda v: self.momentum(t, q, v), p, jnp.zeros_like(q))
+
+    def check(self, t, q, v):
+        if q.ndim != 1:
+            raise ValueError(f"q0 of a {type(self).__name__} must be flat [n], got shape {q.shape}")
+        if np.shape(v) != q.shape:
+            raise ValueError(f"v0 of a {type(self).__name__} must have the shape of q0, {q.shape}; got {np.shape(v)}")
+        if getattr(self, "dissipation", None) is not None:
+            check_dissipation(self.rayleigh_at, t, q, v)
+        count = self.count_constraints(q)
+        if count:
+            holonomic = constraint_state(self, jnp.asarray(q), jnp.asarray(v), t)[0].size
+            names = [f"constraint[{i}]" for i in range(holonomic)]
+            names += [f"nonholonomic[{i}]" for i in range(count - holonomic)]
+            try:
+                check_constraints(self, names, q, v, t)
+            except ValueError:
+                check_kinetic(self, t, q, v)
+                raise
+
+
+@eqx.filter_jit
+def _rate(system, q):
+    """The bounds of the velocity; jitted, so that their number is found without tracing the user's function again."""
+    return constraint_rate(system, jnp.zeros((), q.dtype), q, q)
+
+
+@eqx.filter_jit
+def _mass(system, t, q, v):
+    return jax.hessian(system.lagrangian_at, 2)(t, q, v)
+
+
+def check_kinetic(system: AbstractFlatLagrangian, t, q, v) -> None:
+    """Raises ValueError where the momentum does not tell the velocity, ∂²L/∂v² being singular at q[n], v[n]."""
+    q = jnp.asarray(q)
+    mass = np.asarray(_mass(system, jnp.asarray(t, q.dtype), q.reshape(-1), jnp.asarray(v, q.dtype).reshape(-1)))
+    if not np.all(np.isfinite(mass)):
+        return
+    scale = np.sqrt(np.max(np.abs(mass), axis=1))
+    scale[scale == 0] = 1
+    if np.linalg.matrix_rank(mass / np.outer(scale, scale)) < len(mass):
+        raise ValueError(
+            f"lagrangian must have a kinetic energy of every velocity: ∂²L/∂v² is singular at q0, v0, it is\n{mass}\n"
+            "Add what is missing, such as m * v @ v / 2; in quasi-static motion any mass m > 0 does"
+        )
+
+
+class Lagrangian(AbstractFlatLagrangian):
+    """A system from a plain function: `Lagrangian(lagrangian, constraint=None, dissipation=None, nonholonomic=None)`.
+
+    `lagrangian(q, v) -> L`, `constraint(q) -> φ[c]` (held at zero), `dissipation(q, v) -> R` (Rayleigh function),
+    `nonholonomic(q, v) -> A(q)v − b(q)` [k] (held at zero, affine in v; rolling, blades), on flat q[n], v[n], any
+    consistent units; `contacts` and `charts` as `gd.systems.Contacts` and `Charts` say. A function that names a
+    parameter `t`, without a default, is given the time. A function may be an `eqx.Module`; its arrays, and what any
+    function closes over, are differentiable. λ has the sign of `force`, p' = … + φ'ᵀλ: a stretched rod has λ < 0; those
+    of nonholonomic constraints come last.
+
+        pendulum = gd.Lagrangian(lambda q, v: v @ v / 2 - 9.81 * q[1], constraint=lambda q: (q @ q - 1) / 2)
+        blade = gd.Lagrangian(lambda q, v: v @ v / 2, nonholonomic=lambda q, v: v[1] * cos(q[2]) - v[0] * sin(q[2]))
+
+    Source of the equations: Hairer, Lubich & Wanner VI.1, VII.1; Lagrange–d'Alembert, Bloch, *Nonholonomic Mechanics
+    and Control*, 1.3.
+    """
+
+    lagrangian: Callable
+    constraints: Callable | None
+    dissipation: Callable | None
+    nonholonomic: Callable | None
+    touching: Contacts | None
+    patches: Charts | None
+
+    def __init__(
+        self,
+        lagrangian,
+        constraint=None,
+        dissipation=None,
+        nonholonomic=None,
+        *,
+        contacts: Contacts | None = None,
+        charts: Charts | None = None,
+    ):
+        functions = {"constraint": constraint, "dissipation": dissipation, "nonholonomic": nonholonomic}
+        for name, function in {"lagrangian": lagrangian, **functions}.items():
+            if not (callable(function) or (function is None and name != "lagrangian")):
+                raise ValueError(f"{name} must be a function, got {function!r}")
+            if function is not None:
+                check_arguments(name, function, *("q" if name == "constraint" else "qv"))
+        self.lagrangian = as_pytree(lagrangian)
+        self.constraints, self.dissipation, self.nonholonomic = (f and as_pytree(f) for f in functions.values())
+        for name, given, kind in (("contacts", contacts, Contacts), ("charts", charts, Charts)):
+            if not isinstance(given, kind | None):
+                raise ValueError(f"{name} must be a gd.systems.{kind.__name__}, got {given!r}")
+        self.touching, self.patches = (
+            jax.tree.map(lambda x: as_pytree(x) if callable(x) else x, given, is_leaf=callable)
+            for given in (contacts, charts)
+        )
+
+    @property
+    def contacts(self):
+        return self.touching
+
+    @property
+    def charts(self):
+        return self.patches
+
+    def lagrangian_at(self, t, q, v):
+        return one_number("lagrangian", returned("lagrangian", with_time(self.lagrangian, 2), t, q, v))
+
+    def rayleigh_at(self, t, q, v):
+        if self.dissipation is None:
+            return jnp.zeros((), v.dtype)
+        return one_number("dissipation", returned("dissipation", with_time(self.dissipation, 2), t, q, v))
+
+    def constraint(self, t, q):
+        if self.constraints is None:
+            return jnp.zeros(0, q.dtype)
+        return row("constraint", returned("constraint", with_time(self.constraints, 1), t, q))
+
+    def pfaffian(self, t, q, v):
+        if self.nonholonomic is None:
+            return jnp.zeros(0, q.dtype)
+        return row("nonholonomic", returned("nonholonomic", with_time(self.nonholonomic, 2), t, q, v))

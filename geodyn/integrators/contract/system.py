@@ -1,0 +1,208 @@
+"""The contract between time and matter: what a system tells the integrator, and no more."""
+
+import abc
+import functools
+from collections.abc import Callable
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn._checks import check_arguments, returned
+from geodyn._compile.jit import as_pytree
+from geodyn._typing import Array, Float, Scalar
+from geodyn.integrators.contract.charts import Charts
+from geodyn.integrators.contract.contacts import Contacts
+
+
+class Couplings(NamedTuple):
+    """What depends on what in a body of as many `points`, which have equally many coordinates each: `joined`, the sets
+    of points that act on one another; `rows`, the points of each constraint; whether the sets also act by way of
+    velocities. The metric is that of each point by itself."""
+
+    points: int
+    joined: tuple[tuple[int, ...], ...]
+    rows: tuple[tuple[int, ...], ...]
+    by_velocity: bool
+
+
+class AbstractSystem(eqx.Module):
+    """A system in position and momentum, on flat arrays q[n], v[n], p[n], λ[c]:
+
+        q' = v,   p' = force(t, q, v, λ),   0 = residual(t, q, v, p, λ),   v = velocity(t, q, p).
+
+    Momentum rather than velocity because Gauss collocation is symplectic in (q, p) and not in (q, v) when the metric
+    depends on q. A first-order equation y' = f(t, y) has an empty momentum. What a system may have besides stands in
+    properties, which are None where it has not: `pfaffian`, `contacts`, `charts`, `embedding`, `stored_energy`.
+    """
+
+    @abc.abstractmethod
+    def force(self, t: Scalar, q: Float[Array, " n"], v: Float[Array, " n"], lam: Float[Array, " c"]) -> Array:
+        """p' = ∂L/∂q − ∂R/∂v + φ'ᵀλ."""
+
+    @abc.abstractmethod
+    def momentum(self, t: Scalar, q: Float[Array, " n"], v: Float[Array, " n"]) -> Array:
+        """p = ∂L/∂v."""
+
+    @abc.abstractmethod
+    def velocity(self, t: Scalar, q: Float[Array, " n"], p: Array, v: Array | None = None) -> Float[Array, " n"]:
+        """The v with momentum(t, q, v) = p; given a v near it, one Newton correction of that (exact for kinetic
+        energies quadratic in v)."""
+
+    @abc.abstractmethod
+    def constraint(self, t: Scalar, q: Float[Array, " n"]) -> Float[Array, " c"]:
+        """Holonomic constraints φ(t, q) = 0."""
+
+    @abc.abstractmethod
+    def count_constraints(self, q: Array) -> int:
+        """The number of multipliers λ at a q of this shape: of the holonomic constraints, then of the nonholonomic."""
+
+    @abc.abstractmethod
+    def energy(self, t: Scalar, q: Float[Array, " n"], v: Float[Array, " n"]) -> Scalar:
+        """<p, v> − L."""
+
+    @abc.abstractmethod
+    def check(self, t: Scalar, q: np.ndarray, v: np.ndarray | None) -> None:
+        """Raises ValueError where a concrete initial position and velocity, in the user's shapes, do not fit."""
+
+    @property
+    def starts_at_rest(self) -> bool:
+        """Whether a motion without v0 does; else it has to be told how it starts, or has no velocity of its own."""
+        return False
+
+    @property
+    def couplings(self) -> Couplings | None:
+        """What depends on what, for the linear algebra of large bodies; None where everything may on everything."""
+        return None
+
+    @property
+    def is_smooth(self) -> bool:
+        """Whether forces are functions of (t, q, v) alone: not with dry friction, nor with plasticity."""
+        return True
+
+    @property
+    def shares_jacobian(self) -> bool:
+        """Whether Newton's method may take one Jacobian for all stages of a step."""
+        return True
+
+    @property
+    def pfaffian(self) -> Callable | None:
+        """Nonholonomic constraints (t, q, v) -> A(t, q)v − b(t, q) [k], whose reactions Aᵀλ do no work on the
+        velocities with Av = 0 (Lagrange–d'Alembert; Bloch, Nonholonomic Mechanics and Control, 1.3)."""
+        return None
+
+    @property
+    def contacts(self) -> Contacts | None:
+        """Contacts at which the system is reflected."""
+        return None
+
+    @property
+    def charts(self) -> Charts | None:
+        """The charts of its configurations, where there are several."""
+        return None
+
+    @property
+    def embedding(self) -> Callable | None:
+        """q[n] -> the points in the embedding of their space, whatever their charts."""
+        return None
+
+    @property
+    def stored_energy(self) -> Callable | None:
+        """(t, q, λ) -> the energy that multipliers keep, of springs that yield."""
+        return None
+
+    def residual(self, t, q, v, p, lam) -> tuple[Array, Array, Array]:
+        """(∂L/∂v − p, φ(q), A(q)v − b): what vanishes along a motion."""
+        return self.momentum(t, q, v) - p, self.constraint(t, q), pfaffian(self, t, q, v)
+
+
+def pfaffian(system: AbstractSystem, t, q, v) -> Float[Array, " k"]:
+    """A v − b of the nonholonomic constraints, of which a system may have none."""
+    return jnp.zeros(0, q.dtype) if system.pfaffian is None else system.pfaffian(t, q, v)
+
+
+def constraint_rate(system: AbstractSystem, t, q, v) -> Float[Array, " c"]:
+    """All constraints as bounds of the velocity: dφ/dt = φ_t + φ_q v, then A v − b."""
+    rate = jax.jvp(system.constraint, (t, q), (jnp.ones_like(t), v))[1]
+    return jnp.concatenate([rate, pfaffian(system, t, q, v)])
+
+
+def total_energy(system: AbstractSystem, t, q, v, lam) -> Scalar:
+    """The energy, with what multipliers keep of it."""
+    energy = system.energy(t, q, v)
+    return energy if system.stored_energy is None or system.is_smooth else energy + system.stored_energy(t, q, lam)
+
+
+class AbstractLagrangianSystem(AbstractSystem):
+    """A system whose equations come from a Lagrangian, a Rayleigh function and its constraints by autodiff.
+
+    d/dt ∂L/∂v = ∂L/∂q − ∂R/∂v + (φ'ᵀ Aᵀ)λ (Hairer, Lubich & Wanner VI.1 and VII.1; Goldstein 1.5 for R).
+    """
+
+    @abc.abstractmethod
+    def lagrangian_at(self, t, q, v) -> Scalar:
+        """L(t, q, v)."""
+
+    @abc.abstractmethod
+    def rayleigh_at(self, t, q, v) -> Scalar:
+        """R(t, q, v): the force of dissipation is −∂R/∂v."""
+
+    @property
+    def starts_at_rest(self):
+        return True
+
+    def force(self, t, q, v, lam):
+        applied = jax.grad(self.lagrangian_at, 1)(t, q, v) - jax.grad(self.rayleigh_at, 2)(t, q, v)
+        if lam.size == 0:
+            return applied
+        return applied + jax.vjp(lambda v: constraint_rate(self, t, q, v), v)[1](lam)[0]
+
+    def energy(self, t, q, v):
+        return jnp.dot(self.momentum(t, q, v), v) - self.lagrangian_at(t, q, v)
+
+
+class ODE(AbstractSystem):
+    """A first-order equation y' = f(t, y), integrated with `v0=None`; `vector_field(t, y) -> [n]`."""
+
+    vector_field: Callable
+
+    def __init__(self, vector_field):
+        if not callable(vector_field):
+            raise ValueError(f"vector_field must be a function f(t, y), got {vector_field!r}")
+        check_arguments("vector_field", vector_field, "t", "y", named=())
+        self.vector_field = as_pytree(vector_field)
+
+    def force(self, t, q, v, lam):
+        return jnp.zeros(0, q.dtype)
+
+    def momentum(self, t, q, v):
+        return jnp.zeros(0, q.dtype)
+
+    def velocity(self, t, q, p, v=None):
+        return returned("vector_field", self.vector_field, t, q)
+
+    def constraint(self, t, q):
+        return jnp.zeros(0, q.dtype)
+
+    def count_constraints(self, q):
+        return 0
+
+    def energy(self, t, q, v):
+        raise ValueError("an ODE has no energy: give the system as a Lagrangian, or evaluate your own along .q")
+
+    def check(self, t, q, v):
+        if v is not None:
+            raise ValueError("v0 of an ODE must be None: its velocity is the vector field at q0")
+        got = jax.eval_shape(lambda q: self.velocity(jnp.zeros((), q.dtype), q, q[:0]), q.reshape(-1))
+        if got.shape != (q.size,):
+            raise ValueError(f"vector_field must return shape ({q.size},), the shape of y; got {got.shape}")
+
+
+@functools.singledispatch
+def rounding(system: AbstractSystem, q: Float[Array, " n"]) -> Scalar:
+    """How many times the rounding unit is the relative error of what follows from the positions q, since these are
+    rounded: 1, unless a system that knows its chart to be short of digits there registers here. Above 1e-4 the
+    integration ends with a status."""
+    return jnp.ones((), q.dtype)

@@ -1,0 +1,175 @@
+"""The leg of a motion up to a grid time, or up to and through the first impact before it.
+
+It is a step of the method, solved by the same stage equations: its length is what is left of the grid's step, or the τ
+for which its end is the moment of the impact, gap(t + τ, q(τ)) = 0, found on the polynomial of the whole and then by
+Newton's method on τ. So the order of the method is kept.
+"""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn._typing import Array, Bool
+from geodyn.integrators.contract.system import AbstractSystem
+from geodyn.integrators.impacts.detection import first_contact
+from geodyn.integrators.impacts.gaps import chosen, gap_motion, gap_rates
+from geodyn.integrators.impacts.impulse import strike
+from geodyn.integrators.impacts.resting import SETTLING, Resting
+from geodyn.integrators.step.collocation import Problem
+from geodyn.integrators.step.methods import AbstractCollocation, State, dense_weights, formulation_of, next_guess
+from geodyn.integrators.step.stages import Root, stage_values
+
+MOST_CORRECTIONS = 40
+SHORTEST_FLIGHT = 1 / 16
+
+
+class Attempt(NamedTuple):
+    """A leg that is tried: its length, the stage values that started it and those that solve it, gaps and rates at
+    its end, which gaps it is to end at, how far its length moved."""
+
+    length: Array
+    guess: Array
+    root: Root
+    gap: Array
+    rate: Array
+    crossing: Bool[Array, " g"]
+    moved: Array
+    count: Array
+    done: Bool[Array, ""]
+
+
+class Leg(eqx.Module):
+    """A leg to be made: from a `state` at t, where of the contacts `which` (None is all) some are `held`, over the time
+    `left` or less; how far rounding moves the gaps (`noise`, infinite for those that are held), and how far they must
+    open to be released (`loose`)."""
+
+    system: AbstractSystem
+    t: Array
+    state: State
+    which: Array | None
+    holding: Bool[Array, " g"]
+    left: Array
+    h: Array
+    noise: Array
+    loose: Array
+    method: AbstractCollocation
+
+    def numbers(self, at):
+        """The numbers of the watched contacts `at`."""
+        return at if self.which is None else self.which[at]
+
+    @property
+    def held(self):
+        """The numbers of the contacts that may be held, and which of these are."""
+        at = chosen(self.holding)
+        return self.numbers(at), self.holding[at]
+
+    @property
+    def watched(self):
+        """The system, with the forces of the contacts that are held."""
+        return self.system if self.system.contacts.elastic else Resting(self.system, *self.held, SETTLING * self.h)
+
+    @property
+    def tiny(self):
+        """The shortest length."""
+        return jnp.finfo(self.h.dtype).eps * self.h
+
+    def closed(self, gap, rate):
+        """Which contacts are closed and approach."""
+        return (gap <= self.noise) & (-rate * self.h > self.noise)
+
+    def pose(self, length) -> Problem:
+        """The stage equations of the leg."""
+        state = self.state
+        formulation = formulation_of(self.method, self.system.count_constraints(state.q))
+        return Problem(self.watched, self.t, length, state.q, state.p, self.method.tableau, formulation)
+
+    def along(self, length, w):
+        """θ -> (gaps, d gaps/dθ) on the polynomial of the leg."""
+        q, t = self.state.q, self.t
+
+        def at(theta):
+            moved = length * (dense_weights(self.method.tableau, theta) @ w[:, : q.size])
+            return self.system.contacts.gap(t + length * theta, q + moved, self.which)
+
+        return lambda theta: jax.jvp(at, (theta,), (jnp.ones_like(theta),))
+
+    @property
+    def held_back(self):
+        """The velocities that the contacts that are held take away in this step, or 0 where there are none."""
+        if self.system.contacts.elastic:
+            return 0.0
+        n, c, q = self.state.q.size, self.system.count_constraints(self.state.q), self.state.q
+        lam, v = self.state.history[-1, n : n + c] / self.h, self.system.velocity(self.t, q, self.state.p)
+        gained = self.system.velocity(self.t, q, self.left * self.system.force(self.t, q, v, lam))
+        return jnp.where(jnp.any(self.holding), jnp.max(jnp.abs(gained)), 0)
+
+    def attempts(self, active, alone: bool) -> tuple[Attempt, Array]:
+        """The leg, and whether it ends at an impact: at once where a contact is closed, or at the first one found on
+        the polynomial of the whole, whose moment is then the root of Newton's method on the length."""
+        state, t, tableau, left = self.state, self.t, self.method.tableau, self.left
+        gap, rate = gap_rates(self.system, self.which, t, state.q, state.p)
+        now, cancelling = jnp.any(self.closed(gap, rate)), self.held_back
+
+        def attempt(s: Attempt):
+            trial = s.count == 0
+            root = stage_values(self.pose(s.length), s.guess, jnp.ones((), bool), cancelling, alone)
+            gap_end, rate_end = self.along(s.length, root.w)(jnp.ones_like(t))
+            search = active & trial & ~now & root.converged
+            along = self.along(left, root.w)
+            theta, crossing = first_contact(along, gap, rate * left, self.noise, tableau.stages + 1, search)
+            s = s._replace(gap=gap_end, rate=rate_end / s.length, crossing=jnp.where(trial, crossing, s.crossing))
+            length, moved, done = self.corrected(s, theta * left)
+            guess = resampled(tableau, jnp.where(trial, root.w, s.guess), length / jnp.where(trial, left, s.length))
+            root = root._replace(iterations=s.root.iterations + root.iterations)
+            return s._replace(length=length, guess=guess, root=root, moved=moved, count=s.count + 1, done=done)
+
+        zero = jnp.zeros((), int)
+        before = Root(state.history[tableau.stages :], [], jnp.ones((), bool), zero, zero)
+        first = jnp.where(now, self.tiny, left)
+        start = Attempt(first, next_guess(self.method, state), before, gap, rate, gap != gap, first, zero, ~active)
+        end = jax.lax.while_loop(lambda s: ~s.done, attempt, start)
+        return end, now | jnp.any(end.crossing)
+
+    def corrected(self, s: Attempt, found):
+        """(length, how far it moved, whether that is all): after the trial where a contact was `found` on it, or until
+        where none is, then by Newton's method for the first of the gaps that cross."""
+        trial, closing = s.count == 0, s.crossing & (s.rate < 0)
+        zeros = jnp.where(closing, s.length - s.gap / jnp.where(closing, s.rate, 1), jnp.inf)
+        length = jnp.clip(jnp.where(trial, found, jnp.min(zeros)), self.tiny, self.left)
+        moved = jnp.where(trial, jnp.inf, jnp.abs(length - s.length))
+        eps = jnp.finfo(length.dtype).eps * s.length
+        stagnant = (moved > s.moved / 4) & (moved <= 2**20 * eps)
+        settled = (moved <= 4 * eps) | stagnant | ~jnp.any(closing)
+        done = jnp.where(trial, ~jnp.any(s.crossing) & (found >= self.left), settled | (s.count > MOST_CORRECTIONS))
+        return jnp.where(done, s.length, length), moved, done
+
+    def impact(self, end: Attempt, time, q, p, lam):
+        """(p⁺, what struck, the contacts held from then on), where the substep has ended."""
+        system, h = self.system, self.h
+        shut = self.closed(end.gap, end.rate)
+        at = chosen(2.0 * shut + self.holding)
+        which, closed, held = self.numbers(at), shut[at], self.holding[at]
+
+        def slow(p):
+            """Rates at which a flight would last less than a fraction of a step."""
+            v = system.velocity(time, q, p)
+            pressing = -gap_motion(system, which, time, q, v, self.watched.force(time, q, v, lam))[2]
+            bouncing = system.contacts.restitution(q, which) < 1
+            least = jnp.where(bouncing, SHORTEST_FLIGHT, jnp.finfo(h.dtype).eps ** 0.75) / 2
+            return jnp.where(pressing > 0, least * h * pressing, -jnp.inf)
+
+        never = system.contacts.elastic
+        p, struck, rest, leave = strike(system, which, closed, held, None if never else slow, time, q, p)
+        places = at[:, None] == jnp.arange(shut.size)[None, :]
+        parted = jnp.any(places & (~rest & (leave * h > self.loose[at]))[:, None], axis=0)
+        return p, struck, (self.holding & ~parted) | jnp.any(places & rest[:, None], axis=0)
+
+
+def resampled(tableau, w, ratio):
+    """Stage values of a step from the same start, `ratio` times as long, on the polynomial of this one."""
+    powers = jnp.stack([(jnp.asarray(tableau.c, w.dtype) * ratio) ** k for k in range(tableau.stages)], axis=-1)
+    return powers @ (jnp.asarray(np.linalg.inv(np.vander(tableau.c, increasing=True)), w.dtype) @ w)

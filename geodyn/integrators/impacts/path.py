@@ -1,0 +1,207 @@
+"""The path of a system with contacts, and its derivative: that of `path`, and through impacts."""
+
+from functools import partial
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn._compile.jit import custom_jvp
+from geodyn._compile.native import native, native_linear
+from geodyn.integrators.contract.results import RESULTS
+from geodyn.integrators.contract.system import AbstractSystem
+from geodyn.integrators.impacts.impulse import Struck
+from geodyn.integrators.impacts.saltation import Walked
+from geodyn.integrators.impacts.substep import Moving, Substeps, not_made, substep
+from geodyn.integrators.step.iteration import once
+from geodyn.integrators.step.methods import formulation_of
+from geodyn.integrators.step.path import is_small
+
+
+@custom_jvp
+def path_with_impacts(system: AbstractSystem, t0, h, start: Moving, *, method, steps: int, most: int):
+    """(Moving, Substeps): `steps` steps with up to `most` impacts."""
+    dynamic, static = eqx.partition((system, t0, h, start), eqx.is_array)
+
+    def run(alone, dynamic):
+        system, t0, h, start = eqx.combine(dynamic, static)
+        last = start.state.step + steps
+
+        def one(moving, _):
+            grid = t0 + h * (moving.state.step + 1)
+            active = moving.state.alive & (moving.state.step < last)
+
+            # So the places for impacts that do not occur cost nothing.
+            def made(moving, _):
+                return substep(method, system, grid, h, moving, active, alone)
+
+            return once(active, made, moving, not_made(method, moving))
+
+        after, record = jax.lax.scan(one, start, None, length=steps + most)
+        return ended(after, last, most), record
+
+    one, many = partial(run, True), partial(run, False)
+    small = is_small(system, start.state)
+    return native(one, dynamic, size=start.state.stage_size, in_batches=many, small=small)
+
+
+def advance_with_impacts(system, method, t0, h, start: Moving, saves: int, every: int, most: int):
+    """`saves` × `every` steps with up to `most` impacts: where they end, and (q, p, λ, frame, local error) after
+    every `every`-th step, NaN after a failure, and (t, contact, impulse) of every impact, padded."""
+    after, record = path_with_impacts(system, t0, h, start, method=method, steps=saves * every, most=most)
+    n, c = start.state.q.size, system.count_constraints(start.state.q)
+    wanted = start.state.step + every * (1 + jnp.arange(saves))
+    last = record.step.size - 1
+    at = jnp.minimum(jnp.searchsorted(record.step, wanted), last)
+    reached = record.good[at] & (record.step[at] == wanted)
+    lam = record.w[at, -1, n : n + c] / record.length[at, None]
+    saved = [jnp.where(reached[:, None], x, jnp.nan) for x in (record.q[at], record.p[at], lam)]
+    struck = record.struck
+    times = jnp.broadcast_to(record.time[:, None], struck.impulse.shape)
+    contact = jnp.where(struck.pushed, struck.which, -1)
+    rows = padded(most, *(x.reshape(-1) for x in (times, contact, struck.impulse)))
+    same = [jnp.broadcast_to(x, (saves, x.size)) for x in (start.state.frame, start.state.errors[:1])]
+    return after, (*saved, *same, rows)
+
+
+def walked_with_impacts(
+    system, method, t0, h, start: Moving, saves: int, every, most: int, made, limit
+) -> tuple[Moving, tuple]:
+    """As `advance_with_impacts` of the first `made` of the saves, with up to `limit` impacts, where `saves` and `most`
+    say for how many there is room: one program for any numbers. The other saves are NaN."""
+    n, c = start.state.q.size, system.count_constraints(start.state.q)
+    dynamic, static = eqx.partition((system, t0, h, start, every, made, limit), eqx.is_array)
+
+    def run(alone, dynamic):
+        system, t0, h, start, every, made, limit = eqx.combine(dynamic, static)
+        first = start.state.step
+        last = first + every * made
+
+        def going(carry):
+            moving, _, _, count, _ = carry
+            return moving.state.alive & (moving.state.step < last) & (count < every * made + limit)
+
+        def one(carry):
+            before, rows, hits, count, struck = carry
+            grid = t0 + h * (before.state.step + 1)
+            moving, record = substep(method, system, grid, h, before, going(carry), alone)
+            done = record.step - first
+            saved = record.good & (record.step > before.state.step) & (done % every == 0)
+            row = [record.q, record.p, record.w[-1, n : n + c] / record.length]
+            rows = written(rows, saved, done // every - 1, row)
+            hit = jnp.any(record.struck.pushed)
+            which = jnp.where(record.struck.pushed, record.struck.which, -1)
+            times = jnp.broadcast_to(record.time, which.shape)
+            # What there is no room for is written where nobody looks.
+            hits = written(hits, hit, jnp.minimum(struck, most), [times, which, record.struck.impulse])
+            return moving, rows, hits, count + 1, struck + hit
+
+        rows = [jnp.full((saves, size), jnp.nan, h.dtype) for size in (n, start.state.p.size, c)]
+        k, zero = not_made(method, start).struck.which.size, jnp.zeros((), int)
+        hits = [
+            jnp.full((most + 1, k), jnp.inf, h.dtype),
+            jnp.full((most + 1, k), -1),
+            jnp.zeros((most + 1, k), h.dtype),
+        ]
+        after, rows, hits, *_ = jax.lax.while_loop(going, one, (start, rows, hits, zero, zero))
+        return ended(after, last, limit), rows, hits
+
+    one, many = partial(run, True), partial(run, False)
+    size, small = start.state.stage_size, is_small(system, start.state)
+    after, rows, hits = native(one, dynamic, size=size, in_batches=many, small=small)
+    same = [jnp.broadcast_to(x, (saves, x.size)) for x in (start.state.frame, start.state.errors[:1])]
+    return after, (*rows, *same, padded(most, *(x.reshape(-1) for x in hits)))
+
+
+def written(arrays, wanted, place, row):
+    """The arrays with a row at this place, where it is wanted."""
+    place = jnp.clip(place, 0, len(arrays[0]) - 1)
+
+    def put(x, new):
+        new = jnp.where(wanted, new, jax.lax.dynamic_index_in_dim(x, place, keepdims=False))
+        return jax.lax.dynamic_update_index_in_dim(x, new.astype(x.dtype), place, 0)
+
+    return list(map(put, arrays, row))
+
+
+def ended(after: Moving, last, most) -> Moving:
+    """The end of a path, which says so where it is not the `last` step or where there were too many impacts."""
+    state = after.state
+    exhausted = state.alive & ((state.step < last) | (after.struck > most))
+    reason = jnp.where(after.struck < most, RESULTS.contact_unresolved, RESULTS.too_many_impacts)
+    return eqx.tree_at(lambda m: m.state.result, after, jnp.where(exhausted, reason, state.result))
+
+
+def no_impacts(dtype):
+    """(t, contact, impulse) of none: a row of padding."""
+    return np.full(1, np.inf, dtype), np.full(1, -1), np.zeros(1, dtype)
+
+
+def padded(size: int, t, contact, impulse):
+    """(t, contact, impulse)[size]: the impacts first, then t = ∞, contact = −1, impulse = 0."""
+    valid = contact >= 0
+    order = jnp.argsort(~valid, stable=True)[:size]
+    order = jnp.concatenate([order, jnp.zeros(size - order.size, order.dtype)])
+    valid = valid[order] & (jnp.arange(size) < jnp.sum(valid))
+    return tuple(jnp.where(valid, x[order], nothing) for x, nothing in ((t, jnp.inf), (contact, -1), (impulse, 0)))
+
+
+@path_with_impacts.def_jvp
+def _(primals, tangents, *, method, steps, most):
+    system, t0, h, start = primals
+    after, record = path_with_impacts(*primals, method=method, steps=steps, most=most)
+    given = tangents[3]
+    motion = (given.time, given.state.q, given.state.p)
+    change = _tangent(system, t0, h, start, record, tangents[:3], motion, method)
+    none = jax.tree.map(lambda x: None, after)
+
+    def places(m):
+        return (m.time, m.state.q, m.state.p)
+
+    ends = (change.time[-1], change.q[-1], change.p[-1])
+    return (after, record), (eqx.tree_at(places, none, ends, is_leaf=lambda x: x is None), change)
+
+
+def _tangent(system, t0, h, start, record, rates, motion, method):
+    """Changes after every substep, linear in the changes of (system, t0, h) and of (time, q, p) at the start."""
+    formulation = formulation_of(method, system.count_constraints(start.state.q))
+
+    def shifted(first, rest):
+        return jnp.concatenate([first[None], rest[:-1]])
+
+    before = (
+        shifted(start.state.step, record.step),
+        shifted(start.time, record.time),
+        shifted(start.state.q, record.q),
+        shifted(start.state.p, record.p),
+    )
+    arrays, static = eqx.partition((system, t0, h), eqx.is_array)
+
+    def leg(arrays, x, alone):
+        return Walked(*eqx.combine(arrays, static), *x[0], x[1], method.tableau, formulation, alone)
+
+    def delays(alone, known):
+        arrays, xs = known
+        return jax.lax.map(lambda x: leg(arrays, x, alone).delay(), xs)
+
+    def recursion(alone, known, t):
+        arrays, delay, xs = known
+
+        def one(t, x):
+            (*rates, dt, dq, dp), (delay, x) = t, x
+            changes, *others = leg(arrays, x, alone).tangent(rates, (dt, dq, dp), delay)
+            return (*rates, *changes), (*changes, *others)
+
+        return jax.lax.scan(jax.checkpoint(one, prevent_cse=False), t, (delay, xs))[1]
+
+    origin = (start.time, start.state.q, start.state.p)
+    t = (*rates, *(jnp.zeros_like(x) if d is None else d for x, d in zip(origin, motion, strict=True)))
+    xs = (before, record)
+    one, many = partial(delays, True), partial(delays, False)
+    options = {"size": start.state.stage_size, "small": is_small(system, start.state)}
+    known = (arrays, native(one, (arrays, xs), in_batches=many, **options), xs)
+    one, many = partial(recursion, True), partial(recursion, False)
+    dts, dqs, dps, dws, djs, dlengths = native_linear(one, known, t, in_batches=many, **options)
+    struck = Struck(None, None, None, djs)
+    return Substeps(None, dts, dlengths, dqs, dps, dws, struck, (None, None), None)

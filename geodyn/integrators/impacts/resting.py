@@ -1,0 +1,88 @@
+"""Contacts that stay closed: pushed by forces λ ≥ 0 that hold the gaps at zero, d²gap/dt² ≥ 0, λ d²gap/dt² = 0."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from geodyn._typing import Array, Bool
+from geodyn.integrators.contract.system import AbstractSystem
+from geodyn.integrators.impacts.gaps import chosen, gap_motion, gap_rates, rounding, sizes_of_gaps
+from geodyn.integrators.impacts.impulse import complementarity
+from geodyn.integrators.step.iteration import once
+
+SETTLING = 8
+
+
+class Resting(AbstractSystem):
+    """A system some of whose contacts `which` [K] are `held` [K], by forces that are a function of the state: the
+    complementarity problem of the accelerations (Glocker 2001; Baraff 1994). The gap returns to zero from rounding
+    with the time constant `settling` (Baumgarte 1972). `differentiable` in reverse, at the price of a slower batch."""
+
+    system: AbstractSystem
+    which: Array
+    held: Bool[Array, " K"]
+    settling: Array
+    differentiable: bool = eqx.field(static=True, default=False)
+
+    def force(self, t, q, v, lam):
+        applied = self.system.force(t, q, v, lam)
+        if self.differentiable:
+
+            def held(f):
+                return f + self.reaction(t, q, v, f)
+
+            return jax.lax.cond(jnp.any(self.held), held, lambda f: f, applied)
+        # What this adds to the Jacobian of the stage equations is left out.
+        still = jax.lax.stop_gradient((self, t, q, v, applied))
+        held = jnp.any(self.held)
+        return applied + once(held, lambda _: (still[0].reaction(*still[1:]),), jnp.zeros_like(q))[0]
+
+    def reaction(self, t, q, v, applied):
+        """Nᵀλ of the contacts held, where the other forces are `applied`."""
+        (lam, _), gradients = self.pushes(t, q, v, applied)
+        return lam @ gradients
+
+    def pushes(self, t, q, v, applied):
+        """((λ, λ > 0), N) of the contacts held."""
+        gap, rate, free = gap_motion(self.system, self.which, t, q, v, applied)
+        wanted = free + 2 * rate / self.settling + gap / self.settling**2
+        gradients = jax.jacrev(lambda q: self.system.contacts.gap(t, q, self.which))(q)
+
+        def raise_index(row):
+            return jax.jvp(lambda p: self.system.velocity(t, q, p, v), (applied,), (row,))[1]
+
+        gram = gradients @ jax.vmap(raise_index)(gradients).T
+        return complementarity(gram, wanted, self.held), gradients
+
+    def momentum(self, t, q, v):
+        return self.system.momentum(t, q, v)
+
+    def velocity(self, t, q, p, v=None):
+        return self.system.velocity(t, q, p, v)
+
+    def constraint(self, t, q):
+        return self.system.constraint(t, q)
+
+    def count_constraints(self, q):
+        return self.system.count_constraints(q)
+
+    def energy(self, t, q, v):
+        return self.system.energy(t, q, v)
+
+    def check(self, t, q, v):
+        return self.system.check(t, q, v)
+
+    @property
+    def couplings(self):
+        return None if self.differentiable else self.system.couplings
+
+
+def laid_down(system: AbstractSystem, which, h, t, q, v, force) -> Bool[Array, " g"]:
+    """Of the contacts `which` those that are closed, at rest, and pressed by `force`, or by each other."""
+    gap, rate = gap_rates(system, which, t, q, system.momentum(t, q, v))
+    noise = rounding(sizes_of_gaps(system, which, t, q))
+    still = (jnp.abs(gap) <= noise) & (jnp.abs(rate) * h <= noise)
+    at = chosen(still)
+    numbers = at if which is None else which[at]
+    pushing = Resting(system, numbers, still[at], SETTLING * h).pushes(t, q, v, force)[0][1]
+    return jnp.any((at[:, None] == jnp.arange(still.size)[None, :]) & pushing[:, None], axis=0)

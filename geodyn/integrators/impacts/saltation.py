@@ -1,0 +1,119 @@
+"""How a substep that was made changes with what it depends on. Where it ends at an impact its length τ changes too, by
+dτ = −d gap / (d gap/dτ), and then the momenta through the impact: the saltation matrix (Aizerman & Gantmacher 1958;
+Leine & Nijmeijer, Dynamics and Bifurcations of Non-Smooth Mechanical Systems, 2004).
+"""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from geodyn._typing import Array
+from geodyn.integrators.contract.system import AbstractSystem
+from geodyn.integrators.contract.tableau import ButcherTableau
+from geodyn.integrators.impacts.impulse import strike_tangent
+from geodyn.integrators.impacts.resting import SETTLING, Resting
+from geodyn.integrators.impacts.substep import Substeps
+from geodyn.integrators.step.collocation import Formulation, Problem
+from geodyn.integrators.step.methods import increments
+from geodyn.integrators.step.stages import stage_tangent
+
+
+class Delay(NamedTuple):
+    """What a longer substep changes at its end, per time: q, p, the stage values, and the gap that ends it."""
+
+    q: Array
+    p: Array
+    w: Array
+    gap: Array
+
+
+class Walked(eqx.Module):
+    """A substep that was made, from (step, t, q, p), as it was recorded; `alone` says that it is not for a batch."""
+
+    system: AbstractSystem
+    t0: Array
+    h: Array
+    step: Array
+    t: Array
+    q: Array
+    p: Array
+    record: Substeps
+    tableau: ButcherTableau = eqx.field(static=True)
+    formulation: Formulation = eqx.field(static=True)
+    alone: bool = eqx.field(static=True)
+
+    @property
+    def hit(self):
+        """Whether it ended at an impact."""
+        return self.record.good & jnp.any(self.record.struck.pushed)
+
+    @property
+    def start(self):
+        """What its stage equations depend on."""
+        return self.system, self.t, self.record.length, self.q, self.p
+
+    def pose(self, system, t, length, q, p):
+        """Its stage equations."""
+        held = self.record.held
+        watched = system if system.contacts.elastic else Resting(system, *held, SETTLING * self.h, differentiable=True)
+        return Problem(watched, t, length, q, p, self.tableau, self.formulation)
+
+    def ended(self, rate: Problem):
+        """Changes of (q, p) from its start to its end, and of its stage values, with those of its stage equations."""
+        w = self.record.w
+        problem = self.pose(*self.start)
+        dw = stage_tangent(problem, rate, w, jnp.ones((), bool), self.alone)
+        added = eqx.filter_jvp(increments, (problem, w), (rate, dw))[1]
+        return *(jnp.zeros_like(x) if d is None else d for d, x in zip(added, (self.q, self.p))), dw
+
+    def gap(self, system, t, q):
+        """What is zero at its end: the gaps that struck, weighted by their impulses."""
+        struck = self.record.struck
+        weight = jnp.abs(struck.impulse) / jnp.where(self.hit, jnp.sum(jnp.abs(struck.impulse)), 1)
+        return jnp.dot(weight, system.contacts.gap(t, q, struck.which))
+
+    def delay(self) -> Delay:
+        """What a longer substep changes, where it ends at an impact."""
+        none = jax.tree.map(lambda x: None, self.system)
+        one, record = jnp.ones_like(self.t), self.record
+
+        def longer():
+            dq, dp, dw = self.ended(eqx.filter_jvp(self.pose, self.start, (none, None, one, None, None))[1])
+            closing = eqx.filter_jvp(self.gap, (self.system, record.time, record.q), (none, one, dq))[1]
+            return Delay(dq, dp, dw, closing)
+
+        still = Delay(jnp.zeros_like(self.q), jnp.zeros_like(self.p), jnp.zeros_like(record.w), one)
+        return jax.lax.cond(self.hit, longer, lambda: still)
+
+    def tangent(self, rates, motion, delay: Delay):
+        """(changes of (time, q, p) after it, of its stage values, of the impulses at its end, of its length)."""
+        record, hit = self.record, self.hit
+        landed = record.good & (record.step > self.step)
+        none = (jnp.zeros_like(record.w), jnp.zeros_like(record.struck.impulse), jnp.zeros_like(record.length))
+
+        def made(rates, motion):
+            dt, dq, dp = motion
+            dgrid = eqx.filter_jvp(lambda t0, h: t0 + h * (self.step + 1), (self.t0, self.h), tuple(rates[1:]))[1]
+            dgrid = jnp.zeros_like(dt) if dgrid is None else dgrid
+            dlength = jnp.where(landed, dgrid - dt, 0)
+            rate = eqx.filter_jvp(self.pose, self.start, (rates[0], dt, dlength, dq, dp))[1]
+            dq_, dp_, dw = self.ended(rate)
+            after = (jnp.where(landed, dgrid, dt), dq + dq_, dp + dp_)
+
+            def same(rates, after, dw, dlength):
+                return (after, dw, none[1], dlength)
+
+            return jax.lax.cond(hit, struck, same, rates, after, dw, dlength)
+
+        def struck(rates, after, dw, dlength):
+            dt, dq, dp = after
+            end = (self.system, record.time, record.q)
+            late = -eqx.filter_jvp(self.gap, end, (rates[0], dt, dq))[1] / delay.gap
+            dt, dq, dp, dw = dt + late, dq + late * delay.q, dp + late * delay.p, dw + late * delay.w
+            momentum = self.p + increments(self.pose(*self.start), record.w)[1]
+            dp, dj = strike_tangent((*end, momentum), (rates[0], dt, dq, dp), record.struck)
+            return (dt, dq, dp), dw, dj, dlength + late
+
+        return jax.lax.cond(record.good, made, lambda rates, motion: (motion, *none), rates, motion)

@@ -1,0 +1,185 @@
+"""One substep of a system with contacts: a leg to the next grid time, or to the first impact before it and through it;
+shorter where contacts that are not watched could close."""
+
+from functools import partial
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from geodyn._typing import Array, Bool, Int
+from geodyn.integrators.contract.contacts import Neighbours
+from geodyn.integrators.contract.results import RESULTS
+from geodyn.integrators.contract.system import AbstractSystem
+from geodyn.integrators.impacts.gaps import MOST_AT_ONCE, chosen, rounding, sizes_of_gaps
+from geodyn.integrators.impacts.impulse import Struck
+from geodyn.integrators.impacts.leg import Leg
+from geodyn.integrators.impacts.resting import laid_down
+from geodyn.integrators.step.iteration import once
+from geodyn.integrators.step.methods import State, after_step
+
+CAUTION = 1.25
+
+
+class Moving(eqx.Module):
+    """Where an integration with contacts stands, between grid times as well: how many `struck` until then; of many
+    contacts those that are `near`, and with what `caution` a step in which they are all is chosen; of these which are
+    `held` closed, how large the things are that meet there (`size`); whether this is a grid time (`whole`), and the
+    substep before was a whole step (`regular`)."""
+
+    time: Array
+    state: State
+    struck: Int[Array, ""]
+    near: Neighbours | None
+    caution: Array
+    held: Bool[Array, " g"]
+    size: Array
+    whole: Bool[Array, ""]
+    regular: Bool[Array, ""]
+
+    @property
+    def alive(self) -> Bool[Array, ""]:
+        """No step has failed."""
+        return self.state.alive
+
+    @property
+    def which(self) -> Int[Array, " g"] | None:
+        """The numbers of the contacts that are watched; None is all."""
+        return None if self.near is None else self.near.which
+
+
+class Substeps(NamedTuple):
+    """After every substep: grid steps done, time, its length, q, p, stage values; what struck at its
+    end; which contacts were held in it; whether it was made."""
+
+    step: Array
+    time: Array
+    length: Array
+    q: Array
+    p: Array
+    w: Array
+    struck: Struck
+    held: tuple[Array, Array]
+    good: Bool[Array, " S"]
+
+
+def moving(system: AbstractSystem, t0, h, state: State) -> Moving:
+    """At the start of a path: contacts that are closed, at rest, and would be pressed further are held. It fails where
+    they are violated, or pressed in a system whose contacts are not followed to rest."""
+    near, yes = system.contacts.neighbours(t0, state.q), jnp.ones((), bool)
+    which = None if near is None else near.which
+    size, held = sizes_of_gaps(system, which, t0, state.q), pressed(system, which, t0, h, state)
+    refused = jnp.where(system.contacts.elastic & jnp.any(held), RESULTS.pressed_at_rest, state.result)
+    overlap = jnp.any(system.contacts.gap(t0, state.q, which) < -jnp.sqrt(jnp.finfo(h.dtype).eps) * size)
+    refused = jnp.where(rubs(system, which, state.q, held), RESULTS.friction_at_rest, refused)
+    state = eqx.tree_at(lambda s: s.result, state, jnp.where(overlap, RESULTS.overlapping, refused))
+    caution = jnp.asarray(CAUTION, h.dtype)
+    return Moving(t0, state, jnp.zeros((), int), near, caution, held, size, yes, ~yes)
+
+
+def rubs(system: AbstractSystem, which, q, held) -> Bool[Array, ""]:
+    """Whether a contact that is held has friction, which its forces know nothing of."""
+    if not system.contacts.frictional:
+        return jnp.zeros((), bool)
+    return jnp.any(held & (system.contacts.friction(q, which) > 0))
+
+
+def pressed(system: AbstractSystem, which, t0, h, state: State) -> Bool[Array, " g"]:
+    """Contacts that are pressed at rest in a first state."""
+    n, c, v = state.q.size, system.count_constraints(state.q), system.velocity(t0, state.q, state.p)
+    force = system.force(t0, state.q, v, state.history[-1, n : n + c] / h)
+    return laid_down(system, which, h, t0, state.q, v, force)
+
+
+def substep(method, system, grid, h, moving: Moving, active, alone: bool = False):
+    """(Moving, Substeps): up to the grid time ahead, or to the first impact before it and through it; `alone` says that
+    it is not for a batch."""
+    eps, t = jnp.finfo(h.dtype).eps, moving.time
+    left, moving = within_reach(system, moving, jnp.maximum(grid - t, eps * h), active)
+    state = moving.state
+    size = jnp.maximum(moving.size, sizes_of_gaps(system, moving.which, t, state.q))
+    loose = jnp.sqrt(eps) * size
+    noise = jnp.where(moving.held, jnp.inf, rounding(size))
+    leg = Leg(system, t, state, moving.which, moving.held, left, h, noise, loose, method)
+    end, hit = leg.attempts(active, alone)
+    arrived = ~hit & (end.length >= grid - t)
+    time = jnp.where(arrived, grid, t + end.length)
+    after, w = after_step(leg.pose(end.length), state, end.root, ~moving.regular)
+    unknown = after.alive & jnp.any(jnp.isnan(end.gap))
+    after = eqx.tree_at(lambda s: s.result, after, jnp.where(unknown, RESULTS.not_finite, after.result))
+    hit = hit & after.alive
+    lam = w[-1, state.q.size :][: system.count_constraints(state.q)] / end.length
+    none = nothing_struck(size)
+    held = moving.held & ~((end.gap > loose) & (end.rate > 0))
+    through = partial(leg.impact, end, time, after.q, after.p, lam)
+    p, struck, held = once(hit & active, lambda *_: through(), after.p, none, held)
+    regular = moving.whole & arrived
+    result = jnp.where(after.alive & rubs(system, moving.which, after.q, held), RESULTS.friction_at_rest, after.result)
+    result = jnp.where(after.alive & jnp.any(jnp.isnan(p)), RESULTS.impact_unsolved, result)
+    after = eqx.tree_at(lambda s: (s.step, s.p, s.result), after, (state.step + arrived, p, result))
+    after = restarted(system, after, time, regular, jnp.sum(held) > MOST_AT_ONCE)
+    struck_so_far = moving.struck + jnp.sum(struck.pushed)
+    ended = Moving(time, after, struck_so_far, moving.near, moving.caution, held, size, arrived, regular)
+    made, ended = travelled(system, leg, moving, ended, end.length, w)
+    ended = jax.tree.map(lambda a, b: jnp.where(active, a, b), ended, moving)
+    s = ended.state
+    return ended, Substeps(s.step, ended.time, end.length, s.q, s.p, w, struck, leg.held, active & made & s.alive)
+
+
+def nothing_struck(size) -> Struck:
+    """No impact at gaps of these sizes."""
+    k = min(size.size, MOST_AT_ONCE)
+    return Struck(jnp.zeros(k, int), jnp.zeros(k, bool), jnp.zeros(k, bool), jnp.zeros(k, size.dtype))
+
+
+def not_made(method, moving: Moving) -> Substeps:
+    """The record of a substep that is not made."""
+    s, none = moving.state, nothing_struck(moving.size)
+    w, held = s.history[method.tableau.stages :], (none.which, none.pushed)
+    return Substeps(s.step, moving.time, jnp.ones_like(moving.time), s.q, s.p, w, none, held, jnp.zeros((), bool))
+
+
+def within_reach(system, moving: Moving, left, active):
+    """(the time `left`, or less of it: until contacts that are not watched could close; with new neighbours where the
+    old ones do not last that long)."""
+    old = moving.near
+    if old is None:
+        return left, moving
+    t, q = moving.time, moving.state.q
+    rate = moving.caution * system.contacts.closing(q, system.velocity(t, q, moving.state.p))
+    # The speed now says little of what starts from rest: where it led too far, half the time is tried.
+    left = left * (CAUTION / moving.caution)
+
+    def renewed(*_):
+        near, before, held = system.contacts.neighbours(t, q), old.which, chosen(moving.held)
+        again = jnp.any((near.which[:, None] == before[held][None, :]) & moving.held[held][None, :], axis=1)
+        return near, again, sizes_of_gaps(system, near.which, t, q)
+
+    stale = active & (old.room < rate * left)
+    near, held, size = once(stale, renewed, old, moving.held, moving.size)
+    moving = eqx.tree_at(lambda m: (m.near, m.held, m.size), moving, (near, held, size))
+    return jnp.where(near.room < rate * left, near.room / rate, left), moving
+
+
+def travelled(system, leg: Leg, before: Moving, after: Moving, length, w):
+    """(whether no other contact could close, where a substep has led): if one could, back to where it began, with more
+    caution."""
+    if before.near is None:
+        return jnp.ones((), bool), after
+    n = before.state.q.size
+    speeds = jax.vmap(system.contacts.closing)(leg.pose(length).positions(w), w[:, :n])
+    room = before.near.room - 1.05 * jnp.max(speeds) * length
+    made = (room >= 0) | ~after.alive
+    ended = eqx.tree_at(lambda m: (m.near.room, m.caution), after, (room, jnp.asarray(CAUTION, room.dtype)))
+    back = eqx.tree_at(lambda m: m.caution, before, 2 * before.caution)
+    return made, jax.tree.map(lambda a, b: jnp.where(made, a, b), ended, back)
+
+
+def restarted(system, state: State, time, regular, crowded) -> State:
+    """The state after a substep: where that was no `regular` one, its stage values are no guess for those of the next,
+    but the velocity is; it fails where more contacts are held than can be."""
+    v = system.velocity(time, state.q, state.p)
+    history = jnp.where(regular, state.history, state.constant(v))
+    result = jnp.where(state.alive & crowded, RESULTS.too_many_impacts, state.result)
+    return eqx.tree_at(lambda s: (s.history, s.result), state, (history, result))

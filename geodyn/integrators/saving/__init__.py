@@ -1,0 +1,1 @@
+"""Long runs in parts, their checkpoints, and data sets for others."""

@@ -1,0 +1,92 @@
+"""Checkpoints: a folder that holds a run as far as it is, from which the same run goes on bit for bit.
+
+`inputs.npz` says which run it is; then come files of what was saved since the one before, each with the state after
+it, so that what is written once is never written again. Every file appears whole or not at all.
+"""
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn._checks import require
+from geodyn._files.archive import differences, from_named_arrays, named_arrays, read_archive, write_archive
+from geodyn._typing import Array, PyTree
+
+FORMAT = "geodyn checkpoint 3"
+INPUTS = "inputs.npz"
+
+
+class Piece(NamedTuple):
+    """A piece of a run: the `state` after it, the `rows` that it saved, `others` that it saved, and how many rows the
+    run has `done` then, those that are not saved included."""
+
+    state: PyTree
+    rows: tuple[Array, ...]
+    others: tuple[Array, ...]
+    done: int
+
+
+def opened(folder: str | os.PathLike, inputs: dict[str, np.ndarray]) -> Path:
+    """The folder of the run with these inputs, made if there is none. ValueError for anything else, or another run."""
+    require("checkpoint", folder, str | os.PathLike, "the name of a folder")
+    folder = Path(folder)
+    known = folder / INPUTS
+    if known.exists():
+        found = differences(read_archive(known, FORMAT)[0], inputs)
+        if found:
+            raise ValueError(f"checkpoint={folder} is of another run: {'; '.join(found)}. Delete it, or give another")
+    elif folder.exists() and not (folder.is_dir() and all(path.name.startswith(".") for path in folder.iterdir())):
+        raise ValueError(f"checkpoint={folder} must be a folder of geodyn, or none yet; {INPUTS} is not in it")
+    else:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_archive(known, inputs, {"format": FORMAT})
+    return folder
+
+
+def removed(folder: str | os.PathLike) -> None:
+    """Deletes a checkpoint, and nothing else that is in the folder."""
+    folder = Path(folder)
+    if (folder / INPUTS).exists():
+        for path in [*_pieces(folder), *folder.glob(".*.npz.*.partial"), folder / INPUTS]:
+            path.unlink()
+        if not any(folder.iterdir()):
+            folder.rmdir()
+
+
+def read_pieces(folder: Path, template: Piece) -> list[Piece]:
+    """What the folder holds. ValueError, with the remedy, where a file is broken or missing."""
+    pieces = []
+    for path in _pieces(folder):
+        wanted = _name(pieces[-1].done if pieces else 0)
+        if path.name != wanted:
+            raise ValueError(f"{folder} lacks {wanted}: delete the files after it, and the run goes on from there")
+        try:
+            arrays, meta = read_archive(path, FORMAT)
+        except ValueError as error:
+            raise ValueError(f"{error}. Delete it and those after it, and the run goes on from before it") from None
+        found = jax.tree.map(jnp.asarray, from_named_arrays(arrays, template._replace(done=None)))
+        pieces.append(found._replace(done=meta["done"]))
+    return pieces
+
+
+def write_piece(folder: Path, begin: int, pieces: list[Piece]) -> None:
+    """One file of the pieces that begin after row `begin`."""
+
+    def join(*x):
+        return np.concatenate(x)
+
+    rows, others = (jax.tree.map(join, *(getattr(piece, name) for piece in pieces)) for name in ("rows", "others"))
+    last = pieces[-1]._replace(rows=rows, others=others, done=None)
+    write_archive(folder / _name(begin), named_arrays(last), {"format": FORMAT, "done": pieces[-1].done})
+
+
+def _pieces(folder):
+    return sorted(folder.glob("rows_*.npz"))
+
+
+def _name(begin):
+    return f"rows_{begin:012d}.npz"

@@ -1,0 +1,51 @@
+"""Trajectories as xarray datasets, for their named dimensions and their files."""
+
+import json
+
+import numpy as np
+
+from geodyn._files.archive import geodyn_version, named_arrays
+from geodyn.integrators.contract.results import RESULTS
+from geodyn.integrators.saving.inputs import description
+from geodyn.integrators.saving.schema import structure
+
+NAMES = {"q": "position", "v": "velocity", "p": "momentum", "multipliers": "multiplier, positive where it pushes"}
+
+
+def dataset(trajectory):
+    """What `Trajectory.to_xarray` says."""
+    try:
+        import xarray
+    except ImportError:
+        raise ImportError("to_xarray needs xarray: pip install 'geodyn[xarray]'") from None
+    if trajectory.t.ndim != 1:
+        raise ValueError("a batch of trajectories has no one dataset: take jax.tree.map(lambda x: x[i], trajectory)")
+    configuration = ("point", "coordinate")[3 - trajectory.q.ndim :]
+    dims = dict.fromkeys("qvp", ("time", *configuration)) | {"multipliers": ("time", "constraint")}
+    dims["p"] = dims["q"] if trajectory.p.shape == trajectory.q.shape else ("time", "quasi-velocity")
+    arrays = {name: np.asarray(getattr(trajectory, name)) for name in dims}
+    variables = {name: (dims[name], x, {"long_name": NAMES[name]}) for name, x in arrays.items() if x.size}
+    if "p" in variables:
+        variables["energy"] = ("time", np.asarray(trajectory.energy), {"long_name": "energy"})
+    if trajectory.impacts is not None:
+        count = int(trajectory.impacts.count)
+        for name, x in named_arrays(trajectory.impacts).items():
+            variables[f"impact_{name}"] = ("impact", x[:count], {"long_name": f"{name} of the impact"})
+    time = ("time", np.asarray(trajectory.t), {"long_name": "time"})
+    return xarray.Dataset(variables, {"time": time}, _attributes(trajectory))
+
+
+def _attributes(trajectory):
+    """The inputs, texts as they are and numbers as JSON, which keeps every digit."""
+    numbers = named_arrays({"inputs": trajectory.inputs, "system": trajectory.system, "stats": trajectory.stats})
+    counts = trajectory.inputs and {
+        name: getattr(trajectory.inputs, name) for name in ("steps", "save_every", "most_impacts")
+    }
+    return {
+        "units": "any consistent units",
+        "result": RESULTS(int(trajectory.result)).name,
+        "system": structure(trajectory.system),
+        "method": json.dumps(trajectory.method and description(trajectory.method)),
+        "numbers": json.dumps({name: x.tolist() for name, x in numbers.items()} | (counts or {})),
+        "geodyn": geodyn_version(),
+    }

@@ -1,0 +1,68 @@
+"""What a run depends on, as named arrays and texts: what files keep, and what a checkpoint compares."""
+
+import hashlib
+import re
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn._files.archive import geodyn_version, named_arrays
+from geodyn.integrators.contract.system import AbstractSystem, pfaffian
+from geodyn.integrators.saving.schema import structure
+from geodyn.integrators.step.methods import AbstractMethod, AbstractStepper
+
+
+def description(method: AbstractMethod) -> dict:
+    """A method as plain numbers and names."""
+    if isinstance(method, AbstractStepper):
+
+        def plain(x):
+            return x.tolist() if eqx.is_array(x) else x
+
+        return {"name": type(method).__name__} | {name: plain(value) for name, value in vars(method).items()}
+    a, b, c = (x.tolist() for x in (method.tableau.a, method.tableau.b, method.tableau.c))
+    about = {"name": type(method).__name__, "formulation": method.formulation, "order": method.tableau.order}
+    return about | {"a": a, "b": b, "c": c}
+
+
+def named_inputs(system: AbstractSystem, method: AbstractMethod, **given) -> dict[str, np.ndarray]:
+    """Everything that the bits of a run depend on, by name: `given`, the numbers of the system, its structure and its
+    equations, the method, the versions and the device."""
+    texts = {
+        "system": structure(system),
+        "the system's equations (hash of their program)": program(system, given["t0"], given["q0"]),
+        **{f"method.{name}": str(value) for name, value in description(method).items()},
+        "geodyn": geodyn_version(),
+        "jax": jax.__version__,
+        "device": jax.default_backend(),
+    }
+    given = {name: x if x is None else np.asarray(x) for name, x in given.items()}
+    return named_arrays({"system": system, **given}) | {name: np.array(text) for name, text in texts.items()}
+
+
+def program(system: AbstractSystem, t, q) -> str:
+    """A hash of the program that JAX makes of the system's equations: a function has a name, but that says nothing of
+    what it does."""
+    n, c = q.size, system.count_constraints(q)
+    arrays, static = eqx.partition(system, eqx.is_array)
+
+    def equations(arrays, t, q, v, p, lam):
+        system = eqx.combine(arrays, static)
+        watched = (system.contacts.gap(t, q), system.contacts.restitution(q)) if system.contacts is not None else ()
+        velocity = system.velocity(t, q, p)
+        held = system.constraint(t, q), pfaffian(system, t, q, v)
+        return system.momentum(t, q, v), velocity, system.force(t, q, v, lam), held, watched
+
+    def zeros(n):
+        return jnp.zeros(n, q.dtype)
+
+    p = jax.eval_shape(system.momentum, t, zeros(n), zeros(n))
+    closed = jax.make_jaxpr(equations)(arrays, t, zeros(n), zeros(n), p, zeros(c))
+    constants = b"".join(np.asarray(x).tobytes() for x in closed.consts)
+    return hashlib.sha256(_without_addresses(str(closed.jaxpr)).encode() + constants).hexdigest()[:16]
+
+
+def _without_addresses(text):
+    return re.sub("0x[0-9a-f]+", "", text)

@@ -1,0 +1,95 @@
+"""A run as a host loop over jitted parts of it, which shows progress, keeps what was computed on Ctrl-C, and goes on
+from a checkpoint. A callback in every step would cost two hundred times more."""
+
+import math
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import jax
+import numpy as np
+from tqdm import tqdm
+
+from geodyn._compile.progress import compiling
+from geodyn.integrators.saving.checkpoint import Piece, read_pieces, write_piece
+
+PARTS, SHORTEST_PART, LONGEST_PART = 200, 100, 2**22
+SECONDS = 5.0
+ROOMS, FEW_PARTS = (512, 8192), 2
+
+
+class Plan(NamedTuple):
+    """`rows` states, `stride` steps apart, in parts of `part` rows, for which there is `room`; every `kept`-th row is
+    to be saved."""
+
+    rows: int
+    stride: int
+    part: int
+    kept: int
+    room: int
+
+
+def plan(saves: int, every: int, size: int, in_view: bool) -> Plan:
+    """The parts of `saves` × `every` steps, which depend on nothing but these numbers, so that a run that goes on takes
+    the same ones, in one of a few rooms, so that one program serves many runs. For a run `in_view` 200 of them, but
+    none shorter than 100 steps, nor longer than some 0.1 to 1 s of steps whose state is `size` numbers: for that,
+    states between the saves are saved too."""
+    longest = max(1, LONGEST_PART // size)
+    small, large = (min(room, longest) for room in ROOMS)
+    if not in_view:
+        room = small if saves <= FEW_PARTS * small else large
+        return Plan(saves, every, min(saves, room), 1, room)
+    kept = _divisor(every, every / longest, default=every)
+    rows, stride = saves * kept, every // kept
+    least = max(min(PARTS, rows * stride / SHORTEST_PART), rows * stride / longest, rows / large)
+    parts = _divisor(rows, least, default=min(rows, math.ceil(least)))
+    part = -(-rows // parts)
+    return Plan(rows, stride, part, kept, small if part <= small else large)
+
+
+def _divisor(number, least, default):
+    """The smallest divisor that is at least `least`, if there is one near it."""
+    first = max(1, math.ceil(least))
+    return next((k for k in range(first, 2 * first) if number % k == 0), default)
+
+
+def by_parts(advance: Callable, start: Piece, plan: Plan, folder: Path | None, progress: bool) -> list[Piece]:
+    """The pieces of a run, `start` first: all of it, or until a step fails or, of one that shows `progress` or has a
+    folder, Ctrl-C. `advance(state, rows, stride)` is (state, rows, others), the rows with the one before them and,
+    maybe, more after them; of these all others are saved, and every `kept`-th of the rows.
+
+    With a folder the run goes on from the checkpoint there, and writes to it every few seconds and at its end.
+    """
+    pieces = [start, *(read_pieces(folder, start) if folder else [])]
+    written, clock = len(pieces), time.monotonic()
+
+    def goes_on():
+        return pieces[-1].done < plan.rows and (not pieces[-1].done or bool(pieces[-1].state.alive))
+
+    try:
+        with compiling(progress):  # The bar begins after the first part, so that its rate is that of the steps.
+            pieces += [_next_piece(advance, pieces[-1], plan)] if goes_on() else []
+        shown = {"total": plan.rows * plan.stride, "unit": " steps", "unit_scale": True, "disable": not progress}
+        with tqdm(initial=pieces[-1].done * plan.stride, **shown) as bar:
+            while goes_on():
+                # One assignment, so that Ctrl-C finds all of a part in the list or nothing.
+                pieces.append(_next_piece(advance, pieces[-1], plan))
+                bar.update((pieces[-1].done - pieces[-2].done) * plan.stride)
+                if folder and time.monotonic() - clock > SECONDS:
+                    write_piece(folder, pieces[written - 1].done, pieces[written:])
+                    written, clock = len(pieces), time.monotonic()
+    except KeyboardInterrupt:
+        if not progress and folder is None:
+            raise
+    if folder and pieces[written:]:
+        write_piece(folder, pieces[written - 1].done, pieces[written:])
+    return pieces
+
+
+def _next_piece(advance, before, plan):
+    count = min(plan.part, plan.rows - before.done)
+    state, rows, others = jax.block_until_ready(advance(before.state, count, plan.stride))
+    first = plan.kept - before.done % plan.kept if before.done else 0
+    saved = jax.tree.map(lambda x: np.asarray(x)[first : count + 1 : plan.kept], rows)
+    return Piece(state, saved, others, before.done + count)

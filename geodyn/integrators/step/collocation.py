@@ -1,0 +1,191 @@
+"""The implicit Runge–Kutta step in (q, p): its stage equations, their solution, and the derivative of that.
+
+Unknowns of a stage are w = (u, ℓ, μ): u = q', ℓ = hλ, and for the GGL form μ with v = u − M⁻¹φ'ᵀμ, so that positions
+and velocities both stay on the constraints. Nonholonomic ones have multipliers among the λ, and are held as they are,
+A v = b, except where the acceleration is. With Q = q + hA u, P = p + hA force(Q, v, λ) the equations are
+0 = v − velocity(Q, P) and the constraints of the formulation, each scaled to be a velocity, so that the Newton matrix
+stays regular as h → 0 (Hairer & Wanner, Solving ODEs II, VII.4; Gear, Gupta & Leimkuhler 1985).
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn._numerics.bands import Banded, Full
+from geodyn._numerics.linalg import columns, inverse
+from geodyn.integrators.contract.couplings import form_of
+from geodyn.integrators.contract.system import AbstractSystem, constraint_rate, pfaffian
+from geodyn.integrators.contract.tableau import ButcherTableau
+
+
+def position_level(system, h, t, q, v, p, lam):
+    """φ(t, q)/h."""
+    return system.constraint(t, q) / h
+
+
+def lowest_level(system, h, t, q, v, p, lam):
+    """φ(t, q)/h, and A v − b of the nonholonomic constraints, which have no such level."""
+    return jnp.concatenate([position_level(system, h, t, q, v, p, lam), pfaffian(system, t, q, v)])
+
+
+def velocity_level(system, h, t, q, v, p, lam):
+    """dφ/dt = φ_t + φ_q v, and A v − b."""
+    return constraint_rate(system, t, q, v)
+
+
+def acceleration_level(system, h, t, q, v, p, lam):
+    """h times the time derivative of that, with the acceleration that the forces and λ give."""
+    pdot = system.force(t, q, v, lam)
+    one = jnp.ones_like(t)
+    vdot = jax.jvp(lambda t, q, p: system.velocity(t, q, p, v), (t, q, p), (one, v, pdot))[1]
+    return h * jax.jvp(lambda *x: constraint_rate(system, *x), (t, q, v), (one, v, vdot))[1]
+
+
+class Formulation(NamedTuple):
+    """Which levels of the constraints a step imposes, and whether at every stage or all at its end."""
+
+    levels: tuple[Callable, ...]
+    at_end: bool = False
+
+    @property
+    def sets(self) -> int:
+        """Multiplier sets of a stage: one, and one more for the second level of GGL (of holonomic constraints only)."""
+        return 1 if self.at_end else max(1, len(self.levels))
+
+
+FORMULATIONS = {
+    "index1": Formulation((acceleration_level,)),
+    "index2": Formulation((velocity_level,)),
+    "index3": Formulation((lowest_level,)),
+    "ggl": Formulation((velocity_level, position_level)),
+    "rs2": Formulation((position_level, velocity_level), at_end=True),
+    "rs3": Formulation((position_level, velocity_level, acceleration_level), at_end=True),
+}
+UNCONSTRAINED = Formulation(())
+
+
+class Problem(eqx.Module):
+    """The stage equations of one step: everything they depend on, differentiable."""
+
+    system: AbstractSystem
+    t: jax.Array
+    h: jax.Array
+    q: jax.Array
+    p: jax.Array
+    tableau: ButcherTableau = eqx.field(static=True)
+    formulation: Formulation = eqx.field(static=True)
+
+    @property
+    def times(self):
+        return self.t + self.h * self.tableau.c
+
+    def stage(self, t, q, w):
+        """(v, p', λ) of a stage."""
+        n = q.shape[0]
+        c = self.system.count_constraints(q)
+        u, lam, mu = w[:n], w[n : n + c] / self.h, w[n + c :]
+        v = u
+        if mu.size:
+            normal = jax.vjp(lambda q: self.system.constraint(t, q), q)[1](mu)[0]
+            v = u - jax.jvp(lambda p: self.system.velocity(t, q, p, u), (self.p,), (normal,))[1]
+        return v, self.system.force(t, q, v, lam), lam
+
+    def positions(self, w):
+        """Stage positions Q = q + hA u."""
+        return self.q[None] + _accumulate(self.tableau, self.h, w[:, : self.q.shape[0]])
+
+    def residual(self, w):
+        """[s, m] residual of the stage values w[s, m]."""
+        q = self.positions(w)
+        v, pdot, lam = jax.vmap(self.stage)(self.times, q, w)
+        p = self.p[None] + _accumulate(self.tableau, self.h, pdot)
+        kinetic = v - jax.vmap(self.system.velocity)(self.times, q, p, v)
+        return jnp.concatenate([kinetic, *self.constraint_rows(q, v, p, lam)], axis=1)
+
+    def constraint_rows(self, q, v, p, lam):
+        if self.formulation.at_end:
+            end = (self.times[-1], q[-1], v[-1], p[-1], lam[-1])
+            return [jnp.stack([level(self.system, self.h, *end) for level in self.formulation.levels])]
+        return [
+            jax.vmap(lambda *x, level=level: level(self.system, self.h, *x))(self.times, q, v, p, lam)
+            for level in self.formulation.levels
+        ]
+
+    @property
+    def form(self) -> Full | Banded:
+        """What is known of the Jacobian of the stage equations without its numbers."""
+        far = acceleration_level in self.formulation.levels
+        return form_of(self.system.couplings, self.tableau.stages, self.q.shape[0], self.formulation.sets, far)
+
+    @property
+    def splits(self) -> bool:
+        """Whether Newton's method takes one Jacobian for all stages: not where constraints couple them, nor in large
+        bodies, where the whole costs little more and saves iterations, nor where the system says that it must not, nor
+        for explicit tableaux, which it cannot split (and which plain iteration solves in s + 1 turns)."""
+        whole = self.formulation.at_end or self.tableau.is_explicit or isinstance(self.form, Banded)
+        return self.system.shares_jacobian and not whole
+
+    def factors(self, w):
+        """Factors of Jacobians of the stage equations near w, for `newton`."""
+        if self.splits:
+            return self.split_inverses(w)
+        return self.form.factors(self.form.matrix(jax.linearize(self.residual, w)[1], w))
+
+    def newton(self, factors, r):
+        """J⁻¹ r, with the factors of J."""
+        if not self.splits:
+            return self.form.solved(factors, r)
+        _, basis, dual, weight = spectrum(self.tableau)
+        return jnp.real(_mix(basis * weight[None], jax.vmap(jnp.dot)(factors, _mix(dual, r + 0j)))).astype(r.dtype)
+
+    def split_inverses(self, w):
+        """With one Jacobian for all stages, its inverses split by the eigenvalues α of A: dQ = hα du, dP = hα dp'
+        (Butcher 1976; Hairer & Wanner, IV.8)."""
+        n, t, q = self.q.shape[0], self.t + self.h / 2, jnp.mean(self.positions(w), axis=0)
+        mean = jnp.mean(w, axis=0)
+
+        def local(q, p, w):
+            v, pdot, lam = self.stage(t, q, w)
+            rows = [level(self.system, self.h, t, q, v, p, lam) for level in self.formulation.levels]
+            return pdot, jnp.concatenate([v - self.system.velocity(t, q, p, v), *rows])
+
+        at, parts = (q, self.p, mean), np.cumsum([n, self.p.size])
+
+        def push(dx):
+            return jax.jvp(local, at, tuple(jnp.split(dx, parts)))[1]
+
+        images = columns(push, n + self.p.size + mean.size, mean)
+        (f_q, _, f_w), (r_q, r_p, r_w) = (jnp.split(x.T, parts, axis=1) for x in images)
+
+        def of_w(x):
+            return jnp.concatenate([x, jnp.zeros((mean.size, mean.size - n), x.dtype)], axis=1)
+
+        first, second = of_w(r_q) + r_p @ f_w, of_w(r_p @ f_q)
+        shifts = (self.h + 0j) * jnp.asarray(spectrum(self.tableau)[0], (self.h + 0j).dtype)
+        return jax.vmap(lambda ha: inverse(r_w + ha * first + ha**2 * second))(shifts)
+
+
+def _mix(a, x):
+    """Rows of x combined by the constant matrix a."""
+    return jnp.tensordot(jnp.asarray(a, x.dtype), x, 1)
+
+
+def _accumulate(tableau, h, x):
+    """hA x, by the couplings of the stages, which their rounding leaves symplectic. The h stands between them and the
+    weights, or XLA would multiply the constants, and round the product."""
+    m, weights = tableau.couplings
+    return _mix(m, h * (jnp.asarray(weights, x.dtype)[:, None] * x))
+
+
+def spectrum(tableau):
+    """Eigenvalues of A in the upper half plane, their right and left vectors, and the weight of each (a pair counts
+    twice, by its real part)."""
+    values, vectors = np.linalg.eig(tableau.a.astype(complex))
+    dual = np.linalg.inv(vectors)
+    keep = values.imag > -1e-14
+    weight = np.where(values[keep].imag > 1e-14, 2.0, 1.0)
+    return values[keep], vectors[:, keep], dual[keep], weight

@@ -1,0 +1,321 @@
+"""Many steps of collocation, as a loop over members that lie last.
+
+Without constraints a step is solved by the iteration w ← w − r, which is Newton's method with the mass matrix for
+Jacobian; a member that this does not bring to rest is solved by itself, with a matrix (`search`). With constraints it
+is simplified Newton, its matrices renewed where they serve no longer. The forces f are carried along with w, so that
+the physics stands once in the program. The history of two steps is [m, 2s, *B].
+"""
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from geodyn._compile.lanes import Split, at_once, lanes
+from geodyn._compile.native import LARGEST
+from geodyn._typing import Array
+from geodyn.integrators.contract.results import RESULTS
+from geodyn.integrators.contract.tableau import ButcherTableau
+from geodyn.integrators.step.equations import Newton, Stages, column, coupled, like, mixed, summed, top
+from geodyn.integrators.step.iteration import (
+    MOST_MATRICES,
+    MOST_PLAIN,
+    MOST_WITH_MATRIX,
+    Progress,
+    Root,
+    iterated,
+    search,
+)
+from geodyn.integrators.step.methods import State, extrapolation, shifted
+
+
+def solved(
+    residual, evaluate, known, w, others, floor, active, *, correct=None, most=MOST_PLAIN, size=top, jointly=False
+) -> Root:
+    """The roots of `residual(known, w, others)` of all active members, with others = `evaluate(known, w)`: by the
+    iteration w − `correct`(residual); without that by plain iteration, and where it does not contract with a matrix, of
+    a batch for one member at a time. All `known` have the axes of the members. `jointly` both functions are evaluated
+    at the same w, which saves what they have in common, and costs one more `evaluate`. Both take `often` as a
+    keyword: whether they are to be fast, or short programs."""
+    if jointly:
+
+        def both(known, w, _, often=True):
+            return residual(known, w, evaluate(known, w, often=often), often=often)
+
+        options = {"correct": correct, "most": most, "size": size}
+        root = solved(both, lambda known, w, often=True: [], known, w, [], floor, active, **options)
+        return root._replace(others=evaluate(known, root.w))
+    if correct is None and not active.shape and w.size <= LARGEST:
+        return search(partial(residual, known), w, floor, active, partial(evaluate, known), others, size)
+
+    def improve(w, others):
+        r = residual(known, w, others)
+        w = w - (r if correct is None else correct(r))
+        return w, evaluate(known, w)
+
+    end = iterated(improve, w, others, floor, active, most, size)
+    values = [end.w, *end.others, end.converged, end.count, 0 * end.count]
+    if correct is None:
+
+        def by_newton(count, *args):
+            end = newton(residual, evaluate, *args, size)
+            return [end.w, *end.others, end.converged, count + end.count, end.count]
+
+        values = one_by_one(active & ~end.converged, by_newton, (end.count, known, w, others, floor), values)
+    w, *others, converged, iterations, jacobians = values
+    return Root(w, others, converged, iterations, jacobians)
+
+
+def newton(residual, evaluate, known, w, others, floor, size) -> Progress:
+    """The root of one member as of `solved`, by Newton's method with difference quotients: those of all columns are
+    evaluated at once, on lanes behind the stages."""
+    count = w.size
+    known = jax.tree.map(lambda x: x[..., None], known)
+    units = jnp.eye(count, count + 1, 1, dtype=w.dtype).reshape(*w.shape, count + 1)
+
+    def improve(w, _):
+        scale = floor + size(w)
+        # A linear problem may start at zero: any length does there.
+        length = jnp.where(scale > 0, jnp.finfo(w.dtype).eps ** 0.5 * scale, 1)
+        at = w[..., None] + length * units
+        found = evaluate(known, at, often=False)
+        r = residual(known, at, found, often=False).reshape(count, count + 1)
+        change = eliminated((r[:, 1:] - r[:, :1]) / length, r[:, 0])
+        return w - change.reshape(w.shape), [x[..., 0] for x in found]
+
+    return iterated(improve, w, others, floor, jnp.ones((), bool), MOST_PLAIN, size, before=bool(others))
+
+
+def eliminated(a, b):
+    """x with a x = b, by Gauss–Jordan with partial pivoting: a short program for what is seldom solved."""
+    index = jnp.arange(b.size)
+
+    def eliminate(k, m):
+        pivot = jnp.argmax(jnp.where(index >= k, jnp.abs(m[:, k]), -1.0))
+        row, m = m[pivot] / m[pivot, k], m.at[pivot].set(m[k])
+        return jnp.where((index == k)[:, None], row, m - m[:, k, None] * row)
+
+    return jax.lax.fori_loop(0, b.size, eliminate, jnp.column_stack([a, b]))[:, -1]
+
+
+def one_by_one(needed, solve, args, values):
+    """`values` with `solve(*args)` in the place of those of each member that needs it."""
+
+    def turn(state):
+        needed, values = state
+        i = jnp.unravel_index(jnp.argmax(needed), needed.shape)
+
+        def own(x):
+            return x.ndim - needed.ndim
+
+        def place(x):
+            return [j if n > 1 else 0 for j, n in zip(i, x.shape[own(x) :], strict=True)]
+
+        one = solve(*jax.tree.map(lambda x: x[(..., *place(x))], args))
+        return needed.at[i].set(False), [x.at[(..., *i)].set(y) for x, y in zip(values, one, strict=True)]
+
+    return jax.lax.while_loop(lambda state: jnp.any(state[0]), turn, (needed, values))[1]
+
+
+def staged(arrays, batch):
+    """The same arrays for all stages, whose axis stands before those of the batch."""
+    return [jnp.expand_dims(x, x.ndim - len(batch)) for x in arrays]
+
+
+class Step:
+    """The equations of one step, and how they are solved: `known` are the times t[s, *B] of its stages, h[1, *B], the
+    q and p of its start, and the numbers `theta` of the system, with an axis of one for the stages."""
+
+    def __init__(self, stages: Stages, tableau: ButcherTableau, whole: bool):
+        self.stages, self.tableau = stages, tableau
+        self.inner = Split(stages.inner, stages.before)
+        self.outer = Split(stages.outer, stages.after, scalar=self.inner.scalars is not None)
+        # Whether all physics is made of scalars: where half of it is, arrays run faster.
+        self.by_scalars = self.outer.scalars is not None
+        if not self.by_scalars:
+            self.inner.scalars = None
+        # Both halves together, as of one metric, unless the second is next to nothing.
+        self.jointly = not self.outer.is_arithmetic
+        self.newton = Newton(stages, tableau, whole, self.by_scalars) if stages.formulation.levels else None
+
+    def positions(self, h, q, w):
+        """Those of the stages."""
+        return q[:, None] + coupled(self.tableau, h, w[: q.shape[0]])
+
+    def found(self, known, w, often=True):
+        """[f] or [f, v] at w."""
+        t, h, q, p, theta = known
+        return self.inner(t, h, self.positions(h, q, w), p[:, None], w, *theta, often=often)
+
+    def residual(self, known, w, found, often=True):
+        """r at w, where `inner` has found the forces."""
+        t, h, q, p, theta = known
+        momenta, v = p[:, None] + coupled(self.tableau, h, found[0]), self.stages.velocities(w, found)
+        return self.outer(t, h, self.positions(h, q, w), momenta, v, w, *theta, often=often)[0]
+
+    def evaluated(self, known, w):
+        """(Q, [f(, v)], P) of the stages."""
+        # In a batch the calls of what is used often cost nothing.
+        (_, h, q, p, _), found = known, self.found(known, w, often=w.ndim > 2)
+        return self.positions(h, q, w), found, p[:, None] + coupled(self.tableau, h, found[0])
+
+    def correction(self, known, w, found, transposed: bool = False):
+        """What an iteration takes from the unknowns, as a function of the residual, by Newton's matrices at w, or those
+        of the transposed equations; None where the iteration is plain."""
+        if self.newton is None:
+            return None
+        correct = self.newton.transposed if transposed else self.newton.corrected
+        return partial(correct, self.newton.inverses(known, w, found))
+
+    def solved(self, known, w, found, active) -> Root:
+        """The stage values of the active members from guesses, and [f(, v)]."""
+        # Increments below eps · |q|/h move no position by more than its rounding.
+        _, h, q, *_ = known
+        equations, floor = (self.residual, self.found, known), top(q, 1) / h[0] / 2**6
+        if self.newton is None:
+            return solved(*equations, w, found, floor, active, jointly=self.jointly)
+
+        def wanting(root: Root):
+            return active & ~root.converged & (root.jacobians < MOST_MATRICES) & jnp.isfinite(top(root.w))
+
+        def attempt(root: Root):
+            correct, active = self.correction(known, root.w, root.others), wanting(root)
+            options = {"correct": correct, "most": MOST_WITH_MATRIX, "size": lambda w: top(w[: q.shape[0]])}
+            end = solved(*equations, root.w, root.others, floor, active, **options)
+            counts = root.iterations + end.iterations, root.jacobians + active
+            return Root(end.w, end.others, root.converged | end.converged, *counts)
+
+        zero = jnp.zeros(active.shape, int)
+        start = Root(w, found, jnp.zeros_like(active), zero, zero)
+        return jax.lax.while_loop(lambda root: jnp.any(wanting(root)), attempt, start)
+
+
+class Carried(NamedTuple):
+    """What of a `State` a loop carries."""
+
+    step: Array
+    q: Array
+    p: Array
+    lost_q: Array
+    lost_p: Array
+    history: Array
+    result: Array
+    iterations: Array
+    jacobians: Array
+    since: Array
+    errors: Array
+
+
+def forward(equations: Step, saves: int, every: int | None):
+    """run(batch, kept, t0, h, *carried, *theta) -> [*carried, q, p, alive, error, w], the latter after every
+    `every`-th of the steps. Without `every` the first of `carried` are (rows, every): so many of the saves are made,
+    and the others repeat the last one."""
+    stages, tableau, s = equations.stages, equations.tableau, equations.tableau.stages
+    ahead, back, n = extrapolation(tableau), shifted(tableau, -1), stages.q.shape[0]
+
+    def run(batch, _, t0, h, *rest):
+        made, rest = ([], rest) if every else (rest[:2], rest[2:])
+        begun, theta = Carried(*rest[: len(Carried._fields)]), staged(rest[len(Carried._fields) :], batch)
+        c, (h,) = column(tableau.c, begun.q[:, None])[0], staged([h], batch)
+        # The second multipliers of GGL are of the size of errors: no guess is better than none.
+        guessed = (jnp.arange(stages.w.shape[0]) < n + stages.count).reshape(-1, 1, *[1] * len(batch))
+
+        def step(carry):
+            state, found, done = carry
+            q, p = state.q, state.p
+            alive, t = state.result == RESULTS.successful, t0 + h * (begun.step + done + c)
+            guess = mixed(ahead, state.history), [mixed(ahead, x) for x in found]
+            w, new, converged, turns, jacobians = equations.solved((t, h, q, p, theta), *guess, alive)
+
+            def ends(w, f, q, p, lost_q, lost_p):
+                """What the step adds, where it ends, and whether it does, compensated as in `methods.after_step`."""
+                dq, dp = h[0] * summed(tableau.b, w[:n]) + lost_q, h[0] * summed(tableau.b, f) + lost_p
+                finite = jnp.isfinite(top(w)) & jnp.isfinite(top(q + dq, 1)) & jnp.isfinite(top(p + dp, 1))
+                return [dq, dp, q + dq, p + dp, finite, alive & converged & finite]
+
+            dq, dp, q1, p1, finite, good = at_once(ends, w, new[0], q, p, state.lost_q, state.lost_p)
+
+            def remembered(first, old, new):
+                """The values of the last two steps; those before the first of them as they lead to it."""
+                before = jnp.where(first, mixed(back, new), old[:, s:])
+                return jnp.where(good, jnp.concatenate([before, new], 1), old)
+
+            failure = jnp.where(finite, RESULTS.not_converged, RESULTS.not_finite)
+            after = Carried(
+                step=state.step + alive,
+                q=jnp.where(good, q1, q),
+                p=jnp.where(good, p1, p),
+                lost_q=jnp.where(good, dq - (q1 - q), state.lost_q),
+                lost_p=jnp.where(good, dp - (p1 - p), state.lost_p),
+                history=remembered(state.since == 0, state.history, jnp.where(guessed, w, 0)),
+                result=jnp.where(alive & ~good, failure, state.result),
+                iterations=state.iterations + jnp.where(alive, turns, 0),
+                jacobians=state.jacobians + jacobians,
+                since=state.since + good,
+                errors=_errors(tableau, h[0], state, w[:n], q1, good),
+            )
+            last = jnp.where(good, w, state.history[:, s:])
+            return (after, [remembered(done == 0, *x) for x in zip(found, new, strict=True)], done + 1), last
+
+        def several(carry, row):
+            carry, w = carry
+            if every == 1:
+                carry, w = step(carry)
+            else:
+                carry, w = jax.lax.fori_loop(0, every or turns(row, *made), lambda _, x: step(x[0]), (carry, w))
+            state = carry[0]
+            saved = [state.q, state.p, state.result == RESULTS.successful, state.errors[:1], w]
+            return (carry, w), saved
+
+        state = jax.tree.map(lambda x: jnp.broadcast_to(x, x.shape[: x.ndim - len(batch)] + batch), begun)
+
+        def zeros(rows, columns):
+            return jnp.zeros((*rows.shape, columns, *batch), state.q.dtype)
+
+        found = [zeros(stages.p, 2 * s), *([state.history[:n]] if stages.has_velocities else [])]
+        carry = (state, found, jnp.zeros((), int)), zeros(stages.w, s)
+        ((state, *_), _), rows = jax.lax.scan(several, carry, jnp.arange(saves))
+        return [*state, *rows]
+
+    return run
+
+
+def turns(row, rows, every):
+    """How many steps lead to this row, of which so many `rows` are asked for."""
+    return jnp.where(row < rows, every, 0)
+
+
+def _errors(tableau, h, state, u, q1, good):
+    """`State.errors` after a step."""
+    if tableau.defect is None:
+        return state.errors
+    defect = summed(tableau.defect, jnp.concatenate([state.history[: u.shape[0]], u], 1))
+    error = jnp.where(state.since >= 2, h * top(defect, 1), jnp.nan)
+    eps = jnp.finfo(q1.dtype).eps
+    moved = top(jnp.abs(q1 - state.q) + jnp.sqrt(eps) * jnp.abs(state.q), 1)
+    errors = jnp.stack([error, jnp.fmax(error, state.errors[1]), jnp.fmax(error / moved, state.errors[2])])
+    return jnp.where(good, errors, state.errors)
+
+
+def stepped(equations: Step, t0, h, state: State, saves: int, every, made=None):
+    """(state, [q, p, alive, error, w]) of `saves` × `every` steps, w[saves, m, s] the stage values; of the saves only
+    the first `made`, if it is given."""
+    carried = Carried(
+        *(state.step, state.q, state.p, *state.rounding, state.history.T, state.result),
+        *(state.iterations, state.jacobians, state.since, state.errors),
+    )
+    stages, dtype = equations.stages, state.q.dtype
+    rows = [(state.q.shape, dtype), (state.p.shape, dtype), ((), bool), ((1,), dtype)]
+    rows += [((*stages.w.shape, equations.tableau.stages), dtype)]
+    outs = [*map(like, carried), *(jax.ShapeDtypeStruct((saves, *shape), dtype) for shape, dtype in rows)]
+    run = forward(equations, saves, every if made is None else None)
+    counts = () if made is None else (made, every)
+    args, plain = (t0, h, *counts, *carried, *stages.numbers), partial(run, (), ())
+    values = lanes(run, args, outs, plain=plain, small=equations.by_scalars)
+    c = Carried(*values[: len(carried)])
+    after = State(
+        *(c.step, c.q, c.p, (c.lost_q, c.lost_p), c.history.T, c.result, c.iterations, c.jacobians),
+        *(state.frame, c.since, c.errors),
+    )
+    return after, values[len(carried) :]

@@ -1,0 +1,179 @@
+"""Many steps, and the derivative of all of them: the tangent and the adjoint of the whole path.
+
+The stage values of a path are one large root, whose derivative is a linear recursion over its steps; forwards it is
+the tangent, backwards the discrete adjoint. So neither mode differentiates an iteration, and reverse mode keeps the
+stage values only (Hairer, Lubich & Wanner, VI.4: the adjoint of a symplectic method is that method for the adjoint).
+"""
+
+from functools import partial
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from geodyn._compile.jit import custom_jvp
+from geodyn._compile.lanes import is_usable
+from geodyn._compile.native import LARGEST, is_arithmetic, native, native_linear
+from geodyn._numerics.bands import Banded
+from geodyn._typing import Array, Bool
+from geodyn.integrators.contract.system import AbstractSystem
+from geodyn.integrators.step.charts import no_switch, switched_tangent
+from geodyn.integrators.step.collocation import Problem
+from geodyn.integrators.step.equations import Stages
+from geodyn.integrators.step.loop import Step, stepped, turns
+from geodyn.integrators.step.methods import AbstractCollocation, State, formulation_of, increments, step
+from geodyn.integrators.step.slopes import slope
+from geodyn.integrators.step.stages import stage_tangent
+
+# With more stage values large matrices, and their structure, are what takes the time.
+MOST_UNKNOWNS = 128
+
+
+class Steps(NamedTuple):
+    """After every saved step: q, p, the stage values, whether the step was good, the switch of charts at its end, the
+    frame of those charts and the local error."""
+
+    q: Array
+    p: Array
+    w: Array
+    good: Bool[Array, " T"]
+    switch: Array
+    frame: Array
+    error: Array
+
+
+@custom_jvp
+def path(system: AbstractSystem, t0, h, state: State, *, method: AbstractCollocation, saves: int, every: int):
+    """(state, Steps): `saves` × `every` steps, every `every`-th saved."""
+    return walked(system, t0, h, state, method, saves, every)
+
+
+def walked(system: AbstractSystem, t0, h, state: State, method: AbstractCollocation, saves: int, every, made=None):
+    """`path`; of its saves only the first `made`, if it is given: the others repeat the last one. Then it and `every`
+    may be traced."""
+    equations = looped(system, state, method)
+    if equations is not None:
+        state, (q, p, good, error, w) = stepped(equations, t0, h, state, saves, every, made)
+        switch, frame = jnp.zeros((saves, 0), q.dtype), jnp.broadcast_to(state.frame, (saves, state.frame.size))
+        return state, Steps(q, p, jnp.swapaxes(w, 1, 2), good, switch, frame, error)
+    formulation = formulation_of(method, system.count_constraints(state.q))
+    dynamic, static = eqx.partition((system, t0, h, state, every, made), eqx.is_array)
+
+    def run(alone, dynamic):
+        system, t0, h, state, every, made = eqx.combine(dynamic, static)
+
+        def advance(state):
+            return step(method, formulation, system, t0, h, state, alone)
+
+        def several(state, row):
+            if made is None and every == 1:
+                state, w, switch = advance(state)
+            else:  # The step stands once in the program: it takes most of the compiler's time.
+                count = every if made is None else turns(row, made, every)
+                begin = state, state.history[method.tableau.stages :], no_switch(system, state.q)
+                state, w, switch = jax.lax.fori_loop(0, count, lambda _, x: advance(x[0]), begin)
+            return state, Steps(state.q, state.p, w, state.alive, switch, state.frame, state.errors[:1])
+
+        return jax.lax.scan(several, state, jnp.arange(saves))
+
+    one, many = partial(run, True), partial(run, False)
+    return native(one, dynamic, size=state.stage_size, in_batches=many, small=is_small(system, state))
+
+
+@path.def_jvp
+def _(primals, tangents, *, method, saves, every):
+    system, t0, h, state = primals
+    # Every step is needed for the derivative, whatever is saved.
+    after, steps = path(*primals, method=method, saves=saves * every, every=1)
+    moving = (*tangents[:3], tangents[3].q, tangents[3].p)
+    change = _tangent(system, t0, h, state, steps, moving, method)
+    saved, change = jax.tree.map(lambda x: x[every - 1 :: every], (steps, change))
+    none = jax.tree.map(lambda x: None, after)
+    end = eqx.tree_at(lambda s: (s.q, s.p), none, (change.q[-1], change.p[-1]), is_leaf=lambda x: x is None)
+    return (after, saved), (end, change)
+
+
+def looped(system: AbstractSystem, state: State, method: AbstractCollocation) -> Step | None:
+    """The equations of steps that `loop.py` makes: of few numbers, with constraints at every stage, in one chart."""
+    formulation = formulation_of(method, system.count_constraints(state.q))
+    if state.stage_size > MOST_UNKNOWNS or formulation.at_end or system.charts is not None or not is_usable():
+        return None
+    zero = jnp.zeros((), state.q.dtype)
+    problem = Problem(system, zero, zero, state.q, state.p, method.tableau, formulation)
+    if formulation.levels and isinstance(problem.form, Banded):
+        return None
+    stages = Stages(system, state.q, state.p, state.history.shape[1], formulation)
+    return Step(stages, method.tableau, whole=not problem.splits)
+
+
+def is_small(system: AbstractSystem, state: State) -> bool:
+    """Whether a step is arithmetic on few numbers, as it is where the forces are."""
+    t, lam = jnp.zeros((), state.q.dtype), jnp.zeros(system.count_constraints(state.q), state.q.dtype)
+    return state.stage_size <= LARGEST and is_arithmetic(system.force, t, state.q, state.q, lam)
+
+
+def _tangent(system, t0, h, state, steps, moving, method):
+    """Changes of q, p, w after every step, linear in the changes of (system, t0, h, q, p): None is no change."""
+    formulation = formulation_of(method, system.count_constraints(state.q))
+    before = [jnp.concatenate([x[None], xs[:-1]]) for x, xs in ((state.q, steps.q), (state.p, steps.p))]
+    count = state.step + jnp.arange(steps.good.shape[0])
+    arrays, static = eqx.partition((system, t0, h), eqx.is_array)
+    *rates, dq, dp = moving
+
+    def recursion(alone, known, t):
+        arrays, xs = known
+        system, t0, h = eqx.combine(arrays, static)
+
+        def one(t, x):
+            # The changes of the numbers are carried along: JAX transposes a scan that is linear in its carry.
+            *rates, dq, dp = t
+            k, q, p, w, good, switch = x
+
+            def pose(system, t0, h, q, p):
+                return Problem(system, t0 + h * k, h, q, p, method.tableau, formulation)
+
+            problem, rate = eqx.filter_jvp(pose, (system, t0, h, q, p), (*rates, dq, dp))
+            dw = jnp.where(good, stage_tangent(problem, rate, w, good, alone), 0)
+            change, added = eqx.filter_jvp(increments, (problem, w), (rate, dw))
+            # Without any force dp' is no array but None, which is zero.
+            dq, dp = (c if a is None else c + jnp.where(good, a, 0) for c, a in zip((dq, dp), added, strict=True))
+            if system.charts is not None:
+                end, dend = eqx.filter_jvp(lambda t0, h: t0 + h * (k + 1), (t0, h), tuple(rates[1:]))
+                at = (system, end, switch, q + change[0], p + change[1])
+                dq, dp = switched_tangent(at, (rates[0], dend, dq, dp))
+            return (*rates, dq, dp), (dq, dp, dw)
+
+        return jax.lax.scan(jax.checkpoint(one, prevent_cse=False), t, xs)[1]
+
+    t = (*rates, *(jnp.zeros_like(x) if d is None else d for x, d in ((state.q, dq), (state.p, dp))))
+    equations = looped(system, state, method)
+    if equations is not None:
+        return _by_loop(equations, system, (t0, h, count, *before, steps.w, steps.good), t, recursion)
+    known = (arrays, (count, *before, steps.w, steps.good, steps.switch))
+    one, many = partial(recursion, True), partial(recursion, False)
+    options = {"size": state.stage_size, "small": is_small(system, state)}
+    dqs, dps, dws = native_linear(one, known, t, in_batches=many, **options)
+    return Steps(dqs, dps, dws, None, None, None, None)
+
+
+def _by_loop(equations, system, known, rates, recursion):
+    """As `_tangent`, by the loop of `slopes.py`."""
+    numbers, form = jax.tree.flatten(eqx.filter(system, eqx.is_array))
+    dsystem, *others = rates
+    changes = form.flatten_up_to(dsystem)
+    moving = [i for i, d in enumerate(changes) if d is not None]
+
+    def plain(t0, h, good, k, q, p, w, *rest):
+        arrays, (dt0, dh, dq, dp, *dx) = form.unflatten(rest[: len(numbers)]), rest[len(numbers) :]
+        moved = dict(zip(moving, dx, strict=True))
+        dsystem = form.unflatten([moved.get(i) for i in range(len(numbers))])
+        xs = (k, q, p, jnp.swapaxes(w, 1, 2), good, jnp.zeros((k.size, 0), q.dtype))
+        dqs, dps, dws = recursion(False, ((arrays, t0, h), xs), (dsystem, dt0, dh, dq, dp))
+        return [dqs, dps, jnp.swapaxes(dws, 1, 2)]
+
+    t0, h, k, q, p, w, good = known
+    known = (t0, h, good, k, q, p, jnp.swapaxes(w, 1, 2))
+    rates = (*(jnp.zeros_like(h) if d is None else d for d in others), *(changes[i] for i in moving))
+    dqs, dps, dws = slope(equations, known, rates, moving, plain)
+    return Steps(dqs, dps, jnp.swapaxes(dws, 1, 2), None, None, None, None)

@@ -1,0 +1,247 @@
+"""The derivative of many steps, forwards and backwards, as loops like theirs (`loop.py`).
+
+With the stage values w of a step known, and r its residual, the adjoint r̄ of that and those of the rest are
+
+    P̄ = r_Pᵀ r̄,   F̄ = h (b p̄ + Aᵀ P̄),   Q̄ = r_Qᵀ r̄ + f_Qᵀ F̄,   q̄ += Σ Q̄,   p̄ += Σ P̄,
+    0 = w̄ + r_wᵀ r̄ + f_wᵀ F̄ + h (b q̄ + Aᵀ Q̄) in the rows of the velocities u,
+
+solved by the iteration of the step, or its transpose, from what was found one step before, extrapolated: in r̄ / b and
+F̄ / b, which are smooth in time. The tangent is solved for dw in the same way. What does not depend on the unknowns is
+computed once a step.
+"""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn._compile.lanes import Split, lanes, over_last
+from geodyn.integrators.step.equations import Stages, column, like, mixed, only_at, pushed, summed
+from geodyn.integrators.step.loop import Step, solved, staged
+from geodyn.integrators.step.methods import shifted
+
+# The first arguments of `Stages.inner` and `Stages.outer` that change: t, h, q, p(, v), w.
+OF_INNER, OF_OUTER = (0, 1, 2, 3, 4), (0, 1, 2, 3, 4, 5)
+
+
+def tangent(equations: Step, moving: list[int]):
+    """run(batch, kept, t0, h, good, k, q, p, w, *theta, dt0, dh, dq, dp, *dx) -> [dq, dp, dw] after every step."""
+    stages, tableau = equations.stages, equations.tableau
+    a, b, n, count = tableau.a, tableau.b, stages.q.shape[0], len(stages.theta)
+    ahead = partial(mixed, shifted(tableau, 1))
+
+    def numbers(likes):
+        return tuple(len(likes) - count + i for i in moving)
+
+    scalar = equations.by_scalars
+    of_inner = pushed(stages.inner, stages.before, OF_INNER, (0, 1, 3, *numbers(stages.before)), scalar=scalar)
+    of_outer = pushed(stages.outer, stages.after, OF_OUTER, (0, 1, *numbers(stages.after)), scalar=scalar)
+
+    def evaluate(known, dw, often=True):
+        """What the pushed `inner` finds at dw."""
+        h, base_q, _, begun, _ = known
+        return of_inner.end(begun, base_q + h * mixed(a, dw[:n]), dw, often=often)
+
+    def residual(known, dw, found, often=True):
+        """The pushed residual, with what that found."""
+        h, base_q, base_p, _, begun = known
+        at, momenta = base_q + h * mixed(a, dw[:n]), base_p + h * mixed(a, found[0])
+        return of_outer.end(begun, at, momenta, stages.velocities(dw, found), dw, often=often)[0]
+
+    def run(batch, _, t0, h, good, k, q, p, w, *rest):
+        theta, (dt0, dh, dq, dp, *dx) = staged(rest[:count], batch), rest[count:]
+        c, dx = column(tableau.c, w[0])[0], staged(dx, batch)
+        h, dt0, dh = staged([h, dt0, dh], batch)
+
+        def full(x):
+            return jnp.broadcast_to(x, x.shape[: x.ndim - len(batch)] + batch)
+
+        def one(carry, x):
+            dq, dp, dw, dfound = carry
+            good, k, q, p, w = x
+            w = jnp.where(good, w, 0)  # What failed may have no forces.
+            t, dt, active = t0 + h * (k + c), dt0 + dh * (k + c), full(good)
+            step = t, h, q, p, theta
+            at, found, momenta = equations.evaluated(step, w)
+            base_q, base_p = dq[:, None] + dh * mixed(a, w[:n]), dp[:, None] + dh * mixed(a, found[0])
+            v = stages.velocities(w, found)
+            known = (
+                *(h, base_q, base_p),
+                of_inner.begin(t, h, at, p[:, None], w, *theta, dt, dh, dp[:, None], *dx, often=bool(batch)),
+                of_outer.begin(t, h, at, momenta, v, w, *theta, dt, dh, *dx, often=bool(batch)),
+            )
+            options = {"correct": equations.correction(step, w, found), "jointly": equations.jointly}
+            guess = ahead(dw), [ahead(x) for x in dfound]
+            end = solved(residual, evaluate, known, *guess, jnp.zeros(batch, dw.dtype), active, **options)
+            values = [jnp.where(end.converged, x, jnp.nan) for x in (end.w, *end.others)]
+            dw, *dfound = (jnp.where(good, x, 0) for x in values)
+            dq = dq + jnp.where(good, dh[0] * summed(b, w[:n]) + h[0] * summed(b, dw[:n]), 0)
+            dp = dp + jnp.where(good, dh[0] * summed(b, found[0]) + h[0] * summed(b, dfound[0]), 0)
+            return (dq, dp, dw, dfound), [dq, dp, dw]
+
+        def zeros(x):
+            return jnp.zeros((*x.shape, tableau.stages, *batch), w.dtype)
+
+        dfound = [zeros(stages.p), *([zeros(stages.q)] if stages.has_velocities else [])]
+        return jax.lax.scan(one, (full(dq), full(dp), zeros(stages.w), dfound), (good, k, q, p, w))[1]
+
+    return run
+
+
+class Pull:
+    """The cotangents of the physics of a stage, in two halves as that: `outer` of r̄, `inner` of F̄ and, where there are
+    such, v̄; of scalars both with those of the numbers of the system at the places `moving`."""
+
+    def __init__(self, stages: Stages, moving: list[int], scalar: bool):
+        self.stages, self.moving = stages, moving
+        # t, h, Q, P, p at the start of the step, v, w
+        early = (stages.t, stages.t, stages.q, stages.p, stages.p, stages.q, stages.w, *stages.theta)
+        found = (stages.p, stages.q) if stages.has_velocities else (stages.p,)
+        # Without them where they are pulled apart: a function may have a shorter way where fewer of its arguments move.
+        self.numbers = (0, 1, *(len(OF_OUTER) + i for i in moving)) if scalar else ()
+        self.split = Split(self._all, (*early, stages.w, *found), len(early), scalar)
+
+    def _all(self, t, h, q, stage_p, p, v, w, *rest):
+        count = len(self.stages.theta)
+        theta, (r_bar, *found_bar) = rest[:count], rest[count:]
+        numbers = self.numbers[:2], self.numbers[2:]
+        outer = only_at(self.stages.outer, (t, h, q, stage_p, v, w, *theta), (2, 3, 4, 5, *self.numbers))
+        of_inner = (2, 3, 4, *numbers[0], *(i - 1 for i in numbers[1]))
+        inner = only_at(self.stages.inner, (t, h, q, p, w, *theta), of_inner)
+        q1, p1, v1, w1, *x1 = jax.vjp(outer[0], *outer[1])[1]([r_bar])
+        q2, p2, w2, *x2 = jax.vjp(inner[0], *inner[1])[1](found_bar)
+        return [q1, p1, v1, w1, q2, p2, w2, *x1, *x2]
+
+    def moved(self, theta, x):
+        """The numbers of the system with those that move replaced."""
+        new = dict(zip(self.moving, x, strict=True))
+        return [new.get(i, y) for i, y in enumerate(theta)]
+
+    def of_outer(self, begun, r_bar, often):
+        """[Q̄, P̄, v̄, w̄]"""
+        none = [None] * (2 if self.stages.has_velocities else 1)
+        return self.split.end(begun, r_bar, *none, wanted=range(4), often=often)
+
+    def of_inner(self, begun, found_bar, often):
+        """[Q̄, p̄, w̄]"""
+        return self.split.end(begun, None, *found_bar, wanted=range(4, 7), often=often)
+
+    def of_numbers(self, early, begun, common, bars):
+        """[t̄, h̄, *x̄] with the stages behind; of what is no arithmetic summed over the members that have these numbers
+        in `common`, all at once."""
+        if self.split.by_scalars:
+            count = len(self.numbers)
+            values = self.split.end(begun, *bars, wanted=range(7, 7 + 2 * count), often=bars[0].ndim > 2)
+            return [x + y for x, y in zip(values[:count], values[count:], strict=True)]
+        axes = bars[0].ndim - 1
+        t, h, q, stage_p, p, v, w, *theta = early
+        t, h = (jnp.broadcast_to(x, bars[0].shape[1:]) for x in (t, h))
+
+        def of(function):
+            return over_last(function, axes)
+
+        def outer(t, h, *x):
+            return of(self.stages.outer)(t, h, q, stage_p, v, w, *self.moved(theta, x))
+
+        def inner(t, h, *x):
+            return of(self.stages.inner)(t, h, q, p, w, *self.moved(theta, x))
+
+        first = jax.vjp(outer, t, h, *common)[1](bars[:1])
+        second = jax.vjp(inner, t, h, *common)[1](bars[1:])
+        return [x + y for x, y in zip(first, second, strict=True)]
+
+
+def adjoint(equations: Step, moving: list[int]):
+    """run(batch, kept, t0, h, good, k, q, p, w, *theta, dq, dp, dw) -> [t0, h, q, p, *x], the cotangents."""
+    stages, tableau, pull = equations.stages, equations.tableau, Pull(equations.stages, moving, equations.by_scalars)
+    a, b, n, count = tableau.a, tableau.b, stages.q.shape[0], len(stages.theta)
+    scale = np.where(b == 0, 1, b)
+    before = partial(mixed, scale[:, None] * shifted(tableau, -1) / scale)
+
+    def pulled(known, r_bar, often=True):
+        """[r_wᵀ r̄ + f_wᵀ F̄, Q̄, P̄, p̄, F̄(, v̄)], as above."""
+        h, _, p_bar, _, begun = known
+        q1, stage_p, v_bar, w1 = pull.of_outer(begun, r_bar, often)
+        f_bar = h * (column(b, r_bar) * p_bar[:, None] + mixed(a.T, stage_p))
+        found_bar = [f_bar, v_bar] if stages.has_velocities else [f_bar]
+        q2, p, w2 = pull.of_inner(begun, found_bar, often)
+        own = w1 + w2
+        if not stages.has_velocities:
+            own = jnp.concatenate([own[:n] + v_bar, own[n:]])
+        return [own, q1 + q2, stage_p, p, *found_bar]
+
+    def residual(known, r_bar, others, **_):
+        """w̄ and what r̄ and F̄ give, which is to be zero."""
+        (h, q_bar, _, w_bar, _), (own, at_bar, *_) = known, others
+        u_bar = h * (column(b, r_bar) * q_bar[:, None] + mixed(a.T, at_bar))
+        rest = w_bar + own
+        return jnp.concatenate([rest[:n] + u_bar, rest[n:]])
+
+    def run(batch, kept, t0, h, good, k, q, p, w, *rest):
+        theta, rows = staged(rest[:count], batch), rest[count:]
+        common = [_in_common(rest[i], batch, k) for i, k in zip(moving, kept[4:], strict=True)]
+        c, (h,) = column(tableau.c, w[0])[0], staged([h], batch)
+        own = [stages.theta[i] for i in moving]
+
+        def one(carry, x):
+            q_bar, p_bar, h_bar, sums, r_bar, others = carry
+            good, k, q, p, w, added_q, added_p, w_bar = x
+            # What failed may have no forces.
+            w, w_bar, q_bar, p_bar = *(jnp.where(good, x, 0) for x in (w, w_bar)), q_bar + added_q, p_bar + added_p
+            t, active = t0 + h * (k + c), jnp.broadcast_to(good, batch)
+            step = t, h, q, p, theta
+            at, found, momenta = equations.evaluated(step, w)
+            early = (t, h, at, momenta, p[:, None], stages.velocities(w, found), w, *theta)
+            begun = pull.split.begin(*early, often=bool(batch))
+            options = {"correct": equations.correction(step, w, found, transposed=True)}
+            known, guess = (h, q_bar, p_bar, w_bar, begun), (before(r_bar), [before(x) for x in others])
+            end = solved(residual, pulled, known, *guess, jnp.zeros(batch, w.dtype), active, **options)
+            values = [jnp.where(end.converged, x, jnp.nan) for x in (end.w, *end.others)]
+            r_bar, *others = (jnp.where(good, x, 0) for x in values)
+            _, at_bar, stage_p_bar, start_p_bar, *found_bar = others
+            t_bar, own_h, *x_bar = pull.of_numbers(early, begun, staged(common, batch), [r_bar, *found_bar])
+            by_h = _dot(at_bar, mixed(a, w[:n])) + _dot(stage_p_bar, mixed(a, found[0]))
+            by_h = by_h + jnp.sum((k + c) * t_bar + own_h, 0)
+            by_h = by_h + jnp.sum(q_bar * summed(b, w[:n]), 0) + jnp.sum(p_bar * summed(b, found[0]), 0)
+            h_bar = h_bar + jnp.where(good, by_h, 0)
+            sums = [x + jnp.sum(y, x.ndim - len(batch)) for x, y in zip(sums, [t_bar, *x_bar], strict=True)]
+            q_bar, p_bar = q_bar + jnp.sum(at_bar, 1), p_bar + jnp.sum(stage_p_bar + start_p_bar, 1)
+            return (q_bar, p_bar, h_bar, sums, r_bar, others), None
+
+        def zero(x):
+            return jnp.zeros((*x.shape, *batch), x.dtype)
+
+        def at_stages(x):
+            return jnp.zeros((*x.shape, tableau.stages, *batch), w.dtype)
+
+        found = (stages.p, stages.q) if stages.has_velocities else (stages.p,)
+        others = [at_stages(x) for x in (stages.w, stages.q, stages.p, stages.p, *found)]
+        sums = [zero(stages.t), *(map(zero, own) if pull.split.by_scalars else map(jnp.zeros_like, common))]
+        begin = (zero(stages.q), zero(stages.p), zero(stages.t), sums, at_stages(stages.w), others)
+        carry, _ = jax.lax.scan(one, begin, (good, k, q, p, w, *rows), reverse=True)
+        q_bar, p_bar, h_bar, (t_bar, *x_bar), *_ = carry
+        return [t_bar, h_bar, q_bar, p_bar, *x_bar]
+
+    return run
+
+
+def _dot(x, y):
+    return jnp.sum(jnp.sum(x * y, 0), 0)
+
+
+def _in_common(x, batch, kept):
+    """A number x of the system with an axis of one for all members that may be summed over, and not else."""
+    own = x.ndim - len(batch)
+    sizes = [b if k else n for n, b, k in zip(x.shape[own:], batch, kept, strict=True)]
+    return jnp.broadcast_to(x, (*x.shape[:own], *sizes))
+
+
+def slope(equations: Step, known, rates, moving: list[int], plain):
+    """[dq, dp, dw] after every step, linear in the `rates`, (dt0, dh, dq, dp, *dx) with dx for the numbers of the
+    system at the places `moving`; `known` is (t0, h, good, k, q, p, w), its q, p those before the steps.
+    `plain(*known, *numbers, *rates)` is the same for one member, which JAX can differentiate."""
+    numbers, (*_, q, p, w) = equations.stages.numbers, known
+    options = {"plain": plain, "nonlinear": len(known) + len(numbers), "transposed": adjoint(equations, moving)}
+    args, outs = (*known, *numbers, *rates), [like(q), like(p), like(w)]
+    return lanes(tangent(equations, moving), args, outs, small=equations.by_scalars, **options)

@@ -1,0 +1,87 @@
+"""Roots of the stage equations, and their derivatives by the implicit-function theorem."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from geodyn._compile.native import LARGEST
+from geodyn._numerics.bands import Banded, Full
+from geodyn._typing import Array
+from geodyn.integrators.step.collocation import Problem
+from geodyn.integrators.step.iteration import MOST_MATRICES, MOST_PLAIN, MOST_WITH_MATRIX, Root, iterate, once, search
+
+
+def root(problem: Problem, start, floor, active, alone: bool) -> Root:
+    """A root of the stage equations near `start`: plain iteration where there are no constraints, which is Newton with
+    the mass matrix for Jacobian; then, or where that contracts too slowly, simplified Newton, its Jacobian renewed only
+    when the contraction is slow. `alone` is a program that is not for a batch."""
+    zero = jnp.zeros((), int)
+    first = Root(start, [], ~active, zero, zero)
+    if not problem.formulation.levels:
+        if alone and start.size <= LARGEST:
+            return search(lambda w, _: problem.residual(w), start, floor, active)
+        state = iterate(problem.residual, start, lambda r: r, floor, MOST_PLAIN, active)
+        first = Root(jnp.where(state.converged, state.w, start), [], ~active | state.converged, state.count, zero)
+
+    def proceed(best):
+        return ~best.converged & (best.jacobians < MOST_MATRICES) & jnp.all(jnp.isfinite(best.w))
+
+    def improve(best):
+        factors = problem.factors(best.w)
+
+        def precondition(r):
+            return problem.newton(factors, r)
+
+        measured = problem.q.shape[0]
+        state = iterate(problem.residual, best.w, precondition, floor, MOST_WITH_MATRIX, active, measured)
+        return Root(state.w, [], state.converged, best.iterations + state.count, best.jacobians + 1)
+
+    return jax.lax.while_loop(proceed, improve, first)
+
+
+def stage_values(problem: Problem, guess, active, cancelling=0.0, alone: bool = False) -> Root:
+    """Stage values w[s, m] that solve the stage equations, from a guess; nothing is done where not `active`. Velocities
+    of the size `cancelling` leave their rounding in what is left of them. `alone` says that it is not for a batch."""
+    # Increments below eps · |q|/h move no position by more than its rounding: there, stagnation is convergence.
+    floor = jnp.max(jnp.abs(problem.q)) / problem.h / 2**6 + cancelling
+    return root(problem, guess, floor, active, alone)
+
+
+def stage_tangent(problem: Problem, tangent: Problem, w, active, alone: bool = False) -> Array:
+    """The change of the stage values with the problem: dw = −(∂R/∂w)⁻¹ ∂R/∂problem (implicit-function theorem)."""
+    change = eqx.filter_jvp(lambda problem: problem.residual(w), (problem,), (tangent,))[1]
+    contracts = not problem.formulation.levels
+    form = problem.form if isinstance(problem.form, Banded) else Full(largest_elimination=w.size)
+
+    def solve(apply, b):
+        return linear_root(apply, b, form, contracts, active, alone)
+
+    return jax.lax.custom_linear_solve(jax.linearize(problem.residual, w)[1], -change, solve, solve)
+
+
+def linear_root(apply, b, form: Full | Banded, contracts: bool, active, alone: bool) -> Array:
+    """x with apply(x) = b, as `root` finds it: by plain iteration where that contracts, else with the whole matrix; NaN
+    where neither converges."""
+    zero = jnp.zeros((), b.dtype)
+
+    def residual(x):
+        return apply(x) - b
+
+    if contracts and alone and b.size <= LARGEST:
+        found = search(lambda x, _: residual(x), b, zero, active)
+        return jnp.where(found.converged, found.w, jnp.nan)
+    x, done = b, ~active
+    if contracts:
+        state = iterate(residual, b, lambda r: r, zero, MOST_PLAIN, active)
+        x, done = state.w, done | state.converged
+
+    def with_matrix(x):
+        factors = form.factors(form.matrix(apply, x))
+
+        def precondition(r):
+            return form.solved(factors, r)
+
+        state = iterate(residual, precondition(b), precondition, zero, MOST_WITH_MATRIX, active)
+        return (jnp.where(state.converged, state.w, jnp.nan),)
+
+    return once(~done, with_matrix, x)[0]

@@ -1,0 +1,171 @@
+"""What is taught first, to compare with: Newmark's method, Störmer–Verlet, and an adaptive explicit solver.
+
+Explicit Runge–Kutta methods are tableaux, `gd.methods.Collocation(gd.tableaus.rk4())`.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optimistix
+
+from geodyn._typing import Array, Float
+from geodyn.integrators.contract.system import AbstractSystem
+from geodyn.integrators.step.methods import AbstractStepper, Advanced
+
+MOST_NEWTON = 30
+
+
+class Newmark(AbstractStepper):
+    """Newmark's method: q⁺ = q + hv + h²((½ − β)a + βa⁺), v⁺ = v + h((1 − γ)a + γa⁺), with the accelerations of the
+    equations of motion at both ends (*J. Eng. Mech. Div. ASCE* 85 (1959) 67). Of order 2 for γ = ½: β = ¼ is the
+    trapezoidal rule, β = 0 central differences. For systems without constraints.
+
+    Raises ValueError for constraints, contacts, dry friction and plasticity.
+    """
+
+    beta: Float[Array, ""]
+    gamma: Float[Array, ""]
+
+    def __init__(self, beta=0.25, gamma=0.5):
+        self.beta, self.gamma = jnp.asarray(beta, float), jnp.asarray(gamma, float)
+
+    def start(self, system, t, h, q, p, v):
+        return _unbound(self, system, q)
+
+    def advance(self, system, t, h, q, p, lam):
+        v = system.velocity(t, q, p)
+        a, weights = _acceleration(system, t, q, v), (self.beta.astype(q.dtype), self.gamma.astype(q.dtype))
+
+        def end(last, args):
+            h, q, v, a, (beta, gamma) = args[2:]
+            return q + h * v + h**2 * ((0.5 - beta) * a + beta * last), v + h * ((1 - gamma) * a + gamma * last)
+
+        def missed(last, args):
+            return _acceleration(args[0], args[1] + args[2], *end(last, args)) - last
+
+        args = system, t, h, q, v, a, weights
+        last, converged, iterations = _root(missed, a, args)
+        q, v = end(last, args)
+        return Advanced(q, system.momentum(t + h, q, v), lam, converged, iterations)
+
+
+class StormerVerlet(AbstractStepper):
+    """Störmer–Verlet: p½ = p + ½h force(q, p½), q⁺ = q + ½h (v(q, p½) + v(q⁺, p½)), p⁺ = p½ + ½h force(q⁺, p½): of
+    order 2, symplectic and symmetric; explicit where the kinetic energy does not depend on q (Hairer, Lubich & Wanner,
+    I.1.4 and VI.3.4). For systems without constraints.
+
+    Raises ValueError for constraints, contacts, dry friction and plasticity, and for an `ODE`, which has no momenta.
+    """
+
+    def start(self, system, t, h, q, p, v):
+        if not p.size:
+            raise ValueError(f"StormerVerlet steps momenta, and {type(system).__name__} has none: take gd.Gauss(3)")
+        return _unbound(self, system, q)
+
+    def advance(self, system, t, h, q, p, lam):
+        half, args = h / 2, (system, t, h, q, p)
+
+        def of_momentum(middle, args):
+            system, t, h, q, p = args
+            return p + h / 2 * _force(system, t, q, middle) - middle
+
+        middle, first, turns = _root(of_momentum, p + half * _force(system, t, q, p), args)
+
+        def of_position(end, args):
+            system, t, h, q, middle = args
+            velocities = system.velocity(t, q, middle) + system.velocity(t + h, end, middle)
+            return q + h / 2 * velocities - end
+
+        guess = q + h * system.velocity(t, q, middle)
+        end, second, more = _root(of_position, guess, (system, t, h, q, middle))
+        p = middle + half * _force(system, t + h, end, middle)
+        return Advanced(end, p, lam, first & second, turns + more)
+
+
+class Adaptive(AbstractStepper):
+    """Each step of `integrate` by an adaptive explicit solver of diffrax (`pip install diffrax`), the Runge–Kutta
+    method of Tsitouras of order 5 within tolerances: what a general-purpose code does. For systems without constraints;
+    a step that takes the solver more than `most_steps` of its own fails.
+
+    Raises ImportError without diffrax, ValueError for constraints, contacts, dry friction and plasticity.
+    """
+
+    rtol: Float[Array, ""]
+    atol: Float[Array, ""]
+    most_steps: int = eqx.field(static=True)
+
+    def __init__(self, rtol=1e-8, atol=1e-10, most_steps=4096):
+        _diffrax()
+        self.rtol, self.atol, self.most_steps = jnp.asarray(rtol, float), jnp.asarray(atol, float), most_steps
+
+    def start(self, system, t, h, q, p, v):
+        return _unbound(self, system, q)
+
+    def advance(self, system, t, h, q, p, lam):
+        diffrax = _diffrax()
+
+        def rates(t, y, system):
+            q, p = y
+            v = system.velocity(t, q, p)
+            return v, system.force(t, q, v, lam)
+
+        found = diffrax.diffeqsolve(
+            *(diffrax.ODETerm(rates), diffrax.Tsit5(), t, t + h, h, (q, p), system),
+            stepsize_controller=diffrax.PIDController(rtol=self.rtol, atol=self.atol),
+            saveat=diffrax.SaveAt(t1=True),
+            adjoint=diffrax.DirectAdjoint(),
+            max_steps=self.most_steps,
+            throw=False,
+        )
+        q, p = jax.tree.map(lambda y: y[0], found.ys)
+        return Advanced(q, p, lam, found.result == diffrax.RESULTS.successful, found.stats["num_steps"])
+
+
+def _diffrax():
+    try:
+        import diffrax
+    except ImportError as error:
+        raise ImportError(
+            "gd.methods.Adaptive needs diffrax: pip install 'geodyn[diffrax]', or pip install diffrax"
+        ) from error
+    return diffrax
+
+
+def _unbound(method, system: AbstractSystem, q):
+    """No multipliers; ValueError for a system that needs some."""
+    obstacles = {
+        "constraints": system.count_constraints(q),
+        "contacts": system.contacts is not None,
+        "dry friction or plasticity": not system.is_smooth,
+    }
+    for name, found in obstacles.items():
+        if found:
+            remedy = "gd.friction.IncrementalPotential()" if not system.is_smooth else "gd.RadauIIA(3)"
+            raise ValueError(f"{type(method).__name__} is for systems without {name}: take method={remedy}")
+    return jnp.zeros(0, q.dtype)
+
+
+def _force(system, t, q, p):
+    return system.force(t, q, system.velocity(t, q, p), jnp.zeros(0, q.dtype))
+
+
+def _acceleration(system, t, q, v):
+    """d/dt velocity(t, q, p) along the motion."""
+    one, pdot = jnp.ones_like(t), system.force(t, q, v, jnp.zeros(0, q.dtype))
+    p = system.momentum(t, q, v)
+    return jax.jvp(lambda t, q, p: system.velocity(t, q, p, v), (t, q, p), (one, v, pdot))[1]
+
+
+def _root(function, guess, args):
+    """(x, converged, iterations) with function(x, args) = 0, in units of the guess and of the first miss."""
+    unit = jax.lax.stop_gradient(jnp.max(jnp.abs(guess)) + jnp.max(jnp.abs(function(guess, args))))
+    unit, tolerance = jnp.where(unit > 0, unit, 1), 2**8 * float(jnp.finfo(guess.dtype).eps)
+    found = optimistix.root_find(
+        lambda x, args: function(x * unit, args) / unit,
+        optimistix.Newton(rtol=tolerance, atol=tolerance),
+        jax.lax.stop_gradient(guess) / unit,
+        args,
+        max_steps=MOST_NEWTON,
+        throw=False,
+    )
+    return found.value * unit, found.result == optimistix.RESULTS.successful, found.stats["num_steps"]

@@ -1,0 +1,1 @@
+"""Connections: what motion belongs to a change of shape."""

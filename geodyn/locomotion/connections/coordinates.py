@@ -1,0 +1,135 @@
+"""MOTION: the frame of a body is ours to choose: other frames, and the one in which the body is disturbed least.
+
+In the frame `g b(r)` the form is `Ad_{b⁻¹} A − b⁻¹ db`, the curvature `Ad_{b⁻¹} F`, and the holonomy of a stroke
+`b⁻¹ g b`, b at its start.
+"""
+
+from collections.abc import Callable
+from functools import reduce
+from itertools import product
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn._compile.jit import as_pytree, jit
+from geodyn._typing import Array, Float, Numbers
+from geodyn.geometry.groups.lie_group import AbstractLieGroup
+from geodyn.locomotion.connections.connection import AbstractConnection, connection
+from geodyn.locomotion.strokes.stroke import floating
+
+_ITERATIONS = 16
+
+
+class Reframed(AbstractConnection):
+    """`Reframed(original, frame)`: the same body, its frame moved by the group element `frame(r)` as the shape does.
+
+    `frame` may be an `eqx.Module`, whose arrays are traced. Power and energy are those of `original`, in any frame.
+    """
+
+    original: AbstractConnection
+    frame: Callable
+    group: AbstractLieGroup
+
+    def __init__(self, original: AbstractConnection, frame: Callable):
+        self.original, self.frame, self.group = original, as_pytree(frame), original.group
+
+    def form(self, r):
+        return _transformed(self.group, self.original.form(r), self.frame(r), jax.jacfwd(self.frame)(r))
+
+
+def _transformed(
+    group: AbstractLieGroup, form: Float[Array, "k m"], b: Float[Array, "d d"], slope: Float[Array, "d d m"]
+) -> Float[Array, "k m"]:
+    back = group.inverse(b)
+    return group.adjoint(back) @ form - jax.vmap(lambda db: group.vee(back @ db), 2, 1)(slope)
+
+
+class ChebyshevFrame(eqx.Module):
+    """A frame b(r) whose coordinates are polynomials in a box of shapes: translations, then rotations about their end.
+
+    `coefficients[k, P]` of the products of Chebyshev polynomials of the degrees `powers[P][m]`.
+    """
+
+    group: AbstractLieGroup
+    coefficients: Float[Array, "k P"]
+    lower: Float[Array, " m"]
+    upper: Float[Array, " m"]
+    powers: tuple[tuple[int, ...], ...] = eqx.field(static=True)
+
+    def __call__(self, r: Float[Array, " m"]) -> Float[Array, "d d"]:
+        """The group element at the shape r."""
+        return _element(self.group, self.coefficients @ _basis(self.lower, self.upper, self.powers, r))
+
+
+def _basis(lower, upper, powers, r: Float[Array, " m"]) -> Float[Array, " P"]:
+    x = (2 * r - lower - upper) / (upper - lower)
+    values = [jnp.ones_like(x), x]
+    for _ in range(max(map(max, powers)) - 1):
+        values.append(2 * x * values[-1] - values[-2])
+    table = jnp.stack(values)
+    return reduce(jnp.multiply, (table[np.array(powers)[:, i], i] for i in range(r.shape[0])))
+
+
+def _element(group: AbstractLieGroup, x: Float[Array, " k"]) -> Float[Array, "d d"]:
+    moves = jnp.asarray(np.arange(group.dim) < group.translations, x.dtype)
+    return group.compose(group.exp(moves * x), group.exp((1 - moves) * x))
+
+
+def minimum_perturbation(swimmer: AbstractConnection, lower: Numbers, upper: Numbers, *, degree: int = 6) -> Reframed:
+    """The body in the frame that its shape disturbs least: least ∫|A|² over the box between two shapes.
+
+    There `exp(−gd.bundles.flux)` comes near the displacement even of large strokes. The frame is a polynomial of that
+    total `degree`, found by Levenberg and Marquardt's method on Gauss–Legendre nodes; use it inside the box, which must
+    hold no singular shape. For rigid motions no unit of length enters: the turning of the frame and its place decouple.
+    Raises ValueError unless lower[m] < upper[m] and degree ≥ 1, and if no frame is found. Source: Hatton & Choset,
+    *Int. J. Robot. Res.* 30 (2011) 988; *Eur. Phys. J. Spec. Top.* 224 (2015) 3141.
+    """
+    lower, upper = floating(lower), floating(upper)
+    if lower.ndim != 1 or lower.shape != upper.shape or degree < 1 or not np.all(np.asarray(lower < upper)):
+        raise ValueError(
+            "minimum_perturbation: lower[m] < upper[m] must be two shapes and degree at least 1, got"
+            f" {lower}, {upper} and {degree}."
+        )
+    powers = tuple(p for p in product(range(degree + 1), repeat=lower.size) if sum(p) <= degree)
+    coefficients, gain = _least_squares(swimmer, lower, upper, powers)
+    if not isinstance(gain, jax.core.Tracer) and not gain < 1e-3:
+        raise ValueError(
+            f"minimum_perturbation: no frame of least perturbation was found between {lower} and {upper}; keep singular"
+            " shapes of the body out of the box, or make it smaller."
+        )
+    return Reframed(swimmer, ChebyshevFrame(swimmer.group, coefficients, lower, upper, powers))
+
+
+@jit
+def _least_squares(swimmer, lower, upper, powers):
+    """The coefficients, and by how much the last step would lower ∫|A|², relative to where it was at first."""
+    group, m = swimmer.group, lower.shape[0]
+    x, w = np.polynomial.legendre.leggauss(max(map(max, powers)) + 2)
+    grid = jnp.asarray(list(product((x + 1) / 2, repeat=m)), lower.dtype)
+    roots = jnp.sqrt(jnp.asarray([np.prod(c) for c in product(w / 2, repeat=m)], lower.dtype))
+    shapes = lower[None] + (upper - lower)[None] * grid
+    forms = jax.vmap(lambda r: connection(swimmer, r))(shapes)
+
+    def residual(coefficients):
+        def at(r, form, root):
+            frame = ChebyshevFrame(group, coefficients.reshape(group.dim, -1), lower, upper, powers)
+            return root * _transformed(group, form, frame(r), jax.jacfwd(frame)(r))
+
+        return jax.vmap(at)(shapes, forms, roots).ravel()
+
+    def improve(state, _):
+        c, damping = state
+        J, y = jax.jacfwd(residual)(c), residual(c)
+        slope, matrix = J.T @ y, J.T @ J
+        # Damped also because a constant rotation of the frame changes nothing.
+        damped = matrix + damping * jnp.trace(matrix) * jnp.eye(c.size, dtype=c.dtype)
+        step = jnp.linalg.solve(damped, slope)
+        better = jnp.sum(residual(c - step) ** 2) <= jnp.sum(y**2)
+        damping = jnp.where(better, jnp.maximum(damping / 10, 1e3 * jnp.finfo(c.dtype).eps), 10 * damping)
+        return (jnp.where(better, c - step, c), damping), slope @ step
+
+    start = jnp.zeros(group.dim * len(powers), lower.dtype), jnp.asarray(1e-6, lower.dtype)
+    (c, _), gains = jax.lax.scan(improve, start, None, length=_ITERATIONS)
+    return c.reshape(group.dim, -1), gains[-1] / jnp.maximum(jnp.sum(residual(start[0]) ** 2), jnp.finfo(c.dtype).tiny)

@@ -1,0 +1,35 @@
+"""MOTION: bodies on wheels, blades and rolling discs: as many constraints as directions to move in."""
+
+from abc import abstractmethod
+
+import jax
+import jax.numpy as jnp
+
+from geodyn._numerics.linalg import inverse
+from geodyn._typing import Array, Float
+from geodyn.locomotion.connections.connection import AbstractConnection
+
+
+class AbstractKinematicBody(AbstractConnection):
+    """A body whose velocity follows from that of its shape by nonholonomic constraints alone ("principal kinematic").
+
+    One constraint for each of the group's k coordinates; where they depend on each other, in singular shapes, the
+    connection is infinite. Source: Bloch et al., *Arch. Rational Mech. Anal.* 136 (1996) 21, section 6; Kelly &
+    Murray, *J. Robotic Systems* 12 (1995) 417.
+    """
+
+    @abstractmethod
+    def constraints(
+        self, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]
+    ) -> Float[Array, " k"]:
+        """What must vanish, k numbers linear in (ξ, r'): the velocities that wheels do not allow."""
+
+    def form(self, r):
+        k, rates = self.group.dim, jnp.eye(self.group.dim + r.shape[0], dtype=r.dtype)
+        columns = jax.vmap(lambda u: self.constraints(r, u[:k], u[k:]), out_axes=1)(rates)
+        if columns.shape[0] != k:
+            raise ValueError(
+                f"{type(self).__name__}.constraints must return {k} numbers, one for each coordinate of its"
+                f" {type(self.group).__name__}; got {columns.shape[0]}. With fewer, momentum decides as well."
+            )
+        return inverse(columns[:, :k]) @ columns[:, k:]

@@ -1,0 +1,1 @@
+"""Where a stroke leads and what it costs."""

@@ -1,0 +1,78 @@
+"""MOTION: is a body of one's own what it says it is?"""
+
+from itertools import combinations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn._compile.jit import jit
+from geodyn._typing import Array, Float, Number, Numbers, Scalar
+from geodyn.locomotion.connections.connection import AbstractConnection, AbstractInvariantMetric, connection, curvature
+from geodyn.locomotion.connections.kinematic import AbstractKinematicBody
+from geodyn.locomotion.motion.holonomy import holonomy
+from geodyn.locomotion.strokes.stroke import FourierStroke, floating
+
+
+def check_connection(swimmer: AbstractConnection, r: Numbers, *, size: float = 0.01) -> None:
+    """Raises ValueError, saying what is wrong with a body of your own at the shape r[m], unless all of this holds.
+
+    Its power or energy is a quadratic form, positive definite; its constraints are linear; its form is [k, m] and
+    finite; and loops of the radius `size` about r have the holonomy `exp(−F a)` up to the third order in their size,
+    which fails where the form is not smooth and where a group of your own contradicts itself. For concrete numbers.
+    """
+    r, name = floating(r), type(swimmer).__name__
+    if r.ndim != 1 or not np.all(np.isfinite(r)):
+        raise ValueError(f"check_connection: r must be a list of finite numbers, the shape; got {r}.")
+    if isinstance(swimmer, AbstractInvariantMetric):
+        _check_homogeneous(name, "the metric (dissipation, kinetic energy)", swimmer.quadratic_form, swimmer, r, 2)
+        metric = np.asarray(_metric(swimmer, r))
+        if not np.linalg.eigvalsh(metric)[0] > 0:
+            raise ValueError(f"{name}: the metric in (ξ, r') at r = {r} must be positive definite, it is\n{metric}")
+    if isinstance(swimmer, AbstractKinematicBody):
+        _check_homogeneous(name, "constraints", swimmer.constraints, swimmer, r, 1)
+    shape, wanted = jax.eval_shape(swimmer.form, r).shape, (swimmer.group.dim, r.size)
+    if shape != wanted:
+        raise ValueError(f"{name}: the form must have the shape {wanted}, a column a shape variable; it has {shape}.")
+    form = np.asarray(connection(swimmer, r))
+    rounding = 100 * np.finfo(form.dtype).eps * (1 + size * np.max(np.abs(form)))
+    for i, j in combinations(range(r.size), 2):
+        plane = jnp.eye(r.size, dtype=r.dtype)[:, (i, j)]
+        near, far = (float(_defect(swimmer, r, plane, s)) for s in (size, 2 * size))
+        if not near <= far / 5 + rounding:
+            raise ValueError(
+                f"{name}: loops of the radii {size} and {2 * size} in the shape variables {i} and {j} about r = {r} end"
+                f" {near:.1e} and {far:.1e} away from exp(−F a), which is no third power: the form is not smooth there,"
+                f" or exp, log and bracket of {type(swimmer.group).__name__} do not belong together."
+            )
+
+
+@jit
+def _metric(swimmer, r):
+    """The matrix of the metric in (ξ, r')."""
+    zero = jnp.zeros(swimmer.group.dim + r.size, r.dtype)
+    return jax.hessian(lambda u: swimmer.quadratic_form(r, *_split(swimmer, u)))(zero) / 2
+
+
+def _split(swimmer, u):
+    return u[: swimmer.group.dim], u[swimmer.group.dim :]
+
+
+def _check_homogeneous(name: str, what: str, function, swimmer, r: Float[Array, " m"], degree: int) -> None:
+    """Raises ValueError unless f(u + v) + f(u − v) is what a form of the degree 1 or 2 has there, u, v velocities."""
+    u, v = floating(np.random.default_rng(0).normal(size=(2, swimmer.group.dim + r.size)))
+    values = jax.jit(jax.vmap(lambda u: function(r, *_split(swimmer, u))))(jnp.stack([u + v, u - v, u, v]))
+    both, apart, first, second = np.asarray(values)
+    found, wanted = both + apart, 2 * first + (2 * second if degree == 2 else 0)
+    if not np.allclose(found, wanted, rtol=1e5 * np.finfo(found.dtype).eps, atol=1e5 * np.finfo(found.dtype).eps):
+        kind = "a quadratic form in" if degree == 2 else "linear in"
+        raise ValueError(f"{name}: {what} must be {kind} (ξ, r'), but f(u+v) + f(u−v) is {found} instead of {wanted}.")
+
+
+@jit
+def _defect(swimmer, r: Float[Array, " m"], plane: Float[Array, "m 2"], size: Number) -> Scalar:
+    """How far a circle in a plane of shapes leads from where the curvature says."""
+    circle = FourierStroke(r, size * plane[:, :1], size * plane[:, 1:])
+    moved = swimmer.group.log(holonomy(swimmer, circle, steps=8))
+    flux = curvature(swimmer, r) @ plane[:, 1] @ plane[:, 0]
+    return jnp.max(jnp.abs(moved + jnp.pi * size**2 * flux))

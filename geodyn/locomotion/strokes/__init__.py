@@ -1,0 +1,1 @@
+"""Strokes: closed and open curves in the space of shapes."""

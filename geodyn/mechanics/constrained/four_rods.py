@@ -1,0 +1,77 @@
+"""Chains of unit rods between two pins, and the sphere M⁴_L of the configurations of four.
+
+Source: Abrams, Bachmann & Harriss on spherical configuration spaces of planar linkages; the embedding is derived here.
+"""
+
+import jax
+import jax.numpy as jnp
+
+from geodyn._compile.jit import static_count
+from geodyn._typing import Array, Float
+from geodyn.mechanics.constrained.linkage import Linkage, linkage
+from geodyn.mechanics.elements.abstract import number
+
+
+def pinned_chain(
+    count: int = 4, span=3.0, *, rod_mass=0.0, hinge_mass=1.0, gravity=None, dim: int = 2
+) -> tuple[Linkage, Float[Array, "F d"]]:
+    """(system, q0) of `count` unit rods in a row, pinned at 0 and at `span` on the first axis, hanging up in an arc.
+
+    With four rods and 2 < span < 4 the configurations in the plane are a sphere, M⁴_L: `four_rod_configuration`.
+    Raises ValueError for a span that is not between 0 and `count`: at span = count the chain is tight, and singular.
+    """
+    if static_count("count", count) < 2 or dim < 2:
+        raise ValueError(f"a pinned chain has at least 2 rods in at least 2 dimensions, got count={count}, dim={dim}")
+    span = number("span", span)
+    fraction = jnp.arange(count + 1) / count
+    sag = jnp.sqrt(jnp.maximum(count**2 - span**2, 0.0)) * 2 * fraction * (1 - fraction)
+    joints = jnp.stack([span * fraction, *[0 * sag] * (dim - 2), sag], axis=1)
+    edges = [(i, i + 1) for i in range(count)]
+    masses = {"rod_masses": rod_mass, "hinge_masses": hinge_mass, "gravity": gravity}
+    return linkage(joints, edges, pins=(0, count), lengths=1.0, **masses)
+
+
+def four_rod_configuration(span, X: Float[Array, "3"]) -> Float[Array, "3 2"]:
+    """The configuration [3, 2] of four unit rods pinned at (0, 0) and (span, 0) that belongs to the point X of the unit
+    sphere: an analytic embedding of S² in the plane's hinges, onto all of M⁴_L, for 2 < span < 4.
+
+    The rods of a pair turn by 4 arcsin(ρX₁) and 4 arcsin(ρX₂) against each other, ρ² = 1 − span/4, and the sign of the
+    middle hinge's height is that of X₃: at ±e₃ elbows are straight. Raises ValueError for other spans, and for a point
+    that is not on the sphere.
+    """
+    span = jnp.asarray(span, X.dtype)
+    if not isinstance(span, jax.core.Tracer) and not 2 < float(span) < 4:
+        raise ValueError(
+            f"span must lie between 2 and 4, got {float(span):.6g}: at 4 four unit rods are stretched tight, at 2 they "
+            "can lie on one line, and the configurations are no smooth sphere"
+        )
+    if not isinstance(X, jax.core.Tracer) and not abs(float(X @ X) - 1) < 1e-6:
+        raise ValueError(
+            f"X must be a point of the unit sphere, got {X.tolist()} of length {float(jnp.sqrt(X @ X)):.6g}"
+        )
+    rho = jnp.sqrt(1 - span / 4)
+    a, b = rho * X[0], rho * X[1]
+    left, right = 2 * (1 - 2 * a**2), 2 * (1 - 2 * b**2)
+    # Heron's formula, in which left + right − span = (2ρX₃)² on the sphere.
+    height = rho * X[2] * jnp.sqrt((left + right + span) * (span**2 - (left - right) ** 2)) / span
+    middle = jnp.stack([(span**2 + left**2 - right**2) / (2 * span), height])
+    end = jnp.stack([span, jnp.zeros_like(span)])
+    return jnp.stack([_elbow(jnp.zeros_like(end), middle, left, a), middle, _elbow(middle, end, right, b)])
+
+
+def four_rod_point(span, q: Float[Array, "3 2"]) -> Float[Array, "3"]:
+    """The point X of the unit sphere to which a configuration belongs: the inverse of `four_rod_configuration`."""
+    span, ends = jnp.asarray(span, q.dtype), jnp.zeros((2, 1), q.dtype)
+    rods = jnp.diff(q, axis=0, prepend=ends.T, append=jnp.concatenate([span[None, None], ends[:1]], axis=1))
+    first, second = rods[::2], rods[1::2]
+    turns = jnp.arctan2(first[:, 1] * second[:, 0] - first[:, 0] * second[:, 1], jnp.sum(first * second, axis=1))
+    rho = jnp.sqrt(1 - span / 4)
+    left, right = 2 * jnp.cos(turns / 2)
+    height = q[1, 1] * span / (rho * jnp.sqrt((left + right + span) * (span**2 - (left - right) ** 2)))
+    return jnp.append(jnp.sin(turns / 4) / rho, height)
+
+
+def _elbow(start, end, apart, a):
+    """The hinge of two unit rods whose ends are `apart` = 2 cos(s/2), a = sin(s/4): on their left where a > 0."""
+    along = (end - start) / apart
+    return (start + end) / 2 + 2 * a * jnp.sqrt(1 - a**2) * jnp.stack([-along[1], along[0]])

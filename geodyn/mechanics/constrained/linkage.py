@@ -1,0 +1,204 @@
+"""Linkages: rigid rods between hinges, some of them pinned.
+
+A rod of mass m whose ends move with velocities u, v has the kinetic energy m (|u|² + u·v + |v|²)/6, so that with hinge
+masses K = ½ q̇ᵀ(M ⊗ I)q̇ with a constant M: of n unit rods in a row 2m_e/3 + m_v on the diagonal and m_e/6 beside.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import shortest_path
+
+from geodyn._checks import numbers, require, shaped
+from geodyn._numerics.linalg import solve
+from geodyn._typing import Array, Float, Numbers
+from geodyn.geometry.models.spaces import Euclidean
+from geodyn.integrators.contract.constraints import check_constraints, constraint_state, dependent_rows
+from geodyn.mechanics.elements.abstract import Tuples, number, one_each
+from geodyn.mechanics.elements.contact import check_contacts
+from geodyn.mechanics.elements.fields import Gravity
+from geodyn.mechanics.elements.springs import Rod
+from geodyn.mechanics.points.body import AbstractBody, Element, check_elements, constraint_names
+from geodyn.mechanics.points.projection import project
+
+
+class Linkage(AbstractBody):
+    """`Linkage(edges, lengths, pins, *elements)`: rigid rods along the edges (i, j) between joints 0 to N − 1 in the
+    plane or in space (dim=3), of which `pins`, a dictionary {joint: position[dim]}, are held.
+
+    Configurations are the positions [F, d] of the other joints, in their order; `joints(q)` are all [N, d].
+    `rod_masses`, one number or one per edge, are spread evenly along the rods; `hinge_masses`, one number or [N], sit
+    on the joints (those of pins do not matter); `gravity` pulls down along the last coordinate. Elements act on all
+    joints [N, d], as they do on the points of a `System`: springs, drag, a slider as a constraint; the mass of a joint
+    is that of its hinge and of half of each rod. Chains may be open
+    or closed. λ is the force along a rod, negative where it is stretched. Any consistent units.
+
+    Raises ValueError for edges, lengths, masses and pins that are none or do not fit together, and where a motion
+    starts from a configuration in which the rods are dependent: a singular linkage.
+    """
+
+    space: Euclidean
+    elements: tuple[Element, ...]
+    anchors: Float[Array, "P d"]
+    rod_masses: Float[Array, " E"]
+    hinge_masses: Float[Array, " N"]
+    pins: tuple[int, ...] = eqx.field(static=True)
+    free: tuple[int, ...] = eqx.field(static=True)
+    resting: bool = eqx.field(static=True)
+
+    def __init__(
+        self, edges, lengths, pins, *elements, rod_masses=0.0, hinge_masses=1.0, gravity=None, dim=2, resting=False
+    ):
+        rods = Rod(edges, lengths)
+        count = 1 + max(max(edge) for edge in rods.points)
+        require("pins", pins, dict, "a dictionary {joint: position[dim]}")
+        self.pins = tuple(sorted(pins))
+        if not set(self.pins) < set(range(count)):
+            raise ValueError(f"pins must be some of the joints 0 to {count - 1}, and not all; got {list(pins)}")
+        self.anchors = jnp.asarray([pins[i] for i in self.pins], float) if self.pins else jnp.zeros((0, dim))
+        if self.anchors.shape != (len(self.pins), dim):
+            raise ValueError(f"pins must be positions [{dim}] in dim={dim}, got {dict(pins)}")
+        for edge in rods.points:
+            if set(edge) <= set(self.pins):
+                raise ValueError(f"edges must not join two pins, which do not move: {edge}")
+        self.free = tuple(i for i in range(count) if i not in self.pins)
+        self.rod_masses = one_each("rod_masses", rod_masses, rods.points)
+        masses = number("hinge_masses", hinge_masses)
+        if masses.shape not in ((), (count,)):
+            raise ValueError(f"hinge_masses must be one number or one per joint ({count}), got shape {masses.shape}")
+        self.hinge_masses = jnp.broadcast_to(masses, (count,))
+        falling = () if gravity is None else (Gravity(number("gravity", gravity)),)
+        self.space, self.elements, self.resting = Euclidean(dim), (rods, *falling, *elements), resting
+        check_elements(elements, count, "joints")
+        _check_masses(self.free, self.masses_seen_by(rods))
+
+    @property
+    def edges(self) -> Tuples:
+        """The joints that each rod joins."""
+        return self.elements[0].points
+
+    @property
+    def mass(self) -> Float[Array, "F F"]:
+        """M of K = ½ q̇ᵀ(M ⊗ I)q̇."""
+        ends = _incidence(self.edges, len(self.hinge_masses))[:, list(self.free)]
+        one_rod = ends[:, :, None] * ends[:, None, :] * (1 + np.eye(len(self.free))) / 6
+        free = jnp.asarray(np.eye(len(self.hinge_masses))[list(self.free)], self.hinge_masses.dtype)
+        return jnp.diag(free @ self.hinge_masses) + jnp.tensordot(self.rod_masses, jnp.asarray(one_rod), 1)
+
+    def joints(self, q: Float[Array, "..."]) -> Float[Array, "N d"]:
+        """The positions of all joints, pins included, from those of the free ones, [F, d] or flat."""
+        # Products with constant matrices: an index would differentiate into a scatter.
+        place = np.eye(len(self.pins) + len(self.free))
+        held, moved = (jnp.asarray(place[:, list(which)], q.dtype) for which in (self.pins, self.free))
+        return held @ self.anchors.astype(q.dtype) + moved @ self._points(q)
+
+    def _points(self, q):
+        return shaped(q, (len(self.free), self.space.dim), "free joints, dim")
+
+    def points(self, q):
+        return self.joints(q)
+
+    def seen_by(self, element, q):
+        return self.joints(q)
+
+    def masses_seen_by(self, element):
+        ends = jnp.asarray(_incidence(self.edges, len(self.hinge_masses)), self.rod_masses.dtype)
+        return self.hinge_masses + 0.5 * self.rod_masses @ ends
+
+    def kinetic_energy(self, q, v):
+        return 0.5 * jnp.dot(v, self.momentum(jnp.zeros_like(v[0]), q, v))
+
+    def momentum(self, t, q, v):
+        return (self.mass.astype(v.dtype) @ self._points(v)).reshape(-1)
+
+    def velocity(self, t, q, p, v=None):
+        return jax.vmap(solve, (None, 1), 1)(self.mass.astype(p.dtype), self._points(p)).reshape(-1)
+
+    def without_idle(self, q, p):
+        return q, p
+
+    def with_rest(self):
+        return eqx.tree_at(lambda s: s.resting, self, True)
+
+    def check(self, t, q, v):
+        wanted = (len(self.free), self.space.dim)
+        for name, value in (("q0", q), ("v0", v)):
+            if np.shape(value) != wanted:
+                raise ValueError(f"{name} must have shape {wanted} (free joints, dim), got {np.shape(value)}")
+        check_regular(self, q, v, t)
+        check_constraints(self, constraint_names(self), np.ravel(q), np.ravel(v), t)
+        check_contacts(self.space, self.contact_elements, t, self.seen_by_contacts(jnp.asarray(q).reshape(-1)))
+
+
+def _incidence(edges: Tuples, count: int) -> np.ndarray:
+    """[E, N]: 1 where an edge ends in a joint."""
+    return np.array([[float(i in edge) for i in range(count)] for edge in edges])
+
+
+def _check_masses(free, lumped):
+    if isinstance(lumped, jax.core.Tracer):
+        return
+    massless = [i for i in free if not lumped[i] > 0]
+    if massless:
+        raise ValueError(f"joint {massless[0]} has no mass: give rod_masses or hinge_masses that are positive there")
+
+
+def check_regular(linkage: Linkage, q, v, t=0.0) -> None:
+    """Raises ValueError where the rods of a linkage are dependent, with their names: there its configuration space may
+    be singular. For concrete numbers."""
+    flat = jnp.asarray(q, float).reshape(-1)
+    _, _, gram = constraint_state(linkage, flat, jnp.asarray(v, float).reshape(-1), jnp.asarray(t, flat.dtype))
+    names = constraint_names(linkage)
+    if dependent := [names[i] for i in dependent_rows(np.asarray(gram))]:
+        raise ValueError(
+            f"the linkage is singular at this configuration: {', '.join(dependent)} are dependent, as where rods lie "
+            "on one line between pins (a chain stretched tight cannot move, one folded flat goes on in several ways). "
+            "Start from another configuration, change a length or the place of a pin, or leave out a rod that braces "
+            "what is rigid already"
+        )
+
+
+def linkage(
+    joints: Numbers, edges, *elements, pins=(), lengths=None, rod_masses=0.0, hinge_masses=1.0, gravity=None
+) -> tuple[Linkage, Float[Array, "F d"]]:
+    """(system, q0) of a linkage from a drawing: joints[N, d], the edges (i, j) that are rods and the joints that are
+    `pins`. Rods are as long as drawn, or have the `lengths` given, one number or [E]; then q0 is the configuration near
+    the drawing. The rest as for `Linkage`.
+
+    Raises ValueError as `Linkage` does, for pins that are too far apart for the rods, and for a singular linkage.
+    """
+    joints = numbers("joints", joints).astype(float)
+    if joints.ndim != 2:
+        raise ValueError(f"joints must be positions [N, d], got shape {joints.shape}")
+    drawn = Rod(edges, 1.0).points
+    if sorted({i for edge in drawn for i in edge}) != list(range(len(joints))):
+        raise ValueError(f"edges must join all of the {len(joints)} joints and no others, got {drawn}")
+    ends = np.array(drawn)
+    apart = jnp.sqrt(jnp.sum((joints[ends[:, 0]] - joints[ends[:, 1]]) ** 2, axis=1))
+    lengths = apart if lengths is None else one_each("lengths", lengths, drawn, positive=True)
+    if not np.ndim(pins) == 1 or not set(pins) <= set(range(len(joints))):
+        raise ValueError(f"pins must be numbers of joints, 0 to {len(joints) - 1}; got {pins!r}")
+    held, masses = {i: joints[i] for i in pins}, {"rod_masses": rod_masses, "hinge_masses": hinge_masses}
+    system = Linkage(drawn, lengths, held, *elements, **masses, gravity=gravity, dim=joints.shape[1])
+    q0 = joints[np.array(system.free)]
+    if not any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves((system, q0))):
+        _check_reach(drawn, lengths, held)
+        check_regular(system, q0, jnp.zeros_like(q0))
+    return system, project(system, q0, jnp.zeros_like(q0))[0]
+
+
+def _check_reach(edges, lengths, pins) -> None:
+    """Pins further apart than the rods between them reach, or just as far."""
+    count = 1 + max(map(max, edges))
+    rows, columns = np.array(edges).T
+    reach = shortest_path(coo_array((np.asarray(lengths), (rows, columns)), (count, count)).tocsr(), directed=False)
+    for i, j in ((i, j) for i in pins for j in pins if i < j):
+        apart = float(np.linalg.norm(np.asarray(pins[i]) - np.asarray(pins[j])))
+        if apart >= reach[i, j] * (1 - 1e-9):
+            what = "cannot be assembled" if apart > reach[i, j] * (1 + 1e-9) else "is singular: it cannot move"
+            raise ValueError(
+                f"pins {i} and {j} are {apart:.6g} apart and the rods between them reach {reach[i, j]:.6g}, so that "
+                f"the linkage {what}. Bring the pins closer together, or make rods longer"
+            )

@@ -1,0 +1,126 @@
+"""Quasi-velocities: a system in the velocities that its constraints admit, without multipliers."""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn._checks import check_arguments
+from geodyn._compile.jit import as_pytree, jit, with_time
+from geodyn._numerics.linalg import solve
+from geodyn._numerics.roots import root
+from geodyn._typing import Array, Float, Scalar
+from geodyn.integrators.contract.system import AbstractSystem, constraint_rate
+from geodyn.mechanics.constrained.constraint_forces import require_plain
+
+
+class QuasiVelocities(AbstractSystem):
+    """`QuasiVelocities(system, basis)`: the motion of a system with constraints in v = E(q)u + e(q), where the columns
+    of `basis(q) -> E[n, m]` span the velocities that they admit, AE = 0.
+
+    `basis` is a function of flat q (one that names a parameter `t` is given the time), or the numbers of m coordinates
+    whose velocities determine the others wherever the motion goes: then E is found from A. With π = Eᵀ ∂L/∂v the
+    equations are unconstrained, with m momenta, and any method fits:
+
+        π' = Eᵀ(∂L/∂q − ∂R/∂v) + E'ᵀ ∂L/∂v,   v = e + Eu,  Eᵀ ∂L/∂v = π.
+
+    Every velocity is admissible to rounding, and `Gauss` is time-reversible, so that where the motion is, energy has
+    no drift. Holonomic constraints are treated alike, by their rates: φ is then kept to the order of the method, or to
+    rounding by `Gauss` where it is quadratic in q. `admissible(q, u)` are velocities for `v0`. Any consistent units.
+    Raises ValueError for a basis that is not one of the admissible velocities at q0, for a system with contacts or
+    with several charts.
+    Source: the equations of Boltzmann and Hamel, before Eu is written out in them: Neimark & Fufaev, *Dynamics of
+    Nonholonomic Systems* (1972), III.2; Bloch, *Nonholonomic Mechanics and Control*, 5.2; Kane & Levinson, *Dynamics*.
+    """
+
+    system: AbstractSystem
+    basis: Callable | tuple[int, ...]
+
+    def __init__(self, system: AbstractSystem, basis):
+        require_plain("QuasiVelocities", system)
+        if not callable(basis) and not (np.ndim(basis) == 1 and np.issubdtype(np.asarray(basis).dtype, np.integer)):
+            raise ValueError(f"basis must be a function q -> E[n, m], or the numbers of m coordinates; got {basis!r}")
+        if callable(basis):
+            check_arguments("basis", basis, "q")
+        self.system = system
+        self.basis = as_pytree(basis) if callable(basis) else tuple(int(i) for i in basis)
+
+    def directions(self, t: Scalar, q: Float[Array, " n"]) -> Float[Array, "n m"]:
+        """E(t, q)."""
+        if not isinstance(self.basis, tuple):
+            return with_time(self.basis, 1)(t, q)
+        a, unit = self._bounds(t, q), np.eye(q.size)
+        free = unit[:, list(self.basis)]
+        others = np.delete(unit, self.basis, axis=1)
+        return free - others @ jax.vmap(lambda b: solve(a @ others, b), 1, 1)(a @ free)
+
+    def offset(self, t: Scalar, q: Float[Array, " n"]) -> Float[Array, " n"]:
+        """e(t, q): the smallest velocity that the constraints admit, zero where they are linear."""
+        a = self._bounds(t, q)
+        return -a.T @ solve(a @ a.T, constraint_rate(self.system, t, q, jnp.zeros_like(q)))
+
+    def admissible(self, q, u, t=0.0) -> Array:
+        """e + Eu: velocities in the shape of q."""
+        flat = jnp.asarray(q, float).reshape(-1)
+        t = jnp.asarray(t, flat.dtype)
+        return (self.offset(t, flat) + self.directions(t, flat) @ jnp.asarray(u, flat.dtype)).reshape(jnp.shape(q))
+
+    def _bounds(self, t, q):
+        """A(t, q)."""
+        return jax.jacfwd(lambda v: constraint_rate(self.system, t, q, v))(jnp.zeros_like(q))
+
+    def force(self, t, q, v, lam):
+        directions, change = jax.jvp(self.directions, (t, q), (jnp.ones_like(t), v))
+        # No reactions: what they do to E is nothing.
+        return directions.T @ self.system.force(t, q, v, lam) + change.T @ self.system.momentum(t, q, v)
+
+    def momentum(self, t, q, v):
+        return self.directions(t, q).T @ self.system.momentum(t, q, v)
+
+    def velocity(self, t, q, p, v=None):
+        directions, offset = self.directions(t, q), self.offset(t, q)
+        if v is None:
+            return offset + directions @ root(
+                lambda u: self.momentum(t, q, offset + directions @ u), p, jnp.zeros_like(p)
+            )
+        v = offset + directions @ solve(directions.T @ directions, directions.T @ (v - offset))
+        momentum, push = jax.linearize(lambda v: self.system.momentum(t, q, v), v)
+        mass = directions.T @ jax.vmap(push, 1, 1)(directions)
+        return v + directions @ solve(mass, p - directions.T @ momentum)
+
+    @property
+    def starts_at_rest(self):
+        return self.system.starts_at_rest
+
+    def constraint(self, t, q):
+        return jnp.zeros(0, q.dtype)
+
+    def count_constraints(self, q):
+        return 0
+
+    def energy(self, t, q, v):
+        return self.system.energy(t, q, v)
+
+    def check(self, t, q, v):
+        self.system.check(t, q, v)
+        wanted = q.size - self.system.count_constraints(q)
+        directions, slip = map(np.asarray, jit(_slip)(self, jnp.asarray(t), jnp.asarray(q).reshape(-1)))
+        if directions.shape != (q.size, wanted):
+            raise ValueError(
+                f"basis must have shape ({q.size}, {wanted}), a column for each velocity that "
+                f"{q.size - wanted} constraints leave of {q.size}; got {directions.shape}"
+            )
+        tolerance = np.finfo(directions.dtype).eps ** 0.5
+        if not np.all(np.abs(slip) <= tolerance * (1 + np.abs(directions).max())):
+            raise ValueError(
+                "basis must span velocities that the constraints admit, A(q)E = 0, at q0 they violate them by "
+                f"{np.abs(slip).max():.3g} (NaN: the other coordinates do not follow from those chosen)"
+            )
+        if np.linalg.matrix_rank(directions) < wanted:
+            raise ValueError(f"basis has dependent columns at q0: rank {np.linalg.matrix_rank(directions)} of {wanted}")
+
+
+def _slip(system, t, q):
+    directions = system.directions(t, q)
+    return directions, system._bounds(t, q) @ directions

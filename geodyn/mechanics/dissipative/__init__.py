@@ -1,0 +1,1 @@
+"""Dry friction and plasticity: steps that minimise an incremental potential."""

@@ -1,0 +1,128 @@
+"""Where the energy goes: what a motion dissipated, and quasi-static motion, which does nothing else."""
+
+import jax
+import jax.numpy as jnp
+
+from geodyn._checks import numbers, require
+from geodyn._typing import Array, Float, Numbers
+from geodyn.integrators.contract.lagrangian import AbstractFlatLagrangian, check_kinetic
+from geodyn.integrators.contract.system import AbstractLagrangianSystem, AbstractSystem
+from geodyn.integrators.integrate import integrate
+from geodyn.integrators.step.collocation import Problem
+from geodyn.integrators.step.methods import AbstractStepper, formulation_of, start
+from geodyn.integrators.step.path import path
+from geodyn.integrators.trajectory import IntegrationError, Trajectory, compiled
+from geodyn.mechanics.dissipative.increment import slips_of
+from geodyn.mechanics.dissipative.incremental import IncrementalPotential
+from geodyn.mechanics.points.body import AbstractBody
+from geodyn.mechanics.points.projection import project
+
+
+def dissipated(trajectory: Trajectory) -> Float[Array, " T"]:
+    """The energy dissipated until each saved time: ∫ <∂R/∂v, v> dt, and what friction and plastic flow take. Without
+    forces that depend on time the energy falls by as much, d(K + V)/dt = −<∂R/∂v, v> (Goldstein, *Classical Mechanics*,
+    1.5). A `gd.rigid.Load` is one of the R, minus its power: the work that it does counts as negative, so that of a
+    body with loads this is what drag takes less what they give.
+
+    Of a collocation the quadrature is that of its stages, to the order of the method; of a stepper the sum over its
+    steps, each with the mean of its velocities, of `IncrementalPotential` that of its theta, so the last where theta is
+    1: what backward Euler damps beyond that is no dissipation of the system's.
+
+    Raises ValueError for a system without a Lagrangian, for a trajectory that has contacts or comes from a file without
+    its system, and for one of a stepper that saved not every step.
+    """
+    require("trajectory", trajectory, Trajectory, "what gd.integrate returns")
+    system, inputs = trajectory.system, trajectory.inputs
+    if not isinstance(system, AbstractLagrangianSystem) or inputs is None:
+        raise ValueError(
+            "dissipated needs the trajectory of a System or Lagrangian; one from a file gd.load(path, system)"
+        )
+    if system.contacts is not None:
+        raise ValueError("contacts dissipate too: where there are any, take trajectory.energy[0] - trajectory.energy")
+    if not isinstance(trajectory.method, AbstractStepper):
+        return _by_stages(trajectory)
+    if inputs.save_every > 1:
+        raise ValueError(f"dissipated needs every step: integrate with save_every=1, not {inputs.save_every}")
+    return _by_steps(trajectory)
+
+
+@compiled
+def _by_stages(trajectory):
+    """The steps are solved again, for their stages."""
+    system, method, inputs, h = trajectory.system, trajectory.method, trajectory.inputs, trajectory.step_size
+    q, v, p = (x[0].reshape(-1) for x in (trajectory.q, trajectory.v, trajectory.p))
+    state = start(system, method, inputs.t0, h, q, p, v)
+    steps = path(system, inputs.t0, h, state, method=method, saves=inputs.steps, every=1)[1]
+    formulation = formulation_of(method, system.count_constraints(q))
+
+    def during(k, q, p, w):
+        problem = Problem(system, inputs.t0 + h * k, h, q, p, method.tableau, formulation)
+        at = problem.times, problem.positions(w)
+        v = jax.vmap(problem.stage)(*at, w)[0]
+        return h * jnp.dot(jnp.asarray(method.tableau.b, h.dtype), jax.vmap(lambda *x: _power(system, *x))(*at, v))
+
+    before = [jnp.concatenate([x[None], xs[:-1]]) for x, xs in ((q, steps.q), (p, steps.p))]
+    amounts = jax.vmap(during)(jnp.arange(inputs.steps), *before, steps.w)
+    return jnp.append(0, jnp.cumsum(amounts))[:: inputs.save_every]
+
+
+@compiled
+def _by_steps(trajectory):
+    system, h, method = trajectory.system, trajectory.step_size, trajectory.method
+    part = method.theta if isinstance(method, IncrementalPotential) else 0.5
+
+    def mean(x):
+        return (x[:-1] + part * jnp.diff(x, axis=0)).reshape(len(x) - 1, -1)
+
+    within = mean(trajectory.t)[:, 0], mean(trajectory.q), mean(trajectory.v)
+    amounts = h * jax.vmap(lambda *x: _power(system, *x))(*within)
+    if not isinstance(system, AbstractBody) or system.is_smooth:
+        return jnp.append(0, jnp.cumsum(amounts))
+    k, most, strain = jax.vmap(system.strains)(trajectory.t, trajectory.q.reshape(len(trajectory.t), -1))
+    slips = jax.vmap(lambda *x: jnp.concatenate([s.reshape(-1) for _, s in slips_of(system, *x)] or [k[0, :0]]))(
+        *within
+    )
+    forces, yielding = jnp.split(trajectory.multipliers[:, -slips.shape[1] - k.shape[1] :], [slips.shape[1]], axis=1)
+    flow = jnp.diff(strain + yielding / k, axis=0)
+    amounts = amounts - h * jnp.sum(forces[1:] * slips, axis=1) + jnp.sum(most[1:] * jnp.abs(flow), axis=1)
+    return jnp.append(0, jnp.cumsum(amounts))
+
+
+def _power(system, t, q, v):
+    return jnp.dot(jax.grad(system.rayleigh_at, 2)(t, q, v), v)
+
+
+def quasi_static(
+    system: AbstractSystem, q0: Numbers, *, t1: Numbers, steps: int, t0: Numbers = 0.0, **options
+) -> Trajectory:
+    """Motion so slow that inertia does nothing: ∇V + ∂R/∂v + friction + φ'ᵀλ = 0 at every time, by steps that minimise
+    V + hR. What drives it depends on time: `gd.friction.PointLoad(force)`, or points moved by `gd.friction.Driven`,
+    whose multipliers are the forces that it takes. `options` are those of `integrate`.
+
+        pull = gd.friction.Driven(0, lambda t: jnp.array([0.3 * jnp.sin(t)]))       # a point on a line, on a slider
+        elements = gd.Spring([(0, 1)], k, 1.0), gd.friction.DryFriction([0.0, F]), pull
+        system = gd.System(gd.spaces.Euclidean(1), [1.0, 1.0], *elements)
+        trajectory = gd.friction.quasi_static(system, [[0.0], [1.0]], t1=12.6, steps=400)
+        gd.plot.hysteresis(trajectory.q[:, 0, 0], trajectory.multipliers[:, 0])
+
+    Where no load is needed to move on (nothing elastic holds a point, and friction gives way), a step fails. The start
+    is the configuration nearest to q0 that obeys the constraints. Masses count for nothing. Raises ValueError and
+    IntegrationError as `integrate` does.
+    """
+    require("system", system, AbstractLagrangianSystem, "a System or Lagrangian")
+    if taken := {"v0", "p0", "method"} & options.keys():
+        raise ValueError(
+            f"{', '.join(sorted(taken))} must be left out: quasi-static motion has no inertia, and one method"
+        )
+    q0 = numbers("q0", q0, "real numbers in the shape of a configuration").astype(float)
+    if isinstance(system, AbstractFlatLagrangian):
+        check_kinetic(system, t0, q0, jnp.zeros_like(q0))
+    q0, v0 = project(system, q0, jnp.zeros_like(q0), t0)
+    method = IncrementalPotential(inertia=False)
+    try:
+        return integrate(system, q0, v0, t0=t0, t1=t1, steps=steps, method=method, **options)
+    except IntegrationError as error:
+        hint = (
+            "In quasi-static motion that is also where a load meets no resistance: hold the body by something elastic"
+        )
+        raise IntegrationError(f"{error}. {hint}, or give it inertia by gd.integrate", error.trajectory) from None

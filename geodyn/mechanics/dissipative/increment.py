@@ -1,0 +1,166 @@
+"""One minimising step: its equations, with friction and plasticity.
+
+Unknowns of a step are w = (v, hλ, y). Its equations are those of a saddle point of the incremental potential with the
+constraints, semi-smooth where a friction begins to slip: with slip velocities s(v) and a force from the ball |f| ≤ F,
+
+    0 = ∂/∂v [½|v − v_old|²_M + hR + V(q⁺) − λ·φ(q⁺)] + s'ᵀ proj_hF(y),   0 = φ(q⁺)/h,   r s = y − proj_hF(y)
+
+for any r > 0 (Alart & Curnier, *Comput. Methods Appl. Mech. Engng* 92 (1991) 353); nonholonomic constraints stand
+beside φ. Plastic strain is eliminated: what is left of its energy and dissipation in a step is Huber's function of the
+strain (the return map; Simo & Hughes, *Computational Inelasticity*, 1.4).
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from geodyn._typing import Array
+from geodyn.integrators.contract.system import AbstractLagrangianSystem, pfaffian
+from geodyn.mechanics.dissipative.exponential import travelled
+from geodyn.mechanics.points.body import AbstractBody
+
+
+class Increment(eqx.Module):
+    """The equations of one step: everything they depend on, differentiable."""
+
+    system: AbstractLagrangianSystem
+    t: Array
+    h: Array
+    q: Array
+    p: Array
+    lam: Array
+    theta: float = eqx.field(static=True)
+    inertia: bool = eqx.field(static=True)
+
+    def split(self, w):
+        """(v, hλ, y)."""
+        n, c = self.q.size, self.system.count_constraints(self.q)
+        return w[:n], w[n : n + c], w[n + c :]
+
+    @property
+    def before(self):
+        """The velocity before the step."""
+        return self.system.velocity(self.t, self.q, self.p)
+
+    def mean(self, v):
+        """The velocity that moves the system, if v is that at the end."""
+        return v if self.theta == 1 else self.theta * v + (1 - self.theta) * self.before
+
+    def potential(self, q, lam):
+        """V + Huber's function − λ·φ at the end of the step, λ of the holonomic constraints."""
+        t, (k, most, _) = self.t + self.h, strains_of(self.system, self.t, self.q)
+        size = jnp.abs(self.trial(q))
+        held = jnp.sum(jnp.where(size <= most, size**2, most * (2 * size - most)) / (2 * k))
+        constraint = self.system.constraint(t, q)
+        return self.system.energy(t, q, jnp.zeros_like(q)) + held - jnp.dot(lam[: constraint.size], constraint)
+
+    def trial(self, q):
+        """The forces of plastic springs at the end q, were they elastic in this step."""
+        k, _, before = strains_of(self.system, self.t, self.q)
+        return k * (strains_of(self.system, self.t + self.h, q)[2] - before) - self.yielding
+
+    @property
+    def yielding(self):
+        """The forces of plastic springs before the step, with the sign of multipliers."""
+        return self.lam[self.lam.size - strains_of(self.system, self.t, self.q)[0].size :]
+
+    def earlier(self):
+        """∂V/∂q and what plastic springs add, before the step."""
+
+        def potential(q):
+            strain = strains_of(self.system, self.t, q)[2]
+            return self.system.energy(self.t, q, jnp.zeros_like(q)) - jnp.dot(self.yielding, strain)
+
+        return jax.grad(potential)(self.q)
+
+    def smooth(self, v, multipliers):
+        """(what friction has to balance, by how much the constraints are missed)."""
+        u = self.mean(v)
+        end, pull = jax.vjp(lambda u: travelled(self.system, self.t, self.q, self.h, u)[0], u)
+        impulse = pull(jax.grad(self.potential)(end, multipliers / self.h))[0]
+        if self.theta < 1:
+            impulse = self.theta * impulse + (1 - self.theta) * self.h * self.earlier()
+        damping = self.h * jax.grad(self.system.rayleigh_at, 2)(self.t + self.theta * self.h, self.q, u)
+        inertia = self.system.momentum(self.t, self.q, v) - self.p if self.inertia else 0
+        missed = self.system.constraint(self.t + self.h, end) / self.h
+        rate, react = jax.vjp(lambda v: pfaffian(self.system, self.t, self.q, v), v)
+        rest = inertia + damping + impulse
+        return rest - react(multipliers[missed.size :])[0] if rate.size else rest, jnp.append(missed, rate)
+
+    def slips(self, v):
+        """s, in one row."""
+        parts = [s.reshape(-1) for _, s in slips_of(self.system, self.t + self.h, self.q, v)]
+        return jnp.concatenate([jnp.zeros(0, v.dtype), *parts])
+
+    def friction(self, y):
+        """proj_hF(y), the impulses of friction, reversed."""
+        impulses, at = [jnp.zeros(0, y.dtype)], 0
+        for most, s in slips_of(self.system, self.t + self.h, self.q, jnp.zeros_like(self.q)):
+            part = y[at : at + s.size].reshape(s.shape)
+            square, at = jnp.sum(part**2, axis=1), at + s.size
+            slipping = square >= (self.h * most) ** 2
+            factor = jnp.where(slipping, self.h * most / jnp.sqrt(jnp.where(square > 0, square, 1)), 1)
+            impulses.append((factor[:, None] * part).reshape(-1))
+        return jnp.concatenate(impulses)
+
+    def residual(self, w, r):
+        """What vanishes."""
+        v, multipliers, y = self.split(w)
+        s, push = jax.vjp(self.slips, v)
+        held, (rest, missed) = self.friction(y), self.smooth(v, multipliers)
+        # What both a constraint and friction hold would be shared out anyhow: almost all of it goes to the constraint.
+        give = jnp.finfo(y.dtype).eps ** 0.75 if multipliers.size else 0
+        return jnp.concatenate([rest + push(held)[0], missed, r * s - (1 + give) * y + held])
+
+    def scaled(self):
+        """(w near the root, the units of w, those of the equations, r)."""
+        n, c, v = self.q.size, self.system.count_constraints(self.q), self.before
+        multipliers, impulses = self.h * self.lam[:c], -self.h * self.lam[c:]
+        stiffness, force = jax.jacfwd(lambda v: (self.smooth(v, multipliers)[0],) * 2, has_aux=True)(v)
+        s, a = self.slips(v), jax.jacfwd(self.slips)(v)
+
+        def largest(*x):
+            return jnp.max(jnp.abs(jnp.concatenate(x)))
+
+        # A plastic spring counts as elastic here: where it flows it has no stiffness, or what rounding leaves of none.
+        hardest = _positive(largest(jnp.diag(stiffness), self.h**2 * strains_of(self.system, self.t, self.q)[0]))
+        velocity = _positive(largest(v, self.q / self.h / 2**6, force / hardest))
+        momentum = jnp.maximum(hardest * velocity, largest(multipliers, impulses, force))
+        r = jnp.maximum(jnp.sum((stiffness @ a.T) * a.T), 2**-10 * hardest) / _positive(jnp.sum((a @ a.T) ** 2))
+        row = jnp.arange(n + c + s.size)
+        units = jnp.where(row < n, velocity, momentum)
+        rows = jnp.where((row >= n) & (row < n + c), velocity, momentum)
+        return jnp.concatenate([v, multipliers, impulses[: s.size] + r * s]), units, rows, r
+
+    def end(self, w):
+        """(q, p, λ) after the step."""
+        v, multipliers, y = self.split(w)
+        held = self.friction(y)
+        v = self.stuck(v, jax.lax.stop_gradient(held == y))
+        q, v = travelled(self.system, self.t, self.q, self.h, self.mean(v), None if self.theta == 1 else v)
+        most = strains_of(self.system, self.t, q)[1]
+        lam = jnp.concatenate([multipliers / self.h, -held / self.h, -jnp.clip(self.trial(q), -most, most)])
+        return q, self.system.momentum(self.t + self.h, q, v), lam
+
+    def stuck(self, v, sticks):
+        """v with the components that sticking determines exactly as it does: 0 where nothing that sticks moves."""
+        rows = jnp.where(sticks[:, None], jax.lax.stop_gradient(jax.jacfwd(self.slips)(v)), 0)
+        if rows.size == 0:
+            return v
+        inverse = jnp.linalg.pinv(rows)
+        determined = 1 - jnp.sum(inverse * rows.T, axis=1) < jnp.sqrt(jnp.finfo(v.dtype).eps)
+        return jnp.where(determined, -inverse @ jnp.where(sticks, self.slips(jnp.zeros_like(v)), 0), v)
+
+
+def _positive(x):
+    return jnp.where(x > 0, x, 1)
+
+
+def slips_of(system, t, q, v):
+    """(F, s) of every friction, of which a system may have none."""
+    return system.sliding(t, q, v) if isinstance(system, AbstractBody) else []
+
+
+def strains_of(system, t, q):
+    """(k, Y, e) of all that is plastic, of which a system may have nothing."""
+    return system.strains(t, q) if isinstance(system, AbstractBody) else (jnp.zeros(0, q.dtype),) * 3

@@ -1,0 +1,1 @@
+"""What acts on a body: potentials, dissipation, constraints, contacts."""

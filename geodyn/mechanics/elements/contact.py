@@ -1,0 +1,371 @@
+"""Contacts: what may not come closer than zero. Hard spheres, walls, and any gap function of the user's."""
+
+import abc
+from collections.abc import Callable
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn._checks import check_arguments, returned
+from geodyn._compile.jit import as_pytree, jit, with_time
+from geodyn._typing import Array, Float, Int
+from geodyn.geometry.geodesics.geodesic import distance_or_far, is_solved
+from geodyn.geometry.geodesics.relaxation import Effort
+from geodyn.geometry.manifold.manifold import AbstractManifold
+from geodyn.geometry.models.spaces import Product
+from geodyn.integrators.contract.contacts import Neighbours, picked
+from geodyn.integrators.impacts.gaps import nearest
+from geodyn.mechanics.elements.abstract import (
+    Tuples,
+    curvature_of,
+    index_tuples,
+    number,
+    one_per_point,
+    path_effort,
+    select,
+)
+from geodyn.mechanics.elements.friction import slip_of_pair, slip_on_wall
+
+LISTED_PER_POINT = 8
+
+
+class AbstractContact(eqx.Module):
+    """Unilateral contacts: gaps that stay ≥ 0. Where one closes, the system is reflected in its kinetic metric,
+    v⁺ = v − (1+e)<v, n>n, with the coefficient of restitution e of that contact, one number or [c], from 0 to 1.
+    Contacts that approach at one time are struck one after the other where the order does not matter (normals
+    orthogonal, or e = 1 and angles as of equal masses in a row), else together; what they set in motion follows. A
+    contact without velocity of approach that is pressed stays closed, whatever its restitution. So does one of
+    restitution below 1 that would open for less than a sixteenth of a step: there a bouncing ball's ever shorter
+    flights end, and the energy they had left is lost; shorter steps follow it further. Where `elastic` is true all are
+    1, and none is followed to rest: then those pressed at the start need `System(…, resting=True)`, which `integrate`
+    sees to outside of jit. Where gaps are `jumping`, not continuous, `gd.methods.Moreau()` has to step them."""
+
+    jumping: ClassVar[bool] = False
+    restitution: eqx.AbstractVar[Array]
+    elastic: bool = eqx.field(static=True, default=False, kw_only=True)
+
+    @abc.abstractmethod
+    def gap(self, space: AbstractManifold, x: Float[Array, "N dim"]) -> Float[Array, " c"]:
+        """The room left at every contact, positive where there is none, with a gradient that does not vanish at zero.
+        A method that names a parameter `t` is given the time: a wall may move."""
+
+
+class AbstractFrictionalContact(AbstractContact):
+    """Contacts with a coefficient of friction μ, one number or [c], or None: their impulse has a part along the slip
+    too, in Coulomb's cone |f_t| ≤ μ f_n. It ends the slip, or is of the size μ f_n against it. Kinetic energy never
+    grows (see `integrators/impacts/coulomb.py`). Contacts with friction that rest or slide are for
+    `method=gd.methods.Moreau()`.
+
+    Balls that turn, above the floor z = 0, as `gd.rigid.RigidBodies`:
+
+        class OnFloor(gd.contact.AbstractFrictionalContact, gd.rigid.AbstractOnBodies):
+            radius: float
+            restitution: jax.Array
+            friction: jax.Array
+            def gap(self, space, bodies):
+                return bodies.position[:, 2] - self.radius
+            def slip(self, space, bodies, rates):                # of the lowest point: v − ω × r e_z
+                turning = rates.rotation @ jnp.swapaxes(bodies.rotation, 1, 2)
+                return rates.position[:, :2] - self.radius * turning[:, :2, 2]
+    """
+
+    friction: eqx.AbstractVar[Array | None]
+
+    @abc.abstractmethod
+    def slip(self, space: AbstractManifold, x: Float[Array, "N dim"], v: Float[Array, "N dim"]) -> Float[Array, "c s"]:
+        """The velocities along every contact of what touches there, in an orthonormal frame; affine in v. Where the gap
+        is no distance, times the rate at which it grows with distance. A method that names a parameter `t` is given the
+        time: a belt may run."""
+
+
+class AbstractSpheres(AbstractFrictionalContact):
+    """Spheres of given `radii` that meet in `pairs`; None is all."""
+
+    radii: Float[Array, "..."]
+    restitution: Float[Array, "..."]
+    friction: Float[Array, "..."] | None
+    pairs: Tuples | None = eqx.field(static=True)
+
+    def __init__(self, radii, restitution=1.0, friction=0.0, pairs=None):
+        self.radii, self.friction = number("radii", radii, positive=True), coefficient(friction)
+        self.restitution, self.elastic = number("restitution", restitution, most=1.0), is_elastic(restitution)
+        self.pairs = None if pairs is None else index_tuples("pairs", pairs, 2)
+
+    def pairs_of(self, x: Float[Array, "N dim"]) -> Int[np.ndarray, "c 2"]:
+        """The pairs that are watched. Raises ValueError where there are none, or points that do not exist."""
+        pairs = np.stack(np.triu_indices(len(x), 1), axis=1) if self.pairs is None else np.array(self.pairs)
+        name = type(self).__name__
+        if not len(pairs):
+            raise ValueError(f"{name} needs two or more points; for one point against a wall use gd.Wall(gap)")
+        if pairs.max() >= len(x):
+            raise ValueError(f"pairs of {name} name point {pairs.max()}, but there are {len(x)} points")
+        return pairs
+
+
+class Contact(AbstractSpheres):
+    """Hard spheres: `Contact(radii, restitution=1.0, friction=0.0, pairs=None, nodes=None, tolerance=0.0)`, gap =
+    dist(x_i, x_j) − (r_i + r_j) between all pairs of points, or between `pairs` [c, 2] only, in the order (0, 1), (0,
+    2), …; `radii` are one number or [N]. Of many pairs only those that are near are watched, until others may have come
+    as near: the result is the same. With friction they slip on each other as bodies that do not spin: the slip is the
+    relative velocity of the points. Balls that spin are `gd.rigid.RigidBodies` with `gd.rigid.Balls`.
+
+    Spheres are sets of points at a distance, which is meant to be that of `gd.distance`: of a metric without closed
+    form it is that of the geodesic found there, of at most `nodes` and to the `tolerance` of `gd.distance`, or, where
+    none is found and the chart's segment is more than twice as long as the radii, of that: such spheres are far. Radii
+    have to stay below where that has conjugate points, which nobody checks. Raises ValueError for radii that are not
+    positive, a restitution outside [0, 1], friction below 0, pairs that are none; and, in `integrate`, for spheres that
+    overlap at the start, or that are too large for the sphere or product they are in. Inside jit these cannot be
+    raised: overlap is a status there."""
+
+    effort: Effort = eqx.field(static=True)
+
+    def __init__(self, radii, restitution=1.0, friction=0.0, pairs=None, nodes=None, tolerance=0.0):
+        super().__init__(radii, restitution, friction, pairs)
+        self.effort = path_effort(nodes, tolerance)
+
+    def reach(self, x: Float[Array, "N dim"], pairs) -> Float[Array, " c"]:
+        """r_i + r_j of these pairs."""
+        radii = one_per_point("radii", self.radii, x)
+        return radii[pairs[:, 0]] + radii[pairs[:, 1]]
+
+    def gap(self, space, x):
+        return self.room(space, x, self.pairs_of(x))
+
+    def room(self, space: AbstractManifold, x: Float[Array, "N dim"], pairs) -> Float[Array, " c"]:
+        """The gaps of these pairs."""
+        reach, ends = self.reach(x, pairs), [select(x, pairs[:, i]) for i in (0, 1)]
+        return jax.vmap(lambda x, y, near: distance_or_far(space, x, y, self.effort, near))(*ends, reach) - reach
+
+    def slip(self, space, x, v):
+        return self.slips(space, x, v, self.pairs_of(x))
+
+    def slips(self, space: AbstractManifold, x: Float[Array, "N dim"], v, pairs) -> Float[Array, "c s"]:
+        """The slips of these pairs; of far ones, whose geodesic may not be found, those of near points."""
+        first, second, *rates = (select(a, pairs[:, i]) for a in (x, v) for i in (0, 1))
+        if is_solved(space):
+            reach = self.reach(x, pairs)
+            scale = jax.vmap(lambda x: jnp.sqrt(jnp.trace(space.metric(x))))(first)
+            far = jax.lax.stop_gradient(self.room(space, x, pairs) > reach)
+            second = jnp.where(far[:, None], first + (reach / scale)[:, None], second)
+        return jax.vmap(lambda x, y, u, w: slip_of_pair(space, x, y, u, w))(first, second, *rates)
+
+
+class Wall(AbstractFrictionalContact):
+    """A wall for every point: `Wall(gap, restitution=1.0, friction=0.0, slip=None)`, with `gap(x[dim]) -> room left`,
+    positive inside, which need not be a distance. A function that names a parameter `t` is given the time; it may be an
+    `eqx.Module`, whose arrays are traced and differentiable. For a sphere, let it be zero where the centre is a radius
+    away. One contact for each point.
+
+    Where a "point" is the configuration of a rigid body, friction needs to know how fast it slips: `slip(x, v)`, a
+    number or [s], affine in v, and there the gap is a distance. A disc of radius r, mass m, inertia I above the floor
+
+        gd.System(gd.Manifold(lambda x: jnp.diag(jnp.array([m, m, I])), 3), [1.0], gd.Gravity(m * 9.81, axis=1),
+                  gd.Wall(lambda x: x[1] - r, restitution=0.5, friction=0.3, slip=lambda x, v: v[0] + r * v[2]))
+
+    turns by x[2], anticlockwise. Without `slip` it is the velocity of the point along the wall, in the metric.
+    Raises ValueError for what is no function, a restitution outside [0, 1], and friction below 0."""
+
+    function: Callable
+    restitution: Float[Array, "..."]
+    friction: Float[Array, "..."] | None
+    sliding: Callable | None
+
+    def __init__(self, gap, restitution=1.0, friction=0.0, slip=None):
+        if not callable(gap):
+            raise ValueError(f"gap must be a function x[dim] -> room left, got {gap!r}")
+        check_arguments("gap", gap, "x")
+        if not (slip is None or callable(slip)):
+            raise ValueError(f"slip must be a function (x[dim], v[dim]) -> velocity along the wall, got {slip!r}")
+        if slip is not None:
+            check_arguments("slip", slip, "x", "v")
+        self.function, self.sliding = as_pytree(gap), None if slip is None else as_pytree(slip)
+        self.friction = coefficient(friction)
+        self.restitution, self.elastic = number("restitution", restitution, most=1.0), is_elastic(restitution)
+
+    def gap(self, space, x, t):
+        return jax.vmap(lambda x: with_time(self.function, 1)(t, x))(x)
+
+    def slip(self, space, x, v, t):
+        def gap(x):
+            return with_time(self.function, 1)(t, x)
+
+        if self.sliding is None:
+            return jax.vmap(lambda x, v: slip_on_wall(gap, space, x, v))(x, v)
+        return jax.vmap(lambda x, v: jnp.atleast_1d(with_time(self.sliding, 2)(t, x, v)))(x, v)
+
+
+def gaps(contact: AbstractContact, t, space: AbstractManifold, x, which: Array | None = None) -> Float[Array, " c"]:
+    """The gaps of a contact at time t, or `which` of them, of what it sees: points, or poses. Raises ValueError for a
+    gap function of another shape."""
+    if isinstance(contact, Contact) and which is not None:
+        return contact.room(space, x, jnp.asarray(contact.pairs_of(x))[which])
+    name = type(contact).__name__
+    value = returned(f"gap of {name}", with_time(contact.gap, 2), t, space, x)
+    if jnp.ndim(value) != 1:
+        wanted = "a number for each point" if isinstance(contact, Wall) else "shape [c]"
+        raise ValueError(f"gap of {name} must return {wanted}, got {jnp.shape(value)}")
+    for what, given in (("restitution", contact.restitution), ("friction", friction_of(contact))):
+        if given is not None and jnp.shape(given) not in ((), value.shape):
+            wanted = f"one number or one per contact ({value.size})"
+            raise ValueError(f"{what} of {name} must be {wanted}, got shape {jnp.shape(given)}")
+    return value if which is None else value[which]
+
+
+def friction_of(contact: AbstractContact) -> Array | None:
+    """Its coefficient of friction; None where it has none."""
+    return contact.friction if isinstance(contact, AbstractFrictionalContact) else None
+
+
+def sizes(contacts: list[AbstractContact], space: AbstractManifold, seen: list) -> list[int]:
+    """How many gaps each contact has, of what it has `seen`: the points, or what else it asks for."""
+
+    def size(e, x):
+        return jax.eval_shape(lambda x: gaps(e, jnp.zeros(()), space, x), x).size
+
+    return [len(e.pairs_of(x)) if isinstance(e, Contact) else size(e, x) for e, x in zip(contacts, seen, strict=True)]
+
+
+def gaps_of(contacts: list[AbstractContact], t, space, seen: list, which: Int[Array, " K"] | None = None):
+    """The gaps [c] of several contacts in a row, or those of the numbers `which`."""
+    return _in_a_row(gaps, (), contacts, t, space, [(x,) for x in seen], which)
+
+
+def slips_of(contacts: list[AbstractContact], t, space, seen: list, rates: list, which: Int[Array, " K"] | None = None):
+    """The slips [c, s] of several contacts in a row, or those of the numbers `which`."""
+    wide = [
+        jax.eval_shape(lambda x, v, e=e: slips(e, t, space, x, v), x, v).shape[1]
+        for e, x, v in zip(contacts, seen, rates)
+    ]
+    widest = max(wide, default=0)
+
+    def widened(contact, *args):
+        value = slips(contact, *args)
+        return jnp.pad(value, ((0, 0), (0, widest - value.shape[1])))
+
+    return _in_a_row(widened, (widest,), contacts, t, space, list(zip(seen, rates, strict=True)), which)
+
+
+def _in_a_row(measure, shape, contacts, t, space, seen, which):
+    sized = sizes(contacts, space, [x for x, *_ in seen])
+    if which is None or which.size == sum(sized):
+        each = [measure(e, t, space, *x) for e, x in zip(contacts, seen, strict=True)]
+        return jnp.concatenate([jnp.zeros((0, *shape), jnp.result_type(t)), *each])
+    value, start = jnp.zeros((which.size, *shape), jnp.result_type(t)), 0
+    for contact, x, size in zip(contacts, seen, sized, strict=True):
+        here = ((which >= start) & (which < start + size)).reshape(-1, *[1] * len(shape))
+        value = jnp.where(here, measure(contact, t, space, *x, jnp.clip(which - start, 0, size - 1)), value)
+        start += size
+    return value
+
+
+def slips(contact: AbstractContact, t, space, x, v, which: Array | None = None) -> Float[Array, "c s"]:
+    """The slips of a contact, or `which` of them; without friction they have no components. Raises ValueError for slips
+    of another shape."""
+    size = sizes([contact], space, [x])[0]
+    if friction_of(contact) is None:
+        return jnp.zeros((size if which is None else which.size, 0), jnp.result_type(t))
+    if isinstance(contact, Contact) and which is not None:
+        return contact.slips(space, x, v, jnp.asarray(contact.pairs_of(x))[which])
+    value = returned(f"slip of {type(contact).__name__}", with_time(contact.slip, 3), t, space, x, v)
+    if jnp.ndim(value) != 2 or len(value) != size:
+        raise ValueError(f"slip of {type(contact).__name__} must return shape [{size}, s], got {jnp.shape(value)}")
+    return value if which is None else value[which]
+
+
+def restitutions_of(contacts: list[AbstractContact], space, seen: list, dtype, which: Int[Array, " K"] | None = None):
+    """The restitutions [c] of all gaps, or those of the numbers `which`."""
+    return _one_per_gap([e.restitution for e in contacts], sizes(contacts, space, seen), dtype, which)
+
+
+def frictions_of(contacts: list[AbstractContact], space, seen: list, dtype, which: Int[Array, " K"] | None = None):
+    """The coefficients of friction [c] of all gaps, or those of the numbers `which`."""
+    values = [0.0 if friction_of(e) is None else friction_of(e) for e in contacts]
+    return _one_per_gap(values, sizes(contacts, space, seen), dtype, which)
+
+
+def _one_per_gap(values, sized, dtype, which):
+    each = [jnp.broadcast_to(jnp.asarray(a, dtype), n) for a, n in zip(values, sized, strict=True)]
+    return picked(jnp.concatenate([jnp.zeros(0, dtype), *each]), which)
+
+
+def neighbours_of(contacts: list[AbstractContact], t, space, seen: list, points: int) -> Neighbours | None:
+    """Of the hard spheres, where they are many, the pairs that are near; all other contacts."""
+    most, lists, start = LISTED_PER_POINT * points, [], 0
+    sized = sizes(contacts, space, seen)
+    many = [isinstance(e, Contact) and n > most for e, n in zip(contacts, sized, strict=True)]
+    if not any(many):
+        return None
+    for contact, x, size, listed in zip(contacts, seen, sized, many, strict=True):
+        everything = Neighbours(jnp.arange(size), jnp.asarray(jnp.inf, jnp.result_type(t)))
+        near = nearest(gaps(contact, t, space, x), most) if listed else everything
+        lists.append(Neighbours(start + near.which, near.room))
+        start += size
+    return Neighbours(jnp.concatenate([a.which for a in lists]), jnp.min(jnp.stack([a.room for a in lists])))
+
+
+def is_elastic(restitution) -> bool:
+    """Whether a coefficient of restitution is known to be 1, so that nothing comes to rest: such contacts are simulated
+    by a smaller program, which holds no resting contact."""
+    return not isinstance(restitution, jax.core.Tracer) and bool(np.all(np.asarray(restitution) == 1))
+
+
+def coefficient(friction) -> Array | None:
+    """A coefficient of friction as an array; None where it is known to be 0, which needs no cone: such contacts are
+    simulated by a smaller program. Raises ValueError where it is below 0."""
+    # Asked of what was given: inside jit its array is traced, constant or not.
+    nothing = not isinstance(friction, jax.core.Tracer) and bool(np.all(np.asarray(friction) == 0))
+    return None if nothing else number("friction", friction)
+
+
+def check_contacts(space: AbstractManifold, contacts: list[AbstractContact], t, seen: list) -> None:
+    """Raises ValueError for spheres that do not fit into the space, for contacts that are violated, and for gaps that
+    are not finite, or zero without a gradient, at what each contact has `seen`."""
+    for contact, x in zip(contacts, seen, strict=True):
+        name, label = type(contact).__name__, lambda i, contact=contact, x=x: _label(contact, x, i)
+        values, change, reach = map(np.asarray, _at_start(contact, t, space, x))
+        if isinstance(contact, Contact):
+            most = diameter(space)
+            if reach.max() >= most:
+                raise ValueError(
+                    f"radii {label(int(np.argmax(reach)))} add up to {reach.max():.6g}, but no two points of this "
+                    f"space are further apart than {most:.6g}: make them smaller"
+                )
+
+        def largest(x):
+            return max(np.abs(np.asarray(leaf)).max() for leaf in jax.tree.leaves(x))
+
+        for i in np.flatnonzero(~np.isfinite(values + change)):
+            raise ValueError(f"the gap of {name} {label(i)} or its gradient is not finite at q0")
+        touching = np.flatnonzero(values <= 0)  # Gradients are wanted of few, if any.
+        if not touching.size:
+            continue
+        back = jax.vjp(lambda x, contact=contact: gaps(contact, t, space, x), x)[1]
+        for i in touching:
+            size = largest(back(jnp.asarray(np.arange(len(values)) == i, values.dtype))[0])
+            if values[i] < -(np.finfo(values.dtype).eps ** 0.5) * size * (1 + largest(x)):
+                room = f"they overlap by {-values[i]:.6g}; start from gaps ≥ 0"
+                raise ValueError(f"q0 violates {name} {label(i)}: {room}")
+            if size == 0:
+                raise ValueError(f"the gap of {name} {label(i)} is zero at q0 and has no gradient there")
+
+
+@jit
+def _at_start(contact, t, space, x):
+    """(gaps, their change where nothing cancels, which shows what is not finite, and the reach of spheres)."""
+    given = (x,), (jax.tree.map(lambda x: 1 + jnp.abs(x), x),)
+    reach = contact.reach(x, contact.pairs_of(x)) if isinstance(contact, Contact) else jnp.zeros(0)
+    return *jax.jvp(lambda x: gaps(contact, t, space, x), *given), reach
+
+
+def diameter(space: AbstractManifold) -> float:
+    """The largest distance, where it is known: π on the unit sphere, by Pythagoras in a product; else infinite."""
+    if isinstance(space, Product):
+        return float(np.hypot(diameter(space.a), diameter(space.b)))
+    return np.pi if curvature_of(space) > 0 else np.inf
+
+
+def _label(contact, x, i):
+    return f"between points {tuple(contact.pairs_of(x)[i].tolist())}" if isinstance(contact, Contact) else f"number {i}"

@@ -1,0 +1,60 @@
+"""Slip: the velocity with which what touches moves along the contact, in an orthonormal frame of its tangent space."""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn._numerics.linalg import cholesky, solve
+from geodyn._typing import Array, Float
+from geodyn.geometry.geodesics.geodesic import distance, exp, log
+from geodyn.geometry.manifold.manifold import AbstractManifold
+from geodyn.integrators.contract.system import AbstractSystem
+from geodyn.integrators.impacts.coulomb import frame
+
+
+def tangential(space: AbstractManifold, x: Float[Array, " n"], covector, u) -> Float[Array, " s"]:
+    """The components of the vector u at x along the kernel of a covector, in an orthonormal frame, times the norm of
+    the covector: where that is the gradient of a gap, an impulse j of the gap and −f along the slip are a force of the
+    size j|covector| and one of the size f|covector|, whatever the gap measures."""
+    lower = cholesky(space.metric(x))
+    normal = solve(lower, covector)
+    size = jnp.sqrt(jnp.sum(normal**2))
+    # The reflection of Householder that takes the normal to an axis takes the kernel to the others.
+    axis = jnp.asarray(np.arange(x.size) == 0, x.dtype)
+    mirror = normal + jnp.where(normal[0] < 0, -size, size) * axis
+    w = lower.T @ u
+    return size * (w - mirror * (2 * jnp.dot(mirror, w) / jnp.sum(mirror**2)))[1:]
+
+
+def transported(space: AbstractManifold, x: Float[Array, " n"], y: Float[Array, " n"], u: Float[Array, " n"]):
+    """The vector u at x, transported along the geodesic to y: minus its image by the reflection in the middle, exactly
+    so in symmetric spaces (the pole ladder: Lorenzi & Pennec, J. Math. Imaging Vis. 50 (2014) 5)."""
+    middle = jax.lax.stop_gradient(exp(space, x, log(space, x, y) / 2))
+    return -jax.jvp(lambda x: exp(space, middle, -log(space, middle, x)), (x,), (u,))[1]
+
+
+def slip_of_pair(space: AbstractManifold, x, y, u, w) -> Float[Array, " s"]:
+    """The slip of two spheres that do not spin, with centres x and y that move at u and w: the velocity of one relative
+    to the other, across the geodesic between them."""
+    outward = jax.grad(lambda y: distance(space, x, y))(y)
+    return tangential(space, y, outward, w - transported(space, x, y, u))
+
+
+def slip_on_wall(gap: Callable, space: AbstractManifold, x, u) -> Float[Array, " s"]:
+    """The slip of a point on the wall gap(x) = 0."""
+    return tangential(space, x, jax.grad(gap)(x), u)
+
+
+def painleve_number(system: AbstractSystem, q, v, t=0.0) -> Float[Array, " c"]:
+    """μ |N M⁻¹ Tᵀ| / N M⁻¹ Nᵀ of every contact, N the gradient of its gap and T that of its slip: where it exceeds 1,
+    sliding one way presses the contact together by more than its force pushes it apart, so that rigid bodies have no
+    finite contact force, or several (Painlevé 1895; Génot & Brogliato, Eur. J. Mech. A 18 (1999) 653). There
+    `gd.methods.Moreau` jams: it stops the slip by an impulse, and its results depend on the step. q, v in the user's
+    shape."""
+    q, v = (jnp.asarray(x, float).reshape(-1) for x in (q, v))
+    t = jnp.asarray(t, q.dtype)
+    at = frame(system, jnp.arange(system.contacts.gap(t, q).size), t, q, system.momentum(t, q, v))
+    own = jnp.einsum("kikj->kij", at.matrix)
+    return at.friction * jnp.sqrt(jnp.sum(own[:, 0, 1:] ** 2, axis=1)) / own[:, 0, 0]

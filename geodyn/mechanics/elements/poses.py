@@ -1,0 +1,49 @@
+"""Where rigid bodies are, turned and shifted; attitudes as quaternions of any length, whose direction alone counts.
+
+The quaternion q = (w, u) stands for the rotation R(q) x = q x q⁻¹ from the body to the world, and R' = R [ω×] has the
+angular velocity ω = 2 Im(q⁻¹q') in the body (Hairer, Lubich & Wanner, VII.5.3).
+"""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from geodyn._typing import Array, Float
+from geodyn.geometry.groups.rigid import SO3
+
+
+class Poses(NamedTuple):
+    """`position` [B, 3] of the origins of the bodies, `rotation` [B, 3, 3] from body to world. The rates of poses are
+    poses too: velocities, and R' = R [ω×]."""
+
+    position: Float[Array, "B 3"]
+    rotation: Float[Array, "B 3 3"]
+
+    def angular_velocity(self, rates: "Poses") -> Float[Array, "B 3"]:
+        """ω in the body, of these rates."""
+        return jax.vmap(lambda a, b: SO3().vee(a.T @ b))(self.rotation, rates.rotation)
+
+
+class AbstractOnBodies(eqx.Module):
+    """Mixed into a potential, dissipation, constraint or contact of rigid bodies that is a function of their poses:
+    where others are given points x[N, 3] it is given `Poses`, and for v their rates."""
+
+
+def left(q: Float[Array, " 4"]) -> Float[Array, "4 4"]:
+    """The matrix of b ↦ q b, the product of quaternions (w, x, y, z)."""
+    w, x, y, z = (q[i] for i in range(4))
+    rows = [w, -x, -y, -z], [x, w, -z, y], [y, z, w, -x], [z, -y, x, w]
+    return jnp.stack([jnp.stack(row) for row in rows])
+
+
+def rotation(q: Float[Array, " 4"]) -> Float[Array, "3 3"]:
+    """R(q), orthogonal to rounding whatever the length of q."""
+    turn = SO3().hat(q[1:])
+    return jnp.eye(3, dtype=q.dtype) + 2 / jnp.dot(q, q) * (q[0] * turn + turn @ turn)
+
+
+def spin(q: Float[Array, " 4"], v: Float[Array, " 4"]) -> Float[Array, " 4"]:
+    """2 q⁻¹v: twice the rate of log |q|, and the angular velocity in the body."""
+    return 2 * left(q).T @ v / jnp.dot(q, q)

@@ -1,0 +1,1 @@
+"""Phase space, and paths of least action."""

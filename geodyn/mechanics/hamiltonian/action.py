@@ -1,0 +1,82 @@
+"""The action of a path: a polynomial of degree s on each of K intervals, and Gauss's quadrature with s nodes.
+
+Source: Marsden & West, *Acta Numerica* 10 (2001) 2.6; Hairer, Lubich & Wanner, VI.6.2.
+"""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn._typing import Numbers, Scalar
+from geodyn.integrators.contract.system import AbstractSystem
+from geodyn.integrators.contract.tableau import gauss
+from geodyn.mechanics.hamiltonian.hamiltonian import Hamiltonian, check_conservative, legendre
+
+
+def discrete_action(system: AbstractSystem, path: Numbers, *, t1, t0=0.0, stages: int = 1) -> Scalar:
+    """∫ L dt along a path through equally many nodes in equal intervals, path[K · stages + 1, …] from t0 to t1.
+
+    By default a polygon with the midpoint rule, of order 2; with more `stages` the nodes of an interval are Lobatto's,
+    the path between them a polynomial, and the order of the quadrature is 2 · stages. Raises ValueError for a system
+    with constraints, dissipation or contacts, and for a number of nodes that does not fit.
+    """
+    lagrangian, path = conservative(system), jnp.asarray(path, float)
+    if path.shape[0] < 2 or (path.shape[0] - 1) % stages:
+        raise ValueError(f"path must have K · stages + 1 nodes with stages={stages}, got {path.shape[0]}")
+    flat, steps = path.reshape(path.shape[0], -1), (path.shape[0] - 1) // stages
+    t0, t1 = jnp.asarray(t0, path.dtype), jnp.asarray(t1, path.dtype)
+    return jnp.sum(actions(lagrangian.lagrangian_at, flat[0], flat[1:].reshape(steps, stages, -1), t0, t1))
+
+
+def conservative(system: AbstractSystem) -> AbstractSystem:
+    """The system as one that has a Lagrangian and nothing else; else ValueError."""
+    system = legendre(system) if isinstance(system, Hamiltonian) else system
+    check_conservative(system)
+    return system
+
+
+def fractions(steps: int, stages: int) -> np.ndarray:
+    """The times of all nodes, as fractions of the whole."""
+    inner = (np.arange(steps)[:, None] + _basis(stages)[0][None, 1:]) / steps
+    return np.concatenate([[0.0], inner.reshape(-1)])
+
+
+@functools.cache
+def _basis(stages: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Lobatto's points on [0, 1], and at Gauss's nodes the polynomials that are 1 at one of them and 0 at the others,
+    [node, point], with their derivatives."""
+    inner = np.polynomial.legendre.Legendre.basis(stages).deriv().roots().real
+    points = (np.concatenate([[-1.0], np.sort(inner), [1.0]]) + 1) / 2
+    legendre = np.polynomial.legendre
+    coefficients = np.linalg.inv(legendre.legvander(2 * points - 1, stages))
+    at = 2 * np.asarray(gauss(stages).c) - 1
+    slopes = np.stack([legendre.legval(at, legendre.legder(row)) for row in np.eye(stages + 1)], axis=1)
+    return points, legendre.legvander(at, stages) @ coefficients, 2 * slopes @ coefficients
+
+
+def interval_action(lagrangian, nodes, t, h):
+    """∫ L dt over one interval, nodes[s + 1, n]."""
+    stages = nodes.shape[0] - 1
+    (values, slopes), tableau = (jnp.asarray(x, nodes.dtype) for x in _basis(stages)[1:]), gauss(stages)
+    times, weights = t + h * jnp.asarray(tableau.c, nodes.dtype), jnp.asarray(tableau.b, nodes.dtype)
+    return h * weights @ jax.vmap(lagrangian)(times, values @ nodes, slopes @ nodes / h)
+
+
+def _intervals(q0, z):
+    """The nodes of every interval [K, s + 1, n], from those that are not its first."""
+    left = jnp.concatenate([q0[None], z[:-1, -1]])
+    return jnp.concatenate([left[:, None], z], axis=1)
+
+
+def of_intervals(function, q0, z, t0, t1):
+    """function(nodes, t, h) of every interval."""
+    h = (t1 - t0) / z.shape[0]
+    starts = t0 + h * jnp.arange(z.shape[0], dtype=z.dtype)
+    return jax.vmap(lambda nodes, t: function(nodes, t, h))(_intervals(q0, z), starts)
+
+
+def actions(lagrangian, q0, z, t0, t1):
+    """∫ L dt over every interval."""
+    return of_intervals(lambda *at: interval_action(lagrangian, *at), q0, z, t0, t1)

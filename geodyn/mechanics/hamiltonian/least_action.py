@@ -1,0 +1,216 @@
+"""Hamilton's principle between two configurations: paths of stationary action.
+
+A path is a polynomial of degree s on each of `steps` intervals, its action a Gauss quadrature with s nodes. Where that
+is stationary, the path is that of s-stage Gauss collocation, of order 2s (Marsden & West, *Acta Numerica* 10 (2001)
+2.6; Hairer, Lubich & Wanner, VI.6.2). Newton's method solves for all its nodes at once, by block-tridiagonal
+elimination, whose pivots have as many negative eigenvalues as the second variation: the Morse index.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn._checks import numbers
+from geodyn._compile.jit import custom_jvp, jit, static_count
+from geodyn._numerics.bands import Banded
+from geodyn._typing import Array, Bool, Count, Float, Int, Numbers, Scalar
+from geodyn.integrators.contract.system import AbstractSystem
+from geodyn.mechanics.hamiltonian.action import actions, conservative, fractions, interval_action, of_intervals
+
+MOST_ITERATIONS = 60
+
+
+class ActionPath(eqx.Module):
+    """A path of stationary action: t[T], q, v, p [T, …] at the ends of the steps, its `action`, and the polynomials'
+    `nodes` [steps · stages + 1, …], for `discrete_action`.
+
+    `index` is the number of directions in which the action falls, that of the conjugate points between the ends (Morse;
+    Milnor, *Morse Theory*, 15): the action is least, among paths nearby, only where it is 0. `conjugate` says that the
+    ends themselves are conjugate: then no path is stationary, or many are, and q is NaN; it is NaN too where Newton's
+    method did not converge.
+    """
+
+    t: Float[Array, " T"]
+    q: Float[Array, "T ..."]
+    v: Float[Array, "T ..."]
+    p: Float[Array, "T ..."]
+    nodes: Float[Array, "M ..."]
+    action: Scalar
+    index: Int[Array, ""]
+    conjugate: Bool[Array, ""]
+
+    @property
+    def is_least(self) -> Bool[Array, ""]:
+        """Whether the action is a minimum among the paths nearby."""
+        return self.index == 0
+
+
+def least_action_path(
+    system: AbstractSystem,
+    q0: Numbers,
+    q1: Numbers,
+    *,
+    t1,
+    steps: Count,
+    t0=0.0,
+    stages: Count = 3,
+    guess: Numbers | None = None,
+) -> ActionPath:
+    """The motion from q0 at t0 to q1 at t1, as the path of stationary action near a `guess` (path[steps · stages + 1,
+    …], by default the straight segment): `integrate(system, q0, p0=path.p[0], …, method=Gauss(stages))` retraces it.
+
+    Configurations are in the user's shapes. Of several motions, each is found from a guess near it; `.index` tells
+    which is the least. Differentiable in both modes to every number in the system, the ends and the times. Any
+    consistent units.
+
+    Raises ValueError for arguments that do not fit, for a system with constraints, dissipation or contacts, and where
+    no path was found, or the ends are conjugate (NaN inside of jit).
+    """
+    lagrangian = conservative(system)
+    q0, q1 = (numbers(*q).astype(float) for q in (("q0", q0), ("q1", q1)))
+    if q1.shape != q0.shape:
+        raise ValueError(f"q1 must have the shape of q0, {q0.shape}; got {q1.shape}")
+    steps, stages = static_count("steps", steps), static_count("stages", stages)
+    shape = (steps * stages + 1, *q0.shape)
+    if guess is None:
+        fraction = fractions(steps, stages).reshape(-1, *[1] * q0.ndim)
+        guess = (1 - fraction) * q0[None] + fraction * q1[None]
+    guess = jnp.asarray(guess, float)
+    if guess.shape != shape:
+        raise ValueError(f"guess must have shape {shape} (steps · stages + 1 nodes), got {guess.shape}")
+    times = (jnp.asarray(t, q0.dtype) for t in (t0, t1))
+    path = _stationary(lagrangian, q0, q1, *times, guess, steps=steps, stages=stages)
+    if not isinstance(path.q, jax.core.Tracer):
+        _check_found(path)
+    return path
+
+
+def _check_found(path: ActionPath) -> None:
+    if bool(path.conjugate):
+        raise ValueError(
+            f"q0 and q1 are conjugate at t1={float(path.t[-1]):.6g} (or nearly so): motions from q0 meet again there, "
+            "so that no path, or a family of them, has stationary action. Choose another t1"
+        )
+    if not np.all(np.isfinite(path.nodes)):
+        raise ValueError(
+            "no path of stationary action was found from this guess: give guess=, a path nearer to the motion wanted, "
+            "or take a t1 nearer to t0, or more steps"
+        )
+
+
+def _slope(lagrangian, q0, z, t0, t1):
+    """∂S/∂z, but for the last node, which is held."""
+    slope = jax.grad(lambda z: jnp.sum(actions(lagrangian, q0, z, t0, t1)))(z)
+    return jnp.where(_held(z), 0, slope)
+
+
+def _held(z):
+    """The last node of the last interval."""
+    last = (np.arange(z.shape[0])[:, None] == z.shape[0] - 1) & (np.arange(z.shape[1])[None, :] == z.shape[1] - 1)
+    return jnp.broadcast_to(last[:, :, None], z.shape)
+
+
+def _hessian(lagrangian, q0, z, t0, t1) -> Float[Array, "K 3 B B"]:
+    """∂²S/∂z², each interval's unknowns a block: to the left, on and to the right of the diagonal."""
+    size, n = z.shape[1] * z.shape[2], z.shape[2]
+    local = of_intervals(jax.hessian(lambda *at: interval_action(lagrangian, *at)), q0, z, t0, t1).reshape(
+        -1, size + n, size + n
+    )
+    # On the unknowns of the interval before, whose last node is the first of this one, and its own.
+    pair = jnp.pad(local, ((0, 1), (size - n, 0), (size - n, 0)))
+    here, after = pair[:-1], pair[1:]
+    blocks = [here[:, size:, :size], here[:, size:, size:] + after[:, :size, :size], after[:, :size, size:]]
+    # What is held: equations of its own, of the size of the others.
+    held = _held(z).reshape(-1, size)
+    free, scale = jnp.where(held, 0, jnp.ones_like(z[0, 0, 0])), jnp.max(jnp.abs(blocks[1]))
+    columns = [jnp.roll(free, 1, axis=0), free, jnp.roll(free, -1, axis=0)]
+    blocks = [free[:, :, None] * block * column[:, None, :] for block, column in zip(blocks, columns, strict=True)]
+    blocks[1] = blocks[1] + scale * jnp.eye(size, dtype=z.dtype)[None] * (1 - free)[:, None, :]
+    return jnp.stack(blocks, axis=1)
+
+
+def _form(z):
+    size = z.shape[1] * z.shape[2]
+    return Banded(np.arange(z.shape[0] * size).reshape(-1, size), z.size)
+
+
+def _solved(factors, r):
+    return _form(r).solved(factors, r.reshape(-1)).reshape(r.shape)
+
+
+@custom_jvp
+def _nodes(lagrangian, q0, z, t0, t1):
+    """The stationary z, from a guess, by Newton steps that are halved until they make the slope smaller; NaN where that
+    does not converge."""
+    eps = jnp.finfo(z.dtype).eps
+
+    def slope(z):
+        return _slope(lagrangian, q0, z, t0, t1)
+
+    def improve(state):
+        z, part, _, count = state
+        here = slope(z)
+        change = -_solved(_form(z).factors(_hessian(lagrangian, q0, z, t0, t1)), here)
+        done = jnp.max(jnp.abs(change)) <= eps**0.5 * jnp.max(jnp.abs(z))
+        trial = z + part * change
+        better = done | (jnp.sum(slope(trial) ** 2) < jnp.sum(here**2))
+        return jnp.where(better, trial, z), jnp.where(better, 1.0, part / 2).astype(z.dtype), done, count + 1
+
+    state = (z, jnp.ones((), z.dtype), jnp.zeros((), bool), 0)
+    z, _, done, _ = jax.lax.while_loop(lambda s: ~s[2] & (s[3] < MOST_ITERATIONS), improve, state)
+    return jnp.where(done, z, jnp.nan)
+
+
+@_nodes.def_jvp
+def _(primals, tangents):
+    z, (lagrangian, q0, _, t0, t1) = _nodes(*primals), primals
+    # The end that is held moves with the guess.
+    held = jnp.zeros_like(z) if tangents[2] is None else jnp.where(_held(z), tangents[2], 0)
+
+    def slope(lagrangian, q0, z, t0, t1):
+        return _slope(lagrangian, q0, z, t0, t1)
+
+    moved = eqx.filter_jvp(slope, (lagrangian, q0, z, t0, t1), (*tangents[:2], held, *tangents[3:]))[1]
+    push = jax.linearize(lambda z: _slope(lagrangian, q0, z, t0, t1), z)[1]
+
+    def hessian(dz):
+        return jnp.where(_held(z), dz, push(jnp.where(_held(z), 0, dz)))
+
+    factors = _form(z).factors(_hessian(lagrangian, q0, z, t0, t1))
+
+    def solve(_, r):
+        return _solved(factors, r)
+
+    return z, held - jax.lax.custom_linear_solve(hessian, moved, solve, symmetric=True)
+
+
+@jit
+def _stationary(system, q0, q1, t0, t1, guess, *, steps, stages) -> ActionPath:
+    flat = guess.reshape(guess.shape[0], -1).at[-1].set(q1.reshape(-1))
+    start, z = q0.reshape(-1), flat[1:].reshape(steps, stages, -1)
+    # What the system closes over becomes an explicit argument, so that derivatives with respect to it exist as well.
+    lagrangian = eqx.filter_closure_convert(system.lagrangian_at, t0, start, start)
+    z = _nodes(lagrangian, start, z, t0, t1)
+    hessian = jax.lax.stop_gradient(_hessian(lagrangian, start, z, t0, t1))
+    pivots = _form(z).factors(hessian)[:, 0]
+    # These are inverses: between conjugate ends the last one is infinite.
+    values = jnp.linalg.eigvalsh((pivots + jnp.swapaxes(pivots, 1, 2)) / 2)
+    last = jnp.max(jnp.abs(values[0])) / jnp.max(jnp.abs(values[-1]))
+    conjugate = last < jnp.finfo(z.dtype).eps ** 0.4
+    z = jnp.where(conjugate, jnp.nan, z)
+    slopes = of_intervals(jax.grad(lambda *at: interval_action(lagrangian, *at)), start, z, t0, t1)
+    p = jnp.concatenate([-slopes[:1, 0], slopes[:, -1]])
+    q = jnp.concatenate([start[None], z[:, -1]])
+    t = t0 + (t1 - t0) / steps * jnp.arange(steps + 1, dtype=q.dtype)
+    v = jax.vmap(system.velocity)(t, q, p)
+
+    def shaped(x):
+        return x.reshape(-1, *q0.shape)
+
+    return ActionPath(
+        *(t, shaped(q), shaped(v), shaped(p), shaped(jnp.concatenate([start[None], z.reshape(-1, start.size)]))),
+        jnp.sum(actions(lagrangian, start, z, t0, t1)),
+        jnp.sum(values < 0),
+        conjugate,
+    )

@@ -1,0 +1,1 @@
+"""Bodies of points in a space, and how they are built."""

@@ -1,0 +1,288 @@
+"""What all bodies share: points of a space, and elements that act on them, whatever carries the points."""
+
+import abc
+from functools import partial
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn._checks import check_arguments, one_number, require, returned
+from geodyn._compile.jit import with_time
+from geodyn._typing import Array, Float, Scalar, TypeAliasType
+from geodyn.geometry.manifold.manifold import AbstractManifold
+from geodyn.integrators.contract.contacts import Contacts
+from geodyn.integrators.contract.system import AbstractLagrangianSystem
+from geodyn.mechanics.elements.abstract import (
+    AbstractConstraint,
+    AbstractDissipation,
+    AbstractFriction,
+    AbstractPfaffian,
+    AbstractPlasticity,
+    AbstractPotential,
+    asking,
+)
+from geodyn.mechanics.elements.contact import (
+    AbstractContact,
+    AbstractFrictionalContact,
+    friction_of,
+    frictions_of,
+    gaps_of,
+    neighbours_of,
+    restitutions_of,
+    slips_of,
+)
+from geodyn.mechanics.elements.parts import joined, kind
+
+Yielding = AbstractFriction | AbstractPlasticity
+ELEMENTS = AbstractPotential | AbstractDissipation | Yielding | AbstractConstraint | AbstractPfaffian | AbstractContact
+Element = TypeAliasType("Element", ELEMENTS)
+
+METHODS = {
+    AbstractPotential: {"energy": "space x"},
+    AbstractDissipation: {"rayleigh": "space x v"},
+    AbstractFriction: {"slip": "space x v"},
+    AbstractPlasticity: {"strain": "space x"},
+    AbstractConstraint: {"residual": "space x"},
+    AbstractPfaffian: {"rate": "space x v"},
+    AbstractContact: {"gap": "space x"},
+    AbstractFrictionalContact: {"slip": "space x v"},
+}
+"""What the methods of an element are functions of; they may name `t`, and `masses`, besides."""
+
+
+class AbstractBody(AbstractLagrangianSystem):
+    """L = K − Σ V, and what the elements of other kinds add, each in the space as `seen_by` it."""
+
+    space: eqx.AbstractVar[AbstractManifold]
+    elements: eqx.AbstractVar[tuple[Element, ...]]
+    resting: eqx.AbstractVar[bool]
+
+    @abc.abstractmethod
+    def kinetic_energy(self, q: Float[Array, " n"], v: Float[Array, " n"]) -> Scalar:
+        """K, quadratic in v."""
+
+    @abc.abstractmethod
+    def points(self, q: Float[Array, " n"]) -> Float[Array, "N dim"]:
+        """The points of the body in its space."""
+
+    @abc.abstractmethod
+    def seen_by(self, element: Element, q: Float[Array, " n"]):
+        """What an element is a function of: the points, or what else it asks for."""
+
+    @abc.abstractmethod
+    def masses_seen_by(self, element: Element) -> Float[Array, " N"]:
+        """The masses of what an element is a function of."""
+
+    @abc.abstractmethod
+    def with_rest(self) -> "AbstractBody":
+        """The same body, whose contacts may be at rest."""
+
+    @abc.abstractmethod
+    def without_idle(self, q: Float[Array, " n"], p: Float[Array, " n"]) -> tuple[Array, Array]:
+        """(q, p) of the same state, where coordinates on which nothing depends are put back and have no momentum."""
+
+    def asked(self, element: Element, name: str, count: int):
+        """The method of an element as a function of (t, space, …), `count` arguments after the time; with the masses
+        if it asks for them."""
+        method = with_time(asking(getattr(element, name), self.masses_seen_by(element)), count)
+        return partial(returned, f"{name} of {kind(element)}", method)
+
+    def seen_moving_by(self, element: Element, q, v):
+        """(what it is a function of, the rate of that)."""
+        return jax.jvp(lambda q: self.seen_by(element, q), (q,), (v,))
+
+    @property
+    def potentials(self):
+        """The elements with an energy."""
+        return [e for e in self.elements if isinstance(e, AbstractPotential)]
+
+    @property
+    def constraints(self):
+        """The elements held by multipliers, in their order."""
+        return [e for e in self.elements if isinstance(e, AbstractConstraint)]
+
+    @property
+    def pfaffians(self):
+        """The nonholonomic constraints, in their order."""
+        return [e for e in self.elements if isinstance(e, AbstractPfaffian)]
+
+    @property
+    def contact_elements(self):
+        """The elements with gaps, in their order."""
+        return [e for e in self.elements if isinstance(e, AbstractContact)]
+
+    def potential_energy(self, t, q) -> Scalar:
+        """Σ V(t, x)."""
+        values = [self.asked(e, "energy", 2)(t, self.space, self.seen_by(e, q)) for e in self.potentials]
+        return _summed("energy", self.potentials, values, q.dtype)
+
+    def lagrangian_at(self, t, q, v):
+        return self.kinetic_energy(q, v) - self.potential_energy(t, q)
+
+    @property
+    def dissipations(self):
+        """The elements with a Rayleigh function."""
+        return [e for e in self.elements if isinstance(e, AbstractDissipation)]
+
+    def rayleigh_at(self, t, q, v):
+        return self.rayleigh_of(self.dissipations, t, q, v)
+
+    def rayleigh_of(self, dissipations, t, q, v) -> Scalar:
+        """Σ R(t, x, v) of these."""
+        values = [self.asked(e, "rayleigh", 3)(t, self.space, *self.seen_moving_by(e, q, v)) for e in dissipations]
+        return _summed("rayleigh", dissipations, values, q.dtype)
+
+    def constraint(self, t, q):
+        values = [self.asked(e, "residual", 2)(t, self.space, self.seen_by(e, q)) for e in self.constraints]
+        rows = [_sized(e, "residual", value) for e, value in zip(self.constraints, values, strict=True)]
+        return jnp.concatenate([jnp.zeros(0, q.dtype), *rows])
+
+    def pfaffian(self, t, q, v):
+        values = [self.asked(e, "rate", 3)(t, self.space, *self.seen_moving_by(e, q, v)) for e in self.pfaffians]
+        rows = [_sized(e, "rate", value) for e, value in zip(self.pfaffians, values, strict=True)]
+        return jnp.concatenate([jnp.zeros(0, q.dtype), *rows])
+
+    def count_constraints(self, q):
+        return sum(element.size for element in (*self.constraints, *self.pfaffians))
+
+    def seen_by_contacts(self, q) -> list:
+        """What each contact is a function of."""
+        return [self.seen_by(e, q) for e in self.contact_elements]
+
+    @property
+    def is_smooth(self):
+        return not any(isinstance(e, Yielding) for e in self.elements)
+
+    def sliding(self, t, q, v) -> list[tuple[Float[Array, " c"], Float[Array, "c d"]]]:
+        """(F, s) of every friction: how much it holds, and its slip velocities."""
+        frictions = [e for e in self.elements if isinstance(e, AbstractFriction)]
+        slips = [self.asked(e, "slip", 3)(t, self.space, *self.seen_moving_by(e, q, v)) for e in frictions]
+        for e, s in zip(frictions, slips):
+            if s.ndim != 2:
+                raise ValueError(f"slip of {kind(e)} must return shape [c, d], got {s.shape}")
+        return [(jnp.broadcast_to(e.strength.astype(q.dtype), s.shape[:1]), s) for e, s in zip(frictions, slips)]
+
+    def strains(self, t, q) -> tuple[Float[Array, " c"], Float[Array, " c"], Float[Array, " c"]]:
+        """(k, Y, e) of all that is plastic: stiffnesses, yield forces, and strains."""
+        plastic = [e for e in self.elements if isinstance(e, AbstractPlasticity)]
+        strains = [self.asked(e, "strain", 2)(t, self.space, self.seen_by(e, q)) for e in plastic]
+        rows = zip(*((e.stiffness.astype(q.dtype), e.yield_force.astype(q.dtype), s) for e, s in zip(plastic, strains)))
+        return tuple(map(jnp.concatenate, rows)) or (jnp.zeros(0, q.dtype),) * 3
+
+    def stored_energy(self, t, q, lam):
+        """Σ λ²/2k of what is plastic, whose forces are the last of the multipliers."""
+        k = self.strains(t, q)[0]
+        return jnp.sum(lam[lam.size - k.size :] ** 2 / k) / 2
+
+    @property
+    def contacts(self):
+        return self._contacts() if self.contact_elements else None
+
+    def _contacts(self, which=None) -> Contacts:
+        """The contacts of all elements, or those of the numbers `which`."""
+        elements, space, points = self.contact_elements, self.space, self.points
+        frictional = any(friction_of(e) is not None for e in elements)
+
+        def gap(q, t):
+            return gaps_of(elements, t, space, self.seen_by_contacts(q), which)
+
+        def restitution(q):
+            return restitutions_of(elements, space, self.seen_by_contacts(q), q.dtype, which)
+
+        def friction(q):
+            return frictions_of(elements, space, self.seen_by_contacts(q), q.dtype, which)
+
+        def slip(q, v, t):
+            return slips_of(elements, t, space, *jax.jvp(self.seen_by_contacts, (q,), (v,)), which)
+
+        def neighbours(t, q):
+            return neighbours_of(elements, t, space, self.seen_by_contacts(q), len(points(q)))
+
+        def closing(q, v):
+            x, u = jax.jvp(points, (q,), (v,))
+            return 2 * jnp.sqrt(jnp.max(jax.vmap(lambda x, u: u @ space.metric(x) @ u)(x, u)))
+
+        return Contacts(
+            gap,
+            restitution,
+            friction if frictional else None,
+            slip if frictional else None,
+            elastic=not self.resting and all(e.elastic for e in elements),
+            jumping=any(e.jumping for e in elements),
+            among=self._contacts,
+            neighbours=neighbours,
+            closing=closing,
+            without_idle=self.without_idle,
+            with_rest=self.with_rest,
+        )
+
+
+def check_elements(elements, count: int, what: str) -> None:
+    """Raises ValueError for elements of an unknown kind, for those that name a point beyond the `count` there are, of
+    which `what` says what they are, and for nonholonomic constraints beside contacts."""
+    for element in elements:
+        _check_kind(element)
+    contacts, pfaffians = (
+        [kind(e) for e in elements if isinstance(e, of)] for of in (AbstractContact, AbstractPfaffian)
+    )
+    if contacts and pfaffians:
+        raise ValueError(
+            f"elements must not hold contacts ({contacts[0]}) and nonholonomic constraints ({pfaffians[0]}) together: "
+            "what an impact does to the latter is not modelled. Give one of them as a force: a potential wall, or a "
+            "Rayleigh function that resists slipping"
+        )
+    for element in elements:
+        _check_methods(element)
+        for points in joined(element):
+            if max(points) >= count:
+                raise ValueError(
+                    f"{'edges' if len(points) == 2 else 'points'} of {kind(element)} name point {max(points)}, but "
+                    f"there are {count} {what}: points 0 to {count - 1}"
+                )
+
+
+def _check_kind(element) -> None:
+    if isinstance(element, list | tuple):
+        raise ValueError(
+            f"elements must be given one by one, not in a {type(element).__name__}: System(space, masses, *elements)"
+        )
+    require("elements", element, ELEMENTS, "potentials, dissipations, constraints or contacts such as gd.Spring(...)")
+
+
+def _check_methods(element) -> None:
+    """Raises ValueError for methods of other arguments, and for a size that is no number."""
+    for of, methods in METHODS.items():
+        for name, wanted in methods.items() if isinstance(element, of) else ():
+            # Of contacts, masses are in the metric in which they reflect.
+            named = ("t",) if isinstance(element, AbstractContact) else ("t", "masses")
+            check_arguments(f"{name} of {kind(element)}", getattr(element, name), *wanted.split(), named=named)
+    size = getattr(element, "size", 1)
+    if isinstance(size, bool) or not isinstance(size, int | np.integer):
+        raise ValueError(f"size of {kind(element)} must be the number of its residuals, got {size!r}")
+
+
+def constraint_names(body: AbstractBody) -> list[str]:
+    """A name for every constraint, such as 'Rod between points (0, 1)', in the order of their multipliers."""
+    return [f"{kind(e)}{_label(e, i)}" for e in (*body.constraints, *body.pfaffians) for i in range(e.size)]
+
+
+def _label(element, i):
+    points = joined(element)
+    if len(points) != element.size:
+        return f"[{i}]" if not points else f"[{i}] of point {points[0][0]}"
+    return f" between points {points[i]}"
+
+
+def _summed(name, elements, values, dtype):
+    return sum((one_number(f"{name} of {kind(e)}", x) for e, x in zip(elements, values)), jnp.zeros((), dtype))
+
+
+def _sized(element, name, value):
+    value = jnp.atleast_1d(value)
+    if value.shape != (element.size,):
+        raise ValueError(
+            f"{type(element).__name__}.{name} must return shape ({element.size},), its size; got {value.shape}"
+        )
+    return value

@@ -1,0 +1,203 @@
+"""A body: points of a space with masses, and what acts on them."""
+
+from itertools import chain
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn._checks import numbers, require, shaped
+from geodyn._compile.jit import jit
+from geodyn._numerics.linalg import solve
+from geodyn._typing import Array, Float, Scalar
+from geodyn.geometry.derived.patches import atlas_of
+from geodyn.geometry.manifold.manifold import AbstractManifold, check_metric
+from geodyn.geometry.models.spaces import rounding_of
+from geodyn.integrators.contract.charts import Charts
+from geodyn.integrators.contract.constraints import check_constraints
+from geodyn.integrators.contract.dissipation import check_dissipation
+from geodyn.integrators.contract.system import AbstractSystem, Couplings, rounding
+from geodyn.mechanics.elements.abstract import AbstractDissipation
+from geodyn.mechanics.elements.contact import AbstractContact, check_contacts
+from geodyn.mechanics.elements.parts import coupled, joined
+from geodyn.mechanics.elements.poses import AbstractOnBodies
+from geodyn.mechanics.points.body import AbstractBody, Element, check_elements, constraint_names
+from geodyn.mechanics.points.charts import check_charts
+
+
+class System(AbstractBody):
+    """`System(space, masses, *elements)`: N points in a space, L = ½ Σ m_i g(x_i)(v_i, v_i) − Σ V.
+
+    `masses[N]` > 0, any consistent units; configurations are [N, dim]. Potentials add energy, dissipations add to the
+    Rayleigh function, constraints are held at zero; multipliers stand in the order of the elements, those of
+    nonholonomic constraints (`AbstractPfaffian`, not beside contacts) after the others. Dry friction and plasticity
+    (`DryFriction`, `PlasticSpring`) take method=gd.friction.IncrementalPotential(). `resting` says that contacts of
+    restitution 1 may be at rest (what else cannot be known inside jit; other contacts always may). Raises ValueError
+    for masses that are not positive and finite and for elements of an unknown kind.
+    """
+
+    space: AbstractManifold
+    masses: Float[Array, " N"]
+    elements: tuple[Element, ...]
+    resting: bool = eqx.field(static=True)
+
+    def __init__(self, space: AbstractManifold, masses, *elements: Element, resting: bool = False):
+        if not isinstance(space, AbstractManifold):
+            raise ValueError(f"space must be a manifold such as gd.Manifold(metric, dim); got {type(space).__name__}")
+        self.space, self.elements, self.masses, self.resting = space, elements, _masses(masses), resting
+        for element in elements:
+            if isinstance(element, AbstractOnBodies):
+                raise ValueError(f"{type(element).__name__} acts on rigid bodies: give it to gd.rigid.RigidBodies")
+        check_elements(elements, len(self.masses), "masses")
+
+    def _points(self, q):
+        return shaped(q, (self.masses.shape[0], self.space.dim), "masses, dim")
+
+    def points(self, q):
+        return self._points(q)
+
+    def seen_by(self, element, q):
+        return self._points(q)
+
+    def masses_seen_by(self, element):
+        return self.masses
+
+    def kinetic_energy(self, q, v):
+        x, u = self._points(q), self._points(v)
+        squares = jax.vmap(lambda x, u: u @ self.space.metric(x) @ u)(x, u)
+        return 0.5 * jnp.dot(self.masses.astype(x.dtype), squares)
+
+    def momentum(self, t, q, v):
+        x, u = self._points(q), self._points(v)
+        return jax.vmap(lambda m, x, u: m * (self.space.metric(x) @ u))(self.masses.astype(x.dtype), x, u).reshape(-1)
+
+    def velocity(self, t, q, p, v=None):
+        x, p = self._points(q), self._points(p)
+        raise_index = jax.vmap(lambda m, x, p: solve(self.space.metric(x), p) / m)
+        return raise_index(self.masses.astype(x.dtype), x, p).reshape(-1)
+
+    @property
+    def couplings(self):
+        acting = [e for e in self.elements if not isinstance(e, AbstractContact)]
+        sets = [points for e in acting if (points := coupled(e)) is not None]
+        if len(sets) < len(acting) or self.pfaffians:
+            return None
+        rows = tuple(row for e in self.constraints for row in _rows(e))
+        damped = any(coupled(e) for e in acting if isinstance(e, AbstractDissipation))
+        return Couplings(len(self.masses), tuple(chain.from_iterable(sets)), rows, damped) if all(rows) else None
+
+    def without_idle(self, q, p):
+        return q, p
+
+    def with_rest(self):
+        return System(self.space, self.masses, *self.elements, resting=True)
+
+    @property
+    def charts(self):
+        atlas, points = atlas_of(self.space), self._points
+        if atlas is None:
+            return None
+        return Charts(
+            lambda q: atlas.switch(points(q)),
+            lambda switch, q: atlas.switched(switch, points(q)).reshape(-1),
+            lambda q: atlas.start_frame(points(q)),
+            atlas.moved_frame,
+            lambda frame, q: atlas.from_frame(frame, points(q)).reshape(-1),
+        )
+
+    def embedding(self, q):
+        embed = getattr(self.space, "embed", None)
+        if embed is None:
+            raise ValueError(f"{type(self.space).__name__} has no embedding: a space has one if it has a method embed")
+        return jax.vmap(embed)(self._points(q))
+
+    def check(self, t, q, v):
+        wanted = (self.masses.shape[0], self.space.dim)
+        for name, value in (("q0", q), ("v0", v)):
+            if np.shape(value) != wanted:
+                raise ValueError(f"{name} must have shape {wanted} (masses, dim), got {np.shape(value)}")
+        check_metric(self.space, q)
+        if self.constraints or self.pfaffians:
+            check_constraints(self, constraint_names(self), np.ravel(q), np.ravel(v), t)
+        if self.contact_elements:
+            check_contacts(self.space, self.contact_elements, t, self.seen_by_contacts(jnp.asarray(q).reshape(-1)))
+        check_charts(self.space, self.elements, self.masses, t, q, v)
+        if self.dissipations:
+            check_dissipation(self.rayleigh_at, t, np.ravel(q), np.ravel(v))
+
+
+@rounding.register
+def _(system: System, q):
+    return jnp.max(jax.vmap(lambda x: rounding_of(system.space, x))(system.points(q)))
+
+
+def _masses(masses):
+    masses = numbers("masses", masses)
+    masses = masses if jnp.issubdtype(masses.dtype, jnp.floating) else masses.astype(float)
+    if masses.ndim != 1 or masses.shape[0] == 0:
+        raise ValueError(f"masses must be a non-empty list [N], got shape {masses.shape}")
+    if not isinstance(masses, jax.core.Tracer):
+        for i, mass in enumerate(np.asarray(masses)):
+            if not (np.isfinite(mass) and mass > 0):
+                raise ValueError(f"masses must be positive and finite; masses[{i}] is {mass}")
+    return masses
+
+
+def _rows(constraint):
+    """The points of each of its residuals."""
+    points = coupled(constraint) or ()
+    return points if len(points) == constraint.size else (tuple(chain.from_iterable(points)),) * constraint.size
+
+
+def edges(system: AbstractBody) -> list[tuple[int, int]]:
+    """The pairs of points that springs and rods join, as pictures want them."""
+    require("system", system, AbstractBody, "a System or another body with elements")
+    return [pair for element in system.elements for pair in joined(element) if len(pair) == 2]
+
+
+def _flat(system, q, v):
+    require("system", system, AbstractSystem, "a System, Lagrangian or ODE")
+    q, v = (x.astype(jnp.result_type(x.dtype, float)) for x in (numbers("q", q), numbers("v or p", v)))
+    return jnp.zeros((), q.dtype), q.reshape(-1), v.reshape(-1)
+
+
+@jit
+def energy(system: AbstractSystem, q, v, t=0.0) -> Scalar:
+    """<∂L/∂v, v> − L at a position and velocity in the user's shape ([N, dim], or [n] for a Lagrangian)."""
+    zero, q, v = _flat(system, q, v)
+    return system.energy(zero + t, q, v)
+
+
+@jit
+def momentum(system: AbstractSystem, q, v, t=0.0) -> Array:
+    """p = ∂L/∂v, in the shape of v."""
+    zero, flat_q, flat_v = _flat(system, q, v)
+    return system.momentum(zero + t, flat_q, flat_v).reshape(jnp.shape(v))
+
+
+@jit
+def hamiltonian(system: AbstractSystem, q, p, t=0.0) -> Scalar:
+    """H(q, p) = <p, v> − L with v = velocity(q, p)."""
+    zero, flat_q, flat_p = _flat(system, q, p)
+    return system.energy(zero + t, flat_q, system.velocity(zero + t, flat_q, flat_p))
+
+
+@jit
+def killing_momentum(system: System, q, v) -> Float[Array, " K"]:
+    """Σ m_i g(K, v_i) for every Killing field K of the space, conserved where the elements share the symmetry
+    (Noether; do Carmo, Riemannian Geometry, ex. 3.5). Raises ValueError for a space that has no list of them."""
+    p = momentum(system, q, v)
+    return jnp.einsum("nkd,nd->k", killing_fields(system.space, jnp.asarray(q, p.dtype)), p)
+
+
+@jit
+def killing_fields(space: AbstractManifold, q: Float[Array, "N dim"]) -> Float[Array, "N K dim"]:
+    """The Killing fields of a space at the points q. Raises ValueError for a space that has no list of them."""
+    fields = getattr(space, "killing_fields", None)
+    if fields is None:
+        raise ValueError(
+            f"{type(space).__name__} has no list of Killing fields: subclass gd.AbstractManifold with a method "
+            "killing_fields(x[dim]) -> [K, dim]; gd.builders.velocities takes a function x -> v as well"
+        )
+    return jax.vmap(fields)(q)

@@ -1,0 +1,257 @@
+"""Rigid bodies: positions and attitudes, whose kinetic metric is left-invariant, and what acts on them.
+
+An attitude is a quaternion q in R⁴ without 0, up to its length. With K = ½ ω·I ω + ½ (tr I/3) (2 d log|q|/dt)² the
+length is one more, idle coordinate: it stays as it is, and nothing depends on it. So configurations are vectors without
+a constraint, the mass matrix is regular, and turning the world, q ↦ g q, is linear. A symplectic Runge–Kutta method
+then commutes with turns and conserves the angular momentum in the world, ½ Im(p q̄), to rounding, since it is bilinear
+(Hairer, Lubich & Wanner, IV.2.1; McLachlan, Modin & Verdier, Nonlinearity 27 (2014) 1525): `Gauss(s)` is a variational
+integrator of order 2s on the group. In charts of the group, moving or not, it is none: they are not affine functions of
+each other, and the momentum is kept to the order of the method only.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn._checks import require, shaped
+from geodyn._numerics.linalg import solve
+from geodyn._typing import Array, Float
+from geodyn.geometry.groups.rigid import quaternion
+from geodyn.geometry.models.spaces import Euclidean
+from geodyn.integrators.contract.constraints import check_constraints
+from geodyn.integrators.contract.dissipation import check_dissipation
+from geodyn.integrators.trajectory import Trajectory
+from geodyn.mechanics.elements.abstract import number
+from geodyn.mechanics.elements.contact import check_contacts
+from geodyn.mechanics.elements.fields import Gravity, PointLoad
+from geodyn.mechanics.elements.poses import AbstractOnBodies, Poses, left, rotation, spin
+from geodyn.mechanics.points.body import ELEMENTS, AbstractBody, Element, check_elements, constraint_names
+from geodyn.mechanics.rigid.inertia import check_rotations, inertias, rows
+from geodyn.mechanics.rigid.loads import Load
+
+
+class RigidMotion(eqx.Module):
+    """What rigid bodies do, each [B, …] or, of a trajectory, [T, B, …]: `position` and `velocity` of their origins,
+    `rotation` R from body to world and its `quaternion` (w, x, y, z); `angular_velocity` Rᵀω in the body and
+    `world_angular_velocity` ω; `angular_momentum` in the world about its origin, x × m v + R I Rᵀω; and the `points`
+    [N, 3] that elements act on."""
+
+    position: Float[Array, "*T B 3"]
+    velocity: Float[Array, "*T B 3"]
+    rotation: Float[Array, "*T B 3 3"]
+    quaternion: Float[Array, "*T B 4"]
+    angular_velocity: Float[Array, "*T B 3"]
+    world_angular_velocity: Float[Array, "*T B 3"]
+    angular_momentum: Float[Array, "*T B 3"]
+    points: Float[Array, "*T N 3"]
+
+
+class RigidBodies(AbstractBody):
+    """B rigid bodies in flat space: `RigidBodies(inertia, masses=1.0, *elements, points=(), pinned=None)`.
+
+    `masses` is one number or [B]; `inertia` about the origins of the bodies, in their axes: [3] or [3, 3] of one body,
+    [B, 3] or [B, 3, 3]. The origin of a free body is its centre of mass. With `pinned` [B, 3] the origins stay at those
+    places of the world, and only attitudes are left. Any consistent units.
+
+        body = gd.rigid.RigidBodies([1.0, 2.0, 3.0])
+        q0, v0 = body.state(angular_velocity=[0.02, 1.0, 0.03])
+        motion = gd.rigid.rigid_motion(gd.integrate(body, q0, v0, t1=30.0, steps=600))
+
+    Elements are those of any `System`, in `Euclidean(3)`. They act on points: 0 … B − 1 are the origins, and then come
+    those of `points`, pairs (body, site[3]) of a body and a place in its coordinates. So a spring between two bodies is
+    `gd.Spring([(i, j)], …)`, and a box may fall on a `gd.Wall` with its corners. Masses are those of the origins:
+    `gd.Gravity(9.81)` pulls there. An element that also inherits from `gd.rigid.AbstractOnBodies` is a function of the
+    poses:
+
+        class Magnet(gd.AbstractPotential, gd.rigid.AbstractOnBodies):
+            def energy(self, space, bodies):                     # bodies.position[B, 3], bodies.rotation[B, 3, 3]
+                return -bodies.rotation[0, 2, 2]
+
+    `gd.rigid.Load` is an external force or torque; joints are gd.rigid.BallJoint, gd.rigid.Hinge, gd.rigid.Slider and
+    gd.rigid.Weld. Configurations are [B, 7], (position, quaternion), or [B, 4] where pinned: make them with `state`,
+    read them with `gd.rigid.rigid_motion`. `method=gd.Gauss(s)`, of order 2s, conserves to rounding the momenta of all
+    rotations that the elements do not notice, and the energy without drift.
+
+    Raises ValueError for an inertia that is not symmetric and positive, or breaks the triangle inequality
+    I₁ + I₂ ≥ I₃ (Landau & Lifshitz, Mechanics, §32), for masses that are not positive, points of no body, and elements
+    of an unknown kind.
+    """
+
+    inertia: Float[Array, "B 3 3"]
+    masses: Float[Array, " B"]
+    sites: Float[Array, "N 3"]
+    carriers: tuple[int, ...] = eqx.field(static=True)
+    pinned: Float[Array, "B 3"] | None
+    elements: tuple[Element, ...]
+    resting: bool = eqx.field(static=True)
+    space: Euclidean
+
+    def __init__(self, inertia, masses=1.0, *elements: Element, points=(), pinned=None, resting: bool = False):
+        if isinstance(masses, ELEMENTS):
+            raise ValueError(f"masses must be numbers, got {type(masses).__name__}: elements come after the masses")
+        self.masses = jnp.atleast_1d(number("masses", masses, positive=True))
+        count = self.masses.shape[0]
+        self.inertia = inertias(inertia, count)
+        self.pinned = None if pinned is None else rows("pinned", pinned, (count, 3))
+        pairs = all(isinstance(point, tuple | list) and len(point) == 2 for point in points)
+        carriers = [body for body, _ in points] if pairs else list(points)
+        if not pairs or not all(isinstance(body, int | np.integer) and 0 <= body < count for body in carriers):
+            raise ValueError(f"points must be pairs (body, site[3]) with bodies 0 to {count - 1}, got {carriers}")
+        self.carriers = (*range(count), *map(int, carriers))
+        sites = [rows("a site of points", site, (3,)) for _, site in points]
+        self.sites = jnp.concatenate([jnp.zeros((count, 3)), *(site[None] for site in sites)])
+        self.elements, self.resting, self.space = elements, resting, Euclidean(3)
+        check_elements(elements, len(self.carriers), "points")
+        for element in elements:
+            if isinstance(element, Gravity) and pinned is not None:
+                raise ValueError(
+                    "Gravity pulls at the origins of bodies, and pinned ones do not move: name their centres of mass "
+                    "in points=[(0, centre)], and pull there by gd.friction.PointLoad([[0, 0, 0], [0, 0, -m * g]]), as "
+                    "gd.rigid.heavy_top does"
+                )
+            if not all(0 <= body < count for body in getattr(element, "bodies", ()) if body is not None):
+                raise ValueError(
+                    f"bodies of {type(element).__name__} are {element.bodies}, but there are {count} masses: bodies 0 "
+                    f"to {count - 1}, or None for the world"
+                )
+
+    def state(
+        self, rotation=None, angular_velocity=(0.0, 0.0, 0.0), position=(0.0, 0.0, 0.0), velocity=(0.0, 0.0, 0.0)
+    ) -> tuple[Float[Array, "B d"], Float[Array, "B d"]]:
+        """(q0, v0) for `gd.integrate`: `rotation` R [3, 3] from body to world (by default none), the angular velocity
+        Rᵀω in the body, position and velocity of the origin; of one body, or [B, …] of each. Raises ValueError for a
+        matrix that is no rotation, and for a position of bodies that are pinned."""
+        count = self.masses.shape[0]
+        turned = rows("rotation", np.eye(3) if rotation is None else rotation, (count, 3, 3))
+        check_rotations(turned)
+        turning = rows("angular_velocity", angular_velocity, (count, 3))
+        q = jax.vmap(quaternion)(turned)
+        v = jax.vmap(lambda q, w: 0.5 * left(q)[:, 1:] @ w)(q, turning)
+        shift, drift = rows("position", position, (count, 3)), rows("velocity", velocity, (count, 3))
+        if self.pinned is None:
+            return jnp.concatenate([shift, q], axis=1), jnp.concatenate([drift, v], axis=1)
+        if any(np.any(np.asarray(x) != 0) for x in (position, velocity) if not isinstance(x, jax.core.Tracer)):
+            raise ValueError("position and velocity are of free bodies: these are pinned; leave them out")
+        return q, v
+
+    def motion(self, q: Float[Array, "B d"], v: Float[Array, "B d"]) -> RigidMotion:
+        """What a configuration and its velocity are, in the world and in the bodies."""
+        poses, rates = jax.jvp(self.poses, (q.reshape(-1),), (v.reshape(-1),))
+        quaternions, R = self._quaternions(q), poses.rotation
+        turning = jax.vmap(spin)(quaternions, self._quaternions(v))[:, 1:]
+        spins = jnp.einsum("bij,bjk,bk->bi", R, self.inertia, turning)
+        momenta = spins + jnp.cross(poses.position, self.masses[:, None] * rates.position)
+        lengths = jnp.sqrt(jnp.sum(quaternions**2, axis=1, keepdims=True))
+        world = jnp.einsum("bij,bj->bi", R, turning)
+        points = self.points(q.reshape(-1))
+        return RigidMotion(poses.position, rates.position, R, quaternions / lengths, turning, world, momenta, points)
+
+    def _split(self, q):
+        """Positions [B, 3], or none where pinned, and quaternions [B, 4]."""
+        each = shaped(q, (self.masses.shape[0], 7 if self.pinned is None else 4), "bodies, position and quaternion")
+        return each[:, :-4], each[:, -4:]
+
+    def _quaternions(self, q):
+        return self._split(q)[1]
+
+    def poses(self, q: Float[Array, " n"]) -> Poses:
+        """Where the bodies are."""
+        x, quaternions = self._split(q)
+        x = x if self.pinned is None else self.pinned.astype(q.dtype)
+        return Poses(x, jax.vmap(rotation)(quaternions))
+
+    def points(self, q):
+        x, R = self.poses(q)
+        carried = jnp.asarray(np.array(self.carriers)[:, None] == np.arange(len(x))[None], q.dtype)
+        return carried @ x + jnp.einsum("nb,bij,nj->ni", carried, R, self.sites.astype(q.dtype))
+
+    def seen_by(self, element, q):
+        return self.poses(q) if isinstance(element, AbstractOnBodies) else self.points(q)
+
+    def masses_seen_by(self, element):
+        sites = jnp.zeros(len(self.carriers) - len(self.masses), self.masses.dtype)
+        return self.masses if isinstance(element, AbstractOnBodies) else jnp.concatenate([self.masses, sites])
+
+    def kinetic_energy(self, q, v):
+        drift, rates = self._split(v)
+
+        def of_turning(q, v, inertia):
+            turning = spin(q, v)
+            return turning[1:] @ inertia @ turning[1:] + jnp.trace(inertia) / 3 * turning[0] ** 2
+
+        squares = jax.vmap(of_turning)(self._quaternions(q), rates, self.inertia.astype(q.dtype))
+        return 0.5 * (jnp.sum(squares) + jnp.sum(self.masses.astype(q.dtype)[:, None] * drift**2))
+
+    def momentum(self, t, q, v):
+        return jax.grad(self.kinetic_energy, 1)(q, v)
+
+    def velocity(self, t, q, p, v=None):
+        pushes, p = self._split(p)
+
+        def turning(q, p, inertia):
+            momentum = left(q).T @ p
+            rates = jnp.append(3 * momentum[0] / jnp.trace(inertia), solve(inertia, momentum[1:]))
+            return 0.25 * left(q) @ rates
+
+        rates = jax.vmap(turning)(self._quaternions(q), p, self.inertia.astype(q.dtype))
+        return jnp.concatenate([pushes / self.masses.astype(q.dtype)[:, None], rates], axis=1).reshape(-1)
+
+    @property
+    def shares_jacobian(self):
+        # A joint turns with its bodies: at a quarter of a radian a step, of bodies very unlike, one does not contract.
+        return not (self.constraints or self.pfaffians)
+
+    def without_idle(self, q, p):
+        (x, quaternions), (push, p) = self._split(q), self._split(p)
+        length = jnp.sqrt(jnp.sum(quaternions**2, axis=1, keepdims=True))
+        unit, p = quaternions / length, p * length
+        p = p - jnp.sum(p * unit, axis=1, keepdims=True) * unit
+        return tuple(jnp.concatenate(part, axis=1).reshape(-1) for part in ((x, unit), (push, p)))
+
+    def with_rest(self):
+        points = list(zip(self.carriers, self.sites, strict=True))[len(self.masses) :]
+        return RigidBodies(self.inertia, self.masses, *self.elements, points=points, pinned=self.pinned, resting=True)
+
+    def check(self, t, q, v):
+        wanted = (len(self.masses), 7 if self.pinned is None else 4)
+        for name, value in (("q0", q), ("v0", v)):
+            if np.shape(value) != wanted:
+                raise ValueError(
+                    f"{name} must have shape {wanted}, got {np.shape(value)}: make it with "
+                    "q0, v0 = bodies.state(rotation, angular_velocity, …)"
+                )
+        squares, stretch = np.sum(q[:, -4:] ** 2, axis=1), np.sum(q[:, -4:] * np.asarray(v)[:, -4:], axis=1)
+        tolerance = np.finfo(q.dtype).eps ** 0.5 * (1 + np.abs(v).max())
+        if np.any(np.abs(squares - 1) > 0.5) or np.any(np.abs(stretch) > tolerance):
+            raise ValueError(
+                f"the quaternions in q0 must have a length near 1, which v0 keeps; got squares {squares} with half "
+                f"rates {stretch}: make them with q0, v0 = bodies.state(rotation, angular_velocity, …)"
+            )
+        if self.constraints or self.pfaffians:
+            check_constraints(self, constraint_names(self), np.ravel(q), np.ravel(v), t)
+        check_contacts(self.space, self.contact_elements, t, self.seen_by_contacts(jnp.asarray(q).reshape(-1)))
+        lossy = [e for e in self.dissipations if not isinstance(e, Load)]
+        if lossy:
+            check_dissipation(lambda *at: self.rayleigh_of(lossy, *at), t, np.ravel(q), np.ravel(v))
+
+
+@eqx.filter_jit
+def rigid_motion(trajectory: Trajectory) -> RigidMotion:
+    """What rigid bodies did, at the saved times: positions [T, B, 3], rotations [T, B, 3, 3], angular velocities in the
+    body and in the world, momenta, points. Raises ValueError for a trajectory of something else."""
+    require("trajectory", trajectory, Trajectory, "what gd.integrate returns")
+    if not isinstance(trajectory.system, RigidBodies):
+        raise ValueError(
+            f"rigid_motion is of a trajectory of gd.rigid.RigidBodies, got one of {type(trajectory.system).__name__}; "
+            "one from a file needs gd.load(path, system)"
+        )
+    return jax.vmap(trajectory.system.motion)(trajectory.q, trajectory.v)
+
+
+def heavy_top(inertia, mass=1.0, centre=(0.0, 0.0, 1.0), gravity=9.81) -> RigidBodies:
+    """A rigid body pinned at the origin of the world, in uniform gravity along −z: `inertia` [3] or [3, 3] about the
+    pivot, `centre` [3] of mass in the body, which is point 1. Lagrange's top has I₁ = I₂ and its centre on the third
+    axis, Kovalevskaya's I₁ = I₂ = 2 I₃ and its centre in the plane of the first two (Audin, Spinning Tops, ch. I)."""
+    weight = PointLoad(-jnp.asarray(mass, float) * gravity * jnp.array([[0.0, 0.0, 0.0], [0.0, 0.0, 1.0]]))
+    return RigidBodies(inertia, mass, weight, points=[(0, centre)], pinned=np.zeros((1, 3)))

@@ -1,0 +1,75 @@
+"""What acts on rigid bodies from outside and is no potential: forces, torques, and friction against turning."""
+
+from collections.abc import Callable
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn._checks import check_arguments, numbers
+from geodyn._compile.jit import as_pytree
+from geodyn._typing import Array, Float
+from geodyn.mechanics.elements.abstract import AbstractDissipation, number
+from geodyn.mechanics.elements.poses import AbstractOnBodies
+
+
+class Load(AbstractDissipation, AbstractOnBodies):
+    """An external force [3], at the place `at` [3] of a body, in its coordinates, and torque [3]:
+    `Load(body, force=…, torque=…, at=(0, 0, 0), frame="world")`. Both are in the axes of the world, or of the body with
+    frame="body"; either may be a function of the time t. As a Rayleigh function it is minus their power, which is
+    linear in the velocities. Raises ValueError for another frame."""
+
+    bodies: tuple[int] = eqx.field(static=True)
+    force: Callable
+    torque: Callable
+    at: Float[Array, " 3"]
+    frame: str = eqx.field(static=True)
+
+    def __init__(self, body, force=(0.0, 0.0, 0.0), torque=(0.0, 0.0, 0.0), at=(0.0, 0.0, 0.0), frame="world"):
+        if frame not in ("world", "body"):
+            raise ValueError(f'frame must be "world" or "body", got {frame!r}')
+        if not isinstance(body, int | np.integer):
+            raise ValueError(f"body must be the number of a body, got {body!r}")
+        self.bodies, self.frame, self.at = (body,), frame, jnp.asarray(at, float)
+        self.force, self.torque = _function("force", force), _function("torque", torque)
+
+    def rayleigh(self, space, bodies, rates, t):
+        (b,) = self.bodies
+        R, dtype = bodies.rotation[b], bodies.position.dtype
+        velocity = rates.position[b] + rates.rotation[b] @ self.at.astype(dtype)
+        turning = bodies.angular_velocity(rates)[b]
+        seen = (velocity, R @ turning) if self.frame == "world" else (R.T @ velocity, turning)
+        pushes = (jnp.asarray(f(t), dtype) for f in (self.force, self.torque))
+        return -sum(jnp.dot(push, rate) for push, rate in zip(pushes, seen, strict=True))
+
+
+class TurningDrag(AbstractDissipation, AbstractOnBodies):
+    """Linear drag against turning: R = ½ Σ c_b |ω_b|²; coefficient ≥ 0, one number or one for each body."""
+
+    coefficient: Float[Array, "..."]
+
+    def __init__(self, coefficient):
+        self.coefficient = number("coefficient", coefficient)
+
+    def rayleigh(self, space, bodies, rates):
+        squares = jnp.sum(bodies.angular_velocity(rates) ** 2, axis=1)
+        return 0.5 * jnp.sum(self.coefficient.astype(squares.dtype) * squares)
+
+
+class Constant(eqx.Module):
+    """The same at all times."""
+
+    value: Float[Array, " 3"]
+
+    def __call__(self, t):
+        return self.value
+
+
+def _function(name, value):
+    if callable(value):
+        check_arguments(name, value, "t", named=())
+        return as_pytree(value)
+    value = numbers(name, value).astype(float)
+    if value.shape != (3,):
+        raise ValueError(f"{name} must be a vector [3] or a function t -> [3], got shape {value.shape}")
+    return Constant(value)

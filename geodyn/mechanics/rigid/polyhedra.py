@@ -1,0 +1,215 @@
+"""Convex polyhedra, and their contacts in flat space: vertices on faces, edges on edges (seed of the separating planes:
+Baraff & Witkin, Physically Based Modeling, SIGGRAPH 1997)."""
+
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy.spatial import ConvexHull, QhullError
+
+from geodyn._checks import numbers, require
+from geodyn._typing import Array, Float
+from geodyn.mechanics.elements.abstract import index_tuples, number
+from geodyn.mechanics.elements.contact import AbstractFrictionalContact, coefficient
+from geodyn.mechanics.elements.friction import tangential
+from geodyn.mechanics.elements.poses import AbstractOnBodies, Poses
+from geodyn.mechanics.rigid.inertia import rows
+
+MARGIN = 1e-6
+NEARLY = 1e-3
+
+
+class Polyhedron(eqx.Module):
+    """The convex hull of points, of uniform density: `Polyhedron(points[V, 3])`, with its centre of mass moved to the
+    origin. `vertices` [V, 3]; faces with outward `normals` [F, 3], where normal·x = `offsets` [F]; `edges` [E, 2],
+    pairs of vertices; `volume`; `inertia(mass)` [3, 3]. Raises ValueError for points that span no volume."""
+
+    vertices: Float[Array, "V 3"]
+    normals: Float[Array, "F 3"]
+    offsets: Float[Array, " F"]
+    volume: Float[Array, ""]
+    second_moment: Float[Array, "3 3"]
+    edges: tuple[tuple[int, int], ...] = eqx.field(static=True)
+
+    def __init__(self, points):
+        points = np.asarray(numbers("points", points), float)
+        if points.ndim != 2 or points.shape[1] != 3:
+            raise ValueError(f"points of a Polyhedron must have shape [V, 3], got {points.shape}")
+        try:
+            hull = ConvexHull(points)
+        except QhullError as error:
+            raise ValueError(f"points of a Polyhedron must span a volume, these do not: {points.tolist()}") from error
+        middle = points.mean(axis=0)
+        corners = points[hull.simplices] - middle
+        volumes = np.abs(np.linalg.det(corners)) / 6
+        centre = middle + volumes @ corners.sum(axis=1) / 4 / hull.volume
+        vertices, corners = points[hull.vertices] - centre, points[hull.simplices] - centre
+        # Of a tetrahedron with a corner at the origin: ∫ x xᵀ = V/20 (Σ c cᵀ + (Σ c)(Σ c)ᵀ).
+        signed = np.linalg.det(corners) * np.sign(np.einsum("fi,fi->f", corners.mean(axis=1), hull.equations[:, :3]))
+        signed = np.abs(signed) * np.sign(np.einsum("fi,fi->f", corners[:, 0], hull.equations[:, :3])) / 6
+        sums = corners.sum(axis=1)
+        moments = np.einsum("fci,fcj->fij", corners, corners) + sums[:, :, None] * sums[:, None, :]
+        faces = np.unique(np.round(hull.equations[:, :3], 9), axis=0)
+        faces /= np.linalg.norm(faces, axis=1, keepdims=True)
+        heights = vertices @ faces.T
+        on = heights > heights.max(axis=0) - 1e-9 * np.abs(vertices).max()
+        joined = on.astype(int) @ on.T.astype(int)
+        self.vertices, self.normals, self.offsets = (
+            *map(jnp.asarray, (vertices, faces)),
+            jnp.asarray(heights.max(axis=0)),
+        )
+        self.volume = jnp.asarray(hull.volume)
+        self.second_moment = jnp.asarray(np.einsum("f,fij->ij", signed, moments) / 20 / hull.volume)
+        self.edges = tuple(map(tuple, np.argwhere(np.triu(joined, 1) >= 2).tolist()))
+
+    def inertia(self, mass) -> Float[Array, "3 3"]:
+        """The inertia about the centre of mass, for `gd.rigid.RigidBodies`."""
+        return mass * (jnp.trace(self.second_moment) * jnp.eye(3) - self.second_moment)
+
+
+def box(sides) -> Polyhedron:
+    """The box with these three sides, along the axes."""
+    sides = np.asarray(rows("sides", number("sides", sides, positive=True), (3,)))
+    return Polyhedron(sides / 2 * np.stack(np.meshgrid(*[[-1.0, 1.0]] * 3, indexing="ij"), axis=-1).reshape(8, 3))
+
+
+class Touching(eqx.Module):
+    """Places where two bodies may touch, one or several: gaps, unit normals from the one to the other, and where."""
+
+    gap: Float[Array, "*c"]
+    normal: Float[Array, "*c 3"]
+    place: Float[Array, "*c 3"]
+
+
+class Placed(eqx.Module):
+    """A polyhedron where it is."""
+
+    shape: Polyhedron
+    position: Float[Array, " 3"]
+    rotation: Float[Array, "3 3"]
+
+    @property
+    def vertices(self):
+        """[V, 3] in the world."""
+        return self.position[None, :] + self.shape.vertices @ self.rotation.T
+
+    @property
+    def size(self):
+        """The largest distance of a vertex from the centre."""
+        return jnp.sqrt(jnp.max(jnp.sum(self.shape.vertices**2, axis=1)))
+
+    def heights(self, x):
+        """[…, F] above its faces."""
+        normals = self.shape.normals @ self.rotation.T
+        return (x - self.position[None, :]) @ normals.T - self.shape.offsets[None, :], normals
+
+    @property
+    def ends(self):
+        """Starts and directions [E, 3] of its edges."""
+        first, second = (self.vertices[np.array(self.shape.edges)[:, i]] for i in (0, 1))
+        return first, second - first
+
+
+def vertices_on_face(a: Placed, b: Placed) -> Touching:
+    """The vertices of a above that face of b which separates them best; where beside it, out of reach."""
+    x = a.vertices
+    heights, normals = b.heights(x)
+    face = jnp.argmax(jnp.min(heights, axis=0))
+    here = jnp.arange(normals.shape[0]) == face
+    beside = jnp.max(jnp.where(here[None, :], -jnp.inf, heights), axis=1) > MARGIN * b.size
+    normal = here.astype(x.dtype) @ normals
+    gap = jnp.where(beside, a.size + b.size, heights @ here.astype(x.dtype))
+    return Touching(gap, jnp.broadcast_to(normal[None, :], x.shape), x)
+
+
+def edges_on_edges(a: Placed, b: Placed) -> Touching:
+    """All pairs of edges; out of reach where they do not cross, or the plane of both directions does not separate a and
+    b, as well as any face does: nearly so, since of faces on each other that are tilted by little the edges that cross
+    are those that hold next."""
+    pairs = [np.repeat(np.arange(len(a.shape.edges)), len(b.shape.edges))]
+    pairs.append(np.tile(np.arange(len(b.shape.edges)), len(a.shape.edges)))
+    (start, along), (other, across) = ([x[i] for x in end.ends] for end, i in zip((a, b), pairs, strict=True))
+    apart = jnp.maximum(face_separation(a, b), face_separation(b, a))
+    return jax.vmap(lambda *edges: _edge_on_edge(a, b, apart, *edges))(start, along, other, across)
+
+
+def face_separation(a: Placed, b: Placed):
+    """How far all of a is above that face of b which separates them best."""
+    return jnp.max(jnp.min(b.heights(a.vertices)[0], axis=0))
+
+
+def _edge_on_edge(a, b, apart, start, along, other, across):
+    size, normal, between = a.size + b.size, jnp.cross(along, across), other - start
+    square = normal @ normal
+    crossing = square > MARGIN**2 * (along @ along) * (across @ across)
+    square = jnp.where(crossing, square, 1)
+    unit = jnp.where(crossing, normal / jnp.sqrt(square), jnp.asarray([1.0, 0.0, 0.0], square.dtype))
+    s, t = jnp.cross(between, across) @ normal / square, jnp.cross(between, along) @ normal / square
+    inside = (jnp.abs(s - 0.5) < 0.5 - MARGIN) & (jnp.abs(t - 0.5) < 0.5 - MARGIN)
+    mine, theirs = (a.vertices - start[None, :]) @ unit, (b.vertices - other[None, :]) @ unit
+    sign = jnp.where(jnp.max(mine) < -jnp.min(mine), 1, -1)
+    separates = (jnp.max(sign * mine) < NEARLY * size) & (jnp.min(sign * theirs) > -NEARLY * size)
+    gap = sign * (unit @ between)
+    gap = jnp.where(crossing & inside & separates & (gap > apart - NEARLY * size), gap, size)
+    return Touching(gap, sign * unit, (start + s * along + other + t * across) / 2)
+
+
+class Polyhedra(AbstractFrictionalContact, AbstractOnBodies):
+    """Convex polyhedra that touch: `Polyhedra(shapes, restitution=0.0, friction=0.0, pairs=None)`, with a `Polyhedron`
+    for each of the `gd.rigid.RigidBodies`, all pairs of bodies or `pairs` [P, 2]; for `method=gd.methods.Moreau()`,
+    since gaps jump where features lose each other. A wall or floor is a `gd.Wall` for points at the vertices. A box on
+    another:
+
+        box = gd.rigid.box([1.0, 1.0, 1.0])
+        corners = [(0, x) for x in box.vertices]
+        floor, weight = gd.Wall(lambda x: x[2], 0.0, 0.5), gd.Gravity(9.81)
+        touching = gd.rigid.Polyhedra([box, box], friction=0.5)
+        bodies = gd.rigid.RigidBodies([box.inertia(1.0)] * 2, [1.0, 1.0], weight, floor, touching, points=corners)
+        q0, v0 = bodies.state(position=[[0.0, 0.0, 0.5], [0.2, 0.1, 1.5]])
+        trajectory = gd.integrate(bodies, q0, v0, t1=1.0, steps=100, method=gd.methods.Moreau())
+
+    Contacts of each pair: the vertices of the first on a face of the second, those of the second on one of the first,
+    and edges on edges. Raises ValueError for what is no polyhedron, restitution outside [0, 1], friction below 0."""
+
+    jumping: ClassVar[bool] = True
+    shapes: tuple[Polyhedron, ...]
+    restitution: Float[Array, "..."]
+    friction: Float[Array, "..."] | None
+    pairs: tuple[tuple[int, ...], ...] = eqx.field(static=True)
+
+    def __init__(self, shapes, restitution=0.0, friction=0.0, pairs=None):
+        require("shapes", shapes, list | tuple, "a list with a gd.rigid.Polyhedron for each body")
+        for shape in shapes:
+            require("shapes", shape, Polyhedron, "one gd.rigid.Polyhedron for each body")
+        self.shapes, self.restitution = tuple(shapes), number("restitution", restitution, most=1.0)
+        self.friction = coefficient(friction)
+        every = np.stack(np.triu_indices(len(self.shapes), 1), axis=1)
+        self.pairs = index_tuples("pairs", every if pairs is None else pairs, 2)
+        if not self.pairs or np.max(self.pairs) >= len(self.shapes):
+            raise ValueError(f"pairs of Polyhedra must be of the {len(self.shapes)} shapes, got {self.pairs}")
+
+    def touching(self, bodies: Poses) -> list[tuple[int, int, Touching]]:
+        """(from which body, to which, where) for all contacts."""
+        if len(bodies.position) != len(self.shapes):
+            raise ValueError(f"shapes must be one for each body ({len(bodies.position)}), got {len(self.shapes)}")
+        placed = [Placed(*x) for x in zip(self.shapes, bodies.position, bodies.rotation, strict=True)]
+        found = []
+        for i, j in self.pairs:
+            a, b = placed[i], placed[j]
+            found += [(j, i, vertices_on_face(a, b)), (i, j, vertices_on_face(b, a)), (i, j, edges_on_edges(a, b))]
+        return found
+
+    def gap(self, space, bodies):
+        return jnp.concatenate([touch.gap for *_, touch in self.touching(bodies)])
+
+    def slip(self, space, bodies, rates):
+        def at(body, x):
+            return rates.position[body] + rates.rotation[body] @ bodies.rotation[body].T @ (x - bodies.position[body])
+
+        def one(i, j, touch):
+            relative = jax.vmap(lambda x: at(j, x) - at(i, x))(touch.place)
+            return jax.vmap(lambda x, n, u: tangential(space, x, n, u))(touch.place, touch.normal, relative)
+
+        return jnp.concatenate([one(*touch) for touch in self.touching(bodies)])

@@ -1,0 +1,18 @@
+"""Rolling, blades and wheels: constraints of the velocity."""
+
+from geodyn.geometry.manifold.distributions import bracket, integrability_defect
+from geodyn.mechanics.constrained.nonholonomic import AbstractRollingBody, Car, Penny, Rolling, Sleigh
+from geodyn.mechanics.constrained.quasi_velocities import QuasiVelocities
+from geodyn.mechanics.elements.abstract import AbstractPfaffian
+
+__all__ = [
+    "AbstractPfaffian",
+    "AbstractRollingBody",
+    "Car",
+    "Penny",
+    "QuasiVelocities",
+    "Rolling",
+    "Sleigh",
+    "bracket",
+    "integrability_defect",
+]

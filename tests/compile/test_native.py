@@ -1,0 +1,222 @@
+"""The native call: the same numbers as the plain path, in every transformation; and what made XLA abort does not."""
+
+import os
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import geodyn as gd
+from geodyn._compile import internals, native
+
+pytestmark = [pytest.mark.users, pytest.mark.newest]
+
+
+def pendulum(q, v):
+    return 0.5 * v[0] ** 2 + jnp.cos(q[0])
+
+
+SYSTEM = gd.Lagrangian(pendulum)
+
+
+def end(q):
+    return gd.integrate(SYSTEM, q, jnp.array([0.5]), t1=2.0, steps=20).q[-1, 0]
+
+
+TRANSFORMED = {
+    "vmap": lambda q: jax.vmap(end)(jnp.stack([q, q]))[1],
+    "grad in a scan": lambda q: jax.grad(
+        lambda q: jax.lax.scan(lambda q, _: (q + 0.1 * end(q), None), q, None, length=2)[0][0]
+    )(q),
+}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", TRANSFORMED)
+def test_both_paths_agree(name, monkeypatch):
+    """Expected 4e-16; XLA:CPU aborts the process on an argument that a native function does not use."""
+    q = jnp.array([1.3])
+    fast = TRANSFORMED[name](q)
+    monkeypatch.setattr(native, "LARGEST", 0)
+    monkeypatch.setattr("geodyn.integrators.step.path.LARGEST", 0)
+    jax.clear_caches()
+    np.testing.assert_allclose(TRANSFORMED[name](q), fast, rtol=1e-13)
+    monkeypatch.undo()
+    jax.clear_caches()
+
+
+@pytest.mark.long
+def test_a_batch_is_of_scalars():
+    """Each of them is an array of all members, twelve times as fast as batched arrays; backwards, what all members
+    share is pulled by all of them. Seen: 5.6 times as many flat ones, 1.3 where it is not so; 2e-14."""
+
+    def many(t1, q):
+        return jax.vmap(lambda q: gd.integrate(SYSTEM, q, jnp.array([0.5]), t1=t1, steps=64).q[-1, 0])(q)
+
+    q = jnp.linspace(0.5, 1.5, 7)[:, None]
+    text = jax.jit(many).lower(2.0, q).as_text()
+    assert text.count("tensor<7xf64>") > 3 * text.count("tensor<7x3x")
+    back = jax.jit(jax.grad(lambda t1, q: jnp.sum(many(t1, q)), (0, 1)))(2.0, q)
+    forward = jax.jit(lambda t1, q, *d: jax.jvp(many, (t1, q), d)[1])
+    np.testing.assert_allclose(back[0], jnp.sum(forward(2.0, q, 1.0, 0 * q)), rtol=1e-12)
+    np.testing.assert_allclose(back[1][:, 0], forward(2.0, q, 0.0, jnp.ones_like(q)), rtol=1e-12)
+
+
+def test_what_a_batch_has_in_common_is_pulled_by_all():
+    """A number that is the same for every member, and one that each has."""
+
+    def linear(k, x):
+        return [k * x[0], 3 * x[1]]
+
+    def call(k, *x):
+        return native.native_linear(linear, k, x, size=1, in_batches=linear)
+
+    def many(x, y, k):
+        return jnp.sum(jnp.stack(jax.vmap(call, (0, None, 0))(k, x, y)))
+
+    k = jnp.array([2.0, 5.0, -1.0])
+    x_bar, y_bar = jax.jit(jax.grad(many, (0, 1)))(jnp.array(2.0), k, k)
+    assert x_bar == 6 and y_bar.tolist() == [3, 3, 3]
+
+
+@pytest.mark.long
+def test_stiff_alone_and_in_a_batch():
+    """A spring of frequency 1e3 and a step of 0.05 need a Jacobian, which is learned from the residual, in a batch for
+    one member at a time. Seen: 3e-14 in the positions, 3e-11 in the energy."""
+
+    def run(stiffness):
+        body = gd.System(gd.spaces.Euclidean(2), [1.0, 1.0], gd.Spring([(0, 1)], stiffness, 1.0))
+        return gd.integrate(body, [[0.0, 0.0], [1.0, 0.0]], [[0.0, 0.3], [0.0, -0.1]], t1=1.0, steps=20)
+
+    alone, batch = run(1e6), jax.vmap(run)(jnp.array([1.0, 1e6]))
+    assert int(alone.stats.jacobians) > 0 and int(batch.stats.jacobians[1]) > 0 == int(batch.stats.jacobians[0])
+    np.testing.assert_allclose(alone.q, batch.q[1], atol=1e-12)
+    np.testing.assert_allclose(alone.energy, alone.energy[0], rtol=1e-9)
+
+
+def test_constant_arguments():
+    """All arguments constants of the program, and results of which only a count is wanted."""
+
+    def run():
+        return gd.integrate(SYSTEM, [1.3], [0.5], t1=2.0, steps=20)
+
+    np.testing.assert_allclose(jax.jit(lambda: run().q[-1])(), run().q[-1], rtol=1e-15)
+    assert int(jax.jit(lambda: run().stats.steps)()) == 20
+
+
+def test_unsuitable_programs_are_left_alone():
+    """A metric that calls LAPACK runs, outside of a native function."""
+
+    def suitable(f):
+        return native.is_suitable(jax.make_jaxpr(f)(jnp.eye(2)).jaxpr)
+
+    assert suitable(lambda x: jax.lax.fori_loop(0, 3, lambda _, x: jnp.sin(x), x))
+    assert not suitable(lambda x: jax.lax.fori_loop(0, 3, lambda _, x: jnp.linalg.inv(x), x))
+    assert not suitable(jax.jit(jnp.linalg.cholesky))
+    space = gd.Manifold(lambda x: jnp.linalg.inv(jnp.diag(jnp.stack([jnp.ones(()), 1 + x[0] ** 2]))), 2)
+    trajectory = gd.integrate(gd.System(space, [1.0]), [[0.5, 0.0]], [[0.1, 0.3]], t1=1.0, steps=20)
+    np.testing.assert_allclose(trajectory.energy, trajectory.energy[0], rtol=1e-12)
+
+
+def test_other_devices_get_the_plain_program():
+    """What only XLA:CPU knows stays there."""
+    run = jax.jit(lambda q: gd.integrate(SYSTEM, q, jnp.array([0.5]), t1=2.0, steps=100).q[-1, 0])
+    lowered = {
+        name: run.trace(jnp.array([1.3])).lower(lowering_platforms=(name,)).as_text() for name in ("cpu", "cuda")
+    }
+    assert ('xla_cpu_small_call = "true"' in lowered["cpu"]) == internals.HAS_SMALL_CALLS
+    assert 'xla_cpu_small_call = "true"' not in lowered["cuda"] and 'inlineable = "false"' not in lowered["cuda"]
+
+
+TWO_DEVICES = """
+import jax, numpy as np
+jax.config.update("jax_enable_x64", True)
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+import geodyn as gd
+system = gd.Lagrangian(lambda q, v: 0.5 * v @ v + 1 / (q @ q) ** 0.5)
+end = lambda q: gd.integrate(system, q, np.array([0.0, 1.0]), t1=1.0, steps=10).q[-1]
+q = np.stack([np.linspace(1.0, 1.5, 512), np.zeros(512)], axis=1)
+pair = NamedSharding(Mesh(np.array(jax.devices()), "d"), PartitionSpec("d"))
+both = jax.jit(jax.vmap(jax.value_and_grad(lambda q: end(q)[0])))
+shared, alone = both(jax.device_put(q, pair)), both(jax.device_put(q, jax.devices()[0]))
+assert len(shared[0].sharding.device_set) == len(jax.devices()) == 2
+for x, y in zip(shared, alone):
+    np.testing.assert_allclose(x, y, rtol=1e-13, atol=1e-14)
+"""
+
+
+@pytest.mark.long
+def test_two_devices():
+    """A batch shared by two devices, with its gradients, which no native function can compute; on JAX 0.10, LAPACK in
+    such a batch hangs for ever."""
+    flags = "--xla_force_host_platform_device_count=2 --xla_backend_optimization_level=0"
+    command, environment = [sys.executable, "-c", TWO_DEVICES], os.environ | {"XLA_FLAGS": flags}
+    done = subprocess.run(command, env=environment, timeout=300, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_jax_that_lacks_something():
+    """Programs run as they are written, and one line says so: what is read of JAX's programs is tried once."""
+    code = """
+import diffrax, jax, lineax, optimistix
+jax.config.update("jax_enable_x64", True)
+import jax.extend.core
+del jax.extend.core.Primitive
+import geodyn as gd, numpy as np
+from geodyn._compile import internals, native
+run = jax.jit(jax.vmap(jax.value_and_grad(lambda k: gd.integrate(
+    gd.Lagrangian(lambda q, v: 0.5 * v @ v - k * q @ q), [1.0], [0.0], t1=1.0, steps=64).q[-1, 0])))
+k = np.array([0.5, 1.0])
+value, slope = run(k)
+assert not native.is_usable() and native.program_p is None
+np.testing.assert_allclose(value, np.cos((2 * k) ** 0.5), rtol=1e-11)
+np.testing.assert_allclose(slope, -np.sin((2 * k) ** 0.5) / (2 * k) ** 0.5, rtol=1e-10)
+"""
+    done = subprocess.run([sys.executable, "-c", code], timeout=300, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("programs run slower than they could") == 1
+
+
+def test_whole_numbers_stay_exact():
+    """Beyond 2⁵³, where a float has no room for them: 2⁵³ + 1 was 4 modulo 7."""
+
+    def rest(n, x):
+        return (n % 7, jnp.sum(x))
+
+    n, x = jnp.array([2**53 + 1, -(2**62) - 1]), jnp.ones(2)
+    got = jax.jit(lambda n, x: native.native(rest, n, x, size=4))(n, x)[0]
+    np.testing.assert_array_equal(got, [(2**53 + 1) % 7, (-(2**62) - 1) % 7])
+
+
+def test_a_loop_of_nothing_but_a_native_program():
+    """A body that is one call, result by result: XLA never ended such a loop, or aborted."""
+
+    def body(s):
+        return (s[0] + 1, 2 * s[1] + s[0])
+
+    def turn(s):
+        return native.native(lambda *s: body(s), *s, size=2)
+
+    count, value = jax.jit(lambda x: jax.lax.while_loop(lambda s: s[0] < 30, turn, (jnp.array(0.0), x)))(jnp.array(1.0))
+    assert count == 30 and value == 2.0**30 + 2**30 - 31
+
+
+def test_what_is_no_plain_arithmetic_runs_as_it_is_written():
+    """Networks, tables and loops take the compiler five to thirty times as long scalar by scalar; distances that are
+    solved for are loops as well."""
+    x, weights = jnp.array([0.3, 0.5]), jnp.ones((80, 2))
+    table = jnp.linspace(0, 1, 9)
+    assert native.is_arithmetic(jax.grad(lambda x: jnp.sin(x) @ x / (1 + x @ x)), x)
+    for physics in (
+        lambda x: jnp.sum(jnp.tanh(weights @ x)),
+        lambda x: jnp.interp(x[0], table, table**2),
+        lambda x: jax.lax.fori_loop(0, 5, lambda _, y: jnp.cos(y), x)[0],
+        lambda x: jax.lax.cond(x[0] > 0, jnp.sum, jnp.prod, x),
+    ):
+        assert not native.is_arithmetic(jax.grad(physics), x)
+        system = gd.Lagrangian(lambda q, v, physics=physics: 0.5 * v @ v - physics(q))
+        run = jax.jit(lambda q, system=system: gd.integrate(system, q, 0 * q, t1=1.0, steps=60).q[-1])
+        assert 'xla_cpu_small_call = "true"' not in run.lower(x).as_text()

@@ -1,0 +1,169 @@
+"""Families of optimal strokes: closed forms, folds, and Purcell's swimmer."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from geodyn.control.families.branch import advance
+from geodyn.control.families.families import ENDS, stroke_family
+from geodyn.control.search.failure import StrokeError, farthest_led
+from geodyn.control.search.strokes import Direct, efficiency, optimal_stroke
+from geodyn.geometry.groups.rigid import Translation
+from geodyn.locomotion.connections.connection import AbstractInvariantMetric
+from geodyn.locomotion.motion.holonomy import cost
+from geodyn.locomotion.swimmers.links import Purcell
+
+METHOD = Direct(harmonics=2, steps=12)
+
+
+class Plane(AbstractInvariantMetric):
+    """Cost |r'|² on the plane; displacement the integral of `1 − 2 fading (x² + y²)`, and with a tilt also of
+    `tilt x − x³/3 − y²/2`."""
+
+    fading: jax.Array
+    tilt: jax.Array | None = None
+    group: Translation = Translation(1)
+
+    def quadratic_form(self, r, xi, rdot):
+        x, y = r
+        form = (1 - self.fading * (r @ r)) * (x * rdot[1] - y * rdot[0]) / 2
+        if self.tilt is not None:
+            form = form + (self.tilt * x**2 / 2 - x**4 / 12 - x * y**2 / 2) * rdot[1]
+        return jnp.sum(rdot**2) + (xi[0] - form) ** 2
+
+
+@pytest.mark.long
+def test_closed_form_up_to_the_largest_displacement():
+    """Circles of radius ρ: `D = π(ρ² − bρ⁴)`, `E = 4π²ρ²`. D is largest at ρ² = 1/2b, D²/E at ρ² = 1/3b."""
+    b = 0.3  # measured 4e-16, and 2e-14 for the largest displacement, where the stroke is known to half the digits
+    family = stroke_family(Plane(jnp.array(b)), (0.0, 0.0), interval=(0.05, 5.0), method=METHOD)
+    square = family.cost / (4 * np.pi**2)
+    np.testing.assert_allclose(family.displacement, np.pi * (square - b * square**2), rtol=1e-12)
+    np.testing.assert_allclose(family.displacement, family.parameter, rtol=1e-12)
+    np.testing.assert_allclose(family.multiplier[:-1], 4 * np.pi / (1 - 2 * b * square[:-1]), rtol=1e-6)
+    np.testing.assert_allclose(family.efficiency, family.displacement**2 / family.cost, rtol=1e-12)
+    np.testing.assert_allclose(square[family.best], 1 / (3 * b), rtol=1e-11)
+    assert family.end == ENDS.farthest and family.folds == ()
+    np.testing.assert_allclose(family.parameter[-1], np.pi / (4 * b), rtol=1e-11)
+    np.testing.assert_allclose(square[-1], 1 / (2 * b), rtol=1e-5)
+    assert jnp.all(family.kkt_residual[:-1] < 1e-12) and jnp.all(family.second_order > 0)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("held", [{"bounds": ((-1.0, -1.0), (1.0, 1.0))}, {"rates": (np.inf, 2 * np.pi)}])
+def test_a_family_ends_at_its_bounds(held):
+    """Circles of radius 1 at most: `D = π(1 − b)`; one that feels the bounds from the start is refused."""
+    given = {"interval": (0.05, 5.0), "method": METHOD} | held
+    family = stroke_family(Plane(jnp.array(0.3)), (0.0, 0.0), **given)
+    assert family.end == ENDS.bounds
+    assert 1.8 < family.displacement[-1] < np.pi * 0.7
+    with pytest.raises(ValueError, match="the first stroke feels the bounds"):
+        stroke_family(Plane(jnp.array(0.3)), (0.0, 0.0), **given | {"interval": (2.2, 5.0)})
+
+
+@pytest.mark.long
+def test_what_cannot_be_reached_is_said():
+    """With where the strokes fold back, π/4b = 2.617994 (to 1e-12: the law by which it is foreseen is exact
+    here), after a few searches more; below the fold there is none; nothing computed is lost."""
+    plane, start = Plane(jnp.array(0.3)), jnp.zeros(2)
+    np.testing.assert_allclose(farthest_led(plane, start, 5.0, METHOD, optimal_stroke)[1], np.pi / 1.2, rtol=1e-12)
+    assert farthest_led(plane, start, 2.0, METHOD, optimal_stroke) == (2.0, None)
+    with pytest.raises(
+        StrokeError, match=r" of 5\.0; strokes around the shape .* lead no further than 2\.61799,"
+    ) as info:
+        optimal_stroke(Plane(jnp.array(0.3)), (0.0, 0.0), displacement=5.0, method=METHOD)
+    assert 0 < info.value.optimum.displacement < 5.0 and jnp.isfinite(info.value.optimum.cost)
+
+
+@pytest.mark.long
+def test_a_family_has_the_efficiency_of_its_drag():
+    """That of `gd.efficiency` with the same drag; one that is no positive number is refused."""
+    given = {"interval": (0.05, 5.0), "method": METHOD, "points": 3}
+    family = stroke_family(Plane(jnp.array(0.3)), (0.0, 0.0), drag=2.5, **given)
+    np.testing.assert_allclose(family.efficiency, 2.5 * family.displacement**2 / family.cost, rtol=1e-12)
+    with pytest.raises(ValueError, match=r"drag must be a positive number, got -1\.0"):
+        stroke_family(Plane(jnp.array(0.3)), (0.0, 0.0), drag=-1.0, **given)
+
+
+@pytest.mark.long
+def test_a_family_that_leads_nowhere_says_so():
+    """The first circle, of radius 0.1267, fits into the bounds by 1 % of them, the next does not."""
+    size = 0.129
+    with pytest.raises(RuntimeError, match=r"no stroke was found beside the first, at 0\.05 .* reached the bounds"):
+        bounds = (-size, -size), (size, size)
+        stroke_family(Plane(jnp.array(0.3)), (0.0, 0.0), interval=(0.05, 5.0), method=METHOD, bounds=bounds)
+
+
+@pytest.mark.long
+def test_fold():
+    """A maximum and a saddle of the curvature meet: for small loops of area D at tilt D/4π, by averaging over them."""
+    D = 0.02  # measured 1 + 0.5 D
+    family = stroke_family(
+        lambda tilt: Plane(0.0 * tilt, tilt), (0.4, 0.0), interval=(0.16, -0.1), displacement=D, method=METHOD
+    )
+    (fold,) = family.folds
+    np.testing.assert_allclose(family.parameter[fold], D / (4 * np.pi), rtol=0.03)
+    assert family.end == ENDS.edge and jnp.argmin(family.parameter) == fold
+    np.testing.assert_allclose(family.parameter[jnp.array([0, -1])], 0.16, rtol=1e-13)
+    np.testing.assert_allclose(family.displacement, D, rtol=1e-11)
+    assert jnp.all(family.second_order[:fold] > 0) and jnp.all(family.second_order[fold + 1 :] < 0)
+    assert jnp.all(family.kkt_residual < 1e-11)
+
+
+@pytest.mark.long
+def test_purcell():
+    """The ends are the reference values of tests/test_strokes.py; 8 harmonics leave 3e-7. On to the largest
+    displacement, where these steps tell phases apart; 9 harmonics on 54 steps find it at 0.31059669."""
+    method = Direct(harmonics=8, steps=40)
+    family = stroke_family(Purcell(), interval=(0.05, 0.1), method=method, step=0.3)
+    ends = jnp.array([0, -1])
+    np.testing.assert_allclose(family.cost[ends], [1.69213241672794, 3.89371688872341], rtol=1e-6)
+    np.testing.assert_allclose(family.multiplier[ends], [38.7073648472, 49.6145032417], rtol=1e-5)
+    np.testing.assert_allclose(cost(Purcell(), family.stroke(1)), family.cost[1], rtol=1e-9)
+    np.testing.assert_allclose(efficiency(Purcell(), family.stroke(1)), family.efficiency[1], rtol=1e-9)
+    assert jnp.all(family.second_order > 0) and jnp.all(family.kkt_residual < 1e-12)
+    onwards = stroke_family(Purcell(), family.stroke(-1), interval=(0.1, 1.0), method=method, step=0.5)
+    assert onwards.end == ENDS.farthest
+    np.testing.assert_allclose(onwards.displacement[-1], 0.31059669, rtol=1e-6)  # measured 3e-7
+
+
+def test_interrupt_keeps_what_was_computed(monkeypatch):
+    calls = []
+
+    def interrupted(*args):
+        calls.append(args)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return advance(*args)
+
+    monkeypatch.setattr("geodyn.control.families.families.advance", interrupted)
+    family = stroke_family(Plane(jnp.array(0.3)), (0.0, 0.0), interval=(0.05, 5.0), method=METHOD)
+    assert family.end == ENDS.interrupted and family.cost.shape == (3,)
+    assert jnp.all(jnp.diff(family.parameter) > 0)
+
+
+@pytest.mark.parametrize(
+    "wrong, message",
+    [
+        ({"interval": (0.0, 1.0)}, r"from 0 to 1, .*start at a small displacement"),
+        ({"interval": (-0.1, 1.0)}, "no stroke is optimal at zero"),
+        ({"interval": (1.0, 1.0)}, "two different numbers"),
+        ({"interval": (0.1, 1.0), "points": 1}, "points of 2 at least"),
+        ({"interval": (0.1, 1.0), "swimmer": Plane}, "needs displacement="),
+    ],
+)
+def test_bad_arguments_are_named(wrong, message):
+    swimmer = wrong.pop("swimmer", Plane(jnp.array(0.3)))
+    with pytest.raises(ValueError, match=message):
+        stroke_family(swimmer, (0.0, 0.0), **wrong)
+
+
+@pytest.mark.long
+def test_many_displacements_at_once():
+    """By `vmap`, each with its own certificate: circles as above."""
+    d = jnp.array([0.3, 0.6, 1.2])
+    found = jax.vmap(lambda d: optimal_stroke(Plane(jnp.array(0.3)), (0.0, 0.0), displacement=d, method=METHOD))(d)
+    square = found.cost / (4 * np.pi**2)
+    np.testing.assert_allclose(np.pi * (square - 0.3 * square**2), d, rtol=1e-10)
+    assert jnp.all(found.kkt_residual < 1e-10) and jnp.all(found.second_order > 0)

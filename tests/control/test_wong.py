@@ -1,0 +1,102 @@
+"""Wong's equations: what they keep, and the strokes that they lead along."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from geodyn.control.problem.wong import WongSystem
+from geodyn.geometry.groups.rigid import SO3, Translation
+from geodyn.integrators.integrate import integrate
+from geodyn.integrators.step.methods import Gauss
+from geodyn.locomotion.connections.connection import AbstractSwimmer
+from geodyn.locomotion.swimmers.links import Purcell
+
+
+class Heisenberg(AbstractSwimmer):
+    """Cost |r'|², displacement the area: a charge in a uniform magnetic field."""
+
+    group: Translation = Translation(1)
+
+    def dissipation(self, r, xi, rdot):
+        area = (r[1] * rdot[0] - r[0] * rdot[1]) / 2
+        return jnp.sum(rdot**2) + (xi[0] + area) ** 2
+
+
+class RollingBall(AbstractSwimmer):
+    """A unit ball that rolls on a plane without slipping, ξ = e₃ × r' seen from the ball: a charge in a uniform field
+    of SO(3)."""
+
+    group: SO3 = SO3()
+
+    def dissipation(self, r, xi, rdot):
+        return jnp.sum(rdot**2) + jnp.sum((xi - jnp.stack([-rdot[1], rdot[0], 0 * r[0]])) ** 2)
+
+
+def moved(swimmer, r, rdot, charge, t1=2.0):
+    system = WongSystem(swimmer)
+    trajectory = integrate(system, system.state(r, rdot, charge), t1=t1, steps=100, method=Gauss(3))
+    return trajectory, *jax.vmap(system.split)(trajectory.q)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "swimmer, charge",
+    [(Heisenberg(), [0.7]), (RollingBall(), [0.4, -1.1, 0.6]), (Purcell(), [0.5, 0.3, -0.2])],
+    ids=lambda x: type(x).__name__,
+)
+def test_what_is_kept(swimmer, charge):
+    """The power, and the charge in space; g stays in its group. Measured 3e-11; a wrong sign anywhere gives O(1)."""
+    trajectory, _, _, charges, g = moved(swimmer, [0.4, -0.9], [1.0, 0.5], charge)
+    spatial = jax.vmap(lambda g, mu: swimmer.group.adjoint(swimmer.group.inverse(g)).T @ mu)(g, charges)
+    np.testing.assert_allclose(spatial, np.tile(charge, (len(g), 1)), atol=1e-9)
+    np.testing.assert_allclose(trajectory.energy, np.full(len(g), trajectory.energy[0]), rtol=1e-9)
+    again = jax.vmap(lambda g: swimmer.group.exp(swimmer.group.log(g)))(g)
+    np.testing.assert_allclose(again, g, atol=1e-12)  # Gauss keeps quadratic invariants
+
+
+def test_a_charge_in_a_uniform_field():
+    """A circle of curvature μ/|r'|, and the area that it encloses as the displacement."""
+    _, r, _, _, g = moved(Heisenberg(), [0.0, 0.0], [1.5, 0.0], [2.0])
+    t = jnp.linspace(0, 2.0, 101)
+    turned = np.sign(r[5, 1])
+    np.testing.assert_allclose(r[:, 0], 0.75 * jnp.sin(2 * t), atol=1e-9)
+    np.testing.assert_allclose(r[:, 1], turned * 0.75 * (1 - jnp.cos(2 * t)), atol=1e-9)
+    np.testing.assert_allclose(g[:, 0, 1], turned * 0.75**2 / 2 * (2 * t - jnp.sin(2 * t)), atol=1e-9)
+
+
+def test_a_rolling_ball():
+    """Euler's elastica: the balls that roll at least length from one orientation to another (Arthurs & Walsh, *Ann.
+    Oxford* 1986; Jurdjevic, *Geometric Control Theory*, 12): κ'² = a + bκ² − κ⁴/4, so κ'' = κ (b − κ²/2)."""
+    trajectory, _, _, _, _ = moved(RollingBall(), [0.0, 0.0], [1.0, 0.0], [0.4, -1.1, 0.6])
+    rdot = trajectory.v[:, :2]
+    np.testing.assert_allclose(jnp.sum(rdot**2, axis=1), np.ones(101), rtol=1e-9)
+    angle = np.unwrap(np.arctan2(rdot[:, 1], rdot[:, 0]))
+    stencil = np.array([1 / 280, -4 / 105, 1 / 5, -4 / 5, 0, 4 / 5, -1 / 5, 4 / 105, -1 / 280]) / 0.02
+
+    def slope(f):
+        return np.convolve(f, stencil, mode="valid")
+
+    bend = slope(angle)
+    left, right = slope(slope(bend)), bend[8:-8]
+    rate = left / right + right**2 / 2
+    np.testing.assert_allclose(rate, np.full(len(rate), rate[0]), rtol=1e-4)
+
+
+def test_derivatives():
+    """Of the final shape with respect to the charge, against central differences."""
+
+    def end(mu):
+        return moved(RollingBall(), [0.4, -0.9], [1.0, 0.5], mu)[1][-1]
+
+    mu, e = jnp.array([0.5, 0.3, -0.2]), jnp.array([0.2, -0.5, 0.3])
+    slope = jax.jvp(end, (mu,), (e,))[1]
+    np.testing.assert_allclose(slope, (end(mu + 1e-5 * e) - end(mu - 1e-5 * e)) / 2e-5, rtol=1e-6, atol=1e-8)
+
+
+def test_bad_states_are_named():
+    system = WongSystem(Purcell())
+    with pytest.raises(ValueError, match=r"charge \[3\] in SE2; got \(2,\), \(2,\), \(2,\)"):
+        system.state([0.0, 0.0], [1.0, 0.0], [0.1, 0.2])
+    with pytest.raises(ValueError, match=r"integrated from system.state\(r, rdot, charge\)"):
+        integrate(system, [0.0, 1.0], t1=1.0, steps=1)

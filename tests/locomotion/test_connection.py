@@ -1,0 +1,151 @@
+"""Connections, shape metrics and curvatures over the zoo of swimmers."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from helpers.cases import case
+
+import geodyn as gd
+from geodyn.geometry.groups.rigid import SO2, Translation
+from geodyn.locomotion.connections.connection import AbstractConnection, connection, curvature, reduction, shape_metric
+from geodyn.locomotion.motion.holonomy import holonomy
+from geodyn.locomotion.strokes.stroke import FourierStroke
+from geodyn.locomotion.swimmers.continuous import Serpenoid
+from geodyn.locomotion.swimmers.links import NLink, Purcell, SymmetricPurcell
+from geodyn.locomotion.swimmers.spheres import PushMePullYou, ThreeSphere
+
+CASE = case("H06")["reference"]
+
+
+class Snake(gd.AbstractSlenderSwimmer):
+    lengths: jax.Array
+    drag_ratio: float = 2.0
+    group: gd.groups.SE2 = gd.groups.SE2()
+
+    def links(self, r):
+        angle = jnp.cumsum(jnp.concatenate([jnp.zeros(1), r]))
+        step = self.lengths[:, None] * jnp.stack([jnp.cos(angle), jnp.sin(angle)], axis=1)
+        return jnp.concatenate([jnp.cumsum(step, axis=0) - step / 2, angle[:, None]], axis=1)
+
+
+class Heisenberg(AbstractConnection):
+    group: Translation = Translation(1)
+
+    def form(self, r):
+        return jnp.stack([r[1], -r[0]])[None] / 2
+
+
+SWIMMERS = {
+    "PushMePullYou": (PushMePullYou(viscosity=0.7), jnp.array([7.0, 3.0])),
+    "Purcell": (Purcell(lengths=(0.8, 1.2, 1.0), drag_ratio=1.7), jnp.array([0.4, -0.9])),
+    "PushMePullYou, finite size": (PushMePullYou(finite_size=True), jnp.array([7.0, 3.0])),
+    "ThreeSphere": (ThreeSphere((1.0, 0.8, 1.2), finite_size=True), jnp.array([6.0, 8.0])),
+    "NLink(5)": (NLink([1.0, 0.7, 1.1, 0.9, 1.2]), jnp.array([0.3, -0.5, 0.8, 0.4])),
+    "SymmetricPurcell": (SymmetricPurcell(1.0, 1.3), jnp.array([0.7, 1.1])),
+    "Serpenoid": (Serpenoid(2.0, drag_ratio=1.6), jnp.array([2.0, 1.5])),
+    "Snake(4)": (Snake(jnp.array([1.0, 0.7, 1.1, 0.9])), jnp.array([0.3, -0.5, 0.8])),
+}
+zoo = pytest.mark.parametrize("swimmer, r", SWIMMERS.values(), ids=SWIMMERS)
+
+
+@pytest.mark.long
+@zoo
+def test_the_connection_minimises_the_power_and_the_metric_is_the_minimum(swimmer, r):
+    rdot = jnp.arange(1.0, 1.0 + r.size)
+    xi = -connection(swimmer, r) @ rdot
+    power, slope = jax.value_and_grad(swimmer.dissipation, 1)(r, xi, rdot)
+    np.testing.assert_allclose(slope, 0.0, atol=1e-13 * power)  # measured 4e-16; a wrong sign of A gives O(1)
+    np.testing.assert_allclose(rdot @ shape_metric(swimmer, r) @ rdot, power, rtol=1e-14)
+    assert np.all(np.linalg.eigvalsh(shape_metric(swimmer, r)) > 0)
+
+
+@pytest.mark.long
+@zoo
+def test_small_loops_have_the_holonomy_of_the_curvature(swimmer, r):
+    """log g = −F area + O(size³): measured 3e-5 of F at size 1e-3; the sign of the bracket alone changes 5–50 %."""
+    flux, size = curvature(swimmer, r), 1e-3
+    loop = FourierStroke(r, jnp.zeros((r.size, 1)).at[0, 0].set(size), jnp.zeros((r.size, 1)).at[1, 0].set(size))
+    moved = swimmer.group.log(holonomy(swimmer, loop, steps=8)) / (np.pi * size**2)
+    np.testing.assert_allclose(moved, -flux[:, 0, 1], atol=1e-3 * np.max(np.abs(flux[:, 0, 1])))
+    np.testing.assert_allclose(flux, -jnp.swapaxes(flux, 1, 2), atol=1e-15)
+
+
+def test_a_connection_can_be_written_down():
+    swimmer, r = Heisenberg(), jnp.array([0.3, 0.4])
+    np.testing.assert_allclose(curvature(swimmer, r)[0], [[0.0, -1.0], [1.0, 0.0]], atol=1e-16)
+    area = holonomy(swimmer, FourierStroke.circle(2.0), steps=32)[0, 1]
+    np.testing.assert_allclose(area, 4 * np.pi, rtol=1e-14)
+
+
+def test_purcell_at_a_point():
+    """Measured 1e-15. Values at (0.5, −0.8): 25-digit integration; at (0.4, −0.9): recomputed from link velocities."""
+    form, metric = jax.jit(reduction)(Purcell(), jnp.array([0.5, -0.8]))
+    np.testing.assert_allclose(-form, np.array(CASE["B"], float), atol=1e-13)
+    np.testing.assert_allclose(metric, np.array(CASE["D"], float), atol=1e-13)
+    form, metric = jax.jit(reduction)(Purcell(), jnp.array([0.4, -0.9]))
+    j = [
+        [-0.109455514393843, -0.150373992666348],
+        [-0.129096506756487, -0.120036002573076],
+        [0.287912601622769, -0.252447540379612],
+    ]
+    g = [[0.180602656925954, 0.115439280694337], [0.115439280694337, 0.227498781916440]]
+    np.testing.assert_allclose(-form, j, atol=2e-15)
+    np.testing.assert_allclose(metric, g, atol=2e-15)
+
+
+def test_pmpy_formulas():
+    """Avron, Kenneth & Oaknin's closed forms; measured 3e-16."""
+    swimmer, (l, v) = PushMePullYou(volume=9.0, viscosity=0.3), (7.0, 2.5)
+    a1, a2 = np.cbrt(3 * np.array([v, 9.0 - v]) / (4 * np.pi))
+    form, metric = reduction(swimmer, jnp.array([l, v]))
+    np.testing.assert_allclose(-form[0], [0.5 * (a1 - a2) / (a1 + a2), 1 / (4 * np.pi * l**2)], rtol=1e-14)
+    exact = [6 * np.pi * 0.3 * a1 * a2 / (a1 + a2), 4 / 3 * 0.3 * (1 / v + 1 / (9.0 - v))]
+    np.testing.assert_allclose(metric, np.diag(exact), atol=1e-14)
+
+
+def test_frames_do_not_matter():
+    """The frame of Snake rides on its first link, Purcell's on the middle one: same power, same shape metric."""
+    r = jnp.array([0.3, 0.8])
+    snake = shape_metric(Snake(jnp.ones(3)), r)
+    np.testing.assert_allclose(snake, shape_metric(Purcell(), r), atol=1e-15)
+
+
+@pytest.mark.float32
+def test_derivatives_with_respect_to_lengths_and_drags():
+    """Against central differences: measured 3e-11 relative in double precision."""
+    r, eps = jnp.array([0.4, -0.9]), float(jnp.finfo(jnp.zeros(()).dtype).eps)
+
+    def value(numbers):
+        swimmer = Purcell(lengths=numbers[:3], drag_ratio=numbers[3], drag=numbers[4], rotational_drag=numbers[5])
+        return jnp.sum(connection(swimmer, r)) + jnp.sum(shape_metric(swimmer, r))
+
+    numbers, h = jnp.array([1.0, 0.8, 1.1, 1.9, 1.2, 2.1]), eps ** (1 / 3)
+    value = jax.jit(value)
+    steps = h * jnp.eye(6)
+    differences = jnp.stack([value(numbers + s) - value(numbers - s) for s in steps]) / (2 * h)
+    np.testing.assert_allclose(jax.jit(jax.grad(value))(numbers), differences, atol=20 * eps ** (2 / 3))
+
+
+def test_bad_numbers_are_named():
+    with pytest.raises(ValueError, match="lengths must be positive"):
+        Purcell(lengths=(1.0, -1.0, 1.0))
+    with pytest.raises(ValueError, match="lengths must be three numbers"):
+        Purcell(lengths=(1.0, 1.0))
+    with pytest.raises(ValueError, match="rotational_drag must be positive"):
+        Purcell(rotational_drag=0.0)
+    with pytest.raises(ValueError, match="viscosity must be positive and finite, got nan"):
+        PushMePullYou(viscosity=float("nan"))
+
+
+def test_elimination_of_one_and_of_no_rotation():
+    """A swimmer that only turns: the beanie, inertia in the place of drag; θ = −2π I₂/(I₁+I₂) for one turn of ψ."""
+
+    class Beanie(AbstractConnection):
+        group: SO2 = SO2()
+
+        def form(self, r):
+            return jnp.full((1, 1), 0.4 / 1.7)
+
+    turn = holonomy(Beanie(), lambda t: 2 * jnp.pi * jnp.atleast_1d(t), steps=4)
+    np.testing.assert_allclose(SO2().log(turn), -2 * np.pi * 0.4 / 1.7, rtol=1e-14)
