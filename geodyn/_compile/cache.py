@@ -12,28 +12,29 @@ MOST_BYTES = 2**30
 
 
 def cache(folder: str | os.PathLike | None = None, *, most_bytes: int = MOST_BYTES) -> Path:
-    """Keeps compiled programs on the disk, so that the next process does not compile them again.
+    """Keep compiled programs on the disk, so that the next process does not compile them again.
 
-    Call it before the first computation. The command line does so by itself. The folder is JAX's compilation cache:
-    what has not been used for longest goes first, several processes may share it, and it may be deleted at any time.
-    The warnings of XLA about machine code that it reads from there are turned off.
+    Call it once, before the first computation; the command line of geodyn does so by itself. The folder is JAX's
+    compilation cache: the programs that were not used for longest are deleted first, several processes may share it,
+    and it may be deleted at any time. The warnings of XLA about machine code that it reads from there are turned off.
 
     Args:
-        folder: where; by default the one that JAX has (`JAX_COMPILATION_CACHE_DIR`), or `geodyn` in the user's folder
-            for caches (`$XDG_CACHE_HOME`, or `~/.cache`; `~/Library/Caches` on macOS; `%LOCALAPPDATA%` on Windows).
-        most_bytes: its size at most, in bytes.
+        folder: where to keep them; by default the folder that JAX has been given (`JAX_COMPILATION_CACHE_DIR`), or
+            `geodyn` in the user's folder for caches (`$XDG_CACHE_HOME`, or `~/.cache`; `~/Library/Caches` on macOS;
+            `%LOCALAPPDATA%` on Windows).
+        most_bytes: the size that the folder may have at most, in bytes; default 2³⁰ (1 GiB).
 
     Returns:
-        The folder.
+        The path of the folder, which exists then.
 
     Raises:
-        ValueError: for a size that is not positive, and a folder that is no path.
+        ValueError: for a size that is not positive, and a folder that is not a path.
         OSError: where the folder can neither be made nor written to.
 
     Example:
-        ```python
-        gd.cache()
-        ```
+        >>> folder = gd.cache()
+        >>> print(folder.is_dir())
+        True
     """
     if not isinstance(most_bytes, int | float) or not most_bytes > 0:
         raise ValueError(f"most_bytes must be a positive number of bytes, got {most_bytes!r}")

@@ -1,4 +1,7 @@
-"""TOML with line numbers: a table of a file is read key by key, and whatever is wrong is an error `file:line: …`."""
+"""TOML with line numbers: a table of a file is read key by key, and whatever is wrong is an error `file:line: …`.
+
+tomllib and tomlkit parse the text, but neither tells on which line a key stands, which is all that is found here.
+"""
 
 import re
 import tomllib

@@ -2,7 +2,8 @@
 
 A block-tridiagonal one takes as many vectors as three blocks have columns, since columns three blocks apart have no row
 in common (Curtis, Powell & Reid, J. Inst. Math. Appl. 13 (1974) 117), and an elimination that is linear in the number
-of blocks (Golub & Van Loan, Matrix Computations, 4.5.1).
+of blocks (Golub & Van Loan, Matrix Computations, 4.5.1). lineax and jax.lax solve tridiagonal systems of numbers only,
+not of blocks.
 """
 
 from collections.abc import Callable

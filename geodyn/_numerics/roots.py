@@ -1,4 +1,9 @@
-"""Small systems of equations by Newton's method, with exact derivatives of the root."""
+"""Small systems of equations by Newton's method with backtracking, and exact derivatives of the root.
+
+Not by optimistix.root_find: its Newton's method does not backtrack, and for the velocity of a fast relativistic
+particle (p = 5) it ends at another point; its Dogleg finds the root by a program twice as long (636 lines of StableHLO
+beside 365, with second derivatives 2167 beside 732).
+"""
 
 from collections.abc import Callable
 

@@ -14,7 +14,9 @@ from geodyn.geometry.models.spaces import AbstractModelSpace
 from geodyn.integrators.contract.results import RESULTS
 from geodyn.integrators.saving.checkpoint import removed
 from geodyn.integrators.trajectory import Trajectory
+from geodyn.mechanics.elements.abstract import AbstractConstraint
 from geodyn.mechanics.elements.springs import Rod, Spring
+from geodyn.mechanics.points.body import elements_of
 from geodyn.mechanics.points.system import System, killing_momentum
 from geodyn.scenario import Scenario, read_scenario, shipped
 
@@ -90,7 +92,7 @@ def _draw_trajectory(system, trajectory, conserved):
     place = figure.add_subplot(grid[:, 0], projection=draw.projection(system.space))
     above, below = figure.add_subplot(grid[0, 1]), figure.add_subplot(grid[1, 1])
     draw.trajectory(trajectory, place)
-    if system.constraints:
+    if elements_of(system, AbstractConstraint):
         draw.multipliers(trajectory, above)
     elif any(isinstance(element, Spring) for element in system.elements):
         draw.separation(trajectory, None, above)

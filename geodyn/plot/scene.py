@@ -15,8 +15,9 @@ from geodyn.geometry.models.spaces import AbstractConstantCurvature, Product
 from geodyn.integrators.integrate import integrate
 from geodyn.integrators.step.methods import Gauss
 from geodyn.integrators.trajectory import Trajectory
+from geodyn.mechanics.elements.abstract import AbstractConstraint
 from geodyn.mechanics.elements.parts import joined
-from geodyn.mechanics.points.body import AbstractBody
+from geodyn.mechanics.points.body import AbstractBody, elements_of
 from geodyn.mechanics.points.system import System, edges
 from geodyn.mechanics.rigid.bodies import RigidBodies
 from geodyn.mechanics.rigid.polyhedra import Polyhedron
@@ -82,7 +83,7 @@ class Scene(NamedTuple):
 def scene(trajectory: Trajectory, model, system: AbstractBody | None) -> Scene:
     """The trajectory of a body, in the model of that name."""
     body = system_of(trajectory, system)
-    rods = {pair for e in body.constraints for pair in joined(e)}
+    rods = {pair for e in elements_of(body, AbstractConstraint) for pair in joined(e)}
     pairs = edges(body)
     q = points_of(trajectory, body)
     count = q.shape[1]

@@ -11,10 +11,10 @@ from geodyn.geometry.geodesics.geodesic import exp
 from geodyn.geometry.manifold.manifold import AbstractManifold
 from geodyn.geometry.models.spaces import AbstractConstantCurvature, Product
 from geodyn.integrators.trajectory import Trajectory
-from geodyn.mechanics.elements.contact import AbstractSpheres, sizes
+from geodyn.mechanics.elements.contact import AbstractContact, AbstractSpheres, sizes
 from geodyn.mechanics.elements.parts import ContactOn
 from geodyn.mechanics.elements.poses import AbstractOnBodies
-from geodyn.mechanics.points.body import AbstractBody
+from geodyn.mechanics.points.body import AbstractBody, elements_of
 from geodyn.mechanics.rigid.bodies import RigidBodies
 from geodyn.plot.models import Model, placed
 
@@ -69,11 +69,12 @@ def spheres(body: AbstractBody, model: Model, q: np.ndarray, points: np.ndarray)
 
 def flashes(trajectory: Trajectory, body: AbstractBody, q: np.ndarray) -> list:
     """[t, points that meet] of every impact; all of the points where the contact does not tell."""
-    if trajectory.impacts is None or not body.contact_elements:
+    contacts = elements_of(body, AbstractContact)
+    if trajectory.impacts is None or not contacts:
         return []
-    seen = [body.seen_by(e, jnp.asarray(trajectory.q[0]).reshape(-1)) for e in body.contact_elements]
-    counts = sizes(body.contact_elements, body.space, seen)
-    meet = [points for e, size in zip(body.contact_elements, counts) for points in _meeting(body, e, size, q.shape[1])]
+    seen = [body.seen_by(e, jnp.asarray(trajectory.q[0]).reshape(-1)) for e in contacts]
+    counts = sizes(contacts, body.space, seen)
+    meet = [points for e, size in zip(contacts, counts) for points in _meeting(body, e, size, q.shape[1])]
     count = min(int(trajectory.impacts.count), MOST_FLASHES)
     struck = zip(np.asarray(trajectory.impacts.t)[:count], np.asarray(trajectory.impacts.contact)[:count])
     return [[float(t), meet[int(k)]] for t, k in struck]
@@ -82,7 +83,7 @@ def flashes(trajectory: Trajectory, body: AbstractBody, q: np.ndarray) -> list:
 def _radii(body, count) -> np.ndarray:
     """The radius of every point, 0 of those that are no sphere."""
     radii = np.zeros(count)
-    for element in body.contact_elements:
+    for element in elements_of(body, AbstractContact):
         start, stop, element = _placed(body, element, count)
         radii[start:stop] = np.broadcast_to(np.asarray(getattr(element, "radii", radii[start:stop])), stop - start)
     return radii

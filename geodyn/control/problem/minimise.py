@@ -5,6 +5,8 @@ A primal-dual interior-point method: slacks `h = s`, `s z = μ → 0`; each step
 alone that cost nothing (symmetries: a shift of time, a change of heading). A backtracking search on the ℓ₁ merit
 function decides how far to go. Source: Nocedal & Wright, *Numerical Optimization*
 (2006), chapters 18 and 19. The problem should be scaled: f and c of order one.
+The kept libraries in JAX (optimistix, optax) minimise without constraints; IPOPT cannot be traced, so that neither a
+batch of searches nor a derivative goes through it.
 """
 
 from collections.abc import Callable

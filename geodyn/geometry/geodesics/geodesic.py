@@ -50,13 +50,36 @@ def geodesic(
     *,
     steps: Count = STEPS,
 ) -> tuple[Float[Array, "T n"], Float[Array, "T n"]]:
-    """Positions and velocities at the times ts of the geodesic with position x and velocity v at time 0:
-    x'' + Γ(x', x') = 0. The times may have any order and sign; each is integrated to on its own, all side by side.
-    Of a `LevelSet`, such as the configurations of a linkage, it is that of the set, from x on it with the tangent part
-    of v, in the coordinates of the space around, by Radau steps of order 5; so are `exp`, `log` and `distance`.
+    """Positions and velocities along the geodesic with position x and velocity v at time 0: x'' + Γ(x', x') = 0.
 
-    NaN, of which a call outside of jit warns, where the steps are too long: one did not converge, or |x'|, which is
-    constant, has changed in half of its digits. Raises ValueError for wrong shapes.
+    Spaces with a closed form (constant curvature) use it. Elsewhere each time is integrated to separately, in parallel,
+    by Gauss steps of order 12. Of a `gd.surfaces.LevelSet`, such as the configurations of a linkage, it is the geodesic
+    of the set, from a point x on it with the tangent part of v, in the coordinates of the space around it, by Radau
+    steps of order 5; so are `gd.exp`, `gd.log` and `gd.distance`. The result can be differentiated with respect to
+    points, vectors, times and the numbers in the space.
+
+    Args:
+        space: a space or a `gd.surfaces.LevelSet`.
+        x: the point at time 0, its coordinates [n].
+        v: the velocity at time 0 [n].
+        ts: the times [T], in any order and of any sign.
+        steps: number of integration steps to each time, where there is no closed form.
+
+    Returns:
+        Positions [T, n] and velocities [T, n]. They are NaN, of which a call outside of jit warns, where the steps are
+        too long: one did not converge, or the speed |x'|, which is constant on a geodesic, changed in half of its
+        digits.
+
+    Raises:
+        ValueError: for arguments of wrong shapes.
+
+    Example:
+        A great circle from the origin of stereographic coordinates, at unit speed: x = tan(t/2).
+
+        >>> sphere = gd.Manifold(lambda x: 4 / (1 + x @ x) ** 2 * jnp.eye(2), dim=2)
+        >>> positions, velocities = gd.geodesic(sphere, [0.0, 0.0], [0.5, 0.0], [-1.0, np.pi / 2])
+        >>> print(positions.shape, f"{positions[0, 0]:.6f} {positions[1, 0]:.6f}")
+        (2, 2) -0.546302 1.000000
     """
     x, v = checked_points(space, x=x, v=v)
     return told(geodesic_of(space, x, v, _times(ts, x), steps), TOO_LONG)
@@ -64,16 +87,61 @@ def geodesic(
 
 @jit
 def exp(space: AbstractMetric, x: Numbers, v: Numbers, *, steps: Count = STEPS) -> Float[Array, " n"]:
-    """The exponential map: where the geodesic from x with velocity v is at time 1. NaN as `geodesic` says."""
+    """The exponential map: the point where the geodesic from x with velocity v is at time 1.
+
+    Args:
+        space: a space or a `gd.surfaces.LevelSet`.
+        x: the start, its coordinates [n].
+        v: the velocity there [n]; its length is the length of the geodesic.
+        steps: number of integration steps, where there is no closed form.
+
+    Returns:
+        The end point [n]; NaN where `gd.geodesic` gives NaN.
+
+    Raises:
+        ValueError: unless x and v have shape [n].
+
+    Example:
+        In the Poincaré ball a point at the distance d from the origin has |x| = tanh(d/2).
+
+        >>> y = gd.exp(gd.spaces.Hyperbolic(2), [0.0, 0.0], [0.5, 0.0])
+        >>> print(f"{y[0]:.6f} {np.tanh(0.5):.6f}")
+        0.462117 0.462117
+    """
     return told(jit(_exp)(space, *checked_points(space, x=x, v=v), steps), TOO_LONG)
 
 
 def log(
     space: AbstractMetric, x: Numbers, y: Numbers, *, nodes: Count = NODES, tolerance: float = 0.0
 ) -> Float[Array, " n"]:
-    """The velocity with which the geodesic from x arrives in y at time 1: −g⁻¹ ∂/∂x ½ dist²(x, y) (first variation;
-    Sakai, *Riemannian Geometry*, III.2). Fails as `distance` does. Of a `LevelSet` it is found by shooting, from the
-    tangent part of y − x; NaN where that leads elsewhere, and for y off the set."""
+    """The logarithm map: the velocity at x with which the geodesic arrives in y at time 1, the inverse of `gd.exp`.
+
+    It is −g⁻¹ ∂/∂x ½ dist²(x, y), by the formula of the first variation. Of a `gd.surfaces.LevelSet` it is found by
+    shooting, starting with the tangent part of y − x.
+
+    Args:
+        space: a space or a `gd.surfaces.LevelSet`.
+        x, y: the two points, their coordinates [n].
+        nodes: the largest number of nodes of the path, see `gd.distance`.
+        tolerance: a relative error of the length that is good enough, see `gd.distance`.
+
+    Returns:
+        The velocity [n]. NaN where `gd.distance` gives NaN; of a level set also where the shooting leads elsewhere, and
+        for y off the set.
+
+    Raises:
+        ValueError: as `gd.distance` does.
+
+    Example:
+        >>> space = gd.spaces.Hyperbolic(2)
+        >>> v = gd.log(space, [0.1, 0.2], [-0.3, 0.4])
+        >>> there = gd.exp(space, [0.1, 0.2], v)
+        >>> print(f"{there[0]:.6f} {there[1]:.6f}")
+        -0.300000 0.400000
+
+    Source:
+        Sakai, *Riemannian Geometry*, III.2.
+    """
     return told(jit(log_of)(space, *checked_points(space, x=x, y=y), effort_of(nodes, tolerance)))
 
 
@@ -86,27 +154,46 @@ def log_of(space, x, y, nodes):
 def distance(
     space: AbstractMetric, x: Numbers, y: Numbers, *, nodes: Count | Effort = NODES, tolerance: float = 0.0
 ) -> Scalar:
-    """Distance of two points: of a space of constant curvature, a product or `Inhomogeneous` in closed form, of one's
-    own with a method `squared_distance` by that, of a `Tabulated` one from its table, else by a boundary-value solve.
+    """Distance of two points, the length of the geodesic between them.
 
-    The solve relaxes the straight segment of the chart to a shortest path. So no path leaves the chart, and identified
-    coordinates (an angle beyond its period) are different points unless the space has a `period`; of several geodesics
-    it is that to which the segment relaxes, a local minimum of the length. NaN, derivatives included, of which a call
-    outside of jit warns, and which stops an integration with a status: if none is found, if it is so long that `nodes`
-    do not resolve its energy to rounding (then give more), or beyond a conjugate point, where it is no minimum. First
-    derivatives are those of the first variation, second ones come from the implicit-function theorem.
+    It has a closed form in spaces of constant curvature, in `gd.spaces.Inhomogeneous` and in products of such; a space
+    with a method `squared_distance` is asked for it, and `gd.spaces.Tabulated` looks it up in its table. In any other
+    space a boundary-value problem is solved: the straight segment of the chart is relaxed to a shortest path. So no
+    path leaves the chart, and points whose coordinates differ by a full turn are different points unless the space has
+    a `period`. Where there are several geodesics the result belongs to the one to which the segment relaxes, a local
+    minimum of the length.
 
-    A relative error that is good enough is a `tolerance`, where that takes fewer nodes than rounding: measured with
-    1e-6 up to 26 times faster, where 12 are then enough, else one to three times. The error is estimated; first
-    derivatives were up to ten times, second ones 1e4 times, less exact.
+    First derivatives are those of the first variation; second derivatives come from the implicit-function theorem. At
+    coincident points the distance has no derivative, and 0 is given, so that a spring of any rest length exerts no
+    force there; `gd.squared_distance` is smooth there. At antipodal points of a sphere, or conjugate points of any
+    space, the derivative is finite (that along one of the shortest geodesics, or their mean, 0) but of no use, as are
+    second derivatives nearby, which grow without bound; the solve may give NaN there.
 
-    Where the distance has no derivative: at coincident points 0 is given, so that a spring of any rest length exerts no
-    force there (`squared_distance` is smooth); at antipodal points of a sphere, or conjugate ones of any space, the
-    derivative is finite, that along one of the shortest geodesics or their mean, 0, but of no use, as are second
-    derivatives nearby, which grow without bound; the solve may give NaN there.
+    Args:
+        space: a space or a `gd.surfaces.LevelSet`.
+        x, y: the two points, their coordinates [n].
+        nodes: the largest number of nodes that the path may take; it takes as many as resolve its energy to rounding.
+        tolerance: a relative error of the length that is good enough, from 0 to less than 1, where that takes fewer
+            nodes. With 1e-6 a solve was measured to be up to 26 times faster where 12 nodes are then enough, else one
+            to three times. The error is estimated; first derivatives were up to ten times less accurate than the
+            distance, second ones 1e4 times.
 
-    Raises ValueError for a metric declared indefinite, a tolerance that is not in [0, 1), and nodes that are no
-    positive whole number.
+    Returns:
+        The distance, one number. NaN, derivatives included, if no geodesic is found, if `nodes` do not resolve it (then
+        give more), or beyond a conjugate point, where the geodesic is not a minimum. Outside of jit a warning is given;
+        an integration stops with a status.
+
+    Raises:
+        ValueError: for a metric declared indefinite, points that are not [n], a tolerance outside [0, 1), and `nodes`
+            that are no positive whole number.
+
+    Example:
+        In the half-plane the points (0, 1) and (0, e) are at distance 1, by the closed form and by the solve.
+
+        >>> space = gd.spaces.Hyperbolic(2, "halfspace")
+        >>> same = gd.Manifold(lambda x: jnp.eye(2) / x[1] ** 2, dim=2)
+        >>> print([f"{gd.distance(s, [0.0, 1.0], [0.0, np.e]):.6f}" for s in (space, same)])
+        ['1.000000', '1.000000']
     """
     return safe_sqrt(squared_distance(space, x, y, nodes=nodes, tolerance=tolerance))
 
@@ -114,7 +201,30 @@ def distance(
 def squared_distance(
     space: AbstractMetric, x: Numbers, y: Numbers, *, nodes: Count | Effort = NODES, tolerance: float = 0.0
 ) -> Scalar:
-    """Squared `distance`, smooth where the points coincide."""
+    """The square of `gd.distance`, which is smooth where the points coincide.
+
+    Args:
+        space: a space or a `gd.surfaces.LevelSet`.
+        x, y: the two points, their coordinates [n].
+        nodes: the largest number of nodes of the path, see `gd.distance`.
+        tolerance: a relative error of the length that is good enough, see `gd.distance`.
+
+    Returns:
+        The squared distance, one number; NaN where `gd.distance` gives NaN.
+
+    Raises:
+        ValueError: as `gd.distance` does.
+
+    Example:
+        At coincident points its Hessian is 2g, here 8 times the unit matrix.
+
+        >>> sphere, x = gd.spaces.Sphere(2), jnp.zeros(2)
+        >>> print(f"{gd.squared_distance(sphere, x, [1.0, 0.0]):.6f} {(np.pi / 2) ** 2:.6f}")
+        2.467401 2.467401
+        >>> hessian = jax.hessian(lambda y: gd.squared_distance(sphere, x, y))(x)
+        >>> print(bool(jnp.allclose(hessian, 8 * jnp.eye(2))))
+        True
+    """
     return told(2 * jit(half_square)(space, *checked_points(space, x=x, y=y), effort_of(nodes, tolerance)))
 
 
@@ -176,7 +286,29 @@ def parallel_transport(
     *,
     steps: Count = STEPS,
 ) -> Float[Array, "T n"]:
-    """The vector w at curve(ts[0]), transported along `curve(t) -> x[n]` to each of the times: w' + Γ(x', w) = 0."""
+    """A vector carried along a curve by parallel transport: w' + Γ(x', w) = 0.
+
+    Args:
+        space: the space.
+        curve: function t -> x[n], written with jax.numpy.
+        w: the vector at curve(ts[0]), its components [n].
+        ts: the times [T], in the order in which the curve is followed.
+        steps: number of Gauss steps of order 12 in each interval of time.
+
+    Returns:
+        The vectors [T, n] at these times, the first being w.
+
+    Raises:
+        ValueError: for arguments of wrong shapes.
+
+    Example:
+        Around the circle of latitude at the polar distance a, a vector turns by 2π cos a: by half a turn for a = π/3.
+
+        >>> sphere = gd.spaces.Sphere(2, "polar")
+        >>> w = gd.parallel_transport(sphere, lambda t: jnp.stack([np.pi / 3 + 0 * t, t]), [1.0, 0.0], [0.0, 2 * np.pi])
+        >>> print(f"{w[1, 0]:.6f}")
+        -1.000000
+    """
     (w,) = checked_points(space, w=w)
     return _transport(space, curve, w, _times(ts, w), steps)
 
@@ -191,10 +323,34 @@ def jacobi_field(
     *,
     steps: Count = STEPS,
 ) -> tuple[Float[Array, "T n"], Float[Array, "T n"]]:
-    """J and DJ/dt at the times ts along the geodesic of x, v at time 0, where they are j and dj: D²J/dt² = −R(J, x')x'.
+    """Jacobi field J along a geodesic, the deviation of neighbouring geodesics: D²J/dt² = −R(J, x')x'.
 
-    The field is the derivative of the geodesic in its initial data (do Carmo, *Riemannian Geometry*, chapter 5). Raises
-    ValueError where the geodesic is too long for its steps, or leaves the chart; inside jit the field is NaN there.
+    It is computed as the derivative of the geodesic with respect to its initial data.
+
+    Args:
+        space: the space.
+        x, v: position and velocity of the geodesic at time 0 [n].
+        j, dj: J and its covariant derivative DJ/dt at time 0 [n].
+        ts: the times [T], in any order and of any sign.
+        steps: number of integration steps to each time, where there is no closed form.
+
+    Returns:
+        J [T, n] and DJ/dt [T, n] at these times. Inside jit they are NaN where the geodesic is too long for its steps.
+
+    Raises:
+        ValueError: where the geodesic is too long for its steps, or leaves the chart; for arguments of wrong shapes.
+
+    Example:
+        On the unit sphere a field that starts from 0 with unit rate, across the geodesic, has the length sin t.
+
+        >>> sphere = gd.spaces.Sphere(2)
+        >>> J, _ = gd.jacobi_field(sphere, [0.0, 0.0], [0.5, 0.0], [0.0, 0.0], [0.0, 0.5], [1.0])
+        >>> x, _ = gd.geodesic(sphere, [0.0, 0.0], [0.5, 0.0], [1.0])
+        >>> print(f"{gd.norm(sphere, x[0], J[0]):.6f} {np.sin(1.0):.6f}")
+        0.841471 0.841471
+
+    Source:
+        do Carmo, *Riemannian Geometry*, chapter 5.
     """
     x, v, j, dj = checked_points(space, x=x, v=v, j=j, dj=dj)
     found = _jacobi_field(space, x, v, j, dj, _times(ts, x), steps)
@@ -368,10 +524,32 @@ def _times(ts, x: Array) -> Float[Array, " T"]:
 
 
 def check_manifold(space: AbstractManifold, x: Numbers) -> None:
-    """Raises ValueError, saying what is wrong, unless the metric can be traced and is finite, symmetric and of the
-    declared signature at x and, where the space has a `squared_distance`, that fits the metric around x: it is 0 and
-    smooth where the points coincide, with the Hessian 2g there, symmetric in the points, and |grad dist| = 1 in both
-    (the eikonal equation). For concrete numbers."""
+    """Checks at a point that a space is well defined, and says what is wrong if it is not.
+
+    The metric must be traceable by JAX, finite, symmetric, and of the declared signature at x. A `squared_distance` of
+    the space must fit the metric around x: it must be 0 and smooth where the points coincide, with the Hessian 2g,
+    symmetric in the points, and satisfy |grad dist| = 1 in both of them (the eikonal equation). For concrete numbers,
+    outside of jit.
+
+    Args:
+        space: the space.
+        x: the point, its coordinates [n].
+
+    Returns:
+        None, if all is well.
+
+    Raises:
+        ValueError: if the metric or the distance does not pass; the message says what is wrong and where.
+
+    Example:
+        >>> gd.check_manifold(gd.spaces.Sphere(2), [0.3, 0.1])
+        >>> skewed = gd.Manifold(lambda x: jnp.array([[1.0, 0.5], [0.0, 1.0]]), dim=2)
+        >>> try:
+        ...     gd.check_manifold(skewed, [0.3, 0.1])
+        ... except ValueError as error:
+        ...     print(str(error).splitlines()[0])
+        the metric at x = [0.3, 0.1] must be symmetric, got
+    """
     (x,) = checked_points(space, x=x)
     check_metric(space, x, signature=space.signature if isinstance(space, Manifold) else None)
     if knows_distances(space):

@@ -31,24 +31,38 @@ class AbstractMetric(eqx.Module):
 
 
 class AbstractManifold(AbstractMetric):
-    """A space: subclass it with `dim` (a static field) and the one method `metric`.
+    """A space, given by its metric; the base class of all spaces.
 
-    A space that knows its distances may say so by one method more, `squared_distance(x[n], y[n])`, the square since
-    that is smooth where the points coincide: `gd.distance`, `gd.log` and whatever measures distances (springs, rods,
-    contacts, pictures) then use it instead of a solve, and `gd.check_manifold` compares it with the metric:
+    Subclass it with a static field `dim` and the one method `metric(x[n]) -> g[n, n]`, written with jax.numpy: squared
+    lengths of tangent vectors are vᵀ g(x) v. A subclass is an `equinox.Module`, so every number in it can be traced and
+    differentiated. Two additions are optional:
 
-        class Cylinder(gd.AbstractManifold):
-            radius: float
-            dim: int = eqx.field(static=True, default=2)
-            def metric(self, x):
-                return jnp.diag(jnp.stack([jnp.ones(()), self.radius**2]))
-            def squared_distance(self, x, y):
-                return (x[0] - y[0]) ** 2 + self.radius**2 * (x[1] - y[1]) ** 2
+    - A method `squared_distance(x[n], y[n])`, if distances are known (the square, because it is smooth where the points
+      coincide). `gd.distance`, `gd.log` and all that measures distances (springs, rods, contacts, pictures) then use it
+      instead of solving for the geodesic, and `gd.check_manifold` compares it with the metric.
+    - A class attribute `period`, such as `period = (2 * np.pi, np.inf)`, if coordinates are periodic (infinite or None
+      for those that are not). A geodesic to a point then leads to that of its images to which the segment in the chart
+      is shortest.
 
-    Where coordinates are periodic, `period = (2 * np.pi, np.inf)` in the class body says so, infinite or None for those
-    that are not: then the geodesic is sought to the image of the second point whose segment of the chart is shortest.
+    Raises:
+        TypeError: for a subclass with a method `distance` or `log` but without `squared_distance`, because nothing
+            would call that method.
 
-    Raises TypeError for a subclass with a `distance` or `log` of its own instead, which nothing would call.
+    Example:
+        A cylinder of radius 2 that knows its distances: the angles 0.1 and 6.2 are 2π − 6.1 = 0.183185 apart.
+
+        >>> class Cylinder(gd.AbstractManifold):
+        ...     radius: float
+        ...     dim: int = eqx.field(static=True, default=2)
+        ...     period = (np.inf, 2 * np.pi)
+        ...     def metric(self, x):
+        ...         return jnp.diag(jnp.array([1.0, self.radius**2]))
+        ...     def squared_distance(self, x, y):
+        ...         return (x[0] - y[0]) ** 2 + self.radius**2 * (x[1] - y[1]) ** 2
+        >>> space = Cylinder(2.0)
+        >>> gd.check_manifold(space, [0.0, 0.1])
+        >>> print(f"{gd.distance(space, [0.0, 0.1], [0.0, 6.2]):.6f}")
+        0.366371
     """
 
     dim: eqx.AbstractVar[int]
@@ -86,13 +100,30 @@ def domain_of(space: AbstractManifold) -> Domain:
 
 
 class Manifold(AbstractManifold):
-    """A space from a plain function: `Manifold(metric, dim, signature=None, period=None)` with `metric(x[n]) -> g[n,
-    n]`.
+    """A space made from a plain function, its metric.
 
-    The function may be an `eqx.Module`, whose arrays are traced and differentiable. A metric that is not positive
-    definite needs its `signature=(p, q)`: p positive and q negative squares, p + q = dim. `period` [n] tells of
-    coordinates that come round, as angles do: (2π, 2π) on a torus, None or infinite for others. Raises ValueError,
-    before anything is compiled, if `metric` is no such function."""
+    Args:
+        metric: function x[n] -> g[n, n], written with jax.numpy. It may be an `eqx.Module`, whose arrays are traced and
+            can be differentiated.
+        dim: number of coordinates n.
+        signature: (p, q), the numbers of positive and of negative squares, p + q = dim; by default (dim, 0), a positive
+            definite metric. A metric that is not positive definite must declare its signature.
+        period: periods of the coordinates [n], for coordinates such as angles: (2π, 2π) on a torus; None or infinite
+            for those that are not periodic. By default none is.
+
+    Raises:
+        ValueError: if `metric` is no such function (found before anything is compiled), or `signature` or `period` does
+            not fit `dim`.
+
+    Example:
+        A torus of the radii 2 and 1. Its scalar curvature at the outer rim is 2/(1 · 3).
+
+        >>> def torus(x):
+        ...     return jnp.diag(jnp.stack([jnp.ones(()), (2.0 + jnp.cos(x[0])) ** 2]))
+        >>> space = gd.Manifold(torus, dim=2, period=(2 * np.pi, 2 * np.pi))
+        >>> print(f"{gd.scalar_curvature(space, [0.0, 0.0]):.6f}")
+        0.666667
+    """
 
     function: Callable
     dim: int = eqx.field(static=True)
@@ -162,13 +193,53 @@ def _metric(space, x):
 
 
 def inner(space: AbstractMetric, x: Numbers, u: Numbers, v: Numbers) -> Scalar:
-    """Inner product g(x)(u, v) of two tangent vectors at x. Raises ValueError unless x, u, v are [n]."""
+    """Inner product g(x)(u, v) of two tangent vectors at a point.
+
+    Args:
+        space: a space or a `gd.surfaces.LevelSet`.
+        x: the point, its coordinates [n].
+        u, v: tangent vectors at x, their components [n].
+
+    Returns:
+        The inner product, one number, in squared units of length.
+
+    Raises:
+        ValueError: unless x, u and v have shape [n].
+
+    Example:
+        The metric of the sphere in stereographic coordinates is 4/(1 + |x|²)² I.
+
+        >>> sphere = gd.spaces.Sphere(2)
+        >>> print(f"{gd.inner(sphere, [1.0, 0.0], [1.0, 0.0], [3.0, 1.0]):.6f}")
+        3.000000
+    """
     x, u, v = checked_points(space, x=x, u=u, v=v)
     return u @ space.metric(x) @ v
 
 
 def norm(space: AbstractMetric, x: Numbers, v: Numbers) -> Scalar:
-    """Length √g(x)(v, v) of a tangent vector at x; its derivative at v = 0, where it has none, is given as 0."""
+    """Length √g(x)(v, v) of a tangent vector at a point.
+
+    At v = 0, where the length has no derivative, its derivative is given as 0.
+
+    Args:
+        space: a space or a `gd.surfaces.LevelSet`.
+        x: the point, its coordinates [n].
+        v: tangent vector at x, its components [n].
+
+    Returns:
+        The length, one number; NaN where g(v, v) < 0, which an indefinite metric allows.
+
+    Raises:
+        ValueError: unless x and v have shape [n].
+
+    Example:
+        In polar coordinates (r, θ) of the plane the vector ∂/∂θ has the length r.
+
+        >>> plane = gd.spaces.Euclidean(2, "polar")
+        >>> print(f"{gd.norm(plane, [3.0, 0.5], [0.0, 1.0]):.6f}")
+        3.000000
+    """
     x, v = checked_points(space, x=x, v=v)
     return safe_sqrt(inner(space, x, v, v))
 
@@ -181,8 +252,28 @@ def safe_sqrt(square: Scalar) -> Scalar:
 
 @at_a_point
 def christoffel(space: AbstractManifold, x: Float[Array, " n"]) -> Float[Array, "n n n"]:
-    """Christoffel symbols Γ[k, i, j] = Γ^k_ij = ½ g^kl (∂_i g_lj + ∂_j g_li − ∂_l g_ij) at x. Here and in the
-    curvatures points and vectors are [n], else ValueError, which is also raised for a metric that is not symmetric."""
+    """Christoffel symbols Γ[k, i, j] = Γ^k_ij = ½ g^kl (∂_i g_lj + ∂_j g_li − ∂_l g_ij) at a point.
+
+    Args:
+        space: the space.
+        x: the point, its coordinates [n].
+
+    Returns:
+        The symbols [n, n, n], the upper index first.
+
+    Raises:
+        ValueError: unless x has shape [n], and for a metric that is not symmetric at x.
+
+    Example:
+        In polar coordinates (r, θ) of the plane, at r = 2: Γ^r_θθ = −r and Γ^θ_rθ = 1/r.
+
+        >>> symbols = gd.christoffel(gd.spaces.Euclidean(2, "polar"), [2.0, 0.5])
+        >>> print(f"{symbols[0, 1, 1]:.6f} {symbols[1, 0, 1]:.6f}")
+        -2.000000 0.500000
+
+    Source:
+        Misner, Thorne & Wheeler, *Gravitation* (1973), chapter 8.
+    """
     derivative = jax.jacfwd(space.metric)(x)  # [i, j, k] = ∂_k g_ij
     lowered = 0.5 * (derivative.transpose(0, 2, 1) + derivative - derivative.transpose(2, 0, 1))
     return _raised(space.metric(x), lowered)
@@ -190,7 +281,32 @@ def christoffel(space: AbstractManifold, x: Float[Array, " n"]) -> Float[Array, 
 
 @at_a_point
 def riemann(space: AbstractMetric, x: Float[Array, " n"]) -> Float[Array, "n n n n"]:
-    """Riemann tensor R[a, b, c, d] = R^a_bcd, in the convention of this module."""
+    """Riemann curvature tensor R[a, b, c, d] = R^a_bcd = ∂_c Γ^a_db − ∂_d Γ^a_cb + Γ^a_ce Γ^e_db − Γ^a_de Γ^e_cb.
+
+    In this convention the sectional curvature of the unit sphere is +1. The metric may have any signature; it must not
+    be degenerate. In single precision a curvature is accurate to about 1e-4. Of a `gd.surfaces.LevelSet` it is the
+    curvature of the set, in the coordinates of the space around it.
+
+    Args:
+        space: a space or a `gd.surfaces.LevelSet`.
+        x: the point, its coordinates [n].
+
+    Returns:
+        The tensor [n, n, n, n], the upper index first.
+
+    Raises:
+        ValueError: unless x has shape [n], and for a metric that is not symmetric at x.
+
+    Example:
+        On the unit sphere in polar coordinates (a, φ), R^a_φaφ = sin² a.
+
+        >>> tensor = gd.riemann(gd.spaces.Sphere(2, "polar"), [1.0, 0.0])
+        >>> print(f"{tensor[0, 1, 0, 1]:.6f} {np.sin(1.0) ** 2:.6f}")
+        0.708073 0.708073
+
+    Source:
+        Misner, Thorne & Wheeler, *Gravitation* (1973), chapters 8 and 11.
+    """
     return riemann_of(space, x)
 
 
@@ -204,13 +320,48 @@ def riemann_of(space, x):
 
 @at_a_point
 def ricci(space: AbstractMetric, x: Float[Array, " n"]) -> Float[Array, "n n"]:
-    """Ricci tensor R_bd = R^a_bad."""
+    """Ricci tensor R_bd = R^a_bad, a contraction of `gd.riemann`.
+
+    Args:
+        space: a space or a `gd.surfaces.LevelSet`.
+        x: the point, its coordinates [n].
+
+    Returns:
+        The tensor [n, n], both indices below.
+
+    Raises:
+        ValueError: unless x has shape [n], and for a metric that is not symmetric at x.
+
+    Example:
+        The unit sphere Sⁿ has the Ricci tensor (n − 1) g.
+
+        >>> sphere, x = gd.spaces.Sphere(3), jnp.array([0.1, 0.2, 0.3])
+        >>> print(jnp.allclose(gd.ricci(sphere, x), 2 * sphere.metric(x)))
+        True
+    """
     return jnp.einsum("abad->bd", riemann(space, x))
 
 
 @at_a_point
 def scalar_curvature(space: AbstractMetric, x: Float[Array, " n"]) -> Scalar:
-    """Scalar curvature R = g^bd R_bd: n(n − 1) on the unit sphere."""
+    """Scalar curvature R = g^bd R_bd, which is n(n − 1) on the unit sphere Sⁿ.
+
+    Args:
+        space: a space or a `gd.surfaces.LevelSet`.
+        x: the point, its coordinates [n].
+
+    Returns:
+        The curvature, one number, in units of 1/length².
+
+    Raises:
+        ValueError: unless x has shape [n], and for a metric that is not symmetric at x.
+
+    Example:
+        >>> print(f"{gd.scalar_curvature(gd.spaces.Sphere(3), [0.1, 0.2, 0.3]):.6f}")
+        6.000000
+        >>> print(f"{gd.scalar_curvature(gd.spaces.Hyperbolic(2), [0.1, 0.2]):.6f}")
+        -2.000000
+    """
     return jnp.trace(_raised(space.metric(x), ricci(space, x)))
 
 
@@ -218,9 +369,31 @@ def scalar_curvature(space: AbstractMetric, x: Float[Array, " n"]) -> Scalar:
 def sectional_curvature(
     space: AbstractMetric, x: Float[Array, " n"], u: Float[Array, " n"], v: Float[Array, " n"]
 ) -> Scalar:
-    """Sectional curvature R_abcd u^a v^b u^c v^d / (|u|²|v|² − <u, v>²) of the plane of u and v: +1 on the unit sphere.
+    """Sectional curvature R_abcd u^a v^b u^c v^d / (|u|²|v|² − <u, v>²) of the plane spanned by two vectors at a point.
 
-    NaN if u and v span no plane, or one on which the metric degenerates.
+    It is +1 on the unit sphere.
+
+    Args:
+        space: a space or a `gd.surfaces.LevelSet`; of the latter u and v must be tangent to the set.
+        x: the point, its coordinates [n].
+        u, v: tangent vectors at x [n], of any length.
+
+    Returns:
+        The curvature, one number, in units of 1/length²; NaN if u and v are parallel, or span a plane on which the
+        metric is degenerate.
+
+    Raises:
+        ValueError: unless x, u and v have shape [n], and for a metric that is not symmetric at x.
+
+    Example:
+        In the product S² × R, a plane tangent to the sphere has the curvature 1, one that contains the line is flat.
+
+        >>> space = gd.spaces.Product(gd.spaces.Sphere(2), gd.spaces.Euclidean(1))
+        >>> x, e = jnp.array([0.2, 0.1, 0.0]), jnp.eye(3)
+        >>> print(f"{gd.sectional_curvature(space, x, e[0], e[1]):.6f}")
+        1.000000
+        >>> print(f"{abs(gd.sectional_curvature(space, x, e[0], e[2])):.6f}")
+        0.000000
     """
     g = space.metric(x)
     area = (u @ g @ u) * (v @ g @ v) - (u @ g @ v) ** 2
@@ -228,8 +401,33 @@ def sectional_curvature(
 
 
 def killing_defect(space: AbstractManifold, field: Callable, x: Numbers) -> Float[Array, "n n"]:
-    """∇_a K_b + ∇_b K_a = K^c ∂_c g_ab + g_cb ∂_a K^c + g_ac ∂_b K^c of a vector field `field(x) -> K[n]`: zero for an
-    isometry (Wald, *General Relativity* (1984), appendix C)."""
+    """How far a vector field is from generating isometries: ∇_a K_b + ∇_b K_a, which vanishes for a Killing field.
+
+    It is computed as K^c ∂_c g_ab + g_cb ∂_a K^c + g_ac ∂_b K^c, the Lie derivative of the metric along K.
+
+    Args:
+        space: the space.
+        field: function x[n] -> K[n], written with jax.numpy.
+        x: the point, its coordinates [n].
+
+    Returns:
+        The symmetric tensor [n, n]; zero at every x if the field generates isometries.
+
+    Raises:
+        ValueError: unless x has shape [n].
+
+    Example:
+        A rotation of the plane is an isometry; scaling by the factor 1 + ε stretches the metric by 2ε.
+
+        >>> plane, x = gd.spaces.Euclidean(2), jnp.array([0.3, 0.4])
+        >>> rotation = gd.killing_defect(plane, lambda x: jnp.array([-x[1], x[0]]), x)
+        >>> scaling = gd.killing_defect(plane, lambda x: x, x)
+        >>> print(bool(jnp.all(rotation == 0)), bool(jnp.allclose(scaling, 2 * jnp.eye(2))))
+        True True
+
+    Source:
+        Wald, *General Relativity* (1984), appendix C.
+    """
     (x,) = checked_points(space, x=x)
     g, along = jax.jvp(space.metric, (x,), (field(x),))
     lowered = g @ jax.jacfwd(field)(x)

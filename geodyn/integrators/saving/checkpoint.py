@@ -1,7 +1,8 @@
 """Checkpoints: a folder that holds a run as far as it is, from which the same run goes on bit for bit.
 
 `inputs.npz` says which run it is; then come files of what was saved since the one before, each with the state after
-it, so that what is written once is never written again. Every file appears whole or not at all.
+it, so that what is written once is never written again. Every file appears whole or not at all. (orbax keeps the
+states of a training; that a run goes on with the same inputs only, and appends what it saves, would come on top.)
 """
 
 import os

@@ -1,4 +1,8 @@
-"""Roots by iteration, with an honest stop, and with a matrix where plain iteration does not contract."""
+"""Roots by iteration, which stop at the level of rounding, and with a matrix where plain iteration does not contract.
+
+optimistix stops at a tolerance that is given: in a step the rounding error of each unknown is what ends the iteration,
+and whether it was reached is the status of the step.
+"""
 
 from collections.abc import Callable
 from typing import NamedTuple

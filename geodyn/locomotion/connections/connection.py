@@ -24,7 +24,33 @@ from geodyn.locomotion.strokes.stroke import floating
 
 
 class AbstractConnection(eqx.Module):
-    """A connection: a group and the form A(r), by which shape moves the body, `ξ = −A(r) r'`."""
+    """A connection: a group and the form A(r), by which a change of shape moves the body, `ξ = −A(r) r'`.
+
+    Here r[m] is the shape, g the pose of the body, an element of the group, and `ξ = g⁻¹ g'` its velocity in its own
+    frame. Subclass it where the form is known; where it follows from a dissipation, a kinetic energy or constraints,
+    subclass `gd.AbstractSwimmer`, `gd.bundles.AbstractDeformableBody` or `gd.bundles.AbstractKinematicBody` instead. A
+    subclass is an `equinox` module: it has a field `group`, one of `gd.groups`, and defines `form(r) -> A[k, m]`
+    with `jax.numpy`, where k is the dimension of the group. Every number in its fields can be differentiated with
+    respect to.
+
+    `gd.connection`, `gd.curvature`, `gd.path`, `gd.holonomy` and `gd.bundles.flux` need no more than a connection. What
+    needs a metric of shapes as well, such as `gd.cost` and `gd.optimal_stroke`, takes `gd.bundles.KaluzaKlein(body)`.
+
+    Example:
+        A position that changes by the area which the two shape variables enclose; its curvature is 1 everywhere.
+
+        >>> class Planimeter(gd.AbstractConnection):
+        ...     group: gd.groups.Translation = gd.groups.Translation(1)
+        ...     def form(self, r):
+        ...         return jnp.stack([-r[1], r[0]])[None] / 2
+        >>> end = gd.holonomy(Planimeter(), gd.FourierStroke.circle(0.5))
+        >>> moved = Planimeter().group.log(end)[0]
+        >>> print(f"moved {moved:.6f}, minus the area {-np.pi * 0.5**2:.6f}")
+        moved -0.785398, minus the area -0.785398
+
+    Source:
+        Kelly & Murray, *J. Robotic Systems* 12 (1995) 417.
+    """
 
     group: eqx.AbstractVar[AbstractLieGroup]
 
@@ -34,7 +60,27 @@ class AbstractConnection(eqx.Module):
 
 
 class AbstractInvariantMetric(AbstractConnection):
-    """A metric on poses and shapes that the group leaves alone: the body moves at right angles to the group."""
+    """A metric on poses and shapes that the group leaves invariant; the body moves orthogonally to the group.
+
+    With the metric `(ξ, r')ᵀ R (ξ, r')` in blocks R_gg, R_gs, R_ss, the connection is `A = R_gg⁻¹ R_gs` and the
+    shape metric `G = R_ss − R_sg A`: of all velocities ξ with the same r', `ξ = −A r'` is the shortest, and
+    `r'ᵀ G r'` is what remains of its squared length.
+
+    A subclass has a field `group`, one of `gd.groups`, and defines `quadratic_form(r, xi, rdot)`, the squared length
+    of the velocity (ξ[k], r'[m]) at the shape r[m], which must be positive definite. `gd.AbstractSwimmer` (dissipation)
+    and `gd.bundles.AbstractDeformableBody` (kinetic energy) are of this kind, with names for what the metric is.
+
+    Example:
+        >>> class Area(gd.bundles.AbstractInvariantMetric):
+        ...     group: gd.groups.Translation = gd.groups.Translation(1)
+        ...     def quadratic_form(self, r, xi, rdot):
+        ...         return (xi[0] + (r[0] * rdot[1] - r[1] * rdot[0]) / 2) ** 2 + rdot @ rdot
+        >>> print(gd.connection(Area(), [0.2, 0.4]).round(6), gd.shape_metric(Area(), [0.2, 0.4]).diagonal())
+        [[-0.2  0.1]] [1. 1.]
+
+    Source:
+        Koon & Marsden, *SIAM J. Control Optim.* 35 (1997) 901.
+    """
 
     @abstractmethod
     def quadratic_form(self, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]) -> Scalar:
@@ -45,9 +91,29 @@ class AbstractInvariantMetric(AbstractConnection):
 
 
 class AbstractSwimmer(AbstractInvariantMetric):
-    """A swimmer: the power that it dissipates, a positive definite quadratic form in (ξ, r').
+    """A swimmer without inertia, given by the power that it dissipates, a positive definite quadratic form in (ξ, r').
 
-    One that can be drawn says how it looks in its own frame, `outline(r) -> [parts, points, 2]`: lines in the plane.
+    At each moment it moves with the velocity ξ for which the power is least, which is the one without net force on it.
+    From the power follow its connection A and its shape metric G, by which `r'ᵀ G r'` is the power of a change of
+    shape.
+
+    A subclass has a field `group`, one of `gd.groups`, and defines `dissipation(r, xi, rdot)`, the power at the shape
+    r[m], the body velocity `ξ = g⁻¹ g'`[k] (translations first, then rotations) and the rate r'[m], in any
+    consistent units. To be drawn it also defines `outline(r) -> [parts, points, 2]`, lines in the plane in its own
+    frame.
+
+    Example:
+        Two beads on a line, of which the second has the drag c: when their distance r grows, the first moves back by
+        c/(1 + c) of it.
+
+        >>> class TwoBeads(gd.AbstractSwimmer):
+        ...     drag: float
+        ...     group: gd.groups.Translation = gd.groups.Translation(1)
+        ...     def dissipation(self, r, xi, rdot):
+        ...         return xi[0] ** 2 + self.drag * (xi[0] + rdot[0]) ** 2
+        >>> beads = TwoBeads(3.0)
+        >>> print(gd.connection(beads, [1.0]), gd.shape_metric(beads, [1.0]))
+        [[0.75]] [[0.75]]
     """
 
     @abstractmethod
@@ -59,9 +125,33 @@ class AbstractSwimmer(AbstractInvariantMetric):
 
 
 class AbstractLinkSwimmer(AbstractSwimmer):
-    """Rigid straight links in the plane under resistive-force theory: a link resists along, across and turning.
+    """A swimmer of rigid straight links in the plane under resistive-force theory.
 
-    Source: Gray & Hancock, *J. Exp. Biol.* 32 (1955) 802.
+    Each link resists motion along it, across it and turning, and does not feel the flow of the others. The power is
+    `Σ c_t u_t² + c_n u_n² + c_r ω²`, with the velocities of the centre of each link along and across it, and
+    its angular velocity. Poses are rigid motions of the plane (`gd.groups.SE2`), with lengths in any consistent unit
+    and angles in radians.
+
+    A subclass has the fields `group` and `lengths[L]` and defines `links(r) -> [L, 3]`, the centre and heading (x,
+    y, angle) of each link in the frame of the body, and `drags() -> [L, 3]`, the coefficients (c_t, c_n, c_r) of
+    each link (not per length). The connection, metric and outline follow. `gd.AbstractSlenderSwimmer` knows the drags
+    too.
+
+    Example:
+        One link that a shape variable pushes along itself, seen from the frame of the body: the frame slides back.
+
+        >>> class Slider(gd.AbstractLinkSwimmer):
+        ...     lengths: jax.Array = eqx.field(default=(2.0,), converter=jnp.asarray)
+        ...     group: gd.groups.SE2 = gd.groups.SE2()
+        ...     def links(self, r):
+        ...         return jnp.stack([r[0], jnp.zeros(()), jnp.zeros(())])[None]
+        ...     def drags(self):
+        ...         return jnp.array([[1.0, 2.0, 0.5]])
+        >>> print(gd.connection(Slider(), [0.3]).ravel())
+        [1. 0. 0.]
+
+    Source:
+        Gray & Hancock, *J. Exp. Biol.* 32 (1955) 802.
     """
 
     lengths: eqx.AbstractVar[Float[Array, " L"]]
@@ -108,7 +198,30 @@ def slender_drags(
 
 
 class AbstractSlenderSwimmer(AbstractLinkSwimmer):
-    """Slender links that resist `drag_ratio` times more across than along; unit of drag per length: the one along."""
+    """A swimmer of slender links, which resist motion across them `drag_ratio` times more than motion along them.
+
+    The drags of a link of length l are `l` along it, `drag_ratio l` across it and `drag_ratio l³/12` against turning;
+    the unit of drag per length is that along a link. Slender-body theory has `drag_ratio` near 2.
+
+    A subclass has the fields `group`, `lengths[L]` and `drag_ratio` and defines `links(r) -> [L, 3]`, the centre and
+    heading (x, y, angle) of each link in the frame of the body; see `gd.AbstractLinkSwimmer`.
+
+    Example:
+        Two links hinged at the origin of the frame, opened symmetrically by the angle r to each side: a scallop. It has
+        one shape variable, and so comes back to where it was after any stroke.
+
+        >>> class Scallop(gd.AbstractSlenderSwimmer):
+        ...     lengths: jax.Array = eqx.field(default=(1.0, 1.0), converter=jnp.asarray)
+        ...     drag_ratio: float = 2.0
+        ...     group: gd.groups.SE2 = gd.groups.SE2()
+        ...     def links(self, r):
+        ...         angles = jnp.stack([r[0], -r[0]])
+        ...         return jnp.stack([jnp.cos(angles) / 2, jnp.sin(angles) / 2, angles], axis=1)
+        >>> scallop = Scallop()
+        >>> stroke = gd.FourierStroke([0.8], [[0.3]], [[0.1]])
+        >>> print(f"{gd.cost(scallop, stroke):.6f}", bool(jnp.allclose(gd.holonomy(scallop, stroke), jnp.eye(3))))
+        1.318979 True
+    """
 
     drag_ratio: eqx.AbstractVar[Number]
 
@@ -163,10 +276,31 @@ def check_swimmer(swimmer) -> None:
 
 
 def connection(swimmer: AbstractConnection, r: Numbers) -> Float[Array, "k m"]:
-    """The connection form A at the shape r[m]: the body velocity of least drag, of zero momentum or without slip is
-    `ξ = −A(r) r'`.
+    """The connection form A(r), by which a change of shape moves the body: its velocity is `ξ = −A(r) r'`.
 
-    Raises ValueError for a shape that the body cannot have; so do `shape_metric` and `curvature`.
+    This is the velocity of least drag (swimmers), of zero momentum (free bodies) or without slip (bodies on wheels). It
+    is measured in the frame of the body, `ξ = g⁻¹ g'`, translations first, then rotations. Differentiable with
+    respect to r and the numbers in the body.
+
+    Args:
+        swimmer: body with a connection, such as one of `gd.swimmers`.
+        r: shape [m].
+
+    Returns:
+        A [k, m], where k is the dimension of the body's group: lengths or angles per unit of shape.
+
+    Raises:
+        ValueError: for a shape that the body cannot have (not inside jit).
+
+    Example:
+        Elroy's beanie: one part turns by −I₂/(I₁ + I₂) of the angle between the two.
+
+        >>> beanie = gd.swimmers.Beanie(inertias=(3.0, 1.0))
+        >>> print(gd.connection(beanie, [0.7]))
+        [[0.25]]
+
+    Source:
+        Kelly & Murray, *J. Robotic Systems* 12 (1995) 417; Marsden, Montgomery & Ratiu, *Mem. AMS* 436 (1990).
     """
     check_swimmer(swimmer)
     r = floating(r)
@@ -174,16 +308,63 @@ def connection(swimmer: AbstractConnection, r: Numbers) -> Float[Array, "k m"]:
 
 
 def shape_metric(swimmer: AbstractInvariantMetric, r: Numbers) -> Float[Array, "m m"]:
-    """The shape metric G: what remains of the power, or of twice the kinetic energy, is `r'ᵀ G(r) r'`."""
+    """The metric G(r) of shapes: `r'ᵀ G(r) r'` is the power of a swimmer, or twice the kinetic energy of a free body.
+
+    It counts only what remains when the body moves by its connection, `G = R_ss − R_sg R_gg⁻¹ R_gs` of the metric
+    R in (ξ, r'). Differentiable with respect to r and the numbers in the body.
+
+    Args:
+        swimmer: body with a metric: a swimmer, a free body, or `gd.bundles.KaluzaKlein(body, metric)`.
+        r: shape [m].
+
+    Returns:
+        G [m, m], symmetric and positive definite.
+
+    Raises:
+        ValueError: for a shape that the body cannot have (not inside jit), and for a body whose connection has no
+            metric, such as one on wheels.
+
+    Example:
+        Elroy's beanie: what remains is the reduced moment of inertia I₁ I₂/(I₁ + I₂).
+
+        >>> beanie = gd.swimmers.Beanie(inertias=(3.0, 1.0))
+        >>> print(gd.shape_metric(beanie, [0.7]))
+        [[0.75]]
+    """
     check_swimmer(swimmer)
     r = floating(r)
     return require_defined("shape_metric", swimmer, r, _shape_metric(swimmer, r))
 
 
 def curvature(swimmer: AbstractConnection, r: Numbers) -> Float[Array, "k m m"]:
-    """The curvature `F_ij = ∂_i A_j − ∂_j A_i − [A_i, A_j]`: a small loop of area a has the holonomy `exp(−F a)`.
+    """The curvature `F_ij = ∂_i A_j − ∂_j A_i − [A_i, A_j]` of the connection at a shape.
 
-    Source: Marsden, Montgomery & Ratiu, *Mem. AMS* 436 (1990), with the sign that belongs to `ξ = −A r'`.
+    A small loop around the shape r whose oriented area in the plane of the shape variables i and j is a has the
+    holonomy `exp(−F_ij a)`, up to the third order in its size. The sign belongs to `ξ = −A r'`. Differentiable with
+    respect to r and the numbers in the body.
+
+    Args:
+        swimmer: body with a connection, such as one of `gd.swimmers`.
+        r: shape [m].
+
+    Returns:
+        F [k, m, m], an algebra vector [k] for each pair of shape variables, antisymmetric in the last two indices.
+
+    Raises:
+        ValueError: for a shape that the body cannot have (not inside jit).
+
+    Example:
+        A small stroke of Purcell's swimmer: what it moves by, over the area, is minus the curvature.
+
+        >>> swimmer, r = gd.swimmers.Purcell(), [0.5, -0.3]
+        >>> loop = gd.FourierStroke.circle(1e-3, centre=r)
+        >>> moved = swimmer.group.log(gd.holonomy(swimmer, loop)) / (np.pi * 1e-6)
+        >>> F = gd.curvature(swimmer, r)[:, 0, 1]
+        >>> print(F.round(4), bool(jnp.allclose(moved, -F, atol=1e-4)))
+        [ 0.0376 -0.022   0.0055] True
+
+    Source:
+        Marsden, Montgomery & Ratiu, *Mem. AMS* 436 (1990).
     """
     check_swimmer(swimmer)
     r = floating(r)
@@ -215,11 +396,31 @@ def exterior_derivative(
 
 @jit
 def covariant_derivative(swimmer: AbstractConnection, section: Callable, r: Float[Array, " m"]) -> Float[Array, "k *_"]:
-    """`D_i v = ∂_i v − [A_i, v]` of algebra vectors `section(r)[k, …]` in the frame of the body, i the last index.
+    """The covariant derivative `D_i v = ∂_i v − [A_i, v]` of algebra vectors that depend on the shape.
 
-    The vector stands still in space while the shape moves if it vanishes. Of the curvature, as the section
-    `lambda r: gd.curvature(swimmer, r)`, the cyclic sum over (i, j, k) vanishes (Bianchi).
-    Source: Cendra, Marsden & Ratiu, *Mem. AMS* 722 (2001), section 2.3.
+    The vectors `section(r)` are in the frame of the body. If D v vanishes, the vector stands still in space while the
+    shape moves. Of the curvature, taken as the section `lambda r: gd.curvature(swimmer, r)`, the cyclic sum over the
+    three shape indices vanishes (Bianchi's identity).
+
+    Args:
+        swimmer: body with a connection, such as one of `gd.swimmers`.
+        section: function r[m] -> v[k, ...], an algebra vector or several, along the first axis.
+        r: shape [m].
+
+    Returns:
+        D v [k, ..., m], the derivative with respect to r_i in the last index.
+
+    Example:
+        Bianchi's identity for a swimmer of four links, which has three shape variables.
+
+        >>> swimmer, r = gd.swimmers.NLink((1.0, 1.0, 1.0, 1.0)), jnp.array([0.3, -0.4, 0.6])
+        >>> D = gd.bundles.covariant_derivative(swimmer, lambda r: gd.curvature(swimmer, r), r)
+        >>> cyclic = D[:, 0, 1, 2] + D[:, 1, 2, 0] + D[:, 2, 0, 1]
+        >>> print(D.shape, bool(jnp.max(jnp.abs(cyclic)) < 1e-12 < jnp.max(jnp.abs(D[:, 0, 1, 2]))))
+        (3, 3, 3, 3) True
+
+    Source:
+        Cendra, Marsden & Ratiu, *Mem. AMS* 722 (2001), section 2.3.
     """
     value, form = section(r), connection(swimmer, r)
     flat = value.reshape(value.shape[0], -1)

@@ -23,10 +23,28 @@ def floating(value) -> Array:
 
 
 class FourierStroke(eqx.Module):
-    """`r(t) = mean + Σ_k cosine_k cos 2πkt + sine_k sin 2πkt`, k = 1…K, of period 1.
+    """A closed stroke as a Fourier series, `r(t) = mean + Σ_k cosine_k cos 2πkt + sine_k sin 2πkt`, k = 1…K.
 
-    Strokes are pytrees of arrays: `eqx.filter_jit(stroke)` compiles one, `jax.jit(stroke)` cannot, for want of a hash.
-    Raises ValueError if the shapes of mean, cosine and sine do not agree.
+    The period is 1. Call it to get the shape, `stroke(t) -> r[m]`. `FourierStroke.circle(radius)` is a circle in two
+    shape variables, and `FourierStroke.fit(stroke, harmonics)` the series of any other stroke. Any function t -> r[m]
+    written with `jax.numpy` is a stroke as well; this one has coefficients, which can be differentiated with respect
+    to.
+
+    Strokes are pytrees of arrays: `eqx.filter_jit(stroke)` compiles one; `jax.jit(stroke)` fails, because arrays cannot
+    be hashed.
+
+    Args:
+        mean: mean shape [m].
+        cosine: coefficients [m, K] of the cosines, one row for each shape variable and one column for each harmonic.
+        sine: coefficients [m, K] of the sines.
+
+    Raises:
+        ValueError: if the shapes of mean, cosine and sine do not agree.
+
+    Example:
+        >>> ellipse = gd.FourierStroke(mean=[1.0, 0.0], cosine=[[0.5], [0.0]], sine=[[0.0], [0.2]])
+        >>> print(ellipse(0.0), ellipse(0.25).round(6))
+        [1.5 0. ] [1.  0.2]
     """
 
     mean: Float[Array, " m"] = eqx.field(converter=floating)
@@ -61,11 +79,27 @@ class FourierStroke(eqx.Module):
 
 
 class LegendreStroke(eqx.Module):
-    """A loop that starts and ends at `base`: `r(t) = base + Σ_k c_k (P_{k+1}(x) − P_{k−1}(x))`, x = 2t − 1, k = 1…K.
+    """A loop that starts and ends at the shape `base`, where it may have a corner, as a series of Legendre polynomials.
 
-    The brackets are `(4k+2) ∫₀ᵗ P_k`, so they vanish at both ends and their rates are orthogonal on [0, 1]. The rates
-    at the two ends may differ: the best loop through a given point has a corner there. Time is taken modulo 1.
-    Raises ValueError if the shapes of base and coefficients do not agree.
+    `r(t) = base + Σ_k c_k (P_{k+1}(x) − P_{k−1}(x))`, x = 2t − 1, k = 1…K. The brackets are
+    `(4k+2) ∫₀ᵗ P_k(2s − 1) ds`; so they vanish at both ends, and their rates are orthogonal on [0, 1]. The rates
+    at the two ends may differ: the best loop through a given shape has a corner there.
+    `gd.optimal_stroke(..., base=...)` returns strokes of this kind. Call it to get the shape, `stroke(t) -> r[m]`;
+    the time is taken modulo 1. `LegendreStroke.fit(stroke, base, terms)` fits another stroke.
+
+    Args:
+        base: shape [m] at the start and the end.
+        coefficients: c [m, K], one row for each shape variable.
+
+    Raises:
+        ValueError: if the shapes of base and coefficients do not agree.
+
+    Example:
+        With one term, P₂(x) − P₀(x) = 6 t (t − 1).
+
+        >>> loop = gd.strokes.LegendreStroke([0.2, 0.1], [[1.0], [-1.0]])
+        >>> print(loop(0.0), loop(0.5), loop(1.0))
+        [0.2 0.1] [-1.3  1.6] [0.2 0.1]
     """
 
     base: Float[Array, " m"] = eqx.field(converter=floating)
@@ -102,9 +136,24 @@ def _bumps(t: Number, count: int) -> Float[Array, " K"]:
 
 
 class OpenStroke(eqx.Module):
-    """A way from `start` to `end`: `r(t) = start + (end − start) t + Σ_k c_k (P_{k+1}(x) − P_{k−1}(x))`, x = 2t − 1.
+    """A stroke from the shape `start` to the shape `end`, a straight line and a series of Legendre polynomials.
 
-    The series is that of `LegendreStroke`. Raises ValueError if the shapes of start, end and coefficients do not agree.
+    `r(t) = start + (end − start) t + Σ_k c_k (P_{k+1}(x) − P_{k−1}(x))`, x = 2t − 1, k = 1…K, with the
+    brackets of `gd.strokes.LegendreStroke`, which vanish at both ends. `gd.optimal_stroke(..., ends=...)` returns
+    strokes of this kind. Call it to get the shape, `stroke(t) -> r[m]`, for t from 0 to 1.
+
+    Args:
+        start: shape [m] at t = 0.
+        end: shape [m] at t = 1.
+        coefficients: c [m, K], one row for each shape variable; zeros [m, 1] for the straight line.
+
+    Raises:
+        ValueError: if the shapes of start, end and coefficients do not agree.
+
+    Example:
+        >>> way = gd.strokes.OpenStroke([0.0, 0.0], [1.0, 2.0], [[0.0], [1.0]])
+        >>> print(way(0.0), way(0.5), way(1.0))
+        [0. 0.] [ 0.5 -0.5] [1. 2.]
     """
 
     start: Float[Array, " m"] = eqx.field(converter=floating)
@@ -154,7 +203,29 @@ def breaks(stroke: Stroke) -> Float[Array, " B"]:
 
 
 def check_closed(stroke: Stroke) -> None:
-    """Raise ValueError unless a stroke ends where it starts, to half the digits; a traced one cannot be looked at."""
+    """Check that a stroke ends at the shape at which it starts.
+
+    It looks at 65 times from 0 to 1 and compares the two ends, to half of the digits of the working precision, relative
+    to the size of the stroke. Inside jit nothing can be checked, and nothing is raised.
+
+    Args:
+        stroke: function t -> r[m], t from 0 to 1.
+
+    Returns:
+        None.
+
+    Raises:
+        ValueError: if the stroke is not closed, has shapes that are not finite, or is not a function of time that gives
+            an array [m].
+
+    Example:
+        >>> gd.strokes.check_closed(gd.FourierStroke.circle(1.0))
+        >>> try:
+        ...     gd.strokes.check_closed(lambda t: jnp.stack([t, t**2]))
+        ... except ValueError as error:
+        ...     print(str(error)[:80])
+        the stroke is not closed: it starts at the shape [0. 0.] and ends at [1. 1.]; gi
+    """
     r = jax.vmap(lambda t: shape_at(stroke, t))(jnp.linspace(0.0, 1.0, 65))
     if isinstance(r, jax.core.Tracer):
         return

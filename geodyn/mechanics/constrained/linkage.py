@@ -17,10 +17,17 @@ from geodyn._typing import Array, Float, Numbers
 from geodyn.geometry.models.spaces import Euclidean
 from geodyn.integrators.contract.constraints import check_constraints, constraint_state, dependent_rows
 from geodyn.mechanics.elements.abstract import Tuples, number, one_each
-from geodyn.mechanics.elements.contact import check_contacts
+from geodyn.mechanics.elements.contact import AbstractContact, check_contacts
 from geodyn.mechanics.elements.fields import Gravity
 from geodyn.mechanics.elements.springs import Rod
-from geodyn.mechanics.points.body import AbstractBody, Element, check_elements, constraint_names
+from geodyn.mechanics.points.body import (
+    AbstractBody,
+    Element,
+    check_elements,
+    constraint_names,
+    elements_of,
+    seen_by_contacts,
+)
 from geodyn.mechanics.points.projection import project
 
 
@@ -129,7 +136,8 @@ class Linkage(AbstractBody):
                 raise ValueError(f"{name} must have shape {wanted} (free joints, dim), got {np.shape(value)}")
         check_regular(self, q, v, t)
         check_constraints(self, constraint_names(self), np.ravel(q), np.ravel(v), t)
-        check_contacts(self.space, self.contact_elements, t, self.seen_by_contacts(jnp.asarray(q).reshape(-1)))
+        seen = seen_by_contacts(self, jnp.asarray(q).reshape(-1))
+        check_contacts(self.space, elements_of(self, AbstractContact), t, seen)
 
 
 def _incidence(edges: Tuples, count: int) -> np.ndarray:

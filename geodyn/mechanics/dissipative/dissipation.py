@@ -14,7 +14,7 @@ from geodyn.integrators.step.path import path
 from geodyn.integrators.trajectory import IntegrationError, Trajectory, compiled
 from geodyn.mechanics.dissipative.increment import slips_of
 from geodyn.mechanics.dissipative.incremental import IncrementalPotential
-from geodyn.mechanics.points.body import AbstractBody
+from geodyn.mechanics.points.body import AbstractBody, strains
 from geodyn.mechanics.points.projection import project
 
 
@@ -78,7 +78,8 @@ def _by_steps(trajectory):
     amounts = h * jax.vmap(lambda *x: _power(system, *x))(*within)
     if not isinstance(system, AbstractBody) or system.is_smooth:
         return jnp.append(0, jnp.cumsum(amounts))
-    k, most, strain = jax.vmap(system.strains)(trajectory.t, trajectory.q.reshape(len(trajectory.t), -1))
+    flat = trajectory.q.reshape(len(trajectory.t), -1)
+    k, most, strain = jax.vmap(lambda t, q: strains(system, t, q))(trajectory.t, flat)
     slips = jax.vmap(lambda *x: jnp.concatenate([s.reshape(-1) for _, s in slips_of(system, *x)] or [k[0, :0]]))(
         *within
     )

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from geodyn._typing import Array
 from geodyn.integrators.contract.system import AbstractLagrangianSystem, pfaffian
 from geodyn.mechanics.dissipative.exponential import travelled
-from geodyn.mechanics.points.body import AbstractBody
+from geodyn.mechanics.points.body import AbstractBody, sliding, strains
 
 
 class Increment(eqx.Module):
@@ -158,9 +158,9 @@ def _positive(x):
 
 def slips_of(system, t, q, v):
     """(F, s) of every friction, of which a system may have none."""
-    return system.sliding(t, q, v) if isinstance(system, AbstractBody) else []
+    return sliding(system, t, q, v) if isinstance(system, AbstractBody) else []
 
 
 def strains_of(system, t, q):
     """(k, Y, e) of all that is plastic, of which a system may have nothing."""
-    return system.strains(t, q) if isinstance(system, AbstractBody) else (jnp.zeros(0, q.dtype),) * 3
+    return strains(system, t, q) if isinstance(system, AbstractBody) else (jnp.zeros(0, q.dtype),) * 3

@@ -1,7 +1,6 @@
 """What all bodies share: points of a space, and elements that act on them, whatever carries the points."""
 
 import abc
-from functools import partial
 
 import equinox as eqx
 import jax
@@ -83,122 +82,58 @@ class AbstractBody(AbstractLagrangianSystem):
     def without_idle(self, q: Float[Array, " n"], p: Float[Array, " n"]) -> tuple[Array, Array]:
         """(q, p) of the same state, where coordinates on which nothing depends are put back and have no momentum."""
 
-    def asked(self, element: Element, name: str, count: int):
-        """The method of an element as a function of (t, space, …), `count` arguments after the time; with the masses
-        if it asks for them."""
-        method = with_time(asking(getattr(element, name), self.masses_seen_by(element)), count)
-        return partial(returned, f"{name} of {kind(element)}", method)
-
-    def seen_moving_by(self, element: Element, q, v):
-        """(what it is a function of, the rate of that)."""
-        return jax.jvp(lambda q: self.seen_by(element, q), (q,), (v,))
-
-    @property
-    def potentials(self):
-        """The elements with an energy."""
-        return [e for e in self.elements if isinstance(e, AbstractPotential)]
-
-    @property
-    def constraints(self):
-        """The elements held by multipliers, in their order."""
-        return [e for e in self.elements if isinstance(e, AbstractConstraint)]
-
-    @property
-    def pfaffians(self):
-        """The nonholonomic constraints, in their order."""
-        return [e for e in self.elements if isinstance(e, AbstractPfaffian)]
-
-    @property
-    def contact_elements(self):
-        """The elements with gaps, in their order."""
-        return [e for e in self.elements if isinstance(e, AbstractContact)]
-
     def potential_energy(self, t, q) -> Scalar:
         """Σ V(t, x)."""
-        values = [self.asked(e, "energy", 2)(t, self.space, self.seen_by(e, q)) for e in self.potentials]
-        return _summed("energy", self.potentials, values, q.dtype)
+        acting = elements_of(self, AbstractPotential)
+        return _summed("energy", acting, values_of(self, acting, "energy", t, q), q.dtype)
 
     def lagrangian_at(self, t, q, v):
         return self.kinetic_energy(q, v) - self.potential_energy(t, q)
 
-    @property
-    def dissipations(self):
-        """The elements with a Rayleigh function."""
-        return [e for e in self.elements if isinstance(e, AbstractDissipation)]
-
     def rayleigh_at(self, t, q, v):
-        return self.rayleigh_of(self.dissipations, t, q, v)
-
-    def rayleigh_of(self, dissipations, t, q, v) -> Scalar:
-        """Σ R(t, x, v) of these."""
-        values = [self.asked(e, "rayleigh", 3)(t, self.space, *self.seen_moving_by(e, q, v)) for e in dissipations]
-        return _summed("rayleigh", dissipations, values, q.dtype)
+        return rayleigh_of(self, elements_of(self, AbstractDissipation), t, q, v)
 
     def constraint(self, t, q):
-        values = [self.asked(e, "residual", 2)(t, self.space, self.seen_by(e, q)) for e in self.constraints]
-        rows = [_sized(e, "residual", value) for e, value in zip(self.constraints, values, strict=True)]
-        return jnp.concatenate([jnp.zeros(0, q.dtype), *rows])
+        return _row(self, AbstractConstraint, "residual", t, q)
 
     def pfaffian(self, t, q, v):
-        values = [self.asked(e, "rate", 3)(t, self.space, *self.seen_moving_by(e, q, v)) for e in self.pfaffians]
-        rows = [_sized(e, "rate", value) for e, value in zip(self.pfaffians, values, strict=True)]
-        return jnp.concatenate([jnp.zeros(0, q.dtype), *rows])
+        return _row(self, AbstractPfaffian, "rate", t, q, v)
 
     def count_constraints(self, q):
-        return sum(element.size for element in (*self.constraints, *self.pfaffians))
-
-    def seen_by_contacts(self, q) -> list:
-        """What each contact is a function of."""
-        return [self.seen_by(e, q) for e in self.contact_elements]
+        return sum(element.size for element in elements_of(self, AbstractConstraint | AbstractPfaffian))
 
     @property
     def is_smooth(self):
         return not any(isinstance(e, Yielding) for e in self.elements)
 
-    def sliding(self, t, q, v) -> list[tuple[Float[Array, " c"], Float[Array, "c d"]]]:
-        """(F, s) of every friction: how much it holds, and its slip velocities."""
-        frictions = [e for e in self.elements if isinstance(e, AbstractFriction)]
-        slips = [self.asked(e, "slip", 3)(t, self.space, *self.seen_moving_by(e, q, v)) for e in frictions]
-        for e, s in zip(frictions, slips):
-            if s.ndim != 2:
-                raise ValueError(f"slip of {kind(e)} must return shape [c, d], got {s.shape}")
-        return [(jnp.broadcast_to(e.strength.astype(q.dtype), s.shape[:1]), s) for e, s in zip(frictions, slips)]
-
-    def strains(self, t, q) -> tuple[Float[Array, " c"], Float[Array, " c"], Float[Array, " c"]]:
-        """(k, Y, e) of all that is plastic: stiffnesses, yield forces, and strains."""
-        plastic = [e for e in self.elements if isinstance(e, AbstractPlasticity)]
-        strains = [self.asked(e, "strain", 2)(t, self.space, self.seen_by(e, q)) for e in plastic]
-        rows = zip(*((e.stiffness.astype(q.dtype), e.yield_force.astype(q.dtype), s) for e, s in zip(plastic, strains)))
-        return tuple(map(jnp.concatenate, rows)) or (jnp.zeros(0, q.dtype),) * 3
-
     def stored_energy(self, t, q, lam):
         """Σ λ²/2k of what is plastic, whose forces are the last of the multipliers."""
-        k = self.strains(t, q)[0]
+        k = strains(self, t, q)[0]
         return jnp.sum(lam[lam.size - k.size :] ** 2 / k) / 2
 
     @property
     def contacts(self):
-        return self._contacts() if self.contact_elements else None
+        return self._contacts() if elements_of(self, AbstractContact) else None
 
     def _contacts(self, which=None) -> Contacts:
         """The contacts of all elements, or those of the numbers `which`."""
-        elements, space, points = self.contact_elements, self.space, self.points
+        elements, space, points = elements_of(self, AbstractContact), self.space, self.points
         frictional = any(friction_of(e) is not None for e in elements)
 
         def gap(q, t):
-            return gaps_of(elements, t, space, self.seen_by_contacts(q), which)
+            return gaps_of(elements, t, space, seen_by_contacts(self, q), which)
 
         def restitution(q):
-            return restitutions_of(elements, space, self.seen_by_contacts(q), q.dtype, which)
+            return restitutions_of(elements, space, seen_by_contacts(self, q), q.dtype, which)
 
         def friction(q):
-            return frictions_of(elements, space, self.seen_by_contacts(q), q.dtype, which)
+            return frictions_of(elements, space, seen_by_contacts(self, q), q.dtype, which)
 
         def slip(q, v, t):
-            return slips_of(elements, t, space, *jax.jvp(self.seen_by_contacts, (q,), (v,)), which)
+            return slips_of(elements, t, space, *jax.jvp(lambda q: seen_by_contacts(self, q), (q,), (v,)), which)
 
         def neighbours(t, q):
-            return neighbours_of(elements, t, space, self.seen_by_contacts(q), len(points(q)))
+            return neighbours_of(elements, t, space, seen_by_contacts(self, q), len(points(q)))
 
         def closing(q, v):
             x, u = jax.jvp(points, (q,), (v,))
@@ -217,6 +152,53 @@ class AbstractBody(AbstractLagrangianSystem):
             without_idle=self.without_idle,
             with_rest=self.with_rest,
         )
+
+
+def elements_of(body: AbstractBody, of) -> list:
+    """The elements of a body of this kind, in their order."""
+    return [e for e in body.elements if isinstance(e, of)]
+
+
+def seen_by_contacts(body: AbstractBody, q) -> list:
+    """What each contact of a body is a function of."""
+    return [body.seen_by(e, q) for e in elements_of(body, AbstractContact)]
+
+
+def values_of(body: AbstractBody, elements: list, name: str, t, *state) -> list:
+    """What the methods of this name of elements say at the time t and the `state` (q,) or (q, v)."""
+
+    def value(element):
+        def seen_by(q):
+            return body.seen_by(element, q)
+
+        seen = jax.jvp(seen_by, state[:1], state[1:]) if len(state) > 1 else (seen_by(*state),)
+        method = with_time(asking(getattr(element, name), body.masses_seen_by(element)), 1 + len(state))
+        return returned(f"{name} of {kind(element)}", method, t, body.space, *seen)
+
+    return [value(element) for element in elements]
+
+
+def rayleigh_of(body: AbstractBody, dissipations: list, t, q, v) -> Scalar:
+    """Σ R(t, x, v) of these elements."""
+    return _summed("rayleigh", dissipations, values_of(body, dissipations, "rayleigh", t, q, v), q.dtype)
+
+
+def sliding(body: AbstractBody, t, q, v) -> list[tuple[Float[Array, " c"], Float[Array, "c d"]]]:
+    """(F, s) of every friction: how much it holds, and its slip velocities."""
+    frictions = elements_of(body, AbstractFriction)
+    slips = values_of(body, frictions, "slip", t, q, v)
+    for e, s in zip(frictions, slips):
+        if s.ndim != 2:
+            raise ValueError(f"slip of {kind(e)} must return shape [c, d], got {s.shape}")
+    return [(jnp.broadcast_to(e.strength.astype(q.dtype), s.shape[:1]), s) for e, s in zip(frictions, slips)]
+
+
+def strains(body: AbstractBody, t, q) -> tuple[Float[Array, " c"], Float[Array, " c"], Float[Array, " c"]]:
+    """(k, Y, e) of all that is plastic: stiffnesses, yield forces, and strains."""
+    plastic = elements_of(body, AbstractPlasticity)
+    found = values_of(body, plastic, "strain", t, q)
+    rows = zip(*((e.stiffness.astype(q.dtype), e.yield_force.astype(q.dtype), s) for e, s in zip(plastic, found)))
+    return tuple(map(jnp.concatenate, rows)) or (jnp.zeros(0, q.dtype),) * 3
 
 
 def check_elements(elements, count: int, what: str) -> None:
@@ -265,7 +247,8 @@ def _check_methods(element) -> None:
 
 def constraint_names(body: AbstractBody) -> list[str]:
     """A name for every constraint, such as 'Rod between points (0, 1)', in the order of their multipliers."""
-    return [f"{kind(e)}{_label(e, i)}" for e in (*body.constraints, *body.pfaffians) for i in range(e.size)]
+    named = [*elements_of(body, AbstractConstraint), *elements_of(body, AbstractPfaffian)]
+    return [f"{kind(e)}{_label(e, i)}" for e in named for i in range(e.size)]
 
 
 def _label(element, i):
@@ -277,6 +260,14 @@ def _label(element, i):
 
 def _summed(name, elements, values, dtype):
     return sum((one_number(f"{name} of {kind(e)}", x) for e, x in zip(elements, values)), jnp.zeros((), dtype))
+
+
+def _row(body, of, name, t, *state):
+    """The values of all elements of a kind, one after the other."""
+    elements = elements_of(body, of)
+    values = values_of(body, elements, name, t, *state)
+    rows = [_sized(e, name, value) for e, value in zip(elements, values, strict=True)]
+    return jnp.concatenate([jnp.zeros(0, state[0].dtype), *rows])
 
 
 def _sized(element, name, value):

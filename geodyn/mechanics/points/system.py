@@ -18,11 +18,18 @@ from geodyn.integrators.contract.charts import Charts
 from geodyn.integrators.contract.constraints import check_constraints
 from geodyn.integrators.contract.dissipation import check_dissipation
 from geodyn.integrators.contract.system import AbstractSystem, Couplings, rounding
-from geodyn.mechanics.elements.abstract import AbstractDissipation
+from geodyn.mechanics.elements.abstract import AbstractConstraint, AbstractDissipation, AbstractPfaffian
 from geodyn.mechanics.elements.contact import AbstractContact, check_contacts
 from geodyn.mechanics.elements.parts import coupled, joined
 from geodyn.mechanics.elements.poses import AbstractOnBodies
-from geodyn.mechanics.points.body import AbstractBody, Element, check_elements, constraint_names
+from geodyn.mechanics.points.body import (
+    AbstractBody,
+    Element,
+    check_elements,
+    constraint_names,
+    elements_of,
+    seen_by_contacts,
+)
 from geodyn.mechanics.points.charts import check_charts
 
 
@@ -81,9 +88,9 @@ class System(AbstractBody):
     def couplings(self):
         acting = [e for e in self.elements if not isinstance(e, AbstractContact)]
         sets = [points for e in acting if (points := coupled(e)) is not None]
-        if len(sets) < len(acting) or self.pfaffians:
+        if len(sets) < len(acting) or elements_of(self, AbstractPfaffian):
             return None
-        rows = tuple(row for e in self.constraints for row in _rows(e))
+        rows = tuple(row for e in elements_of(self, AbstractConstraint) for row in _rows(e))
         damped = any(coupled(e) for e in acting if isinstance(e, AbstractDissipation))
         return Couplings(len(self.masses), tuple(chain.from_iterable(sets)), rows, damped) if all(rows) else None
 
@@ -118,12 +125,12 @@ class System(AbstractBody):
             if np.shape(value) != wanted:
                 raise ValueError(f"{name} must have shape {wanted} (masses, dim), got {np.shape(value)}")
         check_metric(self.space, q)
-        if self.constraints or self.pfaffians:
+        if elements_of(self, AbstractConstraint | AbstractPfaffian):
             check_constraints(self, constraint_names(self), np.ravel(q), np.ravel(v), t)
-        if self.contact_elements:
-            check_contacts(self.space, self.contact_elements, t, self.seen_by_contacts(jnp.asarray(q).reshape(-1)))
+        if contacts := elements_of(self, AbstractContact):
+            check_contacts(self.space, contacts, t, seen_by_contacts(self, jnp.asarray(q).reshape(-1)))
         check_charts(self.space, self.elements, self.masses, t, q, v)
-        if self.dissipations:
+        if elements_of(self, AbstractDissipation):
             check_dissipation(self.rayleigh_at, t, np.ravel(q), np.ravel(v))
 
 

@@ -22,11 +22,20 @@ from geodyn.geometry.models.spaces import Euclidean
 from geodyn.integrators.contract.constraints import check_constraints
 from geodyn.integrators.contract.dissipation import check_dissipation
 from geodyn.integrators.trajectory import Trajectory
-from geodyn.mechanics.elements.abstract import number
-from geodyn.mechanics.elements.contact import check_contacts
+from geodyn.mechanics.elements.abstract import AbstractConstraint, AbstractDissipation, AbstractPfaffian, number
+from geodyn.mechanics.elements.contact import AbstractContact, check_contacts
 from geodyn.mechanics.elements.fields import Gravity, PointLoad
 from geodyn.mechanics.elements.poses import AbstractOnBodies, Poses, left, rotation, spin
-from geodyn.mechanics.points.body import ELEMENTS, AbstractBody, Element, check_elements, constraint_names
+from geodyn.mechanics.points.body import (
+    ELEMENTS,
+    AbstractBody,
+    Element,
+    check_elements,
+    constraint_names,
+    elements_of,
+    rayleigh_of,
+    seen_by_contacts,
+)
 from geodyn.mechanics.rigid.inertia import check_rotations, inertias, rows
 from geodyn.mechanics.rigid.loads import Load
 
@@ -200,7 +209,7 @@ class RigidBodies(AbstractBody):
     @property
     def shares_jacobian(self):
         # A joint turns with its bodies: at a quarter of a radian a step, of bodies very unlike, one does not contract.
-        return not (self.constraints or self.pfaffians)
+        return not (elements_of(self, AbstractConstraint | AbstractPfaffian))
 
     def without_idle(self, q, p):
         (x, quaternions), (push, p) = self._split(q), self._split(p)
@@ -228,12 +237,13 @@ class RigidBodies(AbstractBody):
                 f"the quaternions in q0 must have a length near 1, which v0 keeps; got squares {squares} with half "
                 f"rates {stretch}: make them with q0, v0 = bodies.state(rotation, angular_velocity, …)"
             )
-        if self.constraints or self.pfaffians:
+        if elements_of(self, AbstractConstraint | AbstractPfaffian):
             check_constraints(self, constraint_names(self), np.ravel(q), np.ravel(v), t)
-        check_contacts(self.space, self.contact_elements, t, self.seen_by_contacts(jnp.asarray(q).reshape(-1)))
-        lossy = [e for e in self.dissipations if not isinstance(e, Load)]
+        seen = seen_by_contacts(self, jnp.asarray(q).reshape(-1))
+        check_contacts(self.space, elements_of(self, AbstractContact), t, seen)
+        lossy = [e for e in elements_of(self, AbstractDissipation) if not isinstance(e, Load)]
         if lossy:
-            check_dissipation(lambda *at: self.rayleigh_of(lossy, *at), t, np.ravel(q), np.ravel(v))
+            check_dissipation(lambda *at: rayleigh_of(self, lossy, *at), t, np.ravel(q), np.ravel(v))
 
 
 @eqx.filter_jit
