@@ -1,1 +1,1 @@
-"""How a program reaches XLA: what is traced of what a user hands in, and how small programs are made fast."""
+"""From a user's function to a compiled program: what is traced, and how small programs are made fast."""

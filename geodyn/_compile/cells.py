@@ -1,4 +1,7 @@
-"""Operations of JAX on arrays of scalars: what moves them about costs nothing, the rest is scalar arithmetic."""
+"""Rules for JAX's operations on arrays whose entries, the cells, are single numbers of a graph.
+
+An operation that only moves entries about adds nothing to the program; any other becomes arithmetic on single numbers.
+"""
 
 import functools
 import math
@@ -21,7 +24,7 @@ REDUCTIONS |= {"reduce_and": lax.and_p, "reduce_or": lax.or_p}
 
 
 def has_rule(equation) -> bool:
-    """The operation can be done scalar by scalar."""
+    """Whether there is a rule for an operation."""
     name, wanted = equation.primitive.name, equation.params.get("out_dtype")
     if wanted is not None and any(v.aval.dtype != wanted for v in equation.invars):
         return False
@@ -31,7 +34,7 @@ def has_rule(equation) -> bool:
 
 
 def apply(graph: Graph, equation, cells: list) -> list:
-    """Cells of the results of an operation, from those of its arguments."""
+    """The cells of the results of an operation, from the cells of its arguments."""
     name, (out, *_) = equation.primitive.name, equation.outvars
     if name in MOVES:
         moved = MOVES[name](graph, equation, *cells)
@@ -50,7 +53,7 @@ def apply(graph: Graph, equation, cells: list) -> list:
 
 
 def fill(shape, parts):
-    """Cells of the shape, from their list: numpy would turn its numbers into Python's."""
+    """An array of cells of this shape, filled from a list. (np.array would convert the numbers in the list.)"""
     cells = np.empty(shape, object)
     for index, part in zip(np.ndindex(*shape), parts, strict=True):
         cells[index] = part
@@ -58,7 +61,7 @@ def fill(shape, parts):
 
 
 def each(shape, function, *arrays):
-    """Cells of `function` of the cells of arrays that broadcast to the shape."""
+    """The array of cells `function(a, b, …)`, where the arrays of cells a, b, … are broadcast to the shape."""
     flat = [np.broadcast_to(a, shape).reshape(-1) for a in arrays]
     return fill(shape, [function(*x) for x in zip(*flat, strict=True)])
 

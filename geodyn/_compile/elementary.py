@@ -1,4 +1,6 @@
-"""Elementary functions in double precision from operations that vectorise; XLA:CPU calls the C library for each.
+"""Elementary functions in double precision, written with operations that XLA:CPU vectorises.
+
+XLA:CPU itself calls the C library once for each number.
 
 Argument reduction after Cody & Waite, Software Manual for the Elementary Functions (1980), with the parts of π/2 short
 enough that their multiples are exact up to |x| = 3e9; polynomials of Sun Microsystems' fdlibm (k_sin.c, k_cos.c).
@@ -24,7 +26,7 @@ COSINE += (2.48015872894767294178e-05, -1.38888888888741095749e-03, 4.1666666666
 
 
 class Formula:
-    """Arithmetic on the scalars of a graph, written with operators."""
+    """A number of a graph with Python's arithmetic operators."""
 
     def __init__(self, graph: Graph, scalar):
         self.graph, self.scalar = graph, scalar
@@ -54,7 +56,7 @@ class Formula:
     __radd__, __rmul__ = __add__, __mul__
 
     def apply(self, primitive, *others, dtype=DOUBLE, **params):
-        """A primitive of JAX on scalars."""
+        """The result of a JAX primitive applied to this number and others."""
         return self._with(lambda *b: self.graph.apply(primitive, params, (self.scalar, *b), dtype), *others)
 
     def where(self, yes, no):

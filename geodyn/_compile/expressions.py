@@ -1,7 +1,7 @@
-"""Scalar expressions: a graph without repetition, and the code that computes some of its nodes.
+"""Scalar expressions as a graph in which no expression stands twice, and the program that computes some of its nodes.
 
-XLA:CPU fuses a value into each of its users and so computes shared values many times over. Here what is shared and
-costs something is the result of a call that XLA may not inline, so it is computed once.
+XLA:CPU fuses a value into every operation that uses it, and so computes a shared value many times. Here a shared value
+that costs something is the result of a function call that XLA may not inline, and is computed once.
 """
 
 from collections import defaultdict
@@ -26,19 +26,19 @@ FOLDED = {name: getattr(np, function) for name, function in (pair.split() for pa
 
 
 class Node:
-    """A scalar that is known when the program runs; a scalar known before is a numpy number."""
+    """A number that is computed while the program runs. (Constants are numpy numbers.)"""
 
     __slots__ = ("args", "bind", "cost", "dtype", "index", "name")
 
 
 class Graph:
-    """Scalars and how they follow from each other: `apply` and the arithmetic make nodes, `values` computes some."""
+    """Numbers and the operations between them: `apply` adds a node, `values` computes some of the nodes."""
 
     def __init__(self):
         self.nodes, self.known, self.order = {}, {}, []
 
     def node(self, name, args, dtype, bind, key=None):
-        """The one node of an operation `bind` on these arguments, known by its name and `key`."""
+        """The node of an operation `bind` on these arguments. The same name, `key` and arguments give the same node."""
         key = (name, key, *((x.index,) if isinstance(x, Node) else (x.dtype, x.tobytes()) for x in args))
         if key not in self.nodes:
             node = Node()
@@ -48,13 +48,13 @@ class Graph:
         return self.nodes[key]
 
     def given(self, value):
-        """The node of a scalar value that JAX traces."""
+        """The node of a number that JAX traces."""
         node = self.node("given", (), value.dtype, None, key=len(self.order))
         self.known[node.index] = value
         return node
 
     def apply(self, primitive, params, args, dtype):
-        """The scalar primitive(*args), simplified where that is exact, but for the signs of zeros."""
+        """The number primitive(*args), simplified by rules such as x·1 = x that change at most the sign of a zero."""
         name = primitive.name
         if name in ARITHMETIC:
             return ARITHMETIC[name](self, *args)
@@ -145,7 +145,7 @@ class Graph:
         return self.node("convert", (a,), dtype, lambda x: lax.convert_element_type(x, dtype), key=str(dtype))
 
     def values(self, scalars):
-        """JAX values of the scalars: of numpy numbers too."""
+        """The JAX values of nodes and of numpy numbers."""
         self._compute([x for x in scalars if isinstance(x, Node) and x.index not in self.known])
         return [self._value(x, self.known) for x in scalars]
 
@@ -187,7 +187,7 @@ class Graph:
         return shared
 
     def unknown(self, roots):
-        """All that the roots depend on and that is not known, in the order of dependence."""
+        """All nodes that the roots depend on and that are not known yet, each after what it depends on."""
         seen, stack = {}, list(roots)
         while stack:
             node = stack.pop()
@@ -197,7 +197,7 @@ class Graph:
         return [seen[index] for index in sorted(seen)]
 
     def _inputs(self, nodes):
-        """What is known and used on the way to the nodes."""
+        """The known values that are needed to compute the nodes."""
         inner = self.unknown(nodes)
         args = {x.index: x for node in inner for x in node.args if isinstance(x, Node)}
         return [x for index, x in sorted(args.items()) if index in self.known]

@@ -1,4 +1,4 @@
-"""What geodyn takes from JAX beyond its public interface: all of it is here, and none of it is needed for a result.
+"""Everything that geodyn uses of JAX beyond its public interface. Results do not depend on it, only speed does.
 
 Programs of small bodies are rewritten scalar by scalar (`scalars.py`) and compiled as one function (`native.py`), which
 saves time and nothing else. For that geodyn reads JAX's programs (jaxprs), has an operation of its own, and marks calls
@@ -44,7 +44,7 @@ def passes(trial) -> bool:
 
 
 def new_operation(name: str, *, run, abstract, batched, pushed_forward, pulled_back, lowered, lowered_on_cpu) -> Any:
-    """An operation of several results with its rules, None where JAX has no such thing."""
+    """A new JAX primitive with several results and its rules; None where this JAX does not offer what that takes."""
     if MISSING is not None:
         return None
     operation = Primitive(name)

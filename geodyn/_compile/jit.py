@@ -1,4 +1,4 @@
-"""The one jit boundary: what is traced and what is static in what a user hands in."""
+"""The boundary to `jax.jit`: which parts of a user's arguments are traced, and which are static."""
 
 import functools
 import inspect
@@ -125,7 +125,7 @@ class Closure(eqx.Module):
 
 
 class _Same:
-    """A value that equals only itself."""
+    """A value that is compared by identity, so that it can stand in the static part of a pytree."""
 
     def __init__(self, value):
         self.value = value
@@ -153,7 +153,7 @@ def closed_over(tree, *functions) -> list:
 
 
 def _parts_of(x) -> list:
-    """What may hold a traced array in an object that is no array."""
+    """The parts of an object in which a traced array may be found."""
     if isinstance(x, Closure):
         return []
     if isinstance(x, list | tuple | set | frozenset):
@@ -186,8 +186,9 @@ def _is_filled(cell) -> bool:
 
 @jax.tree_util.register_pytree_node_class
 class Carried:
-    """A tree that a result carries along. What was concrete when it was made is no leaf, so that `vmap` does not copy
-    it for each member of a batch; what was traced is one."""
+    """A pytree that a result keeps for later use, such as the system of a trajectory. Its concrete arrays are static
+    and are no leaves of the result, so that `vmap` does not copy them for each member of a batch; traced arrays are
+    leaves."""
 
     def __init__(self, tree):
         leaves, self.form = jax.tree.flatten(tree)
@@ -219,7 +220,7 @@ class Carried:
 
 
 class _Equal:
-    """Values that equal others of the same content: arrays by their numbers, anything else as it says."""
+    """Values that are compared by content: arrays by their numbers, other things by `==`."""
 
     def __init__(self, values):
         self.values = values

@@ -1,4 +1,4 @@
-"""Programs of one member that run for many at once: under `vmap` the members lie along the last axes of every array.
+"""Programs written for one member of a batch that keep the members along the last axes of all arrays under `vmap`.
 
 XLA:CPU vectorises along the last axis. So a state [n] of B members is held as [n, B], and where a function is
 arithmetic on few numbers (`Split`), each of its scalars is one contiguous array over the members.
@@ -56,7 +56,7 @@ def _evaluated(*args, run, batch, outs, **_):
 
 
 def _for_members(x, shape, kept, batch):
-    """A result for each member, or summed over those that have it in common."""
+    """A result for each member, or its sum over the members that share one value."""
     axes = [len(shape) + i for i, k in enumerate(kept) if not k and x.shape[len(shape) + i] != 1]
     x = jnp.sum(x, axes, keepdims=True) if axes else x
     return jnp.broadcast_to(x, (*shape, *(b if k else 1 for b, k in zip(batch, kept, strict=True))))
@@ -82,7 +82,7 @@ def _batched(args, axes, *, outs, batch, **params):
 
 
 def _of_members(plain, args, outs, batch):
-    """`plain` of every member, by JAX's own batching."""
+    """`plain` for every member, batched by JAX itself."""
     values = over_last(plain, len(batch), batch)(*args)
     sums = [tuple(x.ndim - len(batch) + i for i, k in enumerate(kept) if not k) for x, (*_, kept) in zip(values, outs)]
     return [jnp.sum(x, axes, keepdims=True) if axes else x for x, axes in zip(values, sums, strict=True)]
@@ -137,7 +137,7 @@ lanes_p = internals.new_operation(
 
 @functools.cache
 def is_usable() -> bool:
-    """Whether this JAX takes such operations, and rewrites programs."""
+    """Whether this version of JAX allows what is done here."""
     return native.is_usable() and internals.passes(_trial)
 
 
@@ -232,7 +232,7 @@ class Split:
 
 
 def _is_arithmetic(jaxpr) -> bool:
-    """Every operation of the program has a rule for scalars, and none is of many."""
+    """Whether every operation of the program has a rule for single numbers, and none has many."""
     for equation in jaxpr.eqns:
         inner = inner_program(equation)
         if inner is not None:
@@ -389,7 +389,7 @@ class _Scalars:
 
 
 def _computed(nodes, known, often):
-    """The nodes by their numbers, from what is known; at once, where they are computed `often`."""
+    """The values of nodes from known ones; in one call that XLA may not inline, where they are computed `often`."""
     inner, needed, stack = {}, {}, list(nodes)
     while stack:
         node = stack.pop()

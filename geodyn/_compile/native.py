@@ -1,4 +1,4 @@
-"""Small programs as one native function instead of one kernel per operation.
+"""Small programs compiled into one native function, instead of one kernel per operation.
 
 A step of a small system is thousands of tiny operations, whose dispatch by XLA:CPU costs more than their arithmetic. A
 call that carries the attribute `xla_cpu_small_call` is compiled into one function (XLA's own pass for small while loops
@@ -60,12 +60,13 @@ def _call(function, in_batches, args, nonlinear, **params):
     return out[0].unflatten(values)
 
 
-# A program that follows from another is traced only where it is lowered: often only what follows from it is.
+# The batched or transposed form of a program is traced when it is lowered, and not before: often only a further form of
+# it is used.
 class Members(NamedTuple):
     """The program of a batch: that of one member, the axis of each of its arguments along which the members lie (None
     where all have the same), and how many there are."""
 
-    program: Any  # A closed jaxpr, or again one of these.
+    program: Any  # A closed jaxpr, or a Members or Transposed of one.
     axes: tuple[int | None, ...]
     size: int
 
@@ -83,7 +84,7 @@ class Members(NamedTuple):
         return _derived(self).jaxpr
 
     def together(self, one: Callable) -> Callable:
-        """A function of the arguments of one member for those of all."""
+        """The program of one member applied to all members of a batch."""
         return jax.vmap(one, self.axes, axis_size=self.size)
 
 
@@ -91,7 +92,7 @@ class Transposed(NamedTuple):
     """Of a program that is linear in its arguments from the place `nonlinear` on: from its first arguments and the
     cotangents of its results to those of its last arguments."""
 
-    program: Any  # A closed jaxpr, or again one of these.
+    program: Any  # A closed jaxpr, or a Members or Transposed of one.
     nonlinear: int
 
     @property
@@ -133,7 +134,7 @@ def _bind(function, in_batches, args, nonlinear, **params):
 
 
 def evaluated(program, *args):
-    """The values of a program, as it was written."""
+    """The values of the program, run by JAX as it is."""
     if isinstance(program, Members):
         return program.together(partial(evaluated, program.program))(*args)
     if isinstance(program, Transposed):
@@ -240,7 +241,7 @@ def is_usable() -> bool:
 
 
 def _trial() -> bool:
-    """Whether programs are read as they are meant. Nothing is compiled: numbers are combined by numpy."""
+    """Whether a small program of scalars gives the right numbers. Nothing is compiled: numpy does the arithmetic."""
     x = np.arange(6.0).reshape(2, 3)
 
     def moves(x):
@@ -252,7 +253,7 @@ def _trial() -> bool:
 
 
 def is_suitable(jaxpr) -> bool:
-    """No operation of the program, at any depth, is one that a native function may not hold."""
+    """Whether XLA can compile all operations of the program, at any depth, inside of one native function."""
     names = (equation.primitive.name for equation in jaxpr.eqns)
     if any(name.startswith(bad) or f"_{bad}" in name for name in names for bad in UNSUITABLE):
         return False

@@ -1,4 +1,4 @@
-"""What a user sees of work that shows no progress by itself."""
+"""A line on stderr that says for how long a first call has been compiling."""
 
 import contextlib
 import sys

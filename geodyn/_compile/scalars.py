@@ -1,8 +1,9 @@
 """Programs of small arrays as programs of scalars.
 
 In a step of a small body most operations move numbers about in arrays of three or six, or multiply by zeros that a
-derivative left. Scalar by scalar all of that is gone before XLA sees it, and under `vmap` each scalar is one contiguous
-array over the batch. Whatever is large, or has no rule here, as have no loops, runs on arrays as it was.
+derivative left. Written with single numbers, all of that disappears before XLA sees the program, and under `vmap` each
+number is one contiguous array over the batch. Operations on large arrays, loops, and operations without a rule in
+`cells.py` are kept as operations on arrays.
 """
 
 import math
@@ -33,7 +34,7 @@ def scalar_program(closed) -> Callable:
 
 
 class Whole:
-    """An array, as JAX has it."""
+    """An array that is kept as a JAX array."""
 
     def __init__(self, value):
         self.value, self.shape, self.size, self.dtype = value, jnp.shape(value), jnp.size(value), jnp.result_type(value)
@@ -53,7 +54,7 @@ class Whole:
 
 
 class Cells:
-    """An array of scalars."""
+    """An array whose entries are single numbers of a graph."""
 
     def __init__(self, cells, dtype):
         self.scalars, self.shape, self.size, self.dtype = cells, cells.shape, cells.size, np.dtype(dtype)
@@ -69,7 +70,7 @@ class Cells:
 
 
 class Interpreter:
-    """Runs programs on `Whole` and `Cells`."""
+    """Evaluates a jaxpr on arrays that are `Whole` or `Cells`."""
 
     def __init__(self):
         self.graph = Graph()

@@ -1,9 +1,9 @@
-"""Matrices of linear functions of arrays, without structure or block-tridiagonal: found by pushing vectors, and solved.
+"""Matrices of linear functions of arrays, dense or block-tridiagonal: found by applying the function, and solved.
 
-A block-tridiagonal one takes as many vectors as three blocks have columns, since columns three blocks apart have no row
-in common (Curtis, Powell & Reid, J. Inst. Math. Appl. 13 (1974) 117), and an elimination that is linear in the number
-of blocks (Golub & Van Loan, Matrix Computations, 4.5.1). lineax and jax.lax solve tridiagonal systems of numbers only,
-not of blocks.
+A block-tridiagonal matrix is found from as many applications as three blocks have columns, since columns three blocks
+apart have no row in common (Curtis, Powell & Reid, J. Inst. Math. Appl. 13 (1974) 117), and an elimination that is
+linear in the number of blocks (Golub & Van Loan, Matrix Computations, 4.5.1). lineax and jax.lax solve tridiagonal
+systems of numbers only, not of blocks.
 """
 
 from collections.abc import Callable
@@ -27,7 +27,7 @@ class Full(NamedTuple):
         return columns(lambda x: push(x.reshape(near.shape)).reshape(-1), near.size, near).T
 
     def factors(self, matrix):
-        """What `solved` takes."""
+        """The factors that `solved` takes."""
         return inverse(matrix, self.largest_elimination)
 
     def solved(self, factors, r):

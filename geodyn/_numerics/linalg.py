@@ -1,6 +1,6 @@
 """Small dense linear algebra without LAPACK, whose call costs more than the arithmetic of a small matrix.
 
-LAPACK is also what hangs inside a large `vmap` on JAX 0.10 with several CPU devices.
+LAPACK calls also hang inside a large `vmap` on JAX 0.10 with several CPU devices.
 """
 
 from collections.abc import Callable

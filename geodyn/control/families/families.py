@@ -36,14 +36,36 @@ class ENDS(eqx.Enumeration):
 
 
 class StrokeFamily(eqx.Module):
-    """Optimal strokes along a branch, N of them in order; folds and the best efficiency are among them, exactly.
+    """Optimal strokes along a branch, N of them in order; the result of `gd.stroke_family`.
 
-    `parameter`; `displacement` and `cost` of each stroke; `multiplier` dE/d(displacement), infinite at the largest
-    displacement; `efficiency` as by `gd.efficiency`, with the same `drag` (by default 1 for other swimmers than
-    links); `second_order` positive where the stroke is a minimum (see OptimalStroke); `kkt_residual` of each.
-    `strokes` holds all coefficients, the first axis along the branch. `folds` are the indices where the parameter
-    turns back, `best` that of the largest maximum of the efficiency, None if there is none. `end` says why it ends,
-    `geodyn.control.ENDS[family.end]` in words.
+    Folds and the largest efficiency are among the strokes, computed to rounding. `family.stroke(i)` is the stroke at
+    the index i.
+
+    Args:
+        parameter: [N] the displacement or the parameter of the body, by which the branch is followed.
+        displacement: [N] or [N, k] of each stroke.
+        cost: [N] the energy of each stroke.
+        multiplier: [N] or [N, k] dE/d(displacement), infinite at the largest displacement.
+        efficiency: [N] as by `gd.efficiency`, with the `drag` of `gd.stroke_family` (by default 1 for other swimmers
+            than links).
+        second_order: [N] positive where the stroke is a minimum, see `gd.OptimalStroke`.
+        kkt_residual: [N] of each stroke.
+        strokes: a stroke with all coefficients, their first axis along the branch.
+        folds: the indices where the parameter turns back.
+        best: the index of the largest maximum of the efficiency, None if there is none on the branch.
+        end: why the branch ends; printed, it says so in words.
+
+    Example:
+        Shortest curves around growing areas D: circles, whose energy 4π D grows in proportion.
+
+        >>> class Planimeter(gd.AbstractConnection):
+        ...     group: gd.groups.Translation = gd.groups.Translation(1)
+        ...     def form(self, r):
+        ...         return jnp.stack([-r[1], r[0]])[None] / 2
+        >>> body, settings = gd.bundles.KaluzaKlein(Planimeter()), gd.Direct(harmonics=2, steps=8)
+        >>> family = gd.stroke_family(body, [0.0, 0.0], interval=(0.1, 0.3), method=settings, points=3)
+        >>> print(family.parameter.shape, (family.cost / family.parameter).round(6), family.folds)
+        (3,) [12.566371 12.566371 12.566371] ()
     """
 
     parameter: Float[Array, " N"]
@@ -166,18 +188,45 @@ def stroke_family(
     step: float = 0.2,
     progress: bool = False,
 ) -> StrokeFamily:
-    """The optimal strokes of a swimmer at all displacements, or of a family of swimmers at one, through folds.
+    """The optimal strokes of a body at all displacements, or of a family of bodies at one displacement, through folds.
 
-    A swimmer is followed in its net displacement from `interval[0]`, best a small one, towards `interval[1]`; a
-    `displacement` vector gives the direction. A function parameter → swimmer is followed in its parameter, at
-    `displacement`. The branch begins at `optimal_stroke(swimmer, guess, …)` and ends where the parameter reaches an
-    end of the interval, after `points`, where the shapes would leave the `bounds` or change faster than by `rates`, or
-    where the strokes can no longer be resolved; `end` says which. Beyond folds the strokes obey Wong's equations, but
-    are not always of least energy. `step` is the longest arclength between points, in radians or what the coefficients
-    are in. `drag` is that of the efficiency, see `gd.efficiency`. `progress` shows a bar; Ctrl-C keeps the points so
-    far.
-    Raises ValueError for bad arguments, RuntimeError if no first stroke is found, or no other beside it.
-    Source: Allgower & Georg, *Introduction to Numerical Continuation Methods* (SIAM 2003).
+    A body is followed in its net displacement, from `interval[0]`, best a small one, towards `interval[1]`; a function
+    parameter -> body is followed in its parameter at a fixed `displacement`. The branch begins at the stroke that
+    `gd.optimal_stroke(swimmer, guess, …)` finds. It ends where the parameter reaches an end of the interval, after
+    `points`, where the displacement is the largest that is possible, where the strokes reach the `bounds` or `rates`,
+    or where they can no longer be resolved; `end` of the result says which. Beyond folds the strokes obey Wong's
+    equations but do not always have the least energy.
+
+    Args:
+        swimmer: body with a metric of shapes, or a function parameter -> body.
+        guess: stroke or shape [m] to begin at, as for `gd.optimal_stroke`.
+        interval: (start, stop) of the displacement or of the parameter; displacements must have one sign.
+        displacement: the direction [k] of the displacements of a body (None: a translation whose direction is free);
+            the displacement, a length or [k], of a family of bodies.
+        method: `gd.Direct` with its settings.
+        bounds, rates, base: as for `gd.optimal_stroke`.
+        drag: towing drag of the efficiency, see `gd.efficiency`.
+        points: largest number of strokes.
+        step: longest arclength between two of them, in radians or in what the coefficients are in.
+        progress: whether to show a bar; Ctrl-C keeps the points so far.
+
+    Returns:
+        StrokeFamily.
+
+    Raises:
+        ValueError: for bad arguments, and if the first stroke feels the bounds.
+        RuntimeError: if no first stroke is found, or no other beside it.
+
+    Example:
+        >>> swimmer, settings = gd.swimmers.SymmetricPurcell(), gd.Direct(harmonics=2, steps=8)
+        >>> family = gd.stroke_family(swimmer, [0.8, 0.8], interval=(0.01, 0.03), method=settings, step=0.5, points=20)
+        >>> rise = jnp.diff(family.cost) / jnp.diff(family.displacement)
+        >>> between = (rise > family.multiplier[:-1]) & (rise < family.multiplier[1:])
+        >>> print(f"D = {family.displacement[-1]:.6f}; dE/dD is the slope of E:", bool(between.all()))
+        D = 0.030000; dE/dD is the slope of E: True
+
+    Source:
+        Allgower & Georg, *Introduction to Numerical Continuation Methods* (SIAM 2003).
     """
     body, target, edges = _checked(swimmer, interval, displacement, points, step, drag)
     start, stop = floating(edges)

@@ -25,17 +25,41 @@ from geodyn.locomotion.strokes.stroke import FourierStroke, LegendreStroke
 
 
 class Wong(AbstractStrokeMethod):
-    """Newton's method on Wong's equations, collocated at as many times as the stroke has coefficients.
+    """Newton's method on Wong's equations, the equations of optimal strokes, by spectral collocation.
 
-    From a stroke that is nearly optimal, such as one of `Direct`, it converges at once; else the solution is followed
-    from a small stroke to the displacement that is asked for. What it finds is stationary, and `second_order` says
-    whether it is a minimum. `harmonics` of the Fourier series, `steps` of the quadrature (a stroke with a corner gets
-    twice as many Legendre terms and steps), `max_iterations` solutions on the way. Knows no bounds.
+    They are collocated at as many times as the stroke has coefficients. From a stroke that is nearly optimal, such as
+    one of `gd.Direct`, it converges at once; otherwise the solution is followed from a small stroke to the displacement
+    that is asked for. It finds stationary strokes: `second_order` of the result says whether one is a minimum. It knows
+    no bounds.
 
-    Wong's equations hold to 1e4 eps at the times of the collocation. The KKT residual of what is found is that of the
-    coefficients, another discretisation of the same problem, and measures what `harmonics` and `steps` leave
-    unresolved: 7e-6 for Purcell's swimmer at the displacement 0.1 with 16 harmonics. Beyond `tolerance` it is no
-    success.
+    Wong's equations hold to 1e4 times the machine epsilon at the times of the collocation. The KKT residual of the
+    result is that of the coefficients, another discretisation of the same problem, and measures what `harmonics` and
+    `steps` leave unresolved: 7e-6 for Purcell's swimmer at the displacement 0.1 with 16 harmonics. Beyond `tolerance`
+    the search counts as failed.
+
+    Args:
+        harmonics: number of harmonics of the Fourier series; a stroke with `base` or `ends` gets twice as many Legendre
+            terms.
+        steps: number of steps of the quadrature; twice as many with `base` or `ends`.
+        max_iterations: limit of the solutions on the way to the displacement.
+        tolerance: the largest KKT residual that counts as success.
+
+    Example:
+        The isoperimetric problem: the shortest closed curve around the area 1 has the energy 4π. Its charge in Wong's
+        equations is half of dE/dD = 4π.
+
+        >>> class Planimeter(gd.AbstractConnection):
+        ...     group: gd.groups.Translation = gd.groups.Translation(1)
+        ...     def form(self, r):
+        ...         return jnp.stack([-r[1], r[0]])[None] / 2
+        >>> body, settings = gd.bundles.KaluzaKlein(Planimeter()), gd.Wong(harmonics=2, steps=8)
+        >>> best = gd.optimal_stroke(body, [0.0, 0.0], displacement=1.0, method=settings)
+        >>> print(f"energy {best.cost:.6f}, charge {best.charge[0]:.6f}")
+        energy 12.566371, charge 6.283185
+
+    Source:
+        Montgomery, *Commun. Math. Phys.* 128 (1990) 565; Koon & Marsden, *SIAM J. Control Optim.* 35 (1997) 901;
+        Doedel, in *Numerical Continuation Methods for Dynamical Systems* (2007), chapter 1.
     """
 
     harmonics: int = eqx.field(static=True, default=16)

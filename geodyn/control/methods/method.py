@@ -25,10 +25,31 @@ class AbstractStrokeMethod(eqx.Module):
 
 
 class Direct(AbstractStrokeMethod):
-    """Newton's method on the coefficients of the stroke, bounds by an interior point.
+    """Newton's method on the coefficients of the stroke, with bounds by an interior-point method.
 
-    `harmonics` of the Fourier series, `steps` of the quadrature and of the bounds (a stroke with a corner gets twice
-    as many Legendre terms and steps), `tolerance` of the KKT residual (None: 1e5 eps).
+    The default of `gd.optimal_stroke` and the only method that knows bounds.
+
+    Args:
+        harmonics: number of harmonics of the Fourier series of a closed stroke; a stroke with `base` or `ends` gets
+            twice as many Legendre terms.
+        steps: number of steps of the quadrature, at whose nodes bounds are kept; twice as many with `base` or `ends`.
+        tolerance: of the relative KKT residual; None: 1e5 times the machine epsilon (2e-11 in double precision).
+        max_iterations: limit of the iterations.
+
+    Example:
+        The isoperimetric problem: the shortest closed curve around the area 1 has the length √(4π), the energy 4π.
+
+        >>> class Planimeter(gd.AbstractConnection):
+        ...     group: gd.groups.Translation = gd.groups.Translation(1)
+        ...     def form(self, r):
+        ...         return jnp.stack([-r[1], r[0]])[None] / 2
+        >>> body, settings = gd.bundles.KaluzaKlein(Planimeter()), gd.Direct(harmonics=2, steps=8)
+        >>> best = gd.optimal_stroke(body, [0.0, 0.0], displacement=1.0, method=settings)
+        >>> print(f"{best.cost:.6f} {4 * np.pi:.6f}")
+        12.566371 12.566371
+
+    Source:
+        Nocedal & Wright, *Numerical Optimization* (2006), chapters 18 and 19.
     """
 
     harmonics: int = eqx.field(static=True, default=16)

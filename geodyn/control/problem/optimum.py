@@ -56,18 +56,46 @@ def _when_asked_for(function):
 
 
 class OptimalStroke(eqx.Module):
-    """A stroke of least cost for its displacement, and the evidence.
+    """A stroke of least cost for its displacement, with the evidence that it is one; the result of `gd.optimal_stroke`.
 
-    `cost` E = ∫₀¹ r'ᵀG r' dt; `displacement` as reached, a length or exponential coordinates[k], as it was asked for;
-    `multiplier` dE/d(displacement). Evidence, all zero at an exact optimum: `kkt_residual` of the coefficients
-    (bounds and their complementarity included); `wong_residual`, the largest defect of Wong's equations along the
-    stroke, away from bounds, over the largest force: how well the coefficients resolve the stroke; `power_variation`,
-    the largest relative deviation of the power from its mean. `second_order` is the smallest eigenvalue of the second
-    variation at fixed displacement (`second_variation`), positive at a minimum; `charge` μ₀ is what Wong's equations
-    conserve, half of dE/d(displacement) as a covector at the start; `room` is the least distance from the bounds, in
-    parts of their width (infinite where there are none). `result` says how the search ended; `stats` counts iterations
-    and `flat` directions, those of symmetries, such as a shift of time. What takes long, `wong_residual`,
-    `second_order` and `stats`, is computed when it is first asked for.
+    Further properties are `second_order`, the smallest eigenvalue of the second variation at fixed displacement,
+    positive at a minimum; `second_variation`, that eigenvalue and the number of flat directions; `wong_residual`, the
+    largest defect of Wong's equations along the stroke, away from bounds, over the largest force, which says how well
+    the coefficients resolve the stroke; and `stats`, the numbers of `iterations` and of `flat` directions, those of
+    symmetries such as a shift of time. What takes long (`wong_residual`, `second_variation`) is computed when it is
+    first asked for.
+
+    `optimum.save(path)` writes one `.npz` file that `gd.strokes.load_stroke` reads. Of a batch, under `jax.vmap`, all
+    fields have a leading axis.
+
+    Args:
+        swimmer: the body.
+        stroke: the stroke, a FourierStroke; with `base` a LegendreStroke, with `ends` an OpenStroke.
+        cost: the cost E, by default the energy `∫₀¹ r'ᵀ G r' dt`.
+        displacement: the displacement that is reached, a length or exponential coordinates [k], as it was asked for.
+        multiplier: dE/d(displacement), a number or [k].
+        kkt_residual: relative residual of the conditions for an optimum of the coefficients, bounds included; zero at
+            an exact optimum.
+        power_variation: largest relative deviation of the power from its mean; zero at an exact optimum of the energy.
+        charge: μ₀ [k], what Wong's equations conserve: half of dE/d(displacement), as a covector at the start.
+        room: least distance from the bounds, in parts of their width; infinite where there are none.
+        result: how the search ended; printed, it says so in words.
+        iterations: number of iterations.
+        evidence: what the evidence is computed from.
+
+    Example:
+        The isoperimetric problem: the energy 4π D of the displacement D is least for a circle.
+
+        >>> class Planimeter(gd.AbstractConnection):
+        ...     group: gd.groups.Translation = gd.groups.Translation(1)
+        ...     def form(self, r):
+        ...         return jnp.stack([-r[1], r[0]])[None] / 2
+        >>> body, settings = gd.bundles.KaluzaKlein(Planimeter()), gd.Direct(harmonics=2, steps=8)
+        >>> best = gd.optimal_stroke(body, [0.0, 0.0], displacement=0.5, method=settings)
+        >>> print(f"E = {best.cost:.6f}, dE/dD = {best.multiplier:.6f}, minimum: {best.second_order > 0}")
+        E = 6.283185, dE/dD = 12.566371, minimum: True
+        >>> print(best.kkt_residual < 1e-9, best.power_variation < 1e-9, best.wong_residual < 1e-9)
+        True True True
     """
 
     swimmer: AbstractInvariantMetric
@@ -115,11 +143,31 @@ class OptimalStroke(eqx.Module):
 
 
 def load_stroke(path: str | os.PathLike, swimmer: AbstractInvariantMetric | None = None) -> OptimalStroke:
-    """The stroke that `OptimalStroke.save` wrote. A file holds no code: a swimmer of geodyn is built again; of one of
-    your own, or with a function of yours in it, you pass the instance.
+    """Read the optimal stroke that `OptimalStroke.save` wrote.
 
-    Raises ValueError if the file is not such a file, is damaged, needs another swimmer, or holds double precision
-    while JAX works in single.
+    A file holds no code: a swimmer of geodyn is built again; if it is one of your own, or holds a function of yours,
+    pass the instance.
+
+    Args:
+        path: the `.npz` file.
+        swimmer: the body of the stroke, if it is one of your own.
+
+    Returns:
+        The OptimalStroke.
+
+    Raises:
+        ValueError: if the file is not such a file, is damaged, holds a stroke of another swimmer or of one that has to
+            be passed, or holds double precision while JAX works in single.
+
+    Example:
+        >>> import tempfile
+        >>> swimmer, settings = gd.swimmers.SymmetricPurcell(), gd.Direct(harmonics=2, steps=8)
+        >>> best = gd.optimal_stroke(swimmer, [0.5, 0.5], displacement=0.01, method=settings)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     best.save(f"{folder}/best.npz")
+        ...     again = gd.strokes.load_stroke(f"{folder}/best.npz")
+        >>> print(type(again.swimmer).__name__, bool(again.cost == best.cost))
+        SymmetricPurcell True
     """
     arrays, about = read_archive(path, _FORMAT)
     packed = about["optimum"]

@@ -21,7 +21,22 @@ FEW_ITERATIONS = 30
 
 
 class StrokeError(RuntimeError):
-    """A search that did not end at an optimal stroke; `optimum` is where it stood."""
+    """A search by `gd.optimal_stroke` that did not end at an optimal stroke; its `optimum` is where the search stood.
+
+    Its message says how far strokes around the start lead, where that can be found out. It is a RuntimeError.
+
+    Args:
+        message: what went wrong.
+        optimum: the OptimalStroke where the search stood.
+
+    Example:
+        >>> swimmer, settings = gd.swimmers.SymmetricPurcell(), gd.Direct(harmonics=2, steps=8, max_iterations=10)
+        >>> try:
+        ...     gd.optimal_stroke(swimmer, [1.0, 1.0], displacement=9.0, method=settings)
+        ... except gd.StrokeError as error:
+        ...     print("converged:", bool(error.optimum.kkt_residual < 1e-9))
+        converged: False
+    """
 
     def __init__(self, message: str, optimum: OptimalStroke):
         super().__init__(message)

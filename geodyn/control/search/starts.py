@@ -115,12 +115,41 @@ def optimal_strokes(
     """The locally best strokes that a search from many random starts finds, each certified, the cheapest first.
 
     Strokes that a symmetry takes into each other (a shift or reversal of time, a reflection, an exchange of hinges)
-    are one: they agree in energy, dE/d(displacement) and size; the one nearest to the shape zero is kept. The starts
-    are random strokes around shapes in `region = (lower[m], upper[m])` (None: the bounds, or all angles of links). They
-    are solved together with few harmonics and few iterations, what is then distinct by `optimal_stroke` with `method`.
-    `displacement`, `bounds`, `rates` as for `optimal_stroke`. The same `seed` finds the same strokes; more `starts`
-    find more. `progress` shows a bar; Ctrl-C keeps the strokes so far.
-    Raises ValueError for bad arguments, RuntimeError if nothing is found.
+    count as one: they agree in energy, dE/d(displacement) and size; the one nearest to the shape zero is kept. The
+    starts are random strokes around shapes in `region`; they are solved together with few harmonics and few iterations,
+    and those that end at different strokes by `gd.optimal_stroke` with `method`. The same `seed` finds the same
+    strokes; more `starts` find more.
+
+    Args:
+        swimmer: body with a metric of shapes, such as one of `gd.swimmers`.
+        displacement: length, or exponential coordinates [k] of the holonomy, as for `gd.optimal_stroke`.
+        starts: number of random starts; 64 suit two shape variables.
+        seed: of the random numbers.
+        region: (lower[m], upper[m]), where the shapes lie around which strokes are tried; None: the bounds, or all
+            angles of links.
+        bounds, rates: limits of the shape and of its rates, as for `gd.optimal_stroke`.
+        method: `gd.Direct` with its settings.
+        progress: whether to show a bar; Ctrl-C keeps the strokes so far.
+
+    Returns:
+        A tuple of OptimalStroke, sorted by their cost.
+
+    Raises:
+        ValueError: for bad arguments.
+        RuntimeError: if no optimal stroke is found.
+
+    Example:
+        The isoperimetric problem has one solution up to shifts of time and of place, a circle of the energy 4π.
+
+        >>> class Planimeter(gd.AbstractConnection):
+        ...     group: gd.groups.Translation = gd.groups.Translation(1)
+        ...     def form(self, r):
+        ...         return jnp.stack([-r[1], r[0]])[None] / 2
+        >>> body, settings = gd.bundles.KaluzaKlein(Planimeter()), gd.Direct(harmonics=2, steps=8)
+        >>> box = ([-1.0, -1.0], [1.0, 1.0])
+        >>> found = gd.optimal_strokes(body, displacement=1.0, starts=4, region=box, method=settings)
+        >>> print(len(found), f"{found[0].cost:.6f} {4 * np.pi:.6f}")
+        1 12.566371 12.566371
     """
     if not isinstance(starts, int) or starts < 1:
         raise ValueError(f"optimal_strokes: starts must be at least 1, got {starts}; 64 suit two shape variables.")

@@ -183,25 +183,53 @@ def optimal_stroke(
     progress: bool = False,
     throw: bool = True,
 ) -> OptimalStroke:
-    """The stroke of period 1 and locally least energy `E = ∫ r'ᵀ G r' dt` that moves the swimmer as wanted.
+    """The stroke of period 1 that moves a body as wanted and costs least, with a certificate; a local optimum.
 
-    `displacement`: a number is a net translation of that length without net rotation, heading free (on a line, the
-    signed translation); a vector[k] fixes the exponential coordinates of the holonomy. `guess`: a stroke, or the shape
-    to start around, where the best small ellipse is the start (None: `base`, the middle of the bounds, or the straight
-    shape of links), or the best of many strokes, if no ellipse leads along a vector. `method`: `Direct`, `Wong` or
-    `Descent`. `bounds = (lower[m], upper[m])` on the shape along the stroke, and the largest `rates[m]`, |r'|, of the
-    period 1, infinite where there is none. `base[m]`: the stroke starts and ends at this shape, with a corner if that
-    is best; `ends`: it leads from one shape to another. `density` is another cost than the power, such as
-    `gd.costs.torque`. `progress` prints iterations, and Ctrl-C keeps the best stroke so far. Any consistent units.
+    The cost is the energy `E = ∫₀¹ r'ᵀ G r' dt`, or the integral of another `density`. A `displacement` that is a
+    number asks for a net translation of that length without net rotation, whose direction in the plane or in space is
+    free (on a line: the signed translation). A vector [k] fixes the exponential coordinates of the holonomy.
 
-    Differentiable to first order, in both modes, with respect to the numbers in the swimmer and the displacement, by
-    the implicit-function theorem; the start has no derivatives, nor has the evidence. Under `jax.vmap` it returns an
-    OptimalStroke with an axis for the batch, which runs to its slowest member; `gd.optimal_strokes` tries many starts.
+    The search begins at `guess`: a stroke, or a shape around which the best small ellipse is taken. Without a guess
+    that shape is `base`, the middle of the bounds, or the straight shape of links. If no small ellipse leads along a
+    displacement vector, the best of many strokes is taken.
 
-    Raises ValueError for bad arguments, StrokeError, a RuntimeError, if the search does not converge, or to what twice
-    the steps see lead elsewhere, unless `throw=False`; inside jit, vmap or grad nothing can be raised: look at `result`
-    and `displacement`.
-    Source of the problem: Alouges, DeSimone & Lefebvre, *J. Nonlinear Sci.* 18 (2008) 277.
+    The result is differentiable to first order, in forward and in reverse mode, with respect to the numbers in the body
+    and the displacement, by the implicit-function theorem. The start has no derivatives, nor have the fields of the
+    result that are evidence. Under `jax.vmap` the result has a leading axis for the batch, which takes as long as its
+    slowest member. `gd.optimal_strokes` searches from many starts.
+
+    Args:
+        swimmer: body with a metric of shapes, such as one of `gd.swimmers`, or `gd.bundles.KaluzaKlein(body)`.
+        guess: a stroke, or the shape [m] to start around; None: see above.
+        displacement: length, or exponential coordinates [k] of the holonomy (translations first, angles in radians).
+        method: `gd.Direct`, `gd.Wong` or `gd.Descent`, with their settings.
+        bounds: (lower[m], upper[m]) of the shape along the stroke, infinite where there is none.
+        base: shape [m] at which the stroke starts and ends, with a corner if that is best.
+        ends: (start[m], end[m]), two shapes between which the stroke leads; it is open then.
+        rates: largest |r'| [m] of the period 1, infinite where there is none.
+        density: function (swimmer, r, r') -> cost per time; default `gd.costs.energy`; see `gd.costs.torque`.
+        progress: whether to print the iterations; Ctrl-C then keeps the best stroke so far.
+        throw: whether to raise StrokeError if the search fails.
+
+    Returns:
+        OptimalStroke, with the stroke, its cost, the multiplier dE/d(displacement) and the evidence. Any consistent
+        units.
+
+    Raises:
+        ValueError: for bad arguments.
+        StrokeError: a RuntimeError, if `throw` and the search does not converge, or converges to a stroke that,
+            integrated with twice the steps, leads elsewhere. Inside jit, vmap or grad nothing can be raised: look at
+            `result` and `displacement`.
+
+    Example:
+        >>> swimmer, settings = gd.swimmers.SymmetricPurcell(), gd.Direct(harmonics=6, steps=32)
+        >>> best = gd.optimal_stroke(swimmer, [0.5, 0.5], displacement=0.02, method=settings)
+        >>> moved = swimmer.group.log(gd.holonomy(swimmer, best.stroke))[0]
+        >>> print(f"energy {best.cost:.4f}, moved {moved:.6f}, optimal: {best.kkt_residual < 1e-9}")
+        energy 2.2301, moved 0.020000, optimal: True
+
+    Source:
+        Alouges, DeSimone & Lefebvre, *J. Nonlinear Sci.* 18 (2008) 277, for the problem.
     """
     swimmer = traced_numbers(swimmer)
 
@@ -223,11 +251,33 @@ def optimal_stroke(
 
 @jit
 def efficiency(swimmer: AbstractSwimmer, stroke: Stroke, *, drag: Number | None = None, steps: int = 128) -> Scalar:
-    """Lighthill's efficiency `drag D²/(E T)`, T = 1: the power of towing the body at its mean speed over that spent.
+    """Lighthill's efficiency of a stroke, `drag D²/(E T)` with T = 1.
 
-    `drag` (force per speed) is that of the body that is towed; a swimmer of links is towed straight and along itself,
-    `c_t L_tot`. D is the length of the net translation. Raises ValueError for other swimmers without `drag`.
-    Source: Tam & Hosoi, *PRL* 98 (2007) 068105.
+    It is the power of towing the body at its mean speed, over the mean power that it spends. D is the length of the net
+    translation, E the energy of the stroke. Differentiable with respect to the numbers in the swimmer and the stroke.
+
+    Args:
+        swimmer: swimmer with a metric of shapes.
+        stroke: function t -> r[m], t from 0 to 1.
+        drag: towing drag (force per speed) to compare with; by default, for swimmers of links, that of the straight
+            body along itself, the sum of its links' drags along them.
+        steps: number of equal steps of the quadrature.
+
+    Returns:
+        The efficiency, a number without unit.
+
+    Raises:
+        ValueError: for a swimmer that is not made of links, without `drag`.
+
+    Example:
+        >>> swimmer, stroke = gd.swimmers.Purcell(lengths=(1.0, 1.0, 1.0), drag=1.0), gd.FourierStroke.circle(1.0)
+        >>> moved = jnp.linalg.norm(swimmer.group.log(gd.holonomy(swimmer, stroke))[:2])
+        >>> by_hand = 3.0 * moved**2 / gd.cost(swimmer, stroke)
+        >>> print(f"{gd.efficiency(swimmer, stroke):.6f} {by_hand:.6f}")
+        0.009526 0.009526
+
+    Source:
+        Tam & Hosoi, *PRL* 98 (2007) 068105.
     """
     if drag is None:
         if not isinstance(swimmer, AbstractLinkSwimmer):

@@ -15,19 +15,75 @@ Density = TypeAliasType("Density", Callable[[AbstractInvariantMetric, Float[Arra
 
 
 def energy(swimmer: AbstractInvariantMetric, r: Float[Array, " m"], rdot: Float[Array, " m"]) -> Scalar:
-    """The power dissipated, `r'ᵀ G r'`."""
+    """The power `r'ᵀ G r'` of a swimmer at the shape r and the rate r'; the default density of `gd.cost`.
+
+    Its integral over the period 1 is the energy of a stroke. It is the square of the length where the power is
+    constant, and never less (Cauchy and Schwarz).
+
+    Args:
+        swimmer: body with a metric of shapes.
+        r: shape [m].
+        rdot: rate r' [m].
+
+    Returns:
+        The power, a number; for a free body, twice its kinetic energy.
+
+    Example:
+        >>> beanie = gd.swimmers.Beanie(inertias=(3.0, 1.0))
+        >>> print(gd.costs.energy(beanie, jnp.array([0.0]), jnp.array([2.0])), 3.0 * 1.0 / (3.0 + 1.0) * 2.0**2)
+        3.0 3.0
+    """
     return rdot @ reduction(swimmer, r)[1] @ rdot
 
 
 def length(swimmer: AbstractInvariantMetric, r: Float[Array, " m"], rdot: Float[Array, " m"]) -> Scalar:
-    """The speed on the space of shapes, `√(r'ᵀ G r')`; its integral is the same at any pace."""
+    """The speed on the space of shapes, `√(r'ᵀ G r')`; a density for `gd.cost`.
+
+    Its integral is the length of a stroke, the same at any pace. So it is no density for `gd.optimal_stroke`: the
+    stroke of least energy is also a shortest one.
+
+    Args:
+        swimmer: body with a metric of shapes.
+        r: shape [m].
+        rdot: rate r' [m].
+
+    Returns:
+        The speed, a number; 0 with the derivative 0 where the shape rests.
+
+    Example:
+        The same circle at a pace that varies: more energy, the same length.
+
+        >>> def unsteady(t):
+        ...     angle = 2 * jnp.pi * t + 0.5 * jnp.sin(2 * jnp.pi * t)
+        ...     return jnp.stack([jnp.cos(angle), jnp.sin(angle)])
+        >>> cat, steady = gd.swimmers.FallingCat(), gd.FourierStroke.circle(1.0)
+        >>> print([f"{gd.cost(cat, s, density=gd.costs.length):.6f} {gd.cost(cat, s):.6f}" for s in (steady, unsteady)])
+        ['2.716284 7.378198', '2.716284 8.300473']
+    """
     power = energy(swimmer, r, rdot)
     moving = power > 0
     return jnp.where(moving, jnp.sqrt(jnp.where(moving, power, 1.0)), 0.0)
 
 
 def torque(swimmer: AbstractInvariantMetric, r: Float[Array, " m"], rdot: Float[Array, " m"]) -> Scalar:
-    """The square of the forces on the shape variables, `|τ|²` with `τ = G r'`: torques of hinges, forces of arms."""
+    """The square of the forces on the shape variables, `|τ|²` with `τ = G r'`; a density for `gd.cost`.
+
+    The forces are torques of hinges and forces of arms, those that drive a swimmer without inertia.
+
+    Args:
+        swimmer: body with a metric of shapes.
+        r: shape [m].
+        rdot: rate r' [m].
+
+    Returns:
+        |τ|², a number.
+
+    Example:
+        >>> swimmer, r, rdot = gd.swimmers.Purcell(), jnp.array([0.3, 0.5]), jnp.array([1.0, -0.5])
+        >>> torques = gd.shape_metric(swimmer, r) @ rdot
+        >>> print(f"{gd.costs.torque(swimmer, r, rdot):.6f} {torques @ torques:.6f}")
+        0.019957 0.019957
+    """
     return jnp.sum((reduction(swimmer, r)[1] @ rdot) ** 2)
 
 

@@ -26,11 +26,25 @@ from geodyn.mechanics.elements.simplices import volume as volume_of
 
 
 class Area(AbstractPotential):
-    """Triangles (i, j, k) that resist a change of `area`, that of `gd.cells.area`, with its `nodes`: V = Σ ½ k (A −
-    A₀)²; stiffness and area one number or [E].
+    """Triangles that resist a change of their area, V = Σ ½ k (A − A₀)², with the area of `gd.cells.area`.
 
-    Raises ValueError for triangles that are no triples of distinct points, for numbers that are negative, not finite,
-    or not one per triangle, and for `nodes` that are no positive whole number.
+    Args:
+        triangles: triples of different indices of points [E, 3].
+        stiffness: k ≥ 0, one number or one per triangle [E].
+        area: rest area A₀ ≥ 0, one number or one per triangle [E].
+        nodes: nodes of `gd.cells.area`, for spaces that are not of constant curvature.
+
+    Raises:
+        ValueError: for triangles that are no triples of different points, for numbers that are negative, not finite, or
+            not one per triangle, and for `nodes` that are no positive whole number.
+
+    Example:
+        One eighth of the unit sphere has the area π/2.
+
+        >>> body = gd.System(gd.spaces.Sphere(2), [1.0, 1.0, 1.0], gd.Area([(0, 1, 2)], stiffness=2.0, area=0.0))
+        >>> q = jnp.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+        >>> print(f"{gd.energy(body, q, jnp.zeros((3, 2))):.6f} {(np.pi / 2) ** 2:.6f}")
+        2.467401 2.467401
     """
 
     points: Tuples = eqx.field(static=True)
@@ -50,8 +64,26 @@ class Area(AbstractPotential):
 
 
 class Volume(AbstractPotential):
-    """Tetrahedra (i, j, k, l) that resist a change of `volume`, that of `gd.cells.volume`, with its `nodes`: V = Σ ½ k
-    (vol − vol₀)²; stiffness and volume one number or [E]. Raises ValueError as `Area` does."""
+    """Tetrahedra that resist a change of their volume, V = Σ ½ k (vol − vol₀)², with the volume of `gd.cells.volume`.
+
+    Args:
+        tetrahedra: quadruples of different indices of points [E, 4].
+        stiffness: k ≥ 0, one number or one per tetrahedron [E].
+        volume: rest volume vol₀ ≥ 0, one number or one per tetrahedron [E].
+        nodes: nodes of `gd.cells.volume`, for spaces that are not of constant curvature.
+
+    Raises:
+        ValueError: for tetrahedra that are no quadruples of different points, for numbers that are negative, not
+            finite, or not one per tetrahedron, and for `nodes` that are no positive whole number.
+
+    Example:
+        The tetrahedron of the origin and the three unit vectors has the volume 1/6.
+
+        >>> body = gd.System(gd.spaces.Euclidean(3), [1.0] * 4, gd.Volume([(0, 1, 2, 3)], stiffness=72.0, volume=0.0))
+        >>> q = jnp.concatenate([jnp.zeros((1, 3)), jnp.eye(3)])
+        >>> print(f"{gd.energy(body, q, jnp.zeros((4, 3))):.6f}")
+        1.000000
+    """
 
     points: Tuples = eqx.field(static=True)
     stiffness: Float[Array, " E"]
@@ -70,8 +102,27 @@ class Volume(AbstractPotential):
 
 
 class Angle(AbstractPotential):
-    """Bending springs: the `angle` at j of triples (i, j, k) resists change, V = Σ ½ k (θ − θ₀)²; stiffness and angle,
-    from 0 to π, by default π (straight), one number or [E]. Raises ValueError as `Area` does."""
+    """Bending springs: the angle θ at j of triples (i, j, k) resists change, V = Σ ½ k (θ − θ₀)².
+
+    The energy is smooth where three points are in line and θ₀ = π.
+
+    Args:
+        triples: triples of different indices of points [E, 3]; the angle is that at the second one.
+        stiffness: k ≥ 0, one number or one per triple [E].
+        angle: rest angle θ₀ from 0 to π, in radians, one number or one per triple [E]; by default π, straight.
+
+    Raises:
+        ValueError: for triples that are not three different points, and for numbers that are negative, not finite, not
+            one per triple, or angles above π.
+
+    Example:
+        A right angle where a straight one is at rest: ½ k (π/2)².
+
+        >>> body = gd.System(gd.spaces.Euclidean(2), [1.0] * 3, gd.Angle([(0, 1, 2)], stiffness=2.0))
+        >>> q = jnp.array([[1.0, 0.0], [0.0, 0.0], [0.0, 1.0]])
+        >>> print(f"{gd.energy(body, q, jnp.zeros((3, 2))):.6f} {(np.pi / 2) ** 2:.6f}")
+        2.467401 2.467401
+    """
 
     points: Tuples = eqx.field(static=True)
     stiffness: Float[Array, " E"]
@@ -101,8 +152,28 @@ def _has_closed_form(name: str, space: AbstractManifold, instead: str) -> None:
 
 
 class RigidArea(AbstractConstraint):
-    """Triangles of constant `area` > 0, that of `gd.cells.area`: a body that cannot be compressed; in spaces of
-    constant curvature, where areas have a closed form. Raises ValueError as `Area` does, and in other spaces."""
+    """Triangles of constant area, as constraints: a body that cannot be compressed.
+
+    Only in spaces of constant curvature, where areas have a closed form; in others take a stiff `gd.Area`.
+
+    Args:
+        triangles: triples of different indices of points [E, 3].
+        area: the area > 0, that of `gd.cells.area`, one number or one per triangle [E].
+
+    Raises:
+        ValueError: for triangles that are no triples of different points, for areas that are not positive, not finite,
+            or not one per triangle, and in spaces that are not of constant curvature.
+
+    Example:
+        Three points are brought to the area 1/2, and their velocities, which would stretch it, to those that keep it.
+
+        >>> plane, q0 = gd.spaces.Euclidean(2), jnp.array([[0.0, 0.0], [1.1, 0.0], [0.0, 1.0]])
+        >>> drop = gd.System(plane, [1.0] * 3, gd.cells.RigidArea([(0, 1, 2)], area=0.5))
+        >>> q, v = gd.project(drop, q0, q0)
+        >>> rate = jax.jvp(lambda q: gd.cells.area(plane, *q), (q,), (v,))[1]
+        >>> print(f"{gd.cells.area(plane, *q):.6f} {abs(rate):.6f}")
+        0.500000 0.000000
+    """
 
     points: Tuples = eqx.field(static=True)
     area: Float[Array, " E"]
@@ -119,8 +190,25 @@ class RigidArea(AbstractConstraint):
 
 
 class RigidVolume(AbstractConstraint):
-    """Tetrahedra of constant `volume` > 0, that of `gd.cells.volume`: a body that cannot be compressed; in spaces of
-    constant curvature. Raises ValueError as `Area` does, and in other spaces."""
+    """Tetrahedra of constant volume, as constraints: a body that cannot be compressed.
+
+    Only in spaces of constant curvature; in others take a stiff `gd.Volume`.
+
+    Args:
+        tetrahedra: quadruples of different indices of points [E, 4].
+        volume: the volume > 0, that of `gd.cells.volume`, one number or one per tetrahedron [E].
+
+    Raises:
+        ValueError: for tetrahedra that are no quadruples of different points, for volumes that are not positive, not
+            finite, or not one per tetrahedron, and in spaces that are not of constant curvature.
+
+    Example:
+        >>> space, q0 = gd.spaces.Euclidean(3), jnp.concatenate([jnp.zeros((1, 3)), jnp.eye(3)])
+        >>> drop = gd.System(space, [1.0] * 4, gd.cells.RigidVolume([(0, 1, 2, 3)], volume=0.2))
+        >>> q, v = gd.project(drop, q0, jnp.zeros((4, 3)))
+        >>> print(f"{gd.cells.volume(space, *q0):.6f} {gd.cells.volume(space, *q):.6f}")
+        0.166667 0.200000
+    """
 
     points: Tuples = eqx.field(static=True)
     volume: Float[Array, " E"]
@@ -137,9 +225,25 @@ class RigidVolume(AbstractConstraint):
 
 
 class RigidAngle(AbstractConstraint):
-    """Constant `angle` at j of triples (i, j, k), between 0 and π (there it has no derivative). λ is the moment.
+    """Constant angles at j of triples (i, j, k), as constraints; the multipliers are the moments that hold them.
 
-    Raises ValueError as `Area` does, and for other angles.
+    Args:
+        triples: triples of different indices of points [E, 3]; the angle is that at the second one.
+        angle: the angle, strictly between 0 and π (where it has no derivative), in radians, one number or one per
+            triple.
+
+    Raises:
+        ValueError: for triples that are not three different points, and for angles outside of (0, π) or not one per
+            triple.
+
+    Example:
+        Points nearby are brought to a right angle.
+
+        >>> plane, held = gd.spaces.Euclidean(2), gd.cells.RigidAngle([(0, 1, 2)], np.pi / 2)
+        >>> q0 = jnp.array([[1.0, 0.1], [0.0, 0.0], [0.0, 1.0]])
+        >>> q, v = gd.project(gd.System(plane, [1.0] * 3, held), q0, jnp.zeros((3, 2)))
+        >>> print(f"{gd.cells.angle(plane, *q0) / np.pi:.6f} {gd.cells.angle(plane, *q) / np.pi:.6f}")
+        0.468274 0.500000
     """
 
     points: Tuples = eqx.field(static=True)

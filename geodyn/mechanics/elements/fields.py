@@ -45,10 +45,25 @@ def _without_masses(init):
 
 
 class Gravity(AbstractPotential):
-    """A uniform field along a coordinate: `Gravity(strength=9.81, *, axis=-1)`, V = strength · Σ m_i x_i[axis] with the
-    masses of the system, for Cartesian-like charts. `axis` is the coordinate that counts upwards.
+    """A uniform field along one coordinate, V = strength · Σ m_i x_i[axis], with the masses of the system.
 
-    Raises ValueError for a strength that is not one number, as masses are not, and an axis beyond the coordinates.
+    For charts in which straight lines are straight in the coordinates, such as Cartesian ones.
+
+    Args:
+        strength: the acceleration, one number, by default 9.81.
+        axis: index of the coordinate that counts upwards, by default the last.
+
+    Raises:
+        ValueError: for a strength that is not one number (it takes no masses, since it sees those of the system), and
+            for an axis beyond the coordinates.
+
+    Example:
+        Free fall for one second: ½ · 9.81.
+
+        >>> stone = gd.System(gd.spaces.Euclidean(2), [2.0], gd.Gravity(9.81))
+        >>> trajectory = gd.integrate(stone, [[0.0, 0.0]], t1=1.0, steps=10)
+        >>> print(f"{trajectory.q[-1, 0, 1]:.6f}")
+        -4.905000
     """
 
     points: ClassVar[Tuples] = ()
@@ -70,10 +85,28 @@ class Gravity(AbstractPotential):
 
 
 class PointLoad(AbstractPotential):
-    """Given forces on the points: V = −Σ f_i · x_i, in Cartesian-like charts; `force` is [N, dim], or a function of
-    time t -> [N, dim] (an `eqx.Module` too, whose arrays are then differentiable). With `per_mass=True` they are forces
-    per unit mass, accelerations: V = −Σ m_i f_i · x_i with the masses of the system. Raises ValueError for other
-    shapes."""
+    """Given forces on the points, V = −Σ f_i · x_i.
+
+    For charts in which straight lines are straight in the coordinates, such as Cartesian ones.
+
+    Args:
+        force: the forces [N, dim], or a function of time t -> [N, dim], which may be an `eqx.Module`, whose arrays can
+            be differentiated.
+        per_mass: True if they are forces per unit mass, accelerations: V = −Σ m_i f_i · x_i with the masses of the
+            system.
+
+    Raises:
+        ValueError: for forces of another shape.
+
+    Example:
+        A force that grows like t gives the mass 2 the velocity t²/4.
+
+        >>> load = gd.friction.PointLoad(lambda t: jnp.array([[1.0, 0.0]]) * t)
+        >>> body = gd.System(gd.spaces.Euclidean(2), [2.0], load)
+        >>> trajectory = gd.integrate(body, [[0.0, 0.0]], t1=3.0, steps=10)
+        >>> print(f"{trajectory.v[-1, 0, 0]:.6f}")
+        2.250000
+    """
 
     points: ClassVar[Tuples] = ()
     force: Float[Array, "N dim"] | Callable
@@ -93,13 +126,34 @@ class PointLoad(AbstractPotential):
 
 
 class Kepler(AbstractPotential):
-    """The attraction of a fixed centre[dim]: V = −Σ k_i cot d_i on the unit sphere, −Σ k_i coth d_i in hyperbolic space
-    and −Σ k_i/d_i in any other, d_i the distance of x_i; its bounded orbits close wherever the curvature is constant.
+    """The attraction of a fixed centre, as of the Sun on a planet: V = −Σ k_i/d_i, d_i being the distance of x_i from
+    it.
 
-    `strength` k is one number or [N], negative where the centre repels; with `per_mass=True` it is that of a unit mass,
-    k_i = m_i · strength with the masses of the system, as of the Sun on planets. `nodes` and `tolerance` as for
-    `Spring`. Raises ValueError for numbers that are not one per point. Source: Higgs, *J. Phys. A* 12 (1979) 309;
-    Kozlov & Harin, *Celest. Mech. Dyn. Astron.* 54 (1992) 393.
+    On the unit sphere it is −Σ k_i cot d_i and in hyperbolic space −Σ k_i coth d_i, so that bounded orbits close
+    wherever the curvature is constant. In any other space it is −Σ k_i/d_i.
+
+    Args:
+        strength: k, one number or one per point [N]; negative where the centre repels.
+        centre: coordinates of the centre [dim].
+        per_mass: True if `strength` is that of a unit mass, k_i = m_i · strength with the masses of the system.
+        nodes: the largest number of nodes of `gd.distance`, for metrics without distances in closed form; by default
+            256.
+        tolerance: a relative error of the distances that is good enough, for such metrics.
+
+    Raises:
+        ValueError: for numbers that are not one per point, and a centre that is not [dim].
+
+    Example:
+        An ellipse with the major semi-axis a = 1/1.36 closes after 2π a^1.5 (Kepler's third law).
+
+        >>> planet = gd.System(gd.spaces.Euclidean(2), [1.0], gd.Kepler(1.0, [0.0, 0.0]))
+        >>> period = 2 * np.pi * (1 / 1.36) ** 1.5
+        >>> trajectory = gd.integrate(planet, [[1.0, 0.0]], [[0.0, 0.8]], t1=period, steps=200)
+        >>> print(f"{trajectory.q[-1, 0, 0]:.6f} {abs(trajectory.q[-1, 0, 1]):.6f}")
+        1.000000 0.000000
+
+    Source:
+        Higgs, *J. Phys. A* 12 (1979) 309; Kozlov & Harin, *Celest. Mech. Dyn. Astron.* 54 (1992) 393.
     """
 
     points: ClassVar[Tuples] = ()
@@ -119,12 +173,34 @@ class Kepler(AbstractPotential):
 
 
 class Harmonic(AbstractPotential):
-    """The pull of a fixed centre[dim] that makes all orbits close: V = Σ ½ k_i tan² d_i on the unit sphere (finite on
-    a hemisphere), ½ k_i tanh² d_i in hyperbolic space and ½ k_i d_i² in any other; the source is that of `Kepler`.
+    """The harmonic pull of a fixed centre: V = Σ ½ k_i d_i², d_i being the distance of x_i from it.
 
-    `stiffness` k ≥ 0 is one number or [N]; with `per_mass=True` it is that of a unit mass, a squared frequency:
-    k_i = m_i · stiffness with the masses of the system. `nodes` and `tolerance` as for `Spring`. Raises ValueError
-    for numbers that are negative or not one per point.
+    On the unit sphere it is Σ ½ k_i tan² d_i (finite on a hemisphere) and in hyperbolic space Σ ½ k_i tanh² d_i, so
+    that all bounded orbits close wherever the curvature is constant. In any other space it is Σ ½ k_i d_i².
+
+    Args:
+        stiffness: k ≥ 0, one number or one per point [N].
+        centre: coordinates of the centre [dim].
+        per_mass: True if `stiffness` is that of a unit mass, a squared angular frequency: k_i = m_i · stiffness with
+            the masses of the system.
+        nodes: the largest number of nodes of `gd.distance`, for metrics without distances in closed form; by default
+            256.
+        tolerance: a relative error of the distances that is good enough, for such metrics.
+
+    Raises:
+        ValueError: for numbers that are negative or not one per point, and a centre that is not [dim].
+
+    Example:
+        On the unit sphere an oscillation through the centre with the amplitude d has the period 2π cos d/√k.
+
+        >>> body = gd.System(gd.spaces.Sphere(2), [1.0], gd.Harmonic(1.0, [0.0, 0.0]))
+        >>> start = [[np.tan(0.25), 0.0]]
+        >>> trajectory = gd.integrate(body, start, t1=2 * np.pi * np.cos(0.5), steps=100)
+        >>> print(f"{gd.distance(body.space, trajectory.q[-1, 0], [0.0, 0.0]):.6f}")
+        0.500000
+
+    Source:
+        Higgs, *J. Phys. A* 12 (1979) 309; Kozlov & Harin, *Celest. Mech. Dyn. Astron.* 54 (1992) 393.
     """
 
     points: ClassVar[Tuples] = ()
@@ -144,7 +220,22 @@ class Harmonic(AbstractPotential):
 
 
 class Drag(AbstractDissipation):
-    """Linear drag on every point: R = ½ Σ c_i g(x_i)(v_i, v_i); coefficient ≥ 0, one number or [N]."""
+    """Linear drag on every point, with the Rayleigh function R = ½ Σ c_i g(x_i)(v_i, v_i): the force −c_i g(x_i) v_i.
+
+    Args:
+        coefficient: c ≥ 0, one number or one per point [N].
+
+    Raises:
+        ValueError: for numbers that are negative, not finite, or not one per point.
+
+    Example:
+        The velocity decays like e^(−ct/m).
+
+        >>> body = gd.System(gd.spaces.Euclidean(1), [2.0], gd.Drag(1.0))
+        >>> trajectory = gd.integrate(body, [[0.0]], [[1.0]], t1=2.0, steps=20)
+        >>> print(f"{trajectory.v[-1, 0, 0]:.6f} {np.exp(-1.0):.6f}")
+        0.367879 0.367879
+    """
 
     points: ClassVar[Tuples] = ()
     coefficient: Float[Array, "..."]

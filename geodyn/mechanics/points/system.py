@@ -34,14 +34,33 @@ from geodyn.mechanics.points.charts import check_charts
 
 
 class System(AbstractBody):
-    """`System(space, masses, *elements)`: N points in a space, L = ½ Σ m_i g(x_i)(v_i, v_i) − Σ V.
+    """A body: N point masses in a space, and the elements that act on them.
 
-    `masses[N]` > 0, any consistent units; configurations are [N, dim]. Potentials add energy, dissipations add to the
-    Rayleigh function, constraints are held at zero; multipliers stand in the order of the elements, those of
-    nonholonomic constraints (`AbstractPfaffian`, not beside contacts) after the others. Dry friction and plasticity
-    (`DryFriction`, `PlasticSpring`) take method=gd.friction.IncrementalPotential(). `resting` says that contacts of
-    restitution 1 may be at rest (what else cannot be known inside jit; other contacts always may). Raises ValueError
-    for masses that are not positive and finite and for elements of an unknown kind.
+    Its Lagrangian is L = ½ Σ m_i g(x_i)(v_i, v_i) − Σ V. Potentials add to V, dissipations add to the Rayleigh
+    function, constraints are held at zero by multipliers, and contacts keep their gaps ≥ 0. Multipliers stand in the
+    order of the elements, those of nonholonomic constraints (`gd.nonholonomic.AbstractPfaffian`, not together with
+    contacts) after the others. Dry friction and plasticity (`gd.friction.DryFriction`, `gd.friction.PlasticSpring`)
+    need `method=gd.friction.IncrementalPotential()`. Positions and velocities are [N, dim], in the coordinates of the
+    space. Every number in the space, the masses and the elements can be differentiated.
+
+    Args:
+        space: the space in which the points move.
+        masses: the masses [N], positive, in any consistent units.
+        *elements: potentials, dissipations, constraints, contacts, friction and plasticity, such as `gd.Spring`.
+        resting: True says that contacts of restitution 1 may be at rest, which cannot be found out inside jit. (Outside
+            of jit `gd.integrate` finds it out; contacts of a restitution below 1 always may be.)
+
+    Raises:
+        ValueError: for masses that are not positive and finite, and for elements of an unknown kind.
+
+    Example:
+        Two unit masses on a spring of stiffness 2 oscillate with the angular frequency √(2 + 2) = 2.
+
+        >>> body = gd.System(gd.spaces.Euclidean(2), [1.0, 1.0], gd.Spring([(0, 1)], stiffness=2.0, length=1.0))
+        >>> trajectory = gd.integrate(body, [[0.0, 0.0], [1.1, 0.0]], t1=3.0, steps=60)
+        >>> separation = trajectory.q[-1, 1, 0] - trajectory.q[-1, 0, 0]
+        >>> print(f"{separation:.6f} {1 + 0.1 * np.cos(2 * 3.0):.6f}")
+        1.096017 1.096017
     """
 
     space: AbstractManifold
@@ -158,7 +177,22 @@ def _rows(constraint):
 
 
 def edges(system: AbstractBody) -> list[tuple[int, int]]:
-    """The pairs of points that springs and rods join, as pictures want them."""
+    """The pairs of points that springs and rods of a body join, as pictures need them.
+
+    Args:
+        system: a `System` or another body with elements.
+
+    Returns:
+        The list of pairs (i, j) of indices of points.
+
+    Raises:
+        ValueError: for what is no body.
+
+    Example:
+        >>> system, q0 = gd.builders.triangle(gd.spaces.Sphere(2))
+        >>> print(gd.builders.edges(system))
+        [(0, 1), (0, 2), (1, 2)]
+    """
     require("system", system, AbstractBody, "a System or another body with elements")
     return [pair for element in system.elements for pair in joined(element) if len(pair) == 2]
 
@@ -171,14 +205,55 @@ def _flat(system, q, v):
 
 @jit
 def energy(system: AbstractSystem, q, v, t=0.0) -> Scalar:
-    """<∂L/∂v, v> − L at a position and velocity in the user's shape ([N, dim], or [n] for a Lagrangian)."""
+    """Energy <∂L/∂v, v> − L of a system at a position and a velocity: kinetic plus potential energy for L = K − V.
+
+    Args:
+        system: a `System`, a `Lagrangian` or another system.
+        q: the configuration, [N, dim] of a `System`, [n] of a `Lagrangian`.
+        v: the velocity, in the shape of q.
+        t: the time, for systems that depend on it.
+
+    Returns:
+        The energy, one number.
+
+    Raises:
+        ValueError: for what is no system, for q of another shape, and for an `ODE`, which has no energy.
+
+    Example:
+        A mass of 2 at the height 3, with the speed 4: ½ · 2 · 4² + 2 · 9.81 · 3.
+
+        >>> stone = gd.System(gd.spaces.Euclidean(2), [2.0], gd.Gravity(9.81))
+        >>> print(f"{gd.energy(stone, [[0.0, 3.0]], [[4.0, 0.0]]):.6f}")
+        74.860000
+    """
     zero, q, v = _flat(system, q, v)
     return system.energy(zero + t, q, v)
 
 
 @jit
 def momentum(system: AbstractSystem, q, v, t=0.0) -> Array:
-    """p = ∂L/∂v, in the shape of v."""
+    """Momentum p = ∂L/∂v of a system at a position and a velocity; for points in a space p_i = m_i g(x_i) v_i.
+
+    Args:
+        system: a `System`, a `Lagrangian` or another system.
+        q: the configuration, [N, dim] of a `System`, [n] of a `Lagrangian`.
+        v: the velocity, in the shape of q.
+        t: the time, for systems that depend on it.
+
+    Returns:
+        The momentum, in the shape of v; its components are covariant (lower indices).
+
+    Raises:
+        ValueError: for what is no system, and for q of another shape.
+
+    Example:
+        In polar coordinates (r, θ) the momentum conjugate to θ is the angular momentum m r² θ'.
+
+        >>> body = gd.System(gd.spaces.Euclidean(2, "polar"), [2.0])
+        >>> p = gd.momentum(body, jnp.array([[3.0, 0.5]]), jnp.array([[0.0, 0.1]]))
+        >>> print(p.shape, f"{p[0, 1]:.6f}")
+        (1, 2) 1.800000
+    """
     zero, flat_q, flat_v = _flat(system, q, v)
     return system.momentum(zero + t, flat_q, flat_v).reshape(jnp.shape(v))
 
