@@ -15,11 +15,32 @@ from geodyn.integrators.trajectory import FORMAT, Impacts, Inputs, Stats, Trajec
 
 
 def load(path: str | os.PathLike, system: AbstractSystem | None = None) -> Trajectory:
-    """The trajectory in a file that `save` wrote. A file holds no code: with `system`, the one of the run, built
-    again, the trajectory has its system back, and `evaluate` works.
+    """Reads a trajectory from a file that `trajectory.save(path)` wrote.
 
-    Raises ValueError for any other or broken file, for one of double precision where JAX runs in single, and for a
-    system that differs in a number, in its structure, or in the velocity and energy that it gives the last state.
+    A file holds no code. With `system`, the one of the run, built again, the trajectory has its system back, and
+    `evaluate` and `embedding` work.
+
+    Args:
+        path: the name of the file.
+        system: the system of the run, built again; None where only the numbers are wanted.
+
+    Returns:
+        The trajectory.
+
+    Raises:
+        ValueError: for any other or broken file, for one of double precision where JAX runs in single, and for a system
+            that differs from that of the run in a number, in its structure, or in the velocity and energy that it gives
+            the last state.
+
+    Example:
+        >>> import tempfile
+        >>> body = gd.System(gd.spaces.Euclidean(1), [1.0], gd.Harmonic(1.0, [0.0]))
+        >>> trajectory = gd.integrate(body, [[1.0]], t1=2.0, steps=10)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     trajectory.save(f"{folder}/oscillation.npz")
+        ...     again = gd.load(f"{folder}/oscillation.npz", body)
+        >>> print(bool(jnp.all(again.q == trajectory.q)), f"{again.evaluate(1.05)[0, 0]:.5f}")
+        True 0.49757
     """
     arrays, meta = read_archive(path, FORMAT)
     if system is not None:

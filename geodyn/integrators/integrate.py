@@ -54,26 +54,58 @@ def integrate(
     checkpoint: str | os.PathLike | None = None,
     throw: bool = True,
 ) -> Trajectory:
-    """Integrates a system from (q0, v0) at t0 to t1 in equal steps, by default with `Gauss(3)`, or `RadauIIA(3)` for a
-    system with constraints. For impacts with friction `Moreau()`, for dry friction and plasticity
-    `IncrementalPotential()`; to compare with, `Collocation(gd.tableaus.rk4())`, `Newmark()`, `StormerVerlet()`,
-    `Adaptive()`.
+    """Integrates a system from (q0, v0) at the time t0 to the time t1 in equal steps.
 
-    `q0` and `v0` have the shape of a configuration: [N, dim] for a `System`, [n] for a `Lagrangian` or `ODE`.
-    Without v0 the motion starts from rest; an `ODE` takes none, and a `Hamiltonian` needs v0 or a momentum. A momentum
-    `p0` of that shape may be given in the place of v0.
-    Saves the start and every `save_every`-th step. Outside of jit, vmap and grad one compiled program serves any number
-    of steps, of saves and, up to the next power of 2, of impacts. `progress` shows steps done, rate and time left, and
-    before that for how long it has been compiling. `checkpoint` is a folder, new or of a run with the same inputs,
-    which then goes on where it stopped, bit for bit (same versions, same machine): it is written every few seconds and
-    at the end. With either, Ctrl-C returns what was computed. A system with contacts takes up to `most_impacts` impacts
-    (trajectory.impacts), each at its moment between the steps: the saved times stay as they are; a restitution below 1
-    ends flights of less than a sixteenth of a step. Differentiable in both modes to every number in the system, q0, v0,
-    t0 and t1, by the implicit-function theorem; `vmap` over anything. Any consistent units.
+    The default method is `gd.Gauss(3)`, or `gd.RadauIIA(3)` for a system with constraints. Systems with dry friction or
+    plasticity need `gd.friction.IncrementalPotential()`; contacts that slide, stick or rest with friction need
+    `gd.methods.Moreau()`. To compare with, there are `gd.methods.Collocation(gd.tableaus.rk4())`,
+    `gd.methods.Newmark()`, `gd.methods.StormerVerlet()` and `gd.methods.Adaptive()`.
 
-    Raises ValueError for arguments that do not fit and for a checkpoint of another run, before compiling, and
-    IntegrationError where a step fails, unless throw=False. Inside jit, vmap or grad nothing can be raised: look at
-    `trajectory.result`; what follows a failed step is NaN, and the other members of a batch are untouched.
+    The impacts of a system with contacts happen at their own moments between the steps and stand in
+    `trajectory.impacts`; the saved times stay as they are. A restitution below 1 ends flights of less than a sixteenth
+    of a step.
+
+    The result can be differentiated, in both modes, with respect to every number in the system, q0, v0, t0 and t1, by
+    the implicit-function theorem, and batched with `jax.vmap` over any of them. Outside of jit, vmap and grad one
+    compiled program serves any number of steps, of saved states and, up to the next power of 2, of impacts.
+
+    Args:
+        system: a `System`, a `Lagrangian`, an `ODE` or another system.
+        q0: the initial configuration, [N, dim] of a `System`, [n] of a `Lagrangian` or `ODE`.
+        v0: the initial velocity, in the shape of q0. Without it the motion starts from rest. An `ODE` takes none, and a
+            `gd.hamilton.Hamiltonian` needs v0 or p0.
+        p0: the initial momentum, in the shape of q0, in the place of v0.
+        t1: the end time, later than t0; in any consistent units.
+        steps: the number of steps.
+        t0: the initial time.
+        method: the method of integration.
+        save_every: the start and every so many-th step are saved; it must divide `steps`.
+        most_impacts: the largest number of impacts.
+        progress: True shows the steps done, the rate and the time left, and before that for how long it has been
+            compiling.
+        checkpoint: a folder, new or of a run with the same inputs, which then goes on where it stopped, bit for bit
+            (with the same versions on the same machine). It is written every few seconds and at the end.
+        throw: False returns the trajectory where a step has failed.
+
+    Returns:
+        A `Trajectory` with T = steps/save_every + 1 saved states. With `progress` or `checkpoint`, Ctrl-C returns what
+        was computed so far. Inside jit, vmap or grad nothing can be raised: look at `trajectory.result`. What follows a
+        failed step is NaN; the other members of a batch are not affected.
+
+    Raises:
+        ValueError: for arguments that do not fit, and for a checkpoint of another run, before anything is compiled.
+        IntegrationError: where a step fails, unless throw=False.
+
+    Example:
+        A mass on a spring, x = cos √k t, and the derivative with respect to the stiffness k, −t sin(√k t)/(2√k).
+
+        >>> def position(k):
+        ...     body = gd.System(gd.spaces.Euclidean(1), [1.0], gd.Harmonic(k, [0.0]))
+        ...     return gd.integrate(body, [[1.0]], t1=1.0, steps=20).q[-1, 0, 0]
+        >>> print("%.6f %.6f" % jax.value_and_grad(position)(4.0))
+        -0.416147 -0.227324
+        >>> print(f"{np.cos(2.0):.6f} {-np.sin(2.0) / 4:.6f}")
+        -0.416147 -0.227324
     """
     q, v = _initial(system, q0, v0 if p0 is None else _velocity(system, q0, v0, p0, t0))
     steps, save_every = static_count("steps", steps), static_count("save_every", save_every)

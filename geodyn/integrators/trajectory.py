@@ -50,7 +50,20 @@ def _is_carried(x) -> bool:
 
 
 class IntegrationError(RuntimeError):
-    """A step failed. `trajectory` holds what was computed until then, NaN after it."""
+    """A step of `gd.integrate` failed; `error.trajectory` holds what was computed until then, and NaN after it.
+
+    The message says what to do; the reason is `gd.RESULTS(int(error.trajectory.result))`. With `throw=False` nothing is
+    raised.
+
+    Example:
+        The solution of y' = y² from 1 is infinite at t = 1.
+
+        >>> try:
+        ...     gd.integrate(gd.ODE(lambda t, y: y**2), [1.0], t1=2.0, steps=20)
+        ... except gd.IntegrationError as error:
+        ...     print(gd.RESULTS(int(error.trajectory.result)).name, error.trajectory.q.shape)
+        not_converged (21, 1)
+    """
 
     def __init__(self, message: str, trajectory: "Trajectory"):
         super().__init__(message)
@@ -68,9 +81,24 @@ class Stats(eqx.Module):
 
 
 class Impacts(eqx.Module):
-    """Impacts in the order of time: t[M], the `contact` [M] that closed (its place among all gaps, in the order of the
-    elements) and its `impulse` [M] (p⁺ − p = impulse · gradient of the gap); `count` of them, then padding with t = ∞,
-    contact = −1 and impulse = 0. Several contacts at one time are several rows."""
+    """The impacts of a motion, in the order of time: `trajectory.impacts`.
+
+    Arrays have a fixed length M, the `most_impacts` of `gd.integrate`. The property `count` is the number of impacts;
+    what follows is padding with t = ∞, contact = −1 and impulse = 0. Several contacts at one time are several rows.
+
+    Args:
+        t: times of the impacts [M].
+        contact: the contact that closed [M], its place among all gaps, in the order of the elements of the system.
+        impulse: its impulse [M]: the momentum changes by p⁺ − p = impulse · gradient of the gap.
+
+    Example:
+        A ball of mass 2 falls from the height 1; the impulse is m (1 + e) √(2g).
+
+        >>> ball = gd.System(gd.spaces.Euclidean(1), [2.0], gd.Gravity(9.81), gd.Wall(lambda x: x[0], restitution=0.5))
+        >>> impacts = gd.integrate(ball, [[1.0]], t1=0.6, steps=20).impacts
+        >>> print(impacts.count, impacts.t.shape, f"{impacts.impulse[0]:.6f} {2 * 1.5 * np.sqrt(2 * 9.81):.6f}")
+        1 (64,) 13.288341 13.288341
+    """
 
     t: Float[Array, " M"]
     contact: Int[Array, " M"]
@@ -95,21 +123,49 @@ class Inputs(eqx.Module):
 
 
 class Trajectory(eqx.Module):
-    """States at the saved times: t[T]; q, v, p [T, …] in the shape of q0; multipliers[T, c] with the sign of `force`
-    (a stretched rod has λ < 0); `result`, a member of `RESULTS`, and `stats`; the `impacts` of a system with contacts;
-    the `inputs` that it comes from, beside `system` and `method`, whose numbers are leaves of the trajectory only where
-    they were traced: a batch has one copy of the others. After a failed step all is NaN. Where a space has
-    several charts, q, v, p are in those of their time; `frame` [T, f] tells where charts that move with the body stood.
+    """A motion as `gd.integrate` returns it: the states at the saved times, and how the integration went.
 
-    `local_error[T]` bounds what the step that ends at each saved time added to the error of the positions, in the
-    units of q, the largest of its components. It comes from differences of the stage velocities of three steps, and
-    falls with h to the power s + 2 (of `Gauss(3)` 32 times with twice the steps) where the error itself falls faster
-    (order + 1; 128 times): near the truth, to a factor of ten or so, where few digits are right, and a thousand times
-    too large where many are. Where it is no smaller than what a step moves, take more steps. It is NaN at the start and
-    for the first two steps (again after a change of charts), for methods that are no collocation and for systems with
-    contacts. It has no derivative.
-    A batch, made by `vmap`, has its axes before all others; what else takes one trajectory takes a member of it:
+    Beside its fields it has the properties `energy` [T], `embedding` (the points in the embedding of their space),
+    `system` and `method`, and the methods `evaluate(t)` (positions at any times), `coordinates(space)`, `save(path)`
+    and `to_xarray()`. After a failed step everything is NaN. Where a space has several charts, q, v and p are in the
+    chart of their time.
+
+    A batch, made by `jax.vmap`, has its axes before all others. What takes one trajectory takes a member of it:
     `jax.tree.map(lambda x: x[i], batch)`.
+
+    `local_error` bounds what the step that ends at each saved time added to the error of the positions. It comes from
+    differences of the stage velocities of three steps, and falls with the step size to the power s + 2 (for `Gauss(3)`
+    32 times with twice the steps), whereas the error itself falls faster (order + 1: 128 times). So it is near the
+    truth, up to a factor of ten or so, where few digits are right, and a thousand times too large where many are. Where
+    it is no smaller than what a step moves, take more steps. It is NaN at the start and for the first two steps (again
+    after a change of charts), for methods that are no collocation and for systems with contacts. It has no derivative.
+
+    Args:
+        t: the saved times [T].
+        q: the configurations [T, …], each in the shape of q0.
+        v: the velocities, in the shape of q.
+        p: the momenta ∂L/∂v, in the shape of q.
+        multipliers: the multipliers [T, c], with the sign of the force: a stretched rod has λ < 0.
+        result: how it ended, a member of `gd.RESULTS`.
+        stats: `steps` done, `iterations` of the stage equations, `jacobians` formed, and the largest `local_error`.
+        step_size: the step h, one number.
+        carried: the system and the method; their numbers are leaves of the trajectory only where they were traced, so a
+            batch has one copy of the others.
+        recorded_energy: the energy [T] that a file holds; None otherwise.
+        impacts: a `gd.contact.Impacts`, of a system with contacts; None otherwise.
+        inputs: q0, v0, t0, t1, steps, save_every and most_impacts as `gd.integrate` took them.
+        frame: where charts that move with the body stood [T, f]; None where there are none.
+        local_error: the estimate [T], in the units of q, the largest of its components.
+
+    Example:
+        A mass on a spring, x = cos t.
+
+        >>> body = gd.System(gd.spaces.Euclidean(1), [1.0], gd.Harmonic(1.0, [0.0]))
+        >>> trajectory = gd.integrate(body, [[1.0]], t1=2.0, steps=10)
+        >>> print(trajectory.t.shape, trajectory.q.shape, gd.RESULTS(int(trajectory.result)).name)
+        (11,) (11, 1, 1) successful
+        >>> print(f"{trajectory.evaluate(1.05)[0, 0]:.5f} {np.cos(1.05):.5f} {trajectory.energy[-1]:.6f}")
+        0.49757 0.49757 0.500000
     """
 
     t: Float[Array, " T"]

@@ -21,11 +21,28 @@ from geodyn.locomotion.strokes.stroke import FourierStroke, Stroke, floating
 
 
 class OptimalDesign(eqx.Module):
-    """A body and its stroke that are best together.
+    """A body and its stroke that are best together; the result of `gd.design.optimal_design`.
 
-    `parameters` of the body; `optimum`, its stroke with the certificate of the stroke alone; `efficiency` as by
-    `gd.efficiency` (unit drag for other swimmers than links); `kkt_residual` of stroke and parameters together, bounds
-    included; `bound_multipliers` of the lower, then the upper bounds of the parameters, zero where they are not felt.
+    Args:
+        parameters: the best parameters of the body, in the form in which they were given.
+        optimum: OptimalStroke of the best body, with the certificate of the stroke alone.
+        efficiency: as by `gd.efficiency` (with the drag 1 for other swimmers than links).
+        kkt_residual: of stroke and parameters together, bounds included; zero at an exact optimum.
+        bound_multipliers: multipliers [b] of the lower, then the upper bounds of the parameters; zero where a bound is
+            not felt, empty where there are none.
+        result: how the search ended; printed, it says so in words.
+
+    Example:
+        The energy is proportional to the drag, so that the best drag is the least that is allowed.
+
+        >>> def body(drag):
+        ...     return gd.swimmers.SymmetricPurcell(drag=drag)
+        >>> settings = gd.Direct(harmonics=3, steps=12)
+        >>> best = gd.design.optimal_design(
+        ...     body, 1.0, [1.0, 1.0], displacement=0.05, bounds=(0.5, 2.0), method=settings
+        ... )
+        >>> print(f"drag {best.parameters:.6f}", bool(best.kkt_residual < 1e-9), bool(best.bound_multipliers[0] > 0))
+        drag 0.500000 True True
     """
 
     parameters: PyTree
@@ -95,14 +112,41 @@ def optimal_design(
     progress: bool = False,
     throw: bool = True,
 ) -> OptimalDesign:
-    """The parameters of a body, and its stroke, of least energy for a displacement, or of best efficiency.
+    """The parameters of a body and its stroke that together cost the least energy for a displacement, or do so best.
 
-    `swimmer` is a function parameters → swimmer, `parameters` any pytree of numbers where the search begins, and
-    `bounds = (lower, upper)` two pytrees like it. With `free` the displacement, a length, is free as well, begins at
-    `displacement`, and the efficiency is largest; directions that change nothing, such as the size of the whole body,
-    are left alone. `guess`, `progress` as for `optimal_stroke`, by which the search begins, and by which the optimum is
-    certified. Any consistent units.
-    Raises ValueError for bad arguments, RuntimeError if the search does not converge, unless `throw=False`.
+    With `free` the displacement, a length, is free as well and begins at `displacement`, and the efficiency is
+    maximised; directions that change nothing, such as the size of the whole body, are left alone. The search begins at
+    the best stroke of the first body by `gd.optimal_stroke`, by which the optimum is certified in the end as well. Any
+    consistent units.
+
+    Args:
+        swimmer: function parameters -> swimmer.
+        parameters: any pytree of numbers, where the search begins.
+        guess: stroke or shape [m] to begin at, as for `gd.optimal_stroke`.
+        displacement: length, or exponential coordinates [k] of the holonomy.
+        free: whether the displacement is free, for the best efficiency.
+        bounds: (lower, upper), two pytrees like the parameters; they must lie between.
+        method: `gd.Direct` with its settings.
+        progress: whether to print the iterations.
+        throw: whether to raise an error if the search does not converge.
+
+    Returns:
+        OptimalDesign.
+
+    Raises:
+        ValueError: for bad arguments.
+        RuntimeError: if `throw` and the search does not converge.
+
+    Example:
+        At the best length of the arms the energy does not change with it to first order.
+
+        >>> def body(arm):
+        ...     return gd.swimmers.SymmetricPurcell(arm=arm)
+        >>> settings = gd.Direct(harmonics=4, steps=16)
+        >>> best = gd.design.optimal_design(body, 1.0, [1.0, 1.0], displacement=0.05, method=settings)
+        >>> slope = gd.design.sensitivity(best.optimum).arm
+        >>> print(f"arm {best.parameters:.4f}, slope of the energy below 1e-5: {abs(slope) < 1e-5}")
+        arm 0.4329, slope of the energy below 1e-5: True
     """
     parameters = jax.tree.map(floating, parameters)
     limits, body = _checked_bounds(parameters, bounds), as_pytree(swimmer)

@@ -17,12 +17,30 @@ from geodyn.locomotion.strokes.stroke import Stroke, floating, shape_and_rate
 
 
 class WongSystem(AbstractSystem):
-    """Wong's equations of a swimmer, for `integrate(system, system.state(r, rdot, charge), t1=…, steps=…)`.
+    """Wong's equations of a swimmer as a system for `gd.integrate`: its optimal motion from given initial values.
 
-    The state is (r[m], p[m], μ[k], g[d, d]), flat, with the momentum `p = G r' + Aᵀμ`, the charge μ in the frame of the
-    body and the group element g. They are Hamilton's equations, Lie–Poisson in μ, of the energy
-    `H = ½ (p − Aᵀμ)ᵀ G⁻¹ (p − Aᵀμ)`: `r' = H_p`, `p' = −H_r`, `ξ = H_μ`, `μ' = ad*_ξ μ`, `g' = g ξ`. Kept are the
-    energy (half the power) and the charge in space, `Ad*_{g⁻¹} μ`. Any consistent units.
+    They are those of a charged particle on the space of shapes. The state is (r[m], p[m], μ[k], g[d, d]), flat, with
+    the momentum `p = G r' + Aᵀμ`, the charge μ in the frame of the body and the group element g;
+    `system.state(r, rdot, charge)` makes it and `system.split(q)` takes it apart. They are Hamilton's equations,
+    Lie–Poisson in μ, of the energy `H = ½ (p − Aᵀμ)ᵀ G⁻¹ (p − Aᵀμ)`: `r' = H_p`, `p' = −H_r`, `ξ = H_μ`,
+    `μ' = ad*_ξ μ`, `g' = g ξ`. Conserved are the energy (half the power) and the charge in space, `Ad*_{g⁻¹} μ`.
+    Any consistent units.
+
+    Args:
+        swimmer: body with a metric of shapes.
+
+    Example:
+        >>> swimmer = gd.swimmers.Purcell()
+        >>> system = gd.design.WongSystem(swimmer)
+        >>> start = system.state([0.2, 0.4], [0.5, -0.3], [2.0, 1.0, -0.5])
+        >>> motion = gd.integrate(system, start, t1=1.0, steps=50)
+        >>> r, p, charge, g = system.split(motion.q[-1])
+        >>> in_space = swimmer.group.adjoint(swimmer.group.inverse(g)).T @ charge
+        >>> print(in_space.round(6), f"energy changes by less than 1e-9: {jnp.ptp(motion.energy) < 1e-9}")
+        [ 2.   1.  -0.5] energy changes by less than 1e-9: True
+
+    Source:
+        Montgomery, *Commun. Math. Phys.* 128 (1990) 565; Koon & Marsden, *SIAM J. Control Optim.* 35 (1997) 901.
     """
 
     swimmer: AbstractInvariantMetric

@@ -90,9 +90,24 @@ def kkt_solution(hessian, jacobian, b, c):
 def sensitivity(optimum: OptimalStroke, *, steps: int = 128) -> AbstractInvariantMetric:
     """The derivative of the least energy at fixed displacement with respect to every number of the swimmer.
 
-    By the envelope theorem: that of `E − 2⟨charge, log(g g₁⁻¹)⟩` for the same stroke, with g₁ the holonomy of the
-    optimum, in the shape of the swimmer, so that `sensitivity(optimum).lengths` goes with `swimmer.lengths`. Costs one
-    gradient of the energy; `jax.grad` through `optimal_stroke` gives the same, and the change of the stroke too.
+    By the envelope theorem it is the derivative of `E − 2⟨charge, log(g g₁⁻¹)⟩` for the same stroke, g₁ being the
+    holonomy of the optimum, and costs one gradient of the energy. `jax.grad` through `gd.optimal_stroke` gives the
+    same, and the change of the stroke too.
+
+    Args:
+        optimum: result of `gd.optimal_stroke`, with the energy as its cost.
+        steps: number of equal steps of the quadrature.
+
+    Returns:
+        The derivatives in the form of the swimmer: `sensitivity(optimum).lengths` goes with `swimmer.lengths`.
+
+    Example:
+        The energy is proportional to the drag per length, so that its derivative at the drag 1 is the energy.
+
+        >>> swimmer, settings = gd.swimmers.SymmetricPurcell(drag=1.0), gd.Direct(harmonics=6, steps=32)
+        >>> best = gd.optimal_stroke(swimmer, [0.5, 0.5], displacement=0.02, method=settings)
+        >>> print(f"{gd.design.sensitivity(best).drag:.6f} {best.cost:.6f}")
+        2.230128 2.230128
     """
     end = optimum.swimmer.group.inverse(holonomy(optimum.swimmer, optimum.stroke, steps=steps))
 

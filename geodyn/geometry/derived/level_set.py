@@ -36,14 +36,34 @@ from geodyn.integrators.step.methods import RadauIIA
 
 
 class LevelSet(AbstractMetric):
-    """The points of a space where a constraint vanishes: `LevelSet(space, constraint)`, `constraint(x[n]) -> [c]`.
+    """The points of a space where a constraint vanishes: a surface without a parametrisation.
 
-    Points and vectors are in the coordinates x[n] of `space`, a space or the dimension of a Euclidean one, and the
-    metric is that of the space. `gd.riemann`, `ricci`, `scalar_curvature`, `sectional_curvature(level_set, x, u, v)` of
-    tangent u, v, `gaussian_curvature`, `second_fundamental_form` and `total_bending` are those of the set, and so are
-    `geodesic`, `exp`, `log` and `distance`, of points on it. Where the
-    constraint loses rank, which is where the set may be singular, they are NaN; `gd.surfaces.check_level_set` says so
-    by name. The constraint may be an `eqx.Module`, whose arrays are traced and differentiable. Any consistent units.
+    Points and vectors are in the coordinates x[n] of the space around, and the metric is the metric of that space.
+    `gd.riemann`, `gd.ricci`, `gd.scalar_curvature`, `gd.sectional_curvature` (of tangent vectors),
+    `gd.surfaces.gaussian_curvature`, `second_fundamental_form` and `total_bending` are those of the set, and so are
+    `gd.geodesic`, `gd.exp`, `gd.log` and `gd.distance`, of points on it. They are NaN where the constraint loses rank,
+    which is where the set may be singular; `gd.surfaces.check_level_set` says so by name. `project(x)` brings a point
+    onto the set, `motion(potential)` is a particle that moves on it, `chart(x)` gives it coordinates. Any consistent
+    units.
+
+    Args:
+        space: the space around, or the dimension of a Euclidean one.
+        constraint: function x[n] -> [c], with 0 < c < n, or a number. It may be an `eqx.Module`, whose arrays are
+            traced and can be differentiated.
+
+    Raises:
+        ValueError: for what is no space or no such function.
+
+    Example:
+        A sphere of radius 2 has Gauss's curvature 1/4.
+
+        >>> sphere = gd.surfaces.LevelSet(3, lambda x: x @ x - 4.0)
+        >>> x = sphere.project(jnp.ones(3))
+        >>> print(sphere.dim, f"{jnp.linalg.norm(x):.6f} {gd.surfaces.gaussian_curvature(sphere, x):.6f}")
+        2 2.000000 0.250000
+
+    Source:
+        do Carmo, *Riemannian Geometry*, chapter 6.
     """
 
     space: AbstractManifold
@@ -172,8 +192,28 @@ def regular_inverse(gram: Float[Array, "c c"]) -> Float[Array, "c c"]:
 
 
 def second_fundamental_form(surface: LevelSet | Embedded, x: Numbers) -> Float[Array, "D n n"]:
-    """II[k, i, j], the normal part of ∇_i ∂_j as vectors k of the space around. Of a `LevelSet` i, j are coordinates of
-    that space too, and normal parts of vectors do not count; of `Embedded` they are those of the chart."""
+    """Second fundamental form II[k, i, j] of a surface: the normal part of ∇_i ∂_j, as vectors k of the space around.
+
+    Args:
+        surface: a `gd.surfaces.LevelSet` or a `gd.spaces.Embedded`.
+        x: the point; of a level set in the coordinates of the space around, of an embedded surface in those of its
+            chart.
+
+    Returns:
+        The form [D, n, n]. Of a level set i, j are coordinates of the space around too, and normal parts of the vectors
+        to which it is applied do not count; of an embedded surface they are coordinates of its chart.
+
+    Raises:
+        ValueError: for what is no such surface, and for a point of another shape.
+
+    Example:
+        On a sphere of radius 2, II(u, u) of a unit tangent vector points to the centre, with the length 1/2.
+
+        >>> sphere = gd.surfaces.LevelSet(3, lambda x: x @ x - 4.0)
+        >>> form = gd.surfaces.second_fundamental_form(sphere, [2.0, 0.0, 0.0])
+        >>> print(form.shape, f"{form[0, 1, 1]:.6f} {abs(form[0, 1, 2]):.6f}")
+        (3, 3, 3) -0.500000 0.000000
+    """
     return _second_form(surface, *checked_points(surface, x=x))
 
 
@@ -204,7 +244,28 @@ def _(surface: Embedded, x):
 
 
 def total_bending(surface: LevelSet | Embedded, x: Numbers) -> Scalar:
-    """|II|² = Σ |II(e_a, e_b)|² over an orthonormal basis of tangent vectors."""
+    """Total bending |II|² = Σ |II(e_a, e_b)|² of a surface at a point, over an orthonormal basis of tangent vectors.
+
+    Of a surface in three-dimensional space it is the sum of the squares of the principal curvatures.
+
+    Args:
+        surface: a `gd.surfaces.LevelSet` or a `gd.spaces.Embedded`.
+        x: the point; of a level set in the coordinates of the space around, of an embedded surface in those of its
+            chart.
+
+    Returns:
+        The bending, one number, in units of 1/length².
+
+    Raises:
+        ValueError: for what is no such surface, and for a point of another shape.
+
+    Example:
+        An ellipsoid with the semi-axes 2, 1, 1 has at its tip both principal curvatures 2/1² = 2.
+
+        >>> ellipsoid = gd.surfaces.LevelSet(3, lambda x: x[0] ** 2 / 4 + x[1] ** 2 + x[2] ** 2 - 1)
+        >>> print(f"{gd.surfaces.total_bending(ellipsoid, [2.0, 0.0, 0.0]):.6f}")
+        8.000000
+    """
     (x,) = checked_points(surface, x=x)
     ambient = surface.metric(x) if isinstance(surface, LevelSet) else surface.ambient.metric(surface.embed(x))
     raised, II = inverse(surface.metric(x)), second_fundamental_form(surface, x)
@@ -212,8 +273,25 @@ def total_bending(surface: LevelSet | Embedded, x: Numbers) -> Scalar:
 
 
 def gaussian_curvature(surface: AbstractMetric, x: Numbers) -> Scalar:
-    """Gauss's curvature of a surface, a space or level set of two dimensions: half its scalar curvature. Raises
-    ValueError for other dimensions."""
+    """Gauss's curvature of a surface, half of its scalar curvature.
+
+    Args:
+        surface: a space or a `gd.surfaces.LevelSet` of dimension 2.
+        x: the point; of a level set in the coordinates of the space around.
+
+    Returns:
+        The curvature, one number, in units of 1/length².
+
+    Raises:
+        ValueError: for other dimensions, and for a point of another shape.
+
+    Example:
+        A torus of the radii 2 and 1, at its inner rim: −1/(1 · 1).
+
+        >>> torus = gd.surfaces.LevelSet(3, lambda x: (jnp.hypot(x[0], x[1]) - 2) ** 2 + x[2] ** 2 - 1)
+        >>> print(f"{gd.surfaces.gaussian_curvature(torus, [1.0, 0.0, 0.0]):.6f}")
+        -1.000000
+    """
     if surface.dim != 2:
         raise ValueError(
             f"surface must have dim 2, got {surface.dim}: of others there are gd.sectional_curvature(surface, x, u, v) "
@@ -264,7 +342,31 @@ def _(level_set: LevelSet, x):
 
 
 def check_level_set(level_set: LevelSet, x: Float[ArrayLike, " n"]) -> None:
-    """Raises ValueError where the constraints lose rank at x, or x is not on the set. For concrete numbers."""
+    """Checks that a point is on a level set, and that the constraints are independent there.
+
+    For concrete numbers, outside of jit.
+
+    Args:
+        level_set: the `gd.surfaces.LevelSet`.
+        x: the point [n], in the coordinates of the space around.
+
+    Returns:
+        None, if all is well.
+
+    Raises:
+        ValueError: where x is not on the set, or the constraints lose rank there.
+
+    Example:
+        The vertex of a cone is a singular point.
+
+        >>> cone = gd.surfaces.LevelSet(3, lambda x: x[0] ** 2 + x[1] ** 2 - x[2] ** 2)
+        >>> gd.surfaces.check_level_set(cone, jnp.array([3.0, 4.0, 5.0]))
+        >>> try:
+        ...     gd.surfaces.check_level_set(cone, jnp.zeros(3))
+        ... except ValueError as error:
+        ...     print(str(error).split(":")[0])
+        the constraints lose rank at x = [0.0, 0.0, 0.0]
+    """
     x = jnp.asarray(x, float)
     residual, gram = np.asarray(level_set.residual(x)), np.asarray(level_set.gram(x))
     if not np.max(np.abs(residual)) <= np.finfo(gram.dtype).eps ** 0.5 * (1 + np.max(np.abs(x))):

@@ -15,17 +15,42 @@ MOST_CHARTS = 1024
 
 
 class Atlas(AbstractManifold, AbstractPatches):
-    """A space of several charts: `Atlas(charts, radius)`.
+    """A space of several charts, between which a body moves.
 
-    Every chart is a space with methods `embed(x[n]) -> X[D]` and `coordinates(X) -> x[n]`, its inverse, to and from one
-    embedding of all of them, regular for |x| < 4 radius at least as far as a step leads; together they must cover the
-    space with |x| < radius. The coordinates of chart k lie around (8k radius, 0, …, 0) instead of the origin, so that
-    they tell the chart; start from `atlas.coordinates(X)`. A point that is further than `radius` from the centre of its
-    chart goes to that whose centre it is nearest to. The metrics must agree, and what acts on the points must be a
-    function of them, not of their coordinates: an integration stops where the energy is not the same in the next chart.
+    Every chart is a space with methods `embed(x[n]) -> X[D]` and its inverse `coordinates(X) -> x[n]`, to and from one
+    embedding of all of them. A chart must be regular for |x| < 4 radius, at least as far as a step leads, and together
+    the charts must cover the space with |x| < radius. A point that is further than `radius` from the centre of its
+    chart goes to the chart whose centre it is nearest to.
+
+    The coordinates of chart k lie around (8k radius, 0, …, 0) instead of the origin, so that they tell the chart; start
+    from `atlas.coordinates(X)`. The metrics of the charts must agree, and what acts on the points must be a function of
+    the points, not of their coordinates: an integration stops where the energy is not the same in the next chart.
     Distances are those that the chart of the first point finds. Everything is evaluated in all of the charts.
 
-    Raises ValueError for charts that are none, or not of one dimension, and for a radius that is not positive.
+    Args:
+        charts: the charts, in a list.
+        radius: the radius > 0, in coordinates, within which points stay in their chart.
+
+    Raises:
+        ValueError: for charts that are none, or not of one dimension, and for a radius that is not positive.
+
+    Example:
+        The sphere from two stereographic charts: a great circle closes after 2π, through the centres of both.
+
+        >>> class Stereographic(gd.AbstractManifold):
+        ...     sign: float
+        ...     dim: int = eqx.field(static=True, default=2)
+        ...     def metric(self, x):
+        ...         return 4 / (1 + x @ x) ** 2 * jnp.eye(2)
+        ...     def embed(self, x):
+        ...         return jnp.append(2 * x, self.sign * (1 - x @ x)) / (1 + x @ x)
+        ...     def coordinates(self, X):
+        ...         return X[:2] / (1 + self.sign * X[2])
+        >>> atlas = gd.spaces.Atlas([Stereographic(1.0), Stereographic(-1.0)], radius=1.1)
+        >>> motion = gd.integrate(gd.System(atlas, [1.0]), [[0.2, 0.0]], [[0.52, 0.0]], t1=2 * np.pi, steps=100)
+        >>> start, end = motion.embedding[0, 0], motion.embedding[-1, 0]
+        >>> print(bool(jnp.allclose(start, end, atol=1e-6)), f"{motion.embedding[:, 0, 2].min():.2f}")
+        True -1.00
     """
 
     charts: tuple[AbstractManifold, ...]

@@ -29,21 +29,38 @@ MARGIN = 1.02
 
 
 class Tabulated(AbstractManifold):
-    """A space with its distances tabulated: `Tabulated(space, lower, upper, reach, tolerance=1e-8)`.
+    """A space with its distances tabulated, several times faster than solving for the geodesics.
 
-    The metric is that of `space`; dist² is a polynomial fitted to `gd.squared_distance` for pairs whose midpoint is in
-    the box lower[n] ≤ m ≤ upper[n] and whose difference of coordinates is in the ellipsoid Σ (d_i/reach_i)² ≤ 1; beyond
-    both it is NaN, so that an integration fails there. The space must be regular half a `reach` around the box. Where
-    the metric does not depend on a coordinate, give it the bounds −inf and inf: that saves its dimension of the table.
+    The metric is that of `space`. The squared distance is a polynomial fitted to `gd.squared_distance` for pairs of
+    points whose midpoint is in the box lower ≤ m ≤ upper and whose difference of coordinates d is in the ellipsoid Σ
+    (d_i/reach_i)² ≤ 1. Beyond both it is NaN, so that an integration fails there.
 
-    `error` is the relative error of the distance: twice the largest one found at 2048 random pairs. Derivatives are
-    exactly those of the polynomial, so that energy is conserved as ever; they differ from those of the true distance by
-    some ten times `error`, second ones by some hundred times. A smaller box or reach, or a larger tolerance, makes a
-    smaller table: its evaluation takes a time proportional to `table.size`. The table is made once, from concrete
-    numbers: derivatives with respect to numbers in the metric do not see it.
+    The field `error` is the relative error of the distance: twice the largest one found at 2048 random pairs.
+    Derivatives are exactly those of the polynomial, so that energy is conserved; they differ from those of the true
+    distance by some ten times `error`, second derivatives by some hundred times. A smaller box or reach, or a larger
+    tolerance, makes a smaller table, and the time of an evaluation is proportional to `table.size`. The table is made
+    once, from concrete numbers: derivatives with respect to numbers in the metric do not see it.
 
-    Raises ValueError for bounds, reach or tolerance that are none, for a metric that does depend on an unbounded
-    coordinate, where distances are not found, or where `tolerance` is not reached: then take a smaller box or reach.
+    Args:
+        space: the space, regular half a reach around the box.
+        lower, upper: the corners of the box [n]; −inf and inf for a coordinate on which the metric does not depend,
+            which saves its dimension of the table.
+        reach: the half-axes of the ellipsoid, one number or [n].
+        tolerance: the relative error of the distance that is good enough.
+
+    Raises:
+        ValueError: for bounds, a reach or a tolerance that are none, for a metric that does depend on an unbounded
+            coordinate, where distances are not found, or where the tolerance is not reached: then take a smaller box or
+            reach.
+
+    Example:
+        The surface of revolution with the radius 2 + cos u; its metric does not depend on the angle.
+
+        >>> torus = gd.Manifold(lambda x: jnp.diag(jnp.stack([jnp.ones(()), (2 + jnp.cos(x[0])) ** 2])), dim=2)
+        >>> table = gd.spaces.Tabulated(torus, [-0.5, -np.inf], [0.5, np.inf], reach=0.3, tolerance=1e-4)
+        >>> x, y = jnp.array([0.1, 0.0]), jnp.array([0.2, 0.1])
+        >>> print(bool(table.error < 1e-4), f"{gd.distance(table, x, y):.5f} {gd.distance(torus, x, y):.5f}")
+        True 0.31512 0.31512
     """
 
     space: AbstractManifold

@@ -17,11 +17,30 @@ from geodyn.geometry.models.spaces import AbstractConstantCurvature
 
 
 class Isometries(AbstractLieGroup):
-    """The isometries of Sⁿ (curvature 1: SO(n+1)) or of Hⁿ (curvature −1: SO⁺(n, 1)), n = 2 or 3.
+    """The isometries of the sphere Sⁿ (the group SO(n+1)) or of hyperbolic space Hⁿ (SO⁺(n, 1)), n = 2 or 3.
 
-    Matrices that act on the points X = (X', w) of the embedding space, `space.embed`. ξ holds the velocity of the
-    origin (0, 1), then the rotation about it: an angle, or axis times angle, as in their flat limits SE(2) and SE(3).
-    `log` is the one of the smallest rotations. Raises ValueError for other dimensions and curvatures.
+    Elements are matrices that act on the points X = (X', w) of the embedding space, those of `space.embed`. ξ holds the
+    velocity of the origin (0, 1), then the rotation about it: an angle, or axis times angle, as in the flat limits
+    SE(2) and SE(3). `log` is that of the smallest rotations.
+
+    Args:
+        n: the dimension of the space, 2 or 3.
+        curvature: 1 for the sphere, −1 for hyperbolic space.
+
+    Raises:
+        ValueError: for other dimensions and curvatures.
+
+    Example:
+        A translation by 0.5 along the first direction of the hyperbolic plane.
+
+        >>> group, space = gd.groups.Isometries(2, -1), gd.spaces.Hyperbolic(2)
+        >>> X = group.exp(jnp.array([0.5, 0.0, 0.0])) @ space.embed(jnp.zeros(2))
+        >>> print(f"{gd.distance(space, jnp.zeros(2), space.coordinates(X)):.6f}")
+        0.500000
+
+    Source:
+        Ratcliffe, *Foundations of Hyperbolic Manifolds*, chapters 2–4; Misner, Thorne & Wheeler, *Gravitation*, section
+        41.5.
     """
 
     n: int = eqx.field(static=True)
@@ -75,9 +94,22 @@ class Isometries(AbstractLieGroup):
 
 
 def isometry_group(space: AbstractConstantCurvature) -> AbstractLieGroup:
-    """The group of the rigid motions of a Euclidean, spherical or hyperbolic space of dimension 2 or 3 (or a line).
+    """The group of the rigid motions of a Euclidean, spherical or hyperbolic space of dimension 2 or 3, or of a line.
 
-    Raises ValueError for other dimensions.
+    Args:
+        space: a `gd.spaces.Euclidean`, `Sphere` or `Hyperbolic`.
+
+    Returns:
+        The group: `Translation(1)`, `SE2` or `SE3` of a Euclidean space, else `Isometries`.
+
+    Raises:
+        ValueError: for other dimensions.
+
+    Example:
+        >>> spaces = gd.spaces.Euclidean(2), gd.spaces.Euclidean(3), gd.spaces.Sphere(3)
+        >>> groups = [gd.groups.isometry_group(space) for space in spaces]
+        >>> print([(type(group).__name__, group.dim) for group in groups])
+        [('SE2', 3), ('SE3', 6), ('Isometries', 6)]
     """
     curvature, n = space.chart.curvature, space.dim
     if curvature == 0 and n <= 3:

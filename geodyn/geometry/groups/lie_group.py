@@ -16,7 +16,36 @@ from geodyn._typing import Array, Float
 
 
 class AbstractLieGroup(eqx.Module):
-    """A matrix Lie group of dimension `dim`, the first `translations` of which are translations."""
+    """A matrix Lie group; the base class of the groups in which bodies move.
+
+    Elements are matrices [d, d], homogeneous where there are translations. Vectors of its algebra have `dim`
+    components, translations first, then rotations; `translations` is the number of translations. The product is g h, a
+    body velocity is ξ = g⁻¹ g'. Angles are in radians, lengths in any consistent units.
+
+    A subclass has the static fields `dim` and `translations`, the property `generators` [dim, d, d] (the basis E of the
+    algebra, orthogonal matrices of entries 0, 1, −1) and the methods `exp`, `log` (angles in (−π, π]) and `inverse`.
+    From these follow `identity`, `compose`, `hat`, `vee`, `bracket`, `adjoint` and `dexp`.
+
+    Example:
+        The Lorentz transformations of one space dimension; the exponential coordinate is the rapidity, which adds.
+
+        >>> class Boosts(gd.groups.AbstractLieGroup):
+        ...     dim: int = eqx.field(static=True, default=1)
+        ...     translations: int = eqx.field(static=True, default=0)
+        ...     @property
+        ...     def generators(self):
+        ...         return np.array([[[0.0, 1.0], [1.0, 0.0]]])
+        ...     def exp(self, xi):
+        ...         return jnp.cosh(xi[0]) * jnp.eye(2) + jnp.sinh(xi[0]) * self.hat(jnp.ones(1))
+        ...     def log(self, g):
+        ...         return jnp.arcsinh(g[:1, 1])
+        ...     def inverse(self, g):
+        ...         return self.exp(-self.log(g))
+        >>> group = Boosts()
+        >>> g = group.compose(group.exp(jnp.array([0.3])), group.exp(jnp.array([0.4])))
+        >>> print(f"{group.log(g)[0]:.6f}")
+        0.700000
+    """
 
     dim: eqx.AbstractVar[int]
     translations: eqx.AbstractVar[int]

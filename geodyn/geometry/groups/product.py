@@ -12,9 +12,23 @@ from geodyn.geometry.groups.lie_group import AbstractLieGroup
 
 
 class Product(AbstractLieGroup):
-    """The product of groups, `Product(SE2(), SO2())`: block-diagonal matrices, algebra vectors end to end.
+    """The product of groups: block-diagonal matrices, with the vectors of the algebras end to end.
 
-    Its translations are those in front, up to the first rotation. Raises ValueError for what is not a group.
+    Its translations are those in front, up to the first rotation.
+
+    Args:
+        *factors: the groups.
+
+    Raises:
+        ValueError: for what is no group.
+
+    Example:
+        The poses of a body in the plane that carries a wheel.
+
+        >>> group = gd.groups.Product(gd.groups.SE2(), gd.groups.SO2())
+        >>> g = group.exp(jnp.array([1.0, 0.0, 0.0, 0.5]))
+        >>> print(group.dim, g.shape, [part.shape for part in group.parts(g)], f"{group.log(g)[3]:.6f}")
+        4 (5, 5) [(3, 3), (2, 2)] 0.500000
     """
 
     factors: tuple[AbstractLieGroup, ...]

@@ -59,7 +59,20 @@ def _rigid_inverse(g: Float[Array, "d d"]) -> Float[Array, "d d"]:
 
 
 class Translation(AbstractLieGroup):
-    """Translations of n-dimensional space, `[[1, x], [0, 1]]`. Raises ValueError unless n ≥ 1."""
+    """Translations of n-dimensional space, as matrices [[1, x], [0, 1]].
+
+    Args:
+        n: the dimension, at least 1.
+
+    Raises:
+        ValueError: unless n ≥ 1.
+
+    Example:
+        >>> group = gd.groups.Translation(2)
+        >>> g = group.compose(group.exp(jnp.array([1.0, 2.0])), group.exp(jnp.array([0.5, 0.0])))
+        >>> print(g.shape, group.log(g).tolist())
+        (3, 3) [1.5, 2.0]
+    """
 
     dim: int = eqx.field(static=True)
     translations: int = eqx.field(static=True)
@@ -90,7 +103,14 @@ def _turn(angle: Scalar) -> Float[Array, "2 2"]:
 
 
 class SO2(AbstractLieGroup):
-    """Rotations of the plane, ξ = (θ)."""
+    """Rotations of the plane, as matrices [2, 2], with the exponential coordinate ξ = (θ).
+
+    Example:
+        >>> group = gd.groups.SO2()
+        >>> g = group.exp(jnp.array([np.pi / 2]))
+        >>> print(f"{g[1, 0]:.6f} {group.log(g)[0] / np.pi:.6f}")
+        1.000000 0.500000
+    """
 
     dim: int = eqx.field(static=True, default=1, init=False)
     translations: int = eqx.field(static=True, default=0, init=False)
@@ -110,7 +130,19 @@ class SO2(AbstractLieGroup):
 
 
 class SE2(AbstractLieGroup):
-    """Rigid motions of the plane, ξ = (x, y, θ). The way is the chord of an arc, turned by half its angle."""
+    """Rigid motions of the plane, as homogeneous matrices [3, 3], with the exponential coordinates ξ = (x, y, θ).
+
+    With constant velocity ξ the origin moves along an arc; the translation that is reached is the chord of the arc,
+    which is turned by half of its angle θ.
+
+    Example:
+        Half a turn to the left at speed π: a half circle of radius 1, so that the origin arrives at (0, 2).
+
+        >>> group = gd.groups.SE2()
+        >>> g = group.exp(jnp.array([np.pi, 0.0, np.pi]))
+        >>> print(f"{abs(g[0, 2]):.6f} {g[1, 2]:.6f}")
+        0.000000 2.000000
+    """
 
     dim: int = eqx.field(static=True, default=3, init=False)
     translations: int = eqx.field(static=True, default=2, init=False)
@@ -139,7 +171,26 @@ LEVI_CIVITA = np.cross(np.eye(3)[:, None], np.eye(3)[None])
 
 
 def quaternion(rotation: Float[Array, "3 3"]) -> Float[Array, "4"]:
-    """The unit quaternion (w, x, y, z) of a rotation, w ≥ 0, by the largest column of `4 q qᵀ` (Shepperd 1978)."""
+    """The unit quaternion (w, x, y, z), w ≥ 0, of a rotation.
+
+    It is read off the largest column of 4 q qᵀ, which loses no digits at any angle.
+
+    Args:
+        rotation: the rotation matrix [3, 3].
+
+    Returns:
+        The quaternion [4]; w is the cosine of half the angle.
+
+    Example:
+        A quarter of a turn about the z-axis.
+
+        >>> q = gd.groups.quaternion(gd.groups.SO3().exp(jnp.array([0.0, 0.0, np.pi / 2])))
+        >>> print([f"{x:.6f}" for x in q])
+        ['0.707107', '0.000000', '0.000000', '0.707107']
+
+    Source:
+        Shepperd (1978).
+    """
     w = jnp.stack([rotation[2, 1] - rotation[1, 2], rotation[0, 2] - rotation[2, 0], rotation[1, 0] - rotation[0, 1]])
     trace = jnp.trace(rotation)
     vectors = rotation + rotation.T + (1 - trace) * jnp.eye(3, dtype=rotation.dtype)
@@ -163,7 +214,14 @@ def _rotation_vector(rotation: Float[Array, "3 3"]) -> Float[Array, "3"]:
 
 
 class SO3(AbstractLieGroup):
-    """Rotations of space, ξ = axis times angle."""
+    """Rotations of space, as matrices [3, 3], with the exponential coordinates ξ = axis times angle.
+
+    Example:
+        >>> group = gd.groups.SO3()
+        >>> g = group.exp(jnp.array([0.0, 0.0, np.pi / 2]))
+        >>> print(bool(jnp.allclose(g @ jnp.array([1.0, 0, 0]), jnp.array([0, 1.0, 0]))), f"{group.log(g)[2]:.6f}")
+        True 1.570796
+    """
 
     dim: int = eqx.field(static=True, default=3, init=False)
     translations: int = eqx.field(static=True, default=0, init=False)
@@ -185,7 +243,16 @@ class SO3(AbstractLieGroup):
 
 
 class SE3(AbstractLieGroup):
-    """Rigid motions of space, ξ = (x, y, z, axis times angle)."""
+    """Rigid motions of space, as homogeneous matrices [4, 4], with ξ = (x, y, z, axis times angle).
+
+    Example:
+        A screw: a full turn about the z-axis while moving 3 along it.
+
+        >>> group = gd.groups.SE3()
+        >>> g = group.exp(jnp.array([0.0, 0.0, 3.0, 0.0, 0.0, 2 * np.pi]))
+        >>> print(bool(jnp.allclose(g[:3, :3], jnp.eye(3))), f"{g[2, 3]:.6f}")
+        True 3.000000
+    """
 
     dim: int = eqx.field(static=True, default=6, init=False)
     translations: int = eqx.field(static=True, default=3, init=False)

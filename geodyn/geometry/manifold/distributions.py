@@ -11,8 +11,30 @@ from geodyn._typing import Array, Float, Numbers, Scalar
 
 
 def bracket(X: Callable, Y: Callable, q: Numbers) -> Float[Array, " n"]:
-    """The Lie bracket [X, Y] = Y'X − X'Y of two vector fields q[n] -> [n] at q: the direction in which one gets by
-    following X, Y, −X, −Y for a short time ε, over ε² (do Carmo, *Riemannian Geometry*, 0.5)."""
+    """The Lie bracket `[X, Y] = Y'X − X'Y` of two vector fields at a point.
+
+    It is the direction in which one gets by following X, Y, −X and −Y for a short time ε each, over ε².
+
+    Args:
+        X, Y: vector fields, functions q[n] -> [n].
+        q: point [n].
+
+    Returns:
+        The bracket [n].
+
+    Example:
+        A car that drives and steers can turn: with q = (x, y, heading, δ), [steer, drive] is a turn by 1/cos² δ.
+
+        >>> def drive(q):
+        ...     return jnp.stack([jnp.cos(q[2]), jnp.sin(q[2]), jnp.tan(q[3]), 0.0 * q[0]])
+        >>> def steer(q):
+        ...     return jnp.array([0.0, 0.0, 0.0, 1.0])
+        >>> print(gd.nonholonomic.bracket(steer, drive, [0.0, 0.0, 0.5, 0.0]) + 0.0)
+        [0. 0. 1. 0.]
+
+    Source:
+        do Carmo, *Riemannian Geometry*, 0.5.
+    """
     q = jnp.asarray(q, float)
 
     def along(field, u):
@@ -22,13 +44,31 @@ def bracket(X: Callable, Y: Callable, q: Numbers) -> Float[Array, " n"]:
 
 
 def integrability_defect(form: Callable, q: Numbers) -> Scalar:
-    """How far the distribution ker A(q) is from closed under brackets at q: the norm of the parts of [X_i, X_j] outside
-    of it, i < j, for fields with orthonormal values in ker A. Where it is zero all around, surfaces φ(q) = const fit
-    it, and the constraint Av = 0 is holonomic in disguise; else it is nonholonomic.
+    """How far the constraint A(q)v = 0 is from a holonomic one at a point: zero all around where surfaces fit it.
 
-    `form(q) -> A[k, n]`, or [n] for one constraint; the norm is that of the coordinates, and is the same for other rows
-    of the same kernel. Raises ValueError where the rows of A depend on each other.
-    Source: Frobenius' theorem, dα = 0 on the kernel (Bloch, *Nonholonomic Mechanics and Control*, 2.3, 5.3).
+    The distribution ker A(q) is closed under brackets where surfaces φ(q) = const fit it (Frobenius). The defect is the
+    norm of the parts of [X_i, X_j], i < j, outside of it, for fields with orthonormal values in ker A. The norm is that
+    of the coordinates, and is the same for other rows of the same kernel.
+
+    Args:
+        form: function q[n] -> A[k, n], or [n] for one constraint.
+        q: point [n].
+
+    Returns:
+        The defect, a number, zero or positive.
+
+    Raises:
+        ValueError: where the rows of A depend on each other.
+
+    Example:
+        dz = y dx holds no surface, with the defect 1/(1 + y²); z dz = −x dx − y dy holds spheres.
+
+        >>> forms = (lambda q: jnp.stack([-q[1], 0.0, 1.0])), (lambda q: q)
+        >>> print([f"{gd.nonholonomic.integrability_defect(form, [0.3, 0.5, 0.7]):.6f}" for form in forms])
+        ['0.800000', '0.000000']
+
+    Source:
+        Bloch, *Nonholonomic Mechanics and Control*, 2.3 and 5.3.
     """
     q = jnp.asarray(q, float)
 

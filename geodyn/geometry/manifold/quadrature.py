@@ -13,11 +13,29 @@ from geodyn.geometry.manifold.manifold import AbstractManifold
 def sphere_quadrature(
     embedding: Callable, space: AbstractManifold, nodes: int = 48
 ) -> tuple[Float[Array, "Q n"], Float[Array, " Q"]]:
-    """(points x[Q, n], weights[Q]) with ∫ f dA ≈ Σ weights f(x) over a surface in a space that is a sphere:
-    `embedding(X) -> x[n]` of the unit vectors X in R³, with the area that the metric of the space gives it.
+    """Points and weights of a quadrature over a closed surface that is a deformed sphere: ∫ f dA ≈ Σ weights f(x).
 
-    Gauss's rule along the axis with `nodes` points, the trapezoidal rule around it with twice as many: the error falls
-    exponentially where the embedding is analytic (Atkinson & Han, *Spherical Harmonics*, 5.2). Their sum is the area.
+    It is Gauss's rule along the axis and the trapezoidal rule around it, with twice as many points. The error falls
+    exponentially with `nodes` where the embedding is analytic.
+
+    Args:
+        embedding: function X[3] -> x[n], the point of the surface for each unit vector X.
+        space: the space of the surface, whose metric gives the area.
+        nodes: number of points along the axis.
+
+    Returns:
+        (points x[Q, n], weights[Q]) with Q = 2 nodes². The sum of the weights is the area.
+
+    Example:
+        A spheroid with the semi-axes 2, 2, 1: its area has a closed form.
+
+        >>> axes, e = jnp.array([2.0, 2.0, 1.0]), np.sqrt(0.75)
+        >>> points, weights = gd.surfaces.sphere_quadrature(lambda X: axes * X, gd.spaces.Euclidean(3), nodes=24)
+        >>> print(points.shape, f"{weights.sum():.6f} {2 * np.pi * (4 + np.arctanh(e) / e):.6f}")
+        (1152, 3) 34.687531 34.687531
+
+    Source:
+        Atkinson & Han, *Spherical Harmonics*, 5.2.
     """
     z, weights = np.polynomial.legendre.leggauss(nodes)
     turn = np.pi * (np.arange(2 * nodes) + 0.5) / nodes

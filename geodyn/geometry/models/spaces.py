@@ -41,7 +41,33 @@ from geodyn.geometry.models.travelling import MovingHalfSpace, StereographicPair
 
 
 class AbstractModelSpace(AbstractManifold):
-    """A space whose distances and isometries are known in closed form."""
+    """A space whose distances and isometries are known in closed form; a base class.
+
+    Beside `metric` a subclass has the methods `embed(x[n]) -> X[D]`, into an embedding space, and its inverse
+    `coordinates(X)`; `squared_distance(x, y)`, smooth where the points coincide; and `killing_fields(x) -> [K, n]`, the
+    generators of its isometries as vectors of the chart.
+
+    Example:
+        A circle of a given radius.
+
+        >>> class Circle(gd.spaces.AbstractModelSpace):
+        ...     radius: float
+        ...     dim: int = eqx.field(static=True, default=1)
+        ...     def metric(self, x):
+        ...         return jnp.array([[self.radius**2]])
+        ...     def embed(self, x):
+        ...         return self.radius * jnp.stack([jnp.cos(x[0]), jnp.sin(x[0])])
+        ...     def coordinates(self, X):
+        ...         return jnp.arctan2(X[1], X[0])[None]
+        ...     def squared_distance(self, x, y):
+        ...         return (self.radius * (jnp.remainder(y[0] - x[0] + jnp.pi, 2 * jnp.pi) - jnp.pi)) ** 2
+        ...     def killing_fields(self, x):
+        ...         return jnp.ones((1, 1))
+        >>> body = gd.System(Circle(2.0), [1.0, 1.0], gd.Spring([(0, 1)], stiffness=1.0, length=0.0))
+        >>> turning = gd.builders.velocities(body.space, 0, [[0.0], [0.1]])
+        >>> print(f"{gd.distance(body.space, [3.1], [-3.1]):.6f} {gd.energy(body, [[0.0], [0.1]], turning):.6f}")
+        0.166371 4.020000
+    """
 
     @abc.abstractmethod
     def embed(self, x: Float[Array, " n"]) -> Float[Array, " D"]:
@@ -61,7 +87,24 @@ class AbstractModelSpace(AbstractManifold):
 
 
 class AbstractConstantCurvature(AbstractModelSpace):
-    """A space of constant curvature in one of its charts."""
+    """A space of constant curvature in one of its charts; the base class of `Euclidean`, `Sphere` and `Hyperbolic`.
+
+    Such a space has, beside `metric`, the closed forms `embed(x)` and its inverse `coordinates(X)`,
+    `squared_distance(x, y)`, `exp(x, v)`, and `killing_fields(x)`: the n translations of the origin, then for every
+    pair i < j the rotation of X_i into X_j. The embedding is X in Rⁿ for Euclidean space, else (X', w) in Rⁿ⁺¹ with
+    |X'|² + w² = 1 on the sphere and |X'|² − w² = −1 in hyperbolic space. Some elements and functions, such as
+    `gd.cells.RigidArea` and `gd.groups.isometry_group`, are for these spaces only.
+
+    Example:
+        Points at the distances d = 0.3, 0.6 and 0.6 from the origin, where the metric is I, 4I, 4I: d, sin d, sinh d.
+
+        >>> for space in (gd.spaces.Euclidean(3), gd.spaces.Sphere(3), gd.spaces.Hyperbolic(3)):
+        ...     X = space.embed(space.exp(jnp.zeros(3), jnp.array([0.3, 0.0, 0.0])))
+        ...     print(isinstance(space, gd.spaces.AbstractConstantCurvature), X.shape, f"{X[0]:.6f}")
+        True (3,) 0.300000
+        True (4,) 0.564642
+        True (4,) 0.636654
+    """
 
     chart: eqx.AbstractVar[AbstractChart]
 
@@ -110,7 +153,23 @@ def _rotation(unit: np.ndarray, i: int, j: int) -> np.ndarray:
 
 
 class Euclidean(AbstractConstantCurvature):
-    """Euclidean space Eⁿ: `Euclidean(n, chart="cartesian")`, or "polar"."""
+    """Euclidean space Eⁿ.
+
+    Polar coordinates are (r, φ), or (r, θ, φ) with X = (r sin θ cos φ, r sin θ sin φ, r cos θ), and so on; they are
+    singular at the origin and on the axis.
+
+    Args:
+        n: the dimension; for "polar" at least 2.
+        chart: "cartesian" or "polar".
+
+    Raises:
+        ValueError: for another chart or dimension.
+
+    Example:
+        >>> plane = gd.spaces.Euclidean(2, "polar")
+        >>> print(f"{gd.distance(plane, [1.0, 0.0], [1.0, np.pi / 2]):.6f} {np.sqrt(2):.6f}")
+        1.414214 1.414214
+    """
 
     dim: int = eqx.field(static=True)
     chart: AbstractChart
@@ -120,8 +179,27 @@ class Euclidean(AbstractConstantCurvature):
 
 
 class Sphere(AbstractConstantCurvature):
-    """Unit sphere Sⁿ: `Sphere(n, chart="stereographic")`, "polar", or "stereographic pair", in which a body moves
-    through all points alike: each of its points is in the one or the other of two charts (`StereographicPair`)."""
+    """The unit sphere Sⁿ, of curvature 1.
+
+    Lengths are in units of its radius. `space.embed(x)` and `space.coordinates(X)` go to the unit sphere in Rⁿ⁺¹ and
+    back. The stereographic chart x = X'/(1 + w) is regular at the origin and reaches all points but one. In
+    "stereographic pair" a body moves through all points alike: each of its points is in one or the other of two charts,
+    and `trajectory.embedding` tells where it is. "polar" is (a, φ), or (a, b, φ), singular on its axis.
+
+    Args:
+        n: the dimension; for "polar" at least 2.
+        chart: "stereographic", "stereographic pair" or "polar".
+
+    Raises:
+        ValueError: for another chart or dimension.
+
+    Example:
+        From the origin to the equator |x| = 1 it is a quarter of a great circle.
+
+        >>> sphere = gd.spaces.Sphere(2)
+        >>> print(f"{gd.distance(sphere, [0.0, 0.0], [1.0, 0.0]):.6f}", sphere.embed(jnp.array([1.0, 0.0])).tolist())
+        1.570796 [1.0, 0.0, 0.0]
+    """
 
     dim: int = eqx.field(static=True)
     chart: AbstractChart
@@ -135,9 +213,28 @@ class Sphere(AbstractConstantCurvature):
 
 
 class Hyperbolic(AbstractConstantCurvature):
-    """Hyperbolic space Hⁿ of curvature −1: `Hyperbolic(n, chart="ball")`, "polar", "halfspace" or "moving halfspace",
-    which a body takes along however far it goes (`MovingHalfSpace`), if all that acts on it is invariant under
-    isometries: within a body no digits are lost, and `trajectory.embedding` tells where it is."""
+    """Hyperbolic space Hⁿ, of curvature −1.
+
+    Lengths are in units of the radius of curvature. `space.embed(x)` and `space.coordinates(X)` go to the hyperboloid
+    |X'|² − w² = −1 in Rⁿ⁺¹ and back. The default chart, Poincaré's ball |x| < 1, is regular at the origin. "halfspace"
+    is Poincaré's half-space, with the height as the last coordinate. The chart "moving halfspace" goes along with a
+    body, however far it travels, so that no digits are lost within it; all that acts on the body must be invariant
+    under isometries, and `trajectory.embedding` tells where it is. "polar" is (a, φ), or (a, b, φ), singular on its
+    axis.
+
+    Args:
+        n: the dimension; for "polar" at least 2.
+        chart: "ball", "polar", "halfspace" or "moving halfspace".
+
+    Raises:
+        ValueError: for another chart or dimension.
+
+    Example:
+        In the ball the distance from the origin is 2 artanh |x|.
+
+        >>> print(f"{gd.distance(gd.spaces.Hyperbolic(3), [0, 0, 0], [0.5, 0, 0]):.6f} {2 * np.arctanh(0.5):.6f}")
+        1.098612 1.098612
+    """
 
     dim: int = eqx.field(static=True)
     chart: AbstractChart
@@ -154,11 +251,26 @@ def _choose(n, name, charts: dict[str, Callable]) -> tuple[int, AbstractChart]:
 
 
 class Inhomogeneous(AbstractModelSpace):
-    """The space with metric (|x|² + 2) I on Rⁿ: not homogeneous, yet its distances are closed.
+    """The space with the metric (|x|² + 2) I on Rⁿ: not homogeneous, but with distances in closed form.
 
-    Geodesics are x(τ) = x₁ cosh τ + Q sinh τ with |x'|² = |x|² + 2, the motion of an inverted oscillator; with T the
-    time between two points and C = cosh T = (−x·y + √((x·y)² + 2(|x|² + |y|² + 2)))/2, dist = T + sinh T (C + x·y).
-    Its isometries are the rotations about the origin. The embedding is the chart itself.
+    Geodesics are x(τ) = x₁ cosh τ + Q sinh τ with |x'|² = |x|² + 2, the motion of an inverted oscillator. With the time
+    T between two points and C = cosh T = (−x·y + √((x·y)² + 2(|x|² + |y|² + 2)))/2, their distance is T + sinh T (C +
+    x·y). Its isometries are the rotations about the origin. `embed` is the identity.
+
+    Args:
+        n: the dimension.
+
+    Raises:
+        ValueError: unless n is a positive whole number.
+
+    Example:
+        The distance from the origin is the integral of √(r² + 2); the scalar curvature there is −3 in three dimensions.
+
+        >>> space = gd.spaces.Inhomogeneous(3)
+        >>> print(f"{gd.distance(space, [0, 0, 0], [1.0, 0, 0]):.6f} {np.sqrt(3) / 2 + np.arcsinh(np.sqrt(0.5)):.6f}")
+        1.524504 1.524504
+        >>> print(f"{gd.scalar_curvature(space, [0, 0, 0]):.6f}")
+        -3.000000
     """
 
     dim: int = eqx.field(static=True)
@@ -196,7 +308,22 @@ class Inhomogeneous(AbstractModelSpace):
 
 
 class Product(AbstractManifold):
-    """The product of two spaces, `Product(a, b)`: g = g_a ⊕ g_b, so that squared distances add; x = (x_a, x_b)."""
+    """The product of two spaces, with the metric g_a ⊕ g_b, so that squared distances add.
+
+    Its coordinates are those of the first factor, then those of the second. `embed` and `killing_fields` are those of
+    both, where the factors have them. Products of more spaces are products of products.
+
+    Args:
+        a, b: the factors.
+
+    Raises:
+        ValueError: for what is no space.
+
+    Example:
+        >>> space = gd.spaces.Product(gd.spaces.Sphere(2), gd.spaces.Euclidean(1))
+        >>> print(space.dim, f"{gd.distance(space, [0, 0, 0], [1.0, 0, 2.0]):.6f} {np.hypot(np.pi / 2, 2):.6f}")
+        3 2.543109 2.543109
+    """
 
     a: AbstractManifold
     b: AbstractManifold
@@ -234,12 +361,25 @@ class Product(AbstractManifold):
 
 
 class Embedded(AbstractManifold):
-    """A surface in an ambient space, with the metric it has from there: `Embedded(embedding, ambient, dim,
-    period=None)`.
+    """A surface in an ambient space, with the metric that it has from there: g = JᵀGJ with J = ∂X/∂x.
 
-    `embedding(x[dim]) -> X` gives the point in the chart of `ambient`, a space or the dimension of a Euclidean one; g =
-    JᵀGJ with J = ∂X/∂x; `period` [dim] as for `gd.Manifold`. It may be an `eqx.Module`, whose arrays are traced and
-    differentiable. Raises ValueError if `embedding` is no such function."""
+    Args:
+        embedding: function x[dim] -> X, the point in the chart of the ambient space. It may be an `eqx.Module`, whose
+            arrays are traced and can be differentiated.
+        ambient: the ambient space, or the dimension of a Euclidean one.
+        dim: the dimension of the surface.
+        period: periods of the coordinates [dim], as for `gd.Manifold`.
+
+    Raises:
+        ValueError: if `embedding` is no such function, and for an ambient space that is none.
+
+    Example:
+        The top of the paraboloid z = (x² + y²)/2 has Gauss's curvature 1.
+
+        >>> bowl = gd.spaces.Embedded(lambda x: jnp.append(x, x @ x / 2), ambient=3, dim=2)
+        >>> print(f"{gd.surfaces.gaussian_curvature(bowl, [0.0, 0.0]):.6f}")
+        1.000000
+    """
 
     embedding: Callable
     ambient: AbstractManifold
@@ -265,8 +405,24 @@ class Embedded(AbstractManifold):
 
 
 class Conformal(AbstractManifold):
-    """A space with its metric multiplied by a positive function: `Conformal(factor, space, period=None)`, g = factor(x)
-    g_space, with the `period` [n] of that space unless another is given."""
+    """A space with its metric multiplied by a positive function: g = factor(x) g_space.
+
+    Args:
+        factor: function x[n] -> number > 0. It may be an `eqx.Module`, whose arrays are traced and can be
+            differentiated.
+        space: the space.
+        period: periods of the coordinates [n], as for `gd.Manifold`; by default those of the space.
+
+    Raises:
+        ValueError: if `factor` is no such function.
+
+    Example:
+        The plane with the factor 1/y² is the hyperbolic half-plane.
+
+        >>> halfplane = gd.spaces.Conformal(lambda x: 1 / x[1] ** 2, gd.spaces.Euclidean(2))
+        >>> print(f"{gd.surfaces.gaussian_curvature(halfplane, [0.3, 2.0]):.6f}")
+        -1.000000
+    """
 
     factor: Callable
     space: AbstractManifold

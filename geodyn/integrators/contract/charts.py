@@ -11,22 +11,26 @@ from geodyn._typing import Array, Float
 class Charts(eqx.Module):
     """Several charts of the configurations of a system, between which it moves after a step.
 
-    What a system of one's own hands over, as the property `charts` or as an argument of `gd.Lagrangian`. The equations
-    are one formula, which holds in all of the charts. A `switch` is the numbers that say to which charts, zeros for
-    none; a `frame` those that say where the charts stand by now, where q alone does not tell. Both are piecewise
-    constant and have no derivatives.
+    A system of one's own hands it over, as the property `charts` or as an argument of `gd.Lagrangian`. The equations of
+    the system are one formula, which holds in all of the charts. A `switch` is a row of numbers that say to which
+    charts to change, zeros for none. A `frame` is a row of numbers that say where the charts stand by now, where q
+    alone does not tell. Both are piecewise constant and have no derivatives.
 
     Args:
-        switch: function q[n] -> [s], the switch to the charts that suit q, zeros if it is in them.
+        switch: function q[n] -> [s], the switch to the charts that suit q; zeros if it is in them.
         switched: function (switch[s], q[n]) -> q[n], the same configuration in those charts; anything finite where the
             switch is zeros.
         start_frame: function q[n] -> [f], the frame at the start of a motion; None where there is none.
-        moved_frame: function (frame[f], switch[s]) -> [f], the frame after a switch.
-        from_frame: function (frame[f], q[n]) -> q[n], q of charts in this frame as the charts of the start have it.
+        moved_frame: function (frame[f], switch[s]) -> [f], the frame after a switch; None where there is none.
+        from_frame: function (frame[f], q[n]) -> q[n], q of charts in this frame as the charts of the start have it;
+            None where there is none.
+
+    Raises:
+        ValueError: unless `switch` and `switched` are functions, and the other three are or none of them is.
 
     Example:
-        A free particle on the sphere in stereographic coordinates, from the south pole or, beyond |q| = 2, from the
-        north pole: both have the same metric.
+        A free particle on the sphere in stereographic coordinates, from the south pole or, beyond |q| = 3, from the
+        north pole: both charts have the same metric.
 
         >>> def turned(switch, q):
         ...     return 4 * q / (q @ q + (switch[0] == 0))

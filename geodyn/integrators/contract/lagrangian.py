@@ -19,7 +19,31 @@ from geodyn.integrators.contract.system import AbstractLagrangianSystem, constra
 
 
 class AbstractFlatLagrangian(AbstractLagrangianSystem):
-    """A system in flat coordinates q[n] whose momentum ∂L/∂v is inverted by Newton's method."""
+    """A system in flat coordinates q[n] whose momentum ∂L/∂v is inverted by Newton's method; a base class.
+
+    `gd.Lagrangian` makes one from functions. A subclass has the methods `lagrangian_at(t, q, v) -> L`,
+    `rayleigh_at(t, q, v) -> R` and `constraint(t, q) -> φ[c]` (of shape [0] if there is none).
+
+    Example:
+        A bead of unit mass on a hoop that rotates with the rate ω about the vertical stays where cos θ = g/(r ω²), with
+        the angle θ from the lowest point. Its momentum is r² θ'.
+
+        >>> class Hoop(gd.systems.AbstractFlatLagrangian):
+        ...     radius: float
+        ...     spin: float
+        ...     def lagrangian_at(self, t, q, v):
+        ...         turning = v[0] ** 2 + (self.spin * jnp.sin(q[0])) ** 2
+        ...         return self.radius**2 * turning / 2 + 9.81 * self.radius * jnp.cos(q[0])
+        ...     def rayleigh_at(self, t, q, v):
+        ...         return jnp.zeros((), v.dtype)
+        ...     def constraint(self, t, q):
+        ...         return jnp.zeros(0, q.dtype)
+        >>> hoop = Hoop(2.0, 3.0)
+        >>> rest = jnp.arccos(jnp.array([9.81 / (2.0 * 3.0**2)]))
+        >>> trajectory = gd.integrate(hoop, rest, t1=1.0, steps=20)
+        >>> print(bool(jnp.allclose(trajectory.q[-1], rest)), f"{gd.momentum(hoop, rest, jnp.array([0.5]))[0]:.6f}")
+        True 2.000000
+    """
 
     def count_constraints(self, q):
         return jax.eval_shape(lambda q: _rate(self, q), q.reshape(-1)).size
@@ -79,20 +103,38 @@ def check_kinetic(system: AbstractFlatLagrangian, t, q, v) -> None:
 
 
 class Lagrangian(AbstractFlatLagrangian):
-    """A system from a plain function: `Lagrangian(lagrangian, constraint=None, dissipation=None, nonholonomic=None)`.
+    """A system given by its Lagrangian, a plain function of flat coordinates.
 
-    `lagrangian(q, v) -> L`, `constraint(q) -> φ[c]` (held at zero), `dissipation(q, v) -> R` (Rayleigh function),
-    `nonholonomic(q, v) -> A(q)v − b(q)` [k] (held at zero, affine in v; rolling, blades), on flat q[n], v[n], any
-    consistent units; `contacts` and `charts` as `gd.systems.Contacts` and `Charts` say. A function that names a
-    parameter `t`, without a default, is given the time. A function may be an `eqx.Module`; its arrays, and what any
-    function closes over, are differentiable. λ has the sign of `force`, p' = … + φ'ᵀλ: a stretched rod has λ < 0; those
-    of nonholonomic constraints come last.
+    Its equations are d/dt ∂L/∂v = ∂L/∂q − ∂R/∂v + φ'ᵀλ + Aᵀλ. A multiplier λ has the sign of the force: a stretched rod
+    has λ < 0. Multipliers of the nonholonomic constraints come last. A function that names a parameter `t`, without a
+    default, is given the time. A function may be an `eqx.Module`; its arrays, and the numbers that any function closes
+    over, can be differentiated. Any consistent units.
 
-        pendulum = gd.Lagrangian(lambda q, v: v @ v / 2 - 9.81 * q[1], constraint=lambda q: (q @ q - 1) / 2)
-        blade = gd.Lagrangian(lambda q, v: v @ v / 2, nonholonomic=lambda q, v: v[1] * cos(q[2]) - v[0] * sin(q[2]))
+    Args:
+        lagrangian: function (q[n], v[n]) -> L, with a kinetic energy of every velocity.
+        constraint: function q[n] -> φ[c], held at zero.
+        dissipation: function (q[n], v[n]) -> R, the Rayleigh function.
+        nonholonomic: function (q[n], v[n]) -> A(q)v − b(q) [k], affine in v, held at zero, as for rolling and blades.
+        contacts: a `gd.systems.Contacts`.
+        charts: a `gd.systems.Charts`.
 
-    Source of the equations: Hairer, Lubich & Wanner VI.1, VII.1; Lagrange–d'Alembert, Bloch, *Nonholonomic Mechanics
-    and Control*, 1.3.
+    Raises:
+        ValueError: for what is no function of these arguments.
+
+    Example:
+        A pendulum of unit length, released from the horizontal. The multiplier of (q·q − 1)/2 is minus the tension,
+        v² − g·q. A blade, which cannot slip sideways, is
+        `gd.Lagrangian(lambda q, v: v @ v / 2, nonholonomic=lambda q, v: v[1] * jnp.cos(q[2]) - v[0] * jnp.sin(q[2]))`.
+
+        >>> pendulum = gd.Lagrangian(lambda q, v: v @ v / 2 - 9.81 * q[1], constraint=lambda q: (q @ q - 1) / 2)
+        >>> end = gd.integrate(pendulum, jnp.array([1.0, 0.0]), t1=1.0, steps=100)
+        >>> q, v = end.q[-1], end.v[-1]
+        >>> print(f"{q @ q:.6f} {abs(end.multipliers[-1, 0] + (v @ v - 9.81 * q[1])):.3f}")
+        1.000000 0.000
+
+    Source:
+        Hairer, Lubich & Wanner, *Geometric Numerical Integration*, VI.1 and VII.1; for nonholonomic constraints
+        (Lagrange–d'Alembert) Bloch, *Nonholonomic Mechanics and Control*, 1.3.
     """
 
     lagrangian: Callable

@@ -4,7 +4,17 @@ import enum
 
 
 class RESULTS(enum.IntEnum):
-    """How an integration ended; `message` says what to do."""
+    """How an integration ended; the property `message` says what that means and what to do.
+
+    `trajectory.result` is such a number. Inside jit, vmap and grad, where nothing can be raised, it is how failures are
+    told.
+
+    Example:
+        >>> trajectory = gd.integrate(gd.ODE(lambda t, y: -y), [1.0], t1=1.0, steps=10)
+        >>> result = gd.RESULTS(int(trajectory.result))
+        >>> print(result.name, "-", result.message)
+        successful - the integration reached its end
+    """
 
     successful = 0
     not_converged = 1

@@ -29,13 +29,42 @@ class Couplings(NamedTuple):
 
 
 class AbstractSystem(eqx.Module):
-    """A system in position and momentum, on flat arrays q[n], v[n], p[n], λ[c]:
+    """A system in position and momentum; what the integrator has to know of it.
+
+    On flat arrays q[n], v[n], p[n] and λ[c] it obeys
 
         q' = v,   p' = force(t, q, v, λ),   0 = residual(t, q, v, p, λ),   v = velocity(t, q, p).
 
-    Momentum rather than velocity because Gauss collocation is symplectic in (q, p) and not in (q, v) when the metric
-    depends on q. A first-order equation y' = f(t, y) has an empty momentum. What a system may have besides stands in
-    properties, which are None where it has not: `pfaffian`, `contacts`, `charts`, `embedding`, `stored_energy`.
+    Momentum rather than velocity is integrated, because Gauss collocation is symplectic in (q, p) and not in (q, v)
+    where the metric depends on q. A first-order equation y' = f(t, y) has an empty momentum. What a system may have in
+    addition stands in properties, which are None where it has none: `pfaffian`, `contacts`, `charts`, `embedding`,
+    `stored_energy`.
+
+    A subclass has the methods `force`, `momentum`, `velocity`, `constraint`, `count_constraints`, `energy` and `check`.
+
+    Example:
+        A charge in the field of a magnetic monopole has no simple Lagrangian, but it has these equations. Its speed is
+        constant.
+
+        >>> class Monopole(gd.systems.AbstractSystem):
+        ...     strength: float
+        ...     def force(self, t, q, v, lam):
+        ...         return self.strength * jnp.cross(v, q) / jnp.linalg.norm(q) ** 3
+        ...     def momentum(self, t, q, v):
+        ...         return v
+        ...     def velocity(self, t, q, p, v=None):
+        ...         return p
+        ...     def constraint(self, t, q):
+        ...         return jnp.zeros(0, q.dtype)
+        ...     def count_constraints(self, q):
+        ...         return 0
+        ...     def energy(self, t, q, v):
+        ...         return v @ v / 2
+        ...     def check(self, t, q, v):
+        ...         pass
+        >>> trajectory = gd.integrate(Monopole(2.0), jnp.array([1.0, 0, 0]), jnp.array([0, 1.0, 0]), t1=3.0, steps=100)
+        >>> print(f"{jnp.linalg.norm(trajectory.v[-1]):.6f}")
+        1.000000
     """
 
     @abc.abstractmethod
@@ -136,9 +165,38 @@ def total_energy(system: AbstractSystem, t, q, v, lam) -> Scalar:
 
 
 class AbstractLagrangianSystem(AbstractSystem):
-    """A system whose equations come from a Lagrangian, a Rayleigh function and its constraints by autodiff.
+    """A system whose equations follow from a Lagrangian, a Rayleigh function and constraints; a base class.
 
-    d/dt ∂L/∂v = ∂L/∂q − ∂R/∂v + (φ'ᵀ Aᵀ)λ (Hairer, Lubich & Wanner VI.1 and VII.1; Goldstein 1.5 for R).
+    They are d/dt ∂L/∂v = ∂L/∂q − ∂R/∂v + (φ'ᵀ Aᵀ)λ, by automatic differentiation. Beside `lagrangian_at(t, q, v)` and
+    `rayleigh_at(t, q, v)` a subclass has the methods `momentum`, `velocity`, `constraint`, `count_constraints` and
+    `check` of `gd.systems.AbstractSystem`. It pays where the momentum has a known inverse;
+    `gd.systems.AbstractFlatLagrangian` finds it by Newton's method.
+
+    Example:
+        A relativistic particle in one dimension under a constant force: x = √(1 + t²) − 1.
+
+        >>> class Relativistic(gd.systems.AbstractLagrangianSystem):
+        ...     def lagrangian_at(self, t, q, v):
+        ...         return -jnp.sqrt(1 - v @ v) + q[0]
+        ...     def rayleigh_at(self, t, q, v):
+        ...         return jnp.zeros((), v.dtype)
+        ...     def momentum(self, t, q, v):
+        ...         return v / jnp.sqrt(1 - v @ v)
+        ...     def velocity(self, t, q, p, v=None):
+        ...         return p / jnp.sqrt(1 + p @ p)
+        ...     def constraint(self, t, q):
+        ...         return jnp.zeros(0, q.dtype)
+        ...     def count_constraints(self, q):
+        ...         return 0
+        ...     def check(self, t, q, v):
+        ...         pass
+        >>> trajectory = gd.integrate(Relativistic(), [0.0], t1=2.0, steps=20)
+        >>> print(f"{trajectory.q[-1, 0]:.6f} {np.sqrt(5) - 1:.6f}")
+        1.236068 1.236068
+
+    Source:
+        Hairer, Lubich & Wanner, *Geometric Numerical Integration*, VI.1 and VII.1; Goldstein, *Classical Mechanics*,
+        1.5.
     """
 
     @abc.abstractmethod
@@ -164,7 +222,21 @@ class AbstractLagrangianSystem(AbstractSystem):
 
 
 class ODE(AbstractSystem):
-    """A first-order equation y' = f(t, y), integrated with `v0=None`; `vector_field(t, y) -> [n]`."""
+    """A first-order equation y' = f(t, y), integrated without an initial velocity.
+
+    Args:
+        vector_field: function (t, y[n]) -> y'[n], written with jax.numpy. It may be an `eqx.Module`, whose arrays can
+            be differentiated.
+
+    Raises:
+        ValueError: for what is no function of (t, y).
+
+    Example:
+        >>> growth = gd.ODE(lambda t, y: y * jnp.cos(t))
+        >>> trajectory = gd.integrate(growth, [1.0], t1=2.0, steps=20)
+        >>> print(f"{trajectory.q[-1, 0]:.6f} {np.exp(np.sin(2.0)):.6f}")
+        2.482578 2.482578
+    """
 
     vector_field: Callable
 

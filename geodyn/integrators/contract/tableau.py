@@ -10,11 +10,30 @@ from geodyn._typing import Count
 
 
 class ButcherTableau:
-    """Coefficients (a, b, c) of a Runge–Kutta method (Hairer, Lubich & Wanner, Geometric Numerical Integration, II.1).
+    """The coefficients (a, b, c) of a Runge–Kutta method.
 
-    `a[s, s]`, `b[s]`, `c[s]` (default: the row sums of a) and the classical `order`, which is checked against the
-    order conditions up to 4. Two tableaux with equal numbers are equal and hash alike, so neither recompiles.
-    Raises ValueError where the shapes, the row sums or the stated order do not fit.
+    Two tableaux with equal numbers are equal and hash alike, so neither recompiles. The properties `is_symplectic`,
+    `is_symmetric`, `is_stiffly_accurate`, `is_explicit` and `is_collocation` say what the method is.
+
+    Args:
+        a: the matrix a[s, s].
+        b: the weights b[s].
+        c: the nodes c[s], by default the row sums of a.
+        order: the classical order, which is checked against the order conditions up to 4.
+
+    Raises:
+        ValueError: where the shapes, the row sums or the stated order do not fit.
+
+    Example:
+        Ralston's method of order 2: one step of y' = y with h = 1 gives 1 + 1 + 1/2.
+
+        >>> ralston = gd.methods.ButcherTableau([[0, 0], [2 / 3, 0]], [1 / 4, 3 / 4], order=2)
+        >>> method, growth = gd.methods.Collocation(ralston), gd.ODE(lambda t, y: y)
+        >>> print(ralston.is_explicit, f"{gd.integrate(growth, [1.0], t1=1.0, steps=1, method=method).q[-1, 0]:.6f}")
+        True 2.500000
+
+    Source:
+        Hairer, Lubich & Wanner, *Geometric Numerical Integration*, II.1.
     """
 
     def __init__(self, a, b, c=None, *, order: int):
@@ -123,14 +142,52 @@ def _order_defects(a, b, c):
 
 @cache
 def gauss(stages: Count) -> ButcherTableau:
-    """Gauss collocation, order 2s: symplectic in (q, p) and symmetric; nodes are the roots of P_s(2x − 1)."""
+    """Gauss collocation with s stages, of order 2s: symplectic in (q, p) and symmetric.
+
+    Its nodes are the roots of the shifted Legendre polynomial P_s(2x − 1).
+
+    Args:
+        stages: the number s of stages, a positive whole number.
+
+    Returns:
+        The tableau; `gd.Gauss(s)` is its method.
+
+    Raises:
+        ValueError: unless `stages` is a positive whole number.
+
+    Example:
+        The nodes of two stages are ½ ∓ √3/6.
+
+        >>> tableau = gd.tableaus.gauss(2)
+        >>> print(tableau.order, tableau.is_symplectic, f"{tableau.c[0]:.6f} {0.5 - np.sqrt(3) / 6:.6f}")
+        4 True 0.211325 0.211325
+    """
     stages = _count(stages, 1)
     return _collocation(_roots(_legendre(stages)), 2 * stages)
 
 
 @cache
 def radau_iia(stages: Count) -> ButcherTableau:
-    """Radau IIA, order 2s − 1: stiffly accurate, damping; nodes are the roots of P_s − P_{s−1}."""
+    """Radau IIA collocation with s stages, of order 2s − 1: stiffly accurate, and damping.
+
+    Its nodes, the end of the step among them, are the roots of P_s − P_{s−1}, P_s being shifted Legendre polynomials.
+
+    Args:
+        stages: the number s of stages, a positive whole number.
+
+    Returns:
+        The tableau; `gd.RadauIIA(s)` is its method.
+
+    Raises:
+        ValueError: unless `stages` is a positive whole number.
+
+    Example:
+        The nodes of two stages are 1/3 and 1.
+
+        >>> tableau = gd.tableaus.radau_iia(2)
+        >>> print(tableau.order, tableau.is_stiffly_accurate, [f"{c:.6f}" for c in tableau.c])
+        3 True ['0.333333', '1.000000']
+    """
     stages = _count(stages, 1)
     high, low = _legendre(stages), _legendre(stages - 1)
     return _collocation(_roots([h - low_k for h, low_k in zip(high, [*low, 0], strict=True)]), 2 * stages - 1)
@@ -138,7 +195,26 @@ def radau_iia(stages: Count) -> ButcherTableau:
 
 @cache
 def lobatto_iiia(stages: Count) -> ButcherTableau:
-    """Lobatto IIIA, order 2s − 2: symmetric and stiffly accurate; nodes are the roots of P_s − P_{s−2}."""
+    """Lobatto IIIA collocation with s stages, of order 2s − 2: symmetric and stiffly accurate.
+
+    Its nodes, the ends of the step among them, are the roots of P_s − P_{s−2}, P_s being shifted Legendre polynomials.
+
+    Args:
+        stages: the number s ≥ 2 of stages.
+
+    Returns:
+        The tableau, for `gd.methods.Collocation`.
+
+    Raises:
+        ValueError: unless `stages` is a whole number ≥ 2.
+
+    Example:
+        With three stages its weights are those of Simpson's rule.
+
+        >>> tableau = gd.tableaus.lobatto_iiia(3)
+        >>> print(tableau.order, [f"{6 * b:.6f}" for b in tableau.b])
+        4 ['1.000000', '4.000000', '1.000000']
+    """
     stages = _count(stages, 2)
     high, low = _legendre(stages), _legendre(stages - 2)
     return _collocation(_roots([h - low_k for h, low_k in zip(high, [*low, 0, 0], strict=True)]), 2 * stages - 2)
@@ -205,23 +281,80 @@ def _explicit(rows, b, order):
 
 @cache
 def explicit_euler() -> ButcherTableau:
-    """y⁺ = y + h f(y), order 1."""
+    """Euler's explicit method, y⁺ = y + h f(y), of order 1.
+
+    Returns:
+        The tableau, for `gd.methods.Collocation`.
+
+    Example:
+        One step of y' = y with h = 1 gives 2.
+
+        >>> method = gd.methods.Collocation(gd.tableaus.explicit_euler())
+        >>> trajectory = gd.integrate(gd.ODE(lambda t, y: y), [1.0], t1=1.0, steps=1, method=method)
+        >>> print(f"{trajectory.q[-1, 0]:.6f}")
+        2.000000
+    """
     return _explicit([], [1], 1)
 
 
 @cache
 def explicit_midpoint() -> ButcherTableau:
-    """y⁺ = y + h f(y + ½h f(y)), order 2 (Runge 1895)."""
+    """The explicit midpoint rule, y⁺ = y + h f(y + ½h f(y)), of order 2.
+
+    Returns:
+        The tableau, for `gd.methods.Collocation`.
+
+    Example:
+        One step of y' = y with h = 1 gives 1 + 1 + 1/2.
+
+        >>> method = gd.methods.Collocation(gd.tableaus.explicit_midpoint())
+        >>> trajectory = gd.integrate(gd.ODE(lambda t, y: y), [1.0], t1=1.0, steps=1, method=method)
+        >>> print(f"{trajectory.q[-1, 0]:.6f}")
+        2.500000
+
+    Source:
+        Runge (1895).
+    """
     return _explicit([[1 / 2]], [0, 1], 2)
 
 
 @cache
 def heun() -> ButcherTableau:
-    """The explicit trapezoidal rule, order 2 (Heun 1900)."""
+    """Heun's method, the explicit trapezoidal rule, of order 2.
+
+    Returns:
+        The tableau, for `gd.methods.Collocation`.
+
+    Example:
+        One step of y' = y with h = 1 gives 1 + 1 + 1/2.
+
+        >>> method = gd.methods.Collocation(gd.tableaus.heun())
+        >>> trajectory = gd.integrate(gd.ODE(lambda t, y: y), [1.0], t1=1.0, steps=1, method=method)
+        >>> print(f"{trajectory.q[-1, 0]:.6f}")
+        2.500000
+
+    Source:
+        Heun (1900).
+    """
     return _explicit([[1]], [1 / 2, 1 / 2], 2)
 
 
 @cache
 def rk4() -> ButcherTableau:
-    """The classical method, order 4 (Kutta 1901)."""
+    """The classical Runge–Kutta method, of order 4.
+
+    Returns:
+        The tableau, for `gd.methods.Collocation`.
+
+    Example:
+        One step of y' = y with h = 1 gives 1 + 1 + 1/2 + 1/6 + 1/24.
+
+        >>> method = gd.methods.Collocation(gd.tableaus.rk4())
+        >>> trajectory = gd.integrate(gd.ODE(lambda t, y: y), [1.0], t1=1.0, steps=1, method=method)
+        >>> print(f"{trajectory.q[-1, 0]:.6f} {65 / 24:.6f}")
+        2.708333 2.708333
+
+    Source:
+        Kutta (1901).
+    """
     return _explicit([[1 / 2], [0, 1 / 2], [0, 0, 1]], [1 / 6, 1 / 3, 1 / 3, 1 / 6], 4)

@@ -19,7 +19,16 @@ from geodyn.integrators.step.stages import Root, stage_values
 
 
 class AbstractMethod(eqx.Module):
-    """A one-step method: a tableau (`AbstractCollocation`), or a step of its own (`AbstractStepper`)."""
+    """A method of integration with steps of its own kind; the base class of all methods.
+
+    It is either a tableau (`gd.Gauss`, `gd.RadauIIA`, `gd.methods.Collocation`) or a stepper
+    (`gd.methods.AbstractStepper`).
+
+    Example:
+        >>> methods = gd.Gauss(3), gd.methods.Moreau(), gd.tableaus.rk4()
+        >>> print([isinstance(method, gd.methods.AbstractMethod) for method in methods])
+        [True, True, False]
+    """
 
 
 class AbstractCollocation(AbstractMethod):
@@ -30,8 +39,30 @@ class AbstractCollocation(AbstractMethod):
 
 
 class Gauss(AbstractCollocation):
-    """Gauss collocation with s stages, order 2s: symplectic in (q, p) and time-reversible; for systems without
-    constraints, whose velocity it would leave violated by O(1) (Hairer, Lubich & Wanner, II.1.3 and VI.4)."""
+    """Gauss collocation, of order 2s with s stages: symplectic in (q, p) and time-reversible.
+
+    For systems without constraints: of a constrained system it would leave the velocity constraints violated by O(1),
+    and `gd.integrate` refuses it.
+
+    Args:
+        stages: the number s of stages, by default 3.
+
+    Raises:
+        ValueError: unless `stages` is a positive whole number.
+
+    Example:
+        With half the step the error is 2⁶ times smaller.
+
+        >>> body = gd.System(gd.spaces.Euclidean(1), [1.0], gd.Harmonic(1.0, [0.0]))
+        >>> def error(steps):
+        ...     end = gd.integrate(body, [[1.0]], t1=5.0, steps=steps, method=gd.Gauss(3)).q[-1, 0, 0]
+        ...     return abs(end - jnp.cos(5.0))
+        >>> print(f"{jnp.log2(error(10) / error(20)):.1f}")
+        6.0
+
+    Source:
+        Hairer, Lubich & Wanner, *Geometric Numerical Integration*, II.1.3 and VI.4.
+    """
 
     tableau: ButcherTableau = eqx.field(static=True)
     formulation: str | None = eqx.field(static=True)
@@ -41,16 +72,37 @@ class Gauss(AbstractCollocation):
 
 
 class RadauIIA(AbstractCollocation):
-    """Radau IIA with s stages, order 2s − 1: stiffly accurate, for stiff and for constrained systems; not symplectic.
+    """Radau IIA collocation, of order 2s − 1 with s stages: stiffly accurate, for stiff and for constrained systems.
 
-    `formulation` says what the step imposes on the constraints φ = 0:
-    - "ggl" (default): φ and dφ/dt at every stage, with a second multiplier (Gear, Gupta & Leimkuhler 1985);
-    - "index3", "index2", "index1": only φ, only dφ/dt, only d²φ/dt² at every stage;
-    - "rs2", "rs3" (for 2 and 3 stages): φ, dφ/dt and, for 3 stages, d²φ/dt² at the end of the step only, with one
-      multiplier set per stage (after Schweizer & Li 2015).
-    Orders (position, velocity, multiplier), 2 stages: index3 3/2/1, index2 and ggl 3/3/2, index1 3/3/3; 3 stages:
-    index3 5/3/2, index2 and ggl 5/5/3, index1 5/5/5 (Hairer & Wanner, Solving ODEs II, VI–VII). Nonholonomic
-    constraints are held at every stage, as in index2 (in index1 as there); rs2 and rs3 are not for them.
+    It is not symplectic: it damps. The formulation says what a step imposes on the constraints φ = 0:
+
+    - "ggl": φ and dφ/dt at every stage, with a second multiplier (Gear, Gupta & Leimkuhler 1985).
+    - "index3", "index2", "index1": only φ, only dφ/dt, only d²φ/dt² at every stage.
+    - "rs2", "rs3" (for 2 and 3 stages): φ, dφ/dt and, for 3 stages, d²φ/dt² at the end of the step only, with one set
+      of multipliers per stage (after Schweizer & Li 2015).
+
+    Orders (position, velocity, multiplier) with 2 stages: index3 3/2/1, index2 and ggl 3/3/2, index1 3/3/3; with 3
+    stages: index3 5/3/2, index2 and ggl 5/5/3, index1 5/5/5. Nonholonomic constraints are held at every stage, as in
+    index2 (in index1 as there); rs2 and rs3 are not for them.
+
+    Args:
+        stages: the number s of stages, by default 3.
+        formulation: how constraints are held, by default "ggl".
+
+    Raises:
+        ValueError: unless `stages` is a positive whole number and `formulation` one of these, fit for the stages.
+
+    Example:
+        A pendulum keeps to its circle.
+
+        >>> pendulum = gd.Lagrangian(lambda q, v: v @ v / 2 - 9.81 * q[1], constraint=lambda q: (q @ q - 1) / 2)
+        >>> trajectory = gd.integrate(pendulum, [1.0, 0.0], t1=1.0, steps=50, method=gd.RadauIIA(3))
+        >>> q, v = trajectory.q[-1], trajectory.v[-1]
+        >>> print(bool(abs(q @ q - 1) < 1e-12), bool(abs(q @ v) < 1e-12))
+        True True
+
+    Source:
+        Hairer & Wanner, *Solving Ordinary Differential Equations II*, VI–VII.
     """
 
     tableau: ButcherTableau = eqx.field(static=True)
@@ -65,9 +117,29 @@ class RadauIIA(AbstractCollocation):
 
 
 class Collocation(AbstractCollocation):
-    """The method of any `ButcherTableau`; it holds constraints where the tableau is stiffly accurate and its a
-    invertible. Where a is singular, as in Lobatto IIIA, whose first stage is the state itself, only "index1" does: its
-    equations hold the multipliers of their own stage, those of the others only a times the multipliers."""
+    """The implicit or explicit Runge–Kutta method of any Butcher tableau.
+
+    It holds constraints where the tableau is stiffly accurate and its matrix a invertible. Where a is singular, as in
+    Lobatto IIIA, whose first stage is the state itself, only "index1" holds them: its equations contain the multipliers
+    of their own stage, those of the other formulations only a times the multipliers.
+
+    Args:
+        tableau: a `gd.methods.ButcherTableau`, such as those in `gd.tableaus`.
+        formulation: how constraints are held: "ggl", "index1", "index2" or "index3", see `gd.RadauIIA`.
+
+    Raises:
+        ValueError: for another formulation, and for what is no tableau.
+
+    Example:
+        The classical Runge–Kutta method loses energy, where Gauss collocation of the same order does not.
+
+        >>> body = gd.System(gd.spaces.Euclidean(1), [1.0], gd.Harmonic(1.0, [0.0]))
+        >>> def energy(tableau):
+        ...     method = gd.methods.Collocation(tableau)
+        ...     return gd.integrate(body, [[1.0]], t1=100.0, steps=200, method=method).energy[-1]
+        >>> print(f"{energy(gd.tableaus.rk4()):.4f} {energy(gd.tableaus.gauss(2)):.4f}")
+        0.4794 0.5000
+    """
 
     tableau: ButcherTableau = eqx.field(static=True)
     formulation: str | None = eqx.field(static=True)
@@ -82,7 +154,24 @@ class Collocation(AbstractCollocation):
 
 
 class Advanced(NamedTuple):
-    """What a step leads to: q[n], p and λ; whether its equations were solved, and in how many iterations."""
+    """What a step of a `gd.methods.AbstractStepper` leads to.
+
+    Args:
+        q: the configuration at the end of the step [n].
+        p: the momentum there [n].
+        lam: the multipliers λ, or what else the step hands on [c].
+        converged: whether the equations of the step were solved.
+        iterations: in how many iterations.
+
+    Example:
+        One step of Störmer and Verlet on q'' = −q, from (1, 0): q = 1 − h²/2.
+
+        >>> body, h = gd.System(gd.spaces.Euclidean(1), [1.0], gd.Harmonic(1.0, [0.0])), jnp.array(0.1)
+        >>> q, p, lam = jnp.array([1.0]), jnp.array([0.0]), jnp.zeros(0)
+        >>> step = gd.methods.StormerVerlet().advance(body, jnp.array(0.0), h, q, p, lam)
+        >>> print(f"{step.q[0]:.6f}", bool(step.converged))
+        0.995000 True
+    """
 
     q: Array
     p: Array
@@ -92,12 +181,29 @@ class Advanced(NamedTuple):
 
 
 class AbstractStepper(AbstractMethod):
-    """A one-step method that is no collocation: a function of its own from state to state, on flat arrays.
+    """A one-step method that is no collocation: a function from state to state, on flat arrays; a base class.
 
-    λ[c] is all that a step hands on beside (q, p): multipliers, or whatever forces have a memory; `integrate` saves it
-    as `trajectory.multipliers`. What the method cannot hold (constraints, contacts, friction) `start` refuses with a
-    ValueError. JAX differentiates through the steps: solve equations by what has an implicit derivative
-    (`optimistix.root_find`).
+    A subclass has two methods. `start(system, t, h, q, p, v)` returns λ[c] before the first step, and refuses what the
+    method cannot hold (constraints, contacts, friction) with a ValueError. `advance(system, t, h, q, p, lam)` takes one
+    step of length h from the state at the time t and returns a `gd.methods.Advanced`. λ is all that a step hands on
+    beside (q, p): multipliers, or whatever forces have a memory; it is saved as `trajectory.multipliers`. JAX
+    differentiates through the steps: solve equations by what has an implicit derivative, such as
+    `optimistix.root_find`.
+
+    Example:
+        The symplectic Euler method: of order 1, but its energy does not drift.
+
+        >>> class SymplecticEuler(gd.methods.AbstractStepper):
+        ...     def start(self, system, t, h, q, p, v):
+        ...         return jnp.zeros(0, q.dtype)
+        ...     def advance(self, system, t, h, q, p, lam):
+        ...         p = p + h * system.force(t, q, system.velocity(t, q, p), lam)
+        ...         q = q + h * system.velocity(t, q, p)
+        ...         return gd.methods.Advanced(q, p, lam, jnp.array(True), 1)
+        >>> body = gd.System(gd.spaces.Euclidean(1), [1.0], gd.Harmonic(1.0, [0.0]))
+        >>> trajectory = gd.integrate(body, [[1.0]], t1=100.0, steps=1000, method=SymplecticEuler())
+        >>> print(f"{trajectory.energy.min():.3f} {trajectory.energy.max():.3f}")
+        0.476 0.526
     """
 
     @abc.abstractmethod

@@ -23,9 +23,25 @@ _ITERATIONS = 16
 
 
 class Reframed(AbstractConnection):
-    """`Reframed(original, frame)`: the same body, its frame moved by the group element `frame(r)` as the shape does.
+    """The same body, with its frame moved by a group element b(r) as its shape changes.
 
-    `frame` may be an `eqx.Module`, whose arrays are traced. Power and energy are those of `original`, in any frame.
+    In the frame `g b(r)` the form is `Ad_{b⁻¹} A − b⁻¹ db`, the curvature `Ad_{b⁻¹} F`, and the holonomy of a
+    stroke `b⁻¹ g b`, b at its start. Power and energy are those of `original`, in any frame.
+
+    Args:
+        original: body with a connection.
+        frame: function r[m] -> group element [d, d], the new frame seen from the old; an `eqx.Module` has its arrays
+            traced.
+
+    Example:
+        >>> swimmer = gd.swimmers.Purcell()
+        >>> def frame(r):  # on the first link instead of the second
+        ...     return swimmer.group.exp(jnp.stack([0.0 * r[0], 0.0 * r[0], -r[0]]))
+        >>> stroke = gd.FourierStroke.circle(1.0)
+        >>> b, g = frame(stroke(0.0)), gd.holonomy(swimmer, stroke)
+        >>> turned = gd.holonomy(gd.bundles.Reframed(swimmer, frame), stroke)
+        >>> print(bool(jnp.allclose(turned, jnp.linalg.inv(b) @ g @ b)))
+        True
     """
 
     original: AbstractConnection
@@ -78,13 +94,36 @@ def _element(group: AbstractLieGroup, x: Float[Array, " k"]) -> Float[Array, "d 
 
 
 def minimum_perturbation(swimmer: AbstractConnection, lower: Numbers, upper: Numbers, *, degree: int = 6) -> Reframed:
-    """The body in the frame that its shape disturbs least: least ∫|A|² over the box between two shapes.
+    """The body in the frame that changes of its shape disturb least: least ∫|A|² over a box of shapes.
 
-    There `exp(−gd.bundles.flux)` comes near the displacement even of large strokes. The frame is a polynomial of that
-    total `degree`, found by Levenberg and Marquardt's method on Gauss–Legendre nodes; use it inside the box, which must
+    In that frame `exp(−gd.bundles.flux)` comes near the displacement even of large strokes. The frame is a polynomial
+    of the shape, found by Levenberg and Marquardt's method on Gauss–Legendre nodes; use it inside the box, which must
     hold no singular shape. For rigid motions no unit of length enters: the turning of the frame and its place decouple.
-    Raises ValueError unless lower[m] < upper[m] and degree ≥ 1, and if no frame is found. Source: Hatton & Choset,
-    *Int. J. Robot. Res.* 30 (2011) 988; *Eur. Phys. J. Spec. Top.* 224 (2015) 3141.
+
+    Args:
+        swimmer: body with a connection.
+        lower, upper: shapes [m], the corners of the box.
+        degree: total degree of the polynomial.
+
+    Returns:
+        The body in that frame, a `gd.bundles.Reframed`.
+
+    Raises:
+        ValueError: unless lower < upper and degree ≥ 1, and if no frame is found.
+
+    Example:
+        How far `exp(−flux)` ends from where a large stroke leads, in the frame of the middle link and in the best one.
+
+        >>> swimmer, stroke = gd.swimmers.Purcell(), gd.FourierStroke.circle(1.0)
+        >>> best = gd.bundles.minimum_perturbation(swimmer, [-1.0, -1.0], [1.0, 1.0], degree=3)
+        >>> for body in (swimmer, best):
+        ...     moved = body.group.log(gd.holonomy(body, stroke, steps=32))
+        ...     print(f"{jnp.linalg.norm(moved + gd.bundles.flux(body, stroke, steps=32)):.3f}")
+        0.041
+        0.001
+
+    Source:
+        Hatton & Choset, *Int. J. Robot. Res.* 30 (2011) 988; *Eur. Phys. J. Spec. Top.* 224 (2015) 3141.
     """
     lower, upper = floating(lower), floating(upper)
     if lower.ndim != 1 or lower.shape != upper.shape or degree < 1 or not np.all(np.asarray(lower < upper)):

@@ -13,12 +13,30 @@ from geodyn.locomotion.connections.connection import AbstractConnection, Abstrac
 
 
 class KaluzaKlein(AbstractInvariantMetric):
-    """A body of which only the connection and the shape metric are known: `KaluzaKlein(connection, metric)`.
+    """A connection and a metric of shapes that are given separately, together as one body.
 
-    `metric(r) -> G[m, m]`; None is the Euclidean metric. The metric of the bundle is `r'ᵀ G r' + |ξ + A r'|²`, of which
-    nothing but `r'ᵀ G r'` remains in motion, so that `optimal_stroke` finds the shortest path of shapes with a given
-    holonomy: the isoholonomic problem, of which the isoperimetric one is the simplest. Any consistent units.
-    Source: Montgomery, *Commun. Math. Phys.* 128 (1990) 565.
+    The metric of the bundle is `r'ᵀ G r' + |ξ + A r'|²`, of which only `r'ᵀ G r'` remains in motion. So
+    `gd.optimal_stroke` finds the shortest path of shapes with a given holonomy: the isoholonomic problem, of which the
+    isoperimetric one is the simplest. Any consistent units.
+
+    Args:
+        connection: body with a connection, a `gd.AbstractConnection`.
+        metric: function r[m] -> G[m, m], positive definite; None: the Euclidean metric.
+
+    Raises:
+        ValueError: for what is no connection.
+
+    Example:
+        A car with the squared length `roll'² + 4 δ'²` of shapes: the energy of a circle of them.
+
+        >>> car = gd.bundles.KaluzaKlein(gd.swimmers.KinematicCar(), lambda r: jnp.diag(jnp.array([1.0, 4.0])))
+        >>> print(gd.shape_metric(car, [0.2, 0.3]).diagonal(), f"{gd.cost(car, gd.FourierStroke.circle(0.1)):.6f}")
+        [1. 4.] 0.986960
+        >>> print(f"{(1 + 4) / 2 * (2 * np.pi * 0.1) ** 2:.6f}")
+        0.986960
+
+    Source:
+        Montgomery, *Commun. Math. Phys.* 128 (1990) 565.
     """
 
     connection: AbstractConnection
@@ -39,12 +57,28 @@ class KaluzaKlein(AbstractInvariantMetric):
 
 
 class Heading(AbstractInvariantMetric):
-    """A body in the plane of which only the turn is asked for, wherever its strokes take it: `Heading(body)`.
+    """A body in the plane of which only the turn counts, wherever its strokes take it.
 
-    The angle of a product in SE(2) is the sum of the angles, so that the last row of the connection is one of SO(2),
-    with the shape metric of the body. It is all that strokes can change of a body afloat without momentum: its centre
-    of mass stays. Raises ValueError for a body of another group.
-    Source: Montgomery, *Fields Inst. Commun.* 1 (1993) 193, for such quotients of bundles.
+    Angles of products in SE(2) add up, so that the last row of the connection is a connection of SO(2); the shape
+    metric is that of the body. The turn is all that strokes can change of a body afloat without momentum, since its
+    centre of mass stays. A displacement of `gd.optimal_stroke` is a vector [1] then, the angle in radians.
+
+    Args:
+        body: body with a metric of shapes that moves in `gd.groups.SE2`.
+        group: `gd.groups.SO2()`.
+
+    Raises:
+        ValueError: for a body of another group, and for one without a metric.
+
+    Example:
+        >>> robot, stroke = gd.swimmers.FloatingLinks(), gd.FourierStroke.circle(0.7, centre=(1.0, 1.0))
+        >>> heading = gd.bundles.Heading(robot)
+        >>> turns = heading.group.log(gd.holonomy(heading, stroke)), robot.group.log(gd.holonomy(robot, stroke))
+        >>> print(f"{turns[0][0]:.6f} {turns[1][2]:.6f}")
+        -0.115715 -0.115715
+
+    Source:
+        Montgomery, *Fields Inst. Commun.* 1 (1993) 193, for such quotients of bundles.
     """
 
     body: AbstractInvariantMetric

@@ -11,11 +11,27 @@ from geodyn.locomotion.connections.connection import AbstractConnection
 
 
 class AbstractKinematicBody(AbstractConnection):
-    """A body whose velocity follows from that of its shape by nonholonomic constraints alone ("principal kinematic").
+    """A body whose velocity follows from that of its shape by nonholonomic constraints alone (principal kinematic).
 
-    One constraint for each of the group's k coordinates; where they depend on each other, in singular shapes, the
-    connection is infinite. Source: Bloch et al., *Arch. Rational Mech. Anal.* 136 (1996) 21, section 6; Kelly &
-    Murray, *J. Robotic Systems* 12 (1995) 417.
+    A subclass has a field `group`, one of `gd.groups`, of dimension k, and defines
+    `constraints(r, xi, rdot) -> [k]`, k numbers linear in the body velocity ξ and the rate r' that must vanish,
+    such as the velocities of wheels across themselves. Where they depend on each other, in singular shapes, the
+    connection is infinite. With fewer than k constraints momentum decides as well, and this class does not fit. There
+    is no metric of shapes: `gd.bundles.KaluzaKlein(body, metric)` adds one.
+
+    Example:
+        A wheel of the radius 2 on a line.
+
+        >>> class Wheel(gd.bundles.AbstractKinematicBody):
+        ...     group: gd.groups.Translation = gd.groups.Translation(1)
+        ...     def constraints(self, r, xi, rdot):
+        ...         return xi - 2.0 * rdot
+        >>> print(gd.connection(Wheel(), [0.0]))
+        [[-2.]]
+
+    Source:
+        Bloch et al., *Arch. Rational Mech. Anal.* 136 (1996) 21, section 6; Kelly & Murray, *J. Robotic Systems* 12
+        (1995) 417.
     """
 
     @abstractmethod

@@ -15,11 +15,35 @@ from geodyn.locomotion.strokes.stroke import FourierStroke, floating
 
 
 def check_connection(swimmer: AbstractConnection, r: Numbers, *, size: float = 0.01) -> None:
-    """Raises ValueError, saying what is wrong with a body of your own at the shape r[m], unless all of this holds.
+    """Check that a body of your own is what it says it is, at one shape.
 
-    Its power or energy is a quadratic form, positive definite; its constraints are linear; its form is [k, m] and
-    finite; and loops of the radius `size` about r have the holonomy `exp(−F a)` up to the third order in their size,
-    which fails where the form is not smooth and where a group of your own contradicts itself. For concrete numbers.
+    It checks that its power or energy is a positive definite quadratic form; that its constraints are linear; that its
+    form is [k, m] and finite; and that loops of the radius `size` about r have the holonomy `exp(−F a)` up to the
+    third order in their size, which fails where the form is not smooth and where exp, log and bracket of a group of
+    your own do not belong together. For concrete numbers, not inside jit.
+
+    Args:
+        swimmer: body with a connection.
+        r: shape [m].
+        size: radius of the loops.
+
+    Returns:
+        None.
+
+    Raises:
+        ValueError: saying what is wrong.
+
+    Example:
+        >>> class Wrong(gd.AbstractSwimmer):
+        ...     group: gd.groups.Translation = gd.groups.Translation(1)
+        ...     def dissipation(self, r, xi, rdot):
+        ...         return (xi[0] + r[0] * rdot[1]) ** 2 + rdot @ rdot + rdot[0]
+        >>> gd.bundles.check_connection(gd.swimmers.Purcell(), [0.3, 0.5])
+        >>> try:
+        ...     gd.bundles.check_connection(Wrong(), [0.3, 0.5])
+        ... except ValueError as error:
+        ...     print(str(error)[:80])
+        Wrong: the metric (dissipation, kinetic energy) must be a quadratic form in (ξ, 
     """
     r, name = floating(r), type(swimmer).__name__
     if r.ndim != 1 or not np.all(np.isfinite(r)):

@@ -12,13 +12,32 @@ from geodyn.locomotion.strokes.stroke import Stroke, breaks, shape_and_rate
 
 
 def flux(swimmer: AbstractConnection, stroke: Stroke, *, steps: int = 64, rings: int = 8) -> Float[Array, " k"]:
-    """The integral of the curvature `∬F` over the cone from the mean shape to a closed stroke, of any number of shapes.
+    """The integral of the curvature over the cone from the mean shape to a closed stroke: by Stokes where it leads.
 
-    A stroke leads to `exp(−∬F)`, exactly in a commutative group, else but for terms of third order in its size, which
-    depend on the frame of the body: `gd.bundles.minimum_perturbation` has them small ("corrected body velocity
-    integral"). `steps` along the stroke and `rings` of Gauss nodes across the cone. Raises ValueError unless steps ≥ 1,
-    and for shapes that the body cannot have. Source: Hatton & Choset, *Int. J. Robot. Res.* 30 (2011) 988; *Eur. Phys.
-    J. Spec. Top.* 224 (2015) 3141.
+    A stroke leads to `exp(−∬F)`, exactly in a commutative group, else up to terms of third order in its size, which
+    depend on the frame of the body: in that of `gd.bundles.minimum_perturbation` they are small ("corrected body
+    velocity integral"). There may be any number of shape variables.
+
+    Args:
+        swimmer: body with a connection.
+        stroke: closed stroke, a function t -> r[m], t from 0 to 1.
+        steps: number of equal steps along the stroke.
+        rings: number of Gauss nodes across the cone.
+
+    Returns:
+        ∬F [k], an algebra vector.
+
+    Raises:
+        ValueError: unless steps ≥ 1, and for shapes that the body cannot have.
+
+    Example:
+        >>> swimmer, stroke = gd.swimmers.SymmetricPurcell(), gd.FourierStroke.circle(0.5, centre=(1.0, 1.0))
+        >>> moved = swimmer.group.log(gd.holonomy(swimmer, stroke))
+        >>> print(gd.bundles.flux(swimmer, stroke).round(6), moved.round(6))
+        [0.070096] [-0.070096]
+
+    Source:
+        Hatton & Choset, *Int. J. Robot. Res.* 30 (2011) 988; *Eur. Phys. J. Spec. Top.* 224 (2015) 3141.
     """
     return require_defined_along("flux", swimmer, stroke, _flux(swimmer, stroke, steps, rings))
 

@@ -23,7 +23,29 @@ _ITERATIONS = 8
 
 
 class AbstractDeformableBody(AbstractInvariantMetric):
-    """A free body that is driven from inside: its kinetic energy, a positive definite quadratic form in (ξ, r')."""
+    """A free body that is driven from inside, given by its kinetic energy.
+
+    The kinetic energy is a positive definite quadratic form in (ξ, r'). Without momentum it moves by its connection,
+    `ξ = −A r'`: at each moment with the velocity for which the kinetic energy is least. With the momentum μ,
+    constant in space, it drifts as well, `ξ = −A r' + R_gg⁻¹ Ad_gᵀ μ`; see `gd.bundles.drifting_path`.
+
+    A subclass has a field `group`, one of `gd.groups`, and defines `kinetic_energy(r, xi, rdot)` at the shape r[m],
+    the body velocity `ξ = g⁻¹ g'` [k] (translations first, then rotations) and the rate r'[m], in any consistent
+    units.
+
+    Example:
+        A platform of the mass 3 on which a mass 1 is moved by r: the platform goes back by r/4.
+
+        >>> class Platform(gd.bundles.AbstractDeformableBody):
+        ...     group: gd.groups.Translation = gd.groups.Translation(1)
+        ...     def kinetic_energy(self, r, xi, rdot):
+        ...         return (3.0 * xi[0] ** 2 + (xi[0] + rdot[0]) ** 2) / 2
+        >>> print(gd.connection(Platform(), [0.0]), gd.shape_metric(Platform(), [0.0]))
+        [[0.25]] [[0.75]]
+
+    Source:
+        Marsden, Montgomery & Ratiu, *Mem. AMS* 436 (1990); Marsden, *Lectures on Mechanics* (1992), chapter 3.
+    """
 
     @abstractmethod
     def kinetic_energy(self, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]) -> Scalar:
@@ -35,7 +57,21 @@ class AbstractDeformableBody(AbstractInvariantMetric):
 
 @jit
 def locked_inertia(body: AbstractDeformableBody, r: Float[Array, " m"]) -> Float[Array, "k k"]:
-    """The inertia R_gg of the body when it is locked in the shape r: momentum is `R_gg ξ`."""
+    """The inertia R_gg of a free body locked in one shape: its momentum is `R_gg ξ`.
+
+    Args:
+        body: a `gd.bundles.AbstractDeformableBody`.
+        r: shape [m].
+
+    Returns:
+        R_gg [k, k], symmetric and positive definite.
+
+    Example:
+        Elroy's beanie, locked, has the sum of both moments of inertia.
+
+        >>> print(gd.bundles.locked_inertia(gd.swimmers.Beanie(inertias=(3.0, 1.0)), jnp.array([0.5])))
+        [[4.]]
+    """
     momentum = jax.grad(lambda xi: body.kinetic_energy(r, xi, jnp.zeros_like(r)))
     return jax.vmap(momentum)(jnp.eye(body.group.dim, dtype=r.dtype))
 
@@ -43,14 +79,39 @@ def locked_inertia(body: AbstractDeformableBody, r: Float[Array, " m"]) -> Float
 def drifting_path(
     body: AbstractDeformableBody, stroke: Stroke, momentum: Numbers, *, steps: int = 128
 ) -> Float[Array, "points d d"]:
-    """The group elements g(t) at t = 0, 1/steps, … 1 of a body with momentum, along a stroke of period 1.
+    """The poses of a free body with momentum along a stroke of period 1, at the times 0, 1/steps, …, 1.
 
-    `momentum[k]` μ is the one in space, a covector at the frame in which the body starts: for rigid motions the linear
-    momenta, then the angular ones about its origin; the unit of time is the period. Gauss collocation of order 6 in
-    exponential coordinates, for strokes that are smooth inside each of the equal steps. At rest between strokes a body
-    without momentum is at rest, and this is `gd.path`. Raises ValueError for momenta of another size, unless
-    steps ≥ 1, and for shapes that the body cannot have. Source of the method: Munthe-Kaas, *Appl. Numer. Math.* 29
-    (1999) 115.
+    The body velocity is `ξ = −A r' + R_gg⁻¹ Ad_gᵀ μ`, with the momentum μ constant in space. Gauss collocation
+    of order 6 in exponential coordinates is used, for strokes that are smooth inside each of the equal steps. Without
+    momentum this is `gd.path`.
+
+    Args:
+        body: a `gd.bundles.AbstractDeformableBody`.
+        stroke: function t -> r[m], t from 0 to 1.
+        momentum: μ [k] in space, at the frame in which the body starts: for rigid motions the linear momenta, then the
+            angular ones about its origin; the unit of time is the period.
+        steps: number of equal steps.
+
+    Returns:
+        The group elements, matrices [steps + 1, d, d].
+
+    Raises:
+        ValueError: for momenta of another size, unless steps ≥ 1, and for shapes that the body cannot have.
+
+    Example:
+        A skater with the angular momentum 1 who draws in the arms: the turn is ∫ μ/I dt.
+
+        >>> class Skater(gd.bundles.AbstractDeformableBody):
+        ...     group: gd.groups.SO2 = gd.groups.SO2()
+        ...     def kinetic_energy(self, r, xi, rdot):
+        ...         return (r[0] * xi[0] ** 2 + rdot[0] ** 2) / 2
+        >>> draw_in = gd.strokes.OpenStroke([2.0], [1.0], [[0.0]])
+        >>> end = gd.bundles.drifting_path(Skater(), draw_in, [1.0])[-1]
+        >>> print(Skater().group.log(end).round(6), f"{np.log(2.0):.6f}")
+        [0.693147] 0.693147
+
+    Source:
+        Munthe-Kaas, *Appl. Numer. Math.* 29 (1999) 115.
     """
     momentum = floating(momentum)
     if momentum.shape != (body.group.dim,) or steps < 1:

@@ -36,21 +36,70 @@ class RetimedStroke(eqx.Module):
 
 
 def reverse(stroke: Stroke) -> RetimedStroke:
-    """The stroke backwards, from its end to its start: its holonomy is the inverse, its cost the same."""
+    """A stroke backwards, from its end to its start.
+
+    Its holonomy is the inverse, its cost the same.
+
+    Args:
+        stroke: function t -> r[m], t from 0 to 1.
+
+    Returns:
+        The stroke `t -> stroke(1 − t)`.
+
+    Example:
+        >>> swimmer, stroke = gd.swimmers.Purcell(), gd.FourierStroke.circle(1.0)
+        >>> there, back = (gd.holonomy(swimmer, s) for s in (stroke, gd.strokes.reverse(stroke)))
+        >>> print(bool(jnp.allclose(there @ back, jnp.eye(3))))
+        True
+    """
     return RetimedStroke(stroke, 1.0, -1.0)
 
 
 def shift(stroke: Stroke, phase: Number) -> RetimedStroke:
-    """The closed stroke begun at the time `phase`: its cost is the same, its holonomy that seen from another frame.
+    """A closed stroke that begins at another of its shapes, that of the time `phase`.
 
-    Raises ValueError if the stroke is not closed.
+    Its cost is the same; its holonomy is the same motion seen from the frame of the body at that time,
+    `g(phase)⁻¹ g(1) g(phase)`.
+
+    Args:
+        stroke: closed stroke, a function t -> r[m], t from 0 to 1.
+        phase: time from 0 to 1.
+
+    Returns:
+        The stroke `t -> stroke(t + phase)`, with the time modulo 1.
+
+    Raises:
+        ValueError: if the stroke is not closed.
+
+    Example:
+        >>> stroke = gd.FourierStroke.circle(1.0)
+        >>> later = gd.strokes.shift(stroke, 0.25)
+        >>> print((later(0.0) - stroke(0.25)).round(6) + 0.0)
+        [0. 0.]
     """
     check_closed(stroke)
     return RetimedStroke(stroke, phase, 1.0, round=True)
 
 
 def segment(stroke: Stroke, start: Number, end: Number) -> RetimedStroke:
-    """The part of a stroke between two times, in the time 1. Raises ValueError unless 0 ≤ start < end ≤ 1."""
+    """The part of a stroke between two times, run through in the time 1.
+
+    Args:
+        stroke: function t -> r[m], t from 0 to 1.
+        start: time where it begins.
+        end: time where it ends.
+
+    Returns:
+        The stroke `t -> stroke(start + (end − start) t)`.
+
+    Raises:
+        ValueError: unless 0 ≤ start < end ≤ 1.
+
+    Example:
+        >>> half = gd.strokes.segment(gd.FourierStroke.circle(1.0), 0.0, 0.5)
+        >>> print(half(0.0).round(6) + 0.0, half(1.0).round(6) + 0.0)
+        [1. 0.] [-1.  0.]
+    """
     if not isinstance(start - end, jax.core.Tracer) and not 0 <= start < end <= 1:
         raise ValueError(f"segment: want 0 ≤ start < end ≤ 1, got start {start}, end {end}.")
     return RetimedStroke(stroke, start, end - start)
@@ -76,9 +125,28 @@ class JoinedStroke(eqx.Module):
 
 
 def join(*strokes: Stroke) -> JoinedStroke:
-    """Strokes one after the other: the holonomy is the product, the cost n times the sum, each being n times as fast.
+    """Strokes one after the other, each in the same share of the time.
 
-    Raises ValueError unless each starts where the one before it ends, to half the digits.
+    The holonomy is the product of theirs. The energy is n times the sum of theirs, since each of the n strokes runs n
+    times as fast.
+
+    Args:
+        strokes: strokes, functions t -> r[m], each of which starts where the one before it ends.
+
+    Returns:
+        The joined stroke.
+
+    Raises:
+        ValueError: unless each starts where the one before it ends, to half of the digits.
+
+    Example:
+        >>> swimmer, stroke = gd.swimmers.Purcell(), gd.FourierStroke.circle(1.0)
+        >>> twice = gd.strokes.join(stroke, stroke)
+        >>> once = gd.holonomy(swimmer, stroke)
+        >>> print(bool(jnp.allclose(gd.holonomy(swimmer, twice), once @ once)))
+        True
+        >>> print(f"{gd.cost(swimmer, twice) / gd.cost(swimmer, stroke):.6f}")
+        4.000000
     """
     ends = [jax.vmap(stroke)(jnp.array([0.0, 1.0])) for stroke in strokes]
     for i, (before, after) in enumerate(itertools.pairwise(ends)):
@@ -140,11 +208,28 @@ def _lengths(swimmer, stroke, steps):
 
 
 def by_arclength(swimmer: AbstractInvariantMetric, stroke: Stroke, *, steps: int = 128) -> ArclengthStroke:
-    """The same way at constant power, which costs least: its energy is its length squared.
+    """The same way through shapes at constant power, which costs least: its energy is the square of its length.
 
-    Lengths are those of the shape metric, `∫ √(r'ᵀ G r') dt`, to O(steps⁻⁶). Raises ValueError if the stroke stands
-    still somewhere, or is slower there than the steps can tell from it: it has no direction there; and where the body
-    cannot have a shape of the stroke.
+    Lengths are those of the shape metric, `∫ √(r'ᵀ G r') dt`, to O(steps⁻⁶).
+
+    Args:
+        swimmer: body with a metric of shapes.
+        stroke: function t -> r[m], t from 0 to 1, that stands still nowhere.
+        steps: number of equal steps in which lengths are computed.
+
+    Returns:
+        The stroke in its new time.
+
+    Raises:
+        ValueError: if the stroke stands still somewhere, or is slower there than the steps can tell from it; and where
+            the body cannot have a shape of the stroke.
+
+    Example:
+        >>> swimmer, stroke = gd.swimmers.Purcell(), gd.FourierStroke.circle(1.0)
+        >>> steady = gd.strokes.by_arclength(swimmer, stroke)
+        >>> length = gd.cost(swimmer, stroke, density=gd.costs.length)
+        >>> print(f"{gd.cost(swimmer, stroke):.6f} then {gd.cost(swimmer, steady):.6f} = {length**2:.6f}")
+        7.453724 then 7.084398 = 7.084398
     """
     times, lengths, slowest = _lengths(swimmer, stroke, steps=steps)
     require_defined_along("by_arclength", swimmer, stroke, lengths)

@@ -21,9 +21,26 @@ def _require_points(owner: str, name: str, points, least: int, closed: bool) -> 
 
 
 class PolygonStroke(eqx.Module):
-    """Straight from corner to corner, each side in the same time: back to the first if `closed`, else to the last.
+    """A stroke that goes straight from corner to corner, each side in the same time.
 
-    `corners` has a shape in each row. Raises ValueError unless there are at least two.
+    It returns to the first corner if `closed`, else it ends at the last. Call it to get the shape,
+    `stroke(t) -> r[m]`; its `breaks` are the times of the corners, so that quadratures are exact to their order.
+    `PolygonStroke.square(half, centre)` is a square in two shape variables, anticlockwise.
+
+    Args:
+        corners: [N, m], a shape in each row.
+        closed: whether it returns to the first corner.
+
+    Raises:
+        ValueError: unless there are at least two corners.
+
+    Example:
+        A car drives ahead, steers, drives back and steers back: it has moved and turned.
+
+        >>> car = gd.swimmers.KinematicCar()
+        >>> stroke = gd.strokes.PolygonStroke([[0.0, 0.0], [1.0, 0.0], [1.0, jnp.pi / 4], [0.0, jnp.pi / 4]])
+        >>> print(stroke(0.125), car.group.log(gd.holonomy(car, stroke)).round(6))  # It turns by −tan δ.
+        [0.5 0. ] [-0.084756  0.5      -1.      ]
     """
 
     corners: Float[Array, "N m"] = eqx.field(converter=floating)
@@ -58,11 +75,27 @@ class PolygonStroke(eqx.Module):
 
 
 class SplineStroke(eqx.Module):
-    """A cubic B-spline, twice continuously differentiable, with equal spans: `r(t) = Σ_j controls_j B_j(t)`.
+    """A stroke as a cubic B-spline with equal spans, twice continuously differentiable: `r(t) = Σ_j controls_j B_j(t)`.
 
-    If `closed`, periodic; else its knots are clamped, so that it leads from the first control to the last and leaves
-    and arrives along the first and the last side of the control polygon. Raises ValueError unless there are at least 3
-    controls (closed) or 4 (open). Source: de Boor, *A Practical Guide to Splines* (2001), chapter IX.
+    If `closed` it is periodic; else its knots are clamped, so that it leads from the first control to the last and
+    leaves and arrives along the first and the last side of the control polygon. Call it to get the shape,
+    `stroke(t) -> r[m]`. `SplineStroke.through(points)` passes through points, `SplineStroke.fit(stroke, count)`
+    approximates another stroke.
+
+    Args:
+        controls: [N, m], a control shape in each row.
+        closed: whether it is periodic.
+
+    Raises:
+        ValueError: unless there are at least 3 controls (closed) or 4 (open).
+
+    Example:
+        >>> spline = gd.strokes.SplineStroke.through([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])
+        >>> print(spline(0.25).round(6) + 0.0, spline(0.125).round(3))  # between the points near the unit circle
+        [0. 1.] [0.688 0.688]
+
+    Source:
+        de Boor, *A Practical Guide to Splines* (2001), chapter IX.
     """
 
     controls: Float[Array, "N m"] = eqx.field(converter=floating)

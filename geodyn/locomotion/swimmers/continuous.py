@@ -23,14 +23,35 @@ def waves(s: Scalar) -> Float[Array, "2"]:
 
 
 class Serpenoid(AbstractSwimmer):
-    """A slender body of given length whose curvature is `κ = Σ_i r_i φ_i(s) / length`, s from 0 (tail) to 1 (head).
+    """A slender body that bends everywhere, with the curvature `κ = Σ_i r_i φ_i(s)/length`.
 
-    `modes` s → φ[m] are any smooth functions; the default is one wave. The shape r is an angle: κ in radians over the
-    length of the body. The frame sits at the middle of the body, along it. The centreline is integrated with `nodes`
-    Gauss–Legendre nodes, which converges exponentially. `drag` is the drag per length along, `drag_ratio` times that
-    across. Any consistent units. Raises ValueError unless all numbers are positive, and for a shape that has not as
-    many numbers as there are modes. Source: Hirose, *Biologically Inspired Robots* (1993), chapter 2; Gray & Hancock,
-    *J. Exp. Biol.* 32 (1955) 802.
+    Here s goes from 0 (tail) to 1 (head). The modes φ are any smooth functions; the default is one wave,
+    `(cos 2πs, sin 2πs)`, that of Hirose's serpenoid curve. The shape r is in radians over the length of the body.
+    The frame sits at the middle of the body, along it. Drag follows resistive-force theory. The centreline is
+    integrated with Gauss–Legendre nodes, which converges exponentially. Any consistent units.
+
+    Args:
+        length: of the body.
+        drag_ratio: drag across over that along.
+        drag: drag per length along.
+        modes: function s -> φ[m].
+        nodes: number of nodes.
+        group: `gd.groups.SE2()`, the rigid motions of the plane.
+
+    Raises:
+        ValueError: unless all numbers are positive, and for a shape that has not as many numbers as there are modes.
+
+    Example:
+        A wave that travels from head to tail drives the body ahead.
+
+        >>> snake = gd.swimmers.Serpenoid(drag_ratio=2.0)
+        >>> wave = gd.strokes.reverse(gd.FourierStroke.circle(3.0))
+        >>> moved = [snake.group.log(gd.holonomy(snake, s, steps=64)) for s in (wave, gd.strokes.reverse(wave))]
+        >>> print([f"{x[0]:.4f}" for x in moved])
+        ['0.0662', '-0.0662']
+
+    Source:
+        Hirose, *Biologically Inspired Robots* (1993), chapter 2; Gray & Hancock, *J. Exp. Biol.* 32 (1955) 802.
     """
 
     length: Number = eqx.field(default=1.0, converter=floating)

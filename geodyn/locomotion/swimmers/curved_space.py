@@ -23,7 +23,27 @@ from geodyn.locomotion.strokes.stroke import floating
 
 
 class AbstractPointMasses(AbstractDeformableBody):
-    """Masses at points of a Euclidean, spherical or hyperbolic space that the shape sets in the frame of the body."""
+    """Masses at points of a Euclidean, spherical or hyperbolic space, set by the shape in the frame of the body.
+
+    A subclass has the fields `space` (`gd.spaces.Euclidean`, `Sphere` or `Hyperbolic`, of dimension 2 or 3) and `group`
+    (`gd.groups.isometry_group(space)`) and defines `weights() -> [N]`, the masses, and `points(r) -> [N, D]`, the
+    points of the embedding space with their last coordinate 1 in Euclidean space; the frame of the body is at (0, …, 0,
+    1). Lengths are in units of the radius of curvature. `gd.swimmers.PointMasses` takes points of a chart instead.
+
+    Example:
+        Two masses on an axis of the plane, the first fixed in the frame of the body: it moves back by m₂/(m₁ + m₂).
+
+        >>> class Pair(gd.swimmers.AbstractPointMasses):
+        ...     space: gd.spaces.Euclidean = gd.spaces.Euclidean(2)
+        ...     group: gd.groups.AbstractLieGroup = gd.groups.isometry_group(gd.spaces.Euclidean(2))
+        ...     def weights(self):
+        ...         return jnp.array([3.0, 1.0])
+        ...     def points(self, r):
+        ...         zero, one = jnp.zeros(()), jnp.ones(())
+        ...         return jnp.stack([jnp.stack([zero, zero, one]), jnp.stack([r[0], zero, one])])
+        >>> print(gd.connection(Pair(), [1.5])[:, 0].round(6) + 0.0)
+        [0.25 0.   0.  ]
+    """
 
     space: eqx.AbstractVar[AbstractConstantCurvature]
 
@@ -43,11 +63,35 @@ class AbstractPointMasses(AbstractDeformableBody):
 
 
 class PointMasses(AbstractPointMasses):
-    """`PointMasses(space, masses, shape)`: masses[N] at the points `shape(r)` -> x[N, n] of the chart of the space.
+    """A free body of point masses in a space of constant curvature, whose places its shape sets.
 
-    Space and masses may be those of a `gd.System`, whose configuration shape(r) is, in the frame of the body. `shape`
-    may be an `eqx.Module`, whose arrays are traced. Raises ValueError for spaces other than Euclidean, spherical and
-    hyperbolic ones of dimension 2 or 3, for masses that are not positive, and where shape(r) has another shape.
+    In the plane a body that changes its shape and takes the change back has not moved; curvature lets it swim. Space
+    and masses may be those of a `gd.System` whose configuration `shape(r)` is, in the frame of the body. Lengths are in
+    units of the radius of curvature.
+
+    Args:
+        space: `gd.spaces.Euclidean(n)`, `Sphere(n)` or `Hyperbolic(n)`, n = 2 or 3.
+        masses: [N], positive.
+        shape: function r[m] -> x[N, n], the points in the chart of the space; an `eqx.Module` has its arrays traced.
+
+    Raises:
+        ValueError: for other spaces, masses that are not positive, and where shape(r) has another shape than [N, n].
+
+    Example:
+        Three masses that change two distances move along a sphere, but not in the plane.
+
+        >>> def places(r):
+        ...     zero = jnp.zeros(())
+        ...     return jnp.stack([jnp.stack([zero, zero]), jnp.stack([r[0], r[1]]), jnp.stack([r[0], -r[1]])])
+        >>> stroke = gd.FourierStroke.circle(0.2, centre=(0.3, 0.3))
+        >>> for space in (gd.spaces.Euclidean(2), gd.spaces.Sphere(2)):
+        ...     body = gd.swimmers.PointMasses(space, [1.0, 1.0, 1.0], places)
+        ...     print(f"{jnp.linalg.norm(body.group.log(gd.holonomy(body, stroke))):.6f}")
+        0.000000
+        0.122615
+
+    Source:
+        Wisdom, *Science* 299 (2003) 1865; Avron & Kenneth, *New J. Phys.* 8 (2006) 68.
     """
 
     space: AbstractConstantCurvature
@@ -73,12 +117,32 @@ class PointMasses(AbstractPointMasses):
 
 
 class TwoLegged(AbstractPointMasses):
-    """A mass with two legs: shape r = (leg l, half angle a); the feet are at the distance l, at the angles ±a.
+    """A mass with two legs in a space of constant curvature K; its shape is r = (leg l, half angle a).
 
-    `masses` (m₀, m₁) of the body and of each foot. It moves along its axis, the first direction, by dX = −w df with
-    w = 2m₁c²/(m₀ + 2m₁c²), c² = 1 − K s², s = sin(√K l) sin a/√K, tan(√K f) = tan(√K l) cos a, K the curvature; in the
-    plane f = l cos a and w = 2m₁/(m₀ + 2m₁), so that a closed stroke leads nowhere. Raises ValueError for spaces as
-    `PointMasses` does and unless the masses are positive. Source: Avron & Kenneth, *New J. Phys.* 8 (2006) 68.
+    The feet are at the distance l from the body, at the angles ±a. It moves along its axis, the first direction, by
+    `dX = −w df` with `w = 2m₁c²/(m₀ + 2m₁c²)`, `c² = 1 − K s²`, `s = sin(√K l) sin a/√K` and
+    `tan(√K f) = tan(√K l) cos a`. In the plane `f = l cos a` and `w = 2m₁/(m₀ + 2m₁)`, so that a closed
+    stroke leads nowhere. Lengths are in units of the radius of curvature.
+
+    Args:
+        space: `gd.spaces.Euclidean(n)`, `Sphere(n)` or `Hyperbolic(n)`, n = 2 or 3.
+        masses: (m₀, m₁) of the body and of each foot.
+
+    Raises:
+        ValueError: for other spaces, and unless there are two positive masses.
+
+    Example:
+        >>> stroke = gd.FourierStroke.circle(0.3, centre=(0.6, 0.8))
+        >>> for space in (gd.spaces.Euclidean(2), gd.spaces.Sphere(2), gd.spaces.Hyperbolic(2)):
+        ...     body = gd.swimmers.TwoLegged(space)
+        ...     moved = body.group.log(gd.holonomy(body, stroke))[0]
+        ...     print(type(space).__name__, f"{moved.round(6) + 0.0:.4f}")
+        Euclidean 0.0000
+        Sphere -0.0396
+        Hyperbolic 0.0280
+
+    Source:
+        Avron & Kenneth, *New J. Phys.* 8 (2006) 68.
     """
 
     space: AbstractConstantCurvature

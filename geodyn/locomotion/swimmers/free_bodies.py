@@ -15,10 +15,25 @@ from geodyn.locomotion.strokes.stroke import floating
 
 
 class Beanie(AbstractDeformableBody):
-    """Elroy's beanie: two coaxial bodies, shape r = (angle of the second relative to the first).
+    """Elroy's beanie: two coaxial bodies in free rotation; its shape r is the angle of the second seen from the first.
 
-    `inertias` (I₁, I₂); the first turns by −I₂/(I₁+I₂) of the relative angle. Any consistent units. Raises ValueError
-    unless both are positive. Source: Marsden, Montgomery & Ratiu, *Mem. AMS* 436 (1990), section 1.
+    The first body turns by −I₂/(I₁ + I₂) of the relative angle. Angles in radians, else any consistent units.
+
+    Args:
+        inertias: (I₁, I₂), positive.
+        group: `gd.groups.SO2()`, the turns of the first body.
+
+    Raises:
+        ValueError: unless both are positive.
+
+    Example:
+        >>> beanie = gd.swimmers.Beanie(inertias=(3.0, 1.0))
+        >>> end = gd.holonomy(beanie, gd.strokes.OpenStroke([0.0], [1.0], [[0.0]]))
+        >>> print(beanie.group.log(end))
+        [-0.25]
+
+    Source:
+        Marsden, Montgomery & Ratiu, *Mem. AMS* 436 (1990), section 1.
     """
 
     inertias: Float[Array, "2"] = eqx.field(default=(1.0, 0.5), converter=floating)
@@ -39,13 +54,33 @@ class Beanie(AbstractDeformableBody):
 
 
 class Satellite(AbstractDeformableBody):
-    """A rigid body with balanced rotors: shape r[R], the angles of the rotors, frame at the centre of mass.
+    """A rigid body with balanced rotors, in free rotation; its shape r[R] is the angles of the rotors.
 
-    `inertia[3, 3]` of the whole, rotors locked; `axes[R, 3]` of the rotors, unit vectors, and their moments `rotors[R]`
-    about these. Any consistent units. The connection is constant, so that only the order of the turns counts.
-    Raises ValueError for other shapes of these, and unless the inertia less that of the rotors about their axes is
-    symmetric and positive definite.
-    Source: Krishnaprasad, *Nonlinear Anal.* 9 (1985) 1011; Walsh & Sastry, *IEEE Trans. Robot. Autom.* 11 (1995) 139.
+    The frame sits at the centre of mass. The connection is constant, so that only the order of the turns counts. Angles
+    in radians, else any consistent units.
+
+    Args:
+        inertia: [3, 3] of the whole with its rotors locked.
+        axes: [R, 3] of the rotors, unit vectors.
+        rotors: [R], their moments of inertia about their axes.
+        group: `gd.groups.SO3()`.
+
+    Raises:
+        ValueError: for other shapes of these, and unless the inertia less that of the rotors about their axes is
+            symmetric and positive definite.
+
+    Example:
+        Its curvature is minus the bracket of the columns of the connection, `−I⁻¹a₁ j₁ × I⁻¹a₂ j₂`.
+
+        >>> satellite = gd.swimmers.Satellite()
+        >>> A = gd.connection(satellite, [0.0, 0.0])
+        >>> print(A[:, 0].round(6), gd.curvature(satellite, [0.0, 0.0])[:, 0, 1].round(6) + 0.0)
+        [0.1 0.  0. ] [ 0.        0.       -0.008333]
+        >>> print(-jnp.cross(A[:, 0], A[:, 1]).round(6) + 0.0)
+        [ 0.        0.       -0.008333]
+
+    Source:
+        Krishnaprasad, *Nonlinear Anal.* 9 (1985) 1011; Walsh & Sastry, *IEEE Trans. Robot. Autom.* 11 (1995) 139.
     """
 
     inertia: Float[Array, "3 3"] = eqx.field(
@@ -77,15 +112,33 @@ class Satellite(AbstractDeformableBody):
 
 
 class FallingCat(AbstractDeformableBody):
-    """Kane and Scher's cat: two equal halves that bend at the waist and do not twist; shape r[2], the bend.
+    """Kane and Scher's falling cat: two equal halves that bend at the waist and do not twist; shape r[2].
 
-    The front half is turned by the rotation vector (r₁, r₂, 0)/2 from the frame of the body, the back half by its
-    opposite; the spine is the third axis, |r| < π the angle between the halves. Each half has a `mass`, its centre at
-    the distance `arm` from the waist, and moments of inertia about its centre, `axial` about the spine and
-    `transverse`. Any consistent units. One turn of the bend at the angle 2β rotates the body about its spine by
-    2π (axial cos β/(axial cos² β + transverse sin² β) − 1); mass and arm count for energy and drift alone.
-    Raises ValueError unless all numbers are positive. Source: Kane & Scher, *Int. J. Solids Struct.* 5 (1969) 663;
-    Montgomery, *Fields Inst. Commun.* 1 (1993) 193.
+    The shape is the bend: the front half is turned by the rotation vector (r₁, r₂, 0)/2 from the frame of the body, the
+    back half by its opposite; the spine is the third axis, and |r| < π the angle between the halves. One turn of the
+    bend at the angle 2β rotates the body about its spine by
+    `2π (axial cos β/(axial cos² β + transverse sin² β) − 1)`; mass and arm count for energy and drift alone.
+    Angles in radians, else any consistent units.
+
+    Args:
+        mass: of each half.
+        arm: distance of its centre from the waist.
+        axial: moment of inertia of a half about its centre and the spine.
+        transverse: the same, across the spine.
+        group: `gd.groups.SO3()`.
+
+    Raises:
+        ValueError: unless all numbers are positive.
+
+    Example:
+        >>> cat, beta = gd.swimmers.FallingCat(axial=0.25, transverse=0.5), np.pi / 6
+        >>> turn = cat.group.log(gd.holonomy(cat, gd.FourierStroke.circle(2 * beta)))
+        >>> known = 2 * np.pi * (0.25 * np.cos(beta) / (0.25 * np.cos(beta) ** 2 + 0.5 * np.sin(beta) ** 2) - 1)
+        >>> print(f"{turn[2]:.6f} {known:.6f}")
+        -1.930067 -1.930067
+
+    Source:
+        Kane & Scher, *Int. J. Solids Struct.* 5 (1969) 663; Montgomery, *Fields Inst. Commun.* 1 (1993) 193.
     """
 
     mass: Number = eqx.field(default=1.0, converter=floating)
@@ -113,11 +166,32 @@ class FallingCat(AbstractDeformableBody):
 
 
 class FloatingLinks(AbstractDeformableBody):
-    """A chain of uniform rods afloat in the plane, as an astronaut or a space robot: shape r, the hinge angles.
+    """A chain of uniform rods afloat in the plane, as an astronaut or a space robot; its shape r is the hinge angles.
 
-    `lengths[L]` and `masses[L]`; the frame sits at the centre of the middle link, the left one of two, and
-    along it. Any consistent units. Raises ValueError unless there are as many masses as lengths, all positive.
-    Source: Frohlich, *Am. J. Phys.* 47 (1979) 583; Walsh & Sastry, *IEEE Trans. Robot. Autom.* 11 (1995) 139.
+    The frame sits at the centre of the middle link, the left one of two, and along it. Without momentum, strokes can
+    only turn it: its centre of mass stays; `gd.bundles.Heading` asks for the turn alone. Angles in radians, else any
+    consistent units.
+
+    Args:
+        lengths: of the links [L].
+        masses: of the links [L].
+        group: `gd.groups.SE2()`, the rigid motions of the plane.
+
+    Raises:
+        ValueError: unless there are as many masses as lengths, all positive.
+
+    Example:
+        A stroke around a bent shape turns it.
+
+        >>> robot = gd.swimmers.FloatingLinks(lengths=(1.0, 1.0, 1.0), masses=(1.0, 2.0, 1.0))
+        >>> stroke = gd.FourierStroke.circle(0.7, centre=(1.0, 1.0))
+        >>> turn = robot.group.log(gd.holonomy(robot, stroke))[2]
+        >>> alone = gd.holonomy(gd.bundles.Heading(robot), stroke)
+        >>> print(f"{turn:.6f} {jnp.arctan2(alone[1, 0], alone[0, 0]):.6f}")
+        -0.120618 -0.120618
+
+    Source:
+        Frohlich, *Am. J. Phys.* 47 (1979) 583; Walsh & Sastry, *IEEE Trans. Robot. Autom.* 11 (1995) 139.
     """
 
     lengths: Float[Array, " L"] = eqx.field(default=(1.0, 1.0, 1.0), converter=floating)
@@ -139,12 +213,29 @@ class FloatingLinks(AbstractDeformableBody):
 
 
 class PendulumRaft(AbstractDeformableBody):
-    """A raft free to glide and turn, with a spherical pendulum at its centre; shape r = (θ, φ), seen from the raft.
+    """A raft free to glide and turn, with a spherical pendulum at its centre; its shape is r = (θ, φ) in radians.
 
-    The bob, of mass `bob` on the arm `length`, hangs at the angle θ from the vertical, towards φ. The raft has the mass
-    `raft` and the moment `inertia`. With J = μ l² sin² θ, μ the reduced mass, it turns by −J/(inertia + J) dφ.
-    Any consistent units. Raises ValueError unless all numbers are positive. Source: Marsden, *Lectures on Mechanics*
-    (1992), chapter 3, for mechanical connections of this kind.
+    The bob hangs at the angle θ from the vertical, towards φ, seen from the raft. With J = μ l² sin² θ, μ the reduced
+    mass of bob and raft, the raft turns by −J/(inertia + J) dφ. Any consistent units.
+
+    Args:
+        bob: mass of the bob.
+        raft: mass of the raft.
+        length: l of the arm of the pendulum.
+        inertia: moment of inertia of the raft.
+        group: `gd.groups.SE2()`, the rigid motions of the plane.
+
+    Raises:
+        ValueError: unless all numbers are positive.
+
+    Example:
+        >>> raft, theta = gd.swimmers.PendulumRaft(bob=1.0, raft=3.0, length=2.0, inertia=5.0), 0.7
+        >>> J = 1.0 * 3.0 / (1.0 + 3.0) * 2.0**2 * np.sin(theta) ** 2
+        >>> print(f"{gd.connection(raft, [theta, 0.3])[2, 1]:.6f} {J / (5.0 + J):.6f}")
+        0.199366 0.199366
+
+    Source:
+        Marsden, *Lectures on Mechanics* (1992), chapter 3, for mechanical connections of this kind.
     """
 
     bob: Number = eqx.field(default=1.0, converter=floating)

@@ -13,13 +13,34 @@ from geodyn.locomotion.strokes.stroke import floating
 
 
 class Purcell(AbstractLinkSwimmer):
-    """Purcell's swimmer: three slender links, two hinges, shape r = (α₁, α₂) in radians.
+    """Purcell's swimmer: three slender links and two hinges in the plane; its shape is r = (α₁, α₂) in radians.
 
-    The frame of the body sits at the centre of the middle link, of heading θ; link 1, behind it, has the heading
-    θ − α₁ and link 3, ahead, θ + α₂. `drag` is the drag per length along a link, `drag_ratio` times that across it;
-    a link of length l resists turning with `rotational_drag l³/12`, where None stands for the drag across, as
-    resistive-force theory has it. Any consistent units. Raises ValueError unless there are three lengths and all
-    numbers are positive. Source: Purcell, *Am. J. Phys.* 45 (1977) 3; Tam & Hosoi, *PRL* 98 (2007) 068105.
+    The frame of the body sits at the centre of the middle link, of heading θ; link 1, behind it, has the heading θ − α₁
+    and link 3, ahead, θ + α₂. Drag follows resistive-force theory. Any consistent units. Differentiable with respect to
+    all numbers.
+
+    Args:
+        lengths: of the three links [3].
+        drag_ratio: drag across a link over that along it.
+        drag: drag per length along a link.
+        rotational_drag: c_r of the drag `c_r l³/12` against turning a link of length l; None: the drag per length
+            across, as resistive-force theory has it.
+        group: `gd.groups.SE2()`, the rigid motions of the plane.
+
+    Raises:
+        ValueError: unless there are three lengths and all numbers are positive.
+
+    Example:
+        Purcell's square stroke moves it without turning it.
+
+        >>> swimmer = gd.swimmers.Purcell(lengths=(1.0, 1.0, 1.0), drag_ratio=2.0)
+        >>> stroke = gd.strokes.PolygonStroke.square(0.5)
+        >>> moved = swimmer.group.log(gd.holonomy(swimmer, stroke))
+        >>> print(f"turned {abs(moved[2]):.6f}, moved {jnp.linalg.norm(moved[:2]):.6f}")
+        turned 0.000000, moved 0.057397
+
+    Source:
+        Purcell, *Am. J. Phys.* 45 (1977) 3; Tam & Hosoi, *PRL* 98 (2007) 068105.
     """
 
     lengths: Float[Array, "3"] = eqx.field(default=(1.0, 1.0, 1.0), converter=floating)
@@ -51,12 +72,30 @@ class Purcell(AbstractLinkSwimmer):
 
 
 class NLink(AbstractLinkSwimmer):
-    """Any number N of slender links in a chain, from tail to head; shape r: the N − 1 angles by which it turns.
+    """A swimmer of N slender links in a chain, from tail to head, in the plane; its shape r is the N − 1 hinge angles.
 
-    The frame of the body sits at the centre of the middle link, the left one of two; for N = 3 this is `Purcell`.
-    `drag` is the drag per length along a link, `drag_ratio` times that across it. Any consistent units. Raises
-    ValueError unless there are at least two lengths and all numbers are positive.
-    Source: Gray & Hancock, *J. Exp. Biol.* 32 (1955) 802.
+    Each hinge angle, in radians, is the turn from one link to the next. The frame of the body sits at the centre of the
+    middle link, the left one of two. For N = 3 this is `gd.swimmers.Purcell`. Drag follows resistive-force theory. Any
+    consistent units.
+
+    Args:
+        lengths: of the links [N], at least two.
+        drag_ratio: drag across a link over that along it.
+        drag: drag per length along a link.
+        group: `gd.groups.SE2()`, the rigid motions of the plane.
+
+    Raises:
+        ValueError: unless there are at least two lengths and all numbers are positive.
+
+    Example:
+        >>> five = gd.swimmers.NLink([1.0] * 5)
+        >>> three, purcell = gd.swimmers.NLink([1.0] * 3), gd.swimmers.Purcell()
+        >>> same = jnp.allclose(gd.connection(three, [0.3, 0.5]), gd.connection(purcell, [0.3, 0.5]))
+        >>> print(gd.shape_metric(five, jnp.zeros(4)).shape, bool(same))
+        (4, 4) True
+
+    Source:
+        Gray & Hancock, *J. Exp. Biol.* 32 (1955) 802.
     """
 
     lengths: Float[Array, " L"] = eqx.field(converter=floating)
@@ -79,10 +118,30 @@ class NLink(AbstractLinkSwimmer):
 class SymmetricPurcell(AbstractSwimmer):
     """Purcell's swimmer made symmetric: a body with a pair of arms at each end, which swims along its axis.
 
-    Shape r = (θ₁, θ₂): the arms of the tail and of the head make these angles with the axis outwards, both sides alike;
-    at 0 they prolong the body. `drag` is the drag per length along, `drag_ratio` times that across. Any consistent
-    units. Raises ValueError unless all numbers are positive.
-    Source: Avron & Raz, *New J. Phys.* 10 (2008) 063016.
+    Its shape is r = (θ₁, θ₂) in radians: the arms of the tail and of the head make these angles with the axis outwards,
+    both sides alike; at 0 they prolong the body. Drag follows resistive-force theory. Any consistent units.
+
+    Args:
+        arm: length of an arm.
+        body: length of the body.
+        drag_ratio: drag across over that along.
+        drag: drag per length along.
+        group: `gd.groups.Translation(1)`, the motions along the axis.
+
+    Raises:
+        ValueError: unless all numbers are positive.
+
+    Example:
+        Where both pairs of arms move alike it rests; a loop of shapes moves it.
+
+        >>> swimmer = gd.swimmers.SymmetricPurcell()
+        >>> moved = -gd.connection(swimmer, [1.0, 1.0]) @ jnp.array([1.0, 1.0])
+        >>> stroke = gd.FourierStroke.circle(0.5, centre=(1.0, 1.0))
+        >>> print((moved.round(6) + 0.0), swimmer.group.log(gd.holonomy(swimmer, stroke)).round(4))
+        [0.] [-0.0701]
+
+    Source:
+        Avron & Raz, *New J. Phys.* 10 (2008) 063016.
     """
 
     arm: Number = eqx.field(default=1.0, converter=floating)

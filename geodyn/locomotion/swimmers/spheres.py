@@ -13,15 +13,33 @@ from geodyn.locomotion.strokes.stroke import floating
 
 
 class PushMePullYou(AbstractSwimmer):
-    """Two spheres that exchange volume and change their distance.
+    """Two spheres in a viscous fluid that exchange volume and change their distance; they swim along their line.
 
-    Shape r = (distance l, volume v₁ of the first sphere); position X = (x₁+x₂)/2, x₂ = x₁ + l. Each sphere is dragged
-    through the source flow of the other, and a sphere that swells dissipates as well: leading order in radius/distance.
-    With `finite_size` up to the third order: Stokeslets with their finite-size corrections (Rotne & Prager, *J. Chem.
-    Phys.* 50 (1969) 4831), and a source's flow thrown back by the stresslet (20/3)πμa³E of the other sphere in its
-    strain E (Kim & Karrila, *Microhydrodynamics* (1991), section 8.3). Needs 0 < v₁ < volume and spheres that do not
-    overlap, NaN elsewhere. Raises ValueError unless volume and viscosity are positive.
-    Source: Avron, Kenneth & Oaknin, *New J. Phys.* 7 (2005) 234, equations 3–8.
+    Its shape is r = (distance l, volume v₁ of the first sphere), its position X = (x₁ + x₂)/2 with x₂ = x₁ + l. Each
+    sphere is dragged through the source flow of the other, and a sphere that swells dissipates as well, to leading
+    order in radius/distance. With `finite_size` it is right up to the third order: Stokeslets with their finite-size
+    corrections, and a source's flow thrown back by the stresslet (20/3)πμa³E of the other sphere in its strain E.
+    Shapes must have 0 < v₁ < volume and spheres that do not overlap; elsewhere it is NaN. Any consistent units.
+
+    Args:
+        volume: of both spheres together.
+        viscosity: of the fluid.
+        finite_size: whether to take the terms up to the third order in radius/distance.
+        group: `gd.groups.Translation(1)`.
+
+    Raises:
+        ValueError: unless volume and viscosity are positive.
+
+    Example:
+        Two equal spheres at a changing distance keep their middle; a volume that moves to the first moves it too.
+
+        >>> swimmer = gd.swimmers.PushMePullYou()
+        >>> print(gd.connection(swimmer, [6.0, 4 * np.pi / 3]).round(6) + 0.0, f"{-1 / (4 * np.pi * 6**2):.6f}")
+        [[ 0.      -0.00221]] -0.002210
+
+    Source:
+        Avron, Kenneth & Oaknin, *New J. Phys.* 7 (2005) 234, equations 3–8; Rotne & Prager, *J. Chem. Phys.* 50 (1969)
+        4831; Kim & Karrila, *Microhydrodynamics* (1991), section 8.3.
     """
 
     volume: Number = eqx.field(default=8 * np.pi / 3, converter=floating)
@@ -54,13 +72,34 @@ class PushMePullYou(AbstractSwimmer):
 
 
 class ThreeSphere(AbstractSwimmer):
-    """Three spheres on a line that change their two distances, r = (x₂ − x₁, x₃ − x₂); position X = x₂.
+    """Three spheres on a line in a viscous fluid that change their two distances (Najafi and Golestanian).
 
-    Forces push the spheres through each other's Stokeslet flow; with `finite_size` Rotne and Prager's corrections make
-    it right up to the third order in radius/distance. Spheres that overlap give NaN; without `finite_size` equal ones
-    swim ever more cheaply until they touch, so that a best stroke needs bounds or a base. Raises ValueError unless
-    there are three radii and all numbers are positive.
-    Source: Najafi & Golestanian, *PRE* 69 (2004) 062901; Golestanian & Ajdari, *PRE* 77 (2008) 036308.
+    Its shape is r = (x₂ − x₁, x₃ − x₂), its position X = x₂. Forces push the spheres through each other's Stokeslet
+    flow; with `finite_size` Rotne and Prager's corrections make it right up to the third order in radius/distance.
+    Spheres that overlap give NaN. Without `finite_size`, equal spheres swim ever more cheaply until they touch, so that
+    a best stroke needs bounds or a base. Any consistent units.
+
+    Args:
+        radii: of the spheres [3].
+        viscosity: of the fluid.
+        finite_size: whether to take Rotne and Prager's corrections.
+        group: `gd.groups.Translation(1)`.
+
+    Raises:
+        ValueError: unless there are three radii and all numbers are positive.
+
+    Example:
+        A small stroke of equal spheres, beside Golestanian and Ajdari's formula: for arms l with amplitudes d in
+        quadrature it moves by (7/12) (a/l²) π d² to leading order in a/l.
+
+        >>> swimmer = gd.swimmers.ThreeSphere(radii=(0.01, 0.01, 0.01))
+        >>> stroke = gd.FourierStroke.circle(0.1, centre=(1.0, 1.0))
+        >>> moved = swimmer.group.log(gd.holonomy(swimmer, stroke))[0]
+        >>> print(f"{abs(moved):.2e} {7 / 12 * 0.01 * np.pi * 0.1**2:.2e}")
+        1.86e-04 1.83e-04
+
+    Source:
+        Najafi & Golestanian, *PRE* 69 (2004) 062901; Golestanian & Ajdari, *PRE* 77 (2008) 036308.
     """
 
     radii: Float[Array, "3"] = eqx.field(default=(1.0, 1.0, 1.0), converter=floating)

@@ -14,10 +14,27 @@ from geodyn.locomotion.strokes.stroke import floating
 
 
 class RollingDisc(AbstractKinematicBody):
-    """An upright disc that rolls on the plane: shape r = (angle rolled, heading), position that of the contact.
+    """An upright disc that rolls on the plane; its shape is r = (angle rolled, heading) in radians.
 
-    Angles in radians. Raises ValueError unless the radius is positive. Source: Bloch et al., *Arch. Rational Mech.
-    Anal.* 136 (1996) 21, section 2.
+    Its position is that of the contact. Any consistent unit of length.
+
+    Args:
+        radius: of the disc.
+        group: `gd.groups.Translation(2)`, the motions of the contact.
+
+    Raises:
+        ValueError: unless the radius is positive.
+
+    Example:
+        It rolls by one radian and turns by a quarter at the same time, on a quarter of a circle of the radius 2R/π.
+
+        >>> disc = gd.swimmers.RollingDisc(radius=1.0)
+        >>> way = gd.strokes.OpenStroke([0.0, 0.0], [1.0, jnp.pi / 2], jnp.zeros((2, 1)))
+        >>> print(disc.group.log(gd.holonomy(disc, way)).round(6), f"{2 / np.pi:.6f}")
+        [0.63662 0.63662] 0.636620
+
+    Source:
+        Bloch et al., *Arch. Rational Mech. Anal.* 136 (1996) 21, section 2.
     """
 
     radius: Number = eqx.field(default=1.0, converter=floating)
@@ -39,12 +56,28 @@ class RollingDisc(AbstractKinematicBody):
 
 
 class KinematicCar(AbstractKinematicBody):
-    """A car: shape r = (angle that the rear wheels have rolled, steering angle δ), |δ| < π/2, in radians.
+    """A car that rolls without slip; its shape is r = (roll, steering angle δ) in radians.
 
-    The frame sits at the middle of the rear axle; `wheelbase` is the distance of the axles, `radius` that of the rear
-    wheels. Any consistent units. Raises ValueError unless both are positive.
-    Source: Kelly & Murray, *J. Robotic Systems* 12 (1995) 417; Murray & Sastry, *IEEE Trans. Autom. Control* 38 (1993)
-    700.
+    The first is the angle that the rear wheels have rolled. The frame sits at the middle of the rear axle, and |δ| <
+    π/2. Any consistent unit of length.
+
+    Args:
+        wheelbase: distance of the axles.
+        radius: of the rear wheels.
+        group: `gd.groups.SE2()`, the rigid motions of the plane.
+
+    Raises:
+        ValueError: unless both are positive.
+
+    Example:
+        It turns by (radius/wheelbase) tan δ of the angle rolled.
+
+        >>> car = gd.swimmers.KinematicCar(wheelbase=2.0, radius=0.5)
+        >>> print(-gd.connection(car, [0.0, 0.6])[:, 0].round(6) + 0.0, f"{0.5 / 2.0 * np.tan(0.6):.6f}")
+        [0.5      0.       0.171034] 0.171034
+
+    Source:
+        Kelly & Murray, *J. Robotic Systems* 12 (1995) 417; Murray & Sastry, *IEEE Trans. Autom. Control* 38 (1993) 700.
     """
 
     wheelbase: Number = eqx.field(default=1.0, converter=floating)
@@ -69,12 +102,31 @@ class KinematicCar(AbstractKinematicBody):
 
 
 class KinematicSnake(AbstractKinematicBody):
-    """Three links on wheels, which sit in the middle of each link: shape r = (α₁, α₂), the hinge angles in radians.
+    """Three links on wheels in the middle of each; its shape is r = (α₁, α₂), the hinge angles in radians.
 
-    The frame sits at the centre of the middle link and along it. Singular where the three axles meet in one point or
-    are parallel, as for equal links at α₁ = α₂: strokes must keep away from there. Any consistent units. Raises
-    ValueError unless there are three positive lengths. Source: Ostrowski & Burdick, *Int. J. Robot. Res.* 17 (1998)
-    683; Shammas, Choset & Rizzi, *Int. J. Robot. Res.* 26 (2007) 1043.
+    The frame sits at the centre of the middle link and along it. It is singular where the three axles meet in one point
+    or are parallel, as for equal links at α₁ = α₂: strokes must keep away from there. Any consistent unit of length.
+
+    Args:
+        lengths: of the links [3].
+        group: `gd.groups.SE2()`, the rigid motions of the plane.
+
+    Raises:
+        ValueError: unless there are three positive lengths.
+
+    Example:
+        No wheel slips: the middle link has no velocity across itself, the second row of the connection.
+
+        >>> snake = gd.swimmers.KinematicSnake()
+        >>> print(gd.connection(snake, [0.5, -0.7])[1].round(6) + 0.0)
+        [0. 0.]
+        >>> stroke = gd.FourierStroke.circle(0.3, centre=(0.8, -0.8))
+        >>> print(snake.group.log(gd.holonomy(snake, stroke)).round(4) + 0.0)
+        [ 0.1376 -0.0716  0.    ]
+
+    Source:
+        Ostrowski & Burdick, *Int. J. Robot. Res.* 17 (1998) 683; Shammas, Choset & Rizzi, *Int. J. Robot. Res.* 26
+        (2007) 1043.
     """
 
     lengths: Float[Array, "3"] = eqx.field(default=(1.0, 1.0, 1.0), converter=floating)

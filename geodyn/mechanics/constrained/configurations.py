@@ -29,9 +29,31 @@ class _Held(eqx.Module):
 
 
 def configuration_space(system: AbstractSystem, q: Numbers) -> LevelSet:
-    """The configurations that the constraints of a system allow, as a level set with the kinetic metric: x is a
-    configuration such as q, flattened. Its geodesics are the free motions (at time 0, where things depend on time), and
-    `total_bending` says how hard the constraints push. Raises ValueError for a system without constraints."""
+    """The configurations that the constraints of a system allow, as a space with the metric of the kinetic energy.
+
+    It is a level set of the constraints, whose points x are configurations such as q, flat. Its geodesics are the free
+    motions (at time 0, where things depend on time). Its curvatures follow from the constraints alone; `total_bending`
+    says how hard the constraints push.
+
+    Args:
+        system: a system with holonomic constraints.
+        q: a configuration, which tells the shape.
+
+    Returns:
+        The space, a `gd.surfaces.LevelSet`.
+
+    Raises:
+        ValueError: for a system without constraints.
+
+    Example:
+        A mass m on a rod l in space moves on a sphere with the metric m l², whose Gaussian curvature is 1/(m l²).
+
+        >>> pendulum = gd.linkages.Linkage([(0, 1)], 2.0, {0: [0.0, 0.0, 0.0]}, hinge_masses=3.0, dim=3)
+        >>> q = jnp.array([[0.0, 1.2, -1.6]])
+        >>> space = gd.linkages.configuration_space(pendulum, q)
+        >>> print(f"{gd.scalar_curvature(space, q.ravel()) / 2:.6f} {1 / (3.0 * 2.0**2):.6f}")
+        0.083333 0.083333
+    """
     q = jnp.asarray(q, float)
     if system.count_constraints(q) == 0:
         raise ValueError("system has no constraints: its configurations are all of its space")

@@ -9,15 +9,34 @@ from geodyn.mechanics.elements.abstract import number
 
 
 class ConstraintForces(AbstractSystem):
-    """`ConstraintForces(system, baumgarte=0.0)`: a system with constraints as one without, for any method.
+    """A system with constraints as one without, with the constraint forces as functions of the state; for any method.
 
-    Its multipliers solve J M⁻¹Jᵀ λ = …, for d²φ/dt² = 0 of holonomic and d(Av − b)/dt = 0 of nonholonomic constraints,
-    so that nothing brings back what the errors of the steps add up to: φ drifts away. With a rate `baumgarte` α > 0, in
-    1/time, it is d²φ/dt² + 2α dφ/dt + α²φ = 0, and α(Av − b) beside the rate of that, which bound the drift; a large α
-    is stiff. A baseline: `RadauIIA` holds constraints to rounding.
-    `multipliers(t, q, v)` are those of a state, flat. Raises ValueError for a system without constraints, with contacts
-    or with several charts, and for α < 0.
-    Source: Baraff, SIGGRAPH 96, 137; Baumgarte, *Comput. Methods Appl. Mech. Eng.* 1 (1972) 1.
+    The multipliers solve `J M⁻¹Jᵀ λ = …`, for d²φ/dt² = 0 of holonomic and d(Av − b)/dt = 0 of nonholonomic
+    constraints. So nothing brings back what the errors of the steps add up to: φ drifts away. With a rate `baumgarte` α
+    > 0 it is `d²φ/dt² + 2α dφ/dt + α²φ = 0`, and α(Av − b) beside the rate of that, which bounds the drift; a
+    large α is stiff. It is a baseline: `gd.RadauIIA` holds constraints to rounding. `multipliers(t, q, v)` are those
+    of a state, flat.
+
+    Args:
+        system: a system with constraints.
+        baumgarte: the rate α, in 1/time.
+
+    Raises:
+        ValueError: for a system without constraints, with contacts, dry friction or several charts, and for α < 0.
+
+    Example:
+        A pendulum, hanging at rest, is held by its weight; after a swing its rod has changed its length a little.
+
+        >>> pendulum = gd.linkages.Linkage([(0, 1)], 1.0, {0: [0.0, 0.0]}, gravity=9.81)
+        >>> free = gd.linkages.ConstraintForces(pendulum)
+        >>> print(free.multipliers(jnp.zeros(()), jnp.array([0.0, -1.0]), jnp.zeros(2)).round(6))
+        [-9.81]
+        >>> motion = gd.integrate(free, jnp.array([[1.0, 0.0]]), t1=2.0, steps=40, method=gd.Gauss(2))
+        >>> print(f"{jnp.max(jnp.abs(jnp.linalg.norm(motion.q[:, 0], axis=1) - 1)):.0e}")
+        6e-06
+
+    Source:
+        Baraff, SIGGRAPH 96, 137; Baumgarte, *Comput. Methods Appl. Mech. Eng.* 1 (1972) 1.
     """
 
     system: AbstractSystem

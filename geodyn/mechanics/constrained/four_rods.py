@@ -15,10 +15,29 @@ from geodyn.mechanics.elements.abstract import number
 def pinned_chain(
     count: int = 4, span=3.0, *, rod_mass=0.0, hinge_mass=1.0, gravity=None, dim: int = 2
 ) -> tuple[Linkage, Float[Array, "F d"]]:
-    """(system, q0) of `count` unit rods in a row, pinned at 0 and at `span` on the first axis, hanging up in an arc.
+    """A chain of unit rods between two pins, at 0 and at `span` on the first axis, hanging up in an arc.
 
-    With four rods and 2 < span < 4 the configurations in the plane are a sphere, M⁴_L: `four_rod_configuration`.
-    Raises ValueError for a span that is not between 0 and `count`: at span = count the chain is tight, and singular.
+    With four rods and 2 < span < 4 its configurations in the plane form a sphere; see
+    `gd.linkages.four_rod_configuration`.
+
+    Args:
+        count: number of rods, at least 2.
+        span: distance of the pins.
+        rod_mass: mass of each rod.
+        hinge_mass: mass of each hinge.
+        gravity: acceleration along minus the last coordinate; None: none.
+        dim: dimension of the space, at least 2.
+
+    Returns:
+        (system, q0), a `gd.linkages.Linkage` and the positions [count − 1, dim] of its hinges.
+
+    Raises:
+        ValueError: for a span that is not between 0 and `count`: at span = count the chain is tight, and singular.
+
+    Example:
+        >>> chain, q0 = gd.linkages.pinned_chain(4, span=3.0)
+        >>> print(q0.shape, jnp.linalg.norm(jnp.diff(chain.joints(q0), axis=0), axis=1).round(6))
+        (3, 2) [1. 1. 1. 1.]
     """
     if static_count("count", count) < 2 or dim < 2:
         raise ValueError(f"a pinned chain has at least 2 rods in at least 2 dimensions, got count={count}, dim={dim}")
@@ -32,12 +51,30 @@ def pinned_chain(
 
 
 def four_rod_configuration(span, X: Float[Array, "3"]) -> Float[Array, "3 2"]:
-    """The configuration [3, 2] of four unit rods pinned at (0, 0) and (span, 0) that belongs to the point X of the unit
-    sphere: an analytic embedding of S² in the plane's hinges, onto all of M⁴_L, for 2 < span < 4.
+    """The configuration of four unit rods pinned at (0, 0) and (span, 0) that belongs to a point X of the unit sphere.
 
-    The rods of a pair turn by 4 arcsin(ρX₁) and 4 arcsin(ρX₂) against each other, ρ² = 1 − span/4, and the sign of the
-    middle hinge's height is that of X₃: at ±e₃ elbows are straight. Raises ValueError for other spans, and for a point
-    that is not on the sphere.
+    It is an analytic embedding of S² into the positions of the three hinges, onto all configurations, for 2 < span < 4.
+    The rods of a pair turn by 4 arcsin(ρX₁) and 4 arcsin(ρX₂) against each other, `ρ² = 1 − span/4`, and the sign
+    of the middle hinge's height is that of X₃: at ±e₃ elbows are straight.
+
+    Args:
+        span: distance of the pins.
+        X: point [3] of the unit sphere.
+
+    Returns:
+        The hinges [3, 2].
+
+    Raises:
+        ValueError: for other spans, and for a point that is not on the sphere.
+
+    Example:
+        >>> q = gd.linkages.four_rod_configuration(3.0, jnp.array([0.6, 0.0, 0.8]))
+        >>> joints = jnp.concatenate([jnp.zeros((1, 2)), q, jnp.array([[3.0, 0.0]])])
+        >>> print(q.shape, jnp.linalg.norm(jnp.diff(joints, axis=0), axis=1).round(6))
+        (3, 2) [1. 1. 1. 1.]
+
+    Source:
+        Abrams, Bachmann & Harriss, on spherical configuration spaces of planar linkages.
     """
     span = jnp.asarray(span, X.dtype)
     if not isinstance(span, jax.core.Tracer) and not 2 < float(span) < 4:
@@ -60,7 +97,22 @@ def four_rod_configuration(span, X: Float[Array, "3"]) -> Float[Array, "3 2"]:
 
 
 def four_rod_point(span, q: Float[Array, "3 2"]) -> Float[Array, "3"]:
-    """The point X of the unit sphere to which a configuration belongs: the inverse of `four_rod_configuration`."""
+    """The point of the unit sphere to which a configuration of four rods belongs.
+
+    The inverse of `gd.linkages.four_rod_configuration`.
+
+    Args:
+        span: distance of the pins.
+        q: the hinges [3, 2].
+
+    Returns:
+        The point [3] of the unit sphere.
+
+    Example:
+        >>> q = gd.linkages.four_rod_configuration(3.0, jnp.array([0.6, 0.0, 0.8]))
+        >>> print(gd.linkages.four_rod_point(3.0, q).round(6) + 0.0)
+        [0.6 0.  0.8]
+    """
     span, ends = jnp.asarray(span, q.dtype), jnp.zeros((2, 1), q.dtype)
     rods = jnp.diff(q, axis=0, prepend=ends.T, append=jnp.concatenate([span[None, None], ends[:1]], axis=1))
     first, second = rods[::2], rods[1::2]

@@ -32,18 +32,39 @@ from geodyn.mechanics.points.projection import project
 
 
 class Linkage(AbstractBody):
-    """`Linkage(edges, lengths, pins, *elements)`: rigid rods along the edges (i, j) between joints 0 to N − 1 in the
-    plane or in space (dim=3), of which `pins`, a dictionary {joint: position[dim]}, are held.
+    """Rigid rods between hinged joints in the plane or in space, some of which are pinned.
 
-    Configurations are the positions [F, d] of the other joints, in their order; `joints(q)` are all [N, d].
-    `rod_masses`, one number or one per edge, are spread evenly along the rods; `hinge_masses`, one number or [N], sit
-    on the joints (those of pins do not matter); `gravity` pulls down along the last coordinate. Elements act on all
-    joints [N, d], as they do on the points of a `System`: springs, drag, a slider as a constraint; the mass of a joint
-    is that of its hinge and of half of each rod. Chains may be open
-    or closed. λ is the force along a rod, negative where it is stretched. Any consistent units.
+    Configurations are the positions [F, d] of the joints that are not pinned, in their order; `joints(q)` are all [N,
+    d]. A rod of the mass m whose ends move with u and v has the kinetic energy m (|u|² + u·v + |v|²)/6. Elements act on
+    all joints [N, d], as they do on the points of a `gd.System`: springs, drag, a slider as a constraint; the mass of a
+    joint is then that of its hinge and of half of each of its rods. Chains may be open or closed. The multiplier λ of a
+    rod is the force along it, negative where it is stretched. `gd.linkages.linkage` makes one from a drawing. Any
+    consistent units.
 
-    Raises ValueError for edges, lengths, masses and pins that are none or do not fit together, and where a motion
-    starts from a configuration in which the rods are dependent: a singular linkage.
+    Args:
+        edges: pairs (i, j) of joints that rods join, the joints being 0 to N − 1.
+        lengths: of the rods, one number or [E].
+        pins: dictionary {joint: position[dim]} of the joints that are held.
+        elements: potentials, dissipation, constraints and contacts.
+        rod_masses: one number or [E], spread evenly along the rods.
+        hinge_masses: one number or [N], at the joints; those of pins do not matter.
+        gravity: acceleration along minus the last coordinate; None: none.
+        dim: 2 or 3.
+        resting: whether contacts may stay closed; the integrator sets it, leave it out.
+
+    Raises:
+        ValueError: for edges, lengths, masses and pins that do not fit together, and where a motion starts from a
+            configuration in which the rods are dependent (a singular linkage).
+
+    Example:
+        A uniform rod that swings down from the horizontal: it is as fast at the end as ω² = 3 g/l says.
+
+        >>> rod = gd.linkages.Linkage([(0, 1)], 1.0, {0: [0.0, 0.0]}, rod_masses=1.0, hinge_masses=0.0, gravity=9.81)
+        >>> motion = gd.integrate(rod, jnp.array([[1.0, 0.0]]), t1=1.0, steps=100)
+        >>> x, y = motion.q[:, 0].T
+        >>> speed = jnp.linalg.norm(motion.v[:, 0], axis=1)
+        >>> print(bool(jnp.allclose(x**2 + y**2, 1.0)), bool(jnp.allclose(speed**2, -3 * 9.81 * y, atol=1e-6)))
+        True True
     """
 
     space: Euclidean
@@ -171,11 +192,32 @@ def check_regular(linkage: Linkage, q, v, t=0.0) -> None:
 def linkage(
     joints: Numbers, edges, *elements, pins=(), lengths=None, rod_masses=0.0, hinge_masses=1.0, gravity=None
 ) -> tuple[Linkage, Float[Array, "F d"]]:
-    """(system, q0) of a linkage from a drawing: joints[N, d], the edges (i, j) that are rods and the joints that are
-    `pins`. Rods are as long as drawn, or have the `lengths` given, one number or [E]; then q0 is the configuration near
-    the drawing. The rest as for `Linkage`.
+    """A linkage from a drawing of it, with its configuration.
 
-    Raises ValueError as `Linkage` does, for pins that are too far apart for the rods, and for a singular linkage.
+    Rods are as long as drawn, or have the `lengths` given; then the configuration is the one near the drawing.
+
+    Args:
+        joints: positions [N, d].
+        edges: pairs (i, j) of joints that rods join.
+        elements: potentials, dissipation, constraints and contacts.
+        pins: numbers of the joints that are held.
+        lengths: of the rods, one number or [E]; None: as drawn.
+        rod_masses, hinge_masses, gravity: as for `gd.linkages.Linkage`.
+
+    Returns:
+        (system, q0), a Linkage and the positions [F, d] of its free joints.
+
+    Raises:
+        ValueError: as `gd.linkages.Linkage` does, for pins that are too far apart for the rods, and for a singular
+            linkage.
+
+    Example:
+        A four-bar linkage drawn roughly, with rods of the lengths 1, 2 and 1.
+
+        >>> drawing = [[0.0, 0.0], [0.1, 0.9], [2.0, 1.1], [2.0, 0.0]]
+        >>> system, q0 = gd.linkages.linkage(drawing, [(0, 1), (1, 2), (2, 3)], pins=(0, 3), lengths=[1.0, 2.0, 1.0])
+        >>> print(q0.shape, jnp.linalg.norm(jnp.diff(system.joints(q0), axis=0), axis=1).round(6))
+        (2, 2) [1. 2. 1.]
     """
     joints = numbers("joints", joints).astype(float)
     if joints.ndim != 2:

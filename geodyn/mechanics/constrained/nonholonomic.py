@@ -23,7 +23,32 @@ from geodyn.mechanics.elements.poses import AbstractOnBodies
 
 
 class AbstractRollingBody(AbstractFlatLagrangian):
-    """A body without friction losses whose velocities are bound; it rolls with v0 = basis(q0) @ u0 for any u0[m]."""
+    """A body that rolls or slides on a blade without losses: a system by itself, ready for `gd.integrate`.
+
+    A subclass defines `lagrangian_at(t, q, v)`, a number; `constraint(t, q)`, holonomic constraints, `jnp.zeros(0)`
+    for none; `pfaffian(t, q, v)`, the values [k] that must vanish, linear in v; and `basis(q) -> [n, m]`, the
+    velocities that they admit, as columns. A motion starts with `v0 = basis(q0)  @u0` for any u0[m]. `gd.RadauIIA`
+    holds the constraints by multipliers; `gd.nonholonomic.QuasiVelocities(body, body.basis)` has none and takes
+    `gd.Gauss`. `gd.nonholonomic.Penny`, `Sleigh` and `Car` are of this kind.
+
+    Example:
+        A skate, q = (x, y, heading), that keeps its speed and its spin: it goes in circles of the radius speed/spin.
+
+        >>> class Skate(gd.nonholonomic.AbstractRollingBody):
+        ...     def lagrangian_at(self, t, q, v):
+        ...         return v @ v / 2
+        ...     def constraint(self, t, q):
+        ...         return jnp.zeros(0)
+        ...     def pfaffian(self, t, q, v):
+        ...         return jnp.stack([jnp.cos(q[2]) * v[1] - jnp.sin(q[2]) * v[0]])
+        ...     def basis(self, q):
+        ...         ahead = jnp.stack([jnp.cos(q[2]), jnp.sin(q[2]), 0.0 * q[2]])
+        ...         return jnp.stack([ahead, jnp.array([0.0, 0.0, 1.0])], axis=1)
+        >>> q0 = jnp.zeros(3)
+        >>> motion = gd.integrate(Skate(), q0, Skate().basis(q0) @ jnp.array([3.0, 2.0]), t1=jnp.pi / 2, steps=40)
+        >>> print(motion.q[-1, :2].round(6) + 0.0)  # half a circle of the radius 1.5
+        [0. 3.]
+    """
 
     @abc.abstractmethod
     def basis(self, q: Float[Array, " n"]) -> Float[Array, "n m"]:
@@ -34,11 +59,32 @@ class AbstractRollingBody(AbstractFlatLagrangian):
 
 
 class Penny(AbstractRollingBody):
-    """An upright disc that rolls: q = (x, y, heading, angle rolled), u = (heading', roll').
+    """An upright disc that rolls on the plane: q = (x, y, heading, angle rolled), with free u = (heading', roll').
 
-    x' = R cos(heading) roll', y' = R sin(heading) roll'. `rolling_inertia` is about its axis, `turning_inertia` about a
-    diameter; by default they are those of a uniform disc of unit mass and radius.
-    Source: Bloch, *Nonholonomic Mechanics and Control*, 1.4.
+    It does not slip: `x' = R cos(heading) roll'`, `y' = R sin(heading) roll'`. `basis(q)  @u` is the velocity
+    of u. Angles in radians, else any consistent units.
+
+    Args:
+        mass: of the disc.
+        radius: R of the disc.
+        rolling_inertia: about its axis; default that of a uniform disc of unit mass and radius.
+        turning_inertia: about a diameter.
+        downhill: acceleration g sin(slope) along x, where the plane is inclined.
+
+    Raises:
+        ValueError: unless masses, lengths and moments of inertia are positive and finite.
+
+    Example:
+        It keeps both rates, and rolls on a circle of the radius R roll'/heading'.
+
+        >>> penny = gd.nonholonomic.Penny(radius=0.5)
+        >>> q0 = jnp.zeros(4)
+        >>> motion = gd.integrate(penny, q0, penny.basis(q0) @ jnp.array([1.0, 4.0]), t1=jnp.pi / 2, steps=40)
+        >>> print(motion.q[-1].round(6))  # a quarter of a circle of the radius 2
+        [2.       2.       1.570796 6.283185]
+
+    Source:
+        Bloch, *Nonholonomic Mechanics and Control*, 1.4.
     """
 
     mass: Scalar
@@ -69,11 +115,33 @@ class Penny(AbstractRollingBody):
 
 
 class Sleigh(AbstractRollingBody):
-    """A body on a blade that does not slip sideways: q = (x, y, heading) of the blade, u = (speed, heading').
+    """A body on a blade that does not slip sideways, Chaplygin's sleigh.
 
-    The centre of mass is `offset` ahead of the blade, `inertia` is about it. Chaplygin's sleigh; with offset 0 a knife
-    edge, which on an incline, spinning, does not go down. Source: Bloch, *Nonholonomic Mechanics and Control*, 1.6 and
-    1.7; Neimark & Fufaev (1972), II.
+    Configurations are q = (x, y, heading), with (x, y) the place of the blade; u = (speed, heading') is free. With
+    `offset` 0 it is a knife edge, which on an incline, spinning, does not go down. `basis(q)  @u` is the velocity of
+    u. Angles in radians, else any consistent units.
+
+    Args:
+        mass: of the body.
+        inertia: about its centre of mass.
+        offset: by which the centre of mass is ahead of the blade.
+        downhill: acceleration g sin(slope) along x, where the plane is inclined.
+
+    Raises:
+        ValueError: unless mass and inertia are positive and finite.
+
+    Example:
+        A knife edge that spins with ω on an incline: x = (downhill/2ω²) sin² ωt, which does not grow.
+
+        >>> edge = gd.nonholonomic.Sleigh(downhill=3.0)
+        >>> q0 = jnp.zeros(3)
+        >>> motion = gd.integrate(edge, q0, edge.basis(q0) @ jnp.array([0.0, 2.0]), t1=1.0, steps=50)
+        >>> print(f"{motion.q[-1, 0]:.6f} {3.0 / (2 * 2.0**2) * np.sin(2.0) ** 2:.6f}")
+        0.310058 0.310058
+
+    Source:
+        Bloch, *Nonholonomic Mechanics and Control*, 1.6 and 1.7; Neimark & Fufaev, *Dynamics of Nonholonomic Systems*
+        (1972), II.
     """
 
     mass: Scalar
@@ -101,12 +169,36 @@ class Sleigh(AbstractRollingBody):
 
 
 class Car(AbstractRollingBody):
-    """A car: q = (x, y, heading, angle that the rear wheels have rolled, steering angle δ), u = (roll', δ'), |δ| < π/2.
+    """A car with inertia that rolls without slip.
 
-    (x, y) is the middle of the rear axle, the centre of mass is `offset` ahead of it; `inertia` is that of the whole
-    about its centre of mass, `wheel_inertia` that of the wheels about their axles, `steering_inertia` that of the front
-    axle about its middle. `gd.swimmers.KinematicCar` is what is left of it where (roll, δ) are prescribed.
-    Source: Murray & Sastry, *IEEE Trans. Autom. Control* 38 (1993) 700, for the constraints.
+    Configurations are q = (x, y, heading, roll, steering angle δ); u = (roll', δ') is free. (x, y) is the middle of the
+    rear axle and roll the angle that the rear wheels have rolled; |δ| < π/2. `basis(q)  @u` is the velocity of u.
+    `gd.swimmers.KinematicCar` is what is left of it where roll and δ are prescribed. Angles in radians, else any
+    consistent units.
+
+    Args:
+        mass: of the car.
+        inertia: of the whole about its centre of mass.
+        wheelbase: distance of the axles.
+        radius: of the rear wheels.
+        offset: by which the centre of mass is ahead of the rear axle.
+        wheel_inertia: of the wheels about their axles.
+        steering_inertia: of the front axle about its middle.
+        downhill: acceleration g sin(slope) along x, where the plane is inclined.
+
+    Raises:
+        ValueError: unless mass, lengths and moments of inertia are positive and finite.
+
+    Example:
+        Downhill, straight ahead: the wheels add wheel_inertia/radius² to the mass that is accelerated.
+
+        >>> car = gd.nonholonomic.Car(mass=2.0, radius=0.5, wheel_inertia=0.1, downhill=3.0)
+        >>> motion = gd.integrate(car, jnp.zeros(5), t1=1.0, steps=20)
+        >>> print(f"{motion.q[-1, 0]:.6f} {3.0 / 2 * 2.0 / (2.0 + 0.1 / 0.5**2):.6f}")
+        1.250000 1.250000
+
+    Source:
+        Murray & Sastry, *IEEE Trans. Autom. Control* 38 (1993) 700, for the constraints.
     """
 
     mass: Scalar
@@ -157,18 +249,35 @@ class Car(AbstractRollingBody):
 
 
 class Rolling(AbstractPfaffian, AbstractOnBodies):
-    """Spheres that roll on the horizontal plane, an element of `gd.rigid.RigidBodies` whose origins are their centres:
-    v + ω × (−R ẑ) is the velocity of the table, and their height stays as it is.
+    """Spheres that roll on a horizontal plane or turntable: an element of `gd.rigid.RigidBodies`.
 
-        ball = gd.rigid.RigidBodies([0.4, 0.4, 0.4], 1.0, gd.nonholonomic.Rolling(1, radii=1.0, turntable=3.0))
-        q0, v0 = ball.state(position=[0.5, 0.1, 1.0], velocity=[0.2, -0.4, 0.0], angular_velocity=[1.9, 0.5, 0.0])
-
-    rolls from the start as it is; `gd.project` makes other v0 roll. The multipliers are the forces of the table [3] on
-    each of the `count` bodies. The table turns about the origin with the angular velocity `turntable`: a homogeneous
-    ball goes in circles, with 2/7 of that. Different moments of inertia are Chaplygin's ball. For
+    The origins of the bodies are the centres of the spheres. The velocity `v + ω × (−R ẑ)` of the point that
+    touches is that of the table, and the height stays as it is. `gd.project` makes initial velocities roll. The
+    multipliers are the forces of the table [3] on each body. Different moments of inertia are Chaplygin's ball. For
     `gd.nonholonomic.QuasiVelocities` the rates of the quaternions determine the others: of one ball its basis is (3, 4,
-    5, 6). Raises ValueError for radii that are not positive, or not one number or [count]. Source: Neimark & Fufaev
-    (1972), I, II; Bloch, *Nonholonomic Mechanics and Control*, 1.9.
+    5, 6). Any consistent units.
+
+    Args:
+        count: number of bodies.
+        radii: R, one number or [count].
+        turntable: angular velocity with which the table turns about the origin.
+
+    Raises:
+        ValueError: for radii that are not positive, or not one number or [count].
+
+    Example:
+        A homogeneous ball on a turntable goes in circles with 2/7 of its angular velocity: after the time π it is back.
+
+        >>> ball = gd.rigid.RigidBodies([0.4, 0.4, 0.4], 1.0, gd.nonholonomic.Rolling(radii=1.0, turntable=7.0))
+        >>> q0, v0 = ball.state(position=[0.5, 0.1, 1.0], velocity=[0.2, -0.4, 0.0])
+        >>> q0, v0 = gd.project(ball, q0, v0)
+        >>> motion = gd.rigid.rigid_motion(gd.integrate(ball, q0, v0, t1=jnp.pi, steps=100))
+        >>> print(motion.position[0, 0].round(6), motion.position[-1, 0].round(6))
+        [0.5 0.1 1. ] [0.5 0.1 1. ]
+
+    Source:
+        Neimark & Fufaev, *Dynamics of Nonholonomic Systems* (1972), I and II; Bloch, *Nonholonomic Mechanics and
+        Control*, 1.9.
     """
 
     radii: Float[Array, " B"]

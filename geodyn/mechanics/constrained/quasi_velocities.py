@@ -16,22 +16,35 @@ from geodyn.mechanics.constrained.constraint_forces import require_plain
 
 
 class QuasiVelocities(AbstractSystem):
-    """`QuasiVelocities(system, basis)`: the motion of a system with constraints in v = E(q)u + e(q), where the columns
-    of `basis(q) -> E[n, m]` span the velocities that they admit, AE = 0.
+    """A system with constraints as one without, in the velocities that they admit: `v = E(q) u + e(q)`, for any method.
 
-    `basis` is a function of flat q (one that names a parameter `t` is given the time), or the numbers of m coordinates
-    whose velocities determine the others wherever the motion goes: then E is found from A. With π = Eᵀ ∂L/∂v the
-    equations are unconstrained, with m momenta, and any method fits:
+    The columns of E span the admissible velocities, AE = 0. With `π = Eᵀ ∂L/∂v` the equations are unconstrained,
+    with m momenta, `π' = Eᵀ(∂L/∂q − ∂R/∂v) + E'ᵀ ∂L/∂v`. Every velocity is admissible to rounding, and
+    `gd.Gauss` is time-reversible, so that where the motion is, energy has no drift. Holonomic constraints are treated
+    alike, by their rates: φ is then kept to the order of the method, or to rounding by `gd.Gauss` where it is quadratic
+    in q. `admissible(q, u)` are velocities for `v0`. Any consistent units.
 
-        π' = Eᵀ(∂L/∂q − ∂R/∂v) + E'ᵀ ∂L/∂v,   v = e + Eu,  Eᵀ ∂L/∂v = π.
+    Args:
+        system: a system with constraints.
+        basis: function q -> E[n, m] of flat q, which may name a parameter `t`; or the numbers of m coordinates whose
+            velocities determine the others wherever the motion goes: then E is found from the constraints.
 
-    Every velocity is admissible to rounding, and `Gauss` is time-reversible, so that where the motion is, energy has
-    no drift. Holonomic constraints are treated alike, by their rates: φ is then kept to the order of the method, or to
-    rounding by `Gauss` where it is quadratic in q. `admissible(q, u)` are velocities for `v0`. Any consistent units.
-    Raises ValueError for a basis that is not one of the admissible velocities at q0, for a system with contacts or
-    with several charts.
-    Source: the equations of Boltzmann and Hamel, before Eu is written out in them: Neimark & Fufaev, *Dynamics of
-    Nonholonomic Systems* (1972), III.2; Bloch, *Nonholonomic Mechanics and Control*, 5.2; Kane & Levinson, *Dynamics*.
+    Raises:
+        ValueError: for a basis that is not one of the admissible velocities at q0, and for a system with contacts, dry
+            friction or several charts.
+
+    Example:
+        >>> sleigh = gd.nonholonomic.Sleigh(mass=1.2, inertia=0.3, offset=0.25)
+        >>> free, q0 = gd.nonholonomic.QuasiVelocities(sleigh, sleigh.basis), jnp.zeros(3)
+        >>> motion = gd.integrate(free, q0, free.admissible(q0, [0.4, 2.5]), t1=3.0, steps=100, method=gd.Gauss(2))
+        >>> (u, v, _), heading = motion.v[-1], motion.q[-1, 2]
+        >>> slip = jnp.cos(heading) * v - jnp.sin(heading) * u
+        >>> print(f"{abs(slip):.6f}, energy {motion.energy[0]:.6f} {motion.energy[-1]:.6f}")
+        0.000000, energy 1.267875 1.267875
+
+    Source:
+        Neimark & Fufaev, *Dynamics of Nonholonomic Systems* (1972), III.2; Bloch, *Nonholonomic Mechanics and Control*,
+        5.2; Kane & Levinson, *Dynamics*: the equations of Boltzmann and Hamel, before Eu is written out in them.
     """
 
     system: AbstractSystem

@@ -19,17 +19,37 @@ from geodyn.mechanics.points.projection import project
 
 
 def dissipated(trajectory: Trajectory) -> Float[Array, " T"]:
-    """The energy dissipated until each saved time: ∫ <∂R/∂v, v> dt, and what friction and plastic flow take. Without
-    forces that depend on time the energy falls by as much, d(K + V)/dt = −<∂R/∂v, v> (Goldstein, *Classical Mechanics*,
-    1.5). A `gd.rigid.Load` is one of the R, minus its power: the work that it does counts as negative, so that of a
-    body with loads this is what drag takes less what they give.
+    """The energy dissipated until each saved time: ∫ <∂R/∂v, v> dt, and what dry friction and plastic flow take.
 
-    Of a collocation the quadrature is that of its stages, to the order of the method; of a stepper the sum over its
-    steps, each with the mean of its velocities, of `IncrementalPotential` that of its theta, so the last where theta is
-    1: what backward Euler damps beyond that is no dissipation of the system's.
+    Without forces that depend on time the energy falls by as much: d(K + V)/dt = −<∂R/∂v, v>. A `gd.rigid.Load` is part
+    of R with minus its power: the work that it does counts as negative, so that for a body with loads the result is
+    what drag takes minus what they give.
 
-    Raises ValueError for a system without a Lagrangian, for a trajectory that has contacts or comes from a file without
-    its system, and for one of a stepper that saved not every step.
+    For a collocation method the integral is evaluated at its stages, to the order of the method. For a stepper it is
+    the sum over its steps, each with the mean of its velocities; for `gd.friction.IncrementalPotential` that mean is
+    weighted by its theta, so that it is the last velocity where theta is 1. What backward Euler damps beyond that is no
+    dissipation of the system.
+
+    Args:
+        trajectory: a trajectory that `gd.integrate` returned.
+
+    Returns:
+        The energies [T], the first being 0.
+
+    Raises:
+        ValueError: for a system without a Lagrangian, for a trajectory that has contacts or comes from a file without
+            its system, and for one of a stepper that did not save every step.
+
+    Example:
+        What a body loses to drag: its energy falls from 2 by the factor e^(−2ct/m).
+
+        >>> body = gd.System(gd.spaces.Euclidean(1), [1.0], gd.Drag(0.5))
+        >>> trajectory = gd.integrate(body, [[0.0]], [[2.0]], t1=1.0, steps=20)
+        >>> print(f"{gd.friction.dissipated(trajectory)[-1]:.6f} {2 * (1 - np.exp(-1.0)):.6f}")
+        1.264241 1.264241
+
+    Source:
+        Goldstein, *Classical Mechanics*, 1.5.
     """
     require("trajectory", trajectory, Trajectory, "what gd.integrate returns")
     system, inputs = trajectory.system, trajectory.inputs
@@ -96,19 +116,40 @@ def _power(system, t, q, v):
 def quasi_static(
     system: AbstractSystem, q0: Numbers, *, t1: Numbers, steps: int, t0: Numbers = 0.0, **options
 ) -> Trajectory:
-    """Motion so slow that inertia does nothing: ∇V + ∂R/∂v + friction + φ'ᵀλ = 0 at every time, by steps that minimise
-    V + hR. What drives it depends on time: `gd.friction.PointLoad(force)`, or points moved by `gd.friction.Driven`,
-    whose multipliers are the forces that it takes. `options` are those of `integrate`.
+    """Motion so slow that inertia plays no part: ∇V + ∂R/∂v + friction + φ'ᵀλ = 0 at every time.
 
-        pull = gd.friction.Driven(0, lambda t: jnp.array([0.3 * jnp.sin(t)]))       # a point on a line, on a slider
-        elements = gd.Spring([(0, 1)], k, 1.0), gd.friction.DryFriction([0.0, F]), pull
-        system = gd.System(gd.spaces.Euclidean(1), [1.0, 1.0], *elements)
-        trajectory = gd.friction.quasi_static(system, [[0.0], [1.0]], t1=12.6, steps=400)
-        gd.plot.hysteresis(trajectory.q[:, 0, 0], trajectory.multipliers[:, 0])
+    The steps minimise V + hR. The motion is driven by what depends on time: `gd.friction.PointLoad(force)`, or points
+    moved by `gd.friction.Driven`, whose multipliers are the forces that this takes. It starts from the configuration
+    nearest to q0 that obeys the constraints. Masses play no part. Where no load is needed to move on (nothing elastic
+    holds a point, and friction gives way), a step fails. `gd.plot.hysteresis` draws the loop of a force over a
+    displacement.
 
-    Where no load is needed to move on (nothing elastic holds a point, and friction gives way), a step fails. The start
-    is the configuration nearest to q0 that obeys the constraints. Masses count for nothing. Raises ValueError and
-    IntegrationError as `integrate` does.
+    Args:
+        system: a `System` or a `Lagrangian`.
+        q0: the initial configuration, [N, dim] of a `System`, [n] of a `Lagrangian`.
+        t1: the end time.
+        steps: the number of steps.
+        t0: the initial time.
+        **options: those of `gd.integrate`, except v0, p0 and method.
+
+    Returns:
+        The trajectory, as of `gd.integrate`.
+
+    Raises:
+        ValueError: as `gd.integrate` does.
+        IntegrationError: where a step fails.
+
+    Example:
+        A block on a rough floor is pulled by a spring back and forth once: of the work 4 F (amplitude − F/k) remains.
+
+        >>> k, F = 10.0, 1.0
+        >>> pull = gd.friction.Driven(0, lambda t: jnp.array([0.3 * jnp.sin(t)]))
+        >>> elements = gd.Spring([(0, 1)], k, 1.0), gd.friction.DryFriction([0.0, F]), pull
+        >>> system = gd.System(gd.spaces.Euclidean(1), [1.0, 1.0], *elements)
+        >>> trajectory = gd.friction.quasi_static(system, [[0.0], [1.0]], t1=4 * np.pi, steps=400)
+        >>> lost = gd.friction.dissipated(trajectory)
+        >>> print(f"{lost[400] - lost[200]:.3f} {4 * F * (0.3 - F / k):.3f}")
+        0.800 0.800
     """
     require("system", system, AbstractLagrangianSystem, "a System or Lagrangian")
     if taken := {"v0", "p0", "method"} & options.keys():

@@ -28,18 +28,28 @@ LARGEST_PRODUCT = 32
 
 
 class AbstractPotential(eqx.Module):
-    """A force that is the gradient of an energy. A method of an element that names a parameter `t` is given the time,
-    one that names a parameter `masses` those of the system: [N], of the points x (of poses, of the bodies; contacts
-    have no use for them).
+    """A potential, whose gradient is a force; the base class of such elements.
 
-        class Centrifugal(gd.AbstractPotential):
-            rate: float
-            def energy(self, space, x, masses):
-                return -0.5 * self.rate**2 * jnp.sum(masses[:, None] * x**2)
+    Subclass it with a method `energy(space, x[N, dim]) -> V`, written with jax.numpy. A method of an element that names
+    a parameter `t` is given the time, and one that names a parameter `masses` the masses of the system [N], those of
+    the points x (of poses, those of the bodies; contacts are not given them).
 
-    An element of any kind may say that it is a sum over `points`, a static tuple of tuples of indices: each of its
-    terms, or residuals, depends on the points of one tuple, or on a single point. Bodies of many points all of whose
-    elements say so have sparse Newton matrices; an element without `points` may couple all of them.
+    An element of any kind may have a static field or class attribute `points`, a tuple of tuples of indices, which says
+    that it is a sum over them: each of its terms, or residuals, depends on the points of one tuple, or on a single
+    point. Bodies of many points all of whose elements have `points` get sparse Newton matrices. An element without it
+    may couple all of the points.
+
+    Example:
+        The centrifugal potential of a frame that turns with the rate ω: a point released at rest moves away as cosh ωt.
+
+        >>> class Centrifugal(gd.AbstractPotential):
+        ...     rate: float
+        ...     def energy(self, space, x, masses):
+        ...         return -0.5 * self.rate**2 * jnp.sum(masses[:, None] * x**2)
+        >>> body = gd.System(gd.spaces.Euclidean(2), [3.0], Centrifugal(2.0))
+        >>> trajectory = gd.integrate(body, [[1.0, 0.0]], t1=1.0, steps=40)
+        >>> print(f"{trajectory.q[-1, 0, 0]:.6f} {np.cosh(2.0):.6f}")
+        3.762196 3.762196
     """
 
     @abc.abstractmethod
@@ -48,7 +58,24 @@ class AbstractPotential(eqx.Module):
 
 
 class AbstractDissipation(eqx.Module):
-    """A force −∂R/∂v from a Rayleigh function, half the power dissipated where R is quadratic in v."""
+    """A dissipation, given by its Rayleigh function R: the force −∂R/∂v; the base class of such elements.
+
+    Subclass it with a method `rayleigh(space, x[N, dim], v[N, dim]) -> R`, written with jax.numpy, of the points and
+    their coordinate velocities; it may name `t` and `masses` (see `gd.AbstractPotential`). Where R is quadratic in v,
+    it is half of the power dissipated.
+
+    Example:
+        Quadratic drag, R = c |v|³/3: the velocity is v/(1 + c v t/m).
+
+        >>> class QuadraticDrag(gd.AbstractDissipation):
+        ...     c: float
+        ...     def rayleigh(self, space, x, v):
+        ...         return self.c / 3 * jnp.sum(jax.vmap(lambda x, v: gd.norm(space, x, v) ** 3)(x, v))
+        >>> body = gd.System(gd.spaces.Euclidean(2), [1.0], QuadraticDrag(0.5))
+        >>> trajectory = gd.integrate(body, [[0.0, 0.0]], [[2.0, 0.0]], t1=3.0, steps=30)
+        >>> print(f"{trajectory.v[-1, 0, 0]:.6f} {2 / (1 + 0.5 * 2 * 3):.6f}")
+        0.500000 0.500000
+    """
 
     @abc.abstractmethod
     def rayleigh(self, space: AbstractManifold, x: Float[Array, "N dim"], v: Float[Array, "N dim"]) -> Scalar:
@@ -56,15 +83,25 @@ class AbstractDissipation(eqx.Module):
 
 
 class AbstractFriction(eqx.Module):
-    """Dry friction: the Rayleigh function R = Σ F_i |s_i| of slip velocities s_i, with a corner where a slip stops:
-    there the force is whatever holds it, up to F_i (Coulomb). Steps of `gd.friction.IncrementalPotential` follow it.
+    """Dry friction, with the Rayleigh function R = Σ F_i |s_i| of slip velocities s_i; the base class of such elements.
 
-    `strength` F ≥ 0 is one number or [c]. A method that names a parameter `t` is given the time:
+    R has a corner where a slip stops: there the force is whatever holds it, up to F_i (Coulomb). Subclass it with a
+    field `strength` (F ≥ 0, one number or [c]) and a method `slip(space, x[N, dim], v[N, dim]) -> [c, d]`, the
+    velocities of what slides, affine in v, in orthonormal components. The method may name `t` and `masses` (see
+    `gd.AbstractPotential`). `gd.friction.IncrementalPotential` steps such systems.
 
-        class Belt(gd.friction.AbstractFriction):
-            strength: jax.Array
-            def slip(self, space, x, v, t):
-                return v - jnp.array([jnp.sin(t), 0.0])
+    Example:
+        A block on a belt that runs at speed 1: the force F takes the block with it, until it sticks.
+
+        >>> class Belt(gd.friction.AbstractFriction):
+        ...     strength: jax.Array
+        ...     def slip(self, space, x, v, t):
+        ...         return v - 1.0
+        >>> block = gd.System(gd.spaces.Euclidean(1), [2.0], Belt(jnp.array(4.0)))
+        >>> method = gd.friction.IncrementalPotential()
+        >>> trajectory = gd.integrate(block, [[0.0]], t1=1.0, steps=20, method=method)
+        >>> print(f"{trajectory.v[4, 0, 0]:.6f} {trajectory.v[-1, 0, 0]:.6f}")
+        0.400000 1.000000
     """
 
     strength: eqx.AbstractVar[Array]
@@ -75,11 +112,29 @@ class AbstractFriction(eqx.Module):
 
 
 class AbstractPlasticity(eqx.Module):
-    """Perfect plasticity: a force k (e − e_p) along a strain e(x) that never exceeds the yield force Y: there the
-    plastic strain e_p flows, and dissipates Y |e_p'| (Simo & Hughes, *Computational Inelasticity*, 1.2). Steps of
-    `gd.friction.IncrementalPotential` follow it; at the start e_p is what lies beyond the yield, 0 below it.
+    """Perfect plasticity: a force k (e − e_p) along a strain e(x) that never exceeds the yield force Y.
 
-    `stiffness` and `yield_force` are [c], positive.
+    Where the force reaches Y, the plastic strain e_p flows and dissipates Y |e_p'|. At the start e_p is what lies
+    beyond the yield, 0 below it. Subclass it with fields `stiffness` and `yield_force` (k and Y, both [c], positive)
+    and a method `strain(space, x[N, dim]) -> [c]`, zero where nothing is loaded, which may name `t` and `masses` (see
+    `gd.AbstractPotential`). `gd.friction.IncrementalPotential` steps such systems.
+
+    Example:
+        A bar with k = 4 and Y = 1 is pulled by 0.5: the force stays at Y, and acts against the pull.
+
+        >>> class Bar(gd.friction.AbstractPlasticity):
+        ...     stiffness: jax.Array
+        ...     yield_force: jax.Array
+        ...     def strain(self, space, x):
+        ...         return x[:, 0]
+        >>> elements = Bar(jnp.array([4.0]), jnp.array([1.0])), gd.friction.Driven(0, lambda t: jnp.array([0.5]) * t)
+        >>> body = gd.System(gd.spaces.Euclidean(1), [1.0], *elements)
+        >>> trajectory = gd.friction.quasi_static(body, [[0.0]], t1=1.0, steps=10)
+        >>> print([f"{pull:.6f}" for pull in trajectory.multipliers[jnp.array([2, 5, 10]), 0]])
+        ['0.400000', '1.000000', '1.000000']
+
+    Source:
+        Simo & Hughes, *Computational Inelasticity*, 1.2.
     """
 
     stiffness: eqx.AbstractVar[Array]
@@ -91,8 +146,25 @@ class AbstractPlasticity(eqx.Module):
 
 
 class AbstractConstraint(eqx.Module):
-    """Holonomic constraints, held at zero by multipliers: subclass it with `size`, how many there are (a static field,
-    as in `size: int = eqx.field(static=True, default=1)`), and the one method `residual`."""
+    """Holonomic constraints, held at zero by multipliers; the base class of such elements.
+
+    Subclass it with `size`, the number of constraints (a static field, as below), and a method
+    `residual(space, x[N, dim]) -> [size]` that vanishes where they hold. The method may name `t` and `masses` (see
+    `gd.AbstractPotential`).
+
+    Example:
+        A bead on the parabola y = x² keeps to it, and keeps its energy.
+
+        >>> class Parabola(gd.AbstractConstraint):
+        ...     size: int = eqx.field(static=True, default=1)
+        ...     def residual(self, space, x):
+        ...         return x[:, 1] - x[:, 0] ** 2
+        >>> bead = gd.System(gd.spaces.Euclidean(2), [1.0], Parabola(), gd.Gravity(9.81))
+        >>> trajectory = gd.integrate(bead, [[1.0, 1.0]], t1=2.0, steps=100)
+        >>> x, y = trajectory.q[-1, 0]
+        >>> print(f"{abs(y - x**2):.6f} {trajectory.energy[0]:.2f} {trajectory.energy[-1]:.2f}")
+        0.000000 9.81 9.81
+    """
 
     size: eqx.AbstractVar[int]
 
@@ -102,8 +174,28 @@ class AbstractConstraint(eqx.Module):
 
 
 class AbstractPfaffian(eqx.Module):
-    """Nonholonomic constraints, A(x)v = b(x), held by reactions that do no work on the velocities with Av = 0: rolling,
-    blades, wheels (Lagrange–d'Alembert; Bloch, *Nonholonomic Mechanics and Control*, 1.3)."""
+    """Nonholonomic constraints `A(x)v = b(x)` on a body: rolling, blades, wheels; an element of a `gd.System`.
+
+    They are held by reactions that do no work on the velocities with Av = 0 (Lagrange and d'Alembert). A subclass has a
+    static field `size`, the number of constraints, and defines `rate(space, x[N, dim], v[N, dim]) -> [size]`, the
+    values `A(x)v − b(x)` that must vanish, affine in the coordinate velocities v.
+
+    Example:
+        A free particle with z' = y x': y' is conserved, and so is √(1 + y²) x'.
+
+        >>> class Slope(gd.nonholonomic.AbstractPfaffian):
+        ...     size: int = eqx.field(static=True, default=1)
+        ...     def rate(self, space, x, v):
+        ...         return v[:, 2] - x[:, 1] * v[:, 0]
+        >>> particle = gd.System(gd.spaces.Euclidean(3), [1.0], Slope())
+        >>> motion = gd.integrate(particle, jnp.zeros((1, 3)), jnp.array([[1.0, 0.5, 0.0]]), t1=2.0, steps=40)
+        >>> (x, y, z), (u, v, w) = motion.q[-1, 0], motion.v[-1, 0]
+        >>> print(f"{v:.6f} {jnp.sqrt(1 + y**2) * u:.6f}")
+        0.500000 1.000000
+
+    Source:
+        Bloch, *Nonholonomic Mechanics and Control*, 1.3.
+    """
 
     size: eqx.AbstractVar[int]
 

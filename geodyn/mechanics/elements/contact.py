@@ -33,15 +33,35 @@ LISTED_PER_POINT = 8
 
 
 class AbstractContact(eqx.Module):
-    """Unilateral contacts: gaps that stay ≥ 0. Where one closes, the system is reflected in its kinetic metric,
-    v⁺ = v − (1+e)<v, n>n, with the coefficient of restitution e of that contact, one number or [c], from 0 to 1.
-    Contacts that approach at one time are struck one after the other where the order does not matter (normals
-    orthogonal, or e = 1 and angles as of equal masses in a row), else together; what they set in motion follows. A
-    contact without velocity of approach that is pressed stays closed, whatever its restitution. So does one of
-    restitution below 1 that would open for less than a sixteenth of a step: there a bouncing ball's ever shorter
-    flights end, and the energy they had left is lost; shorter steps follow it further. Where `elastic` is true all are
-    1, and none is followed to rest: then those pressed at the start need `System(…, resting=True)`, which `integrate`
-    sees to outside of jit. Where gaps are `jumping`, not continuous, `gd.methods.Moreau()` has to step them."""
+    """Unilateral contacts, whose gaps stay ≥ 0; the base class of contacts.
+
+    Subclass it with a field `restitution` (Newton's coefficient e from 0 to 1, one number or [c]) and a method
+    `gap(space, x[N, dim]) -> [c]`: the room left at every contact, with a gradient that does not vanish where it is
+    zero. A method that names a parameter `t` is given the time.
+
+    Where a gap closes, the system is reflected in its kinetic metric: v⁺ = v − (1 + e)<v, n>n, with the unit normal n
+    of gap = 0. Contacts that approach at the same time are struck one after the other where the order does not matter
+    (normals orthogonal, or e = 1 and angles as of equal masses in a row), else together; what they set in motion
+    follows. A contact without velocity of approach that is pressed stays closed, whatever its restitution. So does one
+    of a restitution below 1 that would open for less than a sixteenth of a step: there the ever shorter flights of a
+    bouncing ball end, and the energy they had left is lost; shorter steps follow them further.
+
+    The static field `elastic=True` says that all restitutions are 1, so that no contact is followed to rest; contacts
+    that are pressed at the start then need `System(…, resting=True)`, which `gd.integrate` sees to outside of jit. The
+    class attribute `jumping = True` says that gaps are not continuous, which only `gd.methods.Moreau()` can follow.
+
+    Example:
+        A point in the unit circle, which it meets at t = 1, 3 and 5.
+
+        >>> class Circle(gd.contact.AbstractContact):
+        ...     restitution: jax.Array
+        ...     def gap(self, space, x):
+        ...         return 1 - jnp.sum(x**2, axis=1)
+        >>> body = gd.System(gd.spaces.Euclidean(2), [1.0], Circle(jnp.array(1.0)))
+        >>> impacts = gd.integrate(body, [[0.0, 0.0]], [[0.6, 0.8]], t1=6.0, steps=20).impacts
+        >>> print([f"{t:.6f}" for t in impacts.t[: impacts.count]])
+        ['1.000000', '3.000000', '5.000000']
+    """
 
     jumping: ClassVar[bool] = False
     restitution: eqx.AbstractVar[Array]
@@ -54,22 +74,37 @@ class AbstractContact(eqx.Module):
 
 
 class AbstractFrictionalContact(AbstractContact):
-    """Contacts with a coefficient of friction μ, one number or [c], or None: their impulse has a part along the slip
-    too, in Coulomb's cone |f_t| ≤ μ f_n. It ends the slip, or is of the size μ f_n against it. Kinetic energy never
-    grows (see `integrators/impacts/coulomb.py`). Contacts with friction that rest or slide are for
+    """Contacts with Coulomb friction; the base class of such contacts.
+
+    Subclass it, beside what `gd.contact.AbstractContact` needs, with a field `friction` (the coefficient μ, one number
+    or [c], or None) and a method `slip(space, x[N, dim], v[N, dim]) -> [c, s]`: the velocities along every contact of
+    what touches there, in an orthonormal frame, affine in v. Where the gap is no distance, the slip is to be multiplied
+    by the rate at which the gap grows with distance. A method that names a parameter `t` is given the time.
+
+    The impulse of an impact has a part along the slip too, in Coulomb's cone |f_t| ≤ μ f_n: it ends the slip, or has
+    the size μ f_n and acts against it. Kinetic energy never grows. Contacts with friction that rest or slide need
     `method=gd.methods.Moreau()`.
 
-    Balls that turn, above the floor z = 0, as `gd.rigid.RigidBodies`:
+    Example:
+        Balls that turn, above the floor z = 0. `slip` is that of the lowest point, v − ω × r e_z; of a ball of radius
+        0.5 that moves at 0.7 along x and turns with the rate 1 about y it is 0.2.
 
-        class OnFloor(gd.contact.AbstractFrictionalContact, gd.rigid.AbstractOnBodies):
-            radius: float
-            restitution: jax.Array
-            friction: jax.Array
-            def gap(self, space, bodies):
-                return bodies.position[:, 2] - self.radius
-            def slip(self, space, bodies, rates):                # of the lowest point: v − ω × r e_z
-                turning = rates.rotation @ jnp.swapaxes(bodies.rotation, 1, 2)
-                return rates.position[:, :2] - self.radius * turning[:, :2, 2]
+        >>> class OnFloor(gd.contact.AbstractFrictionalContact, gd.rigid.AbstractOnBodies):
+        ...     radius: float
+        ...     restitution: jax.Array
+        ...     friction: jax.Array
+        ...     def gap(self, space, bodies):
+        ...         return bodies.position[:, 2] - self.radius
+        ...     def slip(self, space, bodies, rates):
+        ...         turning = rates.rotation @ jnp.swapaxes(bodies.rotation, 1, 2)
+        ...         return rates.position[:, :2] - self.radius * turning[:, :2, 2]
+        >>> floor = OnFloor(0.5, jnp.array(0.8), jnp.array(0.3))
+        >>> ball = gd.rigid.RigidBodies([0.1, 0.1, 0.1], 1.0, floor)
+        >>> q0, v0 = ball.state(position=[0, 0, 1.5], velocity=[0.7, 0, 0], angular_velocity=[0, 1.0, 0])
+        >>> time, q, v = jnp.array(0.0), q0.reshape(-1), v0.reshape(-1)
+        >>> gap, slip = ball.contacts.gap(time, q), ball.contacts.slip(time, q, v)
+        >>> print(f"{gap[0]:.6f} {slip[0, 0]:.6f} {abs(slip[0, 1]):.6f}")
+        1.000000 0.200000 0.000000
     """
 
     friction: eqx.AbstractVar[Array | None]
@@ -106,19 +141,41 @@ class AbstractSpheres(AbstractFrictionalContact):
 
 
 class Contact(AbstractSpheres):
-    """Hard spheres: `Contact(radii, restitution=1.0, friction=0.0, pairs=None, nodes=None, tolerance=0.0)`, gap =
-    dist(x_i, x_j) − (r_i + r_j) between all pairs of points, or between `pairs` [c, 2] only, in the order (0, 1), (0,
-    2), …; `radii` are one number or [N]. Of many pairs only those that are near are watched, until others may have come
-    as near: the result is the same. With friction they slip on each other as bodies that do not spin: the slip is the
-    relative velocity of the points. Balls that spin are `gd.rigid.RigidBodies` with `gd.rigid.Balls`.
+    """Hard spheres: contacts with the gap dist(x_i, x_j) − (r_i + r_j) between points.
 
-    Spheres are sets of points at a distance, which is meant to be that of `gd.distance`: of a metric without closed
-    form it is that of the geodesic found there, of at most `nodes` and to the `tolerance` of `gd.distance`, or, where
-    none is found and the chart's segment is more than twice as long as the radii, of that: such spheres are far. Radii
-    have to stay below where that has conjugate points, which nobody checks. Raises ValueError for radii that are not
-    positive, a restitution outside [0, 1], friction below 0, pairs that are none; and, in `integrate`, for spheres that
-    overlap at the start, or that are too large for the sphere or product they are in. Inside jit these cannot be
-    raised: overlap is a status there."""
+    Contacts stand in the order (0, 1), (0, 2), … of the pairs. Of many pairs only those that are near are watched,
+    until others may have come as near; this does not change the result. With friction the spheres slip on each other as
+    bodies that do not spin: the slip is the relative velocity of the points. Balls that spin are `gd.rigid.RigidBodies`
+    with `gd.rigid.Balls`.
+
+    Spheres are sets of points at a distance, that of `gd.distance`. For a metric without closed form it is the distance
+    along the geodesic found there; where none is found and the segment in the chart is more than twice as long as the
+    radii, the length of the segment is taken, because such spheres are far apart. Radii have to stay below the size
+    where such a metric has conjugate points, which is not checked.
+
+    Args:
+        radii: radii > 0, one number or one per point [N].
+        restitution: Newton's coefficient of restitution, from 0 to 1, one number or one per pair.
+        friction: Coulomb's coefficient of friction ≥ 0, one number or one per pair.
+        pairs: the pairs of points [c, 2] that may touch; by default all.
+        nodes: the largest number of nodes of `gd.distance`, for metrics without distances in closed form; by default
+            256.
+        tolerance: a relative error of the distances that is good enough, for such metrics.
+
+    Raises:
+        ValueError: for radii that are not positive, a restitution outside [0, 1], a friction below 0, and pairs that
+            are none; in `gd.integrate`, for spheres that overlap at the start, and that are too large for the sphere or
+            product of spheres in which they live. Inside jit nothing can be raised: there an overlap is a status of the
+            result.
+
+    Example:
+        Two equal discs on a line, whose surfaces are 1 apart, meet at t = 1 and exchange their velocities.
+
+        >>> discs = gd.System(gd.spaces.Euclidean(1), [1.0, 1.0], gd.Contact(0.25, restitution=1.0))
+        >>> trajectory = gd.integrate(discs, [[0.0], [1.5]], [[1.0], [0.0]], t1=2.0, steps=10)
+        >>> print(f"{trajectory.impacts.t[0]:.6f} {abs(trajectory.v[-1, 0, 0]):.6f} {trajectory.v[-1, 1, 0]:.6f}")
+        1.000000 0.000000 1.000000
+    """
 
     effort: Effort = eqx.field(static=True)
 
@@ -154,19 +211,42 @@ class Contact(AbstractSpheres):
 
 
 class Wall(AbstractFrictionalContact):
-    """A wall for every point: `Wall(gap, restitution=1.0, friction=0.0, slip=None)`, with `gap(x[dim]) -> room left`,
-    positive inside, which need not be a distance. A function that names a parameter `t` is given the time; it may be an
-    `eqx.Module`, whose arrays are traced and differentiable. For a sphere, let it be zero where the centre is a radius
-    away. One contact for each point.
+    """A wall for every point: contacts with a gap that is a function of the position.
 
-    Where a "point" is the configuration of a rigid body, friction needs to know how fast it slips: `slip(x, v)`, a
-    number or [s], affine in v, and there the gap is a distance. A disc of radius r, mass m, inertia I above the floor
+    There is one contact for each point. For a sphere, let the gap vanish where the centre is a radius away from the
+    wall.
 
-        gd.System(gd.Manifold(lambda x: jnp.diag(jnp.array([m, m, I])), 3), [1.0], gd.Gravity(m * 9.81, axis=1),
-                  gd.Wall(lambda x: x[1] - r, restitution=0.5, friction=0.3, slip=lambda x, v: v[0] + r * v[2]))
+    Where a "point" is the configuration of a rigid body, friction needs to know how fast the body slips: `slip`, and
+    then the gap must be a distance. The disc of radius r, mass m and moment of inertia I, with the coordinates (x, y,
+    angle anticlockwise), has the metric diag(m, m, I), the slip v[0] + r v[2] on the floor, and
+    `gd.Gravity(m * 9.81, axis=1)` in a system with the mass 1.
 
-    turns by x[2], anticlockwise. Without `slip` it is the velocity of the point along the wall, in the metric.
-    Raises ValueError for what is no function, a restitution outside [0, 1], and friction below 0."""
+    Args:
+        gap: function x[dim] -> room left, positive inside; it need not be a distance. If it names a parameter `t`, it
+            is given the time. It may be an `eqx.Module`, whose arrays are traced and can be differentiated.
+        restitution: Newton's coefficient of restitution, from 0 to 1, one number or one per point [N].
+        friction: Coulomb's coefficient of friction ≥ 0, one number or one per point [N].
+        slip: function (x[dim], v[dim]) -> velocity along the wall, a number or [s], affine in v; it may name `t` as
+            well. By default it is the velocity of the point along the wall, in the metric.
+
+    Raises:
+        ValueError: for a gap or a slip that is no function of these arguments, a restitution outside [0, 1], and a
+            friction below 0.
+
+    Example:
+        A disc that does not spin falls, from the height 1, on a floor with friction and bounces. The friction ends the
+        slip, which leaves 1/(1 + I/(m r²)) = 2/3 of the velocity along the floor.
+
+        >>> r, inertia = 0.5, 0.125
+        >>> def slip(x, v):
+        ...     return v[0] + r * v[2]
+        >>> floor = gd.Wall(lambda x: x[1] - r, restitution=0.5, friction=0.3, slip=slip)
+        >>> space = gd.Manifold(lambda x: jnp.diag(jnp.array([1.0, 1.0, inertia])), 3)
+        >>> disc = gd.System(space, [1.0], gd.Gravity(9.81, axis=1), floor)
+        >>> trajectory = gd.integrate(disc, [[0.0, 1.5, 0.0]], [[1.0, 0.0, 0.0]], t1=0.5, steps=20)
+        >>> print(f"{trajectory.impacts.t[0]:.6f} {np.sqrt(2 / 9.81):.6f} {trajectory.v[-1, 0, 0]:.6f}")
+        0.451524 0.451524 0.666667
+    """
 
     function: Callable
     restitution: Float[Array, "..."]

@@ -126,8 +126,7 @@ class PointLoad(AbstractPotential):
 
 
 class Kepler(AbstractPotential):
-    """The attraction of a fixed centre, as of the Sun on a planet: V = −Σ k_i/d_i, d_i being the distance of x_i from
-    it.
+    """The attraction of points by a fixed centre, as of planets by the Sun: V = −Σ k_i/d_i with their distances d_i.
 
     On the unit sphere it is −Σ k_i cot d_i and in hyperbolic space −Σ k_i coth d_i, so that bounded orbits close
     wherever the curvature is constant. In any other space it is −Σ k_i/d_i.

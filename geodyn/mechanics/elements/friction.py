@@ -48,11 +48,36 @@ def slip_on_wall(gap: Callable, space: AbstractManifold, x, u) -> Float[Array, "
 
 
 def painleve_number(system: AbstractSystem, q, v, t=0.0) -> Float[Array, " c"]:
-    """μ |N M⁻¹ Tᵀ| / N M⁻¹ Nᵀ of every contact, N the gradient of its gap and T that of its slip: where it exceeds 1,
-    sliding one way presses the contact together by more than its force pushes it apart, so that rigid bodies have no
-    finite contact force, or several (Painlevé 1895; Génot & Brogliato, Eur. J. Mech. A 18 (1999) 653). There
-    `gd.methods.Moreau` jams: it stops the slip by an impulse, and its results depend on the step. q, v in the user's
-    shape."""
+    """The Painlevé number μ |N M⁻¹ Tᵀ| / N M⁻¹ Nᵀ of every contact, N and T being the gradients of its gap and slip.
+
+    Where it exceeds 1, sliding in one direction presses the contact together by more than its force pushes it apart, so
+    that rigid bodies have no finite contact force, or several. There `gd.methods.Moreau` jams: it stops the slip by an
+    impulse, and its results depend on the step.
+
+    Args:
+        system: a system with contacts.
+        q: the configuration, [N, dim] of a `System`.
+        v: the velocity, in the shape of q.
+        t: the time.
+
+    Returns:
+        The numbers [c], one for each contact; 0 without friction.
+
+    Example:
+        A rod of half-length 1 and mass 1 leans on the floor at the angle θ: 3μ sin θ cos θ/(1 + 3 cos² θ).
+
+        >>> space = gd.Manifold(lambda x: jnp.diag(jnp.array([1.0, 1.0, 1 / 3])), 3)
+        >>> def gap(x):
+        ...     return x[1] - jnp.sin(x[2])
+        >>> floor = gd.Wall(gap, friction=1.5, slip=lambda x, v: v[0] + jnp.sin(x[2]) * v[2])
+        >>> rod = gd.System(space, [1.0], floor)
+        >>> number = gd.contact.painleve_number(rod, [[0.0, np.sin(1.1), 1.1]], [[1.0, 0.0, 0.0]])
+        >>> print(f"{number[0]:.6f} {4.5 * np.sin(1.1) * np.cos(1.1) / (1 + 3 * np.cos(1.1) ** 2):.6f}")
+        1.124822 1.124822
+
+    Source:
+        Painlevé (1895); Génot & Brogliato, *Eur. J. Mech. A* 18 (1999) 653.
+    """
     q, v = (jnp.asarray(x, float).reshape(-1) for x in (q, v))
     t = jnp.asarray(t, q.dtype)
     at = frame(system, jnp.arange(system.contacts.gap(t, q).size), t, q, system.momentum(t, q, v))

@@ -25,13 +25,30 @@ from geodyn.mechanics.points.system import momentum
 
 
 class Hamiltonian(AbstractSystem):
-    """A system from its energy: `Hamiltonian(H)`, q' = ∂H/∂p, p' = −∂H/∂q, with `H(q, p) -> number` on flat q[n], p[n].
+    """A system given by its energy H(q, p): `q' = ∂H/∂p`, `p' = −∂H/∂q`, on flat q[n], p[n].
 
-    `gd.integrate(system, q0, p0=p0, …)` starts from a momentum, or from a velocity v0. H may name a parameter `t`, and
-    may be an `eqx.Module`, whose arrays are traced and differentiable. The momentum of a velocity is found by Newton's
-    method from p = v, in one iteration where H is quadratic in p; so H must have a regular ∂²H/∂p². One that has not
-    (linear in p, as H = <p, X(q)>, or |p|) is refused where a motion starts: integrate y = (q, p) instead, by
-    `gd.ODE(gd.hamilton.hamiltonian_field(H))`, with `Gauss` symplectic as well. Any consistent units.
+    `gd.integrate(system, q0, p0=p0, …)` starts from a momentum, or from a velocity v0. The momentum of a velocity is
+    found by Newton's method from p = v, in one iteration where H is quadratic in p; so ∂²H/∂p² must be regular. An H
+    for which it is not (linear in p, as `H = <p, X(q)>`, or |p|) is refused where a motion starts: integrate y = (q,
+    p) instead, by `gd.ODE(gd.hamilton.hamiltonian_field(H))`, with `Gauss` symplectic as well. Any consistent units.
+
+    Args:
+        hamiltonian: function H(q, p) -> number; it may name a parameter `t`, and may be an `eqx.Module`, whose arrays
+            are traced and differentiable.
+
+    Raises:
+        ValueError: for what is no function of q and p.
+
+    Example:
+        The pendulum: its energy is conserved.
+
+        >>> pendulum = gd.hamilton.Hamiltonian(lambda q, p: p[0] ** 2 / 2 - jnp.cos(q[0]))
+        >>> motion = gd.integrate(pendulum, jnp.array([1.0]), p0=jnp.array([0.0]), t1=10.0, steps=200)
+        >>> print(f"{motion.energy[0]:.6f} {motion.energy[-1]:.6f} {-np.cos(1.0):.6f}")
+        -0.540302 -0.540302 -0.540302
+
+    Source:
+        Arnold, *Mathematical Methods of Classical Mechanics*, 15.
     """
 
     hamiltonian: Callable
@@ -88,8 +105,24 @@ def _legendre_map(system, t, q, v):
 
 
 def hamiltonian_field(hamiltonian: Callable) -> Callable:
-    """Hamilton's equations as a vector field of y = (q, p)[2n]: `f(t, y) = (∂H/∂p, −∂H/∂q)`, for any H, degenerate ones
-    too: `gd.ODE(gd.hamilton.hamiltonian_field(H))`."""
+    """Hamilton's equations as a vector field of y = (q, p): `f(t, y) = (∂H/∂p, −∂H/∂q)`.
+
+    It exists for any H, degenerate ones too.
+
+    Args:
+        hamiltonian: function H(q[n], p[n]) -> number; it may name a parameter `t`.
+
+    Returns:
+        A function (t, y[2n]) -> [2n], for `gd.ODE`.
+
+    Example:
+        H = <p, X(q)> moves q along the field X, here q' = −q.
+
+        >>> flow = gd.ODE(gd.hamilton.hamiltonian_field(lambda q, p: -p @ q))
+        >>> motion = gd.integrate(flow, jnp.array([2.0, 1.0]), t1=1.0, steps=50)
+        >>> print(motion.q[-1].round(6), f"{2 * np.exp(-1):.6f} {np.exp(1):.6f}")
+        [0.735759 2.718282] 0.735759 2.718282
+    """
     H = with_time(hamiltonian, 2)
 
     def field(t, y):
@@ -120,10 +153,29 @@ class _Lagrange(eqx.Module):
 
 
 def legendre(system: AbstractSystem) -> Hamiltonian | Lagrangian:
-    """The Legendre transform, its own inverse: of a `Lagrangian` or a body the `Hamiltonian`, H(q, p) = <p, v> − L on
-    flat q[n], p[n]; of a `Hamiltonian` the `Lagrangian`, L(q, v) = <p, v> − H (Arnold, 14).
+    """The Legendre transform of a system, from a Lagrangian to a Hamiltonian or back; it is its own inverse.
 
-    Raises ValueError for a system that its energy does not describe: with constraints, dissipation or contacts.
+    Of a `gd.Lagrangian` or a body it is the `gd.hamilton.Hamiltonian` with `H(q, p) = <p, v> − L` on flat q[n],
+    p[n]; of a Hamiltonian the `gd.Lagrangian` with `L(q, v) = <p, v> − H`.
+
+    Args:
+        system: a `gd.Lagrangian`, a `gd.System` or another body, or a `gd.hamilton.Hamiltonian`.
+
+    Returns:
+        The Hamiltonian, or the Lagrangian.
+
+    Raises:
+        ValueError: for a system with constraints, dissipation or contacts, which its energy does not describe.
+
+    Example:
+        >>> spring = gd.Lagrangian(lambda q, v: 2.0 * v @ v / 2 - q @ q / 2)
+        >>> H = gd.hamilton.legendre(spring)
+        >>> q, p = jnp.array([1.0]), jnp.array([3.0])
+        >>> print(H.hamiltonian_at(0.0, q, p), 3.0**2 / (2 * 2.0) + 1.0**2 / 2)
+        2.75 2.75
+
+    Source:
+        Arnold, *Mathematical Methods of Classical Mechanics*, 14.
     """
     if isinstance(system, Hamiltonian):
         return Lagrangian(_Lagrange(system))
@@ -145,8 +197,28 @@ def check_conservative(system: AbstractSystem) -> None:
 
 
 def poisson_bracket(f: Callable, g: Callable) -> Callable:
-    """{f, g} = <∂f/∂q, ∂g/∂p> − <∂f/∂p, ∂g/∂q> of two functions of (q, p), as a function of (q, p), in arrays of any
-    shape: {q, p} = 1, and the rate of f along a motion is {f, H} (Goldstein 9.5)."""
+    """The Poisson bracket of two functions of (q, p): `{f, g} = <∂f/∂q, ∂g/∂p> − <∂f/∂p, ∂g/∂q>`.
+
+    So {q, p} = 1, and the rate of f along a motion is {f, H}.
+
+    Args:
+        f, g: functions (q, p) -> number, of arrays of any one shape.
+
+    Returns:
+        The bracket, a function (q, p) -> number.
+
+    Example:
+        Components of the angular momentum: {L_x, L_y} = L_z.
+
+        >>> def component(i):
+        ...     return lambda q, p: jnp.cross(q, p)[i]
+        >>> q, p = jnp.array([1.0, 2.0, 3.0]), jnp.array([-1.0, 0.5, 2.0])
+        >>> print(gd.hamilton.poisson_bracket(component(0), component(1))(q, p), component(2)(q, p))
+        2.5 2.5
+
+    Source:
+        Goldstein, *Classical Mechanics*, 9.5.
+    """
 
     def bracket(q, p):
         (f_q, f_p), (g_q, g_p) = jax.grad(f, (0, 1))(q, p), jax.grad(g, (0, 1))(q, p)
@@ -156,16 +228,71 @@ def poisson_bracket(f: Callable, g: Callable) -> Callable:
 
 
 def noether_momentum(system: AbstractSystem, field: Callable, q: Numbers, v: Numbers, t=0.0) -> Scalar:
-    """<p, Y(q)> of a vector field `field(q) -> Y` in the shape of q: kept along the motion where the flow of Y leaves
-    L alone (Arnold, 20), as `symmetry_defect` says. Any consistent units."""
+    """The momentum `<p, Y(q)>` of a vector field Y, which is conserved where the flow of Y leaves the Lagrangian alone.
+
+    `gd.hamilton.symmetry_defect` says whether it does. Any consistent units.
+
+    Args:
+        system: a `gd.System`, `gd.Lagrangian` or another system.
+        field: function q -> Y in the shape of q.
+        q: configuration.
+        v: velocity, in the shape of q.
+        t: the time.
+
+    Returns:
+        The momentum, a number.
+
+    Example:
+        The angular momentum of a planet.
+
+        >>> planet = gd.Lagrangian(lambda q, v: v @ v / 2 + 1 / jnp.linalg.norm(q))
+        >>> def turn(q):
+        ...     return jnp.stack([-q[1], q[0]])
+        >>> motion = gd.integrate(planet, jnp.array([1.0, 0.0]), jnp.array([0.0, 1.2]), t1=5.0, steps=200)
+        >>> values = [gd.hamilton.noether_momentum(planet, turn, motion.q[i], motion.v[i]) for i in (0, -1)]
+        >>> print(f"{values[0]:.6f} {values[1]:.6f}")
+        1.200000 1.200000
+
+    Source:
+        Arnold, *Mathematical Methods of Classical Mechanics*, 20.
+    """
     q = jnp.asarray(q, float)
     return jnp.vdot(momentum(system, q, v, t), field(q))
 
 
 def symmetry_defect(system: AbstractSystem, field: Callable, q: Numbers, v: Numbers, t=0.0) -> Scalar:
-    """The rate at which L changes under the flow of a vector field `field(q) -> Y` that carries q and v along,
-    <∂L/∂q, Y> + <p, Y'(q) v>: zero for a symmetry, and else the rate at which `noether_momentum` grows. Dissipation
-    counts, as −<∂R/∂v, Y>; reactions of constraints do not, which do no work where Y keeps the constraints."""
+    """The rate at which the Lagrangian changes under the flow of a vector field Y, which carries q and v along.
+
+    It is `<∂L/∂q, Y> + <p, Y'(q) v>`: zero for a symmetry, and else the rate at which
+    `gd.hamilton.noether_momentum` grows. Dissipation counts, as −<∂R/∂v, Y>. The reactions of constraints do not: they
+    do no work where Y keeps the constraints.
+
+    Args:
+        system: a `gd.System`, `gd.Lagrangian` or another system.
+        field: function q -> Y in the shape of q.
+        q: configuration.
+        v: velocity, in the shape of q.
+        t: the time.
+
+    Returns:
+        The rate, a number.
+
+    Example:
+        Kepler's Lagrangian knows no direction, but gravity does: its torque on a mass at (1, 0) is −9.81.
+
+        >>> def turn(q):
+        ...     return jnp.stack([-q[1], q[0]])
+        >>> q, v = jnp.array([1.0, 0.0]), jnp.array([0.3, 1.2])
+        >>> planet = gd.Lagrangian(lambda q, v: v @ v / 2 + 1 / jnp.linalg.norm(q))
+        >>> stone = gd.Lagrangian(lambda q, v: v @ v / 2 - 9.81 * q[1])
+        >>> for system in (planet, stone):
+        ...     print(f"{gd.hamilton.symmetry_defect(system, turn, q, v).round(6) + 0.0:.6f}")
+        0.000000
+        -9.810000
+
+    Source:
+        Arnold, *Mathematical Methods of Classical Mechanics*, 20.
+    """
     q, v = jnp.asarray(q, float), jnp.asarray(v, float)
     Y, rate = jax.jvp(field, (q,), (v,))
     flat, t = q.reshape(-1), jnp.asarray(t, q.dtype)
@@ -176,7 +303,29 @@ def symmetry_defect(system: AbstractSystem, field: Callable, q: Numbers, v: Numb
 def flow_derivative(
     system: AbstractSystem, q0: Numbers, p0: Numbers, *, t1, steps: int, method: AbstractMethod | None = None
 ) -> Float[Array, "D D"]:
-    """∂(q, p)/∂(q0, p0) at t1 [2n, 2n], of the flow as the method computes it (for systems without constraints)."""
+    """The derivative of the flow, ∂(q, p)/∂(q0, p0) at t1, of the flow as the method computes it.
+
+    For systems without constraints.
+
+    Args:
+        system: a `gd.System`, `gd.Lagrangian` or `gd.hamilton.Hamiltonian`.
+        q0: configuration at the start.
+        p0: momentum at the start, in the shape of q0.
+        t1: end of the time, which starts at 0.
+        steps: number of steps.
+        method: as for `gd.integrate`.
+
+    Returns:
+        The derivative [2n, 2n], q flat before p.
+
+    Example:
+        The harmonic oscillator turns phase space.
+
+        >>> oscillator = gd.hamilton.Hamiltonian(lambda q, p: (p @ p + q @ q) / 2)
+        >>> D = gd.hamilton.flow_derivative(oscillator, jnp.array([1.0]), jnp.array([0.0]), t1=1.0, steps=20)
+        >>> print(D.round(6)[0], f"{np.cos(1.0):.6f} {np.sin(1.0):.6f}")
+        [0.540302 0.841471] 0.540302 0.841471
+    """
     return _flow_derivative(system, *(jnp.asarray(x, float) for x in (q0, p0, t1)), steps=steps, method=method)
 
 
@@ -191,14 +340,61 @@ def _flow_derivative(system, q0, p0, t1, steps, method):
 
 
 def liouville_defect(system: AbstractSystem, q0: Numbers, p0: Numbers, **options) -> Scalar:
-    """det D − 1, D the `flow_derivative` (and its options): by how much the flow changes volumes of phase space. Zero
-    for a Hamiltonian flow (Liouville; Arnold, 16); with dissipation, exp(∫ div dt) − 1."""
+    """By how much the flow changes volumes of phase space: det D − 1, with D of `gd.hamilton.flow_derivative`.
+
+    Zero for a Hamiltonian flow (Liouville's theorem); with dissipation, `exp(∫ div dt) − 1`.
+
+    Args:
+        system: a `gd.System`, `gd.Lagrangian` or `gd.hamilton.Hamiltonian`.
+        q0: configuration at the start.
+        p0: momentum at the start, in the shape of q0.
+        options: those of `gd.hamilton.flow_derivative`: `t1=`, `steps=` and `method=`.
+
+    Returns:
+        The defect, a number.
+
+    Example:
+        With the drag c, volumes shrink by exp(−c t).
+
+        >>> def defect(drag):
+        ...     body = gd.Lagrangian(lambda q, v: (v @ v - q @ q) / 2, dissipation=lambda q, v: drag * v @ v / 2)
+        ...     return gd.hamilton.liouville_defect(body, jnp.array([1.0]), jnp.array([0.0]), t1=1.0, steps=20)
+        >>> print(f"{abs(defect(0.0)):.6f} {defect(0.5):.6f} {np.exp(-0.5) - 1:.6f}")
+        0.000000 -0.393469 -0.393469
+
+    Source:
+        Arnold, *Mathematical Methods of Classical Mechanics*, 16.
+    """
     return jnp.linalg.det(flow_derivative(system, q0, p0, **options)) - 1
 
 
 def symplectic_defect(system: AbstractSystem, q0: Numbers, p0: Numbers, **options) -> Scalar:
-    """The largest entry of |DᵀΩD − Ω|, D the `flow_derivative` (and its options): zero for a symplectic step, to
-    rounding (Hairer, Lubich & Wanner, VI.2)."""
+    """How far a method is from symplectic: the largest entry of |DᵀΩD − Ω|, with D of `gd.hamilton.flow_derivative`.
+
+    Zero, to rounding, for a symplectic method.
+
+    Args:
+        system: a `gd.System`, `gd.Lagrangian` or `gd.hamilton.Hamiltonian`.
+        q0: configuration at the start.
+        p0: momentum at the start, in the shape of q0.
+        options: those of `gd.hamilton.flow_derivative`: `t1=`, `steps=` and `method=`.
+
+    Returns:
+        The defect, a number.
+
+    Example:
+        >>> pendulum = gd.hamilton.Hamiltonian(lambda q, p: p[0] ** 2 / 2 - jnp.cos(q[0]))
+        >>> for method in (gd.Gauss(1), gd.RadauIIA(2)):
+        ...     defect = gd.hamilton.symplectic_defect(
+        ...         pendulum, jnp.array([1.0]), jnp.array([0.0]), t1=1.0, steps=5, method=method
+        ...     )
+        ...     print(type(method).__name__, bool(defect < 1e-12))
+        Gauss True
+        RadauIIA False
+
+    Source:
+        Hairer, Lubich & Wanner, *Geometric Numerical Integration* (2006), VI.2.
+    """
     D = flow_derivative(system, q0, p0, **options)
     one = jnp.eye(D.shape[0] // 2, dtype=D.dtype)
     omega = jnp.block([[0 * one, one], [-one, 0 * one]])

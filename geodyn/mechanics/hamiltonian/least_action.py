@@ -22,13 +22,34 @@ MOST_ITERATIONS = 60
 
 
 class ActionPath(eqx.Module):
-    """A path of stationary action: t[T], q, v, p [T, …] at the ends of the steps, its `action`, and the polynomials'
-    `nodes` [steps · stages + 1, …], for `discrete_action`.
+    """A path of stationary action between two configurations; the result of `gd.hamilton.least_action_path`.
 
-    `index` is the number of directions in which the action falls, that of the conjugate points between the ends (Morse;
-    Milnor, *Morse Theory*, 15): the action is least, among paths nearby, only where it is 0. `conjugate` says that the
-    ends themselves are conjugate: then no path is stationary, or many are, and q is NaN; it is NaN too where Newton's
-    method did not converge.
+    Its property `is_least` says whether the action is a minimum among the paths nearby: where the index is 0. Where
+    Newton's method did not converge, or the ends are conjugate, q is NaN.
+
+    Args:
+        t: times [T] at the ends of the steps.
+        q: configurations [T, …].
+        v: velocities [T, …].
+        p: momenta [T, …].
+        nodes: [steps · stages + 1, …] of the polynomials, for `gd.hamilton.discrete_action`.
+        action: its action, a number.
+        index: number of directions in which the action falls: the number of conjugate points between the ends (Morse).
+        conjugate: whether the ends themselves are conjugate, where no path is stationary, or many are.
+
+    Example:
+        An oscillator from 0 to 1: until half of the period, π, the action of the motion is the least, then not any
+        more.
+
+        >>> oscillator = gd.Lagrangian(lambda q, v: (v @ v - q @ q) / 2)
+        >>> for t1 in (2.0, 4.0):
+        ...     path = gd.hamilton.least_action_path(oscillator, [0.0], [1.0], t1=t1, steps=8)
+        ...     print(f"{path.action:.6f} {0.5 / np.tan(t1):.6f}", path.index, path.is_least)
+        -0.228829 -0.228829 0 True
+        0.431846 0.431846 1 False
+
+    Source:
+        Milnor, *Morse Theory*, 15.
     """
 
     t: Float[Array, " T"]
@@ -57,15 +78,40 @@ def least_action_path(
     stages: Count = 3,
     guess: Numbers | None = None,
 ) -> ActionPath:
-    """The motion from q0 at t0 to q1 at t1, as the path of stationary action near a `guess` (path[steps · stages + 1,
-    …], by default the straight segment): `integrate(system, q0, p0=path.p[0], …, method=Gauss(stages))` retraces it.
+    """The motion from one configuration to another in a given time, as a path of stationary action.
 
-    Configurations are in the user's shapes. Of several motions, each is found from a guess near it; `.index` tells
-    which is the least. Differentiable in both modes to every number in the system, the ends and the times. Any
-    consistent units.
+    The path is a polynomial on each step, that of Gauss collocation with so many stages, of order 2 · stages:
+    `gd.integrate(system, q0, p0=path.p[0], …, method=gd.Gauss(stages))` retraces it. Of several motions, each is
+    found from a guess near it; `index` of the result tells which is the least. Differentiable in both modes with
+    respect to every number in the system, the ends and the times. Any consistent units.
 
-    Raises ValueError for arguments that do not fit, for a system with constraints, dissipation or contacts, and where
-    no path was found, or the ends are conjugate (NaN inside of jit).
+    Args:
+        system: a `gd.Lagrangian`, `gd.System` or `gd.hamilton.Hamiltonian`.
+        q0: configuration at t0.
+        q1: configuration at t1, in the shape of q0.
+        t1: time at the end.
+        steps: number of steps.
+        t0: time at the start.
+        stages: degree of the polynomials.
+        guess: path [steps · stages + 1, …] near the motion; None: the straight segment.
+
+    Returns:
+        ActionPath.
+
+    Raises:
+        ValueError: for arguments that do not fit, for a system with constraints, dissipation or contacts, and where no
+            path is found or the ends are conjugate (inside jit they are NaN).
+
+    Example:
+        A stone thrown to come back to the ground after the time 2 starts with the speed g.
+
+        >>> stone = gd.Lagrangian(lambda q, v: v @ v / 2 - 9.81 * q[0])
+        >>> path = gd.hamilton.least_action_path(stone, [0.0], [0.0], t1=2.0, steps=4)
+        >>> print(path.v[0].round(6), path.q[2].round(6))
+        [9.81] [4.905]
+
+    Source:
+        Marsden & West, *Acta Numerica* 10 (2001) 2.6.
     """
     lagrangian = conservative(system)
     q0, q1 = (numbers(*q).astype(float) for q in (("q0", q0), ("q1", q1)))

@@ -30,8 +30,28 @@ GOLDEN = (1 + 5**0.5) / 2
 def rod(
     space: AbstractManifold, length=2.0, *, masses=1.0, stiffness=1.0, centre=None
 ) -> tuple[System, Float[Array, "2 dim"]]:
-    """Two points at the distance `length`, on both sides of `centre` in its second direction, joined by a spring at
-    rest, or by a rigid rod for stiffness=None."""
+    """A body of two points joined by a spring at rest, or by a rigid rod.
+
+    The points lie on both sides of the centre, in its second direction (in one dimension in the only one).
+
+    Args:
+        space: the space.
+        length: distance of the points > 0.
+        masses: one number or [2].
+        stiffness: of the spring; None makes a rigid rod.
+        centre: coordinates of the centre [dim], by default the origin of the space.
+
+    Returns:
+        (system, q0), the body and its configuration [2, dim].
+
+    Raises:
+        ValueError: for numbers that `gd.System`, `gd.Spring` and `gd.Rod` refuse.
+
+    Example:
+        >>> system, q0 = gd.builders.rod(gd.spaces.Hyperbolic(3), length=2.0, stiffness=None)
+        >>> print(q0.shape, type(system.elements[0]).__name__, f"{gd.distance(system.space, *q0):.6f}")
+        (2, 3) Rod 2.000000
+    """
     require("space", space, AbstractManifold, "a manifold such as gd.spaces.Sphere(2)")
     across = np.eye(2)[1:] if space.dim > 1 else np.eye(1)
     length = number("length", length, positive=True)
@@ -41,8 +61,29 @@ def rod(
 def triangle(
     space: AbstractManifold, side=1.0, *, masses=1.0, stiffness=1.0, centre=None
 ) -> tuple[System, Float[Array, "3 dim"]]:
-    """Three points with all distances equal to `side`, the first one ahead in the first direction at `centre`, the
-    others on both sides in the second. Raises ValueError where the space has no such triangle."""
+    """A body of three points with all distances equal, joined by springs at rest or by rigid rods.
+
+    The first point lies ahead in the first direction at the centre, the others on both sides in the second.
+
+    Args:
+        space: the space, of dimension 2 or more.
+        side: distance of the points > 0.
+        masses: one number or [3].
+        stiffness: of the springs, one number or [3]; None makes rigid rods.
+        centre: coordinates of the centre [dim], by default the origin of the space.
+
+    Returns:
+        (system, q0), the body and its configuration [3, dim].
+
+    Raises:
+        ValueError: where the space has no such triangle, and for numbers that `gd.System`, `gd.Spring` and `gd.Rod`
+            refuse.
+
+    Example:
+        >>> system, q0 = gd.builders.triangle(gd.spaces.Sphere(2), side=0.5)
+        >>> print([f"{gd.distance(system.space, q0[i], q0[j]):.6f}" for i, j in gd.builders.edges(system)])
+        ['0.500000', '0.500000', '0.500000']
+    """
     side = number("side", side, positive=True)
     corners = np.array([[1 / 3**0.5, 0], [-1 / 12**0.5, 0.5], [-1 / 12**0.5, -0.5]])
     return simplex(space, side * corners, side, masses, stiffness, centre)
@@ -51,7 +92,28 @@ def triangle(
 def tetrahedron(
     space: AbstractManifold, side=1.0, *, masses=1.0, stiffness=1.0, centre=None
 ) -> tuple[System, Float[Array, "4 dim"]]:
-    """Four points with all distances equal to `side`. Raises ValueError where the space has no such tetrahedron."""
+    """A body of four points with all distances equal, joined by springs at rest or by rigid rods.
+
+    Args:
+        space: the space, of dimension 3 or more.
+        side: distance of the points > 0.
+        masses: one number or [4].
+        stiffness: of the springs, one number or [6]; None makes rigid rods.
+        centre: coordinates of the centre [dim], by default the origin of the space.
+
+    Returns:
+        (system, q0), the body and its configuration [4, dim].
+
+    Raises:
+        ValueError: where the space has no such tetrahedron, and for numbers that `gd.System`, `gd.Spring` and `gd.Rod`
+            refuse.
+
+    Example:
+        >>> system, q0 = gd.builders.tetrahedron(gd.spaces.Hyperbolic(3), side=0.5)
+        >>> lengths = [gd.distance(system.space, q0[i], q0[j]) for i, j in gd.builders.edges(system)]
+        >>> print(len(lengths), bool(np.allclose(lengths, 0.5)))
+        6 True
+    """
     side = number("side", side, positive=True)
     corners = np.array([[1.0, 1.0, 1.0], [1.0, -1.0, -1.0], [-1.0, 1.0, -1.0], [-1.0, -1.0, 1.0]]) / 8**0.5
     return simplex(space, side * corners, side, masses, stiffness, centre)
@@ -60,7 +122,30 @@ def tetrahedron(
 def chain(
     space: AbstractManifold, count: int, spacing=1.0, *, masses=1.0, stiffness=1.0, length=None, centre=None
 ) -> tuple[System, Float[Array, "N dim"]]:
-    """`count` points on the geodesic in the first direction at `centre`, each joined to the next at `spacing`."""
+    """A body of points in a row on a geodesic, each joined to the next by a spring or a rigid rod.
+
+    The geodesic goes through the centre in its first direction.
+
+    Args:
+        space: the space.
+        count: the number N of points.
+        spacing: distance of neighbours, as built.
+        masses: one number or [N].
+        stiffness: of the springs, one number or [N − 1]; None makes rigid rods.
+        length: rest length, one number or [N − 1]; by default the distances as built, so that the body starts at rest.
+        centre: coordinates of the centre [dim], by default the origin of the space.
+
+    Returns:
+        (system, q0), the body and its configuration [N, dim].
+
+    Raises:
+        ValueError: for numbers that `gd.System`, `gd.Spring` and `gd.Rod` refuse.
+
+    Example:
+        >>> system, q0 = gd.builders.chain(gd.spaces.Sphere(2), count=4, spacing=0.2)
+        >>> print(gd.builders.edges(system), f"{gd.distance(system.space, q0[0], q0[-1]):.6f}")
+        [(0, 1), (1, 2), (2, 3)] 0.600000
+    """
     shape = (static_count("count", count),)
     return lattice(space, shape, spacing, masses=masses, stiffness=stiffness, length=length, centre=centre)
 
@@ -68,7 +153,30 @@ def chain(
 def ring(
     space: AbstractManifold, count: int, radius=1.0, *, masses=1.0, stiffness=1.0, length=None, centre=None
 ) -> tuple[System, Float[Array, "N dim"]]:
-    """`count` ≥ 3 points on the circle of `radius` around `centre`, each joined to the next."""
+    """A body of points on a circle, each joined to the next by a spring or a rigid rod.
+
+    Args:
+        space: the space, of dimension 2 or more.
+        count: the number N ≥ 3 of points.
+        radius: radius of the circle.
+        masses: one number or [N].
+        stiffness: of the springs, one number or [N]; None makes rigid rods.
+        length: rest length, one number or [N]; by default the distances as built, so that the body starts at rest.
+        centre: coordinates of the centre [dim], by default the origin of the space.
+
+    Returns:
+        (system, q0), the body and its configuration [N, dim].
+
+    Raises:
+        ValueError: for fewer than 3 points, and for numbers that `gd.System`, `gd.Spring` and `gd.Rod` refuse.
+
+    Example:
+        The sides of a regular hexagon in the plane are as long as its radius.
+
+        >>> system, q0 = gd.builders.ring(gd.spaces.Euclidean(2), count=6, radius=2.0)
+        >>> print(q0.shape, f"{gd.distance(system.space, q0[0], q0[1]):.6f}")
+        (6, 2) 2.000000
+    """
     if static_count("count", count) < 3:
         raise ValueError(f"count must be at least 3 for a ring, got {count}")
     turn = 2 * np.pi * np.arange(count) / count
@@ -88,8 +196,34 @@ def lattice(
     length=None,
     centre=None,
 ) -> tuple[System, Float[Array, "N dim"]]:
-    """A rectangular lattice of shape[0] × shape[1] × … points, the last index first to grow, around `centre`; nearest
-    neighbours are joined and, with `diagonals`, those across each face, without which it does not resist shear."""
+    """A body of points in a rectangular lattice around a centre, each joined to its nearest neighbours.
+
+    Args:
+        space: the space, of as many dimensions as the lattice or more.
+        shape: the numbers of points in each direction; of the points the last index grows first.
+        spacing: distance of neighbours, as built in flat space.
+        diagonals: True also joins points across each face; without that the lattice does not resist shear.
+        masses: one number or [N].
+        stiffness: of the springs, one number or [E]; None makes rigid rods.
+        length: rest length, one number or [E]; by default the distances as built, so that the body starts at rest.
+        centre: coordinates of the centre [dim], by default the origin of the space.
+
+    Returns:
+        (system, q0), the body and its configuration [N, dim].
+
+    Raises:
+        ValueError: for a shape that is no row of numbers of points, not all 1, for a space of fewer dimensions, and for
+            numbers that `gd.System`, `gd.Spring` and `gd.Rod` refuse.
+
+    Example:
+        A sheet of 3 × 4 points: 2·4 + 3·3 edges, and two diagonals in each of 6 squares.
+
+        >>> for diagonals in (False, True):
+        ...     system, q0 = gd.builders.lattice(gd.spaces.Euclidean(3), (3, 4), spacing=0.1, diagonals=diagonals)
+        ...     print(q0.shape, len(gd.builders.edges(system)))
+        (12, 3) 17
+        (12, 3) 29
+    """
     whole = np.ndim(shape) == 1 and np.issubdtype(np.asarray(shape).dtype, np.integer)
     if not (whole and min(shape) >= 1 and max(shape) >= 2):
         raise ValueError(f"shape must be numbers of points in each direction, ≥ 1 and not all 1, got {shape}")
@@ -107,7 +241,30 @@ def lattice(
 def icosahedron(
     space: AbstractManifold, radius=1.0, *, masses=1.0, stiffness=1.0, length=None, centre=None
 ) -> tuple[System, Float[Array, "12 dim"]]:
-    """A shell: the 12 corners of an icosahedron at the distance `radius` from `centre`, and its 30 edges."""
+    """A body of 12 points, the corners of an icosahedron, joined along its 30 edges: a shell.
+
+    Args:
+        space: the space, of dimension 3 or more.
+        radius: distance of the points from the centre.
+        masses: one number or [12].
+        stiffness: of the springs, one number or [30]; None makes rigid rods.
+        length: rest length, one number or [30]; by default the distances as built, so that the body starts at rest.
+        centre: coordinates of the centre [dim], by default the origin of the space.
+
+    Returns:
+        (system, q0), the body and its configuration [12, dim].
+
+    Raises:
+        ValueError: for numbers that `gd.System`, `gd.Spring` and `gd.Rod` refuse.
+
+    Example:
+        In flat space the edges are 4 radius/√(10 + 2√5) long.
+
+        >>> system, q0 = gd.builders.icosahedron(gd.spaces.Euclidean(3))
+        >>> i, j = gd.builders.edges(system)[0]
+        >>> print(q0.shape, f"{gd.distance(system.space, q0[i], q0[j]):.6f} {4 / np.sqrt(10 + 2 * np.sqrt(5)):.6f}")
+        (12, 3) 1.051462 1.051462
+    """
     flat = np.array([(0.0, a, b * GOLDEN) for a in (1, -1) for b in (1, -1)])
     corners = np.concatenate([np.roll(flat, turn, axis=1) for turn in range(3)])
     edges = [(i, j) for i, j in itertools.combinations(range(12), 2) if np.linalg.norm(corners[i] - corners[j]) < 2.1]

@@ -16,10 +16,29 @@ from geodyn.mechanics.points.system import System, killing_fields
 
 
 def combine(*bodies: tuple[System, Array], elements=()) -> tuple[System, Float[Array, "N dim"]]:
-    """One body (system, q0) of several in the same space, with `elements` that act between them on the joined points.
+    """One body (system, q0) made of several in the same space: the product of their configuration spaces.
 
-    The points of the first body come first; each body keeps its own elements, as they are, on its own points. The
-    product of the configuration spaces, Lagrangians added. Raises ValueError for bodies in different spaces.
+    The points of the first body come first. Each body keeps its own elements, as they are, on its own points;
+    Lagrangians are added.
+
+    Args:
+        *bodies: pairs (system, q0), as the builders return them.
+        elements: a list of elements that act between the bodies, on the joined points.
+
+    Returns:
+        (system, q0), the joined body and its configuration [N, dim].
+
+    Raises:
+        ValueError: for bodies in different spaces, and for what is no such pair.
+
+    Example:
+        Two springs with a third between them.
+
+        >>> plane = gd.spaces.Euclidean(2)
+        >>> left, right = gd.builders.rod(plane, centre=[0.0, 0.0]), gd.builders.rod(plane, centre=[3.0, 0.0])
+        >>> system, q0 = gd.builders.combine(left, right, elements=[gd.Spring([(1, 3)], stiffness=1.0, length=3.0)])
+        >>> print(q0.shape, gd.builders.edges(system))
+        (4, 2) [(0, 1), (2, 3), (1, 3)]
     """
     if not bodies:
         raise ValueError("bodies must be one or more pairs (system, q0), got none")
@@ -44,11 +63,31 @@ def combine(*bodies: tuple[System, Array], elements=()) -> tuple[System, Float[A
 
 
 def velocities(space: AbstractManifold, field: Callable | int | Numbers, q0: Numbers) -> Float[Array, "N dim"]:
-    """The velocities v0[N, dim] of points q0[N, dim] that a vector field carries along.
+    """The velocities of points that a vector field carries along, such as a rigid motion of the whole body.
 
-    `field` is a function x[dim] -> v[dim], or the number k of a Killing field of the space, or coefficients [K] of all
-    of them (`space.killing_fields`), which move a body without deforming it. Raises ValueError for a space that has no
-    list of Killing fields, and for a number or coefficients that do not fit it.
+    A Killing field of the space moves a body without deforming it. `space.killing_fields(x)` lists them; for spaces of
+    constant curvature these are the n translations of the origin, then the rotations.
+
+    Args:
+        space: the space.
+        field: a function x[dim] -> v[dim], or the number k of a Killing field of the space, or the coefficients [K] of
+            all of them.
+        q0: the points [N, dim].
+
+    Returns:
+        The velocities v0 [N, dim].
+
+    Raises:
+        ValueError: for a space that has no list of Killing fields, and for a number, coefficients or a function that do
+            not fit.
+
+    Example:
+        A rotation of the plane: its third Killing field, after two translations.
+
+        >>> q0 = jnp.array([[1.0, 0.0], [0.0, 2.0]])
+        >>> v0 = gd.builders.velocities(gd.spaces.Euclidean(2), 2, q0)
+        >>> print(bool(jnp.allclose(v0, jnp.array([[0.0, 1.0], [-2.0, 0.0]]))))
+        True
     """
     require("space", space, AbstractManifold, "a manifold such as gd.spaces.Sphere(2)")
     q0 = numbers("q0", q0).astype(float)

@@ -19,12 +19,30 @@ def mesh(
 ) -> tuple[System, Float[Array, "N dim"]]:
     """The body of a mesh of triangles or tetrahedra: its vertices, joined along the edges of its cells.
 
-    `source` is (points[N, k], cells[C, 3 or 4]) or the name of a file that meshio reads (the extra `geodyn[mesh]`), of
-    which the tetrahedra are taken or, where there are none, the triangles; `read_mesh` gives its points and cells, for
-    elements such as `Area`. Points are vectors at `centre`, and the keywords those of every builder.
+    Args:
+        space: the space, of as many dimensions as the points of the mesh or more.
+        source: (points[N, k], cells[C, 3 or 4]), or the name of a file as of `gd.builders.read_mesh`. Points are
+            vectors at the centre, in an orthonormal frame, carried over by geodesics.
+        masses: one number or [N].
+        stiffness: of the springs, one number or [E]; None makes rigid rods.
+        length: rest length, one number or [E]; by default the distances as built, so that the body starts at rest.
+        centre: coordinates of the centre [dim], by default the origin of the space.
 
-    Raises ValueError for cells with repeated or missing vertices, for vertices that coincide or that no cell uses, and
-    for a file without such cells; ImportError without meshio.
+    Returns:
+        (system, q0), the body and its configuration [N, dim].
+
+    Raises:
+        ValueError: for cells with repeated or missing vertices, for vertices that coincide or that no cell uses, for a
+            file without such cells, and for numbers that `gd.System`, `gd.Spring` and `gd.Rod` refuse.
+        ImportError: for a file, without meshio (the extra `geodyn[mesh]`).
+
+    Example:
+        A square of two triangles, laid on a sphere.
+
+        >>> points, cells = [[0, 0], [1, 0], [1, 1], [0, 1]], [[0, 1, 2], [0, 2, 3]]
+        >>> system, q0 = gd.builders.mesh(gd.spaces.Sphere(2), (np.array(points) / 10, cells))
+        >>> print(q0.shape, gd.builders.edges(system))
+        (4, 2) [(0, 1), (0, 2), (0, 3), (1, 2), (2, 3)]
     """
     if not isinstance(source, str | os.PathLike) and not (isinstance(source, tuple | list) and len(source) == 2):
         raise ValueError(f"source must be (points[N, k], cells[C, 3 or 4]) or the name of a file, got {source!r}")
@@ -35,10 +53,30 @@ def mesh(
 
 
 def read_mesh(path: str | os.PathLike) -> tuple[np.ndarray, np.ndarray]:
-    """The points[N, k] and the tetrahedra[C, 4] or, where there are none, the triangles[C, 3] of a mesh file.
+    """The points and cells of a mesh file, for `gd.builders.mesh` and for elements such as `gd.Area`.
 
-    A third coordinate that is zero everywhere is dropped from a mesh of triangles. ImportError without meshio;
-    ValueError for a file without such cells.
+    The tetrahedra are taken or, where there are none, the triangles. A third coordinate that is zero everywhere is
+    dropped from a mesh of triangles.
+
+    Args:
+        path: the name of a file that meshio reads.
+
+    Returns:
+        (points[N, k], cells[C, 4 or 3]).
+
+    Raises:
+        ImportError: without meshio (the extra `geodyn[mesh]`).
+        ValueError: for a file without such cells.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = pathlib.Path(folder) / "square.obj"
+        ...     square = ["v 0 0 0", "v 1 0 0", "v 1 1 0", "v 0 1 0", "f 1 2 3", "f 1 3 4"]
+        ...     _ = path.write_text(chr(10).join(square))
+        ...     points, cells = gd.builders.read_mesh(path)
+        >>> print(points.shape, cells.tolist())
+        (4, 2) [[0, 1, 2], [0, 2, 3]]
     """
     try:
         import meshio

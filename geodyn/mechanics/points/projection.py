@@ -16,11 +16,34 @@ MOST_ITERATIONS = 50
 
 
 def project(system: AbstractSystem, q, v, t=0.0) -> tuple[Array, Array]:
-    """The (q, v) nearby on the constraints: q by Newton steps orthogonal in the kinetic metric, v by the orthogonal
-    projection onto the velocities that all constraints admit, nonholonomic ones too (Hairer, Lubich & Wanner, VII.2).
-    In the shapes of q and v.
+    """The nearest position and velocity that obey the constraints of a system, to start a motion from.
 
-    Raises ValueError where no such q and v were reached: constraints that contradict each other, or a q too far away.
+    The position is found by Newton steps that are orthogonal in the kinetic metric, the velocity by the orthogonal
+    projection onto the velocities that all constraints admit, nonholonomic ones too.
+
+    Args:
+        system: a `System`, a `Lagrangian` or another system.
+        q: a configuration near the constraints, [N, dim] of a `System`, [n] of a `Lagrangian`.
+        v: a velocity, in the shape of q.
+        t: the time, for constraints that depend on it.
+
+    Returns:
+        (q, v) on the constraints, in the same shapes; unchanged for a system without constraints.
+
+    Raises:
+        ValueError: where none were reached: the constraints are redundant or contradict each other, or q is too far
+            away.
+
+    Example:
+        On the unit circle the nearest point lies in the same direction from the centre.
+
+        >>> pendulum = gd.Lagrangian(lambda q, v: v @ v / 2 - 9.81 * q[1], constraint=lambda q: (q @ q - 1) / 2)
+        >>> q, v = gd.project(pendulum, [1.2, -0.9], [1.0, 1.0])
+        >>> print(f"{q[0]:.6f} {q[1]:.6f} {abs(q @ v):.6f}")
+        0.800000 -0.600000 0.000000
+
+    Source:
+        Hairer, Lubich & Wanner, *Geometric Numerical Integration*, VII.2.
     """
     require("system", system, AbstractSystem, "a System or Lagrangian")
     system, q, v, t = traced_numbers((system, *(numbers(*x).astype(float) for x in (("q", q), ("v", v))), t))

@@ -260,15 +260,60 @@ def momentum(system: AbstractSystem, q, v, t=0.0) -> Array:
 
 @jit
 def hamiltonian(system: AbstractSystem, q, p, t=0.0) -> Scalar:
-    """H(q, p) = <p, v> − L with v = velocity(q, p)."""
+    """The Hamiltonian of a state, `H(q, p) = <p, v> − L` at the velocity v that belongs to the momentum p.
+
+    Args:
+        system: a `gd.System`, `gd.Lagrangian` or another system.
+        q: configuration.
+        p: momentum, in the shape of q.
+        t: the time.
+
+    Returns:
+        The energy, a number.
+
+    Example:
+        A mass 2 in uniform gravity.
+
+        >>> stone = gd.System(gd.spaces.Euclidean(3), [2.0], gd.Gravity(9.81))
+        >>> q, p = jnp.array([[0.0, 0.0, 5.0]]), jnp.array([[1.0, 2.0, 0.0]])
+        >>> print(f"{gd.hamilton.hamiltonian(stone, q, p):.6f} {5.0 / (2 * 2.0) + 2.0 * 9.81 * 5.0:.6f}")
+        99.350000 99.350000
+    """
     zero, flat_q, flat_p = _flat(system, q, p)
     return system.energy(zero + t, flat_q, system.velocity(zero + t, flat_q, flat_p))
 
 
 @jit
 def killing_momentum(system: System, q, v) -> Float[Array, " K"]:
-    """Σ m_i g(K, v_i) for every Killing field K of the space, conserved where the elements share the symmetry
-    (Noether; do Carmo, Riemannian Geometry, ex. 3.5). Raises ValueError for a space that has no list of them."""
+    """The momenta `Σ m_i g(K, v_i)` of a system for every Killing field K of its space.
+
+    They are conserved where the elements share the symmetry (Noether's theorem).
+
+    Args:
+        system: a `gd.System` in a space that has a list of its Killing fields, as the homogeneous ones of `gd.spaces`
+            do.
+        q: configuration [N, dim].
+        v: velocity [N, dim].
+
+    Returns:
+        The momenta [K], in the order of the Killing fields of the space.
+
+    Raises:
+        ValueError: for a space that has no list of them.
+
+    Example:
+        Two masses on a spring in a sphere conserve all three.
+
+        >>> body = gd.System(gd.spaces.Sphere(2), [1.0, 2.0], gd.Spring([(0, 1)], stiffness=1.0, length=0.5))
+        >>> q0, v0 = [[0.0, 0.0], [0.5, 0.2]], [[0.3, 0.4], [0.0, 0.4]]
+        >>> motion = gd.integrate(body, jnp.array(q0), jnp.array(v0), t1=2.0, steps=40)
+        >>> first, last = (gd.hamilton.killing_momentum(body, motion.q[i], motion.v[i]) for i in (0, -1))
+        >>> print(first.shape, bool(jnp.max(jnp.abs(last - first)) < 1e-9))
+        (3,) True
+
+    Source:
+        do Carmo, *Riemannian Geometry*, ex. 3.5.
+    """
     p = momentum(system, q, v)
     return jnp.einsum("nkd,nd->k", killing_fields(system.space, jnp.asarray(q, p.dtype)), p)
 

@@ -13,16 +13,31 @@ from geodyn.mechanics.rigid.joints import across
 
 
 class BallsOnPlane(AbstractFrictionalContact, AbstractOnBodies):
-    """Rigid balls, whose centres are the origins of the bodies, above the plane normal · x = offset:
-    `BallsOnPlane(radii, restitution=1.0, friction=0.0, normal=(0, 0, 1), offset=0.0)`, one contact for each, with the
-    slip of the point that touches, v − r ω × n. A ball that is dropped spinning:
+    """Rigid balls above the plane `normal · x = offset`, with the origins of the bodies as their centres.
 
-        ball = gd.rigid.RigidBodies([0.4] * 3, 1.0, gd.Gravity(9.81), gd.rigid.BallsOnPlane(1.0, 0.8, friction=0.2))
-        q0, v0 = ball.state(position=[0.0, 0.0, 2.0], velocity=[1.0, 0.0, 0.0], angular_velocity=[0.0, 5.0, 0.0])
+    There is one contact for each ball, with the slip of the point that touches, `v − r ω × n`. Restitution is
+    Newton's, friction Coulomb's. Balls that go on sliding or rolling on the plane need `method=gd.methods.Moreau()`.
 
-    Balls that slide or roll on are for `method=gd.methods.Moreau()`. `radii` are one number or one for each body; the
-    normal points to where the balls are, its length does not matter. Raises ValueError for radii that are not positive,
-    a restitution outside [0, 1], friction below 0, and a normal that is none.
+    Args:
+        radii: one number or [B].
+        restitution: rate of separation over rate of approach, from 0 to 1, one number or one for each ball.
+        friction: Coulomb's coefficient, one number or one for each ball.
+        normal: vector [3] that points to the side where the balls are; its length does not matter.
+        offset: place of the plane along the unit normal.
+
+    Raises:
+        ValueError: for radii that are not positive, a restitution outside [0, 1], friction below 0, and a normal that
+            is zero or no vector [3].
+
+    Example:
+        A ball that slides through its bounce at the speed w loses μ (1 + e) w along the plane.
+
+        >>> plane = gd.rigid.BallsOnPlane(1.0, restitution=0.8, friction=0.1)
+        >>> ball = gd.rigid.RigidBodies([0.4] * 3, 1.0, plane)
+        >>> q0, v0 = ball.state(position=[0.0, 0.0, 2.0], velocity=[3.0, 0.0, -2.0])
+        >>> motion = gd.rigid.rigid_motion(gd.integrate(ball, q0, v0, t1=1.0, steps=20))
+        >>> print(motion.velocity[-1, 0].round(6) + 0.0, f"{3.0 - 0.1 * 1.8 * 2.0:.6f} {0.8 * 2.0:.6f}")
+        [2.64 0.   1.6 ] 2.640000 1.600000
     """
 
     radii: Float[Array, "..."]
@@ -55,16 +70,30 @@ class BallsOnPlane(AbstractFrictionalContact, AbstractOnBodies):
 
 
 class Balls(AbstractSpheres, AbstractOnBodies):
-    """Rigid balls that touch each other, whose centres are the origins of the bodies: `Balls(radii, restitution=1.0,
-    friction=0.0, pairs=None)`, all pairs or `pairs` [c, 2], with the slip of the points that touch,
-    v_j − v_i − (r_i ω_i + r_j ω_j) × n. Two billiard balls, one with side spin:
+    """Rigid balls that touch each other, with the origins of the bodies as their centres.
 
-        balls = gd.rigid.RigidBodies([[0.4] * 3] * 2, [1.0, 1.0], gd.rigid.Balls(1.0, restitution=0.9, friction=0.06))
-        q0, v0 = balls.state(position=[[-2.0, 0, 0], [1.0, 0, 0]], velocity=[[1.0, 0, 0], [0, 0, 0]],
-                             angular_velocity=[[0.0, 0, 2.0], [0, 0, 0]])
+    There is one contact for each pair, with the slip of the points that touch,
+    `v_j − v_i − (r_i ω_i + r_j ω_j) × n`. Restitution is Newton's, friction Coulomb's.
 
-    `radii` are one number or one for each body. Raises ValueError for radii that are not positive, a restitution
-    outside [0, 1], friction below 0, and pairs of bodies that do not exist."""
+    Args:
+        radii: one number or [B].
+        restitution: rate of separation over rate of approach, from 0 to 1, one number or one for each contact.
+        friction: Coulomb's coefficient, one number or one for each contact.
+        pairs: pairs of bodies [c, 2] that may touch; None: all pairs.
+
+    Raises:
+        ValueError: for radii that are not positive, a restitution outside [0, 1], friction below 0, and pairs of bodies
+            that do not exist.
+
+    Example:
+        Two equal billiard balls exchange their velocities in a head-on collision.
+
+        >>> balls = gd.rigid.RigidBodies([[0.4] * 3] * 2, [1.0, 1.0], gd.rigid.Balls(1.0, restitution=1.0))
+        >>> q0, v0 = balls.state(position=[[-2.0, 0, 0], [1.0, 0, 0]], velocity=[[1.0, 0, 0], [0, 0, 0]])
+        >>> motion = gd.rigid.rigid_motion(gd.integrate(balls, q0, v0, t1=2.0, steps=20))
+        >>> print(motion.velocity[-1, :, 0].round(6) + 0.0)
+        [0. 1.]
+    """
 
     def _ends(self, x):
         """Numbers and radii of the bodies that meet, [2, c]."""

@@ -41,10 +41,26 @@ from geodyn.mechanics.rigid.loads import Load
 
 
 class RigidMotion(eqx.Module):
-    """What rigid bodies do, each [B, …] or, of a trajectory, [T, B, …]: `position` and `velocity` of their origins,
-    `rotation` R from body to world and its `quaternion` (w, x, y, z); `angular_velocity` Rᵀω in the body and
-    `world_angular_velocity` ω; `angular_momentum` in the world about its origin, x × m v + R I Rᵀω; and the `points`
-    [N, 3] that elements act on."""
+    """What rigid bodies do, in the world and in the bodies: the result of `gd.rigid.rigid_motion`.
+
+    T saved times come first, then B bodies; `body.motion(q, v)` gives one moment, without T.
+
+    Args:
+        position: [T, B, 3] of the origins.
+        velocity: [T, B, 3] of the origins.
+        rotation: R [T, B, 3, 3] from body to world.
+        quaternion: [T, B, 4] (w, x, y, z), of length 1.
+        angular_velocity: Rᵀω [T, B, 3], in the axes of the body, radians per unit of time.
+        world_angular_velocity: ω [T, B, 3], in the axes of the world.
+        angular_momentum: [T, B, 3] in the world about its origin, `x × m v + R I Rᵀω`.
+        points: [T, N, 3], the points that elements act on, the origins first.
+
+    Example:
+        >>> body = gd.rigid.RigidBodies([1.0, 2.0, 3.0])
+        >>> motion = body.motion(*body.state(angular_velocity=[0.0, 0.5, 1.0], position=[1.0, 0.0, 0.0]))
+        >>> print(motion.angular_momentum[0], motion.points.shape)
+        [0. 1. 3.] (1, 3)
+    """
 
     position: Float[Array, "*T B 3"]
     velocity: Float[Array, "*T B 3"]
@@ -57,34 +73,49 @@ class RigidMotion(eqx.Module):
 
 
 class RigidBodies(AbstractBody):
-    """B rigid bodies in flat space: `RigidBodies(inertia, masses=1.0, *elements, points=(), pinned=None)`.
+    """Rigid bodies in flat space of three dimensions, with positions and attitudes, and what acts on them.
 
-    `masses` is one number or [B]; `inertia` about the origins of the bodies, in their axes: [3] or [3, 3] of one body,
-    [B, 3] or [B, 3, 3]. The origin of a free body is its centre of mass. With `pinned` [B, 3] the origins stay at those
-    places of the world, and only attitudes are left. Any consistent units.
+    `state` makes (q0, v0) for `gd.integrate`, and `gd.rigid.rigid_motion` reads the result. Configurations are [B, 7],
+    position and quaternion (w, x, y, z) of each body, or [B, 4] where they are pinned. Only the direction of a
+    quaternion counts; its length stays as it is.
 
-        body = gd.rigid.RigidBodies([1.0, 2.0, 3.0])
-        q0, v0 = body.state(angular_velocity=[0.02, 1.0, 0.03])
-        motion = gd.rigid.rigid_motion(gd.integrate(body, q0, v0, t1=30.0, steps=600))
+    Elements are those of any `gd.System` in `Euclidean(3)`. They act on points: 0 … B − 1 are the origins of the
+    bodies, and then come those of `points`. So a spring between the origins of two bodies is
+    `gd.Spring([(i, j)], …)`, and a box may fall on a `gd.Wall` with its corners. `gd.Gravity` pulls at the origins;
+    pinned bodies, whose origins do not move, take a `gd.friction.PointLoad` at their centres of mass instead. An
+    element that also inherits from `gd.rigid.AbstractOnBodies` is a function of the poses. External forces are
+    `gd.rigid.Load`; joints are BallJoint, Hinge, Slider and Weld.
 
-    Elements are those of any `System`, in `Euclidean(3)`. They act on points: 0 … B − 1 are the origins, and then come
-    those of `points`, pairs (body, site[3]) of a body and a place in its coordinates. So a spring between two bodies is
-    `gd.Spring([(i, j)], …)`, and a box may fall on a `gd.Wall` with its corners. Masses are those of the origins:
-    `gd.Gravity(9.81)` pulls there. An element that also inherits from `gd.rigid.AbstractOnBodies` is a function of the
-    poses:
+    `method=gd.Gauss(s)`, of order 2s, conserves the momenta of all rotations that the elements do not notice to
+    rounding, and the energy without drift. Joints need `gd.RadauIIA`. Any consistent units.
 
-        class Magnet(gd.AbstractPotential, gd.rigid.AbstractOnBodies):
-            def energy(self, space, bodies):                     # bodies.position[B, 3], bodies.rotation[B, 3, 3]
-                return -bodies.rotation[0, 2, 2]
+    Args:
+        inertia: about the origins of the bodies, in their axes: [3] (principal moments) or [3, 3] of one body, [B, 3]
+            or [B, 3, 3].
+        masses: one number or [B].
+        elements: potentials, dissipation, constraints and contacts.
+        points: pairs (body, site[3]) of a body's number and a place in its coordinates.
+        pinned: [B, 3] or [3], places of the world at which the origins are held; None for free bodies, whose origins
+            must be their centres of mass.
+        resting: whether contacts may stay closed; the integrator sets it, leave it out.
 
-    `gd.rigid.Load` is an external force or torque; joints are gd.rigid.BallJoint, gd.rigid.Hinge, gd.rigid.Slider and
-    gd.rigid.Weld. Configurations are [B, 7], (position, quaternion), or [B, 4] where pinned: make them with `state`,
-    read them with `gd.rigid.rigid_motion`. `method=gd.Gauss(s)`, of order 2s, conserves to rounding the momenta of all
-    rotations that the elements do not notice, and the energy without drift.
+    Raises:
+        ValueError: for an inertia that is not symmetric and positive, or breaks the triangle inequality I₁ + I₂ ≥ I₃,
+            for masses that are not positive, points of no body, and elements of an unknown kind.
 
-    Raises ValueError for an inertia that is not symmetric and positive, or breaks the triangle inequality
-    I₁ + I₂ ≥ I₃ (Landau & Lifshitz, Mechanics, §32), for masses that are not positive, points of no body, and elements
-    of an unknown kind.
+    Example:
+        A free body that turns about its middle axis tumbles (Dzhanibekov's effect); its angular momentum stays.
+
+        >>> body = gd.rigid.RigidBodies([1.0, 2.0, 3.0])
+        >>> q0, v0 = body.state(angular_velocity=[0.02, 1.0, 0.03])
+        >>> motion = gd.rigid.rigid_motion(gd.integrate(body, q0, v0, t1=10.0, steps=100, method=gd.Gauss(2)))
+        >>> turns, momentum = motion.angular_velocity[:, 0, 1], motion.angular_momentum[:, 0]
+        >>> print(f"{turns[0]:.2f} to {turns.min():.2f}", bool(jnp.max(jnp.abs(momentum - momentum[:1])) < 1e-12))
+        1.00 to -0.74 True
+
+    Source:
+        Landau & Lifshitz, *Mechanics*, § 32; Hairer, Lubich & Wanner, *Geometric Numerical Integration* (2006), section
+        IV.2.1; McLachlan, Modin & Verdier, *Nonlinearity* 27 (2014) 1525.
     """
 
     inertia: Float[Array, "B 3 3"]
@@ -248,8 +279,27 @@ class RigidBodies(AbstractBody):
 
 @eqx.filter_jit
 def rigid_motion(trajectory: Trajectory) -> RigidMotion:
-    """What rigid bodies did, at the saved times: positions [T, B, 3], rotations [T, B, 3, 3], angular velocities in the
-    body and in the world, momenta, points. Raises ValueError for a trajectory of something else."""
+    """What rigid bodies did, at the saved times of a trajectory: positions, attitudes, velocities, momenta.
+
+    Args:
+        trajectory: what `gd.integrate` returned for a `gd.rigid.RigidBodies`; one from a file is read by
+            `gd.load(path, system)`.
+
+    Returns:
+        RigidMotion, with arrays [T, B, …].
+
+    Raises:
+        ValueError: for a trajectory of something else.
+
+    Example:
+        A body turns about a principal axis by 1 radian per unit of time.
+
+        >>> body = gd.rigid.RigidBodies([1.0, 2.0, 3.0])
+        >>> q0, v0 = body.state(angular_velocity=[0.0, 0.0, 1.0])
+        >>> motion = gd.rigid.rigid_motion(gd.integrate(body, q0, v0, t1=1.0, steps=20, method=gd.Gauss(2)))
+        >>> print(motion.rotation.shape, motion.rotation[-1, 0, :2, 0].round(6), f"{np.cos(1):.6f} {np.sin(1):.6f}")
+        (21, 1, 3, 3) [0.540302 0.841471] 0.540302 0.841471
+    """
     require("trajectory", trajectory, Trajectory, "what gd.integrate returns")
     if not isinstance(trajectory.system, RigidBodies):
         raise ValueError(
@@ -260,8 +310,33 @@ def rigid_motion(trajectory: Trajectory) -> RigidMotion:
 
 
 def heavy_top(inertia, mass=1.0, centre=(0.0, 0.0, 1.0), gravity=9.81) -> RigidBodies:
-    """A rigid body pinned at the origin of the world, in uniform gravity along −z: `inertia` [3] or [3, 3] about the
-    pivot, `centre` [3] of mass in the body, which is point 1. Lagrange's top has I₁ = I₂ and its centre on the third
-    axis, Kovalevskaya's I₁ = I₂ = 2 I₃ and its centre in the plane of the first two (Audin, Spinning Tops, ch. I)."""
+    """A rigid body pinned at the origin of the world, in uniform gravity along −z: a heavy top.
+
+    Lagrange's top has I₁ = I₂ and its centre of mass on the third axis, Kovalevskaya's I₁ = I₂ = 2 I₃ and its centre in
+    the plane of the first two axes. The centre of mass is point 1 of the system. Any consistent units.
+
+    Args:
+        inertia: [3] or [3, 3] about the pivot, in the axes of the body.
+        mass: its mass.
+        centre: of mass [3], in the axes of the body.
+        gravity: acceleration, along −z.
+
+    Returns:
+        The system, a pinned `gd.rigid.RigidBodies`; `state` makes its initial values.
+
+    Example:
+        A horizontal Lagrange top that precesses steadily: with I₁ = 1, spin 5, I₃ = 2 and m g l = 1 the rate is m g
+        l/(I₃ ω₃) = 0.1.
+
+        >>> top = gd.rigid.heavy_top([1.0, 1.0, 2.0], mass=1.0, centre=[0.0, 0.0, 1.0], gravity=1.0)
+        >>> lying = jnp.array([[0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [-1.0, 0.0, 0.0]])  # Its third axis is the x-axis.
+        >>> q0, v0 = top.state(lying, angular_velocity=[-0.1, 0.0, 5.0])
+        >>> motion = gd.rigid.rigid_motion(gd.integrate(top, q0, v0, t1=2.0, steps=100))
+        >>> print(motion.points[-1, 1].round(6) + 0.0, f"{np.cos(0.2):.6f} {np.sin(0.2):.6f}")
+        [0.980067 0.198669 0.      ] 0.980067 0.198669
+
+    Source:
+        Audin, *Spinning Tops*, chapter I.
+    """
     weight = PointLoad(-jnp.asarray(mass, float) * gravity * jnp.array([[0.0, 0.0, 0.0], [0.0, 0.0, 1.0]]))
     return RigidBodies(inertia, mass, weight, points=[(0, centre)], pinned=np.zeros((1, 3)))

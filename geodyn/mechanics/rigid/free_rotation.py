@@ -21,13 +21,60 @@ Vector = Float[Array, " 3"]
 
 
 def momentum_step(inertia: Matrix, rotation: Matrix, momentum: Vector, h: Numbers) -> Matrix:
-    """First order: R ← exp(h [ω×]) R with ω = M⁻¹L, M = R I Rᵀ."""
+    """One step of a free rigid body of first order: `R ← exp(h [ω×]) R` with `ω = M⁻¹L`, `M = R I Rᵀ`.
+
+    The angular momentum L is exact, since it is given; the attitude stays orthogonal; the energy drifts. For
+    `gd.rigid.free_rotation`.
+
+    Args:
+        inertia: I [3, 3] about the centre of mass, in the axes of the body.
+        rotation: R [3, 3] from body to world.
+        momentum: angular momentum L [3] in the world.
+        h: time step.
+
+    Returns:
+        R [3, 3] after the step.
+
+    Example:
+        Exact for a ball, which turns by |L| h/I.
+
+        >>> turned = gd.rigid.momentum_step(2.0 * jnp.eye(3), jnp.eye(3), jnp.array([0.0, 0.0, 1.0]), 0.5)
+        >>> print(f"{jnp.arctan2(turned[1, 0], turned[0, 0]):.6f}")
+        0.250000
+    """
     return SO3().exp(h * _velocity(inertia, rotation, momentum)) @ rotation
 
 
 def buss_step(inertia: Matrix, rotation: Matrix, momentum: Vector, h: Numbers) -> Matrix:
-    """Augmented second order: R ← exp(h [ω̄×]) R with ω̄ = ω + h/2 α + h²/12 α × ω, α = −M⁻¹(ω × L) (Buss, "Accurate and
-    efficient simulation of rigid body rotations", J. Comput. Phys. 164 (2000) 377)."""
+    """One step of a free rigid body of second order, Buss's augmented method.
+
+    `R ← exp(h [ω̄×]) R` with `ω̄ = ω + (h/2) α + (h²/12) α × ω`, `ω = M⁻¹L`, `α = −M⁻¹(ω × L)` and
+    `M = R I Rᵀ`. The angular momentum L is exact, since it is given; the attitude stays orthogonal; the energy
+    drifts. For `gd.rigid.free_rotation`.
+
+    Args:
+        inertia: I [3, 3] about the centre of mass, in the axes of the body.
+        rotation: R [3, 3] from body to world.
+        momentum: angular momentum L [3] in the world.
+        h: time step.
+
+    Returns:
+        R [3, 3] after the step.
+
+    Example:
+        The energy ½ L·ω after one step, beside that of the step of first order.
+
+        >>> inertia, L = jnp.diag(jnp.array([1.0, 2.0, 3.0])), jnp.array([1.0, 2.0, 1.0])
+        >>> def energy(R):
+        ...     return L @ R @ jnp.linalg.solve(inertia, R.T @ L) / 2
+        >>> start = jnp.eye(3)
+        >>> steps = gd.rigid.momentum_step, gd.rigid.buss_step
+        >>> print([f"{abs(energy(step(inertia, start, L, 0.01)) - energy(start)):.0e}" for step in steps])
+        ['3e-05', '1e-07']
+
+    Source:
+        Buss, *J. Comput. Phys.* 164 (2000) 377.
+    """
     turning = _velocity(inertia, rotation, momentum)
     change = -_velocity(inertia, rotation, jnp.cross(turning, momentum))
     mean = turning + h / 2 * change + h**2 / 12 * jnp.cross(change, turning)
@@ -43,10 +90,34 @@ def free_rotation(
     steps: int,
     step: Callable = buss_step,
 ) -> Float[Array, "T 3 3"]:
-    """Attitudes R(t) at the start and after each of equal steps to t1, by `gd.rigid.buss_step` or
-    `gd.rigid.momentum_step`: `inertia` [3] or [3, 3], the angular velocity [3] in the body. Of order 2 and 1: for high
-    orders, and an energy that does not drift, integrate `gd.rigid.RigidBodies` by `gd.Gauss(s)`, of order 2s. Raises
-    ValueError as that does."""
+    """Attitudes of a free rigid body by equal explicit steps of its conserved angular momentum.
+
+    A baseline of order 2 (`gd.rigid.buss_step`) or 1 (`gd.rigid.momentum_step`): the momentum is exact and the attitude
+    orthogonal, but the energy drifts. For high orders and an energy that does not drift, integrate a
+    `gd.rigid.RigidBodies` by `gd.Gauss(s)`, of order 2s.
+
+    Args:
+        inertia: [3] or [3, 3] about the centre of mass, in the axes of the body.
+        rotation: R [3, 3] from body to world at the start.
+        angular_velocity: [3] in the axes of the body, radians per unit of time.
+        t1: end of the time.
+        steps: number of equal steps.
+        step: function (inertia, rotation, momentum, h) -> rotation.
+
+    Returns:
+        R [steps + 1, 3, 3], at the start and after each step.
+
+    Raises:
+        ValueError: for an inertia that no body has, and a matrix that is no rotation.
+
+    Example:
+        A symmetric body, whose axis goes round the momentum at the rate |L|/I₁.
+
+        >>> R = gd.rigid.free_rotation([1.0, 1.0, 2.0], jnp.eye(3), [1.0, 0.0, 1.0], t1=1.0, steps=1000)
+        >>> known = gd.groups.SO3().exp(jnp.array([1.0, 0.0, 2.0]))[:, 2]  # L = (1, 0, 2), I₁ = 1
+        >>> print(R[-1, :, 2].round(4), known.round(4))
+        [ 0.6469 -0.3518  0.6765] [ 0.6469 -0.3518  0.6765]
+    """
     moments, first = inertias(inertia, 1)[0], rows("rotation", rotation, (1, 3, 3))
     check_rotations(first)
     return _turned(step, moments, first[0], jnp.asarray(angular_velocity, float), t1 / steps, length=steps)

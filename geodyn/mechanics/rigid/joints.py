@@ -40,7 +40,29 @@ class AbstractJoint(AbstractConstraint, AbstractOnBodies):
 
 
 class BallJoint(AbstractJoint):
-    """Both places coincide: `BallJoint((a, b), at=(place in a, place in b))`. Three constraints."""
+    """A ball joint: a place of one rigid body coincides with a place of another, or of the world; three constraints.
+
+    It is a holonomic constraint, held by `gd.RadauIIA`, for `gd.rigid.RigidBodies`.
+
+    Args:
+        bodies: (a, b), numbers of two bodies, or one of them None for the world.
+        at: places [2, 3] in a and in b, each in the coordinates of its body; default the origins.
+        rotation: plays no part here; see `gd.rigid.Weld`.
+
+    Raises:
+        ValueError: for bodies that are no pair, and places of another shape.
+
+    Example:
+        A bar hung at one end: the end stays where it is, and the energy is conserved.
+
+        >>> joint = gd.rigid.BallJoint((None, 0), at=[[0.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+        >>> bar = gd.rigid.RigidBodies([0.34, 0.34, 0.02], 1.0, gd.Gravity(9.81), joint, points=[(0, [0.0, 0.0, 1.0])])
+        >>> q0, v0 = bar.state(position=[0.0, 0.0, -1.0], velocity=[0.5, 0.0, 0.0], angular_velocity=[0.0, -0.5, 0.0])
+        >>> motion = gd.integrate(bar, q0, v0, t1=1.0, steps=50)
+        >>> end = gd.rigid.rigid_motion(motion).points[:, 1]
+        >>> print(bool(jnp.max(jnp.abs(end)) < 1e-10), f"{jnp.ptp(motion.energy):.6f}")
+        True 0.000000
+    """
 
     size: int = eqx.field(static=True, default=3, init=False)
 
@@ -49,7 +71,27 @@ class BallJoint(AbstractJoint):
 
 
 class Weld(AbstractJoint):
-    """Both bodies are one: `Weld((a, b), at, rotation)`. Six constraints."""
+    """A weld: two rigid bodies, or one and the world, move as one; six constraints.
+
+    It is a holonomic constraint, held by `gd.RadauIIA`, for `gd.rigid.RigidBodies`.
+
+    Args:
+        bodies: (a, b), numbers of two bodies, or one of them None for the world.
+        at: places [2, 3] in a and in b that coincide, each in the coordinates of its body; default the origins.
+        rotation: R_aᵀR_b [3, 3], the attitude of b as a sees it; default the same as that of a.
+
+    Raises:
+        ValueError: for bodies that are no pair, and places or a rotation of another shape.
+
+    Example:
+        Held in the world against gravity: the force in the weld is the weight m g, and there is no torque.
+
+        >>> weld = gd.rigid.Weld((None, 0))
+        >>> body = gd.rigid.RigidBodies([1.0, 1.0, 2.0], 3.0, gd.Gravity(10.0), weld)
+        >>> motion = gd.integrate(body, *body.state(), t1=1.0, steps=4, method=gd.RadauIIA(2))
+        >>> print(motion.multipliers[-1].round(6) + 0.0)
+        [ 0.  0. 30.  0.  0.  0.]
+    """
 
     size: int = eqx.field(static=True, default=6, init=False)
 
@@ -73,8 +115,28 @@ class AbstractAxialJoint(AbstractJoint):
 
 
 class Hinge(AbstractAxialJoint):
-    """Both places coincide and the bodies turn about the axis, in the coordinates of a:
-    `Hinge((a, b), at, axis, rotation)`. Five constraints."""
+    """A hinge: two places coincide, and the bodies turn against each other about an axis; five constraints.
+
+    It is a holonomic constraint, held by `gd.RadauIIA`, for `gd.rigid.RigidBodies`.
+
+    Args:
+        bodies: (a, b), numbers of two bodies, or one of them None for the world.
+        at: places [2, 3] in a and in b that coincide, each in the coordinates of its body; default the origins.
+        axis: [3], in the coordinates of a; its length does not matter.
+        rotation: R_aᵀR_b [3, 3], the attitude of b as a sees it in a pose in which the joint can be; default the same.
+
+    Raises:
+        ValueError: for bodies that are no pair, an axis of zeros, and places or a rotation of another shape.
+
+    Example:
+        A disc hinged to the world turns under a torque with ω = τ t/I about the axis of the hinge alone.
+
+        >>> hinge, push = gd.rigid.Hinge((None, 0), axis=[0.0, 0.0, 1.0]), gd.rigid.Load(0, torque=[5.0, 0.0, 6.0])
+        >>> disc = gd.rigid.RigidBodies([1.0, 1.0, 2.0], 1.0, hinge, push)
+        >>> motion = gd.rigid.rigid_motion(gd.integrate(disc, *disc.state(), t1=1.0, steps=20))
+        >>> print(motion.angular_velocity[-1, 0].round(6) + 0.0)
+        [0. 0. 3.]
+    """
 
     size: int = eqx.field(static=True, default=5, init=False)
 
@@ -84,8 +146,30 @@ class Hinge(AbstractAxialJoint):
 
 
 class Slider(AbstractAxialJoint):
-    """The place of b moves along the axis through that of a, in the coordinates of a, without turning (a prismatic
-    joint): `Slider((a, b), at, axis, rotation)`. Five constraints."""
+    """A slider (prismatic joint): b moves along an axis that is fixed in a, without turning; five constraints.
+
+    The place of b moves along the axis through the place of a.
+
+    It is a holonomic constraint, held by `gd.RadauIIA`, for `gd.rigid.RigidBodies`.
+
+    Args:
+        bodies: (a, b), numbers of two bodies, or one of them None for the world.
+        at: places [2, 3] in a and in b, each in the coordinates of its body; default the origins.
+        axis: [3], in the coordinates of a; its length does not matter.
+        rotation: R_aᵀR_b [3, 3], the attitude of b as a sees it; default the same as that of a.
+
+    Raises:
+        ValueError: for bodies that are no pair, an axis of zeros, and places or a rotation of another shape.
+
+    Example:
+        A bead on an inclined rail: down by ½ g t² sin² 45°.
+
+        >>> rail = gd.rigid.Slider((None, 0), axis=[1.0, 0.0, -1.0])
+        >>> bead = gd.rigid.RigidBodies([1.0, 1.0, 1.0], 1.0, rail, gd.Gravity(10.0))
+        >>> motion = gd.rigid.rigid_motion(gd.integrate(bead, *bead.state(), t1=1.0, steps=20))
+        >>> print(motion.position[-1, 0].round(6) + 0.0)
+        [ 2.5  0.  -2.5]
+    """
 
     size: int = eqx.field(static=True, default=5, init=False)
 

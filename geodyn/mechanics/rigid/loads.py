@@ -14,10 +14,29 @@ from geodyn.mechanics.elements.poses import AbstractOnBodies
 
 
 class Load(AbstractDissipation, AbstractOnBodies):
-    """An external force [3], at the place `at` [3] of a body, in its coordinates, and torque [3]:
-    `Load(body, force=…, torque=…, at=(0, 0, 0), frame="world")`. Both are in the axes of the world, or of the body with
-    frame="body"; either may be a function of the time t. As a Rayleigh function it is minus their power, which is
-    linear in the velocities. Raises ValueError for another frame."""
+    """An external force and torque on a rigid body, constant or a function of time.
+
+    As a Rayleigh function it is minus their power, which is linear in the velocities. Any consistent units.
+
+    Args:
+        body: number of the body.
+        force: vector [3], or a function t -> [3].
+        torque: vector [3], or a function t -> [3].
+        at: place [3] where the force acts, in the coordinates of the body.
+        frame: "world" or "body", in whose axes force and torque are given.
+
+    Raises:
+        ValueError: for another frame, what is no number of a body, and vectors of another shape.
+
+    Example:
+        A torque that grows in time, τ = t about a principal axis: ω = t²/(2 I).
+
+        >>> push = gd.rigid.Load(0, torque=lambda t: jnp.stack([0.0 * t, 0.0 * t, t]))
+        >>> body = gd.rigid.RigidBodies([1.0, 1.0, 2.0], 1.0, push)
+        >>> motion = gd.rigid.rigid_motion(gd.integrate(body, *body.state(), t1=2.0, steps=20))
+        >>> print(motion.angular_velocity[-1, 0].round(6) + 0.0)
+        [0. 0. 1.]
+    """
 
     bodies: tuple[int] = eqx.field(static=True)
     force: Callable
@@ -44,7 +63,25 @@ class Load(AbstractDissipation, AbstractOnBodies):
 
 
 class TurningDrag(AbstractDissipation, AbstractOnBodies):
-    """Linear drag against turning: R = ½ Σ c_b |ω_b|²; coefficient ≥ 0, one number or one for each body."""
+    """Linear drag against the turning of rigid bodies: the torque −c ω on each.
+
+    Its Rayleigh function is `½ Σ c_b |ω_b|²`.
+
+    Args:
+        coefficient: c ≥ 0, one number or [B], torque per angular velocity.
+
+    Raises:
+        ValueError: for a coefficient below zero.
+
+    Example:
+        A ball slows down as exp(−c t/I).
+
+        >>> ball = gd.rigid.RigidBodies([2.0, 2.0, 2.0], 1.0, gd.rigid.TurningDrag(1.0))
+        >>> q0, v0 = ball.state(angular_velocity=[0.0, 0.0, 3.0])
+        >>> motion = gd.rigid.rigid_motion(gd.integrate(ball, q0, v0, t1=2.0, steps=20))
+        >>> print(f"{motion.angular_velocity[-1, 0, 2]:.6f} {3 * np.exp(-1):.6f}")
+        1.103638 1.103638
+    """
 
     coefficient: Float[Array, "..."]
 

@@ -22,9 +22,27 @@ NEARLY = 1e-3
 
 
 class Polyhedron(eqx.Module):
-    """The convex hull of points, of uniform density: `Polyhedron(points[V, 3])`, with its centre of mass moved to the
-    origin. `vertices` [V, 3]; faces with outward `normals` [F, 3], where normal·x = `offsets` [F]; `edges` [E, 2],
-    pairs of vertices; `volume`; `inertia(mass)` [3, 3]. Raises ValueError for points that span no volume."""
+    """A convex polyhedron of uniform density: the convex hull of points, with its centre of mass moved to the origin.
+
+    Its fields are `vertices` [V, 3]; faces with outward `normals` [F, 3], where `normal·x = offset` on each, and
+    `offsets` [F]; `edges`, pairs of vertices; and `volume`. `inertia(mass)` [3, 3] about the centre of mass is for
+    `gd.rigid.RigidBodies`.
+
+    Args:
+        points: [N, 3], of which those inside the hull are left out.
+
+    Raises:
+        ValueError: for points that span no volume.
+
+    Example:
+        A regular tetrahedron in a cube with the side 2.
+
+        >>> solid = gd.rigid.Polyhedron([[1.0, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]])
+        >>> print(f"volume {solid.volume:.6f}", solid.normals.shape, len(solid.edges))
+        volume 2.666667 (4, 3) 6
+        >>> print(solid.inertia(1.0).diagonal().round(6))  # m a²/20, a² = 8
+        [0.4 0.4 0.4]
+    """
 
     vertices: Float[Array, "V 3"]
     normals: Float[Array, "F 3"]
@@ -70,7 +88,22 @@ class Polyhedron(eqx.Module):
 
 
 def box(sides) -> Polyhedron:
-    """The box with these three sides, along the axes."""
+    """The box with three given sides, along the axes, with its centre at the origin.
+
+    Args:
+        sides: [3], positive.
+
+    Returns:
+        Polyhedron with 8 vertices, 6 faces and 12 edges.
+
+    Raises:
+        ValueError: unless there are three positive sides.
+
+    Example:
+        >>> box = gd.rigid.box([1.0, 2.0, 3.0])
+        >>> print(f"volume {box.volume:.6f}", box.inertia(12.0).diagonal().round(6))  # m (b² + c²)/12, …
+        volume 6.000000 [13. 10.  5.]
+    """
     sides = np.asarray(rows("sides", number("sides", sides, positive=True), (3,)))
     return Polyhedron(sides / 2 * np.stack(np.meshgrid(*[[-1.0, 1.0]] * 3, indexing="ij"), axis=-1).reshape(8, 3))
 
@@ -157,21 +190,39 @@ def _edge_on_edge(a, b, apart, start, along, other, across):
 
 
 class Polyhedra(AbstractFrictionalContact, AbstractOnBodies):
-    """Convex polyhedra that touch: `Polyhedra(shapes, restitution=0.0, friction=0.0, pairs=None)`, with a `Polyhedron`
-    for each of the `gd.rigid.RigidBodies`, all pairs of bodies or `pairs` [P, 2]; for `method=gd.methods.Moreau()`,
-    since gaps jump where features lose each other. A wall or floor is a `gd.Wall` for points at the vertices. A box on
-    another:
+    """Convex polyhedra that touch each other, one for each of the `gd.rigid.RigidBodies`.
 
-        box = gd.rigid.box([1.0, 1.0, 1.0])
-        corners = [(0, x) for x in box.vertices]
-        floor, weight = gd.Wall(lambda x: x[2], 0.0, 0.5), gd.Gravity(9.81)
-        touching = gd.rigid.Polyhedra([box, box], friction=0.5)
-        bodies = gd.rigid.RigidBodies([box.inertia(1.0)] * 2, [1.0, 1.0], weight, floor, touching, points=corners)
-        q0, v0 = bodies.state(position=[[0.0, 0.0, 0.5], [0.2, 0.1, 1.5]])
-        trajectory = gd.integrate(bodies, q0, v0, t1=1.0, steps=100, method=gd.methods.Moreau())
+    The contacts of each pair are the vertices of the first on a face of the second, those of the second on a face of
+    the first, and edges on edges. They are for `method=gd.methods.Moreau()`, since gaps jump where features lose each
+    other. A floor is a `gd.Wall`, which the vertices touch that are given as `points` of the bodies.
 
-    Contacts of each pair: the vertices of the first on a face of the second, those of the second on one of the first,
-    and edges on edges. Raises ValueError for what is no polyhedron, restitution outside [0, 1], friction below 0."""
+    Args:
+        shapes: list with a `gd.rigid.Polyhedron` for each body.
+        restitution: rate of separation over rate of approach, from 0 to 1.
+        friction: Coulomb's coefficient.
+        pairs: pairs of bodies [P, 2] that may touch; None: all pairs.
+
+    Raises:
+        ValueError: for what is no polyhedron, a restitution outside [0, 1], friction below 0, and pairs of bodies that
+            do not exist.
+
+    Example:
+        A cube rests on another, which stands on the floor.
+
+        >>> cube = gd.rigid.box([1.0, 1.0, 1.0])
+        >>> corners = [(0, x) for x in cube.vertices]
+        >>> floor, touching = gd.Wall(lambda x: x[2], 0.0, 0.5), gd.rigid.Polyhedra([cube, cube], friction=0.5)
+        >>> stack = gd.rigid.RigidBodies([cube.inertia(1.0)] * 2, [1.0, 1.0], gd.Gravity(9.81), floor, touching,
+        ...     points=corners)
+        >>> q0, v0 = stack.state(position=[[0.0, 0.0, 0.5], [0.2, 0.1, 1.5]])
+        >>> motion = gd.integrate(stack, q0, v0, t1=0.2, steps=20, method=gd.methods.Moreau())
+        >>> print(gd.rigid.rigid_motion(motion).position[-1].round(4) + 0.0)
+        [[0.  0.  0.5]
+         [0.2 0.1 1.5]]
+
+    Source:
+        Baraff & Witkin, *Physically Based Modeling*, SIGGRAPH 1997.
+    """
 
     jumping: ClassVar[bool] = True
     shapes: tuple[Polyhedron, ...]
