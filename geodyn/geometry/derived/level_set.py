@@ -18,7 +18,7 @@ import numpy as np
 from geodyn._compile.jit import as_pytree, jit
 from geodyn._numerics.linalg import inverse, solve
 from geodyn._numerics.roots import root
-from geodyn._typing import Array, ArrayLike, Float, Numbers, Scalar
+from geodyn._typing import Array, Float, Numbers, Scalar
 from geodyn.geometry.geodesics.geodesic import STEPS, geodesic_of, half_square, log_of, rays
 from geodyn.geometry.manifold.manifold import (
     AbstractManifold,
@@ -127,7 +127,7 @@ class LevelSet(AbstractMetric):
         lower = jnp.linalg.cholesky(vectors @ self.metric(x) @ vectors.T)
         return jax.scipy.linalg.solve_triangular(lower, vectors, lower=True)
 
-    def project(self, x: Float[ArrayLike, " n"]) -> Float[Array, " n"]:
+    def project(self, x: Numbers) -> Float[Array, " n"]:
         """The point of the set that is reached from x along the gradients of the constraints at x; NaN if none is."""
         x = jnp.asarray(x, float)
         return _displaced(x, self.normals(x), _multipliers(self, x, self.normals(x)))
@@ -341,7 +341,7 @@ def _(level_set: LevelSet, x):
     return around + jax.vmap(solve, (None, 1), 1)(g, lowered.reshape(len(x), -1)).reshape(around.shape)
 
 
-def check_level_set(level_set: LevelSet, x: Float[ArrayLike, " n"]) -> None:
+def check_level_set(level_set: LevelSet, x: Numbers) -> None:
     """Checks that a point is on a level set, and that the constraints are independent there.
 
     For concrete numbers, outside of jit.

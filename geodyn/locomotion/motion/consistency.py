@@ -42,8 +42,8 @@ def check_connection(swimmer: AbstractConnection, r: Numbers, *, size: float = 0
         >>> try:
         ...     gd.bundles.check_connection(Wrong(), [0.3, 0.5])
         ... except ValueError as error:
-        ...     print(str(error)[:80])
-        Wrong: the metric (dissipation, kinetic energy) must be a quadratic form in (ξ, 
+        ...     print(str(error).split(" in (")[0])
+        Wrong: the metric (dissipation, kinetic energy) must be a quadratic form
     """
     r, name = floating(r), type(swimmer).__name__
     if r.ndim != 1 or not np.all(np.isfinite(r)):

@@ -63,6 +63,9 @@ def painleve_number(system: AbstractSystem, q, v, t=0.0) -> Float[Array, " c"]:
     Returns:
         The numbers [c], one for each contact; 0 without friction.
 
+    Raises:
+        ValueError: for a system without contacts.
+
     Example:
         A rod of half-length 1 and mass 1 leans on the floor at the angle θ: 3μ sin θ cos θ/(1 + 3 cos² θ).
 
@@ -78,6 +81,11 @@ def painleve_number(system: AbstractSystem, q, v, t=0.0) -> Float[Array, " c"]:
     Source:
         Painlevé (1895); Génot & Brogliato, *Eur. J. Mech. A* 18 (1999) 653.
     """
+    if not (isinstance(system, AbstractSystem) and system.contacts is not None):
+        raise ValueError(
+            "painleve_number: system must have contacts, such as gd.Wall(gap, friction=0.3); this "
+            f"{type(system).__name__} has none"
+        )
     q, v = (jnp.asarray(x, float).reshape(-1) for x in (q, v))
     t = jnp.asarray(t, q.dtype)
     at = frame(system, jnp.arange(system.contacts.gap(t, q).size), t, q, system.momentum(t, q, v))

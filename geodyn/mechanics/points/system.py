@@ -255,7 +255,7 @@ def momentum(system: AbstractSystem, q, v, t=0.0) -> Array:
         (1, 2) 1.800000
     """
     zero, flat_q, flat_v = _flat(system, q, v)
-    return system.momentum(zero + t, flat_q, flat_v).reshape(jnp.shape(v))
+    return system.momentum(zero + t, flat_q, flat_v).reshape(jnp.asarray(v).shape)
 
 
 @jit

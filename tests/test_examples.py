@@ -1,0 +1,60 @@
+"""Every public name explains itself: what it takes and gives, by sections that tools understand, and by an example that
+runs and prints what stands under it."""
+
+import doctest
+import inspect
+import re
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import geodyn as gd
+
+SECTIONS = ("Args", "Returns", "Raises", "Example", "Source")
+ROOMS = {"gd": gd} | {f"gd.{name}": room for name in gd.__all__ if inspect.ismodule(room := getattr(gd, name))}
+PUBLIC = {
+    f"{room}.{name}": value
+    for room, module in ROOMS.items()
+    for name in module.__all__
+    if callable(value := getattr(module, name)) and room != "gd.plot"
+}
+
+
+def sections(docstring: str) -> dict[str, str]:
+    """The text of each section, by its name."""
+    parts = re.split(rf"^({'|'.join(SECTIONS)}):\n", inspect.cleandoc(docstring), flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_sections(name):
+    """Each parameter is explained under Args, a function says what it returns, and all have an example."""
+    value = PUBLIC[name]
+    found = sections(value.__doc__)
+    assert "Example" in found and ">>>" in found["Example"], f"{name} has no example"
+    if inspect.isabstract(value) or (inspect.isclass(value) and issubclass(value, BaseException | int)):
+        return
+    given = [p for p in inspect.signature(value).parameters if p not in ("self", "args", "kwargs")]
+    heads = " ".join(re.findall(r"^ {4}(\S[^:]*):", found.get("Args", ""), re.MULTILINE))
+    missing = [p for p in given if not re.search(rf"\b{p}\b", heads)]
+    assert not missing, f"Args of {name} say nothing of {missing}"
+    assert inspect.isclass(value) or "Returns" in found, f"{name} does not say what it returns"
+
+
+def marks(name):
+    """Those of the root are run on the newest JAX as well."""
+    return (pytest.mark.long, *([pytest.mark.newest] if name.count(".") == 1 else []))
+
+
+@pytest.mark.users
+@pytest.mark.parametrize("name", [pytest.param(name, marks=marks(name)) for name in PUBLIC])
+def test_example(name):
+    """What it prints stands under it."""
+    known = {"gd": gd, "jax": jax, "jnp": jnp, "np": np, "eqx": eqx}
+    example = doctest.DocTestParser().get_doctest(inspect.cleandoc(PUBLIC[name].__doc__), known, name, None, 0)
+    said = []
+    failed, _ = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(example, out=said.append)
+    assert not failed, "".join(said)
