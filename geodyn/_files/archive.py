@@ -1,4 +1,4 @@
-"""Files: arrays and metadata in one .npz, written whole or not at all."""
+"""Archives of arrays and metadata, each one .npz file that is written whole or not at all."""
 
 import json
 import os
@@ -11,7 +11,7 @@ import numpy as np
 
 
 def write_archive(path: str | os.PathLike, arrays: dict[str, np.ndarray], meta: dict) -> None:
-    """Arrays and JSON metadata in one .npz, written beside its place and moved there."""
+    """Writes arrays and JSON metadata to one .npz file, first to a temporary file beside it, which is then renamed."""
     path = Path(path)
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
@@ -25,7 +25,8 @@ def write_archive(path: str | os.PathLike, arrays: dict[str, np.ndarray], meta: 
 
 
 def read_archive(path: str | os.PathLike, wanted: str) -> tuple[dict[str, np.ndarray], dict]:
-    """What `write_archive` wrote; ValueError where the file is foreign, truncated, or of another format."""
+    """The (arrays, metadata) that `write_archive` wrote; ValueError if the file is foreign, truncated, or of a format
+    other than `wanted`."""
     try:
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
@@ -61,7 +62,7 @@ def from_named_arrays(arrays: dict[str, np.ndarray], template):
 
 
 def differences(before: dict[str, np.ndarray], now: dict[str, np.ndarray]) -> list[str]:
-    """What two dictionaries of arrays differ in, bit for bit, a line for each name."""
+    """The differences of two dictionaries of arrays, compared bit for bit: a line for each name that differs."""
     lines = []
     for name in before | now:
         a, b = (_shown(d[name]) if name in d else "missing" for d in (before, now))
@@ -76,7 +77,7 @@ def _shown(x):
 
 
 def geodyn_version() -> str:
-    """The version that is installed."""
+    """The installed version of geodyn."""
     try:
         return version("geodyn")
     except PackageNotFoundError:

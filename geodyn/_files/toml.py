@@ -1,6 +1,6 @@
-"""TOML with line numbers: a table of a file is read key by key, and whatever is wrong is an error `file:line: …`.
+"""TOML with line numbers: the tables of a file are read key by key, and every error begins with `file:line: …`.
 
-tomllib and tomlkit parse the text, but neither tells on which line a key stands, which is all that is found here.
+tomllib and tomlkit parse the text, but neither tells on which line a key stands; this file only finds the lines.
 """
 
 import re
@@ -110,7 +110,8 @@ class Source:
             self.fail((*key, name), f"{name!r} must have rows of equal length, got {value!r}")
 
     def build(self, key: tuple, make: Callable[[], Any]) -> Any:
-        """What `make` makes; its ValueError gets the line of the first key that it names, or of the table."""
+        """The result of `make()`. A ValueError that it raises is raised again with the line of the first key that its
+        message names, or of the table."""
         try:
             return make()
         except ScenarioError:
@@ -122,7 +123,8 @@ class Source:
 
 
 def _lines(text: str) -> dict[tuple, int]:
-    """Line number of every table and key; keys inside inline tables are left to their parent."""
+    """The line number of every table and key. Keys inside inline tables are not listed: the line of their parent
+    serves for them."""
     lines: dict[tuple, int] = {}
     table: tuple = ()
     depth = 0

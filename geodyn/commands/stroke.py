@@ -14,7 +14,7 @@ from geodyn.commands.bodies import Body
 from geodyn.commands.options import body_of, listing, parse
 from geodyn.commands.report import folder, report
 from geodyn.control.families.families import ENDS
-from geodyn.control.problem.minimise import RESULTS
+from geodyn.control.problem.minimise import OUTCOMES
 
 
 def stroke(name: str | None, words: list[str]) -> int:
@@ -112,7 +112,7 @@ def _optimum(posed, problem, options, target: Path) -> gd.OptimalStroke:
 def verdict(optimum: gd.OptimalStroke) -> str:
     """How the search ended, and what to do if it did not lead to a minimum."""
     minimum = "" if optimum.second_order > 0 else ", but not to a minimum: pass --guess another shape, or --global"
-    return f"{RESULTS[optimum.result]}{minimum}"
+    return f"{OUTCOMES[optimum.result]}{minimum}"
 
 
 def _told(value) -> float | list[float]:

@@ -1,1 +1,1 @@
-"""TIME: how a system moves. Knows functions and arrays only."""
+"""TIME: numerical integration of systems, which are known here only as functions of arrays."""

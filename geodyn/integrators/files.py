@@ -1,4 +1,4 @@
-"""Trajectories from their files."""
+"""Loading of trajectories from files."""
 
 import os
 
@@ -79,7 +79,8 @@ def _collocation(name, formulation, order, a, b, c) -> AbstractMethod:
 
 
 def _check_system(path, arrays, meta, system):
-    """Number by number and by its structure; what its functions do, by the last state."""
+    """Raises ValueError unless the system is that of the file: it compares every number and the structure, and, since
+    these do not show what functions compute, the velocity and the energy of the last state."""
     saved = {name.removeprefix("system."): x for name, x in arrays.items() if name.startswith("system.")}
     found = differences(
         saved | {"structure": np.array(meta["system"])},

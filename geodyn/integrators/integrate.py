@@ -1,4 +1,4 @@
-"""`integrate`: initial data in, trajectory out. The one place where a failure is raised."""
+"""Time integration: `integrate`, from initial data to a trajectory. Only here is the failure of a step raised."""
 
 import os
 from functools import partial
@@ -35,7 +35,7 @@ from geodyn.integrators.steppers.stepper import start_stepper, stepped
 from geodyn.integrators.trajectory import Impacts, Inputs, IntegrationError, Stats, Trajectory
 
 STAGE_MEMORY = 2**28
-ROWS = 6  # What is saved of a state: q, p, λ, frame, local error, v.
+ROWS = 6  # The number of arrays that are saved of a state: q, p, λ, frame, local error, v.
 
 
 def integrate(
@@ -158,7 +158,7 @@ def _initial(system, q0, v0):
 
 
 def _velocity(system, q0, v0, p0, t0):
-    """That of the momentum p0."""
+    """The initial velocity that belongs to the momentum p0."""
     if v0 is not None:
         raise ValueError("give either v0 or p0, not both")
     q, p = _initial(system, q0, None)[0], numbers("p0", p0, "real numbers in the shape of a configuration")
@@ -221,7 +221,7 @@ def _count_holonomic(system, q):
 
 
 def _with_rest(system, method, t0, h, q, v):
-    """The system; where contacts are pressed at rest from the start, one whose contacts may be at rest."""
+    """The system, or, if contacts are pressed at rest from the start, the same system whose contacts may be at rest."""
     if jit(_least_gap)(system, t0, q) > np.sqrt(np.finfo(q.dtype).eps):
         return system
     first = jit(_begin)(system, method, t0, h, q, v)
@@ -233,7 +233,7 @@ def _least_gap(system, t, q):
 
 
 def _begin(system, method, t0, h, q, v):
-    """Flat initial state, and the multipliers there."""
+    """The initial `State`, of flat arrays, with the multipliers there."""
     flat = q.reshape(-1)
     velocity = system.velocity(t0, flat, jnp.zeros(0, q.dtype)) if v is None else v.reshape(-1)
     momentum = system.momentum(t0, flat, velocity)
@@ -242,7 +242,8 @@ def _begin(system, method, t0, h, q, v):
 
 
 class Reached(eqx.Module):
-    """How far a run has got: the state, what the saved ones say, and the result if it ends here."""
+    """How far a run has got: the state, the facts about the accuracy of the saved states, and the result if the run
+    ends here."""
 
     state: State | Moving
     facts: Facts
@@ -250,7 +251,7 @@ class Reached(eqx.Module):
 
     @property
     def alive(self):
-        """No step has failed."""
+        """Whether no step has failed."""
         return self.state.alive
 
 
@@ -260,9 +261,9 @@ def _start(system, method, t0, h, q, v, most: int) -> Reached:
 
 
 def _run(system, method, t0, h, begin: Reached, *, saves: int, every, most: int, made=None, limit=None):
-    """(Reached, rows, impacts) after `saves` × `every` steps: (q, p, λ, frame, local error, v) at the start and after
-    every `every`-th, NaN after a failure; of the saves only the first `made`, and of the impacts the first `limit`, if
-    these are given."""
+    """(Reached, rows, impacts) after `saves` × `every` steps. The rows are (q, p, λ, frame, local error, v) at the start
+    and after every `every`-th step, NaN after a failure. If `made` and `limit` are given, only the first `made` saves
+    are computed, with up to `limit` impacts."""
     state = begin.state.state if most else begin.state
     after, (*saved, impacts) = _advance(system, method, t0, h, begin.state, saves, every, most, made, limit)
     end, n, c = after.state if most else after, state.q.shape[0], saved[2].shape[1]
@@ -270,13 +271,13 @@ def _run(system, method, t0, h, begin: Reached, *, saves: int, every, most: int,
     here = (state.q, state.p, lam, state.frame, state.errors[:1])
     q, p, lam, frame, error = (jnp.concatenate([a[None], b]) for a, b in zip(here, saved, strict=True))
     t = t0 + h * (state.step + every * jnp.arange(saves + 1))
-    v, facts, result = judged(system, method, state.step == 0, end, begin.facts, (t, q, p, lam), made, most)
+    v, facts, result = judged(system, method, h, state.step == 0, end, begin.facts, (t, q, p, lam), made, most)
     return Reached(after, facts, result), (q, p, lam, frame, error, v), impacts
 
 
 def _advance(system, method, t0, h, state: State | Moving, saves: int, every, most: int, made, limit):
-    """`saves` × `every` steps: the state after them; (q, p, λ, frame, local error) after every `every`-th, NaN after a
-    failure, and the impacts, if up to so many are asked for."""
+    """(state, (q, p, λ, frame, local error, impacts)) after `saves` × `every` steps. The values are those after every
+    `every`-th step, NaN after a failure. The impacts are None unless `most` is positive."""
     if most and made is not None:
         return walked_with_impacts(system, method, t0, h, state, saves, every, most, made, limit)
     if most:
@@ -296,8 +297,8 @@ def _advance(system, method, t0, h, state: State | Moving, saves: int, every, mo
     if made is not None:
         state, saved = run(state, saves, every, made)
         return state, (*saved, None)
-    # Reverse mode keeps the stage values of all steps; where that is too much, of one part of the run at a time: some
-    # saves, or a piece of what leads to one.
+    # Reverse mode stores the stage values of all steps. If that is too much, the run is checkpointed, so that only the
+    # stage values of one part are stored at a time: of the steps to some saves, or of a piece of the steps to one save.
     least = saves * every * state.history.size * state.q.dtype.itemsize / STAGE_MEMORY
     parts = _parts(saves, least)
     if least <= 1:
@@ -341,8 +342,8 @@ def _trajectory(system, method, t0, h, end: Reached, rows, impacts: Impacts | No
 
 @partial(jax.jit, static_argnums=(4, 5, 6))
 def _columns(t0, h, errors, rows, every: int, count: int, shape: tuple[int, ...]):
-    """(t, q, v, p, λ, local error, frame) of the first `count` rows, in the shape of a configuration, and the largest
-    local error."""
+    """(t, q, v, p, λ, local error, frame) of the first `count` rows, with q, v and p in the shape of a configuration,
+    and the largest local error."""
     q, p, lam, frame, error, v = (x[:count] for x in rows)
     full = (count, *shape)
     t = t0 + h * every * jnp.arange(count, dtype=q.dtype)
@@ -375,7 +376,7 @@ def _raise_failure(trajectory):
 
 
 def _by_parts(system, method, t0, h, q, v, most, whole: Plan, folder, progress):
-    """(Reached, rows, impacts) as `_run` has them, by a host loop over jitted parts."""
+    """(Reached, rows, impacts) as `_run` returns them, by a host loop over jitted parts."""
     begin = _begun(system, method, t0, h, q, v, min(most, 1))
 
     def advance(reached, rows, stride):
@@ -397,7 +398,8 @@ def _by_parts(system, method, t0, h, q, v, most, whole: Plan, folder, progress):
 
 
 def _counted(saves: int, every: int, most: int, room: int) -> dict:
-    """The options of `_run` for a program that serves any number of steps, and of impacts up to the next power of 2."""
+    """The options of `_run` for one compiled program that serves any number of steps and of saves up to `room`, and any
+    number of impacts up to the next power of 2."""
     counts = {name: jnp.asarray(x) for name, x in {"every": every, "made": saves, "limit": most}.items()}
     return {"saves": room, "most": 1 << (most - 1).bit_length() if most else 0, **counts}
 

@@ -1,4 +1,4 @@
-"""Whether the digits of what was saved are right: by the energy, where it is known to be constant, by the rounding of
+"""Checks of the accuracy of the saved states: by the energy, if it is known to be constant, by the rounding errors of
 the chart, and by the local error."""
 
 from typing import NamedTuple
@@ -14,12 +14,14 @@ from geodyn.integrators.contract.system import AbstractLagrangianSystem, pfaffia
 from geodyn.integrators.step.methods import AbstractCollocation, State
 
 MOST_ROUNDING = 1e-4
+ROUNDINGS = 16
 BLOCK = 32
 
 
 class Facts(NamedTuple):
-    """What the saved states so far say of their digits: the energy of the first, the extremes of it and the largest
-    kinetic energy, where these are to tell something, and the largest rounding error in parts of eps (`rounding`)."""
+    """What the saved states so far say about their accuracy: the energy of the first state, the extremes of the energy
+    and the largest kinetic energy (only if the energy is to be checked), and the largest relative rounding error of a
+    position in units of eps (`rounding`)."""
 
     first: Array
     highest: Array
@@ -29,14 +31,15 @@ class Facts(NamedTuple):
 
 
 def no_facts(dtype) -> Facts:
-    """Of no rows."""
+    """The facts before the first saved state."""
     number = jnp.zeros((), dtype)
     return Facts(number, number - jnp.inf, number + jnp.inf, number, number)
 
 
-def judged(system, method, is_first, state: State, facts: Facts, rows, made, most: int):
-    """(v of the rows (t, q, p, λ), what is known with these, the result): `made` as `_of_rows` takes it."""
-    t, q, *_ = rows
+def judged(system, method, h, is_first, state: State, facts: Facts, rows, made, most: int):
+    """(the velocities of the rows (t, q, p, λ), the facts including these rows, the result of the run so far); `made`
+    is passed to `_of_rows`."""
+    t, q, _, multipliers = rows
     followed = isinstance(method, AbstractCollocation) and not method.tableau.is_explicit and not most
     followed = followed and _is_conservative(system, t[0], q[0])
 
@@ -46,7 +49,7 @@ def judged(system, method, is_first, state: State, facts: Facts, rows, made, mos
         return [v, rounding(system, q), *energy]
 
     v, rounded, *others = _of_rows(of_row, rows, made)
-    # Of what was saved before a failure, too, which lost digits may have led to.
+    # This is checked after a failure too, since lost digits may have caused it.
     facts = facts._replace(rounding=jnp.fmax(facts.rounding, jnp.nanmax(rounded)))
     lost = facts.rounding * jnp.finfo(rounded.dtype).eps > MOST_ROUNDING
     result = jnp.where(lost & (state.result <= RESULTS.not_finite), RESULTS.digits_lost, state.result)
@@ -60,13 +63,14 @@ def judged(system, method, is_first, state: State, facts: Facts, rows, made, mos
         jnp.maximum(facts.kinetic, jnp.max(kinetic)),
         facts.rounding,
     )
-    resolved = _is_resolved(facts, damping=not method.tableau.is_symplectic)
+    noise = _noise(system, t[0], q[0], jnp.nanmax(jnp.abs(multipliers), initial=0), h)
+    resolved = _is_resolved(facts, noise, damping=not method.tableau.is_symplectic)
     wrong = (result == RESULTS.successful) & (~resolved | (state.errors[2] > 1))
     return v, facts, jnp.where(wrong, RESULTS.under_resolved, result)
 
 
 def _is_conservative(system, t, q) -> bool:
-    """Whether it is known that the energy is constant: no dissipation, and nothing that depends on time."""
+    """Whether the energy is known to be constant: there is no dissipation, and nothing depends on time."""
     v = jnp.zeros_like(q)
     if not isinstance(system, AbstractLagrangianSystem) or pfaffian(system, t, q, v).size or not system.is_smooth:
         return False
@@ -74,19 +78,27 @@ def _is_conservative(system, t, q) -> bool:
     return of_time and is_constant(lambda v: system.rayleigh_at(t, q, v), v)
 
 
-def _is_resolved(facts: Facts, damping):
-    """Whether the energy at all saved times is that of the start, to a third of the largest kinetic energy, but for
-    what a `damping` method takes from it. Where the steps follow a motion it is, to many digits; by the pole of a chart
-    or a close encounter it is off by any factor."""
+def _noise(system, t, q, reaction, h):
+    """The energy that rounding may give to a body at rest: the kinetic energy of velocities that move it by the
+    rounding error of its positions in a step, and the work of the reactions at these."""
+    v = jnp.ones_like(q) * (ROUNDINGS * jnp.finfo(q.dtype).eps * jnp.max(jnp.abs(q)) / h)
+    return jnp.abs(system.momentum(t, q, v) @ v) / 2 + reaction * h * v[0]
+
+
+def _is_resolved(facts: Facts, noise, damping):
+    """Whether the energy at all saved times is that of the start, to a third of the largest kinetic energy and the
+    `noise`; a `damping` method may take any part of it. Steps that follow a motion keep the energy to many digits; at
+    the pole of a chart or in a close encounter that they are too long for, it changes by any factor."""
     largest = jnp.maximum(jnp.abs(facts.highest), jnp.abs(facts.lowest))
     rounding_off = jnp.sqrt(jnp.finfo(largest.dtype).eps) * largest
     gained, lost = facts.highest - facts.first, facts.first - facts.lowest
-    return (gained if damping else jnp.maximum(gained, lost)) <= facts.kinetic / 3 + rounding_off
+    return (gained if damping else jnp.maximum(gained, lost)) <= facts.kinetic / 3 + rounding_off + noise
 
 
 def _of_rows(function, rows, made):
-    """`vmap(function)` of rows. Of the first `made`, and the one before them, if it is given, block by block: of the
-    others, and of those that are not finite, it gives what it says of the first row, and NaN for the first result."""
+    """`vmap(function)` over the rows. If `made` is given, only the first row and the `made` rows after it are computed,
+    block by block. For the other rows, and for rows that are not finite, the first result is NaN, and the further
+    results are those of the first row."""
     if made is None:
         return jax.vmap(function)(*rows)
     program, count = jax.make_jaxpr(function)(*(x[0] for x in rows)), rows[0].shape[0]

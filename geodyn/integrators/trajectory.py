@@ -1,4 +1,4 @@
-"""A trajectory: what was computed, how it went, and its file."""
+"""Trajectories: the saved states of an integration, its statistics, its impacts, interpolation, and files."""
 
 import functools
 import os
@@ -23,7 +23,7 @@ from geodyn.integrators.step.path import path
 
 
 def of_each(function):
-    """The function of a trajectory; of a batch, of each of its members."""
+    """A function of one trajectory, extended to batches: it is applied to each member."""
 
     @functools.wraps(function)
     def of_members(trajectory, *args):
@@ -35,7 +35,7 @@ def of_each(function):
 
 
 def compiled(function):
-    """The function of a trajectory, compiled once for all systems that differ in numbers only."""
+    """A function of a trajectory, compiled once for all systems that differ in numbers only."""
     run = jit(lambda system, bare, *args: function(bare.with_system(system), *args))
 
     @functools.wraps(function)
@@ -71,8 +71,8 @@ class IntegrationError(RuntimeError):
 
 
 class Stats(eqx.Module):
-    """Over the whole integration: `steps` done, `iterations` of the stage equations, `jacobians` formed, and the
-    largest `local_error` of a step (of every step, saved or not)."""
+    """Statistics of a whole integration: the `steps` done, the `iterations` of the stage equations, the `jacobians`
+    formed, and the largest `local_error` of all steps, saved or not."""
 
     steps: Int[Array, ""]
     iterations: Int[Array, ""]
@@ -111,7 +111,7 @@ class Impacts(eqx.Module):
 
 
 class Inputs(eqx.Module):
-    """What `integrate` was given beside system and method, as it takes it: `integrate(system, **vars(inputs))`."""
+    """The arguments of `integrate` beside system and method: `integrate(system, **vars(inputs))` takes them again."""
 
     q0: Float[Array, "..."]
     v0: Float[Array, "..."] | None
@@ -194,7 +194,7 @@ class Trajectory(eqx.Module):
         return self.carried.tree[1]
 
     def with_system(self, system: AbstractSystem | None) -> "Trajectory":
-        """The same trajectory as that of another system."""
+        """The same trajectory, with this system in place of its own."""
         return eqx.tree_at(lambda t: t.carried, self, Carried((system, self.method)), is_leaf=_is_carried)
 
     @property
@@ -301,7 +301,7 @@ def _energies(trajectory):
 
 
 def _cubic(trajectory, t):
-    """Hermite's polynomial between two saved states."""
+    """The position at the time t, by cubic Hermite interpolation between two saved states."""
     i = jnp.clip(jnp.searchsorted(trajectory.t, t, side="right") - 1, 0, trajectory.t.shape[0] - 2)
     start, length = trajectory.t[i], trajectory.t[i + 1] - trajectory.t[i]
     x, q, moved = (t - start) / length, trajectory.q[i], trajectory.q[i + 1] - trajectory.q[i]
@@ -318,7 +318,7 @@ def _evaluate(trajectory, times):
         return x[i].reshape(-1)
 
     def through_impacts(t, i, state):
-        """Substeps up to t itself."""
+        """The position at the time t, by substeps up to t itself."""
         t0, grid = trajectory.t[i], lambda m: jnp.minimum(trajectory.t[i] + h * (m.state.step + 1), t)
 
         def unfinished(m):

@@ -10,7 +10,7 @@ import geodyn as gd
 from geodyn import swimmers
 from geodyn._compile.jit import traced_numbers
 from geodyn.commands.stroke import verdict
-from geodyn.control.problem.minimise import RESULTS
+from geodyn.control.problem.minimise import OUTCOMES
 from geodyn.control.problem.optimum import OptimalStroke
 
 
@@ -40,13 +40,13 @@ def optimum(swimmer):
     """A stroke of it, with numbers that a search would find."""
     one, two = jnp.array(0.5), jnp.array([1.0, 2.0])
     evidence = {"wong_residual": one, "second_variation": (one, jnp.array(1))}
-    stroke, found, count = gd.FourierStroke.circle(0.7), RESULTS.converged, jnp.array(3)
+    stroke, found, count = gd.FourierStroke.circle(0.7), OUTCOMES.converged, jnp.array(3)
     return OptimalStroke(traced_numbers(swimmer), stroke, one, two, two, one, one, two, one, found, count, evidence)
 
 
 def test_a_saddle_is_not_told_as_a_minimum():
     found = optimum(swimmers.Satellite())
-    assert verdict(found) == RESULTS[RESULTS.converged]
+    assert verdict(found) == OUTCOMES[OUTCOMES.converged]
     for curvature in (-0.1, jnp.nan):
         saddle = eqx.tree_at(lambda x: x.evidence["second_variation"][0], found, jnp.asarray(curvature))
         assert "but not to a minimum: pass --guess" in verdict(saddle)

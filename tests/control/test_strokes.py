@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from geodyn.control.problem.minimise import RESULTS, minimise
+from geodyn.control.problem.minimise import OUTCOMES, minimise
 from geodyn.control.problem.optimum import load_stroke
 from geodyn.control.problem.pointwise import pointwise
 from geodyn.control.search.failure import StrokeError
@@ -126,7 +126,7 @@ def test_isoperimetric():
         method=Direct(harmonics=2, steps=24, max_iterations=1),
         throw=False,
     )
-    assert stopped.result == RESULTS.running
+    assert stopped.result == OUTCOMES.running
     assert min(stopped.kkt_residual, stopped.wong_residual, stopped.power_variation) > 0.01
 
 
@@ -285,7 +285,7 @@ def test_minimise():
     def check(ceiling):
         problem = Valley(jnp.array(1.5), ceiling)
         found = minimise(problem, jnp.array([-1.2, 1.0, 0.3]), tolerance=1e-11, max_iterations=200)
-        assert found.result == RESULTS.converged
+        assert found.result == OUTCOMES.converged
         other = minimize(
             lambda x: float(problem(x)[0]),
             found.x + 0.01,
@@ -306,7 +306,7 @@ def test_minimise():
 def test_where_only_a_bound_holds():
     """The least x ≥ 0 is 0: on the way there all is linear, and every step solves the equations of its barrier."""
     found = minimise(lambda x: (x[0], jnp.zeros(0), x), jnp.ones(1), tolerance=1e-9, max_iterations=100)
-    assert found.result == RESULTS.converged and abs(found.x[0]) < 1e-8
+    assert found.result == OUTCOMES.converged and abs(found.x[0]) < 1e-8
 
 
 def test_a_step_to_where_nothing_is_defined():
@@ -316,7 +316,7 @@ def test_a_step_to_where_nothing_is_defined():
         return (x[0] - 2 * jnp.log(x[0]) + x[1], x[1:] - jnp.log(x[:1]), jnp.zeros(0))
 
     found = minimise(problem, jnp.array([3.0, 0.0]), tolerance=1e-11, max_iterations=50)
-    assert found.result == RESULTS.converged
+    assert found.result == OUTCOMES.converged
     np.testing.assert_allclose(found.x, [1.0, 0.0], atol=1e-10)
 
 
@@ -331,7 +331,7 @@ def test_constraints_that_depend_on_each_other():
 
     start = jnp.array([-1.2, 1.0, 0.3])
     alone, found = (minimise(p, start, tolerance=1e-11, max_iterations=200) for p in (once, twice))
-    assert found.result == RESULTS.converged
+    assert found.result == OUTCOMES.converged
     np.testing.assert_allclose(found.x, alone.x, atol=1e-9)
 
 

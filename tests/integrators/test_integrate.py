@@ -301,3 +301,27 @@ def test_what_is_driven_or_damped_may_gain_or_lose_energy(driven):
     system = Lagrangian(force, dissipation=None if driven else lambda q, v: v @ v)
     t = integrate(system, [1.0], [0.0 if driven else 1.0], t1=3.0, steps=60)
     np.testing.assert_allclose(t.v[:, 0], np.sin(t.t) if driven else np.exp(-2 * t.t), atol=1e-11)
+
+
+SPACE = gd.spaces.Euclidean(3)
+AT_REST = {
+    "balanced springs, whose energy is that of rounding": (
+        gd.System(SPACE, [1.0] * 3, gd.Spring([(0, 1), (1, 2)], [10.0, 20.0], [0.1, 0.2])),
+        jnp.array([[0.0, 0.1, 0.2], [0.1, 0.1, 0.2], [0.3, 0.1, 0.2]]),
+    ),
+    "a weight on a nail at height zero": (
+        gd.System(SPACE, [1.0], gd.Gravity(10.0), gd.FixedPoint(0, [0.3, 0.1, 0.0])),
+        jnp.array([[0.3, 0.1, 0.0]]),
+    ),
+    "a body welded to the world": (
+        gd.rigid.RigidBodies([1.0, 1.0, 2.0], 3.0, gd.Gravity(10.0), gd.rigid.Weld((None, 0))),
+        jnp.array([[0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0]]),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", AT_REST)
+def test_what_rests_is_resolved(name):
+    """With an energy of zero only rounding changes it, by any factor: that is no sign of steps that are too long."""
+    rest = gd.integrate(*AT_REST[name], t1=1.0, steps=20)
+    np.testing.assert_allclose(np.ptp(rest.q, axis=0), 0, atol=1e-14)

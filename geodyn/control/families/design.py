@@ -12,7 +12,7 @@ from geodyn._compile.jit import as_pytree
 from geodyn._typing import Array, Float, Number, PyTree, Scalar, Vector
 from geodyn.control.families.varied import VariedProblem, towing_drag
 from geodyn.control.methods.method import Direct
-from geodyn.control.problem.minimise import RESULTS, minimise
+from geodyn.control.problem.minimise import OUTCOMES, minimise
 from geodyn.control.problem.optimum import OptimalStroke
 from geodyn.control.problem.problem import StrokeProblem
 from geodyn.control.search.strokes import efficiency, optimal_stroke
@@ -50,7 +50,7 @@ class OptimalDesign(eqx.Module):
     efficiency: Scalar
     kkt_residual: Scalar
     bound_multipliers: Float[Array, " b"]
-    result: RESULTS
+    result: OUTCOMES
 
 
 class DesignProblem(eqx.Module):
@@ -164,9 +164,9 @@ def optimal_design(
     begin = (first.stroke, (parameters, floating(1.0) if free else None))
     joint = DesignProblem(varied, limits)
     found = minimise(joint, begin, tolerance=tolerance, max_iterations=method.max_iterations, progress=progress)
-    if throw and found.result != RESULTS.converged:
+    if throw and found.result != OUTCOMES.converged:
         raise RuntimeError(
-            f"optimal_design: {RESULTS[found.result]} (KKT residual {float(found.kkt_residual):.1e} after"
+            f"optimal_design: {OUTCOMES[found.result]} (KKT residual {float(found.kkt_residual):.1e} after"
             f" {int(found.iterations)} iterations); begin nearer to the optimum, bound the parameters, or pass"
             " throw=False to see what was found."
         )

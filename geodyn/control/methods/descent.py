@@ -16,7 +16,7 @@ from jax.flatten_util import ravel_pytree
 from geodyn._compile.jit import jit
 from geodyn._typing import Array, Float, Int, PyTree, Scalar
 from geodyn.control.methods.method import AbstractStrokeMethod, refuse_bounds, stationary
-from geodyn.control.problem.minimise import RESULTS
+from geodyn.control.problem.minimise import OUTCOMES
 from geodyn.control.problem.problem import StrokeProblem
 from geodyn.control.problem.variation import sobolev_metric
 
@@ -79,7 +79,7 @@ class Descent(AbstractStrokeMethod):
                         break
         except KeyboardInterrupt:
             print(f"interrupted after {int(state.iterations)} iterations")
-        result = RESULTS.where(state.residual <= tolerance, RESULTS.converged, RESULTS.running)
+        result = OUTCOMES.where(state.residual <= tolerance, OUTCOMES.converged, OUTCOMES.running)
         return stationary(problem, state.x, state.multipliers, state.iterations, result)
 
 

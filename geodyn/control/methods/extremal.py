@@ -15,7 +15,7 @@ from geodyn._compile.jit import jit
 from geodyn._typing import Array, Bool, Float, Int, PyTree, Scalar
 from geodyn.control.methods.descent import Descent
 from geodyn.control.methods.method import AbstractStrokeMethod, refuse_bounds, stationary
-from geodyn.control.problem.minimise import RESULTS
+from geodyn.control.problem.minimise import OUTCOMES
 from geodyn.control.problem.pointwise import pointwise
 from geodyn.control.problem.problem import StrokeProblem
 from geodyn.control.problem.wong import jet, wong_forces
@@ -75,13 +75,13 @@ class Wong(AbstractStrokeMethod):
         march = _march(problem, x, self.max_iterations)
         if progress:
             print(f"{float(march.reached):.4g} of the displacement after {int(march.attempts)} solutions", flush=True)
-        result = RESULTS.where(march.reached == 1, RESULTS.converged, RESULTS.stalled)
+        result = OUTCOMES.where(march.reached == 1, OUTCOMES.converged, OUTCOMES.stalled)
         x, y, _ = _parts(x, march.z)
         # Where it stopped on the way, the multipliers are those of a part of the displacement.
         y = y / jnp.where(march.reached > 0, march.reached, 1.0)
         found = stationary(problem, x, y, march.attempts, result)
-        resolved = (found.kkt_residual <= self.tolerance) | (found.result != RESULTS.converged)
-        return eqx.tree_at(lambda m: m.result, found, RESULTS.where(resolved, found.result, RESULTS.unresolved))
+        resolved = (found.kkt_residual <= self.tolerance) | (found.result != OUTCOMES.converged)
+        return eqx.tree_at(lambda m: m.result, found, OUTCOMES.where(resolved, found.result, OUTCOMES.unresolved))
 
 
 def _parts(like, z):

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from geodyn._compile.jit import jit
 from geodyn._typing import Array, Float
-from geodyn.control.problem.minimise import RESULTS, Minimum, minimise
+from geodyn.control.problem.minimise import OUTCOMES, Minimum, minimise
 from geodyn.control.problem.problem import StrokeProblem
 from geodyn.control.problem.variation import variations
 
@@ -64,14 +64,14 @@ class Direct(AbstractStrokeMethod):
 
 
 @jit
-def stationary(problem: StrokeProblem, x, y: Float[Array, " p"], iterations, result: RESULTS) -> Minimum:
+def stationary(problem: StrokeProblem, x, y: Float[Array, " p"], iterations, result: OUTCOMES) -> Minimum:
     """Where another method than `minimise` ended, with the same evidence: for problems without bounds."""
     values, jacobian, hessian = variations(problem, x, jnp.append(1.0, -y))
     df, dc = jacobian[0], jacobian[1:]
     residual = jnp.max(jnp.abs(df - y @ dc)) / jnp.max(jnp.abs(df))
     residual = jnp.maximum(residual, jnp.max(jnp.abs(values[1:])))
     none, zero = jnp.zeros(0, y.dtype), jnp.zeros((), y.dtype)
-    result = RESULTS.where(jnp.isfinite(residual), result, RESULTS.not_finite)
+    result = OUTCOMES.where(jnp.isfinite(residual), result, OUTCOMES.not_finite)
     return Minimum(x, y, none, none, zero, zero, hessian, dc, residual, iterations, result)
 
 

@@ -25,7 +25,7 @@ Problem = Callable[[PyTree], tuple[Scalar, Float[Array, " p"], Float[Array, " q"
 Derivatives = Callable[[Problem, PyTree, Array], tuple[Array, Array, Array]]
 
 
-class RESULTS(eqx.Enumeration):
+class OUTCOMES(eqx.Enumeration):
     """How a minimisation ended."""
 
     converged = "converged"
@@ -57,7 +57,7 @@ class Minimum(eqx.Module):
     jacobian: Float[Array, "p n"]
     kkt_residual: Scalar
     iterations: Int[Array, ""]
-    result: RESULTS
+    result: OUTCOMES
 
 
 def _largest(v: Array) -> Scalar:
@@ -224,11 +224,11 @@ def _newton(problem: Problem, derivatives: Derivatives, state: Minimum, toleranc
 
     a, bend = _line_search(reached, merit, correct, start, slope, longest, dx)
 
-    result = RESULTS.where(a > 0, RESULTS.running, RESULTS.stalled)
-    result = RESULTS.where(jnp.isfinite(residual), result, RESULTS.not_finite)
-    result = RESULTS.where(residual <= tolerance, RESULTS.converged, result)
+    result = OUTCOMES.where(a > 0, OUTCOMES.running, OUTCOMES.stalled)
+    result = OUTCOMES.where(jnp.isfinite(residual), result, OUTCOMES.not_finite)
+    result = OUTCOMES.where(residual <= tolerance, OUTCOMES.converged, result)
     here, there = (x, y, z, s), (move(a, bend), y_new, z + _to_boundary(z, dz) * dz, slide(a, bend))
-    x, y, z, s = jax.tree.map(lambda old, new: jnp.where(result == RESULTS.running, new, old), here, there)
+    x, y, z, s = jax.tree.map(lambda old, new: jnp.where(result == OUTCOMES.running, new, old), here, there)
     curved = hessian + dh.T @ (jnp.minimum(z / s, STIFFEST)[:, None] * dh)
     residual = jnp.maximum(residual, _largest(broken) / _largest(df))
     return Minimum(unravel(x), y, z, s, barrier, a * length, curved, dc, residual, state.iterations + 1, result)
@@ -251,7 +251,7 @@ def begin(problem: Problem, x: PyTree) -> Minimum:
         jnp.zeros((*c.shape, n), c.dtype),
         number,
         jnp.array(0),
-        RESULTS.running,
+        OUTCOMES.running,
     )
 
 
@@ -262,7 +262,7 @@ def _advance(
     """Iterate until the search ends or the count of iterations reaches the limit."""
 
     def goes_on(state):
-        return (state.result == RESULTS.running) & (state.iterations < limit)
+        return (state.result == OUTCOMES.running) & (state.iterations < limit)
 
     return jax.lax.while_loop(goes_on, lambda state: _newton(problem, derivatives, state, tolerance), state)
 
@@ -290,7 +290,7 @@ def minimise(
             state = _advance(problem, derivatives, state, tolerance, jnp.array(limit))
             if progress:
                 print(f"iteration {limit}: KKT residual {float(state.kkt_residual):.2e}", flush=True)
-                if state.result != RESULTS.running:
+                if state.result != OUTCOMES.running:
                     break
     except KeyboardInterrupt:
         print(f"interrupted after {int(state.iterations)} iterations")

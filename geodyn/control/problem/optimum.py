@@ -14,14 +14,14 @@ from jax.tree_util import Partial
 from geodyn._compile.jit import traced_numbers
 from geodyn._files.archive import differences, named_arrays, read_archive, write_archive
 from geodyn._typing import Array, Float, Int, PyTree, Scalar
-from geodyn.control.problem.minimise import RESULTS
+from geodyn.control.problem.minimise import OUTCOMES
 from geodyn.control.problem.problem import StrokeProblem, wong_residual
 from geodyn.control.problem.variation import second_variation
 from geodyn.locomotion.connections.connection import AbstractInvariantMetric
 from geodyn.locomotion.strokes.stroke import FourierStroke, LegendreStroke, OpenStroke
 
 _FORMAT = "geodyn stroke 3"
-_RESULTS = (RESULTS.converged, RESULTS.running, RESULTS.stalled, RESULTS.not_finite, RESULTS.unresolved)
+_OUTCOMES = (OUTCOMES.converged, OUTCOMES.running, OUTCOMES.stalled, OUTCOMES.not_finite, OUTCOMES.unresolved)
 
 
 class Evidence(eqx.Module):
@@ -107,7 +107,7 @@ class OptimalStroke(eqx.Module):
     power_variation: Scalar
     charge: Float[Array, " k"]
     room: Scalar
-    result: RESULTS
+    result: OUTCOMES
     iterations: Int[Array, ""]
     evidence: Evidence | dict[str, Array]
 
@@ -139,7 +139,7 @@ class OptimalStroke(eqx.Module):
         values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "result"}
         values["evidence"] = {"wong_residual": self.wong_residual, "second_variation": self.second_variation}
         about = {name: _packed(value, name, arrays) for name, value in values.items()}
-        write_archive(path, arrays, {"format": _FORMAT, "optimum": about, "result": RESULTS[self.result]})
+        write_archive(path, arrays, {"format": _FORMAT, "optimum": about, "result": OUTCOMES[self.result]})
 
 
 def load_stroke(path: str | os.PathLike, swimmer: AbstractInvariantMetric | None = None) -> OptimalStroke:
@@ -186,7 +186,7 @@ def load_stroke(path: str | os.PathLike, swimmer: AbstractInvariantMetric | None
     if found:
         raise ValueError(f"load_stroke: {path} holds a stroke of another swimmer: {'; '.join(found)}")
     rest = {name: _unpacked(value, arrays) for name, value in packed.items() if name != "swimmer"}
-    return OptimalStroke(swimmer=swimmer, result=next(r for r in _RESULTS if RESULTS[r] == about["result"]), **rest)
+    return OptimalStroke(swimmer=swimmer, result=next(r for r in _OUTCOMES if OUTCOMES[r] == about["result"]), **rest)
 
 
 class _ForeignError(Exception):

@@ -9,7 +9,7 @@ import numpy as np
 
 from geodyn._typing import Array, Float
 from geodyn.control.methods.method import AbstractStrokeMethod, Direct
-from geodyn.control.problem.minimise import RESULTS
+from geodyn.control.problem.minimise import OUTCOMES
 from geodyn.control.problem.optimum import OptimalStroke
 from geodyn.control.problem.problem import StrokeProblem
 from geodyn.geometry.groups.rigid import SE2
@@ -47,14 +47,14 @@ def failure(
     optimum: OptimalStroke, problem: StrokeProblem, start, method: AbstractStrokeMethod, search: Callable
 ) -> StrokeError:
     """The error for a search that began at the unknowns `start`; `search` is `optimal_stroke`, to try others."""
-    if optimum.result == RESULTS.converged:
+    if optimum.result == OUTCOMES.converged:
         reason = _singular(optimum) or "; the steps of the search are too few to tell where it leads"
-    elif optimum.result == RESULTS.unresolved:
+    elif optimum.result == OUTCOMES.unresolved:
         reason = ""
     else:
         reason = _singular(optimum) or _flat(optimum) or _reach(problem, start, method, search)
     message = (
-        f"optimal_stroke: {RESULTS[optimum.result]} (KKT residual {float(optimum.kkt_residual):.1e} after"
+        f"optimal_stroke: {OUTCOMES[optimum.result]} (KKT residual {float(optimum.kkt_residual):.1e} after"
         f" {int(optimum.iterations)} iterations). On twice the steps it reached the displacement"
         f" {np.asarray(optimum.displacement)} of {np.asarray(problem.displacement)}{reason}. Pass a guess= nearer to"
         " the optimum, a smaller displacement, more steps= of the method if the residual is small, or throw=False to"
@@ -66,7 +66,7 @@ def failure(
 def certified(optimum: OptimalStroke, displacement: Float[Array, "..."]) -> bool:
     """Whether the search converged, to a stroke that leads there as seen on twice the steps of the search too."""
     miss = jnp.linalg.norm(optimum.displacement - displacement) / jnp.linalg.norm(displacement)
-    return bool((optimum.result == RESULTS.converged) & (miss < 0.1))
+    return bool((optimum.result == OUTCOMES.converged) & (miss < 0.1))
 
 
 def _singular(optimum: OptimalStroke) -> str:
@@ -155,7 +155,7 @@ def _goes_on(before, after) -> bool:
 
 
 def afloat(swimmer) -> str:
-    """What a free body cannot do."""
+    """A hint for a free body in the plane, whose centre of mass strokes cannot move; empty for others."""
     free = isinstance(swimmer, AbstractDeformableBody) and isinstance(swimmer.group, SE2)
     return (
         "; a body afloat keeps its centre of mass where it is: ask for its turn, gd.bundles.Heading(body)"

@@ -9,7 +9,7 @@ from tqdm import tqdm
 from geodyn._compile.jit import jit_over_cores
 from geodyn._typing import Array, Float, Number, Scalar, Vector
 from geodyn.control.methods.method import Direct
-from geodyn.control.problem.minimise import RESULTS
+from geodyn.control.problem.minimise import OUTCOMES
 from geodyn.control.problem.optimum import OptimalStroke
 from geodyn.control.problem.problem import StrokeProblem, clock_of
 from geodyn.control.search.checks import check_moves, checked_displacement, checked_limits
@@ -28,7 +28,7 @@ class _Found(eqx.Module):
     stroke: Stroke
     signature: Float[Array, "3"]
     offset: Scalar
-    result: RESULTS
+    result: OUTCOMES
 
 
 def _random_stroke(swimmer, target, region, key) -> FourierStroke:
@@ -159,7 +159,7 @@ def optimal_strokes(
     limits, bounded = checked_limits(bounds, rates, lower.size)
     coarse = _coarse(swimmer, target, (lower, upper), limits, bounded, jax.random.split(jax.random.key(seed), starts))
     candidates = np.argsort(np.asarray(coarse.offset))
-    candidates = candidates[np.asarray(coarse.result == RESULTS.converged)[candidates]]
+    candidates = candidates[np.asarray(coarse.result == OUTCOMES.converged)[candidates]]
     signatures = np.asarray(coarse.signature)[candidates]
     candidates = candidates[_distinct(list(signatures), 0.01)]
     problem = {"displacement": target, "bounds": bounds, "rates": rates}

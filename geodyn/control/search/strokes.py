@@ -8,7 +8,7 @@ from geodyn._checks import a_number
 from geodyn._compile.jit import jit, traced_numbers
 from geodyn._typing import Array, Float, Number, PyTree, Scalar, Vector
 from geodyn.control.methods.method import AbstractStrokeMethod, Direct
-from geodyn.control.problem.minimise import RESULTS, Minimum
+from geodyn.control.problem.minimise import OUTCOMES, Minimum
 from geodyn.control.problem.optimum import Evidence, OptimalStroke
 from geodyn.control.problem.problem import StrokeProblem, clock_of, outcome
 from geodyn.control.search.checks import (
@@ -92,7 +92,7 @@ def _another_start(problem: StrokeProblem, found: Minimum, method, guess, bounds
     an ellipse can be so symmetric that the constraints depend on each other there, and no step leads on."""
     if not problem.displacement.ndim or problem.end is not None or callable(guess) or not isinstance(method, Direct):
         return None
-    if found.result == RESULTS.running and found.iterations < method.max_iterations:  # Ctrl-C
+    if found.result == OUTCOMES.running and found.iterations < method.max_iterations:  # Ctrl-C
         return None
     p, centre = problem, _centre(problem.swimmer, guess, bounds, problem.base)
     if not small_stroke(p.swimmer, centre, p.displacement)[1]:
@@ -238,7 +238,7 @@ def optimal_stroke(
 
     problem, x = pose(guess)
     found = solved(problem, x, method, progress)
-    if known((found.result, problem)) and found.result != RESULTS.converged:
+    if known((found.result, problem)) and found.result != OUTCOMES.converged:
         another = _another_start(problem, found, method, guess, bounds)
         if another is not None:
             problem, x = pose(another)

@@ -1,1 +1,1 @@
-"""What a system tells the integrator, methods as tableaus, and how a step may end."""
+"""The interface between systems and integrators, Butcher tableaux, and how an integration may end."""

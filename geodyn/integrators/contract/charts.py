@@ -1,4 +1,4 @@
-"""What a system whose configurations have several charts tells the integrator."""
+"""Several charts of the configurations of a system, and the changes between them."""
 
 from collections.abc import Callable
 

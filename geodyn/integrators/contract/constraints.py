@@ -1,4 +1,4 @@
-"""Constraints in the metric of the kinetic energy: the reactions that keep them, and checks of initial data."""
+"""Constraint reactions, the Delassus matrix of the constraints, and checks of initial data."""
 
 import equinox as eqx
 import jax
@@ -11,7 +11,8 @@ from geodyn.integrators.contract.system import AbstractSystem, constraint_rate
 
 
 def reactions(system: AbstractSystem, t, q, p, v, wanted=0.0) -> Float[Array, " c"]:
-    """λ for which the constraints, as bounds of the velocity, change at the rates `wanted`: linear in λ."""
+    """The multipliers λ for which the constraints at the velocity level change at the rates `wanted`: the solution of a
+    linear system."""
     lam = jnp.zeros(system.count_constraints(q), q.dtype)
     if lam.size == 0:
         return lam
@@ -40,21 +41,22 @@ def normals(system: AbstractSystem, t, q, v) -> tuple[Float[Array, "n c"], Float
 
 @eqx.filter_jit
 def constraint_state(system: AbstractSystem, q, v, t) -> tuple[Array, Array, Array]:
-    """(φ, bounds of the velocity, J M⁻¹Jᵀ) at flat q[n], v[n]."""
+    """(φ, constraints at the velocity level, J M⁻¹Jᵀ) at flat q[n], v[n]."""
     return system.constraint(t, q), constraint_rate(system, t, q, v), normals(system, t, q, v)[1]
 
 
 @eqx.filter_jit
 def bend(system: AbstractSystem, q, v, t) -> tuple[Array, Array]:
-    """Second differences in v of the bounds of the velocity, and the size of what they are differences of: around 0,
-    where even functions show that they are bent, and from 0 on, where odd ones do."""
+    """The second differences in v of the constraints at the velocity level, which are zero if these are affine in v,
+    and the size of the values. Two differences are added: one about 0, in which even functions are visible, and one
+    from 0 on, in which odd functions are."""
     middle, one, back, two = (constraint_rate(system, t, q, x) for x in (0 * v, 1 + v, -1 - v, 2 + 2 * v))
     return jnp.abs(one + back - 2 * middle) + jnp.abs(two + middle - 2 * one), jnp.max(jnp.abs(two))
 
 
 def check_constraints(system: AbstractSystem, names: list[str], q, v, t) -> None:
-    """Raises ValueError where q, v violate a constraint, where constraints are redundant (J M⁻¹Jᵀ singular), and where
-    a nonholonomic one is not affine in v."""
+    """Raises ValueError if q, v violate a constraint, if constraints are redundant (J M⁻¹Jᵀ singular), or if a
+    nonholonomic constraint is not affine in v."""
     q, v = jnp.asarray(q), jnp.asarray(v)
     residual, rate, gram = map(np.asarray, constraint_state(system, q, v, t))
     tolerance = np.finfo(rate.dtype).eps ** 0.5
@@ -81,7 +83,7 @@ def check_constraints(system: AbstractSystem, names: list[str], q, v, t) -> None
 
 
 def dependent_rows(gram: Float[np.ndarray, "c c"]) -> list[int]:
-    """The rows of J that are linearly dependent, from J M⁻¹Jᵀ: those in its null vectors."""
+    """The linearly dependent rows of J: those that occur in the null vectors of J M⁻¹Jᵀ."""
     diagonal = np.diag(gram)
     if not np.all(diagonal > 0):
         return [int(i) for i in np.flatnonzero(~(diagonal > 0))]

@@ -1,4 +1,4 @@
-"""What a system with contacts tells the integrator: one value of functions of time and state."""
+"""Unilateral contacts of a system, as functions of time and state."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -153,5 +153,6 @@ class Contacts(eqx.Module):
 
 
 def picked(x, which):
-    """x[which]; all of x where that is all: an index differentiates into a scatter, which a native step cannot hold."""
+    """x[which], or x itself if that is all of it: the derivative of an index is a scatter, which a native function
+    cannot contain."""
     return x if which is None or which.size == x.shape[0] else x[which]

@@ -1,4 +1,4 @@
-"""The form of the Newton matrices of a body, from what depends on what in it."""
+"""The structure of Newton matrices, dense or banded, from the sparsity of a body."""
 
 from functools import lru_cache
 from itertools import combinations
@@ -16,12 +16,13 @@ FEWEST_BLOCKS = 8
 
 @lru_cache
 def form_of(couplings: Couplings | None, stages: int, n: int, sets: int, far: bool) -> Full | Banded:
-    """The form of matrices on n coordinates and `sets` of multipliers for each of the `stages`; `far` says that the
-    constraints depend on the forces. Banded where there are many points and few of them in a band."""
+    """The structure of matrices on n coordinates and `sets` sets of multipliers for each of the `stages`: `Banded` if
+    there are many points and few of them in a band, else `Full`. `far` says that the constraints depend on the
+    forces."""
     if couplings is None or stages * (n + sets * len(couplings.rows)) <= LARGEST:
         return Full()
     place, width = placed_in_line(couplings)
-    # What acts by way of a constraint's forces reaches the neighbours of its points.
+    # A constraint that depends on the forces on its points also depends on the neighbours of these points.
     block = place // (width if not far and not (sets > 1 and couplings.by_velocity) else 2 * width)
     rows = [max(block[list(points)]) for points in couplings.rows]
     of_column = np.concatenate([np.repeat(block, n // couplings.points), *[rows] * sets]).astype(int)
@@ -35,8 +36,9 @@ def form_of(couplings: Couplings | None, stages: int, n: int, sets: int, far: bo
 
 
 def placed_in_line(couplings: Couplings) -> tuple[np.ndarray, int]:
-    """The places of the points in an order that keeps those coupled near one another, and how far apart they are at
-    most: their own, or that of Cuthill & McKee (Proc. 24th ACM Nat. Conf. (1969) 157)."""
+    """The places of the points in an order that keeps coupled points near one another, and the largest distance of
+    coupled points in it (the bandwidth). It is their own order or that of Cuthill & McKee (Proc. 24th ACM Nat. Conf.
+    (1969) 157), whichever has the smaller bandwidth."""
     pairs = [pair for points in {*couplings.joined, *couplings.rows} for pair in combinations(points, 2)]
     i, j = np.array(pairs, int).reshape(-1, 2).T
     graph = coo_array((np.ones(2 * len(i)), (np.r_[i, j], np.r_[j, i])), shape=(couplings.points,) * 2).tocsr()

@@ -1,4 +1,4 @@
-"""Rayleigh functions: whether they dissipate."""
+"""Checks that a Rayleigh function dissipates energy."""
 
 import equinox as eqx
 import jax
@@ -10,12 +10,13 @@ from geodyn._typing import Array
 
 @eqx.filter_jit
 def rayleigh_power(rayleigh, t, q, v) -> Array:
-    """<∂R/∂v, v> at every v[k, n], with R = rayleigh(t, q, v)."""
+    """The dissipated power <∂R/∂v, v> for every v[k, n], with R = rayleigh(t, q, v)."""
     return jax.vmap(lambda v: jnp.dot(jax.grad(rayleigh, 2)(t, q, v), v))(v)
 
 
 def check_dissipation(rayleigh, t, q: np.ndarray, v: np.ndarray) -> None:
-    """Raises ValueError where a Rayleigh function gives energy at q[n], at the velocity v[n] or along a coordinate."""
+    """Raises ValueError if a Rayleigh function creates energy at q[n], for the velocity v[n] or a velocity along a
+    coordinate."""
     size = max(float(np.max(np.abs(v))), 1.0)
     velocities = np.concatenate([np.ravel(v)[None], size * np.eye(v.size), -size * np.eye(v.size)]).astype(q.dtype)
     power = np.asarray(rayleigh_power(rayleigh, t, jnp.asarray(np.ravel(q)), jnp.asarray(velocities)))

@@ -1,4 +1,4 @@
-"""Systems from a Lagrangian in flat coordinates, of which no more is known than how to evaluate it."""
+"""Systems given by a Lagrangian, a function of flat coordinates."""
 
 from collections.abc import Callable
 
@@ -78,7 +78,8 @@ class AbstractFlatLagrangian(AbstractLagrangianSystem):
 
 @eqx.filter_jit
 def _rate(system, q):
-    """The bounds of the velocity; jitted, so that their number is found without tracing the user's function again."""
+    """The constraints at the velocity level; jitted, so that their number is found without tracing the user's function
+    again."""
     return constraint_rate(system, jnp.zeros((), q.dtype), q, q)
 
 
@@ -88,7 +89,7 @@ def _mass(system, t, q, v):
 
 
 def check_kinetic(system: AbstractFlatLagrangian, t, q, v) -> None:
-    """Raises ValueError where the momentum does not tell the velocity, ∂²L/∂v² being singular at q[n], v[n]."""
+    """Raises ValueError if ∂²L/∂v² is singular at q[n], v[n], so that the momentum does not determine the velocity."""
     q = jnp.asarray(q)
     mass = np.asarray(_mass(system, jnp.asarray(t, q.dtype), q.reshape(-1), jnp.asarray(v, q.dtype).reshape(-1)))
     if not np.all(np.isfinite(mass)):

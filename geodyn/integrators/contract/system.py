@@ -1,4 +1,4 @@
-"""The contract between time and matter: what a system tells the integrator, and no more."""
+"""The interface between systems and integrators: base classes of systems, and first-order equations."""
 
 import abc
 import functools
@@ -18,9 +18,9 @@ from geodyn.integrators.contract.contacts import Contacts
 
 
 class Couplings(NamedTuple):
-    """What depends on what in a body of as many `points`, which have equally many coordinates each: `joined`, the sets
-    of points that act on one another; `rows`, the points of each constraint; whether the sets also act by way of
-    velocities. The metric is that of each point by itself."""
+    """The sparsity of a body of `points` points with equally many coordinates each: `joined` are the sets of points
+    that act on one another, `rows` the points of each constraint, and `by_velocity` says whether the points of a set
+    also act by their velocities. The metric does not couple different points."""
 
     points: int
     joined: tuple[tuple[int, ...], ...]
@@ -98,12 +98,13 @@ class AbstractSystem(eqx.Module):
 
     @property
     def starts_at_rest(self) -> bool:
-        """Whether a motion without v0 does; else it has to be told how it starts, or has no velocity of its own."""
+        """Whether a motion without a given v0 starts from rest. Otherwise v0 is required, or follows from q0."""
         return False
 
     @property
     def couplings(self) -> Couplings | None:
-        """What depends on what, for the linear algebra of large bodies; None where everything may on everything."""
+        """The sparsity of the system, for the linear algebra of large bodies; None if everything may depend on
+        everything."""
         return None
 
     @property
@@ -148,18 +149,18 @@ class AbstractSystem(eqx.Module):
 
 
 def pfaffian(system: AbstractSystem, t, q, v) -> Float[Array, " k"]:
-    """A v − b of the nonholonomic constraints, of which a system may have none."""
+    """A v − b of the nonholonomic constraints; empty for a system without any."""
     return jnp.zeros(0, q.dtype) if system.pfaffian is None else system.pfaffian(t, q, v)
 
 
 def constraint_rate(system: AbstractSystem, t, q, v) -> Float[Array, " c"]:
-    """All constraints as bounds of the velocity: dφ/dt = φ_t + φ_q v, then A v − b."""
+    """All constraints at the velocity level: dφ/dt = φ_t + φ_q v, then A v − b."""
     rate = jax.jvp(system.constraint, (t, q), (jnp.ones_like(t), v))[1]
     return jnp.concatenate([rate, pfaffian(system, t, q, v)])
 
 
 def total_energy(system: AbstractSystem, t, q, v, lam) -> Scalar:
-    """The energy, with what multipliers keep of it."""
+    """The energy, including the part that the multipliers store."""
     energy = system.energy(t, q, v)
     return energy if system.stored_energy is None or system.is_smooth else energy + system.stored_energy(t, q, lam)
 
@@ -274,7 +275,7 @@ class ODE(AbstractSystem):
 
 @functools.singledispatch
 def rounding(system: AbstractSystem, q: Float[Array, " n"]) -> Scalar:
-    """How many times the rounding unit is the relative error of what follows from the positions q, since these are
-    rounded: 1, unless a system that knows its chart to be short of digits there registers here. Above 1e-4 the
-    integration ends with a status."""
+    """The relative error, in units of the machine epsilon, that the rounding of the positions q causes in quantities
+    computed from them. It is 1; a class of systems whose charts lose digits registers its own function here. If the
+    error exceeds 1e-4, the integration ends with the result `digits_lost`."""
     return jnp.ones((), q.dtype)

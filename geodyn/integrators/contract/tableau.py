@@ -100,11 +100,12 @@ class ButcherTableau:
 
     @property
     def defect(self) -> np.ndarray | None:
-        """[3s] weights of the velocities in the stages of the step before the last, the last and this one, for which
-        h |Σ weights · velocities| estimates the local error of the positions; None for no collocation. A divided
-        difference stands for the derivative of that order, with the factor that it has in the error of y' = λy, which
-        is larger than in that of a quadrature (Hairer & Wanner, Solving ODEs II, IV.3). The stages are less accurate
-        than the ends of steps: it falls by h^(s + 2) only, so with small steps it is an upper bound."""
+        """The weights [3s] of an estimate of the local error: h |Σ weights · velocities| over the stage velocities of
+        this step and the two before it, oldest first, estimates the local error of the positions. It is None for a
+        method that is not a collocation. The sum is a divided difference in place of the derivative in the error term,
+        with the factor from the error of y' = λy, which is larger than that of a quadrature (Hairer & Wanner, Solving
+        ODEs II, IV.3). Since stages are less accurate than the ends of steps, the estimate falls only like h^(s + 2):
+        with small steps it is an upper bound."""
         p, s = self.order, self.stages
         nodes = np.concatenate([self.c - 2, self.c - 1, self.c])
         distinct = [i for i, x in enumerate(nodes) if np.all(np.abs(nodes[i + 1 :] - x) > 1e-12)][-p - 1 :]
@@ -251,7 +252,8 @@ def _value(coefficients, x):
 
 
 def lagrange_integrals(nodes, ends) -> np.ndarray:
-    """[e, s] integrals from 0 to each end of the Lagrange polynomials of the nodes: a for ends = nodes, b for 1."""
+    """The integrals [e, s] from 0 to each end of the Lagrange polynomials of the nodes. They are the matrix a for
+    ends = nodes, and the weights b for the end 1."""
     rows = []
     for end in ends:
         row = []

@@ -1,1 +1,1 @@
-"""Contacts in time: when gaps close, what an impact does, and what stays closed."""
+"""Unilateral contacts in time: detection of impacts, laws of impact, and resting contacts."""

@@ -1,12 +1,12 @@
 """Coulomb's law for several contacts at once, as a complementarity problem on friction cones.
 
-The impulse z = (z_n, z_t) of every contact gives it the velocity u = G z + b, G the matrix of Delassus, where
+Each contact has an impulse z = (z_n, z_t) and a velocity u = G z + b, where G is the Delassus operator. The law is
 
     z_n ≥ 0,   u_n ≥ 0,   z_n u_n = 0;    |z_t| ≤ μ z_n,   and   z_t = −μ z_n u_t/|u_t|   where it slips,
 
-which are the roots of z = P(z − r u), P the projection on a disc of the radius μ z_n (Alart & Curnier, Comput. Methods
-Appl. Mech. Engrg. 92 (1991) 353). These are found by Newton's method, from where projected Gauss–Seidel sweeps lead
-(Jourdan, Alart & Jean, ibid. 155 (1998) 31).
+Its solutions are the roots of z = P(z − r u), where P projects z_n onto z_n ≥ 0 and z_t onto the disc of radius μ z_n
+(Alart & Curnier, Comput. Methods Appl. Mech. Engrg. 92 (1991) 353). They are found by Newton's method, which starts
+from the result of projected Gauss–Seidel sweeps (Jourdan, Alart & Jean, ibid. 155 (1998) 31).
 """
 
 import jax
@@ -24,7 +24,7 @@ SOFTEST = 1e-3
 
 
 def in_cone(y: Float[Array, " d"], friction) -> Float[Array, " d"]:
-    """(y_n, y_t) with y_n ≥ 0, and y_t shortened to μ y_n where it is longer."""
+    """The projection P: (y_n, y_t) with negative y_n replaced by zero, and y_t shortened to μ y_n if it is longer."""
     normal = jnp.maximum(y[0], 0)
     square, radius = jnp.sum(y[1:] ** 2), friction * normal
     slips = square > radius**2
@@ -39,9 +39,10 @@ def cone_complementarity(
     allowed: Bool[Array, " K"],
     guess: Float[Array, "K d"] | float = 0.0,
 ):
-    """(z [K, d], whether it was found): zero at contacts that are not `allowed`. Differentiable to matrix, b and μ, by
-    the implicit-function theorem. Where contacts are redundant the impulses are not unique, the velocities are; where
-    these fit together but nearly, what is found may be off by eps^0.3 of the largest impulse, 2e-5."""
+    """(z [K, d], whether it was found), with z = 0 at contacts that are not `allowed`. It is differentiable with
+    respect to matrix, b and μ, by the implicit-function theorem. If contacts are redundant, the impulses are not
+    unique, but the velocities are. If their conditions are only nearly compatible, z may be off by eps^0.3 of the
+    largest impulse, 2e-5."""
     k, d = b.shape
     eps = jnp.finfo(b.dtype).eps
     diagonal = jnp.einsum("kikj->kij", matrix * jnp.eye(k, dtype=b.dtype)[:, None, :, None])
@@ -66,9 +67,10 @@ def cone_complementarity(
         return jnp.max(jnp.abs(z), initial=0.0)
 
     def newton(z, part):
-        """The inverse of the derivative of the defect, softened by what redundant contacts need, and by a part of what
-        the defect is to the impulses: where gaps of redundant contacts fit together but nearly, these have to be shared
-        out anew, and unsoftened steps go far beyond (Levenberg & Marquardt)."""
+        """The inverse of the derivative of the defect, regularised as by Levenberg & Marquardt: at least by what
+        redundant contacts need, and by `part` times the defect relative to the impulses. If the conditions of redundant
+        contacts are only nearly compatible, their impulses must be redistributed, and without regularisation the Newton
+        steps are far too long."""
         size = size_of(z)
         soft = jnp.clip(part * left(z) / jnp.where(size > 0, size, 1), eps**0.6, SOFTEST)
         slopes = jax.vmap(jax.jacfwd(in_cone))(moved(z, *still[:2]), still[2])
@@ -92,7 +94,7 @@ def cone_complementarity(
         return jnp.nan_to_num(size_of(defect(z, *still)), nan=jnp.inf)
 
     def stuck(z):
-        """The least impulses for which all that push stick."""
+        """The smallest impulses for which all contacts that push stick."""
         push = jnp.broadcast_to((z[:, 0] > 0)[:, None], (k, d)).reshape(-1)
         soft = jnp.where(push[:, None] & push[None, :], eye - near, 0) + jnp.where(push, eps**0.6, 1)[:, None] * eye
         inverted = inverse(soft, LARGEST_ELIMINATION)
@@ -103,8 +105,10 @@ def cone_complementarity(
         return (z, left(z))
 
     def begun(_, base, count):
-        """A new start, from `base`: swept further, every time as far again as until then, which leads on where Newton's
-        method does not; or with all that push stuck, which may jam what would slip this way and that."""
+        """A new start for Newton's method, with its defect, and the new `base`. The `base` is swept further, twice as
+        far as the time before, since sweeps make progress where Newton's method does not. The start is the result, or
+        the impulses with which all pushing contacts stick, which may solve the problem if sweeps only slip to and
+        fro."""
         base = jax.lax.fori_loop(0, SWEEPS * k * 2 ** (count // TRIES), sweep, base)
         stick, slip = judged(stuck(base)), judged(base)
         better = (stick[1] < slip[1]) | (count == TRIES)
@@ -113,13 +117,14 @@ def cone_complementarity(
     def proceed(state):
         (_, nearest), (_, now), before, _, count = state
         settled = (now <= 16 * eps * scale) | (now <= 2**12 * eps * scale) & (now > before / 2)
-        # Where contacts neither clearly slip nor stick, rounding decides which they do, again and again.
+        # At contacts between slipping and sticking rounding decides which they do, differently in each iteration.
         enough = (nearest <= 2**20 * eps * scale) & (count > TRIES)
         return ~settled & ~enough & (count < MOST_ITERATIONS)
 
     def improve(state):
-        """Newton's method comes through steps that lead away, so it is left alone for a while; from the guess less.
-        Every other time it starts near the best that was found, and softer."""
+        """One iteration. Newton's method may have to pass through larger defects, so it is left alone for TRIES
+        iterations (for GUESSED ones from the guess) before a new start. Every other time it starts near the best
+        impulses found so far, with more regularisation."""
         best, (z, before), _, base, count = state
         other = (count // TRIES) % 2 == 1
         base = jnp.where(other & (count % TRIES == 0), best[0], base)
@@ -132,12 +137,12 @@ def cone_complementarity(
         best = tuple(jnp.where(now < best[1], a, b) for a, b in zip((z, now), best, strict=True))
         return best, (z, now), before, base, count + 1
 
-    # A guess is improved on once, however good, lest what it lacks add up from step to step.
+    # Even a good guess is improved at least once, lest its errors add up from step to step.
     zero, far = jax.lax.stop_gradient(jnp.zeros_like(b)), jnp.asarray(jnp.inf, b.dtype)
     first = jnp.where(allowed[:, None], jax.lax.stop_gradient(guess), zero)
     begin = ((first, far), (first, far), far, zero, jnp.asarray(-GUESSED))
     z, now = jax.lax.while_loop(proceed, improve, begin)[0]
-    # Two more steps, of which only derivatives are taken: the second undoes the softness.
+    # Two more Newton steps, only for their derivatives: the second one undoes the regularisation.
     inverted = newton(z, 0)
     again = corrected(corrected(z, inverted, matrix, b, friction), inverted, matrix, b, friction)
     return z + (again - jax.lax.stop_gradient(again)), now <= jnp.maximum(2**20 * eps * scale, eps**0.3 * size_of(z))

@@ -1,10 +1,11 @@
-"""Impacts with friction: Newton's law along the gaps, Coulomb's along the slips, and no energy from nothing.
+"""Impacts with friction: Newton's law of restitution and Coulomb's law of friction, without creation of energy.
 
-The impulses z are in the friction cones, with u_n⁺ + e u_n⁻ for u_n and u_t⁺ for u_t in `cones`: a contact leaves at e
-times its rate of approach, and sticks or slips at the end. Alone, these two laws may create kinetic energy where a
-normal impulse makes things slip (Kane & Levinson 1985; Brogliato, Nonsmooth Mechanics, ch. 4). The impulse z⁰ without
-restitution never does: its work z⁰·(u⁺ + u⁻)/2 is z⁰·u⁺ − z⁰·Gz⁰/2 ≤ 0. Where the work of z is positive, the point
-nearest to z on the segment from z⁰, where it is zero, is taken instead; this too is in the cones and opens the gaps.
+The impulses z solve the problem of `cones.py` with u_n⁺ + e u_n⁻ in place of u_n and u_t⁺ in place of u_t: a contact
+separates at e times its rate of approach, and sticks or slips at the end. By themselves these two laws may create
+kinetic energy if a normal impulse causes slip (Kane & Levinson 1985; Brogliato, Nonsmooth Mechanics, ch. 4). The
+impulse z⁰ without restitution never does: its work z⁰·(u⁺ + u⁻)/2 is z⁰·u⁺ − z⁰·Gz⁰/2 ≤ 0. If the work of z is
+positive, the impulse used instead is the point nearest to z on the segment from z⁰ to z at which the work is zero. It
+is in the cones too, and opens the gaps.
 """
 
 from typing import NamedTuple
@@ -19,21 +20,23 @@ from geodyn.integrators.impacts.cones import cone_complementarity
 
 
 class Bonds(NamedTuple):
-    """The gradients [c, n] of the constraints, as velocities too, and (C M⁻¹ Cᵀ)⁻¹."""
+    """The holonomic constraints at a configuration: their gradients C (`pushes`), the corresponding velocities C M⁻¹
+    (`raised`), and (C M⁻¹ Cᵀ)⁻¹ (`inverse`)."""
 
     pushes: Float[Array, "c n"]
     raised: Float[Array, "c n"]
     inverse: Float[Array, "c c"]
 
     def removed(self, pushes: Float[Array, "... n"]) -> Float[Array, "... n"]:
-        """What is left of momenta on the tangent space of the constraints."""
+        """The momenta `pushes` projected onto the tangent space of the constraints."""
         return pushes - (pushes @ self.raised.T) @ self.inverse @ self.pushes if len(self.pushes) else pushes
 
 
 class Frame(NamedTuple):
-    """The contacts of a configuration: momenta [K, d, n] by which unit impulses push, gap first, then slips, as they
-    are (`rows`) and on the tangent space of the constraints; the velocities that these are; and what rates these give
-    (Delassus)."""
+    """The contacts at a configuration. For each contact and direction, the gap first and then the slips, `rows` are the
+    changes of momentum by unit impulses, `pushes` their projections onto the tangent space of the constraints, and
+    `raised` the corresponding velocities. `matrix` is the Delassus operator, which maps impulses to changes of the
+    rates."""
 
     rows: Float[Array, "K d n"]
     pushes: Float[Array, "K d n"]
@@ -44,13 +47,13 @@ class Frame(NamedTuple):
 
 
 def rates(system: AbstractSystem, which, t, q, v) -> Float[Array, "K d"]:
-    """d gap/dt and slip of the contacts `which`."""
+    """d gap/dt and the slip velocities of the contacts `which`."""
     rate = jax.jvp(lambda t, q: system.contacts.gap(t, q, which), (t, q), (jnp.ones_like(t), v))[1][:, None]
     return jnp.concatenate([rate, system.contacts.slip(t, q, v, which)], axis=1) if system.contacts.frictional else rate
 
 
 def frame(system: AbstractSystem, which, t, q, p) -> Frame:
-    """The contacts `which` at q."""
+    """The `Frame` of the contacts `which` at q."""
     v = system.velocity(t, q, p)
 
     def raise_index(row):
@@ -68,7 +71,8 @@ def frame(system: AbstractSystem, which, t, q, p) -> Frame:
 
 
 def impact(frame: Frame, before: Float[Array, "K d"], restitution: Float[Array, " K"], allowed: Bool[Array, " K"]):
-    """(impulses z [K, d], whether they were found) of an impact with the rates u⁻ `before` it."""
+    """(impulses z [K, d], whether they were found) of an impact at the `allowed` contacts, with the rates u⁻ `before`
+    it."""
     normal = (jnp.arange(before.shape[1]) == 0)[None, :]
     bounce = jnp.where(normal, restitution[:, None] * jnp.minimum(before, 0), 0)
     both = jnp.stack([before + bounce, before])
@@ -81,15 +85,15 @@ def impact(frame: Frame, before: Float[Array, "K d"], restitution: Float[Array, 
 
 
 def creates(matrix: Float[Array, "K d K d"], z: Float[Array, "K d"], u: Float[Array, "K d"], more=0):
-    """Whether the work of the impulses z, z·(u⁻ + Gz/2) with what comes `more`, is positive."""
+    """Whether the impulses z create energy: whether their work z·(u⁻ + Gz/2) plus `more` is positive."""
     change = jnp.einsum("kilj,lj->ki", matrix, z)
     work, size = jnp.sum(z * (u + change / 2)) + more, jnp.sum(jnp.abs(z) * (jnp.abs(u) + jnp.abs(change)))
     return work > 64 * jnp.finfo(z.dtype).eps * size
 
 
 def part_without_gain(matrix, still: Float[Array, "K d"], z: Float[Array, "K d"], u: Float[Array, "K d"], more=(0, 0)):
-    """1 if z creates no energy, with what comes `more` (at the start, at the end); else the part of the way there from
-    impulses that are `still`, and do not, at which the work is zero."""
+    """The fraction of the way from the impulses `still`, which create no energy, to z: 1 if z creates no energy either,
+    else the fraction at which the work is zero. The two numbers `more` are added to the work of `still` and of z."""
 
     def times(z):
         return jnp.einsum("kilj,lj->ki", matrix, z)
@@ -100,6 +104,6 @@ def part_without_gain(matrix, still: Float[Array, "K d"], z: Float[Array, "K d"]
     square = b**2 - 4 * a * c
     gains = gains & (square > 0)
     root = jnp.sqrt(jnp.where(gains, square, 1))
-    # Either form of the root cancels where the other does not.
+    # The form of the root in which nothing cancels.
     top, bottom = jnp.where(b > 0, -2 * c, root - b), jnp.where(b > 0, root + b, 2 * a)
     return jnp.where(gains & (bottom > 0), jnp.clip(top / jnp.where(bottom > 0, bottom, 1), 0, 1), 1)

@@ -14,7 +14,8 @@ NEAR = 1e-7
 
 
 class Piece(NamedTuple):
-    """A piece [lo, hi] of the step before which nothing touched: gaps and their rates at both ends; pieces so far."""
+    """A piece [lo, hi] of the step, before which there was no contact: the gaps and their rates at both ends, and the
+    number of pieces so far."""
 
     lo: Scalar
     gap_lo: Float[Array, " g"]
@@ -30,14 +31,14 @@ class Piece(NamedTuple):
         return self.hi - self.lo
 
     def vertices(self):
-        """(θ, height) where the tangents at the two ends meet: below it no convex gap can fall."""
+        """(θ, height) of the point at which the tangents at the two ends meet, below which no convex gap can fall."""
         turns = (self.rate_lo < 0) & (self.rate_hi > 0)
         bend = jnp.where(turns, self.rate_hi - self.rate_lo, 1)
         ahead = jnp.where(turns, (self.gap_lo - self.gap_hi + self.rate_hi * self.width) / bend, 0)
         return self.lo + ahead, jnp.where(turns, self.gap_lo + self.rate_lo * ahead, jnp.inf)
 
     def roots(self):
-        """Where the gaps are zero by the tangent at hi, or else at lo, or else halfway."""
+        """Estimates of the zeros of the gaps: by the tangent at hi, else by that at lo, else the midpoint."""
 
         def by(at, gap, rate):
             return at - gap / jnp.where(rate < 0, rate, 1)
@@ -51,8 +52,9 @@ class Piece(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What a piece holds: gaps that fall below zero in it; whether no others may do so, and come back; where to cut;
-    whether it holds nothing; whether it holds the first contact, and closely."""
+    """What is known of a piece: the gaps that fall below zero in it (`crossing`); whether no other gap can fall below
+    zero and come back in it (`single`); where to cut it; whether no gap falls below zero in it (`clear`); whether it
+    locates the first contact accurately enough (`found`)."""
 
     crossing: Bool[Array, " g"]
     single: Bool[Array, ""]
@@ -79,13 +81,14 @@ def judge(piece: Piece, noise) -> Verdict:
 
 
 def first_contact(along: Callable, gap, rate, noise, pieces: int, active) -> tuple[Scalar, Bool[Array, " g"]]:
-    """(θ, crossing[g]): about where in [0, 1] the first gaps fall below zero, and which do; where none does, how far
-    that is certain: to 1, or less where too many come near. `along(θ) -> (gaps, rates)`; gap and rate are those at 0.
+    """(θ, crossing[g]): approximately where in [0, 1] the first gaps fall below zero, and which gaps do. If none does,
+    θ is how far this is certain: 1, or less if too many gaps come near zero. `along(θ) -> (gaps, rates)` gives the gaps
+    on the step; gap and rate are those at θ = 0.
 
-    Complete for gaps that are convex or concave on each of the `pieces` equal pieces of the step: a convex gap cannot
-    fall below the tangents at its ends, so a piece is cut where these meet until they stay above zero or a gap is found
-    below it. (The distance of two points that move uniformly in flat space is convex, however small and fast they are.)
-    Contact less deep than `noise`, the rounding of a gap, is none.
+    The search misses no contact if each gap is convex or concave on each of the `pieces` equal pieces of the step. A
+    convex gap cannot fall below the tangents at its ends, so a piece is cut where these meet, until they stay above
+    zero or a gap below zero is found. (The distance of two points that move uniformly in flat space is convex, however
+    small and fast they are.) A gap above −`noise`, the rounding error of a gap, does not count as a contact.
     """
 
     def proceed(state):
@@ -100,7 +103,7 @@ def first_contact(along: Callable, gap, rate, noise, pieces: int, active) -> tup
         ahead = jnp.minimum((jnp.floor(piece.hi * pieces + 1e-3) + 1) / pieces, 1)
         at = jnp.where(verdict.clear, ahead, inside)
         new = (at, *along(at))
-        # What is not below zero at the cut of a piece with one crossing is its new start.
+        # If no gap is below zero at the cut of a piece with a single crossing, the cut is the new start of the piece.
         onwards = jnp.any(verdict.crossing) & ~jnp.any(new[1] < -noise) & verdict.single
         lo = [jnp.where(verdict.clear, a, jnp.where(onwards, b, c)) for a, b, c in zip(piece[3:6], new, piece[:3])]
         hi = [jnp.where(onwards, a, b) for a, b in zip(piece[3:6], new)]

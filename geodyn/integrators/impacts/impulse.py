@@ -1,18 +1,20 @@
-"""What an impact does to the momenta: Newton's law for several contacts at once, and its derivative.
+"""Impulses of an impact: Newton's law of restitution for several contacts at once, and its derivative.
 
-With N the gradients of the gaps that close, in momenta p⁺ = p + Nᵀj, the law is a complementarity problem,
+With the gradients N of the gaps that close and the impulses j, the momenta become p⁺ = p + Nᵀj. The law is the
+complementarity problem
 
     j ≥ 0,   u⁺ + e u⁻ ≥ 0,   jᵀ(u⁺ + e u⁻) = 0,   u = d gap/dt,
 
-whose matrix is N M⁻¹ Nᵀ, and for one contact the reflection v⁺ = v − (1+e)<v, n>n in the kinetic metric. Holonomic
-constraints add impulses of their own, which keep their rates: then N is in effect its projection on their tangent space
-(Moreau 1988; Glocker, Set-Valued Force Laws, 2001). The energy changes by ½ Σ j (1 − e) u⁻ ≤ 0.
+whose matrix is the Delassus operator N M⁻¹ Nᵀ. For one contact it is the reflection v⁺ = v − (1+e)<v, n>n in the
+kinetic metric. Holonomic constraints add impulses of their own, which keep the rates of the constraints: this replaces
+N by its projection onto their tangent space (Moreau 1988; Glocker, Set-Valued Force Laws, 2001). The energy changes by
+½ Σ j (1 − e) u⁻ ≤ 0.
 
-Instead one contact alone is struck where the order of single impacts does not matter; the others follow, at the same
-time. So it is where each pair of normals is orthogonal, or has the angle π − π/m with e = 1: then the reflections
-generate a finite group, of which one element alone takes the velocity to where no contact approaches (Humphreys,
-Reflection Groups and Coxeter Groups, 1.12), as with equal masses in a row, where m = 3. It is also what makes the
-motion differentiable there.
+If the order of single impacts does not matter, only one contact is struck, and the others follow at the same time. This
+is the case if each pair of normals is orthogonal, or encloses the angle π − π/m with e = 1: then the reflections
+generate a finite group, of which exactly one element takes the velocity to one at which no contact approaches
+(Humphreys, Reflection Groups and Coxeter Groups, 1.12). An example are equal masses in a row, where m = 3. Single
+impacts also make the motion differentiable there.
 """
 
 from typing import NamedTuple
@@ -36,7 +38,8 @@ BLOCK_PIVOTS = 8
 
 
 class Struck(NamedTuple):
-    """What struck: indices of up to K contacts, which of them pushed, which without restitution, their impulses."""
+    """The contacts of an impact: the numbers of up to K contacts, which of them pushed, which had no restitution
+    (`soft`), and their impulses."""
 
     which: Array
     pushed: Bool[Array, " K"]
@@ -45,18 +48,18 @@ class Struck(NamedTuple):
 
 
 def rows(system: AbstractSystem, which, t, q) -> Float[Array, " m"]:
-    """The gaps that may close, then the constraints."""
+    """The gaps of the contacts `which`, then the constraints."""
     return jnp.concatenate([system.contacts.gap(t, q, which), system.constraint(t, q)])
 
 
 def rates(system, which, t, q, p) -> Float[Array, " m"]:
-    """d/dt of the rows."""
+    """The time derivatives of `rows`."""
     moving = (jnp.ones_like(t), system.velocity(t, q, p))
     return jax.jvp(lambda t, q: rows(system, which, t, q), (t, q), moving)[1]
 
 
 def normals(system, which, t, q, p):
-    """Gradients N of the rows, and N M⁻¹ Nᵀ."""
+    """The gradients N of `rows`, and N M⁻¹ Nᵀ."""
     gradients = jax.jacrev(lambda q: rows(system, which, t, q))(q)
 
     def raise_index(row):
@@ -66,8 +69,9 @@ def normals(system, which, t, q, p):
 
 
 def complementarity(matrix: Float[Array, "K K"], b: Float[Array, " K"], allowed: Bool[Array, " K"]):
-    """(j, j > 0) with j ≥ 0, s = matrix j + b ≥ 0 and j s = 0 where `allowed`, j = 0 elsewhere: principal pivoting, in
-    blocks first, then by the least index, which ends for every positive definite matrix (Murty 1974)."""
+    """(j, j > 0) with j ≥ 0, s = matrix j + b ≥ 0 and j s = 0 at the `allowed` contacts, and j = 0 at the others. This
+    linear complementarity problem is solved by principal pivoting, first in blocks and then by the least index, which
+    terminates for every positive definite matrix (Murty 1974)."""
     eye, eps = jnp.eye(b.size, dtype=b.dtype), jnp.finfo(b.dtype).eps
     # Redundant contacts make the matrix singular: any solution will do, since the momenta are the same for all.
     softness = 64 * eps * jnp.max(jnp.abs(jnp.diag(matrix))) * eye
@@ -80,7 +84,7 @@ def complementarity(matrix: Float[Array, "K K"], b: Float[Array, " K"], allowed:
         active = active ^ jnp.where(count < BLOCK_PIVOTS, wrong, first)
         inverted = inverse(jnp.where(active[:, None] & active[None, :], still + softness, eye))
         j = inverted @ jnp.where(active, -target, 0)
-        # The second step undoes the softness.
+        # The second step undoes the regularisation.
         j = j - inverted @ jnp.where(active, still @ j + target, 0)
         wrong = jnp.where(active, j * jnp.diag(still) < -slack, allowed & (still @ j + target < -slack))
         return active, wrong, count + 1, (j, inverted)
@@ -92,12 +96,12 @@ def complementarity(matrix: Float[Array, "K K"], b: Float[Array, " K"], allowed:
         return (jnp.any(state[1]) | (state[2] == 0)) & (state[2] < MOST_PIVOTS)
 
     active, _, _, (j, inverted) = jax.lax.while_loop(unsettled, pivot, begin)
-    # One more step, of which derivatives are taken.
+    # One more step, for its derivatives.
     return jnp.where(active, j - inverted @ jnp.where(active, matrix @ j + b, 0), 0), active
 
 
 def first_alone(matrix: Float[Array, "K K"], restitution, closed: Bool[Array, " K"], held: Bool[Array, " K"]):
-    """The contacts to strike of those `closed`: the first alone where the order of single impacts does not matter, else
+    """The contacts to strike among those `closed`: only the first if the order of single impacts does not matter, else
     all of them."""
     tolerance, eye = jnp.sqrt(jnp.finfo(matrix.dtype).eps), jnp.eye(closed.size, dtype=matrix.dtype)
     either = closed | held
@@ -107,15 +111,16 @@ def first_alone(matrix: Float[Array, "K K"], restitution, closed: Bool[Array, " 
     angles = jnp.asarray(COXETER, cosine.dtype)[None, None, :]
     near = jnp.min(jnp.abs(cosine[:, :, None] + angles), axis=2) <= tolerance
     free = (jnp.abs(cosine) <= tolerance) | near & elastic[:, None] & elastic[None, :]
-    # Without end in a ring, whose normals are dependent.
+    # In a ring of contacts, whose normals are linearly dependent, single impacts would never end.
     ends = jnp.max(jnp.diag(inverse(jnp.where(closed[:, None] & closed[None, :], cosine, eye)))) < 1 / LEAST_ANGLE
     alone = ends & jnp.all(free | (eye > 0) | ~closed[:, None])
     return jnp.where(alone, jnp.arange(closed.size) == jnp.argmax(closed), closed)
 
 
 def strike(system: AbstractSystem, which, closed, held, slow, t, q, p):
-    """(p⁺, Struck, rest[K], rates⁺[K]): one impact at the contacts `which` that are `closed` or `held`; the latter have
-    no restitution, nor have those that would leave at less than the rates `slow`(p⁺), if given: these come to rest."""
+    """(p⁺, Struck, rest[K], rates⁺[K]) of one impact at the contacts `which` that are `closed` or `held`. Contacts that
+    are held have no restitution. If `slow` is given, contacts that would separate at less than the rates `slow`(p⁺)
+    have none either: they come to rest."""
     if system.contacts.frictional:
         return strike_with_friction(system, which, closed, held, slow, t, q, p)
     k = which.size
@@ -136,7 +141,8 @@ def strike(system: AbstractSystem, which, closed, held, slow, t, q, p):
         return state[0] < passes
 
     def again(state):
-        """First with restitution, then without it for those that it would not carry away."""
+        """One of two passes: the first with restitution, the second without it for contacts that would separate too
+        slowly."""
         count, rest, *_ = state
         e = jnp.where(rest | held, 0, restitution)
         j, pushed = complementarity(matrix, approach + e * jnp.minimum(approach, 0), closed | held)
@@ -152,7 +158,7 @@ def strike(system: AbstractSystem, which, closed, held, slow, t, q, p):
 
 
 def strike_with_friction(system: AbstractSystem, which, closed, held, slow, t, q, p):
-    """The same where there is friction."""
+    """The same as `strike`, for contacts with friction."""
 
     def again(state):
         count, rest, *_ = state
@@ -178,8 +184,8 @@ def struck_in_cones(system: AbstractSystem, which, allowed, soft, t, q, p):
 
 
 def strike_tangent(primals, tangents, struck: Struck):
-    """Changes of (p⁺, impulses) with (system, t, q, p), the contacts that pushed held fixed: the impulses are the root
-    of a linear system (implicit-function theorem)."""
+    """The tangents of (p⁺, impulses) from those of (system, t, q, p), for a fixed set of pushing contacts: then the
+    impulses are the root of a linear system (implicit-function theorem)."""
     system, t, q, p = primals
     which, k = struck.which, struck.which.size
     if system.contacts.frictional:
@@ -198,7 +204,7 @@ def strike_tangent(primals, tangents, struck: Struck):
         drift, normal = jax.jacrev(lambda t, q: rows(system, which, t, q), (0, 1))(t, q)
         after = p + z @ normal
         e = jnp.where(struck.soft, 0, system.contacts.restitution(q, which))
-        # Constraints keep their rates, which are not zero where the method lets them drift.
+        # Constraints keep their rates, which are not zero if the method lets the constraints drift.
         e = jnp.concatenate([e, -jnp.ones(z.size - k, e.dtype)])
         v = system.velocity(t, q, p)
         return after, (1 + e) * drift + normal @ system.velocity(t, q, after) + e * (normal @ v)

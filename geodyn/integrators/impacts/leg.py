@@ -1,8 +1,8 @@
-"""The leg of a motion up to a grid time, or up to and through the first impact before it.
+"""A leg: an integration step up to the next grid time, or up to and through the first impact before it.
 
-It is a step of the method, solved by the same stage equations: its length is what is left of the grid's step, or the τ
-for which its end is the moment of the impact, gap(t + τ, q(τ)) = 0, found on the polynomial of the whole and then by
-Newton's method on τ. So the order of the method is kept.
+A leg is a step of the method, solved by the same stage equations. Its length is what is left of the grid step, or the τ
+at whose end the impact occurs, gap(t + τ, q(τ)) = 0. This τ is first located on the collocation polynomial of the whole
+remaining step, and then found by Newton's method. So the order of the method is kept.
 """
 
 from typing import NamedTuple
@@ -27,8 +27,9 @@ SHORTEST_FLIGHT = 1 / 16
 
 
 class Attempt(NamedTuple):
-    """A leg that is tried: its length, the stage values that started it and those that solve it, gaps and rates at
-    its end, which gaps it is to end at, how far its length moved."""
+    """An iterate in the search for the length of a leg: the length, the guess of the stage values and their solution
+    `root`, the gaps and their rates at the end, the gaps of which one is to be zero there (`crossing`), and how far the
+    length `moved` in the last iteration."""
 
     length: Array
     guess: Array
@@ -42,9 +43,9 @@ class Attempt(NamedTuple):
 
 
 class Leg(eqx.Module):
-    """A leg to be made: from a `state` at t, where of the contacts `which` (None is all) some are `held`, over the time
-    `left` or less; how far rounding moves the gaps (`noise`, infinite for those that are held), and how far they must
-    open to be released (`loose`)."""
+    """A leg to be computed, from a `state` at the time t over the time `left` or less. `which` are the numbers of the
+    watched contacts (None for all), and `holding` marks those that are held closed. `noise` is the rounding error of
+    the gaps, infinite for contacts that are held, and `loose` is how far a held contact must open to be released."""
 
     system: AbstractSystem
     t: Array
@@ -58,37 +59,37 @@ class Leg(eqx.Module):
     method: AbstractCollocation
 
     def numbers(self, at):
-        """The numbers of the watched contacts `at`."""
+        """The numbers, among all contacts, of the watched contacts at the places `at`."""
         return at if self.which is None else self.which[at]
 
     @property
     def held(self):
-        """The numbers of the contacts that may be held, and which of these are."""
+        """The numbers of the contacts that may be held, and a mask of those that are."""
         at = chosen(self.holding)
         return self.numbers(at), self.holding[at]
 
     @property
     def watched(self):
-        """The system, with the forces of the contacts that are held."""
+        """The system, with the reaction forces of the contacts that are held."""
         return self.system if self.system.contacts.elastic else Resting(self.system, *self.held, SETTLING * self.h)
 
     @property
     def tiny(self):
-        """The shortest length."""
+        """The shortest length of a leg."""
         return jnp.finfo(self.h.dtype).eps * self.h
 
     def closed(self, gap, rate):
-        """Which contacts are closed and approach."""
+        """Which contacts are closed and still approaching."""
         return (gap <= self.noise) & (-rate * self.h > self.noise)
 
     def pose(self, length) -> Problem:
-        """The stage equations of the leg."""
+        """The stage equations of the leg with this length."""
         state = self.state
         formulation = formulation_of(self.method, self.system.count_constraints(state.q))
         return Problem(self.watched, self.t, length, state.q, state.p, self.method.tableau, formulation)
 
     def along(self, length, w):
-        """θ -> (gaps, d gaps/dθ) on the polynomial of the leg."""
+        """The function θ -> (gaps, d gaps/dθ) on the collocation polynomial of a leg with the stage values w."""
         q, t = self.state.q, self.t
 
         def at(theta):
@@ -99,7 +100,8 @@ class Leg(eqx.Module):
 
     @property
     def held_back(self):
-        """The velocities that the contacts that are held take away in this step, or 0 where there are none."""
+        """The largest velocity that the forces would give in this step and that the held contacts cancel; 0 if no
+        contact is held."""
         if self.system.contacts.elastic:
             return 0.0
         n, c, q = self.state.q.size, self.system.count_constraints(self.state.q), self.state.q
@@ -108,8 +110,9 @@ class Leg(eqx.Module):
         return jnp.where(jnp.any(self.holding), jnp.max(jnp.abs(gained)), 0)
 
     def attempts(self, active, alone: bool) -> tuple[Attempt, Array]:
-        """The leg, and whether it ends at an impact: at once where a contact is closed, or at the first one found on
-        the polynomial of the whole, whose moment is then the root of Newton's method on the length."""
+        """The leg, and whether it ends at an impact. If a contact is closed and approaching at the start, the impact
+        is immediate. Else the first contact is located on the polynomial of the whole remaining step, and Newton's
+        method on the length finds its time."""
         state, t, tableau, left = self.state, self.t, self.method.tableau, self.left
         gap, rate = gap_rates(self.system, self.which, t, state.q, state.p)
         now, cancelling = jnp.any(self.closed(gap, rate)), self.held_back
@@ -135,8 +138,9 @@ class Leg(eqx.Module):
         return end, now | jnp.any(end.crossing)
 
     def corrected(self, s: Attempt, found):
-        """(length, how far it moved, whether that is all): after the trial where a contact was `found` on it, or until
-        where none is, then by Newton's method for the first of the gaps that cross."""
+        """(length, how far it moved, whether the search is done). After the trial over the whole remaining step the
+        length is `found`, the time of the first contact or the time up to which there certainly is none. Later it is a
+        Newton iterate for the first zero of the gaps that cross."""
         trial, closing = s.count == 0, s.crossing & (s.rate < 0)
         zeros = jnp.where(closing, s.length - s.gap / jnp.where(closing, s.rate, 1), jnp.inf)
         length = jnp.clip(jnp.where(trial, found, jnp.min(zeros)), self.tiny, self.left)
@@ -148,14 +152,14 @@ class Leg(eqx.Module):
         return jnp.where(done, s.length, length), moved, done
 
     def impact(self, end: Attempt, time, q, p, lam):
-        """(p⁺, what struck, the contacts held from then on), where the substep has ended."""
+        """(p⁺, what struck, the contacts held from then on) for an impact at the end of the leg."""
         system, h = self.system, self.h
         shut = self.closed(end.gap, end.rate)
         at = chosen(2.0 * shut + self.holding)
         which, closed, held = self.numbers(at), shut[at], self.holding[at]
 
         def slow(p):
-            """Rates at which a flight would last less than a fraction of a step."""
+            """The rates of separation below which a flight would last less than a given fraction of a step."""
             v = system.velocity(time, q, p)
             pressing = -gap_motion(system, which, time, q, v, self.watched.force(time, q, v, lam))[2]
             bouncing = system.contacts.restitution(q, which) < 1
@@ -170,6 +174,7 @@ class Leg(eqx.Module):
 
 
 def resampled(tableau, w, ratio):
-    """Stage values of a step from the same start, `ratio` times as long, on the polynomial of this one."""
+    """Stage values of a step that is `ratio` times as long from the same start, on the polynomial of the stage values
+    w."""
     powers = jnp.stack([(jnp.asarray(tableau.c, w.dtype) * ratio) ** k for k in range(tableau.stages)], axis=-1)
     return powers @ (jnp.asarray(np.linalg.inv(np.vander(tableau.c, increasing=True)), w.dtype) @ w)

@@ -1,4 +1,4 @@
-"""The path of a system with contacts, and its derivative: that of `path`, and through impacts."""
+"""Many steps of a system with contacts, and their derivative through impacts."""
 
 from functools import partial
 
@@ -21,7 +21,7 @@ from geodyn.integrators.step.path import is_small
 
 @custom_jvp
 def path_with_impacts(system: AbstractSystem, t0, h, start: Moving, *, method, steps: int, most: int):
-    """(Moving, Substeps): `steps` steps with up to `most` impacts."""
+    """(Moving, Substeps) after `steps` grid steps with up to `most` impacts."""
     dynamic, static = eqx.partition((system, t0, h, start), eqx.is_array)
 
     def run(alone, dynamic):
@@ -32,7 +32,7 @@ def path_with_impacts(system: AbstractSystem, t0, h, start: Moving, *, method, s
             grid = t0 + h * (moving.state.step + 1)
             active = moving.state.alive & (moving.state.step < last)
 
-            # So the places for impacts that do not occur cost nothing.
+            # By `once` the turns of the scan that are reserved for impacts cost nothing if these do not occur.
             def made(moving, _):
                 return substep(method, system, grid, h, moving, active, alone)
 
@@ -47,8 +47,9 @@ def path_with_impacts(system: AbstractSystem, t0, h, start: Moving, *, method, s
 
 
 def advance_with_impacts(system, method, t0, h, start: Moving, saves: int, every: int, most: int):
-    """`saves` × `every` steps with up to `most` impacts: where they end, and (q, p, λ, frame, local error) after
-    every `every`-th step, NaN after a failure, and (t, contact, impulse) of every impact, padded."""
+    """(end, (q, p, λ, frame, local error, impacts)) after `saves` × `every` steps with up to `most` impacts. The values
+    are those after every `every`-th step, q, p and λ NaN after a failure. The impacts are (t, contact, impulse),
+    padded."""
     after, record = path_with_impacts(system, t0, h, start, method=method, steps=saves * every, most=most)
     n, c = start.state.q.size, system.count_constraints(start.state.q)
     wanted = start.state.step + every * (1 + jnp.arange(saves))
@@ -68,8 +69,9 @@ def advance_with_impacts(system, method, t0, h, start: Moving, saves: int, every
 def walked_with_impacts(
     system, method, t0, h, start: Moving, saves: int, every, most: int, made, limit
 ) -> tuple[Moving, tuple]:
-    """As `advance_with_impacts` of the first `made` of the saves, with up to `limit` impacts, where `saves` and `most`
-    say for how many there is room: one program for any numbers. The other saves are NaN."""
+    """The same as `advance_with_impacts` for the first `made` of the saves and up to `limit` impacts. The arrays have
+    room for `saves` saves and `most` impacts, so that one program serves all smaller numbers. The other saves are
+    NaN."""
     n, c = start.state.q.size, system.count_constraints(start.state.q)
     dynamic, static = eqx.partition((system, t0, h, start, every, made, limit), eqx.is_array)
 
@@ -93,7 +95,7 @@ def walked_with_impacts(
             hit = jnp.any(record.struck.pushed)
             which = jnp.where(record.struck.pushed, record.struck.which, -1)
             times = jnp.broadcast_to(record.time, which.shape)
-            # What there is no room for is written where nobody looks.
+            # Impacts for which there is no room are written to the last row, which is not read.
             hits = written(hits, hit, jnp.minimum(struck, most), [times, which, record.struck.impulse])
             return moving, rows, hits, count + 1, struck + hit
 
@@ -115,7 +117,7 @@ def walked_with_impacts(
 
 
 def written(arrays, wanted, place, row):
-    """The arrays with a row at this place, where it is wanted."""
+    """The arrays with `row` written at this place, if it is `wanted`."""
     place = jnp.clip(place, 0, len(arrays[0]) - 1)
 
     def put(x, new):
@@ -126,7 +128,7 @@ def written(arrays, wanted, place, row):
 
 
 def ended(after: Moving, last, most) -> Moving:
-    """The end of a path, which says so where it is not the `last` step or where there were too many impacts."""
+    """The end of a path, whose result is a failure if it is not the `last` step or if there were too many impacts."""
     state = after.state
     exhausted = state.alive & ((state.step < last) | (after.struck > most))
     reason = jnp.where(after.struck < most, RESULTS.contact_unresolved, RESULTS.too_many_impacts)
@@ -134,7 +136,7 @@ def ended(after: Moving, last, most) -> Moving:
 
 
 def no_impacts(dtype):
-    """(t, contact, impulse) of none: a row of padding."""
+    """(t, contact, impulse) of no impact: a row of padding."""
     return np.full(1, np.inf, dtype), np.full(1, -1), np.zeros(1, dtype)
 
 
@@ -164,7 +166,8 @@ def _(primals, tangents, *, method, steps, most):
 
 
 def _tangent(system, t0, h, start, record, rates, motion, method):
-    """Changes after every substep, linear in the changes of (system, t0, h) and of (time, q, p) at the start."""
+    """The tangents after every substep, linear in `rates`, the tangents of (system, t0, h), and in `motion`, those of
+    (time, q, p) at the start."""
     formulation = formulation_of(method, system.count_constraints(start.state.q))
 
     def shifted(first, rest):

@@ -1,4 +1,4 @@
-"""Contacts that stay closed: pushed by forces λ ≥ 0 that hold the gaps at zero, d²gap/dt² ≥ 0, λ d²gap/dt² = 0."""
+"""Resting contacts, which forces λ ≥ 0 hold closed: d²gap/dt² ≥ 0, λ d²gap/dt² = 0."""
 
 import equinox as eqx
 import jax
@@ -14,9 +14,10 @@ SETTLING = 8
 
 
 class Resting(AbstractSystem):
-    """A system some of whose contacts `which` [K] are `held` [K], by forces that are a function of the state: the
-    complementarity problem of the accelerations (Glocker 2001; Baraff 1994). The gap returns to zero from rounding
-    with the time constant `settling` (Baumgarte 1972). `differentiable` in reverse, at the price of a slower batch."""
+    """A system in which some of the contacts `which` [K] are `held` [K] closed by reaction forces. These are a function
+    of the state, by the complementarity problem of the accelerations (Glocker 2001; Baraff 1994). Rounding errors of
+    the gaps decay with the time constant `settling` (Baumgarte 1972). With `differentiable` reverse mode works, at the
+    price of slower batches."""
 
     system: AbstractSystem
     which: Array
@@ -32,18 +33,18 @@ class Resting(AbstractSystem):
                 return f + self.reaction(t, q, v, f)
 
             return jax.lax.cond(jnp.any(self.held), held, lambda f: f, applied)
-        # What this adds to the Jacobian of the stage equations is left out.
+        # The reaction forces are left out of the Jacobian of the stage equations.
         still = jax.lax.stop_gradient((self, t, q, v, applied))
         held = jnp.any(self.held)
         return applied + once(held, lambda _: (still[0].reaction(*still[1:]),), jnp.zeros_like(q))[0]
 
     def reaction(self, t, q, v, applied):
-        """Nᵀλ of the contacts held, where the other forces are `applied`."""
+        """The reaction force Nᵀλ of the held contacts, where `applied` are the other forces."""
         (lam, _), gradients = self.pushes(t, q, v, applied)
         return lam @ gradients
 
     def pushes(self, t, q, v, applied):
-        """((λ, λ > 0), N) of the contacts held."""
+        """((λ, λ > 0), N) of the held contacts, with the gradients N of their gaps."""
         gap, rate, free = gap_motion(self.system, self.which, t, q, v, applied)
         wanted = free + 2 * rate / self.settling + gap / self.settling**2
         gradients = jax.jacrev(lambda q: self.system.contacts.gap(t, q, self.which))(q)
@@ -78,7 +79,7 @@ class Resting(AbstractSystem):
 
 
 def laid_down(system: AbstractSystem, which, h, t, q, v, force) -> Bool[Array, " g"]:
-    """Of the contacts `which` those that are closed, at rest, and pressed by `force`, or by each other."""
+    """A mask of the contacts `which` that are closed, at rest, and pressed by `force` or by each other."""
     gap, rate = gap_rates(system, which, t, q, system.momentum(t, q, v))
     noise = rounding(sizes_of_gaps(system, which, t, q))
     still = (jnp.abs(gap) <= noise) & (jnp.abs(rate) * h <= noise)

@@ -1,6 +1,8 @@
-"""How a substep that was made changes with what it depends on. Where it ends at an impact its length τ changes too, by
-dτ = −d gap / (d gap/dτ), and then the momenta through the impact: the saltation matrix (Aizerman & Gantmacher 1958;
-Leine & Nijmeijer, Dynamics and Bifurcations of Non-Smooth Mechanical Systems, 2004).
+"""The derivative of a substep, through the impact at its end (saltation matrix).
+
+If a substep ends at an impact, a tangent also changes its length τ, by dτ = −d gap / (d gap/dτ), and then the momenta
+through the impact (Aizerman & Gantmacher 1958; Leine & Nijmeijer, Dynamics and Bifurcations of Non-Smooth Mechanical
+Systems, 2004).
 """
 
 from typing import NamedTuple
@@ -21,7 +23,8 @@ from geodyn.integrators.step.stages import stage_tangent
 
 
 class Delay(NamedTuple):
-    """What a longer substep changes at its end, per time: q, p, the stage values, and the gap that ends it."""
+    """The derivatives with respect to the length of a substep: of q and p at its end, of the stage values, and of the
+    gap that is zero at its end."""
 
     q: Array
     p: Array
@@ -30,7 +33,8 @@ class Delay(NamedTuple):
 
 
 class Walked(eqx.Module):
-    """A substep that was made, from (step, t, q, p), as it was recorded; `alone` says that it is not for a batch."""
+    """A recorded substep that started from (step, t, q, p), to be differentiated; `alone` says that the program is not
+    for a batch."""
 
     system: AbstractSystem
     t0: Array
@@ -51,7 +55,7 @@ class Walked(eqx.Module):
 
     @property
     def start(self):
-        """What its stage equations depend on."""
+        """The arguments of `pose`, on which its stage equations depend."""
         return self.system, self.t, self.record.length, self.q, self.p
 
     def pose(self, system, t, length, q, p):
@@ -61,7 +65,8 @@ class Walked(eqx.Module):
         return Problem(watched, t, length, q, p, self.tableau, self.formulation)
 
     def ended(self, rate: Problem):
-        """Changes of (q, p) from its start to its end, and of its stage values, with those of its stage equations."""
+        """The tangents of its increments of q and p, and of its stage values, from the tangent `rate` of its stage
+        equations."""
         w = self.record.w
         problem = self.pose(*self.start)
         dw = stage_tangent(problem, rate, w, jnp.ones((), bool), self.alone)
@@ -69,13 +74,14 @@ class Walked(eqx.Module):
         return *(jnp.zeros_like(x) if d is None else d for d, x in zip(added, (self.q, self.p))), dw
 
     def gap(self, system, t, q):
-        """What is zero at its end: the gaps that struck, weighted by their impulses."""
+        """The quantity that is zero at its end: the mean of the gaps that struck, weighted by their impulses."""
         struck = self.record.struck
         weight = jnp.abs(struck.impulse) / jnp.where(self.hit, jnp.sum(jnp.abs(struck.impulse)), 1)
         return jnp.dot(weight, system.contacts.gap(t, q, struck.which))
 
     def delay(self) -> Delay:
-        """What a longer substep changes, where it ends at an impact."""
+        """The derivatives with respect to its length if it ends at an impact, else those of a substep that does not
+        depend on it."""
         none = jax.tree.map(lambda x: None, self.system)
         one, record = jnp.ones_like(self.t), self.record
 
@@ -88,7 +94,8 @@ class Walked(eqx.Module):
         return jax.lax.cond(self.hit, longer, lambda: still)
 
     def tangent(self, rates, motion, delay: Delay):
-        """(changes of (time, q, p) after it, of its stage values, of the impulses at its end, of its length)."""
+        """The tangents of (time, q, p) after it, of its stage values, of the impulses at its end, and of its length,
+        from `rates`, those of (system, t0, h), and `motion`, those of (time, q, p) before it."""
         record, hit = self.record, self.hit
         landed = record.good & (record.step > self.step)
         none = (jnp.zeros_like(record.w), jnp.zeros_like(record.struck.impulse), jnp.zeros_like(record.length))

@@ -1,5 +1,5 @@
-"""One substep of a system with contacts: a leg to the next grid time, or to the first impact before it and through it;
-shorter where contacts that are not watched could close."""
+"""One substep of a system with contacts: a leg to the next grid time, or to the first impact before it and through it.
+It is shorter if contacts that are not watched could close."""
 
 from functools import partial
 from typing import NamedTuple
@@ -23,10 +23,10 @@ CAUTION = 1.25
 
 
 class Moving(eqx.Module):
-    """Where an integration with contacts stands, between grid times as well: how many `struck` until then; of many
-    contacts those that are `near`, and with what `caution` a step in which they are all is chosen; of these which are
-    `held` closed, how large the things are that meet there (`size`); whether this is a grid time (`whole`), and the
-    substep before was a whole step (`regular`)."""
+    """The state of an integration with contacts, at a grid time or between two: how many contacts `struck` until then;
+    the contacts that are watched, out of many (`near`), and the factor `caution` on the speed from which follows for
+    how long they suffice; which of these are `held` closed, and the `size` of the quantities whose differences the gaps
+    are; whether this is a grid time (`whole`), and whether the last substep was a whole grid step (`regular`)."""
 
     time: Array
     state: State
@@ -40,18 +40,18 @@ class Moving(eqx.Module):
 
     @property
     def alive(self) -> Bool[Array, ""]:
-        """No step has failed."""
+        """Whether no step has failed."""
         return self.state.alive
 
     @property
     def which(self) -> Int[Array, " g"] | None:
-        """The numbers of the contacts that are watched; None is all."""
+        """The numbers of the contacts that are watched; None for all."""
         return None if self.near is None else self.near.which
 
 
 class Substeps(NamedTuple):
-    """After every substep: grid steps done, time, its length, q, p, stage values; what struck at its
-    end; which contacts were held in it; whether it was made."""
+    """The record of every substep: the number of grid steps done after it, the time after it, its length, q, p and
+    stage values; what struck at its end; which contacts were held in it; whether it was made."""
 
     step: Array
     time: Array
@@ -65,8 +65,9 @@ class Substeps(NamedTuple):
 
 
 def moving(system: AbstractSystem, t0, h, state: State) -> Moving:
-    """At the start of a path: contacts that are closed, at rest, and would be pressed further are held. It fails where
-    they are violated, or pressed in a system whose contacts are not followed to rest."""
+    """The state at the start of a path. Contacts that are closed, at rest and pressed are held. The state is a failure
+    if contacts are violated, if one is pressed in a system whose contacts are not followed to rest, or if one that is
+    held has friction."""
     near, yes = system.contacts.neighbours(t0, state.q), jnp.ones((), bool)
     which = None if near is None else near.which
     size, held = sizes_of_gaps(system, which, t0, state.q), pressed(system, which, t0, h, state)
@@ -79,22 +80,22 @@ def moving(system: AbstractSystem, t0, h, state: State) -> Moving:
 
 
 def rubs(system: AbstractSystem, which, q, held) -> Bool[Array, ""]:
-    """Whether a contact that is held has friction, which its forces know nothing of."""
+    """Whether a contact that is held has friction, which the forces that hold it do not include."""
     if not system.contacts.frictional:
         return jnp.zeros((), bool)
     return jnp.any(held & (system.contacts.friction(q, which) > 0))
 
 
 def pressed(system: AbstractSystem, which, t0, h, state: State) -> Bool[Array, " g"]:
-    """Contacts that are pressed at rest in a first state."""
+    """The contacts that are pressed at rest in the first state."""
     n, c, v = state.q.size, system.count_constraints(state.q), system.velocity(t0, state.q, state.p)
     force = system.force(t0, state.q, v, state.history[-1, n : n + c] / h)
     return laid_down(system, which, h, t0, state.q, v, force)
 
 
 def substep(method, system, grid, h, moving: Moving, active, alone: bool = False):
-    """(Moving, Substeps): up to the grid time ahead, or to the first impact before it and through it; `alone` says that
-    it is not for a batch."""
+    """(Moving, Substeps) after one substep, up to the time `grid` ahead, or to the first impact before it and through
+    it; `alone` says that the program is not for a batch."""
     eps, t = jnp.finfo(h.dtype).eps, moving.time
     left, moving = within_reach(system, moving, jnp.maximum(grid - t, eps * h), active)
     state = moving.state
@@ -128,7 +129,7 @@ def substep(method, system, grid, h, moving: Moving, active, alone: bool = False
 
 
 def nothing_struck(size) -> Struck:
-    """No impact at gaps of these sizes."""
+    """The `Struck` of no impact, for as many gaps as there are sizes."""
     k = min(size.size, MOST_AT_ONCE)
     return Struck(jnp.zeros(k, int), jnp.zeros(k, bool), jnp.zeros(k, bool), jnp.zeros(k, size.dtype))
 
@@ -141,14 +142,15 @@ def not_made(method, moving: Moving) -> Substeps:
 
 
 def within_reach(system, moving: Moving, left, active):
-    """(the time `left`, or less of it: until contacts that are not watched could close; with new neighbours where the
-    old ones do not last that long)."""
+    """(time, moving): the time `left`, or the shorter time until contacts that are not watched could close. `moving`
+    has new neighbours if the old ones do not suffice for the time `left`."""
     old = moving.near
     if old is None:
         return left, moving
     t, q = moving.time, moving.state.q
     rate = moving.caution * system.contacts.closing(q, system.velocity(t, q, moving.state.p))
-    # The speed now says little of what starts from rest: where it led too far, half the time is tried.
+    # The speed now says little about a motion that starts from rest: after a substep that led too far, half the time is
+    # tried.
     left = left * (CAUTION / moving.caution)
 
     def renewed(*_):
@@ -163,8 +165,8 @@ def within_reach(system, moving: Moving, left, active):
 
 
 def travelled(system, leg: Leg, before: Moving, after: Moving, length, w):
-    """(whether no other contact could close, where a substep has led): if one could, back to where it began, with more
-    caution."""
+    """(made, moving): whether no contact that is not watched could have closed in the substep, and the state `after`
+    it, or, if one could, the state `before` it with twice the caution."""
     if before.near is None:
         return jnp.ones((), bool), after
     n = before.state.q.size
@@ -177,8 +179,8 @@ def travelled(system, leg: Leg, before: Moving, after: Moving, length, w):
 
 
 def restarted(system, state: State, time, regular, crowded) -> State:
-    """The state after a substep: where that was no `regular` one, its stage values are no guess for those of the next,
-    but the velocity is; it fails where more contacts are held than can be."""
+    """The state after a substep. Unless the substep was `regular`, its stage values are no guess for the next, and the
+    velocity takes their place. The state is a failure if more contacts are held than is possible (`crowded`)."""
     v = system.velocity(time, state.q, state.p)
     history = jnp.where(regular, state.history, state.constant(v))
     result = jnp.where(state.alive & crowded, RESULTS.too_many_impacts, state.result)

@@ -1,1 +1,1 @@
-"""Long runs in parts, their checkpoints, and data sets for others."""
+"""Long runs in parts, checkpoints, and xarray data sets."""

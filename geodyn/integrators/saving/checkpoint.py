@@ -1,8 +1,8 @@
-"""Checkpoints: a folder that holds a run as far as it is, from which the same run goes on bit for bit.
+"""Checkpoints: a folder that holds a run as far as it got, from which the same run continues bit for bit.
 
-`inputs.npz` says which run it is; then come files of what was saved since the one before, each with the state after
-it, so that what is written once is never written again. Every file appears whole or not at all. (orbax keeps the
-states of a training; that a run goes on with the same inputs only, and appends what it saves, would come on top.)
+`inputs.npz` identifies the run. Each further file holds the rows saved since the file before it and the state after
+them, so that nothing is written twice. Every file appears whole or not at all. (orbax stores the states of a training.
+The check that a run continues with the same inputs, and the appending of saved rows, would have to be added to it.)
 """
 
 import os
@@ -22,8 +22,8 @@ INPUTS = "inputs.npz"
 
 
 class Piece(NamedTuple):
-    """A piece of a run: the `state` after it, the `rows` that it saved, `others` that it saved, and how many rows the
-    run has `done` then, those that are not saved included."""
+    """A piece of a run: the `state` after it, the `rows` and the `others` that it saved, and the number of rows that
+    the run has `done` by then, including rows that are not saved."""
 
     state: PyTree
     rows: tuple[Array, ...]
@@ -32,7 +32,8 @@ class Piece(NamedTuple):
 
 
 def opened(folder: str | os.PathLike, inputs: dict[str, np.ndarray]) -> Path:
-    """The folder of the run with these inputs, made if there is none. ValueError for anything else, or another run."""
+    """The folder of the run with these inputs, created if it does not exist. ValueError if there is something else at
+    its place, or the folder of another run."""
     require("checkpoint", folder, str | os.PathLike, "the name of a folder")
     folder = Path(folder)
     known = folder / INPUTS
@@ -59,7 +60,7 @@ def removed(folder: str | os.PathLike) -> None:
 
 
 def read_pieces(folder: Path, template: Piece) -> list[Piece]:
-    """What the folder holds. ValueError, with the remedy, where a file is broken or missing."""
+    """The pieces that the folder holds. ValueError, with the remedy, if a file is broken or missing."""
     pieces = []
     for path in _pieces(folder):
         wanted = _name(pieces[-1].done if pieces else 0)
@@ -75,7 +76,7 @@ def read_pieces(folder: Path, template: Piece) -> list[Piece]:
 
 
 def write_piece(folder: Path, begin: int, pieces: list[Piece]) -> None:
-    """One file of the pieces that begin after row `begin`."""
+    """Writes the pieces, the first of which begins after the row `begin`, to one file."""
 
     def join(*x):
         return np.concatenate(x)

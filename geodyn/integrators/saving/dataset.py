@@ -13,7 +13,7 @@ NAMES = {"q": "position", "v": "velocity", "p": "momentum", "multipliers": "mult
 
 
 def dataset(trajectory):
-    """What `Trajectory.to_xarray` says."""
+    """The data set that `Trajectory.to_xarray` returns."""
     try:
         import xarray
     except ImportError:
@@ -36,7 +36,7 @@ def dataset(trajectory):
 
 
 def _attributes(trajectory):
-    """The inputs, texts as they are and numbers as JSON, which keeps every digit."""
+    """The inputs as attributes: texts as they are, and numbers as JSON, which keeps every digit."""
     numbers = named_arrays({"inputs": trajectory.inputs, "system": trajectory.system, "stats": trajectory.stats})
     counts = trajectory.inputs and {
         name: getattr(trajectory.inputs, name) for name in ("steps", "save_every", "most_impacts")

@@ -1,4 +1,4 @@
-"""What a run depends on, as named arrays and texts: what files keep, and what a checkpoint compares."""
+"""The inputs of a run as named arrays and texts, which files store and checkpoints compare."""
 
 import hashlib
 import re
@@ -28,8 +28,8 @@ def description(method: AbstractMethod) -> dict:
 
 
 def named_inputs(system: AbstractSystem, method: AbstractMethod, **given) -> dict[str, np.ndarray]:
-    """Everything that the bits of a run depend on, by name: `given`, the numbers of the system, its structure and its
-    equations, the method, the versions and the device."""
+    """Everything on which the results of a run depend bit for bit, by name: the `given` arguments, the numbers of the
+    system, its structure and its equations, the method, the versions and the device."""
     texts = {
         "system": structure(system),
         "the system's equations (hash of their program)": program(system, given["t0"], given["q0"]),
@@ -43,8 +43,8 @@ def named_inputs(system: AbstractSystem, method: AbstractMethod, **given) -> dic
 
 
 def program(system: AbstractSystem, t, q) -> str:
-    """A hash of the program that JAX makes of the system's equations: a function has a name, but that says nothing of
-    what it does."""
+    """A hash of the program that JAX traces from the system's equations, since the name of a function does not show
+    what it computes."""
     n, c = q.size, system.count_constraints(q)
     arrays, static = eqx.partition(system, eqx.is_array)
 

@@ -1,5 +1,5 @@
-"""A run as a host loop over jitted parts of it, which shows progress, keeps what was computed on Ctrl-C, and goes on
-from a checkpoint. A callback in every step would cost two hundred times more."""
+"""Long runs as a host loop over jitted parts, with a progress bar, Ctrl-C and checkpoints. Ctrl-C keeps what was
+computed, and a run continues from its checkpoint. A callback in every step would cost two hundred times more."""
 
 import math
 import time
@@ -20,8 +20,8 @@ ROOMS, FEW_PARTS = (512, 8192), 2
 
 
 class Plan(NamedTuple):
-    """`rows` states, `stride` steps apart, in parts of `part` rows, for which there is `room`; every `kept`-th row is
-    to be saved."""
+    """The division of a run into parts: `rows` states, `stride` steps apart, in parts of `part` rows. The arrays of a
+    part have `room` for so many rows, and every `kept`-th row is saved."""
 
     rows: int
     stride: int
@@ -31,10 +31,12 @@ class Plan(NamedTuple):
 
 
 def plan(saves: int, every: int, size: int, in_view: bool) -> Plan:
-    """The parts of `saves` × `every` steps, which depend on nothing but these numbers, so that a run that goes on takes
-    the same ones, in one of a few rooms, so that one program serves many runs. For a run `in_view` 200 of them, but
-    none shorter than 100 steps, nor longer than some 0.1 to 1 s of steps whose state is `size` numbers: for that,
-    states between the saves are saved too."""
+    """The parts of a run of `saves` × `every` steps, for states of `size` numbers.
+
+    They depend on the arguments only, so that a continued run has the same parts. `room` has few possible values, so
+    that one program serves many runs. A run that is `in_view`, with a progress bar or a checkpoint, has 200 parts, but
+    none shorter than 100 steps, and none that takes longer than some 0.1 to 1 s; for that, a part may end between two
+    saves, and then states between the saves are rows too."""
     longest = max(1, LONGEST_PART // size)
     small, large = (min(room, longest) for room in ROOMS)
     if not in_view:
@@ -49,17 +51,17 @@ def plan(saves: int, every: int, size: int, in_view: bool) -> Plan:
 
 
 def _divisor(number, least, default):
-    """The smallest divisor that is at least `least`, if there is one near it."""
+    """The smallest divisor of `number` that is at least `least`, if it is below twice that; else `default`."""
     first = max(1, math.ceil(least))
     return next((k for k in range(first, 2 * first) if number % k == 0), default)
 
 
 def by_parts(advance: Callable, start: Piece, plan: Plan, folder: Path | None, progress: bool) -> list[Piece]:
-    """The pieces of a run, `start` first: all of it, or until a step fails or, of one that shows `progress` or has a
-    folder, Ctrl-C. `advance(state, rows, stride)` is (state, rows, others), the rows with the one before them and,
-    maybe, more after them; of these all others are saved, and every `kept`-th of the rows.
+    """The pieces of a run, `start` first: up to its end, until a step fails, or, if it shows `progress` or has a
+    folder, until Ctrl-C. `advance(state, rows, stride)` returns (state, rows, others). These rows begin with the one
+    before the part, and may have more after its end. Every `kept`-th row is saved, and all of the `others`.
 
-    With a folder the run goes on from the checkpoint there, and writes to it every few seconds and at its end.
+    With a folder the run continues from the checkpoint there, and writes to it every few seconds and at its end.
     """
     pieces = [start, *(read_pieces(folder, start) if folder else [])]
     written, clock = len(pieces), time.monotonic()

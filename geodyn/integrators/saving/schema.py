@@ -1,4 +1,4 @@
-"""What a system is made of, but for its numbers, as JSON that files keep and compare."""
+"""The structure of a system without its numbers, as JSON that files store and compare."""
 
 import functools
 import json
@@ -14,8 +14,9 @@ VERSION = 1
 
 
 def structure(system) -> str:
-    """The classes of a system and of its parts by name, their fields, the names of functions, and what is static; of
-    arrays, whose numbers files keep by name, that there is one. Where a class is defined does not matter."""
+    """The structure of a system as JSON: the names of its class and of those of its parts, their fields, the names of
+    functions, and static values. An array is only listed as such, since files store its numbers by name. The module in
+    which a class is defined does not matter."""
     return json.dumps({"schema": VERSION, "system": _schema(system)}, sort_keys=True, ensure_ascii=False)
 
 

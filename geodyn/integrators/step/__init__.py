@@ -1,1 +1,1 @@
-"""One implicit step by collocation, its derivative, and many steps as one loop."""
+"""One implicit Runge–Kutta step, its derivative, and many steps as one loop."""

@@ -1,5 +1,5 @@
-"""From chart to chart between two steps: where a configuration leaves the charts that suit it, it is told in others,
-with its velocity, and the momentum that belongs to that. The motion is the same."""
+"""Change of charts between two steps. A configuration that leaves the charts that suit it is transformed to the
+coordinates of others, with its velocity and momentum. The motion stays the same."""
 
 from functools import partial
 
@@ -13,18 +13,18 @@ from geodyn.integrators.step.iteration import once
 
 
 def start_frame(system: AbstractSystem, q):
-    """The frame of the charts in which a motion starts."""
+    """The frame of the charts in which a motion starts; empty for a system with one chart."""
     return system.charts.start_frame(q) if system.charts is not None else jnp.zeros(0, q.dtype)
 
 
 def no_switch(system: AbstractSystem, q):
-    """The switch that leaves all in its chart."""
+    """The switch that changes no chart: zeros."""
     like = jax.eval_shape(system.charts.switch, q) if system.charts is not None else jax.ShapeDtypeStruct((0,), q.dtype)
     return jnp.zeros(like.shape, like.dtype)
 
 
 def in_best_charts(system: AbstractSystem, t, state):
-    """(state, switch): the state in the charts that suit it, and the switch that led there, zeros where it stays."""
+    """(state, switch): the state in the charts that suit it, and the switch that led there, zeros if it stays."""
     if system.charts is None:
         return state, no_switch(system, state.q)
     switch = system.charts.switch(state.q)
@@ -33,13 +33,15 @@ def in_best_charts(system: AbstractSystem, t, state):
 
 
 def _in_charts(system, t, switch, state):
-    """The state in the charts of a switch; it fails where its energy depends on the charts, by more than √ε."""
+    """The state after a switch of charts. It fails if the energies in the old and the new charts differ by more than
+    √ε, relative to their size."""
     v = system.velocity(t, state.q, state.p)
     q, u = jax.jvp(lambda q: system.charts.switched(switch, q), (state.q,), (v,))
     p = system.momentum(t, q, u)
     before, after = system.energy(t, state.q, v), system.energy(t, q, u)
     agree = jnp.abs(before - after) <= jnp.sqrt(jnp.finfo(q.dtype).eps) * (jnp.abs(before) + jnp.abs(jnp.dot(p, u)))
-    # The velocity is the next guess: extrapolated, what a chart makes of past stage values would lead far off.
+    # The next guess is the velocity: an extrapolation of past stage values, transformed to the new chart, would be far
+    # off.
     new = (
         *(
             q,
@@ -55,7 +57,7 @@ def _in_charts(system, t, switch, state):
 
 
 def switched_tangent(primals, tangents):
-    """The change of (q, p), as a switch has it, with (system, t, q, p); the switch itself does not change."""
+    """The tangents of (q, p) after a switch, from those of (system, t, q, p); the switch itself is constant."""
     system, t, switch, q, p = primals
     *others, dq, dp = tangents
 

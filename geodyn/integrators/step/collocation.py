@@ -1,10 +1,11 @@
-"""The implicit Runge–Kutta step in (q, p): its stage equations, their solution, and the derivative of that.
+"""The stage equations of an implicit Runge–Kutta step in (q, p), and their Newton matrices.
 
-Unknowns of a stage are w = (u, ℓ, μ): u = q', ℓ = hλ, and for the GGL form μ with v = u − M⁻¹φ'ᵀμ, so that positions
-and velocities both stay on the constraints. Nonholonomic ones have multipliers among the λ, and are held as they are,
-A v = b, except where the acceleration is. With Q = q + hA u, P = p + hA force(Q, v, λ) the equations are
-0 = v − velocity(Q, P) and the constraints of the formulation, each scaled to be a velocity, so that the Newton matrix
-stays regular as h → 0 (Hairer & Wanner, Solving ODEs II, VII.4; Gear, Gupta & Leimkuhler 1985).
+The unknowns of a stage are w = (u, ℓ, μ): u = q', ℓ = hλ, and in the GGL formulation μ with v = u − M⁻¹φ'ᵀμ, so that
+positions and velocities both satisfy the constraints. The multipliers of nonholonomic constraints are among the λ.
+These constraints are imposed as they are, A v = b, except in index1, which imposes the time derivative. With
+Q = q + hA u, P = p + hA force(Q, v, λ) the equations are 0 = v − velocity(Q, P) and the constraints of the formulation,
+each scaled to be a velocity, so that the Newton matrix stays regular as h → 0 (Hairer & Wanner, Solving ODEs II, VII.4;
+Gear, Gupta & Leimkuhler 1985).
 """
 
 from collections.abc import Callable
@@ -28,7 +29,7 @@ def position_level(system, h, t, q, v, p, lam):
 
 
 def lowest_level(system, h, t, q, v, p, lam):
-    """φ(t, q)/h, and A v − b of the nonholonomic constraints, which have no such level."""
+    """φ(t, q)/h, and A v − b of the nonholonomic constraints, which have no position level."""
     return jnp.concatenate([position_level(system, h, t, q, v, p, lam), pfaffian(system, t, q, v)])
 
 
@@ -38,7 +39,7 @@ def velocity_level(system, h, t, q, v, p, lam):
 
 
 def acceleration_level(system, h, t, q, v, p, lam):
-    """h times the time derivative of that, with the acceleration that the forces and λ give."""
+    """h times the time derivative of `velocity_level`, with the acceleration due to the forces and λ."""
     pdot = system.force(t, q, v, lam)
     one = jnp.ones_like(t)
     vdot = jax.jvp(lambda t, q, p: system.velocity(t, q, p, v), (t, q, p), (one, v, pdot))[1]
@@ -46,14 +47,16 @@ def acceleration_level(system, h, t, q, v, p, lam):
 
 
 class Formulation(NamedTuple):
-    """Which levels of the constraints a step imposes, and whether at every stage or all at its end."""
+    """The levels of the constraints that a step imposes, and whether it imposes them at every stage or only at its
+    end."""
 
     levels: tuple[Callable, ...]
     at_end: bool = False
 
     @property
     def sets(self) -> int:
-        """Multiplier sets of a stage: one, and one more for the second level of GGL (of holonomic constraints only)."""
+        """The number of sets of multipliers of a stage: one, and one more for the second level of GGL (for holonomic
+        constraints only)."""
         return 1 if self.at_end else max(1, len(self.levels))
 
 
@@ -69,7 +72,7 @@ UNCONSTRAINED = Formulation(())
 
 
 class Problem(eqx.Module):
-    """The stage equations of one step: everything they depend on, differentiable."""
+    """The stage equations of one step, with everything that they depend on and can be differentiated by."""
 
     system: AbstractSystem
     t: jax.Array
@@ -84,7 +87,7 @@ class Problem(eqx.Module):
         return self.t + self.h * self.tableau.c
 
     def stage(self, t, q, w):
-        """(v, p', λ) of a stage."""
+        """(v, p', λ) of a stage at the time t and the position q, with the stage values w."""
         n = q.shape[0]
         c = self.system.count_constraints(q)
         u, lam, mu = w[:n], w[n : n + c] / self.h, w[n + c :]
@@ -99,7 +102,7 @@ class Problem(eqx.Module):
         return self.q[None] + _accumulate(self.tableau, self.h, w[:, : self.q.shape[0]])
 
     def residual(self, w):
-        """[s, m] residual of the stage values w[s, m]."""
+        """The residual [s, m] of the stage equations at the stage values w[s, m]."""
         q = self.positions(w)
         v, pdot, lam = jax.vmap(self.stage)(self.times, q, w)
         p = self.p[None] + _accumulate(self.tableau, self.h, pdot)
@@ -117,20 +120,21 @@ class Problem(eqx.Module):
 
     @property
     def form(self) -> Full | Banded:
-        """What is known of the Jacobian of the stage equations without its numbers."""
+        """The sparsity structure of the Jacobian of the stage equations."""
         far = acceleration_level in self.formulation.levels
         return form_of(self.system.couplings, self.tableau.stages, self.q.shape[0], self.formulation.sets, far)
 
     @property
     def splits(self) -> bool:
-        """Whether Newton's method takes one Jacobian for all stages: not where constraints couple them, nor in large
-        bodies, where the whole costs little more and saves iterations, nor where the system says that it must not, nor
-        for explicit tableaux, which it cannot split (and which plain iteration solves in s + 1 turns)."""
+        """Whether Newton's method takes one Jacobian for all stages, which splits by the eigenvalues of A. It does not
+        if constraints at the end of the step couple the stages, if the matrix is banded (in large bodies the whole
+        matrix costs little more and saves iterations), if the system forbids it, or for an explicit tableau, for which
+        there is no splitting (and fixed-point iteration needs only s + 1 iterations)."""
         whole = self.formulation.at_end or self.tableau.is_explicit or isinstance(self.form, Banded)
         return self.system.shares_jacobian and not whole
 
     def factors(self, w):
-        """Factors of Jacobians of the stage equations near w, for `newton`."""
+        """The factors of the Jacobian of the stage equations near w that `newton` takes."""
         if self.splits:
             return self.split_inverses(w)
         return self.form.factors(self.form.matrix(jax.linearize(self.residual, w)[1], w))
@@ -143,8 +147,8 @@ class Problem(eqx.Module):
         return jnp.real(_mix(basis * weight[None], jax.vmap(jnp.dot)(factors, _mix(dual, r + 0j)))).astype(r.dtype)
 
     def split_inverses(self, w):
-        """With one Jacobian for all stages, its inverses split by the eigenvalues α of A: dQ = hα du, dP = hα dp'
-        (Butcher 1976; Hairer & Wanner, IV.8)."""
+        """The inverses of the Newton matrix split by the eigenvalues α of A, with one Jacobian for all stages. For each
+        α there is one small matrix, in which dQ = hα du and dP = hα dp' (Butcher 1976; Hairer & Wanner, IV.8)."""
         n, t, q = self.q.shape[0], self.t + self.h / 2, jnp.mean(self.positions(w), axis=0)
         mean = jnp.mean(w, axis=0)
 
@@ -170,20 +174,21 @@ class Problem(eqx.Module):
 
 
 def _mix(a, x):
-    """Rows of x combined by the constant matrix a."""
+    """The product of the constant matrix a and the rows of x."""
     return jnp.tensordot(jnp.asarray(a, x.dtype), x, 1)
 
 
 def _accumulate(tableau, h, x):
-    """hA x, by the couplings of the stages, which their rounding leaves symplectic. The h stands between them and the
-    weights, or XLA would multiply the constants, and round the product."""
+    """hA x, from the `couplings` of the tableau, whose rounding leaves the method symplectic. x is multiplied by the
+    weights, by h, and then by m: without h in between XLA would multiply the constants m and weights, and round the
+    product."""
     m, weights = tableau.couplings
     return _mix(m, h * (jnp.asarray(weights, x.dtype)[:, None] * x))
 
 
 def spectrum(tableau):
-    """Eigenvalues of A in the upper half plane, their right and left vectors, and the weight of each (a pair counts
-    twice, by its real part)."""
+    """The eigenvalues of A in the closed upper half plane, their right and left eigenvectors, and their weights: a
+    complex pair counts twice, by its real part."""
     values, vectors = np.linalg.eig(tableau.a.astype(complex))
     dual = np.linalg.inv(vectors)
     keep = values.imag > -1e-14

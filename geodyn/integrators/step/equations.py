@@ -1,8 +1,9 @@
-"""The stage equations of one step over members that lie last, their physics made scalar once.
+"""The stage equations of one step with the batch axes last, whose physics is traced once.
 
-They are those of `collocation.py`, with the same unknowns w = (u, ℓ, μ) of a stage, in two halves, each of them the
-physics of one stage: `inner` gives the forces f, and where v is not u the velocities v, at Q = q + hA u; `outer` gives
-the residual r, at P = p + hA f as well. All arrays are [own, *B]: stage values [m, s, *B], matrices [m, m, *B].
+They are the equations of `collocation.py`, with the same unknowns w = (u, ℓ, μ) of a stage. The physics of one stage is
+split into two functions: `inner` gives the forces f, and, if v differs from u, the velocities v, at Q = q + hA u;
+`outer` gives the residual r, which depends on P = p + hA f as well. All arrays are [own, *B]: stage values [m, s, *B],
+matrices [m, m, *B].
 """
 
 from collections.abc import Callable
@@ -19,8 +20,8 @@ from geodyn.integrators.step.collocation import Formulation, spectrum
 
 
 def mixed(matrix, x):
-    """x[n, s, *B] combined over the stages by a constant matrix, without a product of matrices: XLA would call a
-    library for it."""
+    """The product of a constant matrix with x[n, s, *B] along the axis of the stages, written as a sum: for a matrix
+    product XLA would call a library."""
     columns = [column(c, x) for c in np.asarray(matrix).T]
     total = columns[0] * x[:, :1]
     for j, c in enumerate(columns[1:], start=1):
@@ -40,29 +41,30 @@ def coupled(tableau: ButcherTableau, h, x):
 
 
 def column(weights, x):
-    """Numbers of the stages, for x[n, s, *B]."""
+    """One number per stage, as an array that broadcasts against x[n, s, *B]."""
     return jnp.asarray(weights, x.dtype).reshape(1, -1, *[1] * (x.ndim - 2))
 
 
 def top(x, axes: int = 2):
-    """The largest absolute value over the first axes, without a reduction: XLA would call a library for it."""
+    """The largest absolute value over the first `axes` axes, by pairwise maxima: for a reduction XLA would call a
+    library."""
     x = jnp.abs(x).reshape(-1, *x.shape[axes:])
     if not x.shape[0]:
         return jnp.zeros(x.shape[1:], x.dtype)
-    while (n := x.shape[0]) > 1:  # The middle one of an odd number is compared with itself.
+    while (n := x.shape[0]) > 1:  # The two halves of an odd number of rows overlap in the middle one.
         x = jnp.maximum(x[: (n + 1) // 2], x[n // 2 :])
     return x[0]
 
 
 def like(x):
-    """Shape and type of an array."""
+    """The shape and data type of an array."""
     return jax.ShapeDtypeStruct(jnp.shape(x), jnp.result_type(x))
 
 
 class Stages:
-    """The physics of one stage, of arrays: t, h, positions q, momenta p, stage values w and the numbers `theta` of the
-    system. `inner(t, h, q, p, w, *theta)` is [f], or [f, v] (`has_velocities`), with p that of the start of the step;
-    `outer(t, h, q, p, v, w, *theta)` is [r], with p that of the stage."""
+    """The physics of one stage, as functions of arrays: t, h, positions q, momenta p, stage values w and the parameters
+    `theta`, which are the array leaves of the system. `inner(t, h, q, p, w, *theta)` is [f], or [f, v] if
+    `has_velocities`, with p at the start of the step. `outer(t, h, q, p, v, w, *theta)` is [r], with p at the stage."""
 
     def __init__(self, system, q, p, width: int, formulation: Formulation):
         arrays, static = eqx.partition(system, eqx.is_array)
@@ -88,24 +90,24 @@ class Stages:
         system, n = self.system(theta), q.shape[0]
         lam = w[n : n + self.count] / h
         rows = [level(system, h, t, q, v, p, lam) for level in self.formulation.levels]
-        # The velocity is exact whatever v its correction starts from.
+        # The corrected velocity does not depend on the v from which the correction starts.
         return [jnp.concatenate([v - system.velocity(t, q, p, jax.lax.stop_gradient(v)), *rows])]
 
     def velocities(self, w, found):
-        """The velocities of stages, with what `inner` has `found`."""
+        """The velocities of the stages, given the stage values and `found`, the result of `inner`."""
         return found[1] if self.has_velocities else w[: self.q.shape[0]]
 
 
 def pushed(function: Callable, likes, places, early=(), *, scalar: bool) -> Split:
-    """The change of `function` with its arguments at `places`, a `Split` of (*arguments, *changes). Of these changes
-    those of the places `early` come first, and are known early."""
+    """The tangent (Jacobian–vector product) of `function` with respect to its arguments at `places`, as a `Split` of
+    (*arguments, *tangents). The tangents at the places `early` come first, and are known early."""
     late = tuple(i for i in places if i not in early)
 
     def push(*args):
         given, changes = args[: len(likes)], args[len(likes) :]
         if scalar or not early:
             return at_places(function, given, (*early, *late), changes)
-        # Apart, since a function may have a shorter way where fewer of its arguments change.
+        # In two parts, since the derivative of a function may be cheaper for fewer of its arguments.
         pairs = (early, changes[: len(early)]), (late, changes[len(early) :])
         return list(map(jnp.add, *(at_places(function, given, *pair) for pair in pairs)))
 
@@ -113,13 +115,13 @@ def pushed(function: Callable, likes, places, early=(), *, scalar: bool) -> Spli
 
 
 def at_places(function: Callable, args, places, changes):
-    """The change of `function(*args)`, a list, with its arguments at these places."""
+    """The tangent of `function(*args)`, a list, for tangents `changes` of its arguments at these places."""
     of_these, these = only_at(function, args, places)
     return jax.jvp(of_these, these, changes)[1]
 
 
 def only_at(function: Callable, args, places):
-    """(`function(*args)` as a function of its arguments at these places, these)."""
+    """`function` as a function of its arguments at these places, the others being fixed, and those arguments."""
 
     def of_these(*x):
         moved = dict(zip(places, x, strict=True))
@@ -129,8 +131,8 @@ def only_at(function: Callable, args, places):
 
 
 class Newton:
-    """Simplified Newton for stages with constraints: by one Jacobian for all of them, at their mean, split by the
-    eigenvalues of A (Butcher 1976; Hairer & Wanner, IV.8), or by the `whole` matrix."""
+    """Simplified Newton's method for stages with constraints. Its matrix is one Jacobian for all stages, at their mean,
+    split by the eigenvalues of A (Butcher 1976; Hairer & Wanner, IV.8), or else the `whole` matrix."""
 
     def __init__(self, stages: Stages, tableau: ButcherTableau, whole: bool, scalar: bool):
         self.stages, self.tableau, self.whole = stages, tableau, whole
@@ -138,7 +140,7 @@ class Newton:
         self.outer = pushed(stages.outer, stages.after, (2, 3, 4, 5), scalar=scalar)
 
     def inverses(self, known, w, found):
-        """What `corrected` takes: the inverses of the matrices near w[m, s, *B], of a step `known` as `Step` has it."""
+        """The inverse matrices near w[m, s, *B] that `corrected` takes, for a step `known` as in `Step`."""
         t, h, q, p, theta = known
         at = q[:, None] + coupled(self.tableau, h, w[: q.shape[0]])
         momenta = p[:, None] + coupled(self.tableau, h, found[0])
@@ -146,7 +148,8 @@ class Newton:
         return (self._inverse if self.whole else self._inverses)(t, h, at, p[:, None], momenta, v, w, theta)
 
     def _images(self, t, h, at, p, momenta, v, w, theta, moves):
-        """(∂f, ∂r) of the directions `moves`, (dq, dw) -> dp, which lie behind the stages."""
+        """The tangents (∂f, ∂r) along many directions, on an axis behind that of the stages. `moves(h)` gives the
+        directions (dq, dw) and the function from ∂f to dp."""
 
         def behind(x):
             return jnp.expand_dims(x, x.ndim - (h.ndim - 1))
@@ -191,7 +194,7 @@ class Newton:
         return inverse(r_w + shifts * first + shifts**2 * second)
 
     def corrected(self, inverses, r):
-        """J⁻¹ r, of r[m, s, *B]."""
+        """J⁻¹ r for r[m, s, *B]."""
         if self.whole:
             return product(inverses, r.reshape(-1, 1, *r.shape[2:])).reshape(r.shape)
         _, basis, dual, weight = spectrum(self.tableau)
@@ -199,7 +202,7 @@ class Newton:
         return jnp.real(mixed(basis * weight, x)).astype(r.dtype)
 
     def transposed(self, inverses, w):
-        """J⁻ᵀ w, of w[m, s, *B]."""
+        """J⁻ᵀ w for w[m, s, *B]."""
         if self.whole:
             return product(jnp.swapaxes(inverses, 0, 1), w.reshape(-1, 1, *w.shape[2:])).reshape(w.shape)
         _, basis, dual, weight = spectrum(self.tableau)
@@ -208,7 +211,7 @@ class Newton:
 
 
 def product(a, b):
-    """a[i, k, *B] b[k, j, *B]."""
+    """The matrix products of a[i, k, *B] and b[k, j, *B]."""
     return jnp.sum(a[:, :, None] * b[None], axis=1)
 
 
@@ -230,6 +233,6 @@ def inverse(a):
 
     order = jnp.broadcast_to(index, (n, *batch))
     a, order = jax.lax.fori_loop(0, n, eliminate, (a, order))
-    # What was inverted has the rows of a in this order: its inverse the columns.
+    # The matrix inverted has the rows of a in this order, and so its inverse has the columns in this order.
     back = jnp.argmax(order[:, None] == index[None], axis=0)
     return jnp.take_along_axis(a, jnp.broadcast_to(back[None], a.shape), axis=1)

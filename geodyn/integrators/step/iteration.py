@@ -1,7 +1,7 @@
-"""Roots by iteration, which stop at the level of rounding, and with a matrix where plain iteration does not contract.
+"""Fixed-point iteration and simplified Newton's method, converged to rounding error.
 
-optimistix stops at a tolerance that is given: in a step the rounding error of each unknown is what ends the iteration,
-and whether it was reached is the status of the step.
+optimistix stops at a given tolerance. Here an iteration stops at the rounding error of the unknowns, and whether it got
+there becomes the status of the time step.
 """
 
 from collections.abc import Callable
@@ -19,8 +19,9 @@ MOST_MATRICES = 5
 
 
 class Progress(NamedTuple):
-    """Where the iterations of some members stand: the iterate, and what else follows from it; the size of its last
-    increments and of itself; the count; which members go on, and which have converged."""
+    """The state of an iteration: the iterate `w`, and the values `others` derived from it; the norms of the last
+    `increment`, of the `previous` one and of the iterate (`scale`); the number of iterations; which members of a batch
+    still iterate (`going`), and which have converged."""
 
     w: Array
     others: list
@@ -33,23 +34,24 @@ class Progress(NamedTuple):
 
 
 def size(w) -> Array:
-    """The largest component."""
+    """The maximum norm of w."""
     return jnp.max(jnp.abs(w))
 
 
 def begun(w, others, active) -> Progress:
-    """Before the first iteration."""
+    """The state before the first iteration of the `active` members."""
     huge = jnp.full(active.shape, jnp.inf, w.dtype)
     return Progress(w, others, huge, huge, huge, jnp.zeros(active.shape, int), active, jnp.zeros_like(active))
 
 
 def advanced(s: Progress, w, others, floor, most, size: Callable = size, least: int = 0) -> Progress:
-    """One iteration further, at w.
+    """The state after one more iteration, which gave w and `others`.
 
-    Converged is where the error left, estimated from the contraction ρ as ρ/(1−ρ) of the last increment, is far below
-    rounding, since unlike rounding it has the same sign from step to step (Hairer, McLachlan & Razakarivony 2008), or
-    where the increments have stopped shrinking at the level of rounding; slow is contracting by less than a half in two
-    iterations, as an oscillation alternates between good and bad ones; hopeless, slow after six."""
+    An iteration has converged if the remaining error, estimated from the contraction rate ρ as ρ/(1−ρ) times the last
+    increment, is far below rounding error (unlike rounding, it has the same sign in every time step: Hairer, McLachlan
+    & Razakarivony 2008), or if the increments have stopped shrinking at the level of rounding. It is slow if its
+    increments do not halve in two iterations (in two, since an oscillating iteration alternates between good and bad
+    ones). It is given up if it is slow after six iterations, not finite, or at `most` iterations."""
     eps = jnp.finfo(w.dtype).eps
     increment, scale, count = size(w - s.w), floor + size(w), s.count + 1
     rate = jnp.where(count > 1, increment / s.increment, jnp.nan)
@@ -66,9 +68,10 @@ def advanced(s: Progress, w, others, floor, most, size: Callable = size, least: 
 def iterated(
     improve, w, others, floor, active, most: int = MOST_PLAIN, size: Callable = size, before: bool = False
 ) -> Progress:
-    """The fixed point of `improve`, (w, others) -> (w, others), of every active member. What else follows from w is
-    found after each change of that, and shows in the next one only, so that there are two at least; or `before`, and
-    in one more turn for the fixed point itself."""
+    """The fixed point of `improve`, (w, others) -> (w, others), for every active member.
+
+    `improve` returns the new w and the `others` at the new w, which only the next iteration uses: so it makes at least
+    two. With `before`, it returns the `others` at the old w, and one more turn evaluates them at the fixed point."""
     least = 2 if others and not before else 0
 
     def turn(state):
@@ -81,8 +84,9 @@ def iterated(
 
 
 def iterate(residual, w, precondition, floor, most, active, measured: int | None = None) -> Progress:
-    """w ← w − precondition(residual(w)) until it converges, stops contracting, or `most` iterations are done; judged
-    by the first `measured` columns, the velocities: multipliers have no scale of their own in every chart."""
+    """Iterates w ← w − precondition(residual(w)) until it converges, stops contracting, or has made `most` iterations.
+    Convergence is judged by the first `measured` columns, the velocities: in some charts the multipliers have no scale
+    of their own."""
 
     def improve(w, _):
         return (w - precondition(residual(w)), [])
@@ -91,7 +95,8 @@ def iterate(residual, w, precondition, floor, most, active, measured: int | None
 
 
 class Root(NamedTuple):
-    """A root, what else follows from it, whether it was reached, and the iterations and Jacobians that it took."""
+    """A root `w` with the values `others` derived from it, whether the iteration converged, and how many iterations and
+    Jacobians it took."""
 
     w: Array
     others: list
@@ -101,8 +106,9 @@ class Root(NamedTuple):
 
 
 class Search(NamedTuple):
-    """Where `search` stands: at `place` N it iterates; at −1 it evaluates the residual at `start`, and at 0 … N − 1
-    `length` off along each unit vector, which gives the columns of the matrix."""
+    """The state of `search` for N unknowns. At `place` N it iterates. At −1 it evaluates the residual at `start`, which
+    is `base`. At 0 … N − 1 it evaluates the residual at `start` plus a small multiple of each unit vector, and the
+    difference quotients are the columns of `matrix`, which is then inverted."""
 
     at: Progress
     place: Int[Array, ""]
@@ -114,19 +120,19 @@ class Search(NamedTuple):
 
 
 def search(residual, start, floor, active, evaluate=lambda w: [], others=(), size: Callable = size) -> Root:
-    """A root near `start` of residual(w, others), near the identity, with others = `evaluate`(w), by plain iteration;
-    where that does not contract, by simplified Newton with a Jacobian of difference quotients.
+    """A root near `start` of residual(w, others) with others = `evaluate`(w), whose Jacobian is near the identity.
 
-    All of it is one loop, with one evaluation of the residual in it: that is most of the program, and compiling it is
-    most of the waiting. A Jacobian good to √eps loses nothing: the root is as exact as the residual. Not for a batch,
-    of which every member would carry the matrix through every iteration.
+    It is found by the fixed-point iteration w ← w − residual, or, if that does not contract, by simplified Newton with
+    a Jacobian of difference quotients. All of this is one loop in which the residual appears once, since compiling the
+    residual takes most of the compile time. A Jacobian accurate to √eps suffices: the root is as exact as the residual.
+    It is not for batches, in which every member would carry the matrix through every iteration.
     """
     count, shape, eps = start.size, start.shape, jnp.finfo(start.dtype).eps
     index, zero, others = jnp.arange(count), jnp.zeros((), int), list(others)
 
     def turn(s: Search):
         r, probing = residual(s.at.w, s.at.others).reshape(-1), s.place < count
-        # A linear problem may start at zero: any length does there.
+        # A linear problem may start at zero, where any length will do.
         length = jnp.where(floor + size(s.start) > 0, eps**0.5 * (floor + size(s.start)), 1)
 
         def solved(r):
@@ -165,8 +171,8 @@ def search(residual, start, floor, active, evaluate=lambda w: [], others=(), siz
 
 
 def once(wanted, function, *args):
-    """`function(*args)` where `wanted`, else the args: a loop of at most one turn and no `cond`, both of whose branches
-    a `vmap` would compute for every member."""
+    """`function(*args)` if `wanted`, else `args`. It is a loop of at most one turn instead of a `cond`, since `vmap`
+    would compute both branches of a `cond` for every member."""
 
     def turn(state):
         return (jnp.zeros_like(wanted), *function(*state[1:]))

@@ -1,9 +1,10 @@
-"""Many steps of collocation, as a loop over members that lie last.
+"""Many steps of a Runge–Kutta method as one loop, with the batch axes last in every array.
 
-Without constraints a step is solved by the iteration w ← w − r, which is Newton's method with the mass matrix for
-Jacobian; a member that this does not bring to rest is solved by itself, with a matrix (`search`). With constraints it
-is simplified Newton, its matrices renewed where they serve no longer. The forces f are carried along with w, so that
-the physics stands once in the program. The history of two steps is [m, 2s, *B].
+Without constraints a step is solved by the fixed-point iteration w ← w − r, which is Newton's method with the mass
+matrix as Jacobian. A member of a batch for which it does not converge is solved separately, with a matrix (`newton`; a
+single problem by `search`). With constraints a step is solved by simplified Newton, whose matrices are renewed when it
+contracts slowly. The forces f are carried along with w, so that the physics appears once in the program. The history of
+two steps is [m, 2s, *B].
 """
 
 from functools import partial
@@ -33,11 +34,13 @@ from geodyn.integrators.step.methods import State, extrapolation, shifted
 def solved(
     residual, evaluate, known, w, others, floor, active, *, correct=None, most=MOST_PLAIN, size=top, jointly=False
 ) -> Root:
-    """The roots of `residual(known, w, others)` of all active members, with others = `evaluate(known, w)`: by the
-    iteration w − `correct`(residual); without that by plain iteration, and where it does not contract with a matrix, of
-    a batch for one member at a time. All `known` have the axes of the members. `jointly` both functions are evaluated
-    at the same w, which saves what they have in common, and costs one more `evaluate`. Both take `often` as a
-    keyword: whether they are to be fast, or short programs."""
+    """The roots of `residual(known, w, others)` with others = `evaluate(known, w)`, for all active members of a batch.
+
+    The iteration is w ← w − `correct`(residual). Without `correct` it is w ← w − residual, and members for which that
+    does not contract are solved one at a time, with a matrix. All arrays in `known` have the batch axes. With `jointly`
+    both functions are evaluated at the same w, so that they share what they have in common, at the cost of one more
+    `evaluate`. Both functions take a keyword `often`: True for a program that runs fast, False for one that compiles
+    fast."""
     if jointly:
 
         def both(known, w, _, often=True):
@@ -68,15 +71,15 @@ def solved(
 
 
 def newton(residual, evaluate, known, w, others, floor, size) -> Progress:
-    """The root of one member as of `solved`, by Newton's method with difference quotients: those of all columns are
-    evaluated at once, on lanes behind the stages."""
+    """Newton's method for one member, with the arguments of `solved`. The Jacobian is made of difference quotients, all
+    of which are evaluated at once along an axis behind that of the stages."""
     count = w.size
     known = jax.tree.map(lambda x: x[..., None], known)
     units = jnp.eye(count, count + 1, 1, dtype=w.dtype).reshape(*w.shape, count + 1)
 
     def improve(w, _):
         scale = floor + size(w)
-        # A linear problem may start at zero: any length does there.
+        # A linear problem may start at zero, where any length will do.
         length = jnp.where(scale > 0, jnp.finfo(w.dtype).eps ** 0.5 * scale, 1)
         at = w[..., None] + length * units
         found = evaluate(known, at, often=False)
@@ -88,7 +91,8 @@ def newton(residual, evaluate, known, w, others, floor, size) -> Progress:
 
 
 def eliminated(a, b):
-    """x with a x = b, by Gauss–Jordan with partial pivoting: a short program for what is seldom solved."""
+    """The solution x of a x = b by Gauss–Jordan elimination with partial pivoting: a short program, since it seldom
+    runs."""
     index = jnp.arange(b.size)
 
     def eliminate(k, m):
@@ -100,7 +104,8 @@ def eliminated(a, b):
 
 
 def one_by_one(needed, solve, args, values):
-    """`values` with `solve(*args)` in the place of those of each member that needs it."""
+    """`values`, with those of each member in `needed` replaced by `solve(*args)`, where `args` are those of the
+    member."""
 
     def turn(state):
         needed, values = state
@@ -119,58 +124,59 @@ def one_by_one(needed, solve, args, values):
 
 
 def staged(arrays, batch):
-    """The same arrays for all stages, whose axis stands before those of the batch."""
+    """The arrays with a stage axis of length one, inserted before the axes of the batch."""
     return [jnp.expand_dims(x, x.ndim - len(batch)) for x in arrays]
 
 
 class Step:
-    """The equations of one step, and how they are solved: `known` are the times t[s, *B] of its stages, h[1, *B], the
-    q and p of its start, and the numbers `theta` of the system, with an axis of one for the stages."""
+    """The equations of one step, and their solution. The argument `known` of its methods is (t, h, q, p, theta): the
+    times t[s, *B] of the stages, h[1, *B], q and p at the start of the step, and the parameters `theta` of the system,
+    with a stage axis of length one."""
 
     def __init__(self, stages: Stages, tableau: ButcherTableau, whole: bool):
         self.stages, self.tableau = stages, tableau
         self.inner = Split(stages.inner, stages.before)
         self.outer = Split(stages.outer, stages.after, scalar=self.inner.scalars is not None)
-        # Whether all physics is made of scalars: where half of it is, arrays run faster.
+        # Whether all of the physics is computed scalar by scalar. If only half of it can be, arrays are faster.
         self.by_scalars = self.outer.scalars is not None
         if not self.by_scalars:
             self.inner.scalars = None
-        # Both halves together, as of one metric, unless the second is next to nothing.
+        # Both halves are evaluated at the same w, to share work such as the metric, unless the second one is cheap.
         self.jointly = not self.outer.is_arithmetic
         self.newton = Newton(stages, tableau, whole, self.by_scalars) if stages.formulation.levels else None
 
     def positions(self, h, q, w):
-        """Those of the stages."""
+        """The positions of the stages."""
         return q[:, None] + coupled(self.tableau, h, w[: q.shape[0]])
 
     def found(self, known, w, often=True):
-        """[f] or [f, v] at w."""
+        """[f] or [f, v] of the stages at w."""
         t, h, q, p, theta = known
         return self.inner(t, h, self.positions(h, q, w), p[:, None], w, *theta, often=often)
 
     def residual(self, known, w, found, often=True):
-        """r at w, where `inner` has found the forces."""
+        """The residual r at w, with the `found` [f] or [f, v]."""
         t, h, q, p, theta = known
         momenta, v = p[:, None] + coupled(self.tableau, h, found[0]), self.stages.velocities(w, found)
         return self.outer(t, h, self.positions(h, q, w), momenta, v, w, *theta, often=often)[0]
 
     def evaluated(self, known, w):
-        """(Q, [f(, v)], P) of the stages."""
-        # In a batch the calls of what is used often cost nothing.
+        """(Q, [f] or [f, v], P) of the stages."""
+        # In a batch the calls that a program with `often` consists of cost nothing.
         (_, h, q, p, _), found = known, self.found(known, w, often=w.ndim > 2)
         return self.positions(h, q, w), found, p[:, None] + coupled(self.tableau, h, found[0])
 
     def correction(self, known, w, found, transposed: bool = False):
-        """What an iteration takes from the unknowns, as a function of the residual, by Newton's matrices at w, or those
-        of the transposed equations; None where the iteration is plain."""
+        """The function that maps the residual to the correction, by the Newton matrices at w or their transposes; None
+        for plain fixed-point iteration."""
         if self.newton is None:
             return None
         correct = self.newton.transposed if transposed else self.newton.corrected
         return partial(correct, self.newton.inverses(known, w, found))
 
     def solved(self, known, w, found, active) -> Root:
-        """The stage values of the active members from guesses, and [f(, v)]."""
-        # Increments below eps · |q|/h move no position by more than its rounding.
+        """The stage values of the active members, and [f] or [f, v] there, from guesses w and `found` of both."""
+        # An increment below eps · |q|/h moves no position by more than its rounding error.
         _, h, q, *_ = known
         equations, floor = (self.residual, self.found, known), top(q, 1) / h[0] / 2**6
         if self.newton is None:
@@ -192,7 +198,7 @@ class Step:
 
 
 class Carried(NamedTuple):
-    """What of a `State` a loop carries."""
+    """The parts of a `State` that the loop carries."""
 
     step: Array
     q: Array
@@ -208,9 +214,9 @@ class Carried(NamedTuple):
 
 
 def forward(equations: Step, saves: int, every: int | None):
-    """run(batch, kept, t0, h, *carried, *theta) -> [*carried, q, p, alive, error, w], the latter after every
-    `every`-th of the steps. Without `every` the first of `carried` are (rows, every): so many of the saves are made,
-    and the others repeat the last one."""
+    """The function run(batch, kept, t0, h, *carried, *theta) -> [*carried, q, p, alive, error, w], in which q, p,
+    alive, error, w have a row for every `every`-th step. If `every` is None, run takes (rows, every) before `carried`:
+    then only the first `rows` of the saves are computed, and the others repeat the last one."""
     stages, tableau, s = equations.stages, equations.tableau, equations.tableau.stages
     ahead, back, n = extrapolation(tableau), shifted(tableau, -1), stages.q.shape[0]
 
@@ -218,7 +224,7 @@ def forward(equations: Step, saves: int, every: int | None):
         made, rest = ([], rest) if every else (rest[:2], rest[2:])
         begun, theta = Carried(*rest[: len(Carried._fields)]), staged(rest[len(Carried._fields) :], batch)
         c, (h,) = column(tableau.c, begun.q[:, None])[0], staged([h], batch)
-        # The second multipliers of GGL are of the size of errors: no guess is better than none.
+        # The second multipliers of GGL are of the size of the errors: no guess for them is better than zero.
         guessed = (jnp.arange(stages.w.shape[0]) < n + stages.count).reshape(-1, 1, *[1] * len(batch))
 
         def step(carry):
@@ -229,7 +235,9 @@ def forward(equations: Step, saves: int, every: int | None):
             w, new, converged, turns, jacobians = equations.solved((t, h, q, p, theta), *guess, alive)
 
             def ends(w, f, q, p, lost_q, lost_p):
-                """What the step adds, where it ends, and whether it does, compensated as in `methods.after_step`."""
+                """[dq, dp, q, p, finite, good] at the end of the step: the increments with what rounding lost before
+                (compensated summation, as in `methods.after_step`), the new state, whether it is finite, and whether
+                the step succeeded."""
                 dq, dp = h[0] * summed(tableau.b, w[:n]) + lost_q, h[0] * summed(tableau.b, f) + lost_p
                 finite = jnp.isfinite(top(w)) & jnp.isfinite(top(q + dq, 1)) & jnp.isfinite(top(p + dp, 1))
                 return [dq, dp, q + dq, p + dp, finite, alive & converged & finite]
@@ -237,7 +245,8 @@ def forward(equations: Step, saves: int, every: int | None):
             dq, dp, q1, p1, finite, good = at_once(ends, w, new[0], q, p, state.lost_q, state.lost_p)
 
             def remembered(first, old, new):
-                """The values of the last two steps; those before the first of them as they lead to it."""
+                """The stage values of the last two steps. At the `first` step those of the step before it are
+                extrapolated backwards."""
                 before = jnp.where(first, mixed(back, new), old[:, s:])
                 return jnp.where(good, jnp.concatenate([before, new], 1), old)
 
@@ -282,7 +291,7 @@ def forward(equations: Step, saves: int, every: int | None):
 
 
 def turns(row, rows, every):
-    """How many steps lead to this row, of which so many `rows` are asked for."""
+    """The number of steps that lead to this row: `every` for the first `rows` rows, zero for the others."""
     return jnp.where(row < rows, every, 0)
 
 
@@ -299,8 +308,8 @@ def _errors(tableau, h, state, u, q1, good):
 
 
 def stepped(equations: Step, t0, h, state: State, saves: int, every, made=None):
-    """(state, [q, p, alive, error, w]) of `saves` × `every` steps, w[saves, m, s] the stage values; of the saves only
-    the first `made`, if it is given."""
+    """(state, [q, p, alive, error, w]) after `saves` × `every` steps, with the stage values w[saves, m, s]. If `made`
+    is given, only the first `made` of the saves are computed."""
     carried = Carried(
         *(state.step, state.q, state.p, *state.rounding, state.history.T, state.result),
         *(state.iterations, state.jacobians, state.since, state.errors),

@@ -1,4 +1,4 @@
-"""Methods: which tableau, which formulation of the constraints, and one step of it."""
+"""Integration methods: a Butcher tableau, a formulation of the constraints, and one step of the method."""
 
 import abc
 from typing import NamedTuple
@@ -32,7 +32,7 @@ class AbstractMethod(eqx.Module):
 
 
 class AbstractCollocation(AbstractMethod):
-    """A Runge–Kutta method: a tableau, and how it holds holonomic constraints."""
+    """A Runge–Kutta method: a Butcher tableau and a formulation of the constraints."""
 
     tableau: eqx.AbstractVar[ButcherTableau]
     formulation: eqx.AbstractVar[str | None]
@@ -216,7 +216,7 @@ class AbstractStepper(AbstractMethod):
 
 
 def formulation_of(method: AbstractCollocation, constraints: int) -> Formulation:
-    """What a step of the method imposes; ValueError where the method cannot hold constraints."""
+    """The formulation of the constraints in a step of the method; ValueError if the method cannot hold constraints."""
     if constraints == 0:
         return UNCONSTRAINED
     if method.formulation is None:
@@ -236,9 +236,9 @@ def formulation_of(method: AbstractCollocation, constraints: int) -> Formulation
 
 
 class State(eqx.Module):
-    """Where an integration stands: what one step needs of the ones before it; how many equal steps in one chart came
-    `since` the last start; `errors`, NaN where not known: the local error of the last of them, the largest of all, and
-    the largest in units of what its step moved."""
+    """The state of an integration: everything that a step needs from the steps before it. `since` counts the equal
+    steps in one chart since the last start. `errors` are estimates of the local error, NaN if unknown: that of the last
+    step, the largest of all, and the largest relative to the displacement in its step."""
 
     step: Int[Array, ""]
     q: Float[Array, " n"]
@@ -254,21 +254,21 @@ class State(eqx.Module):
 
     @property
     def alive(self) -> Bool[Array, ""]:
-        """No step has failed."""
+        """Whether no step has failed."""
         return self.result == RESULTS.successful
 
     @property
     def stage_size(self) -> int:
-        """The numbers in the stage values of a step: the history is of two."""
+        """How many numbers the stage values of one step are; the history holds those of two steps."""
         return self.history.size // 2
 
     def constant(self, v: Float[Array, " n"]) -> Float[Array, "r m"]:
-        """The history of a motion with the velocity v, and the multipliers of the last stage."""
+        """The history of a motion with the constant velocity v and the multipliers of the last stage."""
         return jnp.broadcast_to(jnp.concatenate([v, self.history[-1, v.size :]]), self.history.shape)
 
 
 def start(system: AbstractSystem, method: AbstractCollocation, t, h, q, p, v) -> State:
-    """State before the first step: stage values guessed constant."""
+    """The state before the first step, whose stage values are guessed to be constant."""
     s, lam = method.tableau.stages, reactions(system, t, q, p, v)
     formulation, holonomic = formulation_of(method, lam.size), system.constraint(t, q).size
     w = jnp.concatenate([v, h * lam, jnp.zeros((formulation.sets - 1) * holonomic, q.dtype)])
@@ -278,8 +278,8 @@ def start(system: AbstractSystem, method: AbstractCollocation, t, h, q, p, v) ->
 
 
 def step(method: AbstractCollocation, formulation: Formulation, system: AbstractSystem, t0, h, state, alone=False):
-    """(state, w, switch): after one step, with its stage values, and the switch of charts that followed it. Where the
-    step fails the state stays, and says why."""
+    """(state, w, switch) after one step: the state, the stage values, and the switch of charts after the step. If the
+    step fails, q, p and the history stay as they were, and `result` says why."""
     problem = Problem(system, t0 + h * state.step, h, state.q, state.p, method.tableau, formulation)
     root = stage_values(problem, next_guess(method, state), state.alive, alone=alone)
     after, w = after_step(problem, state, root, state.since == 0)
@@ -289,12 +289,12 @@ def step(method: AbstractCollocation, formulation: Formulation, system: Abstract
 
 
 def next_guess(method: AbstractCollocation, state: State) -> Float[Array, "s m"]:
-    """Stage values of the next step, extrapolated from those of the last two."""
+    """A guess of the stage values of the next step, extrapolated from those of the last two."""
     return jnp.asarray(extrapolation(method.tableau), state.history.dtype) @ state.history
 
 
 def after_step(problem: Problem, state: State, root: Root, first):
-    """(state, w) after a step with these stage values; the `first` one has no step before it."""
+    """(state, w) after a step with the stage values of `root`; the `first` step has no step before it."""
     tableau, n = problem.tableau, state.q.shape[0]
     finite = jnp.all(jnp.isfinite(root.w))
     good = state.alive & root.converged & finite
@@ -305,7 +305,7 @@ def after_step(problem: Problem, state: State, root: Root, first):
     def keep(new, old):
         return jnp.where(good, new, old)
 
-    # Not by an index, which would be a scatter: that has no place in a native function.
+    # A mask and not an index, which would become a scatter: a native function cannot contain one.
     guessable = jnp.where(jnp.arange(w.shape[1]) < n + problem.system.count_constraints(state.q), w, 0)
     before = jnp.where(first, jnp.asarray(shifted(tableau, -1), w.dtype) @ guessable, state.history[tableau.stages :])
     after = State(
@@ -325,7 +325,7 @@ def after_step(problem: Problem, state: State, root: Root, first):
 
 
 def _measured(tableau, h, state: State, after: State, w) -> State:
-    """The state after a step, with the estimate of its local error."""
+    """The state `after` a step, with the estimate of the local error of the step."""
     if tableau.defect is None:
         return after
     velocities = jnp.concatenate([state.history, w])[:, : state.q.size]
@@ -340,15 +340,15 @@ def _measured(tableau, h, state: State, after: State, w) -> State:
 
 
 def increments(problem: Problem, w) -> tuple[Array, Array]:
-    """What a step with the stage values w adds to q and p."""
+    """The increments of q and p over a step with the stage values w."""
     b = jnp.asarray(problem.tableau.b, w.dtype)
     pdot = jax.vmap(problem.stage)(problem.times, problem.positions(w), w)[1]
     return problem.h * (b @ w[:, : problem.q.shape[0]]), problem.h * (b @ pdot)
 
 
 def _compensated(problem, w, rounding):
-    """Positions and momenta at the end, with what rounding took from the increments handed on to the next step
-    (compensated summation; Hairer, McLachlan & Razakarivony 2008)."""
+    """(q, p, rounding) at the end of a step by compensated summation: `rounding` is the part of the increments that was
+    lost to rounding, which the next step adds (Hairer, McLachlan & Razakarivony 2008)."""
     changes = [change + lost for change, lost in zip(increments(problem, w), rounding, strict=True)]
     q, p = problem.q + changes[0], problem.p + changes[1]
     return q, p, (changes[0] - (q - problem.q), changes[1] - (p - problem.p))
@@ -363,7 +363,7 @@ def _distinct(c):
 
 
 def extrapolation(tableau) -> np.ndarray:
-    """[s, 2s] matrix: stage values of the next step from those of the last two."""
+    """The matrix [s, 2s] that extrapolates the stage values of the last two steps to the next one."""
     c, s = tableau.c, tableau.stages
     past = np.concatenate([c - 1, c])
     if not _distinct(past):
@@ -374,15 +374,15 @@ def extrapolation(tableau) -> np.ndarray:
 
 
 def shifted(tableau, steps: int) -> np.ndarray:
-    """[s, s] matrix: stage values so many steps later, from those of one step."""
+    """The matrix [s, s] that extrapolates the stage values of one step to those `steps` steps later."""
     c, s = tableau.c, tableau.stages
     matrix = np.eye(s) if not _distinct(c) else _vandermonde(c + steps, s - 1) @ np.linalg.inv(_vandermonde(c, s - 1))
     return matrix
 
 
 def dense_weights(tableau: ButcherTableau, theta):
-    """[..., s] weights of the stage velocities in the collocation polynomial at the fractions θ of a step: ∫₀^θ of the
-    Lagrange polynomials of the nodes. ValueError where nodes coincide."""
+    """The weights [..., s] of the stage velocities in the collocation polynomial at the fractions θ of a step: the
+    integrals from 0 to θ of the Lagrange polynomials of the nodes. ValueError if nodes coincide."""
     s, c = tableau.stages, tableau.c
     if not tableau.has_distinct_nodes:
         raise ValueError(f"between its steps only a method with distinct nodes c is defined; these are {c.tolist()}")

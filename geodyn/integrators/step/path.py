@@ -1,8 +1,9 @@
-"""Many steps, and the derivative of all of them: the tangent and the adjoint of the whole path.
+"""Many steps of a Runge–Kutta method, with the tangent and the discrete adjoint of the whole path.
 
-The stage values of a path are one large root, whose derivative is a linear recursion over its steps; forwards it is
-the tangent, backwards the discrete adjoint. So neither mode differentiates an iteration, and reverse mode keeps the
-stage values only (Hairer, Lubich & Wanner, VI.4: the adjoint of a symplectic method is that method for the adjoint).
+The stage values of all steps solve one large system of equations, whose derivative is a linear recursion over the
+steps. Run forwards it is the tangent, run backwards the discrete adjoint. So neither mode differentiates an iteration,
+and reverse mode stores the stage values only (Hairer, Lubich & Wanner, VI.4: the adjoint of a symplectic method is the
+same method, applied to the adjoint equation).
 """
 
 from functools import partial
@@ -26,13 +27,13 @@ from geodyn.integrators.step.methods import AbstractCollocation, State, formulat
 from geodyn.integrators.step.slopes import slope
 from geodyn.integrators.step.stages import stage_tangent
 
-# With more stage values large matrices, and their structure, are what takes the time.
+# With more stage values than this, large matrices take most of the time, and their structure should be used.
 MOST_UNKNOWNS = 128
 
 
 class Steps(NamedTuple):
-    """After every saved step: q, p, the stage values, whether the step was good, the switch of charts at its end, the
-    frame of those charts and the local error."""
+    """The values after every saved step: q, p, the stage values, whether the step succeeded, the switch of charts at
+    its end, the frame of the charts, and the local error."""
 
     q: Array
     p: Array
@@ -45,13 +46,13 @@ class Steps(NamedTuple):
 
 @custom_jvp
 def path(system: AbstractSystem, t0, h, state: State, *, method: AbstractCollocation, saves: int, every: int):
-    """(state, Steps): `saves` × `every` steps, every `every`-th saved."""
+    """(state, Steps) after `saves` × `every` steps, of which every `every`-th is saved."""
     return walked(system, t0, h, state, method, saves, every)
 
 
 def walked(system: AbstractSystem, t0, h, state: State, method: AbstractCollocation, saves: int, every, made=None):
-    """`path`; of its saves only the first `made`, if it is given: the others repeat the last one. Then it and `every`
-    may be traced."""
+    """The computation of `path`. If `made` is given, only the first `made` saves are computed, and the others repeat
+    the last one; then `made` and `every` may be traced."""
     equations = looped(system, state, method)
     if equations is not None:
         state, (q, p, good, error, w) = stepped(equations, t0, h, state, saves, every, made)
@@ -69,7 +70,7 @@ def walked(system: AbstractSystem, t0, h, state: State, method: AbstractCollocat
         def several(state, row):
             if made is None and every == 1:
                 state, w, switch = advance(state)
-            else:  # The step stands once in the program: it takes most of the compiler's time.
+            else:  # The step appears only once in the program, since compiling it takes most of the compile time.
                 count = every if made is None else turns(row, made, every)
                 begin = state, state.history[method.tableau.stages :], no_switch(system, state.q)
                 state, w, switch = jax.lax.fori_loop(0, count, lambda _, x: advance(x[0]), begin)
@@ -95,7 +96,8 @@ def _(primals, tangents, *, method, saves, every):
 
 
 def looped(system: AbstractSystem, state: State, method: AbstractCollocation) -> Step | None:
-    """The equations of steps that `loop.py` makes: of few numbers, with constraints at every stage, in one chart."""
+    """The equations of a step for the loop of `loop.py`, or None if it does not apply: it is for few stage values, for
+    constraints imposed at every stage, and for a single chart."""
     formulation = formulation_of(method, system.count_constraints(state.q))
     if state.stage_size > MOST_UNKNOWNS or formulation.at_end or system.charts is not None or not is_usable():
         return None
@@ -108,13 +110,15 @@ def looped(system: AbstractSystem, state: State, method: AbstractCollocation) ->
 
 
 def is_small(system: AbstractSystem, state: State) -> bool:
-    """Whether a step is arithmetic on few numbers, as it is where the forces are."""
+    """Whether a step is plain arithmetic on few numbers: whether it has few stage values, and the forces are such
+    arithmetic."""
     t, lam = jnp.zeros((), state.q.dtype), jnp.zeros(system.count_constraints(state.q), state.q.dtype)
     return state.stage_size <= LARGEST and is_arithmetic(system.force, t, state.q, state.q, lam)
 
 
 def _tangent(system, t0, h, state, steps, moving, method):
-    """Changes of q, p, w after every step, linear in the changes of (system, t0, h, q, p): None is no change."""
+    """The tangents of q, p, w after every step, linear in `moving`, the tangents of (system, t0, h, q, p). A tangent of
+    None is zero."""
     formulation = formulation_of(method, system.count_constraints(state.q))
     before = [jnp.concatenate([x[None], xs[:-1]]) for x, xs in ((state.q, steps.q), (state.p, steps.p))]
     count = state.step + jnp.arange(steps.good.shape[0])
@@ -126,7 +130,7 @@ def _tangent(system, t0, h, state, steps, moving, method):
         system, t0, h = eqx.combine(arrays, static)
 
         def one(t, x):
-            # The changes of the numbers are carried along: JAX transposes a scan that is linear in its carry.
+            # The tangents of the parameters are in the carry, since JAX transposes a scan that is linear in its carry.
             *rates, dq, dp = t
             k, q, p, w, good, switch = x
 
@@ -136,7 +140,7 @@ def _tangent(system, t0, h, state, steps, moving, method):
             problem, rate = eqx.filter_jvp(pose, (system, t0, h, q, p), (*rates, dq, dp))
             dw = jnp.where(good, stage_tangent(problem, rate, w, good, alone), 0)
             change, added = eqx.filter_jvp(increments, (problem, w), (rate, dw))
-            # Without any force dp' is no array but None, which is zero.
+            # Without any force the tangent of p' is not an array but None, which stands for zero.
             dq, dp = (c if a is None else c + jnp.where(good, a, 0) for c, a in zip((dq, dp), added, strict=True))
             if system.charts is not None:
                 end, dend = eqx.filter_jvp(lambda t0, h: t0 + h * (k + 1), (t0, h), tuple(rates[1:]))
@@ -158,7 +162,7 @@ def _tangent(system, t0, h, state, steps, moving, method):
 
 
 def _by_loop(equations, system, known, rates, recursion):
-    """As `_tangent`, by the loop of `slopes.py`."""
+    """The same as `_tangent`, by the loop of `slopes.py`."""
     numbers, form = jax.tree.flatten(eqx.filter(system, eqx.is_array))
     dsystem, *others = rates
     changes = form.flatten_up_to(dsystem)

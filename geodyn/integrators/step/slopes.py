@@ -1,13 +1,14 @@
-"""The derivative of many steps, forwards and backwards, as loops like theirs (`loop.py`).
+"""Tangent and discrete adjoint of many Runge–Kutta steps, as loops like that of `loop.py`.
 
-With the stage values w of a step known, and r its residual, the adjoint r̄ of that and those of the rest are
+At the known stage values w of a step, let r be its residual, and let a bar mark cotangents. The unknown r̄ and the
+other cotangents satisfy
 
     P̄ = r_Pᵀ r̄,   F̄ = h (b p̄ + Aᵀ P̄),   Q̄ = r_Qᵀ r̄ + f_Qᵀ F̄,   q̄ += Σ Q̄,   p̄ += Σ P̄,
     0 = w̄ + r_wᵀ r̄ + f_wᵀ F̄ + h (b q̄ + Aᵀ Q̄) in the rows of the velocities u,
 
-solved by the iteration of the step, or its transpose, from what was found one step before, extrapolated: in r̄ / b and
-F̄ / b, which are smooth in time. The tangent is solved for dw in the same way. What does not depend on the unknowns is
-computed once a step.
+They are solved by the iteration of the step or its transpose. Its first guess is extrapolated from the step solved
+before, in the variables r̄ / b and F̄ / b, which are smooth in time. The tangent is solved for dw in the same way.
+Whatever does not depend on the unknowns is computed once per step.
 """
 
 from functools import partial
@@ -21,12 +22,13 @@ from geodyn.integrators.step.equations import Stages, column, like, mixed, only_
 from geodyn.integrators.step.loop import Step, solved, staged
 from geodyn.integrators.step.methods import shifted
 
-# The first arguments of `Stages.inner` and `Stages.outer` that change: t, h, q, p(, v), w.
+# The places of t, h, q, p(, v), w, with respect to which `Stages.inner` and `Stages.outer` are differentiated.
 OF_INNER, OF_OUTER = (0, 1, 2, 3, 4), (0, 1, 2, 3, 4, 5)
 
 
 def tangent(equations: Step, moving: list[int]):
-    """run(batch, kept, t0, h, good, k, q, p, w, *theta, dt0, dh, dq, dp, *dx) -> [dq, dp, dw] after every step."""
+    """The function run(batch, kept, t0, h, good, k, q, p, w, *theta, dt0, dh, dq, dp, *dx) -> [dq, dp, dw], the
+    tangents after every step. The tangents dx belong to the parameters of the system at the places `moving`."""
     stages, tableau = equations.stages, equations.tableau
     a, b, n, count = tableau.a, tableau.b, stages.q.shape[0], len(stages.theta)
     ahead = partial(mixed, shifted(tableau, 1))
@@ -39,12 +41,12 @@ def tangent(equations: Step, moving: list[int]):
     of_outer = pushed(stages.outer, stages.after, OF_OUTER, (0, 1, *numbers(stages.after)), scalar=scalar)
 
     def evaluate(known, dw, often=True):
-        """What the pushed `inner` finds at dw."""
+        """The tangent of `inner`, df or (df, dv), at dw."""
         h, base_q, _, begun, _ = known
         return of_inner.end(begun, base_q + h * mixed(a, dw[:n]), dw, often=often)
 
     def residual(known, dw, found, often=True):
-        """The pushed residual, with what that found."""
+        """The tangent of the residual at dw, with the `found` tangent of `inner`."""
         h, base_q, base_p, _, begun = known
         at, momenta = base_q + h * mixed(a, dw[:n]), base_p + h * mixed(a, found[0])
         return of_outer.end(begun, at, momenta, stages.velocities(dw, found), dw, often=often)[0]
@@ -60,7 +62,7 @@ def tangent(equations: Step, moving: list[int]):
         def one(carry, x):
             dq, dp, dw, dfound = carry
             good, k, q, p, w = x
-            w = jnp.where(good, w, 0)  # What failed may have no forces.
+            w = jnp.where(good, w, 0)  # The forces may be undefined at the stage values of a failed step.
             t, dt, active = t0 + h * (k + c), dt0 + dh * (k + c), full(good)
             step = t, h, q, p, theta
             at, found, momenta = equations.evaluated(step, w)
@@ -90,15 +92,17 @@ def tangent(equations: Step, moving: list[int]):
 
 
 class Pull:
-    """The cotangents of the physics of a stage, in two halves as that: `outer` of r̄, `inner` of F̄ and, where there are
-    such, v̄; of scalars both with those of the numbers of the system at the places `moving`."""
+    """The vector–Jacobian products of the two halves of the physics of a stage: of `outer` with r̄, of `inner` with F̄
+    and, if the stages have velocities of their own, v̄. If computed scalar by scalar, both also give the cotangents of
+    the parameters of the system at the places `moving`."""
 
     def __init__(self, stages: Stages, moving: list[int], scalar: bool):
         self.stages, self.moving = stages, moving
         # t, h, Q, P, p at the start of the step, v, w
         early = (stages.t, stages.t, stages.q, stages.p, stages.p, stages.q, stages.w, *stages.theta)
         found = (stages.p, stages.q) if stages.has_velocities else (stages.p,)
-        # Without them where they are pulled apart: a function may have a shorter way where fewer of its arguments move.
+        # Else the parameters are differentiated separately, in `of_numbers`: the derivative of a function may be
+        # cheaper for fewer of its arguments.
         self.numbers = (0, 1, *(len(OF_OUTER) + i for i in moving)) if scalar else ()
         self.split = Split(self._all, (*early, stages.w, *found), len(early), scalar)
 
@@ -114,22 +118,23 @@ class Pull:
         return [q1, p1, v1, w1, q2, p2, w2, *x1, *x2]
 
     def moved(self, theta, x):
-        """The numbers of the system with those that move replaced."""
+        """The parameters of the system, with those at the places `moving` replaced by x."""
         new = dict(zip(self.moving, x, strict=True))
         return [new.get(i, y) for i, y in enumerate(theta)]
 
     def of_outer(self, begun, r_bar, often):
-        """[Q̄, P̄, v̄, w̄]"""
+        """The cotangents [Q̄, P̄, v̄, w̄] of the arguments of `outer`."""
         none = [None] * (2 if self.stages.has_velocities else 1)
         return self.split.end(begun, r_bar, *none, wanted=range(4), often=often)
 
     def of_inner(self, begun, found_bar, often):
-        """[Q̄, p̄, w̄]"""
+        """The cotangents [Q̄, p̄, w̄] of the arguments of `inner`."""
         return self.split.end(begun, None, *found_bar, wanted=range(4, 7), often=often)
 
     def of_numbers(self, early, begun, common, bars):
-        """[t̄, h̄, *x̄] with the stages behind; of what is no arithmetic summed over the members that have these numbers
-        in `common`, all at once."""
+        """The cotangents [t̄, h̄, *x̄] of time, step size and parameters, with the stage axis behind their own axes. If
+        they are not computed scalar by scalar, x̄ is already summed over the stages and over the members that share the
+        parameters `common`."""
         if self.split.by_scalars:
             count = len(self.numbers)
             values = self.split.end(begun, *bars, wanted=range(7, 7 + 2 * count), often=bars[0].ndim > 2)
@@ -153,14 +158,16 @@ class Pull:
 
 
 def adjoint(equations: Step, moving: list[int]):
-    """run(batch, kept, t0, h, good, k, q, p, w, *theta, dq, dp, dw) -> [t0, h, q, p, *x], the cotangents."""
+    """The function run(batch, kept, t0, h, good, k, q, p, w, *theta, dq, dp, dw) -> [t0, h, q, p, *x]. It takes the
+    cotangents dq, dp, dw of the values after every step, and gives the cotangents of t0, h, of q and p at the start,
+    and of the parameters at the places `moving`."""
     stages, tableau, pull = equations.stages, equations.tableau, Pull(equations.stages, moving, equations.by_scalars)
     a, b, n, count = tableau.a, tableau.b, stages.q.shape[0], len(stages.theta)
     scale = np.where(b == 0, 1, b)
     before = partial(mixed, scale[:, None] * shifted(tableau, -1) / scale)
 
     def pulled(known, r_bar, often=True):
-        """[r_wᵀ r̄ + f_wᵀ F̄, Q̄, P̄, p̄, F̄(, v̄)], as above."""
+        """[r_wᵀ r̄ + f_wᵀ F̄, Q̄, P̄, p̄, F̄(, v̄)] of the equations at the top of this file."""
         h, _, p_bar, _, begun = known
         q1, stage_p, v_bar, w1 = pull.of_outer(begun, r_bar, often)
         f_bar = h * (column(b, r_bar) * p_bar[:, None] + mixed(a.T, stage_p))
@@ -172,7 +179,7 @@ def adjoint(equations: Step, moving: list[int]):
         return [own, q1 + q2, stage_p, p, *found_bar]
 
     def residual(known, r_bar, others, **_):
-        """w̄ and what r̄ and F̄ give, which is to be zero."""
+        """The right-hand side of the last equation at the top of this file, which is to be zero."""
         (h, q_bar, _, w_bar, _), (own, at_bar, *_) = known, others
         u_bar = h * (column(b, r_bar) * q_bar[:, None] + mixed(a.T, at_bar))
         rest = w_bar + own
@@ -187,7 +194,7 @@ def adjoint(equations: Step, moving: list[int]):
         def one(carry, x):
             q_bar, p_bar, h_bar, sums, r_bar, others = carry
             good, k, q, p, w, added_q, added_p, w_bar = x
-            # What failed may have no forces.
+            # The forces may be undefined at the stage values of a failed step.
             w, w_bar, q_bar, p_bar = *(jnp.where(good, x, 0) for x in (w, w_bar)), q_bar + added_q, p_bar + added_p
             t, active = t0 + h * (k + c), jnp.broadcast_to(good, batch)
             step = t, h, q, p, theta
@@ -231,16 +238,17 @@ def _dot(x, y):
 
 
 def _in_common(x, batch, kept):
-    """A number x of the system with an axis of one for all members that may be summed over, and not else."""
+    """A parameter x, broadcast along the batch axes that its cotangent keeps. Along an axis over which the cotangent
+    may be summed x stays as it is, of length one if all members share it."""
     own = x.ndim - len(batch)
     sizes = [b if k else n for n, b, k in zip(x.shape[own:], batch, kept, strict=True)]
     return jnp.broadcast_to(x, (*x.shape[:own], *sizes))
 
 
 def slope(equations: Step, known, rates, moving: list[int], plain):
-    """[dq, dp, dw] after every step, linear in the `rates`, (dt0, dh, dq, dp, *dx) with dx for the numbers of the
-    system at the places `moving`; `known` is (t0, h, good, k, q, p, w), its q, p those before the steps.
-    `plain(*known, *numbers, *rates)` is the same for one member, which JAX can differentiate."""
+    """The tangents [dq, dp, dw] after every step, linear in `rates`, (dt0, dh, dq, dp, *dx), where dx belong to the
+    parameters of the system at the places `moving`. `known` is (t0, h, good, k, q, p, w), with q, p before each step.
+    `plain(*known, *numbers, *rates)` computes the same for one member, in a form that JAX can differentiate."""
     numbers, (*_, q, p, w) = equations.stages.numbers, known
     options = {"plain": plain, "nonlinear": len(known) + len(numbers), "transposed": adjoint(equations, moving)}
     args, outs = (*known, *numbers, *rates), [like(q), like(p), like(w)]

@@ -1,4 +1,4 @@
-"""Roots of the stage equations, and their derivatives by the implicit-function theorem."""
+"""Solution of the stage equations, and its derivative by the implicit-function theorem."""
 
 import equinox as eqx
 import jax
@@ -12,9 +12,10 @@ from geodyn.integrators.step.iteration import MOST_MATRICES, MOST_PLAIN, MOST_WI
 
 
 def root(problem: Problem, start, floor, active, alone: bool) -> Root:
-    """A root of the stage equations near `start`: plain iteration where there are no constraints, which is Newton with
-    the mass matrix for Jacobian; then, or where that contracts too slowly, simplified Newton, its Jacobian renewed only
-    when the contraction is slow. `alone` is a program that is not for a batch."""
+    """A root of the stage equations near `start`. Without constraints fixed-point iteration comes first, which is
+    Newton's method with the mass matrix as Jacobian. With constraints, or if fixed-point iteration contracts too
+    slowly, simplified Newton follows, whose Jacobian is renewed only when it contracts slowly. `alone` says that the
+    program is not for a batch."""
     zero = jnp.zeros((), int)
     first = Root(start, [], ~active, zero, zero)
     if not problem.formulation.levels:
@@ -40,15 +41,18 @@ def root(problem: Problem, start, floor, active, alone: bool) -> Root:
 
 
 def stage_values(problem: Problem, guess, active, cancelling=0.0, alone: bool = False) -> Root:
-    """Stage values w[s, m] that solve the stage equations, from a guess; nothing is done where not `active`. Velocities
-    of the size `cancelling` leave their rounding in what is left of them. `alone` says that it is not for a batch."""
-    # Increments below eps · |q|/h move no position by more than its rounding: there, stagnation is convergence.
+    """The stage values w[s, m] that solve the stage equations, from a `guess`; members that are not `active` are
+    skipped. `cancelling` is the size of velocities that cancel in the stage values and leave their rounding error
+    there. `alone` says that the program is not for a batch."""
+    # An increment below eps · |q|/h moves no position by more than its rounding error: at that size stagnation counts
+    # as convergence.
     floor = jnp.max(jnp.abs(problem.q)) / problem.h / 2**6 + cancelling
     return root(problem, guess, floor, active, alone)
 
 
 def stage_tangent(problem: Problem, tangent: Problem, w, active, alone: bool = False) -> Array:
-    """The change of the stage values with the problem: dw = −(∂R/∂w)⁻¹ ∂R/∂problem (implicit-function theorem)."""
+    """The tangent of the stage values for a tangent of the problem: dw = −(∂R/∂w)⁻¹ (∂R/∂problem) dproblem
+    (implicit-function theorem)."""
     change = eqx.filter_jvp(lambda problem: problem.residual(w), (problem,), (tangent,))[1]
     contracts = not problem.formulation.levels
     form = problem.form if isinstance(problem.form, Banded) else Full(largest_elimination=w.size)
@@ -60,8 +64,8 @@ def stage_tangent(problem: Problem, tangent: Problem, w, active, alone: bool = F
 
 
 def linear_root(apply, b, form: Full | Banded, contracts: bool, active, alone: bool) -> Array:
-    """x with apply(x) = b, as `root` finds it: by plain iteration where that contracts, else with the whole matrix; NaN
-    where neither converges."""
+    """The solution x of the linear equation apply(x) = b, found as in `root`: by fixed-point iteration if that
+    contracts, else with the matrix of `apply`; NaN if neither converges."""
     zero = jnp.zeros((), b.dtype)
 
     def residual(x):

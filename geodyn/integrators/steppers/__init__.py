@@ -1,1 +1,1 @@
-"""Methods that are no collocation: Moreau's for contacts with friction, and baselines to compare with."""
+"""Methods other than collocation: Moreau's time stepping for contacts with friction, and methods for comparison."""

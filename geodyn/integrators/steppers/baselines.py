@@ -1,4 +1,4 @@
-"""What is taught first, to compare with: Newmark's method, Störmer–Verlet, and an adaptive explicit solver.
+"""Methods for comparison: Newmark's method, Störmer–Verlet, and an adaptive explicit solver.
 
 Explicit Runge–Kutta methods are tableaux, `gd.methods.Collocation(gd.tableaus.rk4())`.
 """
@@ -182,7 +182,8 @@ def _diffrax():
 
 
 def _unbound(method, system: AbstractSystem, q):
-    """No multipliers; ValueError for a system that needs some."""
+    """The multipliers of a system without constraints, contacts and dry friction, an empty array; ValueError for any
+    other system."""
     obstacles = {
         "constraints": system.count_constraints(q),
         "contacts": system.contacts is not None,
@@ -200,14 +201,15 @@ def _force(system, t, q, p):
 
 
 def _acceleration(system, t, q, v):
-    """d/dt velocity(t, q, p) along the motion."""
+    """The acceleration: d/dt velocity(t, q, p) along the motion."""
     one, pdot = jnp.ones_like(t), system.force(t, q, v, jnp.zeros(0, q.dtype))
     p = system.momentum(t, q, v)
     return jax.jvp(lambda t, q, p: system.velocity(t, q, p, v), (t, q, p), (one, v, pdot))[1]
 
 
 def _root(function, guess, args):
-    """(x, converged, iterations) with function(x, args) = 0, in units of the guess and of the first miss."""
+    """(x, converged, iterations) with function(x, args) = 0, by Newton's method in units of the size of the guess plus
+    the first residual."""
     unit = jax.lax.stop_gradient(jnp.max(jnp.abs(guess)) + jnp.max(jnp.abs(function(guess, args))))
     unit, tolerance = jnp.where(unit > 0, unit, 1), 2**8 * float(jnp.finfo(guess.dtype).eps)
     found = optimistix.root_find(

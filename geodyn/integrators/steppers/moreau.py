@@ -1,22 +1,24 @@
-"""Contacts that strike, slide, stick and rest, in equal steps: a complementarity problem of velocities in every step.
+"""Moreau's time stepping for contacts with friction: a complementarity problem of the velocities in every step.
 
-A step of length h is that of Störmer and Verlet, symplectic and of order 2 where nothing touches: half a step at the
-first velocity to the configuration q in the middle, where all forces act, and half a step at the last (Hairer, Lubich &
-Wanner, VI.3; of a metric that depends on q: their (3.4)). In the middle, between the two halves of the forces,
-- contacts that would close in the step, and approach faster than their forces can make them in it, strike, with
-  restitution and friction; those that this sets in motion follow;
-then the second half of the forces is applied together with
-- the impulses of what touches at the end: 0 ≤ z_n ⊥ gap at the end ≥ 0, without restitution, and friction.
-Both are as the configuration at the end has them: rates turn on the way there by h/2 of their derivative along it, so
-that what rolls or pivots does so to order 2. Gaps below zero in the middle are lifted along their gradients, in the
-kinetic metric; so are those at the end, by what the derivatives of a gap leave open.
+Without contact a step of length h is that of Störmer and Verlet, symplectic and of order 2: half a step with the first
+velocity to the configuration q in the middle, where all forces act, and half a step with the last velocity (Hairer,
+Lubich & Wanner, VI.3; for a metric that depends on q their (3.4)). Contacts act in the middle. Between the two halves
+of the forces
+- contacts strike, with restitution and friction, if they would close in the step and approach faster than their forces
+  could make them in it; contacts that these strikes set in motion strike next.
+With the second half of the forces
+- contacts that touch at the end get impulses z with 0 ≤ z_n ⊥ gap at the end ≥ 0, without restitution, and friction.
+The rates in the second conditions are those at the end of the step: the rates in the middle plus h/2 times their
+derivative along the motion, so that rolling and pivoting are of order 2. Gaps below zero in the middle are lifted along
+their gradients, in the kinetic metric. So are gaps that are below zero at the end because they are not linear.
 
-So contact forces are impulses over the step, and nothing need be known of when they set in (Moreau 1988; Jean, Comput.
-Methods Appl. Mech. Engrg. 177 (1999) 235; Stewart & Trinkle, Int. J. Numer. Methods Engrg. 39 (1996) 2673): where they
-do, the order is one. The impulses do the work z·(u⁺ + u⁻)/2, u⁻ and u⁺ the rates before and after, and lifts l that of
-l·(u⁻ − u), u those without impulses: in uniform fields, with the loss of strikes, the energy of the step. It is never
-positive for those with which contacts return to where they were, u_n⁺ ≤ −u_n⁻ in their normals and friction against
-u⁺ + u⁻; so of the impulses between these and those wanted the nearest are taken that create no energy.
+So contact forces are impulses over a step, and the time at which a contact closes or opens need not be found (Moreau
+1988; Jean, Comput. Methods Appl. Mech. Engrg. 177 (1999) 235; Stewart & Trinkle, Int. J. Numer. Methods Engrg. 39
+(1996) 2673); in a step in which one does, the order is one. With the rates u⁻ before the impulses, u⁺ after them and u
+without them, the impulses do the work z·(u⁺ + u⁻)/2 and the lifts l the work l·(u⁻ − u). In uniform fields their sum,
+with the loss in strikes, is the change of energy in the step. It is never positive for the impulses with which contacts
+return to where they were at the start: u_n⁺ ≤ −u_n⁻ along the normals, and friction opposite to u⁺ + u⁻. So, on the
+segment from these impulses to the wanted ones, the nearest to the wanted ones that create no energy are used.
 """
 
 import equinox as eqx
@@ -114,15 +116,15 @@ class Moreau(AbstractStepper):
         place = jnp.arange(self._gaps(system, t, q))[:, None] == which[None, :]
         forces = (place.astype(q.dtype) @ impulses / h).reshape(-1)
         others = jnp.where(jnp.any(place, axis=1), jnp.inf, system.contacts.gap(t + h, end))
-        # What closes at once where gaps jump is moved back in the next step, if any place was left for it.
+        # A gap that jumps below zero is lifted in the next step, if the list of watched contacts had room to spare.
         room = jnp.max(touch.gap) > h * jnp.max(jnp.abs(touch.rates(p))) if system.contacts.jumping else False
         converged = near & also_near & found & also_found & ((jnp.min(others) >= 0) | room)
         return Advanced(end, after, jnp.concatenate([bonds, forces]), converged, 1)
 
 
 class Touch(eqx.Module):
-    """The contacts `which` in the middle of a step of length h, at the time t and the configuration q, where the forces
-    are `applied`."""
+    """The contacts `which` in the middle of a step of length h: at the time t, at the configuration q, with the
+    `applied` forces there."""
 
     system: AbstractSystem
     which: Array
@@ -134,11 +136,11 @@ class Touch(eqx.Module):
 
     @property
     def gap(self):
-        """The gaps."""
+        """The gaps in the middle of the step."""
         return self.system.contacts.gap(self.t, self.q, self.which)
 
     def rates_at(self, t, q, p) -> Float[Array, "K d"]:
-        """Their rates, and the slips, elsewhere."""
+        """The rates of the gaps and the slips at any time, configuration and momentum."""
         return rates(self.system, self.which, t, q, self.system.velocity(t, q, p))
 
     def bond_rates_at(self, t, q, p) -> Float[Array, " c"]:
@@ -146,25 +148,27 @@ class Touch(eqx.Module):
         return jax.jvp(self.system.constraint, (t, q), (jnp.ones_like(t), self.system.velocity(t, q, p)))[1]
 
     def rates(self, p) -> Float[Array, "K d"]:
-        """Rates and slips."""
+        """The rates of the gaps and the slips in the middle of the step, for the momentum p."""
         return self.rates_at(self.t, self.q, p)
 
     def turned(self, rates_at, p):
-        """What half a step adds to rates because they are of another configuration then, where p stays."""
+        """The change of rates over half a step because the configuration changes, at constant momentum p."""
         along = (jnp.ones_like(self.t), self.system.velocity(self.t, self.q, p))
         return self.h / 2 * jax.jvp(lambda t, q: rates_at(t, q, p), (self.t, self.q), along)[1]
 
     def push(self, impulses) -> Float[Array, " n"]:
-        """The momentum that impulses give."""
+        """The change of momentum by the impulses."""
         return jnp.einsum("ki,kin->n", impulses, self.at.pushes)
 
     def held(self, p, bend=0.0):
-        """The momentum with what constraints take from it, where their rates are about to bend by so much."""
+        """The momentum after the impulses of the constraints, which make their rates −`bend`: zero after a change by
+        `bend`."""
         rate = self.bond_rates_at(self.t, self.q, p) + bend
         return p - rate @ self.at.bonds.inverse @ self.at.bonds.pushes if rate.size else p
 
     def strikes(self, p):
-        """(p⁺, impulses, whether they were found) of contacts that close, each faster than it is pressed."""
+        """(p⁺, impulses, whether they were found) of the strikes, at contacts that would close in the step and approach
+        faster than the forces could make them in it."""
         system, h, gap = self.system, self.h, self.gap
         v, restitution = system.velocity(self.t, self.q, p), system.contacts.restitution(self.q, self.which)
         pressing = -gap_motion(system, self.which, self.t, self.q, v, self.applied)[2]
@@ -187,9 +191,10 @@ class Touch(eqx.Module):
         return jax.lax.scan(again, begin, None, length=STRIKES)[0]
 
     def pressed(self, struck, hits, free, turn, guess):
-        """(impulses, lifts, whether they were found) that keep the gaps at the end of the step from falling below zero,
-        by the rates there, and how they turn until then. Contacts that sink are lifted, and stick and rest at the end;
-        where there is no energy for this, they return to where they were at the start, to a part."""
+        """(impulses, lifts, whether they were found) that keep the gaps from being below zero at the end of the step.
+        The rates there are those in the middle plus `turn`. Contacts below zero are lifted, and contacts stick and rest
+        at the end of the step. If this would create energy, contacts return part of the way to where they were at the
+        start."""
         matrix, h, yes = self.at.matrix, self.h, jnp.ones(self.which.shape, bool)
         now, late, normal = self.rates(struck), self.rates(free), (jnp.arange(turn.shape[1]) == 0)[None, :]
         early, straight = 2 * now - late, self.gap - h / 4 * turn[:, 0]
@@ -216,7 +221,7 @@ class Touch(eqx.Module):
         return z[1] + part * (z[0] - z[1]), lift[1] + part * (lift[0] - lift[1]), jnp.all(found)
 
     def apart(self, q):
-        """q at the end of the step, where constraints hold and no gap is below zero."""
+        """The configuration at the end of the step, corrected so that the constraints hold and no gap is below zero."""
         system, end, bonds = self.system, self.t + self.h / 2, self.at.bonds
         yes = jnp.ones(self.which.shape, bool)
 
@@ -229,7 +234,7 @@ class Touch(eqx.Module):
 
 
 def settled(function, x):
-    """(the fixed point of a function that contracts, whether it was found)."""
+    """(the fixed point of a contraction by iteration from x, whether the iteration converged)."""
     x = jax.lax.fori_loop(0, FIXED_POINT - 1, lambda _, x: function(x), x)
     last = function(x)
     return last, jnp.max(jnp.abs(last - x)) <= jnp.finfo(x.dtype).eps ** 0.5 * (1 + jnp.max(jnp.abs(last)))

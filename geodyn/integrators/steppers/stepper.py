@@ -1,4 +1,4 @@
-"""Many steps of a method that is no collocation: the states of `path`, by a plain scan."""
+"""Many steps of a one-step method other than collocation, by a plain scan."""
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +11,7 @@ from geodyn.integrators.step.methods import AbstractStepper, State
 
 
 def start_stepper(system: AbstractSystem, method: AbstractStepper, t, h, q, p, v) -> State:
-    """State before the first step; its history is (v, λ)."""
+    """The state before the first step, whose history holds (v, λ)."""
     lam = method.start(system, t, h, q, p, v)
     zero, rounding = jnp.zeros((), int), (jnp.zeros_like(q), jnp.zeros_like(p))
     history = jnp.tile(jnp.concatenate([v, lam]), (2, 1))
@@ -20,8 +20,8 @@ def start_stepper(system: AbstractSystem, method: AbstractStepper, t, h, q, p, v
 
 
 def stepped(system: AbstractSystem, t0, h, state: State, *, method: AbstractStepper, saves: int, every, made=None):
-    """(state, (q, p, λ, frame, local error)): `saves` × `every` steps, every `every`-th saved, NaN after a failure; of
-    the saves only the first `made`, if it is given, as in `path.walked`."""
+    """(state, (q, p, λ, frame, local error)) after `saves` × `every` steps, of which every `every`-th is saved, NaN
+    after a failure. If `made` is given, only the first `made` saves are computed, as in `path.walked`."""
     n = state.q.shape[0]
 
     def several(state, row):
@@ -34,7 +34,7 @@ def stepped(system: AbstractSystem, t0, h, state: State, *, method: AbstractStep
 
 
 def _step(method, system, t0, h, state):
-    """The state after one step; where the step fails it stays, and says why."""
+    """The state after one step. If the step fails, q, p and λ stay as they were, and `result` says why."""
     n, t = state.q.shape[0], t0 + h * state.step
     new = method.advance(system, t, h, state.q, state.p, state.history[-1, n:])
     finite = jnp.all(jnp.isfinite(jnp.concatenate([new.q, new.p, new.lam])))

@@ -1,4 +1,4 @@
-"""MOTION: the frame of a body is ours to choose: other frames, and the one in which the body is disturbed least.
+"""MOTION: a body in other frames, and in the frame that changes of its shape disturb least.
 
 In the frame `g b(r)` the form is `Ad_{b⁻¹} A − b⁻¹ db`, the curvature `Ad_{b⁻¹} F`, and the holonomy of a stroke
 `b⁻¹ g b`, b at its start.

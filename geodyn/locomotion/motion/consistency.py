@@ -1,4 +1,4 @@
-"""MOTION: is a body of one's own what it says it is?"""
+"""MOTION: checks of a body of one's own, of its metric, constraints, form and group."""
 
 from itertools import combinations
 

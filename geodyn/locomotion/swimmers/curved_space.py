@@ -1,4 +1,4 @@
-"""MOTION: bodies in spaces of constant curvature, which move by changing shape although no momentum helps them.
+"""MOTION: bodies in spaces of constant curvature, which move by changing shape, without momentum.
 
 In the plane a body that changes its shape and takes it back has not moved; curvature lets it swim. Lengths in units of
 the radius of curvature. Source: Wisdom, *Science* 299 (2003) 1865; Avron & Kenneth, *New J. Phys.* 8 (2006) 68.

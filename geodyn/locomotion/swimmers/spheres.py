@@ -144,7 +144,7 @@ def _apart(x: Float[Array, " N"], radii: Float[Array, " N"]) -> Bool[Array, ""]:
 
 
 def _defined(power: Scalar, possible: Bool[Array, ""]) -> Scalar:
-    """The power, or NaN for a shape that the body cannot have: never a number that means nothing."""
+    """The power, or NaN for a shape that the body cannot have."""
     return jnp.where(possible, power, jnp.nan)
 
 

@@ -1,4 +1,4 @@
-"""Constraint forces as a function of the state: the classical way, beside which that of `RadauIIA` is seen."""
+"""Constraint forces as functions of the state: the classical way, a baseline for that of `RadauIIA`."""
 
 import jax.numpy as jnp
 

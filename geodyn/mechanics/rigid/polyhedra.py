@@ -194,7 +194,8 @@ class Polyhedra(AbstractFrictionalContact, AbstractOnBodies):
 
     The contacts of each pair are the vertices of the first on a face of the second, those of the second on a face of
     the first, and edges on edges. They are for `method=gd.methods.Moreau()`, since gaps jump where features lose each
-    other. A floor is a `gd.Wall`, which the vertices touch that are given as `points` of the bodies.
+    other. A floor is a `gd.Wall`, which the vertices touch that are given as `points` of the bodies:
+    `points=[(0, x) for x in cube.vertices]`.
 
     Args:
         shapes: list with a `gd.rigid.Polyhedron` for each body.
@@ -207,18 +208,15 @@ class Polyhedra(AbstractFrictionalContact, AbstractOnBodies):
             do not exist.
 
     Example:
-        A cube rests on another, which stands on the floor.
+        A cube runs into another at the speed 1, with the restitution e = 0.5: (1 ∓ e)/2 are the speeds after it.
 
         >>> cube = gd.rigid.box([1.0, 1.0, 1.0])
-        >>> corners = [(0, x) for x in cube.vertices]
-        >>> floor, touching = gd.Wall(lambda x: x[2], 0.0, 0.5), gd.rigid.Polyhedra([cube, cube], friction=0.5)
-        >>> stack = gd.rigid.RigidBodies([cube.inertia(1.0)] * 2, [1.0, 1.0], gd.Gravity(9.81), floor, touching,
-        ...     points=corners)
-        >>> q0, v0 = stack.state(position=[[0.0, 0.0, 0.5], [0.2, 0.1, 1.5]])
-        >>> motion = gd.integrate(stack, q0, v0, t1=0.2, steps=20, method=gd.methods.Moreau())
-        >>> print(gd.rigid.rigid_motion(motion).position[-1].round(4) + 0.0)
-        [[0.  0.  0.5]
-         [0.2 0.1 1.5]]
+        >>> touching = gd.rigid.Polyhedra([cube, cube], restitution=0.5)
+        >>> cubes = gd.rigid.RigidBodies([cube.inertia(1.0)] * 2, [1.0, 1.0], touching)
+        >>> q0, v0 = cubes.state(position=[[0.0, 0, 0], [2.0, 0, 0]], velocity=[[1.0, 0, 0], [0.0, 0, 0]])
+        >>> motion = gd.integrate(cubes, q0, v0, t1=2.0, steps=20, method=gd.methods.Moreau())
+        >>> print(gd.rigid.rigid_motion(motion).velocity[-1, :, 0].round(6))
+        [0.25 0.75]
 
     Source:
         Baraff & Witkin, *Physically Based Modeling*, SIGGRAPH 1997.
