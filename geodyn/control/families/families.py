@@ -25,7 +25,14 @@ from geodyn.locomotion.strokes.stroke import FourierStroke, LegendreStroke, Stro
 
 
 class ENDS(eqx.Enumeration):
-    """Why a family ends."""
+    """Why a family of strokes ends: the `end` of a `gd.StrokeFamily`.
+
+    It is compared with the members; `gd.strokes.ENDS[family.end]` says it in words.
+
+    Example:
+        >>> print(gd.strokes.ENDS[gd.strokes.ENDS.farthest])
+        no larger displacement is possible: dE/dD is infinite
+    """
 
     edge = "the parameter reached an end of the interval"
     farthest = "no larger displacement is possible: dE/dD is infinite"
@@ -53,7 +60,7 @@ class StrokeFamily(eqx.Module):
         strokes: a stroke with all coefficients, their first axis along the branch.
         folds: the indices where the parameter turns back.
         best: the index of the largest maximum of the efficiency, None if there is none on the branch.
-        end: why the branch ends; printed, it says so in words.
+        end: why the branch ends, one of `gd.strokes.ENDS`; printed, it says so in words.
 
     Example:
         Shortest curves around growing areas D: circles, whose energy 4π D grows in proportion.

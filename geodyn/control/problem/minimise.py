@@ -26,7 +26,15 @@ Derivatives = Callable[[Problem, PyTree, Array], tuple[Array, Array, Array]]
 
 
 class OUTCOMES(eqx.Enumeration):
-    """How a minimisation ended."""
+    """How a search for the best stroke ended: the `result` of an optimum.
+
+    Results are compared with its members; `gd.strokes.OUTCOMES[result]` says one in words.
+
+    Example:
+        >>> result = gd.strokes.OUTCOMES.converged
+        >>> print(result == gd.strokes.OUTCOMES.converged, gd.strokes.OUTCOMES[result])
+        True converged
+    """
 
     converged = "converged"
     running = "the limit of iterations was reached before the KKT residual fell below the tolerance"

@@ -79,7 +79,7 @@ class OptimalStroke(eqx.Module):
         power_variation: largest relative deviation of the power from its mean; zero at an exact optimum of the energy.
         charge: μ₀ [k], what Wong's equations conserve: half of dE/d(displacement), as a covector at the start.
         room: least distance from the bounds, in parts of their width; infinite where there are none.
-        result: how the search ended; printed, it says so in words.
+        result: how the search ended, one of `gd.strokes.OUTCOMES`; printed, it says so in words.
         iterations: number of iterations.
         evidence: what the evidence is computed from.
 
