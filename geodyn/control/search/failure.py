@@ -53,11 +53,12 @@ def failure(
         reason = ""
     else:
         reason = _singular(optimum) or _flat(optimum) or _reach(problem, start, method, search)
+    more = "more max_iterations= of the method, " if optimum.result == OUTCOMES.running else ""
     message = (
         f"optimal_stroke: {OUTCOMES[optimum.result]} (KKT residual {float(optimum.kkt_residual):.1e} after"
         f" {int(optimum.iterations)} iterations). On twice the steps it reached the displacement"
-        f" {np.asarray(optimum.displacement)} of {np.asarray(problem.displacement)}{reason}. Pass a guess= nearer to"
-        " the optimum, a smaller displacement, more steps= of the method if the residual is small, or throw=False to"
+        f" {np.asarray(optimum.displacement)} of {np.asarray(problem.displacement)}{reason}. Pass {more}a guess= nearer"
+        " to the optimum, a smaller displacement, more steps= of the method if the residual is small, or throw=False to"
         " see what was found (`.optimum` here)."
     )
     return StrokeError(message, optimum)
