@@ -1,1 +1,1 @@
-"""MATTER: a body is its Lagrangian."""
+"""MATTER: mechanical systems, given by their Lagrangians."""

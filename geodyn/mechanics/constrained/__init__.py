@@ -1,1 +1,1 @@
-"""Constraints of velocity, linkages, and the forces that hold constraints."""
+"""Nonholonomic constraints, linkages, and constraint forces."""

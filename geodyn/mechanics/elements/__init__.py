@@ -1,1 +1,1 @@
-"""What acts on a body: potentials, dissipation, constraints, contacts."""
+"""Elements that act on a body: potentials, dissipation, constraints, contacts."""

@@ -1,5 +1,5 @@
-"""What bodies are made of: potentials, dissipations and constraints, each one function of the positions; and the checks
-that their arguments share."""
+"""Base classes of the elements of a body (potentials, dissipation, friction, plasticity, constraints), and checks of
+their arguments."""
 
 import abc
 from collections.abc import Callable
@@ -170,7 +170,7 @@ class AbstractConstraint(eqx.Module):
 
     @abc.abstractmethod
     def residual(self, space: AbstractManifold, x: Float[Array, "N dim"]) -> Float[Array, " size"]:
-        """What vanishes where the constraints hold, shape [size]."""
+        """The constraint functions φ(x) [size], zero where the constraints hold."""
 
 
 class AbstractPfaffian(eqx.Module):
@@ -203,21 +203,21 @@ class AbstractPfaffian(eqx.Module):
     def rate(
         self, space: AbstractManifold, x: Float[Array, "N dim"], v: Float[Array, "N dim"]
     ) -> Float[Array, " size"]:
-        """A(x)v − b(x), affine in the coordinate velocities v[N, dim]: what vanishes, shape [size]."""
+        """A(x)v − b(x) [size], affine in the coordinate velocities v[N, dim]; zero where the constraints hold."""
 
 
 def asking(method: Callable, masses: Float[Array, " N"]) -> Callable:
-    """The method of an element, with the masses of its system if it names a parameter `masses`."""
+    """The method of an element, with `masses` bound to it if it has a parameter of that name."""
     return partial(method, masses=masses) if "masses" in signature(method).parameters else method
 
 
 def curvature_of(space: AbstractManifold) -> int:
-    """The curvature of a space where it is constant: 1, 0 or −1; 0 for any other."""
+    """The curvature 1, 0 or −1 of a space of constant curvature; 0 for any other space."""
     return space.chart.curvature if isinstance(space, AbstractConstantCurvature) else 0
 
 
 def measured(measure, space: AbstractManifold, x: Float[Array, "N dim"], points) -> Float[Array, " E"]:
-    """`measure(space, x_i, x_j, …)` of every tuple of points: lengths of edges, areas of triangles, …"""
+    """`measure(space, x_i, x_j, …)` for every tuple of point indices: lengths of edges, areas of triangles, …"""
     corners = (points if isinstance(points, Array) else np.array(points)).T
     return jax.vmap(lambda *corners: measure(space, *corners))(*(select(x, index) for index in corners))
 
@@ -228,14 +228,14 @@ def distances(space: AbstractManifold, x: Float[Array, "N dim"], pairs, effort: 
 
 
 def path_effort(nodes, tolerance) -> Effort:
-    """The `nodes` and `tolerance` of an element, by default those of `gd.distance`; ValueError unless a positive whole
-    number and a relative error."""
+    """The accuracy settings of distances from the arguments `nodes` and `tolerance` of an element; nodes=None means the
+    default of `gd.distance`. Raises ValueError unless nodes is a positive whole number and 0 ≤ tolerance < 1."""
     return effort_of(NODES if nodes is None else static_count("nodes", nodes), float(tolerance))
 
 
 def select(x: Float[Array, "N dim"], indices) -> Float[Array, "E dim"]:
-    """x[indices]; of few points by a product, since an index differentiates into a scatter, which is slow where all
-    else of a step is one native function."""
+    """x[indices]. With few points it is a product with a 0–1 matrix: the derivative of indexing is a scatter, which is
+    slow if the rest of a step is compiled into one native function."""
     if x.shape[0] > LARGEST_PRODUCT:
         return x[indices]
     return jnp.asarray(indices[:, None] == np.arange(x.shape[0])[None, :], x.dtype) @ x
@@ -257,7 +257,7 @@ def index_tuples(name: str, value, count: int) -> Tuples:
 
 
 def number(name: str, value, *, positive: bool = False, most: float = np.inf) -> Array:
-    """`value` as an array of finite numbers from 0 to `most`, or strictly between them; else ValueError."""
+    """`value` as an array of finite numbers in [0, most], or in (0, most) if `positive`; else ValueError."""
     value = numbers(name, value).astype(float)
     if not isinstance(value, jax.core.Tracer):
         x = np.asarray(value)

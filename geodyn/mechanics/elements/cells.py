@@ -1,4 +1,4 @@
-"""Elements on triangles, tetrahedra and pairs of edges: springs on areas, volumes, angles, and constraints on them."""
+"""Elements on triangles, tetrahedra and angles: potentials of areas, volumes and angles, and constraints on them."""
 
 from functools import partial
 
@@ -135,15 +135,15 @@ class Angle(AbstractPotential):
 
     def energy(self, space, x):
         squares = measured(squared_bend, space, x, self.points)
-        # The square of β − β₀ with β = π − θ, in a form that is smooth at β = 0 where β₀ = 0.
+        # (β − β₀)² with β = π − θ, written so that it is smooth at β = 0 if β₀ = 0.
         rest = np.pi - self.angle.astype(x.dtype)
         bends = jax.vmap(safe_sqrt)(jnp.maximum(squares, 0))
         return 0.5 * jnp.dot(self.stiffness.astype(x.dtype), squares - 2 * rest * bends + rest**2)
 
 
 def _has_closed_form(name: str, space: AbstractManifold, instead: str) -> None:
-    """Raises ValueError for spaces in which steps with such a constraint would take the second derivatives of an
-    integral over geodesics, which are themselves found by iteration."""
+    """Raises ValueError unless the space has constant curvature. In other spaces a step with the constraint `name`
+    would need second derivatives of an integral over geodesics, which are themselves found by iteration."""
     if not isinstance(space, AbstractConstantCurvature):
         raise ValueError(
             f"{name} needs a space of constant curvature (gd.spaces.Euclidean, Sphere, Hyperbolic), got "

@@ -1,9 +1,10 @@
-"""Areas and volumes of cones of geodesics, in any metric.
+"""Areas and volumes of geodesic simplices in any metric, by quadrature over cones of geodesics.
 
-The cone over a point z from y is the geodesic between them; over that from x, the surface of the geodesics from x to
-all of its points; over that from w, a solid. With s, t, … in [0, 1] along the geodesics its content is the integral of
-√det(Jᵀ g J), J = ∂x/∂(s, t, …): Gauss' rule in each of them. How the geodesics change with their ends is the derivative
-of the boundary-value solve, by the implicit-function theorem."""
+The cone from a point over a set consists of the geodesics from the point to all points of the set. The cone from y over
+the point z is a geodesic, the cone from x over this geodesic a surface, and the cone from w over the surface a solid.
+With parameters s, t, … in [0, 1] along the geodesics the content (length, area, volume) is the integral of
+√det(Jᵀ g J), J = ∂x/∂(s, t, …), computed by Gauss' rule in each parameter. The derivatives of a geodesic with respect
+to its ends follow from the boundary-value problem by the implicit-function theorem."""
 
 import functools
 
@@ -21,11 +22,12 @@ ROUNDING = 16
 
 
 def content(space: AbstractManifold, points, nodes: int) -> tuple[Scalar, Bool[Array, ""]]:
-    """(the content of the cone from the first of the points over that of the others, whether the nodes resolve it).
+    """(the content of the geodesic simplex with these corners, whether the quadrature nodes resolve it).
 
-    A rule of so many nodes is exact for twice as many modes of the integrand as it can tell apart, whose size falls
-    geometrically. So the error is about the square of the last modes, and they may be as large as √eps, in units of the
-    mean product of the lengths of ∂x/∂s, ∂x/∂t, …"""
+    The corners are coned from the last to the first. Gauss' rule with n nodes resolves n Legendre modes of the integrand
+    and integrates twice as many exactly. The modes decay geometrically, so the error is about the square of the highest
+    resolved modes. The integrand counts as resolved if these are below √eps times the mean of the product of the
+    lengths of ∂x/∂s, ∂x/∂t, …"""
     if isinstance(space, Manifold) and space.signature[1] > 0:
         raise ValueError(f"areas and volumes need a positive definite metric; this one has signature {space.signature}")
     *before, last = points
@@ -45,7 +47,8 @@ def content(space: AbstractManifold, points, nodes: int) -> tuple[Scalar, Bool[A
 
 
 def _cone(space, apex, x, J, nodes):
-    """Points x[Q, n] of a cone, and its tangents J[Q, k, n], at all nodes of the cone from `apex` over it."""
+    """Points and tangents of the cone from `apex` over a base with points x[Q, n] and tangents J[Q, k, n], at Gauss'
+    nodes along the geodesic to each point of the base: [nodes · Q, n] and [nodes · Q, k + 1, n]."""
     path_nodes = max(FEW_NODES, nodes)
     at, rate = _along_path(nodes, path_nodes)
 
@@ -60,8 +63,8 @@ def _cone(space, apex, x, J, nodes):
 
 @functools.cache
 def _along_path(nodes, path_nodes):
-    """[nodes, path_nodes] matrices that take the velocities of a path of one piece to where it has got at Gauss' nodes,
-    and to its velocities there."""
+    """Two matrices [nodes, path_nodes] that act on the velocities of a path at its own `path_nodes` Gauss nodes: they
+    give the displacements from its start at the `nodes` Gauss nodes of the quadrature, and the velocities there."""
     _, _, b, P = gauss(path_nodes)
     z, k = 2 * gauss(nodes)[0] - 1, np.arange(path_nodes)
     L = np.polynomial.legendre.legvander(z, path_nodes)
@@ -71,7 +74,7 @@ def _along_path(nodes, path_nodes):
 
 
 def _density(g, J):
-    """(√det(J g Jᵀ) of tangents J[k, n], the product of their lengths); 0 where that is rounding."""
+    """(√det(J g Jᵀ) of tangents J[k, n], the product of their lengths). A determinant within rounding error is 0."""
     gram = J @ g @ J.T
     size = safe_sqrt(jnp.prod(jnp.diag(gram)))
     square = jnp.linalg.det(gram)
@@ -80,7 +83,7 @@ def _density(g, J):
 
 
 def _modes(a, nodes):
-    """Legendre's modes of what is given at the nodes of a cube; the first is the mean."""
+    """Legendre coefficients, in every axis, of a function given at Gauss' nodes of a cube; the first is the mean."""
     _, _, b, P = gauss(nodes)
     matrix = jnp.asarray((P * b[:, None]).T, a.dtype)
     for axis in range(a.ndim):

@@ -1,4 +1,4 @@
-"""Contacts: what may not come closer than zero. Hard spheres, walls, and any gap function of the user's."""
+"""Unilateral contacts, gap ≥ 0: hard spheres, walls, and any gap function of the user."""
 
 import abc
 from collections.abc import Callable
@@ -111,13 +111,13 @@ class AbstractFrictionalContact(AbstractContact):
 
     @abc.abstractmethod
     def slip(self, space: AbstractManifold, x: Float[Array, "N dim"], v: Float[Array, "N dim"]) -> Float[Array, "c s"]:
-        """The velocities along every contact of what touches there, in an orthonormal frame; affine in v. Where the gap
-        is no distance, times the rate at which it grows with distance. A method that names a parameter `t` is given the
-        time: a belt may run."""
+        """The slip velocities [c, s]: the relative velocity tangential to each contact, in an orthonormal frame; affine
+        in v. For a gap that is not a distance, it is multiplied by the norm of the gradient of the gap. If the method
+        has a parameter `t` it is given the time, for belts that run."""
 
 
 class AbstractSpheres(AbstractFrictionalContact):
-    """Spheres of given `radii` that meet in `pairs`; None is all."""
+    """Contacts between spheres of given `radii`, one for each of the `pairs`, by default all pairs; a base class."""
 
     radii: Float[Array, "..."]
     restitution: Float[Array, "..."]
@@ -130,7 +130,7 @@ class AbstractSpheres(AbstractFrictionalContact):
         self.pairs = None if pairs is None else index_tuples("pairs", pairs, 2)
 
     def pairs_of(self, x: Float[Array, "N dim"]) -> Int[np.ndarray, "c 2"]:
-        """The pairs that are watched. Raises ValueError where there are none, or points that do not exist."""
+        """The pairs that may touch. Raises ValueError if there are none, or if they name points that do not exist."""
         pairs = np.stack(np.triu_indices(len(x), 1), axis=1) if self.pairs is None else np.array(self.pairs)
         name = type(self).__name__
         if not len(pairs):
@@ -184,7 +184,7 @@ class Contact(AbstractSpheres):
         self.effort = path_effort(nodes, tolerance)
 
     def reach(self, x: Float[Array, "N dim"], pairs) -> Float[Array, " c"]:
-        """r_i + r_j of these pairs."""
+        """r_i + r_j for the given pairs."""
         radii = one_per_point("radii", self.radii, x)
         return radii[pairs[:, 0]] + radii[pairs[:, 1]]
 
@@ -192,7 +192,7 @@ class Contact(AbstractSpheres):
         return self.room(space, x, self.pairs_of(x))
 
     def room(self, space: AbstractManifold, x: Float[Array, "N dim"], pairs) -> Float[Array, " c"]:
-        """The gaps of these pairs."""
+        """The gaps of the given pairs."""
         reach, ends = self.reach(x, pairs), [select(x, pairs[:, i]) for i in (0, 1)]
         return jax.vmap(lambda x, y, near: distance_or_far(space, x, y, self.effort, near))(*ends, reach) - reach
 
@@ -200,7 +200,8 @@ class Contact(AbstractSpheres):
         return self.slips(space, x, v, self.pairs_of(x))
 
     def slips(self, space: AbstractManifold, x: Float[Array, "N dim"], v, pairs) -> Float[Array, "c s"]:
-        """The slips of these pairs; of far ones, whose geodesic may not be found, those of near points."""
+        """The slip velocities of the given pairs. If the space needs a boundary-value solve, which may fail for distant
+        points, the second point of a pair farther apart than 2(r_i + r_j) is replaced by one near the first."""
         first, second, *rates = (select(a, pairs[:, i]) for a in (x, v) for i in (0, 1))
         if is_solved(space):
             reach = self.reach(x, pairs)
@@ -278,8 +279,8 @@ class Wall(AbstractFrictionalContact):
 
 
 def gaps(contact: AbstractContact, t, space: AbstractManifold, x, which: Array | None = None) -> Float[Array, " c"]:
-    """The gaps of a contact at time t, or `which` of them, of what it sees: points, or poses. Raises ValueError for a
-    gap function of another shape."""
+    """The gaps of a contact at time t, or those numbered `which`; x is what the contact acts on, points or poses.
+    Raises ValueError if the gap function returns another shape."""
     if isinstance(contact, Contact) and which is not None:
         return contact.room(space, x, jnp.asarray(contact.pairs_of(x))[which])
     name = type(contact).__name__
@@ -295,12 +296,12 @@ def gaps(contact: AbstractContact, t, space: AbstractManifold, x, which: Array |
 
 
 def friction_of(contact: AbstractContact) -> Array | None:
-    """Its coefficient of friction; None where it has none."""
+    """The coefficient of friction of a contact; None if it has none."""
     return contact.friction if isinstance(contact, AbstractFrictionalContact) else None
 
 
 def sizes(contacts: list[AbstractContact], space: AbstractManifold, seen: list) -> list[int]:
-    """How many gaps each contact has, of what it has `seen`: the points, or what else it asks for."""
+    """The number of gaps of each contact; `seen` holds what each contact acts on, points or poses."""
 
     def size(e, x):
         return jax.eval_shape(lambda x: gaps(e, jnp.zeros(()), space, x), x).size
@@ -309,12 +310,13 @@ def sizes(contacts: list[AbstractContact], space: AbstractManifold, seen: list) 
 
 
 def gaps_of(contacts: list[AbstractContact], t, space, seen: list, which: Int[Array, " K"] | None = None):
-    """The gaps [c] of several contacts in a row, or those of the numbers `which`."""
+    """The gaps [c] of several contacts, concatenated, or those numbered `which`."""
     return _in_a_row(gaps, (), contacts, t, space, [(x,) for x in seen], which)
 
 
 def slips_of(contacts: list[AbstractContact], t, space, seen: list, rates: list, which: Int[Array, " K"] | None = None):
-    """The slips [c, s] of several contacts in a row, or those of the numbers `which`."""
+    """The slip velocities [c, s] of several contacts, concatenated and padded with zeros to the largest s, or those
+    numbered `which`."""
     wide = [
         jax.eval_shape(lambda x, v, e=e: slips(e, t, space, x, v), x, v).shape[1]
         for e, x, v in zip(contacts, seen, rates)
@@ -342,8 +344,8 @@ def _in_a_row(measure, shape, contacts, t, space, seen, which):
 
 
 def slips(contact: AbstractContact, t, space, x, v, which: Array | None = None) -> Float[Array, "c s"]:
-    """The slips of a contact, or `which` of them; without friction they have no components. Raises ValueError for slips
-    of another shape."""
+    """The slip velocities [c, s] of a contact, or those numbered `which`; s = 0 without friction. Raises ValueError if
+    the method `slip` returns another shape."""
     size = sizes([contact], space, [x])[0]
     if friction_of(contact) is None:
         return jnp.zeros((size if which is None else which.size, 0), jnp.result_type(t))
@@ -356,12 +358,12 @@ def slips(contact: AbstractContact, t, space, x, v, which: Array | None = None) 
 
 
 def restitutions_of(contacts: list[AbstractContact], space, seen: list, dtype, which: Int[Array, " K"] | None = None):
-    """The restitutions [c] of all gaps, or those of the numbers `which`."""
+    """The coefficients of restitution [c] of all gaps, or those numbered `which`."""
     return _one_per_gap([e.restitution for e in contacts], sizes(contacts, space, seen), dtype, which)
 
 
 def frictions_of(contacts: list[AbstractContact], space, seen: list, dtype, which: Int[Array, " K"] | None = None):
-    """The coefficients of friction [c] of all gaps, or those of the numbers `which`."""
+    """The coefficients of friction [c] of all gaps, or those numbered `which`."""
     values = [0.0 if friction_of(e) is None else friction_of(e) for e in contacts]
     return _one_per_gap(values, sizes(contacts, space, seen), dtype, which)
 
@@ -372,7 +374,8 @@ def _one_per_gap(values, sized, dtype, which):
 
 
 def neighbours_of(contacts: list[AbstractContact], t, space, seen: list, points: int) -> Neighbours | None:
-    """Of the hard spheres, where they are many, the pairs that are near; all other contacts."""
+    """The contacts that must be watched: of hard spheres with more than 8 pairs per point the nearest pairs, and all
+    contacts of other elements. None if no element has so many pairs."""
     most, lists, start = LISTED_PER_POINT * points, [], 0
     sized = sizes(contacts, space, seen)
     many = [isinstance(e, Contact) and n > most for e, n in zip(contacts, sized, strict=True)]
@@ -387,22 +390,22 @@ def neighbours_of(contacts: list[AbstractContact], t, space, seen: list, points:
 
 
 def is_elastic(restitution) -> bool:
-    """Whether a coefficient of restitution is known to be 1, so that nothing comes to rest: such contacts are simulated
-    by a smaller program, which holds no resting contact."""
+    """Whether the coefficients of restitution are known to be 1. Then nothing comes to rest, and a smaller program
+    without resting contacts is compiled."""
     return not isinstance(restitution, jax.core.Tracer) and bool(np.all(np.asarray(restitution) == 1))
 
 
 def coefficient(friction) -> Array | None:
-    """A coefficient of friction as an array; None where it is known to be 0, which needs no cone: such contacts are
-    simulated by a smaller program. Raises ValueError where it is below 0."""
-    # Asked of what was given: inside jit its array is traced, constant or not.
+    """A coefficient of friction as an array; None if it is known to be 0. Then a smaller program without friction cones
+    is compiled. Raises ValueError if it is negative."""
+    # Test the argument itself: inside jit its conversion to an array is traced even if it is a constant.
     nothing = not isinstance(friction, jax.core.Tracer) and bool(np.all(np.asarray(friction) == 0))
     return None if nothing else number("friction", friction)
 
 
 def check_contacts(space: AbstractManifold, contacts: list[AbstractContact], t, seen: list) -> None:
-    """Raises ValueError for spheres that do not fit into the space, for contacts that are violated, and for gaps that
-    are not finite, or zero without a gradient, at what each contact has `seen`."""
+    """Raises ValueError if spheres do not fit into the space, if a contact is violated, or if a gap is not finite, or
+    zero without a gradient; `seen` holds what each contact acts on, points or poses."""
     for contact, x in zip(contacts, seen, strict=True):
         name, label = type(contact).__name__, lambda i, contact=contact, x=x: _label(contact, x, i)
         values, change, reach = map(np.asarray, _at_start(contact, t, space, x))
@@ -419,7 +422,7 @@ def check_contacts(space: AbstractManifold, contacts: list[AbstractContact], t, 
 
         for i in np.flatnonzero(~np.isfinite(values + change)):
             raise ValueError(f"the gap of {name} {label(i)} or its gradient is not finite at q0")
-        touching = np.flatnonzero(values <= 0)  # Gradients are wanted of few, if any.
+        touching = np.flatnonzero(values <= 0)  # Only these need gradients.
         if not touching.size:
             continue
         back = jax.vjp(lambda x, contact=contact: gaps(contact, t, space, x), x)[1]
@@ -434,14 +437,14 @@ def check_contacts(space: AbstractManifold, contacts: list[AbstractContact], t, 
 
 @jit
 def _at_start(contact, t, space, x):
-    """(gaps, their change where nothing cancels, which shows what is not finite, and the reach of spheres)."""
+    """(gaps, their derivative along 1 + |x|, which is not finite if a gradient is not, and r_i + r_j of spheres)."""
     given = (x,), (jax.tree.map(lambda x: 1 + jnp.abs(x), x),)
     reach = contact.reach(x, contact.pairs_of(x)) if isinstance(contact, Contact) else jnp.zeros(0)
     return *jax.jvp(lambda x: gaps(contact, t, space, x), *given), reach
 
 
 def diameter(space: AbstractManifold) -> float:
-    """The largest distance, where it is known: π on the unit sphere, by Pythagoras in a product; else infinite."""
+    """The largest distance of two points: π on the unit sphere, by Pythagoras in a product; infinite if not known."""
     if isinstance(space, Product):
         return float(np.hypot(diameter(space.a), diameter(space.b)))
     return np.pi if curvature_of(space) > 0 else np.inf

@@ -1,4 +1,4 @@
-"""What acts on every point from outside: potentials with a centre or a direction, and drag."""
+"""External fields on all points: gravity, central potentials, given loads, and linear drag."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -31,7 +31,8 @@ TAKES_NO_MASSES = "Gravity(strength=9.81, *, axis=-1) takes no masses: it sees t
 
 
 def _without_masses(init):
-    """The constructor of `Gravity`, which says how to write the calls of earlier versions, with masses."""
+    """Decorator of the constructor of `Gravity`: for other arguments, such as the masses that earlier versions took,
+    the error says how to write the call."""
 
     @wraps(init)
     def checked(*args, **kwargs):
@@ -252,14 +253,14 @@ def _place(centre) -> Float[Array, " dim"]:
 
 
 def _of_masses(name, value, x, masses, per_mass: bool) -> Float[Array, " N"]:
-    """`value` of each point, times its mass where it is per unit mass."""
+    """`value` for each point [N], times the mass of the point if it is given per unit mass."""
     return one_per_point(name, value, x) * (masses.astype(x.dtype) if per_mass else 1)
 
 
 def _from_centre(
     space: AbstractManifold, x: Float[Array, "N dim"], centre: Float[Array, "..."], effort: Effort
 ) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
-    """cos d and sin² d of the distances from the centre; 1 and d², cosh d and sinh² d where the curvature is 0, −1."""
+    """cos d and sin² d of the distances d from the centre for curvature 1; cosh d and sinh² d for −1; else 1 and d²."""
     if centre.shape != (space.dim,):
         raise ValueError(f"centre must have shape ({space.dim},), the coordinates of a point; got {centre.shape}")
     curvature = curvature_of(space)

@@ -1,4 +1,4 @@
-"""Slip: the velocity with which what touches moves along the contact, in an orthonormal frame of its tangent space."""
+"""Slip velocities at contacts: the tangential part of the relative velocity, in an orthonormal frame."""
 
 from collections.abc import Callable
 
@@ -15,13 +15,14 @@ from geodyn.integrators.impacts.coulomb import frame
 
 
 def tangential(space: AbstractManifold, x: Float[Array, " n"], covector, u) -> Float[Array, " s"]:
-    """The components of the vector u at x along the kernel of a covector, in an orthonormal frame, times the norm of
-    the covector: where that is the gradient of a gap, an impulse j of the gap and −f along the slip are a force of the
-    size j|covector| and one of the size f|covector|, whatever the gap measures."""
+    """The components, in an orthonormal frame, of the projection of the vector u at x onto the kernel of a covector,
+    times the norm of the covector. Let the covector be the gradient of a gap: then the multiplier j of the gap and the
+    multiplier −f of the slip are forces of magnitude j|covector| and f|covector|, so that |f|/j is their ratio even if
+    the gap is not a distance."""
     lower = cholesky(space.metric(x))
     normal = solve(lower, covector)
     size = jnp.sqrt(jnp.sum(normal**2))
-    # The reflection of Householder that takes the normal to an axis takes the kernel to the others.
+    # The Householder reflection that maps the normal to the first axis maps the kernel to the span of the others.
     axis = jnp.asarray(np.arange(x.size) == 0, x.dtype)
     mirror = normal + jnp.where(normal[0] < 0, -size, size) * axis
     w = lower.T @ u
@@ -29,21 +30,21 @@ def tangential(space: AbstractManifold, x: Float[Array, " n"], covector, u) -> F
 
 
 def transported(space: AbstractManifold, x: Float[Array, " n"], y: Float[Array, " n"], u: Float[Array, " n"]):
-    """The vector u at x, transported along the geodesic to y: minus its image by the reflection in the middle, exactly
-    so in symmetric spaces (the pole ladder: Lorenzi & Pennec, J. Math. Imaging Vis. 50 (2014) 5)."""
+    """The vector u at x, transported along the geodesic to y: minus its image under the geodesic reflection in the
+    midpoint (pole ladder: Lorenzi & Pennec, J. Math. Imaging Vis. 50 (2014) 5). Exact in symmetric spaces."""
     middle = jax.lax.stop_gradient(exp(space, x, log(space, x, y) / 2))
     return -jax.jvp(lambda x: exp(space, middle, -log(space, middle, x)), (x,), (u,))[1]
 
 
 def slip_of_pair(space: AbstractManifold, x, y, u, w) -> Float[Array, " s"]:
-    """The slip of two spheres that do not spin, with centres x and y that move at u and w: the velocity of one relative
-    to the other, across the geodesic between them."""
+    """The slip of two spheres without spin, with centres x and y and velocities u and w: the velocity of the second
+    relative to the first, orthogonal to the geodesic between them."""
     outward = jax.grad(lambda y: distance(space, x, y))(y)
     return tangential(space, y, outward, w - transported(space, x, y, u))
 
 
 def slip_on_wall(gap: Callable, space: AbstractManifold, x, u) -> Float[Array, " s"]:
-    """The slip of a point on the wall gap(x) = 0."""
+    """The slip of a point at x with velocity u on the wall gap(x) = 0."""
     return tangential(space, x, jax.grad(gap)(x), u)
 
 

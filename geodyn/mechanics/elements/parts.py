@@ -1,4 +1,4 @@
-"""Elements of one body as elements of a larger one, of which that body is the points start … stop − 1."""
+"""Elements of a body that is part of a larger one: its points are the points start … stop − 1 of the larger body."""
 
 import equinox as eqx
 
@@ -115,7 +115,7 @@ Part = PotentialOn | DissipationOn | FrictionOn | PlasticityOn | ConstraintOn | 
 
 
 def placed(element, start: int, stop: int) -> Part:
-    """The element of a body as an element of the larger one."""
+    """The element of a body as an element of the larger body, in which its points are start … stop − 1."""
     if isinstance(element, AbstractConstraint | AbstractPfaffian):
         part = ConstraintOn if isinstance(element, AbstractConstraint) else PfaffianOn
         return part(element, start, stop, element.size)
@@ -130,20 +130,20 @@ def placed(element, start: int, stop: int) -> Part:
 
 
 def kind(element) -> str:
-    """The class of an element, wherever it is placed."""
+    """The name of the class of an element, also of one that is wrapped as part of a larger body."""
     return kind(element.element) if isinstance(element, Part) else type(element).__name__
 
 
 def joined(element) -> Tuples:
-    """The points that each of the edges, triangles, … of an element joins; empty for one on all points."""
+    """The point indices of each edge, triangle, … of an element; empty for an element without such a list."""
     if isinstance(element, Part):
         return tuple(tuple(element.start + i for i in points) for points in joined(element.element))
     return getattr(element, "points", ())
 
 
 def coupled(element) -> Tuples | None:
-    """The sets of points on which the terms of an element depend, each alone besides; None for one that does not say,
-    which may couple all of them."""
+    """The sets of points that are coupled by the terms of an element; terms of a single point need not be listed.
+    None if the element does not declare `points`, so that it may couple all of them."""
     if isinstance(element, Part):
         inner = coupled(element.element)
         return (tuple(range(element.start, element.stop)),) if inner is None else joined(element)

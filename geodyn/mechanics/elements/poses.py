@@ -1,7 +1,7 @@
-"""Where rigid bodies are, turned and shifted; attitudes as quaternions of any length, whose direction alone counts.
+"""Poses of rigid bodies, with attitudes as quaternions of any length other than 0; only their direction matters.
 
-The quaternion q = (w, u) stands for the rotation R(q) x = q x q⁻¹ from the body to the world, and R' = R [ω×] has the
-angular velocity ω = 2 Im(q⁻¹q') in the body (Hairer, Lubich & Wanner, VII.5.3).
+The quaternion q = (w, u) stands for the rotation R(q) x = q x q⁻¹ from body to world coordinates. With R' = R [ω×] the
+angular velocity in body coordinates is ω = 2 Im(q⁻¹q') (Hairer, Lubich & Wanner, VII.5.3).
 """
 
 from typing import NamedTuple
@@ -15,14 +15,14 @@ from geodyn.geometry.groups.rigid import SO3
 
 
 class Poses(NamedTuple):
-    """`position` [B, 3] of the origins of the bodies, `rotation` [B, 3, 3] from body to world. The rates of poses are
-    poses too: velocities, and R' = R [ω×]."""
+    """`position` [B, 3] of the origins of the bodies, and `rotation` [B, 3, 3] from body to world coordinates. Time
+    derivatives of poses are stored as `Poses` too: velocities, and R' = R [ω×]."""
 
     position: Float[Array, "B 3"]
     rotation: Float[Array, "B 3 3"]
 
     def angular_velocity(self, rates: "Poses") -> Float[Array, "B 3"]:
-        """ω in the body, of these rates."""
+        """ω in body coordinates, for the time derivatives `rates` of these poses."""
         return jax.vmap(lambda a, b: SO3().vee(a.T @ b))(self.rotation, rates.rotation)
 
 
@@ -59,11 +59,11 @@ def left(q: Float[Array, " 4"]) -> Float[Array, "4 4"]:
 
 
 def rotation(q: Float[Array, " 4"]) -> Float[Array, "3 3"]:
-    """R(q), orthogonal to rounding whatever the length of q."""
+    """R(q), orthogonal to rounding for any length of q."""
     turn = SO3().hat(q[1:])
     return jnp.eye(3, dtype=q.dtype) + 2 / jnp.dot(q, q) * (q[0] * turn + turn @ turn)
 
 
 def spin(q: Float[Array, " 4"], v: Float[Array, " 4"]) -> Float[Array, " 4"]:
-    """2 q⁻¹v: twice the rate of log |q|, and the angular velocity in the body."""
+    """2 q⁻¹v for v = q': twice the rate of log |q|, then the angular velocity ω [3] in body coordinates."""
     return 2 * left(q).T @ v / jnp.dot(q, q)

@@ -1,8 +1,7 @@
 """Areas of triangles, volumes of tetrahedra and angles between edges.
 
-In constant curvature areas and volumes of geodesic simplices are functions of the geodesic lengths of their edges
-alone, by way of the half chords sin(d/2), d/2 or sinh(d/2). In any other space they are integrals over cones of
-geodesics (`cones`)."""
+In constant curvature they are computed from the lengths d of the edges alone, by way of the half chords sin(d/2), d/2
+or sinh(d/2). In any other space areas and volumes are integrals over cones of geodesics (`cones`)."""
 
 import itertools
 
@@ -30,7 +29,8 @@ LONG = 0.45
 PAIRS = [(i, j) for i in range(3) for j in range(3)]
 UNIT = np.eye(7, 6)
 GRAM = np.array([UNIT[i] + UNIT[j] - (i != j) * UNIT[2 + i + j] for i, j in PAIRS])
-"""Of the half squared edges wx, wy, wz, xy, xz, yz: the inner products of wx, wy, wz, as [9, 6]."""
+"""Matrix [9, 6] from half the squared lengths of the edges wx, wy, wz, xy, xz, yz to the inner products of the edge
+vectors wx, wy, wz in flat space."""
 
 
 def area(space: AbstractManifold, x: Numbers, y: Numbers, z: Numbers, *, nodes: Count = NODES) -> Scalar:
@@ -82,7 +82,7 @@ def _content(space, points, nodes):
 def _area(space, points):
     curvature = curvature_of(space)
     s = _squared_half_chords(space, points)
-    # Heron's product; what is below zero is rounding.
+    # Heron's product; negative values are rounding errors.
     square = jnp.maximum(jnp.sum(s) ** 2 - 2 * s @ s - 4 * curvature * jnp.prod(s), 0)
     if curvature == 0:
         return safe_sqrt(square)
@@ -128,12 +128,13 @@ def volume(space: AbstractManifold, w: Numbers, x: Numbers, y: Numbers, z: Numbe
 
 
 def _volume(space, points):
-    """A cone over the face x, y, z of geodesics of lengths r from w: ∫ S(r) dΩ with S = ∫₀ʳ s², s = sin or sinh. In the
-    projective coordinates λ of the face, where its point is (T, c) in the embedding, orthogonal to X_w and along it,
-    that is det(T_x, T_y, T_z) ∫ S/|T|³ dλ, whose integrand is analytic."""
+    """The volume ∫ S(r) dΩ over the directions of the geodesics from w to the face x, y, z, with their lengths r and
+    S(r) = ∫₀ʳ s(ρ)² dρ, s = sin or sinh. Points of the face have projective coordinates λ: up to length they are
+    Σ λ_i X_i in the embedding. Let T be the part of this vector orthogonal to X_w, and c its component along X_w. Then
+    the volume is det(T_x, T_y, T_z) ∫ S/|T|³ dλ, with an analytic integrand."""
     curvature = curvature_of(space)
     half = 2 * _squared_half_chords(space, points)
-    # Gram matrix of the edges from w, less the part of them along X_w: of the T.
+    # Gram matrix of the vectors T of x, y, z: that of the edges from w, minus the products of their parts along X_w.
     gram = (jnp.asarray(GRAM, half.dtype) @ half).reshape(3, 3) - curvature * jnp.outer(half[:3], half[:3])
     determinant = safe_sqrt(jnp.maximum(jnp.dot(gram[0], jnp.cross(gram[1], gram[2])), 0))
     if curvature == 0:
@@ -148,8 +149,9 @@ def _volume(space, points):
 
 
 def _face(half):
-    """Weights [Q] and coordinates λ [Q, 3] of nodes on a triangle, closer to its corners for long edges, at which the
-    integrand changes fast: Gauss' nodes in s, with the coordinates of a square ½ (1 + tanh ms / tanh m) each."""
+    """Quadrature weights [Q] and nodes λ [Q, 3] on a triangle, in projective coordinates. The nodes come from a square,
+    with coordinates ½ (1 + tanh ms / tanh m) of Gauss' nodes s. For long edges m is large and the nodes crowd near the
+    corners, where the integrand changes fast."""
     s, b = (jnp.asarray(a, half.dtype) for a in np.polynomial.legendre.leggauss(FACE_NODES))
     longest = jax.lax.stop_gradient(jnp.max(2 * jnp.arcsinh(jnp.sqrt(half / 2))))
     m = jnp.maximum(LONG * longest, 0.01)
@@ -165,8 +167,8 @@ def _face(half):
 
 
 def _cone(curvature, across, along, square):
-    """S(r)/|T|³ of |T|², c and c² + κ|T|²: (r − |T|c/(c² + |T|²))/(2|T|³) on the sphere; by its series where r is
-    small, since there the terms cancel."""
+    """The integrand S(r)/|T|³ from |T|², c and c² + κ|T|². On the sphere it is (r − |T|c/(c² + |T|²))/(2|T|³). For small
+    r its terms cancel, and the power series in |T|²/c² is used instead."""
     near = (along > 0) & (across < 0.1 * along**2)
     ratio, series = jnp.where(near, across, 0) / jnp.where(near, along, 1.0) ** 2, 0.0
     for k in reversed(range(18)):
@@ -203,15 +205,15 @@ def angle(space: AbstractManifold, x: Numbers, y: Numbers, z: Numbers) -> Scalar
 
 
 def squared_bend(space: AbstractManifold, x: Point, y: Point, z: Point) -> Scalar:
-    """(π − `angle`)², smooth where the path x, y, z is straight (rounding may make it negative there)."""
+    """(π − `angle`)², smooth even if the path x, y, z is straight (there rounding may make it negative)."""
     constant = isinstance(space, AbstractConstantCurvature)
     hav, complement = _bend_by_edges(space, x, y, z) if constant else _bend_by_tangents(space, x, y, z)
     return 4 * hav * arc_ratio(1, hav, complement) ** 2
 
 
 def _bend_by_edges(space, x, y, z):
-    """cos² and sin² of half the angle at y, by the half-angle formulas of trigonometry (Ratcliffe, *Foundations of
-    Hyperbolic Manifolds*, 2.5 and 3.5) in half chords."""
+    """cos² and sin² of half the angle at y in constant curvature, by the half-angle formulas (Ratcliffe, *Foundations of
+    Hyperbolic Manifolds*, 2.5 and 3.5), written in half chords."""
     curvature = curvature_of(space)
     c, b, a = _squared_half_chords(space, (x, y, z))  # of the pairs xy, xz, yz
     one, other = jnp.sqrt(a * (1 - curvature * c)), jnp.sqrt(c * (1 - curvature * a))
@@ -219,14 +221,14 @@ def _bend_by_edges(space, x, y, z):
 
 
 def _bend_by_tangents(space, x, y, z):
-    """The same from the directions of the two geodesics, as the geodesic equation has it."""
+    """cos² and sin² of half the angle at y in any metric, from the initial directions of the geodesics to x and z."""
     metric = space.metric(y)
     u, w = (v / norm(space, y, v) for v in (log(space, y, x), log(space, y, z)))
     return (u + w) @ metric @ (u + w) / 4, (u - w) @ metric @ (u - w) / 4
 
 
 def _squared_half_chords(space, points):
-    """sin²(d/2), d²/4 or sinh²(d/2) of the distances of every pair of the points, in the order of `combinations`."""
+    """sin²(d/2), d²/4 or sinh²(d/2) for the distance d of every pair of points, in the order of `combinations`."""
     first, second = np.array(list(itertools.combinations(range(len(points)), 2))).T
     x, curvature = jnp.stack(points), curvature_of(space)
     square = jax.vmap(lambda x, y: squared_distance(space, x, y) / 4)(select(x, first), select(x, second))

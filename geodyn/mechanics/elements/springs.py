@@ -1,4 +1,4 @@
-"""What bodies are held together by: springs and rods between points, and points held in place."""
+"""Springs and rods between points, and points that are fixed or moved along a given path."""
 
 from collections.abc import Callable
 

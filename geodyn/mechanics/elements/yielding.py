@@ -1,4 +1,4 @@
-"""What holds up to a force, and gives way there: dry friction, and springs that yield."""
+"""Elements with a threshold force: dry friction and plastic springs."""
 
 from typing import ClassVar
 

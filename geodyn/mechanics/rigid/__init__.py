@@ -1,1 +1,1 @@
-"""Bodies with attitudes."""
+"""Rigid bodies: inertia, joints, loads, contacts."""
