@@ -1,1 +1,1 @@
-"""From a user's function to a compiled program: what is traced, and how small programs are made fast."""
+"""Tracing and compilation: which arguments are traced, and how programs of small arrays are made fast."""

@@ -1,4 +1,4 @@
-"""Compiled programs kept between processes, by JAX's own cache."""
+"""The cache of compiled programs between processes, which is JAX's own."""
 
 import os
 import sys
@@ -53,7 +53,7 @@ def cache(folder: str | os.PathLike | None = None, *, most_bytes: int = MOST_BYT
 
 
 def _users_folder() -> Path:
-    """Where programs keep what they can make again."""
+    """The user's folder for caches."""
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Caches"
     return Path(os.environ.get("LOCALAPPDATA" if os.name == "nt" else "XDG_CACHE_HOME") or Path.home() / ".cache")

@@ -1,6 +1,6 @@
-"""Rules for JAX's operations on arrays whose entries, the cells, are single numbers of a graph.
+"""Rules for JAX's operations on arrays of scalars, whose entries (cells) are nodes of an expression graph.
 
-An operation that only moves entries about adds nothing to the program; any other becomes arithmetic on single numbers.
+An operation that only moves entries adds nothing to the program; any other becomes arithmetic on single numbers.
 """
 
 import functools
@@ -92,7 +92,7 @@ def _iota(graph, equation):
 def _pad(graph, equation, x, value):
     config = equation.params["padding_config"]
     out = each(equation.outvars[0].aval.shape, lambda x: x, value)
-    # A negative edge crops: the part of x, and the places where it goes.
+    # Negative padding crops: `take` is the part of x that is left, `put` are the places where it goes.
     take = tuple(slice(max(-lo, 0), n - max(-hi, 0)) for (lo, hi, _), n in zip(config, x.shape, strict=True))
     put = tuple(slice(max(lo, 0), n - max(hi, 0), gap + 1) for (lo, hi, gap), n in zip(config, out.shape, strict=True))
     out[put] = x[take]
@@ -129,7 +129,7 @@ def _dot(graph, equation, a, b):
 
 
 def _arranged(x, batch, over):
-    """[batch, free, contracted]"""
+    """x as an array [batch, free, contracted]."""
     free = [i for i in range(x.ndim) if i not in batch and i not in over]
 
     def size(axes):

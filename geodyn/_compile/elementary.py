@@ -83,7 +83,7 @@ def _quadrant(x):
 
 
 def _sine_and_cosine(r, s):
-    """Of r + s with |r| ≤ π/4."""
+    """The sine and the cosine of r + s, for |r| ≤ π/4."""
     z = r * r
     cube = z * r
     inner = _polynomial(SINE[:-1], z)
@@ -95,7 +95,7 @@ def _sine_and_cosine(r, s):
 
 
 def _circular(graph, x):
-    """((sine, cosine), quadrant is odd, is, for each of 0 … 3): what sine and cosine choose from."""
+    """(sine of the reduced argument, its cosine, the function either(i, j): whether the quadrant is i or j)."""
     quadrant, r, rest = _quadrant(Formula(graph, x))
     is_number = [quadrant.apply(lax.eq_p, number, dtype=BOOL) for number in range(4)]
 
@@ -118,8 +118,8 @@ def _cosine(graph, x):
 
 
 def _unless_far(graph, function, x, near):
-    """The value `near`, or that of JAX where x is too large for it: a loop of at most one turn, since of a choice a
-    batch would compute both sides."""
+    """The value `near`, or that of JAX's function if x is too large for the formula. It is a loop of at most one turn,
+    since a batch would compute both branches of a `cond`."""
     far = Formula(graph, x).apply(lax.abs_p).apply(lax.gt_p, FARTHEST, dtype=BOOL).scalar
 
     def mend(far, x, near):
@@ -134,7 +134,7 @@ def _unless_far(graph, function, x, near):
 
 
 def _exponential(graph, x):
-    """(e^y − 1, whether |x| is so large that y = |x| − 1, not |x|, or this would overflow)."""
+    """(e^y − 1, whether |x| is large). Here y is |x|, or |x| − 1 if |x| is so large that e^|x| could overflow."""
     size = Formula(graph, x).apply(lax.abs_p)
     large = size.apply(lax.gt_p, 700, dtype=BOOL)
     return large.where(size - 1, size).apply(lax.expm1_p, accuracy=None), large
@@ -163,5 +163,5 @@ ELEMENTARY = frozenset(_FORMULAS)
 
 
 def elementary(name: str, graph: Graph, x):
-    """The named function of a scalar, numbers folded."""
+    """The named function of a scalar of the graph; of a constant it is a constant."""
     return _FORMULAS[name](graph, x) if isinstance(x, Node) or name not in FOLDED else FOLDED[name](x)

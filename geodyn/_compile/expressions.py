@@ -1,7 +1,7 @@
-"""Scalar expressions as a graph in which no expression stands twice, and the program that computes some of its nodes.
+"""Graphs of scalar expressions without common subexpressions, and the programs that compute some of their nodes.
 
 XLA:CPU fuses a value into every operation that uses it, and so computes a shared value many times. Here a shared value
-that costs something is the result of a function call that XLA may not inline, and is computed once.
+that is expensive is the result of a function call that XLA may not inline, and so is computed once.
 """
 
 from collections import defaultdict
@@ -48,7 +48,7 @@ class Graph:
         return self.nodes[key]
 
     def given(self, value):
-        """The node of a number that JAX traces."""
+        """The node of a number that is given as a JAX value."""
         node = self.node("given", (), value.dtype, None, key=len(self.order))
         self.known[node.index] = value
         return node
@@ -153,8 +153,9 @@ class Graph:
         return known[scalar.index] if isinstance(scalar, Node) else jnp.asarray(scalar, scalar.dtype)
 
     def _compute(self, roots):
-        """Adds the roots to what is known: level by level of what must be computed first. A call gives them in reverse
-        order: a loop whose body is nothing but such a call, result by result, XLA never ends, or aborts."""
+        """Computes the roots and adds them to `known`, level by level: shared values that others need come first. A
+        call returns its results in reverse order, since XLA hangs or aborts on a loop whose body is nothing but such a
+        call with its results in order."""
         levels, place = defaultdict(list), defaultdict(int, {x.index: -i for i, x in enumerate(roots)})
         for node, level in self._shared(roots).items():
             levels[level].append(node)
@@ -171,7 +172,8 @@ class Graph:
         return [self._expand(node, known) for node in nodes]
 
     def _shared(self, roots):
-        """Nodes to compute on their own, and the level of each: the roots, and what would cost much if repeated."""
+        """The nodes to compute on their own, with the level of each: the roots, and nodes that would cost much if they
+        were computed again for each use."""
         users, nodes = defaultdict(int), self.unknown(roots)
         for node in nodes:
             for arg in {x.index for x in node.args if isinstance(x, Node)}:
@@ -224,7 +226,7 @@ def _is(x, number):
 
 
 def _is_plain(dtype, wanted):
-    """Conversions in which numpy and JAX agree: of any number, also one that the type cannot hold."""
+    """Whether numpy and JAX agree in this conversion for every number, even one that the type cannot represent."""
     if any(np.issubdtype(x, np.complexfloating) for x in (dtype, wanted)):
         return False
     return np.issubdtype(wanted, np.floating) or not np.issubdtype(dtype, np.floating)

@@ -1,8 +1,8 @@
 """Everything that geodyn uses of JAX beyond its public interface. Results do not depend on it, only speed does.
 
 Programs of small bodies are rewritten scalar by scalar (`scalars.py`) and compiled as one function (`native.py`), which
-saves time and nothing else. For that geodyn reads JAX's programs (jaxprs), has an operation of its own, and marks calls
-for XLA. `passes` tries it out once a process; where anything is missing or differs, in a JAX yet to come, all programs
+saves time and nothing else. For that geodyn reads JAX's programs (jaxprs), defines primitives of its own, and marks
+calls for XLA. `passes` tests this once per process. If anything is missing or different in a newer JAX, all programs
 run as they were written.
 """
 
@@ -23,13 +23,13 @@ except (ImportError, AttributeError) as missing:
     ShapedArray = eval_jaxpr = set_xla_metadata = ClosedJaxpr = Literal = Primitive = ad = batching = mlir = nothing
     MISSING = missing
 
-# Until 0.11 a call marked `xla_cpu_small_call` is compiled into one function. The mark is undocumented; since 0.12 XLA
-# makes fusions inside of such a call that it then cannot compile, and keeps small loops together by itself.
+# Until JAX 0.11 a call marked `xla_cpu_small_call` is compiled into one function; the mark is undocumented. Since 0.12
+# XLA creates fusions inside of such a call that it then cannot compile, and compiles small loops as one by itself.
 HAS_SMALL_CALLS = jax.__version_info__ < (0, 12)
 
 
 def passes(trial) -> bool:
-    """Whether a trial of what this file offers runs and returns True, also inside of a traced function."""
+    """Whether `trial`, a test of what this file offers, runs and returns True. It may be called while JAX traces."""
     try:
         with jax.ensure_compile_time_eval():
             if MISSING is None and trial():
@@ -44,7 +44,7 @@ def passes(trial) -> bool:
 
 
 def new_operation(name: str, *, run, abstract, batched, pushed_forward, pulled_back, lowered, lowered_on_cpu) -> Any:
-    """A new JAX primitive with several results and its rules; None where this JAX does not offer what that takes."""
+    """A new JAX primitive with several results, and with these rules; None if this JAX lacks what it needs."""
     if MISSING is not None:
         return None
     operation = Primitive(name)
@@ -60,18 +60,18 @@ def new_operation(name: str, *, run, abstract, batched, pushed_forward, pulled_b
 
 
 def is_zero(tangent) -> bool:
-    """A tangent or cotangent that is known to be zero, in a rule of an operation."""
+    """Whether a tangent or cotangent in a rule of a primitive is known to be zero."""
     return type(tangent) is ad.Zero
 
 
 def is_unknown(argument) -> bool:
-    """An argument of a rule of transposition with respect to which the operation is linear."""
+    """Whether an argument of a transposition rule is one with respect to which the operation is linear."""
     return ad.is_undefined_primal(argument)
 
 
 def silence() -> None:
-    """Ends the messages of XLA below failures, where this jaxlib can: those about code from its cache say that a
-    processor has no features "prefer-no-gather", which are settings of XLA's own and none has."""
+    """Turns off XLA's messages below fatal errors, if this jaxlib can. For code from its cache XLA warns that the
+    processor lacks features such as "prefer-no-gather", which are settings of XLA and not features of any processor."""
     try:
         from jaxlib.utils import absl_set_min_log_level
     except ImportError:
@@ -80,13 +80,14 @@ def silence() -> None:
 
 
 def programs_in(params):
-    """The programs among the parameters of an operation, closed or open."""
+    """The programs (jaxprs, closed or open) among the parameters of an operation, as open ones."""
     opened = [getattr(x, "jaxpr", x) for x in jax.tree.leaves(list(params.values()), is_leaf=_is_program)]
     return [x for x in opened if isinstance(getattr(x, "eqns", None), list | tuple)]
 
 
 def is_high(jaxpr) -> bool:
-    """Whether a program holds operations that newer JAX spells out late: an operation of one's own may hold none."""
+    """Whether a program contains high-level operations, which newer versions of JAX expand late; a primitive of one's
+    own may not contain them."""
     inner = (program for equation in jaxpr.eqns for program in programs_in(equation.params))
     return any(e.primitive.name == "call_hi_primitive" for e in jaxpr.eqns) or any(map(is_high, inner))
 
@@ -96,7 +97,7 @@ def _is_program(x):
 
 
 def is_constant(function, x) -> bool:
-    """Whether it is known that no operation leads from x to the value of the function."""
+    """Whether the value of the function is known not to depend on x: no operation in its program leads from x to it."""
     try:
         program = jax.make_jaxpr(function)(x).jaxpr
         reached = set(program.invars)

@@ -13,14 +13,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import jaxpr_as_fun
 
-# A processor may count more cores than it lends: parts stay long enough to gain from being batches.
+# The fewest members in a part of a batch: a machine may report more cores than it provides, and parts should stay long
+# enough to gain from batching.
 _FEWEST_MEMBERS = 8
 NUMBERS = float, complex, np.ndarray, np.generic
 
 
 def jit(function):
-    """`jax.jit` for pytrees of arrays, numbers and functions: numbers are traced (a new value does not recompile),
-    functions and shapes are static, and so are counts, numpy's too."""
+    """`jax.jit` for pytrees of arrays, numbers and functions. Numbers are traced, so that a new value does not
+    recompile. Functions, shapes and integers, numpy's included, are static."""
     compiled = eqx.filter_jit(function)
 
     @functools.wraps(function)
@@ -31,8 +32,8 @@ def jit(function):
 
 
 def jit_over_cores(function):
-    """`jit` of a function whose last argument is a batch of independent members: on a processor equal parts of the
-    batch run side by side, since XLA leaves the loops of a program to one core."""
+    """`jit` of a function whose last argument is a batch of independent members. On a CPU equal parts of the batch run
+    in parallel threads, since XLA runs the loops of a program on one core."""
     compiled = eqx.filter_jit(lambda part, batch, *args: function(*args, batch[part]))
 
     @functools.wraps(function)
@@ -43,7 +44,7 @@ def jit_over_cores(function):
         parts = [jnp.asarray(part) for part in np.arange(count * size).reshape(count, size) % len(batch)]
         if count == 1:
             return compiled(parts[0], batch, *args)
-        # Compiled before the threads start, or each of them would.
+        # It is compiled before the threads start, since otherwise each thread would compile it.
         run = compiled.lower(parts[0], batch, *args).compile()
         with ThreadPoolExecutor(count) as pool:
             done = list(pool.map(lambda part: jax.block_until_ready(run(part, batch, *args)), parts))
@@ -57,20 +58,21 @@ def _cores() -> int:
 
 
 def traced_numbers(tree):
-    """The tree with every Python or numpy float in it an array, so that it is traced and not a part of the code, and
-    every whole number of numpy's a Python int, which is static."""
+    """The tree with every Python or numpy float replaced by an array, so that it is traced and not compiled into the
+    program, and with every numpy integer replaced by a Python int, which is static."""
 
     def traced(x):
         if isinstance(x, np.integer):
             return int(x)
         return jnp.asarray(x) if isinstance(x, NUMBERS) else x
 
-    # Most have none, and to build a tree again takes longer than to look at its leaves.
+    # Most trees have no such numbers, and rebuilding a tree takes longer than looking at its leaves.
     return jax.tree.map(traced, tree) if any(isinstance(x, NUMBERS) for x in jax.tree.leaves(tree)) else tree
 
 
 def static_count(name: str, count) -> int:
-    """`count` as an int: numpy's would be traced. Raises ValueError unless it is a positive whole number."""
+    """`count` as a Python int, since one of numpy would be traced. Raises ValueError unless it is a positive whole
+    number."""
     if isinstance(count, bool) or not isinstance(count, int | np.integer) or count <= 0:
         given = "a float, or a number that is traced" if isinstance(count, jax.core.Tracer) else repr(count)
         raise ValueError(f"{name} must be a positive whole number, got {given}")
@@ -78,17 +80,17 @@ def static_count(name: str, count) -> int:
 
 
 def as_pytree(function):
-    """The function as a pytree, which passes through any jax transformation: a plain one becomes static, and what it
-    closes over and JAX traces becomes leaves."""
+    """The function as a pytree, which passes through any JAX transformation. A plain function is static, and the traced
+    arrays that it closes over are leaves."""
     tree = jax.tree_util.Partial(function) if jax.tree_util.all_leaves([function]) else function
     hidden = closed_over(tree, function)
     return Closure(tree, hidden) if hidden else tree
 
 
 class Closure(eqx.Module):
-    """A function and the traced `values` that it closes over, which a transformation may replace: the function is then
-    evaluated with these in the place of those that it was `made_with`. Its `programs` are kept, since a derivative may
-    ask for it when what it was made with has ended."""
+    """A function and the traced `values` that it closes over. A transformation may replace the values: the function is
+    then evaluated with the new ones in place of those that it was `made_with`. Its traced `programs` are kept, since a
+    derivative may need them after the trace in which the function was made has ended."""
 
     function: Callable
     values: list
@@ -111,7 +113,7 @@ class Closure(eqx.Module):
         return eqx.combine(jax.tree.unflatten(like, values), rest)
 
     def _program(self, arrays, static):
-        """(the program, its constants, the form of its values, those of them that are no arrays)."""
+        """(the program, its constants, the tree structure of its values, the values that are not arrays)."""
         out = []
 
         def function(arrays):
@@ -138,8 +140,9 @@ class _Same:
 
 
 def closed_over(tree, *functions) -> list:
-    """The traced arrays that these functions, and those in the tree, close over, or find in their defaults, in the
-    objects whose methods they are, and in classes that are defined inside of functions; not the leaves of the tree."""
+    """The traced arrays that these functions, and the functions in the tree, use without being given them: those in
+    their closures and defaults, in the objects whose methods they are, and in classes that are defined inside of
+    functions. The leaves of the tree are not among them."""
     seen, found = {id(x) for x in jax.tree.leaves(tree)}, []
     stack = [*functions, tree, *jax.tree.leaves(tree)]
     while stack:
@@ -187,7 +190,7 @@ def _is_filled(cell) -> bool:
 @jax.tree_util.register_pytree_node_class
 class Carried:
     """A pytree that a result keeps for later use, such as the system of a trajectory. Its concrete arrays are static
-    and are no leaves of the result, so that `vmap` does not copy them for each member of a batch; traced arrays are
+    and not leaves of the result, so that `vmap` does not copy them for each member of a batch. Its traced arrays are
     leaves."""
 
     def __init__(self, tree):
@@ -202,7 +205,7 @@ class Carried:
         return jax.tree.unflatten(self.form, [next(traced) if x is None else x for x in self.known.values])
 
     def tree_flatten(self):
-        """(its traced leaves, the rest), as JAX wants them."""
+        """(the traced leaves, the static rest), as JAX requires."""
         return self.traced, (self.form, self.known)
 
     @classmethod
@@ -240,15 +243,15 @@ def _same(x, y) -> bool:
 
 
 class custom_jvp:
-    """`eqx.filter_custom_jvp`, whose derivative reaches what the arguments hold as leaves: a traced array that only a
-    method of a class knows is refused, since its derivative would be zero in silence."""
+    """`eqx.filter_custom_jvp` that refuses hidden traced arrays. Its rule covers the leaves of the arguments only. The
+    derivative with respect to a traced array that only a method of a class refers to would silently be zero."""
 
     def __init__(self, function):
         self.function = eqx.filter_custom_jvp(function)
         functools.update_wrapper(self, function)
 
     def def_jvp(self, rule):
-        """Sets the rule (primals, tangents, **static) -> (values, changes)."""
+        """Sets the rule (primals, tangents, **static) -> (values, tangents of the values)."""
         self.function.def_jvp(rule)
         return rule
 
@@ -262,7 +265,7 @@ class custom_jvp:
 
 
 def with_time(function, count: int):
-    """`function` of `count` arguments and, if it needs a parameter `t`, the time, as a function of (t, *arguments)."""
+    """`function` of `count` arguments, and of the time if it has a parameter `t`, as a function of (t, *arguments)."""
     if "t" in _parameters(function):
         return lambda t, *args: function(*args[:count], t=t)
     return lambda t, *args: function(*args[:count])

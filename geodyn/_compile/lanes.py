@@ -1,7 +1,7 @@
-"""Programs written for one member of a batch that keep the members along the last axes of all arrays under `vmap`.
+"""Batching along the last axes: programs that under `vmap` keep the members of a batch last in all arrays.
 
-XLA:CPU vectorises along the last axis. So a state [n] of B members is held as [n, B], and where a function is
-arithmetic on few numbers (`Split`), each of its scalars is one contiguous array over the members.
+XLA:CPU vectorises along the last axis. So a state [n] of B members is held as [n, B]. If a function is arithmetic on
+few numbers, it is computed scalar by scalar (`Split`), and each scalar is one contiguous array over the members.
 """
 
 import functools
@@ -21,22 +21,26 @@ from geodyn._compile.cells import fill, has_rule
 from geodyn._compile.expressions import COST, WORTH_SHARING, Graph, Node
 from geodyn._compile.scalars import LARGEST_ARRAY, Cells, Interpreter, inner_program
 
-# Whether the program that is being lowered is for a CPU. On other devices scalars are more kernels.
+# Whether the program that is being lowered is for a CPU. On other devices computing by scalars means more kernels.
 _on_a_processor = ContextVar("on_a_processor", default=False)
-# Above, arrays run as fast, and compile in less time.
+# With more scalars than this, arrays run as fast, and compile in less time.
 MOST_SCALARS = 4000
-# Products of larger matrices, as those of a network, take the compiler ten times as long scalar by scalar.
+# Products of matrices with more entries, as in a neural network, take ten times as long to compile scalar by scalar.
 LARGEST_PRODUCT = 128
 
 
 def lanes(run: Callable, args, outs, *, plain: Callable, small: bool, nonlinear: int | None = None, transposed=None):
-    """`run((), kept, *args)`, a list of arrays like `outs`; of the members of a batch `run(batch, kept, *args)`, in
-    which every array has one axis more for each of the sizes `batch`, of that size or, where all members have the same,
-    of 1. For each of the results `kept` says of each of these axes whether it is to stay, or may be summed over.
+    """The list of arrays `run((), kept, *args)`, with the shapes of `outs`, as a primitive that batches along the last
+    axes.
 
-    Linear in the arguments from the place `nonlinear` on it is transposed by `transposed`, which takes the cotangents
-    of the results for these arguments and gives theirs. `plain(*args)` is the same for one member, which JAX can
-    differentiate. `small` says that it is arithmetic on few numbers, which gains from being one function."""
+    For a batch it is `run(batch, kept, *args)`, in which every array has one more trailing axis for each of the sizes
+    `batch`: of that length, or of length 1 if all members share the values. For each result and each of these axes
+    `kept` says whether the axis stays or may be summed over.
+
+    If `nonlinear` is given, run is linear in the arguments from that place on, and `transposed` is its transpose: it
+    takes the cotangents of the results in place of these arguments, and gives the cotangents of these arguments.
+    `plain(*args)` computes the same for one member, in a form that JAX can differentiate. `small` says that run is
+    arithmetic on few numbers, which is faster as one native function."""
     outs = tuple((tuple(x.shape), np.dtype(x.dtype), ()) for x in outs)
     options = {"plain": plain, "nonlinear": nonlinear, "transposed": transposed, "small": small}
     return lanes_p.bind(*args, run=run, outs=outs, batch=(), **options)
@@ -50,13 +54,13 @@ def _abstract(*args, outs, batch, **_):
 
 
 def _evaluated(*args, run, batch, outs, **_):
-    with jax.numpy_rank_promotion("allow"):  # Whatever has no own axis, as the time, is the same for all.
+    with jax.numpy_rank_promotion("allow"):  # A scalar such as the time has fewer axes than arrays.
         values = run(batch, [kept for *_, kept in outs], *args)
     return [_for_members(x, shape, kept, batch) for x, (shape, _, kept) in zip(values, outs, strict=True)]
 
 
 def _for_members(x, shape, kept, batch):
-    """A result for each member, or its sum over the members that share one value."""
+    """The result x for each member, summed over the axes that are not kept."""
     axes = [len(shape) + i for i, k in enumerate(kept) if not k and x.shape[len(shape) + i] != 1]
     x = jnp.sum(x, axes, keepdims=True) if axes else x
     return jnp.broadcast_to(x, (*shape, *(b if k else 1 for b, k in zip(batch, kept, strict=True))))
@@ -82,7 +86,7 @@ def _batched(args, axes, *, outs, batch, **params):
 
 
 def _of_members(plain, args, outs, batch):
-    """`plain` for every member, batched by JAX itself."""
+    """`plain` for every member, batched by `jax.vmap`."""
     values = over_last(plain, len(batch), batch)(*args)
     sums = [tuple(x.ndim - len(batch) + i for i, k in enumerate(kept) if not k) for x, (*_, kept) in zip(values, outs)]
     return [jnp.sum(x, axes, keepdims=True) if axes else x for x, axes in zip(values, sums, strict=True)]
@@ -137,12 +141,12 @@ lanes_p = internals.new_operation(
 
 @functools.cache
 def is_usable() -> bool:
-    """Whether this version of JAX allows what is done here."""
+    """Whether this version of JAX supports the primitive of this file."""
     return native.is_usable() and internals.passes(_trial)
 
 
 def _trial() -> bool:
-    """Whether batches and transposes of an operation have the shapes that they are to have. Nothing is compiled."""
+    """Whether batches and transposes of the primitive have the right shapes. Nothing is compiled."""
 
     def twice(batch, kept, x):
         return [2 * x]
@@ -159,8 +163,8 @@ def _trial() -> bool:
 
 
 def over_last(function: Callable, count: int, sizes=None) -> Callable:
-    """The function of arrays, of a list of arrays, over their `count` last axes; what is of length 1 there, and the
-    others not, is the same for all."""
+    """A function of arrays, mapped over the `count` last axes of its arguments. An argument of length 1 along one of
+    these axes, along which others are longer, is shared."""
 
     def over(*args):
         trail = [x.shape[x.ndim - count :] for x in args]
@@ -168,7 +172,7 @@ def over_last(function: Callable, count: int, sizes=None) -> Callable:
         mapped = function
         for i in range(count):
             axes = [None if t[i] == 1 and full[i] != 1 else -1 for t in trail]
-            # The first of the axes is the innermost, which the others follow.
+            # The innermost `vmap` is that of the first of these axes, which is the last one that is left there.
             mapped = jax.vmap(mapped, axes, -1, axis_size=full[i])
         args = [
             x.reshape(*x.shape[: x.ndim - count], *_without_ones(t, full)) for x, t in zip(args, trail, strict=True)
@@ -183,14 +187,15 @@ def _without_ones(trail, full):
 
 
 class Split:
-    """A function of small arrays at many points, whose arguments from the place `first` on are known later than the
-    others: `begin(*early)` computes what does not depend on them, `end(begun, *late)` the rest. All arrays have axes of
-    points behind their own. What runs `often` takes twice as long to compile, and half as long to run. It is made of
-    `scalar`s where that is wanted, which pays where all of a program is, and where it is arithmetic on few numbers."""
+    """A function of small arrays at many points, evaluated in two parts. The arguments from the place `first` on are
+    known later than the others: `begin(*early)` computes what does not depend on them, and `end(begun, *late)` the
+    rest. All arrays have the axes of the points behind their own. With `often` the program takes twice as long to
+    compile, and half as long to run. With `scalar` it is computed scalar by scalar if it is arithmetic on few numbers;
+    that pays if all of a larger program is."""
 
     def __init__(self, function: Callable, likes, first: int = 0, scalar: bool = True):
         self.closed = closed = jax.make_jaxpr(lambda *x: list(function(*x)))(*likes)
-        # What was traced once: the user's functions take Python long.
+        # The traced program is used again, since tracing the user's functions takes long.
         self.function, self.likes, self.first = jaxpr_as_fun(closed), likes, first
         self.is_arithmetic = _is_arithmetic(closed.jaxpr)
         self.scalars = _Scalars(closed, first) if scalar and self.is_arithmetic else None
@@ -199,7 +204,7 @@ class Split:
 
     @property
     def by_scalars(self) -> bool:
-        """Whether it is computed scalar by scalar."""
+        """Whether the function is computed scalar by scalar."""
         return self._used is not None
 
     @property
@@ -211,14 +216,14 @@ class Split:
         return _Arrays(self.closed, self.first)
 
     def begin(self, *early, often: bool = True):
-        """What does not depend on the late arguments."""
+        """The values that do not depend on the late arguments, which `end` takes."""
         if self._used is not None:
             return self._used.begin(early, often)
         return self._arrays.begin(early) if self.first else []
 
     def end(self, begun, *late, wanted=None, often: bool = True):
-        """The values of the function, or those at the places `wanted`; late arguments that these do not depend on may
-        be None."""
+        """The values of the function, or only those at the places `wanted`. Late arguments on which these do not depend
+        may be None."""
         if self._used is not None:
             return self._used.end(begun, late, wanted, often)
         rank = next(x.ndim - len(y.shape) for x, y in zip(late, self.likes[self.first :], strict=True) if x is not None)
@@ -232,7 +237,7 @@ class Split:
 
 
 def _is_arithmetic(jaxpr) -> bool:
-    """Whether every operation of the program has a rule for single numbers, and none has many."""
+    """Whether every operation of the program has a rule for single numbers, and none has a large array."""
     for equation in jaxpr.eqns:
         inner = inner_program(equation)
         if inner is not None:
@@ -247,7 +252,8 @@ def _is_arithmetic(jaxpr) -> bool:
 
 
 class _Arrays:
-    """The arrays of a `Split`: its program, in two parts, the first of which does not depend on the late arguments."""
+    """The evaluation of a `Split` with arrays: its program in two parts, the first of which does not depend on the late
+    arguments."""
 
     def __init__(self, closed, first: int):
         self.jaxpr, self.first, self.consts = closed.jaxpr, first, closed.consts
@@ -264,8 +270,8 @@ class _Arrays:
             self.uses |= dict.fromkeys(equation.outvars, known)
 
     def begin(self, early):
-        """What the second part takes from the first, each at as many points as what it depends on: of a weight there is
-        one for all."""
+        """The values that the second part takes from the first. Each is computed only at as many points as the
+        arguments that it depends on have: once, if it depends only on values that all points share."""
         rank = early[0].ndim - self.jaxpr.invars[0].aval.ndim
         trails, groups, found = [x.shape[x.ndim - rank :] for x in early], defaultdict(list), {}
         for v in self.begun:
@@ -278,13 +284,13 @@ class _Arrays:
         return [found[v] for v in self.begun]
 
     def end(self, *args, wanted):
-        """The values of the function at one point, those at the places `wanted`."""
+        """The values of the function at one point, or those of them at the places `wanted`."""
         outs = self.jaxpr.outvars if wanted is None else [self.jaxpr.outvars[i] for i in wanted]
         part = self._part(self.late, [], [*self.begun, *self.jaxpr.invars[self.first :]], outs)
         return internals.eval_jaxpr(part, [], *args)
 
     def _part(self, equations, constvars, invars, outvars):
-        """The program of those of the equations that lead to the outvars."""
+        """The program of those `equations` on which the outvars depend."""
         needed, kept = set(_variables(outvars)), []
         for equation in reversed(equations):
             if not needed.isdisjoint(equation.outvars):
@@ -301,18 +307,18 @@ def _variables(atoms):
 
 
 def _at_first(x, rank: int, size):
-    """x at the first of its points along those of its `rank` last axes that are of more than `size`."""
+    """x, restricted to the first point along those of its `rank` last axes that are longer than in `size`."""
     trail = zip(x.shape[x.ndim - rank :], size, strict=True)
     return x[(..., *(slice(None) if n in (1, wanted) else slice(1) for n, wanted in trail))]
 
 
 class _Scalars:
-    """The scalars of a `Split` and how they follow from each other."""
+    """The evaluation of a `Split` scalar by scalar, by a graph of its scalars."""
 
     def __init__(self, closed, first: int):
         graph, interpreter = Graph(), Interpreter()
         interpreter.graph = graph
-        # A large array that nothing is made of would be many scalars.
+        # An argument that is not used has no scalars: a large array would be many.
         atoms = [*closed.jaxpr.outvars, *(v for equation in closed.jaxpr.eqns for v in equation.invars)]
         used = {v for v in atoms if not isinstance(v, internals.Literal)}
         shapes = [v.aval.shape if v in used else (0,) * v.aval.ndim for v in closed.jaxpr.invars]
@@ -364,8 +370,8 @@ class _Scalars:
         return (jnp.stack(each) if each else jnp.zeros((0, *trail), dtype)).reshape(*out.shape, *trail)
 
     def _compute(self, known, wanted, is_late, often):
-        """With what is known the wanted ones: level by level of what is used several times, by calls that XLA may not
-        inline, or it would compute that again for each of its users."""
+        """The scalars known so far and the `wanted` ones. Scalars that are used several times are computed level by
+        level, by calls that XLA may not inline, since otherwise it would compute them again for each use."""
         needed, todo = set(wanted), []
         for node in reversed(self.order):
             if node.index in needed and node.index not in known and (node.index in self.late) == is_late:
@@ -389,7 +395,7 @@ class _Scalars:
 
 
 def _computed(nodes, known, often):
-    """The values of nodes from known ones; in one call that XLA may not inline, where they are computed `often`."""
+    """The values of the nodes from known ones, with `often` by one call that XLA may not inline."""
     inner, needed, stack = {}, {}, list(nodes)
     while stack:
         node = stack.pop()
@@ -414,8 +420,8 @@ def _computed(nodes, known, often):
 
 
 def at_once(function: Callable, *args):
-    """`function(*args)`, a list of arrays, by a call that XLA may not inline: else it would compute it again for each
-    user of each of its results."""
+    """`function(*args)`, a list of arrays, by a call that XLA may not inline, since otherwise it would compute the
+    function again for each use of each result."""
     if not _on_a_processor.get():
         return function(*args)
     with internals.set_xla_metadata(inlineable="false"):
@@ -425,7 +431,7 @@ def at_once(function: Callable, *args):
 def _applied(node, values):
     args = [values[x.index] if isinstance(x, Node) else np.asarray(x, x.dtype) for x in node.args]
     shapes = {x.shape for x in args if x.shape or node.name == "select_n"}
-    if len(shapes) > 1:  # A number among arrays is one for all, but for a choice.
+    if len(shapes) > 1:  # A single number among arrays needs no broadcast, except in a select.
         trail = jnp.broadcast_shapes(*shapes)
         args = [_broadcast(x, trail) if x.shape or node.name == "select_n" else x for x in args]
     return node.bind(*args)

@@ -2,7 +2,7 @@
 
 A step of a small system is thousands of tiny operations, whose dispatch by XLA:CPU costs more than their arithmetic. A
 call that carries the attribute `xla_cpu_small_call` is compiled into one function (XLA's own pass for small while loops
-sets it); `is_suitable` says where it is used. What of JAX this takes is in `internals.py`.
+sets it); `is_suitable` says which programs can be. The parts of JAX that this needs are in `internals.py`.
 """
 
 import functools
@@ -19,7 +19,7 @@ from geodyn._compile import internals
 from geodyn._compile.internals import ClosedJaxpr, Literal, programs_in
 from geodyn._compile.scalars import scalar_program
 
-# What XLA:CPU cannot compile inside of such a function: calls into libraries, and a few operations.
+# Operations that XLA:CPU cannot compile inside of such a function: calls into libraries, and a few others.
 UNSUITABLE = (
     *("callback", "cholesky", "conv_general", "cum", "custom_call", "eig", "ffi", "fft", "geqrf", "hessenberg"),
     *("householder", "infeed", "lu", "outfeed", "qr", "random", "reduce_window", "rng", "schur", "scatter"),
@@ -29,16 +29,17 @@ LARGEST = 64
 
 
 def native(function: Callable, *args, size: int, in_batches: Callable | None = None, small: bool = True):
-    """`function(*args)` on arrays: on the CPU one native function if it is `small`, its state is of few numbers,
-    `size`, and its operations allow it; else as it is. Under `vmap` it is `in_batches`, the same written for many at
-    once. Its derivatives are those of the plain program."""
+    """`function(*args)` on arrays. On the CPU it is one native function if it is `small`, if its state has few numbers
+    (`size`), and if its operations allow it; else it runs as it is. Under `vmap` it is `in_batches`, the same function
+    written for many members at once. Its derivatives are those of the plain program."""
     if size > LARGEST or not is_usable():
         return function(*args)
     return _call(function, in_batches or function, args, args, size=size, small=small)
 
 
 def native_linear(function: Callable, known, t, *, size: int, in_batches: Callable, small: bool = True):
-    """`function(known, t)`, linear in the arrays t, as `native` calls in both modes of differentiation."""
+    """`function(known, t)`, linear in the arrays t, as a native function (see `native`), also when it is differentiated
+    in either mode."""
     if not is_usable():
         return function(known, t)
     return _call(function, in_batches, (known, t), (known,), size=size, small=small)
@@ -60,11 +61,11 @@ def _call(function, in_batches, args, nonlinear, **params):
     return out[0].unflatten(values)
 
 
-# The batched or transposed form of a program is traced when it is lowered, and not before: often only a further form of
-# it is used.
+# The batched or transposed form of a program is traced when it is lowered, and not before: often it is only transformed
+# further.
 class Members(NamedTuple):
-    """The program of a batch: that of one member, the axis of each of its arguments along which the members lie (None
-    where all have the same), and how many there are."""
+    """The program of a batch: the program of one member, the batch axis of each argument (None for an argument that all
+    members share), and the number of members."""
 
     program: Any  # A closed jaxpr, or a Members or Transposed of one.
     axes: tuple[int | None, ...]
@@ -89,8 +90,8 @@ class Members(NamedTuple):
 
 
 class Transposed(NamedTuple):
-    """Of a program that is linear in its arguments from the place `nonlinear` on: from its first arguments and the
-    cotangents of its results to those of its last arguments."""
+    """The transpose of a program that is linear in its arguments from the place `nonlinear` on: it maps the arguments
+    before, and the cotangents of the results, to the cotangents of the linear arguments."""
 
     program: Any  # A closed jaxpr, or a Members or Transposed of one.
     nonlinear: int
@@ -117,13 +118,14 @@ def _widened(x, axis: int, size: int):
 
 
 def _traced(function, avals):
-    # What is traced inside says "false", for what JAX derives from it later, and keeps, must not carry the attribute.
+    # The attribute is "false" inside: programs that JAX derives from this one later, and caches, must not have it.
     with internals.set_xla_metadata(xla_cpu_small_call="false", inlineable="true"):
         return jax.make_jaxpr(function)(*(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in avals))
 
 
 def _bind(function, in_batches, args, nonlinear, **params):
-    """The operation of a function of arrays, linear in the arguments from the place `nonlinear` on."""
+    """The results of a function of arrays, bound as one primitive; it is linear in the arguments from the place
+    `nonlinear` on."""
     program, consts = closure_converted(_traced(function, args))
     if internals.is_high(program.jaxpr):
         return evaluated(program, *consts, *args)
@@ -134,7 +136,7 @@ def _bind(function, in_batches, args, nonlinear, **params):
 
 
 def evaluated(program, *args):
-    """The values of the program, run by JAX as it is."""
+    """The values of the program, which JAX runs as it is."""
     if isinstance(program, Members):
         return program.together(partial(evaluated, program.program))(*args)
     if isinstance(program, Transposed):
@@ -143,7 +145,7 @@ def evaluated(program, *args):
 
 
 def closure_converted(closed):
-    """(the program, with the traced ones of its constants as first arguments; these)."""
+    """(program, constants): the program with its traced constants as further first arguments, and these constants."""
     jaxpr, traced = closed.jaxpr, [isinstance(x, jax.core.Tracer) for x in closed.consts]
     given = [v for v, moved in zip(jaxpr.constvars, traced, strict=True) if moved]
     kept = [v for v, moved in zip(jaxpr.constvars, traced, strict=True) if not moved]
@@ -167,8 +169,8 @@ def _pushed_forward(primals, tangents, *, program, nonlinear, **params):
 
 
 def pushed_forward(bind, plain, nonlinear: int, primals, tangents):
-    """(values, their changes) of an operation `bind`, linear in its arguments from the place `nonlinear` on; `plain` is
-    the same function, which JAX differentiates by the others."""
+    """(values, tangents) of an operation `bind` that is linear in its arguments from the place `nonlinear` on; `plain`
+    is the same function, which JAX differentiates with respect to the other arguments."""
     values = bind(*primals)
     changes = [jnp.zeros(x.aval.shape, x.aval.dtype) if internals.is_zero(x) else x for x in tangents]
     known, t = primals[:nonlinear], primals[nonlinear:]
@@ -181,8 +183,8 @@ def pushed_forward(bind, plain, nonlinear: int, primals, tangents):
 
 
 def _backwards(function, like, nonlinear):
-    """A function that is linear in its last arguments, which are `like` these, as one of its first ones and the
-    cotangents of its results, to those of its last."""
+    """The transpose of a function that is linear in its last arguments, which have the shapes of `like`: it maps the
+    first arguments and the cotangents of the results to the cotangents of the last arguments."""
     like = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in like]
 
     def pull(*args):
@@ -202,14 +204,14 @@ def _pulled_back(cts, *args, program, in_batches, nonlinear, **params):
     else:
         pulling, many = Transposed(program, nonlinear), _backwards(in_batches, program.in_avals[nonlinear:], nonlinear)
     pulled = program_p.bind(*known, *cts, program=pulling, in_batches=many, nonlinear=nonlinear, **params)
-    if isinstance(program, Members):  # What all members have in common is pulled by all of them.
+    if isinstance(program, Members):  # The cotangent of an argument that all members share is a sum over the members.
         pairs = zip(pulled, program.axes[nonlinear:], strict=True)
         pulled = [jnp.sum(x, 0) if axis is None else jnp.moveaxis(x, 0, axis) for x, axis in pairs]
     return [None] * nonlinear + [x if internals.is_unknown(y) else None for x, y in zip(pulled, t, strict=True)]
 
 
 def _on_cpu(*args, program, size, small, **_):
-    # A batch that several devices share asks all of them whether to go on: a native function cannot.
+    # If several devices share a batch, a loop must ask all of them whether to go on, which a native function cannot do.
     several = isinstance(program, Members) or jax.local_device_count("cpu") > 1
     if not small or size > LARGEST or several or not internals.HAS_SMALL_CALLS:
         return evaluated(program, *args)
@@ -220,8 +222,8 @@ def _as_written(*args, program, **_):
     return evaluated(program, *args)
 
 
-# One operation for JAX, so that every transformation traces it once, and what it does under a batch or backwards can be
-# said: a `custom_linear_solve` with these rules was traced six times and more.
+# One primitive of JAX, so that every transformation traces the program once, and so that its batching and its transpose
+# can be defined: a `custom_linear_solve` with these rules was traced six times and more.
 program_p = internals.new_operation(
     "native_program",
     run=_as_written,
@@ -236,7 +238,7 @@ program_p = internals.new_operation(
 
 @functools.cache
 def is_usable() -> bool:
-    """Whether this JAX lets programs be rewritten and compiled in this way."""
+    """Whether this version of JAX allows programs to be rewritten and compiled in this way."""
     return internals.passes(_trial)
 
 
@@ -261,9 +263,9 @@ def is_suitable(jaxpr) -> bool:
 
 
 def is_arithmetic(function: Callable, *args) -> bool:
-    """Whether a function of arrays is arithmetic on few numbers, which gains from being one function: not with loops or
-    choices of its own, which take the compiler five times as long, nor with products of matrices as large as those of a
-    network, whose program of scalars takes it ten times as long."""
+    """Whether a function of arrays is arithmetic on few numbers, which is faster as one native function. It is not if
+    it has loops or branches of its own, which take five times as long to compile, or matrix products as large as those
+    of a neural network, whose program on scalars takes ten times as long to compile."""
     return is_usable() and _is_arithmetic(jax.make_jaxpr(function)(*args).jaxpr)
 
 
@@ -280,9 +282,9 @@ def _is_arithmetic(jaxpr) -> bool:
 
 
 def _packed_program(closed, args):  # args: its constants, then its arguments
-    """The program as a function of one packed array. XLA aborts on an argument that such a call does not use, as is one
-    that was a constant, or whose results nobody wants: so there is one, behind a barrier, and all results depend on it.
-    """
+    """The program as a function of one packed array. XLA aborts if such a call does not use an argument, which happens
+    if the argument was a constant, or if results that depend on it are not wanted. So there is a single argument,
+    behind a barrier, and all results depend on it."""
     shapes = [jax.ShapeDtypeStruct(jnp.shape(x), jnp.result_type(x)) for x in args]
 
     def program(packed):
@@ -296,7 +298,7 @@ def _packed_program(closed, args):  # args: its constants, then its arguments
 
 
 def _packed(args):
-    """All numbers as one array of floats; whole ones by their bits, which a float may not hold."""
+    """All numbers as one array of floats. Integers are stored by their bits, since a float may not represent them."""
     parts = [jnp.zeros(1)]
     for x in map(jnp.asarray, args):
         for part in (x.real, x.imag) if jnp.iscomplexobj(x) else (x,):
@@ -306,7 +308,7 @@ def _packed(args):
 
 
 def _wide(dtype):
-    """The type of that kind that is as long as a float."""
+    """The data type of the same kind (integer, float, …) that has as many bits as a float."""
     kind = next(
         k for k in (jnp.unsignedinteger, jnp.signedinteger, jnp.floating, jnp.bool_) if jnp.issubdtype(dtype, k)
     )
@@ -326,7 +328,8 @@ def _unpacked(packed, shapes):
 
 
 def _bind_outer(outer, packed):
-    """The one call of which a program of a jitted function consists, in the present context instead of its own."""
+    """Binds the one call of which `outer`, the program of a jitted function, consists, in the present context instead
+    of that in which it was traced: the call gets the attributes that are set now."""
     (call,) = outer.jaxpr.eqns
     bound = dict(zip(outer.jaxpr.constvars + outer.jaxpr.invars, [*outer.consts, packed], strict=True))
 

@@ -10,8 +10,8 @@ EVERY = 1.0
 
 @contextlib.contextmanager
 def compiling(shown: bool):
-    """Says on stderr, every second of it, for how long the first call in the block has been compiling; then wipes that
-    away, for what follows to begin there."""
+    """Shows on stderr, updated every second, for how long the first call in the block has been compiling. At the end it
+    erases the line, so that further output begins there."""
     if not shown:
         yield
         return

@@ -1,9 +1,9 @@
-"""Programs of small arrays as programs of scalars.
+"""Conversion of programs on small arrays to programs on scalars.
 
-In a step of a small body most operations move numbers about in arrays of three or six, or multiply by zeros that a
-derivative left. Written with single numbers, all of that disappears before XLA sees the program, and under `vmap` each
-number is one contiguous array over the batch. Operations on large arrays, loops, and operations without a rule in
-`cells.py` are kept as operations on arrays.
+In a step of a small body most operations only move numbers within arrays of three or six, or multiply by zeros that
+come from differentiation. In a program on single numbers all of that disappears before XLA sees the program, and under
+`vmap` each number is one contiguous array over the batch. Operations on large arrays, loops, and operations without a
+rule in `cells.py` stay operations on arrays.
 """
 
 import math
@@ -110,7 +110,7 @@ class Interpreter:
 
 
 def inner_program(equation):
-    """The program of an operation that is a call and nothing else, or None."""
+    """The program that an operation calls, if the operation is only a call; else None."""
     if equation.primitive.name not in INLINED:
         return None
     return _closed(equation.params.get("jaxpr", equation.params.get("call_jaxpr")))

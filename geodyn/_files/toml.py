@@ -15,7 +15,7 @@ import numpy as np
 
 
 class ScenarioError(ValueError):
-    """What is wrong in a scenario, with the file and the line."""
+    """An error in a scenario, with the file and the line."""
 
 
 class Source:

@@ -1,9 +1,9 @@
-"""Matrices of linear functions of arrays, dense or block-tridiagonal: found by applying the function, and solved.
+"""Dense and block-tridiagonal matrices of linear functions of arrays: their assembly, and linear solves with them.
 
-A block-tridiagonal matrix is found from as many applications as three blocks have columns, since columns three blocks
-apart have no row in common (Curtis, Powell & Reid, J. Inst. Math. Appl. 13 (1974) 117), and an elimination that is
-linear in the number of blocks (Golub & Van Loan, Matrix Computations, 4.5.1). lineax and jax.lax solve tridiagonal
-systems of numbers only, not of blocks.
+A matrix is assembled by applying the function to unit vectors. For a block-tridiagonal matrix as many applications
+suffice as three blocks have columns, since columns three blocks apart have no row in common (Curtis, Powell & Reid, J.
+Inst. Math. Appl. 13 (1974) 117). Its elimination is linear in the number of blocks (Golub & Van Loan, Matrix
+Computations, 4.5.1). lineax and jax.lax solve tridiagonal systems of numbers only, not of blocks.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from geodyn._typing import Array, Float
 
 
 class Full(NamedTuple):
-    """Matrices [size, size] without structure; by elimination up to a size, by LAPACK beyond."""
+    """Dense matrices, inverted by elimination up to the size `largest_elimination` and by LAPACK beyond."""
 
     largest_elimination: int = LARGEST_ELIMINATION
 
@@ -36,23 +36,25 @@ class Full(NamedTuple):
 
 
 class Banded(NamedTuple):
-    """Matrices on arrays [..., m], of which every column couples only to those of its own block and of the two beside.
+    """Block-tridiagonal matrices on arrays [..., m]: each of the m columns couples only to columns of its own block and
+    of the two neighbouring blocks.
 
-    `blocks` [K, b] are the columns of each block, m = `size` where it has fewer than b. A matrix is [K, 3, B, B]: for
-    each block of rows the blocks left of the diagonal, on it and on its right; B is b times the other axes of an array.
+    `blocks` [K, b] are the numbers of the columns of each block, padded with m = `size` if it has fewer than b. A
+    matrix is [K, 3, B, B]: for each row of blocks the blocks left of the diagonal, on it and right of it; B is b times
+    the lengths of the other axes of an array.
     """
 
     blocks: np.ndarray
     size: int
 
     def gathered(self, x: Float[Array, "... m"]) -> Float[Array, "K B"]:
-        """The array block by block, zero where one is not full."""
+        """The array block by block, padded with zeros where a block is not full."""
         x = x.reshape(-1, self.size)
         x = jnp.concatenate([x, jnp.zeros((x.shape[0], 1), x.dtype)], axis=1)
         return jnp.swapaxes(x[:, self.blocks], 0, 1).reshape(len(self.blocks), -1)
 
     def spread(self, y: Float[Array, "K B"], shape) -> Float[Array, "... m"]:
-        """The array of this shape whose blocks these are."""
+        """The array of this shape with the blocks y, the inverse of `gathered`."""
         count, width = self.blocks.shape
         places = np.argsort(self.blocks, axis=None, kind="stable")[: self.size]
         return jnp.swapaxes(y.reshape(count, -1, width), 0, 1).reshape(-1, count * width)[:, places].reshape(shape)
@@ -70,7 +72,7 @@ class Banded(NamedTuple):
         return jnp.swapaxes(images[(block + np.arange(-1, 2)) % 3, :, block], 2, 3)
 
     def factors(self, matrix: Float[Array, "K 3 B B"]) -> Float[Array, "K 3 B B"]:
-        """What `solved` takes: D⁻¹, D⁻¹L and D⁻¹U, where D are the diagonal blocks that the elimination leaves."""
+        """The factors that `solved` takes: D⁻¹, D⁻¹L and D⁻¹U, where D are the diagonal blocks after elimination."""
         missing = np.tile(self.blocks == self.size, matrix.shape[-1] // self.blocks.shape[1])
         eye = jnp.eye(matrix.shape[-1], dtype=matrix.dtype)
 

@@ -1,4 +1,4 @@
-"""Small dense linear algebra without LAPACK, whose call costs more than the arithmetic of a small matrix.
+"""Small dense linear algebra without LAPACK, a call of which costs more than the arithmetic of a small matrix.
 
 LAPACK calls also hang inside a large `vmap` on JAX 0.10 with several CPU devices.
 """
@@ -36,7 +36,7 @@ def adjugate(a: Float[Array, "n n"]) -> Float[Array, "n n"]:
 
 
 def _turned_twice(rows):
-    """The rows moved up by one, and by two."""
+    """The rows moved up cyclically by one, and by two."""
     once = jnp.concatenate([rows[1:], rows[:1]])
     return once, jnp.concatenate([once[1:], once[:1]])
 
@@ -57,7 +57,7 @@ def _det(m):
 
 
 def cholesky(a: Float[Array, "n n"]) -> Float[Array, "n n"]:
-    """The lower triangular L with L Lᵀ = a, of a small positive definite matrix: written out."""
+    """The lower triangular L with L Lᵀ = a, for a small positive definite matrix, written out entry by entry."""
     n, rows = a.shape[0], []
     for i in range(n):
         row = []
@@ -71,8 +71,9 @@ def cholesky(a: Float[Array, "n n"]) -> Float[Array, "n n"]:
 def columns(push: Callable, size: int, near: Array):
     """The images of the `size` unit vectors under a linear function, in the order of the vectors.
 
-    The vectors are not known before `near` is: what follows from constants alone XLA computes before a loop, for a loop
-    that never turns too. Many are taken some at a time, long ones few, so that all of it stays in the caches.
+    The unit vectors are made to depend on `near`, since XLA computes what depends on constants alone before a loop,
+    even if the loop never turns. They are processed in batches, which are smaller for longer vectors, so that a batch
+    stays in the caches.
     """
     zero = 0 * near.reshape(-1)[0]
     batch = min(LARGEST_BATCH, max(1, LARGEST_BATCH_SIZE // near.size))

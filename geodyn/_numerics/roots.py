@@ -19,9 +19,10 @@ MOST_ITERATIONS = 60
 
 
 def root(function: Callable, target: Float[Array, " n"], start: Float[Array, " n"], size=0.0) -> Float[Array, " n"]:
-    """The x[n] with function(x) = target, by Newton's method from `start`; NaN where that ends nowhere. `size` is what
-    x is small against where it is a difference. Derivatives of any order, in both modes, with respect to `target` and
-    to whatever `function` closes over are those of the implicit-function theorem."""
+    """The x[n] with function(x) = target, by Newton's method from `start`; NaN if it does not converge. `size` is added
+    to the scale of x in the test of convergence, for an x that is a small difference of numbers of that size.
+    Derivatives of any order, in both modes, with respect to `target` and to whatever `function` closes over are those
+    of the implicit-function theorem."""
     return _root(eqx.filter_closure_convert(function, start), target, start, size)
 
 
@@ -39,13 +40,13 @@ def _(primals, tangents):
 
 
 def _changes(function, target, x):
-    """The Newton step, and the x of the target if the function were linear."""
+    """The Newton step, and the x that would reach the target if the function were linear."""
     jacobian = jax.jacfwd(function)(x)
     return solve(jacobian, target - function(x)), solve(jacobian, target)
 
 
 def _settled(function, target, start, size):
-    """x to most of its digits, by Newton steps that are halved until they bring it nearer."""
+    """The root x, accurate to most of its digits, by Newton steps that are halved until they reduce the residual."""
 
     def largest(x):
         return jnp.max(jnp.abs(x), initial=0)
@@ -57,7 +58,7 @@ def _settled(function, target, start, size):
         x, far, part, _, count = state
         change, linear = _changes(function, target, x)
         small = jnp.finfo(x.dtype).eps ** 0.75 * (size + largest(x) + largest(linear))
-        done = jnp.isfinite(small) & (largest(change) <= small)  # Where the slope vanishes both are infinite.
+        done = jnp.isfinite(small) & (largest(change) <= small)  # If the slope vanishes both are infinite.
         trial = x + part * change
         left = distance(trial)
         nearer = left < far

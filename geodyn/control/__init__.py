@@ -1,1 +1,1 @@
-"""PURPOSE: strokes that are best at something."""
+"""PURPOSE: optimal strokes."""

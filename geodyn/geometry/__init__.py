@@ -1,1 +1,1 @@
-"""SPACE: a space is its metric, a group is its generators."""
+"""SPACE: spaces given by their metric, geodesics, and matrix Lie groups."""

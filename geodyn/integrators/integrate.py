@@ -261,9 +261,9 @@ def _start(system, method, t0, h, q, v, most: int) -> Reached:
 
 
 def _run(system, method, t0, h, begin: Reached, *, saves: int, every, most: int, made=None, limit=None):
-    """(Reached, rows, impacts) after `saves` × `every` steps. The rows are (q, p, λ, frame, local error, v) at the start
-    and after every `every`-th step, NaN after a failure. If `made` and `limit` are given, only the first `made` saves
-    are computed, with up to `limit` impacts."""
+    """(Reached, rows, impacts) after `saves` × `every` steps. The rows are (q, p, λ, frame, local error, v) at the
+    start and after every `every`-th step, NaN after a failure. If `made` and `limit` are given, only the first `made`
+    saves are computed, with up to `limit` impacts."""
     state = begin.state.state if most else begin.state
     after, (*saved, impacts) = _advance(system, method, t0, h, begin.state, saves, every, most, made, limit)
     end, n, c = after.state if most else after, state.q.shape[0], saved[2].shape[1]

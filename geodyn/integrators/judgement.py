@@ -86,9 +86,9 @@ def _noise(system, t, q, reaction, h):
 
 
 def _is_resolved(facts: Facts, noise, damping):
-    """Whether the energy at all saved times is that of the start, to a third of the largest kinetic energy and the
-    `noise`; a `damping` method may take any part of it. Steps that follow a motion keep the energy to many digits; at
-    the pole of a chart or in a close encounter that they are too long for, it changes by any factor."""
+    """Whether the energy at all saved times is that of the start, to within a third of the largest kinetic energy and
+    the `noise`; a `damping` method may dissipate any part of it. If the steps resolve a motion, its energy is constant
+    to many digits; if they do not, as near the pole of a chart or in a close encounter, it changes by any factor."""
     largest = jnp.maximum(jnp.abs(facts.highest), jnp.abs(facts.lowest))
     rounding_off = jnp.sqrt(jnp.finfo(largest.dtype).eps) * largest
     gained, lost = facts.highest - facts.first, facts.first - facts.lowest

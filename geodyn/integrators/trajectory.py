@@ -185,7 +185,7 @@ class Trajectory(eqx.Module):
 
     @property
     def system(self) -> AbstractSystem | None:
-        """The system that moved; None where a file has only its numbers."""
+        """The system that was integrated; None for a trajectory from a file that was loaded without its system."""
         return self.carried.tree[0]
 
     @property
@@ -200,8 +200,8 @@ class Trajectory(eqx.Module):
     @property
     @of_each
     def embedding(self) -> Float[Array, "T N D"]:
-        """The points in the embedding of their space, `space.embed`, whatever their charts. Raises ValueError where
-        there is none."""
+        """The points in the embedding of their space, `space.embed`, which does not depend on their charts. Raises
+        ValueError if the space has no embedding."""
         if self.system is None or self.system.embedding is None:
             raise ValueError(
                 "embedding is of the trajectory of a gd.System, one from a file needs gd.load(path, system); the points"
@@ -211,8 +211,9 @@ class Trajectory(eqx.Module):
 
     @of_each
     def coordinates(self, space=None) -> Float[Array, "T ..."]:
-        """The points in one chart: that of `space`, the same space in a chart of your choice, or by default, where the
-        charts move with the body, those of the start. Raises ValueError as `embedding` does."""
+        """The points in one chart. It is the chart of `space`, which is the same space in a chart of your choice. By
+        default, if the charts move with the body, it is the chart of the start. Raises ValueError as `embedding`
+        does."""
         if space is not None:
             return jax.vmap(jax.vmap(space.coordinates))(self.embedding)
         if self.frame is None:
@@ -234,11 +235,12 @@ class Trajectory(eqx.Module):
 
     @of_each
     def evaluate(self, t) -> Float[Array, "..."]:
-        """Positions at any times within the trajectory: the collocation polynomial of the step that holds each, which
-        is solved again from the saved state before it (accuracy: order s + 1 between the steps of s stages); of a
-        method without such, the cubic polynomial with the saved positions and velocities around it. A chart that moves
-        with the body is where it stood then. Of a batch, of each member at the same times. Differentiable in both
-        modes; through impacts forwards only.
+        """Positions at any times within the trajectory. A position is that of the collocation polynomial of the step
+        that contains the time; the step is solved again from the saved state before it. With s stages the accuracy
+        between steps is of order s + 1. A method that is not a collocation is interpolated by the cubic polynomial
+        through the saved positions and velocities. If the chart moves with the body, positions are in the chart of the
+        start. A batch is evaluated at the same times for each member. The result is differentiable in both modes,
+        through impacts in forward mode only.
 
         Raises ValueError for a trajectory read from a file without its system, and for concrete times outside of it.
         """
@@ -256,8 +258,8 @@ class Trajectory(eqx.Module):
         return _evaluate(self, t)
 
     def save(self, path: str | os.PathLike) -> None:
-        """Writes the trajectory with all its inputs to one .npz file, which appears whole or not at all: every array
-        of it and of its system by name, method and the structure of the system as text.
+        """Writes the trajectory with all its inputs to one .npz file, which appears whole or not at all. It contains
+        every array of the trajectory and of its system by name, and the method and the structure of the system as text.
 
         Raises ValueError for a batch.
         """

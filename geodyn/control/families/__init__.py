@@ -1,1 +1,1 @@
-"""How the best stroke changes with the displacement or the body, and the best body."""
+"""Families of optimal strokes, and optimal designs of bodies."""

@@ -1,8 +1,8 @@
 """PURPOSE: a branch of optimal strokes, followed through folds by pseudo-arclength continuation.
 
 The unknowns are the coefficients of the stroke, the multipliers of the KKT conditions `a ∂E = y ∂c`, and a parameter.
-The multipliers are homogeneous, a² + |y|² = 1: at the largest displacement of all dE/dD = y/a is infinite and changes
-sign, where a only passes through zero.
+The multipliers are normalised to a² + |y|² = 1. At the largest displacement dE/dD = y/a is infinite and changes sign,
+but a just passes through zero there, so that the equations stay regular.
 Source: Allgower & Georg, *Introduction to Numerical Continuation Methods* (SIAM 2003), chapters 6 and 10.
 """
 
@@ -21,9 +21,9 @@ _FLAT = 1e-8
 
 
 class Point(eqx.Module):
-    """A point z of the branch with its unit tangent; `measures` of the stroke there, and their `slopes` by arclength.
+    """A point z of the branch with its unit tangent, the `measures` of its stroke, and their `slopes` by arclength.
 
-    `second_order` as of OptimalStroke; `converged` says whether Newton's method came to rest at a solution.
+    `second_order` is as in OptimalStroke; `converged` says whether Newton's method converged.
     """
 
     z: Float[Array, " _"]
@@ -37,8 +37,8 @@ class Point(eqx.Module):
 
 
 class KKT(eqx.Module):
-    """The conditions that an optimal stroke fulfils, on z = (unknowns like `like`, (a, y), parameter/scale); `drag` is
-    the one that efficiencies compare with, None for that of towing."""
+    """The KKT conditions of an optimal stroke as equations for z = (unknowns with the structure of `like`, (a, y),
+    parameter/scale). `drag` is the reference drag of efficiencies; None is that of towing."""
 
     varied: VariedProblem
     like: PyTree
@@ -52,13 +52,13 @@ class KKT(eqx.Module):
         return unravel(x), weights, parameter[0] * self.scale
 
     def values(self, x, parameter) -> Float[Array, " w"]:
-        """f and −c."""
+        """The scaled energy f, and −c, where c is the error of the displacement."""
         energy, g = self.varied.outcome(x, parameter)
         here = self.varied.at(parameter)
         return jnp.append(energy / here.energy, -here.miss(g))
 
     def residual(self, z):
-        """The gradient of `a f − y·c`, the constraints, and the norm of the weights."""
+        """The gradient of `a f − y·c`, the constraints, and the normalisation of (a, y); all zero at a solution."""
         x, weights, parameter = self.parts(z)
         values, pull = jax.vjp(lambda x: self.values(x, parameter), x)
         norm = (weights @ weights - 1)[None] / 2
@@ -72,7 +72,7 @@ class KKT(eqx.Module):
         return second_variation(self.varied.at(parameter), x, hessian, constraints)[0]
 
     def shift(self, z):
-        """The direction of a shift of time, along which nothing changes."""
+        """The direction of a shift of time, a symmetry of the conditions; zero unless x is a FourierStroke."""
         x = self.parts(z)[0]
         if not isinstance(x, FourierStroke):
             return jnp.zeros_like(z)
@@ -81,13 +81,13 @@ class KKT(eqx.Module):
         return jnp.concatenate([moved, jnp.zeros(z.size - moved.size)])
 
     def essential(self, z, residual):
-        """The residual without its part along a shift of time: it should be none, but a quadrature tells phases apart,
-        by its own error, and at a given phase no stroke makes that vanish."""
+        """The residual without its part along a shift of time. With exact integrals this part is zero. But the error of
+        the quadrature depends on the phase, and no stroke of a given phase makes it vanish."""
         late = self.shift(z)[:-1]
         return residual - late * (late @ residual) / jnp.maximum(late @ late, jnp.finfo(z.dtype).eps)
 
     def measures(self, z) -> dict[str, Array]:
-        """What a family tells of each of its strokes."""
+        """The numbers that a `StrokeFamily` stores for each of its strokes."""
         x, weights, parameter = self.parts(z)
         energy, g = self.varied.outcome(x, parameter)
         here = self.varied.at(parameter)
@@ -105,10 +105,10 @@ class KKT(eqx.Module):
 
 @jit
 def advance(kkt: KKT, z: Float[Array, " n"], tangent: Float[Array, " n"], h: Scalar) -> Point:
-    """The point of the branch whose projection on the tangent at z is h, in the phase of z.
+    """The point of the branch at distance h from z in the direction of the tangent at z, with the phase of z.
 
-    Newton's method on more equations than unknowns that agree at a solution; least squares of least norm leaves
-    directions alone along which nothing changes: singular values below 1e-8 of the largest.
+    Newton's method on a consistent system with more equations than unknowns. Each step is the least-squares solution
+    of least norm, without singular values below 1e-8 of the largest: those belong to symmetries.
     """
     start, pin = z + h * tangent, kkt.shift(z)
     eps = jnp.finfo(z.dtype).eps
@@ -125,7 +125,7 @@ def advance(kkt: KKT, z: Float[Array, " n"], tangent: Float[Array, " n"], h: Sca
         sizes = jnp.linalg.norm(step), jnp.max(jnp.abs(value))
         return y + step, along / jnp.linalg.norm(along), jacobian, *sizes, count + 1
 
-    # Convergence is quadratic: after a step this small the next is rounding.
+    # Convergence is quadratic: after a step below √eps the next one would be of the order of rounding.
     def rests(state):
         return (state[3] < jnp.sqrt(eps)) | (state[4] < 100 * eps)
 
@@ -144,7 +144,8 @@ def advance(kkt: KKT, z: Float[Array, " n"], tangent: Float[Array, " n"], h: Sca
 
 @jit
 def farthest(kkt: KKT, near: Point) -> Point:
-    """The largest displacement, where a = 0, from a point near it: along the tangent, then back to the constraints.
+    """The point of largest displacement, a = 0, from a point near it: a step along the tangent, then one onto the
+    constraints.
 
     The displacement is stationary there, so that its error is of fourth order in the distance.
     """

@@ -1,4 +1,4 @@
-"""PURPOSE: the body and its stroke, optimised together by the same exact derivatives."""
+"""PURPOSE: joint optimisation of a body and its stroke."""
 
 from collections.abc import Callable
 
@@ -54,10 +54,11 @@ class OptimalDesign(eqx.Module):
 
 
 class DesignProblem(eqx.Module):
-    """Least energy at a displacement or, if that is free, best efficiency, as `minimise` takes it.
+    """The problem of least energy at a displacement or, if the displacement is free, of best efficiency, as (f, c, h)
+    for `minimise`.
 
-    The unknowns are those of the stroke, the parameters, and the displacement relative to the first one, None where it
-    is not free.
+    The unknowns are those of the stroke, the parameters of the body, and the displacement relative to the initial one,
+    which is None if the displacement is not free.
     """
 
     varied: VariedProblem
@@ -83,7 +84,7 @@ def _size(displacement, parameters):
 
 
 def _checked_bounds(parameters: PyTree, bounds: tuple[PyTree, PyTree] | None):
-    """The bounds as flat arrays, empty where there are none."""
+    """The lower and upper bounds of the parameters as flat arrays; empty arrays if `bounds` is None."""
     values = np.asarray(ravel_pytree(parameters)[0])
     if values.size == 0:
         raise ValueError("optimal_design: parameters must hold at least one number, where the search begins.")

@@ -93,7 +93,7 @@ class StrokeFamily(eqx.Module):
 
 
 def _root(kkt: KKT, here: Point, h: float, of: Callable[[Point], Scalar]) -> Point:
-    """The point before arclength h where `of` vanishes."""
+    """The point of the branch between `here` and arclength h at which `of` is zero, by Brent's method."""
 
     def at(h):
         return advance(kkt, here.z, here.tangent, floating(h))
@@ -108,7 +108,8 @@ def _steepness(point: Point) -> Scalar:
 
 
 def _follow(kkt: KKT, here: Point, edges: tuple[float, float], step: float) -> Iterator[tuple[Point, str]]:
-    """Points of the branch from `here` on, each with what is special about it; the last is "edge" or "lost"."""
+    """The points of the branch after `here`, each with a mark: "folds", "best" or "". The last point has the mark
+    "edge", "farthest" or "lost"."""
     h = step / 8
     while h > 1e-4 * step:
         there = advance(kkt, here.z, here.tangent, floating(h))
@@ -139,7 +140,7 @@ def _scaled(direction, size):
 
 
 def _checked(swimmer, interval, displacement, points, step, drag):
-    """Body and displacement as functions of the parameter, and the ends of the interval."""
+    """The body and the displacement as functions of the parameter, and the ends of its interval; else ValueError."""
     edges = np.asarray(numbers(interval), float)
     if edges.shape != (2,) or not np.all(np.isfinite(edges)) or edges[0] == edges[1]:
         raise ValueError(f"stroke_family: interval must be two different numbers (start, stop), got {interval}.")
@@ -161,7 +162,7 @@ def _checked(swimmer, interval, displacement, points, step, drag):
 
 
 def _check_room(first: OptimalStroke, bounds, rates) -> None:
-    """Raise ValueError if the first stroke feels the bounds: the KKT conditions here know of none."""
+    """Raise ValueError if bounds are active at the first stroke: they are not part of the conditions `KKT`."""
     if first.room < 1e-4:
         raise ValueError(
             f"stroke_family: the first stroke feels the bounds {bounds} or the largest rates {rates}, and a family ends"
@@ -242,7 +243,7 @@ def stroke_family(
     _check_room(first, bounds, rates)
     limits, bounded = checked_limits(bounds, rates, first.stroke(floating(0.0)).size)
     x, steps = (first.stroke, method.steps) if base is None else (first.stroke.coefficients, 2 * method.steps)
-    # An energy of the order of the largest on the branch.
+    # The unit of energy: of the order of the largest energy on the branch.
     scale = jnp.linalg.norm(target(stop)) / jnp.linalg.norm(target(start))
     frame = None if base is None else floating(base)
     problem = StrokeProblem(body(start), target(start), scale * first.cost, frame, limits, bounded, steps)

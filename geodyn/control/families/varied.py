@@ -1,4 +1,4 @@
-"""PURPOSE: the problem of the best stroke while the body, or what is asked of it, varies with parameters."""
+"""PURPOSE: the problem of the optimal stroke for a body and a displacement that depend on parameters."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,7 @@ from geodyn.locomotion.connections.connection import AbstractInvariantMetric, Ab
 
 
 def fixed(value, _):
-    """The value, whatever the parameter."""
+    """`value`, for every parameter."""
     return value
 
 
@@ -23,10 +23,11 @@ def towing_drag(swimmer: AbstractInvariantMetric) -> Number:
 
 
 class VariedProblem(eqx.Module):
-    """`StrokeProblem` with swimmer and displacement functions of parameters, differentiable with respect to both.
+    """A `StrokeProblem` whose swimmer and displacement are functions of parameters. It is differentiable with respect
+    to the stroke and the parameters.
 
-    The parameters ride along as further coordinates of each point of the stroke, since `pointwise` differentiates
-    with respect to nothing else.
+    The parameters are appended to the coordinates of each point of the stroke, since `pointwise` gives derivatives with
+    respect to these coordinates only.
     """
 
     problem: StrokeProblem

@@ -1,1 +1,1 @@
-"""Ways to solve it: by minimisation, by Wong's equations, by descent."""
+"""Methods for optimal strokes: constrained Newton's method, Wong's equations, gradient descent."""

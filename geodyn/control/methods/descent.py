@@ -1,8 +1,9 @@
-"""PURPOSE: optimal strokes by projected gradient flow: downhill in energy along the strokes of one displacement.
+"""PURPOSE: optimal strokes by projected gradient descent: the energy decreases along strokes of equal displacement.
 
-The gradient is projected on the tangent space of the constraints, which are coordinates of the holonomy, so that the
-group may be any; what a step leaves of them is undone by the next. In the plain metric of the coefficients the flow is
-stiff; in the metric `∫ (δr'ᵀ G δr' + 4π² δrᵀ G δr) dt` of the shapes it is not, however many coefficients there are.
+The gradient is projected onto the tangent space of the constraints. These are coordinates of the holonomy, so that any
+Lie group is possible. Each step also corrects the violation of the constraints that the step before left. In the
+Euclidean metric of the coefficients the descent is stiff; in the metric `∫ (δr'ᵀ G δr' + 4π² δrᵀ G δr) dt` it is not,
+for any number of coefficients.
 Source: Amari, *Neural Comput.* 10 (1998) 251, for natural gradients; Rosen, *SIAM J. Appl. Math.* 8 (1960) 181, for
 projected ones.
 """
@@ -84,7 +85,8 @@ class Descent(AbstractStrokeMethod):
 
 
 class _State(eqx.Module):
-    """Where the flow is; multipliers and residual are of the point before."""
+    """The state of the descent: the unknowns x, the memory of the optimiser, and the multipliers and the KKT residual
+    of the unknowns before the last step."""
 
     x: PyTree
     memory: PyTree
@@ -117,14 +119,14 @@ def _advance(problem: StrokeProblem, state: _State, tolerance, limit, optimiser,
         metric = metric if natural else jnp.linalg.norm(metric, 2) * jnp.eye(flat.size, dtype=flat.dtype)
         factor = jax.scipy.linalg.cho_factor(metric)
         raised = jax.scipy.linalg.cho_solve(factor, rows.T)  # gradients as vectors
-        # By a symmetry constraints may hold whatever the stroke, as for a cat that turns about its spine.
+        # By symmetry a constraint may hold for all strokes, as for a cat that turns about its spine: pseudo-inverse.
         inverse = jnp.linalg.pinv(jacobian @ raised[:, 1:], hermitian=True)
         y, back = inverse @ jacobian @ raised[:, 0], raised[:, 1:] @ inverse @ -both[1:]
         downhill, memory = optimiser.update(raised @ jnp.append(1.0, -y), state.memory, flat)
         residual = jnp.max(jnp.abs(slope - y @ jacobian)) / jnp.max(jnp.abs(slope))
         residual = jnp.maximum(residual, jnp.max(jnp.abs(both[1:])))
         move = downhill + back
-        # The constraints bend: a step is no longer than about a tenth of the stroke, whose own size is 2 or so.
+        # The constraints are curved: a step is limited to a tenth of the size of the stroke, which is about 2.
         shortened = move * jnp.minimum(1.0, LONGEST / jnp.sqrt(move @ metric @ move))
         moved = jnp.where(residual > tolerance, flat + shortened, flat)
         return _State(unravel(moved), memory, y, residual, state.iterations + 1)

@@ -1,8 +1,9 @@
 """PURPOSE: optimal strokes as solutions of Wong's equations, a boundary-value problem solved by spectral collocation.
 
-Unknown are the coefficients of the stroke, the multipliers of the displacement and, where the phase is free, a friction
-σ r' that is zero at a solution: with it the equations, whose energy is conserved, and the pinned phase are as many as
-the unknowns. Source: Doedel, in *Numerical Continuation Methods for Dynamical Systems* (2007), chapter 1.
+The unknowns are the coefficients of the stroke and the multipliers of the displacement. If the phase is free, there is
+one more equation, which pins the phase, and one more unknown, the coefficient σ of a friction term σ r'. Since Wong's
+equations conserve energy, σ is zero at a solution. Source: Doedel, in *Numerical Continuation Methods for Dynamical
+Systems* (2007), chapter 1.
 """
 
 import equinox as eqx
@@ -69,7 +70,7 @@ class Wong(AbstractStrokeMethod):
 
     def solve(self, problem, x, progress):
         refuse_bounds("Wong", problem)
-        if isinstance(x, LegendreStroke):  # At which point of an ellipse it starts, small strokes do not say.
+        if isinstance(x, LegendreStroke):  # The theory of small strokes leaves open at which point an ellipse starts.
             near = Descent(self.harmonics, self.steps, tolerance=0.01, max_iterations=100)
             x = near.solve(problem, x, False).x
         march = _march(problem, x, self.max_iterations)
@@ -77,7 +78,7 @@ class Wong(AbstractStrokeMethod):
             print(f"{float(march.reached):.4g} of the displacement after {int(march.attempts)} solutions", flush=True)
         result = OUTCOMES.where(march.reached == 1, OUTCOMES.converged, OUTCOMES.stalled)
         x, y, _ = _parts(x, march.z)
-        # Where it stopped on the way, the multipliers are those of a part of the displacement.
+        # If the march stopped early, the multipliers are those of a fraction of the displacement.
         y = y / jnp.where(march.reached > 0, march.reached, 1.0)
         found = stationary(problem, x, y, march.attempts, result)
         resolved = (found.kkt_residual <= self.tolerance) | (found.result != OUTCOMES.converged)
@@ -85,14 +86,15 @@ class Wong(AbstractStrokeMethod):
 
 
 def _parts(like, z):
-    """Unknowns of the stroke, multipliers, and σ, if there is one."""
+    """The unknowns of the stroke, the multipliers, and σ [1], or [0] if the phase is not free."""
     flat, unravel = ravel_pytree(like)
     x, y, sigma = jnp.split(z, [flat.size, z.size - isinstance(like, FourierStroke)])
     return unravel(x), y, sigma
 
 
 def _collocation_times(like) -> np.ndarray:
-    """As many as a shape variable has coefficients; those of a base that is free belong to the closing conditions."""
+    """The collocation times in [0, 1], one for each coefficient of a shape variable. The coordinates of a free base are
+    not counted: they belong to the closing conditions."""
     if isinstance(like, FourierStroke):
         count = 2 * like.cosine.shape[1] + 1
         return np.arange(count) / count
@@ -101,7 +103,8 @@ def _collocation_times(like) -> np.ndarray:
 
 
 class _Conditions(eqx.Module):
-    """What vanishes at a solution z = (x, y, σ), in units of the energy; the phase is that of the stroke `like`."""
+    """The equations for z = (x, y, σ), zero at a solution, in units of the energy; the phase is that of the stroke
+    `like`."""
 
     problem: StrokeProblem
     like: PyTree
@@ -123,19 +126,19 @@ class _Conditions(eqx.Module):
             form, metric = reduction(problem.swimmer, x.base)
             k = np.arange(1, x.coefficients.shape[1] + 1)
             jump = x.coefficients @ jnp.asarray((4 * k + 2) * (1 - (-1.0) ** k), z.dtype)
-            # p = G r' + Aᵀμ is the same at both ends.
+            # The momentum p = G r' + Aᵀμ is the same at both ends of the stroke.
             rest.append((metric @ jump + form.T @ (group.adjoint(end).T @ charge - charge)) / problem.energy)
         return jnp.concatenate([defects.ravel(), *rest])
 
     def defect(self, point: Float[Array, " _"]) -> Float[Array, " m"]:
-        """Of Wong's equation at (r, r', r'', μ)."""
+        """The residual of Wong's equation at the point (r, r', r'', μ)."""
         r, rdot, rddot, charge = jnp.split(point, (point.size - self.problem.swimmer.group.dim) // 3 * np.arange(1, 4))
         needed, felt = wong_forces(self.problem.swimmer, r, rdot, rddot, charge, self.problem.density)
         return needed - felt
 
 
 def _elements(problem, stroke, times):
-    """The group elements at the collocation times, and at the end."""
+    """The group elements at the collocation times, and at the end of the stroke."""
     knots = np.unique(np.concatenate([[0.0], times, [1.0]]))
     parts = -(-problem.steps // (len(knots) - 1))
     ends = np.interp(np.arange(parts * (len(knots) - 1) + 1) / parts, np.arange(len(knots)), knots)
@@ -147,21 +150,21 @@ def _elements(problem, stroke, times):
 
 
 def _turned(x: FourierStroke) -> Float[Array, " n"]:
-    """How the coefficients change with a shift of time, as a unit vector."""
+    """The unit vector along which a shift of time changes the coefficients."""
     k = jnp.arange(1, x.cosine.shape[1] + 1, dtype=x.mean.dtype)[None]
     turned = ravel_pytree(FourierStroke(0 * x.mean, k * x.sine, -k * x.cosine))[0]
     return turned / jnp.linalg.norm(turned)
 
 
 def _scaled(x, factor: Scalar):
-    """The stroke made smaller about its mean, or its base."""
+    """The stroke scaled by a factor about its mean, or its base."""
     if isinstance(x, FourierStroke):
         return FourierStroke(x.mean, factor * x.cosine, factor * x.sine)
     return LegendreStroke(x.base, factor * x.coefficients) if isinstance(x, LegendreStroke) else factor * x
 
 
 def _with_multipliers(conditions: _Conditions, x, count: int) -> Float[Array, " n"]:
-    """z of a stroke, with the multipliers that fit best, by least squares: the conditions are affine in them."""
+    """z = (x, y, σ = 0) for a stroke x, with the multipliers y by least squares: the conditions are affine in y."""
     flat = ravel_pytree(x)[0]
     sigma = jnp.zeros(int(isinstance(x, FourierStroke)), flat.dtype)
 
@@ -174,7 +177,8 @@ def _with_multipliers(conditions: _Conditions, x, count: int) -> Float[Array, " 
 
 
 def _newton(conditions: _Conditions, z: Float[Array, " n"]) -> tuple[Float[Array, " n"], Bool[Array, ""]]:
-    """A solution from z, and whether it is one that is near: steps of least norm, the first at most a third of z."""
+    """(the result of Newton's method from z, whether it is a solution near z). The steps have least norm; "near" means
+    that the first one is shorter than |z|/3."""
     eps = jnp.finfo(z.dtype).eps
 
     def step(state):
@@ -196,7 +200,8 @@ def _newton(conditions: _Conditions, z: Float[Array, " n"]) -> tuple[Float[Array
 
 
 class _March(eqx.Module):
-    """The solution z at a fraction `reached` of the displacement, the next one to try, by what factor to go on."""
+    """The state of the continuation: the solution z at the fraction `reached` of the displacement, the fraction
+    `target` to try next, and the `factor` by which the fraction grows."""
 
     z: Float[Array, " n"]
     reached: Scalar
@@ -207,7 +212,8 @@ class _March(eqx.Module):
 
 @jit
 def _march(problem: StrokeProblem, x, limit: int) -> _March:
-    """From the stroke x at once to the displacement, or in steps from a small one; `reached` 1 is success."""
+    """Solve for the whole displacement from the stroke x at once; if this fails, start at a small fraction of the
+    displacement and let it grow. reached = 1 means success."""
     count = problem.miss(problem.swimmer.group.identity()).size
     one = jnp.ones((), problem.energy.dtype)
     rest = jnp.zeros(count + isinstance(x, FourierStroke), one.dtype)

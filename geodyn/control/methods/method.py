@@ -1,4 +1,4 @@
-"""PURPOSE: what a method of optimal control is, and the direct one."""
+"""PURPOSE: the interface of methods for optimal strokes, and the direct method."""
 
 from abc import abstractmethod
 
@@ -13,15 +13,16 @@ from geodyn.control.problem.variation import variations
 
 
 class AbstractStrokeMethod(eqx.Module):
-    """A way to solve a `StrokeProblem`: `harmonics` of the Fourier series, `steps` of the quadrature and of the bounds
-    (a stroke with a corner gets twice as many Legendre terms and steps)."""
+    """A method that solves a `StrokeProblem`, with the number of `harmonics` of the Fourier series and the number of
+    `steps` of the quadrature, at whose nodes bounds are enforced. A stroke with a corner gets twice as many Legendre
+    terms and steps."""
 
     harmonics: eqx.AbstractVar[int]
     steps: eqx.AbstractVar[int]
 
     @abstractmethod
     def solve(self, problem: StrokeProblem, x, progress: bool) -> Minimum:
-        """The solution that is found from the unknowns x."""
+        """The solution found from the initial unknowns x."""
 
 
 class Direct(AbstractStrokeMethod):
@@ -65,7 +66,8 @@ class Direct(AbstractStrokeMethod):
 
 @jit
 def stationary(problem: StrokeProblem, x, y: Float[Array, " p"], iterations, result: OUTCOMES) -> Minimum:
-    """Where another method than `minimise` ended, with the same evidence: for problems without bounds."""
+    """The `Minimum` at the point x and multipliers y where a method other than `minimise` ended, with the KKT residual,
+    Hessian and Jacobian there; for problems without bounds."""
     values, jacobian, hessian = variations(problem, x, jnp.append(1.0, -y))
     df, dc = jacobian[0], jacobian[1:]
     residual = jnp.max(jnp.abs(df - y @ dc)) / jnp.max(jnp.abs(df))

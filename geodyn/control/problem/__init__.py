@@ -1,1 +1,1 @@
-"""The problem of the best stroke, its conditions, and what an optimum is."""
+"""The problem of optimal strokes, its optimality conditions, and its solutions."""

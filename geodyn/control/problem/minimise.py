@@ -1,12 +1,13 @@
 """PURPOSE: constrained Newton's method: `min f(x)` under `c(x) = 0` and `h(x) ≥ 0`, with exact Hessians.
 
-A primal-dual interior-point method: slacks `h = s`, `s z = μ → 0`; each step solves the Newton system of the Lagrangian
-`f − y·c − z·h` in the null space of c', where an eigendecomposition turns saddles into descent and leaves directions
-alone that cost nothing (symmetries: a shift of time, a change of heading). A backtracking search on the ℓ₁ merit
-function decides how far to go. Source: Nocedal & Wright, *Numerical Optimization*
-(2006), chapters 18 and 19. The problem should be scaled: f and c of order one.
-The kept libraries in JAX (optimistix, optax) minimise without constraints; IPOPT cannot be traced, so that neither a
-batch of searches nor a derivative goes through it.
+A primal-dual interior-point method with slacks `h = s` and `s z = μ → 0`. Each step solves the Newton system of the
+Lagrangian `f − y·c − z·h` in the null space of c'. The reduced Hessian is diagonalised: the sign of negative
+eigenvalues is changed, so that steps descend from saddles, and zero eigenvalues are skipped, which belong to symmetries
+(a shift of time, a change of heading). A backtracking line search on the ℓ₁ merit function gives the length of the
+step. Source: Nocedal & Wright, *Numerical Optimization* (2006), chapters 18 and 19. The problem should be scaled so
+that f and c are of order one.
+Why not a library: those maintained for JAX (optimistix, optax) minimise without constraints, and IPOPT cannot be traced
+by JAX, so that searches could be neither batched nor differentiated.
 """
 
 from collections.abc import Callable
@@ -21,7 +22,7 @@ from geodyn._typing import Array, Bool, Float, Int, PyTree, Scalar
 
 STIFFEST = 1e6
 Problem = Callable[[PyTree], tuple[Scalar, Float[Array, " p"], Float[Array, " q"]]]
-# (problem, x, weights) to the values (f, c, h), their jacobian, and the Hessian of `weights @ (f, c, h)`.
+# (problem, x, weights) ↦ the values (f, c, h), their jacobian, and the Hessian of `weights @ (f, c, h)`.
 Derivatives = Callable[[Problem, PyTree, Array], tuple[Array, Array, Array]]
 
 
@@ -46,13 +47,13 @@ class OUTCOMES(eqx.Enumeration):
 
 
 class Minimum(eqx.Module):
-    """A point where the search stands or ended, with what certifies it.
+    """The state of the search at a point, with the evidence of its optimality.
 
-    `x` is the point; `multipliers` y[p] of c and `bound_multipliers` z[q] of h with slacks s[q]; `barrier` μ; `reach`
-    the length of the last step; `kkt_residual` the largest of: gradient of the Lagrangian over gradient of f, |c|,
-    violation of h, s z; where the search converged, only its part along flat directions may exceed the tolerance, and
-    not half the digits. `hessian` of the Lagrangian, stiff where a bound is felt, and `jacobian` c', both at the point
-    where the search ended.
+    `x` is the point; `multipliers` y[p] of c, `bound_multipliers` z[q] of h with `slacks` s[q]; `barrier` is μ, and
+    `reach` the length of the last step. `kkt_residual` is the largest of: the gradient of the Lagrangian relative to
+    that of f, |c|, the violation of h, and s z. After convergence only its part along flat directions may exceed the
+    tolerance, up to √eps. `hessian` is that of the Lagrangian, with large entries for active bounds, and `jacobian` is
+    c', both at the point where the search ended.
     """
 
     x: PyTree
@@ -77,8 +78,8 @@ def _sum_of_sizes(v: Array) -> Scalar:
 
 
 def null_space(jacobian: Float[Array, "p n"]) -> tuple[Float[Array, "n p"], Float[Array, "n n"]]:
-    """Pseudo-inverse J⁺, and an orthonormal basis of the directions that J does not see, with columns of zeros for the
-    others: how many these are is known to the numbers alone, since constraints may depend on each other."""
+    """The pseudo-inverse J⁺, and an orthonormal basis of the null space of J as columns of an [n, n] matrix. The other
+    columns are zero: the rank is not known at trace time, since constraints may be linearly dependent."""
     u, sigma, vt = jnp.linalg.svd(jacobian, full_matrices=True)
     p = jacobian.shape[0]
     rank = sigma > 100 * jnp.finfo(sigma.dtype).eps * _largest(sigma)
@@ -87,8 +88,8 @@ def null_space(jacobian: Float[Array, "p n"]) -> tuple[Float[Array, "n p"], Floa
 
 
 class Directions(eqx.Module):
-    """J⁺; the eigenvectors (columns) and eigenvalues of H among the directions that J does not see, with zeros for the
-    others; and which of these are curved, by more than `flat`."""
+    """The pseudo-inverse J⁺ (`inverse`), and the eigenvectors (columns of `vectors`) and eigenvalues (`values`) of H
+    restricted to the null space of J, padded with zeros. `curved` marks the eigenvalues of size above `flat`."""
 
     inverse: Float[Array, "n p"]
     vectors: Float[Array, "n n"]
@@ -101,18 +102,18 @@ class Directions(eqx.Module):
         self.vectors, self.curved = null @ vectors, jnp.abs(self.values) > flat
 
     def divided(self, slope: Float[Array, " n"], values: Float[Array, " n"]) -> Float[Array, " n"]:
-        """The slope over the eigenvalues, nothing along flat directions."""
+        """The slope divided by the eigenvalues `values` in the eigenbasis; zero along flat directions."""
         return self.vectors @ jnp.where(self.curved, self.vectors.T @ slope / jnp.where(self.curved, values, 1.0), 0.0)
 
     def along_flat(self, slope: Float[Array, " n"]) -> Float[Array, " n"]:
-        """The part of the slope along directions that are flat."""
+        """The part of the slope along flat directions."""
         return self.vectors @ jnp.where(self.curved, 0.0, self.vectors.T @ slope)
 
 
 def _newton_step(hessian, gradient, directions: Directions, c):
-    """Minimise `½ dᵀHd + g·d` under `Jd = −c`: d, and its multipliers y.
+    """The minimum d of `½ dᵀHd + g·d` under `Jd = −c`, and its multipliers y.
 
-    Flat directions are left alone, those of negative curvature are descended.
+    d has no part along flat directions; along those of negative curvature it is a descent direction.
     """
     normal = -directions.inverse @ c
     step = normal - directions.divided(gradient + hessian @ normal, jnp.abs(directions.values))
@@ -120,10 +121,12 @@ def _newton_step(hessian, gradient, directions: Directions, c):
 
 
 def _line_search(values, merit, correct, start, slope, longest, dx):
-    """How far to go, and how to bend: the longest, or what fails shortened to where a parabola through its merit is
-    least, until the merit falls by 1e-4 of what the slope promises; 0 if it never does. If the longest fails, the way
-    is bent first, back to the constraints, since the merit would else refuse good steps along curved constraints
-    (Maratos)."""
+    """(the length a of the step, its second-order correction `bend`), by backtracking from a = `longest`.
+
+    A step is accepted if the merit function falls by at least 1e-4 of what its slope predicts. Otherwise a is shortened
+    to the minimum of a parabola through the merit, but to no less than 0.3 a; a = 0 if no step is accepted. If the
+    first step fails, a correction of second order towards the constraints is tried before: without it the merit
+    function would reject good steps along curved constraints (the Maratos effect)."""
     rounding = 100 * jnp.finfo(start.dtype).eps * jnp.abs(start)
 
     def attempt(search):
@@ -145,7 +148,7 @@ def _line_search(values, merit, correct, start, slope, longest, dx):
 
 
 def _to_boundary(v, dv):
-    """How far v may go along dv, 1 at most, keeping 0.5 % of its distance to zero."""
+    """The largest a ≤ 1 for which every component of v + a dv keeps at least 0.5 % of that of v > 0."""
     return jnp.min(jnp.where(dv < 0, -0.995 * v / jnp.where(dv < 0, dv, -1.0), 1.0), initial=1.0)
 
 
@@ -155,13 +158,13 @@ def _stacked(problem: Problem, x: PyTree) -> Float[Array, " w"]:
 
 
 def by_autodiff(problem: Problem, x: PyTree, weights: Float[Array, " w"]) -> tuple[Array, Array, Array]:
-    """`Derivatives` of any problem."""
+    """`Derivatives` of any problem, by automatic differentiation."""
     flat, unravel = ravel_pytree(x)
 
     def values(flat):
         return _stacked(problem, unravel(flat))
 
-    # The gradient is linear in the weights: one sweep of tangents gives the Hessian and the jacobian.
+    # The gradient is linear in the weights: forward mode over it gives both the Hessian and the jacobian.
     def gradient(flat, weights):
         return jax.grad(lambda flat: weights @ values(flat))(flat)
 
@@ -170,7 +173,7 @@ def by_autodiff(problem: Problem, x: PyTree, weights: Float[Array, " w"]) -> tup
 
 
 def _newton(problem: Problem, derivatives: Derivatives, state: Minimum, tolerance: Scalar) -> Minimum:
-    """One iteration; a state that has converged stays where it is."""
+    """One iteration. The point moves only if the result is `running`, not at convergence or failure."""
     x, unravel = ravel_pytree(state.x)
     eps, p = jnp.finfo(x.dtype).eps, state.multipliers.shape[0]
     y = state.multipliers
@@ -185,13 +188,13 @@ def _newton(problem: Problem, derivatives: Derivatives, state: Minimum, toleranc
     flat = jnp.sqrt(eps) * _largest(jnp.diagonal(hessian))
     stiff = hessian + dh.T @ ((z / s)[:, None] * dh)
     directions = Directions(stiff, dc, flat)
-    # Along a symmetry that the quadrature breaks, no step gets rid of the slope that it leaves.
+    # A quadrature may break a symmetry by its error: no step removes the small gradient along such a flat direction.
     gap = df - y @ dc - z @ dh
     broken = directions.along_flat(gap)
     broken = jnp.where(_largest(broken) < jnp.sqrt(eps) * _largest(df), broken, 0.0)
     feasible = jnp.maximum(_largest(gap - broken) / _largest(df), _largest(jnp.concatenate([c, h - s])))
     residual = jnp.maximum(feasible, _largest(s * z))
-    # The barrier falls when its own problem is solved; the residual is that of the problem without barrier.
+    # The barrier is lowered once its own problem is solved. The residual is that of the problem without barrier.
     solved = jnp.maximum(feasible, _largest(s * z - state.barrier)) < 10 * state.barrier
     barrier = jnp.where(solved, jnp.minimum(state.barrier / 5, state.barrier**1.5), state.barrier)
     barrier = jnp.maximum(barrier, tolerance / 100)
@@ -200,14 +203,14 @@ def _newton(problem: Problem, derivatives: Derivatives, state: Minimum, toleranc
     ds = dh @ dx + h - s
     dz = barrier / s - z - z / s * ds
 
-    # y_new alone would be too small at the start, where y = 0 hides the curvature of the constraints from the model.
+    # As a penalty y_new alone would be too small at the start: with y = 0 the model lacks the curvature of c.
     prices = jnp.concatenate([y_new, directions.inverse.T @ df, z + dz])
     weight = 2 * _largest(prices) + 1
 
     def move(a, bend):
         return x + a * dx + a**2 * bend
 
-    # Slacks bend as well, or what h gained on the bent way would be missing, and the search crawl along the bounds.
+    # The slacks are corrected too: else they would miss what the correction adds to h, and creep along the bounds.
     def slide(a, bend):
         return s + a * ds + a**2 * (dh @ bend)
 
@@ -222,8 +225,8 @@ def _newton(problem: Problem, derivatives: Derivatives, state: Minimum, toleranc
     def correct(v):
         return -directions.inverse @ v[1 : 1 + p]
 
-    # Where c' is about to vanish, for what is out of reach, Newton's steps have no bound; where the last one had to be
-    # short, much of a longer one is tried in vain.
+    # Newton steps are unbounded where c' nearly vanishes, as for a displacement that cannot be reached. And after a
+    # short step most trials of a much longer one would be wasted. So a step is at most 8 times as long as the last.
     length = jnp.linalg.norm(dx) + eps
     longest = jnp.minimum(_to_boundary(s, ds), jnp.minimum(8 * state.reach, 1 + jnp.linalg.norm(x)) / length)
 
@@ -286,11 +289,11 @@ def minimise(
 ) -> Minimum:
     """A local minimum of f(x) under c(x) = 0 and h(x) ≥ 0, with `problem(x) = (f, c, h)`, from the pytree x.
 
-    Ends when the KKT residual is below the tolerance, or with a status in `result` that says why not. With `progress`
-    it prints the iterations, and Ctrl-C returns the point reached so far.
-    Numbers inside `problem` (a module) and x are traced, so that other values of them do not compile again.
-    `derivatives` is a function (problem, x, weights) to (f, c, h), their jacobian, and the Hessian of
-    `weights @ (f, c, h)`, for problems that know these better than autodiff.
+    It ends when the KKT residual is below the tolerance, or with another status in `result`. With `progress` it prints
+    the iterations, and Ctrl-C returns the point reached so far.
+    Numbers inside `problem` (a module) and x are traced, so that other values do not cause a new compilation.
+    `derivatives` is a function of (problem, x, weights) that returns (f, c, h), their jacobian, and the Hessian of
+    `weights @ (f, c, h)`, for problems with derivatives that are cheaper than those of autodiff.
     """
     state, tolerance = begin(problem, x), jnp.asarray(tolerance, ravel_pytree(x)[0].dtype)
     try:

@@ -1,4 +1,4 @@
-"""PURPOSE: an optimal stroke with what certifies it; on disk and back."""
+"""PURPOSE: optimal strokes with the evidence of their optimality; saving and loading them."""
 
 import dataclasses
 import functools
@@ -25,8 +25,8 @@ _OUTCOMES = (OUTCOMES.converged, OUTCOMES.running, OUTCOMES.stalled, OUTCOMES.no
 
 
 class Evidence(eqx.Module):
-    """What the evidence for a stroke is computed from: the problem, the unknowns that solve it, the Hessian and the
-    constraints' jacobian there."""
+    """The data from which the evidence for a stroke is computed: the problem, the unknowns x of its solution, and the
+    Hessian of the Lagrangian and the jacobian of the constraints there."""
 
     problem: StrokeProblem
     x: PyTree
@@ -35,7 +35,7 @@ class Evidence(eqx.Module):
 
 
 def _when_asked_for(function):
-    """A property, computed once; of a batch, of each of its members."""
+    """A property that is computed at its first use and kept; for a batch of strokes it is mapped over the members."""
     name = f"_{function.__name__}"
 
     @functools.wraps(function)
@@ -134,7 +134,7 @@ class OptimalStroke(eqx.Module):
 
     def save(self, path: str | os.PathLike) -> None:
         """Write everything to one `.npz` file that `load_stroke` reads; the file appears whole or not at all."""
-        # Every array of the swimmer by its path, also of what is foreign to `_packed`.
+        # All arrays of the swimmer by their paths, also those of foreign classes, which `_unpacked` cannot rebuild.
         arrays = {f"swimmer.{name}": x for name, x in named_arrays(self.swimmer).items()}
         values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "result"}
         values["evidence"] = {"wong_residual": self.wong_residual, "second_variation": self.second_variation}
@@ -190,14 +190,14 @@ def load_stroke(path: str | os.PathLike, swimmer: AbstractInvariantMetric | None
 
 
 class _ForeignError(Exception):
-    """What is packed is not of geodyn, and a file holds no code."""
+    """A class or function in a file is not part of geodyn, so that the value cannot be rebuilt: files hold no code."""
 
 
 def _packed(value, name: str, arrays: dict):
-    """A value as JSON, its arrays put under their names, those of their paths; a module as its type and its fields, a
-    `jax.tree_util.Partial` as the function and what is bound to it."""
+    """A value as JSON data, with its arrays put into `arrays` under their paths. A module becomes its type and its
+    fields, a `jax.tree_util.Partial` its function and the bound arguments."""
     if isinstance(value, eqx.Module):
-        own = [f.name for f in dataclasses.fields(value) if f.name in vars(value)]  # others are those of the class
+        own = [f.name for f in dataclasses.fields(value) if f.name in vars(value)]  # other fields are defaults of the class
         fields = {field: _packed(vars(value)[field], f"{name}.{field}", arrays) for field in own}
         return {"type": f"{type(value).__module__}:{type(value).__qualname__}", "fields": fields}
     if isinstance(value, Partial):
@@ -215,7 +215,7 @@ def _packed(value, name: str, arrays: dict):
 
 
 def _unpacked(packed, arrays: dict):
-    """The value again. Raises _ForeignError for a module or a function of foreign code."""
+    """The value from the data of `_packed`. Raises _ForeignError for a class or function that is not of geodyn."""
     if isinstance(packed, list):
         return tuple(_unpacked(x, arrays) for x in packed)
     if not isinstance(packed, dict):
@@ -228,7 +228,7 @@ def _unpacked(packed, arrays: dict):
         args, keywords = (_unpacked(x, arrays) for x in packed["bound"])
         return Partial(_named(packed["function"]), *args, **keywords)
     kind = _named(packed["type"])
-    # As jax builds a module from its leaves: without its __init__, which may take other arguments.
+    # Rebuild the module as JAX does from leaves: without its __init__, which may take other arguments.
     again = object.__new__(kind)
     for key, value in packed["fields"].items():
         object.__setattr__(again, key, _unpacked(value, arrays))
@@ -236,7 +236,7 @@ def _unpacked(packed, arrays: dict):
 
 
 def _named(where: str):
-    """What stands in a module of geodyn under this name, "module:name"."""
+    """The object of the name "module:name". Raises _ForeignError unless it is part of geodyn."""
     module, name = where.split(":", 1)
     found = getattr(import_module(module), name, None) if module.split(".")[0] == "geodyn" else None
     if found is None:

@@ -1,4 +1,4 @@
-"""A short function at many points, and its derivatives point by point."""
+"""PURPOSE: derivatives of a small function at many points, computed point by point."""
 
 from collections.abc import Callable
 
@@ -18,7 +18,7 @@ def pointwise(function: Callable[[Float[Array, " n"]], Array]) -> Callable[[Floa
 
 
 def _with_slopes(function, order: int):
-    """From points[Q, n] to the values of the function, and of its derivatives up to an order."""
+    """points[Q, n] ↦ the values of the function and of its derivatives up to an order, with a JVP rule."""
 
     @jax.custom_jvp
     def values(points):
@@ -28,7 +28,7 @@ def _with_slopes(function, order: int):
     def _(points, directions):
         known, (directions,) = _with_slopes(function, order + 1)(*points), directions
 
-        # Sums so short are slow as matrix products, for which XLA:CPU copies.
+        # Written as a sum: such short sums are slow as matrix products, for which XLA:CPU copies the operands.
         def along(slope):
             return jnp.sum(slope * jnp.expand_dims(directions, range(1, slope.ndim - 1)), -1)
 
@@ -38,7 +38,7 @@ def _with_slopes(function, order: int):
 
 
 def jet(function, order: int):
-    """From a point to the value of the function and of its derivatives up to an order."""
+    """point ↦ the values of the function and of its derivatives up to an order, as a tuple."""
     if order == 0:
         return lambda point: (function(point),)
 

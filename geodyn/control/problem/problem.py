@@ -1,4 +1,4 @@
-"""PURPOSE: the problem of the best stroke in the form that `minimise` takes, and the evidence for its solution."""
+"""PURPOSE: the problem of the optimal stroke as a constrained minimisation, and the evidence for its solution."""
 
 import equinox as eqx
 import jax
@@ -48,28 +48,29 @@ class StrokeProblem(eqx.Module):
         return energy / self.energy, self.held(x, g), gaps
 
     def plain(self, x):
-        """The same, with derivatives with respect to the numbers in the problem as well."""
+        """(f, c, h) as by `__call__`, but differentiable with respect to the numbers in the problem as well."""
         energy, g, gaps = self.outcome(x, jax.vmap(self.local))
         return energy / self.energy, self.held(x, g), gaps
 
     def held(self, x, g: Float[Array, "d d"]) -> Float[Array, " p"]:
-        """What must vanish."""
+        """The equality constraints c, from the unknowns x and their holonomy g: `miss`, and `late`."""
         return jnp.concatenate([self.miss(g), self.late(x)])
 
     def late(self, x) -> Float[Array, " l"]:
-        """The shift of time against the first stroke, if there is a clock."""
+        """The shift of time against the initial stroke [1]; empty without a clock."""
         if self.clock is None:
             return jnp.zeros(0)
         return (jnp.sum(self.clock.cosine * x.cosine) + jnp.sum(self.clock.sine * x.sine))[None]
 
     def outcome(self, x, local):
-        """Energy, holonomy and gaps of the stroke of x, with `local` from all points to what is `local` there."""
+        """Energy, holonomy and gaps of the stroke of x. The argument is the method `local`, mapped over all points."""
         states, powers, velocities = self.along(self.stroke(x), gauss_times(self.steps), local)
         g = magnus(self.swimmer.group, velocities)[-1]
         return mean(powers), g, jax.vmap(self.gaps)(states).ravel()
 
     def along(self, stroke, times: Float[Array, " Q"], local):
-        """(r, r')[Q, 2m], power[Q], or another density of the cost, and body velocities[Q, k] at some times."""
+        """States (r, r') [Q, 2m], densities of the cost [Q] (by default the power) and body velocities [Q, k] at the
+        times [Q]."""
         shapes, rates = jax.vmap(lambda t: shape_and_rate(stroke, t))(times)
         states = jnp.concatenate([shapes, rates], axis=1)
         if not is_energy(self.density):
@@ -80,20 +81,22 @@ class StrokeProblem(eqx.Module):
         return states, jnp.sum(forces[:, k:] * rates, axis=1), -forces[:, :k]
 
     def local(self, point: Float[Array, " _"]) -> Array:
-        """What the swimmer says at a point of a stroke: `(A, G)[k + m, m]` at r; the density and A r' at (r, r')."""
+        """The values of the swimmer at a point of a stroke: (A, G) [k + m, m] at r if the cost is the energy, else the
+        density and A r' [1 + k] at (r, r')."""
         if is_energy(self.density):
             return jnp.concatenate(reduction(self.swimmer, point))
         r, rdot = jnp.split(point, 2)
         return jnp.append(self.density(self.swimmer, r, rdot), reduction(self.swimmer, r)[0] @ rdot)
 
     def charge(self, multipliers: Float[Array, " p"], g: Float[Array, "d d"]) -> Float[Array, " k"]:
-        """The charge μ₀ that belongs to the multipliers, first of them those of `miss`, at the holonomy g."""
+        """The charge μ₀ of Wong's equations from the multipliers, of which those of `miss` are the first, at the
+        holonomy g."""
         group = self.swimmer.group
         slope = jax.jacfwd(lambda e: self.miss(group.exp(e) @ g))(jnp.zeros(group.dim, g.dtype))
         return self.energy / 2 * multipliers[: slope.shape[0]] @ slope
 
     def gaps(self, state: Float[Array, " _"]) -> Float[Array, " _"]:
-        """The distances of a shape and its rate (r, r') from their bounds, relative to the width of these."""
+        """The distances of a shape and its rate (r, r') from their bounds, relative to the width of the bounds."""
         lower, upper = self.bounds
         bounded = state[np.array(self.bounded, int)]
         return jnp.concatenate([bounded - lower, upper - bounded]) / jnp.tile(upper - lower, 2)
@@ -109,19 +112,20 @@ class StrokeProblem(eqx.Module):
         return jnp.sqrt(jnp.sum(moves**2) + (jnp.finfo(xi.dtype).eps * self.displacement) ** 2)
 
     def missing(self, xi: Float[Array, " k"]) -> Float[Array, " p"]:
-        """How far exp(ξ) is from the displacement, relative to it; and, where that is a number, its net rotation."""
+        """The error of exp(ξ) relative to the displacement; if that is a length, followed by the net rotation."""
         target = self.displacement
         move = jnp.atleast_1d((self.reached(xi) - target) / jnp.linalg.norm(target))
         return move if target.ndim else jnp.append(move, xi[max(self.swimmer.group.translations, 1) :])
 
     def miss(self, g: Float[Array, "d d"]) -> Float[Array, " p"]:
-        """How far g is from the displacement, see `missing`."""
+        """The error of the holonomy g, as by `missing`."""
         return self.missing(self.swimmer.group.log(g))
 
 
 def clock_of(stroke, bounded: tuple[int, ...]) -> FourierStroke | None:
-    """For a problem with bounds, what tells the time of a stroke whose phase is free: bounds are asked for at some
-    times only, and a stroke that could shift its phase would for ever look for a better way between them."""
+    """For a problem with bounds, the coefficients with which `StrokeProblem.late` measures the phase of a stroke; else
+    None. Bounds are enforced at the quadrature nodes only: with a free phase the search would not settle, since it
+    could always shift the stroke to pass better between the nodes."""
     if not bounded or not isinstance(stroke, FourierStroke):
         return None
     order = jnp.arange(1, stroke.cosine.shape[1] + 1)[None]
@@ -131,13 +135,14 @@ def clock_of(stroke, bounded: tuple[int, ...]) -> FourierStroke | None:
 
 
 def without_derivatives(tree):
-    """The same without derivatives: evidence has none."""
+    """The tree with stopped gradients: the evidence for a stroke is not differentiable."""
     return jax.tree.map(lambda x: jax.lax.stop_gradient(x) if eqx.is_inexact_array(x) else x, tree)
 
 
 @jit
 def outcome(problem: StrokeProblem, x, multipliers: Float[Array, " p"]) -> dict:
-    """What OptimalStroke says of the stroke of the unknowns x and the multipliers of `miss`, on twice the steps."""
+    """The fields of OptimalStroke for the unknowns x and the multipliers of `miss`, by a quadrature with twice the
+    steps."""
     stroke, (states, powers, elements) = problem.stroke(x), _on_twice_the_steps(problem, x)
     energy, end = mean(powers), elements[-1]
     scale = problem.energy / jnp.linalg.norm(problem.displacement)
@@ -153,7 +158,7 @@ def outcome(problem: StrokeProblem, x, multipliers: Float[Array, " p"]) -> dict:
 
 
 def _on_twice_the_steps(problem, x):
-    """(states, powers, group elements after each step)"""
+    """(states, powers, group elements after each step), by a quadrature with twice the steps."""
     times = gauss_times(2 * problem.steps)
     states, powers, velocities = problem.along(problem.stroke(x), times, jax.vmap(problem.local))
     return states, powers, magnus(problem.swimmer.group, velocities)
@@ -161,14 +166,14 @@ def _on_twice_the_steps(problem, x):
 
 @jit
 def wong_residual(problem: StrokeProblem, x, charge: Float[Array, " k"]) -> Scalar:
-    """The largest defect of Wong's equations along the stroke of the unknowns x, away from bounds, over the largest
-    force, between twice the steps."""
+    """The largest defect of Wong's equations along the stroke of the unknowns x, relative to the largest force. It is
+    evaluated at the ends of twice as many steps, where no bound is active."""
     problem, x, charge = without_derivatives((problem, x, charge))
     return _wong_residual(problem, problem.stroke(x), charge, _on_twice_the_steps(problem, x)[2])
 
 
 def _wong_residual(problem, stroke, charge, elements):
-    """The largest defect of Wong's equations between the steps, away from bounds, over the largest force."""
+    """`wong_residual` from the group elements after each step."""
     steps = elements.shape[0]
     times = jnp.arange(1, steps) / steps
     charges = jax.vmap(lambda g: problem.swimmer.group.adjoint(g).T @ charge)(elements[:-1])

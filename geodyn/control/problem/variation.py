@@ -1,9 +1,9 @@
-"""PURPOSE: the first and second variation of what a stroke costs and where it leads, in closed form.
+"""PURPOSE: the first and second variations of the cost and the holonomy of a stroke, in closed form.
 
 A holonomy is a product of steps, `G = g₁ … g_S`. With `g_i → exp(ψ_i) g_i` and `ζ_i = Ad_{g₁…g_{i−1}} ψ_i` it becomes
-`exp(Φ) G`, `Φ = Σ_i ζ_i + ½ Σ_{j<i} [ζ_j, ζ_i] + …` (Baker, Campbell, Hausdorff). So a second variation is a sum of
-what is local to nodes and steps, and of the area that ζ sweeps in the algebra: autodiff is left with functions of few
-numbers, each at many points, and no direction is carried along the stroke.
+`exp(Φ) G`, `Φ = Σ_i ζ_i + ½ Σ_{j<i} [ζ_j, ζ_i] + …` (Baker, Campbell, Hausdorff). So the second variation is the sum of
+terms that are local to nodes and steps, and of the area that ζ encloses in the Lie algebra. Autodiff is needed only for
+functions of few numbers, evaluated at many points; no tangents are propagated along the stroke.
 """
 
 import jax
@@ -22,14 +22,14 @@ from geodyn.locomotion.strokes.stroke import shape_and_rate
 
 
 def variations(problem: StrokeProblem, x, weights: Float[Array, " w"]):
-    """The values (f, c, h) of a problem at x, their jacobian, and the Hessian of `weights @ (f, c, h)`, with respect to
-    the numbers in x."""
+    """The values (f, c, h) of a problem at x, their jacobian with respect to the numbers in x, and the Hessian of
+    `weights @ (f, c, h)`: the `Derivatives` that `minimise` takes."""
     flat, unravel = ravel_pytree(x)
 
     def bounds_at(state):
         return problem.gaps(state), jax.jacfwd(problem.gaps)(state)
 
-    # Gaps are affine in the states, and a shift of time is linear in the coefficients.
+    # Gaps are affine in the states and `late` is linear in the coefficients, so that they do not add to the Hessian.
     states, basis = _states(problem, x)
 
     def late_at(flat):
@@ -53,12 +53,12 @@ def variations(problem: StrokeProblem, x, weights: Float[Array, " w"]):
 
 @jit
 def second_variation(problem: StrokeProblem, x, hessian: Float[Array, "n n"], jacobian: Float[Array, "p n"]):
-    """The smallest eigenvalue of the second variation of the energy at fixed displacement, and the number of flat
-    directions, which are left out: symmetries, such as a shift of time.
+    """The smallest eigenvalue of the second variation of the energy at fixed displacement, without flat directions, and
+    the number of flat directions. These are symmetries, such as a shift of time.
 
-    `hessian` of the Lagrangian, `jacobian` of the constraints. Sizes are measured by
-    `∫ (δr'ᵀ G δr' + 4π² δrᵀ G δr) dt`, so that the eigenvalues have no units, most are near 1, and do not depend on the
-    basis.
+    `hessian` is that of the Lagrangian, and `jacobian` that of the constraints. The eigenvalues are relative to the
+    metric `∫ (δr'ᵀ G δr' + 4π² δrᵀ G δr) dt`, so that they have no units and do not depend on the basis; most are near
+    1.
     """
     problem, x, hessian, jacobian = without_derivatives((problem, x, hessian, jacobian))
     unit = jnp.linalg.inv(jnp.linalg.cholesky(sobolev_metric(problem, x)))
@@ -96,8 +96,8 @@ def _states(problem, x) -> tuple[Float[Array, "Q s"], Float[Array, "Q s n"]]:
 
 
 def _at_nodes(problem, states: Float[Array, "Q s"]):
-    """Power and body velocity at each state (r, r'), `told[Q, 1 + k]`; their slopes there, `[Q, 1 + k, s]`; and a
-    function from weights of `told` to the weighted second derivatives, `[Q, s, s]`."""
+    """The power and the body velocity at each state (r, r'), [Q, 1 + k]; their derivatives by the state, [Q, 1 + k, s];
+    and a function from weights [Q, 1 + k] to the weighted second derivatives [Q, s, s]."""
     k = problem.swimmer.group.dim
     if not is_energy(problem.density):
         signs = jnp.where(jnp.arange(1 + k) == 0, 1.0, -1.0).astype(states.dtype)
@@ -130,8 +130,9 @@ def _at_nodes(problem, states: Float[Array, "Q s"]):
 
 
 def _of_holonomy(problem, xi: Float[Array, "Q k"], dxi: Float[Array, "Q k n"], weights: Float[Array, " p"]):
-    """How far the holonomy of body velocities ξ at the nodes is from the displacement; how that changes; the prices of
-    ξ, `weights @ ∂miss/∂ξ`; and the part of the weighted Hessian in which ξ'' has none."""
+    """For body velocities ξ at the nodes with derivatives dξ by the unknowns: the error `miss` of their holonomy; its
+    jacobian; the adjoint variables `weights @ ∂miss/∂ξ` at the nodes; and the Hessian of `weights @ miss` without the
+    terms with second derivatives of ξ."""
     group, steps = problem.swimmer.group, problem.steps
     k, n = group.dim, dxi.shape[-1]
 
@@ -151,7 +152,7 @@ def _of_holonomy(problem, xi: Float[Array, "Q k"], dxi: Float[Array, "Q k n"], w
         return _weighted(advance, xi, charge)[1:]
 
     def of_exponent(xi, charge):
-        """How exp(ξ) turns with ξ, exp(ψ) exp(ξ): ψ', and the weighted ψ''."""
+        """For exp(ξ + δξ) = exp(ψ) exp(ξ): the first derivative of ψ by δξ, and the weighted second derivative."""
 
         def weighted(xi):
             dexp = group.dexp(xi)
@@ -160,14 +161,14 @@ def _of_holonomy(problem, xi: Float[Array, "Q k"], dxi: Float[Array, "Q k n"], w
         second, first = jax.jacfwd(weighted, has_aux=True)(xi)
         return first, (second + second.T) / 2
 
-    # From coordinates of the holonomy to turns of it: the inverse of what their exponential does.
+    # Derivatives by Φ, with the holonomy exp(Φ) G, from those by the coordinates log G: the inverse of dexp.
     end = group.log(g)
     miss, slope, second = _weighted(problem.missing, end, weights)
     unturned = jnp.linalg.inv(group.dexp(end))
     slope = slope @ unturned
     charge = weights @ slope
 
-    # Back along the product: prices of a step, of its exponent, of the velocities in it.
+    # Adjoint variables, by a reverse sweep: of each step, of its exponent, and of the velocities in it.
     charges = jnp.sum(charge[None, :, None] * adjoints, axis=1)
     exponents = jnp.concatenate([turns, end[None]]), jnp.concatenate([charges, charge[None]])
     dpsi, ddpsi = jax.vmap(of_exponent)(*exponents)
@@ -194,7 +195,7 @@ def _weighted(function, x: Float[Array, " n"], weights: Float[Array, " v"]):
 
 
 def _pull(rows: Float[Array, "Q i j"], columns: Float[Array, "Q j n"]) -> Float[Array, "Q i n"]:
-    """Products of small matrices at many points; as matrix products XLA:CPU would copy them first."""
+    """Products of small matrices at many points, written as sums: for matrix products XLA:CPU would copy them."""
     return jnp.sum(rows[:, :, :, None] * columns[:, None], axis=2)
 
 

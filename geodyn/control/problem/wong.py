@@ -1,6 +1,7 @@
 """PURPOSE: optimal strokes as the motion of a charged particle: Wong's equations.
 
-With a charge μ that is constant in space, `μ(t) = Ad*_{g(t)} μ₀`, an extremal of ½∫r'ᵀGr' at a given holonomy obeys
+With a charge that is constant in the world frame, `μ(t) = Ad*_{g(t)} μ₀`, an extremal of ½∫r'ᵀGr' at a given holonomy
+obeys
 `d/dt (G r')_i − ½ r'ᵀ ∂_iG r' = ⟨μ, F_ij⟩ r'^j`, and its power is constant.
 Source: Montgomery, *Commun. Math. Phys.* 128 (1990) 565; Koon & Marsden, *SIAM J. Control Optim.* 35 (1997) 901.
 """
@@ -111,12 +112,12 @@ def wong_forces(
     charge: Float[Array, " k"],
     density: Density = energy,
 ) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
-    """Both sides of Wong's equation: the force that the motion needs, and the one that its charge μ feels there.
+    """Both sides of Wong's equation: the Euler–Lagrange force of the motion, and the force on the charge μ.
 
     The cost is the integral of `density`, twice the Lagrangian ℓ: `d/dt ∂ℓ/∂r' − ∂ℓ/∂r = ⟨μ, F r'⟩`. Any consistent
     units.
     """
-    if is_energy(density):  # One derivative of the reduction has all that is needed; index i is that of ∂_i.
+    if is_energy(density):  # One derivative of the reduction is enough; its last index is that of ∂_i.
 
         def at(r):
             return (reduction(swimmer, r),) * 2
@@ -134,7 +135,7 @@ def wong_forces(
 
 
 def jet(stroke: Stroke, t: Number) -> tuple[Float[Array, " m"], Float[Array, " m"], Float[Array, " m"]]:
-    """The shape, its rate, and the rate of that."""
+    """The shape and its first and second derivatives in time."""
     t = floating(t)
     (r, rdot), (_, rddot) = jax.jvp(lambda t: shape_and_rate(stroke, t), (t,), (jnp.ones_like(t),))
     return r, rdot, rddot

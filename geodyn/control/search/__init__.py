@@ -1,1 +1,1 @@
-"""From a guess to an optimum: checks, starts, the search, and why one failed."""
+"""The search for an optimal stroke: checks of its arguments, starting strokes, and reasons of failure."""

@@ -1,1 +1,1 @@
-"""Spaces made of others: of several charts, from a table, as the zeros of a function."""
+"""Spaces derived from others: atlases, tabulated distances, level sets."""

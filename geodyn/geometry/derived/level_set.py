@@ -1,10 +1,9 @@
-"""Submanifolds: level sets of constraints, whose geometry follows from the constraints alone, and surfaces with a
-parametrisation, whose bending is measured by the same names.
+"""Submanifolds: level sets of constraints, and the second fundamental form of level sets and of embedded surfaces.
 
-Where φ(x) = 0, tangent vectors u, v obey dφ(u) = 0 and II(u, v) = −N Hess φ(u, v), with the covariant Hessian of φ and
-N = g⁻¹φ'ᵀ(φ' g⁻¹φ'ᵀ)⁻¹; the Gauss equation gives the curvature, R(u, v, w, z) = R̄(u, v, w, z) + <II(u, w), II(v, z)>
-− <II(u, z), II(v, w)> (do Carmo, *Riemannian Geometry*, chapter 6). No basis of the tangent space is chosen, so that
-all of it is smooth in x and in every number of the metric and the constraints.
+Vectors u, v that are tangent to φ(x) = 0 satisfy dφ(u) = 0, and II(u, v) = −N Hess φ(u, v), with the covariant Hessian
+of φ and N = g⁻¹φ'ᵀ(φ' g⁻¹φ'ᵀ)⁻¹. The Gauss equation gives the curvature, R(u, v, w, z) = R̄(u, v, w, z) +
+<II(u, w), II(v, z)> − <II(u, z), II(v, w)> (do Carmo, *Riemannian Geometry*, chapter 6). No basis of the tangent space
+is chosen, so that all of this is smooth in x and in every number of the metric and the constraints.
 """
 
 import functools
@@ -91,7 +90,7 @@ class LevelSet(AbstractMetric):
         return self.space.dim - self._shape().size
 
     def metric(self, x: Float[Array, " n"]) -> Float[Array, "n n"]:
-        """The metric of the space around. Raises ValueError where x is not [n], flat."""
+        """The metric of the space around. Raises ValueError unless x has shape [n]."""
         if x.shape != (self.space.dim,):
             raise ValueError(f"x must have shape ({self.space.dim},), the coordinates in one row; got {x.shape}")
         return self.space.metric(x)
@@ -109,7 +108,7 @@ class LevelSet(AbstractMetric):
         return jax.jacfwd(self.residual)(x) @ self.normals(x)
 
     def projector(self, x: Float[Array, " n"]) -> Float[Array, "n n"]:
-        """The matrix that takes a vector to its tangent part, orthogonally in the metric."""
+        """The matrix of the orthogonal projection, in the metric, of vectors onto the tangent space."""
         jacobian = jax.jacfwd(self.residual)(x)
         return jnp.eye(x.size, dtype=x.dtype) - self.normals(x) @ regular_inverse(self.gram(x)) @ jacobian
 
@@ -119,9 +118,9 @@ class LevelSet(AbstractMetric):
         return P.T @ self.metric(x) @ P
 
     def tangent_basis(self, x: Float[Array, " n"]) -> Float[Array, "d n"]:
-        """Orthonormal tangent vectors, as rows; smooth near x, but between far points it may jump."""
+        """Orthonormal tangent vectors, as rows. The basis is smooth near x, but may jump between distant points."""
         jacobian = jax.lax.stop_gradient(jax.jacfwd(self.residual)(x))
-        # The last rows of Vᵀ span the kernel. This basis is not differentiated, what is made of it is.
+        # The last rows of Vᵀ span the kernel. This basis is not differentiated, but its projection at x is.
         kernel = jnp.linalg.svd(jacobian, full_matrices=True)[2][jacobian.shape[0] :]
         vectors = jax.lax.stop_gradient(kernel) @ self.projector(x).T
         lower = jnp.linalg.cholesky(vectors @ self.metric(x) @ vectors.T)
@@ -133,18 +132,20 @@ class LevelSet(AbstractMetric):
         return _displaced(x, self.normals(x), _multipliers(self, x, self.normals(x)))
 
     def chart(self, x: Float[Array, " n"]) -> Embedded:
-        """Coordinates y[d] of the set near its point x, where y = 0: x + Σ y_a e_a in the tangent space, brought onto
-        the set along the normals at x. As a parametrised surface, it knows nothing of the Gauss equation."""
+        """Coordinates y[d] of the set near its point x, which has y = 0: the point x + Σ y_a e_a of the tangent space,
+        moved onto the set along the normals at x. The result is a parametrised surface, whose curvature is found
+        without the Gauss equation."""
         return Embedded(_Graph(self, x, self.tangent_basis(x), self.normals(x)), self.space, self.dim)
 
     def motion(self, potential: Callable | None = None) -> Lagrangian:
-        """A particle of unit mass on the set, `potential(x) -> V` or free, when it moves along geodesics:
-        `gd.integrate(level_set.motion(), x, v, t1=…, steps=…)`; `gd.project(motion, x, v)` brings x, v onto the set."""
+        """A particle of unit mass on the set, in a potential `potential(x) -> V`, or free, when it moves along
+        geodesics: `gd.integrate(level_set.motion(), x, v, t1=…, steps=…)`. `gd.project(motion, x, v)` brings x, v onto
+        the set."""
         return Lagrangian(_Particle(self.space, None if potential is None else as_pytree(potential)), self.constraint)
 
 
 class _Graph(eqx.Module):
-    """The set over its tangent space."""
+    """The level set near x as a graph over its tangent space: a function of the tangent coordinates y."""
 
     level_set: LevelSet
     x: Float[Array, " n"]
@@ -157,7 +158,7 @@ class _Graph(eqx.Module):
 
 
 class _Particle(eqx.Module):
-    """½ g(v, v) − V."""
+    """The Lagrangian ½ g(v, v) − V of a particle of unit mass."""
 
     space: AbstractManifold
     potential: Callable | None
@@ -172,7 +173,8 @@ def _displaced(x, normals, lam):
 
 
 def _multipliers(level_set, x, normals):
-    """λ with φ(x + normals λ) = 0; the normals made as long as they are in the units of x."""
+    """The λ with φ(x + normals λ) = 0. It is solved for with normals of unit length, so that the unknowns are in the
+    units of x."""
     scale = jnp.sqrt(jnp.sum(normals**2, axis=0))
     unit = normals / scale[None, :]
     size = 1 + jnp.max(jnp.abs(jax.lax.stop_gradient(x)))
@@ -181,7 +183,7 @@ def _multipliers(level_set, x, normals):
 
 
 def regular_inverse(gram: Float[Array, "c c"]) -> Float[Array, "c c"]:
-    """The inverse, NaN where the matrix is singular to rounding: not numbers of any size."""
+    """The inverse of a matrix; NaN, instead of meaningless numbers, if it is singular to rounding."""
     scale = jnp.sqrt(jnp.diagonal(gram))
     scale = jnp.where(scale > 0, scale, 1.0)
     scaled = gram / (scale[:, None] * scale[None, :])
@@ -314,7 +316,7 @@ def _(space: LevelSet, x, v, ts, steps):
 @log_of.register
 @jit
 def _(space: LevelSet, x, y, nodes):
-    # What is missing across the set is filled up by the normal part of v, which is none where y is arrived at.
+    # Shooting within the set leaves the equations along its normals empty. They say that the normal part of v is zero.
     def filled(v):
         return space.normals(y) @ (jax.jacfwd(space.residual)(x) @ v)
 

@@ -1,4 +1,4 @@
-"""The charts of a space that has several; an atlas of one's own, of charts that are spaces."""
+"""Atlases of charts that are spaces, atlases of products, and the atlas of any space."""
 
 import equinox as eqx
 import jax
@@ -73,7 +73,7 @@ class Atlas(AbstractManifold, AbstractPatches):
         self.dim = self.charts[0].dim
 
     def metric(self, x: Float[Array, " n"]) -> Float[Array, "n n"]:
-        """That of the chart of x; NaN at x in none."""
+        """The metric of the chart that x is in; NaN if x is in none."""
         return self._in_own_chart(x, lambda chart, local: chart.metric(local))
 
     def embed(self, x: Float[Array, " n"]) -> Float[Array, " D"]:
@@ -99,7 +99,7 @@ class Atlas(AbstractManifold, AbstractPatches):
         return jnp.where(jnp.arange(self.dim) == 0, 2 * REACH * k * self._radius(x), 0)
 
     def _inside(self, k, x):
-        """Whether x is in chart k, and its coordinates there, those of the centre where it is not."""
+        """Whether x is in chart k, and its coordinates there; those of the centre if it is not."""
         local = x - self._centre(k, x)
         inside = local @ local < (REACH * self._radius(x)) ** 2
         return inside, jnp.where(inside, local, 0)
@@ -140,7 +140,7 @@ def _(space: Atlas, x, y, nodes):
 
 
 class ProductPatches(AbstractPatches):
-    """The charts of a product, of which a factor may have but one."""
+    """The charts of a product of two spaces, one of which may have a single chart."""
 
     space: Product
 
@@ -162,8 +162,8 @@ class ProductPatches(AbstractPatches):
 
 
 def atlas_of(space: AbstractManifold) -> AbstractAtlas | None:
-    """The several charts of a space; None where it has but one. Raises ValueError for a product with a factor whose
-    chart moves."""
+    """The atlas of a space; None if it has a single chart. Raises ValueError for a product with a factor whose chart
+    moves."""
     if isinstance(space, Product):
         factors = [atlas_of(factor) for factor in (space.a, space.b)]
         if not all(factor is None or isinstance(factor, AbstractPatches) for factor in factors):

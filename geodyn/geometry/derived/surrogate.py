@@ -1,9 +1,10 @@
-"""A polynomial in place of the distance of a space that has none in closed form: several times faster than its solve.
+"""Tabulated distances: a polynomial for the distance in a space without a closed form, several times faster than the
+solve for the geodesic.
 
 In the midpoint m = (x + y)/2 and the difference d = y − x of the coordinates, the squared distance is smooth, even in
 d, and vanishes with d: dist² = g_ij(m) d^i d^j + O(d⁴) (half of it is Synge's world function; Poisson, Pound & Vega,
 *Living Rev. Relativity* 14:7 (2011), §3). So it is expanded in the monomials of d of degree 2, 4, …, whose coefficients
-are Chebyshev series in m: no term could spoil coincident points, and the relative error is uniform in d.
+are Chebyshev series in m. Then it is zero and smooth at coincident points, and its relative error is uniform in d.
 """
 
 import functools
@@ -86,11 +87,11 @@ class Tabulated(AbstractManifold):
 
     @property
     def period(self) -> tuple[float, ...] | None:
-        """That of the space."""
+        """The periods of the coordinates, those of `space`."""
         return period_of(self.space)
 
     def metric(self, x: Float[Array, " n"]) -> Float[Array, "n n"]:
-        """That of the space."""
+        """The metric of `space`."""
         return self.space.metric(x)
 
     def squared_distance(self, x: Float[Array, " n"], y: Float[Array, " n"]) -> Scalar:
@@ -105,7 +106,7 @@ class Tabulated(AbstractManifold):
 def _evaluate(table, u, d):
     """Σ_kα table[k_1, …, k_n, α] T_k1(u_1) … T_kn(u_n) d^α over the even monomials of d, for |u| < 1.
 
-    By sums instead of products of matrices, which are unrolled where a step is one function (`_compile.native`)."""
+    Written with sums instead of matrix products, which are unrolled in native functions (`_compile.native`)."""
     angles = jnp.arccos(u)
     for angle, size in zip(angles, table.shape):
         T = jnp.cos(angle * jnp.arange(size, dtype=u.dtype))
@@ -120,7 +121,7 @@ def _exponents(n, terms):
 
 
 def _monomials(d, count):
-    """d^α for the first `count` even monomials; chosen by sums, which differentiate without scatters."""
+    """d^α for the first `count` even monomials. The powers are selected by sums, whose derivatives have no scatters."""
     terms = next(terms for terms in itertools.count(1) if len(_exponents(d.size, terms)) == count)
     powers = jnp.stack([d**k for k in range(2 * terms + 1)], axis=1)  # [i, k]
     chosen = jnp.asarray(np.eye(2 * terms + 1)[_exponents(d.size, terms)], d.dtype)  # [α, i, k]
@@ -128,10 +129,10 @@ def _monomials(d, count):
 
 
 def _fitted(space, centre, half, reach, tolerance):
-    """The table of the least degrees that reach the tolerance, and its error."""
+    """The table of the lowest degrees that reach the tolerance, and its error."""
     distances = _sampler(space, centre, half, reach)
     rng = np.random.default_rng(0)
-    # Tests crowd at the edges, where polynomials err most.
+    # The test points are denser near the edges, where the errors of polynomials are largest.
     tests = np.cos(np.pi * rng.random((TESTS, space.dim))) / MARGIN, _in_ball(rng, rng.random(TESTS) ** 0.5, space.dim)
     wanted = distances(*tests)
     tried = jax.jit(jax.vmap(_evaluate, (None, 0, 0)))
@@ -167,7 +168,8 @@ def _coefficients(distances, degrees, terms):
 
 
 def _offsets(terms, n):
-    """Differences d in the unit ball, three for each monomial, and the matrix from dist²/|d|² to coefficients."""
+    """Differences d in the unit ball, three for each monomial, and the matrix that maps dist²/|d|² there to the
+    coefficients of the monomials."""
     exponents = _exponents(n, terms)
     rng = np.random.default_rng(1)
     radii = np.cos(np.pi * (np.arange(terms + 1) + 0.5) / (2 * terms + 2))
@@ -181,7 +183,8 @@ def _in_ball(rng, radii, n):
 
 
 def _tails(table, terms):
-    """Size of the terms of highest degree in d, then of those of the highest two in each coordinate of m."""
+    """The size of the terms of the highest degree in d, then of those of the highest two degrees in each coordinate of
+    m."""
     # On the unit interval x^2j is, up to lower degrees, a Chebyshev polynomial divided by 2^(2j − 1).
     power = np.sum(_exponents(table.ndim - 1, terms), axis=1)
     size = np.abs(table) / 2.0 ** (power - 1)
@@ -190,7 +193,8 @@ def _tails(table, terms):
 
 
 def _sampler(space, centre, half, reach):
-    """dist² at the scaled midpoints u[P, n] and differences d[P, n]; ValueError where it is not found."""
+    """The function (u, d) -> dist² for scaled midpoints u[P, n] and differences d[P, n]; it raises ValueError if a
+    distance is not found."""
     solve = eqx.filter_jit(lambda x, y, nodes: jax.vmap(lambda x, y: squared_distance(space, x, y, nodes=nodes))(x, y))
 
     def distances(u, d, nodes=NODES):
@@ -210,7 +214,8 @@ def _sampler(space, centre, half, reach):
 
 
 def _box(space, lower, upper, reach):
-    """The bounds and the reach as arrays [n]; ValueError if they are none."""
+    """(centre, half-width, reach) of the box as arrays [n], with infinite half-widths for unbounded coordinates.
+    ValueError if the arguments do not describe a box."""
     n = space.dim
     try:
         lower, upper = (np.asarray(x, float).reshape(n) for x in (lower, upper))

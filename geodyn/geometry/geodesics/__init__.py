@@ -1,1 +1,1 @@
-"""Shortest paths between points, and what moves along them."""
+"""Geodesics: from a point and a velocity, and between two points; distances, parallel transport, Jacobi fields."""

@@ -1,14 +1,17 @@
 """The geodesic between two points of any metric: the path that makes the energy ∫₀¹ ½ g(x', x') dt stationary.
 
-It is some steps of Gauss collocation from one point to the other: polynomials, of which the velocities u at the nodes
-are the unknowns, and the integral Gauss' quadrature (Marsden & West, *Acta Numerica* 10 (2001); Hall & Leok,
-*Numer. Math.* 130 (2015)). The energy E(x, y) = ½ dist² is stationary where g u = p(0) + ∫f, with momenta p = g u and
-forces f = ½ ∂g(u, u). For short edges a single polynomial is enough and that is iterated as it stands, which is
-Newton's method with the metric held fixed; what is left is smaller by a factor like the curvature times dist²/π² each
-time. Others are relaxed (`relaxation`). The steps being symplectic, E generates them: dE = p(1) dy − p(0) dx, so that a
-force needs no more than the path, and log_x y = g⁻¹ p(0). Second derivatives are those of p(0) and p(1), by the
-implicit-function theorem. A guess from a neighbouring path would save little: the iteration contracts linearly, and
-from a start right to six digits takes half to four fifths of its turns.
+The path consists of steps of Gauss collocation from one point to the other: the unknowns are the velocities u at the
+nodes of polynomials, and the integral is Gauss quadrature (Marsden & West, *Acta Numerica* 10 (2001); Hall & Leok,
+*Numer. Math.* 130 (2015)). The energy E(x, y) = ½ dist² is stationary if g u = p(0) + ∫f, with the momenta p = g u and
+the forces f = ½ ∂g(u, u).
+
+For short paths a single polynomial is enough, and this equation is solved by fixed-point iteration, which is Newton's
+method with the metric held fixed: each iteration reduces the error by a factor of about the curvature times dist²/π².
+Other paths are relaxed (`relaxation`). A guess from a neighbouring path would save little: the iteration converges
+linearly, and from a start that is right to six digits it takes half to four fifths of its iterations.
+
+Since the steps are symplectic, E is their generating function, dE = p(1) dy − p(0) dx. So a force needs no more than
+the path, and log_x y = g⁻¹ p(0). Second derivatives are those of p(0) and p(1), by the implicit-function theorem.
 """
 
 import equinox as eqx
@@ -32,18 +35,18 @@ BUMP = 1e-3
 def energy_between(space: AbstractManifold, x: Float[Array, " n"], y: Float[Array, " n"], effort: Effort) -> Scalar:
     """½ dist² of two points, along the geodesic to which the chart's straight segment relaxes; smooth where x = y.
 
-    The path has as many nodes as it takes to resolve E to rounding, up to those of the `effort`. NaN, or infinite, if
-    that is not enough, if no path is found, or if it is no minimum (beyond a conjugate point).
+    The path has as many nodes as it takes to resolve E as well as `effort` wants, up to its number of nodes. E is NaN,
+    or infinite, if these are not enough, if no path is found, or if it is not a minimum (beyond a conjugate point).
     """
-    # What the metric closes over becomes an explicit argument, so that derivatives with respect to it exist as well.
+    # The values that the metric closes over become explicit arguments, so that E has derivatives with respect to them.
     return _energy(eqx.filter_closure_convert(space.metric, x), x, y, effort)
 
 
 def short_path(
     space: AbstractManifold, x: Float[Array, " n"], y: Float[Array, " n"], nodes: int
 ) -> Float[Array, "{nodes} n"]:
-    """The velocities of that geodesic, over the time 1, at Gauss' `nodes`; NaN where these do not resolve it to
-    rounding."""
+    """The velocities, at `nodes` Gauss nodes of the time from 0 to 1, of the geodesic from x to y; NaN if these nodes
+    do not resolve it to rounding."""
     return _short_path(eqx.filter_closure_convert(space.metric, x), x, y, nodes=nodes)
 
 
@@ -67,7 +70,7 @@ def _residual(metric, x, y, u):
 
 
 def _ends_of(metric, x, u):
-    """(E, p(0), p(1)) of a geodesic from x, of equal pieces."""
+    """(E, p(0), p(1)) of the geodesic from x with the velocities u, on pieces of equal length."""
     h = _equal(u)
     return ends(h, pieces_of(metric, x, h, u))
 
@@ -77,8 +80,8 @@ def _equal(u):
 
 
 def _straight(metric, x, y, nodes):
-    """The straight segment of the chart with a small bump in every direction, from which iteration leaves a geodesic
-    that is no minimum, as it leaves every unstable point."""
+    """The velocities of the straight segment of the chart, with a small perturbation in every direction: with it the
+    iteration leaves a geodesic that is not a minimum, which is an unstable fixed point."""
     d, c = y - x, jnp.asarray(gauss(nodes)[0], x.dtype)
     g = metric((x + y) / 2)
     bump = BUMP * jnp.sqrt(d @ g @ d / jnp.diag(g)) * jnp.cos(1 + jnp.arange(x.size, dtype=x.dtype))
@@ -86,7 +89,8 @@ def _straight(metric, x, y, nodes):
 
 
 def _short(metric, x, y, effort, nodes=FEW_NODES):
-    """(u of one piece, whether plain iteration found it and its few nodes resolve it as the effort wants)."""
+    """(u of one piece, whether fixed-point iteration found it and its few nodes resolve it as well as `effort`
+    wants)."""
     zero, yes = jnp.zeros((), x.dtype), jnp.ones((), bool)
     start = _straight(metric, x, y, nodes)
     found = iterate(lambda u: _residual(metric, x, y, u), start, lambda r: r, zero, MOST_PLAIN, yes)
@@ -125,7 +129,8 @@ def _ends(metric, x, y, effort):
     """(E, p(0), p(1)) of the geodesic from x to y."""
     u, good = _short(metric, x, y, effort)
 
-    # Carried along, or XLA would compute what follows from u before a loop that seldom turns.
+    # u is in the carry and changes sign, since otherwise XLA would compute what follows from u before the loop, which
+    # seldom turns.
     def longer(u, *_):
         return (-u, *relaxed(metric, x, y, u, effort).ends)
 
@@ -141,7 +146,8 @@ def _ends_jvp(primals, tangents):
             return _ends_of(metric, x, _path(metric, x, y, effort))
 
         return eqx.filter_jvp(ends_of, primals[:3], tangents[:3])
-    # A matrix, so that nothing iterates for every vector that Newton's method pushes through a force.
+    # The derivatives are a matrix, so that nothing is iterated again for each tangent to which Newton's method applies
+    # the derivative of a force.
     values, slopes = _expanded(*primals)
     change = jnp.concatenate([jnp.zeros_like(at) if d is None else d for at, d in ((x, dx), (y, dy))])
     return values, tuple(slope @ change for slope in slopes)
@@ -149,7 +155,8 @@ def _ends_jvp(primals, tangents):
 
 @custom_jvp
 def _expanded(metric, x, y, effort):
-    """(E, p(0), p(1)) of the geodesic from x to y, and their derivatives [2n] and [n, 2n] in both points."""
+    """(E, p(0), p(1)) of the geodesic from x to y, and their derivatives [2n] and [n, 2n] with respect to both
+    points."""
     u, good = _short(metric, x, y, effort)
 
     def longer(u, _):
@@ -171,8 +178,8 @@ def _expanded_jvp(primals, tangents):
 
 
 def _expansion(metric, x, y, u):
-    """(E, p(0), p(1)) of a geodesic of one piece from x to y, and their derivatives: those of u are the solution of
-    linear equations (implicit-function theorem)."""
+    """(E, p(0), p(1)) of a geodesic of one piece from x to y, and their derivatives. Those of u are the solution of a
+    linear system (implicit-function theorem)."""
     n = x.size
 
     def left(z, u):
@@ -186,8 +193,8 @@ def _expansion(metric, x, y, u):
 
 
 def _chained(metric, x, h, u, pieces):
-    """The expansion of a geodesic of several pieces, from those of the pieces: where they join, at z, the momenta agree
-    whatever x and y, p(1; x, z) = p(0; z, y)."""
+    """The `_expansion` of a geodesic of several pieces, from those of its pieces. At a joint z of two pieces the
+    momenta agree for all x and y, p(1; x, z) = p(0; z, y), which gives the derivative of z."""
     n, (starts, stops) = x.size, joints(x, h, u)
 
     def extended(k, chain):
@@ -216,7 +223,8 @@ def _chained(metric, x, h, u, pieces):
 
 @custom_jvp
 def _path(metric, x, y, effort):
-    """The velocities u[k, q, n] of the geodesic from x to y at the most nodes, of equal pieces."""
+    """The velocities u[k, q, n] of the geodesic from x to y, with the largest number of nodes, on pieces of equal
+    length."""
     u, good = _short(metric, x, y, effort)
 
     def longer(u, _):
@@ -234,8 +242,9 @@ def _path_jvp(primals, tangents):
 
 
 def _linear_root(apply, b):
-    """v with apply(v) = b, by plain iteration where that contracts, else by LAPACK, which also keeps programs with such
-    derivatives, too long for that, from being one native function (`_compile.native`)."""
+    """The solution v of apply(v) = b, by fixed-point iteration if that contracts, else by LAPACK. The call of LAPACK
+    also prevents programs with such derivatives from becoming one native function (`_compile.native`), for which they
+    are too long."""
     form, yes = Full(), jnp.ones((), bool)
     found = iterate(lambda v: apply(v) - b, b, lambda r: r, jnp.zeros((), b.dtype), MOST_PLAIN, yes)
 

@@ -147,7 +147,7 @@ def log(
 
 @functools.singledispatch
 def log_of(space, x, y, nodes):
-    """`log`; a space with one of its own registers here."""
+    """The computation of `log`; spaces with another formula register here."""
     return solve(space.metric(x), -jax.grad(half_square, 1)(space, x, y, nodes))
 
 
@@ -229,7 +229,8 @@ def squared_distance(
 
 
 def effort_of(nodes: Count | Effort, tolerance: float = 0.0) -> Effort:
-    """What paths may cost; ValueError for a tolerance outside [0, 1), and nodes that are no positive whole number."""
+    """The `Effort` with these options; ValueError for a tolerance outside [0, 1), and for nodes that are not a positive
+    whole number."""
     if isinstance(nodes, Effort):
         return nodes
     if not isinstance(tolerance, jax.core.Tracer) and not 0 <= tolerance < 1:
@@ -240,8 +241,8 @@ def effort_of(nodes: Count | Effort, tolerance: float = 0.0) -> Effort:
 def distance_or_far(
     space: AbstractMetric, x: Float[Array, " n"], y: Float[Array, " n"], nodes: Count | Effort, near: Scalar
 ) -> Scalar:
-    """The distance; where its geodesic is not found, the length of the chart's segment if that is more than twice as
-    far as `near`, else NaN."""
+    """The distance. If its geodesic is not found, it is the length of the straight segment of the chart if that is more
+    than twice `near`, else NaN."""
     if not is_solved(space):
         return distance(space, x, y, nodes=nodes)
     length = safe_sqrt(2 * half_square(space, x, y, effort_of(nodes)._replace(far=True)))
@@ -250,7 +251,7 @@ def distance_or_far(
 
 
 def is_solved(space: AbstractMetric) -> bool:
-    """Whether distances are those of a boundary-value solve."""
+    """Whether distances in the space are found by solving a boundary-value problem."""
     if isinstance(space, Product):
         return is_solved(space.a) or is_solved(space.b)
     return isinstance(space, AbstractManifold) and not knows_distances(space)
@@ -267,7 +268,7 @@ TOO_LONG = (
 
 
 def told(value, why=NOT_FOUND):
-    """The value, with a warning where it is NaN, as far as that can be seen, which is outside of jit."""
+    """The value, with a warning if it is NaN. Inside of jit there is no warning, since the value is not known."""
     if _is_nan(value):
         warnings.warn(f"NaN: {why}", stacklevel=3)
     return value
@@ -372,7 +373,7 @@ def _jacobi_field(space, x, v, j, dj, ts, steps):
 
 @functools.singledispatch
 def geodesic_of(space, x, v, ts, steps):
-    """`geodesic`; a space with one of its own registers here."""
+    """The computation of `geodesic`; spaces with another formula register here."""
     return _integrated(space, x, v, ts, steps)
 
 
@@ -409,7 +410,7 @@ def _(space: Product, x, v, steps):
 
 @functools.singledispatch
 def half_square(space, x, y, nodes):
-    """½ dist², by the space's own `squared_distance` if it has one; what is made of other spaces registers here."""
+    """½ dist², by the space's own `squared_distance` if it has one; spaces made of other spaces register here."""
     y = nearest_image(space, x, y)
     if knows_distances(space):
         return _scalar(space.squared_distance(x, y), space) / 2
@@ -419,8 +420,8 @@ def half_square(space, x, y, nodes):
 
 
 def nearest_image(space: AbstractManifold, x: Float[Array, " n"], y: Float[Array, " n"]) -> Float[Array, " n"]:
-    """The image of y, whole periods of the coordinates away, to which the segment of the chart from x is shortest; for
-    a space that knows its distances, that of the shortest distance."""
+    """The image of y under shifts by whole periods of the coordinates to which the straight segment of the chart from x
+    is shortest; for a space that knows its distances, the image at the shortest distance."""
     if period_of(space) is None:
         return y
     period = np.array(period_of(space))
@@ -437,7 +438,8 @@ def nearest_image(space: AbstractManifold, x: Float[Array, " n"], y: Float[Array
 
 
 def chord(space: AbstractManifold, x: Float[Array, " n"], y: Float[Array, " n"]) -> Scalar:
-    """Length of the segment of the chart between two points, by the energy at eight of Gauss' nodes."""
+    """Length of the straight segment of the chart between two points: the root of twice its energy, by Gauss quadrature
+    with eight nodes."""
     t, b = (jnp.asarray(a, x.dtype) for a in (np.polynomial.legendre.leggauss(8)))
     d = y - x
     squares = jax.vmap(lambda t: d @ space.metric(x + (1 + t) / 2 * d) @ d)(t)
@@ -459,7 +461,7 @@ def _(space: Product, x, y, nodes):
 
 
 class _Kinetic(eqx.Module):
-    """½ g(v, v)."""
+    """The Lagrangian ½ g(v, v) of a motion along geodesics."""
 
     metric: Callable
 
@@ -470,7 +472,7 @@ class _Kinetic(eqx.Module):
 @jit
 def _integrated(space, x, v, ts, steps):
     qs, vs = rays(space.metric, None, Gauss(6), x, v, ts, steps)
-    # |x'|² is constant; a null vector's too, which has no size of its own.
+    # |x'|² is constant. The scale of its change is positive even for a null vector, for which |x'|² is zero.
     change = jax.vmap(lambda q, u: inner(space, q, u, u))(qs, vs) - inner(space, x, v, v)
     scale = jnp.abs(v) @ jnp.abs(space.metric(x)) @ jnp.abs(v)
     good = (jnp.abs(change) <= jnp.finfo(x.dtype).eps ** 0.5 * scale)[:, None]
@@ -478,12 +480,13 @@ def _integrated(space, x, v, ts, steps):
 
 
 def rays(metric: Callable, constraint: Callable | None, method: AbstractMethod, x, v, ts, steps: int):
-    """Positions and velocities at the times ts of what moves by its kinetic energy alone."""
+    """Positions and velocities at the times ts of the motion without forces from x with the velocity v: a geodesic, of
+    the set where the `constraint` vanishes if there is one."""
     metric, constraint = (f and eqx.filter_closure_convert(f, x) for f in (metric, constraint))
     system = Lagrangian(_Kinetic(metric), constraint)
 
     def at(t):
-        # Time is the size of the velocity, so that t may be negative, or zero.
+        # The motion to the time t is the motion to the time 1 with the velocity t v: so t may be negative or zero.
         trajectory = integrate(system, x, t * v, t1=1.0, steps=steps, method=method, save_every=steps)
         start = t == 0
         return trajectory.q[-1], jnp.where(start, v, trajectory.v[-1] / jnp.where(start, 1.0, t))
@@ -493,7 +496,8 @@ def rays(metric: Callable, constraint: Callable | None, method: AbstractMethod, 
 
 @jit
 def _transport(space, curve, w, ts, steps):
-    """Gauss collocation; the equation is linear, w' = M(t) w, so that each step is one linear solve for its stages."""
+    """Parallel transport by Gauss collocation. The equation w' = M(t) w is linear, so that each step is one linear
+    solve for its stages."""
     tableau = gauss(6)
     a, b, c = (jnp.asarray(array, w.dtype) for array in (tableau.a, tableau.b, tableau.c))
 

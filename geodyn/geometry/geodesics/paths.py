@@ -1,9 +1,9 @@
-"""Paths between two points of a chart, made of pieces that are polynomials, and what the energy ∫₀¹ ½ g(x', x') dt says
-about them.
+"""Piecewise polynomial paths between two points of a chart, their energy ∫₀¹ ½ g(x', x') dt, and its derivatives.
 
-A path is given by its velocities u[k, q, n] at Gauss' nodes of pieces of the lengths h[k], which sum to 1; a piece of
-length 0 is none, so that arrays of one shape hold paths of few pieces and of many. The momenta are p = g u and the
-forces f = ½ ∂g(u, u); along a geodesic p + ∫_t^1 f, the `slope` of the energy in u, is the same at every node.
+A path is given by its velocities u[k, q, n] at the Gauss nodes of pieces of the lengths h[k], which sum to 1. A piece
+of length 0 is unused, so that arrays of one shape hold paths of few and of many pieces. The momenta are p = g u and the
+forces f = ½ ∂g(u, u). Along a geodesic p + ∫_t^1 f, the derivative of the energy with respect to u (`slope`), is the
+same at every node.
 """
 
 import functools
@@ -19,8 +19,8 @@ from geodyn._typing import Array
 
 @functools.cache
 def gauss(nodes: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Gauss' nodes t[q], matrix a[q, r] and weights b[q], and Legendre's polynomials P[q, k], orthonormal on [0, 1]; of
-    many nodes, for which a tableau's exact fractions are none."""
+    """The Gauss nodes t[q], matrix a[q, r] and weights b[q], and the Legendre polynomials P[q, k], orthonormal on
+    [0, 1]. It is for numbers of nodes that are too large for the exact fractions of `tableau.gauss`."""
     points, weights = np.polynomial.legendre.leggauss(nodes)
     P, size = np.polynomial.legendre.legvander(points, nodes), np.sqrt(2 * np.arange(nodes) + 1)
     integrals = np.concatenate([1 + points[:, None], (P[:, 2:] - P[:, :-2]) / (2 * np.arange(1, nodes) + 1)], axis=1)
@@ -30,26 +30,27 @@ def gauss(nodes: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
 
 @functools.cache
 def _last_modes(nodes: int) -> np.ndarray:
-    """[q, r] matrix that leaves Legendre's last two polynomials of what is given at the nodes."""
+    """The matrix [q, r] that projects values at the nodes onto the last two Legendre polynomials."""
     _, _, b, P = gauss(nodes)
     return P[:, -2:] @ (P[:, -2:] * b[:, None]).T
 
 
 @functools.cache
 def _resampling(few: int, many: int, pieces: int) -> np.ndarray:
-    """[pieces many, few] matrix: a polynomial given at few nodes, at many of each of the pieces that it is cut to."""
+    """The matrix [pieces many, few] that evaluates a polynomial, given at `few` nodes, at `many` nodes of each of the
+    pieces into which its interval is cut."""
     _, _, b, P = gauss(few)
     t = (gauss(many)[0][None, :] + np.arange(pieces)[:, None]).reshape(-1) / pieces
     return np.polynomial.legendre.legvander(2 * t - 1, few - 1) * np.sqrt(2 * np.arange(few) + 1) @ (P * b[:, None]).T
 
 
 def mixed(matrix, x):
-    """matrix @ x[q, n], by sums: products of matrices are unrolled where a step is one function (`_compile.native`)."""
+    """matrix @ x[q, n], written as a sum, since native functions unroll matrix products (`_compile.native`)."""
     return jnp.sum(jnp.asarray(matrix, x.dtype)[:, :, None] * x[None], axis=1)
 
 
 def _along(matrix, x):
-    """The same within every piece."""
+    """matrix @ x[k] for every piece k of x[k, q, n]."""
     return jnp.sum(jnp.asarray(matrix, x.dtype)[None, :, :, None] * x[:, None], axis=2)
 
 
@@ -66,16 +67,16 @@ def total(h, x):
 
 
 def joints(x, h, u):
-    """Where the pieces of the path from x start and end, [k, n] each."""
+    """The start and end points of the pieces of the path from x, [k, n] each."""
     moved = h[:, None] * _means(u)
     start = x[None, :] + mixed(np.tri(len(u), k=-1), moved)
     return start, start + moved
 
 
 class Pieces(NamedTuple):
-    """What the metric says about one piece of a path, or about all: its energy ∫ ½ g(u, u) and the part of it in the
-    last two modes of u, about the square of the path's error; g⁻¹ at the nodes; p + ∫ f from there to the piece's end,
-    and ∫ f over all of it."""
+    """Quantities of one piece of a path, or of all pieces: its energy ∫ ½ g(u, u), and the `unresolved` part of it in
+    the last two modes of u, which is about the square of the error of the path; g⁻¹ at the nodes; the `slope`, p + ∫ f
+    from each node to the end of the piece; and the `impulse`, ∫ f over the whole piece."""
 
     energy: Array
     unresolved: Array
@@ -85,7 +86,7 @@ class Pieces(NamedTuple):
 
 
 def piece(metric, start, h, u) -> Pieces:
-    """Of the piece from `start`."""
+    """The `Pieces` of one piece, which begins at the point `start`."""
     _, a, b, _ = gauss(len(u))
     weights = jnp.asarray(b, u.dtype)[:, None]
     energies, forces, g = jax.vmap(lambda x, u: _at_node(metric, x, u))(start[None] + h * mixed(a, u), u)
@@ -103,7 +104,7 @@ def _at_node(metric, x, u):
 
 
 def _inverse(g):
-    """g⁻¹, by Cramer's rule where it is small."""
+    """g⁻¹, by Cramer's rule if g is small."""
     if len(g) > 4:
         return inverse(g)
     cofactors = adjugate(g) if len(g) > 1 else jnp.ones_like(g)
@@ -111,19 +112,20 @@ def _inverse(g):
 
 
 def pieces_of(metric, x, h, u) -> Pieces:
-    """Of all pieces of the path from x."""
+    """The `Pieces` of all pieces of the path from x."""
     return jax.vmap(lambda start, h, u: piece(metric, start, h, u))(joints(x, h, u)[0], h, u)
 
 
 def _slope(at: Pieces):
-    """p + ∫_t^1 f at every node [k, q, n]: the derivative of the energy in the velocities, per weight."""
+    """p + ∫_t^1 f at every node [k, q, n]: the derivative of the energy with respect to the velocities, divided by the
+    weights of the nodes."""
     later = mixed(np.tri(len(at.impulse), k=-1).T, at.impulse)
     return at.slope + later[:, None, :]
 
 
 def residual(x, y, h, u, at: Pieces):
-    """What vanishes along the geodesic from x to y: g⁻¹ (slope − p) with the p for which the path ends in y, the change
-    of u to the next iterate, reversed; and slope − p."""
+    """(g⁻¹ (slope − p), slope − p), where p is such that the path ends in y. Both vanish along the geodesic from x to
+    y; the first is the change of u to the next iterate, with the opposite sign."""
     slope = _slope(at)
     moved = jnp.sum(at.inverse * slope[:, :, None, :], axis=3)
     p = solve(total(h, at.inverse), total(h, moved) - total(h, u) + (y - x))
@@ -131,17 +133,17 @@ def residual(x, y, h, u, at: Pieces):
 
 
 def ends(h, at: Pieces):
-    """(E, p(0), p(1)) of a geodesic."""
+    """(E, p(0), p(1)) of a geodesic: its energy, and the momenta at its ends."""
     end = total(h, _slope(at))
     return jnp.sum(at.energy), end - jnp.sum(at.impulse, axis=0), end
 
 
 def tail(at: Pieces):
-    """The part of the energy that the path does not resolve."""
+    """The fraction of the energy that the path does not resolve."""
     energy = jnp.sum(at.energy)
     return jnp.sum(at.unresolved) / jnp.where(energy > 0, energy, 1.0)
 
 
 def cut(u, nodes: int, pieces: int):
-    """Every piece of the path cut to so many, with so many nodes."""
+    """The velocities u of the same path, with every piece cut into `pieces` pieces of `nodes` nodes each."""
     return _along(_resampling(u.shape[1], nodes, pieces), u).reshape(-1, nodes, u.shape[2])

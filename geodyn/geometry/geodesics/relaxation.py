@@ -1,4 +1,4 @@
-"""Long paths: relaxed to a shortest one, in as many pieces as resolve it."""
+"""Relaxation of a path between two points to a shortest one, a geodesic, on as many pieces as resolve it."""
 
 from typing import NamedTuple
 
@@ -19,26 +19,27 @@ SAFETY = 0.1
 
 
 def most_pieces(nodes: int) -> int:
-    """How many pieces there are room for: a power of 2."""
+    """The largest number of pieces of a path with up to so many nodes: a power of 2."""
     return 2 ** (-(-nodes // NODES) - 1).bit_length()
 
 
 class Effort(NamedTuple):
-    """The most nodes of a path, what a path that is not found is: NaN, or infinitely long, without derivatives; then it
-    is not sought as long; and the relative error of its length that is good enough."""
+    """The effort for finding a path: the largest number of `nodes`, and the relative error of its length that is good
+    enough (`tolerance`). A path that is not found is NaN. With `far` it is infinitely long, with zero derivatives, and
+    the search is given up after fewer iterations."""
 
     nodes: int
     far: bool = False
     tolerance: float = 0.0
 
     def enough(self, rounding: Number) -> Scalar:
-        """The part of the energy that may be unresolved, at least `rounding`."""
+        """The fraction of the energy that may be unresolved, at least `rounding`."""
         return jnp.maximum(rounding, SAFETY * self.tolerance)
 
 
 class Path(NamedTuple):
-    """A path of `pieces` pieces in arrays with room for more: velocities u[k, q, n], (E, p(0), p(1)), the part of the
-    energy in its last modes, and whether it is a minimum to rounding."""
+    """A path of `pieces` pieces, in arrays with room for more: the velocities u[k, q, n], the `ends` (E, p(0), p(1)),
+    the fraction of the energy in the last modes (`tail`), and whether it is a minimum to rounding (`converged`)."""
 
     u: Float[Array, "k q n"]
     pieces: Int[Array, ""]
@@ -48,11 +49,11 @@ class Path(NamedTuple):
 
     @property
     def h(self) -> Float[Array, " k"]:
-        """The lengths of the pieces, 0 for those that are none."""
+        """The lengths of the pieces, 0 for unused pieces."""
         return lengths(self.u, self.pieces)
 
     def on_all_pieces(self) -> Float[Array, "k q n"]:
-        """The same path, of as many pieces as there is room for."""
+        """The velocities of the same path, cut into as many pieces as there is room for."""
 
         def more(state):
             return state[1] < len(self.u)
@@ -61,7 +62,7 @@ class Path(NamedTuple):
 
 
 def lengths(u, pieces):
-    """1/pieces for the first of them, 0 for the others."""
+    """The lengths of the pieces of u: 1/pieces for the first `pieces` of them, 0 for the unused ones."""
     return jnp.where(jnp.arange(len(u)) < pieces, 1 / pieces, 0).astype(u.dtype)
 
 
@@ -70,9 +71,10 @@ def _halved(u):
 
 
 class _Relaxing(NamedTuple):
-    """Velocities, the residual there, raised and lowered, how far the next step goes along it; the best path of so many
-    pieces so far and its squared residual; steps since then, steps, the energy that none may exceed, and whether they
-    are over."""
+    """The state of the relaxation: the velocities `u`, the residual there with upper and with lower index (`r`,
+    `lowered`), and the length of the next step along it; the best path so far with this number of pieces and its
+    squared residual (`least`); the steps since then (`stalled`) and all steps with this number of pieces (`count`); the
+    energy that none of them may exceed (`highest`); and whether these steps are over."""
 
     u: Array
     r: Array
@@ -87,14 +89,15 @@ class _Relaxing(NamedTuple):
 
 
 def relaxed(metric, x, y, u, effort: Effort) -> Path:
-    """The shortest path to which the one of one piece, or the straight segment, relaxes: pieces are halved until they
-    resolve it, up to so many nodes. Where that is not enough, or it is no minimum, u is NaN and the ends are as the
-    `effort` says.
+    """The shortest path to which the path u of one piece relaxes, or the straight segment if u is not finite. The
+    pieces are halved until they resolve the path, up to the number of nodes in `effort`. If these do not suffice, or
+    the result is not a minimum, u is NaN and the ends are as `effort` says.
 
-    It goes along the residual, by steps whose length follows from its change in the last one (Barzilai & Borwein, *IMA
-    J. Numer. Anal.* 8 (1988) 141), shorter where the energy would exceed that of the start. Never to a path that is no
-    minimum: no step of positive length is stable there. To rounding, or, on pieces that do not resolve it and can be
-    halved, as far as they are worth it. All of it is one loop: one inside of the other compile half as long again.
+    The path descends along the residual, with a step length that follows from the change of the residual in the last
+    step (Barzilai & Borwein, *IMA J. Numer. Anal.* 8 (1988) 141) and is reduced if the energy would exceed that of the
+    start. It never converges to a path that is not a minimum, since no step of positive length is stable there. It
+    descends to rounding error; on pieces that do not resolve the path and can still be halved, only as far as they are
+    accurate. All of this is one loop, since two nested loops take half as long again to compile.
     """
     eps, room = jnp.finfo(x.dtype).eps, most_pieces(effort.nodes)
     most = ITERATIONS_IF_FAR if effort.far else ITERATIONS
@@ -152,7 +155,7 @@ def relaxed(metric, x, y, u, effort: Effort) -> Path:
 
 
 def _evaluated(metric, x, h, u, pieces) -> Pieces:
-    """What the metric says about the pieces; zeros for those that are none."""
+    """The `Pieces` of the path, with zeros for unused pieces."""
     starts, _ = joints(x, h, u)
 
     def one(k):
@@ -160,7 +163,7 @@ def _evaluated(metric, x, h, u, pieces) -> Pieces:
 
     nothing = jax.tree.map(lambda a: jnp.zeros((len(u), *a.shape), a.dtype), jax.eval_shape(one, 0))
 
-    def put(k, known):  # By a mask: an index becomes a scatter under `vmap`, which no native function may hold.
+    def put(k, known):  # A mask, since under `vmap` an index becomes a scatter: no native function can have one.
         def here(a):
             return (jnp.arange(len(u)) == k).reshape(-1, *[1] * (a.ndim - 1))
 

@@ -1,1 +1,1 @@
-"""Matrix Lie groups: how bodies stand and move."""
+"""Matrix Lie groups, whose elements are the poses of bodies."""

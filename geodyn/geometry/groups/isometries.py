@@ -1,9 +1,10 @@
 """Isometries of the unit sphere and of hyperbolic space, in two and three dimensions.
 
-With ε² = κ, the complex vector ζ = rotation + ε translation of six numbers turns the two commuting halves
-`L± = (J ± K/ε)/2` of the algebra, each of which is that of quaternions: the element is `exp(ζ·L₊) exp(ζ'·L₋)`, where
-ζ' = rotation − ε translation. Source: SO(4) and SO⁺(3,1) by quaternions (Ratcliffe, *Foundations of Hyperbolic
-Manifolds*, chapters 2–4; Misner, Thorne & Wheeler, *Gravitation*, section 41.5).
+With ε² = κ, the Lie algebra of the rotations J and translations K splits into two commuting halves L± = (J ± K/ε)/2,
+each of which is the algebra of the quaternions. The group element of a rotation vector and a translation vector is
+`exp(ζ·L₊) exp(ζ'·L₋)` with ζ = rotation + ε translation and ζ' = rotation − ε translation, which are complex for κ < 0.
+Source: SO(4) and SO⁺(3,1) by quaternions (Ratcliffe, *Foundations of Hyperbolic Manifolds*, chapters 2–4; Misner,
+Thorne & Wheeler, *Gravitation*, section 41.5).
 """
 
 import equinox as eqx
@@ -72,7 +73,8 @@ class Isometries(AbstractLieGroup):
         if self.n == 2:
             into = np.eye(4)[:, self._rows]
             g = into @ g @ into.T + np.diag([0.0, 0.0, 1.0, 0.0])
-        # The coordinates of g in the products of units are those of both quaternions, multiplied: a matrix of rank 1.
+        # The coordinates of g in the products of the units of both halves are the outer product of the two quaternions,
+        # a matrix of rank 1.
         left, right = _quaternion_units(self.curvature)
         outer = jnp.einsum("a,b,aij,bjk,ki->ab", _CONJUGATE, _CONJUGATE, left, right, g) / 4
         column = jnp.take(outer, jnp.argmax(jnp.sum(jnp.abs(outer) ** 2, axis=0)), axis=1)
@@ -141,7 +143,7 @@ def _quaternion_units(curvature: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _quaternion(zeta: Array) -> Array:
-    """The unit quaternion (cos h, ζ/2 · sin h/h) of h² = ζ·ζ/4, real or complex."""
+    """The unit quaternion (cos h, ζ/2 · sin h/h) with h² = ζ·ζ/4, real or complex."""
     y = jnp.sum(zeta**2) / 4
     small = jnp.abs(y) < 1.0
     low, high = jnp.where(small, y, 0.0), jnp.where(small, 1.0, y)
@@ -165,7 +167,7 @@ def _rotation(q: Array) -> Array:
     series = series / jnp.where(small, q[0], 1.0)
     s = jnp.sqrt(high)
     if jnp.iscomplexobj(q):
-        s = jnp.where((q[0].conj() * 1j * s).real < 0, -s, s)  # Far out, the other root cancels.
+        s = jnp.where((q[0].conj() * 1j * s).real < 0, -s, s)  # Far out, the sum below cancels for the other root.
         closed = -1j * jnp.log(q[0] + 1j * s) / s
     else:
         closed = jnp.arctan2(s, q[0]) / s

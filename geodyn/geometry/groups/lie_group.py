@@ -1,8 +1,8 @@
-"""Matrix Lie groups: a group is its generators, `hat`, and the closed form of its exponential.
+"""Matrix Lie groups, given by their generators and the closed forms of exponential, logarithm and inverse.
 
-Elements are matrices, homogeneous where there are translations; algebra vectors hold the translations first,
-then the rotations. The product is `g h`, a body velocity is `ξ = g⁻¹ g'`. Angles in radians, lengths in any
-consistent units.
+Elements are matrices, homogeneous if there are translations; vectors of the algebra hold the translations first, then
+the rotations. The product is `g h`, a body velocity is `ξ = g⁻¹ g'`. Angles are in radians, lengths in any consistent
+units.
 """
 
 from abc import abstractmethod
@@ -91,13 +91,14 @@ class AbstractLieGroup(eqx.Module):
         return jnp.asarray(structure, a.dtype) @ b @ a
 
     def adjoint(self, g: Float[Array, "d d"]) -> Float[Array, "k k"]:
-        """The matrix of `Ad_g`: ξ seen in another frame, `hat(Ad_g ξ) = g hat(ξ) g⁻¹`."""
+        """The matrix of the adjoint representation `Ad_g`: `hat(Ad_g ξ) = g hat(ξ) g⁻¹`."""
         e = self.generators
         turned = jnp.einsum("ij,bjk,kl->bil", g, jnp.asarray(e, g.dtype), self.inverse(g))
         return jnp.einsum("aij,bij->ab", jnp.asarray(_dual(e), g.dtype), turned)
 
     def dexp(self, xi: Float[Array, " k"]) -> Float[Array, "k k"]:
-        """The matrix of `dexp_ξ`: how the exponential turns in space with ξ, `d exp(ξ) = hat(dexp_ξ dξ) exp(ξ)`.
+        """The matrix of `dexp_ξ`, the derivative of the exponential as a spatial velocity: `d exp(ξ) = hat(dexp_ξ dξ)
+        exp(ξ)`.
 
         Source: Hairer, Lubich & Wanner, *Geometric Numerical Integration* (2006), section III.4.
         """
@@ -106,5 +107,5 @@ class AbstractLieGroup(eqx.Module):
 
 
 def _dual(generators: np.ndarray) -> np.ndarray:
-    """The matrices that read off the coordinates, `Σ_ij dual_a E_b = δ_ab`."""
+    """The matrices that read off the coordinates of an algebra element: `Σ_ij dual_a E_b = δ_ab`."""
     return generators / np.sum(generators**2, axis=(1, 2), keepdims=True)

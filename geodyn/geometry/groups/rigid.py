@@ -15,7 +15,8 @@ from geodyn.geometry.groups.lie_group import AbstractLieGroup
 
 
 def _split(y: Scalar) -> tuple[Array, Scalar, Scalar]:
-    """Whether y is small, and y for either formula: 0 where it is not small, 1 where it is."""
+    """(whether y is small, y for the series, y for the closed form). In the formula that is not used, y is replaced by
+    0 or by 1, so that it stays finite."""
     small = y < 1.0
     return small, jnp.where(small, y, 0.0), jnp.where(small, 1.0, y)
 
@@ -29,7 +30,7 @@ def _series(k: int, y: Scalar) -> Scalar:
 
 
 def _sine_ratio(y: Scalar) -> Scalar:
-    """`c_1 = sin θ/θ` of y = θ²."""
+    """Stumpff's `c_1 = sin θ/θ` with y = θ²."""
     small, low, high = _split(y)
     angle = jnp.sqrt(high)
     return jnp.where(small, _series(1, low), jnp.sin(angle) / angle)
@@ -97,7 +98,7 @@ class Translation(AbstractLieGroup):
 
 
 def _turn(angle: Scalar) -> Float[Array, "2 2"]:
-    """Rotation of the plane."""
+    """The matrix of a rotation of the plane."""
     c, s = jnp.cos(angle), jnp.sin(angle)
     return jnp.stack([jnp.stack([c, -s]), jnp.stack([s, c])])
 
@@ -203,7 +204,7 @@ def quaternion(rotation: Float[Array, "3 3"]) -> Float[Array, "4"]:
 
 
 def _rotation_vector(rotation: Float[Array, "3 3"]) -> Float[Array, "3"]:
-    """Axis times angle of a rotation."""
+    """The rotation vector, axis times angle, of a rotation matrix."""
     q = quaternion(rotation)
     square = jnp.sum(q[1:] ** 2)
     small = square < 0.05

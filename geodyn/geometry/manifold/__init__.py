@@ -1,1 +1,1 @@
-"""A metric and what follows from it at a point: connection, curvature, frames."""
+"""A metric and what follows from it: connection, curvature, integrability of distributions, quadrature."""

@@ -1,4 +1,4 @@
-"""Distributions, planes of admissible directions at every point: ker A(q), and whether surfaces fit them."""
+"""Distributions ker A(q), the admissible directions at each point: Lie brackets and integrability."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""A space is its metric: everything here is one autodiff line away from `metric(x)`.
+"""Riemannian manifolds given by their metric: Christoffel symbols and curvature by automatic differentiation.
 
 Conventions: Γ[k, i, j] = Γ^k_ij; R[a, b, c, d] = R^a_bcd = ∂_c Γ^a_db − ∂_d Γ^a_cb + Γ^a_ce Γ^e_db − Γ^a_de Γ^e_cb, so
 that the unit sphere has sectional curvature +1 (Misner, Thorne & Wheeler, *Gravitation* (1973), chapters 8 and 11). The
@@ -23,7 +23,8 @@ from geodyn._typing import Array, Bool, Float, Numbers, Scalar
 
 
 class AbstractMetric(eqx.Module):
-    """What has a metric in coordinates x[n]: a space, or a level set in the coordinates of the space around it."""
+    """A base class of everything with a metric in coordinates x[n]: spaces, and level sets in the coordinates of the
+    space around them."""
 
     @abc.abstractmethod
     def metric(self, x: Float[Array, " n"]) -> Float[Array, "n n"]:
@@ -84,7 +85,7 @@ def knows_distances(space) -> bool:
 
 
 class Domain(NamedTuple):
-    """Which coordinates x[n] are those of a point: in words, and as a condition."""
+    """The domain of a chart: which coordinates x[n] belong to a point, in words and as a condition."""
 
     words: str
     holds: Callable[[Float[Array, " n"]], Bool[Array, ""]]
@@ -95,7 +96,7 @@ ANYWHERE = Domain("any x", lambda x: x[0] == x[0])
 
 @functools.singledispatch
 def domain_of(space: AbstractManifold) -> Domain:
-    """All coordinates; spaces whose chart is smaller register here."""
+    """The domain of the chart of a space: all coordinates, unless a space with a smaller chart registers here."""
     return ANYWHERE
 
 
@@ -149,7 +150,7 @@ class Manifold(AbstractManifold):
 
 @functools.singledispatch
 def count_coordinates(space) -> int:
-    """How many numbers a point is."""
+    """The number of coordinates of a point."""
     return space.dim
 
 
@@ -165,8 +166,8 @@ def checked_points(space: AbstractMetric, **points) -> list[Array]:
 
 
 def at_a_point(function):
-    """`jit` of function(space, x, …) for a point and vectors, given as arrays or lists of any numbers. Raises
-    ValueError unless each is [n], and, as far as that can be seen, unless the metric at x is symmetric."""
+    """`jit` of function(space, x, …) for a point and vectors, given as arrays or lists of any numbers. The result
+    raises ValueError unless each is [n], and, for concrete numbers, unless the metric at x is symmetric."""
     compiled, signature = jit(function), inspect.signature(function)
 
     @functools.wraps(function)
@@ -312,7 +313,7 @@ def riemann(space: AbstractMetric, x: Float[Array, " n"]) -> Float[Array, "n n n
 
 @functools.singledispatch
 def riemann_of(space, x):
-    """`riemann`; what finds its curvature in another way registers here."""
+    """The computation of `riemann`; spaces with another formula register here."""
     gamma, derivative = christoffel(space, x), jax.jacfwd(lambda y: christoffel(space, y))(x)
     half = derivative.transpose(0, 2, 3, 1) + jnp.einsum("ace,edb->abcd", gamma, gamma)
     return half - half.swapaxes(2, 3)
@@ -448,8 +449,8 @@ def check_dim(dim, least: int = 1) -> int:
 
 
 def check_period(period, dim: int) -> tuple[float, ...] | None:
-    """The periods of the coordinates, infinite for those without; None if all are. Raises ValueError unless they are
-    positive and one for each."""
+    """The periods of the coordinates, infinite for coordinates that are not periodic; None if none is. Raises
+    ValueError unless they are positive and one for each."""
     if period is None:
         return None
     try:
@@ -466,7 +467,8 @@ def check_period(period, dim: int) -> tuple[float, ...] | None:
 
 @functools.singledispatch
 def period_of(space: AbstractMetric) -> tuple[float, ...] | None:
-    """The periods of its coordinates; None where none has one. What is made of other spaces registers here."""
+    """The periods of the coordinates of a space; None if none is periodic. Spaces made of other spaces register
+    here."""
     return check_period(getattr(space, "period", None), space.dim)
 
 
@@ -493,8 +495,8 @@ def check_traceable(name: str, function, dim: int, shape: tuple[int, ...]) -> No
 
 def check_metric(space: AbstractManifold, x, *, signature: tuple[int, int] | None = None) -> None:
     """Raises ValueError unless the point x[n], or each of x[..., n], is in the chart, and the metric there is finite,
-    symmetric and of the wanted signature; by default that is positive definite, as dynamics need it. For concrete
-    numbers.
+    symmetric and of this signature; by default it must be positive definite, as dynamics requires. For concrete
+    numbers only.
     """
     x = np.asarray(x, dtype=jnp.result_type(float))
     if x.shape[-1:] != (space.dim,):
@@ -559,7 +561,7 @@ def _check_matrix(g: np.ndarray, x: np.ndarray, signature: tuple[int, int]) -> N
 
 
 def _scaled(g: np.ndarray) -> tuple[np.ndarray, float]:
-    """The metric in units in which its largest entries are about 1, and what is rounding there."""
+    """(the metric in units in which the largest entries of its rows are about 1, the size of rounding errors in it)."""
     scale = np.sqrt(np.max(np.abs(g), axis=1))
     scale[scale == 0] = 1
     return g / scale[:, None] / scale[None, :], 16 * len(g) * float(np.finfo(g.dtype).eps)

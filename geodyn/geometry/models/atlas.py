@@ -1,8 +1,9 @@
-"""Spaces of several charts, so that bodies travel through poles, and far, without losing digits.
+"""Atlases: several charts of a space, so that bodies pass through poles, and travel far, without losing digits.
 
-Charts that lie side by side in one coordinate space: the coordinates of a point tell its chart, and every formula of
-the space works on points of different charts. Or one chart that moves with the body by isometries of the space: where
-it stands, the frame, is kept apart from the coordinates in it, which stay small.
+There are two kinds. Several charts may lie side by side in one coordinate space: then the coordinates of a point tell
+its chart, and every formula of the space works on points of different charts. Or one chart moves with the body by
+isometries of the space: then the position of the chart, its frame, is stored apart from the coordinates in it, which
+stay small.
 """
 
 import abc
@@ -15,8 +16,8 @@ from geodyn._typing import Array, Float, Scalar
 
 
 class AbstractAtlas(eqx.Module):
-    """Charts between which the points x[N, n] of a body move after a step. What says where to, `switch` and `frame`, is
-    piecewise constant and has no derivative."""
+    """Charts between which the points x[N, n] of a body move after a step. The `switch`, which says to which charts
+    they move, and the `frame`, the position of charts that move, are piecewise constant and have no derivatives."""
 
     @abc.abstractmethod
     def switch(self, x: Float[Array, "N n"]) -> Float[Array, " s"]:
@@ -24,36 +25,37 @@ class AbstractAtlas(eqx.Module):
 
     @abc.abstractmethod
     def another(self, x: Float[Array, "N n"]) -> Float[Array, " s"]:
-        """A switch to charts that hold x about as well, zeros where there are none: to compare them."""
+        """A switch to other charts that suit x about as well, with which the charts are compared; zeros if there are
+        none."""
 
     @abc.abstractmethod
     def switched(self, switch: Float[Array, " s"], x: Float[Array, "N n"]) -> Float[Array, "N n"]:
-        """The same points in those charts."""
+        """The same points after the switch."""
 
     @abc.abstractmethod
     def start_frame(self, x: Float[Array, "N n"]) -> Float[Array, " f"]:
-        """Where the charts stand at the start of a motion; empty for charts that do not move."""
+        """The frame of the charts at the start of a motion; empty for charts that do not move."""
 
     @abc.abstractmethod
     def moved_frame(self, frame: Float[Array, " f"], switch: Float[Array, " s"]) -> Float[Array, " f"]:
-        """Where they stand after a switch."""
+        """The frame after a switch."""
 
     @abc.abstractmethod
     def from_frame(self, frame: Float[Array, " f"], x: Float[Array, "N n"]) -> Float[Array, "N n"]:
-        """Points of charts that stand there, in the charts of the start."""
+        """The points x of the charts with this frame, in the charts of the start."""
 
 
 class AbstractPatches(AbstractAtlas):
-    """Charts that lie side by side in one coordinate space, numbered from 1; every point is in one of its own."""
+    """Charts that lie side by side in one coordinate space, numbered from 1. Each point of a body has its own chart."""
 
     @abc.abstractmethod
     def target(self, x: Float[Array, " n"], reach: float) -> Scalar:
-        """The number of the chart that x should go to once it is further than `reach` times the size of its own from
-        the centre of that; 0 to stay."""
+        """The number of the chart to which x should move, or 0 if it should stay: it stays until its distance from the
+        centre of its chart exceeds `reach` times the size of the chart."""
 
     @abc.abstractmethod
     def moved(self, target: Scalar, x: Float[Array, " n"]) -> Float[Array, " n"]:
-        """The point x in the chart of that number, x itself for 0."""
+        """The point x in the chart with the number `target`; x itself for 0."""
 
     def switch(self, x):
         return jax.lax.stop_gradient(jax.vmap(lambda x: self.target(x, 1.0))(x))

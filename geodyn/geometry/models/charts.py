@@ -1,10 +1,10 @@
 """Charts of the spaces of constant curvature κ = +1, 0, −1, each with its closed forms, exact to rounding.
 
-The sphere |X|² = 1, the space X itself, or the hyperboloid |X'|² − w² = −1, w > 0, with X = (X', w), w the last
-component. Distances come from the haversine hav = sin²(d/2), d²/4 or sinh²(d/2), positive terms in every chart:
-arccos and arccosh of an inner product lose half the digits at short range, and all of them far out in hyperbolic space
-(Ratcliffe, *Foundations of Hyperbolic Manifolds*, chapters 2–4). Squared distances are smooth at coincident points.
-Lengths in units of the radius of curvature; angles in radians.
+The embeddings are the sphere |X|² = 1, Euclidean space X itself, and the hyperboloid |X'|² − w² = −1, w > 0, with
+X = (X', w), w the last component. Distances are computed from the haversine hav = sin²(d/2), d²/4 or sinh²(d/2), which
+in every chart is a sum of positive terms: arccos and arccosh of an inner product lose half the digits at short range,
+and all of them far out in hyperbolic space (Ratcliffe, *Foundations of Hyperbolic Manifolds*, chapters 2–4). Squared
+distances are smooth at coincident points. Lengths are in units of the radius of curvature, angles in radians.
 """
 
 import abc
@@ -30,20 +30,20 @@ def _analytic(square: Scalar, coefficients: list[float], closed, below: float) -
 
 
 def cosine(curvature: int, square: Scalar) -> Scalar:
-    """cos w, 1 or cosh w, of w² = square."""
+    """cos w, 1 or cosh w for the curvature 1, 0 or −1, with w² = square."""
     closed = {1: jnp.cos, 0: jnp.ones_like, -1: jnp.cosh}[curvature]
     return _analytic(square, [(-curvature) ** k / math.factorial(2 * k) for k in range(10)], closed, 1.0)
 
 
 def sine_ratio(curvature: int, square: Scalar) -> Scalar:
-    """sin w / w, 1 or sinh w / w, of w² = square."""
+    """sin w / w, 1 or sinh w / w for the curvature 1, 0 or −1, with w² = square."""
     closed = {1: lambda w: jnp.sin(w) / w, 0: jnp.ones_like, -1: lambda w: jnp.sinh(w) / w}[curvature]
     return _analytic(square, [(-curvature) ** k / math.factorial(2 * k + 1) for k in range(10)], closed, 1.0)
 
 
 def arc_ratio(curvature: int, hav: Scalar, complement: Scalar) -> Scalar:
-    """Half a distance over √hav: arcsin(√hav)/√hav, 1 or arcsinh(√hav)/√hav; complement = 1 − hav, accurate on its own
-    where it is small (near antipodal points; used on the sphere only)."""
+    """Half a distance divided by √hav: arcsin(√hav)/√hav, 1 or arcsinh(√hav)/√hav for the curvature 1, 0 or −1. On the
+    sphere complement = 1 − hav is used, which must be accurate where it is small, near antipodal points."""
     positive = complement > 0
     root = jnp.where(positive, jnp.sqrt(jnp.where(positive, complement, 1.0)), 0.0)
     closed = {
@@ -56,7 +56,7 @@ def arc_ratio(curvature: int, hav: Scalar, complement: Scalar) -> Scalar:
 
 
 def squared_arc(curvature: int, hav: Scalar, complement: Scalar) -> Scalar:
-    """The squared distance of a haversine."""
+    """The squared distance of two points with the haversine `hav` and complement = 1 − hav."""
     return 4 * hav * arc_ratio(curvature, hav, complement) ** 2
 
 
@@ -103,7 +103,7 @@ class AbstractChart(eqx.Module):
 
     @abc.abstractmethod
     def exp(self, x: Float[Array, " n"], v: Float[Array, " n"]) -> Float[Array, " n"]:
-        """Where the geodesic from x with velocity v is at time 1."""
+        """The point of the geodesic from x with velocity v at time 1."""
 
 
 class Cartesian(AbstractChart):
@@ -158,7 +158,7 @@ class Polar(AbstractChart):
         return self._join(angles, length, X[-1])
 
     def _join(self, angles, length, w):
-        """Coordinates of the point of X' = length · direction(angles) and w."""
+        """Coordinates of the point with X' = length · direction(angles) and the last component w."""
         radius = {1: lambda: jnp.arctan2(length, w), 0: lambda: length, -1: lambda: jnp.arcsinh(length)}
         return jnp.stack([radius[self.curvature](), *angles])
 
@@ -201,7 +201,7 @@ def stereographic_havs(x: Float[Array, " n"], y: Float[Array, " n"]) -> tuple[Sc
 
 
 class Stereographic(AbstractChart):
-    """Stereographic coordinates x = X'/(1 + w) of the sphere: g = 4/(1 + |x|²)² I; all but the point w = −1."""
+    """Stereographic coordinates x = X'/(1 + w) of all points of the sphere but w = −1: g = 4/(1 + |x|²)² I."""
 
     curvature: int = eqx.field(static=True, default=1)
 
@@ -298,21 +298,23 @@ class HalfSpace(AbstractHalfSpace):
 
 @functools.singledispatch
 def rounding_in(chart: AbstractChart, x: Float[Array, " n"]) -> Scalar:
-    """How far a change of the coordinates by the rounding unit moves the point, in units of that: 1 where it is not
-    known to be more."""
+    """How far a rounding error of the coordinates moves the point, in units of the machine epsilon: 1, unless the chart
+    is known to lose digits."""
     return jnp.ones((), x.dtype)
 
 
 @rounding_in.register
 def _(chart: Ball, x):
-    """cosh² of half the distance from the centre: measured 0.4 of that in the separation of a rod 19 radii away."""
+    """cosh² of half the distance from the centre. For the length of a rod at the distance 19, 0.4 times this error was
+    measured."""
     return 1 / jnp.maximum(1 - x @ x, 0)
 
 
 @rounding_in.register
 def _(chart: Stereographic, x):
-    """Positions lose nothing by the point that is left out, but what is a derivative of a distance does: it is smaller
-    than its terms by the distance to there (`log` measured at 1e-12 from it: 5e-5 off)."""
+    """Near the point w = −1, which the chart leaves out, positions lose no digits, but derivatives of distances do:
+    they are smaller than their terms by a factor of the distance from that point (`log` at the distance 1e-12 from it
+    was measured to be off by 5e-5)."""
     return 1 + jnp.max(jnp.abs(x))
 
 

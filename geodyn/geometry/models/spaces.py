@@ -1,4 +1,4 @@
-"""Spaces with a name: constant curvature, the inhomogeneous space of closed-form distances, products, surfaces.
+"""Model spaces: spaces of constant curvature, an inhomogeneous space with closed-form distances, products, surfaces.
 
 Charts of `Euclidean`, `Sphere` and `Hyperbolic` are chosen by name; the default is regular at the origin. `space.embed`
 and `space.coordinates` go to and from the embedding space (`geodyn.geometry.models.charts`). Lengths are in units of
@@ -125,7 +125,7 @@ class AbstractConstantCurvature(AbstractModelSpace):
         return self.chart.squared_distance(x, y)
 
     def exp(self, x: Float[Array, " n"], v: Float[Array, " n"]) -> Float[Array, " n"]:
-        """Where the geodesic from x with velocity v is at time 1."""
+        """The point of the geodesic from x with velocity v at time 1."""
         return self.chart.exp(x, v)
 
     def killing_fields(self, x: Float[Array, " n"]) -> Float[Array, "K n"]:
@@ -135,7 +135,9 @@ class AbstractConstantCurvature(AbstractModelSpace):
         curvature = self.chart.curvature
         generators = jnp.asarray(_generators(self.dim, curvature), X.dtype)
         moved = generators[:, : X.shape[0]] @ (jnp.append(X, 1.0) if curvature == 0 else X)
-        if curvature > 0:  # In the chart of x, which `coordinates` need not find. Elsewhere this would cancel far out.
+        # On the sphere `coordinates` may be those of another chart than that of x, so `embed` is used. In hyperbolic
+        # space that would cancel far out.
+        if curvature > 0:
             lowered = moved @ jax.jacfwd(self.embed)(x)
             return jax.vmap(lambda u: solve(self.metric(x), u))(lowered)
         return jax.vmap(lambda V: jax.jvp(self.coordinates, (X,), (V,))[1])(moved)
@@ -467,7 +469,7 @@ def _(space: Product):
 
 @functools.singledispatch
 def rounding_of(space: AbstractManifold, x: Float[Array, " n"]) -> Scalar:
-    """`rounding_in` the chart of a space."""
+    """The `rounding_in` of the chart of a space; 1 for spaces that do not register here."""
     return jnp.ones((), x.dtype)
 
 

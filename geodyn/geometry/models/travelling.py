@@ -1,4 +1,4 @@
-"""Charts of the sphere and of hyperbolic space in which a body may travel for ever: `AbstractAtlas` of closed forms."""
+"""Atlases of the sphere and of hyperbolic space, with closed forms, in which a body may travel arbitrarily far."""
 
 import equinox as eqx
 import jax
@@ -19,21 +19,21 @@ LARGEST = 1.25
 
 
 class StereographicPair(AbstractChart, AbstractPatches):
-    """Both stereographic charts of the sphere: x = X'/(1 + w), and X'/(1 − w) around the point (8, 0, …, 0) instead of
-    the origin. Every point is in one of them, |x|² ≤ 1.25 after a step; none is further than 4 from its centre (NaN),
-    so that a step may be up to one radian long."""
+    """Both stereographic charts of the sphere: x = X'/(1 + w), and X'/(1 − w) shifted so that its centre is (8, 0, …,
+    0) instead of the origin. In coordinates relative to the centre of its chart, a point has |x|² ≤ 1.25 after a step.
+    It may be up to 4 away from the centre, so that a step may be up to one radian long; further away it is NaN."""
 
     curvature: int = eqx.field(static=True, default=1)
 
     def _local(self, x):
-        """Coordinates around the centre of the chart of x, and the sign of w there."""
+        """The coordinates of x relative to the centre of its chart, and the sign of w at this centre."""
         second = x[0] > APART / 2
         local = x - jnp.where(second, self._centre(x), 0)
         valid = local @ local < (APART / 2) ** 2
         return jnp.where(valid, local, jnp.nan), jnp.where(second, -1.0, 1.0).astype(x.dtype)
 
     def _centre(self, x):
-        """Of the second chart."""
+        """The centre of the second chart."""
         return jnp.where(jnp.arange(x.shape[0]) == 0, APART, 0.0).astype(x.dtype)
 
     def metric(self, x):
@@ -52,7 +52,7 @@ class StereographicPair(AbstractChart, AbstractPatches):
 
     def squared_distance(self, x, y):
         (x, sign), (y, other) = self._local(x), self._local(y)
-        # From chart to chart y becomes y/|y|², which has the haversine to x that −y has from the antipode of x.
+        # In the other chart y is y/|y|², whose haversine with x is that of −y with the antipode of x.
         same = sign == other
         hav, complement = stereographic_havs(x, jnp.where(same, y, -y))
         return squared_arc(1, jnp.where(same, hav, complement), jnp.where(same, complement, hav))
@@ -74,8 +74,9 @@ class StereographicPair(AbstractChart, AbstractPatches):
 
 
 class MovingHalfSpace(AbstractHalfSpace, AbstractAtlas):
-    """Poincaré's half-space, carried along with a body by its isometries x ↦ (h₀, 0) + z₀x: when the mean of the points
-    is further away than one half, twice or its own height, it becomes the point (0, 1). The frame is (h₀, z₀).
+    """Poincaré's half-space, carried along with a body by the isometries x ↦ (h₀, 0) + z₀x. If the height of the mean
+    of the points is below one half or above 2, or if the mean is further to a side than its height, the chart moves so
+    that the mean becomes the point (0, 1). The frame is (h₀, z₀).
 
     In exact arithmetic a step of any Runge–Kutta method is the same in all of these charts, which are affine functions
     of each other.

@@ -79,5 +79,5 @@ class Charts(eqx.Module):
         return frame if self.moved is None else self.moved(frame, switch)
 
     def from_frame(self, frame: Float[Array, " f"], q: Float[Array, " n"]) -> Float[Array, " n"]:
-        """q of charts in this frame as the charts of the start have it."""
+        """The configuration q, given in charts with this frame, in the charts of the start."""
         return q if self.back is None else self.back(frame, q)

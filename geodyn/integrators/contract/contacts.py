@@ -117,21 +117,21 @@ class Contacts(eqx.Module):
         self.without_idle, self.with_rest, self.elastic, self.jumping = without_idle, with_rest, elastic, jumping
 
     def gap(self, t: Scalar, q: Float[Array, " n"], which: Int[Array, " K"] | None = None) -> Float[Array, " g"]:
-        """The room left at every contact, or at those of the numbers `which`."""
+        """The gap at every contact, or at the contacts with the numbers `which`."""
         if which is not None and self.among is not None:
             return self.among(which).gap(t, q)
         return picked(jnp.atleast_1d(with_time(self.gaps, 1)(t, q)), which)
 
     def restitution(self, q: Float[Array, " n"], which: Int[Array, " K"] | None = None) -> Float[Array, " g"]:
-        """Newton's coefficient of these contacts."""
+        """Newton's coefficient of restitution of these contacts."""
         return self._of_each(self.restitutions, q, which)
 
     def friction(self, q: Float[Array, " n"], which: Int[Array, " K"] | None = None) -> Float[Array, " g"]:
-        """Coulomb's coefficient of these contacts; asked for where they are `frictional`."""
+        """Coulomb's coefficient of friction of these contacts; only for contacts that are `frictional`."""
         return self._of_each(self.frictions, q, which)
 
     def slip(self, t: Scalar, q: Float[Array, " n"], v: Float[Array, " n"], which: Int[Array, " K"] | None = None):
-        """[g, s]: the velocities along these contacts; asked for where they are `frictional`."""
+        """The slip velocities [g, s] along these contacts; only for contacts that are `frictional`."""
         if which is not None and self.among is not None:
             return self.among(which).slip(t, q, v)
         return picked(with_time(self.slips, 2)(t, q, v), which)
@@ -142,7 +142,7 @@ class Contacts(eqx.Module):
         return self.frictions is not None
 
     def neighbours(self, t: Scalar, q: Float[Array, " n"]) -> Neighbours | None:
-        """Of many contacts those that are near; None where there are so few that all are watched."""
+        """The contacts that are near, out of many; None if there are so few that all are watched."""
         return None if self.watched is None else self.watched(t, q)
 
     def _of_each(self, value, q, which):

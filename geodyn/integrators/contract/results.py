@@ -32,7 +32,7 @@ class RESULTS(enum.IntEnum):
 
     @property
     def message(self) -> str:
-        """One sentence."""
+        """What the result means, and what to do: one sentence."""
         return (
             "the integration reached its end",
             "the equations of the step did not converge: take more steps, or a method with fewer stages",

@@ -77,8 +77,8 @@ class AbstractSystem(eqx.Module):
 
     @abc.abstractmethod
     def velocity(self, t: Scalar, q: Float[Array, " n"], p: Array, v: Array | None = None) -> Float[Array, " n"]:
-        """The v with momentum(t, q, v) = p; given a v near it, one Newton correction of that (exact for kinetic
-        energies quadratic in v)."""
+        """The v with momentum(t, q, v) = p. If a v near the solution is given, the result is one Newton correction of
+        it, which is exact for kinetic energies quadratic in v."""
 
     @abc.abstractmethod
     def constraint(self, t: Scalar, q: Float[Array, " n"]) -> Float[Array, " c"]:
@@ -86,7 +86,8 @@ class AbstractSystem(eqx.Module):
 
     @abc.abstractmethod
     def count_constraints(self, q: Array) -> int:
-        """The number of multipliers λ at a q of this shape: of the holonomic constraints, then of the nonholonomic."""
+        """The number of multipliers λ for a q of this shape. Those of the holonomic constraints come first, then those
+        of the nonholonomic ones."""
 
     @abc.abstractmethod
     def energy(self, t: Scalar, q: Float[Array, " n"], v: Float[Array, " n"]) -> Scalar:
@@ -94,7 +95,8 @@ class AbstractSystem(eqx.Module):
 
     @abc.abstractmethod
     def check(self, t: Scalar, q: np.ndarray, v: np.ndarray | None) -> None:
-        """Raises ValueError where a concrete initial position and velocity, in the user's shapes, do not fit."""
+        """Raises ValueError if a concrete initial position and velocity, in the user's shapes, do not fit the
+        system."""
 
     @property
     def starts_at_rest(self) -> bool:
@@ -109,7 +111,7 @@ class AbstractSystem(eqx.Module):
 
     @property
     def is_smooth(self) -> bool:
-        """Whether forces are functions of (t, q, v) alone: not with dry friction, nor with plasticity."""
+        """Whether forces are functions of (t, q, v) alone, which they are not with dry friction or plasticity."""
         return True
 
     @property
@@ -130,21 +132,21 @@ class AbstractSystem(eqx.Module):
 
     @property
     def charts(self) -> Charts | None:
-        """The charts of its configurations, where there are several."""
+        """The charts of the configurations, if there are several."""
         return None
 
     @property
     def embedding(self) -> Callable | None:
-        """q[n] -> the points in the embedding of their space, whatever their charts."""
+        """Function q[n] -> the points in the embedding of their space, which does not depend on their charts."""
         return None
 
     @property
     def stored_energy(self) -> Callable | None:
-        """(t, q, λ) -> the energy that multipliers keep, of springs that yield."""
+        """Function (t, q, λ) -> the energy that is stored in multipliers, as by springs that yield."""
         return None
 
     def residual(self, t, q, v, p, lam) -> tuple[Array, Array, Array]:
-        """(∂L/∂v − p, φ(q), A(q)v − b): what vanishes along a motion."""
+        """(∂L/∂v − p, φ(q), A(q)v − b), which vanish along a motion."""
         return self.momentum(t, q, v) - p, self.constraint(t, q), pfaffian(self, t, q, v)
 
 

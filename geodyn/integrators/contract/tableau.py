@@ -57,30 +57,30 @@ class ButcherTableau:
 
     @property
     def is_symplectic(self) -> bool:
-        """b_i a_ij + b_j a_ji = b_i b_j (Sanz-Serna 1988; Hairer, Lubich & Wanner VI.4.3)."""
+        """Whether b_i a_ij + b_j a_ji = b_i b_j (Sanz-Serna 1988; Hairer, Lubich & Wanner VI.4.3)."""
         ba = self.b[:, None] * self.a
         return bool(np.allclose(ba + ba.T, np.outer(self.b, self.b), atol=1e-14))
 
     @property
     def is_stiffly_accurate(self) -> bool:
-        """The last stage is the end of the step: a_sj = b_j. What holonomic constraints need."""
+        """Whether the last stage is the end of the step, a_sj = b_j, as holonomic constraints require."""
         return bool(np.allclose(self.a[-1], self.b, atol=1e-14))
 
     @property
     def is_symmetric(self) -> bool:
-        """a_{s+1−i,s+1−j} + a_ij = b_j: the method is its own adjoint (Hairer, Lubich & Wanner V.2.3)."""
+        """Whether a_{s+1−i,s+1−j} + a_ij = b_j: the method is its own adjoint (Hairer, Lubich & Wanner V.2.3)."""
         return bool(np.allclose(self.a[::-1, ::-1] + self.a, self.b[None, :], atol=1e-14))
 
     @property
     def is_explicit(self) -> bool:
-        """a is strictly lower triangular."""
+        """Whether a is strictly lower triangular."""
         return bool(np.all(np.triu(self.a) == 0))
 
     @property
     def couplings(self) -> tuple[np.ndarray, np.ndarray]:
-        """(m[s, s], weights[s]) with a = m · diag(weights). Where the tableau is symplectic the weights are b, and
-        m_ij + m_ji = 1 holds exactly in floating point: so the rounding of the coefficients leaves the method
-        symplectic, and makes no drift of the energy (Antoñana, Makazaga & Murua 2017); else the weights are 1."""
+        """(m[s, s], weights[s]) with a = m · diag(weights). For a symplectic tableau the weights are b, and
+        m_ij + m_ji = 1 holds exactly in floating point: then the rounding of the coefficients leaves the method
+        symplectic, and causes no drift of the energy (Antoñana, Makazaga & Murua 2017). Else the weights are 1."""
         if not self.is_symplectic or np.any(self.b == 0):
             return self.a, np.ones_like(self.b)
         m = self.a / self.b
@@ -88,12 +88,13 @@ class ButcherTableau:
 
     @property
     def has_distinct_nodes(self) -> bool:
-        """No two of c are equal: one polynomial goes through the velocities of the stages."""
+        """Whether no two nodes c are equal, so that one polynomial interpolates the velocities of the stages."""
         return len(np.unique(np.round(self.c, 12))) == self.stages
 
     @property
     def is_collocation(self) -> bool:
-        """The nodes are distinct, and a integrates their Lagrange polynomials: the stages lie on one polynomial."""
+        """Whether the nodes are distinct and a integrates their Lagrange polynomials, so that the stages lie on one
+        polynomial."""
         powers = np.arange(1, self.stages + 1)
         simplifying = self.a @ self.c[:, None] ** (powers - 1) - self.c[:, None] ** powers / powers
         return self.has_distinct_nodes and bool(np.all(np.abs(simplifying) < 1e-12))

@@ -174,7 +174,7 @@ def strike_with_friction(system: AbstractSystem, which, closed, held, slow, t, q
 
 
 def struck_in_cones(system: AbstractSystem, which, allowed, soft, t, q, p):
-    """(p⁺, impulses of the gaps, their rates) after an impact with friction; NaN where no impulses were found."""
+    """(p⁺, normal impulses, rates of the gaps) after an impact with friction; NaN if no impulses were found."""
     at = frame(system, which, t, q, p)
     before = contact_rates(system, which, t, q, system.velocity(t, q, p))
     z, found = impact(at, before, jnp.where(soft, 0, system.contacts.restitution(q, which)), allowed)

@@ -141,7 +141,8 @@ def no_impacts(dtype):
 
 
 def padded(size: int, t, contact, impulse):
-    """(t, contact, impulse)[size]: the impacts first, then t = ∞, contact = −1, impulse = 0."""
+    """(t, contact, impulse) as arrays of length `size`: the impacts, then padding with t = ∞, contact = −1,
+    impulse = 0."""
     valid = contact >= 0
     order = jnp.argsort(~valid, stable=True)[:size]
     order = jnp.concatenate([order, jnp.zeros(size - order.size, order.dtype)])

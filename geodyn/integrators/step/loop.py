@@ -162,7 +162,7 @@ class Step:
 
     def evaluated(self, known, w):
         """(Q, [f] or [f, v], P) of the stages."""
-        # In a batch the calls that a program with `often` consists of cost nothing.
+        # In a batch the function calls that `often` produces cost nothing.
         (_, h, q, p, _), found = known, self.found(known, w, often=w.ndim > 2)
         return self.positions(h, q, w), found, p[:, None] + coupled(self.tableau, h, found[0])
 

@@ -208,7 +208,7 @@ class AbstractStepper(AbstractMethod):
 
     @abc.abstractmethod
     def start(self, system: AbstractSystem, t, h, q: Array, p: Array, v: Array) -> Array:
-        """λ before the first step."""
+        """The λ before the first step."""
 
     @abc.abstractmethod
     def advance(self, system: AbstractSystem, t, h, q: Array, p: Array, lam: Array) -> Advanced:

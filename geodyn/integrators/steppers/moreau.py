@@ -161,8 +161,8 @@ class Touch(eqx.Module):
         return jnp.einsum("ki,kin->n", impulses, self.at.pushes)
 
     def held(self, p, bend=0.0):
-        """The momentum after the impulses of the constraints, which make their rates −`bend`: zero after a change by
-        `bend`."""
+        """The momentum p after impulses of the constraints that bring their rates to −`bend`, so that these are zero
+        after a change by `bend`."""
         rate = self.bond_rates_at(self.t, self.q, p) + bend
         return p - rate @ self.at.bonds.inverse @ self.at.bonds.pushes if rate.size else p
 

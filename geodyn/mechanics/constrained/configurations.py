@@ -1,4 +1,4 @@
-"""The configurations that constraints allow, with the metric of the kinetic energy."""
+"""The configuration space that holonomic constraints allow, with the metric of the kinetic energy."""
 
 import equinox as eqx
 import jax
@@ -11,7 +11,7 @@ from geodyn.integrators.contract.system import AbstractSystem
 
 
 class _Kinetic(eqx.Module):
-    """∂p/∂v, the metric of the kinetic energy."""
+    """x ↦ ∂p/∂v, the mass matrix: the metric of the kinetic energy."""
 
     system: AbstractSystem
 
@@ -20,7 +20,7 @@ class _Kinetic(eqx.Module):
 
 
 class _Held(eqx.Module):
-    """The constraints of a system."""
+    """x ↦ φ(x), the holonomic constraints of a system."""
 
     system: AbstractSystem
 

@@ -1,4 +1,4 @@
-"""Constraint forces as functions of the state: the classical way, a baseline for that of `RadauIIA`."""
+"""Constraint forces as functions of the state, with Baumgarte's stabilisation: a classical baseline for `RadauIIA`."""
 
 import jax.numpy as jnp
 
@@ -83,7 +83,8 @@ class ConstraintForces(AbstractSystem):
 
 
 def require_plain(name: str, system) -> None:
-    """ValueError for what is no system, and for one that an outer one would hide contacts, friction or charts of."""
+    """Raises ValueError unless `system` is a system without contacts, dry friction and several charts, which its
+    wrapper `name` does not support."""
     if not isinstance(system, AbstractSystem):
         raise ValueError(f"system of {name} must be a System or Lagrangian; got {type(system).__name__}")
     if system.contacts is not None:

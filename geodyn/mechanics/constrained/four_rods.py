@@ -1,4 +1,4 @@
-"""Chains of unit rods between two pins, and the sphere M⁴_L of the configurations of four.
+"""Chains of unit rods between two pins, and the configuration space of four rods, the sphere M⁴_L.
 
 Source: Abrams, Bachmann & Harriss on spherical configuration spaces of planar linkages; the embedding is derived here.
 """
@@ -124,6 +124,7 @@ def four_rod_point(span, q: Float[Array, "3 2"]) -> Float[Array, "3"]:
 
 
 def _elbow(start, end, apart, a):
-    """The hinge of two unit rods whose ends are `apart` = 2 cos(s/2), a = sin(s/4): on their left where a > 0."""
+    """The joint of two unit rods from `start` to `end`, which are `apart` = 2 cos(s/2); s is the angle by which the
+    second rod turns to the right against the first, and a = sin(s/4). The joint is on the left side if a > 0."""
     along = (end - start) / apart
     return (start + end) / 2 + 2 * a * jnp.sqrt(1 - a**2) * jnp.stack([-along[1], along[0]])

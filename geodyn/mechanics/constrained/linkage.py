@@ -1,7 +1,8 @@
-"""Linkages: rigid rods between hinges, some of them pinned.
+"""Linkages: rigid rods between hinged joints, some of which are pinned.
 
-A rod of mass m whose ends move with velocities u, v has the kinetic energy m (|u|² + u·v + |v|²)/6, so that with hinge
-masses K = ½ q̇ᵀ(M ⊗ I)q̇ with a constant M: of n unit rods in a row 2m_e/3 + m_v on the diagonal and m_e/6 beside.
+A rod of mass m whose ends move with velocities u, v has the kinetic energy m (|u|² + u·v + |v|²)/6. With masses at the
+hinges, K = ½ q̇ᵀ(M ⊗ I)q̇ with a constant matrix M. For rods of mass m_e in a row, with hinge masses m_v, M has
+2m_e/3 + m_v on the diagonal and m_e/6 next to it.
 """
 
 import equinox as eqx
@@ -104,12 +105,12 @@ class Linkage(AbstractBody):
 
     @property
     def edges(self) -> Tuples:
-        """The joints that each rod joins."""
+        """The two joints of each rod."""
         return self.elements[0].points
 
     @property
     def mass(self) -> Float[Array, "F F"]:
-        """M of K = ½ q̇ᵀ(M ⊗ I)q̇."""
+        """The matrix M of the kinetic energy K = ½ q̇ᵀ(M ⊗ I)q̇."""
         ends = _incidence(self.edges, len(self.hinge_masses))[:, list(self.free)]
         one_rod = ends[:, :, None] * ends[:, None, :] * (1 + np.eye(len(self.free))) / 6
         free = jnp.asarray(np.eye(len(self.hinge_masses))[list(self.free)], self.hinge_masses.dtype)
@@ -117,7 +118,7 @@ class Linkage(AbstractBody):
 
     def joints(self, q: Float[Array, "..."]) -> Float[Array, "N d"]:
         """The positions of all joints, pins included, from those of the free ones, [F, d] or flat."""
-        # Products with constant matrices: an index would differentiate into a scatter.
+        # Products with constant matrices, since the derivative of indexing would be a scatter.
         place = np.eye(len(self.pins) + len(self.free))
         held, moved = (jnp.asarray(place[:, list(which)], q.dtype) for which in (self.pins, self.free))
         return held @ self.anchors.astype(q.dtype) + moved @ self._points(q)
@@ -162,7 +163,7 @@ class Linkage(AbstractBody):
 
 
 def _incidence(edges: Tuples, count: int) -> np.ndarray:
-    """[E, N]: 1 where an edge ends in a joint."""
+    """The incidence matrix [E, N]: 1 if the joint is an end of the edge, else 0."""
     return np.array([[float(i in edge) for i in range(count)] for edge in edges])
 
 
@@ -175,8 +176,8 @@ def _check_masses(free, lumped):
 
 
 def check_regular(linkage: Linkage, q, v, t=0.0) -> None:
-    """Raises ValueError where the rods of a linkage are dependent, with their names: there its configuration space may
-    be singular. For concrete numbers."""
+    """Raises ValueError, with the names of the rods, if the constraints of a linkage are linearly dependent at q: there
+    its configuration space may be singular. Not for traced values."""
     flat = jnp.asarray(q, float).reshape(-1)
     _, _, gram = constraint_state(linkage, flat, jnp.asarray(v, float).reshape(-1), jnp.asarray(t, flat.dtype))
     names = constraint_names(linkage)
@@ -240,7 +241,7 @@ def linkage(
 
 
 def _check_reach(edges, lengths, pins) -> None:
-    """Pins further apart than the rods between them reach, or just as far."""
+    """Raises ValueError if two pins are farther apart than the rods between them reach, or exactly as far."""
     count = 1 + max(map(max, edges))
     rows, columns = np.array(edges).T
     reach = shortest_path(coo_array((np.asarray(lengths), (rows, columns)), (count, count)).tocsr(), directed=False)

@@ -1,13 +1,13 @@
-"""Bodies that roll, and bodies on blades: each a system by itself, ready for `integrate`.
+"""Nonholonomic systems: bodies that roll and bodies on blades, ready for `integrate`.
 
     body = gd.nonholonomic.Sleigh(mass=1.2, inertia=0.3, offset=0.25)
     q0 = jnp.zeros(3)
     trajectory = gd.integrate(body, q0, body.basis(q0) @ jnp.array([0.4, 2.5]), t1=3.0, steps=300)
 
-holds the constraints by multipliers, with `RadauIIA`; `gd.nonholonomic.QuasiVelocities(body, body.basis)` in place of
-`body` has none and takes `Gauss`. All move on a plane with coordinates x, y; `downhill` is the acceleration g
-sin(slope) along x, where it is inclined. Angles in radians, else any consistent units; masses, lengths and moments of
-inertia must be positive and finite, else ValueError.
+enforces the constraints by multipliers, with `RadauIIA`. With `gd.nonholonomic.QuasiVelocities(body, body.basis)` in
+place of `body` there are no multipliers, and `Gauss` can be used. All bodies move on a plane with coordinates x, y. If
+the plane is inclined, `downhill` is the acceleration g sin(slope) along x. Angles are in radians, all other quantities
+in any consistent units. Masses, lengths and moments of inertia must be positive and finite, else ValueError is raised.
 """
 
 import abc
@@ -307,5 +307,5 @@ def _ahead(angle):
 
 
 def _across(angle, v):
-    """The velocity to the left of this direction."""
+    """The component of the velocity v to the left of the direction `angle`."""
     return jnp.cos(angle) * v[1] - jnp.sin(angle) * v[0]

@@ -1,4 +1,4 @@
-"""Quasi-velocities: a system in the velocities that its constraints admit, without multipliers."""
+"""Quasi-velocities: constrained systems in a basis of their admissible velocities, without multipliers."""
 
 from collections.abc import Callable
 
@@ -69,7 +69,7 @@ class QuasiVelocities(AbstractSystem):
         return free - others @ jax.vmap(lambda b: solve(a @ others, b), 1, 1)(a @ free)
 
     def offset(self, t: Scalar, q: Float[Array, " n"]) -> Float[Array, " n"]:
-        """e(t, q): the smallest velocity that the constraints admit, zero where they are linear."""
+        """e(t, q): the admissible velocity of least norm; zero if the constraints are linear in v."""
         a = self._bounds(t, q)
         return -a.T @ solve(a @ a.T, constraint_rate(self.system, t, q, jnp.zeros_like(q)))
 
@@ -80,12 +80,12 @@ class QuasiVelocities(AbstractSystem):
         return (self.offset(t, flat) + self.directions(t, flat) @ jnp.asarray(u, flat.dtype)).reshape(jnp.shape(q))
 
     def _bounds(self, t, q):
-        """A(t, q)."""
+        """The constraint matrix A(t, q)."""
         return jax.jacfwd(lambda v: constraint_rate(self.system, t, q, v))(jnp.zeros_like(q))
 
     def force(self, t, q, v, lam):
         directions, change = jax.jvp(self.directions, (t, q), (jnp.ones_like(t), v))
-        # No reactions: what they do to E is nothing.
+        # The reactions drop out, since they do no work on the columns of E.
         return directions.T @ self.system.force(t, q, v, lam) + change.T @ self.system.momentum(t, q, v)
 
     def momentum(self, t, q, v):

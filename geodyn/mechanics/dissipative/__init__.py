@@ -1,1 +1,1 @@
-"""Dry friction and plasticity: steps that minimise an incremental potential."""
+"""Dry friction and plasticity: time steps that minimise an incremental potential."""

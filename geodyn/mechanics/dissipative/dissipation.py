@@ -1,4 +1,4 @@
-"""Where the energy goes: what a motion dissipated, and quasi-static motion, which does nothing else."""
+"""The energy that a motion dissipates, and quasi-static motion, which has no inertia."""
 
 import jax
 import jax.numpy as jnp
@@ -68,7 +68,8 @@ def dissipated(trajectory: Trajectory) -> Float[Array, " T"]:
 
 @compiled
 def _by_stages(trajectory):
-    """The steps are solved again, for their stages."""
+    """`dissipated` for collocation methods: repeats the integration to get the stages, and integrates <∂R/∂v, v> over
+    each step by the quadrature of the tableau."""
     system, method, inputs, h = trajectory.system, trajectory.method, trajectory.inputs, trajectory.step_size
     q, v, p = (x[0].reshape(-1) for x in (trajectory.q, trajectory.v, trajectory.p))
     state = start(system, method, inputs.t0, h, q, p, v)

@@ -1,5 +1,5 @@
-"""Along one's own geodesic: exp and the velocity that is carried there, for points of a space and for any Lagrangian,
-in the metric of its kinetic energy."""
+"""Geodesic steps: the exponential map, and a velocity transported along the geodesic; for points of a space, and for
+any Lagrangian in the metric of its kinetic energy."""
 
 from functools import singledispatch
 
@@ -18,7 +18,7 @@ from geodyn.mechanics.points.system import System
 
 
 class KineticMetric(AbstractManifold):
-    """∂²L/∂v², the metric in which a system without forces moves along geodesics."""
+    """The mass matrix ∂²L/∂v², the metric in which a system without forces moves along geodesics."""
 
     system: AbstractLagrangianSystem
     t: Array
@@ -30,7 +30,7 @@ class KineticMetric(AbstractManifold):
 
 @singledispatch
 def travelled(system: AbstractLagrangianSystem, t, q, h, u, v=None):
-    """(exp_q hu, the velocity v, by default u, carried along that geodesic)."""
+    """(exp_q(hu), v transported along the geodesic from q with velocity u); by default v is u."""
     space = KineticMetric(system, t, q.size)
     if is_constant(space.metric, q):
         return q + h * u, u if v is None else v
@@ -45,8 +45,8 @@ def _(system: System, t, q, h, u, v=None):
 
 
 def _along(space, h, x, u, v=None):
-    """`travelled` of one point; one at rest stays where it is, bit for bit. What moves is parallel along its geodesic;
-    what else is carried is so up to O(h²), as a Jacobi field."""
+    """`travelled` for one point; a point at rest keeps its position to the last bit. The velocity u of the geodesic is
+    transported parallel. Another v is transported as a Jacobi field, which is parallel up to O(h²)."""
 
     def flow(u):
         return _flow(space, h, x, u)
@@ -62,8 +62,9 @@ def _along(space, h, x, u, v=None):
 
 
 def _flow(space, h, x, u):
-    """(exp_x hu, its velocity): in closed form where there is one, else by a step of Kutta's method, whose error h⁵ is
-    beyond that of any step here, and whose derivatives cost little."""
+    """(exp_x(hu), the velocity of the geodesic there): in closed form in constant curvature, else by one step of the
+    classical Runge–Kutta method. Its error O(h⁵) is smaller than that of the steps that use it, which have order 1 or
+    2, and it is cheap to differentiate."""
     if isinstance(space, AbstractConstantCurvature):
         return jax.tree.map(lambda a: a[0], geodesic(space, x, u, h[None]))
 
@@ -77,7 +78,7 @@ def _flow(space, h, x, u):
 
 
 def _moved(h, weights, start, slopes):
-    """start + h Σ weight · slope."""
+    """x + h Σ weight · slope, for both components of the state `start`."""
     return tuple(
         x + h * sum((w * s[i] for w, s in zip(weights, slopes) if w), jnp.zeros_like(x)) for i, x in enumerate(start)
     )

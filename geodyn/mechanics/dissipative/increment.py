@@ -1,13 +1,15 @@
-"""One minimising step: its equations, with friction and plasticity.
+"""The equations of one step of the incremental potential, with friction and plasticity.
 
-Unknowns of a step are w = (v, hλ, y). Its equations are those of a saddle point of the incremental potential with the
-constraints, semi-smooth where a friction begins to slip: with slip velocities s(v) and a force from the ball |f| ≤ F,
+The unknowns of a step are w = (v, hλ, y): the velocity v at its end, the impulses hλ of the constraints, and y, whose
+projection onto the ball of radius hF is minus the friction impulse. The equations are those of a saddle point of the
+incremental potential with constraints; they are semi-smooth, with a kink where friction begins to slip. With slip
+velocities s(v) and friction forces |f| ≤ F,
 
     0 = ∂/∂v [½|v − v_old|²_M + hR + V(q⁺) − λ·φ(q⁺)] + s'ᵀ proj_hF(y),   0 = φ(q⁺)/h,   r s = y − proj_hF(y)
 
-for any r > 0 (Alart & Curnier, *Comput. Methods Appl. Mech. Engng* 92 (1991) 353); nonholonomic constraints stand
-beside φ. Plastic strain is eliminated: what is left of its energy and dissipation in a step is Huber's function of the
-strain (the return map; Simo & Hughes, *Computational Inelasticity*, 1.4).
+for any r > 0 (Alart & Curnier, *Comput. Methods Appl. Mech. Engng* 92 (1991) 353). Nonholonomic constraints A v = b are
+imposed in the same way as φ. The plastic strain is eliminated: the minimum over it of energy plus dissipation in a step
+is Huber's function of the strain (return map; Simo & Hughes, *Computational Inelasticity*, 1.4).
 """
 
 import equinox as eqx
@@ -21,7 +23,8 @@ from geodyn.mechanics.points.body import AbstractBody, sliding, strains
 
 
 class Increment(eqx.Module):
-    """The equations of one step: everything they depend on, differentiable."""
+    """The equations of one step from (t, q, p) of length h; `lam` holds the multipliers of the step before. All arrays
+    can be differentiated."""
 
     system: AbstractLagrangianSystem
     t: Array
@@ -43,11 +46,11 @@ class Increment(eqx.Module):
         return self.system.velocity(self.t, self.q, self.p)
 
     def mean(self, v):
-        """The velocity that moves the system, if v is that at the end."""
+        """The velocity θv + (1 − θ)v_old of the displacement, from the velocity v at the end of the step."""
         return v if self.theta == 1 else self.theta * v + (1 - self.theta) * self.before
 
     def potential(self, q, lam):
-        """V + Huber's function − λ·φ at the end of the step, λ of the holonomic constraints."""
+        """V + Huber's function − λ·φ at q at the end of the step; the first entries of `lam` are the λ of φ."""
         t, (k, most, _) = self.t + self.h, strains_of(self.system, self.t, self.q)
         size = jnp.abs(self.trial(q))
         held = jnp.sum(jnp.where(size <= most, size**2, most * (2 * size - most)) / (2 * k))
@@ -55,7 +58,7 @@ class Increment(eqx.Module):
         return self.system.energy(t, q, jnp.zeros_like(q)) + held - jnp.dot(lam[: constraint.size], constraint)
 
     def trial(self, q):
-        """The forces of plastic springs at the end q, were they elastic in this step."""
+        """The trial forces of plastic springs: their forces at the end q if no plastic strain flows in this step."""
         k, _, before = strains_of(self.system, self.t, self.q)
         return k * (strains_of(self.system, self.t + self.h, q)[2] - before) - self.yielding
 
@@ -65,7 +68,7 @@ class Increment(eqx.Module):
         return self.lam[self.lam.size - strains_of(self.system, self.t, self.q)[0].size :]
 
     def earlier(self):
-        """∂V/∂q and what plastic springs add, before the step."""
+        """∂V/∂q at the beginning of the step, including the plastic springs."""
 
         def potential(q):
             strain = strains_of(self.system, self.t, q)[2]
@@ -74,7 +77,7 @@ class Increment(eqx.Module):
         return jax.grad(potential)(self.q)
 
     def smooth(self, v, multipliers):
-        """(what friction has to balance, by how much the constraints are missed)."""
+        """(the residual of the momentum balance without friction, the residuals of the constraints)."""
         u = self.mean(v)
         end, pull = jax.vjp(lambda u: travelled(self.system, self.t, self.q, self.h, u)[0], u)
         impulse = pull(jax.grad(self.potential)(end, multipliers / self.h))[0]
@@ -88,12 +91,12 @@ class Increment(eqx.Module):
         return rest - react(multipliers[missed.size :])[0] if rate.size else rest, jnp.append(missed, rate)
 
     def slips(self, v):
-        """s, in one row."""
+        """All slip velocities s(v), concatenated."""
         parts = [s.reshape(-1) for _, s in slips_of(self.system, self.t + self.h, self.q, v)]
         return jnp.concatenate([jnp.zeros(0, v.dtype), *parts])
 
     def friction(self, y):
-        """proj_hF(y), the impulses of friction, reversed."""
+        """proj_hF(y): minus the friction impulses."""
         impulses, at = [jnp.zeros(0, y.dtype)], 0
         for most, s in slips_of(self.system, self.t + self.h, self.q, jnp.zeros_like(self.q)):
             part = y[at : at + s.size].reshape(s.shape)
@@ -104,16 +107,16 @@ class Increment(eqx.Module):
         return jnp.concatenate(impulses)
 
     def residual(self, w, r):
-        """What vanishes."""
+        """The equations of the module docstring at w, zero at the solution."""
         v, multipliers, y = self.split(w)
         s, push = jax.vjp(self.slips, v)
         held, (rest, missed) = self.friction(y), self.smooth(v, multipliers)
-        # What both a constraint and friction hold would be shared out anyhow: almost all of it goes to the constraint.
+        # A force that both a constraint and friction can hold has no unique split: give almost all to the constraint.
         give = jnp.finfo(y.dtype).eps ** 0.75 if multipliers.size else 0
         return jnp.concatenate([rest + push(held)[0], missed, r * s - (1 + give) * y + held])
 
     def scaled(self):
-        """(w near the root, the units of w, those of the equations, r)."""
+        """(the initial guess of w, scales of the entries of w, scales of the equations, the constant r)."""
         n, c, v = self.q.size, self.system.count_constraints(self.q), self.before
         multipliers, impulses = self.h * self.lam[:c], -self.h * self.lam[c:]
         stiffness, force = jax.jacfwd(lambda v: (self.smooth(v, multipliers)[0],) * 2, has_aux=True)(v)
@@ -122,7 +125,7 @@ class Increment(eqx.Module):
         def largest(*x):
             return jnp.max(jnp.abs(jnp.concatenate(x)))
 
-        # A plastic spring counts as elastic here: where it flows it has no stiffness, or what rounding leaves of none.
+        # A plastic spring counts with its elastic stiffness here: while it flows, its tangent stiffness is 0, or noise.
         hardest = _positive(largest(jnp.diag(stiffness), self.h**2 * strains_of(self.system, self.t, self.q)[0]))
         velocity = _positive(largest(v, self.q / self.h / 2**6, force / hardest))
         momentum = jnp.maximum(hardest * velocity, largest(multipliers, impulses, force))
@@ -143,7 +146,8 @@ class Increment(eqx.Module):
         return q, self.system.momentum(self.t + self.h, q, v), lam
 
     def stuck(self, v, sticks):
-        """v with the components that sticking determines exactly as it does: 0 where nothing that sticks moves."""
+        """v, where the components that the sticking slips (mask `sticks`) determine get their exact values: 0 unless
+        the surface moves."""
         rows = jnp.where(sticks[:, None], jax.lax.stop_gradient(jax.jacfwd(self.slips)(v)), 0)
         if rows.size == 0:
             return v
@@ -157,10 +161,10 @@ def _positive(x):
 
 
 def slips_of(system, t, q, v):
-    """(F, s) of every friction, of which a system may have none."""
+    """(F, s) of every friction element; an empty list for a system that is not a body of elements."""
     return sliding(system, t, q, v) if isinstance(system, AbstractBody) else []
 
 
 def strains_of(system, t, q):
-    """(k, Y, e) of all that is plastic, of which a system may have nothing."""
+    """(k, Y, e) of all plastic elements; empty arrays for a system that is not a body of elements."""
     return strains(system, t, q) if isinstance(system, AbstractBody) else (jnp.zeros(0, q.dtype),) * 3

@@ -1,4 +1,4 @@
-"""Steps that minimise: the incremental potential, a proximal map, with friction and plasticity."""
+"""Implicit time steps that minimise an incremental potential (proximal maps), with friction and plasticity."""
 
 import equinox as eqx
 import jax
@@ -74,7 +74,7 @@ class IncrementalPotential(AbstractStepper):
 
     def advance(self, system, t, h, q, p, lam):
         increment = Increment(system, t, h, q, p, lam, self.theta, self.inertia)
-        # The unknowns as multiples of what they are measured by, so that one tolerance fits all of them.
+        # Unknowns and equations are divided by their scales, so that one tolerance fits all of them.
         first, units, rows, r = jax.lax.stop_gradient(increment.scaled())
         tolerance = 2**8 * float(jnp.finfo(q.dtype).eps)
         found = optimistix.root_find(

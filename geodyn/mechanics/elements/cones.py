@@ -24,10 +24,10 @@ ROUNDING = 16
 def content(space: AbstractManifold, points, nodes: int) -> tuple[Scalar, Bool[Array, ""]]:
     """(the content of the geodesic simplex with these corners, whether the quadrature nodes resolve it).
 
-    The corners are coned from the last to the first. Gauss' rule with n nodes resolves n Legendre modes of the integrand
-    and integrates twice as many exactly. The modes decay geometrically, so the error is about the square of the highest
-    resolved modes. The integrand counts as resolved if these are below √eps times the mean of the product of the
-    lengths of ∂x/∂s, ∂x/∂t, …"""
+    The simplex is built from the last corner, as the cone from one corner after the other. Gauss' rule with n nodes
+    resolves n Legendre modes of the integrand and integrates twice as many exactly. The modes decay geometrically, so
+    the error is about the square of the highest resolved modes. The integrand counts as resolved if these are below
+    √eps times the mean of the product of the lengths of ∂x/∂s, ∂x/∂t, …"""
     if isinstance(space, Manifold) and space.signature[1] > 0:
         raise ValueError(f"areas and volumes need a positive definite metric; this one has signature {space.signature}")
     *before, last = points

@@ -69,8 +69,8 @@ class AbstractContact(eqx.Module):
 
     @abc.abstractmethod
     def gap(self, space: AbstractManifold, x: Float[Array, "N dim"]) -> Float[Array, " c"]:
-        """The room left at every contact, positive where there is none, with a gradient that does not vanish at zero.
-        A method that names a parameter `t` is given the time: a wall may move."""
+        """The gaps [c]: positive where nothing touches, zero at contact, with a gradient that does not vanish at zero.
+        If the method has a parameter `t` it is given the time, for walls that move."""
 
 
 class AbstractFrictionalContact(AbstractContact):

@@ -30,7 +30,7 @@ PAIRS = [(i, j) for i in range(3) for j in range(3)]
 UNIT = np.eye(7, 6)
 GRAM = np.array([UNIT[i] + UNIT[j] - (i != j) * UNIT[2 + i + j] for i, j in PAIRS])
 """Matrix [9, 6] from half the squared lengths of the edges wx, wy, wz, xy, xz, yz to the inner products of the edge
-vectors wx, wy, wz in flat space."""
+vectors wx, wy, wz."""
 
 
 def area(space: AbstractManifold, x: Numbers, y: Numbers, z: Numbers, *, nodes: Count = NODES) -> Scalar:
@@ -167,8 +167,8 @@ def _face(half):
 
 
 def _cone(curvature, across, along, square):
-    """The integrand S(r)/|T|³ from |T|², c and c² + κ|T|². On the sphere it is (r − |T|c/(c² + |T|²))/(2|T|³). For small
-    r its terms cancel, and the power series in |T|²/c² is used instead."""
+    """The integrand S(r)/|T|³ from |T|², c and c² + κ|T|². On the sphere it is (r − |T|c/(c² + |T|²))/(2|T|³). For
+    small r its terms cancel, and the power series in |T|²/c² is used instead."""
     near = (along > 0) & (across < 0.1 * along**2)
     ratio, series = jnp.where(near, across, 0) / jnp.where(near, along, 1.0) ** 2, 0.0
     for k in reversed(range(18)):
@@ -212,8 +212,8 @@ def squared_bend(space: AbstractManifold, x: Point, y: Point, z: Point) -> Scala
 
 
 def _bend_by_edges(space, x, y, z):
-    """cos² and sin² of half the angle at y in constant curvature, by the half-angle formulas (Ratcliffe, *Foundations of
-    Hyperbolic Manifolds*, 2.5 and 3.5), written in half chords."""
+    """cos² and sin² of half the angle at y in constant curvature, by the half-angle formulas (Ratcliffe, *Foundations
+    of Hyperbolic Manifolds*, 2.5 and 3.5), written in half chords."""
     curvature = curvature_of(space)
     c, b, a = _squared_half_chords(space, (x, y, z))  # of the pairs xy, xz, yz
     one, other = jnp.sqrt(a * (1 - curvature * c)), jnp.sqrt(c * (1 - curvature * a))

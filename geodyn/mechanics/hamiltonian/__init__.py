@@ -1,1 +1,1 @@
-"""Phase space, and paths of least action."""
+"""Hamiltonian systems on phase space, and paths of least action."""

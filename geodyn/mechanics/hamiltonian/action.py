@@ -1,4 +1,4 @@
-"""The action of a path: a polynomial of degree s on each of K intervals, and Gauss's quadrature with s nodes.
+"""The action of a path that is a polynomial of degree s on each of K intervals, by Gauss's quadrature with s nodes.
 
 Source: Marsden & West, *Acta Numerica* 10 (2001) 2.6; Hairer, Lubich & Wanner, VI.6.2.
 """
@@ -55,22 +55,23 @@ def discrete_action(system: AbstractSystem, path: Numbers, *, t1, t0=0.0, stages
 
 
 def conservative(system: AbstractSystem) -> AbstractSystem:
-    """The system as one that has a Lagrangian and nothing else; else ValueError."""
+    """The system as a Lagrangian system without constraints and dissipation; else ValueError. A `Hamiltonian` is
+    Legendre-transformed."""
     system = legendre(system) if isinstance(system, Hamiltonian) else system
     check_conservative(system)
     return system
 
 
 def fractions(steps: int, stages: int) -> np.ndarray:
-    """The times of all nodes, as fractions of the whole."""
+    """The times of all nodes, as fractions of the whole interval of time."""
     inner = (np.arange(steps)[:, None] + _basis(stages)[0][None, 1:]) / steps
     return np.concatenate([[0.0], inner.reshape(-1)])
 
 
 @functools.cache
 def _basis(stages: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Lobatto's points on [0, 1], and at Gauss's nodes the polynomials that are 1 at one of them and 0 at the others,
-    [node, point], with their derivatives."""
+    """Lobatto's points on [0, 1], and the values and the derivatives of their Lagrange polynomials at Gauss's nodes,
+    both [node, point]."""
     inner = np.polynomial.legendre.Legendre.basis(stages).deriv().roots().real
     points = (np.concatenate([[-1.0], np.sort(inner), [1.0]]) + 1) / 2
     legendre = np.polynomial.legendre
@@ -81,7 +82,7 @@ def _basis(stages: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def interval_action(lagrangian, nodes, t, h):
-    """∫ L dt over one interval, nodes[s + 1, n]."""
+    """∫ L dt over one interval of length h from time t, along the polynomial through nodes[s + 1, n]."""
     stages = nodes.shape[0] - 1
     (values, slopes), tableau = (jnp.asarray(x, nodes.dtype) for x in _basis(stages)[1:]), gauss(stages)
     times, weights = t + h * jnp.asarray(tableau.c, nodes.dtype), jnp.asarray(tableau.b, nodes.dtype)
@@ -89,13 +90,13 @@ def interval_action(lagrangian, nodes, t, h):
 
 
 def _intervals(q0, z):
-    """The nodes of every interval [K, s + 1, n], from those that are not its first."""
+    """The nodes of every interval [K, s + 1, n], from z[K, s, n], its nodes without the first, and the start q0."""
     left = jnp.concatenate([q0[None], z[:-1, -1]])
     return jnp.concatenate([left[:, None], z], axis=1)
 
 
 def of_intervals(function, q0, z, t0, t1):
-    """function(nodes, t, h) of every interval."""
+    """function(nodes, t, h) for every interval."""
     h = (t1 - t0) / z.shape[0]
     starts = t0 + h * jnp.arange(z.shape[0], dtype=z.dtype)
     return jax.vmap(lambda nodes, t: function(nodes, t, h))(_intervals(q0, z), starts)

@@ -1,5 +1,5 @@
-"""The Hamiltonian view: H(q, p) as a system, the Legendre transform both ways, brackets, symmetries, and what a flow
-does to phase space.
+"""Hamiltonian systems H(q, p), the Legendre transform in both directions, Poisson brackets, symmetries, and how a flow
+acts on phase space.
 
 Sources: Arnold, *Mathematical Methods of Classical Mechanics*, 14–15 and 38–40; Goldstein, chapters 8 and 9.
 """
@@ -134,7 +134,7 @@ def hamiltonian_field(hamiltonian: Callable) -> Callable:
 
 
 class _Energy(eqx.Module):
-    """<p, v> − L at the velocity that p stands for."""
+    """(q, p, t) ↦ <p, v> − L, with the velocity v that belongs to the momentum p."""
 
     system: AbstractSystem
 
@@ -143,7 +143,7 @@ class _Energy(eqx.Module):
 
 
 class _Lagrange(eqx.Module):
-    """<p, v> − H at the momentum that v stands for."""
+    """(q, v, t) ↦ <p, v> − H, with the momentum p that belongs to the velocity v."""
 
     system: Hamiltonian
 
@@ -184,7 +184,7 @@ def legendre(system: AbstractSystem) -> Hamiltonian | Lagrangian:
 
 
 def check_conservative(system: AbstractSystem) -> None:
-    """Raises ValueError for a system that has no Lagrangian, or more than that."""
+    """Raises ValueError unless the system is given by a Lagrangian alone, without constraints and dissipation."""
     if not isinstance(system, AbstractLagrangianSystem):
         raise ValueError(f"system must be a Lagrangian, System or Hamiltonian, got {type(system).__name__}")
     if isinstance(system, AbstractBody):

@@ -1,9 +1,10 @@
 """Hamilton's principle between two configurations: paths of stationary action.
 
-A path is a polynomial of degree s on each of `steps` intervals, its action a Gauss quadrature with s nodes. Where that
-is stationary, the path is that of s-stage Gauss collocation, of order 2s (Marsden & West, *Acta Numerica* 10 (2001)
-2.6; Hairer, Lubich & Wanner, VI.6.2). Newton's method solves for all its nodes at once, by block-tridiagonal
-elimination, whose pivots have as many negative eigenvalues as the second variation: the Morse index.
+A path is a polynomial of degree s on each of `steps` intervals, and its action is computed by Gauss quadrature with s
+nodes. The path of stationary action is that of s-stage Gauss collocation, of order 2s (Marsden & West, *Acta Numerica*
+10 (2001) 2.6; Hairer, Lubich & Wanner, VI.6.2). Newton's method solves for all nodes of the path at once, by
+block-tridiagonal elimination. The number of negative eigenvalues of the pivots is that of the second variation of the
+action: the Morse index.
 """
 
 import equinox as eqx
@@ -146,28 +147,29 @@ def _check_found(path: ActionPath) -> None:
 
 
 def _slope(lagrangian, q0, z, t0, t1):
-    """∂S/∂z, but for the last node, which is held."""
+    """∂S/∂z, with zeros for the last node, which is fixed."""
     slope = jax.grad(lambda z: jnp.sum(actions(lagrangian, q0, z, t0, t1)))(z)
     return jnp.where(_held(z), 0, slope)
 
 
 def _held(z):
-    """The last node of the last interval."""
+    """The mask of the fixed node: True at the last node of the last interval."""
     last = (np.arange(z.shape[0])[:, None] == z.shape[0] - 1) & (np.arange(z.shape[1])[None, :] == z.shape[1] - 1)
     return jnp.broadcast_to(last[:, :, None], z.shape)
 
 
 def _hessian(lagrangian, q0, z, t0, t1) -> Float[Array, "K 3 B B"]:
-    """∂²S/∂z², each interval's unknowns a block: to the left, on and to the right of the diagonal."""
+    """∂²S/∂z² as a block-tridiagonal matrix, with one row of blocks for each interval: the blocks to the left of the
+    diagonal, on it, and to the right of it."""
     size, n = z.shape[1] * z.shape[2], z.shape[2]
     local = of_intervals(jax.hessian(lambda *at: interval_action(lagrangian, *at)), q0, z, t0, t1).reshape(
         -1, size + n, size + n
     )
-    # On the unknowns of the interval before, whose last node is the first of this one, and its own.
+    # Each Hessian on the unknowns of the interval before, whose last node is the first of this one, and of this one.
     pair = jnp.pad(local, ((0, 1), (size - n, 0), (size - n, 0)))
     here, after = pair[:-1], pair[1:]
     blocks = [here[:, size:, :size], here[:, size:, size:] + after[:, :size, :size], after[:, :size, size:]]
-    # What is held: equations of its own, of the size of the others.
+    # The fixed node is decoupled: its rows become those of the identity, scaled to the size of the other blocks.
     held = _held(z).reshape(-1, size)
     free, scale = jnp.where(held, 0, jnp.ones_like(z[0, 0, 0])), jnp.max(jnp.abs(blocks[1]))
     columns = [jnp.roll(free, 1, axis=0), free, jnp.roll(free, -1, axis=0)]
@@ -187,8 +189,8 @@ def _solved(factors, r):
 
 @custom_jvp
 def _nodes(lagrangian, q0, z, t0, t1):
-    """The stationary z, from a guess, by Newton steps that are halved until they make the slope smaller; NaN where that
-    does not converge."""
+    """The z at which the action is stationary, by Newton's method from the guess z, with steps that are halved until
+    |∂S/∂z| decreases; NaN if it does not converge."""
     eps = jnp.finfo(z.dtype).eps
 
     def slope(z):
@@ -211,7 +213,7 @@ def _nodes(lagrangian, q0, z, t0, t1):
 @_nodes.def_jvp
 def _(primals, tangents):
     z, (lagrangian, q0, _, t0, t1) = _nodes(*primals), primals
-    # The end that is held moves with the guess.
+    # The fixed node is taken from the guess, so that its tangent is that of the guess.
     held = jnp.zeros_like(z) if tangents[2] is None else jnp.where(_held(z), tangents[2], 0)
 
     def slope(lagrangian, q0, z, t0, t1):
@@ -235,12 +237,12 @@ def _(primals, tangents):
 def _stationary(system, q0, q1, t0, t1, guess, *, steps, stages) -> ActionPath:
     flat = guess.reshape(guess.shape[0], -1).at[-1].set(q1.reshape(-1))
     start, z = q0.reshape(-1), flat[1:].reshape(steps, stages, -1)
-    # What the system closes over becomes an explicit argument, so that derivatives with respect to it exist as well.
+    # Arrays that the Lagrangian closes over become explicit arguments, so that derivatives with respect to them exist.
     lagrangian = eqx.filter_closure_convert(system.lagrangian_at, t0, start, start)
     z = _nodes(lagrangian, start, z, t0, t1)
     hessian = jax.lax.stop_gradient(_hessian(lagrangian, start, z, t0, t1))
     pivots = _form(z).factors(hessian)[:, 0]
-    # These are inverses: between conjugate ends the last one is infinite.
+    # `pivots` holds the inverses of the pivots: if the ends are conjugate points, the last inverse is infinite.
     values = jnp.linalg.eigvalsh((pivots + jnp.swapaxes(pivots, 1, 2)) / 2)
     last = jnp.max(jnp.abs(values[0])) / jnp.max(jnp.abs(values[-1]))
     conjugate = last < jnp.finfo(z.dtype).eps ** 0.4

@@ -1,1 +1,1 @@
-"""Bodies of points in a space, and how they are built."""
+"""Bodies of point masses in a space, and their builders."""

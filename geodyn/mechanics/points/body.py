@@ -1,4 +1,4 @@
-"""What all bodies share: points of a space, and elements that act on them, whatever carries the points."""
+"""The base class of bodies: points in a space, and elements (potentials, constraints, contacts, …) that act on them."""
 
 import abc
 
@@ -48,11 +48,12 @@ METHODS = {
     AbstractContact: {"gap": "space x"},
     AbstractFrictionalContact: {"slip": "space x v"},
 }
-"""What the methods of an element are functions of; they may name `t`, and `masses`, besides."""
+"""The arguments of the methods of each kind of element. A method may also have parameters `t` and `masses`."""
 
 
 class AbstractBody(AbstractLagrangianSystem):
-    """L = K − Σ V, and what the elements of other kinds add, each in the space as `seen_by` it."""
+    """A Lagrangian system L = K − Σ V with elements; the base class of bodies. An element is evaluated at the points of
+    the body, or at the poses of rigid bodies: `seen_by` returns which."""
 
     space: eqx.AbstractVar[AbstractManifold]
     elements: eqx.AbstractVar[tuple[Element, ...]]
@@ -64,26 +65,27 @@ class AbstractBody(AbstractLagrangianSystem):
 
     @abc.abstractmethod
     def points(self, q: Float[Array, " n"]) -> Float[Array, "N dim"]:
-        """The points of the body in its space."""
+        """The points [N, dim] of the body in its space."""
 
     @abc.abstractmethod
     def seen_by(self, element: Element, q: Float[Array, " n"]):
-        """What an element is a function of: the points, or what else it asks for."""
+        """The argument of an element at q: the points, or the poses of rigid bodies."""
 
     @abc.abstractmethod
     def masses_seen_by(self, element: Element) -> Float[Array, " N"]:
-        """The masses of what an element is a function of."""
+        """The masses of the points, or bodies, that `seen_by` returns for an element."""
 
     @abc.abstractmethod
     def with_rest(self) -> "AbstractBody":
-        """The same body, whose contacts may be at rest."""
+        """The same body with resting=True: its contacts may be at rest."""
 
     @abc.abstractmethod
     def without_idle(self, q: Float[Array, " n"], p: Float[Array, " n"]) -> tuple[Array, Array]:
-        """(q, p) of the same state, where coordinates on which nothing depends are put back and have no momentum."""
+        """(q, p) of the same physical state, in which coordinates without physical meaning (lengths of quaternions) are
+        reset and their momenta are 0."""
 
     def potential_energy(self, t, q) -> Scalar:
-        """Σ V(t, x)."""
+        """Σ V(t, x) over all potentials."""
         acting = elements_of(self, AbstractPotential)
         return _summed("energy", acting, values_of(self, acting, "energy", t, q), q.dtype)
 
@@ -107,7 +109,7 @@ class AbstractBody(AbstractLagrangianSystem):
         return not any(isinstance(e, Yielding) for e in self.elements)
 
     def stored_energy(self, t, q, lam):
-        """Σ λ²/2k of what is plastic, whose forces are the last of the multipliers."""
+        """The elastic energy Σ λ²/2k of plastic elements, whose forces λ are the last of the multipliers."""
         k = strains(self, t, q)[0]
         return jnp.sum(lam[lam.size - k.size :] ** 2 / k) / 2
 
@@ -116,7 +118,7 @@ class AbstractBody(AbstractLagrangianSystem):
         return self._contacts() if elements_of(self, AbstractContact) else None
 
     def _contacts(self, which=None) -> Contacts:
-        """The contacts of all elements, or those of the numbers `which`."""
+        """The contacts of all elements, or only those numbered `which`."""
         elements, space, points = elements_of(self, AbstractContact), self.space, self.points
         frictional = any(friction_of(e) is not None for e in elements)
 
@@ -155,17 +157,17 @@ class AbstractBody(AbstractLagrangianSystem):
 
 
 def elements_of(body: AbstractBody, of) -> list:
-    """The elements of a body of this kind, in their order."""
+    """The elements of a body that are instances of `of`, in their order."""
     return [e for e in body.elements if isinstance(e, of)]
 
 
 def seen_by_contacts(body: AbstractBody, q) -> list:
-    """What each contact of a body is a function of."""
+    """The argument of each contact of a body at q: the points, or the poses of rigid bodies."""
     return [body.seen_by(e, q) for e in elements_of(body, AbstractContact)]
 
 
 def values_of(body: AbstractBody, elements: list, name: str, t, *state) -> list:
-    """What the methods of this name of elements say at the time t and the `state` (q,) or (q, v)."""
+    """The values of the method `name` of each of the elements, at time t and the `state` (q,) or (q, v)."""
 
     def value(element):
         def seen_by(q):
@@ -179,12 +181,12 @@ def values_of(body: AbstractBody, elements: list, name: str, t, *state) -> list:
 
 
 def rayleigh_of(body: AbstractBody, dissipations: list, t, q, v) -> Scalar:
-    """Σ R(t, x, v) of these elements."""
+    """Σ R(t, x, v) over the given dissipation elements."""
     return _summed("rayleigh", dissipations, values_of(body, dissipations, "rayleigh", t, q, v), q.dtype)
 
 
 def sliding(body: AbstractBody, t, q, v) -> list[tuple[Float[Array, " c"], Float[Array, "c d"]]]:
-    """(F, s) of every friction: how much it holds, and its slip velocities."""
+    """(F, s) of every friction element: its largest forces, and its slip velocities."""
     frictions = elements_of(body, AbstractFriction)
     slips = values_of(body, frictions, "slip", t, q, v)
     for e, s in zip(frictions, slips):
@@ -194,7 +196,7 @@ def sliding(body: AbstractBody, t, q, v) -> list[tuple[Float[Array, " c"], Float
 
 
 def strains(body: AbstractBody, t, q) -> tuple[Float[Array, " c"], Float[Array, " c"], Float[Array, " c"]]:
-    """(k, Y, e) of all that is plastic: stiffnesses, yield forces, and strains."""
+    """(k, Y, e) of all plastic elements, concatenated: stiffnesses, yield forces, and strains."""
     plastic = elements_of(body, AbstractPlasticity)
     found = values_of(body, plastic, "strain", t, q)
     rows = zip(*((e.stiffness.astype(q.dtype), e.yield_force.astype(q.dtype), s) for e, s in zip(plastic, found)))
@@ -202,8 +204,8 @@ def strains(body: AbstractBody, t, q) -> tuple[Float[Array, " c"], Float[Array, 
 
 
 def check_elements(elements, count: int, what: str) -> None:
-    """Raises ValueError for elements of an unknown kind, for those that name a point beyond the `count` there are, of
-    which `what` says what they are, and for nonholonomic constraints beside contacts."""
+    """Raises ValueError for elements of an unknown kind, for point indices of `count` or more, and for nonholonomic
+    constraints together with contacts. `what` says in the message what the points are (masses, joints, …)."""
     for element in elements:
         _check_kind(element)
     contacts, pfaffians = (
@@ -234,10 +236,10 @@ def _check_kind(element) -> None:
 
 
 def _check_methods(element) -> None:
-    """Raises ValueError for methods of other arguments, and for a size that is no number."""
+    """Raises ValueError if a method does not take the arguments in `METHODS`, or if `size` is not a whole number."""
     for of, methods in METHODS.items():
         for name, wanted in methods.items() if isinstance(element, of) else ():
-            # Of contacts, masses are in the metric in which they reflect.
+            # Contacts do not need the masses: they act by the kinetic metric in which velocities are reflected.
             named = ("t",) if isinstance(element, AbstractContact) else ("t", "masses")
             check_arguments(f"{name} of {kind(element)}", getattr(element, name), *wanted.split(), named=named)
     size = getattr(element, "size", 1)
@@ -263,7 +265,7 @@ def _summed(name, elements, values, dtype):
 
 
 def _row(body, of, name, t, *state):
-    """The values of all elements of a kind, one after the other."""
+    """The values of the method `name` of all elements of the kind `of`, concatenated."""
     elements = elements_of(body, of)
     values = values_of(body, elements, name, t, *state)
     rows = [_sized(e, name, value) for e, value in zip(elements, values, strict=True)]

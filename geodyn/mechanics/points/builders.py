@@ -1,10 +1,11 @@
-"""Builders of bodies: (system, q0) in any space.
+"""Builders of bodies (system, q0) in any space: rods, triangles, chains, rings, lattices, …
 
-All share their keywords. `masses` are one number or [N]; `stiffness`, one number or [E], makes springs, None rigid
-rods; `length`, one number or [E], is by default the distances as built, so that the body starts at rest; `centre[dim]`
-is by default the origin of the space. Shapes are drawn in the tangent space at the centre, in an orthonormal frame
-whose first vector points along the first coordinate, and carried over by its geodesics. All raise ValueError for
-numbers that `Spring`, `Rod` and `System` refuse, and for a space of too small a dimension.
+They share their keyword arguments. `masses` is one number or [N]. `stiffness`, one number or [E], makes springs; None
+makes rigid rods. `length`, one number or [E], is by default the distances as built, so that springs are at rest.
+`centre[dim]` is by default the origin of the space. A shape is given in the tangent space at the centre, in an
+orthonormal frame whose first vector points along the first coordinate, and mapped into the space by the exponential
+map. All raise ValueError for numbers that `Spring`, `Rod` and `System` refuse, and if the dimension of the space is too
+small.
 """
 
 import itertools
@@ -273,13 +274,13 @@ def icosahedron(
 
 
 def around(space: AbstractManifold, vectors, centre=None) -> Float[Array, "N dim"]:
-    """Points at the ends of geodesics from the centre: `vectors[N, k]` in its orthonormal frame, k ≤ dim."""
+    """The points exp_centre(vector) for `vectors[N, k]`, k ≤ dim, in the orthonormal frame at the centre."""
     require("space", space, AbstractManifold, "a manifold such as gd.spaces.Sphere(2)")
     vectors = jnp.asarray(vectors, float)
     if vectors.shape[1] > space.dim:
         raise ValueError(f"space must have dim ≥ {vectors.shape[1]} for this body, got dim {space.dim}")
     if centre is None and isinstance(space, AbstractConstantCurvature):
-        # The origin is a singular point of some charts: build in the chart that is regular there.
+        # The origin is a singular point of some charts: build in the default chart, which is regular there.
         regular = type(space)(space.dim)
         if regular != space:
             return _carried(regular, space, around(regular, vectors))
@@ -289,7 +290,7 @@ def around(space: AbstractManifold, vectors, centre=None) -> Float[Array, "N dim
 
 @jit
 def _carried(source, target, x):
-    """The same points in the other chart."""
+    """The points x of the space `source` in the chart of `target`, the same space in another chart."""
     return jax.vmap(lambda x: target.coordinates(source.embed(x)))(x)
 
 
@@ -300,7 +301,8 @@ def _around(space, vectors, centre):
 
 
 def join(space: AbstractManifold, q0, edges, masses, stiffness, length) -> tuple[System, Float[Array, "N dim"]]:
-    """Points with springs or rods along the edges; on the rods, where other lengths are asked for."""
+    """A body (system, q0) with springs or rods along the edges. If lengths of rods are given, q0 is projected onto
+    them."""
     lengths = measured(distance, space, q0, tuple(edges)) if length is None else length
     masses = numbers("masses", masses).astype(float)
     masses = jnp.broadcast_to(masses, (len(q0),)) if masses.ndim == 0 else masses
@@ -312,8 +314,8 @@ def join(space: AbstractManifold, q0, edges, masses, stiffness, length) -> tuple
 
 
 def simplex(space: AbstractManifold, corners, side, masses, stiffness, centre):
-    """Points with all distances equal to `side`: the corners, moved onto them, since the chords between the ends of
-    geodesics from a centre are as long as wanted in flat space only."""
+    """A body (system, q0) of points with all distances equal to `side`. The points exp_centre(corner) are projected
+    onto these distances, since the exponential map preserves the distances between corners in flat space only."""
     edges = list(itertools.combinations(range(len(corners)), 2))
     rigid, q0 = join(space, around(space, corners, centre), edges, masses, None, side)
     return (rigid, q0) if stiffness is None else join(space, q0, edges, masses, stiffness, side)

@@ -1,4 +1,4 @@
-"""Whether what acts on a body is the same in all charts of its space."""
+"""A check that the elements of a body have the same values in all charts of its space."""
 
 import jax
 import jax.numpy as jnp
@@ -16,8 +16,8 @@ from geodyn.mechanics.elements.abstract import (
 
 
 def check_charts(space, elements, masses, t, x: np.ndarray, v: np.ndarray) -> None:
-    """Raises ValueError for an element whose value changes where the same points are given in other charts: one that
-    acts on the coordinates or, in a chart that moves with the body, is not invariant under isometries."""
+    """Raises ValueError for an element whose value changes if the same points are given in another chart: one that
+    depends on the coordinates or, in a chart that moves with the body, is not invariant under isometries."""
     atlas = atlas_of(space)
     if atlas is None:
         return

@@ -1,4 +1,4 @@
-"""Several bodies in one space, and what carries them along."""
+"""Several bodies combined into one system, and velocities of points along a vector field."""
 
 from collections.abc import Callable
 

@@ -91,7 +91,7 @@ def read_mesh(path: str | os.PathLike) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _checked(points, cells) -> tuple[np.ndarray, tuple[tuple[int, ...], ...]]:
-    """Points and cells as they can be used; else ValueError."""
+    """The points as an array and the cells as tuples of indices, once they are found valid; else ValueError."""
     points, cells = np.asarray(points, float), np.asarray(cells)
     if points.ndim != 2 or not np.all(np.isfinite(points)):
         raise ValueError(f"points must be finite numbers [N, k], got shape {points.shape}")

@@ -87,7 +87,8 @@ def _project(system, q, v, t):
 
 
 def _obstacles(system, first, last, t) -> str:
-    """The dependent constraints, or else those that are violated most, where the projection began and ended."""
+    """For an error message: the constraints that are linearly dependent where the projection began or ended; if none
+    are, those that are violated most where it ended."""
     for q in (first, last):
         residual, _, gram = map(np.asarray, constraint_state(system, q, jnp.zeros_like(q), t))
         names = constraint_names(system) if isinstance(system, AbstractBody) else [f"φ[{i}]" for i in range(len(gram))]

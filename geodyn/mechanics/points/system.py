@@ -1,4 +1,4 @@
-"""A body: points of a space with masses, and what acts on them."""
+"""Point masses in a space with elements that act on them; energy and momenta of a system."""
 
 from itertools import chain
 
@@ -171,7 +171,7 @@ def _masses(masses):
 
 
 def _rows(constraint):
-    """The points of each of its residuals."""
+    """For each residual of a constraint, the indices of the points that it depends on."""
     points = coupled(constraint) or ()
     return points if len(points) == constraint.size else (tuple(chain.from_iterable(points)),) * constraint.size
 

@@ -96,7 +96,7 @@ class Balls(AbstractSpheres, AbstractOnBodies):
     """
 
     def _ends(self, x):
-        """Numbers and radii of the bodies that meet, [2, c]."""
+        """The indices and the radii of the two bodies of every pair, each [2, c]."""
         pairs = self.pairs_of(x).T
         return pairs, jnp.broadcast_to(self.radii.astype(x.dtype), len(x))[pairs]
 

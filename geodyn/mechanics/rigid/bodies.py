@@ -1,12 +1,12 @@
-"""Rigid bodies: positions and attitudes, whose kinetic metric is left-invariant, and what acts on them.
+"""Rigid bodies: positions and attitudes, with a left-invariant kinetic metric, and the elements that act on them.
 
-An attitude is a quaternion q in R⁴ without 0, up to its length. With K = ½ ω·I ω + ½ (tr I/3) (2 d log|q|/dt)² the
-length is one more, idle coordinate: it stays as it is, and nothing depends on it. So configurations are vectors without
-a constraint, the mass matrix is regular, and turning the world, q ↦ g q, is linear. A symplectic Runge–Kutta method
-then commutes with turns and conserves the angular momentum in the world, ½ Im(p q̄), to rounding, since it is bilinear
-(Hairer, Lubich & Wanner, IV.2.1; McLachlan, Modin & Verdier, Nonlinearity 27 (2014) 1525): `Gauss(s)` is a variational
-integrator of order 2s on the group. In charts of the group, moving or not, it is none: they are not affine functions of
-each other, and the momentum is kept to the order of the method only.
+An attitude is a quaternion q ≠ 0 in R⁴ of any length. With K = ½ ω·I ω + ½ (tr I/3) (2 d log|q|/dt)² the length is an
+additional cyclic coordinate: it stays constant, and no force depends on it. Therefore configurations are vectors
+without a constraint, the mass matrix is regular, and a rotation of the world, q ↦ g q, is a linear map. So a symplectic
+Runge–Kutta method commutes with rotations, and conserves the angular momentum in the world, ½ Im(p q̄), to rounding,
+since it is bilinear in (q, p) (Hairer, Lubich & Wanner, IV.2.1; McLachlan, Modin & Verdier, Nonlinearity 27 (2014)
+1525): `Gauss(s)` is a variational integrator of order 2s on the group. In charts of the group, fixed or moving, it
+would not be one: changes of charts are not affine, and the momentum would be conserved to the order of the method only.
 """
 
 import equinox as eqx
@@ -159,9 +159,10 @@ class RigidBodies(AbstractBody):
     def state(
         self, rotation=None, angular_velocity=(0.0, 0.0, 0.0), position=(0.0, 0.0, 0.0), velocity=(0.0, 0.0, 0.0)
     ) -> tuple[Float[Array, "B d"], Float[Array, "B d"]]:
-        """(q0, v0) for `gd.integrate`: `rotation` R [3, 3] from body to world (by default none), the angular velocity
-        Rᵀω in the body, position and velocity of the origin; of one body, or [B, …] of each. Raises ValueError for a
-        matrix that is no rotation, and for a position of bodies that are pinned."""
+        """(q0, v0) for `gd.integrate`, from the `rotation` R [3, 3] from body to world coordinates (by default the
+        identity), the angular velocity Rᵀω [3] in body coordinates, and the position and velocity [3] of the origin.
+        Each is one value for all bodies, or [B, …]. Raises ValueError for a matrix that is not a rotation, and for a
+        position or velocity of pinned bodies."""
         count = self.masses.shape[0]
         turned = rows("rotation", np.eye(3) if rotation is None else rotation, (count, 3, 3))
         check_rotations(turned)
@@ -176,7 +177,7 @@ class RigidBodies(AbstractBody):
         return q, v
 
     def motion(self, q: Float[Array, "B d"], v: Float[Array, "B d"]) -> RigidMotion:
-        """What a configuration and its velocity are, in the world and in the bodies."""
+        """Positions, attitudes, velocities and momenta of the bodies, from a configuration and its velocity."""
         poses, rates = jax.jvp(self.poses, (q.reshape(-1),), (v.reshape(-1),))
         quaternions, R = self._quaternions(q), poses.rotation
         turning = jax.vmap(spin)(quaternions, self._quaternions(v))[:, 1:]
@@ -188,7 +189,7 @@ class RigidBodies(AbstractBody):
         return RigidMotion(poses.position, rates.position, R, quaternions / lengths, turning, world, momenta, points)
 
     def _split(self, q):
-        """Positions [B, 3], or none where pinned, and quaternions [B, 4]."""
+        """Positions [B, 3] (or [B, 0] of pinned bodies) and quaternions [B, 4] of a configuration."""
         each = shaped(q, (self.masses.shape[0], 7 if self.pinned is None else 4), "bodies, position and quaternion")
         return each[:, :-4], each[:, -4:]
 
@@ -196,7 +197,7 @@ class RigidBodies(AbstractBody):
         return self._split(q)[1]
 
     def poses(self, q: Float[Array, " n"]) -> Poses:
-        """Where the bodies are."""
+        """The positions and rotations of the bodies at the flat configuration q."""
         x, quaternions = self._split(q)
         x = x if self.pinned is None else self.pinned.astype(q.dtype)
         return Poses(x, jax.vmap(rotation)(quaternions))
@@ -239,7 +240,8 @@ class RigidBodies(AbstractBody):
 
     @property
     def shares_jacobian(self):
-        # A joint turns with its bodies: at a quarter of a radian a step, of bodies very unlike, one does not contract.
+        # The constraint Jacobian of a joint turns with its bodies. For very unequal bodies that turn by a quarter of a
+        # radian per step, Newton's method with one Jacobian for all stages does not contract.
         return not (elements_of(self, AbstractConstraint | AbstractPfaffian))
 
     def without_idle(self, q, p):

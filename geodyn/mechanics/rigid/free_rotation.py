@@ -1,8 +1,9 @@
-"""Free rotation by explicit steps of the conserved momentum: two baselines that games use.
+"""Free rotation of a rigid body by explicit steps at constant angular momentum: two baseline methods used in games.
 
-They stand beside `integrate` because they are no methods for a system: they know that nothing acts on the body, take
-its world momentum L as given, and only turn it. So the momentum is exact and the attitude orthogonal, but the energy
-drifts. For all else, and better than these at free bodies too, there is `gd.rigid.RigidBodies` with `gd.Gauss`.
+They are functions of their own, not methods of `integrate`, because they apply to free bodies only: the angular
+momentum L in the world is given and constant, and a step only changes the attitude. So L is exact and the attitude is
+orthogonal, but the energy drifts. `gd.rigid.RigidBodies` with `gd.Gauss` works for all bodies, and is better for free
+bodies too.
 """
 
 from collections.abc import Callable
@@ -135,5 +136,5 @@ def _turned(step, inertia, first, angular_velocity, h, *, length):
 
 
 def _velocity(inertia, rotation, momentum):
-    """M⁻¹ L in the world."""
+    """The angular velocity M⁻¹ L in world coordinates, M = R I Rᵀ."""
     return rotation @ solve(inertia, rotation.T @ momentum)

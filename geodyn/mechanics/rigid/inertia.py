@@ -1,4 +1,4 @@
-"""Inertias and attitudes that a user hands in, and what is checked of them."""
+"""Checks of the inertia matrices and rotations that a user gives."""
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +9,7 @@ from geodyn._typing import Array, Float
 
 
 def rows(name: str, value, shape: tuple[int, ...]) -> Array:
-    """`value` as an array of this shape, or of the shape of one row for all."""
+    """`value` as an array of `shape`; a value of the shape of one row is repeated; else ValueError."""
     value = numbers(name, value).astype(float)
     if value.shape not in (shape, shape[1:]):
         raise ValueError(f"{name} must have shape {shape}{f' or {shape[1:]}' if shape[1:] else ''}, got {value.shape}")
@@ -17,7 +17,7 @@ def rows(name: str, value, shape: tuple[int, ...]) -> Array:
 
 
 def inertias(inertia, count: int) -> Float[Array, "B 3 3"]:
-    """Matrices from principal moments or matrices, of one body or of each; else ValueError."""
+    """Inertia matrices from principal moments [3] or matrices [3, 3], of one body or of each; else ValueError."""
     inertia = numbers("inertia", inertia).astype(float)
     if inertia.shape in ((3,), (count, 3)):
         inertia = jnp.einsum("...i,ij->...ij", inertia, np.eye(3))
@@ -43,7 +43,7 @@ def inertias(inertia, count: int) -> Float[Array, "B 3 3"]:
 
 
 def check_rotations(rotations: Float[Array, "B 3 3"]) -> None:
-    """Raises ValueError for a matrix that is no rotation."""
+    """Raises ValueError for a matrix that is not a rotation."""
     if isinstance(rotations, jax.core.Tracer):
         return
     for b, matrix in enumerate(np.asarray(rotations)):

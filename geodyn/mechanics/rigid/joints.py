@@ -1,4 +1,4 @@
-"""Joints between two rigid bodies, or of one with the world: what of their relative pose is held."""
+"""Joints between two rigid bodies, or a body and the world: constraints on their relative pose."""
 
 import equinox as eqx
 import jax
@@ -14,9 +14,9 @@ ORIGINS = ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
 
 
 class AbstractJoint(AbstractConstraint, AbstractOnBodies):
-    """A joint between `bodies` (a, b), None for the world, at the places `at` [2, 3], each in the coordinates of its
-    body; a holonomic constraint as all others, held by `gd.RadauIIA`. `rotation` [3, 3] is R_aᵀR_b, that of b as a sees
-    it, in the pose in which the joint was made (by default none). Raises ValueError for bodies that are no pair."""
+    """A joint between `bodies` (a, b), None for the world, at the places `at` [2, 3], each in coordinates of its body:
+    a holonomic constraint. `rotation` [3, 3] is R_aᵀR_b, the rotation of b relative to a, in the reference pose of the
+    joint (by default the identity). Raises ValueError if `bodies` is not a pair."""
 
     bodies: tuple[int | None, int | None] = eqx.field(static=True)
     at: Float[Array, "2 3"]
@@ -33,7 +33,8 @@ class AbstractJoint(AbstractConstraint, AbstractOnBodies):
             raise ValueError(f"at must be two places [2, 3] and rotation [3, 3], got {self.at.shape} and {rotation}")
 
     def relative(self, poses: Poses) -> tuple[Float[Array, " 3"], Float[Array, "3 3"]]:
-        """(d, C) as body a sees them: from its place to that of b, and what has turned b since the joint was made."""
+        """(d, C) in coordinates of body a: the vector from its place to that of b, and the rotation of b from the
+        reference pose of the joint."""
         (x, R), (y, S) = (_pose(poses, body) for body in self.bodies)
         here, there = self.at.astype(y.dtype)
         return R.T @ (y + S @ there - x) - here, R.T @ S @ self.rotation.T.astype(y.dtype)
@@ -101,7 +102,7 @@ class Weld(AbstractJoint):
 
 
 class AbstractAxialJoint(AbstractJoint):
-    """A joint with an axis [3], in the coordinates of the body a."""
+    """A joint with an axis [3], in coordinates of the first body."""
 
     axis: Float[Array, " 3"]
 
@@ -179,7 +180,7 @@ class Slider(AbstractAxialJoint):
 
 
 def across(axis: Float[Array, " 3"]) -> Float[Array, "2 3"]:
-    """Two unit vectors across an axis, and each other."""
+    """Two unit vectors that are orthogonal to an axis and to each other."""
     unit = axis / jnp.sqrt(jnp.sum(axis**2))
     least = (jnp.arange(3) == jnp.argmin(jnp.abs(unit))).astype(unit.dtype)
     first = jnp.cross(unit, least)
@@ -194,5 +195,5 @@ def _pose(poses, body):
 
 
 def _sine(turn):
-    """Axis times sine of the angle of a rotation."""
+    """The axis of a rotation times the sine of its angle."""
     return SO3().vee((turn - turn.T) / 2)

@@ -1,4 +1,4 @@
-"""What acts on rigid bodies from outside and is no potential: forces, torques, and friction against turning."""
+"""External forces and torques on rigid bodies, and drag on their rotation."""
 
 from collections.abc import Callable
 
@@ -94,7 +94,7 @@ class TurningDrag(AbstractDissipation, AbstractOnBodies):
 
 
 class Constant(eqx.Module):
-    """The same at all times."""
+    """A constant function of time."""
 
     value: Float[Array, " 3"]
 

@@ -1,5 +1,5 @@
-"""Convex polyhedra, and their contacts in flat space: vertices on faces, edges on edges (seed of the separating planes:
-Baraff & Witkin, Physically Based Modeling, SIGGRAPH 1997)."""
+"""Convex polyhedra and their contacts in flat space: vertices on faces and edges on edges, by separating planes (Baraff
+& Witkin, Physically Based Modeling, SIGGRAPH 1997)."""
 
 from typing import ClassVar
 
@@ -64,7 +64,7 @@ class Polyhedron(eqx.Module):
         volumes = np.abs(np.linalg.det(corners)) / 6
         centre = middle + volumes @ corners.sum(axis=1) / 4 / hull.volume
         vertices, corners = points[hull.vertices] - centre, points[hull.simplices] - centre
-        # Of a tetrahedron with a corner at the origin: ∫ x xᵀ = V/20 (Σ c cᵀ + (Σ c)(Σ c)ᵀ).
+        # A tetrahedron with corners 0 and c has ∫ x xᵀ = V/20 (Σ c cᵀ + (Σ c)(Σ c)ᵀ).
         signed = np.linalg.det(corners) * np.sign(np.einsum("fi,fi->f", corners.mean(axis=1), hull.equations[:, :3]))
         signed = np.abs(signed) * np.sign(np.einsum("fi,fi->f", corners[:, 0], hull.equations[:, :3])) / 6
         sums = corners.sum(axis=1)
@@ -109,7 +109,7 @@ def box(sides) -> Polyhedron:
 
 
 class Touching(eqx.Module):
-    """Places where two bodies may touch, one or several: gaps, unit normals from the one to the other, and where."""
+    """Possible contacts of two bodies, one or several: gaps, unit normals from one body to the other, and places."""
 
     gap: Float[Array, "*c"]
     normal: Float[Array, "*c 3"]
@@ -117,7 +117,7 @@ class Touching(eqx.Module):
 
 
 class Placed(eqx.Module):
-    """A polyhedron where it is."""
+    """A polyhedron in its pose in the world."""
 
     shape: Polyhedron
     position: Float[Array, " 3"]
@@ -125,7 +125,7 @@ class Placed(eqx.Module):
 
     @property
     def vertices(self):
-        """[V, 3] in the world."""
+        """The vertices [V, 3] in world coordinates."""
         return self.position[None, :] + self.shape.vertices @ self.rotation.T
 
     @property
@@ -134,19 +134,20 @@ class Placed(eqx.Module):
         return jnp.sqrt(jnp.max(jnp.sum(self.shape.vertices**2, axis=1)))
 
     def heights(self, x):
-        """[…, F] above its faces."""
+        """(the heights [V, F] of points x[V, 3] above the planes of the faces, the outward normals [F, 3])."""
         normals = self.shape.normals @ self.rotation.T
         return (x - self.position[None, :]) @ normals.T - self.shape.offsets[None, :], normals
 
     @property
     def ends(self):
-        """Starts and directions [E, 3] of its edges."""
+        """Starts and directions [E, 3] of the edges in world coordinates."""
         first, second = (self.vertices[np.array(self.shape.edges)[:, i]] for i in (0, 1))
         return first, second - first
 
 
 def vertices_on_face(a: Placed, b: Placed) -> Touching:
-    """The vertices of a above that face of b which separates them best; where beside it, out of reach."""
+    """The contacts of the vertices of a with the face of b that separates the two bodies best. A vertex beside this
+    face gets a gap that is out of reach."""
     x = a.vertices
     heights, normals = b.heights(x)
     face = jnp.argmax(jnp.min(heights, axis=0))
@@ -158,9 +159,10 @@ def vertices_on_face(a: Placed, b: Placed) -> Touching:
 
 
 def edges_on_edges(a: Placed, b: Placed) -> Touching:
-    """All pairs of edges; out of reach where they do not cross, or the plane of both directions does not separate a and
-    b, as well as any face does: nearly so, since of faces on each other that are tilted by little the edges that cross
-    are those that hold next."""
+    """The contacts of all pairs of edges, one of a and one of b. The gap of a pair is set out of reach unless the edges
+    cross, and the plane of their directions separates a and b, and does so as well as any face, all within a tolerance.
+    The tolerance is for faces that lie on each other: if they tilt a little, it is the crossing edges that touch next.
+    """
     pairs = [np.repeat(np.arange(len(a.shape.edges)), len(b.shape.edges))]
     pairs.append(np.tile(np.arange(len(b.shape.edges)), len(a.shape.edges)))
     (start, along), (other, across) = ([x[i] for x in end.ends] for end, i in zip((a, b), pairs, strict=True))
@@ -169,7 +171,7 @@ def edges_on_edges(a: Placed, b: Placed) -> Touching:
 
 
 def face_separation(a: Placed, b: Placed):
-    """How far all of a is above that face of b which separates them best."""
+    """The height of the lowest vertex of a above a face of b, for the face where it is largest."""
     return jnp.max(jnp.min(b.heights(a.vertices)[0], axis=0))
 
 
@@ -240,7 +242,7 @@ class Polyhedra(AbstractFrictionalContact, AbstractOnBodies):
             raise ValueError(f"pairs of Polyhedra must be of the {len(self.shapes)} shapes, got {self.pairs}")
 
     def touching(self, bodies: Poses) -> list[tuple[int, int, Touching]]:
-        """(from which body, to which, where) for all contacts."""
+        """All possible contacts as (body that the normals point away from, body that they point to, contacts)."""
         if len(bodies.position) != len(self.shapes):
             raise ValueError(f"shapes must be one for each body ({len(bodies.position)}), got {len(self.shapes)}")
         placed = [Placed(*x) for x in zip(self.shapes, bodies.position, bodies.rotation, strict=True)]
