@@ -238,9 +238,9 @@ class Trajectory(eqx.Module):
         """Positions at any times within the trajectory. A position is that of the collocation polynomial of the step
         that contains the time; the step is solved again from the saved state before it. With s stages the accuracy
         between steps is of order s + 1. A method that is not a collocation is interpolated by the cubic polynomial
-        through the saved positions and velocities. If the chart moves with the body, positions are in the chart of the
-        start. A batch is evaluated at the same times for each member. The result is differentiable in both modes,
-        through impacts in forward mode only.
+        through the saved positions and velocities. If the chart moves with the body, a position is in the chart of the
+        saved state before its time. A batch is evaluated at the same times for each member. The result is
+        differentiable in both modes, through impacts in forward mode only.
 
         Raises ValueError for a trajectory read from a file without its system, and for concrete times outside of it.
         """

@@ -197,7 +197,7 @@ def _packed(value, name: str, arrays: dict):
     """A value as JSON data, with its arrays put into `arrays` under their paths. A module becomes its type and its
     fields, a `jax.tree_util.Partial` its function and the bound arguments."""
     if isinstance(value, eqx.Module):
-        own = [f.name for f in dataclasses.fields(value) if f.name in vars(value)]  # other fields are defaults of the class
+        own = [f.name for f in dataclasses.fields(value) if f.name in vars(value)]  # others are class defaults
         fields = {field: _packed(vars(value)[field], f"{name}.{field}", arrays) for field in own}
         return {"type": f"{type(value).__module__}:{type(value).__qualname__}", "fields": fields}
     if isinstance(value, Partial):

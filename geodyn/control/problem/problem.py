@@ -19,11 +19,13 @@ from geodyn.locomotion.strokes.stroke import FourierStroke, LegendreStroke, Open
 class StrokeProblem(eqx.Module):
     """Minimal energy at a given holonomy, as `minimise` takes it: scaled f, c, h of the coefficients of a stroke.
 
-    With `base` None the unknown is the stroke itself, else the coefficients of a LegendreStroke through `base`, or of
-    an OpenStroke from `base` to `end`. The cost is the integral of `density`, the power by default. `bounds` are those
-    of the components `bounded` of (r, r'); where there are any, a `clock` (`clock_of`) holds the phase.
-    A FourierStroke where the best stroke is smooth; where the start matters it has a corner there, since then
-    `p = G r' + Aᵀμ` is periodic but the charge μ is not, and a LegendreStroke resolves it.
+    The unknown x is the stroke itself if `base` is None, else the coefficients of a LegendreStroke through `base`, or
+    of an OpenStroke from `base` to `end`. The cost is the integral of `density`, the power by default. `bounds` are
+    those of the components `bounded` of (r, r'); if there are any, a `clock` (see `clock_of`) fixes the phase.
+
+    If the holonomy does not depend on where the stroke starts, the optimal stroke is smooth, and x is a FourierStroke.
+    Otherwise the optimal stroke has a corner at its start, since `p = G r' + Aᵀμ` is periodic but the charge μ is not,
+    and x is a LegendreStroke, which can represent the corner.
     """
 
     swimmer: AbstractInvariantMetric
@@ -102,8 +104,8 @@ class StrokeProblem(eqx.Module):
         return jnp.concatenate([bounded - lower, upper - bounded]) / jnp.tile(upper - lower, 2)
 
     def reached(self, xi: Float[Array, " k"]) -> Float[Array, "..."]:
-        """What the holonomy exp(ξ) has of the displacement that is asked for: its coordinates, or the length of its
-        move."""
+        """The displacement of the holonomy exp(ξ) in the form of the target `displacement`: the coordinates ξ, or the
+        length of the translation (of a group with one dimension, the coordinate)."""
         if self.displacement.ndim:
             return xi
         if xi.shape[0] == 1:

@@ -1,8 +1,7 @@
 """PURPOSE: optimal strokes as the motion of a charged particle: Wong's equations.
 
 With a charge that is constant in the world frame, `μ(t) = Ad*_{g(t)} μ₀`, an extremal of ½∫r'ᵀGr' at a given holonomy
-obeys
-`d/dt (G r')_i − ½ r'ᵀ ∂_iG r' = ⟨μ, F_ij⟩ r'^j`, and its power is constant.
+obeys `d/dt (G r')_i − ½ r'ᵀ ∂_iG r' = ⟨μ, F_ij⟩ r'^j`, and its power is constant.
 Source: Montgomery, *Commun. Math. Phys.* 128 (1990) 565; Koon & Marsden, *SIAM J. Control Optim.* 35 (1997) 901.
 """
 

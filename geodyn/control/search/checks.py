@@ -1,4 +1,4 @@
-"""PURPOSE: what is wrong with the arguments of a search for a stroke, said before it begins."""
+"""PURPOSE: checks of the arguments of a search for a stroke, before it begins."""
 
 import jax
 import jax.numpy as jnp
@@ -11,12 +11,12 @@ from geodyn.locomotion.strokes.stroke import check_closed, floating
 
 
 def known(tree) -> bool:
-    """No number in it is traced: inside jit, vmap and grad nothing can be raised."""
+    """Whether no number in the tree is traced, so that values can be checked: inside jit, vmap and grad they cannot."""
     return not any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(tree))
 
 
 def numbers(value) -> Array:
-    """An array of numbers, of a shape that nothing has if it is none."""
+    """`value` as an array of numbers, or an array [0, 0], which fails the checks of shape, if it is no such array."""
     try:
         return floating(value)
     except (TypeError, ValueError):
@@ -24,7 +24,7 @@ def numbers(value) -> Array:
 
 
 def checked_displacement(swimmer, displacement) -> Float[Array, "..."]:
-    """The displacement that is asked for as an array, if the swimmer can have it."""
+    """The target displacement as an array; ValueError if it does not fit the group of the swimmer."""
     target, k, free = numbers(displacement), swimmer.group.dim, swimmer.group.translations
     name = type(swimmer.group).__name__
     values = np.asarray(target) if known(target) else np.ones(target.shape)
@@ -41,7 +41,7 @@ def checked_displacement(swimmer, displacement) -> Float[Array, "..."]:
 
 
 def checked_limits(bounds, rates, m: int):
-    """Lower and upper limits of those components of (r, r') that have them, and which these are."""
+    """((lower, upper), indices) of the components of (r, r') that have bounds; ValueError for bounds that are wrong."""
     ends = np.tile([[-np.inf], [np.inf]], m) if bounds is None else np.asarray(numbers(bounds))
     if ends.shape != (2, m) or not np.all(ends[0] < ends[1]):
         raise ValueError(f"optimal_stroke: bounds must be (lower[{m}], upper[{m}]) with lower < upper, got {bounds}.")
@@ -58,7 +58,7 @@ def checked_limits(bounds, rates, m: int):
 
 
 def checked_shape(name: str, value, m: int | None = None) -> Float[Array, " m"]:
-    """The shape that an argument is, of m variables if that is known."""
+    """The argument `name` as a shape, of m variables unless m is None; else ValueError."""
     shape = numbers(value)
     if shape.ndim != 1 or (m is not None and shape.size != m) or (known(shape) and not jnp.all(jnp.isfinite(shape))):
         raise ValueError(f"optimal_stroke: {name} must be a shape, {m or 'm'} finite numbers, got {value}.")
@@ -66,7 +66,8 @@ def checked_shape(name: str, value, m: int | None = None) -> Float[Array, " m"]:
 
 
 def check_guess(swimmer, guess, m: int, bounds, base, end) -> None:
-    """Raise ValueError unless a stroke that is the guess has the shapes that are asked for."""
+    """Raise ValueError unless the guess is a stroke of m shape variables that moves, enters the bounds, and is closed
+    or has the given ends."""
     start, last = (np.asarray(guess(floating(t))) for t in (0.0, 1.0))
     if start.shape != (m,):
         raise ValueError(f"optimal_stroke: guess must be a stroke of {m} shape variables, got shapes {start.shape}.")
@@ -88,7 +89,7 @@ def check_guess(swimmer, guess, m: int, bounds, base, end) -> None:
 
 
 def check_places(swimmer, bounds, **shapes) -> None:
-    """Raise ValueError where a shape that is given lies outside of the bounds, or the swimmer is singular there."""
+    """Raise ValueError if a given shape lies outside of the bounds, or if the shape metric is singular there."""
     for name, shape in ((name, shape) for name, shape in shapes.items() if shape is not None):
         if bounds is not None and not np.all((np.asarray(bounds[0]) < shape) & (shape < np.asarray(bounds[1]))):
             raise ValueError(
@@ -105,7 +106,8 @@ def check_places(swimmer, bounds, **shapes) -> None:
 
 
 def shape_ends(base, ends) -> tuple[Float[Array, " m"] | None, Float[Array, " m"] | None]:
-    """Where the stroke starts, and where it ends if that is another shape."""
+    """(first shape, last shape) of the stroke from `base` or `ends`; the first is None if it is free, the last None
+    for a closed stroke."""
     if ends is None:
         return (None if base is None else checked_shape("base", base)), None
     if base is not None or not isinstance(ends, tuple | list) or len(ends) != 2:
@@ -118,7 +120,7 @@ def shape_ends(base, ends) -> tuple[Float[Array, " m"] | None, Float[Array, " m"
 
 
 def check_moves(swimmer, displacement) -> None:
-    """Raise ValueError for links that nothing moves along: with the same drag along and across them."""
+    """Raise ValueError if links with the same drag along and across them are to be displaced: they can only turn."""
     if not (isinstance(swimmer, AbstractLinkSwimmer) and known((swimmer, displacement))):
         return
     along, across = np.asarray(swimmer.drags())[:, :2].T
@@ -133,7 +135,7 @@ def check_moves(swimmer, displacement) -> None:
 
 
 def check_kinds(swimmer, method, density) -> None:
-    """Raise ValueError where an argument is something else than it should be."""
+    """Raise ValueError for a swimmer, method or density of the wrong kind, and for too few harmonics or steps."""
     if not isinstance(swimmer, AbstractConnection):
         kind = f"the class {swimmer.__name__}: call it" if isinstance(swimmer, type) else type(swimmer).__name__
         raise ValueError(f"optimal_stroke: want a swimmer, such as gd.swimmers.Purcell(), got {kind}.")

@@ -65,17 +65,18 @@ def failure(
 
 
 def certified(optimum: OptimalStroke, displacement: Float[Array, "..."]) -> bool:
-    """Whether the search converged, to a stroke that leads there as seen on twice the steps of the search too."""
+    """Whether the search converged to a stroke that reaches the displacement to 10 % on twice the steps too."""
     miss = jnp.linalg.norm(optimum.displacement - displacement) / jnp.linalg.norm(displacement)
     return bool((optimum.result == OUTCOMES.converged) & (miss < 0.1))
 
 
 def _singular(optimum: OptimalStroke) -> str:
-    """Where the search came to a shape at which the swimmer is not defined, or so singular that quadratures fail."""
+    """For the message: the shape near which the swimmer is singular or not defined, if the stroke comes close to one;
+    else empty."""
     shapes = np.asarray(jax.vmap(optimum.stroke)(np.linspace(0.0, 1.0, 257)))
     if not np.all(np.isfinite(shapes)):
         return ""
-    # A little beyond the stroke as well, since no step leads to where nothing is defined.
+    # Also slightly outside of the stroke, since the search accepts no step to shapes where the swimmer is not defined.
     around = np.concatenate([shapes, shapes + 0.01 * (shapes - shapes.mean(axis=0))])
     sizes = np.linalg.norm(jax.vmap(lambda r: connection(optimum.swimmer, r))(around), axis=(1, 2))
     sizes = np.where(np.isfinite(sizes), sizes, np.inf)
@@ -89,7 +90,8 @@ def _singular(optimum: OptimalStroke) -> str:
 
 
 def _flat(optimum: OptimalStroke) -> str:
-    """Where the energy has a valley so flat that a series that is cut off changes it there, and the search creeps."""
+    """For the message: the second variation if it is almost zero, so that the search is slow in a flat valley of the
+    energy, which the truncation of the series distorts; else empty."""
     if not abs(optimum.second_order) < 1e-4:
         return ""
     return (
@@ -99,7 +101,7 @@ def _flat(optimum: OptimalStroke) -> str:
 
 
 def _reach(problem: StrokeProblem, start, method: AbstractStrokeMethod, search: Callable) -> str:
-    """How far strokes around the shape where the search began lead, if they tell."""
+    """For the message: how far strokes around the initial shape can lead, as far as `farthest_led` finds out."""
     target = problem.displacement
     held = problem.bounded or problem.base is not None
     hint = "" if held else "; if ever cheaper strokes lead there, bounds= or base= make one the best"
@@ -116,10 +118,11 @@ def _reach(problem: StrokeProblem, start, method: AbstractStrokeMethod, search: 
 
 
 def farthest_led(swimmer, centre, target, method: Direct, search: Callable) -> tuple[float | None, float | None]:
-    """(how far strokes around a shape were followed to the target, where they fold back), each None if it is nowhere.
+    """(the largest displacement to which strokes around a shape were followed, the displacement at which their family
+    folds back); each is None if not found.
 
-    By searches at growing displacements, with what is compiled already, each from the last stroke. The energy is convex
-    up to the fold; there (dE/dD)⁻² vanishes, with a slope, along which the fold is foreseen."""
+    It runs the compiled search at growing displacements D, each time from the last stroke. The energy E(D) is convex up
+    to the fold. At the fold (dE/dD)⁻² has a simple zero, so that its position is found by linear extrapolation."""
     method, fails, fold = dataclasses.replace(method, max_iterations=FEW_ITERATIONS), 0, np.inf
     sign, most, done = np.sign(float(target)), abs(float(target)), []
     aim = most / 8
@@ -150,7 +153,7 @@ def farthest_led(swimmer, centre, target, method: Direct, search: Callable) -> t
 
 
 def _goes_on(before, after) -> bool:
-    """Whether of two strokes (D, E, dE/dD, …) the second may lie on the branch of the first."""
+    """Whether two strokes (D, E, dE/dD, …) may lie on one branch, on which E(D) is convex."""
     (d, e, m, _), (D, E, M, _) = before, after
     return m * (D - d) * 0.99 <= E - e <= 1.01 * M * (D - d)
 

@@ -1,4 +1,4 @@
-"""PURPOSE: where a search for a stroke begins: the best small stroke, which is an ellipse."""
+"""PURPOSE: the starting point of a search for a stroke: the optimal small stroke, an ellipse."""
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +13,8 @@ from geodyn.locomotion.strokes.stroke import FourierStroke, LegendreStroke, floa
 
 
 def locked_factor(swimmer, r) -> Float[Array, "k k"]:
-    """A factor L of the locked metric `Lᵀ L` of the group at a shape, by which moves and turns compare."""
+    """A factor L of the locked metric `Lᵀ L` on the Lie algebra at a shape; it makes translations and rotations
+    comparable."""
     half = jax.grad(lambda xi: swimmer.quadratic_form(r, xi, jnp.zeros_like(r)) / 2)
     return jnp.linalg.cholesky(jax.vmap(half)(jnp.eye(swimmer.group.dim, dtype=r.dtype))).T
 
@@ -22,7 +23,7 @@ def locked_factor(swimmer, r) -> Float[Array, "k k"]:
 def small_stroke(
     swimmer: AbstractInvariantMetric, centre: Float[Array, " m"], displacement: Float[Array, "..."]
 ) -> tuple[FourierStroke, Bool[Array, ""]]:
-    """The ellipse about a shape that has the displacement to leading order at least energy; and whether there is one.
+    """(the ellipse about a shape that has the displacement to leading order at least energy, whether there is one).
 
     With lengths measured by G and the curvature F along the displacement of largest singular value σ, the best small
     loop is a circle in the plane of that singular pair, of area |displacement|/σ and energy 4π |displacement|/σ.
@@ -44,7 +45,7 @@ def small_stroke(
         direction = jnp.sign(displacement) * (jnp.abs(direction) if free == 1 else direction)
     u, sigma, vt = jnp.linalg.svd(jnp.einsum("a,aij->ij", direction, flux))
     radius = jnp.sqrt(size / (jnp.pi * sigma[0]))
-    # Where a symmetry forbids the displacement, the curvature along it is rounding, of any size beside the form.
+    # If a symmetry forbids the displacement, the curvature along it is rounding error: compare it with the form.
     scale = jnp.maximum(
         jnp.max(jnp.abs(direction @ form)), jnp.sqrt(jnp.finfo(field.dtype).eps) * jnp.max(jnp.abs(form))
     )
@@ -57,7 +58,7 @@ def small_stroke(
 
 
 def _commute(group) -> bool:
-    """Whether all elements of the group do, so that a stroke may start anywhere along itself."""
+    """Whether the group is commutative, so that the holonomy does not depend on where a closed stroke starts."""
     products = np.einsum("aij,bjk->abik", group.generators, group.generators)
     return np.allclose(products, np.swapaxes(products, 0, 1))
 

@@ -1,5 +1,5 @@
-"""PURPOSE: how a solution changes with the numbers in its problem: by the implicit-function theorem on its KKT
-conditions, and its energy by the envelope theorem.
+"""PURPOSE: derivatives of an optimal stroke with respect to the numbers in its problem, by the implicit-function theorem
+for the KKT conditions; those of its energy by the envelope theorem.
 
 Source: Fiacco, *Introduction to Sensitivity and Stability Analysis in Nonlinear Programming* (1983), chapter 3.
 """
@@ -20,7 +20,7 @@ from geodyn.locomotion.motion.holonomy import cost, holonomy
 
 @custom_jvp
 def solved(problem: StrokeProblem, x, method: AbstractStrokeMethod, progress: bool) -> Minimum:
-    """The solution that the method finds from x, whose point and multipliers have derivatives with respect to the
+    """The solution that the method finds from x. Its point and multipliers are differentiable with respect to the
     numbers in the problem."""
     return method.solve(problem, x, progress)
 
@@ -39,7 +39,7 @@ def _is_none(x):
 
 @jit
 def _change(problem: StrokeProblem, tangent, found: Minimum):
-    """How the point and the multipliers move with the problem."""
+    """The tangents of the point and the multipliers, from the tangent of the problem."""
     flat, unravel = ravel_pytree(found.x)
     y, z = found.multipliers, found.bound_multipliers
     stiffness = jax.lax.stop_gradient(jnp.minimum(z / found.slacks, STIFFEST))
@@ -55,7 +55,7 @@ def _change(problem: StrokeProblem, tangent, found: Minimum):
         return slope, c, h
 
     def pushed(slope, c, h):
-        """Their change; where bounds are felt their multipliers follow, dz = −(z/s) dh."""
+        """The tangents (slope, c) of the conditions, with those of the bounds eliminated by dz = −(z/s) dh."""
         pull = jax.vjp(lambda flat: problem.plain(unravel(flat))[2], flat)[1]
         return slope + pull(stiffness * h)[0], c
 
@@ -77,7 +77,7 @@ def _change(problem: StrokeProblem, tangent, found: Minimum):
 
 
 def kkt_solution(hessian, jacobian, b, c):
-    """(dx, dy) with `H dx − Jᵀ dy = b`, `−J dx = c`, least along directions in which nothing is felt."""
+    """(dx, dy) with `H dx − Jᵀ dy = b`, `−J dx = c`; dx has no part along flat directions."""
     directions = Directions(
         hessian, jacobian, jnp.sqrt(jnp.finfo(b.dtype).eps) * jnp.max(jnp.abs(jnp.diagonal(hessian)))
     )

@@ -1,5 +1,5 @@
-"""PURPOSE: where a search begins if no small stroke about the shape leads the right way: many strokes of all kinds,
-which gradient flow leads to the displacement."""
+"""PURPOSE: the starting point of a search if no small stroke about the shape has the displacement: many random strokes,
+moved to the displacement by gradient descent."""
 
 import equinox as eqx
 import jax
@@ -19,8 +19,8 @@ _COARSE = Descent(harmonics=3, steps=8, tolerance=0.01, max_iterations=60)
 
 
 def _random_loop(swimmer, centre, target, width, key) -> FourierStroke:
-    """A loop of about the size that the curvature asks for, at most a radian, about a shape as far away as `width` of
-    these sizes."""
+    """A random loop of about the size that the curvature requires for the displacement, at most 1, about a random
+    shape whose distance from `centre` is about `width` times this size."""
     metric = jnp.linalg.inv(jnp.linalg.cholesky(reduction(swimmer, centre)[1])).T
     factor = locked_factor(swimmer, centre)
     flux = jnp.einsum("ip,aij,jq->apq", metric, jnp.tensordot(factor, curvature(swimmer, centre), 1), metric)
@@ -33,7 +33,7 @@ def _random_loop(swimmer, centre, target, width, key) -> FourierStroke:
 
 
 class Led(eqx.Module):
-    """A coarse stroke, its cost, how far it is from the displacement, relative to that, and its room between bounds."""
+    """A coarse stroke, its cost, its relative error of the displacement, and its least distance from the bounds."""
 
     stroke: Stroke
     cost: Scalar
@@ -43,8 +43,9 @@ class Led(eqx.Module):
 
 @jit
 def led_stroke(swimmer, centre, target, base, limits, bounded, density) -> Led:
-    """The cheapest of many coarse strokes about a shape that gradient flow leads to a displacement and that keeps
-    between the bounds; if none does both, that with most room of those led there, or the nearest."""
+    """The best of many coarse strokes about a shape after gradient descent: the cheapest of those that reach the
+    displacement within the bounds; if there is none, the one that reaches it and violates the bounds least; if none
+    reaches it, the one with the smallest error."""
     swimmer, centre, target, base = without_derivatives((swimmer, centre, target, base))
 
     def one(width, key):

@@ -1,4 +1,4 @@
-"""PURPOSE: all the strokes that are locally best: a search from many random starts at once."""
+"""PURPOSE: the locally optimal strokes, by a search from many random starts at once."""
 
 import equinox as eqx
 import jax
@@ -23,7 +23,7 @@ _COARSE = Direct(harmonics=3, steps=8, tolerance=1e-4, max_iterations=20)
 
 
 class _Found(eqx.Module):
-    """What the coarse search found from one start; the `signature` does not change under symmetries of the problem."""
+    """The result of the coarse search from one start; the `signature` is invariant under symmetries of the problem."""
 
     stroke: Stroke
     signature: Float[Array, "3"]
@@ -66,7 +66,7 @@ def _coarse(swimmer, target, region, limits, bounded, keys) -> _Found:
         found = _COARSE.solve(problem, x, False)
         stroke = problem.stroke(found.x)
         centre, size = _centre_and_size(stroke)
-        # The multiplier of the rotation depends on where the stroke begins.
+        # Without the multiplier of the rotation, which depends on where the stroke begins.
         slope = jnp.linalg.norm(found.multipliers[: max(target.size, 1)])
         signature = energy * jnp.stack([problem(found.x)[0], slope, size / energy])
         return _Found(stroke, signature, jnp.linalg.norm(centre), found.result)
@@ -179,6 +179,6 @@ def optimal_strokes(
             " cheaper strokes lead there."
         )
     signatures = [(o.cost, jnp.linalg.norm(o.multiplier), _centre_and_size(o.stroke)[1]) for o in optima]
-    # What the bounds cost depends on the times at which they are felt.
+    # With bounds the cost depends slightly on the phase, since they are enforced at the quadrature nodes only.
     kept = _distinct(signatures, 1e-3 if bounded else 1e-6)
     return tuple(sorted((optima[i] for i in kept), key=lambda o: float(o.cost)))

@@ -1,4 +1,4 @@
-"""PURPOSE: the strokes that do most for least: minimal energy at a given holonomy, with a certificate."""
+"""PURPOSE: optimal strokes: minimal energy at a given holonomy, with a certificate of optimality."""
 
 import jax
 import jax.numpy as jnp
@@ -36,7 +36,7 @@ from geodyn.locomotion.swimmers.spheres import PushMePullYou
 
 
 def _centre(swimmer, guess, bounds, base) -> Float[Array, " m"]:
-    """The shape about which the first ellipse lies: the guess, the base, the middle of the bounds, or straight."""
+    """The centre of the first ellipse: the guess, the base, the middle of the bounds, or the straight shape."""
     if guess is not None:
         return checked_shape("guess", guess)
     if base is not None:
@@ -68,7 +68,8 @@ def _first_stroke(swimmer, guess, displacement, bounds, base, end, density, limi
 
 
 def _another(ellipse: FourierStroke, base, attempt: int) -> FourierStroke:
-    """The ellipse half as large; of those through a base, first the other three that have it at another vertex."""
+    """The next ellipse to try: half as large, or, for ellipses through a base, first moved so that the base is at each
+    of the other three vertices."""
     size = 0.5 if base is None or attempt % 4 == 3 else 1.0
     if base is None:
         return FourierStroke(ellipse.mean, size * ellipse.cosine, size * ellipse.sine)
@@ -76,7 +77,8 @@ def _another(ellipse: FourierStroke, base, attempt: int) -> FourierStroke:
 
 
 def _led(swimmer, centre, displacement, base, density, limits, bounded) -> Stroke:
-    """A stroke about a shape, or through a base, that leads there, though no small ellipse does."""
+    """A stroke about a shape, or through a base, found by `led_stroke` if no small ellipse has the displacement; else
+    ValueError."""
     led = led_stroke(swimmer, centre, displacement, base, limits, bounded, density)
     if known(led.miss) and not led.miss < 0.3:
         raise ValueError(
@@ -88,8 +90,9 @@ def _led(swimmer, centre, displacement, base, density, limits, bounded) -> Strok
 
 
 def _another_start(problem: StrokeProblem, found: Minimum, method, guess, bounds) -> Stroke | None:
-    """Where the search from a small ellipse failed along a vector, another stroke that leads there, if there is one:
-    an ellipse can be so symmetric that the constraints depend on each other there, and no step leads on."""
+    """After a failed search from a small ellipse for a vector displacement, another starting stroke by `led_stroke`;
+    None if there is none. An ellipse can be so symmetric that the constraints are linearly dependent there, and then no
+    step is accepted."""
     if not problem.displacement.ndim or problem.end is not None or callable(guess) or not isinstance(method, Direct):
         return None
     if found.result == OUTCOMES.running and found.iterations < method.max_iterations:  # Ctrl-C
@@ -104,7 +107,7 @@ def _another_start(problem: StrokeProblem, found: Minimum, method, guess, bounds
 def posed(
     swimmer, guess, displacement, method, bounds, base, ends, density, rates=None
 ) -> tuple[StrokeProblem, PyTree]:
-    """The problem that the arguments of `optimal_stroke` stand for, checked, and the unknowns to start from."""
+    """(the problem posed by the arguments of `optimal_stroke`, the unknowns to start from), after checks."""
     check_kinds(swimmer, method, density)
     if isinstance(swimmer, PushMePullYou) and bounds is None and base is None and ends is None:
         raise ValueError(
@@ -143,7 +146,7 @@ def posed(
     for attempt in range(0 if callable(guess) or not isinstance(start, FourierStroke) else 16):
         if not known(size) or jnp.isfinite(size):
             break
-        # An ellipse that small strokes suggest may be wider than what the body can do.
+        # The ellipse from the theory of small strokes may be too large for the body.
         start = _another(start, base, attempt)
         x, size = unknowns(swimmer, start, base, target, method, end, density)
     if isinstance(start, FourierStroke) and not callable(guess) and known(size) and not jnp.isfinite(size):
