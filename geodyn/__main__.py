@@ -22,7 +22,7 @@ def _parser() -> argparse.ArgumentParser:
     source.add_argument("--list", dest="list_shipped", action="store_true", help="show the shipped scenarios")
     simulate.add_argument("--plot", action="store_true", help="draw the trajectory as well")
 
-    # What follows depends on the body, which needs jax to be asked.
+    # Further options depend on the body. They are parsed later, since looking up a body imports jax.
     stroke = commands.add_parser("stroke", add_help=False, help="the best stroke of a body; alone, the list of bodies")
     stroke.set_defaults(command="stroke")
     stroke.add_argument("name", nargs="?")
@@ -41,7 +41,7 @@ def main(argv: list[str] | None = None) -> int:
         arguments["words"] = words
     elif words:
         parser.error(f"unrecognized arguments: {' '.join(words)}")
-    # The metric of a scenario may be a function in a file of the working directory.
+    # The metric of a scenario may be a function in a module of the working directory.
     sys.path.insert(0, os.getcwd())
     import jax
 
@@ -49,7 +49,7 @@ def main(argv: list[str] | None = None) -> int:
     from geodyn import cache, commands
 
     if not jax.config.jax_compilation_cache_dir:
-        with contextlib.suppress(OSError):  # A place that cannot be written to costs time only.
+        with contextlib.suppress(OSError):  # Without a writable cache the program is only slower.
             cache()
     try:
         return getattr(commands, arguments.pop("command"))(**arguments)

@@ -1,4 +1,4 @@
-"""What a user hands in, checked: numbers, and what functions take and return. Each error names the argument."""
+"""Checks of a user's arguments: of numbers, and of the arguments and results of functions. Errors name the argument."""
 
 import inspect
 import math
@@ -13,7 +13,7 @@ UNTRACEABLE = jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversi
 
 
 def numbers(name: str, value, wanted: str = "real numbers") -> Array:
-    """`value` as an array; ValueError for texts, objects, complex numbers and rows of different lengths."""
+    """`value` as an array; ValueError for strings, other objects, complex numbers and rows of different lengths."""
     try:
         if any(isinstance(x, str) for x in jax.tree.leaves(value)):
             raise TypeError
@@ -26,15 +26,15 @@ def numbers(name: str, value, wanted: str = "real numbers") -> Array:
 
 
 def require(name: str, value, kind: type, wanted: str) -> None:
-    """ValueError unless `value` is of the kind that is `wanted`."""
+    """Raises ValueError unless `value` is an instance of `kind`, which `wanted` describes in the message."""
     if not isinstance(value, kind):
         given = f"the class {value.__name__}: call it" if isinstance(value, type) else type(value).__name__
         raise ValueError(f"{name} must be {wanted}; got {given}")
 
 
 def check_arguments(name: str, function, *wanted: str, named: tuple[str, ...] = ("t",)) -> None:
-    """ValueError unless the function takes the arguments `wanted`, and of the others only those `named`, which it asks
-    for by their names: by one that has a default it might mean something else."""
+    """Raises ValueError unless the function takes the arguments `wanted`. It may also have parameters with the names in
+    `named`, but without defaults: with a default, a parameter of the same name might mean something else."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
@@ -54,7 +54,7 @@ def check_arguments(name: str, function, *wanted: str, named: tuple[str, ...] = 
 
 
 def returned(name: str, function, *args) -> Array:
-    """What a user's function returns, as an array of real numbers; else ValueError."""
+    """The value of a user's function as an array of real numbers; else ValueError."""
     try:
         value = function(*args)
     except UNTRACEABLE as error:
@@ -69,27 +69,27 @@ def returned(name: str, function, *args) -> Array:
 
 
 def one_number(name: str, value: Array) -> Scalar:
-    """`value` if it is one; else ValueError."""
+    """`value` if it is a scalar; else ValueError."""
     if jnp.shape(value) != ():
         raise ValueError(f"{name} must return a scalar, got shape {jnp.shape(value)}")
     return value
 
 
 def row(name: str, value: Array) -> Array:
-    """`value` as [c]; else ValueError."""
+    """`value`, a scalar or a row, as a row [c]; else ValueError."""
     if jnp.ndim(value) > 1:
         raise ValueError(f"{name} must return one row [c], got shape {jnp.shape(value)}: ravel it")
     return jnp.atleast_1d(value)
 
 
 def shaped(q: Array, shape: tuple[int, ...], what: str) -> Array:
-    """A flat configuration, velocity or momentum in its shape, of which `what` says what the axes are."""
+    """A flat configuration, velocity or momentum, reshaped to `shape`, whose axes `what` describes; else ValueError."""
     if q.size != math.prod(shape):
         raise ValueError(f"q, and v or p, must have shape {shape} ({what}), got {q.size} numbers")
     return q.reshape(shape)
 
 
 def a_number(name: str, value) -> None:
-    """ValueError for what is not one real number."""
+    """Raises ValueError unless `value` is one real number."""
     if not isinstance(value, float | int) and np.shape(numbers(name, value, "a number")) != ():
         raise ValueError(f"{name} must be a number, got shape {np.shape(value)}")

@@ -1,4 +1,4 @@
-"""What is known exactly, to stand beside what is computed: the elastic rod of `geodyn demo`."""
+"""Exact reference solutions: the elastic rods of `geodyn demo`."""
 
 from math import cos, cosh, sin, sinh
 
@@ -12,10 +12,11 @@ RODS = {"elastic_rod_h3": (1, sinh, cosh), "elastic_rod_s3": (-1, sin, cos)}
 def exact_half_separation(
     name: str, t: Float[np.ndarray, " T"], *, half_length: float = 1.0, stiffness: float = 1.0, substeps: int = 100
 ) -> Float[np.ndarray, " T"]:
-    """Half the separation l(t) of two unit masses on a spring that fly side by side, on both sides of a geodesic.
+    """Half the separation l(t) [T] of two unit masses on a spring that move side by side, on both sides of a geodesic.
 
-    `l'' = σ C(l₀)⁴ S(l)/C(l)³ − 2k(l − l₀)` with S, C = sinh, cosh and σ = 1 in H³, sin, cos and σ = −1 in S³; unit
-    Killing speed on the axis. Integrated by the classical Runge–Kutta method, which shares nothing with geodyn's.
+    `l'' = σ C(l₀)⁴ S(l)/C(l)³ − 2k(l − l₀)` with S, C = sinh, cosh and σ = 1 in H³, and sin, cos and σ = −1 in S³, at
+    unit Killing speed on the axis. The equation is integrated by the classical Runge–Kutta method, independently of
+    geodyn's methods, with `substeps` steps between the times t.
     """
     sigma, S, C = RODS[name]
 

@@ -1,4 +1,4 @@
-"""Scenario files: a TOML text in, a system with its initial data out; every error names the line and the remedy."""
+"""Scenario files in TOML, read into a system with initial data; every error names the line and the remedy."""
 
 from difflib import get_close_matches
 from functools import partial
@@ -26,7 +26,7 @@ METHODS = {"gauss": "Gauss", "radau_iia": "RadauIIA"}
 
 
 class Scenario(NamedTuple):
-    """What a scenario file says."""
+    """The contents of a scenario file: a system, its initial data, and the options of `gd.integrate`."""
 
     system: System
     q0: Float[Array, "N dim"]
@@ -35,23 +35,23 @@ class Scenario(NamedTuple):
     source: Source
 
     def integrate(self, checkpoint: Path | None = None) -> Trajectory:
-        """The trajectory, with progress shown; one that failed or was interrupted says so in its `result`."""
+        """The trajectory, with a progress bar. Failure or interruption is not raised, but given by its `result`."""
         options = {"progress": True, "checkpoint": checkpoint, "throw": False, **self.options}
         run = partial(gd.integrate, self.system, self.q0, self.v0, **options)
         return self.source.build(("body",), run)
 
 
 def shipped() -> dict[str, str]:
-    """Name and first comment line of every scenario that comes with geodyn."""
+    """The names of the scenarios that come with geodyn, with the first comment line of each."""
     paths = sorted(Path(str(SHIPPED)).glob("*.toml"))
     return {path.stem: path.read_text().split("\n")[0].lstrip("# ") for path in paths}
 
 
 def read_scenario(name: str) -> Scenario:
-    """The scenario in a file, or the shipped one of that bare name.
+    """The scenario in a file, or the one of this name that comes with geodyn.
 
-    Raises ValueError `file:line: what is wrong` for an unknown key (with the nearest valid one), a missing one, a
-    wrong type or shape, and for whatever the space, the elements and the method refuse.
+    Raises ValueError `file:line: what is wrong` for an unknown key (with the nearest valid one), a missing key, a wrong
+    type or shape, and for arguments that the space, the elements or the method do not accept.
     """
     path = Path(name)
     if not path.exists():
@@ -75,8 +75,8 @@ def read_scenario(name: str) -> Scenario:
 
 
 def _space(source: Source) -> AbstractManifold:
-    """A space by name, or any metric: a function x[n] -> g[n, n] as "module:function", with the `period` [n] of its
-    coordinates if they have one, `inf` for those that have none."""
+    """The space: one by its name, or one with a given metric, a function x[n] -> g[n, n] as "module:function". The
+    `period` [n] of its coordinates is optional, `inf` for coordinates that are not periodic."""
     table = source.allow(("space",), ["name", "dim", "chart", "metric", "period"])
     dim = source.get(("space", "dim"), int)
     if ("name" in table) == ("metric" in table):
@@ -92,7 +92,7 @@ def _space(source: Source) -> AbstractManifold:
 
 
 def _imported(source: Source, key: tuple) -> Any:
-    """The object that "module:name" means; modules of the working directory are found."""
+    """The object "module:name" that a key gives, also from modules of the working directory."""
     module, _, name = source.get(key, str).partition(":")
     try:
         return getattr(import_module(module), name)
@@ -101,9 +101,11 @@ def _imported(source: Source, key: tuple) -> Any:
 
 
 def _body(source: Source, space: AbstractManifold) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Masses, positions and velocities; `killing` sets every velocity by one Killing field of the space.
+    """(masses, positions, velocities). With the key `killing` the velocities are those of one Killing field of the
+    space, given by its coefficients.
 
-    `project = true` moves them onto the constraints.
+    The key `project`, which moves the initial data onto the constraints, is only allowed here; `read_scenario` acts on
+    it.
     """
     table = source.allow(("body",), ["masses", "positions", "velocities", "killing", "project"])
     masses = source.get(("body", "masses"), (None,))
@@ -120,7 +122,7 @@ def _body(source: Source, space: AbstractManifold) -> tuple[np.ndarray, np.ndarr
 
 
 def _elements(source: Source, name: str) -> list:
-    """The forces and constraints of one kind: a table [name] or several [[name]], with the arguments of the class."""
+    """The elements of one kind, from a table [name] or several tables [[name]] with the arguments of the class."""
     make = getattr(gd, ELEMENTS[name])
     tables = source.tables.get(name, [])
     keys = [(name, index) for index in range(len(tables))] if isinstance(tables, list) else [(name,)]

@@ -1,4 +1,5 @@
-"""What the commands of `geodyn` do. Each prints a summary, writes into the folder `out` and returns the exit status."""
+"""The commands of `geodyn`. Each prints a summary, writes its results into the folder `out` and returns the exit
+status."""
 
 from geodyn.commands.demo import demo
 from geodyn.commands.simulate import simulate

@@ -12,10 +12,13 @@ SPACES = {"euclidean": gd.spaces.Euclidean, "sphere": gd.spaces.Sphere, "hyperbo
 
 
 class Body(NamedTuple):
-    """A body and its default stroke: what is `asked` by the `displacement` (one number, or exponential coordinates),
-    the shape to `start` around and the `region` of shapes that a search looks through. Where strokes of free shape
-    have no optimum, they are `based`: they go through the start, and a search stays inside the region.
-    `heading`: one number is the turn, wherever that leads. `parameters` are those that the class has no default for."""
+    """A body and the defaults of its stroke.
+
+    `asked` says what the `displacement` (one number, or exponential coordinates) means. `start` is the shape around
+    which a search begins, and `region` the box of shapes that a global search covers. If strokes of free shape have no
+    optimum, `based` is True: strokes go through the start, and a global search stays inside of the region. If `heading`
+    is True, a displacement of one number is the net turn, with any translation. `parameters` are values for parameters
+    of the class without a default."""
 
     kind: Callable[..., gd.AbstractConnection]
     title: str
@@ -28,7 +31,8 @@ class Body(NamedTuple):
     parameters: dict[str, Any] = {}
 
     def posed(self, body: gd.AbstractConnection, numbers: int) -> gd.bundles.AbstractInvariantMetric:
-        """The body as what has a best stroke, for a displacement of so many numbers: on wheels the shortest path."""
+        """The body with a metric of shapes, so that optimal strokes exist, for a displacement of `numbers` coordinates.
+        For a body on wheels it is the Euclidean metric: the optimal stroke is the shortest path of shapes."""
         moving = body if isinstance(body, gd.bundles.AbstractInvariantMetric) else gd.bundles.KaluzaKlein(body)
         return gd.bundles.Heading(moving) if self.heading and numbers == 1 else moving
 

@@ -1,4 +1,4 @@
-"""`geodyn demo`: what geodyn does, in two pictures."""
+"""`geodyn demo`: two computations with pictures."""
 
 from functools import partial
 
@@ -15,7 +15,7 @@ from geodyn.scenario import Scenario, read_scenario
 
 
 def demo(out: str) -> int:
-    """Elastic rods in H³ and S³ beside their exact separation, and Purcell's optimal stroke at D = 0.1."""
+    """Elastic rods in H³ and S³ with the exact separation of their ends, and Purcell's optimal stroke at D = 0.1."""
     place = folder(out)
     print("Two masses on a spring fly side by side; curvature pulls them apart (H³) or presses them together (S³).")
     runs = {name: read_scenario(name) for name in RODS}
@@ -35,7 +35,7 @@ or a metric of your own: the README shows how.""")
 
 
 def _draw_rods(runs: dict[str, Scenario], trajectories: dict[str, Trajectory]):
-    """The rods of the demo on their way, and their separation beside the exact one."""
+    """The trajectories of the rods, and the computed and the exact separation of their ends."""
     figure, curves = draw.figure(9, 8), {}
     for place, (name, trajectory) in enumerate(trajectories.items(), 1):
         space, t = runs[name].system.space, np.asarray(trajectory.t)

@@ -1,4 +1,4 @@
-"""The options of `geodyn stroke BODY`: the parameters of the body by their names, and what is asked of its stroke."""
+"""The options of `geodyn stroke BODY`: the parameters of the body, and the requirements on its stroke."""
 
 import argparse
 import inspect
@@ -21,7 +21,7 @@ module:class, one of your own; `geodyn stroke BODY --help` shows its parameters.
 
 
 def listing() -> str:
-    """The bodies, a line each, with what is asked of them by default."""
+    """The text that lists the bodies, one in each line, with their default displacements."""
     lines = [
         f"  {name:20}{body.title:56}{body.asked + ' ' + ' '.join(f'{d:g}' for d in body.displacement)}"
         for name, body in BODIES.items()
@@ -30,9 +30,10 @@ def listing() -> str:
 
 
 def body_of(name: str) -> Body:
-    """The body of that name (however its words are joined), or that of a class of the user's, "module:class".
+    """The body of the given name (case, hyphens and underscores do not matter), or that of a user's class,
+    "module:class".
 
-    Raises ValueError with the nearest name, and where there is no such class.
+    Raises ValueError, with the nearest name, if there is no such body or class.
     """
     if ":" in name:
         module, _, attribute = name.partition(":")
@@ -54,9 +55,9 @@ def _bare(name: str) -> str:
 
 
 def parse(name: str, body: Body, words: Sequence[str]) -> tuple[Any, dict[str, Any]]:
-    """The body with its parameters, and the other options.
+    """(the body with the given parameters, the other options) from the words of the command line.
 
-    Raises ValueError for an unknown option, with the nearest one, and for what the class refuses.
+    Raises ValueError for an unknown option, with the nearest one, and for parameters that the class does not accept.
     """
     parser, parameters = _parser(name, body)
     given, unknown = parser.parse_known_args(words)
@@ -71,7 +72,7 @@ def parse(name: str, body: Body, words: Sequence[str]) -> tuple[Any, dict[str, A
 
 
 def _parser(name: str, body: Body) -> tuple[argparse.ArgumentParser, list[str]]:
-    """The parser, and which of its options are parameters of the body."""
+    """(the parser, the names of its options that are parameters of the body)."""
     text = argparse.RawDescriptionHelpFormatter
     about = inspect.getdoc(body.kind)
     parser = argparse.ArgumentParser(prog=f"geodyn stroke {name}", description=about, formatter_class=text)
@@ -106,13 +107,13 @@ def _parser(name: str, body: Body) -> tuple[argparse.ArgumentParser, list[str]]:
 
 
 def _defaults(body: Body) -> dict[str, Any]:
-    """The parameters of the body and their defaults, `NONE` where there is none."""
+    """The parameters of the body and their defaults; `NONE` for a parameter without a default."""
     of_class = {key: p.default for key, p in inspect.signature(body.kind).parameters.items()}
     return of_class | body.parameters
 
 
 def _kind(default: Any) -> dict[str, Any]:
-    """What argparse should take for a parameter with this default."""
+    """The keyword arguments of argparse's `add_argument` for a parameter with this default."""
     if isinstance(default, bool):
         return {"action": "store_true"}
     if isinstance(default, AbstractManifold):

@@ -1,4 +1,4 @@
-"""`geodyn simulate`: a scenario in; a trajectory, a summary and pictures out."""
+"""`geodyn simulate`: computes the trajectory of a scenario, with a summary and pictures."""
 
 import time
 from contextlib import redirect_stderr
@@ -22,9 +22,10 @@ from geodyn.scenario import Scenario, read_scenario, shipped
 
 
 def simulate(scenario: str | None, list_shipped: bool, plot: bool, out: str) -> int:
-    """Integrate a scenario: DIR/NAME.npz (`gd.load` reads it), DIR/NAME.json; with `plot`, DIR/NAME.png and .html.
+    """Integrate a scenario and write DIR/NAME.npz (`gd.load` reads it) and DIR/NAME.json; with `plot`, DIR/NAME.png and
+    .html.
 
-    Until its end the run has a checkpoint, DIR/NAME.checkpoint, from which the same command goes on.
+    An interrupted run leaves a checkpoint, DIR/NAME.checkpoint, from which the same command goes on.
     """
     if list_shipped or scenario is None:
         for name, title in shipped().items():
@@ -56,7 +57,7 @@ def simulate(scenario: str | None, list_shipped: bool, plot: bool, out: str) -> 
 
 
 def _timed(given: Scenario, checkpoint: Path) -> tuple[Trajectory, str]:
-    """The trajectory, and its steps per second with what they count."""
+    """(the trajectory, a text with the steps per second and what they include)."""
     begun, start = checkpoint.exists(), time.perf_counter()
     trajectory = given.integrate(checkpoint)
     seconds, steps = time.perf_counter() - start, int(trajectory.stats.steps)
@@ -64,7 +65,7 @@ def _timed(given: Scenario, checkpoint: Path) -> tuple[Trajectory, str]:
         return trajectory, "not known (the run went on from a checkpoint)"
     if seconds > 30 or int(trajectory.result) == RESULTS.interrupted:
         return trajectory, f"{steps / seconds:.3g} (compilation included)"
-    # The same compiled code again, without a second progress bar.
+    # Run the same compiled code again for the time, without a second progress bar.
     with redirect_stderr(StringIO()):
         start = time.perf_counter()
         given.integrate()
@@ -72,13 +73,13 @@ def _timed(given: Scenario, checkpoint: Path) -> tuple[Trajectory, str]:
 
 
 def _conserved(system: System, trajectory: Trajectory) -> dict:
-    """Energy, constraints and Killing momenta over time, as far as they were computed and are conserved."""
+    """Energy, residuals of constraints, and Killing momenta if these are conserved, at the finite saved states."""
     done = np.isfinite(trajectory.t) & np.isfinite(np.asarray(trajectory.p).reshape(len(trajectory.t), -1)).all(axis=1)
     conserved = {"energy": trajectory.energy}
     constraints = jax.vmap(system.constraint)(trajectory.t, trajectory.q.reshape(len(trajectory.t), -1))
     if constraints.size:
         conserved["constraints"] = constraints
-    # Springs and rods look the same to every isometry; gravity, a fixed point and drag do not.
+    # Springs and rods are invariant under all isometries; gravity, a fixed point and drag are not.
     if isinstance(system.space, AbstractModelSpace) and all(isinstance(e, Spring | Rod) for e in system.elements):
         momentum = jax.jit(jax.vmap(lambda q, v: killing_momentum(system, q, v)))
         conserved["Killing momenta"] = momentum(trajectory.q, trajectory.v)
@@ -86,7 +87,8 @@ def _conserved(system: System, trajectory: Trajectory) -> dict:
 
 
 def _draw_trajectory(system, trajectory, conserved):
-    """The motion, separations or multipliers, and drifts."""
+    """A figure of the motion, of the multipliers, separations or coordinates, and of the drift of conserved
+    quantities."""
     figure = draw.figure(11, 5.5)
     grid = figure.add_gridspec(2, 2)
     place = figure.add_subplot(grid[:, 0], projection=draw.projection(system.space))

@@ -1,4 +1,4 @@
-"""`geodyn stroke`: a body by name in; its best stroke, the certificate of it and pictures out."""
+"""`geodyn stroke`: computes the optimal stroke of a body, with the evidence of its optimality and pictures."""
 
 import time
 from pathlib import Path
@@ -18,10 +18,11 @@ from geodyn.control.problem.minimise import OUTCOMES
 
 
 def stroke(name: str | None, words: list[str]) -> int:
-    """The best stroke: DIR/NAME_stroke.npz (`gd.strokes.load_stroke` reads it), .json and .png; its film, the family of
-    it.
+    """Compute the optimal stroke of a body and write DIR/NAME_stroke.npz (`gd.strokes.load_stroke` reads it), .json and
+    .png; on request also a film, and the family of strokes.
 
-    Without a name, the list of the bodies. Raises what `gd.optimal_stroke` raises, once what was found is saved.
+    Without a name, print the list of the bodies. If the search fails, the stroke where it stood is saved, and the error
+    of `gd.optimal_stroke` is raised.
     """
     if name is None:
         print(listing())
@@ -57,7 +58,7 @@ def stroke(name: str | None, words: list[str]) -> int:
 
 
 def _problem(known: Body, body: gd.AbstractConnection, options: dict[str, Any]):
-    """The body as what has a best stroke, and the arguments that `gd.optimal_stroke` takes for it."""
+    """(the body with a metric of shapes, the arguments for `gd.optimal_stroke` or `gd.optimal_strokes`)."""
     given, bounds = np.array(options["displacement"]), (options["lower"], options["upper"])
     if (bounds[0] is None) != (bounds[1] is None):
         raise ValueError("bounds of the shape are --lower and --upper: give both.")
@@ -94,7 +95,7 @@ def _problem(known: Body, body: gd.AbstractConnection, options: dict[str, Any]):
 
 
 def _optimum(posed, problem, options, target: Path) -> gd.OptimalStroke:
-    """The best stroke; where the search for it fails, what was found is saved before the error is raised."""
+    """The optimal stroke; if the search fails, the stroke where it stood is saved before the error is raised."""
     if options["everywhere"]:
         found = gd.optimal_strokes(posed, **problem, starts=options["starts"], progress=True)
         for optimum in found:
@@ -110,18 +111,18 @@ def _optimum(posed, problem, options, target: Path) -> gd.OptimalStroke:
 
 
 def verdict(optimum: gd.OptimalStroke) -> str:
-    """How the search ended, and what to do if it did not lead to a minimum."""
+    """A text that says how the search ended, and what to do if the result is not a minimum."""
     minimum = "" if optimum.second_order > 0 else ", but not to a minimum: pass --guess another shape, or --global"
     return f"{OUTCOMES[optimum.result]}{minimum}"
 
 
 def _told(value) -> float | list[float]:
-    """A number or a list of them, as JSON has it."""
+    """A number or a list of numbers, for JSON."""
     return np.asarray(value).tolist()
 
 
 def _family(name: str, posed, problem, last: float, first, target: Path) -> None:
-    """The best strokes over an interval of displacements: DIR/NAME_stroke_family.png and .json."""
+    """Compute the optimal strokes over an interval of displacements: DIR/NAME_stroke_family.png and .json."""
     wanted = np.asarray(problem["displacement"])
     size = float(np.linalg.norm(wanted)) if wanted.ndim else float(wanted)
     direction = wanted / size
@@ -145,7 +146,8 @@ def _family(name: str, posed, problem, last: float, first, target: Path) -> None
 
 
 def _draw(body: gd.AbstractConnection, posed, displacement, stroke):
-    """The curvature that the stroke encloses, most of it, and the body on its way or, unseen, where it is."""
+    """A figure of the largest component of the curvature that the stroke encloses, and of the moving body or, if the
+    body cannot be drawn, of its displacement against time."""
     r = np.asarray(jax.vmap(stroke)(np.linspace(0.0, 1.0, 129)))
     middle, margin = (r.min(axis=0) + r.max(axis=0)) / 2, 0.2 * np.ptp(r, axis=0)
     field = np.abs(gd.curvature(posed, jnp.asarray(middle)))

@@ -1,1 +1,1 @@
-"""MOTION: how a change of shape moves a body: by drag, by inertia, by constraints."""
+"""MOTION: locomotion by changes of shape, due to drag, inertia or constraints."""

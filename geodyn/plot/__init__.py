@@ -1,11 +1,11 @@
-"""Pictures. Each function takes a matplotlib Axes (or makes one) and returns it.
+"""Plots with matplotlib. Each function takes an Axes (or makes one) and returns it.
 
 A trajectory in space: `trajectory`, `path`, `body`, `animate`, `player`. Numbers against time: `coordinates`,
-`separation`, `energy`, `multipliers`, `constraints`, `drift`, `comparison`; one against the other: `hysteresis`. The
-space of shapes: `curvature`, `connection`, `shape_metric`, `stroke`, `family`. Swimmers: `swimmer`, `swim`, `wake`,
-`displacement`; `check_swimmer` says whether they can.
+`separation`, `energy`, `multipliers`, `constraints`, `drift`, `comparison`. Force against displacement: `hysteresis`.
+Shape space: `curvature`, `connection`, `shape_metric`, `stroke`, `family`. Swimmers: `swimmer`, `swim`, `wake`,
+`displacement`; `check_swimmer` checks whether a swimmer can be drawn.
 Rigid bodies: `poinsot`, `attitudes`, `angular_velocity`. Linkages: `linkage`, `on_sphere`.
-matplotlib is imported where it is used, so that nothing else of geodyn needs it.
+matplotlib is imported inside of these functions, so that the rest of geodyn does not need it.
 """
 
 from geodyn.plot.animation import animate

@@ -1,4 +1,4 @@
-"""Animations: a body on its way, as a film or in a notebook."""
+"""Animations of a trajectory, as a film file or in a notebook."""
 
 import os
 from collections.abc import Callable
@@ -25,12 +25,11 @@ def animate(
     fps: int = 25,
     system: AbstractBody | None = None,
 ):
-    """The motion as a matplotlib `FuncAnimation` of that many seconds, at equal steps of time; a notebook shows it
-    inline (for a long one `player` is far lighter). Paths grow behind the points; `model` and `system` as in
-    `trajectory`.
+    """The motion as a matplotlib `FuncAnimation` of the given number of seconds, at equal steps of time.
 
-    Written to `path` if that is given, an .mp4 (by ffmpeg) or a .gif. Raises ValueError for any other ending, and where
-    ffmpeg is missing.
+    A notebook shows it inline (for a long motion `player` needs far less space). The paths grow behind the points.
+    `model` and `system` are as in `trajectory`. If `path` is given, the film is written there, as an .mp4 (by ffmpeg)
+    or a .gif. Raises ValueError for any other ending of `path`, and if ffmpeg is missing.
     """
     from matplotlib.figure import Figure
 
@@ -72,7 +71,8 @@ def film(figure, draw: Callable, frames: int, path: str | os.PathLike | None, fp
 
 
 def film_writer(path):
-    """The name of the writer for a film of this name; None without one."""
+    """The name of the matplotlib writer for a film at this path; None if the path is None. Raises ValueError for an
+    ending other than .mp4 or .gif, and if the writer is not installed."""
     from matplotlib.animation import writers
 
     if path is None:

@@ -1,4 +1,4 @@
-"""Trajectories of bodies in space: paths of their points, and their edges, which are geodesics."""
+"""Plots of trajectories in space: the paths of the points of a body, and its edges as geodesics."""
 
 from collections.abc import Callable, Sequence
 
@@ -15,7 +15,8 @@ from geodyn.plot.scene import Scene, scene, scene_of
 from geodyn.plot.style import GREY, INK, PALE, axes, colours, mixed, polylines
 
 SIZE = 8.0
-"""Diameter of the heaviest of few points in typographical points; the volumes of the others are to it as the masses."""
+"""Diameter of the marker of the heaviest point, in typographical points, if a body has few points. The volumes of the
+markers are proportional to the masses."""
 
 
 def trajectory(
@@ -26,14 +27,15 @@ def trajectory(
     bodies: int | None = None,
     system: AbstractBody | None = None,
 ):
-    """The paths of the points of a body, a `gd.System`, `RigidBodies` or `Linkage`, in a model of its space, and the
-    body itself at `bodies` equally spaced times, by default 12, or 4 where it has more than six points.
+    """The paths of the points of a body (`gd.System`, `RigidBodies` or `Linkage`) in a model of its space, and the body
+    itself at `bodies` equally spaced times, by default 12, or 4 if it has more than six points.
 
-    `model` is by default the first that fits: "cartesian" (Euclidean), "ball", "half-space" (Hyperbolic), "sphere",
-    "stereographic" (Sphere), "surface" (Embedded), "cylinder" (H² × E and other products of a plane and an axis) or
-    "coordinates" (any); or a function x[n] -> [2 or 3], such as an embedding of the surface. What has no space, or one
-    of a single dimension, is drawn as `coordinates` against time. Starts are hollow, ends filled; `system` is that of a
-    trajectory read from a file. Raises ValueError for a model that does not fit.
+    `model` is the first of these that fits the space: "cartesian" (Euclidean), "ball", "half-space" (Hyperbolic),
+    "sphere", "stereographic" (Sphere), "surface" (Embedded), "cylinder" (H² × E and other products of a plane and an
+    axis), "coordinates" (any); or one of them by name; or a function x[n] -> [2 or 3], such as an embedding of the
+    surface. The trajectory of a system without a space, or in a space of one dimension, is drawn by `coordinates`.
+    The markers at the start are hollow, those at the end filled. `system` is needed for a trajectory from a file.
+    Raises ValueError for a model that does not fit.
     """
     require("trajectory", trajectory, Trajectory, "what gd.integrate returns")
     known = system or trajectory.system
@@ -51,7 +53,8 @@ def path(
     bodies: int | None = None,
     model: str | Callable | None = None,
 ):
-    """As `trajectory`, with the space and the edges given: for what is not a `System`."""
+    """The same picture as `trajectory`, for a given space and given edges: for a motion of points that is not that of a
+    `System`."""
     q = trajectory.coordinates()
     masses = np.ones(q.shape[-2])
     return _paths(scene_of(space, trajectory.t, q, model, edges, [False] * len(edges), masses), ax, bodies)
@@ -65,11 +68,12 @@ def body(
     model: str | Callable | None = None,
     system: AbstractBody | None = None,
 ):
-    """The body at one time, or at several, earlier ones paler: by default at 7, equally spaced, or 3 where it has more
-    than six points.
+    """The body at one time or at several, with earlier ones paler; by default at 7 equally spaced times, or at 3 if it
+    has more than six points.
 
-    Edges are geodesics, rods heavier than springs; the volumes of the points are as their masses. Shown are the saved
-    states nearest to the times. `model` and `system` as in `trajectory`. Raises ValueError for times outside of it.
+    The saved states nearest to the times are drawn. Edges are geodesics, with thicker lines for rods than for springs;
+    the volumes of the markers are proportional to the masses. `model` and `system` are as in `trajectory`. Raises
+    ValueError for times outside of the trajectory.
     """
     drawn = scene(trajectory, model, system)
     times = np.linspace(drawn.t[0], drawn.t[-1], 7 if drawn.few else 3) if times is None else times
@@ -86,7 +90,7 @@ def projection(space: AbstractManifold, model: str | Callable | None = None) -> 
 
 
 def stage(drawn: Scene, ax=None):
-    """The Axes for a scene, with what stands behind it, wide enough for all of it."""
+    """The Axes for a scene, with limits that contain all of it, and with the backdrop of its model."""
     ax = axes(ax, _projection(drawn.model, drawn.space.dim))
     lines = drawn.model.backdrop(drawn.q.reshape(-1, drawn.space.dim))
     some = np.linspace(0, len(drawn.t) - 1, 12).astype(int)
@@ -120,7 +124,7 @@ def _dress_space(ax, model, size):
     ax.computed_zorder = False
     ax.grid(False)
     box = size if model.equal else np.ones(3)
-    # The longest side of the box fills the Axes, where no numbers beside it need room.
+    # Without tick labels, which need room, the longest side of the box fills the Axes.
     fill = 1.0 if any(model.labels) else 1.4 * np.linalg.norm(box) / (3**0.5 * box.max())
     ax.set_box_aspect(box, zoom=fill)
     ax.locator_params(nbins=4)
@@ -133,13 +137,13 @@ def _dress_space(ax, model, size):
 
 
 def draw_body(ax, drawn: Scene, frame, curves: np.ndarray, strength=1.0) -> list:
-    """The body at a saved state, its edges given as curves[E, K, 2 or 3]; returns what was drawn."""
+    """Draws the body at a saved state, with its edges as curves[E, K, 2 or 3]; returns the artists."""
     outlines = polylines(ax, drawn.outlines[frame], GREY, 0.8, strength) if drawn.outlines.size else []
     return _edges(ax, curves, drawn.rigid, strength) + outlines + _points(ax, drawn, frame, strength)
 
 
 def _edges(ax, curves, rigid, strength=1.0) -> list:
-    """Rods are heavier than springs."""
+    """Draws the edges, with thicker lines for rods than for springs; returns the artists."""
     kinds = ((curves[~rigid], GREY, 1.3), (curves[rigid], INK, 2.2))
     return [artist for lines, *look in kinds if len(lines) for artist in polylines(ax, lines, *look, strength)]
 

@@ -1,4 +1,4 @@
-"""Numbers against time: coordinates, separations, how well what should be constant is kept; and force against way."""
+"""Plots against time: coordinates, separations, and drifts of conserved quantities; force–displacement loops."""
 
 from collections.abc import Sequence
 from functools import singledispatch
@@ -38,8 +38,8 @@ def separation(
 ):
     """Geodesic distance between the two points of each pair, by default of every edge of the body, against time.
 
-    `separation(space, trajectory, pairs, ax)` does it for points that are no `System`; `system` is that of a trajectory
-    read from a file. Raises ValueError where there is no pair.
+    `separation(space, trajectory, pairs, ax)` is for points that are not those of a `System`. `system` is needed for a
+    trajectory read from a file. Raises ValueError if there is no pair.
     """
     body = system_of(trajectory, system)
     return _separation(
@@ -75,8 +75,8 @@ def comparison(t: Float[np.ndarray, " T"], curves: dict[str, tuple], ax=None):
 
 
 def drift(t: Float[np.ndarray, " T"], conserved: dict[str, Float[np.ndarray, "T ..."]], ax=None):
-    """How far conserved quantities have moved from their first values, in the largest component, on a logarithmic axis.
-    Where one has not moved at all its curve has a gap; far below rounding the axis ends."""
+    """The distance of conserved quantities from their first values, in the largest component, on a logarithmic axis.
+    A curve has gaps where the distance is exactly zero; the axis ends far below rounding."""
     ax = axes(ax, xlabel=TIME, ylabel="distance from the first value\n(any consistent unit)")
     for name, values in conserved.items():
         _logarithmic(ax, t[1:], np.abs(values - values[0])[1:], name)
@@ -85,8 +85,8 @@ def drift(t: Float[np.ndarray, " T"], conserved: dict[str, Float[np.ndarray, "T 
 
 
 def energy(trajectory: Trajectory, ax=None):
-    """How far the energy has moved from its first value, on a logarithmic axis, with the rounding of that value as a
-    line: what a conservative motion cannot beat. Drag and impacts show as what they took."""
+    """The distance of the energy from its first value, on a logarithmic axis. A line shows the rounding error of this
+    value, a lower bound for the error of a conservative motion. Energy lost to drag and impacts is included."""
     E = np.asarray(trajectory.energy)
     ax = drift(np.asarray(trajectory.t), {f"energy, at first {E[0]:.6g}": E}, ax)
     ax.set_ylabel("|E(t) − E(0)|\n(any consistent unit)")
@@ -96,15 +96,15 @@ def energy(trajectory: Trajectory, ax=None):
 
 
 def multipliers(trajectory: Trajectory, ax=None, *, system: System | None = None):
-    """The multipliers of the constraints against time, with their zero line: the force along a rod, negative where it
-    is stretched. Raises ValueError for a system without constraints."""
+    """The multipliers of the constraints against time, with a line at zero; that of a rod is the force along it,
+    negative in tension. Raises ValueError for a system without constraints."""
     lam = np.asarray(trajectory.multipliers)
     if lam.shape[-1] == 0:
         raise ValueError("trajectory has no multipliers: its system has no constraints")
     known = system or trajectory.system
     numbered = [f"$\\lambda_{{{k + 1}}}$" for k in range(lam.shape[-1])]
     names = constraint_names(known) if isinstance(known, AbstractBody) else []
-    names += numbered[len(names) :]  # The forces of friction and of what is plastic.
+    names += numbered[len(names) :]  # The forces of friction and of plastic elements.
     ax = axes(ax, xlabel=TIME, ylabel="multiplier λ\n(any consistent unit)")
     ax.axhline(0.0, color=INK, linewidth=0.8)
     for values, name, style in zip(lam.T, names, cycle(STYLES)):
@@ -114,9 +114,9 @@ def multipliers(trajectory: Trajectory, ax=None, *, system: System | None = None
 
 def constraints(trajectory: Trajectory, ax=None, *, system: AbstractSystem | None = None):
     """The largest residual of the constraints in positions, |φ(q)|, and in velocities, |dφ/dt| and |Av − b|, against
-    time on a logarithmic axis, with the rounding unit as a line. A residual that is exactly zero leaves a gap.
+    time on a logarithmic axis, with the rounding unit as a line. Curves have gaps where a residual is exactly zero.
 
-    `system` is that of a trajectory read from a file. Raises ValueError for a system without constraints.
+    `system` is needed for a trajectory read from a file. Raises ValueError for a system without constraints.
     """
     known = system or trajectory.system
     if known is None or known.count_constraints(trajectory.q[0]) == 0:
@@ -135,18 +135,19 @@ def constraints(trajectory: Trajectory, ax=None, *, system: AbstractSystem | Non
 
 @jit
 def _residuals(system, t, q, v):
-    """φ and the bounds of the velocity, each [T, c]."""
+    """The residuals of the constraints of positions φ [T, c], and of those of velocities (dφ/dt, Av − b) [T, c']."""
     return jax.vmap(lambda t, q, v: (system.constraint(t, q), constraint_rate(system, t, q, v)))(t, q, v)
 
 
 def _logarithmic(ax, t, values, name, style="-"):
-    """What is exactly zero is no point of a logarithmic axis."""
+    """Plots the largest component against time on a logarithmic axis; zeros become gaps."""
     values = np.asarray(values).reshape(len(t), -1).max(axis=1)
     ax.semilogy(t, np.where(values > 0, values, np.nan), style, label=name)
 
 
 def _end_below(ax):
-    """Ends a logarithmic axis three decades below ε, or below the smallest curve's maximum: there is only rounding."""
+    """Ends a logarithmic axis three decades below ε, or below the maximum of the smallest curve if that is less: what
+    lies below is rounding."""
     curves = [np.asarray(line.get_ydata(), float) for line in ax.lines]
     tops = [np.nanmax(values) for values in curves if np.isfinite(values).any()]
     floor = min([np.finfo(float).eps, *tops]) / 1000
@@ -162,8 +163,8 @@ def _rounding(ax, level, name):
 def hysteresis(
     displacement: Float[np.ndarray, " T"], force: Float[np.ndarray, " T"], ax=None, *, label: str | None = None
 ):
-    """Force against displacement, both [T], with an arrow on the way and, in the legend, the work ∮ f dx of all of it:
-    after closed loops that is what they dissipated. Any consistent units."""
+    """Force against displacement, both [T], with an arrow that shows the direction, and the work ∫ f dx in the legend:
+    for closed loops the dissipated energy. Any consistent units."""
     x, f = np.asarray(displacement), np.asarray(force)
     work = np.sum((f[1:] + f[:-1]) / 2 * np.diff(x))
     ax = axes(ax, xlabel="displacement\n(any consistent unit)", ylabel="force\n(any consistent unit)")

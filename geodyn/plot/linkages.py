@@ -1,4 +1,4 @@
-"""Linkages, and functions on the sphere of their configurations."""
+"""Plots of linkages, and of functions on a sphere, such as a configuration space of linkages."""
 
 from collections.abc import Callable, Sequence
 
@@ -12,8 +12,8 @@ from geodyn.plot.style import COLOURS, GREY, INK, axes, mixed
 
 
 def linkage(system: Linkage, q, ax=None):
-    """A linkage in one configuration q[F, d], or in several, q[T, F, d], the last one on top: rods, hinges as dots,
-    pins as squares. Raises ValueError for a flat Axes where the linkage is in space, and the other way round."""
+    """A linkage in one configuration q[F, d], or in several, q[T, F, d], with the last on top: rods as lines, hinges as
+    dots, pins as squares. Raises ValueError unless the Axes has the dimension of the linkage."""
     flat = system.space.dim == 2
     ax = axes(ax, projection=None if flat else "3d", aspect="equal")
     q = np.asarray(q, float).reshape(-1, len(system.free), system.space.dim)
@@ -42,12 +42,12 @@ def on_sphere(
     bound: float | None = None,
     detail: int = 60,
 ):
-    """A function of the unit vectors X[3] as colours on the sphere, white at zero, seen from `view` (elevation and
-    azimuth in degrees), with `curves` [T, 3] on it as far as they are on the near side.
+    """A function of unit vectors X[3] as colours on the sphere, white at zero, seen from `view` (elevation and azimuth
+    in degrees), with the visible parts of `curves` [T, 3].
 
-    Colours end at `bound`, and where there are negative values at −`bound`; by default all but a twentieth of the
-    sphere is within. Given as a `jax.tree_util.Partial`, or an `eqx.Module`, a function is compiled once for all the
-    numbers in it. `detail` is the number of patches from pole to pole. Raises ValueError for a flat Axes.
+    The colour scale ends at `bound` and, if there are negative values, at −`bound`; by default the values on 95 % of
+    the sphere are within it. A function that is a `jax.tree_util.Partial` or an `eqx.Module` is compiled once for all
+    values of the numbers in it. `detail` is the number of patches from pole to pole. Raises ValueError for a flat Axes.
     """
     from matplotlib import colormaps
     from matplotlib.cm import ScalarMappable
@@ -83,7 +83,7 @@ def on_sphere(
 
 
 def _covering(sizes, weights) -> float:
-    """What all but a twentieth of the sizes, by weight, do not exceed."""
+    """The weighted 95th percentile of the sizes."""
     order = np.argsort(sizes)
     return sizes[order][np.searchsorted(np.cumsum(weights[order]), 0.95 * weights.sum())]
 

@@ -1,7 +1,8 @@
-"""Models: how a curved space is drawn on paper.
+"""Models of curved spaces for plots: Poincaré ball, half-space, stereographic projection, …
 
-A model says where a point x[n] of the space is drawn, in the plane or in space, and which lines stand behind it. The
-builder of each returns None for a space that it does not fit; the first that fits is the default.
+A model maps a point x[n] of the space to a point of the picture, in two or three dimensions, and has lines for the
+background. The builder of a model returns None for a space that it does not fit. The first model that fits is the
+default.
 """
 
 from collections.abc import Callable
@@ -19,8 +20,8 @@ Lines = list[np.ndarray]
 
 
 class Model(NamedTuple):
-    """A `title`; `place(x[n]) -> [2 or 3]`; `backdrop(x[M, n]) ->` polylines [K, 2 or 3] behind the points x; names of
-    the axes, "" for one that would say nothing; whether lengths in all directions have one scale."""
+    """A `title`; `place(x[n]) -> [2 or 3]`; `backdrop(x[M, n])`, which returns polylines [K, 2 or 3] for the background
+    of the points x; `labels` of the axes, "" for an axis without numbers; `equal`, whether all axes have one scale."""
 
     title: str
     place: Callable
@@ -30,8 +31,8 @@ class Model(NamedTuple):
 
 
 def model_of(space: AbstractManifold, name: str | Callable | None, x: np.ndarray | None = None) -> Model:
-    """The model of that name, suited to the points x[M, n]; by default the first that fits the space. A function
-    `x[n] -> [2 or 3]`, such as an embedding, is a model as well. ValueError names the models that fit."""
+    """The model of the given name for the points x[M, n]; by default the first that fits the space. A function
+    `x[n] -> [2 or 3]`, such as an embedding, is also possible. Raises ValueError, with the models that fit."""
     if callable(name):
         shape = jax.eval_shape(name, jax.ShapeDtypeStruct((space.dim,), float)).shape
         if shape not in ((2,), (3,)):
@@ -47,20 +48,20 @@ def model_of(space: AbstractManifold, name: str | Callable | None, x: np.ndarray
 
 
 def placed(place: Callable, x) -> np.ndarray:
-    """The points x[..., n], each where `place` puts it."""
+    """`place` of each of the points x[..., n]."""
     points = np.asarray(jax.jit(jax.vmap(place))(jnp.asarray(x).reshape(-1, x.shape[-1])))
     return points.reshape(*x.shape[:-1], *points.shape[1:])
 
 
 def _cartesian(space, x):
-    """Cartesian coordinates of Euclidean space, whatever its chart."""
+    """Cartesian coordinates of Euclidean space in any chart."""
     if not isinstance(space, Euclidean):
         return None
     return Model("", lambda x: _padded(space.embed(x)), labels=_names(space.dim))
 
 
 def _ball(space, x):
-    """The Poincaré disc or ball, in its boundary."""
+    """The Poincaré disc or ball, with its boundary."""
     if not (isinstance(space, Hyperbolic) and space.dim > 1):
         return None
     title = {2: "Poincaré disc", 3: "Poincaré ball"}.get(space.dim, "Poincaré ball, first three coordinates")
@@ -68,7 +69,7 @@ def _ball(space, x):
 
 
 def _half_space(space, x):
-    """The upper half-plane or half-space, over its boundary."""
+    """The upper half-plane or half-space, with its boundary."""
     if not (isinstance(space, Hyperbolic) and space.dim in (2, 3)):
         return None
 
@@ -87,15 +88,15 @@ def _sphere(space, x):
 
 
 def _stereographic(space, x):
-    """The sphere without the one of the points ±X_i that is farthest from all of x: so great spheres on which a motion
-    stays are round. The unit sphere is the equator."""
+    """Stereographic projection of the sphere from the one of the points ±X_i that is farthest from the points x. In it
+    great spheres are drawn as spheres. The background is the unit sphere, the image of the equator."""
     if not (isinstance(space, Sphere) and space.dim > 1):
         return None
     axis, sign = -1, -1.0
     if x is not None:
         X = placed(space.embed, x)
         nearest = np.round(np.concatenate([X.max(axis=0), -X.min(axis=0)]), 6)
-        # Among equals the last, from which the chart of the same name is projected.
+        # Of equally far points the last, which is the centre of the stereographic chart.
         farthest = 2 * X.shape[1] - 1 - int(np.argmin(nearest[::-1]))
         axis, sign = farthest % X.shape[1], 1.0 if farthest < X.shape[1] else -1.0
 
@@ -193,7 +194,7 @@ def _ground(points) -> Lines:
 
 
 def _mesh(place, x, lines=25, samples=97) -> Lines:
-    """Coordinate lines of a surface around the points x; a coordinate of period 2π goes all the way round."""
+    """Coordinate lines of a surface around the points x; of a coordinate with period 2π the whole period is drawn."""
     if x.shape[1] != 2:
         return []
     low, high = x.min(axis=0), x.max(axis=0)

@@ -1,4 +1,4 @@
-"""A page that plays a trajectory in any browser, without a server and without a network."""
+"""Interactive HTML pages that play a trajectory in any browser, without a server or network."""
 
 import json
 import os
@@ -17,12 +17,12 @@ from geodyn.plot.scene import SAMPLES, Scene, scene
 from geodyn.plot.style import COLOURS, GREY, INK, PALE, colours
 
 LARGEST = 300_000
-"""Bytes of positions in a page, before they are written as text: four thirds of that."""
+"""The most bytes of positions in a page, before they are encoded as text, which takes four thirds of this."""
 GAP = -32768
 
 
 class Player(NamedTuple):
-    """A page that plays a trajectory: `html` is all of it. A notebook shows it inline."""
+    """A page that plays a trajectory, with its source `html`. A notebook shows it inline."""
 
     html: str
 
@@ -45,11 +45,12 @@ def player(
 ) -> Player:
     """The motion as one self-contained page: play, pause, scrub, turn with the mouse, zoom with the wheel.
 
-    It plays in `seconds`, is written to `path` if that is given, and shows inline in a notebook. Edges are geodesics;
-    rigid bodies without points are drawn as the ellipsoids of their inertia, with the path of the end of the longest
-    axis; spheres of contacts have their radii, and what an impact meets flashes.
-    Positions are rounded to 1/65000 of the picture; where a long motion of a large body would make the page larger than
-    half a megabyte every n-th saved state is kept, which the page says. `model` and `system` as in `trajectory`.
+    It plays in `seconds`, is written to `path` if that is given, and is shown inline by a notebook. Edges are
+    geodesics. Rigid bodies without points are drawn as the ellipsoids of their inertia, with the path of the end of the
+    longest axis. Spheres of contacts are drawn with their radii; points that take part in an impact flash.
+
+    Positions are rounded to 1/65000 of the picture. If the page would be larger than half a megabyte, only every n-th
+    saved state is kept, and the page says so. `model` and `system` are as in `trajectory`.
     """
     drawn = scene(trajectory, model, system)
     page = (files("geodyn.plot") / "player.html").read_text(encoding="utf-8")
@@ -61,7 +62,7 @@ def player(
 
 
 def _contents(drawn: Scene) -> dict:
-    """What the page needs: positions as base64 of int16 in a box, everything else as plain numbers."""
+    """The data of the page: positions in a box as int16 in base64, everything else as plain numbers."""
     knots = _knots(drawn)
     dim, count = drawn.points.shape[-1], len(drawn.radii)
     inner = len(drawn.edges) * len(knots)
@@ -105,8 +106,8 @@ def _contents(drawn: Scene) -> dict:
 
 
 def _knots(drawn) -> list[int]:
-    """The fewest of the samples between the ends of an edge with which it is nowhere farther than 1/500 of the picture
-    from the geodesic."""
+    """The indices of the fewest samples between the ends of an edge for which the polygon through them is nowhere
+    farther than 1/500 of the picture from the geodesic."""
     if len(drawn.edges) == 0:
         return []
     curves = drawn.geodesics(np.unique(np.linspace(0, len(drawn.t) - 1, 24).astype(int)))
@@ -115,14 +116,14 @@ def _knots(drawn) -> list[int]:
         rest = np.arange(SAMPLES - 1) % step / step
         left = np.arange(SAMPLES - 1) // step * step
         chords = (1 - rest)[:, None] * curves[:, :, left] + rest[:, None] * curves[:, :, left + step]
-        # Not where there are gaps: an edge in two halves needs all samples.
+        # False if there are gaps (NaN): an edge in two halves needs all samples.
         if np.max(np.abs(chords - curves[:, :, :-1])) < size / 500:
             break
     return list(range(step, SAMPLES - 1, step))
 
 
 def _axes(labels, points, centre, scale) -> list[dict]:
-    """For every axis with a name: its line in the box, and its name with the numbers at its ends."""
+    """For every axis with a label: its line in the box, and the label with the numbers at its ends."""
     low, high = np.nanmin(points, axis=0), np.nanmax(points, axis=0)
     corner, size = (low - centre) / scale, (high - low) / scale
     return [
@@ -136,7 +137,7 @@ def _axes(labels, points, centre, scale) -> list[dict]:
 
 
 def _box(points, equal):
-    """The middle and the half-widths of a box around the points: a cube, unless the axes have scales of their own."""
+    """The middle and the half-widths of a box around the points; a cube if all axes have one scale (`equal`)."""
     low, high = np.nanmin(points, axis=0), np.nanmax(points, axis=0)
     half = (high - low) / 2
     most = half.max() or 1.0

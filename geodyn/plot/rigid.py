@@ -1,4 +1,4 @@
-"""Rigid bodies: the ellipsoids of Poinsot, attitudes one after the other, and angular velocities against time."""
+"""Plots of rigid bodies: Poinsot's ellipsoid with polhodes, sequences of attitudes, and angular velocities."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,8 @@ from geodyn.mechanics.rigid.bodies import rigid_motion
 from geodyn.plot.style import COLOURS, GREY, INK, TIME, axes, legend, polylines
 
 HANDLE = ([(-1.0, 0.0, 0.0), (1.0, 0.0, 0.0)], [(0.0, 0.0, 0.0), (0.0, 1.6, 0.0)])
-"""A T-handle in the principal axes, from the smallest moment to the largest: its bar, and its stem along the second."""
+"""Lines of a T-handle in the principal axes (in the order of growing moments): its bar, and its stem along the second
+axis."""
 ANGLES = np.linspace(0, 2 * np.pi, 181)
 
 
@@ -23,9 +24,10 @@ def angular_velocity(trajectory: Trajectory, body: int = 0, ax=None):
 
 
 def poinsot(trajectory: Trajectory, body: int = 0, ax=None):
-    """The path of the angular velocity of a rigid body, in its principal axes, on the ellipsoid W·IW = 2K of its
-    kinetic energy at the start, among the polhodes W·I²W = L² of other momenta, with the separatrix through the second
-    axis (Landau & Lifshitz, Mechanics, §37). A free body stays on one of them. Raises ValueError for a flat Axes."""
+    """The path of the angular velocity W of a rigid body in its principal axes, on the ellipsoid W·IW = 2K of its
+    initial kinetic energy. Also drawn are the polhodes W·I²W = L² for several angular momenta, and the separatrix
+    through the second axis (Landau & Lifshitz, Mechanics, §37). The path of a free body is a polhode. Raises ValueError
+    for a flat Axes."""
     moments, _, W = _principal(trajectory, body)
     ax = axes(ax, projection="3d")
     radii = np.sqrt(W[0] @ (moments * W[0]) / moments)
@@ -45,8 +47,9 @@ def poinsot(trajectory: Trajectory, body: int = 0, ax=None):
 
 
 def attitudes(trajectory: Trajectory, times: Sequence[float] | None = None, body: int = 0, shape=HANDLE, ax=None):
-    """A rigid body at some times, nearest saved states, by default eight, side by side: `shape` is lines [K, 3] in its
-    principal axes, by default a T-handle, seen from a little above; a dot marks the end of the last line."""
+    """A rigid body at several times (by default eight), side by side, at the nearest saved states. `shape` is a list of
+    lines [K, 3] in its principal axes, by default a T-handle, seen from slightly above; a dot marks the end of the last
+    line."""
     ax = axes(ax, xlabel=TIME)
     t = np.asarray(trajectory.t)
     wanted = np.linspace(t[0], t[-1], 8) if times is None else np.asarray(times)
@@ -67,11 +70,12 @@ def attitudes(trajectory: Trajectory, times: Sequence[float] | None = None, body
 
 
 VIEW = np.array([[0.87, -0.15], [0.0, 0.95], [-0.49, -0.27]])
-"""Two orthonormal directions of the paper, nearly those of the first two axes of the world."""
+"""Two directions of the paper as columns [3, 2] in the world, orthonormal to two digits: a view from above."""
 
 
 def _principal(trajectory, body):
-    """Principal moments [3] of a body; [T, 3, 3] from its principal axes to the world; angular velocity in them."""
+    """(principal moments [3] of a body, rotations [T, 3, 3] from its principal axes to the world, angular velocities
+    [T, 3] in the principal axes)."""
     motion = rigid_motion(trajectory)
     moments, directions = np.linalg.eigh(np.asarray(trajectory.system.inertia[body]))
     return (
@@ -82,7 +86,7 @@ def _principal(trajectory, body):
 
 
 def _polhodes(moments, level):
-    """Two closed curves Σ I_i u_i² = level on the unit sphere."""
+    """The two closed curves Σ I_i u_i² = level on the unit sphere."""
     first = 0 if level < moments[1] else 2
     others = [i for i in range(3) if i != first]
     sizes = np.sqrt((level - moments[first]) / (moments[others] - moments[first]))
@@ -93,7 +97,7 @@ def _polhodes(moments, level):
 
 
 def _separatrix(moments):
-    """Two great circles through the second axis."""
+    """The separatrix on the unit sphere: two great circles through the second axis."""
     low, middle, high = moments
     size = np.sqrt(max(high - low, 1e-300))
     across = np.array([np.sqrt(high - middle), 0.0, np.sqrt(middle - low)]) / size

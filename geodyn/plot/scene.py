@@ -1,4 +1,4 @@
-"""What is to be drawn of a trajectory: its points in a model, and its edges as geodesics."""
+"""The data for a picture of a trajectory: its points in a model of the space, and its edges as geodesics."""
 
 from typing import NamedTuple
 
@@ -25,15 +25,16 @@ from geodyn.plot.models import Model, model_of, placed
 from geodyn.plot.solids import Spheres, ellipsoids, flashes, spheres
 
 FEW = 6
-"""Points of a body that can be told apart; of more, everything is drawn smaller and less often."""
+"""The largest number of points of a body that are drawn individually; bodies with more points are drawn smaller, and at
+fewer times."""
 SAMPLES = 33
 BATCH = 128
-"""Geodesics are found so many at a time, so that one compiled function serves for any number."""
+"""The number of geodesics that are computed at a time, so that one compiled function serves for any number."""
 
 
 class Scene(NamedTuple):
-    """A trajectory in a model: times t[T], points[T, N, 2 or 3], and the edges, which of them are `rigid`; `outlines`
-    [T, L, K, 2 or 3] of what has no points to tell its attitude, the `spheres` around points, and when what impacts."""
+    """A trajectory in a model: times t[T], points[T, N, 2 or 3], edges and which of them are `rigid`, `outlines`
+    [T, L, K, 2 or 3] of rigid bodies without points, `spheres` around points, and `flashes` at the times of impacts."""
 
     space: AbstractManifold
     model: Model
@@ -49,12 +50,13 @@ class Scene(NamedTuple):
 
     @property
     def few(self) -> bool:
-        """Whether its points can be told apart."""
+        """Whether the body has so few points that they are drawn individually."""
         return len(self.radii) <= FEW
 
     def geodesics(self, frames) -> np.ndarray:
-        """The edges at the saved states `frames`, in the model: [frames, E, SAMPLES, 2 or 3]. Between points that wind
-        differently around periodic coordinates half an edge leads from each to an image of the other, broken by NaN."""
+        """The edges at the saved states `frames`, in the model: [frames, E, SAMPLES, 2 or 3]. If the two points of an
+        edge have winding numbers that differ in a periodic coordinate, half of the edge is drawn from each of them
+        towards the nearest image of the other, with NaN between the halves."""
         starts, ends = (self.q[frames][:, side].reshape(-1, self.space.dim) for side in self.edges.T)
         curves = [np.zeros((0, SAMPLES, self.space.dim))]
         for k in range(0, len(starts), BATCH):
@@ -81,7 +83,7 @@ class Scene(NamedTuple):
 
 
 def scene(trajectory: Trajectory, model, system: AbstractBody | None) -> Scene:
-    """The trajectory of a body, in the model of that name."""
+    """The scene of the trajectory of a body, in the model of the given name."""
     body = system_of(trajectory, system)
     rods = {pair for e in elements_of(body, AbstractConstraint) for pair in joined(e)}
     pairs = edges(body)
@@ -104,7 +106,7 @@ def scene(trajectory: Trajectory, model, system: AbstractBody | None) -> Scene:
 
 
 def scene_of(space, t, q, model, pairs, rigid, masses, outlines=None) -> Scene:
-    """The trajectory of points q[T, N, n] of a space, joined by edges, without saved states that are not finite."""
+    """The scene of points q[T, N, n] of a space, joined by edges; saved states that are not finite are left out."""
     q = _of_one_body(q)
     done = np.isfinite(q).all(axis=(1, 2))
     outlines = np.zeros((len(q), 0, 1, space.dim)) if outlines is None else outlines
@@ -128,8 +130,8 @@ def _of_one_body(q) -> np.ndarray:
 
 
 def _beside(space, q, pairs) -> np.ndarray:
-    """The points moved by whole periods of the coordinates, so that at first each is beside what it is joined to: their
-    edges lead to the nearest image."""
+    """The points shifted by whole periods of the coordinates so that, in the first state, edges join points to their
+    nearest images."""
     if period_of(space) is None or len(q) == 0:
         return q
     q, group = q.copy(), np.arange(q.shape[1])
@@ -142,7 +144,7 @@ def _beside(space, q, pairs) -> np.ndarray:
 
 
 def _turns(space, x, y) -> np.ndarray:
-    """The whole periods of the coordinates that lead from the points x[K, n] to y, to which they are equal else."""
+    """The difference y − x as whole periods of the coordinates, for points x[K, n] and y that differ by these only."""
     period = np.array(period_of(space))
     round_ = np.isfinite(period)
     period = np.where(round_, period, 1.0)
@@ -161,8 +163,8 @@ def _points(body, q):
 
 
 def rigid_lines(bodies: RigidBodies) -> list[tuple[int, int]]:
-    """Pairs of points that show how rigid bodies stand: the edges of the convex hull of the points on a body, or, where
-    these span no volume, lines to them from its origin."""
+    """Pairs of points whose lines show the attitudes of rigid bodies: the edges of the convex hull of the points of a
+    body or, if these span no volume, the lines from its origin to them."""
     lines, count = [], len(bodies.masses)
     for body in range(count):
         own = [i for i, carrier in enumerate(bodies.carriers) if carrier == body and i >= count]
@@ -176,7 +178,8 @@ def rigid_lines(bodies: RigidBodies) -> list[tuple[int, int]]:
 
 
 def system_of(trajectory: Trajectory, system: AbstractBody | None = None) -> AbstractBody:
-    """The body that moved: given, for a trajectory read from a file. Raises ValueError where it is not known."""
+    """The body of a trajectory; for one read from a file it is the given `system`. Raises ValueError if there is none,
+    or if it is not a body."""
     require("trajectory", trajectory, Trajectory, "what gd.integrate returns")
     system = system or trajectory.system
     if not isinstance(system, AbstractBody):
@@ -197,7 +200,7 @@ def _geodesics(space, starts, ends):
         v = log(space, x, y)
         if isinstance(space, AbstractConstantCurvature | Product):
             return geodesic(space, x, v, jnp.linspace(0.0, 1.0, SAMPLES, dtype=x.dtype))[0]
-        # One motion that is saved on its way compiles much faster than one motion to each of the times.
+        # One integration that saves every step compiles much faster than one for each of the times.
         point = System(space, jnp.ones(1, x.dtype))
         return integrate(point, x[None], v[None], t1=1.0, steps=SAMPLES - 1, method=Gauss(2)).q[:, 0]
 

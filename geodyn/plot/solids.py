@@ -1,4 +1,4 @@
-"""What has a size: the ellipsoids of rigid bodies, the spheres of contacts, and which of them an impact meets."""
+"""Solids in pictures: ellipsoids of inertia of rigid bodies, spheres of contacts, and the points that impacts meet."""
 
 from typing import NamedTuple
 
@@ -23,7 +23,8 @@ MOST_FLASHES = 2000
 
 
 class Ellipsoids(NamedTuple):
-    """Of bodies that carry no points: `tips` [T, B, 3] of their longest axes, and three `outlines` [T, 3B, K, 3]."""
+    """Ellipsoids of the `bodies` that carry no points: the `tips` [T, B, 3] of their longest axes, and three ellipses
+    of each as `outlines` [T, 3B, K, 3]."""
 
     bodies: list[int]
     tips: np.ndarray
@@ -31,7 +32,8 @@ class Ellipsoids(NamedTuple):
 
 
 class Spheres(NamedTuple):
-    """Which points are centres of spheres, and how these are drawn: [T, S, 2 or 3] and [T, S]."""
+    """The indices of the `points` that are centres of spheres, and the centres [T, S, 2 or 3] and radii [T, S] of their
+    pictures."""
 
     points: list[int]
     centres: np.ndarray
@@ -39,7 +41,8 @@ class Spheres(NamedTuple):
 
 
 def ellipsoids(bodies: RigidBodies, q: np.ndarray) -> Ellipsoids:
-    """The uniform ellipsoids with the inertia of the bodies, a_k² = 5 (I_i + I_j − I_k)/2m, in q[T, B, d]."""
+    """The uniform ellipsoids with the inertia of the bodies, a_k² = 5 (I_i + I_j − I_k)/2m, at configurations
+    q[T, B, d]."""
     bare = [b for b in range(len(bodies.masses)) if b not in bodies.carriers[len(bodies.masses) :]]
     poses = jax.jit(jax.vmap(bodies.poses))(jnp.asarray(q.reshape(len(q), -1)))
     x, R = (np.asarray(a)[:, bare] for a in poses)
@@ -54,21 +57,21 @@ def ellipsoids(bodies: RigidBodies, q: np.ndarray) -> Ellipsoids:
 
 
 def spheres(body: AbstractBody, model: Model, q: np.ndarray, points: np.ndarray) -> Spheres:
-    """The spheres of its contacts, around the points q[T, N, n] of the space that are drawn at `points`; none where the
-    axes of the picture have scales of their own."""
+    """The spheres of the contacts of a body, around the points q[T, N, n] of the space, which are drawn at `points`.
+    There are none if the axes of the model have different scales."""
     radii = _radii(body, q.shape[1]) if model.equal else np.zeros(q.shape[1])
     which = np.flatnonzero(radii).tolist()
     around = np.asarray(_around(body.space, jnp.asarray(q[:, which]), jnp.asarray(radii[which])))
     ends, centres = placed(model.place, around), points[:, which]
     if ends.shape[-1] == q.shape[-1] > 1:
-        # Models show spheres as spheres, but around other centres: |p|² = 2 c·p + const.
+        # Conformal models map spheres to spheres with other centres c: fit |p|² = 2 c·p + const to points p of each.
         known = np.concatenate([2 * ends, np.ones_like(ends[..., :1])], axis=-1)
         centres = np.einsum("...ij,...j->...i", np.linalg.pinv(known), np.sum(ends**2, axis=-1))[..., :-1]
     return Spheres(which, centres, np.linalg.norm(ends - centres[:, :, None], axis=-1).mean(axis=-1))
 
 
 def flashes(trajectory: Trajectory, body: AbstractBody, q: np.ndarray) -> list:
-    """[t, points that meet] of every impact; all of the points where the contact does not tell."""
+    """[t, indices of the points that meet] for every impact; all points of an element whose contacts do not tell."""
     contacts = elements_of(body, AbstractContact)
     if trajectory.impacts is None or not contacts:
         return []
@@ -81,7 +84,7 @@ def flashes(trajectory: Trajectory, body: AbstractBody, q: np.ndarray) -> list:
 
 
 def _radii(body, count) -> np.ndarray:
-    """The radius of every point, 0 of those that are no sphere."""
+    """The radius of the sphere around every point; 0 if there is none."""
     radii = np.zeros(count)
     for element in elements_of(body, AbstractContact):
         start, stop, element = _placed(body, element, count)
@@ -90,7 +93,7 @@ def _radii(body, count) -> np.ndarray:
 
 
 def _placed(body, element, count):
-    """(first and last of its points, an element as it was before bodies were combined)."""
+    """(start and stop of the point indices of an element, the element itself without the wrapper `ContactOn`)."""
     start, count = 0, len(body.masses) if isinstance(element, AbstractOnBodies) else count
     while isinstance(element, ContactOn):
         start, count, element = start + element.start, start + element.stop, element.element
@@ -98,7 +101,7 @@ def _placed(body, element, count):
 
 
 def _meeting(body, element, size, count) -> list[list[int]]:
-    """The points of each of its contacts."""
+    """The point indices of each contact of an element."""
     start, stop, element = _placed(body, element, count)
     if isinstance(element, AbstractSpheres):
         pairs = element.pairs_of(jnp.zeros((stop - start, 1)))
@@ -108,7 +111,8 @@ def _meeting(body, element, size, count) -> list[list[int]]:
 
 @jit
 def _around(space: AbstractManifold, x, radii):
-    """Ends of geodesics from the points x[T, S, n] both ways along an orthonormal frame: [T, S, 2n, n]."""
+    """The ends of geodesics of length `radii` from the points x[T, S, n], in both directions of each vector of an
+    orthonormal frame: [T, S, 2n, n]."""
     exact = isinstance(space, AbstractConstantCurvature | Product)
 
     def ends(x, radius):

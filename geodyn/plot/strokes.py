@@ -1,6 +1,7 @@
-"""The space of shapes: the curvature of a connection, the connection itself, the shape metric, and strokes among them.
+"""Plots on shape space: the curvature of a connection, the connection, the shape metric, and strokes.
 
-Of more than two shape variables, a pair (`variables`) is drawn, with the others as in the shape `at`.
+If there are more than two shape variables, the plots are over a pair of them (`variables`), with the values of the
+others taken from the shape `at`.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,16 +32,16 @@ def curvature(
 ):
     """The height function F^component_ij over two shape variables, its zero line in black.
 
-    A small stroke around an area moves the swimmer by minus the integral of this function over it. `lower[2]` and
-    `upper[2]` bound the picture. Where the swimmer is not defined it stays white. `at[m]` holds the other shape
-    variables where there are more than two. Raises ValueError where a swimmer has other shapes, and for a component
-    that its group does not have.
+    A small stroke around an area moves the swimmer by minus the integral of this function over the area. `lower[2]` and
+    `upper[2]` are the limits of the picture. Shapes at which the swimmer is not defined stay white. `at[m]` gives the
+    values of the other shape variables if there are more than two. Raises ValueError if the swimmer has another number
+    of shape variables, and for a component that its group does not have.
     """
     _check_component(swimmer, component)
     i, j = variables
     ax = _plane(ax, variables)
     grids, F = _over(lambda r: curvature_form(swimmer, r)[component, i, j], lower, upper, 81, variables, at)
-    # Beside a singularity, where spheres touch, nothing else would have a colour.
+    # Near a singularity, as where spheres touch, the scale would else leave all other values without colour.
     largest = np.nanmax(np.abs(F))
     bound = min(largest, 4 * np.nanmedian(np.abs(F)))
     image = ax.pcolormesh(*grids, F, cmap="RdBu_r", vmin=-bound, vmax=bound, shading="gouraud", rasterized=True)
@@ -62,11 +63,11 @@ def connection(
     variables: tuple[int, int] = (0, 1),
     at: Bounds | None = None,
 ):
-    """Arrows of minus a row of the connection form: ξ^component is their scalar product with the change of shape.
+    """Minus a row of the connection form as arrows: ξ^component is the scalar product of the arrow and the rate r'.
 
-    A stroke along the arrows moves the body forwards in that coordinate, against them backwards, across them not.
-    Arrows more than four times as long as the median are cut to that.
-    `lower`, `upper`, `variables` and `at` as for `curvature`.
+    A change of shape along the arrows moves the body forwards in this coordinate, against them backwards, and across
+    them not at all. Arrows longer than four times the median are shortened to that length. `lower`, `upper`,
+    `variables` and `at` are as in `curvature`.
     """
     _check_component(swimmer, component)
     ax = _plane(ax, variables)
@@ -77,7 +78,7 @@ def connection(
     grids, arrows = _over(row, lower, upper, 17, variables, at)
     ax.set(xlim=(lower[0], upper[0]), ylim=(lower[1], upper[1]))
     lengths = np.linalg.norm(arrows, axis=-1)
-    # Beside a singularity, where a body on wheels locks, nothing else would have an arrow.
+    # Near a singularity, as where a body on wheels locks, the scale would else make all other arrows invisible.
     longest = min(np.nanmax(lengths), 4 * np.nanmedian(lengths)) or np.nanmax(lengths) or 1.0
     arrows = arrows / np.maximum(lengths / longest, 1.0)[..., None]
     scale = 14 * longest
@@ -96,9 +97,9 @@ def shape_metric(
     variables: tuple[int, int] = (0, 1),
     at: Bounds | None = None,
 ):
-    """Ellipses of the changes of shape that cost the same power, one scale for all: small where shapes cost most.
+    """Ellipses of the rates r' of equal power, with the same scale for all: small ellipses where motion costs most.
 
-    `lower`, `upper`, `variables` and `at` as for `curvature`.
+    `lower`, `upper`, `variables` and `at` are as in `curvature`.
     """
     from matplotlib.collections import LineCollection
 
@@ -120,7 +121,7 @@ def shape_metric(
 
 
 def stroke(stroke: Callable, ax=None, *, variables: tuple[int, int] = (0, 1)):
-    """A stroke in the plane of two shape variables, with its direction; an open one has a dot where it starts."""
+    """A stroke in the plane of two shape variables, with arrows; an open stroke has a dot at its start."""
     from matplotlib.patheffects import withStroke
 
     ax = _plane(ax, variables)
@@ -142,11 +143,12 @@ def stroke(stroke: Callable, ax=None, *, variables: tuple[int, int] = (0, 1)):
 def family(
     displacement: Sequence | np.ndarray, cost: Sequence | np.ndarray, multiplier: Sequence | np.ndarray, ax=None
 ):
-    """The energy of the best strokes over their displacement, with its slope as the multipliers have it.
+    """The energy of a family of optimal strokes over their displacement, with tangents of the slope dE/dD given by the
+    multipliers.
 
-    `displacement[S]`, `cost[S]`, `multiplier[S]` of S strokes; at the largest displacement of a family the multiplier
-    is infinite and the tangent upright. Tangents that do not touch the curve show a family that was not followed
-    closely enough, or strokes that are not optimal.
+    `displacement[S]`, `cost[S]` and `multiplier[S]` are those of S strokes. At the largest displacement of a family the
+    multiplier is infinite and the tangent vertical. If tangents do not touch the curve, the steps along the family were
+    too large, or the strokes are not optimal.
     """
     displacement, cost, multiplier = (np.asarray(x, float) for x in (displacement, cost, multiplier))
     ax = axes(ax, xlabel="net displacement", ylabel="energy of the stroke")
@@ -172,7 +174,7 @@ def _plane(ax, variables):
 
 
 def _over(function, lower, upper, count, variables, at):
-    """Values of a function of shape on a grid of two of its variables, [count, count, …], and the two axes of it."""
+    """(the two axes of a grid over two shape variables, the values of a function on it [count, count, …])."""
     if np.ndim(lower) != 1 or np.shape(lower) != np.shape(upper):
         raise ValueError(f"lower and upper must be [2], the corners of the picture; got {lower} and {upper}")
     grids = [np.linspace(low, high, count) for low, high in zip(lower, upper, strict=True)]

@@ -1,10 +1,10 @@
-"""The house style: colours, figures, Axes."""
+"""The style of all plots: colours, figures, Axes, legends and lines."""
 
 from typing import Any
 
 import numpy as np
 
-# Told apart by colour-blind readers: at least 24 apart in CIELAB for each of the three kinds (Machado et al. 2009).
+# Distinct for colour-blind readers: at least 24 apart in CIELAB for each of the three kinds (Machado et al. 2009).
 COLOURS = ("#20639b", "#d1495b", "#3caea3", "#edae49", "#500ba8", "#5a3210")
 INK = "#222831"
 GREY, PALE = "#7d8790", "#c3c9cf"
@@ -12,15 +12,15 @@ TIME = "time (any consistent unit)"
 
 
 def figure(width: float | int, height: float | int):
-    """An empty Figure of that size in inches, which no window has to show: `figure.savefig` writes it."""
+    """An empty Figure of the given size in inches, independent of any window; `figure.savefig` writes it to a file."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")
 
 
 def axes(ax: Any, projection: str | None = None, **labels) -> Any:
-    """The given Axes or a new one, in the house style. Raises ValueError for a flat Axes where one in space is needed,
-    and the other way round."""
+    """The given Axes or a new one, in the style of all plots. Raises ValueError if the given one has another
+    projection ("3d" or None)."""
     if ax is None:
         from matplotlib import pyplot
 
@@ -40,15 +40,15 @@ def axes(ax: Any, projection: str | None = None, **labels) -> Any:
 
 
 def legend(ax, count: int):
-    """A legend, where its entries are few enough to be read."""
+    """Adds a legend if it has at most 12 entries; returns the Axes."""
     if count <= 12:
         ax.legend(fontsize="small", ncols=1 + (count - 1) // 4, edgecolor="none", framealpha=0.8)
     return ax
 
 
 def polylines(ax, lines, colour: str, width: float = 1.0, strength=1.0, zorder: int = 2) -> list:
-    """Draws lines [K, 2 or 3] in a colour mixed with white, in space the more so the farther away they are in the
-    present view; returns what was drawn."""
+    """Draws lines [K, 2 or 3] in a colour mixed with white; in three dimensions distant parts are paler. Returns the
+    artists."""
     from matplotlib.collections import LineCollection
 
     pieces = np.concatenate([np.stack([line[:-1], line[1:]], axis=1) for line in lines])
@@ -65,14 +65,14 @@ def polylines(ax, lines, colour: str, width: float = 1.0, strength=1.0, zorder: 
 
 
 def mixed(colour: str, strength) -> np.ndarray:
-    """A colour of this strength on white paper: what is drawn over it does not shine through."""
+    """A colour mixed with white by `strength`, an opaque replacement of transparency."""
     from matplotlib.colors import to_rgb
 
     return 1 - strength * (1 - np.array(to_rgb(colour)))
 
 
 def nearness(ax, points) -> np.ndarray:
-    """How near points of an Axes in space are to the eye: 1 in front, 0 at the back of the box."""
+    """How near points of a 3D Axes are to the viewer: 1 at the front, 0 at the back of the box."""
     turn, tilt = np.radians([ax.azim, ax.elev])
     towards = np.array([np.cos(tilt) * np.cos(turn), np.cos(tilt) * np.sin(turn), np.sin(tilt)])
     low, high = np.array([ax.get_xlim(), ax.get_ylim(), ax.get_zlim()]).T
@@ -81,5 +81,5 @@ def nearness(ax, points) -> np.ndarray:
 
 
 def colours(count: int) -> list[str]:
-    """One colour for each of so many points: different ones for few, the same for more than can be told apart."""
+    """A colour for each of `count` points: different ones if there are enough colours, else the same for all."""
     return list(COLOURS[:count]) if count <= len(COLOURS) else [COLOURS[0]] * count

@@ -1,4 +1,4 @@
-"""Swimmers on their way: a filmstrip, a film, the path that they leave, and where they are at each moment."""
+"""Plots of swimming bodies: filmstrips, films, paths in the plane, and displacements against time."""
 
 import os
 
@@ -16,10 +16,10 @@ from geodyn.plot.style import COLOURS, INK, PALE, axes, legend
 
 
 def swimmer(swimmer: AbstractConnection, stroke, ax=None, *, frames: int = 9):
-    """A filmstrip of one stroke, time downwards: the body where it is, and where it began in grey.
+    """A filmstrip of one stroke, with time downwards: the body at its place, and at its initial place in grey.
 
-    The net displacement, if there is one, points to the right. Raises ValueError for a swimmer that does not say how
-    it looks, or does not move in a plane.
+    The net displacement, if there is one, points to the right. Raises ValueError for a swimmer without a method
+    `outline`, or one that does not move in a plane.
     """
     times = np.linspace(0.0, 1.0, frames)
     g = np.asarray(group_path(swimmer, stroke, steps=16 * (frames - 1)))[::16]
@@ -48,9 +48,9 @@ def swimmer(swimmer: AbstractConnection, stroke, ax=None, *, frames: int = 9):
 
 
 def displacement(swimmer: AbstractConnection, stroke, ax=None, *, strokes: int = 1):
-    """Where the body is against time, over so many strokes: its place (any consistent unit), its angles in radians.
+    """The position (any consistent unit) and the angles (radians) of the body against time, over several strokes.
 
-    Raises ValueError for more than one stroke if it is not closed; so do the other pictures of several strokes.
+    Raises ValueError if there is more than one stroke and the stroke is not closed.
     """
     ax = axes(ax, xlabel="time (strokes)", ylabel="displacement")
     places = _coordinates(swimmer.group, _strokes(swimmer, stroke, strokes, 128))
@@ -60,9 +60,11 @@ def displacement(swimmer: AbstractConnection, stroke, ax=None, *, strokes: int =
 
 
 def wake(swimmer: AbstractConnection, stroke, ax=None, *, strokes: int = 3):
-    """The path of the body's frame in the plane over so many strokes, and the body before each, the older the paler.
+    """The path of the body frame in the plane over several strokes, and the body at the start and after each stroke,
+    with earlier ones paler.
 
-    Raises ValueError for a swimmer that does not say how it looks, or does not move in a plane.
+    Raises ValueError if there is more than one stroke and the stroke is not closed, for a swimmer without a method
+    `outline`, and for one that does not move in a plane.
     """
     ax = axes(ax, xlabel="x (any consistent unit)", ylabel="y")
     g = _strokes(swimmer, stroke, strokes, 128)
@@ -85,11 +87,12 @@ def swim(
     seconds: float | int = 8.0,
     fps: int = 25,
 ):
-    """The swimmer on its way, as a matplotlib `FuncAnimation` of so many strokes and seconds; a notebook shows it
-    inline. Where it began stays in grey.
+    """The moving swimmer as a matplotlib `FuncAnimation` of the given numbers of strokes and seconds; a notebook shows
+    it inline. The initial place of the body stays in grey.
 
-    Written to `path` if that is given, an .mp4 (by ffmpeg) or a .gif. Raises ValueError for any other ending, where
-    ffmpeg is missing, and for a swimmer that does not say how it looks, or does not move in a plane.
+    If `path` is given, the film is written there, as an .mp4 (by ffmpeg) or a .gif. Raises ValueError for any other
+    ending, if ffmpeg is missing, if there is more than one stroke and the stroke is not closed, for a swimmer without a
+    method `outline`, and for one that does not move in a plane.
     """
     from matplotlib.figure import Figure
 
@@ -102,7 +105,7 @@ def swim(
     outlines, moving = _seen(swimmer, stroke, np.arange(len(g)) / each % 1, g), []
     low, high = outlines.min(axis=(0, 1, 2)), outlines.max(axis=(0, 1, 2))
     middle, longest = (low + high) / 2, np.max(high - low)
-    half = np.maximum(0.54 * (high - low), longest / 4)  # a slim body's axis has room for its numbers
+    half = np.maximum(0.54 * (high - low), longest / 4)  # so that a slim body leaves room for the numbers of the axis
     low, high = middle - half, middle + half
     ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), aspect="equal")
     _draw(ax, outlines[0], PALE)
@@ -119,8 +122,8 @@ def swim(
 
 
 def check_swimmer(swimmer: AbstractConnection, path: str | os.PathLike | None = None) -> None:
-    """Raise ValueError, with the remedy, if `swimmer`, `swim` and `wake` cannot draw this one, and for a `path` that
-    cannot be written."""
+    """Raise ValueError, with the remedy, if `swimmer`, `swim` and `wake` cannot draw this swimmer, or if no film can be
+    written to `path`."""
     film_writer(path)
     group = swimmer.group
     flat = isinstance(group, SE2 | SO2) or (isinstance(group, Translation) and group.dim <= 2)
@@ -137,7 +140,7 @@ def check_swimmer(swimmer: AbstractConnection, path: str | os.PathLike | None = 
 
 
 def _strokes(swimmer, stroke, strokes, steps):
-    """The group elements over so many strokes, [strokes × steps + 1, d, d]."""
+    """The group elements over several strokes, [strokes × steps + 1, d, d]."""
     if strokes > 1:
         check_closed(stroke)
     once = np.asarray(group_path(swimmer, stroke, steps=steps))
@@ -146,15 +149,16 @@ def _strokes(swimmer, stroke, strokes, steps):
 
 
 def _seen(swimmer, stroke, times, g):
-    """Outlines where the body is at these times and g, [frames, parts, points, 2]."""
+    """The outlines of the body at the given times, moved by the group elements g: [frames, parts, points, 2]."""
     check_swimmer(swimmer)
     lines = np.asarray(jax.jit(jax.vmap(lambda t: swimmer.outline(stroke(t))))(jnp.asarray(times)))
     return _placed(swimmer.group, g, lines)
 
 
 def _placed(group, g, points):
-    """Points[frames, …, 2] of the plane moved by g[frames, d, d]; or points (X', w)[frames, …, 3] of a sphere or a
-    hyperbolic plane, which are drawn at X'/(1 + w), in the stereographic projection or the Poincaré disc."""
+    """Points [frames, parts, points, 2] of the plane, moved by g[frames, d, d]. Points (X, w) of a sphere or a
+    hyperbolic plane [frames, parts, points, 3] are moved and then projected to X/(1 + w), which is the stereographic
+    projection or the Poincaré disc."""
     if points.shape[-1] == 3:
         moved = np.einsum("fij,fpqj->fpqi", g, points)
         return moved[..., :2] / (1 + moved[..., 2:] if isinstance(group, Isometries) else 1.0)
@@ -167,13 +171,13 @@ def _placed(group, g, points):
 
 
 def _track(swimmer, g):
-    """Where the frame of the body is, [frames, 2]."""
+    """The positions of the body frame, [frames, 2]."""
     origin = [0.0, 0.0, 1.0] if isinstance(swimmer.group, Isometries) else [0.0, 0.0]
     return _placed(swimmer.group, g, np.broadcast_to(origin, (len(g), 1, 1, len(origin))))[:, 0, 0]
 
 
 def _coordinates(group, g):
-    """Place and angles of group elements, [frames, k]; for groups without a place, exponential coordinates."""
+    """Positions and angles of group elements, [frames, k]; exponential coordinates if the group has no translations."""
     logs = np.array(jax.vmap(group.log)(jnp.asarray(g)))
     if group.translations == g.shape[1] - 1:
         logs[:, : group.translations] = g[:, :-1, -1]
@@ -188,7 +192,7 @@ def _names(group):
 
 
 def _draw(ax, parts, colour, strength=1.0):
-    """Lines of a body [parts, points, 2]."""
+    """Draws the lines of a body [parts, points, 2]; returns the artist."""
     from matplotlib.collections import LineCollection
 
     look = {"colors": colour, "alpha": strength, "linewidths": 3, "capstyle": "round", "zorder": 3}

@@ -148,7 +148,7 @@ def _line_search(values, merit, correct, start, slope, longest, dx):
 
 
 def _to_boundary(v, dv):
-    """The largest a ≤ 1 for which every component of v + a dv keeps at least 0.5 % of that of v > 0."""
+    """The largest a ≤ 1 for which v + a dv keeps at least 0.5 % of every component of v > 0."""
     return jnp.min(jnp.where(dv < 0, -0.995 * v / jnp.where(dv < 0, dv, -1.0), 1.0), initial=1.0)
 
 

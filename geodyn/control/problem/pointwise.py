@@ -9,10 +9,10 @@ from geodyn._typing import Array, Float
 
 
 def pointwise(function: Callable[[Float[Array, " n"]], Array]) -> Callable[[Float[Array, "Q n"]], Array]:
-    """`vmap(function)` that forms its derivatives point by point, once, before any direction is applied.
+    """`vmap(function)` with a JVP rule that computes the derivatives at every point once, and applies them to tangents.
 
-    It pays where directions are many (the unknowns of a stroke) and arguments few (shape and rate). Derivatives with
-    respect to what the function closes over are not available.
+    This is faster if there are many tangents (the unknowns of a stroke) and few arguments (shape and rate). Derivatives
+    with respect to values that the function closes over are not available.
     """
     return lambda points: _with_slopes(function, 0)(points)[0]
 

@@ -27,9 +27,9 @@ def small_stroke(
 
     With lengths measured by G and the curvature F along the displacement of largest singular value σ, the best small
     loop is a circle in the plane of that singular pair, of area |displacement|/σ and energy 4π |displacement|/σ.
-    There is none if a symmetry forbids it, or if F there leads elsewhere as well, by a third of a displacement that is
-    a vector. `displacement` as for `optimal_stroke`. For two shape variables: Avron & Raz, *New J. Phys.* 10 (2008)
-    063016.
+    There is none if a symmetry forbids it or, for a displacement that is a vector, if the loop also moves the body in
+    other directions, by more than a third of the displacement. `displacement` is as in `optimal_stroke`. For two shape
+    variables: Avron & Raz, *New J. Phys.* 10 (2008) 063016.
     """
     form, metric = reduction(swimmer, centre)
     field = curvature(swimmer, centre)

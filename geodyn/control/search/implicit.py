@@ -1,5 +1,5 @@
-"""PURPOSE: derivatives of an optimal stroke with respect to the numbers in its problem, by the implicit-function theorem
-for the KKT conditions; those of its energy by the envelope theorem.
+"""PURPOSE: derivatives of an optimal stroke with respect to the numbers in its problem, by the implicit-function
+theorem for the KKT conditions; those of its energy by the envelope theorem.
 
 Source: Fiacco, *Introduction to Sensitivity and Stability Analysis in Nonlinear Programming* (1983), chapter 3.
 """

@@ -1,1 +1,1 @@
-"""Connections: what motion belongs to a change of shape."""
+"""Connections: the motion of a body that a change of its shape causes."""

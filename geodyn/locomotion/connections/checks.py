@@ -1,4 +1,4 @@
-"""MOTION: what is wrong with the numbers of a body, said at its construction."""
+"""MOTION: checks of the numbers of a body when it is constructed, and of the values at its shapes."""
 
 import jax
 import numpy as np
@@ -7,7 +7,7 @@ from geodyn._typing import Array, Float
 
 
 def require_positive(owner: str, **numbers) -> None:
-    """Raise ValueError unless every number that is known already is finite and positive."""
+    """Raise ValueError unless every number that is not traced is finite and positive."""
     for name, value in numbers.items():
         if not isinstance(value, jax.core.Tracer) and not np.all(np.isfinite(value) & (np.asarray(value) > 0)):
             raise ValueError(f"{owner}: {name} must be positive and finite, got {value}.")
@@ -20,7 +20,7 @@ def require_shape(owner: str, name: str, value, shape: tuple[int, ...]) -> None:
 
 
 def require_defined(owner: str, body, r: Float[Array, " m"], value: Float[Array, "..."]) -> Float[Array, "..."]:
-    """The value; ValueError with the shape r if it is known and not a number: the body cannot have this shape."""
+    """The value; ValueError if it is not traced and not finite: the body cannot have the shape r."""
     if not isinstance(value, jax.core.Tracer) and not np.all(np.isfinite(value)):
         raise ValueError(
             f"{owner}: {type(body).__name__} is singular at the shape {np.asarray(r)}: its docstring says which shapes"

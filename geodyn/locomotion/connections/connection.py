@@ -1,9 +1,10 @@
-"""MOTION: a connection says how a change of shape moves a body. Metric, curvature and the rest follow by autodiff.
+"""MOTION: connections, by which a change of shape moves a body; their metric and curvature by autodiff.
 
-Shape r, group element g, body velocity `ξ = g⁻¹ g' = −A(r) r'`. The form A is written down (`AbstractConnection`), or
-follows from a metric, drag (`AbstractSwimmer`) or inertia (`AbstractDeformableBody`), or from constraints
-(`AbstractKinematicBody`). Source: Kelly & Murray, *J. Robotic Systems* 12 (1995) 417; Koon & Marsden, *SIAM J. Control
-Optim.* 35 (1997) 901; Bloch et al., *Arch. Rational Mech. Anal.* 136 (1996) 21.
+With shape r and group element g, the body velocity is `ξ = g⁻¹ g' = −A(r) r'`. The form A is given explicitly
+(`AbstractConnection`), or follows from a metric, which is drag (`AbstractSwimmer`) or inertia
+(`AbstractDeformableBody`), or from constraints (`AbstractKinematicBody`). Source: Kelly & Murray, *J. Robotic Systems*
+12 (1995) 417; Koon & Marsden, *SIAM J. Control Optim.* 35 (1997) 901; Bloch et al., *Arch. Rational Mech. Anal.* 136
+(1996) 21.
 """
 
 from abc import abstractmethod
@@ -168,14 +169,15 @@ class AbstractLinkSwimmer(AbstractSwimmer):
         return resistive_power(*jax.jvp(self.links, (r,), (rdot,)), self.drags(), xi)
 
     def outline(self, r: Float[Array, " m"]) -> Float[Array, "L 2 2"]:
-        """The links, from end to end."""
+        """The links as line segments [L, 2, 2], each by its two ends."""
         return bars(self.links(r), self.lengths)
 
 
 def link_velocities(
     poses: Float[Array, "L 3"], rates: Float[Array, "L 3"], xi: Float[Array, "3"]
 ) -> Float[Array, "L 3"]:
-    """Velocities along, across and turning, of pieces at (x, y, angle) in a frame of velocity ξ."""
+    """The velocity of each piece along itself, across itself, and its angular velocity. The pieces have the poses
+    (x, y, angle) and the `rates` of these in the frame of the body, which moves with the velocity ξ."""
     x, y, angle = poses.T
     u = xi[0] - xi[2] * y + rates[:, 0]
     v = xi[1] + xi[2] * x + rates[:, 1]
@@ -186,14 +188,15 @@ def link_velocities(
 def resistive_power(
     poses: Float[Array, "L 3"], rates: Float[Array, "L 3"], drags: Float[Array, "L 3"], xi: Float[Array, "3"]
 ) -> Scalar:
-    """The power against drags along, across and turning, of pieces at (x, y, angle) in a frame of velocity ξ."""
+    """The power dissipated by pieces with the given drag coefficients along, across and against turning; the other
+    arguments are those of `link_velocities`."""
     return jnp.sum(drags * link_velocities(poses, rates, xi) ** 2)
 
 
 def slender_drags(
     lengths: Float[Array, " L"], tangential: Number, normal: Number, rotational: Number
 ) -> Float[Array, "L 3"]:
-    """Drags `(c_t l, c_n l, c_r l³/12)` of slender links from drags per length; theory has `c_r = c_n`."""
+    """Drags `(c_t l, c_n l, c_r l³/12)` of slender links from drags per length; in resistive-force theory c_r = c_n."""
     return jnp.stack([tangential * lengths, normal * lengths, rotational * lengths**3 / 12], axis=1)
 
 
@@ -233,7 +236,7 @@ class AbstractSlenderSwimmer(AbstractLinkSwimmer):
 def _reduced(matrix: Float[Array, "d d"], k: int) -> tuple[Array, Array, Array]:
     """`R_gg⁻¹`, `A = R_gg⁻¹ R_gs` and `G = R_ss − R_sg A` of a positive definite matrix whose first k rows are R_g.
 
-    By Gauss–Jordan elimination: such matrices need no pivoting, and matrices this small no LAPACK call.
+    By Gauss–Jordan elimination: positive definite matrices need no pivoting, and small ones no call of LAPACK.
     """
     d = matrix.shape[0]
     swept = jnp.concatenate([matrix, jnp.eye(d, k, dtype=matrix.dtype)], axis=1)
@@ -246,7 +249,7 @@ def _reduced(matrix: Float[Array, "d d"], k: int) -> tuple[Array, Array, Array]:
 
 @_reduced.defjvp
 def _(k, matrices, changes):
-    """With v = (−A, 1), how bodies move with their shapes: `A' = R_gg⁻¹ (R' v)_g` and `G' = vᵀ R' v`."""
+    """With v = (−A, 1), the velocities (ξ, r') for unit rates of the shape: `A' = R_gg⁻¹ (R' v)_g`, `G' = vᵀ R' v`."""
     inverse, form, metric = _reduced(*matrices, k)
     (change,) = changes
     v = jnp.concatenate([-form, jnp.eye(metric.shape[0], dtype=form.dtype)])
@@ -266,12 +269,12 @@ def reduction(
         )
     k, m = swimmer.group.dim, r.shape[0]
     half = jax.grad(lambda u: swimmer.quadratic_form(r, u[:k], u[k:]) / 2)
-    # The gradient of a quadratic form is linear, so its values on a basis are its matrix.
+    # The gradient of a quadratic form is linear, so that its values on a basis give the matrix R.
     return _reduced(jax.vmap(half)(jnp.eye(k + m, dtype=r.dtype)), k)[1:]
 
 
 def check_swimmer(swimmer) -> None:
-    """Raise ValueError for what has no connection."""
+    """Raise ValueError unless `swimmer` has a connection."""
     require("swimmer", swimmer, AbstractConnection, "a body with a connection, such as gd.swimmers.Purcell()")
 
 
@@ -389,7 +392,7 @@ def _curvature(swimmer, r):
 def exterior_derivative(
     group: AbstractLieGroup, form: Float[Array, "k m"], slope: Float[Array, "k m m"]
 ) -> Float[Array, "k m m"]:
-    """The covariant exterior derivative of a connection form, from `form[:, j]` and `slope[:, j, i] = ∂_i A_j`."""
+    """The curvature [k, m, m] of a connection form, from `form[:, j]` = A_j and `slope[:, j, i]` = ∂_i A_j."""
     brackets = jax.vmap(jax.vmap(group.bracket, (None, 1), 1), (1, None), 1)(form, form)
     return jnp.swapaxes(slope, 1, 2) - slope - brackets
 

@@ -1,7 +1,7 @@
-"""MOTION: a body in other frames, and in the frame that changes of its shape disturb least.
+"""MOTION: changes of the body frame, and minimum-perturbation coordinates.
 
-In the frame `g b(r)` the form is `Ad_{b⁻¹} A − b⁻¹ db`, the curvature `Ad_{b⁻¹} F`, and the holonomy of a stroke
-`b⁻¹ g b`, b at its start.
+In the frame `g b(r)` the form is `Ad_{b⁻¹} A − b⁻¹ db`, the curvature is `Ad_{b⁻¹} F`, and the holonomy of a stroke is
+`b⁻¹ g b`, with b at its start.
 """
 
 from collections.abc import Callable
@@ -63,9 +63,10 @@ def _transformed(
 
 
 class ChebyshevFrame(eqx.Module):
-    """A frame b(r) whose coordinates are polynomials in a box of shapes: translations, then rotations about their end.
+    """A frame b(r) whose coordinates are polynomials of the shape: b is a translation times a rotation.
 
-    `coefficients[k, P]` of the products of Chebyshev polynomials of the degrees `powers[P][m]`.
+    Column p of `coefficients[k, P]` belongs to the product of Chebyshev polynomials of the degrees `powers[p]`, one for
+    each shape variable, in the box of shapes from `lower` to `upper`.
     """
 
     group: AbstractLieGroup
@@ -143,7 +144,8 @@ def minimum_perturbation(swimmer: AbstractConnection, lower: Numbers, upper: Num
 
 @jit
 def _least_squares(swimmer, lower, upper, powers):
-    """The coefficients, and by how much the last step would lower ∫|A|², relative to where it was at first."""
+    """The coefficients of the frame by damped Gauss–Newton steps, and the decrease of ∫|A|² that the last step
+    predicted, relative to its initial value."""
     group, m = swimmer.group, lower.shape[0]
     x, w = np.polynomial.legendre.leggauss(max(map(max, powers)) + 2)
     grid = jnp.asarray(list(product((x + 1) / 2, repeat=m)), lower.dtype)
@@ -162,7 +164,7 @@ def _least_squares(swimmer, lower, upper, powers):
         c, damping = state
         J, y = jax.jacfwd(residual)(c), residual(c)
         slope, matrix = J.T @ y, J.T @ J
-        # Damped also because a constant rotation of the frame changes nothing.
+        # The matrix is singular: a constant rotation of the frame does not change ∫|A|².
         damped = matrix + damping * jnp.trace(matrix) * jnp.eye(c.size, dtype=c.dtype)
         step = jnp.linalg.solve(damped, slope)
         better = jnp.sum(residual(c - step) ** 2) <= jnp.sum(y**2)

@@ -1,4 +1,4 @@
-"""MOTION: a connection and a metric of shapes that are given separately, or of which a part is asked for."""
+"""MOTION: bodies made of a connection and a metric of shapes, given separately (Kaluza–Klein metrics)."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""MOTION: bodies on wheels, blades and rolling discs: as many constraints as directions to move in."""
+"""MOTION: kinematic connections of bodies on wheels and blades, with as many constraints as dimensions of the group."""
 
 from abc import abstractmethod
 
@@ -38,7 +38,7 @@ class AbstractKinematicBody(AbstractConnection):
     def constraints(
         self, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]
     ) -> Float[Array, " k"]:
-        """What must vanish, k numbers linear in (ξ, r'): the velocities that wheels do not allow."""
+        """The k constraints, linear in (ξ, r') and zero for admissible motions: the velocities across the wheels."""
 
     def form(self, r):
         k, rates = self.group.dim, jnp.eye(self.group.dim + r.shape[0], dtype=r.dtype)

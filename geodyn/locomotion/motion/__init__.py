@@ -1,1 +1,1 @@
-"""Where a stroke leads and what it costs."""
+"""The displacement that a stroke causes, and its cost."""

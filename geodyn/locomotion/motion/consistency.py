@@ -1,4 +1,4 @@
-"""MOTION: checks of a body of one's own, of its metric, constraints, form and group."""
+"""MOTION: checks of a user's body: of its metric, constraints, connection form and group."""
 
 from itertools import combinations
 
@@ -83,7 +83,8 @@ def _split(swimmer, u):
 
 
 def _check_homogeneous(name: str, what: str, function, swimmer, r: Float[Array, " m"], degree: int) -> None:
-    """Raises ValueError unless f(u + v) + f(u − v) is what a form of the degree 1 or 2 has there, u, v velocities."""
+    """Raises ValueError unless f(u + v) + f(u − v) has the value of a linear (degree 1) or quadratic (2) form f, at
+    random velocities u, v."""
     u, v = floating(np.random.default_rng(0).normal(size=(2, swimmer.group.dim + r.size)))
     values = jax.jit(jax.vmap(lambda u: function(r, *_split(swimmer, u))))(jnp.stack([u + v, u - v, u, v]))
     both, apart, first, second = np.asarray(values)
@@ -95,7 +96,7 @@ def _check_homogeneous(name: str, what: str, function, swimmer, r: Float[Array, 
 
 @jit
 def _defect(swimmer, r: Float[Array, " m"], plane: Float[Array, "m 2"], size: Number) -> Scalar:
-    """How far a circle in a plane of shapes leads from where the curvature says."""
+    """The error of the curvature's estimate −F·area of log(holonomy), for a circle of radius `size` in a plane."""
     circle = FourierStroke(r, size * plane[:, :1], size * plane[:, 1:])
     moved = swimmer.group.log(holonomy(swimmer, circle, steps=8))
     flux = curvature(swimmer, r) @ plane[:, 1] @ plane[:, 0]

@@ -1,7 +1,7 @@
-"""MOTION: what a stroke costs: densities (swimmer, r, r') → power, which `gd.cost` integrates over the period.
+"""MOTION: costs of a stroke, as densities (swimmer, r, r') → power that `gd.cost` integrates over the period.
 
-Any function of that form is one. With the shape metric G: the energy is the square of the length where the power is
-constant, and never less (Cauchy and Schwarz).
+Any function of this form can be used. For the energy and length of a stroke in the shape metric G, energy ≥ length²,
+with equality if the power is constant (Cauchy and Schwarz).
 """
 
 from collections.abc import Callable
@@ -88,5 +88,5 @@ def torque(swimmer: AbstractInvariantMetric, r: Float[Array, " m"], rdot: Float[
 
 
 def is_energy(density: Density) -> bool:
-    """Whether a density is `energy`, whose form in r' is known: by itself, or as `as_pytree` wraps it."""
+    """Whether a density is the function `energy`, which is known to be quadratic in r', also wrapped by `as_pytree`."""
     return getattr(density, "func", density) is energy

@@ -12,10 +12,10 @@ from geodyn.locomotion.strokes.stroke import Stroke, breaks, floating, shape_and
 
 
 class DensePath(eqx.Module):
-    """The group element g(t) at any time, from the identity at t = 0: call it; made by `gd.bundles.dense_path`.
+    """A function t ↦ g(t), the group element at any time, with g(0) = 1; the result of `gd.bundles.dense_path`.
 
-    From the last known element it takes one step of the same order, so that no accuracy is lost in between. Beyond
-    [0, 1] a closed stroke is repeated, forwards and backwards: `g(t + 1) = g(1) g(t)`.
+    It takes one step of the same order from the last stored element before t, so that no accuracy is lost between the
+    steps. Outside of [0, 1] a closed stroke is repeated, forwards and backwards: `g(t + 1) = g(1) g(t)`.
     """
 
     swimmer: AbstractConnection

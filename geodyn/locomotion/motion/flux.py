@@ -1,4 +1,4 @@
-"""MOTION: where a stroke leads, estimated by Stokes's theorem: the curvature that it encloses."""
+"""MOTION: an estimate of the displacement of a stroke by Stokes's theorem: the enclosed curvature."""
 
 import jax
 import jax.numpy as jnp

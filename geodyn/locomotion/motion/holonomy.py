@@ -1,8 +1,8 @@
-"""MOTION: where a stroke leads, and what it costs.
+"""MOTION: the holonomy of a stroke (the displacement that it causes), and its cost.
 
-`g' = −g A(r) r'` is solved by the Magnus method of order 6 on three Gauss nodes a step, so that g never leaves the
-group; the same nodes carry the integral of the power. Source: Blanes, Casas, Oteo & Ros, *Phys. Rep.* 470 (2009)
-151, section 5.5; brackets change sign here, because the velocity multiplies g from the right.
+`g' = −g A(r) r'` is solved by the Magnus method of order 6 with three Gauss nodes in each step, so that g stays in the
+group. The power is integrated with the same nodes. Source: Blanes, Casas, Oteo & Ros, *Phys. Rep.* 470 (2009) 151,
+section 5.5; the brackets have the opposite sign here, because the velocity multiplies g from the right.
 """
 
 import jax
@@ -26,7 +26,7 @@ WEIGHTS = np.array([5.0, 8.0, 5.0]) / 18
 
 
 def step_ends(steps: int, breaks: Float[ArrayLike, " B"] | tuple = ()) -> Float[Array, " T"]:
-    """The times 0 … 1 between `steps` equal steps, and the breaks of a stroke among them.
+    """The ends of `steps` equal steps of [0, 1], from 0 to 1, with the breaks of a stroke inserted.
 
     Raises ValueError unless steps ≥ 1.
     """
@@ -37,13 +37,13 @@ def step_ends(steps: int, breaks: Float[ArrayLike, " B"] | tuple = ()) -> Float[
 
 
 def gauss_times(steps: int, breaks: Float[ArrayLike, " B"] | tuple = ()) -> Float[Array, " Q"]:
-    """The three Gauss nodes of each step between `step_ends`, in order. Raises ValueError unless steps ≥ 1."""
+    """The times of the three Gauss nodes in each step of `step_ends`, in order. Raises ValueError unless steps ≥ 1."""
     ends = step_ends(steps, breaks)
     return (ends[:-1, None] + jnp.diff(ends)[:, None] * jnp.asarray(NODES, ends.dtype)[None]).ravel()
 
 
 def mean(powers: Float[Array, " Q"], widths: Float[Array, " T"] | None = None) -> Scalar:
-    """The integral over [0, 1] of values at `gauss_times`, of steps of these widths (None: equal ones)."""
+    """The integral over [0, 1] of values at `gauss_times`, with the widths of the steps (None: equal ones)."""
     means = powers.reshape(-1, 3) @ jnp.asarray(WEIGHTS, powers.dtype)
     return jnp.mean(means) if widths is None else means @ widths
 
@@ -59,7 +59,7 @@ def increment(group: AbstractLieGroup, xi: Float[Array, "3 k"], h: Number) -> Fl
 def magnus(
     group: AbstractLieGroup, xi: Float[Array, "Q k"], widths: Float[Array, " T"] | None = None
 ) -> Float[Array, "T d d"]:
-    """The path of `g' = g ξ` from the identity, from ξ at `gauss_times`: g at the end of each of the T steps.
+    """The solution of `g' = g ξ` from the identity, with ξ at `gauss_times`: g at the end of each of the T steps.
 
     `widths` of the steps; None: equal ones.
     """
@@ -218,7 +218,7 @@ def cost(
 
 
 def require_defined_along(name, swimmer, stroke, value):
-    """The value; ValueError that names the first shape at which the swimmer is not defined, if it is not a number."""
+    """The value; if it is not finite, ValueError with the first shape of the stroke where the swimmer is singular."""
     if isinstance(value, jax.core.Tracer) or bool(jnp.all(jnp.isfinite(value))):
         return value
     times = gauss_times(128, breaks(stroke))

@@ -1,8 +1,8 @@
 """MOTION: free bodies that turn and move by changing shape: the mechanical connection, with and without momentum.
 
-The momentum `p = ∂T/∂ξ = R_gg (ξ + A r')` in the frame of the body is `Ad_gᵀ μ`, μ constant in space: at μ = 0 the
-body moves by its connection, else `ξ = −A r' + R_gg⁻¹ Ad_gᵀ μ`, and it drifts as well. Source: Marsden, Montgomery &
-Ratiu, *Mem. AMS* 436 (1990); Marsden, *Lectures on Mechanics* (1992), chapter 3.
+The momentum `p = ∂T/∂ξ = R_gg (ξ + A r')` in the body frame is `Ad_gᵀ μ`, with μ constant in the world. At μ = 0 the
+body moves by its connection alone; otherwise `ξ = −A r' + R_gg⁻¹ Ad_gᵀ μ`, and it drifts in addition. Source: Marsden,
+Montgomery & Ratiu, *Mem. AMS* 436 (1990); Marsden, *Lectures on Mechanics* (1992), chapter 3.
 """
 
 from abc import abstractmethod
@@ -139,7 +139,7 @@ def _drifting_path(body, stroke, momentum, steps):
 
 
 def _collocation_step(group: AbstractLieGroup, velocity, g: Float[Array, "d d"], t, h: float) -> Float[Array, "d d"]:
-    """One step of `g' = g ξ(t, g)`: `g exp u` with `u' = dexp⁻¹ ξ`, by Gauss's method of three stages."""
+    """One step of `g' = g ξ(t, g)` from g: `g exp(u)` with `u' = dexp⁻¹ ξ`, by Gauss's method with three stages."""
     tableau = gauss(3)
     a, b, c = (jnp.asarray(x, g.dtype) for x in (tableau.a, tableau.b, tableau.c))
 
@@ -152,7 +152,8 @@ def _collocation_step(group: AbstractLieGroup, velocity, g: Float[Array, "d d"],
 
 
 def _inverse_dexp(group: AbstractLieGroup, u: Float[Array, " k"], xi: Float[Array, " k"]) -> Float[Array, " k"]:
-    """u' of the body velocity ξ of `exp u`: `ad_u/(1 − exp(−ad_u)) ξ`, up to the sixth power of ad_u."""
+    """The rate u' for which `exp u` has the body velocity ξ: `ad_u/(1 − exp(−ad_u)) ξ`, with an error of order 6 in
+    ad_u."""
     once = group.bracket(u, xi)
     twice = group.bracket(u, once)
     return xi + once / 2 + twice / 12 - group.bracket(u, group.bracket(u, twice)) / 720

@@ -1,4 +1,4 @@
-"""MOTION: strokes made from strokes: backwards, later, in part, one after the other, and at constant power."""
+"""MOTION: strokes made from other strokes: reversed, shifted, cut, joined, and reparametrised to constant power."""
 
 import itertools
 
@@ -16,7 +16,7 @@ from geodyn.locomotion.strokes.stroke import Stroke, breaks, check_closed, float
 
 
 class RetimedStroke(eqx.Module):
-    """A stroke at another time: `r(t) = stroke(start + rate t)`, |rate| ≤ 1; modulo 1 if it goes `round`."""
+    """A stroke with another time: `r(t) = stroke(start + rate t)`, |rate| ≤ 1; the argument is modulo 1 if `round`."""
 
     stroke: Stroke
     start: Number = eqx.field(converter=floating)
@@ -25,7 +25,7 @@ class RetimedStroke(eqx.Module):
 
     @property
     def breaks(self) -> Float[Array, " B"]:
-        """The breaks of the stroke and the moment where it begins anew, those that come in [0, 1]."""
+        """The breaks of the stroke and the start of its period, in the new time; those outside of [0, 1] become 1."""
         times = (jnp.append(breaks(self.stroke), 0.0) - self.start) / self.rate
         return jnp.clip(jnp.mod(times, 1 / jnp.abs(self.rate)), 0.0, 1.0)
 
@@ -106,13 +106,13 @@ def segment(stroke: Stroke, start: Number, end: Number) -> RetimedStroke:
 
 
 class JoinedStroke(eqx.Module):
-    """Strokes one after the other, each in the same share of the time."""
+    """Several strokes one after the other, in equal parts of the period."""
 
     strokes: tuple[Stroke, ...]
 
     @property
     def breaks(self) -> Float[Array, " B"]:
-        """The moments of change, and the breaks of each stroke."""
+        """The times at which the strokes begin, and their breaks."""
         own = [(i + jnp.append(breaks(stroke), 0.0)) / len(self.strokes) for i, stroke in enumerate(self.strokes)]
         return jnp.concatenate(own)
 
@@ -165,7 +165,8 @@ def join(*strokes: Stroke) -> JoinedStroke:
 
 
 class ArclengthStroke(eqx.Module):
-    """A stroke run through at constant power; `by_arclength` makes it. `lengths[i]` is run through at `times[i]`."""
+    """A stroke at constant power, from `by_arclength`. `lengths[i]` is the length of the given stroke up to the time
+    `times[i]`."""
 
     swimmer: AbstractInvariantMetric
     stroke: Stroke
@@ -189,7 +190,7 @@ class ArclengthStroke(eqx.Module):
             passed = (time - first) * (speeds[:3] @ jnp.asarray(WEIGHTS, time.dtype))
             return time - (before + passed - length) / speeds[3]
 
-        # From an error of h² the second step is at rounding, and so are the derivatives of the third.
+        # From an error of h² two Newton steps reach rounding, and the third also makes the derivatives exact.
         return self.stroke(jax.lax.fori_loop(0, 3, newton, jnp.interp(length, self.lengths, self.times)))
 
 
@@ -199,7 +200,7 @@ def _speed(swimmer, stroke, t) -> Scalar:
 
 @jit
 def _lengths(swimmer, stroke, steps):
-    """The ends of the steps, the lengths up to them, and the least speed at them and at Gauss's nodes."""
+    """(the ends of the steps, the lengths of the stroke up to them, the least speed there and at Gauss's nodes)."""
     ends, times = step_ends(steps, breaks(stroke)), gauss_times(steps, breaks(stroke))
     speeds = jax.vmap(lambda t: _speed(swimmer, stroke, t))(jnp.concatenate([times, ends]))
     within = speeds[: times.shape[0]].reshape(-1, 3) @ jnp.asarray(WEIGHTS, speeds.dtype)
@@ -233,7 +234,7 @@ def by_arclength(swimmer: AbstractInvariantMetric, stroke: Stroke, *, steps: int
     """
     times, lengths, slowest = _lengths(swimmer, stroke, steps=steps)
     require_defined_along("by_arclength", swimmer, stroke, lengths)
-    # Nodes are less than half a step apart, so that near a halt one of them is slower than this.
+    # Nodes are less than half a step apart, so that if the stroke halts, the speed at one of them is below this bound.
     still = slowest <= 2 / steps * lengths[-1]
     if not isinstance(still, jax.core.Tracer) and still:
         raise ValueError(

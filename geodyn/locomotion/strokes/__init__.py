@@ -1,1 +1,1 @@
-"""Strokes: closed and open curves in the space of shapes."""
+"""Strokes: closed and open curves in shape space."""

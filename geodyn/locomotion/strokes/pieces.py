@@ -11,7 +11,7 @@ from geodyn.locomotion.strokes.stroke import Stroke, floating
 
 
 def _require_points(owner: str, name: str, points, least: int, closed: bool) -> None:
-    """Raise ValueError unless there are at least so many points[N, m]."""
+    """Raise ValueError unless `points` has the shape [N, m] with N ≥ least."""
     if len(jnp.shape(points)) != 2 or jnp.shape(points)[0] < least:
         kind = "a closed" if closed else "an open"
         raise ValueError(
@@ -67,7 +67,7 @@ class PolygonStroke(eqx.Module):
         return np.arange(self.sides) / self.sides
 
     def __call__(self, t: Number) -> Float[Array, " m"]:
-        """The shape at time t, of [0, 1] if open."""
+        """The shape at time t; an open stroke has t in [0, 1]."""
         place = self.sides * (jnp.mod(t, 1.0) if self.closed else jnp.asarray(t))
         side = jnp.clip(jnp.floor(place), 0, self.sides - 1).astype(int)
         start, end = self.corners[side], self.corners[(side + 1) % self.corners.shape[0]]
@@ -114,7 +114,7 @@ class SplineStroke(eqx.Module):
 
     @classmethod
     def fit(cls, stroke: Stroke, count: int, closed: bool = True) -> "SplineStroke":
-        """The least-squares spline of so many controls of any stroke, from 4 × count samples."""
+        """The spline with `count` control points that fits a stroke by least squares, from 4 × count samples."""
         t = (jnp.arange(4 * count) + 0.5) / (4 * count)
         return cls(jnp.linalg.lstsq(_bases(t, count, closed), jax.vmap(stroke)(t))[0], closed)
 
@@ -125,7 +125,7 @@ class SplineStroke(eqx.Module):
         return np.arange(spans) / spans
 
     def __call__(self, t: Number) -> Float[Array, " m"]:
-        """The shape at time t, of [0, 1] if open."""
+        """The shape at time t; an open stroke has t in [0, 1]."""
         return _basis(jnp.mod(t, 1.0) if self.closed else jnp.asarray(t), self.controls.shape[0], self.closed) @ (
             self.controls
         )
@@ -141,7 +141,7 @@ def _bases(t, count, closed):
 
 
 def _basis(t: Number, count: int, closed: bool) -> Float[Array, " N"]:
-    """The cubic B-splines at t by the recurrence of Cox and de Boor; those of a closed spline are wrapped around."""
+    """The values of the N cubic B-splines at t, by the recurrence of Cox and de Boor; periodic for a closed spline."""
     spans = _spans(count, closed)
     knots = np.arange(-3, spans + 4) / spans
     knots = knots if closed else np.clip(knots, 0, 1)

@@ -1,7 +1,7 @@
-"""MOTION: strokes, paths of shape. Any callable t → r on [0, 1] is a stroke; these series have coefficients.
+"""MOTION: strokes, which are curves in shape space, as Fourier and Legendre series.
 
-A stroke that is not smooth everywhere names the times of its corners in an attribute `breaks`, and quadratures step
-from break to break.
+Any callable t → r on [0, 1] is a stroke. A stroke that is not smooth everywhere gives the times of its corners in an
+attribute `breaks`; quadratures put the ends of steps there.
 """
 
 from collections.abc import Callable
@@ -115,7 +115,7 @@ class LegendreStroke(eqx.Module):
 
     @classmethod
     def fit(cls, stroke: Stroke, base: Float[Array, " m"], terms: int) -> "LegendreStroke":
-        """The least-squares series of any stroke that passes through the base at t = 0, from 4 × terms samples."""
+        """The series that fits by least squares a stroke through the base at t = 0, from 4 × terms samples."""
         t = (jnp.arange(4 * terms) + 0.5) / (4 * terms)
         basis = jax.vmap(cls(jnp.zeros(terms), jnp.eye(terms)))(t)
         return cls(base, jnp.linalg.lstsq(basis, jax.vmap(stroke)(t) - base[None])[0].T)
@@ -175,7 +175,7 @@ class OpenStroke(eqx.Module):
 
 
 def shape_at(stroke: Stroke, t: Scalar) -> Float[Array, " m"]:
-    """The shape r(t). Raises ValueError unless the stroke is a function of time that gives one."""
+    """The shape r(t). Raises ValueError unless the stroke is a function of time with values r[m]."""
     wanted = "a stroke is a function t → r[m] written with jax.numpy, such as a gd.FourierStroke"
     if isinstance(stroke, type):
         raise ValueError(f"{wanted}; got the class {stroke.__name__}: call it.")
@@ -198,7 +198,7 @@ def shape_and_rate(stroke: Stroke, t: Number) -> tuple[Float[Array, " m"], Float
 
 
 def breaks(stroke: Stroke) -> Float[Array, " B"]:
-    """The times in [0, 1] at which a stroke says that it is not smooth, in any order."""
+    """The times in [0, 1] of the attribute `breaks` of a stroke, in any order; empty if it has none."""
     return floating(getattr(stroke, "breaks", ()))
 
 

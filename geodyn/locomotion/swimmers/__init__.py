@@ -1,1 +1,1 @@
-"""Bodies with a name. Each is a metric or a set of constraints; nothing else is written by hand."""
+"""Well-known swimmers and other bodies, each given by its metric or its constraints alone."""

@@ -1,4 +1,4 @@
-"""MOTION: a slender body that bends everywhere, under resistive-force theory."""
+"""MOTION: a continuously bending slender body (serpenoid), under resistive-force theory."""
 
 import functools
 from collections.abc import Callable
@@ -65,7 +65,7 @@ class Serpenoid(AbstractSwimmer):
         require_positive("Serpenoid", length=self.length, drag_ratio=self.drag_ratio, drag=self.drag, nodes=self.nodes)
 
     def centreline(self, r: Float[Array, " m"], s: Float[np.ndarray, " S"]) -> Float[Array, "S 3"]:
-        """Places and headings (x, y, angle) of the points s of the body, in its frame."""
+        """Positions and headings (x, y, angle) of the points s in [0, 1] of the body, in its frame."""
         nodes = _gauss(self.nodes)[0]
         shapes = jax.vmap(self.modes)(jnp.asarray(nodes, r.dtype))
         if shapes.shape[1:] != r.shape:

@@ -1,7 +1,8 @@
-"""MOTION: bodies in spaces of constant curvature, which move by changing shape, without momentum.
+"""MOTION: bodies that swim in spaces of constant curvature: they move by changing shape, without momentum.
 
-In the plane a body that changes its shape and takes it back has not moved; curvature lets it swim. Lengths in units of
-the radius of curvature. Source: Wisdom, *Science* 299 (2003) 1865; Avron & Kenneth, *New J. Phys.* 8 (2006) 68.
+In flat space such a body cannot displace its centre of mass by a closed stroke; in a curved space it can move. Lengths
+are in units of the radius of curvature. Source: Wisdom, *Science* 299 (2003) 1865; Avron & Kenneth, *New J. Phys.* 8
+(2006) 68.
 """
 
 from abc import abstractmethod
@@ -53,7 +54,7 @@ class AbstractPointMasses(AbstractDeformableBody):
 
     @abstractmethod
     def points(self, r: Float[Array, " m"]) -> Float[Array, "N D"]:
-        """The points (X', w) of the embedding space, w = 1 in Euclidean space; the frame of the body is at (0, 1)."""
+        """The points (X, w) in the embedding space, with w = 1 in Euclidean space; the body frame is at (0, 1)."""
 
     def kinetic_energy(self, r, xi, rdot):
         X, rates = jax.jvp(self.points, (r,), (rdot,))
@@ -169,7 +170,7 @@ class TwoLegged(AbstractPointMasses):
         return jnp.stack([jnp.stack(row) for row in rows])
 
     def outline(self, r: Float[Array, "2"]) -> Float[Array, "2 17 D"]:
-        """The legs, which are geodesics, as points of the embedding space."""
+        """The legs, as points on geodesics in the embedding space."""
         fractions = jnp.linspace(0.0, 1.0, 17, dtype=r.dtype)
         feet = jax.vmap(lambda s: self.points(jnp.stack([s * r[0], r[1]]))[1:])(fractions)
         return jnp.swapaxes(feet, 0, 1)

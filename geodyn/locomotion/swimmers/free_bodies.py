@@ -1,4 +1,4 @@
-"""MOTION: bodies in free fall and on ice, which turn without angular momentum."""
+"""MOTION: bodies in free fall and on ice, which turn by changing shape without angular momentum."""
 
 import equinox as eqx
 import jax
@@ -208,7 +208,7 @@ class FloatingLinks(AbstractDeformableBody):
         return jnp.sum(inertias * link_velocities(poses, rates, xi) ** 2) / 2
 
     def outline(self, r: Float[Array, " m"]) -> Float[Array, "L 2 2"]:
-        """The links, from end to end."""
+        """The links as line segments [L, 2, 2], each by its two ends."""
         return bars(chain(self.lengths, r), self.lengths)
 
 
@@ -260,7 +260,8 @@ class PendulumRaft(AbstractDeformableBody):
         return (glide + self.bob * velocity @ velocity) / 2
 
     def outline(self, r: Float[Array, "2"]) -> Float[Array, "3 33 2"]:
-        """From above: the raft, a square whose moment at its mass is the inertia; the pendulum, and its bob."""
+        """The raft, its pendulum and the bob, seen from above. The raft is drawn as a square plate with its mass and
+        inertia."""
         turn = np.linspace(0.0, 4.0, 33)
         circle = np.stack([np.cos(np.pi / 2 * turn), np.sin(np.pi / 2 * turn)], axis=1)
         square = circle / np.max(np.abs(circle), axis=1, keepdims=True) / 2

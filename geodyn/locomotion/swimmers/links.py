@@ -156,7 +156,7 @@ class SymmetricPurcell(AbstractSwimmer):
 
     def dissipation(self, r, xi, rdot):
         require_shape("SymmetricPurcell", "the shape r", r, (2,))
-        # Velocities along and across an arm, at its middle; outwards is backwards for the tail.
+        # Velocities along and across the arms of the tail and the head, at their middles; a tail arm points backwards.
         forward = jnp.stack([-xi[0], xi[0]])
         along, across = forward * jnp.cos(r), self.arm * rdot / 2 - forward * jnp.sin(r)
         c_t, c_n, c_r = slender_drags(

@@ -1,4 +1,4 @@
-"""MOTION: swimmers of spheres on a line, each dragged through the flow of the others; any consistent units."""
+"""MOTION: swimmers of spheres on a line that interact through the flow (Stokes mobility); any consistent units."""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -60,12 +60,12 @@ class PushMePullYou(AbstractSwimmer):
         return _defined(power, _apart(x, radii) & jnp.all(volumes > 0))
 
     def outline(self, r: Float[Array, "2"]) -> Float[Array, "2 points 2"]:
-        """The circles that are seen."""
+        """The outlines of the spheres, as circles."""
         x, _, radii = self._spheres(r)
         return _circles(x, radii)
 
     def _spheres(self, r):
-        """Positions, volumes and radii."""
+        """(positions on the line, volumes, radii) of the two spheres."""
         require_shape("PushMePullYou", "the shape r", r, (2,))
         volumes = jnp.stack([r[1], self.volume - r[1]])
         return jnp.stack([-r[0], r[0]]) / 2, volumes, jnp.cbrt(3 * volumes / (4 * jnp.pi))
@@ -120,17 +120,17 @@ class ThreeSphere(AbstractSwimmer):
         return _defined(power, _apart(x, self.radii))
 
     def outline(self, r: Float[Array, "2"]) -> Float[Array, "3 points 2"]:
-        """The circles that are seen."""
+        """The outlines of the spheres, as circles."""
         return _circles(_three(r), self.radii)
 
 
 def _three(arms):
-    """Where three spheres are, or how fast, seen from the middle one."""
+    """The positions of three spheres relative to the middle one, from the two distances; or their velocities."""
     return jnp.stack([-arms[0], 0 * arms[0], arms[1]])
 
 
 def _mobility(x: Float[Array, " N"], radii: Float[Array, " N"], finite_size: bool) -> Float[Array, "N N"]:
-    """Velocity per force of spheres on a line, times 6πμ: Oseen's, or Rotne and Prager's for spheres of finite size."""
+    """The mobility matrix of spheres on a line, times 6πμ: Oseen's, or Rotne and Prager's if `finite_size`."""
     own = jnp.eye(x.shape[0])
     apart = jnp.abs(x[:, None] - x[None]) + own
     squares = (radii[:, None] ** 2 + radii[None] ** 2) / (3 * apart**2)
@@ -139,7 +139,7 @@ def _mobility(x: Float[Array, " N"], radii: Float[Array, " N"], finite_size: boo
 
 
 def _apart(x: Float[Array, " N"], radii: Float[Array, " N"]) -> Bool[Array, ""]:
-    """Whether spheres, from left to right, do not overlap."""
+    """Whether spheres at x, given from left to right, do not overlap."""
     return jnp.all(x[1:] - x[:-1] > radii[1:] + radii[:-1])
 
 

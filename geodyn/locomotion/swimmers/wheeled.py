@@ -48,7 +48,7 @@ class RollingDisc(AbstractKinematicBody):
         return xi - self.radius * rdot[0] * jnp.stack([jnp.cos(r[1]), jnp.sin(r[1])])
 
     def outline(self, r: Float[Array, "2"]) -> Float[Array, "2 2 2"]:
-        """From above: the disc, edge on, and a mark across its rim that goes round with it."""
+        """The disc and a mark on its rim, which turns with it, seen from above."""
         along = jnp.stack([jnp.cos(r[1]), jnp.sin(r[1])])
         mark = self.radius * jnp.sin(r[0]) * along
         poses = jnp.stack([jnp.append(0 * mark, r[1]), jnp.append(mark, r[1] + jnp.pi / 2)])
@@ -93,7 +93,7 @@ class KinematicCar(AbstractKinematicBody):
         return jnp.stack([xi[0] - self.radius * rdot[0], xi[1], front])
 
     def outline(self, r: Float[Array, "2"]) -> Float[Array, "7 2 2"]:
-        """From above: the wheelbase, and the axles with their wheels, half as large."""
+        """The wheelbase and the axles with their wheels, seen from above; the axles are half as long."""
         none = jnp.zeros_like(r[0])
         middle, rear = (jnp.stack([x * self.wheelbase, none, none]) for x in (0.5, 0.0))
         front = jnp.stack([self.wheelbase, none, r[1]])
@@ -141,6 +141,6 @@ class KinematicSnake(AbstractKinematicBody):
         return link_velocities(poses, rates, xi)[:, 1]
 
     def outline(self, r: Float[Array, "2"]) -> Float[Array, "12 2 2"]:
-        """From above: the links, and the wheels in the middle of each."""
+        """The links, and a pair of wheels in the middle of each, seen from above."""
         poses = chain(self.lengths, r)
         return jnp.concatenate([bars(poses, self.lengths), wheels(poses, self.lengths / 4)])

@@ -60,7 +60,7 @@ class QuasiVelocities(AbstractSystem):
         self.basis = as_pytree(basis) if callable(basis) else tuple(int(i) for i in basis)
 
     def directions(self, t: Scalar, q: Float[Array, " n"]) -> Float[Array, "n m"]:
-        """E(t, q)."""
+        """The basis E(t, q) of the admissible velocities, as columns."""
         if not isinstance(self.basis, tuple):
             return with_time(self.basis, 1)(t, q)
         a, unit = self._bounds(t, q), np.eye(q.size)
@@ -74,7 +74,7 @@ class QuasiVelocities(AbstractSystem):
         return -a.T @ solve(a @ a.T, constraint_rate(self.system, t, q, jnp.zeros_like(q)))
 
     def admissible(self, q, u, t=0.0) -> Array:
-        """e + Eu: velocities in the shape of q."""
+        """The velocities e + Eu, in the shape of q."""
         flat = jnp.asarray(q, float).reshape(-1)
         t = jnp.asarray(t, flat.dtype)
         return (self.offset(t, flat) + self.directions(t, flat) @ jnp.asarray(u, flat.dtype)).reshape(jnp.shape(q))

@@ -36,7 +36,7 @@ class Increment(eqx.Module):
     inertia: bool = eqx.field(static=True)
 
     def split(self, w):
-        """(v, hλ, y)."""
+        """The parts (v, hλ, y) of the unknowns w."""
         n, c = self.q.size, self.system.count_constraints(self.q)
         return w[:n], w[n : n + c], w[n + c :]
 

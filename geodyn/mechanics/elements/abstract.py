@@ -108,7 +108,7 @@ class AbstractFriction(eqx.Module):
 
     @abc.abstractmethod
     def slip(self, space: AbstractManifold, x: Float[Array, "N dim"], v: Float[Array, "N dim"]) -> Float[Array, "c d"]:
-        """The velocities s_i of what slides, affine in v, in orthonormal components."""
+        """The slip velocities s_i [c, d], affine in v, in orthonormal components."""
 
 
 class AbstractPlasticity(eqx.Module):
@@ -142,7 +142,7 @@ class AbstractPlasticity(eqx.Module):
 
     @abc.abstractmethod
     def strain(self, space: AbstractManifold, x: Float[Array, "N dim"]) -> Float[Array, " c"]:
-        """e(x), zero where nothing is loaded."""
+        """The strains e(x) [c], zero in the unloaded state."""
 
 
 class AbstractConstraint(eqx.Module):

@@ -17,8 +17,8 @@ from geodyn.integrators.impacts.coulomb import frame
 def tangential(space: AbstractManifold, x: Float[Array, " n"], covector, u) -> Float[Array, " s"]:
     """The components, in an orthonormal frame, of the projection of the vector u at x onto the kernel of a covector,
     times the norm of the covector. Let the covector be the gradient of a gap: then the multiplier j of the gap and the
-    multiplier −f of the slip are forces of magnitude j|covector| and f|covector|, so that |f|/j is their ratio even if
-    the gap is not a distance."""
+    multiplier −f of the slip are forces of magnitude j|covector| and f|covector|, and their ratio is f/j even if the
+    gap is not a distance."""
     lower = cholesky(space.metric(x))
     normal = solve(lower, covector)
     size = jnp.sqrt(jnp.sum(normal**2))

@@ -15,8 +15,8 @@ ORIGINS = ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
 
 class AbstractJoint(AbstractConstraint, AbstractOnBodies):
     """A joint between `bodies` (a, b), None for the world, at the places `at` [2, 3], each in coordinates of its body:
-    a holonomic constraint. `rotation` [3, 3] is R_aᵀR_b, the rotation of b relative to a, in the reference pose of the
-    joint (by default the identity). Raises ValueError if `bodies` is not a pair."""
+    a holonomic constraint, enforced by `gd.RadauIIA`. `rotation` [3, 3] is R_aᵀR_b, the rotation of b relative to a, in
+    the reference pose of the joint (by default the identity). Raises ValueError if `bodies` is not a pair."""
 
     bodies: tuple[int | None, int | None] = eqx.field(static=True)
     at: Float[Array, "2 3"]
