@@ -3,6 +3,7 @@ takes a function: they are found by their annotations, so that a new one cannot 
 
 import functools
 import inspect
+import re
 
 import equinox as eqx
 import jax
@@ -186,7 +187,7 @@ CHEAP = ("poisson_bracket", "cost", "killing_defect")
 
 
 def is_function(annotation) -> bool:
-    return any(name in str(annotation) for name in ("Callable", "Stroke", "Density"))
+    return re.search(r"\bCallable\b|\bStroke\b|\bDensity\b", str(annotation)) is not None
 
 
 def takes_a_function(thing) -> bool:

@@ -39,7 +39,7 @@ class Atlas(AbstractManifold, AbstractPatches):
 
         >>> class Stereographic(gd.AbstractManifold):
         ...     sign: float
-        ...     dim: int = eqx.field(static=True, default=2)
+        ...     dim = 2
         ...     def metric(self, x):
         ...         return 4 / (1 + x @ x) ** 2 * jnp.eye(2)
         ...     def embed(self, x):

@@ -30,7 +30,7 @@ class AbstractLieGroup(eqx.Module):
         The Lorentz transformations of one space dimension; the exponential coordinate is the rapidity, which adds.
 
         >>> class Boosts(gd.groups.AbstractLieGroup):
-        ...     dim: int = eqx.field(static=True, default=1)
+        ...     dim = 1
         ...     translations: int = eqx.field(static=True, default=0)
         ...     @property
         ...     def generators(self):

@@ -34,7 +34,7 @@ class AbstractMetric(eqx.Module):
 class AbstractManifold(AbstractMetric):
     """A space, given by its metric; the base class of all spaces.
 
-    Subclass it with a static field `dim` and the one method `metric(x[n]) -> g[n, n]`, written with jax.numpy: squared
+    Subclass it with `dim`, the number of coordinates, and the method `metric(x[n]) -> g[n, n]`, written with jax.numpy: squared
     lengths of tangent vectors are vᵀ g(x) v. A subclass is an `equinox.Module`, so every number in it can be traced and
     differentiated. Two additions are optional:
 
@@ -54,7 +54,7 @@ class AbstractManifold(AbstractMetric):
 
         >>> class Cylinder(gd.AbstractManifold):
         ...     radius: float
-        ...     dim: int = eqx.field(static=True, default=2)
+        ...     dim = 2
         ...     period = (np.inf, 2 * np.pi)
         ...     def metric(self, x):
         ...         return jnp.diag(jnp.array([1.0, self.radius**2]))

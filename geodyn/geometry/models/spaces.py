@@ -52,7 +52,7 @@ class AbstractModelSpace(AbstractManifold):
 
         >>> class Circle(gd.spaces.AbstractModelSpace):
         ...     radius: float
-        ...     dim: int = eqx.field(static=True, default=1)
+        ...     dim = 1
         ...     def metric(self, x):
         ...         return jnp.array([[self.radius**2]])
         ...     def embed(self, x):
