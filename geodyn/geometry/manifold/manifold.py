@@ -34,9 +34,9 @@ class AbstractMetric(eqx.Module):
 class AbstractManifold(AbstractMetric):
     """A space, given by its metric; the base class of all spaces.
 
-    Subclass it with `dim`, the number of coordinates, and the method `metric(x[n]) -> g[n, n]`, written with jax.numpy: squared
-    lengths of tangent vectors are vᵀ g(x) v. A subclass is an `equinox.Module`, so every number in it can be traced and
-    differentiated. Two additions are optional:
+    Subclass it with `dim`, the number of coordinates, and the method `metric(x[n]) -> g[n, n]`, written with jax.numpy:
+    squared lengths of tangent vectors are vᵀ g(x) v. A subclass is an `equinox.Module`, so every number in it can be
+    traced and differentiated. Two additions are optional:
 
     - A method `squared_distance(x[n], y[n])`, if distances are known (the square, because it is smooth where the points
       coincide). `gd.distance`, `gd.log` and all that measures distances (springs, rods, contacts, pictures) then use it
