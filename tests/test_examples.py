@@ -47,6 +47,13 @@ def test_sections(name):
     assert inspect.isclass(value) or "Returns" in found, f"{name} does not say what it returns"
 
 
+@pytest.fixture(autouse=True)
+def forget():
+    """XLA ends a process by a segmentation fault that has loaded the programs of some 200 examples."""
+    yield
+    jax.clear_caches()
+
+
 def marks(name):
     """Those of the root are run on the newest JAX as well."""
     return (pytest.mark.long, *([pytest.mark.newest] if name.count(".") == 1 else []))
