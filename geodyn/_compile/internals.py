@@ -7,6 +7,7 @@ run as they were written.
 """
 
 import logging
+from functools import partial
 from typing import Any, cast
 
 import jax
@@ -22,6 +23,11 @@ except (ImportError, AttributeError) as missing:
     nothing = cast(Any, None)
     ShapedArray = eval_jaxpr = set_xla_metadata = ClosedJaxpr = Literal = Primitive = ad = batching = mlir = nothing
     MISSING = missing
+
+try:  # The operations whose translation for XLA depends on the devices of the program.
+    from jax._src.dispatch import prim_requires_devices_during_lowering as for_devices
+except ImportError:
+    for_devices = None
 
 # Until JAX 0.11 a call marked `xla_cpu_small_call` is compiled into one function; the mark is undocumented. Since 0.12
 # XLA creates fusions inside of such a call that it then cannot compile, and compiles small loops as one by itself.
@@ -44,7 +50,8 @@ def passes(trial) -> bool:
 
 
 def new_operation(name: str, *, run, abstract, batched, pushed_forward, pulled_back, lowered, lowered_on_cpu) -> Any:
-    """A new JAX primitive with several results, and with these rules; None if this JAX lacks what it needs."""
+    """A new JAX primitive with several results, and with these rules; None if this JAX lacks what it needs. `lowered`
+    and `lowered_on_cpu` are told whether one device runs the program by itself (`alone`)."""
     if MISSING is not None:
         return None
     operation = Primitive(name)
@@ -54,9 +61,57 @@ def new_operation(name: str, *, run, abstract, batched, pushed_forward, pulled_b
     batching.primitive_batchers[operation] = batched
     ad.primitive_jvps[operation] = pushed_forward
     ad.primitive_transposes[operation] = pulled_back
-    mlir.register_lowering(operation, mlir.lower_fun(lowered))
-    mlir.register_lowering(operation, mlir.lower_fun(lowered_on_cpu), platform="cpu")
+
+    def lowering(function):
+        def lower(context, *args, **params):
+            return mlir.lower_fun(partial(function, alone=_is_for_one_device(context)))(context, *args, **params)
+
+        return lower
+
+    if for_devices is not None:
+        for_devices.add(operation)
+    mlir.register_lowering(operation, lowering(lowered))
+    mlir.register_lowering(operation, lowering(lowered_on_cpu), platform="cpu")
     return operation
+
+
+def _is_for_one_device(context) -> bool:
+    """Whether what is lowered runs on each device by itself, and not as a program that several devices share."""
+    axes = context.module_context.axis_context
+    try:
+        return axes.num_devices == 1
+    except AttributeError:  # Inside of `shard_map`; `pmap`, which has no axes that are not manual.
+        return set(getattr(axes, "manual_axes", ())) == set(getattr(getattr(axes, "mesh", None), "axis_names", ()))
+
+
+def varying(x) -> frozenset:
+    """The axes of a mesh along which an array of this type varies, inside of `jax.shard_map`."""
+    try:
+        return x.mat.varying  # Since JAX 0.12.
+    except AttributeError:
+        return x.vma
+
+
+def varying_over(x, axes: frozenset):
+    """The array x, typed as varying along these axes of a mesh too."""
+    missing = tuple(axes - varying(jax.typeof(x)))
+    if not missing:
+        return x
+    try:
+        return jax.lax.pcast(x, missing, to="varying")
+    except AttributeError:  # Before JAX 0.9.
+        return jax.lax.pvary(x, missing)
+
+
+def plain_type(x):
+    """The type of an array like x that does not say along which axes of a mesh it varies."""
+    return ShapedArray(x.shape, x.dtype, weak_type=x.weak_type, sharding=x.sharding)
+
+
+def varying_type(x, like):
+    """The type of an array like x that varies along the same axes of a mesh as `like`."""
+    sharding = jax.sharding.NamedSharding(like.sharding.mesh, jax.sharding.PartitionSpec(*[None] * len(x.shape)))
+    return like.update(shape=x.shape, dtype=x.dtype, weak_type=x.weak_type, sharding=sharding)
 
 
 def is_zero(tangent) -> bool:

@@ -13,6 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import jaxpr_as_fun
 
+from geodyn._compile.devices import placed_anywhere
+
 # The fewest members in a part of a batch: a machine may report more cores than it provides, and parts should stay long
 # enough to gain from batching.
 _FEWEST_MEMBERS = 8
@@ -22,7 +24,7 @@ NUMBERS = float, complex, np.ndarray, np.generic
 def jit(function):
     """`jax.jit` for pytrees of arrays, numbers and functions. Numbers are traced, so that a new value does not
     recompile. Functions, shapes and integers, numpy's included, are static."""
-    compiled = eqx.filter_jit(function)
+    compiled = placed_anywhere(eqx.filter_jit(function))
 
     @functools.wraps(function)
     def call(*args, **kwargs):
@@ -122,6 +124,12 @@ class Closure(eqx.Module):
             out.append(rest)
             return dynamic
 
+        if any(jax.typeof(x.value).sharding.mesh.explicit_axes for x in self.made_with):
+            raise ValueError(
+                "a function of the system uses an array that was computed outside of it on a mesh with explicit axes "
+                "(jax.set_mesh). Make the mesh with automatic axes, jax.make_mesh(…, axis_types=(jax.sharding.AxisType."
+                "Auto,)), or leave out jax.set_mesh"
+            )
         closed, shapes = jax.make_jaxpr(function, return_shape=True)(arrays)
         return closed, closed.consts, jax.tree.structure(shapes), out[0]
 

@@ -4,6 +4,7 @@ XLA:CPU vectorises along the last axis. So a state [n] of B members is held as [
 few numbers, it is computed scalar by scalar (`Split`), and each scalar is one contiguous array over the members.
 """
 
+import contextlib
 import functools
 import math
 from collections import defaultdict
@@ -14,7 +15,9 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.experimental.custom_partitioning import custom_partitioning
 from jax.extend.core import jaxpr_as_fun
+from jax.sharding import get_abstract_mesh, use_abstract_mesh
 
 from geodyn._compile import internals, native
 from geodyn._compile.cells import fill, has_rule
@@ -66,14 +69,75 @@ def _for_members(x, shape, kept, batch):
     return jnp.broadcast_to(x, (*shape, *(b if k else 1 for b, k in zip(batch, kept, strict=True))))
 
 
-def _on_cpu(*args, run, batch, outs, small, **_):
+def _on_processor(*args, small, batch, alone, **params):
     token = _on_a_processor.set(True)
     try:
-        evaluate = partial(_evaluated, run=run, batch=batch, outs=outs)
-        is_one = small and not batch and internals.HAS_SMALL_CALLS
+        is_one = small and alone and not batch and internals.HAS_SMALL_CALLS
+        evaluate = partial(_on_devices, alone=alone, batch=batch, **params)
         return native.small_call(evaluate, *args) if is_one else evaluate(*args)
     finally:
         _on_a_processor.reset(token)
+
+
+def _on_devices(*args, run, batch, outs, alone, **_):
+    """`_evaluated`, by each device for its own members of a batch. If all devices ran one loop, each iteration would
+    have to wait until all of them have said whether they go on."""
+    evaluate = partial(_evaluated, run=run, outs=outs)
+    if alone or not batch or internals.for_devices is None:
+        return evaluate(*args, batch=batch)
+    processor = _on_a_processor.get()
+
+    def partition(mesh, given, wanted):
+        given, wanted = jax.tree.map(lambda x: x.sharding, (given, wanted))
+        places = [_axes_of_mesh(k - len(batch), batch[k], args, given[1]) for k in range(len(batch))]
+
+        def on_one_device(_, parts):
+            token = _on_a_processor.set(processor)
+            try:
+                pairs = zip(batch, places, strict=True)
+                sizes = tuple(size // math.prod(mesh.shape[name] for name in names) for size, names in pairs)
+                with contextlib.nullcontext() if get_abstract_mesh().empty else use_abstract_mesh(mesh.abstract_mesh):
+                    values = evaluate(*parts, batch=sizes)
+                    return [_summed(x, kept, places) for x, (*_, kept) in zip(values, outs, strict=True)]
+            finally:
+                _on_a_processor.reset(token)
+
+        return mesh, on_one_device, wanted, given
+
+    whole = jax.make_jaxpr(partial(evaluate, batch=batch))(*args)
+    shared = custom_partitioning(lambda consts, args: internals.eval_jaxpr(whole.jaxpr, consts, *args))
+    terms = [
+        *(_named(x.shape, (), f"c{i}") for i, x in enumerate(whole.consts)),
+        *(_named(x.shape, batch, f"x{i}") for i, x in enumerate(args)),
+    ]
+    results = [_named(x.shape, batch, f"y{i}") for i, x in enumerate(_abstract(outs=outs, batch=batch))]
+    own = dict.fromkeys(name for term in (*terms, *results) for name in term if name[0] != "b")
+    rule = ", ".join(map(" ".join, terms)) + " -> " + ", ".join(map(" ".join, results))
+    shared.def_partition(partition, sharding_rule=rule, need_replication_factors=tuple(own))
+    return shared(whole.consts, args)
+
+
+def _named(shape, batch, own: str):
+    """A name for each axis of an array: b0, b1, … for those of the batch."""
+    first = len(shape) - len(batch)
+    return [
+        f"b{i - first}" if i >= first and size == batch[i - first] else f"{own}_{i}" for i, size in enumerate(shape)
+    ]
+
+
+def _axes_of_mesh(place: int, size: int, args, shardings) -> tuple[str, ...]:
+    """The axes of the mesh over which this axis of the batch is spread."""
+    for x, sharding in zip(args, shardings, strict=True):
+        if x.shape[place] == size and len(sharding.spec) == x.ndim and sharding.spec[place]:
+            names = sharding.spec[place]
+            return names if isinstance(names, tuple) else (names,)
+    return ()
+
+
+def _summed(x, kept, places):
+    """A result that is a sum over the members of one device, summed over the devices."""
+    names = tuple(name for k, names in zip(kept, places, strict=True) if not k for name in names)
+    return jax.lax.psum(x, names) if names else x
 
 
 def _batched(args, axes, *, outs, batch, **params):
@@ -134,8 +198,8 @@ lanes_p = internals.new_operation(
     batched=_batched,
     pushed_forward=_pushed_forward,
     pulled_back=_pulled_back,
-    lowered=_evaluated,
-    lowered_on_cpu=_on_cpu,
+    lowered=_on_devices,
+    lowered_on_cpu=_on_processor,
 )
 
 

@@ -210,10 +210,10 @@ def _pulled_back(cts, *args, program, in_batches, nonlinear, **params):
     return [None] * nonlinear + [x if internals.is_unknown(y) else None for x, y in zip(pulled, t, strict=True)]
 
 
-def _on_cpu(*args, program, size, small, **_):
+def _on_cpu(*args, program, size, small, alone, **_):
     # If several devices share a batch, a loop must ask all of them whether to go on, which a native function cannot do.
-    several = isinstance(program, Members) or jax.local_device_count("cpu") > 1
-    if not small or size > LARGEST or several or not internals.HAS_SMALL_CALLS:
+    is_one = alone and not isinstance(program, Members)
+    if not (small and size <= LARGEST and is_one and internals.HAS_SMALL_CALLS):
         return evaluated(program, *args)
     return small_call(partial(evaluated, program), *args)
 

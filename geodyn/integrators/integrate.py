@@ -404,7 +404,7 @@ def _counted(saves: int, every: int, most: int, room: int) -> dict:
     return {"saves": room, "most": 1 << (most - 1).bit_length() if most else 0, **counts}
 
 
-_begun, _whole, _part = eqx.filter_jit(_start), eqx.filter_jit(_from_start), eqx.filter_jit(_run)
+_begun, _whole, _part = jit(_start), jit(_from_start), jit(_run)
 
 
 def _no_saves(system, method, begin: Reached, most):

@@ -1,6 +1,5 @@
 """The native call: the same numbers as the plain path, in every transformation; and what made XLA abort does not."""
 
-import os
 import subprocess
 import sys
 
@@ -129,33 +128,6 @@ def test_other_devices_get_the_plain_program():
     }
     assert ('xla_cpu_small_call = "true"' in lowered["cpu"]) == internals.HAS_SMALL_CALLS
     assert 'xla_cpu_small_call = "true"' not in lowered["cuda"] and 'inlineable = "false"' not in lowered["cuda"]
-
-
-TWO_DEVICES = """
-import jax, numpy as np
-jax.config.update("jax_enable_x64", True)
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
-import geodyn as gd
-system = gd.Lagrangian(lambda q, v: 0.5 * v @ v + 1 / (q @ q) ** 0.5)
-end = lambda q: gd.integrate(system, q, np.array([0.0, 1.0]), t1=1.0, steps=10).q[-1]
-q = np.stack([np.linspace(1.0, 1.5, 512), np.zeros(512)], axis=1)
-pair = NamedSharding(Mesh(np.array(jax.devices()), "d"), PartitionSpec("d"))
-both = jax.jit(jax.vmap(jax.value_and_grad(lambda q: end(q)[0])))
-shared, alone = both(jax.device_put(q, pair)), both(jax.device_put(q, jax.devices()[0]))
-assert len(shared[0].sharding.device_set) == len(jax.devices()) == 2
-for x, y in zip(shared, alone):
-    np.testing.assert_allclose(x, y, rtol=1e-13, atol=1e-14)
-"""
-
-
-@pytest.mark.long
-def test_two_devices():
-    """A batch shared by two devices, with its gradients, which no native function can compute; on JAX 0.10, LAPACK in
-    such a batch hangs for ever."""
-    flags = "--xla_force_host_platform_device_count=2 --xla_backend_optimization_level=0"
-    command, environment = [sys.executable, "-c", TWO_DEVICES], os.environ | {"XLA_FLAGS": flags}
-    done = subprocess.run(command, env=environment, timeout=300, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
 
 
 def test_a_jax_that_lacks_something():
