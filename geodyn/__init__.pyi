@@ -6,6 +6,7 @@ from . import cells as cells
 from . import contact as contact
 from . import costs as costs
 from . import design as design
+from . import ensembles as ensembles
 from . import friction as friction
 from . import groups as groups
 from . import hamilton as hamilton
@@ -72,6 +73,7 @@ from .integrators.trajectory import Trajectory as Trajectory
 from .integrators.trajectory import IntegrationError as IntegrationError
 from .integrators.contract.results import RESULTS as RESULTS
 from .integrators.files import load as load
+from .scale.ensemble import ensemble as ensemble
 
 # MOTION: how a change of shape moves a body
 from .locomotion.connections.connection import AbstractSwimmer as AbstractSwimmer

@@ -48,6 +48,7 @@ ROOMS = [
     "control/methods",
     "control/search",
     "control/families",
+    "scale",
     "FACES",
     "plot",
     "scenario",

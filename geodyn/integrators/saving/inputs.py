@@ -59,10 +59,11 @@ def program(system: AbstractSystem, t, q) -> str:
         return jnp.zeros(n, q.dtype)
 
     p = jax.eval_shape(system.momentum, t, zeros(n), zeros(n))
-    closed = jax.make_jaxpr(equations)(arrays, t, zeros(n), zeros(n), p, zeros(c))
+    return fingerprint(jax.make_jaxpr(equations)(arrays, t, zeros(n), zeros(n), p, zeros(c)))
+
+
+def fingerprint(closed) -> str:
+    """A hash of a traced program and of the arrays in it."""
     constants = b"".join(np.asarray(x).tobytes() for x in closed.consts)
-    return hashlib.sha256(_without_addresses(str(closed.jaxpr)).encode() + constants).hexdigest()[:16]
-
-
-def _without_addresses(text):
-    return re.sub("0x[0-9a-f]+", "", text)
+    text = re.sub("0x[0-9a-f]+", "", str(closed.jaxpr))  # Without the addresses of objects.
+    return hashlib.sha256(text.encode() + constants).hexdigest()[:16]
