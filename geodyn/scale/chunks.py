@@ -4,6 +4,7 @@ import math
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import NamedTuple
 
 import equinox as eqx
@@ -88,9 +89,15 @@ def in_order(run: Callable, chunks: list, threads: int) -> Iterator:
 
 
 @eqx.filter_jit
+def _one(function, member):
+    """The value of one member; jitted, so that the function is traced once."""
+    return function(member)
+
+
+@eqx.filter_jit
 def _chunk(function, members, count, reduce, mesh, keep) -> Done:
     """The members of a chunk, of which the first `count` are meant."""
-    each = jax.vmap(function)
+    each = jax.vmap(partial(_one, function))
     if mesh.size > 1:  # Each device runs its own loops.
         each = jax.shard_map(
             each, mesh=mesh, in_specs=PartitionSpec("member"), out_specs=PartitionSpec("member"), check_vma=False
@@ -140,7 +147,8 @@ def _memory(devices) -> float:
 
 def shapes_of(function: Callable, members: PyTree) -> PyTree:
     """What the function returns for one member, with shapes in place of arrays."""
-    return eqx.filter_eval_shape(function, jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), members))
+    one = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), members)
+    return eqx.filter_eval_shape(_one, traced_numbers(function), one)
 
 
 def total_of(reduce: AbstractReduction | None, shapes: PyTree) -> PyTree:
