@@ -6,6 +6,8 @@ import os
 import sys
 from importlib.metadata import version
 
+PATIENCE = 30  # Seconds until a process that does not answer is given up.
+
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="geodyn", description="A metric in, motion out.")
@@ -22,14 +24,32 @@ def _parser() -> argparse.ArgumentParser:
     source.add_argument("--list", dest="list_shipped", action="store_true", help="show the shipped scenarios")
     simulate.add_argument("--plot", action="store_true", help="draw the trajectory as well")
 
+    sweep = commands.add_parser("sweep", help="a scenario file with a table [sweep]: many members, one data set")
+    sweep.set_defaults(command="sweep")
+    sweep.add_argument("file", metavar="FILE.toml", help="a scenario file with a table [sweep]")
+    sweep.add_argument("--plot", action="store_true", help="draw the members as well")
+    shared = "share the members with other processes, as SLURM or MPI start them, or by these three words"
+    sweep.add_argument("--distributed", nargs="*", metavar=("HOST:PORT", "N I"), help=shared)
+
     # Further options depend on the body. They are parsed later, since looking up a body imports jax.
     stroke = commands.add_parser("stroke", add_help=False, help="the best stroke of a body; alone, the list of bodies")
     stroke.set_defaults(command="stroke")
     stroke.add_argument("name", nargs="?")
 
-    for command in (demo, simulate):
+    for command in (demo, simulate, sweep):
         command.add_argument("--out", metavar="DIR", default="geodyn-out", help="folder of the results (geodyn-out)")
     return parser
+
+
+def _join_others(initialize, words: list[str]) -> None:
+    """Joins the other processes of a run: HOST:PORT of the first one, how many they are, and which one this is."""
+    if words and not (len(words) == 3 and words[1].isdigit() and words[2].isdigit()):
+        raise ValueError(
+            "--distributed takes nothing (SLURM, MPI, Kubernetes), or HOST:PORT of the first process, the number N of "
+            f"processes and the place I of this one, from 0; got {' '.join(words)}"
+        )
+    which = (words[0], int(words[1]), int(words[2])) if words else ()
+    initialize(*which, initialization_timeout=PATIENCE, heartbeat_timeout_seconds=PATIENCE)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -52,6 +72,8 @@ def main(argv: list[str] | None = None) -> int:
         with contextlib.suppress(OSError):  # Without a writable cache the program is only slower.
             cache()
     try:
+        if (words := arguments.pop("distributed", None)) is not None:
+            _join_others(jax.distributed.initialize, words)
         return getattr(commands, arguments.pop("command"))(**arguments)
     except (ValueError, OSError) as error:
         print(f"geodyn: {error}", file=sys.stderr)

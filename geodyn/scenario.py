@@ -60,8 +60,12 @@ def read_scenario(name: str) -> Scenario:
             remedy = f"did you mean {nearest[0]!r}?" if nearest else "`geodyn simulate --list` shows the shipped ones"
             raise ValueError(f"there is no scenario {name!r}, neither as a file nor shipped: {remedy}")
         path = Path(str(SHIPPED / f"{name}.toml"))
-    source = Source(path)
-    source.allow((), ["space", "body", "method", "time", *ELEMENTS])
+    return scenario_of(Source(path))
+
+
+def scenario_of(source: Source) -> Scenario:
+    """The scenario in an open file; numbers that were put into it may be traced."""
+    source.allow((), ["space", "body", "method", "time", "sweep", *ELEMENTS])
     space = _space(source)
     masses, q0, v0 = _body(source, space)
     elements = [element for name in ELEMENTS for element in _elements(source, name)]
@@ -100,7 +104,7 @@ def _imported(source: Source, key: tuple) -> Any:
         source.fail(key, f"{key[-1]!r} must be module:function, importable from here; got {module}:{name} ({error})")
 
 
-def _body(source: Source, space: AbstractManifold) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _body(source: Source, space: AbstractManifold) -> tuple:
     """(masses, positions, velocities). With the key `killing` the velocities are those of one Killing field of the
     space, given by its coefficients.
 
@@ -118,7 +122,7 @@ def _body(source: Source, space: AbstractManifold) -> tuple[np.ndarray, np.ndarr
     if not isinstance(space, AbstractModelSpace):
         source.fail(("body", "killing"), "this space has no list of Killing fields: give 'velocities' instead")
     fields = jax.vmap(space.killing_fields)(jnp.asarray(q0))
-    return masses, q0, np.einsum("k,nki->ni", source.get(("body", "killing"), fields.shape[1:2]), fields)
+    return masses, q0, jnp.einsum("k,nki->ni", source.get(("body", "killing"), fields.shape[1:2]), fields)
 
 
 def _elements(source: Source, name: str) -> list:

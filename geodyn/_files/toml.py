@@ -6,11 +6,14 @@ tomllib and tomlkit parse the text, but neither tells on which line a key stands
 import re
 import tomllib
 from collections.abc import Callable, Iterable
+from copy import copy, deepcopy
 from difflib import get_close_matches
 from inspect import signature
 from pathlib import Path
 from typing import Any, NoReturn
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 
@@ -29,6 +32,14 @@ class Source:
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise ValueError(f"{path}: {error}") from None
         self.lines = _lines(text)
+
+    def put(self, numbers: dict[tuple, Any]) -> "Source":
+        """The same source with these numbers in the places of others; they may be traced."""
+        changed = copy(self)
+        changed.tables = deepcopy(self.tables)
+        for key, number in numbers.items():
+            changed.at(key[:-1])[key[-1]] = number
+        return changed
 
     def fail(self, key: tuple, message: str) -> NoReturn:
         while key and key not in self.lines:
@@ -68,6 +79,8 @@ class Source:
             self.fail(key[:-1], f"[{key[0]}] needs the key {key[-1]!r}")
         if isinstance(kind, tuple):
             return self._array(key, value, kind)
+        if kind is float and isinstance(value, jax.Array):
+            return value
         if isinstance(value, bool) != (kind is bool) or not isinstance(value, (int, float) if kind is float else kind):
             self.fail(key, f"{key[-1]!r} must be of type {kind.__name__}, got {value!r}")
         return value
@@ -75,7 +88,7 @@ class Source:
     def _array(self, key: tuple, value: Any, shape: tuple[int | None, ...]) -> np.ndarray:
         wanted = "×".join("n" if size is None else str(size) for size in shape)
         try:
-            array = np.asarray(value, float)
+            array = _array(value, float)
         except (TypeError, ValueError):
             self.fail(key, f"{key[-1]!r} must be an array of {wanted} numbers, got {value!r}")
         if len(array.shape) != len(shape) or any(want not in (None, got) for want, got in zip(shape, array.shape)):
@@ -105,7 +118,7 @@ class Source:
 
     def _list(self, key: tuple, name: str, value: Any) -> Any:
         try:
-            return np.asarray(value) if isinstance(value, list) else value
+            return _array(value) if isinstance(value, list) else value
         except ValueError:
             self.fail((*key, name), f"{name!r} must have rows of equal length, got {value!r}")
 
@@ -120,6 +133,12 @@ class Source:
             words = re.findall(r"\w+", str(error))
             named = [place for word in words for place in [(*key, word), *self.lines] if place[-1] == word]
             self.fail(next((place for place in named if place in self.lines), key), str(error))
+
+
+def _array(value: list, *dtype):
+    """The list as an array: one of JAX if numbers in it are traced."""
+    is_traced = any(isinstance(x, jax.Array) for x in jax.tree.leaves(value))
+    return (jnp if is_traced else np).asarray(value, *dtype)
 
 
 def _lines(text: str) -> dict[tuple, int]:

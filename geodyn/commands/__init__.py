@@ -4,5 +4,6 @@ status."""
 from geodyn.commands.demo import demo
 from geodyn.commands.simulate import simulate
 from geodyn.commands.stroke import stroke
+from geodyn.commands.sweep import sweep
 
-__all__ = ["demo", "simulate", "stroke"]
+__all__ = ["demo", "simulate", "stroke", "sweep"]

@@ -1,7 +1,8 @@
 """Plots with matplotlib. Each function takes an Axes (or makes one) and returns it.
 
 A trajectory in space: `trajectory`, `path`, `body`, `animate`, `player`. Numbers against time: `coordinates`,
-`separation`, `energy`, `multipliers`, `constraints`, `drift`, `comparison`. Force against displacement: `hysteresis`.
+`separation`, `energy`, `multipliers`, `constraints`, `drift`, `comparison`. Many members: `fan`, `heatmap`.
+Force against displacement: `hysteresis`.
 Shape space: `curvature`, `connection`, `shape_metric`, `stroke`, `family`. Swimmers: `swimmer`, `swim`, `wake`,
 `displacement`; `check_swimmer` checks whether a swimmer can be drawn.
 Rigid bodies: `poinsot`, `attitudes`, `angular_velocity`. Linkages: `linkage`, `on_sphere`.
@@ -16,6 +17,8 @@ from geodyn.plot.curves import (
     coordinates,
     drift,
     energy,
+    fan,
+    heatmap,
     hysteresis,
     multipliers,
     separation,
@@ -44,7 +47,9 @@ __all__ = [
     "drift",
     "energy",
     "family",
+    "fan",
     "figure",
+    "heatmap",
     "hysteresis",
     "linkage",
     "multipliers",

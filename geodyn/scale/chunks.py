@@ -16,7 +16,6 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from geodyn._compile.jit import traced_numbers
 from geodyn._typing import Array, PyTree
 from geodyn.control.problem.minimise import OUTCOMES
-from geodyn.control.problem.optimum import OptimalStroke
 from geodyn.integrators.contract.results import RESULTS
 from geodyn.integrators.trajectory import Trajectory
 from geodyn.scale.reductions import AbstractReduction
@@ -111,14 +110,14 @@ def _chunk(function, members, count, reduce, mesh, keep) -> Done:
 def _status(values, count: int):
     """How each member ended: as its trajectories and searches say, or, if there are none, whether its numbers are
     finite."""
-    kinds = Trajectory, OptimalStroke
+    kinds = Trajectory, type(OUTCOMES.converged)
     parts = jax.tree.leaves(values, is_leaf=lambda x: isinstance(x, kinds))
     status = jnp.zeros(count, int)
     for x in parts:
         if isinstance(x, Trajectory):
             status = jnp.where(status == 0, x.result, status)
-        elif isinstance(x, OptimalStroke):
-            status = jnp.where((status == 0) & (x.result != OUTCOMES.converged), RESULTS.not_converged, status)
+        elif isinstance(x, kinds):
+            status = jnp.where((status == 0) & (x != OUTCOMES.converged), RESULTS.not_converged, status)
     if not any(isinstance(x, kinds) for x in parts):
         for x in parts:
             finite = jnp.all(jnp.isfinite(x.reshape(count, -1)), axis=1)

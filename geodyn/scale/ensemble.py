@@ -16,7 +16,7 @@ import numpy as np
 from tqdm import tqdm
 
 from geodyn._checks import UNTRACEABLE, require
-from geodyn._compile.jit import jit, static_count
+from geodyn._compile.jit import as_pytree, jit, static_count
 from geodyn._compile.progress import compiling
 from geodyn._typing import Count, Int, PyTree
 from geodyn.integrators.contract.results import RESULTS
@@ -143,6 +143,11 @@ def ensemble(
     members, count = _members(members)
     if reduce is not None:
         require("reduce", reduce, AbstractReduction, "a reduction such as gd.ensembles.Mean()")
+    if any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves((members, as_pytree(function), reduce))):
+        raise ValueError(
+            "gd.ensemble runs on the host and has no place inside of jit, vmap or grad: differentiate the function of "
+            "one member, as gd.ensemble(jax.grad(function), …, reduce=gd.ensembles.Mean()) does"
+        )
     keep = reduce is None if keep is None else keep
     if jax.process_count() > 1 and folder is None:
         raise ValueError("folder must be given in a run of several processes: it is where their results meet")
@@ -182,6 +187,7 @@ def ensemble(
                 bar.update(end - begin)
             while len(own) < len(chunks) and np.any(store.status() == MISSING):
                 time.sleep(SECONDS)  # The other processes have not finished.
+                bar.update(int(np.sum(store.status() != MISSING)) - bar.n)
     except KeyboardInterrupt:
         if not progress and folder is None:
             raise
@@ -222,7 +228,8 @@ def _members(members) -> tuple[PyTree, int]:
             "members must be arrays whose first axis is that of the members, of one length, at least 1; their lengths "
             f"are {given}"
         )
-    return jax.tree.map(lambda x: x if _is_key(x) else np.asarray(x), members), next(iter(lengths.values()))[0]
+    on_host = jax.tree.map(lambda x: x if _is_key(x) or isinstance(x, jax.core.Tracer) else np.asarray(x), members)
+    return on_host, next(iter(lengths.values()))[0]
 
 
 def _is_key(x) -> bool:

@@ -170,6 +170,7 @@ ELSEWHERE = {
     "a search by scipy, or checks of numbers, which no transformation goes through": (
         *("by_arclength", "optimal_design", "optimal_stroke", "stroke_family", "free_rotation"),
     ),
+    "a host loop, which says so (tests/scale/test_ensemble.py)": (*("ensemble", "Histogram", "Mean", "Quantiles"),),
 }
 LONG = (
     *(

@@ -219,6 +219,17 @@ def test_wrong_input(name):
         gd.ensemble(function, members, **options)
 
 
+def test_no_transformation_goes_through():
+    """A derivative would be lost without a word."""
+
+    def total(k):
+        return jnp.sum(gd.ensemble(lambda x: k * x, STARTS).values)
+
+    for run in (lambda: jax.grad(total)(2.0), lambda: jax.jit(lambda x: gd.ensemble(end, x).values)(STARTS)):
+        with pytest.raises(ValueError, match=r"no place inside of jit, vmap or grad: differentiate"):
+            run()
+
+
 def test_folders_of_something_else(tmp_path):
     gd.ensemble(end, STARTS, folder=tmp_path / "runs", chunk=25)
     with pytest.raises(ValueError, match=r"of another ensemble: members \(hash\) was .*Delete it, or give another"):
