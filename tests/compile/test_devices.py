@@ -2,54 +2,30 @@
 this processor, in a process of their own that has a few minutes."""
 
 import os
+import re
 import subprocess
 import sys
+from functools import partial
+from pathlib import Path
 
+import jax
+import jax.numpy as jnp
 import pytest
 from conftest import QUICK
+from helpers import members
 
 SCRIPT = """
 import sys
 import jax, jax.numpy as jnp, numpy as np
 jax.config.update("jax_enable_x64", True)
 from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
-import geodyn as gd
 
 count, name, *kinds = sys.argv[1:]
 assert jax.local_device_count() == int(count)
 
-def oscillator(k, x):
-    system = gd.Lagrangian(lambda q, v: 0.5 * (1 + 0.1 * q[0] ** 2) * v @ v - 0.5 * k * q @ q - q[0] * q[1])
-    return gd.integrate(system, x, 0.1 * x, t1=1.0, steps=10, throw=False).q[-1]
+from helpers import members
 
-def network(k, x):
-    weights = k * jnp.sin(jnp.arange(80.0)).reshape(2, 40)
-    system = gd.Lagrangian(lambda q, v: 0.5 * v @ v - jnp.sum(jnp.tanh(q @ weights)))
-    return gd.integrate(system, x, 0.1 * x, t1=1.0, steps=5, throw=False).q[-1]
-
-def pendulum(k, x):
-    system = gd.System(gd.spaces.Euclidean(2), [1.0, 2.0], gd.Rod([(0, 1)], 0.7), gd.Harmonic(k, [0.0, 0.0]))
-    along = jnp.stack([jnp.cos(x[0]), jnp.sin(x[0])])
-    across = jnp.stack([-along[1], along[0]])
-    q, v = jnp.stack([x, x + 0.7 * along]), jnp.stack([0 * across, x[1] * across])
-    return gd.integrate(system, q, v, t1=1.0, steps=10, throw=False).q[-1, 1]
-
-def top(k, x):
-    body = gd.rigid.RigidBodies([1.0, 2.0, 3.0])
-    q, v = body.state(angular_velocity=jnp.stack([x[0], x[1], 1.0 + k]))
-    return gd.integrate(body, q, v, t1=1.0, steps=10, method=gd.Gauss(2), throw=False).q[-1, 0, 3:5]
-
-def balls(k, x):
-    system = gd.System(gd.spaces.Euclidean(2), [1.0, 1.0 + k], gd.Contact(radii=[0.2, 0.2]))
-    q = jnp.stack([jnp.zeros(2), jnp.ones(2) + 0.1 * x])
-    return gd.integrate(system, q, jnp.array([[1.0, 0.9], [-1.0, -0.9]]), t1=1.0, steps=10, throw=False).q[-1, 0]
-
-def stroke(k, x):
-    swimmer, method = gd.swimmers.SymmetricPurcell(), gd.Direct(harmonics=3, steps=12)
-    best = gd.optimal_stroke(swimmer, [0.5, 0.5], displacement=0.02 * (k + 0.1 * x[0]), method=method)
-    return jnp.stack([best.cost, best.cost])
-
-run = globals()[name]
+run = getattr(members, name)
 k, x = jnp.asarray(0.8), jnp.linspace(0.2, 0.9, 16).reshape(8, 2)
 
 def loss(k, x):
@@ -82,6 +58,7 @@ for kind in kinds:
         np.testing.assert_allclose(got, want, rtol=1e-11, atol=1e-13, err_msg=kind)
     print(kind, flush=True)
 """
+TESTS = os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
 KINDS = ["explicit", "explicit set", "auto", "auto set", "shard_map", "pmap"]
 
 
@@ -89,7 +66,7 @@ def run(count, name, kinds, **environment):
     flags = f"--xla_force_host_platform_device_count={count}"
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", SCRIPT, str(count), name, *kinds],
-        env=os.environ | {"XLA_FLAGS": flags} | environment,
+        env=os.environ | {"XLA_FLAGS": flags, "PYTHONPATH": TESTS} | environment,
         timeout=280,
         capture_output=True,
         text=True,
@@ -132,3 +109,18 @@ def test_what_no_mesh_allows_is_said():
         [sys.executable, "-c", CLOSED_OVER], env=os.environ | flags, timeout=280, capture_output=True, text=True
     )
     assert "ValueError: a function of the system uses an array that was computed outside of it" in done.stderr
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["oscillator", "network", "pendulum", "top", "balls", "stroke", "separation", "pile"])
+def test_programs_for_other_devices(name):
+    """Forward and backward they translate for GPUs and TPUs, without calls that only a CPU knows or to the host."""
+    run = getattr(members, name)
+
+    def loss(k, x):
+        return jnp.sum(jax.vmap(partial(run, k))(x))
+
+    args = jnp.asarray(0.8), jnp.linspace(0.2, 0.9, 16).reshape(8, 2)
+    for platform in ("cuda", "tpu"):
+        text = jax.jit(jax.value_and_grad(loss, (0, 1))).trace(*args).lower(lowering_platforms=(platform,)).as_text()
+        assert text.count("\n") > 1000 and not re.findall('lapack|callback|xla_cpu_small_call = "true"', text)
