@@ -82,7 +82,6 @@ def test_any_mesh(count):
 
 
 @pytest.mark.long
-@pytest.mark.newest
 @pytest.mark.parametrize("name", ["network", "pendulum", "top", "balls", "stroke"])
 def test_everything_on_any_mesh(name):
     run(2, name, ["explicit" if name == "network" else "explicit set", "auto", "shard_map", "pmap"], **QUICK)
