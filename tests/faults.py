@@ -1376,7 +1376,7 @@ scale/reductions.py: the squares of two groups are only added
 
 scale/ensemble.py: a folder of other members goes on
 -         "members (hash)": numbers,
-+ 
++ "members": 0,
 > scale/test_ensemble.py::test_folders_of_something_else
 
 commands/members.py: random numbers are the same at each point of the grid

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.experimental.custom_partitioning import custom_partitioning
 from jax.extend.core import jaxpr_as_fun
-from jax.sharding import get_abstract_mesh, use_abstract_mesh
+from jax.sharding import NamedSharding, PartitionSpec, get_abstract_mesh, use_abstract_mesh
 
 from geodyn._compile import internals, native
 from geodyn._compile.cells import fill, has_rule
@@ -90,12 +90,15 @@ def _on_devices(*args, run, batch, outs, alone, **_):
     def partition(mesh, given, wanted):
         given, wanted = jax.tree.map(lambda x: x.sharding, (given, wanted))
         places = [_axes_of_mesh(k - len(batch), batch[k], args, given[1]) for k in range(len(batch))]
+        shares = [math.prod(mesh.shape[name] for name in names) for names in places]
+        if any(size % share for size, share in zip(batch, shares, strict=True)):  # Then each device computes all.
+            given, wanted = jax.tree.map(lambda _: NamedSharding(mesh, PartitionSpec()), (given, wanted))
+            places, shares = [() for _ in batch], [1 for _ in batch]
+        sizes = tuple(size // share for size, share in zip(batch, shares, strict=True))
 
         def on_one_device(_, parts):
             token = _on_a_processor.set(processor)
             try:
-                pairs = zip(batch, places, strict=True)
-                sizes = tuple(size // math.prod(mesh.shape[name] for name in names) for size, names in pairs)
                 with contextlib.nullcontext() if get_abstract_mesh().empty else use_abstract_mesh(mesh.abstract_mesh):
                     values = evaluate(*parts, batch=sizes)
                     return [_summed(x, kept, places) for x, (*_, kept) in zip(values, outs, strict=True)]

@@ -53,6 +53,9 @@ for kind in kinds:
         forward = jax.jit(jax.vmap(lambda x: run(k, x))).lower(spread).compile()
         asked = " while(" in forward.as_text() and "all-reduce" in forward.as_text()
         assert name in ("balls", "stroke") or not asked, "the devices wait for each other in a loop"
+        six = jax.jit(lambda k, x: jax.value_and_grad(loss)(k, x[:6]))
+        for got, want in zip(six(k, spread) if kind == "auto" else (), six(k, x)):
+            np.testing.assert_allclose(got, want, rtol=1e-11, err_msg="of members that the devices cannot share evenly")
     assert kind == "pmap" or len(found[0].sharding.device_set) == int(count)
     for got, want in zip(found, wanted):
         np.testing.assert_allclose(got, want, rtol=1e-11, atol=1e-13, err_msg=kind)
