@@ -18,6 +18,7 @@ from geodyn.geometry.manifold.manifold import AbstractManifold
 from geodyn.geometry.models.spaces import AbstractModelSpace
 from geodyn.integrators.trajectory import Trajectory
 from geodyn.mechanics.points.system import System
+from geodyn.plot.style import Labels
 
 SHIPPED = files("geodyn") / "scenarios"
 SPACES = {"euclidean": "Euclidean", "hyperbolic": "Hyperbolic", "inhomogeneous": "Inhomogeneous", "sphere": "Sphere"}
@@ -26,13 +27,15 @@ METHODS = {"gauss": "Gauss", "radau_iia": "RadauIIA"}
 
 
 class Scenario(NamedTuple):
-    """The contents of a scenario file: a system, its initial data, and the options of `gd.integrate`."""
+    """The contents of a scenario file: a system, its initial data, the options of `gd.integrate`, and what the axes of
+    pictures say."""
 
     system: System
     q0: Float[Array, "N dim"]
     v0: Float[Array, "N dim"]
     options: dict[str, Any]
     source: Source
+    labels: Labels
 
     def integrate(self, checkpoint: Path | None = None) -> Trajectory:
         """The trajectory, with a progress bar. Failure or interruption is not raised, but given by its `result`."""
@@ -65,7 +68,7 @@ def read_scenario(name: str) -> Scenario:
 
 def scenario_of(source: Source) -> Scenario:
     """The scenario in an open file; numbers that were put into it may be traced."""
-    source.allow((), ["space", "body", "method", "time", "sweep", *ELEMENTS])
+    source.allow((), ["space", "body", "method", "time", "labels", "sweep", *ELEMENTS])
     space = _space(source)
     masses, q0, v0 = _body(source, space)
     elements = [element for name in ELEMENTS for element in _elements(source, name)]
@@ -75,21 +78,37 @@ def scenario_of(source: Source) -> Scenario:
     options = dict(_time(source))
     if "method" in source.tables:
         options["method"] = _method(source)
-    return Scenario(system, jnp.asarray(q0), jnp.asarray(v0), options, source)
+    return Scenario(system, jnp.asarray(q0), jnp.asarray(v0), options, source, _labels(source, space))
+
+
+def _labels(source: Source, space: AbstractManifold) -> Labels:
+    """The names of the coordinates of a point, and the units."""
+    if "labels" not in source.tables:
+        return Labels()
+    table = source.allow(("labels",), Labels._fields)
+    for unit in ("length", "time", "mass"):
+        source.get(("labels", unit), str, "")
+    names = table.get("coordinates", [])
+    if not isinstance(names, list) or not all(isinstance(x, str) for x in names) or len(names) not in (0, space.dim):
+        source.fail(("labels", "coordinates"), f"'coordinates' must be {space.dim} names, got {names!r}")
+    return Labels(**{**table, "coordinates": tuple(names)})
 
 
 def _space(source: Source) -> AbstractManifold:
-    """The space: one by its name, or one with a given metric, a function x[n] -> g[n, n] as "module:function". The
-    `period` [n] of its coordinates is optional, `inf` for coordinates that are not periodic."""
-    table = source.allow(("space",), ["name", "dim", "chart", "metric", "period"])
+    """The space: one by its name, or one with a given metric, a function x[n] -> g[n, n] as "module:function". With a
+    metric go the `period` [n] of its coordinates, `inf` for coordinates that are not periodic, and an `embedding`, a
+    function x[n] -> X[2 or 3], for pictures."""
+    table = source.allow(("space",), ["name", "dim", "chart", "metric", "period", "embedding"])
     dim = source.get(("space", "dim"), int)
     if ("name" in table) == ("metric" in table):
         source.fail(("space",), "[space] needs either 'name' (a space of the zoo) or 'metric' (module:function)")
     if "metric" in table:
         period, metric = source.get(("space", "period"), (dim,), None), _imported(source, ("space", "metric"))
-        return source.build(("space",), lambda: gd.Manifold(metric, dim, period=period))
-    if "period" in table:
-        source.fail(("space", "period"), "'period' goes with 'metric': the spaces of the zoo know their angles")
+        embedding = _imported(source, ("space", "embedding")) if "embedding" in table else None
+        return source.build(("space",), lambda: gd.Manifold(metric, dim, period=period, embedding=embedding))
+    for key in ("period", "embedding"):
+        if key in table:
+            source.fail(("space", key), f"{key!r} goes with 'metric': the spaces of the zoo know theirs")
     name = source.choose(("space", "name"), SPACES)
     options = {"chart": source.get(("space", "chart"), str)} if "chart" in table else {}
     return source.build(("space",), lambda: getattr(gd.spaces, SPACES[name])(dim, **options))

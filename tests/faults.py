@@ -671,114 +671,154 @@ control/problem/variation.py: half the area that ζ sweeps
 + * zeta[:, None], axis=2)) / 4
 > control/test_variation.py::test_variations_are_the_derivatives
 
-plot/strokes.py: the sign of a height function
+plot/shapes/strokes.py: the sign of a height function
 - curvature_form(swimmer, r)[component, i, j]
 + curvature_form(swimmer, r)[component, j, i]
 > plot/test_plot_swimmers.py::test_curvature_of_a_pair
 
-plot/strokes.py: arrows backwards
+plot/shapes/strokes.py: arrows backwards
 - return -connection_form(swimmer, r)
 + return connection_form(swimmer, r)
 > plot/test_plot_swimmers.py::test_connection_and_metric
 
-plot/strokes.py: ellipses of the inverse of Cholesky's factor transposed
+plot/shapes/strokes.py: ellipses of the inverse of Cholesky's factor transposed
 - np.linalg.solve(np.swapaxes(np.linalg.cholesky(metrics), 1, 2), circle[None])
 + np.linalg.solve(np.linalg.cholesky(metrics), circle[None])
 > plot/test_plot_swimmers.py::test_connection_and_metric
 
-plot/strokes.py: a stroke run through backwards
+plot/shapes/strokes.py: a stroke run through backwards
 - tuple(r[i + 2]),
 -             tuple(r[i]),
 + tuple(r[i]),
 +             tuple(r[i + 2]),
 > plot/test_plot_swimmers.py::test_strokes
 
-plot/strokes.py: tangents of a family without the scale of the axes
+plot/shapes/strokes.py: tangents of a family without the scale of the axes
 - np.arctan(multiplier * wide / high)
 + np.arctan(multiplier)
 > plot/test_plot_swimmers.py::test_family
 
-plot/scene.py: volumes as the squares of masses
+plot/scene/scene.py: volumes as the squares of masses
 - radii = np.cbrt(masses / masses.max())
 + radii = np.sqrt(masses / masses.max())
 > plot/test_plot.py::test_pictures_of_a_body
 
-plot/bodies.py: rods drawn as springs
+plot/space/bodies.py: rods drawn as springs
 - ((curves[~rigid], GREY, 1.3), (curves[rigid], INK, 2.2))
 + ((curves[rigid], GREY, 1.3), (curves[~rigid], INK, 2.2))
 > plot/test_plot.py::test_rods_are_heavier_than_springs
 
-plot/bodies.py: later bodies paler
+plot/space/bodies.py: later bodies paler
 - np.linspace(0.35, 1.0, len(frames))
 + np.linspace(1.0, 0.35, len(frames))
 > plot/test_plot.py::test_pictures_of_a_body
 
-plot/scene.py: times to the saved state before
+plot/scene/scene.py: times to the saved state before
 - np.abs(self.t[None, :] - times[:, None]).argmin(axis=1)
 + np.searchsorted(self.t, times, side='right') - 1
 > plot/test_plot.py::test_pictures_of_a_body
 
-plot/curves.py: distances in the plane have a radius of curvature
+plot/time/curves.py: distances in the plane have a radius of curvature
 - if isinstance(space, Sphere | Hyperbolic) else
 + if not isinstance(space, Sphere | Hyperbolic) else
 > plot/test_plot.py::test_separation
 
-plot/curves.py: residuals exchanged
+plot/time/drift.py: residuals exchanged
 - (system.constraint(t, q), constraint_rate(system, t, q, v)))
 + (constraint_rate(system, t, q, v), system.constraint(t, q)))
 > plot/test_plot.py::test_constraints
 
-plot/curves.py: the mean error for the largest
+plot/time/curves.py: the mean error for the largest
 - np.abs(computed - exact).max():.0e}
 + np.abs(computed - exact).mean():.0e}
 > plot/test_plot.py::test_comparison_tells_the_largest_error
 
-plot/curves.py: a drift from zero
-- np.abs(values - values[0])[1:]
-+ np.abs(values)[1:]
+plot/time/drift.py: a drift from zero
+- np.abs(x - x[0])[1:]
++ np.abs(x)[1:]
 > plot/test_plot.py::test_energy
 
-plot/models.py: the picture is projected from the nearest point
+plot/time/drift.py: an envelope of the smallest
+- max(values[part].max(), np
++ max(values[part].min(), np
+> plot/test_plot.py::test_drift_is_an_envelope
+
+plot/time/drift.py: a body at rest fills the panel
+- if largest < eps:
++ if largest < 0:
+> plot/test_plot.py::test_a_body_at_rest_does_not_fill_the_panels
+
+plot/style.py: rounding errors fill a panel
+- if np.ptp(values) <= 1e-9 *
++ if np.ptp(values) < 0 *
+> plot/test_plot.py::test_a_body_at_rest_does_not_fill_the_panels
+
+plot/space/bodies.py: discs of half their radius
+- rim = centre + radius *
++ rim = centre + radius / 2 *
+> plot/test_plot.py::test_spheres_have_their_radii_and_impacts_are_marked
+
+plot/scene/scene.py: impacts marked at the saved state before
+- return (1 - share) * self.points[k - 1] + share * self.points[k]
++ return self.points[k - 1]
+> plot/test_plot.py::test_spheres_have_their_radii_and_impacts_are_marked
+
+geometry/geodesics/geodesic.py: embeddings are not compared with the metric
+- if callable(getattr(space, "embedding", None)) and
++ if None and
+> plot/test_plot.py::test_a_surface_is_drawn_as_it_lies
+
+plot/shapes/strokes.py: all height functions are the first
+- curvature(moving, component, lower, upper, ax
++ curvature(moving, 0, lower, upper, ax
+> plot/test_plot_swimmers.py::test_height_functions
+
+plot/shapes/strokes.py: the body frame for any other
+- moving, count = frames[frame](), swimmer.group.dim
++ moving, count = swimmer, swimmer.group.dim
+> plot/test_plot_swimmers.py::test_height_functions
+
+plot/scene/models.py: the picture is projected from the nearest point
 - int(np.argmin(nearest[::-1]))
 + int(np.argmax(nearest[::-1]))
 > plot/test_plot.py::test_stereographic_projection_is_from_afar
 
-plot/models.py: a half-space upside down
+plot/scene/models.py: a half-space upside down
 - (*_names(space.dim)[:-1], "height")
 + ("height", *_names(space.dim)[:-1])
 > plot/test_plot.py::test_models_show_what_they_say
 
-plot/swimmers.py: older bodies darker
+plot/shapes/swimmers.py: older bodies darker
 - 0.25 + 0.75 * k / strokes
 + 1 - 0.75 * k / strokes
 > plot/test_plot_swimmers.py::test_where_it_goes
 
-plot/swimmers.py: time in strokes ends at one
+plot/shapes/swimmers.py: time in strokes ends at one
 - np.linspace(0, strokes, len(place))
 + np.linspace(0, 1, len(place))
 > plot/test_plot_swimmers.py::test_where_it_goes
 
-plot/swimmers.py: strokes that follow start at the first
+plot/shapes/swimmers.py: strokes that follow start at the first
 - starts = [np.linalg.matrix_power(once[-1], k)
 + starts = [np.linalg.matrix_power(once[-1], 0)
 > plot/test_plot_swimmers.py::test_where_it_goes
 
-plot/player.py: the player leaves the last state out
+plot/pages/player.py: the player leaves the last state out
 - np.unique(np.append(np.arange(0, len(drawn.t), every), len(drawn.t) - 1))
 + np.arange(0, len(drawn.t), every)
 > plot/test_player.py::test_long_motions_are_thinned_out_and_say_so
 
-plot/solids.py: the ellipsoid of the moments themselves
+plot/scene/solids.py: the ellipsoid of the moments themselves
 - moments.sum(axis=1, keepdims=True) - 2 * moments)
 + moments.sum(axis=1, keepdims=True) - moments)
 > plot/test_player.py::test_rigid_bodies_are_shown
 
-plot/rigid.py: polhodes of the wrong family
+plot/space/rigid.py: polhodes of the wrong family
 - first = 0 if level < moments[1] else 2
 + first = 2 if level < moments[1] else 0
 > mechanics/test_rigid.py::test_pictures
 
-plot/rigid.py: angular velocity in the body's own axes
+plot/space/rigid.py: angular velocity in the body's own axes
 - np.asarray(motion.angular_velocity[:, body]) @ directions
 + np.asarray(motion.angular_velocity[:, body])
 > mechanics/test_rigid.py::test_components_are_those_along_the_principal_axes
@@ -1316,17 +1356,17 @@ mechanics/elements/abstract.py: elements do not hear of a tolerance
 + static_count("nodes", nodes), 0 * float(tolerance)
 > geometry/test_geodesic.py::test_a_tolerance_takes_fewer_nodes
 
-plot/scene.py: edges lead to images
+plot/scene/scene.py: edges lead to images
 - np.round((y - x) / period) * period
 + 0 * np.round((y - x) / period)
 > plot/test_plot.py::test_points_that_wind_differently_have_half_an_edge_each
 
-plot/scene.py: edges are torn in an embedding, where images are one
+plot/scene/scene.py: edges are torn in an embedding, where images are one
 - torn = ~np.isclose(found[:, half], other[:, half]).all(axis=1)
 + torn = np.any(turned != q, axis=(1, 2))
 > plot/test_plot.py::test_points_that_wind_differently_have_half_an_edge_each
 
-plot/player.py: the player skips halves of edges
+plot/pages/player.py: the player skips halves of edges
 - if np.max(np.abs(chords
 + if np.nanmax(np.abs(chords
 > plot/test_plot.py::test_points_that_wind_differently_have_half_an_edge_each

@@ -46,8 +46,8 @@ def simulate(scenario: str | None, list_shipped: bool, plot: bool, out: str) -> 
     lines["iterations per step"] = f"{int(stats.iterations) / max(1, int(stats.steps)):.3g}"
     report(f"{name}: {int(stats.steps)} steps to t = {reached:g}: {result.message}", lines, target)
     if plot:
-        _draw_trajectory(given.system, trajectory, conserved).savefig(f"{target}.png", dpi=120)
-        draw.player(trajectory, f"{target}.html", title=name)
+        _draw_trajectory(given, trajectory, conserved).savefig(f"{target}.png", dpi=120)
+        draw.player(trajectory, f"{target}.html", title=name, labels=given.labels)
     print(f"written: {target}.npz (gd.load)" + f", {target}.png, {target}.html (plays in a browser)" * plot)
     if result == RESULTS.interrupted:
         print("the same command goes on from here")
@@ -86,19 +86,19 @@ def _conserved(system: System, trajectory: Trajectory) -> dict:
     return {name: np.asarray(values)[done] for name, values in conserved.items()}
 
 
-def _draw_trajectory(system, trajectory, conserved):
+def _draw_trajectory(given: Scenario, trajectory: Trajectory, conserved):
     """A figure of the motion, of the multipliers, separations or coordinates, and of the drift of conserved
     quantities."""
-    figure = draw.figure(11, 5.5)
+    system, labels, figure = given.system, given.labels, draw.figure(11, 5.5)
     grid = figure.add_gridspec(2, 2)
     place = figure.add_subplot(grid[:, 0], projection=draw.projection(system.space))
     above, below = figure.add_subplot(grid[0, 1]), figure.add_subplot(grid[1, 1])
-    draw.trajectory(trajectory, place)
+    draw.trajectory(trajectory, place, labels=labels)
     if elements_of(system, AbstractConstraint):
-        draw.multipliers(trajectory, above)
+        draw.multipliers(trajectory, above, labels=labels)
     elif any(isinstance(element, Spring) for element in system.elements):
-        draw.separation(trajectory, None, above)
+        draw.separation(trajectory, None, above, labels=labels)
     else:
-        draw.coordinates(trajectory, above)
-    draw.drift(np.asarray(trajectory.t)[: len(conserved["energy"])], conserved, below)
+        draw.coordinates(trajectory, above, labels=labels)
+    draw.drift(np.asarray(trajectory.t)[: len(conserved["energy"])], conserved, below, labels=labels)
     return figure

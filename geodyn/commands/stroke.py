@@ -49,6 +49,9 @@ def stroke(name: str | None, words: list[str]) -> int:
     }
     report(f"optimal stroke of {name}: {verdict(optimum)}", lines, target)
     print(f"stroke {target}.npz (gd.strokes.load_stroke), picture {target}.png")
+    if _can_be_drawn(body):
+        draw.player(body, optimum.stroke, f"{target}.html", title=f"optimal stroke of {name}")
+        print(f"page {target}.html (plays in a browser)")
     if film:
         draw.swim(body, optimum.stroke, film)
         print(f"film {film}")
@@ -145,25 +148,34 @@ def _family(name: str, posed, problem, last: float, first, target: Path) -> None
     print(f"picture {target}.png")
 
 
+def _can_be_drawn(body: gd.AbstractConnection) -> bool:
+    try:
+        draw.check_swimmer(body)
+    except ValueError:
+        return False
+    return True
+
+
 def _draw(body: gd.AbstractConnection, posed, displacement, stroke):
-    """A figure of the largest component of the curvature that the stroke encloses, and of the moving body or, if the
-    body cannot be drawn, of its displacement against time."""
+    """A figure of the curvature that the stroke encloses, in the plane of two shape variables in which it is largest,
+    for each coordinate of the pose; and of the moving body or, if that cannot be drawn, of its displacement."""
     r = np.asarray(jax.vmap(stroke)(np.linspace(0.0, 1.0, 129)))
     middle, margin = (r.min(axis=0) + r.max(axis=0)) / 2, 0.2 * np.ptp(r, axis=0)
     field = np.abs(gd.curvature(posed, jnp.asarray(middle)))
     free = max(posed.group.translations, 1)
     weights = np.abs(displacement) if np.ndim(displacement) else np.arange(len(field)) < free
     largest = np.argmax(weights[:, None, None] * np.triu(field))
-    component, *pair = (int(i) for i in np.unravel_index(largest, field.shape))
-    figure = draw.figure(10, 5.5)
-    left, right = figure.subplots(1, 2, width_ratios=[1.2, 1])
+    _, *pair = (int(i) for i in np.unravel_index(largest, field.shape))
     low, high = (r.min(axis=0) - margin)[pair], (r.max(axis=0) + margin)[pair]
-    draw.curvature(posed, component, low, high, left, variables=tuple(pair), at=middle)
-    draw.stroke(stroke, left, variables=tuple(pair))
-    try:
-        draw.check_swimmer(body)
-    except ValueError:
-        draw.displacement(body, stroke, right)
+    panels = min(posed.group.dim, 3)
+    figure = draw.figure(3 + 3.4 * panels, 4.5 if panels == 1 else 8.5)
+    above, below = figure.subfigures(1, 2) if panels == 1 else figure.subfigures(2, 1, height_ratios=[1, 1.2])
+    draw.height_functions(posed, low, high, above, stroke=stroke, variables=tuple(pair), at=middle)
+    if not _can_be_drawn(body):
+        draw.displacement(body, stroke, below.subplots())
     else:
-        draw.swimmer(body, stroke, right)
+        left, right = (below.subplots(), None) if panels == 1 else below.subplots(1, 2)
+        draw.swimmer(body, stroke, left)
+        if right is not None:
+            draw.displacement(body, stroke, right)
     return figure

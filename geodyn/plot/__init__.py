@@ -3,35 +3,29 @@
 A trajectory in space: `trajectory`, `path`, `body`, `animate`, `player`. Numbers against time: `coordinates`,
 `separation`, `energy`, `multipliers`, `constraints`, `drift`, `comparison`. Many members: `fan`, `heatmap`.
 Force against displacement: `hysteresis`.
-Shape space: `curvature`, `connection`, `shape_metric`, `stroke`, `family`. Swimmers: `swimmer`, `swim`, `wake`,
-`displacement`; `check_swimmer` checks whether a swimmer can be drawn.
+Shape space: `height_functions`, `curvature`, `connection`, `shape_metric`, `stroke`, `family`. Swimmers: `swimmer`,
+`swim`, `wake`, `displacement`; `check_swimmer` checks whether a swimmer can be drawn. `Labels` names coordinates and
+units.
 Rigid bodies: `poinsot`, `attitudes`, `angular_velocity`. Linkages: `linkage`, `on_sphere`.
 matplotlib is imported inside of these functions, so that the rest of geodyn does not need it.
 """
 
-from geodyn.plot.animation import animate
-from geodyn.plot.bodies import body, path, projection, trajectory
-from geodyn.plot.curves import (
-    comparison,
-    constraints,
-    coordinates,
-    drift,
-    energy,
-    fan,
-    heatmap,
-    hysteresis,
-    multipliers,
-    separation,
-)
-from geodyn.plot.linkages import linkage, on_sphere
-from geodyn.plot.player import Player, player
-from geodyn.plot.rigid import angular_velocity, attitudes, poinsot
-from geodyn.plot.strokes import connection, curvature, family, shape_metric, stroke
-from geodyn.plot.style import COLOURS, figure
-from geodyn.plot.swimmers import check_swimmer, displacement, swim, swimmer, wake
+from geodyn.plot.pages.encoding import Player
+from geodyn.plot.pages.player import player
+from geodyn.plot.shapes.strokes import connection, curvature, family, height_functions, shape_metric, stroke
+from geodyn.plot.shapes.swimmers import check_swimmer, displacement, swim, swimmer, wake
+from geodyn.plot.space.animation import animate
+from geodyn.plot.space.bodies import body, path, projection, trajectory
+from geodyn.plot.space.linkages import linkage, on_sphere
+from geodyn.plot.space.rigid import angular_velocity, attitudes, poinsot
+from geodyn.plot.style import COLOURS, Labels, figure
+from geodyn.plot.time.curves import comparison, coordinates, hysteresis, separation
+from geodyn.plot.time.drift import constraints, drift, energy, multipliers
+from geodyn.plot.time.members import fan, heatmap
 
 __all__ = [
     "COLOURS",
+    "Labels",
     "Player",
     "angular_velocity",
     "animate",
@@ -50,6 +44,7 @@ __all__ = [
     "fan",
     "figure",
     "heatmap",
+    "height_functions",
     "hysteresis",
     "linkage",
     "multipliers",

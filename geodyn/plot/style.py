@@ -1,6 +1,6 @@
-"""The style of all plots: colours, figures, Axes, legends and lines."""
+"""The style of all plots: colours, figures, Axes, labels, legends and lines."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -8,7 +8,53 @@ import numpy as np
 COLOURS = ("#20639b", "#d1495b", "#3caea3", "#edae49", "#500ba8", "#5a3210")
 INK = "#222831"
 GREY, PALE = "#7d8790", "#c3c9cf"
-TIME = "time (any consistent unit)"
+STYLES = ("-", "--", "-.", ":")
+
+
+class Labels(NamedTuple):
+    """What the axes of pictures say: names of the coordinates of a point, and units of length, time and mass.
+
+    The functions of `gd.plot` take it as `labels=`; a scenario file has it as the table `[labels]`. By default
+    coordinates are numbered and nothing is said of units.
+
+    Args:
+        coordinates: a name for each coordinate of a point, such as ("r", "φ"); or none.
+        length: the unit of length, such as "m"; "" if there is none to name.
+        time: that of time.
+        mass: that of mass.
+
+    Example:
+        >>> labels = gd.plot.Labels(length="m", time="s", mass="kg")
+        >>> print(labels.of("energy", labels.energy))
+        energy (kg m²/s²)
+    """
+
+    coordinates: tuple[str, ...] = ()
+    length: str = ""
+    time: str = ""
+    mass: str = ""
+
+    def of(self, name: str, unit: str) -> str:
+        """A name with its unit, if that is known."""
+        return f"{name} ({unit})" if unit else name
+
+    @property
+    def clock(self) -> str:
+        """The label of an axis of time."""
+        return self.of("time t", self.time)
+
+    @property
+    def energy(self) -> str:
+        """The unit of energy, if those of length, time and mass are known."""
+        return f"{self.mass} {self.length}²/{self.time}²" if self.mass and self.length and self.time else ""
+
+    @property
+    def force(self) -> str:
+        """The unit of force, if those of length, time and mass are known."""
+        return f"{self.mass} {self.length}/{self.time}²" if self.mass and self.length and self.time else ""
+
+
+PLAIN = Labels()
 
 
 def figure(width: float | int, height: float | int):
@@ -40,9 +86,29 @@ def axes(ax: Any, projection: str | None = None, **labels) -> Any:
 
 
 def legend(ax, count: int):
-    """Adds a legend if it has at most 12 entries; returns the Axes."""
-    if count <= 12:
-        ax.legend(fontsize="small", ncols=1 + (count - 1) // 4, edgecolor="none", framealpha=0.8)
+    """Adds a legend above the Axes, where it covers nothing, if it has at most 12 entries; returns the Axes."""
+    if 0 < count <= 12:
+        _, names = ax.get_legend_handles_labels()
+        inches = ax.get_window_extent().width / ax.figure.dpi
+        # A letter of the small font takes some 0.08 inches, the sample of the line that of seven.
+        room = int(inches / (0.08 * (7 + max(map(len, names), default=1))))
+        ax.legend(
+            fontsize="small", ncols=max(1, min(count, room)), loc="lower left", bbox_to_anchor=(0.0, 1.0), frameon=False
+        )
+    return ax
+
+
+def steady(ax, values, scale: float = 0.0):
+    """Keeps what is constant to rounding from filling the Axes with its rounding errors: the vertical axis spans at
+    least 1e-9 of the largest value, or of `scale` where that is larger, or of one where all is zero."""
+    values = np.asarray(values, float)
+    values = values[np.isfinite(values)]
+    if not values.size:
+        return ax
+    largest = max(np.abs(values).max(), scale)
+    if np.ptp(values) <= 1e-9 * (largest if largest > 1e-12 else 1.0):
+        middle, half = float(np.mean(values)), 0.5 * (largest if largest > 1e-12 else 1.0)
+        ax.set_ylim(middle - half, middle + half)
     return ax
 
 

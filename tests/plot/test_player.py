@@ -7,6 +7,7 @@ import subprocess
 from base64 import b64decode
 from html.parser import HTMLParser
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -120,6 +121,41 @@ def test_long_motions_are_thinned_out_and_say_so():
     assert times[0] == 0 and times[-1] == 1
 
 
+def test_energy_is_told(rod, page):
+    """Below the picture: the energy at the saved times; of a trajectory from a file that which it holds."""
+    data, times, _ = contents(page.read_text(encoding="utf-8"))
+    (told,) = data["series"]
+    values = np.frombuffer(b64decode(told["values"]), "<f4")
+    assert told["name"] == "energy" and len(values) == len(times)
+    np.testing.assert_allclose(values, rod.energy, rtol=1e-6)
+
+
+def test_a_stroke_is_played():
+    """The body where its path leads it, the point of its shape on the picture of the curvature, and its pose below."""
+    swimmer, stroke = gd.swimmers.Purcell(), gd.FourierStroke.circle(0.7)
+    page = gd.plot.player(swimmer, stroke, strokes=2, title="a swimmer", autoplay=True)
+    data, times, moving = contents(page.html)
+    assert data["autoplay"] and times[-1] == 2 and data["outlines"] == [3, 2]
+    g = gd.path(swimmer, stroke, steps=96)
+    names = [told["name"] for told in data["series"]]
+    x, y, _ = (np.frombuffer(b64decode(told["values"]), "<f4") for told in data["series"])
+    assert names == ["x", "y", "θ"]
+    np.testing.assert_allclose(np.stack([x, y])[:, :97].T, g[:, :2, 2], atol=1e-6)
+    # Positions are in a box of one scale: distances between frames are in the same ratio.
+    way, drawn = np.asarray(g[:, :2, 2]), moving[:97, 0]
+    scale = np.linalg.norm(way[48] - way[0]) / np.linalg.norm(drawn[48] - drawn[0])
+    np.testing.assert_allclose((drawn - drawn[0]) * scale, way - way[0], atol=2e-4)
+    points = np.array(data["shapes"]["points"])
+    shapes = np.asarray(jax.vmap(stroke)(times % 1))
+    # From the shape to the picture it is a scale and a shift, upside down.
+    for k, sign in ((0, 1), (1, -1)):
+        slope, shift = np.polyfit(shapes[:, k], points[:, k], 1)
+        assert sign * slope > 0
+        np.testing.assert_allclose(slope * shapes[:, k] + shift, points[:, k], atol=2e-4)
+    assert data["shapes"]["image"].startswith("data:image/png;base64,") and len(page.html) < 400_000
+    assert contents(gd.plot.player(swimmer, stroke, component=None).html)[0]["shapes"] is None
+
+
 def test_notebooks_show_it_inline(rod):
     """An iframe whose srcdoc is the whole page, escaped."""
     player = gd.plot.player(rod)
@@ -200,4 +236,37 @@ def test_it_plays_in_a_browser(browser, rod, tmp_path, model):
     assert pixels() == first
     page.screenshot(path=tmp_path / "rod.png")
     assert said == [] and len(asked) == 1
+    page.close()
+
+
+def test_a_stroke_plays_in_a_browser(browser, tmp_path):
+    """By itself and again and again; the point goes along; speed and trail can be chosen; it fits a narrow window."""
+    gd.plot.player(
+        gd.swimmers.Purcell(), gd.FourierStroke.circle(0.7), tmp_path / "swim.html", seconds=0.4, autoplay=True
+    )
+    page = browser.new_page(viewport={"width": 900, "height": 560})
+    said = []
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.goto((tmp_path / "swim.html").as_uri())
+    page.wait_for_function("+slider.value > 0.5")
+    page.wait_for_function("+slider.value < 0.3")
+    page.click("#play")
+    page.evaluate("slider.value = 0.5; slider.dispatchEvent(new Event('input'))")
+
+    def pixels(canvas):
+        return page.evaluate(f"document.querySelector('{canvas}').toDataURL()")
+
+    whole, numbers, where = pixels("#view"), pixels("#chart"), page.evaluate("point.style.left")
+    page.select_option("#trail", "0")
+    assert pixels("#view") != whole and pixels("#chart") == numbers
+    page.evaluate("slider.value = 0.6; slider.dispatchEvent(new Event('input'))")
+    assert page.evaluate("point.style.left") != where and pixels("#chart") != numbers
+    page.select_option("#speed", "4")
+    assert page.evaluate("+speed.value") == 4
+    page.set_viewport_size({"width": 420, "height": 640})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 420
+    assert page.evaluate("canvas.clientHeight") > 50
+    page.screenshot(path=tmp_path / "swim.png")
+    assert said == []
     page.close()

@@ -58,11 +58,31 @@ def test_curvature_of_a_pair():
     mesh = drawn.collections[0].get_array().reshape(81, 81)
     flux = gd.curvature(swimmer, jnp.array([1.0, 0.5, -0.5]))[1, 0, 2]
     np.testing.assert_allclose(mesh[0, -1], flux, rtol=1e-12)
-    assert drawn.get_xlabel() == "$r_{1}$" and drawn.get_ylabel() == "$r_{3}$"
+    assert drawn.get_xlabel() == "hinge angle 1 (rad)" and drawn.get_ylabel() == "hinge angle 3 (rad)"
     white = gd.plot.curvature(swimmers.ThreeSphere(), 0, (1.0, 1.0), (6.0, 6.0), ax()).collections[0].get_array()
     assert list(np.ma.getmaskarray(white).ravel()[[0, -1]]) == [True, False]
     with pytest.raises(ValueError, match=r"variables=\(0, 2\) of 2: give at="):
         gd.plot.curvature(swimmer, 1, (-1.0, -0.5), (1.0, 0.5), ax(), variables=(0, 2))
+
+
+def test_height_functions():
+    """Every coordinate of the pose by its name, in the frame that is asked for, with the stroke on each."""
+    low, high = (-1.0, -1.0), (1.0, 1.0)
+    figure = gd.plot.height_functions(PURCELL, low, high, stroke=gd.FourierStroke.circle(0.5))
+    panels, bars = figure.axes[:3], figure.axes[3:]
+    assert [bar.get_ylabel() for bar in bars] == ["$F^{x}_{12}$", "$F^{y}_{12}$", "$F^{θ}_{12}$"]
+    F = gd.curvature(PURCELL, jnp.array([1.0, 1.0]))[:, 0, 1]
+    corners = [panel.collections[0].get_array().reshape(81, 81)[-1, -1] for panel in panels]
+    np.testing.assert_allclose(corners, F, rtol=1e-12)
+    assert all(panel.lines for panel in panels)
+    other = gd.bundles.minimum_perturbation(PURCELL, low, high)
+    figure = gd.plot.height_functions(PURCELL, low, high, frame="minimum perturbation")
+    best = gd.curvature(other, jnp.array([1.0, 1.0]))[0, 0, 1]
+    corner = figure.axes[0].collections[0].get_array().reshape(81, 81)[-1, -1]
+    np.testing.assert_allclose(corner, best, rtol=1e-9)
+    assert abs(best / F[0] - 1) > 0.01
+    with pytest.raises(ValueError, match="frame must be one of 'body', 'minimum perturbation'; got 'world'"):
+        gd.plot.height_functions(PURCELL, low, high, frame="world")
 
 
 def test_connection_and_metric():

@@ -32,7 +32,7 @@ from geodyn.geometry.manifold.manifold import (
     period_of,
     safe_sqrt,
 )
-from geodyn.geometry.models.spaces import AbstractConstantCurvature, Product
+from geodyn.geometry.models.spaces import AbstractConstantCurvature, Embedded, Product
 from geodyn.integrators.contract.lagrangian import Lagrangian
 from geodyn.integrators.contract.tableau import gauss
 from geodyn.integrators.integrate import integrate
@@ -532,8 +532,8 @@ def check_manifold(space: AbstractManifold, x: Numbers) -> None:
 
     The metric must be traceable by JAX, finite, symmetric, and of the declared signature at x. A `squared_distance` of
     the space must fit the metric around x: it must be 0 and smooth where the points coincide, with the Hessian 2g,
-    symmetric in the points, and satisfy |grad dist| = 1 in both of them (the eikonal equation). For concrete numbers,
-    outside of jit.
+    symmetric in the points, and satisfy |grad dist| = 1 in both of them (the eikonal equation). An `embedding` with
+    the Jacobian J must have the metric JᵀJ. For concrete numbers, outside of jit.
 
     Args:
         space: the space.
@@ -543,7 +543,8 @@ def check_manifold(space: AbstractManifold, x: Numbers) -> None:
         None, if all is well.
 
     Raises:
-        ValueError: if the metric or the distance does not pass; the message says what is wrong and where.
+        ValueError: if the metric, the distance or the embedding does not pass; the message says what is wrong and
+            where.
 
     Example:
         >>> gd.check_manifold(gd.spaces.Sphere(2), [0.3, 0.1])
@@ -558,6 +559,19 @@ def check_manifold(space: AbstractManifold, x: Numbers) -> None:
     check_metric(space, x, signature=space.signature if isinstance(space, Manifold) else None)
     if knows_distances(space):
         _check_distances(space, x)
+    if callable(getattr(space, "embedding", None)) and not isinstance(space, Embedded):
+        _check_embedding(space, x)
+
+
+def _check_embedding(space, x):
+    J, g = jax.jacfwd(space.embedding)(x), space.metric(x)
+    scale = jnp.sqrt(jnp.abs(jnp.diag(g)))
+    error = float(jnp.max(jnp.abs((J.T @ J - g) / jnp.outer(scale, scale))))
+    if not error < 100 * float(jnp.finfo(x.dtype).eps) ** 0.5:
+        raise ValueError(
+            f"embedding does not fit the metric: at x = {x.tolist()} lengths in it have the metric\n{J.T @ J}\nbut the"
+            f" metric is\n{g}"
+        )
 
 
 def _check_distances(space, x):

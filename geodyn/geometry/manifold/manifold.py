@@ -36,7 +36,7 @@ class AbstractManifold(AbstractMetric):
 
     Subclass it with `dim`, the number of coordinates, and the method `metric(x[n]) -> g[n, n]`, written with jax.numpy:
     squared lengths of tangent vectors are vᵀ g(x) v. A subclass is an `equinox.Module`, so every number in it can be
-    traced and differentiated. Two additions are optional:
+    traced and differentiated. Three additions are optional:
 
     - A method `squared_distance(x[n], y[n])`, if distances are known (the square, because it is smooth where the points
       coincide). `gd.distance`, `gd.log` and all that measures distances (springs, rods, contacts, pictures) then use it
@@ -44,6 +44,8 @@ class AbstractManifold(AbstractMetric):
     - A class attribute `period`, such as `period = (2 * np.pi, np.inf)`, if coordinates are periodic (infinite or None
       for those that are not). A geodesic to a point then leads to that of its images to which the segment in the chart
       is shortest.
+    - A method `embedding(x[n]) -> X[2 or 3]`, if the space is known as a curve or surface in the plane or in ordinary
+      space. Pictures then show it as that, and `gd.check_manifold` compares it with the metric.
 
     Raises:
         TypeError: for a subclass with a method `distance` or `log` but without `squared_distance`, because nothing
@@ -111,10 +113,12 @@ class Manifold(AbstractManifold):
             definite metric. A metric that is not positive definite must declare its signature.
         period: periods of the coordinates [n], for coordinates such as angles: (2π, 2π) on a torus; None or infinite
             for those that are not periodic. By default none is.
+        embedding: function x[n] -> X[2 or 3], the point in the plane or in ordinary space, if the space is known as a
+            curve or surface in it. Only pictures use it. (`gd.spaces.Embedded` takes its metric from an embedding.)
 
     Raises:
-        ValueError: if `metric` is no such function (found before anything is compiled), or `signature` or `period` does
-            not fit `dim`.
+        ValueError: if `metric` is no such function (found before anything is compiled), or `signature`, `period` or
+            `embedding` does not fit `dim`.
 
     Example:
         A torus of the radii 2 and 1. Its scalar curvature at the outer rim is 2/(1 · 3).
@@ -130,8 +134,9 @@ class Manifold(AbstractManifold):
     dim: int = eqx.field(static=True)
     signature: tuple[int, int] = eqx.field(static=True)
     period: tuple[float, ...] | None = eqx.field(static=True)
+    embedding: Callable | None
 
-    def __init__(self, metric, dim, signature=None, period=None):
+    def __init__(self, metric, dim, signature=None, period=None, embedding=None):
         self.dim = check_dim(dim)
         self.period = check_period(period, dim)
         self.signature = (dim, 0) if signature is None else tuple(signature)
@@ -142,6 +147,9 @@ class Manifold(AbstractManifold):
             )
         check_traceable("metric", metric, dim, (dim, dim))
         self.function = as_pytree(metric)
+        if embedding is not None:
+            _check_embedding(embedding, dim)
+        self.embedding = None if embedding is None else as_pytree(embedding)
 
     def metric(self, x: Float[Array, " n"]) -> Float[Array, "n n"]:
         """The function at x."""
@@ -491,6 +499,14 @@ def check_traceable(name: str, function, dim: int, shape: tuple[int, ...]) -> No
         raise ValueError(f"{wanted}; it returned a {type(y).__name__}: join its parts with jnp.array or jnp.stack")
     if y.shape != shape or not jnp.issubdtype(y.dtype, jnp.floating):
         raise ValueError(f"{wanted}; it returned shape {y.shape} of {y.dtype}")
+
+
+def _check_embedding(function, dim: int) -> None:
+    """Raises ValueError unless `function` maps x[dim] to a point of the plane or of ordinary space."""
+    try:
+        check_traceable("embedding", function, dim, (3,))
+    except ValueError:
+        check_traceable("embedding", function, dim, (2,))
 
 
 def check_metric(space: AbstractManifold, x, *, signature: tuple[int, int] | None = None) -> None:

@@ -34,6 +34,9 @@ class AbstractConnection(eqx.Module):
     with `jax.numpy`, where k is the dimension of the group. Every number in its fields can be differentiated with
     respect to.
 
+    A class attribute or property `shape_names`, a tuple of m names such as ("distance", "volume"), labels the axes of
+    pictures.
+
     `gd.connection`, `gd.curvature`, `gd.path`, `gd.holonomy` and `gd.bundles.flux` need no more than a connection. What
     needs a metric of shapes as well, such as `gd.cost` and `gd.optimal_stroke`, takes `gd.bundles.KaluzaKlein(body)`.
 

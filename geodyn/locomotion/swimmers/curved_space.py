@@ -146,6 +146,8 @@ class TwoLegged(AbstractPointMasses):
         Avron & Kenneth, *New J. Phys.* 8 (2006) 68.
     """
 
+    shape_names = ("leg", "half angle (rad)")
+
     space: AbstractConstantCurvature
     masses: Float[Array, "2"] = eqx.field(default=(1.0, 1.0), converter=floating)
     group: AbstractLieGroup = eqx.field(init=False)

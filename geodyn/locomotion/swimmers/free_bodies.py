@@ -36,6 +36,8 @@ class Beanie(AbstractDeformableBody):
         Marsden, Montgomery & Ratiu, *Mem. AMS* 436 (1990), section 1.
     """
 
+    shape_names = ("relative angle (rad)",)
+
     inertias: Float[Array, "2"] = eqx.field(default=(1.0, 0.5), converter=floating)
     group: SO2 = SO2()
 
@@ -90,6 +92,11 @@ class Satellite(AbstractDeformableBody):
     rotors: Float[Array, " R"] = eqx.field(default=(0.1, 0.1), converter=floating)
     group: SO3 = SO3()
 
+    @property
+    def shape_names(self) -> tuple[str, ...]:
+        """The angles of the rotors."""
+        return tuple(f"rotor {i + 1} (rad)" for i in range(self.rotors.size))
+
     def __check_init__(self):
         require_shape("Satellite", "inertia", self.inertia, (3, 3))
         require_shape("Satellite", "axes", self.axes, (self.rotors.size, 3))
@@ -140,6 +147,8 @@ class FallingCat(AbstractDeformableBody):
     Source:
         Kane & Scher, *Int. J. Solids Struct.* 5 (1969) 663; Montgomery, *Fields Inst. Commun.* 1 (1993) 193.
     """
+
+    shape_names = ("first bend (rad)", "second bend (rad)")
 
     mass: Number = eqx.field(default=1.0, converter=floating)
     arm: Number = eqx.field(default=1.0, converter=floating)
@@ -198,6 +207,11 @@ class FloatingLinks(AbstractDeformableBody):
     masses: Float[Array, " L"] = eqx.field(default=(1.0, 1.0, 1.0), converter=floating)
     group: SE2 = SE2()
 
+    @property
+    def shape_names(self) -> tuple[str, ...]:
+        """The hinge angles."""
+        return tuple(f"hinge angle {i + 1} (rad)" for i in range(self.lengths.size - 1))
+
     def __check_init__(self):
         require_shape("FloatingLinks", "masses", self.masses, (self.lengths.size,))
         require_positive("FloatingLinks", lengths=self.lengths, masses=self.masses)
@@ -237,6 +251,8 @@ class PendulumRaft(AbstractDeformableBody):
     Source:
         Marsden, *Lectures on Mechanics* (1992), chapter 3, for mechanical connections of this kind.
     """
+
+    shape_names = ("polar angle (rad)", "azimuth (rad)")
 
     bob: Number = eqx.field(default=1.0, converter=floating)
     raft: Number = eqx.field(default=1.0, converter=floating)

@@ -43,6 +43,8 @@ class Purcell(AbstractLinkSwimmer):
         Purcell, *Am. J. Phys.* 45 (1977) 3; Tam & Hosoi, *PRL* 98 (2007) 068105.
     """
 
+    shape_names = ("first hinge angle (rad)", "second hinge angle (rad)")
+
     lengths: Float[Array, "3"] = eqx.field(default=(1.0, 1.0, 1.0), converter=floating)
     drag_ratio: Number = eqx.field(default=2.0, converter=floating)
     drag: Number = eqx.field(default=1.0, converter=floating)
@@ -103,6 +105,11 @@ class NLink(AbstractLinkSwimmer):
     drag: Number = eqx.field(default=1.0, converter=floating)
     group: SE2 = SE2()
 
+    @property
+    def shape_names(self) -> tuple[str, ...]:
+        """The hinge angles."""
+        return tuple(f"hinge angle {i + 1} (rad)" for i in range(self.lengths.size - 1))
+
     def __check_init__(self):
         if len(jnp.shape(self.lengths)) != 1 or jnp.size(self.lengths) < 2:
             raise ValueError(f"NLink: lengths must be two numbers or more, got shape {jnp.shape(self.lengths)}.")
@@ -143,6 +150,8 @@ class SymmetricPurcell(AbstractSwimmer):
     Source:
         Avron & Raz, *New J. Phys.* 10 (2008) 063016.
     """
+
+    shape_names = ("arms of the tail (rad)", "arms of the head (rad)")
 
     arm: Number = eqx.field(default=1.0, converter=floating)
     body: Number = eqx.field(default=1.0, converter=floating)

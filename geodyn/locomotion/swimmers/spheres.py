@@ -42,6 +42,8 @@ class PushMePullYou(AbstractSwimmer):
         4831; Kim & Karrila, *Microhydrodynamics* (1991), section 8.3.
     """
 
+    shape_names = ("distance", "volume of the first sphere")
+
     volume: Number = eqx.field(default=8 * np.pi / 3, converter=floating)
     viscosity: Number = eqx.field(default=1.0, converter=floating)
     finite_size: bool = eqx.field(static=True, default=False)
@@ -101,6 +103,8 @@ class ThreeSphere(AbstractSwimmer):
     Source:
         Najafi & Golestanian, *PRE* 69 (2004) 062901; Golestanian & Ajdari, *PRE* 77 (2008) 036308.
     """
+
+    shape_names = ("first distance", "second distance")
 
     radii: Float[Array, "3"] = eqx.field(default=(1.0, 1.0, 1.0), converter=floating)
     viscosity: Number = eqx.field(default=1.0, converter=floating)

@@ -37,6 +37,8 @@ class RollingDisc(AbstractKinematicBody):
         Bloch et al., *Arch. Rational Mech. Anal.* 136 (1996) 21, section 2.
     """
 
+    shape_names = ("angle rolled (rad)", "heading (rad)")
+
     radius: Number = eqx.field(default=1.0, converter=floating)
     group: Translation = Translation(2)
 
@@ -79,6 +81,8 @@ class KinematicCar(AbstractKinematicBody):
     Source:
         Kelly & Murray, *J. Robotic Systems* 12 (1995) 417; Murray & Sastry, *IEEE Trans. Autom. Control* 38 (1993) 700.
     """
+
+    shape_names = ("roll (rad)", "steering angle (rad)")
 
     wheelbase: Number = eqx.field(default=1.0, converter=floating)
     radius: Number = eqx.field(default=1.0, converter=floating)
@@ -128,6 +132,8 @@ class KinematicSnake(AbstractKinematicBody):
         Ostrowski & Burdick, *Int. J. Robot. Res.* 17 (1998) 683; Shammas, Choset & Rizzi, *Int. J. Robot. Res.* 26
         (2007) 1043.
     """
+
+    shape_names = ("first hinge angle (rad)", "second hinge angle (rad)")
 
     lengths: Float[Array, "3"] = eqx.field(default=(1.0, 1.0, 1.0), converter=floating)
     group: SE2 = SE2()

@@ -8,9 +8,9 @@ import numpy as np
 
 from geodyn.integrators.trajectory import Trajectory
 from geodyn.mechanics.points.body import AbstractBody
-from geodyn.plot.bodies import draw_body, stage
-from geodyn.plot.scene import scene
-from geodyn.plot.style import INK, colours, polylines
+from geodyn.plot.scene.scene import scene
+from geodyn.plot.space.bodies import draw_body, stage
+from geodyn.plot.style import INK, PLAIN, Labels, colours, polylines
 
 WRITERS = {".mp4": "ffmpeg", ".gif": "pillow"}
 
@@ -24,17 +24,18 @@ def animate(
     seconds: float | int = 8.0,
     fps: int = 25,
     system: AbstractBody | None = None,
+    labels: Labels = PLAIN,
 ):
     """The motion as a matplotlib `FuncAnimation` of the given number of seconds, at equal steps of time.
 
     A notebook shows it inline (for a long motion `player` needs far less space). The paths grow behind the points.
-    `model` and `system` are as in `trajectory`. If `path` is given, the film is written there, as an .mp4 (by ffmpeg)
-    or a .gif. Raises ValueError for any other ending of `path`, and if ffmpeg is missing.
+    `model`, `system` and `labels` are as in `trajectory`. If `path` is given, the film is written there, as an .mp4
+    (by ffmpeg) or a .gif. Raises ValueError for any other ending of `path`, and if ffmpeg is missing.
     """
     from matplotlib.figure import Figure
 
     film_writer(path)
-    drawn = scene(trajectory, model, system)
+    drawn = scene(trajectory, model, system, labels)
     flat = drawn.points.shape[-1] == 2
     ax = Figure(figsize=(6, 6)).add_subplot(projection=None if flat else "3d") if ax is None else ax
     stage(drawn, ax)

@@ -1,39 +1,24 @@
-"""Interactive HTML pages that play a trajectory in any browser, without a server or network."""
+"""Interactive HTML pages that play a trajectory or a stroke in any browser, without a server or network."""
 
-import json
 import os
-from base64 import b64encode
 from collections.abc import Callable
-from html import escape
-from importlib.resources import files
-from pathlib import Path
-from typing import NamedTuple
+from functools import singledispatch
 
 import numpy as np
 
 from geodyn.integrators.trajectory import Trajectory
+from geodyn.locomotion.connections.connection import AbstractConnection
 from geodyn.mechanics.points.body import AbstractBody
-from geodyn.plot.scene import SAMPLES, Scene, scene
-from geodyn.plot.style import COLOURS, GREY, INK, PALE, colours
+from geodyn.plot.pages.encoding import Player, box, page, quantised, series, text
+from geodyn.plot.pages.swimming import swimming
+from geodyn.plot.scene.scene import SAMPLES, Scene, scene
+from geodyn.plot.style import COLOURS, GREY, INK, PALE, PLAIN, Labels, colours
 
 LARGEST = 300_000
 """The most bytes of positions in a page, before they are encoded as text, which takes four thirds of this."""
-GAP = -32768
 
 
-class Player(NamedTuple):
-    """A page that plays a trajectory, with its source `html`. A notebook shows it inline."""
-
-    html: str
-
-    def save(self, path: str | os.PathLike) -> None:
-        """Writes the page to a file, which any browser opens."""
-        Path(path).write_text(self.html, encoding="utf-8")
-
-    def _repr_html_(self) -> str:
-        return f'<iframe srcdoc="{escape(self.html)}" style="width:100%;height:560px;border:0"></iframe>'
-
-
+@singledispatch
 def player(
     trajectory: Trajectory,
     path: str | os.PathLike | None = None,
@@ -41,27 +26,52 @@ def player(
     model: str | Callable | None = None,
     title: str = "Trajectory",
     seconds: float | int = 10.0,
+    autoplay: bool = False,
     system: AbstractBody | None = None,
+    labels: Labels = PLAIN,
 ) -> Player:
-    """The motion as one self-contained page: play, pause, scrub, turn with the mouse, zoom with the wheel.
+    """The motion as one self-contained page: play, pause, scrub, turn with the mouse, zoom with the wheel; with a
+    choice of speed and trail, and the energy below.
 
-    It plays in `seconds`, is written to `path` if that is given, and is shown inline by a notebook. Edges are
-    geodesics. Rigid bodies without points are drawn as the ellipsoids of their inertia, with the path of the end of the
-    longest axis. Spheres of contacts are drawn with their radii; points that take part in an impact flash.
+    It plays in `seconds`, by itself and again and again with `autoplay`, is written to `path` if that is given, and is
+    shown inline by a notebook. Edges are geodesics. Rigid bodies without points are drawn as the ellipsoids of their
+    inertia, with the path of the end of the longest axis. Spheres of contacts are drawn with their radii; points that
+    take part in an impact flash.
 
     Positions are rounded to 1/65000 of the picture. If the page would be larger than half a megabyte, only every n-th
-    saved state is kept, and the page says so. `model` and `system` are as in `trajectory`.
+    saved state is kept, and the page says so. `model`, `system` and `labels` are as in `trajectory`.
+
+    `player(swimmer, stroke, path, *, strokes=3, component=0, …)` plays a body that swims, beside the point that its
+    shape goes through on the curvature of its connection, and below where it is. `component`, `variables` and `at` are
+    as in `curvature`; `component=None` leaves the curvature out. Raises ValueError for a body that cannot be drawn.
     """
-    drawn = scene(trajectory, model, system)
-    page = (files("geodyn.plot") / "player.html").read_text(encoding="utf-8")
-    data = json.dumps({"title": title, "seconds": seconds} | _contents(drawn)).replace("</", "<\\/")
-    shown = Player(page.replace("__TITLE__", escape(title)).replace("__DATA__", data))
-    if path is not None:
-        shown.save(path)
-    return shown
+    drawn = scene(trajectory, model, system, labels)
+    known = trajectory if system is None else trajectory.with_system(system)
+    told = {}
+    if known.system is not None or known.recorded_energy is not None:
+        told[labels.of("energy", labels.energy)] = np.asarray(known.energy)[np.isin(trajectory.t, drawn.t)]
+    return page(title, {"seconds": seconds, "autoplay": autoplay} | _contents(drawn, told), path)
 
 
-def _contents(drawn: Scene) -> dict:
+@player.register
+def _(
+    swimmer: AbstractConnection,
+    stroke: Callable,
+    path: str | os.PathLike | None = None,
+    *,
+    strokes: int = 3,
+    component: int | None = 0,
+    variables: tuple[int, int] = (0, 1),
+    at=None,
+    title: str = "Stroke",
+    seconds: float | int = 10.0,
+    autoplay: bool = False,
+) -> Player:
+    data = swimming(swimmer, stroke, strokes, component, variables, at)
+    return page(title, {"seconds": seconds, "autoplay": autoplay} | data, path)
+
+
+def _contents(drawn: Scene, told: dict) -> dict:
     """The data of the page: positions in a box as int16 in base64, everything else as plain numbers."""
     knots = _knots(drawn)
     dim, count = drawn.points.shape[-1], len(drawn.radii)
@@ -80,7 +90,7 @@ def _contents(drawn: Scene) -> dict:
     sizes = drawn.spheres.radii[frames]
     ends = [drawn.spheres.centres[frames] + sign * sizes[:, :, None] for sign in (1, -1)]
     everything = np.concatenate([x.reshape(-1, dim) for x in (moving, *ends, still)])
-    centre, scale = _box(everything, drawn.model.equal)
+    centre, scale = box(everything, drawn.model.equal)
     kept = f"1 in {every} of " if every > 1 else ""
     return {
         "dim": dim,
@@ -92,12 +102,15 @@ def _contents(drawn: Scene) -> dict:
         "colours": colours(count),
         "ink": [INK, GREY, PALE, COLOURS[1]],
         "outlines": list(drawn.outlines.shape[1:3]),
+        "outline": [GREY, 1],
+        "shapes": None,
+        "series": series({name: np.asarray(values)[frames] for name, values in told.items()}, COLOURS),
         "spheres": drawn.spheres.points,
-        "sizes": _text((sizes / scale[0]).astype("<f4")),
+        "sizes": text((sizes / scale[0]).astype("<f4")),
         "flashes": drawn.flashes,
-        "times": _text(drawn.t[frames].astype("<f4")),
-        "moving": _text(_quantised(moving, centre, scale)),
-        "still": _text(_quantised(still, centre, scale)),
+        "times": text(drawn.t[frames].astype("<f4")),
+        "moving": text(quantised(moving, centre, scale)),
+        "still": text(quantised(still, centre, scale)),
         "lengths": [len(line) for line in lines],
         "reach": float(np.nanmax(np.linalg.norm((everything - centre) / scale, axis=1))) if dim == 3 else 1.0,
         "axes": _axes(drawn.model.labels[:dim], everything, centre, scale),
@@ -134,20 +147,3 @@ def _axes(labels, points, centre, scale) -> list[dict]:
         for k, label in enumerate(labels)
         if label
     ]
-
-
-def _box(points, equal):
-    """The middle and the half-widths of a box around the points; a cube if all axes have one scale (`equal`)."""
-    low, high = np.nanmin(points, axis=0), np.nanmax(points, axis=0)
-    half = (high - low) / 2
-    most = half.max() or 1.0
-    return (low + high) / 2, np.full_like(half, most) if equal else np.where(half > 0, half, most)
-
-
-def _quantised(points, centre, scale):
-    whole = np.round(32767 * (points - centre) / scale)
-    return np.where(np.isfinite(whole), whole, GAP).astype("<i2")
-
-
-def _text(array) -> str:
-    return b64encode(array.tobytes()).decode("ascii")

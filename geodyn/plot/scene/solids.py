@@ -16,7 +16,7 @@ from geodyn.mechanics.elements.parts import ContactOn
 from geodyn.mechanics.elements.poses import AbstractOnBodies
 from geodyn.mechanics.points.body import AbstractBody, elements_of
 from geodyn.mechanics.rigid.bodies import RigidBodies
-from geodyn.plot.models import Model, placed
+from geodyn.plot.scene.models import Model, placed
 
 TURN = np.linspace(0, 2 * np.pi, 25)
 MOST_FLASHES = 2000

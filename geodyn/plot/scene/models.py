@@ -13,10 +13,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn.geometry.manifold.manifold import AbstractManifold
-from geodyn.geometry.models.charts import Ball, HalfSpace
+from geodyn.geometry.models.charts import Ball, Cartesian, HalfSpace
 from geodyn.geometry.models.spaces import Embedded, Euclidean, Hyperbolic, Product, Sphere
+from geodyn.plot.style import PLAIN, Labels
 
 Lines = list[np.ndarray]
+COORDINATES = "coordinates"
 
 
 class Model(NamedTuple):
@@ -30,9 +32,12 @@ class Model(NamedTuple):
     equal: bool = True
 
 
-def model_of(space: AbstractManifold, name: str | Callable | None, x: np.ndarray | None = None) -> Model:
+def model_of(
+    space: AbstractManifold, name: str | Callable | None, x: np.ndarray | None = None, labels: Labels = PLAIN
+) -> Model:
     """The model of the given name for the points x[M, n]; by default the first that fits the space. A function
-    `x[n] -> [2 or 3]`, such as an embedding, is also possible. Raises ValueError, with the models that fit."""
+    `x[n] -> [2 or 3]`, such as an embedding, is also possible. `labels` has the names of the coordinates and the unit
+    of length. Raises ValueError, with the models that fit."""
     if callable(name):
         shape = jax.eval_shape(name, jax.ShapeDtypeStruct((space.dim,), float)).shape
         if shape not in ((2,), (3,)):
@@ -44,7 +49,18 @@ def model_of(space: AbstractManifold, name: str | Callable | None, x: np.ndarray
             f"model {name!r} does not fit {type(space).__name__} of dimension {space.dim}: take "
             f"{', '.join(map(repr, fitting))} or a function x[{space.dim}] -> [2 or 3]"
         )
-    return fitting[next(iter(fitting)) if name is None else name]
+    return _labelled(fitting[next(iter(fitting)) if name is None else name], space, labels)
+
+
+def _labelled(model: Model, space, labels: Labels) -> Model:
+    """The model with the names of the coordinates where these are what its axes show, and with the unit of length."""
+    cartesian = isinstance(space, Euclidean) and isinstance(space.chart, Cartesian)
+    names = labels.coordinates[: len(model.labels)]
+    if (model.title == COORDINATES or cartesian) and len(names) == len(model.labels):
+        model = model._replace(labels=names)
+    if isinstance(space, Euclidean) and model.title != COORDINATES:
+        model = model._replace(labels=tuple(name and labels.of(name, labels.length) for name in model.labels))
+    return model
 
 
 def placed(place: Callable, x) -> np.ndarray:
@@ -109,8 +125,14 @@ def _stereographic(space, x):
 
 
 def _surface(space, x):
-    """An embedded curve or surface, in the default model of an ambient space of two or three dimensions."""
-    if not (isinstance(space, Embedded) and space.ambient.dim in (2, 3)):
+    """An embedded curve or surface, in the default model of an ambient space of two or three dimensions; a space of
+    one's own says by a method `embedding` how it lies in the plane or in ordinary space."""
+    embedding = getattr(space, "embedding", None)
+    if not callable(embedding):
+        return None
+    if not isinstance(space, Embedded):
+        return Model("", embedding, lambda x: _mesh(embedding, x))
+    if space.ambient.dim not in (2, 3):
         return None
     ambient = model_of(space.ambient, None, None if x is None else placed(space.embedding, x))
 
@@ -144,7 +166,7 @@ def _cylinder(space, x):
 
 def _coordinates(space, x):
     """The coordinates themselves, at most the first three."""
-    return Model("coordinates", lambda x: _padded(x), labels=_names(space.dim), equal=False)
+    return Model(COORDINATES, lambda x: _padded(x), labels=_names(space.dim), equal=False)
 
 
 MODELS = {

@@ -14,8 +14,11 @@ from geodyn.locomotion.connections.connection import AbstractConnection, Abstrac
 from geodyn.locomotion.connections.connection import connection as connection_form
 from geodyn.locomotion.connections.connection import curvature as curvature_form
 from geodyn.locomotion.connections.connection import shape_metric as metric_form
+from geodyn.locomotion.connections.coordinates import minimum_perturbation
 from geodyn.locomotion.strokes.stroke import shape_at
+from geodyn.plot.shapes.names import pose_names, shape_names
 from geodyn.plot.style import COLOURS, INK, axes
+from geodyn.plot.style import figure as new_figure
 
 Bounds = Sequence | np.ndarray
 
@@ -32,14 +35,15 @@ def curvature(
 ):
     """The height function F^component_ij over two shape variables, its zero line in black.
 
-    A small stroke around an area moves the swimmer by minus the integral of this function over the area. `lower[2]` and
+    A small stroke around an area moves the swimmer by minus the integral of this function over the area. `component` is
+    the number of the coordinate of the pose: x, y, then θ in the plane; `height_functions` draws all. `lower[2]` and
     `upper[2]` are the limits of the picture. Shapes at which the swimmer is not defined stay white. `at[m]` gives the
     values of the other shape variables if there are more than two. Raises ValueError if the swimmer has another number
     of shape variables, and for a component that its group does not have.
     """
     _check_component(swimmer, component)
     i, j = variables
-    ax = _plane(ax, variables)
+    ax = _plane(ax, variables, swimmer, at)
     grids, F = _over(lambda r: curvature_form(swimmer, r)[component, i, j], lower, upper, 81, variables, at)
     # Near a singularity, as where spheres touch, the scale would else leave all other values without colour.
     largest = np.nanmax(np.abs(F))
@@ -48,9 +52,45 @@ def curvature(
     if np.nanmin(F) < 0 < np.nanmax(F):
         ax.contour(*grids, F, [0.0], colors=INK, linewidths=0.8)
     beyond = "both" if bound < largest else "neither"
-    label = f"$F^{{{component + 1}}}_{{{i + 1}{j + 1}}}$"
+    label = f"$F^{{{pose_names(swimmer.group)[component]}}}_{{{i + 1}{j + 1}}}$"
     ax.figure.colorbar(image, ax=ax, shrink=0.85, label=label, extend=beyond)
     return ax
+
+
+def height_functions(
+    swimmer: AbstractConnection,
+    lower: Bounds,
+    upper: Bounds,
+    figure=None,
+    *,
+    stroke: Callable | None = None,
+    frame: str = "body",
+    variables: tuple[int, int] = (0, 1),
+    at: Bounds | None = None,
+):
+    """The height functions of all coordinates of the pose side by side, with a stroke on them if one is given; returns
+    the Figure.
+
+    `frame` is "body", that in which the connection is given, or "minimum perturbation", the frame that changes of shape
+    between `lower` and `upper` disturb least (`gd.bundles.minimum_perturbation`): there the area under a height
+    function comes near the displacement of large strokes too. That frame is for two shape variables. `lower`, `upper`,
+    `variables` and `at` are as in `curvature`. A Figure or SubFigure may be given. Raises ValueError for another frame.
+    """
+    frames = {"body": lambda: swimmer, "minimum perturbation": lambda: minimum_perturbation(swimmer, lower, upper)}
+    if frame not in frames:
+        raise ValueError(f"frame must be one of {', '.join(map(repr, frames))}; got {frame!r}")
+    check_swimmer(swimmer)
+    moving, count = frames[frame](), swimmer.group.dim
+    figure = new_figure(4.2 * min(count, 3), 3.8 * -(-count // 3)) if figure is None else figure
+    panels = figure.subplots(-(-count // 3), min(count, 3), squeeze=False).ravel()
+    for component, ax in enumerate(panels[:count]):
+        curvature(moving, component, lower, upper, ax, variables=variables, at=at)
+        if stroke is not None:
+            draw_stroke(stroke, ax, variables=variables)
+    for ax in panels[count:]:
+        ax.set_axis_off()
+    figure.suptitle(f"curvature of the connection, {frame} frame", fontsize="medium", color=INK)
+    return figure
 
 
 def connection(
@@ -70,7 +110,7 @@ def connection(
     `variables` and `at` are as in `curvature`.
     """
     _check_component(swimmer, component)
-    ax = _plane(ax, variables)
+    ax = _plane(ax, variables, swimmer, at)
 
     def row(r):
         return -connection_form(swimmer, r)[component, jnp.array(variables)]
@@ -84,7 +124,8 @@ def connection(
     scale = 14 * longest
     look = {"pivot": "mid", "angles": "xy", "width": 0.005, "scale_units": "width", "scale": scale}
     ax.quiver(*grids, *np.moveaxis(arrows, -1, 0), color=COLOURS[0], **look)
-    ax.set_title(f"$-A^{{{component + 1}}}$", loc="left", fontsize="medium")
+    name = pose_names(swimmer.group)[component]
+    ax.set_title(f"$-A^{{{name}}}$: velocity in {name} per rate of shape", loc="left", fontsize="medium")
     return ax
 
 
@@ -103,7 +144,7 @@ def shape_metric(
     """
     from matplotlib.collections import LineCollection
 
-    ax = _plane(ax, variables)
+    ax = _plane(ax, variables, swimmer, at)
     pair = np.ix_(variables, variables)
     grids, metrics = _over(lambda r: metric_form(swimmer, r)[pair], lower, upper, 9, variables, at)
     centres = np.stack(np.meshgrid(*grids), axis=-1).reshape(-1, 2)
@@ -124,7 +165,7 @@ def stroke(stroke: Callable, ax=None, *, variables: tuple[int, int] = (0, 1)):
     """A stroke in the plane of two shape variables, with arrows; an open stroke has a dot at its start."""
     from matplotlib.patheffects import withStroke
 
-    ax = _plane(ax, variables)
+    ax = ax if ax is not None and ax.get_xlabel() else _plane(ax, variables)
     seen = {"color": INK, "path_effects": [withStroke(linewidth=4, foreground="white")]}  # on dark colours too
     r = np.asarray(jax.vmap(lambda t: shape_at(stroke, t))(jnp.linspace(0.0, 1.0, 257)))[:, list(variables)]
     ax.plot(*r.T, linewidth=2.2, **seen)
@@ -138,6 +179,9 @@ def stroke(stroke: Callable, ax=None, *, variables: tuple[int, int] = (0, 1)):
             arrowprops={"arrowstyle": "-|>", "mutation_scale": 16, **seen},
         )
     return ax
+
+
+draw_stroke = stroke
 
 
 def family(
@@ -169,8 +213,13 @@ def _check_component(swimmer, component) -> None:
         raise ValueError(f"component must be one of the coordinates 0 to {count - 1} of {name}, got {component!r}")
 
 
-def _plane(ax, variables):
-    return axes(ax, xlabel=f"$r_{{{variables[0] + 1}}}$", ylabel=f"$r_{{{variables[1] + 1}}}$")
+def _plane(ax, variables, swimmer=None, at=None):
+    names = shape_names(swimmer, max(variables) + 1 if at is None else np.size(at))
+    first, second = (names[k] for k in variables)
+    ax = axes(ax, xlabel=first, ylabel=second)
+    if first.endswith("(rad)") and second.endswith("(rad)"):
+        ax.set_aspect("equal")
+    return ax
 
 
 def _over(function, lower, upper, count, variables, at):

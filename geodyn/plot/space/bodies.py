@@ -9,14 +9,15 @@ from geodyn._checks import require
 from geodyn.geometry.manifold.manifold import AbstractManifold
 from geodyn.integrators.trajectory import Trajectory
 from geodyn.mechanics.points.body import AbstractBody
-from geodyn.plot.curves import coordinates
-from geodyn.plot.models import model_of
-from geodyn.plot.scene import Scene, scene, scene_of
-from geodyn.plot.style import GREY, INK, PALE, axes, colours, mixed, polylines
+from geodyn.plot.scene.models import model_of
+from geodyn.plot.scene.scene import Scene, scene, scene_of
+from geodyn.plot.style import GREY, INK, PALE, PLAIN, Labels, axes, colours, legend, mixed, polylines
+from geodyn.plot.time.curves import coordinates
 
 SIZE = 8.0
 """Diameter of the marker of the heaviest point, in typographical points, if a body has few points. The volumes of the
 markers are proportional to the masses."""
+RIM = np.linspace(0, 2 * np.pi, 65)
 
 
 def trajectory(
@@ -26,22 +27,25 @@ def trajectory(
     model: str | Callable | None = None,
     bodies: int | None = None,
     system: AbstractBody | None = None,
+    labels: Labels = PLAIN,
 ):
     """The paths of the points of a body (`gd.System`, `RigidBodies` or `Linkage`) in a model of its space, and the body
     itself at `bodies` equally spaced times, by default 12, or 4 if it has more than six points.
 
     `model` is the first of these that fits the space: "cartesian" (Euclidean), "ball", "half-space" (Hyperbolic),
-    "sphere", "stereographic" (Sphere), "surface" (Embedded), "cylinder" (H² × E and other products of a plane and an
-    axis), "coordinates" (any); or one of them by name; or a function x[n] -> [2 or 3], such as an embedding of the
-    surface. The trajectory of a system without a space, or in a space of one dimension, is drawn by `coordinates`.
-    The markers at the start are hollow, those at the end filled. `system` is needed for a trajectory from a file.
-    Raises ValueError for a model that does not fit.
+    "sphere", "stereographic" (Sphere), "surface" (Embedded, or any with a method `embedding`), "cylinder" (H² × E and
+    other products of a plane and an axis), "coordinates" (any); or one of them by name; or a function x[n] -> [2 or 3],
+    such as an embedding of the surface. The trajectory of a system without a space, or in a space of one dimension, is
+    drawn by `coordinates`.
+    The markers at the start are hollow, those at the end filled. Spheres of contacts have their radii, where the model
+    has one scale, and crosses mark impacts. `system` is needed for a trajectory from a file; `labels` names coordinates
+    and units. Raises ValueError for a model that does not fit.
     """
     require("trajectory", trajectory, Trajectory, "what gd.integrate returns")
     known = system or trajectory.system
     if model is None and (not isinstance(known, AbstractBody) or known.space.dim == 1):
-        return coordinates(trajectory, ax)
-    return _paths(scene(trajectory, model, system), ax, bodies)
+        return coordinates(trajectory, ax, labels=labels)
+    return _paths(scene(trajectory, model, system, labels), ax, bodies)
 
 
 def path(
@@ -67,15 +71,16 @@ def body(
     *,
     model: str | Callable | None = None,
     system: AbstractBody | None = None,
+    labels: Labels = PLAIN,
 ):
     """The body at one time or at several, with earlier ones paler; by default at 7 equally spaced times, or at 3 if it
     has more than six points.
 
     The saved states nearest to the times are drawn. Edges are geodesics, with thicker lines for rods than for springs;
-    the volumes of the markers are proportional to the masses. `model` and `system` are as in `trajectory`. Raises
-    ValueError for times outside of the trajectory.
+    the volumes of the markers are proportional to the masses. `model`, `system` and `labels` are as in `trajectory`.
+    Raises ValueError for times outside of the trajectory.
     """
-    drawn = scene(trajectory, model, system)
+    drawn = scene(trajectory, model, system, labels)
     times = np.linspace(drawn.t[0], drawn.t[-1], 7 if drawn.few else 3) if times is None else times
     frames, ax = drawn.nearest(times), stage(drawn, ax)
     strengths = np.linspace(0.35, 1.0, len(frames)) if len(frames) > 1 else [1.0]
@@ -94,7 +99,8 @@ def stage(drawn: Scene, ax=None):
     ax = axes(ax, _projection(drawn.model, drawn.space.dim))
     lines = drawn.model.backdrop(drawn.q.reshape(-1, drawn.space.dim))
     some = np.linspace(0, len(drawn.t) - 1, 12).astype(int)
-    parts = [drawn.points, drawn.geodesics(some), drawn.outlines, *lines]
+    balls = [drawn.spheres.centres + sign * drawn.spheres.radii[:, :, None] for sign in (1, -1)]
+    parts = [drawn.points, drawn.geodesics(some), drawn.outlines, *balls, *lines]
     everything = np.concatenate([part.reshape(-1, drawn.points.shape[-1]) for part in parts])
     low, high = np.nanmin(everything, axis=0), np.nanmax(everything, axis=0)
     margin = 0.04 * np.where(high > low, high - low, (high - low).max() or 1.0)
@@ -139,7 +145,29 @@ def _dress_space(ax, model, size):
 def draw_body(ax, drawn: Scene, frame, curves: np.ndarray, strength=1.0) -> list:
     """Draws the body at a saved state, with its edges as curves[E, K, 2 or 3]; returns the artists."""
     outlines = polylines(ax, drawn.outlines[frame], GREY, 0.8, strength) if drawn.outlines.size else []
-    return _edges(ax, curves, drawn.rigid, strength) + outlines + _points(ax, drawn, frame, strength)
+    solid = outlines + _balls(ax, drawn, frame, strength)
+    return _edges(ax, curves, drawn.rigid, strength) + solid + _points(ax, drawn, frame, strength)
+
+
+def _balls(ax, drawn, frame, strength=1.0) -> list:
+    """Draws the spheres of contacts: discs in the plane, in three dimensions their rims as they are seen."""
+    shades = colours(len(drawn.radii))
+    artists = []
+    for point, centre, radius in zip(drawn.spheres.points, drawn.spheres.centres[frame], drawn.spheres.radii[frame]):
+        rim = centre + radius * np.stack([np.cos(RIM), np.sin(RIM)], axis=1) @ _facing(ax)[:, : len(centre)]
+        artists += polylines(ax, [rim], shades[point], 1.2, strength)
+        if ax.name != "3d":
+            artists += ax.fill(*rim.T, color=mixed(shades[point], 0.25 * strength), zorder=1.5)
+    return artists
+
+
+def _facing(ax) -> np.ndarray:
+    """Two orthonormal vectors [2, 3] of the plane of the paper."""
+    if ax.name != "3d":
+        return np.eye(2, 3)
+    turn, tilt = np.radians([ax.azim, ax.elev])
+    across = np.array([-np.sin(turn), np.cos(turn), 0.0])
+    return np.stack([across, np.array([-np.sin(tilt) * np.cos(turn), -np.sin(tilt) * np.sin(turn), np.cos(tilt)])])
 
 
 def _edges(ax, curves, rigid, strength=1.0) -> list:
@@ -166,10 +194,14 @@ def _paths(drawn, ax, bodies):
         _edges(ax, curves, drawn.rigid, 0.8)
         if drawn.outlines.size:
             polylines(ax, drawn.outlines[frame], GREY, 0.6)
+        _balls(ax, drawn, frame, 0.35 + 0.65 * frame / max(1, len(drawn.t) - 1))
     for points, colour in zip(drawn.points.swapaxes(0, 1), colours(len(drawn.radii))):
         polylines(ax, [points], colour, 2.0 if drawn.few else 0.7, zorder=3)
     _points(ax, drawn, 0, hollow=True)
     _points(ax, drawn, -1)
+    if len(drawn.flashes):
+        ax.plot(*drawn.struck.T, "x", color=INK, markersize=6, markeredgewidth=1.5, zorder=5, label="impacts")
+        legend(ax, 1)
     return ax
 
 

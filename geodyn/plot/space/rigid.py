@@ -6,7 +6,7 @@ import numpy as np
 
 from geodyn.integrators.trajectory import Trajectory
 from geodyn.mechanics.rigid.bodies import rigid_motion
-from geodyn.plot.style import COLOURS, GREY, INK, TIME, axes, legend, polylines
+from geodyn.plot.style import COLOURS, GREY, INK, PLAIN, axes, legend, polylines
 
 HANDLE = ([(-1.0, 0.0, 0.0), (1.0, 0.0, 0.0)], [(0.0, 0.0, 0.0), (0.0, 1.6, 0.0)])
 """Lines of a T-handle in the principal axes (in the order of growing moments): its bar, and its stem along the second
@@ -16,7 +16,7 @@ ANGLES = np.linspace(0, 2 * np.pi, 181)
 
 def angular_velocity(trajectory: Trajectory, body: int = 0, ax=None):
     """The components of the angular velocity in the principal axes of a rigid body, against time."""
-    ax = axes(ax, xlabel=TIME, ylabel="angular velocity in the body\n(radians a unit of time)")
+    ax = axes(ax, xlabel=PLAIN.clock, ylabel="angular velocity in the body")
     moments, _, W = _principal(trajectory, body)
     for values, moment in zip(W.T, moments, strict=True):
         ax.plot(trajectory.t, values, linewidth=1.5, label=f"about the axis of I = {moment:.4g}")
@@ -50,7 +50,7 @@ def attitudes(trajectory: Trajectory, times: Sequence[float] | None = None, body
     """A rigid body at several times (by default eight), side by side, at the nearest saved states. `shape` is a list of
     lines [K, 3] in its principal axes, by default a T-handle, seen from slightly above; a dot marks the end of the last
     line."""
-    ax = axes(ax, xlabel=TIME)
+    ax = axes(ax, xlabel=PLAIN.clock)
     t = np.asarray(trajectory.t)
     wanted = np.linspace(t[0], t[-1], 8) if times is None else np.asarray(times)
     frames = np.abs(t[:, None] - wanted[None]).argmin(axis=0)

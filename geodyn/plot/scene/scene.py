@@ -21,8 +21,9 @@ from geodyn.mechanics.points.body import AbstractBody, elements_of
 from geodyn.mechanics.points.system import System, edges
 from geodyn.mechanics.rigid.bodies import RigidBodies
 from geodyn.mechanics.rigid.polyhedra import Polyhedron
-from geodyn.plot.models import Model, model_of, placed
-from geodyn.plot.solids import Spheres, ellipsoids, flashes, spheres
+from geodyn.plot.scene.models import Model, model_of, placed
+from geodyn.plot.scene.solids import Spheres, ellipsoids, flashes, spheres
+from geodyn.plot.style import PLAIN, Labels
 
 FEW = 6
 """The largest number of points of a body that are drawn individually; bodies with more points are drawn smaller, and at
@@ -73,6 +74,18 @@ class Scene(NamedTuple):
             found[torn, half] = np.nan
         return found.reshape(len(frames), len(self.edges), SAMPLES, self.points.shape[-1])
 
+    @property
+    def struck(self) -> np.ndarray:
+        """Where the impacts were, [K, 2 or 3]: in the middle of the points that met."""
+        met = [self.at(t)[points].mean(axis=0) for t, points in self.flashes if t <= self.t[-1]]
+        return np.reshape(met, (-1, self.points.shape[-1]))
+
+    def at(self, t: float) -> np.ndarray:
+        """The points at a time between saved states, on the straight line between these, [N, 2 or 3]."""
+        k = int(np.clip(np.searchsorted(self.t, t), 1, len(self.t) - 1))
+        share = (t - self.t[k - 1]) / (self.t[k] - self.t[k - 1])
+        return (1 - share) * self.points[k - 1] + share * self.points[k]
+
     def nearest(self, times) -> np.ndarray:
         """The saved states nearest to the times. Raises ValueError for times outside of the trajectory."""
         times = np.atleast_1d(np.asarray(times, float))
@@ -82,7 +95,7 @@ class Scene(NamedTuple):
         return np.abs(self.t[None, :] - times[:, None]).argmin(axis=1)
 
 
-def scene(trajectory: Trajectory, model, system: AbstractBody | None) -> Scene:
+def scene(trajectory: Trajectory, model, system: AbstractBody | None, labels: Labels = PLAIN) -> Scene:
     """The scene of the trajectory of a body, in the model of the given name."""
     body = system_of(trajectory, system)
     rods = {pair for e in elements_of(body, AbstractConstraint) for pair in joined(e)}
@@ -97,7 +110,7 @@ def scene(trajectory: Trajectory, model, system: AbstractBody | None) -> Scene:
         pairs, rods = pairs + frame, rods | set(frame)
         masses = np.append(masses, np.full(len(bare.bodies), 0.1))
         q, outlines = np.concatenate([q, bare.tips], axis=1), bare.outlines
-    drawn = scene_of(body.space, trajectory.t, q, model, pairs, [p in rods for p in pairs], masses, outlines)
+    drawn = scene_of(body.space, trajectory.t, q, model, pairs, [p in rods for p in pairs], masses, outlines, labels)
     own = drawn.q[:, :count]
     return drawn._replace(
         spheres=spheres(body, drawn.model, own, drawn.points[:, :count]),
@@ -105,13 +118,13 @@ def scene(trajectory: Trajectory, model, system: AbstractBody | None) -> Scene:
     )
 
 
-def scene_of(space, t, q, model, pairs, rigid, masses, outlines=None) -> Scene:
+def scene_of(space, t, q, model, pairs, rigid, masses, outlines=None, labels: Labels = PLAIN) -> Scene:
     """The scene of points q[T, N, n] of a space, joined by edges; saved states that are not finite are left out."""
     q = _of_one_body(q)
     done = np.isfinite(q).all(axis=(1, 2))
     outlines = np.zeros((len(q), 0, 1, space.dim)) if outlines is None else outlines
     q, t, outlines = _beside(space, q[done], pairs), np.asarray(t)[done], outlines[done]
-    drawn = model_of(space, model, q.reshape(-1, space.dim))
+    drawn = model_of(space, model, q.reshape(-1, space.dim), labels)
     radii = np.cbrt(masses / masses.max()) * min(1.0, (FEW / len(masses)) ** 0.5)
     ends = np.reshape(pairs, (-1, 2)).astype(int)
     points, rigid = placed(drawn.place, q), np.asarray(rigid, bool)

@@ -11,7 +11,8 @@ from geodyn.geometry.groups.rigid import SE2, SO2, Translation
 from geodyn.locomotion.connections.connection import AbstractConnection
 from geodyn.locomotion.motion.holonomy import path as group_path
 from geodyn.locomotion.strokes.stroke import check_closed
-from geodyn.plot.animation import film, film_writer
+from geodyn.plot.shapes.names import pose_names
+from geodyn.plot.space.animation import film, film_writer
 from geodyn.plot.style import COLOURS, INK, PALE, axes, legend
 
 
@@ -23,8 +24,8 @@ def swimmer(swimmer: AbstractConnection, stroke, ax=None, *, frames: int = 9):
     """
     times = np.linspace(0.0, 1.0, frames)
     g = np.asarray(group_path(swimmer, stroke, steps=16 * (frames - 1)))[::16]
-    outlines = _seen(swimmer, stroke, times, g)
-    x, y = _track(swimmer, g[-1:])[0]
+    outlines = seen(swimmer, stroke, times, g)
+    x, y = track(swimmer, g[-1:])[0]
     length = np.hypot(x, y)
     if length > 1e-9 * np.ptp(outlines):
         outlines = outlines @ np.array([[x, -y], [y, x]]) / length
@@ -48,13 +49,13 @@ def swimmer(swimmer: AbstractConnection, stroke, ax=None, *, frames: int = 9):
 
 
 def displacement(swimmer: AbstractConnection, stroke, ax=None, *, strokes: int = 1):
-    """The position (any consistent unit) and the angles (radians) of the body against time, over several strokes.
+    """The position and the angles (radians) of the body against time, over several strokes.
 
     Raises ValueError if there is more than one stroke and the stroke is not closed.
     """
     ax = axes(ax, xlabel="time (strokes)", ylabel="displacement")
-    places = _coordinates(swimmer.group, _strokes(swimmer, stroke, strokes, 128))
-    for name, place, colour in zip(_names(swimmer.group), places.T, COLOURS):
+    places = pose_coordinates(swimmer.group, over_strokes(swimmer, stroke, strokes, 128))
+    for name, place, colour in zip(pose_names(swimmer.group), places.T, COLOURS):
         ax.plot(np.linspace(0, strokes, len(place)), place, color=colour, label=name)
     return legend(ax, places.shape[1])
 
@@ -66,12 +67,12 @@ def wake(swimmer: AbstractConnection, stroke, ax=None, *, strokes: int = 3):
     Raises ValueError if there is more than one stroke and the stroke is not closed, for a swimmer without a method
     `outline`, and for one that does not move in a plane.
     """
-    ax = axes(ax, xlabel="x (any consistent unit)", ylabel="y")
-    g = _strokes(swimmer, stroke, strokes, 128)
-    outlines = _seen(swimmer, stroke, np.zeros(strokes + 1), g[::128])
+    ax = axes(ax, xlabel="x", ylabel="y")
+    g = over_strokes(swimmer, stroke, strokes, 128)
+    outlines = seen(swimmer, stroke, np.zeros(strokes + 1), g[::128])
     for k, parts in enumerate(outlines):
         _draw(ax, parts, COLOURS[0], 0.25 + 0.75 * k / strokes)
-    ax.plot(*_track(swimmer, g).T, color=COLOURS[1], linewidth=1.5)
+    ax.plot(*track(swimmer, g).T, color=COLOURS[1], linewidth=1.5)
     ax.autoscale_view()
     ax.set_aspect("equal")
     return ax
@@ -100,9 +101,9 @@ def swim(
     ax = axes(Figure(figsize=(7, 4), layout="constrained").add_subplot() if ax is None else ax)
     each = max(2, round(seconds * fps / strokes))
     fine = -(-96 // each)
-    g = _strokes(swimmer, stroke, strokes, each * fine)
-    track, g = _track(swimmer, g), g[::fine]
-    outlines, moving = _seen(swimmer, stroke, np.arange(len(g)) / each % 1, g), []
+    g = over_strokes(swimmer, stroke, strokes, each * fine)
+    way, g = track(swimmer, g), g[::fine]
+    outlines, moving = seen(swimmer, stroke, np.arange(len(g)) / each % 1, g), []
     low, high = outlines.min(axis=(0, 1, 2)), outlines.max(axis=(0, 1, 2))
     middle, longest = (low + high) / 2, np.max(high - low)
     half = np.maximum(0.54 * (high - low), longest / 4)  # so that a slim body leaves room for the numbers of the axis
@@ -115,7 +116,7 @@ def swim(
         while moving:
             moving.pop().remove()
         clock.set_text(f"stroke {k / each:.2f}")
-        moving.extend(ax.plot(*track[: k * fine + 1].T, color=COLOURS[1], linewidth=1.2))
+        moving.extend(ax.plot(*way[: k * fine + 1].T, color=COLOURS[1], linewidth=1.2))
         moving.append(_draw(ax, outlines[k], COLOURS[0]))
 
     return film(ax.figure, draw, len(g), path, fps)
@@ -139,7 +140,7 @@ def check_swimmer(swimmer: AbstractConnection, path: str | os.PathLike | None = 
         )
 
 
-def _strokes(swimmer, stroke, strokes, steps):
+def over_strokes(swimmer, stroke, strokes, steps):
     """The group elements over several strokes, [strokes × steps + 1, d, d]."""
     if strokes > 1:
         check_closed(stroke)
@@ -148,7 +149,7 @@ def _strokes(swimmer, stroke, strokes, steps):
     return np.concatenate([start @ once[:-1] for start in starts] + [starts[-1] @ once[-1:]])
 
 
-def _seen(swimmer, stroke, times, g):
+def seen(swimmer, stroke, times, g):
     """The outlines of the body at the given times, moved by the group elements g: [frames, parts, points, 2]."""
     check_swimmer(swimmer)
     lines = np.asarray(jax.jit(jax.vmap(lambda t: swimmer.outline(stroke(t))))(jnp.asarray(times)))
@@ -170,13 +171,13 @@ def _placed(group, g, points):
     return points + shift[:, None, None]
 
 
-def _track(swimmer, g):
+def track(swimmer, g):
     """The positions of the body frame, [frames, 2]."""
     origin = [0.0, 0.0, 1.0] if isinstance(swimmer.group, Isometries) else [0.0, 0.0]
     return _placed(swimmer.group, g, np.broadcast_to(origin, (len(g), 1, 1, len(origin))))[:, 0, 0]
 
 
-def _coordinates(group, g):
+def pose_coordinates(group, g):
     """Positions and angles of group elements, [frames, k]; exponential coordinates if the group has no translations."""
     logs = np.array(jax.vmap(group.log)(jnp.asarray(g)))
     if group.translations == g.shape[1] - 1:
@@ -184,11 +185,6 @@ def _coordinates(group, g):
     turns = logs[:, group.translations :]
     logs[:, group.translations :] = np.unwrap(turns, axis=0) if turns.shape[1] == 1 else turns
     return logs
-
-
-def _names(group):
-    turns = group.dim - group.translations
-    return ["x", "y", "z"][: group.translations] + (["θ"] if turns == 1 else [f"θ{i + 1}" for i in range(turns)])
 
 
 def _draw(ax, parts, colour, strength=1.0):

@@ -1,0 +1,1 @@
+"""Pages that play a motion in any browser."""

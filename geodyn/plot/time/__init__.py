@@ -1,0 +1,1 @@
+"""Numbers against time: coordinates, what is conserved, and many members."""

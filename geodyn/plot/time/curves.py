@@ -1,0 +1,116 @@
+"""Plots against time: coordinates, separations, computed curves beside exact ones; force–displacement loops."""
+
+from collections.abc import Sequence
+from functools import singledispatch
+from itertools import cycle
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn._typing import Float
+from geodyn.geometry.geodesics.geodesic import distance
+from geodyn.geometry.manifold.manifold import AbstractManifold
+from geodyn.geometry.models.spaces import Hyperbolic, Sphere
+from geodyn.integrators.trajectory import Trajectory
+from geodyn.mechanics.points.system import System, edges
+from geodyn.plot.scene.scene import points_of, system_of
+from geodyn.plot.style import COLOURS, INK, PLAIN, STYLES, Labels, axes, legend, steady
+
+
+def coordinates(trajectory: Trajectory, ax=None, *, labels: Labels = PLAIN):
+    """Every coordinate of the configuration against time, with the moments of impacts below.
+
+    `labels` names the coordinates of a point and the unit of time. What is constant to rounding is drawn as a straight
+    line.
+    """
+    ax = axes(ax, xlabel=labels.clock, ylabel="coordinates")
+    q = np.asarray(trajectory.q)
+    for index in np.ndindex(q.shape[1:]):
+        ax.plot(trajectory.t, q[:, *index], label=_name(index, q.shape[1:], labels.coordinates))
+    return legend(marked(steady(ax, q), trajectory), len(ax.lines))
+
+
+def _name(index, shape, names):
+    """The name of a coordinate q[index], with the number of the point if there are several."""
+    if len(names) != shape[-1]:
+        return "$q_{" + ",".join(str(i + 1) for i in index) + "}$"
+    return names[index[-1]] + (f", point {index[0]}" if len(shape) > 1 and shape[0] > 1 else "")
+
+
+def marked(ax, trajectory: Trajectory):
+    """Marks the moments of the impacts of a trajectory at the lower end of an Axes; returns it."""
+    impacts = trajectory.impacts
+    count = 0 if impacts is None else min(int(impacts.count), len(impacts.t))
+    if count:
+        below = {"transform": ax.get_xaxis_transform(), "clip_on": False, "color": COLOURS[1]}
+        ax.plot(np.asarray(impacts.t)[:count], np.zeros(count), "|", markersize=9, label="impacts", **below)
+    return ax
+
+
+@singledispatch
+def separation(
+    trajectory: Trajectory,
+    pairs: Sequence[tuple[int, int]] | None = None,
+    ax=None,
+    *,
+    system: System | None = None,
+    labels: Labels = PLAIN,
+):
+    """Geodesic distance between the two points of each pair, by default of every edge of the body, against time.
+
+    `separation(space, trajectory, pairs, ax)` is for points that are not those of a `System`. `system` is needed for a
+    trajectory read from a file; `labels` has the units. Raises ValueError if there is no pair.
+    """
+    body = system_of(trajectory, system)
+    pairs = edges(body) if pairs is None else pairs
+    return _separation(body.space, trajectory.t, points_of(trajectory, body), pairs, ax, labels)
+
+
+@separation.register
+def _(
+    space: AbstractManifold,
+    trajectory: Trajectory,
+    pairs: Sequence[tuple[int, int]],
+    ax=None,
+    *,
+    labels: Labels = PLAIN,
+):
+    return _separation(space, trajectory.t, trajectory.coordinates(), pairs, ax, labels)
+
+
+def _separation(space, t, q, pairs, ax, labels):
+    if len(pairs) == 0:
+        raise ValueError("pairs: this body has no edges; name pairs of points, such as [(0, 1)]")
+    unit = "radii of curvature" if isinstance(space, Sphere | Hyperbolic) else labels.length
+    ax = axes(ax, xlabel=labels.clock, ylabel=labels.of("geodesic separation", unit))
+    first, second = (jnp.asarray(q)[:, np.array(ends)] for ends in zip(*pairs))
+    distances = jax.jit(jax.vmap(jax.vmap(lambda x, y: distance(space, x, y))))(first, second)
+    for (i, j), values, style in zip(pairs, distances.T, cycle(STYLES)):
+        ax.plot(t, values, style, linewidth=2, label=f"points {i} and {j}")
+    return legend(steady(ax, distances), len(pairs))
+
+
+def comparison(t: Float[np.ndarray, " T"], curves: dict[str, tuple], ax=None):
+    """Computed curves with the exact ones as dots, both [T] under each name, and the largest error in the legend."""
+    ax = axes(ax, xlabel=PLAIN.clock)
+    for (name, (computed, exact)), colour in zip(curves.items(), cycle(COLOURS[2:])):
+        ax.plot(t, computed, color=colour, linewidth=2, label=f"{name}, error {np.abs(computed - exact).max():.0e}")
+        ax.plot(t[::4], exact[::4], ".", color=INK, markersize=6)
+    ax.plot([], [], ".", color=INK, markersize=6, label="exact")
+    return legend(ax, len(curves))
+
+
+def hysteresis(
+    displacement: Float[np.ndarray, " T"], force: Float[np.ndarray, " T"], ax=None, *, label: str | None = None
+):
+    """Force against displacement, both [T], with an arrow that shows the direction, and the work ∫ f dx in the legend:
+    for closed loops the dissipated energy."""
+    x, f = np.asarray(displacement), np.asarray(force)
+    work = np.sum((f[1:] + f[:-1]) / 2 * np.diff(x))
+    ax = axes(ax, xlabel="displacement", ylabel="force")
+    (line,) = ax.plot(x, f, linewidth=2, label=f"{label + ', ' if label else ''}work done {work:.4g}")
+    early = (len(x) - 1) // 5
+    style = {"arrowstyle": "-|>", "color": line.get_color(), "mutation_scale": 18}
+    ax.annotate("", xy=(x[early + 1], f[early + 1]), xytext=(x[early], f[early]), arrowprops=style)
+    return legend(ax, len(ax.lines))

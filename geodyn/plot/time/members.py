@@ -1,0 +1,46 @@
+"""Plots of many members of an ensemble: their curves over time, and one number of each over two others."""
+
+import numpy as np
+
+from geodyn._typing import Float
+from geodyn.plot.style import COLOURS, PLAIN, axes, legend
+
+MOST_CURVES = 200
+
+
+def fan(t: Float[np.ndarray, "N T"], values: Float[np.ndarray, "N T"], ax=None, *, parameter=None, name: str = ""):
+    """Curves of many members. With a `parameter` [N] each has the colour of its value, on a scale called `name`.
+    Without one: the median, and the bands in which half of the members and nine of ten lie at each time."""
+    ax = axes(ax, xlabel=PLAIN.clock)
+    t, values = np.broadcast_to(t, np.shape(values)), np.asarray(values)
+    if parameter is None:
+        bands = np.nanquantile(values, [0.05, 0.25, 0.5, 0.75, 0.95], axis=0)
+        for low, high, strength, label in ((0, 4, 0.2, "9 of 10 members"), (1, 3, 0.35, "half of them")):
+            ax.fill_between(t[0], bands[low], bands[high], color=COLOURS[0], alpha=strength, label=label, lw=0)
+        ax.plot(t[0], bands[2], color=COLOURS[0], linewidth=2, label="median")
+        return legend(ax, 3)
+    from matplotlib.collections import LineCollection
+
+    shown = np.unique(np.linspace(0, len(values) - 1, MOST_CURVES).astype(int))
+    lines = np.stack([t[shown], values[shown]], axis=2)
+    curves = LineCollection(lines, array=np.asarray(parameter)[shown], cmap="viridis", linewidths=1.2)
+    ax.add_collection(curves)
+    ax.autoscale_view()
+    ax.figure.colorbar(curves, ax=ax, label=name)
+    return ax
+
+
+def heatmap(
+    x: Float[np.ndarray, " K"],
+    y: Float[np.ndarray, " L"],
+    values: Float[np.ndarray, "K L"],
+    ax=None,
+    *,
+    name: str = "",
+):
+    """A value over a grid of two numbers, on a scale called `name`; NaN stays empty."""
+    ax = axes(ax)
+    ax.grid(False)
+    field = ax.pcolormesh(x, y, np.asarray(values).T, cmap="viridis", shading="nearest")
+    ax.figure.colorbar(field, ax=ax, label=name)
+    return ax
