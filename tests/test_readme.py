@@ -46,4 +46,4 @@ def test_scenario(tmp_path, monkeypatch):
 
 def test_pictures_are_there():
     for picture in re.findall(r"!\[.*?\]\((.*?)\)", README):
-        assert 0 < (Path(__file__).parents[1] / picture).stat().st_size < 150_000
+        assert 0 < (Path(__file__).parents[1] / picture).stat().st_size < 600_000

@@ -76,7 +76,8 @@ def axes(ax: Any, projection: str | None = None, **labels) -> Any:
             f"ax must be an Axes with projection={projection!r} for this picture: "
             "figure.add_subplot(projection=gd.plot.projection(space, model))"
         )
-    ax.set_prop_cycle(color=COLOURS)
+    if not ax.lines:  # What is drawn into the same Axes goes on with the next colour.
+        ax.set_prop_cycle(color=COLOURS)
     ax.set(**labels)
     if projection is None:
         ax.spines[["top", "right"]].set_visible(False)

@@ -32,6 +32,7 @@ from geodyn.locomotion.motion.costs import Density, energy, length
 from geodyn.locomotion.motion.holonomy import cost, holonomy, require_defined_along
 from geodyn.locomotion.strokes.stroke import FourierStroke, OpenStroke, Stroke, floating, shape_at
 from geodyn.locomotion.swimmers.free_bodies import Satellite
+from geodyn.locomotion.swimmers.links import NLink, Purcell
 from geodyn.locomotion.swimmers.spheres import PushMePullYou
 
 
@@ -126,7 +127,7 @@ def posed(
     m = base.size if base is not None else None
     if m is None:
         m = shape_at(guess, floating(0.0)).size if callable(guess) else _centre(swimmer, guess, bounds, base).size
-    if isinstance(swimmer, AbstractLinkSwimmer) and m != swimmer.lengths.size - 1:
+    if isinstance(swimmer, Purcell | NLink) and m != swimmer.lengths.size - 1:
         raise ValueError(
             f"optimal_stroke: {swimmer.lengths.size} links have {swimmer.lengths.size - 1} hinges, got shapes of {m}."
         )

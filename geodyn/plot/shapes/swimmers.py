@@ -10,8 +10,10 @@ from geodyn.geometry.groups.isometries import Isometries
 from geodyn.geometry.groups.rigid import SE2, SO2, Translation
 from geodyn.locomotion.connections.connection import AbstractConnection
 from geodyn.locomotion.motion.holonomy import path as group_path
-from geodyn.locomotion.strokes.stroke import check_closed
+from geodyn.locomotion.strokes.stroke import check_closed, shape_at
 from geodyn.plot.shapes.names import pose_names
+from geodyn.plot.shapes.strokes import curvature
+from geodyn.plot.shapes.strokes import stroke as draw_stroke
 from geodyn.plot.space.animation import film, film_writer
 from geodyn.plot.style import COLOURS, INK, PALE, axes, legend
 
@@ -84,12 +86,14 @@ def swim(
     path: str | os.PathLike | None = None,
     ax=None,
     *,
+    component: int | None = None,
     strokes: int = 3,
     seconds: float | int = 8.0,
     fps: int = 25,
 ):
     """The moving swimmer as a matplotlib `FuncAnimation` of the given numbers of strokes and seconds; a notebook shows
-    it inline. The initial place of the body stays in grey.
+    it inline. The initial place of the body stays in grey. With a `component` of the pose, that of the curvature is
+    drawn beside it, with the point of the shape on the stroke (a body of two shape variables, in a figure of its own).
 
     If `path` is given, the film is written there, as an .mp4 (by ffmpeg) or a .gif. Raises ValueError for any other
     ending, if ffmpeg is missing, if there is more than one stroke and the stroke is not closed, for a swimmer without a
@@ -98,6 +102,10 @@ def swim(
     from matplotlib.figure import Figure
 
     film_writer(path)
+    beside = None
+    if component is not None:
+        ax, beside = Figure(figsize=(9, 4), layout="constrained").subplots(1, 2, width_ratios=[1.3, 1])
+        dot = _shapes(swimmer, stroke, component, beside)
     ax = axes(Figure(figsize=(7, 4), layout="constrained").add_subplot() if ax is None else ax)
     each = max(2, round(seconds * fps / strokes))
     fine = -(-96 // each)
@@ -118,8 +126,20 @@ def swim(
         clock.set_text(f"stroke {k / each:.2f}")
         moving.extend(ax.plot(*way[: k * fine + 1].T, color=COLOURS[1], linewidth=1.2))
         moving.append(_draw(ax, outlines[k], COLOURS[0]))
+        if beside is not None:
+            dot.set_data(*np.asarray(shape_at(stroke, k / each % 1))[:, None])
 
     return film(ax.figure, draw, len(g), path, fps)
+
+
+def _shapes(swimmer, stroke, component, ax):
+    """Draws the curvature with the stroke on it; returns the dot that goes along."""
+    r = np.asarray(jax.vmap(lambda t: shape_at(stroke, t))(jnp.linspace(0.0, 1.0, 129)))
+    margin = 0.25 * np.ptp(r, axis=0)
+    curvature(swimmer, component, r.min(axis=0) - margin, r.max(axis=0) + margin, ax)
+    draw_stroke(stroke, ax)
+    (dot,) = ax.plot(*r[:1].T, "o", color=COLOURS[3], markeredgecolor=INK, markersize=10, zorder=6)
+    return dot
 
 
 def check_swimmer(swimmer: AbstractConnection, path: str | os.PathLike | None = None) -> None:

@@ -1,0 +1,135 @@
+"""Pages that are made: the reference from the public names, the gallery from its scripts, tutorials from notebooks."""
+
+import ast
+import inspect
+import json
+import re
+import shutil
+from pathlib import Path
+
+import geodyn as gd
+
+FACES = [
+    name for name in gd.__all__ if inspect.ismodule(getattr(gd, name)) and getattr(gd, name).__name__ != "geodyn.plot"
+]
+
+
+def write_pages(docs: Path) -> None:
+    """Writes all of them into folders that git ignores."""
+    _reference(docs / "reference")
+    _gallery(docs / "gallery")
+    _tutorials(docs.parent / "notebooks", docs / "tutorials")
+
+
+def _reference(folder: Path) -> None:
+    """A page for each room of public names, and an index of all."""
+    folder.mkdir(exist_ok=True)
+    rooms = {"gd": (gd, "What a first page needs: spaces, bodies, time, motion, purpose.")}
+    rooms |= {f"gd.{name}": (getattr(gd, name), _first(getattr(gd, name))) for name in FACES}
+    rooms["gd.plot"] = (gd.plot, _first(gd.plot))
+    lines = ["# Reference", "", "Every public name, by room; `import geodyn as gd`.", ""]
+    for room, (module, idea) in rooms.items():
+        names = [name for name in module.__all__ if not inspect.ismodule(getattr(module, name))]
+        lines += [
+            f"## [{room}]({room}.md)",
+            "",
+            idea,
+            "",
+            ", ".join(f"[`{n}`](#{_anchor(room, n, getattr(module, n))})" for n in names),
+            "",
+        ]
+        text = [f"# {room}", "", idea, ""]
+        for name in names:
+            value = getattr(module, name)
+            text += [f"({_anchor(room, name, value)})=", f"## {name}", "", *_documented(value, module, name), ""]
+        (folder / f"{room}.md").write_text("\n".join(text))
+    pages = "\n".join(f"{room}" for room in rooms)
+    (folder / "index.md").write_text("\n".join([*lines, "```{toctree}", ":hidden:", "", pages, "```", ""]))
+
+
+def _documented(value, module, name) -> list[str]:
+    if not callable(value):
+        return [inspect.cleandoc(f"A constant: `{value!r}`")[:400]]
+    directive = "autoclass" if inspect.isclass(value) else "autofunction"
+    path = f"{value.__module__}.{value.__qualname__}" if not _is_wrapped(value) else f"{module.__name__}.{name}"
+    options = [":members:", ":exclude-members: __init__"] if inspect.isclass(value) else []
+    return ["```{eval-rst}", f".. {directive}:: {path}", *(f"   {option}" for option in options), "```"]
+
+
+def without_markup(lines: list[str]) -> None:
+    """Escapes what reStructuredText takes for markup in the formulas of a docstring: |x| outside of code."""
+    for k, line in enumerate(lines):
+        if not line.lstrip().startswith((">>>", "...")):
+            parts = line.split("`")
+            parts[::2] = [re.sub(r"\|", r"\\|", part) for part in parts[::2]]
+            lines[k] = "`".join(parts)
+
+
+def short_names(*told: str | None) -> tuple[str | None, ...]:
+    """A signature and what it returns, with the names of types without their modules."""
+    return tuple(text and re.sub(r"\b(?:\w+\.)+(?=[A-Z]\w*)", "", text) for text in told)
+
+
+def _anchor(room: str, name: str, value) -> str:
+    """Labels do not tell capitals from small letters, names do."""
+    return f"{room}.{name}" + "-class" * inspect.isclass(value)
+
+
+def _is_wrapped(value) -> bool:
+    return not (inspect.isclass(value) or inspect.isfunction(value))
+
+
+def _first(module) -> str:
+    return inspect.getdoc(module).split("\n\n")[0].replace("\n", " ")
+
+
+def _gallery(folder: Path) -> None:
+    """A card for each picture, and a page with the picture and the script that made it."""
+    cards, names = [], []
+    for script in sorted(folder.glob("*.py")):
+        title, _, rest = (ast.get_docstring(ast.parse(script.read_text())) or script.stem).partition("\n")
+        picture = next(
+            folder / f"{script.stem}{kind}" for kind in (".gif", ".png") if (folder / f"{script.stem}{kind}").exists()
+        )
+        cards += [
+            f":::{{grid-item-card}} {title}",
+            f":link: {script.stem}",
+            ":link-type: doc",
+            f":img-top: {picture.name}",
+            ":::",
+            "",
+        ]
+        page = [
+            f"# {title}",
+            "",
+            rest.strip(),
+            "",
+            f"![{title}]({picture.name})",
+            "",
+            f"```{{literalinclude}} {script.name}",
+            ":language: python",
+            "```",
+            "",
+        ]
+        (folder / f"{script.stem}.md").write_text("\n".join(page))
+        names.append(script.stem)
+    head = ["# Gallery", "", "Each picture with the lines that made it.", "", "::::{grid} 1 2 3 3", ":gutter: 2", ""]
+    tail = ["::::", "", "```{toctree}", ":hidden:", "", *names, "```", ""]
+    (folder / "index.md").write_text("\n".join([*head, *cards, *tail]))
+
+
+def _tutorials(notebooks: Path, folder: Path) -> None:
+    """The notebooks, and an index with the first sentence of each."""
+    folder.mkdir(exist_ok=True)
+    lines, names = (
+        ["# Tutorials", "", "Lessons, with their outputs; each ends with an exercise and its solution.", ""],
+        [],
+    )
+    for path in sorted(notebooks.glob("*.ipynb")):
+        shutil.copy(path, folder / path.name)
+        text = "".join(json.loads(path.read_text())["cells"][0]["source"])
+        title = next(line.lstrip("# ") for line in text.splitlines() if line.startswith("# "))
+        first = next(part for part in text.split("\n\n") if part and not part.startswith(("#", "[![", "![")))
+        lines += [f"- [{title}]({path.name}). {first.split('. ')[0].replace(chr(10), ' ').rstrip('.')}."]
+        names.append(path.stem)
+    (folder / "index.md").write_text("\n".join([*lines, "", "```{toctree}", ":hidden:", "", *names, "```", ""]))
