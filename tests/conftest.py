@@ -6,6 +6,7 @@
 import contextlib
 import gc
 import os
+import signal
 
 os.environ.setdefault("JAX_ENABLE_X64", "1")
 
@@ -25,7 +26,10 @@ QUICK = {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
 
 def pytest_configure(config):
     """Compiled programs are kept between runs; one folder a worker, since the cache's writes are not atomic. What any
-    worker compiled in an earlier run all find."""
+    worker compiled in an earlier run all find. Ctrl-C is heeded also where a shell started the tests in the background,
+    which lets them and what they start ignore it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     folder = config.cache.mkdir("jax-" + os.environ.get("PYTEST_XDIST_WORKER", "main"))
     for program in folder.parent.glob("jax-*/*-cache"):
         with contextlib.suppress(FileExistsError):

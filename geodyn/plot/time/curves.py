@@ -98,7 +98,7 @@ def comparison(t: Float[np.ndarray, " T"], curves: dict[str, tuple], ax=None):
         ax.plot(t, computed, color=colour, linewidth=2, label=f"{name}, error {np.abs(computed - exact).max():.0e}")
         ax.plot(t[::4], exact[::4], ".", color=INK, markersize=6)
     ax.plot([], [], ".", color=INK, markersize=6, label="exact")
-    return legend(ax, len(curves))
+    return legend(ax, len(curves) + 1)
 
 
 def hysteresis(
