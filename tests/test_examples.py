@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from matplotlib import pyplot
 
 import geodyn as gd
 
@@ -22,7 +23,7 @@ PUBLIC = {
     f"{room}.{name}": value
     for room, module in ROOMS.items()
     for name in module.__all__
-    if callable(value := getattr(module, name)) and room != "gd.plot"
+    if callable(value := getattr(module, name))
 }
 
 
@@ -49,9 +50,11 @@ def test_sections(name):
 
 @pytest.fixture(autouse=True)
 def forget():
-    """XLA ends a process by a segmentation fault that has loaded the programs of some 200 examples."""
+    """XLA ends a process by a segmentation fault that has loaded the programs of some 200 examples; and matplotlib
+    warns of many open figures."""
     yield
     jax.clear_caches()
+    pyplot.close("all")
 
 
 def marks(name):

@@ -58,7 +58,19 @@ PLAIN = Labels()
 
 
 def figure(width: float | int, height: float | int):
-    """An empty Figure of the given size in inches, independent of any window; `figure.savefig` writes it to a file."""
+    """An empty Figure of the given size in inches, independent of any window; `figure.savefig` writes it to a file.
+
+    Args:
+        width: in inches.
+        height: in inches.
+
+    Returns:
+        The matplotlib `Figure`.
+
+    Example:
+        >>> print(gd.plot.figure(4, 3).get_size_inches())
+        [4. 3.]
+    """
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")

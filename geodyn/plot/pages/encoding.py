@@ -14,7 +14,18 @@ GAP = -32768
 
 
 class Player(NamedTuple):
-    """A page that plays a motion, with its source `html`. A notebook shows it inline."""
+    """A page that plays a motion, with its source `html`. A notebook shows it inline.
+
+    Args:
+        html: the source of the page.
+
+    Example:
+        >>> rod, q0 = gd.builders.rod(gd.spaces.Hyperbolic(2), 1.0)
+        >>> motion = gd.integrate(rod, q0, t1=1.0, steps=10)
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     gd.plot.player(motion).save(f"{folder}/rod.html")
+    """
 
     html: str
 

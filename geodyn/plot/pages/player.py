@@ -44,6 +44,25 @@ def player(
     `player(swimmer, stroke, path, *, strokes=3, component=0, …)` plays a body that swims, beside the point that its
     shape goes through on the curvature of its connection, and below where it is. `component`, `variables` and `at` are
     as in `curvature`; `component=None` leaves the curvature out. Raises ValueError for a body that cannot be drawn.
+
+    Args:
+        trajectory: what `gd.integrate` returns; or a swimmer, and then its stroke.
+        path: of the page; None: only for a notebook.
+        model: the name of a model of the space, or a function x[n] -> [2 or 3]; by default the first that fits.
+        title: of the page.
+        seconds: how long it plays.
+        autoplay: whether it plays by itself, again and again.
+        system: the system, for a trajectory that was read from a file.
+        labels: names of the coordinates and units, a `gd.plot.Labels`.
+
+    Returns:
+        A `gd.plot.Player`.
+
+    Example:
+        >>> rod, q0 = gd.builders.rod(gd.spaces.Hyperbolic(2), 1.0)
+        >>> motion = gd.integrate(rod, q0, t1=1.0, steps=10)
+        >>> gd.plot.player(motion, title="a rod").html.count("<title>a rod</title>")
+        1
     """
     drawn = scene(trajectory, model, system, labels)
     known = trajectory if system is None else trajectory.with_system(system)

@@ -40,6 +40,22 @@ def curvature(
     `upper[2]` are the limits of the picture. Shapes at which the swimmer is not defined stay white. `at[m]` gives the
     values of the other shape variables if there are more than two. Raises ValueError if the swimmer has another number
     of shape variables, and for a component that its group does not have.
+
+    Args:
+        swimmer: body with a connection.
+        component: the number of the coordinate of the pose.
+        lower, upper: the corners [2] of the picture, in the two shape variables.
+        ax: the Axes; by default a new one.
+        variables: the two shape variables of the picture.
+        at: a whole shape [m], at which the other variables are held.
+
+    Returns:
+        The Axes.
+
+    Example:
+        >>> swimmer, stroke = gd.swimmers.Purcell(), gd.FourierStroke.circle(0.5)
+        >>> gd.plot.curvature(swimmer, 0, (-1, -1), (1, 1)).figure.axes[1].get_ylabel()
+        '$F^{x}_{12}$'
     """
     _check_component(swimmer, component)
     i, j = variables
@@ -75,13 +91,35 @@ def height_functions(
     between `lower` and `upper` disturb least (`gd.bundles.minimum_perturbation`): there the area under a height
     function comes near the displacement of large strokes too. That frame is for two shape variables. `lower`, `upper`,
     `variables` and `at` are as in `curvature`. A Figure or SubFigure may be given. Raises ValueError for another frame.
+
+    Args:
+        swimmer: body with a connection.
+        lower, upper: the corners [2] of the picture, in the two shape variables.
+        figure: a Figure or SubFigure; by default a new one.
+        stroke: a stroke, drawn on each.
+        frame: "body" or "minimum perturbation".
+        variables: the two shape variables of the picture.
+        at: a whole shape [m], at which the other variables are held.
+
+    Returns:
+        The Figure.
+
+    Example:
+        >>> swimmer, stroke = gd.swimmers.Purcell(), gd.FourierStroke.circle(0.5)
+        >>> figure = gd.plot.height_functions(swimmer, (-1, -1), (1, 1), stroke=stroke)
+        >>> [ax.get_ylabel() for ax in figure.axes[3:]]
+        ['$F^{x}_{12}$', '$F^{y}_{12}$', '$F^{θ}_{12}$']
     """
+    from matplotlib.figure import Figure
+
     frames = {"body": lambda: swimmer, "minimum perturbation": lambda: minimum_perturbation(swimmer, lower, upper)}
     if frame not in frames:
         raise ValueError(f"frame must be one of {', '.join(map(repr, frames))}; got {frame!r}")
     check_swimmer(swimmer)
     moving, count = frames[frame](), swimmer.group.dim
     figure = new_figure(4.2 * min(count, 3), 3.8 * -(-count // 3)) if figure is None else figure
+    if isinstance(figure, Figure) and figure.get_layout_engine() is None:
+        figure.set_layout_engine("constrained")
     panels = figure.subplots(-(-count // 3), min(count, 3), squeeze=False).ravel()
     for component, ax in enumerate(panels[:count]):
         curvature(moving, component, lower, upper, ax, variables=variables, at=at)
@@ -108,6 +146,22 @@ def connection(
     A change of shape along the arrows moves the body forwards in this coordinate, against them backwards, and across
     them not at all. Arrows longer than four times the median are shortened to that length. `lower`, `upper`,
     `variables` and `at` are as in `curvature`.
+
+    Args:
+        swimmer: body with a connection.
+        component: the number of the coordinate of the pose.
+        lower, upper: the corners [2] of the picture, in the two shape variables.
+        ax: the Axes; by default a new one.
+        variables: the two shape variables of the picture.
+        at: a whole shape [m], at which the other variables are held.
+
+    Returns:
+        The Axes.
+
+    Example:
+        >>> swimmer, stroke = gd.swimmers.Purcell(), gd.FourierStroke.circle(0.5)
+        >>> gd.plot.connection(swimmer, 2, (-1, -1), (1, 1)).get_xlabel()
+        'first hinge angle (rad)'
     """
     _check_component(swimmer, component)
     ax = _plane(ax, variables, swimmer, at)
@@ -141,6 +195,21 @@ def shape_metric(
     """Ellipses of the rates r' of equal power, with the same scale for all: small ellipses where motion costs most.
 
     `lower`, `upper`, `variables` and `at` are as in `curvature`.
+
+    Args:
+        swimmer: body with a metric of shapes.
+        lower, upper: the corners [2] of the picture, in the two shape variables.
+        ax: the Axes; by default a new one.
+        variables: the two shape variables of the picture.
+        at: a whole shape [m], at which the other variables are held.
+
+    Returns:
+        The Axes.
+
+    Example:
+        >>> swimmer, stroke = gd.swimmers.Purcell(), gd.FourierStroke.circle(0.5)
+        >>> len(gd.plot.shape_metric(swimmer, (-1, -1), (1, 1)).collections[0].get_segments())
+        81
     """
     from matplotlib.collections import LineCollection
 
@@ -162,7 +231,22 @@ def shape_metric(
 
 
 def stroke(stroke: Callable, ax=None, *, variables: tuple[int, int] = (0, 1)):
-    """A stroke in the plane of two shape variables, with arrows; an open stroke has a dot at its start."""
+    """A stroke in the plane of two shape variables, with arrows; an open stroke has a dot at its start.
+
+    Args:
+        stroke: a stroke, a function t -> r[m].
+        ax: the Axes; by default a new one.
+        variables: the two shape variables of the picture.
+
+    Returns:
+        The Axes.
+
+    Example:
+        >>> swimmer, stroke = gd.swimmers.Purcell(), gd.FourierStroke.circle(0.5)
+        >>> x = gd.plot.stroke(stroke).lines[0].get_xdata()
+        >>> print(f"{x.min():.2f} {x.max():.2f}")
+        -0.50 0.50
+    """
     from matplotlib.patheffects import withStroke
 
     ax = ax if ax is not None and ax.get_xlabel() else _plane(ax, variables)
@@ -193,6 +277,20 @@ def family(
     `displacement[S]`, `cost[S]` and `multiplier[S]` are those of S strokes. At the largest displacement of a family the
     multiplier is infinite and the tangent vertical. If tangents do not touch the curve, the steps along the family were
     too large, or the strokes are not optimal.
+
+    Args:
+        displacement: [S].
+        cost: [S].
+        multiplier: [S], dE/dD.
+        ax: the Axes; by default a new one.
+
+    Returns:
+        The Axes.
+
+    Example:
+        >>> D = np.linspace(0.1, 0.3, 5)
+        >>> gd.plot.family(D, D**2, 2 * D).get_ylabel()
+        'energy of the stroke'
     """
     displacement, cost, multiplier = (np.asarray(x, float) for x in (displacement, cost, multiplier))
     ax = axes(ax, xlabel="net displacement", ylabel="energy of the stroke")

@@ -23,6 +23,20 @@ def swimmer(swimmer: AbstractConnection, stroke, ax=None, *, frames: int = 9):
 
     The net displacement, if there is one, points to the right. Raises ValueError for a swimmer without a method
     `outline`, or one that does not move in a plane.
+
+    Args:
+        swimmer: body with a connection.
+        stroke: a stroke, a function t -> r[m].
+        ax: the Axes; by default a new one.
+        frames: how many pictures of the body.
+
+    Returns:
+        The Axes.
+
+    Example:
+        >>> swimmer, stroke = gd.swimmers.Purcell(), gd.FourierStroke.circle(0.5)
+        >>> len(gd.plot.swimmer(swimmer, stroke, frames=3).get_yticks())
+        3
     """
     times = np.linspace(0.0, 1.0, frames)
     g = np.asarray(group_path(swimmer, stroke, steps=16 * (frames - 1)))[::16]
@@ -54,6 +68,20 @@ def displacement(swimmer: AbstractConnection, stroke, ax=None, *, strokes: int =
     """The position and the angles (radians) of the body against time, over several strokes.
 
     Raises ValueError if there is more than one stroke and the stroke is not closed.
+
+    Args:
+        swimmer: body with a connection.
+        stroke: a stroke, a function t -> r[m].
+        ax: the Axes; by default a new one.
+        strokes: how many.
+
+    Returns:
+        The Axes.
+
+    Example:
+        >>> swimmer, stroke = gd.swimmers.Purcell(), gd.FourierStroke.circle(0.5)
+        >>> [line.get_label() for line in gd.plot.displacement(swimmer, stroke).lines]
+        ['x', 'y', 'θ']
     """
     ax = axes(ax, xlabel="time (strokes)", ylabel="displacement")
     places = pose_coordinates(swimmer.group, over_strokes(swimmer, stroke, strokes, 128))
@@ -68,6 +96,20 @@ def wake(swimmer: AbstractConnection, stroke, ax=None, *, strokes: int = 3):
 
     Raises ValueError if there is more than one stroke and the stroke is not closed, for a swimmer without a method
     `outline`, and for one that does not move in a plane.
+
+    Args:
+        swimmer: body with a connection.
+        stroke: a stroke, a function t -> r[m].
+        ax: the Axes; by default a new one.
+        strokes: how many.
+
+    Returns:
+        The Axes.
+
+    Example:
+        >>> swimmer, stroke = gd.swimmers.Purcell(), gd.FourierStroke.circle(0.5)
+        >>> len(gd.plot.wake(swimmer, stroke, strokes=2).collections)
+        3
     """
     ax = axes(ax, xlabel="x", ylabel="y")
     g = over_strokes(swimmer, stroke, strokes, 128)
@@ -98,6 +140,27 @@ def swim(
     If `path` is given, the film is written there, as an .mp4 (by ffmpeg) or a .gif. Raises ValueError for any other
     ending, if ffmpeg is missing, if there is more than one stroke and the stroke is not closed, for a swimmer without a
     method `outline`, and for one that does not move in a plane.
+
+    Args:
+        swimmer: body with a connection.
+        stroke: a stroke, a function t -> r[m].
+        path: of the film, ending in .mp4 or .gif; None: only for a notebook.
+        ax: the Axes; by default a new one.
+        component: the number of a coordinate of the pose; None draws the body only.
+        strokes: how many.
+        seconds: how long it plays.
+        fps: pictures a second.
+
+    Returns:
+        A matplotlib `FuncAnimation`.
+
+    Example:
+        >>> swimmer, stroke = gd.swimmers.Purcell(), gd.FourierStroke.circle(0.5)
+        >>> import os, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     film = gd.plot.swim(swimmer, stroke, f"{folder}/purcell.gif", strokes=1, seconds=0.3, fps=10)
+        ...     print(os.listdir(folder))
+        ['purcell.gif']
     """
     from matplotlib.figure import Figure
 
@@ -144,7 +207,22 @@ def _shapes(swimmer, stroke, component, ax):
 
 def check_swimmer(swimmer: AbstractConnection, path: str | os.PathLike | None = None) -> None:
     """Raise ValueError, with the remedy, if `swimmer`, `swim` and `wake` cannot draw this swimmer, or if no film can be
-    written to `path`."""
+    written to `path`.
+
+    Args:
+        swimmer: body with a connection.
+        path: of a film that is to be written.
+
+    Returns:
+        None, if it can be drawn.
+
+    Example:
+        >>> try:
+        ...     gd.plot.check_swimmer(gd.swimmers.FallingCat())
+        ... except ValueError as error:
+        ...     print(str(error)[:60])
+        there is no picture in the plane of a body that moves in SO3
+    """
     film_writer(path)
     group = swimmer.group
     flat = isinstance(group, SE2 | SO2) or (isinstance(group, Translation) and group.dim <= 2)

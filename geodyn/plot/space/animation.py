@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +32,28 @@ def animate(
     A notebook shows it inline (for a long motion `player` needs far less space). The paths grow behind the points.
     `model`, `system` and `labels` are as in `trajectory`. If `path` is given, the film is written there, as an .mp4
     (by ffmpeg) or a .gif. Raises ValueError for any other ending of `path`, and if ffmpeg is missing.
+
+    Args:
+        trajectory: what `gd.integrate` returns.
+        path: of the film, ending in .mp4 or .gif; None: only for a notebook.
+        ax: the Axes; by default a new one.
+        model: the name of a model of the space, or a function x[n] -> [2 or 3]; by default the first that fits.
+        seconds: how long it plays.
+        fps: pictures a second.
+        system: the system, for a trajectory that was read from a file.
+        labels: names of the coordinates and units, a `gd.plot.Labels`.
+
+    Returns:
+        A matplotlib `FuncAnimation`.
+
+    Example:
+        >>> rod, q0 = gd.builders.rod(gd.spaces.Hyperbolic(2), 1.0)
+        >>> motion = gd.integrate(rod, q0, t1=1.0, steps=10)
+        >>> import os, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     film = gd.plot.animate(motion, f"{folder}/rod.gif", seconds=0.3, fps=10)
+        ...     print(os.listdir(folder))
+        ['rod.gif']
     """
     from matplotlib.figure import Figure
 
@@ -65,29 +88,36 @@ def film(figure, draw: Callable, frames: int, path: str | os.PathLike | None, fp
 
     writer = film_writer(path)
     animation = FuncAnimation(figure, draw, frames, init_func=lambda: None, interval=1000 / fps)
-    if writer == "pillow":
-        _write_gif(figure, draw, frames, path, fps)
-    elif writer is not None:
-        animation.save(path, writer=writer, fps=fps, dpi=100)
+    if writer is not None:
+        how = {"writer": _gif_writer(fps)} if writer == "pillow" else {"writer": writer, "fps": fps}
+        animation.save(path, **how, dpi=100)
     animation._repr_html_ = animation.to_jshtml
     return animation
 
 
-def _write_gif(figure, draw, frames, path, fps):
-    """Writes the frames with one palette and without dithering: what stands still then costs nothing in the file, which
-    is several times smaller than that of matplotlib."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
+def _gif_writer(fps):
+    """A writer of films with one palette and without dithering: what stands still then costs nothing in the file, which
+    is several times smaller than that of matplotlib's own writer."""
+    from matplotlib.animation import AbstractMovieWriter
     from PIL import Image
 
-    canvas, pictures = FigureCanvasAgg(figure), []
-    figure.set_dpi(100)
-    for k in range(frames):
-        draw(k)
-        canvas.draw()
-        pictures.append(Image.fromarray(np.asarray(canvas.buffer_rgba())[..., :3].copy()))
-    palette = pictures[frames // 2].quantize(128, dither=Image.Dither.NONE)
-    first, *rest = (picture.quantize(palette=palette, dither=Image.Dither.NONE) for picture in pictures)
-    first.save(path, save_all=True, append_images=rest, duration=round(1000 / fps), loop=0)
+    class Gif(AbstractMovieWriter):
+        def setup(self, fig, outfile, dpi=None):
+            super().setup(fig, outfile, dpi)
+            self.pictures = []
+
+        def grab_frame(self, **options):
+            drawn = BytesIO()
+            self.fig.savefig(drawn, format="rgba", dpi=self.dpi, **options)
+            self.pictures.append(Image.frombuffer("RGBA", self.frame_size, drawn.getvalue()).convert("RGB"))
+
+        def finish(self):
+            plain = {"dither": Image.Dither.NONE}
+            palette = self.pictures[len(self.pictures) // 2].quantize(128, **plain)
+            first, *rest = (picture.quantize(palette=palette, **plain) for picture in self.pictures)
+            first.save(self.outfile, save_all=True, append_images=rest, duration=round(1000 / self.fps), loop=0)
+
+    return Gif(fps)
 
 
 def film_writer(path):

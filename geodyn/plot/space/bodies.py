@@ -40,6 +40,23 @@ def trajectory(
     The markers at the start are hollow, those at the end filled. Spheres of contacts have their radii, where the model
     has one scale, and crosses mark impacts. `system` is needed for a trajectory from a file; `labels` names coordinates
     and units. Raises ValueError for a model that does not fit.
+
+    Args:
+        trajectory: what `gd.integrate` returns.
+        ax: the Axes; by default a new one.
+        model: the name of a model of the space, or a function x[n] -> [2 or 3]; by default the first that fits.
+        bodies: at how many times the body is drawn.
+        system: the system, for a trajectory that was read from a file.
+        labels: names of the coordinates and units, a `gd.plot.Labels`.
+
+    Returns:
+        The Axes.
+
+    Example:
+        >>> rod, q0 = gd.builders.rod(gd.spaces.Hyperbolic(2), 1.0)
+        >>> motion = gd.integrate(rod, q0, t1=1.0, steps=10)
+        >>> gd.plot.trajectory(motion).get_title()
+        'Poincaré disc'
     """
     require("trajectory", trajectory, Trajectory, "what gd.integrate returns")
     known = system or trajectory.system
@@ -58,7 +75,25 @@ def path(
     model: str | Callable | None = None,
 ):
     """The same picture as `trajectory`, for a given space and given edges: for a motion of points that is not that of a
-    `System`."""
+    `System`.
+
+    Args:
+        space: the space.
+        trajectory: what `gd.integrate` returns, of points q[T, N, n].
+        ax: the Axes; by default a new one.
+        edges: pairs of points that are joined.
+        bodies: at how many times they are drawn.
+        model: the name of a model of the space, or a function x[n] -> [2 or 3]; by default the first that fits.
+
+    Returns:
+        The Axes.
+
+    Example:
+        >>> rod, q0 = gd.builders.rod(gd.spaces.Hyperbolic(2), 1.0)
+        >>> motion = gd.integrate(rod, q0, t1=1.0, steps=10)
+        >>> gd.plot.path(rod.space, motion, edges=[(0, 1)], model="half-space").get_title()
+        'upper half-plane'
+    """
     q = trajectory.coordinates()
     masses = np.ones(q.shape[-2])
     return _paths(scene_of(space, trajectory.t, q, model, edges, [False] * len(edges), masses), ax, bodies)
@@ -79,6 +114,23 @@ def body(
     The saved states nearest to the times are drawn. Edges are geodesics, with thicker lines for rods than for springs;
     the volumes of the markers are proportional to the masses. `model`, `system` and `labels` are as in `trajectory`.
     Raises ValueError for times outside of the trajectory.
+
+    Args:
+        trajectory: what `gd.integrate` returns.
+        times: a time, or several.
+        ax: the Axes; by default a new one.
+        model: the name of a model of the space, or a function x[n] -> [2 or 3]; by default the first that fits.
+        system: the system, for a trajectory that was read from a file.
+        labels: names of the coordinates and units, a `gd.plot.Labels`.
+
+    Returns:
+        The Axes.
+
+    Example:
+        >>> rod, q0 = gd.builders.rod(gd.spaces.Hyperbolic(2), 1.0)
+        >>> motion = gd.integrate(rod, q0, t1=1.0, steps=10)
+        >>> len(gd.plot.body(motion, [0.0, 1.0]).lines)
+        4
     """
     drawn = scene(trajectory, model, system, labels)
     times = np.linspace(drawn.t[0], drawn.t[-1], 7 if drawn.few else 3) if times is None else times
@@ -90,7 +142,19 @@ def body(
 
 
 def projection(space: AbstractManifold, model: str | Callable | None = None) -> str | None:
-    """The projection that an Axes for this model must have: "3d" or None."""
+    """The projection that an Axes for this model must have: "3d" or None.
+
+    Args:
+        space: the space.
+        model: the name of a model of the space, or a function x[n] -> [2 or 3]; by default the first that fits.
+
+    Returns:
+        "3d" or None.
+
+    Example:
+        >>> gd.plot.projection(gd.spaces.Hyperbolic(2)), gd.plot.projection(gd.spaces.Sphere(2))
+        (None, '3d')
+    """
     return _projection(model_of(space, model), space.dim)
 
 

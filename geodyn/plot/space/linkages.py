@@ -13,7 +13,21 @@ from geodyn.plot.style import COLOURS, GREY, INK, axes, mixed
 
 def linkage(system: Linkage, q, ax=None):
     """A linkage in one configuration q[F, d], or in several, q[T, F, d], with the last on top: rods as lines, hinges as
-    dots, pins as squares. Raises ValueError unless the Axes has the dimension of the linkage."""
+    dots, pins as squares. Raises ValueError unless the Axes has the dimension of the linkage.
+
+    Args:
+        system: the linkage.
+        q: a configuration [F, d], or several [T, F, d].
+        ax: the Axes; by default a new one.
+
+    Returns:
+        The Axes.
+
+    Example:
+        >>> chain, q0 = gd.linkages.pinned_chain(4, span=3.0)
+        >>> len(gd.plot.linkage(chain, q0).lines)
+        6
+    """
     flat = system.space.dim == 2
     ax = axes(ax, projection=None if flat else "3d", aspect="equal")
     q = np.asarray(q, float).reshape(-1, len(system.free), system.space.dim)
@@ -48,6 +62,22 @@ def on_sphere(
     The colour scale ends at `bound` and, if there are negative values, at −`bound`; by default the values on 95 % of
     the sphere are within it. A function that is a `jax.tree_util.Partial` or an `eqx.Module` is compiled once for all
     values of the numbers in it. `detail` is the number of patches from pole to pole. Raises ValueError for a flat Axes.
+
+    Args:
+        function: of unit vectors X[3], a number.
+        ax: the Axes, with `projection="3d"`; by default a new one.
+        label: what the scale of colours says.
+        curves: curves [T, 3] on the sphere.
+        view: elevation and azimuth in degrees.
+        bound: where the scale ends.
+        detail: patches from pole to pole.
+
+    Returns:
+        The Axes.
+
+    Example:
+        >>> gd.plot.on_sphere(lambda X: X[2], label="height", detail=6).figure.axes[1].get_ylabel()
+        'height'
     """
     from matplotlib import colormaps
     from matplotlib.cm import ScalarMappable

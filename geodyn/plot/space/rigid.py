@@ -15,7 +15,23 @@ ANGLES = np.linspace(0, 2 * np.pi, 181)
 
 
 def angular_velocity(trajectory: Trajectory, body: int = 0, ax=None):
-    """The components of the angular velocity in the principal axes of a rigid body, against time."""
+    """The components of the angular velocity in the principal axes of a rigid body, against time.
+
+    Args:
+        trajectory: what `gd.integrate` returns.
+        body: the number of the body.
+        ax: the Axes; by default a new one.
+
+    Returns:
+        The Axes.
+
+    Example:
+        >>> handle = gd.rigid.RigidBodies([1.0, 2.0, 3.0])
+        >>> q0, v0 = handle.state(angular_velocity=[0.02, 1.0, 0.03])
+        >>> motion = gd.integrate(handle, q0, v0, t1=1.0, steps=10)
+        >>> len(gd.plot.angular_velocity(motion).lines)
+        3
+    """
     ax = axes(ax, xlabel=PLAIN.clock, ylabel="angular velocity in the body")
     moments, _, W = _principal(trajectory, body)
     for values, moment in zip(W.T, moments, strict=True):
@@ -27,7 +43,23 @@ def poinsot(trajectory: Trajectory, body: int = 0, ax=None):
     """The path of the angular velocity W of a rigid body in its principal axes, on the ellipsoid W·IW = 2K of its
     initial kinetic energy. Also drawn are the polhodes W·I²W = L² for several angular momenta, and the separatrix
     through the second axis (Landau & Lifshitz, Mechanics, §37). The path of a free body is a polhode. Raises ValueError
-    for a flat Axes."""
+    for a flat Axes.
+
+    Args:
+        trajectory: what `gd.integrate` returns.
+        body: the number of the body.
+        ax: the Axes, with `projection="3d"`; by default a new one.
+
+    Returns:
+        The Axes.
+
+    Example:
+        >>> handle = gd.rigid.RigidBodies([1.0, 2.0, 3.0])
+        >>> q0, v0 = handle.state(angular_velocity=[0.02, 1.0, 0.03])
+        >>> motion = gd.integrate(handle, q0, v0, t1=1.0, steps=10)
+        >>> gd.plot.poinsot(motion).name
+        '3d'
+    """
     moments, _, W = _principal(trajectory, body)
     ax = axes(ax, projection="3d")
     radii = np.sqrt(W[0] @ (moments * W[0]) / moments)
@@ -49,7 +81,25 @@ def poinsot(trajectory: Trajectory, body: int = 0, ax=None):
 def attitudes(trajectory: Trajectory, times: Sequence[float] | None = None, body: int = 0, shape=HANDLE, ax=None):
     """A rigid body at several times (by default eight), side by side, at the nearest saved states. `shape` is a list of
     lines [K, 3] in its principal axes, by default a T-handle, seen from slightly above; a dot marks the end of the last
-    line."""
+    line.
+
+    Args:
+        trajectory: what `gd.integrate` returns.
+        times: the times; by default eight.
+        body: the number of the body.
+        shape: lines [K, 3] in the principal axes.
+        ax: the Axes; by default a new one.
+
+    Returns:
+        The Axes.
+
+    Example:
+        >>> handle = gd.rigid.RigidBodies([1.0, 2.0, 3.0])
+        >>> q0, v0 = handle.state(angular_velocity=[0.02, 1.0, 0.03])
+        >>> motion = gd.integrate(handle, q0, v0, t1=1.0, steps=10)
+        >>> len(gd.plot.attitudes(motion, [0.0, 0.5, 1.0]).get_xticks())
+        3
+    """
     ax = axes(ax, xlabel=PLAIN.clock)
     t = np.asarray(trajectory.t)
     wanted = np.linspace(t[0], t[-1], 8) if times is None else np.asarray(times)

@@ -23,6 +23,20 @@ def coordinates(trajectory: Trajectory, ax=None, *, labels: Labels = PLAIN):
 
     `labels` names the coordinates of a point and the unit of time. What is constant to rounding is drawn as a straight
     line.
+
+    Args:
+        trajectory: what `gd.integrate` returns.
+        ax: the Axes; by default a new one.
+        labels: names of the coordinates and units, a `gd.plot.Labels`.
+
+    Returns:
+        The Axes.
+
+    Example:
+        >>> rod, q0 = gd.builders.rod(gd.spaces.Hyperbolic(2), 1.0)
+        >>> motion = gd.integrate(rod, q0, t1=1.0, steps=10)
+        >>> gd.plot.coordinates(motion, labels=gd.plot.Labels(("x", "y"), time="s")).get_xlabel()
+        'time t (s)'
     """
     ax = axes(ax, xlabel=labels.clock, ylabel="coordinates")
     q = np.asarray(trajectory.q)
@@ -61,6 +75,22 @@ def separation(
 
     `separation(space, trajectory, pairs, ax)` is for points that are not those of a `System`. `system` is needed for a
     trajectory read from a file; `labels` has the units. Raises ValueError if there is no pair.
+
+    Args:
+        trajectory: what `gd.integrate` returns.
+        pairs: pairs of points; by default the edges of the body.
+        ax: the Axes; by default a new one.
+        system: the system, for a trajectory that was read from a file.
+        labels: names of the coordinates and units, a `gd.plot.Labels`.
+
+    Returns:
+        The Axes.
+
+    Example:
+        >>> rod, q0 = gd.builders.rod(gd.spaces.Hyperbolic(2), 1.0)
+        >>> motion = gd.integrate(rod, q0, t1=1.0, steps=10)
+        >>> print(gd.plot.separation(motion).get_ylabel())
+        geodesic separation (radii of curvature)
     """
     body = system_of(trajectory, system)
     pairs = edges(body) if pairs is None else pairs
@@ -92,7 +122,22 @@ def _separation(space, t, q, pairs, ax, labels):
 
 
 def comparison(t: Float[np.ndarray, " T"], curves: dict[str, tuple], ax=None):
-    """Computed curves with the exact ones as dots, both [T] under each name, and the largest error in the legend."""
+    """Computed curves with the exact ones as dots, both [T] under each name, and the largest error in the legend.
+
+    Args:
+        t: the times [T].
+        curves: (computed, exact), both [T], under each name.
+        ax: the Axes; by default a new one.
+
+    Returns:
+        The Axes.
+
+    Example:
+        >>> t = np.linspace(0.0, 1.0, 5)
+        >>> ax = gd.plot.comparison(t, {"sine": (np.sin(t) + 1e-3, np.sin(t))})
+        >>> ax.get_legend().get_texts()[0].get_text()
+        'sine, error 1e-03'
+    """
     ax = axes(ax, xlabel=PLAIN.clock)
     for (name, (computed, exact)), colour in zip(curves.items(), cycle(COLOURS[2:])):
         ax.plot(t, computed, color=colour, linewidth=2, label=f"{name}, error {np.abs(computed - exact).max():.0e}")
@@ -105,7 +150,23 @@ def hysteresis(
     displacement: Float[np.ndarray, " T"], force: Float[np.ndarray, " T"], ax=None, *, label: str | None = None
 ):
     """Force against displacement, both [T], with an arrow that shows the direction, and the work ∫ f dx in the legend:
-    for closed loops the dissipated energy."""
+    for closed loops the dissipated energy.
+
+    Args:
+        displacement: [T].
+        force: [T].
+        ax: the Axes; by default a new one.
+        label: what the legend says before the work.
+
+    Returns:
+        The Axes.
+
+    Example:
+        >>> angle = np.linspace(0.0, 2 * np.pi, 200)
+        >>> ax = gd.plot.hysteresis(np.cos(angle), -np.sin(angle), label="circle")
+        >>> ax.get_legend().get_texts()[0].get_text()
+        'circle, work done 3.141'
+    """
     x, f = np.asarray(displacement), np.asarray(force)
     work = np.sum((f[1:] + f[:-1]) / 2 * np.diff(x))
     ax = axes(ax, xlabel="displacement", ylabel="force")

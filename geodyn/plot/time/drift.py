@@ -30,7 +30,23 @@ def drift(
 ):
     """The distance of conserved quantities from their first values, in the largest component, as an envelope on a
     logarithmic axis with the level of rounding as a line: ε times the largest value, or ε where all values are smaller
-    than that, as those of a body at rest."""
+    than that, as those of a body at rest.
+
+    Args:
+        t: the times [T].
+        conserved: values [T, …] under each name.
+        ax: the Axes; by default a new one.
+        labels: names of the coordinates and units, a `gd.plot.Labels`.
+
+    Returns:
+        The Axes.
+
+    Example:
+        >>> t = np.linspace(0.0, 1.0, 11)
+        >>> ax = gd.plot.drift(t, {"energy": 1.0 + 1e-9 * t})
+        >>> f"{ax.lines[0].get_ydata().max():.0e}"
+        '1e-09'
+    """
     ax = axes(ax, xlabel=labels.clock, ylabel="distance from the first value")
     values = {name: np.asarray(x).reshape(len(t), -1) for name, x in conserved.items()}
     for name, x in values.items():
@@ -44,7 +60,22 @@ def drift(
 
 def energy(trajectory: Trajectory, ax=None, *, labels: Labels = PLAIN):
     """The distance of the energy from its first value, as in `drift`, with the moments of impacts. The level of
-    rounding is a lower bound for the error of a conservative motion. Energy lost to drag and impacts is included."""
+    rounding is a lower bound for the error of a conservative motion. Energy lost to drag and impacts is included.
+
+    Args:
+        trajectory: what `gd.integrate` returns.
+        ax: the Axes; by default a new one.
+        labels: names of the coordinates and units, a `gd.plot.Labels`.
+
+    Returns:
+        The Axes.
+
+    Example:
+        >>> rod, q0 = gd.builders.rod(gd.spaces.Hyperbolic(2), 1.0)
+        >>> motion = gd.integrate(rod, q0, t1=1.0, steps=10)
+        >>> gd.plot.energy(motion).get_yscale()
+        'log'
+    """
     E = np.asarray(trajectory.energy)
     ax = drift(np.asarray(trajectory.t), {f"energy, at first {E[0]:.6g}": E}, ax, labels=labels)
     ax.set_ylabel(labels.of("|E(t) − E(0)|", labels.energy))
@@ -53,7 +84,23 @@ def energy(trajectory: Trajectory, ax=None, *, labels: Labels = PLAIN):
 
 def multipliers(trajectory: Trajectory, ax=None, *, system: AbstractSystem | None = None, labels: Labels = PLAIN):
     """The multipliers of the constraints against time, with a line at zero; that of a rod is the force along it,
-    negative in tension. Raises ValueError for a system without constraints."""
+    negative in tension. Raises ValueError for a system without constraints.
+
+    Args:
+        trajectory: what `gd.integrate` returns.
+        ax: the Axes; by default a new one.
+        system: the system, for a trajectory that was read from a file.
+        labels: names of the coordinates and units, a `gd.plot.Labels`.
+
+    Returns:
+        The Axes.
+
+    Example:
+        >>> rod, q0 = gd.builders.rod(gd.spaces.Sphere(2), 1.0, stiffness=None)
+        >>> motion = gd.integrate(rod, q0, gd.builders.velocities(rod.space, 0, q0), t1=1.0, steps=10)
+        >>> gd.plot.multipliers(motion).get_ylabel()
+        'multiplier λ'
+    """
     lam = np.asarray(trajectory.multipliers)
     if lam.shape[-1] == 0:
         raise ValueError("trajectory has no multipliers: its system has no constraints")
@@ -73,6 +120,22 @@ def constraints(trajectory: Trajectory, ax=None, *, system: AbstractSystem | Non
     time, as an envelope on a logarithmic axis with the rounding unit as a line.
 
     `system` is needed for a trajectory read from a file. Raises ValueError for a system without constraints.
+
+    Args:
+        trajectory: what `gd.integrate` returns.
+        ax: the Axes; by default a new one.
+        system: the system, for a trajectory that was read from a file.
+        labels: names of the coordinates and units, a `gd.plot.Labels`.
+
+    Returns:
+        The Axes.
+
+    Example:
+        >>> rod, q0 = gd.builders.rod(gd.spaces.Sphere(2), 1.0, stiffness=None)
+        >>> motion = gd.integrate(rod, q0, gd.builders.velocities(rod.space, 0, q0), t1=1.0, steps=10)
+        >>> position, velocity, _ = gd.plot.constraints(motion).lines
+        >>> print(max(np.max(line.get_ydata()) for line in (position, velocity)) < 1e-12)
+        True
     """
     known = system or trajectory.system
     if known is None or known.count_constraints(trajectory.q[0]) == 0:

@@ -10,7 +10,24 @@ MOST_CURVES = 200
 
 def fan(t: Float[np.ndarray, "N T"], values: Float[np.ndarray, "N T"], ax=None, *, parameter=None, name: str = ""):
     """Curves of many members. With a `parameter` [N] each has the colour of its value, on a scale called `name`.
-    Without one: the median, and the bands in which half of the members and nine of ten lie at each time."""
+    Without one: the median, and the bands in which half of the members and nine of ten lie at each time.
+
+    Args:
+        t: the times [N, T].
+        values: [N, T].
+        ax: the Axes; by default a new one.
+        parameter: a number of each member [N], by which it is coloured.
+        name: what the scale of colours says.
+
+    Returns:
+        The Axes.
+
+    Example:
+        >>> t = np.tile(np.linspace(0.0, 1.0, 20), (50, 1))
+        >>> values = np.arange(50.0)[:, None] * t
+        >>> [text.get_text() for text in gd.plot.fan(t, values).get_legend().get_texts()]
+        ['9 of 10 members', 'half of them', 'median']
+    """
     ax = axes(ax, xlabel=PLAIN.clock)
     t, values = np.broadcast_to(t, np.shape(values)), np.asarray(values)
     if parameter is None:
@@ -38,7 +55,23 @@ def heatmap(
     *,
     name: str = "",
 ):
-    """A value over a grid of two numbers, on a scale called `name`; NaN stays empty."""
+    """A value over a grid of two numbers, on a scale called `name`; NaN stays empty.
+
+    Args:
+        x: the first number [K].
+        y: the second number [L].
+        values: [K, L].
+        ax: the Axes; by default a new one.
+        name: what the scale of colours says.
+
+    Returns:
+        The Axes.
+
+    Example:
+        >>> ax = gd.plot.heatmap(np.arange(3.0), np.arange(4.0), np.ones((3, 4)), name="one")
+        >>> ax.figure.axes[1].get_ylabel()
+        'one'
+    """
     ax = axes(ax)
     ax.grid(False)
     field = ax.pcolormesh(x, y, np.asarray(values).T, cmap="viridis", shading="nearest")
