@@ -52,6 +52,17 @@ def off(space, x):
     return run(gd.System(space, [1.0]), [x], [[0.0, 1.0]])
 
 
+def falling(gap=lambda q: q[1:], **options):
+    contacts = gd.systems.Contacts(gap, **options)
+    gd.integrate(gd.Lagrangian(lambda q, v: v @ v / 2 - q[1], contacts=contacts), [0.0, 1.0], t1=0.1, steps=1)
+
+
+def patched(switch=lambda q: 0.0 * q[:1], switched=lambda switch, q: q, frame=None):
+    moving = () if frame is None else (lambda q: jnp.zeros(1), frame, lambda frame, q: q)
+    charts = gd.systems.Charts(switch, switched, *moving)
+    gd.integrate(gd.Lagrangian(lambda q, v: v @ v / 2, charts=charts), [0.0, 1.0], t1=0.1, steps=1)
+
+
 CURVED, ENDS = gd.Manifold(lambda x: (1 + x @ x) * jnp.eye(2), 2), jnp.array([[0.0, 0.0], [0.5, 0.0]])
 WRONG = {
     "steps zero": (lambda: run(steps=0), "steps must be a positive whole number, got 0"),
@@ -60,6 +71,27 @@ WRONG = {
     "nodes of an area": (lambda: gd.cells.area(CURVED, *ENDS, ENDS[0], nodes=0), "nodes must be a positive .* got 0"),
     "a gap that is none": (lambda: gd.systems.Contacts(0.1), "gap must be a function .* got 0.1"),
     "friction without slip": (lambda: gd.systems.Contacts(lambda q: q, friction=0.3), "must be given together"),
+    "a restitution above 1": (lambda: falling(restitution=1.5), r"restitution must be from 0 to 1, .* got 1.5"),
+    "too many restitutions": (
+        lambda: falling(restitution=[0.5, 0.6]),
+        r"must be one number or \[1\].* got shape \(2,\)",
+    ),
+    "a function of one restitution": (lambda: falling(restitution=lambda q: q[0]), r"or \[1\].* got shape \(\)"),
+    "friction below 0": (lambda: falling(friction=-0.1, slip=lambda q, v: v[:1, None]), "friction must be 0 or more"),
+    "a slip without a row": (lambda: falling(friction=0.1, slip=lambda q, v: v[:1]), r"slip must return \[1, s\]"),
+    "a gap of two axes": (lambda: falling(lambda q: q[None]), r"gap must return floats \[g\].* got shape \(1, 2\)"),
+    "a switch without a row": (
+        lambda: patched(lambda q: 0.0 * q[0]),
+        r"switch must return numbers \[s\]; got shape \(\)",
+    ),
+    "a switch to fewer coordinates": (
+        lambda: patched(lambda q: 0.0 * q[:1], lambda switch, q: q[:1]),
+        r"switched must return an array of shape \(2,\); got \(1,\)",
+    ),
+    "a frame that grows": (
+        lambda: patched(frame=lambda frame, switch: jnp.append(frame, switch)),
+        r"moved_frame must return an array of shape \(1,\); got \(2,\)",
+    ),
     "elastic for ever": (lambda: gd.systems.Contacts(lambda q: q, elastic=True), "elastic contacts need with_rest"),
     "charts without a switch": (lambda: gd.systems.Charts(None, lambda s, q: q), "switch must be a function"),
     "half a frame": (lambda: gd.systems.Charts(lambda q: q, lambda s, q: q, lambda q: q), "must be given together"),

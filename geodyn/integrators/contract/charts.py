@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 
 from geodyn._typing import Array, Float
@@ -81,3 +82,19 @@ class Charts(eqx.Module):
     def from_frame(self, frame: Float[Array, " f"], q: Float[Array, " n"]) -> Float[Array, " n"]:
         """The configuration q, given in charts with this frame, in the charts of the start."""
         return q if self.back is None else self.back(frame, q)
+
+
+def check_charts(charts: Charts, q: Float[Array, " n"]) -> None:
+    """Raises ValueError unless the functions of charts return arrays of the shapes of what they are given."""
+    switch = jax.eval_shape(charts.switch, q)
+    if len(switch.shape) != 1:
+        raise ValueError(f"switch must return numbers [s]; got shape {switch.shape}: put one number into a row, [None]")
+    frame = jax.eval_shape(charts.start_frame, q)
+    returned = {
+        "switched": (jax.eval_shape(charts.switched, switch, q), q),
+        "moved_frame": (jax.eval_shape(charts.moved_frame, frame, switch), frame),
+        "from_frame": (jax.eval_shape(charts.from_frame, frame, q), q),
+    }
+    for name, (found, wanted) in returned.items():
+        if found.shape != wanted.shape:
+            raise ValueError(f"{name} must return an array of shape {wanted.shape}; got {found.shape}")

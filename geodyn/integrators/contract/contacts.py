@@ -6,7 +6,9 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 
+from geodyn._checks import numbers
 from geodyn._compile.jit import with_time
 from geodyn._typing import Array, Float, Int, Scalar
 
@@ -64,8 +66,8 @@ class Contacts(eqx.Module):
         with_rest: function () -> system, the same system with contacts that may be at rest; needed where `elastic`.
 
     Raises:
-        ValueError: where `gap` is no function, friction is given without slip or slip without friction, or `elastic`
-            without `with_rest`.
+        ValueError: where `gap` is no function, for a restitution outside [0, 1] and a friction below 0, for friction
+            without slip or slip without friction, and for `elastic` without `with_rest`.
 
     Example:
         A ball that falls from the height 1 strikes the floor after √(2/9.81).
@@ -110,6 +112,8 @@ class Contacts(eqx.Module):
             raise ValueError(f"gap must be a function q[n] -> [g], got {gap!r}")
         if (friction is None) != (slip is None):
             raise ValueError("friction and slip must be given together: friction acts against the slip")
+        for name, value, most in (("restitution", restitution, 1.0), ("friction", friction, jnp.inf)):
+            _check_coefficient(name, value, most)
         if elastic and with_rest is None:
             raise ValueError("elastic contacts need with_rest, which makes the system whose contacts may be at rest")
         self.gaps, self.restitutions, self.frictions, self.slips = gap, restitution, friction, slip
@@ -150,6 +154,33 @@ class Contacts(eqx.Module):
             return picked(value(q), which)
         size = jax.eval_shape(self.gap, jnp.zeros((), q.dtype), q).size
         return picked(jnp.broadcast_to(jnp.asarray(value, q.dtype), size), which)
+
+
+def _check_coefficient(name: str, value, most: float) -> None:
+    """Raises ValueError unless a coefficient is a function, or numbers from 0 to `most`, as far as they are known."""
+    if value is None or callable(value):
+        return
+    given = numbers(name, value)
+    known = not isinstance(given, jax.core.Tracer)
+    if given.ndim > 1 or (known and not bool(jnp.all((given >= 0) & (given <= most) & jnp.isfinite(given)))):
+        wanted = "from 0 to 1" if most == 1 else "0 or more"
+        raise ValueError(f"{name} must be {wanted}, one number or one for each contact [g], or a function; got {value}")
+
+
+def check_contacts(contacts: Contacts, t, q: Float[Array, " n"], v: Float[Array, " n"]) -> None:
+    """Raises ValueError unless the functions of contacts return arrays of the shapes that their number g asks for."""
+    gap = jax.eval_shape(with_time(contacts.gaps, 1), t, q)
+    if gap.ndim > 1 or not jnp.issubdtype(gap.dtype, jnp.floating):
+        raise ValueError(f"gap must return floats [g], one for each contact; got shape {gap.shape} of {gap.dtype}")
+    count = gap.size
+    for name, value in (("restitution", contacts.restitutions), ("friction", contacts.frictions)):
+        shape = () if value is None else jax.eval_shape(value, q).shape if callable(value) else np.shape(value)
+        if shape not in ((), (count,)) or (callable(value) and shape != (count,)):
+            raise ValueError(f"{name} must be one number or [{count}], one for each contact of gap; got shape {shape}")
+    if contacts.slips is not None:
+        slip = jax.eval_shape(with_time(contacts.slips, 2), t, q, v).shape
+        if len(slip) != 2 or slip[0] != count:
+            raise ValueError(f"slip must return [{count}, s], a row for each contact of gap; got shape {slip}")
 
 
 def picked(x, which):

@@ -11,9 +11,9 @@ from geodyn._checks import check_arguments, one_number, returned, row
 from geodyn._compile.jit import as_pytree, with_time
 from geodyn._numerics.linalg import solve
 from geodyn._numerics.roots import root
-from geodyn.integrators.contract.charts import Charts
+from geodyn.integrators.contract.charts import Charts, check_charts
 from geodyn.integrators.contract.constraints import check_constraints, constraint_state
-from geodyn.integrators.contract.contacts import Contacts
+from geodyn.integrators.contract.contacts import Contacts, check_contacts
 from geodyn.integrators.contract.dissipation import check_dissipation
 from geodyn.integrators.contract.system import AbstractLagrangianSystem, constraint_rate
 
@@ -62,6 +62,11 @@ class AbstractFlatLagrangian(AbstractLagrangianSystem):
             raise ValueError(f"q0 of a {type(self).__name__} must be flat [n], got shape {q.shape}")
         if np.shape(v) != q.shape:
             raise ValueError(f"v0 of a {type(self).__name__} must have the shape of q0, {q.shape}; got {np.shape(v)}")
+        start = jnp.asarray(t, jnp.result_type(q, float)), jnp.asarray(q)
+        if self.contacts is not None:
+            check_contacts(self.contacts, *start, jnp.asarray(v))
+        if self.charts is not None:
+            check_charts(self.charts, start[1])
         if getattr(self, "dissipation", None) is not None:
             check_dissipation(self.rayleigh_at, t, q, v)
         count = self.count_constraints(q)
