@@ -3,7 +3,7 @@
 from geodyn.locomotion.swimmers.continuous import Serpenoid
 from geodyn.locomotion.swimmers.curved_space import AbstractPointMasses, PointMasses, TwoLegged
 from geodyn.locomotion.swimmers.free_bodies import Beanie, FallingCat, FloatingLinks, PendulumRaft, Satellite
-from geodyn.locomotion.swimmers.links import NLink, Purcell, SymmetricPurcell
+from geodyn.locomotion.swimmers.links import Modes, NLink, Purcell, SymmetricPurcell
 from geodyn.locomotion.swimmers.spheres import PushMePullYou, ThreeSphere
 from geodyn.locomotion.swimmers.wheeled import KinematicCar, KinematicSnake, RollingDisc
 
@@ -14,6 +14,7 @@ __all__ = [
     "FloatingLinks",
     "KinematicCar",
     "KinematicSnake",
+    "Modes",
     "NLink",
     "PendulumRaft",
     "PointMasses",

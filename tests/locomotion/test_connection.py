@@ -12,7 +12,7 @@ from geodyn.locomotion.connections.connection import AbstractConnection, connect
 from geodyn.locomotion.motion.holonomy import holonomy
 from geodyn.locomotion.strokes.stroke import FourierStroke
 from geodyn.locomotion.swimmers.continuous import Serpenoid
-from geodyn.locomotion.swimmers.links import NLink, Purcell, SymmetricPurcell
+from geodyn.locomotion.swimmers.links import Modes, NLink, Purcell, SymmetricPurcell
 from geodyn.locomotion.swimmers.spheres import PushMePullYou, ThreeSphere
 
 CASE = case("H06")["reference"]
@@ -42,6 +42,10 @@ SWIMMERS = {
     "PushMePullYou, finite size": (PushMePullYou(finite_size=True), jnp.array([7.0, 3.0])),
     "ThreeSphere": (ThreeSphere((1.0, 0.8, 1.2), finite_size=True), jnp.array([6.0, 8.0])),
     "NLink(5)": (NLink([1.0, 0.7, 1.1, 0.9, 1.2]), jnp.array([0.3, -0.5, 0.8, 0.4])),
+    "Modes of NLink(4)": (
+        Modes(NLink([1.0, 0.7, 1.1, 0.9]), [[1.0, 0.2], [0.3, -1.0], [-0.5, 0.4]], [0.1, -0.2, 0.3]),
+        jnp.array([0.4, -0.6]),
+    ),
     "SymmetricPurcell": (SymmetricPurcell(1.0, 1.3), jnp.array([0.7, 1.1])),
     "Serpenoid": (Serpenoid(2.0, drag_ratio=1.6), jnp.array([2.0, 1.5])),
     "Snake(4)": (Snake(jnp.array([1.0, 0.7, 1.1, 0.9])), jnp.array([0.3, -0.5, 0.8])),
@@ -69,6 +73,38 @@ def test_small_loops_have_the_holonomy_of_the_curvature(swimmer, r):
     moved = swimmer.group.log(holonomy(swimmer, loop, steps=8)) / (np.pi * size**2)
     np.testing.assert_allclose(moved, -flux[:, 0, 1], atol=1e-3 * np.max(np.abs(flux[:, 0, 1])))
     np.testing.assert_allclose(flux, -jnp.swapaxes(flux, 1, 2), atol=1e-15)
+
+
+def test_modes_are_a_part_of_the_hinges():
+    """Connection and metric are those of the base along the modes, the outline is that of the bent body; what does not
+    fit is refused."""
+    base, matrix = NLink([1.0, 0.7, 1.1, 0.9]), jnp.array([[1.0, 0.2], [0.3, -1.0], [-0.5, 0.4]])
+    rest, r = jnp.array([0.1, -0.2, 0.3]), jnp.array([0.4, -0.6])
+    modes, hinges = Modes(base, matrix, rest), rest + matrix @ r
+    np.testing.assert_allclose(connection(modes, r), connection(base, hinges) @ matrix, rtol=1e-13)
+    np.testing.assert_allclose(shape_metric(modes, r), matrix.T @ shape_metric(base, hinges) @ matrix, rtol=1e-13)
+    np.testing.assert_allclose(modes.outline(r), base.outline(hinges), rtol=1e-15)
+    for wrong, message in (
+        (lambda: Modes(base, [1.0, 0.0, 0.0]), r"matrix must be \[h, m\]"),
+        (lambda: Modes(base, matrix, [0.1]), "rest"),
+        (lambda: Modes(3, matrix), "base must be a swimmer of links"),
+        (lambda: connection(modes, [0.1, 0.2, 0.3]), "the shape r"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            wrong()
+
+
+@pytest.mark.long
+def test_modes_are_optimised():
+    """Without a guess, and with the efficiency: fewer modes do not swim for less than all of them."""
+    base = NLink([1.0] * 3)
+    together = Modes(base, jnp.eye(2))
+    best, free = (gd.optimal_stroke(swimmer, displacement=0.1) for swimmer in (together, base))
+    np.testing.assert_allclose(best.cost, free.cost, rtol=1e-9)
+    four = NLink([1.0] * 4)
+    waves = Modes(four, jnp.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]]))
+    few, many = (gd.optimal_stroke(swimmer, displacement=0.1) for swimmer in (waves, four))
+    assert few.cost > many.cost and 0 < gd.efficiency(waves, few.stroke) < gd.efficiency(four, many.stroke)
 
 
 def test_a_connection_can_be_written_down():

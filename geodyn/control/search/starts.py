@@ -18,6 +18,7 @@ from geodyn.control.search.guess import small_stroke, unknowns
 from geodyn.control.search.strokes import optimal_stroke
 from geodyn.locomotion.connections.connection import AbstractInvariantMetric, AbstractLinkSwimmer
 from geodyn.locomotion.strokes.stroke import FourierStroke, Stroke, floating
+from geodyn.locomotion.swimmers.links import count_shapes
 
 _COARSE = Direct(harmonics=3, steps=8, tolerance=1e-4, max_iterations=20)
 
@@ -87,7 +88,7 @@ def _region(swimmer, region, bounds):
     if region is None and bounds is not None and np.all(np.isfinite(np.asarray(bounds, float))):
         region = bounds
     if region is None and isinstance(swimmer, AbstractLinkSwimmer):
-        half = np.full(swimmer.lengths.shape[0] - 1, np.pi)
+        half = np.full(count_shapes(swimmer), np.pi)
         region = -half, half
     if region is None:
         raise ValueError(

@@ -32,7 +32,7 @@ from geodyn.locomotion.motion.costs import Density, energy, length
 from geodyn.locomotion.motion.holonomy import cost, holonomy, require_defined_along
 from geodyn.locomotion.strokes.stroke import FourierStroke, OpenStroke, Stroke, floating, shape_at
 from geodyn.locomotion.swimmers.free_bodies import Satellite
-from geodyn.locomotion.swimmers.links import NLink, Purcell
+from geodyn.locomotion.swimmers.links import NLink, Purcell, count_shapes
 from geodyn.locomotion.swimmers.spheres import PushMePullYou
 
 
@@ -45,7 +45,7 @@ def _centre(swimmer, guess, bounds, base) -> Float[Array, " m"]:
     if bounds is not None and numbers(bounds).ndim == 2 and np.all(np.isfinite(numbers(bounds))):
         return jnp.atleast_1d(jnp.mean(numbers(bounds), axis=0))
     if isinstance(swimmer, AbstractLinkSwimmer):
-        return jnp.zeros(swimmer.lengths.shape[0] - 1)
+        return jnp.zeros(count_shapes(swimmer))
     if isinstance(swimmer, Satellite):  # Its connection is the same everywhere.
         return jnp.zeros(swimmer.rotors.size)
     raise ValueError(f"optimal_stroke: {type(swimmer).__name__} needs guess=, a stroke or the shape to start around.")

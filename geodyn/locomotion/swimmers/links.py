@@ -1,10 +1,12 @@
 """MOTION: swimmers of slender links under resistive-force theory."""
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._typing import Array, Float, Number
+from geodyn._checks import numbers, require
+from geodyn._typing import Array, Float, Number, Numbers
 from geodyn.geometry.groups.rigid import SE2, Translation
 from geodyn.locomotion.connections.checks import require_positive, require_shape
 from geodyn.locomotion.connections.connection import AbstractLinkSwimmer, AbstractSwimmer, slender_drags
@@ -120,6 +122,69 @@ class NLink(AbstractLinkSwimmer):
 
     def drags(self):
         return slender_drags(self.lengths, self.drag, self.drag * self.drag_ratio, self.drag * self.drag_ratio)
+
+
+class Modes(AbstractLinkSwimmer):
+    """A swimmer of links whose hinges move together: the hinge angles are `rest + matrix @ r`, with a shape r of fewer
+    variables.
+
+    Args:
+        base: the swimmer of links, with h hinges.
+        matrix: [h, m], a column for each mode.
+        rest: the hinge angles [h] at r = 0, in radians; None: straight.
+
+    Raises:
+        ValueError: for a base that is no swimmer of links, and for a matrix or rest that is not of real numbers in
+            these shapes.
+
+    Example:
+        Four links that bend in two waves, as a short snake.
+
+        >>> waves = jnp.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]])
+        >>> snake = gd.swimmers.Modes(gd.swimmers.NLink([1.0] * 4), waves)
+        >>> print(gd.connection(snake, [0.3, 0.2]).shape, gd.shape_metric(snake, [0.3, 0.2]).shape)
+        (3, 2) (2, 2)
+    """
+
+    base: AbstractLinkSwimmer
+    matrix: Float[Array, "h m"]
+    rest: Float[Array, " h"]
+
+    def __init__(self, base, matrix: Numbers, rest: Numbers | None = None):
+        require("base", base, AbstractLinkSwimmer, "a swimmer of links, such as gd.swimmers.NLink([1.0] * 4)")
+        self.base, self.matrix = base, floating(numbers("matrix", matrix))
+        if self.matrix.ndim != 2:
+            raise ValueError(f"Modes: matrix must be [h, m], a column for each mode, got shape {self.matrix.shape}.")
+        self.rest = jnp.zeros(self.matrix.shape[0]) if rest is None else floating(numbers("rest", rest))
+        require_shape("Modes", "rest", self.rest, (self.matrix.shape[0],))
+        jax.eval_shape(base.links, self.rest)
+
+    @property
+    def group(self) -> SE2:
+        """That of the base."""
+        return self.base.group
+
+    @property
+    def lengths(self) -> Float[Array, " L"]:
+        """Those of the links of the base."""
+        return self.base.lengths
+
+    @property
+    def shape_names(self) -> tuple[str, ...]:
+        """The numbers of the modes."""
+        return tuple(f"mode {i + 1}" for i in range(self.matrix.shape[1]))
+
+    def links(self, r):
+        require_shape("Modes", "the shape r", r, (self.matrix.shape[1],))
+        return self.base.links(self.rest + self.matrix @ r)
+
+    def drags(self):
+        return self.base.drags()
+
+
+def count_shapes(swimmer: AbstractLinkSwimmer) -> int:
+    """The number of shape variables of links: one for each hinge of a chain, or those of its modes."""
+    return swimmer.matrix.shape[1] if isinstance(swimmer, Modes) else swimmer.lengths.shape[0] - 1
 
 
 class SymmetricPurcell(AbstractSwimmer):
