@@ -7,6 +7,8 @@ import re
 import shutil
 from pathlib import Path
 
+from docutils import nodes
+
 import geodyn as gd
 
 FACES = [
@@ -16,6 +18,8 @@ FACES = [
 
 def write_pages(docs: Path) -> None:
     """Writes all of them into folders that git ignores."""
+    for made in ("reference", "tutorials"):
+        shutil.rmtree(docs / made, ignore_errors=True)
     _reference(docs / "reference")
     _gallery(docs / "gallery")
     _tutorials(docs.parent / "notebooks", docs / "tutorials")
@@ -129,7 +133,31 @@ def _tutorials(notebooks: Path, folder: Path) -> None:
         shutil.copy(path, folder / path.name)
         text = "".join(json.loads(path.read_text())["cells"][0]["source"])
         title = next(line.lstrip("# ") for line in text.splitlines() if line.startswith("# "))
-        first = next(part for part in text.split("\n\n") if part and not part.startswith(("#", "[![", "![")))
+        first = next(
+            part for part in text.split("\n\n") if part and not part.startswith(("#", "[Open in Colab]", "!["))
+        )
         lines += [f"- [{title}]({path.name}). {first.split('. ')[0].replace(chr(10), ' ').rstrip('.')}."]
         names.append(path.stem)
     (folder / "index.md").write_text("\n".join([*lines, "", "```{toctree}", ":hidden:", "", *names, "```", ""]))
+
+
+def link_names(app, tree, page: str) -> None:
+    """Makes links to the reference of the names in code, such as gd.integrate; `tree` is the page as Sphinx read it."""
+    if page.startswith("reference/"):
+        return
+    for literal in list(tree.findall(nodes.literal)):
+        found = re.match(r"gd\.(?:(\w+)\.)?(\w+)", literal.astext())
+        room = f"gd.{found[1]}" if found and found[1] else "gd"
+        module = getattr(gd, found[1], None) if found and found[1] else gd
+        name = found and found[2]
+        if (
+            name
+            and inspect.ismodule(module)
+            and name in module.__all__
+            and not isinstance(literal.parent, nodes.reference)
+        ):
+            value = getattr(module, name)
+            target = f"reference/{room}.html" if inspect.ismodule(value) is False else f"reference/gd.{name}.html"
+            place = "" if inspect.ismodule(value) else "#" + nodes.make_id(_anchor(room, name, value))
+            address = app.builder.get_relative_uri(page, "index").removesuffix("index.html") + target + place
+            literal.replace_self(nodes.reference("", "", literal.deepcopy(), refuri=address, internal=True))

@@ -43,10 +43,12 @@ def _patches(picture: np.ndarray, rows: int = 18, columns: int = 24) -> np.ndarr
 
 def frames(path) -> list[bytes]:
     """A picture, or the first and the last frame of a film, as PNG."""
-    found, seen = [], Image.open(path)
-    for k in (0, seen.n_frames - 1) if getattr(seen, "n_frames", 1) > 1 else (0,):
-        seen.seek(k)
-        written = io.BytesIO()
-        seen.convert("RGB").save(written, format="png")
-        found.append(written.getvalue())
+    found = []
+    with Image.open(path) as seen:
+        count = getattr(seen, "n_frames", 1)
+        for k in sorted({0, count - 1}):
+            seen.seek(k)
+            written = io.BytesIO()
+            seen.convert("RGB").save(written, format="png")
+            found.append(written.getvalue())
     return found

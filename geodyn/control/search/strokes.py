@@ -45,7 +45,15 @@ def _centre(swimmer, guess, bounds, base) -> Float[Array, " m"]:
     if bounds is not None and numbers(bounds).ndim == 2 and np.all(np.isfinite(numbers(bounds))):
         return jnp.atleast_1d(jnp.mean(numbers(bounds), axis=0))
     if isinstance(swimmer, AbstractLinkSwimmer):
-        return jnp.zeros(count_shapes(swimmer))
+        straight = jnp.zeros(count_shapes(swimmer))
+        try:
+            jax.eval_shape(swimmer.links, straight)
+        except (TypeError, ValueError, IndexError):
+            raise ValueError(
+                f"optimal_stroke: the shapes of {type(swimmer).__name__} are not its {straight.size} hinge angles; pass"
+                " guess=, a stroke, or a shape to start around, such as jnp.zeros(2)."
+            ) from None
+        return straight
     if isinstance(swimmer, Satellite):  # Its connection is the same everywhere.
         return jnp.zeros(swimmer.rotors.size)
     raise ValueError(f"optimal_stroke: {type(swimmer).__name__} needs guess=, a stroke or the shape to start around.")
