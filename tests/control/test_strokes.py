@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import geodyn as gd
 from geodyn.control.problem.minimise import OUTCOMES, minimise
 from geodyn.control.problem.optimum import load_stroke
 from geodyn.control.problem.pointwise import pointwise
@@ -464,3 +465,20 @@ def test_rates():
     assert jnp.all(jnp.abs(rate[:, 0]) < 1.001 * fastest) and found.kkt_residual < 1e-10
     with pytest.raises(ValueError, match=r"rates must be 2 positive numbers, .* got \(1.0, -1.0\)"):
         optimal_stroke(Heisenberg(), (0.0, 0.0), rates=(1.0, -1.0), **options)
+
+
+def test_links_with_shapes_of_their_own_need_a_guess():
+    """Four links that bend in two modes, written down by hand: where to start is asked for by name."""
+
+    class Bent(gd.AbstractSlenderSwimmer):
+        lengths: jax.Array = eqx.field(default=(1.0, 1.0, 1.0, 1.0), converter=jnp.asarray)
+        drag_ratio: float = 2.0
+        group: gd.groups.SE2 = gd.groups.SE2()
+
+        def links(self, r):
+            headings = jnp.cumsum(jnp.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]]) @ r)
+            steps = jnp.stack([jnp.cos(headings), jnp.sin(headings)], axis=1)
+            return jnp.concatenate([jnp.cumsum(steps, axis=0) - steps / 2, headings[:, None]], axis=1)
+
+    with pytest.raises(ValueError, match="the shapes of Bent are not its 3 hinge angles; pass guess="):
+        gd.optimal_stroke(Bent(), displacement=0.1)
