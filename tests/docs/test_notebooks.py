@@ -13,6 +13,7 @@ WHERE = "https://colab.research.google.com/github/geodyn/geodyn/blob/main/notebo
 
 
 @pytest.mark.long
+@pytest.mark.notebooks
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebooks_come_out_as_they_are(path, monkeypatch, tmp_path):
