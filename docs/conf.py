@@ -22,7 +22,6 @@ exclude_patterns = ["site", "**/.ipynb_checkpoints"]
 default_role = "code"
 html_theme = "furo"
 html_title = "geodyn"
-html_static_path = ["static"]
 html_theme_options = {
     "top_of_page_buttons": [],  # Many pages are made, and stand nowhere in the repository.
 }

@@ -125,10 +125,8 @@ def _gallery(folder: Path) -> None:
 def _tutorials(notebooks: Path, folder: Path) -> None:
     """The notebooks, and an index with the first sentence of each."""
     folder.mkdir(exist_ok=True)
-    lines, names = (
-        ["# Tutorials", "", "Lessons, with their outputs; each ends with an exercise and its solution.", ""],
-        [],
-    )
+    names = []
+    lines = ["# Tutorials", "", "Lessons, with their outputs; each ends with an exercise and its solution.", ""]
     for path in sorted(notebooks.glob("*.ipynb")):
         shutil.copy(path, folder / path.name)
         text = "".join(json.loads(path.read_text())["cells"][0]["source"])
@@ -145,19 +143,17 @@ def link_names(app, tree, page: str) -> None:
     """Makes links to the reference of the names in code, such as gd.integrate; `tree` is the page as Sphinx read it."""
     if page.startswith("reference/"):
         return
+    start = app.builder.get_relative_uri(page, "index").removesuffix("index.html")
     for literal in list(tree.findall(nodes.literal)):
         found = re.match(r"gd\.(?:(\w+)\.)?(\w+)", literal.astext())
-        room = f"gd.{found[1]}" if found and found[1] else "gd"
-        module = getattr(gd, found[1], None) if found and found[1] else gd
-        name = found and found[2]
-        if (
-            name
-            and inspect.ismodule(module)
-            and name in module.__all__
-            and not isinstance(literal.parent, nodes.reference)
-        ):
-            value = getattr(module, name)
-            target = f"reference/{room}.html" if inspect.ismodule(value) is False else f"reference/gd.{name}.html"
-            place = "" if inspect.ismodule(value) else "#" + nodes.make_id(_anchor(room, name, value))
-            address = app.builder.get_relative_uri(page, "index").removesuffix("index.html") + target + place
-            literal.replace_self(nodes.reference("", "", literal.deepcopy(), refuri=address, internal=True))
+        if found is None or isinstance(literal.parent, nodes.reference):
+            continue
+        face, name = found.groups()
+        module = getattr(gd, face, None) if face else gd
+        if inspect.ismodule(module) and name in module.__all__:
+            room, value = f"gd.{face}" if face else "gd", getattr(module, name)
+            place = f"gd.{name}.html"
+            if not inspect.ismodule(value):
+                place = f"{room}.html#{nodes.make_id(_anchor(room, name, value))}"
+            link = nodes.reference("", "", literal.deepcopy(), refuri=f"{start}reference/{place}", internal=True)
+            literal.replace_self(link)
