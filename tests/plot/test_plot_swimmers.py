@@ -163,6 +163,17 @@ def test_filmstrip():
     assert np.isfinite(lines(gd.plot.swimmer(PURCELL, there_and_back, ax(), frames=3))[5]).all()
 
 
+def test_a_film_beside_the_curvature(tmp_path):
+    """Two Axes, of which the second has the dot of the shape; Axes of one's own have no room for that."""
+    stroke, options = gd.FourierStroke.circle(0.5), {"strokes": 1, "seconds": 0.3, "fps": 10}
+    film = gd.plot.swim(PURCELL, stroke, tmp_path / "film.gif", component=0, **options)
+    left, right, *_ = film._fig.axes
+    assert left.lines and right.get_xlabel() == "first hinge angle (rad)"
+    np.testing.assert_allclose(right.lines[-1].get_xydata(), [stroke(0.0)], atol=1e-12)
+    with pytest.raises(ValueError, match="ax and component cannot be given together"):
+        gd.plot.swim(PURCELL, stroke, ax=ax(), component=0, **options)
+
+
 def test_film(tmp_path):
     from PIL import Image
 

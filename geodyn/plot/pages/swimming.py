@@ -30,6 +30,7 @@ def swimming(swimmer, stroke, strokes, component, variables, at) -> dict:
     shapes = np.asarray(jax.vmap(lambda t: shape_at(stroke, t))(jnp.asarray(times % 1)))
     coordinates = dict(zip(pose_names(swimmer.group), pose_coordinates(swimmer.group, g).T, strict=True))
     none = text(np.zeros(0, "<f4"))
+    planar = component is not None and shapes.shape[1] > 1  # A single shape variable has no curvature.
     return {
         "dim": 2,
         "points": 1,
@@ -42,7 +43,7 @@ def swimming(swimmer, stroke, strokes, component, variables, at) -> dict:
         "outlines": [parts, points],
         "outline": [COLOURS[0], 4],
         "series": series(coordinates, COLOURS),
-        "shapes": None if component is None else _shapes(swimmer, stroke, shapes, component, variables, at),
+        "shapes": _shapes(swimmer, stroke, shapes, component, variables, at) if planar else None,
         "spheres": [],
         "sizes": none,
         "flashes": [],

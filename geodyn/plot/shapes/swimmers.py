@@ -165,8 +165,10 @@ def swim(
     from matplotlib.figure import Figure
 
     film_writer(path)
-    beside = None
+    dot = None
     if component is not None:
+        if ax is not None:
+            raise ValueError("ax and component cannot be given together: with a component the film has two Axes")
         ax, beside = Figure(figsize=(9, 4), layout="constrained").subplots(1, 2, width_ratios=[1.3, 1])
         dot = _shapes(swimmer, stroke, component, beside)
     ax = axes(Figure(figsize=(7, 4), layout="constrained").add_subplot() if ax is None else ax)
@@ -189,8 +191,8 @@ def swim(
         clock.set_text(f"stroke {k / each:.2f}")
         moving.extend(ax.plot(*way[: k * fine + 1].T, color=COLOURS[1], linewidth=1.2))
         moving.append(_draw(ax, outlines[k], COLOURS[0]))
-        if beside is not None:
-            dot.set_data(*np.asarray(shape_at(stroke, k / each % 1))[:, None])
+        if dot is not None:
+            dot.set_data(*np.asarray(shape_at(stroke, jnp.asarray(k / each % 1)))[:, None])
 
     return film(ax.figure, draw, len(g), path, fps)
 
