@@ -36,6 +36,14 @@ def _parser() -> argparse.ArgumentParser:
     stroke.set_defaults(command="stroke")
     stroke.add_argument("name", nargs="?")
 
+    studio = commands.add_parser("studio", help="a page on which one draws a stroke and watches it swim")
+    studio.set_defaults(command="studio")
+    own = "a body as in `geodyn stroke`, or module:name of a class, a function or a body of your own (purcell)"
+    studio.add_argument("name", nargs="?", metavar="BODY", help=own)
+    studio.add_argument("--port", type=int, default=0, help="of this machine (default: a free one)")
+    studio.add_argument("--no-browser", dest="browser", action="store_false", help="print the address only")
+    studio.add_argument("--export", metavar="FILE", help="write a page that works without a server, and end")
+
     for command in (demo, simulate, sweep):
         command.add_argument("--out", metavar="DIR", default="geodyn-out", help="folder of the results (geodyn-out)")
     return parser
@@ -75,7 +83,7 @@ def main(argv: list[str] | None = None) -> int:
         if (words := arguments.pop("distributed", None)) is not None:
             _join_others(jax.distributed.initialize, words)
         return getattr(commands, arguments.pop("command"))(**arguments)
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, ImportError) as error:
         print(f"geodyn: {error}", file=sys.stderr)
         return 2
     except RuntimeError as error:

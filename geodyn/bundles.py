@@ -1,9 +1,10 @@
-"""Connections: of a body's own, in other coordinates, with momentum, their derivatives and their flux."""
+"""Connections: of a body's own, in other coordinates, with momentum, from measured data, their derivatives and flux."""
 
 from geodyn.locomotion.connections.connection import AbstractInvariantMetric, covariant_derivative
 from geodyn.locomotion.connections.coordinates import Reframed, minimum_perturbation
 from geodyn.locomotion.connections.kaluza_klein import Heading, KaluzaKlein
 from geodyn.locomotion.connections.kinematic import AbstractKinematicBody
+from geodyn.locomotion.connections.measured import MeasuredConnection, fit_connection, read_connection
 from geodyn.locomotion.motion.consistency import check_connection
 from geodyn.locomotion.motion.dense import dense_path
 from geodyn.locomotion.motion.flux import flux
@@ -16,13 +17,16 @@ __all__ = [
     "AbstractKinematicBody",
     "Heading",
     "KaluzaKlein",
+    "MeasuredConnection",
     "Reframed",
     "check_connection",
     "covariant_derivative",
     "dense_path",
     "drifting_path",
+    "fit_connection",
     "flux",
     "locked_inertia",
     "minimum_perturbation",
     "power",
+    "read_connection",
 ]

@@ -6,6 +6,7 @@
 import contextlib
 import gc
 import os
+import shutil
 import signal
 
 os.environ.setdefault("JAX_ENABLE_X64", "1")
@@ -17,7 +18,19 @@ from jaxtyping import install_import_hook
 jax.config.update("jax_enable_x64", os.environ["JAX_ENABLE_X64"] == "1")
 jax.config.update("jax_numpy_rank_promotion", "raise")
 # Not the programs' own arithmetic (geodyn/_*.py): it is called millions of times while a step is traced.
-ROOMS = ["integrators", "geometry", "mechanics", "locomotion", "control", "exact", "plot", "scenario", "commands"]
+ROOMS = [
+    "integrators",
+    "geometry",
+    "mechanics",
+    "locomotion",
+    "control",
+    "exact",
+    "plot",
+    "scenario",
+    "catalogue",
+    "studio",
+    "commands",
+]
 install_import_hook([f"geodyn.{room}" for room in ROOMS], "beartype.beartype")
 
 # What the tests start as processes has users' settings, unless it is to be QUICK.
@@ -58,3 +71,18 @@ def forget_programs():
     yield
     jax.clear_caches()
     gc.collect()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """A real browser without a window: playwright's own chromium, or the one of the machine."""
+    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
+    with api.sync_playwright() as playwright:
+        names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+        found = next(filter(None, map(shutil.which, names)), None)
+        try:
+            launched = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        except api.Error as error:
+            pytest.skip(f"no browser: {str(error).splitlines()[0]} (playwright install chromium)")
+        yield launched
+        launched.close()

@@ -58,6 +58,8 @@ ROOMS = [
     "plot/pages",
     "plot",
     "scenario",
+    "catalogue",
+    "studio",
     "commands",
     "__main__",
 ]

@@ -4,6 +4,7 @@ status."""
 from geodyn.commands.demo import demo
 from geodyn.commands.simulate import simulate
 from geodyn.commands.stroke import stroke
+from geodyn.commands.studio import studio
 from geodyn.commands.sweep import sweep
 
-__all__ = ["demo", "simulate", "stroke", "sweep"]
+__all__ = ["demo", "simulate", "stroke", "studio", "sweep"]

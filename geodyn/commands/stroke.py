@@ -10,8 +10,8 @@ import numpy as np
 
 import geodyn as gd
 from geodyn import plot as draw
-from geodyn.commands.bodies import Body
-from geodyn.commands.options import body_of, listing, parse
+from geodyn.catalogue.bodies import Body
+from geodyn.catalogue.options import body_of, listing, parse
 from geodyn.commands.report import folder, report
 from geodyn.control.families.families import ENDS
 from geodyn.control.problem.minimise import OUTCOMES

@@ -10,8 +10,8 @@ import numpy as np
 import geodyn as gd
 from geodyn import plot as draw
 from geodyn._files.toml import Source
+from geodyn.catalogue.options import body_of
 from geodyn.commands.members import Sweep, members_of
-from geodyn.commands.options import body_of
 from geodyn.commands.report import folder, report
 from geodyn.integrators.contract.results import RESULTS
 from geodyn.mechanics.points.system import edges

@@ -11,8 +11,8 @@ import pytest
 
 import geodyn as gd
 from geodyn.__main__ import main
-from geodyn.commands.bodies import BODIES
-from geodyn.commands.options import body_of, parse
+from geodyn.catalogue.bodies import BODIES
+from geodyn.catalogue.options import body_of, parse
 from geodyn.control.search.strokes import checked_displacement
 
 OWN = ("PointMasses", "Modes")

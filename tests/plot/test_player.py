@@ -182,21 +182,6 @@ def test_script_is_valid(page, tmp_path):
     assert done.returncode == 0, done.stderr
 
 
-@pytest.fixture(scope="module")
-def browser():
-    """A real browser without a window: playwright's own chromium, or the one of the machine."""
-    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
-    with api.sync_playwright() as playwright:
-        names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-        found = next(filter(None, map(shutil.which, names)), None)
-        try:
-            launched = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
-        except api.Error as error:
-            pytest.skip(f"no browser: {str(error).splitlines()[0]} (playwright install chromium)")
-        yield launched
-        launched.close()
-
-
 MODELS = ["ball", "half-space", lambda x: x[:2]]
 
 

@@ -65,6 +65,13 @@ def test_curvature_of_a_pair():
         gd.plot.curvature(swimmer, 1, (-1.0, -0.5), (1.0, 0.5), ax(), variables=(0, 2))
 
 
+def test_rounding_is_no_curvature():
+    """The cat turns about its spine only: the picture of another component is empty, not noise on its own scale."""
+    cat = swimmers.FallingCat()
+    mesh = [gd.plot.curvature(cat, k, (-1.0, -1.0), (1.0, 1.0), ax()).collections[0].get_array() for k in (0, 2)]
+    assert not np.any(mesh[0]) and np.all(mesh[1])
+
+
 def test_height_functions():
     """Every coordinate of the pose by its name, in the frame that is asked for, with the stroke on each."""
     low, high = (-1.0, -1.0), (1.0, 1.0)

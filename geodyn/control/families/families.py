@@ -15,6 +15,7 @@ from geodyn._typing import Array, Float, Number, Scalar, Vector
 from geodyn.control.families.branch import KKT, Point, advance, farthest
 from geodyn.control.families.varied import VariedProblem, fixed
 from geodyn.control.methods.method import Direct
+from geodyn.control.problem.minimise import Progress
 from geodyn.control.problem.optimum import OptimalStroke
 from geodyn.control.problem.problem import StrokeProblem
 from geodyn.control.search.checks import checked_limits, known, numbers
@@ -194,7 +195,7 @@ def stroke_family(
     drag: Number | None = None,
     points: int = 200,
     step: float = 0.2,
-    progress: bool = False,
+    progress: Progress = False,
 ) -> StrokeFamily:
     """The optimal strokes of a body at all displacements, or of a family of bodies at one displacement, through folds.
 
@@ -216,7 +217,8 @@ def stroke_family(
         drag: towing drag of the efficiency, see `gd.efficiency`.
         points: largest number of strokes.
         step: longest arclength between two of them, in radians or in what the coefficients are in.
-        progress: whether to show a bar; Ctrl-C keeps the points so far.
+        progress: whether to show a bar, or a function (number of strokes, parameter) that is called with each; Ctrl-C,
+            or KeyboardInterrupt raised by that function, keeps the points so far.
 
     Returns:
         StrokeFamily.
@@ -255,7 +257,7 @@ def stroke_family(
     onwards = jnp.sign(stop - start) * (jnp.arange(z.size) == z.size - 1)
     branch, marks, end = [advance(kkt, z, onwards, floating(0.0))], [""], ENDS.points
     try:
-        with tqdm(total=points, initial=1, disable=not progress, unit="strokes", desc="family") as bar:
+        with tqdm(total=points, initial=1, disable=progress is not True, unit="strokes", desc="family") as bar:
             for point, mark in _follow(kkt, branch[0], tuple(edges), step):
                 if mark == "lost":
                     end = ENDS.lost
@@ -266,6 +268,8 @@ def stroke_family(
                 branch.append(point)
                 marks.append(mark)
                 bar.update()
+                if callable(progress):
+                    progress(len(branch), float(point.measures["parameter"]))
                 end = getattr(ENDS, mark) if mark in ("edge", "farthest") else end
                 if len(branch) >= points:
                     break

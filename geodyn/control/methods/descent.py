@@ -17,7 +17,7 @@ from jax.flatten_util import ravel_pytree
 from geodyn._compile.jit import jit
 from geodyn._typing import Array, Float, Int, PyTree, Scalar
 from geodyn.control.methods.method import AbstractStrokeMethod, refuse_bounds, stationary
-from geodyn.control.problem.minimise import OUTCOMES
+from geodyn.control.problem.minimise import OUTCOMES, tell
 from geodyn.control.problem.problem import StrokeProblem
 from geodyn.control.problem.variation import sobolev_metric
 
@@ -75,7 +75,7 @@ class Descent(AbstractStrokeMethod):
             for limit in range(chunk, self.max_iterations + chunk, chunk):
                 state = _advance(problem, state, tolerance, jnp.array(limit), self.optimiser, self.natural)
                 if progress:
-                    print(f"iteration {int(state.iterations)}: KKT residual {float(state.residual):.2e}", flush=True)
+                    tell(progress, state.iterations, state.residual)
                     if state.residual <= tolerance or not jnp.isfinite(state.residual):
                         break
         except KeyboardInterrupt:

@@ -16,7 +16,7 @@ from geodyn._compile.jit import jit
 from geodyn._typing import Array, Bool, Float, Int, PyTree, Scalar
 from geodyn.control.methods.descent import Descent
 from geodyn.control.methods.method import AbstractStrokeMethod, refuse_bounds, stationary
-from geodyn.control.problem.minimise import OUTCOMES
+from geodyn.control.problem.minimise import OUTCOMES, tell
 from geodyn.control.problem.pointwise import pointwise
 from geodyn.control.problem.problem import StrokeProblem
 from geodyn.control.problem.wong import jet, wong_forces
@@ -74,13 +74,15 @@ class Wong(AbstractStrokeMethod):
             near = Descent(self.harmonics, self.steps, tolerance=0.01, max_iterations=100)
             x = near.solve(problem, x, False).x
         march = _march(problem, x, self.max_iterations)
-        if progress:
+        if progress and not callable(progress):
             print(f"{float(march.reached):.4g} of the displacement after {int(march.attempts)} solutions", flush=True)
         result = OUTCOMES.where(march.reached == 1, OUTCOMES.converged, OUTCOMES.stalled)
         x, y, _ = _parts(x, march.z)
         # If the march stopped early, the multipliers are those of a fraction of the displacement.
         y = y / jnp.where(march.reached > 0, march.reached, 1.0)
         found = stationary(problem, x, y, march.attempts, result)
+        if callable(progress):
+            tell(progress, march.attempts, found.kkt_residual)
         resolved = (found.kkt_residual <= self.tolerance) | (found.result != OUTCOMES.converged)
         return eqx.tree_at(lambda m: m.result, found, OUTCOMES.where(resolved, found.result, OUTCOMES.unresolved))
 

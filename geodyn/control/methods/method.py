@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from geodyn._compile.jit import jit
 from geodyn._typing import Array, Float
-from geodyn.control.problem.minimise import OUTCOMES, Minimum, minimise
+from geodyn.control.problem.minimise import OUTCOMES, Minimum, Progress, minimise
 from geodyn.control.problem.problem import StrokeProblem
 from geodyn.control.problem.variation import variations
 
@@ -21,7 +21,7 @@ class AbstractStrokeMethod(eqx.Module):
     steps: eqx.AbstractVar[int]
 
     @abstractmethod
-    def solve(self, problem: StrokeProblem, x, progress: bool) -> Minimum:
+    def solve(self, problem: StrokeProblem, x, progress: Progress) -> Minimum:
         """The solution found from the initial unknowns x."""
 
 

@@ -278,6 +278,17 @@ def _advance(
     return jax.lax.while_loop(goes_on, lambda state: _newton(problem, derivatives, state, tolerance), state)
 
 
+Progress = bool | Callable[[int, float], None]
+
+
+def tell(progress: Progress, iteration: int, residual) -> None:
+    """Prints how far a search is, or calls the user's function with it, which may raise KeyboardInterrupt to end it."""
+    if callable(progress):
+        progress(int(iteration), float(residual))
+    elif progress:
+        print(f"iteration {int(iteration)}: KKT residual {float(residual):.2e}", flush=True)
+
+
 def minimise(
     problem: Problem,
     x: PyTree,
@@ -285,12 +296,12 @@ def minimise(
     tolerance: float,
     max_iterations: int,
     derivatives: Derivatives = by_autodiff,
-    progress: bool = False,
+    progress: Progress = False,
 ) -> Minimum:
     """A local minimum of f(x) under c(x) = 0 and h(x) ≥ 0, with `problem(x) = (f, c, h)`, from the pytree x.
 
-    It ends when the KKT residual is below the tolerance, or with another status in `result`. With `progress` it prints
-    the iterations, and Ctrl-C returns the point reached so far.
+    It ends when the KKT residual is below the tolerance, or with another status in `result`. With `progress` it tells
+    of the iterations, and KeyboardInterrupt returns the point reached so far.
     Numbers inside `problem` (a module) and x are traced, so that other values do not cause a new compilation.
     `derivatives` is a function of (problem, x, weights) that returns (f, c, h), their jacobian, and the Hessian of
     `weights @ (f, c, h)`, for problems with derivatives that are cheaper than those of autodiff.
@@ -300,7 +311,7 @@ def minimise(
         for limit in range(1, max_iterations + 1) if progress else [max_iterations]:
             state = _advance(problem, derivatives, state, tolerance, jnp.array(limit))
             if progress:
-                print(f"iteration {limit}: KKT residual {float(state.kkt_residual):.2e}", flush=True)
+                tell(progress, limit, state.kkt_residual)
                 if state.result != OUTCOMES.running:
                     break
     except KeyboardInterrupt:

@@ -11,7 +11,7 @@ from jax.flatten_util import ravel_pytree
 
 from geodyn._compile.jit import custom_jvp, jit
 from geodyn.control.methods.method import AbstractStrokeMethod
-from geodyn.control.problem.minimise import STIFFEST, Directions, Minimum
+from geodyn.control.problem.minimise import STIFFEST, Directions, Minimum, Progress
 from geodyn.control.problem.optimum import OptimalStroke
 from geodyn.control.problem.problem import StrokeProblem
 from geodyn.locomotion.connections.connection import AbstractInvariantMetric
@@ -19,7 +19,7 @@ from geodyn.locomotion.motion.holonomy import cost, holonomy
 
 
 @custom_jvp
-def solved(problem: StrokeProblem, x, method: AbstractStrokeMethod, progress: bool) -> Minimum:
+def solved(problem: StrokeProblem, x, method: AbstractStrokeMethod, progress: Progress) -> Minimum:
     """The solution that the method finds from x. Its point and multipliers are differentiable with respect to the
     numbers in the problem."""
     return method.solve(problem, x, progress)

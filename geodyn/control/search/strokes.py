@@ -8,7 +8,7 @@ from geodyn._checks import a_number
 from geodyn._compile.jit import jit, traced_numbers
 from geodyn._typing import Array, Float, Number, PyTree, Scalar, Vector
 from geodyn.control.methods.method import AbstractStrokeMethod, Direct
-from geodyn.control.problem.minimise import OUTCOMES, Minimum
+from geodyn.control.problem.minimise import OUTCOMES, Minimum, Progress
 from geodyn.control.problem.optimum import Evidence, OptimalStroke
 from geodyn.control.problem.problem import StrokeProblem, clock_of, outcome
 from geodyn.control.search.checks import (
@@ -192,7 +192,7 @@ def optimal_stroke(
     ends: tuple[Vector, Vector] | None = None,
     rates: Vector | None = None,
     density: Density = energy,
-    progress: bool = False,
+    progress: Progress = False,
     throw: bool = True,
 ) -> OptimalStroke:
     """The stroke of period 1 that moves a body as wanted and costs least, with a certificate; a local optimum.
@@ -220,7 +220,8 @@ def optimal_stroke(
         ends: (start[m], end[m]), two shapes between which the stroke leads; it is open then.
         rates: largest |r'| [m] of the period 1, infinite where there is none.
         density: function (swimmer, r, r') -> cost per time; default `gd.costs.energy`; see `gd.costs.torque`.
-        progress: whether to print the iterations; Ctrl-C then keeps the best stroke so far.
+        progress: whether to print the iterations, or a function (iteration, KKT residual) that is called after each;
+            Ctrl-C, or KeyboardInterrupt raised by that function, then keeps the best stroke so far.
         throw: whether to raise StrokeError if the search fails.
 
     Returns:

@@ -5,7 +5,6 @@ In the frame `g b(r)` the form is `Ad_{b⁻¹} A − b⁻¹ db`, the curvature i
 """
 
 from collections.abc import Callable
-from functools import reduce
 from itertools import product
 
 import equinox as eqx
@@ -17,6 +16,7 @@ from geodyn._compile.jit import as_pytree, jit
 from geodyn._typing import Array, Float, Numbers
 from geodyn.geometry.groups.lie_group import AbstractLieGroup
 from geodyn.locomotion.connections.connection import AbstractConnection, connection
+from geodyn.locomotion.connections.polynomials import chebyshev, exponents
 from geodyn.locomotion.strokes.stroke import floating
 
 _ITERATIONS = 16
@@ -77,19 +77,11 @@ class ChebyshevFrame(eqx.Module):
 
     def __call__(self, r: Float[Array, " m"]) -> Float[Array, "d d"]:
         """The group element at the shape r."""
-        return _element(self.group, self.coefficients @ _basis(self.lower, self.upper, self.powers, r))
+        return element(self.group, self.coefficients @ chebyshev(self.lower, self.upper, self.powers, r))
 
 
-def _basis(lower, upper, powers, r: Float[Array, " m"]) -> Float[Array, " P"]:
-    x = (2 * r - lower - upper) / (upper - lower)
-    values = [jnp.ones_like(x), x]
-    for _ in range(max(map(max, powers)) - 1):
-        values.append(2 * x * values[-1] - values[-2])
-    table = jnp.stack(values)
-    return reduce(jnp.multiply, (table[np.array(powers)[:, i], i] for i in range(r.shape[0])))
-
-
-def _element(group: AbstractLieGroup, x: Float[Array, " k"]) -> Float[Array, "d d"]:
+def element(group: AbstractLieGroup, x: Float[Array, " k"]) -> Float[Array, "d d"]:
+    """The pose with these coordinates: a translation, then a rotation in the frame that it reaches."""
     moves = jnp.asarray(np.arange(group.dim) < group.translations, x.dtype)
     return group.compose(group.exp(moves * x), group.exp((1 - moves) * x))
 
@@ -132,7 +124,7 @@ def minimum_perturbation(swimmer: AbstractConnection, lower: Numbers, upper: Num
             "minimum_perturbation: lower[m] < upper[m] must be two shapes and degree at least 1, got"
             f" {lower}, {upper} and {degree}."
         )
-    powers = tuple(p for p in product(range(degree + 1), repeat=lower.size) if sum(p) <= degree)
+    powers = exponents(degree, lower.size)
     coefficients, gain = _least_squares(swimmer, lower, upper, powers)
     if not isinstance(gain, jax.core.Tracer) and not gain < 1e-3:
         raise ValueError(

@@ -1,8 +1,7 @@
 """MOTION: the holonomy of a stroke (the displacement that it causes), and its cost.
 
 `g' = −g A(r) r'` is solved by the Magnus method of order 6 with three Gauss nodes in each step, so that g stays in the
-group. The power is integrated with the same nodes. Source: Blanes, Casas, Oteo & Ros, *Phys. Rep.* 470 (2009) 151,
-section 5.5; the brackets have the opposite sign here, because the velocity multiplies g from the right.
+group. The power is integrated with the same nodes.
 """
 
 import jax
@@ -12,6 +11,7 @@ import numpy as np
 from geodyn._compile.jit import jit
 from geodyn._typing import Array, ArrayLike, Float, Number, Scalar
 from geodyn.geometry.groups.lie_group import AbstractLieGroup
+from geodyn.geometry.groups.magnus import NODES, WEIGHTS, increment
 from geodyn.locomotion.connections.connection import (
     AbstractConnection,
     AbstractInvariantMetric,
@@ -20,9 +20,6 @@ from geodyn.locomotion.connections.connection import (
 )
 from geodyn.locomotion.motion import costs
 from geodyn.locomotion.strokes.stroke import Stroke, breaks, shape_and_rate
-
-NODES = 0.5 + np.sqrt(0.15) * np.array([-1.0, 0.0, 1.0])
-WEIGHTS = np.array([5.0, 8.0, 5.0]) / 18
 
 
 def step_ends(steps: int, breaks: Float[ArrayLike, " B"] | tuple = ()) -> Float[Array, " T"]:
@@ -46,14 +43,6 @@ def mean(powers: Float[Array, " Q"], widths: Float[Array, " T"] | None = None) -
     """The integral over [0, 1] of values at `gauss_times`, with the widths of the steps (None: equal ones)."""
     means = powers.reshape(-1, 3) @ jnp.asarray(WEIGHTS, powers.dtype)
     return jnp.mean(means) if widths is None else means @ widths
-
-
-def increment(group: AbstractLieGroup, xi: Float[Array, "3 k"], h: Number) -> Float[Array, " k"]:
-    """The exponential coordinates of one step of length h from the body velocities at its three nodes."""
-    a1, a2, a3 = h * xi[1], np.sqrt(15) / 3 * h * (xi[2] - xi[0]), 10 / 3 * h * (xi[2] - 2 * xi[1] + xi[0])
-    c1 = -group.bracket(a1, a2)
-    c2 = group.bracket(a1, 2 * a3 + c1) / 60
-    return a1 + a3 / 12 - group.bracket(-20 * a1 - a3 + c1, a2 + c2) / 240
 
 
 def magnus(

@@ -60,10 +60,11 @@ def curvature(
     _check_component(swimmer, component)
     i, j = variables
     ax = _plane(ax, variables, swimmer, at)
-    grids, F = _over(lambda r: curvature_form(swimmer, r)[component, i, j], lower, upper, 81, variables, at)
+    grids, F = _over(lambda r: curvature_form(swimmer, r)[:, i, j], lower, upper, 81, variables, at)
+    F = np.moveaxis(cleared(F), -1, 0)[component]
     # Near a singularity, as where spheres touch, the scale would else leave all other values without colour.
     largest = np.nanmax(np.abs(F))
-    bound = min(largest, 4 * np.nanmedian(np.abs(F)))
+    bound = min(largest, 4 * np.nanmedian(np.abs(F))) or largest or 1.0
     image = ax.pcolormesh(*grids, F, cmap="RdBu_r", vmin=-bound, vmax=bound, shading="gouraud", rasterized=True)
     if np.nanmin(F) < 0 < np.nanmax(F):
         ax.contour(*grids, F, [0.0], colors=INK, linewidths=0.8)
@@ -71,6 +72,12 @@ def curvature(
     label = f"$F^{{{pose_names(swimmer.group)[component]}}}_{{{i + 1}{j + 1}}}$"
     ax.figure.colorbar(image, ax=ax, shrink=0.85, label=label, extend=beyond)
     return ax
+
+
+def cleared(F):
+    """Components [..., k] of a curvature; those that are zero but for rounding are zero, and no noise in a picture."""
+    sizes = np.nanmax(np.abs(F), axis=tuple(range(F.ndim - 1)))
+    return np.where(sizes < 1e-10 * sizes.max(), 0.0, F)
 
 
 def height_functions(

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from geodyn.commands.bodies import BODIES, SPACES, Body
+from geodyn.catalogue.bodies import BODIES, SPACES, Body
 from geodyn.geometry.manifold.manifold import AbstractManifold
 
 NONE = inspect.Parameter.empty
@@ -78,7 +78,7 @@ def _parser(name: str, body: Body) -> tuple[argparse.ArgumentParser, list[str]]:
     parser = argparse.ArgumentParser(prog=f"geodyn stroke {name}", description=about, formatter_class=text)
     own = parser.add_argument_group("parameters of the body")
     parameters = []
-    for key, default in _defaults(body).items():
+    for key, default in defaults(body).items():
         if key != "group" and (default is NONE or not callable(default)):
             own.add_argument(f"--{key.replace('_', '-')}", dest=key, default=argparse.SUPPRESS, **_kind(default))
             parameters.append(key)
@@ -106,7 +106,7 @@ def _parser(name: str, body: Body) -> tuple[argparse.ArgumentParser, list[str]]:
     return parser, parameters
 
 
-def _defaults(body: Body) -> dict[str, Any]:
+def defaults(body: Body) -> dict[str, Any]:
     """The parameters of the body and their defaults; `NONE` for a parameter without a default."""
     of_class = {key: p.default for key, p in inspect.signature(body.kind).parameters.items()}
     return of_class | body.parameters
@@ -128,7 +128,7 @@ def _kind(default: Any) -> dict[str, Any]:
 
 def _value(body: Body, key: str, given: Any) -> Any:
     """The value of a parameter from the words of an option."""
-    default = _defaults(body)[key]
+    default = defaults(body)[key]
     if isinstance(default, AbstractManifold):
         return SPACES[given](2)
     if default is NONE and len(given) == 1:

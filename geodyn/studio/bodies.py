@@ -1,0 +1,213 @@
+"""The bodies of the studio: how the page names them, their parameters, and what it needs to begin."""
+
+import inspect
+from importlib import import_module
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+from geodyn.catalogue.bodies import BODIES, SPACES, Body
+from geodyn.catalogue.options import NONE, body_of, defaults
+from geodyn.geometry.groups.rigid import SE2, SO2
+from geodyn.geometry.manifold.manifold import AbstractManifold
+from geodyn.locomotion.connections.connection import AbstractConnection, AbstractInvariantMetric, AbstractLinkSwimmer
+from geodyn.locomotion.connections.kaluza_klein import KaluzaKlein
+from geodyn.locomotion.connections.measured import MeasuredConnection
+from geodyn.locomotion.swimmers.links import count_shapes
+from geodyn.plot.shapes.names import shape_names
+from geodyn.studio.checks import choice, number, numbers
+from geodyn.studio.fields import drawing, group_of
+
+NEAR = 4.0
+"""Sliders go from a quarter of a default to four times it."""
+
+
+class Kind(NamedTuple):
+    """A kind of body: how to make one from its parameters, and the Python that does the same."""
+
+    name: str
+    known: Body
+    imports: str
+    call: str
+
+
+def kind_of(name: str) -> Kind:
+    """The kind of that name: one of geodyn's, or module:name of a class, a function that makes a body, or a body.
+
+    Raises ValueError if there is none.
+    """
+    module, _, attribute = name.partition(":")
+    if not attribute:
+        known = body_of(name)
+        key = next(key for key, body in BODIES.items() if body is known)
+        return Kind(key, known, "", f"gd.swimmers.{known.kind.__name__}")
+    known, imports = body_of(name), f"from {module} import {attribute}"
+    made = getattr(import_module(module), attribute)
+    if isinstance(made, AbstractConnection):
+        return Kind(name, known._replace(kind=lambda: made), imports, attribute)
+    return Kind(name, known, imports, attribute)
+
+
+def measured(name: str, body: MeasuredConnection) -> Kind:
+    """The kind of a connection that was fitted to the data of a file."""
+    known = Body(lambda: body, f"measured: {name}", (0.1,), asked="net displacement")
+    return Kind(name, known, "", f"gd.bundles.read_connection({name!r})")
+
+
+def parameters(kind: Kind) -> list[dict]:
+    """The parameters that the page shows, each with its default and, where there are sliders, their range."""
+    shown = []
+    for key, default in defaults(kind.known).items():
+        about = {"name": key, "label": key.replace("_", " ")}
+        if key == "group" or (callable(default) and default is not NONE):
+            continue
+        if default is NONE:
+            raise ValueError(
+                f"the parameter {key!r} of {kind.call} has no default: give it one, or name a function that makes the"
+                " body, with defaults for what the sliders are to change."
+            )
+        if isinstance(default, bool):
+            shown.append(about | {"kind": "flag", "default": default})
+        elif isinstance(default, AbstractManifold):
+            of = next((name for name, space in SPACES.items() if isinstance(default, space)), None)
+            if of is not None:
+                shown.append(about | {"kind": "choice", "default": of, "options": list(SPACES)})
+        elif default is None:
+            shown.append(about | {"kind": "optional", "default": None})
+        elif np.asarray(default).dtype.kind in "iuf":
+            values = np.asarray(default)
+            whole = values.dtype.kind in "iu" and not isinstance(default, tuple | list)
+            near = np.where(values == 0, 1.0, NEAR * np.abs(values)).astype(float)
+            low = np.where(values > 0, near / NEAR**2, -near)
+            low, high = (np.round(x) if whole else x for x in (low, np.where(values < 0, -near / NEAR**2, near)))
+            ranges = {"default": values.tolist(), "low": low.tolist(), "high": high.tolist()}
+            shown.append(about | {"kind": "whole" if whole else "number"} | ranges)
+    return shown
+
+
+def made(kind: Kind, given: dict) -> tuple[AbstractConnection, str]:
+    """(the body with these values of its parameters, the Python that makes it); ValueError for values that do not
+    suit."""
+    known = {about["name"]: about for about in parameters(kind)}
+    for name in given:
+        choice("a parameter", name, known)
+    values, told = {}, []
+    for name, about in known.items():
+        value = given.get(name, about["default"])
+        if about["kind"] == "flag":
+            value = bool(value)
+        elif about["kind"] == "choice":
+            value = SPACES[choice(name, value, SPACES)](2)
+        elif about["kind"] == "optional":
+            value = None if value is None else number(name, value)
+        elif about["kind"] == "whole":
+            value = int(number(name, value, whole=True))
+        else:
+            value = numbers(name, value, np.shape(about["default"])).tolist()
+        values[name] = value
+        if about["kind"] == "choice":
+            told.append(f"{name}=gd.spaces.{type(value).__name__}(2)")
+        elif value is not None:
+            told.append(f"{name}={value!r}")
+    try:
+        body = kind.known.kind(**kind.known.parameters | values)
+    except (TypeError, IndexError) as error:
+        raise ValueError(f"{kind.call} cannot be made of these parameters: {error}") from error
+    if not isinstance(body, AbstractConnection):
+        raise ValueError(
+            f"{kind.call} makes {type(body).__name__}; wanted a body with a connection, such as gd.swimmers.Purcell()."
+        )
+    called = isinstance(kind.known.kind, type) or inspect.signature(kind.known.kind).parameters or ":" not in kind.name
+    python = kind.call if kind.call.endswith(")") or not called else f"{kind.call}({', '.join(told)})"
+    return body, python
+
+
+def with_metric(body: AbstractConnection) -> AbstractInvariantMetric:
+    """The body itself, or with the Euclidean metric of shapes if it has none: its cost is the length of a stroke."""
+    return body if isinstance(body, AbstractInvariantMetric) else KaluzaKlein(body)
+
+
+def described(kind: Kind, body: AbstractConnection, python: str) -> dict:
+    """What the page says of a body and begins with."""
+    start, (lower, upper) = _start(kind.known, body), _region(kind.known, body)
+    if start.size < 2:
+        raise ValueError(
+            f"{kind.call} has one shape variable: a stroke of it encloses nothing, and the studio draws in two."
+        )
+    metric = isinstance(body, AbstractInvariantMetric)
+    return {
+        "name": kind.name,
+        "title": kind.known.title,
+        "parameters": parameters(kind),
+        "imports": kind.imports,
+        "python": python,
+        "variables": [_plain(name) for name in shape_names(body, start.size)],
+        "start": start.tolist(),
+        "lower": lower.tolist(),
+        "upper": upper.tolist(),
+        "group": group_of(body.group),
+        "drawing": drawing(body),
+        "metric": metric,
+        "towing": _towing(body),
+        "goals": _goals(kind.known, body),
+        "based": kind.known.based,
+        "fitted": float(body.error) if isinstance(body, MeasuredConnection) else None,
+    }
+
+
+def _plain(name: str) -> str:
+    """A name without matplotlib's mathematics."""
+    return name.replace("$", "").replace("{", "").replace("}", "").replace("_", "")
+
+
+def _count(body: AbstractConnection) -> int:
+    """The number of shape variables: as the names of the body say, or its hinges, else two."""
+    names = getattr(body, "shape_names", None)
+    if isinstance(body, MeasuredConnection):
+        return body.lower.size
+    if names:
+        return len(names)
+    if isinstance(body, AbstractLinkSwimmer):
+        for count in (count_shapes(body), 2):
+            try:
+                jax.eval_shape(body.links, np.zeros(count))
+            except (TypeError, ValueError, IndexError):
+                continue
+            return count
+    return 2
+
+
+def _start(known: Body, body) -> np.ndarray:
+    if known.start is not None:
+        return np.asarray(known.start(body), float)
+    if isinstance(body, MeasuredConnection):
+        return np.asarray(body.lower + body.upper) / 2
+    return np.zeros(_count(body))
+
+
+def _region(known: Body, body) -> tuple[np.ndarray, np.ndarray]:
+    if known.region is not None:
+        lower, upper = known.region(body)
+        return np.asarray(lower, float), np.asarray(upper, float)
+    if isinstance(body, MeasuredConnection):
+        return np.asarray(body.lower), np.asarray(body.upper)
+    reach = np.full(_count(body), np.pi if isinstance(body, AbstractLinkSwimmer) else 1.0)
+    return -reach, reach
+
+
+def _towing(body) -> float | None:
+    """The drag with which the efficiency compares, as `gd.efficiency` has it for links; None for other bodies."""
+    return float(np.sum(np.asarray(body.drags())[:, 0])) if isinstance(body, AbstractLinkSwimmer) else None
+
+
+def _goals(known: Body, body) -> list[str]:
+    """What one can ask of an optimal stroke: a distance without turning, a turn alone, or the whole displacement."""
+    goals: list[str] = []
+    if isinstance(body.group, SE2) and known.heading:
+        goals.append("turn")
+    elif isinstance(body.group, SO2):
+        return ["whole"]
+    elif body.group.translations:
+        goals.append("distance")
+    return [*goals, "whole"]

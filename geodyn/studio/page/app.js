@@ -1,0 +1,708 @@
+// The page: what is shown, what is asked of the server, what the hand does.
+
+const data = JSON.parse(document.getElementById("data").textContent), find = id => document.getElementById(id);
+const state = {
+  body: null, parameters: {}, pair: [0, 1], at: [], lower: [], upper: [], frame: "body", stroke: null, old: null, mode: "pull",
+  bounds: null, harmonics: 4, optimum: null, family: null, member: 0,
+};
+let fields = {}, panels = [], view = null, result = null, exact = null, past = [], future = [], moment = 0, playing = true, searching = false;
+
+// ---------------------------------------------------------------------------------------------------- the server
+
+class Server {
+  constructor() {
+    this.waiting = new Map();
+    this.number = 0;
+    this.open = false;
+    this.connect();
+  }
+  connect() {
+    this.socket = new WebSocket(`ws://${location.host}/socket?token=${encodeURIComponent(data.token)}`);
+    this.socket.onopen = () => { this.open = true; gone(""); if (state.body) refresh({look: true}); else begin(data.first); };
+    this.socket.onmessage = event => {
+      const told = JSON.parse(event.data), request = this.waiting.get(told.number);
+      if (!request) return;
+      if (told.progress) { request.progress?.(told.progress); return; }
+      this.waiting.delete(told.number);
+      busy();
+      if (told.error !== undefined) request.reject(new Error(told.error));
+      else request.resolve(told.answer);
+    };
+    this.socket.onclose = () => {
+      const lost = this.open;
+      this.open = false;
+      for (const request of this.waiting.values()) request.reject(new Error("the server has stopped"));
+      this.waiting.clear();
+      busy();
+      gone("The server of the studio has stopped. Drawing, numbers and the animation go on, from the grids of this page; for "
+        + "the rest start it again: geodyn studio" + (lost ? "." : ", and open the address that it prints."));
+      setTimeout(() => this.connect(), 2000);
+    };
+  }
+  ask(ask, given, progress) {
+    if (!this.open) return Promise.reject(new Error("this needs the server: geodyn studio"));
+    const number = ++this.number;
+    return new Promise((resolve, reject) => {
+      this.waiting.set(number, {resolve, reject, progress, ask, since: performance.now()});
+      this.socket.send(JSON.stringify({number, ask, given}));
+      busy();
+    });
+  }
+  cancel() { if (this.open) this.socket.send(JSON.stringify({number: ++this.number, ask: "cancel", given: {}})); }
+}
+const DOING = {body: "looking at the body", fields: "computing the curvature", exact: "", optimise: "optimising", certificate: "looking for evidence",
+  family: "following the family", film: "drawing the film", page: "writing the page", measure: "fitting the data"};
+function busy() {
+  const asked = server ? [...server.waiting.values()].filter(r => DOING[r.ask]) : [], first = asked[0];
+  find("status").classList.toggle("busy", asked.length > 0);
+  if (!first) { if (find("status").dataset.error !== "1") find("status").textContent = ""; return; }
+  const seconds = (performance.now() - first.since) / 1000;
+  find("status").dataset.error = "0";
+  find("status").textContent = `${DOING[first.ask]} …` + (seconds > 1 ? ` ${seconds.toFixed(0)} s` + (seconds > 3 ? " (the first time it is compiled)" : "") : "");
+}
+function fault(error) {
+  find("status").dataset.error = "1";
+  find("status").textContent = error.message;
+}
+function gone(text) {
+  find("gone").textContent = text;
+  find("gone").hidden = !text;
+  document.querySelectorAll("[data-server] :is(input, select, button), button[data-server]").forEach(e => { e.disabled = !!text; });
+  if (!text) find("cancel").disabled = true;
+}
+const request = (more = {}) => ({body: state.body.name, parameters: state.parameters, pair: state.pair, at: state.at, lower: state.lower,
+  upper: state.upper, frame: state.frame, ...more});
+
+// ---------------------------------------------------------------------------------------------------- bodies and slices
+
+async function begin(name) {
+  try { arrive(await server.ask("body", {body: name, parameters: {}})); } catch (error) { fault(error); }
+}
+function arrive(body) {
+  const [lower, upper] = [body.lower.slice(0, 2), body.upper.slice(0, 2)];
+  Object.assign(state, {body, parameters: {}, pair: [0, 1], at: [...body.start], lower, upper, bounds: null, optimum: null, family: null, old: null});
+  const m = body.start.length, room = Math.min(...[0, 1].map(i => Math.min(body.start[i] - lower[i], upper[i] - body.start[i])));
+  const rows = [zerosOf(m, state.harmonics), zerosOf(m, state.harmonics)];
+  [0, 1].forEach(i => { rows[i][i][0] = 0.4 * Math.max(Math.min(body.start[i] - lower[i], upper[i] - body.start[i]), 0.2 * room) || 0.1 * (upper[i] - lower[i]); });
+  state.stroke = {mean: [...body.start], cosine: rows[0], sine: rows[1]};
+  if (body.based) state.bounds = [[...lower], [...upper]];
+  [past, future, panels, fields, view, result, exact] = [[], [], [], {}, null, null, null];
+  find("panels").replaceChildren(element("p", {className: "hint", textContent: "The curvature is being computed …"}));
+  find("rows").replaceChildren();
+  buildBody();
+  refresh({look: true});
+}
+let asking = false, again = null;
+async function refresh(what) {  // new grids from the server; while it computes, only the latest wish is kept
+  if (data.alone) return;
+  if (asking) { again = {...again, ...what}; return; }
+  asking = true;
+  try {
+    const frames = state.frame === "body" || what.look ? ["body"] : [];
+    if (state.frame !== "body") frames.push(state.frame);
+    for (const frame of frames) {
+      const told = await server.ask("fields", request({frame, look: frame === "body"}));
+      if (frame === "body") fields = {};
+      fields[frame] = new Field(told, new Group(state.body.group));
+      if (told.look) view = new View(find("view"), state.body, told.look);
+    }
+    show();
+  } catch (error) {
+    fault(error);
+    if (state.frame !== "body" && fields.body) { state.frame = "body"; document.querySelector("[name=frame][value=body]").checked = true; show(); }
+  }
+  asking = false;
+  if (again) { const next = again; again = null; refresh(next); }
+}
+const dark = () => getComputedStyle(document.documentElement).colorScheme === "dark";
+const field = () => fields[state.frame] ?? fields.body;
+function show() {  // new panels
+  find("panels").replaceChildren();
+  panels = state.body.group.names.map((_, c) => new Panel(find("panels"), c, field(), state.body.variables, dark()));
+  panels.forEach(panel => { listen(panel); panel.metric(find("ellipses").checked); });
+  const digits = field().error > 0 ? `to ${field().error.toExponential(0)} of its largest value` : "exactly";
+  find("accuracy").textContent = `Numbers while dragging come from A on a grid of ${field().size} × ${field().size} shapes, which gives A between them `
+    + `${digits}; displacements are then right to 1e-4 of the largest. ${data.alone ? "" : "At rest they are checked by gd.holonomy. "}`
+    + `The area integral is what −∬F over the area predicts. Blue is negative, red positive.`;
+  update();
+}
+function buildBody() {
+  const {body} = state;
+  find("title").textContent = body.title;
+  const select = find("body");
+  const bodies = data.bodies.some(b => b.name === body.name) ? data.bodies : [...data.bodies, body];
+  select.replaceChildren(...bodies.map(b => new Option(b.title, b.name, false, b.name === body.name)));
+  select.disabled = !!data.alone;
+  find("parameters").replaceChildren(...body.parameters.flatMap(controlsOf));
+  find("goal").replaceChildren(...body.goals.map(goal => new Option({distance: "distance, without a turn", turn: "turn", whole: "net motion"}[goal], goal)));
+  find("bounded").checked = !!state.bounds;
+  find("certificate").replaceChildren();
+  find("branch").hidden = true;
+  buildSlice();
+}
+function element(tag, properties = {}, ...children) {
+  const e = Object.assign(document.createElement(tag), properties);
+  e.append(...children);
+  return e;
+}
+function slider(label, value, low, high, step, changed) {
+  const name = element("span", {textContent: label}), range = element("input", {type: "range", min: low, max: high, step, value});
+  const box = element("input", {type: "number", step: "any", value: round(value, 6)});
+  range.setAttribute("aria-label", label);
+  box.setAttribute("aria-label", `${label}, number`);
+  range.oninput = () => { box.value = round(+range.value, 4); changed(+range.value); };
+  box.onchange = () => { range.value = box.value; changed(+box.value); };
+  return element("div", {className: "parameter"}, name, range, box);
+}
+function changedParameter(name, value) {
+  state.parameters[name] = value;
+  changedBody();
+}
+let bodyAgain = false, bodyAsked = false;
+async function changedBody() {  // what the body is now, then its grids; the limits stay
+  if (bodyAsked) { bodyAgain = true; return; }
+  bodyAsked = true;
+  try {
+    const body = await server.ask("body", {body: state.body.name, parameters: state.parameters});
+    if (body.start.length !== state.at.length) {
+      const {parameters} = state;
+      arrive(body);
+      state.parameters = parameters;
+    } else {
+      Object.assign(state.body, body);
+      state.optimum = state.family = null;
+      find("branch").hidden = true;
+      await refresh({look: true});
+    }
+  } catch (error) { fault(error); }
+  bodyAsked = false;
+  if (bodyAgain) { bodyAgain = false; changedBody(); }
+}
+function controlsOf(parameter) {
+  const {name, label, kind} = parameter, given = state.parameters[name] ?? parameter.default;
+  if (kind === "flag") {
+    const box = element("input", {type: "checkbox", checked: given, onchange: () => changedParameter(name, box.checked)});
+    return [element("label", {}, box, label)];
+  }
+  if (kind === "choice") {
+    const select = element("select", {onchange: () => changedParameter(name, select.value)}, ...parameter.options.map(o => new Option(o, o, false, o === given)));
+    return [element("label", {}, label, select)];
+  }
+  if (kind === "optional") {
+    const box = element("input", {type: "number", step: "any", placeholder: "default", onchange: () => changedParameter(name, box.value === "" ? null : +box.value)});
+    return [element("label", {}, label, box)];
+  }
+  const values = [given].flat(Infinity), low = [parameter.low].flat(Infinity), high = [parameter.high].flat(Infinity), scalar = !Array.isArray(parameter.default);
+  return values.map((value, i) => slider(scalar ? label : `${label} ${i + 1}`, value, low[i], high[i], kind === "whole" ? 1 : "any", x => {
+    values[i] = x;
+    const like = d => Array.isArray(d) ? d.map(like) : queue.shift(), queue = [...values];
+    changedParameter(name, scalar ? x : like(parameter.default));
+  }));
+}
+function buildSlice() {
+  const {variables, lower, upper} = state.body, m = variables.length;
+  const limits = [0, 1].flatMap(a => [["lower", "from"], ["upper", "to"]].map(([end, word]) => {
+    const box = element("input", {type: "number", step: "any", value: round(state[end][a], 5)});
+    box.onchange = () => {
+      state[end][a] = +box.value;
+      if (state.lower[a] < state.upper[a]) refresh({look: true});
+      else fault(new Error("the lower limit must be below the upper one"));
+    };
+    return element("label", {}, `${variables[state.pair[a]]} ${word}`, box);
+  }));
+  find("limits").replaceChildren(...limits);
+  if (m === 2) { find("axes").replaceChildren(); find("others").replaceChildren(); return; }
+  const selects = [0, 1].map(a => element("select", {onchange: event => {
+    const chosen = +event.target.value, other = state.pair[1 - a];
+    state.pair[a] = chosen;
+    if (chosen === other) state.pair[1 - a] = [...variables.keys()].find(i => i !== chosen);
+    [state.lower, state.upper] = [state.pair.map(i => lower[i]), state.pair.map(i => upper[i])];
+    if (!flat(state.stroke, state.pair)) newStroke();
+    buildSlice();
+    refresh({look: true});
+  }}, ...variables.map((name, i) => new Option(name, i, false, i === state.pair[a]))));
+  find("axes").replaceChildren(...selects.map((select, a) => element("label", {}, ["across", "upwards"][a], select)));
+  find("others").replaceChildren(...variables.keys().filter(i => !state.pair.includes(i)).map(i =>
+    slider(variables[i], state.at[i], lower[i], upper[i], "any", x => { state.at[i] = x; state.stroke.mean[i] = x; refresh({look: true}); })));
+}
+function newStroke() {  // a circle in the present slice
+  const m = state.at.length, K = state.harmonics, stroke = {mean: [...state.at], cosine: zerosOf(m, K), sine: zerosOf(m, K)};
+  state.pair.forEach((i, a) => {
+    const half = (state.upper[a] - state.lower[a]) / 2, middle = (state.upper[a] + state.lower[a]) / 2;
+    if (!(stroke.mean[i] > state.lower[a] && stroke.mean[i] < state.upper[a])) stroke.mean[i] = middle;
+    (a ? stroke.sine : stroke.cosine)[i][0] = 0.4 * Math.min(half, Math.max(stroke.mean[i] - state.lower[a], 0.1 * half), Math.max(state.upper[a] - stroke.mean[i], 0.1 * half));
+  });
+  change(stroke);
+}
+
+// ---------------------------------------------------------------------------------------------------- the stroke
+
+function change(stroke, {remember = true, from = "hand"} = {}) {
+  if (remember) { past.push(copied(state.stroke)); past = past.slice(-200); future = []; }
+  state.stroke = stroke;
+  if (from !== "search") state.optimum = null;
+  if (!flat(stroke, state.pair) || state.at.every((x, i) => state.pair.includes(i) || Math.abs(x - stroke.mean[i]) < 1e-12)) update();
+  else { state.at = stroke.mean.map((x, i) => state.pair.includes(i) ? state.at[i] : x); buildSlice(); refresh({look: true}); update(); }
+}
+let drawn = false;
+function update() {  // once in each frame of the screen
+  if (drawn) return;
+  drawn = true;
+  requestAnimationFrame(() => { drawn = false; if (panels.length) compute(); });
+}
+function compute() {
+  const {stroke, pair} = state, sliced = flat(stroke, pair);
+  exact = null;
+  if (sliced) {
+    result = field().swim(stroke);
+    view?.take(fields.body, stroke, field() === fields.body ? result.path : fields.body.swim(stroke).path);
+  } else result = {motion: null, cost: null, predicted: null};
+  result.old = !state.old ? null : flat(state.old, pair) ? field().swim(state.old) : state.old.told;
+  panels.forEach(panel => panel.draw(stroke, pair, state));
+  tell();
+  later();
+  frame();
+  typedText();
+}
+let timer = null;
+function later() {  // at rest, the exact numbers
+  clearTimeout(timer);
+  find("check").textContent = data.alone && !result.motion ? "This stroke leaves the slice: its numbers need the server." : "";
+  if (data.alone || !server.open) return;
+  timer = setTimeout(async () => {
+    const stroke = state.stroke, sliced = flat(stroke, state.pair), at = copied({...request()});
+    try {
+      const told = await server.ask("exact", {...at, frame: sliced ? at.frame : "body", stroke, poses: !sliced});
+      if (stroke !== state.stroke) return;
+      exact = told;
+      if (!sliced) {
+        result = {motion: told.motion, cost: told.cost, predicted: null, old: result.old};
+        view?.take(fields.body, stroke, told.poses.map(g => Float64Array.from(g.flat())), told.outlines);
+      }
+      const miss = Math.max(...told.motion.map((x, i) => Math.abs(x - result.motion[i])));
+      find("check").textContent = !inside(field(), stroke) && sliced ? `The stroke leaves the picture, where the grid ends: gd.holonomy gives ${told.motion.map(x => round(x, 5)).join(", ")}.`
+        : sliced ? `Checked by gd.holonomy: the same to ${miss.toExponential(0)}.` : "The stroke leaves the slice: numbers by gd.holonomy, in the body frame.";
+      if (sliced) Object.assign(result, {motion: told.motion, cost: told.cost});
+      tell();
+      frame();
+    } catch (error) { if (server.open) find("check").textContent = error.message; }
+  }, 150);
+}
+const efficiencyOf = (motion, cost) => (state.body.towing ?? 1) * distance(motion, field().group) ** 2 / cost;
+function told(x) { return x === null || x === undefined || !isFinite(x) ? "–" : Math.abs(x) < 1e-9 ? "0" : Math.abs(x) < 1e-3 || Math.abs(x) >= 1e5 ? x.toExponential(3) : x.toFixed(5); }
+function tell() {
+  const {group, old} = {group: field().group, old: result.old}, {motion, predicted, cost} = result;
+  const heads = ["", "net motion", ...(old ? ["old"] : []), "area integral", "off by"];
+  find("heads").replaceChildren(element("tr", {}, ...heads.map(h => element("th", {textContent: h, scope: "col"}))));
+  const largest = motion ? Math.max(...motion.map(Math.abs), 1e-300) : 1, rows = group.names.map((name, c) => {
+    const off = predicted && motion ? Math.abs(predicted[c] - motion[c]) / largest : null, angle = c >= group.translations;
+    return [name + (angle ? " (rad)" : ""), told(motion?.[c]), ...(old ? [told(old.motion?.[c])] : []), told(predicted?.[c]), off === null ? "–" : off < 5e-6 ? "0 %" : `${+(100 * off).toPrecision(2)} %`];
+  });
+  const whole = motion ? distance(motion, group) : null;
+  rows.push([group.translations ? "distance" : "turn", told(whole), ...(old ? [told(old.motion && distance(old.motion, group))] : []), "", ""]);
+  rows.push([state.body.metric ? "cost (energy)" : "cost (length²)", told(cost), ...(old ? [told(old.cost)] : []), "", ""]);
+  rows.push([state.body.towing ? "efficiency" : "distance²/cost", told(motion && efficiencyOf(motion, cost)), ...(old ? [told(old.motion && efficiencyOf(old.motion, old.cost))] : []), "", ""]);
+  find("rows").replaceChildren(...rows.map(row => element("tr", {}, ...row.map((text, i) =>
+    element(i ? "td" : "th", {textContent: text, className: i === 1 ? "big" : "", scope: i ? "" : "row"})))));
+  if (document.activeElement?.parentElement !== find("amounts")) amounts();
+  find("undo").disabled = !past.length;
+  find("redo").disabled = !future.length;
+  find("swap").disabled = find("forget").disabled = !state.old;
+  if (!state.optimum) find("certificate").replaceChildren();
+}
+function amounts() {  // what the optimal stroke is to reach: what this one does
+  const {motion} = result, group = field().group, goal = find("goal").value;
+  if (!motion || searching) return;
+  const values = goal === "whole" ? motion : goal === "turn" ? [motion[group.dim - 1]] : [group.translations === 1 ? motion[0] : distance(motion, group)];
+  const names = goal === "whole" ? group.names : [goal];
+  find("amounts").replaceChildren(...values.map((x, i) => element("label", {}, goal === "whole" ? names[i] : "", element("input", {type: "number", step: "any", value: Math.abs(x) < 1e-9 ? 0 : round(x, 6), ariaLabel: names[i]}))));
+}
+function typedText() {
+  if (document.activeElement === find("typed")) return;
+  const rows = state.stroke, rounded = JSON.stringify(rows, (_, x) => typeof x === "number" ? round(x, 8) : x);
+  find("typed").value = rounded.replace(/,"/g, ',\n"');
+}
+function readStroke(text) {  // points of shape in lines, or {mean, cosine, sine}
+  const m = state.at.length;
+  if (text.trim().startsWith("{")) {
+    const told = JSON.parse(text), {mean, cosine, sine} = told, K = cosine?.[0]?.length;
+    const good = [mean, cosine, sine].every(rows => Array.isArray(rows) && rows.length === m)
+      && [...cosine, ...sine].every(row => Array.isArray(row) && row.length === K) && K >= 1 && K <= 32
+      && [mean, cosine, sine].flat(2).every(x => typeof x === "number" && isFinite(x));
+    if (!good) throw new Error(`wanted {"mean": [${m}], "cosine": [${m}][K], "sine": [${m}][K]}, numbers, K from 1 to 32`);
+    return {mean, cosine, sine};
+  }
+  const lines = text.split("\n").map(line => line.trim().split(/[\s,;]+/)).filter(line => line[0]);
+  const named = lines.length && !lines[0].every(x => isFinite(x)) ? lines.shift().map(x => x.toLowerCase()) : null;
+  const table = lines.map(line => line.map(Number)), columns = named ? named.map((n, i) => /^r\d/.test(n) ? i : -1).filter(i => i >= 0) : [...Array(table[0]?.length).keys()].slice(-m);
+  if (table.length < 3 || columns.length !== m || table.some(row => columns.some(i => !isFinite(row[i])))) {
+    throw new Error(`wanted at least 3 lines of ${m} numbers, a shape in each (columns r1 … r${m} of a CSV); got ${table.length} lines`);
+  }
+  const list = table.map(row => columns.map(i => row[i]));
+  if (Math.hypot(...list[0].map((x, i) => x - list[list.length - 1][i])) < 1e-9) list.pop();
+  const timed = named?.includes("t") && list.length > 8;
+  return timed ? fitted(list, Math.min(32, Math.max(state.harmonics, (list.length - 1) >> 1))) : alongPoints(list, state.harmonics);
+}
+function take(text) {
+  try {
+    const stroke = readStroke(text);
+    find("typing").textContent = "";
+    setHarmonics(harmonicsOf(stroke), false);
+    change(stroke);
+  } catch (error) { find("typing").textContent = error.message; }
+}
+function keep() {  // the stroke as the old one, with its numbers: those of strokes that leave the slice are the server's
+  const {motion, cost} = result;
+  state.old = {...copied(state.stroke), told: {motion, cost}};
+}
+function setHarmonics(K, apply = true) {
+  state.harmonics = Math.min(32, Math.max(1, Math.round(K) || 1));
+  find("harmonics").value = state.harmonics;
+  if (apply) change(withHarmonics(state.stroke, state.harmonics));
+}
+function step(list, other) {
+  if (!list.length) return;
+  other.push(copied(state.stroke));
+  change(list.pop(), {remember: false});
+}
+
+// ---------------------------------------------------------------------------------------------------- the hand
+
+function listen(panel) {
+  let grip = null;
+  const {svg} = panel, {pair} = panel.field;
+  svg.onpointerdown = event => {
+    if (event.button) return;
+    const at = panel.place(event), r = panel.from(at), {handle, edge} = event.target.dataset;
+    if (!flat(state.stroke, pair) && state.mode !== "draw") { find("check").textContent = "This stroke leaves the slice: draw or choose another to change it here."; return; }
+    if (edge) grip = {edge};
+    else if (state.mode === "draw") { if (event.target !== panel.image) return; grip = {points: [r]}; }
+    else if (handle !== undefined) grip = {n: +handle, from: r, first: state.stroke, start: r};
+    else grip = nearest(panel, at, r);
+    if (!grip) return;
+    svg.setPointerCapture(event.pointerId);
+    event.preventDefault();
+    if (!grip.points && !grip.edge) { past.push(copied(state.stroke)); future = []; }
+  };
+  svg.onpointermove = event => {
+    if (!grip) return;
+    const r = panel.from(panel.place(event)).map((x, a) => Math.min(state.upper[a], Math.max(state.lower[a], x)));
+    if (grip.points) { grip.points.push(r); panel.drawn.setAttribute("points", points(grip.points.map(panel.to))); }
+    else if (grip.edge) boundAt(grip.edge, r);
+    else if (grip.n !== undefined) change(dragged(grip.first, pair, state.mode, grip.n, grip.start, r), {remember: false});
+    else change(grip.move(r), {remember: false});
+  };
+  svg.onpointerup = svg.onpointercancel = () => {
+    if (grip?.points) {
+      panel.drawn.setAttribute("points", "");
+      if (grip.points.length > 4) {
+        const part = alongPoints(grip.points, state.harmonics), m = state.at.length, K = state.harmonics;
+        const stroke = {mean: [...state.at], cosine: zerosOf(m, K), sine: zerosOf(m, K)};
+        pair.forEach((i, a) => { stroke.mean[i] = part.mean[a]; stroke.cosine[i] = part.cosine[a]; stroke.sine[i] = part.sine[a]; });
+        change(stroke);
+      }
+    }
+    grip = null;
+  };
+  svg.onkeydown = event => {
+    const shift = {ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1]}[event.key], {handle, edge} = event.target.dataset;
+    if (!shift || (handle === undefined && !edge)) return;
+    event.preventDefault();
+    const by = shift.map((s, a) => s * (event.shiftKey ? 0.002 : 0.02) * (state.upper[a] - state.lower[a]));
+    if (edge) { const k = edge === "left" || edge === "lower" ? 0 : 1; boundAt(edge, pair.map((i, a) => state.bounds[k][a] + by[a])); return; }
+    const from = handlesOf(state.stroke, pair, state.mode)[+handle].place;
+    change(dragged(state.stroke, pair, state.mode, +handle, from, from.map((x, a) => x + by[a])));
+  };
+}
+function nearest(panel, at, r) {  // the stroke under the pointer, or the whole if it is inside
+  const {pair} = panel.field, first = state.stroke, list = shapesOf(first, 240).map(q => panel.to(pair.map(i => q[i])));
+  let best = Infinity, when = 0, winding = 0;
+  list.forEach((p, n) => {
+    const far = Math.hypot(p[0] - at[0], p[1] - at[1]), q = list[(n + 1) % list.length];
+    if (far < best) { best = far; when = n / list.length; }
+    if ((p[1] > at[1]) !== (q[1] > at[1]) && at[0] < p[0] + (at[1] - p[1]) / (q[1] - p[1]) * (q[0] - p[0])) winding += q[1] > p[1] ? 1 : -1;
+  });
+  const shift = to => to.map((x, a) => x - r[a]);
+  if (best < GRIP) return {move: to => state.mode === "ellipse" ? moved(first, pair, shift(to)) : pulled(first, when, pair, shift(to))};
+  return winding ? {move: to => moved(first, pair, shift(to))} : null;
+}
+function boundAt(edge, r) {
+  const a = edge === "left" || edge === "right" ? 0 : 1, k = edge === "left" || edge === "lower" ? 0 : 1, [lower, upper] = state.bounds;
+  const gap = 0.02 * (state.upper[a] - state.lower[a]);
+  state.bounds[k][a] = k ? Math.min(state.upper[a], Math.max(lower[a] + gap, r[a])) : Math.max(state.lower[a], Math.min(upper[a] - gap, r[a]));
+  panels.forEach(panel => panel.bound(state.bounds));
+}
+
+// ---------------------------------------------------------------------------------------------------- searches
+
+function problem() {
+  const values = [...find("amounts").querySelectorAll("input")].map(e => +e.value), m = state.at.length;
+  const wide = [new Array(m).fill(-1e9), new Array(m).fill(1e9)];
+  if (state.bounds) state.pair.forEach((i, a) => { wide[0][i] = state.bounds[0][a]; wide[1][i] = state.bounds[1][a]; });
+  return request({goal: find("goal").value, displacement: values, harmonics: Math.max(state.harmonics, 12), stroke: state.stroke, bounds: state.bounds ? wide : null});
+}
+async function search(what, done) {
+  searching = true;
+  find("cancel").disabled = false;
+  find("optimise").disabled = find("family").disabled = true;
+  find("progress").textContent = "compiling, or looking for a beginning …";
+  try {
+    await done(await server.ask(what, problem(), ({what, count, value}) => {
+      find("progress").textContent = what === "iteration" ? `iteration ${count}: off an optimum by ${value.toExponential(1)}` : `${count} strokes, now at ${value.toPrecision(3)}`;
+    }));
+  } catch (error) { find("progress").textContent = error.message; }
+  searching = false;
+  find("cancel").disabled = true;
+  find("optimise").disabled = find("family").disabled = !server.open;
+}
+function optimise() {
+  return search("optimise", async found => {
+    if (!state.old) keep();
+    const before = copied(state.stroke);
+    past.push(before);
+    future = [];
+    setHarmonics(harmonicsOf(found.stroke), false);
+    change(found.stroke, {remember: false, from: "search"});
+    state.optimum = found;
+    find("progress").textContent = found.converged ? `found in ${found.iterations} iterations: cost ${found.cost.toPrecision(6)}` : found.result;
+    find("certificate").replaceChildren(element("li", {textContent: "looking for evidence …", className: "bad"}));
+    try {
+      const {sentences} = await server.ask("certificate", {});
+      if (state.optimum === found) find("certificate").replaceChildren(...sentences.map(({good, text}) => element("li", {textContent: text, className: good ? "" : "bad"})));
+    } catch (error) { fault(error); }
+  });
+}
+function follow() {
+  return search("family", async family => {
+    state.family = family;
+    find("progress").textContent = `${family.strokes.length} strokes; beyond: ${family.end}`;
+    if (!state.old) keep();
+    charts();
+    member(family.here);
+  });
+}
+function charts() {
+  const {strokes} = state.family, x = strokes.map(s => Math.abs(s.displacement));
+  find("branch").hidden = false;
+  const wanted = [["cost", "cost over net motion"], ["efficiency", state.body.towing ? "efficiency" : "net motion² / cost"]];
+  find("charts").replaceChildren(...wanted.map(([key, title]) => {
+    const y = strokes.map(s => s[key]), [w, h, left, low] = [210, 130, 8, 18], most = Math.max(...y), [a, b] = [Math.min(...x), Math.max(...x)];
+    const at = (u, v) => [left + (w - 2 * left) * (u - a) / (b - a || 1), h - low - (h - 2 * low - 6) * v / most];
+    const svg = made("svg", {viewBox: `0 0 ${w} ${h}`, role: "img", "aria-label": title});
+    made("text", {x: left, y: 12}, svg, `${title}, to ${most.toPrecision(3)}`);
+    made("path", {d: `M${left} ${h - low}H${w - left}`, stroke: "var(--line)"}, svg);
+    [[a, "start", left], [b, "end", w - left]].forEach(([value, anchor, place]) => made("text", {x: place, y: h - 4, "text-anchor": anchor}, svg, value.toPrecision(3)));
+    made("polyline", {points: points(x.map((u, i) => at(u, y[i]))), fill: "none", stroke: "var(--blue)", "stroke-width": 2}, svg);
+    const dot = made("circle", {r: 5, fill: "var(--gold)", stroke: "var(--ink)"}, svg);
+    svg.place = i => { const [u, v] = at(x[i], y[i]); dot.setAttribute("cx", u); dot.setAttribute("cy", v); };
+    svg.onclick = event => {
+      const u = a + (event.offsetX * w / svg.clientWidth - left) / (w - 2 * left) * (b - a);
+      member(x.reduce((best, v, i) => Math.abs(v - u) < Math.abs(x[best] - u) ? i : best, 0));
+    };
+    return svg;
+  }));
+  Object.assign(find("along"), {min: 0, max: strokes.length - 1, step: 1});
+}
+function member(i) {
+  const chosen = state.family.strokes[i];
+  state.member = i;
+  find("along").value = i;
+  [...find("charts").children].forEach(svg => svg.place(i));
+  find("member").textContent = `net motion ${round(chosen.displacement, 5)}, cost ${chosen.cost.toPrecision(5)}` + (chosen.minimum ? "" : " (no minimum)");
+  setHarmonics(harmonicsOf(chosen.stroke), false);
+  change(copied(chosen.stroke), {remember: false});
+}
+
+// ---------------------------------------------------------------------------------------------------- export
+
+const list = rows => JSON.stringify(rows, (_, x) => typeof x === "number" && Math.abs(x) < 1e-14 ? 0 : x).replace(/,/g, ", ");
+function python() {
+  const {body, stroke, pair, at, lower, upper} = state, m = at.length, options = m > 2 ? `, variables=(${pair.join(", ")}), at=${list(at)}` : "";
+  const names = body.group.names.join(", ");
+  return ["import jax", "", 'jax.config.update("jax_enable_x64", True)', "import geodyn as gd", ...(body.imports ? [body.imports] : []), "",
+    `body = ${body.python}`, ...(body.metric ? [] : ["body = gd.bundles.KaluzaKlein(body)  # cost: the squared length of the stroke"]),
+    "stroke = gd.FourierStroke(", `    mean=${list(stroke.mean)},`, `    cosine=${list(stroke.cosine)},`, `    sine=${list(stroke.sine)},`, ")",
+    `print("net motion (${names}):", body.group.log(gd.holonomy(body, stroke)))`, 'print("cost:", gd.cost(body, stroke))',
+    ...(state.optimum ? [`best = ${state.optimum.python}`, 'print("optimal:", best.cost, best.kkt_residual)'] : []),
+    `gd.plot.height_functions(body, ${list(lower)}, ${list(upper)}, stroke=stroke, frame=${JSON.stringify(state.frame)}${options}).savefig("stroke.png")`,
+    ...(body.drawing === "axes" ? [] : [`gd.plot.player(${body.metric ? "body" : "body.connection"}, stroke, "stroke.html", component=None)`]), ""].join("\n");
+}
+function save(name, content, type) {
+  const link = element("a", {download: name, href: content instanceof Blob || typeof content !== "string" || !content.startsWith("data:")
+    ? URL.createObjectURL(new Blob([content], {type})) : content});
+  link.click();
+}
+function picture() {  // all panels side by side in one SVG, with the colours as they are
+  const width = BOX.left + BOX.side + BOX.right, height = BOX.top + BOX.side + BOX.bottom, style = getComputedStyle(document.documentElement);
+  const sheet = made("svg", {xmlns: SVG, width: width * panels.length, height, viewBox: `0 0 ${width * panels.length} ${height}`});
+  made("rect", {width: "100%", height: "100%", fill: "var(--ground)"}, sheet);
+  panels.forEach((panel, n) => {
+    const copy = made("g", {transform: `translate(${n * width} 0)`, "font-family": "sans-serif", "font-size": 13}, sheet);
+    copy.append(...[...panel.svg.cloneNode(true).children].filter(e => !e.querySelector(".handle, [data-edge]") && !e.matches(".point")));
+    copy.querySelectorAll("text").forEach(text => text.setAttribute("fill", "var(--ink)"));
+  });
+  return new XMLSerializer().serializeToString(sheet).replace(/var\((--\w+)\)/g, (_, name) => style.getPropertyValue(name).trim());
+}
+const exports = {
+  python: () => save("stroke.py", python(), "text/x-python"),
+  csv: () => {
+    const names = state.at.map((_, i) => `r${i + 1}`), rows = shapesOf(state.stroke, 128).map((r, n) => [n / 128, ...r].map(x => round(x, 15)).join(","));
+    save("stroke.csv", [["t", ...names].join(","), ...rows, ""].join("\n"), "text/csv");
+  },
+  svg: () => save("curvature.svg", picture(), "image/svg+xml"),
+  png: () => {
+    const image = new Image();
+    image.onload = () => {
+      const canvas = element("canvas", {width: 2 * image.width, height: 2 * image.height}), pen = canvas.getContext("2d");
+      pen.drawImage(image, 0, 0, canvas.width, canvas.height);
+      save("curvature.png", canvas.toDataURL("image/png"));
+    };
+    image.src = "data:image/svg+xml;charset=utf-8," + encodeURIComponent(picture());
+  },
+  gif: async () => save("stroke.gif", "data:image/gif;base64," + (await server.ask("film", request({stroke: state.stroke}))).gif),
+  page: async () => {
+    const {stroke, old, frame, mode, bounds, harmonics, family} = state;
+    const {html} = await server.ask("page", request({state: {parameters: state.parameters, pair: state.pair, at: state.at, stroke, old, frame, mode, bounds, harmonics, family}}));
+    save("studio.html", html, "text/html");
+  },
+};
+
+// ---------------------------------------------------------------------------------------------------- the animation
+
+let before = 0;
+function frame(stamp) {
+  if (!panels.length || !view?.path) return;
+  const r = shapeAt(state.stroke, moment % 1, new Array(state.at.length));
+  panels.forEach(panel => panel.mark(r, state.pair));
+  view.draw(Math.min(moment, 2.999999), +find("trail").value);
+  find("time").value = moment;
+  find("clock").textContent = `${moment.toFixed(2)} strokes`;
+}
+function tick(stamp) {
+  if (playing) { moment = (moment + Math.min(stamp - before, 100) / 2500) % 3; frame(); }
+  before = stamp;
+  requestAnimationFrame(tick);
+}
+function play(on) { playing = on; find("play").textContent = on ? "Pause" : "Play"; }
+
+// ---------------------------------------------------------------------------------------------------- everything listens
+
+const HINTS = {
+  pull: "Drag the stroke where it is to change, or from inside to move it. Arrow keys move its points.",
+  ellipse: "Drag the centre and the ends of the two axes.",
+  draw: "Draw a closed curve in any of the pictures.",
+};
+function setMode(mode) {
+  state.mode = mode;
+  find("hint").textContent = HINTS[mode];
+  if (mode === "ellipse" && harmonicsOf(state.stroke) > 1) {
+    const rows = rows => rows.map(row => row.map((x, k) => k ? 0 : x));
+    change({mean: [...state.stroke.mean], cosine: rows(state.stroke.cosine), sine: rows(state.stroke.sine)});
+  }
+  panels.forEach(panel => panel.handles.replaceChildren());
+  update();
+}
+document.querySelectorAll("[name=mode]").forEach(radio => { radio.onchange = () => setMode(radio.value); });
+document.querySelectorAll("[name=frame]").forEach(radio => { radio.onchange = () => {
+  state.frame = radio.value;
+  if (fields[state.frame]) show(); else refresh({});
+}; });
+const presets = {
+  circle: () => newStroke(),
+  eight: () => {
+    const next = withHarmonics(state.stroke, Math.max(2, state.harmonics)), [i, j] = state.pair;
+    setHarmonics(harmonicsOf(next), false);
+    const reach = [i, j].map((v, a) => 0.5 * Math.min(next.mean[v] - state.lower[a], state.upper[a] - next.mean[v]));
+    [next.cosine, next.sine].forEach(rows => [i, j].forEach(v => rows[v].fill(0)));
+    next.cosine[i][0] = reach[0];
+    next.sine[j][1] = reach[1];
+    change(next);
+  },
+  square: () => {
+    const [i, j] = state.pair, reach = [i, j].map((v, a) => 0.5 * Math.min(state.stroke.mean[v] - state.lower[a], state.upper[a] - state.stroke.mean[v]));
+    if (state.harmonics < 7) setHarmonics(7, false);
+    const part = alongPoints([[1, 1], [-1, 1], [-1, -1], [1, -1]].map(s => [i, j].map((v, a) => state.stroke.mean[v] + s[a] * reach[a])), state.harmonics);
+    const next = withHarmonics(state.stroke, state.harmonics);
+    [i, j].forEach((v, a) => { next.mean[v] = part.mean[a]; next.cosine[v] = part.cosine[a]; next.sine[v] = part.sine[a]; });
+    change(next);
+  },
+  reverse: () => change(reversed(state.stroke)),
+};
+document.querySelectorAll("[data-preset]").forEach(button => { button.onclick = () => presets[button.dataset.preset](); });
+document.querySelectorAll("[data-export]").forEach(button => { button.onclick = async () => {
+  find("export").open = false;
+  try { await exports[button.dataset.export](); } catch (error) { fault(error); }
+}; });
+find("body").onchange = event => begin(event.target.value);
+find("harmonics").onchange = event => setHarmonics(+event.target.value);
+find("take").onclick = () => take(find("typed").value);
+find("load").onchange = async event => { const [file] = event.target.files; if (file) take(await file.text()); event.target.value = ""; };
+find("measured").onchange = async event => {
+  const [file] = event.target.files;
+  event.target.value = "";
+  if (!file) return;
+  try {
+    const body = await server.ask("measure", {name: file.name, text: await file.text()});
+    find("fitted").textContent = `fitted; on rows that were held back it is off by ${(100 * body.fitted).toPrecision(2)} %`;
+    if (!data.bodies.some(b => b.name === body.name)) data.bodies.push({name: body.name, title: body.title});
+    arrive(body);
+  } catch (error) { find("fitted").textContent = error.message; }
+};
+find("goal").onchange = () => amounts();
+find("bounded").onchange = event => {
+  state.bounds = event.target.checked ? [0, 1].map(k => state.pair.map((_, a) => {
+    const reach = shapesOf(state.stroke, 96).map(r => r[state.pair[a]]), edge = k ? Math.max(...reach) : Math.min(...reach);
+    return k ? Math.min(state.upper[a], edge + 0.1 * (state.upper[a] - state.lower[a])) : Math.max(state.lower[a], edge - 0.1 * (state.upper[a] - state.lower[a]));
+  })) : null;
+  update();
+};
+find("ellipses").onchange = event => panels.forEach(panel => panel.metric(event.target.checked));
+find("optimise").onclick = () => optimise();
+find("family").onclick = () => follow();
+find("cancel").onclick = () => { server.cancel(); find("progress").textContent += " … ending with what there is"; };
+find("along").oninput = event => member(+event.target.value);
+find("keep").onclick = () => { keep(); update(); };
+find("swap").onclick = () => { const {old} = state; keep(); setHarmonics(harmonicsOf(old), false); change({mean: old.mean, cosine: old.cosine, sine: old.sine}); };
+find("forget").onclick = () => { state.old = null; update(); };
+find("undo").onclick = () => step(past, future);
+find("redo").onclick = () => step(future, past);
+find("play").onclick = () => play(!playing);
+find("time").oninput = event => { play(false); moment = +event.target.value; frame(); };
+find("trail").onchange = () => frame();
+find("theme").onclick = () => {
+  document.documentElement.dataset.theme = dark() ? "light" : "dark";
+  panels.forEach(panel => panel.paint(dark()));
+  frame();
+};
+matchMedia("(prefers-color-scheme: dark)").onchange = () => { panels.forEach(panel => panel.paint(dark())); frame(); };
+document.onkeydown = event => {
+  const writing = event.target.matches("input, textarea, select");
+  if ((event.ctrlKey || event.metaKey) && !writing && event.key === "z") { event.preventDefault(); step(past, future); }
+  if ((event.ctrlKey || event.metaKey) && !writing && event.key === "y") { event.preventDefault(); step(future, past); }
+  if (event.key === " " && !writing && !event.target.matches("button, summary")) { event.preventDefault(); play(!playing); }
+};
+new ResizeObserver(() => frame()).observe(find("view"));
+if (matchMedia("(prefers-reduced-motion: reduce)").matches) play(false);
+find("hint").textContent = HINTS.pull;
+requestAnimationFrame(tick);
+
+let server = null;
+if (data.alone) {
+  document.querySelectorAll("[data-server]").forEach(e => { e.hidden = true; });
+  const {parameters, pair, at, lower, upper} = {...data.fields.body, ...data.state};
+  arrive(data.body);
+  Object.assign(state, {parameters: parameters ?? {}, pair, at, lower: data.fields.body.lower, upper: data.fields.body.upper});
+  const {stroke, old, frame: shown, mode, bounds, harmonics, family} = data.state;
+  Object.assign(state, {stroke: stroke ?? state.stroke, old: old ?? null, bounds: bounds ?? state.bounds, harmonics: harmonics ?? state.harmonics});
+  for (const [name, told] of Object.entries(data.fields)) fields[name] = new Field(told, new Group(data.body.group));
+  view = new View(find("view"), data.body, data.fields.body.look);
+  state.frame = shown ?? "body";
+  document.querySelector(`[name=frame][value="${state.frame}"]`).checked = true;
+  find("harmonics").value = state.harmonics;
+  if (mode) { state.mode = mode; document.querySelector(`[name=mode][value=${mode}]`).checked = true; find("hint").textContent = HINTS[mode]; }
+  show();
+  if (family) { state.family = family; charts(); find("branch").hidden = false; }
+} else {
+  server = new Server();
+  setInterval(busy, 500);
+}

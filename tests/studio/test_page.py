@@ -1,0 +1,276 @@
+"""The page of the studio in a real browser: what one does with the hand, and what one reads then."""
+
+import json
+import os
+import re
+import runpy
+import signal
+import subprocess
+import sys
+import time
+
+import matplotlib
+import numpy as np
+import pytest
+from conftest import QUICK
+
+import geodyn as gd
+
+pytest.importorskip("tornado", reason="tornado is not installed: pip install 'geodyn[studio]'")
+matplotlib.use("agg")
+
+OWN = """
+import geodyn as gd
+import jax.numpy as jnp
+
+def eel(length=1.0):
+    waves = jnp.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]])
+    return gd.swimmers.Modes(gd.swimmers.NLink([length] * 4), waves)
+"""
+
+
+def started(folder, *words):
+    """(the process of `geodyn studio`, its address)."""
+    command = [sys.executable, "-m", "geodyn", "studio", *words, "--no-browser"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=folder, env={**os.environ, **QUICK})
+    return process, re.search(r"http://\S+", process.stdout.readline())[0]
+
+
+def stopped(process):
+    process.send_signal(signal.SIGINT)
+    assert process.wait(20) == 130  # Ctrl-C ends it
+    process.stdout.close()
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    process, at = started(tmp_path_factory.mktemp("studio"))
+    yield at
+    stopped(process)
+
+
+def until(page, expression, seconds=120):
+    """Waits until an expression of the page is true. The page forbids evaluating texts, so that it is asked again and
+    again from outside."""
+    end = time.monotonic() + seconds
+    while not page.evaluate(f"Boolean({expression})"):
+        assert time.monotonic() < end, f"{expression}: {page.inner_text('#status')} {page.inner_text('#progress')}"
+        page.wait_for_timeout(20)
+
+
+def opened(browser, address, **options):
+    page = browser.new_page(viewport={"width": 1280, "height": 800}, accept_downloads=True, **options)
+    page.faults = []
+    page.on("pageerror", lambda error: page.faults.append(str(error)))
+    page.on("console", lambda message: page.faults.append(message.text) if message.type == "error" else None)
+    page.goto(address)
+    until(page, "panels.length && result")
+    return page
+
+
+@pytest.fixture
+def page(browser, address):
+    page = opened(browser, address)
+    yield page
+    page.close()
+    assert not page.faults
+
+
+def drag(page, selector, shift, nth=0):
+    box = page.locator(selector).nth(nth).bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x + shift[0], y + shift[1], steps=4)
+    page.mouse.up()
+    page.wait_for_timeout(50)
+
+
+def stroke_of(page):
+    return gd.FourierStroke(
+        **page.evaluate("({mean: state.stroke.mean, cosine: state.stroke.cosine, sine: state.stroke.sine})")
+    )
+
+
+def motion_of(page, body, stroke):
+    return np.asarray(body.group.log(gd.holonomy(body, stroke)))
+
+
+def test_drag_and_read(page):
+    """A point is dragged: the numbers at once are those of gd.holonomy, to 1e-6 of the displacement."""
+    before = stroke_of(page)
+    page.evaluate("void (server.ask = () => new Promise(() => {}))")  # the grid alone
+    drag(page, "#panels svg .handle", (30, -25))
+    stroke, swimmer = stroke_of(page), gd.swimmers.Purcell()
+    moved = np.asarray(stroke(0.0) - before(0.0))
+    assert (moved > 0.1).all() and np.abs(stroke(0.5) - before(0.5)).max() < 0.1 * moved.max()
+    exact, read = motion_of(page, swimmer, stroke), page.evaluate("result.motion")
+    np.testing.assert_allclose(read, exact, atol=1e-6 * np.abs(exact).max())
+    np.testing.assert_allclose(page.evaluate("result.cost"), gd.cost(swimmer, stroke), rtol=1e-4)
+    flux = np.asarray(gd.bundles.flux(swimmer, stroke))
+    np.testing.assert_allclose(page.evaluate("result.predicted"), -flux, atol=1e-3 * np.abs(flux).max())
+    told = page.locator("#rows tr").first.inner_text().split()
+    np.testing.assert_allclose([float(told[1]), float(told[2])], [exact[0], -flux[0]], atol=2e-5)
+
+
+def test_at_rest_the_server_checks(page):
+    until(page, "exact")
+    assert "Checked by gd.holonomy" in page.inner_text("#check")
+    np.testing.assert_allclose(
+        page.evaluate("exact.motion"), motion_of(page, gd.swimmers.Purcell(), stroke_of(page)), atol=1e-12
+    )
+
+
+def test_hands_and_keys(page):
+    """Move from inside, draw, ellipse, presets, keys, undo and redo; type and load."""
+    first = stroke_of(page)
+    page.locator("#panels svg .handle").first.focus()
+    page.keyboard.press("ArrowRight")
+    page.wait_for_timeout(60)
+    assert stroke_of(page)(0.0)[0] > first(0.0)[0] + 0.1
+    page.keyboard.press("Control+z")
+    page.wait_for_timeout(60)
+    np.testing.assert_allclose(stroke_of(page).cosine, first.cosine)
+    page.click("#redo")
+    assert stroke_of(page)(0.0)[0] > first(0.0)[0] + 0.1
+    box = page.locator("#panels svg .stroke").first.bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    mean = np.asarray(stroke_of(page).mean)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] / 2 + 20, box["y"] + box["height"] / 2, steps=3)
+    page.mouse.up()
+    assert (np.asarray(stroke_of(page).mean) - mean)[0] > 0.2
+    page.check("[name=mode][value=ellipse]")
+    page.wait_for_timeout(60)
+    assert page.locator("#panels svg").first.locator(".handle").count() == 3 and not np.any(
+        stroke_of(page).cosine[:, 1:]
+    )
+    page.check("[name=mode][value=draw]")
+    field = page.locator("#panels svg .field").first.bounding_box()
+    corner = lambda u, v: (field["x"] + u * field["width"], field["y"] + v * field["height"])  # noqa: E731
+    page.mouse.move(*corner(0.25, 0.25))
+    page.mouse.down()
+    for place in ((0.75, 0.25), (0.75, 0.75), (0.25, 0.75), (0.25, 0.3)):
+        page.mouse.move(*corner(*place), steps=10)
+    page.mouse.up()
+    page.wait_for_timeout(60)
+    np.testing.assert_allclose(stroke_of(page).mean, 0.0, atol=0.1)
+    assert np.abs(stroke_of(page)(0.125)).max() > 1.3  # a corner of the square at ±π/2
+    page.check("[name=mode][value=pull]")
+    page.evaluate("find('typed').closest('details').open = true")
+    page.fill("#typed", "\n".join(f"{np.cos(t)} {0.5 * np.sin(t)}" for t in np.linspace(0, 2 * np.pi, 60)))
+    page.click("#take")
+    np.testing.assert_allclose(np.abs(stroke_of(page)(0.0)), [1.0, 0.0], atol=0.03)
+    told = json.dumps({"mean": [0, 0], "cosine": [[1], [0]], "sine": [[0], [0.25]]})
+    page.fill("#typed", told)
+    page.click("#take")
+    assert stroke_of(page).sine[1, 0] == 0.25
+    page.fill("#typed", "alert(1)")
+    page.click("#take")
+    assert "wanted at least 3 lines of 2 numbers" in page.inner_text("#typing")
+
+
+def test_optimise_and_cancel(page):
+    until(page, "exact")
+    cost = page.evaluate("result.cost")
+    page.click("#optimise")
+    until(page, "state.optimum")
+    until(page, "exact")
+    assert page.evaluate("result.cost") < cost and "found in" in page.inner_text("#progress")
+    heads = page.inner_text("#heads")
+    assert "old" in heads and page.evaluate("panels[0].old.getAttribute('points').length") > 100
+    until(page, "find('certificate').innerText.includes('minimum')")
+    page.click("[data-preset=eight]")
+    until(page, "exact")
+    page.evaluate("server.cancelSoon = server.waiting")  # the search is ended at its first word
+    page.click("#optimise")
+    until(page, "find('progress').textContent.startsWith('iteration') || !searching")
+    page.click("#cancel", force=True)
+    until(page, "!searching")
+    assert page.locator("#optimise").is_enabled() and np.isfinite(page.evaluate("result.cost"))
+
+
+def test_sliders_change_the_body(page):
+    until(page, "exact")
+    before = page.evaluate("result.motion")
+    page.locator("#parameters input[type=number]").nth(3).fill("3")  # the drag ratio
+    page.keyboard.press("Enter")
+    until(page, "state.body.python.includes('drag_ratio=3') && exact && !asking")
+    until(page, f"Math.abs(result.motion[0] - {before[0]}) > 1e-3")
+    exact = motion_of(page, gd.swimmers.Purcell(drag_ratio=3.0), stroke_of(page))
+    np.testing.assert_allclose(page.evaluate("result.motion"), exact, atol=1e-4 * np.abs(exact).max())
+    page.locator("#parameters input[type=number]").nth(3).fill("-1")
+    page.keyboard.press("Enter")
+    until(page, "find('status').textContent.includes('drag_ratio must be positive')")
+
+
+def saved(page, what, tmp_path):
+    page.click("#export summary")
+    with page.expect_download(timeout=120_000) as download:
+        page.click(f"[data-export={what}]")
+    file = tmp_path / download.value.suggested_filename
+    download.value.save_as(file)
+    return file
+
+
+def test_export(page, browser, tmp_path, monkeypatch, capsys):
+    """The Python gives the numbers of the page; the page works without the server; pictures are pictures."""
+    drag(page, "#panels svg .handle", (25, 10), nth=2)
+    until(page, "exact")
+    motion = page.evaluate("exact.motion")
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(saved(page, "python", tmp_path)))
+    printed = re.search(r"net motion \(x, y, θ\): \[(.*)\]", capsys.readouterr().out)[1]
+    np.testing.assert_allclose(np.fromstring(printed, sep=" "), motion, atol=1e-7)
+    assert (tmp_path / "stroke.png").stat().st_size > 10_000 and (tmp_path / "stroke.html").exists()
+    table = np.genfromtxt(saved(page, "csv", tmp_path), delimiter=",", names=True)
+    np.testing.assert_allclose(np.stack([table["r1"], table["r2"]])[:, 0], stroke_of(page)(0.0), atol=1e-12)
+    assert saved(page, "png", tmp_path).read_bytes()[:4] == b"\x89PNG"
+    svg = saved(page, "svg", tmp_path).read_text()
+    assert svg.count("<image") == 3 and "var(--" not in svg
+    alone = saved(page, "page", tmp_path)
+    assert alone.stat().st_size < 1_000_000
+    asked = []
+    other = browser.new_page()
+    other.on("request", lambda request: asked.append(request.url) if not request.url.startswith("data:") else None)
+    other.on("pageerror", lambda error: asked.append(str(error)))
+    other.goto(alone.as_uri())
+    until(other, "panels.length && result")
+    np.testing.assert_allclose(other.evaluate("result.motion"), motion, atol=1e-4 * np.abs(motion).max())
+    drag(other, "#panels svg .handle", (20, 0))
+    assert np.abs(np.subtract(other.evaluate("result.motion"), motion)).max() > 1e-3
+    other.check("[name=frame][value='minimum perturbation']")
+    until(other, "panels[0].field.frame === 'minimum perturbation'")
+    assert asked == [alone.as_uri()]
+    other.close()
+
+
+def test_two_tabs(browser, address, page):
+    """What is done in one is not seen in the other."""
+    other = opened(browser, address)
+    before = stroke_of(page)
+    drag(other, "#panels svg .handle", (30, 0))
+    until(other, "exact")
+    assert np.abs(stroke_of(other).cosine - before.cosine).max() > 0.05
+    np.testing.assert_array_equal(stroke_of(page).cosine, before.cosine)
+    other.close()
+
+
+def test_own_body_and_a_server_that_stops(browser, tmp_path):
+    """Four links with two modes; then the server stops under the page: it says so, and drawing goes on."""
+    (tmp_path / "mine.py").write_text(OWN)
+    process, address = started(tmp_path, "mine:eel")
+    page = opened(browser, address)
+    until(page, "exact")
+    body = gd.swimmers.Modes(gd.swimmers.NLink([1.0] * 4), [[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]])
+    np.testing.assert_allclose(page.evaluate("exact.motion"), motion_of(page, body, stroke_of(page)), atol=1e-12)
+    assert page.evaluate("python()").count("from mine import eel") == 1
+    stopped(process)
+    until(page, "!find('gone').hidden")
+    assert "server of the studio has stopped" in page.inner_text("#gone") and page.locator("#optimise").is_disabled()
+    before = page.evaluate("result.motion")
+    drag(page, "#panels svg .handle", (30, 10))
+    exact = motion_of(page, body, stroke_of(page))
+    assert not np.allclose(before, exact, atol=1e-3)
+    np.testing.assert_allclose(page.evaluate("result.motion"), exact, atol=1e-4 * np.abs(exact).max())
+    page.close()
