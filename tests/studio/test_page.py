@@ -174,9 +174,8 @@ def test_optimise_and_cancel(page):
     until(page, "exact")
     cost = page.evaluate("result.cost")
     page.click("#optimise")
-    until(page, "state.optimum")
-    until(page, "exact")
-    assert page.evaluate("result.cost") < cost and "found in" in page.inner_text("#progress")
+    until(page, f"state.optimum && result.cost < {cost} && exact")
+    assert "found in" in page.inner_text("#progress")
     heads = page.inner_text("#heads")
     assert "old" in heads and page.evaluate("panels[0].old.getAttribute('points').length") > 100
     until(page, "find('certificate').innerText.includes('minimum')")
