@@ -6,7 +6,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from pages import link_names, short_names, without_markup, write_pages
+from pages import link_names, name_rows, short_names, without_markup, write_pages
 
 project, author, copyright = "geodyn", "The geodyn developers", "2026, the geodyn developers"
 release = version = importlib.metadata.version("geodyn")
@@ -22,6 +22,8 @@ exclude_patterns = ["site", "**/.ipynb_checkpoints"]
 default_role = "code"
 html_theme = "furo"
 html_title = "geodyn"
+html_static_path = ["static"]
+html_css_files = ["geodyn.css"]
 html_theme_options = {
     "top_of_page_buttons": [],  # Many pages are made, and stand nowhere in the repository.
 }
@@ -41,5 +43,6 @@ def setup(app):
     """Writes the pages that are made from the package, the gallery and the notebooks, before Sphinx reads."""
     app.connect("builder-inited", lambda app: write_pages(Path(app.srcdir)))
     app.connect("doctree-resolved", link_names)
+    app.connect("doctree-resolved", name_rows)
     app.connect("autodoc-process-signature", lambda app, what, name, value, options, *told: short_names(*told))
     app.connect("autodoc-process-docstring", lambda app, what, name, value, options, lines: without_markup(lines))

@@ -139,6 +139,22 @@ def _tutorials(notebooks: Path, folder: Path) -> None:
     (folder / "index.md").write_text("\n".join([*lines, "", "```{toctree}", ":hidden:", "", *names, "```", ""]))
 
 
+def name_rows(app, tree, page: str) -> None:
+    """Gives each row of a table an anchor made of its first cell, with a link to it; for a number also of the head of
+    the column, as in `#figure-2-17`."""
+    known = {i for node in tree.findall(nodes.Element) for i in node.get("ids", ())}
+    for row in list(tree.findall(nodes.row)):
+        if not isinstance(row.parent, nodes.tbody) or not row[0].children:
+            continue
+        text, (head, *_) = row[0].astext(), [*row.parent.parent.findall(nodes.entry)]
+        anchor = nodes.make_id(text if text[:1].isalpha() else f"{head.astext()} {text}")[:60].strip("-")
+        if not anchor or anchor in known:
+            continue
+        known.add(anchor)
+        row["ids"].append(anchor)
+        row[0][-1] += nodes.reference("", "#", refid=anchor, classes=["headerlink"])
+
+
 def link_names(app, tree, page: str) -> None:
     """Makes links to the reference of the names in code, such as gd.integrate; `tree` is the page as Sphinx read it."""
     if page.startswith("reference/"):

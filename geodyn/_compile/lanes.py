@@ -69,11 +69,16 @@ def _for_members(x, shape, kept, batch):
     return jnp.broadcast_to(x, (*shape, *(b if k else 1 for b, k in zip(batch, kept, strict=True))))
 
 
-def _on_processor(*args, small, batch, alone, **params):
+def _on_processor(*args, small, batch, alone, outs, **params):
+    if batch and math.prod(batch) == 1:  # A batch of one is one, which is a single native function.
+        one = [x.reshape(x.shape[: x.ndim - len(batch)]) for x in args]
+        own = tuple((shape, dtype, ()) for shape, dtype, _ in outs)
+        values = _on_processor(*one, small=small, batch=(), alone=alone, outs=own, **params)
+        return [x.reshape(*x.shape, *batch) for x in values]
     token = _on_a_processor.set(True)
     try:
         is_one = small and alone and not batch and internals.HAS_SMALL_CALLS
-        evaluate = partial(_on_devices, alone=alone, batch=batch, **params)
+        evaluate = partial(_on_devices, alone=alone, batch=batch, outs=outs, **params)
         return native.small_call(evaluate, *args) if is_one else evaluate(*args)
     finally:
         _on_a_processor.reset(token)

@@ -249,7 +249,7 @@ def _inputs(function, members, reduce, keep: bool) -> dict:
 
     return {
         "members (hash)": numbers,
-        "function (hash of its program)": fingerprint(jax.make_jaxpr(program)(one)),
+        "function and reduce (hash of their program)": fingerprint(jax.make_jaxpr(program)(one)),
         "members are kept": keep,
         "jax": jax.__version__,
         "device": jax.default_backend(),

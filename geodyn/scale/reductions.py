@@ -69,6 +69,10 @@ class Moments(eqx.Module):
     mean: PyTree
     std: PyTree
 
+    def __repr__(self) -> str:
+        """With the numbers, which a reader wants to see."""
+        return eqx.tree_pformat(self, short_arrays=False, hide_defaults=False)
+
 
 class Mean(AbstractReduction):
     """Mean and standard deviation of a function of each member's value; for learning, of a loss and its gradient.

@@ -41,6 +41,8 @@ def test_site_is_built_without_a_warning(tmp_path):
     assert done.returncode == 0, done.stderr
     reference = (tmp_path / "site" / "reference" / "gd.html").read_text(encoding="utf-8")
     assert all(f'id="{name.replace("_", "-").lower()}"' in reference for name in ("integrate", "check_manifold"))
+    thesis = (tmp_path / "site" / "thesis.html").read_text(encoding="utf-8")
+    assert '<tr class="row-even" id="figure-2-17"' in thesis or '<tr class="row-odd" id="figure-2-17"' in thesis
 
 
 @pytest.mark.parametrize("path", TEXTS, ids=lambda path: path.name)

@@ -234,7 +234,7 @@ def test_folders_of_something_else(tmp_path):
     gd.ensemble(end, STARTS, folder=tmp_path / "runs", chunk=25)
     with pytest.raises(ValueError, match=r"of another ensemble: members \(hash\) was .*Delete it, or give another"):
         gd.ensemble(end, STARTS + 1e-15, folder=tmp_path / "runs")
-    with pytest.raises(ValueError, match=r"of another ensemble: function \(hash of its program\) was"):
+    with pytest.raises(ValueError, match=r"of another ensemble: function and reduce \(hash of their program\) was"):
         gd.ensemble(lambda x: end(1.0 * x), STARTS, folder=tmp_path / "runs")
     with pytest.raises(ValueError, match=r"members are kept was True, is False"):
         gd.ensemble(end, STARTS, folder=tmp_path / "runs", keep=False)

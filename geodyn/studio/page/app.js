@@ -222,7 +222,7 @@ function buildSlice() {
     refresh({look: true});
   }}, ...variables.map((name, i) => new Option(name, i, false, i === state.pair[a]))));
   find("axes").replaceChildren(...selects.map((select, a) => element("label", {}, ["across", "upwards"][a], select)));
-  find("others").replaceChildren(...variables.keys().filter(i => !state.pair.includes(i)).map(i =>
+  find("others").replaceChildren(...[...variables.keys()].filter(i => !state.pair.includes(i)).map(i =>
     slider(variables[i], state.at[i], lower[i], upper[i], "any", x => { state.at[i] = x; state.stroke.mean[i] = x; refresh({look: true}); })));
 }
 function newStroke() {  // a circle in the present slice
