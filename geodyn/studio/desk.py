@@ -30,7 +30,6 @@ from geodyn.studio.fields import Slice, fields, look
 from geodyn.studio.words import sentences
 
 FRAMES = ("body", "minimum perturbation")
-POSES = 128
 STEPS = 128
 HARMONICS = 32
 """The most harmonics of a stroke of the page."""
@@ -46,7 +45,7 @@ class Desk:
         self.kinds = dict(kinds)
         self.cancelled = Event()
         self.optimum: OptimalStroke | None = None
-        self.target = np.zeros(0)
+        self.wanted = jnp.zeros(0)
 
     def answer(self, ask: str, given: dict, report: Report) -> dict:
         """The answer to a request; ValueError or RuntimeError with what the page is to say."""
@@ -72,16 +71,11 @@ class Desk:
         motion = body.group.log(jnp.asarray(elements[-1]))
         if frame != "body":
             motion = _reframed(moving, slice, stroke)
-        answer = {
-            "motion": np.asarray(motion).tolist(),
-            "cost": float(cost(moving, stroke, steps=STEPS)),
-        }
+        answer = {"motion": np.asarray(motion).tolist(), "cost": float(cost(moving, stroke, steps=STEPS))}
         if given.get("poses"):
-            times = np.arange(POSES + 1) / POSES
-            answer["poses"] = np.asarray(path(body, stroke, steps=POSES)).tolist()
-            answer["outlines"] = None
+            answer |= {"poses": elements.tolist(), "outlines": None}
             if getattr(body, "outline", None) is not None:
-                lines = jax.vmap(lambda t: body.outline(stroke(t)))(jnp.asarray(times))
+                lines = jax.vmap(lambda t: body.outline(stroke(t)))(jnp.arange(STEPS + 1) / STEPS)
                 answer["outlines"] = np.round(np.asarray(lines), 5).tolist()
         return answer
 
@@ -90,7 +84,7 @@ class Desk:
         posed, problem = self._problem(given)
         self.cancelled.clear()
         best = optimal_stroke(posed, **problem, progress=self._watched(report, "iteration"), throw=False)
-        self.optimum, self.target = best, np.asarray(problem["displacement"])
+        self.optimum, self.wanted = best, jnp.asarray(problem["displacement"])
         if best.result in (OUTCOMES.not_finite, OUTCOMES.stalled) or not np.isfinite(float(best.cost)):
             raise ValueError(
                 f"no optimal stroke was found: {OUTCOMES[best.result]}. Begin with another stroke, ask for a shorter"
@@ -98,7 +92,7 @@ class Desk:
             )
         return self._told(best.stroke, float(best.cost)) | {
             "result": OUTCOMES[best.result],
-            "converged": bool(certified(best, best.displacement)),
+            "converged": bool(certified(best, self.wanted)),
             "iterations": int(best.iterations),
             "multiplier": np.atleast_1d(np.asarray(best.multiplier)).tolist(),
             "python": _call(problem, isinstance(posed, Heading)),
@@ -108,7 +102,7 @@ class Desk:
         """What is known of the last optimal stroke, in words."""
         if self.optimum is None:
             raise ValueError("there is no optimal stroke yet: optimise first.")
-        return {"sentences": sentences(self.optimum)}
+        return {"sentences": sentences(self.optimum, self.wanted)}
 
     def family(self, given: dict, report: Report) -> dict:
         """The optimal strokes of smaller and larger displacements, in order."""
@@ -116,11 +110,7 @@ class Desk:
         self.cancelled.clear()
         amount = float(np.linalg.norm(np.atleast_1d(problem["displacement"])))
         direction = np.asarray(problem.pop("displacement")) / amount
-        ways = {
-            "displacement": direction if direction.ndim else np.sign(direction),
-            "drag": None,
-            "points": 60,
-        }
+        ways = {"displacement": direction if direction.ndim else np.sign(direction), "points": 60}
         watch = self._watched(report, "strokes")
         up = stroke_family(posed, interval=(amount, 8 * amount), **ways, **problem, progress=watch)
         down = None

@@ -2,16 +2,17 @@
 
 import numpy as np
 
+from geodyn._typing import Array, Float
 from geodyn.control.problem.minimise import OUTCOMES
 from geodyn.control.problem.optimum import OptimalStroke
 from geodyn.control.search.failure import certified
 
 
-def sentences(optimum: OptimalStroke) -> list[dict]:
-    """Sentences, each with `good`: whether it speaks for the stroke."""
+def sentences(optimum: OptimalStroke, wanted: Float[Array, "..."]) -> list[dict]:
+    """Sentences, each with `good`: whether it speaks for the stroke, which was to have the `wanted` displacement."""
     kkt, second, wong = (float(x) for x in (optimum.kkt_residual, optimum.second_order, optimum.wong_residual))
     power, room = float(optimum.power_variation), float(optimum.room)
-    found = certified(optimum, optimum.displacement)
+    found = certified(optimum, wanted)
     said = [
         (
             found,

@@ -81,10 +81,7 @@ async function begin(name) {
 function arrive(body) {
   const [lower, upper] = [body.lower.slice(0, 2), body.upper.slice(0, 2)];
   Object.assign(state, {body, parameters: {}, pair: [0, 1], at: [...body.start], lower, upper, bounds: null, optimum: null, family: null, old: null});
-  const m = body.start.length, room = Math.min(...[0, 1].map(i => Math.min(body.start[i] - lower[i], upper[i] - body.start[i])));
-  const rows = [zerosOf(m, state.harmonics), zerosOf(m, state.harmonics)];
-  [0, 1].forEach(i => { rows[i][i][0] = 0.4 * Math.max(Math.min(body.start[i] - lower[i], upper[i] - body.start[i]), 0.2 * room) || 0.1 * (upper[i] - lower[i]); });
-  state.stroke = {mean: [...body.start], cosine: rows[0], sine: rows[1]};
+  state.stroke = circle();
   if (body.based) state.bounds = [[...lower], [...upper]];
   [past, future, panels, fields, view, result, exact] = [[], [], [], {}, null, null, null];
   find("panels").replaceChildren(element("p", {className: "hint", textContent: "The curvature is being computed …"}));
@@ -217,7 +214,7 @@ function buildSlice() {
     state.pair[a] = chosen;
     if (chosen === other) state.pair[1 - a] = [...variables.keys()].find(i => i !== chosen);
     [state.lower, state.upper] = [state.pair.map(i => lower[i]), state.pair.map(i => upper[i])];
-    if (!flat(state.stroke, state.pair)) newStroke();
+    if (!flat(state.stroke, state.pair)) change(circle());
     buildSlice();
     refresh({look: true});
   }}, ...variables.map((name, i) => new Option(name, i, false, i === state.pair[a]))));
@@ -225,14 +222,14 @@ function buildSlice() {
   find("others").replaceChildren(...[...variables.keys()].filter(i => !state.pair.includes(i)).map(i =>
     slider(variables[i], state.at[i], lower[i], upper[i], "any", x => { state.at[i] = x; state.stroke.mean[i] = x; refresh({look: true}); })));
 }
-function newStroke() {  // a circle in the present slice
+function circle() {  // around the shape that is held, in the present slice
   const m = state.at.length, K = state.harmonics, stroke = {mean: [...state.at], cosine: zerosOf(m, K), sine: zerosOf(m, K)};
   state.pair.forEach((i, a) => {
     const half = (state.upper[a] - state.lower[a]) / 2, middle = (state.upper[a] + state.lower[a]) / 2;
     if (!(stroke.mean[i] > state.lower[a] && stroke.mean[i] < state.upper[a])) stroke.mean[i] = middle;
     (a ? stroke.sine : stroke.cosine)[i][0] = 0.4 * Math.min(half, Math.max(stroke.mean[i] - state.lower[a], 0.1 * half), Math.max(state.upper[a] - stroke.mean[i], 0.1 * half));
   });
-  change(stroke);
+  return stroke;
 }
 
 // ---------------------------------------------------------------------------------------------------- the stroke
@@ -608,7 +605,7 @@ document.querySelectorAll("[name=frame]").forEach(radio => { radio.onchange = ()
   if (fields[state.frame]) show(); else refresh({});
 }; });
 const presets = {
-  circle: () => newStroke(),
+  circle: () => change(circle()),
   eight: () => {
     const next = withHarmonics(state.stroke, Math.max(2, state.harmonics)), [i, j] = state.pair;
     setHarmonics(harmonicsOf(next), false);
