@@ -6,7 +6,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from pages import link_names, name_rows, short_names, without_markup, write_pages
+from pages import link_names, name_rows, short_names, short_types, without_markup, write_pages
 
 project, author, copyright = "geodyn", "The geodyn developers", "2026, the geodyn developers"
 release = version = importlib.metadata.version("geodyn")
@@ -44,5 +44,6 @@ def setup(app):
     app.connect("builder-inited", lambda app: write_pages(Path(app.srcdir)))
     app.connect("doctree-resolved", link_names)
     app.connect("doctree-resolved", name_rows)
+    app.connect("doctree-resolved", short_types)
     app.connect("autodoc-process-signature", lambda app, what, name, value, options, *told: short_names(*told))
     app.connect("autodoc-process-docstring", lambda app, what, name, value, options, lines: without_markup(lines))

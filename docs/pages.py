@@ -70,8 +70,17 @@ def without_markup(lines: list[str]) -> None:
 
 
 def short_names(*told: str | None) -> tuple[str | None, ...]:
-    """A signature and what it returns, with the names of types without their modules."""
-    return tuple(text and re.sub(r"\b(?:\w+\.)+(?=[A-Z]\w*)", "", text) for text in told)
+    """A signature and what it returns, with the names of types without their modules, and of functions that are
+    defaults without what Python says around them."""
+    short = (text and re.sub(r"~?\b(?:\w+\.)+(?=[A-Z]\w*)|~(?=[A-Z])", "", text) for text in told)
+    return tuple(text and re.sub(r"<function ([\w.<>]+)>", r"\1", text).replace("_itself", "itself") for text in short)
+
+
+def short_types(app, tree, page: str) -> None:
+    """The same for the types of properties and fields, which Sphinx asks nobody about."""
+    for text in list(tree.findall(nodes.Text)):
+        if "jaxlib._jax." in text:
+            text.parent.replace(text, nodes.Text(text.replace("jaxlib._jax.", "")))
 
 
 def _anchor(room: str, name: str, value) -> str:
