@@ -2,6 +2,7 @@
 
 import json
 from base64 import b64decode
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,9 @@ WHERE = "https://colab.research.google.com/github/geodyn/geodyn/blob/main/notebo
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebooks_come_out_as_they_are(path, monkeypatch, tmp_path):
-    """Run again, texts, numbers and pictures are those that are committed."""
+    """Run again, texts, numbers and pictures are those that are committed. What a network has learned, or how many
+    steps at the limit converge, depends on the last bits: of cells with the tag `sensitive` the words are compared, and
+    the size of the numbers."""
     nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
     for name, value in (QUICK | {"PYDEVD_DISABLE_FILE_VALIDATION": "1"}).items():
         monkeypatch.setenv(name, value)
@@ -29,9 +32,12 @@ def test_notebooks_come_out_as_they_are(path, monkeypatch, tmp_path):
         if before.cell_type == "code":
             one, other = outputs(before), outputs(now)
             assert [kind for kind, _ in one] == [kind for kind, _ in other], f"cell {number}"
+            is_sensitive = "sensitive" in before.metadata.get("tags", ())
+            compare = {"text": partial(texts_differ, digits=0.9) if is_sensitive else texts_differ}
+            compare |= {} if is_sensitive else {"picture": pictures_differ}
             for (kind, said), (_, says) in zip(one, other):
-                differ = {"text": texts_differ, "picture": pictures_differ}.get(kind)
-                assert not (differs := differ(said, says) if differ else ""), f"cell {number}: {differs}"
+                differs = compare[kind](said, says) if kind in compare else ""
+                assert not differs, f"cell {number}: {differs}"
 
 
 def outputs(cell) -> list:

@@ -11,15 +11,15 @@ NUMBER = re.compile(r"[-+−]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+−]?\d+)?")
 DIGITS, ROUNDING = 2e-3, 1e-9
 
 
-def texts_differ(one: str, other: str) -> str:
-    """How two texts differ: in words, or in numbers by more than DIGITS of the larger; "" if they agree. Numbers at
+def texts_differ(one: str, other: str, digits: float = DIGITS) -> str:
+    """How two texts differ: in words, or in numbers by more than `digits` of the larger; "" if they agree. Numbers at
     the level of rounding are all alike, and spaces do not count."""
     words = [re.sub(r"\s+", " ", NUMBER.sub("#", text)).strip() for text in (one, other)]
     if words[0] != words[1]:
         return f"{words[0]!r} is now {words[1]!r}"
     for a, b in zip(*(NUMBER.findall(text) for text in (one, other)), strict=True):
         x, y = (float(number.replace("−", "-")) for number in (a, b))
-        if not math.isclose(x, y, rel_tol=DIGITS, abs_tol=ROUNDING):
+        if not math.isclose(x, y, rel_tol=digits, abs_tol=ROUNDING):
             return f"{a} is now {b}"
     return ""
 
