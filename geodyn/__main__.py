@@ -3,7 +3,9 @@
 import argparse
 import contextlib
 import os
+import signal
 import sys
+import threading
 from importlib.metadata import version
 
 PATIENCE = 30  # Seconds until a process that does not answer is given up.
@@ -60,6 +62,15 @@ def _join_others(initialize, words: list[str]) -> None:
     initialize(*which, initialization_timeout=PATIENCE, heartbeat_timeout_seconds=PATIENCE)
 
 
+def _lost_interrupt(lost) -> None:
+    """Python discards an exception that is raised while it frees memory, where JAX has functions of its own. A Ctrl-C
+    that comes just then is sent once more, by another thread, since this function runs in the same place."""
+    if issubclass(lost.exc_type, KeyboardInterrupt):
+        threading.Timer(0.01, signal.raise_signal, [signal.SIGINT]).start()
+    else:
+        sys.__unraisablehook__(lost)
+
+
 def main(argv: list[str] | None = None) -> int:
     """Run one command; 0 for success, 1 for a failed computation, 2 for wrong input, 130 when interrupted."""
     parser = _parser()
@@ -69,6 +80,8 @@ def main(argv: list[str] | None = None) -> int:
         arguments["words"] = words
     elif words:
         parser.error(f"unrecognized arguments: {' '.join(words)}")
+    if sys.unraisablehook is sys.__unraisablehook__:
+        sys.unraisablehook = _lost_interrupt
     # The metric of a scenario may be a function in a module of the working directory.
     sys.path.insert(0, os.getcwd())
     import jax

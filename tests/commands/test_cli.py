@@ -150,6 +150,27 @@ def test_interrupt_keeps_what_was_computed(rod, tmp_path):
     assert main(["simulate", rod(long, ("stiffness = 1.0", "stiffness = 2.0"))]) == 2
 
 
+LOST = """
+import gc, signal, sys, time
+import geodyn.__main__ as program, geodyn.commands as commands
+
+def demo(**_):
+    gc.callbacks.append(lambda *_: signal.raise_signal(signal.SIGINT))
+    gc.collect()
+    gc.callbacks.pop()
+    for _ in range(500):
+        time.sleep(0.01)
+
+commands.demo = demo
+sys.exit(program.main(["demo"]))
+"""
+
+
+def test_interrupt_while_memory_is_freed():
+    """Where Python discards exceptions: it is not lost."""
+    assert subprocess.run([sys.executable, "-c", LOST], env=os.environ | QUICK, timeout=100).returncode == 130
+
+
 def test_finished_run_leaves_no_checkpoint(rod, tmp_path):
     """Files are named after the scenario's, dots and all, so that no other run's are written over."""
     Path(rod()).rename("rod.1.toml")

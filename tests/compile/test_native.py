@@ -66,7 +66,7 @@ def test_a_batch_is_of_scalars():
 
 def test_a_batch_of_one_is_one():
     """It runs as one native function, as that one alone does, twenty times as fast as arrays of length one."""
-    call = "xla_cpu_small_call = \"true\""
+    call = 'xla_cpu_small_call = "true"'
     for function in (end, jax.grad(end)):
         text = jax.jit(jax.vmap(function)).lower(jnp.array([[1.3]])).as_text()
         one = jax.jit(function).lower(jnp.array([1.3])).as_text()

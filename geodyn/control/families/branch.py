@@ -51,6 +51,15 @@ class KKT(eqx.Module):
         x, weights, parameter = jnp.split(z, [flat.size, z.size - 1])
         return unravel(x), weights, parameter[0] * self.scale
 
+    @jit
+    def beginning(self, x, parameter) -> Float[Array, " n"]:
+        """The point z of an optimal stroke. Its weights are those with which the gradients of all values cancel, the
+        multipliers of a net rotation of zero among them."""
+        gradients = jax.vmap(lambda row: ravel_pytree(row)[0])(jax.jacrev(lambda x: self.values(x, parameter))(x))
+        weights = jnp.linalg.svd(gradients, full_matrices=False)[0][:, -1]
+        weights = weights * jnp.sign(weights[0])
+        return jnp.concatenate([ravel_pytree(x)[0], weights, (parameter / self.scale)[None]])
+
     def values(self, x, parameter) -> Float[Array, " w"]:
         """The scaled energy f, and −c, where c is the error of the displacement."""
         energy, g = self.varied.outcome(x, parameter)

@@ -6,7 +6,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.flatten_util import ravel_pytree
 from scipy.optimize import brentq
 from tqdm import tqdm
 
@@ -250,10 +249,7 @@ def stroke_family(
     frame = None if base is None else floating(base)
     problem = StrokeProblem(body(start), target(start), scale * first.cost, frame, limits, bounded, steps)
     kkt = KKT(VariedProblem(problem, body, target), x, jnp.abs(stop - start), None if drag is None else floating(drag))
-    count = jax.eval_shape(kkt.values, x, start).size
-    weights = jnp.append(problem.energy, first.multiplier * jnp.linalg.norm(target(start)))
-    weights = jnp.concatenate([weights, jnp.zeros(count - weights.size)]) / jnp.linalg.norm(weights)
-    z = jnp.concatenate([ravel_pytree(x)[0], weights, (start / kkt.scale)[None]])
+    z = kkt.beginning(x, start)
     onwards = jnp.sign(stop - start) * (jnp.arange(z.size) == z.size - 1)
     branch, marks, end = [advance(kkt, z, onwards, floating(0.0))], [""], ENDS.points
     try:

@@ -59,9 +59,10 @@ def on_sphere(
     """A function of unit vectors X[3] as colours on the sphere, white at zero, seen from `view` (elevation and azimuth
     in degrees), with the visible parts of `curves` [T, 3].
 
-    The colour scale ends at `bound` and, if there are negative values, at minus `bound`; by default the values on 95 % of
-    the sphere are within it. A function that is a `jax.tree_util.Partial` or an `eqx.Module` is compiled once for all
-    values of the numbers in it. `detail` is the number of patches from pole to pole. Raises ValueError for a flat Axes.
+    The colour scale ends at `bound` and, if there are negative values, at minus `bound`; by default the values on 95 %
+    of the sphere are within it. A function that is a `jax.tree_util.Partial` or an `eqx.Module` is compiled once for
+    all values of the numbers in it. `detail` is the number of patches from pole to pole. Raises ValueError for a flat
+    Axes.
 
     Args:
         function: of unit vectors X[3], a number.
