@@ -42,7 +42,7 @@ def _parser() -> argparse.ArgumentParser:
     studio.set_defaults(command="studio")
     own = "a body as in `geodyn stroke`, or module:name of a class, a function or a body of your own (purcell)"
     studio.add_argument("name", nargs="?", metavar="BODY", help=own)
-    studio.add_argument("--port", type=int, default=0, help="of this machine (default: a free one)")
+    studio.add_argument("--port", type=_port, default=0, help="of this machine (default: a free one)")
     studio.add_argument("--no-browser", dest="browser", action="store_false", help="print the address only")
     studio.add_argument("--export", metavar="FILE", help="write a page that works without a server, and end")
 
@@ -60,6 +60,12 @@ def _join_others(initialize, words: list[str]) -> None:
         )
     which = (words[0], int(words[1]), int(words[2])) if words else ()
     initialize(*which, initialization_timeout=PATIENCE, heartbeat_timeout_seconds=PATIENCE)
+
+
+def _port(text: str) -> int:
+    if not text.isdigit() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"a port is a number from 0 to 65535, got {text}")
+    return int(text)
 
 
 def _lost_interrupt(lost) -> None:

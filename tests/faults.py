@@ -661,6 +661,15 @@ control/problem/minimise.py: strokes leave their bounds as the problem changes
 + curved = hessian + 0 * dh.T @
 > control/test_stroke_gradients.py::test_where_bounds_are_felt
 
+control/families/branch.py: a family begins with multipliers of any sign
+-         weights = weights * jnp.sign(weights[0])
+> studio/test_desk.py::test_family
+
+__main__.py: a Ctrl-C while memory is freed is lost
+-         threading.Timer(0.01, signal.raise_signal, [signal.SIGINT]).start()
++         pass
+> commands/test_cli.py::test_interrupt_while_memory_is_freed
+
 control/families/families.py: a family goes on beyond its bounds
 - if bounded and _room(
 + if not bounded and _room(
@@ -1473,6 +1482,25 @@ studio/fields.py: interpolated one cell beside
 - np.floor(x).astype(int) - ORDER // 2 + 1
 + np.floor(x).astype(int) - ORDER
 > studio/test_desk.py::test_grids_are_those_of_the_library
+
+studio/page/app.js: undo forgets the slice
+- const KEPT = ["parameters", "pair", "at",
++ const KEPT = ["parameters", "at",
+> studio/test_page.py::test_undo_brings_back_what_was_known
+
+studio/page/app.js: a held variable leaves the stroke behind
+-     state.stroke.mean[i] = x;
+> studio/test_page.py::test_undo_brings_back_what_was_known
+
+studio/page/app.js: an empty field is a zero
+-   if (box.value === "" || !isFinite(+box.value)) box.value
++   if (!isFinite(+box.value)) box.value
+> studio/test_page.py::test_sliders_change_the_body
+
+studio/words.py: bounds are forgotten
+-     if room < 1e-4:
++     if room < -1:
+> studio/test_desk.py::test_turns_and_bounds
 
 studio/page/numbers.js: the bracket of a step of the page with the other sign
 - u[i] = -20 * a1[i]

@@ -20,7 +20,7 @@ from geodyn.control.search.strokes import optimal_stroke
 from geodyn.locomotion.connections.coordinates import minimum_perturbation
 from geodyn.locomotion.connections.kaluza_klein import Heading
 from geodyn.locomotion.connections.measured import read_connection
-from geodyn.locomotion.motion.holonomy import cost, path
+from geodyn.locomotion.motion.holonomy import cost, holonomy, path
 from geodyn.locomotion.strokes.stroke import FourierStroke, LegendreStroke
 from geodyn.plot.shapes.swimmers import swim
 from geodyn.studio.assemble import assembled
@@ -46,6 +46,7 @@ class Desk:
         self.cancelled = Event()
         self.optimum: OptimalStroke | None = None
         self.wanted = jnp.zeros(0)
+        self.goal = "whole"
 
     def answer(self, ask: str, given: dict, report: Report) -> dict:
         """The answer to a request; ValueError or RuntimeError with what the page is to say."""
@@ -84,13 +85,15 @@ class Desk:
         posed, problem = self._problem(given)
         self.cancelled.clear()
         best = optimal_stroke(posed, **problem, progress=self._watched(report, "iteration"), throw=False)
-        self.optimum, self.wanted = best, jnp.asarray(problem["displacement"])
+        self.optimum, self.wanted, self.goal = best, jnp.asarray(problem["displacement"]), given["goal"]
         if best.result in (OUTCOMES.not_finite, OUTCOMES.stalled) or not np.isfinite(float(best.cost)):
             raise ValueError(
                 f"no optimal stroke was found: {OUTCOMES[best.result]}. Begin with another stroke, ask for a shorter"
                 " displacement, or set bounds."
             )
-        return self._told(best.stroke, float(best.cost)) | {
+        told = self._told(best.stroke, float(best.cost))
+        return told | {
+            "drawn": self._drawn(best, told["stroke"], posed),
             "result": OUTCOMES[best.result],
             "converged": bool(certified(best, self.wanted)),
             "iterations": int(best.iterations),
@@ -102,7 +105,7 @@ class Desk:
         """What is known of the last optimal stroke, in words."""
         if self.optimum is None:
             raise ValueError("there is no optimal stroke yet: optimise first.")
-        return {"sentences": sentences(self.optimum, self.wanted)}
+        return {"sentences": sentences(self.optimum, self.wanted, self.goal)}
 
     def family(self, given: dict, report: Report) -> dict:
         """The optimal strokes of smaller and larger displacements, in order."""
@@ -241,6 +244,13 @@ class Desk:
             stroke = FourierStroke.fit(stroke, HARMONICS)
         parts = {name: np.asarray(getattr(stroke, name)).tolist() for name in ("mean", "cosine", "sine")}
         return {"stroke": parts, "cost": energy}
+
+    def _drawn(self, best: OptimalStroke, shown: dict, posed) -> float:
+        """By how much the stroke of the page moves otherwise than the optimal one, relative to its net motion."""
+        if not isinstance(best.stroke, LegendreStroke):
+            return 0.0
+        xi = [np.asarray(posed.group.log(holonomy(posed, s))) for s in (FourierStroke(**shown), best.stroke)]
+        return float(np.abs(xi[0] - xi[1]).max() / max(np.abs(xi[1]).max(), 1e-300))
 
 
 ASKS = ("body", "fields", "exact", "optimise", "certificate", "family", "film", "page", "measure")

@@ -7,8 +7,11 @@ from geodyn.control.problem.minimise import OUTCOMES
 from geodyn.control.problem.optimum import OptimalStroke
 from geodyn.control.search.failure import certified
 
+SAME = {"distance": "as far and without turning", "turn": "with the same turn", "whole": "with the same net motion"}
+"""What the strokes have in common among which the best is sought, by the goal."""
 
-def sentences(optimum: OptimalStroke, wanted: Float[Array, "..."]) -> list[dict]:
+
+def sentences(optimum: OptimalStroke, wanted: Float[Array, "..."], goal: str) -> list[dict]:
     """Sentences, each with `good`: whether it speaks for the stroke, which was to have the `wanted` displacement."""
     kkt, second, wong = (float(x) for x in (optimum.kkt_residual, optimum.second_order, optimum.wong_residual))
     power, room = float(optimum.power_variation), float(optimum.room)
@@ -23,12 +26,17 @@ def sentences(optimum: OptimalStroke, wanted: Float[Array, "..."]) -> list[dict]
         ),
         (
             second > 0,
-            f"It is a minimum: every other stroke nearby with the same net motion costs more (least second variation"
-            f" {second:.2g})."
+            f"It is a minimum: every other stroke nearby that moves the body {SAME[goal]} costs more (least second"
+            f" variation {second:.2g})."
             if second > 0
-            else "It is not a minimum: some stroke nearby with the same net motion costs less (least second variation"
-            f" {second:.2g}). Change it a little, and optimise again.",
+            else f"It is not a minimum: some stroke nearby that moves the body {SAME[goal]} costs less (least second"
+            f" variation {second:.2g}). Change it a little, and optimise again.",
         ),
+    ]
+    if room < 1e-4:
+        along = "It runs along the bounds, where its power may change: the tests of strokes without bounds say nothing."
+        return _marked([*said, (True, along)])
+    said += [
         (
             power < 1e-3,
             f"The power is the same all along the stroke, to {power:.0e}, as it must be at an optimum."
@@ -44,5 +52,9 @@ def sentences(optimum: OptimalStroke, wanted: Float[Array, "..."]) -> list[dict]
         ),
     ]
     if np.isfinite(room):
-        said.append((True, "It touches the bounds." if room < 1e-4 else "It keeps clear of the bounds."))
+        said.append((True, "It keeps clear of the bounds."))
+    return _marked(said)
+
+
+def _marked(said: list[tuple[bool, str]]) -> list[dict]:
     return [{"good": bool(good), "text": text} for good, text in said]

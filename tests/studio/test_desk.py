@@ -140,6 +140,22 @@ def test_turns_and_bounds(desk):
     np.testing.assert_allclose(body.group.log(gd.holonomy(body, stroke))[2], 0.3, atol=1e-6)
     r = jax.vmap(stroke)(jnp.arange(36) / 36)
     assert jnp.abs(r).max() < 1.01 and "Heading" in found["python"] and "bounds" in found["python"]
+    tight = SEARCH | {"displacement": [0.2], "harmonics": 8, "bounds": [[-1.9, -1.9], [1.1, 1.1]]}
+    assert desk.answer("optimise", tight, silent)["converged"]
+    sentences = desk.answer("certificate", {}, silent)["sentences"]
+    assert sentences[0]["good"] and "as far and without turning" in sentences[1]["text"]
+    assert "runs along the bounds" in sentences[-1]["text"] and not any("harmonics" in s["text"] for s in sentences)
+
+
+def test_a_stroke_that_begins_at_a_shape(desk):
+    """Such a stroke has a corner there: the page draws it by harmonics, and says by how much it moves otherwise."""
+    given = {"mean": [0.5, 0.0], "cosine": [[-0.5], [0.0]], "sine": [[0.0], [0.5]]}
+    car = PURCELL | {"body": "car", "lower": [-3.0, -1.2], "upper": [3.0, 1.2], "goal": "turn", "displacement": [-0.1]}
+    found = desk.answer("optimise", car | {"stroke": given, "harmonics": 6}, silent)
+    body, stroke = gd.swimmers.KinematicCar(), the_stroke(found["stroke"])
+    off = abs(float(body.group.log(gd.holonomy(body, stroke))[2]) + 0.1) / 0.1
+    assert found["converged"] and 1e-9 < found["drawn"] < 1e-6
+    np.testing.assert_allclose(off, found["drawn"], rtol=0.1)
 
 
 WRONG = [

@@ -165,6 +165,9 @@ def test_hands_and_keys(page):
     page.fill("#typed", told)
     page.click("#take")
     assert stroke_of(page).sine[1, 0] == 0.25
+    page.fill("#typed", "x,y,theta\n0,0,0\n1,0,0\n1,1,0")
+    page.click("#take")
+    assert "columns r1, r2; got 3 lines and the columns x, y, theta" in page.inner_text("#typing")
     page.fill("#typed", "alert(1)")
     page.click("#take")
     assert "wanted at least 3 lines of 2 numbers" in page.inner_text("#typing")
@@ -189,6 +192,44 @@ def test_optimise_and_cancel(page):
     assert page.locator("#optimise").is_enabled() and np.isfinite(page.evaluate("result.cost"))
 
 
+def test_a_search_that_is_cancelled_before_it_begins(page):
+    """The stroke is as it was."""
+    before = stroke_of(page)
+    page.fill("#harmonics", "13")  # which is compiled first
+    page.keyboard.press("Tab")
+    page.click("#optimise")
+    page.click("#cancel")
+    until(page, "!searching")
+    assert "the stroke is as it was" in page.inner_text("#progress") and page.evaluate("state.optimum === null")
+    np.testing.assert_array_equal(stroke_of(page).cosine[:, :4], before.cosine)
+
+
+def test_undo_brings_back_what_was_known(page):
+    """The evidence for an optimal stroke of three hinges goes with the slice, and comes back with it."""
+    page.select_option("#body", "nlink")
+    until(page, "state.body.name === 'nlink' && panels.length && exact")
+    page.click("#optimise")
+    until(page, "find('certificate').innerText.includes('minimum') && !searching")
+    found, shown = stroke_of(page), page.inner_text("#certificate")
+    until(page, "exact")
+    assert "in the body frame" in page.inner_text("#check")  # all three hinges move
+    page.select_option("#axes select >> nth=1", "2")
+    until(page, "state.pair[1] === 2 && !asking && exact")
+    np.testing.assert_array_equal(stroke_of(page).cosine, found.cosine)
+    page.click("[data-preset=circle]")
+    assert stroke_of(page).cosine[1].max() == 0.0
+    held = page.locator("#others input[type=range]")
+    held.focus()
+    page.keyboard.press("ArrowRight")
+    until(page, "!asking && state.at[1] > 0")
+    assert stroke_of(page).mean[1] == page.evaluate("state.at[1]") and page.inner_text("#certificate") == ""
+    for _ in range(3):
+        page.keyboard.press("Control+z")
+    until(page, "!asking && state.pair[1] === 1 && find('certificate').innerText")
+    np.testing.assert_array_equal(stroke_of(page).cosine, found.cosine)
+    assert page.inner_text("#certificate") == shown
+
+
 def test_sliders_change_the_body(page):
     until(page, "exact")
     before = page.evaluate("result.motion")
@@ -201,6 +242,15 @@ def test_sliders_change_the_body(page):
     page.locator("#parameters input[type=number]").nth(3).fill("-1")
     page.keyboard.press("Enter")
     until(page, "find('status').textContent.includes('drag_ratio must be positive')")
+    until(page, "state.parameters.drag_ratio === 3 && !bodyAsked")  # the last that was good
+    box = page.locator("#parameters input[type=number]").nth(3)
+    box.fill("")
+    page.keyboard.press("Enter")
+    assert float(box.input_value()) == 3.0 and page.evaluate("state.parameters.drag_ratio") == 3.0
+    page.select_option("#body", "pmpy")
+    until(page, "state.body.name === 'pmpy' && exact")
+    page.select_option("#body", "purcell")
+    until(page, "state.body.name === 'purcell' && state.body.python.includes('drag_ratio=3')")
 
 
 def saved(page, what, tmp_path):

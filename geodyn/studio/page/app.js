@@ -14,11 +14,12 @@ class Server {
     this.waiting = new Map();
     this.number = 0;
     this.open = false;
+    this.pause = 1000;
     this.connect();
   }
   connect() {
     this.socket = new WebSocket(`ws://${location.host}/socket?token=${encodeURIComponent(data.token)}`);
-    this.socket.onopen = () => { this.open = true; gone(""); if (state.body) refresh({look: true}); else begin(data.first); };
+    this.socket.onopen = () => { this.open = true; this.pause = 1000; gone(""); if (state.body) refresh({look: true}); else begin(data.first); };
     this.socket.onmessage = event => {
       const told = JSON.parse(event.data), request = this.waiting.get(told.number);
       if (!request) return;
@@ -36,7 +37,8 @@ class Server {
       busy();
       gone("The server of the studio has stopped. Drawing, numbers and the animation go on, from the grids of this page; for "
         + "the rest start it again: geodyn studio" + (lost ? "." : ", and open the address that it prints."));
-      setTimeout(() => this.connect(), 2000);
+      this.pause = Math.min(2 * this.pause, 60000);
+      setTimeout(() => this.connect(), this.pause);
     };
   }
   ask(ask, given, progress) {
@@ -75,15 +77,21 @@ const request = (more = {}) => ({body: state.body.name, parameters: state.parame
 
 // ---------------------------------------------------------------------------------------------------- bodies and slices
 
+const chosen = {};  // the parameters of the bodies that were looked at before
 async function begin(name) {
-  try { arrive(await server.ask("body", {body: name, parameters: {}})); } catch (error) { fault(error); }
+  const parameters = chosen[name] ?? {};
+  try { arrive(await server.ask("body", {body: name, parameters}), parameters); } catch (error) {
+    find("body").value = state.body?.name ?? name;
+    fault(error);
+  }
 }
-function arrive(body) {
+function arrive(body, parameters = {}) {
+  if (state.body) chosen[state.body.name] = state.parameters;
   const [lower, upper] = [body.lower.slice(0, 2), body.upper.slice(0, 2)];
-  Object.assign(state, {body, parameters: {}, pair: [0, 1], at: [...body.start], lower, upper, bounds: null, optimum: null, family: null, old: null});
+  Object.assign(state, {body, parameters, pair: [0, 1], at: [...body.start], lower, upper, bounds: null, optimum: null, family: null, old: null});
   state.stroke = circle();
-  if (body.based) state.bounds = [[...lower], [...upper]];
-  [past, future, panels, fields, view, result, exact] = [[], [], [], {}, null, null, null];
+  if (body.based || body.fitted !== null) state.bounds = [[...lower], [...upper]];
+  [past, future, panels, fields, view, result, exact, accepted] = [[], [], [], {}, null, null, null, parameters];
   find("panels").replaceChildren(element("p", {className: "hint", textContent: "The curvature is being computed …"}));
   find("rows").replaceChildren();
   buildBody();
@@ -116,11 +124,13 @@ const field = () => fields[state.frame] ?? fields.body;
 function show() {  // new panels
   find("panels").replaceChildren();
   panels = state.body.group.names.map((_, c) => new Panel(find("panels"), c, field(), state.body.variables, dark()));
-  panels.forEach(panel => { listen(panel); panel.metric(find("ellipses").checked); });
-  const digits = field().error > 0 ? `to ${field().error.toExponential(0)} of its largest value` : "exactly";
-  find("accuracy").textContent = `Numbers while dragging come from A on a grid of ${field().size} × ${field().size} shapes, which gives A between them `
-    + `${digits}; displacements are then right to 1e-4 of the largest. ${data.alone ? "" : "At rest they are checked by gd.holonomy. "}`
-    + `The area integral is what −∬F over the area predicts. Blue is negative, red positive.`;
+  panels.forEach(panel => { listen(panel); panel.metric(find("ellipses").checked); panel.vectors(find("vectors").checked); });
+  const {size, error} = field(), fine = error < 1e-4;
+  find("accuracy").textContent = `Numbers while dragging come from A on a grid of ${size} × ${size} shapes, which gives A between them `
+    + (error > 0 ? `to ${error.toExponential(0)} of its largest value` : "exactly")
+    + (fine ? "; displacements are then right to 1e-4 of the largest. " : ": too coarse here, where the body is nearly singular. Narrow the limits of the picture"
+      + (data.alone ? ". " : ", or wait for the numbers of gd.holonomy. "))
+    + `${data.alone || !fine ? "" : "At rest they are checked by gd.holonomy. "}The area integral is what −∬F over the area predicts. Blue is negative, red positive.`;
   update();
 }
 function buildBody() {
@@ -130,17 +140,23 @@ function buildBody() {
   const bodies = data.bodies.some(b => b.name === body.name) ? data.bodies : [...data.bodies, body];
   select.replaceChildren(...bodies.map(b => new Option(b.title, b.name, false, b.name === body.name)));
   select.disabled = !!data.alone;
-  find("parameters").replaceChildren(...body.parameters.flatMap(controlsOf));
+  showParameters();
   find("goal").replaceChildren(...body.goals.map(goal => new Option({distance: "distance, without a turn", turn: "turn", whole: "net motion"}[goal], goal)));
   find("bounded").checked = !!state.bounds;
   find("certificate").replaceChildren();
   find("branch").hidden = true;
+  find("progress").textContent = "";
   buildSlice();
 }
+const showParameters = () => find("parameters").replaceChildren(...state.body.parameters.flatMap(controlsOf));
 function element(tag, properties = {}, ...children) {
   const e = Object.assign(document.createElement(tag), properties);
   e.append(...children);
   return e;
+}
+function typedNumber(box, before, changed) {  // an empty field is no zero
+  if (box.value === "" || !isFinite(+box.value)) box.value = round(+before, 6);
+  else changed(+box.value);
 }
 function slider(label, value, low, high, step, changed) {
   const name = element("span", {textContent: label}), range = element("input", {type: "range", min: low, max: high, step, value});
@@ -148,30 +164,33 @@ function slider(label, value, low, high, step, changed) {
   range.setAttribute("aria-label", label);
   box.setAttribute("aria-label", `${label}, number`);
   range.oninput = () => { box.value = round(+range.value, 4); changed(+range.value); };
-  box.onchange = () => { range.value = box.value; changed(+box.value); };
+  box.onchange = () => typedNumber(box, range.value, x => { range.value = x; changed(x); });
   return element("div", {className: "parameter"}, name, range, box);
 }
 function changedParameter(name, value) {
-  state.parameters[name] = value;
+  remember(`parameter ${name}`);
+  state.parameters = {...state.parameters, [name]: value};
   changedBody();
 }
-let bodyAgain = false, bodyAsked = false;
+let bodyAgain = false, bodyAsked = false, accepted = {};
 async function changedBody() {  // what the body is now, then its grids; the limits stay
   if (bodyAsked) { bodyAgain = true; return; }
   bodyAsked = true;
   try {
-    const body = await server.ask("body", {body: state.body.name, parameters: state.parameters});
-    if (body.start.length !== state.at.length) {
-      const {parameters} = state;
-      arrive(body);
-      state.parameters = parameters;
-    } else {
+    const {parameters} = state, body = await server.ask("body", {body: state.body.name, parameters});
+    if (body.start.length !== state.at.length) arrive(body, parameters);
+    else {
       Object.assign(state.body, body);
       state.optimum = state.family = null;
+      if (state.old && !lies(state.old)) state.old = null;  // its numbers were those of the body before
       find("branch").hidden = true;
+      accepted = parameters;
       await refresh({look: true});
     }
-  } catch (error) { fault(error); }
+  } catch (error) {  // a refused value goes back to the last one that was good
+    fault(error);
+    if (server.open && !bodyAgain) { state.parameters = accepted; showParameters(); }
+  }
   bodyAsked = false;
   if (bodyAgain) { bodyAgain = false; changedBody(); }
 }
@@ -200,28 +219,49 @@ function buildSlice() {
   const {variables, lower, upper} = state.body, m = variables.length;
   const limits = [0, 1].flatMap(a => [["lower", "from"], ["upper", "to"]].map(([end, word]) => {
     const box = element("input", {type: "number", step: "any", value: round(state[end][a], 5)});
-    box.onchange = () => {
-      state[end][a] = +box.value;
-      if (state.lower[a] < state.upper[a]) refresh({look: true});
-      else fault(new Error("the lower limit must be below the upper one"));
-    };
+    box.onchange = () => typedNumber(box, state[end][a], x => {
+      const limits = {lower: [...state.lower], upper: [...state.upper]};
+      limits[end][a] = x;
+      if (limits.lower[a] < limits.upper[a]) {
+        remember("limits");
+        Object.assign(state, limits);
+        refresh({look: true});
+      } else {
+        fault(new Error("the lower limit must be below the upper one"));
+        box.value = round(state[end][a], 5);
+      }
+    });
     return element("label", {}, `${variables[state.pair[a]]} ${word}`, box);
   }));
   find("limits").replaceChildren(...limits);
   if (m === 2) { find("axes").replaceChildren(); find("others").replaceChildren(); return; }
   const selects = [0, 1].map(a => element("select", {onchange: event => {
-    const chosen = +event.target.value, other = state.pair[1 - a];
-    state.pair[a] = chosen;
-    if (chosen === other) state.pair[1 - a] = [...variables.keys()].find(i => i !== chosen);
-    [state.lower, state.upper] = [state.pair.map(i => lower[i]), state.pair.map(i => upper[i])];
-    if (!flat(state.stroke, state.pair)) change(circle());
+    remember();
+    const next = +event.target.value, pair = [...state.pair], drawn = lies(state.stroke) && !state.optimum;
+    if (pair[1 - a] === next) pair[1 - a] = pair[a];
+    pair[a] = next;
+    Object.assign(state, {pair, lower: pair.map(i => lower[i]), upper: pair.map(i => upper[i]), bounds: null});
+    find("bounded").checked = false;
+    if (drawn) state.stroke = circle();  // what was found in more variables stays, and shows its shadow
     buildSlice();
     refresh({look: true});
   }}, ...variables.map((name, i) => new Option(name, i, false, i === state.pair[a]))));
   find("axes").replaceChildren(...selects.map((select, a) => element("label", {}, ["across", "upwards"][a], select)));
   find("others").replaceChildren(...[...variables.keys()].filter(i => !state.pair.includes(i)).map(i =>
-    slider(variables[i], state.at[i], lower[i], upper[i], "any", x => { state.at[i] = x; state.stroke.mean[i] = x; refresh({look: true}); })));
+    slider(variables[i], state.at[i], lower[i], upper[i], "any", x => held(i, x))));
 }
+function held(i, x) {  // another value of a variable that does not move; a stroke of this slice goes along
+  remember(`held ${i}`);
+  const along = lies(state.stroke);
+  state.at = state.at.map((y, n) => n === i ? x : y);
+  if (along) {
+    state.stroke = copied(state.stroke);
+    state.stroke.mean[i] = x;
+    state.optimum = null;
+  }
+  refresh({look: true});
+}
+const lies = stroke => flat(stroke, state.pair) && stroke.mean.every((x, i) => state.pair.includes(i) || Math.abs(x - state.at[i]) < 1e-12);
 function circle() {  // around the shape that is held, in the present slice
   const m = state.at.length, K = state.harmonics, stroke = {mean: [...state.at], cosine: zerosOf(m, K), sine: zerosOf(m, K)};
   state.pair.forEach((i, a) => {
@@ -234,11 +274,35 @@ function circle() {  // around the shape that is held, in the present slice
 
 // ---------------------------------------------------------------------------------------------------- the stroke
 
-function change(stroke, {remember = true, from = "hand"} = {}) {
-  if (remember) { past.push(copied(state.stroke)); past = past.slice(-200); future = []; }
+// Undo brings back all that the hand changes: a snapshot is kept before each change. Movements of one slider are one.
+const KEPT = ["parameters", "pair", "at", "lower", "upper", "stroke", "old", "bounds", "optimum"];
+const snapshot = () => copied(Object.fromEntries(KEPT.map(name => [name, state[name]])));
+let latest = {what: null, at: 0};
+function remember(what = null) {
+  const now = performance.now(), same = what !== null && what === latest.what && now - latest.at < 1000;
+  latest = {what, at: now};
+  if (same) return;
+  past = [...past.slice(-199), snapshot()];
+  future = [];
+}
+function step(list, other) {
+  if (!list.length || searching) return;
+  other.push(snapshot());
+  const before = list.pop(), differs = names => names.some(name => JSON.stringify(before[name]) !== JSON.stringify(state[name]));
+  const body = differs(["parameters"]), slice = differs(["pair", "at", "lower", "upper"]);
+  latest = {what: null, at: 0};
+  Object.assign(state, before);
+  setHarmonics(harmonicsOf(state.stroke), false);
+  find("bounded").checked = !!state.bounds;
+  if (body) { showParameters(); changedBody(); }
+  if (slice) { buildSlice(); refresh({look: true}); }
+  update();
+}
+function change(stroke, {keeps = true, from = "hand"} = {}) {
+  if (keeps) remember();
   state.stroke = stroke;
   if (from !== "search") state.optimum = null;
-  if (!flat(stroke, state.pair) || state.at.every((x, i) => state.pair.includes(i) || Math.abs(x - stroke.mean[i]) < 1e-12)) update();
+  if (!flat(stroke, state.pair) || lies(stroke)) update();
   else { state.at = stroke.mean.map((x, i) => state.pair.includes(i) ? state.at[i] : x); buildSlice(); refresh({look: true}); update(); }
 }
 let drawn = false;
@@ -248,14 +312,17 @@ function update() {  // once in each frame of the screen
   requestAnimationFrame(() => { drawn = false; if (panels.length) compute(); });
 }
 function compute() {
-  const {stroke, pair} = state, sliced = flat(stroke, pair);
+  const {stroke, pair, old} = state, sliced = lies(stroke), shown = sliced ? field() : fields.body;
   exact = null;
   if (sliced) {
     result = field().swim(stroke);
+    if (!inside(field(), stroke)) result.predicted = null;  // the area is known inside of the picture only
     view?.take(fields.body, stroke, field() === fields.body ? result.path : fields.body.swim(stroke).path);
   } else result = {motion: null, cost: null, predicted: null};
-  result.old = !state.old ? null : flat(state.old, pair) ? field().swim(state.old) : state.old.told;
+  // Strokes that leave the slice have their numbers from the server, in the body frame.
+  result.old = !old ? null : lies(old) ? shown.swim(old) : shown === fields.body ? old.told : {motion: null, cost: old.told.cost};
   panels.forEach(panel => panel.draw(stroke, pair, state));
+  boxed();
   tell();
   later();
   frame();
@@ -267,7 +334,7 @@ function later() {  // at rest, the exact numbers
   find("check").textContent = data.alone && !result.motion ? "This stroke leaves the slice: its numbers need the server." : "";
   if (data.alone || !server.open) return;
   timer = setTimeout(async () => {
-    const stroke = state.stroke, sliced = flat(stroke, state.pair), at = copied({...request()});
+    const stroke = state.stroke, sliced = lies(stroke), at = copied({...request()});
     try {
       const told = await server.ask("exact", {...at, frame: sliced ? at.frame : "body", stroke, poses: !sliced});
       if (stroke !== state.stroke) return;
@@ -276,36 +343,54 @@ function later() {  // at rest, the exact numbers
         result = {motion: told.motion, cost: told.cost, predicted: null, old: result.old};
         view?.take(fields.body, stroke, told.poses.map(g => Float64Array.from(g.flat())), told.outlines);
       }
-      const miss = Math.max(...told.motion.map((x, i) => Math.abs(x - result.motion[i])));
-      find("check").textContent = !inside(field(), stroke) && sliced ? `The stroke leaves the picture, where the grid ends: gd.holonomy gives ${told.motion.map(x => round(x, 5)).join(", ")}.`
-        : sliced ? `Checked by gd.holonomy: the same to ${miss.toExponential(0)}.` : "The stroke leaves the slice: numbers by gd.holonomy, in the body frame.";
+      find("check").textContent = checked(told, stroke, sliced);
       if (sliced) Object.assign(result, {motion: told.motion, cost: told.cost});
       tell();
       frame();
     } catch (error) { if (server.open) find("check").textContent = error.message; }
   }, 150);
 }
+function checked(told, stroke, sliced) {  // how the numbers of the page compare with gd.holonomy
+  if (!told.motion.every(isFinite) || !isFinite(told.cost)) return "The body is singular at a shape of this stroke: it has no net motion.";
+  const {body} = state, unmeasured = body.fitted !== null && shapesOf(stroke, 96).some(r => r.some((x, i) => x < body.lower[i] - 1e-9 || x > body.upper[i] + 1e-9));
+  const warning = unmeasured ? " It goes through shapes that were not measured: numbers there are guesses." : "";
+  if (!sliced) return "The stroke leaves the slice: numbers by gd.holonomy, in the body frame." + warning;
+  const largest = Math.max(...told.motion.map(Math.abs), 1e-300), miss = Math.max(...told.motion.map((x, i) => Math.abs(x - result.motion[i])));
+  if (!inside(field(), stroke)) return "The stroke leaves the picture, where the grid ends: the numbers are those of gd.holonomy." + warning;
+  if (!(miss < 1e-3 * largest) && !(miss < 1e-6)) return "The grid is too coarse for this stroke: the numbers are those of gd.holonomy." + warning;
+  return `Checked by gd.holonomy: the same to ${miss.toExponential(0)}.` + warning;
+}
 const efficiencyOf = (motion, cost) => (state.body.towing ?? 1) * distance(motion, field().group) ** 2 / cost;
 function told(x) { return x === null || x === undefined || !isFinite(x) ? "–" : Math.abs(x) < 1e-9 ? "0" : Math.abs(x) < 1e-3 || Math.abs(x) >= 1e5 ? x.toExponential(3) : x.toFixed(5); }
+const EXPLAINED = {
+  "net motion": "exponential coordinates of the pose after one stroke", "old": "the same of the stroke that was kept",
+  "area integral": "what the curvature over the enclosed area predicts: exact for small strokes only",
+  "off by": "area integral minus net motion, relative to the largest component of the net motion",
+  distance: "length of the translations", turn: "size of the rotation", "cost (energy)": "∫ power dt of one stroke of period 1", "cost (length²)": "∫ |r'|² dt: this body has no metric of shapes",
+  efficiency: "drag of towing the straight body, times distance², over the energy (gd.efficiency)", "distance²/cost": "how far for the cost",
+};
 function tell() {
-  const {group, old} = {group: field().group, old: result.old}, {motion, predicted, cost} = result;
-  const heads = ["", "net motion", ...(old ? ["old"] : []), "area integral", "off by"];
-  find("heads").replaceChildren(element("tr", {}, ...heads.map(h => element("th", {textContent: h, scope: "col"}))));
-  const largest = motion ? Math.max(...motion.map(Math.abs), 1e-300) : 1, rows = group.names.map((name, c) => {
-    const off = predicted && motion ? Math.abs(predicted[c] - motion[c]) / largest : null, angle = c >= group.translations;
-    return [name + (angle ? " (rad)" : ""), told(motion?.[c]), ...(old ? [told(old.motion?.[c])] : []), told(predicted?.[c]), off === null ? "–" : off < 5e-6 ? "0 %" : `${+(100 * off).toPrecision(2)} %`];
+  const {group} = field(), {motion, predicted, cost, old} = result, known = motion?.every(isFinite);
+  const heads = ["", "net motion", ...(old ? ["old"] : []), "area integral", "off by"], explained = text => EXPLAINED[text] ?? "";
+  find("heads").replaceChildren(element("tr", {}, ...heads.map(h => element("th", {textContent: h, scope: "col", title: explained(h)}))));
+  const largest = known ? Math.max(...motion.map(Math.abs), 1e-300) : 1, grid = 1e-6 * largest, noise = exact ? 1e-12 * largest : grid;
+  const rows = group.names.map((name, c) => {
+    const off = known && predicted ? Math.abs(predicted[c] - motion[c]) / largest : null, angle = c >= group.translations;
+    const number = (x, least) => told(Math.abs(x) < least ? 0 : x);
+    return [name + (angle ? " (rad)" : ""), number(motion?.[c], noise), ...(old ? [number(old.motion?.[c], grid)] : []), number(predicted?.[c], grid),
+      off === null || !isFinite(off) ? "–" : off < 5e-6 ? "0 %" : `${+(100 * off).toPrecision(2)} %`];
   });
-  const whole = motion ? distance(motion, group) : null;
-  rows.push([group.translations ? "distance" : "turn", told(whole), ...(old ? [told(old.motion && distance(old.motion, group))] : []), "", ""]);
+  const row = (name, of) => rows.push([name, told(known ? of(motion, cost) : null), ...(old ? [told(old.motion ? of(old.motion, old.cost) : null)] : []), "", ""]);
+  row(group.translations ? "distance" : "turn", motion => distance(motion, group));
   rows.push([state.body.metric ? "cost (energy)" : "cost (length²)", told(cost), ...(old ? [told(old.cost)] : []), "", ""]);
-  rows.push([state.body.towing ? "efficiency" : "distance²/cost", told(motion && efficiencyOf(motion, cost)), ...(old ? [told(old.motion && efficiencyOf(old.motion, old.cost))] : []), "", ""]);
+  row(state.body.towing ? "efficiency" : "distance²/cost", efficiencyOf);
   find("rows").replaceChildren(...rows.map(row => element("tr", {}, ...row.map((text, i) =>
-    element(i ? "td" : "th", {textContent: text, className: i === 1 ? "big" : "", scope: i ? "" : "row"})))));
-  if (document.activeElement?.parentElement !== find("amounts")) amounts();
+    element(i ? "td" : "th", {textContent: text, className: i === 1 ? "big" : "", scope: i ? "" : "row", title: i ? "" : explained(text)})))));
+  if (document.activeElement?.closest("#amounts") === null) amounts();
   find("undo").disabled = !past.length;
   find("redo").disabled = !future.length;
   find("swap").disabled = find("forget").disabled = !state.old;
-  if (!state.optimum) find("certificate").replaceChildren();
+  find("certificate").replaceChildren(...(state.optimum?.said ?? []).map(({good, text}) => element("li", {textContent: text, className: good ? "" : "bad"})));
 }
 function amounts() {  // what the optimal stroke is to reach: what this one does
   const {motion} = result, group = field().group, goal = find("goal").value;
@@ -331,13 +416,15 @@ function readStroke(text) {  // points of shape in lines, or {mean, cosine, sine
   }
   const lines = text.split("\n").map(line => line.trim().split(/[\s,;]+/)).filter(line => line[0]);
   const named = lines.length && !lines[0].every(x => isFinite(x)) ? lines.shift().map(x => x.toLowerCase()) : null;
-  const table = lines.map(line => line.map(Number)), columns = named ? named.map((n, i) => /^r\d/.test(n) ? i : -1).filter(i => i >= 0) : [...Array(table[0]?.length).keys()].slice(-m);
-  if (table.length < 3 || columns.length !== m || table.some(row => columns.some(i => !isFinite(row[i])))) {
-    throw new Error(`wanted at least 3 lines of ${m} numbers, a shape in each (columns r1 … r${m} of a CSV); got ${table.length} lines`);
+  const table = lines.map(line => line.map(Number)), width = table[0]?.length ?? 0, wanted = [...Array(m).keys()].map(i => `r${i + 1}`);
+  // Without names: the shapes alone, or a column of times before them.
+  const columns = named ? wanted.map(name => named.indexOf(name)) : [...Array(width).keys()].slice(-m), fits = named ? !columns.includes(-1) : width === m || width === m + 1;
+  if (table.length < 3 || !fits || table.some(row => row.length !== width || columns.some(i => !isFinite(row[i])))) {
+    throw new Error(`wanted at least 3 lines of ${m} numbers, a shape in each, or a CSV with columns ${wanted.join(", ")}; got ${table.length} lines${named ? ` and the columns ${named.join(", ")}` : ` of ${width}`}`);
   }
   const list = table.map(row => columns.map(i => row[i]));
   if (Math.hypot(...list[0].map((x, i) => x - list[list.length - 1][i])) < 1e-9) list.pop();
-  const timed = named?.includes("t") && list.length > 8;
+  const timed = (named ? named.includes("t") : width === m + 1) && list.length > 8;
   return timed ? fitted(list, Math.min(32, Math.max(state.harmonics, (list.length - 1) >> 1))) : alongPoints(list, state.harmonics);
 }
 function take(text) {
@@ -349,20 +436,14 @@ function take(text) {
   } catch (error) { find("typing").textContent = error.message; }
 }
 function keep() {  // the stroke as the old one, with its numbers: those of strokes that leave the slice are the server's
-  const {motion, cost} = result;
-  state.old = {...copied(state.stroke), told: {motion, cost}};
+  const {motion, cost} = lies(state.stroke) ? fields.body.swim(state.stroke) : result;
+  state.old = {...copied(state.stroke), told: {motion, cost}};  // in the body frame
 }
 function setHarmonics(K, apply = true) {
   state.harmonics = Math.min(32, Math.max(1, Math.round(K) || 1));
   find("harmonics").value = state.harmonics;
   if (apply) change(withHarmonics(state.stroke, state.harmonics));
 }
-function step(list, other) {
-  if (!list.length) return;
-  other.push(copied(state.stroke));
-  change(list.pop(), {remember: false});
-}
-
 // ---------------------------------------------------------------------------------------------------- the hand
 
 function listen(panel) {
@@ -371,7 +452,7 @@ function listen(panel) {
   svg.onpointerdown = event => {
     if (event.button) return;
     const at = panel.place(event), r = panel.from(at), {handle, edge} = event.target.dataset;
-    if (!flat(state.stroke, pair) && state.mode !== "draw") { find("check").textContent = "This stroke leaves the slice: draw or choose another to change it here."; return; }
+    if (!lies(state.stroke) && state.mode !== "draw" && !event.target.dataset.edge) { find("check").textContent = "This stroke leaves the slice: draw or choose another to change it here."; return; }
     if (edge) grip = {edge};
     else if (state.mode === "draw") { if (event.target !== panel.image) return; grip = {points: [r]}; }
     else if (handle !== undefined) grip = {n: +handle, from: r, first: state.stroke, start: r};
@@ -379,15 +460,15 @@ function listen(panel) {
     if (!grip) return;
     svg.setPointerCapture(event.pointerId);
     event.preventDefault();
-    if (!grip.points && !grip.edge) { past.push(copied(state.stroke)); future = []; }
+    if (!grip.points) remember();
   };
   svg.onpointermove = event => {
     if (!grip) return;
     const r = panel.from(panel.place(event)).map((x, a) => Math.min(state.upper[a], Math.max(state.lower[a], x)));
     if (grip.points) { grip.points.push(r); panel.drawn.setAttribute("points", points(grip.points.map(panel.to))); }
     else if (grip.edge) boundAt(grip.edge, r);
-    else if (grip.n !== undefined) change(dragged(grip.first, pair, state.mode, grip.n, grip.start, r), {remember: false});
-    else change(grip.move(r), {remember: false});
+    else if (grip.n !== undefined) change(dragged(grip.first, pair, state.mode, grip.n, grip.start, r), {keeps: false});
+    else change(grip.move(r), {keeps: false});
   };
   svg.onpointerup = svg.onpointercancel = () => {
     if (grip?.points) {
@@ -406,7 +487,7 @@ function listen(panel) {
     if (!shift || (handle === undefined && !edge)) return;
     event.preventDefault();
     const by = shift.map((s, a) => s * (event.shiftKey ? 0.002 : 0.02) * (state.upper[a] - state.lower[a]));
-    if (edge) { const k = edge === "left" || edge === "lower" ? 0 : 1; boundAt(edge, pair.map((i, a) => state.bounds[k][a] + by[a])); return; }
+    if (edge) { const k = edge === "left" || edge === "lower" ? 0 : 1; remember(edge); boundAt(edge, pair.map((i, a) => state.bounds[k][a] + by[a])); return; }
     const from = handlesOf(state.stroke, pair, state.mode)[+handle].place;
     change(dragged(state.stroke, pair, state.mode, +handle, from, from.map((x, a) => x + by[a])));
   };
@@ -428,24 +509,45 @@ function boundAt(edge, r) {
   const gap = 0.02 * (state.upper[a] - state.lower[a]);
   state.bounds[k][a] = k ? Math.min(state.upper[a], Math.max(lower[a] + gap, r[a])) : Math.max(state.lower[a], Math.min(upper[a] - gap, r[a]));
   panels.forEach(panel => panel.bound(state.bounds));
+  boxed();
+}
+function boxed() {  // the edges of the box as numbers
+  if (find("box").contains(document.activeElement)) return;
+  const edges = [["left", "right"], ["lower", "upper"]], input = (a, k) => {
+    const name = `${state.body.variables[state.pair[a]]} ${k ? "to" : "from"}`;
+    const box = element("input", {type: "number", step: "any", value: round(state.bounds[k][a], 4), ariaLabel: name});
+    box.onchange = () => typedNumber(box, state.bounds[k][a], x => {
+      remember();
+      boundAt(edges[a][k], state.bounds[k].map((y, c) => c === a ? x : y));
+      box.value = round(state.bounds[k][a], 4);
+    });
+    return box;
+  };
+  find("box").replaceChildren(...(state.bounds ? [0, 1] : []).map(a =>
+    element("div", {className: "edges"}, element("span", {textContent: state.body.variables[state.pair[a]]}), input(a, 0), "to", input(a, 1))));
 }
 
 // ---------------------------------------------------------------------------------------------------- searches
 
 function problem() {
-  const values = [...find("amounts").querySelectorAll("input")].map(e => +e.value), m = state.at.length;
+  const boxes = [...find("amounts").querySelectorAll("input")], values = boxes.map(e => +e.value), m = state.at.length;
+  const blank = boxes.find(e => e.value === "");
+  if (blank) { blank.focus(); throw new Error(`type a number for ${blank.ariaLabel}`); }
   const wide = [new Array(m).fill(-1e9), new Array(m).fill(1e9)];
   if (state.bounds) state.pair.forEach((i, a) => { wide[0][i] = state.bounds[0][a]; wide[1][i] = state.bounds[1][a]; });
   return request({goal: find("goal").value, displacement: values, harmonics: Math.max(state.harmonics, 12), stroke: state.stroke, bounds: state.bounds ? wide : null});
 }
+let count = 0, ended = null;  // of the search that runs: its last word, and the count at which it was cancelled
 async function search(what, done) {
-  searching = true;
+  [searching, count, ended] = [true, 0, null];
   find("cancel").disabled = false;
   find("optimise").disabled = find("family").disabled = true;
   find("progress").textContent = "compiling, or looking for a beginning …";
   try {
-    await done(await server.ask(what, problem(), ({what, count, value}) => {
-      find("progress").textContent = what === "iteration" ? `iteration ${count}: off an optimum by ${value.toExponential(1)}` : `${count} strokes, now at ${value.toPrecision(3)}`;
+    await done(await server.ask(what, problem(), told => {
+      count = told.count;
+      if (ended !== null) return;
+      find("progress").textContent = told.what === "iteration" ? `iteration ${count}: off an optimum by ${told.value.toExponential(1)}` : `${count} strokes, now at ${told.value.toPrecision(3)}`;
     }));
   } catch (error) { find("progress").textContent = error.message; }
   searching = false;
@@ -454,25 +556,27 @@ async function search(what, done) {
 }
 function optimise() {
   return search("optimise", async found => {
+    if (ended === 0) { find("progress").textContent = "cancelled before it began: the stroke is as it was"; return; }
+    remember();
     if (!state.old) keep();
-    const before = copied(state.stroke);
-    past.push(before);
-    future = [];
     setHarmonics(harmonicsOf(found.stroke), false);
-    change(found.stroke, {remember: false, from: "search"});
+    change(found.stroke, {keeps: false, from: "search"});
     state.optimum = found;
-    find("progress").textContent = found.converged ? `found in ${found.iterations} iterations: cost ${found.cost.toPrecision(6)}` : found.result;
-    find("certificate").replaceChildren(element("li", {textContent: "looking for evidence …", className: "bad"}));
+    const drawn = found.drawn > 1e-5 ? `; it has a corner where it begins, which ${harmonicsOf(found.stroke)} harmonics draw: what is shown moves ${(100 * found.drawn).toPrecision(1)} % otherwise` : "";
+    find("progress").textContent = (found.converged ? `found in ${found.iterations} iterations: cost ${found.cost.toPrecision(6)}`
+      : ended !== null ? `cancelled after ${found.iterations} iterations: the stroke so far, which is no optimum` : found.result) + drawn;
+    found.said = [{good: false, text: "looking for evidence …"}];
     try {
-      const {sentences} = await server.ask("certificate", {});
-      if (state.optimum === found) find("certificate").replaceChildren(...sentences.map(({good, text}) => element("li", {textContent: text, className: good ? "" : "bad"})));
-    } catch (error) { fault(error); }
+      found.said = (await server.ask("certificate", {})).sentences;
+    } catch (error) { found.said = []; fault(error); }
+    tell();
   });
 }
 function follow() {
   return search("family", async family => {
     state.family = family;
     find("progress").textContent = `${family.strokes.length} strokes; beyond: ${family.end}`;
+    remember();
     if (!state.old) keep();
     charts();
     member(family.here);
@@ -490,6 +594,11 @@ function charts() {
     made("path", {d: `M${left} ${h - low}H${w - left}`, stroke: "var(--line)"}, svg);
     [[a, "start", left], [b, "end", w - left]].forEach(([value, anchor, place]) => made("text", {x: place, y: h - 4, "text-anchor": anchor}, svg, value.toPrecision(3)));
     made("polyline", {points: points(x.map((u, i) => at(u, y[i]))), fill: "none", stroke: "var(--blue)", "stroke-width": 2}, svg);
+    if (key === "efficiency") {
+      const best = y.indexOf(most), [u, v] = at(x[best], most);
+      made("circle", {cx: u, cy: v, r: 7, fill: "none", stroke: "var(--good)", "stroke-width": 2}, svg);
+      made("text", {x: Math.min(w - 30, Math.max(30, u)), y: v + 20, "text-anchor": "middle"}, svg, `best at ${x[best].toPrecision(3)}`);
+    }
     const dot = made("circle", {r: 5, fill: "var(--gold)", stroke: "var(--ink)"}, svg);
     svg.place = i => { const [u, v] = at(x[i], y[i]); dot.setAttribute("cx", u); dot.setAttribute("cy", v); };
     svg.onclick = event => {
@@ -505,9 +614,9 @@ function member(i) {
   state.member = i;
   find("along").value = i;
   [...find("charts").children].forEach(svg => svg.place(i));
-  find("member").textContent = `net motion ${round(chosen.displacement, 5)}, cost ${chosen.cost.toPrecision(5)}` + (chosen.minimum ? "" : " (no minimum)");
+  find("member").textContent = `net motion ${round(chosen.displacement, 5)}, cost ${chosen.cost.toPrecision(5)}, ${state.body.towing ? "efficiency" : "distance²/cost"} ${chosen.efficiency.toPrecision(4)}` + (chosen.minimum ? "" : " (no minimum)");
   setHarmonics(harmonicsOf(chosen.stroke), false);
-  change(copied(chosen.stroke), {remember: false});
+  change(copied(chosen.stroke), {keeps: false});
 }
 
 // ---------------------------------------------------------------------------------------------------- export
@@ -516,7 +625,7 @@ const list = rows => JSON.stringify(rows, (_, x) => typeof x === "number" && Mat
 function python() {
   const {body, stroke, pair, at, lower, upper} = state, m = at.length, options = m > 2 ? `, variables=(${pair.join(", ")}), at=${list(at)}` : "";
   const names = body.group.names.join(", ");
-  return ["import jax", "", 'jax.config.update("jax_enable_x64", True)', "import geodyn as gd", ...(body.imports ? [body.imports] : []), "",
+  return ["import jax", "", 'jax.config.update("jax_enable_x64", True)', "import geodyn as gd", ...(body.imports ? ["", `# ${body.imports.split(" ")[1].split(".")[0]} is to be found from where this runs.`, body.imports] : []), "",
     `body = ${body.python}`, ...(body.metric ? [] : ["body = gd.bundles.KaluzaKlein(body)  # cost: the squared length of the stroke"]),
     "stroke = gd.FourierStroke(", `    mean=${list(stroke.mean)},`, `    cosine=${list(stroke.cosine)},`, `    sine=${list(stroke.sine)},`, ")",
     `print("net motion (${names}):", body.group.log(gd.holonomy(body, stroke)))`, 'print("cost:", gd.cost(body, stroke))',
@@ -647,20 +756,22 @@ find("measured").onchange = async event => {
 };
 find("goal").onchange = () => amounts();
 find("bounded").onchange = event => {
+  remember();
   state.bounds = event.target.checked ? [0, 1].map(k => state.pair.map((_, a) => {
     const reach = shapesOf(state.stroke, 96).map(r => r[state.pair[a]]), edge = k ? Math.max(...reach) : Math.min(...reach);
     return k ? Math.min(state.upper[a], edge + 0.1 * (state.upper[a] - state.lower[a])) : Math.max(state.lower[a], edge - 0.1 * (state.upper[a] - state.lower[a]));
   })) : null;
   update();
 };
+find("vectors").onchange = event => panels.forEach(panel => panel.vectors(event.target.checked));
 find("ellipses").onchange = event => panels.forEach(panel => panel.metric(event.target.checked));
 find("optimise").onclick = () => optimise();
 find("family").onclick = () => follow();
-find("cancel").onclick = () => { server.cancel(); find("progress").textContent += " … ending with what there is"; };
+find("cancel").onclick = () => { ended = count; server.cancel(); find("cancel").disabled = true; find("progress").textContent = "cancelling …"; };
 find("along").oninput = event => member(+event.target.value);
-find("keep").onclick = () => { keep(); update(); };
-find("swap").onclick = () => { const {old} = state; keep(); setHarmonics(harmonicsOf(old), false); change({mean: old.mean, cosine: old.cosine, sine: old.sine}); };
-find("forget").onclick = () => { state.old = null; update(); };
+find("keep").onclick = () => { remember(); keep(); update(); };
+find("swap").onclick = () => { const {old} = state; remember(); keep(); setHarmonics(harmonicsOf(old), false); change({mean: old.mean, cosine: old.cosine, sine: old.sine}, {keeps: false}); };
+find("forget").onclick = () => { remember(); state.old = null; update(); };
 find("undo").onclick = () => step(past, future);
 find("redo").onclick = () => step(future, past);
 find("play").onclick = () => play(!playing);
@@ -673,7 +784,7 @@ find("theme").onclick = () => {
 };
 matchMedia("(prefers-color-scheme: dark)").onchange = () => { panels.forEach(panel => panel.paint(dark())); frame(); };
 document.onkeydown = event => {
-  const writing = event.target.matches("input, textarea, select");
+  const writing = event.target.matches("textarea, select, input:not([type=radio], [type=checkbox], [type=range])");
   if ((event.ctrlKey || event.metaKey) && !writing && event.key === "z") { event.preventDefault(); step(past, future); }
   if ((event.ctrlKey || event.metaKey) && !writing && event.key === "y") { event.preventDefault(); step(future, past); }
   if (event.key === " " && !writing && !event.target.matches("button, summary")) { event.preventDefault(); play(!playing); }
@@ -686,9 +797,11 @@ requestAnimationFrame(tick);
 let server = null;
 if (data.alone) {
   document.querySelectorAll("[data-server]").forEach(e => { e.hidden = true; });
+  find("parameters").hidden = false;
   const {parameters, pair, at, lower, upper} = {...data.fields.body, ...data.state};
-  arrive(data.body);
-  Object.assign(state, {parameters: parameters ?? {}, pair, at, lower: data.fields.body.lower, upper: data.fields.body.upper});
+  arrive(data.body, parameters ?? {});
+  find("parameters").querySelectorAll("input, select").forEach(e => { e.disabled = true; });
+  Object.assign(state, {pair, at, lower: data.fields.body.lower, upper: data.fields.body.upper});
   const {stroke, old, frame: shown, mode, bounds, harmonics, family} = data.state;
   Object.assign(state, {stroke: stroke ?? state.stroke, old: old ?? null, bounds: bounds ?? state.bounds, harmonics: harmonics ?? state.harmonics});
   for (const [name, told] of Object.entries(data.fields)) fields[name] = new Field(told, new Group(data.body.group));

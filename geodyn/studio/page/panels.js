@@ -44,6 +44,7 @@ class Panel {
     const where = c => this.to([0, 1].map(a => lower[a] + c[a] / cells * (upper[a] - lower[a])));
     made("path", {d: cuts.map(([a, b]) => `M${points([where(a)])}L${points([where(b)])}`).join(""), class: "zero", fill: "none",
       stroke: "var(--ink)", "stroke-width": 1}, inside);
+    this.arrowed = made("path", {fill: "none", stroke: "var(--ink)", "stroke-width": 1}, inside);
     this.ellipses = made("path", {fill: "none", stroke: "var(--soft)", "stroke-width": 1}, inside);
     made("rect", {x: left, y: top, width: side, height: side, fill: "none", stroke: "var(--line)", "pointer-events": "none"}, svg);
     for (const value of ticks(lower[0], upper[0])) made("text", {x: this.to([value, 0])[0], y: top + side + 15, "text-anchor": "middle"}, svg, value);
@@ -102,6 +103,25 @@ class Panel {
     const reach = Math.max(...list.map(([, rates]) => Math.max(...rates.map(v => Math.max(...v.map((x, c) => Math.abs(x) / (upper[c] - lower[c])))))));
     this.ellipses.setAttribute("d", list.map(([centre, rates]) =>
       "M" + rates.map(v => points([this.to(v.map((x, c) => centre[c] + x * 0.45 / count / reach))])).join("L")).join(""));
+  }
+  // The connection: arrows −A of this component; the body moves by the part of r' along them.
+  vectors(shown) {
+    const {field, component, k} = {...this, k: this.field.k}, {lower, upper} = field, count = 12, form = new Float64Array(2 * k), list = [];
+    for (let a = 0; shown && a < count; a++) {
+      for (let b = 0; b < count; b++) {
+        const centre = [a, b].map((n, c) => lower[c] + (n + 0.5) / count * (upper[c] - lower[c]));
+        field.form.at(...centre, form);
+        // In the picture: up is negative. Lengths are those per radian of each variable, not per pixel.
+        const v = [-form[2 * component], form[2 * component + 1]];
+        if (v.every(isFinite)) list.push([this.to(centre), v, Math.hypot(...v)]);
+      }
+    }
+    const sizes = list.map(([, , n]) => n).sort((x, y) => x - y), usual = sizes[Math.floor(0.9 * sizes.length)] || 1, cell = BOX.side / count;
+    this.arrowed.setAttribute("d", list.filter(([, , n]) => n > 1e-3 * usual).map(([[x, y], [u, v], n]) => {
+      const long = 0.9 * cell * Math.min(1, n / usual), [c, s] = [u / n, v / n], tip = [x + long / 2 * c, y + long / 2 * s], head = Math.min(4, long / 2);
+      const wing = sign => [tip[0] - head * (c - sign * 0.6 * s), tip[1] - head * (s + sign * 0.6 * c)];
+      return `M${points([[x - long / 2 * c, y - long / 2 * s]])}L${points([tip])}M${points([wing(1)])}L${points([tip])}L${points([wing(-1)])}`;
+    }).join(""));
   }
   draw(stroke, pair, options) {
     const at = r => this.to(pair.map(i => r[i])), m = stroke.mean.length, r = new Array(m), list = points(shapesOf(stroke, 160).map(at));

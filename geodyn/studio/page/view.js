@@ -50,7 +50,10 @@ class View {
     for (let a = 0; a < translations; a++) q[a] += g[a * d + d - 1];
     return q;
   }
-  axes(g) {  // a box and the three axes of the frame, seen from one side
+  axes(g) {  // a box and the three axes of the frame, seen from one side; in the plane an arrow and two axes
+    if (this.planar()) {
+      return [[[0.5, 0], [-0.3, 0.25], [-0.3, -0.25], [0.5, 0]], [[0, 0], [0.8, 0]], [[0, 0], [0, 0.8]]].map(line => line.map(p => this.placed(g, p, this.group.d)));
+    }
     const {d, homogeneous} = this.group, n = Math.min(3, homogeneous ? d - 1 : d), eye = ([x, y, z]) => [0.87 * (y - x), z - 0.5 * (x + y)];
     const at = v => eye([0, 1, 2].map(i => i < n ? v.reduce((s, x, j) => s + (j < n ? g[i * d + j] * x : 0), 0) + (homogeneous ? g[i * d + d - 1] : 0) : v[i]));
     const [a, b, c] = [0.9, 0.5, 0.25], rims = [];
@@ -58,10 +61,11 @@ class View {
     for (const [x, y] of [[a, b], [-a, b], [-a, -b], [a, -b]]) rims.push([[x, y, -c], [x, y, c]].map(at));
     return [...rims, ...[0, 1, 2].map(i => [[0, 0, 0], [0, 1, 2].map(j => j === i ? 1.3 : 0)].map(at))];
   }
+  planar() { return this.group.turns || (this.group.homogeneous && this.group.d < 4); }
   middle(t) {
     const g = this.pose(t), {d} = this.group;
     if (this.kind === "disc") return this.placed(g, [0, 0, 1], d);
-    if (this.kind === "axes") return this.axes(g)[6][1];
+    if (this.kind === "axes" && !this.planar()) return this.axes(g)[6][1];
     return this.placed(g, [0, 0], d);
   }
   draw(t, trail) {
@@ -88,7 +92,13 @@ class View {
     this.lines(0).forEach(list => line(list, colour("--line"), 3));
     const from = Math.max(0, t - trail), count = Math.ceil((t - from) * 48);
     if (count > 0) line(Array.from({length: count + 1}, (_, n) => this.middle(from + (t - from) * n / count)), colour("--gold"), 2);
-    const lines = this.lines(t), own = ["--red", "--good", "--blue"];
-    lines.forEach((list, n) => line(list, this.kind === "axes" && n > 5 ? colour(own[n - 6]) : colour("--blue"), 4));
+    const lines = this.lines(t), own = ["--red", "--good", "--gold"], first = this.kind !== "axes" ? lines.length : this.planar() ? 1 : 6;
+    lines.forEach((list, n) => line(list, n < first ? colour("--blue") : colour(own[n - first]), 4));
+    if (this.kind === "disc") return;  // its lengths grow towards the rim
+    const [long] = [5, 2, 1].map(f => f * 10 ** Math.floor(Math.log10(w / 4 / scale))).filter(s => s * scale <= w / 4);
+    pen.fillStyle = colour("--soft");
+    pen.fillRect(10, h - 12, long * scale, 2);
+    pen.font = "12px system-ui, sans-serif";
+    pen.fillText(String(round(long, 3)), 10, h - 17);
   }
 }
