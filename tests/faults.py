@@ -661,8 +661,9 @@ control/problem/minimise.py: strokes leave their bounds as the problem changes
 + curved = hessian + 0 * dh.T @
 > control/test_stroke_gradients.py::test_where_bounds_are_felt
 
-control/families/branch.py: a family begins with multipliers of any sign
--         weights = weights * jnp.sign(weights[0])
+control/families/branch.py: a family begins with the wrong multipliers
+- full_matrices=False)[0][:, -1]
++ full_matrices=False)[0][:, 0]
 > studio/test_desk.py::test_family
 
 __main__.py: a Ctrl-C while memory is freed is lost
