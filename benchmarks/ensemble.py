@@ -80,10 +80,10 @@ def scales(count):
 
 
 PROBLEMS = {
-    "elastic rods": (rods, MEMBERS),
+    "elastic rods": (rods, 2 * MEMBERS),
     "rigid rods": (rigid_rods, MEMBERS),
-    "rigid bodies": (tops, MEMBERS),
-    "optimal strokes": (strokes, 1024),
+    "rigid bodies": (tops, 4 * MEMBERS),
+    "optimal strokes": (strokes, 2048),
 }
 
 
@@ -96,7 +96,7 @@ def median_seconds(count):
     """Of each problem, in a process that never had more than so many cores: XLA has threads of its own."""
 
     def run(function, members):
-        return gd.ensemble(function, members, chunk=len(members) // 8).status
+        return gd.ensemble(function, members, chunk=len(members) // 16).status
 
     calls = {name: partial(run, function(), scales(n)) for name, (function, n) in PROBLEMS.items()}
     print("seconds", json.dumps(medians(calls, 4.0)))
