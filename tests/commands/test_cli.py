@@ -155,7 +155,7 @@ import gc, signal, sys, time
 import geodyn.__main__ as program, geodyn.commands as commands
 
 def demo(**_):
-    gc.callbacks.append(lambda *_: signal.raise_signal(signal.SIGINT))
+    gc.callbacks.append(lambda phase, _: signal.raise_signal(signal.SIGINT) if phase == "start" else None)
     gc.collect()
     gc.callbacks.pop()
     for _ in range(500):
