@@ -154,10 +154,13 @@ LOST = """
 import gc, signal, sys, time
 import geodyn.__main__ as program, geodyn.commands as commands
 
+def once(*_):
+    gc.callbacks.remove(once)
+    signal.raise_signal(signal.SIGINT)
+
 def demo(**_):
-    gc.callbacks.append(lambda phase, _: signal.raise_signal(signal.SIGINT) if phase == "start" else None)
+    gc.callbacks.append(once)
     gc.collect()
-    gc.callbacks.pop()
     for _ in range(500):
         time.sleep(0.01)
 
