@@ -11,6 +11,6 @@ def assembled(data: dict, nonce: str = "") -> str:
     folder = files("geodyn.studio") / "page"
     parts = {name: (folder / name).read_text(encoding="utf-8") for name in ("studio.html", "studio.css", *SCRIPTS)}
     script = "\n".join(parts[name] for name in SCRIPTS)
-    told = dumps(data).replace("</", "<\\/")
+    told = dumps(data).replace("<", "\\u003c")  # nothing in the data can end its element or open another
     page = parts["studio.html"].replace("__STYLE__", parts["studio.css"]).replace("__NONCE__", nonce)
-    return page.replace("__DATA__", told).replace("__SCRIPT__", script)
+    return page.replace("__SCRIPT__", script).replace("__DATA__", told)

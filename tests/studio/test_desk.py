@@ -288,6 +288,14 @@ def test_exported_page_is_one_small_file(name, tmp_path, capsys):
     assert data["alone"] and set(data["fields"]) == {"body", "minimum perturbation"}
 
 
+def test_data_cannot_leave_its_place():
+    """Whatever a file of measurements is called, no script comes of it."""
+    name = "</script><!--<script>alert(1)</script>__SCRIPT__"
+    html = assembled({"name": name}, "once")
+    assert html.count("<script") == 2 and "<!--" not in html
+    assert json.loads(re.search(r'<script id="data"[^>]*>(.*?)</script>', html, re.S)[1]) == {"name": name}
+
+
 def test_assets_are_small():
     assert len(assembled({})) < 100_000
 

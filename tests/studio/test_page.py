@@ -92,6 +92,10 @@ def stroke_of(page):
     )
 
 
+def harmonics_of(page):
+    return stroke_of(page).cosine.shape[1]
+
+
 def motion_of(page, body, stroke):
     return np.asarray(body.group.log(gd.holonomy(body, stroke)))
 
@@ -202,6 +206,11 @@ def test_a_search_that_is_cancelled_before_it_begins(page):
     until(page, "!searching")
     assert "the stroke is as it was" in page.inner_text("#progress") and page.evaluate("state.optimum === null")
     np.testing.assert_array_equal(stroke_of(page).cosine[:, :4], before.cosine)
+    page.click("#optimise")
+    page.select_option("#body", "pmpy")  # another body meanwhile: what is found is not its stroke
+    until(page, "!searching && state.body.name === 'pmpy' && panels.length && exact")
+    assert "was ended" in page.inner_text("#progress") and page.evaluate("state.optimum === null")
+    assert stroke_of(page).mean.shape == (2,) and harmonics_of(page) == 13
 
 
 def test_undo_brings_back_what_was_known(page):

@@ -87,6 +87,7 @@ async function begin(name) {
 }
 function arrive(body, parameters = {}) {
   if (state.body) chosen[state.body.name] = state.parameters;
+  abandon();
   const [lower, upper] = [body.lower.slice(0, 2), body.upper.slice(0, 2)];
   Object.assign(state, {body, parameters, pair: [0, 1], at: [...body.start], lower, upper, bounds: null, optimum: null, family: null, old: null});
   state.stroke = circle();
@@ -170,6 +171,10 @@ function slider(label, value, low, high, step, changed) {
 function changedParameter(name, value) {
   remember(`parameter ${name}`);
   state.parameters = {...state.parameters, [name]: value};
+  state.optimum = state.family = null;
+  find("branch").hidden = true;
+  if (state.old && !lies(state.old)) state.old = null;  // its numbers were those of the body before
+  abandon();
   changedBody();
 }
 let bodyAgain = false, bodyAsked = false, accepted = {};
@@ -181,15 +186,12 @@ async function changedBody() {  // what the body is now, then its grids; the lim
     if (body.start.length !== state.at.length) arrive(body, parameters);
     else {
       Object.assign(state.body, body);
-      state.optimum = state.family = null;
-      if (state.old && !lies(state.old)) state.old = null;  // its numbers were those of the body before
-      find("branch").hidden = true;
       accepted = parameters;
       await refresh({look: true});
     }
   } catch (error) {  // a refused value goes back to the last one that was good
     fault(error);
-    if (server.open && !bodyAgain) { state.parameters = accepted; showParameters(); }
+    if (server.open && !bodyAgain) { state.parameters = accepted; showParameters(); update(); }
   }
   bodyAsked = false;
   if (bodyAgain) { bodyAgain = false; changedBody(); }
@@ -296,7 +298,7 @@ function step(list, other) {
   find("bounded").checked = !!state.bounds;
   if (body) { showParameters(); changedBody(); }
   if (slice) { buildSlice(); refresh({look: true}); }
-  update();
+  if (!body && !slice) update();  // else when the new grids are there
 }
 function change(stroke, {keeps = true, from = "hand"} = {}) {
   if (keeps) remember();
@@ -537,18 +539,24 @@ function problem() {
   if (state.bounds) state.pair.forEach((i, a) => { wide[0][i] = state.bounds[0][a]; wide[1][i] = state.bounds[1][a]; });
   return request({goal: find("goal").value, displacement: values, harmonics: Math.max(state.harmonics, 12), stroke: state.stroke, bounds: state.bounds ? wide : null});
 }
+function abandon() {  // a search for a body that is no longer shown
+  if (searching) { ended = count; server.cancel(); }
+}
 let count = 0, ended = null;  // of the search that runs: its last word, and the count at which it was cancelled
 async function search(what, done) {
   [searching, count, ended] = [true, 0, null];
   find("cancel").disabled = false;
   find("optimise").disabled = find("family").disabled = true;
   find("progress").textContent = "compiling, or looking for a beginning …";
+  const body = () => JSON.stringify([state.body.name, state.parameters]), before = body();
   try {
-    await done(await server.ask(what, problem(), told => {
+    const found = await server.ask(what, problem(), told => {
       count = told.count;
       if (ended !== null) return;
       find("progress").textContent = told.what === "iteration" ? `iteration ${count}: off an optimum by ${told.value.toExponential(1)}` : `${count} strokes, now at ${told.value.toPrecision(3)}`;
-    }));
+    });
+    if (body() !== before) throw new Error("the body was changed meanwhile: the search for the one before was ended");
+    await done(found);
   } catch (error) { find("progress").textContent = error.message; }
   searching = false;
   find("cancel").disabled = true;
@@ -667,8 +675,8 @@ const exports = {
   },
   gif: async () => save("stroke.gif", "data:image/gif;base64," + (await server.ask("film", request({stroke: state.stroke}))).gif),
   page: async () => {
-    const {stroke, old, frame, mode, bounds, harmonics, family} = state;
-    const {html} = await server.ask("page", request({state: {parameters: state.parameters, pair: state.pair, at: state.at, stroke, old, frame, mode, bounds, harmonics, family}}));
+    const {stroke, old, frame, mode, bounds, harmonics, family, optimum} = state;
+    const {html} = await server.ask("page", request({state: {parameters: state.parameters, pair: state.pair, at: state.at, stroke, old, frame, mode, bounds, harmonics, family, optimum}}));
     save("studio.html", html, "text/html");
   },
 };
@@ -802,8 +810,8 @@ if (data.alone) {
   arrive(data.body, parameters ?? {});
   find("parameters").querySelectorAll("input, select").forEach(e => { e.disabled = true; });
   Object.assign(state, {pair, at, lower: data.fields.body.lower, upper: data.fields.body.upper});
-  const {stroke, old, frame: shown, mode, bounds, harmonics, family} = data.state;
-  Object.assign(state, {stroke: stroke ?? state.stroke, old: old ?? null, bounds: bounds ?? state.bounds, harmonics: harmonics ?? state.harmonics});
+  const {stroke, old, frame: shown, mode, bounds, harmonics, family, optimum} = data.state;
+  Object.assign(state, {stroke: stroke ?? state.stroke, old: old ?? null, bounds: bounds ?? state.bounds, harmonics: harmonics ?? state.harmonics, optimum: optimum ?? null});
   for (const [name, told] of Object.entries(data.fields)) fields[name] = new Field(told, new Group(data.body.group));
   view = new View(find("view"), data.body, data.fields.body.look);
   state.frame = shown ?? "body";
