@@ -4,6 +4,7 @@ An operation that only moves entries adds nothing to the program; any other beco
 """
 
 import functools
+import itertools
 import math
 
 import numpy as np
@@ -14,13 +15,31 @@ from geodyn._compile.expressions import Graph
 
 ELEMENTWISE = {
     *("add", "add_any", "sub", "mul", "div", "rem", "neg", "sign", "abs", "max", "min", "pow", "integer_pow", "square"),
-    *("sqrt", "rsqrt", "cbrt", "exp", "exp2", "expm1", "log", "log1p", "sin", "cos", "tan", "asin", "acos", "atan"),
+    *(
+        "one_minus_square",
+        "sqrt",
+        "rsqrt",
+        "cbrt",
+        "exp",
+        "exp2",
+        "expm1",
+        "log",
+        "log1p",
+        "log2",
+        "sin",
+        "cos",
+        "tan",
+        "asin",
+        "acos",
+        "atan",
+    ),
     *("atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "logistic", "erf", "floor", "ceil", "round"),
     *("eq", "ne", "lt", "le", "gt", "ge", "and", "or", "xor", "not", "is_finite", "select_n", "clamp", "nextafter"),
     *("real", "imag", "conj", "complex", "stop_gradient", "copy", "copy_p", "convert_element_type"),
 }
-REDUCTIONS = {"reduce_sum": lax.add_p, "reduce_max": lax.max_p, "reduce_min": lax.min_p}
+REDUCTIONS = {"reduce_sum": lax.add_p, "reduce_prod": lax.mul_p, "reduce_max": lax.max_p, "reduce_min": lax.min_p}
 REDUCTIONS |= {"reduce_and": lax.and_p, "reduce_or": lax.or_p}
+RUNNING = {"cumsum": lax.add_p, "cumprod": lax.mul_p, "cummax": lax.max_p, "cummin": lax.min_p}
 
 
 def has_rule(equation) -> bool:
@@ -113,6 +132,21 @@ def _reduce(graph, equation, x):
     return fill(out.aval.shape, [functools.reduce(join, column) for column in columns])
 
 
+def _running(graph, equation, x):
+    axis, dtype = equation.params["axis"], equation.outvars[0].aval.dtype
+    order = slice(None, None, -1 if equation.params["reverse"] else 1)
+
+    def join(a, b):
+        return graph.apply(RUNNING[equation.primitive.name], {}, (a, b), dtype)
+
+    rows = itertools.accumulate(np.moveaxis(x, axis, 0)[order], lambda a, b: each(a.shape, join, a, b))
+    return np.moveaxis(np.stack([*rows])[order], 0, axis)
+
+
+def _unstack(graph, equation, x):
+    return list(np.moveaxis(x, equation.params["axis"], 0))
+
+
 def _dot(graph, equation, a, b):
     (over_a, over_b), (batch_a, batch_b) = equation.params["dimension_numbers"]
     dtype = equation.outvars[0].aval.dtype
@@ -145,4 +179,9 @@ MOVES |= {
     "transpose": lambda graph, equation, x: x.transpose(equation.params["permutation"]),
     "rev": lambda graph, equation, x: np.flip(x, equation.params["dimensions"]),
     "concatenate": lambda graph, equation, *x: np.concatenate(x, equation.params["dimension"]),
+    # Since JAX 0.12 these are operations of their own.
+    "stack": lambda graph, equation, *x: np.stack(x, equation.params["axis"]),
+    "tile": lambda graph, equation, x: np.tile(x, equation.params["reps"]),
+    "unstack": _unstack,
 }
+MOVES |= dict.fromkeys(RUNNING, _running)

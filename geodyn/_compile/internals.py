@@ -6,11 +6,14 @@ calls for XLA. `passes` tests this once per process. If anything is missing or d
 run as they were written.
 """
 
+import contextlib
+import functools
 import logging
 from functools import partial
 from typing import Any, cast
 
 import jax
+import numpy as np
 
 try:
     from jax.core import ShapedArray, eval_jaxpr
@@ -132,6 +135,22 @@ def silence() -> None:
     except ImportError:
         return
     absl_set_min_log_level(3)
+
+
+# XLA's options for a program that compiles in 0.6 of the time and, if it is no long loop, runs as fast: less of LLVM's
+# optimisation, and fusions by the older emitter, which newer versions lack.
+QUICK = {"xla_backend_optimization_level": 1, "xla_cpu_use_fusion_emitters": False}
+
+
+@functools.cache
+def quick_options() -> dict:
+    """Those of `QUICK` that this version of XLA knows; none on other devices than CPUs."""
+    known = {}
+    for name, value in QUICK.items() if jax.default_backend() == "cpu" else ():
+        with contextlib.suppress(Exception), jax.ensure_compile_time_eval():
+            jax.jit(lambda x: x, compiler_options={name: value})(np.zeros(()))
+            known[name] = value
+    return known
 
 
 def programs_in(params):

@@ -30,6 +30,9 @@ _on_a_processor = ContextVar("on_a_processor", default=False)
 MOST_SCALARS = 4000
 # Products of matrices with more entries, as in a neural network, take ten times as long to compile scalar by scalar.
 LARGEST_PRODUCT = 128
+# So few members of a batch are computed one after the other: together they take longer, since XLA starts each of
+# thousands of short loops by a call of its own.
+FEW = 16
 
 
 def lanes(run: Callable, args, outs, *, plain: Callable, small: bool, nonlinear: int | None = None, transposed=None):
@@ -70,18 +73,34 @@ def _for_members(x, shape, kept, batch):
 
 
 def _on_processor(*args, small, batch, alone, outs, **params):
-    if batch and math.prod(batch) == 1:  # A batch of one is one, which is a single native function.
+    if batch and math.prod(batch) == 1:  # A batch of one is one.
         one = [x.reshape(x.shape[: x.ndim - len(batch)]) for x in args]
         own = tuple((shape, dtype, ()) for shape, dtype, _ in outs)
         values = _on_processor(*one, small=small, batch=(), alone=alone, outs=own, **params)
         return [x.reshape(*x.shape, *batch) for x in values]
+    is_one = small and alone and math.prod(batch) <= FEW
     token = _on_a_processor.set(True)
     try:
-        is_one = small and alone and not batch and internals.HAS_SMALL_CALLS
-        evaluate = partial(_on_devices, alone=alone, batch=batch, outs=outs, **params)
-        return native.small_call(evaluate, *args) if is_one else evaluate(*args)
+        evaluate = _one_by_one if is_one and batch else _on_devices
+        evaluate = partial(evaluate, alone=alone, batch=batch, outs=outs, **params)
+        return native.small_call(evaluate, *args) if is_one and internals.HAS_SMALL_CALLS else evaluate(*args)
     finally:
         _on_a_processor.reset(token)
+
+
+def _one_by_one(*args, batch, outs, run, **_):
+    """`_evaluated`, for one member of the batch after the other."""
+
+    def members(x):
+        own = x.shape[: x.ndim - len(batch)]
+        return jnp.moveaxis(jnp.broadcast_to(x, (*own, *batch)).reshape(*own, math.prod(batch)), -1, 0)
+
+    def one(args):
+        return _evaluated(*args, run=run, batch=(), outs=[(shape, dtype, ()) for shape, dtype, _ in outs])
+
+    values = jax.lax.map(one, list(map(members, args)))
+    values = [jnp.moveaxis(x, 0, -1).reshape(*x.shape[1:], *batch) for x in values]
+    return [_for_members(x, shape, kept, batch) for x, (shape, _, kept) in zip(values, outs, strict=True)]
 
 
 def _on_devices(*args, run, batch, outs, alone, **_):
@@ -266,13 +285,29 @@ class Split:
     that pays if all of a larger program is."""
 
     def __init__(self, function: Callable, likes, first: int = 0, scalar: bool = True):
-        self.closed = closed = jax.make_jaxpr(lambda *x: list(function(*x)))(*likes)
-        # The traced program is used again, since tracing the user's functions takes long.
-        self.function, self.likes, self.first = jaxpr_as_fun(closed), likes, first
-        self.is_arithmetic = _is_arithmetic(closed.jaxpr)
-        self.scalars = _Scalars(closed, first) if scalar and self.is_arithmetic else None
-        if self.scalars is not None and len(self.scalars.order) > MOST_SCALARS:
-            self.scalars = None
+        self.given, self.likes, self.first, self.scalar = function, likes, first, scalar
+
+    # It is traced when it is first used: of a tangent and its transpose a program uses only one.
+    @functools.cached_property
+    def closed(self):
+        """The program of the function."""
+        return jax.make_jaxpr(lambda *x: list(self.given(*x)))(*self.likes)
+
+    @functools.cached_property
+    def function(self):
+        """The traced program as a function: tracing the user's functions takes long."""
+        return jaxpr_as_fun(self.closed)
+
+    @functools.cached_property
+    def is_arithmetic(self) -> bool:
+        """Whether the function is arithmetic on few numbers."""
+        return _is_arithmetic(self.closed.jaxpr)
+
+    @functools.cached_property
+    def scalars(self):
+        """The evaluation scalar by scalar, or None."""
+        found = _Scalars(self.closed, self.first) if self.scalar and self.is_arithmetic else None
+        return None if found is None or len(found.order) > MOST_SCALARS else found
 
     @property
     def by_scalars(self) -> bool:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from geodyn._compile.lanes import _is_arithmetic
 from geodyn._compile.native import native
 from geodyn._compile.scalars import scalar_program
 
@@ -30,6 +31,12 @@ UNARY = {
     "smallest": lambda x: jnp.broadcast_to(x.min(0), x.shape),
     "Gram": lambda x: x @ x.T @ x,
     "through a diagonal": lambda x: x @ jnp.diag(x[0]),
+    "stacked": lambda x: jnp.stack([x[1], x[0]]),
+    "unstacked": lambda x: jnp.stack([a + b for a, b in zip(*x)] * 2).reshape(x.shape),
+    "tiled": lambda x: jnp.tile(x[:1], (2, 1)),
+    "running sums": lambda x: jnp.cumsum(x, 1),
+    "running sums back": lambda x: jax.lax.cumsum(x, 0, reverse=True),
+    "product": lambda x: jnp.broadcast_to(x.prod(0), x.shape),
     "loop": lambda x: jax.lax.fori_loop(0, 2, lambda _, y: y + x, x),
     "loop until": lambda x: jax.lax.while_loop(lambda y: jnp.any(jnp.abs(y) < 4), lambda y: 2 * jnp.abs(y) + 1, x),
     "scan": lambda x: jax.lax.scan(lambda c, row: (c + row, c * row), x[0], x)[1],
@@ -124,3 +131,24 @@ def test_random_programs(dtype, data):
     assert [(a.dtype, a.shape) for a in of_scalars] == types == [(a.dtype, a.shape) for a in as_one]
     for a, b, c in zip(of_scalars, as_one, want, strict=True):  # Only the last functions may be off at all.
         assert units_off(a, c) <= 8 and units_off(b, c) <= 8
+
+
+@pytest.mark.parametrize("name", [*UNARY, *BINARY])
+def test_each_operation(name):
+    """Each operation of the list, on whole numbers: the numbers of JAX, and all but loops and choices have a rule, on
+    any version of JAX. (JAX 0.12 made `stack` an operation of its own, and silently most bodies ran as arrays.)"""
+    function = (UNARY | BINARY)[name]
+    args = [np.array([[1.0, -2.0, 3.0], [5.0, 0.5, -7.0]]), np.array([[2.0, 4.0, -1.0], [3.0, 8.0, 0.25]])]
+    args = args[: 1 if name in UNARY else 2]
+    closed = jax.make_jaxpr(function)(*args)
+    for got, want in zip(scalar_program(closed)(*args), jax.tree.leaves(jax.jit(function)(*args)), strict=True):
+        np.testing.assert_array_equal(got, want)
+    assert _is_arithmetic(closed.jaxpr) or name in ("loop", "loop until", "scan", "branch")
+
+
+@pytest.mark.parametrize("name", LAST)
+def test_functions_have_rules(name):
+    """Each function of one number and its second derivative are arithmetic, on any version of JAX."""
+    function = getattr(jnp, name)
+    closed = jax.make_jaxpr(lambda x: (function(x), jax.grad(jax.grad(function))(x)))(0.5)
+    assert _is_arithmetic(closed.jaxpr)

@@ -18,6 +18,12 @@ from geodyn.integrators.step.methods import start
 from geodyn.integrators.step.path import path
 
 
+@pytest.fixture(autouse=True)
+def together(monkeypatch):
+    """A few members of a batch are computed together, as many are, and not one after the other."""
+    monkeypatch.setattr(lanes, "FEW", 1)
+
+
 class Oscillator(eqx.Module):
     """A spring, and a mass that depends on where it is and grows, driven."""
 
@@ -61,6 +67,32 @@ def right_end(*args):
 # Two of them are stiff; of the second the first matrix of a step serves to its end, of the third it does not.
 MEMBERS = jnp.array([[1.0, 0.3], [1e6, 0.3], [1e3, 0.3], [4.0, 0.1]]), jnp.array([0.5, 1e-3, 0.1, 1.0])
 MEMBERS = *MEMBERS, jnp.array([0.1, 0.2, 0.2, 0.3]), jnp.array([[0.2, 0.1], [0.1, 0.1], [0.0, 0.1], [0.2, 0.2]])
+
+
+@pytest.mark.newest
+def test_few_members(monkeypatch):
+    """A few members are computed one after the other, to the bit as alone; also in a batch of batches in which some
+    share their numbers, and of which the derivatives by what is shared are sums. Expected 1e-15 of those together."""
+    numbers, q, v = jnp.array([[1.0, 0.3], [2.0, 0.1]]), jnp.array([0.5, 0.1, 1.0]), jnp.array([0.1, 0.3, 0.2])
+
+    def total(numbers, q, v):
+        each = jax.vmap(jax.vmap(end, (None, 0, None)), (0, None, 0))(numbers, q, v)
+        return jnp.sum(jnp.sin(each)), each
+
+    def values():
+        jax.clear_caches()
+        return jax.jit(jax.value_and_grad(total, (0, 1, 2), has_aux=True))(numbers, q, v[:2])
+
+    wanted, taken = values(), []
+    one_by_one = lanes._one_by_one
+    monkeypatch.setattr(lanes, "FEW", 6)
+    monkeypatch.setattr(lanes, "_one_by_one", lambda *args, **k: taken.append(k["batch"]) or one_by_one(*args, **k))
+    got = values()
+    assert len(taken) == 2 and all(sorted(batch) == [2, 3] for batch in taken)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-14), got, wanted)
+    alone = jax.jit(end)
+    for i, row in enumerate(got[0][1]):
+        assert [float(x) for x in row] == [float(alone(numbers[i], x, v[i])) for x in q]
 
 
 @pytest.mark.long

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
-from geodyn._compile.jit import jit
+from geodyn._compile.jit import quickly_compiled
 from geodyn._typing import Array, Bool, Float, Int, PyTree, Scalar
 
 STIFFEST = 1e6
@@ -245,7 +245,7 @@ def _newton(problem: Problem, derivatives: Derivatives, state: Minimum, toleranc
     return Minimum(unravel(x), y, z, s, barrier, a * length, curved, dc, residual, state.iterations + 1, result)
 
 
-@jit
+@quickly_compiled
 def begin(problem: Problem, x: PyTree) -> Minimum:
     """The state before the first iteration; the problem is traced for the shapes of c and h, and only once."""
     _, c, h = jax.eval_shape(problem, x)
@@ -266,7 +266,7 @@ def begin(problem: Problem, x: PyTree) -> Minimum:
     )
 
 
-@jit
+@quickly_compiled
 def _advance(
     problem: Problem, derivatives: Derivatives, state: Minimum, tolerance: Scalar, limit: Int[Array, ""]
 ) -> Minimum:

@@ -180,16 +180,19 @@ def _expanded_jvp(primals, tangents):
 def _expansion(metric, x, y, u):
     """(E, p(0), p(1)) of a geodesic of one piece from x to y, and their derivatives. Those of u are the solution of a
     linear system (implicit-function theorem)."""
-    n = x.size
+    n, h = x.size, _equal(u)
 
-    def left(z, u):
-        return _residual(metric, z[:n], z[n:], u)
+    def of(z, u):
+        at = pieces_of(metric, z[:n], h, u)
+        return ends(h, at), residual(z[:n], z[n:], h, u, at)[0]
 
-    z = jnp.concatenate([x, y])
-    values, push = jax.linearize(lambda z, u: _ends_of(metric, z[:n], u), z, u)
-    matrix, change = Full().matrix(jax.linearize(lambda u: left(z, u), u)[1], u), jax.jacfwd(left)(z, u)
-    moved = -jnp.linalg.solve(matrix, change.reshape(u.size, 2 * n))
-    return values, jax.vmap(push, out_axes=-1)(jnp.eye(2 * n, dtype=x.dtype), moved.T.reshape(2 * n, *u.shape))
+    # One derivative of all, with respect to both points and u, is a third of the program of three.
+    (values, _), push = jax.linearize(of, jnp.concatenate([x, y]), u)
+    units = jnp.eye(2 * n + u.size, dtype=x.dtype)
+    slopes, left = jax.vmap(lambda e: push(e[: 2 * n], e[2 * n :].reshape(u.shape)), out_axes=-1)(units)
+    left = left.reshape(u.size, -1)
+    moved = -jnp.linalg.solve(left[:, 2 * n :], left[:, : 2 * n])
+    return values, tuple(slope[..., : 2 * n] + slope[..., 2 * n :] @ moved for slope in slopes)
 
 
 def _chained(metric, x, h, u, pieces):

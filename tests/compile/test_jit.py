@@ -1,0 +1,39 @@
+"""The boundary to `jax.jit`."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from geodyn._compile import internals
+from geodyn._compile.jit import quickly_compiled
+
+pytestmark = pytest.mark.newest
+
+
+@quickly_compiled
+def swing(angle, table):
+    if table.shape != (2,):
+        raise ValueError("a table of two")
+    return jnp.sin(angle) * table
+
+
+def test_quickly_compiled_inside_of_other_programs():
+    """A program with options of its own may stand inside of another, whose options hold then: also where nothing that
+    it is given is traced."""
+    table = jnp.array([2.0, 3.0])
+    wanted = np.sin(0.5) * np.array([2.0, 3.0])
+    np.testing.assert_allclose(swing(0.5, table), wanted, rtol=1e-15)
+    np.testing.assert_allclose(jax.jit(lambda x: x + swing(0.5, table))(0.0), wanted, rtol=1e-15)
+    np.testing.assert_allclose(jax.vmap(lambda x: swing(x, table))(jnp.full(3, 0.5)), [wanted] * 3, rtol=1e-15)
+    np.testing.assert_allclose(jax.jacfwd(swing)(0.5, table), np.cos(0.5) * np.array([2.0, 3.0]), rtol=1e-15)
+    with pytest.raises(ValueError, match="a table of two"):
+        swing(0.5, jnp.ones(3))
+
+
+def test_unknown_options_are_left_out(monkeypatch):
+    """A version of XLA that lacks an option compiles without it."""
+    monkeypatch.setattr(internals, "QUICK", {"xla_backend_optimization_level": 1, "xla_no_such_option": False})
+    internals.quick_options.cache_clear()
+    assert internals.quick_options() == {"xla_backend_optimization_level": 1}
+    internals.quick_options.cache_clear()
