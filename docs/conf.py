@@ -24,12 +24,14 @@ html_theme = "furo"
 html_title = "geodyn"
 html_static_path = ["static"]
 html_css_files = ["geodyn.css"]
+html_js_files = ["geodyn.js"]
 html_theme_options = {
     "top_of_page_buttons": [],  # Many pages are made, and stand nowhere in the repository.
 }
 myst_enable_extensions = ["dollarmath", "colon_fence", "attrs_inline"]
 myst_heading_anchors = 3
 nb_execution_mode = "off"
+nb_merge_streams = True  # What a cell prints is one block.
 add_module_names = False
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"

@@ -55,7 +55,7 @@ def _documented(value, module, name) -> list[str]:
     if not callable(value):
         return [inspect.cleandoc(f"A constant: `{value!r}`")[:400]]
     directive = "autoclass" if inspect.isclass(value) else "autofunction"
-    path = f"{value.__module__}.{value.__qualname__}" if not _is_wrapped(value) else f"{module.__name__}.{name}"
+    path = f"{module.__name__}.{name}"  # as users write it, also in what a search finds
     options = [":members:", ":exclude-members: __init__"] if inspect.isclass(value) else []
     return ["```{eval-rst}", f".. {directive}:: {path}", *(f"   {option}" for option in options), "```"]
 
@@ -86,10 +86,6 @@ def short_types(app, tree, page: str) -> None:
 def _anchor(room: str, name: str, value) -> str:
     """Labels do not tell capitals from small letters, names do."""
     return f"{room}.{name}" + "-class" * inspect.isclass(value)
-
-
-def _is_wrapped(value) -> bool:
-    return not (inspect.isclass(value) or inspect.isfunction(value))
 
 
 def _first(module) -> str:
@@ -166,8 +162,6 @@ def name_rows(app, tree, page: str) -> None:
 
 def link_names(app, tree, page: str) -> None:
     """Makes links to the reference of the names in code, such as gd.integrate; `tree` is the page as Sphinx read it."""
-    if page.startswith("reference/"):
-        return
     start = app.builder.get_relative_uri(page, "index").removesuffix("index.html")
     for literal in list(tree.findall(nodes.literal)):
         found = re.match(r"gd\.(?:(\w+)\.)?(\w+)", literal.astext())
@@ -177,8 +171,19 @@ def link_names(app, tree, page: str) -> None:
         module = getattr(gd, face, None) if face else gd
         if inspect.ismodule(module) and name in module.__all__:
             room, value = f"gd.{face}" if face else "gd", getattr(module, name)
-            place = f"gd.{name}.html"
+            place, anchor = f"gd.{name}.html", nodes.make_id(_anchor(room, name, value))
             if not inspect.ismodule(value):
-                place = f"{room}.html#{nodes.make_id(_anchor(room, name, value))}"
+                place = f"{room}.html#{anchor}"
+            if page == f"reference/{room}" and anchor in _sections(literal):
+                continue
             link = nodes.reference("", "", literal.deepcopy(), refuri=f"{start}reference/{place}", internal=True)
             literal.replace_self(link)
+
+
+def _sections(node) -> list[str]:
+    """The ids of the sections that hold a node: a description need not link to itself."""
+    found = []
+    while node is not None:
+        found += node.get("ids", ())
+        node = node.parent
+    return found

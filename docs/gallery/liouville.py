@@ -19,5 +19,5 @@ for k, colour in zip((0, 100, 300), gd.plot.COLOURS):
     q, p = motion.q[:, k, 0], motion.p[:, k, 0]
     area = jnp.abs(jnp.sum(q * jnp.roll(p, -1) - p * jnp.roll(q, -1))) / 2
     ax.fill(q, p, color=colour, alpha=0.6, label=f"t = {motion.t[0, k]:.0f}, area {area:.4f}")
-ax.legend()
+ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, frameon=False)
 ax.figure.savefig("liouville.png", dpi=100)

@@ -157,7 +157,10 @@ class Desk:
     def measure(self, given: dict, report: Report) -> dict:
         """A new body from the data of a file: A(r), or shapes and poses over time."""
         name, text = words("name", given.get("name"), 200), words("text", given.get("text"), 20_000_000)
-        fitted = read_connection(StringIO(text))
+        try:
+            fitted = read_connection(StringIO(text))
+        except ValueError as error:
+            raise ValueError(str(error).replace("read_connection: the stream", name, 1)) from None
         self.kinds[name] = kind = measured(name, fitted)
         return described(kind, fitted, f"gd.bundles.read_connection({name!r})")
 

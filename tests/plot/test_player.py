@@ -130,6 +130,11 @@ def test_energy_is_told(rod, page):
     np.testing.assert_allclose(values, rod.energy, rtol=1e-6)
 
 
+def test_a_swimmer_needs_its_stroke():
+    with pytest.raises(ValueError, match=r"stroke must be a function"):
+        gd.plot.player(gd.swimmers.Purcell())
+
+
 def test_a_stroke_is_played():
     """The body where its path leads it, the point of its shape on the picture of the curvature, and its pose below."""
     swimmer, stroke = gd.swimmers.Purcell(), gd.FourierStroke.circle(0.7)

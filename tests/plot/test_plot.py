@@ -314,6 +314,26 @@ def test_labels_name_coordinates_and_units(rigid):
     assert gd.plot.trajectory(flown, labels=labels._replace(coordinates=())).get_xlabel() == "$x_1$ (m)"
 
 
+def test_a_batch_is_refused_with_the_remedy():
+    """A picture is of one motion; that which is taken out of the batch, as the error says, is drawn."""
+    body = gd.System(gd.spaces.Euclidean(2), [1.0])
+    batch = jax.vmap(lambda v: gd.integrate(body, [[0.0, 0.0]], v[None], t1=1.0, steps=4))(jnp.eye(2))
+    for picture in (gd.plot.coordinates, gd.plot.energy, gd.plot.multipliers, gd.plot.constraints, gd.plot.trajectory):
+        with pytest.raises(ValueError, match=r"batch.*jax\.tree\.map"):
+            picture(batch)
+    one = jax.tree.map(lambda x: x[1], batch)
+    (line, _) = gd.plot.coordinates(one, axes(S2, "stereographic")).lines
+    assert len(gd.plot.trajectory(one).lines) and np.allclose(line.get_ydata(), 0)
+    assert gd.plot.fan(np.asarray(batch.t), np.asarray(batch.q[:, :, 0, 0]), name="x").get_ylabel() == "x"
+
+
+def test_no_work_is_zero():
+    """To and fro on a line: what is left is rounding, and the legend says 0."""
+    x = np.sin(np.linspace(0, 2 * np.pi, 201))
+    ax = gd.plot.hysteresis(0.3 * x, x, gd.plot.figure(4, 3).add_subplot())
+    assert ax.get_legend().get_texts()[0].get_text() == "work done 0"
+
+
 def test_legends_cover_nothing(rigid):
     ax = gd.plot.coordinates(rigid, gd.plot.figure(4, 3).add_subplot())
     ax.figure.canvas.draw()

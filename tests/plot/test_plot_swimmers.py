@@ -127,7 +127,9 @@ def test_strokes():
 def test_where_it_goes():
     """Against the holonomy: twice of it after two strokes, wherever it is drawn."""
     g = np.asarray(gd.holonomy(PURCELL, CIRCLE))
-    x, y, angle = gd.plot.displacement(PURCELL, CIRCLE, ax(), strokes=2).lines
+    drawn = gd.plot.displacement(PURCELL, CIRCLE, ax(), strokes=2)
+    assert drawn.get_ylabel() == "displacement, angle (rad)"
+    x, y, angle = drawn.lines
     np.testing.assert_allclose([x.get_ydata()[-1], y.get_ydata()[-1]], (g @ g)[:2, 2], atol=1e-12)
     np.testing.assert_allclose([angle.get_ydata()[128], angle.get_ydata()[-1]], 0.0, atol=1e-12)
     drawn = gd.plot.wake(PURCELL, CIRCLE, ax(), strokes=2)

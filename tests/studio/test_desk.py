@@ -270,6 +270,8 @@ def test_measured_data_are_a_body(desk):
     given = PURCELL | {"body": "fish.csv", "stroke": stroke}
     moved = desk.answer("exact", given, silent)["motion"]
     np.testing.assert_allclose(moved, swimmer.group.log(gd.holonomy(swimmer, the_stroke(stroke))), atol=1e-4)
+    with pytest.raises(ValueError, match=r"^bad\.csv: its columns are a, b; want"):
+        desk.answer("measure", {"name": "bad.csv", "text": "a,b\n1,2\n3,4\n"}, silent)
 
 
 @pytest.mark.parametrize("name", ["purcell", "symmetric-purcell"])

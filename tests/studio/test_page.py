@@ -172,6 +172,9 @@ def test_hands_and_keys(page):
     page.fill("#typed", "x,y,theta\n0,0,0\n1,0,0\n1,1,0")
     page.click("#take")
     assert "columns r1, r2; got 3 lines and the columns x, y, theta" in page.inner_text("#typing")
+    page.fill("#typed", '{"mean": [0')
+    page.click("#take")
+    assert "the coefficients cannot be read" in page.inner_text("#typing")
     page.fill("#typed", "alert(1)")
     page.click("#take")
     assert "wanted at least 3 lines of 2 numbers" in page.inner_text("#typing")
@@ -262,6 +265,74 @@ def test_sliders_change_the_body(page):
     until(page, "state.body.name === 'purcell' && state.body.python.includes('drag_ratio=3')")
 
 
+def numbers_of(page):
+    """The table of numbers: {name of a column: its first numbers}."""
+    heads, *rows = ([cell.strip() for cell in line.split("\t")] for line in page.inner_text("#told table").split("\n"))
+    return {head: [row[n] for row in rows if n < len(row)] for n, head in enumerate(heads)}
+
+
+def test_old_numbers_are_those_of_the_body_before(page):
+    """Another drag ratio, or another body with the same hinges: what there was before stays beside what is now."""
+    until(page, "exact")
+    first = numbers_of(page)["net motion"]
+    box = page.locator("#parameters input[type=number]").nth(3)
+    box.fill("4")
+    page.keyboard.press("Enter")
+    until(page, "state.body.python.includes('drag_ratio=4') && !asking && exact")
+    second = numbers_of(page)
+    assert second["old"] == first and second["net motion"] != first  # net motion, distance, cost and efficiency
+    assert page.inner_text("#kept") == "The old numbers are those with drag ratio 2."
+    page.click("#swap")
+    until(page, "state.body.python.includes('drag_ratio=2') && !asking && exact")
+    assert numbers_of(page)["net motion"] == first and numbers_of(page)["old"] == second["net motion"]
+    drag(page, "#panels svg .handle", (20, 0))
+    until(page, "exact")
+    stroke, third = stroke_of(page), numbers_of(page)["net motion"]
+    page.select_option("#body", "floating-links")
+    until(page, "state.body.name === 'floating-links' && panels.length && !asking && exact")
+    np.testing.assert_array_equal(stroke_of(page).cosine, stroke.cosine)
+    assert numbers_of(page)["old"] == third and page.locator("#swap").is_disabled()
+    assert page.inner_text("#kept") == "The old numbers are those of Purcell's swimmer: three slender links."
+    page.select_option("#body", "pmpy")  # another kind of shapes: nothing to compare
+    until(page, "state.body.name === 'pmpy' && panels.length && !asking && exact")
+    assert "old" not in numbers_of(page) and page.inner_text("#kept") == ""
+
+
+def test_metric_stands_beside_the_curvature(page):
+    assert page.locator("#panels svg").count() == 4
+    panel = page.locator("#panels svg").last
+    assert panel.get_attribute("aria-label") == "metric of shapes" and "√det G" in panel.text_content()
+    drawn = page.evaluate("panels[3].ellipses.getAttribute('d').split('M').length - 1")
+    assert drawn == 64
+    drag(page, "#panels svg >> nth=3 >> .handle", (15, 0))  # it is a place to draw, too
+    until(page, "past.length && exact")
+    page.uncheck("#metric")
+    assert page.locator("#panels svg").count() == 3
+    page.select_option("#body", "rolling-disc")  # which has no metric
+    until(page, "state.body.name === 'rolling-disc' && panels.length && exact")
+    assert page.locator("#metric").is_disabled() and page.locator("#panels svg").count() == 2
+
+
+def test_files_can_be_loaded_by_keys(page):
+    for name in ("load", "measured"):
+        page.locator(f"#{name}").evaluate("e => { e.closest('details').open = true; }")
+        page.locator(f"#{name}").focus()
+        assert page.evaluate("document.activeElement.id") == name
+    box = page.locator("label.button", has=page.locator("#measured"))
+    assert box.evaluate("e => getComputedStyle(e).outlineStyle") == "solid"  # one sees where one is
+
+
+def test_narrow_page(page):
+    """At 800 pixels pictures, body and numbers are on the first screen, and nothing reaches beyond the right edge."""
+    page.set_viewport_size({"width": 800, "height": 800})
+    page.click("#keep")
+    until(page, "exact && find('heads').innerText.includes('old')")
+    for what in ("#panels", "#view", "#told table"):
+        box = page.locator(what).bounding_box()
+        assert box["y"] + box["height"] < 800 and box["x"] + box["width"] <= 800
+    assert page.evaluate("document.documentElement.scrollWidth") <= 800
+
+
 def saved(page, what, tmp_path):
     page.click("#export summary")
     with page.expect_download(timeout=120_000) as download:
@@ -285,7 +356,7 @@ def test_export(page, browser, tmp_path, monkeypatch, capsys):
     np.testing.assert_allclose(np.stack([table["r1"], table["r2"]])[:, 0], stroke_of(page)(0.0), atol=1e-12)
     assert saved(page, "png", tmp_path).read_bytes()[:4] == b"\x89PNG"
     svg = saved(page, "svg", tmp_path).read_text()
-    assert svg.count("<image") == 3 and "var(--" not in svg
+    assert svg.count("<image") == 4 and "var(--" not in svg
     alone = saved(page, "page", tmp_path)
     assert alone.stat().st_size < 1_000_000
     asked = []
@@ -300,6 +371,36 @@ def test_export(page, browser, tmp_path, monkeypatch, capsys):
     other.check("[name=frame][value='minimum perturbation']")
     until(other, "panels[0].field.frame === 'minimum perturbation'")
     assert asked == [alone.as_uri()]
+    other.close()
+
+
+def test_a_turn_is_given_as_the_reason_and_a_family_goes_along(page, browser, tmp_path):
+    """A stroke that turns may cost less than the best that does not: it is said. The exported page shows the family,
+    and where one is on it."""
+    until(page, "exact")
+    drag(page, "#panels svg .handle", (16, -12), nth=1)
+    until(page, "exact && Math.abs(exact.motion[2]) > 0.05")
+    cost = page.evaluate("result.cost")
+    page.click("#optimise")
+    until(page, "state.optimum && !searching")
+    said = "the stroke before also turned by" in page.inner_text("#progress")
+    assert said == (page.evaluate("state.optimum.cost") > cost)
+    page.click("#family")
+    until(page, "find('progress').textContent.includes('strokes') || !searching")
+    page.click("#cancel", force=True)
+    until(page, "!searching && state.family && exact")
+    told = page.inner_text("#progress")
+    assert told.startswith("cancelled: the") or "beyond" in told
+    shown = page.inner_text("#member")
+    alone = saved(page, "page", tmp_path)
+    other = browser.new_page()
+    other.goto(alone.as_uri())
+    until(other, "panels.length && result")
+    assert other.inner_text("#member") == shown != ""
+    dots = other.evaluate(
+        "[...document.querySelectorAll('#charts svg circle:last-of-type')].map(e => e.getAttribute('cx'))"
+    )
+    assert len(dots) == 2 and None not in dots
     other.close()
 
 

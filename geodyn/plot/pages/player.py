@@ -75,7 +75,7 @@ def player(
 @player.register
 def _(
     swimmer: AbstractConnection,
-    stroke: Callable,
+    stroke: Callable | None = None,
     path: str | os.PathLike | None = None,
     *,
     strokes: int = 3,
@@ -86,6 +86,8 @@ def _(
     seconds: float | int = 10.0,
     autoplay: bool = False,
 ) -> Player:
+    if not callable(stroke):
+        raise ValueError(f"stroke must be a function t -> r[m]: player(swimmer, stroke, path); got {stroke!r}")
     data = swimming(swimmer, stroke, strokes, component, variables, at)
     return page(title, {"seconds": seconds, "autoplay": autoplay} | data, path)
 

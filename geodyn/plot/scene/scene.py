@@ -132,6 +132,15 @@ def scene_of(space, t, q, model, pairs, rigid, masses, outlines=None, labels: La
     return Scene(space, drawn, t, q, points, radii, ends, rigid, placed(drawn.place, outlines), nothing, [])
 
 
+def check_one(trajectory: Trajectory) -> None:
+    """Raises ValueError, with the remedy, for a batch of trajectories."""
+    if np.ndim(trajectory.t) != 1:
+        raise ValueError(
+            f"trajectory is a batch, with times of shape {np.shape(trajectory.t)}: take one member, "
+            "jax.tree.map(lambda x: x[0], batch); gd.plot.fan draws a number of all members against time"
+        )
+
+
 def _of_one_body(q) -> np.ndarray:
     q = np.asarray(q)
     if q.ndim != 3:

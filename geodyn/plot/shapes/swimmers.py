@@ -83,7 +83,9 @@ def displacement(swimmer: AbstractConnection, stroke, ax=None, *, strokes: int =
         >>> [line.get_label() for line in gd.plot.displacement(swimmer, stroke).lines]
         ['x', 'y', 'θ']
     """
-    ax = axes(ax, xlabel="time (strokes)", ylabel="displacement")
+    turns = swimmer.group.dim - swimmer.group.translations
+    what = [word for word, count in (("displacement", swimmer.group.translations), ("angle (rad)", turns)) if count]
+    ax = axes(ax, xlabel="time (strokes)", ylabel=", ".join(what))
     places = pose_coordinates(swimmer.group, over_strokes(swimmer, stroke, strokes, 128))
     for name, place, colour in zip(pose_names(swimmer.group), places.T, COLOURS):
         ax.plot(np.linspace(0, strokes, len(place)), place, color=colour, label=name)
@@ -171,7 +173,7 @@ def swim(
             raise ValueError("ax and component cannot be given together: with a component the film has two Axes")
         ax, beside = Figure(figsize=(9, 4), layout="constrained").subplots(1, 2, width_ratios=[1.3, 1])
         dot = _shapes(swimmer, stroke, component, beside)
-    ax = axes(Figure(figsize=(7, 4), layout="constrained").add_subplot() if ax is None else ax)
+    ax = axes(Figure(figsize=(7, 4), layout="constrained").add_subplot() if ax is None else ax, xlabel="x", ylabel="y")
     each = max(2, round(seconds * fps / strokes))
     fine = -(-96 // each)
     g = over_strokes(swimmer, stroke, strokes, each * fine)

@@ -14,7 +14,7 @@ from geodyn.geometry.manifold.manifold import AbstractManifold
 from geodyn.geometry.models.spaces import Hyperbolic, Sphere
 from geodyn.integrators.trajectory import Trajectory
 from geodyn.mechanics.points.system import System, edges
-from geodyn.plot.scene.scene import points_of, system_of
+from geodyn.plot.scene.scene import check_one, points_of, system_of
 from geodyn.plot.style import COLOURS, INK, PLAIN, STYLES, Labels, axes, legend, steady
 
 
@@ -38,6 +38,7 @@ def coordinates(trajectory: Trajectory, ax=None, *, labels: Labels = PLAIN):
         >>> gd.plot.coordinates(motion, labels=gd.plot.Labels(("x", "y"), time="s")).get_xlabel()
         'time t (s)'
     """
+    check_one(trajectory)
     ax = axes(ax, xlabel=labels.clock, ylabel="coordinates")
     q = np.asarray(trajectory.q)
     for index in np.ndindex(q.shape[1:]):
@@ -168,7 +169,8 @@ def hysteresis(
         'circle, work done 3.141'
     """
     x, f = np.asarray(displacement), np.asarray(force)
-    work = np.sum((f[1:] + f[:-1]) / 2 * np.diff(x))
+    each = (f[1:] + f[:-1]) / 2 * np.diff(x)
+    work = np.sum(each) if np.abs(np.sum(each)) > 1e-12 * np.sum(np.abs(each)) else 0.0
     ax = axes(ax, xlabel="displacement", ylabel="force")
     (line,) = ax.plot(x, f, linewidth=2, label=f"{label + ', ' if label else ''}work done {work:.4g}")
     early = (len(x) - 1) // 5

@@ -15,6 +15,7 @@ from geodyn._typing import Float
 from geodyn.integrators.contract.system import AbstractSystem, constraint_rate
 from geodyn.integrators.trajectory import Trajectory
 from geodyn.mechanics.points.body import AbstractBody, constraint_names
+from geodyn.plot.scene.scene import check_one
 from geodyn.plot.style import GREY, INK, PLAIN, STYLES, Labels, axes, legend, steady
 from geodyn.plot.time.curves import marked
 
@@ -76,6 +77,7 @@ def energy(trajectory: Trajectory, ax=None, *, labels: Labels = PLAIN):
         >>> gd.plot.energy(motion).get_yscale()
         'log'
     """
+    check_one(trajectory)
     E = np.asarray(trajectory.energy)
     ax = drift(np.asarray(trajectory.t), {f"energy, at first {E[0]:.6g}": E}, ax, labels=labels)
     ax.set_ylabel(labels.of("|E(t) − E(0)|", labels.energy))
@@ -101,6 +103,7 @@ def multipliers(trajectory: Trajectory, ax=None, *, system: AbstractSystem | Non
         >>> gd.plot.multipliers(motion).get_ylabel()
         'multiplier λ'
     """
+    check_one(trajectory)
     lam = np.asarray(trajectory.multipliers)
     if lam.shape[-1] == 0:
         raise ValueError("trajectory has no multipliers: its system has no constraints")
@@ -137,6 +140,7 @@ def constraints(trajectory: Trajectory, ax=None, *, system: AbstractSystem | Non
         >>> print(max(np.max(line.get_ydata()) for line in (position, velocity)) < 1e-12)
         True
     """
+    check_one(trajectory)
     known = system or trajectory.system
     if known is None or known.count_constraints(trajectory.q[0]) == 0:
         raise ValueError(

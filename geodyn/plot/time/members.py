@@ -10,14 +10,15 @@ MOST_CURVES = 200
 
 def fan(t: Float[np.ndarray, "N T"], values: Float[np.ndarray, "N T"], ax=None, *, parameter=None, name: str = ""):
     """Curves of many members. With a `parameter` [N] each has the colour of its value, on a scale called `name`.
-    Without one: the median, and the bands in which half of the members and nine of ten lie at each time.
+    Without one: the median, and the bands in which half of the members and nine of ten lie at each time; `name` is then
+    what the vertical axis says.
 
     Args:
         t: the times [N, T].
         values: [N, T].
         ax: the Axes; by default a new one.
         parameter: a number of each member [N], by which it is coloured.
-        name: what the scale of colours says.
+        name: what the scale of colours says, or without a `parameter` the vertical axis.
 
     Returns:
         The Axes.
@@ -28,7 +29,7 @@ def fan(t: Float[np.ndarray, "N T"], values: Float[np.ndarray, "N T"], ax=None, 
         >>> [text.get_text() for text in gd.plot.fan(t, values).get_legend().get_texts()]
         ['9 of 10 members', 'half of them', 'median']
     """
-    ax = axes(ax, xlabel=PLAIN.clock)
+    ax = axes(ax, xlabel=PLAIN.clock, **({} if parameter is not None or not name else {"ylabel": name}))
     t, values = np.broadcast_to(t, np.shape(values)), np.asarray(values)
     if parameter is None:
         bands = np.nanquantile(values, [0.05, 0.25, 0.5, 0.75, 0.95], axis=0)

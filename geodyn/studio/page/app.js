@@ -88,9 +88,11 @@ async function begin(name) {
 function arrive(body, parameters = {}) {
   if (state.body) chosen[state.body.name] = state.parameters;
   abandon();
-  const [lower, upper] = [body.lower.slice(0, 2), body.upper.slice(0, 2)];
-  Object.assign(state, {body, parameters, pair: [0, 1], at: [...body.start], lower, upper, bounds: null, optimum: null, family: null, old: null});
-  state.stroke = circle();
+  const [lower, upper] = [body.lower.slice(0, 2), body.upper.slice(0, 2)], alike = fields.body && result && comparable(state.body, body) && lies(state.stroke);
+  if (!alike) state.old = null;
+  else if (!state.old || !sameBody(state.old)) keep();
+  Object.assign(state, {body, parameters, pair: [0, 1], at: [...body.start], lower, upper, bounds: null, optimum: null, family: null});
+  if (!alike) state.stroke = circle();
   if (body.based || body.fitted !== null) state.bounds = [[...lower], [...upper]];
   [past, future, panels, fields, view, result, exact, accepted] = [[], [], [], {}, null, null, null, parameters];
   find("panels").replaceChildren(element("p", {className: "hint", textContent: "The curvature is being computed …"}));
@@ -98,6 +100,9 @@ function arrive(body, parameters = {}) {
   buildBody();
   refresh({look: true});
 }
+// Of two bodies with the same two shape variables and the same kind of motion one can compare the strokes.
+const comparable = (one, other) => [one, other].every(body => body.start.length === 2) && ["lower", "upper"].every(name => JSON.stringify(one[name]) === JSON.stringify(other[name]))
+  && one.group.names.join() === other.group.names.join();
 let asking = false, again = null;
 async function refresh(what) {  // new grids from the server; while it computes, only the latest wish is kept
   if (data.alone) return;
@@ -125,7 +130,8 @@ const field = () => fields[state.frame] ?? fields.body;
 function show() {  // new panels
   find("panels").replaceChildren();
   panels = state.body.group.names.map((_, c) => new Panel(find("panels"), c, field(), state.body.variables, dark()));
-  panels.forEach(panel => { listen(panel); panel.metric(find("ellipses").checked); panel.vectors(find("vectors").checked); });
+  if (state.body.metric && find("metric").checked) panels.push(new MetricPanel(find("panels"), panels.length, field(), state.body.variables, dark()));
+  panels.forEach(panel => { listen(panel); panel.vectors(find("vectors").checked); });
   const {size, error} = field(), fine = error < 1e-4;
   find("accuracy").textContent = `Numbers while dragging come from A on a grid of ${size} × ${size} shapes, which gives A between them `
     + (error > 0 ? `to ${error.toExponential(0)} of its largest value` : "exactly")
@@ -142,6 +148,7 @@ function buildBody() {
   select.replaceChildren(...bodies.map(b => new Option(b.title, b.name, false, b.name === body.name)));
   select.disabled = !!data.alone;
   showParameters();
+  find("metric").disabled = !body.metric;
   find("goal").replaceChildren(...body.goals.map(goal => new Option({distance: "distance, without a turn", turn: "turn", whole: "net motion"}[goal], goal)));
   find("bounded").checked = !!state.bounds;
   find("certificate").replaceChildren();
@@ -170,10 +177,10 @@ function slider(label, value, low, high, step, changed) {
 }
 function changedParameter(name, value) {
   remember(`parameter ${name}`);
+  if (!state.old && fields.body && result) keep();  // the numbers before stay beside those after
   state.parameters = {...state.parameters, [name]: value};
   state.optimum = state.family = null;
   find("branch").hidden = true;
-  if (state.old && !lies(state.old)) state.old = null;  // its numbers were those of the body before
   abandon();
   changedBody();
 }
@@ -322,7 +329,7 @@ function compute() {
     view?.take(fields.body, stroke, field() === fields.body ? result.path : fields.body.swim(stroke).path);
   } else result = {motion: null, cost: null, predicted: null};
   // Strokes that leave the slice have their numbers from the server, in the body frame.
-  result.old = !old ? null : lies(old) ? shown.swim(old) : shown === fields.body ? old.told : {motion: null, cost: old.told.cost};
+  result.old = !old ? null : !sameBody(old) ? (shown === fields.body ? old.told : {motion: null, cost: old.told.cost}) : lies(old) ? shown.swim(old) : shown === fields.body ? old.told : {motion: null, cost: old.told.cost};
   panels.forEach(panel => panel.draw(stroke, pair, state));
   boxed();
   tell();
@@ -362,14 +369,14 @@ function checked(told, stroke, sliced) {  // how the numbers of the page compare
   if (!(miss < 1e-3 * largest) && !(miss < 1e-6)) return "The grid is too coarse for this stroke: the numbers are those of gd.holonomy." + warning;
   return `Checked by gd.holonomy: the same to ${miss.toExponential(0)}.` + warning;
 }
-const efficiencyOf = (motion, cost) => (state.body.towing ?? 1) * distance(motion, field().group) ** 2 / cost;
+const efficiencyOf = (motion, cost, towing = state.body.towing) => (towing ?? 1) * distance(motion, field().group) ** 2 / cost;
 function told(x) { return x === null || x === undefined || !isFinite(x) ? "–" : Math.abs(x) < 1e-9 ? "0" : Math.abs(x) < 1e-3 || Math.abs(x) >= 1e5 ? x.toExponential(3) : x.toFixed(5); }
 const EXPLAINED = {
   "net motion": "exponential coordinates of the pose after one stroke", "old": "the same of the stroke that was kept",
   "area integral": "what the curvature over the enclosed area predicts: exact for small strokes only",
   "off by": "area integral minus net motion, relative to the largest component of the net motion",
   distance: "length of the translations", turn: "size of the rotation", "cost (energy)": "∫ power dt of one stroke of period 1", "cost (length²)": "∫ |r'|² dt: this body has no metric of shapes",
-  efficiency: "drag of towing the straight body, times distance², over the energy (gd.efficiency)", "distance²/cost": "how far for the cost",
+  "turn²/cost": "how far for the cost", efficiency: "drag of towing the straight body, times distance², over the energy (gd.efficiency)", "distance²/cost": "how far for the cost",
 };
 function tell() {
   const {group} = field(), {motion, predicted, cost, old} = result, known = motion?.every(isFinite);
@@ -382,16 +389,19 @@ function tell() {
     return [name + (angle ? " (rad)" : ""), number(motion?.[c], noise), ...(old ? [number(old.motion?.[c], grid)] : []), number(predicted?.[c], grid),
       off === null || !isFinite(off) ? "–" : off < 5e-6 ? "0 %" : `${+(100 * off).toPrecision(2)} %`];
   });
-  const row = (name, of) => rows.push([name, told(known ? of(motion, cost) : null), ...(old ? [told(old.motion ? of(old.motion, old.cost) : null)] : []), "", ""]);
+  const row = (name, of) => rows.push([name, told(known ? of(motion, cost) : null),
+    ...(old ? [told(old.motion ? of(old.motion, old.cost, state.old?.told.towing) : null)] : []), "", ""]);
   row(group.translations ? "distance" : "turn", motion => distance(motion, group));
   rows.push([state.body.metric ? "cost (energy)" : "cost (length²)", told(cost), ...(old ? [told(old.cost)] : []), "", ""]);
-  row(state.body.towing ? "efficiency" : "distance²/cost", efficiencyOf);
+  row(state.body.towing ? "efficiency" : `${group.translations ? "distance" : "turn"}²/cost`, efficiencyOf);
+  find("kept").textContent = sameBody(state.old) ? "" : `The old numbers are those ${origin(state.old.of)}.`;
   find("rows").replaceChildren(...rows.map(row => element("tr", {}, ...row.map((text, i) =>
     element(i ? "td" : "th", {textContent: text, className: i === 1 ? "big" : "", scope: i ? "" : "row", title: i ? "" : explained(text)})))));
   if (document.activeElement?.closest("#amounts") === null) amounts();
   find("undo").disabled = !past.length;
   find("redo").disabled = !future.length;
-  find("swap").disabled = find("forget").disabled = !state.old;
+  find("forget").disabled = !state.old;
+  find("swap").disabled = !state.old || state.old.of.name !== state.body.name;
   find("certificate").replaceChildren(...(state.optimum?.said ?? []).map(({good, text}) => element("li", {textContent: text, className: good ? "" : "bad"})));
 }
 function amounts() {  // what the optimal stroke is to reach: what this one does
@@ -409,7 +419,9 @@ function typedText() {
 function readStroke(text) {  // points of shape in lines, or {mean, cosine, sine}
   const m = state.at.length;
   if (text.trim().startsWith("{")) {
-    const told = JSON.parse(text), {mean, cosine, sine} = told, K = cosine?.[0]?.length;
+    let told;
+    try { told = JSON.parse(text); } catch (error) { throw new Error(`the coefficients cannot be read: ${error.message}`); }
+    const {mean, cosine, sine} = told, K = cosine?.[0]?.length;
     const good = [mean, cosine, sine].every(rows => Array.isArray(rows) && rows.length === m)
       && [...cosine, ...sine].every(row => Array.isArray(row) && row.length === K) && K >= 1 && K <= 32
       && [mean, cosine, sine].flat(2).every(x => typeof x === "number" && isFinite(x));
@@ -439,7 +451,16 @@ function take(text) {
 }
 function keep() {  // the stroke as the old one, with its numbers: those of strokes that leave the slice are the server's
   const {motion, cost} = lies(state.stroke) ? fields.body.swim(state.stroke) : result;
-  state.old = {...copied(state.stroke), told: {motion, cost}};  // in the body frame
+  const {name, title, towing} = state.body;
+  state.old = {...copied(state.stroke), told: {motion, cost, towing}, of: {name, title, parameters: state.parameters}};  // in the body frame
+}
+const valueOf = ({name, default: usual}, parameters) => JSON.stringify(parameters[name] ?? usual);
+const changesSince = of => state.body.parameters.filter(about => valueOf(about, of.parameters) !== valueOf(about, state.parameters));
+const sameBody = old => !old || (old.of.name === state.body.name && !changesSince(old.of).length);
+function origin(of) {  // of the old numbers, when the body has changed since
+  const rounded = about => JSON.stringify(of.parameters[about.name] ?? about.default, (_, x) => typeof x === "number" ? round(x, 4) : x);
+  return of.name !== state.body.name ? `of ${of.title}`
+    : `with ${changesSince(of).map(about => `${about.label} ${rounded(about).replace(/["[\]]/g, "").replace(/,/g, ", ")}`).join("; ")}`;
 }
 function setHarmonics(K, apply = true) {
   state.harmonics = Math.min(32, Math.max(1, Math.round(K) || 1));
@@ -565,14 +586,16 @@ async function search(what, done) {
 function optimise() {
   return search("optimise", async found => {
     if (ended === 0) { find("progress").textContent = "cancelled before it began: the stroke is as it was"; return; }
+    const started = result.cost, turn = find("goal").value === "distance" && result.motion ? Math.max(0, ...result.motion.slice(field().group.translations).map(Math.abs)) : 0;
     remember();
-    if (!state.old) keep();
+    if (!state.old || !sameBody(state.old)) keep();
     setHarmonics(harmonicsOf(found.stroke), false);
     change(found.stroke, {keeps: false, from: "search"});
     state.optimum = found;
     const drawn = found.drawn > 1e-5 ? `; it has a corner where it begins, which ${harmonicsOf(found.stroke)} harmonics draw: what is shown moves ${(100 * found.drawn).toPrecision(1)} % otherwise` : "";
+    const turned = turn > 1e-3 ? `; the stroke before also turned by ${turn.toPrecision(3)}, which may be why it cost less` : "";
     find("progress").textContent = (found.converged ? `found in ${found.iterations} iterations: cost ${found.cost.toPrecision(6)}`
-      : ended !== null ? `cancelled after ${found.iterations} iterations: the stroke so far, which is no optimum` : found.result) + drawn;
+      : ended !== null ? `cancelled after ${found.iterations} iterations: the stroke so far, which is no optimum` : found.result) + drawn + (found.converged && found.cost > started ? turned : "");
     found.said = [{good: false, text: "looking for evidence …"}];
     try {
       found.said = (await server.ask("certificate", {})).sentences;
@@ -583,9 +606,9 @@ function optimise() {
 function follow() {
   return search("family", async family => {
     state.family = family;
-    find("progress").textContent = `${family.strokes.length} strokes; beyond: ${family.end}`;
+    find("progress").textContent = ended !== null ? `cancelled: the ${family.strokes.length} strokes so far` : `${family.strokes.length} strokes; beyond: ${family.end}`;
     remember();
-    if (!state.old) keep();
+    if (!state.old || !sameBody(state.old)) keep();
     charts();
     member(family.here);
   });
@@ -605,7 +628,7 @@ function charts() {
     if (key === "efficiency") {
       const best = y.indexOf(most), [u, v] = at(x[best], most);
       made("circle", {cx: u, cy: v, r: 7, fill: "none", stroke: "var(--good)", "stroke-width": 2}, svg);
-      made("text", {x: Math.min(w - 30, Math.max(30, u)), y: v + 20, "text-anchor": "middle"}, svg, `best at ${x[best].toPrecision(3)}`);
+      made("text", {x: Math.min(w - 40, Math.max(40, u)), y: v + 20, "text-anchor": "middle"}, svg, `best at ${x[best].toPrecision(3)}`);
     }
     const dot = made("circle", {r: 5, fill: "var(--gold)", stroke: "var(--ink)"}, svg);
     svg.place = i => { const [u, v] = at(x[i], y[i]); dot.setAttribute("cx", u); dot.setAttribute("cy", v); };
@@ -618,13 +641,17 @@ function charts() {
   Object.assign(find("along"), {min: 0, max: strokes.length - 1, step: 1});
 }
 function member(i) {
+  const {stroke} = state.family.strokes[i];
+  marked(i);
+  setHarmonics(harmonicsOf(stroke), false);
+  change(copied(stroke), {keeps: false});
+}
+function marked(i) {  // where a stroke of the family is on its curves
   const chosen = state.family.strokes[i];
   state.member = i;
   find("along").value = i;
   [...find("charts").children].forEach(svg => svg.place(i));
   find("member").textContent = `net motion ${round(chosen.displacement, 5)}, cost ${chosen.cost.toPrecision(5)}, ${state.body.towing ? "efficiency" : "distance²/cost"} ${chosen.efficiency.toPrecision(4)}` + (chosen.minimum ? "" : " (no minimum)");
-  setHarmonics(harmonicsOf(chosen.stroke), false);
-  change(copied(chosen.stroke), {keeps: false});
 }
 
 // ---------------------------------------------------------------------------------------------------- export
@@ -651,7 +678,7 @@ function picture() {  // all panels side by side in one SVG, with the colours as
   const sheet = made("svg", {xmlns: SVG, width: width * panels.length, height, viewBox: `0 0 ${width * panels.length} ${height}`});
   made("rect", {width: "100%", height: "100%", fill: "var(--ground)"}, sheet);
   panels.forEach((panel, n) => {
-    const copy = made("g", {transform: `translate(${n * width} 0)`, "font-family": "sans-serif", "font-size": 13}, sheet);
+    const copy = made("g", {transform: `translate(${n * width} 0)`, "font-family": "sans-serif", "font-size": 15}, sheet);
     copy.append(...[...panel.svg.cloneNode(true).children].filter(e => !e.querySelector(".handle, [data-edge]") && !e.matches(".point")));
     copy.querySelectorAll("text").forEach(text => text.setAttribute("fill", "var(--ink)"));
   });
@@ -675,15 +702,15 @@ const exports = {
   },
   gif: async () => save("stroke.gif", "data:image/gif;base64," + (await server.ask("film", request({stroke: state.stroke}))).gif),
   page: async () => {
-    const {stroke, old, frame, mode, bounds, harmonics, family, optimum} = state;
-    const {html} = await server.ask("page", request({state: {parameters: state.parameters, pair: state.pair, at: state.at, stroke, old, frame, mode, bounds, harmonics, family, optimum}}));
+    const {stroke, old, frame, mode, bounds, harmonics, family, member, optimum} = state;
+    const {html} = await server.ask("page", request({state: {parameters: state.parameters, pair: state.pair, at: state.at, stroke, old, frame, mode, bounds, harmonics, family, member, optimum}}));
     save("studio.html", html, "text/html");
   },
 };
 
 // ---------------------------------------------------------------------------------------------------- the animation
 
-let before = 0;
+let latestStamp = 0;
 function frame(stamp) {
   if (!panels.length || !view?.path) return;
   const r = shapeAt(state.stroke, moment % 1, new Array(state.at.length));
@@ -693,8 +720,8 @@ function frame(stamp) {
   find("clock").textContent = `${moment.toFixed(2)} strokes`;
 }
 function tick(stamp) {
-  if (playing) { moment = (moment + Math.min(stamp - before, 100) / 2500) % 3; frame(); }
-  before = stamp;
+  if (playing) { moment = (moment + Math.min(stamp - latestStamp, 100) / 2500) % 3; frame(); }
+  latestStamp = stamp;
   requestAnimationFrame(tick);
 }
 function play(on) { playing = on; find("play").textContent = on ? "Pause" : "Play"; }
@@ -772,13 +799,20 @@ find("bounded").onchange = event => {
   update();
 };
 find("vectors").onchange = event => panels.forEach(panel => panel.vectors(event.target.checked));
-find("ellipses").onchange = event => panels.forEach(panel => panel.metric(event.target.checked));
+find("metric").onchange = () => { if (panels.length) show(); };
 find("optimise").onclick = () => optimise();
 find("family").onclick = () => follow();
 find("cancel").onclick = () => { ended = count; server.cancel(); find("cancel").disabled = true; find("progress").textContent = "cancelling …"; };
 find("along").oninput = event => member(+event.target.value);
 find("keep").onclick = () => { remember(); keep(); update(); };
-find("swap").onclick = () => { const {old} = state; remember(); keep(); setHarmonics(harmonicsOf(old), false); change({mean: old.mean, cosine: old.cosine, sine: old.sine}, {keeps: false}); };
+find("swap").onclick = () => {
+  const {old} = state, also = !sameBody(old);
+  remember();
+  keep();
+  setHarmonics(harmonicsOf(old), false);
+  change({mean: old.mean, cosine: old.cosine, sine: old.sine}, {keeps: false});
+  if (also) { state.parameters = old.of.parameters; showParameters(); abandon(); changedBody(); }
+};
 find("forget").onclick = () => { remember(); state.old = null; update(); };
 find("undo").onclick = () => step(past, future);
 find("redo").onclick = () => step(future, past);
@@ -810,7 +844,7 @@ if (data.alone) {
   arrive(data.body, parameters ?? {});
   find("parameters").querySelectorAll("input, select").forEach(e => { e.disabled = true; });
   Object.assign(state, {pair, at, lower: data.fields.body.lower, upper: data.fields.body.upper});
-  const {stroke, old, frame: shown, mode, bounds, harmonics, family, optimum} = data.state;
+  const {stroke, old, frame: shown, mode, bounds, harmonics, family, member: along, optimum} = data.state;
   Object.assign(state, {stroke: stroke ?? state.stroke, old: old ?? null, bounds: bounds ?? state.bounds, harmonics: harmonics ?? state.harmonics, optimum: optimum ?? null});
   for (const [name, told] of Object.entries(data.fields)) fields[name] = new Field(told, new Group(data.body.group));
   view = new View(find("view"), data.body, data.fields.body.look);
@@ -819,7 +853,7 @@ if (data.alone) {
   find("harmonics").value = state.harmonics;
   if (mode) { state.mode = mode; document.querySelector(`[name=mode][value=${mode}]`).checked = true; find("hint").textContent = HINTS[mode]; }
   show();
-  if (family) { state.family = family; charts(); find("branch").hidden = false; }
+  if (family) { state.family = family; charts(); marked(along ?? family.here); }
 } else {
   server = new Server();
   setInterval(busy, 500);

@@ -1,12 +1,14 @@
 // Panels: the curvature of each component with the stroke on it, as one SVG each.
 
 const SVG = "http://www.w3.org/2000/svg";
-const BOX = {left: 46, top: 26, side: 250, right: 14, bottom: 40}, HANDLES = 8, GRIP = 12;
+const BOX = {left: 54, top: 26, side: 250, right: 14, bottom: 40}, HANDLES = 8, GRIP = 12;
 const SCALES = {
   light: ["#053061", "#2166ac", "#4393c3", "#92c5de", "#d1e5f0", "#f7f7f7", "#fddbc7", "#f4a582", "#d6604d", "#b2182b", "#67001f"],
   dark: ["#a8d2ff", "#6db0ec", "#3c7db8", "#2a5378", "#213649", "#1d232b", "#40292a", "#703c34", "#ae5848", "#e8866f", "#ffc0aa"],
 };
+const SHADES = {light: ["#f7f7f7", "#98a4b0"], dark: ["#1d232b", "#5a6976"]};
 const rgb = colour => [1, 3, 5].map(k => parseInt(colour.slice(k, k + 2), 16));
+const blend = (a, b, part) => "#" + rgb(a).map((c, k) => Math.round(c + part * (rgb(b)[k] - c)).toString(16).padStart(2, "0")).join("");
 function shade(scale, x) {  // x from −1 to 1
   const place = Math.min(9.999, Math.max(0, 5 * (x + 1))), low = Math.floor(place), rest = place - low;
   return rgb(scale[low]).map((c, a) => c + rest * (rgb(scale[low + 1])[a] - c));
@@ -34,24 +36,23 @@ class Panel {
     this.to = r => [left + side * (r[0] - lower[0]) / (upper[0] - lower[0]), top + side * (1 - (r[1] - lower[1]) / (upper[1] - lower[1]))];
     this.from = p => [lower[0] + (p[0] - left) / side * (upper[0] - lower[0]), lower[1] + (1 - (p[1] - top) / side) * (upper[1] - lower[1])];
     const svg = this.svg = made("svg", {viewBox: `0 0 ${left + side + BOX.right} ${top + side + BOX.bottom}`, role: "group",
-      "aria-label": `curvature of ${field.group.names[component]}`}, parent);
-    made("title", {}, svg, `F of ${field.group.names[component]}: how much a small loop moves or turns the body`);
+      "aria-label": this.about().label}, parent);
+    made("title", {}, svg, this.about().title);
     this.image = made("image", {class: "field", x: left, y: top, width: side, height: side, preserveAspectRatio: "none"}, svg);
     const cells = field.size - 1, clip = `clip${component}`;
     made("rect", {x: left, y: top, width: side, height: side}, made("clipPath", {id: clip}, made("defs", {}, svg)));
     const inside = made("g", {"clip-path": `url(#${clip})`, "pointer-events": "none"}, svg);
-    const cuts = zeroes(field.curvature.values, field.size, field.k, component);
     const where = c => this.to([0, 1].map(a => lower[a] + c[a] / cells * (upper[a] - lower[a])));
-    made("path", {d: cuts.map(([a, b]) => `M${points([where(a)])}L${points([where(b)])}`).join(""), class: "zero", fill: "none",
+    made("path", {d: this.cuts().map(([a, b]) => `M${points([where(a)])}L${points([where(b)])}`).join(""), class: "zero", fill: "none",
       stroke: "var(--ink)", "stroke-width": 1}, inside);
     this.arrowed = made("path", {fill: "none", stroke: "var(--ink)", "stroke-width": 1}, inside);
-    this.ellipses = made("path", {fill: "none", stroke: "var(--soft)", "stroke-width": 1}, inside);
+    this.ellipses = made("path", {fill: "none", stroke: "var(--soft)", "stroke-width": 1.5}, inside);
     made("rect", {x: left, y: top, width: side, height: side, fill: "none", stroke: "var(--line)", "pointer-events": "none"}, svg);
     for (const value of ticks(lower[0], upper[0])) made("text", {x: this.to([value, 0])[0], y: top + side + 15, "text-anchor": "middle"}, svg, value);
     for (const value of ticks(lower[1], upper[1])) made("text", {x: left - 5, y: this.to([0, value])[1] + 4, "text-anchor": "end"}, svg, value);
     const axis = {"text-anchor": "middle"}, [first, second] = field.pair.map(i => variables[i]);
     made("text", {...axis, x: left + side / 2, y: top + side + 33}, svg, first);
-    made("text", {...axis, transform: `translate(12 ${top + side / 2}) rotate(-90)`}, svg, second);
+    made("text", {...axis, transform: `translate(13 ${top + side / 2}) rotate(-90)`}, svg, second);
     this.heading = made("text", {x: left, y: 17}, svg);
     this.old = made("polygon", {fill: "none", stroke: "var(--soft)", "stroke-width": 1.5, "stroke-dasharray": "5 4"}, inside);
     this.halo = made("polygon", {fill: "none", stroke: "var(--ground)", "stroke-width": 5, "stroke-linejoin": "round"}, inside);
@@ -63,46 +64,38 @@ class Panel {
     this.point = made("circle", {class: "point", r: 6, fill: "var(--gold)", stroke: "var(--ink)", "stroke-width": 1.5, "pointer-events": "none"}, svg);
     this.paint(dark);
   }
+  about() {
+    const name = this.field.group.names[this.component];
+    return {label: `curvature of ${name}`, title: `F of ${name}: how much a small loop moves or turns the body`};
+  }
+  cuts() { return zeroes(this.field.curvature.values, this.field.size, this.field.k, this.component); }
+  // What is painted: a grid, its value from the numbers there, the colours from −1 to 1, and the words above it.
+  painted(dark) {
+    const {component, field} = this, {curvature, group} = field, name = group.names[component];
+    return {grid: curvature, value: out => out[component], scale: SCALES[dark ? "dark" : "light"],
+      words: (bound, most) => most ? `F of ${name}: ±${bound.toPrecision(2)}${bound < most ? " and more" : ""}` : `F of ${name}: zero`};
+  }
   paint(dark) {
-    const {field, component} = this, {size, curvature, k, lower, upper} = field, known = [];
-    for (let n = component; n < curvature.values.length; n += k) if (isFinite(curvature.values[n])) known.push(Math.abs(curvature.values[n]));
+    const {lower, upper} = this.field, {grid, value, scale, words} = this.painted(dark), {values, width} = grid, known = [];
+    for (let n = 0; n < values.length; n += width) { const x = value(values.subarray(n, n + width)); if (isFinite(x)) known.push(Math.abs(x)); }
     known.sort((a, b) => a - b);
     const most = known[known.length - 1] || 0, bound = Math.min(most, 4 * known[known.length >> 1] || most) || 1;
     const pixels = 160, canvas = document.createElement("canvas"), pen = canvas.getContext("2d");
     canvas.width = canvas.height = pixels;
-    const image = pen.createImageData(pixels, pixels), scale = SCALES[dark ? "dark" : "light"], out = new Float64Array(k);
+    const image = pen.createImageData(pixels, pixels), out = new Float64Array(width);
     const table = Array.from({length: 257}, (_, n) => shade(scale, n / 128 - 1));
     for (let y = 0; y < pixels; y++) {
       for (let x = 0; x < pixels; x++) {
-        curvature.at(lower[0] + (x + 0.5) / pixels * (upper[0] - lower[0]), upper[1] - (y + 0.5) / pixels * (upper[1] - lower[1]), out);
-        if (!isFinite(out[component])) continue;
-        const n = 4 * (y * pixels + x), colour = table[Math.round(128 * (1 + Math.min(1, Math.max(-1, out[component] / bound))))];
+        grid.at(lower[0] + (x + 0.5) / pixels * (upper[0] - lower[0]), upper[1] - (y + 0.5) / pixels * (upper[1] - lower[1]), out);
+        const here = value(out);
+        if (!isFinite(here)) continue;
+        const n = 4 * (y * pixels + x), colour = table[Math.round(128 * (1 + Math.min(1, Math.max(-1, here / bound))))];
         image.data.set([...colour, 255], n);
       }
     }
     pen.putImageData(image, 0, 0);
     this.image.setAttribute("href", canvas.toDataURL());
-    const name = field.group.names[component];
-    this.heading.textContent = most ? `F of ${name}: ±${bound.toPrecision(2)}${bound < most ? " and more" : ""}` : `F of ${name}: zero`;
-  }
-  // Ellipses of the rates of equal power.
-  metric(shown) {
-    const {field} = this, {lower, upper} = field, count = 8, g = new Float64Array(3), list = [];
-    for (let a = 0; shown && a < count; a++) {
-      for (let b = 0; b < count; b++) {
-        const centre = [a, b].map((n, c) => lower[c] + (n + 0.5) / count * (upper[c] - lower[c]));
-        field.metric.at(...centre, g);
-        const l1 = Math.sqrt(g[0]), l2 = g[1] / l1, l3 = Math.sqrt(g[2] - l2 * l2);  // G = L Lᵀ; r' = L⁻ᵀ (cos, sin)
-        if (!isFinite(l1 + l2 + l3)) continue;
-        list.push([centre, Array.from({length: 25}, (_, n) => {
-          const y = Math.sin(n * Math.PI / 12) / l3;
-          return [(Math.cos(n * Math.PI / 12) - l2 * y) / l1, y];
-        })]);
-      }
-    }
-    const reach = Math.max(...list.map(([, rates]) => Math.max(...rates.map(v => Math.max(...v.map((x, c) => Math.abs(x) / (upper[c] - lower[c])))))));
-    this.ellipses.setAttribute("d", list.map(([centre, rates]) =>
-      "M" + rates.map(v => points([this.to(v.map((x, c) => centre[c] + x * 0.45 / count / reach))])).join("L")).join(""));
+    this.heading.textContent = words(bound, most);
   }
   // The connection: arrows −A of this component; the body moves by the part of r' along them.
   vectors(shown) {
@@ -142,7 +135,7 @@ class Panel {
       const [x, y] = this.to(place);
       circle.setAttribute("cx", x);
       circle.setAttribute("cy", y);
-      circle.setAttribute("aria-label", `${name} at ${place.map(x => x.toPrecision(3)).join(", ")}; arrow keys move it`);
+      circle.setAttribute("aria-label", `${name} at ${place.map(x => round(Math.abs(x) < 1e-9 ? 0 : x, 3)).join(", ")}; arrow keys move it`);
     });
     this.bound(options.bounds);
   }
@@ -167,6 +160,41 @@ class Panel {
   place(event) {  // of the pointer, in the units of the picture
     const inverse = this.svg.getScreenCTM().inverse(), p = new DOMPoint(event.clientX, event.clientY).matrixTransform(inverse);
     return [p.x, p.y];
+  }
+}
+
+// The same for the metric of shapes: grey where all rates are costly, with the rates of equal power as ellipses.
+class MetricPanel extends Panel {
+  constructor(...rest) {
+    super(...rest);
+    this.ellipse();
+  }
+  about() { return {label: "metric of shapes", title: "metric of shapes G: ellipses of the rates of shape that take equal power; darker where shapes cost more"}; }
+  cuts() { return []; }
+  painted(dark) {
+    const scale = SHADES[dark ? "dark" : "light"];
+    return {grid: this.field.metric, value: g => Math.sqrt(Math.max(0, g[0] * g[2] - g[1] ** 2)), scale: [...new Array(6).fill(scale[0]), ...[1, 2, 3, 4, 5].map(n => blend(...scale, n / 5))],
+      words: (bound, most) => `metric of shapes: √det G to ${bound.toPrecision(2)}${bound < most ? " and more" : ""}`};
+  }
+  vectors() {}
+  // Ellipses of the rates of equal power.
+  ellipse() {
+    const {field} = this, {lower, upper} = field, count = 8, g = new Float64Array(3), list = [];
+    for (let a = 0; a < count; a++) {
+      for (let b = 0; b < count; b++) {
+        const centre = [a, b].map((n, c) => lower[c] + (n + 0.5) / count * (upper[c] - lower[c]));
+        field.metric.at(...centre, g);
+        const l1 = Math.sqrt(g[0]), l2 = g[1] / l1, l3 = Math.sqrt(g[2] - l2 * l2);  // G = L Lᵀ; r' = L⁻ᵀ (cos, sin)
+        if (!isFinite(l1 + l2 + l3)) continue;
+        list.push([centre, Array.from({length: 25}, (_, n) => {
+          const y = Math.sin(n * Math.PI / 12) / l3;
+          return [(Math.cos(n * Math.PI / 12) - l2 * y) / l1, y];
+        })]);
+      }
+    }
+    const reach = Math.max(...list.map(([, rates]) => Math.max(...rates.map(v => Math.max(...v.map((x, c) => Math.abs(x) / (upper[c] - lower[c])))))));
+    this.ellipses.setAttribute("d", list.map(([centre, rates]) =>
+      "M" + rates.map(v => points([this.to(v.map((x, c) => centre[c] + x * 0.45 / count / reach))])).join("L")).join(""));
   }
 }
 
