@@ -381,6 +381,7 @@ def test_too_many_impacts_is_a_status():
     assert int(t.result) == gd.RESULTS.too_many_impacts and np.isfinite(t.q[6, 0, 0]) and np.isnan(t.q[-1, 0, 0])
 
 
+@pytest.mark.long
 def test_one_program_serves_any_numbers_of_steps_and_impacts(caplog):
     """What it finds is what a program for just these numbers finds, as it is inside of jit, failures too."""
     system, q = gd.System(LINE, [1.0], gd.Wall(lambda x: 1 - x[0] ** 2)), jnp.zeros((1, 1))

@@ -304,6 +304,7 @@ def test_what_is_driven_or_damped_may_gain_or_lose_energy(driven):
 
 
 SPACE = gd.spaces.Euclidean(3)
+HARD = "a body welded to the world"  # Its program is long.
 AT_REST = {
     "balanced springs, whose energy is that of rounding": (
         gd.System(SPACE, [1.0] * 3, gd.Spring([(0, 1), (1, 2)], [10.0, 20.0], [0.1, 0.2])),
@@ -313,14 +314,14 @@ AT_REST = {
         gd.System(SPACE, [1.0], gd.Gravity(10.0), gd.FixedPoint(0, [0.3, 0.1, 0.0])),
         jnp.array([[0.3, 0.1, 0.0]]),
     ),
-    "a body welded to the world": (
+    HARD: (
         gd.rigid.RigidBodies([1.0, 1.0, 2.0], 3.0, gd.Gravity(10.0), gd.rigid.Weld((None, 0))),
         jnp.array([[0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0]]),
     ),
 }
 
 
-@pytest.mark.parametrize("name", AT_REST)
+@pytest.mark.parametrize("name", [pytest.param(x, marks=pytest.mark.long if x == HARD else ()) for x in AT_REST])
 def test_what_rests_is_resolved(name):
     """With an energy of zero only rounding changes it, by any factor: that is no sign of steps that are too long."""
     rest = gd.integrate(*AT_REST[name], t1=1.0, steps=20)

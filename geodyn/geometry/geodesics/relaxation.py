@@ -16,6 +16,7 @@ PATIENCE = 20
 RESOLVED = 64
 COARSE = 1e-3
 SAFETY = 0.1
+ROUNDED = 2
 
 
 def most_pieces(nodes: int) -> int:
@@ -96,7 +97,8 @@ def relaxed(metric, x, y, u, effort: Effort) -> Path:
     The path descends along the residual, with a step length that follows from the change of the residual in the last
     step (Barzilai & Borwein, *IMA J. Numer. Anal.* 8 (1988) 141) and is reduced if the energy would exceed that of the
     start. It never converges to a path that is not a minimum, since no step of positive length is stable there. It
-    descends to rounding error; on pieces that do not resolve the path and can still be halved, only as far as they are
+    descends until the residual is `ROUNDED` times the rounding error of the velocities, or as small as it gets in
+    `PATIENCE` steps; on pieces that do not resolve the path and can still be halved, only as far as they are
     accurate. All of this is one loop, since two nested loops take half as long again to compile.
     """
     eps, room = jnp.finfo(x.dtype).eps, most_pieces(effort.nodes)
@@ -132,7 +134,7 @@ def relaxed(metric, x, y, u, effort: Effort) -> Path:
         best = jax.tree.map(lambda new, old: keep(new, old, better | (count == 0)), this, s.best)
         least, stalled = keep(size, least, better), jnp.where(better, 0, stalled + 1)
         coarse = (pieces < room) & ~resolved(best)
-        enough = (least == 0) | coarse & (least <= COARSE * best.tail * highest)
+        enough = (least <= highest * (ROUNDED * eps) ** 2) | coarse & (least <= COARSE * best.tail * highest)
         stuck = (stalled >= PATIENCE) & (best.converged | coarse)
         over = enough | stuck | (count + 1 >= most)
         u = jnp.where(over, best.u, keep(trial, u))
