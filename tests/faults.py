@@ -1517,6 +1517,36 @@ studio/server.py: every page has the socket
 - return origin == f"http://{self.request.host}"
 + return True
 > studio/test_server.py::test_other_pages_get_no_socket
+
+_compile/cells.py: running sums stay turned round
+- return turned(np.concatenate([*rows], axis))
++ return np.concatenate([*rows], axis)
+> compile/test_scalar_properties.py
+
+_compile/cells.py: no rule for products
+- REDUCTIONS = {"reduce_sum": lax.add_p, "reduce_prod": lax.mul_p,
++ REDUCTIONS = {"reduce_sum": lax.add_p,
+> compile/test_scalar_properties.py
+
+_compile/lanes.py: a few members come in the other order
+- values = [jnp.moveaxis(x, 0, -1).reshape(*x.shape[1:], *batch) for x in values]
++ values = [jnp.moveaxis(x[::-1], 0, -1).reshape(*x.shape[1:], *batch) for x in values]
+> integrators/test_loop.py::test_few_members
+
+_compile/jit.py: programs with options stand in no other program
+- if "compiler_options" not in str(error):
++ if True:
+> compile/test_jit.py
+
+geometry/geodesics/between.py: a path moves against its ends
+- moved = -jnp.linalg.solve(left[:, 2 * n :], left[:, : 2 * n])
++ moved = jnp.linalg.solve(left[:, 2 * n :], left[:, : 2 * n])
+> geometry/test_geodesic.py
+
+geometry/geodesics/relaxation.py: a path is done too early
+- ROUNDED = 2
++ ROUNDED = 2e7
+> geometry/test_geodesic.py
 """
 )
 

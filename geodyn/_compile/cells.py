@@ -47,7 +47,7 @@ def has_rule(equation) -> bool:
     name, wanted = equation.primitive.name, equation.params.get("out_dtype")
     if wanted is not None and any(v.aval.dtype != wanted for v in equation.invars):
         return False
-    if name in REDUCTIONS:
+    if name in REDUCTIONS or name in RUNNING or name == "unstack":
         return all(v.aval.size for v in equation.invars)
     return name in ELEMENTWISE or name in MOVES
 
@@ -133,18 +133,25 @@ def _reduce(graph, equation, x):
 
 
 def _running(graph, equation, x):
-    axis, dtype = equation.params["axis"], equation.outvars[0].aval.dtype
-    order = slice(None, None, -1 if equation.params["reverse"] else 1)
+    (out,), axis = equation.outvars, equation.params["axis"]
+
+    def turned(x):
+        return np.flip(x, axis) if equation.params["reverse"] else x
 
     def join(a, b):
-        return graph.apply(RUNNING[equation.primitive.name], {}, (a, b), dtype)
+        return graph.apply(RUNNING[equation.primitive.name], {}, (a, b), out.aval.dtype)
 
-    rows = itertools.accumulate(np.moveaxis(x, axis, 0)[order], lambda a, b: each(a.shape, join, a, b))
-    return np.moveaxis(np.stack([*rows])[order], 0, axis)
+    rows = itertools.accumulate(_rows(turned(x), axis), lambda a, b: each(a.shape, join, a, b))
+    return turned(np.concatenate([*rows], axis))
+
+
+def _rows(x, axis):
+    """The parts of length one along an axis, which they keep."""
+    return np.split(x, x.shape[axis], axis)
 
 
 def _unstack(graph, equation, x):
-    return list(np.moveaxis(x, equation.params["axis"], 0))
+    return [row.squeeze(equation.params["axis"]) for row in _rows(x, equation.params["axis"])]
 
 
 def _dot(graph, equation, a, b):

@@ -21,10 +21,10 @@ def swing(angle, table):
 def test_quickly_compiled_inside_of_other_programs():
     """A program with options of its own may stand inside of another, whose options hold then: also where nothing that
     it is given is traced."""
-    table = jnp.array([2.0, 3.0])
+    half, table = jnp.array(0.5), jnp.array([2.0, 3.0])
     wanted = np.sin(0.5) * np.array([2.0, 3.0])
     np.testing.assert_allclose(swing(0.5, table), wanted, rtol=1e-15)
-    np.testing.assert_allclose(jax.jit(lambda x: x + swing(0.5, table))(0.0), wanted, rtol=1e-15)
+    np.testing.assert_allclose(jax.jit(lambda x: x + swing(half, table))(0.0), wanted, rtol=1e-15)
     np.testing.assert_allclose(jax.vmap(lambda x: swing(x, table))(jnp.full(3, 0.5)), [wanted] * 3, rtol=1e-15)
     np.testing.assert_allclose(jax.jacfwd(swing)(0.5, table), np.cos(0.5) * np.array([2.0, 3.0]), rtol=1e-15)
     with pytest.raises(ValueError, match="a table of two"):

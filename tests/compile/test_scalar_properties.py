@@ -33,6 +33,8 @@ UNARY = {
     "through a diagonal": lambda x: x @ jnp.diag(x[0]),
     "stacked": lambda x: jnp.stack([x[1], x[0]]),
     "unstacked": lambda x: jnp.stack([a + b for a, b in zip(*x)] * 2).reshape(x.shape),
+    "numbers unstacked": lambda x: jnp.stack([*x[1], *x[0]]).reshape(x.shape),
+    "running sum of numbers": lambda x: jnp.cumsum(x.reshape(-1)).reshape(x.shape),
     "tiled": lambda x: jnp.tile(x[:1], (2, 1)),
     "running sums": lambda x: jnp.cumsum(x, 1),
     "running sums back": lambda x: jax.lax.cumsum(x, 0, reverse=True),
