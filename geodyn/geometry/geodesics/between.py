@@ -186,7 +186,7 @@ def _expansion(metric, x, y, u):
         at = pieces_of(metric, z[:n], h, u)
         return ends(h, at), residual(z[:n], z[n:], h, u, at)[0]
 
-    # One derivative of all, with respect to both points and u, is a third of the program of three.
+    # One derivative of all, with respect to both points and u, is a shorter program than three.
     (values, _), push = jax.linearize(of, jnp.concatenate([x, y]), u)
     units = jnp.eye(2 * n + u.size, dtype=x.dtype)
     slopes, left = jax.vmap(lambda e: push(e[: 2 * n], e[2 * n :].reshape(u.shape)), out_axes=-1)(units)
