@@ -19,6 +19,10 @@ import jax.numpy as jnp
 from geodyn._typing import Array, Float, Scalar
 from geodyn.geometry.manifold.manifold import ANYWHERE, Domain, safe_sqrt
 
+# Below this haversine distances and their derivatives are power series of this many terms.
+SHORT = 0.04
+ARC_TERMS = 14
+
 
 def _analytic(square: Scalar, coefficients: list[float], closed, below: float) -> Scalar:
     """A function of √square that is analytic in `square`: the Taylor series near 0, so that every derivative exists."""
@@ -41,23 +45,48 @@ def sine_ratio(curvature: int, square: Scalar) -> Scalar:
     return _analytic(square, [(-curvature) ** k / math.factorial(2 * k + 1) for k in range(10)], closed, 1.0)
 
 
-def arc_ratio(curvature: int, hav: Scalar, complement: Scalar) -> Scalar:
-    """Half a distance divided by √hav: arcsin(√hav)/√hav, 1 or arcsinh(√hav)/√hav for the curvature 1, 0 or −1. On the
-    sphere complement = 1 − hav is used, which must be accurate where it is small, near antipodal points."""
-    positive = complement > 0
-    root = jnp.where(positive, jnp.sqrt(jnp.where(positive, complement, 1.0)), 0.0)
-    closed = {
-        1: lambda w: jnp.arctan2(w, root) / w,
-        0: jnp.ones_like,
-        -1: lambda w: jnp.arcsinh(w) / w,
-    }[curvature]
-    series = [curvature**k * math.comb(2 * k, k) / 4**k / (2 * k + 1) for k in range(9)]
-    return _analytic(hav, series, closed, 0.01)
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
+def arcs(curvature: int, order: int, hav: Scalar, complement: Scalar) -> list[Scalar]:
+    """[f, f′, …, f⁽ᵏ⁾] for k = `order`, where 4 f is the squared distance of two points as a function of their
+    haversine z: f = arcsin²√z, z or arcsinh²√z for the curvature κ = 1, 0 or −1. On the sphere `complement` = 1 − z
+    must be accurate where it is small, near antipodal points. There the derivatives are infinite; they are given as 0.
+
+    They satisfy z(1 − κz) f⁽ᵏ⁺²⁾ + (k + ½)(1 − 2κz) f⁽ᵏ⁺¹⁾ − κk² f⁽ᵏ⁾ = ½ for k = 0, and 0 for k > 0. Near z = 0, where
+    this would cancel, they are power series (½ Σ κⁿ⁻¹ (4z)ⁿ/(n² (2n over n)), Gradshteyn & Ryzhik 1.645)."""
+    near, positive = hav < SHORT, complement > 0
+    low, z = jnp.where(near, hav, 0.0), jnp.where(near, SHORT, hav)
+    c = jnp.where(positive & ~near, complement, 1 - SHORT) if curvature > 0 else 1 - curvature * z
+    root, beside = jnp.sqrt(z), jnp.sqrt(c)
+    arc = {1: lambda: jnp.arctan2(root, beside), 0: lambda: root, -1: lambda: jnp.arcsinh(root)}[curvature]()
+    far = [arc**2, arc / (root * beside)]
+    for k in range(order - 1):
+        source = curvature * k**2 * far[k] if k else 0.5
+        far.append((source - (k + 0.5) * (c - curvature * z) * far[k + 1]) / z / c)
+    if curvature > 0:
+        far = [jnp.where(positive, far[0], (jnp.pi / 2) ** 2), *(jnp.where(positive, x, 0.0) for x in far[1:])]
+    return [jnp.where(near, _arc_series(curvature, k, low), x) for k, x in enumerate(far[: order + 1])]
+
+
+def _arc_series(curvature: int, k: int, z: Scalar) -> Scalar:
+    """The k-th derivative of f in `arcs`, by its power series."""
+    series = jnp.zeros_like(z)
+    for n in reversed(range(max(k, 1), k + ARC_TERMS)):
+        series = series * z + 0.5 * curvature ** (n - 1) * 4**n / (n**2 * math.comb(2 * n, n)) * math.perm(n, k)
+    return series if k else series * z
+
+
+@arcs.defjvp
+def _(curvature, order, primals, tangents):
+    (hav, complement), (moved, back) = primals, tangents
+    *values, last = arcs(curvature, order + 1, hav, complement)
+    # Of the two tangents, which are opposite, this takes the one that is accurate.
+    change = complement * moved - hav * back if curvature > 0 else moved
+    return values, [x * change for x in (*values[1:], last)]
 
 
 def squared_arc(curvature: int, hav: Scalar, complement: Scalar) -> Scalar:
     """The squared distance of two points with the haversine `hav` and complement = 1 − hav."""
-    return 4 * hav * arc_ratio(curvature, hav, complement) ** 2
+    return 4 * arcs(curvature, 0, hav, complement)[0]
 
 
 def direction(angles: Float[Array, " m"]) -> Float[Array, " m+1"]:

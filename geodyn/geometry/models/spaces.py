@@ -34,7 +34,7 @@ from geodyn.geometry.models.charts import (
     HalfSpace,
     Polar,
     Stereographic,
-    arc_ratio,
+    arcs,
     rounding_in,
 )
 from geodyn.geometry.models.travelling import MovingHalfSpace, StereographicPair
@@ -300,7 +300,7 @@ class Inhomogeneous(AbstractModelSpace):
         hav = jnp.where(near, square / (2 * jnp.where(near, root + product + 2, 1.0)), (root - product - 2) / 4)
         ahead = product > 0
         total = jnp.where(ahead, (root + product) / 2, (2 + x @ x + y @ y) / jnp.where(ahead, 1.0, root - product))
-        return 4 * hav * (arc_ratio(-1, hav, hav) + jnp.sqrt(1 + hav) * total) ** 2
+        return 4 * hav * (1 + hav) * (arcs(-1, 1, hav, 1 - hav)[1] + total) ** 2
 
     def killing_fields(self, x: Float[Array, " n"]) -> Float[Array, "K n"]:
         """K = n(n−1)/2 rotations at x, of x_i into x_j for every pair i < j."""

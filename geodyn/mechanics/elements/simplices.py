@@ -13,7 +13,7 @@ from geodyn._compile.jit import jit, static_count
 from geodyn._typing import Array, Count, Float, Numbers, Scalar
 from geodyn.geometry.geodesics.geodesic import log, squared_distance, told
 from geodyn.geometry.manifold.manifold import AbstractManifold, checked_points, norm, safe_sqrt
-from geodyn.geometry.models.charts import arc_ratio, sine_ratio
+from geodyn.geometry.models.charts import sine_ratio, squared_arc
 from geodyn.geometry.models.spaces import AbstractConstantCurvature
 from geodyn.mechanics.elements.abstract import curvature_of, select
 from geodyn.mechanics.elements.cones import content
@@ -208,7 +208,7 @@ def squared_bend(space: AbstractManifold, x: Point, y: Point, z: Point) -> Scala
     """(π − `angle`)², smooth even if the path x, y, z is straight (there rounding may make it negative)."""
     constant = isinstance(space, AbstractConstantCurvature)
     hav, complement = _bend_by_edges(space, x, y, z) if constant else _bend_by_tangents(space, x, y, z)
-    return 4 * hav * arc_ratio(1, hav, complement) ** 2
+    return squared_arc(1, hav, complement)
 
 
 def _bend_by_edges(space, x, y, z):
