@@ -26,6 +26,9 @@ UNSUITABLE = (
     *("select_and", "sort", "svd", "top_k", "triangular", "tridiagonal"),
 )
 LARGEST = 64
+# Compiling one function takes more than twice as long if it is twice as long. With more operations than this it takes
+# minutes, and four times as long as their kernels.
+MOST_OPERATIONS = 10_000
 
 
 def native(function: Callable, *args, size: int, in_batches: Callable | None = None, small: bool = True):
@@ -262,6 +265,12 @@ def is_suitable(jaxpr) -> bool:
     return all(is_suitable(inner) for equation in jaxpr.eqns for inner in programs_in(equation.params))
 
 
+def _length(jaxpr) -> int:
+    """The number of operations of the program, at any depth."""
+    inner = (program for equation in jaxpr.eqns for program in programs_in(equation.params))
+    return len(jaxpr.eqns) + sum(map(_length, inner))
+
+
 def is_arithmetic(function: Callable, *args) -> bool:
     """Whether a function of arrays is arithmetic on few numbers, which is faster as one native function. It is not if
     it has loops or branches of its own, which take five times as long to compile, or matrix products as large as those
@@ -344,7 +353,7 @@ def _bind_outer(outer, packed):
 def small_call(function: Callable, *args):
     """`function(*args)`, a list of arrays, as one native function where its operations allow it."""
     closed = _traced(function, [jax.typeof(x) for x in args])
-    if not is_suitable(closed.jaxpr):
+    if not is_suitable(closed.jaxpr) or _length(closed.jaxpr) > MOST_OPERATIONS:
         return function(*args)
     with internals.set_xla_metadata(xla_cpu_small_call="false", inlineable="true"):
         program, packed = _packed_program(closed, [*closed.consts, *args])

@@ -225,7 +225,7 @@ def _with_rest(system, method, t0, h, q, v):
     if jit(_least_gap)(system, t0, q) > np.sqrt(np.finfo(q.dtype).eps):
         return system
     first = jit(_begin)(system, method, t0, h, q, v)
-    return system.contacts.with_rest() if np.any(jit(pressed)(system, None, t0, h, first)) else system
+    return system.contacts.with_rest() if np.any(jit(pressed)(system, None, t0, h, first)[1]) else system
 
 
 def _least_gap(system, t, q):

@@ -218,7 +218,7 @@ def test_pyramid_of_discs():
 
 def framed(rows, mu):
     matrix = jnp.einsum("kin,ljn->kilj", rows, rows)
-    return Frame(rows, rows, rows, matrix, mu, Bonds(*[jnp.zeros((0, 0))] * 3))
+    return Frame(jnp.zeros(rows.shape[:2]), rows, rows, rows, matrix, mu, Bonds(*[jnp.zeros((0, 0))] * 3))
 
 
 def test_laws_of_an_impact():

@@ -38,6 +38,7 @@ class Frame(NamedTuple):
     `raised` the corresponding velocities. `matrix` is the Delassus operator, which maps impulses to changes of the
     rates."""
 
+    rates: Float[Array, "K d"]
     rows: Float[Array, "K d n"]
     pushes: Float[Array, "K d n"]
     raised: Float[Array, "K d n"]
@@ -62,12 +63,16 @@ def frame(system: AbstractSystem, which, t, q, p) -> Frame:
     gradients = jax.jacrev(lambda q: system.constraint(t, q))(q)
     raised = jax.vmap(raise_index)(gradients)
     bonds = Bonds(gradients, raised, inverse(gradients @ raised.T) if len(gradients) else raised @ raised.T)
-    rows = jax.jacrev(lambda v: rates(system, which, t, q, v))(v)
+
+    def at(v):
+        return (found := rates(system, which, t, q, v)), found
+
+    rows, before = jax.jacrev(at, has_aux=True)(v)
     pushes = bonds.removed(rows)
     raised = jax.vmap(jax.vmap(raise_index))(pushes)
     matrix = jnp.einsum("kin,ljn->kilj", pushes, raised)
     friction = system.contacts.friction(q, which) if system.contacts.frictional else jnp.zeros(len(rows), q.dtype)
-    return Frame(rows, pushes, raised, matrix, friction, bonds)
+    return Frame(before, rows, pushes, raised, matrix, friction, bonds)
 
 
 def impact(frame: Frame, before: Float[Array, "K d"], restitution: Float[Array, " K"], allowed: Bool[Array, " K"]):

@@ -1,5 +1,7 @@
 """Gaps along a motion: their rates, accelerations and rounding errors, and which of many contacts are watched."""
 
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -33,29 +35,45 @@ def chosen(urgent, count: int = MOST_AT_ONCE) -> Int[Array, " K"]:
     return jnp.arange(urgent.size) if urgent.size <= count else jax.lax.top_k(urgent + 0.0, count)[1].astype(int)
 
 
-def gap_rates(system, which, t, q, p):
-    """The gaps and their rates."""
-    return jax.jvp(lambda t, q: system.contacts.gap(t, q, which), (t, q), (jnp.ones_like(t), system.velocity(t, q, p)))
-
-
-def gap_motion(system, which, t, q, v, pdot):
-    """The gaps, their rates, and their accelerations d²gap/dt² under the force pdot."""
-    one, p = jnp.ones_like(t), system.momentum(t, q, v)
-    vdot = jax.jvp(lambda t, q, p: system.velocity(t, q, p, v), (t, q, p), (one, v, pdot))[1]
-
-    def rates(t, q, v):
-        return jax.jvp(lambda t, q: system.contacts.gap(t, q, which), (t, q), (one, v))
-
-    (gap, rate), (_, acceleration) = jax.jvp(rates, (t, q, v), (one, v, vdot))
-    return gap, rate, acceleration
-
-
-def sizes_of_gaps(system, which, t, q):
-    """The size of the quantities whose differences the gaps are, which determines their rounding errors. It is
-    estimated by the gaps themselves and by their derivative in an arbitrary direction, in which nothing cancels."""
+def gap_state(system, which, t, q, p):
+    """The gaps, their rates, and the size of the quantities whose differences the gaps are, which determines their
+    rounding errors. The size is estimated by the gaps themselves and by their derivative in an arbitrary direction, in
+    which nothing cancels."""
     shake = jnp.asarray(np.where(np.arange(q.size) % 2, 1.0, -1.0) * (1 + np.sin(np.arange(q.size)) / 2), q.dtype)
-    gap, change = jax.jvp(lambda q: system.contacts.gap(t, q, which), (q,), (q * shake,))
-    return jnp.maximum(jnp.abs(gap), jnp.abs(change))
+    directions = jnp.asarray([1.0, 0.0], q.dtype), jnp.stack([system.velocity(t, q, p), q * shake])
+
+    def along(dt, dq):
+        return jax.jvp(lambda t, q: system.contacts.gap(t, q, which), (t, q), (dt, dq))
+
+    gap, (rate, change) = jax.vmap(along, out_axes=(None, 0))(*directions)
+    return gap, rate, jnp.maximum(jnp.abs(gap), jnp.abs(change))
+
+
+class Expansion(NamedTuple):
+    """Gaps along a motion: their rates, their gradients N, and `bend`, with which d²gap/dt² = N dv/dt + bend."""
+
+    gap: Float[Array, " g"]
+    rate: Float[Array, " g"]
+    normals: Float[Array, "g n"]
+    bend: Float[Array, " g"]
+
+
+def expanded(system, which, t, q, v) -> Expansion:
+    """The `Expansion` of the gaps at the velocity v, all from one derivative of their gradients."""
+
+    def at(t, q):
+        gap, pull = jax.vjp(lambda t, q: system.contacts.gap(t, q, which), t, q)
+        return gap, *jax.vmap(pull)(jnp.eye(gap.size, dtype=q.dtype))
+
+    (gap, _, normals), (rate, drift, turned) = jax.jvp(at, (t, q), (jnp.ones_like(t), v))
+    return Expansion(gap, rate, normals, drift + turned @ v)
+
+
+def accelerations(system, at: Expansion, t, q, v, pdot):
+    """d²gap/dt² under the force pdot."""
+    along = t, q, system.momentum(t, q, v)
+    vdot = jax.jvp(lambda *x: system.velocity(*x, v), along, (jnp.ones_like(t), v, pdot))[1]
+    return at.bend + at.normals @ vdot
 
 
 def rounding(size):

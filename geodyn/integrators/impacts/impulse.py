@@ -28,7 +28,6 @@ from geodyn._numerics.linalg import inverse
 from geodyn._typing import Array, Bool, Float
 from geodyn.integrators.contract.system import AbstractSystem
 from geodyn.integrators.impacts.coulomb import frame, impact
-from geodyn.integrators.impacts.coulomb import rates as contact_rates
 from geodyn.integrators.step.iteration import once
 
 COXETER = np.cos(np.pi / np.arange(3, 13))
@@ -52,20 +51,18 @@ def rows(system: AbstractSystem, which, t, q) -> Float[Array, " m"]:
     return jnp.concatenate([system.contacts.gap(t, q, which), system.constraint(t, q)])
 
 
-def rates(system, which, t, q, p) -> Float[Array, " m"]:
-    """The time derivatives of `rows`."""
-    moving = (jnp.ones_like(t), system.velocity(t, q, p))
-    return jax.jvp(lambda t, q: rows(system, which, t, q), (t, q), moving)[1]
+def normals(system, which, t, q):
+    """The partial derivatives of `rows` with respect to t and q: N and the drift b in their rates N v + b."""
+    return jax.jacrev(lambda t, q: rows(system, which, t, q), (0, 1))(t, q)
 
 
-def normals(system, which, t, q, p):
-    """The gradients N of `rows`, and N M⁻¹ Nᵀ."""
-    gradients = jax.jacrev(lambda q: rows(system, which, t, q))(q)
+def delassus(system, t, q, p, normals):
+    """N M⁻¹ Nᵀ."""
 
     def raise_index(row):
         return jax.jvp(lambda p: system.velocity(t, q, p), (p,), (row,))[1]
 
-    return gradients, gradients @ jax.vmap(raise_index)(gradients).T
+    return normals @ jax.vmap(raise_index)(normals).T
 
 
 def complementarity(matrix: Float[Array, "K K"], b: Float[Array, " K"], allowed: Bool[Array, " K"]):
@@ -124,12 +121,13 @@ def strike(system: AbstractSystem, which, closed, held, slow, t, q, p):
     if system.contacts.frictional:
         return strike_with_friction(system, which, closed, held, slow, t, q, p)
     k = which.size
-    gradients, gram = normals(system, which, t, q, p)
+    drift, gradients = normals(system, which, t, q)
+    gram = delassus(system, t, q, p, gradients)
     matrix, push = gram[:k, :k], gradients[:k]
     if gram.shape[0] > k:
         coupling = inverse(gram[k:, k:]) @ gram[k:, :k]
         matrix, push = matrix - gram[:k, k:] @ coupling, push - coupling.T @ gradients[k:]
-    approach = rates(system, which, t, q, p)[:k]
+    approach = (drift + gradients @ system.velocity(t, q, p))[:k]
     restitution = system.contacts.restitution(q, which)
 
     def alone(closed):
@@ -176,7 +174,7 @@ def strike_with_friction(system: AbstractSystem, which, closed, held, slow, t, q
 def struck_in_cones(system: AbstractSystem, which, allowed, soft, t, q, p):
     """(p⁺, normal impulses, rates of the gaps) after an impact with friction; NaN if no impulses were found."""
     at = frame(system, which, t, q, p)
-    before = contact_rates(system, which, t, q, system.velocity(t, q, p))
+    before = at.rates
     z, found = impact(at, before, jnp.where(soft, 0, system.contacts.restitution(q, which)), allowed)
     z = jnp.where(found, z, jnp.nan)
     leave = before[:, 0] + jnp.einsum("klj,lj->k", at.matrix[:, 0], z)
@@ -194,14 +192,17 @@ def strike_tangent(primals, tangents, struck: Struck):
             return struck_in_cones(start[0], which, struck.pushed, struck.soft, *start[1:])[:2]
 
         return eqx.filter_jvp(cones, primals, tangents)[1]
-    gradients, gram = normals(system, which, t, q, p)
-    z = struck.impulse
+
+    def at(system, t, q):
+        return normals(system, which, t, q)
+
+    (drift, gradients), moved = eqx.filter_jvp(at, primals[:3], tangents[:3])
+    gram, z = delassus(system, t, q, p, gradients), struck.impulse
     if gram.shape[0] > k:
         z = jnp.concatenate([z, -inverse(gram[k:, k:]) @ gram[k:, :k] @ z])
     pushed = jnp.concatenate([struck.pushed, jnp.ones(z.size - k, bool)])
 
-    def law(system, t, q, p):
-        drift, normal = jax.jacrev(lambda t, q: rows(system, which, t, q), (0, 1))(t, q)
+    def law(system, t, q, p, drift, normal):
         after = p + z @ normal
         e = jnp.where(struck.soft, 0, system.contacts.restitution(q, which))
         # Constraints keep their rates, which are not zero if the method lets the constraints drift.
@@ -209,7 +210,7 @@ def strike_tangent(primals, tangents, struck: Struck):
         v = system.velocity(t, q, p)
         return after, (1 + e) * drift + normal @ system.velocity(t, q, after) + e * (normal @ v)
 
-    dp, residual = eqx.filter_jvp(law, (system, t, q, p), tangents)[1]
+    dp, residual = eqx.filter_jvp(law, (*primals, drift, gradients), (*tangents, *moved))[1]
     inverted = inverse(jnp.where(pushed[:, None], gram, jnp.eye(z.size, dtype=z.dtype)))
     dz = -inverted @ jnp.where(pushed, residual, 0)
     return dp + dz @ gradients, dz[:k]

@@ -15,12 +15,12 @@ import numpy as np
 from geodyn._typing import Array, Bool
 from geodyn.integrators.contract.system import AbstractSystem
 from geodyn.integrators.impacts.detection import first_contact
-from geodyn.integrators.impacts.gaps import chosen, gap_motion, gap_rates
+from geodyn.integrators.impacts.gaps import chosen
 from geodyn.integrators.impacts.impulse import strike
 from geodyn.integrators.impacts.resting import SETTLING, Resting
 from geodyn.integrators.step.collocation import Problem
 from geodyn.integrators.step.methods import AbstractCollocation, State, dense_weights, formulation_of, next_guess
-from geodyn.integrators.step.stages import Root, stage_values
+from geodyn.integrators.step.stages import Root, no_rates, stage_values
 
 MOST_CORRECTIONS = 40
 SHORTEST_FLIGHT = 1 / 16
@@ -44,13 +44,16 @@ class Attempt(NamedTuple):
 
 class Leg(eqx.Module):
     """A leg to be computed, from a `state` at the time t over the time `left` or less. `which` are the numbers of the
-    watched contacts (None for all), and `holding` marks those that are held closed. `noise` is the rounding error of
+    watched contacts (None for all), with the gaps and their rates there, and `holding` marks those that are held
+    closed. `noise` is the rounding error of
     the gaps, infinite for contacts that are held, and `loose` is how far a held contact must open to be released."""
 
     system: AbstractSystem
     t: Array
     state: State
     which: Array | None
+    gap: Array
+    rate: Array
     holding: Bool[Array, " g"]
     left: Array
     h: Array
@@ -113,25 +116,24 @@ class Leg(eqx.Module):
         """The leg, and whether it ends at an impact. If a contact is closed and approaching at the start, the impact
         is immediate. Else the first contact is located on the polynomial of the whole remaining step, and Newton's
         method on the length finds its time."""
-        state, t, tableau, left = self.state, self.t, self.method.tableau, self.left
-        gap, rate = gap_rates(self.system, self.which, t, state.q, state.p)
+        state, gap, rate, tableau, left = self.state, self.gap, self.rate, self.method.tableau, self.left
         now, cancelling = jnp.any(self.closed(gap, rate)), self.held_back
 
         def attempt(s: Attempt):
             trial = s.count == 0
             root = stage_values(self.pose(s.length), s.guess, jnp.ones((), bool), cancelling, alone)
-            gap_end, rate_end = self.along(s.length, root.w)(jnp.ones_like(t))
-            search = active & trial & ~now & root.converged
-            along = self.along(left, root.w)
-            theta, crossing = first_contact(along, gap, rate * left, self.noise, tableau.stages + 1, search)
-            s = s._replace(gap=gap_end, rate=rate_end / s.length, crossing=jnp.where(trial, crossing, s.crossing))
+            # Such a trial has the whole remaining time as its length.
+            search, along = active & trial & ~now & root.converged, self.along(s.length, root.w)
+            end, theta, crossing = first_contact(along, gap, rate * left, self.noise, tableau.stages + 1, search)
+            s = s._replace(gap=end[0], rate=end[1] / s.length, crossing=jnp.where(trial, crossing, s.crossing))
             length, moved, done = self.corrected(s, theta * left)
             guess = resampled(tableau, jnp.where(trial, root.w, s.guess), length / jnp.where(trial, left, s.length))
             root = root._replace(iterations=s.root.iterations + root.iterations)
             return s._replace(length=length, guess=guess, root=root, moved=moved, count=s.count + 1, done=done)
 
         zero = jnp.zeros((), int)
-        before = Root(state.history[tableau.stages :], [], jnp.ones((), bool), zero, zero)
+        before = state.history[tableau.stages :]
+        before = Root(before, no_rates(self.pose(left), before), jnp.ones((), bool), zero, zero)
         first = jnp.where(now, self.tiny, left)
         start = Attempt(first, next_guess(self.method, state), before, gap, rate, gap != gap, first, zero, ~active)
         end = jax.lax.while_loop(lambda s: ~s.done, attempt, start)
@@ -161,7 +163,7 @@ class Leg(eqx.Module):
         def slow(p):
             """The rates of separation below which a flight would last less than a given fraction of a step."""
             v = system.velocity(time, q, p)
-            pressing = -gap_motion(system, which, time, q, v, self.watched.force(time, q, v, lam))[2]
+            pressing = -Resting(system, which, held, SETTLING * h).pushes(time, q, v, system.force(time, q, v, lam))[3]
             bouncing = system.contacts.restitution(q, which) < 1
             least = jnp.where(bouncing, SHORTEST_FLIGHT, jnp.finfo(h.dtype).eps ** 0.75) / 2
             return jnp.where(pressing > 0, least * h * pressing, -jnp.inf)

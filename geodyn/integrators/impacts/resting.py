@@ -6,7 +6,7 @@ import jax.numpy as jnp
 
 from geodyn._typing import Array, Bool
 from geodyn.integrators.contract.system import AbstractSystem
-from geodyn.integrators.impacts.gaps import chosen, gap_motion, gap_rates, rounding, sizes_of_gaps
+from geodyn.integrators.impacts.gaps import accelerations, chosen, expanded, rounding
 from geodyn.integrators.impacts.impulse import complementarity
 from geodyn.integrators.step.iteration import once
 
@@ -40,20 +40,21 @@ class Resting(AbstractSystem):
 
     def reaction(self, t, q, v, applied):
         """The reaction force Nᵀλ of the held contacts, where `applied` are the other forces."""
-        (lam, _), gradients = self.pushes(t, q, v, applied)
-        return lam @ gradients
+        lam, _, normals, _ = self.pushes(t, q, v, applied)
+        return lam @ normals
 
     def pushes(self, t, q, v, applied):
-        """((λ, λ > 0), N) of the held contacts, with the gradients N of their gaps."""
-        gap, rate, free = gap_motion(self.system, self.which, t, q, v, applied)
-        wanted = free + 2 * rate / self.settling + gap / self.settling**2
-        gradients = jax.jacrev(lambda q: self.system.contacts.gap(t, q, self.which))(q)
+        """(λ, λ > 0, N, d²gap/dt²) of the contacts, with their reaction forces λ and the gradients N of their gaps."""
+        at = expanded(self.system, self.which, t, q, v)
 
         def raise_index(row):
             return jax.jvp(lambda p: self.system.velocity(t, q, p, v), (applied,), (row,))[1]
 
-        gram = gradients @ jax.vmap(raise_index)(gradients).T
-        return complementarity(gram, wanted, self.held), gradients
+        gram = at.normals @ jax.vmap(raise_index)(at.normals).T
+        free = accelerations(self.system, at, t, q, v, applied)
+        wanted = free + 2 * at.rate / self.settling + at.gap / self.settling**2
+        lam, pushing = complementarity(gram, wanted, self.held)
+        return lam, pushing, at.normals, free + gram @ lam
 
     def momentum(self, t, q, v):
         return self.system.momentum(t, q, v)
@@ -78,12 +79,12 @@ class Resting(AbstractSystem):
         return None if self.differentiable else self.system.couplings
 
 
-def laid_down(system: AbstractSystem, which, h, t, q, v, force) -> Bool[Array, " g"]:
-    """A mask of the contacts `which` that are closed, at rest, and pressed by `force` or by each other."""
-    gap, rate = gap_rates(system, which, t, q, system.momentum(t, q, v))
-    noise = rounding(sizes_of_gaps(system, which, t, q))
-    still = (jnp.abs(gap) <= noise) & (jnp.abs(rate) * h <= noise)
+def laid_down(system: AbstractSystem, which, h, t, q, v, force, gaps) -> Bool[Array, " g"]:
+    """A mask of the contacts `which` that are closed, at rest, and pressed by `force` or by each other; `gaps` is their
+    `gap_state`."""
+    gap, rate, size = gaps
+    still = (jnp.abs(gap) <= rounding(size)) & (jnp.abs(rate) * h <= rounding(size))
     at = chosen(still)
     numbers = at if which is None else which[at]
-    pushing = Resting(system, numbers, still[at], SETTLING * h).pushes(t, q, v, force)[0][1]
+    pushing = Resting(system, numbers, still[at], SETTLING * h).pushes(t, q, v, force)[1]
     return jnp.any((at[:, None] == jnp.arange(still.size)[None, :]) & pushing[:, None], axis=0)

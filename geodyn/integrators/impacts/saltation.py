@@ -18,8 +18,7 @@ from geodyn.integrators.impacts.impulse import strike_tangent
 from geodyn.integrators.impacts.resting import SETTLING, Resting
 from geodyn.integrators.impacts.substep import Substeps
 from geodyn.integrators.step.collocation import Formulation, Problem
-from geodyn.integrators.step.methods import increments
-from geodyn.integrators.step.stages import stage_tangent
+from geodyn.integrators.step.stages import step_tangent
 
 
 class Delay(NamedTuple):
@@ -65,13 +64,12 @@ class Walked(eqx.Module):
         return Problem(watched, t, length, q, p, self.tableau, self.formulation)
 
     def ended(self, rate: Problem):
-        """The tangents of its increments of q and p, and of its stage values, from the tangent `rate` of its stage
-        equations."""
-        w = self.record.w
-        problem = self.pose(*self.start)
-        dw = stage_tangent(problem, rate, w, jnp.ones((), bool), self.alone)
-        added = eqx.filter_jvp(increments, (problem, w), (rate, dw))[1]
-        return *(jnp.zeros_like(x) if d is None else d for d, x in zip(added, (self.q, self.p))), dw
+        """(increments of q and p, their tangents, the tangent of its stage values), from the tangent `rate` of its
+        stage equations."""
+        yes = jnp.ones((), bool)
+        change, added, dw = step_tangent(self.pose(*self.start), rate, self.record.w, yes, self.alone)
+        added = tuple(jnp.zeros_like(x) if d is None else d for d, x in zip(added, change, strict=True))
+        return change, added, dw
 
     def gap(self, system, t, q):
         """The quantity that is zero at its end: the mean of the gaps that struck, weighted by their impulses."""
@@ -86,7 +84,7 @@ class Walked(eqx.Module):
         one, record = jnp.ones_like(self.t), self.record
 
         def longer():
-            dq, dp, dw = self.ended(eqx.filter_jvp(self.pose, self.start, (none, None, one, None, None))[1])
+            _, (dq, dp), dw = self.ended(eqx.filter_jvp(self.pose, self.start, (none, None, one, None, None))[1])
             closing = eqx.filter_jvp(self.gap, (self.system, record.time, record.q), (none, one, dq))[1]
             return Delay(dq, dp, dw, closing)
 
@@ -106,20 +104,19 @@ class Walked(eqx.Module):
             dgrid = jnp.zeros_like(dt) if dgrid is None else dgrid
             dlength = jnp.where(landed, dgrid - dt, 0)
             rate = eqx.filter_jvp(self.pose, self.start, (rates[0], dt, dlength, dq, dp))[1]
-            dq_, dp_, dw = self.ended(rate)
+            (_, push), (dq_, dp_), dw = self.ended(rate)
             after = (jnp.where(landed, dgrid, dt), dq + dq_, dp + dp_)
 
-            def same(rates, after, dw, dlength):
+            def same(momentum, rates, after, dw, dlength):
                 return (after, dw, none[1], dlength)
 
-            return jax.lax.cond(hit, struck, same, rates, after, dw, dlength)
+            return jax.lax.cond(hit, struck, same, self.p + push, rates, after, dw, dlength)
 
-        def struck(rates, after, dw, dlength):
+        def struck(momentum, rates, after, dw, dlength):
             dt, dq, dp = after
             end = (self.system, record.time, record.q)
             late = -eqx.filter_jvp(self.gap, end, (rates[0], dt, dq))[1] / delay.gap
             dt, dq, dp, dw = dt + late, dq + late * delay.q, dp + late * delay.p, dw + late * delay.w
-            momentum = self.p + increments(self.pose(*self.start), record.w)[1]
             dp, dj = strike_tangent((*end, momentum), (rates[0], dt, dq, dp), record.struck)
             return (dt, dq, dp), dw, dj, dlength + late
 

@@ -12,7 +12,7 @@ from geodyn._typing import Array, Bool, Int
 from geodyn.integrators.contract.contacts import Neighbours
 from geodyn.integrators.contract.results import RESULTS
 from geodyn.integrators.contract.system import AbstractSystem
-from geodyn.integrators.impacts.gaps import MOST_AT_ONCE, chosen, rounding, sizes_of_gaps
+from geodyn.integrators.impacts.gaps import MOST_AT_ONCE, chosen, gap_state, rounding
 from geodyn.integrators.impacts.impulse import Struck
 from geodyn.integrators.impacts.leg import Leg
 from geodyn.integrators.impacts.resting import laid_down
@@ -70,9 +70,9 @@ def moving(system: AbstractSystem, t0, h, state: State) -> Moving:
     held has friction."""
     near, yes = system.contacts.neighbours(t0, state.q), jnp.ones((), bool)
     which = None if near is None else near.which
-    size, held = sizes_of_gaps(system, which, t0, state.q), pressed(system, which, t0, h, state)
+    (gap, _, size), held = pressed(system, which, t0, h, state)
     refused = jnp.where(system.contacts.elastic & jnp.any(held), RESULTS.pressed_at_rest, state.result)
-    overlap = jnp.any(system.contacts.gap(t0, state.q, which) < -jnp.sqrt(jnp.finfo(h.dtype).eps) * size)
+    overlap = jnp.any(gap < -jnp.sqrt(jnp.finfo(h.dtype).eps) * size)
     refused = jnp.where(rubs(system, which, state.q, held), RESULTS.friction_at_rest, refused)
     state = eqx.tree_at(lambda s: s.result, state, jnp.where(overlap, RESULTS.overlapping, refused))
     caution = jnp.asarray(CAUTION, h.dtype)
@@ -86,11 +86,12 @@ def rubs(system: AbstractSystem, which, q, held) -> Bool[Array, ""]:
     return jnp.any(held & (system.contacts.friction(q, which) > 0))
 
 
-def pressed(system: AbstractSystem, which, t0, h, state: State) -> Bool[Array, " g"]:
-    """The contacts that are pressed at rest in the first state."""
+def pressed(system: AbstractSystem, which, t0, h, state: State) -> tuple[tuple, Bool[Array, " g"]]:
+    """The `gap_state` of the first state, and the contacts that are pressed at rest there."""
+    gaps = gap_state(system, which, t0, state.q, state.p)
     n, c, v = state.q.size, system.count_constraints(state.q), system.velocity(t0, state.q, state.p)
     force = system.force(t0, state.q, v, state.history[-1, n : n + c] / h)
-    return laid_down(system, which, h, t0, state.q, v, force)
+    return gaps, laid_down(system, which, h, t0, state.q, v, force, gaps)
 
 
 def substep(method, system, grid, h, moving: Moving, active, alone: bool = False):
@@ -99,10 +100,11 @@ def substep(method, system, grid, h, moving: Moving, active, alone: bool = False
     eps, t = jnp.finfo(h.dtype).eps, moving.time
     left, moving = within_reach(system, moving, jnp.maximum(grid - t, eps * h), active)
     state = moving.state
-    size = jnp.maximum(moving.size, sizes_of_gaps(system, moving.which, t, state.q))
+    gap, rate, size = gap_state(system, moving.which, t, state.q, state.p)
+    size = jnp.maximum(moving.size, size)
     loose = jnp.sqrt(eps) * size
     noise = jnp.where(moving.held, jnp.inf, rounding(size))
-    leg = Leg(system, t, state, moving.which, moving.held, left, h, noise, loose, method)
+    leg = Leg(system, t, state, moving.which, gap, rate, moving.held, left, h, noise, loose, method)
     end, hit = leg.attempts(active, alone)
     arrived = ~hit & (end.length >= grid - t)
     time = jnp.where(arrived, grid, t + end.length)
@@ -156,7 +158,7 @@ def within_reach(system, moving: Moving, left, active):
     def renewed(*_):
         near, before, held = system.contacts.neighbours(t, q), old.which, chosen(moving.held)
         again = jnp.any((near.which[:, None] == before[held][None, :]) & moving.held[held][None, :], axis=1)
-        return near, again, sizes_of_gaps(system, near.which, t, q)
+        return near, again, jnp.zeros_like(moving.size)
 
     stale = active & (old.room < rate * left)
     near, held, size = once(stale, renewed, old, moving.held, moving.size)

@@ -103,11 +103,20 @@ class Problem(eqx.Module):
 
     def residual(self, w):
         """The residual [s, m] of the stage equations at the stage values w[s, m]."""
+        return self.evaluated(w)[0]
+
+    def evaluated(self, w):
+        """(residual [s, m], p' [s, k]) of the stages at the stage values w[s, m]."""
         q = self.positions(w)
         v, pdot, lam = jax.vmap(self.stage)(self.times, q, w)
         p = self.p[None] + _accumulate(self.tableau, self.h, pdot)
         kinetic = v - jax.vmap(self.system.velocity)(self.times, q, p, v)
-        return jnp.concatenate([kinetic, *self.constraint_rows(q, v, p, lam)], axis=1)
+        return jnp.concatenate([kinetic, *self.constraint_rows(q, v, p, lam)], axis=1), pdot
+
+    def increments(self, w, pdot):
+        """The increments of q and p over the step, from the stage values w and p' of the stages."""
+        b = jnp.asarray(self.tableau.b, w.dtype)
+        return self.h * (b @ w[:, : self.q.shape[0]]), self.h * (b @ pdot)
 
     def constraint_rows(self, q, v, p, lam):
         if self.formulation.at_end:

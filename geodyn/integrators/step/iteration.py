@@ -83,15 +83,16 @@ def iterated(
     return jax.lax.while_loop(lambda state: state[1], turn, (begun(w, others, active), jnp.any(active)))[0]
 
 
-def iterate(residual, w, precondition, floor, most, active, measured: int | None = None) -> Progress:
+def iterate(residual, w, precondition, floor, most, active, measured: int | None = None, others=()) -> Progress:
     """Iterates w ← w − precondition(residual(w)) until it converges, stops contracting, or has made `most` iterations.
     Convergence is judged by the first `measured` columns, the velocities: in some charts the multipliers have no scale
-    of their own."""
+    of their own. If `others` are given, `residual` returns such values as well, and those at the last w are kept."""
 
     def improve(w, _):
-        return (w - precondition(residual(w)), [])
+        r, found = residual(w) if others else (residual(w), [])
+        return (w - precondition(r), found)
 
-    return iterated(improve, w, [], floor, active, most, lambda w: size(w[..., :measured]))
+    return iterated(improve, w, list(others), floor, active, most, lambda w: size(w[..., :measured]), bool(others))
 
 
 class Root(NamedTuple):
@@ -119,19 +120,23 @@ class Search(NamedTuple):
     jacobians: Int[Array, ""]
 
 
-def search(residual, start, floor, active, evaluate=lambda w: [], others=(), size: Callable = size) -> Root:
+def search(
+    residual, start, floor, active, evaluate=lambda w: [], others=(), size: Callable = size, jointly: bool = False
+) -> Root:
     """A root near `start` of residual(w, others) with others = `evaluate`(w), whose Jacobian is near the identity.
 
     It is found by the fixed-point iteration w ← w − residual, or, if that does not contract, by simplified Newton with
     a Jacobian of difference quotients. All of this is one loop in which the residual appears once, since compiling the
     residual takes most of the compile time. A Jacobian accurate to √eps suffices: the root is as exact as the residual.
-    It is not for batches, in which every member would carry the matrix through every iteration.
+    It is not for batches, in which every member would carry the matrix through every iteration. With `jointly`,
+    `residual` returns the `others` as well, and one more turn evaluates them at the root.
     """
     count, shape, eps = start.size, start.shape, jnp.finfo(start.dtype).eps
     index, zero, others = jnp.arange(count), jnp.zeros((), int), list(others)
 
     def turn(s: Search):
-        r, probing = residual(s.at.w, s.at.others).reshape(-1), s.place < count
+        r, found = residual(s.at.w, s.at.others) if jointly else (residual(s.at.w, s.at.others), None)
+        r, probing = r.reshape(-1), s.place < count
         # A linear problem may start at zero, where any length will do.
         length = jnp.where(floor + size(s.start) > 0, eps**0.5 * (floor + size(s.start)), 1)
 
@@ -152,7 +157,8 @@ def search(residual, start, floor, active, evaluate=lambda w: [], others=(), siz
         _, base, matrix = once(probing, learn, r, s.base, s.matrix)
         learned = s.place == count - 1
         most = jnp.where(s.jacobians > 0, MOST_WITH_MATRIX, MOST_PLAIN)
-        after = advanced(s.at, s.at.w - change.reshape(shape), [], floor, most, size, 2 if others else 0)
+        least = 2 if others and not jointly else 0
+        after = advanced(s.at, s.at.w - change.reshape(shape), [], floor, most, size, least)
         iterations, jacobians = s.iterations + ~probing, s.jacobians + learned
         failed = ~probing & ~after.going & ~after.converged & (jacobians < MOST_MATRICES)
         again = jnp.where((jacobians > 0) & jnp.isfinite(size(after.w)), after.w, s.start)
@@ -162,11 +168,20 @@ def search(residual, start, floor, active, evaluate=lambda w: [], others=(), siz
         w = jnp.where(probing | failed, begin + off, after.w)
         fresh, made = begun(w, [], jnp.ones((), bool)), after._replace(w=w)
         progress = jax.tree.map(lambda a, b: jnp.where(probing | failed, a, b), fresh, made)
-        return Search(progress._replace(others=evaluate(w)), place, begin, base, matrix, iterations, jacobians)
+        found = found if jointly else evaluate(w)
+        return Search(progress._replace(others=found), place, begin, base, matrix, iterations, jacobians)
+
+    def turned(state):
+        s, _ = state
+        after = turn(s)
+        if not jointly:
+            return after, after.at.going
+        kept = jax.tree.map(lambda a, b: jnp.where(s.at.going, a, b), after, s)
+        return kept._replace(at=kept.at._replace(others=after.at.others)), s.at.going
 
     matrix, flat = jnp.zeros((count, count), start.dtype), 0 * start.reshape(-1)
     first = Search(begun(start, others, active), zero + count, start, flat, matrix, zero, zero)
-    end = jax.lax.while_loop(lambda s: s.at.going, turn, first)
+    end, _ = jax.lax.while_loop(lambda state: state[1], turned, (first, active))
     return Root(end.at.w, end.at.others, ~active | end.at.converged, end.iterations, end.jacobians)
 
 

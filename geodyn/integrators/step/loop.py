@@ -41,6 +41,13 @@ def solved(
     both functions are evaluated at the same w, so that they share what they have in common, at the cost of one more
     `evaluate`. Both functions take a keyword `often`: True for a program that runs fast, False for one that compiles
     fast."""
+    alone = correct is None and not active.shape and w.size <= LARGEST
+    if jointly and alone:
+
+        def at(w, _):
+            return residual(known, w, found := evaluate(known, w)), found
+
+        return search(at, w, floor, active, others=others, size=size, jointly=True)
     if jointly:
 
         def both(known, w, _, often=True):
@@ -49,7 +56,7 @@ def solved(
         options = {"correct": correct, "most": most, "size": size}
         root = solved(both, lambda known, w, often=True: [], known, w, [], floor, active, **options)
         return root._replace(others=evaluate(known, root.w))
-    if correct is None and not active.shape and w.size <= LARGEST:
+    if alone:
         return search(partial(residual, known), w, floor, active, partial(evaluate, known), others, size)
 
     def improve(w, others):

@@ -299,7 +299,7 @@ def after_step(problem: Problem, state: State, root: Root, first):
     finite = jnp.all(jnp.isfinite(root.w))
     good = state.alive & root.converged & finite
     w = jnp.where(good, root.w, state.history[tableau.stages :])
-    q, p, rounding = _compensated(problem, w, state.rounding)
+    q, p, rounding = _compensated(problem, w, *root.others, state.rounding)
     good = good & jnp.all(jnp.isfinite(q)) & jnp.all(jnp.isfinite(p))
 
     def keep(new, old):
@@ -339,17 +339,10 @@ def _measured(tableau, h, state: State, after: State, w) -> State:
     return eqx.tree_at(lambda s: (s.since, s.errors), after, (since, errors))
 
 
-def increments(problem: Problem, w) -> tuple[Array, Array]:
-    """The increments of q and p over a step with the stage values w."""
-    b = jnp.asarray(problem.tableau.b, w.dtype)
-    pdot = jax.vmap(problem.stage)(problem.times, problem.positions(w), w)[1]
-    return problem.h * (b @ w[:, : problem.q.shape[0]]), problem.h * (b @ pdot)
-
-
-def _compensated(problem, w, rounding):
+def _compensated(problem, w, pdot, rounding):
     """(q, p, rounding) at the end of a step by compensated summation: `rounding` is the part of the increments that was
     lost to rounding, which the next step adds (Hairer, McLachlan & Razakarivony 2008)."""
-    changes = [change + lost for change, lost in zip(increments(problem, w), rounding, strict=True)]
+    changes = [change + lost for change, lost in zip(problem.increments(w, pdot), rounding, strict=True)]
     q, p = problem.q + changes[0], problem.p + changes[1]
     return q, p, (changes[0] - (q - problem.q), changes[1] - (p - problem.p))
 

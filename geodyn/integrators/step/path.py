@@ -23,9 +23,9 @@ from geodyn.integrators.step.charts import no_switch, switched_tangent
 from geodyn.integrators.step.collocation import Problem
 from geodyn.integrators.step.equations import Stages
 from geodyn.integrators.step.loop import Step, stepped, turns
-from geodyn.integrators.step.methods import AbstractCollocation, State, formulation_of, increments, step
+from geodyn.integrators.step.methods import AbstractCollocation, State, formulation_of, step
 from geodyn.integrators.step.slopes import slope
-from geodyn.integrators.step.stages import stage_tangent
+from geodyn.integrators.step.stages import step_tangent
 
 # With more stage values than this, large matrices take most of the time, and their structure should be used.
 MOST_UNKNOWNS = 128
@@ -138,8 +138,8 @@ def _tangent(system, t0, h, state, steps, moving, method):
                 return Problem(system, t0 + h * k, h, q, p, method.tableau, formulation)
 
             problem, rate = eqx.filter_jvp(pose, (system, t0, h, q, p), (*rates, dq, dp))
-            dw = jnp.where(good, stage_tangent(problem, rate, w, good, alone), 0)
-            change, added = eqx.filter_jvp(increments, (problem, w), (rate, dw))
+            change, added, dw = step_tangent(problem, rate, w, good, alone)
+            dw = jnp.where(good, dw, 0)
             # Without any force the tangent of p' is not an array but None, which stands for zero.
             dq, dp = (c if a is None else c + jnp.where(good, a, 0) for c, a in zip((dq, dp), added, strict=True))
             if system.charts is not None:

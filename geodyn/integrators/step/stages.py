@@ -1,4 +1,8 @@
-"""Solution of the stage equations, and its derivative by the implicit-function theorem."""
+"""Solution of the stage equations, and its derivative by the implicit-function theorem.
+
+The `others` of a root are [p'], the rates of the momenta at the stages, which the equations contain and the end of the
+step needs.
+"""
 
 import equinox as eqx
 import jax
@@ -16,13 +20,19 @@ def root(problem: Problem, start, floor, active, alone: bool) -> Root:
     Newton's method with the mass matrix as Jacobian. With constraints, or if fixed-point iteration contracts too
     slowly, simplified Newton follows, whose Jacobian is renewed only when it contracts slowly. `alone` says that the
     program is not for a batch."""
-    zero = jnp.zeros((), int)
-    first = Root(start, [], ~active, zero, zero)
+    zero, rates = jnp.zeros((), int), no_rates(problem, start)
+
+    def evaluated(w, _=None):
+        r, pdot = problem.evaluated(w)
+        return r, [pdot]
+
+    first = Root(start, rates, ~active, zero, zero)
     if not problem.formulation.levels:
         if alone and start.size <= LARGEST:
-            return search(lambda w, _: problem.residual(w), start, floor, active)
-        state = iterate(problem.residual, start, lambda r: r, floor, MOST_PLAIN, active)
-        first = Root(jnp.where(state.converged, state.w, start), [], ~active | state.converged, state.count, zero)
+            return search(evaluated, start, floor, active, others=rates, jointly=True)
+        state = iterate(evaluated, start, lambda r: r, floor, MOST_PLAIN, active, others=rates)
+        w = jnp.where(state.converged, state.w, start)
+        first = Root(w, state.others, ~active | state.converged, state.count, zero)
 
     def proceed(best):
         return ~best.converged & (best.jacobians < MOST_MATRICES) & jnp.all(jnp.isfinite(best.w))
@@ -34,10 +44,15 @@ def root(problem: Problem, start, floor, active, alone: bool) -> Root:
             return problem.newton(factors, r)
 
         measured = problem.q.shape[0]
-        state = iterate(problem.residual, best.w, precondition, floor, MOST_WITH_MATRIX, active, measured)
-        return Root(state.w, [], state.converged, best.iterations + state.count, best.jacobians + 1)
+        state = iterate(evaluated, best.w, precondition, floor, MOST_WITH_MATRIX, active, measured, rates)
+        return Root(state.w, state.others, state.converged, best.iterations + state.count, best.jacobians + 1)
 
     return jax.lax.while_loop(proceed, improve, first)
+
+
+def no_rates(problem: Problem, w) -> list:
+    """Zeros of the shape of the `others` of a root."""
+    return [jnp.zeros((len(w), problem.p.size), w.dtype)]
 
 
 def stage_values(problem: Problem, guess, active, cancelling=0.0, alone: bool = False) -> Root:
@@ -50,17 +65,21 @@ def stage_values(problem: Problem, guess, active, cancelling=0.0, alone: bool = 
     return root(problem, guess, floor, active, alone)
 
 
-def stage_tangent(problem: Problem, tangent: Problem, w, active, alone: bool = False) -> Array:
-    """The tangent of the stage values for a tangent of the problem: dw = −(∂R/∂w)⁻¹ (∂R/∂problem) dproblem
-    (implicit-function theorem)."""
-    change = eqx.filter_jvp(lambda problem: problem.residual(w), (problem,), (tangent,))[1]
+def step_tangent(problem: Problem, tangent: Problem, w, active, alone: bool = False):
+    """(increments, their tangents, dw) of q and p for a step with the stage values w, and a tangent of the problem. The
+    tangent of the stage values is dw = −(∂R/∂w)⁻¹ (∂R/∂problem) dproblem (implicit-function theorem)."""
+    change, dpdot = eqx.filter_jvp(lambda problem: problem.evaluated(w), (problem,), (tangent,))[1]
+    (_, pdot), push = jax.linearize(problem.evaluated, w)
     contracts = not problem.formulation.levels
     form = problem.form if isinstance(problem.form, Banded) else Full(largest_elimination=w.size)
 
     def solve(apply, b):
         return linear_root(apply, b, form, contracts, active, alone)
 
-    return jax.lax.custom_linear_solve(jax.linearize(problem.residual, w)[1], -change, solve, solve)
+    dw = jax.lax.custom_linear_solve(lambda x: push(x)[0], -change, solve, solve)
+    moved = push(dw)[1]
+    moved = moved if dpdot is None else moved + dpdot
+    return *eqx.filter_jvp(Problem.increments, (problem, w, pdot), (tangent, dw, moved)), dw
 
 
 def linear_root(apply, b, form: Full | Banded, contracts: bool, active, alone: bool) -> Array:

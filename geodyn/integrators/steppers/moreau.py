@@ -30,7 +30,7 @@ from geodyn._typing import Array, Count, Float
 from geodyn.integrators.contract.system import AbstractSystem
 from geodyn.integrators.impacts.cones import cone_complementarity
 from geodyn.integrators.impacts.coulomb import Frame, creates, frame, impact, part_without_gain, rates
-from geodyn.integrators.impacts.gaps import chosen, gap_motion, rounding, sizes_of_gaps
+from geodyn.integrators.impacts.gaps import accelerations, chosen, expanded, gap_state, rounding
 from geodyn.integrators.impacts.impulse import complementarity
 from geodyn.integrators.step.methods import AbstractStepper, Advanced
 
@@ -171,8 +171,9 @@ class Touch(eqx.Module):
         faster than the forces could make them in it."""
         system, h, gap = self.system, self.h, self.gap
         v, restitution = system.velocity(self.t, self.q, p), system.contacts.restitution(self.q, self.which)
-        pressing = -gap_motion(system, self.which, self.t, self.q, v, self.applied)[2]
-        noise = rounding(sizes_of_gaps(system, self.which, self.t, self.q)) / h
+        at = expanded(system, self.which, self.t, self.q, v)
+        pressing = -accelerations(system, at, self.t, self.q, v, self.applied)
+        noise = rounding(gap_state(system, self.which, self.t, self.q, p)[2]) / h
         slow = 1.5 * h * jnp.maximum(pressing, 0) + noise
 
         def again(state, _):
