@@ -123,6 +123,24 @@ def test_stack_at_rest():
     assert np.sum(np.abs(np.asarray(still.impacts.impulse))) < 1e-6
 
 
+def test_a_shaken_floor():
+    """A ball on a floor that moves as a sin ωt stays on it if aω² < g (measured: to 5e-14), else it is thrown when the
+    floor falls away, aω² sin ωt = g (to 2e-7, where that happens within a step)."""
+
+    @jax.jit
+    def run(a):
+        floor = gd.Wall(lambda x, t: x[0] - a * jnp.sin(6 * t), restitution=0.0)
+        ball = gd.System(LINE, [1.0], gd.Gravity(GRAVITY), floor)
+        return gd.integrate(ball, [[0.0]], 6 * a[None, None], t1=0.3, steps=60)
+
+    still, t = run(jnp.array(0.2)), np.asarray(run(jnp.array(0.4)).t)
+    np.testing.assert_allclose(still.q[:, 0, 0], 0.2 * np.sin(6 * t), rtol=0, atol=1e-12)
+    off = np.arcsin(GRAVITY / (0.4 * 36)) / 6
+    flight = 0.4 * (np.sin(6 * off) + 6 * np.cos(6 * off) * (t - off)) - GRAVITY / 2 * (t - off) ** 2
+    thrown = np.where(t < off, 0.4 * np.sin(6 * t), flight)
+    np.testing.assert_allclose(run(jnp.array(0.4)).q[:, 0, 0], thrown, rtol=0, atol=2e-6)
+
+
 @pytest.mark.long
 def test_batches_equal_single_runs():
     """A hundred balls with different heights and restitutions. Measured 4e-16; catches a loop that runs on for a member

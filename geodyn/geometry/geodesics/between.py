@@ -52,7 +52,7 @@ def short_path(
 
 @custom_jvp
 def _short_path(metric, x, y, *, nodes):
-    u, good = _short(metric, x, y, Effort(nodes), nodes)
+    u, _, good = _short(metric, x, y, Effort(nodes), nodes)
     return jnp.where(good, u[0], jnp.nan)
 
 
@@ -89,14 +89,20 @@ def _straight(metric, x, y, nodes):
 
 
 def _short(metric, x, y, effort, nodes=FEW_NODES):
-    """(u of one piece, whether fixed-point iteration found it and its few nodes resolve it as well as `effort`
-    wants)."""
+    """(u of one piece, its ends, whether fixed-point iteration found it and its few nodes resolve it as well as
+    `effort` wants)."""
     zero, yes = jnp.zeros((), x.dtype), jnp.ones((), bool)
     start = _straight(metric, x, y, nodes)
-    found = iterate(lambda u: _residual(metric, x, y, u), start, lambda r: r, zero, MOST_PLAIN, yes)
-    h = _equal(found.w)
-    unresolved = tail(pieces_of(metric, x, h, found.w))
-    return found.w, found.converged & (unresolved <= effort.enough(jnp.finfo(x.dtype).eps))
+    h = _equal(start)
+
+    def evaluated(u):
+        at = pieces_of(metric, x, h, u)
+        return residual(x, y, h, u, at)[0], [ends(h, at), tail(at)]
+
+    unknown = jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), jax.eval_shape(evaluated, start)[1])
+    found = iterate(evaluated, start, lambda r: r, zero, MOST_PLAIN, yes, others=unknown)
+    at_ends, unresolved = found.others
+    return found.w, at_ends, found.converged & (unresolved <= effort.enough(jnp.finfo(x.dtype).eps))
 
 
 @custom_jvp
@@ -127,14 +133,14 @@ def _action(metric, x, u):
 @custom_jvp
 def _ends(metric, x, y, effort):
     """(E, p(0), p(1)) of the geodesic from x to y."""
-    u, good = _short(metric, x, y, effort)
+    u, at_ends, good = _short(metric, x, y, effort)
 
     # u is in the carry and changes sign, since otherwise XLA would compute what follows from u before the loop, which
     # seldom turns.
     def longer(u, *_):
         return (-u, *relaxed(metric, x, y, u, effort).ends)
 
-    return once(~good, longer, u, *_ends_of(metric, x, u))[1:]
+    return once(~good, longer, u, *at_ends)[1:]
 
 
 @_ends.def_jvp
@@ -157,7 +163,7 @@ def _ends_jvp(primals, tangents):
 def _expanded(metric, x, y, effort):
     """(E, p(0), p(1)) of the geodesic from x to y, and their derivatives [2n] and [n, 2n] with respect to both
     points."""
-    u, good = _short(metric, x, y, effort)
+    u, _, good = _short(metric, x, y, effort)
 
     def longer(u, _):
         path = relaxed(metric, x, y, u, effort)
@@ -228,7 +234,7 @@ def _chained(metric, x, h, u, pieces):
 def _path(metric, x, y, effort):
     """The velocities u[k, q, n] of the geodesic from x to y, with the largest number of nodes, on pieces of equal
     length."""
-    u, good = _short(metric, x, y, effort)
+    u, _, good = _short(metric, x, y, effort)
 
     def longer(u, _):
         return (-u, relaxed(metric, x, y, u, effort).on_all_pieces())

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._compile.lanes import Split, lanes, over_last
-from geodyn.integrators.step.equations import Stages, column, like, mixed, only_at, pushed, summed
+from geodyn.integrators.step.equations import Stages, column, coupled, like, mixed, only_at, pushed, summed
 from geodyn.integrators.step.loop import Step, solved, staged
 from geodyn.integrators.step.methods import shifted
 
@@ -93,52 +93,67 @@ def tangent(equations: Step, moving: list[int]):
 
 class Pull:
     """The vector–Jacobian products of the two halves of the physics of a stage: of `outer` with r̄, of `inner` with F̄
-    and, if the stages have velocities of their own, v̄. If computed scalar by scalar, both also give the cotangents of
-    the parameters of the system at the places `moving`."""
+    and, if the stages have velocities of their own, v̄. That of `inner` gives the forces as well, so that they are not
+    evaluated once more. If computed scalar by scalar, both also give the cotangents of the parameters of the system at
+    the places `moving`."""
 
     def __init__(self, stages: Stages, moving: list[int], scalar: bool):
         self.stages, self.moving = stages, moving
-        # t, h, Q, P, p at the start of the step, v, w
-        early = (stages.t, stages.t, stages.q, stages.p, stages.p, stages.q, stages.w, *stages.theta)
-        found = (stages.p, stages.q) if stages.has_velocities else (stages.p,)
+        self.found = (stages.p, stages.q) if stages.has_velocities else (stages.p,)
         # Else the parameters are differentiated separately, in `of_numbers`: the derivative of a function may be
         # cheaper for fewer of its arguments.
-        self.numbers = (0, 1, *(len(OF_OUTER) + i for i in moving)) if scalar else ()
-        self.split = Split(self._all, (*early, stages.w, *found), len(early), scalar)
+        self.numbers = (0, 1, *moving) if scalar else ()
+        self.inner = Split(self._inner, (*stages.before, *self.found), len(stages.before), scalar)
+        self.outer = Split(self._outer, (*stages.after, stages.w), len(stages.after), scalar)
 
-    def _all(self, t, h, q, stage_p, p, v, w, *rest):
-        count = len(self.stages.theta)
-        theta, (r_bar, *found_bar) = rest[:count], rest[count:]
-        numbers = self.numbers[:2], self.numbers[2:]
-        outer = only_at(self.stages.outer, (t, h, q, stage_p, v, w, *theta), (2, 3, 4, 5, *self.numbers))
-        of_inner = (2, 3, 4, *numbers[0], *(i - 1 for i in numbers[1]))
-        inner = only_at(self.stages.inner, (t, h, q, p, w, *theta), of_inner)
-        q1, p1, v1, w1, *x1 = jax.vjp(outer[0], *outer[1])[1]([r_bar])
-        q2, p2, w2, *x2 = jax.vjp(inner[0], *inner[1])[1](found_bar)
-        return [q1, p1, v1, w1, q2, p2, w2, *x1, *x2]
+    def _places(self, early: tuple, first: int):
+        """The places of arguments to differentiate by: `early`, then time, step size and numbers, of which those of the
+        system begin at the place `first`."""
+        return (*early, *self.numbers[:2], *(first + i for i in self.numbers[2:]))
+
+    def _inner(self, *args):
+        given, bars = args[: len(self.stages.before)], args[len(self.stages.before) :]
+        of_these, these = only_at(self.stages.inner, given, self._places((2, 3, 4), len(OF_INNER)))
+        found, pull = jax.vjp(of_these, *these)
+        return [*found, *pull(list(bars))]
+
+    def _outer(self, *args):
+        of_these, these = only_at(self.stages.outer, args[:-1], self._places((2, 3, 4, 5), len(OF_OUTER)))
+        return jax.vjp(of_these, *these)[1]([args[-1]])
 
     def moved(self, theta, x):
         """The parameters of the system, with those at the places `moving` replaced by x."""
         new = dict(zip(self.moving, x, strict=True))
         return [new.get(i, y) for i, y in enumerate(theta)]
 
+    @property
+    def by_scalars(self) -> bool:
+        """Whether both are computed scalar by scalar."""
+        return self.inner.by_scalars and self.outer.by_scalars
+
+    def forces(self, begun, w):
+        """[f] or [f, v] of the stages with the stage values w."""
+        none = [jnp.zeros((*x.shape, *w.shape[1:]), w.dtype) for x in self.found]
+        return self.inner.end(begun, *none, wanted=range(len(none)), often=w.ndim > 2)
+
     def of_outer(self, begun, r_bar, often):
         """The cotangents [Q̄, P̄, v̄, w̄] of the arguments of `outer`."""
-        none = [None] * (2 if self.stages.has_velocities else 1)
-        return self.split.end(begun, r_bar, *none, wanted=range(4), often=often)
+        return self.outer.end(begun, r_bar, wanted=range(4), often=often)
 
     def of_inner(self, begun, found_bar, often):
         """The cotangents [Q̄, p̄, w̄] of the arguments of `inner`."""
-        return self.split.end(begun, None, *found_bar, wanted=range(4, 7), often=often)
+        first = len(self.found)
+        return self.inner.end(begun, *found_bar, wanted=range(first, first + 3), often=often)
 
     def of_numbers(self, early, begun, common, bars):
         """The cotangents [t̄, h̄, *x̄] of time, step size and parameters, with the stage axis behind their own axes. If
         they are not computed scalar by scalar, x̄ is already summed over the stages and over the members that share the
         parameters `common`."""
-        if self.split.by_scalars:
-            count = len(self.numbers)
-            values = self.split.end(begun, *bars, wanted=range(7, 7 + 2 * count), often=bars[0].ndim > 2)
-            return [x + y for x, y in zip(values[:count], values[count:], strict=True)]
+        if self.by_scalars:
+            count, often, first = len(self.numbers), bars[0].ndim > 2, len(self.found) + 3
+            of_inner = self.inner.end(begun[0], *bars[1:], wanted=range(first, first + count), often=often)
+            of_outer = self.outer.end(begun[1], bars[0], wanted=range(4, 4 + count), often=often)
+            return [x + y for x, y in zip(of_outer, of_inner, strict=True)]
         axes = bars[0].ndim - 1
         t, h, q, stage_p, p, v, w, *theta = early
         t, h = (jnp.broadcast_to(x, bars[0].shape[1:]) for x in (t, h))
@@ -168,11 +183,11 @@ def adjoint(equations: Step, moving: list[int]):
 
     def pulled(known, r_bar, often=True):
         """[r_wᵀ r̄ + f_wᵀ F̄, Q̄, P̄, p̄, F̄(, v̄)] of the equations at the top of this file."""
-        h, _, p_bar, _, begun = known
-        q1, stage_p, v_bar, w1 = pull.of_outer(begun, r_bar, often)
+        h, _, p_bar, _, (of_inner, of_outer) = known
+        q1, stage_p, v_bar, w1 = pull.of_outer(of_outer, r_bar, often)
         f_bar = h * (column(b, r_bar) * p_bar[:, None] + mixed(a.T, stage_p))
         found_bar = [f_bar, v_bar] if stages.has_velocities else [f_bar]
-        q2, p, w2 = pull.of_inner(begun, found_bar, often)
+        q2, p, w2 = pull.of_inner(of_inner, found_bar, often)
         own = w1 + w2
         if not stages.has_velocities:
             own = jnp.concatenate([own[:n] + v_bar, own[n:]])
@@ -197,10 +212,12 @@ def adjoint(equations: Step, moving: list[int]):
             # The forces may be undefined at the stage values of a failed step.
             w, w_bar, q_bar, p_bar = *(jnp.where(good, x, 0) for x in (w, w_bar)), q_bar + added_q, p_bar + added_p
             t, active = t0 + h * (k + c), jnp.broadcast_to(good, batch)
-            step = t, h, q, p, theta
-            at, found, momenta = equations.evaluated(step, w)
-            early = (t, h, at, momenta, p[:, None], stages.velocities(w, found), w, *theta)
-            begun = pull.split.begin(*early, often=bool(batch))
+            at, at_start, often = equations.positions(h, q, w), p[:, None], bool(batch)
+            of_inner = pull.inner.begin(t, h, at, at_start, w, *theta, often=often)
+            found = pull.forces(of_inner, w)
+            momenta, v = at_start + coupled(tableau, h, found[0]), stages.velocities(w, found)
+            of_outer = pull.outer.begin(t, h, at, momenta, v, w, *theta, often=often)
+            early, begun, step = (t, h, at, momenta, at_start, v, w, *theta), (of_inner, of_outer), (t, h, q, p, theta)
             options = {"correct": equations.correction(step, w, found, transposed=True)}
             known, guess = (h, q_bar, p_bar, w_bar, begun), (before(r_bar), [before(x) for x in others])
             end = solved(residual, pulled, known, *guess, jnp.zeros(batch, w.dtype), active, **options)
@@ -224,7 +241,7 @@ def adjoint(equations: Step, moving: list[int]):
 
         found = (stages.p, stages.q) if stages.has_velocities else (stages.p,)
         others = [at_stages(x) for x in (stages.w, stages.q, stages.p, stages.p, *found)]
-        sums = [zero(stages.t), *(map(zero, own) if pull.split.by_scalars else map(jnp.zeros_like, common))]
+        sums = [zero(stages.t), *(map(zero, own) if pull.by_scalars else map(jnp.zeros_like, common))]
         begin = (zero(stages.q), zero(stages.p), zero(stages.t), sums, at_stages(stages.w), others)
         carry, _ = jax.lax.scan(one, begin, (good, k, q, p, w, *rows), reverse=True)
         q_bar, p_bar, h_bar, (t_bar, *x_bar), *_ = carry
