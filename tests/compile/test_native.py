@@ -76,6 +76,19 @@ def test_a_batch_of_one_is_one():
         np.testing.assert_allclose(many[0, 0], alone, rtol=1e-14)
 
 
+def test_what_is_too_long_is_not_one_function(monkeypatch):
+    """Compiling it would take minutes."""
+
+    def run(q):
+        return end(2 * q)
+
+    q, call = jnp.array([0.65]), 'xla_cpu_small_call = "true"'
+    monkeypatch.setattr(native, "MOST_OPERATIONS", 100)
+    compiled = jax.jit(run).lower(q)
+    assert call not in compiled.as_text()
+    np.testing.assert_allclose(compiled.compile()(q), end(2 * q), rtol=1e-13)
+
+
 def test_what_a_batch_has_in_common_is_pulled_by_all():
     """A number that is the same for every member, and one that each has."""
 

@@ -1,5 +1,7 @@
 """Hard spheres that collide in spheres, hyperbolic and inhomogeneous spaces, against closed-form flights."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -200,3 +202,35 @@ def test_friction_far_out():
     there, _ = after(6.0)
     assert np.max(np.abs(near[-2:] - begin)) > 0.05
     np.testing.assert_allclose(there, near, rtol=0, atol=1e-11)
+
+
+class Cap(gd.contact.AbstractContact):
+    """Points that stay within a distance of the origin, and apart from each other."""
+
+    radius: jax.Array
+    restitution: float = 0.9
+
+    def gap(self, space, x):
+        inside = self.radius - jax.vmap(lambda y: gd.distance(space, jnp.zeros(2), y))(x)
+        return jnp.append(inside, gd.distance(space, x[0], x[1]) - 0.2)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_points_in_a_cap():
+    """A contact of one's own with three gaps, at two points of a sphere: five impacts, and their derivative with
+    respect to the size of the cap, beside central differences. Seen: 1e-10. Such programs are long: this one took more
+    than ten minutes to compile as one function."""
+
+    @jax.jit
+    @partial(jax.value_and_grad, has_aux=True)
+    def run(radius):
+        body = gd.System(gd.spaces.Sphere(2), [1.0, 1.0], Cap(radius))
+        t = gd.integrate(body, [[0.1, 0.0], [-0.2, 0.05]], [[0.3, 0.1], [0.1, -0.2]], t1=8.0, steps=160)
+        gaps = jax.vmap(lambda x: body.contacts.gap(jnp.zeros(()), x.ravel()))(t.q)
+        return t.q[-1, 0, 0], (gaps, t.impacts.count)
+
+    (_, (gaps, count)), slope = run(jnp.array(0.8))
+    ends = [run(jnp.array(0.8 + h))[0][0] for h in (1e-6, -1e-6)]
+    np.testing.assert_allclose(slope, (ends[0] - ends[1]) / 2e-6, rtol=1e-7)
+    assert int(count) == 5 and np.min(gaps) > -1e-13

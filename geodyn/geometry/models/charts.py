@@ -48,8 +48,8 @@ def sine_ratio(curvature: int, square: Scalar) -> Scalar:
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
 def arcs(curvature: int, order: int, hav: Scalar, complement: Scalar) -> list[Scalar]:
     """[f, f′, …, f⁽ᵏ⁾] for k = `order`, where 4 f is the squared distance of two points as a function of their
-    haversine z: f = arcsin²√z, z or arcsinh²√z for the curvature κ = 1, 0 or −1. On the sphere `complement` = 1 − z
-    must be accurate where it is small, near antipodal points. There the derivatives are infinite; they are given as 0.
+    haversine z: f = arcsin²√z or arcsinh²√z for the curvature κ = 1 or −1. On the sphere `complement` = 1 − z must be
+    accurate where it is small, near antipodal points. At these the derivatives are infinite, and are given as 0.
 
     They satisfy z(1 − κz) f⁽ᵏ⁺²⁾ + (k + ½)(1 − 2κz) f⁽ᵏ⁺¹⁾ − κk² f⁽ᵏ⁾ = ½ for k = 0, and 0 for k > 0. Near z = 0, where
     this would cancel, they are power series (½ Σ κⁿ⁻¹ (4z)ⁿ/(n² (2n over n)), Gradshteyn & Ryzhik 1.645)."""
@@ -57,7 +57,7 @@ def arcs(curvature: int, order: int, hav: Scalar, complement: Scalar) -> list[Sc
     low, z = jnp.where(near, hav, 0.0), jnp.where(near, SHORT, hav)
     c = jnp.where(positive & ~near, complement, 1 - SHORT) if curvature > 0 else 1 - curvature * z
     root, beside = jnp.sqrt(z), jnp.sqrt(c)
-    arc = {1: lambda: jnp.arctan2(root, beside), 0: lambda: root, -1: lambda: jnp.arcsinh(root)}[curvature]()
+    arc = jnp.arctan2(root, beside) if curvature > 0 else jnp.arcsinh(root)
     far = [arc**2, arc / (root * beside)]
     for k in range(order - 1):
         source = curvature * k**2 * far[k] if k else 0.5
@@ -86,7 +86,7 @@ def _(curvature, order, primals, tangents):
 
 def squared_arc(curvature: int, hav: Scalar, complement: Scalar) -> Scalar:
     """The squared distance of two points with the haversine `hav` and complement = 1 − hav."""
-    return 4 * arcs(curvature, 0, hav, complement)[0]
+    return 4 * (arcs(curvature, 0, hav, complement)[0] if curvature else hav)
 
 
 def direction(angles: Float[Array, " m"]) -> Float[Array, " m+1"]:

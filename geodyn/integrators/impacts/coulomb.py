@@ -33,10 +33,10 @@ class Bonds(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """The contacts at a configuration. For each contact and direction, the gap first and then the slips, `rows` are the
-    changes of momentum by unit impulses, `pushes` their projections onto the tangent space of the constraints, and
-    `raised` the corresponding velocities. `matrix` is the Delassus operator, which maps impulses to changes of the
-    rates."""
+    """The contacts in a state. For each contact and direction, the gap first and then the slips, `rates` are the
+    velocities, `rows` the changes of momentum by unit impulses, `pushes` their projections onto the tangent space of
+    the constraints, and `raised` the corresponding velocities. `matrix` is the Delassus operator, which maps impulses
+    to changes of the rates."""
 
     rates: Float[Array, "K d"]
     rows: Float[Array, "K d n"]

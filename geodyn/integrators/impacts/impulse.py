@@ -174,10 +174,9 @@ def strike_with_friction(system: AbstractSystem, which, closed, held, slow, t, q
 def struck_in_cones(system: AbstractSystem, which, allowed, soft, t, q, p):
     """(p⁺, normal impulses, rates of the gaps) after an impact with friction; NaN if no impulses were found."""
     at = frame(system, which, t, q, p)
-    before = at.rates
-    z, found = impact(at, before, jnp.where(soft, 0, system.contacts.restitution(q, which)), allowed)
+    z, found = impact(at, at.rates, jnp.where(soft, 0, system.contacts.restitution(q, which)), allowed)
     z = jnp.where(found, z, jnp.nan)
-    leave = before[:, 0] + jnp.einsum("klj,lj->k", at.matrix[:, 0], z)
+    leave = at.rates[:, 0] + jnp.einsum("klj,lj->k", at.matrix[:, 0], z)
     return p + jnp.einsum("ki,kin->n", z, at.pushes), z[:, 0], leave
 
 

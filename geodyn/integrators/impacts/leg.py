@@ -44,9 +44,9 @@ class Attempt(NamedTuple):
 
 class Leg(eqx.Module):
     """A leg to be computed, from a `state` at the time t over the time `left` or less. `which` are the numbers of the
-    watched contacts (None for all), with the gaps and their rates there, and `holding` marks those that are held
-    closed. `noise` is the rounding error of
-    the gaps, infinite for contacts that are held, and `loose` is how far a held contact must open to be released."""
+    watched contacts (None for all), with their gaps and rates at the start, and `holding` marks those that are held
+    closed. `noise` is the rounding error of the gaps, infinite for contacts that are held, and `loose` is how far a
+    held contact must open to be released."""
 
     system: AbstractSystem
     t: Array
