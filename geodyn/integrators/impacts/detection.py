@@ -80,11 +80,10 @@ def judge(piece: Piece, noise) -> Verdict:
     return Verdict(crossing, single, jnp.where(single, root, jnp.min(doubt)), ~jnp.any(crossing) & single, found)
 
 
-def first_contact(along: Callable, gap, rate, noise, pieces: int, active) -> tuple[tuple, Scalar, Bool[Array, " g"]]:
-    """(end, θ, crossing[g]): the gaps and rates at the end of the step, approximately where in [0, 1] the first gaps
-    fall below zero, and which gaps do. If none does, θ is how far this is certain: 1, or less if too many gaps come
-    near zero. `along(θ) -> (gaps, rates)` gives the gaps on the step; gap and rate are those at θ = 0. Only an `active`
-    search is made; the end is given in any case.
+def first_contact(along: Callable, gap, rate, noise, pieces: int, active) -> tuple[Scalar, Bool[Array, " g"]]:
+    """(θ, crossing[g]): approximately where in [0, 1] the first gaps fall below zero, and which gaps do. If none does,
+    θ is how far this is certain: 1, or less if too many gaps come near zero. `along(θ) -> (gaps, rates)` gives the gaps
+    on the step; gap and rate are those at θ = 0.
 
     The search misses no contact if each gap is convex or concave on each of the `pieces` equal pieces of the step. A
     convex gap cannot fall below the tangents at its ends, so a piece is cut where these meet, until they stay above
@@ -93,39 +92,27 @@ def first_contact(along: Callable, gap, rate, noise, pieces: int, active) -> tup
     """
 
     def proceed(state):
-        piece, verdict, _ = state
+        piece, verdict = state
         ended = verdict.found | (verdict.clear & (piece.hi >= 1))
-        return (piece.count < 0) | active & ~ended & (piece.count < MOST_CUTS)
+        return active & ~ended & (piece.count < MOST_CUTS)
 
-    def turn(state):
-        # The end comes first, in a turn of its own, so that `along` stands in the program once.
-        piece, verdict, end = state
-        first, at = piece.count < 0, cut(piece, verdict)
-        new = along(jnp.where(first, 1.0, at))
-        after = shorter(piece, verdict, (at, *new))
-        kept = jax.tree.map(lambda a, b: jnp.where(first, a, b), (piece, verdict, new), (*after, end))
-        return (kept[0]._replace(count=piece.count + 1), *kept[1:])
-
-    def cut(piece, verdict):
-        """Where the piece is cut, or the end of the next one."""
+    def cut(state):
+        piece, verdict = state
         margin = 0.02 * piece.width
         inside = jnp.clip(verdict.cut, piece.lo + margin, piece.hi - margin)
         ahead = jnp.minimum((jnp.floor(piece.hi * pieces + 1e-3) + 1) / pieces, 1)
-        return jnp.where(verdict.clear, ahead, inside)
-
-    def shorter(piece, verdict, new):
-        """The next piece and its verdict, with the values `new` at the cut."""
+        at = jnp.where(verdict.clear, ahead, inside)
+        new = (at, *along(at))
         # If no gap is below zero at the cut of a piece with a single crossing, the cut is the new start of the piece.
         onwards = jnp.any(verdict.crossing) & ~jnp.any(new[1] < -noise) & verdict.single
         lo = [jnp.where(verdict.clear, a, jnp.where(onwards, b, c)) for a, b, c in zip(piece[3:6], new, piece[:3])]
         hi = [jnp.where(onwards, a, b) for a, b in zip(piece[3:6], new)]
-        piece = Piece(*lo, *hi, piece.count)
+        piece = Piece(*lo, *hi, piece.count + 1)
         return piece, judge(piece, noise)
 
     zero, yes = jnp.zeros((), noise.dtype), jnp.ones((), bool)
-    start = Piece(zero, gap, rate, zero, gap, rate, jnp.full((), -1))
-    begin = (start, Verdict(gap != gap, yes, zero, yes, ~yes), (gap, rate))
-    piece, verdict, end = jax.lax.while_loop(proceed, turn, begin)
+    start = Piece(zero, gap, rate, zero, gap, rate, jnp.zeros((), int))
+    piece, verdict = jax.lax.while_loop(proceed, cut, (start, Verdict(gap != gap, yes, zero, yes, ~yes)))
     certain = jnp.where(verdict.clear, piece.hi, piece.lo)
     theta = jnp.where(verdict.found, jnp.clip(verdict.cut, piece.lo, piece.hi), certain)
-    return end, jnp.where(active, theta, 1), verdict.crossing & active & verdict.found
+    return jnp.where(active, theta, 1), verdict.crossing & active & verdict.found

@@ -124,7 +124,8 @@ class Leg(eqx.Module):
             root = stage_values(self.pose(s.length), s.guess, jnp.ones((), bool), cancelling, alone)
             # Such a trial has the whole remaining time as its length.
             search, along = active & trial & ~now & root.converged, self.along(s.length, root.w)
-            end, theta, crossing = first_contact(along, gap, rate * left, self.noise, tableau.stages + 1, search)
+            end = along(jnp.ones_like(left))
+            theta, crossing = first_contact(along, gap, rate * left, self.noise, tableau.stages + 1, search)
             s = s._replace(gap=end[0], rate=end[1] / s.length, crossing=jnp.where(trial, crossing, s.crossing))
             length, moved, done = self.corrected(s, theta * left)
             guess = resampled(tableau, jnp.where(trial, root.w, s.guess), length / jnp.where(trial, left, s.length))

@@ -113,6 +113,10 @@ class Problem(eqx.Module):
         kinetic = v - jax.vmap(self.system.velocity)(self.times, q, p, v)
         return jnp.concatenate([kinetic, *self.constraint_rows(q, v, p, lam)], axis=1), pdot
 
+    def rates(self, w):
+        """p' [s, k] of the stages at the stage values w[s, m]."""
+        return jax.vmap(self.stage)(self.times, self.positions(w), w)[1]
+
     def increments(self, w, pdot):
         """The increments of q and p over the step, from the stage values w and p' of the stages."""
         b = jnp.asarray(self.tableau.b, w.dtype)

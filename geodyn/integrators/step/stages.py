@@ -20,19 +20,18 @@ def root(problem: Problem, start, floor, active, alone: bool) -> Root:
     Newton's method with the mass matrix as Jacobian. With constraints, or if fixed-point iteration contracts too
     slowly, simplified Newton follows, whose Jacobian is renewed only when it contracts slowly. `alone` says that the
     program is not for a batch."""
-    zero, rates = jnp.zeros((), int), no_rates(problem, start)
-
-    def evaluated(w, _=None):
-        r, pdot = problem.evaluated(w)
-        return r, [pdot]
-
-    first = Root(start, rates, ~active, zero, zero)
+    zero = jnp.zeros((), int)
+    first = Root(start, [], ~active, zero, zero)
     if not problem.formulation.levels:
         if alone and start.size <= LARGEST:
-            return search(evaluated, start, floor, active, others=rates, jointly=True)
-        state = iterate(evaluated, start, lambda r: r, floor, MOST_PLAIN, active, others=rates)
-        w = jnp.where(state.converged, state.w, start)
-        first = Root(w, state.others, ~active | state.converged, state.count, zero)
+
+            def evaluated(w, _):
+                r, pdot = problem.evaluated(w)
+                return r, [pdot]
+
+            return search(evaluated, start, floor, active, others=no_rates(problem, start), jointly=True)
+        state = iterate(problem.residual, start, lambda r: r, floor, MOST_PLAIN, active)
+        first = Root(jnp.where(state.converged, state.w, start), [], ~active | state.converged, state.count, zero)
 
     def proceed(best):
         return ~best.converged & (best.jacobians < MOST_MATRICES) & jnp.all(jnp.isfinite(best.w))
@@ -44,10 +43,11 @@ def root(problem: Problem, start, floor, active, alone: bool) -> Root:
             return problem.newton(factors, r)
 
         measured = problem.q.shape[0]
-        state = iterate(evaluated, best.w, precondition, floor, MOST_WITH_MATRIX, active, measured, rates)
-        return Root(state.w, state.others, state.converged, best.iterations + state.count, best.jacobians + 1)
+        state = iterate(problem.residual, best.w, precondition, floor, MOST_WITH_MATRIX, active, measured)
+        return Root(state.w, [], state.converged, best.iterations + state.count, best.jacobians + 1)
 
-    return jax.lax.while_loop(proceed, improve, first)
+    end = jax.lax.while_loop(proceed, improve, first)
+    return end._replace(others=[problem.rates(end.w)])
 
 
 def no_rates(problem: Problem, w) -> list:
