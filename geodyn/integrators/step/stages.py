@@ -66,8 +66,8 @@ def stage_values(problem: Problem, guess, active, cancelling=0.0, alone: bool = 
 
 
 def step_tangent(problem: Problem, tangent: Problem, w, active, alone: bool = False):
-    """(increments, their tangents, dw) of q and p for a step with the stage values w, and a tangent of the problem. The
-    tangent of the stage values is dw = −(∂R/∂w)⁻¹ (∂R/∂problem) dproblem (implicit-function theorem)."""
+    """(increments of q and p, their tangents, dw) of a step with the stage values w, for a tangent of the problem:
+    dw = −(∂R/∂w)⁻¹ (∂R/∂problem) dproblem (implicit-function theorem)."""
     change, dpdot = eqx.filter_jvp(lambda problem: problem.evaluated(w), (problem,), (tangent,))[1]
     (_, pdot), push = jax.linearize(problem.evaluated, w)
     contracts = not problem.formulation.levels
