@@ -32,9 +32,15 @@ ROOMS = [
     "commands",
 ]
 install_import_hook([f"geodyn.{room}" for room in ROOMS], "beartype.beartype")
+from geodyn._compile.internals import quick_options  # noqa: E402
 
+# XLA fuses operations by an older emitter in half the time; it has none since JAX 0.12.
+FUSION = {"xla_cpu_use_fusion_emitters": False} if "xla_cpu_use_fusion_emitters" in quick_options() else {}
+FLAGS = " ".join([os.environ.get("XLA_FLAGS", ""), *(f"--{name}={value}".lower() for name, value in FUSION.items())])
 # What the tests start as processes has users' settings, unless it is to be QUICK.
-QUICK = {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
+QUICK = {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1", "XLA_FLAGS": FLAGS}
+# XLA ends a process by a segmentation fault that has loaded too many programs; and they fill the memory.
+MOST_PROGRAMS = 2000
 
 
 def pytest_configure(config):
@@ -51,26 +57,50 @@ def pytest_configure(config):
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
 
 
+class Compiler:
+    """How this process compiles, and how many programs it has."""
+
+    def __init__(self):
+        self.quick, self.programs = False, 0
+        jax.monitoring.register_event_duration_secs_listener(self.count)
+        if FUSION:  # JAX has such options for one program, and in the environment for all of a process.
+            from jax._src import compiler
+
+            options = compiler.get_compile_options
+            compiler.get_compile_options = lambda *args, **kwargs: self.quickened(options(*args, **kwargs))
+
+    def count(self, event, _, **__):
+        self.programs += event.endswith("backend_compile_duration")
+
+    def quickened(self, options):
+        if self.quick:
+            options.env_option_overrides = [*options.env_option_overrides, *FUSION.items()]
+        return options
+
+    def be(self, quick):
+        """Forgets what was compiled in the other way; and all, if that is much."""
+        if quick != self.quick or self.programs > MOST_PROGRAMS:
+            jax.clear_caches()
+            gc.unfreeze()
+            gc.collect()
+            self.programs = 0
+        self.quick = quick
+        jax.config.update("jax_disable_most_optimizations", quick)
+
+
+COMPILER = Compiler()
+
+
 @pytest.fixture(autouse=True, scope="module")
 def settings(request):
     """Compiling is most of the time here, and optimising most of the compiling; what runs is short. So files compile
-    without optimisation; those marked `users` as users do."""
-    if request.node.get_closest_marker("users") is not None:
-        yield
-        return
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def forget_programs():
-    """What one file compiled, no other uses: kept, it would fill the memory. Nor is garbage looked for within a file,
-    which takes a seventh of the time that is spent on tracing."""
+    without optimisation; those marked `users` as users do. Nor is garbage looked for within a file, which takes a
+    seventh of the time that is spent on tracing, nor ever in what earlier files have left."""
+    COMPILER.be(quick=request.node.get_closest_marker("users") is None)
     gc.disable()
     yield
-    jax.clear_caches()
     gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="module")

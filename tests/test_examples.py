@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from conftest import COMPILER
 from matplotlib import pyplot
 
 import geodyn as gd
@@ -50,10 +51,9 @@ def test_sections(name):
 
 @pytest.fixture(autouse=True)
 def forget():
-    """XLA ends a process by a segmentation fault that has loaded the programs of some 200 examples; and matplotlib
-    warns of many open figures."""
+    """Not to have too many programs, nor open figures, of which matplotlib warns."""
     yield
-    jax.clear_caches()
+    COMPILER.be(COMPILER.quick)
     pyplot.close("all")
 
 
@@ -62,7 +62,6 @@ def marks(name):
     return (pytest.mark.long, *([pytest.mark.newest] if name.count(".") == 1 else []))
 
 
-@pytest.mark.users
 @pytest.mark.parametrize("name", [pytest.param(name, marks=marks(name)) for name in PUBLIC])
 def test_example(name, tmp_path):
     """What it prints stands under it."""

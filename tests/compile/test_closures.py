@@ -14,8 +14,6 @@ import pytest
 import geodyn as gd
 from geodyn._compile.jit import with_time
 
-pytestmark = pytest.mark.users
-
 Q, V = jnp.array([1.0, 0.5]), jnp.array([0.2, 0.3])
 Q3 = jnp.array([0.3, 0.5, 0.2])
 LINE = jnp.linspace(0.0, 1.0, 3)

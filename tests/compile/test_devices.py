@@ -66,7 +66,7 @@ KINDS = ["explicit", "explicit set", "auto", "auto set", "shard_map", "pmap"]
 
 
 def run(count, name, kinds, **environment):
-    flags = f"--xla_force_host_platform_device_count={count}"
+    flags = f"{environment.pop('XLA_FLAGS', '')} --xla_force_host_platform_device_count={count}"
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", SCRIPT, str(count), name, *kinds],
         env=os.environ | {"XLA_FLAGS": flags, "PYTHONPATH": TESTS} | environment,
