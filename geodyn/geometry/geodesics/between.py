@@ -17,11 +17,23 @@ the path, and log_x y = g⁻¹ p(0). Second derivatives are those of p(0) and p(
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from geodyn._compile.jit import custom_jvp, jit
 from geodyn._numerics.bands import Full
 from geodyn._typing import Array, Float, Scalar
-from geodyn.geometry.geodesics.paths import cut, ends, gauss, joints, pieces_of, residual, tail
+from geodyn.geometry.geodesics.paths import (
+    action,
+    cut,
+    ends,
+    gauss,
+    joints,
+    mixed,
+    on_pieces,
+    pieces_of,
+    residual,
+    tail,
+)
 from geodyn.geometry.geodesics.relaxation import NODES, Effort, most_pieces, relaxed
 from geodyn.geometry.manifold.manifold import AbstractManifold
 from geodyn.integrators.step.iteration import iterate, once
@@ -127,7 +139,7 @@ def _energy_jvp(primals, tangents):
 
 
 def _action(metric, x, u):
-    return jnp.sum(pieces_of(metric, x, _equal(u), u).energy)
+    return action(metric, x, _equal(u), u)
 
 
 @custom_jvp
@@ -145,89 +157,142 @@ def _ends(metric, x, y, effort):
 
 @_ends.def_jvp
 def _ends_jvp(primals, tangents):
-    (_, x, y, effort), (dmetric, dx, dy, _) = primals, tangents
-    if jax.tree.leaves(dmetric):
-
-        def ends_of(metric, x, y):
-            return _ends_of(metric, x, _path(metric, x, y, effort))
-
-        return eqx.filter_jvp(ends_of, primals[:3], tangents[:3])
+    (metric, x, y, effort), (dmetric, dx, dy, _) = primals, tangents
     # The derivatives are a matrix, so that nothing is iterated again for each tangent to which Newton's method applies
     # the derivative of a force.
-    values, slopes = _expanded(*primals)
     change = jnp.concatenate([jnp.zeros_like(at) if d is None else d for at, d in ((x, dx), (y, dy))])
-    return values, tuple(slope @ change for slope in slopes)
+    rate, rates = jnp.zeros((), x.dtype), jnp.zeros_like(change)
+    if jax.tree.leaves(dmetric):
+        # −p(0) and p(1) are the derivatives of E along the changes `moved`, which lead to other geodesics. These do not
+        # depend to first order on the path, so that how it changes with the metric is not needed.
+        values, hessian, u, moved = _varied(*primals)
+        if effort.far:
+            u, moved = (jnp.where(jnp.isinf(values[0]), 0, a) for a in (u, moved))
+        rate, rates = eqx.filter_jvp(lambda metric: _first_variation(metric, x, u, moved), (metric,), (dmetric,))[1]
+    else:
+        values, hessian = _expanded(*primals)
+    _, begin, end = values
+    begins, stops = jnp.split(hessian @ change + rates, 2)
+    return values, (jnp.concatenate([-begin, end]) @ change + rate, -begins, stops)
+
+
+def _first_variation(metric, x, u, moved):
+    """The energy of the path from x, and its derivatives [2n] along the changes `moved` of u, which belong to unit
+    changes of both ends."""
+    energy, (at_start, slope) = jax.value_and_grad(_action, (1, 2))(metric, x, u)
+    return energy, jnp.sum(slope[..., None] * moved, (0, 1, 2)) + jnp.pad(at_start, (0, x.size))
 
 
 @custom_jvp
 def _expanded(metric, x, y, effort):
-    """(E, p(0), p(1)) of the geodesic from x to y, and their derivatives [2n] and [n, 2n] with respect to both
-    points."""
-    u, _, good = _short(metric, x, y, effort)
-
-    def longer(u, _):
-        path = relaxed(metric, x, y, u, effort)
-        _, slopes = _chained(metric, x, path.h, path.u, path.pieces)
-        far = jnp.isinf(path.ends[0])
-        return -u, (path.ends, tuple(jnp.where(far, 0, slope) for slope in slopes))
-
-    return once(~good, longer, u, _expansion(metric, x, y, u))[1]
+    """(E, p(0), p(1)) of the geodesic from x to y, and the Hessian [2n, 2n] of E with respect to both points."""
+    return _solved(metric, x, y, effort)
 
 
 @_expanded.def_jvp
 def _expanded_jvp(primals, tangents):
-    def expansion(metric, x, y):
-        u = _path(metric, x, y, primals[3])
-        return _chained(metric, x, _equal(u), u, len(u))
-
-    return eqx.filter_jvp(expansion, primals[:3], tangents[:3])
+    return eqx.filter_jvp(lambda *point: _at_path(*point, primals[3])[:2], primals[:3], tangents[:3])
 
 
-def _expansion(metric, x, y, u):
-    """(E, p(0), p(1)) of a geodesic of one piece from x to y, and their derivatives. Those of u are the solution of a
-    linear system (implicit-function theorem)."""
-    n, h = x.size, _equal(u)
+@custom_jvp
+def _varied(metric, x, y, effort):
+    """What `_expanded` returns, and the velocities of `_path` u[k, q, n] with their derivatives [k, q, n, 2n] with
+    respect to both points."""
+    at_ends, hessian, both = _solved(metric, x, y, effort, whole=True)
+    u, moved = jnp.split(both, [x.size], axis=2)
+    return at_ends, hessian, u, moved.reshape(*u.shape, 2 * x.size)
 
-    def of(z, u):
-        at = pieces_of(metric, z[:n], h, u)
-        return ends(h, at), residual(z[:n], z[n:], h, u, at)[0]
 
-    # One derivative of all, with respect to both points and u, is a shorter program than three.
-    (values, _), push = jax.linearize(of, jnp.concatenate([x, y]), u)
-    units = jnp.eye(2 * n + u.size, dtype=x.dtype)
-    slopes, left = jax.vmap(lambda e: push(e[: 2 * n], e[2 * n :].reshape(u.shape)), out_axes=-1)(units)
-    left = left.reshape(u.size, -1)
-    moved = -jnp.linalg.solve(left[:, 2 * n :], left[:, : 2 * n])
-    return values, tuple(slope[..., : 2 * n] + slope[..., 2 * n :] @ moved for slope in slopes)
+@_varied.def_jvp
+def _varied_jvp(primals, tangents):
+    return eqx.filter_jvp(lambda *point: _at_path(*point, primals[3]), primals[:3], tangents[:3])
+
+
+def _at_path(metric, x, y, effort):
+    """What `_varied` returns, as a function of `_path`, so that it can be differentiated again."""
+    u = _path(metric, x, y, effort)
+    at_ends, hessian, moved = _chained(metric, x, _equal(u), u, len(u))
+    return at_ends, hessian, u, moved
+
+
+def _solved(metric, x, y, effort, whole=False):
+    """What `_expanded` returns; if it is the `whole`, also u and its derivatives as one array [k, q, n + 2n²]."""
+    u, _, good = _short(metric, x, y, effort)
+
+    def both(u, moved, complete):
+        return [complete(jnp.concatenate([u, moved.reshape(*u.shape[:2], -1)], axis=2))] if whole else []
+
+    def longer(u, *_):
+        path = relaxed(metric, x, y, u, effort)
+        _, hessian, moved = _chained(metric, x, path.h, path.u, path.pieces)
+        hessian = jnp.where(jnp.isinf(path.ends[0]), 0, hessian)
+        return -u, path.ends, hessian, *both(path.u, moved, path.on_all_pieces)
+
+    at_ends, hessian, moved = _expansion(metric, x, u[0])
+    pair = both(u, moved[None], lambda both: cut(both, NODES, most_pieces(effort.nodes)))
+    return once(~good, longer, u, at_ends, hessian, *pair)[1:]
+
+
+def _expansion(metric, x, u):
+    """(E, p(0), p(1)) of a geodesic of one piece, from x with the velocities u[q, n]; the Hessian [2n, 2n] of E with
+    respect to both ends; and the derivatives of u [q, n, 2n].
+
+    The energy of a path is a sum over its nodes, whose positions and velocities are linear in (x, u). For the geodesic
+    it is stationary among the paths with ∫ u = y − x; the multiplier is p(1)."""
+    n, q, (_, a, b, _) = x.size, len(u), gauss(len(u))
+    # Position and velocity at each node from x and u, [q, 2, 1 + q].
+    linear = np.stack([np.insert(a, 0, 1, axis=1), np.eye(q, 1 + q, 1)], axis=1)
+    linear, weighted = (jnp.asarray(m, x.dtype) for m in (linear, b[:, None, None] * linear))
+
+    def energy(point):
+        return 0.5 * jnp.sum(point[1][:, None] * metric(point[0]) * point[1][None])
+
+    def slope(point):
+        energy_there, slope = jax.value_and_grad(energy)(point)
+        return slope, (energy_there, slope)
+
+    points = jnp.stack([x[None] + mixed(a, u), u], axis=1)
+    curvatures, (energies, slopes) = jax.vmap(jax.jacfwd(slope, has_aux=True))(points)
+    first = jnp.einsum("qAa,qAi->ai", weighted, slopes)
+    second = jnp.einsum("qAa,qAiBj->qaiBj", weighted, curvatures)
+    second = jnp.einsum("qaiBj,qBb->aibj", second, linear).reshape((1 + q) * n, -1)
+    one, sums = jnp.eye(n, dtype=x.dtype), jnp.kron(jnp.asarray(b[:, None], x.dtype), jnp.eye(n, dtype=x.dtype))
+    matrix = jnp.block([[second[n:, n:], sums], [sums.T, jnp.zeros_like(one)]])
+    given = jnp.block([[-second[n:, :n], jnp.zeros_like(sums)], [-one, one]])
+    moved, end = jnp.split(jnp.linalg.solve(matrix, given), [q * n])
+    begin = jnp.pad(second[:n, :n], ((0, 0), (0, n))) + second[:n, n:] @ moved + end
+    last, weights = jnp.sum(first[1:], axis=0), jnp.asarray(b, x.dtype)
+    at_ends = jnp.sum(weights * energies), last - first[0], last
+    return at_ends, jnp.concatenate([begin, -end]), moved.reshape(q, n, 2 * n)
 
 
 def _chained(metric, x, h, u, pieces):
-    """The `_expansion` of a geodesic of several pieces, from those of its pieces. At a joint z of two pieces the
-    momenta agree for all x and y, p(1; x, z) = p(0; z, y), which gives the derivative of z."""
-    n, (starts, stops) = x.size, joints(x, h, u)
+    """The `_expansion` of a geodesic of several pieces, with lengths h[k] and velocities u[k, q, n]: the sum of their
+    energies is stationary in the positions of their joints."""
+    n, size, starts = x.size, len(u), joints(x, h, u)[0]
 
-    def extended(k, chain):
-        one = _expansion(metric, starts[k], stops[k], h[k] * u[k][None])
-        (energy, begin, end), (_, dbegin, dend) = jax.tree.map(lambda a: a / h[k], one)
-        (before, first, _), (_, dfirst, dlast) = chain
-        alone = k == 0
-        joint = jnp.where(alone, jnp.eye(n, dtype=x.dtype), dlast[:, n:] - dbegin[:, :n])
-        moved = jnp.linalg.solve(joint, jnp.concatenate([-dlast[:, :n], dbegin[:, n:]], axis=1))  # dz of (dx, dy)
+    def one(k):
+        at_ends, hessian, moved = _expansion(metric, starts[k], h[k] * u[k])
+        return jax.tree.map(lambda a: a / h[k], (at_ends, hessian, moved))
 
-        def pad(left, right):
-            return jnp.concatenate([left, right], axis=1)
-
-        none = jnp.zeros((n, n), x.dtype)
-        dfirst = jnp.where(alone, dbegin, pad(dfirst[:, :n], none) + dfirst[:, n:] @ moved)
-        dend = jnp.where(alone, dend, pad(none, dend[:, n:]) + dend[:, :n] @ moved)
-        first = jnp.where(alone, begin, first)
-        return (before + energy, first, end), (jnp.concatenate([-first, end]), dfirst, dend)
-
-    def zero(*shape):
-        return jnp.zeros(shape, x.dtype)
-
-    nothing = (zero(), zero(n), zero(n)), (zero(2 * n), zero(n, 2 * n), zero(n, 2 * n))
-    return jax.lax.fori_loop(0, pieces, extended, nothing)
+    every = jax.vmap(one)(np.arange(size)) if isinstance(pieces, int) else on_pieces(one, size, pieces)
+    (energies, begins, stops), hessians, moved = every
+    hessians = hessians.reshape(size, 2, n, 2, n)
+    # Both ends of each piece among all joints [k, 2, size + 1], of which x is the first and y every one from the last.
+    of_all = jnp.asarray(np.stack([np.eye(size, 1 + size), np.eye(size, 1 + size, 1)], axis=1), x.dtype)
+    matrix = jnp.einsum("kAa,kAiBj->kaiBj", of_all, hessians)
+    matrix = jnp.einsum("kaiBj,kBb->aibj", matrix, of_all)
+    k, one = np.arange(1 + size), jnp.eye(n, dtype=x.dtype)
+    is_x, is_y = jnp.asarray(k == 0), k >= pieces
+    held = (is_x | is_y)[:, None, None, None]
+    matrix = jnp.where(held, jnp.eye((1 + size) * n, dtype=x.dtype).reshape(matrix.shape), matrix)
+    given = jnp.kron(jnp.stack([is_x, is_y], axis=1).astype(x.dtype), one)
+    moves = jnp.linalg.solve(matrix.reshape((1 + size) * n, -1), given).reshape(1 + size, n, 2 * n)
+    moves = jnp.stack([moves[:-1], moves[1:]], axis=1)
+    hessian = jnp.einsum("kAic,kAid->cd", moves, jnp.einsum("kAiBj,kBjd->kAid", hessians, moves))
+    moved = jnp.einsum("kqiAj,kAjc->kqic", moved.reshape(*u.shape, 2, n), moves)
+    end = jnp.sum(jnp.where((k[1:] == pieces)[:, None], stops, 0), axis=0)
+    return (jnp.sum(energies), begins[0], end), hessian, moved
 
 
 @custom_jvp
@@ -237,7 +302,8 @@ def _path(metric, x, y, effort):
     u, _, good = _short(metric, x, y, effort)
 
     def longer(u, _):
-        return (-u, relaxed(metric, x, y, u, effort).on_all_pieces())
+        path = relaxed(metric, x, y, u, effort)
+        return -u, path.on_all_pieces(path.u)
 
     return once(~good, longer, u, cut(u, NODES, most_pieces(effort.nodes)))[1]
 

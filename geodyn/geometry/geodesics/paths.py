@@ -116,6 +116,27 @@ def pieces_of(metric, x, h, u) -> Pieces:
     return jax.vmap(lambda start, h, u: piece(metric, start, h, u))(joints(x, h, u)[0], h, u)
 
 
+def on_pieces(function, size: int, pieces):
+    """function(k) for the first `pieces` of `size` pieces, and zeros for the others."""
+    nothing = jax.tree.map(lambda a: jnp.zeros((size, *a.shape), a.dtype), jax.eval_shape(function, 0))
+
+    def put(k, known):  # A mask, since under `vmap` an index becomes a scatter: no native function can have one.
+        def here(a):
+            return (jnp.arange(size) == k).reshape(-1, *[1] * (a.ndim - 1))
+
+        return jax.tree.map(lambda a, new: jnp.where(here(a), new, a), known, function(k))
+
+    return jax.lax.fori_loop(0, pieces, put, nothing)
+
+
+def action(metric, x, h, u):
+    """The energy of the path from x."""
+    _, a, _, _ = gauss(u.shape[1])
+    points = joints(x, h, u)[0][:, None] + h[:, None, None] * _along(a, u)
+    energies = jax.vmap(jax.vmap(lambda x, u: 0.5 * jnp.sum(u[:, None] * metric(x) * u[None, :])))(points, u)
+    return total(h, energies)
+
+
 def _slope(at: Pieces):
     """p + ∫_t^1 f at every node [k, q, n]: the derivative of the energy with respect to the velocities, divided by the
     weights of the nodes."""

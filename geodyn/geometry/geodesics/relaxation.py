@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from geodyn._typing import Array, Bool, Float, Int, Number, Scalar
-from geodyn.geometry.geodesics.paths import Pieces, cut, ends, joints, piece, residual, tail, total
+from geodyn.geometry.geodesics.paths import cut, ends, joints, on_pieces, piece, residual, tail, total
 from geodyn.integrators.step.iteration import once
 
 NODES = 32
@@ -53,13 +53,13 @@ class Path(NamedTuple):
         """The lengths of the pieces, 0 for unused pieces."""
         return lengths(self.u, self.pieces)
 
-    def on_all_pieces(self) -> Float[Array, "k q n"]:
-        """The velocities of the same path, cut into as many pieces as there is room for."""
+    def on_all_pieces(self, u: Float[Array, "k q m"]) -> Float[Array, "k q m"]:
+        """Velocities along this path, or other polynomials, cut into as many pieces as there is room for."""
 
         def more(state):
-            return state[1] < len(self.u)
+            return state[1] < len(u)
 
-        return jax.lax.while_loop(more, lambda state: (_halved(state[0]), 2 * state[1]), (self.u, self.pieces))[0]
+        return jax.lax.while_loop(more, lambda state: (_halved(state[0]), 2 * state[1]), (u, self.pieces))[0]
 
 
 def lengths(u, pieces):
@@ -114,7 +114,8 @@ def relaxed(metric, x, y, u, effort: Effort) -> Path:
             jnp.where(count == 0, a, b) for a, b in zip((0, 0, jnp.inf, 0), (s.r, s.length, s.least, s.stalled))
         )
         trial, h = u - length * r, lengths(u, pieces)
-        at = _evaluated(metric, x, h, trial, pieces)
+        starts, _ = joints(x, h, trial)
+        at = on_pieces(lambda k: piece(metric, starts[k], h[k], trial[k]), room, pieces)
         (new, lowered), found = residual(x, y, h, trial, at), ends(h, at)
         highest = jnp.where(count == 0, found[0] * (1 + 64 * eps), s.highest)
         below = found[0] <= highest
@@ -154,21 +155,3 @@ def relaxed(metric, x, y, u, effort: Effort) -> Path:
     lost = (jnp.inf, 0, 0) if effort.far else (jnp.nan, jnp.nan, jnp.nan)
     known = tuple(jnp.where(found, a, b) for a, b in zip(end.ends, lost))
     return end._replace(u=jnp.where(found, end.u, jnp.nan), ends=known)
-
-
-def _evaluated(metric, x, h, u, pieces) -> Pieces:
-    """The `Pieces` of the path, with zeros for unused pieces."""
-    starts, _ = joints(x, h, u)
-
-    def one(k):
-        return piece(metric, starts[k], h[k], u[k])
-
-    nothing = jax.tree.map(lambda a: jnp.zeros((len(u), *a.shape), a.dtype), jax.eval_shape(one, 0))
-
-    def put(k, known):  # A mask, since under `vmap` an index becomes a scatter: no native function can have one.
-        def here(a):
-            return (jnp.arange(len(u)) == k).reshape(-1, *[1] * (a.ndim - 1))
-
-        return jax.tree.map(lambda a, new: jnp.where(here(a), new, a), known, one(k))
-
-    return jax.lax.fori_loop(0, pieces, put, nothing)
