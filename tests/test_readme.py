@@ -15,8 +15,15 @@ README = (Path(__file__).parents[1] / "README.md").read_text()
 EXAMPLES = re.findall(r"```python\n(.*?)```\n(?:\n```text\n(.*?)```)?", README, re.DOTALL)
 
 
-@pytest.mark.newest
-@pytest.mark.parametrize("code, printed", EXAMPLES, ids=lambda text: text.split("\n")[0][:40])
+def marks(place):
+    """A spring in a known space and in one's own, and the gradient in a metric stay; the others take long."""
+    return (pytest.mark.newest, *([] if place in (1, 2, 3) else [pytest.mark.long]))
+
+
+@pytest.mark.parametrize(
+    "code, printed",
+    [pytest.param(*example, marks=marks(place), id=str(place)) for place, example in enumerate(EXAMPLES)],
+)
 def test_examples_print_what_they_say(code, printed, tmp_path):
     """In a fresh process without the strictness of these tests, as a newcomer would; digits shown must all agree."""
     assert len(code.splitlines()) <= 15

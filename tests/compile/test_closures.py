@@ -172,6 +172,7 @@ ELSEWHERE = {
 }
 LONG = (
     *(
+        "Charts",
         "Contacts",
         "Driven",
         "Hamiltonian",

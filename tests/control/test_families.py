@@ -128,6 +128,7 @@ def test_purcell():
     np.testing.assert_allclose(onwards.displacement[-1], 0.31059669, rtol=1e-6)  # measured 3e-7
 
 
+@pytest.mark.long
 def test_interrupt_keeps_what_was_computed(monkeypatch):
     calls = []
 

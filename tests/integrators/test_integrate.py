@@ -84,6 +84,7 @@ def test_gauss_is_symplectic(system, stages):
     assert np.max(np.abs(jacobian.T @ omega @ jacobian - omega)) < 1e-13
 
 
+@pytest.mark.long
 def test_radau_is_not_symplectic():
     jacobian = derivative_of_a_step(SPHERE, RadauIIA(2))(jnp.array([1.1, 0.3, 0.4, 0.6]))
     omega = np.kron([[0, 1], [-1, 0]], np.eye(2))

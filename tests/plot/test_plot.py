@@ -223,6 +223,7 @@ def test_what_does_not_fit_is_refused(picture, message):
         picture(still(H3))
 
 
+@pytest.mark.long
 def test_separation(rigid):
     """The curve is the distance; by default of every edge."""
     ax = gd.plot.separation(rigid, None, gd.plot.figure(4, 3).add_subplot())

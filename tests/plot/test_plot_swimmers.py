@@ -72,6 +72,7 @@ def test_rounding_is_no_curvature():
     assert not np.any(mesh[0]) and np.all(mesh[1])
 
 
+@pytest.mark.long
 def test_height_functions():
     """Every coordinate of the pose by its name, in the frame that is asked for, with the stroke on each."""
     low, high = (-1.0, -1.0), (1.0, 1.0)

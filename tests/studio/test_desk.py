@@ -131,6 +131,7 @@ def test_family(desk):
     np.testing.assert_allclose(jnp.linalg.norm(moved[:2]), size[3], rtol=1e-5)
 
 
+@pytest.mark.long
 def test_turns_and_bounds(desk):
     """A car turns on the spot by steering and rolling, within the box of shapes."""
     car = PURCELL | {"body": "car", "lower": [-3.0, -1.2], "upper": [3.0, 1.2], "goal": "turn", "displacement": [0.3]}
@@ -147,6 +148,7 @@ def test_turns_and_bounds(desk):
     assert "runs along the bounds" in sentences[-1]["text"] and not any("harmonics" in s["text"] for s in sentences)
 
 
+@pytest.mark.long
 def test_a_stroke_that_begins_at_a_shape(desk):
     """Such a stroke has a corner there: the page draws it by harmonics, and says by how much it moves otherwise."""
     given = {"mean": [0.5, 0.0], "cosine": [[-0.5], [0.0]], "sine": [[0.0], [0.5]]}
