@@ -91,12 +91,17 @@ class Compiler:
 COMPILER = Compiler()
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    """Compiling is most of the time here, and optimising most of the compiling; what runs is short. So tests compile
+    without optimisation; those marked `users` as users do."""
+    COMPILER.be(quick=item.get_closest_marker("users") is None)
+
+
 @pytest.fixture(autouse=True, scope="module")
-def settings(request):
-    """Compiling is most of the time here, and optimising most of the compiling; what runs is short. So files compile
-    without optimisation; those marked `users` as users do. Nor is garbage looked for within a file, which takes a
-    seventh of the time that is spent on tracing, nor ever in what earlier files have left."""
-    COMPILER.be(quick=request.node.get_closest_marker("users") is None)
+def no_garbage_is_looked_for():
+    """Neither within a file, which takes a seventh of the time that is spent on tracing, nor ever in what earlier files
+    have left."""
     gc.disable()
     yield
     gc.collect()

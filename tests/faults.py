@@ -394,6 +394,11 @@ geometry/models/spaces.py: a conformal space forgets its period
 + self.period = None if period is None else
 > geometry/test_periodic.py::test_the_nearest_image
 
+geometry/groups/rigid.py: the exponential turns as seen in the body
+- return unit + second * ad + third * ad @ ad
++ return unit - second * ad + third * ad @ ad
+> geometry/test_groups.py::test_dexp_is_how_the_exponential_turns_in_space
+
 geometry/groups/rigid.py: a quaternion of either sign
 - return jnp.where(q[0] < 0, -q, q)
 + return q

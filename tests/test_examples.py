@@ -13,7 +13,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from conftest import COMPILER
 from matplotlib import pyplot
 
 import geodyn as gd
@@ -50,10 +49,9 @@ def test_sections(name):
 
 
 @pytest.fixture(autouse=True)
-def forget():
-    """Not to have too many programs, nor open figures, of which matplotlib warns."""
+def close_figures():
+    """Of many open ones matplotlib warns."""
     yield
-    COMPILER.be(COMPILER.quick)
     pyplot.close("all")
 
 

@@ -130,10 +130,12 @@ def test_derivatives_in_the_times(name):
     np.testing.assert_allclose(reverse.T, forward, rtol=0, atol=1e-11 * size)
 
 
+@pytest.mark.users
 @pytest.mark.long
 def test_derivatives_of_an_adaptive_solver():
     """Of an oscillator that cos t drives, against the closed form: 1e-12; seen 5e-14. Central differences are not what
     they could be compared with: the solver's steps change with the times, by the tolerance, and so does what it leaves.
+    Compiled without optimisation the reverse mode of diffrax's steps has 2e-7 here, and 4e-12 with rtol=1e-11.
     """
     resting = jnp.array([0.7, 0.3])  # q and v at t0
 

@@ -190,8 +190,14 @@ def _of_holonomy(problem, xi: Float[Array, "Q k"], dxi: Float[Array, "Q k n"], w
 
 
 def _weighted(function, x: Float[Array, " n"], weights: Float[Array, " v"]):
-    """Value, jacobian, and Hessian of `weights @ function(x)`."""
-    return function(x), jax.jacfwd(function)(x), jax.hessian(lambda x: weights @ function(x))(x)
+    """Value, jacobian, and Hessian of `weights @ function(x)`: in one sweep, which is a shorter program than three."""
+
+    def slope(x):
+        jacobian, value = jax.jacfwd(lambda x: (function(x),) * 2, has_aux=True)(x)
+        return weights @ jacobian, (value, jacobian)
+
+    hessian, known = jax.jacfwd(slope, has_aux=True)(x)
+    return *known, hessian
 
 
 def _pull(rows: Float[Array, "Q i j"], columns: Float[Array, "Q j n"]) -> Float[Array, "Q i n"]:

@@ -5,6 +5,7 @@ the rotations. The product is `g h`, a body velocity is `ξ = g⁻¹ g'`. Angles
 units.
 """
 
+import functools
 from abc import abstractmethod
 
 import equinox as eqx
@@ -102,8 +103,14 @@ class AbstractLieGroup(eqx.Module):
 
         Source: Hairer, Lubich & Wanner, *Geometric Numerical Integration* (2006), section III.4.
         """
-        back = self.exp(-xi)
-        return jax.vmap(lambda slope: self.vee(slope @ back), 2, 1)(jax.jacfwd(self.exp)(xi))
+        return dexp_of(self, xi)
+
+
+@functools.singledispatch
+def dexp_of(group, xi):
+    """The computation of `dexp`; groups with another formula register here."""
+    back = group.exp(-xi)
+    return jax.vmap(lambda slope: group.vee(slope @ back), 2, 1)(jax.jacfwd(group.exp)(xi))
 
 
 def _dual(generators: np.ndarray) -> np.ndarray:

@@ -7,11 +7,12 @@ identity (Stumpff functions; Battin, *Astrodynamics* (1999), section 4.5).
 from math import factorial
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from geodyn._typing import Array, Float, Scalar
-from geodyn.geometry.groups.lie_group import AbstractLieGroup
+from geodyn.geometry.groups.lie_group import AbstractLieGroup, dexp_of
 
 
 def _split(y: Scalar) -> tuple[Array, Scalar, Scalar]:
@@ -241,6 +242,15 @@ class SO3(AbstractLieGroup):
 
     def inverse(self, g):
         return g.T
+
+
+@dexp_of.register
+def _(group: SE2 | SO3, xi):
+    """`Σ adⁿ/(n+1)!`, where `ad³ = −θ² ad`, so that nothing is differentiated."""
+    _, second, third, _ = _stumpff(jnp.sum(xi[group.translations :] ** 2))
+    unit = jnp.eye(group.dim, dtype=xi.dtype)
+    ad = jax.vmap(lambda e: group.bracket(xi, e), out_axes=1)(unit)
+    return unit + second * ad + third * ad @ ad
 
 
 class SE3(AbstractLieGroup):
