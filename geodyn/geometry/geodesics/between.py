@@ -26,6 +26,7 @@ from geodyn.geometry.geodesics.paths import (
     action,
     cut,
     ends,
+    energy_at,
     gauss,
     joints,
     mixed,
@@ -244,24 +245,22 @@ def _expansion(metric, x, u):
     linear = np.stack([np.insert(a, 0, 1, axis=1), np.eye(q, 1 + q, 1)], axis=1)
     linear, weighted = (jnp.asarray(m, x.dtype) for m in (linear, b[:, None, None] * linear))
 
-    def energy(point):
-        return 0.5 * jnp.sum(point[1][:, None] * metric(point[0]) * point[1][None])
-
     def slope(point):
-        energy_there, slope = jax.value_and_grad(energy)(point)
-        return slope, (energy_there, slope)
+        energy, slope = jax.value_and_grad(lambda point: energy_at(metric, *point))(point)
+        return slope, (energy, slope)
 
     points = jnp.stack([x[None] + mixed(a, u), u], axis=1)
     curvatures, (energies, slopes) = jax.vmap(jax.jacfwd(slope, has_aux=True))(points)
     first = jnp.einsum("qAa,qAi->ai", weighted, slopes)
     second = jnp.einsum("qAa,qAiBj->qaiBj", weighted, curvatures)
     second = jnp.einsum("qaiBj,qBb->aibj", second, linear).reshape((1 + q) * n, -1)
-    one, sums = jnp.eye(n, dtype=x.dtype), jnp.kron(jnp.asarray(b[:, None], x.dtype), jnp.eye(n, dtype=x.dtype))
+    weights, one = jnp.asarray(b, x.dtype), jnp.eye(n, dtype=x.dtype)
+    sums = jnp.kron(weights[:, None], one)
     matrix = jnp.block([[second[n:, n:], sums], [sums.T, jnp.zeros_like(one)]])
     given = jnp.block([[-second[n:, :n], jnp.zeros_like(sums)], [-one, one]])
     moved, end = jnp.split(jnp.linalg.solve(matrix, given), [q * n])
     begin = jnp.pad(second[:n, :n], ((0, 0), (0, n))) + second[:n, n:] @ moved + end
-    last, weights = jnp.sum(first[1:], axis=0), jnp.asarray(b, x.dtype)
+    last = jnp.sum(first[1:], axis=0)
     at_ends = jnp.sum(weights * energies), last - first[0], last
     return at_ends, jnp.concatenate([begin, -end]), moved.reshape(q, n, 2 * n)
 
@@ -282,11 +281,11 @@ def _chained(metric, x, h, u, pieces):
     of_all = jnp.asarray(np.stack([np.eye(size, 1 + size), np.eye(size, 1 + size, 1)], axis=1), x.dtype)
     matrix = jnp.einsum("kAa,kAiBj->kaiBj", of_all, hessians)
     matrix = jnp.einsum("kaiBj,kBb->aibj", matrix, of_all)
-    k, one = np.arange(1 + size), jnp.eye(n, dtype=x.dtype)
+    k = np.arange(1 + size)
     is_x, is_y = jnp.asarray(k == 0), k >= pieces
     held = (is_x | is_y)[:, None, None, None]
     matrix = jnp.where(held, jnp.eye((1 + size) * n, dtype=x.dtype).reshape(matrix.shape), matrix)
-    given = jnp.kron(jnp.stack([is_x, is_y], axis=1).astype(x.dtype), one)
+    given = jnp.kron(jnp.stack([is_x, is_y], axis=1).astype(x.dtype), jnp.eye(n, dtype=x.dtype))
     moves = jnp.linalg.solve(matrix.reshape((1 + size) * n, -1), given).reshape(1 + size, n, 2 * n)
     moves = jnp.stack([moves[:-1], moves[1:]], axis=1)
     hessian = jnp.einsum("kAic,kAid->cd", moves, jnp.einsum("kAiBj,kBjd->kAid", hessians, moves))

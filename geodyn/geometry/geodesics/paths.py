@@ -98,8 +98,13 @@ def piece(metric, start, h, u) -> Pieces:
     return Pieces(energy, rest, jax.vmap(_inverse)(g), slope, impulse)
 
 
+def energy_at(metric, x, u):
+    """The integrand ½ g(u, u) at the point x."""
+    return 0.5 * jnp.sum(u[:, None] * metric(x) * u[None, :])
+
+
 def _at_node(metric, x, u):
-    energy, force = jax.value_and_grad(lambda x: 0.5 * jnp.sum(u[:, None] * metric(x) * u[None, :]))(x)
+    energy, force = jax.value_and_grad(energy_at, 1)(metric, x, u)
     return energy, force, metric(x)
 
 
@@ -133,8 +138,7 @@ def action(metric, x, h, u):
     """The energy of the path from x."""
     _, a, _, _ = gauss(u.shape[1])
     points = joints(x, h, u)[0][:, None] + h[:, None, None] * _along(a, u)
-    energies = jax.vmap(jax.vmap(lambda x, u: 0.5 * jnp.sum(u[:, None] * metric(x) * u[None, :])))(points, u)
-    return total(h, energies)
+    return total(h, jax.vmap(jax.vmap(lambda x, u: energy_at(metric, x, u)))(points, u))
 
 
 def _slope(at: Pieces):
