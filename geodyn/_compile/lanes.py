@@ -26,8 +26,13 @@ from geodyn._compile.scalars import LARGEST_ARRAY, Cells, Interpreter, inner_pro
 
 # Whether the program that is being lowered is for a CPU. On other devices computing by scalars means more kernels.
 _on_a_processor = ContextVar("on_a_processor", default=False)
+# Whether it becomes one native function, which takes more than twice as long to compile if it is twice as long.
+_in_one_function = ContextVar("in_one_function", default=False)
 # With more scalars than this, arrays run as fast, and compile in less time.
 MOST_SCALARS = 4000
+# With more scalars than this for each operation on arrays, arrays take half as long to compile, and up to a third longer
+# to run.
+MOST_LONGER = 3
 # Products of matrices with more entries, as in a neural network, take ten times as long to compile scalar by scalar.
 LARGEST_PRODUCT = 128
 # So few members of a batch are computed one after the other: together they take longer, since XLA starts each of
@@ -79,13 +84,15 @@ def _on_processor(*args, small, batch, alone, outs, **params):
         values = _on_processor(*one, small=small, batch=(), alone=alone, outs=own, **params)
         return [x.reshape(*x.shape, *batch) for x in values]
     is_one = small and alone and math.prod(batch) <= FEW
-    token = _on_a_processor.set(True)
+    is_small = is_one and internals.HAS_SMALL_CALLS
+    token, inner = _on_a_processor.set(True), _in_one_function.set(is_small)
     try:
         evaluate = _one_by_one if is_one and batch else _on_devices
         evaluate = partial(evaluate, alone=alone, batch=batch, outs=outs, **params)
-        return native.small_call(evaluate, *args) if is_one and internals.HAS_SMALL_CALLS else evaluate(*args)
+        return native.small_call(evaluate, *args) if is_small else evaluate(*args)
     finally:
         _on_a_processor.reset(token)
+        _in_one_function.reset(inner)
 
 
 def _one_by_one(*args, batch, outs, run, **_):
@@ -280,12 +287,16 @@ def _without_ones(trail, full):
 class Split:
     """A function of small arrays at many points, evaluated in two parts. The arguments from the place `first` on are
     known later than the others: `begin(*early)` computes what does not depend on them, and `end(begun, *late)` the
-    rest. All arrays have the axes of the points behind their own. With `often` the program takes twice as long to
-    compile, and half as long to run. With `scalar` it is computed scalar by scalar if it is arithmetic on few numbers;
-    that pays if all of a larger program is."""
+    rest. All arrays have the axes of the points behind their own.
 
-    def __init__(self, function: Callable, likes, first: int = 0, scalar: bool = True):
+    With `scalar` it is computed scalar by scalar if it is arithmetic on few numbers; that pays if all of a larger
+    program is. If it `is_long` so, it is computed with arrays nevertheless where it is a `derivative` in one native
+    function, and where it is called without `often`. With `often` a program by scalars takes twice as long to compile,
+    and half as long to run."""
+
+    def __init__(self, function: Callable, likes, first: int = 0, scalar: bool = True, derivative: bool = False):
         self.given, self.likes, self.first, self.scalar = function, likes, first, scalar
+        self.derivative = derivative
 
     # It is traced when it is first used: of a tangent and its transpose a program uses only one.
     @functools.cached_property
@@ -316,7 +327,14 @@ class Split:
 
     @property
     def _used(self):
-        return self.scalars if _on_a_processor.get() else None
+        if not _on_a_processor.get() or (self.derivative and _in_one_function.get() and self.is_long):
+            return None
+        return self.scalars
+
+    @functools.cached_property
+    def is_long(self) -> bool:
+        """Whether scalar by scalar the program would be much longer than with arrays."""
+        return self.scalars is not None and len(self.scalars.order) > MOST_LONGER * _length(self.closed.jaxpr)
 
     @functools.cached_property
     def _arrays(self):
@@ -340,6 +358,8 @@ class Split:
         return over_last(function, rank)(*begun, *late)
 
     def __call__(self, *args, often: bool = True):
+        if not often and self.by_scalars and self.is_long:
+            return over_last(self.function, args[-1].ndim - len(self.likes[-1].shape))(*args)
         return self.end(self.begin(*args[: self.first], often=often), *args[self.first :], often=often)
 
 
@@ -356,6 +376,12 @@ def _is_arithmetic(jaxpr) -> bool:
             if not has_rule(equation) or max(sizes) > largest:
                 return False
     return True
+
+
+def _length(jaxpr) -> int:
+    """The number of operations of a program, with those of the programs in it."""
+    inner = map(inner_program, jaxpr.eqns)
+    return sum(1 if program is None else _length(program.jaxpr) for program in inner)
 
 
 class _Arrays:

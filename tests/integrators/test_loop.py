@@ -231,6 +231,35 @@ def test_what_nothing_is_made_of_is_not_taken_apart():
     assert [x.size for x in split.scalars.inputs] == [2, 0]
 
 
+@pytest.mark.parametrize("stiffness", [2.0, [2.0, 5e4]])
+def test_a_truss_is_a_short_program(stiffness, monkeypatch):
+    """Scalar by scalar the derivatives of one truss, and the matrices of the members of a batch for which plain
+    iteration does not converge, would be much longer than with arrays; the numbers are the same."""
+    edges, corners = [(0, 1), (1, 2), (2, 0), (2, 3), (0, 3)], np.array([[0.0, 0], [1, 0], [1, 1], [0, 1]])
+    lengths = jnp.array([1.0, 1.0, np.sqrt(2), 1.0, 1.0])
+
+    def compiled(order):
+        springs = [edges[i] for i in order]
+
+        def end(k):
+            spring = gd.Spring(springs, k, lengths[np.array(order)])
+            system = gd.System(gd.spaces.Euclidean(2), [1.0, 2.0, 3.0, 4.0], spring)
+            return gd.integrate(system, corners, corners @ np.array([[0.3, 0.1], [-0.1, 0.3]]), t1=0.2, steps=4)
+
+        run = jax.vmap(end) if np.ndim(stiffness) else jax.value_and_grad(lambda k: end(k).q[-1, 0, 0])
+        lowered = jax.jit(run).lower(jnp.array(stiffness))
+        return len(lowered.as_text().splitlines()), lowered.compile()(jnp.array(stiffness))
+
+    short, found = compiled(range(5))
+    monkeypatch.setattr(lanes, "MOST_LONGER", np.inf)
+    long, wanted = compiled(range(4, -1, -1))  # In another order, for which JAX has kept no program.
+    assert short < 0.9 * long, (short, long)
+    if np.ndim(stiffness):
+        assert found.stats.jacobians[0] == 0 < found.stats.jacobians[1]
+        found, wanted = found.q, wanted.q
+    assert_close(found, wanted, rtol=1e-11)
+
+
 def test_a_wide_network_is_a_short_program():
     """Its products are no scalars, and nothing beside them is."""
     network = eqx.nn.MLP(2, "scalar", 64, 2, activation=jnp.tanh, key=jax.random.key(0))

@@ -111,7 +111,7 @@ def pushed(function: Callable, likes, places, early=(), *, scalar: bool) -> Spli
         pairs = (early, changes[: len(early)]), (late, changes[len(early) :])
         return list(map(jnp.add, *(at_places(function, given, *pair) for pair in pairs)))
 
-    return Split(push, (*likes, *(likes[i] for i in (*early, *late))), len(likes) + len(early), scalar)
+    return Split(push, (*likes, *(likes[i] for i in (*early, *late))), len(likes) + len(early), scalar, derivative=True)
 
 
 def at_places(function: Callable, args, places, changes):
