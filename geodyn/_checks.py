@@ -15,7 +15,7 @@ UNTRACEABLE = jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversi
 def numbers(name: str, value, wanted: str = "real numbers") -> Array:
     """`value` as an array; ValueError for strings, other objects, complex numbers and rows of different lengths."""
     try:
-        if any(isinstance(x, str) for x in jax.tree.leaves(value)):
+        if not isinstance(value, jax.Array) and any(isinstance(x, str) for x in jax.tree.leaves(value)):
             raise TypeError
         array = jnp.asarray(value)
     except (TypeError, ValueError):

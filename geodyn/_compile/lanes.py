@@ -30,8 +30,8 @@ _on_a_processor = ContextVar("on_a_processor", default=False)
 _in_one_function = ContextVar("in_one_function", default=False)
 # With more scalars than this, arrays run as fast, and compile in less time.
 MOST_SCALARS = 4000
-# With more scalars than this for each operation on arrays, arrays take half as long to compile, and up to a third longer
-# to run.
+# With more scalars than this for each operation on arrays, arrays take half as long to compile, and up to a third
+# longer to run.
 MOST_LONGER = 3
 # Products of matrices with more entries, as in a neural network, take ten times as long to compile scalar by scalar.
 LARGEST_PRODUCT = 128

@@ -1,5 +1,6 @@
 """Time integration: `integrate`, from initial data to a trajectory. Only here is the failure of a step raised."""
 
+import functools
 import os
 from functools import partial
 
@@ -111,31 +112,34 @@ def integrate(
     steps, save_every = static_count("steps", steps), static_count("save_every", save_every)
     most_impacts = static_count("most_impacts", most_impacts)
     _check_times(t0, t1, steps, save_every)
-    method = _method(system, method, q)
+    constraints = system.count_constraints(q)
+    method = _method(system, method, q, constraints)
     system, method = traced_numbers(system), traced_numbers(method)
-    t0, t1, h = (jnp.asarray(x, q.dtype) for x in (t0, t1, (t1 - t0) / steps))
-    inputs = Inputs(q, v, t0, t1, steps, save_every, most_impacts)
+    h = jnp.asarray((t1 - t0) / steps, q.dtype)  # It is traced wherever anything is.
+    counts = {"steps": steps, "save_every": save_every, "most_impacts": most_impacts}
     watched = system.contacts is not None and isinstance(method, AbstractCollocation)
     most, saves = most_impacts if watched else 0, steps // save_every
     if most and system.charts is not None:
         raise ValueError("system has contacts, which need a space of a single chart: give the space another chart")
-    concrete = not any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves((system, method, inputs)))
+    concrete = not any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves((system, method, q, v, t0, t1, h)))
+    t0, t1 = (np.asarray(t, q.dtype) if concrete else jnp.asarray(t, q.dtype) for t in (t0, t1))
     if concrete:
         system.check(t0, np.asarray(q), None if v is None else np.asarray(v))
         system = _with_rest(system, method, t0, h, q, v) if most and system.contacts.elastic else system
     elif checkpoint is not None:
         raise ValueError(f"checkpoint={checkpoint} has no place inside of jit, vmap or grad")
     args, in_view = (system, method, t0, h, q, v), concrete and (progress or checkpoint is not None)
-    whole = plan(saves, save_every, 2 * ROWS * (q.size + system.count_constraints(q)), in_view)
+    whole = plan(saves, save_every, 2 * ROWS * (q.size + constraints), in_view)
     if in_view or (concrete and saves > whole.room):
-        folder = None if checkpoint is None else opened(checkpoint, named_inputs(system, method, **vars(inputs)))
+        inputs = {"q0": q, "v0": v, "t0": t0, "t1": t1, **counts}
+        folder = None if checkpoint is None else opened(checkpoint, named_inputs(system, method, **inputs))
         end, rows, impacts = _by_parts(*args, most, whole, folder, progress)
     else:
-        counts = {"saves": saves, "every": save_every, "most": most}
-        options = _counted(**counts, room=whole.room) if concrete else counts
+        options = {"saves": saves, "every": save_every, "most": most}
+        options = _counted(**options, room=whole.room) if concrete else options
         end, rows, impacts = _whole(*args, **options)
     impacts = Impacts(*jit(padded)(most, *(impacts or ()))) if most else None
-    trajectory = _trajectory(system, method, t0, h, end, rows, impacts, inputs)
+    trajectory = _trajectory(system, method, (t0, t1, h), q, v, end, rows, impacts, **counts)
     if concrete and throw:
         _raise_failure(trajectory)
     return trajectory
@@ -182,11 +186,15 @@ def _check_times(t0, t1, steps, save_every):
         raise ValueError(f"t1 must be finite and later than t0={t0}, got {t1}")
 
 
-def _method(system, method, q):
+@functools.cache
+def _default(constrained: bool) -> AbstractCollocation:
+    return RadauIIA(3) if constrained else Gauss(3)
+
+
+def _method(system, method, q, constraints: int):
     """The method asked for or the default one, checked against the system's constraints."""
-    constraints = system.count_constraints(q)
     if method is None:
-        method = RadauIIA(3) if constraints else Gauss(3)
+        method = _default(constraints > 0)
     if not isinstance(method, AbstractMethod):
         raise ValueError(
             f"method must be gd.Gauss(3), gd.RadauIIA(3), gd.methods.Collocation(tableau) or a stepper; got {method!r}"
@@ -324,31 +332,28 @@ def _from_start(system, method, t0, h, q, v, *, most: int, **options):
     return _run(system, method, t0, h, _start(system, method, t0, h, q, v, most), most=most, **options)
 
 
-def _trajectory(system, method, t0, h, end: Reached, rows, impacts: Impacts | None, inputs: Inputs):
+def _trajectory(system, method, times, q, v, end: Reached, rows, impacts: Impacts | None, **counts):
     state = end.state if impacts is None else end.state.state
-    count = min(len(rows[0]), inputs.steps // inputs.save_every + 1)
-    t, q, v, p, lam, error, frame, largest = _columns(
-        t0, h, state.errors, rows, inputs.save_every, count, inputs.q0.shape
-    )
-    return Trajectory(
-        *(t, q, v, p, lam, end.result, Stats(state.step, state.iterations, state.jacobians, largest), h),
-        Carried((system, method)),
-        impacts=impacts,
-        inputs=inputs,
-        frame=frame if frame.size else None,
-        local_error=error,
-    )
+    steps = state.step, state.iterations, state.jacobians
+    columns, h, further = _columns(times, q, v, steps, state.errors, rows, counts=tuple(counts.items()))
+    known = {"carried": Carried((system, method)), "result": end.result, "step_size": h, "impacts": impacts}
+    return Trajectory(*columns, **known, **further)
 
 
-@partial(jax.jit, static_argnums=(4, 5, 6))
-def _columns(t0, h, errors, rows, every: int, count: int, shape: tuple[int, ...]):
-    """(t, q, v, p, λ, local error, frame) of the first `count` rows, with q, v and p in the shape of a configuration,
-    and the largest local error."""
+@partial(jax.jit, static_argnames="counts")
+def _columns(times, q0, v0, steps, errors, rows, *, counts):
+    """((t, q, v, p, λ), h, the further fields of a `Trajectory`) of the rows, with q, v and p in the shape of a
+    configuration. They are made here since that costs less for each call."""
+    inputs = Inputs(q0, v0, *times[:2], **dict(counts))
+    count, every = min(len(rows[0]), inputs.steps // inputs.save_every + 1), inputs.save_every
     q, p, lam, frame, error, v = (x[:count] for x in rows)
-    full = (count, *shape)
+    (t0, _, h), full = times, (count, *q0.shape)
     t = t0 + h * every * jnp.arange(count, dtype=q.dtype)
     p = p.reshape(full) if p.shape == q.shape else p
-    return t, q.reshape(full), v.reshape(full), p, lam, error[:, 0], frame, errors[1]
+    frame = frame if frame.size else None
+    stats = Stats(*steps, errors[1])
+    further = {"inputs": inputs, "frame": frame, "local_error": error[:, 0], "stats": stats}
+    return (t, q.reshape(full), v.reshape(full), p, lam), h, further
 
 
 def _raise_failure(trajectory):
@@ -400,7 +405,7 @@ def _by_parts(system, method, t0, h, q, v, most, whole: Plan, folder, progress):
 def _counted(saves: int, every: int, most: int, room: int) -> dict:
     """The options of `_run` for one compiled program that serves any number of steps and of saves up to `room`, and any
     number of impacts up to the next power of 2."""
-    counts = {name: jnp.asarray(x) for name, x in {"every": every, "made": saves, "limit": most}.items()}
+    counts = {"every": np.array(every), "made": np.array(saves), "limit": np.array(most)}
     return {"saves": room, "most": 1 << (most - 1).bit_length() if most else 0, **counts}
 
 

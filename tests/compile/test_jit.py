@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from geodyn._compile import internals
-from geodyn._compile.jit import quickly_compiled
+from geodyn._compile.jit import jit, quickly_compiled
 
 pytestmark = pytest.mark.newest
 
@@ -37,3 +37,20 @@ def test_unknown_options_are_left_out(monkeypatch):
     internals.quick_options.cache_clear()
     assert internals.quick_options() == {"xla_backend_optimization_level": 1}
     internals.quick_options.cache_clear()
+
+
+def test_numbers_are_traced_and_everything_else_is_static():
+    """One program serves all values of floats, of numpy too, and arrays of numpy; results may be anything."""
+    traced = []
+
+    @jit
+    def scaled(x, factor, count, name, function):
+        traced.append(name)
+        return {"value": function(factor * x) / count, "name": name, "count": count}
+
+    for x, factor in ((1.0, 2.0), (np.float64(2.0), 3.0), (np.array(3.0), jnp.array(4.0))):
+        found = scaled(x, factor, np.int64(2), name="one", function=jnp.sin)
+        assert (found["name"], found["count"]) == ("one", 2)
+        assert abs(found["value"] - np.sin(x * factor) / 2) < 1e-15
+    assert traced == ["one"] * 2  # A Python float has a weak type, and an array of numpy has none.
+    assert scaled(1.0, 1.0, 2, "other", jnp.cos)["name"] == traced[-1] == "other"

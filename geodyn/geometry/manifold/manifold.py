@@ -527,12 +527,12 @@ def check_metric(space: AbstractManifold, x, *, signature: tuple[int, int] | Non
         raise
     if metrics.shape[1:] != (space.dim, space.dim):
         check_traceable("metric", space.metric, space.dim, (space.dim, space.dim))
-    for g, point, holds in zip(metrics, points, inside):
-        if not holds:
-            raise ValueError(
-                f"x = {point.tolist()} is no point of {type(space).__name__}: this chart has {domain_of(space).words}"
-            )
-        _check_matrix(g, point, signature or (space.dim, 0))
+    if not np.all(inside):
+        raise ValueError(
+            f"x = {points[np.argmin(inside)].tolist()} is no point of {type(space).__name__}: this chart has "
+            f"{domain_of(space).words}"
+        )
+    _check_matrices(metrics, points, signature or (space.dim, 0))
     _check_periods(space, points, metrics)
 
 
@@ -548,44 +548,49 @@ def _check_periods(space, points, metrics):
                 )
 
 
-@eqx.filter_jit
+@jit
 def _metrics(space, points):
     return jax.vmap(lambda x: (space.metric(x), domain_of(space).holds(x)))(points)
 
 
-def _check_matrix(g: np.ndarray, x: np.ndarray, signature: tuple[int, int]) -> None:
-    here = f"the metric at x = {x.tolist()}"
-    if not np.all(np.isfinite(g)):
+def _check_matrices(g: np.ndarray, points: np.ndarray, signature: tuple[int, int]) -> None:
+    """Raises ValueError unless each of the matrices g[N, n, n] at points[N, n] is finite, symmetric and of this
+    signature."""
+    finite = np.isfinite(g).all(axis=(1, 2))
+    if not finite.all():
+        x, g = points[np.argmin(finite)], g[np.argmin(finite)]
         raise ValueError(
-            f"{here} is not finite:\n{g}\nMove x off the singular points of the chart, or use another chart"
+            f"the metric at x = {x.tolist()} is not finite:\n{g}\nMove x off the singular points of the chart, or use "
+            "another chart"
         )
+    if not (symmetric := _is_symmetric(g)).all():
+        raise ValueError(_not_symmetric(points[np.argmin(symmetric)], g[np.argmin(symmetric)]))
     # Congruent scaling keeps the signs (Sylvester) and makes the verdict independent of the coordinates' units.
-    g_scaled, tolerance = _scaled(g)
-    if not _is_symmetric(g):
-        raise ValueError(_not_symmetric(x, g))
-    eigenvalues = np.linalg.eigvalsh((g_scaled + g_scaled.T) / 2)
-    found = (int(np.sum(eigenvalues > tolerance)), int(np.sum(eigenvalues < -tolerance)))
-    if found != signature:
+    scaled, tolerance = _scaled(g)
+    eigenvalues = np.linalg.eigvalsh((scaled + np.swapaxes(scaled, 1, 2)) / 2)
+    found = np.stack([(eigenvalues > tolerance).sum(axis=1), (eigenvalues < -tolerance).sum(axis=1)], axis=1)
+    if not (right := (found == signature).all(axis=1)).all():
+        x, g, (positive, negative) = (a[np.argmin(right)] for a in (points, g, found))
         wanted = "positive definite" if signature[1] == 0 else f"of signature {signature}"
-        remedy = (
-            "x is a singular point of the chart" if sum(found) < len(x) else "declare it: Manifold(…, signature=(p, q))"
-        )
+        singular = "x is a singular point of the chart"
+        remedy = singular if positive + negative < len(x) else "declare it: Manifold(…, signature=(p, q))"
         raise ValueError(
-            f"{here} must be {wanted}, but it has {found[0]} positive and {found[1]} negative squares in {len(x)} "
-            f"dimensions: {remedy}. It is\n{g}"
+            f"the metric at x = {x.tolist()} must be {wanted}, but it has {positive} positive and {negative} negative "
+            f"squares in {len(x)} dimensions: {remedy}. It is\n{g}"
         )
 
 
 def _scaled(g: np.ndarray) -> tuple[np.ndarray, float]:
-    """(the metric in units in which the largest entries of its rows are about 1, the size of rounding errors in it)."""
-    scale = np.sqrt(np.max(np.abs(g), axis=1))
+    """(the metrics g[..., n, n] in units in which the largest entries of their rows are about 1, the size of rounding
+    errors in them)."""
+    scale = np.sqrt(np.max(np.abs(g), axis=-1))
     scale[scale == 0] = 1
-    return g / scale[:, None] / scale[None, :], 16 * len(g) * float(np.finfo(g.dtype).eps)
+    return g / scale[..., :, None] / scale[..., None, :], 16 * g.shape[-1] * float(np.finfo(g.dtype).eps)
 
 
-def _is_symmetric(g: np.ndarray) -> bool:
+def _is_symmetric(g: np.ndarray) -> np.ndarray | np.bool_:
     scaled, tolerance = _scaled(g)
-    return not np.max(np.abs(scaled - scaled.T)) > tolerance
+    return ~(np.max(np.abs(scaled - np.swapaxes(scaled, -1, -2)), axis=(-1, -2)) > tolerance)
 
 
 def _not_symmetric(x, g) -> str:

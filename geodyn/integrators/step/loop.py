@@ -223,7 +223,7 @@ class Carried(NamedTuple):
 def forward(equations: Step, saves: int, every: int | None):
     """The function run(batch, kept, t0, h, *carried, *theta) -> [*carried, q, p, alive, error, w], in which q, p,
     alive, error, w have a row for every `every`-th step. If `every` is None, run takes (rows, every) before `carried`:
-    then only the first `rows` of the saves are computed, and the others repeat the last one."""
+    then only the first `rows` of the saves are computed, and the others are zero."""
     stages, tableau, s = equations.stages, equations.tableau, equations.tableau.stages
     ahead, back, n = extrapolation(tableau), shifted(tableau, -1), stages.q.shape[0]
 
@@ -274,15 +274,23 @@ def forward(equations: Step, saves: int, every: int | None):
             last = jnp.where(good, w, state.history[:, s:])
             return (after, [remembered(done == 0, *x) for x in zip(found, new, strict=True)], done + 1), last
 
-        def several(carry, row):
+        def saved(carry, w):
+            state = carry[0]
+            return [state.q, state.p, state.result == RESULTS.successful, state.errors[:1], w]
+
+        def several(carry, _):
             carry, w = carry
             if every == 1:
                 carry, w = step(carry)
             else:
-                carry, w = jax.lax.fori_loop(0, every or turns(row, *made), lambda _, x: step(x[0]), (carry, w))
-            state = carry[0]
-            saved = [state.q, state.p, state.result == RESULTS.successful, state.errors[:1], w]
-            return (carry, w), saved
+                carry, w = jax.lax.fori_loop(0, every, lambda _, x: step(x[0]), (carry, w))
+            return (carry, w), saved(carry, w)
+
+        def one_of_many(k, state):
+            """The step k, in the row of the saves to which it leads: one loop is faster than one in another."""
+            carry, w = step(state[0])
+            rows = zip(state[1], saved(carry, w), strict=True)
+            return carry, [jax.lax.dynamic_update_index_in_dim(x, y, k // made[1], 0) for x, y in rows]
 
         state = jax.tree.map(lambda x: jnp.broadcast_to(x, x.shape[: x.ndim - len(batch)] + batch), begun)
 
@@ -290,16 +298,15 @@ def forward(equations: Step, saves: int, every: int | None):
             return jnp.zeros((*rows.shape, columns, *batch), state.q.dtype)
 
         found = [zeros(stages.p, 2 * s), *([state.history[:n]] if stages.has_velocities else [])]
-        carry = (state, found, jnp.zeros((), int)), zeros(stages.w, s)
-        ((state, *_), _), rows = jax.lax.scan(several, carry, jnp.arange(saves))
+        carry, w = (state, found, jnp.zeros((), int)), zeros(stages.w, s)
+        if made:
+            rows = [jnp.zeros((saves, *x.shape), x.dtype) for x in saved(carry, w)]
+            (state, *_), rows = jax.lax.fori_loop(0, made[0] * made[1], one_of_many, (carry, rows))
+        else:
+            ((state, *_), _), rows = jax.lax.scan(several, (carry, w), length=saves)
         return [*state, *rows]
 
     return run
-
-
-def turns(row, rows, every):
-    """The number of steps that lead to this row: `every` for the first `rows` rows, zero for the others."""
-    return jnp.where(row < rows, every, 0)
 
 
 def _errors(tableau, h, state, u, q1, good):

@@ -22,7 +22,7 @@ from geodyn.integrators.contract.system import AbstractSystem
 from geodyn.integrators.step.charts import no_switch, switched_tangent
 from geodyn.integrators.step.collocation import Problem
 from geodyn.integrators.step.equations import Stages
-from geodyn.integrators.step.loop import Step, stepped, turns
+from geodyn.integrators.step.loop import Step, stepped
 from geodyn.integrators.step.methods import AbstractCollocation, State, formulation_of, step
 from geodyn.integrators.step.slopes import slope
 from geodyn.integrators.step.stages import step_tangent
@@ -51,8 +51,8 @@ def path(system: AbstractSystem, t0, h, state: State, *, method: AbstractColloca
 
 
 def walked(system: AbstractSystem, t0, h, state: State, method: AbstractCollocation, saves: int, every, made=None):
-    """The computation of `path`. If `made` is given, only the first `made` saves are computed, and the others repeat
-    the last one; then `made` and `every` may be traced."""
+    """The computation of `path`. If `made` is given, only the first `made` saves are computed, and the others mean
+    nothing; then `made` and `every` may be traced."""
     equations = looped(system, state, method)
     if equations is not None:
         state, (q, p, good, error, w) = stepped(equations, t0, h, state, saves, every, made)
@@ -93,6 +93,11 @@ def _(primals, tangents, *, method, saves, every):
     none = jax.tree.map(lambda x: None, after)
     end = eqx.tree_at(lambda s: (s.q, s.p), none, (change.q[-1], change.p[-1]), is_leaf=lambda x: x is None)
     return (after, saved), (end, change)
+
+
+def turns(row, rows, every):
+    """The number of steps that lead to this row: `every` for the first `rows` rows, zero for the others."""
+    return jnp.where(row < rows, every, 0)
 
 
 def looped(system: AbstractSystem, state: State, method: AbstractCollocation) -> Step | None:

@@ -6,8 +6,8 @@ import jax.numpy as jnp
 from geodyn.integrators.contract.results import RESULTS
 from geodyn.integrators.contract.system import AbstractSystem
 from geodyn.integrators.step.charts import in_best_charts, start_frame
-from geodyn.integrators.step.loop import turns
 from geodyn.integrators.step.methods import AbstractStepper, State
+from geodyn.integrators.step.path import turns
 
 
 def start_stepper(system: AbstractSystem, method: AbstractStepper, t, h, q, p, v) -> State:
