@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._compile.jit import jit
 from geodyn._typing import Array, Float
 from geodyn.control.methods.method import AbstractStrokeMethod
 from geodyn.locomotion.connections.connection import AbstractConnection, AbstractLinkSwimmer, shape_metric
@@ -119,11 +120,16 @@ def shape_ends(base, ends) -> tuple[Float[Array, " m"] | None, Float[Array, " m"
     return first, last
 
 
+@jit
+def _drags(swimmer):
+    return swimmer.drags()
+
+
 def check_moves(swimmer, displacement) -> None:
     """Raise ValueError if links with the same drag along and across them are to be displaced: they can only turn."""
     if not (isinstance(swimmer, AbstractLinkSwimmer) and known((swimmer, displacement))):
         return
-    along, across = np.asarray(swimmer.drags())[:, :2].T
+    along, across = np.asarray(_drags(swimmer))[:, :2].T
     turn = np.asarray(displacement)[swimmer.group.translations :] if np.ndim(displacement) else np.zeros(1)
     if np.allclose(along, across, rtol=1e-9, atol=0) and np.all(turn == 0):
         raise ValueError(

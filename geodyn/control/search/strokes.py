@@ -153,12 +153,12 @@ def posed(
     start = _first_stroke(swimmer, guess, target, bounds, base, end, density, limits, bounded)
     x, size = unknowns(swimmer, start, base, target, method, end, density)
     for attempt in range(0 if callable(guess) or not isinstance(start, FourierStroke) else 16):
-        if not known(size) or jnp.isfinite(size):
+        if not known(size) or np.isfinite(size):
             break
         # The ellipse from the theory of small strokes may be too large for the body.
         start = _another(start, base, attempt)
         x, size = unknowns(swimmer, start, base, target, method, end, density)
-    if isinstance(start, FourierStroke) and not callable(guess) and known(size) and not jnp.isfinite(size):
+    if isinstance(start, FourierStroke) and not callable(guess) and known(size) and not np.isfinite(size):
         raise ValueError(
             f"optimal_stroke: the body cannot do the strokes around {np.asarray(start.mean)} that would lead to"
             f" {np.asarray(target)}: ask for less, or pass guess=, a stroke."
