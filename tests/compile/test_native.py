@@ -64,6 +64,7 @@ def test_a_batch_is_of_scalars():
     np.testing.assert_allclose(back[1][:, 0], forward(2.0, q, 0.0, jnp.ones_like(q)), rtol=1e-12)
 
 
+@pytest.mark.long
 def test_a_batch_of_one_is_one():
     """It runs as one native function, as that one alone does, twenty times as fast as arrays of length one."""
     call = 'xla_cpu_small_call = "true"'

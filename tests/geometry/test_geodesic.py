@@ -201,7 +201,8 @@ def test_derivatives_in_the_metric():
     np.testing.assert_allclose(rates[1], (ends[2] - ends[0]) / (2 * step), rtol=1e-8)
 
 
-@pytest.mark.parametrize("end, tolerance", [(0.8, 1e-13), pytest.param(12.0, 1e-11, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("end, tolerance", [(0.8, 1e-13), (12.0, 1e-11)])
 def test_momenta_change_with_the_metric(end, tolerance):
     """The plane in the coordinates x of (x₀, x₁ + sin kx₀/10), with a path of one piece and of two: first and second
     derivatives of the logarithm in k and the points; measured 6e-15 and 1e-12."""

@@ -18,7 +18,7 @@ CURVED = {
 }
 
 
-@pytest.fixture(scope="module", params=CURVED)
+@pytest.fixture(scope="module", params=[x if x == "H3" else pytest.param(x, marks=pytest.mark.long) for x in CURVED])
 def curved(request):
     """(curvature, space, run): two spheres in a space for t = 2."""
     space, curvature = CURVED[request.param]

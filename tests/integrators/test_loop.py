@@ -69,6 +69,7 @@ MEMBERS = jnp.array([[1.0, 0.3], [1e6, 0.3], [1e3, 0.3], [4.0, 0.1]]), jnp.array
 MEMBERS = *MEMBERS, jnp.array([0.1, 0.2, 0.2, 0.3]), jnp.array([[0.2, 0.1], [0.1, 0.1], [0.0, 0.1], [0.2, 0.2]])
 
 
+@pytest.mark.long
 @pytest.mark.newest
 def test_few_members(monkeypatch):
     """A few members are computed one after the other, to the bit as alone; also in a batch of batches in which some
@@ -231,7 +232,7 @@ def test_what_nothing_is_made_of_is_not_taken_apart():
     assert [x.size for x in split.scalars.inputs] == [2, 0]
 
 
-@pytest.mark.parametrize("stiffness", [2.0, [2.0, 5e4]])
+@pytest.mark.parametrize("stiffness", [pytest.param(2.0, marks=pytest.mark.long), [2.0, 5e4]])
 def test_a_truss_is_a_short_program(stiffness, monkeypatch):
     """Scalar by scalar the derivatives of one truss, and the matrices of the members of a batch for which plain
     iteration does not converge, would be much longer than with arrays; the numbers are the same."""

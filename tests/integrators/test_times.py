@@ -103,7 +103,7 @@ CASES = {
 }
 
 
-QUICK = ("Gauss 3", "swinging, ggl 2", "skating, index1", "Newmark")
+QUICK = ("Gauss 3", "swinging, ggl 2")
 
 
 @pytest.mark.parametrize("name", [x if x in QUICK else pytest.param(x, marks=pytest.mark.long) for x in CASES])

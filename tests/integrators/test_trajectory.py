@@ -158,6 +158,7 @@ class Bumpy(eqx.Module):
         return v @ v / 2 - jnp.sum(jnp.tanh(self.weights @ q))
 
 
+@pytest.mark.long
 def test_a_batch_has_one_copy_of_its_system():
     """Numbers that were no argument of the transformation are no leaves of its result; traced ones are, and of members
     with systems of their own each has its own."""
@@ -335,6 +336,7 @@ def test_progress_and_interruption(capsys, monkeypatch):
     np.testing.assert_array_equal(cut.q, shown.q[:201])
 
 
+@pytest.mark.long
 def test_reverse_mode_in_parts(monkeypatch):
     """A run whose stage values are kept part by part has the gradient of one that is kept whole. Expected 1e-15."""
 

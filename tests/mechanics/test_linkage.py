@@ -215,6 +215,7 @@ def test_motion_of_four_rods():
         assert np.ptp(energy) < 1e-8
 
 
+@pytest.mark.long
 def test_a_spatial_linkage():
     """Two rods in space, pinned apart, swing as a pendulum about the line of the pins: with the radius
     r² = 1 − L²/4, θ'' = −(g/r) (m_e + m_v)/(⅔m_e + m_v) sin θ. Its end and the derivative of that in the rods' mass

@@ -65,6 +65,7 @@ def test_curvature_of_a_pair():
         gd.plot.curvature(swimmer, 1, (-1.0, -0.5), (1.0, 0.5), ax(), variables=(0, 2))
 
 
+@pytest.mark.long
 def test_rounding_is_no_curvature():
     """The cat turns about its spine only: the picture of another component is empty, not noise on its own scale."""
     cat = swimmers.FallingCat()

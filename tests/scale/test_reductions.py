@@ -24,6 +24,7 @@ def test_mean(chunk):
     assert found.count == 101
 
 
+@pytest.mark.long
 def test_mean_of_a_gradient():
     """As learning needs it: the gradient of a mean loss through trajectories, none of which is kept."""
 

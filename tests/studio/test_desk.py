@@ -65,6 +65,7 @@ def test_rounding_is_no_curvature(desk):
     assert not F[:, :2].any() and F[:, 2].any()
 
 
+@pytest.mark.long
 def test_exact_numbers(desk):
     swimmer, stroke = gd.swimmers.Purcell(), the_stroke()
     told = desk.answer("exact", PURCELL | {"poses": True}, silent)
