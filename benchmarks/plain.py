@@ -46,7 +46,9 @@ def metric(factor):
 
 TABLE = jnp.linspace(0.0, 3.0, 64), 1 + jnp.linspace(0.0, 3.0, 64) ** 2
 EDGES = [(i, i + 1) for i in range(19)]
+CORNERS = [(i, j) for i in range(4) for j in range(i)]
 PROBLEMS = {
+    "truss": lambda: plane(gd.Spring(CORNERS, 3.0, 0.5), masses=[1.0] * 4),
     "spring": lambda: plane(gd.Spring([(0, 1)], 3.0, 0.5)),
     **{f"neural potential {w}": lambda w=w: plane(Neural(network(w, 4))) for w in (16, 64, 256)},
     "neural metric 16": lambda: metric(lambda x: 1 + network(16, 2)(x) ** 2),
