@@ -334,7 +334,7 @@ class Split:
     @functools.cached_property
     def is_long(self) -> bool:
         """Whether scalar by scalar the program would be much longer than with arrays."""
-        return self.scalars is not None and len(self.scalars.order) > MOST_LONGER * _length(self.closed.jaxpr)
+        return self.scalars is not None and len(self.scalars.order) > MOST_LONGER * native.length(self.closed.jaxpr)
 
     @functools.cached_property
     def _arrays(self):
@@ -376,12 +376,6 @@ def _is_arithmetic(jaxpr) -> bool:
             if not has_rule(equation) or max(sizes) > largest:
                 return False
     return True
-
-
-def _length(jaxpr) -> int:
-    """The number of operations of a program, with those of the programs in it."""
-    inner = map(inner_program, jaxpr.eqns)
-    return sum(1 if program is None else _length(program.jaxpr) for program in inner)
 
 
 class _Arrays:

@@ -265,10 +265,10 @@ def is_suitable(jaxpr) -> bool:
     return all(is_suitable(inner) for equation in jaxpr.eqns for inner in programs_in(equation.params))
 
 
-def _length(jaxpr) -> int:
-    """The number of operations of the program, at any depth."""
-    inner = (program for equation in jaxpr.eqns for program in programs_in(equation.params))
-    return len(jaxpr.eqns) + sum(map(_length, inner))
+def length(jaxpr) -> int:
+    """The number of operations of the program, at any depth; a call, loop or branch is those of its programs."""
+    inner = [programs_in(equation.params) for equation in jaxpr.eqns]
+    return sum(sum(map(length, programs)) if programs else 1 for programs in inner)
 
 
 def is_arithmetic(function: Callable, *args) -> bool:
@@ -353,7 +353,7 @@ def _bind_outer(outer, packed):
 def small_call(function: Callable, *args):
     """`function(*args)`, a list of arrays, as one native function where its operations allow it."""
     closed = _traced(function, [jax.typeof(x) for x in args])
-    if not is_suitable(closed.jaxpr) or _length(closed.jaxpr) > MOST_OPERATIONS:
+    if not is_suitable(closed.jaxpr) or length(closed.jaxpr) > MOST_OPERATIONS:
         return function(*args)
     with internals.set_xla_metadata(xla_cpu_small_call="false", inlineable="true"):
         program, packed = _packed_program(closed, [*closed.consts, *args])

@@ -103,8 +103,8 @@ class Pull:
         # Else the parameters are differentiated separately, in `of_numbers`: the derivative of a function may be
         # cheaper for fewer of its arguments.
         self.numbers = (0, 1, *moving) if scalar else ()
-        self.inner = Split(self._inner, (*stages.before, *self.found), len(stages.before), scalar, True)
-        self.outer = Split(self._outer, (*stages.after, stages.w), len(stages.after), scalar, True)
+        self.inner = Split(self._inner, (*stages.before, *self.found), len(stages.before), scalar, derivative=True)
+        self.outer = Split(self._outer, (*stages.after, stages.w), len(stages.after), scalar, derivative=True)
 
     def _places(self, early: tuple, first: int):
         """The places of arguments to differentiate by: `early`, then time, step size and numbers, of which those of the
