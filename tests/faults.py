@@ -938,6 +938,11 @@ _compile/jit.py: defaults of a function are not looked at
 + ]
 > compile/test_closures.py::test_every_kind_of_function
 
+_compile/jit.py: an error of the user's force is JAX's
+- return _report(error)
++ raise
+> compile/test_jit.py::test_an_error_of_the_users_force_is_reported_in_short
+
 _compile/jit.py: a flag is a count
 - if isinstance(count, bool) or not
 + if not

@@ -45,10 +45,20 @@ def jit(function, **options):
         leaves, form = jax.tree.flatten((args, kwargs))
         leaves = [x if isinstance(x, ARRAYS) else _traced(x) for x in leaves]
         static = form, tuple(_ARRAY if isinstance(x, ARRAYS) else x for x in leaves)
-        values, constants = compiled(static, [x for x in leaves if isinstance(x, ARRAYS)])
+        try:
+            values, constants = compiled(static, [x for x in leaves if isinstance(x, ARRAYS)])
+        except jax.errors.JaxRuntimeError as error:
+            return _report(error)
         return values if constants.value is None else eqx.combine(values, constants.value)
 
     return call
+
+
+@eqx.filter_jit
+def _report(error):
+    """Raises the error again. If it comes from a user's `eqx.error_if`, the jit of equinox replaces it by a short one
+    with the user's message."""
+    raise error
 
 
 # It stands for an array among the static values of a call.

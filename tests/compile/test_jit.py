@@ -1,10 +1,12 @@
 """The boundary to `jax.jit`."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import geodyn as gd
 from geodyn._compile import internals
 from geodyn._compile.jit import jit, quickly_compiled
 
@@ -54,3 +56,15 @@ def test_numbers_are_traced_and_everything_else_is_static():
         assert abs(found["value"] - np.sin(x * factor) / 2) < 1e-15
     assert traced == ["one"] * 2  # A Python float has a weak type, and an array of numpy has none.
     assert scaled(1.0, 1.0, 2, "other", jnp.cos)["name"] == traced[-1] == "other"
+
+
+def test_an_error_of_the_users_force_is_reported_in_short():
+    """`eqx.error_if` in a force raises the error of equinox with the user's message, as under `eqx.filter_jit`; JAX's
+    own would be a long text about callbacks."""
+
+    class Table(gd.AbstractPotential):
+        def energy(self, space, x):
+            return -eqx.error_if(x, x[0, 0] > 1.05, "left the table")[0, 0]
+
+    with pytest.raises(eqx.EquinoxRuntimeError, match="left the table"):
+        gd.integrate(gd.System(gd.spaces.Euclidean(1), [1.0], Table()), [[1.0]], t1=1.0, steps=10)
