@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import jaxpr_as_fun
+from jax.sharding import get_abstract_mesh, use_abstract_mesh
 
 from geodyn._compile import internals
 from geodyn._compile.devices import placed_anywhere
@@ -23,9 +24,11 @@ ARRAYS = jax.Array, np.ndarray
 NUMBERS = float, complex, np.ndarray, np.generic
 
 
-def jit(function, **options):
+@functools.cache  # Else `jit(function)(…)` would compile again in every call.
+def jit(function, quick: bool = False):
     """`jax.jit` for pytrees of arrays, numbers and functions. Numbers are traced, so that a new value does not
-    recompile. Functions, shapes and integers, numpy's included, are static.
+    recompile. Functions, shapes and integers, numpy's included, are static. With `quick` it is compiled in less time,
+    to run longer.
 
     It is `eqx.filter_jit` with less work in each call, which does not wait for the results."""
 
@@ -37,7 +40,8 @@ def jit(function, **options):
         return values, _Constants(constants if jax.tree.leaves(constants) else None)
 
     run.__name__ = run.__qualname__ = getattr(function, "__name__", "function")
-    compiled = jax.jit(run, static_argnums=0, **options)
+    options = internals.quick_options() if quick else None
+    compiled = jax.jit(run, static_argnums=0, compiler_options=options)
 
     @placed_anywhere
     @functools.wraps(function)
@@ -46,7 +50,10 @@ def jit(function, **options):
         leaves = [x if isinstance(x, ARRAYS) else _traced(x) for x in leaves]
         static = form, tuple(_ARRAY if isinstance(x, ARRAYS) else x for x in leaves)
         try:
-            values, constants = compiled(static, [x for x in leaves if isinstance(x, ARRAYS)])
+            # JAX distinguishes no mesh from an empty one, which it sets when it differentiates: with the same mesh
+            # always, what was traced before is found again.
+            with use_abstract_mesh(get_abstract_mesh()):
+                values, constants = compiled(static, [x for x in leaves if isinstance(x, ARRAYS)])
         except jax.errors.JaxRuntimeError as error:
             return _report(error)
         return values if constants.value is None else eqx.combine(values, constants.value)
@@ -75,18 +82,16 @@ class _Constants:
 
 def quickly_compiled(function):
     """`jit` for programs that run once, or a few times: compiled in less time where no other program contains it."""
-    plain = jit(function)
-    quick = functools.cache(lambda: jit(function, compiler_options=internals.quick_options()))
 
     @functools.wraps(function)
     def call(*args, **kwargs):
         if not any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves((args, kwargs))):
             try:
-                return quick()(*args, **kwargs)
+                return jit(function, quick=True)(*args, **kwargs)
             except ValueError as error:  # JAX is tracing, and only whole programs have options.
                 if "compiler_options" not in str(error):
                     raise
-        return plain(*args, **kwargs)
+        return jit(function)(*args, **kwargs)
 
     return call
 
