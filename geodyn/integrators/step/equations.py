@@ -101,23 +101,13 @@ class Stages:
 def pushed(function: Callable, likes, places, early=(), *, scalar: bool) -> Split:
     """The tangent (Jacobian–vector product) of `function` with respect to its arguments at `places`, as a `Split` of
     (*arguments, *tangents). The tangents at the places `early` come first, and are known early."""
-    late = tuple(i for i in places if i not in early)
+    places = (*early, *(i for i in places if i not in early))
 
     def push(*args):
-        given, changes = args[: len(likes)], args[len(likes) :]
-        if scalar or not early:
-            return at_places(function, given, (*early, *late), changes)
-        # In two parts, since the derivative of a function may be cheaper for fewer of its arguments.
-        pairs = (early, changes[: len(early)]), (late, changes[len(early) :])
-        return list(map(jnp.add, *(at_places(function, given, *pair) for pair in pairs)))
+        of_these, these = only_at(function, args[: len(likes)], places)
+        return jax.jvp(of_these, these, args[len(likes) :])[1]
 
-    return Split(push, (*likes, *(likes[i] for i in (*early, *late))), len(likes) + len(early), scalar, derivative=True)
-
-
-def at_places(function: Callable, args, places, changes):
-    """The tangent of `function(*args)`, a list, for tangents `changes` of its arguments at these places."""
-    of_these, these = only_at(function, args, places)
-    return jax.jvp(of_these, these, changes)[1]
+    return Split(push, (*likes, *(likes[i] for i in places)), len(likes) + len(early), scalar, derivative=True)
 
 
 def only_at(function: Callable, args, places):

@@ -11,6 +11,7 @@ before, in the variables r̄ / b and F̄ / b, which are smooth in time. The tang
 Whatever does not depend on the unknowns is computed once per step.
 """
 
+import math
 from functools import partial
 
 import jax
@@ -18,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._compile.lanes import Split, lanes, over_last
+from geodyn._compile.native import LARGEST
 from geodyn.integrators.step.equations import Stages, column, coupled, like, mixed, only_at, pushed, summed
 from geodyn.integrators.step.loop import Step, solved, staged
 from geodyn.integrators.step.methods import shifted
@@ -94,15 +96,16 @@ def tangent(equations: Step, moving: list[int]):
 class Pull:
     """The vector–Jacobian products of the two halves of the physics of a stage: of `outer` with r̄, of `inner` with F̄
     and, if the stages have velocities of their own, v̄. That of `inner` gives the forces as well, so that they are not
-    evaluated once more. If computed scalar by scalar, both also give the cotangents of the parameters of the system at
-    the places `moving`."""
+    evaluated once more. If `together`, both also give the cotangents of the parameters of the system at the places
+    `moving`."""
 
     def __init__(self, stages: Stages, moving: list[int], scalar: bool):
         self.stages, self.moving = stages, moving
         self.found = (stages.p, stages.q) if stages.has_velocities else (stages.p,)
-        # Else the parameters are differentiated separately, in `of_numbers`: the derivative of a function may be
-        # cheaper for fewer of its arguments.
-        self.numbers = (0, 1, *moving) if scalar else ()
+        # Many parameters, as of a network, are differentiated separately, in `of_numbers`, where their cotangents are
+        # summed before they are stored.
+        self.together = scalar or sum(math.prod(stages.theta[i].shape) for i in moving) <= LARGEST
+        self.numbers = (0, 1, *moving) if self.together else ()
         self.inner = Split(self._inner, (*stages.before, *self.found), len(stages.before), scalar, derivative=True)
         self.outer = Split(self._outer, (*stages.after, stages.w), len(stages.after), scalar, derivative=True)
 
@@ -126,11 +129,6 @@ class Pull:
         new = dict(zip(self.moving, x, strict=True))
         return [new.get(i, y) for i, y in enumerate(theta)]
 
-    @property
-    def by_scalars(self) -> bool:
-        """Whether both are computed scalar by scalar."""
-        return self.inner.by_scalars and self.outer.by_scalars
-
     def forces(self, begun, w):
         """[f] or [f, v] of the stages with the stage values w."""
         none = [jnp.zeros((*x.shape, *w.shape[1:]), w.dtype) for x in self.found]
@@ -147,9 +145,9 @@ class Pull:
 
     def of_numbers(self, early, begun, common, bars):
         """The cotangents [t̄, h̄, *x̄] of time, step size and parameters, with the stage axis behind their own axes. If
-        they are not computed scalar by scalar, x̄ is already summed over the stages and over the members that share the
+        they are not computed together, x̄ is already summed over the stages and over the members that share the
         parameters `common`."""
-        if self.by_scalars:
+        if self.together:
             count, often, first = len(self.numbers), bars[0].ndim > 2, len(self.found) + 3
             of_inner = self.inner.end(begun[0], *bars[1:], wanted=range(first, first + count), often=often)
             of_outer = self.outer.end(begun[1], bars[0], wanted=range(4, 4 + count), often=often)
@@ -241,7 +239,7 @@ def adjoint(equations: Step, moving: list[int]):
 
         found = (stages.p, stages.q) if stages.has_velocities else (stages.p,)
         others = [at_stages(x) for x in (stages.w, stages.q, stages.p, stages.p, *found)]
-        sums = [zero(stages.t), *(map(zero, own) if pull.by_scalars else map(jnp.zeros_like, common))]
+        sums = [zero(stages.t), *(map(zero, own) if pull.together else map(jnp.zeros_like, common))]
         begin = (zero(stages.q), zero(stages.p), zero(stages.t), sums, at_stages(stages.w), others)
         carry, _ = jax.lax.scan(one, begin, (good, k, q, p, w, *rows), reverse=True)
         q_bar, p_bar, h_bar, (t_bar, *x_bar), *_ = carry
