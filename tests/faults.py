@@ -938,6 +938,11 @@ _compile/jit.py: defaults of a function are not looked at
 + ]
 > compile/test_closures.py::test_every_kind_of_function
 
+_compile/jit.py: a function is compiled again in every call
+- @functools.cache  # Else
++ # Else
+> compile/test_jit.py::test_a_call_like_one_before_compiles_nothing
+
 _compile/jit.py: an error of the user's force is JAX's
 - return _report(error)
 + raise

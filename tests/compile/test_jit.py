@@ -68,3 +68,17 @@ def test_an_error_of_the_users_force_is_reported_in_short():
 
     with pytest.raises(eqx.EquinoxRuntimeError, match="left the table"):
         gd.integrate(gd.System(gd.spaces.Euclidean(1), [1.0], Table()), [[1.0]], t1=1.0, steps=10)
+
+
+def test_a_call_like_one_before_compiles_nothing(caplog):
+    """Nor is anything traced again, also by functions that choose what to compile when they are called."""
+    space, v = gd.Manifold(lambda x: (1 + x @ x) * jnp.eye(2), 2), [0.2, 0.1]
+
+    def calls(x):
+        cone = [x, v, [0.1, 0.3]]
+        return gd.exp(space, x, v), gd.log(space, x, v), gd.distance(space, x, v), gd.cells.area(space, *cone)
+
+    calls([0.1, 0.0])
+    with jax.log_compiles(), caplog.at_level("WARNING"):
+        calls([0.0, 0.1])
+    assert [line for line in caplog.messages if "Compiling" in line] == []
