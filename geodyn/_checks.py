@@ -15,9 +15,9 @@ UNTRACEABLE = jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversi
 def numbers(name: str, value, wanted: str = "real numbers") -> Array:
     """`value` as an array; ValueError for strings, other objects, complex numbers and rows of different lengths."""
     try:
-        if not isinstance(value, jax.Array) and any(isinstance(x, str) for x in jax.tree.leaves(value)):
+        if not isinstance(value, jax.Array | np.ndarray) and any(isinstance(x, str) for x in jax.tree.leaves(value)):
             raise TypeError
-        array = jnp.asarray(value)
+        array = value if isinstance(value, jax.Array) else jnp.asarray(value)
     except (TypeError, ValueError):
         raise ValueError(f"{name} must be {wanted}, rows of equal length, got {value!r}") from None
     if value is None or jnp.iscomplexobj(array):

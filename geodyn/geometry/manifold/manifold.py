@@ -192,7 +192,7 @@ def _check_symmetric(space, x):
     if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((space, x))):
         return
     g = _metric(space, x)
-    if not isinstance(g, jax.core.Tracer) and not _is_symmetric(np.asarray(g)):
+    if not isinstance(g, jax.core.Tracer) and not _is_symmetric(*_scaled(np.asarray(g))):
         raise ValueError(_not_symmetric(x, g))
 
 
@@ -563,14 +563,14 @@ def _check_matrices(g: np.ndarray, points: np.ndarray, signature: tuple[int, int
             f"the metric at x = {x.tolist()} is not finite:\n{g}\nMove x off the singular points of the chart, or use "
             "another chart"
         )
-    if not (symmetric := _is_symmetric(g)).all():
-        raise ValueError(_not_symmetric(points[np.argmin(symmetric)], g[np.argmin(symmetric)]))
     # Congruent scaling keeps the signs (Sylvester) and makes the verdict independent of the coordinates' units.
     scaled, tolerance = _scaled(g)
-    eigenvalues = np.linalg.eigvalsh((scaled + np.swapaxes(scaled, 1, 2)) / 2)
-    found = np.stack([(eigenvalues > tolerance).sum(axis=1), (eigenvalues < -tolerance).sum(axis=1)], axis=1)
-    if not (right := (found == signature).all(axis=1)).all():
-        x, g, (positive, negative) = (a[np.argmin(right)] for a in (points, g, found))
+    if not (symmetric := _is_symmetric(scaled, tolerance)).all():
+        raise ValueError(_not_symmetric(points[np.argmin(symmetric)], g[np.argmin(symmetric)]))
+    eigenvalues = np.linalg.eigvalsh(scaled)
+    signs = [np.sum(sign * eigenvalues > tolerance, axis=1) for sign in (1, -1)]
+    if not (right := (signs[0] == signature[0]) & (signs[1] == signature[1])).all():
+        x, g, positive, negative = (a[np.argmin(right)] for a in (points, g, *signs))
         wanted = "positive definite" if signature[1] == 0 else f"of signature {signature}"
         singular = "x is a singular point of the chart"
         remedy = singular if positive + negative < len(x) else "declare it: Manifold(…, signature=(p, q))"
@@ -588,8 +588,7 @@ def _scaled(g: np.ndarray) -> tuple[np.ndarray, float]:
     return g / scale[..., :, None] / scale[..., None, :], 16 * g.shape[-1] * float(np.finfo(g.dtype).eps)
 
 
-def _is_symmetric(g: np.ndarray) -> np.ndarray | np.bool_:
-    scaled, tolerance = _scaled(g)
+def _is_symmetric(scaled: np.ndarray, tolerance: float) -> np.ndarray | np.bool_:
     return ~(np.max(np.abs(scaled - np.swapaxes(scaled, -1, -2)), axis=(-1, -2)) > tolerance)
 
 
