@@ -50,16 +50,16 @@ def damped(count):
     return gd.System(FLAT, system.masses, *system.elements, Dashpots(system.elements[0].points)), q0
 
 
-BODIES = {
-    "chain": gd.builders.chain(gd.spaces.Hyperbolic(2), 20, 0.1, stiffness=100.0),
-    "lattice": gd.builders.lattice(gd.spaces.Euclidean(2), (24, 2), 0.1, stiffness=100.0, diagonals=True),
-    "two bodies": gd.builders.combine(
+BUILDERS = {
+    "chain": lambda: gd.builders.chain(gd.spaces.Hyperbolic(2), 20, 0.1, stiffness=100.0),
+    "lattice": lambda: gd.builders.lattice(gd.spaces.Euclidean(2), (24, 2), 0.1, stiffness=100.0, diagonals=True),
+    "two bodies": lambda: gd.builders.combine(
         *[gd.builders.chain(gd.spaces.Euclidean(2), 12, 0.1)] * 2, elements=[gd.Drag(1.0)]
     ),
-    "rigid chain": gd.builders.chain(FLAT, 12, 0.1, stiffness=None),
-    "rigid ring": gd.builders.ring(FLAT, 36, stiffness=None),
-    "pinned": pinned(12),
-    "damped": damped(24),
+    "rigid chain": lambda: gd.builders.chain(FLAT, 12, 0.1, stiffness=None),
+    "rigid ring": lambda: gd.builders.ring(FLAT, 36, stiffness=None),
+    "pinned": lambda: pinned(12),
+    "damped": lambda: damped(24),
 }
 CASES = [("chain", None), ("lattice", None), ("two bodies", None), ("damped", "ggl"), ("pinned", "ggl")]
 CASES += [("rigid ring", "ggl"), ("rigid ring", "index1"), ("rigid chain", "rs2"), ("damped", "rs3")]
@@ -70,7 +70,7 @@ CASES += [("rigid ring", "ggl"), ("rigid ring", "index1"), ("rigid chain", "rs2"
 def test_bands_hold_the_whole_matrix(body, formulation):
     """J⁻¹ J x = x, at a configuration without symmetries; the second multiplier of GGL, which is as small as the error
     of a step, is zero. Seen: at most 4e-14; a coupling outside of the bands leaves 1e-3 and more."""
-    system, q0 = BODIES[body]
+    system, q0 = BUILDERS[body]()
     rng, n = np.random.default_rng(1), q0.size
     kind = UNCONSTRAINED if formulation is None else FORMULATIONS[formulation]
     tableau = (gd.Gauss(2) if formulation is None else gd.RadauIIA(int(formulation == "rs3") + 2)).tableau
@@ -107,7 +107,7 @@ def integrated(system, q0, v0):
 @pytest.mark.long
 def test_steps_are_those_of_the_dense_matrix(monkeypatch):
     """A taut rigid chain. Seen: 2e-16 in the positions, 1e-12 of 170 in the multipliers."""
-    system, q0 = BODIES["pinned"]
+    system, q0 = BUILDERS["pinned"]()
     q0, v0 = gd.project(system, q0, 0.1 * wave(q0))
     assert isinstance(form(system), Banded)
     banded = integrated(system, q0, v0)
@@ -148,7 +148,7 @@ def test_derivatives_and_batches_of_a_stiff_chain():
 def test_which_bodies_are_sparse():
     """A shuffled chain is as narrow as a chain; a star, a small body, and one with an element that does not say what it
     couples are dense."""
-    chain, _ = BODIES["rigid chain"]
+    chain, _ = BUILDERS["rigid chain"]()
     assert form(chain).blocks.shape == (12, 4)
     assert len(form(pinned(12)[0]).blocks) == 12
     star = gd.System(FLAT, np.ones(20), gd.Spring([(0, i) for i in range(1, 20)], 1.0, 1.0))

@@ -199,6 +199,7 @@ def test_optimise_and_cancel(page):
     assert page.locator("#optimise").is_enabled() and np.isfinite(page.evaluate("result.cost"))
 
 
+@pytest.mark.long
 def test_a_search_that_is_cancelled_before_it_begins(page):
     """The stroke is as it was."""
     before = stroke_of(page)
@@ -216,6 +217,7 @@ def test_a_search_that_is_cancelled_before_it_begins(page):
     assert stroke_of(page).mean.shape == (2,) and harmonics_of(page) == 13
 
 
+@pytest.mark.long
 def test_undo_brings_back_what_was_known(page):
     """The evidence for an optimal stroke of three hinges goes with the slice, and comes back with it."""
     page.select_option("#body", "nlink")
@@ -342,6 +344,7 @@ def saved(page, what, tmp_path):
     return file
 
 
+@pytest.mark.long
 def test_export(page, browser, tmp_path, monkeypatch, capsys):
     """The Python gives the numbers of the page; the page works without the server; pictures are pictures."""
     drag(page, "#panels svg .handle", (25, 10), nth=2)
@@ -374,6 +377,7 @@ def test_export(page, browser, tmp_path, monkeypatch, capsys):
     other.close()
 
 
+@pytest.mark.long
 def test_a_turn_is_given_as_the_reason_and_a_family_goes_along(page, browser, tmp_path):
     """A stroke that turns may cost less than the best that does not: it is said. The exported page shows the family,
     and where one is on it."""
