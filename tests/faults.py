@@ -994,7 +994,7 @@ _compile/elementary.py: a half-turn of the sine
 > compile/test_scalars.py::test_elementary_functions
 
 integrators/step/iteration.py: members go on until the last has converged
-- if active.shape or before else after
+- if s.going.shape or before else after
 + if before else after
 > integrators/test_loop.py::test_some_of_a_batch_are_stiff
 

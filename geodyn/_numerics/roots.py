@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from geodyn._compile.jit import custom_jvp
+from geodyn._compile.loops import batched_as
 from geodyn._numerics.linalg import solve
 from geodyn._typing import Array, Float
 
@@ -65,6 +66,7 @@ def _settled(function, target, start, size):
         part = jnp.where(nearer, 1.0, part / 2).astype(x.dtype)
         return jnp.where(nearer, trial, x), jnp.where(nearer, left, far), part, done, count + 1
 
-    state = (start, distance(start), jnp.ones((), start.dtype), jnp.zeros((), bool), 0)
+    far, zero = distance(start), jnp.zeros((), int)
+    state = batched_as(far, (start, far, jnp.ones((), start.dtype), jnp.zeros((), bool), zero))
     x, _, _, done, _ = jax.lax.while_loop(lambda s: ~s[3] & (s[4] < MOST_ITERATIONS), improve, state)
     return jnp.where(done, x, jnp.nan)

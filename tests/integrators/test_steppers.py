@@ -188,7 +188,7 @@ def test_without_diffrax(monkeypatch):
 
 
 def test_a_step_stands_once_in_the_program():
-    """However few are saved: it takes most of the time to compile. Measured: 1.03 and 1.35 times a step's length."""
+    """However few are saved: it takes most of the time to compile. Measured: 1.05 and 1.46 times a step's length."""
     wall = gd.System(gd.spaces.Euclidean(1), [1.0], gd.Gravity(9.81), gd.Wall(lambda x: x[0], 0.5))
     zero, one = jnp.zeros(()), jnp.ones(1)
     for system, q, method in (

@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._compile.jit import custom_jvp, jit
+from geodyn._compile.loops import once
 from geodyn._numerics.bands import Full
 from geodyn._typing import Array, Float, Scalar
 from geodyn.geometry.geodesics.paths import (
@@ -37,7 +38,7 @@ from geodyn.geometry.geodesics.paths import (
 )
 from geodyn.geometry.geodesics.relaxation import NODES, Effort, most_pieces, relaxed
 from geodyn.geometry.manifold.manifold import AbstractManifold
-from geodyn.integrators.step.iteration import iterate, once
+from geodyn.integrators.step.iteration import iterate
 
 MOST_PLAIN = 40
 FEW_NODES = 12

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._compile.loops import batched_as
 from geodyn._numerics.linalg import adjugate, inverse, solve
 from geodyn._typing import Array
 
@@ -131,7 +132,8 @@ def on_pieces(function, size: int, pieces):
 
         return jax.tree.map(lambda a, new: jnp.where(here(a), new, a), known, function(k))
 
-    return jax.lax.fori_loop(0, pieces, put, nothing)
+    first, nothing = batched_as(pieces, (jnp.zeros_like(pieces), nothing))
+    return jax.lax.fori_loop(first, pieces, put, nothing)
 
 
 def action(metric, x, h, u):

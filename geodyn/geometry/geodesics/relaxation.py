@@ -5,9 +5,9 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from geodyn._compile.loops import batched_as, once
 from geodyn._typing import Array, Bool, Float, Int, Number, Scalar
 from geodyn.geometry.geodesics.paths import cut, ends, joints, on_pieces, piece, residual, tail, total
-from geodyn.integrators.step.iteration import once
 
 NODES = 32
 ITERATIONS = 3000
@@ -150,7 +150,7 @@ def relaxed(metric, x, y, u, effort: Effort) -> Path:
     def going(s):
         return ~s.over | ~resolved(s.best) & (s.best.pieces < room)
 
-    end = jax.lax.while_loop(going, step, start).best
+    end = jax.lax.while_loop(going, step, batched_as(u, start)).best
     found = end.converged & resolved(end)
     lost = (jnp.inf, 0, 0) if effort.far else (jnp.nan, jnp.nan, jnp.nan)
     known = tuple(jnp.where(found, a, b) for a, b in zip(end.ends, lost))

@@ -12,6 +12,7 @@ from the result of projected Gauss–Seidel sweeps (Jourdan, Alart & Jean, ibid.
 import jax
 import jax.numpy as jnp
 
+from geodyn._compile.loops import batched_as
 from geodyn._numerics.linalg import inverse
 from geodyn._typing import Array, Bool, Float
 
@@ -141,7 +142,7 @@ def cone_complementarity(
     zero, far = jax.lax.stop_gradient(jnp.zeros_like(b)), jnp.asarray(jnp.inf, b.dtype)
     first = jnp.where(allowed[:, None], jax.lax.stop_gradient(guess), zero)
     begin = ((first, far), (first, far), far, zero, jnp.asarray(-GUESSED))
-    z, now = jax.lax.while_loop(proceed, improve, begin)[0]
+    z, now = jax.lax.while_loop(proceed, improve, batched_as(still, begin))[0]
     # Two more Newton steps, only for their derivatives: the second one undoes the regularisation.
     inverted = newton(z, 0)
     again = corrected(corrected(z, inverted, matrix, b, friction), inverted, matrix, b, friction)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from geodyn._compile.loops import batched_as
 from geodyn._typing import Array, Bool, Float, Int, Scalar
 
 MOST_CUTS = 200
@@ -112,7 +113,8 @@ def first_contact(along: Callable, gap, rate, noise, pieces: int, active) -> tup
 
     zero, yes = jnp.zeros((), noise.dtype), jnp.ones((), bool)
     start = Piece(zero, gap, rate, zero, gap, rate, jnp.zeros((), int))
-    piece, verdict = jax.lax.while_loop(proceed, cut, (start, Verdict(gap != gap, yes, zero, yes, ~yes)))
+    begin = batched_as(gap, (start, Verdict(gap != gap, yes, zero, yes, ~yes)))
+    piece, verdict = jax.lax.while_loop(proceed, cut, begin)
     certain = jnp.where(verdict.clear, piece.hi, piece.lo)
     theta = jnp.where(verdict.found, jnp.clip(verdict.cut, piece.lo, piece.hi), certain)
     return jnp.where(active, theta, 1), verdict.crossing & active & verdict.found

@@ -24,11 +24,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._compile.loops import once
 from geodyn._numerics.linalg import inverse
 from geodyn._typing import Array, Bool, Float
 from geodyn.integrators.contract.system import AbstractSystem
 from geodyn.integrators.impacts.coulomb import frame, impact
-from geodyn.integrators.step.iteration import once
 
 COXETER = np.cos(np.pi / np.arange(3, 13))
 LEAST_ANGLE = 1e-3

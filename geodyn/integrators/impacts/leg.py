@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._compile.loops import batched_as
 from geodyn._typing import Array, Bool
 from geodyn.integrators.contract.system import AbstractSystem
 from geodyn.integrators.impacts.detection import first_contact
@@ -137,7 +138,7 @@ class Leg(eqx.Module):
         before = Root(before, no_rates(self.pose(left), before), jnp.ones((), bool), zero, zero)
         first = jnp.where(now, self.tiny, left)
         start = Attempt(first, next_guess(self.method, state), before, gap, rate, gap != gap, first, zero, ~active)
-        end = jax.lax.while_loop(lambda s: ~s.done, attempt, start)
+        end = jax.lax.while_loop(lambda s: ~s.done, attempt, start if alone else batched_as(gap, start))
         return end, now | jnp.any(end.crossing)
 
     def corrected(self, s: Attempt, found):

@@ -8,13 +8,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._compile.jit import custom_jvp
+from geodyn._compile.loops import batched_as, once
 from geodyn._compile.native import native, native_linear
 from geodyn.integrators.contract.results import RESULTS
 from geodyn.integrators.contract.system import AbstractSystem
 from geodyn.integrators.impacts.impulse import Struck
 from geodyn.integrators.impacts.saltation import Walked
 from geodyn.integrators.impacts.substep import Moving, Substeps, not_made, substep
-from geodyn.integrators.step.iteration import once
 from geodyn.integrators.step.methods import formulation_of
 from geodyn.integrators.step.path import is_small
 
@@ -27,6 +27,7 @@ def path_with_impacts(system: AbstractSystem, t0, h, start: Moving, *, method, s
     def run(alone, dynamic):
         system, t0, h, start = eqx.combine(dynamic, static)
         last = start.state.step + steps
+        start = start if alone else batched_as(dynamic, start)
 
         def one(moving, _):
             grid = t0 + h * (moving.state.step + 1)
@@ -36,7 +37,8 @@ def path_with_impacts(system: AbstractSystem, t0, h, start: Moving, *, method, s
             def made(moving, _):
                 return substep(method, system, grid, h, moving, active, alone)
 
-            return once(active, made, moving, not_made(method, moving))
+            nothing = not_made(method, moving)
+            return once(active, made, moving, nothing if alone else batched_as(moving, nothing))
 
         after, record = jax.lax.scan(one, start, None, length=steps + most)
         return ended(after, last, most), record

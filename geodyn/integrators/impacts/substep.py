@@ -8,6 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from geodyn._compile.loops import once
 from geodyn._typing import Array, Bool, Int
 from geodyn.integrators.contract.contacts import Neighbours
 from geodyn.integrators.contract.results import RESULTS
@@ -16,7 +17,6 @@ from geodyn.integrators.impacts.gaps import MOST_AT_ONCE, chosen, gap_state, rou
 from geodyn.integrators.impacts.impulse import Struck
 from geodyn.integrators.impacts.leg import Leg
 from geodyn.integrators.impacts.resting import laid_down
-from geodyn.integrators.step.iteration import once
 from geodyn.integrators.step.methods import State, after_step
 
 CAUTION = 1.25

@@ -7,9 +7,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from geodyn._compile.loops import once
 from geodyn.integrators.contract.results import RESULTS
 from geodyn.integrators.contract.system import AbstractSystem
-from geodyn.integrators.step.iteration import once
 
 
 def start_frame(system: AbstractSystem, q):

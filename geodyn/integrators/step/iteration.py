@@ -10,6 +10,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from geodyn._compile.loops import batched_as, once
 from geodyn._numerics.linalg import inverse
 from geodyn._typing import Array, Bool, Int
 
@@ -66,21 +67,21 @@ def advanced(s: Progress, w, others, floor, most, size: Callable = size, least: 
 
 
 def iterated(
-    improve, w, others, floor, active, most: int = MOST_PLAIN, size: Callable = size, before: bool = False
+    improve, start: Progress, floor, most: int = MOST_PLAIN, size: Callable = size, before: bool = False
 ) -> Progress:
-    """The fixed point of `improve`, (w, others) -> (w, others), for every active member.
+    """The fixed point of `improve`, (w, others) -> (w, others), for every member that is active at the `start`.
 
     `improve` returns the new w and the `others` at the new w, which only the next iteration uses: so it makes at least
     two. With `before`, it returns the `others` at the old w, and one more turn evaluates them at the fixed point."""
-    least = 2 if others and not before else 0
+    least = 2 if start.others and not before else 0
 
     def turn(state):
         s, _ = state
         after = advanced(s, *improve(s.w, s.others), floor, most, size, least)
-        kept = jax.tree.map(lambda a, b: jnp.where(s.going, a, b), after, s) if active.shape or before else after
+        kept = jax.tree.map(lambda a, b: jnp.where(s.going, a, b), after, s) if s.going.shape or before else after
         return (kept._replace(others=after.others), jnp.any(s.going)) if before else (kept, jnp.any(kept.going))
 
-    return jax.lax.while_loop(lambda state: state[1], turn, (begun(w, others, active), jnp.any(active)))[0]
+    return jax.lax.while_loop(lambda state: state[1], turn, (start, jnp.any(start.going)))[0]
 
 
 def iterate(residual, w, precondition, floor, most, active, measured: int | None = None, others=()) -> Progress:
@@ -92,7 +93,8 @@ def iterate(residual, w, precondition, floor, most, active, measured: int | None
         r, found = residual(w) if others else (residual(w), [])
         return (w - precondition(r), found)
 
-    return iterated(improve, w, list(others), floor, active, most, lambda w: size(w[..., :measured]), bool(others))
+    start = batched_as(w, begun(w, list(others), active))
+    return iterated(improve, start, floor, most, lambda w: size(w[..., :measured]), bool(others))
 
 
 class Root(NamedTuple):
@@ -183,13 +185,3 @@ def search(
     first = Search(begun(start, others, active), zero + count, start, flat, matrix, zero, zero)
     end, _ = jax.lax.while_loop(lambda state: state[1], turned, (first, active))
     return Root(end.at.w, end.at.others, ~active | end.at.converged, end.iterations, end.jacobians)
-
-
-def once(wanted, function, *args):
-    """`function(*args)` if `wanted`, else `args`. It is a loop of at most one turn instead of a `cond`, since `vmap`
-    would compute both branches of a `cond` for every member."""
-
-    def turn(state):
-        return (jnp.zeros_like(wanted), *function(*state[1:]))
-
-    return jax.lax.while_loop(lambda state: state[0], turn, (wanted, *args))[1:]

@@ -25,6 +25,7 @@ from geodyn.integrators.step.iteration import (
     MOST_WITH_MATRIX,
     Progress,
     Root,
+    begun,
     iterated,
     search,
 )
@@ -64,7 +65,7 @@ def solved(
         w = w - (r if correct is None else correct(r))
         return w, evaluate(known, w)
 
-    end = iterated(improve, w, others, floor, active, most, size)
+    end = iterated(improve, begun(w, others, active), floor, most, size)
     values = [end.w, *end.others, end.converged, end.count, 0 * end.count]
     if correct is None:
 
@@ -94,7 +95,7 @@ def newton(residual, evaluate, known, w, others, floor, size) -> Progress:
         change = eliminated((r[:, 1:] - r[:, :1]) / length, r[:, 0])
         return w - change.reshape(w.shape), [x[..., 0] for x in found]
 
-    return iterated(improve, w, others, floor, jnp.ones((), bool), MOST_PLAIN, size, before=bool(others))
+    return iterated(improve, begun(w, others, jnp.ones((), bool)), floor, MOST_PLAIN, size, before=bool(others))
 
 
 def eliminated(a, b):

@@ -8,11 +8,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from geodyn._compile.loops import once
 from geodyn._compile.native import LARGEST
 from geodyn._numerics.bands import Banded, Full
 from geodyn._typing import Array
 from geodyn.integrators.step.collocation import Problem
-from geodyn.integrators.step.iteration import MOST_MATRICES, MOST_PLAIN, MOST_WITH_MATRIX, Root, iterate, once, search
+from geodyn.integrators.step.iteration import MOST_MATRICES, MOST_PLAIN, MOST_WITH_MATRIX, Root, iterate, search
 
 
 def root(problem: Problem, start, floor, active, alone: bool) -> Root:

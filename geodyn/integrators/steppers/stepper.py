@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 
+from geodyn._compile.loops import batched_as
 from geodyn.integrators.contract.results import RESULTS
 from geodyn.integrators.contract.system import AbstractSystem
 from geodyn.integrators.step.charts import in_best_charts, start_frame
@@ -30,7 +31,8 @@ def stepped(system: AbstractSystem, t0, h, state: State, *, method: AbstractStep
         saved = state.q, state.p, state.history[-1, n:], state.frame, state.errors[:1]
         return state, jax.tree.map(lambda x: jnp.where(state.alive, x, jnp.nan), saved)
 
-    return jax.lax.scan(several, state, jnp.arange(saves))
+    start = batched_as((system, t0, h, state.q, state.p), state)
+    return jax.lax.scan(several, start, jnp.arange(saves))
 
 
 def _step(method, system, t0, h, state):

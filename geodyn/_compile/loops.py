@@ -1,0 +1,36 @@
+"""Loops that `jax.vmap` batches at little cost."""
+
+import functools
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+
+def once(wanted, function, *args):
+    """`function(*args)` if `wanted`, else `args`. It is a loop of at most one turn instead of a `cond`, since `vmap`
+    would compute both branches of a `cond` for every member."""
+
+    def turn(state):
+        return (jnp.zeros_like(wanted), *function(*state[1:]))
+
+    return jax.lax.while_loop(lambda state: state[0], turn, (wanted, *args))[1:]
+
+
+def batched_as(given, start):
+    """The arrays `start` of a loop, with the same values, but as if they were computed from those in `given`: under
+    `vmap` they are batched if any of these is. JAX traces the body of a loop again whenever it finds that one more of
+    its values is batched after a turn, and with it all loops inside."""
+    differs = [x != x for x in map(_first, filter(_is_full, jax.tree.leaves(given)))]
+    if not differs:
+        return start
+    either = functools.reduce(jnp.logical_or, differs)
+    return jax.tree.map(lambda x: jax.lax.select_n(either, x, x) if eqx.is_array(x) else x, start)
+
+
+def _is_full(x) -> bool:
+    return isinstance(x, jax.Array) and x.size > 0
+
+
+def _first(x):
+    return jax.lax.slice(x, (0,) * x.ndim, (1,) * x.ndim).reshape(()) if x.ndim else x
