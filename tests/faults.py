@@ -993,6 +993,16 @@ _compile/elementary.py: a half-turn of the sine
 + either(1, 3).where(0 - value, value).scalar)
 > compile/test_scalars.py::test_elementary_functions
 
+_compile/loops.py: a start is batched only by the first of what it is given
+-     either = functools.reduce(jnp.logical_or, differs)
++     either = differs[0]
+> compile/test_loops.py
+
+integrators/step/iteration.py: a state of constants, which vmap traces again and again
+-     start = batched_as(w, begun(w, list(others), active))
++     start = begun(w, list(others), active)
+> compile/test_loops.py
+
 integrators/step/iteration.py: members go on until the last has converged
 - if s.going.shape or before else after
 + if before else after

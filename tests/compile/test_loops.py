@@ -18,7 +18,7 @@ def test_a_start_is_batched_with_its_values(x):
     jax.tree.map(lambda a, b: np.testing.assert_array_equal(a, jnp.stack([b] * 3)), found, START)
     jax.tree.map(np.testing.assert_array_equal, batched_as((), START), START)
     with pytest.raises(ValueError, match="out_axes"):
-        jax.vmap(lambda x: batched_as(x, START[1]), out_axes=None)(x)
+        jax.vmap(lambda x: batched_as((jnp.ones(()), x), START[1]), out_axes=None)(x)
 
 
 def test_derivatives_of_a_start():

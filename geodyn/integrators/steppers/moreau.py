@@ -26,6 +26,7 @@ import jax
 import jax.numpy as jnp
 
 from geodyn._compile.jit import static_count
+from geodyn._compile.loops import batched_as
 from geodyn._typing import Array, Count, Float
 from geodyn.integrators.contract.system import AbstractSystem
 from geodyn.integrators.impacts.cones import cone_complementarity
@@ -188,7 +189,7 @@ class Touch(eqx.Module):
             z, ok = jax.lax.cond(jnp.any(closing), lambda: impact(self.at, before, restitution, closing), nothing)
             return (p + self.push(z), impulses + z, found & ok), None
 
-        begin = (p, jnp.zeros_like(self.at.pushes[:, :, 0]), jnp.ones((), bool))
+        begin = batched_as(p, (p, jnp.zeros_like(self.at.pushes[:, :, 0]), jnp.ones((), bool)))
         return jax.lax.scan(again, begin, None, length=STRIKES)[0]
 
     def pressed(self, struck, hits, free, turn, guess):
@@ -217,6 +218,7 @@ class Touch(eqx.Module):
 
         lost = jnp.sum(hits * (now - jnp.einsum("kilj,lj->ki", matrix, hits) / 2))
         begin = (jnp.ones((), bool), (guess, guess[:, 0], lost, jnp.ones((), bool)))
+        begin = batched_as(straight, begin)
         z, lift, work, found = jax.lax.scan(again, begin, jnp.arange(2, dtype=h.dtype))[1]
         part = part_without_gain(matrix, z[1], z[0], (early + late) / 2, work[::-1])
         return z[1] + part * (z[0] - z[1]), lift[1] + part * (lift[0] - lift[1]), jnp.all(found)
