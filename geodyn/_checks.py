@@ -15,14 +15,24 @@ UNTRACEABLE = jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversi
 def numbers(name: str, value, wanted: str = "real numbers") -> Array:
     """`value` as an array; ValueError for strings, other objects, complex numbers and rows of different lengths."""
     try:
-        if not isinstance(value, jax.Array | np.ndarray) and any(isinstance(x, str) for x in jax.tree.leaves(value)):
+        leaves = [] if isinstance(value, jax.Array | np.ndarray) else jax.tree.leaves(value)
+        if any(isinstance(x, str) for x in leaves):
             raise TypeError
+        # By numpy where that gives the same, since JAX would compile a program that makes an array of them.
+        if isinstance(value, list | tuple) and all(type(x) in (float, int) for x in leaves):
+            value = np.asarray(value)
         array = value if isinstance(value, jax.Array) else jnp.asarray(value)
     except (TypeError, ValueError):
         raise ValueError(f"{name} must be {wanted}, rows of equal length, got {value!r}") from None
     if value is None or jnp.iscomplexobj(array):
         raise ValueError(f"{name} must be {wanted}, got {value!r}")
     return array
+
+
+def floats(name: str, value, wanted: str = "real numbers") -> Array:
+    """`numbers`, as floating-point numbers of the working precision."""
+    value = np.asarray(float(value)) if isinstance(value, float | int) else value
+    return numbers(name, value, wanted).astype(float)
 
 
 def require(name: str, value, kind: type, wanted: str) -> None:

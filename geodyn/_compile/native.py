@@ -175,14 +175,18 @@ def pushed_forward(bind, plain, nonlinear: int, primals, tangents):
     """(values, tangents) of an operation `bind` that is linear in its arguments from the place `nonlinear` on; `plain`
     is the same function, which JAX differentiates with respect to the other arguments."""
     values = bind(*primals)
-    changes = [jnp.zeros(x.aval.shape, x.aval.dtype) if internals.is_zero(x) else x for x in tangents]
-    known, t = primals[:nonlinear], primals[nonlinear:]
-    rate = [jnp.zeros_like(x) for x in values]
+    # Zeros of numpy, since those of JAX may be programs of their own, which are compiled.
+    changes = [_zeros(x.aval) if internals.is_zero(x) else x for x in tangents]
+    known, t, rates = primals[:nonlinear], primals[nonlinear:], []
     if any(not internals.is_zero(x) for x in tangents[:nonlinear]):
-        rate = jax.jvp(lambda *known: plain(*known, *t), known, tuple(changes[:nonlinear]))[1]
+        rates.append(jax.jvp(lambda *known: plain(*known, *t), known, tuple(changes[:nonlinear]))[1])
     if any(not internals.is_zero(x) for x in tangents[nonlinear:]):
-        rate = [x + y for x, y in zip(rate, bind(*known, *changes[nonlinear:]), strict=True)]
-    return values, rate
+        rates.append(bind(*known, *changes[nonlinear:]))
+    return values, rates[0] if len(rates) == 1 else [x + y for x, y in zip(*rates, strict=True)]
+
+
+def _zeros(like):
+    return np.broadcast_to(np.zeros((), like.dtype), like.shape)
 
 
 def _backwards(function, like, nonlinear):

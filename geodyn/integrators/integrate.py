@@ -339,14 +339,21 @@ def _parts(saves, least):
 
 
 def _from_start(system, method, t0, h, q, v, *, most: int, **options):
-    return _run(system, method, t0, h, _start(system, method, t0, h, q, v, most), most=most, **options)
+    begin = _start(system, method, t0, h, q, v, most)
+    end, rows, impacts = _run(system, method, t0, h, begin, most=most, **options)
+    return _ended(end, most), rows, impacts  # Each array that is returned takes some microseconds.
 
 
-def _trajectory(system, method, times, q, v, end: Reached, rows, impacts: Impacts | None, **counts):
-    state = end.state if impacts is None else end.state.state
-    steps = state.step, state.iterations, state.jacobians
-    columns, h, further = _columns(times, q, v, steps, state.errors, rows, counts=tuple(counts.items()))
-    known = {"carried": Carried((system, method)), "result": end.result, "step_size": h, "impacts": impacts}
+def _ended(end: Reached, most: int):
+    """What a trajectory tells of the end: ((steps, iterations, Jacobians), errors, result)."""
+    state = end.state.state if most else end.state
+    return (state.step, state.iterations, state.jacobians), state.errors, end.result
+
+
+def _trajectory(system, method, times, q, v, end, rows, impacts: Impacts | None, **counts):
+    steps, errors, result = end
+    columns, h, further = _columns(times, q, v, steps, errors, rows, counts=tuple(counts.items()))
+    known = {"carried": Carried((system, method)), "result": result, "step_size": h, "impacts": impacts}
     return Trajectory(*columns, **known, **further)
 
 
@@ -391,7 +398,7 @@ def _raise_failure(trajectory):
 
 
 def _by_parts(system, method, t0, h, q, v, most, whole: Plan, folder, progress):
-    """(Reached, rows, impacts) as `_run` returns them, by a host loop over jitted parts."""
+    """(end, rows, impacts) as `_from_start` returns them, by a host loop over jitted parts."""
     begin = _begun(system, method, t0, h, q, v, min(most, 1))
 
     def advance(reached, rows, stride):
@@ -409,7 +416,7 @@ def _by_parts(system, method, t0, h, q, v, most, whole: Plan, folder, progress):
         end = eqx.tree_at(lambda end: end.result, end, jnp.asarray(RESULTS.interrupted))
     elif missing:
         rows = [np.concatenate([x, np.full((missing, *x.shape[1:]), np.nan, x.dtype)]) for x in rows]
-    return end, jax.device_put(list(rows), q.sharding), impacts
+    return _ended(end, most), jax.device_put(list(rows), q.sharding), impacts
 
 
 def _counted(saves: int, every: int, most: int, room: int) -> dict:

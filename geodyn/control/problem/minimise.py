@@ -15,6 +15,7 @@ from collections.abc import Callable
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from geodyn._compile.jit import quickly_compiled
@@ -261,7 +262,7 @@ def begin(problem: Problem, x: PyTree) -> Minimum:
         jnp.zeros((n, n), c.dtype),
         jnp.zeros((*c.shape, n), c.dtype),
         number,
-        jnp.array(0),
+        jnp.zeros((), int),
         OUTCOMES.running,
     )
 
@@ -306,10 +307,10 @@ def minimise(
     `derivatives` is a function of (problem, x, weights) that returns (f, c, h), their jacobian, and the Hessian of
     `weights @ (f, c, h)`, for problems with derivatives that are cheaper than those of autodiff.
     """
-    state, tolerance = begin(problem, x), jnp.asarray(tolerance, ravel_pytree(x)[0].dtype)
+    state, tolerance = begin(problem, x), np.asarray(tolerance, jnp.result_type(*jax.tree.leaves(x)))
     try:
         for limit in range(1, max_iterations + 1) if progress else [max_iterations]:
-            state = _advance(problem, derivatives, state, tolerance, jnp.array(limit))
+            state = _advance(problem, derivatives, state, tolerance, np.asarray(limit))
             if progress:
                 tell(progress, limit, state.kkt_residual)
                 if state.result != OUTCOMES.running:

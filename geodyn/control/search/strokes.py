@@ -45,7 +45,7 @@ def _centre(swimmer, guess, bounds, base) -> Float[Array, " m"]:
     if bounds is not None and numbers(bounds).ndim == 2 and np.all(np.isfinite(numbers(bounds))):
         return jnp.atleast_1d(jnp.mean(numbers(bounds), axis=0))
     if isinstance(swimmer, AbstractLinkSwimmer):
-        straight = jnp.zeros(count_shapes(swimmer))
+        straight = jnp.asarray(np.zeros(count_shapes(swimmer)))
         try:
             jax.eval_shape(swimmer.links, straight)
         except (TypeError, ValueError, IndexError):

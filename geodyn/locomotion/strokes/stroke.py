@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._checks import numbers
+from geodyn._checks import floats
 from geodyn._typing import Array, Float, Number, Scalar, TypeAliasType
 
 Stroke = TypeAliasType("Stroke", Callable[[Scalar], Float[Array, " m"]])
@@ -19,7 +19,7 @@ Stroke = TypeAliasType("Stroke", Callable[[Scalar], Float[Array, " m"]])
 
 def floating(value) -> Array:
     """Numbers as floating-point arrays of the working precision."""
-    return numbers("shapes, coefficients and numbers of bodies", value).astype(float)
+    return floats("shapes, coefficients and numbers of bodies", value)
 
 
 class FourierStroke(eqx.Module):

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import shortest_path
 
-from geodyn._checks import numbers, require, shaped
+from geodyn._checks import floats, require, shaped
 from geodyn._numerics.linalg import solve
 from geodyn._typing import Array, Float, Numbers
 from geodyn.geometry.models.spaces import Euclidean
@@ -220,7 +220,7 @@ def linkage(
         >>> print(q0.shape, jnp.linalg.norm(jnp.diff(system.joints(q0), axis=0), axis=1).round(6))
         (2, 2) [1. 2. 1.]
     """
-    joints = numbers("joints", joints).astype(float)
+    joints = floats("joints", joints)
     if joints.ndim != 2:
         raise ValueError(f"joints must be positions [N, d], got shape {joints.shape}")
     drawn = Rod(edges, 1.0).points

@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from geodyn._checks import numbers, require
+from geodyn._checks import floats, require
 from geodyn._typing import Array, Float, Numbers
 from geodyn.integrators.contract.lagrangian import AbstractFlatLagrangian, check_kinetic
 from geodyn.integrators.contract.system import AbstractLagrangianSystem, AbstractSystem
@@ -157,7 +157,7 @@ def quasi_static(
         raise ValueError(
             f"{', '.join(sorted(taken))} must be left out: quasi-static motion has no inertia, and one method"
         )
-    q0 = numbers("q0", q0, "real numbers in the shape of a configuration").astype(float)
+    q0 = floats("q0", q0, "real numbers in the shape of a configuration")
     if isinstance(system, AbstractFlatLagrangian):
         check_kinetic(system, t0, q0, jnp.zeros_like(q0))
     q0, v0 = project(system, q0, jnp.zeros_like(q0), t0)

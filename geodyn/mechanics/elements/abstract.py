@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._checks import numbers
+from geodyn._checks import floats
 from geodyn._compile.jit import static_count
 from geodyn._typing import Array, Float, Scalar
 from geodyn.geometry.geodesics.geodesic import NODES, distance, effort_of
@@ -258,7 +258,7 @@ def index_tuples(name: str, value, count: int) -> Tuples:
 
 def number(name: str, value, *, positive: bool = False, most: float = np.inf) -> Array:
     """`value` as an array of finite numbers in [0, most], or in (0, most) if `positive`; else ValueError."""
-    value = numbers(name, value).astype(float)
+    value = floats(name, value)
     if not isinstance(value, jax.core.Tracer):
         x = np.asarray(value)
         if not np.all(np.isfinite(x) & ((x > 0) & (x < most) if positive else (x >= 0) & (x <= most))):

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._checks import check_arguments, numbers
+from geodyn._checks import check_arguments, floats
 from geodyn._compile.jit import as_pytree
 from geodyn._typing import Array, Float
 from geodyn.geometry.geodesics.geodesic import squared_distance
@@ -73,7 +73,7 @@ class Gravity(AbstractPotential):
 
     @_without_masses
     def __init__(self, strength=9.81, *, axis=-1):
-        self.strength, self.axis = numbers("strength", strength).astype(float), axis
+        self.strength, self.axis = floats("strength", strength), axis
         if self.strength.ndim:
             raise ValueError(f"strength must be one number, got shape {self.strength.shape}: {TAKES_NO_MASSES}")
         if isinstance(axis, bool) or not isinstance(axis, int | np.integer):
@@ -116,7 +116,7 @@ class PointLoad(AbstractPotential):
     def __init__(self, force, *, per_mass=False):
         if callable(force):
             check_arguments("force", force, "t", named=())
-        self.force = as_pytree(force) if callable(force) else numbers("force", force).astype(float)
+        self.force = as_pytree(force) if callable(force) else floats("force", force)
         self.per_mass = per_mass
 
     def energy(self, space, x, t, masses):
@@ -163,7 +163,7 @@ class Kepler(AbstractPotential):
     effort: Effort = eqx.field(static=True)
 
     def __init__(self, strength, centre, *, per_mass=False, nodes=None, tolerance=0.0):
-        self.strength, self.centre = numbers("strength", strength).astype(float), _place(centre)
+        self.strength, self.centre = floats("strength", strength), _place(centre)
         self.per_mass, self.effort = per_mass, path_effort(nodes, tolerance)
 
     def energy(self, space, x, masses):
@@ -249,7 +249,7 @@ class Drag(AbstractDissipation):
 
 
 def _place(centre) -> Float[Array, " dim"]:
-    return numbers("centre", centre, "the coordinates of a point").astype(float)
+    return floats("centre", centre, "the coordinates of a point")
 
 
 def _of_masses(name, value, x, masses, per_mass: bool) -> Float[Array, " N"]:

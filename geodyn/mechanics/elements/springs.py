@@ -6,7 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from geodyn._checks import check_arguments, numbers
+from geodyn._checks import check_arguments, floats
 from geodyn._compile.jit import as_pytree
 from geodyn._typing import Array, Float
 from geodyn.geometry.geodesics.relaxation import Effort
@@ -173,7 +173,7 @@ class FixedPoint(AbstractConstraint):
     size: int = eqx.field(static=True)
 
     def __init__(self, index, position):
-        self.points, self.position = index_tuples("index", [(index,)], 1), numbers("position", position).astype(float)
+        self.points, self.position = index_tuples("index", [(index,)], 1), floats("position", position)
         self.size = self.position.size
 
     def residual(self, space, x):

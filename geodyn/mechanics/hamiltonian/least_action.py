@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._checks import numbers
+from geodyn._checks import floats
 from geodyn._compile.jit import custom_jvp, jit, static_count
 from geodyn._numerics.bands import Banded
 from geodyn._typing import Array, Bool, Count, Float, Int, Numbers, Scalar
@@ -115,7 +115,7 @@ def least_action_path(
         Marsden & West, *Acta Numerica* 10 (2001) 2.6.
     """
     lagrangian = conservative(system)
-    q0, q1 = (numbers(*q).astype(float) for q in (("q0", q0), ("q1", q1)))
+    q0, q1 = (floats(*q) for q in (("q0", q0), ("q1", q1)))
     if q1.shape != q0.shape:
         raise ValueError(f"q1 must have the shape of q0, {q0.shape}; got {q1.shape}")
     steps, stages = static_count("steps", steps), static_count("stages", stages)

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._checks import numbers, require
+from geodyn._checks import floats, require
 from geodyn._compile.jit import jit, static_count
 from geodyn._typing import Array, Float
 from geodyn.geometry.geodesics.geodesic import distance, exp
@@ -284,7 +284,7 @@ def around(space: AbstractManifold, vectors, centre=None) -> Float[Array, "N dim
         regular = type(space)(space.dim)
         if regular != space:
             return _carried(regular, space, around(regular, vectors))
-    centre = jnp.zeros(space.dim) if centre is None else numbers("centre", centre).astype(float)
+    centre = jnp.zeros(space.dim) if centre is None else floats("centre", centre)
     return _around(space, vectors, centre)
 
 
@@ -304,7 +304,7 @@ def join(space: AbstractManifold, q0, edges, masses, stiffness, length) -> tuple
     """A body (system, q0) with springs or rods along the edges. If lengths of rods are given, q0 is projected onto
     them."""
     lengths = measured(distance, space, q0, tuple(edges)) if length is None else length
-    masses = numbers("masses", masses).astype(float)
+    masses = floats("masses", masses)
     masses = jnp.broadcast_to(masses, (len(q0),)) if masses.ndim == 0 else masses
     element = Rod(edges, lengths) if stiffness is None else Spring(edges, stiffness, lengths)
     system = System(space, masses, element)

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._checks import numbers, require
+from geodyn._checks import floats, require
 from geodyn._typing import Array, Float, Numbers
 from geodyn.geometry.manifold.manifold import AbstractManifold
 from geodyn.mechanics.elements.parts import placed
@@ -90,7 +90,7 @@ def velocities(space: AbstractManifold, field: Callable | int | Numbers, q0: Num
         True
     """
     require("space", space, AbstractManifold, "a manifold such as gd.spaces.Sphere(2)")
-    q0 = numbers("q0", q0).astype(float)
+    q0 = floats("q0", q0)
     if q0.ndim != 2 or q0.shape[1] != space.dim:
         raise ValueError(f"q0 must have shape (N, {space.dim}), points of the space; got {q0.shape}")
     if callable(field):
@@ -104,7 +104,7 @@ def velocities(space: AbstractManifold, field: Callable | int | Numbers, q0: Num
         if not 0 <= field < count:
             raise ValueError(f"field must be one of the Killing fields 0 to {count - 1} of the space, got {field}")
         return fields[:, field]
-    coefficients = numbers("field", field, "a function x -> v, or coefficients of the Killing fields").astype(float)
+    coefficients = floats("field", field, "a function x -> v, or coefficients of the Killing fields")
     if coefficients.shape != (count,):
         raise ValueError(f"field must have one coefficient per Killing field ({count}), got {coefficients.shape}")
     return jnp.einsum("k,nkd->nd", coefficients, fields)

@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._checks import numbers, require
+from geodyn._checks import floats, require
 from geodyn._compile.jit import traced_numbers
 from geodyn._typing import Array
 from geodyn.integrators.contract.constraints import constraint_state, dependent_rows, normals
@@ -46,7 +46,7 @@ def project(system: AbstractSystem, q, v, t=0.0) -> tuple[Array, Array]:
         Hairer, Lubich & Wanner, *Geometric Numerical Integration*, VII.2.
     """
     require("system", system, AbstractSystem, "a System or Lagrangian")
-    system, q, v, t = traced_numbers((system, *(numbers(*x).astype(float) for x in (("q", q), ("v", v))), t))
+    system, q, v, t = traced_numbers((system, *(floats(*x) for x in (("q", q), ("v", v))), t))
     if q.shape != v.shape:
         raise ValueError(f"v must have the shape of q, {q.shape}; got {v.shape}")
     t = jnp.asarray(t, q.dtype)

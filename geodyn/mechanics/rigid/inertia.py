@@ -4,13 +4,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._checks import numbers
+from geodyn._checks import floats
 from geodyn._typing import Array, Float
 
 
 def rows(name: str, value, shape: tuple[int, ...]) -> Array:
     """`value` as an array of `shape`; a value of the shape of one row is repeated; else ValueError."""
-    value = numbers(name, value).astype(float)
+    value = floats(name, value)
     if value.shape not in (shape, shape[1:]):
         raise ValueError(f"{name} must have shape {shape}{f' or {shape[1:]}' if shape[1:] else ''}, got {value.shape}")
     return jnp.broadcast_to(value, shape)
@@ -18,7 +18,7 @@ def rows(name: str, value, shape: tuple[int, ...]) -> Array:
 
 def inertias(inertia, count: int) -> Float[Array, "B 3 3"]:
     """Inertia matrices from principal moments [3] or matrices [3, 3], of one body or of each; else ValueError."""
-    inertia = numbers("inertia", inertia).astype(float)
+    inertia = floats("inertia", inertia)
     if inertia.shape in ((3,), (count, 3)):
         inertia = jnp.einsum("...i,ij->...ij", inertia, np.eye(3))
     inertia = rows("inertia", inertia, (count, 3, 3))

@@ -6,7 +6,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._checks import check_arguments, numbers
+from geodyn._checks import check_arguments, floats
 from geodyn._compile.jit import as_pytree
 from geodyn._typing import Array, Float
 from geodyn.mechanics.elements.abstract import AbstractDissipation, number
@@ -106,7 +106,7 @@ def _function(name, value):
     if callable(value):
         check_arguments(name, value, "t", named=())
         return as_pytree(value)
-    value = numbers(name, value).astype(float)
+    value = floats(name, value)
     if value.shape != (3,):
         raise ValueError(f"{name} must be a vector [3] or a function t -> [3], got shape {value.shape}")
     return Constant(value)
