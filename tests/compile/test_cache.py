@@ -33,6 +33,27 @@ def test_the_next_process_compiles_nothing(tmp_path):
     assert not second.stderr, "XLA's messages about code from its cache"
 
 
+FIRST = """
+import jax
+import geodyn as gd
+programs = []
+count = lambda event, *_, **__: programs.append(event) if event.endswith("backend_compile_duration") else None
+jax.monitoring.register_event_duration_secs_listener(count)
+def end(k):
+    body = gd.System(gd.spaces.Euclidean(1), [1.0], gd.Harmonic(k, [0.0]))
+    return gd.integrate(body, [[1.0]], t1=1.0, steps=5).q[-1, 0, 0]
+jax.jit(jax.grad(end))(4.0)
+print(len(programs))
+"""
+
+
+@pytest.mark.long
+def test_a_first_derivative_is_one_program():
+    """Neither what a body is made of, nor the question whether this JAX can do what is wanted, compiles others."""
+    done = subprocess.run([sys.executable, "-c", FIRST], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["1"]
+
+
 def test_where_it_is(tmp_path, monkeypatch):
     kept = jax.config.jax_compilation_cache_dir, jax.config.jax_compilation_cache_max_size
     seconds = jax.config.jax_persistent_cache_min_compile_time_secs
