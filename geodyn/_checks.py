@@ -19,9 +19,8 @@ def numbers(name: str, value, wanted: str = "real numbers") -> Array:
         if any(isinstance(x, str) for x in leaves):
             raise TypeError
         # By numpy where that gives the same, since JAX would compile a program that makes an array of them.
-        if isinstance(value, list | tuple) and all(type(x) in (float, int) for x in leaves):
-            value = np.asarray(value)
-        array = value if isinstance(value, jax.Array) else jnp.asarray(value)
+        plain = isinstance(value, list | tuple) and all(type(x) in (float, int) for x in leaves)
+        array = value if isinstance(value, jax.Array) else jnp.asarray(np.asarray(value) if plain else value)
     except (TypeError, ValueError):
         raise ValueError(f"{name} must be {wanted}, rows of equal length, got {value!r}") from None
     if value is None or jnp.iscomplexobj(array):

@@ -459,6 +459,7 @@ FLAT, CROSSED = (
 )
 TETRA = list(itertools.combinations(range(4), 2))
 WRONG = {
+    "no number": (lambda: gd.Spring([(0, 1)], [1.0, None], 1.0), r"stiffness must be real numbers.*got \[1.0, None\]"),
     "triangle twice": (
         lambda: gd.Area([(0, 1, 1)], 1.0, 1.0),
         r"triangles must join three different points.*\(0, 1, 1\)",
