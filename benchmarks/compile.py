@@ -4,9 +4,12 @@ diffrax and CasADi, and from the persistent cache.
     python benchmarks/compile.py [NAME ...]
 
 Seconds from the first line after the imports to the first result, of which those of lowering and of XLA; the rest is
-tracing. Run it on an idle machine: with any other work all are half as long again.
+tracing and, since geodyn is loaded when it is used, loading. "Process" is what one waits for who starts a script: from
+the start of Python, with the imports, to its end. Run it on an idle machine: with any other work all are half as long
+again.
 """
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -81,14 +84,14 @@ def elastic_rod(stiffness):
 
 def of_diffrax():
     """The elastic rod by Dopri8, with geodyn's own right-hand side."""
-    try:
-        import diffrax
-    except ImportError:
+    if importlib.util.find_spec("diffrax") is None:
         return {}
     import jax
     import jax.numpy as jnp
 
     def end(stiffness):
+        import diffrax
+
         system, q0, v0 = elastic_rod(stiffness)
 
         def rate(t, y, _):
@@ -112,6 +115,9 @@ def child(name):
     """In a fresh process: print [seconds, *parts, programs compiled] of a first call."""
     import jax
 
+    if name.startswith("diffrax"):
+        import diffrax  # noqa: F401
+
     jax.config.update("jax_enable_x64", True)
     spent, compiled = dict.fromkeys(PARTS.values(), 0.0), [0]
 
@@ -130,17 +136,18 @@ def child(name):
 
 
 def fresh(name, folder=None):
-    """What `child` prints."""
+    """What `child` prints, and the seconds of its process."""
     environment = {k: v for k, v in os.environ.items() if k != "JAX_COMPILATION_CACHE_DIR"}
     # XLA warns of the features "prefer-no-…" of its own compiler, which no machine lists, when it reads its cache.
     environment["TF_CPP_MIN_LOG_LEVEL"] = "3"
     environment["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
     if folder is not None:
         environment["JAX_COMPILATION_CACHE_DIR"] = folder
+    begin = time.monotonic()
     done = subprocess.run(
         [sys.executable, __file__, "--child", name], env=environment, stdout=subprocess.PIPE, text=True, check=True
     )
-    return json.loads(done.stdout.splitlines()[-1])
+    return [*json.loads(done.stdout.splitlines()[-1]), time.monotonic() - begin]
 
 
 def main(names):
@@ -151,7 +158,7 @@ def main(names):
         with tempfile.TemporaryDirectory() as folder:
             fresh(name, folder)
             rows.append([name, *cold, fresh(name, folder)[0]])
-    head = ["first call in a process", "seconds", *PARTS, "programs", "from the cache"]
+    head = ["first call in a process", "seconds", *PARTS, "programs", "process", "from the cache"]
     table(f"First calls, {machine()}", head, rows)
 
 

@@ -998,15 +998,30 @@ _compile/native.py: a sum with zeros of JAX, which are programs of their own
 +         rates.append([jnp.zeros_like(x) + x for x in bind(*known, *changes[nonlinear:])])
 > compile/test_cache.py
 
-_compile/loops.py: a start is batched only by the first of what it is given
+_compile/tracing.py: a start is batched only by the first of what it is given
 -     either = functools.reduce(jnp.logical_or, differs)
 +     either = differs[0]
-> compile/test_loops.py
+> compile/test_tracing.py
+
+_compile/tracing.py: garbage is looked for while programs are traced
+-     gc.disable()
++     pass
+> compile/test_tracing.py
+
+_compile/tracing.py: garbage is never looked for again
+-         if enabled:
++         if not enabled:
+> compile/test_tracing.py
+
+_compile/internals.py: garbage is looked for while operations are lowered
+-         @no_garbage_collection()
++         @partial
+> compile/test_tracing.py
 
 integrators/step/iteration.py: a state of constants, which vmap traces again and again
 -     start = batched_as(w, begun(w, list(others), active))
 +     start = begun(w, list(others), active)
-> compile/test_loops.py
+> compile/test_tracing.py
 
 integrators/step/iteration.py: members go on until the last has converged
 - if s.going.shape or before else after

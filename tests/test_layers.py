@@ -111,13 +111,18 @@ def test_a_folder_is_one_idea(folder):
 
 
 def test_nothing_heavy_is_imported_early():
-    """plot imports matplotlib inside its functions, the command line jax inside its commands."""
+    """plot imports matplotlib inside its functions, the command line jax inside its commands; the motion of a small body
+    needs no sparse matrices."""
     for file in FRONT:
         for node in TREES[file].body:
             for name in imports(ast.Module([node], [])) if isinstance(node, ast.Import | ast.ImportFrom) else ():
                 assert name.split(".")[0] != "matplotlib", f"{file} imports {name} at its top"
-    command = "import sys, geodyn.__main__; print([m for m in ('jax', 'matplotlib', 'numpy') if m in sys.modules])"
-    assert subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True).stdout == "[]\n"
+    of_commands = "import sys, geodyn.__main__", ("jax", "matplotlib", "numpy")
+    of_motions = "import sys, geodyn as gd; gd.System; gd.integrate; gd.distance", ("matplotlib", "scipy.sparse")
+    for load, heavy in (of_commands, of_motions):
+        command = f"{load}; print([name for name in {heavy} if name in sys.modules])"
+        done = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True)
+        assert done.stdout == "[]\n", load
 
 
 def test_classes_are_abstract_or_final():

@@ -15,6 +15,8 @@ from typing import Any, cast
 import jax
 import numpy as np
 
+from geodyn._compile.tracing import no_garbage_collection
+
 try:
     from jax.core import ShapedArray, eval_jaxpr
     from jax.experimental.xla_metadata import set_xla_metadata
@@ -61,11 +63,12 @@ def new_operation(name: str, *, run, abstract, batched, pushed_forward, pulled_b
     operation.multiple_results = True
     operation.def_impl(run)
     operation.def_abstract_eval(abstract)
-    batching.primitive_batchers[operation] = batched
-    ad.primitive_jvps[operation] = pushed_forward
-    ad.primitive_transposes[operation] = pulled_back
+    batching.primitive_batchers[operation] = no_garbage_collection()(batched)
+    ad.primitive_jvps[operation] = no_garbage_collection()(pushed_forward)
+    ad.primitive_transposes[operation] = no_garbage_collection()(pulled_back)
 
     def lowering(function):
+        @no_garbage_collection()
         def lower(context, *args, **params):
             return mlir.lower_fun(partial(function, alone=_is_for_one_device(context)))(context, *args, **params)
 

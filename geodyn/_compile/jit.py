@@ -16,6 +16,7 @@ from jax.sharding import get_abstract_mesh, use_abstract_mesh
 
 from geodyn._compile import internals
 from geodyn._compile.devices import placed_anywhere
+from geodyn._compile.tracing import no_garbage_collection
 
 # The fewest members in a part of a batch: a machine may report more cores than it provides, and parts should stay long
 # enough to gain from batching.
@@ -52,7 +53,7 @@ def jit(function, quick: bool = False):
         try:
             # JAX distinguishes no mesh from an empty one, which it sets when it differentiates: with the same mesh
             # always, what was traced before is found again.
-            with use_abstract_mesh(get_abstract_mesh()):
+            with use_abstract_mesh(get_abstract_mesh()), no_garbage_collection():
                 values, constants = compiled(static, [x for x in leaves if isinstance(x, ARRAYS)])
         except jax.errors.JaxRuntimeError as error:
             return _report(error)
@@ -110,7 +111,8 @@ def jit_over_cores(function):
         if count == 1:
             return compiled(parts[0], batch, *args)
         # It is compiled before the threads start, since otherwise each thread would compile it.
-        run = compiled.lower(parts[0], batch, *args).compile()
+        with no_garbage_collection():
+            run = compiled.lower(parts[0], batch, *args).compile()
         with ThreadPoolExecutor(count) as pool:
             done = list(pool.map(lambda part: jax.block_until_ready(run(part, batch, *args)), parts))
         return jax.tree.map(lambda *leaves: jnp.concatenate(leaves)[: len(batch)], *done)

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from geodyn._compile.jit import custom_jvp
-from geodyn._compile.loops import batched_as
+from geodyn._compile.tracing import batched_as
 from geodyn._numerics.linalg import solve
 from geodyn._typing import Array, Float
 

@@ -14,6 +14,7 @@ import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from geodyn._compile.jit import traced_numbers
+from geodyn._compile.tracing import no_garbage_collection
 from geodyn._typing import Array, PyTree
 from geodyn.control.problem.minimise import OUTCOMES
 from geodyn.integrators.contract.results import RESULTS
@@ -59,7 +60,8 @@ class Workers:
     def compile(self, chunk: int) -> None:
         """Compiles the program for chunks of this many members, before any thread runs it."""
         self.size = chunk
-        self.program = _chunk.lower(*self._given(0, 1)).compile()
+        with no_garbage_collection():
+            self.program = _chunk.lower(*self._given(0, 1)).compile()
 
     def run(self, begin: int, end: int) -> Done:
         """Computes the members from `begin` to before `end`."""

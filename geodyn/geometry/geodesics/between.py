@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._compile.jit import custom_jvp, jit
-from geodyn._compile.loops import once
+from geodyn._compile.tracing import once
 from geodyn._numerics.bands import Full
 from geodyn._typing import Array, Float, Scalar
 from geodyn.geometry.geodesics.paths import (

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from geodyn._compile.loops import batched_as, once
+from geodyn._compile.tracing import batched_as, once
 from geodyn._typing import Array, Bool, Float, Int, Number, Scalar
 from geodyn.geometry.geodesics.paths import cut, ends, joints, on_pieces, piece, residual, tail, total
 

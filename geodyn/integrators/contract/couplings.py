@@ -4,8 +4,6 @@ from functools import lru_cache
 from itertools import combinations
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from geodyn._compile.native import LARGEST
 from geodyn._numerics.bands import Banded, Full
@@ -39,6 +37,10 @@ def placed_in_line(couplings: Couplings) -> tuple[np.ndarray, int]:
     """The places of the points in an order that keeps coupled points near one another, and the largest distance of
     coupled points in it (the bandwidth). It is their own order or that of Cuthill & McKee (Proc. 24th ACM Nat. Conf.
     (1969) 157), whichever has the smaller bandwidth."""
+    # Loaded here, since few bodies need it, and it takes almost a tenth of a second.
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import reverse_cuthill_mckee
+
     pairs = [pair for points in {*couplings.joined, *couplings.rows} for pair in combinations(points, 2)]
     i, j = np.array(pairs, int).reshape(-1, 2).T
     graph = coo_array((np.ones(2 * len(i)), (np.r_[i, j], np.r_[j, i])), shape=(couplings.points,) * 2).tocsr()

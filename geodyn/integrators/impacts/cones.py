@@ -12,7 +12,7 @@ from the result of projected Gauss–Seidel sweeps (Jourdan, Alart & Jean, ibid.
 import jax
 import jax.numpy as jnp
 
-from geodyn._compile.loops import batched_as
+from geodyn._compile.tracing import batched_as
 from geodyn._numerics.linalg import inverse
 from geodyn._typing import Array, Bool, Float
 

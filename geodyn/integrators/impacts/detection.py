@@ -6,7 +6,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from geodyn._compile.loops import batched_as
+from geodyn._compile.tracing import batched_as
 from geodyn._typing import Array, Bool, Float, Int, Scalar
 
 MOST_CUTS = 200

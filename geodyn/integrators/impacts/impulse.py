@@ -24,7 +24,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._compile.loops import once
+from geodyn._compile.tracing import once
 from geodyn._numerics.linalg import inverse
 from geodyn._typing import Array, Bool, Float
 from geodyn.integrators.contract.system import AbstractSystem

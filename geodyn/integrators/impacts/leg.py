@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._compile.loops import batched_as
+from geodyn._compile.tracing import batched_as
 from geodyn._typing import Array, Bool
 from geodyn.integrators.contract.system import AbstractSystem
 from geodyn.integrators.impacts.detection import first_contact

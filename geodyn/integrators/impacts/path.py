@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._compile.jit import custom_jvp
-from geodyn._compile.loops import batched_as, once
 from geodyn._compile.native import native, native_linear
+from geodyn._compile.tracing import batched_as, once
 from geodyn.integrators.contract.results import RESULTS
 from geodyn.integrators.contract.system import AbstractSystem
 from geodyn.integrators.impacts.impulse import Struck

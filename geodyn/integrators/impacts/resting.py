@@ -4,7 +4,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from geodyn._compile.loops import once
+from geodyn._compile.tracing import once
 from geodyn._typing import Array, Bool
 from geodyn.integrators.contract.system import AbstractSystem
 from geodyn.integrators.impacts.gaps import accelerations, chosen, expanded, rounding

@@ -8,7 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from geodyn._compile.loops import once
+from geodyn._compile.tracing import once
 from geodyn._typing import Array, Bool, Int
 from geodyn.integrators.contract.contacts import Neighbours
 from geodyn.integrators.contract.results import RESULTS

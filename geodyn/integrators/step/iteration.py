@@ -10,7 +10,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from geodyn._compile.loops import batched_as, once
+from geodyn._compile.tracing import batched_as, once
 from geodyn._numerics.linalg import inverse
 from geodyn._typing import Array, Bool, Int
 

@@ -8,8 +8,8 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from geodyn._compile.loops import once
 from geodyn._compile.native import LARGEST
+from geodyn._compile.tracing import once
 from geodyn._numerics.bands import Banded, Full
 from geodyn._typing import Array
 from geodyn.integrators.step.collocation import Problem

@@ -26,7 +26,7 @@ import jax
 import jax.numpy as jnp
 
 from geodyn._compile.jit import static_count
-from geodyn._compile.loops import batched_as
+from geodyn._compile.tracing import batched_as
 from geodyn._typing import Array, Count, Float
 from geodyn.integrators.contract.system import AbstractSystem
 from geodyn.integrators.impacts.cones import cone_complementarity

@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from geodyn._compile.loops import batched_as
+from geodyn._compile.tracing import batched_as
 from geodyn.integrators.contract.results import RESULTS
 from geodyn.integrators.contract.system import AbstractSystem
 from geodyn.integrators.step.charts import in_best_charts, start_frame
