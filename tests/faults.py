@@ -1004,8 +1004,8 @@ _compile/tracing.py: a start is batched only by the first of what it is given
 > compile/test_tracing.py
 
 _compile/tracing.py: garbage is looked for while programs are traced
--     gc.disable()
-+     pass
+-         gc.disable()
++         pass
 > compile/test_tracing.py
 
 _compile/tracing.py: garbage is never looked for again

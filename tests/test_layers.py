@@ -111,8 +111,8 @@ def test_a_folder_is_one_idea(folder):
 
 
 def test_nothing_heavy_is_imported_early():
-    """plot imports matplotlib inside its functions, the command line jax inside its commands; the motion of a small body
-    needs no sparse matrices."""
+    """plot imports matplotlib inside its functions, the command line jax inside its commands; and the motion of a small
+    body needs no sparse matrices."""
     for file in FRONT:
         for node in TREES[file].body:
             for name in imports(ast.Module([node], [])) if isinstance(node, ast.Import | ast.ImportFrom) else ():

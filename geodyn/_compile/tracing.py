@@ -35,8 +35,8 @@ def no_garbage_collection():
     """While a program is traced and lowered, many objects are made and kept. Python's collector would go through all of
     them again and again to find next to nothing, which takes a tenth of a first call."""
     enabled = gc.isenabled()
-    gc.disable()
     try:
+        gc.disable()
         yield
     finally:
         if enabled:

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._compile.jit import jit
 from geodyn._typing import Array, Float
 from geodyn.geometry.groups.isometries import Isometries
 from geodyn.geometry.groups.lie_group import AbstractLieGroup
@@ -50,7 +51,7 @@ class Slice(AbstractInvariantMetric):
         return self.body.quadratic_form(self.shape(r), xi, jnp.zeros_like(self.at).at[jnp.array(self.pair)].set(rdot))
 
 
-@eqx.filter_jit
+@jit
 def _table(connection, sliced, r):
     """A [k, 2], F₁₂ [k] and G [2, 2] at the shapes r[N, 2]."""
 
@@ -62,7 +63,7 @@ def _table(connection, sliced, r):
     return jax.vmap(at)(r)
 
 
-@eqx.filter_jit
+@jit
 def _outline(body, shapes):
     return jax.vmap(body.outline)(shapes)
 

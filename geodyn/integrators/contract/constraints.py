@@ -1,10 +1,10 @@
 """Constraint reactions, the Delassus matrix of the constraints, and checks of initial data."""
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._compile.jit import jit
 from geodyn._typing import Array, Float
 from geodyn.integrators.contract.couplings import form_of
 from geodyn.integrators.contract.system import AbstractSystem, constraint_rate
@@ -39,13 +39,13 @@ def normals(system: AbstractSystem, t, q, v) -> tuple[Float[Array, "n c"], Float
     return normal.T, jacobian @ normal.T
 
 
-@eqx.filter_jit
+@jit
 def constraint_state(system: AbstractSystem, q, v, t) -> tuple[Array, Array, Array]:
     """(φ, constraints at the velocity level, J M⁻¹Jᵀ) at flat q[n], v[n]."""
     return system.constraint(t, q), constraint_rate(system, t, q, v), normals(system, t, q, v)[1]
 
 
-@eqx.filter_jit
+@jit
 def bend(system: AbstractSystem, q, v, t) -> tuple[Array, Array]:
     """The second differences in v of the constraints at the velocity level, which are zero if these are affine in v,
     and the size of the values. Two differences are added: one about 0, in which even functions are visible, and one
@@ -57,7 +57,6 @@ def bend(system: AbstractSystem, q, v, t) -> tuple[Array, Array]:
 def check_constraints(system: AbstractSystem, names: list[str], q, v, t) -> None:
     """Raises ValueError if q, v violate a constraint, if constraints are redundant (J M⁻¹Jᵀ singular), or if a
     nonholonomic constraint is not affine in v."""
-    q, v = jnp.asarray(q), jnp.asarray(v)
     residual, rate, gram = map(np.asarray, constraint_state(system, q, v, t))
     tolerance = np.finfo(rate.dtype).eps ** 0.5
     if len(rate) > len(residual):

@@ -1,14 +1,14 @@
 """Checks that a Rayleigh function dissipates energy."""
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._compile.jit import jit
 from geodyn._typing import Array
 
 
-@eqx.filter_jit
+@jit
 def rayleigh_power(rayleigh, t, q, v) -> Array:
     """The dissipated power <∂R/∂v, v> for every v[k, n], with R = rayleigh(t, q, v)."""
     return jax.vmap(lambda v: jnp.dot(jax.grad(rayleigh, 2)(t, q, v), v))(v)
@@ -19,7 +19,7 @@ def check_dissipation(rayleigh, t, q: np.ndarray, v: np.ndarray) -> None:
     coordinate."""
     size = max(float(np.max(np.abs(v))), 1.0)
     velocities = np.concatenate([np.ravel(v)[None], size * np.eye(v.size), -size * np.eye(v.size)]).astype(q.dtype)
-    power = np.asarray(rayleigh_power(rayleigh, t, jnp.asarray(np.ravel(q)), jnp.asarray(velocities)))
+    power = np.asarray(rayleigh_power(rayleigh, t, np.ravel(q), velocities))
     worst = int(np.argmin(power))
     if power[worst] < -(np.finfo(q.dtype).eps ** 0.75) * np.max(np.abs(power)):
         raise ValueError(

@@ -2,13 +2,12 @@
 
 from collections.abc import Callable
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from geodyn._checks import check_arguments, one_number, returned, row
-from geodyn._compile.jit import as_pytree, with_time
+from geodyn._compile.jit import as_pytree, jit, with_time
 from geodyn._numerics.linalg import solve
 from geodyn._numerics.roots import root
 from geodyn.integrators.contract.charts import Charts, check_charts
@@ -81,14 +80,14 @@ class AbstractFlatLagrangian(AbstractLagrangianSystem):
                 raise
 
 
-@eqx.filter_jit
+@jit
 def _rate(system, q):
     """The constraints at the velocity level; jitted, so that their number is found without tracing the user's function
     again."""
     return constraint_rate(system, jnp.zeros((), q.dtype), q, q)
 
 
-@eqx.filter_jit
+@jit
 def _mass(system, t, q, v):
     return jax.hessian(system.lagrangian_at, 2)(t, q, v)
 

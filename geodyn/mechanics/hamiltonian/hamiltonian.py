@@ -98,7 +98,7 @@ class Hamiltonian(AbstractSystem):
             )
 
 
-@eqx.filter_jit
+@jit
 def _legendre_map(system, t, q, v):
     p = system.momentum(t, q, v)
     return p, jax.hessian(system.hamiltonian_at, 2)(t, q, p)

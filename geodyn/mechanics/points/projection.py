@@ -1,12 +1,11 @@
 """Initial data projected onto the constraints."""
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from geodyn._checks import floats, require
-from geodyn._compile.jit import traced_numbers
+from geodyn._compile.jit import jit, traced_numbers
 from geodyn._typing import Array
 from geodyn.integrators.contract.constraints import constraint_state, dependent_rows, normals
 from geodyn.integrators.contract.system import AbstractSystem, constraint_rate
@@ -61,7 +60,7 @@ def project(system: AbstractSystem, q, v, t=0.0) -> tuple[Array, Array]:
     return flat_q.reshape(q.shape), flat_v.reshape(v.shape)
 
 
-@eqx.filter_jit
+@jit
 def _project(system, q, v, t):
     size = 1 + jnp.max(jnp.abs(q))
 

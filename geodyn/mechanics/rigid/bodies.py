@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._checks import require, shaped
+from geodyn._compile.jit import jit
 from geodyn._numerics.linalg import solve
 from geodyn._typing import Array, Float
 from geodyn.geometry.groups.rigid import quaternion
@@ -279,7 +280,7 @@ class RigidBodies(AbstractBody):
             check_dissipation(lambda *at: rayleigh_of(self, lossy, *at), t, np.ravel(q), np.ravel(v))
 
 
-@eqx.filter_jit
+@jit
 def rigid_motion(trajectory: Trajectory) -> RigidMotion:
     """What rigid bodies did, at the saved times of a trajectory: positions, attitudes, velocities, momenta.
 
