@@ -140,9 +140,10 @@ def silence() -> None:
     absl_set_min_log_level(3)
 
 
-# XLA's options with which a program compiles in about 0.6 of the time: less of LLVM's optimisation, without which long
-# loops of scalars would be slower, and fusions by the older emitter, which XLA lacks since JAX 0.12.
-QUICK = {"xla_backend_optimization_level": 1, "xla_cpu_use_fusion_emitters": False}
+# XLA's options with which a program compiles in less time: less of LLVM's optimisation, and fusions by the older
+# emitter, which XLA lacks since JAX 0.12.
+LEVEL = "xla_backend_optimization_level"
+QUICK = {LEVEL: 0, "xla_cpu_use_fusion_emitters": False}
 
 
 @functools.cache

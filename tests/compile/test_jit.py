@@ -8,29 +8,29 @@ import pytest
 
 import geodyn as gd
 from geodyn._compile import internals
-from geodyn._compile.jit import jit, quickly_compiled
+from geodyn._compile.jit import for_few_runs, for_one_run, jit
 
 pytestmark = pytest.mark.newest
 
 
-@quickly_compiled
 def swing(angle, table):
     if table.shape != (2,):
         raise ValueError("a table of two")
     return jnp.sin(angle) * table
 
 
-def test_quickly_compiled_inside_of_other_programs():
+@pytest.mark.parametrize("compiled", [for_few_runs, for_one_run])
+def test_a_quick_program_inside_of_other_programs(compiled):
     """A program with options of its own may stand inside of another, whose options hold then: also where nothing that
     it is given is traced."""
-    half, table = jnp.array(0.5), jnp.array([2.0, 3.0])
+    quick, half, table = compiled(swing), jnp.array(0.5), jnp.array([2.0, 3.0])
     wanted = np.sin(0.5) * np.array([2.0, 3.0])
-    np.testing.assert_allclose(swing(0.5, table), wanted, rtol=1e-15)
-    np.testing.assert_allclose(jax.jit(lambda x: x + swing(half, table))(0.0), wanted, rtol=1e-15)
-    np.testing.assert_allclose(jax.vmap(lambda x: swing(x, table))(jnp.full(3, 0.5)), [wanted] * 3, rtol=1e-15)
-    np.testing.assert_allclose(jax.jacfwd(swing)(0.5, table), np.cos(0.5) * np.array([2.0, 3.0]), rtol=1e-15)
+    np.testing.assert_allclose(quick(0.5, table), wanted, rtol=1e-15)
+    np.testing.assert_allclose(jax.jit(lambda x: x + quick(half, table))(0.0), wanted, rtol=1e-15)
+    np.testing.assert_allclose(jax.vmap(lambda x: quick(x, table))(jnp.full(3, 0.5)), [wanted] * 3, rtol=1e-15)
+    np.testing.assert_allclose(jax.jacfwd(quick)(0.5, table), np.cos(0.5) * np.array([2.0, 3.0]), rtol=1e-15)
     with pytest.raises(ValueError, match="a table of two"):
-        swing(0.5, jnp.ones(3))
+        quick(0.5, jnp.ones(3))
 
 
 def test_unknown_options_are_left_out(monkeypatch):

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
-from geodyn._compile.jit import jit, quickly_compiled
+from geodyn._compile.jit import for_few_runs, jit
 from geodyn._typing import Array, Bool, Float, Int, PyTree, Scalar
 from geodyn.control.families.varied import VariedProblem, towing_drag
 from geodyn.control.problem.variation import second_variation
@@ -112,7 +112,7 @@ class KKT(eqx.Module):
         }
 
 
-@quickly_compiled
+@for_few_runs
 def advance(kkt: KKT, z: Float[Array, " n"], tangent: Float[Array, " n"], h: Scalar) -> Point:
     """The point of the branch at distance h from z in the direction of the tangent at z, with the phase of z.
 
@@ -151,7 +151,7 @@ def advance(kkt: KKT, z: Float[Array, " n"], tangent: Float[Array, " n"], h: Sca
     return Point(y, along, measures, slopes, jnp.max(jnp.abs(residual)), second_order, count, converged)
 
 
-@quickly_compiled
+@for_few_runs
 def farthest(kkt: KKT, near: Point) -> Point:
     """The point of largest displacement, a = 0, from a point near it: a step along the tangent, then one onto the
     constraints.

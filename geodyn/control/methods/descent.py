@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import optax
 from jax.flatten_util import ravel_pytree
 
-from geodyn._compile.jit import quickly_compiled
+from geodyn._compile.jit import for_few_runs
 from geodyn._typing import Array, Float, Int, PyTree, Scalar
 from geodyn.control.methods.method import AbstractStrokeMethod, refuse_bounds, stationary
 from geodyn.control.problem.minimise import OUTCOMES, tell
@@ -101,7 +101,7 @@ def _start(optimiser, problem, x) -> _State:
     return _State(x, optimiser.init(flat), jnp.zeros(count, flat.dtype), jnp.ones((), flat.dtype), jnp.array(0))
 
 
-@quickly_compiled
+@for_few_runs
 def _advance(problem: StrokeProblem, state: _State, tolerance, limit, optimiser, natural: bool) -> _State:
     """Steps until the KKT residual is below the tolerance, or the limit of iterations is reached."""
 

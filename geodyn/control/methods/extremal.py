@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from geodyn._compile.jit import quickly_compiled
+from geodyn._compile.jit import for_few_runs
 from geodyn._typing import Array, Bool, Float, Int, PyTree, Scalar
 from geodyn.control.methods.descent import Descent
 from geodyn.control.methods.method import AbstractStrokeMethod, refuse_bounds, stationary
@@ -212,7 +212,7 @@ class _March(eqx.Module):
     attempts: Int[Array, ""]
 
 
-@quickly_compiled
+@for_few_runs
 def _march(problem: StrokeProblem, x, limit: int) -> _March:
     """Solve for the whole displacement from the stroke x at once; if this fails, start at a small fraction of the
     displacement and let it grow. reached = 1 means success."""

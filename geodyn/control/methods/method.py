@@ -5,7 +5,7 @@ from abc import abstractmethod
 import equinox as eqx
 import jax.numpy as jnp
 
-from geodyn._compile.jit import quickly_compiled
+from geodyn._compile.jit import for_one_run
 from geodyn._typing import Array, Float
 from geodyn.control.problem.minimise import OUTCOMES, Minimum, Progress, minimise
 from geodyn.control.problem.problem import StrokeProblem
@@ -64,7 +64,7 @@ class Direct(AbstractStrokeMethod):
         return minimise(problem, x, derivatives=variations, progress=progress, **limits)
 
 
-@quickly_compiled
+@for_one_run
 def stationary(problem: StrokeProblem, x, y: Float[Array, " p"], iterations, result: OUTCOMES) -> Minimum:
     """The `Minimum` at the point x and multipliers y where a method other than `minimise` ended, with the KKT residual,
     Hessian and Jacobian there; for problems without bounds."""

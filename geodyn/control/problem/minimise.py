@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from geodyn._compile.jit import quickly_compiled
+from geodyn._compile.jit import for_few_runs, for_one_run
 from geodyn._typing import Array, Bool, Float, Int, PyTree, Scalar
 
 STIFFEST = 1e6
@@ -246,7 +246,7 @@ def _newton(problem: Problem, derivatives: Derivatives, state: Minimum, toleranc
     return Minimum(unravel(x), y, z, s, barrier, a * length, curved, dc, residual, state.iterations + 1, result)
 
 
-@quickly_compiled
+@for_one_run
 def begin(problem: Problem, x: PyTree) -> Minimum:
     """The state before the first iteration; the problem is traced for the shapes of c and h, and only once."""
     _, c, h = jax.eval_shape(problem, x)
@@ -267,7 +267,7 @@ def begin(problem: Problem, x: PyTree) -> Minimum:
     )
 
 
-@quickly_compiled
+@for_few_runs
 def _advance(
     problem: Problem, derivatives: Derivatives, state: Minimum, tolerance: Scalar, limit: Int[Array, ""]
 ) -> Minimum:

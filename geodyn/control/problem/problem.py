@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._compile.jit import as_pytree, quickly_compiled
+from geodyn._compile.jit import as_pytree, for_one_run
 from geodyn._typing import Array, Float, Scalar
 from geodyn.control.problem.pointwise import pointwise
 from geodyn.control.problem.wong import jet, wong_forces
@@ -141,7 +141,7 @@ def without_derivatives(tree):
     return jax.tree.map(lambda x: jax.lax.stop_gradient(x) if eqx.is_inexact_array(x) else x, tree)
 
 
-@quickly_compiled
+@for_one_run
 def outcome(problem: StrokeProblem, x, multipliers: Float[Array, " p"]) -> dict:
     """The fields of OptimalStroke for the unknowns x and the multipliers of `miss`, by a quadrature with twice the
     steps."""
@@ -166,7 +166,7 @@ def _on_twice_the_steps(problem, x):
     return states, powers, magnus(problem.swimmer.group, velocities)
 
 
-@quickly_compiled
+@for_one_run
 def wong_residual(problem: StrokeProblem, x, charge: Float[Array, " k"]) -> Scalar:
     """The largest defect of Wong's equations along the stroke of the unknowns x, relative to the largest force. It is
     evaluated at the ends of twice as many steps, where no bound is active."""

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
-from geodyn._compile.jit import quickly_compiled
+from geodyn._compile.jit import for_one_run
 from geodyn._typing import Array, Float
 from geodyn.control.problem.minimise import null_space
 from geodyn.control.problem.pointwise import jet
@@ -51,7 +51,7 @@ def variations(problem: StrokeProblem, x, weights: Float[Array, " w"]):
     return values, jnp.concatenate(rows), _sum_of_products(basis, _pull(bent, basis)) + of_holonomy
 
 
-@quickly_compiled
+@for_one_run
 def second_variation(problem: StrokeProblem, x, hessian: Float[Array, "n n"], jacobian: Float[Array, "p n"]):
     """The smallest eigenvalue of the second variation of the energy at fixed displacement, without flat directions, and
     the number of flat directions. These are symmetries, such as a shift of time.

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._compile.jit import quickly_compiled
+from geodyn._compile.jit import for_one_run
 from geodyn._typing import Array, Bool, Float
 from geodyn.locomotion.connections.connection import AbstractInvariantMetric, curvature, reduction
 from geodyn.locomotion.motion.costs import energy
@@ -19,7 +19,7 @@ def locked_factor(swimmer, r) -> Float[Array, "k k"]:
     return jnp.linalg.cholesky(jax.vmap(half)(jnp.eye(swimmer.group.dim, dtype=r.dtype))).T
 
 
-@quickly_compiled
+@for_one_run
 def small_stroke(
     swimmer: AbstractInvariantMetric, centre: Float[Array, " m"], displacement: Float[Array, "..."]
 ) -> tuple[FourierStroke, Bool[Array, ""]]:
@@ -63,7 +63,7 @@ def _commute(group) -> bool:
     return np.allclose(products, np.swapaxes(products, 0, 1))
 
 
-@quickly_compiled
+@for_one_run
 def unknowns(swimmer, start, base, target, method, end=None, density=energy):
     """The unknowns of `StrokeProblem` for a first stroke, and its cost."""
     size = cost(swimmer, start, density=density, steps=method.steps)

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._compile.jit import quickly_compiled
+from geodyn._compile.jit import for_few_runs
 from geodyn._typing import Scalar
 from geodyn.control.methods.descent import Descent
 from geodyn.control.problem.problem import StrokeProblem, without_derivatives
@@ -41,7 +41,7 @@ class Led(eqx.Module):
     room: Scalar
 
 
-@quickly_compiled
+@for_few_runs
 def led_stroke(swimmer, centre, target, base, limits, bounded, density) -> Led:
     """The best of many coarse strokes about a shape after gradient descent: the cheapest of those that reach the
     displacement within the bounds; if there is none, the one that reaches it and violates the bounds least; if none
