@@ -1064,7 +1064,7 @@ integrators/impacts/gaps.py: gaps do not bend
 > impacts/test_resting_contacts.py::test_ball_in_a_bowl
 
 _compile/native.py: functions of any length
-- length(closed.jaxpr) > MOST_OPERATIONS
+- length(closed.jaxpr) > most
 + length(closed.jaxpr) < 0
 > compile/test_native.py::test_what_is_too_long_is_not_one_function
 

@@ -89,7 +89,7 @@ def _on_processor(*args, small, batch, alone, outs, **params):
     try:
         evaluate = _one_by_one if is_one and batch else _on_devices
         evaluate = partial(evaluate, alone=alone, batch=batch, outs=outs, **params)
-        return native.small_call(evaluate, *args) if is_small else evaluate(*args)
+        return native.small_call(evaluate, native.MOST_OF_SCALARS, *args) if is_small else evaluate(*args)
     finally:
         _on_a_processor.reset(token)
         _in_one_function.reset(inner)

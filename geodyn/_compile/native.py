@@ -26,9 +26,11 @@ UNSUITABLE = (
     *("select_and", "sort", "svd", "top_k", "triangular", "tridiagonal"),
 )
 LARGEST = 64
-# Compiling one function takes more than twice as long if it is twice as long. With more operations than this it takes
-# minutes, and four times as long as their kernels.
-MOST_OPERATIONS = 10_000
+# Compiling one function takes more than twice as long if it is twice as long. With more operations on arrays than
+# this, as in motions with several gaps, it takes up to ten seconds longer than compiling their kernels, and saves
+# milliseconds in each run. With more operations on scalars it takes minutes.
+MOST_OPERATIONS = 4_000
+MOST_OF_SCALARS = 10_000
 
 
 def native(function: Callable, *args, size: int, in_batches: Callable | None = None, small: bool = True):
@@ -222,7 +224,7 @@ def _on_cpu(*args, program, size, small, alone, **_):
     is_one = alone and not isinstance(program, Members)
     if not (small and size <= LARGEST and is_one and internals.HAS_SMALL_CALLS):
         return evaluated(program, *args)
-    return small_call(partial(evaluated, program), *args)
+    return small_call(partial(evaluated, program), MOST_OPERATIONS, *args)
 
 
 def _as_written(*args, program, **_):
@@ -354,10 +356,11 @@ def _bind_outer(outer, packed):
     return [read(atom) for atom in outer.jaxpr.outvars][::-1]
 
 
-def small_call(function: Callable, *args):
-    """`function(*args)`, a list of arrays, as one native function where its operations allow it."""
+def small_call(function: Callable, most: int, *args):
+    """`function(*args)`, a list of arrays, as one native function where its operations allow it and are not more than
+    `most`."""
     closed = _traced(function, [jax.typeof(x) for x in args])
-    if not is_suitable(closed.jaxpr) or length(closed.jaxpr) > MOST_OPERATIONS:
+    if not is_suitable(closed.jaxpr) or length(closed.jaxpr) > most:
         return function(*args)
     with internals.set_xla_metadata(xla_cpu_small_call="false", inlineable="true"):
         program, packed = _packed_program(closed, [*closed.consts, *args])

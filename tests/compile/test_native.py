@@ -77,17 +77,20 @@ def test_a_batch_of_one_is_one():
         np.testing.assert_allclose(many[0, 0], alone, rtol=1e-14)
 
 
-def test_what_is_too_long_is_not_one_function(monkeypatch):
-    """Compiling it would take minutes."""
+def bounced(q):
+    ball = gd.System(gd.spaces.Euclidean(1), [1.0], gd.Wall(lambda x: x[0]))
+    return gd.integrate(ball, q[None], jnp.array([[-1.0]]), t1=2.0, steps=4).q[-1, 0]
 
-    def run(q):
-        return end(2 * q)
 
-    q, call = jnp.array([0.65]), 'xla_cpu_small_call = "true"'
-    monkeypatch.setattr(native, "MOST_OPERATIONS", 100)
-    compiled = jax.jit(run).lower(q)
+@pytest.mark.parametrize("function, most", [(end, "MOST_OF_SCALARS"), (bounced, "MOST_OPERATIONS")])
+def test_what_is_too_long_is_not_one_function(function, most, monkeypatch):
+    """Compiling it would take seconds, or minutes."""
+    call, q = 'xla_cpu_small_call = "true"', jnp.array([1.3])
+    assert (call in jax.jit(function).lower(q).as_text()) == internals.HAS_SMALL_CALLS
+    monkeypatch.setattr(native, most, 100)
+    compiled = jax.jit(lambda q: function(2 * q)).lower(q / 2)
     assert call not in compiled.as_text()
-    np.testing.assert_allclose(compiled.compile()(q), end(2 * q), rtol=1e-13)
+    np.testing.assert_allclose(compiled.compile()(q / 2), function(q), rtol=1e-13)
 
 
 def test_what_a_batch_has_in_common_is_pulled_by_all():
