@@ -1,12 +1,12 @@
 """What a first call costs, in fresh processes: forward, gradient and batches of bodies, and optimal strokes, beside
-diffrax and CasADi, and from the persistent cache.
+diffrax and CasADi, and from the persistent cache; and `geodyn demo`.
 
     python benchmarks/compile.py [NAME ...]
 
-Seconds from the first line after the imports to the first result, of which those of lowering and of XLA; the rest is
-tracing and, since geodyn is loaded when it is used, loading. "Process" is what one waits for who starts a script: from
-the start of Python, with the imports, to its end. Run it on an idle machine: with any other work all are half as long
-again.
+Seconds from the first line after the imports to the first result: of tracing (with what geodyn loads when it is used),
+of lowering and of XLA. "Process" is what one waits for who starts a script: from the start of Python, with the imports,
+to its end. "Lines" are those of all programs in StableHLO. Run it on an idle machine: with any other work all are half
+as long again.
 """
 
 import importlib.util
@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from pathlib import Path
 
 import numpy as np
 from timing import machine, table
@@ -71,7 +72,8 @@ def cases():
     found["rigid tetrahedron"] = both(tetrahedron)[0]
     found["three masses, own metric, gradient"] = both(lambda x: own_metric(0.3 * x))[1]
     found["Purcell's stroke"] = lambda: gd.optimal_stroke(gd.swimmers.Purcell(), displacement=0.1)
-    return found | of_diffrax()
+    found["stroke of four links of one's own"] = lambda: gd.optimal_stroke(four_links(), displacement=0.1)
+    return found | of_diffrax() | of_casadi()
 
 
 def elastic_rod(stiffness):
@@ -80,6 +82,29 @@ def elastic_rod(stiffness):
 
     body = gd.System(gd.spaces.Hyperbolic(3), [1.0, 1.0], gd.Spring([(0, 1)], stiffness, 1.0))
     return body, np.array([[0.0, 0.3, 0.0], [0.0, -0.3, 0.0]]), np.array([[0.4, 0.0, 0.1], [0.4, 0.0, -0.1]])
+
+
+def four_links():
+    """A chain of four links, equally long, written as a user writes a swimmer of his own."""
+    import equinox as eqx
+    import jax
+    import jax.numpy as jnp
+
+    import geodyn as gd
+
+    class Chain(gd.AbstractSlenderSwimmer):
+        lengths: jax.Array = eqx.field(default=(0.5, 0.5, 0.5, 0.5), converter=jnp.asarray)
+        drag_ratio: float = 2.0
+        group: gd.groups.SE2 = gd.groups.SE2()
+        shape_names = ("first (rad)", "second (rad)", "third (rad)")
+
+        def links(self, r):
+            angles = jnp.stack([-r[0] - r[1] / 2, -r[1] / 2, r[1] / 2, r[1] / 2 + r[2]])
+            steps = self.lengths[:, None] * jnp.stack([jnp.cos(angles), jnp.sin(angles)], axis=1)
+            centres = jnp.cumsum(steps, axis=0) - steps / 2
+            return jnp.column_stack([centres - centres.mean(0), angles])
+
+    return Chain()
 
 
 def of_diffrax():
@@ -111,13 +136,21 @@ def of_diffrax():
     }
 
 
+def of_casadi():
+    """Purcell's stroke by CasADi with IPOPT."""
+    if importlib.util.find_spec("casadi") is None:
+        return {}
+    import strokes
+
+    return {"casadi: Purcell's stroke": lambda: strokes.of_casadi(importlib.import_module("casadi"))(0.1)["f"].full()}
+
+
 def child(name):
-    """In a fresh process: print [seconds, *parts, programs compiled] of a first call."""
+    """In a fresh process: print [seconds, of tracing, *parts, programs compiled] of a first call."""
     import jax
 
-    if name.startswith("diffrax"):
-        import diffrax  # noqa: F401
-
+    if name.startswith(("diffrax", "casadi")):
+        importlib.import_module(name.split(":")[0])
     jax.config.update("jax_enable_x64", True)
     spent, compiled = dict.fromkeys(PARTS.values(), 0.0), [0]
 
@@ -132,17 +165,20 @@ def child(name):
     begin = time.monotonic()
     jax.block_until_ready(function())
     seconds = time.monotonic() - begin
-    print(json.dumps([seconds, *spent.values(), compiled[0]]))
+    print(json.dumps([seconds, seconds - sum(spent.values()), *spent.values(), compiled[0]]))
 
 
-def fresh(name, folder=None):
-    """What `child` prints, and the seconds of its process."""
+def fresh(name, folder=None, programs=None):
+    """What `child` prints, and the seconds of its process, with the persistent cache in a folder; the programs are
+    written into another."""
     environment = {k: v for k, v in os.environ.items() if k != "JAX_COMPILATION_CACHE_DIR"}
     # XLA warns of the features "prefer-no-…" of its own compiler, which no machine lists, when it reads its cache.
     environment["TF_CPP_MIN_LOG_LEVEL"] = "3"
     environment["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
     if folder is not None:
         environment["JAX_COMPILATION_CACHE_DIR"] = folder
+    if programs is not None:
+        environment["JAX_DUMP_IR_TO"] = programs
     begin = time.monotonic()
     done = subprocess.run(
         [sys.executable, __file__, "--child", name], env=environment, stdout=subprocess.PIPE, text=True, check=True
@@ -150,15 +186,35 @@ def fresh(name, folder=None):
     return [*json.loads(done.stdout.splitlines()[-1]), time.monotonic() - begin]
 
 
+def lines(folder) -> int:
+    """The number of lines of all programs in the folder."""
+    return sum(path.read_text().count("\n") for path in Path(folder).glob("*.mlir"))
+
+
+def demo() -> list[float]:
+    """Seconds of the process `geodyn demo`, as after installation, and the second time."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "geodyn", "demo", "--out", folder]
+        options = {"env": os.environ | {"XDG_CACHE_HOME": folder}, "stdout": subprocess.DEVNULL, "check": True}
+        begin = time.monotonic()
+        subprocess.run(command, **options)
+        first = time.monotonic() - begin
+        subprocess.run(command, **options)
+        return [first, time.monotonic() - begin - first]
+
+
 def main(names):
     """Print the table."""
     rows = []
     for name in names or cases():
         cold = np.median([fresh(name) for _ in range(REPEATS)], axis=0)
-        with tempfile.TemporaryDirectory() as folder:
-            fresh(name, folder)
-            rows.append([name, *cold, fresh(name, folder)[0]])
-    head = ["first call in a process", "seconds", *PARTS, "programs", "process", "from the cache"]
+        with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as programs:
+            fresh(name, folder, programs)
+            rows.append([name, *cold, str(lines(programs)), fresh(name, folder)[0]])
+    if not names:
+        first, second = demo()
+        rows.append(["geodyn demo", *["–"] * 5, first, "–", second])
+    head = ["first call in a process", "seconds", "trace", *PARTS, "programs", "process", "lines", "from the cache"]
     table(f"First calls, {machine()}", head, rows)
 
 
