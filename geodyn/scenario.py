@@ -140,8 +140,8 @@ def _body(source: Source, space: AbstractManifold) -> tuple:
         source.fail(("body", "killing"), "give either 'velocities' or 'killing', not both")
     if not isinstance(space, AbstractModelSpace):
         source.fail(("body", "killing"), "this space has no list of Killing fields: give 'velocities' instead")
-    fields = jax.vmap(space.killing_fields)(jnp.asarray(q0))
-    return masses, q0, jnp.einsum("k,nki->ni", source.get(("body", "killing"), fields.shape[1:2]), fields)
+    fields = np.asarray(jax.jit(jax.vmap(space.killing_fields))(jnp.asarray(q0)))
+    return masses, q0, np.einsum("k,nki->ni", source.get(("body", "killing"), fields.shape[1:2]), fields)
 
 
 def _elements(source: Source, name: str) -> list:

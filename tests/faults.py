@@ -647,8 +647,8 @@ locomotion/motion/costs.py: the torque of the shape alone
 > locomotion/test_holonomy.py::test_the_torque_is_the_size_of_the_forces
 
 locomotion/strokes/stroke.py: a stroke may end elsewhere
-- if not jnp.max(jnp.abs(r[-1] - r[0])) <=
-+ if not jnp.max(jnp.abs(r[-1] - r[-1])) <=
+- if not np.max(np.abs(r[-1] - r[0])) <=
++ if not np.max(np.abs(r[-1] - r[-1])) <=
 > locomotion/test_stroke_zoo.py::test_what_does_not_fit_is_refused
 
 control/problem/minimise.py: complementarity is no part of the certificate

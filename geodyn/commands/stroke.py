@@ -159,7 +159,7 @@ def _can_be_drawn(body: gd.AbstractConnection) -> bool:
 def _draw(body: gd.AbstractConnection, posed, displacement, stroke):
     """A figure of the curvature that the stroke encloses, in the plane of two shape variables in which it is largest,
     for each coordinate of the pose; and of the moving body or, if that cannot be drawn, of its displacement."""
-    r = np.asarray(jax.vmap(stroke)(np.linspace(0.0, 1.0, 129)))
+    r = np.asarray(jax.jit(jax.vmap(stroke))(np.linspace(0.0, 1.0, 129)))
     middle, margin = (r.min(axis=0) + r.max(axis=0)) / 2, 0.2 * np.ptp(r, axis=0)
     field = np.abs(gd.curvature(posed, jnp.asarray(middle)))
     free = max(posed.group.translations, 1)

@@ -226,14 +226,14 @@ def check_closed(stroke: Stroke) -> None:
         ...     print(str(error)[:80])
         the stroke is not closed: it starts at the shape [0. 0.] and ends at [1. 1.]; gi
     """
-    r = jax.vmap(lambda t: shape_at(stroke, t))(jnp.linspace(0.0, 1.0, 65))
+    r = jax.jit(jax.vmap(lambda t: shape_at(stroke, t)))(jnp.linspace(0.0, 1.0, 65))
     if isinstance(r, jax.core.Tracer):
         return
-    if not jnp.all(jnp.isfinite(r)):
-        raise ValueError(f"the stroke has shapes that are not finite numbers: it starts at {np.asarray(r[0])}.")
-    size = jnp.max(jnp.abs(r - r[:1]))
-    if not jnp.max(jnp.abs(r[-1] - r[0])) <= jnp.sqrt(jnp.finfo(r.dtype).eps) * size:
+    r = np.asarray(r)  # By numpy, since each operation of JAX alone is a program to be compiled.
+    if not np.all(np.isfinite(r)):
+        raise ValueError(f"the stroke has shapes that are not finite numbers: it starts at {r[0]}.")
+    if not np.max(np.abs(r[-1] - r[0])) <= np.sqrt(np.finfo(r.dtype).eps) * np.max(np.abs(r - r[:1])):
         raise ValueError(
-            f"the stroke is not closed: it starts at the shape {np.asarray(r[0])} and ends at {np.asarray(r[-1])}; give"
+            f"the stroke is not closed: it starts at the shape {r[0]} and ends at {r[-1]}; give"
             " it the way back too, gd.strokes.join(stroke, back), or take a FourierStroke."
         )

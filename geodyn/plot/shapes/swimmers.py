@@ -201,7 +201,7 @@ def swim(
 
 def _shapes(swimmer, stroke, component, ax):
     """Draws the curvature with the stroke on it; returns the dot that goes along."""
-    r = np.asarray(jax.vmap(lambda t: shape_at(stroke, t))(jnp.linspace(0.0, 1.0, 129)))
+    r = np.asarray(jax.jit(jax.vmap(lambda t: shape_at(stroke, t)))(jnp.linspace(0.0, 1.0, 129)))
     margin = 0.25 * np.ptp(r, axis=0)
     curvature(swimmer, component, r.min(axis=0) - margin, r.max(axis=0) + margin, ax)
     draw_stroke(stroke, ax)
@@ -281,7 +281,7 @@ def track(swimmer, g):
 
 def pose_coordinates(group, g):
     """Positions and angles of group elements, [frames, k]; exponential coordinates if the group has no translations."""
-    logs = np.array(jax.vmap(group.log)(jnp.asarray(g)))
+    logs = np.array(jax.jit(jax.vmap(group.log))(jnp.asarray(g)))
     if group.translations == g.shape[1] - 1:
         logs[:, : group.translations] = g[:, :-1, -1]
     turns = logs[:, group.translations :]
