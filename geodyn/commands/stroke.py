@@ -4,7 +4,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -15,6 +14,7 @@ from geodyn.catalogue.options import body_of, listing, parse
 from geodyn.commands.report import folder, report
 from geodyn.control.families.families import ENDS
 from geodyn.control.problem.minimise import OUTCOMES
+from geodyn.locomotion.strokes.stroke import shapes_at
 
 
 def stroke(name: str | None, words: list[str]) -> int:
@@ -102,7 +102,7 @@ def _optimum(posed, problem, options, target: Path) -> gd.OptimalStroke:
     if options["everywhere"]:
         found = gd.optimal_strokes(posed, **problem, starts=options["starts"], progress=True)
         for optimum in found:
-            middle = np.mean(jax.vmap(optimum.stroke)(np.arange(128) / 128), axis=0)
+            middle = np.mean(shapes_at(optimum.stroke, jnp.arange(128) / 128), axis=0)
             print(f"energy {float(optimum.cost):.12g} around the shape {middle}")
         return found[0]
     try:
@@ -159,7 +159,7 @@ def _can_be_drawn(body: gd.AbstractConnection) -> bool:
 def _draw(body: gd.AbstractConnection, posed, displacement, stroke):
     """A figure of the curvature that the stroke encloses, in the plane of two shape variables in which it is largest,
     for each coordinate of the pose; and of the moving body or, if that cannot be drawn, of its displacement."""
-    r = np.asarray(jax.jit(jax.vmap(stroke))(np.linspace(0.0, 1.0, 129)))
+    r = np.asarray(shapes_at(stroke, jnp.linspace(0.0, 1.0, 129)))
     middle, margin = (r.min(axis=0) + r.max(axis=0)) / 2, 0.2 * np.ptp(r, axis=0)
     field = np.abs(gd.curvature(posed, jnp.asarray(middle)))
     free = max(posed.group.translations, 1)

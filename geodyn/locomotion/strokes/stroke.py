@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._checks import floats
+from geodyn._compile.jit import jit
 from geodyn._typing import Array, Float, Number, Scalar, TypeAliasType
 
 Stroke = TypeAliasType("Stroke", Callable[[Scalar], Float[Array, " m"]])
@@ -174,20 +175,37 @@ class OpenStroke(eqx.Module):
         return straight + self.coefficients @ _bumps(jnp.asarray(t), self.coefficients.shape[1])
 
 
+WANTED = "a stroke is a function t → r[m] written with jax.numpy, such as a gd.FourierStroke"
+
+
+def _check_callable(stroke) -> None:
+    if isinstance(stroke, type):
+        raise ValueError(f"{WANTED}; got the class {stroke.__name__}: call it.")
+    if not callable(stroke):
+        raise ValueError(f"{WANTED}; got {'an array' if isinstance(stroke, jax.Array) else type(stroke).__name__}.")
+
+
+def shapes_at(stroke: Stroke, times: Float[Array, " N"]) -> Float[Array, "N m"]:
+    """The shapes at these times, by one program, which is kept for strokes of the same kind."""
+    _check_callable(stroke)
+    return _shapes_at(stroke, times)
+
+
+@jit
+def _shapes_at(stroke, times):
+    return jax.vmap(lambda t: shape_at(stroke, t))(times)
+
+
 def shape_at(stroke: Stroke, t: Scalar) -> Float[Array, " m"]:
     """The shape r(t). Raises ValueError unless the stroke is a function of time with values r[m]."""
-    wanted = "a stroke is a function t → r[m] written with jax.numpy, such as a gd.FourierStroke"
-    if isinstance(stroke, type):
-        raise ValueError(f"{wanted}; got the class {stroke.__name__}: call it.")
-    if not callable(stroke):
-        raise ValueError(f"{wanted}; got {'an array' if isinstance(stroke, jax.Array) else type(stroke).__name__}.")
+    _check_callable(stroke)
     try:
         r = stroke(t)
     except (jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError) as cause:
-        raise ValueError(f"{wanted}; this one cannot be traced ({type(cause).__name__}).") from cause
+        raise ValueError(f"{WANTED}; this one cannot be traced ({type(cause).__name__}).") from cause
     if not isinstance(r, jax.Array | np.ndarray) or r.ndim != 1:
         what = f"an array of shape {r.shape}" if isinstance(r, jax.Array | np.ndarray) else type(r).__name__
-        raise ValueError(f"{wanted}; this one gives {what}: jnp.stack makes r of numbers.")
+        raise ValueError(f"{WANTED}; this one gives {what}: jnp.stack makes r of numbers.")
     return r
 
 
@@ -226,7 +244,7 @@ def check_closed(stroke: Stroke) -> None:
         ...     print(str(error)[:80])
         the stroke is not closed: it starts at the shape [0. 0.] and ends at [1. 1.]; gi
     """
-    r = jax.jit(jax.vmap(lambda t: shape_at(stroke, t)))(jnp.linspace(0.0, 1.0, 65))
+    r = shapes_at(stroke, jnp.linspace(0.0, 1.0, 65))
     if isinstance(r, jax.core.Tracer):
         return
     r = np.asarray(r)  # By numpy, since each operation of JAX alone is a program to be compiled.

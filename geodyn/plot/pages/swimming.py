@@ -3,11 +3,10 @@
 from base64 import b64encode
 from io import BytesIO
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn.locomotion.strokes.stroke import shape_at
+from geodyn.locomotion.strokes.stroke import shapes_at
 from geodyn.plot.pages.encoding import box, quantised, series, text
 from geodyn.plot.shapes.names import pose_names
 from geodyn.plot.shapes.strokes import curvature
@@ -27,7 +26,7 @@ def swimming(swimmer, stroke, strokes, component, variables, at) -> dict:
     frames, parts, points, _ = outlines.shape
     moving = np.concatenate([path[:, None], outlines.reshape(frames, parts * points, 2)], axis=1)
     centre, scale = box(moving.reshape(-1, 2), True)
-    shapes = np.asarray(jax.jit(jax.vmap(lambda t: shape_at(stroke, t)))(jnp.asarray(times % 1)))
+    shapes = np.asarray(shapes_at(stroke, jnp.asarray(times % 1)))
     coordinates = dict(zip(pose_names(swimmer.group), pose_coordinates(swimmer.group, g).T, strict=True))
     none = text(np.zeros(0, "<f4"))
     planar = component is not None and shapes.shape[1] > 1  # A single shape variable has no curvature.

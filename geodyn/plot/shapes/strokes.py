@@ -15,7 +15,7 @@ from geodyn.locomotion.connections.connection import connection as connection_fo
 from geodyn.locomotion.connections.connection import curvature as curvature_form
 from geodyn.locomotion.connections.connection import shape_metric as metric_form
 from geodyn.locomotion.connections.coordinates import minimum_perturbation
-from geodyn.locomotion.strokes.stroke import shape_at
+from geodyn.locomotion.strokes.stroke import shapes_at
 from geodyn.plot.shapes.names import pose_names, shape_names
 from geodyn.plot.style import COLOURS, INK, axes
 from geodyn.plot.style import figure as new_figure
@@ -258,7 +258,7 @@ def stroke(stroke: Callable, ax=None, *, variables: tuple[int, int] = (0, 1)):
 
     ax = ax if ax is not None and ax.get_xlabel() else _plane(ax, variables)
     seen = {"color": INK, "path_effects": [withStroke(linewidth=4, foreground="white")]}  # on dark colours too
-    r = np.asarray(jax.jit(jax.vmap(lambda t: shape_at(stroke, t)))(jnp.linspace(0.0, 1.0, 257)))[:, list(variables)]
+    r = np.asarray(shapes_at(stroke, jnp.linspace(0.0, 1.0, 257)))[:, list(variables)]
     ax.plot(*r.T, linewidth=2.2, **seen)
     if np.abs(r[-1] - r[0]).max() > 1e-6 * np.ptp(r, axis=0).max():
         ax.plot(*r[0], "o", **seen)

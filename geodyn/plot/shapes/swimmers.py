@@ -6,11 +6,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._compile.jit import jit
 from geodyn.geometry.groups.isometries import Isometries
 from geodyn.geometry.groups.rigid import SE2, SO2, Translation
 from geodyn.locomotion.connections.connection import AbstractConnection
 from geodyn.locomotion.motion.holonomy import path as group_path
-from geodyn.locomotion.strokes.stroke import check_closed, shape_at
+from geodyn.locomotion.strokes.stroke import check_closed, shape_at, shapes_at
 from geodyn.plot.shapes.names import pose_names
 from geodyn.plot.shapes.strokes import curvature
 from geodyn.plot.shapes.strokes import stroke as draw_stroke
@@ -201,7 +202,7 @@ def swim(
 
 def _shapes(swimmer, stroke, component, ax):
     """Draws the curvature with the stroke on it; returns the dot that goes along."""
-    r = np.asarray(jax.jit(jax.vmap(lambda t: shape_at(stroke, t)))(jnp.linspace(0.0, 1.0, 129)))
+    r = np.asarray(shapes_at(stroke, jnp.linspace(0.0, 1.0, 129)))
     margin = 0.25 * np.ptp(r, axis=0)
     curvature(swimmer, component, r.min(axis=0) - margin, r.max(axis=0) + margin, ax)
     draw_stroke(stroke, ax)
@@ -279,9 +280,14 @@ def track(swimmer, g):
     return _placed(swimmer.group, g, np.broadcast_to(origin, (len(g), 1, 1, len(origin))))[:, 0, 0]
 
 
+@jit
+def _logs(group, g):
+    return jax.vmap(group.log)(g)
+
+
 def pose_coordinates(group, g):
     """Positions and angles of group elements, [frames, k]; exponential coordinates if the group has no translations."""
-    logs = np.array(jax.jit(jax.vmap(group.log))(jnp.asarray(g)))
+    logs = np.array(_logs(group, jnp.asarray(g)))
     if group.translations == g.shape[1] - 1:
         logs[:, : group.translations] = g[:, :-1, -1]
     turns = logs[:, group.translations :]
