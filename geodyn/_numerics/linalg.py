@@ -35,6 +35,14 @@ def adjugate(a: Float[Array, "n n"]) -> Float[Array, "n n"]:
     return jnp.stack([jnp.stack(row) for row in rows])
 
 
+def small_inverse(a: Float[Array, "n n"]) -> Float[Array, "n n"]:
+    """a⁻¹, for n ≤ 4 by Cramer's rule."""
+    if len(a) > 4:
+        return inverse(a)
+    cofactors = adjugate(a) if len(a) > 1 else jnp.ones_like(a)
+    return cofactors / jnp.sum(a[0] * cofactors[:, 0])
+
+
 def _turned_twice(rows):
     """The rows moved up cyclically by one, and by two."""
     once = jnp.concatenate([rows[1:], rows[:1]])

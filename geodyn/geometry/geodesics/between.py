@@ -20,28 +20,28 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._compile.jit import custom_jvp, jit
-from geodyn._compile.tracing import once
+from geodyn._compile.tracing import batched_as, once
 from geodyn._numerics.bands import Full
+from geodyn._numerics.linalg import small_inverse
 from geodyn._typing import Array, Float, Scalar
 from geodyn.geometry.geodesics.paths import (
     action,
+    chosen,
     cut,
     ends,
     energy_at,
     gauss,
     joints,
     mixed,
-    on_pieces,
     pieces_of,
     residual,
     tail,
 )
-from geodyn.geometry.geodesics.relaxation import NODES, Effort, most_pieces, relaxed
+from geodyn.geometry.geodesics.relaxation import NODES, Effort, lengths, most_pieces, relaxed
 from geodyn.geometry.manifold.manifold import AbstractManifold
 from geodyn.integrators.step.iteration import iterate
 
 MOST_PLAIN = 40
-FEW_NODES = 12
 BUMP = 1e-3
 
 
@@ -102,7 +102,7 @@ def _straight(metric, x, y, nodes):
     return d[None, None, :] + (1 - 2 * c)[None, :, None] * bump[None, None, :]
 
 
-def _short(metric, x, y, effort, nodes=FEW_NODES):
+def _short(metric, x, y, effort, nodes=NODES):
     """(u of one piece, its ends, whether fixed-point iteration found it and its few nodes resolve it as well as
     `effort` wants)."""
     zero, yes = jnp.zeros((), x.dtype), jnp.ones((), bool)
@@ -136,12 +136,8 @@ def _energy_jvp(primals, tangents):
     energy = jnp.where(found, energy, jnp.inf) if varies and effort.far else energy
     rate = sum((p @ d for p, d in ((-begin, dx), (end, dy)) if d is not None), jnp.zeros((), x.dtype))
     if varies:
-        rate = rate + eqx.filter_jvp(lambda metric: _action(metric, x, u), (metric,), (dmetric,))[1]
+        rate = rate + eqx.filter_jvp(lambda metric: action(metric, x, _equal(u), u), (metric,), (dmetric,))[1]
     return energy, rate
-
-
-def _action(metric, x, u):
-    return action(metric, x, _equal(u), u)
 
 
 @custom_jvp
@@ -159,7 +155,7 @@ def _ends(metric, x, y, effort):
 
 @_ends.def_jvp
 def _ends_jvp(primals, tangents):
-    (metric, x, y, effort), (dmetric, dx, dy, _) = primals, tangents
+    (_, x, y, _), (dmetric, dx, dy, _) = primals, tangents
     # The derivatives are a matrix, so that nothing is iterated again for each tangent to which Newton's method applies
     # the derivative of a force.
     change = jnp.concatenate([jnp.zeros_like(at) if d is None else d for at, d in ((x, dx), (y, dy))])
@@ -167,10 +163,9 @@ def _ends_jvp(primals, tangents):
     if jax.tree.leaves(dmetric):
         # −p(0) and p(1) are the derivatives of E along the changes `moved`, which lead to other geodesics. These do not
         # depend to first order on the path, so that how it changes with the metric is not needed.
-        values, hessian, u, moved = _varied(*primals)
-        if effort.far:
-            u, moved = (jnp.where(jnp.isinf(values[0]), 0, a) for a in (u, moved))
-        rate, rates = eqx.filter_jvp(lambda metric: _first_variation(metric, x, u, moved), (metric,), (dmetric,))[1]
+        values, hessian, h, u, moved = _varied(*primals)
+        path = x, h, u, moved
+        rate, rates = eqx.filter_jvp(lambda metric: _first_variation(metric, *path), (metric,), (dmetric,))[1]
     else:
         values, hessian = _expanded(*primals)
     _, begin, end = values
@@ -178,17 +173,17 @@ def _ends_jvp(primals, tangents):
     return values, (jnp.concatenate([-begin, end]) @ change + rate, -begins, stops)
 
 
-def _first_variation(metric, x, u, moved):
+def _first_variation(metric, x, h, u, moved):
     """The energy of the path from x, and its derivatives [2n] along the changes `moved` of u, which belong to unit
     changes of both ends."""
-    energy, (at_start, slope) = jax.value_and_grad(_action, (1, 2))(metric, x, u)
+    energy, (at_start, slope) = jax.value_and_grad(action, (1, 3))(metric, x, h, u)
     return energy, jnp.sum(slope[..., None] * moved, (0, 1, 2)) + jnp.pad(at_start, (0, x.size))
 
 
 @custom_jvp
 def _expanded(metric, x, y, effort):
     """(E, p(0), p(1)) of the geodesic from x to y, and the Hessian [2n, 2n] of E with respect to both points."""
-    return _solved(metric, x, y, effort)
+    return _solved(metric, x, y, effort)[:2]
 
 
 @_expanded.def_jvp
@@ -198,11 +193,9 @@ def _expanded_jvp(primals, tangents):
 
 @custom_jvp
 def _varied(metric, x, y, effort):
-    """What `_expanded` returns, and the velocities of `_path` u[k, q, n] with their derivatives [k, q, n, 2n] with
-    respect to both points."""
-    at_ends, hessian, both = _solved(metric, x, y, effort, whole=True)
-    u, moved = jnp.split(both, [x.size], axis=2)
-    return at_ends, hessian, u, moved.reshape(*u.shape, 2 * x.size)
+    """What `_expanded` returns; the lengths h[k] and velocities u[k, q, n] of the pieces of the geodesic; and the
+    derivatives of u [k, q, n, 2n] with respect to both points."""
+    return _solved(metric, x, y, effort)
 
 
 @_varied.def_jvp
@@ -213,26 +206,28 @@ def _varied_jvp(primals, tangents):
 def _at_path(metric, x, y, effort):
     """What `_varied` returns, as a function of `_path`, so that it can be differentiated again."""
     u = _path(metric, x, y, effort)
-    at_ends, hessian, moved = _chained(metric, x, _equal(u), u, len(u))
-    return at_ends, hessian, u, moved
+    h = _equal(u)
+    at_ends, hessian, moved = _chained(metric, x, h, u, len(u))
+    return at_ends, hessian, h, u, moved
 
 
-def _solved(metric, x, y, effort, whole=False):
-    """What `_expanded` returns; if it is the `whole`, also u and its derivatives as one array [k, q, n + 2n²]."""
+def _solved(metric, x, y, effort):
+    """What `_varied` returns."""
     u, _, good = _short(metric, x, y, effort)
 
-    def both(u, moved, complete):
-        return [complete(jnp.concatenate([u, moved.reshape(*u.shape[:2], -1)], axis=2))] if whole else []
+    def longer(u, _):
+        path = relaxed(metric, x, y, u[:1], effort)
+        return path.u, path.pieces
 
-    def longer(u, *_):
-        path = relaxed(metric, x, y, u, effort)
-        _, hessian, moved = _chained(metric, x, path.h, path.u, path.pieces)
-        hessian = jnp.where(jnp.isinf(path.ends[0]), 0, hessian)
-        return -u, path.ends, hessian, *both(path.u, moved, path.on_all_pieces)
-
-    at_ends, hessian, moved = _expansion(metric, x, u[0])
-    pair = both(u, moved[None], lambda both: cut(both, NODES, most_pieces(effort.nodes)))
-    return once(~good, longer, u, at_ends, hessian, *pair)[1:]
+    room = jnp.zeros((most_pieces(effort.nodes) - 1, *u.shape[1:]), u.dtype)
+    u, pieces = once(~good, longer, jnp.concatenate([u, room]), jnp.ones((), int))
+    h = lengths(u, pieces)
+    found = *_chained(metric, x, h, u, pieces), u
+    if effort.far:
+        lost = (jnp.inf, 0, 0), 0, 0, 0
+        found = jax.tree.map(lambda a, b: jnp.where(jnp.isnan(u[0, 0, 0]), b, a), found, lost)
+    at_ends, hessian, moved, u = found
+    return at_ends, hessian, h, u, moved
 
 
 def _expansion(metric, x, u):
@@ -267,32 +262,27 @@ def _expansion(metric, x, u):
 
 
 def _chained(metric, x, h, u, pieces):
-    """The `_expansion` of a geodesic of several pieces, with lengths h[k] and velocities u[k, q, n]: the sum of their
-    energies is stationary in the positions of their joints."""
-    n, size, starts = x.size, len(u), joints(x, h, u)[0]
+    """The `_expansion` of a geodesic of several pieces, with lengths h[k] and velocities u[k, q, n]. Piece by piece it
+    is added to what came before: the joint is where the sum of their energies is stationary."""
+    n, starts = x.size, joints(x, h, u)[0]
+    to_begin, to_end = jnp.split(jnp.eye(2 * n, dtype=x.dtype), 2)
 
-    def one(k):
-        at_ends, hessian, moved = _expansion(metric, starts[k], h[k] * u[k])
-        return jax.tree.map(lambda a: a / h[k], (at_ends, hessian, moved))
+    def add(k, path):
+        (energy, begin, _), before, moved = path
+        here = jnp.arange(len(u)) == k
+        start, length, velocities = (chosen(here, a) for a in (starts, h, u))
+        found = _expansion(metric, start, length * velocities)
+        (more, first, end), after, own = jax.tree.map(lambda a: a / length, found)
+        coupled = jnp.concatenate([before[n:, :n], after[:n, n:]], axis=1)
+        joint = jnp.where(k == 0, to_begin, -small_inverse(before[n:, n:] + after[:n, :n]) @ coupled)
+        of_before, of_after = jnp.concatenate([to_begin, joint]), jnp.concatenate([joint, to_end])
+        hessian = of_before.T @ before @ of_before + of_after.T @ after @ of_after
+        moved = jnp.where(here[:, None, None, None], (own @ of_after)[None], moved @ of_before)
+        return (energy + more, jnp.where(k == 0, first, begin), end), hessian, moved
 
-    every = jax.vmap(one)(np.arange(size)) if isinstance(pieces, int) else on_pieces(one, size, pieces)
-    (energies, begins, stops), hessians, moved = every
-    hessians = hessians.reshape(size, 2, n, 2, n)
-    # Both ends of each piece among all joints [k, 2, size + 1], of which x is the first and y every one from the last.
-    of_all = jnp.asarray(np.stack([np.eye(size, 1 + size), np.eye(size, 1 + size, 1)], axis=1), x.dtype)
-    matrix = jnp.einsum("kAa,kAiBj->kaiBj", of_all, hessians)
-    matrix = jnp.einsum("kaiBj,kBb->aibj", matrix, of_all)
-    k = np.arange(1 + size)
-    is_x, is_y = jnp.asarray(k == 0), k >= pieces
-    held = (is_x | is_y)[:, None, None, None]
-    matrix = jnp.where(held, jnp.eye((1 + size) * n, dtype=x.dtype).reshape(matrix.shape), matrix)
-    given = jnp.kron(jnp.stack([is_x, is_y], axis=1).astype(x.dtype), jnp.eye(n, dtype=x.dtype))
-    moves = jnp.linalg.solve(matrix.reshape((1 + size) * n, -1), given).reshape(1 + size, n, 2 * n)
-    moves = jnp.stack([moves[:-1], moves[1:]], axis=1)
-    hessian = jnp.einsum("kAic,kAid->cd", moves, jnp.einsum("kAiBj,kBjd->kAid", hessians, moves))
-    moved = jnp.einsum("kqiAj,kAjc->kqic", moved.reshape(*u.shape, 2, n), moves)
-    end = jnp.sum(jnp.where((k[1:] == pieces)[:, None], stops, 0), axis=0)
-    return (jnp.sum(energies), begins[0], end), hessian, moved
+    zero = jnp.zeros((), x.dtype), jnp.zeros_like(x), jnp.zeros_like(x)
+    nothing = zero, jnp.zeros((2 * n, 2 * n), x.dtype), jnp.zeros((*u.shape, 2 * n), x.dtype)
+    return jax.lax.fori_loop(0, pieces, add, batched_as((x, u), nothing))
 
 
 @custom_jvp
@@ -302,10 +292,9 @@ def _path(metric, x, y, effort):
     u, _, good = _short(metric, x, y, effort)
 
     def longer(u, _):
-        path = relaxed(metric, x, y, u, effort)
-        return -u, path.on_all_pieces(path.u)
+        return -u, relaxed(metric, x, y, u, effort).on_all_pieces
 
-    return once(~good, longer, u, cut(u, NODES, most_pieces(effort.nodes)))[1]
+    return once(~good, longer, u, cut(u, most_pieces(effort.nodes)))[1]
 
 
 @_path.def_jvp

@@ -38,7 +38,7 @@ from geodyn.integrators.contract.tableau import gauss
 from geodyn.integrators.integrate import integrate
 from geodyn.integrators.step.methods import AbstractMethod, Gauss
 
-NODES = 256
+NODES = 384
 STEPS = 48
 
 

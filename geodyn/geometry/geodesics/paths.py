@@ -14,8 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._compile.tracing import batched_as
-from geodyn._numerics.linalg import adjugate, inverse, solve
+from geodyn._numerics.linalg import small_inverse, solve
 from geodyn._typing import Array
+
+TOGETHER = 4
 
 
 @functools.cache
@@ -37,12 +39,13 @@ def _last_modes(nodes: int) -> np.ndarray:
 
 
 @functools.cache
-def _resampling(few: int, many: int, pieces: int) -> np.ndarray:
-    """The matrix [pieces many, few] that evaluates a polynomial, given at `few` nodes, at `many` nodes of each of the
-    pieces into which its interval is cut."""
-    _, _, b, P = gauss(few)
-    t = (gauss(many)[0][None, :] + np.arange(pieces)[:, None]).reshape(-1) / pieces
-    return np.polynomial.legendre.legvander(2 * t - 1, few - 1) * np.sqrt(2 * np.arange(few) + 1) @ (P * b[:, None]).T
+def _resampling(nodes: int, pieces: int) -> np.ndarray:
+    """The matrix [pieces nodes, nodes] that evaluates a polynomial at as many nodes of each of the pieces into which
+    its interval is cut."""
+    c, _, b, P = gauss(nodes)
+    t = (c[None, :] + np.arange(pieces)[:, None]).reshape(-1) / pieces
+    orders = np.sqrt(2 * np.arange(nodes) + 1)
+    return np.polynomial.legendre.legvander(2 * t - 1, nodes - 1) * orders @ (P * b[:, None]).T
 
 
 def mixed(matrix, x):
@@ -96,7 +99,7 @@ def piece(metric, start, h, u) -> Pieces:
     slope = momenta + h * mixed(a.T * b[None, :] / b[:, None], forces)
     integrals = (h * jnp.sum(weights * x, axis=0) for x in (energies[:, None], unresolved[:, None] / 2, forces))
     (energy,), (rest,), impulse = integrals
-    return Pieces(energy, rest, jax.vmap(_inverse)(g), slope, impulse)
+    return Pieces(energy, rest, jax.vmap(small_inverse)(g), slope, impulse)
 
 
 def energy_at(metric, x, u):
@@ -109,31 +112,35 @@ def _at_node(metric, x, u):
     return energy, force, metric(x)
 
 
-def _inverse(g):
-    """g⁻¹, by Cramer's rule if g is small."""
-    if len(g) > 4:
-        return inverse(g)
-    cofactors = adjugate(g) if len(g) > 1 else jnp.ones_like(g)
-    return cofactors / jnp.sum(g[0] * cofactors[:, 0])
-
-
 def pieces_of(metric, x, h, u) -> Pieces:
     """The `Pieces` of all pieces of the path from x."""
     return jax.vmap(lambda start, h, u: piece(metric, start, h, u))(joints(x, h, u)[0], h, u)
 
 
+def chosen(here, x):
+    """The one of x[k, …] for which here[k] is true. It is a mask, since under `vmap` an index becomes a gather or a
+    scatter: no native function can have one."""
+    return jnp.sum(jnp.where(here.reshape(-1, *[1] * (x.ndim - 1)), x, 0), axis=0)
+
+
 def on_pieces(function, size: int, pieces):
-    """function(k) for the first `pieces` of `size` pieces, and zeros for the others."""
-    nothing = jax.tree.map(lambda a: jnp.zeros((size, *a.shape), a.dtype), jax.eval_shape(function, 0))
+    """function(k) for the first `pieces` of `size` pieces, rounded up to a multiple of `TOGETHER`, and zeros for the
+    others. Several at a time cost little more than one."""
+    width = min(size, TOGETHER)
+    every = jax.vmap(function)
+    nothing = jax.eval_shape(every, jnp.arange(width))
+    nothing = jax.tree.map(lambda a: jnp.zeros((size // width, *a.shape), a.dtype), nothing)
 
     def put(k, known):  # A mask, since under `vmap` an index becomes a scatter: no native function can have one.
         def here(a):
-            return (jnp.arange(size) == k).reshape(-1, *[1] * (a.ndim - 1))
+            return (jnp.arange(len(a)) == k).reshape(-1, *[1] * (a.ndim - 1))
 
-        return jax.tree.map(lambda a, new: jnp.where(here(a), new, a), known, function(k))
+        found = every(width * k + jnp.arange(width))
+        return jax.tree.map(lambda a, new: jnp.where(here(a), new[None], a), known, found)
 
     first, nothing = batched_as(pieces, (jnp.zeros_like(pieces), nothing))
-    return jax.lax.fori_loop(first, pieces, put, nothing)
+    done = jax.lax.fori_loop(first, (pieces + width - 1) // width, put, nothing)
+    return jax.tree.map(lambda a: a.reshape(size, *a.shape[2:]), done)
 
 
 def action(metric, x, h, u):
@@ -171,6 +178,6 @@ def tail(at: Pieces):
     return jnp.sum(at.unresolved) / jnp.where(energy > 0, energy, 1.0)
 
 
-def cut(u, nodes: int, pieces: int):
-    """The velocities u of the same path, with every piece cut into `pieces` pieces of `nodes` nodes each."""
-    return _along(_resampling(u.shape[1], nodes, pieces), u).reshape(-1, nodes, u.shape[2])
+def cut(u, pieces: int):
+    """The velocities u of the same path, with every piece cut into so many, of as many nodes each."""
+    return _along(_resampling(u.shape[1], pieces), u).reshape(-1, *u.shape[1:])

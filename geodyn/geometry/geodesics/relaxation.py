@@ -6,10 +6,10 @@ import jax
 import jax.numpy as jnp
 
 from geodyn._compile.tracing import batched_as, once
-from geodyn._typing import Array, Bool, Float, Int, Number, Scalar
+from geodyn._typing import Array, Float, Int, Number, Scalar
 from geodyn.geometry.geodesics.paths import cut, ends, joints, on_pieces, piece, residual, tail, total
 
-NODES = 32
+NODES = 12
 ITERATIONS = 3000
 ITERATIONS_IF_FAR = 100
 PATIENCE = 20
@@ -40,26 +40,21 @@ class Effort(NamedTuple):
 
 class Path(NamedTuple):
     """A path of `pieces` pieces, in arrays with room for more: the velocities u[k, q, n], the `ends` (E, p(0), p(1)),
-    the fraction of the energy in the last modes (`tail`), and whether it is a minimum to rounding (`converged`)."""
+    and the fraction of the energy in the last modes (`tail`)."""
 
     u: Float[Array, "k q n"]
     pieces: Int[Array, ""]
     ends: tuple[Scalar, Float[Array, " n"], Float[Array, " n"]]
     tail: Scalar
-    converged: Bool[Array, ""]
 
     @property
-    def h(self) -> Float[Array, " k"]:
-        """The lengths of the pieces, 0 for unused pieces."""
-        return lengths(self.u, self.pieces)
-
-    def on_all_pieces(self, u: Float[Array, "k q m"]) -> Float[Array, "k q m"]:
-        """Velocities along this path, or other polynomials, cut into as many pieces as there is room for."""
+    def on_all_pieces(self) -> Float[Array, "k q n"]:
+        """The velocities of the same path, cut into as many pieces as there is room for."""
 
         def more(state):
-            return state[1] < len(u)
+            return state[1] < len(self.u)
 
-        return jax.lax.while_loop(more, lambda state: (_halved(state[0]), 2 * state[1]), (u, self.pieces))[0]
+        return jax.lax.while_loop(more, lambda state: (_halved(state[0]), 2 * state[1]), (self.u, self.pieces))[0]
 
 
 def lengths(u, pieces):
@@ -68,18 +63,18 @@ def lengths(u, pieces):
 
 
 def _halved(u):
-    return cut(u, u.shape[1], 2)[: len(u)]
+    return cut(u, 2)[: len(u)]
 
 
 class _Relaxing(NamedTuple):
-    """The state of the relaxation: the velocities `u`, the residual there with upper and with lower index (`r`,
-    `lowered`), and the length of the next step along it; the best path so far with this number of pieces and its
-    squared residual (`least`); the steps since then (`stalled`) and all steps with this number of pieces (`count`); the
-    energy that none of them may exceed (`highest`); and whether these steps are over."""
+    """The state of the relaxation: the velocities `u`, the residual `r` there and its `square`, and the length of the
+    next step along it; the best path so far with this number of pieces and the square of its residual (`least`); the
+    steps since then (`stalled`) and all steps with this number of pieces (`count`); the energy that none of them may
+    exceed (`highest`); and whether these steps are over."""
 
     u: Array
     r: Array
-    lowered: Array
+    square: Scalar
     length: Scalar
     best: Path
     least: Scalar
@@ -107,12 +102,15 @@ def relaxed(metric, x, y, u, effort: Effort) -> Path:
     def resolved(path):
         return path.tail <= effort.enough(RESOLVED * eps)
 
+    def converged(least, highest):
+        """Whether a path is a minimum to rounding."""
+        return least <= highest * eps**1.25
+
     def step(s):
         (u,) = once(s.over, lambda u: (_halved(u),), s.u)
         pieces, count = jnp.where(s.over, 2, 1) * s.best.pieces, jnp.where(s.over, 0, s.count)
-        r, length, least, stalled = (
-            jnp.where(count == 0, a, b) for a, b in zip((0, 0, jnp.inf, 0), (s.r, s.length, s.least, s.stalled))
-        )
+        known = (0, s.r), (0, s.square), (0, s.length), (jnp.inf, s.least), (0, s.stalled)
+        r, before, length, least, stalled = (jnp.where(count == 0, *pair) for pair in known)
         trial, h = u - length * r, lengths(u, pieces)
         starts, _ = joints(x, h, trial)
         at = on_pieces(lambda k: piece(metric, starts[k], h[k], trial[k]), room, pieces)
@@ -120,38 +118,37 @@ def relaxed(metric, x, y, u, effort: Effort) -> Path:
         highest = jnp.where(count == 0, found[0] * (1 + 64 * eps), s.highest)
         below = found[0] <= highest
 
-        def inner(v, p):
-            return total(h, jnp.sum(v * p, axis=2))
+        def inner(v):
+            return total(h, jnp.sum(v * lowered, axis=2))
 
-        moved, turned = length**2 * inner(r, s.lowered), length * inner(r, s.lowered - lowered)
-        longer = jnp.clip(jnp.where(turned > 0, moved / turned, 1.0), 0.25, 64.0)
-        size = jnp.where(below, inner(new, lowered), jnp.inf)
-        better = size < least
+        turned, square = before - inner(r), jnp.where(below, inner(new), jnp.inf)
+        longer = jnp.clip(jnp.where(turned > 0, length * before / turned, 1.0), 0.25, 64.0)
+        better = square < least
 
         def keep(new, old, where=below):
             return jnp.where(where, new, old)
 
-        this = Path(trial, pieces, found, tail(at), size <= highest * eps**1.25)
+        this = Path(trial, pieces, found, tail(at))
         best = jax.tree.map(lambda new, old: keep(new, old, better | (count == 0)), this, s.best)
-        least, stalled = keep(size, least, better), jnp.where(better, 0, stalled + 1)
+        least, stalled = keep(square, least, better), jnp.where(better, 0, stalled + 1)
         coarse = (pieces < room) & ~resolved(best)
         enough = (least <= highest * (ROUNDED * eps) ** 2) | coarse & (least <= COARSE * best.tail * highest)
-        stuck = (stalled >= PATIENCE) & (best.converged | coarse)
+        stuck = (stalled >= PATIENCE) & (converged(least, highest) | coarse)
         over = enough | stuck | (count + 1 >= most)
         u = jnp.where(over, best.u, keep(trial, u))
-        step = keep(new, r), keep(lowered, s.lowered), keep(longer, length / 4)
+        step = keep(new, r), keep(square, s.square), keep(longer, length / 4)
         return _Relaxing(u, *step, best, least, stalled, count + 1, highest, over)
 
-    u = cut(jnp.where(jnp.all(jnp.isfinite(u)), u, jnp.broadcast_to(y - x, u.shape)), NODES, 1)
+    u = jnp.where(jnp.all(jnp.isfinite(u)), u, jnp.broadcast_to(y - x, u.shape))
     u = jnp.concatenate([u, jnp.zeros((room - 1, *u.shape[1:]), u.dtype)])
     zero, none, no = jnp.zeros((), x.dtype), jnp.zeros((), int), jnp.zeros((), bool)
-    start = _Relaxing(u, 0 * u, 0 * u, zero, Path(u, none + 1, (zero, x, x), zero, no), zero, none, none, zero, no)
+    start = _Relaxing(u, 0 * u, zero, zero, Path(u, none + 1, (zero, x, x), zero), zero, none, none, zero, no)
 
     def going(s):
         return ~s.over | ~resolved(s.best) & (s.best.pieces < room)
 
-    end = jax.lax.while_loop(going, step, batched_as(u, start)).best
-    found = end.converged & resolved(end)
+    last = jax.lax.while_loop(going, step, batched_as(u, start))
+    end, found = last.best, converged(last.least, last.highest) & resolved(last.best)
     lost = (jnp.inf, 0, 0) if effort.far else (jnp.nan, jnp.nan, jnp.nan)
     known = tuple(jnp.where(found, a, b) for a, b in zip(end.ends, lost))
     return end._replace(u=jnp.where(found, end.u, jnp.nan), ends=known)

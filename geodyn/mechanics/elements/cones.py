@@ -13,9 +13,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._typing import Array, Bool, Scalar
-from geodyn.geometry.geodesics.between import FEW_NODES, short_path
+from geodyn.geometry.geodesics.between import short_path
 from geodyn.geometry.geodesics.geodesic import nearest_image
 from geodyn.geometry.geodesics.paths import gauss
+from geodyn.geometry.geodesics.relaxation import NODES
 from geodyn.geometry.manifold.manifold import AbstractManifold, Manifold, safe_sqrt
 
 ROUNDING = 16
@@ -49,7 +50,7 @@ def content(space: AbstractManifold, points, nodes: int) -> tuple[Scalar, Bool[A
 def _cone(space, apex, x, J, nodes):
     """Points and tangents of the cone from `apex` over a base with points x[Q, n] and tangents J[Q, k, n], at Gauss'
     nodes along the geodesic to each point of the base: [nodes · Q, n] and [nodes · Q, k + 1, n]."""
-    path_nodes = max(FEW_NODES, nodes)
+    path_nodes = max(NODES, nodes)
     at, rate = _along_path(nodes, path_nodes)
 
     def one(x, J):
