@@ -1650,7 +1650,7 @@ geometry/geodesics/between.py: only the energy changes with the metric
 
 geometry/geodesics/between.py: what is far changes with the metric
 - lost = (jnp.inf, 0, 0), 0, 0, 0
-+ lost = (jnp.inf, 0, 0), 0, 1, 1
++ lost = (jnp.inf, 0, 0), 0, jnp.nan, jnp.nan
 > geometry/test_geodesic.py::test_what_is_far_is_decided_late
 
 geometry/geodesics/relaxation.py: a path is done too early

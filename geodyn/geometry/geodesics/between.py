@@ -155,7 +155,7 @@ def _ends(metric, x, y, effort):
 
 @_ends.def_jvp
 def _ends_jvp(primals, tangents):
-    (_, x, y, _), (dmetric, dx, dy, _) = primals, tangents
+    (metric, x, y, _), (dmetric, dx, dy, _) = primals, tangents
     # The derivatives are a matrix, so that nothing is iterated again for each tangent to which Newton's method applies
     # the derivative of a force.
     change = jnp.concatenate([jnp.zeros_like(at) if d is None else d for at, d in ((x, dx), (y, dy))])
