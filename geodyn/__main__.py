@@ -18,6 +18,7 @@ def _parser() -> argparse.ArgumentParser:
 
     demo = commands.add_parser("demo", help="elastic rods in curved space and an optimal swimming stroke, in pictures")
     demo.set_defaults(command="demo")
+    demo.add_argument("part", nargs="?", choices=("rods",), help="the rods only")
 
     simulate = commands.add_parser("simulate", help="a scenario file in, a trajectory out; goes on where it stopped")
     simulate.set_defaults(command="simulate")

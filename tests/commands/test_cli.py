@@ -241,6 +241,15 @@ def test_demo(tmp_path):
 
 
 @pytest.mark.long
+def test_demo_whose_rods_fail(tmp_path, capsys, monkeypatch):
+    """They have a process of their own, whose error and exit status are passed on."""
+    monkeypatch.setattr(sys.modules["geodyn.commands.demo"], "stroke", lambda name, words: 0)
+    (tmp_path / "rods.png").mkdir()
+    assert main(["demo", "--out", str(tmp_path)]) == 2
+    assert "rods.png" in capsys.readouterr().err
+
+
+@pytest.mark.long
 def test_stroke_and_its_family(tmp_path, capsys, monkeypatch):
     """The loop of the pushmepullyou at D = 0.1 (reference of tests/test_strokes.py), and those up to D = 0.12, between
     bounds that none of them feels."""

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import geodyn as gd
+from geodyn._compile import progress as _progress
 from geodyn.control.problem.minimise import OUTCOMES, minimise
 from geodyn.control.problem.optimum import load_stroke
 from geodyn.control.problem.pointwise import pointwise
@@ -277,6 +278,22 @@ class Valley(eqx.Module):
     def __call__(self, x):
         f = (x[1] - x[0] ** 2) ** 2 + (1 - x[0]) ** 2 / 100 + x[2] / 10
         return f, jnp.sum(x**2)[None] - self.radius**2, (self.ceiling - x[:1])
+
+
+def test_a_search_says_that_it_compiles(capsys, monkeypatch):
+    """Until its first iteration is told of; and not where no progress is asked for."""
+    monkeypatch.setattr(_progress, "EVERY", 0.01)
+    for progress in (True, False):
+        found = minimise(
+            lambda x: (jnp.sum(x**4), x[:1] - 1, jnp.zeros(0)),
+            jnp.ones(3),
+            tolerance=1e-6,
+            max_iterations=50,
+            progress=progress,
+        )
+        told = capsys.readouterr()
+        assert found.result == OUTCOMES.converged and ("compiling … 0 s" in told.err) == progress
+        assert told.out.startswith("iteration 1: KKT residual ") == progress
 
 
 def test_minimise():

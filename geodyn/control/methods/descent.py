@@ -15,6 +15,7 @@ import optax
 from jax.flatten_util import ravel_pytree
 
 from geodyn._compile.jit import for_few_runs
+from geodyn._compile.progress import compiling
 from geodyn._typing import Array, Float, Int, PyTree, Scalar
 from geodyn.control.methods.method import AbstractStrokeMethod, refuse_bounds, stationary
 from geodyn.control.problem.minimise import OUTCOMES, tell
@@ -73,7 +74,8 @@ class Descent(AbstractStrokeMethod):
         chunk = self.max_iterations // 100 + 1 if progress else self.max_iterations
         try:
             for limit in range(chunk, self.max_iterations + chunk, chunk):
-                state = _advance(problem, state, tolerance, jnp.array(limit), self.optimiser, self.natural)
+                with compiling(progress is True and limit == chunk):
+                    state = _advance(problem, state, tolerance, jnp.array(limit), self.optimiser, self.natural)
                 if progress:
                     tell(progress, state.iterations, state.residual)
                     if state.residual <= tolerance or not jnp.isfinite(state.residual):

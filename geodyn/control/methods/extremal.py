@@ -13,6 +13,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from geodyn._compile.jit import for_few_runs
+from geodyn._compile.progress import compiling
 from geodyn._typing import Array, Bool, Float, Int, PyTree, Scalar
 from geodyn.control.methods.descent import Descent
 from geodyn.control.methods.method import AbstractStrokeMethod, refuse_bounds, stationary
@@ -73,7 +74,8 @@ class Wong(AbstractStrokeMethod):
         if isinstance(x, LegendreStroke):  # The theory of small strokes leaves open at which point an ellipse starts.
             near = Descent(self.harmonics, self.steps, tolerance=0.01, max_iterations=100)
             x = near.solve(problem, x, False).x
-        march = _march(problem, x, self.max_iterations)
+        with compiling(progress is True):
+            march = _march(problem, x, self.max_iterations)
         if progress and not callable(progress):
             print(f"{float(march.reached):.4g} of the displacement after {int(march.attempts)} solutions", flush=True)
         result = OUTCOMES.where(march.reached == 1, OUTCOMES.converged, OUTCOMES.stalled)

@@ -19,6 +19,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from geodyn._compile.jit import for_few_runs, for_one_run
+from geodyn._compile.progress import compiling
 from geodyn._typing import Array, Bool, Float, Int, PyTree, Scalar
 
 STIFFEST = 1e6
@@ -310,7 +311,8 @@ def minimise(
     state, tolerance = begin(problem, x), np.asarray(tolerance, jnp.result_type(*jax.tree.leaves(x)))
     try:
         for limit in range(1, max_iterations + 1) if progress else [max_iterations]:
-            state = _advance(problem, derivatives, state, tolerance, np.asarray(limit))
+            with compiling(progress is True and limit == 1):
+                state = _advance(problem, derivatives, state, tolerance, np.asarray(limit))
             if progress:
                 tell(progress, limit, state.kkt_residual)
                 if state.result != OUTCOMES.running:

@@ -5,11 +5,13 @@ others taken from the shape `at`.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._compile.jit import jit
 from geodyn.locomotion.connections.connection import AbstractConnection, AbstractInvariantMetric, check_swimmer
 from geodyn.locomotion.connections.connection import connection as connection_form
 from geodyn.locomotion.connections.connection import curvature as curvature_form
@@ -60,8 +62,8 @@ def curvature(
     _check_component(swimmer, component)
     i, j = variables
     ax = _plane(ax, variables, swimmer, at)
-    grids, F = _over(lambda r: curvature_form(swimmer, r)[:, i, j], lower, upper, 81, variables, at)
-    F = np.moveaxis(cleared(F), -1, 0)[component]
+    grids, F = _over(curvature_form, swimmer, lower, upper, 81, variables, at)
+    F = cleared(F[..., i, j])[..., component]
     # Near a singularity, as where spheres touch, the scale would else leave all other values without colour.
     largest = np.nanmax(np.abs(F))
     bound = min(largest, 4 * np.nanmedian(np.abs(F))) or largest or 1.0
@@ -173,10 +175,8 @@ def connection(
     _check_component(swimmer, component)
     ax = _plane(ax, variables, swimmer, at)
 
-    def row(r):
-        return -connection_form(swimmer, r)[component, jnp.array(variables)]
-
-    grids, arrows = _over(row, lower, upper, 17, variables, at)
+    grids, form = _over(connection_form, swimmer, lower, upper, 17, variables, at)
+    arrows = -form[..., component, list(variables)]
     ax.set(xlim=(lower[0], upper[0]), ylim=(lower[1], upper[1]))
     lengths = np.linalg.norm(arrows, axis=-1)
     # Near a singularity, as where a body on wheels locks, the scale would else make all other arrows invisible.
@@ -221,8 +221,8 @@ def shape_metric(
     from matplotlib.collections import LineCollection
 
     ax = _plane(ax, variables, swimmer, at)
-    pair = np.ix_(variables, variables)
-    grids, metrics = _over(lambda r: metric_form(swimmer, r)[pair], lower, upper, 9, variables, at)
+    grids, metrics = _over(metric_form, swimmer, lower, upper, 9, variables, at)
+    metrics = metrics[..., *np.ix_(variables, variables)]
     centres = np.stack(np.meshgrid(*grids), axis=-1).reshape(-1, 2)
     metrics = metrics.reshape(-1, 2, 2)
     centres, metrics = (x[np.isfinite(metrics).all(axis=(1, 2))] for x in (centres, metrics))
@@ -327,8 +327,8 @@ def _plane(ax, variables, swimmer=None, at=None):
     return ax
 
 
-def _over(function, lower, upper, count, variables, at):
-    """(the two axes of a grid over two shape variables, the values of a function on it [count, count, …])."""
+def _over(form, swimmer, lower, upper, count, variables, at):
+    """(the two axes of a grid over two shape variables, the values of form(swimmer, r) on it [count, count, …])."""
     if np.ndim(lower) != 1 or np.shape(lower) != np.shape(upper):
         raise ValueError(f"lower and upper must be [2], the corners of the picture; got {lower} and {upper}")
     grids = [np.linspace(low, high, count) for low, high in zip(lower, upper, strict=True)]
@@ -341,9 +341,13 @@ def _over(function, lower, upper, count, variables, at):
     r = np.broadcast_to(at, (count, count, at.size)).copy()
     r[..., list(variables)] = np.stack(np.meshgrid(*grids), axis=-1)
     try:
-        return grids, np.asarray(jax.jit(jax.vmap(jax.vmap(function)))(jnp.asarray(r)))
+        return grids, np.asarray(jit(_at_shapes)(form, swimmer, jnp.asarray(r)))
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"a shape of {at.size} variables does not suit this swimmer ({error}); give at=, a whole shape at which all"
             f" variables but {variables} are held."
         ) from error
+
+
+def _at_shapes(form, swimmer, r):
+    return jax.vmap(jax.vmap(partial(form, swimmer)))(r)
