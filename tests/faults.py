@@ -742,8 +742,8 @@ plot/shapes/strokes.py: noise of rounding is drawn
 > plot/test_plot_swimmers.py::test_rounding_is_no_curvature
 
 plot/shapes/strokes.py: arrows backwards
-- return -connection_form(swimmer, r)
-+ return connection_form(swimmer, r)
+- arrows = -form[
++ arrows = form[
 > plot/test_plot_swimmers.py::test_connection_and_metric
 
 plot/shapes/strokes.py: ellipses of the inverse of Cholesky's factor transposed
