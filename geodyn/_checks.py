@@ -14,13 +14,19 @@ UNTRACEABLE = jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversi
 
 def numbers(name: str, value, wanted: str = "real numbers") -> Array:
     """`value` as an array; ValueError for strings, other objects, complex numbers and rows of different lengths."""
+    return jnp.asarray(array_of(name, value, wanted))
+
+
+def array_of(name: str, value, wanted: str) -> Array | np.ndarray:
+    """What `numbers` returns, but of numpy where the numbers are plain or numpy's: an array of JAX takes longer to
+    make, and of a list JAX would compile a program for it."""
     try:
         leaves = [] if isinstance(value, jax.Array | np.ndarray) else jax.tree.leaves(value)
         if any(isinstance(x, str) for x in leaves):
             raise TypeError
-        # By numpy where that gives the same, since JAX would compile a program that makes an array of them.
         plain = isinstance(value, list | tuple) and all(type(x) in (float, int) for x in leaves)
-        array = value if isinstance(value, jax.Array) else jnp.asarray(np.asarray(value) if plain else value)
+        array = np.asarray(value) if plain or isinstance(value, np.ndarray) else jnp.asarray(value)
+        array = array if array.dtype.kind in "biufc" else jnp.asarray(array)
     except (TypeError, ValueError):
         raise ValueError(f"{name} must be {wanted}, rows of equal length, got {value!r}") from None
     if value is None or jnp.iscomplexobj(array):

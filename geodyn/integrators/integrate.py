@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._checks import a_number, numbers, require
+from geodyn._checks import a_number, array_of, numbers, require
 from geodyn._compile.jit import Carried, jit, static_count, traced_numbers
 from geodyn._typing import Array, Count, Numbers
 from geodyn.integrators.contract.lagrangian import AbstractFlatLagrangian, check_kinetic
@@ -152,17 +152,19 @@ def _number(x, dtype):
 
 
 def _cast(x, dtype):
+    if isinstance(x, np.ndarray):
+        return np.array(x, dtype)  # A copy, since the steps may still read it when the caller changes the original.
     return x if x.dtype == dtype and not x.weak_type else x.astype(dtype)
 
 
 def _initial(system, q0, v0):
     require("system", system, AbstractSystem, "a System, Lagrangian or ODE")
     wanted = "real numbers in the shape of a configuration"
-    q = numbers("q0", q0, wanted)
-    dtype = q.dtype if jnp.issubdtype(q.dtype, jnp.floating) else jnp.result_type(q.dtype, float)
+    q = array_of("q0", q0, wanted)
+    dtype = jnp.result_type(q.dtype, *() if jnp.issubdtype(q.dtype, jnp.floating) else (float,))
     q = _cast(q, dtype)
-    v = None if v0 is None else _cast(numbers("v0", v0, wanted), dtype)
-    v = jnp.zeros_like(q) if v is None and system.starts_at_rest else v
+    v = None if v0 is None else _cast(array_of("v0", v0, wanted), dtype)
+    v = np.zeros(q.shape, dtype) if v is None and system.starts_at_rest else v
     if v is not None and v.shape != q.shape:
         raise ValueError(f"v0 must have the shape of q0, {q.shape}; got {v.shape}")
     for name, value in (("q0", q), ("v0", v)):
@@ -416,7 +418,7 @@ def _by_parts(system, method, t0, h, q, v, most, whole: Plan, folder, progress):
         end = eqx.tree_at(lambda end: end.result, end, jnp.asarray(RESULTS.interrupted))
     elif missing:
         rows = [np.concatenate([x, np.full((missing, *x.shape[1:]), np.nan, x.dtype)]) for x in rows]
-    return _ended(end, most), jax.device_put(list(rows), q.sharding), impacts
+    return _ended(end, most), jax.device_put(list(rows), getattr(q, "sharding", None)), impacts
 
 
 def _counted(saves: int, every: int, most: int, room: int) -> dict:
