@@ -34,9 +34,9 @@ try:  # The operations whose translation for XLA depends on the devices of the p
 except ImportError:
     for_devices = None
 
-# Until JAX 0.11 a call marked `xla_cpu_small_call` is compiled into one function; the mark is undocumented. Since 0.12
+# Until JAX 0.9 a call marked `xla_cpu_small_call` is compiled into one function; the mark is undocumented. Since 0.11
 # XLA creates fusions inside of such a call that it then cannot compile, and compiles small loops as one by itself.
-HAS_SMALL_CALLS = jax.__version_info__ < (0, 12)
+HAS_SMALL_CALLS = jax.__version_info__ < (0, 11)
 
 
 def passes(trial) -> bool:
