@@ -120,8 +120,18 @@ integrators/step/loop.py: every step has a row
 + k, 0)
 > integrators/test_trajectory.py::test_one_program_serves_any_number_of_steps
 
+_compile/lanes.py: large batches on other devices by arrays
+- by_scalars=math.prod(batch) >= MANY
++ by_scalars=False
+> compile/test_native.py::test_large_batches_on_other_devices_are_computed_by_scalars
+
+_compile/lanes.py: calls that are kept apart on other devices too
+- if not _target.get().is_processor:
++ if not _target.get().by_scalars:
+> compile/test_native.py::test_large_batches_on_other_devices_are_computed_by_scalars
+
 _compile/lanes.py: long derivatives are made of scalars
-- (self.derivative and _in_one_function.get() and self.is_long)
+- (self.derivative and target.is_one_function and self.is_long)
 + False
 > integrators/test_loop.py::test_a_truss_is_a_short_program
 

@@ -160,6 +160,20 @@ def test_other_devices_get_the_plain_program():
     assert 'xla_cpu_small_call = "true"' not in lowered["cuda"] and 'inlineable = "false"' not in lowered["cuda"]
 
 
+def test_large_batches_on_other_devices_are_computed_by_scalars():
+    """There are matrix products in what is computed by arrays; no call is kept apart, which only XLA:CPU needs."""
+    rod = gd.System(gd.spaces.Hyperbolic(3), [1.0, 1.0], gd.Spring([(0, 1)], 1.0, 1.0))
+    q0, v0 = np.array([[0.0, 0.3, 0.0], [0.0, -0.3, 0.0]]), np.array([[0.4, 0.0, 0.1], [0.4, 0.0, -0.1]])
+
+    def products(members):
+        run = jax.jit(jax.vmap(lambda scale: gd.integrate(rod, q0, scale * v0, t1=1.0, steps=10).q[-1]))
+        text = run.trace(jnp.ones(members)).lower(lowering_platforms=("cuda",)).as_text()
+        assert 'inlineable = "false"' not in text
+        return text.count("stablehlo.dot_general")
+
+    assert products(lanes.MANY) < 5 < 20 < products(lanes.MANY - 1)
+
+
 def test_a_jax_that_lacks_something():
     """Programs run as they are written, and one line says so: what is read of JAX's programs is tried once."""
     code = """
