@@ -954,9 +954,14 @@ _compile/jit.py: a function is compiled again in every call
 > compile/test_jit.py::test_a_call_like_one_before_compiles_nothing
 
 _compile/jit.py: an error of the user's force is JAX's
-- return _report(error)
+- _report(error)
 + raise
 > compile/test_jit.py::test_an_error_of_the_users_force_is_reported_in_short
+
+integrators/integrate.py: a late error of the user's force is JAX's
+- with short_errors():
++ if True:
+> compile/test_jit.py::test_such_an_error_is_reported_in_short_where_results_are_read
 
 _compile/jit.py: a flag is a count
 - if isinstance(count, bool) or not

@@ -1,5 +1,6 @@
 """The boundary to `jax.jit`: which parts of a user's arguments are traced, and which are static."""
 
+import contextlib
 import functools
 import inspect
 import os
@@ -51,23 +52,29 @@ def jit(function, level: int | None = None):
         leaves, form = jax.tree.flatten((args, kwargs))
         leaves = [x if isinstance(x, ARRAYS) else _traced(x) for x in leaves]
         static = form, tuple(_ARRAY if isinstance(x, ARRAYS) else x for x in leaves)
-        try:
-            # JAX distinguishes no mesh from an empty one, which it sets when it differentiates: with the same mesh
-            # always, what was traced before is found again.
-            with use_abstract_mesh(get_abstract_mesh()), no_garbage_collection():
-                values, constants = compiled(static, [x for x in leaves if isinstance(x, ARRAYS)])
-        except jax.errors.JaxRuntimeError as error:
-            return _report(error)
+        # JAX distinguishes no mesh from an empty one, which it sets when it differentiates: with the same mesh always,
+        # what was traced before is found again.
+        with short_errors(), use_abstract_mesh(get_abstract_mesh()), no_garbage_collection():
+            values, constants = compiled(static, [x for x in leaves if isinstance(x, ARRAYS)])
         return values if constants.value is None else eqx.combine(values, constants.value)
 
     return call
 
 
+@contextlib.contextmanager
+def short_errors():
+    """An error that comes from a user's `eqx.error_if` is raised as the short one of equinox with the user's message.
+    On a GPU it comes where results are read."""
+    try:
+        yield
+    except jax.errors.JaxRuntimeError as error:
+        _report(error)
+
+
 @eqx.filter_jit
-def _report(error):
-    """Raises the error again. If it comes from a user's `eqx.error_if`, the jit of equinox replaces it by a short one
-    with the user's message."""
-    raise error
+def _report(failure):
+    """Raises the failure again, so that the jit of equinox replaces it."""
+    raise failure
 
 
 # It stands for an array among the static values of a call.

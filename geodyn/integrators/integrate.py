@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._checks import a_number, array_of, numbers, require
-from geodyn._compile.jit import Carried, jit, static_count, traced_numbers
+from geodyn._compile.jit import Carried, jit, short_errors, static_count, traced_numbers
 from geodyn._typing import Array, Count, Numbers
 from geodyn.integrators.contract.lagrangian import AbstractFlatLagrangian, check_kinetic
 from geodyn.integrators.contract.results import RESULTS
@@ -142,7 +142,8 @@ def integrate(
     impacts = Impacts(*jit(padded)(most, *(impacts or ()))) if most else None
     trajectory = _trajectory(system, method, (t0, t1, h), q, v, end, rows, impacts, **counts)
     if concrete and throw:
-        _raise_failure(trajectory)
+        with short_errors():
+            _raise_failure(trajectory)
     return trajectory
 
 

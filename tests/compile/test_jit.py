@@ -1,5 +1,7 @@
 """The boundary to `jax.jit`."""
 
+import importlib
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -68,6 +70,19 @@ def test_an_error_of_the_users_force_is_reported_in_short():
 
     with pytest.raises(eqx.EquinoxRuntimeError, match="left the table"):
         gd.integrate(gd.System(gd.spaces.Euclidean(1), [1.0], Table()), [[1.0]], t1=1.0, steps=10)
+
+
+def test_such_an_error_is_reported_in_short_where_results_are_read(monkeypatch):
+    """There it comes on a GPU, which returns results before they are computed."""
+    with pytest.raises(jax.errors.JaxRuntimeError) as caught:
+        jax.block_until_ready(jax.jit(lambda x: eqx.error_if(x, x > 0, "left the table"))(1.0))
+
+    def late(_):
+        raise caught.value
+
+    monkeypatch.setattr(importlib.import_module("geodyn.integrators.integrate"), "_raise_failure", late)
+    with pytest.raises(eqx.EquinoxRuntimeError, match="left the table"):
+        gd.integrate(gd.System(gd.spaces.Euclidean(1), [1.0]), [[1.0]], t1=1.0, steps=10)
 
 
 def test_a_call_like_one_before_compiles_nothing(caplog):
