@@ -121,8 +121,8 @@ integrators/step/loop.py: every step has a row
 > integrators/test_trajectory.py::test_one_program_serves_any_number_of_steps
 
 _compile/lanes.py: large batches on other devices by arrays
-- by_scalars=math.prod(batch) >= MANY
-+ by_scalars=False
+- _Target(by_scalars=math.prod(batch) >= MANY)
++ _Target()
 > compile/test_native.py::test_large_batches_on_other_devices_are_computed_by_scalars
 
 _compile/lanes.py: calls that are kept apart on other devices too

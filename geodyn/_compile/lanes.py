@@ -104,9 +104,13 @@ def _on_processor(*args, small, batch, alone, outs, **params):
         return native.small_call(evaluate, native.MOST_OF_SCALARS, *args) if is_small else evaluate(*args)
 
 
-def _on_accelerator(*args, batch, small, **params):
-    with _lowered_for(_Target(by_scalars=math.prod(batch) >= MANY)):
+def _on_accelerator(*args, batch, **params):
+    with _lowered_for(_accelerator(batch)):
         return _on_devices(*args, batch=batch, **params)
+
+
+def _accelerator(batch) -> _Target:
+    return _Target(by_scalars=math.prod(batch) >= MANY)
 
 
 @contextlib.contextmanager
@@ -152,7 +156,7 @@ def _on_devices(*args, run, batch, outs, alone, **_):
 
         def on_one_device(_, parts):
             on_mesh = contextlib.nullcontext() if get_abstract_mesh().empty else use_abstract_mesh(mesh.abstract_mesh)
-            with on_mesh, _lowered_for(target):
+            with on_mesh, _lowered_for(target if target.is_processor else _accelerator(sizes)):
                 values = evaluate(*parts, batch=sizes)
                 return [_summed(x, kept, places) for x, (*_, kept) in zip(values, outs, strict=True)]
 
