@@ -26,7 +26,7 @@ def array_of(name: str, value, wanted: str) -> Array | np.ndarray:
             raise TypeError
         plain = isinstance(value, list | tuple) and all(type(x) in (float, int) for x in leaves)
         array = np.asarray(value) if plain or isinstance(value, np.ndarray) else jnp.asarray(value)
-        array = array if array.dtype.kind in "biufc" else jnp.asarray(array)
+        jnp.result_type(array.dtype)  # TypeError for numbers that JAX does not have.
     except (TypeError, ValueError):
         raise ValueError(f"{name} must be {wanted}, rows of equal length, got {value!r}") from None
     if value is None or jnp.iscomplexobj(array):

@@ -121,21 +121,21 @@ integrators/step/loop.py: every step has a row
 > integrators/test_trajectory.py::test_one_program_serves_any_number_of_steps
 
 _compile/lanes.py: large batches on other devices by arrays
-- _Target(by_scalars=math.prod(batch) >= MANY)
-+ _Target()
+- Target(by_scalars=math.prod(batch) >= MANY)
++ Target()
 > compile/test_native.py::test_large_batches_on_other_devices_are_computed_by_scalars
 
-_compile/lanes.py: calls that are kept apart on other devices too
-- if not _target.get().is_processor:
-+ if not _target.get().by_scalars:
+_compile/split.py: calls that are kept apart on other devices too
+- if not current_target().is_processor:
++ if not current_target().by_scalars:
 > compile/test_native.py::test_large_batches_on_other_devices_are_computed_by_scalars
 
-_compile/lanes.py: long derivatives are made of scalars
+_compile/split.py: long derivatives are made of scalars
 - (self.derivative and target.is_one_function and self.is_long)
 + False
 > integrators/test_loop.py::test_a_truss_is_a_short_program
 
-_compile/lanes.py: long matrices are made of scalars
+_compile/split.py: long matrices are made of scalars
 - if not often and self.by_scalars and self.is_long:
 + if False:
 > integrators/test_loop.py::test_a_truss_is_a_short_program
@@ -155,7 +155,7 @@ integrators/judgement.py: the last block of rows is left out
 + made // size, block, values
 > integrators/test_trajectory.py::test_one_program_serves_any_number_of_steps
 
-_compile/lanes.py: all weights are taken apart
+_compile/split.py: all weights are taken apart
 - shapes = [v.aval.shape if v in used else (0,) * v.aval.ndim for v in closed.jaxpr.invars]
 + shapes = [v.aval.shape for v in closed.jaxpr.invars]
 > integrators/test_loop.py::test_what_nothing_is_made_of_is_not_taken_apart
@@ -180,7 +180,7 @@ integrators/step/slopes.py: the cotangents of a step are guessed without their w
 + shifted(tableau, -1))
 > integrators/test_loop.py::test_derivatives_start_from_the_step_beside
 
-_compile/progress.py: silence while it compiles
+_progress.py: silence while it compiles
 - while not done.wait(EVERY):
 + while not done.wait(60 + EVERY):
 > integrators/test_trajectory.py::test_says_that_it_compiles
@@ -958,6 +958,16 @@ _compile/jit.py: an error of the user's force is JAX's
 + raise
 > compile/test_jit.py::test_an_error_of_the_users_force_is_reported_in_short
 
+_checks.py: dates are numbers
+- jnp.result_type(array.dtype)  # TypeError
++ # TypeError
+> test_bad_input.py
+
+integrators/integrate.py: half precision is taken
+- if dtype.itemsize < 4:
++ if False:
+> test_bad_input.py
+
 integrators/integrate.py: a late error of the user's force is JAX's
 - with short_errors():
 + if True:
@@ -1255,14 +1265,14 @@ _compile/lanes.py: all members have their own numbers
 + tuple(True for a, b in zip(size, batch, strict=True))
 > integrators/test_loop.py::test_batches_of_batches
 
-_compile/lanes.py: the last axis of members is the innermost
+_compile/split.py: the last axis of members is the innermost
 - for i in range(count):
 -             axes
 + for i in reversed(range(count)):
 +             axes
 > integrators/test_loop.py::test_networks
 
-_compile/lanes.py: early values of a split come late
+_compile/split.py: early values of a split come late
 - known[i] for i in self.begun]
 + known[i] for i in self.begun[::-1]]
 > integrators/test_loop.py::test_some_of_a_batch_are_stiff
@@ -1406,12 +1416,12 @@ integrators/step/slopes.py: corrections of velocities pull nothing
 + found_bar = [f_bar, 0 * v_bar] if
 > integrators/test_loop_constraints.py::test_constraints
 
-_compile/lanes.py: arrays are not split
+_compile/split.py: arrays are not split
 - is_late = not late.isdisjoint(
 + is_late = True or not late.isdisjoint(
 > integrators/test_loop.py::test_what_is_known_early_is_computed_once
 
-_compile/lanes.py: weights for every point
+_compile/split.py: weights for every point
 - *(trails[i] for i in self.uses.get(v, ())))].append
 + *trails)].append
 > integrators/test_loop.py::test_what_is_known_early_is_computed_once

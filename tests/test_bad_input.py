@@ -111,6 +111,8 @@ WRONG = {
     "v0 shape": (lambda: run(v0=np.zeros(2)), r"v0 must have the shape of q0, \(2, 2\); got \(2,\)"),
     "q0 nan": (lambda: run(q0=Q * np.nan), "q0 must be finite"),
     "q0 complex": (lambda: run(q0=Q * 1j), "q0 must be real numbers"),
+    "q0 of dates": (lambda: run(q0=np.full(np.shape(Q), "2020", "datetime64[Y]")), "q0 must be real numbers"),
+    "q0 of float16": (lambda: run(q0=np.asarray(Q, np.float16)), "q0 must be numbers of float32 or float64"),
     "q0 text": (
         lambda: run(q0=["a", "b"]),
         "q0 must be real numbers in the shape of a configuration, .* got .'a'",

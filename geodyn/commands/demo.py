@@ -10,7 +10,7 @@ import numpy as np
 
 import geodyn as gd
 from geodyn import plot as draw
-from geodyn._compile.progress import compiling
+from geodyn._progress import compiling
 from geodyn.commands.report import folder
 from geodyn.commands.stroke import stroke
 from geodyn.exact import RODS, exact_half_separation

@@ -163,6 +163,8 @@ def _initial(system, q0, v0):
     wanted = "real numbers in the shape of a configuration"
     q = array_of("q0", q0, wanted)
     dtype = jnp.result_type(q.dtype, *() if jnp.issubdtype(q.dtype, jnp.floating) else (float,))
+    if dtype.itemsize < 4:
+        raise ValueError(f"q0 must be numbers of float32 or float64, got {dtype}: give q0.astype(float)")
     q = _cast(q, dtype)
     v = None if v0 is None else _cast(array_of("v0", v0, wanted), dtype)
     v = np.zeros(q.shape, dtype) if v is None and system.starts_at_rest else v

@@ -17,7 +17,7 @@ from tqdm import tqdm
 
 from geodyn._checks import UNTRACEABLE, require
 from geodyn._compile.jit import as_pytree, jit, static_count
-from geodyn._compile.progress import compiling
+from geodyn._progress import compiling
 from geodyn._typing import Count, Int, PyTree
 from geodyn.integrators.contract.results import RESULTS
 from geodyn.integrators.saving.inputs import fingerprint

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from geodyn._compile.lanes import _is_arithmetic
 from geodyn._compile.native import native
 from geodyn._compile.scalars import scalar_program
+from geodyn._compile.split import _is_arithmetic
 
 pytestmark = [pytest.mark.users, pytest.mark.float32, pytest.mark.newest]
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import geodyn as gd
-from geodyn._compile import progress as _progress
+from geodyn import _progress
 from geodyn.control.problem.minimise import OUTCOMES, minimise
 from geodyn.control.problem.optimum import load_stroke
 from geodyn.control.problem.pointwise import pointwise

@@ -13,6 +13,7 @@ from helpers.collocated import METHOD, STEPS, TIMES, assert_close, collocated, s
 
 import geodyn as gd
 from geodyn._compile import lanes
+from geodyn._compile.split import Split
 from geodyn.integrators.step import iteration, loop
 from geodyn.integrators.step.methods import start
 from geodyn.integrators.step.path import path
@@ -158,7 +159,7 @@ def test_what_is_known_early_is_computed_once():
         return [jnp.tanh((w + w.T) @ x) * y, x, w @ y]
 
     likes = [jax.ShapeDtypeStruct(shape, float) for shape in ((3, 3), (3,), (3,))]
-    split = lanes.Split(function, likes, 2, scalar=False)
+    split = Split(function, likes, 2, scalar=False)
     w, x, y = (jax.random.normal(jax.random.key(i), (*like.shape, 5)) for i, like in enumerate(likes))
     begun = split.begin(w[..., :1], x)
     assert sorted(b.shape for b in begun) == [(3, 3, 1), (3, 5), (3, 5)]
@@ -228,7 +229,7 @@ def right_end_of_network(weights, stiffness, times, q, v):
 
 def test_what_nothing_is_made_of_is_not_taken_apart():
     """Else a wide network beside a body would be ten thousands of scalars."""
-    split = lanes.Split(lambda x, weights: [2 * x], [jnp.zeros(2), jnp.zeros((300, 300))])
+    split = Split(lambda x, weights: [2 * x], [jnp.zeros(2), jnp.zeros((300, 300))])
     assert [x.size for x in split.scalars.inputs] == [2, 0]
 
 
@@ -252,7 +253,7 @@ def test_a_truss_is_a_short_program(stiffness, monkeypatch):
         return len(lowered.as_text().splitlines()), lowered.compile()(jnp.array(stiffness))
 
     short, found = compiled(range(5))
-    monkeypatch.setattr(lanes, "MOST_LONGER", np.inf)
+    monkeypatch.setattr("geodyn._compile.split.MOST_LONGER", np.inf)
     long, wanted = compiled(range(4, -1, -1))  # In another order, for which JAX has kept no program.
     assert short < 0.9 * long, (short, long)
     if np.ndim(stiffness):

@@ -16,7 +16,7 @@ from helpers.programs import length
 from scipy.integrate import solve_ivp
 
 import geodyn as gd
-from geodyn._compile import progress as _progress
+from geodyn import _progress
 from geodyn.integrators.contract.results import RESULTS
 from geodyn.integrators.saving import parts
 from geodyn.integrators.trajectory import IntegrationError

@@ -15,7 +15,7 @@ import optax
 from jax.flatten_util import ravel_pytree
 
 from geodyn._compile.jit import for_few_runs
-from geodyn._compile.progress import compiling
+from geodyn._progress import compiling
 from geodyn._typing import Array, Float, Int, PyTree, Scalar
 from geodyn.control.methods.method import AbstractStrokeMethod, refuse_bounds, stationary
 from geodyn.control.problem.minimise import OUTCOMES, tell

@@ -13,7 +13,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from geodyn._compile.jit import for_few_runs
-from geodyn._compile.progress import compiling
+from geodyn._progress import compiling
 from geodyn._typing import Array, Bool, Float, Int, PyTree, Scalar
 from geodyn.control.methods.descent import Descent
 from geodyn.control.methods.method import AbstractStrokeMethod, refuse_bounds, stationary

@@ -19,7 +19,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from geodyn._compile.jit import for_few_runs, for_one_run
-from geodyn._compile.progress import compiling
+from geodyn._progress import compiling
 from geodyn._typing import Array, Bool, Float, Int, PyTree, Scalar
 
 STIFFEST = 1e6

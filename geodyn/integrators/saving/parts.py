@@ -11,7 +11,7 @@ import jax
 import numpy as np
 from tqdm import tqdm
 
-from geodyn._compile.progress import compiling
+from geodyn._progress import compiling
 from geodyn.integrators.saving.checkpoint import Piece, read_pieces, write_piece
 
 PARTS, SHORTEST_PART, LONGEST_PART = 200, 100, 2**22

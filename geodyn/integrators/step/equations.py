@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._compile.lanes import Split
+from geodyn._compile.split import Split
 from geodyn.integrators.contract.tableau import ButcherTableau
 from geodyn.integrators.step.collocation import Formulation, spectrum
 

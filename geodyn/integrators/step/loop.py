@@ -13,8 +13,9 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from geodyn._compile.lanes import Split, at_once, lanes
+from geodyn._compile.lanes import lanes
 from geodyn._compile.native import LARGEST
+from geodyn._compile.split import Split, at_once
 from geodyn._typing import Array
 from geodyn.integrators.contract.results import RESULTS
 from geodyn.integrators.contract.tableau import ButcherTableau

@@ -18,8 +18,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._compile.lanes import Split, lanes, over_last
+from geodyn._compile.lanes import lanes
 from geodyn._compile.native import LARGEST
+from geodyn._compile.split import Split, over_last
 from geodyn.integrators.step.equations import Stages, column, coupled, like, mixed, only_at, pushed, summed
 from geodyn.integrators.step.loop import Step, solved, staged
 from geodyn.integrators.step.methods import shifted
