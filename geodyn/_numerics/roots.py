@@ -13,6 +13,7 @@ import jax.numpy as jnp
 
 from geodyn._compile.jit import custom_jvp
 from geodyn._compile.tracing import batched_as
+from geodyn._numerics.failure import no_derivative_where
 from geodyn._numerics.linalg import solve
 from geodyn._typing import Array, Float
 
@@ -24,7 +25,9 @@ def root(function: Callable, target: Float[Array, " n"], start: Float[Array, " n
     to the scale of x in the test of convergence, for an x that is a small difference of numbers of that size.
     Derivatives of any order, in both modes, with respect to `target` and to whatever `function` closes over are those
     of the implicit-function theorem."""
-    return _root(eqx.filter_closure_convert(function, start), target, start, size)
+    function = eqx.filter_closure_convert(function, start)
+    x = _root(function, target, start, size)
+    return no_derivative_where(jnp.isnan(x), x, (function, target))
 
 
 @custom_jvp

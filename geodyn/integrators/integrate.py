@@ -11,6 +11,7 @@ import numpy as np
 
 from geodyn._checks import a_number, array_of, numbers, require
 from geodyn._compile.jit import Carried, jit, short_errors, static_count, traced_numbers
+from geodyn._numerics.failure import no_derivative_where
 from geodyn._typing import Array, Count, Numbers
 from geodyn.integrators.contract.lagrangian import AbstractFlatLagrangian, check_kinetic
 from geodyn.integrators.contract.results import RESULTS
@@ -90,8 +91,8 @@ def integrate(
 
     Returns:
         A `Trajectory` with T = steps/save_every + 1 saved states. With `progress` or `checkpoint`, Ctrl-C returns what
-        was computed so far. Inside jit, vmap or grad nothing can be raised: look at `trajectory.result`. What follows a
-        failed step is NaN; the other members of a batch are not affected.
+        was computed so far. Inside jit or vmap nothing can be raised: look at `trajectory.result`. What follows a
+        failed step is NaN, and so are its derivatives; the other members of a batch are not affected.
 
     Raises:
         ValueError: for arguments that do not fit, and for a checkpoint of another run, before anything is compiled.
@@ -141,9 +142,9 @@ def integrate(
         end, rows, impacts = _whole(*args, **options)
     impacts = Impacts(*jit(padded)(most, *(impacts or ()))) if most else None
     trajectory = _trajectory(system, method, (t0, t1, h), q, v, end, rows, impacts, **counts)
-    if concrete and throw:
+    if throw and not isinstance(trajectory.result, jax.core.Tracer):  # It is known outside of jit, in derivatives too.
         with short_errors():
-            _raise_failure(trajectory)
+            _raise_failure(jax.tree.map(jax.lax.stop_gradient, trajectory))
     return trajectory
 
 
@@ -346,7 +347,20 @@ def _parts(saves, least):
 def _from_start(system, method, t0, h, q, v, *, most: int, **options):
     begin = _start(system, method, t0, h, q, v, most)
     end, rows, impacts = _run(system, method, t0, h, begin, most=most, **options)
+    ends = tuple(reached.state.state if most else reached.state for reached in (begin, end))
+    failed = jax.tree_util.Partial(_failed, system, method, t0, h, ends, rows[:3], options["every"], most)
+    sources = system, method, t0, h, q, v
+    rows = tuple(no_derivative_where(failed, row, sources) for row in rows)  # One by one, since many need not all.
     return _ended(end, most), rows, impacts  # Each array that is returned takes some microseconds.
+
+
+def _failed(system, method, t0, h, ends: tuple[State, State], rows, every, most: int):
+    """Which rows (q, p, λ) have no derivative: those after a failed step, and all if they are numbers without a correct
+    digit. `ends` are the states at the start and at the end."""
+    t = t0 + h * every * jnp.arange(len(rows[0]))
+    facts = no_facts(h.dtype)
+    result = judged(system, method, h, ends[0].step == 0, ends[1], facts, (t, *rows), None, most)[2]
+    return jnp.isnan(rows[0][:, 0]) | (result == RESULTS.digits_lost) | (result == RESULTS.under_resolved)
 
 
 def _ended(end: Reached, most: int):

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._compile.jit import as_pytree, jit
+from geodyn._numerics.failure import nan_unless
 from geodyn._numerics.linalg import inverse, solve
 from geodyn._numerics.roots import root
 from geodyn._typing import Array, Float, Numbers, Scalar
@@ -190,7 +191,7 @@ def regular_inverse(gram: Float[Array, "c c"]) -> Float[Array, "c c"]:
     inverted = inverse(scaled)
     condition = jnp.max(jnp.sum(jnp.abs(jax.lax.stop_gradient(inverted)), axis=1))
     regular = condition < 0.01 / (gram.shape[0] * jnp.finfo(gram.dtype).eps)
-    return jnp.where(regular, inverted, jnp.nan) / (scale[:, None] * scale[None, :])
+    return nan_unless(regular, inverted, gram) / (scale[:, None] * scale[None, :])
 
 
 def second_fundamental_form(surface: LevelSet | Embedded, x: Numbers) -> Float[Array, "D n n"]:
@@ -325,7 +326,7 @@ def _(space: LevelSet, x, y, nodes):
 
     v = root(lambda v: end(v) + filled(v), y, space.projector(x) @ (y - x))
     arrived = jnp.max(jnp.abs(filled(v))) <= jnp.finfo(x.dtype).eps ** 0.5 * (1 + jnp.max(jnp.abs(y)))
-    return jnp.where(arrived, v, jnp.nan)
+    return nan_unless(arrived, v, (space, x, y))
 
 
 @half_square.register

@@ -4,6 +4,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._numerics.failure import nan_unless
 from geodyn._numerics.linalg import solve
 from geodyn._typing import Array, Bool, Float, Number, Scalar
 from geodyn.geometry.groups.rigid import Translation
@@ -149,7 +150,7 @@ def _apart(x: Float[Array, " N"], radii: Float[Array, " N"]) -> Bool[Array, ""]:
 
 def _defined(power: Scalar, possible: Bool[Array, ""]) -> Scalar:
     """The power, or NaN for a shape that the body cannot have."""
-    return jnp.where(possible, power, jnp.nan)
+    return nan_unless(possible, power, power)
 
 
 def _circles(x: Float[Array, " N"], radii: Float[Array, " N"]) -> Float[Array, "N 61 2"]:

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._compile.jit import jit, static_count
+from geodyn._numerics.failure import nan_unless
 from geodyn._typing import Array, Count, Float, Numbers, Scalar
 from geodyn.geometry.geodesics.geodesic import log, squared_distance, told
 from geodyn.geometry.manifold.manifold import AbstractManifold, checked_points, norm, safe_sqrt
@@ -76,7 +77,7 @@ def area(space: AbstractManifold, x: Numbers, y: Numbers, z: Numbers, *, nodes: 
 
 def _content(space, points, nodes):
     value, found = content(space, points, nodes)
-    return jnp.where(found, jnp.abs(value), jnp.nan)
+    return nan_unless(found, jnp.abs(value), (space, points))
 
 
 def _area(space, points):

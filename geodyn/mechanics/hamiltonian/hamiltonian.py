@@ -316,7 +316,10 @@ def flow_derivative(
         method: as for `gd.integrate`.
 
     Returns:
-        The derivative [2n, 2n], q flat before p.
+        The derivative [2n, 2n], q flat before p. Inside jit it is NaN where a step fails.
+
+    Raises:
+        IntegrationError: where a step fails.
 
     Example:
         The harmonic oscillator turns phase space.
@@ -326,7 +329,11 @@ def flow_derivative(
         >>> print(D.round(6)[0], f"{np.cos(1.0):.6f} {np.sin(1.0):.6f}")
         [0.540302 0.841471] 0.540302 0.841471
     """
-    return _flow_derivative(system, *(jnp.asarray(x, float) for x in (q0, p0, t1)), steps=steps, method=method)
+    q0, p0, t1 = (jnp.asarray(x, float) for x in (q0, p0, t1))
+    derivative = _flow_derivative(system, q0, p0, t1, steps=steps, method=method)
+    if not isinstance(derivative, jax.core.Tracer) and np.any(np.isnan(derivative)):
+        integrate(system, q0, p0=p0, t1=t1, steps=steps, method=method)  # Raises what went wrong.
+    return derivative
 
 
 @jit

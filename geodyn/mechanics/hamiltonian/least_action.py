@@ -15,6 +15,7 @@ import numpy as np
 from geodyn._checks import floats
 from geodyn._compile.jit import custom_jvp, jit, static_count
 from geodyn._numerics.bands import Banded
+from geodyn._numerics.failure import nan_unless
 from geodyn._typing import Array, Bool, Count, Float, Int, Numbers, Scalar
 from geodyn.integrators.contract.system import AbstractSystem
 from geodyn.mechanics.hamiltonian.action import actions, conservative, fractions, interval_action, of_intervals
@@ -246,7 +247,7 @@ def _stationary(system, q0, q1, t0, t1, guess, *, steps, stages) -> ActionPath:
     values = jnp.linalg.eigvalsh((pivots + jnp.swapaxes(pivots, 1, 2)) / 2)
     last = jnp.max(jnp.abs(values[0])) / jnp.max(jnp.abs(values[-1]))
     conjugate = last < jnp.finfo(z.dtype).eps ** 0.4
-    z = jnp.where(conjugate, jnp.nan, z)
+    z = nan_unless(~conjugate & jnp.all(jnp.isfinite(z)), z, (lagrangian, start, flat[-1], t0, t1))
     slopes = of_intervals(jax.grad(lambda *at: interval_action(lagrangian, *at)), start, z, t0, t1)
     p = jnp.concatenate([-slopes[:1, 0], slopes[:, -1]])
     q = jnp.concatenate([start[None], z[:, -1]])
