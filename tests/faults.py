@@ -404,7 +404,7 @@ geometry/geodesics/between.py: distances do not change with the metric
 + rate = rate + 0
 > geometry/test_geodesic.py::test_derivatives_in_the_metric
 
-geometry/geodesics/between.py: a guess without a bump
+geometry/geodesics/relaxation.py: a guess without a bump
 - BUMP = 1e-3
 + BUMP = 0.0
 > geometry/test_geodesic.py::test_beyond_a_conjugate_point
@@ -1687,6 +1687,16 @@ control/problem/minimise.py: a search compiles in silence
 - with compiling(progress is True and limit == 1):
 + with compiling(False):
 > control/test_strokes.py::test_a_search_says_that_it_compiles
+
+geometry/geodesics/relaxation.py: a path that misses the metric is a path
+- jnp.maximum(tail(at), defect(inverses, found) ** 2)
++ tail(at)
+> geometry/test_geodesic.py::test_distances_of_far_points
+
+geometry/geodesics/between.py: a descent begins where an iteration diverged
+- jnp.where(off < COLLAPSED, found.w, start)
++ found.w
+> geometry/test_geodesic.py::test_no_band_of_failures_in_sol
 
 geometry/geodesics/relaxation.py: a path is done too early
 - ROUNDED = 2

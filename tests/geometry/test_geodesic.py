@@ -540,3 +540,57 @@ def test_what_is_far_is_decided_late():
         return jax.value_and_grad(lambda x: distance_or_far(space, x, y, 12, 0.49 * segment))(x)
 
     assert not any(map(np.any, jax.jit(jax.jacrev(slopes))(8.0)))
+
+
+def spheroid(x):
+    """A spheroid with the axes 1, 1, 0.9, in stereographic coordinates."""
+    return jnp.stack([2 * x[0], 2 * x[1], 0.9 * (1 - x @ x)]) / (1 + x @ x)
+
+
+@pytest.mark.parametrize("radius", [20.0, pytest.param(10.0, marks=pytest.mark.long)])
+def test_distances_of_far_points(radius):
+    """In a chart in which far points are close to each other the nodes of a path may miss the space between them: such
+    a path was found, of the length 1e-14. A distance is at least the chord, and the same both ways; what `log` says
+    leads there."""
+    space, x = gd.spaces.Embedded(spheroid, ambient=3, dim=2), jnp.array([0.3, 0.1])
+    ys = radius * np.stack([np.cos(np.arange(24)), np.sin(np.arange(24))], axis=1)
+    there = jax.jit(lambda y: gd.distance(space, x, y))
+    back = jax.jit(lambda y: gd.distance(space, y, x))
+    ways = np.array([[there(y), back(y)] for y in ys])
+    assert np.array_equal(ways[:, 0], ways[:, 1], equal_nan=True)
+    found = np.isfinite(ways[:, 0])
+    assert found.sum() >= 14  # 20 and 15 of them; to the others the segment is no minimum
+    chords = np.linalg.norm(jax.vmap(lambda y: spheroid(y) - spheroid(x))(ys), axis=1)
+    assert np.all(ways[found, 0] > chords[found])
+    y = ys[found][0]
+    v = gd.log(space, x, y, nodes=384)
+    assert gd.norm(space, x, v) == pytest.approx(ways[found, 0][0], rel=1e-9)
+    assert gd.exp(space, x, v, steps=200) == pytest.approx(y, rel=1e-7)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["sphere", "half-plane"])
+def test_far_points_against_closed_forms(name):
+    """A result is right, or NaN. In the half-plane 1 of 16 was found."""
+    rng = np.random.default_rng(2)
+    if name == "sphere":
+        known, metric = gd.spaces.Sphere(2), lambda x: 4 / (1 + x @ x) ** 2 * jnp.eye(2)
+        xs, ys = rng.uniform(-1, 1, (16, 2)), 20 * (lambda k: np.stack([np.cos(k), np.sin(k)], 1))(np.arange(16))
+    else:
+        known, metric = gd.spaces.Hyperbolic(2, "halfspace"), lambda x: jnp.eye(2) / x[1] ** 2
+        xs, ys = (np.stack([rng.uniform(-30, 30, 16), 10 ** rng.uniform(-1, 1, 16)], 1) for _ in range(2))
+    space = gd.Manifold(metric, dim=2)
+    solve = jax.jit(lambda x, y: gd.distance(space, x, y))
+    found, wanted = np.array([[solve(*pair), gd.distance(known, *pair)] for pair in zip(xs, ys)]).T
+    good = np.isfinite(found)
+    assert good.sum() >= 9
+    assert found[good] == pytest.approx(wanted[good], rel=1e-9)
+
+
+def test_no_band_of_failures_in_sol():
+    """Where the first iteration diverged, what it left began the descent: from some of it no descent led back."""
+    sol = gd.Manifold(lambda x: jnp.diag(jnp.exp(jnp.stack([2 * x[2], -2 * x[2], 0 * x[2]]))), dim=3)
+    v, lengths = jnp.array([2.0, -1.0, 1.0]), np.arange(0.97, 1.06, 0.004)
+    ys = jax.vmap(lambda s: gd.exp(sol, jnp.zeros(3), s * v, steps=100))(lengths)
+    found = np.array([gd.distance(sol, [0.0, 0.0, 0.0], y) for y in ys])
+    assert found == pytest.approx(lengths * np.sqrt(6), rel=1e-10)

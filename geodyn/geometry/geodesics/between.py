@@ -28,6 +28,7 @@ from geodyn.geometry.geodesics.paths import (
     action,
     chosen,
     cut,
+    defect,
     ends,
     energy_at,
     gauss,
@@ -37,12 +38,11 @@ from geodyn.geometry.geodesics.paths import (
     residual,
     tail,
 )
-from geodyn.geometry.geodesics.relaxation import NODES, Effort, lengths, most_pieces, relaxed
+from geodyn.geometry.geodesics.relaxation import COLLAPSED, NODES, Effort, lengths, most_pieces, relaxed, straight
 from geodyn.geometry.manifold.manifold import AbstractManifold
 from geodyn.integrators.step.iteration import iterate
 
 MOST_PLAIN = 40
-BUMP = 1e-3
 
 
 @jit
@@ -53,6 +53,10 @@ def energy_between(space: AbstractManifold, x: Float[Array, " n"], y: Float[Arra
     or infinite, if these are not enough, if no path is found, or if it is not a minimum (beyond a conjugate point).
     """
     # The values that the metric closes over become explicit arguments, so that E has derivatives with respect to them.
+    # Both ways are one computation, so that E is symmetric to the last bit. It begins at the first of the points in the
+    # order of their coordinates.
+    first = jnp.sum(jnp.sign(y - x) * jnp.asarray(3.0 ** -np.arange(x.size), x.dtype)) < 0
+    x, y = jnp.where(first, y, x), jnp.where(first, x, y)
     return _energy(eqx.filter_closure_convert(space.metric, x), x, y, effort)
 
 
@@ -66,7 +70,7 @@ def short_path(
 
 @custom_jvp
 def _short_path(metric, x, y, *, nodes):
-    u, _, good = _short(metric, x, y, Effort(nodes), nodes)
+    u, _, good, _ = _short(metric, x, y, Effort(nodes), nodes)
     return jnp.where(good, u[0], jnp.nan)
 
 
@@ -93,20 +97,11 @@ def _equal(u):
     return jnp.full(len(u), 1 / len(u), u.dtype)
 
 
-def _straight(metric, x, y, nodes):
-    """The velocities of the straight segment of the chart, with a small perturbation in every direction: with it the
-    iteration leaves a geodesic that is not a minimum, which is an unstable fixed point."""
-    d, c = y - x, jnp.asarray(gauss(nodes)[0], x.dtype)
-    g = metric((x + y) / 2)
-    bump = BUMP * jnp.sqrt(d @ g @ d / jnp.diag(g)) * jnp.cos(1 + jnp.arange(x.size, dtype=x.dtype))
-    return d[None, None, :] + (1 - 2 * c)[None, :, None] * bump[None, None, :]
-
-
 def _short(metric, x, y, effort, nodes=NODES):
     """(u of one piece, its ends, whether fixed-point iteration found it and its few nodes resolve it as well as
-    `effort` wants)."""
+    `effort` wants, g⁻¹ at both ends). Where the iteration diverged u is the straight segment of the chart."""
     zero, yes = jnp.zeros((), x.dtype), jnp.ones((), bool)
-    start = _straight(metric, x, y, nodes)
+    start = straight(metric, x, y, jnp.zeros((nodes, x.size), x.dtype))[None]
     h = _equal(start)
 
     def evaluated(u):
@@ -116,7 +111,11 @@ def _short(metric, x, y, effort, nodes=NODES):
     unknown = jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), jax.eval_shape(evaluated, start)[1])
     found = iterate(evaluated, start, lambda r: r, zero, MOST_PLAIN, yes, others=unknown)
     at_ends, unresolved = found.others
-    return found.w, at_ends, found.converged & (unresolved <= effort.enough(jnp.finfo(x.dtype).eps))
+    inverses = jax.vmap(lambda x: small_inverse(metric(x)))(jnp.stack([x, y]))
+    off = defect(inverses, at_ends)
+    resolved = jnp.maximum(unresolved, off**2) <= effort.enough(jnp.finfo(x.dtype).eps)
+    u = jnp.where(off < COLLAPSED, found.w, start)
+    return u, at_ends, found.converged & resolved, inverses
 
 
 @custom_jvp
@@ -143,12 +142,12 @@ def _energy_jvp(primals, tangents):
 @custom_jvp
 def _ends(metric, x, y, effort):
     """(E, p(0), p(1)) of the geodesic from x to y."""
-    u, at_ends, good = _short(metric, x, y, effort)
+    u, at_ends, good, inverses = _short(metric, x, y, effort)
 
     # u is in the carry and changes sign, since otherwise XLA would compute what follows from u before the loop, which
     # seldom turns.
     def longer(u, *_):
-        return (-u, *relaxed(metric, x, y, u, effort).ends)
+        return (-u, *relaxed(metric, x, y, u, inverses, effort).ends)
 
     return once(~good, longer, u, *at_ends)[1:]
 
@@ -213,10 +212,10 @@ def _at_path(metric, x, y, effort):
 
 def _solved(metric, x, y, effort):
     """What `_varied` returns."""
-    u, _, good = _short(metric, x, y, effort)
+    u, _, good, inverses = _short(metric, x, y, effort)
 
     def longer(u, _):
-        path = relaxed(metric, x, y, u[:1], effort)
+        path = relaxed(metric, x, y, u[:1], inverses, effort)
         return path.u, path.pieces
 
     room = jnp.zeros((most_pieces(effort.nodes) - 1, *u.shape[1:]), u.dtype)
@@ -289,10 +288,10 @@ def _chained(metric, x, h, u, pieces):
 def _path(metric, x, y, effort):
     """The velocities u[k, q, n] of the geodesic from x to y, with the largest number of nodes, on pieces of equal
     length."""
-    u, _, good = _short(metric, x, y, effort)
+    u, _, good, inverses = _short(metric, x, y, effort)
 
     def longer(u, _):
-        return -u, relaxed(metric, x, y, u, effort).on_all_pieces
+        return -u, relaxed(metric, x, y, u, inverses, effort).on_all_pieces
 
     return once(~good, longer, u, cut(u, most_pieces(effort.nodes)))[1]
 

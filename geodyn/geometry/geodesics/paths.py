@@ -178,6 +178,16 @@ def tail(at: Pieces):
     return jnp.sum(at.unresolved) / jnp.where(energy > 0, energy, 1.0)
 
 
+def defect(inverses, at_ends):
+    """How far the speed at the ends of a path is from that in between, relative to it: max |½ p g⁻¹ p − E| / E, with
+    g⁻¹ at both ends [2, n, n]. A geodesic has one speed. A path whose nodes miss what lies between them, so that its
+    energy is wrong, has not."""
+    energy, begin, end = at_ends
+    p = jnp.stack([begin, end])
+    off = jnp.abs(jnp.sum(p[:, :, None] * inverses * p[:, None, :], axis=(1, 2)) / 2 - energy)
+    return jnp.max(off) / jnp.where(energy > 0, energy, 1.0)
+
+
 def cut(u, pieces: int):
     """The velocities u of the same path, with every piece cut into so many, of as many nodes each."""
     return _along(_resampling(u.shape[1], pieces), u).reshape(-1, *u.shape[1:])
