@@ -321,8 +321,8 @@ integrators/impacts/substep.py: where a substep has led is not asked
 > impacts/test_collisions.py::test_neighbours_see_what_comes_from_rest
 
 integrators/impacts/resting.py: what touches and leaves is held
-- still = (jnp.abs(gap) <= rounding(size)) & (jnp.abs(rate) * h <= rounding(size))
-+ still = jnp.abs(gap) <= rounding(size)
+- still = (jnp.abs(gap) <= noise) & (jnp.abs(rate) * h <= noise)
++ still = jnp.abs(gap) <= noise
 > impacts/test_resting_contacts.py::test_contacts_that_are_held
 
 integrators/impacts/resting.py: resting contacts push without the Baumgarte term
@@ -1717,6 +1717,11 @@ _numerics/failure.py: one failed time spoils the derivatives of all
 - jnp.where(failed & (cotangent != 0), jnp.nan,
 + jnp.where(failed, jnp.nan,
 > integrators/test_failed_derivatives.py
+
+integrators/impacts/resting.py: a gap below zero by rounding presses
+- complementarity(gram, free, still[at])
++ complementarity(gram, free + gap[at] / (SETTLING * h) ** 2, still[at])
+> impacts/test_resting_contacts.py::test_a_cradle_of_balls_of_any_size
 """
 )
 

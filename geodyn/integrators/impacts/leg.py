@@ -159,8 +159,11 @@ class Leg(eqx.Module):
         """(p⁺, what struck, the contacts held from then on) for an impact at the end of the leg."""
         system, h = self.system, self.h
         shut = self.closed(end.gap, end.rate)
-        at = chosen(2.0 * shut + self.holding)
-        which, closed, held = self.numbers(at), shut[at], self.holding[at]
+        touching = (end.gap <= self.noise) & ~shut
+        at = chosen(2.0 * shut + touching)
+        which, closed = self.numbers(at), shut[at]
+        # Without restitution the contacts that touch are struck together: one by one they would never be done.
+        held = self.holding[at] | (touching[at] & (system.contacts.restitution(q, which) == 0))
 
         def slow(p):
             """The rates of separation below which a flight would last less than a given fraction of a step."""

@@ -45,16 +45,20 @@ class Resting(AbstractSystem):
 
     def pushes(self, t, q, v, applied):
         """(λ, λ > 0, N, d²gap/dt²) of the contacts, with their reaction forces λ and the gradients N of their gaps."""
+        at, gram, free = self.accelerated(t, q, v, applied)
+        wanted = free + 2 * at.rate / self.settling + at.gap / self.settling**2
+        lam, pushing = complementarity(gram, wanted, self.held)
+        return lam, pushing, at.normals, free + gram @ lam
+
+    def accelerated(self, t, q, v, applied):
+        """(the `Expansion` of the gaps, N M⁻¹ Nᵀ, d²gap/dt² without reaction forces) of the contacts."""
         at = expanded(self.system, self.which, t, q, v)
 
         def raise_index(row):
             return jax.jvp(lambda p: self.system.velocity(t, q, p, v), (applied,), (row,))[1]
 
         gram = at.normals @ jax.vmap(raise_index)(at.normals).T
-        free = accelerations(self.system, at, t, q, v, applied)
-        wanted = free + 2 * at.rate / self.settling + at.gap / self.settling**2
-        lam, pushing = complementarity(gram, wanted, self.held)
-        return lam, pushing, at.normals, free + gram @ lam
+        return at, gram, accelerations(self.system, at, t, q, v, applied)
 
     def momentum(self, t, q, v):
         return self.system.momentum(t, q, v)
@@ -81,10 +85,14 @@ class Resting(AbstractSystem):
 
 def laid_down(system: AbstractSystem, which, h, t, q, v, force, gaps) -> Bool[Array, " g"]:
     """A mask of the contacts `which` that are closed, at rest, and pressed by `force` or by each other; `gaps` is their
-    `gap_state`."""
+    `gap_state`. A gap and a rate within rounding are zero, whatever their signs, and so is a reaction that would move a
+    gap in a step by no more than its rounding error."""
     gap, rate, size = gaps
-    still = (jnp.abs(gap) <= rounding(size)) & (jnp.abs(rate) * h <= rounding(size))
+    noise = rounding(size)
+    still = (jnp.abs(gap) <= noise) & (jnp.abs(rate) * h <= noise)
     at = chosen(still)
     numbers = at if which is None else which[at]
-    pushing = Resting(system, numbers, still[at], SETTLING * h).pushes(t, q, v, force)[1]
-    return jnp.any((at[:, None] == jnp.arange(still.size)[None, :]) & pushing[:, None], axis=0)
+    _, gram, free = Resting(system, numbers, still[at], SETTLING * h).accelerated(t, q, v, force)
+    reaction, pushing = complementarity(gram, free, still[at])
+    pressed = pushing & (reaction * jnp.diag(gram) * h**2 > noise[at])
+    return jnp.any((at[:, None] == jnp.arange(still.size)[None, :]) & pressed[:, None], axis=0)
