@@ -482,3 +482,14 @@ def test_after_a_failed_step_all_stays():
     assert_close((value, slopes), (right_last(*x).real, tuple(want)))
     tangent = jax.jit(lambda x, dx: jax.jvp(lambda *x: last(*x)[0], x, dx)[1])(tuple(map(jnp.asarray, x)), dx)
     assert_close(tangent, sum(np.sum(a * np.asarray(b)) for a, b in zip(want, dx)))
+
+
+def test_what_cannot_be_evaluated_is_given_up():
+    """A residual that is not finite where the search begins, such as a distance that is not found, costs no matrices:
+    it took five, each of as many evaluations as there are unknowns."""
+    from geodyn.integrators.step.iteration import search
+
+    root = search(lambda w, _: jnp.full_like(w, jnp.nan), jnp.zeros(30), jnp.ones(()), jnp.ones((), bool))
+    assert not root.converged
+    assert root.iterations <= 1
+    assert root.jacobians == 0

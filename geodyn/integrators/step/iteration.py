@@ -169,6 +169,8 @@ def search(
         off = jnp.where((index == place) & (place < count), length, 0).reshape(shape)
         w = jnp.where(probing | failed, begin + off, after.w)
         fresh, made = begun(w, [], jnp.ones((), bool)), after._replace(w=w)
+        # A residual that cannot be evaluated, such as a distance that is not found, has no derivatives either.
+        fresh = fresh._replace(going=failed | jnp.all(jnp.isfinite(r)))
         progress = jax.tree.map(lambda a, b: jnp.where(probing | failed, a, b), fresh, made)
         found = found if jointly else evaluate(w)
         return Search(progress._replace(others=found), place, begin, base, matrix, iterations, jacobians)
