@@ -25,7 +25,9 @@ from geodyn.geometry.manifold.manifold import (
     AbstractMetric,
     Manifold,
     check_metric,
+    check_symmetric,
     checked_points,
+    checked_vectors,
     christoffel,
     inner,
     knows_distances,
@@ -85,7 +87,6 @@ def geodesic(
     return told(geodesic_of(space, x, v, _times(ts, x), steps), TOO_LONG)
 
 
-@jit
 def exp(space: AbstractMetric, x: Numbers, v: Numbers, *, steps: Count = STEPS) -> Float[Array, " n"]:
     """The exponential map: the point where the geodesic from x with velocity v is at time 1.
 
@@ -142,7 +143,7 @@ def log(
     Source:
         Sakai, *Riemannian Geometry*, III.2.
     """
-    return told(jit(log_of)(space, *checked_points(space, x=x, y=y), effort_of(nodes, tolerance)))
+    return told(jit(log_of)(space, *_ends(space, x, y), effort_of(nodes, tolerance)))
 
 
 @functools.singledispatch
@@ -225,7 +226,15 @@ def squared_distance(
         >>> print(bool(jnp.allclose(hessian, 8 * jnp.eye(2))))
         True
     """
-    return told(2 * jit(half_square)(space, *checked_points(space, x=x, y=y), effort_of(nodes, tolerance)))
+    return told(2 * jit(half_square)(space, *_ends(space, x, y), effort_of(nodes, tolerance)))
+
+
+def _ends(space, x, y):
+    """The ends of a path; ValueError as of `checked_points`, and for a metric that is not symmetric at x."""
+    x, y = checked_points(space, x=x, y=y)
+    if is_solved(space):
+        check_symmetric(space, x)
+    return x, y
 
 
 def effort_of(nodes: Count | Effort, tolerance: float = 0.0) -> Effort:
@@ -310,7 +319,7 @@ def parallel_transport(
         >>> print(f"{w[1, 0]:.6f}")
         -1.000000
     """
-    (w,) = checked_points(space, w=w)
+    (w,) = checked_vectors(space, w=w)
     return _transport(space, curve, w, _times(ts, w), steps)
 
 

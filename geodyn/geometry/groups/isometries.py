@@ -12,8 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._typing import Array
-from geodyn.geometry.groups.lie_group import AbstractLieGroup
+from geodyn.geometry.groups.lie_group import AbstractLieGroup, algebra_vector
 from geodyn.geometry.groups.rigid import LEVI_CIVITA, SE2, SE3, Translation
+from geodyn.geometry.manifold.manifold import AbstractManifold
 from geodyn.geometry.models.spaces import AbstractConstantCurvature
 
 
@@ -62,6 +63,7 @@ class Isometries(AbstractLieGroup):
         return _generators(self.curvature)[np.ix_(keep, self._rows, self._rows)]
 
     def exp(self, xi):
+        xi = algebra_vector(self, xi)
         zero = jnp.zeros(1, xi.dtype)
         x = jnp.concatenate([xi[:2], zero, zero, zero, xi[2:]]) if self.n == 2 else xi
         shift = _epsilon(self.curvature) * x[:3]
@@ -95,7 +97,7 @@ class Isometries(AbstractLieGroup):
         return [0, 1, 3] if self.n == 2 else [0, 1, 2, 3]
 
 
-def isometry_group(space: AbstractConstantCurvature) -> AbstractLieGroup:
+def isometry_group(space: AbstractManifold) -> AbstractLieGroup:
     """The group of the rigid motions of a Euclidean, spherical or hyperbolic space of dimension 2 or 3, or of a line.
 
     Args:
@@ -105,7 +107,7 @@ def isometry_group(space: AbstractConstantCurvature) -> AbstractLieGroup:
         The group: `Translation(1)`, `SE2` or `SE3` of a Euclidean space, else `Isometries`.
 
     Raises:
-        ValueError: for other dimensions.
+        ValueError: for other spaces, and other dimensions.
 
     Example:
         >>> spaces = gd.spaces.Euclidean(2), gd.spaces.Euclidean(3), gd.spaces.Sphere(3)
@@ -113,6 +115,11 @@ def isometry_group(space: AbstractConstantCurvature) -> AbstractLieGroup:
         >>> print([(type(group).__name__, group.dim) for group in groups])
         [('SE2', 3), ('SE3', 6), ('Isometries', 6)]
     """
+    if not isinstance(space, AbstractConstantCurvature):
+        raise ValueError(
+            f"space must be a gd.spaces.Euclidean, Sphere or Hyperbolic, got a {type(space).__name__}: of others the "
+            "isometries are not known as a group"
+        )
     curvature, n = space.chart.curvature, space.dim
     if curvature == 0 and n <= 3:
         return (Translation(1), SE2(), SE3())[n - 1]

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._typing import Array, Float
+from geodyn.geometry.manifold.manifold import as_floats
 
 
 class AbstractLieGroup(eqx.Module):
@@ -104,6 +105,17 @@ class AbstractLieGroup(eqx.Module):
         Source: Hairer, Lubich & Wanner, *Geometric Numerical Integration* (2006), section III.4.
         """
         return dexp_of(self, xi)
+
+
+def algebra_vector(group: AbstractLieGroup, xi) -> Float[Array, " k"]:
+    """The exponential coordinates ξ of the group as an array of floats; ValueError unless they are [k]."""
+    xi = as_floats(xi)
+    if xi.shape != (group.dim,):
+        raise ValueError(
+            f"xi must have shape ({group.dim},), one number for each generator of {type(group).__name__}; "
+            f"got {xi.shape}"
+        )
+    return xi
 
 
 @functools.singledispatch

@@ -8,7 +8,7 @@ import numpy as np
 from jax.scipy.linalg import block_diag
 
 from geodyn._typing import Array, Float
-from geodyn.geometry.groups.lie_group import AbstractLieGroup
+from geodyn.geometry.groups.lie_group import AbstractLieGroup, algebra_vector
 
 
 class Product(AbstractLieGroup):
@@ -53,6 +53,7 @@ class Product(AbstractLieGroup):
         return np.concatenate(padded)
 
     def exp(self, xi):
+        xi = algebra_vector(self, xi)
         ends = np.cumsum([factor.dim for factor in self.factors])[:-1]
         return block_diag(*(f.exp(part) for f, part in zip(self.factors, jnp.split(xi, ends), strict=True)))
 

@@ -11,8 +11,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._typing import Array, Float, Scalar
-from geodyn.geometry.groups.lie_group import AbstractLieGroup, dexp_of
+from geodyn._typing import Array, Float, Numbers, Scalar
+from geodyn.geometry.groups.lie_group import AbstractLieGroup, algebra_vector, dexp_of
+from geodyn.geometry.manifold.manifold import as_floats
 
 
 def _split(y: Scalar) -> tuple[Array, Scalar, Scalar]:
@@ -89,6 +90,7 @@ class Translation(AbstractLieGroup):
         return np.eye(self.dim + 1)[:-1, :, None] * np.eye(self.dim + 1)[-1]
 
     def exp(self, xi):
+        xi = algebra_vector(self, xi)
         return _homogeneous(jnp.eye(self.dim, dtype=xi.dtype), xi)
 
     def log(self, g):
@@ -122,6 +124,7 @@ class SO2(AbstractLieGroup):
         return np.array([[[0.0, -1.0], [1.0, 0.0]]])
 
     def exp(self, xi):
+        xi = algebra_vector(self, xi)
         return _turn(xi[0])
 
     def log(self, g):
@@ -157,6 +160,7 @@ class SE2(AbstractLieGroup):
         return e
 
     def exp(self, xi):
+        xi = algebra_vector(self, xi)
         half = xi[2] / 2
         return _homogeneous(_turn(xi[2]), _sine_ratio(half**2) * (_turn(half) @ xi[:2]))
 
@@ -169,10 +173,12 @@ class SE2(AbstractLieGroup):
         return _rigid_inverse(g)
 
 
+# The largest error of R Rᵀ = 1 in what is taken for a rotation.
+ROTATION = 1e-2
 LEVI_CIVITA = np.cross(np.eye(3)[:, None], np.eye(3)[None])
 
 
-def quaternion(rotation: Float[Array, "3 3"]) -> Float[Array, "4"]:
+def quaternion(rotation: Numbers) -> Float[Array, "4"]:
     """The unit quaternion (w, x, y, z), w ≥ 0, of a rotation.
 
     It is read off the largest column of 4 q qᵀ, which loses no digits at any angle.
@@ -181,7 +187,10 @@ def quaternion(rotation: Float[Array, "3 3"]) -> Float[Array, "4"]:
         rotation: the rotation matrix [3, 3].
 
     Returns:
-        The quaternion [4]; w is the cosine of half the angle.
+        The quaternion [4]; w is the cosine of half the angle. Inside jit it is NaN for a matrix that is no rotation.
+
+    Raises:
+        ValueError: for a matrix that is no rotation.
 
     Example:
         A quarter of a turn about the z-axis.
@@ -193,6 +202,7 @@ def quaternion(rotation: Float[Array, "3 3"]) -> Float[Array, "4"]:
     Source:
         Shepperd (1978).
     """
+    rotation = checked_rotation("rotation", rotation)
     w = jnp.stack([rotation[2, 1] - rotation[1, 2], rotation[0, 2] - rotation[2, 0], rotation[1, 0] - rotation[0, 1]])
     trace = jnp.trace(rotation)
     vectors = rotation + rotation.T + (1 - trace) * jnp.eye(3, dtype=rotation.dtype)
@@ -202,6 +212,25 @@ def quaternion(rotation: Float[Array, "3 3"]) -> Float[Array, "4"]:
     column = columns[jnp.argmax(jnp.diagonal(columns))]
     q = column / jnp.sqrt(jnp.sum(column**2))
     return jnp.where(q[0] < 0, -q, q)
+
+
+def checked_rotation(name: str, rotation) -> Float[Array, "3 3"]:
+    """The rotation matrix as an array. For what is none, such as a reflection, it is a ValueError, or NaN if traced."""
+    rotation = as_floats(rotation)
+    if rotation.shape != (3, 3):
+        raise ValueError(f"{name} must be a rotation matrix [3, 3], got shape {rotation.shape}")
+    traced = isinstance(rotation, jax.core.Tracer)
+    R = rotation if traced else np.asarray(rotation)
+    off = R @ R.T - np.eye(3, dtype=R.dtype)
+    volume = sum(R[0, i] * (R[1, i - 2] * R[2, i - 1] - R[1, i - 1] * R[2, i - 2]) for i in range(3))
+    proper = (abs(off).max() < ROTATION) & (volume > 0)
+    if traced:
+        return rotation * jnp.where(proper, 1, jnp.nan).astype(rotation.dtype)
+    if not proper:
+        raise ValueError(
+            f"{name} must be a rotation: a matrix with R Rᵀ = 1 and determinant 1; got {rotation.tolist()}"
+        )
+    return rotation
 
 
 def _rotation_vector(rotation: Float[Array, "3 3"]) -> Float[Array, "3"]:
@@ -233,6 +262,7 @@ class SO3(AbstractLieGroup):
         return -LEVI_CIVITA
 
     def exp(self, xi):
+        xi = algebra_vector(self, xi)
         s, half, _, _ = _stumpff(jnp.sum(xi**2))
         w = self.hat(xi)
         return jnp.eye(3, dtype=xi.dtype) + s * w + half * w @ w
@@ -276,6 +306,7 @@ class SE3(AbstractLieGroup):
         return e
 
     def exp(self, xi):
+        xi = algebra_vector(self, xi)
         s, half, third, _ = _stumpff(jnp.sum(xi[3:] ** 2))
         w, unit = SO3().hat(xi[3:]), jnp.eye(3, dtype=xi.dtype)
         return _homogeneous(unit + s * w + half * w @ w, (unit + half * w + third * w @ w) @ xi[:3])

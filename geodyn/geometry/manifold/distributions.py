@@ -8,6 +8,7 @@ import numpy as np
 
 from geodyn._numerics.linalg import inverse
 from geodyn._typing import Array, Float, Numbers, Scalar
+from geodyn.geometry.manifold.manifold import safe_sqrt
 
 
 def bracket(X: Callable, Y: Callable, q: Numbers) -> Float[Array, " n"]:
@@ -83,4 +84,4 @@ def integrability_defect(form: Callable, q: Numbers) -> Scalar:
     along = jnp.eye(q.size, dtype=q.dtype) - right @ a
     outside = jnp.einsum("ia,ajk,jl,km->ilm", right, curl, along, along)
     square = jnp.sum(outside**2) / 2
-    return jnp.where(square > 0, jnp.sqrt(jnp.where(square > 0, square, 1)), 0)
+    return safe_sqrt(square)

@@ -162,15 +162,53 @@ def count_coordinates(space) -> int:
     return space.dim
 
 
+# The names of arguments that are tangent vectors and not points.
+VECTORS = "u", "v", "j", "dj"
+
+
 def checked_points(space: AbstractMetric, **points) -> list[Array]:
-    """The points and vectors as arrays of floats; ValueError unless each is [n]."""
-    points = {name: jnp.asarray(point) for name, point in points.items()}
-    points = {name: point.astype(jnp.result_type(point, float)) for name, point in points.items()}
+    """The points and vectors as arrays of floats; ValueError unless each is [n] and, for concrete numbers, finite, and
+    each point in the chart. A traced point outside of the chart becomes NaN."""
+    found = checked_vectors(space, **points)
+    return [x if name in VECTORS else in_chart(space, name, x) for name, x in zip(points, found)]
+
+
+def in_chart(space, name: str, x: Float[Array, " n"]) -> Float[Array, " n"]:
+    """The point x. Outside of the chart it is a ValueError, or NaN where x is traced."""
+    domain = domain_of(space)
+    if domain is ANYWHERE:
+        return x
+    if isinstance(x, jax.core.Tracer):
+        return within(space, x)
+    if not domain.holds(np.asarray(x)):
+        raise ValueError(f"{name} = {x.tolist()} is no point of {type(space).__name__}: this chart has {domain.words}")
+    return x
+
+
+def within(space, x: Float[Array, " n"]) -> Float[Array, " n"]:
+    """The point x; NaN, derivatives included, outside of the chart."""
+    domain = domain_of(space)
+    return x if domain is ANYWHERE else x * jnp.where(domain.holds(x), 1, jnp.nan).astype(x.dtype)
+
+
+def checked_vectors(space: AbstractMetric, **points) -> list[Array]:
+    """The vectors as arrays of floats; ValueError unless each is [n] and, for concrete numbers, finite."""
+    points = {name: as_floats(point) for name, point in points.items()}
     for name, point in points.items():
         if point.shape != (size := count_coordinates(space),):
             row = ", the coordinates in one row;" if point.ndim != 1 else f" in this space of dim {space.dim},"
             raise ValueError(f"{name} must have shape ({size},){row} got {point.shape}")
+        if not isinstance(point, jax.core.Tracer) and not np.isfinite(np.asarray(point)).all():
+            raise ValueError(f"{name} must be finite, got {point.tolist()}")
     return list(points.values())
+
+
+def as_floats(x) -> Array:
+    """x as an array of floats; an array that is one is returned as it is, since conversions take longer than a call."""
+    if isinstance(x, jax.Array) and jnp.issubdtype(x.dtype, jnp.floating):
+        return x
+    x = jnp.asarray(x)
+    return x.astype(jnp.result_type(x, float))
 
 
 def at_a_point(function):
@@ -182,17 +220,24 @@ def at_a_point(function):
     def call(*args, **kwargs):
         space, *points = signature.bind(*args, **kwargs).arguments.items()
         points = checked_points(space[1], **dict(points))
-        _check_symmetric(space[1], points[0])
+        check_symmetric(space[1], points[0])
         return compiled(space[1], *points)
 
     return call
 
 
-def _check_symmetric(space, x):
-    if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((space, x))):
+def check_symmetric(space, x):
+    """Raises ValueError unless the metric of the space at x is symmetric, for concrete numbers."""
+    if not any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((space, x))):
+        _check_symmetric(x, _metric(space, x))
+
+
+def _check_symmetric(x, g):
+    """Raises ValueError unless the metric g at x is symmetric, for concrete numbers."""
+    if isinstance(g, jax.core.Tracer):
         return
-    g = _metric(space, x)
-    if not isinstance(g, jax.core.Tracer) and not _is_symmetric(*_scaled(np.asarray(g))):
+    g = np.asarray(g)
+    if not np.array_equal(g, g.T, equal_nan=True) and not _is_symmetric(*_scaled(g)):
         raise ValueError(_not_symmetric(x, g))
 
 
@@ -223,7 +268,9 @@ def inner(space: AbstractMetric, x: Numbers, u: Numbers, v: Numbers) -> Scalar:
         3.000000
     """
     x, u, v = checked_points(space, x=x, u=u, v=v)
-    return u @ space.metric(x) @ v
+    g = space.metric(x)
+    _check_symmetric(x, g)
+    return u @ g @ v
 
 
 def norm(space: AbstractMetric, x: Numbers, v: Numbers) -> Scalar:
@@ -532,7 +579,7 @@ def check_metric(space: AbstractManifold, x, *, signature: tuple[int, int] | Non
             f"x = {points[np.argmin(inside)].tolist()} is no point of {type(space).__name__}: this chart has "
             f"{domain_of(space).words}"
         )
-    _check_matrices(metrics, points, signature or (space.dim, 0))
+    _check_matrices(space, metrics, points, signature or (space.dim, 0))
     _check_periods(space, points, metrics)
 
 
@@ -553,7 +600,7 @@ def _metrics(space, points):
     return jax.vmap(lambda x: (space.metric(x), domain_of(space).holds(x)))(points)
 
 
-def _check_matrices(g: np.ndarray, points: np.ndarray, signature: tuple[int, int]) -> None:
+def _check_matrices(space: AbstractManifold, g: np.ndarray, points: np.ndarray, signature: tuple[int, int]) -> None:
     """Raises ValueError unless each of the matrices g[N, n, n] at points[N, n] is finite, symmetric and of this
     signature."""
     finite = np.isfinite(g).all(axis=(1, 2))
@@ -573,7 +620,10 @@ def _check_matrices(g: np.ndarray, points: np.ndarray, signature: tuple[int, int
         x, g, positive, negative = (a[np.argmin(right)] for a in (points, g, *signs))
         wanted = "positive definite" if signature[1] == 0 else f"of signature {signature}"
         singular = "x is a singular point of the chart"
-        remedy = singular if positive + negative < len(x) else "declare it: Manifold(…, signature=(p, q))"
+        declare = "declare it: Manifold(…, signature=(p, q))"
+        if isinstance(space, Manifold) and space.signature == (positive, negative):
+            declare = "dynamics needs a positive definite one; for free motion take gd.geodesic"
+        remedy = singular if positive + negative < len(x) else declare
         raise ValueError(
             f"the metric at x = {x.tolist()} must be {wanted}, but it has {positive} positive and {negative} negative "
             f"squares in {len(x)} dimensions: {remedy}. It is\n{g}"

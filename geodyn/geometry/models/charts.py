@@ -53,9 +53,9 @@ def arcs(curvature: int, order: int, hav: Scalar, complement: Scalar) -> list[Sc
 
     They satisfy z(1 − κz) f⁽ᵏ⁺²⁾ + (k + ½)(1 − 2κz) f⁽ᵏ⁺¹⁾ − κk² f⁽ᵏ⁾ = ½ for k = 0, and 0 for k > 0. Near z = 0, where
     this would cancel, they are power series (½ Σ κⁿ⁻¹ (4z)ⁿ/(n² (2n over n)), Gradshteyn & Ryzhik 1.645)."""
-    near, positive = hav < SHORT, complement > 0
+    near, antipodal = hav < SHORT, complement <= 0
     low, z = jnp.where(near, hav, 0.0), jnp.where(near, SHORT, hav)
-    c = jnp.where(positive & ~near, complement, 1 - SHORT) if curvature > 0 else 1 - curvature * z
+    c = jnp.where(antipodal | near, 1 - SHORT, complement) if curvature > 0 else 1 - curvature * z
     root, beside = jnp.sqrt(z), jnp.sqrt(c)
     arc = jnp.arctan2(root, beside) if curvature > 0 else jnp.arcsinh(root)
     far = [arc**2, arc / (root * beside)]
@@ -63,7 +63,7 @@ def arcs(curvature: int, order: int, hav: Scalar, complement: Scalar) -> list[Sc
         source = curvature * k**2 * far[k] if k else 0.5
         far.append((source - (k + 0.5) * (c - curvature * z) * far[k + 1]) / z / c)
     if curvature > 0:
-        far = [jnp.where(positive, far[0], (jnp.pi / 2) ** 2), *(jnp.where(positive, x, 0.0) for x in far[1:])]
+        far = [jnp.where(antipodal, (jnp.pi / 2) ** 2, far[0]), *(jnp.where(antipodal, 0.0, x) for x in far[1:])]
     return [jnp.where(near, _arc_series(curvature, k, low), x) for k, x in enumerate(far[: order + 1])]
 
 

@@ -26,6 +26,7 @@ from geodyn.geometry.manifold.manifold import (
     check_traceable,
     domain_of,
     period_of,
+    within,
 )
 from geodyn.geometry.models.charts import (
     AbstractChart,
@@ -114,6 +115,9 @@ class AbstractConstantCurvature(AbstractModelSpace):
 
     def embed(self, x: Float[Array, " n"]) -> Float[Array, " D"]:
         """X in Rⁿ (Euclidean), or (X', w) in Rⁿ⁺¹ with |X'|² ± w² = ±1 (sphere +, hyperbolic −)."""
+        x = jnp.asarray(x)
+        if x.shape != (self.dim,):
+            raise ValueError(f"x must have shape ({self.dim},) in this space of dim {self.dim}, got {x.shape}")
         return self.chart.embed(x)
 
     def coordinates(self, X: Float[Array, " D"]) -> Float[Array, " n"]:
@@ -126,7 +130,7 @@ class AbstractConstantCurvature(AbstractModelSpace):
 
     def exp(self, x: Float[Array, " n"], v: Float[Array, " n"]) -> Float[Array, " n"]:
         """The point of the geodesic from x with velocity v at time 1."""
-        return self.chart.exp(x, v)
+        return within(self, self.chart.exp(x, v))
 
     def killing_fields(self, x: Float[Array, " n"]) -> Float[Array, "K n"]:
         """K = n(n+1)/2 generators at x: first the n that translate the origin along X_i, then, for every pair i < j,
@@ -458,7 +462,7 @@ def _(space: Product):
     def both(xa, xb):
         return a.holds(xa) & b.holds(xb)
 
-    return Domain(f"({a.words}, {b.words})", lambda x: both(*space.split(x)))
+    return Domain(f"({a.words}, {b.words})", lambda x: both(x[: space.a.dim], x[space.a.dim :]))
 
 
 @period_of.register

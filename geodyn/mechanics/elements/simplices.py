@@ -179,7 +179,6 @@ def _cone(curvature, across, along, square):
     return jnp.where(near, series / jnp.where(near, along, 1.0) ** 3, curvature * (r - T * c / square) / (2 * T**3))
 
 
-@jit
 def angle(space: AbstractManifold, x: Numbers, y: Numbers, z: Numbers) -> Scalar:
     """Angle at y between the geodesics to x and to z, in any metric.
 
@@ -201,8 +200,12 @@ def angle(space: AbstractManifold, x: Numbers, y: Numbers, z: Numbers) -> Scalar
         >>> print(f"{gd.cells.angle(gd.spaces.Sphere(2), [0.0, 0.0], [1.0, 0.0], [0.0, 1.0]) / np.pi:.6f}")
         0.500000
     """
-    points = checked_points(space, x=x, y=y, z=z)
-    return np.pi - safe_sqrt(jnp.maximum(squared_bend(space, *points), 0))
+    return _angle(space, *checked_points(space, x=x, y=y, z=z))
+
+
+@jit
+def _angle(space, x, y, z):
+    return np.pi - safe_sqrt(jnp.maximum(squared_bend(space, x, y, z), 0))
 
 
 def squared_bend(space: AbstractManifold, x: Point, y: Point, z: Point) -> Scalar:

@@ -18,7 +18,7 @@ from geodyn._checks import floats, require
 from geodyn._compile.jit import jit, static_count
 from geodyn._typing import Array, Float
 from geodyn.geometry.geodesics.geodesic import distance, exp
-from geodyn.geometry.manifold.manifold import AbstractManifold
+from geodyn.geometry.manifold.manifold import AbstractManifold, checked_points
 from geodyn.geometry.models.spaces import AbstractConstantCurvature
 from geodyn.mechanics.elements.abstract import measured, number
 from geodyn.mechanics.elements.springs import Rod, Spring
@@ -284,7 +284,7 @@ def around(space: AbstractManifold, vectors, centre=None) -> Float[Array, "N dim
         regular = type(space)(space.dim)
         if regular != space:
             return _carried(regular, space, around(regular, vectors))
-    centre = jnp.zeros(space.dim) if centre is None else floats("centre", centre)
+    (centre,) = checked_points(space, centre=np.zeros(space.dim) if centre is None else floats("centre", centre))
     return _around(space, vectors, centre)
 
 
