@@ -320,7 +320,8 @@ def parallel_transport(
         -1.000000
     """
     (w,) = checked_vectors(space, w=w)
-    return _transport(space, curve, w, _times(ts, w), steps)
+    ts = _times(ts, w)
+    return _transport(space, *_along(curve, ts, static_count("steps", steps)), w, ts)
 
 
 def jacobi_field(
@@ -503,30 +504,39 @@ def rays(metric: Callable, constraint: Callable | None, method: AbstractMethod, 
     return jax.vmap(at)(ts)
 
 
+def _along(curve, ts, steps: int):
+    """The points and velocities [T, steps, 6, n] of a curve at the nodes of the Gauss steps to each time. The program
+    of the transport takes these and not the curve, so that another curve compiles nothing."""
+    starts = jnp.append(ts[:1], ts[:-1])
+    places = (np.arange(steps)[:, None] + np.asarray(gauss(6).c, float)).reshape(-1) / steps
+    nodes = starts[:, None] + (ts - starts)[:, None] * jnp.asarray(places, ts.dtype)[None]
+    found = jax.vmap(lambda t: jax.jvp(curve, (t,), (jnp.ones_like(t),)))(nodes.reshape(-1))
+    return [x.reshape(len(ts), steps, -1, x.shape[-1]) for x in found]
+
+
 @jit
-def _transport(space, curve, w, ts, steps):
+def _transport(space, points, velocities, w, ts):
     """Parallel transport by Gauss collocation. The equation w' = M(t) w is linear, so that each step is one linear
     solve for its stages."""
-    tableau = gauss(6)
-    a, b, c = (jnp.asarray(array, w.dtype) for array in (tableau.a, tableau.b, tableau.c))
+    tableau, steps = gauss(6), points.shape[1]
+    a, b = (jnp.asarray(array, w.dtype) for array in (tableau.a, tableau.b))
 
-    def generator(t):
-        x, velocity = jax.jvp(curve, (t,), (jnp.ones_like(t),))
+    def generator(x, velocity):
         return -jnp.einsum("kij,i->kj", christoffel(space, x), velocity)
 
-    def step(w, t, h):
-        M = jax.vmap(generator)(t + c * h)
+    def step(w, at, h):
+        M = jax.vmap(generator)(*at)
         size = M.shape[0] * M.shape[1]
         matrix = jnp.eye(size, dtype=w.dtype) - h * jnp.einsum("ij,iab->iajb", a, M).reshape(size, size)
         slopes = solve(matrix, (M @ w).reshape(-1)).reshape(M.shape[:2])
         return w + h * (b @ slopes)
 
-    def interval(w, times):
-        t, h = times[0], (times[1] - times[0]) / steps
-        w = jax.lax.scan(lambda w, k: (step(w, t + k * h, h), None), w, jnp.arange(steps))[0]
+    def interval(w, given):
+        h, *at = given
+        w = jax.lax.scan(lambda w, at: (step(w, at, h / steps), None), w, at)[0]
         return w, w
 
-    return jax.lax.scan(interval, w, jnp.stack([jnp.append(ts[0], ts[:-1]), ts], axis=1))[1]
+    return jax.lax.scan(interval, w, (jnp.diff(ts, prepend=ts[:1]), points, velocities))[1]
 
 
 def _times(ts, x: Array) -> Float[Array, " T"]:
