@@ -9,6 +9,9 @@ import numpy as np
 
 from geodyn._typing import Array, Scalar
 
+NUMBERS = float, int, complex, np.generic, range
+LARGEST = float(np.finfo(np.float32).max)
+MOST_AXES = 16
 UNTRACEABLE = jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError
 
 
@@ -20,18 +23,93 @@ def numbers(name: str, value, wanted: str = "real numbers") -> Array:
 def array_of(name: str, value, wanted: str) -> Array | np.ndarray:
     """What `numbers` returns, but of numpy where the numbers are plain or numpy's: an array of JAX takes longer to
     make, and of a list JAX would compile a program for it."""
-    try:
-        leaves = [] if isinstance(value, jax.Array | np.ndarray) else jax.tree.leaves(value)
-        if any(isinstance(x, str) for x in leaves):
-            raise TypeError
-        plain = isinstance(value, list | tuple) and all(type(x) in (float, int) for x in leaves)
-        array = np.asarray(value) if plain or isinstance(value, np.ndarray) else jnp.asarray(value)
-        jnp.result_type(array.dtype)  # TypeError for numbers that JAX does not have.
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} must be {wanted}, rows of equal length, got {value!r}") from None
-    if value is None or jnp.iscomplexobj(array):
-        raise ValueError(f"{name} must be {wanted}, got {value!r}")
+    if isinstance(value, jax.Array):
+        array = value
+    elif isinstance(value, np.ma.MaskedArray):
+        raise ValueError(f"{name} must be {wanted} without a mask, got {shown(value)}: give value.filled(…)")
+    elif isinstance(value, list | tuple):
+        array = _joined(name, value, wanted)
+    elif (
+        isinstance(value, NUMBERS)
+        or getattr(value, "__array__", None) is not None
+        or getattr(value, "__jax_array__", None) is not None
+    ):
+        array = jnp.asarray(value) if getattr(value, "__jax_array__", None) is not None else np.asarray(value)
+    else:
+        raise _not_numbers(name, value, wanted)
+    if array.dtype.kind not in "fiu" and not jnp.issubdtype(array.dtype, jnp.floating):
+        raise _not_numbers(name, value, wanted)
+    if array.dtype.kind in "iu" and array.size and not isinstance(array, jax.Array) and not _fits(array):
+        raise ValueError(f"{name} must be {wanted}, got whole numbers that are too large: {shown(value)}; write floats")
     return array
+
+
+def _joined(name, value, wanted):
+    """A list as an array."""
+    leaves, shapes = [], set()
+    _flatten(name, value, wanted, leaves, shapes, 0)
+    if len(shapes) > 1:
+        raise ValueError(f"{name} must be {wanted}, rows of equal length, got {shown(value)}")
+    if any(isinstance(x, jax.Array) for x in leaves):
+        return jnp.asarray(value)
+    return np.asarray(value, *((float,) if not leaves else ()))
+
+
+def _flatten(name, value, wanted, leaves, shapes, depth, outer=()):
+    """Collects the numbers of a nested list, each with the lengths of the lists around it."""
+    if not isinstance(value, list | tuple):
+        if type(value) is not float and type(value) is not int:
+            array = array_of(name, value, wanted)
+            outer = (*outer, *array.shape)
+        elif type(value) is int and not -(2**63) <= value < 2**63:
+            raise ValueError(f"{name} must be {wanted}, got a whole number that is too large: {shown(value)}")
+        leaves.append(value)
+        shapes.add(outer)
+        return
+    if depth > MOST_AXES:
+        raise _not_numbers(name, value, wanted)
+    if not value:
+        shapes.add((*outer, 0))
+    for x in value:
+        _flatten(name, x, wanted, leaves, shapes, depth + 1, (*outer, len(value)))
+
+
+def _fits(array) -> bool:
+    limit = jnp.iinfo(jnp.result_type(int))
+    return bool(array.min() >= limit.min and array.max() <= limit.max)
+
+
+def _not_numbers(name, value, wanted):
+    return ValueError(f"{name} must be {wanted}, got {shown(value)}")
+
+
+def real_array(name: str, value, wanted: str) -> Array | np.ndarray:
+    """`array_of`, of finite numbers where they are known."""
+    array = array_of(name, value, wanted)
+    if array.dtype.kind in "iu" or isinstance(array, jax.core.Tracer):
+        return array
+    if isinstance(array, jax.Array) and not array.is_fully_addressable:
+        return array
+    known = np.asarray(array)
+    # The sum of squares is finite in a third of the time that it takes to look at each.
+    if not math.isfinite(np.vdot(known, known)) and not np.isfinite(known).all():
+        raise ValueError(f"{name} must be finite, got {shown(value)}")
+    if not jax.config.jax_enable_x64 and known.dtype == np.float64 and np.abs(known).max(initial=0.0) > LARGEST:
+        raise ValueError(f"{name} must be finite in single precision, got {shown(value)}")
+    return array
+
+
+def shown(value) -> str:
+    """A value in the words of an error."""
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    if isinstance(value, jax.core.Tracer):
+        return f"a traced array of shape {value.shape} and type {value.dtype}"
+    try:
+        text = repr(value)
+    except Exception:
+        text = ""
+    return text if 0 < len(text) <= 200 else f"{text[:100]}… ({type(value).__name__})"
 
 
 def floats(name: str, value, wanted: str = "real numbers") -> Array:

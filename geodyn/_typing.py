@@ -3,9 +3,10 @@
 Letters of the shapes: `n` coordinates, `m` shape variables, `k` group coordinates, `N` points, `s` stages,
 `c` constraints, `T` saved times.
 
-The aliases have names, since what they stand for would fill the first lines of `help`: `Number`, what may be one;
-`Numbers`, anything that jnp.asarray takes, nested lists included, whose shape is checked where it comes in; `Count`, a
-positive whole number, static in jit.
+The aliases have names, since what they stand for would fill the first lines of `help`, and since `geodyn._gate` checks
+arguments by them: `Number`, what may be one; `Numbers`, anything that jnp.asarray takes, nested lists included, whose
+shape is checked where it comes in; `Count`, a positive whole number, static in jit; `Index`, one
+from 0; `Indices`, rows of such; `Axes`, of matplotlib, or None.
 """
 
 from collections.abc import Sequence
@@ -18,15 +19,21 @@ from typing_extensions import TypeAliasType
 Scalar = TypeAliasType("Scalar", Float[Array, ""])
 Number = TypeAliasType("Number", Float[ArrayLike, ""])
 Vector = TypeAliasType("Vector", Float[ArrayLike, " _"] | Sequence[float])
-Numbers = Any
+Numbers = TypeAliasType("Numbers", ArrayLike | Sequence[Any])
 Count = TypeAliasType("Count", int | np.integer)
+Index = TypeAliasType("Index", int | np.integer)
+Indices = TypeAliasType("Indices", ArrayLike | Sequence[Any])
+Axes = TypeAliasType("Axes", object)
 
 __all__ = [
     "Array",
     "ArrayLike",
+    "Axes",
     "Bool",
     "Count",
     "Float",
+    "Index",
+    "Indices",
     "Int",
     "Number",
     "Numbers",

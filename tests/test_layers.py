@@ -19,6 +19,7 @@ PACKAGE = Path(geodyn.__file__).parent
 ROOMS = [
     "_typing",
     "_checks",
+    "_gate",
     "_progress",
     "_compile",
     "_numerics",

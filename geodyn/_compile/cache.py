@@ -7,10 +7,12 @@ from pathlib import Path
 import jax
 
 from geodyn._compile import internals
+from geodyn._gate import checked
 
 MOST_BYTES = 2**30
 
 
+@checked
 def cache(folder: str | os.PathLike | None = None, *, most_bytes: int = MOST_BYTES) -> Path:
     """Keep compiled programs on the disk, so that the next process does not compile them again.
 

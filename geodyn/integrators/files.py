@@ -7,6 +7,7 @@ import numpy as np
 
 from geodyn._compile.jit import Carried, traced_numbers
 from geodyn._files.archive import differences, named_arrays, read_archive
+from geodyn._gate import checked
 from geodyn.integrators.contract.system import AbstractSystem, total_energy
 from geodyn.integrators.contract.tableau import ButcherTableau
 from geodyn.integrators.saving.schema import structure
@@ -14,6 +15,7 @@ from geodyn.integrators.step.methods import AbstractMethod, AbstractStepper, Col
 from geodyn.integrators.trajectory import FORMAT, Impacts, Inputs, Stats, Trajectory
 
 
+@checked
 def load(path: str | os.PathLike, system: AbstractSystem | None = None) -> Trajectory:
     """Reads a trajectory from a file that `trajectory.save(path)` wrote.
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from geodyn._compile.jit import Carried, jit
 from geodyn._files.archive import named_arrays, write_archive
+from geodyn._gate import checked
 from geodyn._typing import Array, Float, Int
 from geodyn.integrators.contract.results import RESULTS
 from geodyn.integrators.contract.system import AbstractSystem, total_energy
@@ -193,6 +194,7 @@ class Trajectory(eqx.Module):
         """The method that took the steps."""
         return self.carried.tree[1]
 
+    @checked
     def with_system(self, system: AbstractSystem | None) -> "Trajectory":
         """The same trajectory, with this system in place of its own."""
         return eqx.tree_at(lambda t: t.carried, self, Carried((system, self.method)), is_leaf=_is_carried)
@@ -210,6 +212,7 @@ class Trajectory(eqx.Module):
         return jax.vmap(self.system.embedding)(self.coordinates().reshape(self.t.shape[0], -1))
 
     @of_each
+    @checked
     def coordinates(self, space=None) -> Float[Array, "T ..."]:
         """The points in one chart. It is the chart of `space`, which is the same space in a chart of your choice. By
         default, if the charts move with the body, it is the chart of the start. Raises ValueError as `embedding`
@@ -234,6 +237,7 @@ class Trajectory(eqx.Module):
         return _energies(self)
 
     @of_each
+    @checked
     def evaluate(self, t) -> Float[Array, "..."]:
         """Positions at any times within the trajectory. A position is that of the collocation polynomial of the step
         that contains the time; the step is solved again from the saved state before it. With s stages the accuracy
@@ -257,6 +261,7 @@ class Trajectory(eqx.Module):
             return jax.vmap(partial(_cubic, self))(t.reshape(-1)).reshape(t.shape + self.q.shape[1:])
         return _evaluate(self, t)
 
+    @checked
     def save(self, path: str | os.PathLike) -> None:
         """Writes the trajectory with all its inputs to one .npz file, which appears whole or not at all. It contains
         every array of the trajectory and of its system by name, and the method and the structure of the system as text.

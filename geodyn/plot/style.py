@@ -4,6 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from geodyn._gate import checked
+
 # Distinct for colour-blind readers: at least 24 apart in CIELAB for each of the three kinds (Machado et al. 2009).
 COLOURS = ("#20639b", "#d1495b", "#3caea3", "#edae49", "#500ba8", "#5a3210")
 INK = "#222831"
@@ -11,6 +13,7 @@ GREY, PALE = "#7d8790", "#c3c9cf"
 STYLES = ("-", "--", "-.", ":")
 
 
+@checked
 class Labels(NamedTuple):
     """What the axes of pictures say: names of the coordinates of a point, and units of length, time and mass.
 
@@ -57,6 +60,7 @@ class Labels(NamedTuple):
 PLAIN = Labels()
 
 
+@checked
 def figure(width: float | int, height: float | int):
     """An empty Figure of the given size in inches, independent of any window; `figure.savefig` writes it to a file.
 

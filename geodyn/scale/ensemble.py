@@ -17,6 +17,7 @@ from tqdm import tqdm
 
 from geodyn._checks import UNTRACEABLE, require
 from geodyn._compile.jit import as_pytree, jit, static_count
+from geodyn._gate import checked
 from geodyn._progress import compiling
 from geodyn._typing import Count, Int, PyTree
 from geodyn.integrators.contract.results import RESULTS
@@ -91,6 +92,7 @@ class Ensemble(eqx.Module):
         return xarray.Dataset(arrays | {"status": ("member", self.status)})
 
 
+@checked
 def ensemble(
     function: Callable[[PyTree], PyTree],
     members: PyTree,

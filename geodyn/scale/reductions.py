@@ -11,6 +11,7 @@ import numpy as np
 
 from geodyn._checks import numbers
 from geodyn._compile.jit import static_count
+from geodyn._gate import checked
 from geodyn._typing import Array, Bool, Count, Numbers, PyTree
 
 
@@ -74,6 +75,7 @@ class Moments(eqx.Module):
         return eqx.tree_pformat(self, short_arrays=False, hide_defaults=False)
 
 
+@checked
 class Mean(AbstractReduction):
     """Mean and standard deviation of a function of each member's value; for learning, of a loss and its gradient.
 
@@ -163,6 +165,7 @@ class Histogram(AbstractReduction):
     edges: Array
     of: Callable = eqx.field(static=True, default=_itself)
 
+    @checked
     def __init__(self, edges: Numbers, of: Callable = _itself):
         self.edges, self.of = np.asarray(numbers("edges", edges), float), of
         if self.edges.ndim != 1 or self.edges.size < 2 or not np.all(np.diff(self.edges) > 0):
@@ -214,6 +217,7 @@ class Quantiles(AbstractReduction):
     probabilities: Array
     histogram: Histogram
 
+    @checked
     def __init__(self, probabilities: Numbers, low: Numbers, high: Numbers, bins: Count = 1000, of: Callable = _itself):
         self.probabilities = np.asarray(numbers("probabilities", probabilities), float)
         if not np.all((self.probabilities >= 0) & (self.probabilities <= 1)):

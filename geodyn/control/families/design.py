@@ -9,6 +9,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from geodyn._compile.jit import as_pytree
+from geodyn._gate import checked
 from geodyn._typing import Array, Float, Number, PyTree, Scalar, Vector
 from geodyn.control.families.varied import VariedProblem, towing_drag
 from geodyn.control.methods.method import Direct
@@ -101,6 +102,7 @@ def _checked_bounds(parameters: PyTree, bounds: tuple[PyTree, PyTree] | None):
     return lower, upper
 
 
+@checked
 def optimal_design(
     swimmer: Callable[[PyTree], AbstractSwimmer],
     parameters: PyTree,

@@ -10,6 +10,7 @@ from scipy.optimize import brentq
 from tqdm import tqdm
 
 from geodyn._compile.jit import as_pytree, jit, static_count
+from geodyn._gate import checked
 from geodyn._typing import Array, Float, Number, Scalar, Vector
 from geodyn.control.families.branch import KKT, Point, advance, farthest
 from geodyn.control.families.varied import VariedProblem, fixed
@@ -87,6 +88,7 @@ class StrokeFamily(eqx.Module):
     best: int | None = eqx.field(static=True)
     end: ENDS
 
+    @checked
     def stroke(self, i: int) -> FourierStroke | LegendreStroke:
         """The stroke at index i."""
         return jax.tree.map(lambda x: x[i], self.strokes)
@@ -181,6 +183,7 @@ def _room(problem: StrokeProblem, stroke) -> Scalar:
     return jnp.min(jax.vmap(lambda t: problem.gaps(state(t)))(gauss_times(problem.steps)))
 
 
+@checked
 def stroke_family(
     swimmer: AbstractInvariantMetric | Callable[[Scalar], AbstractInvariantMetric],
     guess: Stroke | Vector | None = None,

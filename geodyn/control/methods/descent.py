@@ -15,6 +15,7 @@ import optax
 from jax.flatten_util import ravel_pytree
 
 from geodyn._compile.jit import for_few_runs
+from geodyn._gate import checked
 from geodyn._progress import compiling
 from geodyn._typing import Array, Float, Int, PyTree, Scalar
 from geodyn.control.methods.method import AbstractStrokeMethod, refuse_bounds, stationary
@@ -25,6 +26,7 @@ from geodyn.control.problem.variation import sobolev_metric
 LONGEST = 0.2
 
 
+@checked
 class Descent(AbstractStrokeMethod):
     """Projected gradient descent on the coefficients of the stroke, with steps by an optimiser of `optax`.
 

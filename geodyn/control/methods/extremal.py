@@ -13,6 +13,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from geodyn._compile.jit import for_few_runs
+from geodyn._gate import checked
 from geodyn._progress import compiling
 from geodyn._typing import Array, Bool, Float, Int, PyTree, Scalar
 from geodyn.control.methods.descent import Descent
@@ -26,6 +27,7 @@ from geodyn.locomotion.motion.holonomy import NODES, magnus
 from geodyn.locomotion.strokes.stroke import FourierStroke, LegendreStroke
 
 
+@checked
 class Wong(AbstractStrokeMethod):
     """Newton's method on Wong's equations, the equations of optimal strokes, by spectral collocation.
 

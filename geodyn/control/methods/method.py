@@ -6,6 +6,7 @@ import equinox as eqx
 import jax.numpy as jnp
 
 from geodyn._compile.jit import for_one_run
+from geodyn._gate import checked
 from geodyn._typing import Array, Float
 from geodyn.control.problem.minimise import OUTCOMES, Minimum, Progress, minimise
 from geodyn.control.problem.problem import StrokeProblem
@@ -25,6 +26,7 @@ class AbstractStrokeMethod(eqx.Module):
         """The solution found from the initial unknowns x."""
 
 
+@checked
 class Direct(AbstractStrokeMethod):
     """Newton's method on the coefficients of the stroke, with bounds by an interior-point method.
 

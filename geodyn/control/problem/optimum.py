@@ -13,6 +13,7 @@ from jax.tree_util import Partial
 
 from geodyn._compile.jit import traced_numbers
 from geodyn._files.archive import differences, named_arrays, read_archive, write_archive
+from geodyn._gate import checked
 from geodyn._typing import Array, Float, Int, PyTree, Scalar
 from geodyn.control.problem.minimise import OUTCOMES
 from geodyn.control.problem.problem import StrokeProblem, wong_residual
@@ -132,6 +133,7 @@ class OptimalStroke(eqx.Module):
         """Counts of `iterations` and `flat` directions."""
         return {"iterations": self.iterations, "flat": self.second_variation[1]}
 
+    @checked
     def save(self, path: str | os.PathLike) -> None:
         """Write everything to one `.npz` file that `load_stroke` reads; the file appears whole or not at all."""
         # All arrays of the swimmer by their paths, also those of foreign classes, which `_unpacked` cannot rebuild.
@@ -142,6 +144,7 @@ class OptimalStroke(eqx.Module):
         write_archive(path, arrays, {"format": _FORMAT, "optimum": about, "result": OUTCOMES[self.result]})
 
 
+@checked
 def load_stroke(path: str | os.PathLike, swimmer: AbstractInvariantMetric | None = None) -> OptimalStroke:
     """Read the optimal stroke that `OptimalStroke.save` wrote.
 

@@ -8,6 +8,7 @@ Source: Montgomery, *Commun. Math. Phys.* 128 (1990) 565; Koon & Marsden, *SIAM 
 import jax
 import jax.numpy as jnp
 
+from geodyn._gate import checked
 from geodyn._numerics.linalg import solve
 from geodyn._typing import Array, Float, Number, Numbers, Scalar
 from geodyn.integrators.contract.system import AbstractSystem
@@ -16,6 +17,7 @@ from geodyn.locomotion.motion.costs import Density, energy, is_energy
 from geodyn.locomotion.strokes.stroke import Stroke, floating, shape_and_rate
 
 
+@checked
 class WongSystem(AbstractSystem):
     """Wong's equations of a swimmer as a system for `gd.integrate`: its optimal motion from given initial values.
 
@@ -45,6 +47,7 @@ class WongSystem(AbstractSystem):
 
     swimmer: AbstractInvariantMetric
 
+    @checked
     def state(self, r: Numbers, rdot: Numbers, charge: Numbers) -> Float[Array, " n"]:
         """The flat state at the shape r[m] and its rate r'[m] with the charge μ[k], at the identity of the group.
 
@@ -61,6 +64,7 @@ class WongSystem(AbstractSystem):
         g = self.swimmer.group.identity().astype(r.dtype)
         return jnp.concatenate([r, metric @ rdot + form.T @ charge, charge, g.reshape(-1)])
 
+    @checked
     def split(self, state: Float[Array, " n"]) -> tuple[Array, Array, Array, Array]:
         """The shape r[m], momentum p[m], charge μ[k] and group element g[d, d] of a flat state."""
         g = self.swimmer.group.identity()
@@ -68,6 +72,7 @@ class WongSystem(AbstractSystem):
         r, p, charge, end = jnp.split(state, [m, 2 * m, 2 * m + self.swimmer.group.dim])
         return r, p, charge, end.reshape(g.shape)
 
+    @checked
     def hamiltonian(self, r: Float[Array, " m"], p: Float[Array, " m"], charge: Float[Array, " k"]) -> Scalar:
         """H(r, p, μ), half the power."""
         form, metric = reduction(self.swimmer, r)

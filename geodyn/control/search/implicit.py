@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
 from geodyn._compile.jit import custom_jvp, jit
+from geodyn._gate import checked
 from geodyn.control.methods.method import AbstractStrokeMethod
 from geodyn.control.problem.minimise import STIFFEST, Directions, Minimum, Progress
 from geodyn.control.problem.optimum import OptimalStroke
@@ -86,6 +87,7 @@ def kkt_solution(hessian, jacobian, b, c):
     return dx, directions.inverse.T @ (hessian @ dx - b)
 
 
+@checked
 @jit
 def sensitivity(optimum: OptimalStroke, *, steps: int = 128) -> AbstractInvariantMetric:
     """The derivative of the least energy at fixed displacement with respect to every number of the swimmer.

@@ -7,6 +7,7 @@ import numpy as np
 from tqdm import tqdm
 
 from geodyn._compile.jit import jit_over_cores
+from geodyn._gate import checked
 from geodyn._typing import Array, Float, Number, Scalar, Vector
 from geodyn.control.methods.method import Direct
 from geodyn.control.problem.minimise import OUTCOMES
@@ -101,6 +102,7 @@ def _region(swimmer, region, bounds):
     return lower, upper
 
 
+@checked
 def optimal_strokes(
     swimmer: AbstractInvariantMetric,
     *,

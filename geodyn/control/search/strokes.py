@@ -6,6 +6,7 @@ import numpy as np
 
 from geodyn._checks import a_number
 from geodyn._compile.jit import jit, traced_numbers
+from geodyn._gate import checked
 from geodyn._typing import Array, Float, Number, PyTree, Scalar, Vector
 from geodyn.control.methods.method import AbstractStrokeMethod, Direct
 from geodyn.control.problem.minimise import OUTCOMES, Minimum, Progress
@@ -181,6 +182,7 @@ def _optimum(problem: StrokeProblem, found: Minimum) -> OptimalStroke:
     )
 
 
+@checked
 def optimal_stroke(
     swimmer: AbstractInvariantMetric,
     guess: Stroke | Vector | None = None,
@@ -262,6 +264,7 @@ def optimal_stroke(
     return optimum
 
 
+@checked
 @jit
 def efficiency(swimmer: AbstractSwimmer, stroke: Stroke, *, drag: Number | None = None, steps: int = 128) -> Scalar:
     """Lighthill's efficiency of a stroke, `drag D²/(E T)` with T = 1.

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._compile.jit import as_pytree, jit
+from geodyn._gate import checked
 from geodyn._numerics.failure import nan_unless
 from geodyn._numerics.linalg import inverse, solve
 from geodyn._numerics.roots import root
@@ -69,7 +70,8 @@ class LevelSet(AbstractMetric):
     space: AbstractManifold
     constraint: Callable
 
-    def __init__(self, space, constraint):
+    @checked
+    def __init__(self, space, constraint: Callable):
         if not isinstance(space, AbstractManifold | int | np.integer):
             raise ValueError(f"space must be a space or the dimension of a Euclidean one, got {space!r}")
         if not callable(constraint):
@@ -100,14 +102,17 @@ class LevelSet(AbstractMetric):
         """φ(x), which vanishes on the set."""
         return jnp.atleast_1d(self.constraint(x))
 
+    @checked
     def normals(self, x: Float[Array, " n"]) -> Float[Array, "n c"]:
         """g⁻¹φ'ᵀ, the gradients of the constraints."""
         return jax.vmap(solve, (None, 0), 1)(self.metric(x), jax.jacfwd(self.residual)(x))
 
+    @checked
     def gram(self, x: Float[Array, " n"]) -> Float[Array, "c c"]:
         """φ' g⁻¹φ'ᵀ, the inner products of the gradients."""
         return jax.jacfwd(self.residual)(x) @ self.normals(x)
 
+    @checked
     def projector(self, x: Float[Array, " n"]) -> Float[Array, "n n"]:
         """The matrix of the orthogonal projection, in the metric, of vectors onto the tangent space."""
         jacobian = jax.jacfwd(self.residual)(x)
@@ -118,6 +123,7 @@ class LevelSet(AbstractMetric):
         P = self.projector(x)
         return P.T @ self.metric(x) @ P
 
+    @checked
     def tangent_basis(self, x: Float[Array, " n"]) -> Float[Array, "d n"]:
         """Orthonormal tangent vectors, as rows. The basis is smooth near x, but may jump between distant points."""
         jacobian = jax.lax.stop_gradient(jax.jacfwd(self.residual)(x))
@@ -127,17 +133,20 @@ class LevelSet(AbstractMetric):
         lower = jnp.linalg.cholesky(vectors @ self.metric(x) @ vectors.T)
         return jax.scipy.linalg.solve_triangular(lower, vectors, lower=True)
 
+    @checked
     def project(self, x: Numbers) -> Float[Array, " n"]:
         """The point of the set that is reached from x along the gradients of the constraints at x; NaN if none is."""
         x = jnp.asarray(x, float)
         return _displaced(x, self.normals(x), _multipliers(self, x, self.normals(x)))
 
+    @checked
     def chart(self, x: Float[Array, " n"]) -> Embedded:
         """Coordinates y[d] of the set near its point x, which has y = 0: the point x + Σ y_a e_a of the tangent space,
         moved onto the set along the normals at x. The result is a parametrised surface, whose curvature is found
         without the Gauss equation."""
         return Embedded(_Graph(self, x, self.tangent_basis(x), self.normals(x)), self.space, self.dim)
 
+    @checked
     def motion(self, potential: Callable | None = None) -> Lagrangian:
         """A particle of unit mass on the set, in a potential `potential(x) -> V`, or free, when it moves along
         geodesics: `gd.integrate(level_set.motion(), x, v, t1=…, steps=…)`. `gd.project(motion, x, v)` brings x, v onto
@@ -194,6 +203,7 @@ def regular_inverse(gram: Float[Array, "c c"]) -> Float[Array, "c c"]:
     return nan_unless(regular, inverted, gram) / (scale[:, None] * scale[None, :])
 
 
+@checked
 def second_fundamental_form(surface: LevelSet | Embedded, x: Numbers) -> Float[Array, "D n n"]:
     """Second fundamental form II[k, i, j] of a surface: the normal part of ∇_i ∂_j, as vectors k of the space around.
 
@@ -246,6 +256,7 @@ def _(surface: Embedded, x):
     return second - jnp.einsum("km,mij->kij", tangential, second)
 
 
+@checked
 def total_bending(surface: LevelSet | Embedded, x: Numbers) -> Scalar:
     """Total bending |II|² = Σ |II(e_a, e_b)|² of a surface at a point, over an orthonormal basis of tangent vectors.
 
@@ -275,6 +286,7 @@ def total_bending(surface: LevelSet | Embedded, x: Numbers) -> Scalar:
     return jnp.einsum("kl,kij,lpq,ip,jq", ambient, II, II, raised, raised, optimize="optimal")
 
 
+@checked
 def gaussian_curvature(surface: AbstractMetric, x: Numbers) -> Scalar:
     """Gauss's curvature of a surface, half of its scalar curvature.
 
@@ -344,6 +356,7 @@ def _(level_set: LevelSet, x):
     return around + jax.vmap(solve, (None, 1), 1)(g, lowered.reshape(len(x), -1)).reshape(around.shape)
 
 
+@checked
 def check_level_set(level_set: LevelSet, x: Numbers) -> None:
     """Checks that a point is on a level set, and that the constraints are independent there.
 

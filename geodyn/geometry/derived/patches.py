@@ -4,7 +4,8 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from geodyn._typing import Array, Float
+from geodyn._gate import checked
+from geodyn._typing import Array, Float, Numbers
 from geodyn.geometry.geodesics.geodesic import half_square
 from geodyn.geometry.manifold.manifold import AbstractManifold
 from geodyn.geometry.models.atlas import AbstractAtlas, AbstractPatches
@@ -57,7 +58,8 @@ class Atlas(AbstractManifold, AbstractPatches):
     radius: Float[Array, ""]
     dim: int = eqx.field(static=True)
 
-    def __init__(self, charts, radius):
+    @checked
+    def __init__(self, charts, radius: Numbers):
         self.charts, self.radius = tuple(charts), jnp.asarray(radius, float)
         for k, chart in enumerate(self.charts):
             found = [callable(getattr(chart, name, None)) for name in ("metric", "embed", "coordinates")]

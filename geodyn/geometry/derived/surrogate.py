@@ -15,7 +15,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._typing import Array, Float, Scalar
+from geodyn._gate import checked
+from geodyn._typing import Array, Float, Number, Numbers, Scalar
 from geodyn.geometry.geodesics.geodesic import NODES, squared_distance
 from geodyn.geometry.manifold.manifold import AbstractManifold, period_of
 
@@ -72,7 +73,8 @@ class Tabulated(AbstractManifold):
     table: Array
     dim: int = eqx.field(static=True)
 
-    def __init__(self, space, lower, upper, reach, tolerance=1e-8):
+    @checked
+    def __init__(self, space, lower: Numbers, upper: Numbers, reach: Numbers, tolerance: Number = 1e-8):
         if not isinstance(space, AbstractManifold):
             raise ValueError(f"space must be a manifold such as gd.Manifold(metric, dim); got {type(space).__name__}")
         if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((space, lower, upper, reach))):

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._compile.jit import jit, static_count
+from geodyn._gate import checked
 from geodyn._numerics.linalg import solve
 from geodyn._typing import Array, Count, Float, Numbers, Scalar
 from geodyn.geometry.geodesics.between import energy_between
@@ -44,6 +45,7 @@ NODES = 384
 STEPS = 48
 
 
+@checked
 def geodesic(
     space: AbstractMetric,
     x: Numbers,
@@ -112,6 +114,7 @@ def exp(space: AbstractMetric, x: Numbers, v: Numbers, *, steps: Count = STEPS) 
     return told(jit(_exp)(space, *checked_points(space, x=x, v=v), steps), TOO_LONG)
 
 
+@checked
 def log(
     space: AbstractMetric, x: Numbers, y: Numbers, *, nodes: Count = NODES, tolerance: float = 0.0
 ) -> Float[Array, " n"]:
@@ -152,6 +155,7 @@ def log_of(space, x, y, nodes):
     return solve(space.metric(x), -jax.grad(half_square, 1)(space, x, y, nodes))
 
 
+@checked
 def distance(
     space: AbstractMetric, x: Numbers, y: Numbers, *, nodes: Count | Effort = NODES, tolerance: float = 0.0
 ) -> Scalar:
@@ -199,6 +203,7 @@ def distance(
     return safe_sqrt(squared_distance(space, x, y, nodes=nodes, tolerance=tolerance))
 
 
+@checked
 def squared_distance(
     space: AbstractMetric, x: Numbers, y: Numbers, *, nodes: Count | Effort = NODES, tolerance: float = 0.0
 ) -> Scalar:
@@ -288,6 +293,7 @@ def _is_nan(value):
     return not any(isinstance(x, jax.core.Tracer) for x in leaves) and any(np.any(np.isnan(x)) for x in leaves)
 
 
+@checked
 def parallel_transport(
     space: AbstractManifold,
     curve: Callable,
@@ -324,6 +330,7 @@ def parallel_transport(
     return _transport(space, *_along(curve, ts, static_count("steps", steps)), w, ts)
 
 
+@checked
 def jacobi_field(
     space: AbstractManifold,
     x: Numbers,
@@ -546,6 +553,7 @@ def _times(ts, x: Array) -> Float[Array, " T"]:
     return ts
 
 
+@checked
 def check_manifold(space: AbstractManifold, x: Numbers) -> None:
     """Checks at a point that a space is well defined, and says what is wrong if it is not.
 

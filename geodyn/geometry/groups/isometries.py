@@ -11,6 +11,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._gate import checked
 from geodyn._typing import Array
 from geodyn.geometry.groups.lie_group import AbstractLieGroup, algebra_vector
 from geodyn.geometry.groups.rigid import LEVI_CIVITA, SE2, SE3, Translation
@@ -50,6 +51,7 @@ class Isometries(AbstractLieGroup):
     dim: int = eqx.field(static=True)
     translations: int = eqx.field(static=True)
 
+    @checked
     def __init__(self, n: int, curvature: int):
         if n not in (2, 3) or curvature not in (1, -1):
             raise ValueError(
@@ -97,7 +99,6 @@ class Isometries(AbstractLieGroup):
         return [0, 1, 3] if self.n == 2 else [0, 1, 2, 3]
 
 
-def isometry_group(space: AbstractManifold) -> AbstractLieGroup:
     """The group of the rigid motions of a Euclidean, spherical or hyperbolic space of dimension 2 or 3, or of a line.
 
     Args:

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._gate import checked
 from geodyn._typing import Array, Float
 from geodyn.geometry.manifold.manifold import as_floats
 
@@ -73,18 +74,22 @@ class AbstractLieGroup(eqx.Module):
         """The unit element."""
         return self.exp(jnp.zeros(self.dim))
 
+    @checked
     def compose(self, g: Float[Array, "d d"], h: Float[Array, "d d"]) -> Float[Array, "d d"]:
         """The product g h: first g, then h in the frame that g has reached."""
         return g @ h
 
+    @checked
     def hat(self, xi: Float[Array, " k"]) -> Float[Array, "d d"]:
         """The matrix of an algebra vector, `Σ ξ_a E_a`."""
         return jnp.tensordot(xi, jnp.asarray(self.generators, xi.dtype), 1)
 
+    @checked
     def vee(self, matrix: Float[Array, "d d"]) -> Float[Array, " k"]:
         """The algebra vector of a matrix, the inverse of `hat`."""
         return jnp.tensordot(jnp.asarray(_dual(self.generators), matrix.dtype), matrix, 2)
 
+    @checked
     def bracket(self, a: Float[Array, " k"], b: Float[Array, " k"]) -> Float[Array, " k"]:
         """The Lie bracket `[a, b]` of two algebra vectors, by the structure constants of the generators."""
         e = self.generators
@@ -92,12 +97,14 @@ class AbstractLieGroup(eqx.Module):
         structure = np.einsum("cij,abij->cab", _dual(e), products - np.swapaxes(products, 0, 1))
         return jnp.asarray(structure, a.dtype) @ b @ a
 
+    @checked
     def adjoint(self, g: Float[Array, "d d"]) -> Float[Array, "k k"]:
         """The matrix of the adjoint representation `Ad_g`: `hat(Ad_g ξ) = g hat(ξ) g⁻¹`."""
         e = self.generators
         turned = jnp.einsum("ij,bjk,kl->bil", g, jnp.asarray(e, g.dtype), self.inverse(g))
         return jnp.einsum("aij,bij->ab", jnp.asarray(_dual(e), g.dtype), turned)
 
+    @checked
     def dexp(self, xi: Float[Array, " k"]) -> Float[Array, "k k"]:
         """The matrix of `dexp_ξ`, the derivative of the exponential as a spatial velocity: `d exp(ξ) = hat(dexp_ξ dξ)
         exp(ξ)`.

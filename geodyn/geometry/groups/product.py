@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.linalg import block_diag
 
+from geodyn._gate import checked
 from geodyn._typing import Array, Float
 from geodyn.geometry.groups.lie_group import AbstractLieGroup, algebra_vector
 
@@ -35,6 +36,7 @@ class Product(AbstractLieGroup):
     dim: int = eqx.field(static=True)
     translations: int = eqx.field(static=True)
 
+    @checked
     def __init__(self, *factors):
         wrong = [factor for factor in factors if not isinstance(factor, AbstractLieGroup)]
         if wrong or not factors:

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._gate import checked
 from geodyn._typing import Array, Float, Numbers, Scalar
 from geodyn.geometry.groups.lie_group import AbstractLieGroup, algebra_vector, dexp_of
 from geodyn.geometry.manifold.manifold import as_floats
@@ -80,6 +81,7 @@ class Translation(AbstractLieGroup):
     dim: int = eqx.field(static=True)
     translations: int = eqx.field(static=True)
 
+    @checked
     def __init__(self, n: int = 1):
         if n < 1:
             raise ValueError(f"Translation: n must be at least 1, got {n}; pass the dimension of the space.")
@@ -106,6 +108,7 @@ def _turn(angle: Scalar) -> Float[Array, "2 2"]:
     return jnp.stack([jnp.stack([c, -s]), jnp.stack([s, c])])
 
 
+@checked
 class SO2(AbstractLieGroup):
     """Rotations of the plane, as matrices [2, 2], with the exponential coordinate ξ = (θ).
 
@@ -134,6 +137,7 @@ class SO2(AbstractLieGroup):
         return g.T
 
 
+@checked
 class SE2(AbstractLieGroup):
     """Rigid motions of the plane, as homogeneous matrices [3, 3], with the exponential coordinates ξ = (x, y, θ).
 
@@ -178,7 +182,6 @@ ROTATION = 1e-2
 LEVI_CIVITA = np.cross(np.eye(3)[:, None], np.eye(3)[None])
 
 
-def quaternion(rotation: Numbers) -> Float[Array, "4"]:
     """The unit quaternion (w, x, y, z), w ≥ 0, of a rotation.
 
     It is read off the largest column of 4 q qᵀ, which loses no digits at any angle.
@@ -244,6 +247,7 @@ def _rotation_vector(rotation: Float[Array, "3 3"]) -> Float[Array, "3"]:
     return 2 * jnp.where(small, series, closed) * q[1:]
 
 
+@checked
 class SO3(AbstractLieGroup):
     """Rotations of space, as matrices [3, 3], with the exponential coordinates ξ = axis times angle.
 
@@ -283,6 +287,7 @@ def _(group: SE2 | SO3, xi):
     return unit + second * ad + third * ad @ ad
 
 
+@checked
 class SE3(AbstractLieGroup):
     """Rigid motions of space, as homogeneous matrices [4, 4], with ξ = (x, y, z, axis times angle).
 

@@ -6,11 +6,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._gate import checked
 from geodyn._numerics.linalg import inverse
 from geodyn._typing import Array, Float, Numbers, Scalar
 from geodyn.geometry.manifold.manifold import safe_sqrt
 
 
+@checked
 def bracket(X: Callable, Y: Callable, q: Numbers) -> Float[Array, " n"]:
     """The Lie bracket `[X, Y] = Y'X − X'Y` of two vector fields at a point.
 
@@ -44,6 +46,7 @@ def bracket(X: Callable, Y: Callable, q: Numbers) -> Float[Array, " n"]:
     return along(Y, X(q)) - along(X, Y(q))
 
 
+@checked
 def integrability_defect(form: Callable, q: Numbers) -> Scalar:
     """How far the constraint A(q)v = 0 is from a holonomic one at a point: zero all around where surfaces fit it.
 

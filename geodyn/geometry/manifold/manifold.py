@@ -18,8 +18,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._compile.jit import as_pytree, jit
+from geodyn._gate import checked
 from geodyn._numerics.linalg import solve
-from geodyn._typing import Array, Bool, Float, Numbers, Scalar
+from geodyn._typing import Array, Bool, Count, Float, Numbers, Scalar
 
 
 class AbstractMetric(eqx.Module):
@@ -136,7 +137,8 @@ class Manifold(AbstractManifold):
     period: tuple[float, ...] | None = eqx.field(static=True)
     embedding: Callable | None
 
-    def __init__(self, metric, dim, signature=None, period=None, embedding=None):
+    @checked
+    def __init__(self, metric: Callable, dim: Count, signature=None, period=None, embedding: Callable | None = None):
         self.dim = check_dim(dim)
         self.period = check_period(period, dim)
         self.signature = (dim, 0) if signature is None else tuple(signature)
@@ -246,6 +248,7 @@ def _metric(space, x):
     return space.metric(x)
 
 
+@checked
 def inner(space: AbstractMetric, x: Numbers, u: Numbers, v: Numbers) -> Scalar:
     """Inner product g(x)(u, v) of two tangent vectors at a point.
 
@@ -273,6 +276,7 @@ def inner(space: AbstractMetric, x: Numbers, u: Numbers, v: Numbers) -> Scalar:
     return u @ g @ v
 
 
+@checked
 def norm(space: AbstractMetric, x: Numbers, v: Numbers) -> Scalar:
     """Length √g(x)(v, v) of a tangent vector at a point.
 
@@ -306,6 +310,7 @@ def safe_sqrt(square: Scalar) -> Scalar:
     return jnp.where(zero, 0.0, jnp.sqrt(jnp.where(zero, 1.0, square)))
 
 
+@checked
 @at_a_point
 def christoffel(space: AbstractManifold, x: Float[Array, " n"]) -> Float[Array, "n n n"]:
     """Christoffel symbols Γ[k, i, j] = Γ^k_ij = ½ g^kl (∂_i g_lj + ∂_j g_li − ∂_l g_ij) at a point.
@@ -335,6 +340,7 @@ def christoffel(space: AbstractManifold, x: Float[Array, " n"]) -> Float[Array, 
     return _raised(space.metric(x), lowered)
 
 
+@checked
 @at_a_point
 def riemann(space: AbstractMetric, x: Float[Array, " n"]) -> Float[Array, "n n n n"]:
     """Riemann curvature tensor R[a, b, c, d] = R^a_bcd = ∂_c Γ^a_db − ∂_d Γ^a_cb + Γ^a_ce Γ^e_db − Γ^a_de Γ^e_cb.
@@ -374,6 +380,7 @@ def riemann_of(space, x):
     return half - half.swapaxes(2, 3)
 
 
+@checked
 @at_a_point
 def ricci(space: AbstractMetric, x: Float[Array, " n"]) -> Float[Array, "n n"]:
     """Ricci tensor R_bd = R^a_bad, a contraction of `gd.riemann`.
@@ -398,6 +405,7 @@ def ricci(space: AbstractMetric, x: Float[Array, " n"]) -> Float[Array, "n n"]:
     return jnp.einsum("abad->bd", riemann(space, x))
 
 
+@checked
 @at_a_point
 def scalar_curvature(space: AbstractMetric, x: Float[Array, " n"]) -> Scalar:
     """Scalar curvature R = g^bd R_bd, which is n(n − 1) on the unit sphere Sⁿ.
@@ -421,6 +429,7 @@ def scalar_curvature(space: AbstractMetric, x: Float[Array, " n"]) -> Scalar:
     return jnp.trace(_raised(space.metric(x), ricci(space, x)))
 
 
+@checked
 @at_a_point
 def sectional_curvature(
     space: AbstractMetric, x: Float[Array, " n"], u: Float[Array, " n"], v: Float[Array, " n"]
@@ -456,6 +465,7 @@ def sectional_curvature(
     return jnp.einsum("abcd,a,b,c,d", riemann(space, x), g @ u, v, u, v) / area
 
 
+@checked
 def killing_defect(space: AbstractManifold, field: Callable, x: Numbers) -> Float[Array, "n n"]:
     """How far a vector field is from generating isometries: ∇_a K_b + ∇_b K_a, which vanishes for a Killing field.
 

@@ -6,10 +6,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._gate import checked
 from geodyn._typing import Array, Float
 from geodyn.geometry.manifold.manifold import AbstractManifold
 
 
+@checked
 def sphere_quadrature(
     embedding: Callable, space: AbstractManifold, nodes: int = 48
 ) -> tuple[Float[Array, "Q n"], Float[Array, " Q"]]:

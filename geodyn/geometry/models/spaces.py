@@ -16,8 +16,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._compile.jit import as_pytree
+from geodyn._gate import checked
 from geodyn._numerics.linalg import solve
-from geodyn._typing import Array, Float, Scalar
+from geodyn._typing import Array, Count, Float, Scalar
 from geodyn.geometry.manifold.manifold import (
     AbstractManifold,
     Domain,
@@ -180,7 +181,8 @@ class Euclidean(AbstractConstantCurvature):
     dim: int = eqx.field(static=True)
     chart: AbstractChart
 
-    def __init__(self, n, chart="cartesian"):
+    @checked
+    def __init__(self, n: Count, chart: str = "cartesian"):
         self.dim, self.chart = _choose(n, chart, {"cartesian": Cartesian, "polar": lambda: Polar(0)})
 
 
@@ -210,7 +212,8 @@ class Sphere(AbstractConstantCurvature):
     dim: int = eqx.field(static=True)
     chart: AbstractChart
 
-    def __init__(self, n, chart="stereographic"):
+    @checked
+    def __init__(self, n: Count, chart: str = "stereographic"):
         self.dim, self.chart = _choose(
             n,
             chart,
@@ -245,7 +248,8 @@ class Hyperbolic(AbstractConstantCurvature):
     dim: int = eqx.field(static=True)
     chart: AbstractChart
 
-    def __init__(self, n, chart="ball"):
+    @checked
+    def __init__(self, n: Count, chart: str = "ball"):
         charts = {"ball": Ball, "polar": lambda: Polar(-1), "halfspace": HalfSpace, "moving halfspace": MovingHalfSpace}
         self.dim, self.chart = _choose(n, chart, charts)
 
@@ -281,7 +285,8 @@ class Inhomogeneous(AbstractModelSpace):
 
     dim: int = eqx.field(static=True)
 
-    def __init__(self, n):
+    @checked
+    def __init__(self, n: Count):
         self.dim = check_dim(n)
 
     def metric(self, x: Float[Array, " n"]) -> Float[Array, "n n"]:
@@ -335,6 +340,7 @@ class Product(AbstractManifold):
     b: AbstractManifold
     dim: int = eqx.field(static=True)
 
+    @checked
     def __init__(self, a, b):
         for name, factor in (("a", a), ("b", b)):
             if not isinstance(factor, AbstractManifold):
@@ -392,7 +398,8 @@ class Embedded(AbstractManifold):
     dim: int = eqx.field(static=True)
     period: tuple[float, ...] | None = eqx.field(static=True)
 
-    def __init__(self, embedding, ambient, dim, period=None):
+    @checked
+    def __init__(self, embedding: Callable, ambient: Count, dim: Count, period=None):
         if not isinstance(ambient, AbstractManifold | int | np.integer):
             raise ValueError(f"ambient must be a space or the dimension of a Euclidean one, got {ambient!r}")
         self.ambient = ambient if isinstance(ambient, AbstractManifold) else Euclidean(ambient)
@@ -435,7 +442,8 @@ class Conformal(AbstractManifold):
     dim: int = eqx.field(static=True)
     period: tuple[float, ...] | None = eqx.field(static=True)
 
-    def __init__(self, factor, space, period=None):
+    @checked
+    def __init__(self, factor: Callable, space, period=None):
         check_traceable("factor", factor, space.dim, ())
         self.period = period_of(space) if period is None else check_period(period, space.dim)
         self.factor, self.space, self.dim = as_pytree(factor), space, space.dim

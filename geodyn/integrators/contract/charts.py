@@ -6,6 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from geodyn._gate import checked
 from geodyn._typing import Array, Float
 
 
@@ -54,6 +55,7 @@ class Charts(eqx.Module):
     moved: Callable | None
     back: Callable | None
 
+    @checked
     def __init__(
         self,
         switch: Callable,

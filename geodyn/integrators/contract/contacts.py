@@ -10,6 +10,7 @@ import numpy as np
 
 from geodyn._checks import numbers
 from geodyn._compile.jit import with_time
+from geodyn._gate import checked
 from geodyn._typing import Array, Float, Int, Scalar
 
 
@@ -93,6 +94,7 @@ class Contacts(eqx.Module):
     elastic: bool = eqx.field(static=True)
     jumping: bool = eqx.field(static=True)
 
+    @checked
     def __init__(
         self,
         gap: Callable,

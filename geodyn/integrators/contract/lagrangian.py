@@ -8,6 +8,7 @@ import numpy as np
 
 from geodyn._checks import check_arguments, one_number, returned, row
 from geodyn._compile.jit import as_pytree, jit, with_time
+from geodyn._gate import checked
 from geodyn._numerics.linalg import solve
 from geodyn._numerics.roots import root
 from geodyn.integrators.contract.charts import Charts, check_charts
@@ -149,12 +150,13 @@ class Lagrangian(AbstractFlatLagrangian):
     touching: Contacts | None
     patches: Charts | None
 
+    @checked
     def __init__(
         self,
-        lagrangian,
-        constraint=None,
-        dissipation=None,
-        nonholonomic=None,
+        lagrangian: Callable,
+        constraint: Callable | None = None,
+        dissipation: Callable | None = None,
+        nonholonomic: Callable | None = None,
         *,
         contacts: Contacts | None = None,
         charts: Charts | None = None,

@@ -12,6 +12,7 @@ import numpy as np
 
 from geodyn._checks import check_arguments, returned
 from geodyn._compile.jit import as_pytree
+from geodyn._gate import checked
 from geodyn._typing import Array, Float, Scalar
 from geodyn.integrators.contract.charts import Charts
 from geodyn.integrators.contract.contacts import Contacts
@@ -243,7 +244,8 @@ class ODE(AbstractSystem):
 
     vector_field: Callable
 
-    def __init__(self, vector_field):
+    @checked
+    def __init__(self, vector_field: Callable):
         if not callable(vector_field):
             raise ValueError(f"vector_field must be a function f(t, y), got {vector_field!r}")
         check_arguments("vector_field", vector_field, "t", "y", named=())

@@ -6,7 +6,8 @@ from math import comb, factorial
 
 import numpy as np
 
-from geodyn._typing import Count
+from geodyn._gate import checked
+from geodyn._typing import Count, Numbers
 
 
 class ButcherTableau:
@@ -36,7 +37,8 @@ class ButcherTableau:
         Hairer, Lubich & Wanner, *Geometric Numerical Integration*, II.1.
     """
 
-    def __init__(self, a, b, c=None, *, order: int):
+    @checked
+    def __init__(self, a, b, c: Numbers | None = None, *, order: int):
         a, b = np.array(a, float), np.array(b, float)
         c = a.sum(axis=1) if c is None else np.array(c, float)
         if a.ndim != 2 or a.shape[0] != a.shape[1] or b.shape != a.shape[:1] or c.shape != a.shape[:1]:
@@ -142,6 +144,7 @@ def _order_defects(a, b, c):
     return [max(abs(value - wanted) for value, wanted in order) for order in trees]
 
 
+@checked
 @cache
 def gauss(stages: Count) -> ButcherTableau:
     """Gauss collocation with s stages, of order 2s: symplectic in (q, p) and symmetric.
@@ -168,6 +171,7 @@ def gauss(stages: Count) -> ButcherTableau:
     return _collocation(_roots(_legendre(stages)), 2 * stages)
 
 
+@checked
 @cache
 def radau_iia(stages: Count) -> ButcherTableau:
     """Radau IIA collocation with s stages, of order 2s − 1: stiffly accurate, and damping.
@@ -195,6 +199,7 @@ def radau_iia(stages: Count) -> ButcherTableau:
     return _collocation(_roots([h - low_k for h, low_k in zip(high, [*low, 0], strict=True)]), 2 * stages - 1)
 
 
+@checked
 @cache
 def lobatto_iiia(stages: Count) -> ButcherTableau:
     """Lobatto IIIA collocation with s stages, of order 2s − 2: symmetric and stiffly accurate.
@@ -282,6 +287,7 @@ def _explicit(rows, b, order):
     return ButcherTableau(a, b, order=order)
 
 
+@checked
 @cache
 def explicit_euler() -> ButcherTableau:
     """Euler's explicit method, y⁺ = y + h f(y), of order 1.
@@ -300,6 +306,7 @@ def explicit_euler() -> ButcherTableau:
     return _explicit([], [1], 1)
 
 
+@checked
 @cache
 def explicit_midpoint() -> ButcherTableau:
     """The explicit midpoint rule, y⁺ = y + h f(y + ½h f(y)), of order 2.
@@ -321,6 +328,7 @@ def explicit_midpoint() -> ButcherTableau:
     return _explicit([[1 / 2]], [0, 1], 2)
 
 
+@checked
 @cache
 def heun() -> ButcherTableau:
     """Heun's method, the explicit trapezoidal rule, of order 2.
@@ -342,6 +350,7 @@ def heun() -> ButcherTableau:
     return _explicit([[1]], [1 / 2, 1 / 2], 2)
 
 
+@checked
 @cache
 def rk4() -> ButcherTableau:
     """The classical Runge–Kutta method, of order 4.

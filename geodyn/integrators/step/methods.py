@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._gate import checked
 from geodyn._typing import Array, Bool, Count, Float, Int
 from geodyn.integrators.contract.constraints import reactions
 from geodyn.integrators.contract.results import RESULTS
@@ -67,6 +68,7 @@ class Gauss(AbstractCollocation):
     tableau: ButcherTableau = eqx.field(static=True)
     formulation: str | None = eqx.field(static=True)
 
+    @checked
     def __init__(self, stages: Count = 3):
         self.tableau, self.formulation = gauss(stages), None
 
@@ -108,6 +110,7 @@ class RadauIIA(AbstractCollocation):
     tableau: ButcherTableau = eqx.field(static=True)
     formulation: str | None = eqx.field(static=True)
 
+    @checked
     def __init__(self, stages: Count = 3, formulation: str = "ggl"):
         if formulation not in FORMULATIONS:
             raise ValueError(f"formulation must be one of {', '.join(FORMULATIONS)}; got {formulation!r}")
@@ -144,6 +147,7 @@ class Collocation(AbstractCollocation):
     tableau: ButcherTableau = eqx.field(static=True)
     formulation: str | None = eqx.field(static=True)
 
+    @checked
     def __init__(self, tableau: ButcherTableau, formulation: str = "ggl"):
         if not isinstance(tableau, ButcherTableau):
             raise ValueError(f"tableau must be a ButcherTableau, got {type(tableau).__name__}")

@@ -8,7 +8,8 @@ import jax
 import jax.numpy as jnp
 import optimistix
 
-from geodyn._typing import Array, Float
+from geodyn._gate import checked
+from geodyn._typing import Array, Count, Float, Numbers
 from geodyn.integrators.contract.system import AbstractSystem
 from geodyn.integrators.step.methods import AbstractStepper, Advanced
 
@@ -45,7 +46,8 @@ class Newmark(AbstractStepper):
     beta: Float[Array, ""]
     gamma: Float[Array, ""]
 
-    def __init__(self, beta=0.25, gamma=0.5):
+    @checked
+    def __init__(self, beta: Numbers = 0.25, gamma: Numbers = 0.5):
         self.beta, self.gamma = jnp.asarray(beta, float), jnp.asarray(gamma, float)
 
     def start(self, system, t, h, q, p, v):
@@ -144,7 +146,8 @@ class Adaptive(AbstractStepper):
     atol: Float[Array, ""]
     most_steps: int = eqx.field(static=True)
 
-    def __init__(self, rtol=1e-8, atol=1e-10, most_steps=4096):
+    @checked
+    def __init__(self, rtol: Numbers = 1e-8, atol: Numbers = 1e-10, most_steps: Count = 4096):
         _diffrax()
         self.rtol, self.atol, self.most_steps = jnp.asarray(rtol, float), jnp.asarray(atol, float), most_steps
 

@@ -27,6 +27,7 @@ import jax.numpy as jnp
 
 from geodyn._compile.jit import static_count
 from geodyn._compile.tracing import batched_as
+from geodyn._gate import checked
 from geodyn._typing import Array, Count, Float
 from geodyn.integrators.contract.system import AbstractSystem
 from geodyn.integrators.impacts.cones import cone_complementarity
@@ -77,6 +78,7 @@ class Moreau(AbstractStepper):
 
     most_contacts: int = eqx.field(static=True)
 
+    @checked
     def __init__(self, most_contacts: Count = 16):
         self.most_contacts = static_count("most_contacts", most_contacts)
 

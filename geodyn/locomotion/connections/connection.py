@@ -17,6 +17,7 @@ import jax.numpy as jnp
 
 from geodyn._checks import require
 from geodyn._compile.jit import jit
+from geodyn._gate import checked
 from geodyn._typing import Array, Float, Number, Numbers, Scalar
 from geodyn.geometry.groups.lie_group import AbstractLieGroup
 from geodyn.locomotion.connections.checks import require_defined
@@ -171,6 +172,7 @@ class AbstractLinkSwimmer(AbstractSwimmer):
     def dissipation(self, r, xi, rdot):
         return resistive_power(*jax.jvp(self.links, (r,), (rdot,)), self.drags(), xi)
 
+    @checked
     def outline(self, r: Float[Array, " m"]) -> Float[Array, "L 2 2"]:
         """The links as line segments [L, 2, 2], each by its two ends."""
         return bars(self.links(r), self.lengths)
@@ -281,6 +283,7 @@ def check_swimmer(swimmer) -> None:
     require("swimmer", swimmer, AbstractConnection, "a body with a connection, such as gd.swimmers.Purcell()")
 
 
+@checked
 def connection(swimmer: AbstractConnection, r: Numbers) -> Float[Array, "k m"]:
     """The connection form A(r), by which a change of shape moves the body: its velocity is `ξ = −A(r) r'`.
 
@@ -313,6 +316,7 @@ def connection(swimmer: AbstractConnection, r: Numbers) -> Float[Array, "k m"]:
     return require_defined("connection", swimmer, r, _connection(swimmer, r))
 
 
+@checked
 def shape_metric(swimmer: AbstractInvariantMetric, r: Numbers) -> Float[Array, "m m"]:
     """The metric G(r) of shapes: `r'ᵀ G(r) r'` is the power of a swimmer, or twice the kinetic energy of a free body.
 
@@ -342,6 +346,7 @@ def shape_metric(swimmer: AbstractInvariantMetric, r: Numbers) -> Float[Array, "
     return require_defined("shape_metric", swimmer, r, _shape_metric(swimmer, r))
 
 
+@checked
 def curvature(swimmer: AbstractConnection, r: Numbers) -> Float[Array, "k m m"]:
     """The curvature `F_ij = ∂_i A_j − ∂_j A_i − [A_i, A_j]` of the connection at a shape.
 
@@ -400,6 +405,7 @@ def exterior_derivative(
     return jnp.swapaxes(slope, 1, 2) - slope - brackets
 
 
+@checked
 @jit
 def covariant_derivative(swimmer: AbstractConnection, section: Callable, r: Float[Array, " m"]) -> Float[Array, "k *_"]:
     """The covariant derivative `D_i v = ∂_i v − [A_i, v]` of algebra vectors that depend on the shape.

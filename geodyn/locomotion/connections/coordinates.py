@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._compile.jit import as_pytree, jit
+from geodyn._gate import checked
 from geodyn._typing import Array, Float, Numbers
 from geodyn.geometry.groups.lie_group import AbstractLieGroup
 from geodyn.locomotion.connections.connection import AbstractConnection, connection
@@ -48,6 +49,7 @@ class Reframed(AbstractConnection):
     frame: Callable
     group: AbstractLieGroup
 
+    @checked
     def __init__(self, original: AbstractConnection, frame: Callable):
         self.original, self.frame, self.group = original, as_pytree(frame), original.group
 
@@ -86,6 +88,7 @@ def element(group: AbstractLieGroup, x: Float[Array, " k"]) -> Float[Array, "d d
     return group.compose(group.exp(moves * x), group.exp((1 - moves) * x))
 
 
+@checked
 def minimum_perturbation(swimmer: AbstractConnection, lower: Numbers, upper: Numbers, *, degree: int = 6) -> Reframed:
     """The body in the frame that changes of its shape disturb least: least ∫|A|² over a box of shapes.
 

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 
 from geodyn._checks import require
 from geodyn._compile.jit import as_pytree
+from geodyn._gate import checked
 from geodyn._typing import Array, Float
 from geodyn.geometry.groups.lie_group import AbstractLieGroup
 from geodyn.geometry.groups.rigid import SE2, SO2
@@ -43,6 +44,7 @@ class KaluzaKlein(AbstractInvariantMetric):
     metric: Callable | None
     group: AbstractLieGroup
 
+    @checked
     def __init__(self, connection: AbstractConnection, metric: Callable[[Float[Array, " m"]], Array] | None = None):
         if not isinstance(connection, AbstractConnection):
             raise ValueError(
@@ -56,6 +58,7 @@ class KaluzaKlein(AbstractInvariantMetric):
         return rdot @ metric @ rdot + jnp.sum((xi + self.connection.form(r) @ rdot) ** 2)
 
 
+@checked
 class Heading(AbstractInvariantMetric):
     """A body in the plane of which only the turn counts, wherever its strokes take it.
 

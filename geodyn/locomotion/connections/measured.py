@@ -24,6 +24,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from geodyn._checks import numbers, require
 from geodyn._compile.jit import jit, static_count
+from geodyn._gate import checked
 from geodyn._typing import Array, Float, Number, Numbers
 from geodyn.geometry.groups.lie_group import AbstractLieGroup
 from geodyn.geometry.groups.magnus import NODES, WEIGHTS, increment
@@ -96,6 +97,7 @@ class _Data(NamedTuple):
         return comb(degree + m, m) * (self.design.shape[1] // len(self.powers))
 
 
+@checked
 def fit_connection(
     group: AbstractLieGroup,
     shapes: Numbers,
@@ -383,6 +385,7 @@ _POSES = {
 }
 
 
+@checked
 def read_connection(source: str | Path | Any, *, degree: int | None = None) -> MeasuredConnection:
     """The connection of a body from a file of measurements, by `gd.bundles.fit_connection`.
 

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._compile.jit import jit
+from geodyn._gate import checked
 from geodyn._typing import Array, Float, Number, Numbers, Scalar
 from geodyn.locomotion.connections.connection import AbstractConnection, AbstractInvariantMetric, connection, curvature
 from geodyn.locomotion.connections.kinematic import AbstractKinematicBody
@@ -14,6 +15,7 @@ from geodyn.locomotion.motion.holonomy import holonomy
 from geodyn.locomotion.strokes.stroke import FourierStroke, floating
 
 
+@checked
 def check_connection(swimmer: AbstractConnection, r: Numbers, *, size: float = 0.01) -> None:
     """Check that a body of your own is what it says it is, at one shape.
 

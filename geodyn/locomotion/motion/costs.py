@@ -8,12 +8,14 @@ from collections.abc import Callable
 
 import jax.numpy as jnp
 
+from geodyn._gate import checked
 from geodyn._typing import Array, Float, Scalar, TypeAliasType
 from geodyn.locomotion.connections.connection import AbstractInvariantMetric, reduction
 
 Density = TypeAliasType("Density", Callable[[AbstractInvariantMetric, Float[Array, " m"], Float[Array, " m"]], Scalar])
 
 
+@checked
 def energy(swimmer: AbstractInvariantMetric, r: Float[Array, " m"], rdot: Float[Array, " m"]) -> Scalar:
     """The power `r'ᵀ G r'` of a swimmer at the shape r and the rate r'; the default density of `gd.cost`.
 
@@ -36,6 +38,7 @@ def energy(swimmer: AbstractInvariantMetric, r: Float[Array, " m"], rdot: Float[
     return rdot @ reduction(swimmer, r)[1] @ rdot
 
 
+@checked
 def length(swimmer: AbstractInvariantMetric, r: Float[Array, " m"], rdot: Float[Array, " m"]) -> Scalar:
     """The speed on the space of shapes, `√(r'ᵀ G r')`; a density for `gd.cost`.
 
@@ -65,6 +68,7 @@ def length(swimmer: AbstractInvariantMetric, r: Float[Array, " m"], rdot: Float[
     return jnp.where(moving, jnp.sqrt(jnp.where(moving, power, 1.0)), 0.0)
 
 
+@checked
 def torque(swimmer: AbstractInvariantMetric, r: Float[Array, " m"], rdot: Float[Array, " m"]) -> Scalar:
     """The square of the forces on the shape variables, `|τ|²` with `τ = G r'`; a density for `gd.cost`.
 

@@ -5,6 +5,7 @@ import jax
 import jax.numpy as jnp
 
 from geodyn._compile.jit import as_pytree, jit
+from geodyn._gate import checked
 from geodyn._typing import Array, Float, Number
 from geodyn.locomotion.connections.connection import AbstractConnection, connection
 from geodyn.locomotion.motion.holonomy import NODES, gauss_times, magnus, require_defined_along, step_ends
@@ -42,6 +43,7 @@ def _velocity(swimmer, stroke, t):
     return -connection(swimmer, r) @ rdot
 
 
+@checked
 def dense_path(swimmer: AbstractConnection, stroke: Stroke, *, steps: int = 128) -> DensePath:
     """The motion along a stroke as a function of time: `gd.path` at any time.
 

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._compile.jit import jit
+from geodyn._gate import checked
 from geodyn._typing import Array, ArrayLike, Float, Number, Scalar
 from geodyn.geometry.groups.lie_group import AbstractLieGroup
 from geodyn.geometry.groups.magnus import NODES, WEIGHTS, increment
@@ -76,6 +77,7 @@ def _path(swimmer, stroke, steps):
     return elements[jnp.searchsorted(ends, step_ends(steps))] if corners.size else elements
 
 
+@checked
 def path(swimmer: AbstractConnection, stroke: Stroke, *, steps: int = 128) -> Float[Array, "points d d"]:
     """The poses of a body along a stroke, as group elements g(t) at the times 0, 1/steps, …, 1, from the identity.
 
@@ -110,6 +112,7 @@ def path(swimmer: AbstractConnection, stroke: Stroke, *, steps: int = 128) -> Fl
     return require_defined_along("path", swimmer, stroke, _path(swimmer, stroke, steps=steps))
 
 
+@checked
 def holonomy(swimmer: AbstractConnection, stroke: Stroke, *, steps: int = 128) -> Float[Array, "d d"]:
     """The group element by which one stroke moves the body: the last of `gd.path`.
 
@@ -141,6 +144,7 @@ def holonomy(swimmer: AbstractConnection, stroke: Stroke, *, steps: int = 128) -
     return require_defined_along("holonomy", swimmer, stroke, _path(swimmer, stroke, steps=steps)[-1])
 
 
+@checked
 @jit
 def power(swimmer: AbstractInvariantMetric, stroke: Stroke, t: Number) -> Scalar:
     """The power `r'ᵀ G r'` that a swimmer dissipates at one time of a stroke of period 1.
@@ -173,6 +177,7 @@ def _cost(swimmer, stroke, density, steps):
     return mean(values, jnp.diff(step_ends(steps, corners)))
 
 
+@checked
 def cost(
     swimmer: AbstractInvariantMetric, stroke: Stroke, *, density: costs.Density = costs.energy, steps: int = 128
 ) -> Scalar:

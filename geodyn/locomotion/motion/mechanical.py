@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from geodyn._compile.jit import jit
+from geodyn._gate import checked
 from geodyn._numerics.linalg import solve
 from geodyn._typing import Array, Float, Numbers, Scalar
 from geodyn.geometry.groups.lie_group import AbstractLieGroup
@@ -55,6 +56,7 @@ class AbstractDeformableBody(AbstractInvariantMetric):
         return 2 * self.kinetic_energy(r, xi, rdot)
 
 
+@checked
 @jit
 def locked_inertia(body: AbstractDeformableBody, r: Float[Array, " m"]) -> Float[Array, "k k"]:
     """The inertia R_gg of a free body locked in one shape: its momentum is `R_gg ξ`.
@@ -76,6 +78,7 @@ def locked_inertia(body: AbstractDeformableBody, r: Float[Array, " m"]) -> Float
     return jax.vmap(momentum)(jnp.eye(body.group.dim, dtype=r.dtype))
 
 
+@checked
 def drifting_path(
     body: AbstractDeformableBody, stroke: Stroke, momentum: Numbers, *, steps: int = 128
 ) -> Float[Array, "points d d"]:

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._compile.jit import jit
+from geodyn._gate import checked
 from geodyn._typing import Array, Float, Number, Scalar
 from geodyn.locomotion.connections.connection import AbstractInvariantMetric
 from geodyn.locomotion.motion import costs
@@ -35,6 +36,7 @@ class RetimedStroke(eqx.Module):
         return self.stroke(jnp.mod(time, 1.0) if self.round else time)
 
 
+@checked
 def reverse(stroke: Stroke) -> RetimedStroke:
     """A stroke backwards, from its end to its start.
 
@@ -55,6 +57,7 @@ def reverse(stroke: Stroke) -> RetimedStroke:
     return RetimedStroke(stroke, 1.0, -1.0)
 
 
+@checked
 def shift(stroke: Stroke, phase: Number) -> RetimedStroke:
     """A closed stroke that begins at another of its shapes, that of the time `phase`.
 
@@ -81,6 +84,7 @@ def shift(stroke: Stroke, phase: Number) -> RetimedStroke:
     return RetimedStroke(stroke, phase, 1.0, round=True)
 
 
+@checked
 def segment(stroke: Stroke, start: Number, end: Number) -> RetimedStroke:
     """The part of a stroke between two times, run through in the time 1.
 
@@ -124,6 +128,7 @@ class JoinedStroke(eqx.Module):
         return shapes[now]
 
 
+@checked
 def join(*strokes: Stroke) -> JoinedStroke:
     """Strokes one after the other, each in the same share of the time.
 
@@ -208,6 +213,7 @@ def _lengths(swimmer, stroke, steps):
     return ends, jnp.append(jnp.zeros(1, passed.dtype), passed), jnp.min(speeds)
 
 
+@checked
 def by_arclength(swimmer: AbstractInvariantMetric, stroke: Stroke, *, steps: int = 128) -> ArclengthStroke:
     """The same way through shapes at constant power, which costs least: its energy is the square of its length.
 

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._compile.jit import jit
+from geodyn._gate import checked
 from geodyn._typing import Array, Float, Number, Numbers
 from geodyn.locomotion.strokes.stroke import Stroke, floating
 
@@ -20,6 +21,7 @@ def _require_points(owner: str, name: str, points, least: int, closed: bool) -> 
         )
 
 
+@checked
 class PolygonStroke(eqx.Module):
     """A stroke that goes straight from corner to corner, each side in the same time.
 
@@ -50,6 +52,7 @@ class PolygonStroke(eqx.Module):
         _require_points("PolygonStroke", "corners", self.corners, 2, self.closed)
 
     @classmethod
+    @checked
     def square(cls, half: Number, centre=(0.0, 0.0)) -> "PolygonStroke":
         """The square `centre ± half` in two shape variables, anticlockwise from its lower left corner."""
         return cls(
@@ -74,6 +77,7 @@ class PolygonStroke(eqx.Module):
         return start + (place - side) * (end - start)
 
 
+@checked
 class SplineStroke(eqx.Module):
     """A stroke as a cubic B-spline with equal spans, twice continuously differentiable: `r(t) = Σ_j controls_j B_j(t)`.
 
@@ -105,6 +109,7 @@ class SplineStroke(eqx.Module):
         _require_points("SplineStroke", "controls", self.controls, 3 if self.closed else 4, self.closed)
 
     @classmethod
+    @checked
     def through(cls, points: Numbers, closed: bool = True) -> "SplineStroke":
         """The spline that passes through points[N, m] at equal times: i/N if closed, else i/(N − 1)."""
         points = floating(points)
@@ -113,6 +118,7 @@ class SplineStroke(eqx.Module):
         return cls(jnp.linalg.solve(_bases(t, len(points), closed), points), closed)
 
     @classmethod
+    @checked
     def fit(cls, stroke: Stroke, count: int, closed: bool = True) -> "SplineStroke":
         """The spline with `count` control points that fits a stroke by least squares, from 4 × count samples."""
         t = (jnp.arange(4 * count) + 0.5) / (4 * count)

@@ -13,6 +13,7 @@ import numpy as np
 
 from geodyn._checks import floats
 from geodyn._compile.jit import jit
+from geodyn._gate import checked
 from geodyn._typing import Array, Float, Number, Scalar, TypeAliasType
 
 Stroke = TypeAliasType("Stroke", Callable[[Scalar], Float[Array, " m"]])
@@ -23,6 +24,7 @@ def floating(value) -> Array:
     return floats("shapes, coefficients and numbers of bodies", value)
 
 
+@checked
 class FourierStroke(eqx.Module):
     """A closed stroke as a Fourier series, `r(t) = mean + Σ_k cosine_k cos 2πkt + sine_k sin 2πkt`, k = 1…K.
 
@@ -61,12 +63,14 @@ class FourierStroke(eqx.Module):
             )
 
     @classmethod
+    @checked
     def circle(cls, radius: Number, harmonics: int = 1, centre=(0.0, 0.0)) -> "FourierStroke":
         """The circle `centre + radius (cos 2πt, sin 2πt)` in two shape variables, with room for more harmonics."""
         zeros = jnp.zeros((2, harmonics))
         return cls(centre, zeros.at[0, 0].set(radius), zeros.at[1, 0].set(radius))
 
     @classmethod
+    @checked
     def fit(cls, stroke: Stroke, harmonics: int) -> "FourierStroke":
         """The Fourier series of any stroke, up to the given harmonic, from 4 × harmonics equidistant samples."""
         samples = 4 * harmonics
@@ -79,6 +83,7 @@ class FourierStroke(eqx.Module):
         return self.mean + self.cosine @ jnp.cos(angle) + self.sine @ jnp.sin(angle)
 
 
+@checked
 class LegendreStroke(eqx.Module):
     """A loop that starts and ends at the shape `base`, where it may have a corner, as a series of Legendre polynomials.
 
@@ -115,6 +120,7 @@ class LegendreStroke(eqx.Module):
             )
 
     @classmethod
+    @checked
     def fit(cls, stroke: Stroke, base: Float[Array, " m"], terms: int) -> "LegendreStroke":
         """The series that fits by least squares a stroke through the base at t = 0, from 4 × terms samples."""
         t = (jnp.arange(4 * terms) + 0.5) / (4 * terms)
@@ -136,6 +142,7 @@ def _bumps(t: Number, count: int) -> Float[Array, " K"]:
     return p[2:] - p[:-2]
 
 
+@checked
 class OpenStroke(eqx.Module):
     """A stroke from the shape `start` to the shape `end`, a straight line and a series of Legendre polynomials.
 
@@ -220,6 +227,7 @@ def breaks(stroke: Stroke) -> Float[Array, " B"]:
     return floating(getattr(stroke, "breaks", ()))
 
 
+@checked
 def check_closed(stroke: Stroke) -> None:
     """Check that a stroke ends at the shape at which it starts.
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.polynomial import legendre
 
 from geodyn._compile.jit import as_pytree
+from geodyn._gate import checked
 from geodyn._typing import Array, Float, Number, Scalar
 from geodyn.geometry.groups.rigid import SE2
 from geodyn.locomotion.connections.checks import require_positive
@@ -22,6 +23,7 @@ def waves(s: Scalar) -> Float[Array, "2"]:
     return jnp.stack([jnp.cos(2 * jnp.pi * s), jnp.sin(2 * jnp.pi * s)])
 
 
+@checked
 class Serpenoid(AbstractSwimmer):
     """A slender body that bends everywhere, with the curvature `κ = Σ_i r_i φ_i(s)/length`.
 
@@ -64,6 +66,7 @@ class Serpenoid(AbstractSwimmer):
     def __check_init__(self):
         require_positive("Serpenoid", length=self.length, drag_ratio=self.drag_ratio, drag=self.drag, nodes=self.nodes)
 
+    @checked
     def centreline(self, r: Float[Array, " m"], s: Float[np.ndarray, " S"]) -> Float[Array, "S 3"]:
         """Positions and headings (x, y, angle) of the points s in [0, 1] of the body, in its frame."""
         nodes = _gauss(self.nodes)[0]
@@ -82,6 +85,7 @@ class Serpenoid(AbstractSwimmer):
         poses, rates = jax.jvp(lambda r: self.centreline(r, nodes), (r,), (rdot,))
         return resistive_power(poses, rates, jnp.stack([drag, self.drag_ratio * drag, 0 * drag], axis=1), xi)
 
+    @checked
     def outline(self, r: Float[Array, " m"]) -> Float[Array, "1 65 2"]:
         """The centreline."""
         return self.centreline(r, np.linspace(0, 1, 65))[None, :, :2]

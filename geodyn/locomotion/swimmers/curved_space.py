@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from geodyn._compile.jit import as_pytree
+from geodyn._gate import checked
 from geodyn._typing import Array, Float
 from geodyn.geometry.groups.isometries import isometry_group
 from geodyn.geometry.groups.lie_group import AbstractLieGroup
@@ -63,6 +64,7 @@ class AbstractPointMasses(AbstractDeformableBody):
         return jnp.dot(self.weights(), squares) / 2
 
 
+@checked
 class PointMasses(AbstractPointMasses):
     """A free body of point masses in a space of constant curvature, whose places its shape sets.
 
@@ -117,6 +119,7 @@ class PointMasses(AbstractPointMasses):
         return jnp.concatenate([X, jnp.ones((X.shape[0], 1), X.dtype)], axis=1) if flat else X
 
 
+@checked
 class TwoLegged(AbstractPointMasses):
     """A mass with two legs in a space of constant curvature K; its shape is r = (leg l, half angle a).
 
@@ -171,6 +174,7 @@ class TwoLegged(AbstractPointMasses):
         rows = [[zero, zero, *rest, one], [ahead, aside, *rest, last], [ahead, -aside, *rest, last]]
         return jnp.stack([jnp.stack(row) for row in rows])
 
+    @checked
     def outline(self, r: Float[Array, "2"]) -> Float[Array, "2 17 D"]:
         """The legs, as points on geodesics in the embedding space."""
         fractions = jnp.linspace(0.0, 1.0, 17, dtype=r.dtype)

@@ -5,6 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._gate import checked
 from geodyn._typing import Array, Float, Number
 from geodyn.geometry.groups.rigid import SE2, SO2, SO3
 from geodyn.locomotion.connections.checks import require_positive, require_shape
@@ -14,6 +15,7 @@ from geodyn.locomotion.motion.mechanical import AbstractDeformableBody
 from geodyn.locomotion.strokes.stroke import floating
 
 
+@checked
 class Beanie(AbstractDeformableBody):
     """Elroy's beanie: two coaxial bodies in free rotation; its shape r is the angle of the second seen from the first.
 
@@ -49,12 +51,14 @@ class Beanie(AbstractDeformableBody):
         require_shape("Beanie", "the shape r", r, (1,))
         return jnp.dot(self.inertias, (xi[0] + jnp.stack([jnp.zeros_like(rdot[0]), rdot[0]])) ** 2) / 2
 
+    @checked
     def outline(self, r: Float[Array, "1"]) -> Float[Array, "2 2 2"]:
         """A bar for each body, as long as its radius of gyration at unit mass."""
         angles = jnp.concatenate([jnp.zeros_like(r), r])
         return bars(jnp.stack([0 * angles, 0 * angles, angles], axis=1), jnp.sqrt(self.inertias))
 
 
+@checked
 class Satellite(AbstractDeformableBody):
     """A rigid body with balanced rotors, in free rotation; its shape r[R] is the angles of the rotors.
 
@@ -118,6 +122,7 @@ class Satellite(AbstractDeformableBody):
         return xi @ self.inertia @ xi / 2 + jnp.sum(self.rotors * spin * rdot)
 
 
+@checked
 class FallingCat(AbstractDeformableBody):
     """Kane and Scher's falling cat: two equal halves that bend at the waist and do not twist; shape r[2].
 
@@ -174,6 +179,7 @@ class FallingCat(AbstractDeformableBody):
         return jnp.sum(spins**2 @ moments) / 2 + self.mass / 4 * velocity @ velocity
 
 
+@checked
 class FloatingLinks(AbstractDeformableBody):
     """A chain of uniform rods afloat in the plane, as an astronaut or a space robot; its shape r is the hinge angles.
 
@@ -221,11 +227,13 @@ class FloatingLinks(AbstractDeformableBody):
         inertias = jnp.stack([self.masses, self.masses, self.masses * self.lengths**2 / 12], axis=1)
         return jnp.sum(inertias * link_velocities(poses, rates, xi) ** 2) / 2
 
+    @checked
     def outline(self, r: Float[Array, " m"]) -> Float[Array, "L 2 2"]:
         """The links as line segments [L, 2, 2], each by its two ends."""
         return bars(chain(self.lengths, r), self.lengths)
 
 
+@checked
 class PendulumRaft(AbstractDeformableBody):
     """A raft free to glide and turn, with a spherical pendulum at its centre; its shape is r = (θ, φ) in radians.
 
@@ -275,6 +283,7 @@ class PendulumRaft(AbstractDeformableBody):
         glide = self.raft * jnp.sum(xi[:2] ** 2) + self.inertia * xi[2] ** 2
         return (glide + self.bob * velocity @ velocity) / 2
 
+    @checked
     def outline(self, r: Float[Array, "2"]) -> Float[Array, "3 33 2"]:
         """The raft, its pendulum and the bob, seen from above. The raft is drawn as a square plate with its mass and
         inertia."""

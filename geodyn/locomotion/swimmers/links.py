@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._checks import numbers, require
+from geodyn._gate import checked
 from geodyn._typing import Array, Float, Number, Numbers
 from geodyn.geometry.groups.rigid import SE2, Translation
 from geodyn.locomotion.connections.checks import require_positive, require_shape
@@ -14,6 +15,7 @@ from geodyn.locomotion.connections.linkages import chain
 from geodyn.locomotion.strokes.stroke import floating
 
 
+@checked
 class Purcell(AbstractLinkSwimmer):
     """Purcell's swimmer: three slender links and two hinges in the plane; its shape is r = (α₁, α₂) in radians.
 
@@ -75,6 +77,7 @@ class Purcell(AbstractLinkSwimmer):
         return slender_drags(self.lengths, self.drag, normal, rotational)
 
 
+@checked
 class NLink(AbstractLinkSwimmer):
     """A swimmer of N slender links in a chain, from tail to head, in the plane; its shape r is the N − 1 hinge angles.
 
@@ -150,6 +153,7 @@ class Modes(AbstractLinkSwimmer):
     matrix: Float[Array, "h m"]
     rest: Float[Array, " h"]
 
+    @checked
     def __init__(self, base, matrix: Numbers, rest: Numbers | None = None):
         require("base", base, AbstractLinkSwimmer, "a swimmer of links, such as gd.swimmers.NLink([1.0] * 4)")
         self.base, self.matrix = base, floating(numbers("matrix", matrix))
@@ -187,6 +191,7 @@ def count_shapes(swimmer: AbstractLinkSwimmer) -> int:
     return swimmer.matrix.shape[1] if isinstance(swimmer, Modes) else swimmer.lengths.shape[0] - 1
 
 
+@checked
 class SymmetricPurcell(AbstractSwimmer):
     """Purcell's swimmer made symmetric: a body with a pair of arms at each end, which swims along its axis.
 
@@ -238,6 +243,7 @@ class SymmetricPurcell(AbstractSwimmer):
         )[0]
         return self.drag * self.body * xi[0] ** 2 + 2 * jnp.sum(c_t * along**2 + c_n * across**2 + c_r * rdot**2)
 
+    @checked
     def outline(self, r: Float[Array, "2"]) -> Float[Array, "5 2 2"]:
         """The body and the four arms."""
         half = jnp.stack([self.body / 2, 0 * self.body])

@@ -4,6 +4,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._gate import checked
 from geodyn._numerics.failure import nan_unless
 from geodyn._numerics.linalg import solve
 from geodyn._typing import Array, Bool, Float, Number, Scalar
@@ -13,6 +14,7 @@ from geodyn.locomotion.connections.connection import AbstractSwimmer
 from geodyn.locomotion.strokes.stroke import floating
 
 
+@checked
 class PushMePullYou(AbstractSwimmer):
     """Two spheres in a viscous fluid that exchange volume and change their distance; they swim along their line.
 
@@ -62,6 +64,7 @@ class PushMePullYou(AbstractSwimmer):
         power = self.viscosity * (6 * jnp.pi * slip @ forces + 4 / 3 * jnp.sum(rdot[1] ** 2 / volumes))
         return _defined(power, _apart(x, radii) & jnp.all(volumes > 0))
 
+    @checked
     def outline(self, r: Float[Array, "2"]) -> Float[Array, "2 points 2"]:
         """The outlines of the spheres, as circles."""
         x, _, radii = self._spheres(r)
@@ -74,6 +77,7 @@ class PushMePullYou(AbstractSwimmer):
         return jnp.stack([-r[0], r[0]]) / 2, volumes, jnp.cbrt(3 * volumes / (4 * jnp.pi))
 
 
+@checked
 class ThreeSphere(AbstractSwimmer):
     """Three spheres on a line in a viscous fluid that change their two distances (Najafi and Golestanian).
 
@@ -124,6 +128,7 @@ class ThreeSphere(AbstractSwimmer):
         power = 6 * jnp.pi * self.viscosity * slip @ solve(_mobility(x, self.radii, self.finite_size), slip)
         return _defined(power, _apart(x, self.radii))
 
+    @checked
     def outline(self, r: Float[Array, "2"]) -> Float[Array, "3 points 2"]:
         """The outlines of the spheres, as circles."""
         return _circles(_three(r), self.radii)

@@ -4,6 +4,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from geodyn._gate import checked
 from geodyn._typing import Array, Float, Number
 from geodyn.geometry.groups.rigid import SE2, Translation
 from geodyn.locomotion.connections.checks import require_positive, require_shape
@@ -13,6 +14,7 @@ from geodyn.locomotion.connections.linkages import bars, chain, wheels
 from geodyn.locomotion.strokes.stroke import floating
 
 
+@checked
 class RollingDisc(AbstractKinematicBody):
     """An upright disc that rolls on the plane; its shape is r = (angle rolled, heading) in radians.
 
@@ -49,6 +51,7 @@ class RollingDisc(AbstractKinematicBody):
         require_shape("RollingDisc", "the shape r", r, (2,))
         return xi - self.radius * rdot[0] * jnp.stack([jnp.cos(r[1]), jnp.sin(r[1])])
 
+    @checked
     def outline(self, r: Float[Array, "2"]) -> Float[Array, "2 2 2"]:
         """The disc and a mark on its rim, which turns with it, seen from above."""
         along = jnp.stack([jnp.cos(r[1]), jnp.sin(r[1])])
@@ -57,6 +60,7 @@ class RollingDisc(AbstractKinematicBody):
         return bars(poses, self.radius * jnp.array([2.0, 0.4]))
 
 
+@checked
 class KinematicCar(AbstractKinematicBody):
     """A car that rolls without slip; its shape is r = (roll, steering angle δ) in radians.
 
@@ -96,6 +100,7 @@ class KinematicCar(AbstractKinematicBody):
         front = jnp.cos(r[1]) * (xi[1] + self.wheelbase * xi[2]) - jnp.sin(r[1]) * xi[0]
         return jnp.stack([xi[0] - self.radius * rdot[0], xi[1], front])
 
+    @checked
     def outline(self, r: Float[Array, "2"]) -> Float[Array, "7 2 2"]:
         """The wheelbase and the axles with their wheels, seen from above; the axles are half as long."""
         none = jnp.zeros_like(r[0])
@@ -105,6 +110,7 @@ class KinematicCar(AbstractKinematicBody):
         return jnp.concatenate([chassis, wheels(jnp.stack([rear, front]), self.wheelbase / jnp.full(2, 2.0))])
 
 
+@checked
 class KinematicSnake(AbstractKinematicBody):
     """Three links on wheels in the middle of each; its shape is r = (α₁, α₂), the hinge angles in radians.
 
@@ -146,6 +152,7 @@ class KinematicSnake(AbstractKinematicBody):
         poses, rates = jax.jvp(lambda r: chain(self.lengths, r), (r,), (rdot,))
         return link_velocities(poses, rates, xi)[:, 1]
 
+    @checked
     def outline(self, r: Float[Array, "2"]) -> Float[Array, "12 2 2"]:
         """The links, and a pair of wheels in the middle of each, seen from above."""
         poses = chain(self.lengths, r)

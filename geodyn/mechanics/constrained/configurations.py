@@ -4,6 +4,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from geodyn._gate import checked
 from geodyn._typing import Numbers
 from geodyn.geometry.derived.level_set import LevelSet
 from geodyn.geometry.manifold.manifold import Manifold
@@ -28,6 +29,7 @@ class _Held(eqx.Module):
         return self.system.constraint(jnp.zeros_like(x[0]), x)
 
 
+@checked
 def configuration_space(system: AbstractSystem, q: Numbers) -> LevelSet:
     """The configurations that the constraints of a system allow, as a space with the metric of the kinetic energy.
 

@@ -2,7 +2,8 @@
 
 import jax.numpy as jnp
 
-from geodyn._typing import Array, Float, Scalar
+from geodyn._gate import checked
+from geodyn._typing import Array, Float, Numbers, Scalar
 from geodyn.integrators.contract.constraints import reactions
 from geodyn.integrators.contract.system import AbstractSystem, constraint_rate
 from geodyn.mechanics.elements.abstract import number
@@ -42,10 +43,12 @@ class ConstraintForces(AbstractSystem):
     system: AbstractSystem
     baumgarte: Scalar
 
-    def __init__(self, system: AbstractSystem, baumgarte=0.0):
+    @checked
+    def __init__(self, system: AbstractSystem, baumgarte: Numbers = 0.0):
         require_plain("ConstraintForces", system)
         self.system, self.baumgarte = system, number("baumgarte", baumgarte)
 
+    @checked
     def multipliers(self, t: Scalar, q: Float[Array, " n"], v: Float[Array, " n"]) -> Float[Array, " c"]:
         """λ of all constraints, holonomic ones first."""
         residual, rate = self.system.constraint(t, q), constraint_rate(self.system, t, q, v)

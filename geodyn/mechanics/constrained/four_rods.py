@@ -7,13 +7,21 @@ import jax
 import jax.numpy as jnp
 
 from geodyn._compile.jit import static_count
-from geodyn._typing import Array, Float
+from geodyn._gate import checked
+from geodyn._typing import Array, Float, Numbers
 from geodyn.mechanics.constrained.linkage import Linkage, linkage
 from geodyn.mechanics.elements.abstract import number
 
 
+@checked
 def pinned_chain(
-    count: int = 4, span=3.0, *, rod_mass=0.0, hinge_mass=1.0, gravity=None, dim: int = 2
+    count: int = 4,
+    span: Numbers = 3.0,
+    *,
+    rod_mass: Numbers = 0.0,
+    hinge_mass: Numbers = 1.0,
+    gravity: Numbers | None = None,
+    dim: int = 2,
 ) -> tuple[Linkage, Float[Array, "F d"]]:
     """A chain of unit rods between two pins, at 0 and at `span` on the first axis, hanging up in an arc.
 
@@ -50,7 +58,8 @@ def pinned_chain(
     return linkage(joints, edges, pins=(0, count), lengths=1.0, **masses)
 
 
-def four_rod_configuration(span, X: Float[Array, "3"]) -> Float[Array, "3 2"]:
+@checked
+def four_rod_configuration(span: Numbers, X: Float[Array, "3"]) -> Float[Array, "3 2"]:
     """The configuration of four unit rods pinned at (0, 0) and (span, 0) that belongs to a point X of the unit sphere.
 
     It is an analytic embedding of S² into the positions of the three hinges, onto all configurations, for 2 < span < 4.
@@ -96,7 +105,8 @@ def four_rod_configuration(span, X: Float[Array, "3"]) -> Float[Array, "3 2"]:
     return jnp.stack([_elbow(jnp.zeros_like(end), middle, left, a), middle, _elbow(middle, end, right, b)])
 
 
-def four_rod_point(span, q: Float[Array, "3 2"]) -> Float[Array, "3"]:
+@checked
+def four_rod_point(span: Numbers, q: Float[Array, "3 2"]) -> Float[Array, "3"]:
     """The point of the unit sphere to which a configuration of four rods belongs.
 
     The inverse of `gd.linkages.four_rod_configuration`.

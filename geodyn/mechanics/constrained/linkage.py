@@ -13,8 +13,9 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import shortest_path
 
 from geodyn._checks import floats, require, shaped
+from geodyn._gate import checked
 from geodyn._numerics.linalg import solve
-from geodyn._typing import Array, Float, Numbers
+from geodyn._typing import Array, Count, Float, Indices, Numbers
 from geodyn.geometry.models.spaces import Euclidean
 from geodyn.integrators.contract.constraints import check_constraints, constraint_state, dependent_rows
 from geodyn.mechanics.elements.abstract import Tuples, number, one_each
@@ -77,8 +78,18 @@ class Linkage(AbstractBody):
     free: tuple[int, ...] = eqx.field(static=True)
     resting: bool = eqx.field(static=True)
 
+    @checked
     def __init__(
-        self, edges, lengths, pins, *elements, rod_masses=0.0, hinge_masses=1.0, gravity=None, dim=2, resting=False
+        self,
+        edges: Indices,
+        lengths: Numbers,
+        pins,
+        *elements,
+        rod_masses: Numbers = 0.0,
+        hinge_masses: Numbers = 1.0,
+        gravity: Numbers | None = None,
+        dim: Count = 2,
+        resting: bool = False,
     ):
         rods = Rod(edges, lengths)
         count = 1 + max(max(edge) for edge in rods.points)
@@ -116,6 +127,7 @@ class Linkage(AbstractBody):
         free = jnp.asarray(np.eye(len(self.hinge_masses))[list(self.free)], self.hinge_masses.dtype)
         return jnp.diag(free @ self.hinge_masses) + jnp.tensordot(self.rod_masses, jnp.asarray(one_rod), 1)
 
+    @checked
     def joints(self, q: Float[Array, "..."]) -> Float[Array, "N d"]:
         """The positions of all joints, pins included, from those of the free ones, [F, d] or flat."""
         # Products with constant matrices, since the derivative of indexing would be a scatter.
@@ -190,8 +202,16 @@ def check_regular(linkage: Linkage, q, v, t=0.0) -> None:
         )
 
 
+@checked
 def linkage(
-    joints: Numbers, edges, *elements, pins=(), lengths=None, rod_masses=0.0, hinge_masses=1.0, gravity=None
+    joints: Numbers,
+    edges: Indices,
+    *elements,
+    pins=(),
+    lengths: Numbers | None = None,
+    rod_masses: Numbers = 0.0,
+    hinge_masses: Numbers = 1.0,
+    gravity: Numbers | None = None,
 ) -> tuple[Linkage, Float[Array, "F d"]]:
     """A linkage from a drawing of it, with its configuration.
 

@@ -16,7 +16,8 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from geodyn._typing import Array, Float, Scalar
+from geodyn._gate import checked
+from geodyn._typing import Array, Count, Float, Numbers, Scalar
 from geodyn.integrators.contract.lagrangian import AbstractFlatLagrangian
 from geodyn.mechanics.elements.abstract import AbstractPfaffian, number
 from geodyn.mechanics.elements.poses import AbstractOnBodies
@@ -93,7 +94,15 @@ class Penny(AbstractRollingBody):
     turning_inertia: Scalar
     downhill: Scalar
 
-    def __init__(self, mass=1.0, radius=1.0, rolling_inertia=0.5, turning_inertia=0.25, downhill=0.0):
+    @checked
+    def __init__(
+        self,
+        mass: Numbers = 1.0,
+        radius: Numbers = 1.0,
+        rolling_inertia: Numbers = 0.5,
+        turning_inertia: Numbers = 0.25,
+        downhill: Numbers = 0.0,
+    ):
         self.mass, self.radius, self.rolling_inertia, self.turning_inertia = _positive(
             mass=mass, radius=radius, rolling_inertia=rolling_inertia, turning_inertia=turning_inertia
         )
@@ -149,7 +158,8 @@ class Sleigh(AbstractRollingBody):
     offset: Scalar
     downhill: Scalar
 
-    def __init__(self, mass=1.0, inertia=1.0, offset=0.0, downhill=0.0):
+    @checked
+    def __init__(self, mass: Numbers = 1.0, inertia: Numbers = 1.0, offset: Numbers = 0.0, downhill: Numbers = 0.0):
         self.mass, self.inertia = _positive(mass=mass, inertia=inertia)
         self.offset, self.downhill = jnp.asarray(offset, float), jnp.asarray(downhill, float)
 
@@ -210,16 +220,17 @@ class Car(AbstractRollingBody):
     steering_inertia: Scalar
     downhill: Scalar
 
+    @checked
     def __init__(
         self,
-        mass=1.0,
-        inertia=1.0,
-        wheelbase=1.0,
-        radius=1.0,
-        offset=0.5,
-        wheel_inertia=0.1,
-        steering_inertia=0.1,
-        downhill=0.0,
+        mass: Numbers = 1.0,
+        inertia: Numbers = 1.0,
+        wheelbase: Numbers = 1.0,
+        radius: Numbers = 1.0,
+        offset: Numbers = 0.5,
+        wheel_inertia: Numbers = 0.1,
+        steering_inertia: Numbers = 0.1,
+        downhill: Numbers = 0.0,
     ):
         self.mass, self.inertia, self.wheelbase, self.radius = _positive(
             mass=mass, inertia=inertia, wheelbase=wheelbase, radius=radius
@@ -284,7 +295,8 @@ class Rolling(AbstractPfaffian, AbstractOnBodies):
     turntable: Scalar
     size: int = eqx.field(static=True)
 
-    def __init__(self, count=1, radii=1.0, turntable=0.0):
+    @checked
+    def __init__(self, count: Count = 1, radii: Numbers = 1.0, turntable: Numbers = 0.0):
         radii = number("radii", radii, positive=True)
         if radii.shape not in ((), (count,)):
             raise ValueError(f"radii must be one number or one for each of {count} spheres, got shape {radii.shape}")

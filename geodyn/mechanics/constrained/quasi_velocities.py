@@ -8,6 +8,7 @@ import numpy as np
 
 from geodyn._checks import check_arguments
 from geodyn._compile.jit import as_pytree, jit, with_time
+from geodyn._gate import checked
 from geodyn._numerics.linalg import solve
 from geodyn._numerics.roots import root
 from geodyn._typing import Array, Float, Scalar
@@ -50,7 +51,8 @@ class QuasiVelocities(AbstractSystem):
     system: AbstractSystem
     basis: Callable | tuple[int, ...]
 
-    def __init__(self, system: AbstractSystem, basis):
+    @checked
+    def __init__(self, system: AbstractSystem, basis: Callable):
         require_plain("QuasiVelocities", system)
         if not callable(basis) and not (np.ndim(basis) == 1 and np.issubdtype(np.asarray(basis).dtype, np.integer)):
             raise ValueError(f"basis must be a function q -> E[n, m], or the numbers of m coordinates; got {basis!r}")
@@ -59,6 +61,7 @@ class QuasiVelocities(AbstractSystem):
         self.system = system
         self.basis = as_pytree(basis) if callable(basis) else tuple(int(i) for i in basis)
 
+    @checked
     def directions(self, t: Scalar, q: Float[Array, " n"]) -> Float[Array, "n m"]:
         """The basis E(t, q) of the admissible velocities, as columns."""
         if not isinstance(self.basis, tuple):
@@ -68,11 +71,13 @@ class QuasiVelocities(AbstractSystem):
         others = np.delete(unit, self.basis, axis=1)
         return free - others @ jax.vmap(lambda b: solve(a @ others, b), 1, 1)(a @ free)
 
+    @checked
     def offset(self, t: Scalar, q: Float[Array, " n"]) -> Float[Array, " n"]:
         """e(t, q): the admissible velocity of least norm; zero if the constraints are linear in v."""
         a = self._bounds(t, q)
         return -a.T @ solve(a @ a.T, constraint_rate(self.system, t, q, jnp.zeros_like(q)))
 
+    @checked
     def admissible(self, q, u, t=0.0) -> Array:
         """The velocities e + Eu, in the shape of q."""
         flat = jnp.asarray(q, float).reshape(-1)

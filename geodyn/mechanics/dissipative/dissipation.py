@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from geodyn._checks import floats, require
+from geodyn._gate import checked
 from geodyn._typing import Array, Float, Numbers
 from geodyn.integrators.contract.lagrangian import AbstractFlatLagrangian, check_kinetic
 from geodyn.integrators.contract.system import AbstractLagrangianSystem, AbstractSystem
@@ -18,6 +19,7 @@ from geodyn.mechanics.points.body import AbstractBody, strains
 from geodyn.mechanics.points.projection import project
 
 
+@checked
 def dissipated(trajectory: Trajectory) -> Float[Array, " T"]:
     """The energy dissipated until each saved time: ∫ <∂R/∂v, v> dt, and what dry friction and plastic flow take.
 
@@ -114,6 +116,7 @@ def _power(system, t, q, v):
     return jnp.dot(jax.grad(system.rayleigh_at, 2)(t, q, v), v)
 
 
+@checked
 def quasi_static(
     system: AbstractSystem, q0: Numbers, *, t1: Numbers, steps: int, t0: Numbers = 0.0, **options
 ) -> Trajectory:

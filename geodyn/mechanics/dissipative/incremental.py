@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import optimistix
 
 from geodyn._checks import a_number
+from geodyn._gate import checked
 from geodyn.integrators.contract.constraints import reactions
 from geodyn.integrators.contract.system import AbstractLagrangianSystem
 from geodyn.integrators.step.methods import AbstractStepper, Advanced
@@ -14,6 +15,7 @@ from geodyn.mechanics.dissipative.increment import Increment, slips_of, strains_
 MOST_NEWTON = 60
 
 
+@checked
 class IncrementalPotential(AbstractStepper):
     """Implicit steps by minimisation, of order 1 or 2, for dry friction, plasticity and Rayleigh functions.
 

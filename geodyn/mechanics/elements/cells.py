@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._compile.jit import static_count
-from geodyn._typing import Array, Float
+from geodyn._gate import checked
+from geodyn._typing import Array, Count, Float, Indices, Numbers
 from geodyn.geometry.manifold.manifold import AbstractManifold, safe_sqrt
 from geodyn.geometry.models.spaces import AbstractConstantCurvature
 from geodyn.mechanics.elements.abstract import (
@@ -52,7 +53,8 @@ class Area(AbstractPotential):
     area: Float[Array, " E"]
     nodes: int = eqx.field(static=True)
 
-    def __init__(self, triangles, stiffness, area, *, nodes=NODES):
+    @checked
+    def __init__(self, triangles: Indices, stiffness: Numbers, area: Numbers, *, nodes: Count = NODES):
         self.points = index_tuples("triangles", triangles, 3)
         self.stiffness = one_each("stiffness", stiffness, self.points)
         self.area, self.nodes = one_each("area", area, self.points), static_count("nodes", nodes)
@@ -90,7 +92,8 @@ class Volume(AbstractPotential):
     volume: Float[Array, " E"]
     nodes: int = eqx.field(static=True)
 
-    def __init__(self, tetrahedra, stiffness, volume, *, nodes=NODES):
+    @checked
+    def __init__(self, tetrahedra: Indices, stiffness: Numbers, volume: Numbers, *, nodes: Count = NODES):
         self.points = index_tuples("tetrahedra", tetrahedra, 4)
         self.stiffness = one_each("stiffness", stiffness, self.points)
         self.volume, self.nodes = one_each("volume", volume, self.points), static_count("nodes", nodes)
@@ -128,7 +131,8 @@ class Angle(AbstractPotential):
     stiffness: Float[Array, " E"]
     angle: Float[Array, " E"]
 
-    def __init__(self, triples, stiffness, angle=np.pi):
+    @checked
+    def __init__(self, triples: Indices, stiffness: Numbers, angle: Numbers = np.pi):
         self.points = index_tuples("triples", triples, 3)
         self.stiffness = one_each("stiffness", stiffness, self.points)
         self.angle = one_each("angle", angle, self.points, most=np.pi)
@@ -179,7 +183,8 @@ class RigidArea(AbstractConstraint):
     area: Float[Array, " E"]
     size: int = eqx.field(static=True)
 
-    def __init__(self, triangles, area):
+    @checked
+    def __init__(self, triangles: Indices, area: Numbers):
         self.points = index_tuples("triangles", triangles, 3)
         self.area = one_each("area", area, self.points, positive=True)
         self.size = len(self.points)
@@ -214,7 +219,8 @@ class RigidVolume(AbstractConstraint):
     volume: Float[Array, " E"]
     size: int = eqx.field(static=True)
 
-    def __init__(self, tetrahedra, volume):
+    @checked
+    def __init__(self, tetrahedra: Indices, volume: Numbers):
         self.points = index_tuples("tetrahedra", tetrahedra, 4)
         self.volume = one_each("volume", volume, self.points, positive=True)
         self.size = len(self.points)
@@ -250,7 +256,8 @@ class RigidAngle(AbstractConstraint):
     angle: Float[Array, " E"]
     size: int = eqx.field(static=True)
 
-    def __init__(self, triples, angle):
+    @checked
+    def __init__(self, triples: Indices, angle: Numbers):
         self.points = index_tuples("triples", triples, 3)
         self.angle = one_each("angle", angle, self.points, positive=True, most=np.pi)
         self.size = len(self.points)

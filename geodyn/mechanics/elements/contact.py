@@ -11,7 +11,8 @@ import numpy as np
 
 from geodyn._checks import check_arguments, returned
 from geodyn._compile.jit import as_pytree, jit, with_time
-from geodyn._typing import Array, Float, Int
+from geodyn._gate import checked
+from geodyn._typing import Array, Count, Float, Indices, Int, Number, Numbers
 from geodyn.geometry.geodesics.geodesic import distance_or_far, is_solved
 from geodyn.geometry.geodesics.relaxation import Effort
 from geodyn.geometry.manifold.manifold import AbstractManifold
@@ -179,7 +180,16 @@ class Contact(AbstractSpheres):
 
     effort: Effort = eqx.field(static=True)
 
-    def __init__(self, radii, restitution=1.0, friction=0.0, pairs=None, nodes=None, tolerance=0.0):
+    @checked
+    def __init__(
+        self,
+        radii: Numbers,
+        restitution: Numbers = 1.0,
+        friction: Numbers = 0.0,
+        pairs: Indices | None = None,
+        nodes: Count | None = None,
+        tolerance: Number = 0.0,
+    ):
         super().__init__(radii, restitution, friction, pairs)
         self.effort = path_effort(nodes, tolerance)
 
@@ -254,7 +264,10 @@ class Wall(AbstractFrictionalContact):
     friction: Float[Array, "..."] | None
     sliding: Callable | None
 
-    def __init__(self, gap, restitution=1.0, friction=0.0, slip=None):
+    @checked
+    def __init__(
+        self, gap: Callable, restitution: Numbers = 1.0, friction: Numbers = 0.0, slip: Callable | None = None
+    ):
         if not callable(gap):
             raise ValueError(f"gap must be a function x[dim] -> room left, got {gap!r}")
         check_arguments("gap", gap, "x")

@@ -12,7 +12,8 @@ import numpy as np
 
 from geodyn._checks import check_arguments, floats
 from geodyn._compile.jit import as_pytree
-from geodyn._typing import Array, Float
+from geodyn._gate import checked
+from geodyn._typing import Array, Count, Float, Number, Numbers
 from geodyn.geometry.geodesics.geodesic import squared_distance
 from geodyn.geometry.geodesics.relaxation import Effort
 from geodyn.geometry.manifold.manifold import AbstractManifold
@@ -72,7 +73,8 @@ class Gravity(AbstractPotential):
     axis: int = eqx.field(static=True)
 
     @_without_masses
-    def __init__(self, strength=9.81, *, axis=-1):
+    @checked
+    def __init__(self, strength: Numbers = 9.81, *, axis: int = -1):
         self.strength, self.axis = floats("strength", strength), axis
         if self.strength.ndim:
             raise ValueError(f"strength must be one number, got shape {self.strength.shape}: {TAKES_NO_MASSES}")
@@ -113,7 +115,8 @@ class PointLoad(AbstractPotential):
     force: Float[Array, "N dim"] | Callable
     per_mass: bool = eqx.field(static=True)
 
-    def __init__(self, force, *, per_mass=False):
+    @checked
+    def __init__(self, force: Numbers, *, per_mass: bool = False):
         if callable(force):
             check_arguments("force", force, "t", named=())
         self.force = as_pytree(force) if callable(force) else floats("force", force)
@@ -162,7 +165,16 @@ class Kepler(AbstractPotential):
     per_mass: bool = eqx.field(static=True)
     effort: Effort = eqx.field(static=True)
 
-    def __init__(self, strength, centre, *, per_mass=False, nodes=None, tolerance=0.0):
+    @checked
+    def __init__(
+        self,
+        strength: Numbers,
+        centre: Numbers,
+        *,
+        per_mass: bool = False,
+        nodes: Count | None = None,
+        tolerance: Number = 0.0,
+    ):
         self.strength, self.centre = floats("strength", strength), _place(centre)
         self.per_mass, self.effort = per_mass, path_effort(nodes, tolerance)
 
@@ -209,7 +221,16 @@ class Harmonic(AbstractPotential):
     per_mass: bool = eqx.field(static=True)
     effort: Effort = eqx.field(static=True)
 
-    def __init__(self, stiffness, centre, *, per_mass=False, nodes=None, tolerance=0.0):
+    @checked
+    def __init__(
+        self,
+        stiffness: Numbers,
+        centre: Numbers,
+        *,
+        per_mass: bool = False,
+        nodes: Count | None = None,
+        tolerance: Number = 0.0,
+    ):
         self.stiffness, self.centre = number("stiffness", stiffness), _place(centre)
         self.per_mass, self.effort = per_mass, path_effort(nodes, tolerance)
 
@@ -240,7 +261,8 @@ class Drag(AbstractDissipation):
     points: ClassVar[Tuples] = ()
     coefficient: Float[Array, "..."]
 
-    def __init__(self, coefficient):
+    @checked
+    def __init__(self, coefficient: Numbers):
         self.coefficient = number("coefficient", coefficient)
 
     def rayleigh(self, space, x, v):

@@ -6,8 +6,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._gate import checked
 from geodyn._numerics.linalg import cholesky, solve
-from geodyn._typing import Array, Float
+from geodyn._typing import Array, Float, Number, Numbers
 from geodyn.geometry.geodesics.geodesic import distance, exp, log
 from geodyn.geometry.manifold.manifold import AbstractManifold
 from geodyn.integrators.contract.system import AbstractSystem
@@ -48,7 +49,8 @@ def slip_on_wall(gap: Callable, space: AbstractManifold, x, u) -> Float[Array, "
     return tangential(space, x, jax.grad(gap)(x), u)
 
 
-def painleve_number(system: AbstractSystem, q, v, t=0.0) -> Float[Array, " c"]:
+@checked
+def painleve_number(system: AbstractSystem, q: Numbers, v: Numbers, t: Number = 0.0) -> Float[Array, " c"]:
     """The Painlevé number μ |N M⁻¹ Tᵀ| / N M⁻¹ Nᵀ of every contact, N and T being the gradients of its gap and slip.
 
     Where it exceeds 1, sliding in one direction presses the contact together by more than its force pushes it apart, so

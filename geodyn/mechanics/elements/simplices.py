@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._compile.jit import jit, static_count
+from geodyn._gate import checked
 from geodyn._numerics.failure import nan_unless
 from geodyn._typing import Array, Count, Float, Numbers, Scalar
 from geodyn.geometry.geodesics.geodesic import log, squared_distance, told
@@ -34,6 +35,7 @@ GRAM = np.array([UNIT[i] + UNIT[j] - (i != j) * UNIT[2 + i + j] for i, j in PAIR
 vectors wx, wy, wz."""
 
 
+@checked
 def area(space: AbstractManifold, x: Numbers, y: Numbers, z: Numbers, *, nodes: Count = NODES) -> Scalar:
     """Area of the geodesic triangle between three points.
 
@@ -90,6 +92,7 @@ def _area(space, points):
     return 2 * jnp.arctan2(safe_sqrt(square), 2 - curvature * jnp.sum(s))
 
 
+@checked
 def volume(space: AbstractManifold, w: Numbers, x: Numbers, y: Numbers, z: Numbers, *, nodes: Count = NODES) -> Scalar:
     """Volume of the geodesic tetrahedron between four points; 0, with derivative 0, for flat ones.
 

@@ -8,7 +8,8 @@ import jax.numpy as jnp
 
 from geodyn._checks import check_arguments, floats
 from geodyn._compile.jit import as_pytree
-from geodyn._typing import Array, Float
+from geodyn._gate import checked
+from geodyn._typing import Array, Count, Float, Index, Indices, Number, Numbers
 from geodyn.geometry.geodesics.relaxation import Effort
 from geodyn.mechanics.elements.abstract import (
     AbstractConstraint,
@@ -50,7 +51,10 @@ class Spring(AbstractPotential):
     length: Float[Array, " E"]
     effort: Effort = eqx.field(static=True)
 
-    def __init__(self, edges, stiffness, length, nodes=None, tolerance=0.0):
+    @checked
+    def __init__(
+        self, edges: Indices, stiffness: Numbers, length: Numbers, nodes: Count | None = None, tolerance: Number = 0.0
+    ):
         self.effort = path_effort(nodes, tolerance)
         self.points = index_tuples("edges", edges, 2)
         self.stiffness = one_each("stiffness", stiffness, self.points)
@@ -93,7 +97,8 @@ class Rod(AbstractConstraint):
     size: int = eqx.field(static=True)
     effort: Effort = eqx.field(static=True)
 
-    def __init__(self, edges, length, nodes=None, tolerance=0.0):
+    @checked
+    def __init__(self, edges: Indices, length: Numbers, nodes: Count | None = None, tolerance: Number = 0.0):
         self.effort = path_effort(nodes, tolerance)
         self.points = index_tuples("edges", edges, 2)
         self.length = one_each("length", length, self.points, positive=True)
@@ -132,7 +137,8 @@ class Driven(AbstractConstraint):
     motion: Callable
     size: int = eqx.field(static=True)
 
-    def __init__(self, index, motion):
+    @checked
+    def __init__(self, index: Index, motion: Callable):
         if not callable(motion):
             raise ValueError(f"motion must be a function t -> [dim], got {motion!r}; a point at rest is a FixedPoint")
         check_arguments("motion", motion, "t", named=())
@@ -172,7 +178,8 @@ class FixedPoint(AbstractConstraint):
     position: Float[Array, " dim"]
     size: int = eqx.field(static=True)
 
-    def __init__(self, index, position):
+    @checked
+    def __init__(self, index: Index, position: Numbers):
         self.points, self.position = index_tuples("index", [(index,)], 1), floats("position", position)
         self.size = self.position.size
 

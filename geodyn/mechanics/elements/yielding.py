@@ -6,7 +6,8 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from geodyn._typing import Array, Float
+from geodyn._gate import checked
+from geodyn._typing import Array, Count, Float, Indices, Number, Numbers
 from geodyn.geometry.geodesics.relaxation import Effort
 from geodyn.mechanics.elements.abstract import (
     AbstractFriction,
@@ -47,7 +48,8 @@ class DryFriction(AbstractFriction):
     points: ClassVar[Tuples] = ()
     strength: Float[Array, "..."]
 
-    def __init__(self, strength):
+    @checked
+    def __init__(self, strength: Numbers):
         self.strength = number("strength", strength)
 
     def slip(self, space, x, v):
@@ -93,7 +95,16 @@ class PlasticSpring(AbstractPlasticity):
     yield_force: Float[Array, " E"]
     effort: Effort = eqx.field(static=True)
 
-    def __init__(self, edges, stiffness, length, yield_force, nodes=None, tolerance=0.0):
+    @checked
+    def __init__(
+        self,
+        edges: Indices,
+        stiffness: Numbers,
+        length: Numbers,
+        yield_force: Numbers,
+        nodes: Count | None = None,
+        tolerance: Number = 0.0,
+    ):
         self.effort = path_effort(nodes, tolerance)
         self.points = index_tuples("edges", edges, 2)
         self.stiffness = one_each("stiffness", stiffness, self.points, positive=True)

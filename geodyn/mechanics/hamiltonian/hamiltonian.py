@@ -13,8 +13,9 @@ import numpy as np
 
 from geodyn._checks import check_arguments, one_number, returned
 from geodyn._compile.jit import as_pytree, jit, with_time
+from geodyn._gate import checked
 from geodyn._numerics.roots import root
-from geodyn._typing import Array, Float, Numbers, Scalar
+from geodyn._typing import Array, Float, Number, Numbers, Scalar
 from geodyn.integrators.contract.lagrangian import Lagrangian
 from geodyn.integrators.contract.system import AbstractLagrangianSystem, AbstractSystem
 from geodyn.integrators.integrate import integrate
@@ -53,7 +54,8 @@ class Hamiltonian(AbstractSystem):
 
     hamiltonian: Callable
 
-    def __init__(self, hamiltonian):
+    @checked
+    def __init__(self, hamiltonian: Callable):
         if not callable(hamiltonian):
             raise ValueError(f"hamiltonian must be a function H(q, p), got {hamiltonian!r}")
         check_arguments("hamiltonian", hamiltonian, "q", "p")
@@ -104,6 +106,7 @@ def _legendre_map(system, t, q, v):
     return p, jax.hessian(system.hamiltonian_at, 2)(t, q, p)
 
 
+@checked
 def hamiltonian_field(hamiltonian: Callable) -> Callable:
     """Hamilton's equations as a vector field of y = (q, p): `f(t, y) = (∂H/∂p, −∂H/∂q)`.
 
@@ -152,6 +155,7 @@ class _Lagrange(eqx.Module):
         return jnp.dot(p, v) - self.system.hamiltonian_at(t, q, p)
 
 
+@checked
 def legendre(system: AbstractSystem) -> Hamiltonian | Lagrangian:
     """The Legendre transform of a system, from a Lagrangian to a Hamiltonian or back; it is its own inverse.
 
@@ -196,6 +200,7 @@ def check_conservative(system: AbstractSystem) -> None:
         raise ValueError(f"system must have nothing but an energy, got {', '.join(others)}: leave them out")
 
 
+@checked
 def poisson_bracket(f: Callable, g: Callable) -> Callable:
     """The Poisson bracket of two functions of (q, p): `{f, g} = <∂f/∂q, ∂g/∂p> − <∂f/∂p, ∂g/∂q>`.
 
@@ -227,7 +232,8 @@ def poisson_bracket(f: Callable, g: Callable) -> Callable:
     return bracket
 
 
-def noether_momentum(system: AbstractSystem, field: Callable, q: Numbers, v: Numbers, t=0.0) -> Scalar:
+@checked
+def noether_momentum(system: AbstractSystem, field: Callable, q: Numbers, v: Numbers, t: Number = 0.0) -> Scalar:
     """The momentum `<p, Y(q)>` of a vector field Y, which is conserved where the flow of Y leaves the Lagrangian alone.
 
     `gd.hamilton.symmetry_defect` says whether it does. Any consistent units.
@@ -260,7 +266,8 @@ def noether_momentum(system: AbstractSystem, field: Callable, q: Numbers, v: Num
     return jnp.vdot(momentum(system, q, v, t), field(q))
 
 
-def symmetry_defect(system: AbstractSystem, field: Callable, q: Numbers, v: Numbers, t=0.0) -> Scalar:
+@checked
+def symmetry_defect(system: AbstractSystem, field: Callable, q: Numbers, v: Numbers, t: Number = 0.0) -> Scalar:
     """The rate at which the Lagrangian changes under the flow of a vector field Y, which carries q and v along.
 
     It is `<∂L/∂q, Y> + <p, Y'(q) v>`: zero for a symmetry, and else the rate at which
@@ -300,8 +307,9 @@ def symmetry_defect(system: AbstractSystem, field: Callable, q: Numbers, v: Numb
     return jnp.vdot(force, Y) + jnp.vdot(momentum(system, q, v, t), rate)
 
 
+@checked
 def flow_derivative(
-    system: AbstractSystem, q0: Numbers, p0: Numbers, *, t1, steps: int, method: AbstractMethod | None = None
+    system: AbstractSystem, q0: Numbers, p0: Numbers, *, t1: Number, steps: int, method: AbstractMethod | None = None
 ) -> Float[Array, "D D"]:
     """The derivative of the flow, ∂(q, p)/∂(q0, p0) at t1, of the flow as the method computes it.
 
@@ -346,6 +354,7 @@ def _flow_derivative(system, q0, p0, t1, steps, method):
     return jax.jacfwd(flow)(jnp.concatenate([q0.reshape(-1), p0.reshape(-1)]))
 
 
+@checked
 def liouville_defect(system: AbstractSystem, q0: Numbers, p0: Numbers, **options) -> Scalar:
     """By how much the flow changes volumes of phase space: det D − 1, with D of `gd.hamilton.flow_derivative`.
 
@@ -375,6 +384,7 @@ def liouville_defect(system: AbstractSystem, q0: Numbers, p0: Numbers, **options
     return jnp.linalg.det(flow_derivative(system, q0, p0, **options)) - 1
 
 
+@checked
 def symplectic_defect(system: AbstractSystem, q0: Numbers, p0: Numbers, **options) -> Scalar:
     """How far a method is from symplectic: the largest entry of |DᵀΩD − Ω|, with D of `gd.hamilton.flow_derivative`.
 

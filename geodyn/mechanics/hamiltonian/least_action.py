@@ -14,9 +14,10 @@ import numpy as np
 
 from geodyn._checks import floats
 from geodyn._compile.jit import custom_jvp, jit, static_count
+from geodyn._gate import checked
 from geodyn._numerics.bands import Banded
 from geodyn._numerics.failure import nan_unless
-from geodyn._typing import Array, Bool, Count, Float, Int, Numbers, Scalar
+from geodyn._typing import Array, Bool, Count, Float, Int, Number, Numbers, Scalar
 from geodyn.integrators.contract.system import AbstractSystem
 from geodyn.mechanics.hamiltonian.action import actions, conservative, fractions, interval_action, of_intervals
 
@@ -69,14 +70,15 @@ class ActionPath(eqx.Module):
         return self.index == 0
 
 
+@checked
 def least_action_path(
     system: AbstractSystem,
     q0: Numbers,
     q1: Numbers,
     *,
-    t1,
+    t1: Number,
     steps: Count,
-    t0=0.0,
+    t0: Number = 0.0,
     stages: Count = 3,
     guess: Numbers | None = None,
 ) -> ActionPath:

@@ -16,7 +16,8 @@ import numpy as np
 
 from geodyn._checks import floats, require
 from geodyn._compile.jit import jit, static_count
-from geodyn._typing import Array, Float
+from geodyn._gate import checked
+from geodyn._typing import Array, Float, Numbers
 from geodyn.geometry.geodesics.geodesic import distance, exp
 from geodyn.geometry.manifold.manifold import AbstractManifold, checked_points
 from geodyn.geometry.models.spaces import AbstractConstantCurvature
@@ -28,8 +29,14 @@ from geodyn.mechanics.points.system import System
 GOLDEN = (1 + 5**0.5) / 2
 
 
+@checked
 def rod(
-    space: AbstractManifold, length=2.0, *, masses=1.0, stiffness=1.0, centre=None
+    space: AbstractManifold,
+    length: Numbers = 2.0,
+    *,
+    masses: Numbers = 1.0,
+    stiffness: Numbers = 1.0,
+    centre: Numbers | None = None,
 ) -> tuple[System, Float[Array, "2 dim"]]:
     """A body of two points joined by a spring at rest, or by a rigid rod.
 
@@ -59,8 +66,14 @@ def rod(
     return simplex(space, 0.5 * length * np.concatenate([across, -across]), length, masses, stiffness, centre)
 
 
+@checked
 def triangle(
-    space: AbstractManifold, side=1.0, *, masses=1.0, stiffness=1.0, centre=None
+    space: AbstractManifold,
+    side: Numbers = 1.0,
+    *,
+    masses: Numbers = 1.0,
+    stiffness: Numbers = 1.0,
+    centre: Numbers | None = None,
 ) -> tuple[System, Float[Array, "3 dim"]]:
     """A body of three points with all distances equal, joined by springs at rest or by rigid rods.
 
@@ -90,8 +103,14 @@ def triangle(
     return simplex(space, side * corners, side, masses, stiffness, centre)
 
 
+@checked
 def tetrahedron(
-    space: AbstractManifold, side=1.0, *, masses=1.0, stiffness=1.0, centre=None
+    space: AbstractManifold,
+    side: Numbers = 1.0,
+    *,
+    masses: Numbers = 1.0,
+    stiffness: Numbers = 1.0,
+    centre: Numbers | None = None,
 ) -> tuple[System, Float[Array, "4 dim"]]:
     """A body of four points with all distances equal, joined by springs at rest or by rigid rods.
 
@@ -120,8 +139,16 @@ def tetrahedron(
     return simplex(space, side * corners, side, masses, stiffness, centre)
 
 
+@checked
 def chain(
-    space: AbstractManifold, count: int, spacing=1.0, *, masses=1.0, stiffness=1.0, length=None, centre=None
+    space: AbstractManifold,
+    count: int,
+    spacing: Numbers = 1.0,
+    *,
+    masses: Numbers = 1.0,
+    stiffness: Numbers = 1.0,
+    length: Numbers | None = None,
+    centre: Numbers | None = None,
 ) -> tuple[System, Float[Array, "N dim"]]:
     """A body of points in a row on a geodesic, each joined to the next by a spring or a rigid rod.
 
@@ -151,8 +178,16 @@ def chain(
     return lattice(space, shape, spacing, masses=masses, stiffness=stiffness, length=length, centre=centre)
 
 
+@checked
 def ring(
-    space: AbstractManifold, count: int, radius=1.0, *, masses=1.0, stiffness=1.0, length=None, centre=None
+    space: AbstractManifold,
+    count: int,
+    radius: Numbers = 1.0,
+    *,
+    masses: Numbers = 1.0,
+    stiffness: Numbers = 1.0,
+    length: Numbers | None = None,
+    centre: Numbers | None = None,
 ) -> tuple[System, Float[Array, "N dim"]]:
     """A body of points on a circle, each joined to the next by a spring or a rigid rod.
 
@@ -186,16 +221,17 @@ def ring(
     return join(space, q0, edges, masses, stiffness, length)
 
 
+@checked
 def lattice(
     space: AbstractManifold,
     shape: tuple[int, ...],
-    spacing=1.0,
+    spacing: Numbers = 1.0,
     *,
     diagonals: bool = False,
-    masses=1.0,
-    stiffness=1.0,
-    length=None,
-    centre=None,
+    masses: Numbers = 1.0,
+    stiffness: Numbers = 1.0,
+    length: Numbers | None = None,
+    centre: Numbers | None = None,
 ) -> tuple[System, Float[Array, "N dim"]]:
     """A body of points in a rectangular lattice around a centre, each joined to its nearest neighbours.
 
@@ -239,8 +275,15 @@ def lattice(
     return join(space, q0, edges, masses, stiffness, length)
 
 
+@checked
 def icosahedron(
-    space: AbstractManifold, radius=1.0, *, masses=1.0, stiffness=1.0, length=None, centre=None
+    space: AbstractManifold,
+    radius: Numbers = 1.0,
+    *,
+    masses: Numbers = 1.0,
+    stiffness: Numbers = 1.0,
+    length: Numbers | None = None,
+    centre: Numbers | None = None,
 ) -> tuple[System, Float[Array, "12 dim"]]:
     """A body of 12 points, the corners of an icosahedron, joined along its 30 edges: a shell.
 

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._checks import floats, require
+from geodyn._gate import checked
 from geodyn._typing import Array, Float, Numbers
 from geodyn.geometry.manifold.manifold import AbstractManifold
 from geodyn.mechanics.elements.parts import placed
@@ -15,6 +16,7 @@ from geodyn.mechanics.points.body import ELEMENTS
 from geodyn.mechanics.points.system import System, killing_fields
 
 
+@checked
 def combine(*bodies: tuple[System, Array], elements=()) -> tuple[System, Float[Array, "N dim"]]:
     """One body (system, q0) made of several in the same space: the product of their configuration spaces.
 
@@ -62,6 +64,7 @@ def combine(*bodies: tuple[System, Array], elements=()) -> tuple[System, Float[A
     return System(space, masses, *together, *elements, resting=any(system.resting for system, _ in bodies)), q0
 
 
+@checked
 def velocities(space: AbstractManifold, field: Callable | int | Numbers, q0: Numbers) -> Float[Array, "N dim"]:
     """The velocities of points that a vector field carries along, such as a rigid motion of the whole body.
 

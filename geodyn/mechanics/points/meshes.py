@@ -5,7 +5,8 @@ import os
 
 import numpy as np
 
-from geodyn._typing import Array, Float
+from geodyn._gate import checked
+from geodyn._typing import Array, Float, Numbers
 from geodyn.geometry.manifold.manifold import AbstractManifold
 from geodyn.mechanics.elements.abstract import index_tuples
 from geodyn.mechanics.points.builders import around, join
@@ -14,8 +15,15 @@ from geodyn.mechanics.points.system import System
 CORNERS = {"triangle": 3, "tetra": 4}
 
 
+@checked
 def mesh(
-    space: AbstractManifold, source, *, masses=1.0, stiffness=1.0, length=None, centre=None
+    space: AbstractManifold,
+    source,
+    *,
+    masses: Numbers = 1.0,
+    stiffness: Numbers = 1.0,
+    length: Numbers | None = None,
+    centre: Numbers | None = None,
 ) -> tuple[System, Float[Array, "N dim"]]:
     """The body of a mesh of triangles or tetrahedra: its vertices, joined along the edges of its cells.
 
@@ -52,6 +60,7 @@ def mesh(
     return join(space, around(space, points, centre), edges, masses, stiffness, length)
 
 
+@checked
 def read_mesh(path: str | os.PathLike) -> tuple[np.ndarray, np.ndarray]:
     """The points and cells of a mesh file, for `gd.builders.mesh` and for elements such as `gd.Area`.
 

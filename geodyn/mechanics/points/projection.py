@@ -6,7 +6,8 @@ import numpy as np
 
 from geodyn._checks import floats, require
 from geodyn._compile.jit import jit, traced_numbers
-from geodyn._typing import Array
+from geodyn._gate import checked
+from geodyn._typing import Array, Number, Numbers
 from geodyn.integrators.contract.constraints import constraint_state, dependent_rows, normals
 from geodyn.integrators.contract.system import AbstractSystem, constraint_rate
 from geodyn.mechanics.points.body import AbstractBody, constraint_names
@@ -14,7 +15,8 @@ from geodyn.mechanics.points.body import AbstractBody, constraint_names
 MOST_ITERATIONS = 50
 
 
-def project(system: AbstractSystem, q, v, t=0.0) -> tuple[Array, Array]:
+@checked
+def project(system: AbstractSystem, q: Numbers, v: Numbers, t: Number = 0.0) -> tuple[Array, Array]:
     """The nearest position and velocity that obey the constraints of a system, to start a motion from.
 
     The position is found by Newton steps that are orthogonal in the kinetic metric, the velocity by the orthogonal

@@ -9,8 +9,9 @@ import numpy as np
 
 from geodyn._checks import numbers, require, shaped
 from geodyn._compile.jit import jit
+from geodyn._gate import checked
 from geodyn._numerics.linalg import solve
-from geodyn._typing import Array, Float, Scalar
+from geodyn._typing import Array, Float, Number, Numbers, Scalar
 from geodyn.geometry.derived.patches import atlas_of
 from geodyn.geometry.manifold.manifold import AbstractManifold, check_metric
 from geodyn.geometry.models.spaces import rounding_of
@@ -68,7 +69,8 @@ class System(AbstractBody):
     elements: tuple[Element, ...]
     resting: bool = eqx.field(static=True)
 
-    def __init__(self, space: AbstractManifold, masses, *elements: Element, resting: bool = False):
+    @checked
+    def __init__(self, space: AbstractManifold, masses: Numbers, *elements: Element, resting: bool = False):
         if not isinstance(space, AbstractManifold):
             raise ValueError(f"space must be a manifold such as gd.Manifold(metric, dim); got {type(space).__name__}")
         self.space, self.elements, self.masses, self.resting = space, elements, _masses(masses), resting
@@ -176,6 +178,7 @@ def _rows(constraint):
     return points if len(points) == constraint.size else (tuple(chain.from_iterable(points)),) * constraint.size
 
 
+@checked
 def edges(system: AbstractBody) -> list[tuple[int, int]]:
     """The pairs of points that springs and rods of a body join, as pictures need them.
 
@@ -203,8 +206,9 @@ def _flat(system, q, v):
     return jnp.zeros((), q.dtype), q.reshape(-1), v.reshape(-1)
 
 
+@checked
 @jit
-def energy(system: AbstractSystem, q, v, t=0.0) -> Scalar:
+def energy(system: AbstractSystem, q: Numbers, v: Numbers, t: Number = 0.0) -> Scalar:
     """Energy <∂L/∂v, v> − L of a system at a position and a velocity: kinetic plus potential energy for L = K − V.
 
     Args:
@@ -230,8 +234,9 @@ def energy(system: AbstractSystem, q, v, t=0.0) -> Scalar:
     return system.energy(zero + t, q, v)
 
 
+@checked
 @jit
-def momentum(system: AbstractSystem, q, v, t=0.0) -> Array:
+def momentum(system: AbstractSystem, q: Numbers, v: Numbers, t: Number = 0.0) -> Array:
     """Momentum p = ∂L/∂v of a system at a position and a velocity; for points in a space p_i = m_i g(x_i) v_i.
 
     Args:
@@ -258,8 +263,9 @@ def momentum(system: AbstractSystem, q, v, t=0.0) -> Array:
     return system.momentum(zero + t, flat_q, flat_v).reshape(jnp.asarray(v).shape)
 
 
+@checked
 @jit
-def hamiltonian(system: AbstractSystem, q, p, t=0.0) -> Scalar:
+def hamiltonian(system: AbstractSystem, q: Numbers, p: Numbers, t: Number = 0.0) -> Scalar:
     """The Hamiltonian of a state, `H(q, p) = <p, v> − L` at the velocity v that belongs to the momentum p.
 
     Args:
@@ -283,8 +289,9 @@ def hamiltonian(system: AbstractSystem, q, p, t=0.0) -> Scalar:
     return system.energy(zero + t, flat_q, system.velocity(zero + t, flat_q, flat_p))
 
 
+@checked
 @jit
-def killing_momentum(system: System, q, v) -> Float[Array, " K"]:
+def killing_momentum(system: System, q: Numbers, v: Numbers) -> Float[Array, " K"]:
     """The momenta `Σ m_i g(K, v_i)` of a system for every Killing field K of its space.
 
     They are conserved where the elements share the symmetry (Noether's theorem).

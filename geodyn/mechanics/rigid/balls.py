@@ -4,7 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._typing import Array, Float
+from geodyn._gate import checked
+from geodyn._typing import Array, Float, Numbers
 from geodyn.mechanics.elements.abstract import number
 from geodyn.mechanics.elements.contact import AbstractFrictionalContact, AbstractSpheres, coefficient, is_elastic
 from geodyn.mechanics.elements.friction import tangential
@@ -46,7 +47,15 @@ class BallsOnPlane(AbstractFrictionalContact, AbstractOnBodies):
     normal: Float[Array, " 3"]
     offset: Float[Array, ""]
 
-    def __init__(self, radii, restitution=1.0, friction=0.0, normal=(0.0, 0.0, 1.0), offset=0.0):
+    @checked
+    def __init__(
+        self,
+        radii: Numbers,
+        restitution: Numbers = 1.0,
+        friction: Numbers = 0.0,
+        normal: Numbers = (0.0, 0.0, 1.0),
+        offset: Numbers = 0.0,
+    ):
         self.radii, self.friction = number("radii", radii, positive=True), coefficient(friction)
         self.restitution, self.elastic = number("restitution", restitution, most=1.0), is_elastic(restitution)
         self.normal, self.offset = jnp.asarray(normal, float), jnp.asarray(offset, float)

@@ -16,8 +16,9 @@ import numpy as np
 
 from geodyn._checks import require, shaped
 from geodyn._compile.jit import jit
+from geodyn._gate import checked
 from geodyn._numerics.linalg import solve
-from geodyn._typing import Array, Float
+from geodyn._typing import Array, Float, Numbers
 from geodyn.geometry.groups.rigid import quaternion
 from geodyn.geometry.models.spaces import Euclidean
 from geodyn.integrators.contract.constraints import check_constraints
@@ -128,7 +129,16 @@ class RigidBodies(AbstractBody):
     resting: bool = eqx.field(static=True)
     space: Euclidean
 
-    def __init__(self, inertia, masses=1.0, *elements: Element, points=(), pinned=None, resting: bool = False):
+    @checked
+    def __init__(
+        self,
+        inertia: Numbers,
+        masses: Numbers = 1.0,
+        *elements: Element,
+        points=(),
+        pinned: Numbers | None = None,
+        resting: bool = False,
+    ):
         if isinstance(masses, ELEMENTS):
             raise ValueError(f"masses must be numbers, got {type(masses).__name__}: elements come after the masses")
         self.masses = jnp.atleast_1d(number("masses", masses, positive=True))
@@ -157,6 +167,7 @@ class RigidBodies(AbstractBody):
                     f"to {count - 1}, or None for the world"
                 )
 
+    @checked
     def state(
         self, rotation=None, angular_velocity=(0.0, 0.0, 0.0), position=(0.0, 0.0, 0.0), velocity=(0.0, 0.0, 0.0)
     ) -> tuple[Float[Array, "B d"], Float[Array, "B d"]]:
@@ -177,6 +188,7 @@ class RigidBodies(AbstractBody):
             raise ValueError("position and velocity are of free bodies: these are pinned; leave them out")
         return q, v
 
+    @checked
     def motion(self, q: Float[Array, "B d"], v: Float[Array, "B d"]) -> RigidMotion:
         """Positions, attitudes, velocities and momenta of the bodies, from a configuration and its velocity."""
         poses, rates = jax.jvp(self.poses, (q.reshape(-1),), (v.reshape(-1),))
@@ -197,6 +209,7 @@ class RigidBodies(AbstractBody):
     def _quaternions(self, q):
         return self._split(q)[1]
 
+    @checked
     def poses(self, q: Float[Array, " n"]) -> Poses:
         """The positions and rotations of the bodies at the flat configuration q."""
         x, quaternions = self._split(q)
@@ -280,6 +293,7 @@ class RigidBodies(AbstractBody):
             check_dissipation(lambda *at: rayleigh_of(self, lossy, *at), t, np.ravel(q), np.ravel(v))
 
 
+@checked
 @jit
 def rigid_motion(trajectory: Trajectory) -> RigidMotion:
     """What rigid bodies did, at the saved times of a trajectory: positions, attitudes, velocities, momenta.
@@ -312,7 +326,10 @@ def rigid_motion(trajectory: Trajectory) -> RigidMotion:
     return jax.vmap(trajectory.system.motion)(trajectory.q, trajectory.v)
 
 
-def heavy_top(inertia, mass=1.0, centre=(0.0, 0.0, 1.0), gravity=9.81) -> RigidBodies:
+@checked
+def heavy_top(
+    inertia: Numbers, mass: Numbers = 1.0, centre: Numbers = (0.0, 0.0, 1.0), gravity: Numbers = 9.81
+) -> RigidBodies:
     """A rigid body pinned at the origin of the world, in uniform gravity along −z: a heavy top.
 
     Lagrange's top has I₁ = I₂ and its centre of mass on the third axis, Kovalevskaya's I₁ = I₂ = 2 I₃ and its centre in

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from geodyn._compile.jit import jit
+from geodyn._gate import checked
 from geodyn._numerics.linalg import solve
 from geodyn._typing import Array, Float, Numbers
 from geodyn.geometry.groups.rigid import SO3
@@ -21,6 +22,7 @@ Matrix = Float[Array, "3 3"]
 Vector = Float[Array, " 3"]
 
 
+@checked
 def momentum_step(inertia: Matrix, rotation: Matrix, momentum: Vector, h: Numbers) -> Matrix:
     """One step of a free rigid body of first order: `R ← exp(h [ω×]) R` with `ω = M⁻¹L`, `M = R I Rᵀ`.
 
@@ -46,6 +48,7 @@ def momentum_step(inertia: Matrix, rotation: Matrix, momentum: Vector, h: Number
     return SO3().exp(h * _velocity(inertia, rotation, momentum)) @ rotation
 
 
+@checked
 def buss_step(inertia: Matrix, rotation: Matrix, momentum: Vector, h: Numbers) -> Matrix:
     """One step of a free rigid body of second order, Buss's augmented method.
 
@@ -82,6 +85,7 @@ def buss_step(inertia: Matrix, rotation: Matrix, momentum: Vector, h: Numbers) -
     return SO3().exp(h * mean) @ rotation
 
 
+@checked
 def free_rotation(
     inertia: Numbers,
     rotation: Numbers,

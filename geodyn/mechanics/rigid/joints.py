@@ -5,6 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._gate import checked
 from geodyn._typing import Array, Float
 from geodyn.geometry.groups.rigid import SO3
 from geodyn.mechanics.elements.abstract import AbstractConstraint
@@ -40,6 +41,7 @@ class AbstractJoint(AbstractConstraint, AbstractOnBodies):
         return R.T @ (y + S @ there - x) - here, R.T @ S @ self.rotation.T.astype(y.dtype)
 
 
+@checked
 class BallJoint(AbstractJoint):
     """A ball joint: a place of one rigid body coincides with a place of another, or of the world; three constraints.
 
@@ -71,6 +73,7 @@ class BallJoint(AbstractJoint):
         return self.relative(bodies)[0]
 
 
+@checked
 class Weld(AbstractJoint):
     """A weld: two rigid bodies, or one and the world, move as one; six constraints.
 
@@ -115,6 +118,7 @@ class AbstractAxialJoint(AbstractJoint):
             raise ValueError("axis must have a direction, got zeros: give it in the coordinates of the first body")
 
 
+@checked
 class Hinge(AbstractAxialJoint):
     """A hinge: two places coincide, and the bodies turn against each other about an axis; five constraints.
 
@@ -146,6 +150,7 @@ class Hinge(AbstractAxialJoint):
         return jnp.concatenate([shift, across(self.axis).astype(turn.dtype) @ turn @ self.axis.astype(turn.dtype)])
 
 
+@checked
 class Slider(AbstractAxialJoint):
     """A slider (prismatic joint): b moves along an axis that is fixed in a, without turning; five constraints.
 

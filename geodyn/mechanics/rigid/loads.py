@@ -8,7 +8,8 @@ import numpy as np
 
 from geodyn._checks import check_arguments, floats
 from geodyn._compile.jit import as_pytree
-from geodyn._typing import Array, Float
+from geodyn._gate import checked
+from geodyn._typing import Array, Float, Index, Numbers
 from geodyn.mechanics.elements.abstract import AbstractDissipation, number
 from geodyn.mechanics.elements.poses import AbstractOnBodies
 
@@ -44,7 +45,15 @@ class Load(AbstractDissipation, AbstractOnBodies):
     at: Float[Array, " 3"]
     frame: str = eqx.field(static=True)
 
-    def __init__(self, body, force=(0.0, 0.0, 0.0), torque=(0.0, 0.0, 0.0), at=(0.0, 0.0, 0.0), frame="world"):
+    @checked
+    def __init__(
+        self,
+        body: Index,
+        force: Numbers = (0.0, 0.0, 0.0),
+        torque: Numbers = (0.0, 0.0, 0.0),
+        at: Numbers = (0.0, 0.0, 0.0),
+        frame: str = "world",
+    ):
         if frame not in ("world", "body"):
             raise ValueError(f'frame must be "world" or "body", got {frame!r}')
         if not isinstance(body, int | np.integer):
@@ -85,7 +94,8 @@ class TurningDrag(AbstractDissipation, AbstractOnBodies):
 
     coefficient: Float[Array, "..."]
 
-    def __init__(self, coefficient):
+    @checked
+    def __init__(self, coefficient: Numbers):
         self.coefficient = number("coefficient", coefficient)
 
     def rayleigh(self, space, bodies, rates):

@@ -10,7 +10,8 @@ import numpy as np
 from scipy.spatial import ConvexHull, QhullError
 
 from geodyn._checks import numbers, require
-from geodyn._typing import Array, Float
+from geodyn._gate import checked
+from geodyn._typing import Array, Float, Indices, Numbers
 from geodyn.mechanics.elements.abstract import index_tuples, number
 from geodyn.mechanics.elements.contact import AbstractFrictionalContact, coefficient
 from geodyn.mechanics.elements.friction import tangential
@@ -51,6 +52,7 @@ class Polyhedron(eqx.Module):
     second_moment: Float[Array, "3 3"]
     edges: tuple[tuple[int, int], ...] = eqx.field(static=True)
 
+    @checked
     def __init__(self, points):
         points = np.asarray(numbers("points", points), float)
         if points.ndim != 2 or points.shape[1] != 3:
@@ -82,12 +84,14 @@ class Polyhedron(eqx.Module):
         self.second_moment = jnp.asarray(np.einsum("f,fij->ij", signed, moments) / 20 / hull.volume)
         self.edges = tuple(map(tuple, np.argwhere(np.triu(joined, 1) >= 2).tolist()))
 
+    @checked
     def inertia(self, mass) -> Float[Array, "3 3"]:
         """The inertia about the centre of mass, for `gd.rigid.RigidBodies`."""
         return mass * (jnp.trace(self.second_moment) * jnp.eye(3) - self.second_moment)
 
 
-def box(sides) -> Polyhedron:
+@checked
+def box(sides: Numbers) -> Polyhedron:
     """The box with three given sides, along the axes, with its centre at the origin.
 
     Args:
@@ -230,7 +234,8 @@ class Polyhedra(AbstractFrictionalContact, AbstractOnBodies):
     friction: Float[Array, "..."] | None
     pairs: tuple[tuple[int, ...], ...] = eqx.field(static=True)
 
-    def __init__(self, shapes, restitution=0.0, friction=0.0, pairs=None):
+    @checked
+    def __init__(self, shapes, restitution: Numbers = 0.0, friction: Numbers = 0.0, pairs: Indices | None = None):
         require("shapes", shapes, list | tuple, "a list with a gd.rigid.Polyhedron for each body")
         for shape in shapes:
             require("shapes", shape, Polyhedron, "one gd.rigid.Polyhedron for each body")
@@ -241,6 +246,7 @@ class Polyhedra(AbstractFrictionalContact, AbstractOnBodies):
         if not self.pairs or np.max(self.pairs) >= len(self.shapes):
             raise ValueError(f"pairs of Polyhedra must be of the {len(self.shapes)} shapes, got {self.pairs}")
 
+    @checked
     def touching(self, bodies: Poses) -> list[tuple[int, int, Touching]]:
         """All possible contacts as (body that the normals point away from, body that they point to, contacts)."""
         if len(bodies.position) != len(self.shapes):

@@ -10,9 +10,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from geodyn._gate import checked
+
 GAP = -32768
 
 
+@checked
 class Player(NamedTuple):
     """A page that plays a motion, with its source `html`. A notebook shows it inline.
 
@@ -29,6 +32,7 @@ class Player(NamedTuple):
 
     html: str
 
+    @checked
     def save(self, path: str | os.PathLike) -> None:
         """Writes the page to a file, which any browser opens."""
         Path(path).write_text(self.html, encoding="utf-8")

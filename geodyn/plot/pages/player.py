@@ -6,6 +6,7 @@ from functools import singledispatch
 
 import numpy as np
 
+from geodyn._gate import checked
 from geodyn.integrators.trajectory import Trajectory
 from geodyn.locomotion.connections.connection import AbstractConnection
 from geodyn.mechanics.points.body import AbstractBody
@@ -18,6 +19,7 @@ LARGEST = 300_000
 """The most bytes of positions in a page, before they are encoded as text, which takes four thirds of this."""
 
 
+@checked
 @singledispatch
 def player(
     trajectory: Trajectory,

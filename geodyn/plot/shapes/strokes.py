@@ -12,6 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._compile.jit import jit
+from geodyn._gate import checked
+from geodyn._typing import Axes
 from geodyn.locomotion.connections.connection import AbstractConnection, AbstractInvariantMetric, check_swimmer
 from geodyn.locomotion.connections.connection import connection as connection_form
 from geodyn.locomotion.connections.connection import curvature as curvature_form
@@ -25,12 +27,13 @@ from geodyn.plot.style import figure as new_figure
 Bounds = Sequence | np.ndarray
 
 
+@checked
 def curvature(
     swimmer: AbstractConnection,
     component: int,
     lower: Bounds,
     upper: Bounds,
-    ax=None,
+    ax: Axes = None,
     *,
     variables: tuple[int, int] = (0, 1),
     at: Bounds | None = None,
@@ -82,6 +85,7 @@ def cleared(F):
     return np.where(sizes < 1e-10 * sizes.max(), 0.0, F)
 
 
+@checked
 def height_functions(
     swimmer: AbstractConnection,
     lower: Bounds,
@@ -140,12 +144,13 @@ def height_functions(
     return figure
 
 
+@checked
 def connection(
     swimmer: AbstractConnection,
     component: int,
     lower: Bounds,
     upper: Bounds,
-    ax=None,
+    ax: Axes = None,
     *,
     variables: tuple[int, int] = (0, 1),
     at: Bounds | None = None,
@@ -190,11 +195,12 @@ def connection(
     return ax
 
 
+@checked
 def shape_metric(
     swimmer: AbstractInvariantMetric,
     lower: Bounds,
     upper: Bounds,
-    ax=None,
+    ax: Axes = None,
     *,
     variables: tuple[int, int] = (0, 1),
     at: Bounds | None = None,
@@ -237,7 +243,8 @@ def shape_metric(
     return ax
 
 
-def stroke(stroke: Callable, ax=None, *, variables: tuple[int, int] = (0, 1)):
+@checked
+def stroke(stroke: Callable, ax: Axes = None, *, variables: tuple[int, int] = (0, 1)):
     """A stroke in the plane of two shape variables, with arrows; an open stroke has a dot at its start.
 
     Args:
@@ -275,8 +282,9 @@ def stroke(stroke: Callable, ax=None, *, variables: tuple[int, int] = (0, 1)):
 draw_stroke = stroke
 
 
+@checked
 def family(
-    displacement: Sequence | np.ndarray, cost: Sequence | np.ndarray, multiplier: Sequence | np.ndarray, ax=None
+    displacement: Sequence | np.ndarray, cost: Sequence | np.ndarray, multiplier: Sequence | np.ndarray, ax: Axes = None
 ):
     """The energy of a family of optimal strokes over their displacement, with tangents of the slope dE/dD given by the
     multipliers.

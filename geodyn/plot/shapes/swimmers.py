@@ -7,6 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._compile.jit import jit
+from geodyn._gate import checked
+from geodyn._typing import Axes
 from geodyn.geometry.groups.isometries import Isometries
 from geodyn.geometry.groups.rigid import SE2, SO2, Translation
 from geodyn.locomotion.connections.connection import AbstractConnection
@@ -19,7 +21,8 @@ from geodyn.plot.space.animation import film, film_writer
 from geodyn.plot.style import COLOURS, INK, PALE, axes, legend
 
 
-def swimmer(swimmer: AbstractConnection, stroke, ax=None, *, frames: int = 9):
+@checked
+def swimmer(swimmer: AbstractConnection, stroke, ax: Axes = None, *, frames: int = 9):
     """A filmstrip of one stroke, with time downwards: the body at its place, and at its initial place in grey.
 
     The net displacement, if there is one, points to the right. Raises ValueError for a swimmer without a method
@@ -65,7 +68,8 @@ def swimmer(swimmer: AbstractConnection, stroke, ax=None, *, frames: int = 9):
     return ax
 
 
-def displacement(swimmer: AbstractConnection, stroke, ax=None, *, strokes: int = 1):
+@checked
+def displacement(swimmer: AbstractConnection, stroke, ax: Axes = None, *, strokes: int = 1):
     """The position and the angles (radians) of the body against time, over several strokes.
 
     Raises ValueError if there is more than one stroke and the stroke is not closed.
@@ -93,7 +97,8 @@ def displacement(swimmer: AbstractConnection, stroke, ax=None, *, strokes: int =
     return legend(ax, places.shape[1])
 
 
-def wake(swimmer: AbstractConnection, stroke, ax=None, *, strokes: int = 3):
+@checked
+def wake(swimmer: AbstractConnection, stroke, ax: Axes = None, *, strokes: int = 3):
     """The path of the body frame in the plane over several strokes, and the body at the start and after each stroke,
     with earlier ones paler.
 
@@ -125,11 +130,12 @@ def wake(swimmer: AbstractConnection, stroke, ax=None, *, strokes: int = 3):
     return ax
 
 
+@checked
 def swim(
     swimmer: AbstractConnection,
     stroke,
     path: str | os.PathLike | None = None,
-    ax=None,
+    ax: Axes = None,
     *,
     component: int | None = None,
     strokes: int = 3,
@@ -210,6 +216,7 @@ def _shapes(swimmer, stroke, component, ax):
     return dot
 
 
+@checked
 def check_swimmer(swimmer: AbstractConnection, path: str | os.PathLike | None = None) -> None:
     """Raise ValueError, with the remedy, if `swimmer`, `swim` and `wake` cannot draw this swimmer, or if no film can be
     written to `path`.

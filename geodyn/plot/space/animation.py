@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+from geodyn._gate import checked
+from geodyn._typing import Axes
 from geodyn.integrators.trajectory import Trajectory
 from geodyn.mechanics.points.body import AbstractBody
 from geodyn.plot.scene.scene import scene
@@ -16,10 +18,11 @@ from geodyn.plot.style import INK, PLAIN, Labels, colours, polylines
 WRITERS = {".mp4": "ffmpeg", ".gif": "pillow"}
 
 
+@checked
 def animate(
     trajectory: Trajectory,
     path: str | os.PathLike | None = None,
-    ax=None,
+    ax: Axes = None,
     *,
     model: str | Callable | None = None,
     seconds: float | int = 8.0,

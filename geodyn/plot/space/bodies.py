@@ -6,6 +6,8 @@ import jax
 import numpy as np
 
 from geodyn._checks import require
+from geodyn._gate import checked
+from geodyn._typing import Axes, Numbers
 from geodyn.geometry.manifold.manifold import AbstractManifold
 from geodyn.integrators.trajectory import Trajectory
 from geodyn.mechanics.points.body import AbstractBody
@@ -20,9 +22,10 @@ markers are proportional to the masses."""
 RIM = np.linspace(0, 2 * np.pi, 65)
 
 
+@checked
 def trajectory(
     trajectory: Trajectory,
-    ax=None,
+    ax: Axes = None,
     *,
     model: str | Callable | None = None,
     bodies: int | None = None,
@@ -65,10 +68,11 @@ def trajectory(
     return _paths(scene(trajectory, model, system, labels), ax, bodies)
 
 
+@checked
 def path(
     space: AbstractManifold,
     trajectory: Trajectory,
-    ax=None,
+    ax: Axes = None,
     *,
     edges: Sequence[tuple[int, int]] = (),
     bodies: int | None = None,
@@ -99,10 +103,11 @@ def path(
     return _paths(scene_of(space, trajectory.t, q, model, edges, [False] * len(edges), masses), ax, bodies)
 
 
+@checked
 def body(
     trajectory: Trajectory,
-    times=None,
-    ax=None,
+    times: Numbers | None = None,
+    ax: Axes = None,
     *,
     model: str | Callable | None = None,
     system: AbstractBody | None = None,
@@ -141,6 +146,7 @@ def body(
     return ax
 
 
+@checked
 def projection(space: AbstractManifold, model: str | Callable | None = None) -> str | None:
     """The projection that an Axes for this model must have: "3d" or None.
 

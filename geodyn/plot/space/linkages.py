@@ -7,11 +7,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._compile.jit import jit
+from geodyn._gate import checked
+from geodyn._typing import Axes, Numbers
 from geodyn.mechanics.constrained.linkage import Linkage
 from geodyn.plot.style import COLOURS, GREY, INK, axes, mixed
 
 
-def linkage(system: Linkage, q, ax=None):
+@checked
+def linkage(system: Linkage, q: Numbers, ax: Axes = None):
     """A linkage in one configuration q[F, d], or in several, q[T, F, d], with the last on top: rods as lines, hinges as
     dots, pins as squares. Raises ValueError unless the Axes has the dimension of the linkage.
 
@@ -46,9 +49,10 @@ def linkage(system: Linkage, q, ax=None):
     return ax
 
 
+@checked
 def on_sphere(
     function: Callable,
-    ax=None,
+    ax: Axes = None,
     *,
     label: str = "",
     curves: Sequence = (),

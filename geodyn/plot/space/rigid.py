@@ -4,6 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from geodyn._gate import checked
+from geodyn._typing import Axes
 from geodyn.integrators.trajectory import Trajectory
 from geodyn.mechanics.rigid.bodies import rigid_motion
 from geodyn.plot.style import COLOURS, GREY, INK, PLAIN, axes, legend, polylines
@@ -14,7 +16,8 @@ axis."""
 ANGLES = np.linspace(0, 2 * np.pi, 181)
 
 
-def angular_velocity(trajectory: Trajectory, body: int = 0, ax=None):
+@checked
+def angular_velocity(trajectory: Trajectory, body: int = 0, ax: Axes = None):
     """The components of the angular velocity in the principal axes of a rigid body, against time.
 
     Args:
@@ -39,7 +42,8 @@ def angular_velocity(trajectory: Trajectory, body: int = 0, ax=None):
     return legend(ax, 3)
 
 
-def poinsot(trajectory: Trajectory, body: int = 0, ax=None):
+@checked
+def poinsot(trajectory: Trajectory, body: int = 0, ax: Axes = None):
     """The path of the angular velocity W of a rigid body in its principal axes, on the ellipsoid W·IW = 2K of its
     initial kinetic energy. Also drawn are the polhodes W·I²W = L² for several angular momenta, and the separatrix
     through the second axis (Landau & Lifshitz, Mechanics, §37). The path of a free body is a polhode. Raises ValueError
@@ -78,7 +82,10 @@ def poinsot(trajectory: Trajectory, body: int = 0, ax=None):
     return ax
 
 
-def attitudes(trajectory: Trajectory, times: Sequence[float] | None = None, body: int = 0, shape=HANDLE, ax=None):
+@checked
+def attitudes(
+    trajectory: Trajectory, times: Sequence[float] | None = None, body: int = 0, shape=HANDLE, ax: Axes = None
+):
     """A rigid body at several times (by default eight), side by side, at the nearest saved states. `shape` is a list of
     lines [K, 3] in its principal axes, by default a T-handle, seen from slightly above; a dot marks the end of the last
     line.

@@ -8,7 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._typing import Float
+from geodyn._gate import checked
+from geodyn._typing import Axes, Float
 from geodyn.geometry.geodesics.geodesic import distance
 from geodyn.geometry.manifold.manifold import AbstractManifold
 from geodyn.geometry.models.spaces import Hyperbolic, Sphere
@@ -18,7 +19,8 @@ from geodyn.plot.scene.scene import check_one, points_of, system_of
 from geodyn.plot.style import COLOURS, INK, PLAIN, STYLES, Labels, axes, legend, steady
 
 
-def coordinates(trajectory: Trajectory, ax=None, *, labels: Labels = PLAIN):
+@checked
+def coordinates(trajectory: Trajectory, ax: Axes = None, *, labels: Labels = PLAIN):
     """Every coordinate of the configuration against time, with the moments of impacts below.
 
     `labels` names the coordinates of a point and the unit of time. What is constant to rounding is drawn as a straight
@@ -63,11 +65,12 @@ def marked(ax, trajectory: Trajectory):
     return ax
 
 
+@checked
 @singledispatch
 def separation(
     trajectory: Trajectory,
     pairs: Sequence[tuple[int, int]] | None = None,
-    ax=None,
+    ax: Axes = None,
     *,
     system: System | None = None,
     labels: Labels = PLAIN,
@@ -122,7 +125,8 @@ def _separation(space, t, q, pairs, ax, labels):
     return legend(steady(ax, distances), len(pairs))
 
 
-def comparison(t: Float[np.ndarray, " T"], curves: dict[str, tuple], ax=None):
+@checked
+def comparison(t: Float[np.ndarray, " T"], curves: dict[str, tuple], ax: Axes = None):
     """Computed curves with the exact ones as dots, both [T] under each name, and the largest error in the legend.
 
     Args:
@@ -147,8 +151,9 @@ def comparison(t: Float[np.ndarray, " T"], curves: dict[str, tuple], ax=None):
     return legend(ax, len(curves) + 1)
 
 
+@checked
 def hysteresis(
-    displacement: Float[np.ndarray, " T"], force: Float[np.ndarray, " T"], ax=None, *, label: str | None = None
+    displacement: Float[np.ndarray, " T"], force: Float[np.ndarray, " T"], ax: Axes = None, *, label: str | None = None
 ):
     """Force against displacement, both [T], with an arrow that shows the direction, and the work ∫ f dx in the legend:
     for closed loops the dissipated energy.

@@ -11,7 +11,8 @@ import jax
 import numpy as np
 
 from geodyn._compile.jit import jit
-from geodyn._typing import Float
+from geodyn._gate import checked
+from geodyn._typing import Axes, Float
 from geodyn.integrators.contract.system import AbstractSystem, constraint_rate
 from geodyn.integrators.trajectory import Trajectory
 from geodyn.mechanics.points.body import AbstractBody, constraint_names
@@ -22,10 +23,11 @@ from geodyn.plot.time.curves import marked
 INTERVALS = 100
 
 
+@checked
 def drift(
     t: Float[np.ndarray, " T"],
     conserved: dict[str, Float[np.ndarray, "T ..."]],
-    ax=None,
+    ax: Axes = None,
     *,
     labels: Labels = PLAIN,
 ):
@@ -59,7 +61,8 @@ def drift(
     return _rounding(ax, eps * largest, "rounding of the largest value")
 
 
-def energy(trajectory: Trajectory, ax=None, *, labels: Labels = PLAIN):
+@checked
+def energy(trajectory: Trajectory, ax: Axes = None, *, labels: Labels = PLAIN):
     """The distance of the energy from its first value, as in `drift`, with the moments of impacts. The level of
     rounding is a lower bound for the error of a conservative motion. Energy lost to drag and impacts is included.
 
@@ -84,7 +87,10 @@ def energy(trajectory: Trajectory, ax=None, *, labels: Labels = PLAIN):
     return legend(marked(ax, trajectory), len(ax.lines))
 
 
-def multipliers(trajectory: Trajectory, ax=None, *, system: AbstractSystem | None = None, labels: Labels = PLAIN):
+@checked
+def multipliers(
+    trajectory: Trajectory, ax: Axes = None, *, system: AbstractSystem | None = None, labels: Labels = PLAIN
+):
     """The multipliers of the constraints against time, with a line at zero; that of a rod is the force along it,
     negative in tension. Raises ValueError for a system without constraints.
 
@@ -118,7 +124,10 @@ def multipliers(trajectory: Trajectory, ax=None, *, system: AbstractSystem | Non
     return legend(steady(ax, lam), len(names))
 
 
-def constraints(trajectory: Trajectory, ax=None, *, system: AbstractSystem | None = None, labels: Labels = PLAIN):
+@checked
+def constraints(
+    trajectory: Trajectory, ax: Axes = None, *, system: AbstractSystem | None = None, labels: Labels = PLAIN
+):
     """The largest residual of the constraints in positions, |φ(q)|, and in velocities, |dφ/dt| and |Av − b|, against
     time, as an envelope on a logarithmic axis with the rounding unit as a line.
 

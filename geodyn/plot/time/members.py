@@ -2,13 +2,17 @@
 
 import numpy as np
 
-from geodyn._typing import Float
+from geodyn._gate import checked
+from geodyn._typing import Axes, Float
 from geodyn.plot.style import COLOURS, PLAIN, axes, legend
 
 MOST_CURVES = 200
 
 
-def fan(t: Float[np.ndarray, "N T"], values: Float[np.ndarray, "N T"], ax=None, *, parameter=None, name: str = ""):
+@checked
+def fan(
+    t: Float[np.ndarray, "N T"], values: Float[np.ndarray, "N T"], ax: Axes = None, *, parameter=None, name: str = ""
+):
     """Curves of many members. With a `parameter` [N] each has the colour of its value, on a scale called `name`.
     Without one: the median, and the bands in which half of the members and nine of ten lie at each time; `name` is then
     what the vertical axis says.
@@ -48,11 +52,12 @@ def fan(t: Float[np.ndarray, "N T"], values: Float[np.ndarray, "N T"], ax=None, 
     return ax
 
 
+@checked
 def heatmap(
     x: Float[np.ndarray, " K"],
     y: Float[np.ndarray, " L"],
     values: Float[np.ndarray, "K L"],
-    ax=None,
+    ax: Axes = None,
     *,
     name: str = "",
 ):

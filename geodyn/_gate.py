@@ -1,0 +1,429 @@
+"""The one place where the arguments of public functions are checked: against the annotations of their signatures.
+
+`@checked` stands above a public function, method or class. What each annotation admits is the table `_admitted`; what
+an argument must be besides (a sign, a length that belongs to another argument) the function itself says. Errors are
+ValueErrors that name the argument. Under jit shapes and dtypes are checked and values are not known.
+"""
+
+import dataclasses
+import functools
+import inspect
+import math
+import os
+import re
+import types
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import AbstractArray
+from typing_extensions import TypeAliasType
+
+from geodyn._checks import array_of, real_array, shown
+from geodyn._typing import Array, Axes, Count, Index, Indices, Number, Numbers, Scalar, Vector
+
+# Counters of steps, nodes and bins are 32-bit integers.
+BIGGEST = 2**31 - 1
+_TUPLE = "a tuple"
+
+
+def checked(public):
+    """The function, or the class, whose arguments are checked before it runs. Of a class without an `__init__` of its
+    own the fields say what they admit."""
+    if not inspect.isclass(public):
+        return _gated(public)
+    if issubclass(public, tuple):
+        public.__new__ = _gated(public.__new__)
+    else:
+        public.__init__ = _gated(public.__init__, {field.name: field.type for field in dataclasses.fields(public)})
+    return public
+
+
+def _gated(function, fields=MappingProxyType({})):
+    tables, dispatch = {}, getattr(function, "dispatch", None)
+    first = next(iter(inspect.signature(function).parameters), None)
+
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        target = function if dispatch is None else dispatch(type(args[0] if args else kwargs.get(first)))
+        table = tables.get(target)
+        if table is None:
+            table = tables[target] = _Table(target, fields)
+        try:
+            args, kwargs = table.positional(args), table.named(kwargs)
+        except ValueError as error:
+            doc = function.__doc__ or (type(args[0]).__doc__ if args else "")
+            raise ValueError(f"{error}{_about(str(error), doc)}") from None
+        return target(*args, **kwargs)
+
+    return call
+
+
+def _about(error: str, doc: str | None) -> str:
+    """What a docstring says of the argument that an error begins with."""
+    name = re.match(r"\w*", error)[0]
+    entry = rf"^ {{4}}(?:\w+, )*\*?{name}(?:, \w+)*: (.*(?:\n {{8}}.*)*)"
+    said = re.search(entry, inspect.cleandoc(doc or ""), re.MULTILINE)
+    return f" ({name}: {' '.join(said[1].split()).rstrip('.;')})" if said else ""
+
+
+class _Table:
+    """The check of each parameter of a function; None where anything is admitted."""
+
+    def __init__(self, function, fields):
+        parameters = inspect.signature(function).parameters.values()
+        kinds = [(p, _kind(fields.get(p.name, p.annotation))) for p in parameters]
+        before = [(p, check) for p, check in kinds if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        self.before = [(p.name, _or_default(check, p.default)) for p, check in before]
+        self.rest = next(((p.name, check) for p, check in kinds if p.kind is p.VAR_POSITIONAL), None)
+        named = [(p, check) for p, check in kinds if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+        self.by_name = {p.name: _or_default(check, p.default) for p, check in named}
+
+    def positional(self, args):
+        """The positional arguments, those of array kinds as arrays."""
+        given = [value if check is None else check(name, value) for (name, check), value in zip(self.before, args)]
+        more = args[len(given) :]
+        if more and self.rest is not None and self.rest[1] is not None:
+            more = [self._one_of_many(i, value) for i, value in enumerate(more)]
+        return (*given, *more)
+
+    def _one_of_many(self, i, value):
+        name, check = self.rest
+        if isinstance(value, list | tuple) and _wanted(check) != _TUPLE:
+            raise ValueError(f"{name} are given one by one, not in a list: *{name}")
+        return check(f"{name}[{i}]", value)
+
+    def named(self, kwargs):
+        """The arguments given by name."""
+        if not kwargs:
+            return kwargs
+        checks = self.by_name
+        return {
+            name: value if (check := checks.get(name)) is None else check(name, value) for name, value in kwargs.items()
+        }
+
+
+def _or_default(check, default):
+    """The check, which lets the default itself pass: it need not be what a user may give."""
+    if check is None or default is inspect.Parameter.empty:
+        return check
+    return lambda name, value: value if value is default else check(name, value)
+
+
+def _refused(name, wanted, value):
+    call = ": call it" if isinstance(value, type) else ""
+    return ValueError(f"{name} must be {wanted}, got {shown(value)}{call}")
+
+
+# What each annotation admits: a function (name, value) -> the value, or an array made of it.
+
+
+def _kind(annotation) -> Callable | None:
+    """The check that belongs to an annotation, None where it says nothing."""
+    try:
+        return _KINDS[annotation] if annotation in _KINDS else _composed(annotation)
+    except TypeError:  # An annotation that cannot be hashed.
+        return _composed(annotation)
+
+
+def _composed(annotation) -> Callable | None:
+    origin, inner = typing.get_origin(annotation), typing.get_args(annotation)
+    if isinstance(annotation, TypeAliasType):
+        return _kind(annotation.__value__)
+    if origin in (typing.Union, types.UnionType):
+        return _one_of(inner)
+    if origin is typing.Literal:
+        return _literal(inner)
+    if origin is typing.Annotated:
+        return functools.partial(_bounded, _kind(inner[0]), inner[1])
+    if inspect.isclass(annotation) and issubclass(annotation, AbstractArray):
+        return _array(annotation)
+    if origin is tuple or annotation is tuple:
+        return _tuple(inner)
+    if origin in (Sequence, list) or annotation in (Sequence, list):
+        return _sequence(inner)
+    if origin in (dict, Mapping) or annotation in (dict, Mapping):
+        return _instance(dict)
+    if origin is Callable or annotation is Callable:
+        return _callable(inner)
+    if inspect.isclass(origin or annotation) and annotation is not inspect.Parameter.empty:
+        return _instance(origin or annotation)
+    return None
+
+
+def _instance(kind: type):
+    plain = kind.__name__.removeprefix("Abstract")
+    wanted = f"a{'n' if plain[0] in 'AEIOU' else ''} {plain}"
+
+    @_named(wanted)
+    def check(name, value):
+        if not isinstance(value, kind):
+            raise _refused(name, f"{wanted} ({kind.__module__}.{kind.__name__})", value)
+        return value
+
+    return check
+
+
+def _one_of(alternatives):
+    alternatives = [a for a in alternatives if a is not str or os.PathLike not in alternatives]
+    checks = [None if a is type(None) else _kind(a) for a in alternatives]
+    optional = type(None) in alternatives
+    checks = [check for check, a in zip(checks, alternatives) if a is not type(None)]
+    if any(check is None for check in checks):
+        return None
+
+    def check(name, value):
+        if value is None and optional:
+            return value
+        errors = []
+        for one in checks:
+            try:
+                return one(name, value)
+            except ValueError as error:
+                errors.append(error)
+        if len(errors) == 1:
+            raise errors[0] from None
+        raise _refused(name, " or ".join(dict.fromkeys(_wanted(one) for one in checks)), value)
+
+    return check
+
+
+def _wanted(check):
+    return getattr(check, "wanted", "of another kind")
+
+
+def _named(wanted):
+    def mark(check):
+        check.wanted = wanted
+        return check
+
+    return mark
+
+
+def _literal(values):
+    @_named(" or ".join(map(repr, values)))
+    def check(name, value):
+        if not isinstance(value, str | int) or value not in values:
+            raise _refused(name, check.wanted, value)
+        return value
+
+    return check
+
+
+def _tuple(inner):
+    if len(inner) == 2 and inner[1] is Ellipsis:
+        return _sequence(inner[:1])
+    checks = [_kind(one) for one in inner]
+
+    @_named(_TUPLE)
+    def check(name, value):
+        if not _has_length(value) or len(value) != len(checks):
+            raise _refused(name, f"{_TUPLE} of {len(checks)}", value)
+        return tuple(x if one is None else one(f"{name}[{i}]", x) for i, (one, x) in enumerate(zip(checks, value)))
+
+    return check if checks else None
+
+
+def _has_length(value) -> bool:
+    return isinstance(value, list | tuple) or (isinstance(value, np.ndarray | jax.Array) and value.ndim > 0)
+
+
+def _sequence(inner):
+    one = _kind(inner[0]) if inner else None
+
+    @_named("a sequence")
+    def check(name, value):
+        if isinstance(value, str | bytes) or not (_has_length(value) or isinstance(value, Sequence)):
+            raise _refused(name, "a sequence", value)
+        if one is None:
+            return value
+        return tuple(one(f"{name}[{i}]", x) for i, x in enumerate(value))
+
+    return check
+
+
+def _callable(inner):
+    count = len(inner[0]) if inner and isinstance(inner[0], list) else None
+    words = "a function" if count is None else f"a function of {count} argument{'s' * (count != 1)}"
+
+    @_named(words)
+    def check(name, value):
+        if not callable(value):
+            raise _refused(name, words, value)
+        if count is not None and not _takes(value, count):
+            if isinstance(value, type):
+                raise _refused(name, words, value)
+            raise ValueError(f"{name} must be {words}, this one is {inspect.signature(value)}")
+        return value
+
+    return check
+
+
+def _takes(function, count: int) -> bool:
+    if type(function) is types.FunctionType and function.__kwdefaults__ is None:
+        code = function.__code__
+        fewest = code.co_argcount - len(function.__defaults__ or ())
+        simple = not code.co_kwonlyargcount and getattr(function, "__wrapped__", None) is None
+        if simple:
+            return fewest <= count and (count <= code.co_argcount or bool(code.co_flags & inspect.CO_VARARGS))
+    try:
+        inspect.signature(function).bind(*[None] * count)
+    except TypeError:
+        return False
+    except ValueError:  # Python does not know the signature.
+        pass
+    return True
+
+
+def _array(annotation):
+    names = [part.rsplit("=", 1)[-1] for part in annotation.dim_str.split()]
+    variadic = any(part.startswith("*") or part == "..." for part in names)
+    sizes = [int(part) if part.isdigit() else None for part in names]
+    integers, logical = annotation.dtype.__name__ in ("Int", "Integer"), annotation.dtype.__name__ == "Bool"
+    words = "one number" if not names else f"an array of shape [{', '.join(names)}]"
+
+    @_named(words)
+    def check(name, value):
+        if logical:
+            return value
+        array = real_array(name, value, words)
+        shape = array.shape
+        fits = variadic or (
+            len(shape) == len(sizes) and all(n is None or n == size for n, size in zip(sizes, shape, strict=True))
+        )
+        if not fits:
+            raise ValueError(f"{name} must be {words}, got shape {shape}")
+        if integers:
+            if not jnp.issubdtype(array.dtype, jnp.integer):
+                raise _refused(name, "whole numbers", value)
+            return jnp.asarray(array)
+        if isinstance(array, jax.Array) and jnp.issubdtype(array.dtype, jnp.floating):
+            return array
+        return jnp.asarray(array, jnp.result_type(float)) if array.dtype.kind in "iu" else jnp.asarray(array)
+
+    return check
+
+
+@_named("numbers")
+def _numbers(name, value):
+    if type(value) is float and -math.inf < value < math.inf:
+        return value
+    real_array(name, value, "real numbers")
+    return value
+
+
+@_named("numbers")
+def _vector(name, value):
+    """Numbers that may be infinite, as bounds may."""
+    array = array_of(name, value, "real numbers")
+    if not isinstance(array, jax.core.Tracer) and np.isnan(np.asarray(array)).any():
+        raise _refused(name, "numbers", value)
+    return value
+
+
+@_named("a number")
+def _number(name, value):
+    kind = type(value)
+    if kind is float and -math.inf < value < math.inf:
+        return value
+    array = real_array(name, value, "a number")
+    if array.shape != ():
+        raise ValueError(f"{name} must be a number, got shape {array.shape}")
+    if kind is int:
+        return float(value)
+    if jnp.issubdtype(array.dtype, jnp.integer):
+        return float(value) if not isinstance(array, jax.Array) else array.astype(float)
+    return value
+
+
+def _whole(words, least, most=BIGGEST):
+    @_named(words)
+    def check(name, value):
+        if type(value) is not int:
+            if isinstance(value, jax.core.Tracer):
+                raise ValueError(
+                    f"{name} must be {words} that is known when a program is compiled, got one that is traced: mark "
+                    "it by static_argnames in jax.jit, or give it from outside of the function"
+                )
+            whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+            whole = whole or (
+                isinstance(value, jax.Array | np.ndarray) and value.shape == () and value.dtype.kind in "iu"
+            )
+            if not whole:
+                raise _refused(name, words, value)
+            value = int(value)
+        if not least <= value <= most:
+            limit = f", at most {most}," if value > most else ""
+            raise _refused(name, words + limit, value)
+        return value
+
+    return check
+
+
+def _bounded(check, most: int, name, value):
+    value = check(name, value)
+    if value > most:
+        raise _refused(name, f"{_wanted(check)}, at most {most},", value)
+    return value
+
+
+@_named("True or False")
+def _flag(name, value):
+    if value is True or value is False or isinstance(value, np.bool_):
+        return value
+    raise _refused(name, "True or False", value)
+
+
+@_named("a string")
+def _text(name, value):
+    if not isinstance(value, str):
+        raise _refused(name, "a string", value)
+    return value
+
+
+@_named("a path")
+def _path(name, value):
+    if not isinstance(value, str | os.PathLike):
+        raise _refused(name, "a path, a string or os.PathLike", value)
+    if not os.fspath(value) or "\0" in str(value):
+        raise _refused(name, "the path of a file", value)
+    return value
+
+
+@_named("indices")
+def _indices(name, value):
+    array = real_array(name, value, "whole numbers")
+    if (array.size and array.dtype.kind not in "iu") or isinstance(array, jax.core.Tracer):
+        raise _refused(name, "whole numbers", value)
+    return value
+
+
+@_named("an Axes of matplotlib")
+def _axes(name, value):
+    if value is not None and getattr(value, "get_figure", None) is None:
+        raise _refused(name, "an Axes of matplotlib", value)
+    return value
+
+
+_KINDS = {
+    inspect.Parameter.empty: None,
+    typing.Any: None,
+    object: None,
+    Numbers: _numbers,
+    Number: _number,
+    Scalar: _number,
+    float: _number,
+    Vector: _vector,
+    Count: _whole("a positive whole number", 1),
+    Indices: _indices,
+    Axes: _axes,
+    Index: _whole("a whole number ≥ 0", 0),
+    int: _whole("a whole number", -BIGGEST),
+    bool: _flag,
+    str: _text,
+    os.PathLike: _path,
+    Array: _numbers,
+}
