@@ -47,7 +47,10 @@ def array_of(name: str, value, wanted: str) -> Array | np.ndarray:
 def _joined(name, value, wanted):
     """A list as an array."""
     leaves, shapes = [], set()
-    _flatten(name, value, wanted, leaves, shapes, 0)
+    try:
+        _flatten(name, value, wanted, leaves, shapes, 0)
+    except ValueError:
+        raise _not_numbers(name, value, wanted) from None
     if len(shapes) > 1:
         raise ValueError(f"{name} must be {wanted}, rows of equal length, got {shown(value)}")
     if any(isinstance(x, jax.Array) for x in leaves):
@@ -62,7 +65,7 @@ def _flatten(name, value, wanted, leaves, shapes, depth, outer=()):
             array = array_of(name, value, wanted)
             outer = (*outer, *array.shape)
         elif type(value) is int and not -(2**63) <= value < 2**63:
-            raise ValueError(f"{name} must be {wanted}, got a whole number that is too large: {shown(value)}")
+            raise ValueError
         leaves.append(value)
         shapes.add(outer)
         return

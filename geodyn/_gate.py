@@ -300,6 +300,8 @@ def _array(annotation):
             if not jnp.issubdtype(array.dtype, jnp.integer):
                 raise _refused(name, "whole numbers", value)
             return jnp.asarray(array)
+        if annotation.array_type is np.ndarray:
+            return np.asarray(array, float)
         if isinstance(array, jax.Array) and jnp.issubdtype(array.dtype, jnp.floating):
             return array
         return jnp.asarray(array, jnp.result_type(float)) if array.dtype.kind in "iu" else jnp.asarray(array)

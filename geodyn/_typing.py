@@ -18,7 +18,7 @@ from typing_extensions import TypeAliasType
 
 Scalar = TypeAliasType("Scalar", Float[Array, ""])
 Number = TypeAliasType("Number", Float[ArrayLike, ""])
-Vector = TypeAliasType("Vector", Float[ArrayLike, " _"] | Sequence[float])
+Vector = TypeAliasType("Vector", Float[ArrayLike, " _"] | Sequence[float | int])
 Numbers = TypeAliasType("Numbers", ArrayLike | Sequence[Any])
 Count = TypeAliasType("Count", int | np.integer)
 Index = TypeAliasType("Index", int | np.integer)

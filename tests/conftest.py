@@ -12,6 +12,7 @@ import signal
 os.environ.setdefault("JAX_ENABLE_X64", "1")
 
 import jax
+import jaxtyping
 import pytest
 from jaxtyping import install_import_hook
 
@@ -106,6 +107,14 @@ def no_garbage_is_looked_for():
     yield
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture
+def as_users_run():
+    """Without the type checks of the test suite, which would speak first."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)
 
 
 @pytest.fixture(scope="module")

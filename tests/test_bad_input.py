@@ -5,7 +5,6 @@ import subprocess
 import sys
 
 import jax.numpy as jnp
-import jaxtyping
 import numpy as np
 import pytest
 
@@ -398,14 +397,6 @@ WRONG = {
     "density": (lambda: stroke(density="torque"), "density must be a function .*, got 'torque'"),
     "ODE with v0": (lambda: run(gd.ODE(lambda t, y: y), q0=np.ones(2), v0=np.ones(2)), "v0 of an ODE must be None"),
 }
-
-
-@pytest.fixture
-def as_users_run():
-    """Without the type checks of the test suite, which would speak first."""
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)
 
 
 @pytest.mark.parametrize("name", WRONG)

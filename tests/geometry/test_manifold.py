@@ -193,13 +193,13 @@ REFUSED = {
     "list": ({"metric": lambda x: [[1.0, 0.0], [0.0, x[0]]]}, "returned a list"),
     "shape": ({"metric": lambda x: jnp.eye(3)}, r"shape \(2, 2\); it returned shape \(3, 3\)"),
     "whole numbers": ({"metric": lambda x: jnp.eye(2, dtype=int)}, "floating"),
-    "dim": ({"dim": 0}, "dim must be a whole number >= 1, got 0"),
+    "dim": ({"dim": 0}, "dim must be a positive whole number, got 0"),
     "signature": ({"signature": (1, 2)}, r"p \+ q = dim = 2; got \(1, 2\)"),
 }
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_bad_manifolds_are_refused(name):
+def test_bad_manifolds_are_refused(name, as_users_run):
     changes, message = REFUSED[name]
     with pytest.raises(ValueError, match=message) as info:
         gd.Manifold(**(FLAT | changes))

@@ -349,18 +349,18 @@ def test_conformal():
 
 REFUSED = {
     "chart": (lambda: Sphere(2, "ball"), "chart must be one of 'stereographic', .*, 'polar'; got 'ball'"),
-    "dim": (lambda: Hyperbolic(2.5), "dim must be a whole number >= 1, got 2.5"),
+    "dim": (lambda: Hyperbolic(2.5), "n must be a positive whole number, got 2.5"),
     "polar line": (lambda: Euclidean(1, "polar"), ">= 2, got 1"),
     "factor": (lambda: Product(Sphere(2), 3), "b must be a space"),
     "embedding": (lambda: Embedded(lambda x: x, 3, 2), r"embedding must map .* shape \(3,\); it returned shape \(2,\)"),
     "numpy": (lambda: Embedded(lambda x: np.append(x, np.sin(x[0])), 3, 2), "jax.numpy"),
-    "ambient": (lambda: Embedded(lambda x: x, "E3", 2), "ambient must be a space"),
+    "ambient": (lambda: Embedded(lambda x: x, "E3", 2), "ambient must be .* a Manifold, got 'E3'"),
     "conformal": (lambda: Conformal(lambda x: x, Sphere(2)), r"factor must map .* shape \(\)"),
 }
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_bad_spaces_are_refused(name):
+def test_bad_spaces_are_refused(name, as_users_run):
     make, message = REFUSED[name]
     with pytest.raises(ValueError, match=message):
         make()

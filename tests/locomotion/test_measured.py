@@ -5,7 +5,6 @@ import io
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import jaxtyping
 import numpy as np
 import pytest
 
@@ -369,14 +368,6 @@ TEXTS = {
     motion_with(line6="1,nan,3"): "line 6, column r2: want a finite number, got 'nan'",
     motion_with(line7="1,2"): "line 7 has 2 cells; want 3",
 }
-
-
-@pytest.fixture
-def as_users_run():
-    """Without the type checks of the test suite, which would speak first."""
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)
 
 
 @pytest.mark.parametrize("name", WRONG)

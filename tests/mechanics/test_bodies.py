@@ -491,7 +491,7 @@ WRONG = {
         lambda: gd.energy(gd.System(FLAT, [1.0], gd.Harmonic(1.0, [0.0])), [[1.0, 0.0]], [[0.0, 0.0]]),
         "centre must have shape",
     ),
-    "axis": (lambda: gd.Gravity(axis=0.5), "axis must be the number of a coordinate, got 0.5"),
+    "axis": (lambda: gd.Gravity(axis=0.5), "axis must be a whole number, got 0.5"),
     "axis range": (
         lambda: gd.energy(gd.System(FLAT, [1.0], gd.Gravity(axis=2)), [[1.0, 0.0]], [[0.0, 0.0]]),
         "axis must be one of the coordinates 0 to 1, got 2",
@@ -539,7 +539,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_wrong_input_is_named(name):
+def test_wrong_input_is_named(name, as_users_run):
     call, words = WRONG[name]
     with pytest.raises(ValueError, match=words):
         call()

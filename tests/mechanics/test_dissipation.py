@@ -278,7 +278,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_refused(name):
+def test_refused(name, as_users_run):
     act, message = REFUSED[name]
     with pytest.raises(ValueError, match=message):
         act()

@@ -192,6 +192,6 @@ def moved(H=ZOO["central force"][1], p0=(1.0, 0.3), **options):
 
 
 @pytest.mark.parametrize("call, message", WRONG.values(), ids=WRONG)
-def test_wrong_input(call, message):
+def test_wrong_input(call, message, as_users_run):
     with pytest.raises(ValueError, match=message):
         call()

@@ -256,7 +256,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_wrong_inputs_are_named(name):
+def test_wrong_inputs_are_named(name, as_users_run):
     call, message = WRONG[name]
     with pytest.raises(ValueError, match=message):
         call()

@@ -376,7 +376,7 @@ BAD = {
     "name point 2": lambda: gd.rigid.RigidBodies([1.0, 1, 1], 1.0, gd.Spring([(0, 2)], 1.0, 1.0)),
     "bodies of Load": lambda: gd.rigid.RigidBodies([1.0, 1, 1], 1.0, gd.rigid.Load(1, force=(0.0, 0.0, 1.0))),
     "bodies of a joint": lambda: gd.rigid.BallJoint((0, 0)),
-    "after the masses": lambda: gd.rigid.RigidBodies([1.0, 1, 1], gd.Gravity()),
+    "masses must be real numbers": lambda: gd.rigid.RigidBodies([1.0, 1, 1], gd.Gravity()),
     "give it to gd.rigid.RigidBodies": lambda: gd.System(gd.spaces.Euclidean(3), [1.0], gd.rigid.TurningDrag(1.0)),
     "axis must have": lambda: gd.rigid.Hinge((0, 1), axis=(0.0, 0.0, 0.0)),
     "normal must be": lambda: gd.rigid.BallsOnPlane(1.0, normal=(0.0, 0.0, 0.0)),
@@ -394,6 +394,6 @@ BAD = {
 
 
 @pytest.mark.parametrize("message", BAD)
-def test_bad_input_is_named(message):
+def test_bad_input_is_named(message, as_users_run):
     with pytest.raises(ValueError, match=message):
         BAD[message]()

@@ -399,7 +399,7 @@ class Embedded(AbstractManifold):
     period: tuple[float, ...] | None = eqx.field(static=True)
 
     @checked
-    def __init__(self, embedding: Callable, ambient: Count, dim: Count, period=None):
+    def __init__(self, embedding: Callable, ambient: Count | AbstractManifold, dim: Count, period=None):
         if not isinstance(ambient, AbstractManifold | int | np.integer):
             raise ValueError(f"ambient must be a space or the dimension of a Euclidean one, got {ambient!r}")
         self.ambient = ambient if isinstance(ambient, AbstractManifold) else Euclidean(ambient)

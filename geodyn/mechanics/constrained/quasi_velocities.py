@@ -1,6 +1,6 @@
 """Quasi-velocities: constrained systems in a basis of their admissible velocities, without multipliers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -52,7 +52,7 @@ class QuasiVelocities(AbstractSystem):
     basis: Callable | tuple[int, ...]
 
     @checked
-    def __init__(self, system: AbstractSystem, basis: Callable):
+    def __init__(self, system: AbstractSystem, basis: Callable | Sequence[int]):
         require_plain("QuasiVelocities", system)
         if not callable(basis) and not (np.ndim(basis) == 1 and np.issubdtype(np.asarray(basis).dtype, np.integer)):
             raise ValueError(f"basis must be a function q -> E[n, m], or the numbers of m coordinates; got {basis!r}")

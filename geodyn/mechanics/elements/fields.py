@@ -116,7 +116,7 @@ class PointLoad(AbstractPotential):
     per_mass: bool = eqx.field(static=True)
 
     @checked
-    def __init__(self, force: Numbers, *, per_mass: bool = False):
+    def __init__(self, force: Callable | Numbers, *, per_mass: bool = False):
         if callable(force):
             check_arguments("force", force, "t", named=())
         self.force = as_pytree(force) if callable(force) else floats("force", force)

@@ -35,7 +35,7 @@ def rod(
     length: Numbers = 2.0,
     *,
     masses: Numbers = 1.0,
-    stiffness: Numbers = 1.0,
+    stiffness: Numbers | None = 1.0,
     centre: Numbers | None = None,
 ) -> tuple[System, Float[Array, "2 dim"]]:
     """A body of two points joined by a spring at rest, or by a rigid rod.
@@ -72,7 +72,7 @@ def triangle(
     side: Numbers = 1.0,
     *,
     masses: Numbers = 1.0,
-    stiffness: Numbers = 1.0,
+    stiffness: Numbers | None = 1.0,
     centre: Numbers | None = None,
 ) -> tuple[System, Float[Array, "3 dim"]]:
     """A body of three points with all distances equal, joined by springs at rest or by rigid rods.
@@ -109,7 +109,7 @@ def tetrahedron(
     side: Numbers = 1.0,
     *,
     masses: Numbers = 1.0,
-    stiffness: Numbers = 1.0,
+    stiffness: Numbers | None = 1.0,
     centre: Numbers | None = None,
 ) -> tuple[System, Float[Array, "4 dim"]]:
     """A body of four points with all distances equal, joined by springs at rest or by rigid rods.
@@ -146,7 +146,7 @@ def chain(
     spacing: Numbers = 1.0,
     *,
     masses: Numbers = 1.0,
-    stiffness: Numbers = 1.0,
+    stiffness: Numbers | None = 1.0,
     length: Numbers | None = None,
     centre: Numbers | None = None,
 ) -> tuple[System, Float[Array, "N dim"]]:
@@ -185,7 +185,7 @@ def ring(
     radius: Numbers = 1.0,
     *,
     masses: Numbers = 1.0,
-    stiffness: Numbers = 1.0,
+    stiffness: Numbers | None = 1.0,
     length: Numbers | None = None,
     centre: Numbers | None = None,
 ) -> tuple[System, Float[Array, "N dim"]]:
@@ -229,7 +229,7 @@ def lattice(
     *,
     diagonals: bool = False,
     masses: Numbers = 1.0,
-    stiffness: Numbers = 1.0,
+    stiffness: Numbers | None = 1.0,
     length: Numbers | None = None,
     centre: Numbers | None = None,
 ) -> tuple[System, Float[Array, "N dim"]]:
@@ -281,7 +281,7 @@ def icosahedron(
     radius: Numbers = 1.0,
     *,
     masses: Numbers = 1.0,
-    stiffness: Numbers = 1.0,
+    stiffness: Numbers | None = 1.0,
     length: Numbers | None = None,
     centre: Numbers | None = None,
 ) -> tuple[System, Float[Array, "12 dim"]]:

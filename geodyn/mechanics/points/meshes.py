@@ -21,7 +21,7 @@ def mesh(
     source,
     *,
     masses: Numbers = 1.0,
-    stiffness: Numbers = 1.0,
+    stiffness: Numbers | None = 1.0,
     length: Numbers | None = None,
     centre: Numbers | None = None,
 ) -> tuple[System, Float[Array, "N dim"]]:
