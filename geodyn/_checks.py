@@ -96,7 +96,9 @@ def real_array(name: str, value, wanted: str) -> Array | np.ndarray:
     known = np.asarray(array)
     # The sum of squares is finite in a third of the time that it takes to look at each.
     if not math.isfinite(np.vdot(known, known)) and not np.isfinite(known).all():
-        raise ValueError(f"{name} must be finite, got {shown(value)}")
+        where = np.argwhere(~np.isfinite(known))[0].tolist()
+        first = f", first at {where}" if known.size > 8 else ""
+        raise ValueError(f"{name} must be finite, got {shown(value)}{first}")
     if not jax.config.jax_enable_x64 and known.dtype == np.float64 and np.abs(known).max(initial=0.0) > LARGEST:
         raise ValueError(f"{name} must be finite in single precision, got {shown(value)}")
     return array

@@ -11,9 +11,11 @@ import inspect
 import math
 import os
 import re
+import traceback
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 
 import jax
@@ -22,19 +24,22 @@ import numpy as np
 from jaxtyping import AbstractArray
 from typing_extensions import TypeAliasType
 
-from geodyn._checks import array_of, real_array, shown
-from geodyn._typing import Array, Axes, Count, Index, Indices, Number, Numbers, Scalar, Vector
+from geodyn._checks import UNTRACEABLE, array_of, real_array, shown
+from geodyn._typing import Array, Axes, Count, File, Index, Indices, Number, Numbers, Scalar, Stages, Steps, Vector
 
 # Counters of steps, nodes and bins are 32-bit integers.
 BIGGEST = 2**31 - 1
 _TUPLE = "a tuple"
+_FILE = "the name of a file"
 
 
-def checked(public):
+def checked(public=None, *, gaps: tuple[str, ...] = ()):
     """The function, or the class, whose arguments are checked before it runs. Of a class without an `__init__` of its
-    own the fields say what they admit."""
+    own the fields say what they admit. In the arguments `gaps` what is not finite means that nothing is known."""
+    if public is None:
+        return functools.partial(checked, gaps=gaps)
     if not inspect.isclass(public):
-        return _gated(public)
+        return _gated(public, gaps=gaps)
     if issubclass(public, tuple):
         public.__new__ = _gated(public.__new__)
     else:
@@ -42,7 +47,7 @@ def checked(public):
     return public
 
 
-def _gated(function, fields=MappingProxyType({})):
+def _gated(function, fields=MappingProxyType({}), gaps=()):
     tables, dispatch = {}, getattr(function, "dispatch", None)
     first = next(iter(inspect.signature(function).parameters), None)
 
@@ -51,13 +56,21 @@ def _gated(function, fields=MappingProxyType({})):
         target = function if dispatch is None else dispatch(type(args[0] if args else kwargs.get(first)))
         table = tables.get(target)
         if table is None:
-            table = tables[target] = _Table(target, fields)
+            table = tables[target] = _Table(target, fields, gaps)
         try:
             args, kwargs = table.positional(args), table.named(kwargs)
+            if table.related:
+                table.check_together(args, kwargs)
         except ValueError as error:
             doc = function.__doc__ or (type(args[0]).__doc__ if args else "")
             raise ValueError(f"{error}{_about(str(error), doc)}") from None
-        return target(*args, **kwargs)
+        try:
+            return target(*args, **kwargs)
+        except (TypeError, AttributeError, *UNTRACEABLE) as error:
+            explained = table.explained(error, args, kwargs)
+            if explained is None:
+                raise
+            raise explained from error
 
     return call
 
@@ -73,14 +86,19 @@ def _about(error: str, doc: str | None) -> str:
 class _Table:
     """The check of each parameter of a function; None where anything is admitted."""
 
-    def __init__(self, function, fields):
+    def __init__(self, function, fields, gaps):
         parameters = inspect.signature(function).parameters.values()
+        self.names = [p.name for p in parameters]
         kinds = [(p, _kind(fields.get(p.name, p.annotation))) for p in parameters]
+        kinds = [(p, _with_gaps(check) if p.name in gaps else check) for p, check in kinds]
         before = [(p, check) for p, check in kinds if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
         self.before = [(p.name, _or_default(check, p.default)) for p, check in before]
         self.rest = next(((p.name, check) for p, check in kinds if p.kind is p.VAR_POSITIONAL), None)
         named = [(p, check) for p, check in kinds if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
         self.by_name = {p.name: _or_default(check, p.default) for p, check in named}
+        self.sizes = _shared({p.name: check.sizes for p, check in kinds if getattr(check, "sizes", None)})
+        self.files = [p.name for p, check in kinds if getattr(check, "wanted", "") == _FILE]
+        self.related = bool(self.sizes or self.files)
 
     def positional(self, args):
         """The positional arguments, those of array kinds as arrays."""
@@ -96,6 +114,46 @@ class _Table:
             raise ValueError(f"{name} are given one by one, not in a list: *{name}")
         return check(f"{name}[{i}]", value)
 
+    def check_together(self, args, kwargs):
+        """Raises ValueError unless the shapes of arrays agree; files come last, since others may not depend on them."""
+        given, known = dict(zip(self.names, args)) | kwargs, {}
+        for name, sizes in self.sizes.items():
+            value = given.get(name)
+            if value is None or callable(value) or len(np.shape(value)) != len(sizes):
+                continue
+            for letter, size in zip(sizes, np.shape(value)):
+                other, wanted = known.setdefault(letter, (name, size)) if letter else (name, size)
+                if size != wanted:
+                    shape = f"[{', '.join(map(str, sizes))}]"
+                    raise ValueError(
+                        f"{name} must have shape {shape} with {letter} = {wanted} as {other} has it, got shape "
+                        f"{np.shape(value)}"
+                    )
+        for name in self.files:
+            if given.get(name) is not None:
+                _check_place(name, given[name])
+
+    def explained(self, error, args, kwargs):
+        """What to raise for an error from inside that is due to a traced number or to a function of the user's; None
+        for any other."""
+        if error.__traceback__.tb_next is None:  # Arguments are missing, or are too many.
+            return None
+        given = dict(zip(self.names, args)) | kwargs
+        if isinstance(error, UNTRACEABLE):
+            traced = [name for name, x in given.items() if _has_tracers(x)]
+            if traced:
+                return ValueError(
+                    f"{' and '.join(traced)} must be numbers that are known, got traced ones: call this outside of "
+                    "jit, grad and vmap, and hand in what it returns"
+                )
+        theirs = [name for name, x in given.items() if isinstance(x, types.FunctionType | types.MethodType | type)]
+        if not theirs:
+            return None
+        lines = [frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)]
+        own = [name for name in theirs if getattr(given[name], "__code__", None) in lines] or theirs
+        said = f"{type(error).__name__}: {str(error).splitlines()[0][:200]}" if str(error) else type(error).__name__
+        return ValueError(f"{' or '.join(own)} must be a function as described; calling it failed with {said}")
+
     def named(self, kwargs):
         """The arguments given by name."""
         if not kwargs:
@@ -110,7 +168,37 @@ def _or_default(check, default):
     """The check, which lets the default itself pass: it need not be what a user may give."""
     if check is None or default is inspect.Parameter.empty:
         return check
-    return lambda name, value: value if value is default else check(name, value)
+
+    @_named(_wanted(check))
+    def also(name, value):
+        return value if value is default else check(name, value)
+
+    also.sizes = getattr(check, "sizes", None)
+    return also
+
+
+def _has_tracers(x) -> bool:
+    return any(isinstance(y, jax.core.Tracer) for y in jax.tree.leaves(x))
+
+
+def _with_gaps(check):
+    """The check of an array in which NaN means that nothing is known."""
+
+    @_named(_wanted(check))
+    def filled(name, value):
+        array = array_of(name, value, _wanted(check))
+        check(name, array if isinstance(array, jax.core.Tracer) else np.where(np.isfinite(array), array, 0.0))
+        return array
+
+    filled.sizes = getattr(check, "sizes", None)
+    return filled
+
+
+def _shared(sizes: dict) -> dict:
+    """Of the letters of the shapes of each argument those that occur elsewhere too; None for the others."""
+    letters = [letter for row in sizes.values() for letter in set(row)]
+    kept = {name: [x if letters.count(x) > 1 else None for x in row] for name, row in sizes.items()}
+    return {name: row for name, row in kept.items() if any(row)}
 
 
 def _refused(name, wanted, value):
@@ -146,7 +234,7 @@ def _composed(annotation) -> Callable | None:
     if origin in (Sequence, list) or annotation in (Sequence, list):
         return _sequence(inner)
     if origin in (dict, Mapping) or annotation in (dict, Mapping):
-        return _instance(dict)
+        return _dictionary(inner)
     if origin is Callable or annotation is Callable:
         return _callable(inner)
     if inspect.isclass(origin or annotation) and annotation is not inspect.Parameter.empty:
@@ -188,6 +276,8 @@ def _one_of(alternatives):
             raise errors[0] from None
         raise _refused(name, " or ".join(dict.fromkeys(_wanted(one) for one in checks)), value)
 
+    check.wanted = " or ".join(dict.fromkeys(map(_wanted, checks)))
+    check.sizes = getattr(checks[0], "sizes", None) if len(checks) == 1 else None
     return check
 
 
@@ -229,6 +319,17 @@ def _tuple(inner):
 
 def _has_length(value) -> bool:
     return isinstance(value, list | tuple) or (isinstance(value, np.ndarray | jax.Array) and value.ndim > 0)
+
+
+def _dictionary(inner):
+    is_dictionary, one = _instance(dict), _kind(inner[1]) if inner else None
+
+    @_named("a dictionary")
+    def check(name, value):
+        is_dictionary(name, value)
+        return value if one is None else {key: one(f"{name}[{key!r}]", x) for key, x in value.items()}
+
+    return check
 
 
 def _sequence(inner):
@@ -301,11 +402,14 @@ def _array(annotation):
                 raise _refused(name, "whole numbers", value)
             return jnp.asarray(array)
         if annotation.array_type is np.ndarray:
-            return np.asarray(array, float)
+            if isinstance(array, jax.core.Tracer):
+                raise ValueError(f"{name} must be numbers that are known, got traced ones: call this outside of jit")
+            return np.asarray(array) if array.dtype.kind == "f" else np.asarray(array, float)
         if isinstance(array, jax.Array) and jnp.issubdtype(array.dtype, jnp.floating):
             return array
         return jnp.asarray(array, jnp.result_type(float)) if array.dtype.kind in "iu" else jnp.asarray(array)
 
+    check.sizes = None if variadic else names
     return check
 
 
@@ -358,7 +462,7 @@ def _whole(words, least, most=BIGGEST):
                 raise _refused(name, words, value)
             value = int(value)
         if not least <= value <= most:
-            limit = f", at most {most}," if value > most else ""
+            limit = f", at most {most}" if value > most else ""
             raise _refused(name, words + limit, value)
         return value
 
@@ -390,8 +494,8 @@ def _text(name, value):
 def _path(name, value):
     if not isinstance(value, str | os.PathLike):
         raise _refused(name, "a path, a string or os.PathLike", value)
-    if not os.fspath(value) or "\0" in str(value):
-        raise _refused(name, "the path of a file", value)
+    if not str(value) or "\0" in str(value):
+        raise _refused(name, "a path", value)
     return value
 
 
@@ -410,6 +514,19 @@ def _axes(name, value):
     return value
 
 
+@_named(_FILE)
+def _file(name, value):
+    return _path(name, value)
+
+
+def _check_place(name, value):
+    path = Path(value)
+    if path.is_dir():
+        raise _refused(name, f"{_FILE}, not of a folder", value)
+    if not path.parent.is_dir():
+        raise _refused(name, f"{_FILE} in a folder that exists", value)
+
+
 _KINDS = {
     inspect.Parameter.empty: None,
     typing.Any: None,
@@ -419,11 +536,14 @@ _KINDS = {
     Scalar: _number,
     float: _number,
     Vector: _vector,
-    Count: _whole("a positive whole number", 1),
+    Count: _whole("a positive whole number", 1, 10**6),
+    Steps: _whole("a positive whole number", 1),
+    Stages: _whole("a positive whole number", 1, 64),
+    File: _file,
     Indices: _indices,
     Axes: _axes,
     Index: _whole("a whole number ≥ 0", 0),
-    int: _whole("a whole number", -BIGGEST),
+    int: _whole("a whole number", -(2**63), 2**63 - 1),
     bool: _flag,
     str: _text,
     os.PathLike: _path,

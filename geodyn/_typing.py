@@ -9,6 +9,7 @@ shape is checked where it comes in; `Count`, a positive whole number, static in 
 from 0; `Indices`, rows of such; `Axes`, of matplotlib, or None.
 """
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,6 +22,9 @@ Number = TypeAliasType("Number", Float[ArrayLike, ""])
 Vector = TypeAliasType("Vector", Float[ArrayLike, " _"] | Sequence[float | int])
 Numbers = TypeAliasType("Numbers", ArrayLike | Sequence[Any])
 Count = TypeAliasType("Count", int | np.integer)
+Steps = TypeAliasType("Steps", int | np.integer)
+Stages = TypeAliasType("Stages", int | np.integer)
+File = TypeAliasType("File", str | os.PathLike)
 Index = TypeAliasType("Index", int | np.integer)
 Indices = TypeAliasType("Indices", ArrayLike | Sequence[Any])
 Axes = TypeAliasType("Axes", object)
@@ -31,6 +35,7 @@ __all__ = [
     "Axes",
     "Bool",
     "Count",
+    "File",
     "Float",
     "Index",
     "Indices",
@@ -39,6 +44,8 @@ __all__ = [
     "Numbers",
     "PyTree",
     "Scalar",
+    "Stages",
+    "Steps",
     "TypeAliasType",
     "Vector",
 ]

@@ -190,7 +190,7 @@ def bad_values(good) -> list[tuple[str, object]]:
     if numbers is not None:
         shape = numbers.shape
         first = np.zeros(shape, bool)
-        first[(0,) * len(shape)] = True if numbers.size else False
+        first[(0,) * len(shape)] = bool(numbers.size)
         wrong |= {
             "one nan": np.where(first, np.nan, numbers),
             "one inf": np.where(first, -np.inf, numbers),

@@ -33,7 +33,7 @@ def read_archive(path: str | os.PathLike, wanted: str) -> tuple[dict[str, np.nda
         meta = json.loads(str(arrays.pop("metadata")))
         found = meta["format"]
     except FileNotFoundError:
-        raise
+        raise FileNotFoundError(f"path must be the name of a file that exists, got {os.fspath(path)!r}") from None
     except Exception as error:
         raise ValueError(f"{path} is no file of geodyn, or it is truncated ({type(error).__name__}: {error})") from None
     if found != wanted:

@@ -1,13 +1,12 @@
 """Loading of trajectories from files."""
 
-import os
-
 import jax.numpy as jnp
 import numpy as np
 
 from geodyn._compile.jit import Carried, traced_numbers
 from geodyn._files.archive import differences, named_arrays, read_archive
 from geodyn._gate import checked
+from geodyn._typing import File
 from geodyn.integrators.contract.system import AbstractSystem, total_energy
 from geodyn.integrators.contract.tableau import ButcherTableau
 from geodyn.integrators.saving.schema import structure
@@ -16,7 +15,7 @@ from geodyn.integrators.trajectory import FORMAT, Impacts, Inputs, Stats, Trajec
 
 
 @checked
-def load(path: str | os.PathLike, system: AbstractSystem | None = None) -> Trajectory:
+def load(path: File, system: AbstractSystem | None = None) -> Trajectory:
     """Reads a trajectory from a file that `trajectory.save(path)` wrote.
 
     A file holds no code. With `system`, the one of the run, built again, the trajectory has its system back, and

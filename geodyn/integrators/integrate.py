@@ -13,7 +13,7 @@ from geodyn._checks import a_number, array_of, numbers, require
 from geodyn._compile.jit import Carried, jit, short_errors, static_count, traced_numbers
 from geodyn._gate import checked
 from geodyn._numerics.failure import no_derivative_where
-from geodyn._typing import Array, Count, Numbers
+from geodyn._typing import Array, Count, Numbers, Steps
 from geodyn.integrators.contract.lagrangian import AbstractFlatLagrangian, check_kinetic
 from geodyn.integrators.contract.results import RESULTS
 from geodyn.integrators.contract.system import AbstractSystem
@@ -49,10 +49,10 @@ def integrate(
     *,
     p0: Numbers | None = None,
     t1: Numbers,
-    steps: Count,
+    steps: Steps,
     t0: Numbers = 0.0,
     method: AbstractMethod | None = None,
-    save_every: Count = 1,
+    save_every: Steps = 1,
     most_impacts: Count = 64,
     progress: bool = False,
     checkpoint: str | os.PathLike | None = None,

@@ -1,7 +1,6 @@
 """Trajectories: the saved states of an integration, its statistics, its impacts, interpolation, and files."""
 
 import functools
-import os
 from functools import partial
 
 import equinox as eqx
@@ -12,7 +11,7 @@ import numpy as np
 from geodyn._compile.jit import Carried, jit
 from geodyn._files.archive import named_arrays, write_archive
 from geodyn._gate import checked
-from geodyn._typing import Array, Float, Int
+from geodyn._typing import Array, File, Float, Int, Numbers
 from geodyn.integrators.contract.results import RESULTS
 from geodyn.integrators.contract.system import AbstractSystem, total_energy
 from geodyn.integrators.impacts.substep import moving, substep
@@ -238,7 +237,7 @@ class Trajectory(eqx.Module):
 
     @of_each
     @checked
-    def evaluate(self, t) -> Float[Array, "..."]:
+    def evaluate(self, t: Numbers) -> Float[Array, "..."]:
         """Positions at any times within the trajectory. A position is that of the collocation polynomial of the step
         that contains the time; the step is solved again from the saved state before it. With s stages the accuracy
         between steps is of order s + 1. A method that is not a collocation is interpolated by the cubic polynomial
@@ -262,7 +261,7 @@ class Trajectory(eqx.Module):
         return _evaluate(self, t)
 
     @checked
-    def save(self, path: str | os.PathLike) -> None:
+    def save(self, path: File) -> None:
         """Writes the trajectory with all its inputs to one .npz file, which appears whole or not at all. It contains
         every array of the trajectory and of its system by name, and the method and the structure of the system as text.
 

@@ -37,6 +37,7 @@ class Labels(NamedTuple):
     time: str = ""
     mass: str = ""
 
+    @checked
     def of(self, name: str, unit: str) -> str:
         """A name with its unit, if that is known."""
         return f"{name} ({unit})" if unit else name
@@ -100,6 +101,13 @@ def axes(ax: Any, projection: str | None = None, **labels) -> Any:
         ax.grid(alpha=0.25, linewidth=0.6)
         ax.set_axisbelow(True)
     return ax
+
+
+def check_lengths(name: str, lengths: dict[str, int], count: int) -> None:
+    """Raises ValueError unless there is a value for each time under every name."""
+    for key, length in lengths.items():
+        if length != count:
+            raise ValueError(f"{name}[{key!r}] must have a value for each of the {count} times, got {length}")
 
 
 def legend(ax, count: int):

@@ -67,7 +67,7 @@ def test_purcell_off_the_straight_shape():
 @pytest.mark.parametrize(
     "wrong, message",
     [
-        ({"starts": 0}, "starts must be at least 1, got 0"),
+        ({"starts": 0}, "starts must be a positive whole number, got 0"),
         ({"region": ((0.0, 0.0), (0.0, 1.0))}, "with lower < upper"),
         ({"displacement": -0.1, "swimmer": Purcell()}, "must be a positive length"),
         ({}, r"TwoHills needs region="),

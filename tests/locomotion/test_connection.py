@@ -166,7 +166,7 @@ def test_derivatives_with_respect_to_lengths_and_drags():
 def test_bad_numbers_are_named():
     with pytest.raises(ValueError, match="lengths must be positive"):
         Purcell(lengths=(1.0, -1.0, 1.0))
-    with pytest.raises(ValueError, match="lengths must be three numbers"):
+    with pytest.raises(ValueError, match="lengths must be an array of shape"):
         Purcell(lengths=(1.0, 1.0))
     with pytest.raises(ValueError, match="rotational_drag must be positive"):
         Purcell(rotational_drag=0.0)

@@ -172,7 +172,7 @@ WRONG = {
     r"must have the shape \(1, 2\)": (Flat(), [0.1, 0.2]),
     "is singular at the shape": (KinematicSnake(), [0.5, 0.5]),
     "the form is not smooth there": (Kinked(), [0.0, 0.3]),
-    "r must be a list of finite numbers": (Purcell(), [0.1, np.nan]),
+    "r must be finite": (Purcell(), [0.1, np.nan]),
 }
 
 

@@ -274,7 +274,7 @@ def holed(values, row, value=np.nan):
 
 
 WRONG = {
-    "a group by name": (lambda: fit_connection("SE2", SHAPES, forms=FORMS), "group must be one of gd.groups"),
+    "a group by name": (lambda: fit_connection("SE2", SHAPES, forms=FORMS), "group must be a LieGroup .*got 'SE2'"),
     "the class of a group": (lambda: fit_connection(SE2, SHAPES, forms=FORMS), "got the class SE2: call it"),
     "nothing measured": (lambda: fit_connection(SE2(), SHAPES), r"either forms\[N, k, m\] or poses.* got neither"),
     "both": (lambda: fit_connection(SE2(), SHAPES, forms=FORMS, poses=POSES), "got both"),
@@ -318,9 +318,9 @@ WRONG = {
     ),
     "a broken degree": (
         lambda: fit_connection(SE2(), SHAPES, forms=FORMS, degree=1.5),
-        "degree must be a positive whole",
+        "degree must be a whole number",
     ),
-    "degree zero": (lambda: fit_connection(SE2(), SHAPES, forms=FORMS, degree=0), "degree must be a positive whole"),
+    "degree zero": (lambda: fit_connection(SE2(), SHAPES, forms=FORMS, degree=0), "degree must be a whole number"),
     "times that stop": (
         lambda: fit_connection(SE2(), SHAPES, poses=POSES, times=holed(np.arange(60.0), 8, 7.0)),
         r"times\[7\] is 7.0 and times\[8\] is 7.0: sort the rows",

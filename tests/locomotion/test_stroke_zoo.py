@@ -188,7 +188,10 @@ REFUSED = {
     ),
     "shapes": (lambda: gd.strokes.join(lambda t: jnp.ones(1) * t, FOURIER), "stroke 0 has 1 shape variables, stroke 1"),
     "segment": (lambda: gd.strokes.segment(FOURIER, 0.5, 0.5), "0 ≤ start < end ≤ 1, got start 0.5"),
-    "corners": (lambda: gd.strokes.PolygonStroke([0.0, 1.0]), r"corners must be \[N, m\].*got shape \(2,\)"),
+    "corners": (
+        lambda: gd.strokes.PolygonStroke([0.0, 1.0]),
+        r"corners must be an array of shape \[N, m\], got shape \(2,\)",
+    ),
     "controls": (lambda: gd.strokes.SplineStroke(CORNERS[:3], closed=False), "N ≥ 4 for an open one"),
     "open": (lambda: gd.strokes.OpenStroke([0.0], [0.0, 1.0], jnp.zeros((1, 1))), r"got start \(1,\), end \(2,\)"),
     "density": (

@@ -214,7 +214,7 @@ REFUSED = {
     "one link": (lambda: NLink([1.0]), r"two numbers or more, got shape \(1,\)"),
     "angles": (lambda: gd.connection(NLink([1.0, 1.0, 1.0]), jnp.zeros(3)), r"3 links have 2 angles.*\(3,\)"),
     "radius": (lambda: ThreeSphere((1.0, -1.0, 1.0)), "ThreeSphere: radii must be positive"),
-    "radii": (lambda: ThreeSphere((1.0, 1.0)), r"three numbers, got shape \(2,\)"),
+    "radii": (lambda: ThreeSphere((1.0, 1.0)), r"radii must be an array of shape \[3\], got shape \(2,\)"),
     "arm": (lambda: SymmetricPurcell(arm=0.0), "SymmetricPurcell: arm must be positive"),
     "modes": (lambda: gd.connection(Serpenoid(), jnp.zeros(3)), r"modes gives \(2,\) numbers.*r has \(3,\)"),
     "overlap": (

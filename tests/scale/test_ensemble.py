@@ -204,11 +204,11 @@ WRONG = {
     ),
     "none": (end, np.ones(0), {}, r"at least 1; their lengths are members: 0"),
     "no arrays": (end, {}, {}, r"their lengths are no arrays"),
-    "no function": (3.0, STARTS, {}, r"function must be a function of one member, got float"),
+    "no function": (3.0, STARTS, {}, r"function must be a function of 1 argument, got 3.0"),
     "untraceable": (lambda x: float(x), STARTS, {}, r"function cannot be traced .*jax\.numpy instead"),
-    "reduce": (end, STARTS, {"reduce": jnp.mean}, r"reduce must be a reduction such as gd\.ensembles\.Mean\(\)"),
+    "reduce": (end, STARTS, {"reduce": jnp.mean}, r"reduce must be a Reduction"),
     "chunk": (end, STARTS, {"chunk": 0}, r"chunk must be a positive whole number, got 0"),
-    "folder": (end, STARTS, {"folder": 3}, r"folder must be the name of a folder; got int"),
+    "folder": (end, STARTS, {"folder": 3}, r"folder must be a path.* got 3"),
 }
 
 

@@ -11,7 +11,7 @@ from tqdm import tqdm
 
 from geodyn._compile.jit import as_pytree, jit, static_count
 from geodyn._gate import checked
-from geodyn._typing import Array, Float, Number, Scalar, Vector
+from geodyn._typing import Array, Count, Float, Number, Scalar, Vector
 from geodyn.control.families.branch import KKT, Point, advance, farthest
 from geodyn.control.families.varied import VariedProblem, fixed
 from geodyn.control.methods.method import Direct
@@ -195,7 +195,7 @@ def stroke_family(
     rates: Vector | None = None,
     base: Vector | None = None,
     drag: Number | None = None,
-    points: int = 200,
+    points: Count = 200,
     step: float = 0.2,
     progress: Progress = False,
 ) -> StrokeFamily:

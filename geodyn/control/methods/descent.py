@@ -17,7 +17,7 @@ from jax.flatten_util import ravel_pytree
 from geodyn._compile.jit import for_few_runs
 from geodyn._gate import checked
 from geodyn._progress import compiling
-from geodyn._typing import Array, Float, Int, PyTree, Scalar
+from geodyn._typing import Array, Count, Float, Int, PyTree, Scalar
 from geodyn.control.methods.method import AbstractStrokeMethod, refuse_bounds, stationary
 from geodyn.control.problem.minimise import OUTCOMES, tell
 from geodyn.control.problem.problem import StrokeProblem
@@ -62,12 +62,12 @@ class Descent(AbstractStrokeMethod):
         projected ones.
     """
 
-    harmonics: int = eqx.field(static=True, default=16)
-    steps: int = eqx.field(static=True, default=96)
+    harmonics: Count = eqx.field(static=True, default=16)
+    steps: Count = eqx.field(static=True, default=96)
     optimiser: optax.GradientTransformation = eqx.field(static=True, default=optax.sgd(0.5))
     natural: bool = eqx.field(static=True, default=True)
     tolerance: float | None = eqx.field(static=True, default=None)
-    max_iterations: int = eqx.field(static=True, default=10_000)
+    max_iterations: Count = eqx.field(static=True, default=10_000)
 
     def solve(self, problem, x, progress):
         refuse_bounds("Descent", problem)

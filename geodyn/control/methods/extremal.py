@@ -15,7 +15,7 @@ from jax.flatten_util import ravel_pytree
 from geodyn._compile.jit import for_few_runs
 from geodyn._gate import checked
 from geodyn._progress import compiling
-from geodyn._typing import Array, Bool, Float, Int, PyTree, Scalar
+from geodyn._typing import Array, Bool, Count, Float, Int, PyTree, Scalar
 from geodyn.control.methods.descent import Descent
 from geodyn.control.methods.method import AbstractStrokeMethod, refuse_bounds, stationary
 from geodyn.control.problem.minimise import OUTCOMES, tell
@@ -66,9 +66,9 @@ class Wong(AbstractStrokeMethod):
         Doedel, in *Numerical Continuation Methods for Dynamical Systems* (2007), chapter 1.
     """
 
-    harmonics: int = eqx.field(static=True, default=16)
-    steps: int = eqx.field(static=True, default=96)
-    max_iterations: int = eqx.field(static=True, default=60)
+    harmonics: Count = eqx.field(static=True, default=16)
+    steps: Count = eqx.field(static=True, default=96)
+    max_iterations: Count = eqx.field(static=True, default=60)
     tolerance: float = eqx.field(static=True, default=1e-3)
 
     def solve(self, problem, x, progress):

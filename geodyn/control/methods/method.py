@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from geodyn._compile.jit import for_one_run
 from geodyn._gate import checked
-from geodyn._typing import Array, Float
+from geodyn._typing import Array, Count, Float
 from geodyn.control.problem.minimise import OUTCOMES, Minimum, Progress, minimise
 from geodyn.control.problem.problem import StrokeProblem
 from geodyn.control.problem.variation import variations
@@ -55,10 +55,10 @@ class Direct(AbstractStrokeMethod):
         Nocedal & Wright, *Numerical Optimization* (2006), chapters 18 and 19.
     """
 
-    harmonics: int = eqx.field(static=True, default=16)
-    steps: int = eqx.field(static=True, default=96)
+    harmonics: Count = eqx.field(static=True, default=16)
+    steps: Count = eqx.field(static=True, default=96)
     tolerance: float | None = eqx.field(static=True, default=None)
-    max_iterations: int = eqx.field(static=True, default=200)
+    max_iterations: Count = eqx.field(static=True, default=200)
 
     def solve(self, problem, x, progress):
         tolerance = 1e5 * float(jnp.finfo(problem.energy.dtype).eps) if self.tolerance is None else self.tolerance

@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import os
 from importlib import import_module
 
 import equinox as eqx
@@ -14,7 +13,7 @@ from jax.tree_util import Partial
 from geodyn._compile.jit import traced_numbers
 from geodyn._files.archive import differences, named_arrays, read_archive, write_archive
 from geodyn._gate import checked
-from geodyn._typing import Array, Float, Int, PyTree, Scalar
+from geodyn._typing import Array, File, Float, Int, PyTree, Scalar
 from geodyn.control.problem.minimise import OUTCOMES
 from geodyn.control.problem.problem import StrokeProblem, wong_residual
 from geodyn.control.problem.variation import second_variation
@@ -134,7 +133,7 @@ class OptimalStroke(eqx.Module):
         return {"iterations": self.iterations, "flat": self.second_variation[1]}
 
     @checked
-    def save(self, path: str | os.PathLike) -> None:
+    def save(self, path: File) -> None:
         """Write everything to one `.npz` file that `load_stroke` reads; the file appears whole or not at all."""
         # All arrays of the swimmer by their paths, also those of foreign classes, which `_unpacked` cannot rebuild.
         arrays = {f"swimmer.{name}": x for name, x in named_arrays(self.swimmer).items()}
@@ -145,7 +144,7 @@ class OptimalStroke(eqx.Module):
 
 
 @checked
-def load_stroke(path: str | os.PathLike, swimmer: AbstractInvariantMetric | None = None) -> OptimalStroke:
+def load_stroke(path: File, swimmer: AbstractInvariantMetric | None = None) -> OptimalStroke:
     """Read the optimal stroke that `OptimalStroke.save` wrote.
 
     A file holds no code: a swimmer of geodyn is built again; if it is one of your own, or holds a function of yours,

@@ -11,6 +11,7 @@ from jax.flatten_util import ravel_pytree
 
 from geodyn._compile.jit import custom_jvp, jit
 from geodyn._gate import checked
+from geodyn._typing import Count
 from geodyn.control.methods.method import AbstractStrokeMethod
 from geodyn.control.problem.minimise import STIFFEST, Directions, Minimum, Progress
 from geodyn.control.problem.optimum import OptimalStroke
@@ -89,7 +90,7 @@ def kkt_solution(hessian, jacobian, b, c):
 
 @checked
 @jit
-def sensitivity(optimum: OptimalStroke, *, steps: int = 128) -> AbstractInvariantMetric:
+def sensitivity(optimum: OptimalStroke, *, steps: Count = 128) -> AbstractInvariantMetric:
     """The derivative of the least energy at fixed displacement with respect to every number of the swimmer.
 
     By the envelope theorem it is the derivative of `E − 2⟨charge, log(g g₁⁻¹)⟩` for the same stroke, g₁ being the

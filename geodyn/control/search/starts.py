@@ -8,7 +8,7 @@ from tqdm import tqdm
 
 from geodyn._compile.jit import jit_over_cores
 from geodyn._gate import checked
-from geodyn._typing import Array, Float, Number, Scalar, Vector
+from geodyn._typing import Array, Count, Float, Index, Number, Scalar, Vector
 from geodyn.control.methods.method import Direct
 from geodyn.control.problem.minimise import OUTCOMES
 from geodyn.control.problem.optimum import OptimalStroke
@@ -107,8 +107,8 @@ def optimal_strokes(
     swimmer: AbstractInvariantMetric,
     *,
     displacement: Number | Vector,
-    starts: int = 64,
-    seed: int = 0,
+    starts: Count = 64,
+    seed: Index = 0,
     region: tuple[Vector, Vector] | None = None,
     bounds: tuple[Vector, Vector] | None = None,
     rates: Vector | None = None,

@@ -7,7 +7,7 @@ import numpy as np
 from geodyn._checks import a_number
 from geodyn._compile.jit import jit, traced_numbers
 from geodyn._gate import checked
-from geodyn._typing import Array, Float, Number, PyTree, Scalar, Vector
+from geodyn._typing import Array, Count, Float, Number, PyTree, Scalar, Vector
 from geodyn.control.methods.method import AbstractStrokeMethod, Direct
 from geodyn.control.problem.minimise import OUTCOMES, Minimum, Progress
 from geodyn.control.problem.optimum import Evidence, OptimalStroke
@@ -266,7 +266,7 @@ def optimal_stroke(
 
 @checked
 @jit
-def efficiency(swimmer: AbstractSwimmer, stroke: Stroke, *, drag: Number | None = None, steps: int = 128) -> Scalar:
+def efficiency(swimmer: AbstractSwimmer, stroke: Stroke, *, drag: Number | None = None, steps: Count = 128) -> Scalar:
     """Lighthill's efficiency of a stroke, `drag D²/(E T)` with T = 1.
 
     It is the power of towing the body at its mean speed, over the mean power that it spends. D is the length of the net

@@ -19,7 +19,7 @@ from geodyn._gate import checked
 from geodyn._numerics.failure import nan_unless
 from geodyn._numerics.linalg import inverse, solve
 from geodyn._numerics.roots import root
-from geodyn._typing import Array, Float, Numbers, Scalar
+from geodyn._typing import Array, Count, Float, Numbers, Scalar
 from geodyn.geometry.geodesics.geodesic import STEPS, geodesic_of, half_square, log_of, rays
 from geodyn.geometry.manifold.manifold import (
     AbstractManifold,
@@ -71,7 +71,7 @@ class LevelSet(AbstractMetric):
     constraint: Callable
 
     @checked
-    def __init__(self, space, constraint: Callable):
+    def __init__(self, space: Count | AbstractManifold, constraint: Callable):
         if not isinstance(space, AbstractManifold | int | np.integer):
             raise ValueError(f"space must be a space or the dimension of a Euclidean one, got {space!r}")
         if not callable(constraint):

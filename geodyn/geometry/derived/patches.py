@@ -1,5 +1,7 @@
 """Atlases of charts that are spaces, atlases of products, and the atlas of any space."""
 
+from collections.abc import Sequence
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -59,7 +61,7 @@ class Atlas(AbstractManifold, AbstractPatches):
     dim: int = eqx.field(static=True)
 
     @checked
-    def __init__(self, charts, radius: Numbers):
+    def __init__(self, charts: Sequence[AbstractManifold], radius: Numbers):
         self.charts, self.radius = tuple(charts), jnp.asarray(radius, float)
         for k, chart in enumerate(self.charts):
             found = [callable(getattr(chart, name, None)) for name in ("metric", "embed", "coordinates")]

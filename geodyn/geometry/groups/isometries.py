@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._gate import checked
-from geodyn._typing import Array
+from geodyn._typing import Array, Count
 from geodyn.geometry.groups.lie_group import AbstractLieGroup, algebra_vector
 from geodyn.geometry.groups.rigid import LEVI_CIVITA, SE2, SE3, Translation
 from geodyn.geometry.manifold.manifold import AbstractManifold
@@ -52,7 +52,7 @@ class Isometries(AbstractLieGroup):
     translations: int = eqx.field(static=True)
 
     @checked
-    def __init__(self, n: int, curvature: int):
+    def __init__(self, n: Count, curvature: int):
         if n not in (2, 3) or curvature not in (1, -1):
             raise ValueError(
                 f"Isometries: n must be 2 or 3, the curvature 1 or -1, got {n}, {curvature}; flat: SE2, SE3."

@@ -37,7 +37,7 @@ class Product(AbstractLieGroup):
     translations: int = eqx.field(static=True)
 
     @checked
-    def __init__(self, *factors):
+    def __init__(self, *factors: AbstractLieGroup):
         wrong = [factor for factor in factors if not isinstance(factor, AbstractLieGroup)]
         if wrong or not factors:
             raise ValueError(f"Product: pass one group or more, such as gd.groups.SE2(); got {wrong or 'none'}.")

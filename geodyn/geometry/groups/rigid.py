@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._gate import checked
-from geodyn._typing import Array, Float, Numbers, Scalar
+from geodyn._typing import Array, Count, Float, Numbers, Scalar
 from geodyn.geometry.groups.lie_group import AbstractLieGroup, algebra_vector, dexp_of
 from geodyn.geometry.manifold.manifold import as_floats
 
@@ -82,7 +82,7 @@ class Translation(AbstractLieGroup):
     translations: int = eqx.field(static=True)
 
     @checked
-    def __init__(self, n: int = 1):
+    def __init__(self, n: Count = 1):
         if n < 1:
             raise ValueError(f"Translation: n must be at least 1, got {n}; pass the dimension of the space.")
         self.dim = self.translations = n

@@ -341,7 +341,7 @@ class Product(AbstractManifold):
     dim: int = eqx.field(static=True)
 
     @checked
-    def __init__(self, a, b):
+    def __init__(self, a: AbstractManifold, b: AbstractManifold):
         for name, factor in (("a", a), ("b", b)):
             if not isinstance(factor, AbstractManifold):
                 raise ValueError(f"{name} must be a space (gd.AbstractManifold), got {factor!r}")
@@ -443,7 +443,7 @@ class Conformal(AbstractManifold):
     period: tuple[float, ...] | None = eqx.field(static=True)
 
     @checked
-    def __init__(self, factor: Callable, space, period=None):
+    def __init__(self, factor: Callable, space: AbstractManifold, period=None):
         check_traceable("factor", factor, space.dim, ())
         self.period = period_of(space) if period is None else check_period(period, space.dim)
         self.factor, self.space, self.dim = as_pytree(factor), space, space.dim

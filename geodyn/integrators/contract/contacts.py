@@ -11,7 +11,7 @@ import numpy as np
 from geodyn._checks import numbers
 from geodyn._compile.jit import with_time
 from geodyn._gate import checked
-from geodyn._typing import Array, Float, Int, Scalar
+from geodyn._typing import Array, Float, Int, Numbers, Scalar
 
 
 class Neighbours(NamedTuple):
@@ -98,8 +98,8 @@ class Contacts(eqx.Module):
     def __init__(
         self,
         gap: Callable,
-        restitution=1.0,
-        friction=None,
+        restitution: Callable | Numbers = 1.0,
+        friction: Callable | Numbers | None = None,
         slip: Callable | None = None,
         *,
         elastic: bool = False,

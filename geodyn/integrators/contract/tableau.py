@@ -7,7 +7,7 @@ from math import comb, factorial
 import numpy as np
 
 from geodyn._gate import checked
-from geodyn._typing import Count, Numbers
+from geodyn._typing import Count, Numbers, Stages
 
 
 class ButcherTableau:
@@ -38,7 +38,7 @@ class ButcherTableau:
     """
 
     @checked
-    def __init__(self, a, b, c: Numbers | None = None, *, order: int):
+    def __init__(self, a: Numbers, b: Numbers, c: Numbers | None = None, *, order: Count):
         a, b = np.array(a, float), np.array(b, float)
         c = a.sum(axis=1) if c is None else np.array(c, float)
         if a.ndim != 2 or a.shape[0] != a.shape[1] or b.shape != a.shape[:1] or c.shape != a.shape[:1]:
@@ -146,7 +146,7 @@ def _order_defects(a, b, c):
 
 @checked
 @cache
-def gauss(stages: Count) -> ButcherTableau:
+def gauss(stages: Stages) -> ButcherTableau:
     """Gauss collocation with s stages, of order 2s: symplectic in (q, p) and symmetric.
 
     Its nodes are the roots of the shifted Legendre polynomial P_s(2x − 1).
@@ -173,7 +173,7 @@ def gauss(stages: Count) -> ButcherTableau:
 
 @checked
 @cache
-def radau_iia(stages: Count) -> ButcherTableau:
+def radau_iia(stages: Stages) -> ButcherTableau:
     """Radau IIA collocation with s stages, of order 2s − 1: stiffly accurate, and damping.
 
     Its nodes, the end of the step among them, are the roots of P_s − P_{s−1}, P_s being shifted Legendre polynomials.
@@ -201,7 +201,7 @@ def radau_iia(stages: Count) -> ButcherTableau:
 
 @checked
 @cache
-def lobatto_iiia(stages: Count) -> ButcherTableau:
+def lobatto_iiia(stages: Stages) -> ButcherTableau:
     """Lobatto IIIA collocation with s stages, of order 2s − 2: symmetric and stiffly accurate.
 
     Its nodes, the ends of the step among them, are the roots of P_s − P_{s−2}, P_s being shifted Legendre polynomials.

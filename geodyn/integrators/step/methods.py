@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._gate import checked
-from geodyn._typing import Array, Bool, Count, Float, Int
+from geodyn._typing import Array, Bool, Float, Int, Stages
 from geodyn.integrators.contract.constraints import reactions
 from geodyn.integrators.contract.results import RESULTS
 from geodyn.integrators.contract.system import AbstractSystem
@@ -69,7 +69,7 @@ class Gauss(AbstractCollocation):
     formulation: str | None = eqx.field(static=True)
 
     @checked
-    def __init__(self, stages: Count = 3):
+    def __init__(self, stages: Stages = 3):
         self.tableau, self.formulation = gauss(stages), None
 
 
@@ -111,7 +111,7 @@ class RadauIIA(AbstractCollocation):
     formulation: str | None = eqx.field(static=True)
 
     @checked
-    def __init__(self, stages: Count = 3, formulation: str = "ggl"):
+    def __init__(self, stages: Stages = 3, formulation: str = "ggl"):
         if formulation not in FORMULATIONS:
             raise ValueError(f"formulation must be one of {', '.join(FORMULATIONS)}; got {formulation!r}")
         if FORMULATIONS[formulation].at_end and len(FORMULATIONS[formulation].levels) != stages:

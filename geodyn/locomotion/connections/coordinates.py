@@ -14,7 +14,7 @@ import numpy as np
 
 from geodyn._compile.jit import as_pytree, jit
 from geodyn._gate import checked
-from geodyn._typing import Array, Float, Numbers
+from geodyn._typing import Array, Float, Index, Numbers
 from geodyn.geometry.groups.lie_group import AbstractLieGroup
 from geodyn.locomotion.connections.connection import AbstractConnection, connection
 from geodyn.locomotion.connections.polynomials import chebyshev, exponents
@@ -89,7 +89,7 @@ def element(group: AbstractLieGroup, x: Float[Array, " k"]) -> Float[Array, "d d
 
 
 @checked
-def minimum_perturbation(swimmer: AbstractConnection, lower: Numbers, upper: Numbers, *, degree: int = 6) -> Reframed:
+def minimum_perturbation(swimmer: AbstractConnection, lower: Numbers, upper: Numbers, *, degree: Index = 6) -> Reframed:
     """The body in the frame that changes of its shape disturb least: least ∫|A|² over a box of shapes.
 
     In that frame `exp(−gd.bundles.flux)` comes near the displacement even of large strokes. The frame is a polynomial

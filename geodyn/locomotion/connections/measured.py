@@ -25,7 +25,7 @@ from scipy.linalg import cho_factor, cho_solve
 from geodyn._checks import numbers, require
 from geodyn._compile.jit import jit, static_count
 from geodyn._gate import checked
-from geodyn._typing import Array, Float, Number, Numbers
+from geodyn._typing import Array, Float, Index, Number, Numbers
 from geodyn.geometry.groups.lie_group import AbstractLieGroup
 from geodyn.geometry.groups.magnus import NODES, WEIGHTS, increment
 from geodyn.geometry.groups.rigid import SE2, SO2, Translation
@@ -97,7 +97,7 @@ class _Data(NamedTuple):
         return comb(degree + m, m) * (self.design.shape[1] // len(self.powers))
 
 
-@checked
+@checked(gaps=("shapes", "forms", "poses", "times"))
 def fit_connection(
     group: AbstractLieGroup,
     shapes: Numbers,
@@ -105,7 +105,7 @@ def fit_connection(
     forms: Numbers | None = None,
     poses: Numbers | None = None,
     times: Numbers | None = None,
-    degree: int | None = None,
+    degree: Index | None = None,
 ) -> MeasuredConnection:
     """The connection of a body from measured data: from its forms at some shapes, or from the record of one motion.
 
@@ -386,7 +386,7 @@ _POSES = {
 
 
 @checked
-def read_connection(source: str | Path | Any, *, degree: int | None = None) -> MeasuredConnection:
+def read_connection(source: str | Path | Any, *, degree: Index | None = None) -> MeasuredConnection:
     """The connection of a body from a file of measurements, by `gd.bundles.fit_connection`.
 
     The file is a table (CSV) under one line of names, with angles in radians. Its columns `r1`, `r2`, … are the

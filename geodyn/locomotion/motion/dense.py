@@ -6,7 +6,7 @@ import jax.numpy as jnp
 
 from geodyn._compile.jit import as_pytree, jit
 from geodyn._gate import checked
-from geodyn._typing import Array, Float, Number
+from geodyn._typing import Array, Count, Float, Number
 from geodyn.locomotion.connections.connection import AbstractConnection, connection
 from geodyn.locomotion.motion.holonomy import NODES, gauss_times, magnus, require_defined_along, step_ends
 from geodyn.locomotion.strokes.stroke import Stroke, breaks, floating, shape_and_rate
@@ -44,7 +44,7 @@ def _velocity(swimmer, stroke, t):
 
 
 @checked
-def dense_path(swimmer: AbstractConnection, stroke: Stroke, *, steps: int = 128) -> DensePath:
+def dense_path(swimmer: AbstractConnection, stroke: Stroke, *, steps: Count = 128) -> DensePath:
     """The motion along a stroke as a function of time: `gd.path` at any time.
 
     The error is that of `gd.path`, O(steps⁻⁶): from the last known element it takes one step of the same order, so that

@@ -6,14 +6,14 @@ import numpy as np
 
 from geodyn._compile.jit import jit
 from geodyn._gate import checked
-from geodyn._typing import Array, Float
+from geodyn._typing import Array, Count, Float
 from geodyn.locomotion.connections.connection import AbstractConnection, curvature
 from geodyn.locomotion.motion.holonomy import gauss_times, mean, require_defined_along, step_ends
 from geodyn.locomotion.strokes.stroke import Stroke, breaks, shape_and_rate
 
 
 @checked
-def flux(swimmer: AbstractConnection, stroke: Stroke, *, steps: int = 64, rings: int = 8) -> Float[Array, " k"]:
+def flux(swimmer: AbstractConnection, stroke: Stroke, *, steps: Count = 64, rings: Count = 8) -> Float[Array, " k"]:
     """The integral of the curvature over the cone from the mean shape to a closed stroke: by Stokes where it leads.
 
     A stroke leads to `exp(−∬F)`, exactly in a commutative group, else up to terms of third order in its size, which

@@ -10,7 +10,7 @@ import numpy as np
 
 from geodyn._compile.jit import jit
 from geodyn._gate import checked
-from geodyn._typing import Array, ArrayLike, Float, Number, Scalar
+from geodyn._typing import Array, ArrayLike, Count, Float, Number, Scalar
 from geodyn.geometry.groups.lie_group import AbstractLieGroup
 from geodyn.geometry.groups.magnus import NODES, WEIGHTS, increment
 from geodyn.locomotion.connections.connection import (
@@ -78,7 +78,7 @@ def _path(swimmer, stroke, steps):
 
 
 @checked
-def path(swimmer: AbstractConnection, stroke: Stroke, *, steps: int = 128) -> Float[Array, "points d d"]:
+def path(swimmer: AbstractConnection, stroke: Stroke, *, steps: Count = 128) -> Float[Array, "points d d"]:
     """The poses of a body along a stroke, as group elements g(t) at the times 0, 1/steps, …, 1, from the identity.
 
     It solves `g' = −g A(r) r'` by a Magnus method of order 6 on three Gauss nodes a step, so that g stays in the
@@ -113,7 +113,7 @@ def path(swimmer: AbstractConnection, stroke: Stroke, *, steps: int = 128) -> Fl
 
 
 @checked
-def holonomy(swimmer: AbstractConnection, stroke: Stroke, *, steps: int = 128) -> Float[Array, "d d"]:
+def holonomy(swimmer: AbstractConnection, stroke: Stroke, *, steps: Count = 128) -> Float[Array, "d d"]:
     """The group element by which one stroke moves the body: the last of `gd.path`.
 
     `swimmer.group.log(g)` gives its exponential coordinates, translations first, then rotations. The error is that of
@@ -179,7 +179,7 @@ def _cost(swimmer, stroke, density, steps):
 
 @checked
 def cost(
-    swimmer: AbstractInvariantMetric, stroke: Stroke, *, density: costs.Density = costs.energy, steps: int = 128
+    swimmer: AbstractInvariantMetric, stroke: Stroke, *, density: costs.Density = costs.energy, steps: Count = 128
 ) -> Scalar:
     """What one stroke of period 1 costs: the integral over it of a density (swimmer, r, r'), by default the energy.
 

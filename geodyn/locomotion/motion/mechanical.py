@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from geodyn._compile.jit import jit
 from geodyn._gate import checked
 from geodyn._numerics.linalg import solve
-from geodyn._typing import Array, Float, Numbers, Scalar
+from geodyn._typing import Array, Count, Float, Numbers, Scalar
 from geodyn.geometry.groups.lie_group import AbstractLieGroup
 from geodyn.integrators.contract.tableau import gauss
 from geodyn.locomotion.connections.connection import AbstractInvariantMetric, connection
@@ -80,7 +80,7 @@ def locked_inertia(body: AbstractDeformableBody, r: Float[Array, " m"]) -> Float
 
 @checked
 def drifting_path(
-    body: AbstractDeformableBody, stroke: Stroke, momentum: Numbers, *, steps: int = 128
+    body: AbstractDeformableBody, stroke: Stroke, momentum: Numbers, *, steps: Count = 128
 ) -> Float[Array, "points d d"]:
     """The poses of a free body with momentum along a stroke of period 1, at the times 0, 1/steps, …, 1.
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from geodyn._compile.jit import jit
 from geodyn._gate import checked
-from geodyn._typing import Array, Float, Number, Scalar
+from geodyn._typing import Array, Count, Float, Number, Scalar
 from geodyn.locomotion.connections.connection import AbstractInvariantMetric
 from geodyn.locomotion.motion import costs
 from geodyn.locomotion.motion.holonomy import NODES, WEIGHTS, gauss_times, require_defined_along, step_ends
@@ -214,7 +214,7 @@ def _lengths(swimmer, stroke, steps):
 
 
 @checked
-def by_arclength(swimmer: AbstractInvariantMetric, stroke: Stroke, *, steps: int = 128) -> ArclengthStroke:
+def by_arclength(swimmer: AbstractInvariantMetric, stroke: Stroke, *, steps: Count = 128) -> ArclengthStroke:
     """The same way through shapes at constant power, which costs least: its energy is the square of its length.
 
     Lengths are those of the shape metric, `∫ √(r'ᵀ G r') dt`, to O(steps⁻⁶).

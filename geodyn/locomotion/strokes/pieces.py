@@ -7,7 +7,7 @@ import numpy as np
 
 from geodyn._compile.jit import jit
 from geodyn._gate import checked
-from geodyn._typing import Array, Float, Number, Numbers
+from geodyn._typing import Array, Count, Float, Number, Numbers
 from geodyn.locomotion.strokes.stroke import Stroke, floating
 
 
@@ -53,7 +53,7 @@ class PolygonStroke(eqx.Module):
 
     @classmethod
     @checked
-    def square(cls, half: Number, centre=(0.0, 0.0)) -> "PolygonStroke":
+    def square(cls, half: Number, centre: Numbers = (0.0, 0.0)) -> "PolygonStroke":
         """The square `centre ± half` in two shape variables, anticlockwise from its lower left corner."""
         return cls(
             floating(centre)[None] + floating(half) * np.array([(-1.0, -1.0), (1.0, -1.0), (1.0, 1.0), (-1.0, 1.0)])
@@ -119,7 +119,7 @@ class SplineStroke(eqx.Module):
 
     @classmethod
     @checked
-    def fit(cls, stroke: Stroke, count: int, closed: bool = True) -> "SplineStroke":
+    def fit(cls, stroke: Stroke, count: Count, closed: bool = True) -> "SplineStroke":
         """The spline with `count` control points that fits a stroke by least squares, from 4 × count samples."""
         t = (jnp.arange(4 * count) + 0.5) / (4 * count)
         return cls(jnp.linalg.lstsq(_bases(t, count, closed), jax.vmap(stroke)(t))[0], closed)

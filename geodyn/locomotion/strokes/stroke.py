@@ -14,7 +14,7 @@ import numpy as np
 from geodyn._checks import floats
 from geodyn._compile.jit import jit
 from geodyn._gate import checked
-from geodyn._typing import Array, Float, Number, Scalar, TypeAliasType
+from geodyn._typing import Array, Count, Float, Number, Numbers, Scalar, TypeAliasType
 
 Stroke = TypeAliasType("Stroke", Callable[[Scalar], Float[Array, " m"]])
 
@@ -64,14 +64,14 @@ class FourierStroke(eqx.Module):
 
     @classmethod
     @checked
-    def circle(cls, radius: Number, harmonics: int = 1, centre=(0.0, 0.0)) -> "FourierStroke":
+    def circle(cls, radius: Number, harmonics: Count = 1, centre: Numbers = (0.0, 0.0)) -> "FourierStroke":
         """The circle `centre + radius (cos 2πt, sin 2πt)` in two shape variables, with room for more harmonics."""
         zeros = jnp.zeros((2, harmonics))
         return cls(centre, zeros.at[0, 0].set(radius), zeros.at[1, 0].set(radius))
 
     @classmethod
     @checked
-    def fit(cls, stroke: Stroke, harmonics: int) -> "FourierStroke":
+    def fit(cls, stroke: Stroke, harmonics: Count) -> "FourierStroke":
         """The Fourier series of any stroke, up to the given harmonic, from 4 × harmonics equidistant samples."""
         samples = 4 * harmonics
         waves = jnp.fft.rfft(jax.vmap(stroke)(jnp.arange(samples) / samples), axis=0).T * 2 / samples
@@ -121,7 +121,7 @@ class LegendreStroke(eqx.Module):
 
     @classmethod
     @checked
-    def fit(cls, stroke: Stroke, base: Float[Array, " m"], terms: int) -> "LegendreStroke":
+    def fit(cls, stroke: Stroke, base: Float[Array, " m"], terms: Count) -> "LegendreStroke":
         """The series that fits by least squares a stroke through the base at t = 0, from 4 × terms samples."""
         t = (jnp.arange(4 * terms) + 0.5) / (4 * terms)
         basis = jax.vmap(cls(jnp.zeros(terms), jnp.eye(terms)))(t)

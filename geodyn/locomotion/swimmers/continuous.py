@@ -11,7 +11,7 @@ from numpy.polynomial import legendre
 
 from geodyn._compile.jit import as_pytree
 from geodyn._gate import checked
-from geodyn._typing import Array, Float, Number, Scalar
+from geodyn._typing import Array, Count, Float, Number, Scalar
 from geodyn.geometry.groups.rigid import SE2
 from geodyn.locomotion.connections.checks import require_positive
 from geodyn.locomotion.connections.connection import AbstractSwimmer, resistive_power
@@ -60,7 +60,7 @@ class Serpenoid(AbstractSwimmer):
     drag_ratio: Number = eqx.field(default=2.0, converter=floating)
     drag: Number = eqx.field(default=1.0, converter=floating)
     modes: Callable[[Scalar], Float[Array, " m"]] = eqx.field(default=waves, converter=as_pytree)
-    nodes: int = eqx.field(static=True, default=24)
+    nodes: Count = eqx.field(static=True, default=24)
     group: SE2 = SE2()
 
     def __check_init__(self):

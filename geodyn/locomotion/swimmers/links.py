@@ -154,7 +154,7 @@ class Modes(AbstractLinkSwimmer):
     rest: Float[Array, " h"]
 
     @checked
-    def __init__(self, base, matrix: Numbers, rest: Numbers | None = None):
+    def __init__(self, base: AbstractLinkSwimmer, matrix: Numbers, rest: Numbers | None = None):
         require("base", base, AbstractLinkSwimmer, "a swimmer of links, such as gd.swimmers.NLink([1.0] * 4)")
         self.base, self.matrix = base, floating(numbers("matrix", matrix))
         if self.matrix.ndim != 2:

@@ -8,20 +8,20 @@ import jax.numpy as jnp
 
 from geodyn._compile.jit import static_count
 from geodyn._gate import checked
-from geodyn._typing import Array, Float, Numbers
+from geodyn._typing import Array, Count, Float, Numbers
 from geodyn.mechanics.constrained.linkage import Linkage, linkage
 from geodyn.mechanics.elements.abstract import number
 
 
 @checked
 def pinned_chain(
-    count: int = 4,
+    count: Count = 4,
     span: Numbers = 3.0,
     *,
     rod_mass: Numbers = 0.0,
     hinge_mass: Numbers = 1.0,
     gravity: Numbers | None = None,
-    dim: int = 2,
+    dim: Count = 2,
 ) -> tuple[Linkage, Float[Array, "F d"]]:
     """A chain of unit rods between two pins, at 0 and at `span` on the first axis, hanging up in an arc.
 

@@ -11,7 +11,7 @@ from geodyn._compile.jit import as_pytree, jit, with_time
 from geodyn._gate import checked
 from geodyn._numerics.linalg import solve
 from geodyn._numerics.roots import root
-from geodyn._typing import Array, Float, Scalar
+from geodyn._typing import Array, Float, Number, Numbers, Scalar
 from geodyn.integrators.contract.system import AbstractSystem, constraint_rate
 from geodyn.mechanics.constrained.constraint_forces import require_plain
 
@@ -78,7 +78,7 @@ class QuasiVelocities(AbstractSystem):
         return -a.T @ solve(a @ a.T, constraint_rate(self.system, t, q, jnp.zeros_like(q)))
 
     @checked
-    def admissible(self, q, u, t=0.0) -> Array:
+    def admissible(self, q: Numbers, u: Numbers, t: Number = 0.0) -> Array:
         """The velocities e + Eu, in the shape of q."""
         flat = jnp.asarray(q, float).reshape(-1)
         t = jnp.asarray(t, flat.dtype)

@@ -10,14 +10,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._gate import checked
-from geodyn._typing import Number, Numbers, Scalar
+from geodyn._typing import Number, Numbers, Scalar, Stages
 from geodyn.integrators.contract.system import AbstractSystem
 from geodyn.integrators.contract.tableau import gauss
 from geodyn.mechanics.hamiltonian.hamiltonian import Hamiltonian, check_conservative, legendre
 
 
 @checked
-def discrete_action(system: AbstractSystem, path: Numbers, *, t1: Number, t0: Number = 0.0, stages: int = 1) -> Scalar:
+def discrete_action(
+    system: AbstractSystem, path: Numbers, *, t1: Number, t0: Number = 0.0, stages: Stages = 1
+) -> Scalar:
     """The action ∫ L dt of a path that is given by its nodes at equal intervals of time.
 
     By default the path is a polygon, with the midpoint rule, of order 2. With more `stages` the nodes of an interval

@@ -15,7 +15,7 @@ from geodyn._checks import check_arguments, one_number, returned
 from geodyn._compile.jit import as_pytree, jit, with_time
 from geodyn._gate import checked
 from geodyn._numerics.roots import root
-from geodyn._typing import Array, Float, Number, Numbers, Scalar
+from geodyn._typing import Array, Count, Float, Number, Numbers, Scalar
 from geodyn.integrators.contract.lagrangian import Lagrangian
 from geodyn.integrators.contract.system import AbstractLagrangianSystem, AbstractSystem
 from geodyn.integrators.integrate import integrate
@@ -309,7 +309,7 @@ def symmetry_defect(system: AbstractSystem, field: Callable, q: Numbers, v: Numb
 
 @checked
 def flow_derivative(
-    system: AbstractSystem, q0: Numbers, p0: Numbers, *, t1: Number, steps: int, method: AbstractMethod | None = None
+    system: AbstractSystem, q0: Numbers, p0: Numbers, *, t1: Number, steps: Count, method: AbstractMethod | None = None
 ) -> Float[Array, "D D"]:
     """The derivative of the flow, ∂(q, p)/∂(q0, p0) at t1, of the flow as the method computes it.
 

@@ -17,7 +17,7 @@ from geodyn._compile.jit import custom_jvp, jit, static_count
 from geodyn._gate import checked
 from geodyn._numerics.bands import Banded
 from geodyn._numerics.failure import nan_unless
-from geodyn._typing import Array, Bool, Count, Float, Int, Number, Numbers, Scalar
+from geodyn._typing import Array, Bool, Count, Float, Int, Number, Numbers, Scalar, Stages
 from geodyn.integrators.contract.system import AbstractSystem
 from geodyn.mechanics.hamiltonian.action import actions, conservative, fractions, interval_action, of_intervals
 
@@ -79,7 +79,7 @@ def least_action_path(
     t1: Number,
     steps: Count,
     t0: Number = 0.0,
-    stages: Count = 3,
+    stages: Stages = 3,
     guess: Numbers | None = None,
 ) -> ActionPath:
     """The motion from one configuration to another in a given time, as a path of stationary action.

@@ -17,7 +17,7 @@ import numpy as np
 from geodyn._checks import floats, require
 from geodyn._compile.jit import jit, static_count
 from geodyn._gate import checked
-from geodyn._typing import Array, Float, Numbers
+from geodyn._typing import Array, Count, Float, Numbers
 from geodyn.geometry.geodesics.geodesic import distance, exp
 from geodyn.geometry.manifold.manifold import AbstractManifold, checked_points
 from geodyn.geometry.models.spaces import AbstractConstantCurvature
@@ -142,7 +142,7 @@ def tetrahedron(
 @checked
 def chain(
     space: AbstractManifold,
-    count: int,
+    count: Count,
     spacing: Numbers = 1.0,
     *,
     masses: Numbers = 1.0,
@@ -181,7 +181,7 @@ def chain(
 @checked
 def ring(
     space: AbstractManifold,
-    count: int,
+    count: Count,
     radius: Numbers = 1.0,
     *,
     masses: Numbers = 1.0,

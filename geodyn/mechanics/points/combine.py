@@ -1,6 +1,6 @@
 """Several bodies combined into one system, and velocities of points along a vector field."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import equinox as eqx
 import jax
@@ -12,12 +12,12 @@ from geodyn._gate import checked
 from geodyn._typing import Array, Float, Numbers
 from geodyn.geometry.manifold.manifold import AbstractManifold
 from geodyn.mechanics.elements.parts import placed
-from geodyn.mechanics.points.body import ELEMENTS
+from geodyn.mechanics.points.body import ELEMENTS, Element
 from geodyn.mechanics.points.system import System, killing_fields
 
 
 @checked
-def combine(*bodies: tuple[System, Array], elements=()) -> tuple[System, Float[Array, "N dim"]]:
+def combine(*bodies: tuple[System, Array], elements: Sequence[Element] = ()) -> tuple[System, Float[Array, "N dim"]]:
     """One body (system, q0) made of several in the same space: the product of their configuration spaces.
 
     The points of the first body come first. Each body keeps its own elements, as they are, on its own points;

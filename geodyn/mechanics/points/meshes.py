@@ -6,7 +6,7 @@ import os
 import numpy as np
 
 from geodyn._gate import checked
-from geodyn._typing import Array, Float, Numbers
+from geodyn._typing import Array, File, Float, Numbers
 from geodyn.geometry.manifold.manifold import AbstractManifold
 from geodyn.mechanics.elements.abstract import index_tuples
 from geodyn.mechanics.points.builders import around, join
@@ -18,7 +18,7 @@ CORNERS = {"triangle": 3, "tetra": 4}
 @checked
 def mesh(
     space: AbstractManifold,
-    source,
+    source: File | tuple[Numbers, Numbers],
     *,
     masses: Numbers = 1.0,
     stiffness: Numbers | None = 1.0,
@@ -61,7 +61,7 @@ def mesh(
 
 
 @checked
-def read_mesh(path: str | os.PathLike) -> tuple[np.ndarray, np.ndarray]:
+def read_mesh(path: File) -> tuple[np.ndarray, np.ndarray]:
     """The points and cells of a mesh file, for `gd.builders.mesh` and for elements such as `gd.Area`.
 
     The tetrahedra are taken or, where there are none, the triangles. A third coordinate that is zero everywhere is

@@ -9,6 +9,8 @@ since it is bilinear in (q, p) (Hairer, Lubich & Wanner, IV.2.1; McLachlan, Modi
 would not be one: changes of charts are not affine, and the momentum would be conserved to the order of the method only.
 """
 
+from collections.abc import Sequence
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -135,7 +137,7 @@ class RigidBodies(AbstractBody):
         inertia: Numbers,
         masses: Numbers = 1.0,
         *elements: Element,
-        points=(),
+        points: Sequence[tuple] = (),
         pinned: Numbers | None = None,
         resting: bool = False,
     ):
@@ -169,7 +171,11 @@ class RigidBodies(AbstractBody):
 
     @checked
     def state(
-        self, rotation=None, angular_velocity=(0.0, 0.0, 0.0), position=(0.0, 0.0, 0.0), velocity=(0.0, 0.0, 0.0)
+        self,
+        rotation: Numbers | None = None,
+        angular_velocity: Numbers = (0.0, 0.0, 0.0),
+        position: Numbers = (0.0, 0.0, 0.0),
+        velocity: Numbers = (0.0, 0.0, 0.0),
     ) -> tuple[Float[Array, "B d"], Float[Array, "B d"]]:
         """(q0, v0) for `gd.integrate`, from the `rotation` R [3, 3] from body to world coordinates (by default the
         identity), the angular velocity Rᵀω [3] in body coordinates, and the position and velocity [3] of the origin.

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from geodyn._compile.jit import jit
 from geodyn._gate import checked
 from geodyn._numerics.linalg import solve
-from geodyn._typing import Array, Float, Numbers
+from geodyn._typing import Array, Count, Float, Numbers
 from geodyn.geometry.groups.rigid import SO3
 from geodyn.mechanics.rigid.inertia import check_rotations, inertias, rows
 
@@ -92,7 +92,7 @@ def free_rotation(
     angular_velocity: Numbers,
     *,
     t1: Numbers,
-    steps: int,
+    steps: Count,
     step: Callable = buss_step,
 ) -> Float[Array, "T 3 3"]:
     """Attitudes of a free rigid body by equal explicit steps of its conserved angular momentum.

@@ -53,7 +53,7 @@ class Polyhedron(eqx.Module):
     edges: tuple[tuple[int, int], ...] = eqx.field(static=True)
 
     @checked
-    def __init__(self, points):
+    def __init__(self, points: Numbers):
         points = np.asarray(numbers("points", points), float)
         if points.ndim != 2 or points.shape[1] != 3:
             raise ValueError(f"points of a Polyhedron must have shape [V, 3], got {points.shape}")
@@ -85,7 +85,7 @@ class Polyhedron(eqx.Module):
         self.edges = tuple(map(tuple, np.argwhere(np.triu(joined, 1) >= 2).tolist()))
 
     @checked
-    def inertia(self, mass) -> Float[Array, "3 3"]:
+    def inertia(self, mass: Numbers) -> Float[Array, "3 3"]:
         """The inertia about the centre of mass, for `gd.rigid.RigidBodies`."""
         return mass * (jnp.trace(self.second_moment) * jnp.eye(3) - self.second_moment)
 

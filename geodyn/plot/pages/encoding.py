@@ -1,6 +1,5 @@
 """Pages: the template, and arrays as text in them."""
 
-import os
 from base64 import b64encode
 from html import escape
 from importlib.resources import files
@@ -11,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from geodyn._gate import checked
+from geodyn._typing import File
 
 GAP = -32768
 
@@ -33,7 +33,7 @@ class Player(NamedTuple):
     html: str
 
     @checked
-    def save(self, path: str | os.PathLike) -> None:
+    def save(self, path: File) -> None:
         """Writes the page to a file, which any browser opens."""
         Path(path).write_text(self.html, encoding="utf-8")
 
@@ -41,7 +41,7 @@ class Player(NamedTuple):
         return f'<iframe srcdoc="{escape(self.html)}" style="width:100%;height:560px;border:0"></iframe>'
 
 
-def page(title: str, data: dict, path: str | os.PathLike | None) -> Player:
+def page(title: str, data: dict, path: File | None) -> Player:
     """The page of these data, written to `path` if that is given."""
     template = (files("geodyn.plot.pages") / "player.html").read_text(encoding="utf-8")
     told = dumps({"title": title} | data).replace("</", "<\\/")

@@ -1,12 +1,12 @@
 """Interactive HTML pages that play a trajectory or a stroke in any browser, without a server or network."""
 
-import os
 from collections.abc import Callable
 from functools import singledispatch
 
 import numpy as np
 
 from geodyn._gate import checked
+from geodyn._typing import File
 from geodyn.integrators.trajectory import Trajectory
 from geodyn.locomotion.connections.connection import AbstractConnection
 from geodyn.mechanics.points.body import AbstractBody
@@ -23,7 +23,7 @@ LARGEST = 300_000
 @singledispatch
 def player(
     trajectory: Trajectory,
-    path: str | os.PathLike | None = None,
+    path: File | None = None,
     *,
     model: str | Callable | None = None,
     title: str = "Trajectory",
@@ -78,7 +78,7 @@ def player(
 def _(
     swimmer: AbstractConnection,
     stroke: Callable | None = None,
-    path: str | os.PathLike | None = None,
+    path: File | None = None,
     *,
     strokes: int = 3,
     component: int | None = 0,

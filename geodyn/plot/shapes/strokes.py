@@ -4,7 +4,6 @@ If there are more than two shape variables, the plots are over a pair of them (`
 others taken from the shape `at`.
 """
 
-from collections.abc import Callable, Sequence
 from functools import partial
 
 import jax
@@ -13,30 +12,30 @@ import numpy as np
 
 from geodyn._compile.jit import jit
 from geodyn._gate import checked
-from geodyn._typing import Axes
+from geodyn._typing import Axes, Float, Index
 from geodyn.locomotion.connections.connection import AbstractConnection, AbstractInvariantMetric, check_swimmer
 from geodyn.locomotion.connections.connection import connection as connection_form
 from geodyn.locomotion.connections.connection import curvature as curvature_form
 from geodyn.locomotion.connections.connection import shape_metric as metric_form
 from geodyn.locomotion.connections.coordinates import minimum_perturbation
-from geodyn.locomotion.strokes.stroke import shapes_at
+from geodyn.locomotion.strokes.stroke import Stroke, shapes_at
 from geodyn.plot.shapes.names import pose_names, shape_names
 from geodyn.plot.style import COLOURS, INK, axes
 from geodyn.plot.style import figure as new_figure
 
-Bounds = Sequence | np.ndarray
+Corner = Float[np.ndarray, "2"]
 
 
 @checked
 def curvature(
     swimmer: AbstractConnection,
-    component: int,
-    lower: Bounds,
-    upper: Bounds,
+    component: Index,
+    lower: Corner,
+    upper: Corner,
     ax: Axes = None,
     *,
-    variables: tuple[int, int] = (0, 1),
-    at: Bounds | None = None,
+    variables: tuple[Index, Index] = (0, 1),
+    at: Float[np.ndarray, " m"] | None = None,
 ):
     """The height function F^component_ij over two shape variables, its zero line in black.
 
@@ -88,14 +87,14 @@ def cleared(F):
 @checked
 def height_functions(
     swimmer: AbstractConnection,
-    lower: Bounds,
-    upper: Bounds,
+    lower: Corner,
+    upper: Corner,
     figure=None,
     *,
-    stroke: Callable | None = None,
+    stroke: Stroke | None = None,
     frame: str = "body",
-    variables: tuple[int, int] = (0, 1),
-    at: Bounds | None = None,
+    variables: tuple[Index, Index] = (0, 1),
+    at: Float[np.ndarray, " m"] | None = None,
 ):
     """The height functions of all coordinates of the pose side by side, with a stroke on them if one is given; returns
     the Figure.
@@ -147,13 +146,13 @@ def height_functions(
 @checked
 def connection(
     swimmer: AbstractConnection,
-    component: int,
-    lower: Bounds,
-    upper: Bounds,
+    component: Index,
+    lower: Corner,
+    upper: Corner,
     ax: Axes = None,
     *,
-    variables: tuple[int, int] = (0, 1),
-    at: Bounds | None = None,
+    variables: tuple[Index, Index] = (0, 1),
+    at: Float[np.ndarray, " m"] | None = None,
 ):
     """Minus a row of the connection form as arrows: ξ^component is the scalar product of the arrow and the rate r'.
 
@@ -198,12 +197,12 @@ def connection(
 @checked
 def shape_metric(
     swimmer: AbstractInvariantMetric,
-    lower: Bounds,
-    upper: Bounds,
+    lower: Corner,
+    upper: Corner,
     ax: Axes = None,
     *,
-    variables: tuple[int, int] = (0, 1),
-    at: Bounds | None = None,
+    variables: tuple[Index, Index] = (0, 1),
+    at: Float[np.ndarray, " m"] | None = None,
 ):
     """Ellipses of the rates r' of equal power, with the same scale for all: small ellipses where motion costs most.
 
@@ -244,7 +243,7 @@ def shape_metric(
 
 
 @checked
-def stroke(stroke: Callable, ax: Axes = None, *, variables: tuple[int, int] = (0, 1)):
+def stroke(stroke: Stroke, ax: Axes = None, *, variables: tuple[Index, Index] = (0, 1)):
     """A stroke in the plane of two shape variables, with arrows; an open stroke has a dot at its start.
 
     Args:
@@ -282,9 +281,12 @@ def stroke(stroke: Callable, ax: Axes = None, *, variables: tuple[int, int] = (0
 draw_stroke = stroke
 
 
-@checked
+@checked(gaps=("displacement", "cost", "multiplier"))
 def family(
-    displacement: Sequence | np.ndarray, cost: Sequence | np.ndarray, multiplier: Sequence | np.ndarray, ax: Axes = None
+    displacement: Float[np.ndarray, " N"],
+    cost: Float[np.ndarray, " N"],
+    multiplier: Float[np.ndarray, " N"],
+    ax: Axes = None,
 ):
     """The energy of a family of optimal strokes over their displacement, with tangents of the slope dE/dD given by the
     multipliers.

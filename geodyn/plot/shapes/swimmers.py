@@ -1,19 +1,17 @@
 """Plots of swimming bodies: filmstrips, films, paths in the plane, and displacements against time."""
 
-import os
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from geodyn._compile.jit import jit
 from geodyn._gate import checked
-from geodyn._typing import Axes
+from geodyn._typing import Axes, Count, File, Index
 from geodyn.geometry.groups.isometries import Isometries
 from geodyn.geometry.groups.rigid import SE2, SO2, Translation
 from geodyn.locomotion.connections.connection import AbstractConnection
 from geodyn.locomotion.motion.holonomy import path as group_path
-from geodyn.locomotion.strokes.stroke import check_closed, shape_at, shapes_at
+from geodyn.locomotion.strokes.stroke import Stroke, check_closed, shape_at, shapes_at
 from geodyn.plot.shapes.names import pose_names
 from geodyn.plot.shapes.strokes import curvature
 from geodyn.plot.shapes.strokes import stroke as draw_stroke
@@ -22,7 +20,7 @@ from geodyn.plot.style import COLOURS, INK, PALE, axes, legend
 
 
 @checked
-def swimmer(swimmer: AbstractConnection, stroke, ax: Axes = None, *, frames: int = 9):
+def swimmer(swimmer: AbstractConnection, stroke: Stroke, ax: Axes = None, *, frames: Count = 9):
     """A filmstrip of one stroke, with time downwards: the body at its place, and at its initial place in grey.
 
     The net displacement, if there is one, points to the right. Raises ValueError for a swimmer without a method
@@ -69,7 +67,7 @@ def swimmer(swimmer: AbstractConnection, stroke, ax: Axes = None, *, frames: int
 
 
 @checked
-def displacement(swimmer: AbstractConnection, stroke, ax: Axes = None, *, strokes: int = 1):
+def displacement(swimmer: AbstractConnection, stroke: Stroke, ax: Axes = None, *, strokes: Count = 1):
     """The position and the angles (radians) of the body against time, over several strokes.
 
     Raises ValueError if there is more than one stroke and the stroke is not closed.
@@ -98,7 +96,7 @@ def displacement(swimmer: AbstractConnection, stroke, ax: Axes = None, *, stroke
 
 
 @checked
-def wake(swimmer: AbstractConnection, stroke, ax: Axes = None, *, strokes: int = 3):
+def wake(swimmer: AbstractConnection, stroke: Stroke, ax: Axes = None, *, strokes: Count = 3):
     """The path of the body frame in the plane over several strokes, and the body at the start and after each stroke,
     with earlier ones paler.
 
@@ -134,13 +132,13 @@ def wake(swimmer: AbstractConnection, stroke, ax: Axes = None, *, strokes: int =
 def swim(
     swimmer: AbstractConnection,
     stroke,
-    path: str | os.PathLike | None = None,
+    path: File | None = None,
     ax: Axes = None,
     *,
-    component: int | None = None,
-    strokes: int = 3,
+    component: Index | None = None,
+    strokes: Count = 3,
     seconds: float | int = 8.0,
-    fps: int = 25,
+    fps: Count = 25,
 ):
     """The moving swimmer as a matplotlib `FuncAnimation` of the given numbers of strokes and seconds; a notebook shows
     it inline. The initial place of the body stays in grey. With a `component` of the pose, that of the curvature is
@@ -217,7 +215,7 @@ def _shapes(swimmer, stroke, component, ax):
 
 
 @checked
-def check_swimmer(swimmer: AbstractConnection, path: str | os.PathLike | None = None) -> None:
+def check_swimmer(swimmer: AbstractConnection, path: File | None = None) -> None:
     """Raise ValueError, with the remedy, if `swimmer`, `swim` and `wake` cannot draw this swimmer, or if no film can be
     written to `path`.
 

@@ -1,6 +1,5 @@
 """Animations of a trajectory, as a film file or in a notebook."""
 
-import os
 from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
@@ -8,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from geodyn._gate import checked
-from geodyn._typing import Axes
+from geodyn._typing import Axes, Count, File
 from geodyn.integrators.trajectory import Trajectory
 from geodyn.mechanics.points.body import AbstractBody
 from geodyn.plot.scene.scene import scene
@@ -21,12 +20,12 @@ WRITERS = {".mp4": "ffmpeg", ".gif": "pillow"}
 @checked
 def animate(
     trajectory: Trajectory,
-    path: str | os.PathLike | None = None,
+    path: File | None = None,
     ax: Axes = None,
     *,
     model: str | Callable | None = None,
     seconds: float | int = 8.0,
-    fps: int = 25,
+    fps: Count = 25,
     system: AbstractBody | None = None,
     labels: Labels = PLAIN,
 ):
@@ -82,7 +81,7 @@ def animate(
     return film(ax.figure, draw, len(frames), path, fps)
 
 
-def film(figure, draw: Callable, frames: int, path: str | os.PathLike | None, fps: int):
+def film(figure, draw: Callable, frames: int, path: File | None, fps: int):
     """A `FuncAnimation` of draw(0) … draw(frames − 1), shown inline in a notebook and written to `path` if given.
 
     Raises ValueError for a path that does not end in .mp4 or .gif, and where ffmpeg is missing.

@@ -7,7 +7,7 @@ import numpy as np
 
 from geodyn._checks import require
 from geodyn._gate import checked
-from geodyn._typing import Axes, Numbers
+from geodyn._typing import Axes, Count, Numbers
 from geodyn.geometry.manifold.manifold import AbstractManifold
 from geodyn.integrators.trajectory import Trajectory
 from geodyn.mechanics.points.body import AbstractBody
@@ -28,7 +28,7 @@ def trajectory(
     ax: Axes = None,
     *,
     model: str | Callable | None = None,
-    bodies: int | None = None,
+    bodies: Count | None = None,
     system: AbstractBody | None = None,
     labels: Labels = PLAIN,
 ):
@@ -75,7 +75,7 @@ def path(
     ax: Axes = None,
     *,
     edges: Sequence[tuple[int, int]] = (),
-    bodies: int | None = None,
+    bodies: Count | None = None,
     model: str | Callable | None = None,
 ):
     """The same picture as `trajectory`, for a given space and given edges: for a motion of points that is not that of a

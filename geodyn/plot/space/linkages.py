@@ -8,7 +8,7 @@ import numpy as np
 
 from geodyn._compile.jit import jit
 from geodyn._gate import checked
-from geodyn._typing import Axes, Numbers
+from geodyn._typing import Axes, Count, Numbers
 from geodyn.mechanics.constrained.linkage import Linkage
 from geodyn.plot.style import COLOURS, GREY, INK, axes, mixed
 
@@ -58,7 +58,7 @@ def on_sphere(
     curves: Sequence = (),
     view: tuple[float, float] = (25.0, 40.0),
     bound: float | None = None,
-    detail: int = 60,
+    detail: Count = 60,
 ):
     """A function of unit vectors X[3] as colours on the sphere, white at zero, seen from `view` (elevation and azimuth
     in degrees), with the visible parts of `curves` [T, 3].

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from geodyn._gate import checked
-from geodyn._typing import Axes
+from geodyn._typing import Axes, Index, Numbers
 from geodyn.integrators.trajectory import Trajectory
 from geodyn.mechanics.rigid.bodies import rigid_motion
 from geodyn.plot.style import COLOURS, GREY, INK, PLAIN, axes, legend, polylines
@@ -17,7 +17,7 @@ ANGLES = np.linspace(0, 2 * np.pi, 181)
 
 
 @checked
-def angular_velocity(trajectory: Trajectory, body: int = 0, ax: Axes = None):
+def angular_velocity(trajectory: Trajectory, body: Index = 0, ax: Axes = None):
     """The components of the angular velocity in the principal axes of a rigid body, against time.
 
     Args:
@@ -43,7 +43,7 @@ def angular_velocity(trajectory: Trajectory, body: int = 0, ax: Axes = None):
 
 
 @checked
-def poinsot(trajectory: Trajectory, body: int = 0, ax: Axes = None):
+def poinsot(trajectory: Trajectory, body: Index = 0, ax: Axes = None):
     """The path of the angular velocity W of a rigid body in its principal axes, on the ellipsoid W·IW = 2K of its
     initial kinetic energy. Also drawn are the polhodes W·I²W = L² for several angular momenta, and the separatrix
     through the second axis (Landau & Lifshitz, Mechanics, §37). The path of a free body is a polhode. Raises ValueError
@@ -84,7 +84,11 @@ def poinsot(trajectory: Trajectory, body: int = 0, ax: Axes = None):
 
 @checked
 def attitudes(
-    trajectory: Trajectory, times: Sequence[float] | None = None, body: int = 0, shape=HANDLE, ax: Axes = None
+    trajectory: Trajectory,
+    times: Numbers | None = None,
+    body: Index = 0,
+    shape: Sequence[Numbers] = HANDLE,
+    ax: Axes = None,
 ):
     """A rigid body at several times (by default eight), side by side, at the nearest saved states. `shape` is a list of
     lines [K, 3] in its principal axes, by default a T-handle, seen from slightly above; a dot marks the end of the last

@@ -16,7 +16,7 @@ from geodyn.geometry.models.spaces import Hyperbolic, Sphere
 from geodyn.integrators.trajectory import Trajectory
 from geodyn.mechanics.points.system import System, edges
 from geodyn.plot.scene.scene import check_one, points_of, system_of
-from geodyn.plot.style import COLOURS, INK, PLAIN, STYLES, Labels, axes, legend, steady
+from geodyn.plot.style import COLOURS, INK, PLAIN, STYLES, Labels, axes, check_lengths, legend, steady
 
 
 @checked
@@ -126,7 +126,11 @@ def _separation(space, t, q, pairs, ax, labels):
 
 
 @checked
-def comparison(t: Float[np.ndarray, " T"], curves: dict[str, tuple], ax: Axes = None):
+def comparison(
+    t: Float[np.ndarray, " T"],
+    curves: dict[str, tuple[Float[np.ndarray, " T"], Float[np.ndarray, " T"]]],
+    ax: Axes = None,
+):
     """Computed curves with the exact ones as dots, both [T] under each name, and the largest error in the legend.
 
     Args:
@@ -143,6 +147,7 @@ def comparison(t: Float[np.ndarray, " T"], curves: dict[str, tuple], ax: Axes = 
         >>> ax.get_legend().get_texts()[0].get_text()
         'sine, error 1e-03'
     """
+    check_lengths("curves", {name: len(x) for name, pair in curves.items() for x in pair}, len(t))
     ax = axes(ax, xlabel=PLAIN.clock)
     for (name, (computed, exact)), colour in zip(curves.items(), cycle(COLOURS[2:])):
         ax.plot(t, computed, color=colour, linewidth=2, label=f"{name}, error {np.abs(computed - exact).max():.0e}")
@@ -151,7 +156,7 @@ def comparison(t: Float[np.ndarray, " T"], curves: dict[str, tuple], ax: Axes = 
     return legend(ax, len(curves) + 1)
 
 
-@checked
+@checked(gaps=("displacement", "force"))
 def hysteresis(
     displacement: Float[np.ndarray, " T"], force: Float[np.ndarray, " T"], ax: Axes = None, *, label: str | None = None
 ):

@@ -17,7 +17,7 @@ from geodyn.integrators.contract.system import AbstractSystem, constraint_rate
 from geodyn.integrators.trajectory import Trajectory
 from geodyn.mechanics.points.body import AbstractBody, constraint_names
 from geodyn.plot.scene.scene import check_one
-from geodyn.plot.style import GREY, INK, PLAIN, STYLES, Labels, axes, legend, steady
+from geodyn.plot.style import GREY, INK, PLAIN, STYLES, Labels, axes, check_lengths, legend, steady
 from geodyn.plot.time.curves import marked
 
 INTERVALS = 100
@@ -50,6 +50,7 @@ def drift(
         >>> f"{ax.lines[0].get_ydata().max():.0e}"
         '1e-09'
     """
+    check_lengths("conserved", {name: len(x) for name, x in conserved.items()}, len(t))
     ax = axes(ax, xlabel=labels.clock, ylabel="distance from the first value")
     values = {name: np.asarray(x).reshape(len(t), -1) for name, x in conserved.items()}
     for name, x in values.items():

@@ -9,9 +9,14 @@ from geodyn.plot.style import COLOURS, PLAIN, axes, legend
 MOST_CURVES = 200
 
 
-@checked
+@checked(gaps=("values", "parameter"))
 def fan(
-    t: Float[np.ndarray, "N T"], values: Float[np.ndarray, "N T"], ax: Axes = None, *, parameter=None, name: str = ""
+    t: Float[np.ndarray, "N T"],
+    values: Float[np.ndarray, "N T"],
+    ax: Axes = None,
+    *,
+    parameter: Float[np.ndarray, " N"] | None = None,
+    name: str = "",
 ):
     """Curves of many members. With a `parameter` [N] each has the colour of its value, on a scale called `name`.
     Without one: the median, and the bands in which half of the members and nine of ten lie at each time; `name` is then
@@ -52,7 +57,7 @@ def fan(
     return ax
 
 
-@checked
+@checked(gaps=("values",))
 def heatmap(
     x: Float[np.ndarray, " K"],
     y: Float[np.ndarray, " L"],
