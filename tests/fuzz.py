@@ -402,8 +402,8 @@ def say(out, line) -> None:
     out.flush()
 
 
-def outcomes(names: list[str], seed: int, most: int | None) -> list[dict]:
-    """The outcomes of all cases, computed in processes that may crash."""
+def outcomes(names: list[str], seed: int, most: int | None, shown: list[str] = ()) -> list[dict]:
+    """The outcomes of all cases, computed in processes that may crash; prints those of the kinds that are `shown`."""
     found, skip, left = [], set(), list(names)
     while left:
         task = json.dumps({"names": left, "seed": seed, "most": most, "skip": sorted(skip)})
@@ -423,6 +423,8 @@ def outcomes(names: list[str], seed: int, most: int | None) -> list[dict]:
                     now = line
                 else:
                     found.append(line)
+                    if line["kind"] in shown:
+                        print(line["kind"], "|", line.get("case", line.get("name")), "|", line["said"], flush=True)
                     skip.add(line.get("case", ""))
                     now = None
                 if "name" in line:
@@ -459,12 +461,9 @@ def main() -> None:
         task = json.loads(sys.stdin.read())
         work(task["names"], task["seed"], task["most"], set(task["skip"]), out)
         return
-    found = outcomes(chosen(options.names), options.seed, options.most)
+    found = outcomes(chosen(options.names), options.seed, options.most, options.show.split(","))
     if options.json:
         Path(options.json).write_text("\n".join(json.dumps(line) for line in found))
-    for line in found:
-        if line["kind"] in options.show.split(","):
-            print(line["kind"], "|", line.get("case", line.get("name")), "|", line["said"])
     print(dict(collections.Counter(line["kind"] for line in found)), len(found))
 
 

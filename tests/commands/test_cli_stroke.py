@@ -74,7 +74,7 @@ def test_help_is_the_docstring(capsys):
 REFUSED = {
     "body": ("purcel", "there is no body 'purcel': did you mean 'purcell'"),
     "option": ("purcell --drag-raito 3", "purcell knows no '--drag-raito': did you mean --drag-ratio"),
-    "parameter": ("purcell --lengths 1 2", r"lengths must be three numbers, got shape \(2,\)"),
+    "parameter": ("purcell --lengths 1 2", r"lengths must be an array of shape \[3\], got shape \(2,\)"),
     "rows": ("satellite --axes 1 0", "--axes takes rows of 3 numbers, got 2"),
     "one variable": ("beanie", "no closed stroke moves it"),
     "no picture": ("satellite --animate", "no picture in the plane of a body that moves in SO3"),

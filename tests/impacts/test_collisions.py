@@ -419,8 +419,8 @@ def start(*elements, q0=((0.0, 0.0), (1.0, 0.0)), space=PLANE):
 WRONG = {
     "radius": (lambda: gd.Contact(0.0), "radii must be positive"),
     "restitution": (lambda: gd.Contact(1.0, 1.5), "restitution must be ≥ 0, at most 1"),
-    "radius nan": (lambda: gd.Contact([0.1, np.nan]), "radii must be positive and finite"),
-    "restitution nan": (lambda: gd.Wall(lambda x: x[0], np.nan), "restitution must be ≥ 0, at most 1, and finite"),
+    "radius nan": (lambda: gd.Contact([0.1, np.nan]), "radii must be .*finite"),
+    "restitution nan": (lambda: gd.Wall(lambda x: x[0], np.nan), "restitution must be .*finite"),
     "restitution negative": (lambda: gd.Contact(1.0, -0.1), "restitution must be ≥ 0, at most 1"),
     "pairs": (lambda: gd.Contact(1.0, pairs=[(0, 0)]), "pairs must join two different points"),
     "pairs out of range": (lambda: start(gd.Contact(0.1, pairs=[(0, 2)])), "name point 2, but there are 2 points"),

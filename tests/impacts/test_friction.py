@@ -399,8 +399,8 @@ def run(*elements, **options):
 
 
 WRONG = {
-    "friction": (lambda: gd.Contact(0.1, friction=-0.2), "friction must be ≥ 0 and finite"),
-    "friction of a wall": (lambda: gd.Wall(lambda x: x[1], 1.0, np.nan), "friction must be ≥ 0 and finite"),
+    "friction": (lambda: gd.Contact(0.1, friction=-0.2), "friction must be .*finite"),
+    "friction of a wall": (lambda: gd.Wall(lambda x: x[1], 1.0, np.nan), "friction must be .*finite"),
     "restitution": (lambda: gd.Wall(lambda x: x[1], 1.2, 0.1), "restitution must be ≥ 0, at most 1"),
     "slip": (lambda: gd.Wall(lambda x: x[1], 1.0, 0.1, slip=3.0), "slip must be a function"),
     "frictions": (lambda: run(gd.Wall(lambda x: x[1], 0.5, [0.1] * 3)), r"friction of Wall.*one per contact \(1\)"),

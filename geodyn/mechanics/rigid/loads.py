@@ -49,8 +49,8 @@ class Load(AbstractDissipation, AbstractOnBodies):
     def __init__(
         self,
         body: Index,
-        force: Numbers = (0.0, 0.0, 0.0),
-        torque: Numbers = (0.0, 0.0, 0.0),
+        force: Callable | Numbers = (0.0, 0.0, 0.0),
+        torque: Callable | Numbers = (0.0, 0.0, 0.0),
         at: Numbers = (0.0, 0.0, 0.0),
         frame: str = "world",
     ):
