@@ -25,7 +25,7 @@ from jaxtyping import AbstractArray
 from typing_extensions import TypeAliasType
 
 from geodyn._checks import UNTRACEABLE, array_of, real_array, shown
-from geodyn._typing import Array, Axes, Count, File, Index, Indices, Number, Numbers, Scalar, Stages, Steps, Vector
+from geodyn._typing import Array, Axes, Count, Each, File, Index, Indices, Number, Numbers, Scalar, Stages, Steps, Vector
 
 # Counters of steps, nodes and bins are 32-bit integers.
 BIGGEST = 2**31 - 1
@@ -96,7 +96,9 @@ class _Table:
         self.rest = next(((p.name, check) for p, check in kinds if p.kind is p.VAR_POSITIONAL), None)
         named = [(p, check) for p, check in kinds if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
         self.by_name = {p.name: _or_default(check, p.default) for p, check in named}
-        self.sizes = _shared({p.name: check.sizes for p, check in kinds if getattr(check, "sizes", None)})
+        # The dimension of a space is that of its points.
+        self.space = "space" if "space" in self.names else None
+        self.sizes = _shared({p.name: check.sizes for p, check in kinds if getattr(check, "sizes", None)}, self.space)
         self.files = [p.name for p, check in kinds if getattr(check, "wanted", "") == _FILE]
         self.related = bool(self.sizes or self.files)
 
@@ -116,9 +118,16 @@ class _Table:
 
     def check_together(self, args, kwargs):
         """Raises ValueError unless the shapes of arrays agree; files come last, since others may not depend on them."""
-        given, known = dict(zip(self.names, args)) | kwargs, {}
+        given = dict(zip(self.names, args)) | kwargs
+        space = given.get(self.space)
+        known = {"n": ("space", space.dim), "dim": ("space", space.dim)} if _is_space(type(space)) else {}
         for name, sizes in self.sizes.items():
             value = given.get(name)
+            if isinstance(sizes, str) and value is not None:
+                other, wanted = known.setdefault(sizes, (name, np.shape(value)))
+                if np.shape(value) != wanted:
+                    raise ValueError(f"{name} must have the shape of {other}, {wanted}; got {np.shape(value)}")
+                continue
             if value is None or callable(value) or len(np.shape(value)) != len(sizes):
                 continue
             for letter, size in zip(sizes, np.shape(value)):
@@ -194,11 +203,18 @@ def _with_gaps(check):
     return filled
 
 
-def _shared(sizes: dict) -> dict:
+def _is_space(kind) -> bool:
+    """Whether a class is one of spaces, which stand right of this room; level sets are none."""
+    return any(base.__name__ == "AbstractManifold" for base in kind.__mro__)
+
+
+def _shared(sizes: dict, space: str | None) -> dict:
     """Of the letters of the shapes of each argument those that occur elsewhere too; None for the others."""
-    letters = [letter for row in sizes.values() for letter in set(row)]
+    whole = {name: row for name, row in sizes.items() if isinstance(row, str)}
+    sizes = {name: row for name, row in sizes.items() if name not in whole}
+    letters = [letter for row in sizes.values() for letter in set(row)] + (["n", "dim"] if space else [])
     kept = {name: [x if letters.count(x) > 1 else None for x in row] for name, row in sizes.items()}
-    return {name: row for name, row in kept.items() if any(row)}
+    return whole | {name: row for name, row in kept.items() if any(row)}
 
 
 def _refused(name, wanted, value):
@@ -382,9 +398,10 @@ def _takes(function, count: int) -> bool:
 def _array(annotation):
     names = [part.rsplit("=", 1)[-1] for part in annotation.dim_str.split()]
     variadic = any(part.startswith("*") or part == "..." for part in names)
+    whole = names[0][1:] if len(names) == 1 and variadic and names[0] != "..." else None
     sizes = [int(part) if part.isdigit() else None for part in names]
     integers, logical = annotation.dtype.__name__ in ("Int", "Integer"), annotation.dtype.__name__ == "Bool"
-    words = "one number" if not names else f"an array of shape [{', '.join(names)}]"
+    words = "one number" if not names else "an array" if variadic else f"an array of shape [{', '.join(names)}]"
 
     @_named(words)
     def check(name, value):
@@ -409,7 +426,7 @@ def _array(annotation):
             return array
         return jnp.asarray(array, jnp.result_type(float)) if array.dtype.kind in "iu" else jnp.asarray(array)
 
-    check.sizes = None if variadic else names
+    check.sizes = whole or (None if variadic else names)
     return check
 
 
@@ -427,6 +444,16 @@ def _vector(name, value):
     array = array_of(name, value, "real numbers")
     if not isinstance(array, jax.core.Tracer) and np.isnan(np.asarray(array)).any():
         raise _refused(name, "numbers", value)
+    return value
+
+
+@_named("a number, or a row of numbers")
+def _each(name, value):
+    if type(value) is float and -math.inf < value < math.inf:
+        return value
+    array = real_array(name, value, "real numbers")
+    if array.ndim > 1 or array.size == 0:
+        raise ValueError(f"{name} must be one number or one for each, in a row; got shape {array.shape}")
     return value
 
 
@@ -536,6 +563,7 @@ _KINDS = {
     Scalar: _number,
     float: _number,
     Vector: _vector,
+    Each: _each,
     Count: _whole("a positive whole number", 1, 10**6),
     Steps: _whole("a positive whole number", 1),
     Stages: _whole("a positive whole number", 1, 64),

@@ -5,7 +5,7 @@ Letters of the shapes: `n` coordinates, `m` shape variables, `k` group coordinat
 
 The aliases have names, since what they stand for would fill the first lines of `help`, and since `geodyn._gate` checks
 arguments by them: `Number`, what may be one; `Numbers`, anything that jnp.asarray takes, nested lists included, whose
-shape is checked where it comes in; `Count`, a positive whole number, static in jit; `Index`, one
+shape is checked where it comes in; `Each`, one number or a row of them; `Count`, a positive whole number, static in jit; `Index`, one
 from 0; `Indices`, rows of such; `Axes`, of matplotlib, or None.
 """
 
@@ -19,6 +19,7 @@ from typing_extensions import TypeAliasType
 
 Scalar = TypeAliasType("Scalar", Float[Array, ""])
 Number = TypeAliasType("Number", Float[ArrayLike, ""])
+Each = TypeAliasType("Each", ArrayLike | Sequence[Any])
 Vector = TypeAliasType("Vector", Float[ArrayLike, " _"] | Sequence[float | int])
 Numbers = TypeAliasType("Numbers", ArrayLike | Sequence[Any])
 Count = TypeAliasType("Count", int | np.integer)
@@ -35,6 +36,7 @@ __all__ = [
     "Axes",
     "Bool",
     "Count",
+    "Each",
     "File",
     "Float",
     "Index",

@@ -114,7 +114,7 @@ WRONG = {
     "q0 of float16": (lambda: run(q0=np.asarray(Q, np.float16)), "q0 must be numbers of float32 or float64"),
     "q0 text": (
         lambda: run(q0=["a", "b"]),
-        "q0 must be real numbers, got 'a' .q0: the initial configuration",
+        "q0 must be real numbers, got .'a', 'b'. .q0: the initial configuration",
     ),
     "q0 object": (lambda: run(q0=object()), "q0 must be real numbers, got <object"),
     "q0 ragged": (
@@ -146,7 +146,7 @@ WRONG = {
     "element list": (lambda: gd.System(FLAT, [1.0], [gd.Gravity()]), r"one by one, not in a list: .*elements"),
     "elements of combine": (
         lambda: gd.builders.combine(gd.builders.rod(FLAT), elements=gd.Gravity()),
-        "elements must be a list",
+        "elements must be a sequence",
     ),
     "space of a rod": (
         lambda: gd.builders.rod(gd.spaces.Euclidean),
@@ -156,7 +156,7 @@ WRONG = {
         lambda: gd.builders.lattice(FLAT, "ab"),
         "shape must be a sequence, got 'ab' .shape: the numbers of points",
     ),
-    "source of a mesh": (lambda: gd.builders.mesh(FLAT, 3), "source must be .points"),
+    "source of a mesh": (lambda: gd.builders.mesh(FLAT, 3), "source must be the name of a file or a tuple, got 3"),
     "pins": (lambda: gd.linkages.linkage(Q, [(0, 1)], pins=5), "pins must be numbers of joints, 0 to 1; got 5"),
     "joint": (lambda: gd.rigid.Hinge(3), "bodies must be a tuple of 2, got 3"),
     "strength text": (lambda: gd.Kepler("a", [0.0, 0.0]), "strength must be real numbers, got 'a'"),
@@ -352,7 +352,7 @@ WRONG = {
     ),
     "component of a connection": (
         lambda: gd.plot.connection(gd.swimmers.Purcell(), -1, (-1, -1), (1, 1)),
-        "component must be one of the coordinates 0 to 2 of SE2, got -1",
+        "component must be a whole number ≥ 0, got -1",
     ),
     "variables of a plot": (
         lambda: gd.plot.curvature(gd.swimmers.Purcell(), 0, (-1, -1), (1, 1), variables=(1, 1)),
@@ -374,7 +374,10 @@ WRONG = {
         lambda: gd.efficiency(gd.swimmers.Purcell(), gd.FourierStroke.circle(0.5, 1), drag="a"),
         "drag must be a number, got 'a'",
     ),
-    "harmonics": (lambda: stroke(method=gd.Direct(harmonics="a")), "harmonics must be a whole number, got 'a'"),
+    "harmonics": (
+        lambda: stroke(method=gd.Direct(harmonics="a")),
+        "harmonics must be a positive whole number, got 'a'",
+    ),
     "ends": (lambda: stroke(ends=3), "ends must be a tuple of 2, got 3"),
     "bounds": (lambda: stroke(bounds=3), "bounds must be a tuple of 2, got 3"),
     "body of a heading": (lambda: gd.bundles.Heading(3), "body must be an InvariantMetric .*got 3"),
@@ -384,7 +387,7 @@ WRONG = {
     ),
     "corners of a picture": (
         lambda: gd.plot.curvature(gd.swimmers.Purcell(), 0, -1, 1),
-        r"lower must be .*got -1 .lower: the corners",
+        r"lower must be an array of shape \[2\], got shape \(\) .lower: the corners",
     ),
     "theta": (lambda: gd.friction.IncrementalPotential(theta="a"), "theta must be a number, got 'a'"),
     "displacement": (lambda: stroke(displacement="far"), "displacement must be a number or numbers, got 'far'"),

@@ -298,7 +298,7 @@ def test_what_depends_on_the_chart_is_refused():
             gd.spaces.Atlas(charts, radius)
 
 
-def test_distances_by_the_antipode_keep_their_digits():
+def test_distances_by_the_antipode_keep_their_digits(, as_users_run):
     """Stereographic coordinates grow by the point that they leave out as the sphere shrinks in them: distances of
     points there, or of points antipodal to each other but for a small angle, keep all digits (seen 0 to 2e-16);
     logarithms lose one for each power of ten (seen 4e-16 at 1e-3, 5e-5 at 1e-12)."""

@@ -113,7 +113,7 @@ def test_adjoint_carries_velocities_to_another_frame(group):
 
 
 def test_translation_needs_a_dimension():
-    with pytest.raises(ValueError, match="n must be at least 1, got 0"):
+    with pytest.raises(ValueError, match="n must be a positive whole number, got 0"):
         Translation(0)
     with pytest.raises(ValueError, match="n must be 2 or 3"):
         Isometries(4, 1)

@@ -351,7 +351,7 @@ REFUSED = {
     "chart": (lambda: Sphere(2, "ball"), "chart must be one of 'stereographic', .*, 'polar'; got 'ball'"),
     "dim": (lambda: Hyperbolic(2.5), "n must be a positive whole number, got 2.5"),
     "polar line": (lambda: Euclidean(1, "polar"), ">= 2, got 1"),
-    "factor": (lambda: Product(Sphere(2), 3), "b must be a space"),
+    "factor": (lambda: Product(Sphere(2), 3), "b must be a Manifold"),
     "embedding": (lambda: Embedded(lambda x: x, 3, 2), r"embedding must map .* shape \(3,\); it returned shape \(2,\)"),
     "numpy": (lambda: Embedded(lambda x: np.append(x, np.sin(x[0])), 3, 2), "jax.numpy"),
     "ambient": (lambda: Embedded(lambda x: x, "E3", 2), "ambient must be .* a Manifold, got 'E3'"),

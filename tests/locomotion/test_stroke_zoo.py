@@ -193,7 +193,10 @@ REFUSED = {
         r"corners must be an array of shape \[N, m\], got shape \(2,\)",
     ),
     "controls": (lambda: gd.strokes.SplineStroke(CORNERS[:3], closed=False), "N ≥ 4 for an open one"),
-    "open": (lambda: gd.strokes.OpenStroke([0.0], [0.0, 1.0], jnp.zeros((1, 1))), r"got start \(1,\), end \(2,\)"),
+    "open": (
+        lambda: gd.strokes.OpenStroke([0.0], [0.0, 1.0], jnp.zeros((1, 1))),
+        r"end must have shape \[m\] with m = 1",
+    ),
     "density": (
         lambda: gd.cost(Plane(), STROKES["open"], density=lambda swimmer, r, rdot: jnp.log(-rdot @ rdot), steps=4),
         "cost: not a finite number; check the shapes and rates of the stroke, and the density",
