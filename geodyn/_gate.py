@@ -25,7 +25,22 @@ from jaxtyping import AbstractArray
 from typing_extensions import TypeAliasType
 
 from geodyn._checks import UNTRACEABLE, array_of, real_array, shown
-from geodyn._typing import Array, Axes, Count, Each, File, Index, Indices, Number, Numbers, Scalar, Stages, Steps, Vector
+from geodyn._typing import (
+    Array,
+    Axes,
+    Count,
+    Each,
+    File,
+    Index,
+    Indices,
+    Number,
+    Numbers,
+    Row,
+    Scalar,
+    Stages,
+    Steps,
+    Vector,
+)
 
 # Counters of steps, nodes and bins are 32-bit integers.
 BIGGEST = 2**31 - 1
@@ -447,6 +462,14 @@ def _vector(name, value):
     return value
 
 
+@_named("a row of numbers")
+def _row(name, value):
+    array = real_array(name, value, "real numbers")
+    if array.ndim != 1 or array.size == 0:
+        raise ValueError(f"{name} must be a row of numbers, got shape {array.shape}")
+    return value
+
+
 @_named("a number, or a row of numbers")
 def _each(name, value):
     if type(value) is float and -math.inf < value < math.inf:
@@ -564,6 +587,7 @@ _KINDS = {
     float: _number,
     Vector: _vector,
     Each: _each,
+    Row: _row,
     Count: _whole("a positive whole number", 1, 10**6),
     Steps: _whole("a positive whole number", 1),
     Stages: _whole("a positive whole number", 1, 64),

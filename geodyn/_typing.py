@@ -5,8 +5,9 @@ Letters of the shapes: `n` coordinates, `m` shape variables, `k` group coordinat
 
 The aliases have names, since what they stand for would fill the first lines of `help`, and since `geodyn._gate` checks
 arguments by them: `Number`, what may be one; `Numbers`, anything that jnp.asarray takes, nested lists included, whose
-shape is checked where it comes in; `Each`, one number or a row of them; `Count`, a positive whole number, static in jit; `Index`, one
-from 0; `Indices`, rows of such; `Axes`, of matplotlib, or None.
+shape is checked where it comes in; `Row`, numbers in a row; `Each`, one or a row; `Vector`, a row that may be infinite;
+`Count`, `Steps` and `Stages`, positive whole numbers, static in jit; `Index`, one from 0; `Indices`, rows of such;
+`File`, the name of a file; `Axes`, of matplotlib, or None.
 """
 
 import os
@@ -19,6 +20,7 @@ from typing_extensions import TypeAliasType
 
 Scalar = TypeAliasType("Scalar", Float[Array, ""])
 Number = TypeAliasType("Number", Float[ArrayLike, ""])
+Row = TypeAliasType("Row", ArrayLike | Sequence[Any])
 Each = TypeAliasType("Each", ArrayLike | Sequence[Any])
 Vector = TypeAliasType("Vector", Float[ArrayLike, " _"] | Sequence[float | int])
 Numbers = TypeAliasType("Numbers", ArrayLike | Sequence[Any])
@@ -45,6 +47,7 @@ __all__ = [
     "Number",
     "Numbers",
     "PyTree",
+    "Row",
     "Scalar",
     "Stages",
     "Steps",

@@ -12,7 +12,7 @@ import numpy as np
 from geodyn._checks import numbers
 from geodyn._compile.jit import static_count
 from geodyn._gate import checked
-from geodyn._typing import Array, Bool, Count, Numbers, PyTree
+from geodyn._typing import Array, Bool, Count, Each, Number, Numbers, PyTree
 
 
 def _itself(value):
@@ -218,7 +218,7 @@ class Quantiles(AbstractReduction):
     histogram: Histogram
 
     @checked
-    def __init__(self, probabilities: Numbers, low: Numbers, high: Numbers, bins: Count = 1000, of: Callable = _itself):
+    def __init__(self, probabilities: Each, low: Number, high: Number, bins: Count = 1000, of: Callable = _itself):
         self.probabilities = np.asarray(numbers("probabilities", probabilities), float)
         if not np.all((self.probabilities >= 0) & (self.probabilities <= 1)):
             raise ValueError(f"probabilities must lie in [0, 1], got {probabilities!r}")

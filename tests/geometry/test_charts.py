@@ -271,7 +271,7 @@ class Height(gd.AbstractPotential):
         return jnp.sum(x[:, 1])
 
 
-def test_what_depends_on_the_chart_is_refused():
+def test_what_depends_on_the_chart_is_refused(as_users_run):
     q0, v0 = jnp.array([[0.3, 1.1]]), jnp.array([[1.5, -1.0]])
     far_away = Hyperbolic(2, MOVING)
     for element in (gd.Kepler(1.0, [0.0, 1.0]), gd.Gravity(), gd.FixedPoint(0, [0.3, 1.1]), Height()):
@@ -298,7 +298,7 @@ def test_what_depends_on_the_chart_is_refused():
             gd.spaces.Atlas(charts, radius)
 
 
-def test_distances_by_the_antipode_keep_their_digits(, as_users_run):
+def test_distances_by_the_antipode_keep_their_digits():
     """Stereographic coordinates grow by the point that they leave out as the sphere shrinks in them: distances of
     points there, or of points antipodal to each other but for a small angle, keep all digits (seen 0 to 2e-16);
     logarithms lose one for each power of ten (seen 4e-16 at 1e-3, 5e-5 at 1e-12)."""

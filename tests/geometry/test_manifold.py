@@ -251,7 +251,10 @@ def test_points_of_any_form_and_no_other_shape(name):
     errors that say so."""
     verb, sphere = VERBS[name], gd.spaces.Sphere(2)
     np.testing.assert_array_equal(verb(sphere, [0, 1]), verb(sphere, jnp.array([0.0, 1.0])))
-    with pytest.raises(ValueError, match=r"x must have shape (\(2,\) in this space of dim 2, got \(3,\)|\[n\] with n = 2 as space has it)"):
+    with pytest.raises(
+        ValueError,
+        match=r"x must have shape (\(2,\) in this space of dim 2, got \(3,\)|\[n\] with n = 2 as space has it)",
+    ):
         verb(sphere, jnp.zeros(3))
     if name not in ("inner", "norm", "killing"):
         skew = gd.Manifold(lambda x: jnp.array([[1.0, 0.3], [0.0, 1.0]]), 2)

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from geodyn._gate import checked
-from geodyn._typing import Array, Float, Numbers
+from geodyn._typing import Array, Float, Number
 from geodyn.geometry.geodesics.geodesic import half_square
 from geodyn.geometry.manifold.manifold import AbstractManifold
 from geodyn.geometry.models.atlas import AbstractAtlas, AbstractPatches
@@ -61,7 +61,7 @@ class Atlas(AbstractManifold, AbstractPatches):
     dim: int = eqx.field(static=True)
 
     @checked
-    def __init__(self, charts: Sequence[AbstractManifold], radius: Numbers):
+    def __init__(self, charts: Sequence[AbstractManifold], radius: Number):
         self.charts, self.radius = tuple(charts), jnp.asarray(radius, float)
         for k, chart in enumerate(self.charts):
             found = [callable(getattr(chart, name, None)) for name in ("metric", "embed", "coordinates")]

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._gate import checked
-from geodyn._typing import Array, Float, Number, Numbers, Scalar, Vector
+from geodyn._typing import Array, Each, Float, Number, Scalar, Vector
 from geodyn.geometry.geodesics.geodesic import NODES, squared_distance
 from geodyn.geometry.manifold.manifold import AbstractManifold, period_of
 
@@ -74,7 +74,7 @@ class Tabulated(AbstractManifold):
     dim: int = eqx.field(static=True)
 
     @checked
-    def __init__(self, space: AbstractManifold, lower: Vector, upper: Vector, reach: Numbers, tolerance: Number = 1e-8):
+    def __init__(self, space: AbstractManifold, lower: Vector, upper: Vector, reach: Each, tolerance: Number = 1e-8):
         if not isinstance(space, AbstractManifold):
             raise ValueError(f"space must be a manifold such as gd.Manifold(metric, dim); got {type(space).__name__}")
         if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((space, lower, upper, reach))):

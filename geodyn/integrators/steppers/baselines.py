@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import optimistix
 
 from geodyn._gate import checked
-from geodyn._typing import Array, Count, Float, Numbers
+from geodyn._typing import Array, Count, Float, Number, Numbers
 from geodyn.integrators.contract.system import AbstractSystem
 from geodyn.integrators.step.methods import AbstractStepper, Advanced
 
@@ -47,7 +47,7 @@ class Newmark(AbstractStepper):
     gamma: Float[Array, ""]
 
     @checked
-    def __init__(self, beta: Numbers = 0.25, gamma: Numbers = 0.5):
+    def __init__(self, beta: Number = 0.25, gamma: Number = 0.5):
         self.beta, self.gamma = jnp.asarray(beta, float), jnp.asarray(gamma, float)
 
     def start(self, system, t, h, q, p, v):
@@ -147,7 +147,7 @@ class Adaptive(AbstractStepper):
     most_steps: int = eqx.field(static=True)
 
     @checked
-    def __init__(self, rtol: Numbers = 1e-8, atol: Numbers = 1e-10, most_steps: Count = 4096):
+    def __init__(self, rtol: Number = 1e-8, atol: Numbers = 1e-10, most_steps: Count = 4096):
         _diffrax()
         self.rtol, self.atol, self.most_steps = jnp.asarray(rtol, float), jnp.asarray(atol, float), most_steps
 

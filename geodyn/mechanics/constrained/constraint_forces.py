@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 
 from geodyn._gate import checked
-from geodyn._typing import Array, Float, Numbers, Scalar
+from geodyn._typing import Array, Float, Number, Scalar
 from geodyn.integrators.contract.constraints import reactions
 from geodyn.integrators.contract.system import AbstractSystem, constraint_rate
 from geodyn.mechanics.elements.abstract import number
@@ -44,7 +44,7 @@ class ConstraintForces(AbstractSystem):
     baumgarte: Scalar
 
     @checked
-    def __init__(self, system: AbstractSystem, baumgarte: Numbers = 0.0):
+    def __init__(self, system: AbstractSystem, baumgarte: Number = 0.0):
         require_plain("ConstraintForces", system)
         self.system, self.baumgarte = system, number("baumgarte", baumgarte)
 

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from geodyn._compile.jit import static_count
 from geodyn._gate import checked
-from geodyn._typing import Array, Count, Float, Numbers
+from geodyn._typing import Array, Count, Float, Number
 from geodyn.mechanics.constrained.linkage import Linkage, linkage
 from geodyn.mechanics.elements.abstract import number
 
@@ -16,11 +16,11 @@ from geodyn.mechanics.elements.abstract import number
 @checked
 def pinned_chain(
     count: Count = 4,
-    span: Numbers = 3.0,
+    span: Number = 3.0,
     *,
-    rod_mass: Numbers = 0.0,
-    hinge_mass: Numbers = 1.0,
-    gravity: Numbers | None = None,
+    rod_mass: Number = 0.0,
+    hinge_mass: Number = 1.0,
+    gravity: Number | None = None,
     dim: Count = 2,
 ) -> tuple[Linkage, Float[Array, "F d"]]:
     """A chain of unit rods between two pins, at 0 and at `span` on the first axis, hanging up in an arc.
@@ -59,7 +59,7 @@ def pinned_chain(
 
 
 @checked
-def four_rod_configuration(span: Numbers, X: Float[Array, "3"]) -> Float[Array, "3 2"]:
+def four_rod_configuration(span: Number, X: Float[Array, "3"]) -> Float[Array, "3 2"]:
     """The configuration of four unit rods pinned at (0, 0) and (span, 0) that belongs to a point X of the unit sphere.
 
     It is an analytic embedding of S² into the positions of the three hinges, onto all configurations, for 2 < span < 4.
@@ -106,7 +106,7 @@ def four_rod_configuration(span: Numbers, X: Float[Array, "3"]) -> Float[Array, 
 
 
 @checked
-def four_rod_point(span: Numbers, q: Float[Array, "3 2"]) -> Float[Array, "3"]:
+def four_rod_point(span: Number, q: Float[Array, "3 2"]) -> Float[Array, "3"]:
     """The point of the unit sphere to which a configuration of four rods belongs.
 
     The inverse of `gd.linkages.four_rod_configuration`.

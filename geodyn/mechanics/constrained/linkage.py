@@ -15,7 +15,7 @@ from scipy.sparse.csgraph import shortest_path
 from geodyn._checks import floats, require, shaped
 from geodyn._gate import checked
 from geodyn._numerics.linalg import solve
-from geodyn._typing import Array, Count, Float, Indices, Numbers
+from geodyn._typing import Array, Count, Each, Float, Indices, Number, Numbers
 from geodyn.geometry.models.spaces import Euclidean
 from geodyn.integrators.contract.constraints import check_constraints, constraint_state, dependent_rows
 from geodyn.mechanics.elements.abstract import Tuples, number, one_each
@@ -82,12 +82,12 @@ class Linkage(AbstractBody):
     def __init__(
         self,
         edges: Indices,
-        lengths: Numbers,
+        lengths: Each,
         pins: dict,
         *elements,
-        rod_masses: Numbers = 0.0,
-        hinge_masses: Numbers = 1.0,
-        gravity: Numbers | None = None,
+        rod_masses: Each = 0.0,
+        hinge_masses: Each = 1.0,
+        gravity: Number | None = None,
         dim: Count = 2,
         resting: bool = False,
     ):
@@ -208,10 +208,10 @@ def linkage(
     edges: Indices,
     *elements: Element,
     pins: Indices = (),
-    lengths: Numbers | None = None,
-    rod_masses: Numbers = 0.0,
-    hinge_masses: Numbers = 1.0,
-    gravity: Numbers | None = None,
+    lengths: Each | None = None,
+    rod_masses: Each = 0.0,
+    hinge_masses: Each = 1.0,
+    gravity: Number | None = None,
 ) -> tuple[Linkage, Float[Array, "F d"]]:
     """A linkage from a drawing of it, with its configuration.
 

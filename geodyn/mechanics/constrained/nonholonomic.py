@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 
 from geodyn._gate import checked
-from geodyn._typing import Array, Count, Float, Numbers, Scalar
+from geodyn._typing import Array, Count, Each, Float, Number, Scalar
 from geodyn.integrators.contract.lagrangian import AbstractFlatLagrangian
 from geodyn.mechanics.elements.abstract import AbstractPfaffian, number
 from geodyn.mechanics.elements.poses import AbstractOnBodies
@@ -97,11 +97,11 @@ class Penny(AbstractRollingBody):
     @checked
     def __init__(
         self,
-        mass: Numbers = 1.0,
-        radius: Numbers = 1.0,
-        rolling_inertia: Numbers = 0.5,
-        turning_inertia: Numbers = 0.25,
-        downhill: Numbers = 0.0,
+        mass: Number = 1.0,
+        radius: Number = 1.0,
+        rolling_inertia: Number = 0.5,
+        turning_inertia: Number = 0.25,
+        downhill: Number = 0.0,
     ):
         self.mass, self.radius, self.rolling_inertia, self.turning_inertia = _positive(
             mass=mass, radius=radius, rolling_inertia=rolling_inertia, turning_inertia=turning_inertia
@@ -159,7 +159,7 @@ class Sleigh(AbstractRollingBody):
     downhill: Scalar
 
     @checked
-    def __init__(self, mass: Numbers = 1.0, inertia: Numbers = 1.0, offset: Numbers = 0.0, downhill: Numbers = 0.0):
+    def __init__(self, mass: Number = 1.0, inertia: Number = 1.0, offset: Number = 0.0, downhill: Number = 0.0):
         self.mass, self.inertia = _positive(mass=mass, inertia=inertia)
         self.offset, self.downhill = jnp.asarray(offset, float), jnp.asarray(downhill, float)
 
@@ -223,14 +223,14 @@ class Car(AbstractRollingBody):
     @checked
     def __init__(
         self,
-        mass: Numbers = 1.0,
-        inertia: Numbers = 1.0,
-        wheelbase: Numbers = 1.0,
-        radius: Numbers = 1.0,
-        offset: Numbers = 0.5,
-        wheel_inertia: Numbers = 0.1,
-        steering_inertia: Numbers = 0.1,
-        downhill: Numbers = 0.0,
+        mass: Number = 1.0,
+        inertia: Number = 1.0,
+        wheelbase: Number = 1.0,
+        radius: Number = 1.0,
+        offset: Number = 0.5,
+        wheel_inertia: Number = 0.1,
+        steering_inertia: Number = 0.1,
+        downhill: Number = 0.0,
     ):
         self.mass, self.inertia, self.wheelbase, self.radius = _positive(
             mass=mass, inertia=inertia, wheelbase=wheelbase, radius=radius
@@ -296,7 +296,7 @@ class Rolling(AbstractPfaffian, AbstractOnBodies):
     size: int = eqx.field(static=True)
 
     @checked
-    def __init__(self, count: Count = 1, radii: Numbers = 1.0, turntable: Numbers = 0.0):
+    def __init__(self, count: Count = 1, radii: Each = 1.0, turntable: Number = 0.0):
         radii = number("radii", radii, positive=True)
         if radii.shape not in ((), (count,)):
             raise ValueError(f"radii must be one number or one for each of {count} spheres, got shape {radii.shape}")

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 
 from geodyn._checks import floats, require
 from geodyn._gate import checked
-from geodyn._typing import Array, Count, Float, Numbers
+from geodyn._typing import Array, Count, Float, Number, Numbers
 from geodyn.integrators.contract.lagrangian import AbstractFlatLagrangian, check_kinetic
 from geodyn.integrators.contract.system import AbstractLagrangianSystem, AbstractSystem
 from geodyn.integrators.integrate import integrate
@@ -118,7 +118,7 @@ def _power(system, t, q, v):
 
 @checked
 def quasi_static(
-    system: AbstractSystem, q0: Numbers, *, t1: Numbers, steps: Count, t0: Numbers = 0.0, **options
+    system: AbstractSystem, q0: Numbers, *, t1: Number, steps: Count, t0: Number = 0.0, **options
 ) -> Trajectory:
     """Motion so slow that inertia plays no part: ∇V + ∂R/∂v + friction + φ'ᵀλ = 0 at every time.
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from geodyn._compile.jit import static_count
 from geodyn._gate import checked
-from geodyn._typing import Array, Count, Float, Indices, Numbers
+from geodyn._typing import Array, Count, Each, Float, Indices
 from geodyn.geometry.manifold.manifold import AbstractManifold, safe_sqrt
 from geodyn.geometry.models.spaces import AbstractConstantCurvature
 from geodyn.mechanics.elements.abstract import (
@@ -54,7 +54,7 @@ class Area(AbstractPotential):
     nodes: int = eqx.field(static=True)
 
     @checked
-    def __init__(self, triangles: Indices, stiffness: Numbers, area: Numbers, *, nodes: Count = NODES):
+    def __init__(self, triangles: Indices, stiffness: Each, area: Each, *, nodes: Count = NODES):
         self.points = index_tuples("triangles", triangles, 3)
         self.stiffness = one_each("stiffness", stiffness, self.points)
         self.area, self.nodes = one_each("area", area, self.points), static_count("nodes", nodes)
@@ -93,7 +93,7 @@ class Volume(AbstractPotential):
     nodes: int = eqx.field(static=True)
 
     @checked
-    def __init__(self, tetrahedra: Indices, stiffness: Numbers, volume: Numbers, *, nodes: Count = NODES):
+    def __init__(self, tetrahedra: Indices, stiffness: Each, volume: Each, *, nodes: Count = NODES):
         self.points = index_tuples("tetrahedra", tetrahedra, 4)
         self.stiffness = one_each("stiffness", stiffness, self.points)
         self.volume, self.nodes = one_each("volume", volume, self.points), static_count("nodes", nodes)
@@ -132,7 +132,7 @@ class Angle(AbstractPotential):
     angle: Float[Array, " E"]
 
     @checked
-    def __init__(self, triples: Indices, stiffness: Numbers, angle: Numbers = np.pi):
+    def __init__(self, triples: Indices, stiffness: Each, angle: Each = np.pi):
         self.points = index_tuples("triples", triples, 3)
         self.stiffness = one_each("stiffness", stiffness, self.points)
         self.angle = one_each("angle", angle, self.points, most=np.pi)
@@ -184,7 +184,7 @@ class RigidArea(AbstractConstraint):
     size: int = eqx.field(static=True)
 
     @checked
-    def __init__(self, triangles: Indices, area: Numbers):
+    def __init__(self, triangles: Indices, area: Each):
         self.points = index_tuples("triangles", triangles, 3)
         self.area = one_each("area", area, self.points, positive=True)
         self.size = len(self.points)
@@ -220,7 +220,7 @@ class RigidVolume(AbstractConstraint):
     size: int = eqx.field(static=True)
 
     @checked
-    def __init__(self, tetrahedra: Indices, volume: Numbers):
+    def __init__(self, tetrahedra: Indices, volume: Each):
         self.points = index_tuples("tetrahedra", tetrahedra, 4)
         self.volume = one_each("volume", volume, self.points, positive=True)
         self.size = len(self.points)
@@ -257,7 +257,7 @@ class RigidAngle(AbstractConstraint):
     size: int = eqx.field(static=True)
 
     @checked
-    def __init__(self, triples: Indices, angle: Numbers):
+    def __init__(self, triples: Indices, angle: Each):
         self.points = index_tuples("triples", triples, 3)
         self.angle = one_each("angle", angle, self.points, positive=True, most=np.pi)
         self.size = len(self.points)

@@ -12,7 +12,7 @@ import numpy as np
 from geodyn._checks import check_arguments, returned
 from geodyn._compile.jit import as_pytree, jit, with_time
 from geodyn._gate import checked
-from geodyn._typing import Array, Count, Float, Indices, Int, Number, Numbers
+from geodyn._typing import Array, Count, Each, Float, Indices, Int, Number
 from geodyn.geometry.geodesics.geodesic import distance_or_far, is_solved
 from geodyn.geometry.geodesics.relaxation import Effort
 from geodyn.geometry.manifold.manifold import AbstractManifold
@@ -183,9 +183,9 @@ class Contact(AbstractSpheres):
     @checked
     def __init__(
         self,
-        radii: Numbers,
-        restitution: Numbers = 1.0,
-        friction: Numbers = 0.0,
+        radii: Each,
+        restitution: Each = 1.0,
+        friction: Each = 0.0,
         pairs: Indices | None = None,
         nodes: Count | None = None,
         tolerance: Number = 0.0,
@@ -265,9 +265,7 @@ class Wall(AbstractFrictionalContact):
     sliding: Callable | None
 
     @checked
-    def __init__(
-        self, gap: Callable, restitution: Numbers = 1.0, friction: Numbers = 0.0, slip: Callable | None = None
-    ):
+    def __init__(self, gap: Callable, restitution: Each = 1.0, friction: Each = 0.0, slip: Callable | None = None):
         if not callable(gap):
             raise ValueError(f"gap must be a function x[dim] -> room left, got {gap!r}")
         check_arguments("gap", gap, "x")

@@ -13,7 +13,7 @@ import numpy as np
 from geodyn._checks import check_arguments, floats
 from geodyn._compile.jit import as_pytree
 from geodyn._gate import checked
-from geodyn._typing import Array, Count, Float, Number, Numbers
+from geodyn._typing import Array, Count, Each, Float, Number, Numbers, Row
 from geodyn.geometry.geodesics.geodesic import squared_distance
 from geodyn.geometry.geodesics.relaxation import Effort
 from geodyn.geometry.manifold.manifold import AbstractManifold
@@ -168,8 +168,8 @@ class Kepler(AbstractPotential):
     @checked
     def __init__(
         self,
-        strength: Numbers,
-        centre: Numbers,
+        strength: Each,
+        centre: Row,
         *,
         per_mass: bool = False,
         nodes: Count | None = None,
@@ -224,8 +224,8 @@ class Harmonic(AbstractPotential):
     @checked
     def __init__(
         self,
-        stiffness: Numbers,
-        centre: Numbers,
+        stiffness: Each,
+        centre: Row,
         *,
         per_mass: bool = False,
         nodes: Count | None = None,
@@ -262,7 +262,7 @@ class Drag(AbstractDissipation):
     coefficient: Float[Array, "..."]
 
     @checked
-    def __init__(self, coefficient: Numbers):
+    def __init__(self, coefficient: Each):
         self.coefficient = number("coefficient", coefficient)
 
     def rayleigh(self, space, x, v):

@@ -8,7 +8,7 @@ import numpy as np
 
 from geodyn._gate import checked
 from geodyn._numerics.linalg import cholesky, solve
-from geodyn._typing import Array, Float, Number, Numbers
+from geodyn._typing import Array, Float, Number
 from geodyn.geometry.geodesics.geodesic import distance, exp, log
 from geodyn.geometry.manifold.manifold import AbstractManifold
 from geodyn.integrators.contract.system import AbstractSystem
@@ -50,7 +50,9 @@ def slip_on_wall(gap: Callable, space: AbstractManifold, x, u) -> Float[Array, "
 
 
 @checked
-def painleve_number(system: AbstractSystem, q: Numbers, v: Numbers, t: Number = 0.0) -> Float[Array, " c"]:
+def painleve_number(
+    system: AbstractSystem, q: Float[Array, "*shape"], v: Float[Array, "*shape"], t: Number = 0.0
+) -> Float[Array, " c"]:
     """The Painlevé number μ |N M⁻¹ Tᵀ| / N M⁻¹ Nᵀ of every contact, N and T being the gradients of its gap and slip.
 
     Where it exceeds 1, sliding in one direction presses the contact together by more than its force pushes it apart, so

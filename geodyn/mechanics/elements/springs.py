@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from geodyn._checks import check_arguments, floats
 from geodyn._compile.jit import as_pytree
 from geodyn._gate import checked
-from geodyn._typing import Array, Count, Float, Index, Indices, Number, Numbers
+from geodyn._typing import Array, Count, Each, Float, Index, Indices, Number, Row
 from geodyn.geometry.geodesics.relaxation import Effort
 from geodyn.mechanics.elements.abstract import (
     AbstractConstraint,
@@ -53,7 +53,7 @@ class Spring(AbstractPotential):
 
     @checked
     def __init__(
-        self, edges: Indices, stiffness: Numbers, length: Numbers, nodes: Count | None = None, tolerance: Number = 0.0
+        self, edges: Indices, stiffness: Each, length: Each, nodes: Count | None = None, tolerance: Number = 0.0
     ):
         self.effort = path_effort(nodes, tolerance)
         self.points = index_tuples("edges", edges, 2)
@@ -98,7 +98,7 @@ class Rod(AbstractConstraint):
     effort: Effort = eqx.field(static=True)
 
     @checked
-    def __init__(self, edges: Indices, length: Numbers, nodes: Count | None = None, tolerance: Number = 0.0):
+    def __init__(self, edges: Indices, length: Each, nodes: Count | None = None, tolerance: Number = 0.0):
         self.effort = path_effort(nodes, tolerance)
         self.points = index_tuples("edges", edges, 2)
         self.length = one_each("length", length, self.points, positive=True)
@@ -179,7 +179,7 @@ class FixedPoint(AbstractConstraint):
     size: int = eqx.field(static=True)
 
     @checked
-    def __init__(self, index: Index, position: Numbers):
+    def __init__(self, index: Index, position: Row):
         self.points, self.position = index_tuples("index", [(index,)], 1), floats("position", position)
         self.size = self.position.size
 

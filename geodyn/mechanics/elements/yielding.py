@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from geodyn._gate import checked
-from geodyn._typing import Array, Count, Float, Indices, Number, Numbers
+from geodyn._typing import Array, Count, Each, Float, Indices, Number
 from geodyn.geometry.geodesics.relaxation import Effort
 from geodyn.mechanics.elements.abstract import (
     AbstractFriction,
@@ -49,7 +49,7 @@ class DryFriction(AbstractFriction):
     strength: Float[Array, "..."]
 
     @checked
-    def __init__(self, strength: Numbers):
+    def __init__(self, strength: Each):
         self.strength = number("strength", strength)
 
     def slip(self, space, x, v):
@@ -99,9 +99,9 @@ class PlasticSpring(AbstractPlasticity):
     def __init__(
         self,
         edges: Indices,
-        stiffness: Numbers,
-        length: Numbers,
-        yield_force: Numbers,
+        stiffness: Each,
+        length: Each,
+        yield_force: Each,
         nodes: Count | None = None,
         tolerance: Number = 0.0,
     ):

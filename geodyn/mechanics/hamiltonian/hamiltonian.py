@@ -15,7 +15,7 @@ from geodyn._checks import check_arguments, one_number, returned
 from geodyn._compile.jit import as_pytree, jit, with_time
 from geodyn._gate import checked
 from geodyn._numerics.roots import root
-from geodyn._typing import Array, Count, Float, Number, Numbers, Scalar
+from geodyn._typing import Array, Count, Float, Number, Scalar
 from geodyn.integrators.contract.lagrangian import Lagrangian
 from geodyn.integrators.contract.system import AbstractLagrangianSystem, AbstractSystem
 from geodyn.integrators.integrate import integrate
@@ -233,7 +233,9 @@ def poisson_bracket(f: Callable, g: Callable) -> Callable:
 
 
 @checked
-def noether_momentum(system: AbstractSystem, field: Callable, q: Numbers, v: Numbers, t: Number = 0.0) -> Scalar:
+def noether_momentum(
+    system: AbstractSystem, field: Callable, q: Float[Array, "*shape"], v: Float[Array, "*shape"], t: Number = 0.0
+) -> Scalar:
     """The momentum `<p, Y(q)>` of a vector field Y, which is conserved where the flow of Y leaves the Lagrangian alone.
 
     `gd.hamilton.symmetry_defect` says whether it does. Any consistent units.
@@ -267,7 +269,9 @@ def noether_momentum(system: AbstractSystem, field: Callable, q: Numbers, v: Num
 
 
 @checked
-def symmetry_defect(system: AbstractSystem, field: Callable, q: Numbers, v: Numbers, t: Number = 0.0) -> Scalar:
+def symmetry_defect(
+    system: AbstractSystem, field: Callable, q: Float[Array, "*shape"], v: Float[Array, "*shape"], t: Number = 0.0
+) -> Scalar:
     """The rate at which the Lagrangian changes under the flow of a vector field Y, which carries q and v along.
 
     It is `<∂L/∂q, Y> + <p, Y'(q) v>`: zero for a symmetry, and else the rate at which
@@ -309,7 +313,13 @@ def symmetry_defect(system: AbstractSystem, field: Callable, q: Numbers, v: Numb
 
 @checked
 def flow_derivative(
-    system: AbstractSystem, q0: Numbers, p0: Numbers, *, t1: Number, steps: Count, method: AbstractMethod | None = None
+    system: AbstractSystem,
+    q0: Float[Array, "*shape"],
+    p0: Float[Array, "*shape"],
+    *,
+    t1: Number,
+    steps: Count,
+    method: AbstractMethod | None = None,
 ) -> Float[Array, "D D"]:
     """The derivative of the flow, ∂(q, p)/∂(q0, p0) at t1, of the flow as the method computes it.
 
@@ -355,7 +365,9 @@ def _flow_derivative(system, q0, p0, t1, steps, method):
 
 
 @checked
-def liouville_defect(system: AbstractSystem, q0: Numbers, p0: Numbers, **options) -> Scalar:
+def liouville_defect(
+    system: AbstractSystem, q0: Float[Array, "*shape"], p0: Float[Array, "*shape"], **options
+) -> Scalar:
     """By how much the flow changes volumes of phase space: det D − 1, with D of `gd.hamilton.flow_derivative`.
 
     Zero for a Hamiltonian flow (Liouville's theorem); with dissipation, `exp(∫ div dt) − 1`.
@@ -385,7 +397,9 @@ def liouville_defect(system: AbstractSystem, q0: Numbers, p0: Numbers, **options
 
 
 @checked
-def symplectic_defect(system: AbstractSystem, q0: Numbers, p0: Numbers, **options) -> Scalar:
+def symplectic_defect(
+    system: AbstractSystem, q0: Float[Array, "*shape"], p0: Float[Array, "*shape"], **options
+) -> Scalar:
     """How far a method is from symplectic: the largest entry of |DᵀΩD − Ω|, with D of `gd.hamilton.flow_derivative`.
 
     Zero, to rounding, for a symplectic method.

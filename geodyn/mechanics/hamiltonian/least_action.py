@@ -73,8 +73,8 @@ class ActionPath(eqx.Module):
 @checked
 def least_action_path(
     system: AbstractSystem,
-    q0: Numbers,
-    q1: Numbers,
+    q0: Float[Array, "*shape"],
+    q1: Float[Array, "*shape"],
     *,
     t1: Number,
     steps: Count,

@@ -17,7 +17,7 @@ import numpy as np
 from geodyn._checks import floats, require
 from geodyn._compile.jit import jit, static_count
 from geodyn._gate import checked
-from geodyn._typing import Array, Count, Float, Numbers
+from geodyn._typing import Array, Count, Each, Float, Number
 from geodyn.geometry.geodesics.geodesic import distance, exp
 from geodyn.geometry.manifold.manifold import AbstractManifold, checked_points
 from geodyn.geometry.models.spaces import AbstractConstantCurvature
@@ -32,11 +32,11 @@ GOLDEN = (1 + 5**0.5) / 2
 @checked
 def rod(
     space: AbstractManifold,
-    length: Numbers = 2.0,
+    length: Number = 2.0,
     *,
-    masses: Numbers = 1.0,
-    stiffness: Numbers | None = 1.0,
-    centre: Numbers | None = None,
+    masses: Each = 1.0,
+    stiffness: Number | None = 1.0,
+    centre: Float[Array, " dim"] | None = None,
 ) -> tuple[System, Float[Array, "2 dim"]]:
     """A body of two points joined by a spring at rest, or by a rigid rod.
 
@@ -69,11 +69,11 @@ def rod(
 @checked
 def triangle(
     space: AbstractManifold,
-    side: Numbers = 1.0,
+    side: Number = 1.0,
     *,
-    masses: Numbers = 1.0,
-    stiffness: Numbers | None = 1.0,
-    centre: Numbers | None = None,
+    masses: Each = 1.0,
+    stiffness: Each | None = 1.0,
+    centre: Float[Array, " dim"] | None = None,
 ) -> tuple[System, Float[Array, "3 dim"]]:
     """A body of three points with all distances equal, joined by springs at rest or by rigid rods.
 
@@ -106,11 +106,11 @@ def triangle(
 @checked
 def tetrahedron(
     space: AbstractManifold,
-    side: Numbers = 1.0,
+    side: Number = 1.0,
     *,
-    masses: Numbers = 1.0,
-    stiffness: Numbers | None = 1.0,
-    centre: Numbers | None = None,
+    masses: Each = 1.0,
+    stiffness: Each | None = 1.0,
+    centre: Float[Array, " dim"] | None = None,
 ) -> tuple[System, Float[Array, "4 dim"]]:
     """A body of four points with all distances equal, joined by springs at rest or by rigid rods.
 
@@ -143,12 +143,12 @@ def tetrahedron(
 def chain(
     space: AbstractManifold,
     count: Count,
-    spacing: Numbers = 1.0,
+    spacing: Number = 1.0,
     *,
-    masses: Numbers = 1.0,
-    stiffness: Numbers | None = 1.0,
-    length: Numbers | None = None,
-    centre: Numbers | None = None,
+    masses: Each = 1.0,
+    stiffness: Each | None = 1.0,
+    length: Each | None = None,
+    centre: Float[Array, " dim"] | None = None,
 ) -> tuple[System, Float[Array, "N dim"]]:
     """A body of points in a row on a geodesic, each joined to the next by a spring or a rigid rod.
 
@@ -182,12 +182,12 @@ def chain(
 def ring(
     space: AbstractManifold,
     count: Count,
-    radius: Numbers = 1.0,
+    radius: Number = 1.0,
     *,
-    masses: Numbers = 1.0,
-    stiffness: Numbers | None = 1.0,
-    length: Numbers | None = None,
-    centre: Numbers | None = None,
+    masses: Each = 1.0,
+    stiffness: Each | None = 1.0,
+    length: Each | None = None,
+    centre: Float[Array, " dim"] | None = None,
 ) -> tuple[System, Float[Array, "N dim"]]:
     """A body of points on a circle, each joined to the next by a spring or a rigid rod.
 
@@ -225,13 +225,13 @@ def ring(
 def lattice(
     space: AbstractManifold,
     shape: tuple[int, ...],
-    spacing: Numbers = 1.0,
+    spacing: Number = 1.0,
     *,
     diagonals: bool = False,
-    masses: Numbers = 1.0,
-    stiffness: Numbers | None = 1.0,
-    length: Numbers | None = None,
-    centre: Numbers | None = None,
+    masses: Each = 1.0,
+    stiffness: Each | None = 1.0,
+    length: Each | None = None,
+    centre: Float[Array, " dim"] | None = None,
 ) -> tuple[System, Float[Array, "N dim"]]:
     """A body of points in a rectangular lattice around a centre, each joined to its nearest neighbours.
 
@@ -278,12 +278,12 @@ def lattice(
 @checked
 def icosahedron(
     space: AbstractManifold,
-    radius: Numbers = 1.0,
+    radius: Number = 1.0,
     *,
-    masses: Numbers = 1.0,
-    stiffness: Numbers | None = 1.0,
-    length: Numbers | None = None,
-    centre: Numbers | None = None,
+    masses: Each = 1.0,
+    stiffness: Each | None = 1.0,
+    length: Each | None = None,
+    centre: Float[Array, " dim"] | None = None,
 ) -> tuple[System, Float[Array, "12 dim"]]:
     """A body of 12 points, the corners of an icosahedron, joined along its 30 edges: a shell.
 

@@ -6,7 +6,7 @@ import os
 import numpy as np
 
 from geodyn._gate import checked
-from geodyn._typing import Array, File, Float, Numbers
+from geodyn._typing import Array, Each, File, Float, Numbers
 from geodyn.geometry.manifold.manifold import AbstractManifold
 from geodyn.mechanics.elements.abstract import index_tuples
 from geodyn.mechanics.points.builders import around, join
@@ -20,10 +20,10 @@ def mesh(
     space: AbstractManifold,
     source: File | tuple[Numbers, Numbers],
     *,
-    masses: Numbers = 1.0,
-    stiffness: Numbers | None = 1.0,
-    length: Numbers | None = None,
-    centre: Numbers | None = None,
+    masses: Each = 1.0,
+    stiffness: Each | None = 1.0,
+    length: Each | None = None,
+    centre: Float[Array, " dim"] | None = None,
 ) -> tuple[System, Float[Array, "N dim"]]:
     """The body of a mesh of triangles or tetrahedra: its vertices, joined along the edges of its cells.
 

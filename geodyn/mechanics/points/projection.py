@@ -7,7 +7,7 @@ import numpy as np
 from geodyn._checks import floats, require
 from geodyn._compile.jit import jit, traced_numbers
 from geodyn._gate import checked
-from geodyn._typing import Array, Number, Numbers
+from geodyn._typing import Array, Float, Number
 from geodyn.integrators.contract.constraints import constraint_state, dependent_rows, normals
 from geodyn.integrators.contract.system import AbstractSystem, constraint_rate
 from geodyn.mechanics.points.body import AbstractBody, constraint_names
@@ -16,7 +16,9 @@ MOST_ITERATIONS = 50
 
 
 @checked
-def project(system: AbstractSystem, q: Numbers, v: Numbers, t: Number = 0.0) -> tuple[Array, Array]:
+def project(
+    system: AbstractSystem, q: Float[Array, "*shape"], v: Float[Array, "*shape"], t: Number = 0.0
+) -> tuple[Array, Array]:
     """The nearest position and velocity that obey the constraints of a system, to start a motion from.
 
     The position is found by Newton steps that are orthogonal in the kinetic metric, the velocity by the orthogonal

@@ -11,7 +11,7 @@ from geodyn._checks import numbers, require, shaped
 from geodyn._compile.jit import jit
 from geodyn._gate import checked
 from geodyn._numerics.linalg import solve
-from geodyn._typing import Array, Float, Number, Numbers, Scalar
+from geodyn._typing import Array, Each, Float, Number, Scalar
 from geodyn.geometry.derived.patches import atlas_of
 from geodyn.geometry.manifold.manifold import AbstractManifold, check_metric
 from geodyn.geometry.models.spaces import rounding_of
@@ -70,7 +70,7 @@ class System(AbstractBody):
     resting: bool = eqx.field(static=True)
 
     @checked
-    def __init__(self, space: AbstractManifold, masses: Numbers, *elements: Element, resting: bool = False):
+    def __init__(self, space: AbstractManifold, masses: Each, *elements: Element, resting: bool = False):
         if not isinstance(space, AbstractManifold):
             raise ValueError(f"space must be a manifold such as gd.Manifold(metric, dim); got {type(space).__name__}")
         self.space, self.elements, self.masses, self.resting = space, elements, _masses(masses), resting
@@ -208,7 +208,7 @@ def _flat(system, q, v):
 
 @checked
 @jit
-def energy(system: AbstractSystem, q: Numbers, v: Numbers, t: Number = 0.0) -> Scalar:
+def energy(system: AbstractSystem, q: Float[Array, "*shape"], v: Float[Array, "*shape"], t: Number = 0.0) -> Scalar:
     """Energy <∂L/∂v, v> − L of a system at a position and a velocity: kinetic plus potential energy for L = K − V.
 
     Args:
@@ -236,7 +236,7 @@ def energy(system: AbstractSystem, q: Numbers, v: Numbers, t: Number = 0.0) -> S
 
 @checked
 @jit
-def momentum(system: AbstractSystem, q: Numbers, v: Numbers, t: Number = 0.0) -> Array:
+def momentum(system: AbstractSystem, q: Float[Array, "*shape"], v: Float[Array, "*shape"], t: Number = 0.0) -> Array:
     """Momentum p = ∂L/∂v of a system at a position and a velocity; for points in a space p_i = m_i g(x_i) v_i.
 
     Args:
@@ -265,7 +265,9 @@ def momentum(system: AbstractSystem, q: Numbers, v: Numbers, t: Number = 0.0) ->
 
 @checked
 @jit
-def hamiltonian(system: AbstractSystem, q: Numbers, p: Numbers, t: Number = 0.0) -> Scalar:
+def hamiltonian(
+    system: AbstractSystem, q: Float[Array, "*shape"], p: Float[Array, "*shape"], t: Number = 0.0
+) -> Scalar:
     """The Hamiltonian of a state, `H(q, p) = <p, v> − L` at the velocity v that belongs to the momentum p.
 
     Args:
@@ -291,7 +293,7 @@ def hamiltonian(system: AbstractSystem, q: Numbers, p: Numbers, t: Number = 0.0)
 
 @checked
 @jit
-def killing_momentum(system: System, q: Numbers, v: Numbers) -> Float[Array, " K"]:
+def killing_momentum(system: System, q: Float[Array, "N dim"], v: Float[Array, "N dim"]) -> Float[Array, " K"]:
     """The momenta `Σ m_i g(K, v_i)` of a system for every Killing field K of its space.
 
     They are conserved where the elements share the symmetry (Noether's theorem).

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._gate import checked
-from geodyn._typing import Array, Float, Numbers
+from geodyn._typing import Array, Each, Float, Number, Row
 from geodyn.mechanics.elements.abstract import number
 from geodyn.mechanics.elements.contact import AbstractFrictionalContact, AbstractSpheres, coefficient, is_elastic
 from geodyn.mechanics.elements.friction import tangential
@@ -50,11 +50,11 @@ class BallsOnPlane(AbstractFrictionalContact, AbstractOnBodies):
     @checked
     def __init__(
         self,
-        radii: Numbers,
-        restitution: Numbers = 1.0,
-        friction: Numbers = 0.0,
-        normal: Numbers = (0.0, 0.0, 1.0),
-        offset: Numbers = 0.0,
+        radii: Each,
+        restitution: Each = 1.0,
+        friction: Each = 0.0,
+        normal: Row = (0.0, 0.0, 1.0),
+        offset: Number = 0.0,
     ):
         self.radii, self.friction = number("radii", radii, positive=True), coefficient(friction)
         self.restitution, self.elastic = number("restitution", restitution, most=1.0), is_elastic(restitution)

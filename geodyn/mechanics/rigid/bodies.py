@@ -20,7 +20,7 @@ from geodyn._checks import require, shaped
 from geodyn._compile.jit import jit
 from geodyn._gate import checked
 from geodyn._numerics.linalg import solve
-from geodyn._typing import Array, Float, Numbers
+from geodyn._typing import Array, Each, Float, Number, Numbers
 from geodyn.geometry.groups.rigid import quaternion
 from geodyn.geometry.models.spaces import Euclidean
 from geodyn.integrators.contract.constraints import check_constraints
@@ -135,7 +135,7 @@ class RigidBodies(AbstractBody):
     def __init__(
         self,
         inertia: Numbers,
-        masses: Numbers = 1.0,
+        masses: Each = 1.0,
         *elements: Element,
         points: Sequence[tuple] = (),
         pinned: Numbers | None = None,
@@ -334,7 +334,7 @@ def rigid_motion(trajectory: Trajectory) -> RigidMotion:
 
 @checked
 def heavy_top(
-    inertia: Numbers, mass: Numbers = 1.0, centre: Numbers = (0.0, 0.0, 1.0), gravity: Numbers = 9.81
+    inertia: Numbers, mass: Number = 1.0, centre: Float[Array, "3"] = (0.0, 0.0, 1.0), gravity: Number = 9.81
 ) -> RigidBodies:
     """A rigid body pinned at the origin of the world, in uniform gravity along −z: a heavy top.
 

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from geodyn._compile.jit import jit
 from geodyn._gate import checked
 from geodyn._numerics.linalg import solve
-from geodyn._typing import Array, Count, Float, Numbers
+from geodyn._typing import Array, Count, Float, Number, Numbers
 from geodyn.geometry.groups.rigid import SO3
 from geodyn.mechanics.rigid.inertia import check_rotations, inertias, rows
 
@@ -23,7 +23,7 @@ Vector = Float[Array, " 3"]
 
 
 @checked
-def momentum_step(inertia: Matrix, rotation: Matrix, momentum: Vector, h: Numbers) -> Matrix:
+def momentum_step(inertia: Matrix, rotation: Matrix, momentum: Vector, h: Number) -> Matrix:
     """One step of a free rigid body of first order: `R ← exp(h [ω×]) R` with `ω = M⁻¹L`, `M = R I Rᵀ`.
 
     The angular momentum L is exact, since it is given; the attitude stays orthogonal; the energy drifts. For
@@ -49,7 +49,7 @@ def momentum_step(inertia: Matrix, rotation: Matrix, momentum: Vector, h: Number
 
 
 @checked
-def buss_step(inertia: Matrix, rotation: Matrix, momentum: Vector, h: Numbers) -> Matrix:
+def buss_step(inertia: Matrix, rotation: Matrix, momentum: Vector, h: Number) -> Matrix:
     """One step of a free rigid body of second order, Buss's augmented method.
 
     `R ← exp(h [ω̄×]) R` with `ω̄ = ω + (h/2) α + (h²/12) α × ω`, `ω = M⁻¹L`, `α = −M⁻¹(ω × L)` and
@@ -88,10 +88,10 @@ def buss_step(inertia: Matrix, rotation: Matrix, momentum: Vector, h: Numbers) -
 @checked
 def free_rotation(
     inertia: Numbers,
-    rotation: Numbers,
-    angular_velocity: Numbers,
+    rotation: Float[Array, "3 3"],
+    angular_velocity: Float[Array, "3"],
     *,
-    t1: Numbers,
+    t1: Number,
     steps: Count,
     step: Callable = buss_step,
 ) -> Float[Array, "T 3 3"]:

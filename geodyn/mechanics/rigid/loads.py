@@ -9,7 +9,7 @@ import numpy as np
 from geodyn._checks import check_arguments, floats
 from geodyn._compile.jit import as_pytree
 from geodyn._gate import checked
-from geodyn._typing import Array, Float, Index, Numbers
+from geodyn._typing import Array, Each, Float, Index, Numbers, Row
 from geodyn.mechanics.elements.abstract import AbstractDissipation, number
 from geodyn.mechanics.elements.poses import AbstractOnBodies
 
@@ -51,7 +51,7 @@ class Load(AbstractDissipation, AbstractOnBodies):
         body: Index,
         force: Callable | Numbers = (0.0, 0.0, 0.0),
         torque: Callable | Numbers = (0.0, 0.0, 0.0),
-        at: Numbers = (0.0, 0.0, 0.0),
+        at: Row = (0.0, 0.0, 0.0),
         frame: str = "world",
     ):
         if frame not in ("world", "body"):
@@ -95,7 +95,7 @@ class TurningDrag(AbstractDissipation, AbstractOnBodies):
     coefficient: Float[Array, "..."]
 
     @checked
-    def __init__(self, coefficient: Numbers):
+    def __init__(self, coefficient: Each):
         self.coefficient = number("coefficient", coefficient)
 
     def rayleigh(self, space, bodies, rates):

@@ -11,7 +11,7 @@ from scipy.spatial import ConvexHull, QhullError
 
 from geodyn._checks import numbers, require
 from geodyn._gate import checked
-from geodyn._typing import Array, Float, Indices, Numbers
+from geodyn._typing import Array, Each, Float, Indices, Numbers
 from geodyn.mechanics.elements.abstract import index_tuples, number
 from geodyn.mechanics.elements.contact import AbstractFrictionalContact, coefficient
 from geodyn.mechanics.elements.friction import tangential
@@ -235,7 +235,7 @@ class Polyhedra(AbstractFrictionalContact, AbstractOnBodies):
     pairs: tuple[tuple[int, ...], ...] = eqx.field(static=True)
 
     @checked
-    def __init__(self, shapes, restitution: Numbers = 0.0, friction: Numbers = 0.0, pairs: Indices | None = None):
+    def __init__(self, shapes, restitution: Each = 0.0, friction: Each = 0.0, pairs: Indices | None = None):
         require("shapes", shapes, list | tuple, "a list with a gd.rigid.Polyhedron for each body")
         for shape in shapes:
             require("shapes", shape, Polyhedron, "one gd.rigid.Polyhedron for each body")
