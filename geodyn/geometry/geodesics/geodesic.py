@@ -89,6 +89,7 @@ def geodesic(
     return told(geodesic_of(space, x, v, _times(ts, x), steps), TOO_LONG)
 
 
+@checked
 def exp(space: AbstractMetric, x: Numbers, v: Numbers, *, steps: Count = STEPS) -> Float[Array, " n"]:
     """The exponential map: the point where the geodesic from x with velocity v is at time 1.
 

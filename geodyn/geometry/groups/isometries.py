@@ -99,6 +99,8 @@ class Isometries(AbstractLieGroup):
         return [0, 1, 3] if self.n == 2 else [0, 1, 2, 3]
 
 
+@checked
+def isometry_group(space: AbstractManifold) -> AbstractLieGroup:
     """The group of the rigid motions of a Euclidean, spherical or hyperbolic space of dimension 2 or 3, or of a line.
 
     Args:

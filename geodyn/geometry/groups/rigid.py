@@ -182,6 +182,8 @@ ROTATION = 1e-2
 LEVI_CIVITA = np.cross(np.eye(3)[:, None], np.eye(3)[None])
 
 
+@checked
+def quaternion(rotation: Numbers) -> Float[Array, "4"]:
     """The unit quaternion (w, x, y, z), w ≥ 0, of a rotation.
 
     It is read off the largest column of 4 q qᵀ, which loses no digits at any angle.

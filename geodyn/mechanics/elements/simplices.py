@@ -182,6 +182,7 @@ def _cone(curvature, across, along, square):
     return jnp.where(near, series / jnp.where(near, along, 1.0) ** 3, curvature * (r - T * c / square) / (2 * T**3))
 
 
+@checked
 def angle(space: AbstractManifold, x: Numbers, y: Numbers, z: Numbers) -> Scalar:
     """Angle at y between the geodesics to x and to z, in any metric.
 
