@@ -117,7 +117,7 @@ def test_translation_needs_a_dimension(as_users_run):
         Translation(0)
     with pytest.raises(ValueError, match="n must be 2 or 3"):
         Isometries(4, 1)
-    with pytest.raises(ValueError, match="pass one group or more|must be a LieGroup"):
+    with pytest.raises(ValueError, match="must be a LieGroup"):
         Product(SE2(), 3)
 
 

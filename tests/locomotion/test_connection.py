@@ -75,7 +75,7 @@ def test_small_loops_have_the_holonomy_of_the_curvature(swimmer, r):
     np.testing.assert_allclose(flux, -jnp.swapaxes(flux, 1, 2), atol=1e-15)
 
 
-def test_modes_are_a_part_of_the_hinges():
+def test_modes_are_a_part_of_the_hinges(as_users_run):
     """Connection and metric are those of the base along the modes, the outline is that of the bent body; what does not
     fit is refused."""
     base, matrix = NLink([1.0, 0.7, 1.1, 0.9]), jnp.array([[1.0, 0.2], [0.3, -1.0], [-0.5, 0.4]])
@@ -87,7 +87,7 @@ def test_modes_are_a_part_of_the_hinges():
     for wrong, message in (
         (lambda: Modes(base, [1.0, 0.0, 0.0]), r"matrix must be \[h, m\]"),
         (lambda: Modes(base, matrix, [0.1]), "rest"),
-        (lambda: Modes(3, matrix), "base must be a swimmer of links"),
+        (lambda: Modes(3, matrix), "base must be a LinkSwimmer"),
         (lambda: connection(modes, [0.1, 0.2, 0.3]), "the shape r"),
     ):
         with pytest.raises(ValueError, match=message):
