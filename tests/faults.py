@@ -1128,24 +1128,24 @@ integrators/step/loop.py: all steps are the first
 + since=state.since
 > integrators/test_integrate.py::test_the_local_error_is_bounded
 
-integrators/step/loop.py: local errors without the steps before
-- error = jnp.where(state.since >= 2, h *
-+ error = jnp.where(state.since >= 0, h *
+integrators/step/errors.py: local errors without the steps before
+- error = jnp.where(known, local, jnp.nan)
++ error = local
 > integrators/test_integrate.py::test_the_local_error_is_bounded
 
-integrators/step/loop.py: the largest local error is the last
-- jnp.fmax(error, state.errors[1])
+integrators/step/errors.py: the largest local error is the last
+- jnp.fmax(error, errors[1])
 + error
 > integrators/test_integrate.py::test_the_local_error_of_saved_steps
 
-integrators/step/loop.py: errors in units of the step are forgotten
-- jnp.fmax(error / moved, state.errors[2])
-+ error / moved
+integrators/step/errors.py: errors in units of the step are forgotten
+- jnp.fmax(relative, errors[2])
++ relative
 > integrators/test_integrate.py::test_a_damped_motion_that_the_steps_cannot_follow_is_no_success
 
 integrators/step/loop.py: local errors of failed steps
-- return jnp.where(good, errors, state.errors)
-+ return errors
+- return jnp.where(good, next_errors(tableau, state.since, state.errors, h, largest, moved, far), state.errors)
++ return next_errors(tableau, state.since, state.errors, h, largest, moved, far)
 > integrators/test_integrate.py::test_the_local_error_of_a_failed_step_is_none
 
 integrators/step/loop.py: the history in the wrong order
@@ -1722,6 +1722,21 @@ integrators/impacts/resting.py: a gap below zero by rounding presses
 - complementarity(gram, free, still[at])
 + complementarity(gram, free + gap[at] / (SETTLING * h) ** 2, still[at])
 > impacts/test_resting_contacts.py::test_a_cradle_of_balls_of_any_size
+
+integrators/step/errors.py: errors of coarse steps do not add up
+- added = errors[3] + jnp.where(counted > limit, counted, 0.0)
++ added = jnp.where(counted > limit, counted, 0.0)
+> integrators/test_statuses.py::test_a_rotation_that_the_steps_do_not_resolve
+
+integrators/step/errors.py: all errors add up, upper bounds too
+- COARSE = 5e-4
++ COARSE = 0.0
+> integrators/test_statuses.py::test_motions_that_are_resolved_stay_so
+
+integrators/contract/constraints.py: a start off the constraints is silent inside of jit
+- return valid & held & (rate <=
++ return valid & held | (rate <=
+> integrators/test_statuses.py::test_what_is_refused_eagerly_is_a_status_inside_of_jit
 """
 )
 

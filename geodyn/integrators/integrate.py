@@ -14,6 +14,7 @@ from geodyn._compile.jit import Carried, jit, short_errors, static_count, traced
 from geodyn._gate import checked
 from geodyn._numerics.failure import no_derivative_where
 from geodyn._typing import Array, Count, Numbers, Steps
+from geodyn.integrators.contract.constraints import is_consistent
 from geodyn.integrators.contract.lagrangian import AbstractFlatLagrangian, check_kinetic
 from geodyn.integrators.contract.results import RESULTS
 from geodyn.integrators.contract.system import AbstractSystem
@@ -38,6 +39,7 @@ from geodyn.integrators.steppers.stepper import start_stepper, stepped
 from geodyn.integrators.trajectory import Impacts, Inputs, IntegrationError, Stats, Trajectory
 
 STAGE_MEMORY = 2**28
+AT_START = RESULTS.overlapping, RESULTS.pressed_at_rest, RESULTS.inconsistent_start
 ROWS = 6  # The number of arrays that are saved of a state: q, p, λ, frame, local error, v.
 
 
@@ -79,7 +81,8 @@ def integrate(
         v0: the initial velocity, in the shape of q0. Without it the motion starts from rest. An `ODE` takes none, and a
             `gd.hamilton.Hamiltonian` needs v0 or p0.
         p0: the initial momentum, in the shape of q0, in the place of v0.
-        t1: the end time, later than t0; in any consistent units.
+        t1: the end time, in any consistent units. An earlier one than t0 is reached backwards, without contacts, dry
+            friction and plasticity.
         steps: the number of steps.
         t0: the initial time.
         method: the method of integration.
@@ -114,12 +117,14 @@ def integrate(
     q, v = _initial(system, q0, v0 if p0 is None else _velocity(system, q0, v0, p0, t0))
     steps, save_every = static_count("steps", steps), static_count("save_every", save_every)
     most_impacts = static_count("most_impacts", most_impacts)
-    _check_times(t0, t1, steps, save_every)
+    reversible = system.contacts is None and system.is_smooth
+    _check_times(t0, t1, steps, save_every, reversible)
     kind = type(system)  # Equinox makes a pytree of every bound method, `system.check`, which takes 50 µs.
     constraints = kind.count_constraints(system, q)
     method = _method(system, method, q, constraints)
     system, method = traced_numbers(system), traced_numbers(method)
     h = _number((t1 - t0) / steps, q.dtype)  # It is traced wherever anything is.
+    h = h if reversible or not isinstance(h, jax.core.Tracer) else h * jnp.where(h > 0, 1.0, jnp.nan)
     counts = {"steps": steps, "save_every": save_every, "most_impacts": most_impacts}
     watched = system.contacts is not None and isinstance(method, AbstractCollocation)
     most, saves = most_impacts if watched else 0, steps // save_every
@@ -193,15 +198,19 @@ def _raised(system, t, q, p):
     return system.velocity(t, q.reshape(-1), p.reshape(-1)).reshape(q.shape)
 
 
-def _check_times(t0, t1, steps, save_every):
+def _check_times(t0, t1, steps, save_every, reversible: bool):
     if steps % save_every:
         raise ValueError(f"save_every must divide steps={steps}, got {save_every}")
     a_number("t0", t0)
     a_number("t1", t1)
     if isinstance(t0, jax.core.Tracer) or isinstance(t1, jax.core.Tracer):
         return
-    if not (np.isfinite(t1) and np.isfinite(t0) and t1 > t0):
-        raise ValueError(f"t1 must be finite and later than t0={t0}, got {t1}")
+    if not (np.isfinite(t1) and np.isfinite(t0) and t1 != t0):
+        raise ValueError(f"t1 must be finite and another time than t0={t0}, got {t1}")
+    if not reversible and t1 < t0:
+        raise ValueError(
+            f"t1 must be later than t0={t0}, got {t1}: impacts, dry friction and plasticity are not followed backwards"
+        )
 
 
 @functools.cache
@@ -259,12 +268,15 @@ def _least_gap(system, t, q):
 
 
 def _begin(system, method, t0, h, q, v):
-    """The initial `State`, of flat arrays, with the multipliers there."""
+    """The initial `State`, of flat arrays, with the multipliers there. It is a failure if q and v are no state of the
+    system, of which `check` tells more where they are known."""
     flat = q.reshape(-1)
     velocity = system.velocity(t0, flat, jnp.zeros(0, q.dtype)) if v is None else v.reshape(-1)
     momentum = system.momentum(t0, flat, velocity)
     begin = start_stepper if isinstance(method, AbstractStepper) else start
-    return begin(system, method, t0, h, flat, momentum, velocity)
+    first = begin(system, method, t0, h, flat, momentum, velocity)
+    valid = is_consistent(system, t0, flat, velocity)
+    return eqx.tree_at(lambda s: s.result, first, jnp.where(valid, first.result, RESULTS.inconsistent_start))
 
 
 class Reached(eqx.Module):
@@ -406,7 +418,7 @@ def _raise_failure(trajectory):
         after = np.max(times, where=np.isfinite(times), initial=float(trajectory.t[0]))
         word = "after" if result == RESULTS.too_many_impacts else "at"
         raise IntegrationError(f"{word} t = {after:.6g} {result.message}", trajectory)
-    if result in (RESULTS.overlapping, RESULTS.pressed_at_rest, RESULTS.digits_lost, RESULTS.under_resolved):
+    if result in (*AT_START, RESULTS.digits_lost, RESULTS.under_resolved):
         raise IntegrationError(result.message, trajectory)
     if result in (RESULTS.not_converged, RESULTS.not_finite, RESULTS.charts_disagree):
         done = int(trajectory.stats.steps) - 1

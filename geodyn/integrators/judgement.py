@@ -40,8 +40,9 @@ def judged(system, method, h, is_first, state: State, facts: Facts, rows, made, 
     """(the velocities of the rows (t, q, p, λ), the facts including these rows, the result of the run so far); `made`
     is passed to `_of_rows`."""
     t, q, _, multipliers = rows
-    followed = isinstance(method, AbstractCollocation) and not method.tableau.is_explicit and not most
-    followed = followed and _is_conservative(system, t[0], q[0])
+    smooth = isinstance(method, AbstractCollocation) and not most and system.is_smooth
+    conservative = smooth and _is_conservative(system, t[0], q[0])
+    followed = conservative and not method.tableau.is_explicit
 
     def of_row(t, q, p, lam):
         v = system.velocity(t, q, p)
@@ -53,20 +54,22 @@ def judged(system, method, h, is_first, state: State, facts: Facts, rows, made, 
     facts = facts._replace(rounding=jnp.fmax(facts.rounding, jnp.nanmax(rounded)))
     lost = facts.rounding * jnp.finfo(rounded.dtype).eps > MOST_ROUNDING
     result = jnp.where(lost & (state.result <= RESULTS.not_finite), RESULTS.digits_lost, state.result)
-    if not followed:
-        return v, facts, result
-    energy, kinetic = others
-    facts = Facts(
-        jnp.where(is_first, energy[0], facts.first),
-        jnp.maximum(facts.highest, jnp.max(energy)),
-        jnp.minimum(facts.lowest, jnp.min(energy)),
-        jnp.maximum(facts.kinetic, jnp.max(kinetic)),
-        facts.rounding,
-    )
-    noise = _noise(system, t[0], q[0], jnp.nanmax(jnp.abs(multipliers), initial=0), h)
-    resolved = _is_resolved(facts, noise, damping=not method.tableau.is_symplectic)
-    wrong = (result == RESULTS.successful) & (~resolved | (state.errors[2] > 1))
-    return v, facts, jnp.where(wrong, RESULTS.under_resolved, result)
+    # A method that damps forgets the errors of steps that were too long for what it damped.
+    remembers = smooth and (conservative or method.tableau.is_symplectic or method.tableau.is_explicit)
+    wrong = (state.errors[3] > state.errors[4]) & remembers
+    if followed:
+        energy, kinetic = others
+        facts = Facts(
+            jnp.where(is_first, energy[0], facts.first),
+            jnp.maximum(facts.highest, jnp.max(energy)),
+            jnp.minimum(facts.lowest, jnp.min(energy)),
+            jnp.maximum(facts.kinetic, jnp.max(kinetic)),
+            facts.rounding,
+        )
+        noise = _noise(system, t[0], q[0], jnp.nanmax(jnp.abs(multipliers), initial=0), h)
+        resolved = _is_resolved(facts, noise, damping=not method.tableau.is_symplectic)
+        wrong = wrong | ~resolved | (state.errors[2] > 1)
+    return v, facts, jnp.where((result == RESULTS.successful) & wrong, RESULTS.under_resolved, result)
 
 
 def _is_conservative(system, t, q) -> bool:
@@ -82,7 +85,7 @@ def _noise(system, t, q, reaction, h):
     """The energy that rounding may give to a body at rest: the kinetic energy of velocities that move it by the
     rounding error of its positions in a step, and the work of the reactions at these."""
     v = jnp.ones_like(q) * (ROUNDINGS * jnp.finfo(q.dtype).eps * jnp.max(jnp.abs(q)) / h)
-    return jnp.abs(system.momentum(t, q, v) @ v) / 2 + reaction * h * v[0]
+    return jnp.abs(system.momentum(t, q, v) @ v) / 2 + jnp.abs(reaction * h * v[0])
 
 
 def _is_resolved(facts: Facts, noise, damping):

@@ -251,7 +251,7 @@ class Trajectory(eqx.Module):
             raise ValueError("a trajectory read from a file has no system: give it to gd.load(path, system=...)")
         t = jnp.asarray(t, self.t.dtype)
         if not any(isinstance(x, jax.core.Tracer) for x in (t, self.t)):
-            first, last = float(self.t[0]), float(self.t[-1])
+            first, last = sorted((float(self.t[0]), float(self.t[-1])))
             if np.any(np.asarray(t) < first) or np.any(np.asarray(t) > last):
                 raise ValueError(f"t must lie within [{first}, {last}], got {np.asarray(t)}")
         if isinstance(self.method, AbstractStepper):
@@ -306,9 +306,16 @@ def _energies(trajectory):
     return jax.vmap(partial(total_energy, trajectory.system))(*states)
 
 
+def _save_before(trajectory, t):
+    """The number of the last saved state that is not after the time t; in a run backwards in time, not before it."""
+    sign = jnp.sign(trajectory.step_size)
+    after = jnp.searchsorted(sign * trajectory.t, sign * t, side="right")
+    return jnp.clip(after - 1, 0, trajectory.t.shape[0] - 1)
+
+
 def _cubic(trajectory, t):
     """The position at the time t, by cubic Hermite interpolation between two saved states."""
-    i = jnp.clip(jnp.searchsorted(trajectory.t, t, side="right") - 1, 0, trajectory.t.shape[0] - 2)
+    i = jnp.minimum(_save_before(trajectory, t), trajectory.t.shape[0] - 2)
     start, length = trajectory.t[i], trajectory.t[i + 1] - trajectory.t[i]
     x, q, moved = (t - start) / length, trajectory.q[i], trajectory.q[i + 1] - trajectory.q[i]
     left, arrived = length * trajectory.v[i] - moved, moved - length * trajectory.v[i + 1]
@@ -338,7 +345,7 @@ def _evaluate(trajectory, times):
     every = trajectory.inputs.save_every
 
     def at(t):
-        i = jnp.clip(jnp.searchsorted(trajectory.t, t, side="right") - 1, 0, trajectory.t.shape[0] - 1)
+        i = _save_before(trajectory, t)
         q, v, p = (flat(x, i) for x in (trajectory.q, trajectory.v, trajectory.p))
         state = start(system, method, trajectory.t[i], h, q, p, v)
         if trajectory.impacts is not None:

@@ -133,7 +133,7 @@ def test_stability_function(name):
         re, im = float(z[0]), float(z[1])
         matrix = jnp.array([[re, -im], [im, re]])
         system = ODE(Linear(matrix))
-        y = integrate(system, [1.0, 0.0], t1=1.0, steps=1, method=METHODS[name]).q[-1]
+        y = integrate(system, [1.0, 0.0], t1=1.0, steps=1, method=METHODS[name], throw=False).q[-1]
         np.testing.assert_allclose(y, np.array(wanted, float), rtol=0, atol=1e-13 * np.hypot(*map(float, wanted)))
 
 

@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._compile.jit import jit
-from geodyn._typing import Array, Float
+from geodyn._typing import Array, Bool, Float
 from geodyn.integrators.contract.couplings import form_of
-from geodyn.integrators.contract.system import AbstractSystem, constraint_rate
+from geodyn.integrators.contract.system import AbstractSystem, constraint_rate, is_configuration
 
 
 def reactions(system: AbstractSystem, t, q, p, v, wanted=0.0) -> Float[Array, " c"]:
@@ -47,11 +47,13 @@ def constraint_state(system: AbstractSystem, q, v, t) -> tuple[Array, Array, Arr
 
 @jit
 def bend(system: AbstractSystem, q, v, t) -> tuple[Array, Array]:
-    """The second differences in v of the constraints at the velocity level, which are zero if these are affine in v,
-    and the size of the values. Two differences are added: one about 0, in which even functions are visible, and one
-    from 0 on, in which odd functions are."""
-    middle, one, back, two = (constraint_rate(system, t, q, x) for x in (0 * v, 1 + v, -1 - v, 2 + 2 * v))
-    return jnp.abs(one + back - 2 * middle) + jnp.abs(two + middle - 2 * one), jnp.max(jnp.abs(two))
+    """The differences between the derivatives of the constraints at the velocity level at several velocities, which are
+    zero if these are affine in v, and the size of the derivatives."""
+    jacobian = jax.jacfwd(lambda v: constraint_rate(system, t, q, v))
+    unlike = 1 + jnp.abs(v) * jnp.cos(jnp.arange(v.size, dtype=v.dtype))  # In a direction along which nothing cancels.
+    first, *others = (jacobian(x) for x in (0 * v, v, unlike * (1 + jnp.arange(v.size)), -unlike))
+    bent = jnp.max(jnp.stack([jnp.abs(other - first) for other in others]), axis=(0, 2))
+    return bent, jnp.max(jnp.abs(jnp.stack([first, *others])))
 
 
 def check_constraints(system: AbstractSystem, names: list[str], q, v, t) -> None:
@@ -65,7 +67,7 @@ def check_constraints(system: AbstractSystem, names: list[str], q, v, t) -> None
         if not bent[worst] <= tolerance * (1 + size):
             raise ValueError(
                 f"{names[worst]} must be affine in v, A(q)v − b(q): only then is it clear which reactions do no work; "
-                f"its second difference in v is {bent[worst]:.3g}"
+                f"its derivative changes with v by {bent[worst]:.3g}"
             )
     for what, values, size in (("q0", residual, np.abs(q).max()), ("v0", rate, np.abs(v).max())):
         worst = int(np.argmax(np.abs(values))) if values.size else 0
@@ -79,6 +81,19 @@ def check_constraints(system: AbstractSystem, names: list[str], q, v, t) -> None
             f"constraints are redundant or contradictory at q0: {', '.join(names[i] for i in rows)}; remove one of "
             "them, or start where they are independent"
         )
+
+
+def is_consistent(system: AbstractSystem, t, q, v) -> Bool[Array, ""]:
+    """Whether flat q[n] is a configuration, and q, v[n] satisfy the constraints, as `check_constraints` judges it."""
+    tolerance = jnp.finfo(q.dtype).eps ** 0.5
+    valid = is_configuration(system, q)
+    if system.count_constraints(q) == 0:
+        return valid
+    missed, rate = (
+        jnp.max(jnp.abs(x), initial=0.0) for x in (system.constraint(t, q), constraint_rate(system, t, q, v))
+    )
+    held = missed <= tolerance * (1 + jnp.max(jnp.abs(q)))
+    return valid & held & (rate <= tolerance * (1 + jnp.max(jnp.abs(v))))
 
 
 def dependent_rows(gram: Float[np.ndarray, "c c"]) -> list[int]:

@@ -29,6 +29,7 @@ class RESULTS(enum.IntEnum):
     contact_unresolved = 10
     digits_lost = 11
     under_resolved = 12
+    inconsistent_start = 13
 
     @property
     def message(self) -> str:
@@ -56,4 +57,6 @@ class RESULTS(enum.IntEnum):
             "one that goes along, Hyperbolic(n, 'moving halfspace') or Sphere(n, 'stereographic pair')",
             "a step, or the energy, has no correct digit, so the motion is much faster than the steps: take more "
             "steps, or, where it passes by a singular point of its chart, a chart that is regular there",
+            "q0 or v0 violates a constraint, or q0 is no configuration of the system, as a quaternion without unit "
+            "length is none: start from q0, v0 = gd.project(system, q0, v0), or from what bodies.state(…) returns",
         )[self]

@@ -13,7 +13,7 @@ import numpy as np
 from geodyn._checks import check_arguments, returned
 from geodyn._compile.jit import as_pytree
 from geodyn._gate import checked
-from geodyn._typing import Array, Float, Scalar
+from geodyn._typing import Array, Bool, Float, Scalar
 from geodyn.integrators.contract.charts import Charts
 from geodyn.integrators.contract.contacts import Contacts
 
@@ -275,6 +275,13 @@ class ODE(AbstractSystem):
         got = jax.eval_shape(lambda q: self.velocity(jnp.zeros((), q.dtype), q, q[:0]), q.reshape(-1))
         if got.shape != (q.size,):
             raise ValueError(f"vector_field must return shape ({q.size},), the shape of y; got {got.shape}")
+
+
+@functools.singledispatch
+def is_configuration(system: AbstractSystem, q: Float[Array, " n"]) -> Bool[Array, ""]:
+    """Whether q is a configuration of the system. It is, whatever its numbers are; a class of systems that knows better
+    registers its own function here."""
+    return jnp.ones((), bool)
 
 
 @functools.singledispatch

@@ -120,6 +120,24 @@ class ButcherTableau:
         weights[distinct] = factor * factorial(p) / np.prod(apart, axis=1)
         return weights
 
+    @property
+    def last_mode(self) -> np.ndarray:
+        """The weights [s] of the last Legendre coefficient of the stage velocities of one step, which is small where
+        the polynomial resolves the motion; zeros for fewer than three stages, which have no small one."""
+        if self.stages < 3 or not self.is_collocation:
+            return np.zeros(self.stages)
+        return np.linalg.inv(np.polynomial.legendre.legvander(2 * self.c - 1, self.stages - 1))[-1]
+
+    @property
+    def trapezoid_defect(self) -> np.ndarray | None:
+        """The weights [3s] of the difference between the displacement in the last step and the trapezoidal rule for it,
+        divided by h, as in `defect`; None unless the first stage of the method is the start of a step. The difference
+        exceeds the displacement where an explicit method is unstable."""
+        if not self.is_explicit or self.c[0] != 0:
+            return None
+        start = np.eye(self.stages)[0]
+        return np.concatenate([0 * self.b, self.b - start / 2, -start / 2])
+
     def _key(self):
         return self.a.tobytes(), self.b.tobytes(), self.c.tobytes(), self.order
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from geodyn._compile.lanes import lanes
 from geodyn._compile.native import LARGEST
@@ -20,6 +21,7 @@ from geodyn._typing import Array
 from geodyn.integrators.contract.results import RESULTS
 from geodyn.integrators.contract.tableau import ButcherTableau
 from geodyn.integrators.step.equations import Newton, Stages, column, coupled, like, mixed, summed, top
+from geodyn.integrators.step.errors import next_errors
 from geodyn.integrators.step.iteration import (
     MOST_MATRICES,
     MOST_PLAIN,
@@ -187,7 +189,7 @@ class Step:
         """The stage values of the active members, and [f] or [f, v] there, from guesses w and `found` of both."""
         # An increment below eps · |q|/h moves no position by more than its rounding error.
         _, h, q, *_ = known
-        equations, floor = (self.residual, self.found, known), top(q, 1) / h[0] / 2**6
+        equations, floor = (self.residual, self.found, known), top(q, 1) / jnp.abs(h[0]) / 2**6
         if self.newton is None:
             return solved(*equations, w, found, floor, active, jointly=self.jointly)
 
@@ -220,6 +222,7 @@ class Carried(NamedTuple):
     jacobians: Array
     since: Array
     errors: Array
+    origin: Array
 
 
 def forward(equations: Step, saves: int, every: int | None):
@@ -272,6 +275,7 @@ def forward(equations: Step, saves: int, every: int | None):
                 jacobians=state.jacobians + jacobians,
                 since=state.since + good,
                 errors=_errors(tableau, h[0], state, w[:n], q1, good),
+                origin=state.origin,
             )
             last = jnp.where(good, w, state.history[:, s:])
             return (after, [remembered(done == 0, *x) for x in zip(found, new, strict=True)], done + 1), last
@@ -313,14 +317,15 @@ def forward(equations: Step, saves: int, every: int | None):
 
 def _errors(tableau, h, state, u, q1, good):
     """`State.errors` after a step."""
-    if tableau.defect is None:
-        return state.errors
-    defect = summed(tableau.defect, jnp.concatenate([state.history[: u.shape[0]], u], 1))
-    error = jnp.where(state.since >= 2, h * top(defect, 1), jnp.nan)
-    eps = jnp.finfo(q1.dtype).eps
-    moved = top(jnp.abs(q1 - state.q) + jnp.sqrt(eps) * jnp.abs(state.q), 1)
-    errors = jnp.stack([error, jnp.fmax(error, state.errors[1]), jnp.fmax(error / moved, state.errors[2])])
-    return jnp.where(good, errors, state.errors)
+    velocities = jnp.concatenate([state.history[: u.shape[0]], u], 1)
+    rounded = jnp.sqrt(jnp.finfo(q1.dtype).eps) * jnp.abs(state.q)
+
+    def largest(weights):
+        oldest = np.flatnonzero(np.any(weights, axis=0))[0]  # Those before it have the weight 0.
+        return top(mixed(weights[:, oldest:], velocities[:, oldest:]), 1)
+
+    moved, far = top(jnp.abs(q1 - state.q) + rounded, 1), top(jnp.abs(q1 - state.origin) + rounded, 1)
+    return jnp.where(good, next_errors(tableau, state.since, state.errors, h, largest, moved, far), state.errors)
 
 
 def stepped(equations: Step, t0, h, state: State, saves: int, every, made=None):
@@ -328,7 +333,7 @@ def stepped(equations: Step, t0, h, state: State, saves: int, every, made=None):
     is given, only the first `made` of the saves are computed."""
     carried = Carried(
         *(state.step, state.q, state.p, *state.rounding, state.history.T, state.result),
-        *(state.iterations, state.jacobians, state.since, state.errors),
+        *(state.iterations, state.jacobians, state.since, state.errors, state.origin),
     )
     stages, dtype = equations.stages, state.q.dtype
     rows = [(state.q.shape, dtype), (state.p.shape, dtype), ((), bool), ((1,), dtype)]
@@ -341,6 +346,6 @@ def stepped(equations: Step, t0, h, state: State, saves: int, every, made=None):
     c = Carried(*values[: len(carried)])
     after = State(
         *(c.step, c.q, c.p, (c.lost_q, c.lost_p), c.history.T, c.result, c.iterations, c.jacobians),
-        *(state.frame, c.since, c.errors),
+        *(state.frame, c.since, c.errors, c.origin),
     )
     return after, values[len(carried) :]

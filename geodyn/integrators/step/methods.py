@@ -16,6 +16,7 @@ from geodyn.integrators.contract.system import AbstractSystem
 from geodyn.integrators.contract.tableau import ButcherTableau, gauss, radau_iia
 from geodyn.integrators.step.charts import in_best_charts, start_frame
 from geodyn.integrators.step.collocation import FORMULATIONS, UNCONSTRAINED, Formulation, Problem, acceleration_level
+from geodyn.integrators.step.errors import next_errors, no_errors
 from geodyn.integrators.step.stages import Root, stage_values
 
 
@@ -241,8 +242,8 @@ def formulation_of(method: AbstractCollocation, constraints: int) -> Formulation
 
 class State(eqx.Module):
     """The state of an integration: everything that a step needs from the steps before it. `since` counts the equal
-    steps in one chart since the last start. `errors` are estimates of the local error, NaN if unknown: that of the last
-    step, the largest of all, and the largest relative to the displacement in its step."""
+    steps in one chart since the last start. The `errors` are those of `errors.py`, with the `origin`, the q at the
+    start."""
 
     step: Int[Array, ""]
     q: Float[Array, " n"]
@@ -254,7 +255,8 @@ class State(eqx.Module):
     jacobians: Int[Array, ""]
     frame: Float[Array, " f"]
     since: Int[Array, ""]
-    errors: Float[Array, " 3"]
+    errors: Float[Array, " 5"]
+    origin: Float[Array, " n"]
 
     @property
     def alive(self) -> Bool[Array, ""]:
@@ -277,8 +279,8 @@ def start(system: AbstractSystem, method: AbstractCollocation, t, h, q, p, v) ->
     formulation, holonomic = formulation_of(method, lam.size), system.constraint(t, q).size
     w = jnp.concatenate([v, h * lam, jnp.zeros((formulation.sets - 1) * holonomic, q.dtype)])
     zero, rounding = jnp.zeros((), int), (jnp.zeros_like(q), jnp.zeros_like(p))
-    frame, unknown = start_frame(system, q), jnp.full(3, jnp.nan, q.dtype)
-    return State(zero, q, p, rounding, jnp.tile(w, (2 * s, 1)), zero, zero, zero, frame, zero, unknown)
+    history, frame = jnp.tile(w, (2 * s, 1)), start_frame(system, q)
+    return State(zero, q, p, rounding, history, zero, zero, zero, frame, zero, no_errors(q.dtype), q)
 
 
 def step(method: AbstractCollocation, formulation: Formulation, system: AbstractSystem, t0, h, state, alone=False):
@@ -324,20 +326,22 @@ def after_step(problem: Problem, state: State, root: Root, first):
         state.frame,
         state.since,
         state.errors,
+        state.origin,
     )
     return after, w
 
 
 def _measured(tableau, h, state: State, after: State, w) -> State:
-    """The state `after` a step, with the estimate of the local error of the step."""
-    if tableau.defect is None:
-        return after
+    """The state `after` a step, with the estimates of its error."""
     velocities = jnp.concatenate([state.history, w])[:, : state.q.size]
-    weights = jnp.asarray(tableau.defect, w.dtype)[:, None]
-    error = jnp.where(state.since >= 2, h * jnp.max(jnp.abs(jnp.sum(weights * velocities, axis=0))), jnp.nan)
-    moved = jnp.max(jnp.abs(after.q - state.q) + jnp.sqrt(jnp.finfo(w.dtype).eps) * jnp.abs(state.q))
-    largest = jnp.fmax(jnp.stack([error, error / moved]), state.errors[1:])
-    errors = jnp.concatenate([error[None], largest])
+    rounded = jnp.sqrt(jnp.finfo(w.dtype).eps) * jnp.abs(state.q)
+
+    def largest(weights):
+        return jnp.max(jnp.abs(jnp.asarray(weights, w.dtype) @ velocities), axis=1)
+
+    moved = jnp.max(jnp.abs(after.q - state.q) + rounded)
+    far = jnp.max(jnp.abs(after.q - state.origin) + rounded)
+    errors = next_errors(tableau, state.since, state.errors, h, largest, moved, far)
     good = after.alive
     since, errors = state.since + good, jnp.where(good, errors, state.errors)
     return eqx.tree_at(lambda s: (s.since, s.errors), after, (since, errors))

@@ -62,7 +62,7 @@ def stage_values(problem: Problem, guess, active, cancelling=0.0, alone: bool = 
     there. `alone` says that the program is not for a batch."""
     # An increment below eps · |q|/h moves no position by more than its rounding error: at that size stagnation counts
     # as convergence.
-    floor = jnp.max(jnp.abs(problem.q)) / problem.h / 2**6 + cancelling
+    floor = jnp.max(jnp.abs(problem.q)) / jnp.abs(problem.h) / 2**6 + cancelling
     return root(problem, guess, floor, active, alone)
 
 

@@ -6,8 +6,11 @@ Explicit Runge–Kutta methods are tableaux, `gd.methods.Collocation(gd.tableaus
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optimistix
 
+from geodyn._checks import a_number
+from geodyn._compile.jit import static_count
 from geodyn._gate import checked
 from geodyn._typing import Array, Count, Float, Number, Numbers
 from geodyn.integrators.contract.system import AbstractSystem
@@ -27,7 +30,8 @@ class Newmark(AbstractStepper):
         gamma: γ, by default ½.
 
     Raises:
-        ValueError: in `gd.integrate`, for constraints, contacts, dry friction and plasticity.
+        ValueError: for β or γ outside [0, 1]; in `gd.integrate`, for constraints, contacts, dry friction and
+            plasticity.
 
     Example:
         Half the step, a quarter of the error.
@@ -48,7 +52,7 @@ class Newmark(AbstractStepper):
 
     @checked
     def __init__(self, beta: Number = 0.25, gamma: Number = 0.5):
-        self.beta, self.gamma = jnp.asarray(beta, float), jnp.asarray(gamma, float)
+        self.beta, self.gamma = _between("beta", beta, 0.0, 1.0), _between("gamma", gamma, 0.0, 1.0)
 
     def start(self, system, t, h, q, p, v):
         return _unbound(self, system, q)
@@ -66,8 +70,9 @@ class Newmark(AbstractStepper):
 
         args = system, t, h, q, v, a, weights
         last, converged, iterations = _root(missed, a, args)
-        q, v = end(last, args)
-        return Advanced(q, system.momentum(t + h, q, v), lam, converged, iterations)
+        moved, rate = end(last, args)
+        stable = (self.beta >= 0.25) | _is_stable(h, q, v, moved, rate)
+        return Advanced(moved, system.momentum(t + h, moved, rate), lam, converged & stable, iterations)
 
 
 class StormerVerlet(AbstractStepper):
@@ -100,7 +105,7 @@ class StormerVerlet(AbstractStepper):
         return _unbound(self, system, q)
 
     def advance(self, system, t, h, q, p, lam):
-        half, args = h / 2, (system, t, h, q, p)
+        half, args, start = h / 2, (system, t, h, q, p), system.velocity(t, q, p)
 
         def of_momentum(middle, args):
             system, t, h, q, p = args
@@ -116,7 +121,8 @@ class StormerVerlet(AbstractStepper):
         guess = q + h * system.velocity(t, q, middle)
         end, second, more = _root(of_position, guess, (system, t, h, q, middle))
         p = middle + half * _force(system, t + h, end, middle)
-        return Advanced(end, p, lam, first & second, turns + more)
+        stable = _is_stable(h, q, start, end, system.velocity(t + h, end, p))
+        return Advanced(end, p, lam, first & second & stable, turns + more)
 
 
 class Adaptive(AbstractStepper):
@@ -127,13 +133,14 @@ class Adaptive(AbstractStepper):
     own fails.
 
     Args:
-        rtol: relative tolerance.
-        atol: absolute tolerance.
+        rtol: relative tolerance, from 0 to 0.1.
+        atol: absolute tolerance, in the units of the coordinates, at least 0.
         most_steps: the most steps of the solver in one step of `gd.integrate`.
 
     Raises:
         ImportError: without diffrax.
-        ValueError: in `gd.integrate`, for constraints, contacts, dry friction and plasticity.
+        ValueError: for tolerances outside of these bounds; in `gd.integrate`, for constraints, contacts, dry friction
+            and plasticity.
 
     Example:
         >>> body = gd.System(gd.spaces.Euclidean(1), [1.0], gd.Harmonic(1.0, [0.0]))
@@ -149,7 +156,8 @@ class Adaptive(AbstractStepper):
     @checked
     def __init__(self, rtol: Number = 1e-8, atol: Numbers = 1e-10, most_steps: Count = 4096):
         _diffrax()
-        self.rtol, self.atol, self.most_steps = jnp.asarray(rtol, float), jnp.asarray(atol, float), most_steps
+        self.rtol, self.atol = _between("rtol", rtol, 0.0, 0.1), _between("atol", atol, 0.0, np.inf)
+        self.most_steps = static_count("most_steps", most_steps)
 
     def start(self, system, t, h, q, p, v):
         return _unbound(self, system, q)
@@ -172,6 +180,15 @@ class Adaptive(AbstractStepper):
         )
         q, p = jax.tree.map(lambda y: y[0], found.ys)
         return Advanced(q, p, lam, found.result == diffrax.RESULTS.successful, found.stats["num_steps"])
+
+
+def _between(name: str, value, least: float, most: float) -> Float[Array, ""]:
+    """`value` as one number; ValueError unless it is in [least, most], as far as that is known."""
+    a_number(name, value)
+    number = jnp.asarray(value, float)
+    if not isinstance(number, jax.core.Tracer) and not least <= number <= most:
+        raise ValueError(f"{name} must be a number from {least:g} to {most:g}, got {value}")
+    return number
 
 
 def _diffrax():
@@ -197,6 +214,14 @@ def _unbound(method, system: AbstractSystem, q):
             remedy = "gd.friction.IncrementalPotential()" if not system.is_smooth else "gd.RadauIIA(3)"
             raise ValueError(f"{type(method).__name__} is for systems without {name}: take method={remedy}")
     return jnp.zeros(0, q.dtype)
+
+
+def _is_stable(h, q, v, moved, rate):
+    """Whether a step from (q, v) to (`moved`, `rate`) is shorter than the limit of stability: on a linear oscillator
+    the displacement then differs from the trapezoidal rule by less than itself."""
+    displacement, noise = moved - q, jnp.finfo(q.dtype).eps ** 0.5 * jnp.max(jnp.abs(q))
+    missed = jnp.max(jnp.abs(displacement - h / 2 * (v + rate)))
+    return missed <= jnp.max(jnp.abs(displacement)) + noise
 
 
 def _force(system, t, q, p):

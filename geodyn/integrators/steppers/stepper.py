@@ -7,6 +7,7 @@ from geodyn._compile.tracing import batched_as
 from geodyn.integrators.contract.results import RESULTS
 from geodyn.integrators.contract.system import AbstractSystem
 from geodyn.integrators.step.charts import in_best_charts, start_frame
+from geodyn.integrators.step.errors import no_errors
 from geodyn.integrators.step.methods import AbstractStepper, State
 from geodyn.integrators.step.path import turns
 
@@ -16,8 +17,8 @@ def start_stepper(system: AbstractSystem, method: AbstractStepper, t, h, q, p, v
     lam = method.start(system, t, h, q, p, v)
     zero, rounding = jnp.zeros((), int), (jnp.zeros_like(q), jnp.zeros_like(p))
     history = jnp.tile(jnp.concatenate([v, lam]), (2, 1))
-    frame, unknown = start_frame(system, q), jnp.full(3, jnp.nan, q.dtype)
-    return State(zero, q, p, rounding, history, zero, zero, zero, frame, zero, unknown)
+    frame = start_frame(system, q)
+    return State(zero, q, p, rounding, history, zero, zero, zero, frame, zero, no_errors(q.dtype), q)
 
 
 def stepped(system: AbstractSystem, t0, h, state: State, *, method: AbstractStepper, saves: int, every, made=None):
@@ -58,5 +59,6 @@ def _step(method, system, t0, h, state):
         state.frame,
         state.since,
         state.errors,
+        state.origin,
     )
     return in_best_charts(system, t + h, state)[0]

@@ -257,13 +257,16 @@ def index_tuples(name: str, value, count: int) -> Tuples:
 
 
 def number(name: str, value, *, positive: bool = False, most: float = np.inf) -> Array:
-    """`value` as an array of finite numbers in [0, most], or in (0, most) if `positive`; else ValueError."""
+    """`value` as an array of finite numbers in [0, most], or in (0, most) if `positive`; else ValueError, or NaN where
+    a number is traced."""
     value = floats(name, value)
-    if not isinstance(value, jax.core.Tracer):
-        x = np.asarray(value)
-        if not np.all(np.isfinite(x) & ((x > 0) & (x < most) if positive else (x >= 0) & (x <= most))):
-            limit = "" if most == np.inf else f", {'less than' if positive else 'at most'} {most:.6g},"
-            raise ValueError(f"{name} must be {'positive' if positive else '≥ 0'}{limit} and finite, got {x}")
+    x = value if isinstance(value, jax.core.Tracer) else np.asarray(value)
+    valid = (x > 0) & (x < most) if positive else (x >= 0) & (x <= most) & (x < np.inf)
+    if isinstance(x, jax.core.Tracer):
+        return value * jnp.where(valid, 1.0, jnp.nan)
+    if not np.all(valid):
+        limit = "" if most == np.inf else f", {'less than' if positive else 'at most'} {most:.6g},"
+        raise ValueError(f"{name} must be {'positive' if positive else '≥ 0'}{limit} and finite, got {x}")
     return value
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from geodyn._checks import numbers, require, shaped
 from geodyn._compile.jit import jit
 from geodyn._gate import checked
+from geodyn._numerics.failure import nan_unless
 from geodyn._numerics.linalg import solve
 from geodyn._typing import Array, Each, Float, Number, Scalar
 from geodyn.geometry.derived.patches import atlas_of
@@ -18,7 +19,7 @@ from geodyn.geometry.models.spaces import rounding_of
 from geodyn.integrators.contract.charts import Charts
 from geodyn.integrators.contract.constraints import check_constraints
 from geodyn.integrators.contract.dissipation import check_dissipation
-from geodyn.integrators.contract.system import AbstractSystem, Couplings, rounding
+from geodyn.integrators.contract.system import AbstractSystem, Couplings, is_configuration, rounding
 from geodyn.mechanics.elements.abstract import AbstractConstraint, AbstractDissipation, AbstractPfaffian
 from geodyn.mechanics.elements.contact import AbstractContact, check_contacts
 from geodyn.mechanics.elements.parts import coupled, joined
@@ -165,10 +166,11 @@ def _masses(masses):
     masses = masses if jnp.issubdtype(masses.dtype, jnp.floating) else masses.astype(float)
     if masses.ndim != 1 or masses.shape[0] == 0:
         raise ValueError(f"masses must be a non-empty list [N], got shape {masses.shape}")
-    if not isinstance(masses, jax.core.Tracer):
-        for i, mass in enumerate(np.asarray(masses)):
-            if not (np.isfinite(mass) and mass > 0):
-                raise ValueError(f"masses must be positive and finite; masses[{i}] is {mass}")
+    if isinstance(masses, jax.core.Tracer):
+        return masses * jnp.where((masses > 0) & (masses < jnp.inf), 1.0, jnp.nan).astype(masses.dtype)
+    for i, mass in enumerate(np.asarray(masses)):
+        if not (np.isfinite(mass) and mass > 0):
+            raise ValueError(f"masses must be positive and finite; masses[{i}] is {mass}")
     return masses
 
 
@@ -207,7 +209,6 @@ def _flat(system, q, v):
 
 
 @checked
-@jit
 def energy(system: AbstractSystem, q: Float[Array, "*shape"], v: Float[Array, "*shape"], t: Number = 0.0) -> Scalar:
     """Energy <∂L/∂v, v> − L of a system at a position and a velocity: kinetic plus potential energy for L = K − V.
 
@@ -230,12 +231,27 @@ def energy(system: AbstractSystem, q: Float[Array, "*shape"], v: Float[Array, "*
         >>> print(f"{gd.energy(stone, [[0.0, 3.0]], [[4.0, 0.0]]):.6f}")
         74.860000
     """
+    return _of_configuration(system, q, _energy(system, q, v, t))
+
+
+@jit
+def _energy(system, q, v, t):
     zero, q, v = _flat(system, q, v)
-    return system.energy(zero + t, q, v)
+    return nan_unless(is_configuration(system, q), system.energy(zero + t, q, v), (system, q, v, t))
+
+
+def _of_configuration(system: AbstractSystem, q, value: Array) -> Array:
+    """`value`, computed at q; ValueError if it is known to be NaN since q is no configuration."""
+    known = not isinstance(value, jax.core.Tracer) and np.any(np.isnan(value))
+    if known and not is_configuration(system, jnp.asarray(q, float).reshape(-1)):
+        raise ValueError(
+            f"q is no configuration of this {type(system).__name__}, got {np.asarray(q).tolist()}: the quaternions of "
+            "rigid bodies have unit length, take what bodies.state(rotation, …) returns"
+        )
+    return value
 
 
 @checked
-@jit
 def momentum(system: AbstractSystem, q: Float[Array, "*shape"], v: Float[Array, "*shape"], t: Number = 0.0) -> Array:
     """Momentum p = ∂L/∂v of a system at a position and a velocity; for points in a space p_i = m_i g(x_i) v_i.
 
@@ -259,8 +275,14 @@ def momentum(system: AbstractSystem, q: Float[Array, "*shape"], v: Float[Array, 
         >>> print(p.shape, f"{p[0, 1]:.6f}")
         (1, 2) 1.800000
     """
+    return _of_configuration(system, q, _momentum(system, q, v, t))
+
+
+@jit
+def _momentum(system, q, v, t):
     zero, flat_q, flat_v = _flat(system, q, v)
-    return system.momentum(zero + t, flat_q, flat_v).reshape(jnp.asarray(v).shape)
+    p = system.momentum(zero + t, flat_q, flat_v).reshape(jnp.asarray(v).shape)
+    return nan_unless(is_configuration(system, flat_q), p, (system, q, v, t))
 
 
 @checked

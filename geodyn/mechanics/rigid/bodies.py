@@ -25,6 +25,7 @@ from geodyn.geometry.groups.rigid import quaternion
 from geodyn.geometry.models.spaces import Euclidean
 from geodyn.integrators.contract.constraints import check_constraints
 from geodyn.integrators.contract.dissipation import check_dissipation
+from geodyn.integrators.contract.system import is_configuration
 from geodyn.integrators.trajectory import Trajectory
 from geodyn.mechanics.elements.abstract import AbstractConstraint, AbstractDissipation, AbstractPfaffian, number
 from geodyn.mechanics.elements.contact import AbstractContact, check_contacts
@@ -42,6 +43,8 @@ from geodyn.mechanics.points.body import (
 )
 from geodyn.mechanics.rigid.inertia import check_rotations, inertias, rows
 from geodyn.mechanics.rigid.loads import Load
+
+MOST_STRETCHED = 0.5  # How far the squared length of a quaternion may be from 1.
 
 
 class RigidMotion(eqx.Module):
@@ -285,7 +288,7 @@ class RigidBodies(AbstractBody):
                 )
         squares, stretch = np.sum(q[:, -4:] ** 2, axis=1), np.sum(q[:, -4:] * np.asarray(v)[:, -4:], axis=1)
         tolerance = np.finfo(q.dtype).eps ** 0.5 * (1 + np.abs(v).max())
-        if np.any(np.abs(squares - 1) > 0.5) or np.any(np.abs(stretch) > tolerance):
+        if np.any(np.abs(squares - 1) > MOST_STRETCHED) or np.any(np.abs(stretch) > tolerance):
             raise ValueError(
                 f"the quaternions in q0 must have a length near 1, which v0 keeps; got squares {squares} with half "
                 f"rates {stretch}: make them with q0, v0 = bodies.state(rotation, angular_velocity, …)"
@@ -297,6 +300,12 @@ class RigidBodies(AbstractBody):
         lossy = [e for e in elements_of(self, AbstractDissipation) if not isinstance(e, Load)]
         if lossy:
             check_dissipation(lambda *at: rayleigh_of(self, lossy, *at), t, np.ravel(q), np.ravel(v))
+
+
+@is_configuration.register
+def _(system: RigidBodies, q):
+    squares = jnp.sum(q.reshape(len(system.masses), -1)[:, -4:] ** 2, axis=1)
+    return jnp.all(jnp.abs(squares - 1) <= MOST_STRETCHED)
 
 
 @checked

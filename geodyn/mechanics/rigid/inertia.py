@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._checks import floats
-from geodyn._typing import Array, Float
+from geodyn._typing import Array, Bool, Float
 
 
 def rows(name: str, value, shape: tuple[int, ...]) -> Array:
@@ -23,7 +23,12 @@ def inertias(inertia, count: int) -> Float[Array, "B 3 3"]:
         inertia = jnp.einsum("...i,ij->...ij", inertia, np.eye(3))
     inertia = rows("inertia", inertia, (count, 3, 3))
     if isinstance(inertia, jax.core.Tracer):
-        return inertia
+        # What the principal moments are the sums of, ∫x², ∫y² and ∫z², may be zero.
+        half = jnp.trace(inertia, axis1=1, axis2=2) / 2
+        slack = 100 * jnp.finfo(inertia.dtype).eps * jnp.max(jnp.abs(inertia))
+        spread = (half + slack)[:, None, None] * np.eye(3)[None] - inertia
+        valid = jax.vmap(_is_positive)(inertia) & jax.vmap(_is_positive)(spread)
+        return inertia * jnp.where(valid, 1.0, jnp.nan)[:, None, None]
     for b, matrix in enumerate(np.asarray(inertia)):
         tolerance = 100 * np.finfo(matrix.dtype).eps * np.abs(matrix).max()
         if not np.all(np.isfinite(matrix)) or np.abs(matrix - matrix.T).max() > tolerance:
@@ -40,6 +45,12 @@ def inertias(inertia, count: int) -> Float[Array, "B 3 3"]:
                 "mass in space has these principal moments; each must be the sum of two of ∫x², ∫y², ∫z²"
             )
     return inertia
+
+
+def _is_positive(matrix: Float[Array, "3 3"]) -> Bool[Array, ""]:
+    """Whether a symmetric matrix is positive definite, by its leading minors."""
+    second = matrix[0, 0] * matrix[1, 1] - matrix[0, 1] * matrix[1, 0]
+    return (matrix[0, 0] > 0) & (second > 0) & (matrix[0] @ jnp.cross(matrix[1], matrix[2]) > 0)
 
 
 def check_rotations(rotations: Float[Array, "B 3 3"]) -> None:
