@@ -277,7 +277,7 @@ def test_a_wide_network_is_a_short_program():
     def end(v):
         return gd.integrate(system, jnp.ones((1, 2)), v, t1=1.0, steps=4).q[-1].sum()
 
-    assert len(jax.jit(end).lower(jnp.zeros((1, 2))).as_text().splitlines()) < 1300
+    assert len(jax.jit(end).lower(jnp.zeros((1, 2))).as_text().splitlines()) < 1350
     assert len(jax.jit(jax.grad(end)).lower(jnp.zeros((1, 2))).as_text().splitlines()) < 2900
 
 

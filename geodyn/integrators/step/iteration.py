@@ -170,7 +170,8 @@ def search(
         w = jnp.where(probing | failed, begin + off, after.w)
         fresh, made = begun(w, [], jnp.ones((), bool)), after._replace(w=w)
         # A residual that cannot be evaluated, such as a distance that is not found, has no derivatives either.
-        fresh = fresh._replace(going=failed | jnp.all(jnp.isfinite(r)))
+        evaluated = failed | jnp.all(jnp.isfinite(r))
+        fresh = fresh._replace(w=jnp.where(evaluated, w, jnp.nan), going=evaluated)
         progress = jax.tree.map(lambda a, b: jnp.where(probing | failed, a, b), fresh, made)
         found = found if jointly else evaluate(w)
         return Search(progress._replace(others=found), place, begin, base, matrix, iterations, jacobians)
