@@ -103,7 +103,7 @@ WRONG = {
         "system must have contacts",
     ),
     "steps of a geodesic": (lambda: gd.exp(CURVED, *ENDS, steps=1.5), "steps must be .* got 1.5"),
-    "t1 zero": (lambda: run(t1=0.0), "t1 must be finite and later than t0=0.0, got 0.0"),
+    "t1 zero": (lambda: run(t1=0.0), "t1 must be finite and another time than t0=0.0, got 0.0"),
     "t1 nan": (lambda: run(t1=math.nan), "t1 must be finite"),
     "save_every": (lambda: run(save_every=3), "save_every must divide steps=10, got 3"),
     "q0 shape": (lambda: run(q0=np.zeros((3, 2)), v0=np.zeros((3, 2))), r"q0 must have shape \(2, 2\).*got \(3, 2\)"),
