@@ -63,7 +63,7 @@ def test_motions_that_are_resolved_stay_so():
 
 
 @pytest.mark.parametrize("name", ["rtol", "atol", "beta", "gamma"])
-@pytest.mark.parametrize("value", [-1, np.nan, 1e10, [], [1e-3, 1e-3], "small", None])
+@pytest.mark.parametrize("value", [-1.0, np.nan, 1e10])
 def test_numbers_of_methods_that_cannot_be(name, value):
     if name == "atol" and value == 1e10:
         return
