@@ -1,10 +1,14 @@
 """How the best stroke changes with the body: through the solver, by the envelope theorem, by central differences."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from geodyn.control.families.design import optimal_design
+from geodyn.control.problem.minimise import OUTCOMES
+from geodyn.control.search.failure import StrokeError
 from geodyn.control.search.implicit import sensitivity
 from geodyn.control.search.strokes import Direct, optimal_stroke
 from geodyn.geometry.groups.rigid import Translation
@@ -34,6 +38,66 @@ def test_where_bounds_are_felt():
     slope, found = jax.grad(least, has_aux=True)(0.5)
     assert found.room < 1e-4
     np.testing.assert_allclose(slope, found.multiplier, rtol=1e-5)
+
+
+class Mound(AbstractSwimmer):
+    """Displacement the integral of 1/(1 + |r|²)² over what the shape goes round, at most π; cost |r'|²."""
+
+    stiffness: jax.Array = eqx.field(default=1.0, converter=jnp.asarray)
+    group: Translation = Translation(1)
+
+    def dissipation(self, r, xi, rdot):
+        return self.stiffness * rdot @ rdot + (xi[0] - (r[0] * rdot[1] - r[1] * rdot[0]) / (2 + 2 * r @ r)) ** 2
+
+
+def found_on_the_mound(displacement, **options):
+    """The best loop of the displacement D is the circle of the energy 4π² D/(π − D)."""
+    method = Direct(harmonics=2, steps=8, max_iterations=20)
+    return optimal_stroke(Mound(), (0.0, 0.0), displacement=displacement, method=method, **options)
+
+
+def test_what_was_not_found_claims_nothing():
+    """The energies and multipliers of members that failed were numbers."""
+    found = jax.jit(jax.vmap(found_on_the_mound))(jnp.array([1.0, 4.0]))
+    np.testing.assert_array_equal(found.result == OUTCOMES.converged, [True, False])
+    np.testing.assert_allclose(found.cost, [4 * np.pi**2 / (np.pi - 1), np.nan], rtol=1e-10)
+    np.testing.assert_allclose(found.multiplier, [4 * np.pi**3 / (np.pi - 1) ** 2, np.nan], rtol=1e-9)
+    assert jnp.isnan(found.charge[1]).all() and jnp.isnan(found.stroke.cosine[1]).all()
+    assert jnp.isfinite(found.kkt_residual[1]) and jnp.isfinite(found.stroke.cosine[0]).all()
+
+
+@pytest.mark.long
+def test_what_failed_has_no_derivative():
+    def cost_and_stroke(displacement):
+        found = found_on_the_mound(displacement)
+        return found.cost, found
+
+    slope, found = jax.jit(jax.vmap(jax.grad(cost_and_stroke, has_aux=True)))(jnp.array([1.0, 4.0]))
+    np.testing.assert_allclose(slope, [4 * np.pi**3 / (np.pi - 1) ** 2, np.nan], rtol=1e-9)
+    assert found.second_order[0] > 0 and jnp.isnan(found.second_order[1]) and jnp.isnan(found.wong_residual[1])
+
+    where_it_stood = jax.jit(lambda d: found_on_the_mound(d, throw=False))(4.0)
+    assert jnp.isfinite(where_it_stood.stroke.cosine).all() and jnp.isnan(where_it_stood.cost)
+    slopes = jax.jvp(lambda d: found_on_the_mound(d, throw=False).stroke.cosine, (4.0,), (1.0,))[1]
+    assert jnp.isnan(slopes).all()
+    with pytest.raises(StrokeError):
+        jax.grad(lambda d: found_on_the_mound(d).cost)(4.0)
+    with pytest.raises(ValueError, match="sensitivity: optimum must be an optimal stroke, but its search failed"):
+        sensitivity(found_on_the_mound(4.0, throw=False))
+
+
+@pytest.mark.long
+def test_a_design_that_failed_claims_nothing():
+    """Under vmap it was an error from inside. The energy is in proportion to the stiffness."""
+
+    def found(displacement):
+        options = {"bounds": (0.5, 2.0), "method": Direct(harmonics=2, steps=8, max_iterations=20)}
+        return optimal_design(Mound, 1.0, (0.0, 0.0), displacement=displacement, **options)
+
+    best = jax.vmap(found)(jnp.array([1.0, 4.0]))
+    np.testing.assert_allclose(best.parameters, [0.5, np.nan], rtol=1e-8)
+    np.testing.assert_allclose(best.optimum.cost, [2 * np.pi**2 / (np.pi - 1), np.nan], rtol=1e-8)
+    assert jnp.isfinite(best.efficiency[0]) and jnp.isnan(best.efficiency[1])
 
 
 METHOD = Direct(harmonics=5, steps=32)

@@ -10,12 +10,14 @@ from jax.flatten_util import ravel_pytree
 
 from geodyn._compile.jit import as_pytree
 from geodyn._gate import checked
+from geodyn._numerics.failure import nan_unless
 from geodyn._typing import Array, Float, Number, PyTree, Scalar, Vector
 from geodyn.control.families.varied import VariedProblem, towing_drag
 from geodyn.control.methods.method import Direct
 from geodyn.control.problem.minimise import OUTCOMES, minimise
 from geodyn.control.problem.optimum import OptimalStroke
 from geodyn.control.problem.problem import StrokeProblem
+from geodyn.control.search.checks import known
 from geodyn.control.search.strokes import efficiency, optimal_stroke
 from geodyn.locomotion.connections.connection import AbstractSwimmer
 from geodyn.locomotion.strokes.stroke import FourierStroke, Stroke, floating
@@ -86,7 +88,7 @@ def _size(displacement, parameters):
 
 def _checked_bounds(parameters: PyTree, bounds: tuple[PyTree, PyTree] | None):
     """The lower and upper bounds of the parameters as flat arrays; empty arrays if `bounds` is None."""
-    values = np.asarray(ravel_pytree(parameters)[0])
+    values = ravel_pytree(parameters)[0]
     if values.size == 0:
         raise ValueError("optimal_design: parameters must hold at least one number, where the search begins.")
     if bounds is None:
@@ -97,7 +99,7 @@ def _checked_bounds(parameters: PyTree, bounds: tuple[PyTree, PyTree] | None):
             f"optimal_design: bounds must be (lower, upper), each like the parameters, of {values.size} numbers, got"
             f" {lower.size} and {upper.size}."
         )
-    if not np.all((np.asarray(lower) < values) & (values < np.asarray(upper))):
+    if known((lower, values, upper)) and not np.all((lower < values) & (values < upper)):
         raise ValueError(f"optimal_design: the parameters {values} must lie between their bounds {lower} and {upper}.")
     return lower, upper
 
@@ -138,7 +140,9 @@ def optimal_design(
 
     Raises:
         ValueError: for bad arguments.
-        RuntimeError: if `throw` and the search does not converge.
+        RuntimeError: if `throw` and the search does not converge. Inside jit and vmap nothing can be raised: the
+            efficiency of a search that failed is NaN, with the default `throw` the parameters and the optimum too, and
+            `result` says why.
 
     Example:
         At the best length of the arms the energy does not change with it to first order.
@@ -167,15 +171,20 @@ def optimal_design(
     begin = (first.stroke, (parameters, floating(1.0) if free else None))
     joint = DesignProblem(varied, limits)
     found = minimise(joint, begin, tolerance=tolerance, max_iterations=method.max_iterations, progress=progress)
-    if throw and found.result != OUTCOMES.converged:
+    if throw and known(found.result) and found.result != OUTCOMES.converged:
         raise RuntimeError(
             f"optimal_design: {OUTCOMES[found.result]} (KKT residual {float(found.kkt_residual):.1e} after"
             f" {int(found.iterations)} iterations); begin nearer to the optimum, bound the parameters, or pass"
             " throw=False to see what was found."
         )
-    stroke, there = found.x
+    good, (stroke, there) = found.result == OUTCOMES.converged, found.x
+    if throw and not known(good):
+        there = nan_unless(good, there, ())
     target = varied.displacement(there)
     optimum = optimal_stroke(body(there[0]), stroke, displacement=target, method=method, throw=throw)
     drag = towing_drag(optimum.swimmer)
     best = efficiency(optimum.swimmer, optimum.stroke, drag=drag, steps=2 * steps)
-    return OptimalDesign(there[0], optimum, best, found.kkt_residual, found.bound_multipliers, found.result)
+    multipliers = found.bound_multipliers
+    if not known(good):
+        best, multipliers = nan_unless(good, (best, multipliers), ())
+    return OptimalDesign(there[0], optimum, best, found.kkt_residual, multipliers, found.result)

@@ -46,6 +46,7 @@ class OUTCOMES(eqx.Enumeration):
     unresolved = (
         "Wong's equations were solved, but too few harmonics= and steps= leave a KKT residual beyond tolerance="
     )
+    astray = "converged on the steps of the search, but the stroke leads elsewhere on twice as many"
 
 
 class Minimum(eqx.Module):

@@ -21,7 +21,14 @@ from geodyn.locomotion.connections.connection import AbstractInvariantMetric
 from geodyn.locomotion.strokes.stroke import FourierStroke, LegendreStroke, OpenStroke
 
 _FORMAT = "geodyn stroke 3"
-_OUTCOMES = (OUTCOMES.converged, OUTCOMES.running, OUTCOMES.stalled, OUTCOMES.not_finite, OUTCOMES.unresolved)
+_OUTCOMES = (
+    OUTCOMES.converged,
+    OUTCOMES.running,
+    OUTCOMES.stalled,
+    OUTCOMES.not_finite,
+    OUTCOMES.unresolved,
+    OUTCOMES.astray,
+)
 
 
 class Evidence(eqx.Module):
@@ -64,6 +71,11 @@ class OptimalStroke(eqx.Module):
     the coefficients resolve the stroke; and `stats`, the numbers of `iterations` and of `flat` directions, those of
     symmetries such as a shift of time. What takes long (`wong_residual`, `second_variation`) is computed when it is
     first asked for.
+
+    Inside jit, vmap and grad, where nothing can be raised, the search may have failed: then `cost`, `multiplier`,
+    `charge`, `second_order` and `wong_residual` are NaN, and with the default `throw` the stroke too. `result`,
+    `kkt_residual`, `displacement`, `room` and `power_variation` say where the search stood. The derivatives of what a
+    search that failed has found are NaN.
 
     `optimum.save(path)` writes one `.npz` file that `gd.strokes.load_stroke` reads. Of a batch, under `jax.vmap`, all
     fields have a leading axis.

@@ -65,7 +65,7 @@ def second_variation(problem: StrokeProblem, x, hessian: Float[Array, "n n"], ja
     null = null_space(jacobian @ unit.T)[1].T
     tangent = null @ unit
     values = problem.energy / 2 * jnp.linalg.eigvalsh(tangent @ hessian @ tangent.T)
-    curved = jnp.abs(values) > 100 * jnp.sqrt(jnp.finfo(values.dtype).eps)
+    curved = ~(jnp.abs(values) <= 100 * jnp.sqrt(jnp.finfo(values.dtype).eps))  # What is NaN is no flat direction.
     return jnp.min(jnp.where(curved, values, jnp.inf)), jnp.sum(~curved) - jnp.sum(jnp.all(null == 0, axis=1))
 
 

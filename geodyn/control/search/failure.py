@@ -7,7 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._typing import Array, Float
+from geodyn._compile.jit import jit
+from geodyn._typing import Array, Bool, Float
 from geodyn.control.methods.method import AbstractStrokeMethod, Direct
 from geodyn.control.problem.minimise import OUTCOMES
 from geodyn.control.problem.optimum import OptimalStroke
@@ -47,7 +48,7 @@ def failure(
     optimum: OptimalStroke, problem: StrokeProblem, start, method: AbstractStrokeMethod, search: Callable
 ) -> StrokeError:
     """The error for a search that began at the unknowns `start`; `search` is `optimal_stroke`, to try others."""
-    if optimum.result == OUTCOMES.converged:
+    if optimum.result in (OUTCOMES.converged, OUTCOMES.astray):
         reason = _singular(optimum) or "; the steps of the search are too few to tell where it leads"
     elif optimum.result == OUTCOMES.unresolved:
         reason = ""
@@ -66,10 +67,17 @@ def failure(
 
 def certified(optimum: OptimalStroke, displacement: Float[Array, "..."]) -> bool:
     """Whether the search converged to a stroke that reaches the displacement to 10 % on twice the steps too."""
-    # By numpy, since each operation of JAX alone is a program to be compiled; inside of grad, of the values alone.
-    reached, wanted = (np.asarray(jax.lax.stop_gradient(x)) for x in (optimum.displacement, displacement))
-    miss = np.linalg.norm(reached - wanted) / np.linalg.norm(wanted)
-    return bool(optimum.result == OUTCOMES.converged) and bool(miss < 0.1)
+    return bool(optimum.result == OUTCOMES.converged) and bool(reaches(optimum.displacement, displacement))
+
+
+def reaches(displacement: Float[Array, "..."], wanted: Float[Array, "..."]) -> Bool[Array, ""]:
+    """Whether a displacement is the wanted one to 10 %; inside of grad, of the values alone."""
+    return _near(*jax.lax.stop_gradient((displacement, wanted)))
+
+
+@jit
+def _near(displacement, wanted):
+    return jnp.linalg.norm(displacement - wanted) < 0.1 * jnp.linalg.norm(wanted)
 
 
 def _singular(optimum: OptimalStroke) -> str:

@@ -7,13 +7,15 @@ Source: Fiacco, *Introduction to Sensitivity and Stability Analysis in Nonlinear
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from geodyn._compile.jit import custom_jvp, jit
 from geodyn._gate import checked
+from geodyn._numerics.failure import nan_unless
 from geodyn._typing import Count
 from geodyn.control.methods.method import AbstractStrokeMethod
-from geodyn.control.problem.minimise import STIFFEST, Directions, Minimum, Progress
+from geodyn.control.problem.minimise import OUTCOMES, STIFFEST, Directions, Minimum, Progress
 from geodyn.control.problem.optimum import OptimalStroke
 from geodyn.control.problem.problem import StrokeProblem
 from geodyn.locomotion.connections.connection import AbstractInvariantMetric
@@ -89,7 +91,6 @@ def kkt_solution(hessian, jacobian, b, c):
 
 
 @checked
-@jit
 def sensitivity(optimum: OptimalStroke, *, steps: Count = 128) -> AbstractInvariantMetric:
     """The derivative of the least energy at fixed displacement with respect to every number of the swimmer.
 
@@ -102,7 +103,11 @@ def sensitivity(optimum: OptimalStroke, *, steps: Count = 128) -> AbstractInvari
         steps: number of equal steps of the quadrature.
 
     Returns:
-        The derivatives in the form of the swimmer: `sensitivity(optimum).lengths` goes with `swimmer.lengths`.
+        The derivatives in the form of the swimmer: `sensitivity(optimum).lengths` goes with `swimmer.lengths`. NaN
+        where the search for the optimum failed inside jit.
+
+    Raises:
+        ValueError: for the result of a search that failed.
 
     Example:
         The energy is proportional to the drag per length, so that its derivative at the drag 1 is the energy.
@@ -112,6 +117,17 @@ def sensitivity(optimum: OptimalStroke, *, steps: Count = 128) -> AbstractInvari
         >>> print(f"{gd.design.sensitivity(best).drag:.6f} {best.cost:.6f}")
         2.230128 2.230128
     """
+    good = optimum.result == OUTCOMES.converged
+    if not isinstance(good, jax.core.Tracer) and not np.all(good):
+        raise ValueError(
+            f"sensitivity: optimum must be an optimal stroke, but its search failed: {OUTCOMES[optimum.result]} (KKT"
+            f" residual {float(optimum.kkt_residual):.1e}); pass one whose result is gd.strokes.OUTCOMES.converged."
+        )
+    return nan_unless(jnp.asarray(good), _sensitivity(optimum, steps), ())
+
+
+@jit
+def _sensitivity(optimum, steps):
     end = optimum.swimmer.group.inverse(holonomy(optimum.swimmer, optimum.stroke, steps=steps))
 
     def lagrangian(swimmer):

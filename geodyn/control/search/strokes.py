@@ -7,11 +7,12 @@ import numpy as np
 from geodyn._checks import a_number
 from geodyn._compile.jit import jit, traced_numbers
 from geodyn._gate import checked
+from geodyn._numerics.failure import nan_unless, no_derivative_where
 from geodyn._typing import Array, Count, Float, Number, PyTree, Scalar, Vector
 from geodyn.control.methods.method import AbstractStrokeMethod, Direct
 from geodyn.control.problem.minimise import OUTCOMES, Minimum, Progress
 from geodyn.control.problem.optimum import Evidence, OptimalStroke
-from geodyn.control.problem.problem import StrokeProblem, clock_of, outcome
+from geodyn.control.problem.problem import StrokeProblem, clock_of, outcome, without_derivatives
 from geodyn.control.search.checks import (
     check_guess,
     check_kinds,
@@ -24,7 +25,7 @@ from geodyn.control.search.checks import (
     numbers,
     shape_ends,
 )
-from geodyn.control.search.failure import afloat, certified, failure
+from geodyn.control.search.failure import afloat, certified, failure, reaches
 from geodyn.control.search.guess import small_stroke, unknowns
 from geodyn.control.search.implicit import solved
 from geodyn.control.search.led import STARTS, led_stroke
@@ -171,14 +172,25 @@ def posed(
     return StrokeProblem(swimmer, target, size, base, limits, bounded, steps, end, density, clock), x
 
 
-def _optimum(problem: StrokeProblem, found: Minimum) -> OptimalStroke:
+def _optimum(problem: StrokeProblem, found: Minimum, throw: bool) -> OptimalStroke:
+    """What was found. The derivatives of a failure are NaN; where it cannot be raised, so is what it claims."""
+    values = outcome(problem, found.x, found.multipliers)
+    there = reaches(values["displacement"], problem.displacement)
+    result = OUTCOMES.where((found.result == OUTCOMES.converged) & ~there, OUTCOMES.astray, found.result)
+    good, x, hessian = result == OUTCOMES.converged, found.x, found.hessian
+    if not known(good):
+        claims = {name: values[name] for name in ("cost", "multiplier", "charge")}
+        claims, hessian = nan_unless(good, (claims, hessian), ())
+        values |= claims
+        if throw:
+            values["stroke"], x = nan_unless(good, (values["stroke"], x), ())
     return OptimalStroke(
         swimmer=problem.swimmer,
         kkt_residual=found.kkt_residual,
-        result=found.result,
+        result=result,
         iterations=found.iterations.astype(int),
-        evidence=Evidence(problem, found.x, found.hessian, found.jacobian),
-        **outcome(problem, found.x, found.multipliers),
+        evidence=Evidence(problem, x, hessian, found.jacobian),
+        **no_derivative_where(~good, values, problem),
     )
 
 
@@ -210,7 +222,9 @@ def optimal_stroke(
     The result is differentiable to first order, in forward and in reverse mode, with respect to the numbers in the body
     and the displacement, by the implicit-function theorem. The start has no derivatives, nor have the fields of the
     result that are evidence. Under `jax.vmap` the result has a leading axis for the batch, which takes as long as its
-    slowest member. `gd.optimal_strokes` searches from many starts.
+    slowest member; members that failed are NaN, see `gd.OptimalStroke`. Each member ends at a local optimum of its own:
+    neighbours may lie on different branches, where `gd.stroke_family` follows one. `gd.optimal_strokes` searches from
+    many starts.
 
     Args:
         swimmer: body with a metric of shapes, such as one of `gd.swimmers`, or `gd.bundles.KaluzaKlein(body)`.
@@ -224,7 +238,7 @@ def optimal_stroke(
         density: function (swimmer, r, r') -> cost per time; default `gd.costs.energy`; see `gd.costs.torque`.
         progress: whether to print the iterations, or a function (iteration, KKT residual) that is called after each;
             Ctrl-C, or KeyboardInterrupt raised by that function, then keeps the best stroke so far.
-        throw: whether to raise StrokeError if the search fails.
+        throw: whether to raise StrokeError if the search fails; if not, the stroke where it stood is kept.
 
     Returns:
         OptimalStroke, with the stroke, its cost, the multiplier dE/d(displacement) and the evidence. Any consistent
@@ -233,8 +247,8 @@ def optimal_stroke(
     Raises:
         ValueError: for bad arguments.
         StrokeError: a RuntimeError, if `throw` and the search does not converge, or converges to a stroke that,
-            integrated with twice the steps, leads elsewhere. Inside jit, vmap or grad nothing can be raised: look at
-            `result` and `displacement`.
+            integrated with twice the steps, leads elsewhere. Inside jit and vmap nothing can be raised: what a search
+            that failed would claim is NaN, and `result` says why.
 
     Example:
         >>> swimmer, settings = gd.swimmers.SymmetricPurcell(), gd.Direct(harmonics=6, steps=32)
@@ -258,9 +272,9 @@ def optimal_stroke(
         if another is not None:
             problem, x = pose(another)
             found = solved(problem, x, method, progress)
-    optimum = _optimum(problem, found)
+    optimum = _optimum(problem, found, throw)
     if throw and known(found.result) and not certified(optimum, problem.displacement):
-        raise failure(optimum, problem, x, method, optimal_stroke)
+        raise failure(*without_derivatives((optimum, problem, x)), method, optimal_stroke)
     return optimum
 
 
