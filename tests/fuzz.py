@@ -239,7 +239,17 @@ def as_numbers(good):
 # Numbers of any sign and size are physics where a function does not refuse them; it must then answer in numbers.
 SIGNED = "huge|minus one|zero|half|negative|descriptor|traced"
 # (the text of the call, the parameter, the label): what is taken on purpose. Regular expressions.
-ACCEPTABLE: list[tuple[str, str, str]] = []
+ACCEPTABLE: list[tuple[str, str, str]] = [
+    # Ropes beside each other, and points of a body that is not known yet.
+    (r"gd\.(\w+\.)?(Spring|Rod|PlasticSpring|Rigid\w+|Angle|Area|Volume)", ".*", "one more|far index"),
+    # One number for each of one.
+    (r"gd\..*", "stiffness|length|radii|restitution|friction|coefficient|masses|area|volume|angle", "one axis more"),
+    # Names and titles are any text; what is None by default may be None.
+    (r"gd\..*|labels\.of", "name|label|title|length|time|mass|unit|html", "string|empty string"),
+    (r"gd\..*", "times|model|stroke|guess|system|rotation|ax", "None"),
+    (r"gd\..*", "times|ts|t|members", "one less|one more|less in rows|a number|empty list"),
+    (r".*\.save", "path", "string"),
+]
 
 
 class Late(BaseException):

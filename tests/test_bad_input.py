@@ -4,6 +4,7 @@ import math
 import subprocess
 import sys
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -63,7 +64,48 @@ def patched(switch=lambda q: 0.0 * q[:1], switched=lambda switch, q: q, frame=No
 
 
 CURVED, ENDS = gd.Manifold(lambda x: (1 + x @ x) * jnp.eye(2), 2), jnp.array([[0.0, 0.0], [0.5, 0.0]])
+RIGHT = gd.FourierStroke.circle(0.3)
 WRONG = {
+    "steps that no memory holds": (lambda: run(steps=10**9), "steps=1000000000 .* larger save_every"),
+    "steps that are no number of steps": (lambda: run(steps=10**12), "steps must be .*at most 2147483647, got 10"),
+    "steps that are a flag": (lambda: run(steps=True), "steps must be a positive whole number, got True"),
+    "a flag in words": (lambda: run(throw="False"), "throw must be True or False, got 'False'"),
+    "impacts": (lambda: run(most_impacts=10**12), "most_impacts must be .*at most 1000000, got"),
+    "stages of Gauss": (lambda: gd.Gauss(10**30), "stages must be .*at most 64, got"),
+    "stages of Radau": (lambda: gd.tableaus.radau_iia(10**18), "stages must be .*at most 64, got"),
+    "size of a constraint": (
+        lambda: run(user(gd.AbstractConstraint, size=10**12, residual=lambda self, space, x: x[0])),
+        "size of User must be at most",
+    ),
+    "friction of nothing": (lambda: gd.Contact(0.1, friction=[]), "friction must be one number"),
+    "a weld that stretches": (
+        lambda: gd.rigid.Weld((0, 1), rotation=2 * np.eye(3)),
+        "rotation .* must be orthogonal",
+    ),
+    "a slope that is a date": (
+        lambda: gd.nonholonomic.Car(downhill=np.datetime64("2020-01-01")),
+        "downhill must be a number",
+    ),
+    "a masked array": (lambda: run(q0=np.ma.masked_array(Q, Q > 0)), "q0 must be real numbers without a mask"),
+    "a descriptor": (lambda: gd.load(3), "path must be a path"),
+    "a descriptor of a stroke": (lambda: gd.strokes.load_stroke(3), "path must be a path"),
+    "no name": (lambda: gd.strokes.load_stroke(""), "path must be a path, got ''"),
+    "a folder": (lambda: gd.load("/"), "path must be the name of a file, not of a folder"),
+    "no space": (lambda: gd.distance(None, Q[0], Q[1]), "space must be a Metric .*got None"),
+    "a swimmer that is text": (lambda: gd.holonomy("text", RIGHT), "swimmer must be a Connection .*got 'text'"),
+    "a pair of no points": (
+        lambda: gd.plot.separation(run(), [(0, 9)]),
+        "pairs must be the number of one of the 2 points",
+    ),
+    "a picture of nothing": (lambda: gd.plot.separation(trajectory=3), "trajectory must be a Trajectory .*got 3"),
+    "a function of two": (
+        lambda: gd.holonomy(gd.swimmers.Purcell(), lambda a, b: a),
+        "stroke must be a function of 1 argument",
+    ),
+    "traced data of a picture": (
+        lambda: jax.jit(lambda t: gd.plot.hysteresis(t, t))(np.ones(3)),
+        "displacement must be numbers that are known",
+    ),
     "steps zero": (lambda: run(steps=0), "steps must be a positive whole number, got 0"),
     "nodes of a distance": (lambda: gd.distance(CURVED, *ENDS, nodes=1.5), "nodes must be a positive .* got 1.5"),
     "nodes of a logarithm": (lambda: gd.log(CURVED, *ENDS, nodes=-1), "nodes must be a positive .* got -1"),

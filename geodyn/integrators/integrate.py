@@ -40,6 +40,7 @@ from geodyn.integrators.trajectory import Impacts, Inputs, IntegrationError, Sta
 
 STAGE_MEMORY = 2**28
 AT_START = RESULTS.overlapping, RESULTS.pressed_at_rest, RESULTS.inconsistent_start
+MOST_NUMBERS = 2**31
 ROWS = 6  # The number of arrays that are saved of a state: q, p, λ, frame, local error, v.
 
 
@@ -128,6 +129,11 @@ def integrate(
     counts = {"steps": steps, "save_every": save_every, "most_impacts": most_impacts}
     watched = system.contacts is not None and isinstance(method, AbstractCollocation)
     most, saves = most_impacts if watched else 0, steps // save_every
+    if saves * ROWS * q.size > MOST_NUMBERS:
+        raise ValueError(
+            f"steps={steps} with save_every={save_every} would save {saves} states of {q.size} coordinates, more than "
+            "fit into the memory: save fewer of them, by a larger save_every"
+        )
     if most and system.charts is not None:
         raise ValueError("system has contacts, which need a space of a single chart: give the space another chart")
     concrete = not any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves((system, method, q, v, t0, t1, h)))

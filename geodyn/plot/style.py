@@ -103,6 +103,12 @@ def axes(ax: Any, projection: str | None = None, **labels) -> Any:
     return ax
 
 
+def check_index(name: str, index: int, count: int, what: str) -> None:
+    """Raises ValueError unless there is a thing of this number."""
+    if not 0 <= index < count:
+        raise ValueError(f"{name} must be the number of one of the {count} {what}, 0 to {count - 1}; got {index}")
+
+
 def check_lengths(name: str, lengths: dict[str, int], count: int) -> None:
     """Raises ValueError unless there is a value for each time under every name."""
     for key, length in lengths.items():

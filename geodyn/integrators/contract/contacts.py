@@ -115,6 +115,8 @@ class Contacts(eqx.Module):
         if (friction is None) != (slip is None):
             raise ValueError("friction and slip must be given together: friction acts against the slip")
         for name, value, most in (("restitution", restitution, 1.0), ("friction", friction, jnp.inf)):
+            if not callable(value) and value is not None and np.size(value) == 0:
+                raise ValueError(f"{name} must be one number or [g], got {value!r}; None where no contact has friction")
             _check_coefficient(name, value, most)
         if elastic and with_rest is None:
             raise ValueError("elastic contacts need with_rest, which makes the system whose contacts may be at rest")

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from geodyn._checks import require
 from geodyn._compile.jit import jit
 from geodyn._gate import checked
-from geodyn._typing import Array, Float, Number, Numbers, Scalar
+from geodyn._typing import Array, Float, Number, Row, Scalar
 from geodyn.geometry.groups.lie_group import AbstractLieGroup
 from geodyn.locomotion.connections.checks import require_defined
 from geodyn.locomotion.connections.linkages import bars
@@ -284,7 +284,7 @@ def check_swimmer(swimmer) -> None:
 
 
 @checked
-def connection(swimmer: AbstractConnection, r: Numbers) -> Float[Array, "k m"]:
+def connection(swimmer: AbstractConnection, r: Row) -> Float[Array, "k m"]:
     """The connection form A(r), by which a change of shape moves the body: its velocity is `ξ = −A(r) r'`.
 
     This is the velocity of least drag (swimmers), of zero momentum (free bodies) or without slip (bodies on wheels). It
@@ -317,7 +317,7 @@ def connection(swimmer: AbstractConnection, r: Numbers) -> Float[Array, "k m"]:
 
 
 @checked
-def shape_metric(swimmer: AbstractInvariantMetric, r: Numbers) -> Float[Array, "m m"]:
+def shape_metric(swimmer: AbstractInvariantMetric, r: Row) -> Float[Array, "m m"]:
     """The metric G(r) of shapes: `r'ᵀ G(r) r'` is the power of a swimmer, or twice the kinetic energy of a free body.
 
     It counts only what remains when the body moves by its connection, `G = R_ss − R_sg R_gg⁻¹ R_gs` of the metric
@@ -347,7 +347,7 @@ def shape_metric(swimmer: AbstractInvariantMetric, r: Numbers) -> Float[Array, "
 
 
 @checked
-def curvature(swimmer: AbstractConnection, r: Numbers) -> Float[Array, "k m m"]:
+def curvature(swimmer: AbstractConnection, r: Row) -> Float[Array, "k m m"]:
     """The curvature `F_ij = ∂_i A_j − ∂_j A_i − [A_i, A_j]` of the connection at a shape.
 
     A small loop around the shape r whose oriented area in the plane of the shape variables i and j is a has the

@@ -125,7 +125,8 @@ class AbstractSpheres(AbstractFrictionalContact):
     friction: Float[Array, "..."] | None
     pairs: Tuples | None = eqx.field(static=True)
 
-    def __init__(self, radii, restitution=1.0, friction=0.0, pairs=None):
+    @checked
+    def __init__(self, radii: Each, restitution: Each = 1.0, friction: Each = 0.0, pairs: Indices | None = None):
         self.radii, self.friction = number("radii", radii, positive=True), coefficient(friction)
         self.restitution, self.elastic = number("restitution", restitution, most=1.0), is_elastic(restitution)
         self.pairs = None if pairs is None else index_tuples("pairs", pairs, 2)

@@ -38,6 +38,7 @@ Yielding = AbstractFriction | AbstractPlasticity
 ELEMENTS = AbstractPotential | AbstractDissipation | Yielding | AbstractConstraint | AbstractPfaffian | AbstractContact
 Element = TypeAliasType("Element", ELEMENTS)
 
+MOST_CONSTRAINTS = 10**6
 METHODS = {
     AbstractPotential: {"energy": "space x"},
     AbstractDissipation: {"rayleigh": "space x v"},
@@ -245,6 +246,8 @@ def _check_methods(element) -> None:
     size = getattr(element, "size", 1)
     if isinstance(size, bool) or not isinstance(size, int | np.integer):
         raise ValueError(f"size of {kind(element)} must be the number of its residuals, got {size!r}")
+    if size > MOST_CONSTRAINTS:
+        raise ValueError(f"size of {kind(element)} must be at most {MOST_CONSTRAINTS}, got {size}")
 
 
 def constraint_names(body: AbstractBody) -> list[str]:

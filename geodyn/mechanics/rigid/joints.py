@@ -10,6 +10,7 @@ from geodyn._typing import Array, Float
 from geodyn.geometry.groups.rigid import SO3
 from geodyn.mechanics.elements.abstract import AbstractConstraint
 from geodyn.mechanics.elements.poses import AbstractOnBodies, Poses
+from geodyn.mechanics.rigid.inertia import check_rotations
 
 ORIGINS = ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
 
@@ -32,6 +33,7 @@ class AbstractJoint(AbstractConstraint, AbstractOnBodies):
             raise ValueError(f"bodies of a joint must be two different ones, or one and None, got {bodies}")
         if self.at.shape != (2, 3) or self.rotation.shape != (3, 3):
             raise ValueError(f"at must be two places [2, 3] and rotation [3, 3], got {self.at.shape} and {rotation}")
+        check_rotations(self.rotation[None])
 
     def relative(self, poses: Poses) -> tuple[Float[Array, " 3"], Float[Array, "3 3"]]:
         """(d, C) in coordinates of body a: the vector from its place to that of b, and the rotation of b from the

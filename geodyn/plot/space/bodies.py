@@ -13,7 +13,7 @@ from geodyn.integrators.trajectory import Trajectory
 from geodyn.mechanics.points.body import AbstractBody
 from geodyn.plot.scene.models import model_of
 from geodyn.plot.scene.scene import Scene, scene, scene_of
-from geodyn.plot.style import GREY, INK, PALE, PLAIN, Labels, axes, colours, legend, mixed, polylines
+from geodyn.plot.style import GREY, INK, PALE, PLAIN, Labels, axes, check_index, colours, legend, mixed, polylines
 from geodyn.plot.time.curves import coordinates
 
 SIZE = 8.0
@@ -100,6 +100,8 @@ def path(
     """
     q = trajectory.coordinates()
     masses = np.ones(q.shape[-2])
+    for k in np.ravel(np.asarray(edges)):
+        check_index("edges", int(k), q.shape[-2], "points")
     return _paths(scene_of(space, trajectory.t, q, model, edges, [False] * len(edges), masses), ax, bodies)
 
 

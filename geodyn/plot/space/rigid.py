@@ -8,7 +8,7 @@ from geodyn._gate import checked
 from geodyn._typing import Axes, Index, Numbers
 from geodyn.integrators.trajectory import Trajectory
 from geodyn.mechanics.rigid.bodies import rigid_motion
-from geodyn.plot.style import COLOURS, GREY, INK, PLAIN, axes, legend, polylines
+from geodyn.plot.style import COLOURS, GREY, INK, PLAIN, axes, check_index, legend, polylines
 
 HANDLE = ([(-1.0, 0.0, 0.0), (1.0, 0.0, 0.0)], [(0.0, 0.0, 0.0), (0.0, 1.6, 0.0)])
 """Lines of a T-handle in the principal axes (in the order of growing moments): its bar, and its stem along the second
@@ -113,7 +113,9 @@ def attitudes(
     """
     ax = axes(ax, xlabel=PLAIN.clock)
     t = np.asarray(trajectory.t)
-    wanted = np.linspace(t[0], t[-1], 8) if times is None else np.asarray(times)
+    wanted = np.linspace(t[0], t[-1], 8) if times is None else np.atleast_1d(np.asarray(times, float))
+    if wanted.ndim > 1 or wanted.size == 0 or wanted.min() < t[0] or wanted.max() > t[-1]:
+        raise ValueError(f"times must lie within the trajectory, [{t[0]:.6g}, {t[-1]:.6g}]; got {times}")
     frames = np.abs(t[:, None] - wanted[None]).argmin(axis=0)
     _, turned, _ = _principal(trajectory, body)
     lines = [np.asarray(line, float) for line in shape]
@@ -138,6 +140,7 @@ def _principal(trajectory, body):
     """(principal moments [3] of a body, rotations [T, 3, 3] from its principal axes to the world, angular velocities
     [T, 3] in the principal axes)."""
     motion = rigid_motion(trajectory)
+    check_index("body", body, len(trajectory.system.inertia), "bodies")
     moments, directions = np.linalg.eigh(np.asarray(trajectory.system.inertia[body]))
     return (
         moments,

@@ -16,7 +16,7 @@ from geodyn.geometry.models.spaces import Hyperbolic, Sphere
 from geodyn.integrators.trajectory import Trajectory
 from geodyn.mechanics.points.system import System, edges
 from geodyn.plot.scene.scene import check_one, points_of, system_of
-from geodyn.plot.style import COLOURS, INK, PLAIN, STYLES, Labels, axes, check_lengths, legend, steady
+from geodyn.plot.style import COLOURS, INK, PLAIN, STYLES, Labels, axes, check_index, check_lengths, legend, steady
 
 
 @checked
@@ -116,6 +116,8 @@ def _(
 def _separation(space, t, q, pairs, ax, labels):
     if len(pairs) == 0:
         raise ValueError("pairs: this body has no edges; name pairs of points, such as [(0, 1)]")
+    for k in np.ravel(np.asarray(pairs)):
+        check_index("pairs", int(k), np.shape(q)[1], "points")
     unit = "radii of curvature" if isinstance(space, Sphere | Hyperbolic) else labels.length
     ax = axes(ax, xlabel=labels.clock, ylabel=labels.of("geodesic separation", unit))
     first, second = (jnp.asarray(q)[:, np.array(ends)] for ends in zip(*pairs))
