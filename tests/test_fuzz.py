@@ -6,13 +6,6 @@ import fuzz
 import pytest
 
 SAMPLE = ["gd.distance", "gd.Spring", "gd.FourierStroke", "gd.nonholonomic.Car", "gd.groups.quaternion"]
-    "gd.distance",
-    "gd.Spring",
-    "gd.FourierStroke",
-    "gd.nonholonomic.Car",
-    "gd.cells.angle",
-    "gd.groups.quaternion",
-]
 # Of 200 wrong arguments: errors from inside, or such that do not name the argument.
 MOST_UNNAMED = 20
 
