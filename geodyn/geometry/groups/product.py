@@ -65,6 +65,7 @@ class Product(AbstractLieGroup):
     def inverse(self, g):
         return block_diag(*(f.inverse(part) for f, part in zip(self.factors, self.parts(g), strict=True)))
 
+    @checked
     def parts(self, g: Float[Array, "d d"]) -> list[Float[Array, "_ _"]]:
         """The elements of the factors that g consists of."""
         return [g[begin:end, begin:end] for begin, end in pairwise(self._ends)]

@@ -110,10 +110,12 @@ class AbstractConstantCurvature(AbstractModelSpace):
 
     chart: eqx.AbstractVar[AbstractChart]
 
+    @checked
     def metric(self, x: Float[Array, " n"]) -> Float[Array, "n n"]:
         """The metric of the chart at x."""
         return self.chart.metric(x)
 
+    @checked
     def embed(self, x: Float[Array, " n"]) -> Float[Array, " D"]:
         """X in Rⁿ (Euclidean), or (X', w) in Rⁿ⁺¹ with |X'|² ± w² = ±1 (sphere +, hyperbolic −)."""
         x = jnp.asarray(x)
@@ -121,18 +123,22 @@ class AbstractConstantCurvature(AbstractModelSpace):
             raise ValueError(f"x must have shape ({self.dim},) in this space of dim {self.dim}, got {x.shape}")
         return self.chart.embed(x)
 
+    @checked
     def coordinates(self, X: Float[Array, " D"]) -> Float[Array, " n"]:
         """The coordinates of X, the inverse of `embed`."""
         return self.chart.coordinates(X)
 
+    @checked
     def squared_distance(self, x: Float[Array, " n"], y: Float[Array, " n"]) -> Scalar:
         """Squared distance of two points, smooth where they coincide."""
         return self.chart.squared_distance(x, y)
 
+    @checked
     def exp(self, x: Float[Array, " n"], v: Float[Array, " n"]) -> Float[Array, " n"]:
         """The point of the geodesic from x with velocity v at time 1."""
         return within(self, self.chart.exp(x, v))
 
+    @checked
     def killing_fields(self, x: Float[Array, " n"]) -> Float[Array, "K n"]:
         """K = n(n+1)/2 generators at x: first the n that translate the origin along X_i, then, for every pair i < j,
         the rotation of X_i into X_j. Polar coordinates must be in their ranges (a > 0, b between 0 and π)."""

@@ -42,7 +42,8 @@ class AbstractRollingBody(AbstractFlatLagrangian):
         ...         return jnp.zeros(0)
         ...     def pfaffian(self, t, q, v):
         ...         return jnp.stack([jnp.cos(q[2]) * v[1] - jnp.sin(q[2]) * v[0]])
-        ...     def basis(self, q):
+        ...     @checked
+    def basis(self, q: Float[Array, " n"]):
         ...         ahead = jnp.stack([jnp.cos(q[2]), jnp.sin(q[2]), 0.0 * q[2]])
         ...         return jnp.stack([ahead, jnp.array([0.0, 0.0, 1.0])], axis=1)
         >>> q0 = jnp.zeros(3)
@@ -118,7 +119,8 @@ class Penny(AbstractRollingBody):
     def pfaffian(self, t, q, v):
         return v[:2] - self.radius * v[3] * _ahead(q[2])
 
-    def basis(self, q):
+    @checked
+    def basis(self, q: Float[Array, " n"]):
         roll = jnp.concatenate([self.radius * _ahead(q[2]), jnp.array([0.0, 1.0], q.dtype)])
         return jnp.stack([jnp.array([0.0, 0.0, 1.0, 0.0], q.dtype), roll], 1)
 
@@ -174,7 +176,8 @@ class Sleigh(AbstractRollingBody):
     def pfaffian(self, t, q, v):
         return jnp.stack([_across(q[2], v)])
 
-    def basis(self, q):
+    @checked
+    def basis(self, q: Float[Array, " n"]):
         return jnp.stack([jnp.append(_ahead(q[2]), 0.0), jnp.array([0.0, 0.0, 1.0], q.dtype)], 1)
 
 
@@ -253,7 +256,8 @@ class Car(AbstractRollingBody):
         front = _across(q[2] + q[4], v) + self.wheelbase * v[2] * jnp.cos(q[4])
         return jnp.append(v[:2] - self.radius * v[3] * _ahead(q[2]), front)
 
-    def basis(self, q):
+    @checked
+    def basis(self, q: Float[Array, " n"]):
         turn = self.radius * jnp.tan(q[4]) / self.wheelbase
         drive = jnp.concatenate([self.radius * _ahead(q[2]), jnp.stack([turn, jnp.ones_like(turn), 0 * turn])])
         return jnp.stack([drive, jnp.array([0.0, 0.0, 0.0, 0.0, 1.0], q.dtype)], 1)
