@@ -62,7 +62,7 @@ def new_operation(name: str, *, run, abstract, batched, pushed_forward, pulled_b
     operation = Primitive(name)
     operation.multiple_results = True
     operation.def_impl(run)
-    operation.def_abstract_eval(abstract)
+    operation.def_abstract_eval(lambda *args, **params: _on_mesh_of(args, abstract(*args, **params)))
     batching.primitive_batchers[operation] = no_garbage_collection()(batched)
     ad.primitive_jvps[operation] = no_garbage_collection()(pushed_forward)
     ad.primitive_transposes[operation] = no_garbage_collection()(pulled_back)
@@ -79,6 +79,20 @@ def new_operation(name: str, *, run, abstract, batched, pushed_forward, pulled_b
     mlir.register_lowering(operation, lowering(lowered))
     mlir.register_lowering(operation, lowering(lowered_on_cpu), platform="cpu")
     return operation
+
+
+def _on_mesh_of(args, values):
+    """The types `values` of the results of an operation, on the mesh that the types of its arguments name: where only
+    the arguments were on it, JAX would move cotangents away from it, and cannot do so in a batch."""
+    mesh = next((x.sharding.mesh for x in args if getattr(x, "sharding", None) and not x.sharding.mesh.empty), None)
+    if mesh is None:
+        return values
+
+    def placed(x):
+        spec = jax.sharding.PartitionSpec(*[None] * len(x.shape))
+        return x.update(sharding=jax.sharding.NamedSharding(mesh, spec))
+
+    return [placed(x) if x.sharding.mesh.empty else x for x in values]
 
 
 def _is_for_one_device(context) -> bool:

@@ -6,6 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from geodyn._compile.devices import placed_anywhere
 from geodyn._typing import Array, Bool, PyTree
 
 
@@ -52,6 +53,14 @@ def nan_unless(good: Bool[Array, "*B"], values: PyTree, sources: PyTree) -> PyTr
         return jnp.where(good.reshape(good.shape + (1,) * (value.ndim - good.ndim)), value, jnp.nan)
 
     return no_derivative_where(~good, jax.tree.map(kept, values), sources)
+
+
+@placed_anywhere
+def in_range_or_nan(x: Array, least: float, most: float, closed: bool) -> Array:
+    """The numbers of x that are in (`least`, `most`), or in [`least`, `most`] and finite if `closed`; NaN, derivatives
+    included, for the others."""
+    valid = (x >= least) & (x <= most) & (x < jnp.inf) if closed else (x > least) & (x < most)
+    return x * jnp.where(valid, 1.0, jnp.nan).astype(x.dtype)
 
 
 def _nan_where(failed: Bool[Array, "*B"], rate: Array) -> Array:

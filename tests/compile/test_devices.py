@@ -32,7 +32,8 @@ def loss(k, x):
     return jnp.sum(jax.vmap(lambda x: run(k, x))(x) ** 2)
 
 def values(k, x):
-    return (jax.vmap(lambda x: run(k, x))(x), *jax.grad(loss, (0, 1))(k, x))
+    each = jax.vmap(jax.grad(lambda x: jnp.sum(run(k, x) ** 2)))  # The derivative inside of the batch, not around it.
+    return (jax.vmap(lambda x: run(k, x))(x), *jax.grad(loss, (0, 1))(k, x), each(x))
 
 wanted = jax.jit(values)(k, x)
 for kind in kinds:
@@ -40,11 +41,11 @@ for kind in kinds:
     mesh = jax.make_mesh((int(count),), ("b",), axis_types=(axes,))
     spread = jax.device_put(x, NamedSharding(mesh, P("b", None)))
     if kind == "shard_map":
-        own = jax.shard_map(values, mesh=mesh, in_specs=(P(), P("b")), out_specs=(P("b"), P(), P("b")))
+        own = jax.shard_map(values, mesh=mesh, in_specs=(P(), P("b")), out_specs=(P("b"), P(), P("b"), P("b")))
         found = jax.jit(own)(k, spread)
     elif kind == "pmap":
         parts = jax.pmap(values, in_axes=(None, 0))(k, x.reshape(int(count), -1, 2))
-        found = parts[0].reshape(x.shape), parts[1].sum(), parts[2].reshape(x.shape)
+        found = parts[0].reshape(x.shape), parts[1].sum(), parts[2].reshape(x.shape), parts[3].reshape(x.shape)
     elif kind.endswith("set"):
         with jax.set_mesh(mesh):
             found = jax.jit(values)(k, spread)

@@ -13,6 +13,7 @@ import numpy as np
 
 from geodyn._checks import floats
 from geodyn._compile.jit import static_count
+from geodyn._numerics.failure import in_range_or_nan
 from geodyn._typing import Array, Float, Scalar
 from geodyn.geometry.geodesics.geodesic import NODES, distance, effort_of
 from geodyn.geometry.geodesics.relaxation import Effort
@@ -260,11 +261,10 @@ def number(name: str, value, *, positive: bool = False, most: float = np.inf) ->
     """`value` as an array of finite numbers in [0, most], or in (0, most) if `positive`; else ValueError, or NaN where
     a number is traced."""
     value = floats(name, value)
-    x = value if isinstance(value, jax.core.Tracer) else np.asarray(value)
-    valid = (x > 0) & (x < most) if positive else (x >= 0) & (x <= most) & (x < np.inf)
-    if isinstance(x, jax.core.Tracer):
-        return value * jnp.where(valid, 1.0, jnp.nan)
-    if not np.all(valid):
+    if isinstance(value, jax.core.Tracer):
+        return in_range_or_nan(value, 0.0, most, not positive)
+    x = np.asarray(value)
+    if not np.all(np.isfinite(x) & ((x > 0) & (x < most) if positive else (x >= 0) & (x <= most))):
         limit = "" if most == np.inf else f", {'less than' if positive else 'at most'} {most:.6g},"
         raise ValueError(f"{name} must be {'positive' if positive else '≥ 0'}{limit} and finite, got {x}")
     return value

@@ -10,7 +10,7 @@ import numpy as np
 from geodyn._checks import numbers, require, shaped
 from geodyn._compile.jit import jit
 from geodyn._gate import checked
-from geodyn._numerics.failure import nan_unless
+from geodyn._numerics.failure import in_range_or_nan, nan_unless
 from geodyn._numerics.linalg import solve
 from geodyn._typing import Array, Each, Float, Number, Scalar
 from geodyn.geometry.derived.patches import atlas_of
@@ -167,7 +167,7 @@ def _masses(masses):
     if masses.ndim != 1 or masses.shape[0] == 0:
         raise ValueError(f"masses must be a non-empty list [N], got shape {masses.shape}")
     if isinstance(masses, jax.core.Tracer):
-        return masses * jnp.where((masses > 0) & (masses < jnp.inf), 1.0, jnp.nan).astype(masses.dtype)
+        return in_range_or_nan(masses, 0.0, np.inf, False)
     for i, mass in enumerate(np.asarray(masses)):
         if not (np.isfinite(mass) and mass > 0):
             raise ValueError(f"masses must be positive and finite; masses[{i}] is {mass}")

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._checks import floats
+from geodyn._compile.devices import placed_anywhere
 from geodyn._typing import Array, Bool, Float
 
 
@@ -23,12 +24,7 @@ def inertias(inertia, count: int) -> Float[Array, "B 3 3"]:
         inertia = jnp.einsum("...i,ij->...ij", inertia, np.eye(3))
     inertia = rows("inertia", inertia, (count, 3, 3))
     if isinstance(inertia, jax.core.Tracer):
-        # What the principal moments are the sums of, ∫x², ∫y² and ∫z², may be zero.
-        half = jnp.trace(inertia, axis1=1, axis2=2) / 2
-        slack = 100 * jnp.finfo(inertia.dtype).eps * jnp.max(jnp.abs(inertia))
-        spread = (half + slack)[:, None, None] * np.eye(3)[None] - inertia
-        valid = jax.vmap(_is_positive)(inertia) & jax.vmap(_is_positive)(spread)
-        return inertia * jnp.where(valid, 1.0, jnp.nan)[:, None, None]
+        return _possible_or_nan(inertia)
     for b, matrix in enumerate(np.asarray(inertia)):
         tolerance = 100 * np.finfo(matrix.dtype).eps * np.abs(matrix).max()
         if not np.all(np.isfinite(matrix)) or np.abs(matrix - matrix.T).max() > tolerance:
@@ -45,6 +41,17 @@ def inertias(inertia, count: int) -> Float[Array, "B 3 3"]:
                 "mass in space has these principal moments; each must be the sum of two of ∫x², ∫y², ∫z²"
             )
     return inertia
+
+
+@placed_anywhere
+def _possible_or_nan(inertia: Float[Array, "B 3 3"]) -> Float[Array, "B 3 3"]:
+    """The matrices that are inertias of something, and NaN for the others."""
+    # What the principal moments are the sums of, ∫x², ∫y² and ∫z², may be zero.
+    half = jnp.trace(inertia, axis1=1, axis2=2) / 2
+    slack = 100 * jnp.finfo(inertia.dtype).eps * jnp.max(jnp.abs(inertia))
+    spread = (half + slack)[:, None, None] * np.eye(3)[None] - inertia
+    valid = jax.vmap(_is_positive)(inertia) & jax.vmap(_is_positive)(spread)
+    return inertia * jnp.where(valid, 1.0, jnp.nan)[:, None, None]
 
 
 def _is_positive(matrix: Float[Array, "3 3"]) -> Bool[Array, ""]:
