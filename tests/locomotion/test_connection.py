@@ -1,5 +1,8 @@
 """Connections, shape metrics and curvatures over the zoo of swimmers."""
 
+from collections.abc import Callable
+
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,7 +11,16 @@ from helpers.cases import case
 
 import geodyn as gd
 from geodyn.geometry.groups.rigid import SO2, Translation
-from geodyn.locomotion.connections.connection import AbstractConnection, connection, curvature, reduction, shape_metric
+from geodyn.locomotion.connections.connection import (
+    AbstractConnection,
+    AbstractSwimmer,
+    connection,
+    curvature,
+    reduction,
+    shape_metric,
+)
+from geodyn.locomotion.connections.kaluza_klein import KaluzaKlein
+from geodyn.locomotion.connections.kinematic import AbstractKinematicBody
 from geodyn.locomotion.motion.holonomy import holonomy
 from geodyn.locomotion.strokes.stroke import FourierStroke
 from geodyn.locomotion.swimmers.continuous import Serpenoid
@@ -185,3 +197,58 @@ def test_elimination_of_one_and_of_no_rotation():
 
     turn = holonomy(Beanie(), lambda t: 2 * jnp.pi * jnp.atleast_1d(t), steps=4)
     np.testing.assert_allclose(SO2().log(turn), -2 * np.pi * 0.4 / 1.7, rtol=1e-14)
+
+
+class Odd(AbstractSwimmer):
+    """Displacement the area that the shape goes round, with something else in the power: a function of the body's
+    velocity against the frame that does not move, and of the rate of the shape."""
+
+    extra: Callable = eqx.field(static=True)
+    group: Translation = Translation(1)
+
+    def dissipation(self, r, xi, rdot):
+        slip = xi[0] + (r[0] * rdot[1] - r[1] * rdot[0]) / 2
+        return slip**2 + rdot @ rdot + self.extra(slip, rdot)
+
+
+class Slips(AbstractKinematicBody):
+    group: Translation = Translation(1)
+
+    def constraints(self, r, xi, rdot):
+        return xi - rdot[:1] ** 2 - r[1] * rdot[1:]
+
+
+NO_LAWS = {
+    "Coulomb": (Odd(lambda slip, rdot: 1e-3 * jnp.abs(slip)), "must be a quadratic form"),
+    "drag of one direction": (Odd(lambda slip, rdot: jnp.maximum(slip, 0.0) ** 2), "must be a quadratic form"),
+    "thinning": (Odd(lambda slip, rdot: jnp.abs(rdot[0]) ** 1.5), "must be a quadratic form"),
+    "a power at rest": (Odd(lambda slip, rdot: 0.1), "must be a quadratic form"),
+    "driven": (Odd(lambda slip, rdot: -3 * slip**2), "must be positive definite"),
+    "driven shape": (Odd(lambda slip, rdot: -3 * rdot[0] ** 2), "must be positive definite"),
+    "no metric": (KaluzaKlein(Odd(lambda slip, rdot: 0.0), lambda r: jnp.array([[1.0, 0.5], [0.0, 1.0]])), "symmetric"),
+    "in another": (KaluzaKlein(Odd(lambda slip, rdot: slip**4)), "must be a quadratic form"),
+    "rates": (Slips(), "must be linear"),
+}
+
+
+@pytest.mark.parametrize("name", NO_LAWS)
+def test_what_has_no_connection_gives_none(name):
+    """Of no velocity it is least power, or none without slip: a form was given all the same. Inside jit it is NaN, with
+    its derivative; outside the reason is said."""
+    (body, reason), r, stroke = NO_LAWS[name], jnp.array([0.3, 0.4]), FourierStroke.circle(0.5)
+    with pytest.raises(ValueError, match=reason):
+        connection(body, r)
+    with pytest.raises(ValueError, match=reason):
+        holonomy(body, stroke, steps=4)
+
+    def along(scale):
+        return connection(body, r * scale), holonomy(body, FourierStroke.circle(scale), steps=4)[0, 1]
+
+    for values in jax.jit(lambda scale: jax.jvp(along, (scale,), (1.0,)))(1.0):
+        assert all(jnp.isnan(x).all() for x in values)
+
+
+def test_what_has_a_connection_keeps_it():
+    """A power whose shape and motion are mixed, and one that costs nothing in one direction."""
+    for extra in (lambda slip, rdot: slip * rdot[0], lambda slip, rdot: -(rdot[0] ** 2)):
+        np.testing.assert_allclose(connection(Odd(extra), [0.3, 0.4])[0, 1], 0.15, rtol=1e-12)

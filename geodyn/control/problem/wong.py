@@ -12,7 +12,14 @@ from geodyn._gate import checked
 from geodyn._numerics.linalg import solve
 from geodyn._typing import Array, Float, Number, Numbers, Scalar
 from geodyn.integrators.contract.system import AbstractSystem
-from geodyn.locomotion.connections.connection import AbstractInvariantMetric, curvature, exterior_derivative, reduction
+from geodyn.locomotion.connections.connection import (
+    AbstractInvariantMetric,
+    connection,
+    curvature,
+    exterior_derivative,
+    reduction,
+    shape_metric,
+)
 from geodyn.locomotion.motion.costs import Density, energy, is_energy
 from geodyn.locomotion.strokes.stroke import Stroke, floating, shape_and_rate
 
@@ -60,7 +67,7 @@ class WongSystem(AbstractSystem):
                 f"WongSystem.state: r and rdot must be [m] and charge [{k}] in {type(self.swimmer.group).__name__};"
                 f" got {r.shape}, {rdot.shape}, {charge.shape}."
             )
-        form, metric = reduction(self.swimmer, r)
+        form, metric = connection(self.swimmer, r), shape_metric(self.swimmer, r)
         g = self.swimmer.group.identity().astype(r.dtype)
         return jnp.concatenate([r, metric @ rdot + form.T @ charge, charge, g.reshape(-1)])
 

@@ -9,18 +9,27 @@ With shape r and group element g, the body velocity is `ξ = g⁻¹ g' = −A(r)
 
 from abc import abstractmethod
 from collections.abc import Callable
-from functools import partial
+from functools import partial, singledispatch
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from geodyn._checks import require
 from geodyn._compile.jit import jit
 from geodyn._gate import checked
-from geodyn._typing import Array, Float, Number, Row, Scalar
+from geodyn._typing import Array, Bool, Float, Number, Row, Scalar
 from geodyn.geometry.groups.lie_group import AbstractLieGroup
-from geodyn.locomotion.connections.checks import require_defined
+from geodyn.locomotion.connections.checks import (
+    basis_and_trial,
+    check_homogeneous,
+    one_if,
+    require_defined,
+    rounding,
+    same_to_rounding,
+    trial_velocity,
+)
 from geodyn.locomotion.connections.linkages import bars
 from geodyn.locomotion.strokes.stroke import floating
 
@@ -267,15 +276,107 @@ def reduction(
     swimmer: AbstractInvariantMetric, r: Float[Array, " m"]
 ) -> tuple[Float[Array, "k m"], Float[Array, "m m"]]:
     """Connection form and shape metric: `A = R_gg⁻¹ R_gs`, `G = R_ss − R_sg A`, with the metric `(ξ,r')ᵀ R (ξ,r')`."""
+    _require_metric(swimmer)
+    half = jax.grad(lambda u: _square(swimmer, r, u) / 2)
+    # The gradient of a quadratic form is linear, so that its values on a basis give the matrix R.
+    return _reduced(jax.vmap(half)(jnp.eye(swimmer.group.dim + r.shape[0], dtype=r.dtype)), swimmer.group.dim)[1:]
+
+
+def _require_metric(swimmer) -> None:
     if not isinstance(swimmer, AbstractInvariantMetric):
         name = type(swimmer).__name__
         raise ValueError(
             f"{name} has a connection but no metric of shapes: gd.bundles.KaluzaKlein(body, metric) has both."
         )
-    k, m = swimmer.group.dim, r.shape[0]
-    half = jax.grad(lambda u: swimmer.quadratic_form(r, u[:k], u[k:]) / 2)
-    # The gradient of a quadratic form is linear, so that its values on a basis give the matrix R.
-    return _reduced(jax.vmap(half)(jnp.eye(k + m, dtype=r.dtype)), k)[1:]
+
+
+def _square(swimmer: AbstractInvariantMetric, r, u):
+    return swimmer.quadratic_form(r, u[: swimmer.group.dim], u[swimmer.group.dim :])
+
+
+@singledispatch
+def true_reduction(
+    swimmer: AbstractInvariantMetric, r: Float[Array, " m"]
+) -> tuple[Float[Array, "k m"], Float[Array, "m m"]]:
+    """`reduction`, or NaN where the metric is no positive quadratic form, as far as one more velocity tells."""
+    _require_metric(swimmer)
+    matrix, true = _matrix_and_law(swimmer, r)
+    _, form, metric = _reduced(matrix, swimmer.group.dim)
+    return true * form, true * metric
+
+
+def _matrix_and_law(swimmer, r):
+    """The matrix of the metric, and `law`."""
+    half = jax.value_and_grad(lambda u: _square(swimmer, r, u) / 2)
+    values, slopes = jax.vmap(half)(basis_and_trial(swimmer.group.dim + r.shape[0], r.dtype))
+    matrix, u = slopes[:-1], trial_velocity(slopes.shape[1], r.dtype)
+    forces, sizes = jnp.sum(matrix * u[None], axis=1), jnp.sum(jnp.abs(matrix * u[None]), axis=1)
+    quadratic = same_to_rounding(slopes[-1], forces, jnp.max(sizes))
+    whole = same_to_rounding(2 * values[-1], jnp.sum(u * forces), jnp.sum(jnp.abs(u) * sizes))
+    return matrix, one_if(quadratic & whole & not_negative(matrix))
+
+
+def not_negative(matrix: Float[Array, "d d"]) -> Bool[Array, ""]:
+    """Whether a symmetric matrix has no negative eigenvalue, beyond the rounding of its entries."""
+    matrix = jax.lax.stop_gradient(matrix)
+    shift = rounding(matrix.dtype) * jnp.max(jnp.abs(matrix)) * jnp.eye(matrix.shape[0], dtype=matrix.dtype)
+    return jnp.all(jnp.isfinite(jnp.linalg.cholesky(matrix + shift)))
+
+
+@singledispatch
+def law(swimmer: AbstractConnection, r: Float[Array, " m"]) -> Scalar:
+    """The factor 1; NaN if the law by which the body moves is not of the kind that its class promises, as far as one
+    velocity at the shape r tells. What is computed at many shapes is multiplied by it once."""
+    return jnp.ones((), r.dtype)
+
+
+@law.register
+def _(swimmer: AbstractInvariantMetric, r):
+    return _matrix_and_law(swimmer, r)[1]
+
+
+@singledispatch
+def true_form(swimmer: AbstractConnection, r: Float[Array, " m"]) -> Float[Array, "k m"]:
+    """A(r), NaN where `law` is."""
+    return law(swimmer, r) * form_of(swimmer, r)
+
+
+@true_form.register
+def _(swimmer: AbstractInvariantMetric, r):
+    return true_reduction(swimmer, r)[0]
+
+
+@singledispatch
+def check_law(swimmer: AbstractConnection, r: Float[Array, " m"]) -> None:
+    """Raise ValueError, with the reason, where `law` is NaN, after a closer look."""
+
+
+@check_law.register
+def _(swimmer: AbstractInvariantMetric, r):
+    name, what = type(swimmer).__name__, "the metric (dissipation, kinetic energy)"
+    check_homogeneous(name, what, swimmer.quadratic_form, swimmer.group.dim, r, 2)
+    matrix = metric_matrix(swimmer, r)
+    if np.all(np.isfinite(matrix)) and not not_negative(matrix):
+        raise ValueError(f"{name}: {what} in (ξ, r') at r = {r} must be positive definite, it is\n{matrix}")
+
+
+@jit
+def metric_matrix(swimmer: AbstractInvariantMetric, r: Float[Array, " m"]) -> Float[Array, "d d"]:
+    """The matrix of the metric in (ξ, r')."""
+    k = swimmer.group.dim
+    zero = jnp.zeros(k + r.size, r.dtype)
+    return jax.hessian(lambda u: swimmer.quadratic_form(r, u[:k], u[k:]))(zero) / 2
+
+
+def form_of(swimmer: AbstractConnection, r: Float[Array, " m"]) -> Float[Array, "k m"]:
+    """A(r). Raises ValueError unless it is a matrix [k, m]."""
+    form, wanted = swimmer.form(r), (swimmer.group.dim, r.size)
+    if jnp.shape(form) != wanted:
+        raise ValueError(
+            f"{type(swimmer).__name__}: the form must have the shape {wanted}, a column a shape variable; it has"
+            f" {jnp.shape(form)}."
+        )
+    return form
 
 
 def check_swimmer(swimmer) -> None:
@@ -313,7 +414,7 @@ def connection(swimmer: AbstractConnection, r: Row) -> Float[Array, "k m"]:
     """
     check_swimmer(swimmer)
     r = floating(r)
-    return require_defined("connection", swimmer, r, _connection(swimmer, r))
+    return require_defined("connection", swimmer, check_law, r, _connection(swimmer, r))
 
 
 @checked
@@ -343,7 +444,7 @@ def shape_metric(swimmer: AbstractInvariantMetric, r: Row) -> Float[Array, "m m"
     """
     check_swimmer(swimmer)
     r = floating(r)
-    return require_defined("shape_metric", swimmer, r, _shape_metric(swimmer, r))
+    return require_defined("shape_metric", swimmer, check_law, r, _shape_metric(swimmer, r))
 
 
 @checked
@@ -379,22 +480,28 @@ def curvature(swimmer: AbstractConnection, r: Row) -> Float[Array, "k m m"]:
     """
     check_swimmer(swimmer)
     r = floating(r)
-    return require_defined("curvature", swimmer, r, _curvature(swimmer, r))
+    return require_defined("curvature", swimmer, check_law, r, _curvature(swimmer, r))
 
 
 @jit
 def _connection(swimmer, r):
-    return swimmer.form(r)
+    return true_form(swimmer, r)
 
 
 @jit
 def _shape_metric(swimmer, r):
-    return reduction(swimmer, r)[1]
+    return true_reduction(swimmer, r)[1]
 
 
 @jit
 def _curvature(swimmer, r):
-    return exterior_derivative(swimmer.group, swimmer.form(r), jax.jacfwd(swimmer.form)(r))
+    return law(swimmer, r) * field_at(swimmer, r)
+
+
+def field_at(swimmer: AbstractConnection, r: Float[Array, " m"]) -> Float[Array, "k m m"]:
+    """The curvature at a shape, of a body whose law is known to hold."""
+    form, slope = form_of(swimmer, r), jax.jacfwd(swimmer.form)(r)
+    return exterior_derivative(swimmer.group, form, slope)
 
 
 def exterior_derivative(

@@ -16,7 +16,7 @@ from geodyn._compile.jit import as_pytree, jit
 from geodyn._gate import checked
 from geodyn._typing import Array, Float, Index, Numbers
 from geodyn.geometry.groups.lie_group import AbstractLieGroup
-from geodyn.locomotion.connections.connection import AbstractConnection, connection
+from geodyn.locomotion.connections.connection import AbstractConnection, check_law, form_of, law
 from geodyn.locomotion.connections.polynomials import chebyshev, exponents
 from geodyn.locomotion.strokes.stroke import floating
 
@@ -54,7 +54,17 @@ class Reframed(AbstractConnection):
         self.original, self.frame, self.group = original, as_pytree(frame), original.group
 
     def form(self, r):
-        return _transformed(self.group, self.original.form(r), self.frame(r), jax.jacfwd(self.frame)(r))
+        return _transformed(self.group, form_of(self.original, r), self.frame(r), jax.jacfwd(self.frame)(r))
+
+
+@law.register
+def _(swimmer: Reframed, r):
+    return law(swimmer.original, r)
+
+
+@check_law.register
+def _(swimmer: Reframed, r):
+    check_law(swimmer.original, r)
 
 
 def _transformed(
@@ -146,7 +156,7 @@ def _least_squares(swimmer, lower, upper, powers):
     grid = jnp.asarray(list(product((x + 1) / 2, repeat=m)), lower.dtype)
     roots = jnp.sqrt(jnp.asarray([np.prod(c) for c in product(w / 2, repeat=m)], lower.dtype))
     shapes = lower[None] + (upper - lower)[None] * grid
-    forms = jax.vmap(lambda r: connection(swimmer, r))(shapes)
+    forms = law(swimmer, shapes[0]) * jax.vmap(lambda r: form_of(swimmer, r))(shapes)
 
     def residual(coefficients):
         def at(r, form, root):

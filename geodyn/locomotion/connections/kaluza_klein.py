@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import jax.numpy as jnp
+import numpy as np
 
 from geodyn._checks import require
 from geodyn._compile.jit import as_pytree
@@ -10,7 +11,16 @@ from geodyn._gate import checked
 from geodyn._typing import Array, Float
 from geodyn.geometry.groups.lie_group import AbstractLieGroup
 from geodyn.geometry.groups.rigid import SE2, SO2
-from geodyn.locomotion.connections.connection import AbstractConnection, AbstractInvariantMetric, reduction
+from geodyn.locomotion.connections.checks import one_if, same_to_rounding
+from geodyn.locomotion.connections.connection import (
+    AbstractConnection,
+    AbstractInvariantMetric,
+    check_law,
+    law,
+    not_negative,
+    reduction,
+    true_reduction,
+)
 
 
 class KaluzaKlein(AbstractInvariantMetric):
@@ -95,3 +105,35 @@ class Heading(AbstractInvariantMetric):
     def quadratic_form(self, r, xi, rdot):
         form, metric = reduction(self.body, r)
         return rdot @ metric @ rdot + jnp.sum((xi + form[2:] @ rdot) ** 2)
+
+
+@true_reduction.register(KaluzaKlein)
+@true_reduction.register(Heading)
+def _(swimmer, r):
+    true, (form, metric) = law(swimmer, r), reduction(swimmer, r)
+    return true * form, true * metric
+
+
+@law.register
+def _(swimmer: KaluzaKlein, r):
+    metric = jnp.eye(r.shape[0], dtype=r.dtype) if swimmer.metric is None else swimmer.metric(r)
+    symmetric = same_to_rounding(metric, metric.T, jnp.max(jnp.abs(metric)))
+    return law(swimmer.connection, r) * one_if(symmetric & not_negative(metric))
+
+
+@law.register
+def _(swimmer: Heading, r):
+    return law(swimmer.body, r)
+
+
+@check_law.register
+def _(swimmer: KaluzaKlein, r):
+    check_law(swimmer.connection, r)
+    metric = jnp.eye(r.shape[0], dtype=r.dtype) if swimmer.metric is None else swimmer.metric(r)
+    if np.all(np.isfinite(metric)) and not (np.allclose(metric, metric.T) and not_negative(metric)):
+        raise ValueError(f"KaluzaKlein: metric must be symmetric and positive definite, at r = {r} it is\n{metric}")
+
+
+@check_law.register
+def _(swimmer: Heading, r):
+    check_law(swimmer.body, r)

@@ -7,7 +7,14 @@ import jax.numpy as jnp
 
 from geodyn._numerics.linalg import inverse
 from geodyn._typing import Array, Float
-from geodyn.locomotion.connections.connection import AbstractConnection
+from geodyn.locomotion.connections.checks import (
+    basis_and_trial,
+    check_homogeneous,
+    one_if,
+    same_to_rounding,
+    trial_velocity,
+)
+from geodyn.locomotion.connections.connection import AbstractConnection, check_law, law, true_form
 
 
 class AbstractKinematicBody(AbstractConnection):
@@ -41,11 +48,35 @@ class AbstractKinematicBody(AbstractConnection):
         """The k constraints, linear in (ξ, r') and zero for admissible motions: the velocities across the wheels."""
 
     def form(self, r):
-        k, rates = self.group.dim, jnp.eye(self.group.dim + r.shape[0], dtype=r.dtype)
-        columns = jax.vmap(lambda u: self.constraints(r, u[:k], u[k:]), out_axes=1)(rates)
-        if columns.shape[0] != k:
-            raise ValueError(
-                f"{type(self).__name__}.constraints must return {k} numbers, one for each coordinate of its"
-                f" {type(self.group).__name__}; got {columns.shape[0]}. With fewer, momentum decides as well."
-            )
-        return inverse(columns[:, :k]) @ columns[:, k:]
+        return _form_and_law(self, r)[0]
+
+
+def _form_and_law(body, r):
+    """The form, and `law`."""
+    k, u = body.group.dim, trial_velocity(body.group.dim + r.shape[0], r.dtype)
+    columns = jax.vmap(lambda u: body.constraints(r, u[:k], u[k:]), out_axes=1)(basis_and_trial(u.shape[0], r.dtype))
+    if columns.shape[0] != k:
+        raise ValueError(
+            f"{type(body).__name__}.constraints must return {k} numbers, one for each coordinate of its"
+            f" {type(body.group).__name__}; got {columns.shape[0]}. With fewer, momentum decides as well."
+        )
+    columns, found = columns[:, :-1], columns[:, -1]
+    parts = columns * u[None]
+    linear = same_to_rounding(found, jnp.sum(parts, axis=1), jnp.sum(jnp.abs(parts), axis=1))
+    return inverse(columns[:, :k]) @ columns[:, k:], one_if(linear)
+
+
+@law.register
+def _(swimmer: AbstractKinematicBody, r):
+    return _form_and_law(swimmer, r)[1]
+
+
+@true_form.register
+def _(swimmer: AbstractKinematicBody, r):
+    form, true = _form_and_law(swimmer, r)
+    return true * form
+
+
+@check_law.register
+def _(swimmer: AbstractKinematicBody, r):
+    check_homogeneous(type(swimmer).__name__, "constraints", swimmer.constraints, swimmer.group.dim, r, 1)

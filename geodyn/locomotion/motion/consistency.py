@@ -9,8 +9,14 @@ import numpy as np
 from geodyn._compile.jit import jit
 from geodyn._gate import checked
 from geodyn._typing import Array, Float, Number, Numbers, Scalar
-from geodyn.locomotion.connections.connection import AbstractConnection, AbstractInvariantMetric, connection, curvature
-from geodyn.locomotion.connections.kinematic import AbstractKinematicBody
+from geodyn.locomotion.connections.connection import (
+    AbstractConnection,
+    AbstractInvariantMetric,
+    check_law,
+    connection,
+    curvature,
+    metric_matrix,
+)
 from geodyn.locomotion.motion.holonomy import holonomy
 from geodyn.locomotion.strokes.stroke import FourierStroke, floating
 
@@ -50,13 +56,11 @@ def check_connection(swimmer: AbstractConnection, r: Numbers, *, size: float = 0
     r, name = floating(r), type(swimmer).__name__
     if r.ndim != 1 or not np.all(np.isfinite(r)):
         raise ValueError(f"check_connection: r must be a list of finite numbers, the shape; got {r}.")
+    check_law(swimmer, r)
     if isinstance(swimmer, AbstractInvariantMetric):
-        _check_homogeneous(name, "the metric (dissipation, kinetic energy)", swimmer.quadratic_form, swimmer, r, 2)
-        metric = np.asarray(_metric(swimmer, r))
-        if not np.linalg.eigvalsh(metric)[0] > 0:
+        metric = np.asarray(metric_matrix(swimmer, r))
+        if not np.all(np.isfinite(metric)) or not np.linalg.eigvalsh(metric)[0] > 0:
             raise ValueError(f"{name}: the metric in (ξ, r') at r = {r} must be positive definite, it is\n{metric}")
-    if isinstance(swimmer, AbstractKinematicBody):
-        _check_homogeneous(name, "constraints", swimmer.constraints, swimmer, r, 1)
     shape, wanted = jax.eval_shape(swimmer.form, r).shape, (swimmer.group.dim, r.size)
     if shape != wanted:
         raise ValueError(f"{name}: the form must have the shape {wanted}, a column a shape variable; it has {shape}.")
@@ -71,29 +75,6 @@ def check_connection(swimmer: AbstractConnection, r: Numbers, *, size: float = 0
                 f" {near:.1e} and {far:.1e} away from exp(−F a), which is no third power: the form is not smooth there,"
                 f" or exp, log and bracket of {type(swimmer.group).__name__} do not belong together."
             )
-
-
-@jit
-def _metric(swimmer, r):
-    """The matrix of the metric in (ξ, r')."""
-    zero = jnp.zeros(swimmer.group.dim + r.size, r.dtype)
-    return jax.hessian(lambda u: swimmer.quadratic_form(r, *_split(swimmer, u)))(zero) / 2
-
-
-def _split(swimmer, u):
-    return u[: swimmer.group.dim], u[swimmer.group.dim :]
-
-
-def _check_homogeneous(name: str, what: str, function, swimmer, r: Float[Array, " m"], degree: int) -> None:
-    """Raises ValueError unless f(u + v) + f(u − v) has the value of a linear (degree 1) or quadratic (2) form f, at
-    random velocities u, v."""
-    u, v = floating(np.random.default_rng(0).normal(size=(2, swimmer.group.dim + r.size)))
-    values = jax.jit(jax.vmap(lambda u: function(r, *_split(swimmer, u))))(jnp.stack([u + v, u - v, u, v]))
-    both, apart, first, second = np.asarray(values)
-    found, wanted = both + apart, 2 * first + (2 * second if degree == 2 else 0)
-    if not np.allclose(found, wanted, rtol=1e5 * np.finfo(found.dtype).eps, atol=1e5 * np.finfo(found.dtype).eps):
-        kind = "a quadratic form in" if degree == 2 else "linear in"
-        raise ValueError(f"{name}: {what} must be {kind} (ξ, r'), but f(u+v) + f(u−v) is {found} instead of {wanted}.")
 
 
 @jit

@@ -6,11 +6,14 @@ with equality if the power is constant (Cauchy and Schwarz).
 
 from collections.abc import Callable
 
+import jax
 import jax.numpy as jnp
 
+from geodyn._compile.jit import jit
 from geodyn._gate import checked
 from geodyn._typing import Array, Float, Scalar, TypeAliasType
-from geodyn.locomotion.connections.connection import AbstractInvariantMetric, reduction
+from geodyn.locomotion.connections.checks import require_defined
+from geodyn.locomotion.connections.connection import AbstractInvariantMetric, check_law, law, reduction
 
 Density = TypeAliasType("Density", Callable[[AbstractInvariantMetric, Float[Array, " m"], Float[Array, " m"]], Scalar])
 
@@ -35,6 +38,7 @@ def energy(swimmer: AbstractInvariantMetric, r: Float[Array, " m"], rdot: Float[
         >>> print(gd.costs.energy(beanie, jnp.array([0.0]), jnp.array([2.0])), 3.0 * 1.0 / (3.0 + 1.0) * 2.0**2)
         3.0 3.0
     """
+    _ask(swimmer, r)
     return rdot @ reduction(swimmer, r)[1] @ rdot
 
 
@@ -88,7 +92,19 @@ def torque(swimmer: AbstractInvariantMetric, r: Float[Array, " m"], rdot: Float[
         >>> print(f"{gd.costs.torque(swimmer, r, rdot):.6f} {torques @ torques:.6f}")
         0.019957 0.019957
     """
+    _ask(swimmer, r)
     return jnp.sum((reduction(swimmer, r)[1] @ rdot) ** 2)
+
+
+def _ask(swimmer, r) -> None:
+    """Raises ValueError if the metric of a swimmer is none; inside jit `gd.cost` asks."""
+    if not isinstance(r, jax.core.Tracer):
+        require_defined("cost", swimmer, check_law, r, _law(swimmer, r))
+
+
+@jit
+def _law(swimmer, r):
+    return law(swimmer, r)
 
 
 def is_energy(density: Density) -> bool:

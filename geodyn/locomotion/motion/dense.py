@@ -7,8 +7,8 @@ import jax.numpy as jnp
 from geodyn._compile.jit import as_pytree, jit
 from geodyn._gate import checked
 from geodyn._typing import Array, Count, Float, Number
-from geodyn.locomotion.connections.connection import AbstractConnection, connection
-from geodyn.locomotion.motion.holonomy import NODES, gauss_times, magnus, require_defined_along, step_ends
+from geodyn.locomotion.connections.connection import AbstractConnection, form_of
+from geodyn.locomotion.motion.holonomy import NODES, gauss_times, magnus, require_defined_along, step_ends, true_along
 from geodyn.locomotion.strokes.stroke import Stroke, breaks, floating, shape_and_rate
 
 
@@ -40,7 +40,7 @@ class DensePath(eqx.Module):
 
 def _velocity(swimmer, stroke, t):
     r, rdot = shape_and_rate(stroke, t)
-    return -connection(swimmer, r) @ rdot
+    return -form_of(swimmer, r) @ rdot
 
 
 @checked
@@ -77,6 +77,7 @@ def dense_path(swimmer: AbstractConnection, stroke: Stroke, *, steps: Count = 12
 def _elements(swimmer, stroke, steps):
     corners = breaks(stroke)
     ends = step_ends(steps, corners)
-    velocities = jax.vmap(lambda t: _velocity(swimmer, stroke, t))(gauss_times(steps, corners))
+    times = gauss_times(steps, corners)
+    velocities = true_along(swimmer, stroke, times) * jax.vmap(lambda t: _velocity(swimmer, stroke, t))(times)
     elements = magnus(swimmer.group, velocities, jnp.diff(ends))
     return ends, jnp.concatenate([swimmer.group.identity()[None], elements])

@@ -7,7 +7,7 @@ import numpy as np
 from geodyn._compile.jit import jit
 from geodyn._gate import checked
 from geodyn._typing import Array, Count, Float
-from geodyn.locomotion.connections.connection import AbstractConnection, curvature
+from geodyn.locomotion.connections.connection import AbstractConnection, field_at, law
 from geodyn.locomotion.motion.holonomy import gauss_times, mean, require_defined_along, step_ends
 from geodyn.locomotion.strokes.stroke import Stroke, breaks, shape_and_rate
 
@@ -55,7 +55,7 @@ def _flux(swimmer, stroke, steps, rings):
     across = (1 + nodes) / 2
 
     def density(r, rdot):
-        fields = jax.vmap(lambda s: s * curvature(swimmer, centre + s * (r - centre)))(across)
+        fields = jax.vmap(lambda s: s * field_at(swimmer, centre + s * (r - centre)))(across)
         return jnp.tensordot(weights / 2, fields, 1) @ rdot @ (r - centre)
 
-    return integral(jax.vmap(density)(shapes, rates))
+    return law(swimmer, centre) * integral(jax.vmap(density)(shapes, rates))

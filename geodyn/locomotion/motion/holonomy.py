@@ -16,8 +16,11 @@ from geodyn.geometry.groups.magnus import NODES, WEIGHTS, increment
 from geodyn.locomotion.connections.connection import (
     AbstractConnection,
     AbstractInvariantMetric,
+    check_law,
     check_swimmer,
     connection,
+    form_of,
+    law,
 )
 from geodyn.locomotion.motion import costs
 from geodyn.locomotion.strokes.stroke import Stroke, breaks, shape_and_rate
@@ -63,16 +66,27 @@ def magnus(
     return jax.lax.scan(follow, group.identity().astype(xi.dtype), increments)[1]
 
 
+def _looked_at(times: Array) -> slice:
+    """Four of the times, in order."""
+    return slice(None, None, -(-len(times) // 4))
+
+
+def true_along(swimmer: AbstractConnection, stroke: Stroke, times: Float[Array, " Q"]) -> Scalar:
+    """The factor 1; NaN if the law of the body is not of its kind at one of four of the shapes at these times."""
+    return jnp.prod(jax.vmap(lambda t: law(swimmer, shape_and_rate(stroke, t)[0]))(times[_looked_at(times)]))
+
+
 @jit
 def _path(swimmer, stroke, steps):
     corners = breaks(stroke)
 
     def velocity(t):
         r, rdot = shape_and_rate(stroke, t)
-        return -connection(swimmer, r) @ rdot
+        return -form_of(swimmer, r) @ rdot
 
-    ends = step_ends(steps, corners)
-    elements = magnus(swimmer.group, jax.vmap(velocity)(gauss_times(steps, corners)), jnp.diff(ends))
+    ends, times = step_ends(steps, corners), gauss_times(steps, corners)
+    velocities = true_along(swimmer, stroke, times) * jax.vmap(velocity)(times)
+    elements = magnus(swimmer.group, velocities, jnp.diff(ends))
     elements = jnp.concatenate([swimmer.group.identity()[None], elements])
     return elements[jnp.searchsorted(ends, step_ends(steps))] if corners.size else elements
 
@@ -165,16 +179,18 @@ def power(swimmer: AbstractInvariantMetric, stroke: Stroke, t: Number) -> Scalar
         >>> print(f"mean power {powers.mean():.6f}, energy {gd.cost(swimmer, stroke):.6f}")
         mean power 1.925217, energy 1.925217
     """
-    return costs.energy(swimmer, *shape_and_rate(stroke, t))
+    r, rdot = shape_and_rate(stroke, t)
+    return law(swimmer, r) * costs.energy(swimmer, r, rdot)
 
 
 @jit
 def _cost(swimmer, stroke, density, steps):
     corners = breaks(stroke)
-    values = jax.vmap(lambda t: density(swimmer, *shape_and_rate(stroke, t)))(gauss_times(steps, corners))
+    times = gauss_times(steps, corners)
+    values = jax.vmap(lambda t: density(swimmer, *shape_and_rate(stroke, t)))(times)
     if jnp.ndim(values) != 1:
         raise ValueError(f"cost: density(swimmer, r, r') must give a number, got shape {jnp.shape(values)[1:]}.")
-    return mean(values, jnp.diff(step_ends(steps, corners)))
+    return true_along(swimmer, stroke, times) * mean(values, jnp.diff(step_ends(steps, corners)))
 
 
 @checked
@@ -218,6 +234,8 @@ def require_defined_along(name, swimmer, stroke, value):
     times = gauss_times(128, breaks(stroke))
     shapes = jax.vmap(stroke)(times)
     bad = ~np.isfinite(jax.vmap(lambda r: connection(swimmer, r))(shapes)).all(axis=(1, 2))
+    for r in shapes[_looked_at(times)]:
+        check_law(swimmer, r)
     if not bad.any():
         raise ValueError(f"{name}: not a finite number; check the shapes and rates of the stroke, and the density.")
     raise ValueError(

@@ -16,8 +16,9 @@ from geodyn._numerics.linalg import solve
 from geodyn._typing import Array, Count, Float, Numbers, Scalar
 from geodyn.geometry.groups.lie_group import AbstractLieGroup
 from geodyn.integrators.contract.tableau import gauss
-from geodyn.locomotion.connections.connection import AbstractInvariantMetric, connection
-from geodyn.locomotion.motion.holonomy import require_defined_along
+from geodyn.locomotion.connections.checks import require_defined
+from geodyn.locomotion.connections.connection import AbstractInvariantMetric, check_law, form_of, law
+from geodyn.locomotion.motion.holonomy import require_defined_along, true_along
 from geodyn.locomotion.strokes.stroke import Stroke, floating, shape_and_rate
 
 _ITERATIONS = 8
@@ -57,7 +58,6 @@ class AbstractDeformableBody(AbstractInvariantMetric):
 
 
 @checked
-@jit
 def locked_inertia(body: AbstractDeformableBody, r: Float[Array, " m"]) -> Float[Array, "k k"]:
     """The inertia R_gg of a free body locked in one shape: its momentum is `R_gg ξ`.
 
@@ -74,6 +74,15 @@ def locked_inertia(body: AbstractDeformableBody, r: Float[Array, " m"]) -> Float
         >>> print(gd.bundles.locked_inertia(gd.swimmers.Beanie(inertias=(3.0, 1.0)), jnp.array([0.5])))
         [[4.]]
     """
+    return require_defined("locked_inertia", body, check_law, r, _true_locked(body, r))
+
+
+@jit
+def _true_locked(body, r):
+    return law(body, r) * _locked(body, r)
+
+
+def _locked(body, r):
     momentum = jax.grad(lambda xi: body.kinetic_energy(r, xi, jnp.zeros_like(r)))
     return jax.vmap(momentum)(jnp.eye(body.group.dim, dtype=r.dtype))
 
@@ -131,10 +140,10 @@ def _drifting_path(body, stroke, momentum, steps):
 
     def velocity(t, g):
         r, rdot = shape_and_rate(stroke, t)
-        drift = solve(locked_inertia(body, r), group.adjoint(g).T @ momentum)
-        return drift - connection(body, r) @ rdot
+        drift = solve(_locked(body, r), group.adjoint(g).T @ momentum)
+        return drift - form_of(body, r) @ rdot
 
-    start = group.identity().astype(momentum.dtype)
+    start = true_along(body, stroke, jnp.arange(4) / 4) * group.identity().astype(momentum.dtype)
     elements = jax.lax.scan(
         lambda g, i: (_collocation_step(group, velocity, g, i / steps, 1 / steps),) * 2, start, jnp.arange(steps)
     )[1]

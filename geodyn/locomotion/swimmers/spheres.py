@@ -5,11 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._gate import checked
-from geodyn._numerics.failure import nan_unless
 from geodyn._numerics.linalg import solve
 from geodyn._typing import Array, Bool, Float, Number, Scalar
 from geodyn.geometry.groups.rigid import Translation
-from geodyn.locomotion.connections.checks import require_positive, require_shape
+from geodyn.locomotion.connections.checks import one_if, require_positive, require_shape
 from geodyn.locomotion.connections.connection import AbstractSwimmer
 from geodyn.locomotion.strokes.stroke import floating
 
@@ -155,7 +154,7 @@ def _apart(x: Float[Array, " N"], radii: Float[Array, " N"]) -> Bool[Array, ""]:
 
 def _defined(power: Scalar, possible: Bool[Array, ""]) -> Scalar:
     """The power, or NaN for a shape that the body cannot have."""
-    return nan_unless(possible, power, power)
+    return one_if(possible) * power
 
 
 def _circles(x: Float[Array, " N"], radii: Float[Array, " N"]) -> Float[Array, "N 61 2"]:

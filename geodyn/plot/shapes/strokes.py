@@ -13,7 +13,12 @@ import numpy as np
 from geodyn._compile.jit import jit
 from geodyn._gate import checked
 from geodyn._typing import Axes, Float, Index
-from geodyn.locomotion.connections.connection import AbstractConnection, AbstractInvariantMetric, check_swimmer
+from geodyn.locomotion.connections.connection import (
+    AbstractConnection,
+    AbstractInvariantMetric,
+    check_law,
+    check_swimmer,
+)
 from geodyn.locomotion.connections.connection import connection as connection_form
 from geodyn.locomotion.connections.connection import curvature as curvature_form
 from geodyn.locomotion.connections.connection import shape_metric as metric_form
@@ -351,12 +356,20 @@ def _over(form, swimmer, lower, upper, count, variables, at):
     r = np.broadcast_to(at, (count, count, at.size)).copy()
     r[..., list(variables)] = np.stack(np.meshgrid(*grids), axis=-1)
     try:
-        return grids, np.asarray(jit(_at_shapes)(form, swimmer, jnp.asarray(r)))
+        values = np.asarray(jit(_at_shapes)(form, swimmer, jnp.asarray(r)))
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"a shape of {at.size} variables does not suit this swimmer ({error}); give at=, a whole shape at which all"
             f" variables but {variables} are held."
         ) from error
+    defined = np.isfinite(values).reshape(count, count, -1).all(axis=-1)
+    if not defined.all():
+        check_law(swimmer, jnp.asarray(r[~defined][0]))
+    if not defined.any():
+        raise ValueError(
+            f"{type(swimmer).__name__} is not defined at any shape from {lower} to {upper}: give other corners."
+        )
+    return grids, values
 
 
 def _at_shapes(form, swimmer, r):
