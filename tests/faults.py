@@ -672,8 +672,8 @@ control/problem/minimise.py: Newton's method goes up where it is concave
 > control/test_strokes.py::test_minimise
 
 control/problem/problem.py: the multiplier in the units of the search
-- "multiplier": scale * multipliers
-+ "multiplier": multipliers
+- .at[asked].set(prices)
++ .at[asked].set(multipliers[: asked.size])
 > control/test_strokes.py::test_the_multiplier_is_the_slope_of_the_energy
 
 control/problem/wong.py: the charge moves the wrong way

@@ -13,6 +13,7 @@ from geodyn.control.search.implicit import sensitivity
 from geodyn.control.search.strokes import Direct, optimal_stroke
 from geodyn.geometry.groups.rigid import Translation
 from geodyn.locomotion.connections.connection import AbstractSwimmer
+from geodyn.locomotion.motion.holonomy import holonomy
 from geodyn.locomotion.swimmers.links import Purcell
 
 
@@ -98,6 +99,43 @@ def test_a_design_that_failed_claims_nothing():
     np.testing.assert_allclose(best.parameters, [0.5, np.nan], rtol=1e-8)
     np.testing.assert_allclose(best.optimum.cost, [2 * np.pi**2 / (np.pi - 1), np.nan], rtol=1e-8)
     assert jnp.isfinite(best.efficiency[0]) and jnp.isnan(best.efficiency[1])
+
+
+class Weighed(AbstractSwimmer):
+    """Displacement the area that the shape goes round, and the integral of 0.3 + r₀ over it; cost |r'|²."""
+
+    group: Translation = Translation(2)
+
+    def dissipation(self, r, xi, rdot):
+        area = (r[0] * rdot[1] - r[1] * rdot[0]) / 2
+        return rdot @ rdot + (xi[0] - area) ** 2 + (xi[1] - 0.3 * area - r[0] ** 2 * rdot[1] / 2) ** 2
+
+
+def test_a_component_that_is_free():
+    """The best loop around an area is a circle wherever it lies, of the energy 4π D; the other component is what comes
+    of it, and has no price."""
+    options = {"method": Direct(harmonics=2, steps=8)}
+    found = optimal_stroke(Weighed(), (0.0, 0.0), displacement=[0.2, None], **options)
+    np.testing.assert_allclose([found.cost, *found.multiplier], [0.8 * np.pi, 4 * np.pi, 0.0], rtol=1e-10)
+    moved = Weighed().group.log(holonomy(Weighed(), found.stroke))
+    np.testing.assert_allclose(found.displacement, moved, rtol=1e-9)
+    np.testing.assert_allclose(moved[0], 0.2, rtol=1e-9)
+    with pytest.raises(ValueError, match="not all zero"):
+        optimal_stroke(Weighed(), (0.0, 0.0), displacement=[None, None], **options)
+
+
+@pytest.mark.long
+def test_what_is_free_is_the_best_of_all():
+    """Purcell's swimmer, of which only x is asked for: energies at other y, and their slopes, by searches of their own.
+    Their second difference says what slope the step allows."""
+    method = Direct(harmonics=4, steps=24)
+    free = optimal_stroke(Purcell(), (0.4, 0.6), displacement=[0.1, None, None], method=method)
+    np.testing.assert_array_equal(free.multiplier[1:], 0.0)
+    for aside in (-2e-3, 2e-3):
+        wanted = [0.1, float(free.displacement[1]) + aside, None]
+        other = optimal_stroke(Purcell(), free.stroke, displacement=wanted, method=method)
+        assert other.cost > free.cost + 1e-4
+        np.testing.assert_allclose(other.multiplier[1] * aside / 2, other.cost - free.cost, rtol=1e-3)
 
 
 METHOD = Direct(harmonics=5, steps=32)

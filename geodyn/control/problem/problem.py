@@ -20,8 +20,9 @@ class StrokeProblem(eqx.Module):
     """Minimal energy at a given holonomy, as `minimise` takes it: scaled f, c, h of the coefficients of a stroke.
 
     The unknown x is the stroke itself if `base` is None, else the coefficients of a LegendreStroke through `base`, or
-    of an OpenStroke from `base` to `end`. The cost is the integral of `density`, the power by default. `bounds` are
-    those of the components `bounded` of (r, r'); if there are any, a `clock` (see `clock_of`) fixes the phase.
+    of an OpenStroke from `base` to `end`. Of a vector `displacement` the components `free` are not asked for, and 0.
+    The cost is the integral of `density`, the power by default. `bounds` are those of the components `bounded` of
+    (r, r'); if there are any, a `clock` (see `clock_of`) fixes the phase.
 
     If the holonomy does not depend on where the stroke starts, the optimal stroke is smooth, and x is a FourierStroke.
     Otherwise the optimal stroke has a corner at its start, since `p = G r' + Aᵀμ` is periodic but the charge μ is not,
@@ -38,6 +39,7 @@ class StrokeProblem(eqx.Module):
     end: Float[Array, " m"] | None = None
     density: Density = eqx.field(default=costs.energy, converter=as_pytree)
     clock: FourierStroke | None = None
+    free: tuple[int, ...] = eqx.field(static=True, default=())
 
     def stroke(self, x) -> FourierStroke | LegendreStroke | OpenStroke:
         """The stroke of the unknowns x."""
@@ -113,10 +115,14 @@ class StrokeProblem(eqx.Module):
         moves = xi[: self.swimmer.group.translations]
         return jnp.sqrt(jnp.sum(moves**2) + (jnp.finfo(xi.dtype).eps * self.displacement) ** 2)
 
+    def asked(self) -> np.ndarray:
+        """The indices of the components of the displacement that are asked for."""
+        return np.delete(np.arange(self.displacement.size), self.free)
+
     def missing(self, xi: Float[Array, " k"]) -> Float[Array, " p"]:
         """The error of exp(ξ) relative to the displacement; if that is a length, followed by the net rotation."""
         target = self.displacement
-        move = jnp.atleast_1d((self.reached(xi) - target) / jnp.linalg.norm(target))
+        move = jnp.atleast_1d((self.reached(xi) - target) / jnp.linalg.norm(target))[self.asked()]
         return move if target.ndim else jnp.append(move, xi[max(self.swimmer.group.translations, 1) :])
 
     def miss(self, g: Float[Array, "d d"]) -> Float[Array, " p"]:
@@ -147,13 +153,20 @@ def outcome(problem: StrokeProblem, x, multipliers: Float[Array, " p"]) -> dict:
     steps."""
     stroke, (states, powers, elements) = problem.stroke(x), _on_twice_the_steps(problem, x)
     energy, end = mean(powers), elements[-1]
-    scale = problem.energy / jnp.linalg.norm(problem.displacement)
+    asked = problem.asked()
+    prices = problem.energy / jnp.linalg.norm(problem.displacement) * multipliers[: asked.size]
+    multiplier = jnp.zeros_like(prices, shape=problem.displacement.size).at[asked].set(prices)
+    multiplier = multiplier.reshape(problem.displacement.shape)
     return {
         "stroke": stroke,
         "cost": energy,
         "displacement": problem.reached(problem.swimmer.group.log(end)),
         "charge": problem.charge(multipliers, end),
-        "multiplier": scale * multipliers[: problem.displacement.size].reshape(problem.displacement.shape),
+        "multiplier": jnp.zeros_like(problem.displacement)
+        .ravel()
+        .at[asked]
+        .set(prices)
+        .reshape(problem.displacement.shape),
         "room": jnp.min(jax.vmap(problem.gaps)(states), initial=jnp.inf),
         "power_variation": jnp.max(jnp.abs(powers / energy - 1)),
     }

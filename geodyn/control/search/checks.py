@@ -24,6 +24,13 @@ def numbers(value) -> Array:
         return jnp.zeros((0, 0))
 
 
+def without_free(displacement) -> tuple[object, tuple[int, ...]]:
+    """A displacement with 0 for the components that are None, and their indices."""
+    if not isinstance(displacement, list | tuple):
+        return displacement, ()
+    return [0.0 if x is None else x for x in displacement], tuple(i for i, x in enumerate(displacement) if x is None)
+
+
 def checked_displacement(swimmer, displacement) -> Float[Array, "..."]:
     """The target displacement as an array; ValueError if it does not fit the group of the swimmer."""
     target, k, free = numbers(displacement), swimmer.group.dim, swimmer.group.translations

@@ -67,17 +67,23 @@ def failure(
 
 def certified(optimum: OptimalStroke, displacement: Float[Array, "..."]) -> bool:
     """Whether the search converged to a stroke that reaches the displacement to 10 % on twice the steps too."""
-    return bool(optimum.result == OUTCOMES.converged) and bool(reaches(optimum.displacement, displacement))
+    return bool(optimum.result == OUTCOMES.converged) and bool(
+        reaches(optimum.displacement, displacement, getattr(getattr(optimum.evidence, "problem", None), "free", ()))
+    )
 
 
-def reaches(displacement: Float[Array, "..."], wanted: Float[Array, "..."]) -> Bool[Array, ""]:
-    """Whether a displacement is the wanted one to 10 %; inside of grad, of the values alone."""
-    return _near(*jax.lax.stop_gradient((displacement, wanted)))
+def reaches(
+    displacement: Float[Array, "..."], wanted: Float[Array, "..."], free: tuple[int, ...] = ()
+) -> Bool[Array, ""]:
+    """Whether a displacement is the wanted one to 10 % but for its `free` components; inside of grad, of the values
+    alone."""
+    return _near(*jax.lax.stop_gradient((displacement, wanted)), free)
 
 
 @jit
-def _near(displacement, wanted):
-    return jnp.linalg.norm(displacement - wanted) < 0.1 * jnp.linalg.norm(wanted)
+def _near(displacement, wanted, free):
+    miss = jnp.atleast_1d(displacement - wanted)
+    return jnp.linalg.norm(miss.at[np.array(free, int)].set(0.0)) < 0.1 * jnp.linalg.norm(wanted)
 
 
 def _singular(optimum: OptimalStroke) -> str:

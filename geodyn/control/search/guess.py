@@ -21,15 +21,18 @@ def locked_factor(swimmer, r) -> Float[Array, "k k"]:
 
 @for_one_run
 def small_stroke(
-    swimmer: AbstractInvariantMetric, centre: Float[Array, " m"], displacement: Float[Array, "..."]
+    swimmer: AbstractInvariantMetric,
+    centre: Float[Array, " m"],
+    displacement: Float[Array, "..."],
+    free: tuple[int, ...] = (),
 ) -> tuple[FourierStroke, Bool[Array, ""]]:
     """(the ellipse about a shape that has the displacement to leading order at least energy, whether there is one).
 
     With lengths measured by G and the curvature F along the displacement of largest singular value σ, the best small
     loop is a circle in the plane of that singular pair, of area |displacement|/σ and energy 4π |displacement|/σ.
     There is none if a symmetry forbids it or, for a displacement that is a vector, if the loop also moves the body in
-    other directions, by more than a third of the displacement. `displacement` is as in `optimal_stroke`. For two shape
-    variables: Avron & Raz, *New J. Phys.* 10 (2008) 063016.
+    other directions than the `free` ones, by more than a third of the displacement. `displacement` is as in
+    `optimal_stroke`. For two shape variables: Avron & Raz, *New J. Phys.* 10 (2008) 063016.
     """
     form, metric = reduction(swimmer, centre)
     field = curvature(swimmer, centre)
@@ -52,6 +55,7 @@ def small_stroke(
     exists = jnp.max(jnp.abs(jnp.tensordot(direction, field, 1))) > 1e-6 * scale
     if displacement.ndim:
         astray = size / sigma[0] * jnp.einsum("p,apq,q->a", u[:, 0], flux, vt[0]) - displacement
+        astray = astray.at[np.array(free, int)].set(0.0)
         metric = locked_factor(swimmer, centre)
         exists = exists & (jnp.linalg.norm(metric @ astray) < jnp.linalg.norm(metric @ displacement) / 3)
     return FourierStroke(centre, radius * unit @ u[:, :1], -radius * unit @ vt[:1].T), exists

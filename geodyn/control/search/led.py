@@ -42,7 +42,7 @@ class Led(eqx.Module):
 
 
 @for_few_runs
-def led_stroke(swimmer, centre, target, base, limits, bounded, density) -> Led:
+def led_stroke(swimmer, centre, target, base, limits, bounded, density, free=()) -> Led:
     """The best of many coarse strokes about a shape after gradient descent: the cheapest of those that reach the
     displacement within the bounds; if there is none, the one that reaches it and violates the bounds least; if none
     reaches it, the one with the smallest error."""
@@ -53,13 +53,13 @@ def led_stroke(swimmer, centre, target, base, limits, bounded, density) -> Led:
         start = loop if base is None else FourierStroke(loop.mean + base - loop(0.0), loop.cosine, loop.sine)
         x, energy = unknowns(swimmer, start, base, target, _COARSE, None, density)
         steps = _COARSE.steps if isinstance(x, FourierStroke) else 2 * _COARSE.steps
-        free, walls = (
-            StrokeProblem(swimmer, target, energy, base, *held, steps, None, density)
+        unbounded, walls = (
+            StrokeProblem(swimmer, target, energy, base, *held, steps, None, density, None, free)
             for held in (((jnp.zeros(0), jnp.zeros(0)), ()), (limits, bounded))
         )
-        x = _COARSE.solve(free, x, False).x
+        x = _COARSE.solve(unbounded, x, False).x
         cost, miss, gaps = walls(x)
-        return Led(free.stroke(x), energy * cost, jnp.linalg.norm(miss), jnp.min(gaps, initial=jnp.inf))
+        return Led(unbounded.stroke(x), energy * cost, jnp.linalg.norm(miss), jnp.min(gaps, initial=jnp.inf))
 
     led = jax.vmap(one)(jnp.linspace(0.0, 2.0, STARTS), jax.random.split(jax.random.key(0), STARTS))
     miss = jnp.where(jnp.isfinite(led.cost), led.miss, jnp.inf)

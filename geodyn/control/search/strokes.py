@@ -1,5 +1,7 @@
 """PURPOSE: optimal strokes: minimal energy at a given holonomy, with a certificate of optimality."""
 
+from collections.abc import Sequence
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -24,6 +26,7 @@ from geodyn.control.search.checks import (
     known,
     numbers,
     shape_ends,
+    without_free,
 )
 from geodyn.control.search.failure import afloat, certified, failure, reaches
 from geodyn.control.search.guess import small_stroke, unknowns
@@ -61,15 +64,15 @@ def _centre(swimmer, guess, bounds, base) -> Float[Array, " m"]:
     raise ValueError(f"optimal_stroke: {type(swimmer).__name__} needs guess=, a stroke or the shape to start around.")
 
 
-def _first_stroke(swimmer, guess, displacement, bounds, base, end, density, limits, bounded) -> Stroke:
+def _first_stroke(swimmer, guess, displacement, free, bounds, base, end, density, limits, bounded) -> Stroke:
     if callable(guess):
         return guess
     if end is not None:
         return OpenStroke(base, end, jnp.zeros((base.size, 1)))
     centre = _centre(swimmer, guess, bounds, base)
-    ellipse, exists = small_stroke(swimmer, centre, displacement)
+    ellipse, exists = small_stroke(swimmer, centre, displacement, free)
     if displacement.ndim and not (known(exists) and exists):
-        return _led(swimmer, centre, displacement, base, density, limits, bounded)
+        return _led(swimmer, centre, displacement, free, base, density, limits, bounded)
     if known(exists) and not exists:
         raise ValueError(
             f"optimal_stroke: small strokes about the shape {np.asarray(centre)} do not lead to"
@@ -87,10 +90,10 @@ def _another(ellipse: FourierStroke, base, attempt: int) -> FourierStroke:
     return FourierStroke(base - size * ellipse.sine[:, 0], size * ellipse.sine, -size * ellipse.cosine)
 
 
-def _led(swimmer, centre, displacement, base, density, limits, bounded) -> Stroke:
+def _led(swimmer, centre, displacement, free, base, density, limits, bounded) -> Stroke:
     """A stroke about a shape, or through a base, found by `led_stroke` if no small ellipse has the displacement; else
     ValueError."""
-    led = led_stroke(swimmer, centre, displacement, base, limits, bounded, density)
+    led = led_stroke(swimmer, centre, displacement, base, limits, bounded, density, free)
     if known(led.miss) and not led.miss < 0.3:
         raise ValueError(
             f"optimal_stroke: none of {STARTS} strokes that were tried around the shape {np.asarray(centre)} leads to"
@@ -109,9 +112,9 @@ def _another_start(problem: StrokeProblem, found: Minimum, method, guess, bounds
     if found.result == OUTCOMES.running and found.iterations < method.max_iterations:  # Ctrl-C
         return None
     p, centre = problem, _centre(problem.swimmer, guess, bounds, problem.base)
-    if not small_stroke(p.swimmer, centre, p.displacement)[1]:
+    if not small_stroke(p.swimmer, centre, p.displacement, p.free)[1]:
         return None
-    led = led_stroke(p.swimmer, centre, p.displacement, p.base, p.bounds, p.bounded, p.density)
+    led = led_stroke(p.swimmer, centre, p.displacement, p.base, p.bounds, p.bounded, p.density, p.free)
     return led.stroke if led.miss < 0.3 else None
 
 
@@ -130,6 +133,7 @@ def posed(
             "optimal_stroke: density=length is the same at any pace, so that no stroke is the only best one; leave it"
             " out: the stroke of least energy is also a shortest, at constant power."
         )
+    displacement, free = without_free(displacement)
     target = checked_displacement(swimmer, displacement)
     if ends is None:
         check_moves(swimmer, target)
@@ -152,7 +156,7 @@ def posed(
         check_places(swimmer, bounds, **{"base or ends[0]": base, "ends[1]": end, "the guess": centre})
         if callable(guess):
             check_guess(swimmer, guess, m, bounds, base, end)
-    start = _first_stroke(swimmer, guess, target, bounds, base, end, density, limits, bounded)
+    start = _first_stroke(swimmer, guess, target, free, bounds, base, end, density, limits, bounded)
     x, size = unknowns(swimmer, start, base, target, method, end, density)
     for attempt in range(0 if callable(guess) or not isinstance(start, FourierStroke) else 16):
         if not known(size) or np.isfinite(size):
@@ -169,13 +173,13 @@ def posed(
     steps = method.steps if isinstance(x, FourierStroke) else 2 * method.steps
     size = jax.lax.stop_gradient(size)
     clock = clock_of(x, bounded)
-    return StrokeProblem(swimmer, target, size, base, limits, bounded, steps, end, density, clock), x
+    return StrokeProblem(swimmer, target, size, base, limits, bounded, steps, end, density, clock, free), x
 
 
 def _optimum(problem: StrokeProblem, found: Minimum, throw: bool) -> OptimalStroke:
     """What was found. The derivatives of a failure are NaN; where it cannot be raised, so is what it claims."""
     values = outcome(problem, found.x, found.multipliers)
-    there = reaches(values["displacement"], problem.displacement)
+    there = reaches(values["displacement"], problem.displacement, problem.free)
     result = OUTCOMES.where((found.result == OUTCOMES.converged) & ~there, OUTCOMES.astray, found.result)
     good, x, hessian = result == OUTCOMES.converged, found.x, found.hessian
     if not known(good):
@@ -199,7 +203,7 @@ def optimal_stroke(
     swimmer: AbstractInvariantMetric,
     guess: Stroke | Vector | None = None,
     *,
-    displacement: Number | Vector,
+    displacement: Number | Vector | Sequence[Number | None],
     method: AbstractStrokeMethod = Direct(),  # noqa: B008
     bounds: tuple[Vector, Vector] | None = None,
     base: Vector | None = None,
@@ -229,7 +233,8 @@ def optimal_stroke(
     Args:
         swimmer: body with a metric of shapes, such as one of `gd.swimmers`, or `gd.bundles.KaluzaKlein(body)`.
         guess: a stroke, or the shape [m] to start around; None: see above.
-        displacement: length, or exponential coordinates [k] of the holonomy (translations first, angles in radians).
+        displacement: length, or exponential coordinates [k] of the holonomy (translations first, angles in radians), of
+            which those that are None are free: [0.1, None, 0.2].
         method: `gd.Direct`, `gd.Wong` or `gd.Descent`, with their settings.
         bounds: (lower[m], upper[m]) of the shape along the stroke, infinite where there is none.
         base: shape [m] at which the stroke starts and ends, with a corner if that is best.
