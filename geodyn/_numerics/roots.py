@@ -15,7 +15,7 @@ from geodyn._compile.jit import custom_jvp
 from geodyn._compile.tracing import batched_as
 from geodyn._numerics.failure import no_derivative_where
 from geodyn._numerics.linalg import solve
-from geodyn._typing import Array, Float
+from geodyn._typing import Array, Float, PyTree
 
 MOST_ITERATIONS = 60
 
@@ -26,19 +26,31 @@ def root(function: Callable, target: Float[Array, " n"], start: Float[Array, " n
     Derivatives of any order, in both modes, with respect to `target` and to whatever `function` closes over are those
     of the implicit-function theorem."""
     function = eqx.filter_closure_convert(function, start)
-    x = _root(function, target, start, size)
-    return no_derivative_where(jnp.isnan(x), x, (function, target))
+    fixed, still, *begin = without_derivatives((function, target, start, size))
+    near = _settled(fixed, still, *begin)
+    return with_derivative(function, near + _changes(fixed, still, near)[0], target)
+
+
+def without_derivatives(tree: PyTree) -> PyTree:
+    """The tree, whose arrays are taken for constants."""
+    return jax.tree.map(lambda x: jax.lax.stop_gradient(x) if eqx.is_array(x) else x, tree)
+
+
+def with_derivative(function: Callable, x: Float[Array, " n"], target=0.0) -> Float[Array, " n"]:
+    """The root x of function(x) = target, which was found by a search without derivatives or is NaN, with those of the
+    implicit-function theorem, of any order, with respect to `target` and to whatever `function` closes over."""
+    function, x = eqx.filter_closure_convert(function, x), jax.lax.stop_gradient(x)
+    return no_derivative_where(jnp.isnan(x), _implicit(function, target, x), (function, target))
 
 
 @custom_jvp
-def _root(function, target, start, size):
-    x = _settled(function, target, start, size)
-    return x + _changes(function, target, x)[0]
+def _implicit(function, target, x):
+    return x
 
 
-@_root.def_jvp
+@_implicit.def_jvp
 def _(primals, tangents):
-    x, function = _root(*primals), primals[0]
+    x, function = _implicit(*primals), primals[0]
     moved = eqx.filter_jvp(lambda function, target: function(x) - target, primals[:2], tangents[:2])[1]
     return x, jnp.zeros_like(x) if moved is None else -solve(jax.jacfwd(function)(x), moved)
 

@@ -130,3 +130,54 @@ def test_a_shape_that_a_body_cannot_have_has_no_derivative():
 
     assert np.isnan(power(shape))
     assert np.all(np.isnan(jax.grad(power)(shape)))
+
+
+CIRCLE = jnp.array([1.2, -0.9])
+
+
+def projected(radius, q=CIRCLE):
+    system = gd.Lagrangian(lambda q, v: v @ v / 2, constraint=lambda q: q @ q - radius * jnp.abs(radius))
+    return gd.project(system, q, jnp.ones(2))
+
+
+def test_a_projection_has_derivatives_in_both_modes():
+    """Onto a circle: radius · q/|q|, whose derivative is q/|q| by the radius, and radius (1 − qqᵀ/|q|²)/|q| by q."""
+    size = np.hypot(*CIRCLE)
+    for derivative in (jax.jacfwd, jax.jacrev):
+        by_radius, by_q = jax.jit(derivative(lambda *at: projected(*at)[0], (0, 1)))(2.0, CIRCLE)
+        np.testing.assert_allclose(by_radius, CIRCLE / size, atol=1e-12)
+        np.testing.assert_allclose(by_q, 2 / size * (np.eye(2) - np.outer(CIRCLE, CIRCLE) / size**2), atol=1e-12)
+
+
+def test_a_projection_that_reaches_nothing_is_nan_inside_of_jit():
+    (q, v), slope = jax.jit(lambda r: (projected(r), jax.grad(lambda r: jnp.sum(projected(r)[0]))(r)))(-1.0)
+    assert np.all(np.isnan(q)) and np.all(np.isnan(v)) and np.isnan(slope)
+
+
+@pytest.mark.parametrize("derivative", [jax.jacfwd, jax.jacrev])
+@pytest.mark.parametrize("name", ["Newmark", "StormerVerlet", "IncrementalPotential"])
+def test_a_parameter_that_is_nan_is_no_error_inside_of_jit(name, derivative):
+    method = getattr(gd.friction if name == "IncrementalPotential" else gd.methods, name)()
+
+    def end(k):
+        body = gd.System(gd.spaces.Euclidean(1), [1.0], gd.Harmonic(k, [0.0]))
+        return gd.integrate(body, [[1.0]], t1=0.3, steps=3, method=method).q[-1, 0, 0]
+
+    run = jax.jit(derivative(end))
+    assert np.isnan(run(jnp.nan))
+    step = 1e-6
+    np.testing.assert_allclose(run(2.0), (end(2.0 + step) - end(2.0 - step)) / (2 * step), rtol=1e-7)
+
+
+def test_quasi_static_motion_with_a_constraint_has_derivatives_in_both_modes():
+    """A point on a circle of radius r, pulled by a spring towards (0, −2): it stays at the bottom, y = −r."""
+
+    def height(radius):
+        system = gd.Lagrangian(
+            lambda q, v: v @ v / 2 - (q[0] ** 2 + (q[1] + 2) ** 2) / 2, constraint=lambda q: (q @ q - radius**2) / 2
+        )
+        return gd.friction.quasi_static(system, jnp.stack([0 * radius, -radius]), t1=1.0, steps=3).q[-1, 1]
+
+    assert abs(jax.jit(height)(1.5) + 1.5) < 1e-12
+    for derivative in (jax.jacfwd, jax.jacrev):
+        assert abs(jax.jit(derivative(height))(1.5) + 1) < 1e-9

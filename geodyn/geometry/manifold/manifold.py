@@ -98,7 +98,7 @@ ANYWHERE = Domain("any x", lambda x: x[0] == x[0])
 
 
 @functools.singledispatch
-def domain_of(space: AbstractManifold) -> Domain:
+def domain_of(space: AbstractMetric) -> Domain:
     """The domain of the chart of a space: all coordinates, unless a space with a smaller chart registers here."""
     return ANYWHERE
 

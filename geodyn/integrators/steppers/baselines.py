@@ -12,6 +12,7 @@ import optimistix
 from geodyn._checks import a_number
 from geodyn._compile.jit import static_count
 from geodyn._gate import checked
+from geodyn._numerics.roots import with_derivative, without_derivatives
 from geodyn._typing import Array, Count, Float, Number, Numbers
 from geodyn.integrators.contract.system import AbstractSystem
 from geodyn.integrators.step.methods import AbstractStepper, Advanced
@@ -238,14 +239,16 @@ def _acceleration(system, t, q, v):
 def _root(function, guess, args):
     """(x, converged, iterations) with function(x, args) = 0, by Newton's method in units of the size of the guess plus
     the first residual."""
-    unit = jax.lax.stop_gradient(jnp.max(jnp.abs(guess)) + jnp.max(jnp.abs(function(guess, args))))
+    guess, still = without_derivatives((guess, args))
+    unit = jnp.max(jnp.abs(guess)) + jnp.max(jnp.abs(function(guess, still)))
     unit, tolerance = jnp.where(unit > 0, unit, 1), 2**8 * float(jnp.finfo(guess.dtype).eps)
     found = optimistix.root_find(
         lambda x, args: function(x * unit, args) / unit,
         optimistix.Newton(rtol=tolerance, atol=tolerance),
-        jax.lax.stop_gradient(guess) / unit,
-        args,
+        guess / unit,
+        still,
         max_steps=MOST_NEWTON,
         throw=False,
     )
-    return found.value * unit, found.result == optimistix.RESULTS.successful, found.stats["num_steps"]
+    x = with_derivative(lambda x: function(x, args), found.value * unit)
+    return x, found.result == optimistix.RESULTS.successful, found.stats["num_steps"]

@@ -161,7 +161,8 @@ def quasi_static(
             f"{', '.join(sorted(taken))} must be left out: quasi-static motion has no inertia, and one method"
         )
     q0 = floats("q0", q0, "real numbers in the shape of a configuration")
-    if isinstance(system, AbstractFlatLagrangian):
+    known = not any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves((system, q0, t0)))
+    if isinstance(system, AbstractFlatLagrangian) and known:
         check_kinetic(system, t0, q0, jnp.zeros_like(q0))
     q0, v0 = project(system, q0, jnp.zeros_like(q0), t0)
     method = IncrementalPotential(inertia=False)

@@ -1,12 +1,12 @@
 """Implicit time steps that minimise an incremental potential (proximal maps), with friction and plasticity."""
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import optimistix
 
 from geodyn._checks import a_number
 from geodyn._gate import checked
+from geodyn._numerics.roots import with_derivative, without_derivatives
 from geodyn.integrators.contract.constraints import reactions
 from geodyn.integrators.contract.system import AbstractLagrangianSystem
 from geodyn.integrators.step.methods import AbstractStepper, Advanced
@@ -76,16 +76,18 @@ class IncrementalPotential(AbstractStepper):
 
     def advance(self, system, t, h, q, p, lam):
         increment = Increment(system, t, h, q, p, lam, self.theta, self.inertia)
+        still = without_derivatives(increment)
         # Unknowns and equations are divided by their scales, so that one tolerance fits all of them.
-        first, units, rows, r = jax.lax.stop_gradient(increment.scaled())
+        first, units, rows, r = still.scaled()
         tolerance = 2**8 * float(jnp.finfo(q.dtype).eps)
         found = optimistix.root_find(
             lambda w, increment: increment.residual(w * units, r) / rows,
             optimistix.Newton(rtol=tolerance, atol=tolerance),
             first / units,
-            increment,
+            still,
             max_steps=MOST_NEWTON,
             throw=False,
         )
+        w = with_derivative(lambda w: increment.residual(w * units, r) / rows, found.value)
         converged = found.result == optimistix.RESULTS.successful
-        return Advanced(*increment.end(found.value * units), converged, found.stats["num_steps"])
+        return Advanced(*increment.end(w * units), converged, found.stats["num_steps"])

@@ -6,7 +6,9 @@ import numpy as np
 
 from geodyn._checks import floats, require
 from geodyn._compile.jit import jit, traced_numbers
+from geodyn._compile.tracing import batched_as
 from geodyn._gate import checked
+from geodyn._numerics.failure import nan_unless
 from geodyn._typing import Array, Float, Number
 from geodyn.integrators.contract.constraints import constraint_state, dependent_rows, normals
 from geodyn.integrators.contract.system import AbstractSystem, constraint_rate
@@ -31,7 +33,8 @@ def project(
         t: the time, for constraints that depend on it.
 
     Returns:
-        (q, v) on the constraints, in the same shapes; unchanged for a system without constraints.
+        (q, v) on the constraints, in the same shapes; unchanged for a system without constraints. Inside of jit they
+        are NaN where none were reached.
 
     Raises:
         ValueError: where none were reached: the constraints are redundant or contradict each other, or q is too far
@@ -55,11 +58,11 @@ def project(
     t = jnp.asarray(t, q.dtype)
     if system.count_constraints(q) == 0:
         return q, v
-    flat_q, flat_v, reached = _project(system, q.reshape(-1), v.reshape(-1), t)
+    flat_q, flat_v, reached, last = _project(system, q.reshape(-1), v.reshape(-1), t)
     if not isinstance(reached, jax.core.Tracer) and not bool(reached):
         raise ValueError(
             "project reached no q and v on the constraints: they are redundant or contradict each other there, or q is "
-            f"too far from them; {_obstacles(system, q.reshape(-1), flat_q, t)}; q = {np.asarray(q).tolist()}"
+            f"too far from them; {_obstacles(system, q.reshape(-1), last, t)}; q = {np.asarray(q).tolist()}"
         )
     return flat_q.reshape(q.shape), flat_v.reshape(v.shape)
 
@@ -68,25 +71,29 @@ def project(
 def _project(system, q, v, t):
     size = 1 + jnp.max(jnp.abs(q))
 
-    def proceed(state):
-        _, change, previous, count = state
-        return (count < MOST_ITERATIONS) & (change > 0) & ((change < previous / 2) | (count < 4))
-
-    def improve(state):
-        q, change, _, count = state
+    def improved(q, change, _):
         residual = system.constraint(t, q)
         normal, gram = (x[..., : residual.size] for x in normals(system, t, q, v))
         dq = normal @ jnp.linalg.solve(gram[: residual.size], residual)
-        return q - dq, jnp.max(jnp.abs(dq)), change, count + 1
+        return q - dq, jnp.max(jnp.abs(dq)), change
 
+    def improve(state, count):
+        _, change, previous = state
+        going = (change > 0) & ((change < previous / 2) | (count < 4))
+        return jax.lax.cond(going, improved, lambda *same: same, *state), None
+
+    # A scan and not a while loop, through which JAX has no derivative in reverse mode.
     huge = jnp.asarray(jnp.inf, q.dtype)
-    q, change, _, _ = jax.lax.while_loop(proceed, improve, (q, huge, huge, 0))
+    start = batched_as((system, q, v, t), (q, huge, huge))
+    (moved, change, _), _ = jax.lax.scan(improve, start, jnp.arange(MOST_ITERATIONS))
+    given, q = (system, q, v, t), moved
     normal, gram = normals(system, t, q, v)
     v = v - normal @ jnp.linalg.solve(gram, constraint_rate(system, t, q, v))
     v = v - normal @ jnp.linalg.solve(gram, constraint_rate(system, t, q, v))
     small = jnp.finfo(q.dtype).eps ** 0.75
     kept = jnp.max(jnp.abs(constraint_rate(system, t, q, v))) <= small * (1 + jnp.max(jnp.abs(v)))
-    return q, v, (change <= small * size) & kept
+    reached = (change <= small * size) & kept
+    return *nan_unless(reached, (q, v), given), reached, q
 
 
 def _obstacles(system, first, last, t) -> str:
