@@ -11,7 +11,7 @@ import pytest
 from matplotlib import colors
 
 import geodyn as gd
-from geodyn.plot.pages.player import _knots
+from geodyn.plot.pages.player import _axes, _knots
 from geodyn.plot.scene import models, scene
 
 matplotlib.use("Agg")
@@ -326,6 +326,22 @@ def test_a_batch_is_refused_with_the_remedy():
     (line, _) = gd.plot.coordinates(one, axes(S2, "stereographic")).lines
     assert len(gd.plot.trajectory(one).lines) and np.allclose(line.get_ydata(), 0)
     assert gd.plot.fan(np.asarray(batch.t), np.asarray(batch.q[:, :, 0, 0]), name="x").get_ylabel() == "x"
+
+
+def test_what_is_left_out_is_said():
+    t, sizes = np.linspace(0.0, 1.0, 3), np.arange(201.0)
+    for count, said in ((200, ""), (201, "200 of 201 members")):
+        drawn = gd.plot.fan(np.tile(t, (count, 1)), sizes[:count, None] * t, parameter=sizes[:count])
+        assert drawn.get_title(loc="left") == said
+    drawn = gd.plot.heatmap(t, t, np.outer(t, t), names=("mass", "speed"))
+    assert (drawn.get_xlabel(), drawn.get_ylabel()) == ("mass", "speed")
+
+
+def test_a_page_says_zero_where_rounding_is_left():
+    """It said "x3: -6.94e-17 … 0.256"."""
+    points = np.array([[0.0, 1.0, -6.94e-17], [2.0, 3.0, 0.256]])
+    labels = [axis["label"] for axis in _axes(["$x_1$", "$x_2$", "$x_3$"], points, points[0], 1.0)]
+    assert labels == ["x1: 0 … 2", "x2: 1 … 3", "x3: 0 … 0.256"]
 
 
 def test_no_work_is_zero():

@@ -162,6 +162,8 @@ def _axes(labels, points, centre, scale) -> list[dict]:
     """For every axis with a label: its line in the box, and the label with the numbers at its ends."""
     low, high = np.nanmin(points, axis=0), np.nanmax(points, axis=0)
     corner, size = (low - centre) / scale, (high - low) / scale
+    largest = np.max(np.abs([low, high]))
+    low, high = (np.where(np.abs(x) < 1e-10 * largest, 0.0, x) for x in (low, high))  # No rounding in a label.
     return [
         {
             "label": f"{label.strip('$').replace('_', '')}: {low[k]:.3g} … {high[k]:.3g}",

@@ -20,7 +20,8 @@ def fan(
 ):
     """Curves of many members. With a `parameter` [N] each has the colour of its value, on a scale called `name`.
     Without one: the median, and the bands in which half of the members and nine of ten lie at each time; `name` is then
-    what the vertical axis says.
+    what the vertical axis says. Of more than 200 members with a `parameter` 200 are drawn, evenly chosen, and a title
+    says so.
 
     Args:
         t: the times [N, T].
@@ -54,6 +55,8 @@ def fan(
     ax.add_collection(curves)
     ax.autoscale_view()
     ax.figure.colorbar(curves, ax=ax, label=name)
+    if len(shown) < len(values):
+        ax.set_title(f"{len(shown)} of {len(values)} members", loc="left", fontsize="small")
     return ax
 
 
@@ -65,6 +68,7 @@ def heatmap(
     ax: Axes = None,
     *,
     name: str = "",
+    names: tuple[str, str] = ("", ""),
 ):
     """A value over a grid of two numbers, on a scale called `name`; NaN stays empty.
 
@@ -74,6 +78,7 @@ def heatmap(
         values: [K, L].
         ax: the Axes; by default a new one.
         name: what the scale of colours says.
+        names: what the two axes say, that of `x` first.
 
     Returns:
         The Axes.
@@ -83,7 +88,7 @@ def heatmap(
         >>> ax.figure.axes[1].get_ylabel()
         'one'
     """
-    ax = axes(ax)
+    ax = axes(ax, **{label: said for label, said in zip(("xlabel", "ylabel"), names, strict=True) if said})
     ax.grid(False)
     field = ax.pcolormesh(x, y, np.asarray(values).T, cmap="viridis", shading="nearest")
     ax.figure.colorbar(field, ax=ax, label=name)
