@@ -2,6 +2,7 @@
 
 from geodyn.geometry.groups.isometries import Isometries, isometry_group
 from geodyn.geometry.groups.lie_group import AbstractLieGroup
+from geodyn.geometry.groups.poses import place_and_turn, pose
 from geodyn.geometry.groups.product import Product
 from geodyn.geometry.groups.rigid import SE2, SE3, SO2, SO3, Translation, quaternion
 
@@ -15,5 +16,7 @@ __all__ = [
     "Product",
     "Translation",
     "isometry_group",
+    "place_and_turn",
+    "pose",
     "quaternion",
 ]

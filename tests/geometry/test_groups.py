@@ -7,6 +7,7 @@ import pytest
 from scipy.linalg import expm
 
 from geodyn.geometry.groups.isometries import Isometries, isometry_group
+from geodyn.geometry.groups.poses import place_and_turn, pose
 from geodyn.geometry.groups.product import Product
 from geodyn.geometry.groups.rigid import SE2, SE3, SO2, SO3, Translation
 from geodyn.geometry.models.spaces import Euclidean, Hyperbolic, Sphere
@@ -155,3 +156,22 @@ def test_a_product_acts_on_its_factors_apart():
         np.testing.assert_array_equal(part, factor.exp(xi))
     bracket = group.bracket(jnp.concatenate(parts), jnp.arange(8.0))
     np.testing.assert_allclose(bracket[3:6], SO3().bracket(parts[1], jnp.arange(3.0, 6.0)), atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    "group, x, point, there",
+    [
+        (SE2(), [1.0, 2.0, np.pi / 2], [3.0, 0.0], [1.0, 5.0]),
+        (SE3(), [1.0, 2.0, 3.0, 0.0, 0.0, np.pi / 2], [3.0, 0.0, 0.0], [1.0, 5.0, 3.0]),
+    ],
+)
+def test_a_pose_is_a_place_and_a_turn(group, x, point, there):
+    """A quarter turn about the place, and back to the numbers."""
+    g = pose(group, x)
+    np.testing.assert_allclose(g @ np.append(point, 1.0), np.append(there, 1.0), atol=1e-15)
+    np.testing.assert_allclose(place_and_turn(group, g), x, rtol=1e-15)
+    np.testing.assert_allclose(
+        jax.jacfwd(lambda x: place_and_turn(group, pose(group, x)))(jnp.array(x)), np.eye(len(x)), atol=1e-14
+    )
+    with pytest.raises(ValueError, match="the place and the turn"):
+        pose(group, x[1:])
