@@ -432,7 +432,10 @@ WRONG = {
         r"lower must be an array of shape \[2\], got shape \(\) .lower: the corners",
     ),
     "theta": (lambda: gd.friction.IncrementalPotential(theta="a"), "theta must be a number, got 'a'"),
-    "displacement": (lambda: stroke(displacement="far"), "displacement must be a number or numbers, got 'far'"),
+    "displacement": (
+        lambda: stroke(displacement="far"),
+        "displacement must be a number or numbers or a sequence, got 'far'",
+    ),
     "guess": (lambda: stroke(guess="circle"), "guess must be a function of 1 argument or numbers, got 'circle'"),
     "one bound": (lambda: stroke(bounds=((-1.0, -1.0),)), "bounds must be a tuple of 2, got"),
     "method of strokes": (
