@@ -273,6 +273,37 @@ def test_energy(rigid):
     assert ax.get_yscale() == "log"
 
 
+LINE, CONSERVED, WORKED_ON = gd.spaces.Euclidean(1), "log", "linear"
+ENERGIES = {
+    "spring": (CONSERVED, gd.System(LINE, [1.0], gd.Harmonic(1.0, [0.0]))),
+    "pendulum": (CONSERVED, gd.hamilton.Hamiltonian(lambda q, p: p @ p / 2 - jnp.cos(q[0]))),
+    "motor": (WORKED_ON, gd.Lagrangian(lambda q, v, t: v @ v / 2 - q @ q + q[0] * jnp.sin(t))),
+    "linear in v": (WORKED_ON, gd.Lagrangian(lambda q, v, t: v @ v / 2 + jnp.sin(t) * v[0])),
+    "driven H": (WORKED_ON, gd.hamilton.Hamiltonian(lambda q, p, t: p @ p / 2 + q[0] * t)),
+    "drag": (WORKED_ON, gd.System(LINE, [1.0], gd.Drag(0.5))),
+    "dry": (WORKED_ON, gd.System(LINE, [1.0], gd.friction.DryFriction([0.1]))),
+    "elastic": (CONSERVED, gd.System(LINE, [1.0], gd.Wall(lambda x: x[0] + 9, restitution=1.0))),
+    "inelastic": (WORKED_ON, gd.System(LINE, [1.0], gd.Wall(lambda x: x[0] + 9, restitution=0.5))),
+    "unknown": (WORKED_ON, None),
+}
+
+
+@pytest.fixture(scope="module")
+def swing():
+    run = gd.integrate(ENERGIES["spring"][1], *jnp.ones((2, 1, 1)), t1=1.0, steps=4)
+    return eqx.tree_at(lambda r: r.recorded_energy, run, run.energy, is_leaf=lambda x: x is None)
+
+
+@pytest.mark.parametrize("scale, system", ENERGIES.values(), ids=ENERGIES)
+def test_energy_that_is_not_conserved_is_shown_itself(swing, scale, system):
+    run = swing.with_system(system)
+    ax = gd.plot.energy(run, gd.plot.figure(4, 3).add_subplot(), labels=gd.plot.Labels((), "m", "s", "kg"))
+    assert ax.get_yscale() == scale
+    if scale == WORKED_ON:
+        np.testing.assert_array_equal(ax.lines[0].get_ydata(), run.energy)
+        assert ax.get_ylabel() == "energy E(t) (kg m²/s²)"
+
+
 def test_drift_is_an_envelope():
     """Of a thousand saved states the largest distance in each interval is drawn, and nothing far below rounding."""
     values = 1 + 1e-13 * np.random.default_rng(0).normal(size=1001)

@@ -8,13 +8,17 @@ and what lies far below it is not drawn.
 from itertools import cycle
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from geodyn._compile.jit import jit
 from geodyn._gate import checked
 from geodyn._typing import Axes, Float
-from geodyn.integrators.contract.system import AbstractSystem, constraint_rate
+from geodyn.integrators.contract.system import AbstractLagrangianSystem, AbstractSystem, constraint_rate
 from geodyn.integrators.trajectory import Trajectory
+from geodyn.mechanics.constrained.constraint_forces import ConstraintForces
+from geodyn.mechanics.constrained.quasi_velocities import QuasiVelocities
+from geodyn.mechanics.hamiltonian.hamiltonian import Hamiltonian
 from geodyn.mechanics.points.body import AbstractBody, constraint_names
 from geodyn.plot.scene.scene import check_one
 from geodyn.plot.style import GREY, INK, PLAIN, STYLES, Labels, axes, check_lengths, legend, steady
@@ -64,8 +68,12 @@ def drift(
 
 @checked
 def energy(trajectory: Trajectory, ax: Axes = None, *, labels: Labels = PLAIN):
-    """The distance of the energy from its first value, as in `drift`, with the moments of impacts. The level of
-    rounding is a lower bound for the error of a conservative motion. Energy lost to drag and impacts is included.
+    """The energy of a motion, with the moments of impacts: its distance from the first value, as in `drift`, where the
+    system is known to conserve it, and elsewhere the energy itself.
+
+    Known to conserve it are Lagrangian and Hamiltonian systems on which, at the saved states, nothing does work: no
+    dissipation, no friction or plasticity, no dependence on time, no driven constraint, and no contact but an elastic
+    one. A trajectory from a file has no known system before `with_system`.
 
     Args:
         trajectory: what `gd.integrate` returns.
@@ -83,9 +91,46 @@ def energy(trajectory: Trajectory, ax: Axes = None, *, labels: Labels = PLAIN):
     """
     check_one(trajectory)
     E = np.asarray(trajectory.energy)
+    if not _conserves_energy(trajectory):
+        ax = axes(ax, xlabel=labels.clock, ylabel=labels.of("energy E(t)", labels.energy))
+        ax.plot(trajectory.t, E, linewidth=2, label="energy")
+        return legend(marked(steady(ax, E), trajectory), len(ax.lines))
     ax = drift(np.asarray(trajectory.t), {f"energy, at first {E[0]:.6g}": E}, ax, labels=labels)
     ax.set_ylabel(labels.of("|E(t) − E(0)|", labels.energy))
     return legend(marked(ax, trajectory), len(ax.lines))
+
+
+def _conserves_energy(trajectory) -> bool:
+    """Whether the energy is known to be conserved: nothing does work at any saved state."""
+    system = trajectory.system
+    while isinstance(system, QuasiVelocities | ConstraintForces):
+        system = system.system
+    if not isinstance(system, AbstractLagrangianSystem | Hamiltonian) or not system.is_smooth:
+        return False
+    flat = trajectory.t.shape[0], -1
+    q, v = trajectory.q.reshape(flat), trajectory.v.reshape(flat)
+    # What is not finite, as after a failure, says nothing.
+    return not any(np.any(np.abs(power) > 0) for power in _works(system, trajectory.t, q, v))
+
+
+@jit
+def _works(system, t, q, v):
+    """What does work at each state, and vanishes where the energy is conserved: ∂L/∂t, or ∂H/∂t, the dissipated power
+    and the rates of constraints and gaps that move, and what contacts take from a velocity of approach 1."""
+
+    def at(t, q, v):
+        still = jnp.zeros_like(v)
+        if isinstance(system, Hamiltonian):
+            return [jax.grad(system.hamiltonian_at)(t, q, system.momentum(t, q, v))]
+        driven = jax.grad(system.lagrangian_at)(t, q, v)
+        dissipated = jax.grad(system.rayleigh_at, 2)(t, q, v) @ v
+        found = [driven, dissipated, constraint_rate(system, t, q, still)]
+        if system.contacts is not None:
+            found += [jax.jacfwd(system.contacts.gap)(t, q), 1 - system.contacts.restitution(q)]
+            found += [system.contacts.friction(q)] if system.contacts.frictional else []
+        return found
+
+    return jax.vmap(at)(t, q, v)
 
 
 @checked
