@@ -1,10 +1,13 @@
 """Pictures of swimmers: what is drawn is what was computed, for every body that says how it looks."""
 
+from itertools import combinations
+
 import jax.numpy as jnp
 import matplotlib
 import numpy as np
 import pytest
 from matplotlib.collections import LineCollection
+from matplotlib.transforms import Bbox
 
 import geodyn as gd
 from geodyn import swimmers
@@ -92,6 +95,21 @@ def test_height_functions():
     assert abs(best / F[0] - 1) > 0.01
     with pytest.raises(ValueError, match="frame must be one of 'body', 'minimum perturbation'; got 'world'"):
         gd.plot.height_functions(PURCELL, low, high, frame="world")
+
+
+@pytest.mark.parametrize("size", [(3.4, 3.4), (3.4, 6.0), (7.0, 3.0)])
+def test_height_functions_are_legible_in_a_column(size):
+    """In a figure as wide as one column of a paper, or two, no panel reaches into another or out of the figure, and
+    each is half an inch wide at least."""
+    figure = gd.plot.height_functions(PURCELL, (-1.5, -1.5), (1.5, 1.5), gd.plot.figure(*size), stroke=CIRCLE)
+    figure.draw_without_rendering()
+    boxes = [part.get_tightbbox() for part in figure.axes]
+    titles = [text.get_window_extent() for text in figure.texts]
+    for one, other in combinations(boxes + titles, 2):
+        shared = Bbox.intersection(one, other)
+        assert shared is None or min(shared.width, shared.height) < 1.0
+    assert all(figure.bbox.padded(1.0).containsx(x) for box in boxes for x in (box.x0, box.x1))
+    assert all(panel.bbox.width > 0.5 * figure.dpi for panel in figure.axes[:3])
 
 
 def test_connection_and_metric():

@@ -29,6 +29,8 @@ from geodyn.plot.style import COLOURS, INK, axes
 from geodyn.plot.style import figure as new_figure
 
 Corner = Float[np.ndarray, "2"]
+# The least side of a panel, in inches, around which letters of the usual size have room.
+ROOMY, SMALL = 2.2, "x-small"
 
 
 @checked
@@ -107,7 +109,8 @@ def height_functions(
     `frame` is "body", that in which the connection is given, or "minimum perturbation", the frame that changes of shape
     between `lower` and `upper` disturb least (`gd.bundles.minimum_perturbation`): there the area under a height
     function comes near the displacement of large strokes too. That frame is for two shape variables. `lower`, `upper`,
-    `variables` and `at` are as in `curvature`. A Figure or SubFigure may be given. Raises ValueError for another frame.
+    `variables` and `at` are as in `curvature`. A Figure or SubFigure may be given: the panels stand in as many columns
+    as give them most room, in a narrow one with smaller letters. Raises ValueError for another frame.
 
     Args:
         swimmer: body with a connection.
@@ -137,15 +140,38 @@ def height_functions(
     figure = new_figure(4.2 * min(count, 3), 3.8 * -(-count // 3)) if figure is None else figure
     if isinstance(figure, Figure) and figure.get_layout_engine() is None:
         figure.set_layout_engine("constrained")
-    panels = figure.subplots(-(-count // 3), min(count, 3), squeeze=False).ravel()
+    width, height = figure.bbox.width / figure.dpi, figure.bbox.height / figure.dpi
+    side, columns = max((_side(width / n, height / -(-count // n)), n) for n in range(1, min(count, 3) + 1))
+    panels = figure.subplots(-(-count // columns), columns, squeeze=False).ravel()
     for component, ax in enumerate(panels[:count]):
         curvature(moving, component, lower, upper, ax, variables=variables, at=at)
         if stroke is not None:
             draw_stroke(stroke, ax, variables=variables)
+    if side < ROOMY:
+        _in_little_room(figure, panels[:count])
     for ax in panels[count:]:
         ax.set_axis_off()
     figure.suptitle(f"curvature of the connection, {frame} frame", fontsize="medium", color=INK)
     return figure
+
+
+def _side(width: float, height: float) -> float:
+    """What numbers and a colour bar leave of a panel for the picture, in inches."""
+    return min(width - 0.9, height - 0.4)
+
+
+def _in_little_room(figure, panels):
+    """Small letters, few ticks, and the names of the shape variables once for all panels."""
+    figure.supxlabel(panels[0].get_xlabel(), fontsize=SMALL)
+    figure.supylabel(panels[0].get_ylabel(), fontsize=SMALL)
+    for ax in panels:
+        ax.set(xlabel="", ylabel="")
+        ax.locator_params(nbins=4)
+        bar = ax.collections[0].colorbar.ax
+        bar.locator_params(axis="y", nbins=5)
+        bar.yaxis.label.set_fontsize(SMALL)
+        for one in (ax, bar):
+            one.tick_params(labelsize=SMALL)
 
 
 @checked
