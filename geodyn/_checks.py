@@ -160,6 +160,11 @@ def returned(name: str, function, *args) -> Array:
             f"{name} cannot be traced ({type(error).__name__}): write it with jax.numpy (jnp.sin, jnp.stack) instead "
             "of math, numpy, float() or an `if` on its arguments"
         ) from None
+    except (TypeError, AttributeError, ValueError, LookupError) as error:
+        shapes = ", ".join(str(x.shape) for x in args if isinstance(x, jax.Array))
+        raise ValueError(
+            f"{name} cannot be evaluated on arrays of the shapes {shapes}: {error}. Does it fit the shapes of q0 and v0?"
+        ) from error
     if isinstance(value, list | tuple | dict) or value is None:
         raise ValueError(f"{name} must return an array, got {type(value).__name__}: join its parts with jnp.stack")
     value = numbers(f"what {name} returns", value)

@@ -44,6 +44,7 @@ from geodyn._typing import (
 
 # Counters of steps, nodes and bins are 32-bit integers.
 BIGGEST = 2**31 - 1
+_PACKAGE = str(Path(__file__).parent)
 _TUPLE = "a tuple"
 _FILE = "the name of a file"
 
@@ -81,7 +82,7 @@ def _gated(function, fields=MappingProxyType({}), gaps=()):
             raise ValueError(f"{error}{_about(str(error), doc)}") from None
         try:
             return target(*args, **kwargs)
-        except (TypeError, AttributeError, *UNTRACEABLE) as error:
+        except (TypeError, AttributeError, ValueError, LookupError, ArithmeticError) as error:
             explained = table.explained(error, args, kwargs)
             if explained is None:
                 raise
@@ -158,11 +159,13 @@ class _Table:
                 _check_place(name, given[name])
 
     def explained(self, error, args, kwargs):
-        """What to raise for an error from inside that is due to a traced number or to a function of the user's; None
-        for any other."""
+        """What to raise for an error from inside that is due to what was given; None for one that explains itself."""
         if error.__traceback__.tb_next is None:  # Arguments are missing, or are too many.
             return None
+        if type(error) is ValueError and _is_our_own(error):
+            return None
         given = dict(zip(self.names, args)) | kwargs
+        given = {name: x for name, x in given.items() if name not in ("self", "cls")}
         if isinstance(error, UNTRACEABLE):
             traced = [name for name, x in given.items() if _has_tracers(x)]
             if traced:
@@ -170,13 +173,21 @@ class _Table:
                     f"{' and '.join(traced)} must be numbers that are known, got traced ones: call this outside of "
                     "jit, grad and vmap, and hand in what it returns"
                 )
-        theirs = [name for name, x in given.items() if isinstance(x, types.FunctionType | types.MethodType | type)]
-        if not theirs:
-            return None
-        lines = [frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)]
-        own = [name for name in theirs if getattr(given[name], "__code__", None) in lines] or theirs
         said = f"{type(error).__name__}: {str(error).splitlines()[0][:200]}" if str(error) else type(error).__name__
-        return ValueError(f"{' or '.join(own)} must be a function as described; calling it failed with {said}")
+        functions = [name for name, x in given.items() if isinstance(x, types.FunctionType | types.MethodType | type)]
+        if functions:
+            lines = [frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)]
+            run = [name for name in functions if getattr(given[name], "__code__", None) in lines]
+            return ValueError(
+                f"{' or '.join(run or functions)} must be a function as described; calling it failed with {said}"
+            )
+        if not given:
+            return None
+        parts = [
+            f"{name} of shape {np.shape(x)}" if isinstance(x, jax.Array | np.ndarray) else name
+            for name, x in given.items()
+        ]
+        return ValueError(f"what was given does not fit together ({', '.join(parts)}): {said}")
 
     def named(self, kwargs):
         """The arguments given by name."""
@@ -199,6 +210,12 @@ def _or_default(check, default):
 
     also.sizes = getattr(check, "sizes", None)
     return also
+
+
+def _is_our_own(error) -> bool:
+    """Whether an error is raised in this package, not by what it calls."""
+    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+    return frame.f_code.co_filename.startswith(_PACKAGE)
 
 
 def _has_tracers(x) -> bool:
@@ -383,11 +400,9 @@ def _callable(inner):
 
     @_named(words)
     def check(name, value):
-        if not callable(value):
+        if not callable(value) or isinstance(value, type):
             raise _refused(name, words, value)
         if count is not None and not _takes(value, count):
-            if isinstance(value, type):
-                raise _refused(name, words, value)
             raise ValueError(f"{name} must be {words}, this one is {inspect.signature(value)}")
         return value
 

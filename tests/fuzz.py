@@ -58,7 +58,8 @@ def public() -> dict:
 
     rooms = {"gd": gd} | {f"gd.{name}": room for name in gd.__all__ if inspect.ismodule(room := getattr(gd, name))}
     found = {f"{room}.{name}": getattr(module, name) for room, module in rooms.items() for name in module.__all__}
-    return {name: value for name, value in found.items() if callable(value) and name != "gd.cache"}
+    left_out = "gd.cache", "gd.RESULTS"  # It changes the settings of its process; Python checks its numbers.
+    return {name: value for name, value in found.items() if callable(value) and name not in left_out}
 
 
 @dataclasses.dataclass

@@ -398,7 +398,7 @@ WRONG = {
     ),
     "variables of a plot": (
         lambda: gd.plot.curvature(gd.swimmers.Purcell(), 0, (-1, -1), (1, 1), variables=(1, 1)),
-        "lower and upper bound two different variables",
+        "variables must be two different ones of 2",
     ),
     "swimmer of a connection": (
         lambda: gd.connection(3, [0.0]),

@@ -38,6 +38,7 @@ _ITERATIONS = 30
 _BLOCKS = 25
 
 
+@checked
 class MeasuredConnection(AbstractConnection):
     """A connection whose form is a polynomial of the shape, as `gd.bundles.fit_connection` finds it from data.
 
@@ -69,6 +70,20 @@ class MeasuredConnection(AbstractConnection):
     upper: Float[Array, " m"]
     powers: tuple[tuple[int, ...], ...] = eqx.field(static=True)
     error: Number
+
+    def __check_init__(self):
+        k, m, count = self.coefficients.shape
+        if k != self.group.dim:
+            raise ValueError(
+                f"coefficients must have {self.group.dim} rows, the dim of the group; got shape {(k, m, count)}"
+            )
+        if len(self.powers) != count or any(len(row) != m or min(row) < 0 for row in self.powers):
+            raise ValueError(
+                f"powers must be {count} rows of {m} whole numbers ≥ 0, as coefficients; got {self.powers}"
+            )
+        known = not isinstance(self.lower, jax.core.Tracer) and not isinstance(self.upper, jax.core.Tracer)
+        if known and not np.all(np.asarray(self.lower) < np.asarray(self.upper)):
+            raise ValueError(f"lower must be below upper, got {self.lower.tolist()} and {self.upper.tolist()}")
 
     @property
     def degree(self) -> int:

@@ -28,7 +28,7 @@ class AbstractRollingBody(AbstractFlatLagrangian):
 
     A subclass defines `lagrangian_at(t, q, v)`, a number; `constraint(t, q)`, holonomic constraints, `jnp.zeros(0)`
     for none; `pfaffian(t, q, v)`, the values [k] that must vanish, linear in v; and `basis(q) -> [n, m]`, the
-    velocities that they admit, as columns. A motion starts with `v0 = basis(q0)  @u0` for any u0[m]. `gd.RadauIIA`
+    velocities that they admit, as columns. A motion starts with `v0 = basis(q0) @ u0` for any u0[m]. `gd.RadauIIA`
     holds the constraints by multipliers; `gd.nonholonomic.QuasiVelocities(body, body.basis)` has none and takes
     `gd.Gauss`. `gd.nonholonomic.Penny`, `Sleigh` and `Car` are of this kind.
 
@@ -42,8 +42,7 @@ class AbstractRollingBody(AbstractFlatLagrangian):
         ...         return jnp.zeros(0)
         ...     def pfaffian(self, t, q, v):
         ...         return jnp.stack([jnp.cos(q[2]) * v[1] - jnp.sin(q[2]) * v[0]])
-        ...     @checked
-    def basis(self, q: Float[Array, " n"]):
+        ...     def basis(self, q):
         ...         ahead = jnp.stack([jnp.cos(q[2]), jnp.sin(q[2]), 0.0 * q[2]])
         ...         return jnp.stack([ahead, jnp.array([0.0, 0.0, 1.0])], axis=1)
         >>> q0 = jnp.zeros(3)
@@ -63,7 +62,7 @@ class AbstractRollingBody(AbstractFlatLagrangian):
 class Penny(AbstractRollingBody):
     """An upright disc that rolls on the plane: q = (x, y, heading, angle rolled), with free u = (heading', roll').
 
-    It does not slip: `x' = R cos(heading) roll'`, `y' = R sin(heading) roll'`. `basis(q)  @u` is the velocity
+    It does not slip: `x' = R cos(heading) roll'`, `y' = R sin(heading) roll'`. `basis(q) @ u` is the velocity
     of u. Angles in radians, else any consistent units.
 
     Args:
@@ -129,7 +128,7 @@ class Sleigh(AbstractRollingBody):
     """A body on a blade that does not slip sideways, Chaplygin's sleigh.
 
     Configurations are q = (x, y, heading), with (x, y) the place of the blade; u = (speed, heading') is free. With
-    `offset` 0 it is a knife edge, which on an incline, spinning, does not go down. `basis(q)  @u` is the velocity of
+    `offset` 0 it is a knife edge, which on an incline, spinning, does not go down. `basis(q) @ u` is the velocity of
     u. Angles in radians, else any consistent units.
 
     Args:
@@ -185,7 +184,7 @@ class Car(AbstractRollingBody):
     """A car with inertia that rolls without slip.
 
     Configurations are q = (x, y, heading, roll, steering angle δ); u = (roll', δ') is free. (x, y) is the middle of the
-    rear axle and roll the angle that the rear wheels have rolled; |δ| < π/2. `basis(q)  @u` is the velocity of u.
+    rear axle and roll the angle that the rear wheels have rolled; |δ| < π/2. `basis(q) @ u` is the velocity of u.
     `gd.swimmers.KinematicCar` is what is left of it where roll and δ are prescribed. Angles in radians, else any
     consistent units.
 

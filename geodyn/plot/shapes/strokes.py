@@ -370,14 +370,14 @@ def _plane(ax, variables, swimmer=None, at=None):
 
 def _over(form, swimmer, lower, upper, count, variables, at):
     """(the two axes of a grid over two shape variables, the values of form(swimmer, r) on it [count, count, …])."""
-    if np.ndim(lower) != 1 or np.shape(lower) != np.shape(upper):
-        raise ValueError(f"lower and upper must be [2], the corners of the picture; got {lower} and {upper}")
+    if not np.all(lower < upper):
+        raise ValueError(f"lower must be below upper in both variables, got {lower.tolist()} and {upper.tolist()}")
     grids = [np.linspace(low, high, count) for low, high in zip(lower, upper, strict=True)]
     at = np.zeros(2) if at is None else np.asarray(at, float)
-    if len(grids) != 2 or len(set(variables)) != 2 or min(variables) < 0 or max(variables) >= at.size:
+    if len(set(variables)) != 2 or min(variables) < 0 or max(variables) >= at.size:
         raise ValueError(
-            f"lower and upper bound two different variables, got {len(grids)}; variables={variables} of {at.size}: give"
-            " at=, the shape at which the other variables are held."
+            f"variables must be two different ones of {at.size}, got {variables}: give at=, the shape at which the "
+            "other variables are held"
         )
     r = np.broadcast_to(at, (count, count, at.size)).copy()
     r[..., list(variables)] = np.stack(np.meshgrid(*grids), axis=-1)
