@@ -1,7 +1,9 @@
 """Checks of a user's arguments: of numbers, and of the arguments and results of functions. Errors name the argument."""
 
+import dis
 import inspect
 import math
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +14,8 @@ from geodyn._typing import Array, Scalar
 NUMBERS = float, int, complex, np.generic, range
 LARGEST = float(np.finfo(np.float32).max)
 MOST_AXES = 16
+_PACKAGE = str(Path(__file__).parent)
+_RAISE = dis.opmap["RAISE_VARARGS"]
 UNTRACEABLE = jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError
 
 
@@ -161,14 +165,27 @@ def returned(name: str, function, *args) -> Array:
             "of math, numpy, float() or an `if` on its arguments"
         ) from None
     except (TypeError, AttributeError, ValueError, LookupError) as error:
+        if type(error) is ValueError and is_our_own(error):
+            raise
         shapes = ", ".join(str(x.shape) for x in args if isinstance(x, jax.Array))
         raise ValueError(
-            f"{name} cannot be evaluated on arrays of the shapes {shapes}: {error}. Does it fit the shapes of q0 and v0?"
+            f"{name} cannot be evaluated on arrays of the shapes {shapes}: {error}. Does it fit the shapes of q0 and "
+            "v0?"
         ) from error
     if isinstance(value, list | tuple | dict) or value is None:
         raise ValueError(f"{name} must return an array, got {type(value).__name__}: join its parts with jnp.stack")
     value = numbers(f"what {name} returns", value)
     return value if jnp.issubdtype(value.dtype, jnp.floating) else value.astype(jnp.result_type(float))
+
+
+def is_our_own(error) -> bool:
+    """Whether an error comes from a `raise` of this package: JAX leaves its own frames out, so that the last one may be
+    that of a call."""
+    last = error.__traceback__
+    while last.tb_next is not None:
+        last = last.tb_next
+    code = last.tb_frame.f_code
+    return code.co_filename.startswith(_PACKAGE) and code.co_code[last.tb_lasti] == _RAISE
 
 
 def one_number(name: str, value: Array) -> Scalar:

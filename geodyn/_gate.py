@@ -24,7 +24,7 @@ import numpy as np
 from jaxtyping import AbstractArray
 from typing_extensions import TypeAliasType
 
-from geodyn._checks import UNTRACEABLE, array_of, real_array, shown
+from geodyn._checks import UNTRACEABLE, array_of, is_our_own, real_array, shown
 from geodyn._typing import (
     Array,
     Axes,
@@ -44,7 +44,6 @@ from geodyn._typing import (
 
 # Counters of steps, nodes and bins are 32-bit integers.
 BIGGEST = 2**31 - 1
-_PACKAGE = str(Path(__file__).parent)
 _TUPLE = "a tuple"
 _FILE = "the name of a file"
 
@@ -89,6 +88,10 @@ def _gated(function, fields=MappingProxyType({}), gaps=()):
             raise explained from error
 
     return call
+
+
+class _Unfit(ValueError):
+    """Arguments that do not fit together. A function around that hands its own on says so of these instead."""
 
 
 def _about(error: str, doc: str | None) -> str:
@@ -162,8 +165,10 @@ class _Table:
         """What to raise for an error from inside that is due to what was given; None for one that explains itself."""
         if error.__traceback__.tb_next is None:  # Arguments are missing, or are too many.
             return None
-        if type(error) is ValueError and _is_our_own(error):
+        if type(error) is ValueError and is_our_own(error):
             return None
+        if isinstance(error, _Unfit):
+            error = error.__cause__
         given = dict(zip(self.names, args)) | kwargs
         given = {name: x for name, x in given.items() if name not in ("self", "cls")}
         if isinstance(error, UNTRACEABLE):
@@ -187,7 +192,7 @@ class _Table:
             f"{name} of shape {np.shape(x)}" if isinstance(x, jax.Array | np.ndarray) else name
             for name, x in given.items()
         ]
-        return ValueError(f"what was given does not fit together ({', '.join(parts)}): {said}")
+        return _Unfit(f"what was given does not fit together ({', '.join(parts)}): {said}")
 
     def named(self, kwargs):
         """The arguments given by name."""
@@ -212,12 +217,6 @@ def _or_default(check, default):
     return also
 
 
-def _is_our_own(error) -> bool:
-    """Whether an error is raised in this package, not by what it calls."""
-    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
-    return frame.f_code.co_filename.startswith(_PACKAGE)
-
-
 def _has_tracers(x) -> bool:
     return any(isinstance(y, jax.core.Tracer) for y in jax.tree.leaves(x))
 
@@ -235,6 +234,7 @@ def _with_gaps(check):
     return filled
 
 
+@functools.cache
 def _is_space(kind) -> bool:
     """Whether a class is one of spaces, which stand right of this room; level sets are none."""
     return any(base.__name__ == "AbstractManifold" for base in kind.__mro__)
@@ -464,8 +464,8 @@ def _array(annotation):
 def _numbers(name, value):
     if type(value) is float and -math.inf < value < math.inf:
         return value
-    real_array(name, value, "real numbers")
-    return value
+    array = real_array(name, value, "real numbers")
+    return array if isinstance(value, list | tuple) else value
 
 
 @_named("numbers")

@@ -3,7 +3,10 @@
 import collections
 
 import fuzz
+import jax.numpy as jnp
 import pytest
+
+import geodyn as gd
 
 SAMPLE = ["gd.distance", "gd.Spring", "gd.FourierStroke", "gd.nonholonomic.Car", "gd.groups.quaternion"]
 # Of 200 wrong arguments: errors from inside, or such that do not name the argument.
@@ -28,3 +31,41 @@ def test_nothing_hangs_or_ends_the_process():
     kinds = collections.Counter(line["kind"] for line in found)
     assert not kinds["crash"] and not kinds["hang"] and not kinds["example"], told(found)
     assert 200 * (kinds["raw"] + kinds["unnamed"]) <= MOST_UNNAMED * len(found), told(found)
+
+
+WRONG = {"None": None, "text": "text", "complex": 1j, "a matrix": jnp.ones((7, 5))}
+
+
+def elements(wrong):
+    """Runs with a function that gives what is wrong, by the name of that function."""
+
+    def gives(*args):
+        return wrong
+
+    def run(body, q0=((0.0, 1.0),), v0=None):
+        return gd.integrate(body, jnp.asarray(q0), v0, t1=0.1, steps=2)
+
+    def point(element):
+        return run(gd.System(gd.spaces.Euclidean(2), [1.0], element))
+
+    sleigh = gd.nonholonomic.Sleigh()
+    rigid = gd.rigid.RigidBodies([1.0, 1.0, 2.0], 1.0, gd.rigid.Load(0, torque=gives))
+    return {
+        "lagrangian": lambda: run(gd.Lagrangian(gives), [1.0]),
+        "constraint": lambda: run(gd.Lagrangian(lambda q, v: v @ v / 2, constraint=gives), [1.0]),
+        "vector_field": lambda: gd.integrate(gd.ODE(gives), [1.0], t1=0.1, steps=2),
+        "hamiltonian": lambda: run(gd.hamilton.Hamiltonian(gives), [1.0], [0.0]),
+        "gap": lambda: point(gd.Wall(gives)),
+        "slip": lambda: point(gd.Wall(lambda x: x[1], friction=0.1, slip=gives)),
+        "motion": lambda: point(gd.friction.Driven(0, gives)),
+        "force": lambda: point(gd.friction.PointLoad(gives)),
+        "torque": lambda: run(rigid, *rigid.state()),
+        "basis": lambda: run(gd.nonholonomic.QuasiVelocities(sleigh, gives), jnp.zeros(3)),
+    }
+
+
+@pytest.mark.parametrize("name", elements(None))
+@pytest.mark.parametrize("given", WRONG)
+def test_what_a_function_gives_is_refused(name, given):
+    with pytest.raises(ValueError, match=name):
+        elements(WRONG[given])[name]()

@@ -201,7 +201,7 @@ def distance(
         >>> print([f"{gd.distance(s, [0.0, 1.0], [0.0, np.e]):.6f}" for s in (space, same)])
         ['1.000000', '1.000000']
     """
-    return safe_sqrt(squared_distance(space, x, y, nodes=nodes, tolerance=tolerance))
+    return told(jit(_distance)(space, *_ends(space, x, y), effort_of(nodes, tolerance)))
 
 
 @checked
@@ -232,7 +232,15 @@ def squared_distance(
         >>> print(bool(jnp.allclose(hessian, 8 * jnp.eye(2))))
         True
     """
-    return told(2 * jit(half_square)(space, *_ends(space, x, y), effort_of(nodes, tolerance)))
+    return told(jit(_squared)(space, *_ends(space, x, y), effort_of(nodes, tolerance)))
+
+
+def _squared(space, x, y, effort):
+    return 2 * half_square(space, x, y, effort)
+
+
+def _distance(space, x, y, effort):
+    return safe_sqrt(_squared(space, x, y, effort))
 
 
 def _ends(space, x, y):
@@ -290,8 +298,9 @@ def told(value, why=NOT_FOUND):
 
 
 def _is_nan(value):
-    leaves = jax.tree.leaves(value)
-    return not any(isinstance(x, jax.core.Tracer) for x in leaves) and any(np.any(np.isnan(x)) for x in leaves)
+    leaves = [value] if isinstance(value, jax.Array) else jax.tree.leaves(value)
+    known = [np.asarray(x) for x in leaves if not isinstance(x, jax.core.Tracer)]
+    return len(known) == len(leaves) and any(np.isnan(x).any() for x in known)
 
 
 @checked

@@ -169,9 +169,11 @@ VECTORS = "u", "v", "j", "dj"
 
 
 def checked_points(space: AbstractMetric, **points) -> list[Array]:
-    """The points and vectors as arrays of floats; ValueError unless each is [n] and, for concrete numbers, finite, and
-    each point in the chart. A traced point outside of the chart becomes NaN."""
+    """The points and vectors as arrays of floats; ValueError unless each is [n] and each point in the chart. A traced
+    point outside of the chart becomes NaN."""
     found = checked_vectors(space, **points)
+    if domain_of(space) is ANYWHERE:
+        return found
     return [x if name in VECTORS else in_chart(space, name, x) for name, x in zip(points, found)]
 
 
@@ -194,14 +196,13 @@ def within(space, x: Float[Array, " n"]) -> Float[Array, " n"]:
 
 
 def checked_vectors(space: AbstractMetric, **points) -> list[Array]:
-    """The vectors as arrays of floats; ValueError unless each is [n] and, for concrete numbers, finite."""
+    """The vectors as arrays of floats; ValueError unless each is [n]. That they are finite is found by `checked`."""
     points = {name: as_floats(point) for name, point in points.items()}
+    size = count_coordinates(space)
     for name, point in points.items():
-        if point.shape != (size := count_coordinates(space),):
+        if point.shape != (size,):
             row = ", the coordinates in one row;" if point.ndim != 1 else f" in this space of dim {space.dim},"
             raise ValueError(f"{name} must have shape ({size},){row} got {point.shape}")
-        if not isinstance(point, jax.core.Tracer) and not np.isfinite(np.asarray(point)).all():
-            raise ValueError(f"{name} must be finite, got {point.tolist()}")
     return list(points.values())
 
 
@@ -210,7 +211,7 @@ def as_floats(x) -> Array:
     if isinstance(x, jax.Array) and jnp.issubdtype(x.dtype, jnp.floating):
         return x
     x = jnp.asarray(x)
-    return x.astype(jnp.result_type(x, float))
+    return x if jnp.issubdtype(x.dtype, jnp.floating) else x.astype(jnp.result_type(float))
 
 
 def at_a_point(function):

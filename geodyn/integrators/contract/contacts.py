@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._checks import numbers
+from geodyn._checks import numbers, returned
 from geodyn._compile.jit import with_time
 from geodyn._gate import checked
 from geodyn._typing import Array, Float, Int, Numbers, Scalar
@@ -124,11 +124,12 @@ class Contacts(eqx.Module):
         self.among, self.watched, self.closing = among, neighbours, closing
         self.without_idle, self.with_rest, self.elastic, self.jumping = without_idle, with_rest, elastic, jumping
 
+    @checked
     def gap(self, t: Scalar, q: Float[Array, " n"], which: Int[Array, " K"] | None = None) -> Float[Array, " g"]:
         """The gap at every contact, or at the contacts with the numbers `which`."""
         if which is not None and self.among is not None:
             return self.among(which).gap(t, q)
-        return picked(jnp.atleast_1d(with_time(self.gaps, 1)(t, q)), which)
+        return picked(jnp.atleast_1d(returned("gap", with_time(self.gaps, 1), t, q)), which)
 
     def restitution(self, q: Float[Array, " n"], which: Int[Array, " K"] | None = None) -> Float[Array, " g"]:
         """Newton's coefficient of restitution of these contacts."""
@@ -138,17 +139,19 @@ class Contacts(eqx.Module):
         """Coulomb's coefficient of friction of these contacts; only for contacts that are `frictional`."""
         return self._of_each(self.frictions, q, which)
 
+    @checked
     def slip(self, t: Scalar, q: Float[Array, " n"], v: Float[Array, " n"], which: Int[Array, " K"] | None = None):
         """The slip velocities [g, s] along these contacts; only for contacts that are `frictional`."""
         if which is not None and self.among is not None:
             return self.among(which).slip(t, q, v)
-        return picked(with_time(self.slips, 2)(t, q, v), which)
+        return picked(returned("slip", with_time(self.slips, 2), t, q, v), which)
 
     @property
     def frictional(self) -> bool:
         """Whether any contact has friction."""
         return self.frictions is not None
 
+    @checked
     def neighbours(self, t: Scalar, q: Float[Array, " n"]) -> Neighbours | None:
         """The contacts that are near, out of many; None if there are so few that all are watched."""
         return None if self.watched is None else self.watched(t, q)

@@ -119,7 +119,7 @@ class Penny(AbstractRollingBody):
         return v[:2] - self.radius * v[3] * _ahead(q[2])
 
     @checked
-    def basis(self, q: Float[Array, " n"]):
+    def basis(self, q: Float[Array, "4"]):
         roll = jnp.concatenate([self.radius * _ahead(q[2]), jnp.array([0.0, 1.0], q.dtype)])
         return jnp.stack([jnp.array([0.0, 0.0, 1.0, 0.0], q.dtype), roll], 1)
 
@@ -176,7 +176,7 @@ class Sleigh(AbstractRollingBody):
         return jnp.stack([_across(q[2], v)])
 
     @checked
-    def basis(self, q: Float[Array, " n"]):
+    def basis(self, q: Float[Array, "3"]):
         return jnp.stack([jnp.append(_ahead(q[2]), 0.0), jnp.array([0.0, 0.0, 1.0], q.dtype)], 1)
 
 
@@ -256,7 +256,7 @@ class Car(AbstractRollingBody):
         return jnp.append(v[:2] - self.radius * v[3] * _ahead(q[2]), front)
 
     @checked
-    def basis(self, q: Float[Array, " n"]):
+    def basis(self, q: Float[Array, "5"]):
         turn = self.radius * jnp.tan(q[4]) / self.wheelbase
         drive = jnp.concatenate([self.radius * _ahead(q[2]), jnp.stack([turn, jnp.ones_like(turn), 0 * turn])])
         return jnp.stack([drive, jnp.array([0.0, 0.0, 0.0, 0.0, 1.0], q.dtype)], 1)

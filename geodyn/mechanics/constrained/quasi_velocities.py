@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._checks import check_arguments
+from geodyn._checks import check_arguments, returned
 from geodyn._compile.jit import as_pytree, jit, with_time
 from geodyn._gate import checked
 from geodyn._numerics.linalg import solve
@@ -65,7 +65,10 @@ class QuasiVelocities(AbstractSystem):
     def directions(self, t: Scalar, q: Float[Array, " n"]) -> Float[Array, "n m"]:
         """The basis E(t, q) of the admissible velocities, as columns."""
         if not isinstance(self.basis, tuple):
-            return with_time(self.basis, 1)(t, q)
+            basis = returned("basis", with_time(self.basis, 1), t, q)
+            if basis.ndim != 2 or basis.shape[0] != q.size:
+                raise ValueError(f"basis must return E[n, m] with n = {q.size}, got shape {basis.shape}")
+            return basis
         a, unit = self._bounds(t, q), np.eye(q.size)
         free = unit[:, list(self.basis)]
         others = np.delete(unit, self.basis, axis=1)

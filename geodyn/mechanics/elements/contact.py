@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._checks import check_arguments, returned
+from geodyn._checks import check_arguments, one_number, returned, row
 from geodyn._compile.jit import as_pytree, jit, with_time
 from geodyn._gate import checked
 from geodyn._typing import Array, Count, Each, Float, Indices, Int, Number
@@ -279,15 +279,15 @@ class Wall(AbstractFrictionalContact):
         self.restitution, self.elastic = number("restitution", restitution, most=1.0), is_elastic(restitution)
 
     def gap(self, space, x, t):
-        return jax.vmap(lambda x: with_time(self.function, 1)(t, x))(x)
+        return jax.vmap(lambda x: one_number("gap", returned("gap", with_time(self.function, 1), t, x)))(x)
 
     def slip(self, space, x, v, t):
         def gap(x):
-            return with_time(self.function, 1)(t, x)
+            return one_number("gap", returned("gap", with_time(self.function, 1), t, x))
 
         if self.sliding is None:
             return jax.vmap(lambda x, v: slip_on_wall(gap, space, x, v))(x, v)
-        return jax.vmap(lambda x, v: jnp.atleast_1d(with_time(self.sliding, 2)(t, x, v)))(x, v)
+        return jax.vmap(lambda x, v: row("slip", returned("slip", with_time(self.sliding, 2), t, x, v)))(x, v)
 
 
 def gaps(contact: AbstractContact, t, space: AbstractManifold, x, which: Array | None = None) -> Float[Array, " c"]:

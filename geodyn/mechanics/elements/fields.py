@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._checks import check_arguments, floats
+from geodyn._checks import check_arguments, floats, returned
 from geodyn._compile.jit import as_pytree
 from geodyn._gate import checked
 from geodyn._typing import Array, Count, Each, Float, Number, Numbers, Row
@@ -123,7 +123,7 @@ class PointLoad(AbstractPotential):
         self.per_mass = per_mass
 
     def energy(self, space, x, t, masses):
-        force = jnp.asarray(self.force(t) if callable(self.force) else self.force, x.dtype)
+        force = (returned("force", self.force, t) if callable(self.force) else self.force).astype(x.dtype)
         if force.shape != x.shape:
             raise ValueError(f"force must have the shape of the points, {x.shape}; got {force.shape}")
         return -jnp.sum((masses.astype(x.dtype)[:, None] if self.per_mass else 1) * force * x)

@@ -6,7 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from geodyn._checks import check_arguments, floats
+from geodyn._checks import check_arguments, floats, returned
 from geodyn._compile.jit import as_pytree
 from geodyn._gate import checked
 from geodyn._typing import Array, Count, Each, Float, Index, Indices, Number, Row
@@ -146,7 +146,7 @@ class Driven(AbstractConstraint):
         self.size = jax.eval_shape(motion, jax.ShapeDtypeStruct((), jnp.result_type(float))).size
 
     def residual(self, space, x, t):
-        position = jnp.asarray(self.motion(t), x.dtype)
+        position = returned("motion", self.motion, t).astype(x.dtype)
         if position.shape != (space.dim,):
             raise ValueError(f"motion must return shape ({space.dim},), the coordinates; got {position.shape}")
         return x[self.points[0][0]] - position

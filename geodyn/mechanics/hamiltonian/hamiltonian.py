@@ -61,7 +61,8 @@ class Hamiltonian(AbstractSystem):
         check_arguments("hamiltonian", hamiltonian, "q", "p")
         self.hamiltonian = as_pytree(hamiltonian)
 
-    def hamiltonian_at(self, t, q, p) -> Scalar:
+    @checked
+    def hamiltonian_at(self, t: Number, q: Float[Array, " n"], p: Float[Array, " n"]) -> Scalar:
         """H(t, q, p)."""
         return one_number("hamiltonian", returned("hamiltonian", with_time(self.hamiltonian, 2), t, q, p))
 
@@ -126,7 +127,9 @@ def hamiltonian_field(hamiltonian: Callable) -> Callable:
         >>> print(motion.q[-1].round(6), f"{2 * np.exp(-1):.6f} {np.exp(1):.6f}")
         [0.735759 2.718282] 0.735759 2.718282
     """
-    H = with_time(hamiltonian, 2)
+
+    def H(t, q, p):
+        return one_number("hamiltonian", returned("hamiltonian", with_time(hamiltonian, 2), t, q, p))
 
     def field(t, y):
         q, p = jnp.split(y, 2)
@@ -225,8 +228,11 @@ def poisson_bracket(f: Callable, g: Callable) -> Callable:
         Goldstein, *Classical Mechanics*, 9.5.
     """
 
+    def gradients(name, function, q, p):
+        return jax.grad(lambda q, p: one_number(name, returned(name, function, q, p)), (0, 1))(q, p)
+
     def bracket(q, p):
-        (f_q, f_p), (g_q, g_p) = jax.grad(f, (0, 1))(q, p), jax.grad(g, (0, 1))(q, p)
+        (f_q, f_p), (g_q, g_p) = gradients("f", f, q, p), gradients("g", g, q, p)
         return jnp.vdot(f_q, g_p) - jnp.vdot(f_p, g_q)
 
     return bracket

@@ -6,7 +6,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._checks import check_arguments, floats
+from geodyn._checks import check_arguments, floats, returned
 from geodyn._compile.jit import as_pytree
 from geodyn._gate import checked
 from geodyn._typing import Array, Each, Float, Index, Numbers, Row
@@ -67,7 +67,7 @@ class Load(AbstractDissipation, AbstractOnBodies):
         velocity = rates.position[b] + rates.rotation[b] @ self.at.astype(dtype)
         turning = bodies.angular_velocity(rates)[b]
         seen = (velocity, R @ turning) if self.frame == "world" else (R.T @ velocity, turning)
-        pushes = (jnp.asarray(f(t), dtype) for f in (self.force, self.torque))
+        pushes = [_vector(name, f, t).astype(dtype) for name, f in (("force", self.force), ("torque", self.torque))]
         return -sum(jnp.dot(push, rate) for push, rate in zip(pushes, seen, strict=True))
 
 
@@ -110,6 +110,13 @@ class Constant(eqx.Module):
 
     def __call__(self, t):
         return self.value
+
+
+def _vector(name, function, t):
+    value = returned(name, function, t)
+    if value.shape != (3,):
+        raise ValueError(f"{name} must return a vector [3], got shape {value.shape}")
+    return value
 
 
 def _function(name, value):
