@@ -470,8 +470,8 @@ mechanics/elements/fields.py: a load per unit mass is a load
 > mechanics/test_bodies.py::test_elements_see_the_masses_of_their_system
 
 mechanics/elements/fields.py: a load has the time of the start
-- self.force(t) if callable
-+ self.force(0 * t) if callable
+- returned("force", self.force, t)
++ returned("force", self.force, 0 * t)
 > integrators/test_gradients.py::test_the_end_moves_with_the_final_time_as_it_moves_in_time
 
 mechanics/elements/fields.py: drag twice as strong

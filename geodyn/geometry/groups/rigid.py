@@ -98,7 +98,8 @@ class Translation(AbstractLieGroup):
     def log(self, g):
         return g[:-1, -1]
 
-    def inverse(self, g):
+    @checked
+    def inverse(self, g: Float[Array, "d d"]):
         return _homogeneous(g[:-1, :-1], -g[:-1, -1])
 
 
@@ -133,7 +134,8 @@ class SO2(AbstractLieGroup):
     def log(self, g):
         return jnp.arctan2(g[1, :1], g[0, :1])
 
-    def inverse(self, g):
+    @checked
+    def inverse(self, g: Float[Array, "d d"]):
         return g.T
 
 
@@ -173,7 +175,8 @@ class SE2(AbstractLieGroup):
         half = angle / 2
         return jnp.append(_turn(-half) @ g[:2, 2] / _sine_ratio(half**2), angle)
 
-    def inverse(self, g):
+    @checked
+    def inverse(self, g: Float[Array, "d d"]):
         return _rigid_inverse(g)
 
 
@@ -276,7 +279,8 @@ class SO3(AbstractLieGroup):
     def log(self, g):
         return _rotation_vector(g)
 
-    def inverse(self, g):
+    @checked
+    def inverse(self, g: Float[Array, "d d"]):
         return g.T
 
 
@@ -325,5 +329,6 @@ class SE3(AbstractLieGroup):
         inverse = jnp.eye(3, dtype=g.dtype) - w / 2 + (c3 - 2 * c4) / (2 * c2) * w @ w
         return jnp.concatenate([inverse @ g[:3, 3], angle])
 
-    def inverse(self, g):
+    @checked
+    def inverse(self, g: Float[Array, "d d"]):
         return _rigid_inverse(g)

@@ -442,7 +442,7 @@ def read_connection(source: str | Path | Any, *, degree: Index | None = None) ->
             f" {type(source).__name__}"
         ) from None
     except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"{where}: {error}; want a table as text, in UTF-8") from None
+        raise ValueError(f"{where}: {error}; source must be a table as text, in UTF-8") from None
     separator = next((s for s in ";\t" if lines and s in lines[0]), ",")
     reader = csv.reader(lines, delimiter=separator)
     try:

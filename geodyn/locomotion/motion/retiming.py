@@ -157,7 +157,7 @@ def join(*strokes: Stroke) -> JoinedStroke:
     for i, (before, after) in enumerate(itertools.pairwise(ends)):
         if before.shape != after.shape:
             raise ValueError(
-                f"join: stroke {i} has {before.shape[1]} shape variables, stroke {i + 1} {after.shape[1]}."
+                f"join: strokes[{i}] has {before.shape[1]} shape variables, strokes[{i + 1}] {after.shape[1]}."
             )
         apart = jnp.max(jnp.abs(before[1] - after[0]))
         size = 1 + jnp.max(jnp.abs(before[1]))
