@@ -1039,7 +1039,7 @@ _compile/tracing.py: garbage is never looked for again
 > compile/test_tracing.py
 
 _compile/internals.py: garbage is looked for while operations are lowered
--         @no_garbage_collection()
+-         @undisturbed()
 +         @partial
 > compile/test_tracing.py
 

@@ -15,7 +15,7 @@ from typing import Any, cast
 import jax
 import numpy as np
 
-from geodyn._compile.tracing import no_garbage_collection
+from geodyn._compile.tracing import undisturbed
 
 try:
     from jax.core import ShapedArray, eval_jaxpr
@@ -63,12 +63,12 @@ def new_operation(name: str, *, run, abstract, batched, pushed_forward, pulled_b
     operation.multiple_results = True
     operation.def_impl(run)
     operation.def_abstract_eval(lambda *args, **params: _on_mesh_of(args, abstract(*args, **params)))
-    batching.primitive_batchers[operation] = no_garbage_collection()(batched)
-    ad.primitive_jvps[operation] = no_garbage_collection()(pushed_forward)
-    ad.primitive_transposes[operation] = no_garbage_collection()(pulled_back)
+    batching.primitive_batchers[operation] = undisturbed()(batched)
+    ad.primitive_jvps[operation] = undisturbed()(pushed_forward)
+    ad.primitive_transposes[operation] = undisturbed()(pulled_back)
 
     def lowering(function):
-        @no_garbage_collection()
+        @undisturbed()
         def lower(context, *args, **params):
             return mlir.lower_fun(partial(function, alone=_is_for_one_device(context)))(context, *args, **params)
 

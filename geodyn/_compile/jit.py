@@ -17,7 +17,7 @@ from jax.sharding import get_abstract_mesh, use_abstract_mesh
 
 from geodyn._compile import internals
 from geodyn._compile.devices import placed_anywhere
-from geodyn._compile.tracing import no_garbage_collection
+from geodyn._compile.tracing import undisturbed
 
 # The fewest members in a part of a batch: a machine may report more cores than it provides, and parts should stay long
 # enough to gain from batching.
@@ -54,7 +54,7 @@ def jit(function, level: int | None = None):
         static = form, tuple(_ARRAY if isinstance(x, ARRAYS) else x for x in leaves)
         # JAX distinguishes no mesh from an empty one, which it sets when it differentiates: with the same mesh always,
         # what was traced before is found again.
-        with short_errors(), use_abstract_mesh(get_abstract_mesh()), no_garbage_collection():
+        with short_errors(), use_abstract_mesh(get_abstract_mesh()), undisturbed():
             values, constants = compiled(static, [x for x in leaves if isinstance(x, ARRAYS)])
         return values if constants.value is None else eqx.combine(values, constants.value)
 
@@ -124,7 +124,7 @@ def jit_over_cores(function):
         if count == 1:
             return compiled(parts[0], batch, *args)
         # It is compiled before the threads start, since otherwise each thread would compile it.
-        with no_garbage_collection():
+        with undisturbed():
             run = compiled.lower(parts[0], batch, *args).compile()
         with ThreadPoolExecutor(count) as pool:
             done = list(pool.map(lambda part: jax.block_until_ready(run(part, batch, *args)), parts))

@@ -1,4 +1,4 @@
-"""What keeps tracing short: loops that `jax.vmap` batches at little cost, and no search for garbage meanwhile."""
+"""What keeps tracing short: loops that `jax.vmap` batches at little cost, and nothing that disturbs it meanwhile."""
 
 import contextlib
 import functools
@@ -31,16 +31,38 @@ def batched_as(given, start):
 
 
 @contextlib.contextmanager
-def no_garbage_collection():
-    """While a program is traced and lowered, many objects are made and kept. Python's collector would go through all of
-    them again and again to find next to nothing, which takes a tenth of a first call."""
+def undisturbed():
+    """While a program is traced, lowered and run, without what would slow or stop that.
+
+    Many objects are made and kept. Python's collector would go through all of them again and again to find next to
+    nothing, which takes a tenth of a first call. And some of JAX's switches refuse what is meant: a NaN stands here for
+    what is not known and an infinity for what is without bound, counts of steps are multiplied by lengths, and programs
+    keep what they were made from. A user who sets them looks for such things in functions of their own; failures of
+    ours are told by statuses."""
     enabled = gc.isenabled()
     try:
         gc.disable()
-        yield
+        with contextlib.ExitStack() as stack:
+            for switch in _strict_switches():
+                stack.enter_context(switch)
+            yield
     finally:
         if enabled:
             gc.enable()
+
+
+def _strict_switches() -> list:
+    """What sets aside those of JAX's switches that are on."""
+    switches = []
+    if jax.config.jax_debug_nans:
+        switches.append(jax.debug_nans(False))
+    if jax.config.jax_debug_infs:
+        switches.append(jax.debug_infs(False))
+    if jax.config.jax_numpy_dtype_promotion != "standard":
+        switches.append(jax.numpy_dtype_promotion("standard"))
+    if jax.config.jax_check_tracer_leaks:
+        switches.append(jax.check_tracer_leaks(False))
+    return switches
 
 
 def _is_full(x) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 
 from geodyn._checks import a_number, array_of, numbers, require
 from geodyn._compile.jit import Carried, jit, short_errors, static_count, traced_numbers
+from geodyn._compile.tracing import undisturbed
 from geodyn._gate import checked
 from geodyn._numerics.failure import no_derivative_where
 from geodyn._typing import Array, Count, Numbers, Steps
@@ -45,6 +46,7 @@ ROWS = 6  # The number of arrays that are saved of a state: q, p, λ, frame, loc
 
 
 @checked
+@undisturbed()
 def integrate(
     system: AbstractSystem,
     q0: Numbers,

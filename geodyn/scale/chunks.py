@@ -14,7 +14,7 @@ import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from geodyn._compile.jit import traced_numbers
-from geodyn._compile.tracing import no_garbage_collection
+from geodyn._compile.tracing import undisturbed
 from geodyn._typing import Array, PyTree
 from geodyn.control.problem.minimise import OUTCOMES
 from geodyn.integrators.contract.results import RESULTS
@@ -60,7 +60,7 @@ class Workers:
     def compile(self, chunk: int) -> None:
         """Compiles the program for chunks of this many members, before any thread runs it."""
         self.size = chunk
-        with no_garbage_collection():
+        with undisturbed():
             self.program = _chunk.lower(*self._given(0, 1)).compile()
 
     def run(self, begin: int, end: int) -> Done:
