@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from tqdm import tqdm
 
-from geodyn._checks import UNTRACEABLE, require
+from geodyn._checks import UNTRACEABLE
 from geodyn._compile.jit import as_pytree, jit, static_count
 from geodyn._gate import checked
 from geodyn._progress import compiling
@@ -143,8 +143,6 @@ def ensemble(
     if not callable(function):
         raise ValueError(f"function must be a function of one member, got {type(function).__name__}")
     members, count = _members(members)
-    if reduce is not None:
-        require("reduce", reduce, AbstractReduction, "a reduction such as gd.ensembles.Mean()")
     if any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves((members, as_pytree(function), reduce))):
         raise ValueError(
             "gd.ensemble runs on the host and has no place inside of jit, vmap or grad: differentiate the function of "

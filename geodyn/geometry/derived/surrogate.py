@@ -75,8 +75,6 @@ class Tabulated(AbstractManifold):
 
     @checked
     def __init__(self, space: AbstractManifold, lower: Vector, upper: Vector, reach: Each, tolerance: Number = 1e-8):
-        if not isinstance(space, AbstractManifold):
-            raise ValueError(f"space must be a manifold such as gd.Manifold(metric, dim); got {type(space).__name__}")
         if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((space, lower, upper, reach))):
             raise ValueError("Tabulated needs concrete numbers: make it outside of jit, grad and vmap, and hand it in")
         if not (np.ndim(tolerance) == 0 and 0 < tolerance < 1):

@@ -110,8 +110,6 @@ class Contacts(eqx.Module):
         without_idle: Callable = lambda q, p: (q, p),
         with_rest: Callable | None = None,
     ):
-        if not callable(gap):
-            raise ValueError(f"gap must be a function q[n] -> [g], got {gap!r}")
         if (friction is None) != (slip is None):
             raise ValueError("friction and slip must be given together: friction acts against the slip")
         for name, value, most in (("restitution", restitution, 1.0), ("friction", friction, jnp.inf)):

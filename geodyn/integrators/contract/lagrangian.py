@@ -163,15 +163,10 @@ class Lagrangian(AbstractFlatLagrangian):
     ):
         functions = {"constraint": constraint, "dissipation": dissipation, "nonholonomic": nonholonomic}
         for name, function in {"lagrangian": lagrangian, **functions}.items():
-            if not (callable(function) or (function is None and name != "lagrangian")):
-                raise ValueError(f"{name} must be a function, got {function!r}")
             if function is not None:
                 check_arguments(name, function, *("q" if name == "constraint" else "qv"))
         self.lagrangian = as_pytree(lagrangian)
         self.constraints, self.dissipation, self.nonholonomic = (f and as_pytree(f) for f in functions.values())
-        for name, given, kind in (("contacts", contacts, Contacts), ("charts", charts, Charts)):
-            if not isinstance(given, kind | None):
-                raise ValueError(f"{name} must be a gd.systems.{kind.__name__}, got {given!r}")
         self.touching, self.patches = (
             jax.tree.map(lambda x: as_pytree(x) if callable(x) else x, given, is_leaf=callable)
             for given in (contacts, charts)

@@ -246,8 +246,6 @@ class ODE(AbstractSystem):
 
     @checked
     def __init__(self, vector_field: Callable):
-        if not callable(vector_field):
-            raise ValueError(f"vector_field must be a function f(t, y), got {vector_field!r}")
         check_arguments("vector_field", vector_field, "t", "y", named=())
         self.vector_field = as_pytree(vector_field)
 

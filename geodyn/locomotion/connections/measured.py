@@ -22,7 +22,7 @@ import numpy as np
 from scipy.interpolate import make_interp_spline, make_smoothing_spline
 from scipy.linalg import cho_factor, cho_solve
 
-from geodyn._checks import numbers, require
+from geodyn._checks import numbers
 from geodyn._compile.jit import jit, static_count
 from geodyn._gate import checked
 from geodyn._typing import Array, Float, Index, Number, Numbers
@@ -169,7 +169,6 @@ def fit_connection(
     Source:
         Bittner, Hatton & Revzen, *Nonlinear Dyn.* 94 (2018) 1933, for connections from recorded motions.
     """
-    require("group", group, AbstractLieGroup, "one of gd.groups, such as gd.groups.SE2()")
     if (forms is None) == (poses is None):
         given = "neither" if forms is None else "both"
         raise ValueError(f"fit_connection: want either forms[N, k, m] or poses[N, d, d], got {given}")

@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._checks import numbers, require
+from geodyn._checks import numbers
 from geodyn._gate import checked
 from geodyn._typing import Array, Float, Number, Numbers
 from geodyn.geometry.groups.rigid import SE2, Translation
@@ -155,7 +155,6 @@ class Modes(AbstractLinkSwimmer):
 
     @checked
     def __init__(self, base: AbstractLinkSwimmer, matrix: Numbers, rest: Numbers | None = None):
-        require("base", base, AbstractLinkSwimmer, "a swimmer of links, such as gd.swimmers.NLink([1.0] * 4)")
         self.base, self.matrix = base, floating(numbers("matrix", matrix))
         if self.matrix.ndim != 2:
             raise ValueError(f"Modes: matrix must be [h, m], a column for each mode, got shape {self.matrix.shape}.")

@@ -53,7 +53,6 @@ def dissipated(trajectory: Trajectory) -> Float[Array, " T"]:
     Source:
         Goldstein, *Classical Mechanics*, 1.5.
     """
-    require("trajectory", trajectory, Trajectory, "what gd.integrate returns")
     system, inputs = trajectory.system, trajectory.inputs
     if not isinstance(system, AbstractLagrangianSystem) or inputs is None:
         raise ValueError(

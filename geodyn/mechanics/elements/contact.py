@@ -267,11 +267,7 @@ class Wall(AbstractFrictionalContact):
 
     @checked
     def __init__(self, gap: Callable, restitution: Each = 1.0, friction: Each = 0.0, slip: Callable | None = None):
-        if not callable(gap):
-            raise ValueError(f"gap must be a function x[dim] -> room left, got {gap!r}")
         check_arguments("gap", gap, "x")
-        if not (slip is None or callable(slip)):
-            raise ValueError(f"slip must be a function (x[dim], v[dim]) -> velocity along the wall, got {slip!r}")
         if slip is not None:
             check_arguments("slip", slip, "x", "v")
         self.function, self.sliding = as_pytree(gap), None if slip is None else as_pytree(slip)

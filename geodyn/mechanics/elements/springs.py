@@ -139,8 +139,6 @@ class Driven(AbstractConstraint):
 
     @checked
     def __init__(self, index: Index, motion: Callable):
-        if not callable(motion):
-            raise ValueError(f"motion must be a function t -> [dim], got {motion!r}; a point at rest is a FixedPoint")
         check_arguments("motion", motion, "t", named=())
         self.points, self.motion = index_tuples("index", [(index,)], 1), as_pytree(motion)
         self.size = jax.eval_shape(motion, jax.ShapeDtypeStruct((), jnp.result_type(float))).size

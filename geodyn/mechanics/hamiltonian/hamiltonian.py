@@ -56,8 +56,6 @@ class Hamiltonian(AbstractSystem):
 
     @checked
     def __init__(self, hamiltonian: Callable):
-        if not callable(hamiltonian):
-            raise ValueError(f"hamiltonian must be a function H(q, p), got {hamiltonian!r}")
         check_arguments("hamiltonian", hamiltonian, "q", "p")
         self.hamiltonian = as_pytree(hamiltonian)
 

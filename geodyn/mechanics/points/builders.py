@@ -60,7 +60,6 @@ def rod(
         >>> print(q0.shape, type(system.elements[0]).__name__, f"{gd.distance(system.space, *q0):.6f}")
         (2, 3) Rod 2.000000
     """
-    require("space", space, AbstractManifold, "a manifold such as gd.spaces.Sphere(2)")
     across = np.eye(2)[1:] if space.dim > 1 else np.eye(1)
     length = number("length", length, positive=True)
     return simplex(space, 0.5 * length * np.concatenate([across, -across]), length, masses, stiffness, centre)

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._checks import floats, require
+from geodyn._checks import floats
 from geodyn._gate import checked
 from geodyn._typing import Array, Float, Numbers
 from geodyn.geometry.manifold.manifold import AbstractManifold
@@ -92,7 +92,6 @@ def velocities(space: AbstractManifold, field: Callable | int | Numbers, q0: Num
         >>> print(bool(jnp.allclose(v0, jnp.array([[0.0, 1.0], [-2.0, 0.0]]))))
         True
     """
-    require("space", space, AbstractManifold, "a manifold such as gd.spaces.Sphere(2)")
     q0 = floats("q0", q0)
     if q0.ndim != 2 or q0.shape[1] != space.dim:
         raise ValueError(f"q0 must have shape (N, {space.dim}), points of the space; got {q0.shape}")

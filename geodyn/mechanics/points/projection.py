@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._checks import floats, require
+from geodyn._checks import floats
 from geodyn._compile.jit import jit, traced_numbers
 from geodyn._compile.tracing import batched_as
 from geodyn._gate import checked
@@ -51,7 +51,6 @@ def project(
     Source:
         Hairer, Lubich & Wanner, *Geometric Numerical Integration*, VII.2.
     """
-    require("system", system, AbstractSystem, "a System or Lagrangian")
     system, q, v, t = traced_numbers((system, *(floats(*x) for x in (("q", q), ("v", v))), t))
     if q.shape != v.shape:
         raise ValueError(f"v must have the shape of q, {q.shape}; got {v.shape}")

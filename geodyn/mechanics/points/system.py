@@ -198,7 +198,6 @@ def edges(system: AbstractBody) -> list[tuple[int, int]]:
         >>> print(gd.builders.edges(system))
         [(0, 1), (0, 2), (1, 2)]
     """
-    require("system", system, AbstractBody, "a System or another body with elements")
     return [pair for element in system.elements for pair in joined(element) if len(pair) == 2]
 
 

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._checks import require, shaped
+from geodyn._checks import shaped
 from geodyn._compile.jit import jit
 from geodyn._gate import checked
 from geodyn._numerics.linalg import solve
@@ -332,7 +332,6 @@ def rigid_motion(trajectory: Trajectory) -> RigidMotion:
         >>> print(motion.rotation.shape, motion.rotation[-1, 0, :2, 0].round(6), f"{np.cos(1):.6f} {np.sin(1):.6f}")
         (21, 1, 3, 3) [0.540302 0.841471] 0.540302 0.841471
     """
-    require("trajectory", trajectory, Trajectory, "what gd.integrate returns")
     if not isinstance(trajectory.system, RigidBodies):
         raise ValueError(
             f"rigid_motion is of a trajectory of gd.rigid.RigidBodies, got one of {type(trajectory.system).__name__}; "

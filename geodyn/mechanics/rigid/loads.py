@@ -4,7 +4,6 @@ from collections.abc import Callable
 
 import equinox as eqx
 import jax.numpy as jnp
-import numpy as np
 
 from geodyn._checks import check_arguments, floats, returned
 from geodyn._compile.jit import as_pytree
@@ -56,8 +55,6 @@ class Load(AbstractDissipation, AbstractOnBodies):
     ):
         if frame not in ("world", "body"):
             raise ValueError(f'frame must be "world" or "body", got {frame!r}')
-        if not isinstance(body, int | np.integer):
-            raise ValueError(f"body must be the number of a body, got {body!r}")
         self.bodies, self.frame, self.at = (body,), frame, jnp.asarray(at, float)
         self.force, self.torque = _function("force", force), _function("torque", torque)
 

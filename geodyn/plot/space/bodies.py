@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 import jax
 import numpy as np
 
-from geodyn._checks import require
 from geodyn._gate import checked
 from geodyn._typing import Axes, Count, Numbers
 from geodyn.geometry.manifold.manifold import AbstractManifold
@@ -61,7 +60,6 @@ def trajectory(
         >>> gd.plot.trajectory(motion).get_title()
         'Poincaré disc'
     """
-    require("trajectory", trajectory, Trajectory, "what gd.integrate returns")
     known = system or trajectory.system
     if model is None and (not isinstance(known, AbstractBody) or known.space.dim == 1):
         return coordinates(trajectory, ax, labels=labels)
