@@ -1,5 +1,6 @@
 """Pictures: the right model for each space, edges that are geodesics, curves that show what was computed."""
 
+from itertools import combinations
 from typing import ClassVar
 
 import equinox as eqx
@@ -9,10 +10,14 @@ import matplotlib
 import numpy as np
 import pytest
 from matplotlib import colors
+from matplotlib.figure import Figure
+from matplotlib.transforms import Bbox
+from PIL import Image
 
 import geodyn as gd
 from geodyn.plot.pages.player import _axes, _knots
 from geodyn.plot.scene import models, scene
+from geodyn.plot.space.animation import film
 
 matplotlib.use("Agg")
 
@@ -404,6 +409,24 @@ def test_spheres_have_their_radii_and_impacts_are_marked():
     np.testing.assert_allclose(times.get_xdata(), [0.6], atol=1e-12)
 
 
+@pytest.mark.parametrize("direction", [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])
+def test_numbers_of_flat_motions_do_not_lie_on_each_other(direction):
+    """Of motions in a plane and along a line in space, in a narrow figure: the numbers of an axis stand apart, and all
+    names and numbers are within the figure."""
+    angle = np.linspace(0, 2 * np.pi, 33)[:, None]
+    circle = np.cos(angle) * np.eye(3)[0] + np.sin(angle) * np.array(direction)
+    points = circle[:, None] * np.array([[1.0], [0.9]])
+    run = eqx.tree_at(lambda r: (r.t, r.q), still(gd.spaces.Euclidean(3)), (jnp.array(angle[:, 0]), jnp.array(points)))
+    ax = gd.plot.trajectory(run, gd.plot.figure(3.4, 2.7).add_subplot(projection="3d"))
+    ax.figure.draw_without_rendering()
+    for axis in (ax.xaxis, ax.yaxis, ax.zaxis):
+        numbers = [tick.label1.get_window_extent() for tick in axis.get_major_ticks() if tick.label1.get_visible()]
+        name = axis.label.get_window_extent()
+        for one, other in combinations([box for box in numbers if box.width], 2):
+            assert Bbox.intersection(one, other) is None
+        assert ax.figure.bbox.containsx(name.x0) and ax.figure.bbox.containsx(name.x1)
+
+
 def test_a_surface_is_drawn_as_it_lies():
     """A metric whose embedding is known is a surface in pictures, and the two are compared."""
 
@@ -452,6 +475,20 @@ SEEN = [
     [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
     [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
 ]
+
+
+def test_few_points_keep_their_colours_in_a_film(tmp_path):
+    """A colour bar has few of the points of a picture, and every shade of it is near one of the palette of a .gif."""
+    figure = Figure(figsize=(6, 4))
+    ax, bar = figure.add_axes([0.05, 0.1, 0.8, 0.8]), figure.add_axes([0.92, 0.1, 0.04, 0.8])
+    ax.imshow(np.linspace(0.5, 1.0, 400)[None], cmap="RdBu_r", vmin=0, vmax=1, aspect="auto")
+    bar.imshow(np.linspace(0.0, 1.0, 256)[:, None], cmap="RdBu_r", aspect="auto", origin="lower")
+    film(figure, lambda k: ax.plot([0, 400], [0, 0.1 * k]), 2, str(tmp_path / "bar.gif"), 5)
+    with Image.open(tmp_path / "bar.gif") as gif:
+        pixels = np.asarray(gif.convert("RGB"), float)[:, int(0.94 * 600)]
+    shown = pixels[45:355][::-1]
+    wanted = 255 * matplotlib.colormaps["RdBu_r"](np.linspace(0, 1, 310))[:, :3]
+    assert np.abs(shown - wanted).max() < 20
 
 
 @pytest.mark.parametrize("seen", SEEN)

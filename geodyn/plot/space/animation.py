@@ -115,11 +115,29 @@ def _gif_writer(fps):
 
         def finish(self):
             plain = {"dither": Image.Dither.NONE}
-            palette = self.pictures[len(self.pictures) // 2].quantize(128, **plain)
+            palette = _palette(self.pictures[len(self.pictures) // 2])
             first, *rest = (picture.quantize(palette=palette, **plain) for picture in self.pictures)
             first.save(self.outfile, save_all=True, append_images=rest, duration=round(1000 / self.fps), loop=0)
 
     return Gif(fps)
+
+
+def _palette(picture):
+    """The 32 most frequent colours of a picture, and 224 that lie evenly among all others, however few points have
+    them: of a colour bar every shade is there."""
+    from PIL import Image
+
+    def counted(x):
+        return np.unique(x.reshape(-1, 3), axis=0, return_counts=True)
+
+    pixels = np.asarray(picture)
+    found, counts = counted(pixels)
+    frequent = found[np.argsort(-counts, kind="stable")[:32]]
+    cells, _ = counted(pixels // 8 * 8 + 4)
+    spread = Image.fromarray(cells[None]).quantize(224).getpalette()
+    palette = Image.new("P", (1, 1))
+    palette.putpalette([*frequent.ravel().tolist(), *spread][:768])
+    return palette
 
 
 def film_writer(path):

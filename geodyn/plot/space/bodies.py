@@ -18,6 +18,8 @@ from geodyn.plot.time.curves import coordinates
 SIZE = 8.0
 """Diameter of the marker of the heaviest point, in typographical points, if a body has few points. The volumes of the
 markers are proportional to the masses."""
+SHORT = 0.4
+"""The least side of a box with numbers, as a part of its longest; those near it have one number each."""
 RIM = np.linspace(0, 2 * np.pi, 65)
 
 
@@ -174,6 +176,9 @@ def stage(drawn: Scene, ax=None):
     everything = np.concatenate([part.reshape(-1, drawn.points.shape[-1]) for part in parts])
     low, high = np.nanmin(everything, axis=0), np.nanmax(everything, axis=0)
     margin = 0.04 * np.where(high > low, high - low, (high - low).max() or 1.0)
+    if ax.name == "3d" and drawn.model.equal and any(drawn.model.labels):
+        # The names of axes stand aside by a part of the sides of the box: in a flat one they would lie on the numbers.
+        margin = np.maximum(margin, (SHORT * (high - low).max() - (high - low)) / 2)
     ax.set(**{f"{axis}lim": ends for axis, *ends in zip("xyz", low - margin, high + margin)})
     if not ax.get_title():
         ax.set_title(drawn.model.title, fontsize="medium", color=INK)
@@ -201,12 +206,15 @@ def _dress_space(ax, model, size):
     ax.grid(False)
     box = size if model.equal else np.ones(3)
     # Without tick labels, which need room, the longest side of the box fills the Axes.
-    fill = 1.0 if any(model.labels) else 1.4 * np.linalg.norm(box) / (3**0.5 * box.max())
+    fill = 0.8 if any(model.labels) else 1.4 * np.linalg.norm(box) / (3**0.5 * box.max())
     ax.set_box_aspect(box, zoom=fill)
     ax.locator_params(nbins=4)
-    for axis, label in zip((ax.xaxis, ax.yaxis, ax.zaxis), model.labels):
+    ax.xaxis.labelpad = 8.0
+    for axis, label, side in zip((ax.xaxis, ax.yaxis, ax.zaxis), model.labels, box):
         axis.pane.set_visible(False)
         axis.set_label_text(label)
+        if side < 1.2 * SHORT * box.max():  # The numbers of a short side would lie on each other.
+            axis.set_ticks([axis.get_view_interval().mean()])
         if not label:
             axis.set_ticks([])
             axis.line.set_visible(False)
