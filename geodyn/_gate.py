@@ -5,6 +5,7 @@ an argument must be besides (a sign, a length that belongs to another argument) 
 ValueErrors that name the argument. Under jit shapes and dtypes are checked and values are not known.
 """
 
+import contextlib
 import dataclasses
 import functools
 import inspect
@@ -226,6 +227,8 @@ def _with_gaps(check):
 
     @_named(_wanted(check))
     def filled(name, value):
+        with contextlib.suppress(ValueError):
+            return check(name, value)
         array = array_of(name, value, _wanted(check))
         check(name, array if isinstance(array, jax.core.Tracer) else np.where(np.isfinite(array), array, 0.0))
         return array

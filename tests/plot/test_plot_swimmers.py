@@ -2,6 +2,7 @@
 
 from itertools import combinations
 
+import equinox as eqx
 import jax.numpy as jnp
 import matplotlib
 import numpy as np
@@ -11,6 +12,7 @@ from matplotlib.transforms import Bbox
 
 import geodyn as gd
 from geodyn import swimmers
+from geodyn.control.families.families import StrokeFamily
 
 matplotlib.use("Agg")
 
@@ -110,6 +112,17 @@ def test_height_functions_are_legible_in_a_column(size):
         assert shared is None or min(shared.width, shared.height) < 1.0
     assert all(figure.bbox.padded(1.0).containsx(x) for box in boxes for x in (box.x0, box.x1))
     assert all(panel.bbox.width > 0.5 * figure.dpi for panel in figure.axes[:3])
+
+
+def test_the_component_stands_before_the_corners_or_after_them():
+    low, high = (-1.0, -1.0), (1.0, 1.0)
+    for picture, numbers in ((gd.plot.connection, lambda q: q.U), (gd.plot.curvature, lambda image: image.get_array())):
+        wanted = numbers(picture(PURCELL, 1, low, high, ax()).collections[0])
+        for drawn in (picture(PURCELL, low, high, 1, ax()), picture(PURCELL, low, high, ax=ax(), component=1)):
+            np.testing.assert_array_equal(numbers(drawn.collections[0]), wanted)
+    for wrong in ((low, high), (low, high, 7), (1, low, 2)):
+        with pytest.raises((ValueError, TypeError), match=r"component|lower|upper"):
+            gd.plot.connection(PURCELL, *wrong)
 
 
 def test_connection_and_metric():
@@ -223,6 +236,27 @@ def test_family():
     np.testing.assert_allclose([(above - below) / (right - left), (above + below) / 2], [0.4, 0.04], rtol=1e-12)
     np.testing.assert_allclose(drawn.lines[4].get_xdata(), 0.5, rtol=1e-12)
     np.testing.assert_allclose(drawn.lines[-1].get_ydata(), d**2)
+
+
+def test_a_family_is_drawn_as_it_is():
+    """In the displacement along its direction: E = D² of steps of D along (0, 3/5, 4/5), whose multiplier 2D has the
+    same direction; a family of bodies has no such picture."""
+    d = jnp.linspace(0.1, 0.5, 5)
+    one = jnp.outer(d, jnp.array([0.0, 0.6, 0.8]))
+    strokes, end = gd.FourierStroke.circle(1.0), gd.strokes.ENDS.edge
+    family = StrokeFamily(d, one, d**2, 2 * one, d, d, d, strokes, (), None, end)
+    drawn, same = gd.plot.family(family, ax=ax()), gd.plot.family(d, d**2, 2 * d, ax())
+    for line, other in zip(drawn.lines, same.lines, strict=True):
+        np.testing.assert_allclose(line.get_xydata(), other.get_xydata(), rtol=1e-12)
+    bodies = eqx.tree_at(lambda f: f.displacement, family, jnp.full(5, 0.2))
+    with pytest.raises(ValueError, match="family of bodies"):
+        gd.plot.family(bodies)
+    with pytest.raises(ValueError, match="give the family alone"):
+        gd.plot.family(family, d)
+    with pytest.raises(ValueError, match="displacement must have the length of cost, 5; got 4"):
+        gd.plot.family(d[1:], d, d)
+    with pytest.raises(ValueError, match="multiplier must be numbers"):
+        gd.plot.family(d, d**2)
 
 
 class Blob(gd.AbstractSwimmer):

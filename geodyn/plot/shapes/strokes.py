@@ -2,8 +2,12 @@
 
 If there are more than two shape variables, the plots are over a pair of them (`variables`), with the values of the
 others taken from the shape `at`.
+
+Arguments stand in one order: the swimmer, the component of the pose where there is one, and the corners `lower` and
+`upper` of the picture.
 """
 
+import functools
 from functools import partial
 
 import jax
@@ -13,6 +17,7 @@ import numpy as np
 from geodyn._compile.jit import jit
 from geodyn._gate import checked
 from geodyn._typing import Axes, Float, Index
+from geodyn.control.families.families import StrokeFamily
 from geodyn.locomotion.connections.connection import (
     AbstractConnection,
     AbstractInvariantMetric,
@@ -33,6 +38,23 @@ Corner = Float[np.ndarray, "2"]
 ROOMY, SMALL = 2.2, "x-small"
 
 
+def _in_either_order(picture):
+    """A picture of (swimmer, component, lower, upper) that also takes the component after the corners, where
+    `height_functions` has them: a whole number is none."""
+
+    @functools.wraps(picture)
+    def drawn(swimmer, *args, **kwargs):
+        first, more = args[:1], args[2:3]
+        if "component" in kwargs and len(args) > 1:
+            args = kwargs.pop("component"), *args
+        elif isinstance(more[0] if more else None, int | np.integer) and not isinstance(first[0], int | np.integer):
+            args = *more, *args[:2], *args[3:]
+        return picture(swimmer, *args, **kwargs)
+
+    return drawn
+
+
+@_in_either_order
 @checked
 def curvature(
     swimmer: AbstractConnection,
@@ -174,6 +196,7 @@ def _in_little_room(figure, panels):
             one.tick_params(labelsize=SMALL)
 
 
+@_in_either_order
 @checked
 def connection(
     swimmer: AbstractConnection,
@@ -314,33 +337,46 @@ draw_stroke = stroke
 
 @checked(gaps=("displacement", "cost", "multiplier"))
 def family(
-    displacement: Float[np.ndarray, " N"],
-    cost: Float[np.ndarray, " N"],
-    multiplier: Float[np.ndarray, " N"],
+    displacement: StrokeFamily | Float[np.ndarray, " N"],
+    cost: Float[np.ndarray, " N"] | None = None,
+    multiplier: Float[np.ndarray, " N"] | None = None,
     ax: Axes = None,
 ):
     """The energy of a family of optimal strokes over their displacement, with tangents of the slope dE/dD given by the
     multipliers.
 
-    `displacement[S]`, `cost[S]` and `multiplier[S]` are those of S strokes. At the largest displacement of a family the
-    multiplier is infinite and the tangent vertical. If tangents do not touch the curve, the steps along the family were
-    too large, or the strokes are not optimal.
+    The family itself is given alone, or `displacement[S]`, `cost[S]` and `multiplier[S]` of S strokes. At the largest
+    displacement of a family the multiplier is infinite and the tangent vertical. If tangents do not touch the curve,
+    the steps along the family were too large, or the strokes are not optimal.
 
     Args:
-        displacement: [S].
-        cost: [S].
-        multiplier: [S], dE/dD.
+        displacement: what `gd.stroke_family` returns, followed by a number of displacement; or the displacements [S].
+        cost: [S]; not with a family.
+        multiplier: [S], dE/dD; not with a family.
         ax: the Axes; by default a new one.
 
     Returns:
         The Axes.
+
+    Raises:
+        ValueError: for cost or multiplier missing beside displacements, or given beside a family; and for a family of
+            bodies, followed in a parameter.
 
     Example:
         >>> D = np.linspace(0.1, 0.3, 5)
         >>> gd.plot.family(D, D**2, 2 * D).get_ylabel()
         'energy of the stroke'
     """
+    if isinstance(displacement, StrokeFamily):
+        if cost is not None or multiplier is not None:
+            raise ValueError("cost and multiplier belong to the family: give the family alone")
+        displacement, cost, multiplier = _along(displacement)
+    elif cost is None or multiplier is None:
+        missing = "cost" if cost is None else "multiplier"
+        raise ValueError(f"{missing} must be numbers [S] beside displacements, got None: or give the family alone")
     displacement, cost, multiplier = (np.asarray(x, float) for x in (displacement, cost, multiplier))
+    if len(displacement) != len(cost):
+        raise ValueError(f"displacement must have the length of cost, {len(cost)}; got {len(displacement)}")
     ax = axes(ax, xlabel="net displacement", ylabel="energy of the stroke")
     wide, high = np.ptp(displacement) or 1.0, np.ptp(cost) or 1.0
     angle = np.arctan(multiplier * wide / high)
@@ -349,6 +385,22 @@ def family(
         ax.plot(*np.stack([point - step, point + step]).T, color=COLOURS[1], linewidth=3)
     ax.plot(displacement, cost, "o-", color=COLOURS[0], markersize=4, linewidth=1.2)
     return ax
+
+
+def _along(family):
+    """The displacement [N] of a family in its direction, its cost, and the slope of the cost."""
+    parameter = np.asarray(family.parameter)
+    displacement, multiplier = (
+        np.asarray(x).reshape(len(parameter), -1) for x in (family.displacement, family.multiplier)
+    )
+    direction = displacement[-1] / parameter[-1]
+    if not np.allclose(displacement, parameter[:, None] * direction, rtol=1e-6, atol=1e-9):
+        raise ValueError(
+            "displacement: this is a family of bodies, along which the multipliers are no slopes of the cost; draw "
+            "family.cost over family.parameter"
+        )
+    moved = direction != 0
+    return parameter, family.cost, multiplier[:, moved] @ direction[moved]
 
 
 def _check_component(swimmer, component) -> None:
