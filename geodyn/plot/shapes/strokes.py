@@ -337,7 +337,7 @@ draw_stroke = stroke
 
 @checked(gaps=("displacement", "cost", "multiplier"))
 def family(
-    displacement: StrokeFamily | Float[np.ndarray, " N"],
+    displacement: StrokeFamily | Float[np.ndarray, " S"],
     cost: Float[np.ndarray, " N"] | None = None,
     multiplier: Float[np.ndarray, " N"] | None = None,
     ax: Axes = None,
