@@ -1,6 +1,7 @@
 """Trajectories: the saved states of an integration, its statistics, its impacts, interpolation, and files."""
 
 import functools
+from collections.abc import Sequence
 from functools import partial
 
 import equinox as eqx
@@ -11,13 +12,14 @@ import numpy as np
 from geodyn._compile.jit import Carried, jit
 from geodyn._files.archive import named_arrays, write_archive
 from geodyn._gate import checked
-from geodyn._typing import Array, File, Float, Int, Numbers
+from geodyn._typing import Array, File, Float, Index, Int, Numbers
 from geodyn.integrators.contract.results import RESULTS
 from geodyn.integrators.contract.system import AbstractSystem, total_energy
 from geodyn.integrators.impacts.substep import moving, substep
 from geodyn.integrators.saving.dataset import dataset
 from geodyn.integrators.saving.inputs import description
 from geodyn.integrators.saving.schema import structure
+from geodyn.integrators.saving.tables import write_csv, write_vtk
 from geodyn.integrators.step.methods import AbstractMethod, AbstractStepper, dense_weights, start
 from geodyn.integrators.step.path import path
 
@@ -126,9 +128,9 @@ class Trajectory(eqx.Module):
     """A motion as `gd.integrate` returns it: the states at the saved times, and how the integration went.
 
     Beside its fields it has the properties `energy` [T], `embedding` (the points in the embedding of their space),
-    `system` and `method`, and the methods `evaluate(t)` (positions at any times), `coordinates(space)`, `save(path)`
-    and `to_xarray()`. After a failed step everything is NaN. Where a space has several charts, q, v and p are in the
-    chart of their time.
+    `system` and `method`, and the methods `evaluate(t)` (positions at any times), `coordinates(space)`, `save(path)`,
+    `to_xarray()`, `to_csv(path)` and `to_vtk(path)`. After a failed step everything is NaN. Where a space has several
+    charts, q, v and p are in the chart of their time.
 
     A batch, made by `jax.vmap`, has its axes before all others. What takes one trajectory takes a member of it:
     `jax.tree.map(lambda x: x[i], batch)`.
@@ -289,6 +291,38 @@ class Trajectory(eqx.Module):
         Raises ImportError without xarray, ValueError for a batch.
         """
         return dataset(self)
+
+    @checked
+    def to_csv(self, path: File) -> None:
+        """Writes a table, with commas between the columns and a row for each saved time: `t`, then the positions and
+        the velocities, `q0`, `q1`, …, `v0`, … of a flat configuration and `q0_1` for the coordinate 1 of the point 0.
+        Every digit is kept; what a failed run did not reach is `nan`. Any consistent units.
+
+        Raises ValueError for a batch.
+        """
+        write_csv(path, self)
+
+    @checked(gaps=("points",))
+    def to_vtk(self, path: File, points: Numbers | None = None, edges: Sequence[tuple[Index, Index]] = ()) -> None:
+        """Writes the points as a series in time that ParaView and Blender open: a .pvd file, and beside it a folder of
+        the same name with a .vtu file for each saved time, by meshio (the extra `geodyn[mesh]`).
+
+        The points are those of `embedding` where the system has one, else the coordinates q[T, N, n]; `points[T, N, 2
+        or 3]` are others, as of a model of the space. `edges`, pairs of points such as `gd.builders.edges(system)`,
+        become lines. States that are not finite, after a failure, and velocities are not written.
+
+        Raises ImportError without meshio, ValueError for another ending than .pvd, for a batch, and for points that do
+        not lie in three dimensions.
+        """
+        write_vtk(path, self.t, _places(self) if points is None else points, edges)
+
+
+def _places(trajectory):
+    """The points [T, N, D] of a trajectory where they lie."""
+    try:
+        return trajectory.embedding
+    except ValueError:  # Without an embedding.
+        return trajectory.coordinates()
 
 
 FORMAT = "geodyn trajectory 3"

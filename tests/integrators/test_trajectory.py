@@ -6,6 +6,7 @@ import pickle
 import signal
 import sys
 import time
+from xml.etree import ElementTree
 
 import equinox as eqx
 import jax
@@ -229,6 +230,33 @@ def test_to_xarray(whole, tmp_path):
         np.testing.assert_array_equal(back.q.sel(time=slice(0, 1)).to_numpy(), whole.q[:11])
     oscillator = gd.integrate(gd.ODE(lambda t, y: -y), [1.0], t1=0.1, steps=1).to_xarray()
     assert set(oscillator.data_vars) == {"q", "v"}
+
+
+def test_tables_and_meshes_for_other_programs(tmp_path):
+    """A table and a series of meshes, read back: every digit, named columns, points on the sphere with their edges."""
+    meshio = pytest.importorskip("meshio")
+    q0 = jnp.array([[0.1, 0.2], [0.4, -0.3]])
+    run = gd.integrate(gd.System(gd.spaces.Sphere(2), [1.0, 2.0]), q0, 0.3 * q0, t1=1.0, steps=4)
+    run.to_csv(tmp_path / "run.csv")
+    table = np.genfromtxt(tmp_path / "run.csv", delimiter=",", names=True)
+    assert table.dtype.names == ("t", "q0_0", "q0_1", "q1_0", "q1_1", "v0_0", "v0_1", "v1_0", "v1_1")
+    np.testing.assert_array_equal(table["t"], run.t)
+    np.testing.assert_array_equal(table["q1_0"], run.q[:, 1, 0])
+    np.testing.assert_array_equal(table["v0_1"], run.v[:, 0, 1])
+    run.to_vtk(tmp_path / "run.pvd", edges=[(0, 1)])
+    series = ElementTree.parse(tmp_path / "run.pvd").findall(".//DataSet")
+    assert [float(one.get("timestep")) for one in series] == run.t.tolist()
+    last = meshio.read(tmp_path / series[-1].get("file"))
+    np.testing.assert_array_equal(last.points, run.embedding[-1])
+    assert last.cells_dict["line"].tolist() == [[0, 1]]
+    for wrong, message in (
+        ({"path": tmp_path / "a.vtu"}, "path must end"),
+        ({"edges": [(0, 2)]}, "edges must be pairs"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            run.to_vtk(**{"path": tmp_path / "b.pvd"} | wrong)
+    with pytest.raises(ValueError, match="points must be"):
+        run.to_vtk(tmp_path / "b.pvd", points=run.t)
 
 
 def falling(q, v):
