@@ -485,7 +485,9 @@ def test_few_points_keep_their_colours_in_a_film(tmp_path):
     bar.imshow(np.linspace(0.0, 1.0, 256)[:, None], cmap="RdBu_r", aspect="auto", origin="lower")
     film(figure, lambda k: ax.plot([0, 400], [0, 0.1 * k]), 2, str(tmp_path / "bar.gif"), 5)
     with Image.open(tmp_path / "bar.gif") as gif:
-        pixels = np.asarray(gif.convert("RGB"), float)[:, int(0.94 * 600)]
+        whole = np.asarray(gif.convert("RGB"), float)
+        assert np.all(whole[0] == 255)
+        pixels = whole[:, int(0.94 * 600)]
     shown = pixels[45:355][::-1]
     wanted = 255 * matplotlib.colormaps["RdBu_r"](np.linspace(0, 1, 310))[:, :3]
     assert np.abs(shown - wanted).max() < 20

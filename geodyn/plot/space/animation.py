@@ -123,18 +123,15 @@ def _gif_writer(fps):
 
 
 def _palette(picture):
-    """The 32 most frequent colours of a picture, and 224 that lie evenly among all others, however few points have
-    them: of a colour bar every shade is there."""
+    """The most frequent colour of each of the 32 cells of colours that most points have, and 224 that lie evenly among
+    the other cells, however few points have them: of a colour bar every shade is there."""
     from PIL import Image
 
-    def counted(x):
-        return np.unique(x.reshape(-1, 3), axis=0, return_counts=True)
-
-    pixels = np.asarray(picture)
-    found, counts = counted(pixels)
-    frequent = found[np.argsort(-counts, kind="stable")[:32]]
-    cells, _ = counted(pixels // 8 * 8 + 4)
-    spread = Image.fromarray(cells[None]).quantize(224).getpalette()
+    found, counts = np.unique(np.asarray(picture).reshape(-1, 3), axis=0, return_counts=True)
+    found = found[np.argsort(-counts, kind="stable")]
+    _, first = np.unique(found // 8, axis=0, return_index=True)
+    frequent, others = np.split(found[np.sort(first)], [32])
+    spread = Image.fromarray(others[None]).quantize(224).getpalette() if len(others) else []
     palette = Image.new("P", (1, 1))
     palette.putpalette([*frequent.ravel().tolist(), *spread][:768])
     return palette
