@@ -66,7 +66,7 @@ def test_curvature_of_a_pair():
     assert drawn.get_xlabel() == "hinge angle 1 (rad)" and drawn.get_ylabel() == "hinge angle 3 (rad)"
     white = gd.plot.curvature(swimmers.ThreeSphere(), 0, (1.0, 1.0), (6.0, 6.0), ax()).collections[0].get_array()
     assert list(np.ma.getmaskarray(white).ravel()[[0, -1]]) == [True, False]
-    with pytest.raises(ValueError, match=r"variables=\(0, 2\) of 2: give at="):
+    with pytest.raises(ValueError, match=r"variables must be two different ones of 2, got \(0, 2\): give at="):
         gd.plot.curvature(swimmer, 1, (-1.0, -0.5), (1.0, 0.5), ax(), variables=(0, 2))
 
 
