@@ -317,7 +317,8 @@ def _run(system, method, t0, h, begin: Reached, *, saves: int, every, most: int,
     here = (state.q, state.p, lam, state.frame, state.errors[:1])
     q, p, lam, frame, error = (jnp.concatenate([a[None], b]) for a, b in zip(here, saved, strict=True))
     t = t0 + h * (state.step + every * jnp.arange(saves + 1))
-    v, facts, result = judged(system, method, h, state.step == 0, end, begin.facts, (t, q, p, lam), made, most)
+    rows = t, q, p, lam
+    v, lam, facts, result = judged(system, method, h, state.step == 0, end, begin.facts, rows, made, most)
     return Reached(after, facts, result), (q, p, lam, frame, error, v), impacts
 
 
@@ -381,7 +382,7 @@ def _failed(system, method, t0, h, ends: tuple[State, State], rows, every, most:
     digit. `ends` are the states at the start and at the end."""
     t = t0 + h * every * jnp.arange(len(rows[0]))
     facts = no_facts(h.dtype)
-    result = judged(system, method, h, ends[0].step == 0, ends[1], facts, (t, *rows), None, most)[2]
+    result = judged(system, method, h, ends[0].step == 0, ends[1], facts, (t, *rows), None, most)[3]
     return jnp.isnan(rows[0][:, 0]) | (result == RESULTS.digits_lost) | (result == RESULTS.under_resolved)
 
 

@@ -9,6 +9,7 @@ from jax.extend.core import jaxpr_as_fun
 
 from geodyn._compile.internals import is_constant
 from geodyn._typing import Array
+from geodyn.integrators.contract.constraints import reactions
 from geodyn.integrators.contract.results import RESULTS
 from geodyn.integrators.contract.system import AbstractLagrangianSystem, pfaffian, rounding, total_energy
 from geodyn.integrators.step.methods import AbstractCollocation, State
@@ -37,19 +38,25 @@ def no_facts(dtype) -> Facts:
 
 
 def judged(system, method, h, is_first, state: State, facts: Facts, rows, made, most: int):
-    """(the velocities of the rows (t, q, p, λ), the facts including these rows, the result of the run so far); `made`
-    is passed to `_of_rows`."""
+    """(the velocities of the rows (t, q, p, λ), their multipliers, the facts including these rows, the result of the
+    run so far); `made` is passed to `_of_rows`."""
     t, q, _, multipliers = rows
     smooth = isinstance(method, AbstractCollocation) and not most and system.is_smooth
     conservative = smooth and _is_conservative(system, t[0], q[0])
     followed = conservative and not method.tableau.is_explicit
 
+    # The multipliers of the last stage are two orders less accurate than the motion. Those of the state are not; but of
+    # contacts that rest the state does not tell.
+    solved = isinstance(method, AbstractCollocation) and system.contacts is None and multipliers.shape[1] > 0
+
     def of_row(t, q, p, lam):
         v = system.velocity(t, q, p)
+        known = jnp.concatenate([v, reactions(system, t, q, p, v)]) if solved else v
         energy = (total_energy(system, t, q, v, lam), jnp.abs(p @ v) / 2) if followed else ()
-        return [v, rounding(system, q), *energy]
+        return [known, rounding(system, q), *energy]
 
-    v, rounded, *others = _of_rows(of_row, rows, made)
+    known, rounded, *others = _of_rows(of_row, rows, made)
+    v, lam = jnp.split(known, [q.shape[1]], axis=1) if solved else (known, multipliers)
     # This is checked after a failure too, since lost digits may have caused it.
     facts = facts._replace(rounding=jnp.fmax(facts.rounding, jnp.nanmax(rounded)))
     lost = facts.rounding * jnp.finfo(rounded.dtype).eps > MOST_ROUNDING
@@ -69,7 +76,7 @@ def judged(system, method, h, is_first, state: State, facts: Facts, rows, made, 
         noise = _noise(system, t[0], q[0], jnp.nanmax(jnp.abs(multipliers), initial=0), h)
         resolved = _is_resolved(facts, noise, damping=not method.tableau.is_symplectic)
         wrong = wrong | ~resolved | (state.errors[2] > 1)
-    return v, facts, jnp.where((result == RESULTS.successful) & wrong, RESULTS.under_resolved, result)
+    return v, lam, facts, jnp.where((result == RESULTS.successful) & wrong, RESULTS.under_resolved, result)
 
 
 def _is_conservative(system, t, q) -> bool:

@@ -1,4 +1,4 @@
-"""JAX's own switches for debugging: everything runs under each, as users may set them. A process of its own for each."""
+"""JAX's own switches for debugging: everything runs under each, in a process of its own."""
 
 import os
 import subprocess
