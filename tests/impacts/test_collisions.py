@@ -430,7 +430,7 @@ WRONG = {
     "too large for a torus": (lambda: start(gd.Contact(2.3), space=TORUS), r"radii between points \(0, 1\).*4.44288"),
     "nan": (lambda: start(gd.Wall(lambda x: jnp.sqrt(x[0]))), "Wall number 0 or its gradient is not finite"),
     "wall": (lambda: gd.Wall(3.0), "gap must be a function"),
-    "wall shape": (lambda: start(gd.Wall(lambda x: x)), "a number for each point"),
+    "wall shape": (lambda: start(gd.Wall(lambda x: x)), "gap must return a scalar"),
     "behind the wall": (lambda: start(gd.Wall(lambda x: x[0] - 0.5)), "Wall number 0: they overlap by 0.5"),
     "no gradient": (lambda: start(gd.Wall(lambda x: x @ x)), "Wall number 0 is zero at q0 and has no gradient"),
     "restitutions": (lambda: start(gd.Wall(lambda x: 1 + x[0], [1.0] * 3)), r"one per contact \(2\)"),
