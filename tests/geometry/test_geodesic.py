@@ -147,7 +147,7 @@ def test_a_tolerance_takes_fewer_nodes():
         pull = gd.Harmonic(2.0, points[1], **options).energy(space, points[:1], jnp.ones(1))
         np.testing.assert_allclose([energy, pull], rough**2, rtol=1e-13)
     with pytest.raises(ValueError, match=r"tolerance, a relative error, must be at least 0 and less than 1, got 2"):
-        gd.Spring([(0, 1)], 1.0, 1.0, tolerance=2)
+        gd.Spring([(0, 1)], 1.0, 1.0, tolerance=2.0)
     with pytest.raises(ValueError, match="tolerance, a relative error"):
         gd.distance(space, *points, tolerance=-1e-3)
 

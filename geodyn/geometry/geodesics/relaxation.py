@@ -211,11 +211,12 @@ def polygon(metric, x, y, u, pieces):
     t, width = (jnp.asarray(a, x.dtype) for a in _samples())
     parts = width * jax.vmap(lambda t: jnp.sqrt(2 * energy_at(metric, x + t * d, d)))(t)
     before = jnp.sum(jnp.where(np.tri(len(t), k=-1, dtype=bool), parts[None], 0), axis=1)
-    wanted = jnp.sum(parts) * jnp.minimum(jnp.arange(count + 1) / pieces, 1)
+    wanted = jnp.sum(parts) * jnp.minimum(jnp.arange(count + 1, dtype=x.dtype) / pieces.astype(x.dtype), 1)
     inside = jnp.clip((wanted[:, None] - before[None]) / parts[None], 0, 1)
     at = jnp.sum(width[None] * inside, axis=1)
-    times = (jnp.arange(count)[:, None] + jnp.asarray(gauss(nodes)[0], x.dtype)[None]) / pieces
-    steps = pieces * (at[1:] - at[:-1])
+    starts = jnp.arange(count, dtype=x.dtype)[:, None]
+    times = (starts + jnp.asarray(gauss(nodes)[0], x.dtype)[None]) / pieces.astype(x.dtype)
+    steps = pieces.astype(x.dtype) * (at[1:] - at[:-1])
     return steps[:, None, None] * d[None, None] + bump(metric, x, y, times.reshape(-1)).reshape(u.shape)
 
 

@@ -59,8 +59,9 @@ def place_and_turn(group: SE2 | SE3, g: Float[Array, "d d"]) -> Float[Array, " k
 
         >>> car = gd.swimmers.KinematicCar(wheelbase=1.0, radius=1.0)
         >>> g = gd.holonomy(car, lambda t: jnp.stack([jnp.pi * t, jnp.pi / 4 + 0 * t]))
-        >>> print((gd.groups.place_and_turn(car.group, g)[:2] + 0.0).round(6))
-        [0. 2.]
+        >>> x, y, _ = gd.groups.place_and_turn(car.group, g)
+        >>> print(f"{abs(x):.6f} {y:.6f}")
+        0.000000 2.000000
     """
     if g.shape != (group.translations + 1,) * 2:
         raise ValueError(f"g must be a pose in {type(group).__name__}, a square matrix, got shape {g.shape}")
