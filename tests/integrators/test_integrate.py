@@ -146,14 +146,14 @@ class Linear(eqx.Module):
 
 I03 = case("I03")["reference"]
 ORDERS = {
-    "radauIIA2 index3": (3, 2, 1),
-    "radauIIA2 index2": (3, 3, 2),
-    "radauIIA2 ggl": (3, 3, 2),
+    "radauIIA2 index3": (3, 2, 3),
+    "radauIIA2 index2": (3, 3, 3),
+    "radauIIA2 ggl": (3, 3, 3),
     "radauIIA2 index1": (3, 3, 3),
-    "radauIIA2 rs2": (3, 3, 2),
-    "radauIIA3 index3": (5, 3, 2),
-    "radauIIA3 index2": (5, 5, 3),
-    "radauIIA3 ggl": (5, 5, 3),
+    "radauIIA2 rs2": (3, 3, 3),
+    "radauIIA3 index3": (5, 3, 5),
+    "radauIIA3 index2": (5, 5, 5),
+    "radauIIA3 ggl": (5, 5, 5),
     "radauIIA3 index1": (5, 5, 5),
     "radauIIA3 rs3": (5, 5, 5),
     "lobattoIIIA3 index1": (4, 4, 4),

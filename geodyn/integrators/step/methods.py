@@ -84,9 +84,9 @@ class RadauIIA(AbstractCollocation):
     - "rs2", "rs3" (for 2 and 3 stages): φ, dφ/dt and, for 3 stages, d²φ/dt² at the end of the step only, with one set
       of multipliers per stage (after Schweizer & Li 2015).
 
-    Orders (position, velocity, multiplier) with 2 stages: index3 3/2/1, index2 and ggl 3/3/2, index1 3/3/3; with 3
-    stages: index3 5/3/2, index2 and ggl 5/5/3, index1 5/5/5. Nonholonomic constraints are held at every stage, as in
-    index2 (in index1 as there); rs2 and rs3 are not for them.
+    Orders (position, velocity) with 2 stages: index3 3/2, the others 3/3; with 3 stages: index3 5/3, the others 5/5.
+    The multipliers of a trajectory are those of its states, and at least as accurate as the velocities. Nonholonomic
+    constraints are held at every stage, as in index2 (in index1 as there); rs2 and rs3 are not for them.
 
     Args:
         stages: the number s of stages, by default 3.
