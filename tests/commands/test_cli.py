@@ -95,7 +95,7 @@ REFUSED = {
     "negative stiffness": (("stiffness = 1.0", "stiffness = -1.0"), r"rod.toml:13: stiffness must be .*-1"),
     "negative mass": (("[1, 1]", "[1, -1]"), r"rod.toml:7: masses must be positive.*-1"),
     "no steps": (("steps = 20", "steps = 0"), r"rod.toml:18: steps must be a positive whole number, got 0"),
-    "no time": (("t1 = 1.0", "t1 = 0.0"), r"rod.toml:17: t1 must be .*another time"),
+    "over at once": (("t1 = 1.0", "t1 = 0.0"), r"rod.toml:17: t1 must be .*another time"),
     "not TOML": (("dim = 2", "dim ="), r"rod.toml: .*line 4"),
     "no such function": (('name = "hyperbolic"', 'metric = "my:g"'), r"rod.toml:3: 'metric' must be module:function"),
     "no space": (

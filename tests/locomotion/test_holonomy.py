@@ -212,9 +212,11 @@ def test_single_precision_keeps_its_digits():
 
 
 def test_shapes_are_checked():
-    with pytest.raises(ValueError, match=r"got mean \(2,\), cosine \(2, 3\), sine \(2, 2\)"):
+    with pytest.raises(
+        ValueError, match=r"sine must have shape \[m, K\] with K = 3 as cosine has it, got shape \(2, 2\)"
+    ):
         FourierStroke(jnp.zeros(2), jnp.zeros((2, 3)), jnp.zeros((2, 2)))
-    with pytest.raises(ValueError, match=r"got base \(2,\), coefficients \(3, 4\)"):
+    with pytest.raises(ValueError, match="coefficients must have shape"):
         LegendreStroke(jnp.zeros(2), jnp.zeros((3, 4)))
-    with pytest.raises(ValueError, match="steps must be at least 1, got 0"):
+    with pytest.raises(ValueError, match=r"steps must be .*, got 0"):
         holonomy(Purcell(), FourierStroke.circle(1.0), steps=0)

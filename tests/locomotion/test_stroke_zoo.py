@@ -186,7 +186,10 @@ REFUSED = {
         lambda: gd.strokes.join(STROKES["open"], FOURIER),
         r"join: stroke 0 ends at the shape \[0.9 0.1\], but stroke 1",
     ),
-    "shapes": (lambda: gd.strokes.join(lambda t: jnp.ones(1) * t, FOURIER), r"strokes\[0\] has 1 shape variables, strokes\[1\] 2"),
+    "shapes": (
+        lambda: gd.strokes.join(lambda t: jnp.ones(1) * t, FOURIER),
+        r"strokes\[0\] has 1 shape variables, strokes\[1\] 2",
+    ),
     "segment": (lambda: gd.strokes.segment(FOURIER, 0.5, 0.5), "0 ≤ start < end ≤ 1, got start 0.5"),
     "corners": (
         lambda: gd.strokes.PolygonStroke([0.0, 1.0]),
