@@ -82,7 +82,7 @@ def _gated(function, fields=MappingProxyType({}), gaps=()):
             raise ValueError(f"{error}{_about(str(error), doc)}") from None
         try:
             return target(*args, **kwargs)
-        except (TypeError, AttributeError, ValueError, LookupError, ArithmeticError) as error:
+        except (TypeError, AttributeError, ValueError, LookupError, OverflowError) as error:
             explained = table.explained(error, args, kwargs)
             if explained is None:
                 raise

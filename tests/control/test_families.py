@@ -151,7 +151,7 @@ def test_interrupt_keeps_what_was_computed(monkeypatch):
         ({"interval": (-0.1, 1.0)}, "no stroke is optimal at zero"),
         ({"interval": (1.0, 1.0)}, "two different numbers"),
         ({"interval": (0.1, 1.0), "points": 1}, "points of 2 at least"),
-        ({"interval": (0.1, 1.0), "swimmer": Plane}, "needs displacement="),
+        ({"interval": (0.1, 1.0), "swimmer": lambda x: Plane()}, "needs displacement="),
     ],
 )
 def test_bad_arguments_are_named(wrong, message):

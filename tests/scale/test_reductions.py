@@ -67,7 +67,7 @@ def test_quantiles():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: HISTOGRAM([1.0, 0.0]), r"edges must be at least two increasing numbers, got \[1\.0, 0\.0\]"),
+        (lambda: HISTOGRAM([1.0, 0.0]), r"edges must be at least two increasing numbers, got"),
         (lambda: HISTOGRAM([1.0]), r"edges must be at least two"),
         (lambda: HISTOGRAM("ab"), r"edges must be real numbers"),
         (lambda: QUANTILES(1.5, 0.0, 1.0), r"probabilities must lie in \[0, 1\], got 1\.5"),
