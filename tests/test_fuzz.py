@@ -25,9 +25,9 @@ def test_a_sample_is_refused_by_name():
 
 
 @pytest.mark.long
-@pytest.mark.timeout(7200)
 def test_nothing_hangs_or_ends_the_process():
-    found = fuzz.outcomes(fuzz.chosen([]), seed=4, most=4)
+    """A twentieth of the public names; `python tests/fuzz.py` goes through all of them."""
+    found = fuzz.outcomes(list(fuzz.chosen([]))[7::20], seed=4, most=3)
     kinds = collections.Counter(line["kind"] for line in found)
     assert not kinds["crash"] and not kinds["hang"] and not kinds["example"], told(found)
     assert 200 * (kinds["raw"] + kinds["unnamed"]) <= MOST_UNNAMED * len(found), told(found)
