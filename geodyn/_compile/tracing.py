@@ -37,8 +37,8 @@ def undisturbed():
     Many objects are made and kept. Python's collector would go through all of them again and again to find next to
     nothing, which takes a tenth of a first call. And some of JAX's switches refuse what is meant: a NaN stands here for
     what is not known and an infinity for what is without bound, counts of steps are multiplied by lengths, and programs
-    keep what they were made from. A user who sets them looks for such things in functions of their own; failures of
-    ours are told by statuses."""
+    keep what they were made from. So the switches do not see into functions of the user that are called from here
+    either: what goes wrong there is told by a status."""
     enabled = gc.isenabled()
     try:
         gc.disable()
