@@ -33,8 +33,9 @@ def _(primals, tangents):
         if not jnp.issubdtype(value.dtype, jnp.inexact):
             return tangent
         rate = sum(jnp.sum(x).astype(value.dtype) for x in moving)
-        # One, for the value; without a derivative, so that those of higher order are NaN too.
-        one = no_derivative_where(failed, jnp.ones(failed.shape, value.dtype), sources)
+        # One, for the value; without a derivative, so that those of higher order are NaN too. It is batched as `failed`
+        # is: JAX cannot differentiate a batch of a function whose derivative alone is batched, once more within jit.
+        one = no_derivative_where(failed, jnp.where(failed, 1, 1).astype(value.dtype), sources)
         wide = failed.shape + (1,) * (value.ndim - failed.ndim)
         rates = jnp.broadcast_to((one * rate).reshape(wide), value.shape)
         spoil = _nan_where(jnp.broadcast_to(failed.reshape(wide), value.shape), rates)
