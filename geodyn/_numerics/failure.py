@@ -7,10 +7,10 @@ import jax
 import jax.numpy as jnp
 
 from geodyn._compile.devices import placed_anywhere
+from geodyn._compile.tracing import batched_as
 from geodyn._typing import Array, Bool, PyTree
 
 
-@eqx.filter_custom_jvp
 def no_derivative_where(failed: Bool[Array, "*B"] | Callable, values: PyTree, sources: PyTree) -> PyTree:
     """`values` as they are, whose derivatives of any order with respect to every number in `sources`, from which they
     were computed, are NaN where they `failed`.
@@ -18,10 +18,16 @@ def no_derivative_where(failed: Bool[Array, "*B"] | Callable, values: PyTree, so
     `failed` has the first axes of each value. It may be a `jax.tree_util.Partial` that returns such a mask, which is
     computed for derivatives only. In reverse mode a failed value that the result does not depend on, whose cotangent is
     0, leaves the first derivative of the result as it is."""
+    # JAX cannot differentiate a batch of a function within jit whose derivative is batched and whose value is not.
+    return _spoilt_where(failed, batched_as((failed, sources), values), sources)
+
+
+@eqx.filter_custom_jvp
+def _spoilt_where(failed, values, sources):
     return values
 
 
-@no_derivative_where.def_jvp
+@_spoilt_where.def_jvp
 def _(primals, tangents):
     failed, values, sources = primals
     moving = [x for x in map(jnp.asarray, jax.tree.leaves(tangents[2])) if jnp.issubdtype(x.dtype, jnp.inexact)]
@@ -33,9 +39,8 @@ def _(primals, tangents):
         if not jnp.issubdtype(value.dtype, jnp.inexact):
             return tangent
         rate = sum(jnp.sum(x).astype(value.dtype) for x in moving)
-        # One, for the value; without a derivative, so that those of higher order are NaN too. It is batched as `failed`
-        # is: JAX cannot differentiate a batch of a function whose derivative alone is batched, once more within jit.
-        one = no_derivative_where(failed, jnp.where(failed, 1, 1).astype(value.dtype), sources)
+        # One, for the value; without a derivative, so that those of higher order are NaN too.
+        one = no_derivative_where(failed, jnp.ones(failed.shape, value.dtype), sources)
         wide = failed.shape + (1,) * (value.ndim - failed.ndim)
         rates = jnp.broadcast_to((one * rate).reshape(wide), value.shape)
         spoil = _nan_where(jnp.broadcast_to(failed.reshape(wide), value.shape), rates)
