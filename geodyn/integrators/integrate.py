@@ -11,7 +11,7 @@ import numpy as np
 
 from geodyn._checks import a_number, array_of, numbers, require
 from geodyn._compile.jit import Carried, jit, short_errors, static_count, traced_numbers
-from geodyn._compile.tracing import undisturbed
+from geodyn._compile.tracing import batched_as, undisturbed
 from geodyn._gate import checked
 from geodyn._numerics.failure import no_derivative_where
 from geodyn._typing import Array, Count, Numbers, Steps
@@ -373,6 +373,7 @@ def _from_start(system, method, t0, h, q, v, *, most: int, **options):
     ends = tuple(reached.state.state if most else reached.state for reached in (begin, end))
     failed = jax.tree_util.Partial(_failed, system, method, t0, h, ends, rows[:3], options["every"], most)
     sources = system, method, t0, h, q, v
+    rows = rows[0], *batched_as(rows[0], rows[1:])  # Not all depend on what the positions depend on.
     rows = tuple(no_derivative_where(failed, row, sources) for row in rows)  # One by one, since many need not all.
     return _ended(end, most), rows, impacts  # Each array that is returned takes some microseconds.
 

@@ -14,15 +14,17 @@ from helpers.collocated import METHOD, STEPS, TIMES, assert_close, collocated, s
 import geodyn as gd
 from geodyn._compile import lanes
 from geodyn._compile.split import Split
-from geodyn.integrators.step import iteration, loop
+from geodyn.integrators.step import errors, iteration, loop
 from geodyn.integrators.step.methods import start
 from geodyn.integrators.step.path import path
 
 
 @pytest.fixture(autouse=True)
 def together(monkeypatch):
-    """A few members of a batch are computed together, as many are, and not one after the other."""
+    """A few members of a batch are computed together, as many are, and not one after the other. And steps that are much
+    too long are no failure: what is compared is the step, not the motion."""
     monkeypatch.setattr(lanes, "FEW", 1)
+    monkeypatch.setattr(errors, "COARSE", jnp.inf)
 
 
 class Oscillator(eqx.Module):

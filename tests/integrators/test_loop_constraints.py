@@ -67,7 +67,8 @@ def held(length, angle, turning, t):
 
 
 def right_on_the_rod(formulation, numbers, angle, turning, times):
-    """The position, the momentum and the multiplier after three steps of RadauIIA(2)."""
+    """The position, the momentum and the multiplier, at which the acceleration keeps to the rod, after three steps of
+    RadauIIA(2)."""
     (gravity, bend, length, drag), (t0, h), a = numbers, times, gd.RadauIIA(2).tableau.a
 
     def inertia(t, q):
@@ -82,22 +83,27 @@ def right_on_the_rod(formulation, numbers, angle, turning, times):
         v = u - mu * (q / gamma - p * (p @ q) / gamma**3) / inertia(t, q)
         return v, np.array([0, -gravity]) - drag * v + lam * q
 
+    def off_the_rod(t, q, p, f):
+        """The second derivative of the constraint."""
+        gamma, rest = np.sqrt(1 + p @ p), inertia(t, q)
+        v = p / gamma / rest
+        change = (f / gamma - p * (p @ f) / gamma**3) / rest
+        change = change - v / (1 + t) - v * 2 * bend * q[0] * v[0] / (1 + bend * q[0] ** 2)
+        return v @ v + q @ change - length**2 / 25
+
     def residual(w, begin, values=False):
         u, (lam, mu) = w.reshape(2, 4)[:, :2], w.reshape(2, 4)[:, 2:].T
         times, at = begin + h * np.array([1 / 3, 1]), q + h * a @ u
         vs, fs = np.transpose([stage(*x) for x in zip(times, at, [p, p], u, lam, mu)], (1, 0, 2))
         momenta = p + h * a @ fs
         if values:
-            return at[1], momenta[1], lam[1]
+            return at[1], momenta[1]
         rows = []
         for t, q1, v, p1, f, second in zip(times, at, vs, momenta, fs, mu):
-            gamma, rest = np.sqrt(1 + p1 @ p1), inertia(t, q1)
-            rate = p1 / gamma / rest
-            change = (f / gamma - p1 * (p1 @ f) / gamma**3) / rest
-            change = change - rate / (1 + t) - rate * 2 * bend * q1[0] * v[0] / (1 + bend * q1[0] ** 2)
+            rate = p1 / np.sqrt(1 + p1 @ p1) / inertia(t, q1)
             levels = [q1 @ v - length**2 * (1 + t / 5) / 5, (q1 @ q1 - length**2 * (1 + t / 5) ** 2) / 2 / h]
             if formulation == "index1":
-                levels = [v @ v + q1 @ change - length**2 / 25, second]
+                levels = [off_the_rod(t, q1, p1, f), second]
             rows += [*(v - rate), *levels]
         return np.array(rows)
 
@@ -106,7 +112,10 @@ def right_on_the_rod(formulation, numbers, angle, turning, times):
             off = 1e-6 * (1 + np.abs(w).max()) * np.eye(8)
             matrix = np.array([(residual(w + d, begin) - residual(w - d, begin)).real / 2 / d.max() for d in off]).T
             w = w - np.linalg.solve(matrix, residual(w, begin))
-        q, p, lam = residual(w, begin, values=True)
+        q, p = residual(w, begin, values=True)
+    end, v = t0 + 3 * h, p / np.sqrt(1 + p @ p) / inertia(t0 + 3 * h, q)
+    free, pulled = (off_the_rod(end, q, p, np.array([0, -gravity]) - drag * v + lam * q) for lam in (0, 1))
+    lam = free / (free - pulled)
     return q[0] + 0.3 * p[1] + 0.1 * lam
 
 

@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._compile.devices import placed_anywhere
 from geodyn._compile.jit import as_pytree, jit
 from geodyn._gate import checked
 from geodyn._numerics.linalg import solve
@@ -192,7 +193,12 @@ def in_chart(space, name: str, x: Float[Array, " n"]) -> Float[Array, " n"]:
 def within(space, x: Float[Array, " n"]) -> Float[Array, " n"]:
     """The point x; NaN, derivatives included, outside of the chart."""
     domain = domain_of(space)
-    return x if domain is ANYWHERE else x * jnp.where(domain.holds(x), 1, jnp.nan).astype(x.dtype)
+    return x if domain is ANYWHERE else _within(domain, x)
+
+
+@placed_anywhere
+def _within(domain, x: Float[Array, " n"]) -> Float[Array, " n"]:
+    return x * jnp.where(domain.holds(x), 1, jnp.nan).astype(x.dtype)
 
 
 def checked_vectors(space: AbstractMetric, **points) -> list[Array]:
