@@ -273,7 +273,7 @@ def _is_filled(cell) -> bool:
         return False
 
 
-@jax.tree_util.register_pytree_node_class
+@jax.tree_util.register_pytree_with_keys_class
 class Carried:
     """A pytree that a result keeps for later use, such as the system of a trajectory. Its concrete arrays are static
     and not leaves of the result, so that `vmap` does not copy them for each member of a batch. Its traced arrays are
@@ -293,6 +293,14 @@ class Carried:
     def tree_flatten(self):
         """(the traced leaves, the static rest), as JAX requires."""
         return self.traced, (self.form, self.known)
+
+    def tree_flatten_with_keys(self):
+        """`tree_flatten`, each leaf with its path in the tree."""
+        known = jax.tree.unflatten(self.form, [_ARRAY if x is None else x for x in self.known.values])
+        paths = [path for path, x in jax.tree_util.tree_leaves_with_path(known) if x is _ARRAY]
+        names = [jax.tree_util.keystr(path, simple=True, separator=".") for path in paths]
+        keys = map(jax.tree_util.GetAttrKey, names)
+        return list(zip(keys, self.traced, strict=True)), (self.form, self.known)
 
     @classmethod
     def tree_unflatten(cls, rest, traced):

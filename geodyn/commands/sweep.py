@@ -48,7 +48,6 @@ def sweep(file: str, out: str, plot: bool) -> int:
         done = int(np.sum(found.status != RESULTS.interrupted))
         print(f"{done} of {len(found)} members are in {target}.zarr; the same command goes on from there")
         return 130
-    _with_parameters(given, found)
     codes, counts = np.unique(found.status, return_counts=True)
     lines = {RESULTS(code).name: int(count) for code, count in zip(codes, counts, strict=True)}
     report(f"{name}: {len(found)} members", lines, target)
@@ -100,15 +99,6 @@ def _swimmer(source: Source):
     """(what the command line knows of the swimmer, the swimmer with the parameters of the file)."""
     known = body_of(source.get(("swimmer", "name"), str))
     return known, source.call(("swimmer",), partial(known.kind, **known.parameters), "name")
-
-
-def _with_parameters(given: Sweep, found: Ensemble) -> None:
-    """Adds the numbers that vary to the data set."""
-    import zarr
-
-    group = zarr.open_group(found.folder, mode="r+")
-    for name, values in given.values.items():
-        group.create_array(name, data=values, dimension_names=["member"], overwrite=True)
 
 
 def _draw_motions(first: Source, given: Sweep, found: Ensemble):

@@ -11,7 +11,7 @@ from geodyn.integrators.contract.system import AbstractSystem, total_energy
 from geodyn.integrators.contract.tableau import ButcherTableau
 from geodyn.integrators.saving.schema import structure
 from geodyn.integrators.step.methods import AbstractMethod, AbstractStepper, Collocation, Gauss, RadauIIA
-from geodyn.integrators.trajectory import FORMAT, Impacts, Inputs, Stats, Trajectory
+from geodyn.integrators.trajectory import FORMAT, Impacts, Inputs, Run, Stats, Trajectory
 
 
 @checked
@@ -59,7 +59,7 @@ def load(path: File, system: AbstractSystem | None = None) -> Trajectory:
         stats=within(Stats, "stats."),
         impacts=within(Impacts, "impacts."),
         inputs=inputs,
-        carried=Carried((system, meta["method"] and _method(**meta["method"]))),
+        carried=Carried(Run(system, meta["method"] and _method(**meta["method"]))),
     )
 
 

@@ -37,7 +37,7 @@ from geodyn.integrators.step.methods import (
 )
 from geodyn.integrators.step.path import path, walked
 from geodyn.integrators.steppers.stepper import start_stepper, stepped
-from geodyn.integrators.trajectory import Impacts, Inputs, IntegrationError, Stats, Trajectory
+from geodyn.integrators.trajectory import Impacts, Inputs, IntegrationError, Run, Stats, Trajectory
 
 STAGE_MEMORY = 2**28
 AT_START = RESULTS.overlapping, RESULTS.pressed_at_rest, RESULTS.inconsistent_start
@@ -396,7 +396,7 @@ def _ended(end: Reached, most: int):
 def _trajectory(system, method, times, q, v, end, rows, impacts: Impacts | None, **counts):
     steps, errors, result = end
     columns, h, further = _columns(times, q, v, steps, errors, rows, counts=tuple(counts.items()))
-    known = {"carried": Carried((system, method)), "result": result, "step_size": h, "impacts": impacts}
+    known = {"carried": Carried(Run(system, method)), "result": result, "step_size": h, "impacts": impacts}
     return Trajectory(*columns, **known, **further)
 
 

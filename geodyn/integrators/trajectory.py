@@ -3,6 +3,7 @@
 import functools
 from collections.abc import Sequence
 from functools import partial
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -16,7 +17,7 @@ from geodyn._typing import Array, File, Float, Index, Int, Numbers
 from geodyn.integrators.contract.results import RESULTS
 from geodyn.integrators.contract.system import AbstractSystem, total_energy
 from geodyn.integrators.impacts.substep import moving, substep
-from geodyn.integrators.saving.dataset import dataset
+from geodyn.integrators.saving.dataset import dataset, table
 from geodyn.integrators.saving.inputs import description
 from geodyn.integrators.saving.schema import structure
 from geodyn.integrators.saving.tables import write_csv, write_vtk
@@ -124,13 +125,20 @@ class Inputs(eqx.Module):
     most_impacts: int = eqx.field(static=True)
 
 
+class Run(NamedTuple):
+    """What made a trajectory: its fields name the numbers that a trajectory carries."""
+
+    system: AbstractSystem | None
+    method: AbstractMethod | None
+
+
 class Trajectory(eqx.Module):
     """A motion as `gd.integrate` returns it: the states at the saved times, and how the integration went.
 
     Beside its fields it has the properties `energy` [T], `embedding` (the points in the embedding of their space),
     `system` and `method`, and the methods `evaluate(t)` (positions at any times), `coordinates(space)`, `save(path)`,
-    `to_xarray()`, `to_csv(path)` and `to_vtk(path)`. After a failed step everything is NaN. Where a space has several
-    charts, q, v and p are in the chart of their time.
+    `to_xarray()`, `to_dataframe()`, `to_csv(path)` and `to_vtk(path)`. After a failed step everything is NaN. Where a
+    space has several charts, q, v and p are in the chart of their time.
 
     A batch, made by `jax.vmap`, has its axes before all others. What takes one trajectory takes a member of it:
     `jax.tree.map(lambda x: x[i], batch)`.
@@ -188,17 +196,17 @@ class Trajectory(eqx.Module):
     @property
     def system(self) -> AbstractSystem | None:
         """The system that was integrated; None for a trajectory from a file that was loaded without its system."""
-        return self.carried.tree[0]
+        return self.carried.tree.system
 
     @property
     def method(self) -> AbstractMethod | None:
         """The method that took the steps."""
-        return self.carried.tree[1]
+        return self.carried.tree.method
 
     @checked
     def with_system(self, system: AbstractSystem | None) -> "Trajectory":
         """The same trajectory, with this system in place of its own."""
-        return eqx.tree_at(lambda t: t.carried, self, Carried((system, self.method)), is_leaf=_is_carried)
+        return eqx.tree_at(lambda t: t.carried, self, Carried(Run(system, self.method)), is_leaf=_is_carried)
 
     @property
     @of_each
@@ -291,6 +299,18 @@ class Trajectory(eqx.Module):
         Raises ImportError without xarray, ValueError for a batch.
         """
         return dataset(self)
+
+    def to_dataframe(self):
+        """The trajectory as a long table of pandas (the extra `geodyn[xarray]`): a row for each saved time and point,
+        which are its index, and columns for the components, `q0`, `q1`, …, `v0`, … of a point's coordinates. What
+        belongs to the system as a whole, the `energy` and the multipliers, stands in each row of its time. Of a flat
+        configuration there is a row for each time. Impacts are in `to_xarray`.
+
+        Raises ImportError without xarray, ValueError for a batch.
+        """
+        data = dataset(self)
+        names = [name for name, x in data.data_vars.items() if "impact" not in x.dims]
+        return table(data, names, ("time", "point"))
 
     @checked
     def to_csv(self, path: File) -> None:

@@ -91,8 +91,8 @@ def in_order(run: Callable, chunks: list, threads: int) -> Iterator:
 
 @eqx.filter_jit
 def _one(function, member):
-    """The value of one member; jitted, so that the function is traced once."""
-    return function(member)
+    """The value of one member, with arrays in place of numbers; jitted, so that the function is traced once."""
+    return jax.tree.map(lambda x: jnp.asarray(x) if isinstance(x, int | float | complex) else x, function(member))
 
 
 @eqx.filter_jit

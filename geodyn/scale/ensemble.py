@@ -11,7 +11,6 @@ from typing import Any
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 from tqdm import tqdm
 
@@ -21,20 +20,13 @@ from geodyn._gate import checked
 from geodyn._progress import compiling
 from geodyn._typing import Count, Int, PyTree
 from geodyn.integrators.contract.results import RESULTS
+from geodyn.integrators.saving.dataset import table
 from geodyn.integrators.saving.inputs import fingerprint
-from geodyn.integrators.trajectory import Trajectory
 from geodyn.scale.chunks import Workers, bytes_of, in_order, is_shape, shapes_of, total_of
+from geodyn.scale.names import MEMBER, STATUS, as_numbers, axes_of, is_key, named, notes_of, parameters_of, times_of
 from geodyn.scale.reductions import AbstractReduction
-from geodyn.scale.store import MISSING, in_memory, on_disk
+from geodyn.scale.store import MISSING, Store, in_memory, on_disk
 
-# The axes of a trajectory's arrays in a data set.
-_CONFIGURATION = ("point", "coordinate")
-_AXES = {
-    **dict.fromkeys(("t", "local_error"), ("time",)),
-    **dict.fromkeys(("q", "v", "p"), ("time", *_CONFIGURATION)),
-    **dict.fromkeys(("q0", "v0"), _CONFIGURATION),
-    "multipliers": ("time", "constraint"),
-}
 SECONDS = 0.5
 
 
@@ -51,17 +43,22 @@ class Ensemble(eqx.Module):
             numbers are finite.
         reduced: the result of `reduce`, or None.
         folder: the folder with the results, or None.
+        parameters: the members by name, each with the axis [N]: a field or a key of theirs, or the argument of the
+            function.
 
     Example:
         >>> found = gd.ensemble(lambda x: 1 / x, jnp.arange(4.0))
         >>> print(found.values, found.failed, gd.RESULTS(found.status[0]).name)
         [       inf 1.         0.5        0.33333333] [0] not_finite
+        >>> print(found.parameters["x"][found.failed])
+        [0.]
     """
 
     values: PyTree
     status: Int[np.ndarray, " N"]
     reduced: Any = None
     folder: Path | None = eqx.field(static=True, default=None)
+    parameters: dict[str, np.ndarray] = eqx.field(default_factory=dict)
 
     def __len__(self):
         return len(self.status)
@@ -78,18 +75,36 @@ class Ensemble(eqx.Module):
 
     @property
     def dataset(self):
-        """The members as an `xarray.Dataset` with the dimension `member`; from a folder it is read where it is used.
-        Without geodyn it is `xarray.open_zarr(folder, consolidated=False)`."""
+        """The members as an `xarray.Dataset` with the dimension `member`, and their parameters as coordinates. Arrays
+        have the names of fields and keys of what the function returned, as `q` and `v` of a trajectory, whose
+        dimensions are `time`, `point` and `coordinate`; `time` has a coordinate where all members share their times,
+        and each has its own in `t`. From a folder it is read where it is used; without geodyn it is
+        `xarray.open_zarr(folder, consolidated=False)`."""
         try:
             import xarray
         except ImportError:
             raise ImportError("dataset needs xarray: pip install 'geodyn[ensemble]'") from None
         if self.folder is not None:
             return xarray.open_zarr(self.folder, consolidated=False, chunks=None)
-        named = _named(self.values)
-        axes = {name: ("member", *_axes(self.values, name, x.shape[1:])) for name, x in named.items()}
-        arrays = {name: (axes[name], x) for name, x in named.items()}
-        return xarray.Dataset(arrays | {"status": ("member", self.status)})
+        axes = {name: (MEMBER, *inner) for name, inner in axes_of(jax.tree.map(_of_one, self.values)).items()}
+        arrays = {name: (axes[name], x) for name, x in named(self.values).items() if x.size}
+        times = {name: arrays.pop(name) for name in times_of(self.values)}
+        shared = {axes[-1]: (axes[-1], _shared([x])) for axes, x in times.values()}
+        known = {name: found for name, found in shared.items() if found[1] is not None}
+        parameters = {name: (_parameter_axes(name, x), x) for name, x in self.parameters.items()}
+        return xarray.Dataset(arrays | {STATUS: (MEMBER, self.status)}, parameters | times | known)
+
+    def to_dataframe(self):
+        """The members as a long table of pandas: of trajectories a row for each member, time and point, which are its
+        index, and of other results a row for each member. Columns are the parameters and the components of the results,
+        as `q0`, `q1`, `v0` of a point's coordinates; what belongs to a member as a whole stands in each of its rows.
+        Inputs, statistics, impacts and the system's numbers are in `dataset` alone. It is read into memory."""
+        data, times = self.dataset, times_of(self.values)
+        told = [name for name in times if data.variables[name].dims[-1] in data.variables]
+        left_out = {*notes_of(self.values), *told}
+        columns = [*self.parameters, *times, *named(self.values), STATUS]
+        kept = [name for name in dict.fromkeys(columns) if name in data.variables and name not in left_out]
+        return table(data, kept, (MEMBER, "time", "point"))
 
 
 @checked
@@ -163,11 +178,17 @@ def ensemble(
     if size % len(workers.devices):
         raise ValueError(f"chunk must be a multiple of the {len(workers.devices)} devices, got {size}")
     totals = total_of(reduce, shapes)
-    kept = {name: (x, _axes(shapes, name, x.shape)) for name, x in _named(shapes if keep else None).items()}
+    stored = shapes if keep else None
+    axes = axes_of(stored)
+    kept = {name: (x, axes[name]) for name, x in named(stored).items() if x.size}
+    taken = {MEMBER, STATUS, *axes, *(axis for inner in axes.values() for axis in inner)}
+    parameters = parameters_of(function, members, taken)
     if folder is None:
-        store = in_memory(count, size, kept, _named(totals))
+        store = in_memory(count, size, kept, named(totals))
     else:
-        store = on_disk(folder, _inputs(function, members, reduce, keep), count, size, kept, _named(totals))
+        beside = {name: (x, _parameter_axes(name, x)) for name, x in parameters.items()}
+        inputs = _inputs(function, members, reduce, keep)
+        store = on_disk(folder, inputs, count, size, kept, named(totals), beside, times_of(stored))
     done = store.status() != MISSING
     places = [(begin, min(begin + store.chunk, count)) for begin in range(0, count, store.chunk)]
     chunks = [(begin, end) for begin, end in places if not all(done[begin:end])]
@@ -179,7 +200,8 @@ def ensemble(
 
         def written(begin: int, end: int):
             found = workers.run(begin, end)
-            store.write(begin, end, _named(found.values), _named(found.total), found.status)
+            values = {name: x for name, x in named(found.values).items() if name in kept}
+            store.write(begin, end, values, named(found.total), found.status)
 
         shown = {"total": count, "initial": int(done.sum()), "unit": " members", "unit_scale": True}
         with tqdm(**shown, disable=not progress) as bar:
@@ -192,9 +214,41 @@ def ensemble(
         if not progress and folder is None:
             raise
     status = store.status()
-    values = _like(shapes, store.values) if keep else None
+    empty = {name: np.zeros((count, *x.shape), x.dtype) for name, x in named(stored).items() if not x.size}
+    values = _like(shapes, store.arrays | empty) if keep else None
     reduced = None if reduce is None else _reduced(reduce, store, totals)
-    return Ensemble(values, np.where(status == MISSING, RESULTS.interrupted, status), reduced, store.folder)
+    if folder is not None and jax.process_index() == 0:
+        for name in times_of(stored):
+            store.put_axis(axes[name][0], _shared(_computed(store, name)))
+    ended = np.where(status == MISSING, RESULTS.interrupted, status)
+    return Ensemble(values, ended, reduced, store.folder, parameters)
+
+
+def _computed(store: Store, name: str):
+    """An array of the members that were computed, in parts that fit into memory."""
+    known = store.status() != MISSING
+    for begin in range(0, len(known), store.chunk):
+        part = slice(begin, begin + store.chunk)
+        yield np.asarray(store.arrays[name][part])[known[part]]
+
+
+def _shared(parts) -> np.ndarray | None:
+    """The row that all rows of all parts are; None if they differ, or if there are none."""
+    first = None
+    for part in parts:
+        if first is None and len(part):
+            first = part[0]
+        if len(part) and not np.all(part == first):
+            return None
+    return first
+
+
+def _of_one(x) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(x.shape[1:], x.dtype)
+
+
+def _parameter_axes(name: str, x) -> tuple[str, ...]:
+    return MEMBER, *(f"{name}_{i}" for i in range(x.ndim - 1))
 
 
 def _reduced(reduce, store, like):
@@ -210,10 +264,10 @@ def _joined(reduce, first, second):
     return reduce.joined(first, second)
 
 
-def _like(shapes, named: dict):
+def _like(shapes, arrays: dict):
     """The tree with arrays in place of their shapes."""
-    arrays = iter([named[name] for name in _named(shapes)])
-    return jax.tree.map(lambda x: next(arrays) if is_shape(x) else x, shapes)
+    given = iter([arrays[name] for name in named(shapes)])
+    return jax.tree.map(lambda x: next(given) if is_shape(x) else x, shapes)
 
 
 def _members(members) -> tuple[PyTree, int]:
@@ -228,17 +282,13 @@ def _members(members) -> tuple[PyTree, int]:
             "members must be arrays whose first axis is that of the members, of one length, at least 1; their lengths "
             f"are {given}"
         )
-    on_host = jax.tree.map(lambda x: x if _is_key(x) or isinstance(x, jax.core.Tracer) else np.asarray(x), members)
+    on_host = jax.tree.map(lambda x: x if is_key(x) or isinstance(x, jax.core.Tracer) else np.asarray(x), members)
     return on_host, next(iter(lengths.values()))[0]
-
-
-def _is_key(x) -> bool:
-    return isinstance(x, jax.Array) and jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
 
 
 def _inputs(function, members, reduce, keep: bool) -> dict:
     """Everything on which the results depend bit for bit, as texts and numbers."""
-    leaves = [np.asarray(jax.random.key_data(x) if _is_key(x) else x) for x in jax.tree.leaves(members)]
+    leaves = [as_numbers(x) for x in jax.tree.leaves(members)]
     numbers = hashlib.sha256(b"".join(x.tobytes() for x in leaves)).hexdigest()[:16]
     one = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), members)
 
@@ -254,17 +304,3 @@ def _inputs(function, members, reduce, keep: bool) -> dict:
         "jax": jax.__version__,
         "device": jax.default_backend(),
     }
-
-
-def _named(tree) -> dict:
-    """The arrays of the tree, or their shapes, by their paths."""
-    leaves = jax.tree_util.tree_leaves_with_path(tree)
-    named = {jax.tree_util.keystr(path, simple=True, separator="."): x for path, x in leaves}
-    return {name or "value": x for name, x in named.items() if is_shape(x) or eqx.is_array(x)}
-
-
-def _axes(values, name: str, shape) -> tuple[str, ...]:
-    """The names of the axes of one member's array: those of a trajectory's data set where it is one."""
-    known = _AXES.get(name.removeprefix("inputs."), ()) if isinstance(values, Trajectory) else ()
-    known = tuple(axis for axis in known if axis != "point" or len(shape) == len(known))
-    return known if len(known) == len(shape) else tuple(f"{name}_{i}" for i in range(len(shape)))

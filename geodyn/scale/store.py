@@ -16,9 +16,9 @@ import numpy as np
 from geodyn._checks import require
 from geodyn._files.archive import geodyn_version
 from geodyn.integrators.contract.results import RESULTS
+from geodyn.scale.names import MEMBER, STATUS, TOTAL
 
-FORMAT = "geodyn ensemble 1"
-STATUS, TOTAL = "status", "total."
+FORMAT = "geodyn ensemble 2"
 MISSING = -1
 PATIENCE = 30.0
 
@@ -50,10 +50,15 @@ class Store:
                 "whole and can be read; make room, and the same call goes on from there",
             ) from error
 
-    @property
-    def values(self) -> dict:
-        """The arrays of the members by name."""
-        return {name: self.arrays[name] for name in self.arrays if name != STATUS and not name.startswith(TOTAL)}
+    def put_axis(self, name: str, values: np.ndarray | None) -> None:
+        """Keeps the coordinate of an axis in the folder, in place of one of fewer members; None if it has none."""
+        import zarr
+
+        group = zarr.open_group(self.folder, mode="r+")
+        if values is not None:
+            group.create_array(name, data=values, dimension_names=[name], overwrite=True)
+        elif name in group:
+            del group[name]
 
     def total(self, place: int) -> dict:
         """The total of the chunk at this place, by name."""
@@ -67,10 +72,11 @@ def in_memory(count: int, chunk: int, values: dict, totals: dict) -> Store:
     return Store(arrays | {STATUS: np.full(count, MISSING)}, chunk)
 
 
-def on_disk(folder, inputs: dict, count: int, chunk: int, values: dict, totals: dict) -> Store:
+def on_disk(folder, inputs: dict, count: int, chunk: int, values: dict, totals: dict, beside: dict, times=()) -> Store:
     """The store of the ensemble with these inputs in the folder, made if there is none. `values` has the shape of each
-    array of one member and the names of its axes, `totals` the shapes of those of a chunk. ValueError if something else
-    is in the folder."""
+    array of one member and the names of its axes, `totals` the shapes of those of a chunk, `beside` the parameters of
+    the members and the names of their axes; they and the `times` are coordinates. ValueError if something else is in
+    the folder."""
     try:
         import zarr
     except ImportError:
@@ -81,7 +87,7 @@ def on_disk(folder, inputs: dict, count: int, chunk: int, values: dict, totals: 
         if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
             raise ValueError(f"folder={folder} must be the folder of an ensemble, or none yet; zarr.json is not in it")
         if jax.process_index() == 0:
-            _make(zarr, folder, about, count, chunk, values, totals)
+            _make(zarr, folder, about, count, chunk, values, totals, beside, times)
         _wait_for(folder / "zarr.json")
     group = zarr.open_group(folder, mode="r+")
     if found := [
@@ -91,7 +97,7 @@ def on_disk(folder, inputs: dict, count: int, chunk: int, values: dict, totals: 
     return Store(dict(group.arrays()), group[STATUS].chunks[0], folder)
 
 
-def _make(zarr, folder: Path, about: dict, count: int, chunk: int, values: dict, totals: dict) -> None:
+def _make(zarr, folder: Path, about: dict, count: int, chunk: int, values, totals, beside, times) -> None:
     """Makes the group beside its place and then moves it there, so that it appears whole."""
     partial = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
     partial.parent.mkdir(parents=True, exist_ok=True)
@@ -102,14 +108,17 @@ def _make(zarr, folder: Path, about: dict, count: int, chunk: int, values: dict,
         return group.create_array(name, shape=shape, dimension_names=axes, compressors=None, **about)
 
     for name, (x, axes) in values.items():
-        add(name, (count, *x.shape), (chunk, *x.shape), x.dtype, ("member", *axes), _fill(x.dtype))
+        add(name, (count, *x.shape), (chunk, *x.shape), x.dtype, (MEMBER, *axes), _fill(x.dtype))
+    for name, (x, axes) in beside.items():
+        add(name, x.shape, x.shape, x.dtype, axes, _fill(x.dtype))[...] = x
     for name, x in totals.items():
         axes = ("chunk", *(f"{TOTAL}{name}_{i}" for i in range(len(x.shape))))
         add(TOTAL + name, (-(-count // chunk), *x.shape), (1, *x.shape), x.dtype, axes, _fill(x.dtype))
-    status = add(STATUS, (count,), (chunk,), np.dtype("int64"), ("member",), MISSING)
+    status = add(STATUS, (count,), (chunk,), np.dtype("int64"), (MEMBER,), MISSING)
     meanings = " ".join(["not_computed", *(r.name for r in RESULTS)])
     status.attrs.update({"flag_values": [MISSING, *map(int, RESULTS)], "flag_meanings": meanings})
-    group.attrs.update(about | {"geodyn": geodyn_version()})
+    coordinates = " ".join(name for name in (*beside, *times) if " " not in name)  # As xarray separates them.
+    group.attrs.update(about | {"geodyn": geodyn_version(), "coordinates": coordinates})
     if folder.exists():
         folder.rmdir()
     os.replace(partial, folder)

@@ -79,6 +79,8 @@ def test_a_member_is_the_scenario_with_its_numbers(file, capsys):
         assert data["spring.stiffness"].values.tolist() == [1.0, 1.0, 1.0, 3.0, 3.0, 3.0]
         np.testing.assert_allclose(data["body.velocities.1.0"], [-0.2, 0.0, 0.2] * 2, atol=1e-16)
         assert data.q.dims == ("member", "time", "point", "coordinate") and not data.status.any()
+        assert data.time.values.tolist() == [0.0, 0.5, 1.0] and "spring.stiffness" in data.coords
+        assert not [name for name in data.variables if name.startswith("carried")]
         file(ROD.replace("stiffness = 1.0", "stiffness = 3.0").replace("2], [0.0", "2], [0.2") + "spring.length=[1.0]")
         given = read_scenario("many.toml")
         assert given.v0[1, 0] == 0.2

@@ -10,9 +10,13 @@ from pathlib import Path
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from conftest import QUICK
 from helpers import members
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
+
+import geodyn as gd
 
 SCRIPT = """
 import sys
@@ -122,6 +126,20 @@ def test_what_no_mesh_allows_is_said():
         [sys.executable, "-c", CLOSED_OVER], env=os.environ | flags, timeout=280, capture_output=True, text=True
     )
     assert "ValueError: a function of the system uses an array that was computed outside of it" in done.stderr
+
+
+def test_points_of_a_chart_on_a_mesh_with_explicit_axes():
+    """What asks whether a point is in its chart, inside of a batch: a page of the docs failed."""
+    space, y = gd.spaces.Hyperbolic(2), jnp.array([0.2, -0.3])
+    x = jnp.linspace(0.1, 0.4, 8).reshape(4, 2)
+    mesh = jax.make_mesh((1,), ("b",), axis_types=(AxisType.Explicit,))
+    spread = jax.device_put(x, NamedSharding(mesh, PartitionSpec("b")))
+
+    def values(x):
+        return gd.distance(space, x, y), gd.exp(space, x, y), jax.grad(lambda x: gd.inner(space, x, y, y))(x)
+
+    for found, wanted in zip(jax.jit(jax.vmap(values))(spread), jax.vmap(values)(x), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-14)
 
 
 @pytest.mark.long

@@ -232,6 +232,28 @@ def test_to_xarray(whole, tmp_path):
     assert set(oscillator.data_vars) == {"q", "v"}
 
 
+def test_a_long_table():
+    """A row for each time and point, a column for each component; what belongs to a time stands in each of its rows."""
+    pytest.importorskip("xarray")
+    q0 = jnp.array([[0.1, 0.2], [0.4, -0.3], [0.0, 0.5]])
+    wall = gd.Wall(lambda x: 0.42 - x[0], restitution=1.0)
+    run = gd.integrate(gd.System(gd.spaces.Euclidean(2), [1.0, 2.0, 1.0], wall), q0, 0.3 * q0, t1=1.0, steps=4)
+    table = run.to_dataframe()
+    assert table.index.names == ["time", "point"] and table.columns.tolist() == [
+        "q0",
+        "q1",
+        "v0",
+        "v1",
+        "p0",
+        "p1",
+        "energy",
+    ]
+    assert len(table) == 5 * 3 and table.loc[(0.5, 2), "q1"] == run.q[2, 2, 1]
+    np.testing.assert_array_equal(table.energy.unstack()[0], run.energy)
+    flat = gd.integrate(gd.ODE(lambda t, y: -y), [1.0, 2.0], t1=0.1, steps=1).to_dataframe()
+    assert flat.index.name == "time" and flat.columns.tolist() == ["q0", "q1", "v0", "v1"]
+
+
 def test_tables_and_meshes_for_other_programs(tmp_path):
     """A table and a series of meshes, read back: every digit, named columns, points on the sphere with their edges."""
     meshio = pytest.importorskip("meshio")

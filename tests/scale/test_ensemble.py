@@ -63,6 +63,57 @@ def test_points_have_the_axes_of_a_trajectory():
     assert data.dataset["inputs.v0"].dims == ("member", "point", "coordinate")
 
 
+def of_spring(stiffness, t1):
+    body = gd.System(gd.spaces.Euclidean(2), [1.0, 1.0], gd.Spring([(0, 1)], stiffness, 1.0))
+    return gd.integrate(body, [[0.0, 0.0], [1.2, 0.0]], t1=t1, steps=2)
+
+
+def test_a_result_knows_its_parameters_and_times(tmp_path):
+    """Names of fields in place of places, coordinates for times that all share and for parameters; a table with a row
+    for each member, time and point; the same in memory and from a folder."""
+    members = {"stiffness": np.array([1.0, 2.0, 4.0]), "seed": jax.random.split(jax.random.key(0), 3)}
+    given = {"function": lambda m: of_spring(m["stiffness"], 1.0), "members": members}
+    found, kept = gd.ensemble(**given), gd.ensemble(**given, folder=tmp_path / "runs", chunk=2)
+    with xarray.open_zarr(tmp_path / "runs", consolidated=False, chunks=None) as data:
+        for one in (found.dataset, data):
+            assert set(one.coords) == {"time", "t", "stiffness", "seed"} and one.time.values.tolist() == [0, 0.5, 1]
+            assert one["system.elements.0.stiffness"][:, 0].values.tolist() == one.stiffness.values.tolist()
+            assert not [name for name in one.variables if "carried" in name or not one[name].size]
+    table = found.to_dataframe()
+    assert table.index.names == ["member", "time", "point"] and len(table) == 3 * 3 * 2
+    states = [f"{x}{i}" for x in "qvp" for i in (0, 1)]
+    assert table.columns.tolist() == ["seed0", "seed1", "stiffness", *states, "local_error", "status"]
+    assert table.loc[(2, 0.5, 1), "v0"] == found.values.v[2, 1, 1, 0] and table.loc[2].stiffness.eq(4.0).all()
+    assert kept.to_dataframe().equals(table) and kept.values.multipliers.shape == (3, 3, 0)
+    np.testing.assert_array_equal(kept.parameters["stiffness"], members["stiffness"])
+
+
+def test_members_with_times_of_their_own(tmp_path):
+    for folder in (None, tmp_path / "runs"):
+        found = gd.ensemble(lambda t1: of_spring(1.0, t1), np.array([1.0, 2.0]), folder=folder)
+        assert "time" not in found.dataset.coords and found.dataset.t.dims == ("member", "time")
+        assert found.dataset.t1.values.tolist() == [1.0, 2.0] and found.to_dataframe().loc[(1, 2, 0), "t"] == 2.0
+
+
+def test_names_that_are_taken(tmp_path):
+    """Results called as ours are, with a slash, numbers, and two trajectories of other lengths; parameters called as
+    results are."""
+
+    def function(m):
+        return {"status": m["q"], "a/b": 3.0, "one": swing(m["q"]), "two": of_spring(m["q"], 1.0)}
+
+    for folder in (None, tmp_path / "runs"):
+        found = gd.ensemble(function, {"q": np.array([0.5, 1.0])}, folder=folder)
+        assert found.values["status"][:].tolist() == [0.5, 1.0] and found.values["a/b"][:].tolist() == [3.0, 3.0]
+        data = found.dataset
+        assert data["value.status"].values.tolist() == data.q.values.tolist() == [0.5, 1.0]
+        assert data["a_b"].values.tolist() == [3.0, 3.0] and not data.status.any()
+        assert data["one.q"].dims == ("member", "time", "coordinate")
+        assert data["two.q"].dims == ("member", "time", "point", "two.q.coordinate")
+    same = gd.ensemble(lambda m: {"q": 2 * m["q"]}, {"q": np.array([0.5, 1.0])}).dataset
+    assert same["q"].values.tolist() == [1.0, 2.0] and same["members.q"].values.tolist() == [0.5, 1.0]
+
+
 def test_a_member_that_fails(tmp_path):
     """It has a status and keeps what it had; the others are as without it."""
     starts = np.array([0.3, 1e200, 0.4])

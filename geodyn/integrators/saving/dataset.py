@@ -1,6 +1,7 @@
 """Trajectories as xarray datasets, for their named dimensions and their files."""
 
 import json
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -33,6 +34,26 @@ def dataset(trajectory):
             variables[f"impact_{name}"] = ("impact", x[:count], {"long_name": f"{name} of the impact"})
     time = ("time", np.asarray(trajectory.t), {"long_name": "time"})
     return xarray.Dataset(variables, {"time": time}, _attributes(trajectory))
+
+
+def table(data, names: Iterable[str], rows: Iterable[str]):
+    """The named arrays of a data set as a long table of pandas, with a row for each place along the dimensions `rows`,
+    as far as they have them. Other dimensions become columns, by their numbers: `q0`, `q1`."""
+    columns = {}
+    for name in names:
+        x = data.variables[name]
+        others = [axis for axis in x.dims if axis not in rows]
+        for place in np.ndindex(*(x.sizes[axis] for axis in others)):
+            columns[_column(name, place)] = x.isel(dict(zip(others, place, strict=True)))
+    rows = [name for name in rows if any(name in x.dims for x in columns.values())]
+    axes = {name: data.variables[name] for name in rows if name in data.variables}
+    return type(data)(columns, axes).to_dataframe(dim_order=rows)
+
+
+def _column(name: str, place: tuple[int, ...]) -> str:
+    """The name of the column of one component; of an array whose name ends in a digit it is set off."""
+    apart = "_" if place and name[-1].isdigit() else ""
+    return name + apart + "_".join(map(str, place))
 
 
 def _attributes(trajectory):
