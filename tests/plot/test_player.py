@@ -130,6 +130,93 @@ def test_energy_is_told(rod, page):
     np.testing.assert_allclose(values, rod.energy, rtol=1e-6)
 
 
+PENDULUM = gd.Lagrangian(lambda q, v: 0.5 * v[0] ** 2 + jnp.cos(q[0]))
+
+
+def hanging(q):
+    return jnp.stack([jnp.zeros(2), jnp.stack([jnp.sin(q[0]), -jnp.cos(q[0])])])
+
+
+def parts_of(data, moving):
+    """The outlines of a page [frame, part, point, axis], in units of the box."""
+    return moving[:, moving.shape[1] - np.prod(data["outlines"]) :].reshape(len(moving), *data["outlines"], data["dim"])
+
+
+def test_outlines_of_systems_that_are_in_no_space():
+    """A Lagrangian and an ODE look as the user says, in the plane and in space, at the time too; a failed end is left
+    out."""
+    swing = gd.integrate(PENDULUM, [1.0], t1=2.0, steps=8)
+    data, _, moving = contents(gd.plot.player(swing, outline=hanging).html)
+    lines = np.stack([np.zeros((9, 2)), np.stack([np.sin(swing.q[:, 0]), -np.cos(swing.q[:, 0])], axis=1)], axis=1)
+    middle, half = (lines.max((0, 1)) + lines.min((0, 1))) / 2, np.ptp(lines, axis=(0, 1)).max() / 2
+    assert data["points"] == 0 and data["outlines"] == [1, 2] and data["outline"][1] > 1
+    np.testing.assert_allclose(middle + half * parts_of(data, moving)[:, 0], lines, atol=2e-5)
+    assert [told["name"] for told in data["series"]] == ["energy"]
+
+    blowing_up = gd.integrate(gd.ODE(lambda t, y: y**2), [1.0], t1=2.0, steps=20, throw=False)
+
+    def flag(y, t):
+        return [jnp.array([[0.0, 0.0, 0.0], [0.0, 0.0, 1.0]]), jnp.stack([t * y[0], 0 * t, 1 + 0 * t])[None]]
+
+    data, times, moving = contents(gd.plot.player(blowing_up, outline=flag).html)
+    known = np.isfinite(blowing_up.q[:, 0])
+    assert data["dim"] == 3 and data["outlines"] == [2, 2] and data["series"] == [] and len(times) == known.sum()
+    far = (blowing_up.t * blowing_up.q[:, 0])[known]
+    np.testing.assert_allclose(np.diff(parts_of(data, moving)[:, 1, 1, 0]) / np.diff(far), 2 / np.ptp(far), rtol=2e-3)
+
+
+def test_outlines_of_points_and_of_measured_bodies():
+    """Of a body in a space they are of points of it, drawn by its model; of a swimmer lines in its own frame."""
+    space = gd.spaces.Hyperbolic(2)
+    body = gd.System(space, [1.0])
+    run = gd.integrate(body, [[0.3, 0.0]], [[0.0, 0.3]], t1=1.0, steps=4)
+
+    def shadow(q):
+        return jnp.stack([q[0], 0.5 * q[0]])
+
+    data, _, moving = contents(gd.plot.player(run, outline=shadow).html)
+    assert data["points"] == 1 and data["outlines"] == [1, 2]
+    np.testing.assert_allclose(moving[:, 1:2], run.q, atol=2e-5)
+    np.testing.assert_allclose(moving[:, 2:], 0.5 * run.q, atol=2e-5)
+
+    swimmer, stroke = gd.swimmers.Purcell(), gd.FourierStroke.circle(0.5)
+    r = jnp.stack(jnp.meshgrid(*[jnp.linspace(-1, 1, 5)] * 2), axis=-1).reshape(-1, 2)
+    forms = jax.vmap(lambda r: gd.connection(swimmer, r))(r)
+    measured = gd.bundles.fit_connection(swimmer.group, r, forms=forms, degree=2)
+    with pytest.raises(ValueError, match=r"MeasuredConnection does not say how it looks: give outline="):
+        gd.plot.player(measured, stroke)
+    data, _, moving = contents(gd.plot.player(measured, stroke, strokes=1, outline=swimmer.outline).html)
+    assert data["outlines"] == [3, 2] and np.ptp(parts_of(data, moving)[0], axis=(0, 1)).max() > 0.5
+    assert len(gd.plot.wake(measured, stroke, strokes=1, outline=swimmer.outline).collections) == 2
+
+
+@pytest.mark.parametrize(
+    ("outline", "got"),
+    [
+        (lambda q: q[0], r"the shape \(\)"),
+        (lambda q: jnp.zeros((2, 5)), r"the shape \(1, 2, 5\)"),
+        (lambda q: [jnp.zeros((2, 2)), jnp.zeros((2, 3))], r"the shape"),
+        (lambda q: None, r"NoneType"),
+        (lambda q: [], r"the shape"),
+    ],
+)
+def test_outlines_that_are_none(outline, got):
+    swing = gd.integrate(PENDULUM, [1.0], t1=2.0, steps=8)
+    with pytest.raises(ValueError, match=rf"outline must return lines \[points, 2 or 3\].*got {got}"):
+        gd.plot.player(swing, outline=outline)
+
+
+def test_what_no_outline_says(tmp_path):
+    swing = gd.integrate(PENDULUM, [1.0], t1=2.0, steps=8)
+    with pytest.raises(ValueError, match=r"Say how it looks by outline="):
+        gd.plot.animate(swing)
+    with pytest.raises(ValueError, match=r"model belongs to a space"):
+        gd.plot.player(swing, model="ball", outline=hanging)
+    gd.plot.animate(swing, tmp_path / "swing.gif", seconds=0.2, fps=10, outline=hanging)
+    for ax in (gd.plot.trajectory(swing, outline=hanging), gd.plot.body(swing, 1.0, outline=hanging)):
+        assert ax.collections
+
+
 def test_a_swimmer_needs_its_stroke():
     with pytest.raises(ValueError, match=r"stroke must be a function"):
         gd.plot.player(gd.swimmers.Purcell())

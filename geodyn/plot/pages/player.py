@@ -7,12 +7,12 @@ import numpy as np
 
 from geodyn._gate import checked
 from geodyn._typing import File
+from geodyn.integrators.contract.system import AbstractSystem
 from geodyn.integrators.trajectory import Trajectory
 from geodyn.locomotion.connections.connection import AbstractConnection
-from geodyn.mechanics.points.body import AbstractBody
 from geodyn.plot.pages.encoding import Player, box, page, quantised, series, text
 from geodyn.plot.pages.swimming import swimming
-from geodyn.plot.scene.scene import SAMPLES, Scene, scene
+from geodyn.plot.scene.scene import SAMPLES, THIN, Scene, scene
 from geodyn.plot.style import COLOURS, GREY, INK, PALE, PLAIN, Labels, colours
 
 LARGEST = 300_000
@@ -29,8 +29,9 @@ def player(
     title: str = "Trajectory",
     seconds: float | int = 10.0,
     autoplay: bool = False,
-    system: AbstractBody | None = None,
+    system: AbstractSystem | None = None,
     labels: Labels = PLAIN,
+    outline: Callable | None = None,
 ) -> Player:
     """The motion as one self-contained page: play, pause, scrub, turn with the mouse, zoom with the wheel; with a
     choice of speed and trail, and the energy below.
@@ -43,9 +44,10 @@ def player(
     Positions are rounded to 1/65000 of the picture. If the page would be larger than half a megabyte, only every n-th
     saved state is kept, and the page says so. `model`, `system` and `labels` are as in `trajectory`.
 
-    `player(swimmer, stroke, path, *, strokes=3, component=0, …)` plays a body that swims, beside the point that its
-    shape goes through on the curvature of its connection, and below where it is. `component`, `variables` and `at` are
-    as in `curvature`; `component=None` leaves the curvature out. Raises ValueError for a body that cannot be drawn.
+    `player(swimmer, stroke, path, *, strokes=3, component=0, outline=None, …)` plays a body that swims, beside the
+    point that its shape goes through on the curvature of its connection, and below where it is. `component`,
+    `variables` and `at` are as in `curvature`; `component=None` leaves the curvature out. Raises ValueError for a body
+    that cannot be drawn.
 
     Args:
         trajectory: what `gd.integrate` returns; or a swimmer, and then its stroke.
@@ -56,6 +58,11 @@ def player(
         autoplay: whether it plays by itself, again and again.
         system: the system, for a trajectory that was read from a file.
         labels: names of the coordinates and units, a `gd.plot.Labels`.
+        outline: how the body looks: a function of the configuration q, in the shape of q0, or of (q, t), that returns
+            lines [points, n], [parts, points, n] or a list of lines. For a `gd.Lagrangian`, a `gd.ODE` and what else is
+            not in a space they lie in the plane or in ordinary space, n = 2 or 3; for a body in a space they are of
+            points of it. Of a swimmer, as one that was measured, a function of its shape r, lines in its own frame. By
+            default the method `outline` of the system or the swimmer, if it has one.
 
     Returns:
         A `gd.plot.Player`.
@@ -65,11 +72,20 @@ def player(
         >>> motion = gd.integrate(rod, q0, t1=1.0, steps=10)
         >>> gd.plot.player(motion, title="a rod").html.count("<title>a rod</title>")
         1
+
+        A pendulum, of which geodyn knows an angle only.
+
+        >>> pendulum = gd.Lagrangian(lambda q, v: 0.5 * v[0] ** 2 + jnp.cos(q[0]))
+        >>> swing = gd.integrate(pendulum, [1.0], t1=6.0, steps=60)
+        >>> def rod(q):
+        ...     return jnp.stack([jnp.zeros(2), jnp.stack([jnp.sin(q[0]), -jnp.cos(q[0])])])
+        >>> gd.plot.player(swing, outline=rod).html.count("61 saved states")
+        1
     """
-    drawn = scene(trajectory, model, system, labels)
+    drawn = scene(trajectory, model, system, labels, outline)
     known = trajectory if system is None else trajectory.with_system(system)
     told = {}
-    if known.system is not None or known.recorded_energy is not None:
+    if known.recorded_energy is not None or (known.system is not None and known.p.size):  # An ODE has no energy.
         told[labels.of("energy", labels.energy)] = np.asarray(known.energy)[np.isin(trajectory.t, drawn.t)]
     return page(title, {"seconds": seconds, "autoplay": autoplay} | _contents(drawn, told), path)
 
@@ -87,10 +103,11 @@ def _(
     title: str = "Stroke",
     seconds: float | int = 10.0,
     autoplay: bool = False,
+    outline: Callable | None = None,
 ) -> Player:
     if not callable(stroke):
         raise ValueError(f"stroke must be a function t -> r[m]: player(swimmer, stroke, path); got {stroke!r}")
-    data = swimming(swimmer, stroke, strokes, component, variables, at)
+    data = swimming(swimmer, stroke, strokes, component, variables, at, outline)
     return page(title, {"seconds": seconds, "autoplay": autoplay} | data, path)
 
 
@@ -125,7 +142,7 @@ def _contents(drawn: Scene, told: dict) -> dict:
         "colours": colours(count),
         "ink": [INK, GREY, PALE, COLOURS[1]],
         "outlines": list(drawn.outlines.shape[1:3]),
-        "outline": [GREY, 1],
+        "outline": [GREY, 1] if drawn.look == THIN else [drawn.look[0], 4],
         "shapes": None,
         "series": series({name: np.asarray(values)[frames] for name, values in told.items()}, COLOURS),
         "spheres": drawn.spheres.points,

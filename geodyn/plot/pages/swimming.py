@@ -18,11 +18,11 @@ EACH = 96
 """Frames of a stroke."""
 
 
-def swimming(swimmer, stroke, strokes, component, variables, at) -> dict:
+def swimming(swimmer, stroke, strokes, component, variables, at, outline=None) -> dict:
     """The data of the page. The path of the frame of the body is the trail."""
     g = over_strokes(swimmer, stroke, strokes, EACH)
     times = np.arange(len(g)) / EACH
-    outlines, path = seen(swimmer, stroke, times % 1, g), track(swimmer, g)
+    outlines, path = seen(swimmer, stroke, times % 1, g, outline), track(swimmer, g)
     frames, parts, points, _ = outlines.shape
     moving = np.concatenate([path[:, None], outlines.reshape(frames, parts * points, 2)], axis=1)
     centre, scale = box(moving.reshape(-1, 2), True)

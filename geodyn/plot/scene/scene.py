@@ -1,5 +1,6 @@
 """The data for a picture of a trajectory: its points in a model of the space, and its edges as geodesics."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -11,7 +12,8 @@ from geodyn._checks import require
 from geodyn._compile.jit import jit
 from geodyn.geometry.geodesics.geodesic import geodesic, log, nearest_image
 from geodyn.geometry.manifold.manifold import AbstractManifold, period_of
-from geodyn.geometry.models.spaces import AbstractConstantCurvature, Product
+from geodyn.geometry.models.spaces import AbstractConstantCurvature, Euclidean, Product
+from geodyn.integrators.contract.system import AbstractSystem
 from geodyn.integrators.integrate import integrate
 from geodyn.integrators.step.methods import Gauss
 from geodyn.integrators.trajectory import Trajectory
@@ -22,20 +24,24 @@ from geodyn.mechanics.points.system import System, edges
 from geodyn.mechanics.rigid.bodies import RigidBodies
 from geodyn.mechanics.rigid.polyhedra import Polyhedron
 from geodyn.plot.scene.models import Model, model_of, placed
+from geodyn.plot.scene.outlines import lines_of
 from geodyn.plot.scene.solids import Spheres, ellipsoids, flashes, spheres
-from geodyn.plot.style import PLAIN, Labels
+from geodyn.plot.style import COLOURS, GREY, PLAIN, Labels
 
 FEW = 6
 """The largest number of points of a body that are drawn individually; bodies with more points are drawn smaller, and at
 fewer times."""
 SAMPLES = 33
+# The lines of ellipsoids of inertia, and those that a user gives.
+THIN, THICK = (GREY, 0.8), (COLOURS[0], 2.5)
 BATCH = 128
 """The number of geodesics that are computed at a time, so that one compiled function serves for any number."""
 
 
 class Scene(NamedTuple):
     """A trajectory in a model: times t[T], points[T, N, 2 or 3], edges and which of them are `rigid`, `outlines`
-    [T, L, K, 2 or 3] of rigid bodies without points, `spheres` around points, and `flashes` at the times of impacts."""
+    [T, L, K, 2 or 3] and the `look` of their lines (colour, width), `spheres` around points, and `flashes` at the times
+    of impacts."""
 
     space: AbstractManifold
     model: Model
@@ -48,6 +54,7 @@ class Scene(NamedTuple):
     outlines: np.ndarray
     spheres: Spheres
     flashes: list
+    look: tuple[str, float] = THIN
 
     @property
     def few(self) -> bool:
@@ -95,8 +102,20 @@ class Scene(NamedTuple):
         return np.abs(self.t[None, :] - times[:, None]).argmin(axis=1)
 
 
-def scene(trajectory: Trajectory, model, system: AbstractBody | None, labels: Labels = PLAIN) -> Scene:
-    """The scene of the trajectory of a body, in the model of the given name."""
+def scene(
+    trajectory: Trajectory,
+    model,
+    system: AbstractSystem | None,
+    labels: Labels = PLAIN,
+    outline: Callable | None = None,
+) -> Scene:
+    """The scene of the trajectory of a body, in the model of the given name. An `outline` (q) is of points of its
+    space; of a system that is not in a space, of the picture."""
+    require("trajectory", trajectory, Trajectory, "what gd.integrate returns")
+    known = trajectory.system if system is None else system
+    outline = getattr(known, "outline", None) if outline is None else outline
+    if outline is not None and not isinstance(known, AbstractBody):
+        return _outlined(trajectory, model, labels, outline)
     body = system_of(trajectory, system)
     rods = {pair for e in elements_of(body, AbstractConstraint) for pair in joined(e)}
     pairs = edges(body)
@@ -111,11 +130,35 @@ def scene(trajectory: Trajectory, model, system: AbstractBody | None, labels: La
         masses = np.append(masses, np.full(len(bare.bodies), 0.1))
         q, outlines = np.concatenate([q, bare.tips], axis=1), bare.outlines
     drawn = scene_of(body.space, trajectory.t, q, model, pairs, [p in rods for p in pairs], masses, outlines, labels)
+    if outline is not None:
+        lines = lines_of(outline, drawn.t, trajectory.coordinates()[_known(trajectory)], (body.space.dim,))
+        drawn = drawn._replace(outlines=placed(drawn.model.place, lines), look=THICK)
     own = drawn.q[:, :count]
     return drawn._replace(
         spheres=spheres(body, drawn.model, own, drawn.points[:, :count]),
         flashes=flashes(trajectory, body, own),
     )
+
+
+def _outlined(trajectory: Trajectory, model, labels: Labels, outline: Callable) -> Scene:
+    """The scene of a system that is not in a space: nothing but its outline, where that lies in the picture."""
+    check_one(trajectory)
+    if model is not None:
+        raise ValueError("model belongs to a space, in which this system is not: outline(q) says where its lines lie")
+    known = _known(trajectory)
+    t = np.asarray(trajectory.t)[known]
+    lines = lines_of(outline, t, np.asarray(trajectory.q)[known], (2, 3))
+    space = Euclidean(lines.shape[-1])
+    drawn = model_of(space, None, labels=labels._replace(coordinates=()))
+    points = np.zeros((len(t), 0, space.dim))
+    no_edges, no_spheres = np.zeros((0, 2), int), Spheres([], points, np.zeros((len(t), 0)))
+    rigid, radii = np.zeros(0, bool), np.zeros(0)
+    return Scene(space, drawn, t, points, points, radii, no_edges, rigid, lines, no_spheres, [], THICK)
+
+
+def _known(trajectory: Trajectory) -> np.ndarray:
+    """Which of the saved states [T] are finite."""
+    return np.isfinite(np.asarray(trajectory.q).reshape(len(trajectory.t), -1)).all(axis=1)
 
 
 def scene_of(space, t, q, model, pairs, rigid, masses, outlines=None, labels: Labels = PLAIN) -> Scene:
@@ -208,7 +251,8 @@ def system_of(trajectory: Trajectory, system: AbstractBody | None = None) -> Abs
         found = "was read from a file: give its body as system=" if system is None else f"is of {type(system).__name__}"
         raise ValueError(
             "trajectory must be of points in a space, that of a gd.System, RigidBodies or Linkage; this one"
-            f" {found}. gd.plot.coordinates draws any against time, gd.plot.path points of a space that you name"
+            f" {found}. Say how it looks by outline=, a function q -> lines in the plane or in space;"
+            " gd.plot.coordinates draws any against time, gd.plot.path points of a space that you name"
         )
     return system
 

@@ -1,5 +1,7 @@
 """Plots of swimming bodies: filmstrips, films, paths in the plane, and displacements against time."""
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,6 +14,7 @@ from geodyn.geometry.groups.rigid import SE2, SO2, Translation
 from geodyn.locomotion.connections.connection import AbstractConnection
 from geodyn.locomotion.motion.holonomy import path as group_path
 from geodyn.locomotion.strokes.stroke import Stroke, check_closed, shape_at, shapes_at
+from geodyn.plot.scene.outlines import lines_of
 from geodyn.plot.shapes.names import pose_names
 from geodyn.plot.shapes.strokes import curvature
 from geodyn.plot.shapes.strokes import stroke as draw_stroke
@@ -20,10 +23,12 @@ from geodyn.plot.style import COLOURS, INK, PALE, axes, legend
 
 
 @checked
-def swimmer(swimmer: AbstractConnection, stroke: Stroke, ax: Axes = None, *, frames: Count = 9):
+def swimmer(
+    swimmer: AbstractConnection, stroke: Stroke, ax: Axes = None, *, frames: Count = 9, outline: Callable | None = None
+):
     """A filmstrip of one stroke, with time downwards: the body at its place, and at its initial place in grey.
 
-    The net displacement, if there is one, points to the right. Raises ValueError for a swimmer without a method
+    The net displacement, if there is one, points to the right. Raises ValueError for a swimmer without an
     `outline`, or one that does not move in a plane.
 
     Args:
@@ -31,6 +36,7 @@ def swimmer(swimmer: AbstractConnection, stroke: Stroke, ax: Axes = None, *, fra
         stroke: a stroke, a function t -> r[m].
         ax: the Axes; by default a new one.
         frames: how many pictures of the body.
+        outline: how the body looks: a function r -> lines in its own frame, as in `player`; by default its method.
 
     Returns:
         The Axes.
@@ -42,7 +48,7 @@ def swimmer(swimmer: AbstractConnection, stroke: Stroke, ax: Axes = None, *, fra
     """
     times = np.linspace(0.0, 1.0, frames)
     g = np.asarray(group_path(swimmer, stroke, steps=16 * (frames - 1)))[::16]
-    outlines = seen(swimmer, stroke, times, g)
+    outlines = seen(swimmer, stroke, times, g, outline)
     x, y = track(swimmer, g[-1:])[0]
     length = np.hypot(x, y)
     if length > 1e-9 * np.ptp(outlines):
@@ -96,11 +102,13 @@ def displacement(swimmer: AbstractConnection, stroke: Stroke, ax: Axes = None, *
 
 
 @checked
-def wake(swimmer: AbstractConnection, stroke: Stroke, ax: Axes = None, *, strokes: Count = 3):
+def wake(
+    swimmer: AbstractConnection, stroke: Stroke, ax: Axes = None, *, strokes: Count = 3, outline: Callable | None = None
+):
     """The path of the body frame in the plane over several strokes, and the body at the start and after each stroke,
     with earlier ones paler.
 
-    Raises ValueError if there is more than one stroke and the stroke is not closed, for a swimmer without a method
+    Raises ValueError if there is more than one stroke and the stroke is not closed, for a swimmer without an
     `outline`, and for one that does not move in a plane.
 
     Args:
@@ -108,6 +116,7 @@ def wake(swimmer: AbstractConnection, stroke: Stroke, ax: Axes = None, *, stroke
         stroke: a stroke, a function t -> r[m].
         ax: the Axes; by default a new one.
         strokes: how many.
+        outline: how the body looks: a function r -> lines in its own frame, as in `player`; by default its method.
 
     Returns:
         The Axes.
@@ -119,7 +128,7 @@ def wake(swimmer: AbstractConnection, stroke: Stroke, ax: Axes = None, *, stroke
     """
     ax = axes(ax, xlabel="x", ylabel="y")
     g = over_strokes(swimmer, stroke, strokes, 128)
-    outlines = seen(swimmer, stroke, np.zeros(strokes + 1), g[::128])
+    outlines = seen(swimmer, stroke, np.zeros(strokes + 1), g[::128], outline)
     for k, parts in enumerate(outlines):
         _draw(ax, parts, COLOURS[0], 0.25 + 0.75 * k / strokes)
     ax.plot(*track(swimmer, g).T, color=COLOURS[1], linewidth=1.5)
@@ -139,14 +148,15 @@ def swim(
     strokes: Count = 3,
     seconds: float | int = 8.0,
     fps: Count = 25,
+    outline: Callable | None = None,
 ):
     """The moving swimmer as a matplotlib `FuncAnimation` of the given numbers of strokes and seconds; a notebook shows
     it inline. The initial place of the body stays in grey. With a `component` of the pose, that of the curvature is
     drawn beside it, with the point of the shape on the stroke (a body of two shape variables, in a figure of its own).
 
     If `path` is given, the film is written there, as an .mp4 (by ffmpeg) or a .gif. Raises ValueError for any other
-    ending, if ffmpeg is missing, if there is more than one stroke and the stroke is not closed, for a swimmer without a
-    method `outline`, and for one that does not move in a plane.
+    ending, if ffmpeg is missing, if there is more than one stroke and the stroke is not closed, for a swimmer without
+    an `outline`, and for one that does not move in a plane.
 
     Args:
         swimmer: body with a connection.
@@ -157,6 +167,7 @@ def swim(
         strokes: how many.
         seconds: how long it plays.
         fps: pictures a second.
+        outline: how the body looks: a function r -> lines in its own frame, as in `player`; by default its method.
 
     Returns:
         A matplotlib `FuncAnimation`.
@@ -183,7 +194,7 @@ def swim(
     fine = -(-96 // each)
     g = over_strokes(swimmer, stroke, strokes, each * fine)
     way, g = track(swimmer, g), g[::fine]
-    outlines, moving = seen(swimmer, stroke, np.arange(len(g)) / each % 1, g), []
+    outlines, moving = seen(swimmer, stroke, np.arange(len(g)) / each % 1, g, outline), []
     low, high = outlines.min(axis=(0, 1, 2)), outlines.max(axis=(0, 1, 2))
     middle, longest = (low + high) / 2, np.max(high - low)
     half = np.maximum(0.54 * (high - low), longest / 4)  # so that a slim body leaves room for the numbers of the axis
@@ -215,13 +226,14 @@ def _shapes(swimmer, stroke, component, ax):
 
 
 @checked
-def check_swimmer(swimmer: AbstractConnection, path: File | None = None) -> None:
+def check_swimmer(swimmer: AbstractConnection, path: File | None = None, outline: Callable | None = None) -> None:
     """Raise ValueError, with the remedy, if `swimmer`, `swim` and `wake` cannot draw this swimmer, or if no film can be
     written to `path`.
 
     Args:
         swimmer: body with a connection.
         path: of a film that is to be written.
+        outline: how the body looks, as in `player`.
 
     Returns:
         None, if it can be drawn.
@@ -241,10 +253,10 @@ def check_swimmer(swimmer: AbstractConnection, path: File | None = None) -> None
             f"there is no picture in the plane of a body that moves in {type(group).__name__}; gd.plot.displacement"
             " draws where a stroke leads it."
         )
-    if getattr(swimmer, "outline", None) is None:
+    if outline is None and getattr(swimmer, "outline", None) is None:
         raise ValueError(
-            f"{type(swimmer).__name__} does not say how it looks: give it a method outline(r) -> [parts, points, 2],"
-            " lines in its own frame."
+            f"{type(swimmer).__name__} does not say how it looks: give outline=, a function r -> [parts, points, 2] of"
+            " lines in its own frame, or a class of your own the method outline(r)."
         )
 
 
@@ -257,10 +269,12 @@ def over_strokes(swimmer, stroke, strokes, steps):
     return np.concatenate([start @ once[:-1] for start in starts] + [starts[-1] @ once[-1:]])
 
 
-def seen(swimmer, stroke, times, g):
+def seen(swimmer, stroke, times, g, outline=None):
     """The outlines of the body at the given times, moved by the group elements g: [frames, parts, points, 2]."""
-    check_swimmer(swimmer)
-    lines = np.asarray(jax.jit(jax.vmap(lambda t: swimmer.outline(stroke(t))))(jnp.asarray(times)))
+    check_swimmer(swimmer, outline=outline)
+    looks = swimmer.outline if outline is None else outline
+    dims = (3,) if isinstance(swimmer.group, Isometries) else (2, 3)
+    lines = lines_of(looks, times, shapes_at(stroke, jnp.asarray(times)), dims)
     return _placed(swimmer.group, g, lines)
 
 

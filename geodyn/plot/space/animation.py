@@ -8,8 +8,8 @@ import numpy as np
 
 from geodyn._gate import checked
 from geodyn._typing import Axes, Count, File
+from geodyn.integrators.contract.system import AbstractSystem
 from geodyn.integrators.trajectory import Trajectory
-from geodyn.mechanics.points.body import AbstractBody
 from geodyn.plot.scene.scene import scene
 from geodyn.plot.space.bodies import draw_body, stage
 from geodyn.plot.style import INK, PLAIN, Labels, colours, polylines
@@ -26,8 +26,9 @@ def animate(
     model: str | Callable | None = None,
     seconds: float | int = 8.0,
     fps: Count = 25,
-    system: AbstractBody | None = None,
+    system: AbstractSystem | None = None,
     labels: Labels = PLAIN,
+    outline: Callable | None = None,
 ):
     """The motion as a matplotlib `FuncAnimation` of the given number of seconds, at equal steps of time.
 
@@ -44,6 +45,7 @@ def animate(
         fps: pictures a second.
         system: the system, for a trajectory that was read from a file.
         labels: names of the coordinates and units, a `gd.plot.Labels`.
+        outline: how the body looks, a function q -> lines, as in `player`.
 
     Returns:
         A matplotlib `FuncAnimation`.
@@ -60,7 +62,7 @@ def animate(
     from matplotlib.figure import Figure
 
     film_writer(path)
-    drawn = scene(trajectory, model, system, labels)
+    drawn = scene(trajectory, model, system, labels, outline)
     flat = drawn.points.shape[-1] == 2
     ax = Figure(figsize=(6, 6)).add_subplot(projection=None if flat else "3d") if ax is None else ax
     stage(drawn, ax)

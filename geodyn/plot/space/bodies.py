@@ -8,6 +8,7 @@ import numpy as np
 from geodyn._gate import checked
 from geodyn._typing import Axes, Count, Numbers
 from geodyn.geometry.manifold.manifold import AbstractManifold
+from geodyn.integrators.contract.system import AbstractSystem
 from geodyn.integrators.trajectory import Trajectory
 from geodyn.mechanics.points.body import AbstractBody
 from geodyn.plot.scene.models import model_of
@@ -30,8 +31,9 @@ def trajectory(
     *,
     model: str | Callable | None = None,
     bodies: Count | None = None,
-    system: AbstractBody | None = None,
+    system: AbstractSystem | None = None,
     labels: Labels = PLAIN,
+    outline: Callable | None = None,
 ):
     """The paths of the points of a body (`gd.System`, `RigidBodies` or `Linkage`) in a model of its space, and the body
     itself at `bodies` equally spaced times, by default 12, or 4 if it has more than six points.
@@ -52,6 +54,7 @@ def trajectory(
         bodies: at how many times the body is drawn.
         system: the system, for a trajectory that was read from a file.
         labels: names of the coordinates and units, a `gd.plot.Labels`.
+        outline: how the body looks, as in `player`.
 
     Returns:
         The Axes.
@@ -63,9 +66,10 @@ def trajectory(
         'Poincaré disc'
     """
     known = system or trajectory.system
-    if model is None and (not isinstance(known, AbstractBody) or known.space.dim == 1):
+    drawn = outline is not None or getattr(known, "outline", None) is not None
+    if not drawn and model is None and (not isinstance(known, AbstractBody) or known.space.dim == 1):
         return coordinates(trajectory, ax, labels=labels)
-    return _paths(scene(trajectory, model, system, labels), ax, bodies)
+    return _paths(scene(trajectory, model, system, labels, outline), ax, bodies)
 
 
 @checked
@@ -112,8 +116,9 @@ def body(
     ax: Axes = None,
     *,
     model: str | Callable | None = None,
-    system: AbstractBody | None = None,
+    system: AbstractSystem | None = None,
     labels: Labels = PLAIN,
+    outline: Callable | None = None,
 ):
     """The body at one time or at several, with earlier ones paler; by default at 7 equally spaced times, or at 3 if it
     has more than six points.
@@ -129,6 +134,7 @@ def body(
         model: the name of a model of the space, or a function x[n] -> [2 or 3]; by default the first that fits.
         system: the system, for a trajectory that was read from a file.
         labels: names of the coordinates and units, a `gd.plot.Labels`.
+        outline: how the body looks, as in `player`.
 
     Returns:
         The Axes.
@@ -139,7 +145,7 @@ def body(
         >>> len(gd.plot.body(motion, [0.0, 1.0]).lines)
         4
     """
-    drawn = scene(trajectory, model, system, labels)
+    drawn = scene(trajectory, model, system, labels, outline)
     times = np.linspace(drawn.t[0], drawn.t[-1], 7 if drawn.few else 3) if times is None else times
     frames, ax = drawn.nearest(times), stage(drawn, ax)
     strengths = np.linspace(0.35, 1.0, len(frames)) if len(frames) > 1 else [1.0]
@@ -222,7 +228,7 @@ def _dress_space(ax, model, size):
 
 def draw_body(ax, drawn: Scene, frame, curves: np.ndarray, strength=1.0) -> list:
     """Draws the body at a saved state, with its edges as curves[E, K, 2 or 3]; returns the artists."""
-    outlines = polylines(ax, drawn.outlines[frame], GREY, 0.8, strength) if drawn.outlines.size else []
+    outlines = polylines(ax, drawn.outlines[frame], *drawn.look, strength) if drawn.outlines.size else []
     solid = outlines + _balls(ax, drawn, frame, strength)
     return _edges(ax, curves, drawn.rigid, strength) + solid + _points(ax, drawn, frame, strength)
 
@@ -269,10 +275,11 @@ def _paths(drawn, ax, bodies):
     bodies = (12 if drawn.few else 4) if bodies is None else bodies
     frames = np.linspace(0, len(drawn.t) - 1, bodies).astype(int)
     for frame, curves in zip(frames, drawn.geodesics(frames)):
+        strength = 0.35 + 0.65 * frame / max(1, len(drawn.t) - 1)
         _edges(ax, curves, drawn.rigid, 0.8)
         if drawn.outlines.size:
-            polylines(ax, drawn.outlines[frame], GREY, 0.6)
-        _balls(ax, drawn, frame, 0.35 + 0.65 * frame / max(1, len(drawn.t) - 1))
+            polylines(ax, drawn.outlines[frame], *drawn.look, strength)
+        _balls(ax, drawn, frame, strength)
     for points, colour in zip(drawn.points.swapaxes(0, 1), colours(len(drawn.radii))):
         polylines(ax, [points], colour, 2.0 if drawn.few else 0.7, zorder=3)
     _points(ax, drawn, 0, hollow=True)
