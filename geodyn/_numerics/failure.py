@@ -16,8 +16,8 @@ def no_derivative_where(failed: Bool[Array, "*B"] | Callable, values: PyTree, so
     were computed, are NaN where they `failed`.
 
     `failed` has the first axes of each value. It may be a `jax.tree_util.Partial` that returns such a mask, which is
-    computed for derivatives only; the values are then batched by `vmap` as its arguments are. In reverse mode a failed value that the result does not depend on, whose cotangent is
-    0, leaves the first derivative of the result as it is."""
+    computed for derivatives only; `vmap` must then batch the values as it does the mask. In reverse mode a failed value
+    that the result does not depend on, whose cotangent is 0, leaves the first derivative of the result as it is."""
     # JAX cannot differentiate a batch of a function within jit whose derivative is batched and whose value is not.
     return _spoilt_where(failed, values if callable(failed) else batched_as(failed, values), sources)
 

@@ -9,6 +9,7 @@ from helpers.cases import case
 import geodyn as gd
 from geodyn.geometry.models.spaces import Hyperbolic, Sphere
 
+
 def ends(system, method, q0, v0, t1, steps):
     """(q, v, λ) at t1 for each of the numbers of steps; one program serves all, which goes on beyond t1 if the steps
     are fewer than the last."""

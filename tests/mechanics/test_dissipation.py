@@ -1,5 +1,6 @@
 """Dissipation: Rayleigh functions and their balance, minimising steps, friction that sticks, plasticity, hysteresis."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -293,3 +294,79 @@ def test_a_step_without_balance_fails():
     trajectory = gd.friction.quasi_static(system, [[0.0], [-1.0]], t1=1.0, steps=20, throw=False)
     assert int(trajectory.result) != 0 and 9 <= int(trajectory.stats.steps) <= 11
     np.testing.assert_allclose(trajectory.q[:10, 0, 0], trajectory.t[:10], atol=1e-12)
+
+
+class Strides(gd.AbstractConstraint):
+    """The distances of neighbours on a line grow and shrink with time, each with a phase of its own."""
+
+    swing: jax.Array
+    phase: jax.Array
+    size: int = eqx.field(static=True)
+
+    def lengths(self, t):
+        return 1 + self.swing * jnp.sin(t + self.phase)
+
+    def residual(self, space, x, t):
+        return jnp.diff(x[:, 0]) - self.lengths(t)
+
+
+def test_crawlers():
+    """Nothing but dry friction holds them, and the shape is driven. In each step they move so that Σ F |Δx| is least:
+    the displacement is a weighted median of those that the shape asks for. Masses of 1e-9 change nothing, masses of 5
+    do. Seen: 1e-12."""
+    rng, steps, t1 = np.random.default_rng(3), 60, 3.0
+    F, swing, phase = rng.uniform(0.3, 3, 5), rng.uniform(0.1, 0.4, 4), rng.uniform(0, 6, 4)
+    strides = Strides(jnp.array(swing), jnp.array(phase), 4)
+    along = np.array([np.append(0, np.cumsum(strides.lengths(t))) for t in np.linspace(0, t1, steps + 1)])
+    x = along[0]
+    for asked in np.diff(along, axis=0):
+        x = x + min((asked - held for held in asked), key=lambda moved: F @ np.abs(moved))
+    q0, v0 = along[0][:, None], np.append(0, np.cumsum(swing * np.cos(phase)))[:, None]
+
+    def crawler(mass):
+        return gd.System(LINE, jnp.full(5, mass), strides, gd.friction.DryFriction(F))
+
+    crawled = gd.friction.quasi_static(crawler(1.0), q0, t1=t1, steps=steps)
+    np.testing.assert_allclose(crawled.q[-1, :, 0], x, rtol=0, atol=1e-11)
+    light, heavy = (gd.integrate(crawler(m), q0, v0, t1=t1, steps=steps, method=MINIMISING).q[-1] for m in (1e-9, 5.0))
+    np.testing.assert_allclose(light[:, 0], x, rtol=0, atol=1e-8)
+    assert np.max(np.abs(heavy[:, 0] - x)) > 1e-3
+
+
+def test_a_crawler_of_two():
+    """The point with less friction makes all of the way: x₀ = −0.3 sin t."""
+    strides = Strides(jnp.array([0.3]), jnp.zeros(1), 1)
+    crawler = gd.System(LINE, [1.0, 1.0], strides, gd.friction.DryFriction([1.0, 2.0]))
+    trajectory = gd.friction.quasi_static(crawler, [[0.0], [1.0]], t1=1.5, steps=30)
+    np.testing.assert_allclose(trajectory.q[-1, :, 0], [-0.3 * np.sin(1.5), 1.0], rtol=0, atol=1e-12)
+
+
+class Sides(gd.AbstractConstraint):
+    """The sides of a triangle, driven."""
+
+    swing: jax.Array
+    size: int = eqx.field(static=True, default=3)
+
+    def residual(self, space, x, t):
+        sides = x - jnp.roll(x, 1, axis=0)
+        return jnp.sum(sides**2, axis=1) - (1 + self.swing * jnp.sin(t + jnp.arange(3.0))) ** 2
+
+
+def test_a_crawler_in_the_plane():
+    """The forces of friction, F along −v of what slips and at most F of what sticks, and the forces along the sides
+    balance at every point; and so all forces of friction together, and their moments. Seen: 1e-12."""
+    F, sides = np.array([0.7, 1.3, 2.1]), Sides(jnp.array([0.2, 0.15, 0.25]))
+    crawler = gd.System(PLANE, [1.0, 1.0, 1.0], sides, gd.friction.DryFriction(F))
+    q0, _ = gd.project(crawler, [[0.0, 0.0], [1.0, 0.0], [0.5, 0.8]], np.zeros((3, 2)))
+    trajectory = gd.friction.quasi_static(crawler, q0, t1=6.0, steps=60)
+    forces = np.asarray(trajectory.multipliers[1:, 3:]).reshape(60, 3, 2)
+    moved, sizes = np.diff(trajectory.q, axis=0), np.linalg.norm(forces, axis=2)
+    far = np.linalg.norm(moved, axis=2)
+    slips = far > 1e-9
+    wanted = np.where(slips[..., None], -F[:, None] * moved / np.where(slips, far, 1.0)[..., None], forces)
+    np.testing.assert_allclose(forces, wanted, rtol=0, atol=1e-9)
+    assert np.all(sizes <= F + 1e-12) and np.any(slips) and np.any(~slips)
+    np.testing.assert_allclose(np.sum(forces, axis=1), 0, atol=1e-10)
+    q = np.asarray(trajectory.q[1:])
+    moments = np.sum(q[..., 0] * forces[..., 1] - q[..., 1] * forces[..., 0], axis=1)
+    np.testing.assert_allclose(moments, 0, atol=1e-10)

@@ -123,8 +123,9 @@ def quasi_static(
 
     The steps minimise V + hR. The motion is driven by what depends on time: `gd.friction.PointLoad(force)`, or points
     moved by `gd.friction.Driven`, whose multipliers are the forces that this takes. It starts from the configuration
-    nearest to q0 that obeys the constraints. Masses play no part. Where no load is needed to move on (nothing elastic
-    holds a point, and friction gives way), a step fails. `gd.plot.hysteresis` draws the loop of a force over a
+    nearest to q0 that obeys the constraints. Masses play no part. What changes its shape crawls: of all motions that
+    the constraints allow, a step takes that which dissipates least. Where a load meets no resistance (nothing elastic
+    holds the body, and friction gives way), a step fails. `gd.plot.hysteresis` draws the loop of a force over a
     displacement.
 
     Args:

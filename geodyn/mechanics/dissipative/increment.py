@@ -106,6 +106,13 @@ class Increment(eqx.Module):
             impulses.append((factor[:, None] * part).reshape(-1))
         return jnp.concatenate(impulses)
 
+    def most_friction(self):
+        """The largest hF."""
+        most = slips_of(self.system, self.t + self.h, self.q, jnp.zeros_like(self.q))
+        return self.h * jnp.max(
+            jnp.concatenate([self.q[:0], *(strength.reshape(-1) for strength, _ in most)]), initial=0.0
+        )
+
     def residual(self, w, r):
         """The equations of the module docstring at w, zero at the solution."""
         v, multipliers, y = self.split(w)
@@ -127,9 +134,12 @@ class Increment(eqx.Module):
 
         # A plastic spring counts with its elastic stiffness here: while it flows, its tangent stiffness is 0, or noise.
         hardest = _positive(largest(jnp.diag(stiffness), self.h**2 * strains_of(self.system, self.t, self.q)[0]))
-        velocity = _positive(largest(v, self.q / self.h / 2**6, force / hardest))
-        momentum = jnp.maximum(hardest * velocity, largest(multipliers, impulses, force))
-        r = jnp.maximum(jnp.sum((stiffness @ a.T) * a.T), 2**-10 * hardest) / _positive(jnp.sum((a @ a.T) ** 2))
+        speed = _positive(largest(v, self.q / self.h / 2**6))
+        # Friction holds too: what it leaves of a force may move little, however small the masses are.
+        velocity = jnp.maximum(speed, largest(force) / jnp.maximum(hardest, self.most_friction() / speed))
+        momentum = jnp.maximum(hardest * velocity, largest(multipliers, impulses, force, self.most_friction()[None]))
+        gives = jnp.maximum(2**-10 * hardest, self.most_friction() / velocity)
+        r = jnp.maximum(jnp.sum((stiffness @ a.T) * a.T), gives) / _positive(jnp.sum((a @ a.T) ** 2))
         row = jnp.arange(n + c + s.size)
         units = jnp.where(row < n, velocity, momentum)
         rows = jnp.where((row >= n) & (row < n + c), velocity, momentum)

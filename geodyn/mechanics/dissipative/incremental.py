@@ -1,16 +1,19 @@
 """Implicit time steps that minimise an incremental potential (proximal maps), with friction and plasticity."""
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import optimistix
 
 from geodyn._checks import a_number
+from geodyn._compile.tracing import once
 from geodyn._gate import checked
 from geodyn._numerics.roots import with_derivative, without_derivatives
 from geodyn.integrators.contract.constraints import reactions
 from geodyn.integrators.contract.system import AbstractLagrangianSystem
 from geodyn.integrators.step.methods import AbstractStepper, Advanced
 from geodyn.mechanics.dissipative.increment import Increment, slips_of, strains_of
+from geodyn.mechanics.dissipative.search import searched
 
 MOST_NEWTON = 60
 
@@ -80,14 +83,24 @@ class IncrementalPotential(AbstractStepper):
         # Unknowns and equations are divided by their scales, so that one tolerance fits all of them.
         first, units, rows, r = still.scaled()
         tolerance = 2**8 * float(jnp.finfo(q.dtype).eps)
-        found = optimistix.root_find(
-            lambda w, increment: increment.residual(w * units, r) / rows,
-            optimistix.Newton(rtol=tolerance, atol=tolerance),
-            first / units,
-            still,
-            max_steps=MOST_NEWTON,
-            throw=False,
-        )
-        w = with_derivative(lambda w: increment.residual(w * units, r) / rows, found.value)
-        converged = found.result == optimistix.RESULTS.successful
-        return Advanced(*increment.end(w * units), converged, found.stats["num_steps"])
+
+        def attempt(state):
+            _, _, turns, attempts = state
+            (start,) = once(attempts > 0, lambda _: (searched(still, first, units[0]) / units,), first / units)
+            found = optimistix.root_find(
+                lambda w, increment: increment.residual(w * units, r) / rows,
+                optimistix.Newton(rtol=tolerance, atol=tolerance),
+                start,
+                still,
+                max_steps=MOST_NEWTON,
+                throw=False,
+            )
+            converged = found.result == optimistix.RESULTS.successful
+            return found.value, converged, turns + found.stats["num_steps"], attempts + 1
+
+        most = 2 if slips_of(system, t, q, jnp.zeros_like(q)) else 1
+        none = jnp.zeros((), int)
+        begin = first / units, jnp.zeros((), bool), none, none
+        value, converged, turns, _ = jax.lax.while_loop(lambda s: ~s[1] & (s[3] < most), attempt, begin)
+        w = with_derivative(lambda w: increment.residual(w * units, r) / rows, value)
+        return Advanced(*increment.end(w * units), converged, turns)
