@@ -24,6 +24,8 @@ from geodyn._compile.tracing import undisturbed
 _FEWEST_MEMBERS = 8
 ARRAYS = jax.Array, np.ndarray
 NUMBERS = float, complex, np.ndarray, np.generic
+# What `jax.jit` traces as it is: to make an array of a number takes longer than many a program runs.
+TRACED = jax.Array, np.ndarray, float, complex
 
 
 @functools.cache  # Else `jit(function)(…)` would compile again in every call.
@@ -50,12 +52,12 @@ def jit(function, level: int | None = None):
     @functools.wraps(function)
     def call(*args, **kwargs):
         leaves, form = jax.tree.flatten((args, kwargs))
-        leaves = [x if isinstance(x, ARRAYS) else _traced(x) for x in leaves]
-        static = form, tuple(_ARRAY if isinstance(x, ARRAYS) else x for x in leaves)
+        leaves = [x if isinstance(x, TRACED) else _traced(x) for x in leaves]
+        static = form, tuple(_ARRAY if isinstance(x, TRACED) else x for x in leaves)
         # JAX distinguishes no mesh from an empty one, which it sets when it differentiates: with the same mesh always,
         # what was traced before is found again.
         with short_errors(), use_abstract_mesh(get_abstract_mesh()), undisturbed():
-            values, constants = compiled(static, [x for x in leaves if isinstance(x, ARRAYS)])
+            values, constants = compiled(static, [x for x in leaves if isinstance(x, TRACED)])
         return values if constants.value is None else eqx.combine(values, constants.value)
 
     return call

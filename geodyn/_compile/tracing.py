@@ -42,8 +42,12 @@ def undisturbed():
     enabled = gc.isenabled()
     try:
         gc.disable()
+        switches = _strict_switches()
+        if not switches:
+            yield
+            return
         with contextlib.ExitStack() as stack:
-            for switch in _strict_switches():
+            for switch in switches:
                 stack.enter_context(switch)
             yield
     finally:

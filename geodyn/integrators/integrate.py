@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._checks import a_number, array_of, numbers, require
+from geodyn._checks import a_number, array_of, numbers
 from geodyn._compile.jit import Carried, jit, short_errors, static_count, traced_numbers
 from geodyn._compile.tracing import batched_as, undisturbed
 from geodyn._gate import checked
@@ -159,7 +159,7 @@ def integrate(
     trajectory = _trajectory(system, method, (t0, t1, h), q, v, end, rows, impacts, **counts)
     if throw and not isinstance(trajectory.result, jax.core.Tracer):  # It is known outside of jit, in derivatives too.
         with short_errors():
-            _raise_failure(jax.tree.map(jax.lax.stop_gradient, trajectory))
+            _raise_failure(trajectory)
     return trajectory
 
 
@@ -175,7 +175,6 @@ def _cast(x, dtype):
 
 
 def _initial(system, q0, v0):
-    require("system", system, AbstractSystem, "a System, Lagrangian or ODE")
     wanted = "real numbers in the shape of a configuration"
     q = array_of("q0", q0, wanted)
     dtype = jnp.result_type(q.dtype, *() if jnp.issubdtype(q.dtype, jnp.floating) else (float,))
@@ -418,6 +417,9 @@ def _columns(times, q0, v0, steps, errors, rows, *, counts):
 
 def _raise_failure(trajectory):
     result = RESULTS(int(trajectory.result))
+    if result == RESULTS.successful:
+        return
+    trajectory = jax.tree.map(jax.lax.stop_gradient, trajectory)
     if result == RESULTS.not_finite and isinstance(trajectory.system, AbstractFlatLagrangian):
         check_kinetic(trajectory.system, trajectory.inputs.t0, trajectory.inputs.q0, trajectory.inputs.v0)
     if result == RESULTS.contact_unresolved:

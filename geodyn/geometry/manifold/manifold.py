@@ -139,7 +139,14 @@ class Manifold(AbstractManifold):
     embedding: Callable | None
 
     @checked
-    def __init__(self, metric: Callable, dim: Count, signature=None, period=None, embedding: Callable | None = None):
+    def __init__(
+        self,
+        metric: Callable[[Array], Array],
+        dim: Count,
+        signature=None,
+        period=None,
+        embedding: Callable[[Array], Array] | None = None,
+    ):
         self.dim = check_dim(dim)
         self.period = check_period(period, dim)
         self.signature = (dim, 0) if signature is None else tuple(signature)
@@ -172,15 +179,15 @@ VECTORS = "u", "v", "j", "dj"
 def checked_points(space: AbstractMetric, **points) -> list[Array]:
     """The points and vectors as arrays of floats; ValueError unless each is [n] and each point in the chart. A traced
     point outside of the chart becomes NaN."""
-    found = checked_vectors(space, **points)
-    if domain_of(space) is ANYWHERE:
+    found, domain = checked_vectors(space, **points), domain_of(space)
+    if domain is ANYWHERE:
         return found
-    return [x if name in VECTORS else in_chart(space, name, x) for name, x in zip(points, found)]
+    return [x if name in VECTORS else in_chart(space, name, x, domain) for name, x in zip(points, found)]
 
 
-def in_chart(space, name: str, x: Float[Array, " n"]) -> Float[Array, " n"]:
+def in_chart(space, name: str, x: Float[Array, " n"], domain: Domain | None = None) -> Float[Array, " n"]:
     """The point x. Outside of the chart it is a ValueError, or NaN where x is traced."""
-    domain = domain_of(space)
+    domain = domain or domain_of(space)
     if domain is ANYWHERE:
         return x
     if isinstance(x, jax.core.Tracer):
@@ -215,7 +222,7 @@ def checked_vectors(space: AbstractMetric, **points) -> list[Array]:
 
 def as_floats(x) -> Array:
     """x as an array of floats; an array that is one is returned as it is, since conversions take longer than a call."""
-    if isinstance(x, jax.Array) and jnp.issubdtype(x.dtype, jnp.floating):
+    if isinstance(x, jax.Array) and x.dtype.kind == "f":
         return x
     x = jnp.asarray(x)
     return x if jnp.issubdtype(x.dtype, jnp.floating) else x.astype(jnp.result_type(float))
@@ -474,7 +481,7 @@ def sectional_curvature(
 
 
 @checked
-def killing_defect(space: AbstractManifold, field: Callable, x: Numbers) -> Float[Array, "n n"]:
+def killing_defect(space: AbstractManifold, field: Callable[[Array], Array], x: Numbers) -> Float[Array, "n n"]:
     """How far a vector field is from generating isometries: ∇_a K_b + ∇_b K_a, which vanishes for a Killing field.
 
     It is computed as K^c ∂_c g_ab + g_cb ∂_a K^c + g_ac ∂_b K^c, the Lie derivative of the metric along K.
@@ -545,7 +552,7 @@ def period_of(space: AbstractMetric) -> tuple[float, ...] | None:
     return check_period(getattr(space, "period", None), space.dim)
 
 
-def check_traceable(name: str, function, dim: int, shape: tuple[int, ...]) -> None:
+def check_traceable(name: str, function, dim: int, shape: tuple[int, ...], words: str = "") -> None:
     """Raises ValueError unless `function` maps floats x[dim] to floats of `shape` and is written with jax.numpy."""
     if not callable(function):
         raise ValueError(f"{name} must be a function of x[{dim}] written with jax.numpy, got {function!r}")
@@ -563,7 +570,7 @@ def check_traceable(name: str, function, dim: int, shape: tuple[int, ...]) -> No
     if not isinstance(y, jax.ShapeDtypeStruct):
         raise ValueError(f"{wanted}; it returned a {type(y).__name__}: join its parts with jnp.array or jnp.stack")
     if y.shape != shape or not jnp.issubdtype(y.dtype, jnp.floating):
-        raise ValueError(f"{wanted}; it returned shape {y.shape} of {y.dtype}")
+        raise ValueError(f"{wanted}; it returned shape {y.shape} of {y.dtype}{words}")
 
 
 def _check_embedding(function, dim: int) -> None:
