@@ -16,6 +16,8 @@ LARGEST = float(np.finfo(np.float32).max)
 MOST_AXES = 16
 _PACKAGE = str(Path(__file__).parent)
 _RAISE = dis.opmap["RAISE_VARARGS"]
+# How a user's function is written that is to be traced.
+TRACEABLE = "write it with jax.numpy instead of math, numpy, float() or an `if` on its arguments"
 UNTRACEABLE = jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError
 
 
@@ -95,7 +97,7 @@ def real_array(name: str, value, wanted: str) -> Array | np.ndarray:
     array = array_of(name, value, wanted)
     if array.dtype.kind in "iu" or isinstance(array, jax.core.Tracer):
         return array
-    if isinstance(array, jax.Array) and not array.is_fully_addressable:
+    if isinstance(array, jax.Array) and not _is_here(array):
         return array
     known = np.asarray(array)
     # The sum of squares is finite in a third of the time that it takes to look at each.
@@ -106,6 +108,11 @@ def real_array(name: str, value, wanted: str) -> Array | np.ndarray:
     if not jax.config.jax_enable_x64 and known.dtype == np.float64 and np.abs(known).max(initial=0.0) > LARGEST:
         raise ValueError(f"{name} must be finite in single precision, got {shown(value)}")
     return array
+
+
+def _is_here(array) -> bool:
+    """Whether this process has all numbers of an array; of one on a single device JAX takes longer to say so."""
+    return isinstance(array.sharding, jax.sharding.SingleDeviceSharding) or array.is_fully_addressable
 
 
 def shown(value) -> str:
@@ -125,13 +132,6 @@ def floats(name: str, value, wanted: str = "real numbers") -> Array:
     """`numbers`, as floating-point numbers of the working precision."""
     value = np.asarray(float(value)) if isinstance(value, float | int) else value
     return numbers(name, value, wanted).astype(float)
-
-
-def require(name: str, value, kind: type, wanted: str) -> None:
-    """Raises ValueError unless `value` is an instance of `kind`, which `wanted` describes in the message."""
-    if not isinstance(value, kind):
-        given = f"the class {value.__name__}: call it" if isinstance(value, type) else type(value).__name__
-        raise ValueError(f"{name} must be {wanted}; got {given}")
 
 
 def check_arguments(name: str, function, *wanted: str, named: tuple[str, ...] = ("t",)) -> None:
@@ -160,10 +160,7 @@ def returned(name: str, function, *args) -> Array:
     try:
         value = function(*args)
     except UNTRACEABLE as error:
-        raise ValueError(
-            f"{name} cannot be traced ({type(error).__name__}): write it with jax.numpy (jnp.sin, jnp.stack) instead "
-            "of math, numpy, float() or an `if` on its arguments"
-        ) from None
+        raise ValueError(f"{name} cannot be traced ({type(error).__name__}): {TRACEABLE}") from None
     except (TypeError, AttributeError, ValueError, LookupError) as error:
         if type(error) is ValueError and is_our_own(error):
             raise
@@ -205,7 +202,7 @@ def row(name: str, value: Array) -> Array:
 def shaped(q: Array, shape: tuple[int, ...], what: str) -> Array:
     """A flat configuration, velocity or momentum, reshaped to `shape`, whose axes `what` describes; else ValueError."""
     if q.size != math.prod(shape):
-        raise ValueError(f"q, and v or p, must have shape {shape} ({what}), got {q.size} numbers")
+        raise ValueError(f"q (or q0), and v or p, must have shape {shape} ({what}), got {q.size} numbers")
     return q.reshape(shape)
 
 

@@ -25,7 +25,7 @@ import numpy as np
 from jaxtyping import AbstractArray
 from typing_extensions import TypeAliasType
 
-from geodyn._checks import UNTRACEABLE, array_of, is_our_own, real_array, shown
+from geodyn._checks import MOST_AXES, TRACEABLE, UNTRACEABLE, array_of, is_our_own, real_array, shown
 from geodyn._typing import (
     Array,
     Axes,
@@ -37,9 +37,11 @@ from geodyn._typing import (
     Number,
     Numbers,
     Row,
+    Rows,
     Scalar,
     Stages,
     Steps,
+    Tree,
     Vector,
 )
 
@@ -91,8 +93,23 @@ def _gated(function, fields=MappingProxyType({}), gaps=()):
     return call
 
 
-class _Unfit(ValueError):
-    """Arguments that do not fit together. A function around that hands its own on says so of these instead."""
+class Unfit(ValueError):
+    """Arguments with which a function failed. A function around that hands its own on says so of these instead."""
+
+
+def _may_be_due_to_arguments(error) -> bool:
+    """Whether an error is of a kind that Python, numpy or JAX raise for operands that do not fit. Others, those that a
+    user has made and those of a compiler or an assertion, stay as they are."""
+    return type(error).__module__.partition(".")[0] in ("builtins", "numpy", "jax")
+
+
+@functools.cache
+def _also(kind: type, ours: type) -> type:
+    """`ours`, a ValueError, that is caught as what it was before, too."""
+    before = next(base for base in kind.__mro__ if base.__module__ == "builtins")
+    if issubclass(before, ValueError):
+        return ours
+    return type(ours.__name__, (ours, before), {"__str__": BaseException.__str__})
 
 
 def _about(error: str, doc: str | None) -> str:
@@ -143,57 +160,43 @@ class _Table:
         known = {"n": ("space", space.dim), "dim": ("space", space.dim)} if _is_space(type(space)) else {}
         for name, sizes in self.sizes.items():
             value = given.get(name)
-            if isinstance(sizes, str) and value is not None:
-                other, wanted = known.setdefault(sizes, (name, np.shape(value)))
-                if np.shape(value) != wanted:
-                    raise ValueError(f"{name} must have the shape of {other}, {wanted}; got {np.shape(value)}")
-                continue
-            if value is None or callable(value) or len(np.shape(value)) != len(sizes):
-                continue
-            for letter, size in zip(sizes, np.shape(value)):
-                other, wanted = known.setdefault(letter, (name, size)) if letter else (name, size)
-                if size != wanted:
-                    shape = f"[{', '.join(map(str, sizes))}]"
-                    raise ValueError(
-                        f"{name} must have shape {shape} with {letter} = {wanted} as {other} has it, got shape "
-                        f"{np.shape(value)}"
-                    )
+            if value is not None and not callable(value):
+                _check_sizes(name, np.shape(value), sizes, known)
         for name in self.files:
             if given.get(name) is not None:
                 _check_place(name, given[name])
 
     def explained(self, error, args, kwargs):
-        """What to raise for an error from inside that is due to what was given; None for one that explains itself."""
+        """What to raise for an error from inside that is due to what was given; None for one that explains itself, and
+        for kinds of errors that no argument is to blame for."""
         if error.__traceback__.tb_next is None:  # Arguments are missing, or are too many.
             return None
-        if type(error) is ValueError and is_our_own(error):
-            return None
-        if isinstance(error, _Unfit):
+        if isinstance(error, Unfit):
             error = error.__cause__
-        given = dict(zip(self.names, args)) | kwargs
-        given = {name: x for name, x in given.items() if name not in ("self", "cls")}
-        if isinstance(error, UNTRACEABLE):
-            traced = [name for name, x in given.items() if _has_tracers(x)]
-            if traced:
-                return ValueError(
-                    f"{' and '.join(traced)} must be numbers that are known, got traced ones: call this outside of "
-                    "jit, grad and vmap, and hand in what it returns"
-                )
-        said = f"{type(error).__name__}: {str(error).splitlines()[0][:200]}" if str(error) else type(error).__name__
-        functions = [name for name, x in given.items() if isinstance(x, types.FunctionType | types.MethodType | type)]
-        if functions:
-            lines = [frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)]
-            run = [name for name in functions if getattr(given[name], "__code__", None) in lines]
-            return ValueError(
-                f"{' or '.join(run or functions)} must be a function as described; calling it failed with {said}"
-            )
-        if not given:
+        elif (type(error) is ValueError and is_our_own(error)) or not _may_be_due_to_arguments(error):
             return None
-        parts = [
-            f"{name} of shape {np.shape(x)}" if isinstance(x, jax.Array | np.ndarray) else name
-            for name, x in given.items()
-        ]
-        return _Unfit(f"what was given does not fit together ({', '.join(parts)}): {said}")
+        given = self._given(args, kwargs)
+        said = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:200]}".removesuffix(": ")
+        untraceable = isinstance(error, UNTRACEABLE)
+        if run := _run_in(error, given):
+            words = f"cannot be traced: {TRACEABLE}" if untraceable else f"must be a function as described: {said}"
+            return _also(type(error), ValueError)(f"{' or '.join(run)} {words}")
+        if untraceable and (traced := [name for name, x in given.items() if _has_tracers(x)]):
+            return _also(type(error), ValueError)(
+                f"{' and '.join(traced)} must be numbers that are known, got traced ones: call this outside of "
+                "jit, grad and vmap, and hand in what it returns"
+            )
+        parts = [f"{name} of shape {np.shape(x)}" if _has_shape(x) else name for name, x in given.items()]
+        words = f"the call failed on what was given for {', '.join(parts)}: {said}"
+        remedy = "if these are what the documentation asks for, then this is a mistake of geodyn"
+        return _also(type(error), Unfit)(f"{words}; {remedy}") if parts else None
+
+    def _given(self, args, kwargs) -> dict:
+        """All arguments by the names of their parameters."""
+        given = dict(zip(self.names, args)) | kwargs
+        if self.rest is not None and len(args) > len(self.before):
+            given[self.rest[0]] = args[len(self.before) :]
+        return {name: x for name, x in given.items() if name not in ("self", "cls")}
 
     def named(self, kwargs):
         """The arguments given by name."""
@@ -216,6 +219,37 @@ def _or_default(check, default):
 
     also.sizes = getattr(check, "sizes", None)
     return also
+
+
+def _check_sizes(name: str, shape: tuple, sizes: str | list, known: dict) -> None:
+    """Raises ValueError unless the letters `sizes` of a shape, or the one for all of it, mean what is `known` of them,
+    {letter: (the argument that has it, what it means)}. What is new is added."""
+    if isinstance(sizes, str):
+        other, wanted = known.setdefault(sizes, (name, shape))
+        if shape != wanted:
+            raise ValueError(f"{name} must have the shape of {other}, {wanted}; got {shape}")
+    elif len(shape) == len(sizes):
+        for letter, size in zip(sizes, shape):
+            other, wanted = known.setdefault(letter, (name, size)) if letter else (name, size)
+            if size != wanted:
+                raise ValueError(
+                    f"{name} must have shape [{', '.join(map(str, sizes))}] with {letter} = {wanted} as {other} has it"
+                    f", got shape {shape}"
+                )
+
+
+def _run_in(error, given: dict) -> list[str]:
+    """The names of the functions given in which an error came up."""
+    lines = [frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return [name for name, x in given.items() if any(getattr(f, "__code__", None) in lines for f in (x, *_items(x)))]
+
+
+def _has_shape(x) -> bool:
+    return isinstance(x, jax.Array | np.ndarray)
+
+
+def _items(x) -> tuple:
+    return tuple(x) if isinstance(x, list | tuple) else ()
 
 
 def _has_tracers(x) -> bool:
@@ -403,13 +437,18 @@ def _callable(inner):
 
     @_named(words)
     def check(name, value):
-        if not callable(value) or isinstance(value, type):
+        if not callable(value) or (isinstance(value, type) and not _makes(value, count)):
             raise _refused(name, words, value)
         if count is not None and not _takes(value, count):
             raise ValueError(f"{name} must be {words}, this one is {inspect.signature(value)}")
         return value
 
     return check
+
+
+def _makes(kind: type, count: int | None) -> bool:
+    """Whether a class is a function of so many arguments. Those of Python, such as `dict`, are given by mistake."""
+    return count is not None and kind.__module__ != "builtins" and _takes(kind, count)
 
 
 def _takes(function, count: int) -> bool:
@@ -463,12 +502,22 @@ def _array(annotation):
     return check
 
 
-@_named("numbers")
-def _numbers(name, value):
-    if type(value) is float and -math.inf < value < math.inf:
+def _reals(words, axes=range(MOST_AXES + 1)):
+    """Finite numbers with so many axes; with no others than those of any shape, lists become arrays."""
+    anything = len(axes) > MOST_AXES
+
+    @_named(words)
+    def check(name, value):
+        if type(value) is float and 0 in axes and -math.inf < value < math.inf:
+            return value
+        array = real_array(name, value, "real numbers")
+        if anything:
+            return array if isinstance(value, list | tuple) else value
+        if array.ndim not in axes or array.size == 0:
+            raise ValueError(f"{name} must be {words}, got shape {array.shape}")
         return value
-    array = real_array(name, value, "real numbers")
-    return array if isinstance(value, list | tuple) else value
+
+    return check
 
 
 @_named("numbers")
@@ -480,21 +529,17 @@ def _vector(name, value):
     return value
 
 
-@_named("a row of numbers")
-def _row(name, value):
-    array = real_array(name, value, "real numbers")
-    if array.ndim != 1 or array.size == 0:
-        raise ValueError(f"{name} must be a row of numbers, got shape {array.shape}")
-    return value
+def _is_key_or_mask(x) -> bool:
+    dtype = getattr(x, "dtype", float)
+    return jnp.issubdtype(dtype, jax.dtypes.prng_key) or jnp.issubdtype(dtype, np.bool_)
 
 
-@_named("a number, or a row of numbers")
-def _each(name, value):
-    if type(value) is float and -math.inf < value < math.inf:
-        return value
-    array = real_array(name, value, "real numbers")
-    if array.ndim > 1 or array.size == 0:
-        raise ValueError(f"{name} must be one number or one for each, in a row; got shape {array.shape}")
+@_named("numbers, or a pytree of them")
+def _tree(name, value):
+    for path, x in jax.tree_util.tree_leaves_with_path(value):
+        numeric = not callable(x) and not _is_key_or_mask(x)
+        if numeric:
+            real_array(f"{name}{jax.tree_util.keystr(path)}", x, "real numbers")
     return value
 
 
@@ -582,11 +627,6 @@ def _axes(name, value):
     return value
 
 
-@_named(_FILE)
-def _file(name, value):
-    return _path(name, value)
-
-
 def _check_place(name, value):
     path = Path(value)
     if path.is_dir():
@@ -599,17 +639,19 @@ _KINDS = {
     inspect.Parameter.empty: None,
     typing.Any: None,
     object: None,
-    Numbers: _numbers,
+    Numbers: _reals("numbers"),
     Number: _number,
     Scalar: _number,
     float: _number,
+    Tree: _tree,
     Vector: _vector,
-    Each: _each,
-    Row: _row,
+    Each: _reals("one number or one for each, in a row", (0, 1)),
+    Row: _reals("a row of numbers", (1,)),
+    Rows: _reals("rows of numbers", (2,)),
     Count: _whole("a positive whole number", 1, 10**6),
     Steps: _whole("a positive whole number", 1),
     Stages: _whole("a positive whole number", 1, 64),
-    File: _file,
+    File: _named(_FILE)(functools.partial(_path)),
     Indices: _indices,
     Axes: _axes,
     Index: _whole("a whole number ≥ 0", 0),
@@ -617,5 +659,5 @@ _KINDS = {
     bool: _flag,
     str: _text,
     os.PathLike: _path,
-    Array: _numbers,
+    Array: _reals("numbers"),
 }

@@ -5,9 +5,9 @@ Letters of the shapes: `n` coordinates, `m` shape variables, `k` group coordinat
 
 The aliases have names, since what they stand for would fill the first lines of `help`, and since `geodyn._gate` checks
 arguments by them: `Number`, what may be one; `Numbers`, anything that jnp.asarray takes, nested lists included, whose
-shape is checked where it comes in; `Row`, numbers in a row; `Each`, one or a row; `Vector`, a row that may be infinite;
-`Count`, `Steps` and `Stages`, positive whole numbers, static in jit; `Index`, one from 0; `Indices`, rows of such;
-`File`, the name of a file; `Axes`, of matplotlib, or None.
+shape is checked where it comes in; `Row`, numbers in a row; `Rows`, several; `Each`, one or a row; `Vector`, a row
+that may be infinite; `Count`, `Steps` and `Stages`, positive whole numbers, static in jit; `Index`, one from 0;
+`Indices`, rows of such; `File`, the name of a file; `Axes`, of matplotlib, or None; `Tree`, a pytree of numbers.
 """
 
 import os
@@ -21,6 +21,7 @@ from typing_extensions import TypeAliasType
 Scalar = TypeAliasType("Scalar", Float[Array, ""])
 Number = TypeAliasType("Number", Float[ArrayLike, ""])
 Row = TypeAliasType("Row", ArrayLike | Sequence[Any])
+Rows = TypeAliasType("Rows", ArrayLike | Sequence[Any])
 Each = TypeAliasType("Each", ArrayLike | Sequence[Any])
 Vector = TypeAliasType("Vector", Float[ArrayLike, " _"] | Sequence[float | int])
 Numbers = TypeAliasType("Numbers", ArrayLike | Sequence[Any])
@@ -31,6 +32,7 @@ File = TypeAliasType("File", str | os.PathLike)
 Index = TypeAliasType("Index", int | np.integer)
 Indices = TypeAliasType("Indices", ArrayLike | Sequence[Any])
 Axes = TypeAliasType("Axes", object)
+Tree = TypeAliasType("Tree", PyTree)
 
 __all__ = [
     "Array",
@@ -48,9 +50,11 @@ __all__ = [
     "Numbers",
     "PyTree",
     "Row",
+    "Rows",
     "Scalar",
     "Stages",
     "Steps",
+    "Tree",
     "TypeAliasType",
     "Vector",
 ]

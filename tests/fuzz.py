@@ -73,7 +73,7 @@ class Call:
     kwargs: dict
 
     def arguments(self) -> list:
-        """(where it stands in the call, the name of the parameter, the value given) of each argument."""
+        """(where it stands in the call, the name of the parameter, the value) of each argument, given or not."""
         try:
             parameters = list(inspect.signature(self.function).parameters.values())
         except (TypeError, ValueError):
@@ -83,7 +83,15 @@ class Call:
             here = parameters[i] if i < len(parameters) and parameters[i].kind.name.startswith("POSITIONAL") else None
             rest = next((p for p in parameters if p.kind.name == "VAR_POSITIONAL"), None)
             found.append((i, (here or rest).name if here or rest else str(i), value))
-        return found + [(key, key, value) for key, value in self.kwargs.items()]
+        found += [(key, key, value) for key, value in self.kwargs.items()]
+        given = {name for _, name, _ in found}
+        named = [p for p in parameters if p.kind.name in ("POSITIONAL_OR_KEYWORD", "KEYWORD_ONLY")]
+        return found + [(p.name, p.name, p.default) for p in named if p.name not in given and p.default is not p.empty]
+
+    def may_be_none(self, name: str) -> bool:
+        """Whether a parameter is None by default."""
+        parameter = inspect.signature(self.function).parameters.get(name)
+        return parameter is not None and parameter.default is None
 
 
 class _Marked(ast.NodeTransformer):
@@ -189,11 +197,10 @@ def bad_values(good) -> list[tuple[str, object]]:
     if isinstance(good, int | np.integer):
         return [*wrong.items(), ("traced", TRACED)]
     numbers = as_numbers(good)
-    if numbers is not None:
+    if numbers is not None and numbers.size:
         shape = numbers.shape
         first = np.zeros(shape, bool)
-        if numbers.size:
-            first[(0,) * len(shape)] = True
+        first[(0,) * len(shape)] = True
         wrong |= {
             "one nan": np.where(first, np.nan, numbers),
             "one inf": np.where(first, -np.inf, numbers),
@@ -202,7 +209,7 @@ def bad_values(good) -> list[tuple[str, object]]:
             "as strings": numbers.astype(str),
             "as objects": numbers.astype(object),
             "as bools": numbers.astype(bool),
-            "a list of None": [None] * max(1, numbers.size),
+            "a list of None": [None] * numbers.size,
             "one axis more": numbers[None],
             "negative": -np.abs(numbers) - 1,
             "traced": TRACED,
@@ -241,13 +248,30 @@ def as_numbers(good):
 
 # Numbers of any sign and size are physics where a function does not refuse them; it must then answer in numbers.
 SIGNED = "huge|minus one|zero|half|negative|descriptor|traced"
+# What may be right where nothing is known of what is right.
+PERHAPS = (
+    "None|zero|half|minus one|descriptor|huge|string|empty string|empty list|function|class|space|swimmer|group|ode"
+)
 FUNCTIONS = "no argument|gives .*|float of traced"
 # (the text of the call, the parameter, the label): what is taken on purpose. Regular expressions.
 ACCEPTABLE: list[tuple[str, str, str]] = [
     # Ropes beside each other, and points of a body that is not known yet.
     (r"gd\.(\w+\.)?(Spring|Rod|PlasticSpring|Rigid\w+|Angle|Area|Volume)", ".*", "one more|far index"),
     # One number for each of one.
-    (r"gd\..*", "stiffness|length|radii|restitution|friction|coefficient|masses|area|volume|angle", "one axis more"),
+    (r"gd\..*", "stiffness|lengths?|radii|restitution|friction|coefficient|masses|area|volume|angle", "one axis more"),
+    (r"gd\..*", "strength", "one axis more"),
+    (r"gd\.rigid\.RigidBodies", "inertia", "one axis more"),
+    # An index of the first; a number of a picture's inches and ranges, written as a whole one.
+    (r"gd\..*", "body|field|index|joint", "zero|descriptor"),
+    (r"gd\.plot\.\w+", "width|height|lower|upper", "half|far index|floats|huge"),
+    # A pair twice; no pins; what is None by default may be a number.
+    (r"gd\..*", "edges|view", "one more|as objects"),
+    (r"gd\.groups\.Isometries", "curvature", "minus one|zero"),
+    (r"gd\.linkages\.linkage", "pins", "empty list|one less"),
+    (r"gd\.builders\.velocities", "q0", "one more|one less"),
+    (r"gd\.builders\.rod", "stiffness", "half|descriptor"),
+    (r"gd\.(strokes\.PolygonStroke|spaces\.Atlas)", "corners|charts", "one more"),
+    (r"gd\.strokes\.SplineStroke\.through", "points", "one more|one less"),
     # Names and titles are any text; what is None by default may be None.
     (r"gd\..*|labels\.of", "name|label|title|length|time|mass|unit|html", "string|empty string"),
     (r"gd\..*", "times|model|stroke|guess|system|rotation|ax", "None"),
@@ -255,14 +279,16 @@ ACCEPTABLE: list[tuple[str, str, str]] = [
     (r".*\.save", "path", "string"),
     # What a function gives is known where it is evaluated; test_fuzz.py sees that it is refused there.
     (r"gd\.(Lagrangian|Wall|ODE|Manifold)|gd\.(hamilton|friction|rigid|systems|nonholonomic)\.\w+", ".*", FUNCTIONS),
-    (r"gd\.bundles\.Reframed|gd\.strokes\.segment", ".*", FUNCTIONS),
+    (r"gd\.bundles\.Reframed|gd\.strokes\.segment|gd\.swimmers\.PointMasses", ".*", FUNCTIONS),
     # What is not finite is not drawn; the first component; a body with fewer elements or masses.
     (r"gd\.plot\.\w+", "values|cost|displacement|multiplier|parameter", "one nan|one inf"),
     (r"gd\.plot\.\w+", "component", "zero"),
     (r"gd\.builders\.combine", "elements", "one less|one more|empty list"),
+    (r"gd\.swimmers\.Modes", "matrix", "less in rows"),
     (r"gd\.swimmers\.PointMasses", "masses", "one less|one more|less in rows"),
     # The coordinates of a point in a space that is not known yet; one body in a list.
-    (r"gd\.FixedPoint", "position", "one more|one less|less in rows"),
+    (r"gd\.(FixedPoint|Kepler)", "position|centre", "one more|one less|less in rows"),
+    (r"gd\.Gravity", "axis", "minus one|zero"),
     (r"\w+\.state", ".*", "one axis more"),
 ]
 
@@ -281,7 +307,7 @@ class Late(BaseException):
     """A call took too long."""
 
 
-def outcome(call: Call, place, name: str, label: str, value) -> tuple[str, str]:
+def outcome(call: Call, place, name: str, label: str, value, good) -> tuple[str, str]:
     """(the kind of outcome, what was said) of a call with one argument made wrong."""
     import jax
     import numpy as np
@@ -296,15 +322,13 @@ def outcome(call: Call, place, name: str, label: str, value) -> tuple[str, str]:
             kwargs[place] = x
         return call.function(*args, **kwargs)
 
-    good = call.args[place] if isinstance(place, int) else call.kwargs[place]
-
     def late(*_):
         raise Late
 
     signal.signal(signal.SIGALRM, late)
     signal.setitimer(signal.ITIMER_REAL, LONGEST)
     try:
-        with warnings.catch_warnings(record=True), contextlib.redirect_stdout(io.StringIO()):
+        with warnings.catch_warnings(record=True) as told, contextlib.redirect_stdout(io.StringIO()):
             warnings.simplefilter("always")
             if value is TRACED:
                 result = jax.jit(lambda x: (run(x), 0)[1])(np.asarray(good))
@@ -312,7 +336,8 @@ def outcome(call: Call, place, name: str, label: str, value) -> tuple[str, str]:
                 result = run(value)
             jax.block_until_ready(result)
         signal.setitimer(signal.ITIMER_REAL, 0)
-        return "taken", describe(result)
+        said = "failed" if any(str(x.message).startswith("NaN") for x in told) else describe(result)
+        return "status" if said == "failed" else "taken", said
     except Late:
         return "hang", ""
     except BaseException as error:
@@ -323,8 +348,15 @@ def outcome(call: Call, place, name: str, label: str, value) -> tuple[str, str]:
         pyplot.close("all")
 
 
+STATUS = "result", "status"
+
+
+def _has_status(x) -> bool:
+    return any(hasattr(x, name) for name in STATUS)
+
+
 def describe(result) -> str:
-    """A result in few words; whether it has numbers that are not finite."""
+    """A result in few words; whether it tells that it failed, or has numbers that are not finite."""
     import jax
     import numpy as np
 
@@ -333,6 +365,9 @@ def describe(result) -> str:
         bad = any(x.dtype.kind == "f" and not np.isfinite(x).all() for x in leaves)
     except Exception:
         bad = False
+    statuses = [getattr(x, name, 0) for x in jax.tree.leaves((result,), is_leaf=_has_status) for name in STATUS]
+    if any(np.any(np.asarray(getattr(x, "_value", x)) != 0) for x in statuses):
+        return "failed"
     return ("NaN " if bad else "") + re.sub(r"\s+", " ", repr(result)[:80])
 
 
@@ -350,7 +385,9 @@ def sort(error, name) -> tuple[str, str]:
     if not isinstance(error, ValueError | TypeError | ImportError | OSError) or not from_us:
         return "raw", f"{last}: {said}"
     named = re.search(rf"\b{re.escape(name)}\b", str(error)) is not None
-    if isinstance(error, TypeError) and not (named and ("argument" in str(error) or "parameter" in str(error))):
+    if not isinstance(error, ValueError | OSError | ImportError) and not (
+        named and ("argument" in str(error) or "parameter" in str(error))
+    ):
         return "raw", f"{last}: {said}"
     return ("clean" if named else "unnamed"), f"{last}: {said}"
 
@@ -359,6 +396,8 @@ def may_be_taken(text: str, name: str, label: str, good, said: str) -> bool:
     """Whether it is written down that this is taken."""
     real = as_numbers(good) is not None and not isinstance(good, bool | int)
     if real and re.fullmatch(SIGNED, label) and not said.startswith("NaN"):
+        return True
+    if good is None and re.fullmatch(PERHAPS, label) and not said.startswith("NaN"):
         return True
     if isinstance(good, int) and label == "descriptor" and not isinstance(good, bool):
         return True
@@ -370,6 +409,7 @@ def cases_of(call: Call, seed: int, most: int | None) -> list:
     found = []
     for place, name, good in call.arguments():
         bad = [(label, value) for label, value in bad_values(good) if not same_kind(label, value, good)]
+        bad = [(label, value) for label, value in bad if value is not None or not call.may_be_none(name)]
         choice = random.Random(f"{seed} {call.text} {name}")
         bad = bad if most is None or most >= len(bad) else choice.sample(bad, most)
         found += [(place, name, label, value, good) for label, value in bad]
@@ -424,7 +464,7 @@ def work(names: list[str], seed: int, most: int | None, skip: set[str], out) -> 
                 if case in skip:
                     continue
                 say(out, {"case": case, "begin": True})
-                kind, said = outcome(call, place, parameter, label, value)
+                kind, said = outcome(call, place, parameter, label, value, good)
                 try:
                     os.fstat(3)
                 except OSError:

@@ -113,7 +113,7 @@ def check_lengths(name: str, lengths: dict[str, int], count: int) -> None:
     """Raises ValueError unless there is a value for each time under every name."""
     for key, length in lengths.items():
         if length != count:
-            raise ValueError(f"{name}[{key!r}] must have a value for each of the {count} times, got {length}")
+            raise ValueError(f"{name}[{key!r}] must have a value for each of the {count} times t, got {length}")
 
 
 def legend(ax, count: int):

@@ -18,7 +18,7 @@ from geodyn._checks import UNTRACEABLE
 from geodyn._compile.jit import as_pytree, jit, static_count
 from geodyn._gate import checked
 from geodyn._progress import compiling
-from geodyn._typing import Count, Int, PyTree
+from geodyn._typing import Count, Int, PyTree, Tree
 from geodyn.integrators.contract.results import RESULTS
 from geodyn.integrators.saving.dataset import table
 from geodyn.integrators.saving.inputs import fingerprint
@@ -110,7 +110,7 @@ class Ensemble(eqx.Module):
 @checked
 def ensemble(
     function: Callable[[PyTree], PyTree],
-    members: PyTree,
+    members: Tree,
     *,
     folder: str | os.PathLike | None = None,
     reduce: AbstractReduction | None = None,

@@ -13,7 +13,6 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from geodyn._checks import require
 from geodyn._files.archive import geodyn_version
 from geodyn.integrators.contract.results import RESULTS
 from geodyn.scale.names import MEMBER, STATUS, TOTAL
@@ -81,7 +80,6 @@ def on_disk(folder, inputs: dict, count: int, chunk: int, values: dict, totals: 
         import zarr
     except ImportError:
         raise ImportError("folder= needs zarr: pip install 'geodyn[ensemble]'") from None
-    require("folder", folder, str | os.PathLike, "the name of a folder")
     folder, about = Path(folder), {"format": FORMAT} | inputs
     if not (folder / "zarr.json").exists():
         if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):

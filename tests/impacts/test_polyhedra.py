@@ -146,7 +146,7 @@ WRONG = {
     "flat": (lambda: gd.rigid.Polyhedron(np.eye(3)), "must span a volume"),
     "shape": (lambda: gd.rigid.Polyhedron(np.eye(2)), r"must have shape \[V, 3\]"),
     "sides": (lambda: gd.rigid.box([1.0, -1.0, 1.0]), "sides must be positive"),
-    "no polyhedron": (lambda: gd.rigid.Polyhedra([CUBE, 3.0]), "shapes must be one gd.rigid.Polyhedron for each body"),
+    "no polyhedron": (lambda: gd.rigid.Polyhedra([CUBE, 3.0]), r"shapes\[1\] must be a Polyhedron .* got 3.0"),
     "friction": (lambda: gd.rigid.Polyhedra([CUBE, CUBE], friction=-1.0), "friction must be ≥ 0"),
     "method": (lambda: fall_by(gd.Gauss(2)), r"whose gaps jump .* take method=gd\.methods\.Moreau\(\)"),
     "pairs": (lambda: gd.rigid.Polyhedra([CUBE, CUBE], pairs=[(0, 2)]), "pairs of Polyhedra must be of the 2 shapes"),

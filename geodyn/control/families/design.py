@@ -11,7 +11,7 @@ from jax.flatten_util import ravel_pytree
 from geodyn._compile.jit import as_pytree
 from geodyn._gate import checked
 from geodyn._numerics.failure import nan_unless
-from geodyn._typing import Array, Float, Number, PyTree, Scalar, Vector
+from geodyn._typing import Array, Float, Number, PyTree, Scalar, Tree, Vector
 from geodyn.control.families.varied import VariedProblem, towing_drag
 from geodyn.control.methods.method import Direct
 from geodyn.control.problem.minimise import OUTCOMES, minimise
@@ -107,7 +107,7 @@ def _checked_bounds(parameters: PyTree, bounds: tuple[PyTree, PyTree] | None):
 @checked
 def optimal_design(
     swimmer: Callable[[PyTree], AbstractSwimmer],
-    parameters: PyTree,
+    parameters: Tree,
     guess: Stroke | Vector | None = None,
     *,
     displacement: Number | Vector,

@@ -143,12 +143,13 @@ def posed(
         m = shape_at(guess, floating(0.0)).size if callable(guess) else _centre(swimmer, guess, bounds, base).size
     if isinstance(swimmer, Purcell | NLink) and m != swimmer.lengths.size - 1:
         raise ValueError(
-            f"optimal_stroke: {swimmer.lengths.size} links have {swimmer.lengths.size - 1} hinges, got shapes of {m}."
+            f"optimal_stroke: {swimmer.lengths.size} links have {swimmer.lengths.size - 1} hinges, got shapes of {m}"
+            " (guess, base, ends, bounds)."
         )
     if m == 1 and end is None:
         raise ValueError(
-            f"optimal_stroke: {type(swimmer).__name__} has one shape variable and goes back the way that it came: no"
-            " closed stroke moves it. ends= asks for a change of shape that stays."
+            f"optimal_stroke: {type(swimmer).__name__} has one shape variable (by guess, base or bounds) and goes back"
+            " the way that it came: no closed stroke moves it. ends= asks for a change of shape that stays."
         )
     limits, bounded = checked_limits(bounds, rates, m)
     if known((swimmer, target, base, end)):

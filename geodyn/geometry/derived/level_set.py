@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._checks import returned
 from geodyn._compile.jit import as_pytree, jit
 from geodyn._gate import checked
 from geodyn._numerics.failure import nan_unless
@@ -71,11 +72,7 @@ class LevelSet(AbstractMetric):
     constraint: Callable
 
     @checked
-    def __init__(self, space: Count | AbstractManifold, constraint: Callable):
-        if not isinstance(space, AbstractManifold | int | np.integer):
-            raise ValueError(f"space must be a space or the dimension of a Euclidean one, got {space!r}")
-        if not callable(constraint):
-            raise ValueError(f"constraint must be a function of x[n] written with jax.numpy, got {constraint!r}")
+    def __init__(self, space: Count | AbstractManifold, constraint: Callable[[Array], Array]):
         self.space = space if isinstance(space, AbstractManifold) else Euclidean(space)
         self.constraint = as_pytree(constraint)
         if not 0 < self._shape().size < self.space.dim:
@@ -85,7 +82,8 @@ class LevelSet(AbstractMetric):
             )
 
     def _shape(self):
-        return jax.eval_shape(self.constraint, jax.ShapeDtypeStruct((self.space.dim,), jnp.result_type(float)))
+        point = jax.ShapeDtypeStruct((self.space.dim,), jnp.result_type(float))
+        return jax.eval_shape(lambda x: returned("constraint", self.constraint, x), point)
 
     @property
     def dim(self) -> int:

@@ -23,6 +23,8 @@ from geodyn.geometry.manifold.manifold import AbstractManifold, period_of
 HIGHEST_POWER = 16
 HIGHEST_DEGREE = 64
 MOST_PAIRS = 2_000_000
+NEAREST = 0.05
+MOST_STALLED = 2  # So many larger tables in a row that are hardly better.
 BATCH = 512
 FEW_NODES = 16
 TESTS = 2048
@@ -81,6 +83,7 @@ class Tabulated(AbstractManifold):
             raise ValueError(f"tolerance must be between 0 and 1, got {tolerance!r}")
         self.space, self.dim = space, space.dim
         box = _box(space, lower, upper, reach)
+        _check_rounding(*box, tolerance)
         table, self.error = _fitted(space, *box, tolerance)
         self.centre, self.half, self.reach = (jnp.asarray(x) for x in box)
         self.table = jnp.asarray(table)
@@ -137,6 +140,7 @@ def _fitted(space, centre, half, reach, tolerance):
     wanted = distances(*tests)
     tried = jax.jit(jax.vmap(_evaluate, (None, 0, 0)))
     degrees, terms = np.where(np.isinf(half), 0, 6), 3
+    last, stalled = np.inf, 0
     while True:
         table = _coefficients(distances, degrees, terms)
         error = SAFETY * float(np.max(np.abs(np.sqrt(np.maximum(tried(table, *tests), 0) / wanted) - 1)))
@@ -146,10 +150,12 @@ def _fitted(space, centre, half, reach, tolerance):
         grow = tails >= 0.1 * np.max(tails)
         degrees, terms = np.where(grow[1:], degrees * 3 // 2, degrees), terms + int(grow[0])
         pairs = np.prod(degrees + 1) * len(_offsets(terms, space.dim)[0])
-        if 2 * terms > HIGHEST_POWER or max(degrees) > HIGHEST_DEGREE or pairs > MOST_PAIRS:
+        last, stalled = error, stalled + 1 if error > last / 2 else 0  # Rounding, or a metric that is not smooth.
+        if stalled == MOST_STALLED or 2 * terms > HIGHEST_POWER or max(degrees) > HIGHEST_DEGREE or pairs > MOST_PAIRS:
             raise ValueError(
-                f"tolerance={tolerance} is not reached: the error is {error:.1e} with polynomials of degree "
-                f"{2 * terms - 2} in the difference. Take a smaller reach, a smaller box or a larger tolerance"
+                f"tolerance={tolerance} is not reached with reach={reach.tolist()}: the error is {error:.1e} with "
+                f"polynomials of degree {2 * terms - 2} in the difference. Take a smaller reach, a smaller "
+                "box or a larger tolerance"
             )
 
 
@@ -236,6 +242,18 @@ def _box(space, lower, upper, reach):
     centre[~free], half[~free] = (upper[~free] + lower[~free]) / 2, MARGIN * (upper[~free] - lower[~free]) / 2
     _check_symmetry(space, centre, half)
     return centre, half, reach
+
+
+def _check_rounding(centre, half, reach, tolerance):
+    """ValueError where differences of coordinates of the size of the box have not so many digits: two points of the
+    table are a few hundredths of the reach apart, or more."""
+    size = np.abs(centre) + np.where(np.isinf(half), 0, half)
+    rounding = np.max(float(jnp.finfo(float).eps) * size / (NEAREST * reach))
+    if rounding > tolerance:
+        raise ValueError(
+            f"reach={reach.tolist()} is too small for coordinates as large as {np.max(size):.3g}: rounding makes an "
+            f"error of {rounding:.1e}, more than tolerance={tolerance}"
+        )
 
 
 def _check_symmetry(space, centre, half):

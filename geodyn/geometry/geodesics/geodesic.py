@@ -306,7 +306,7 @@ def _is_nan(value):
 @checked
 def parallel_transport(
     space: AbstractManifold,
-    curve: Callable,
+    curve: Callable[[Scalar], Array],
     w: Numbers,
     ts: Numbers,
     *,

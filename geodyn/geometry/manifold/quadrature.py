@@ -13,7 +13,7 @@ from geodyn.geometry.manifold.manifold import AbstractManifold
 
 @checked
 def sphere_quadrature(
-    embedding: Callable, space: AbstractManifold, nodes: Count = 48
+    embedding: Callable[[Array], Array], space: AbstractManifold, nodes: Count = 48
 ) -> tuple[Float[Array, "Q n"], Float[Array, " Q"]]:
     """Points and weights of a quadrature over a closed surface that is a deformed sphere: ∫ f dA ≈ Σ weights f(x).
 

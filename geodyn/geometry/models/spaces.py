@@ -405,12 +405,12 @@ class Embedded(AbstractManifold):
     period: tuple[float, ...] | None = eqx.field(static=True)
 
     @checked
-    def __init__(self, embedding: Callable, ambient: Count | AbstractManifold, dim: Count, period=None):
+    def __init__(self, embedding: Callable[[Array], Array], ambient: Count | AbstractManifold, dim: Count, period=None):
         if not isinstance(ambient, AbstractManifold | int | np.integer):
             raise ValueError(f"ambient must be a space or the dimension of a Euclidean one, got {ambient!r}")
         self.ambient = ambient if isinstance(ambient, AbstractManifold) else Euclidean(ambient)
         self.dim, self.period = check_dim(dim), check_period(period, dim)
-        check_traceable("embedding", embedding, dim, (self.ambient.dim,))
+        check_traceable("embedding", embedding, dim, (self.ambient.dim,), " (dim coordinates into ambient)")
         self.embedding = as_pytree(embedding)
 
     def metric(self, x: Float[Array, " n"]) -> Float[Array, "n n"]:
@@ -449,7 +449,7 @@ class Conformal(AbstractManifold):
     period: tuple[float, ...] | None = eqx.field(static=True)
 
     @checked
-    def __init__(self, factor: Callable, space: AbstractManifold, period=None):
+    def __init__(self, factor: Callable[[Array], Scalar], space: AbstractManifold, period=None):
         check_traceable("factor", factor, space.dim, ())
         self.period = period_of(space) if period is None else check_period(period, space.dim)
         self.factor, self.space, self.dim = as_pytree(factor), space, space.dim

@@ -58,18 +58,15 @@ class Charts(eqx.Module):
     @checked
     def __init__(
         self,
-        switch: Callable,
-        switched: Callable,
-        start_frame: Callable | None = None,
-        moved_frame: Callable | None = None,
-        from_frame: Callable | None = None,
+        switch: Callable[[Array], Array],
+        switched: Callable[[Array, Array], Array],
+        start_frame: Callable[[Array], Array] | None = None,
+        moved_frame: Callable[[Array, Array], Array] | None = None,
+        from_frame: Callable[[Array, Array], Array] | None = None,
     ):
         frames = (start_frame, moved_frame, from_frame)
         if not all(callable(f) or (f is None and frames == (None, None, None)) for f in frames):
             raise ValueError("start_frame, moved_frame and from_frame must be given together, or none of them")
-        for name, function in (("switch", switch), ("switched", switched)):
-            if not callable(function):
-                raise ValueError(f"{name} must be a function, got {function!r}")
         self.switch, self.switched = switch, switched
         self.start, self.moved, self.back = frames
 

@@ -13,7 +13,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._checks import require
 from geodyn._files.archive import differences, from_named_arrays, named_arrays, read_archive, write_archive
 from geodyn._typing import Array, PyTree
 
@@ -34,7 +33,6 @@ class Piece(NamedTuple):
 def opened(folder: str | os.PathLike, inputs: dict[str, np.ndarray]) -> Path:
     """The folder of the run with these inputs, created if it does not exist. ValueError if there is something else at
     its place, or the folder of another run."""
-    require("checkpoint", folder, str | os.PathLike, "the name of a folder")
     folder = Path(folder)
     known = folder / INPUTS
     if known.exists():

@@ -16,7 +16,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._checks import require
 from geodyn._compile.jit import jit
 from geodyn._gate import checked
 from geodyn._typing import Array, Bool, Float, Number, Row, Scalar
@@ -379,11 +378,6 @@ def form_of(swimmer: AbstractConnection, r: Float[Array, " m"]) -> Float[Array, 
     return form
 
 
-def check_swimmer(swimmer) -> None:
-    """Raise ValueError unless `swimmer` has a connection."""
-    require("swimmer", swimmer, AbstractConnection, "a body with a connection, such as gd.swimmers.Purcell()")
-
-
 @checked
 def connection(swimmer: AbstractConnection, r: Row) -> Float[Array, "k m"]:
     """The connection form A(r), by which a change of shape moves the body: its velocity is `ξ = −A(r) r'`.
@@ -412,7 +406,6 @@ def connection(swimmer: AbstractConnection, r: Row) -> Float[Array, "k m"]:
     Source:
         Kelly & Murray, *J. Robotic Systems* 12 (1995) 417; Marsden, Montgomery & Ratiu, *Mem. AMS* 436 (1990).
     """
-    check_swimmer(swimmer)
     r = floating(r)
     return require_defined("connection", swimmer, check_law, r, _connection(swimmer, r))
 
@@ -442,7 +435,6 @@ def shape_metric(swimmer: AbstractInvariantMetric, r: Row) -> Float[Array, "m m"
         >>> print(gd.shape_metric(beanie, [0.7]))
         [[0.75]]
     """
-    check_swimmer(swimmer)
     r = floating(r)
     return require_defined("shape_metric", swimmer, check_law, r, _shape_metric(swimmer, r))
 
@@ -478,7 +470,6 @@ def curvature(swimmer: AbstractConnection, r: Row) -> Float[Array, "k m m"]:
     Source:
         Marsden, Montgomery & Ratiu, *Mem. AMS* 436 (1990).
     """
-    check_swimmer(swimmer)
     r = floating(r)
     return require_defined("curvature", swimmer, check_law, r, _curvature(swimmer, r))
 

@@ -50,7 +50,7 @@ class Reframed(AbstractConnection):
     group: AbstractLieGroup
 
     @checked
-    def __init__(self, original: AbstractConnection, frame: Callable):
+    def __init__(self, original: AbstractConnection, frame: Callable[[Array], Array]):
         self.original, self.frame, self.group = original, as_pytree(frame), original.group
 
     def form(self, r):

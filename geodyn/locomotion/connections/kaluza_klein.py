@@ -5,7 +5,6 @@ from collections.abc import Callable
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._checks import require
 from geodyn._compile.jit import as_pytree
 from geodyn._gate import checked
 from geodyn._typing import Array, Float
@@ -98,7 +97,6 @@ class Heading(AbstractInvariantMetric):
     group: SO2 = SO2()
 
     def __check_init__(self):
-        require("body", self.body, AbstractInvariantMetric, "a body with a metric, such as gd.swimmers.Purcell()")
         if not isinstance(self.body.group, SE2):
             raise ValueError(f"Heading: body must move in SE2, got {type(self.body.group).__name__}.")
 

@@ -8,6 +8,7 @@ the error is of order six in the time between samples. Source: Bittner, Hatton &
 """
 
 import csv
+import io
 import re
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -432,14 +433,14 @@ def read_connection(source: str | Path | Any, *, degree: Index | None = None) ->
         -0.785398 -0.785398
     """
     where = f"read_connection: {source if isinstance(source, str | Path) else 'the stream'}"
-    try:
-        with open(source, encoding="utf-8-sig") if isinstance(source, str | Path) else nullcontext(source) as stream:
-            lines = "".join(stream).splitlines()
-    except TypeError:
+    if not isinstance(source, str | Path) and not isinstance(source, io.TextIOBase):
         raise ValueError(
             "read_connection: source must be the path of a file or an open stream of text, such as open(path); got"
             f" {type(source).__name__}"
-        ) from None
+        )
+    try:
+        with open(source, encoding="utf-8-sig") if isinstance(source, str | Path) else nullcontext(source) as stream:
+            lines = "".join(stream).splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"{where}: {error}; source must be a table as text, in UTF-8") from None
     separator = next((s for s in ";\t" if lines and s in lines[0]), ",")

@@ -17,7 +17,6 @@ from geodyn.locomotion.connections.connection import (
     AbstractConnection,
     AbstractInvariantMetric,
     check_law,
-    check_swimmer,
     connection,
     form_of,
     law,
@@ -122,7 +121,6 @@ def path(swimmer: AbstractConnection, stroke: Stroke, *, steps: Count = 128) -> 
     Source:
         Blanes, Casas, Oteo & Ros, *Phys. Rep.* 470 (2009) 151, section 5.5.
     """
-    check_swimmer(swimmer)
     return require_defined_along("path", swimmer, stroke, _path(swimmer, stroke, steps=steps))
 
 
@@ -154,7 +152,6 @@ def holonomy(swimmer: AbstractConnection, stroke: Stroke, *, steps: Count = 128)
         >>> print(f"{turn[2]:.6f} {known:.6f}")
         -1.930067 -1.930067
     """
-    check_swimmer(swimmer)
     return require_defined_along("holonomy", swimmer, stroke, _path(swimmer, stroke, steps=steps)[-1])
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from geodyn._checks import floats
 from geodyn._compile.jit import jit
 from geodyn._gate import checked
-from geodyn._typing import Array, Count, Float, Number, Numbers, Scalar, TypeAliasType
+from geodyn._typing import Array, Count, Float, Number, Scalar, TypeAliasType
 
 Stroke = TypeAliasType("Stroke", Callable[[Scalar], Float[Array, " m"]])
 
@@ -64,7 +64,7 @@ class FourierStroke(eqx.Module):
 
     @classmethod
     @checked
-    def circle(cls, radius: Number, harmonics: Count = 1, centre: Numbers = (0.0, 0.0)) -> "FourierStroke":
+    def circle(cls, radius: Number, harmonics: Count = 1, centre: Float[Array, "2"] = (0.0, 0.0)) -> "FourierStroke":
         """The circle `centre + radius (cos 2πt, sin 2πt)` in two shape variables, with room for more harmonics."""
         zeros = jnp.zeros((2, harmonics))
         return cls(centre, zeros.at[0, 0].set(radius), zeros.at[1, 0].set(radius))

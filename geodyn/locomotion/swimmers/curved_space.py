@@ -12,6 +12,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from geodyn._checks import returned
 from geodyn._compile.jit import as_pytree
 from geodyn._gate import checked
 from geodyn._typing import Array, Float
@@ -99,7 +100,7 @@ class PointMasses(AbstractPointMasses):
 
     space: AbstractConstantCurvature
     masses: Float[Array, " N"] = eqx.field(converter=floating)
-    shape: Callable = eqx.field(converter=as_pytree)
+    shape: Callable[[Array], Array] = eqx.field(converter=as_pytree)
     group: AbstractLieGroup = eqx.field(init=False)
 
     def __post_init__(self):
@@ -112,7 +113,7 @@ class PointMasses(AbstractPointMasses):
         return self.masses
 
     def points(self, r):
-        x = self.shape(r)
+        x = returned("shape", self.shape, r)
         require_shape("PointMasses", "the points shape(r)", x, (self.masses.size, self.space.dim))
         X = jax.vmap(self.space.embed)(x)
         flat = self.space.chart.curvature == 0

@@ -57,6 +57,8 @@ def configuration_space(system: AbstractSystem, q: Numbers) -> LevelSet:
         0.083333 0.083333
     """
     q = jnp.asarray(q, float)
+    if q.ndim > 2:
+        raise ValueError(f"q must be one configuration, [N, dim] or flat, got shape {q.shape}")
     if system.count_constraints(q) == 0:
         raise ValueError("system has no constraints: its configurations are all of its space")
     return LevelSet(Manifold(_Kinetic(system), q.size), _Held(system))

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import shortest_path
 
-from geodyn._checks import floats, require, shaped
+from geodyn._checks import floats, shaped
 from geodyn._gate import checked
 from geodyn._numerics.linalg import solve
 from geodyn._typing import Array, Count, Each, Float, Indices, Number, Numbers
@@ -93,7 +93,8 @@ class Linkage(AbstractBody):
     ):
         rods = Rod(edges, lengths)
         count = 1 + max(max(edge) for edge in rods.points)
-        require("pins", pins, dict, "a dictionary {joint: position[dim]}")
+        if len({i for edge in rods.points for i in edge}) != count:
+            raise ValueError(f"edges must join all joints from 0 to {count - 1}, got {rods.points}")
         self.pins = tuple(sorted(pins))
         if not set(self.pins) < set(range(count)):
             raise ValueError(f"pins must be some of the joints 0 to {count - 1}, and not all; got {list(pins)}")

@@ -3,11 +3,11 @@
 import jax
 import jax.numpy as jnp
 
-from geodyn._checks import floats, require
+from geodyn._checks import floats
 from geodyn._gate import checked
 from geodyn._typing import Array, Count, Float, Number, Numbers
 from geodyn.integrators.contract.lagrangian import AbstractFlatLagrangian, check_kinetic
-from geodyn.integrators.contract.system import AbstractLagrangianSystem, AbstractSystem
+from geodyn.integrators.contract.system import AbstractLagrangianSystem
 from geodyn.integrators.integrate import integrate
 from geodyn.integrators.step.collocation import Problem
 from geodyn.integrators.step.methods import AbstractStepper, formulation_of, start
@@ -117,7 +117,7 @@ def _power(system, t, q, v):
 
 @checked
 def quasi_static(
-    system: AbstractSystem, q0: Numbers, *, t1: Number, steps: Count, t0: Number = 0.0, **options
+    system: AbstractLagrangianSystem, q0: Numbers, *, t1: Number, steps: Count, t0: Number = 0.0, **options
 ) -> Trajectory:
     """Motion so slow that inertia plays no part: ∇V + ∂R/∂v + friction + φ'ᵀλ = 0 at every time.
 
@@ -155,7 +155,6 @@ def quasi_static(
         >>> print(f"{lost[400] - lost[200]:.3f} {4 * F * (0.3 - F / k):.3f}")
         0.800 0.800
     """
-    require("system", system, AbstractLagrangianSystem, "a System or Lagrangian")
     if taken := {"v0", "p0", "method"} & options.keys():
         raise ValueError(
             f"{', '.join(sorted(taken))} must be left out: quasi-static motion has no inertia, and one method"

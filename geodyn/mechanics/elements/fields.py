@@ -13,7 +13,7 @@ import numpy as np
 from geodyn._checks import check_arguments, floats, returned
 from geodyn._compile.jit import as_pytree
 from geodyn._gate import checked
-from geodyn._typing import Array, Count, Each, Float, Number, Numbers, Row
+from geodyn._typing import Array, Count, Each, Float, Number, Numbers, Row, Rows
 from geodyn.geometry.geodesics.geodesic import squared_distance
 from geodyn.geometry.geodesics.relaxation import Effort
 from geodyn.geometry.manifold.manifold import AbstractManifold
@@ -116,7 +116,7 @@ class PointLoad(AbstractPotential):
     per_mass: bool = eqx.field(static=True)
 
     @checked
-    def __init__(self, force: Callable | Numbers, *, per_mass: bool = False):
+    def __init__(self, force: Callable | Rows, *, per_mass: bool = False):
         if callable(force):
             check_arguments("force", force, "t", named=())
         self.force = as_pytree(force) if callable(force) else floats("force", force)

@@ -126,6 +126,8 @@ def hamiltonian_field(hamiltonian: Callable) -> Callable:
         [0.735759 2.718282] 0.735759 2.718282
     """
 
+    check_arguments("hamiltonian", hamiltonian, "q", "p")
+
     def H(t, q, p):
         return one_number("hamiltonian", returned("hamiltonian", with_time(hamiltonian, 2), t, q, p))
 
@@ -202,7 +204,9 @@ def check_conservative(system: AbstractSystem) -> None:
 
 
 @checked
-def poisson_bracket(f: Callable, g: Callable) -> Callable:
+def poisson_bracket(
+    f: Callable[[Array, Array], Scalar], g: Callable[[Array, Array], Scalar]
+) -> Callable[[Array, Array], Scalar]:
     """The Poisson bracket of two functions of (q, p): `{f, g} = <∂f/∂q, ∂g/∂p> − <∂f/∂p, ∂g/∂q>`.
 
     So {q, p} = 1, and the rate of f along a motion is {f, H}.
@@ -238,7 +242,11 @@ def poisson_bracket(f: Callable, g: Callable) -> Callable:
 
 @checked
 def noether_momentum(
-    system: AbstractSystem, field: Callable, q: Float[Array, "*shape"], v: Float[Array, "*shape"], t: Number = 0.0
+    system: AbstractSystem,
+    field: Callable[[Array], Array],
+    q: Float[Array, "*shape"],
+    v: Float[Array, "*shape"],
+    t: Number = 0.0,
 ) -> Scalar:
     """The momentum `<p, Y(q)>` of a vector field Y, which is conserved where the flow of Y leaves the Lagrangian alone.
 
@@ -274,7 +282,11 @@ def noether_momentum(
 
 @checked
 def symmetry_defect(
-    system: AbstractSystem, field: Callable, q: Float[Array, "*shape"], v: Float[Array, "*shape"], t: Number = 0.0
+    system: AbstractSystem,
+    field: Callable[[Array], Array],
+    q: Float[Array, "*shape"],
+    v: Float[Array, "*shape"],
+    t: Number = 0.0,
 ) -> Scalar:
     """The rate at which the Lagrangian changes under the flow of a vector field Y, which carries q and v along.
 

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._checks import check_arguments, one_number, require, returned
+from geodyn._checks import check_arguments, one_number, returned, shown
 from geodyn._compile.jit import with_time
 from geodyn._typing import Array, Float, Scalar, TypeAliasType
 from geodyn.geometry.manifold.manifold import AbstractManifold
@@ -233,7 +233,11 @@ def _check_kind(element) -> None:
         raise ValueError(
             f"elements must be given one by one, not in a {type(element).__name__}: System(space, masses, *elements)"
         )
-    require("elements", element, ELEMENTS, "potentials, dissipations, constraints or contacts such as gd.Spring(...)")
+    if not isinstance(element, ELEMENTS):
+        raise ValueError(
+            "elements must be potentials, dissipations, constraints or contacts such as gd.Spring(...); got "
+            f"{shown(element)}"
+        )
 
 
 def _check_methods(element) -> None:

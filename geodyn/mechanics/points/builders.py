@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._checks import floats, require
+from geodyn._checks import floats
 from geodyn._compile.jit import jit, static_count
 from geodyn._gate import checked
 from geodyn._typing import Array, Count, Each, Float, Number
@@ -317,7 +317,6 @@ def icosahedron(
 
 def around(space: AbstractManifold, vectors, centre=None) -> Float[Array, "N dim"]:
     """The points exp_centre(vector) for `vectors[N, k]`, k ≤ dim, in the orthonormal frame at the centre."""
-    require("space", space, AbstractManifold, "a manifold such as gd.spaces.Sphere(2)")
     vectors = jnp.asarray(vectors, float)
     if vectors.shape[1] > space.dim:
         raise ValueError(f"space must have dim ≥ {vectors.shape[1]} for this body, got dim {space.dim}")

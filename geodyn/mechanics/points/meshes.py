@@ -91,7 +91,12 @@ def read_mesh(path: File) -> tuple[np.ndarray, np.ndarray]:
         import meshio
     except ImportError:
         raise ImportError("reading mesh files needs meshio: pip install 'geodyn[mesh]'") from None
-    data = meshio.read(path)
+    try:
+        data = meshio.read(path)
+    except meshio.ReadError as error:
+        raise ValueError(
+            f"path, the source of the mesh, must be a file that meshio reads, got {path!r}: {error}"
+        ) from None
     for kind in ("tetra", "triangle"):
         if kind in data.cells_dict:
             flat = kind == "triangle" and data.points.shape[1] == 3 and not np.any(data.points[:, 2])

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._checks import numbers, require, shaped
+from geodyn._checks import numbers, shaped
 from geodyn._compile.jit import jit
 from geodyn._gate import checked
 from geodyn._numerics.failure import in_range_or_nan, nan_unless
@@ -202,7 +202,6 @@ def edges(system: AbstractBody) -> list[tuple[int, int]]:
 
 
 def _flat(system, q, v):
-    require("system", system, AbstractSystem, "a System, Lagrangian or ODE")
     q, v = (x.astype(jnp.result_type(x.dtype, float)) for x in (numbers("q", q), numbers("v or p", v)))
     return jnp.zeros((), q.dtype), q.reshape(-1), v.reshape(-1)
 

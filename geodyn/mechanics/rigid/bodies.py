@@ -20,7 +20,7 @@ from geodyn._checks import shaped
 from geodyn._compile.jit import jit
 from geodyn._gate import checked
 from geodyn._numerics.linalg import solve
-from geodyn._typing import Array, Each, Float, Number, Numbers
+from geodyn._typing import Array, Each, Float, Index, Number, Numbers, Row
 from geodyn.geometry.groups.rigid import quaternion
 from geodyn.geometry.models.spaces import Euclidean
 from geodyn.integrators.contract.constraints import check_constraints
@@ -140,7 +140,7 @@ class RigidBodies(AbstractBody):
         inertia: Numbers,
         masses: Each = 1.0,
         *elements: Element,
-        points: Sequence[tuple] = (),
+        points: Sequence[tuple[Index, Row]] = (),
         pinned: Numbers | None = None,
         resting: bool = False,
     ):
@@ -150,11 +150,10 @@ class RigidBodies(AbstractBody):
         count = self.masses.shape[0]
         self.inertia = inertias(inertia, count)
         self.pinned = None if pinned is None else rows("pinned", pinned, (count, 3))
-        pairs = all(isinstance(point, tuple | list) and len(point) == 2 for point in points)
-        carriers = [body for body, _ in points] if pairs else list(points)
-        if not pairs or not all(isinstance(body, int | np.integer) and 0 <= body < count for body in carriers):
+        carriers = [body for body, _ in points]
+        if not all(body < count for body in carriers):
             raise ValueError(f"points must be pairs (body, site[3]) with bodies 0 to {count - 1}, got {carriers}")
-        self.carriers = (*range(count), *map(int, carriers))
+        self.carriers = (*range(count), *carriers)
         sites = [rows("a site of points", site, (3,)) for _, site in points]
         self.sites = jnp.concatenate([jnp.zeros((count, 3)), *(site[None] for site in sites)])
         self.elements, self.resting, self.space = elements, resting, Euclidean(3)

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from geodyn._compile.jit import jit
 from geodyn._gate import checked
 from geodyn._numerics.linalg import solve
-from geodyn._typing import Array, Count, Float, Number, Numbers
+from geodyn._typing import Array, Count, Float, Number, Scalar
 from geodyn.geometry.groups.rigid import SO3
 from geodyn.mechanics.rigid.inertia import check_rotations, inertias, rows
 
@@ -87,13 +87,13 @@ def buss_step(inertia: Matrix, rotation: Matrix, momentum: Vector, h: Number) ->
 
 @checked
 def free_rotation(
-    inertia: Numbers,
+    inertia: Float[Array, "3"] | Float[Array, "3 3"],
     rotation: Float[Array, "3 3"],
     angular_velocity: Float[Array, "3"],
     *,
     t1: Number,
     steps: Count,
-    step: Callable = buss_step,
+    step: Callable[[Array, Array, Array, Scalar], Array] = buss_step,
 ) -> Float[Array, "T 3 3"]:
     """Attitudes of a free rigid body by equal explicit steps of its conserved angular momentum.
 

@@ -1,6 +1,7 @@
 """Convex polyhedra and their contacts in flat space: vertices on faces and edges on edges, by separating planes (Baraff
 & Witkin, Physically Based Modeling, SIGGRAPH 1997)."""
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 import equinox as eqx
@@ -9,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.spatial import ConvexHull, QhullError
 
-from geodyn._checks import numbers, require
+from geodyn._checks import numbers
 from geodyn._gate import checked
 from geodyn._typing import Array, Each, Float, Indices, Numbers
 from geodyn.mechanics.elements.abstract import index_tuples, number
@@ -235,10 +236,13 @@ class Polyhedra(AbstractFrictionalContact, AbstractOnBodies):
     pairs: tuple[tuple[int, ...], ...] = eqx.field(static=True)
 
     @checked
-    def __init__(self, shapes, restitution: Each = 0.0, friction: Each = 0.0, pairs: Indices | None = None):
-        require("shapes", shapes, list | tuple, "a list with a gd.rigid.Polyhedron for each body")
-        for shape in shapes:
-            require("shapes", shape, Polyhedron, "one gd.rigid.Polyhedron for each body")
+    def __init__(
+        self,
+        shapes: Sequence[Polyhedron],
+        restitution: Each = 0.0,
+        friction: Each = 0.0,
+        pairs: Indices | None = None,
+    ):
         self.shapes, self.restitution = tuple(shapes), number("restitution", restitution, most=1.0)
         self.friction = coefficient(friction)
         every = np.stack(np.triu_indices(len(self.shapes), 1), axis=1)

@@ -8,7 +8,6 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.spatial import ConvexHull
 
-from geodyn._checks import require
 from geodyn._compile.jit import jit
 from geodyn.geometry.geodesics.geodesic import geodesic, log, nearest_image
 from geodyn.geometry.manifold.manifold import AbstractManifold, period_of
@@ -245,7 +244,6 @@ def rigid_lines(bodies: RigidBodies) -> list[tuple[int, int]]:
 def system_of(trajectory: Trajectory, system: AbstractBody | None = None) -> AbstractBody:
     """The body of a trajectory; for one read from a file it is the given `system`. Raises ValueError if there is none,
     or if it is not a body."""
-    require("trajectory", trajectory, Trajectory, "what gd.integrate returns")
     system = system or trajectory.system
     if not isinstance(system, AbstractBody):
         found = "was read from a file: give its body as system=" if system is None else f"is of {type(system).__name__}"

@@ -22,7 +22,6 @@ from geodyn.locomotion.connections.connection import (
     AbstractConnection,
     AbstractInvariantMetric,
     check_law,
-    check_swimmer,
 )
 from geodyn.locomotion.connections.connection import connection as connection_form
 from geodyn.locomotion.connections.connection import curvature as curvature_form
@@ -157,7 +156,6 @@ def height_functions(
     frames = {"body": lambda: swimmer, "minimum perturbation": lambda: minimum_perturbation(swimmer, lower, upper)}
     if frame not in frames:
         raise ValueError(f"frame must be one of {', '.join(map(repr, frames))}; got {frame!r}")
-    check_swimmer(swimmer)
     moving, count = frames[frame](), swimmer.group.dim
     figure = new_figure(4.2 * min(count, 3), 3.8 * -(-count // 3)) if figure is None else figure
     if isinstance(figure, Figure) and figure.get_layout_engine() is None:
@@ -404,7 +402,6 @@ def _along(family):
 
 
 def _check_component(swimmer, component) -> None:
-    check_swimmer(swimmer)
     count = swimmer.group.dim
     if isinstance(component, bool) or not isinstance(component, int | np.integer) or not 0 <= component < count:
         name = type(swimmer.group).__name__

@@ -8,13 +8,13 @@ import numpy as np
 
 from geodyn._compile.jit import jit
 from geodyn._gate import checked
-from geodyn._typing import Axes, Count, Numbers
+from geodyn._typing import Array, Axes, Count, Float
 from geodyn.mechanics.constrained.linkage import Linkage
 from geodyn.plot.style import COLOURS, GREY, INK, axes, mixed
 
 
 @checked
-def linkage(system: Linkage, q: Numbers, ax: Axes = None):
+def linkage(system: Linkage, q: Float[Array, "F d"] | Float[Array, "T F d"], ax: Axes = None):
     """A linkage in one configuration q[F, d], or in several, q[T, F, d], with the last on top: rods as lines, hinges as
     dots, pins as squares. Raises ValueError unless the Axes has the dimension of the linkage.
 
@@ -51,7 +51,7 @@ def linkage(system: Linkage, q: Numbers, ax: Axes = None):
 
 @checked
 def on_sphere(
-    function: Callable,
+    function: Callable[[Array], Array],
     ax: Axes = None,
     *,
     label: str = "",

@@ -1,0 +1,79 @@
+"""What the check of arguments does with errors that come up behind it, and with what only looks wrong."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import geodyn as gd
+
+
+class Mine(ValueError):
+    """An error of a user."""
+
+
+def fails(error):
+    def function(member):
+        raise error
+
+    return function
+
+
+@pytest.mark.parametrize("kind", [TypeError, KeyError, IndexError, AttributeError, OverflowError])
+def test_an_error_in_a_function_of_the_user_names_it_and_stays_what_it_is(kind):
+    with pytest.raises(kind, match=f"^function must be a function as described: {kind.__name__}: .*gone") as caught:
+        gd.ensemble(fails(kind("gone")), jnp.arange(3.0))
+    assert isinstance(caught.value, ValueError) and type(caught.value.__cause__) is kind
+
+
+@pytest.mark.parametrize("error", [Mine("gone"), AssertionError("gone"), ZeroDivisionError("gone")])
+def test_other_errors_of_the_user_are_left_alone(error):
+    with pytest.raises(type(error)) as caught:
+        gd.ensemble(fails(error), jnp.arange(3.0))
+    assert caught.value is error
+
+
+def test_what_does_not_fit_is_told_without_blame():
+    with pytest.raises(TypeError, match=r"the call failed on what was given for function, members of shape \(3,\)"):
+        gd.ensemble(lambda member: {"a": object()}, jnp.arange(3.0))
+
+
+def test_a_class_is_a_function_of_what_it_needs():
+    settings = gd.Direct(harmonics=2, steps=8, max_iterations=1)
+    with pytest.raises(ValueError, match="swimmer must be a function of 1 argument, got the class dict"):
+        gd.design.optimal_design(dict, 1.0, [1.0, 1.0], displacement=0.05, method=settings)
+
+
+WRONG = {
+    "a scalar for forces": (lambda: gd.friction.PointLoad(3), "force must be"),
+    "seven arguments": (lambda: gd.hamilton.poisson_bracket(lambda a, b, c: a, lambda q, p: q @ p), "f must be a func"),
+    "no such hamiltonian": (lambda: gd.hamilton.hamiltonian_field(lambda q: q @ q), "hamiltonian must be a function"),
+    "a mask": (lambda: gd.ensemble(jnp.sin, np.ma.masked_array([1.0, 2.0], [True, False])), "members must .* mask"),
+    "a member that is none": (lambda: gd.ensemble(jnp.sin, [1.0, np.nan]), r"members\[1\] must be finite"),
+    "a joint too many": (lambda: gd.linkages.Linkage([(0, 2)], 1.0, {0: [0.0, 0.0]}), "edges must join all joints"),
+    "an axis too many": (lambda: gd.plot.linkage(chain()[0], chain()[1][None, None]), "q must be an array of shape"),
+    "two configurations": (
+        lambda: gd.linkages.configuration_space(chain()[0], chain()[1][None]),
+        r"q must be one configuration.* got shape \(1, 3, 2\)",
+    ),
+    "a negative span": (lambda: gd.linkages.four_rod_point(-3.0, chain()[1]), "span must lie between 2 and 4"),
+    "hinges far apart": (lambda: gd.linkages.four_rod_point(3.0, 2 * chain()[1]), "q must be hinges"),
+    "a place that is none": (
+        lambda: gd.rigid.RigidBodies([1.0, 1.0, 1.0], points=[(0, [0.0, np.nan, 0.0])]),
+        r"points\[0\]\[1\] must be finite",
+    ),
+    "reach within rounding": (
+        lambda: gd.spaces.Tabulated(gd.spaces.Sphere(2), [-0.5, -0.5], [0.5, 0.5], reach=1e-12),
+        "reach=.* is too small for coordinates as large as",
+    ),
+}
+
+
+def chain():
+    return gd.linkages.pinned_chain(4, span=3.0)
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_was_taken_is_refused(name):
+    run, words = WRONG[name]
+    with pytest.raises(ValueError, match=words):
+        run()
