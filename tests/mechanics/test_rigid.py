@@ -397,3 +397,22 @@ BAD = {
 def test_bad_input_is_named(message, as_users_run):
     with pytest.raises(ValueError, match=message):
         BAD[message]()
+
+
+@pytest.mark.parametrize(
+    "thin",
+    [
+        1e-2,
+        # Newton's method for the stages starts too far away: velocities are found from momenta, divided by the inertia.
+        pytest.param(1e-4, marks=pytest.mark.xfail(strict=True, raises=gd.IntegrationError)),
+        pytest.param(1e-6, marks=pytest.mark.xfail(strict=True, raises=gd.IntegrationError)),
+    ],
+)
+def test_needle(thin):
+    """It spins steadily about its axis, and the rest of its angular velocity turns in the body at a constant rate
+    (Landau & Lifshitz, § 36). Seen for 1e-2: 6e-11."""
+    needle, t1 = gd.rigid.RigidBodies([thin, 1.0, 1.0]), 10.0
+    trajectory = gd.integrate(needle, *needle.state(angular_velocity=[3.0, 0.5, 0.2]), t1=t1, steps=400)
+    turned = (0.5 + 0.2j) * np.exp(-1j * (1 - thin) * 3.0 * t1)
+    found = gd.rigid.rigid_motion(trajectory).angular_velocity[-1, 0]
+    np.testing.assert_allclose(found, [3.0, turned.real, turned.imag], rtol=0, atol=1e-9)
