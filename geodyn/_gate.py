@@ -125,16 +125,16 @@ class _Table:
 
     def __init__(self, function, fields, gaps):
         parameters = inspect.signature(function).parameters.values()
-        self.names = [p.name for p in parameters]
         kinds = [(p, _kind(fields.get(p.name, p.annotation))) for p in parameters]
         kinds = [(p, _with_gaps(check) if p.name in gaps else check) for p, check in kinds]
         before = [(p, check) for p, check in kinds if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        self.names = [p.name for p, _ in before]
         self.before = [(p.name, _or_default(check, p.default)) for p, check in before]
         self.rest = next(((p.name, check) for p, check in kinds if p.kind is p.VAR_POSITIONAL), None)
         named = [(p, check) for p, check in kinds if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
         self.by_name = {p.name: _or_default(check, p.default) for p, check in named}
         # The dimension of a space is that of its points.
-        self.space = "space" if "space" in self.names else None
+        self.space = "space" if any(p.name == "space" for p, _ in kinds) else None
         self.sizes = _shared({p.name: check.sizes for p, check in kinds if getattr(check, "sizes", None)}, self.space)
         self.files = [p.name for p, check in kinds if getattr(check, "wanted", "") == _FILE]
         self.related = bool(self.sizes or self.files)

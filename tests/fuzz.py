@@ -269,7 +269,7 @@ ACCEPTABLE: list[tuple[str, str, str]] = [
     (r"gd\.groups\.Isometries", "curvature", "minus one|zero"),
     (r"gd\.linkages\.linkage", "pins", "empty list|one less"),
     (r"gd\.builders\.velocities", "q0", "one more|one less"),
-    (r"gd\.builders\.rod", "stiffness", "half|descriptor"),
+    (r"gd\.builders\.\w+", "stiffness", "half|descriptor|None"),
     (r"gd\.(strokes\.PolygonStroke|spaces\.Atlas)", "corners|charts", "one more"),
     (r"gd\.strokes\.SplineStroke\.through", "points", "one more|one less"),
     # Names and titles are any text; what is None by default may be None.
@@ -279,7 +279,7 @@ ACCEPTABLE: list[tuple[str, str, str]] = [
     (r".*\.save", "path", "string"),
     # What a function gives is known where it is evaluated; test_fuzz.py sees that it is refused there.
     (r"gd\.(Lagrangian|Wall|ODE|Manifold)|gd\.(hamilton|friction|rigid|systems|nonholonomic)\.\w+", ".*", FUNCTIONS),
-    (r"gd\.bundles\.Reframed|gd\.strokes\.segment|gd\.swimmers\.PointMasses", ".*", FUNCTIONS),
+    (r"gd\.bundles\.(Reframed|KaluzaKlein)|gd\.strokes\.segment|gd\.swimmers\.PointMasses", ".*", FUNCTIONS),
     # What is not finite is not drawn; the first component; a body with fewer elements or masses.
     (r"gd\.plot\.\w+", "values|cost|displacement|multiplier|parameter", "one nan|one inf"),
     (r"gd\.plot\.\w+", "component", "zero"),

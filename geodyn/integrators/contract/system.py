@@ -282,6 +282,11 @@ def is_configuration(system: AbstractSystem, q: Float[Array, " n"]) -> Bool[Arra
     return jnp.ones((), bool)
 
 
+def takes_any_configuration(system: AbstractSystem) -> bool:
+    """Whether all numbers are configurations of the system."""
+    return is_configuration.dispatch(type(system)) is is_configuration.dispatch(AbstractSystem)
+
+
 @functools.singledispatch
 def rounding(system: AbstractSystem, q: Float[Array, " n"]) -> Scalar:
     """The relative error, in units of the machine epsilon, that the rounding of the positions q causes in quantities

@@ -326,7 +326,13 @@ def around(space: AbstractManifold, vectors, centre=None) -> Float[Array, "N dim
         if regular != space:
             return _carried(regular, space, around(regular, vectors))
     (centre,) = checked_points(space, centre=np.zeros(space.dim) if centre is None else floats("centre", centre))
-    return _around(space, vectors, centre)
+    x = _around(space, vectors, centre)
+    if not isinstance(x, jax.core.Tracer) and not np.isfinite(x).all():
+        raise ValueError(
+            f"the body is too large for this {type(space).__name__}: give a smaller side, radius or spacing, or a "
+            "source of points that are nearer to each other"
+        )
+    return x
 
 
 @jit

@@ -19,7 +19,13 @@ from geodyn.geometry.models.spaces import rounding_of
 from geodyn.integrators.contract.charts import Charts
 from geodyn.integrators.contract.constraints import check_constraints
 from geodyn.integrators.contract.dissipation import check_dissipation
-from geodyn.integrators.contract.system import AbstractSystem, Couplings, is_configuration, rounding
+from geodyn.integrators.contract.system import (
+    AbstractSystem,
+    Couplings,
+    is_configuration,
+    rounding,
+    takes_any_configuration,
+)
 from geodyn.mechanics.elements.abstract import AbstractConstraint, AbstractDissipation, AbstractPfaffian
 from geodyn.mechanics.elements.contact import AbstractContact, check_contacts
 from geodyn.mechanics.elements.parts import coupled, joined
@@ -235,13 +241,21 @@ def energy(system: AbstractSystem, q: Float[Array, "*shape"], v: Float[Array, "*
 @jit
 def _energy(system, q, v, t):
     zero, q, v = _flat(system, q, v)
-    return nan_unless(is_configuration(system, q), system.energy(zero + t, q, v), (system, q, v, t))
+    return _nan_elsewhere(system, q, system.energy(zero + t, q, v), v, t)
+
+
+def _nan_elsewhere(system: AbstractSystem, q, value: Array, v, t) -> Array:
+    """`value`, computed at q, v and t; NaN where q is no configuration."""
+    if takes_any_configuration(system):
+        return value
+    return nan_unless(is_configuration(system, q), value, (system, q, v, t))
 
 
 def _of_configuration(system: AbstractSystem, q, value: Array) -> Array:
     """`value`, computed at q; ValueError if it is known to be NaN since q is no configuration."""
-    known = not isinstance(value, jax.core.Tracer) and np.any(np.isnan(value))
-    if known and not is_configuration(system, jnp.asarray(q, float).reshape(-1)):
+    if takes_any_configuration(system) or isinstance(value, jax.core.Tracer):
+        return value
+    if np.any(np.isnan(value)) and not is_configuration(system, jnp.asarray(q, float).reshape(-1)):
         raise ValueError(
             f"q is no configuration of this {type(system).__name__}, got {np.asarray(q).tolist()}: the quaternions of "
             "rigid bodies have unit length, take what bodies.state(rotation, …) returns"
@@ -280,7 +294,7 @@ def momentum(system: AbstractSystem, q: Float[Array, "*shape"], v: Float[Array, 
 def _momentum(system, q, v, t):
     zero, flat_q, flat_v = _flat(system, q, v)
     p = system.momentum(zero + t, flat_q, flat_v).reshape(jnp.asarray(v).shape)
-    return nan_unless(is_configuration(system, flat_q), p, (system, q, v, t))
+    return _nan_elsewhere(system, flat_q, p, v, t)
 
 
 @checked

@@ -110,7 +110,6 @@ def scene(
 ) -> Scene:
     """The scene of the trajectory of a body, in the model of the given name. An `outline` (q) is of points of its
     space; of a system that is not in a space, of the picture."""
-    require("trajectory", trajectory, Trajectory, "what gd.integrate returns")
     known = trajectory.system if system is None else system
     outline = getattr(known, "outline", None) if outline is None else outline
     if outline is not None and not isinstance(known, AbstractBody):
