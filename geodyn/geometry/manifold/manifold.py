@@ -197,7 +197,6 @@ def in_chart(space, name: str, x: Float[Array, " n"], domain: Domain | None = No
     return x
 
 
-@placed_anywhere
 def within(space, x: Float[Array, " n"]) -> Float[Array, " n"]:
     """The point x; NaN, derivatives included, outside of the chart."""
     domain = domain_of(space)
