@@ -4,7 +4,12 @@ from geodyn.locomotion.connections.connection import AbstractInvariantMetric, co
 from geodyn.locomotion.connections.coordinates import Reframed, minimum_perturbation
 from geodyn.locomotion.connections.kaluza_klein import Heading, KaluzaKlein
 from geodyn.locomotion.connections.kinematic import AbstractKinematicBody
-from geodyn.locomotion.connections.measured import MeasuredConnection, fit_connection, read_connection
+from geodyn.locomotion.connections.measured import (
+    MeasuredConnection,
+    fit_connection,
+    read_connection,
+    standard_errors,
+)
 from geodyn.locomotion.motion.consistency import check_connection
 from geodyn.locomotion.motion.dense import dense_path
 from geodyn.locomotion.motion.flux import flux
@@ -29,4 +34,5 @@ __all__ = [
     "minimum_perturbation",
     "power",
     "read_connection",
+    "standard_errors",
 ]
