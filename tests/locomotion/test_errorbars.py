@@ -47,8 +47,8 @@ def coverage(bodies, true):
 
 
 def test_forms_with_noise():
-    """Errors of different sizes in different rows, correlated within each. The covariance of the coefficients is that of
-    the fits in their order."""
+    """Errors of different sizes in different rows, correlated within each. The covariance of the coefficients is that
+    of the fits, in their order."""
     random, true = np.random.default_rng(1), truth()
     shapes = random.uniform(*BOX, (60, 2))
     forms = np.asarray(jax.vmap(true.form)(jnp.asarray(shapes)))
