@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import geodyn as gd
 from geodyn.control.families.branch import advance
 from geodyn.control.families.families import ENDS, stroke_family
 from geodyn.control.search.failure import StrokeError, farthest_led
@@ -12,6 +13,7 @@ from geodyn.control.search.strokes import Direct, efficiency, optimal_stroke
 from geodyn.geometry.groups.rigid import Translation
 from geodyn.locomotion.connections.connection import AbstractInvariantMetric
 from geodyn.locomotion.motion.holonomy import cost
+from geodyn.locomotion.strokes.stroke import FourierStroke
 from geodyn.locomotion.swimmers.links import Purcell
 
 METHOD = Direct(harmonics=2, steps=12)
@@ -95,6 +97,41 @@ def test_a_family_that_leads_nowhere_says_so():
         stroke_family(Plane(jnp.array(0.3)), (0.0, 0.0), interval=(0.05, 5.0), method=METHOD, bounds=bounds)
 
 
+class TwoPlanes(AbstractInvariantMetric):
+    """Cost |r'|² in two planes; the displacement is the areas that are enclosed in them, D and D'. Circles are best,
+    and E = 4π (|D| + |D'|)."""
+
+    group: Translation = Translation(2)
+
+    def quadratic_form(self, r, xi, rdot):
+        areas = jnp.stack([r[0] * rdot[1] - r[1] * rdot[0], r[2] * rdot[3] - r[3] * rdot[2]]) / 2
+        return jnp.sum(rdot**2) + jnp.sum((xi - areas) ** 2)
+
+
+COMPONENTS = {
+    "held": ({"displacement": [None, 0.2], "component": 0}, lambda D: (4 * np.pi * (D + 0.2), [1, 1], 0.2)),
+    "free": ({"displacement": [0.1, None], "component": 0}, lambda D: (4 * np.pi * D, [1, 0], 0.0)),
+    "others free": ({"component": 0}, lambda D: (4 * np.pi * D, [1, 0], 0.0)),
+    "direction": ({"displacement": [1.0, None]}, lambda D: (4 * np.pi * D, [1, 0], 0.0)),
+}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", COMPONENTS)
+def test_a_family_in_one_component(name):
+    """The other component stays where it is held, or is free and has no price."""
+    given, law = COMPONENTS[name]
+    cosine, sine = jnp.array([[0.2, 0.0, 0.25, 0.0]]).T, jnp.array([[0.0, 0.2, 0.0, 0.25]]).T
+    start, method = FourierStroke(jnp.zeros(4), cosine, sine), Direct(harmonics=1, steps=6)
+    family = stroke_family(TwoPlanes(), start, interval=(0.1, 0.3), method=method, points=4, **given)
+    E, prices, other = law(family.parameter)
+    np.testing.assert_allclose(family.cost, E, rtol=1e-9)
+    np.testing.assert_allclose(family.displacement, jnp.stack([family.parameter, 0 * E + other], axis=1), atol=1e-9)
+    np.testing.assert_allclose(family.multiplier / (4 * np.pi), np.tile(prices, (len(E), 1)), atol=1e-6)
+    tangents = gd.plot.family(family).lines[0].get_xydata()
+    np.testing.assert_allclose(np.diff(tangents[:, 1]) / np.diff(tangents[:, 0]), 4 * np.pi, rtol=1e-6)
+
+
 @pytest.mark.long
 def test_fold():
     """A maximum and a saddle of the curvature meet: for small loops of area D at tilt D/4π, by averaging over them."""
@@ -152,6 +189,9 @@ def test_interrupt_keeps_what_was_computed(monkeypatch):
         ({"interval": (1.0, 1.0)}, "two different numbers"),
         ({"interval": (0.1, 1.0), "points": 1}, "points of 2 at least"),
         ({"interval": (0.1, 1.0), "swimmer": lambda x: Plane()}, "needs displacement="),
+        ({"interval": (0.1, 1.0), "component": 1}, "component must be one of the 1 of the displacement, got 1"),
+        ({"interval": (-0.1, 1.0), "component": 0}, "no stroke is optimal at zero"),
+        ({"interval": (0.1, 1.0), "component": 0, "displacement": 0.1}, "must be 1 coordinates, None for those"),
     ],
 )
 def test_bad_arguments_are_named(wrong, message):

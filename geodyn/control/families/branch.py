@@ -102,12 +102,12 @@ class KKT(eqx.Module):
         here = self.varied.at(parameter)
         xi = here.swimmer.group.log(g)
         drag = towing_drag(here.swimmer) if self.drag is None else self.drag
-        slope = here.energy / jnp.linalg.norm(here.displacement) * weights[1:] / weights[0]
+        prices = here.energy / jnp.linalg.norm(here.displacement) * weights[1:] / weights[0]
         return {
             "parameter": parameter,
             "displacement": here.reached(xi),
             "cost": energy,
-            "multiplier": slope if here.displacement.ndim else slope[0],
+            "multiplier": here.of_components(prices[: here.asked().size]),
             "efficiency": drag * jnp.sum(xi[: here.swimmer.group.translations] ** 2) / energy,
         }
 

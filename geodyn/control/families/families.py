@@ -1,6 +1,6 @@
 """PURPOSE: families of optimal strokes: how the best stroke changes with the displacement or with the body."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import equinox as eqx
 import jax
@@ -11,14 +11,14 @@ from tqdm import tqdm
 
 from geodyn._compile.jit import as_pytree, jit, static_count
 from geodyn._gate import checked
-from geodyn._typing import Array, Count, Float, Number, Scalar, Vector
+from geodyn._typing import Array, Count, Float, Index, Number, Scalar, Vector
 from geodyn.control.families.branch import KKT, Point, advance, farthest
 from geodyn.control.families.varied import VariedProblem, fixed
 from geodyn.control.methods.method import Direct
 from geodyn.control.problem.minimise import Progress
 from geodyn.control.problem.optimum import OptimalStroke
 from geodyn.control.problem.problem import StrokeProblem
-from geodyn.control.search.checks import checked_limits, known, numbers
+from geodyn.control.search.checks import checked_limits, known, numbers, without_free
 from geodyn.control.search.strokes import optimal_stroke
 from geodyn.locomotion.connections.connection import AbstractInvariantMetric
 from geodyn.locomotion.motion.holonomy import gauss_times
@@ -53,7 +53,8 @@ class StrokeFamily(eqx.Module):
         parameter: [N] the displacement or the parameter of the body, by which the branch is followed.
         displacement: [N] or [N, k] of each stroke.
         cost: [N] the energy of each stroke.
-        multiplier: [N] or [N, k] dE/d(displacement), infinite at the largest displacement.
+        multiplier: [N] or [N, k] dE/d(displacement), infinite at the largest displacement, 0 of components that are
+            free.
         efficiency: [N] as by `gd.efficiency`, with the `drag` of `gd.stroke_family` (by default 1 for other swimmers
             than links).
         second_order: [N] positive where the stroke is a minimum, see `gd.OptimalStroke`.
@@ -141,8 +142,13 @@ def _scaled(direction, size):
     return direction * size
 
 
-def _checked(swimmer, interval, displacement, points, step, drag):
-    """The body and the displacement as functions of the parameter, and the ends of its interval; else ValueError."""
+def _through(held, component: int, size):
+    return held.at[component].set(size)
+
+
+def _checked(swimmer, interval, displacement, component, points, step, drag):
+    """The body and the displacement as functions of the parameter, the components that are free, and the ends of the
+    interval; else ValueError."""
     edges = np.asarray(numbers(interval), float)
     if edges.shape != (2,) or not np.all(np.isfinite(edges)) or edges[0] == edges[1]:
         raise ValueError(f"stroke_family: interval must be two different numbers (start, stop), got {interval}.")
@@ -150,17 +156,44 @@ def _checked(swimmer, interval, displacement, points, step, drag):
         raise ValueError(f"stroke_family: drag must be a positive number, got {drag}.")
     if static_count("points", points) < 2 or step <= 0:
         raise ValueError(f"stroke_family: needs points of 2 at least and a positive step, got {points} and {step}.")
-    if isinstance(swimmer, AbstractInvariantMetric):
-        if edges[0] * edges[1] <= 0:
+    displacement, free = without_free(displacement)
+    if not isinstance(swimmer, AbstractInvariantMetric):
+        if displacement is None or component is not None:
             raise ValueError(
-                f"stroke_family: the displacement goes from {edges[0]:g} to {edges[1]:g}, but no stroke is optimal at"
-                " zero; start at a small displacement of the same sign, 1 % of the other will do."
+                "stroke_family: a family of swimmers needs displacement=, the same for all of them, and no component=."
             )
-        direction = floating(1.0 if displacement is None else displacement)
-        return jax.tree_util.Partial(fixed, swimmer), jax.tree_util.Partial(_scaled, direction), edges
+        return as_pytree(swimmer), jax.tree_util.Partial(fixed, floating(displacement)), free, edges
+    if component is None:
+        path = jax.tree_util.Partial(_scaled, floating(1.0 if displacement is None else displacement))
+    else:
+        held, free = _held(swimmer, displacement, free, component)
+        path = jax.tree_util.Partial(_through, held, component)
+    if edges[0] * edges[1] <= 0 and (component is None or not np.any(np.delete(held, component))):
+        raise ValueError(
+            f"stroke_family: the displacement goes from {edges[0]:g} to {edges[1]:g}, but no stroke is optimal at"
+            " zero; start at a small displacement of the same sign, 1 % of the other will do."
+        )
+    return jax.tree_util.Partial(fixed, swimmer), path, free, edges
+
+
+def _held(swimmer, displacement, free: tuple[int, ...], component: int):
+    """(the displacement whose component varies, the components that are free), without a displacement all others."""
+    k = swimmer.group.dim
+    if not component < k:
+        raise ValueError(f"stroke_family: component must be one of the {k} of the displacement, got {component}.")
     if displacement is None:
-        raise ValueError("stroke_family: a family of swimmers needs displacement=, the same for all of them.")
-    return as_pytree(swimmer), jax.tree_util.Partial(fixed, floating(displacement)), edges
+        displacement, free = np.zeros(k), tuple(range(k))
+    if np.shape(displacement) != (k,):
+        raise ValueError(
+            f"stroke_family: with component= the displacement must be {k} coordinates, None for those that are free,"
+            f" got {displacement}."
+        )
+    return floating(displacement), tuple(i for i in free if i != component)
+
+
+def _with_free(displacement, free: tuple[int, ...]):
+    """The displacement as `gd.optimal_stroke` takes it, None where it is free."""
+    return [None if i in free else x for i, x in enumerate(displacement)] if free else displacement
 
 
 def _check_room(first: OptimalStroke, bounds, rates) -> None:
@@ -189,7 +222,8 @@ def stroke_family(
     guess: Stroke | Vector | None = None,
     *,
     interval: tuple[Number, Number],
-    displacement: Number | Vector | None = None,
+    displacement: Number | Vector | Sequence[Number | None] | None = None,
+    component: Index | None = None,
     method: Direct = Direct(),  # noqa: B008
     bounds: tuple[Vector, Vector] | None = None,
     rates: Vector | None = None,
@@ -201,8 +235,9 @@ def stroke_family(
 ) -> StrokeFamily:
     """The optimal strokes of a body at all displacements, or of a family of bodies at one displacement, through folds.
 
-    A body is followed in its net displacement, from `interval[0]`, best a small one, towards `interval[1]`; a function
-    parameter -> body is followed in its parameter at a fixed `displacement`. The branch begins at the stroke that
+    A body is followed in its net displacement, from `interval[0]`, best a small one, towards `interval[1]`: in its size
+    along a direction, or in one `component` of it, with the others held or free. A function parameter -> body is
+    followed in its parameter at a fixed `displacement`. The branch begins at the stroke that
     `gd.optimal_stroke(swimmer, guess, …)` finds. It ends where the parameter reaches an end of the interval, after
     `points`, where the displacement is the largest that is possible, where the strokes reach the `bounds` or `rates`,
     or where they can no longer be resolved; `end` of the result says which. Beyond folds the strokes obey Wong's
@@ -211,9 +246,14 @@ def stroke_family(
     Args:
         swimmer: body with a metric of shapes, or a function parameter -> body.
         guess: stroke or shape [m] to begin at, as for `gd.optimal_stroke`.
-        interval: (start, stop) of the displacement or of the parameter; displacements must have one sign.
+        interval: (start, stop) of the displacement or of the parameter; displacements must have one sign, unless
+            another component is held at a number that is not 0.
         displacement: the direction [k] of the displacements of a body (None: a translation whose direction is free);
-            the displacement, a length or [k], of a family of bodies.
+            with a `component` what the others are held at; the displacement, a length or [k], of a family of bodies.
+            Components that are None are free, as in `gd.optimal_stroke`.
+        component: the component of the displacement of a body that goes through the interval, in place of the size:
+            `displacement=[0.1, None, 0.0], component=2` turns it more and more while x is held at 0.1 and y is free.
+            Without a displacement all others are free.
         method: `gd.Direct` with its settings.
         bounds, rates, base: as for `gd.optimal_stroke`.
         drag: towing drag of the efficiency, see `gd.efficiency`.
@@ -240,17 +280,17 @@ def stroke_family(
     Source:
         Allgower & Georg, *Introduction to Numerical Continuation Methods* (SIAM 2003).
     """
-    body, target, edges = _checked(swimmer, interval, displacement, points, step, drag)
+    body, target, free, edges = _checked(swimmer, interval, displacement, component, points, step, drag)
     start, stop = floating(edges)
     held = {"method": method, "bounds": bounds, "rates": rates, "base": base}
-    first = optimal_stroke(body(start), guess, displacement=target(start), **held)
+    first = optimal_stroke(body(start), guess, displacement=_with_free(target(start), free), **held)
     _check_room(first, bounds, rates)
     limits, bounded = checked_limits(bounds, rates, first.stroke(floating(0.0)).size)
     x, steps = (first.stroke, method.steps) if base is None else (first.stroke.coefficients, 2 * method.steps)
     # The unit of energy: of the order of the largest energy on the branch.
     scale = jnp.linalg.norm(target(stop)) / jnp.linalg.norm(target(start))
     frame = None if base is None else floating(base)
-    problem = StrokeProblem(body(start), target(start), scale * first.cost, frame, limits, bounded, steps)
+    problem = StrokeProblem(body(start), target(start), scale * first.cost, frame, limits, bounded, steps, free=free)
     kkt = KKT(VariedProblem(problem, body, target), x, jnp.abs(stop - start), None if drag is None else floating(drag))
     z = kkt.beginning(x, start)
     onwards = jnp.sign(stop - start) * (jnp.arange(z.size) == z.size - 1)

@@ -119,6 +119,12 @@ class StrokeProblem(eqx.Module):
         """The indices of the components of the displacement that are asked for."""
         return np.delete(np.arange(self.displacement.size), self.free)
 
+    def of_components(self, prices: Float[Array, " a"]) -> Float[Array, "..."]:
+        """Numbers of the components that are asked for, in the form of the displacement, with 0 for those that are
+        free."""
+        whole = jnp.zeros_like(prices, shape=self.displacement.size).at[self.asked()].set(prices)
+        return whole.reshape(self.displacement.shape)
+
     def missing(self, xi: Float[Array, " k"]) -> Float[Array, " p"]:
         """The error of exp(ξ) relative to the displacement; if that is a length, followed by the net rotation."""
         target = self.displacement
@@ -153,20 +159,13 @@ def outcome(problem: StrokeProblem, x, multipliers: Float[Array, " p"]) -> dict:
     steps."""
     stroke, (states, powers, elements) = problem.stroke(x), _on_twice_the_steps(problem, x)
     energy, end = mean(powers), elements[-1]
-    asked = problem.asked()
-    prices = problem.energy / jnp.linalg.norm(problem.displacement) * multipliers[: asked.size]
-    multiplier = jnp.zeros_like(prices, shape=problem.displacement.size).at[asked].set(prices)
-    multiplier = multiplier.reshape(problem.displacement.shape)
+    prices = problem.energy / jnp.linalg.norm(problem.displacement) * multipliers[: problem.asked().size]
     return {
         "stroke": stroke,
         "cost": energy,
         "displacement": problem.reached(problem.swimmer.group.log(end)),
         "charge": problem.charge(multipliers, end),
-        "multiplier": jnp.zeros_like(problem.displacement)
-        .ravel()
-        .at[asked]
-        .set(prices)
-        .reshape(problem.displacement.shape),
+        "multiplier": problem.of_components(prices),
         "room": jnp.min(jax.vmap(problem.gaps)(states), initial=jnp.inf),
         "power_variation": jnp.max(jnp.abs(powers / energy - 1)),
     }

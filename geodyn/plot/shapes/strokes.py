@@ -386,18 +386,22 @@ def family(
 
 
 def _along(family):
-    """The displacement [N] of a family in its direction, its cost, and the slope of the cost."""
+    """The displacement [N] along which a family was followed, its cost, and the slope of the cost."""
     parameter = np.asarray(family.parameter)
     displacement, multiplier = (
         np.asarray(x).reshape(len(parameter), -1) for x in (family.displacement, family.multiplier)
     )
-    direction = displacement[-1] / parameter[-1]
-    if not np.allclose(displacement, parameter[:, None] * direction, rtol=1e-6, atol=1e-9):
+    change = parameter - parameter[0]
+    last = np.argmax(np.abs(change))
+    held = np.any(multiplier != 0, axis=0)  # Components that are free have no price.
+    direction = np.where(held, (displacement[last] - displacement[0]) / (change[last] or 1.0), 0.0)
+    fits = np.isclose(displacement, displacement[0] + change[:, None] * direction, rtol=1e-6, atol=1e-9)
+    moved = np.abs(direction) > 1e-9
+    if not moved.any() or not fits[:, held].all():
         raise ValueError(
             "displacement: this is a family of bodies, along which the multipliers are no slopes of the cost; draw "
             "family.cost over family.parameter"
         )
-    moved = direction != 0
     return parameter, family.cost, multiplier[:, moved] @ direction[moved]
 
 
