@@ -4,6 +4,7 @@ LAPACK calls also hang inside a large `vmap` on JAX 0.10 with several CPU device
 """
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +23,7 @@ def solve(a: Float[Array, "n n"], b: Float[Array, " n"]) -> Float[Array, " n"]:
     if a.shape[0] <= 4:
         cofactors = adjugate(a)
         return cofactors @ b / jnp.dot(a[0], cofactors[:, 0])
-    return inverse(a) @ b if a.shape[0] <= LARGEST_ELIMINATION else jnp.linalg.solve(a, b)
+    return factored(a).solve(b)
 
 
 def adjugate(a: Float[Array, "n n"]) -> Float[Array, "n n"]:
@@ -117,3 +118,22 @@ def inverse(a: Array, largest_elimination: int = LARGEST_ELIMINATION) -> Array:
 
     eye = jnp.eye(n, dtype=a.dtype)
     return jax.lax.fori_loop(0, n, eliminate, jnp.concatenate([a, eye], axis=1))[:, n:]
+
+
+class Factors(NamedTuple):
+    """A matrix made ready for several right-hand sides: its inverse, or beyond `largest_elimination` its LU factors,
+    since XLA takes ten times as long for LAPACK's inverse of a large matrix as for its factors."""
+
+    inverse: Array | None
+    lu: tuple[Array, Array] | None
+
+    def solve(self, b: Float[Array, " n"]) -> Float[Array, " n"]:
+        """x with a x = b."""
+        return jax.scipy.linalg.lu_solve(self.lu, b) if self.inverse is None else self.inverse @ b
+
+
+def factored(a: Float[Array, "n n"], largest_elimination: int = LARGEST_ELIMINATION) -> Factors:
+    """The `Factors` of a symmetric or general matrix."""
+    if a.shape[0] > largest_elimination:
+        return Factors(None, jax.scipy.linalg.lu_factor(a))
+    return Factors(inverse(a, largest_elimination), None)

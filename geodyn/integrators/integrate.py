@@ -435,11 +435,21 @@ def _raise_failure(trajectory):
     if result in (RESULTS.not_converged, RESULTS.not_finite, RESULTS.charts_disagree):
         done = int(trajectory.stats.steps) - 1
         t = float(trajectory.t[0]) + done * float(trajectory.step_size)
+        why = (result == RESULTS.not_converged and _advice(trajectory)) or result.message
         raise IntegrationError(
-            f"step {done + 1} at t = {t:.6g} failed: {result.message}. The error's .trajectory (or throw=False) holds "
+            f"step {done + 1} at t = {t:.6g} failed: {why}. The error's .trajectory (or throw=False) holds "
             "what was computed",
             trajectory,
         )
+
+
+def _advice(trajectory) -> str:
+    """What a stepper says of the step that failed, from the last saved state before it."""
+    if not isinstance(trajectory.method, AbstractStepper):
+        return ""
+    last = int(np.sum(np.isfinite(trajectory.q.reshape(len(trajectory.q), -1)[:, 0]))) - 1
+    t, *state = (x[last] for x in (trajectory.t, trajectory.q, trajectory.v))
+    return trajectory.method.advice(trajectory.system, t, trajectory.step_size, *(x.reshape(-1) for x in state))
 
 
 def _by_parts(system, method, t0, h, q, v, most, whole: Plan, folder, progress):

@@ -479,3 +479,21 @@ def test_gradient_of_what_slides_in_a_bowl():
 
     a, e = jnp.asarray(1.0), 1e-5
     np.testing.assert_allclose(end(a)[1], (end(a + e)[0] - end(a - e)[0]) / (2 * e), rtol=1e-7)
+
+
+def test_more_contacts_than_are_watched():
+    """Twelve discs fall into a box: the error says how many contacts close, and with enough of them they come to rest."""
+    radius, (i, j) = 0.25, np.divmod(np.arange(12), 4)
+    sides = lambda x: x[1] - radius, lambda x: x[0] - radius, lambda x: 2.1 - radius - x[0]
+    box = [gd.Wall(side, restitution=0.0, friction=0.3) for side in sides]
+    discs = gd.Contact(radius, restitution=0.0, friction=0.3)
+    system = gd.System(gd.spaces.Euclidean(2), np.ones(12), discs, *box, gd.Gravity(9.81))
+    q0 = 0.52 * np.stack([j, i], axis=1) + 0.27
+
+    def fallen(most_contacts):
+        method = gd.methods.Moreau(most_contacts=most_contacts)
+        return gd.integrate(system, q0, t1=1.0, steps=100, method=method)
+
+    with pytest.raises(gd.IntegrationError, match=r"may close in this step, and most_contacts=4 are watched: take gd"):
+        fallen(4)
+    assert np.max(np.abs(fallen(24).v[-1])) < 1e-12

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from geodyn._compile.tracing import batched_as
-from geodyn._numerics.linalg import inverse
+from geodyn._numerics.linalg import Factors, factored
 from geodyn._typing import Array, Bool, Float
 
 MOST_ITERATIONS = 96
@@ -67,8 +67,8 @@ def cone_complementarity(
     def size_of(z):
         return jnp.max(jnp.abs(z), initial=0.0)
 
-    def newton(z, part):
-        """The inverse of the derivative of the defect, regularised as by Levenberg & Marquardt: at least by what
+    def newton(z, part) -> Factors:
+        """The derivative of the defect, regularised as by Levenberg & Marquardt: at least by what
         redundant contacts need, and by `part` times the defect relative to the impulses. If the conditions of redundant
         contacts are only nearly compatible, their impulses must be redistributed, and without regularisation the Newton
         steps are far too long."""
@@ -76,20 +76,24 @@ def cone_complementarity(
         soft = jnp.clip(part * left(z) / jnp.where(size > 0, size, 1), eps**0.6, SOFTEST)
         slopes = jax.vmap(jax.jacfwd(in_cone))(moved(z, *still[:2]), still[2])
         change = jnp.einsum("kij,kjm->kim", slopes, near.reshape(k, d, k * d)).reshape(k * d, k * d)
-        return inverse((1 + soft) * eye - change, LARGEST_ELIMINATION)
+        return factored((1 + soft) * eye - change, LARGEST_ELIMINATION)
 
-    def corrected(z, inverted, *given):
-        return z - (inverted @ defect(z, *given).reshape(-1)).reshape(k, d)
+    def corrected(z, factors: Factors, *given):
+        return z - factors.solve(defect(z, *given).reshape(-1)).reshape(k, d)
 
-    gap = (jnp.arange(d) == 0)[None, :]
+    gap = jnp.arange(d) == 0
 
     def sweep(i, z):
-        here = (jnp.arange(k) == i % k)[:, None]
-        normal = in_cones(jnp.where(here & gap, moved(z, *still[:2]), z))
-        return jnp.where(here, in_cones(jnp.where(here & ~gap, moved(normal, *still[:2]), normal)), z)
+        """The impulse of one contact for the impulses of all others, first along its gap and then along its slips."""
+        here = i % k
+        row, *given = (x[here] for x in (still[0], still[1], rate, still[2]))
 
-    def in_cones(y):
-        return jax.vmap(in_cone)(y, still[2])
+        def moved_here(z):
+            force, speed, _ = given
+            return z[here] - speed * (jnp.einsum("ilj,lj->i", row, z) + force)
+
+        normal = z.at[here].set(in_cone(jnp.where(gap, moved_here(z), z[here]), given[2]))
+        return z.at[here].set(in_cone(jnp.where(gap, normal[here], moved_here(normal)), given[2]))
 
     def left(z):
         return jnp.nan_to_num(size_of(defect(z, *still)), nan=jnp.inf)
@@ -98,9 +102,9 @@ def cone_complementarity(
         """The smallest impulses for which all contacts that push stick."""
         push = jnp.broadcast_to((z[:, 0] > 0)[:, None], (k, d)).reshape(-1)
         soft = jnp.where(push[:, None] & push[None, :], eye - near, 0) + jnp.where(push, eps**0.6, 1)[:, None] * eye
-        inverted = inverse(soft, LARGEST_ELIMINATION)
+        factors = factored(soft, LARGEST_ELIMINATION)
         wanted = jnp.where(push, -(rate * still[1]).reshape(-1), 0)
-        return (inverted @ (wanted + eps**0.6 * (inverted @ wanted))).reshape(k, d)
+        return factors.solve(wanted + eps**0.6 * factors.solve(wanted)).reshape(k, d)
 
     def judged(z):
         return (z, left(z))
@@ -144,6 +148,6 @@ def cone_complementarity(
     begin = ((first, far), (first, far), far, zero, jnp.asarray(-GUESSED))
     z, now = jax.lax.while_loop(proceed, improve, batched_as(still, begin))[0]
     # Two more Newton steps, only for their derivatives: the second one undoes the regularisation.
-    inverted = newton(z, 0)
-    again = corrected(corrected(z, inverted, matrix, b, friction), inverted, matrix, b, friction)
+    factors = newton(z, 0)
+    again = corrected(corrected(z, factors, matrix, b, friction), factors, matrix, b, friction)
     return z + (again - jax.lax.stop_gradient(again)), now <= jnp.maximum(2**20 * eps * scale, eps**0.3 * size_of(z))

@@ -25,7 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._compile.tracing import once
-from geodyn._numerics.linalg import inverse
+from geodyn._numerics.linalg import Factors, factored, inverse
 from geodyn._typing import Array, Bool, Float
 from geodyn.integrators.contract.system import AbstractSystem
 from geodyn.integrators.impacts.coulomb import frame, impact
@@ -79,22 +79,26 @@ def complementarity(matrix: Float[Array, "K K"], b: Float[Array, " K"], allowed:
         active, wrong, count, _ = state
         first = wrong & (jnp.arange(b.size) == jnp.argmax(wrong))
         active = active ^ jnp.where(count < BLOCK_PIVOTS, wrong, first)
-        inverted = inverse(jnp.where(active[:, None] & active[None, :], still + softness, eye))
-        j = inverted @ jnp.where(active, -target, 0)
+        factors = among(active)
+        j = factors.solve(jnp.where(active, -target, 0))
         # The second step undoes the regularisation.
-        j = j - inverted @ jnp.where(active, still @ j + target, 0)
+        j = j - factors.solve(jnp.where(active, still @ j + target, 0))
         wrong = jnp.where(active, j * jnp.diag(still) < -slack, allowed & (still @ j + target < -slack))
-        return active, wrong, count + 1, (j, inverted)
+        return active, wrong, count + 1, (j, factors)
+
+    def among(active) -> Factors:
+        return factored(jnp.where(active[:, None] & active[None, :], still + softness, eye))
 
     active = allowed & (target < 0)
-    begin = (active & False, active, jnp.zeros((), int), (target, still))
+    unknown = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(among, active))
+    begin = (active & False, active, jnp.zeros((), int), (target, unknown))
 
     def unsettled(state):
         return (jnp.any(state[1]) | (state[2] == 0)) & (state[2] < MOST_PIVOTS)
 
-    active, _, _, (j, inverted) = jax.lax.while_loop(unsettled, pivot, begin)
+    active, _, _, (j, factors) = jax.lax.while_loop(unsettled, pivot, begin)
     # One more step, for its derivatives.
-    return jnp.where(active, j - inverted @ jnp.where(active, matrix @ j + b, 0), 0), active
+    return jnp.where(active, j - factors.solve(jnp.where(active, matrix @ j + b, 0)), 0), active
 
 
 def first_alone(matrix: Float[Array, "K K"], restitution, closed: Bool[Array, " K"], held: Bool[Array, " K"]):

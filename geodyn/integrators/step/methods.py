@@ -219,6 +219,10 @@ class AbstractStepper(AbstractMethod):
     def advance(self, system: AbstractSystem, t, h, q: Array, p: Array, lam: Array) -> Advanced:
         """One step of length h from the state (q, p, λ) at the time t."""
 
+    def advice(self, system: AbstractSystem, t, h, q: Array, v: Array) -> str:
+        """Why a step from this state could not be solved and what to do, if more can be said than that it was not."""
+        return ""
+
 
 def formulation_of(method: AbstractCollocation, constraints: int) -> Formulation:
     """The formulation of the constraints in a step of the method; ValueError if the method cannot hold constraints."""

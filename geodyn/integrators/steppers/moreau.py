@@ -124,6 +124,16 @@ class Moreau(AbstractStepper):
         converged = near & also_near & found & also_found & ((jnp.min(others) >= 0) | room)
         return Advanced(end, after, jnp.concatenate([bonds, forces]), converged, 1)
 
+    def advice(self, system, t, h, q, v):
+        gap, rate = jax.jvp(system.contacts.gap, (t, q), (jnp.ones_like(t), v))
+        near = int(jnp.sum(gap <= h * jnp.max(jnp.abs(rate)) + rounding(jnp.max(jnp.abs(q)))))
+        if near <= self.most_contacts:
+            return ""
+        return (
+            f"{near} contacts are closed or may close in this step, and most_contacts={self.most_contacts} are "
+            f"watched: take gd.methods.Moreau(most_contacts={near}) or more"
+        )
+
 
 class Touch(eqx.Module):
     """The contacts `which` in the middle of a step of length h: at the time t, at the configuration q, with the
