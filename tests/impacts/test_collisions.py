@@ -453,3 +453,14 @@ def test_no_friction_is_none_inside_jit_too():
     seen = []
     jax.eval_shape(lambda x: seen.append(gd.Contact(0.1).friction) or x, 1.0)
     assert seen == [None]
+
+
+@pytest.mark.parametrize("steps", [3, 4])
+@pytest.mark.parametrize("name", ["cbrt", "root"])
+def test_a_gap_that_is_steep_at_zero(name, steps):
+    """Where it closes it has no finite slope, so nothing can be struck; a step that ends there does not pass through it
+    either. From a root of its modulus the body turns back where the impact falls within a step."""
+    gap = {"cbrt": jnp.cbrt, "root": lambda x: jnp.sign(x) * jnp.sqrt(jnp.abs(x))}[name]
+    system = gd.System(gd.spaces.Euclidean(1), [1.0], gd.Wall(lambda x: gap(1 - x[0])))
+    trajectory = gd.integrate(system, [[0.0]], [[1.0]], t1=2.0, steps=steps, throw=False)
+    assert int(trajectory.result) != 0 or abs(trajectory.q[-1, 0, 0]) < 1e-6

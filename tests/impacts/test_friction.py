@@ -482,7 +482,7 @@ def test_gradient_of_what_slides_in_a_bowl():
 
 
 def test_more_contacts_than_are_watched():
-    """Twelve discs fall into a box: the error says how many contacts close, and with enough of them they come to rest."""
+    """Twelve discs fall into a box: the error says how many contacts close, and with enough they come to rest."""
     radius, (i, j) = 0.25, np.divmod(np.arange(12), 4)
     sides = lambda x: x[1] - radius, lambda x: x[0] - radius, lambda x: 2.1 - radius - x[0]
     box = [gd.Wall(side, restitution=0.0, friction=0.3) for side in sides]

@@ -51,8 +51,8 @@ class RESULTS(enum.IntEnum):
             "method=gd.methods.Moreau()",
             "no impulses in the friction cones were found for an impact of several contacts: separate them, or lower "
             "the friction",
-            "a contact closed but was not struck: the gradient of a gap must not vanish where it closes; where many "
-            "contacts come near at once, give more most_impacts",
+            "a contact closed but was not struck: the gradient of a gap must be finite and not vanish where it closes; "
+            "where many contacts come near at once, give more most_impacts",
             "fewer than four digits of the positions are left, so far is the motion from the centre of its chart: take "
             "one that goes along, Hyperbolic(n, 'moving halfspace') or Sphere(n, 'stereographic pair')",
             "a step, or the energy, has no correct digit, so the motion is much faster than the steps: take more "

@@ -110,7 +110,10 @@ def substep(method, system, grid, h, moving: Moving, active, alone: bool = False
     time = jnp.where(arrived, grid, t + end.length)
     after, w = after_step(leg.pose(end.length), state, end.root, ~moving.regular)
     unknown = after.alive & jnp.any(jnp.isnan(end.gap))
-    after = eqx.tree_at(lambda s: s.result, after, jnp.where(unknown, RESULTS.not_finite, after.result))
+    # Where the slope of a gap is infinite nothing tells on which side of zero it is.
+    steep = after.alive & ~jnp.all(jnp.isfinite(size))
+    result = jnp.where(steep, RESULTS.contact_unresolved, jnp.where(unknown, RESULTS.not_finite, after.result))
+    after = eqx.tree_at(lambda s: s.result, after, result)
     hit = hit & after.alive
     lam = w[-1, state.q.size :][: system.count_constraints(state.q)] / end.length
     none = nothing_struck(size)
