@@ -282,8 +282,9 @@ def is_configuration(system: AbstractSystem, q: Float[Array, " n"]) -> Bool[Arra
     return jnp.ones((), bool)
 
 
+@functools.singledispatch
 def takes_any_configuration(system: AbstractSystem) -> bool:
-    """Whether all numbers are configurations of the system."""
+    """Whether all numbers are configurations of the system, as far as its class tells."""
     return is_configuration.dispatch(type(system)) is is_configuration.dispatch(AbstractSystem)
 
 

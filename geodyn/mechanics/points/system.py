@@ -14,7 +14,7 @@ from geodyn._numerics.failure import in_range_or_nan, nan_unless
 from geodyn._numerics.linalg import solve
 from geodyn._typing import Array, Each, Float, Number, Scalar
 from geodyn.geometry.derived.patches import atlas_of
-from geodyn.geometry.manifold.manifold import AbstractManifold, check_metric
+from geodyn.geometry.manifold.manifold import ANYWHERE, AbstractManifold, check_metric, domain_of, in_chart
 from geodyn.geometry.models.spaces import rounding_of
 from geodyn.integrators.contract.charts import Charts
 from geodyn.integrators.contract.constraints import check_constraints
@@ -162,6 +162,18 @@ class System(AbstractBody):
             check_dissipation(self.rayleigh_at, t, np.ravel(q), np.ravel(v))
 
 
+@takes_any_configuration.register
+def _(system: System) -> bool:
+    return domain_of(system.space) is ANYWHERE
+
+
+@is_configuration.register
+def _(system: System, q):
+    if takes_any_configuration(system):
+        return jnp.ones((), bool)
+    return jnp.all(jax.vmap(domain_of(system.space).holds)(system.points(q)))
+
+
 @rounding.register
 def _(system: System, q):
     return jnp.max(jax.vmap(lambda x: rounding_of(system.space, x))(system.points(q)))
@@ -256,6 +268,9 @@ def _of_configuration(system: AbstractSystem, q, value: Array) -> Array:
     if takes_any_configuration(system) or isinstance(value, jax.core.Tracer):
         return value
     if np.any(np.isnan(value)) and not is_configuration(system, jnp.asarray(q, float).reshape(-1)):
+        if isinstance(system, System):
+            for i, x in enumerate(np.asarray(q)):
+                in_chart(system.space, f"q[{i}]", jnp.asarray(x))
         raise ValueError(
             f"q is no configuration of this {type(system).__name__}, got {np.asarray(q).tolist()}: the quaternions of "
             "rigid bodies have unit length, take what bodies.state(rotation, …) returns"
