@@ -78,6 +78,8 @@ def figure(width: float | int, height: float | int):
     """
     from matplotlib.figure import Figure
 
+    if not (width > 0 and height > 0):
+        raise ValueError(f"width and height must be positive, got {width} and {height}")
     return Figure(figsize=(width, height), layout="constrained")
 
 

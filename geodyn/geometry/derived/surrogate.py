@@ -137,12 +137,12 @@ def _fitted(space, centre, half, reach, tolerance):
     rng = np.random.default_rng(0)
     # The test points are denser near the edges, where the errors of polynomials are largest.
     tests = np.cos(np.pi * rng.random((TESTS, space.dim))) / MARGIN, _in_ball(rng, rng.random(TESTS) ** 0.5, space.dim)
-    wanted = distances(*tests)
     tried = jax.jit(jax.vmap(_evaluate, (None, 0, 0)))
     degrees, terms = np.where(np.isinf(half), 0, 6), 3
     last, stalled = np.inf, 0
+    table = _coefficients(distances, degrees, terms)  # It has few nodes: what they do not find is told soon.
+    wanted = distances(*tests)
     while True:
-        table = _coefficients(distances, degrees, terms)
         error = SAFETY * float(np.max(np.abs(np.sqrt(np.maximum(tried(table, *tests), 0) / wanted) - 1)))
         if error <= tolerance:
             return table, error
@@ -157,6 +157,7 @@ def _fitted(space, centre, half, reach, tolerance):
                 f"polynomials of degree {2 * terms - 2} in the difference. Take a smaller reach, a smaller "
                 "box or a larger tolerance"
             )
+        table = _coefficients(distances, degrees, terms)
 
 
 def _coefficients(distances, degrees, terms):
@@ -206,15 +207,19 @@ def _sampler(space, centre, half, reach):
     def distances(u, d, nodes=NODES):
         x, y = (centre + np.where(np.isinf(half), 0, half) * u + sign * reach * d / 2 for sign in (-1, 1))
         full = [np.resize(points, (-(-len(points) // BATCH) * BATCH, space.dim)) for points in (x, y)]
-        parts = [solve(*(points[i : i + BATCH] for points in full), nodes) for i in range(0, len(full[0]), BATCH)]
-        values = np.concatenate(parts)[: len(x)]
-        if not np.all(values > 0):
-            bad = int(np.argmin(values > 0))
-            raise ValueError(
-                f"the distance from {x[bad].tolist()} to {y[bad].tolist()} is not found: the metric must be regular "
-                "half a reach around the box, and the points joined by one geodesic. Take a smaller reach or box"
-            )
-        return values
+        parts = []
+        for i in range(0, len(full[0]), BATCH):
+            starts, ends = (points[i : i + BATCH] for points in full)
+            values = np.asarray(solve(starts, ends, nodes))
+            if not np.all(values > 0):
+                bad = int(np.argmin(values > 0))
+                raise ValueError(
+                    f"the distance from {starts[bad].tolist()} to {ends[bad].tolist()} is not found: the metric must "
+                    f"be regular half a reach={reach.tolist()} around the box, and the points joined by one geodesic. "
+                    "Take a smaller reach or box"
+                )
+            parts.append(values)
+        return np.concatenate(parts)[: len(x)]
 
     return distances
 

@@ -68,6 +68,8 @@ class Product(AbstractLieGroup):
     @checked
     def parts(self, g: Float[Array, "d d"]) -> list[Float[Array, "_ _"]]:
         """The elements of the factors that g consists of."""
+        if g.shape != (size := self._ends[-1], size):
+            raise ValueError(f"g must be an element [{size}, {size}] of this product, got shape {g.shape}")
         return [g[begin:end, begin:end] for begin, end in pairwise(self._ends)]
 
     @property

@@ -13,7 +13,7 @@ from geodyn.geometry.manifold.manifold import safe_sqrt
 
 
 @checked
-def bracket(X: Callable, Y: Callable, q: Row) -> Float[Array, " n"]:
+def bracket(X: Callable[[Array], Array], Y: Callable[[Array], Array], q: Row) -> Float[Array, " n"]:
     """The Lie bracket `[X, Y] = Y'X − X'Y` of two vector fields at a point.
 
     It is the direction in which one gets by following X, Y, −X and −Y for a short time ε each, over ε².
@@ -47,7 +47,7 @@ def bracket(X: Callable, Y: Callable, q: Row) -> Float[Array, " n"]:
 
 
 @checked
-def integrability_defect(form: Callable, q: Row) -> Scalar:
+def integrability_defect(form: Callable[[Array], Array], q: Row) -> Scalar:
     """How far the constraint A(q)v = 0 is from a holonomic one at a point: zero all around where surfaces fit it.
 
     The distribution ker A(q) is closed under brackets where surfaces φ(q) = const fit it (Frobenius). The defect is the

@@ -253,6 +253,8 @@ def _check_symmetric(x, g):
     if isinstance(g, jax.core.Tracer):
         return
     g = np.asarray(g)
+    if (g == g.T).all():  # It takes a quarter of the time of what minds NaN.
+        return
     if not np.array_equal(g, g.T, equal_nan=True) and not _is_symmetric(*_scaled(g)):
         raise ValueError(_not_symmetric(x, g))
 

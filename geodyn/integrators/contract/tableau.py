@@ -50,7 +50,9 @@ class ButcherTableau:
         self.a, self.b, self.c, self.order = a, b, c, int(order)
         for p, defect in enumerate(_order_defects(a, b, c)[: self.order], start=1):
             if defect > 1e-12:
-                raise ValueError(f"order={order} was stated, but the conditions of order {p} fail by {defect:.1e}")
+                raise ValueError(
+                    f"order={order} was stated, but a, b and c fail the conditions of order {p} by {defect:.1e}"
+                )
 
     @property
     def stages(self) -> int:

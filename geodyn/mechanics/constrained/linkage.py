@@ -185,7 +185,10 @@ def _check_masses(free, lumped):
         return
     massless = [i for i in free if not lumped[i] > 0]
     if massless:
-        raise ValueError(f"joint {massless[0]} has no mass: give rod_masses or hinge_masses that are positive there")
+        raise ValueError(
+            f"joint {massless[0]} has no mass: give rod_masses or hinge_masses (rod_mass, "
+            "hinge_mass of a chain) that are positive there"
+        )
 
 
 def check_regular(linkage: Linkage, q, v, t=0.0) -> None:
@@ -272,5 +275,6 @@ def _check_reach(edges, lengths, pins) -> None:
             what = "cannot be assembled" if apart > reach[i, j] * (1 + 1e-9) else "is singular: it cannot move"
             raise ValueError(
                 f"pins {i} and {j} are {apart:.6g} apart and the rods between them reach {reach[i, j]:.6g}, so that "
-                f"the linkage {what}. Bring the pins closer together, or make rods longer"
+                f"the linkage {what}. Bring the pins closer together (a smaller span), make rods longer, or take more "
+                "of them (a larger count)"
             )

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._checks import one_number, returned
 from geodyn._compile.jit import jit
 from geodyn._gate import checked
 from geodyn._typing import Array, Axes, Count, Float
@@ -125,7 +126,7 @@ def _covering(sizes, weights) -> float:
 
 @jit
 def _values(function, X):
-    return jax.lax.map(function, X, batch_size=512)
+    return jax.lax.map(lambda x: one_number("function", returned("function", function, x)), X, batch_size=512)
 
 
 def _unit(tilt, turn) -> np.ndarray:
