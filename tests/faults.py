@@ -672,8 +672,8 @@ control/problem/minimise.py: Newton's method goes up where it is concave
 > control/test_strokes.py::test_minimise
 
 control/problem/problem.py: the multiplier in the units of the search
-- .at[asked].set(prices)
-+ .at[asked].set(multipliers[: asked.size])
+- prices = problem.energy / jnp.linalg.norm(problem.displacement) * multipliers[: problem.asked().size]
++ prices = multipliers[: problem.asked().size]
 > control/test_strokes.py::test_the_multiplier_is_the_slope_of_the_energy
 
 control/problem/wong.py: the charge moves the wrong way
@@ -952,6 +952,11 @@ _compile/jit.py: a function is compiled again in every call
 - @functools.cache  # Else
 + # Else
 > compile/test_jit.py::test_a_call_like_one_before_compiles_nothing
+
+_compile/jit.py: programs of functions that nobody has stay
+- @functools.lru_cache(KEPT)
++ @functools.cache
+> compile/test_jit.py::test_programs_of_functions_that_nobody_has_are_let_go
 
 _compile/jit.py: an error of the user's force is JAX's
 - _report(error)

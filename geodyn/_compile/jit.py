@@ -22,6 +22,8 @@ from geodyn._compile.tracing import undisturbed
 # The fewest members in a part of a batch: a machine may report more cores than it provides, and parts should stay long
 # enough to gain from batching.
 _FEWEST_MEMBERS = 8
+# A motion in a metric or with a Lagrangian of one's own has some 12 MB of programs.
+KEPT = 32
 ARRAYS = jax.Array, np.ndarray
 NUMBERS = float, complex, np.ndarray, np.generic
 # What `jax.jit` traces as it is: to make an array of a number takes longer than many a program runs.
@@ -31,22 +33,27 @@ TRACED = jax.Array, np.ndarray, float, complex
 @functools.cache  # Else `jit(function)(…)` would compile again in every call.
 def jit(function, level: int | None = None):
     """`jax.jit` for pytrees of arrays, numbers and functions. Numbers are traced, so that a new value does not
-    recompile. Functions, shapes and integers, numpy's included, are static. With a `level` of LLVM's optimisation it
-    is compiled in less time, to run longer.
+    recompile. Functions, shapes and integers, numpy's included, are static; for the last KEPT of them the programs are
+    kept. With a `level` of LLVM's optimisation it is compiled in less time, to run longer.
 
     It is `eqx.filter_jit` with less work in each call, which does not wait for the results."""
 
-    def run(static, arrays):
-        form, others = static
-        rest = iter(arrays)
-        args, kwargs = jax.tree.unflatten(form, [next(rest) if x is _ARRAY else x for x in others])
-        values, constants = eqx.partition(function(*args, **kwargs), eqx.is_array)
-        return values, _Constants(constants if jax.tree.leaves(constants) else None)
-
-    run.__name__ = run.__qualname__ = getattr(function, "__name__", "function")
     known = {} if level is None else internals.quick_options()
     options = {name: level if name == internals.LEVEL else value for name, value in known.items()} or None
-    compiled = jax.jit(run, static_argnums=0, compiler_options=options)
+
+    # JAX keeps what it compiled for a static argument for ever, and with it a function that nobody has any more.
+    @functools.lru_cache(KEPT)
+    def compiled(static):
+        form, others = static
+
+        def run(arrays):
+            rest = iter(arrays)
+            args, kwargs = jax.tree.unflatten(form, [next(rest) if x is _ARRAY else x for x in others])
+            values, constants = eqx.partition(function(*args, **kwargs), eqx.is_array)
+            return values, _Constants(constants if jax.tree.leaves(constants) else None)
+
+        run.__name__ = run.__qualname__ = getattr(function, "__name__", "function")
+        return jax.jit(run, compiler_options=options)
 
     @placed_anywhere
     @functools.wraps(function)
@@ -57,7 +64,7 @@ def jit(function, level: int | None = None):
         # JAX distinguishes no mesh from an empty one, which it sets when it differentiates: with the same mesh always,
         # what was traced before is found again.
         with short_errors(), use_abstract_mesh(get_abstract_mesh()), undisturbed():
-            values, constants = compiled(static, [x for x in leaves if isinstance(x, TRACED)])
+            values, constants = compiled(static)([x for x in leaves if isinstance(x, TRACED)])
         return values if constants.value is None else eqx.combine(values, constants.value)
 
     return call

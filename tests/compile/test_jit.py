@@ -1,6 +1,8 @@
 """The boundary to `jax.jit`."""
 
+import gc
 import importlib
+import weakref
 
 import equinox as eqx
 import jax
@@ -10,7 +12,7 @@ import pytest
 
 import geodyn as gd
 from geodyn._compile import internals
-from geodyn._compile.jit import for_few_runs, for_one_run, jit
+from geodyn._compile.jit import KEPT, for_few_runs, for_one_run, jit
 
 pytestmark = pytest.mark.newest
 
@@ -96,3 +98,28 @@ def test_a_call_like_one_before_compiles_nothing(caplog):
     with jax.log_compiles(), caplog.at_level("WARNING"):
         calls([0.0, 0.1])
     assert [line for line in caplog.messages if "Compiling" in line] == []
+
+
+def test_programs_of_functions_that_nobody_has_are_let_go():
+    """Those of the last `KEPT` functions stay; the others, which hold 12 MB for a metric of one's own, are freed."""
+    traced = []
+
+    @jit
+    def apply(function, x):
+        traced.append(function)
+        return function(x)
+
+    def fresh(k):
+        def function(x):
+            return k * x
+
+        assert apply(function, 2.0) == 2.0 * k
+        return function
+
+    last = fresh(0)
+    alive = [weakref.ref(fresh(k)) for k in range(1, KEPT)]
+    assert apply(last, 3.0) == 0.0 and len(traced) == KEPT
+    alive += [weakref.ref(fresh(k)) for k in range(KEPT, KEPT + 8)]
+    traced.clear()
+    gc.collect()
+    assert sum(ref() is not None for ref in alive) <= KEPT
