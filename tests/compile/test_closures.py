@@ -57,6 +57,10 @@ def on_ellipsoid(k):
 
 SWIMMER = gd.swimmers.Purcell()
 FREE = gd.Lagrangian(kinetic)
+MEASURED = gd.bundles.MeasuredConnection(
+    gd.groups.Translation(1), jnp.ones((1, 2, 1)), -jnp.ones(2), jnp.ones(2), ((0, 0),), 0.0, 0.1 * jnp.eye(2)
+)
+
 CASES = {
     "Lagrangian": lambda k: end(gd.Lagrangian(lambda q, v: 0.5 * v @ v - k * q @ q)),
     "Lagrangian: dissipation": lambda k: end(
@@ -124,6 +128,9 @@ CASES = {
     "power": lambda k: gd.bundles.power(SWIMMER, circle(k), LINE[1]),
     "covariant_derivative": lambda k: jnp.sum(
         gd.bundles.covariant_derivative(SWIMMER, lambda r: jnp.stack([k * r[0], r[1], k]), jnp.array([0.3, 0.4])) ** 2
+    ),
+    "standard_errors": lambda k: jnp.sum(
+        gd.bundles.standard_errors(MEASURED, lambda body: jnp.stack([k, k**2]) * body.form(Q)[0]) ** 2
     ),
     "integrability_defect": lambda k: gd.nonholonomic.integrability_defect(
         lambda q: jnp.array([[1.0, 0.0, k * q[1]]]) + 0 * k, Q3
