@@ -268,6 +268,7 @@ ACCEPTABLE: list[tuple[str, str, str]] = [
     (r"gd\..*", "edges|view", "one more|as objects"),
     (r"gd\.groups\.Isometries", "curvature", "minus one|zero"),
     (r"gd\.linkages\.linkage", "pins", "empty list|one less"),
+    (r"gd\.builders\.lattice", "shape", "one less|one more|less in rows"),
     (r"gd\.builders\.velocities", "q0", "one more|one less"),
     (r"gd\.builders\.\w+", "stiffness", "half|descriptor|None"),
     (r"gd\.(strokes\.PolygonStroke|spaces\.Atlas)", "corners|charts", "one more"),
@@ -287,11 +288,12 @@ ACCEPTABLE: list[tuple[str, str, str]] = [
     (r".*\.save", "path", "string"),
     # What a function gives is known where it is evaluated; test_fuzz.py sees that it is refused there.
     (r"gd\.(Lagrangian|Wall|ODE|Manifold)|gd\.(hamilton|friction|rigid|systems|nonholonomic)\.\w+", ".*", FUNCTIONS),
-    (r"gd\.bundles\.(Reframed|KaluzaKlein)|gd\.strokes\.segment|gd\.swimmers\.PointMasses", ".*", FUNCTIONS),
+    (r"gd\.bundles\.(Reframed|KaluzaKlein)|gd\.strokes\.\w+|gd\.swimmers\.(PointMasses|Serpenoid)", ".*", FUNCTIONS),
     # What is not finite is not drawn; the first component; a body with fewer elements or masses.
     (r"gd\.plot\.\w+", "values|cost|displacement|multiplier|parameter", "one nan|one inf"),
     (r"gd\.plot\.\w+", "component", "zero"),
     (r"gd\.builders\.combine", "elements", "one less|one more|empty list"),
+    (r"gd\.swimmers\.NLink", "lengths", "one less|one more|less in rows"),
     (r"gd\.swimmers\.Modes", "matrix", "less in rows"),
     (r"gd\.swimmers\.PointMasses", "masses", "one less|one more|less in rows"),
     # The coordinates of a point in a space that is not known yet; one body in a list.

@@ -61,6 +61,17 @@ WRONG = {
         lambda: gd.rigid.RigidBodies([1.0, 1.0, 1.0], points=[(0, [0.0, np.nan, 0.0])]),
         r"points\[0\]\[1\] must be finite",
     ),
+    "complex heights": (lambda: gd.plot.on_sphere(lambda X: 1j * X[0], detail=4), "what function returns must be real"),
+    "an embedding of nothing": (
+        lambda: gd.surfaces.sphere_quadrature(lambda X: None, gd.spaces.Euclidean(3), nodes=2),
+        "embedding must return an array",
+    ),
+    "an angle too many": (
+        lambda: gd.swimmers.Modes(gd.swimmers.NLink([1.0, 1.0, 1.0]), jnp.ones((3, 1))),
+        "matrix, or rest, does not fit",
+    ),
+    "a place in the plane": (lambda: gd.rigid.Load(0, at=[1.0, 0.0]), r"at must be a place \[3\]"),
+    "a figure without height": (lambda: gd.plot.figure(3.0, 0.0), "width and height must be positive"),
     "reach within rounding": (
         lambda: gd.spaces.Tabulated(gd.spaces.Sphere(2), [-0.5, -0.5], [0.5, 0.5], reach=1e-12),
         "reach=.* is too small for coordinates as large as",

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._checks import returned
 from geodyn._gate import checked
 from geodyn._typing import Array, Count, Float
 from geodyn.geometry.manifold.manifold import AbstractManifold
@@ -46,8 +47,11 @@ def sphere_quadrature(
     X = np.stack([out * cosine, out * sine, z], axis=1)
     frames = np.stack([np.stack([z * cosine, z * sine, -out], 1), np.stack([-sine, cosine, 0 * z], 1)], axis=1)
 
+    def embedded(X):
+        return returned("embedding", embedding, X)
+
     def at(X, frame):
-        x, tangents = jax.vmap(lambda u: jax.jvp(embedding, (X,), (u,)), out_axes=(None, 0))(frame)
+        x, tangents = jax.vmap(lambda u: jax.jvp(embedded, (X,), (u,)), out_axes=(None, 0))(frame)
         h = tangents @ space.metric(x) @ tangents.T
         return x, jnp.sqrt(h[0, 0] * h[1, 1] - h[0, 1] ** 2)
 

@@ -160,7 +160,10 @@ class Modes(AbstractLinkSwimmer):
             raise ValueError(f"Modes: matrix must be [h, m], a column for each mode, got shape {self.matrix.shape}.")
         self.rest = jnp.zeros(self.matrix.shape[0]) if rest is None else floating(numbers("rest", rest))
         require_shape("Modes", "rest", self.rest, (self.matrix.shape[0],))
-        jax.eval_shape(base.links, self.rest)
+        try:
+            jax.eval_shape(base.links, self.rest)
+        except ValueError as error:
+            raise ValueError(f"Modes: matrix, or rest, does not fit the links of base: {error}") from None
 
     @property
     def group(self) -> SE2:
