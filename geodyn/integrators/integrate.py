@@ -15,7 +15,7 @@ from geodyn._compile.tracing import batched_as, undisturbed
 from geodyn._gate import checked
 from geodyn._numerics.failure import no_derivative_where
 from geodyn._typing import Array, Count, Numbers, Steps
-from geodyn.integrators.contract.constraints import is_consistent
+from geodyn.integrators.contract.constraints import constraint_state, independence, is_consistent
 from geodyn.integrators.contract.lagrangian import AbstractFlatLagrangian, check_kinetic
 from geodyn.integrators.contract.results import RESULTS
 from geodyn.integrators.contract.system import AbstractSystem
@@ -40,6 +40,8 @@ from geodyn.integrators.steppers.stepper import start_stepper, stepped
 from geodyn.integrators.trajectory import Impacts, Inputs, IntegrationError, Run, Stats, Trajectory
 
 STAGE_MEMORY = 2**28
+# Constraints whose independence is less are called dependent where a step fails: within some 6 degrees.
+DEPENDENT = 0.1
 AT_START = RESULTS.overlapping, RESULTS.pressed_at_rest, RESULTS.inconsistent_start
 MOST_NUMBERS = 2**31
 ROWS = 6  # The number of arrays that are saved of a state: q, p, λ, frame, local error, v.
@@ -435,7 +437,7 @@ def _raise_failure(trajectory):
     if result in (RESULTS.not_converged, RESULTS.not_finite, RESULTS.charts_disagree):
         done = int(trajectory.stats.steps) - 1
         t = float(trajectory.t[0]) + done * float(trajectory.step_size)
-        why = (result == RESULTS.not_converged and _advice(trajectory)) or result.message
+        why = (result == RESULTS.not_converged and _advice(trajectory, t)) or result.message
         raise IntegrationError(
             f"step {done + 1} at t = {t:.6g} failed: {why}. The error's .trajectory (or throw=False) holds "
             "what was computed",
@@ -443,13 +445,28 @@ def _raise_failure(trajectory):
         )
 
 
-def _advice(trajectory) -> str:
-    """What a stepper says of the step that failed, from the last saved state before it."""
-    if not isinstance(trajectory.method, AbstractStepper):
-        return ""
+def _advice(trajectory, failed) -> str:
+    """What is known of the step from the time `failed`, from the last saved state before it."""
     last = int(np.sum(np.isfinite(trajectory.q.reshape(len(trajectory.q), -1)[:, 0]))) - 1
-    t, *state = (x[last] for x in (trajectory.t, trajectory.q, trajectory.v))
-    return trajectory.method.advice(trajectory.system, t, trajectory.step_size, *(x.reshape(-1) for x in state))
+    t, q, v = (x[last] for x in (trajectory.t, trajectory.q, trajectory.v))
+    q, v, h, system = q.reshape(-1), v.reshape(-1), trajectory.step_size, trajectory.system
+    if isinstance(trajectory.method, AbstractStepper):
+        return trajectory.method.advice(system, t, h, q, v)
+    further = failed - t + h
+    places = ((t, q), (t + further, q + further * v)) if system.count_constraints(q) else ()
+    if any(_is_dependent(system, t, q, v) for t, q in places):
+        return (
+            "the constraints become dependent here, as where a linkage goes flat or is stretched tight: it may go on "
+            "in several ways, or not at all, and no steps decide which. End before it, or change a length, so that it "
+            "keeps clear of this configuration"
+        )
+    return ""
+
+
+def _is_dependent(system, t, q, v) -> bool:
+    """Whether the constraints are dependent near a place at which they are about fulfilled."""
+    missed, _, gram = map(np.asarray, constraint_state(system, q, v, t))
+    return bool(np.max(np.abs(missed)) < 0.1 * (1 + np.max(np.abs(q))) and independence(gram) < DEPENDENT)
 
 
 def _by_parts(system, method, t0, h, q, v, most, whole: Plan, folder, progress):

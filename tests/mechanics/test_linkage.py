@@ -366,3 +366,15 @@ def test_singular_is_nan():
     assert np.isnan(regular_inverse(nearly)).all()
     cone = gd.surfaces.LevelSet(3, lambda x: x[0] ** 2 + x[1] ** 2 - x[2] ** 2)
     assert np.isnan(gd.surfaces.gaussian_curvature(cone, jnp.zeros(3)))
+
+
+def test_a_linkage_that_goes_flat_says_so():
+    """A parallelogram of equal rods, which folds flat with its pins; more steps would not help. A step that is far too
+    long, elsewhere, is told to be shorter."""
+    box = gd.linkages.Linkage([(0, 1), (1, 2), (2, 3)], 1.0, {0: [0.0, 0.0], 3: [1.0, 0.0]})
+    x, y = np.cos(np.pi / 3), np.sin(np.pi / 3)
+    q0, v0 = jnp.array([[x, y], [1 + x, y]]), jnp.array([[y, -x], [y, -x]])
+    with pytest.raises(gd.IntegrationError, match=r"at t = 1\.0.* failed: the constraints become dependent here"):
+        gd.integrate(box, q0, v0, t1=1.5, steps=25)
+    with pytest.raises(gd.IntegrationError, match=r"did not converge: take more steps"):
+        gd.integrate(box, q0, 1000 * v0, t1=0.03, steps=1)

@@ -96,6 +96,16 @@ def is_consistent(system: AbstractSystem, t, q, v) -> Bool[Array, ""]:
     return valid & held & (rate <= tolerance * (1 + jnp.max(jnp.abs(v))))
 
 
+def independence(gram: Float[np.ndarray, "c c"]) -> float:
+    """How far the rows of J are from being linearly dependent, 1 if they are orthogonal: the least singular value of
+    M^(−1/2) Jᵀ with columns of length 1."""
+    diagonal = np.diag(gram)
+    if not np.all(diagonal > 0):
+        return 0.0
+    scale = 1 / np.sqrt(diagonal)
+    return float(np.sqrt(max(np.linalg.eigvalsh(gram * scale[:, None] * scale[None, :])[0], 0.0)))
+
+
 def dependent_rows(gram: Float[np.ndarray, "c c"]) -> list[int]:
     """The linearly dependent rows of J: those that occur in the null vectors of J M⁻¹Jᵀ."""
     diagonal = np.diag(gram)
