@@ -90,3 +90,18 @@ def test_bad_arguments_are_named(wrong, message):
     given = {"swimmer": tuned, "parameters": BEGIN, "guess": (0.0, 0.0), "displacement": 0.1}
     with pytest.raises(ValueError, match=message):
         optimal_design(**(given | wrong))
+
+
+@pytest.mark.parametrize("by", [jax.grad, jax.jacfwd])
+def test_no_derivative(by):
+    """Neither by what is given nor by what the body closes over."""
+
+    def best(length, k):
+        def body(x):
+            return Tuned(k * x["a"], x["b"])
+
+        return optimal_design(body, BEGIN, (0.0, 0.0), displacement=length, method=METHOD).efficiency
+
+    for derivative in (by(lambda length: best(length, 1.0)), by(lambda k: best(0.2, k))):
+        with pytest.raises(ValueError, match="optimal_design cannot be differentiated: gd.design.sensitivity"):
+            derivative(0.2)

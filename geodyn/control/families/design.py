@@ -104,6 +104,19 @@ def _checked_bounds(parameters: PyTree, bounds: tuple[PyTree, PyTree] | None):
     return lower, upper
 
 
+@jax.custom_jvp
+def _underived(x: Array) -> Array:
+    return x
+
+
+@_underived.defjvp
+def _(primals, tangents):
+    raise ValueError(
+        "optimal_design cannot be differentiated: gd.design.sensitivity gives the derivatives of the least energy with "
+        "respect to every number of the body, and gd.optimal_stroke has derivatives for a given body"
+    )
+
+
 @checked
 def optimal_design(
     swimmer: Callable[[PyTree], AbstractSwimmer],
@@ -139,7 +152,7 @@ def optimal_design(
         OptimalDesign.
 
     Raises:
-        ValueError: for bad arguments.
+        ValueError: for bad arguments, and where a derivative is taken: there is `gd.design.sensitivity`.
         RuntimeError: if `throw` and the search does not converge. Inside jit and vmap nothing can be raised: the
             efficiency of a search that failed is NaN, with the default `throw` the parameters and the optimum too, and
             `result` says why.
@@ -155,16 +168,17 @@ def optimal_design(
         >>> print(f"arm {best.parameters:.4f}, slope of the energy below 1e-5: {abs(slope) < 1e-5}")
         arm 0.4329, slope of the energy below 1e-5: True
     """
-    parameters = jax.tree.map(floating, parameters)
-    limits, body = _checked_bounds(parameters, bounds), as_pytree(swimmer)
-    if free and floating(displacement).ndim:
+    parameters = jax.tree.map(lambda x: _underived(floating(x)), parameters)
+    limits, body = _checked_bounds(parameters, bounds), jax.tree.map(_underived, as_pytree(swimmer))
+    displacement = _underived(floating(displacement))
+    if free and displacement.ndim:
         raise ValueError(
             f"optimal_design: with free=True displacement must be a length to begin with, got {displacement}."
         )
     first = optimal_stroke(body(parameters), guess, displacement=displacement, method=method)
     steps = method.steps if isinstance(first.stroke, FourierStroke) else 2 * method.steps
     none = (jnp.zeros(0), jnp.zeros(0))
-    problem = StrokeProblem(first.swimmer, floating(displacement), first.cost, None, none, (), steps)
+    problem = StrokeProblem(first.swimmer, displacement, first.cost, None, none, (), steps)
     partial = jax.tree_util.Partial
     varied = VariedProblem(problem, partial(_body, body), partial(_size, problem.displacement))
     tolerance = 1e5 * float(jnp.finfo(first.cost.dtype).eps) if method.tolerance is None else method.tolerance
