@@ -103,5 +103,5 @@ def test_no_derivative(by):
         return optimal_design(body, BEGIN, (0.0, 0.0), displacement=length, method=METHOD).efficiency
 
     for derivative in (by(lambda length: best(length, 1.0)), by(lambda k: best(0.2, k))):
-        with pytest.raises(ValueError, match="optimal_design cannot be differentiated: gd.design.sensitivity"):
+        with pytest.raises(ValueError, match="optimal_design cannot be differentiated"):
             derivative(0.2)
