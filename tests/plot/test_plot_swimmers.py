@@ -1,6 +1,6 @@
 """Pictures of swimmers: what is drawn is what was computed, for every body that says how it looks."""
 
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -101,9 +101,9 @@ def test_height_functions():
 
 @pytest.mark.parametrize("size", [(3.4, 3.4), (3.4, 6.0), (7.0, 3.0)])
 def test_height_functions_are_legible_in_a_column(size):
-    """In a figure as wide as one column of a paper, or two, no panel reaches into another or out of the figure, and
-    each is half an inch wide at least."""
-    figure = gd.plot.height_functions(PURCELL, (-1.5, -1.5), (1.5, 1.5), gd.plot.figure(*size), stroke=CIRCLE)
+    """In a figure as wide as one column of a paper, or two, no panel reaches into another or out of the figure, each is
+    half an inch wide at least, and the numbers of an axis stand beside each other."""
+    figure = gd.plot.height_functions(PURCELL, (-1, -1), (1, 1), gd.plot.figure(*size), stroke=CIRCLE)
     figure.draw_without_rendering()
     boxes = [part.get_tightbbox() for part in figure.axes]
     titles = [text.get_window_extent() for text in figure.texts]
@@ -112,6 +112,10 @@ def test_height_functions_are_legible_in_a_column(size):
         assert shared is None or min(shared.width, shared.height) < 1.0
     assert all(figure.bbox.padded(1.0).containsx(x) for box in boxes for x in (box.x0, box.x1))
     assert all(panel.bbox.width > 0.5 * figure.dpi for panel in figure.axes[:3])
+    for panel in figure.axes[:3]:
+        inside = [tick.label1 for tick in panel.xaxis.get_major_ticks() if abs(tick.get_loc()) <= 1]
+        ends = [(box.x0, box.x1) for box in (label.get_window_extent() for label in inside)]
+        assert len(ends) > 1 and all(right < left for (_, right), (left, _) in pairwise(sorted(ends)))
 
 
 def test_the_component_stands_before_the_corners_or_after_them():

@@ -34,7 +34,7 @@ from geodyn.plot.style import figure as new_figure
 
 Corner = Float[np.ndarray, "2"]
 # The least side of a panel, in inches, around which letters of the usual size have room.
-ROOMY, SMALL = 2.2, "x-small"
+ROOMY, TINY, SMALL = 2.2, 1.2, "x-small"
 
 
 def _in_either_order(picture):
@@ -168,7 +168,7 @@ def height_functions(
         if stroke is not None:
             draw_stroke(stroke, ax, variables=variables)
     if side < ROOMY:
-        _in_little_room(figure, panels[:count])
+        _in_little_room(figure, panels[:count], side)
     for ax in panels[count:]:
         ax.set_axis_off()
     figure.suptitle(f"curvature of the connection, {frame} frame", fontsize="medium", color=INK)
@@ -180,15 +180,17 @@ def _side(width: float, height: float) -> float:
     return min(width - 0.9, height - 0.4)
 
 
-def _in_little_room(figure, panels):
-    """Small letters, few ticks, and the names of the shape variables once for all panels."""
+def _in_little_room(figure, panels, side: float):
+    """Small letters, few ticks, small arrows, and the names of the shape variables once for all panels."""
     figure.supxlabel(panels[0].get_xlabel(), fontsize=SMALL)
     figure.supylabel(panels[0].get_ylabel(), fontsize=SMALL)
     for ax in panels:
         ax.set(xlabel="", ylabel="")
-        ax.locator_params(nbins=4)
+        ax.locator_params(nbins=4 if side > TINY else 2)
+        for arrow in ax.texts:
+            arrow.arrow_patch.set_mutation_scale(16 * side / ROOMY)
         bar = ax.collections[0].colorbar.ax
-        bar.locator_params(axis="y", nbins=5)
+        bar.locator_params(axis="y", nbins=5 if side > TINY else 3)
         bar.yaxis.label.set_fontsize(SMALL)
         for one in (ax, bar):
             one.tick_params(labelsize=SMALL)
