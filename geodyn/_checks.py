@@ -3,6 +3,7 @@
 import dis
 import inspect
 import math
+import warnings
 from pathlib import Path
 
 import jax
@@ -155,8 +156,31 @@ def check_arguments(name: str, function, *wanted: str, named: tuple[str, ...] = 
         )
 
 
+def check_indices(name: str, function, *args) -> None:
+    """Raises ValueError if the function takes a number of an array that has fewer: for it JAX takes the last number,
+    without a word. NumPy has words, so that the function is traced once more, with arrays of NumPy in its place."""
+
+    def plain(x):
+        return np.full(x.shape, 0.5, x.dtype) if isinstance(x, jax.core.Tracer | jax.ShapeDtypeStruct) else x
+
+    try:
+        with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
+            jax.eval_shape(lambda: function(*map(plain, args)))
+    except IndexError as error:
+        if "out of bounds for axis" not in str(error):
+            return
+        shapes = ", ".join(str(x.shape) for x in args if isinstance(plain(x), np.ndarray))
+        raise ValueError(
+            f"{name} takes more numbers than there are in arrays of the shapes {shapes}: {error}"
+        ) from None
+    except Exception:  # What is written for arrays of JAX need not take others.
+        return
+
+
 def returned(name: str, function, *args) -> Array:
     """The value of a user's function as an array of real numbers; else ValueError."""
+    if any(isinstance(x, jax.core.Tracer) for x in args):
+        check_indices(name, function, *args)
     try:
         value = function(*args)
     except UNTRACEABLE as error:

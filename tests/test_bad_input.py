@@ -478,3 +478,34 @@ def test_double_precision_file_in_single(tmp_path):
     environment = {"JAX_ENABLE_X64": "0", "PATH": "/usr/bin"}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
     assert done.returncode and "jax_enable_x64" in done.stderr and "double precision" in done.stderr
+
+
+class Tail(gd.AbstractPotential):
+    def energy(self, space, x):
+        return x[2, 0] ** 2
+
+
+class Oar(gd.AbstractSwimmer):
+    group: gd.groups.Translation = gd.groups.Translation(1)
+
+    def dissipation(self, r, xi, rdot):
+        return xi[0] ** 2 + (xi[0] + rdot[1]) ** 2
+
+
+LINE = gd.spaces.Euclidean(1)
+TOO_FAR = {
+    "lagrangian": lambda: gd.integrate(gd.Lagrangian(lambda q, v: v[0] ** 2 + v[1] ** 2), [1.0], [1.0], t1=1, steps=2),
+    "vector_field": lambda: gd.integrate(gd.ODE(lambda t, y: jnp.stack([y[1], y[2]])), [1.0, 1.0], t1=1, steps=2),
+    "gap": lambda: gd.integrate(gd.System(LINE, [1.0], gd.Wall(lambda x: x[1])), [[1.0]], t1=1, steps=2),
+    "metric": lambda: gd.Manifold(lambda x: (1 + x[2] ** 2) * jnp.eye(2), dim=2),
+    "embedding": lambda: gd.spaces.Embedded(lambda x: jnp.stack([x[0], x[1], x[2]]), ambient=3, dim=2),
+    "energy of Tail": lambda: gd.integrate(gd.System(LINE, [1.0, 1.0], Tail()), [[0.0], [1.0]], t1=1, steps=2),
+    "Oar.dissipation": lambda: gd.connection(Oar(), [1.0]),
+}
+
+
+@pytest.mark.parametrize("name", TOO_FAR)
+def test_numbers_that_are_not_there(name):
+    """JAX takes the last number of an array for every number beyond it: the motion would be that of something else."""
+    with pytest.raises(ValueError, match=f"{name} takes more numbers than there are .* index [12] is out of bounds"):
+        TOO_FAR[name]()

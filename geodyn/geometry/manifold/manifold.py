@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._checks import check_indices
 from geodyn._compile.devices import placed_anywhere
 from geodyn._compile.jit import as_pytree, jit
 from geodyn._gate import checked
@@ -572,6 +573,7 @@ def check_traceable(name: str, function, dim: int, shape: tuple[int, ...], words
         raise ValueError(f"{wanted}; it returned a {type(y).__name__}: join its parts with jnp.array or jnp.stack")
     if y.shape != shape or not jnp.issubdtype(y.dtype, jnp.floating):
         raise ValueError(f"{wanted}; it returned shape {y.shape} of {y.dtype}{words}")
+    check_indices(name, function, jax.ShapeDtypeStruct((dim,), jnp.result_type(float)))
 
 
 def _check_embedding(function, dim: int) -> None:

@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._checks import returned
 from geodyn._compile.jit import jit
 from geodyn._gate import checked
 from geodyn._typing import Array, Bool, Float, Number, Row, Scalar
@@ -134,7 +135,7 @@ class AbstractSwimmer(AbstractInvariantMetric):
         """The power dissipated at shape r, body velocity ξ and shape rate r'; any consistent units."""
 
     def quadratic_form(self, r, xi, rdot):
-        return self.dissipation(r, xi, rdot)
+        return returned(f"{type(self).__name__}.dissipation", self.dissipation, r, xi, rdot)
 
 
 class AbstractLinkSwimmer(AbstractSwimmer):
@@ -369,7 +370,7 @@ def metric_matrix(swimmer: AbstractInvariantMetric, r: Float[Array, " m"]) -> Fl
 
 def form_of(swimmer: AbstractConnection, r: Float[Array, " m"]) -> Float[Array, "k m"]:
     """A(r). Raises ValueError unless it is a matrix [k, m]."""
-    form, wanted = swimmer.form(r), (swimmer.group.dim, r.size)
+    form, wanted = returned(f"{type(swimmer).__name__}.form", swimmer.form, r), (swimmer.group.dim, r.size)
     if jnp.shape(form) != wanted:
         raise ValueError(
             f"{type(swimmer).__name__}: the form must have the shape {wanted}, a column a shape variable; it has"
