@@ -953,6 +953,26 @@ _compile/jit.py: a function is compiled again in every call
 + # Else
 > compile/test_jit.py::test_a_call_like_one_before_compiles_nothing
 
+integrators/integrate.py: more steps are advised where a linkage goes flat
+- if any(_is_dependent(system, t, q, v) for t, q in places):
++ if False:
+> mechanics/test_linkage.py::test_a_linkage_that_goes_flat_says_so
+
+scale/names.py: the numbers of a system have no names
+- .replace("/", "_").replace("carried.", "")
++ .replace("/", "_")
+> scale/test_ensemble.py::test_a_result_knows_its_parameters_and_times
+
+locomotion/connections/errorbars.py: errors along a motion are independent
+- np.minimum(mode / OCTAVE, mode - least // 2)
++ (0 * mode)
+> locomotion/test_errorbars.py::test_motions_with_noise
+
+locomotion/connections/errorbars.py: rows of a trial are independent
+- shift(trials == trial) for trial in np.unique(trials)
++ shift(np.arange(len(trials)) == trial) for trial in range(len(trials))
+> locomotion/test_errorbars.py::test_trials_that_share_their_errors
+
 _compile/jit.py: programs of functions that nobody has stay
 - @functools.lru_cache(KEPT)
 + @functools.cache

@@ -100,7 +100,7 @@ def independence(gram: Float[np.ndarray, "c c"]) -> float:
     """How far the rows of J are from being linearly dependent, 1 if they are orthogonal: the least singular value of
     M^(−1/2) Jᵀ with columns of length 1."""
     diagonal = np.diag(gram)
-    if not np.all(diagonal > 0):
+    if not np.min(diagonal) > 0:
         return 0.0
     scale = 1 / np.sqrt(diagonal)
     return float(np.sqrt(max(np.linalg.eigvalsh(gram * scale[:, None] * scale[None, :])[0], 0.0)))
