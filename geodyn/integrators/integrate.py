@@ -32,6 +32,7 @@ from geodyn.integrators.step.methods import (
     Gauss,
     RadauIIA,
     State,
+    advice,
     formulation_of,
     start,
 )
@@ -451,7 +452,7 @@ def _advice(trajectory, failed) -> str:
     t, q, v = (x[last] for x in (trajectory.t, trajectory.q, trajectory.v))
     q, v, h, system = q.reshape(-1), v.reshape(-1), trajectory.step_size, trajectory.system
     if isinstance(trajectory.method, AbstractStepper):
-        return trajectory.method.advice(system, t, h, q, v)
+        return advice(trajectory.method, system, t, h, q, v)
     further = failed - t + h
     places = ((t, q), (t + further, q + further * v)) if system.count_constraints(q) else ()
     if any(_is_dependent(system, t, q, v) for t, q in places):

@@ -1,6 +1,7 @@
 """Integration methods: a Butcher tableau, a formulation of the constraints, and one step of the method."""
 
 import abc
+import functools
 from typing import NamedTuple
 
 import equinox as eqx
@@ -219,9 +220,12 @@ class AbstractStepper(AbstractMethod):
     def advance(self, system: AbstractSystem, t, h, q: Array, p: Array, lam: Array) -> Advanced:
         """One step of length h from the state (q, p, λ) at the time t."""
 
-    def advice(self, system: AbstractSystem, t, h, q: Array, v: Array) -> str:
-        """Why a step from this state could not be solved and what to do, if more can be said than that it was not."""
-        return ""
+
+@functools.singledispatch
+def advice(method: AbstractMethod, system: AbstractSystem, t, h, q: Array, v: Array) -> str:
+    """Why a step from this state could not be solved and what to do, where the method registers a function that can say
+    more than that it was not."""
+    return ""
 
 
 def formulation_of(method: AbstractCollocation, constraints: int) -> Formulation:

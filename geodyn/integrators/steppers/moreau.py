@@ -34,7 +34,7 @@ from geodyn.integrators.impacts.cones import cone_complementarity
 from geodyn.integrators.impacts.coulomb import Frame, creates, frame, impact, part_without_gain, rates
 from geodyn.integrators.impacts.gaps import accelerations, chosen, expanded, gap_state, rounding
 from geodyn.integrators.impacts.impulse import complementarity
-from geodyn.integrators.step.methods import AbstractStepper, Advanced
+from geodyn.integrators.step.methods import AbstractStepper, Advanced, advice
 
 STRIKES = 8
 FIXED_POINT = 10
@@ -124,15 +124,17 @@ class Moreau(AbstractStepper):
         converged = near & also_near & found & also_found & ((jnp.min(others) >= 0) | room)
         return Advanced(end, after, jnp.concatenate([bonds, forces]), converged, 1)
 
-    def advice(self, system, t, h, q, v):
-        gap, rate = jax.jvp(system.contacts.gap, (t, q), (jnp.ones_like(t), v))
-        near = int(jnp.sum(gap <= h * jnp.max(jnp.abs(rate)) + rounding(jnp.max(jnp.abs(q)))))
-        if near <= self.most_contacts:
-            return ""
-        return (
-            f"{near} contacts are closed or may close in this step, and most_contacts={self.most_contacts} are "
-            f"watched: take gd.methods.Moreau(most_contacts={near}) or more"
-        )
+
+@advice.register
+def _(method: Moreau, system, t, h, q, v) -> str:
+    gap, rate = jax.jvp(system.contacts.gap, (t, q), (jnp.ones_like(t), v))
+    near = int(jnp.sum(gap <= h * jnp.max(jnp.abs(rate)) + rounding(jnp.max(jnp.abs(q)))))
+    if near <= method.most_contacts:
+        return ""
+    return (
+        f"{near} contacts are closed or may close in this step, and most_contacts={method.most_contacts} are "
+        f"watched: take gd.methods.Moreau(most_contacts={near}) or more"
+    )
 
 
 class Touch(eqx.Module):
