@@ -45,13 +45,19 @@ from geodyn._typing import (
     Vector,
 )
 
+_Public = typing.TypeVar("_Public", bound=Callable)
+
 # Counters of steps, nodes and bins are 32-bit integers.
 BIGGEST = 2**31 - 1
 _TUPLE = "a tuple"
 _FILE = "the name of a file"
 
 
-def checked(public=None, *, gaps: tuple[str, ...] = ()):
+@typing.overload
+def checked(public: _Public) -> _Public: ...
+@typing.overload
+def checked(*, gaps: tuple[str, ...]) -> Callable[[_Public], _Public]: ...
+def checked(public: typing.Any = None, *, gaps: tuple[str, ...] = ()) -> typing.Any:
     """The function, or the class, whose arguments are checked before it runs. Of a class without an `__init__` of its
     own the fields say what they admit. In the arguments `gaps` what is not finite means that nothing is known."""
     if public is None:
@@ -114,10 +120,17 @@ def _also(kind: type, ours: type) -> type:
 
 def _about(error: str, doc: str | None) -> str:
     """What a docstring says of the argument that an error begins with."""
-    name = re.match(r"\w*", error)[0]
+    name = re.split(r"\W", error, maxsplit=1)[0]
     entry = rf"^ {{4}}(?:\w+, )*\*?{name}(?:, \w+)*: (.*(?:\n {{8}}.*)*)"
     said = re.search(entry, inspect.cleandoc(doc or ""), re.MULTILINE)
     return f" ({name}: {' '.join(said[1].split()).rstrip('.;')})" if said else ""
+
+
+def _one_of_many(name: str, check: Callable, i: int, value):
+    """The value, the i-th of those that are given one by one, as `check` returns it."""
+    if isinstance(value, list | tuple) and _wanted(check) != _TUPLE:
+        raise ValueError(f"{name} are given one by one, not in a list: *{name}")
+    return check(f"{name}[{i}]", value)
 
 
 class _Table:
@@ -143,15 +156,10 @@ class _Table:
         """The positional arguments, those of array kinds as arrays."""
         given = [value if check is None else check(name, value) for (name, check), value in zip(self.before, args)]
         more = args[len(given) :]
-        if more and self.rest is not None and self.rest[1] is not None:
-            more = [self._one_of_many(i, value) for i, value in enumerate(more)]
+        name, check = self.rest or ("", None)
+        if check is not None:
+            more = [_one_of_many(name, check, i, value) for i, value in enumerate(more)]
         return (*given, *more)
-
-    def _one_of_many(self, i, value):
-        name, check = self.rest
-        if isinstance(value, list | tuple) and _wanted(check) != _TUPLE:
-            raise ValueError(f"{name} are given one by one, not in a list: *{name}")
-        return check(f"{name}[{i}]", value)
 
     def check_together(self, args, kwargs):
         """Raises ValueError unless the shapes of arrays agree; files come last, since others may not depend on them."""
@@ -345,21 +353,22 @@ def _one_of(alternatives):
     checks = [None if a is type(None) else _kind(a) for a in alternatives]
     optional = type(None) in alternatives
     checks = [check for check, a in zip(checks, alternatives) if a is not type(None)]
-    if any(check is None for check in checks):
+    known = [check for check in checks if check is not None]
+    if len(known) < len(checks):
         return None
 
     def check(name, value):
         if value is None and optional:
             return value
         errors = []
-        for one in checks:
+        for one in known:
             try:
                 return one(name, value)
             except ValueError as error:
                 errors.append(error)
         if len(errors) == 1:
             raise errors[0] from None
-        raise _refused(name, " or ".join(dict.fromkeys(_wanted(one) for one in checks)), value)
+        raise _refused(name, " or ".join(dict.fromkeys(_wanted(one) for one in known)), value)
 
     check.wanted = " or ".join(dict.fromkeys(map(_wanted, checks)))
     check.sizes = getattr(checks[0], "sizes", None) if len(checks) == 1 else None

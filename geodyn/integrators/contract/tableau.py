@@ -40,15 +40,15 @@ class ButcherTableau:
     @checked
     def __init__(self, a: Numbers, b: Numbers, c: Numbers | None = None, *, order: Count):
         a, b = np.array(a, float), np.array(b, float)
-        c = a.sum(axis=1) if c is None else np.array(c, float)
-        if a.ndim != 2 or a.shape[0] != a.shape[1] or b.shape != a.shape[:1] or c.shape != a.shape[:1]:
-            raise ValueError(f"ButcherTableau wants a[s, s], b[s], c[s]; got {a.shape}, {b.shape}, {c.shape}")
-        if not np.allclose(a.sum(axis=1), c, atol=1e-12):
-            raise ValueError(f"c must be the row sums of a, {a.sum(axis=1)}; got {c}")
-        for array in (a, b, c):
+        nodes = a.sum(axis=1) if c is None else np.array(c, float)
+        if a.ndim != 2 or a.shape[0] != a.shape[1] or b.shape != a.shape[:1] or nodes.shape != a.shape[:1]:
+            raise ValueError(f"ButcherTableau wants a[s, s], b[s], c[s]; got {a.shape}, {b.shape}, {nodes.shape}")
+        if not np.allclose(a.sum(axis=1), nodes, atol=1e-12):
+            raise ValueError(f"c must be the row sums of a, {a.sum(axis=1)}; got {nodes}")
+        for array in (a, b, nodes):
             array.setflags(write=False)
-        self.a, self.b, self.c, self.order = a, b, c, int(order)
-        for p, defect in enumerate(_order_defects(a, b, c)[: self.order], start=1):
+        self.a, self.b, self.c, self.order = a, b, nodes, int(order)
+        for p, defect in enumerate(_order_defects(a, b, nodes)[: self.order], start=1):
             if defect > 1e-12:
                 raise ValueError(
                     f"order={order} was stated, but a, b and c fail the conditions of order {p} by {defect:.1e}"

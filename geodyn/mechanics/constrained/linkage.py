@@ -253,7 +253,7 @@ def linkage(
     ends = np.array(drawn)
     apart = jnp.sqrt(jnp.sum((joints[ends[:, 0]] - joints[ends[:, 1]]) ** 2, axis=1))
     lengths = apart if lengths is None else one_each("lengths", lengths, drawn, positive=True)
-    if not np.ndim(pins) == 1 or not set(pins) <= set(range(len(joints))):
+    if not np.ndim(pins) == 1 or not set(np.ravel(pins).tolist()) <= set(range(len(joints))):
         raise ValueError(f"pins must be numbers of joints, 0 to {len(joints) - 1}; got {pins!r}")
     held, masses = {i: joints[i] for i in pins}, {"rod_masses": rod_masses, "hinge_masses": hinge_masses}
     system = Linkage(drawn, lengths, held, *elements, **masses, gravity=gravity, dim=joints.shape[1])

@@ -107,7 +107,7 @@ def _gif_writer(fps):
 
     class Gif(AbstractMovieWriter):
         def setup(self, fig, outfile, dpi=None):
-            super().setup(fig, outfile, dpi)
+            super().setup(fig, outfile, dpi)  # pyright: ignore[reportAbstractUsage]
             self.pictures = []
 
         def grab_frame(self, **options):
@@ -133,7 +133,7 @@ def _palette(picture):
     found = found[np.argsort(-counts, kind="stable")]
     _, first = np.unique(found // 8, axis=0, return_index=True)
     frequent, others = np.split(found[np.sort(first)], [32])
-    spread = Image.fromarray(others[None]).quantize(224).getpalette() if len(others) else []
+    spread = Image.fromarray(others[None]).quantize(224).getpalette() or [] if len(others) else []
     palette = Image.new("P", (1, 1))
     palette.putpalette([*frequent.ravel().tolist(), *spread][:768])
     return palette
