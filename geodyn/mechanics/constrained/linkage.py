@@ -255,7 +255,8 @@ def linkage(
     lengths = apart if lengths is None else one_each("lengths", lengths, drawn, positive=True)
     if not np.ndim(pins) == 1 or not set(np.ravel(pins).tolist()) <= set(range(len(joints))):
         raise ValueError(f"pins must be numbers of joints, 0 to {len(joints) - 1}; got {pins!r}")
-    held, masses = {i: joints[i] for i in np.ravel(pins).tolist()}, {"rod_masses": rod_masses, "hinge_masses": hinge_masses}
+    held = {i: joints[i] for i in np.ravel(pins).tolist()}
+    masses = {"rod_masses": rod_masses, "hinge_masses": hinge_masses}
     system = Linkage(drawn, lengths, held, *elements, **masses, gravity=gravity, dim=joints.shape[1])
     q0 = joints[np.array(system.free)]
     if not any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves((system, q0))):
