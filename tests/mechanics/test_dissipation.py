@@ -370,3 +370,22 @@ def test_a_crawler_in_the_plane():
     q = np.asarray(trajectory.q[1:])
     moments = np.sum(q[..., 0] * forces[..., 1] - q[..., 1] * forces[..., 0], axis=1)
     np.testing.assert_allclose(moments, 0, atol=1e-10)
+
+
+class InTurn(gd.AbstractConstraint):
+    """Three feet on a line move on one after the other."""
+
+    size: int = eqx.field(static=True, default=2)
+
+    def residual(self, space, x, t):
+        moved = jnp.array([[0.0, 0.3, 0.0, 0.0], [0.0, 0.0, 0.3, 0.0]])
+        return -jnp.diff(x[:, 0]) - 1 - jax.vmap(lambda part: jnp.interp(t % 3, jnp.arange(4.0), part))(moved)
+
+
+def test_feet_that_move_in_turn():
+    """Of equal feet the one that is to move slides and the others stick, although the force between these, which the
+    shape holds apart too, is not unique."""
+    worm = gd.System(LINE, jnp.ones(3), InTurn(), gd.friction.DryFriction(1.0))
+    trajectory = gd.friction.quasi_static(worm, [[2.0], [1.0], [0.0]], t1=6.0, steps=60)
+    wanted = [[2.3, 1.0, 0.0], [2.3, 1.3, 0.0], [2.3, 1.3, 0.3], [2.6, 1.6, 0.6]]
+    np.testing.assert_allclose(trajectory.q[jnp.array([10, 20, 30, 60]), :, 0], wanted, rtol=0, atol=1e-10)

@@ -84,23 +84,27 @@ class IncrementalPotential(AbstractStepper):
         first, units, rows, r = still.scaled()
         tolerance = 2**8 * float(jnp.finfo(q.dtype).eps)
 
+        def missed(w, increment):
+            return increment.residual(w * units, r) / rows
+
         def attempt(state):
-            _, _, turns, attempts = state
-            (start,) = once(attempts > 0, lambda _: (searched(still, first, units[0]) / units,), first / units)
-            found = optimistix.root_find(
-                lambda w, increment: increment.residual(w * units, r) / rows,
-                optimistix.Newton(rtol=tolerance, atol=tolerance),
-                start,
-                still,
-                max_steps=MOST_NEWTON,
-                throw=False,
+            """Newton's method: from the first guess; then from near the solution; then on from where this led, for the
+            velocities alone. Where more hold than are needed, the forces are not unique, and wander; that they balance
+            is looked at then."""
+            before, _, turns, attempts = state
+            (start,) = once(attempts == 1, lambda _: (searched(still, first, units[0]) / units,), before)
+            counted = (jnp.arange(first.size) < q.size) | (attempts < 2)
+            newton = optimistix.Newton(
+                rtol=tolerance, atol=tolerance, norm=lambda x: jnp.max(jnp.where(counted, jnp.abs(x), 0))
             )
-            converged = found.result == optimistix.RESULTS.successful
+            found = optimistix.root_find(missed, newton, start, still, max_steps=MOST_NEWTON, throw=False)
+            balanced = jnp.max(jnp.abs(missed(found.value, still))) <= 2**8 * tolerance
+            converged = (found.result == optimistix.RESULTS.successful) & (balanced | (attempts < 2))
             return found.value, converged, turns + found.stats["num_steps"], attempts + 1
 
-        most = 2 if slips_of(system, t, q, jnp.zeros_like(q)) else 1
+        most = 3 if slips_of(system, t, q, jnp.zeros_like(q)) else 1
         none = jnp.zeros((), int)
         begin = first / units, jnp.zeros((), bool), none, none
         value, converged, turns, _ = jax.lax.while_loop(lambda s: ~s[1] & (s[3] < most), attempt, begin)
-        w = with_derivative(lambda w: increment.residual(w * units, r) / rows, value)
+        w = with_derivative(lambda w: missed(w, increment), value)
         return Advanced(*increment.end(w * units), converged, turns)
