@@ -464,3 +464,13 @@ def test_a_gap_that_is_steep_at_zero(name, steps):
     system = gd.System(gd.spaces.Euclidean(1), [1.0], gd.Wall(lambda x: gap(1 - x[0])))
     trajectory = gd.integrate(system, [[0.0]], [[1.0]], t1=2.0, steps=steps, throw=False)
     assert int(trajectory.result) != 0 or abs(trajectory.q[-1, 0, 0]) < 1e-6
+
+
+@pytest.mark.parametrize("steps", [8, 12])
+def test_through_the_centre_of_a_round_table(steps):
+    """There the gap has no gradient, at the end of a step or within one; the impact is where it would be beside it."""
+    table = gd.Wall(lambda x: 1.0 - jnp.sqrt(jnp.sum(x**2)))
+    disc = gd.System(gd.spaces.Euclidean(2), [1.0], table)
+    trajectory = gd.integrate(disc, [[-0.5, 0.0]], [[1.0, 0.0]], t1=2.0, steps=steps)
+    np.testing.assert_allclose(trajectory.q[-1, 0], [0.5, 0.0], rtol=0, atol=1e-12)
+    assert trajectory.impacts.count == 1

@@ -38,7 +38,8 @@ def chosen(urgent, count: int = MOST_AT_ONCE) -> Int[Array, " K"]:
 def gap_state(system, which, t, q, p):
     """The gaps, their rates, and the size of the quantities whose differences the gaps are, which determines their
     rounding errors. The size is estimated by the gaps themselves and by their derivative in an arbitrary direction, in
-    which nothing cancels."""
+    which nothing cancels. Where this is not finite it is infinite if the gap is closed, and says nothing if it is open,
+    as at the centre of a round table."""
     shake = jnp.asarray(np.where(np.arange(q.size) % 2, 1.0, -1.0) * (1 + np.sin(np.arange(q.size)) / 2), q.dtype)
     directions = jnp.asarray([1.0, 0.0], q.dtype), jnp.stack([system.velocity(t, q, p), q * shake])
 
@@ -46,7 +47,8 @@ def gap_state(system, which, t, q, p):
         return jax.jvp(lambda t, q: system.contacts.gap(t, q, which), (t, q), (dt, dq))
 
     gap, (rate, change) = jax.vmap(along, out_axes=(None, 0))(*directions)
-    return gap, rate, jnp.maximum(jnp.abs(gap), jnp.abs(change))
+    size = jnp.maximum(jnp.abs(gap), jnp.abs(change))
+    return gap, rate, jnp.where(jnp.isfinite(change), size, jnp.where(gap > 0, gap, jnp.inf))
 
 
 class Expansion(NamedTuple):
