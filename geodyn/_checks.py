@@ -3,7 +3,6 @@
 import dis
 import inspect
 import math
-import warnings
 from pathlib import Path
 
 import jax
@@ -164,15 +163,14 @@ def check_indices(name: str, function, *args) -> None:
         return np.full(x.shape, 0.5, x.dtype) if isinstance(x, jax.core.Tracer | jax.ShapeDtypeStruct) else x
 
     try:
-        with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
+        with np.errstate(all="ignore"):
             jax.eval_shape(lambda: function(*map(plain, args)))
     except IndexError as error:
         if "out of bounds for axis" not in str(error):
             return
         shapes = ", ".join(str(x.shape) for x in args if isinstance(plain(x), np.ndarray))
-        raise ValueError(
-            f"{name} takes more numbers than there are in arrays of the shapes {shapes}: {error}"
-        ) from None
+        words = f"{name} takes more numbers than there are in arrays of the shapes {shapes}"
+        raise ValueError(f"{words}: {error}. Give it as many as it takes, or let it take fewer") from None
     except Exception:  # What is written for arrays of JAX need not take others.
         return
 

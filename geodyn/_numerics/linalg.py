@@ -23,7 +23,7 @@ def solve(a: Float[Array, "n n"], b: Float[Array, " n"]) -> Float[Array, " n"]:
     if a.shape[0] <= 4:
         cofactors = adjugate(a)
         return cofactors @ b / jnp.dot(a[0], cofactors[:, 0])
-    return factored(a).solve(b)
+    return inverse(a) @ b if a.shape[0] <= LARGEST_ELIMINATION else jnp.linalg.solve(a, b)
 
 
 def adjugate(a: Float[Array, "n n"]) -> Float[Array, "n n"]:
@@ -122,7 +122,8 @@ def inverse(a: Array, largest_elimination: int = LARGEST_ELIMINATION) -> Array:
 
 class Factors(NamedTuple):
     """A matrix made ready for several right-hand sides: its inverse, or beyond `largest_elimination` its LU factors,
-    since XLA takes ten times as long for LAPACK's inverse of a large matrix as for its factors."""
+    since XLA takes ten times as long for LAPACK's inverse of a large matrix as for its factors. For what is not to be
+    differentiated: `solve` has the better derivatives."""
 
     inverse: Array | None
     lu: tuple[Array, Array] | None

@@ -134,12 +134,12 @@ class Increment(eqx.Module):
 
         # A plastic spring counts with its elastic stiffness here: while it flows, its tangent stiffness is 0, or noise.
         hardest = _positive(largest(jnp.diag(stiffness), self.h**2 * strains_of(self.system, self.t, self.q)[0]))
-        speed = _positive(largest(v, self.q / self.h / 2**6))
+        speed, held = _positive(largest(v, self.q / self.h / 2**6)), self.most_friction()
         # Friction holds too: what it leaves of a force may move little, however small the masses are.
-        velocity = jnp.maximum(speed, largest(force) / jnp.maximum(hardest, self.most_friction() / speed))
-        momentum = jnp.maximum(hardest * velocity, largest(multipliers, impulses, force, self.most_friction()[None]))
-        gives = jnp.maximum(2**-10 * hardest, self.most_friction() / velocity)
-        r = jnp.maximum(jnp.sum((stiffness @ a.T) * a.T), gives) / _positive(jnp.sum((a @ a.T) ** 2))
+        velocity = jnp.maximum(speed, largest(force) / jnp.maximum(hardest, held / speed))
+        momentum = jnp.maximum(hardest * velocity, largest(multipliers, impulses, force, held[None]))
+        least = jnp.maximum(2**-10 * hardest, held / velocity)
+        r = jnp.maximum(jnp.sum((stiffness @ a.T) * a.T), least) / _positive(jnp.sum((a @ a.T) ** 2))
         row = jnp.arange(n + c + s.size)
         units = jnp.where(row < n, velocity, momentum)
         rows = jnp.where((row >= n) & (row < n + c), velocity, momentum)

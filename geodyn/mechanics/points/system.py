@@ -238,7 +238,8 @@ def energy(system: AbstractSystem, q: Float[Array, "*shape"], v: Float[Array, "*
         The energy, one number.
 
     Raises:
-        ValueError: for what is no system, for q of another shape, and for an `ODE`, which has no energy.
+        ValueError: for what is no system, for q of another shape or outside of the chart (NaN inside of jit), and for
+            an `ODE`, which has no energy.
 
     Example:
         A mass of 2 at the height 3, with the speed 4: ½ · 2 · 4² + 2 · 9.81 · 3.
