@@ -74,7 +74,7 @@ WRONG = {
     "a figure without height": (lambda: gd.plot.figure(3.0, 0.0), "width and height must be positive"),
     "reach within rounding": (
         lambda: gd.spaces.Tabulated(gd.spaces.Sphere(2), [-0.5, -0.5], [0.5, 0.5], reach=1e-12),
-        "reach=.* is too small for coordinates as large as",
+        "is not reached with reach=.*: for coordinates as large as .*rounding alone",
     ),
 }
 

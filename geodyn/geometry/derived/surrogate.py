@@ -256,8 +256,9 @@ def _check_rounding(centre, half, reach, tolerance):
     rounding = np.max(float(jnp.finfo(float).eps) * size / (NEAREST * reach))
     if rounding > tolerance:
         raise ValueError(
-            f"reach={reach.tolist()} is too small for coordinates as large as {np.max(size):.3g}: rounding makes an "
-            f"error of {rounding:.1e}, more than tolerance={tolerance}"
+            f"tolerance={tolerance} is not reached with reach={reach.tolist()}: for coordinates as large as "
+            f"{np.max(size):.3g}, rounding alone makes an error of {rounding:.1e}. Take a larger reach, a box nearer to "
+            "the origin or a larger tolerance"
         )
 
 
