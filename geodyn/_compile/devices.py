@@ -23,7 +23,7 @@ def placed_anywhere(function: Callable) -> Callable:
 
     @functools.wraps(function)
     def call(*args, **kwargs):
-        types = [jax.typeof(x) for x in jax.tree.leaves((args, kwargs)) if _may_be_shared(x)]
+        types = [jax.typeof(x) for x in jax.tree.leaves((args, kwargs)) if may_be_shared(x)]
         if not types:
             return function(*args, **kwargs)
         run = function
@@ -35,7 +35,8 @@ def placed_anywhere(function: Callable) -> Callable:
     return call
 
 
-def _may_be_shared(x) -> bool:
+def may_be_shared(x) -> bool:
+    """Whether several devices may share x: whether it is traced, or lies on several."""
     if isinstance(x, jax.core.Tracer):
         return True
     return isinstance(x, jax.Array) and not isinstance(x.sharding, jax.sharding.SingleDeviceSharding)

@@ -16,7 +16,7 @@ from jax.extend.core import jaxpr_as_fun
 from jax.sharding import get_abstract_mesh, use_abstract_mesh
 
 from geodyn._compile import internals
-from geodyn._compile.devices import placed_anywhere
+from geodyn._compile.devices import may_be_shared, placed_anywhere
 from geodyn._compile.tracing import undisturbed
 
 # The fewest members in a part of a batch: a machine may report more cores than it provides, and parts should stay long
@@ -55,10 +55,7 @@ def jit(function, level: int | None = None):
         run.__name__ = run.__qualname__ = getattr(function, "__name__", "function")
         return jax.jit(run, compiler_options=options)
 
-    @placed_anywhere
-    @functools.wraps(function)
-    def call(*args, **kwargs):
-        leaves, form = jax.tree.flatten((args, kwargs))
+    def run(leaves, form):
         leaves = [x if isinstance(x, TRACED) else _traced(x) for x in leaves]
         static = form, tuple(_ARRAY if isinstance(x, TRACED) else x for x in leaves)
         # JAX distinguishes no mesh from an empty one, which it sets when it differentiates: with the same mesh always,
@@ -66,6 +63,14 @@ def jit(function, level: int | None = None):
         with short_errors(), use_abstract_mesh(get_abstract_mesh()), undisturbed():
             values, constants = compiled(static)([x for x in leaves if isinstance(x, TRACED)])
         return values if constants.value is None else eqx.combine(values, constants.value)
+
+    run_anywhere = placed_anywhere(lambda *args, **kwargs: run(*jax.tree.flatten((args, kwargs))))
+
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        # To flatten a body takes as long as a small program runs, so that it is done once where that is possible.
+        leaves, form = jax.tree.flatten((args, kwargs))
+        return run_anywhere(*args, **kwargs) if any(map(may_be_shared, leaves)) else run(leaves, form)
 
     return call
 

@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._checks import is_finite
 from geodyn._compile.jit import jit, static_count
 from geodyn._gate import checked
 from geodyn._numerics.linalg import solve
@@ -300,7 +301,7 @@ def told(value, why=NOT_FOUND):
 def _is_nan(value):
     leaves = [value] if isinstance(value, jax.Array) else jax.tree.leaves(value)
     known = [np.asarray(x) for x in leaves if not isinstance(x, jax.core.Tracer)]
-    return len(known) == len(leaves) and any(np.isnan(x).any() for x in known)
+    return len(known) == len(leaves) and any(not is_finite(x) and np.isnan(x).any() for x in known)
 
 
 @checked

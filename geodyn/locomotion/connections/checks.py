@@ -6,7 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._typing import Array, Bool, Float
+from geodyn._checks import is_finite
+from geodyn._typing import Array, ArrayLike, Bool, Float
 
 
 def require_positive(owner: str, **numbers) -> None:
@@ -23,12 +24,12 @@ def require_shape(owner: str, name: str, value, shape: tuple[int, ...]) -> None:
 
 
 def require_defined(
-    owner: str, body, check_law: Callable, r: Float[Array, " m"], value: Float[Array, "..."]
+    owner: str, body, check_law: Callable, r: Float[ArrayLike, " m"], value: Float[Array, "..."]
 ) -> Float[Array, "..."]:
     """The value; ValueError if it is not traced and not finite: the law of the body is wrong, as `check_law(body, r)`
     says, or the body cannot have the shape r."""
-    if not isinstance(value, jax.core.Tracer) and not np.all(np.isfinite(value)):
-        check_law(body, r)
+    if not isinstance(value, jax.core.Tracer) and not is_finite(np.asarray(value)):
+        check_law(body, jnp.asarray(r, float))
         raise ValueError(
             f"{owner}: {type(body).__name__} is singular at the shape {np.asarray(r)}: its docstring says which shapes"
             " it can have."

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._checks import returned
+from geodyn._checks import array_of, returned
 from geodyn._compile.jit import jit
 from geodyn._gate import checked
 from geodyn._typing import Array, Bool, Float, Number, Row, Scalar
@@ -407,7 +407,7 @@ def connection(swimmer: AbstractConnection, r: Row) -> Float[Array, "k m"]:
     Source:
         Kelly & Murray, *J. Robotic Systems* 12 (1995) 417; Marsden, Montgomery & Ratiu, *Mem. AMS* 436 (1990).
     """
-    r = floating(r)
+    r = array_of("r", r, "a row of numbers")
     return require_defined("connection", swimmer, check_law, r, _connection(swimmer, r))
 
 
@@ -436,7 +436,7 @@ def shape_metric(swimmer: AbstractInvariantMetric, r: Row) -> Float[Array, "m m"
         >>> print(gd.shape_metric(beanie, [0.7]))
         [[0.75]]
     """
-    r = floating(r)
+    r = array_of("r", r, "a row of numbers")
     return require_defined("shape_metric", swimmer, check_law, r, _shape_metric(swimmer, r))
 
 
@@ -471,22 +471,23 @@ def curvature(swimmer: AbstractConnection, r: Row) -> Float[Array, "k m m"]:
     Source:
         Marsden, Montgomery & Ratiu, *Mem. AMS* 436 (1990).
     """
-    r = floating(r)
+    r = array_of("r", r, "a row of numbers")
     return require_defined("curvature", swimmer, check_law, r, _curvature(swimmer, r))
 
 
 @jit
 def _connection(swimmer, r):
-    return true_form(swimmer, r)
+    return true_form(swimmer, floating(r))
 
 
 @jit
 def _shape_metric(swimmer, r):
-    return true_reduction(swimmer, r)[1]
+    return true_reduction(swimmer, floating(r))[1]
 
 
 @jit
 def _curvature(swimmer, r):
+    r = floating(r)
     return law(swimmer, r) * field_at(swimmer, r)
 
 

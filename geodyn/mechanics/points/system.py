@@ -12,7 +12,7 @@ from geodyn._compile.jit import jit
 from geodyn._gate import checked
 from geodyn._numerics.failure import in_range_or_nan, nan_unless
 from geodyn._numerics.linalg import solve
-from geodyn._typing import Array, Each, Float, Number, Scalar
+from geodyn._typing import Array, ArrayLike, Each, Float, Number, Scalar
 from geodyn.geometry.derived.patches import atlas_of
 from geodyn.geometry.manifold.manifold import ANYWHERE, AbstractManifold, check_metric, domain_of, in_chart
 from geodyn.geometry.models.spaces import rounding_of
@@ -225,7 +225,9 @@ def _flat(system, q, v):
 
 
 @checked
-def energy(system: AbstractSystem, q: Float[Array, "*shape"], v: Float[Array, "*shape"], t: Number = 0.0) -> Scalar:
+def energy(
+    system: AbstractSystem, q: Float[ArrayLike, "*shape"], v: Float[ArrayLike, "*shape"], t: Number = 0.0
+) -> Scalar:
     """Energy <∂L/∂v, v> − L of a system at a position and a velocity: kinetic plus potential energy for L = K − V.
 
     Args:
@@ -280,7 +282,9 @@ def _of_configuration(system: AbstractSystem, q, value: Array) -> Array:
 
 
 @checked
-def momentum(system: AbstractSystem, q: Float[Array, "*shape"], v: Float[Array, "*shape"], t: Number = 0.0) -> Array:
+def momentum(
+    system: AbstractSystem, q: Float[ArrayLike, "*shape"], v: Float[ArrayLike, "*shape"], t: Number = 0.0
+) -> Array:
     """Momentum p = ∂L/∂v of a system at a position and a velocity; for points in a space p_i = m_i g(x_i) v_i.
 
     Args:
@@ -316,7 +320,7 @@ def _momentum(system, q, v, t):
 @checked
 @jit
 def hamiltonian(
-    system: AbstractSystem, q: Float[Array, "*shape"], p: Float[Array, "*shape"], t: Number = 0.0
+    system: AbstractSystem, q: Float[ArrayLike, "*shape"], p: Float[ArrayLike, "*shape"], t: Number = 0.0
 ) -> Scalar:
     """The Hamiltonian of a state, `H(q, p) = <p, v> − L` at the velocity v that belongs to the momentum p.
 
@@ -343,7 +347,7 @@ def hamiltonian(
 
 @checked
 @jit
-def killing_momentum(system: System, q: Float[Array, "N dim"], v: Float[Array, "N dim"]) -> Float[Array, " K"]:
+def killing_momentum(system: System, q: Float[ArrayLike, "N dim"], v: Float[ArrayLike, "N dim"]) -> Float[Array, " K"]:
     """The momenta `Σ m_i g(K, v_i)` of a system for every Killing field K of its space.
 
     They are conserved where the elements share the symmetry (Noether's theorem).
