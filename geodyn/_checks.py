@@ -119,9 +119,9 @@ def _is_plain(value) -> bool:
             return False
     elif type(value) is not np.ndarray:
         return False
-    if value.dtype.kind != "f" or (value.dtype == np.float64 and not jax.config.jax_enable_x64):
-        return False
     known = np.asarray(value)
+    if known.dtype.kind != "f" or (known.dtype.itemsize > 4 and not jax.config.jax_enable_x64):
+        return False
     return math.isfinite(np.vdot(known, known))
 
 

@@ -155,6 +155,8 @@ class _Table:
     def positional(self, args):
         """The positional arguments, those of array kinds as arrays."""
         given = [value if check is None else check(name, value) for (name, check), value in zip(self.before, args)]
+        if len(given) == len(args):
+            return given
         more = args[len(given) :]
         name, check = self.rest or ("", None)
         if check is not None:
@@ -484,7 +486,7 @@ def _plainly_takes(function, count: int) -> bool:
     if getattr(function, "__wrapped__", None) is not None or isinstance(function, type):
         return False
     if type(function) is not types.FunctionType:
-        function, count = getattr(type(function), "__call__", None), count + 1
+        function, count = type(function).__call__, count + 1
         if type(function) is not types.FunctionType:
             return False
     code = function.__code__

@@ -57,11 +57,12 @@ def jit(function, level: int | None = None):
 
     def run(leaves, form):
         leaves = [x if isinstance(x, TRACED) else _traced(x) for x in leaves]
-        static = form, tuple(_ARRAY if isinstance(x, TRACED) else x for x in leaves)
+        arrays = [x for x in leaves if isinstance(x, TRACED)]
+        static = form, tuple([_ARRAY if isinstance(x, TRACED) else x for x in leaves])
         # JAX distinguishes no mesh from an empty one, which it sets when it differentiates: with the same mesh always,
         # what was traced before is found again.
         with short_errors(), use_abstract_mesh(get_abstract_mesh()), undisturbed():
-            values, constants = compiled(static)([x for x in leaves if isinstance(x, TRACED)])
+            values, constants = compiled(static)(arrays)
         return values if constants.value is None else eqx.combine(values, constants.value)
 
     run_anywhere = placed_anywhere(lambda *args, **kwargs: run(*jax.tree.flatten((args, kwargs))))

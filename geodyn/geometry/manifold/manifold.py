@@ -211,13 +211,12 @@ def _within(domain, x: Float[Array, " n"]) -> Float[Array, " n"]:
 
 def checked_vectors(space: AbstractMetric, **points) -> list[Array]:
     """The vectors as arrays of floats; ValueError unless each is [n]. That they are finite is found by `checked`."""
-    points = {name: as_floats(point) for name, point in points.items()}
-    size = count_coordinates(space)
-    for name, point in points.items():
+    size, found = count_coordinates(space), [as_floats(x) for x in points.values()]
+    for name, point in zip(points, found):
         if point.shape != (size,):
             row = ", the coordinates in one row;" if point.ndim != 1 else f" in this space of dim {space.dim},"
             raise ValueError(f"{name} must have shape ({size},){row} got {point.shape}")
-    return list(points.values())
+    return found
 
 
 def as_floats(x) -> Array:

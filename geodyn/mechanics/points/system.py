@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._checks import numbers, shaped
+from geodyn._checks import is_finite, numbers, shaped
 from geodyn._compile.jit import jit
 from geodyn._gate import checked
 from geodyn._numerics.failure import in_range_or_nan, nan_unless
@@ -268,7 +268,7 @@ def _nan_elsewhere(system: AbstractSystem, q, value: Array, v, t) -> Array:
 
 def _of_configuration(system: AbstractSystem, q, value: Array) -> Array:
     """`value`, computed at q; ValueError if it is known to be NaN since q is no configuration."""
-    if takes_any_configuration(system) or isinstance(value, jax.core.Tracer):
+    if isinstance(value, jax.core.Tracer) or takes_any_configuration(system) or is_finite(np.asarray(value)):
         return value
     if np.any(np.isnan(value)) and not is_configuration(system, jnp.asarray(q, float).reshape(-1)):
         if isinstance(system, System):
