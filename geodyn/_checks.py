@@ -84,7 +84,7 @@ def _flatten(name, value, wanted, leaves, shapes, depth, outer=()):
 
 
 def _fits(array) -> bool:
-    limit = jnp.iinfo(jnp.result_type(int))
+    limit = np.iinfo(np.int64 if jax.config.jax_enable_x64 else np.int32)
     return bool(array.min() >= limit.min and array.max() <= limit.max)
 
 
@@ -151,10 +151,15 @@ def shown(value) -> str:
 
 def floats(name: str, value, wanted: str = "real numbers") -> Array:
     """`numbers`, as floating-point numbers of the working precision."""
-    if isinstance(value, jax.Array) and value.dtype == jnp.result_type(float) and not value.weak_type:
+    if isinstance(value, jax.Array) and not value.weak_type and value.dtype == _floating():
         return value
     value = np.asarray(float(value)) if isinstance(value, float | int) else value
     return numbers(name, value, wanted).astype(float)
+
+
+def _floating() -> type:
+    """The working precision; JAX takes longer to say so."""
+    return np.float64 if jax.config.jax_enable_x64 else np.float32
 
 
 def check_arguments(name: str, function, *wanted: str, named: tuple[str, ...] = ("t",)) -> None:

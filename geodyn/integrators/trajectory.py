@@ -218,7 +218,7 @@ class Trajectory(eqx.Module):
                 "embedding is of the trajectory of a gd.System, one from a file needs gd.load(path, system); the points"
                 " of rigid bodies are gd.rigid.rigid_motion(trajectory).points, those of a linkage are its joints(q)"
             )
-        return jax.vmap(self.system.embedding)(self.coordinates().reshape(self.t.shape[0], -1))
+        return _embedded(self.system, self.coordinates())
 
     @of_each
     @checked
@@ -358,6 +358,11 @@ def _energies(trajectory):
     flat = trajectory.t.shape[0], -1
     states = trajectory.t, trajectory.q.reshape(flat), trajectory.v.reshape(flat), trajectory.multipliers
     return jax.vmap(partial(total_energy, trajectory.system))(*states)
+
+
+@jit
+def _embedded(system, q):
+    return jax.vmap(system.embedding)(q.reshape(q.shape[0], -1))
 
 
 def _save_before(trajectory, t):

@@ -210,7 +210,11 @@ def quaternion(rotation: Numbers) -> Float[Array, "4"]:
     Source:
         Shepperd (1978).
     """
-    rotation = checked_rotation("rotation", rotation)
+    return quaternion_of(checked_rotation("rotation", rotation))
+
+
+def quaternion_of(rotation: Float[Array, "3 3"]) -> Float[Array, "4"]:
+    """`quaternion` of what is known to be a rotation."""
     w = jnp.stack([rotation[2, 1] - rotation[1, 2], rotation[0, 2] - rotation[2, 0], rotation[1, 0] - rotation[0, 1]])
     trace = jnp.trace(rotation)
     vectors = rotation + rotation.T + (1 - trace) * jnp.eye(3, dtype=rotation.dtype)

@@ -118,7 +118,6 @@ class AbstractConstantCurvature(AbstractModelSpace):
     @checked
     def embed(self, x: Float[Array, " n"]) -> Float[Array, " D"]:
         """X in Rⁿ (Euclidean), or (X', w) in Rⁿ⁺¹ with |X'|² ± w² = ±1 (sphere +, hyperbolic −)."""
-        x = jnp.asarray(x)
         if x.shape != (self.dim,):
             raise ValueError(f"x must have shape ({self.dim},) in this space of dim {self.dim}, got {x.shape}")
         return self.chart.embed(x)

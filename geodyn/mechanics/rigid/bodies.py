@@ -21,7 +21,7 @@ from geodyn._compile.jit import jit
 from geodyn._gate import checked
 from geodyn._numerics.linalg import solve
 from geodyn._typing import Array, Each, Float, Index, Number, Numbers, Row
-from geodyn.geometry.groups.rigid import quaternion
+from geodyn.geometry.groups.rigid import quaternion, quaternion_of
 from geodyn.geometry.models.spaces import Euclidean
 from geodyn.integrators.contract.constraints import check_constraints
 from geodyn.integrators.contract.dissipation import check_dissipation
@@ -187,7 +187,7 @@ class RigidBodies(AbstractBody):
         turned = rows("rotation", np.eye(3) if rotation is None else rotation, (count, 3, 3))
         check_rotations(turned)
         turning = rows("angular_velocity", angular_velocity, (count, 3))
-        q = jax.vmap(quaternion)(turned)
+        q = jax.vmap(quaternion if isinstance(turned, jax.core.Tracer) else quaternion_of)(turned)
         v = jax.vmap(lambda q, w: 0.5 * left(q)[:, 1:] @ w)(q, turning)
         shift, drift = rows("position", position, (count, 3)), rows("velocity", velocity, (count, 3))
         if self.pinned is None:
