@@ -1,10 +1,17 @@
 """What the check of arguments does with errors that come up behind it, and with what only looks wrong."""
 
+import functools
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import geodyn as gd
+from geodyn._gate import checked
+from geodyn._typing import Array, ArrayLike, Float
 
 
 class Mine(ValueError):
@@ -88,3 +95,58 @@ def test_what_was_taken_is_refused(name):
     run, words = WRONG[name]
     with pytest.raises(ValueError, match=words):
         run()
+
+
+@checked
+def given(function: Callable[[Array], Array]) -> Callable:
+    return function
+
+
+def two(a, b):
+    return a + b
+
+
+class Scaled(eqx.Module):
+    """An object that is a function of one argument."""
+
+    factor: float = 2.0
+
+    def __call__(self, x):
+        return self.factor * x
+
+
+class Wide(Scaled):
+    """A function of two arguments."""
+
+    def __call__(self, x, y):
+        return self.factor * x * y
+
+
+ONE = Scaled(), Scaled().__call__, functools.partial(two, 1.0), jax.jit(jnp.sin), eqx.filter_jit(Scaled())
+
+
+@pytest.mark.parametrize("function", ONE, ids=lambda f: type(f).__name__)
+def test_what_can_be_called_with_one_argument_is_a_function_of_one(function):
+    assert given(function) is function
+
+
+@pytest.mark.parametrize("function", [two, Wide(), Wide().__call__, jax.jit(two), eqx.filter_jit(two)])
+def test_what_takes_two_arguments_is_no_function_of_one(function):
+    with pytest.raises(ValueError, match="function must be a function of 1 argument"):
+        given(function)
+
+
+@checked
+def kept(q: Float[ArrayLike, " n"], v: Float[Array, " n"], w: Float[Array, "3"] | Float[Array, "3 3"]) -> tuple:
+    return q, v, w
+
+
+def test_arrays_of_numpy_stay_what_they_are_where_they_are_admitted():
+    row = np.ones(3)
+    q, v, w = kept(row, row, row)
+    assert q is row and isinstance(v, jax.Array) and isinstance(w, jax.Array)
+    assert kept([1, 2, 3], row, row)[0].dtype == jnp.result_type(float)
+    with pytest.raises(ValueError, match="q must be finite"):
+        kept(np.array([1.0, np.inf, 1.0]), row, row)
+    with pytest.raises(ValueError, match=r"v must have shape \[n\] with n = 2 as q has it"):
+        kept(row[:2], row, row)
