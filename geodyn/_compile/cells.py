@@ -10,7 +10,6 @@ import math
 import numpy as np
 from jax import lax
 
-from geodyn._compile.elementary import ELEMENTARY, elementary
 from geodyn._compile.expressions import Graph
 
 ELEMENTWISE = {
@@ -36,6 +35,7 @@ ELEMENTWISE = {
     *("atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "logistic", "erf", "floor", "ceil", "round"),
     *("eq", "ne", "lt", "le", "gt", "ge", "and", "or", "xor", "not", "is_finite", "select_n", "clamp", "nextafter"),
     *("real", "imag", "conj", "complex", "stop_gradient", "copy", "copy_p", "convert_element_type"),
+    *("shift_left", "shift_right_arithmetic", "shift_right_logical", "bitcast_convert_type"),
 }
 REDUCTIONS = {"reduce_sum": lax.add_p, "reduce_prod": lax.mul_p, "reduce_max": lax.max_p, "reduce_min": lax.min_p}
 REDUCTIONS |= {"reduce_and": lax.and_p, "reduce_or": lax.or_p}
@@ -47,6 +47,8 @@ def has_rule(equation) -> bool:
     name, wanted = equation.primitive.name, equation.params.get("out_dtype")
     if wanted is not None and any(v.aval.dtype != wanted for v in equation.invars):
         return False
+    if name == "bitcast_convert_type":
+        return equation.outvars[0].aval.dtype.itemsize == equation.invars[0].aval.dtype.itemsize
     if name in REDUCTIONS or name in RUNNING or name == "unstack":
         return all(v.aval.size for v in equation.invars)
     return name in ELEMENTWISE or name in MOVES
@@ -64,8 +66,8 @@ def apply(graph: Graph, equation, cells: list) -> list:
     def function(*x):
         if name == "convert_element_type":
             return graph.convert(*x, out.aval.dtype)
-        if name in ELEMENTARY and out.aval.dtype == np.float64:
-            return elementary(name, graph, *x)
+        if name in graph.formulas and out.aval.dtype == np.float64:
+            return graph.formulas[name](graph, *x)
         return graph.apply(equation.primitive, equation.params, x, out.aval.dtype)
 
     return [each(out.aval.shape, function, *cells)]

@@ -157,11 +157,16 @@ def _reciprocal_root(graph, x):
     return (1 / Formula(graph, x).apply(lax.sqrt_p, accuracy=None)).scalar
 
 
+def _or_constant(name, formula):
+    """The formula, or the value where the argument is known now."""
+
+    def of(graph, x):
+        return formula(graph, x) if isinstance(x, Node) or name not in FOLDED else FOLDED[name](x)
+
+    return of
+
+
 _FORMULAS = {"sin": _sine, "cos": _cosine, "sinh": _hyperbolic_sine, "cosh": _hyperbolic_cosine}
 _FORMULAS |= {"rsqrt": _reciprocal_root}
-ELEMENTARY = frozenset(_FORMULAS)
-
-
-def elementary(name: str, graph: Graph, x):
-    """The named function of a scalar of the graph; of a constant it is a constant."""
-    return _FORMULAS[name](graph, x) if isinstance(x, Node) or name not in FOLDED else FOLDED[name](x)
+# The functions of (graph, number) by the names of the operations.
+ELEMENTARY = {name: _or_constant(name, formula) for name, formula in _FORMULAS.items()}

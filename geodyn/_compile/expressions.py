@@ -28,21 +28,23 @@ FOLDED = {name: getattr(np, function) for name, function in (pair.split() for pa
 class Node:
     """A number that is computed while the program runs. (Constants are numpy numbers.)"""
 
-    __slots__ = ("args", "bind", "cost", "dtype", "index", "name")
+    __slots__ = ("args", "bind", "cost", "dtype", "index", "name", "params")
 
 
 class Graph:
-    """Numbers and the operations between them: `apply` adds a node, `values` computes some of the nodes."""
+    """Numbers and the operations between them: `apply` adds a node, `values` computes some of the nodes. Operations in
+    `formulas` are computed by these functions of (graph, *numbers)."""
 
-    def __init__(self):
-        self.nodes, self.known, self.order = {}, {}, []
+    def __init__(self, formulas=None):
+        self.nodes, self.known, self.order, self.formulas = {}, {}, [], formulas or {}
 
-    def node(self, name, args, dtype, bind, key=None):
+    def node(self, name, args, dtype, bind, key=None, params=None):
         """The node of an operation `bind` on these arguments. The same name, `key` and arguments give the same node."""
         key = (name, key, *((x.index,) if isinstance(x, Node) else (x.dtype, x.tobytes()) for x in args))
         if key not in self.nodes:
             node = Node()
             node.name, node.args, node.dtype, node.bind, node.index = name, args, dtype, bind, len(self.order)
+            node.params = params
             self.nodes[key] = node
             self.order.append(node)
         return self.nodes[key]
@@ -63,7 +65,12 @@ class Graph:
         if all(not isinstance(x, Node) for x in args) and name in FOLDED:
             return np.asarray(FOLDED[name](*args), dtype)[()]
         return self.node(
-            name, args, dtype, lambda *x: primitive.bind(*x, **params), key=tuple(map(str, params.items()))
+            name,
+            args,
+            dtype,
+            lambda *x: primitive.bind(*x, **params),
+            key=tuple(map(str, params.items())),
+            params=params,
         )
 
     def add(self, a, b):

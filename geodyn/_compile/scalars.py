@@ -15,6 +15,7 @@ import numpy as np
 from jax import lax
 
 from geodyn._compile.cells import apply, fill, has_rule
+from geodyn._compile.elementary import ELEMENTARY
 from geodyn._compile.expressions import Graph, Node
 from geodyn._compile.internals import ClosedJaxpr, Literal
 
@@ -73,7 +74,7 @@ class Interpreter:
     """Evaluates a jaxpr on arrays that are `Whole` or `Cells`."""
 
     def __init__(self):
-        self.graph = Graph()
+        self.graph = Graph(ELEMENTARY)
 
     def run(self, closed, args):
         jaxpr = closed.jaxpr

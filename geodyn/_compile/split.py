@@ -20,6 +20,7 @@ from jax.extend.core import jaxpr_as_fun
 
 from geodyn._compile import internals, native
 from geodyn._compile.cells import fill, has_rule
+from geodyn._compile.elementary import ELEMENTARY
 from geodyn._compile.expressions import COST, WORTH_SHARING, Graph, Node
 from geodyn._compile.scalars import LARGEST_ARRAY, Cells, Interpreter, inner_program
 
@@ -243,7 +244,7 @@ class _Scalars:
     """The evaluation of a `Split` scalar by scalar, by a graph of its scalars."""
 
     def __init__(self, closed, first: int):
-        graph, interpreter = Graph(), Interpreter()
+        graph, interpreter = Graph(ELEMENTARY), Interpreter()
         interpreter.graph = graph
         # An argument that is not used has no scalars: a large array would be many.
         atoms = [*closed.jaxpr.outvars, *(v for equation in closed.jaxpr.eqns for v in equation.invars)]

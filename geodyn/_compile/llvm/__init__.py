@@ -1,1 +1,1 @@
-"""A compiler of our own: from the traced program of one member to code with the members as SIMD lanes, by LLVM."""
+"""Programs of one member as machine code for many: LLVM's instructions on vectors over the members of a batch."""

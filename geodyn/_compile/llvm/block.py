@@ -1,0 +1,320 @@
+"""Instructions that run one after the other, and the numbers that they compute."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+
+from geodyn._compile.cells import apply, fill
+from geodyn._compile.expressions import Graph, Node
+from geodyn._compile.internals import Literal
+from geodyn._compile.llvm.arrays import Complex, Kind, NotUnderstood, Stored, constant, flat, whole
+from geodyn._compile.llvm.code import WORD, Code, Memory, Place, Value
+from geodyn._compile.llvm.elementary import FORMULAS
+from geodyn._compile.llvm.operations import written
+
+# Arrays with more numbers stay in memory.
+MOST_CELLS = 256
+# Where an array is to be changed in its place, so many of its numbers are kept for what comes later.
+MOST_KEPT = 8
+
+
+class Frame:
+    """A program that is being compiled: the arrays of its variables, and the last operation that uses each."""
+
+    def __init__(self, jaxpr, equations):
+        self.env, self.now, self.last = {}, 0, {}
+        for k, equation in enumerate(equations):
+            self.last |= {v: k for v in equation.invars if not isinstance(v, Literal)}
+        self.last |= {v: len(equations) for v in jaxpr.outvars if not isinstance(v, Literal)}
+
+    def read(self, x):
+        """The array of a variable, or of a number in the program."""
+        return constant(x.val, x.aval) if isinstance(x, Literal) else self.env[x]
+
+    def later(self) -> list:
+        """The arrays that are used after the present operation."""
+        return [x for v, x in self.env.items() if self.last.get(v, -1) > self.now]
+
+
+class Block:
+    """Instructions for the members in `mask`. A number is computed when it is asked for, if ever. `rule(block,
+    equation, args, wanted)` gives the results of an operation, where possible in the memories `wanted`."""
+
+    def __init__(self, code: Code, mask: Value, rule: Callable):
+        self.code, self.mask, self.rule, self.graph = code, mask, rule, Graph()
+        self.places: dict[int, Place] = {}
+        self.known: dict[int, Value] = {}
+        self.wide: list[bool] = []
+        self.frames: list[Frame] = []
+
+    def inner(self, mask: Value | None = None) -> "Block":
+        """A block of instructions inside of this one."""
+        return Block(self.code, self.mask if mask is None else mask, self.rule)
+
+    # Programs
+
+    def run(self, closed, args, wanted=()) -> list:
+        """The results of a program. `wanted` are memories where results should stand, or None."""
+        jaxpr = closed.jaxpr
+        if jaxpr.effects:
+            raise NotUnderstood(f"effects {jaxpr.effects}")
+        equations = _needed(jaxpr)
+        frame = Frame(jaxpr, equations)
+        frame.env = {v: constant(x, v.aval) for v, x in zip(jaxpr.constvars, closed.consts, strict=True)}
+        frame.env |= dict(zip(jaxpr.invars, args, strict=True))
+        targets = _targets(jaxpr, wanted)
+        self.frames.append(frame)
+        with np.errstate(all="ignore"):
+            for frame.now, equation in enumerate(equations):
+                given = [frame.read(x) for x in equation.invars]
+                outs = self.rule(self, equation, given, [targets.get(v) for v in equation.outvars])
+                frame.env |= dict(zip(equation.outvars, outs, strict=True))
+        self.frames.pop()
+        return [frame.read(x) for x in jaxpr.outvars]
+
+    # Numbers
+
+    def given(self, source: Value | Place) -> Node:
+        """The node of a number that is known, or that stands in memory."""
+        self._find_wide()
+        if isinstance(source, Value):
+            node = self.graph.given(source)
+            self.known[node.index] = source
+            self.wide.append(source.wide)
+        else:
+            node = self.graph.given(source.memory)
+            self.places[node.index] = source
+            self.wide.append(source.memory.wide or (source.moved is not None and source.moved.wide))
+        return node
+
+    def _find_wide(self):
+        for node in self.graph.order[len(self.wide) :]:
+            self.wide.append(any(isinstance(x, Node) and self.wide[x.index] for x in node.args))
+
+    def is_wide(self, x) -> bool:
+        """Whether an array may have other numbers for each member."""
+        if isinstance(x, Complex):
+            return self.is_wide(x.real) or self.is_wide(x.imag)
+        if isinstance(x, Stored):
+            return x.is_wide
+        self._find_wide()
+        return any(isinstance(y, Node) and self.wide[y.index] for y in x.reshape(-1))
+
+    def operand(self, x) -> Value:
+        """The value of a number, which is computed if it is not yet known."""
+        if not isinstance(x, Node):
+            return self.code.constant(x)
+        stack = [x]
+        while stack:
+            node = stack[-1]
+            if node.index in self.known:
+                stack.pop()
+                continue
+            missing = [a for a in node.args if isinstance(a, Node) and a.index not in self.known]
+            if missing:
+                stack += reversed(missing)
+            else:
+                self.known[node.index] = self._value(stack.pop())
+        return self.known[x.index]
+
+    def _value(self, node: Node) -> Value:
+        if node.index in self.places:
+            place = self.places[node.index]
+            if place.version != place.memory.version:
+                raise NotUnderstood("an array that is changed and then used as it was")
+            return self.code.load(place)
+        return self.written(node.name, node.params or {}, np.dtype(node.dtype), [self.operand(x) for x in node.args])
+
+    def written(self, name: str, params: dict, dtype, args: list[Value]) -> Value:
+        """The value of an operation on numbers."""
+        try:
+            return written(self.code, name, params, dtype, args)
+        except KeyError:
+            raise NotUnderstood(f"{name} of {args[0].dtype}") from None
+
+    def number(self, x) -> Any:
+        """The number of an array that has only one."""
+        return self.cells(x).reshape(-1)[0]
+
+    def apply(self, primitive, dtype, *args):
+        """The number of an operation of JAX's without parameters."""
+        return self.graph.apply(primitive, {}, args, np.dtype(dtype))
+
+    def elementwise(self, equation, cells: list, kind: Kind) -> np.ndarray:
+        """The numbers of an operation on each number of arrays of this kind."""
+        name = equation.primitive.name
+        if name not in FORMULAS or kind.dtype.kind != "f":
+            (values,) = apply(self.graph, equation, cells)
+            return values
+        given = tuple(str(x.reshape(-1)[0].dtype) for x in cells)
+        (values,) = self.run(formula(name, kind.size, str(kind.dtype), given), [x.reshape(-1) for x in cells])
+        return values.reshape(kind.shape)
+
+    # Arrays
+
+    def cells(self, x) -> np.ndarray:
+        """The numbers of an array."""
+        if not isinstance(x, Stored):
+            return x
+        if x.size > 4 * MOST_CELLS:
+            raise NotUnderstood(f"all numbers of an array of {x.shape}")
+        return fill(x.shape, [self.given(x.place(index)) for index in np.ndindex(*x.shape)])
+
+    def local(self, kind: Kind, wide: bool) -> Memory:
+        """New memory for an array."""
+        return self.owned(self.code.local(kind.size, kind.dtype, wide))
+
+    def owned(self, memory: Memory) -> Memory:
+        """The memory, which this block may change."""
+        memory.owner, memory.mask = self, self.mask
+        return memory
+
+    def mask_of(self, memory: Memory) -> Value | None:
+        """The mask with which this block has to change a memory, if any: of other members it is not its own."""
+        return None if memory.mask is self.mask or not memory.wide or not self.mask.wide else self.mask
+
+    def stored(self, x, kind: Kind) -> Stored:
+        """The array in memory."""
+        if isinstance(x, Stored):
+            return x
+        if x.size == 1:
+            return self.where(x) or self.copied(x, whole(self.local(kind, self.is_wide(x)), kind.shape))
+        return self.where(x) or self.copied(x, whole(self.local(kind, self.is_wide(x)), kind.shape))
+
+    def where(self, cells) -> Stored | None:
+        """Where the numbers stand one after the other in memory, if they do."""
+        places = [self.places.get(x.index) if isinstance(x, Node) else None for x in cells.reshape(-1)]
+        first = places[0] if places else None
+        if first is None or first.version != first.memory.version:
+            return None
+        for k, place in enumerate(places):
+            if place != first._replace(fixed=first.fixed + k):
+                return None
+        return whole(first.memory, cells.shape, first.moved)._replace(first=first.fixed)
+
+    def copied(self, x, target: Stored, mask: Value | None = None) -> Stored:
+        """The target, into which the array is written; with a mask only where it holds."""
+        if isinstance(x, Stored) and x.size > 16:
+            index, end = self.turns(x.shape)
+            self.code.store(self.code.load(self.at(x, index)), self.at(target, index), mask)
+            end()
+        else:
+            values = [self.operand(y) for y in self.cells(x).reshape(-1)]
+            for index, value in zip(np.ndindex(*target.shape), values, strict=True):
+                self.code.store(value, target.place(index), mask)
+        return target
+
+    def turns(self, shape):
+        """(the index, the function that ends them) of loops over all numbers of an array."""
+        loops = [self.code.counted(size) if size != 1 else (None, lambda: None) for size in shape]
+
+        def end():
+            for _, close in reversed(loops):
+                close()
+
+        return [k for k, _ in loops], end
+
+    def at(self, x: Stored, index) -> Place:
+        """The place of the number at the index of such loops."""
+        moved = x.moved
+        for k, stride in zip(index, x.strides, strict=True):
+            if k is not None and stride:
+                moved = self.sum(moved, self.code.times(k, str(stride)))
+        return Place(x.memory, x.first, moved, x.version)
+
+    def sum(self, a: Value | None, b: Value) -> Value:
+        """The sum of two places."""
+        return b if a is None else self.written("add", {}, WORD, [a, b])
+
+    def lent(self, x, inner: "Block"):
+        """An array of this block in one inside of it, whose instructions have not begun yet."""
+        if isinstance(x, Complex):
+            return Complex(*(self.lent(part, inner) for part in x))
+        if isinstance(x, Stored):
+            return x
+
+        def one(y):
+            if not isinstance(y, Node):
+                return y
+            in_memory = y.index in self.places and y.index not in self.known
+            return inner.given(self.places[y.index] if in_memory else self.operand(y))
+
+        return fill(x.shape, [one(y) for y in x.reshape(-1)])
+
+    def now(self, x, memory: Memory, k: int) -> Value:
+        """What the memory holds at the place k, which x was at first."""
+        if memory.version == self.places[x.index].version:
+            return self.operand(x)
+        return self.code.load(Place(memory, k, None, memory.version))
+
+    # Arrays that are changed in their place
+
+    def still_read(self, memory: Memory, others) -> list[int] | None:
+        """The numbers in a memory that are read after the present operation: by what is computed later, which may be
+        asked for only then, and by the `others`. None if a whole array there is."""
+        arrays = flat(x for frame in self.frames for x in frame.later()) + flat(others)
+        if any(isinstance(x, Stored) and x.memory is memory and x.is_current for x in arrays):
+            return None
+        seen, found = set(), []
+        stack = [y for x in arrays if not isinstance(x, Stored) for y in x.reshape(-1)]
+        while stack:
+            node = stack.pop()
+            if not isinstance(node, Node) or node.index in seen or node.index in self.known:
+                continue
+            seen.add(node.index)
+            stack += node.args
+            place = self.places.get(node.index)
+            if place is not None and place.memory is memory:
+                found.append(node.index)
+        return found
+
+    def takes_over(self, x, kind: Kind, wide: bool, others) -> Memory | None:
+        """The memory of an array, where it may be changed: the array fills it, and is used no more."""
+        x = x if isinstance(x, Stored) else self.where(x)
+        if x is None or not x.is_whole or x.memory.owner is not self or x.memory.wide != wide:
+            return None
+        waiting = self.still_read(x.memory, others)
+        if waiting is None or len(waiting) > MOST_KEPT:
+            return None
+        for i in waiting:
+            self.known[i] = self.code.load(self.places[i])
+        x.memory.version += 1
+        return x.memory
+
+
+@functools.cache
+def formula(name: str, size: int, dtype: str, given: tuple[str, ...]):
+    """The program of an elementary function of `size` numbers, computed in double precision."""
+
+    def values(*args):
+        doubles = [x.astype(np.float64) for x in args]
+        return [FORMULAS[name](*doubles).astype(dtype)]
+
+    with jax.enable_x64(True), jax.ensure_compile_time_eval():
+        return jax.make_jaxpr(values)(*(jax.ShapeDtypeStruct((size,), x) for x in given))
+
+
+def _needed(jaxpr) -> list:
+    """The operations on which the results depend, in order."""
+    live = {v for v in jaxpr.outvars if not isinstance(v, Literal)}
+    kept = []
+    for equation in reversed(jaxpr.eqns):
+        if not live.isdisjoint(equation.outvars):
+            kept.append(equation)
+            live.update(v for v in equation.invars if not isinstance(v, Literal))
+    return kept[::-1]
+
+
+def _targets(jaxpr, wanted) -> dict:
+    """The memory, if any, where each variable should stand: that of a result, or of what is only another shape of it."""
+    pairs = zip(jaxpr.outvars, wanted, strict=True) if wanted else ()
+    targets = {v: memory for v, memory in pairs if memory is not None and not isinstance(v, Literal)}
+    for equation in reversed(jaxpr.eqns):
+        if equation.primitive.name in ("reshape", "squeeze", "expand_dims", "copy", "copy_p"):
+            memory = targets.get(equation.outvars[0])
+            if memory is not None and not isinstance(equation.invars[0], Literal):
+                targets.setdefault(equation.invars[0], memory)
+    return targets

@@ -1,0 +1,286 @@
+"""The text of one function in LLVM's language.
+
+Its values are numbers that all members share, or vectors of one number for each of W members (`wide`).
+"""
+
+import struct
+from typing import NamedTuple
+
+import numpy as np
+
+BOOL, WORD = np.dtype(bool), np.dtype(np.int64)
+
+
+class Value(NamedTuple):
+    """A value of the function: its name or its constant, its type, and whether it is one number for each member."""
+
+    text: str
+    dtype: np.dtype
+    wide: bool
+
+
+class Memory:
+    """Consecutive numbers in memory, or vectors of them. In arrays that the function is given or returns (`rows`) the
+    numbers of the members stand side by side in a row as long as the batch. Only its `owner`, a block of instructions,
+    may change it, for other members than those in `mask` as well. Each change of the whole makes a new `version`: what
+    was read from an older one is gone."""
+
+    def __init__(self, pointer: str, size: int, dtype, wide: bool, rows: bool = False):
+        self.pointer, self.size, self.dtype, self.wide, self.rows = pointer, size, np.dtype(dtype), wide, rows
+        self.version, self.owner, self.mask = 0, None, None
+
+
+class Place(NamedTuple):
+    """A number in memory: at a fixed place, plus one that is computed (`moved`)."""
+
+    memory: Memory
+    fixed: int
+    moved: Value | None
+    version: int
+
+
+class Code:
+    """The text, as it is written."""
+
+    def __init__(self, width: int):
+        self.width, self.lines, self.begin, self.outside = width, [], [], {}
+        self.count, self.label, self.scratch = 0, "start", 0
+
+    # Types and constants
+
+    def type(self, dtype, wide: bool) -> str:
+        """LLVM's name of a type."""
+        dtype = np.dtype(dtype)
+        size = 8 * dtype.itemsize
+        one = {"f": {32: "float", 64: "double"}.get(size), "b": "i1"}.get(dtype.kind, f"i{size}")
+        return f"<{self.width} x {one}>" if wide else one
+
+    def suffix(self, dtype, wide: bool) -> str:
+        """The name of a type in the names of LLVM's intrinsic functions."""
+        one = {"f": "f"}.get(np.dtype(dtype).kind, "i") + str(1 if dtype == BOOL else 8 * np.dtype(dtype).itemsize)
+        return f"v{self.width}{one}" if wide else one
+
+    def constant(self, x) -> Value:
+        """A number that is known now."""
+        x = np.asarray(x)
+        if x.dtype.kind == "f":
+            text = f"0x{struct.unpack('<Q', struct.pack('<d', float(x)))[0]:016X}"
+        elif x.dtype == BOOL:
+            text = "true" if x else "false"
+        else:
+            text = str(int(x))
+        return Value(text, x.dtype, False)
+
+    # Instructions
+
+    def fresh(self, kind: str = "v") -> str:
+        """A name that is not used yet."""
+        self.count += 1
+        return f"{kind}{self.count}"
+
+    def new(self, instruction: str, dtype, wide: bool) -> Value:
+        """The value of an instruction."""
+        name = f"%{self.fresh()}"
+        self.lines.append(f"  {name} = {instruction}")
+        return Value(name, np.dtype(dtype), wide)
+
+    def widened(self, x: Value) -> Value:
+        """One number for each member, all the same where x is a single one."""
+        if x.wide:
+            return x
+        one, many = self.type(x.dtype, False), self.type(x.dtype, True)
+        if not x.text.startswith("%"):
+            return Value(f"splat ({one} {x.text})", x.dtype, True)
+        first = self.new(f"insertelement {many} poison, {one} {x.text}, i64 0", x.dtype, True)
+        return self.new(
+            f"shufflevector {many} {first.text}, {many} poison, <{self.width} x i32> zeroinitializer", x.dtype, True
+        )
+
+    def alike(self, values) -> tuple[list[Value], bool]:
+        """(the values, all of them wide if any is; whether they are)."""
+        wide = any(x.wide for x in values)
+        return [self.widened(x) if wide else x for x in values], wide
+
+    def typed(self, x: Value) -> str:
+        """A value with its type, as instructions take it."""
+        return f"{self.type(x.dtype, x.wide)} {x.text}"
+
+    def intrinsic(self, name: str, dtype, *args: Value) -> Value:
+        """The value of a function of LLVM's, on values of one type."""
+        args, wide = self.alike(args)
+        full = f"llvm.{name}.{self.suffix(dtype, wide)}"
+        return self.called(full, dtype, wide, *map(self.typed, args))
+
+    def called(self, name: str, dtype, wide: bool, *args: str) -> Value:
+        """The value of the function `name` of these arguments with their types."""
+        result = self.type(dtype, wide)
+        self.declare(name, result, args)
+        return self.new(f"call {result} @{name}({', '.join(args)})", dtype, wide)
+
+    def declare(self, name: str, result: str, args):
+        """Tells LLVM of a function that it provides."""
+        self.outside[name] = f"declare {result} @{name}({', '.join(_type_of(x) for x in args)})"
+
+    def select(self, which: Value, yes: Value, no: Value) -> Value:
+        """`yes` where `which` holds, else `no`."""
+        (which, yes, no), wide = self.alike((which, yes, no))
+        return self.new(f"select {self.typed(which)}, {self.typed(yes)}, {self.typed(no)}", yes.dtype, wide)
+
+    def both(self, a: Value, b: Value) -> Value:
+        """Whether a and b hold."""
+        if "true" in (a.text, b.text):
+            return b if a.text == "true" else a
+        (a, b), wide = self.alike((a, b))
+        return self.new(f"and {self.typed(a)}, {b.text}", BOOL, wide)
+
+    def any(self, x: Value) -> Value:
+        """Whether x holds for some member."""
+        if not x.wide:
+            return x
+        bits = self.new(f"bitcast {self.typed(x)} to i{self.width}", WORD, False)
+        return self.new(f"icmp ne i{self.width} {bits.text}, 0", BOOL, False)
+
+    # Blocks and loops
+
+    def jump(self, label: str):
+        self.lines.append(f"  br label %{label}")
+
+    def branch(self, which: Value, yes: str, no: str):
+        self.lines.append(f"  br i1 {which.text}, label %{yes}, label %{no}")
+
+    def start(self, label: str):
+        self.lines.append(f"{label}:")
+        self.label = label
+
+    def counted(self, count: int):
+        """(counter, what ends the loop) of a loop that is begun here and makes `count` turns."""
+        before, head = self.label, self.fresh("turn")
+        self.jump(head)
+        self.start(head)
+        k = self.new(f"phi i64 [ 0, %{before} ], [ %{head}.next, %{head}.last ]", WORD, False)
+
+        def end():
+            self.jump(f"{head}.last")
+            self.start(f"{head}.last")
+            self.lines.append(f"  %{head}.next = add i64 {k.text}, 1")
+            self.lines.append(f"  %{head}.more = icmp slt i64 %{head}.next, {count}")
+            self.lines.append(f"  br i1 %{head}.more, label %{head}, label %{head}.end")
+            self.start(f"{head}.end")
+
+        return k, end
+
+    # Memory
+
+    def local(self, size: int, dtype, wide: bool) -> Memory:
+        """New memory of the function's own: on the stack, or, where that might be too small, in an array that the
+        caller provides."""
+        one = np.dtype(dtype).itemsize * (self.width if wide else 1)
+        name = f"%{self.fresh('m')}"
+        if size * one <= 2**14:
+            self.begin.append(f"  {name} = alloca [{max(size, 1) * one} x i8], align 64")
+        else:
+            self.begin.append(f"  {name} = getelementptr i8, ptr %scratch, i64 {self.scratch}")
+            self.scratch += -(-size * one // 64) * 64
+        return Memory(name, size, dtype, wide)
+
+    def _stored(self, dtype) -> np.dtype:
+        return np.dtype(np.int8) if dtype == BOOL else np.dtype(dtype)
+
+    def _address(self, place: Place) -> Value:
+        """The address of a number, of the vector of all members' numbers, or of each member's number."""
+        memory, one = place.memory, self.type(self._stored(place.memory.dtype), False)
+        index = self._sum(place.moved, place.fixed)
+        if memory.rows:
+            index = self._sum(self.times(index, "%B"), 0, Value("%i", WORD, False))
+        elif memory.wide:
+            index = self.times(index, str(self.width))
+        if not index.wide:
+            return self.new(f"getelementptr inbounds {one}, ptr {memory.pointer}, i64 {index.text}", WORD, False)
+        if memory.wide:
+            index = self._sum(index, 0, Value("%lanes", WORD, True))
+        address = f"getelementptr {one}, ptr {memory.pointer}, {self.typed(index)}"
+        return self.new(address, WORD, True)
+
+    def _sum(self, moved: Value | None, fixed: int, other: Value | None = None) -> Value:
+        total = Value(str(fixed), WORD, False)
+        for x in (moved, other):
+            if x is not None and total.text == "0":
+                total = x
+            elif x is not None:
+                (total, x), wide = self.alike((total, x))
+                total = self.new(f"add {self.typed(total)}, {x.text}", WORD, wide)
+        return total
+
+    def times(self, index: Value, count: str) -> Value:
+        if index.text == "0":
+            return index
+        if count.isdecimal() and index.text.isdecimal():
+            return Value(str(int(index.text) * int(count)), WORD, False)
+        (index, other), wide = self.alike((index, Value(count, WORD, False)))
+        return self.new(f"mul {self.typed(index)}, {other.text}", WORD, wide)
+
+    def load(self, place: Place) -> Value:
+        """The number at a place."""
+        memory, stored = place.memory, self._stored(place.memory.dtype)
+        address, wide = self._address(place), memory.wide or (place.moved is not None and place.moved.wide)
+        kind, align = self.type(stored, wide), stored.itemsize
+        if address.wide:
+            pointers = f"<{self.width} x ptr> {address.text}"
+            none = f"{kind} zeroinitializer"
+            name = f"llvm.masked.gather.{self.suffix(stored, True)}.v{self.width}p0"
+            args = (pointers, f"i32 {align}", f"<{self.width} x i1> {self.inside}", none)
+            value = self.called(name, stored, True, *args)
+        elif memory.rows and wide:
+            name = f"llvm.masked.load.{self.suffix(stored, True)}.p0"
+            # A member that does not exist is a number with which nothing goes wrong.
+            rest = self.widened(self.constant(np.ones((), stored))).text
+            args = (f"ptr {address.text}", f"i32 {align}", f"<{self.width} x i1> {self.inside}", f"{kind} {rest}")
+            value = self.called(name, stored, True, *args)
+        else:
+            align = min(64, align * (self.width if wide else 1))
+            value = self.new(f"load {kind}, ptr {address.text}, align {align}", stored, wide)
+        if memory.dtype == BOOL:
+            return self.new(f"icmp ne {self.typed(value)}, {self._zero(value)}", BOOL, wide)
+        return value
+
+    def _zero(self, x: Value) -> str:
+        return "zeroinitializer" if x.wide else "0"
+
+    @property
+    def inside(self) -> str:
+        """Which members of the block exist."""
+        return "%inside"
+
+    def store(self, value: Value, place: Place, mask: Value | None = None):
+        """Writes a number to a place; with a mask only where it holds."""
+        memory, stored = place.memory, self._stored(place.memory.dtype)
+        each = place.moved is not None and place.moved.wide
+        assert memory.wide or not value.wide
+        value = self.widened(value) if memory.wide or each else value
+        if mask is not None and not each:
+            value = self.select(mask, value, self.load(place))
+        if memory.dtype == BOOL:
+            value = self.new(f"zext {self.typed(value)} to {self.type(stored, value.wide)}", stored, value.wide)
+        address, align = self._address(place), stored.itemsize
+        if address.wide:
+            inside = Value(self.inside, BOOL, True)
+            which = self.widened(inside if mask is None else self.both(mask, inside))
+            name = f"llvm.masked.scatter.{self.suffix(stored, True)}.v{self.width}p0"
+            pointers = f"<{self.width} x ptr> {address.text}"
+            self._perform(name, self.typed(value), pointers, f"i32 {align}", self.typed(which))
+        elif memory.rows and memory.wide:
+            name = f"llvm.masked.store.{self.suffix(stored, True)}.p0"
+            which = f"<{self.width} x i1> {self.inside}"
+            self._perform(name, self.typed(value), f"ptr {address.text}", f"i32 {align}", which)
+        else:
+            align = min(64, align * (self.width if memory.wide else 1))
+            self.lines.append(f"  store {self.typed(value)}, ptr {address.text}, align {align}")
+
+    def _perform(self, name: str, *args: str):
+        self.declare(name, "void", args)
+        self.lines.append(f"  call void @{name}({', '.join(args)})")
+
+
+def _type_of(typed: str) -> str:
+    """The type in '<8 x double> %x' or 'ptr %y'."""
+    return typed[: typed.index(">") + 1] if typed.startswith("<") else typed.split()[0]

@@ -1,0 +1,261 @@
+"""Parts of arrays at places that are computed."""
+
+import itertools
+from typing import NamedTuple
+
+import numpy as np
+from jax import lax
+
+from geodyn._compile.cells import fill
+from geodyn._compile.expressions import Node
+from geodyn._compile.llvm.arrays import Kind, NotUnderstood, Stored, kind, whole
+from geodyn._compile.llvm.block import MOST_CELLS, Block
+from geodyn._compile.llvm.code import BOOL, WORD, Memory
+
+JOINS = {"add": lax.add_p, "mul": lax.mul_p, "min": lax.min_p, "max": lax.max_p}
+
+
+def _within(block: Block, index, most: int):
+    """The index, moved into 0 … most, as a 64-bit number."""
+    index = block.graph.convert(index, WORD)
+    if not isinstance(index, Node):
+        return np.int64(min(max(int(index), 0), most))
+    low = block.apply(lax.max_p, WORD, index, np.int64(0))
+    return block.apply(lax.min_p, WORD, low, np.int64(most))
+
+
+def _begins(block: Block, x: Stored, starts, shape) -> Stored:
+    """The part of this shape that begins at these starts, numbers or nodes."""
+    fixed = [(0 if isinstance(s, Node) else int(s), n, 1) for s, n in zip(starts, shape, strict=True)]
+    moved = x.moved
+    for start, stride in zip(starts, x.strides, strict=True):
+        if isinstance(start, Node):
+            step = block.graph.multiply(start, np.int64(stride))
+            moved = block.sum(moved, block.operand(step))
+    return x.taken(fixed)._replace(moved=moved)
+
+
+def _result(block: Block, x):
+    """The array as numbers, if they are few."""
+    return x if x.size > MOST_CELLS else block.cells(x)
+
+
+def _is_known(starts) -> bool:
+    return not any(isinstance(s, Node) for s in starts)
+
+
+def _starts(block: Block, x, shape, starts) -> list:
+    limits = [n - size for n, size in zip(x.shape, shape, strict=True)]
+    return [_within(block, block.number(s), most) for s, most in zip(starts, limits, strict=True)]
+
+
+def _dynamic_slice(block: Block, equation, x, *starts) -> list:
+    form = kind(equation.outvars[0].aval)
+    starts = _starts(block, x, form.shape, starts)
+    if _is_known(starts) and not isinstance(x, Stored):
+        return [x[tuple(slice(int(s), int(s) + n) for s, n in zip(starts, form.shape, strict=True))]]
+    source = block.stored(x, Kind(x.shape, form.dtype))
+    return [_result(block, _begins(block, source, starts, form.shape))]
+
+
+def _changeable(block: Block, x, form: Kind, wide: bool, others) -> Memory:
+    """Memory with the array that may be changed: where it stands, if it is used no more, else a copy."""
+    memory = block.takes_over(x, form, wide, others)
+    if memory is None:
+        memory = block.local(form, wide)
+        block.copied(x, whole(memory, form.shape))
+    return memory
+
+
+def _dynamic_update_slice(block: Block, equation, x, new, *starts) -> list:
+    form = kind(equation.outvars[0].aval)
+    starts = _starts(block, x, new.shape, starts)
+    if _is_known(starts) and form.size <= MOST_CELLS:
+        out = block.cells(x).copy()
+        out[tuple(slice(int(s), int(s) + n) for s, n in zip(starts, new.shape, strict=True))] = block.cells(new)
+        return [out]
+    moves = fill((len(starts),), starts)
+    memory = _changeable(block, x, form, any(map(block.is_wide, (x, new, moves))), (new, moves))
+    target = _begins(block, whole(memory, form.shape), starts, new.shape)
+    block.copied(new, target, block.mask_of(memory))
+    return [_result(block, whole(memory, form.shape))]
+
+
+class Window(NamedTuple):
+    """One of the parts that are gathered or scattered: its place among the indices, where it begins, whether it is
+    inside of the array (a number), and its shape there."""
+
+    batch: tuple[int, ...]
+    starts: list
+    valid: object
+    shape: tuple[int, ...]
+
+
+def _windows(block: Block, x, indices, axes, own_batch, indices_batch, shape, checked: bool) -> list[Window]:
+    """The parts of `shape` whose indices give the starts along the axes."""
+    if indices.size > MOST_CELLS:
+        raise NotUnderstood(f"{indices.shape} computed places")
+    cells, found = block.cells(indices), []
+    for batch in np.ndindex(*cells.shape[:-1]):
+        starts, valid = [np.int64(0)] * len(x.shape), np.True_
+        for own, of_indices in zip(own_batch, indices_batch, strict=True):
+            starts[own] = np.int64(batch[of_indices])
+        for own, start in zip(axes, cells[batch], strict=True):
+            starts[own] = _within(block, start, x.shape[own] - shape[own])
+            if checked:
+                same = block.apply(lax.eq_p, BOOL, starts[own], block.graph.convert(start, WORD))
+                valid = same if valid is np.True_ else block.apply(lax.and_p, BOOL, valid, same)
+        found.append(Window(batch, starts, valid, shape))
+    return found
+
+
+def _gather(block: Block, equation, x, indices) -> list:
+    d, p = equation.params["dimension_numbers"], equation.params
+    form, sizes = kind(equation.outvars[0].aval), p["slice_sizes"]
+    checked = p["mode"] == lax.GatherScatterMode.FILL_OR_DROP
+    batch_axes = [k for k in range(len(form.shape)) if k not in d.offset_dims]
+    dropped = (*d.collapsed_slice_dims, *d.operand_batching_dims)
+    inside = tuple(n for k, n in enumerate(sizes) if k not in dropped)
+    own_batch = d.operand_batching_dims, d.start_indices_batching_dims
+    windows = _windows(block, x, indices, d.start_index_map, *own_batch, sizes, checked)
+    if form.size > MOST_CELLS:
+        return [_gathered(block, x, form, windows, batch_axes, d.offset_dims, inside)]
+    source, cells = None, np.empty(form.shape, object)
+    for window in windows:
+        if _is_known(window.starts) and not isinstance(x, Stored):
+            part = x[tuple(slice(int(s), int(s) + n) for s, n in zip(window.starts, sizes, strict=True))]
+        else:
+            source = source or block.stored(x, Kind(x.shape, form.dtype))
+            part = block.cells(_begins(block, source, window.starts, sizes))
+        part = part.reshape(inside)
+        for place in np.ndindex(*inside):
+            value = part[place]
+            if window.valid is not np.True_:
+                value = block.graph.select(window.valid, _missing(p["fill_value"], form.dtype), value)
+            cells[_index(form.shape, batch_axes, window.batch, d.offset_dims, place)] = value
+    return [cells]
+
+
+def _index(shape, axes, batch, others, place) -> tuple:
+    at = [0] * len(shape)
+    for axis, i in (*zip(axes, batch, strict=True), *zip(others, place, strict=True)):
+        at[axis] = i
+    return tuple(at)
+
+
+def _gathered(block: Block, x, form: Kind, windows, batch_axes, offset_axes, inside) -> Stored:
+    """A large array of parts of an array."""
+    if any(w.valid is not np.True_ and isinstance(w.valid, Node) for w in windows):
+        raise NotUnderstood("a large array that is gathered from where nothing may be")
+    source = block.stored(x, Kind(x.shape, form.dtype))
+    wide = block.is_wide(x) or any(block.is_wide(fill((len(w.starts),), w.starts)) for w in windows)
+    memory = block.local(form, wide)
+    for window in windows:
+        part = _begins(block, source, window.starts, window.shape)
+        at = _index(form.shape, batch_axes, window.batch, offset_axes, [0] * len(inside))
+        counts = [1] * len(form.shape)
+        for axis, n in zip(offset_axes, inside, strict=True):
+            counts[axis] = n
+        target = whole(memory, form.shape).taken([(i, n, 1) for i, n in zip(at, counts, strict=True)])
+        own = [k for k, n in enumerate(window.shape) if n != 1]
+        into = [k for k, n in enumerate(counts) if n != 1]
+        block.copied(_axes_of(part, own), _axes_of(target, into))
+    return whole(memory, form.shape)
+
+
+def _axes_of(x: Stored, axes) -> Stored:
+    """The array without its axes of length one, which are all but these."""
+    return x._replace(shape=tuple(x.shape[k] for k in axes), strides=tuple(x.strides[k] for k in axes))
+
+
+def _missing(value, dtype):
+    """What stands for an entry beyond the end."""
+    if value is not None:
+        return np.asarray(value, dtype)[()]
+    if dtype.kind == "f":
+        return np.asarray(np.nan, dtype)[()]
+    if dtype == BOOL:
+        return np.True_
+    limits = np.iinfo(dtype)
+    return np.asarray(limits.min if dtype.kind == "i" else limits.max, dtype)[()]
+
+
+def _scatter(block: Block, equation, x, indices, updates) -> list:
+    name, p = equation.primitive.name, equation.params
+    d, form = p["dimension_numbers"], kind(equation.outvars[0].aval)
+    join = JOINS.get(name.removeprefix("scatter")[1:])
+    inserted = (*d.inserted_window_dims, *d.operand_batching_dims)
+    window_axes = [k for k in range(len(form.shape)) if k not in inserted]
+    sizes = [1] * len(form.shape)
+    for axis, of_updates in zip(window_axes, d.update_window_dims, strict=True):
+        sizes[axis] = updates.shape[of_updates]
+    batch_axes = [k for k in range(len(updates.shape)) if k not in d.update_window_dims]
+    checked = p["mode"] != lax.GatherScatterMode.CLIP
+    own_batch = d.operand_batching_dims, d.scatter_indices_batching_dims
+    windows = _windows(block, x, indices, d.scatter_dims_to_operand_dims, *own_batch, tuple(sizes), checked)
+    if max(form.size, updates.size) > MOST_CELLS:
+        raise NotUnderstood(f"{name} into an array of {form.shape}")
+    news, inside = block.cells(updates), [sizes[k] for k in window_axes]
+
+    def part(window):
+        """The new numbers in the shape that they have in the array."""
+        places = [_index(news.shape, batch_axes, window.batch, d.update_window_dims, i) for i in np.ndindex(*inside)]
+        return fill(tuple(sizes), [news[place] for place in places])
+
+    if all(_is_known(w.starts) for w in windows):
+        out = block.cells(x).copy()
+        for window in windows:
+            for place, value in np.ndenumerate(part(window)):
+                at = tuple(int(s) + i for s, i in zip(window.starts, place, strict=True))
+                value = value if join is None else block.apply(join, form.dtype, out[at], value)
+                out[at] = value if window.valid is np.True_ else block.graph.select(window.valid, out[at], value)
+        return [out]
+    starts = [s for w in windows for s in w.starts]
+    moves = fill((len(starts),), starts)
+    memory = _changeable(block, x, form, any(map(block.is_wide, (x, updates, moves))), (news, moves))
+    for window in windows:
+        target = _begins(block, whole(memory, form.shape), window.starts, sizes)
+        valid = block.operand(window.valid)
+        mask = block.mask_of(memory)
+        mask = valid if mask is None else block.code.both(valid, mask)
+        mask = None if mask.text == "true" else mask
+        for place, value in np.ndenumerate(part(window)):
+            if join is not None:
+                old = block.given(block.code.load(target.place(place)))
+                value = block.apply(join, form.dtype, old, value)
+            block.code.store(block.operand(value), target.place(place), mask)
+    return [block.cells(whole(memory, form.shape))]
+
+
+def _first_extreme(greater):
+    """The rule of argmax (or argmin, with `less` for `greater`)."""
+
+    def rule(block: Block, equation, x) -> list:
+        (axis,), form = equation.params["axes"], kind(equation.outvars[0].aval)
+        rows = np.moveaxis(block.cells(x), axis, -1)
+
+        def of(row):
+            best, at = row[0], np.zeros((), form.dtype)[()]
+            for k, y in enumerate(row[1:], 1):
+                more = block.apply(greater, BOOL, y, best)
+                if np.dtype(y.dtype).kind == "f":  # The first NaN is the result.
+                    is_nan = block.apply(lax.ne_p, BOOL, y, y)
+                    is_number = block.apply(lax.eq_p, BOOL, best, best)
+                    more = block.apply(lax.and_p, BOOL, block.apply(lax.or_p, BOOL, more, is_nan), is_number)
+                best = block.graph.select(more, best, y)
+                at = block.graph.select(more, at, np.asarray(k, form.dtype)[()])
+            return at
+
+        return [fill(form.shape, [of(rows[i]) for i in np.ndindex(*form.shape)])]
+
+    return rule
+
+
+INDEXED = {
+    "dynamic_slice": _dynamic_slice,
+    "dynamic_update_slice": _dynamic_update_slice,
+    "gather": _gather,
+    "argmax": _first_extreme(lax.gt_p),
+    "argmin": _first_extreme(lax.lt_p),
+}
+INDEXED |= {f"scatter{sep}{name}": _scatter for sep, name in itertools.product("-_", JOINS)} | {"scatter": _scatter}

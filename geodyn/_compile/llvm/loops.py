@@ -1,0 +1,225 @@
+"""Loops and branches. All members take the turns of a loop together for as long as one of them goes on; those that do
+not go on keep what they have."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from jax import lax
+
+from geodyn._compile.cells import each, fill
+from geodyn._compile.expressions import Node
+from geodyn._compile.llvm.arrays import Kind, Stored, flat, forms, joined, kinds, whole
+from geodyn._compile.llvm.block import MOST_CELLS, Block
+from geodyn._compile.llvm.code import BOOL, WORD, Memory, Place, Value
+from geodyn._compile.llvm.varying import spread
+from geodyn._compile.scalars import inner_program
+
+# Branches with fewer operations are computed whether they are taken or not.
+SHORT = 6
+
+
+class Home(NamedTuple):
+    """Where a loop keeps one of the arrays that it carries."""
+
+    memory: Memory
+    kind: Kind
+
+    @property
+    def is_large(self) -> bool:
+        return self.kind.size > MOST_CELLS
+
+    def carried(self, block: Block):
+        """The array at the begin of a turn, or after the last one."""
+        array = whole(self.memory, self.kind.shape)
+        return array if self.is_large else block.cells(array)
+
+
+def _homes(block: Block, carry, form: list[Kind], wides, wanted, others) -> list[Home]:
+    """Memory for what a loop carries, with what it begins with; the loop uses the arrays `others` as well."""
+    homes = []
+    for k, (x, kind, wide, memory) in enumerate(zip(carry, form, wides, wanted, strict=True)):
+        rest = [*others, *carry[:k], *carry[k + 1 :]]
+        taken = None if memory is not None else block.takes_over(x, kind, wide, rest)
+        if taken is None:
+            taken = memory if memory is not None and memory.wide == wide else block.local(kind, wide)
+            block.copied(x, whole(taken, kind.shape))
+        homes.append(Home(taken, kind))
+    return homes
+
+
+def _store_back(block: Block, homes: list[Home], old: list, new: list, active: Value | None):
+    """Keeps what a turn of a loop has made, for the members that are active. The `block` is that of the turn."""
+    code, stores = block.code, []
+    for home, before, after in zip(homes, old, new, strict=True):
+        memory = home.memory
+        mask = active if active is not None else block.mask_of(memory)
+        if home.is_large:
+            if not (isinstance(after, Stored) and after.memory is memory and after.is_whole):
+                stores.append((after, memory, mask))
+            continue
+        for k, (a, b) in enumerate(zip(before.reshape(-1), block.cells(after).reshape(-1), strict=True)):
+            here = Place(memory, k, None, memory.version)
+            if a is not b and not (isinstance(b, Node) and block.places.get(b.index) == here):
+                value = block.operand(b)
+                value = value if mask is None else code.select(mask, value, block.now(a, memory, k))
+                stores.append((value, here, None))
+    for x, target, mask in stores:
+        if isinstance(x, Value):
+            code.store(x, target)
+    for x, target, mask in stores:
+        if not isinstance(x, Value):
+            block.copied(x, whole(target, x.shape), mask)
+
+
+def _lend(homes: list[Home], block: Block):
+    """Lets this block change what a loop carries."""
+    for home in homes:
+        home.memory.owner = block
+
+
+def _of_parts(avals, each_array) -> list:
+    """What belongs to each array, for each of its parts."""
+    return [x for aval, x in zip(avals, each_array, strict=True) for _ in kinds(aval)]
+
+
+def _memories(avals, wanted) -> list:
+    """The memories that are wanted, for each part of each array."""
+    real = [memory if len(kinds(aval)) == 1 else None for aval, memory in zip(avals, wanted, strict=True)]
+    return _of_parts(avals, real)
+
+
+def while_loop(block: Block, equation, args, wanted) -> list:
+    code, p = block.code, equation.params
+    first, second = p["cond_nconsts"], p["cond_nconsts"] + p["body_nconsts"]
+    of_test, of_body, carry = args[:first], args[first:second], args[second:]
+    avals = [v.aval for v in equation.outvars]
+    flags, together = spread(equation, [block.is_wide(x) for x in args])
+    others = flat([*of_test, *of_body])
+    homes = _homes(block, flat(carry), forms(avals), _of_parts(avals, flags), _memories(avals, wanted), others)
+    test, inner = block.inner(), block.inner()
+    lent_test = [block.lent(x, test) for x in of_test]
+    lent_body = [block.lent(x, inner) for x in of_body]
+    head, body, end = (code.fresh(name) for name in ("while", "body", "end"))
+    code.jump(head)
+    code.start(head)
+    carried = joined(avals, [home.carried(test) for home in homes])
+    (going,) = test.run(p["cond_jaxpr"], [*lent_test, *carried])
+    goes = test.operand(test.number(going))
+    active = goes if together else code.both(goes, block.mask)
+    code.branch(code.any(active), body, end)
+    code.start(body)
+    inner.mask = block.mask if together else active
+    _lend(homes, inner)
+    old = [home.carried(inner) for home in homes]
+    new = inner.run(p["body_jaxpr"], [*lent_body, *joined(avals, old)])
+    _store_back(inner, homes, old, flat(new), None if together else active)
+    code.jump(head)
+    code.start(end)
+    _lend(homes, block)
+    return joined(avals, [home.carried(block) for home in homes])
+
+
+def scan(block: Block, equation, args, wanted) -> list:
+    code, p = block.code, equation.params
+    nk, nc, length, program = p["num_consts"], p["num_carry"], p["length"], p["jaxpr"]
+    consts, carry, xs = args[:nk], args[nk : nk + nc], args[nk + nc :]
+    avals = [v.aval for v in equation.outvars]
+    if length == 0:
+        return [*carry, *joined(avals[nc:], [fill(k.shape, []) for k in forms(avals[nc:])])]
+    flags, _ = spread(equation, [block.is_wide(x) for x in args])
+    wide, memories = _of_parts(avals, flags), _memories(avals, wanted)
+    count = len(forms(avals[:nc]))
+    others = flat([*consts, *xs])
+    homes = _homes(block, flat(carry), forms(avals[:nc]), wide[:count], memories[:count], others)
+    given = zip(flat(xs), forms([v.aval for v in equation.invars[nk + nc :]]), strict=True)
+    sources = [block.stored(x, kind) for x, kind in given]
+    results = []
+    for kind, is_wide, memory in zip(forms(avals[nc:]), wide[count:], memories[count:], strict=True):
+        fits = memory is not None and memory.wide >= is_wide
+        results.append(memory if fits else block.local(kind, is_wide))
+    inner = block.inner()
+    lent = [block.lent(x, inner) for x in consts]
+    k, end = code.counted(length)
+    if p["reverse"]:
+        k = code.new(f"sub i64 {length - 1}, {k.text}", WORD, False)
+    rows = []
+    for x in sources:
+        moved = block.sum(x.moved, code.times(k, str(x.strides[0])))
+        rows.append(x._replace(moved=moved, shape=x.shape[1:], strides=x.strides[1:]))
+    _lend(homes, inner)
+    old = [home.carried(inner) for home in homes]
+    row_avals = [v.aval for v in program.jaxpr.invars[nk + nc :]]
+    outs = inner.run(program, [*lent, *joined(avals[:nc], old), *joined(row_avals, rows)])
+    for x, memory in zip(flat(outs[nc:]), results, strict=True):
+        inner.copied(x, whole(memory, x.shape, code.times(k, str(x.size))))
+    # All members take every turn: those of which an outer loop has no more need keep what they have there.
+    _store_back(inner, homes, old, flat(outs[:nc]), None)
+    end()
+    _lend(homes, block)
+    after = [home.carried(block) for home in homes]
+    stacked = [whole(memory, kind.shape) for memory, kind in zip(results, forms(avals[nc:]), strict=True)]
+    return joined(avals, [*after, *stacked])
+
+
+def cond(block: Block, equation, args, wanted) -> list:
+    code, (index, *args) = block.code, args
+    branches, avals = equation.params["branches"], [v.aval for v in equation.outvars]
+    which, last = block.number(index), len(branches) - 1
+    if not isinstance(which, Node):
+        return block.run(branches[min(max(int(which), 0), last)], args)
+
+    def number(k):
+        return np.asarray(k, which.dtype)[()]
+
+    if which.dtype != BOOL:
+        least = block.apply(lax.max_p, which.dtype, which, number(0))
+        which = block.apply(lax.min_p, which.dtype, least, number(last))
+
+    def chosen(k):
+        if which.dtype == BOOL:
+            return which if k else block.apply(lax.not_p, BOOL, which)
+        return block.apply(lax.eq_p, BOOL, which, number(k))
+
+    form = forms(avals)
+    if sum(_length(b.jaxpr) for b in branches) <= SHORT and all(kind.size <= MOST_CELLS for kind in form):
+        return _all_branches(block, branches, args, avals, chosen)
+    flags, _ = spread(equation, [block.is_wide(x) for x in (index, *args)])
+    memories = [block.local(kind, wide) for kind, wide in zip(form, _of_parts(avals, flags), strict=True)]
+    for k, branch in enumerate(branches):
+        here = block.operand(chosen(k))
+        active = code.both(here, block.mask) if here.wide else here
+        inner = block.inner(active if here.wide else None)
+        lent = [block.lent(x, inner) for x in args]
+        yes, no = code.fresh("branch"), code.fresh("after")
+        code.branch(code.any(active), yes, no)
+        code.start(yes)
+        outs = flat(inner.run(branch, lent))
+        for x, memory, kind in zip(outs, memories, form, strict=True):
+            inner.copied(x, whole(memory, kind.shape), active if here.wide else None)
+        code.jump(no)
+        code.start(no)
+    return joined(avals, [Home(memory, kind).carried(block) for memory, kind in zip(memories, form, strict=True)])
+
+
+def _all_branches(block: Block, branches, args, avals, chosen) -> list:
+    values = [[block.cells(x) for x in flat(block.run(b, args))] for b in branches]
+    found = values[-1]
+    for k in range(len(branches) - 2, -1, -1):
+        which = chosen(k)
+        pairs = zip(found, values[k], strict=True)
+        found = [each(b.shape, lambda x, y, which=which: block.graph.select(which, x, y), a, b) for a, b in pairs]
+    return joined(avals, found)
+
+
+def _length(jaxpr) -> float:
+    """The number of operations of a program; without bound if it has loops or branches."""
+    total = 0.0
+    for equation in jaxpr.eqns:
+        inner = inner_program(equation)
+        own = math.inf if equation.primitive.name in CONTROL else 1
+        total += own if inner is None else _length(inner.jaxpr)
+    return total
+
+
+CONTROL = {"while": while_loop, "scan": scan, "cond": cond}

@@ -1,0 +1,103 @@
+"""One function of XLA's for the program of one member and a batch of any size."""
+
+import math
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn._compile.llvm.arrays import Stored, kind, whole
+from geodyn._compile.llvm.block import MOST_CELLS, Block
+from geodyn._compile.llvm.code import BOOL, WORD, Code, Memory, Value
+from geodyn._compile.llvm.processor import attributes, frame, registered, width
+from geodyn._compile.llvm.rules import ruled
+
+
+class Compiled(NamedTuple):
+    """The name of the compiled function, and how many bytes of scratch memory it needs."""
+
+    name: str
+    scratch: int
+
+
+def compiled(closed, shared: tuple[bool, ...]) -> Compiled:
+    """The program of one member (a closed jaxpr), compiled for batches in which all members share some arguments.
+
+    Raises NotUnderstood where it contains what cannot be compiled."""
+    text, scratch = text_of(closed, shared, width())
+    return Compiled(registered(text), scratch)
+
+
+def text_of(closed, shared, lanes: int) -> tuple[str, int]:
+    """(the text of the module, the bytes of scratch memory)."""
+    many = not all(shared)
+    code = Code(lanes)
+    mask = Value("%inside", BOOL, True) if many else Value("true", BOOL, False)
+    if many:
+        _begin_batch(code)
+    block = Block(code, mask, ruled)
+    args = []
+    for k, (aval, is_shared) in enumerate(zip(closed.in_avals, shared, strict=True)):
+        form = kind(aval)
+        memory = Memory(f"%x{k}", form.size, form.dtype, not is_shared, rows=not is_shared)
+        array = whole(memory, form.shape)
+        args.append(array if form.size > MOST_CELLS else block.cells(array))
+    targets = []
+    for k, aval in enumerate(closed.out_avals):
+        form = kind(aval)
+        targets.append(block.owned(Memory(f"%y{k}", form.size, form.dtype, many, rows=many)))
+    outs = block.run(closed, args, targets)
+    for x, target in zip(outs, targets, strict=True):
+        if not (isinstance(x, Stored) and x.memory is target):
+            block.copied(x, whole(target, x.shape))
+    if many:
+        _end_batch(code)
+    pointers = [f"ptr noalias %x{k}" for k in range(len(args))] + [f"ptr noalias %y{k}" for k in range(len(targets))]
+    head = f"define void @run({', '.join(['i64 %B', 'ptr noalias %scratch', *pointers])}) #0 {{"
+    lines = [*sorted(code.outside.values()), head, "entry:", *code.begin]
+    lines += [f"  %lanes = add <{lanes} x i64> zeroinitializer, <{', '.join(f'i64 {k}' for k in range(lanes))}>"]
+    lines += ["  br label %start"]
+    lines += ["start:"] if not many else []
+    lines += [*code.lines, "  ret void\n}", frame(len(args), len(targets)), attributes()]
+    return "\n".join(lines), code.scratch
+
+
+def _begin_batch(code: Code):
+    """The loop over blocks of as many members as there are lanes."""
+    lanes, vector = code.width, f"<{code.width} x i64>"
+    code.start("start")
+    code.lines.append("  %none = icmp slt i64 %B, 1")
+    code.lines.append("  br i1 %none, label %finish, label %members")
+    code.start("members")
+    code.lines.append("  %i = phi i64 [ 0, %start ], [ %i.next, %block.end ]")
+    left = code.new("sub i64 %B, %i", WORD, False)
+    left = code.widened(left)
+    code.lines.append(f"  %inside = icmp slt {vector} %lanes, {left.text}")
+    code.lines.append(f"  %i.next = add i64 %i, {lanes}")
+
+
+def _end_batch(code: Code):
+    code.jump("block.end")
+    code.start("block.end")
+    code.lines.append("  %i.more = icmp slt i64 %i.next, %B")
+    code.lines.append("  br i1 %i.more, label %members, label %finish")
+    code.start("finish")
+
+
+def called(closed, args, batch: tuple[int, ...], trailing: tuple[bool, ...]):
+    """The results [*own, *batch] of the program for every member. An argument has the axes of the batch behind its own
+    where `trailing`; the others all members share."""
+    shared = tuple(not x for x in trailing)
+    program = compiled(closed, shared)
+    size = math.prod(batch)
+    many = not all(shared)
+    flat = []
+    for x, aval, is_shared in zip(args, closed.in_avals, shared, strict=True):
+        x = jnp.asarray(x, aval.dtype)
+        flat.append(x if is_shared else jnp.broadcast_to(x, (*aval.shape, *batch)).reshape(*aval.shape, size))
+    tail = (size,) if many else ()
+    results = [jax.ShapeDtypeStruct((*aval.shape, *tail), aval.dtype) for aval in closed.out_avals]
+    scratch = jax.ShapeDtypeStruct((program.scratch,), np.uint8)
+    _, *values = jax.ffi.ffi_call(program.name, [scratch, *results])(np.int64(size), *flat)
+    return [x.reshape(*aval.shape, *batch) if many else x for x, aval in zip(values, closed.out_avals, strict=True)]

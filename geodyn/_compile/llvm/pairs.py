@@ -1,0 +1,133 @@
+"""Complex numbers, as pairs of real ones."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from jax import lax
+
+from geodyn._compile.cells import apply, each, fill
+from geodyn._compile.llvm.arrays import Complex, NotUnderstood, kinds
+from geodyn._compile.llvm.block import Block
+from geodyn._compile.llvm.code import BOOL
+
+LINEAR = {"add", "add_any", "sub", "neg", "reshape", "squeeze", "expand_dims", "broadcast_in_dim", "slice", "pad"}
+LINEAR |= {"transpose", "rev", "concatenate", "stack", "tile", "reduce_sum", "cumsum", "copy", "copy_p"}
+
+
+class Pairs:
+    """The rules of the operations on complex numbers whose results have this shape, by operations on real ones."""
+
+    def __init__(self, block: Block, equation):
+        self.block, self.graph, self.equation = block, block.graph, equation
+        self.shape = equation.outvars[0].aval.shape
+        self.dtype = kinds(equation.outvars[0].aval)[0].dtype
+
+    def result(self, args):
+        """The array of the results."""
+        name = self.equation.primitive.name
+        if name in ("real", "imag"):
+            return getattr(args[0], name)
+        cells = [Complex(*map(self.block.cells, x)) if isinstance(x, Complex) else self.block.cells(x) for x in args]
+        if name == "complex":
+            return Complex(*cells)
+        if name == "abs":
+            return each(self.shape, self.size_of, *cells[0])
+        if name in ("eq", "ne"):
+            return self.compared(name, *cells)
+        if name == "select_n":
+            which, no, yes = cells
+            return Complex(self.linear(which, no.real, yes.real), self.linear(which, no.imag, yes.imag))
+        pairs = [x if isinstance(x, Complex) else Complex(x, self.zeros(x)) for x in cells]
+        if name in LINEAR:
+            return Complex(self.linear(*(x.real for x in pairs)), self.linear(*(x.imag for x in pairs)))
+        if name == "conj":
+            return Complex(pairs[0].real, each(self.shape, self.graph.negative, pairs[0].imag))
+        if name == "convert_element_type":
+            return Complex(*(each(self.shape, lambda y: self.graph.convert(y, self.dtype), part) for part in pairs[0]))
+        if name == "mul":
+            return self.product(each_of(self.shape, self.graph.multiply), *pairs)
+        if name == "square":
+            return self.product(each_of(self.shape, self.graph.multiply), pairs[0], pairs[0])
+        if name == "dot_general":
+            return self.product(self.linear, *pairs)
+        if name == "div":
+            arrays = [np.broadcast_to(part, self.shape).reshape(-1) for x in pairs for part in x]
+            values = [self.quotient(*x) for x in zip(*arrays, strict=True)]
+            return Complex(*(fill(self.shape, part) for part in zip(*values, strict=True)))
+        raise NotUnderstood(f"{name} of complex numbers")
+
+    def zeros(self, x):
+        """As many zeros as there are numbers in x."""
+        return fill(x.shape, [np.zeros((), self.dtype)[()]] * x.size)
+
+    def linear(self, *args):
+        """The operation itself, on real numbers."""
+        return apply(self.graph, _OnReal(self.equation, self.dtype), list(args))[0]
+
+    def product(self, times, a: Complex, b: Complex) -> Complex:
+        """The product of pairs, by products of numbers or of matrices."""
+        minus = each_of(self.shape, self.graph.subtract)
+        plus = each_of(self.shape, self.graph.add)
+        real = minus(times(a.real, b.real), times(a.imag, b.imag))
+        return Complex(real, plus(times(a.real, b.imag), times(a.imag, b.real)))
+
+    def compared(self, name, a: Complex, b: Complex):
+        """Whether both parts are equal, or whether one is not."""
+        primitive, join = (lax.eq_p, lax.and_p) if name == "eq" else (lax.ne_p, lax.or_p)
+
+        def one(*parts):
+            first, second = (self.block.apply(primitive, BOOL, *pair) for pair in (parts[:2], parts[2:]))
+            return self.block.apply(join, BOOL, first, second)
+
+        return each(self.shape, one, a.real, b.real, a.imag, b.imag)
+
+    def size_of(self, x, y):
+        """√(x² + y²) by the larger of the two."""
+        x, y = (self.block.apply(lax.abs_p, self.dtype, part) for part in (x, y))
+        large = self.block.apply(lax.max_p, self.dtype, x, y)
+        small = self.block.apply(lax.min_p, self.dtype, x, y)
+        zero, one = np.zeros((), self.dtype)[()], np.ones((), self.dtype)[()]
+        simple = self.graph.select(self.block.apply(lax.lt_p, BOOL, zero, large), one, large)
+        ratio = self.graph.divide(small, simple)
+        root = self.block.apply(lax.sqrt_p, self.dtype, self.graph.add(one, self.graph.multiply(ratio, ratio)))
+        return self.graph.multiply(large, root)
+
+    def quotient(self, a, b, c, d):
+        """(a + ib)/(c + id), by the larger of c and d (Smith, Communications of the ACM 5 (1962) 435)."""
+        graph = self.graph
+        sizes = [self.block.apply(lax.abs_p, self.dtype, part) for part in (c, d)]
+        is_real = self.block.apply(lax.ge_p, BOOL, *sizes)
+        large, small = graph.select(is_real, d, c), graph.select(is_real, c, d)
+        first, second = graph.select(is_real, b, a), graph.select(is_real, a, b)
+        ratio = graph.divide(small, large)
+        below = graph.add(large, graph.multiply(small, ratio))
+        real = graph.divide(graph.add(first, graph.multiply(second, ratio)), below)
+        turned = graph.divide(graph.subtract(second, graph.multiply(first, ratio)), below)
+        return real, graph.select(is_real, graph.negative(turned), turned)
+
+
+def each_of(shape, function):
+    """The function of two numbers, as one of arrays."""
+    return lambda a, b: each(shape, function, a, b)
+
+
+def is_complex(x) -> bool:
+    """Whether an array of the program is one of complex numbers."""
+    return len(kinds(x.aval)) > 1
+
+
+class _OnReal:
+    """An operation on complex numbers, as one on their real or imaginary parts."""
+
+    def __init__(self, equation, dtype):
+        self.primitive, self.params, self.invars = equation.primitive, equation.params, equation.invars
+        self.outvars = [_Variable(_Type(v.aval.shape, dtype)) for v in equation.outvars]
+
+
+class _Variable(NamedTuple):
+    aval: Any
+
+
+class _Type(NamedTuple):
+    shape: tuple
+    dtype: np.dtype

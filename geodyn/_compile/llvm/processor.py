@@ -1,0 +1,130 @@
+"""Machine code for the processor at hand, as a function that XLA calls.
+
+LLVM (by llvmlite) compiles the text in memory. XLA hands a function the frame of its call (its typed foreign-function
+interface); a few instructions here read the addresses of the arrays from it, so that no C++ compiler is needed.
+"""
+
+import ctypes
+import functools
+import hashlib
+from typing import Any
+
+import jax
+
+try:
+    import llvmlite.binding as llvm
+except ImportError:  # There is no wheel for this processor or this Python.
+    llvm: Any = None
+
+# XLA keeps the address of a function for ever, and so its code must stay.
+_loaded: dict[str, Any] = {}
+
+FRAME = """
+define ptr @entry(ptr %frame) #0 {
+  %of.extension = getelementptr i8, ptr %frame, i64 8
+  %extension = load ptr, ptr %of.extension
+  %is.plain = icmp eq ptr %extension, null
+  br i1 %is.plain, label %call, label %look
+look:
+  %of.kind = getelementptr i8, ptr %extension, i64 8
+  %kind = load i32, ptr %of.kind
+  %asks = icmp eq i32 %kind, 1
+  br i1 %asks, label %answer, label %call
+answer:
+  %of.metadata = getelementptr i8, ptr %extension, i64 24
+  %metadata = load ptr, ptr %of.metadata
+  %of.interface = getelementptr i8, ptr %frame, i64 16
+  %interface = load ptr, ptr %of.interface
+  %of.version = getelementptr i8, ptr %interface, i64 32
+  %version = load i64, ptr %of.version
+  %its.version = getelementptr i8, ptr %metadata, i64 24
+  store i64 %version, ptr %its.version
+  %its.traits = getelementptr i8, ptr %metadata, i64 32
+  store i32 0, ptr %its.traits
+  ret ptr null
+call:
+  %of.stage = getelementptr i8, ptr %frame, i64 32
+  %stage = load i32, ptr %of.stage
+  %runs = icmp eq i32 %stage, 3
+  br i1 %runs, label %run, label %done
+run:
+  %of.args = getelementptr i8, ptr %frame, i64 72
+  %args = load ptr, ptr %of.args
+  %of.results = getelementptr i8, ptr %frame, i64 112
+  %results = load ptr, ptr %of.results
+"""
+
+
+def frame(given: int, returned: int) -> str:
+    """The function that XLA calls. Its first argument is the number of members, its first result the scratch memory."""
+    lines = [FRAME.rstrip()]
+
+    def read(array: str, k: int, name: str):
+        lines.append(f"  %{name}.of = getelementptr ptr, ptr %{array}, i64 {k}")
+        lines.append(f"  %{name}.buffer = load ptr, ptr %{name}.of")
+        lines.append(f"  %{name}.at = getelementptr i8, ptr %{name}.buffer, i64 24")
+        lines.append(f"  %{name} = load ptr, ptr %{name}.at")
+
+    read("args", 0, "size")
+    read("results", 0, "scratch")
+    for k in range(given):
+        read("args", k + 1, f"x{k}")
+    for k in range(returned):
+        read("results", k + 1, f"y{k}")
+    pointers = [f"ptr %x{k}" for k in range(given)] + [f"ptr %y{k}" for k in range(returned)]
+    lines.append("  %B = load i64, ptr %size")
+    lines.append(f"  call void @run({', '.join(['i64 %B', 'ptr %scratch', *pointers])})")
+    lines.append("  br label %done\ndone:\n  ret ptr null\n}")
+    return "\n".join(lines)
+
+
+@functools.cache
+def _machine():
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    target = llvm.Target.from_default_triple()
+    name, features = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+    return target.create_target_machine(
+        cpu=name, features=features, opt=1, jit=True, reloc="pic", codemodel="jitdefault"
+    )
+
+
+@functools.cache
+def width() -> int:
+    """How many numbers of double precision this processor computes at once."""
+    features = llvm.get_host_cpu_features()
+    return 8 if features.get("avx512f") else 4 if features.get("avx2") else 2
+
+
+@functools.cache
+def attributes() -> str:
+    """What LLVM should know of each function."""
+    name, features = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+    bits = str(64 * width())
+    pairs = {"target-cpu": name, "target-features": features, "prefer-vector-width": bits}
+    pairs |= {"min-legal-vector-width": bits, "no-trapping-math": "true"}
+    return "attributes #0 = { nounwind " + " ".join(f'"{k}"="{v}"' for k, v in pairs.items()) + " }"
+
+
+def registered(text: str) -> str:
+    """The name under which XLA finds the compiled function of this text."""
+    name = "geodyn_" + hashlib.sha256(text.encode()).hexdigest()[:32]
+    if name not in _loaded:
+        machine = _machine()
+        module = llvm.parse_assembly(text)
+        module.triple, module.data_layout = machine.triple, str(machine.target_data)
+        code = machine.emit_object(module)
+        engine = llvm.create_mcjit_compiler(
+            llvm.parse_assembly(""), llvm.Target.from_default_triple().create_target_machine(jit=True)
+        )
+        engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+        engine.finalize_object()
+        jax.ffi.register_ffi_target(name, _capsule(engine.get_function_address("entry")), platform="cpu")
+        _loaded[name] = engine
+    return name
+
+
+def _capsule(address: int):
+    new = ctypes.pythonapi.PyCapsule_New
+    new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    return new(address, b"xla._CUSTOM_CALL_TARGET", None)

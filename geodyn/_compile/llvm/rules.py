@@ -1,0 +1,47 @@
+"""Which rule gives the results of an operation."""
+
+from geodyn._compile.cells import ELEMENTWISE, apply, has_rule
+from geodyn._compile.llvm.arrays import NotUnderstood, kind
+from geodyn._compile.llvm.block import MOST_CELLS, Block
+from geodyn._compile.llvm.indexing import INDEXED
+from geodyn._compile.llvm.large import on_large
+from geodyn._compile.llvm.loops import CONTROL
+from geodyn._compile.llvm.pairs import Pairs, is_complex
+from geodyn._compile.scalars import INLINED, inner_program
+
+# What only orders or names operations.
+SAME = {"optimization_barrier", "name", "pvary", "sharding_constraint"}
+
+
+def ruled(block: Block, equation, args, wanted) -> list:
+    """The results of an operation of a program, in the memories `wanted` where that is possible."""
+    name = equation.primitive.name
+    if name in INLINED:
+        return block.run(inner_program(equation), args, wanted)
+    if name in CONTROL:
+        return CONTROL[name](block, equation, args, wanted)
+    if name in SAME:
+        return args
+    if name == "custom_linear_solve":
+        return _linear_solve(block, equation, args)
+    if any(map(is_complex, (*(v for v in equation.invars), *equation.outvars))):
+        return [Pairs(block, equation).result(args)]
+    if name in INDEXED:
+        return INDEXED[name](block, equation, *args)
+    forms = [kind(v.aval) for v in equation.outvars]
+    if any(x.size > MOST_CELLS for x in (*args, *forms)):
+        return on_large(block, equation, args, wanted)
+    cells = [block.cells(x) for x in args]
+    if name in ELEMENTWISE:
+        return [block.elementwise(equation, cells, forms[0])]
+    if not has_rule(equation):
+        raise NotUnderstood(f"{name} of {[str(v.aval) for v in equation.invars]}")
+    return apply(block.graph, equation, cells)
+
+
+def _linear_solve(block: Block, equation, args) -> list:
+    """The results by the program that solves; the others are for derivatives."""
+    lengths, solve = equation.params["const_lengths"], equation.params["jaxprs"].solve
+    before = lengths.matvec + lengths.vecmat
+    consts, b = args[before : before + lengths.solve], args[before + lengths.solve + lengths.transpose_solve :]
+    return block.run(solve, [*consts, *b])
