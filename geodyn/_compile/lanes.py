@@ -17,6 +17,7 @@ from jax.experimental.custom_partitioning import custom_partitioning
 from jax.sharding import NamedSharding, PartitionSpec, get_abstract_mesh, use_abstract_mesh
 
 from geodyn._compile import internals, native
+from geodyn._compile.llvm import members
 from geodyn._compile.split import Target, current_target, lowered_for, over_last
 
 # On other devices than CPUs computing by scalars means more kernels, which take longer to start than to run, unless the
@@ -71,12 +72,32 @@ def _on_processor(*args, small, batch, alone, outs, **params):
         own = tuple((shape, dtype, ()) for shape, dtype, _ in outs)
         values = _on_processor(*one, small=small, batch=(), alone=alone, outs=own, **params)
         return [x.reshape(*x.shape, *batch) for x in values]
+    if alone or not batch or internals.for_devices is None:
+        values = _natively(*args, batch=batch, outs=outs, run=params["run"])
+        if values is not None:
+            return values
     is_one = small and alone and math.prod(batch) <= FEW
     is_small = is_one and internals.HAS_SMALL_CALLS
     with lowered_for(Target(by_scalars=True, is_processor=True, is_one_function=is_small)):
         evaluate = _one_by_one if is_one and batch else _on_devices
         evaluate = partial(evaluate, alone=alone, batch=batch, outs=outs, **params)
         return native.small_call(evaluate, native.MOST_OF_SCALARS, *args) if is_small else evaluate(*args)
+
+
+def _natively(*args, run, batch, outs) -> list | None:
+    """`_evaluated` by machine code of our own, for one member at a time; None where that cannot be."""
+    own = [x.shape[: x.ndim - len(batch)] for x in args]
+    likes = [jax.ShapeDtypeStruct(shape, x.dtype) for shape, x in zip(own, args, strict=True)]
+    with lowered_for(Target()), jax.numpy_rank_promotion("allow"):
+        closed = jax.make_jaxpr(lambda *x: run((), [()] * len(outs), *x))(*likes)
+    full = []
+    for x, shape in zip(args, own, strict=True):
+        shared = math.prod(x.shape[len(shape) :]) == 1
+        full.append(x.reshape(shape) if shared else jnp.broadcast_to(x, (*shape, *batch)))
+    values = members.natively(closed, full, batch)
+    if values is None:
+        return None
+    return [_for_members(x, shape, kept, batch) for x, (shape, _, kept) in zip(values, outs, strict=True)]
 
 
 def _on_accelerator(*args, batch, **params):
@@ -123,7 +144,8 @@ def _on_devices(*args, run, batch, outs, alone, **_):
         def on_one_device(_, parts):
             on_mesh = contextlib.nullcontext() if get_abstract_mesh().empty else use_abstract_mesh(mesh.abstract_mesh)
             with on_mesh, lowered_for(target if target.is_processor else _accelerator(sizes)):
-                values = evaluate(*parts, batch=sizes)
+                values = _natively(*parts, batch=sizes, outs=outs, run=run) if target.is_processor else None
+                values = evaluate(*parts, batch=sizes) if values is None else values
                 return [_summed(x, kept, places) for x, (*_, kept) in zip(values, outs, strict=True)]
 
         return mesh, on_one_device, wanted, given

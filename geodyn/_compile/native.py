@@ -17,6 +17,7 @@ import numpy as np
 
 from geodyn._compile import internals
 from geodyn._compile.internals import ClosedJaxpr, Literal, programs_in
+from geodyn._compile.llvm import members
 from geodyn._compile.scalars import scalar_program
 
 # Operations that XLA:CPU cannot compile inside of such a function: calls into libraries, and a few others.
@@ -221,10 +222,35 @@ def _pulled_back(cts, *args, program, in_batches, nonlinear, **params):
 
 def _on_cpu(*args, program, size, small, alone, **_):
     # If several devices share a batch, a loop must ask all of them whether to go on, which a native function cannot do.
+    if size <= LARGEST and alone:
+        values = _natively(program, args)
+        if values is not None:
+            return values
     is_one = alone and not isinstance(program, Members)
     if not (small and size <= LARGEST and is_one and internals.HAS_SMALL_CALLS):
         return evaluated(program, *args)
     return small_call(partial(evaluated, program), MOST_OPERATIONS, *args)
+
+
+def _natively(program, args) -> list | None:
+    """The values of the program by machine code of our own; None where that cannot be."""
+    batch, axes = (), [() for _ in args]
+    while isinstance(program, Members):
+        batch = (*batch, program.size)
+        axes = [(*x, axis) for x, axis in zip(axes, program.axes, strict=True)]
+        program = program.program
+    closed = program if isinstance(program, ClosedJaxpr) else _derived(program)
+    full = []
+    for x, places, aval in zip(args, axes, closed.in_avals, strict=True):
+        for place in places:
+            x = x[..., None] if place is None else jnp.moveaxis(x, place, -1)
+        shared = all(place is None for place in places)
+        full.append(x.reshape(aval.shape) if shared else jnp.broadcast_to(x, (*aval.shape, *batch)))
+    values = members.natively(closed, full, batch)
+    if values is None:
+        return None
+    count = len(batch)
+    return [jnp.moveaxis(x, range(x.ndim - count, x.ndim), range(count)) for x in values]
 
 
 def _as_written(*args, program, **_):

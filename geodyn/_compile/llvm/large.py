@@ -49,10 +49,8 @@ def _looped(block: Block, shape, function: Callable):
 
 
 def _each(block: Block, equation, sources, target: Stored):
-    sources = [
-        x if x.size != 1 else x.spread(target.shape, range(len(x.shape))) if x.shape else x.spread(target.shape, ())
-        for x in sources
-    ]
+    # JAX repeats what has length one along an axis, and single numbers.
+    sources = [x.spread(target.shape, range(len(x.shape))) for x in sources]
 
     def one(inner: Block, index):
         cells = [fill((), [inner.given(inner.at(x, index))]) for x in sources]

@@ -1,5 +1,6 @@
 """One function of XLA's for the program of one member and a batch of any size."""
 
+import logging
 import math
 from typing import NamedTuple
 
@@ -7,11 +8,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._compile.llvm.arrays import Stored, kind, whole
+from geodyn._compile.llvm.arrays import NotUnderstood, Stored, kind, whole
 from geodyn._compile.llvm.block import MOST_CELLS, Block
 from geodyn._compile.llvm.code import BOOL, WORD, Code, Memory, Value
-from geodyn._compile.llvm.processor import attributes, frame, registered, width
+from geodyn._compile.llvm.processor import attributes, llvm, frame, registered, width
 from geodyn._compile.llvm.rules import ruled
+
+
+LOG = logging.getLogger("geodyn")
 
 
 class Compiled(NamedTuple):
@@ -85,19 +89,32 @@ def _end_batch(code: Code):
     code.start("finish")
 
 
-def called(closed, args, batch: tuple[int, ...], trailing: tuple[bool, ...]):
-    """The results [*own, *batch] of the program for every member. An argument has the axes of the batch behind its own
-    where `trailing`; the others all members share."""
-    shared = tuple(not x for x in trailing)
-    program = compiled(closed, shared)
+def natively(closed, args, batch: tuple[int, ...]) -> list | None:
+    """The results [*own, *batch] of the program for every member of a batch, by machine code of its own; None where
+    that cannot be. An argument has its own axes only, or those of the batch behind them."""
+    shared = tuple(jnp.ndim(x) == len(aval.shape) for x, aval in zip(args, closed.in_avals, strict=True))
+    if llvm is None or (batch and all(shared)):
+        return None
+    try:
+        program = compiled(closed, shared if batch else (True,) * len(shared))
+    except NotUnderstood as reason:
+        LOG.debug("a program is compiled by XLA: %s", reason)
+        return None
+    except ZeroDivisionError as failure:
+        LOG.warning("a program is compiled by XLA, since our compiler failed: %r", failure)
+        return None
+    return called(program, closed, args, batch)
+
+
+def called(program: Compiled, closed, args, batch: tuple[int, ...]) -> list:
+    """The results of the compiled program."""
     size = math.prod(batch)
-    many = not all(shared)
     flat = []
-    for x, aval, is_shared in zip(args, closed.in_avals, shared, strict=True):
+    for x, aval in zip(args, closed.in_avals, strict=True):
         x = jnp.asarray(x, aval.dtype)
-        flat.append(x if is_shared else jnp.broadcast_to(x, (*aval.shape, *batch)).reshape(*aval.shape, size))
-    tail = (size,) if many else ()
+        flat.append(x.reshape(*aval.shape, size) if batch and x.ndim > len(aval.shape) else x)
+    tail = (size,) if batch else ()
     results = [jax.ShapeDtypeStruct((*aval.shape, *tail), aval.dtype) for aval in closed.out_avals]
     scratch = jax.ShapeDtypeStruct((program.scratch,), np.uint8)
-    _, *values = jax.ffi.ffi_call(program.name, [scratch, *results])(np.int64(size), *flat)
-    return [x.reshape(*aval.shape, *batch) if many else x for x, aval in zip(values, closed.out_avals, strict=True)]
+    _, *values = jax.ffi.ffi_call(program.name, [scratch, *results])(np.int32(size), *flat)
+    return [x.reshape(*aval.shape, *batch) for x, aval in zip(values, closed.out_avals, strict=True)]

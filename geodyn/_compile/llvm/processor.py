@@ -72,7 +72,8 @@ def frame(given: int, returned: int) -> str:
     for k in range(returned):
         read("results", k + 1, f"y{k}")
     pointers = [f"ptr %x{k}" for k in range(given)] + [f"ptr %y{k}" for k in range(returned)]
-    lines.append("  %B = load i64, ptr %size")
+    lines.append("  %B.short = load i32, ptr %size")
+    lines.append("  %B = sext i32 %B.short to i64")
     lines.append(f"  call void @run({', '.join(['i64 %B', 'ptr %scratch', *pointers])})")
     lines.append("  br label %done\ndone:\n  ret ptr null\n}")
     return "\n".join(lines)
