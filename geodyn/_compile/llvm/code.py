@@ -44,7 +44,7 @@ class Code:
 
     def __init__(self, width: int):
         self.width, self.lines, self.begin, self.outside = width, [], [], {}
-        self.count, self.label, self.scratch = 0, "start", 0
+        self.count, self.label, self.scratch, self.has_loops = 0, "start", 0, False
 
     # Types and constants
 
@@ -143,6 +143,7 @@ class Code:
     # Blocks and loops
 
     def jump(self, label: str):
+        """Goes on at a label."""
         self.lines.append(f"  br label %{label}")
 
     def branch(self, which: Value, yes: str, no: str):

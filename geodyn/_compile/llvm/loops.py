@@ -94,6 +94,7 @@ def while_loop(block: Block, equation, args, wanted) -> list:
     first, second = p["cond_nconsts"], p["cond_nconsts"] + p["body_nconsts"]
     of_test, of_body, carry = args[:first], args[first:second], args[second:]
     avals = [v.aval for v in equation.outvars]
+    code.has_loops = True
     flags, together = spread(equation, [block.is_wide(x) for x in args])
     others = flat([*of_test, *of_body])
     homes = _homes(block, flat(carry), forms(avals), _of_parts(avals, flags), _memories(avals, wanted), others)
@@ -127,6 +128,7 @@ def scan(block: Block, equation, args, wanted) -> list:
     avals = [v.aval for v in equation.outvars]
     if length == 0:
         return [*carry, *joined(avals[nc:], [fill(k.shape, []) for k in forms(avals[nc:])])]
+    code.has_loops = True
     flags, _ = spread(equation, [block.is_wide(x) for x in args])
     wide, memories = _of_parts(avals, flags), _memories(avals, wanted)
     count = len(forms(avals[:nc]))

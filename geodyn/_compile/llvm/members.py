@@ -11,30 +11,35 @@ import numpy as np
 from geodyn._compile.llvm.arrays import NotUnderstood, Stored, kind, whole
 from geodyn._compile.llvm.block import MOST_CELLS, Block
 from geodyn._compile.llvm.code import BOOL, WORD, Code, Memory, Value
-from geodyn._compile.llvm.processor import attributes, llvm, frame, registered, width
+from geodyn._compile.llvm.processor import attributes, cores, entry, llvm, registered, width
 from geodyn._compile.llvm.rules import ruled
 
 
 LOG = logging.getLogger("geodyn")
 
 
+# So many parts for each thread: members take different times.
+PARTS = 4
+
+
 class Compiled(NamedTuple):
-    """The name of the compiled function, and how many bytes of scratch memory it needs."""
+    """The name of the compiled function, how many bytes of scratch memory it needs, and whether it has loops."""
 
     name: str
     scratch: int
+    has_loops: bool
 
 
 def compiled(closed, shared: tuple[bool, ...]) -> Compiled:
     """The program of one member (a closed jaxpr), compiled for batches in which all members share some arguments.
 
     Raises NotUnderstood where it contains what cannot be compiled."""
-    text, scratch = text_of(closed, shared, width())
-    return Compiled(registered(text), scratch)
+    text, code = text_of(closed, shared, width())
+    return Compiled(registered(text), code.scratch, code.has_loops)
 
 
-def text_of(closed, shared, lanes: int) -> tuple[str, int]:
-    """(the text of the module, the bytes of scratch memory)."""
+def text_of(closed, shared, lanes: int) -> tuple[str, Code]:
+    """(the text of the module, the code of its main function)."""
     many = not all(shared)
     code = Code(lanes)
     mask = Value("%inside", BOOL, True) if many else Value("true", BOOL, False)
@@ -58,24 +63,24 @@ def text_of(closed, shared, lanes: int) -> tuple[str, int]:
     if many:
         _end_batch(code)
     pointers = [f"ptr noalias %x{k}" for k in range(len(args))] + [f"ptr noalias %y{k}" for k in range(len(targets))]
-    head = f"define void @run({', '.join(['i64 %B', 'ptr noalias %scratch', *pointers])}) #0 {{"
+    params = ["i64 %from", "i64 %to", "i64 %B", "ptr noalias %scratch", *pointers]
+    head = f"define void @run({', '.join(params)}) #0 {{"
     lines = [*sorted(code.outside.values()), head, "entry:", *code.begin]
     lines += [f"  %lanes = add <{lanes} x i64> zeroinitializer, <{', '.join(f'i64 {k}' for k in range(lanes))}>"]
     lines += ["  br label %start"]
     lines += ["start:"] if not many else []
-    lines += [*code.lines, "  ret void\n}", frame(len(args), len(targets)), attributes()]
-    return "\n".join(lines), code.scratch
+    lines += [*code.lines, "  ret void\n}", entry(len(args), len(targets), code.scratch), attributes()]
+    return "\n".join(lines), code
 
 
 def _begin_batch(code: Code):
     """The loop over blocks of as many members as there are lanes."""
     lanes, vector = code.width, f"<{code.width} x i64>"
     code.start("start")
-    code.lines.append("  %none = icmp slt i64 %B, 1")
-    code.lines.append("  br i1 %none, label %finish, label %members")
+    code.jump("members")
     code.start("members")
-    code.lines.append("  %i = phi i64 [ 0, %start ], [ %i.next, %block.end ]")
-    left = code.new("sub i64 %B, %i", WORD, False)
+    code.lines.append("  %i = phi i64 [ %from, %start ], [ %i.next, %block.end ]")
+    left = code.new("sub i64 %to, %i", WORD, False)
     left = code.widened(left)
     code.lines.append(f"  %inside = icmp slt {vector} %lanes, {left.text}")
     code.lines.append(f"  %i.next = add i64 %i, {lanes}")
@@ -84,7 +89,7 @@ def _begin_batch(code: Code):
 def _end_batch(code: Code):
     code.jump("block.end")
     code.start("block.end")
-    code.lines.append("  %i.more = icmp slt i64 %i.next, %B")
+    code.lines.append("  %i.more = icmp slt i64 %i.next, %to")
     code.lines.append("  br i1 %i.more, label %members, label %finish")
     code.start("finish")
 
@@ -109,12 +114,23 @@ def natively(closed, args, batch: tuple[int, ...]) -> list | None:
 def called(program: Compiled, closed, args, batch: tuple[int, ...]) -> list:
     """The results of the compiled program."""
     size = math.prod(batch)
+    threads, part = _shared_by_threads(size, program.has_loops)
     flat = []
     for x, aval in zip(args, closed.in_avals, strict=True):
         x = jnp.asarray(x, aval.dtype)
         flat.append(x.reshape(*aval.shape, size) if batch and x.ndim > len(aval.shape) else x)
     tail = (size,) if batch else ()
     results = [jax.ShapeDtypeStruct((*aval.shape, *tail), aval.dtype) for aval in closed.out_avals]
-    scratch = jax.ShapeDtypeStruct((program.scratch,), np.uint8)
-    _, *values = jax.ffi.ffi_call(program.name, [scratch, *results])(np.int32(size), *flat)
+    scratch = jax.ShapeDtypeStruct((threads * program.scratch,), np.uint8)
+    sizes = np.array([size, threads, part], np.int32)
+    _, *values = jax.ffi.ffi_call(program.name, [scratch, *results])(sizes, *flat)
     return [x.reshape(*aval.shape, *batch) for x, aval in zip(values, closed.out_avals, strict=True)]
+
+
+def _shared_by_threads(size: int, has_loops: bool) -> tuple[int, int]:
+    """(the number of threads, how many members each takes at a time). What has no loops takes less time than to start
+    a thread."""
+    blocks = -(-size // width())
+    threads = min(cores(), blocks) if has_loops else 1
+    part = -(-blocks // (PARTS * threads)) if threads > 1 else blocks
+    return threads, part * width()

@@ -7,6 +7,8 @@ interface); a few instructions here read the addresses of the arrays from it, so
 import ctypes
 import functools
 import hashlib
+import os
+import sys
 from typing import Any
 
 import jax
@@ -19,7 +21,10 @@ except ImportError:  # There is no wheel for this processor or this Python.
 # XLA keeps the address of a function for ever, and so its code must stay.
 _loaded: dict[str, Any] = {}
 
-FRAME = """
+# XLA calls `entry` in several stages, of which only the third runs the program, and first to ask which version of the
+# interface it speaks. A batch is shared by several threads: each takes the next part of it until none is left.
+ENTRY = """
+%job = type { ptr, i64, i64 }
 define ptr @entry(ptr %frame) #0 {
   %of.extension = getelementptr i8, ptr %frame, i64 8
   %extension = load ptr, ptr %of.extension
@@ -46,18 +51,98 @@ call:
   %of.stage = getelementptr i8, ptr %frame, i64 32
   %stage = load i32, ptr %of.stage
   %runs = icmp eq i32 %stage, 3
-  br i1 %runs, label %run, label %done
-run:
+  br i1 %runs, label %begin, label %done
+done:
+  ret ptr null
+begin:
+  %job = alloca %job
+  %job.frame = getelementptr %job, ptr %job, i64 0, i32 0
+  store ptr %frame, ptr %job.frame
+  %job.next = getelementptr %job, ptr %job, i64 0, i32 1
+  store i64 0, ptr %job.next
+  %job.threads = getelementptr %job, ptr %job, i64 0, i32 2
+  store i64 0, ptr %job.threads
+  %of.args = getelementptr i8, ptr %frame, i64 72
+  %args = load ptr, ptr %of.args
+  %size.buffer = load ptr, ptr %args
+  %size.at = getelementptr i8, ptr %size.buffer, i64 24
+  %size = load ptr, ptr %size.at
+  %of.count = getelementptr i32, ptr %size, i64 1
+  %count = load i32, ptr %of.count
+  %helpers = sub i32 %count, 1
+  %started = alloca i32
+  store i32 0, ptr %started
+  %threads = alloca i64, i32 %count
+  br label %start
+start:
+  %k = phi i32 [ 0, %begin ], [ %k.next, %next ]
+  %more = icmp slt i32 %k, %helpers
+  br i1 %more, label %another, label %own
+another:
+  %thread = getelementptr i64, ptr %threads, i32 %k
+  %failed = call i32 @pthread_create(ptr %thread, ptr null, ptr @parts, ptr %job)
+  %k.next = add i32 %k, 1
+  %is.running = icmp eq i32 %failed, 0
+  br i1 %is.running, label %next, label %own
+next:
+  store i32 %k.next, ptr %started
+  br label %start
+own:
+  %nothing = call ptr @parts(ptr %job)
+  %running = load i32, ptr %started
+  br label %wait
+wait:
+  %j = phi i32 [ 0, %own ], [ %j.next, %join ]
+  %waits = icmp slt i32 %j, %running
+  br i1 %waits, label %join, label %done
+join:
+  %of.thread = getelementptr i64, ptr %threads, i32 %j
+  %id = load i64, ptr %of.thread
+  %joined = call i32 @pthread_join(i64 %id, ptr null)
+  %j.next = add i32 %j, 1
+  br label %wait
+}
+declare i32 @pthread_create(ptr, ptr, ptr, ptr)
+declare i32 @pthread_join(i64, ptr)
+define ptr @parts(ptr %job) #0 {
+  %job.frame = getelementptr %job, ptr %job, i64 0, i32 0
+  %frame = load ptr, ptr %job.frame
+  %job.next = getelementptr %job, ptr %job, i64 0, i32 1
+  %job.threads = getelementptr %job, ptr %job, i64 0, i32 2
+  %me = atomicrmw add ptr %job.threads, i64 1 seq_cst
   %of.args = getelementptr i8, ptr %frame, i64 72
   %args = load ptr, ptr %of.args
   %of.results = getelementptr i8, ptr %frame, i64 112
   %results = load ptr, ptr %of.results
+READS
+  %B.short = load i32, ptr %size
+  %B = sext i32 %B.short to i64
+  %of.part = getelementptr i32, ptr %size, i64 2
+  %part.short = load i32, ptr %of.part
+  %part = sext i32 %part.short to i64
+  %offset = mul i64 %me, SCRATCH
+  %scratch = getelementptr i8, ptr %scratches, i64 %offset
+  br label %take
+take:
+  %from = atomicrmw add ptr %job.next, i64 %part seq_cst
+  %is.left = icmp slt i64 %from, %B
+  br i1 %is.left, label %work, label %done
+work:
+  %sum = add i64 %from, %part
+  %is.last = icmp sgt i64 %sum, %B
+  %to = select i1 %is.last, i64 %B, i64 %sum
+  call void @run(i64 %from, i64 %to, i64 %B, ptr %scratch POINTERS)
+  br label %take
+done:
+  ret ptr null
+}
 """
 
 
-def frame(given: int, returned: int) -> str:
-    """The function that XLA calls. Its first argument is the number of members, its first result the scratch memory."""
-    lines = [FRAME.rstrip()]
+def entry(given: int, returned: int, scratch: int) -> str:
+    """The function that XLA calls. Its first argument is (members, threads, members in a part), its first result the
+    scratch memory of all threads."""
+    lines = []
 
     def read(array: str, k: int, name: str):
         lines.append(f"  %{name}.of = getelementptr ptr, ptr %{array}, i64 {k}")
@@ -66,17 +151,14 @@ def frame(given: int, returned: int) -> str:
         lines.append(f"  %{name} = load ptr, ptr %{name}.at")
 
     read("args", 0, "size")
-    read("results", 0, "scratch")
+    read("results", 0, "scratches")
     for k in range(given):
         read("args", k + 1, f"x{k}")
     for k in range(returned):
         read("results", k + 1, f"y{k}")
     pointers = [f"ptr %x{k}" for k in range(given)] + [f"ptr %y{k}" for k in range(returned)]
-    lines.append("  %B.short = load i32, ptr %size")
-    lines.append("  %B = sext i32 %B.short to i64")
-    lines.append(f"  call void @run({', '.join(['i64 %B', 'ptr %scratch', *pointers])})")
-    lines.append("  br label %done\ndone:\n  ret ptr null\n}")
-    return "\n".join(lines)
+    text = ENTRY.replace("READS", "\n".join(lines)).replace("SCRATCH", str(scratch))
+    return text.replace("POINTERS", "".join(f", {pointer}" for pointer in pointers))
 
 
 @functools.cache
@@ -95,6 +177,13 @@ def width() -> int:
     """How many numbers of double precision this processor computes at once."""
     features = llvm.get_host_cpu_features()
     return 8 if features.get("avx512f") else 4 if features.get("avx2") else 2
+
+
+def cores() -> int:
+    """On how many cores this process may run."""
+    if os.name != "posix":
+        return 1
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
 
 @functools.cache
