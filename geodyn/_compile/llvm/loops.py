@@ -56,11 +56,13 @@ def _store_back(block: Block, homes: list[Home], old: list, new: list, active: V
         mask = active if active is not None else block.mask_of(memory)
         if home.is_large:
             if not (isinstance(after, Stored) and after.memory is memory and after.is_whole):
+                if _reads(after, homes):
+                    after = block.copied(after, whole(block.local(home.kind, memory.wide), home.kind.shape))
                 stores.append((after, memory, mask))
             continue
         for k, (a, b) in enumerate(zip(before.reshape(-1), block.cells(after).reshape(-1), strict=True)):
             here = Place(memory, k, None, memory.version)
-            if a is not b and not (isinstance(b, Node) and block.places.get(b.index) == here):
+            if not (isinstance(b, Node) and block.places.get(b.index) == here):
                 value = block.operand(b)
                 value = value if mask is None else code.select(mask, value, block.now(a, memory, k))
                 stores.append((value, here, None))
@@ -70,6 +72,13 @@ def _store_back(block: Block, homes: list[Home], old: list, new: list, active: V
     for x, target, mask in stores:
         if not isinstance(x, Value):
             block.copied(x, whole(target, x.shape), mask)
+
+
+def _reads(x, homes: list[Home]) -> bool:
+    """Whether an array may be computed from what stands in these memories."""
+    if isinstance(x, Stored):
+        return any(x.memory is home.memory for home in homes)
+    return any(isinstance(y, Node) for y in x.reshape(-1))
 
 
 def _lend(homes: list[Home], block: Block):
