@@ -22,10 +22,12 @@ MOST_KEPT = 8
 
 
 class Frame:
-    """A program that is being compiled: the arrays of its variables, and the last operation that uses each."""
+    """A program that is being compiled: the arrays of its variables, the last operation that uses each, and the
+    memories of its results."""
 
-    def __init__(self, jaxpr, equations):
+    def __init__(self, jaxpr, equations, results):
         self.env, self.now, self.last = {}, 0, {}
+        self.results = results
         for k, equation in enumerate(equations):
             self.last |= {v: k for v in equation.invars if not isinstance(v, Literal)}
         self.last |= {v: len(equations) for v in jaxpr.outvars if not isinstance(v, Literal)}
@@ -62,7 +64,7 @@ class Block:
         if jaxpr.effects:
             raise NotUnderstood(f"effects {jaxpr.effects}")
         equations = _needed(jaxpr)
-        frame = Frame(jaxpr, equations)
+        frame = Frame(jaxpr, equations, wanted)
         frame.env = {v: constant(x, v.aval) for v, x in zip(jaxpr.constvars, closed.consts, strict=True)}
         frame.env |= dict(zip(jaxpr.invars, args, strict=True))
         targets = _targets(jaxpr, wanted)
@@ -272,9 +274,12 @@ class Block:
         return found
 
     def takes_over(self, x, kind: Kind, wide: bool, others) -> Memory | None:
-        """The memory of an array, where it may be changed: the array fills it, and is used no more."""
+        """The memory of an array, where it may be changed: the array fills it, and is used no more. (That of a
+        result is written once more at the end.)"""
         x = x if isinstance(x, Stored) else self.where(x)
         if x is None or not x.is_whole or x.memory.owner is not self or x.memory.wide != wide:
+            return None
+        if any(x.memory is memory for frame in self.frames for memory in frame.results):
             return None
         waiting = self.still_read(x.memory, others)
         if waiting is None or len(waiting) > MOST_KEPT:
