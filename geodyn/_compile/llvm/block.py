@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -41,6 +41,16 @@ class Frame:
         return [x for v, x in self.env.items() if self.last.get(v, -1) > self.now]
 
 
+class Held(NamedTuple):
+    """Arrays that are used later, though by no operation of the programs that are being compiled."""
+
+    arrays: list
+    results: tuple = ()
+
+    def later(self) -> list:
+        return self.arrays
+
+
 class Block:
     """Instructions for the members in `mask`. A number is computed when it is asked for, if ever. `rule(block,
     equation, args, wanted)` gives the results of an operation, where possible in the memories `wanted`."""
@@ -50,7 +60,7 @@ class Block:
         self.places: dict[int, Place] = {}
         self.known: dict[int, Value] = {}
         self.wide: list[bool] = []
-        self.frames: list[Frame] = []
+        self.frames: list[Frame | Held] = []
 
     def inner(self, mask: Value | None = None) -> "Block":
         """A block of instructions inside of this one."""

@@ -1,6 +1,7 @@
 """Loops and branches. All members take the turns of a loop together for as long as one of them goes on; those that do
 not go on keep what they have."""
 
+import itertools
 import math
 from typing import NamedTuple
 
@@ -10,7 +11,7 @@ from jax import lax
 from geodyn._compile.cells import each, fill
 from geodyn._compile.expressions import Node
 from geodyn._compile.llvm.arrays import Kind, Stored, flat, forms, joined, kinds, whole
-from geodyn._compile.llvm.block import MOST_CELLS, Block
+from geodyn._compile.llvm.block import MOST_CELLS, Block, Held
 from geodyn._compile.llvm.code import BOOL, WORD, Memory, Place, Value
 from geodyn._compile.llvm.varying import spread
 from geodyn._compile.scalars import inner_program
@@ -214,7 +215,11 @@ def cond(block: Block, equation, args, wanted) -> list:
 
 
 def _all_branches(block: Block, branches, args, avals, chosen) -> list:
-    values = [[block.cells(x) for x in flat(block.run(b, args))] for b in branches]
+    values = []
+    for branch in branches:
+        block.frames.append(Held([*args, *itertools.chain(*values)]))
+        values.append([block.cells(x) for x in flat(block.run(branch, args))])
+        block.frames.pop()
     found = values[-1]
     for k in range(len(branches) - 2, -1, -1):
         which = chosen(k)
