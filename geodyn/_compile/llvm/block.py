@@ -158,7 +158,7 @@ class Block:
     def elementwise(self, equation, cells: list, kind: Kind) -> np.ndarray:
         """The numbers of an operation on each number of arrays of this kind."""
         name = equation.primitive.name
-        if name not in FORMULAS or kind.dtype.kind != "f":
+        if name not in FORMULAS or kind.dtype.kind != "f" or not kind.size:
             (values,) = apply(self.graph, equation, cells)
             return values
         given = tuple(str(x.reshape(-1)[0].dtype) for x in cells)

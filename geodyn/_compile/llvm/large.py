@@ -43,6 +43,8 @@ def on_large(block: Block, equation, args, wanted) -> list:
 
 def _looped(block: Block, shape, function: Callable):
     """Runs `function(inner, index)` for every index of an array of this shape."""
+    if 0 in shape:
+        return
     index, end = block.turns(shape)
     function(block.inner(), index)
     end()
