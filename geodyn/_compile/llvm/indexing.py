@@ -12,7 +12,7 @@ from geodyn._compile.llvm.arrays import Kind, NotUnderstood, Stored, kind, whole
 from geodyn._compile.llvm.block import MOST_CELLS, Block
 from geodyn._compile.llvm.code import BOOL, WORD, Memory
 
-JOINS = {"add": lax.add_p, "mul": lax.mul_p, "min": lax.min_p, "max": lax.max_p}
+JOINS = {"add": lax.add_p, "sub": lax.sub_p, "mul": lax.mul_p, "min": lax.min_p, "max": lax.max_p}
 
 
 def _within(block: Block, index, most: int):

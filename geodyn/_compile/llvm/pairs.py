@@ -35,8 +35,8 @@ class Pairs:
         if name in ("eq", "ne"):
             return self.compared(name, *cells)
         if name == "select_n":
-            which, no, yes = cells
-            return Complex(self.linear(which, no.real, yes.real), self.linear(which, no.imag, yes.imag))
+            which, *cases = cells
+            return Complex(*(self.linear(which, *parts) for parts in zip(*cases, strict=True)))
         pairs = [x if isinstance(x, Complex) else Complex(x, self.zeros(x)) for x in cells]
         if name in LINEAR:
             return Complex(self.linear(*(x.real for x in pairs)), self.linear(*(x.imag for x in pairs)))
