@@ -6,13 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from geodyn._compile.cells import fill
-from geodyn._compile.llvm.code import Memory, Place, Value
+from geodyn._compile.llvm.code import Memory, NotUnderstood, Place, Value
 
 KINDS = ["float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool"]
-
-
-class NotUnderstood(Exception):
-    """The program contains what this compiler has no rule for."""
 
 
 class Kind(NamedTuple):

@@ -10,8 +10,8 @@ import numpy as np
 from geodyn._compile.cells import apply, fill
 from geodyn._compile.expressions import Graph, Node
 from geodyn._compile.internals import Literal
-from geodyn._compile.llvm.arrays import Complex, Kind, NotUnderstood, Stored, constant, flat, whole
-from geodyn._compile.llvm.code import WORD, Code, Memory, Place, Value
+from geodyn._compile.llvm.arrays import Complex, Kind, Stored, constant, flat, whole
+from geodyn._compile.llvm.code import WORD, Code, Memory, NotUnderstood, Place, Value
 from geodyn._compile.llvm.elementary import FORMULAS
 from geodyn._compile.llvm.operations import written
 
@@ -134,10 +134,7 @@ class Block:
 
     def _value(self, node: Node) -> Value:
         if node.index in self.places:
-            place = self.places[node.index]
-            if place.version != place.memory.version:
-                raise NotUnderstood("an array that is changed and then used as it was")
-            return self.code.load(place)
+            return self.code.load(self.places[node.index])
         return self.written(node.name, node.params or {}, np.dtype(node.dtype), [self.operand(x) for x in node.args])
 
     def written(self, name: str, params: dict, dtype, args: list[Value]) -> Value:

@@ -11,6 +11,10 @@ import numpy as np
 BOOL, WORD = np.dtype(bool), np.dtype(np.int64)
 
 
+class NotUnderstood(Exception):
+    """The program contains what this compiler has no rule for."""
+
+
 class Value(NamedTuple):
     """A value of the function: its name or its constant, its type, and whether it is one number for each member."""
 
@@ -222,6 +226,8 @@ class Code:
 
     def load(self, place: Place) -> Value:
         """The number at a place."""
+        if place.version != place.memory.version:
+            raise NotUnderstood("an array that is changed and then used as it was")
         memory, stored = place.memory, self._stored(place.memory.dtype)
         address, wide = self._address(place), memory.wide or (place.moved is not None and place.moved.wide)
         kind, align = self.type(stored, wide), stored.itemsize

@@ -8,9 +8,9 @@ from jax import lax
 
 from geodyn._compile.cells import fill
 from geodyn._compile.expressions import Node
-from geodyn._compile.llvm.arrays import Kind, NotUnderstood, Stored, kind, whole
+from geodyn._compile.llvm.arrays import Kind, Stored, kind, whole
 from geodyn._compile.llvm.block import MOST_CELLS, Block
-from geodyn._compile.llvm.code import BOOL, WORD, Memory
+from geodyn._compile.llvm.code import BOOL, WORD, Memory, NotUnderstood
 
 JOINS = {"add": lax.add_p, "sub": lax.sub_p, "mul": lax.mul_p, "min": lax.min_p, "max": lax.max_p}
 

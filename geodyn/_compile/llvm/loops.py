@@ -67,7 +67,7 @@ def _store_back(block: Block, homes: list[Home], old: list, new: list, active: V
                 value = block.operand(b)
                 value = value if mask is None else code.select(mask, value, block.now(a, memory, k))
                 stores.append((value, here, None))
-    for x, target, mask in stores:
+    for x, target, _ in stores:
         if isinstance(x, Value):
             code.store(x, target)
     for x, target, mask in stores:

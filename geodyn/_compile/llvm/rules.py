@@ -1,8 +1,9 @@
 """Which rule gives the results of an operation."""
 
 from geodyn._compile.cells import ELEMENTWISE, apply, has_rule
-from geodyn._compile.llvm.arrays import NotUnderstood, kind
+from geodyn._compile.llvm.arrays import kind
 from geodyn._compile.llvm.block import MOST_CELLS, Block
+from geodyn._compile.llvm.code import NotUnderstood
 from geodyn._compile.llvm.indexing import INDEXED
 from geodyn._compile.llvm.large import on_large
 from geodyn._compile.llvm.loops import CONTROL
