@@ -39,6 +39,16 @@ except ImportError:
 HAS_SMALL_CALLS = jax.__version_info__ < (0, 11)
 
 
+def double_precision():
+    """Within it JAX computes in double precision, whatever the user has set."""
+    try:
+        return jax.enable_x64(True)
+    except AttributeError:  # Before JAX 0.8.
+        from jax.experimental import enable_x64
+
+        return enable_x64()
+
+
 def passes(trial) -> bool:
     """Whether `trial`, a test of what this file offers, runs and returns True. It may be called while JAX traces."""
     try:

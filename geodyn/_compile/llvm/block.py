@@ -9,7 +9,7 @@ import numpy as np
 
 from geodyn._compile.cells import apply, fill
 from geodyn._compile.expressions import Graph, Node
-from geodyn._compile.internals import Literal
+from geodyn._compile.internals import Literal, double_precision
 from geodyn._compile.llvm.arrays import Complex, Kind, Stored, constant, flat, whole
 from geodyn._compile.llvm.code import WORD, Code, Memory, NotUnderstood, Place, Value
 from geodyn._compile.llvm.elementary import FORMULAS
@@ -305,7 +305,7 @@ def formula(name: str, size: int, dtype: str, given: tuple[str, ...]):
         doubles = [x.astype(np.float64) for x in args]
         return [FORMULAS[name](*doubles).astype(dtype)]
 
-    with jax.enable_x64(True), jax.ensure_compile_time_eval():
+    with double_precision(), jax.ensure_compile_time_eval():
         return jax.make_jaxpr(values)(*(jax.ShapeDtypeStruct((size,), x) for x in given))
 
 

@@ -177,7 +177,17 @@ def _converted(code, dtype, params, a):
     return code.new(f"{instruction} {code.typed(a)} to {to}", dtype, a.wide)
 
 
+def _in_order(code, dtype, params, a, b):
+    """Whether a < b, where a NaN comes last."""
+    less = _compared(code, "lt", a, b)
+    if a.dtype.kind != "f":
+        return less
+    return _binary(code, "or", less, code.both(_compared(code, "eq", a, a), _compared(code, "ne", b, b)))
+
+
 RULES = {
+    "lt_to": _in_order,
+    "le_to": lambda code, dtype, params, a, b: _opposite(code, BOOL, params, _in_order(code, dtype, params, b, a)),
     "neg": _negative,
     "abs": _size,
     "sign": _sign,

@@ -48,13 +48,27 @@ class Pairs:
             return self.product(each_of(self.shape, self.graph.multiply), *pairs)
         if name == "square":
             return self.product(each_of(self.shape, self.graph.multiply), pairs[0], pairs[0])
+        if name == "integer_pow":
+            return self.power(pairs[0], self.equation.params["y"])
         if name == "dot_general":
             return self.product(self.linear, *pairs)
         if name == "div":
-            arrays = [np.broadcast_to(part, self.shape).reshape(-1) for x in pairs for part in x]
-            values = [self.quotient(*x) for x in zip(*arrays, strict=True)]
-            return Complex(*(fill(self.shape, part) for part in zip(*values, strict=True)))
+            return self.divided(*pairs)
         raise NotUnderstood(f"{name} of complex numbers")
+
+    def power(self, x: Complex, exponent: int) -> Complex:
+        """A whole power."""
+        one = Complex(fill(self.shape, [np.ones((), self.dtype)[()]] * x.size), self.zeros(x.real))
+        result = one
+        for _ in range(abs(exponent)):
+            result = self.product(each_of(self.shape, self.graph.multiply), result, x)
+        return result if exponent >= 0 else self.divided(one, result)
+
+    def divided(self, *pairs: Complex) -> Complex:
+        """The quotient."""
+        arrays = [np.broadcast_to(part, self.shape).reshape(-1) for x in pairs for part in x]
+        values = [self.quotient(*x) for x in zip(*arrays, strict=True)]
+        return Complex(*(fill(self.shape, part) for part in zip(*values, strict=True)))
 
     def zeros(self, x):
         """As many zeros as there are numbers in x."""

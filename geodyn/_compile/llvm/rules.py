@@ -1,6 +1,8 @@
 """Which rule gives the results of an operation."""
 
-from geodyn._compile.cells import ELEMENTWISE, apply, has_rule
+import numpy as np
+
+from geodyn._compile.cells import ELEMENTWISE, apply, fill, has_rule
 from geodyn._compile.llvm.arrays import kind
 from geodyn._compile.llvm.block import MOST_CELLS, Block
 from geodyn._compile.llvm.code import NotUnderstood
@@ -8,6 +10,7 @@ from geodyn._compile.llvm.indexing import INDEXED
 from geodyn._compile.llvm.large import on_large
 from geodyn._compile.llvm.loops import CONTROL
 from geodyn._compile.llvm.pairs import Pairs, is_complex
+from geodyn._compile.llvm.programs import PROGRAMS, by_program
 from geodyn._compile.scalars import INLINED, inner_program
 
 # What only orders or names operations.
@@ -23,6 +26,10 @@ def ruled(block: Block, equation, args, wanted) -> list:
         return CONTROL[name](block, equation, args, wanted)
     if name in SAME:
         return args
+    if name == "platform_index":
+        return [_on_cpu(equation)]
+    if name in PROGRAMS:
+        return by_program(block, equation, args)
     if name == "custom_linear_solve":
         return _linear_solve(block, equation, args)
     if any(map(is_complex, (*(v for v in equation.invars), *equation.outvars))):
@@ -38,6 +45,13 @@ def ruled(block: Block, equation, args, wanted) -> list:
     if not has_rule(equation):
         raise NotUnderstood(f"{name} of {[str(v.aval) for v in equation.invars]}")
     return apply(block.graph, equation, cells)
+
+
+def _on_cpu(equation):
+    """Which of the programs for several platforms is that for CPUs."""
+    platforms = equation.params["platforms"]
+    k = next(k for k, names in enumerate(platforms) if names is None or "cpu" in names)
+    return fill((), [np.int32(k)])
 
 
 def _linear_solve(block: Block, equation, args) -> list:
