@@ -321,7 +321,7 @@ def _needed(jaxpr) -> list:
 
 
 def _targets(jaxpr, wanted) -> dict:
-    """The memory, if any, where each variable should stand: that of a result, or of what is only another shape of it."""
+    """The memory, if any, where each variable should stand: that of a result, or of another shape of one."""
     pairs = zip(jaxpr.outvars, wanted, strict=True) if wanted else ()
     targets = {v: memory for v, memory in pairs if memory is not None and not isinstance(v, Literal)}
     for equation in reversed(jaxpr.eqns):

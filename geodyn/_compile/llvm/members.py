@@ -1,5 +1,6 @@
 """One function of XLA's for the program of one member and a batch of any size."""
 
+import functools
 import logging
 import math
 from typing import NamedTuple
@@ -8,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._compile import internals
 from geodyn._compile.llvm.arrays import Stored, kind, whole
 from geodyn._compile.llvm.block import MOST_CELLS, Block
 from geodyn._compile.llvm.code import BOOL, WORD, Code, Memory, NotUnderstood, Value
@@ -97,7 +99,7 @@ def natively(closed, args, batch: tuple[int, ...]) -> list | None:
     """The results [*own, *batch] of the program for every member of a batch, by machine code of its own; None where
     that cannot be. An argument has its own axes only, or those of the batch behind them."""
     shared = tuple(jnp.ndim(x) == len(aval.shape) for x, aval in zip(args, closed.in_avals, strict=True))
-    if llvm is None or (batch and all(shared)):
+    if (batch and all(shared)) or not is_usable():
         return None
     try:
         program = compiled(closed, shared if batch else (True,) * len(shared))
@@ -133,3 +135,35 @@ def _shared_by_threads(size: int, has_loops: bool) -> tuple[int, int]:
     threads = min(cores(), blocks) if has_loops else 1
     part = -(-blocks // (PARTS * threads)) if threads > 1 else blocks
     return threads, part * width()
+
+
+@functools.cache
+def is_usable() -> bool:
+    """Whether programs compiled here run in this version of JAX on this processor, which a trial tells."""
+    if llvm is None:
+        LOG.warning("llvmlite is not installed: small programs run slower than they could")
+    return llvm is not None and internals.passes(_trial)
+
+
+def _trial() -> bool:
+    """Whether a small program gives the right numbers, for one member and for more than are computed at once."""
+
+    def moved(x, n):
+        return [jax.lax.fori_loop(0, n, lambda k, x: x * 0.5 + k, x)]
+
+    with internals.double_precision():
+        x, n = np.arange(3.0)[:, None] + np.arange(9.0), np.arange(9, dtype=np.int32)
+        closed = jax.make_jaxpr(moved)(x[:, 0], n[0])
+        together, alone = compiled(closed, (False, False)), compiled(closed, (True, True))
+
+        @jax.jit
+        def both(x, n):
+            (many,) = called(together, closed, (x, n), (9,))
+            (one,) = called(alone, closed, (x[:, 5], n[5]), ())
+            return many, one
+
+        many, one = both(x, n)
+    wanted = x
+    for k in range(9):
+        wanted = np.where(k < n, wanted * 0.5 + k, wanted)
+    return np.array_equal(many, wanted) and np.array_equal(one, wanted[:, 5])

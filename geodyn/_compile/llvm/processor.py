@@ -9,9 +9,12 @@ import functools
 import hashlib
 import os
 import sys
+import threading
 from typing import Any
 
 import jax
+
+from geodyn._compile.llvm.disk import keep, kept
 
 try:
     import llvmlite.binding as llvm
@@ -20,9 +23,11 @@ except ImportError:  # There is no wheel for this processor or this Python.
 
 # XLA keeps the address of a function for ever, and so its code must stay.
 _loaded: dict[str, Any] = {}
+_lock = threading.Lock()
 
 # XLA calls `entry` in several stages, of which only the third runs the program, and first to ask which version of the
-# interface it speaks. A batch is shared by several threads: each takes the next part of it until none is left.
+# interface it speaks. Where the frame of a call is not as it is read here, nothing runs, and the trial of `members.py`
+# notices. A batch is shared by several threads: each takes the next part of it until none is left.
 ENTRY = """
 %job = type { ptr, i64, i64 }
 define ptr @entry(ptr %frame) #0 {
@@ -51,7 +56,15 @@ call:
   %of.stage = getelementptr i8, ptr %frame, i64 32
   %stage = load i32, ptr %of.stage
   %runs = icmp eq i32 %stage, 3
-  br i1 %runs, label %begin, label %done
+  %of.given = getelementptr i8, ptr %frame, i64 56
+  %given = load i64, ptr %of.given
+  %is.given = icmp eq i64 %given, GIVEN
+  %of.returned = getelementptr i8, ptr %frame, i64 96
+  %returned = load i64, ptr %of.returned
+  %is.returned = icmp eq i64 %returned, RETURNED
+  %is.known = and i1 %is.given, %is.returned
+  %goes = and i1 %runs, %is.known
+  br i1 %goes, label %begin, label %done
 done:
   ret ptr null
 begin:
@@ -158,6 +171,7 @@ def entry(given: int, returned: int, scratch: int) -> str:
         read("results", k + 1, f"y{k}")
     pointers = [f"ptr %x{k}" for k in range(given)] + [f"ptr %y{k}" for k in range(returned)]
     text = ENTRY.replace("READS", "\n".join(lines)).replace("SCRATCH", str(scratch))
+    text = text.replace("GIVEN", str(given + 1)).replace("RETURNED", str(returned + 1))
     return text.replace("POINTERS", "".join(f", {pointer}" for pointer in pointers))
 
 
@@ -198,20 +212,36 @@ def attributes() -> str:
 
 def registered(text: str) -> str:
     """The name under which XLA finds the compiled function of this text."""
-    name = "geodyn_" + hashlib.sha256(text.encode()).hexdigest()[:32]
-    if name not in _loaded:
-        machine = _machine()
-        module = llvm.parse_assembly(text)
-        module.triple, module.data_layout = machine.triple, str(machine.target_data)
-        code = machine.emit_object(module)
-        engine = llvm.create_mcjit_compiler(
-            llvm.parse_assembly(""), llvm.Target.from_default_triple().create_target_machine(jit=True)
-        )
-        engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-        engine.finalize_object()
-        jax.ffi.register_ffi_target(name, _capsule(engine.get_function_address("entry")), platform="cpu")
-        _loaded[name] = engine
+    version = ".".join(map(str, llvm.llvm_version_info))
+    name = "geodyn_" + hashlib.sha256(f"{version}\n{text}".encode()).hexdigest()[:40]
+    with _lock:
+        if name not in _loaded:
+            engine = _linked(_machine_code(name, text))
+            jax.ffi.register_ffi_target(name, _capsule(engine.get_function_address("entry")), platform="cpu")
+            _loaded[name] = engine
     return name
+
+
+def _machine_code(name: str, text: str) -> bytes:
+    """The machine code of the text, from the disk if an earlier process has left it beside JAX's cache."""
+    stored = kept(name)
+    if stored is not None:
+        return stored
+    machine = _machine()
+    module = llvm.parse_assembly(text)
+    module.triple, module.data_layout = machine.triple, str(machine.target_data)
+    code = machine.emit_object(module)
+    keep(name, code)
+    return code
+
+
+def _linked(code: bytes):
+    """What holds the machine code, ready to run."""
+    machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    return engine
 
 
 def _capsule(address: int):
