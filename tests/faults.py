@@ -135,6 +135,31 @@ _compile/llvm/elementary.py: sine turns -0 to 0
 + k, _ = _rounded(x * (2 / np.pi))
 > compile/test_elementary_functions.py::test_edges_are_as_in_ieee
 
+_compile/llvm/loops.py: members that have left a loop change
+- mask = active if active is not None else block.mask_of(memory)
++ mask = block.mask_of(memory)
+> compile/test_llvm.py
+
+_compile/llvm/block.py: what is still read is overwritten
+- if waiting is None or len(waiting) > MOST_KEPT:
++ if waiting is None:
+> compile/test_llvm.py
+
+_compile/llvm/operations.py: a NaN is not the largest
+- if dtype.kind == "f":  # A NaN in either is the result.
++ if dtype.kind == "c":
+> compile/test_llvm.py
+
+_compile/llvm/arrays.py: what has length one is not repeated
+- strides[axis] = 0 if size == 1 else stride
++ strides[axis] = stride
+> compile/test_llvm.py
+
+_compile/llvm/members.py: the last members of a part are left out
+- code.new("sub i64 %to, %i", WORD, False)
++ code.new("sub i64 %to, %i.next", WORD, False)
+> compile/test_llvm.py
+
 _compile/lanes.py: large batches on other devices by arrays
 - Target(by_scalars=math.prod(batch) >= MANY)
 + Target()
@@ -144,11 +169,6 @@ _compile/split.py: calls that are kept apart on other devices too
 - if not current_target().is_processor:
 + if not current_target().by_scalars:
 > compile/test_native.py::test_large_batches_on_other_devices_are_computed_by_scalars
-
-_compile/split.py: long derivatives are made of scalars
-- (self.derivative and target.is_one_function and self.is_long)
-+ False
-> integrators/test_loop.py::test_a_truss_is_a_short_program
 
 _compile/split.py: long matrices are made of scalars
 - if not often and self.by_scalars and self.is_long:
@@ -1048,11 +1068,6 @@ _compile/native.py: what a batch has in common is pulled by one
 + [x[0] if axis is None
 > compile/test_native.py::test_what_a_batch_has_in_common_is_pulled_by_all
 
-_compile/native.py: whole numbers travel as floats
-- jnp.signedinteger: int}.get(kind, float))
-+ jnp.signedinteger: float}.get(kind, float))
-> compile/test_native.py::test_whole_numbers_stay_exact
-
 _compile/elementary.py: a half-turn of the sine
 - either(2, 3).where(0 - value, value).scalar)
 + either(1, 3).where(0 - value, value).scalar)
@@ -1127,11 +1142,6 @@ integrators/impacts/gaps.py: gaps do not bend
 - at.bend + at.normals @ vdot
 + at.normals @ vdot
 > impacts/test_resting_contacts.py::test_ball_in_a_bowl
-
-_compile/native.py: functions of any length
-- length(closed.jaxpr) > most
-+ length(closed.jaxpr) < 0
-> compile/test_native.py::test_what_is_too_long_is_not_one_function
 
 geometry/models/charts.py: series of distances where they are long
 - SHORT = 0.04
@@ -1677,11 +1687,6 @@ _compile/cells.py: no rule for products
 - REDUCTIONS = {"reduce_sum": lax.add_p, "reduce_prod": lax.mul_p,
 + REDUCTIONS = {"reduce_sum": lax.add_p,
 > compile/test_scalar_properties.py
-
-_compile/lanes.py: a few members come in the other order
-- values = [jnp.moveaxis(x, 0, -1).reshape(*x.shape[1:], *batch) for x in values]
-+ values = [jnp.moveaxis(x[::-1], 0, -1).reshape(*x.shape[1:], *batch) for x in values]
-> integrators/test_loop.py::test_few_members
 
 _compile/jit.py: programs with options stand in no other program
 - if "compiler_options" not in str(error):

@@ -1,19 +1,10 @@
-"""Graphs of scalar expressions without common subexpressions, and the programs that compute some of their nodes.
+"""Graphs of scalar expressions without common subexpressions."""
 
-XLA:CPU fuses a value into every operation that uses it, and so computes a shared value many times. Here a shared value
-that is expensive is the result of a function call that XLA may not inline, and so is computed once.
-"""
-
-from collections import defaultdict
-from functools import partial
-
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from geodyn._compile.internals import set_xla_metadata
-
+# XLA:CPU fuses a value into every operation that uses it, and so computes a shared value many times. What costs more is
+# the result of a call that XLA may not inline (`split.py`).
 WORTH_SHARING = 6
 COST = {"sin": 20, "cos": 20, "tan": 25, "expm1": 10, "exp": 5, "log": 8, "log1p": 12, "asinh": 20, "acosh": 20}
 COST |= {"atan": 30, "atan2": 30, "asin": 30, "acos": 30, "tanh": 8, "div": 3, "sqrt": 3, "rsqrt": 4, "pow": 20}
@@ -32,11 +23,11 @@ class Node:
 
 
 class Graph:
-    """Numbers and the operations between them: `apply` adds a node, `values` computes some of the nodes. Operations in
-    `formulas` are computed by these functions of (graph, *numbers)."""
+    """Numbers and the operations between them: `apply` adds a node. Operations in `formulas` are computed by these
+    functions of (graph, *numbers)."""
 
     def __init__(self, formulas=None):
-        self.nodes, self.known, self.order, self.formulas = {}, {}, [], formulas or {}
+        self.nodes, self.order, self.formulas = {}, [], formulas or {}
 
     def node(self, name, args, dtype, bind, key=None, params=None):
         """The node of an operation `bind` on these arguments. The same name, `key` and arguments give the same node."""
@@ -50,10 +41,8 @@ class Graph:
         return self.nodes[key]
 
     def given(self, value):
-        """The node of a number that is given as a JAX value."""
-        node = self.node("given", (), value.dtype, None, key=len(self.order))
-        self.known[node.index] = value
-        return node
+        """The node of a number that is given, of the type of this value."""
+        return self.node("given", (), value.dtype, None, key=len(self.order))
 
     def apply(self, primitive, params, args, dtype):
         """The number primitive(*args), simplified by rules such as x·1 = x that change at most the sign of a zero."""
@@ -151,75 +140,15 @@ class Graph:
             return a.astype(dtype)
         return self.node("convert", (a,), dtype, lambda x: lax.convert_element_type(x, dtype), key=str(dtype))
 
-    def values(self, scalars):
-        """The JAX values of nodes and of numpy numbers."""
-        self._compute([x for x in scalars if isinstance(x, Node) and x.index not in self.known])
-        return [self._value(x, self.known) for x in scalars]
-
-    def _value(self, scalar, known):
-        return known[scalar.index] if isinstance(scalar, Node) else jnp.asarray(scalar, scalar.dtype)
-
-    def _compute(self, roots):
-        """Computes the roots and adds them to `known`, level by level: shared values that others need come first. A
-        call returns its results in reverse order, since XLA hangs or aborts on a loop whose body is nothing but such a
-        call with its results in order."""
-        levels, place = defaultdict(list), defaultdict(int, {x.index: -i for i, x in enumerate(roots)})
-        for node, level in self._shared(roots).items():
-            levels[level].append(node)
-        for level in sorted(levels):
-            nodes = sorted(levels[level], key=lambda node: place[node.index])
-            inputs = self._inputs(nodes)
-            with set_xla_metadata(inlineable="false"):
-                compute = jax.jit(partial(self._from_inputs, nodes, inputs))
-                computed = compute(*[self.known[node.index] for node in inputs])
-            self.known |= {node.index: value for node, value in zip(nodes, computed, strict=True)}
-
-    def _from_inputs(self, nodes, inputs, *values):
-        known = {node.index: value for node, value in zip(inputs, values, strict=True)}
-        return [self._expand(node, known) for node in nodes]
-
-    def _shared(self, roots):
-        """The nodes to compute on their own, with the level of each: the roots, and nodes that would cost much if they
-        were computed again for each use."""
-        users, nodes = defaultdict(int), self.unknown(roots)
-        for node in nodes:
-            for arg in {x.index for x in node.args if isinstance(x, Node)}:
-                users[arg] += 1
-        cost, level, shared = defaultdict(float), defaultdict(int), {}
-        final = {node.index for node in roots}
-        for node in nodes:
-            args = [x for x in node.args if isinstance(x, Node)]
-            cost[node.index] = COST.get(node.name, 1) + sum(cost[x.index] for x in args)
-            level[node.index] = max((level[x.index] + (x in shared) for x in args), default=0)
-            if node.index in final or cost[node.index] * (users[node.index] - 1) > WORTH_SHARING:
-                shared[node], cost[node.index] = level[node.index], 0
-        return shared
-
-    def unknown(self, roots):
-        """All nodes that the roots depend on and that are not known yet, each after what it depends on."""
+    def needed(self, roots):
+        """All nodes that the roots depend on, each after what it depends on."""
         seen, stack = {}, list(roots)
         while stack:
             node = stack.pop()
-            if node.index not in self.known and node.index not in seen:
+            if node.index not in seen:
                 seen[node.index] = node
                 stack += [x for x in node.args if isinstance(x, Node)]
         return [seen[index] for index in sorted(seen)]
-
-    def _inputs(self, nodes):
-        """The known values that are needed to compute the nodes."""
-        inner = self.unknown(nodes)
-        args = {x.index: x for node in inner for x in node.args if isinstance(x, Node)}
-        return [x for index, x in sorted(args.items()) if index in self.known]
-
-    def _expand(self, root, known):
-        stack = [root]
-        while stack:
-            node = stack[-1]
-            missing = [x for x in node.args if isinstance(x, Node) and x.index not in known]
-            if node.index not in known and not missing:
-                known[node.index] = node.bind(*[self._value(x, known) for x in node.args])
-            stack = stack + missing if missing else stack[:-1]
-        return known[root.index]
 
 
 def _sorted(a, b):

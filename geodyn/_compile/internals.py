@@ -1,8 +1,8 @@
 """Everything that geodyn uses of JAX beyond its public interface. Results do not depend on it, only speed does.
 
-Programs of small bodies are rewritten scalar by scalar (`scalars.py`) and compiled as one function (`native.py`), which
-saves time and nothing else. For that geodyn reads JAX's programs (jaxprs), defines primitives of its own, and marks
-calls for XLA. `passes` tests this once per process. If anything is missing or different in a newer JAX, all programs
+Programs of small bodies are compiled by a compiler of our own (`llvm/`), or rewritten scalar by scalar for XLA
+(`split.py`), which saves time and nothing else. For that geodyn reads JAX's programs (jaxprs), defines primitives of its
+own, and marks calls for XLA. `passes` tests this once per process. If anything is missing or different in a newer JAX, all programs
 run as they were written.
 """
 
@@ -33,10 +33,6 @@ try:  # The operations whose translation for XLA depends on the devices of the p
     from jax._src.dispatch import prim_requires_devices_during_lowering as for_devices
 except ImportError:
     for_devices = None
-
-# Until JAX 0.9 a call marked `xla_cpu_small_call` is compiled into one function; the mark is undocumented. Since 0.11
-# XLA creates fusions inside of such a call that it then cannot compile, and compiles small loops as one by itself.
-HAS_SMALL_CALLS = jax.__version_info__ < (0, 11)
 
 
 def double_precision():

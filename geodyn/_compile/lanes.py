@@ -24,12 +24,9 @@ from geodyn._compile.split import Target, current_target, lowered_for, over_last
 # batch has many members. On a GPU (H100) 100 steps of 10⁵ rods take 0.45 s by scalars and 1.06 s by arrays, their
 # gradients 1.6 and 2.7 s; those of 1000 rods 250 and 40 ms.
 MANY = 30_000
-# So few members of a batch are computed one after the other: together they take longer, since XLA starts each of
-# thousands of short loops by a call of its own.
-FEW = 16
 
 
-def lanes(run: Callable, args, outs, *, plain: Callable, small: bool, nonlinear: int | None = None, transposed=None):
+def lanes(run: Callable, args, outs, *, plain: Callable, nonlinear: int | None = None, transposed=None):
     """The list of arrays `run((), kept, *args)`, with the shapes of `outs`, as a primitive that batches along the last
     axes.
 
@@ -39,10 +36,9 @@ def lanes(run: Callable, args, outs, *, plain: Callable, small: bool, nonlinear:
 
     If `nonlinear` is given, run is linear in the arguments from that place on, and `transposed` is its transpose: it
     takes the cotangents of the results in place of these arguments, and gives the cotangents of these arguments.
-    `plain(*args)` computes the same for one member, in a form that JAX can differentiate. `small` says that run is
-    arithmetic on few numbers, which is faster as one native function."""
+    `plain(*args)` computes the same for one member, in a form that JAX can differentiate."""
     outs = tuple((tuple(x.shape), np.dtype(x.dtype), ()) for x in outs)
-    options = {"plain": plain, "nonlinear": nonlinear, "transposed": transposed, "small": small}
+    options = {"plain": plain, "nonlinear": nonlinear, "transposed": transposed}
     return lanes_p.bind(*args, run=run, outs=outs, batch=(), **options)
 
 
@@ -66,22 +62,18 @@ def _for_members(x, shape, kept, batch):
     return jnp.broadcast_to(x, (*shape, *(b if k else 1 for b, k in zip(batch, kept, strict=True))))
 
 
-def _on_processor(*args, small, batch, alone, outs, **params):
+def _on_processor(*args, batch, alone, outs, run, **params):
     if batch and math.prod(batch) == 1:  # A batch of one is one.
         one = [x.reshape(x.shape[: x.ndim - len(batch)]) for x in args]
         own = tuple((shape, dtype, ()) for shape, dtype, _ in outs)
-        values = _on_processor(*one, small=small, batch=(), alone=alone, outs=own, **params)
+        values = _on_processor(*one, batch=(), alone=alone, outs=own, run=run, **params)
         return [x.reshape(*x.shape, *batch) for x in values]
     if alone or not batch or internals.for_devices is None:
-        values = _natively(*args, batch=batch, outs=outs, run=params["run"])
+        values = _natively(*args, batch=batch, outs=outs, run=run)
         if values is not None:
             return values
-    is_one = small and alone and math.prod(batch) <= FEW
-    is_small = is_one and internals.HAS_SMALL_CALLS
-    with lowered_for(Target(by_scalars=True, is_processor=True, is_one_function=is_small)):
-        evaluate = _one_by_one if is_one and batch else _on_devices
-        evaluate = partial(evaluate, alone=alone, batch=batch, outs=outs, **params)
-        return native.small_call(evaluate, native.MOST_OF_SCALARS, *args) if is_small else evaluate(*args)
+    with lowered_for(Target(by_scalars=True, is_processor=True)):
+        return _on_devices(*args, alone=alone, batch=batch, outs=outs, run=run, **params)
 
 
 def _natively(*args, run, batch, outs) -> list | None:
@@ -107,21 +99,6 @@ def _on_accelerator(*args, batch, **params):
 
 def _accelerator(batch) -> Target:
     return Target(by_scalars=math.prod(batch) >= MANY)
-
-
-def _one_by_one(*args, batch, outs, run, **_):
-    """`_evaluated`, for one member of the batch after the other."""
-
-    def members(x):
-        own = x.shape[: x.ndim - len(batch)]
-        return jnp.moveaxis(jnp.broadcast_to(x, (*own, *batch)).reshape(*own, math.prod(batch)), -1, 0)
-
-    def one(args):
-        return _evaluated(*args, run=run, batch=(), outs=[(shape, dtype, ()) for shape, dtype, _ in outs])
-
-    values = jax.lax.map(one, list(map(members, args)))
-    values = [jnp.moveaxis(x, 0, -1).reshape(*x.shape[1:], *batch) for x in values]
-    return [_for_members(x, shape, kept, batch) for x, (shape, _, kept) in zip(values, outs, strict=True)]
 
 
 def _on_devices(*args, run, batch, outs, alone, **_):
@@ -212,7 +189,7 @@ def _pushed_forward(primals, tangents, *, plain, nonlinear, outs, batch, **param
     return native.pushed_forward(partial(lanes_p.bind, **params), members, first, primals, tangents)
 
 
-def _pulled_back(cts, *args, run, transposed, plain, nonlinear, outs, batch, small):
+def _pulled_back(cts, *args, run, transposed, plain, nonlinear, outs, batch):
     unknown = list(map(internals.is_unknown, args[nonlinear:]))
     known, t = (
         args[:nonlinear],
@@ -232,7 +209,7 @@ def _pulled_back(cts, *args, run, transposed, plain, nonlinear, outs, batch, sma
         shapes = [jax.ShapeDtypeStruct(shape, x.dtype) for shape, x in zip(own, t, strict=True)]
         return jax.linear_transpose(lambda *t: plain(*known, *t), *shapes)(list(cts))
 
-    params = {"run": transposed, "transposed": run, "plain": backwards, "nonlinear": nonlinear, "small": small}
+    params = {"run": transposed, "transposed": run, "plain": backwards, "nonlinear": nonlinear}
     pulled = lanes_p.bind(*known, *cts, outs=like, batch=batch, **params)
     return [None] * nonlinear + [x if u else None for x, u in zip(pulled, unknown, strict=True)]
 
@@ -265,7 +242,7 @@ def _trial() -> bool:
         return [2 * x]
 
     def of(x):
-        return lanes(twice, (x,), [x], plain=plain, small=False, nonlinear=0, transposed=twice)[0]
+        return lanes(twice, (x,), [x], plain=plain, nonlinear=0, transposed=twice)[0]
 
     x = np.zeros((2, 3))
     program = jax.make_jaxpr(jax.vmap(lambda x: jax.vjp(of, x)[1](x)[0]))(x)

@@ -1,12 +1,10 @@
-"""Small programs compiled into one native function, instead of one kernel per operation.
+"""Programs of one member as one primitive of JAX, which batches and transposes them.
 
-A step of a small system is thousands of tiny operations, whose dispatch by XLA:CPU costs more than their arithmetic. A
-call that carries the attribute `xla_cpu_small_call` is compiled into one function (XLA's own pass for small while loops
-sets it); `is_suitable` says which programs can be. The parts of JAX that this needs are in `internals.py`.
+On a CPU they are compiled to machine code of our own (`llvm/`); elsewhere, and where that cannot be, they run as JAX
+runs them. The parts of JAX that this needs are in `internals.py`.
 """
 
 import functools
-import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -16,39 +14,28 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._compile import internals
-from geodyn._compile.internals import ClosedJaxpr, Literal, programs_in
+from geodyn._compile.internals import ClosedJaxpr, programs_in
 from geodyn._compile.llvm import members
-from geodyn._compile.scalars import scalar_program
 
-# Operations that XLA:CPU cannot compile inside of such a function: calls into libraries, and a few others.
-UNSUITABLE = (
-    *("callback", "cholesky", "conv_general", "cum", "custom_call", "eig", "ffi", "fft", "geqrf", "hessenberg"),
-    *("householder", "infeed", "lu", "outfeed", "qr", "random", "reduce_window", "rng", "schur", "scatter"),
-    *("select_and", "sort", "svd", "top_k", "triangular", "tridiagonal"),
-)
+# Larger states are programs on large arrays, of which XLA makes good code.
 LARGEST = 64
-# Compiling one function takes more than twice as long if it is twice as long. With more operations on arrays than
-# this, as in motions with several gaps, it takes up to ten seconds longer than compiling their kernels, and saves
-# milliseconds in each run. With more operations on scalars it takes minutes.
-MOST_OPERATIONS = 4_000
-MOST_OF_SCALARS = 10_000
 
 
-def native(function: Callable, *args, size: int, in_batches: Callable | None = None, small: bool = True):
-    """`function(*args)` on arrays. On the CPU it is one native function if it is `small`, if its state has few numbers
-    (`size`), and if its operations allow it; else it runs as it is. Under `vmap` it is `in_batches`, the same function
-    written for many members at once. Its derivatives are those of the plain program."""
+def native(function: Callable, *args, size: int, in_batches: Callable | None = None):
+    """`function(*args)` on arrays. On the CPU it is machine code of our own if its state has few numbers (`size`), and
+    if its operations allow it; else it runs as it is. Under `vmap` it is `in_batches`, the same function written for
+    many members at once. Its derivatives are those of the plain program."""
     if size > LARGEST or not is_usable():
         return function(*args)
-    return _call(function, in_batches or function, args, args, size=size, small=small)
+    return _call(function, in_batches or function, args, args, size=size)
 
 
-def native_linear(function: Callable, known, t, *, size: int, in_batches: Callable, small: bool = True):
+def native_linear(function: Callable, known, t, *, size: int, in_batches: Callable):
     """`function(known, t)`, linear in the arrays t, as a native function (see `native`), also when it is differentiated
     in either mode."""
     if not is_usable():
         return function(known, t)
-    return _call(function, in_batches, (known, t), (known,), size=size, small=small)
+    return _call(function, in_batches, (known, t), (known,), size=size)
 
 
 def _call(function, in_batches, args, nonlinear, **params):
@@ -124,9 +111,7 @@ def _widened(x, axis: int, size: int):
 
 
 def _traced(function, avals):
-    # The attribute is "false" inside: programs that JAX derives from this one later, and caches, must not have it.
-    with internals.set_xla_metadata(xla_cpu_small_call="false", inlineable="true"):
-        return jax.make_jaxpr(function)(*(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in avals))
+    return jax.make_jaxpr(function)(*(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in avals))
 
 
 def _bind(function, in_batches, args, nonlinear, **params):
@@ -220,16 +205,9 @@ def _pulled_back(cts, *args, program, in_batches, nonlinear, **params):
     return [None] * nonlinear + [x if internals.is_unknown(y) else None for x, y in zip(pulled, t, strict=True)]
 
 
-def _on_cpu(*args, program, size, small, alone, **_):
-    # If several devices share a batch, a loop must ask all of them whether to go on, which a native function cannot do.
-    if size <= LARGEST and alone:
-        values = _natively(program, args)
-        if values is not None:
-            return values
-    is_one = alone and not isinstance(program, Members)
-    if not (small and size <= LARGEST and is_one and internals.HAS_SMALL_CALLS):
-        return evaluated(program, *args)
-    return small_call(partial(evaluated, program), MOST_OPERATIONS, *args)
+def _on_cpu(*args, program, size, alone, **_):
+    values = _natively(program, args) if size <= LARGEST and alone else None
+    return evaluated(program, *args) if values is None else values
 
 
 def _natively(program, args) -> list | None:
@@ -278,120 +256,20 @@ def is_usable() -> bool:
 
 
 def _trial() -> bool:
-    """Whether a small program of scalars gives the right numbers. Nothing is compiled: numpy does the arithmetic."""
-    x = np.arange(6.0).reshape(2, 3)
+    """Whether a batch of transposes has the right shapes. Nothing is compiled."""
 
-    def moves(x):
-        return (x.T[1:] @ x - jnp.pad(x, ((0, 0), (1, 0)))[:, :3], jnp.where(x > 2, x, -x)[::-1].sum(0))
+    def twice(known, t):
+        return [known * t]
 
-    got = scalar_program(jax.make_jaxpr(moves)(x))(x)
-    want = x.T[1:] @ x - np.array([[0, 0, 1], [0, 3, 4]]), np.array([3, 3, 3])
-    return all(np.allclose(*pair) for pair in zip(got, want, strict=True))
+    def of(x):
+        return _call(twice, twice, (x, x), (x,), size=3)[0]
 
-
-def is_suitable(jaxpr) -> bool:
-    """Whether XLA can compile all operations of the program, at any depth, inside of one native function."""
-    names = (equation.primitive.name for equation in jaxpr.eqns)
-    if any(name.startswith(bad) or f"_{bad}" in name for name in names for bad in UNSUITABLE):
-        return False
-    return all(is_suitable(inner) for equation in jaxpr.eqns for inner in programs_in(equation.params))
+    x = np.zeros((2, 3))
+    program = jax.make_jaxpr(jax.vmap(lambda x: jax.vjp(of, x)[1](x)[0]))(x)
+    return [v.shape for v in program.out_avals] == [x.shape]
 
 
 def length(jaxpr) -> int:
     """The number of operations of the program, at any depth; a call, loop or branch is those of its programs."""
     inner = [programs_in(equation.params) for equation in jaxpr.eqns]
     return sum(sum(map(length, programs)) if programs else 1 for programs in inner)
-
-
-def is_arithmetic(function: Callable, *args) -> bool:
-    """Whether a function of arrays is arithmetic on few numbers, which is faster as one native function. It is not if
-    it has loops or branches of its own, which take five times as long to compile, or matrix products as large as those
-    of a neural network, whose program on scalars takes ten times as long to compile."""
-    return is_usable() and _is_arithmetic(jax.make_jaxpr(function)(*args).jaxpr)
-
-
-def _is_arithmetic(jaxpr) -> bool:
-    for equation in jaxpr.eqns:
-        name, sizes = equation.primitive.name, [math.prod(v.aval.shape) for v in equation.invars]
-        if name in ("while", "scan", "cond", "call_hi_primitive") or (
-            name == "dot_general" and max(sizes) > 2 * LARGEST
-        ):
-            return False
-        if not all(map(_is_arithmetic, programs_in(equation.params))):
-            return False
-    return True
-
-
-def _packed_program(closed, args):  # args: its constants, then its arguments
-    """The program as a function of one packed array. XLA aborts if such a call does not use an argument, which happens
-    if the argument was a constant, or if results that depend on it are not wanted. So there is a single argument,
-    behind a barrier, and all results depend on it."""
-    shapes = [jax.ShapeDtypeStruct(jnp.shape(x), jnp.result_type(x)) for x in args]
-
-    def program(packed):
-        zero = jnp.minimum((packed[0] != packed[0]).astype(jnp.int32), 0)  # XLA does not know that it is zero.
-        values = _unpacked(packed, shapes)
-        values = internals.eval_jaxpr(closed.jaxpr, values[: len(closed.consts)], *values[len(closed.consts) :])
-        # In reverse order, for the same reason as in `Graph._compute`.
-        return [x ^ (zero < 0) if x.dtype == bool else x + zero.astype(x.dtype) for x in values[::-1]]
-
-    return program, jax.lax.optimization_barrier(_packed(args))
-
-
-def _packed(args):
-    """All numbers as one array of floats. Integers are stored by their bits, since a float may not represent them."""
-    parts = [jnp.zeros(1)]
-    for x in map(jnp.asarray, args):
-        for part in (x.real, x.imag) if jnp.iscomplexobj(x) else (x,):
-            wide = part.reshape(-1).astype(_wide(part.dtype))
-            parts.append(jax.lax.bitcast_convert_type(wide, parts[0].dtype))
-    return jnp.concatenate(parts)
-
-
-def _wide(dtype):
-    """The data type of the same kind (integer, float, …) that has as many bits as a float."""
-    kind = next(
-        k for k in (jnp.unsignedinteger, jnp.signedinteger, jnp.floating, jnp.bool_) if jnp.issubdtype(dtype, k)
-    )
-    return jnp.result_type({jnp.unsignedinteger: jnp.uint, jnp.signedinteger: int}.get(kind, float))
-
-
-def _unpacked(packed, shapes):
-    args, begin = [], 1
-    for shape in shapes:
-        is_complex, parts = jnp.issubdtype(shape.dtype, jnp.complexfloating), []
-        for _ in range(2 if is_complex else 1):
-            part = packed[begin : begin + shape.size].reshape(shape.shape)
-            parts.append(part if is_complex else jax.lax.bitcast_convert_type(part, _wide(shape.dtype)))
-            begin += shape.size
-        args.append((jax.lax.complex(*parts) if is_complex else parts[0]).astype(shape.dtype))
-    return args
-
-
-def _bind_outer(outer, packed):
-    """Binds the one call of which `outer`, the program of a jitted function, consists, in the present context instead
-    of that in which it was traced: the call gets the attributes that are set now."""
-    (call,) = outer.jaxpr.eqns
-    bound = dict(zip(outer.jaxpr.constvars + outer.jaxpr.invars, [*outer.consts, packed], strict=True))
-
-    def read(atom):
-        return atom.val if isinstance(atom, Literal) else bound[atom]
-
-    values = call.primitive.bind(*map(read, call.invars), **call.params)
-    bound |= dict(zip(call.outvars, values, strict=True))
-    return [read(atom) for atom in outer.jaxpr.outvars][::-1]
-
-
-def small_call(function: Callable, most: int, *args):
-    """`function(*args)`, a list of arrays, as one native function where its operations allow it and are not more than
-    `most`."""
-    closed = _traced(function, [jax.typeof(x) for x in args])
-    if not is_suitable(closed.jaxpr) or length(closed.jaxpr) > most:
-        return function(*args)
-    with internals.set_xla_metadata(xla_cpu_small_call="false", inlineable="true"):
-        program, packed = _packed_program(closed, [*closed.consts, *args])
-        outer = jax.make_jaxpr(jax.jit(program))(packed)
-    if len(outer.jaxpr.eqns) != 1 or len(outer.jaxpr.eqns[0].invars) != 1:
-        return function(*args)
-    with internals.set_xla_metadata(xla_cpu_small_call="true", inlineable="false"):
-        return _bind_outer(outer, packed)

@@ -22,7 +22,7 @@ from geodyn._compile import internals, native
 from geodyn._compile.cells import fill, has_rule
 from geodyn._compile.elementary import ELEMENTARY
 from geodyn._compile.expressions import COST, WORTH_SHARING, Graph, Node
-from geodyn._compile.scalars import LARGEST_ARRAY, Cells, Interpreter, inner_program
+from geodyn._compile.scalars import LARGEST_ARRAY, cells_of, inner_program
 
 # With more scalars than this, arrays run as fast, and compile in less time.
 MOST_SCALARS = 4000
@@ -38,7 +38,6 @@ class Target(NamedTuple):
 
     by_scalars: bool = False  # Arithmetic on few numbers is computed scalar by scalar.
     is_processor: bool = False
-    is_one_function: bool = False  # A native function: twice as long, it takes more than twice as long to compile.
 
 
 _UNKNOWN = Target()
@@ -90,13 +89,11 @@ class Split:
     rest. All arrays have the axes of the points behind their own.
 
     With `scalar` it is computed scalar by scalar if it is arithmetic on few numbers; that pays if all of a larger
-    program is. If it `is_long` so, it is computed with arrays nevertheless where it is a `derivative` in one native
-    function, and where it is called without `often`. With `often` a program by scalars takes twice as long to compile,
-    and half as long to run."""
+    program is. If it `is_long` so, it is computed with arrays nevertheless where it is called without `often`. With
+    `often` a program by scalars takes twice as long to compile, and half as long to run."""
 
-    def __init__(self, function: Callable, likes, first: int = 0, scalar: bool = True, derivative: bool = False):
+    def __init__(self, function: Callable, likes, first: int = 0, scalar: bool = True):
         self.given, self.likes, self.first, self.scalar = function, likes, first, scalar
-        self.derivative = derivative
 
     # It is traced when it is first used: of a tangent and its transpose a program uses only one.
     @functools.cached_property
@@ -127,10 +124,7 @@ class Split:
 
     @property
     def _used(self):
-        target = current_target()
-        if not target.by_scalars or (self.derivative and target.is_one_function and self.is_long):
-            return None
-        return self.scalars
+        return self.scalars if current_target().by_scalars else None
 
     @functools.cached_property
     def is_long(self) -> bool:
@@ -244,8 +238,7 @@ class _Scalars:
     """The evaluation of a `Split` scalar by scalar, by a graph of its scalars."""
 
     def __init__(self, closed, first: int):
-        graph, interpreter = Graph(ELEMENTARY), Interpreter()
-        interpreter.graph = graph
+        graph = Graph(ELEMENTARY)
         # An argument that is not used has no scalars: a large array would be many.
         atoms = [*closed.jaxpr.outvars, *(v for equation in closed.jaxpr.eqns for v in equation.invars)]
         used = {v for v in atoms if not isinstance(v, internals.Literal)}
@@ -254,14 +247,11 @@ class _Scalars:
             fill(shape, [graph.given(x) for _ in range(math.prod(shape))])
             for shape, x in zip(shapes, closed.in_avals, strict=True)
         ]
-        graph.known = {}
         with np.errstate(all="ignore"):
-            args = [Cells(cells, x.dtype) for cells, x in zip(self.inputs, closed.in_avals, strict=True)]
-            outs = interpreter.run(closed, args)
-            self.outs = [x.cells(graph) for x in outs]
+            self.outs = cells_of(graph, closed, self.inputs)
         self.dtypes = [x.dtype for x in closed.out_avals]
         finals = [x for out in self.outs for x in out.reshape(-1) if isinstance(x, Node)]
-        self.order = graph.unknown(finals)
+        self.order = graph.needed(finals)
         late = {x.index for cells in self.inputs[first:] for x in cells.reshape(-1)}
         for node in self.order:
             if any(isinstance(x, Node) and x.index in late for x in node.args):

@@ -1,4 +1,4 @@
-"""Random programs as programs of scalars and as native functions: what JAX computes, with the same integers, NaN and
+"""Random programs by our compiler: what JAX computes, with the same integers, NaN and
 infinities. Floats are small whole numbers, so that sums and products are exact in any order; one function of the list
 comes last, to a few units in the last place."""
 
@@ -9,8 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from geodyn._compile.native import native
-from geodyn._compile.scalars import scalar_program
+from geodyn._compile.llvm.members import natively
 from geodyn._compile.split import _is_arithmetic
 
 pytestmark = [pytest.mark.users, pytest.mark.float32, pytest.mark.newest]
@@ -127,11 +126,12 @@ def test_random_programs(dtype, data):
     function, x, y = data.draw(programs(dtype))
     want = jax.jit(function)(x, y)
     closed = jax.make_jaxpr(function)(x, y)
-    of_scalars = jax.jit(scalar_program(closed))(x, y)
-    as_one = jax.jit(lambda x, y: native(function, x, y, size=12))(x, y)
+    alone = jax.jit(lambda x, y: natively(closed, [x, y], ()))(x, y)
+    together = jax.jit(lambda x, y: natively(closed, [x, y], (3,)))(np.stack([y, x, y], -1), np.stack([y] * 3, -1))
+    together = [z[..., 1] for z in together]
     types = [(a.dtype, a.shape) for a in want]
-    assert [(a.dtype, a.shape) for a in of_scalars] == types == [(a.dtype, a.shape) for a in as_one]
-    for a, b, c in zip(of_scalars, as_one, want, strict=True):  # Only the last functions may be off at all.
+    assert [(a.dtype, a.shape) for a in alone] == types == [(a.dtype, a.shape) for a in together]
+    for a, b, c in zip(alone, together, want, strict=True):  # Only the last functions may be off at all.
         assert units_off(a, c) <= 8 and units_off(b, c) <= 8
 
 
@@ -143,7 +143,8 @@ def test_each_operation(name):
     args = [np.array([[1.0, -2.0, 3.0], [5.0, 0.5, -7.0]]), np.array([[2.0, 4.0, -1.0], [3.0, 8.0, 0.25]])]
     args = args[: 1 if name in UNARY else 2]
     closed = jax.make_jaxpr(function)(*args)
-    for got, want in zip(scalar_program(closed)(*args), jax.tree.leaves(jax.jit(function)(*args)), strict=True):
+    alone = jax.jit(lambda *x: natively(closed, x, ()))(*args)
+    for got, want in zip(alone, jax.tree.leaves(jax.jit(function)(*args)), strict=True):
         np.testing.assert_array_equal(got, want)
     assert _is_arithmetic(closed.jaxpr) or name in ("loop", "loop until", "scan", "branch")
 

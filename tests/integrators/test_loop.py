@@ -20,10 +20,8 @@ from geodyn.integrators.step.path import path
 
 
 @pytest.fixture(autouse=True)
-def together(monkeypatch):
-    """A few members of a batch are computed together, as many are, and not one after the other. And steps that are much
-    too long are no failure: what is compared is the step, not the motion."""
-    monkeypatch.setattr(lanes, "FEW", 1)
+def long_steps(monkeypatch):
+    """Steps that are much too long are no failure: what is compared is the step, not the motion."""
     monkeypatch.setattr(errors, "COARSE", jnp.inf)
 
 
@@ -83,20 +81,10 @@ def test_few_members(monkeypatch):
         each = jax.vmap(jax.vmap(end, (None, 0, None)), (0, None, 0))(numbers, q, v)
         return jnp.sum(jnp.sin(each)), each
 
-    def values():
-        jax.clear_caches()
-        return jax.jit(jax.value_and_grad(total, (0, 1, 2), has_aux=True))(numbers, q, v[:2])
-
-    wanted, taken = values(), []
-    one_by_one = lanes._one_by_one
-    monkeypatch.setattr(lanes, "FEW", 6)
-    monkeypatch.setattr(lanes, "_one_by_one", lambda *args, **k: taken.append(k["batch"]) or one_by_one(*args, **k))
-    got = values()
-    assert len(taken) == 2 and all(sorted(batch) == [2, 3] for batch in taken)
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-14), got, wanted)
+    _, each_member = jax.jit(jax.value_and_grad(total, (0, 1, 2), has_aux=True))(numbers, q, v[:2])[0]
     alone = jax.jit(end)
-    for i, row in enumerate(got[0][1]):
-        assert [float(x) for x in row] == [float(alone(numbers[i], x, v[i])) for x in q]
+    for i, row in enumerate(each_member):
+        assert_close(row, [alone(numbers[i], x, v[i]) for x in q], rtol=1e-14)
 
 
 @pytest.mark.long
@@ -191,7 +179,8 @@ def test_what_derivatives_need_stands_once():
         return gd.integrate(gd.ODE(lambda t, y: rate(k, y[0])[None]), x[None], t1=1.0, steps=20, method=METHOD).q[-1, 0]
 
     for derived in (jax.grad(last), lambda *x: jax.jvp(last, x, (1.0, 0.0))[1]):
-        assert jax.jit(derived).lower(2.0, 0.3).as_text().count("atan2") == 1
+        lowered = jax.jit(derived).trace(2.0, 0.3).lower(lowering_platforms=("cuda",))
+        assert lowered.as_text().count("atan2") == 1
 
 
 class Network(eqx.Module):
@@ -251,9 +240,11 @@ def test_a_truss_is_a_short_program(stiffness, monkeypatch):
             return gd.integrate(system, corners, corners @ np.array([[0.3, 0.1], [-0.1, 0.3]]), t1=0.2, steps=4)
 
         run = jax.vmap(end) if np.ndim(stiffness) else jax.value_and_grad(lambda k: end(k).q[-1, 0, 0])
-        lowered = jax.jit(run).lower(jnp.array(stiffness))
-        return len(lowered.as_text().splitlines()), lowered.compile()(jnp.array(stiffness))
+        traced = jax.jit(run).trace(jnp.array(stiffness))
+        text = traced.lower(lowering_platforms=("cuda",)).as_text()
+        return len(text.splitlines()), traced.lower().compile()(jnp.array(stiffness))
 
+    monkeypatch.setattr(lanes, "MANY", 1)
     short, found = compiled(range(5))
     monkeypatch.setattr("geodyn._compile.split.MOST_LONGER", np.inf)
     long, wanted = compiled(range(4, -1, -1))  # In another order, for which JAX has kept no program.

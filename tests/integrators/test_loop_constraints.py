@@ -11,14 +11,7 @@ import pytest
 from helpers.collocated import assert_close, slope
 
 import geodyn as gd
-from geodyn._compile import lanes
 from geodyn.integrators.contract.system import AbstractSystem
-
-
-@pytest.fixture(autouse=True)
-def together(monkeypatch):
-    """A few members of a batch are computed together, as many are, and not one after the other."""
-    monkeypatch.setattr(lanes, "FEW", 1)
 
 
 class Held(AbstractSystem):

@@ -176,10 +176,14 @@ def entry(given: int, returned: int, scratch: int) -> str:
 
 
 @functools.cache
-def _machine():
+def _target():
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    target = llvm.Target.from_default_triple()
+    return llvm.Target.from_default_triple()
+
+
+@functools.cache
+def _machine():
     name, features = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
     return target.create_target_machine(
         cpu=name, features=features, opt=1, jit=True, reloc="pic", codemodel="jitdefault"
@@ -237,7 +241,7 @@ def _machine_code(name: str, text: str) -> bytes:
 
 def _linked(code: bytes):
     """What holds the machine code, ready to run."""
-    machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
+    machine = _target().create_target_machine(jit=True)
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()

@@ -257,8 +257,8 @@ def _check_rounding(centre, half, reach, tolerance):
     if rounding > tolerance:
         raise ValueError(
             f"tolerance={tolerance} is not reached with reach={reach.tolist()}: for coordinates as large as "
-            f"{np.max(size):.3g}, rounding alone makes an error of {rounding:.1e}. Take a larger reach, a box nearer to "
-            "the origin or a larger tolerance"
+            f"{np.max(size):.3g}, rounding alone makes an error of {rounding:.1e}. Take a larger reach, a box nearer "
+            "to the origin or a larger tolerance"
         )
 
 

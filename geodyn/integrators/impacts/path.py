@@ -16,7 +16,6 @@ from geodyn.integrators.impacts.impulse import Struck
 from geodyn.integrators.impacts.saltation import Walked
 from geodyn.integrators.impacts.substep import Moving, Substeps, not_made, substep
 from geodyn.integrators.step.methods import formulation_of
-from geodyn.integrators.step.path import is_small
 
 
 @custom_jvp
@@ -44,8 +43,7 @@ def path_with_impacts(system: AbstractSystem, t0, h, start: Moving, *, method, s
         return ended(after, last, most), record
 
     one, many = partial(run, True), partial(run, False)
-    small = is_small(system, start.state)
-    return native(one, dynamic, size=start.state.stage_size, in_batches=many, small=small)
+    return native(one, dynamic, size=start.state.stage_size, in_batches=many)
 
 
 def advance_with_impacts(system, method, t0, h, start: Moving, saves: int, every: int, most: int):
@@ -112,8 +110,8 @@ def walked_with_impacts(
         return ended(after, last, limit), rows, hits
 
     one, many = partial(run, True), partial(run, False)
-    size, small = start.state.stage_size, is_small(system, start.state)
-    after, rows, hits = native(one, dynamic, size=size, in_batches=many, small=small)
+    size = start.state.stage_size
+    after, rows, hits = native(one, dynamic, size=size, in_batches=many)
     same = [jnp.broadcast_to(x, (saves, x.size)) for x in (start.state.frame, start.state.errors[:1])]
     return after, (*rows, *same, padded(most, *(x.reshape(-1) for x in hits)))
 
@@ -205,9 +203,9 @@ def _tangent(system, t0, h, start, record, rates, motion, method):
     t = (*rates, *(jnp.zeros_like(x) if d is None else d for x, d in zip(origin, motion, strict=True)))
     xs = (before, record)
     one, many = partial(delays, True), partial(delays, False)
-    options = {"size": start.state.stage_size, "small": is_small(system, start.state)}
-    known = (arrays, native(one, (arrays, xs), in_batches=many, **options), xs)
+    size = start.state.stage_size
+    known = (arrays, native(one, (arrays, xs), size=size, in_batches=many), xs)
     one, many = partial(recursion, True), partial(recursion, False)
-    dts, dqs, dps, dws, djs, dlengths = native_linear(one, known, t, in_batches=many, **options)
+    dts, dqs, dps, dws, djs, dlengths = native_linear(one, known, t, size=size, in_batches=many)
     struck = Struck(None, None, None, djs)
     return Substeps(None, dts, dlengths, dqs, dps, dws, struck, (None, None), None)

@@ -107,7 +107,7 @@ def pushed(function: Callable, likes, places, early=(), *, scalar: bool) -> Spli
         of_these, these = only_at(function, args[: len(likes)], places)
         return jax.jvp(of_these, these, args[len(likes) :])[1]
 
-    return Split(push, (*likes, *(likes[i] for i in places)), len(likes) + len(early), scalar, derivative=True)
+    return Split(push, (*likes, *(likes[i] for i in places)), len(likes) + len(early), scalar)
 
 
 def only_at(function: Callable, args, places):

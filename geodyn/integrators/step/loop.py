@@ -342,7 +342,7 @@ def stepped(equations: Step, t0, h, state: State, saves: int, every, made=None):
     run = forward(equations, saves, every if made is None else None)
     counts = () if made is None else (made, every)
     args, plain = (t0, h, *counts, *carried, *stages.numbers), partial(run, (), ())
-    values = lanes(run, args, outs, plain=plain, small=equations.by_scalars)
+    values = lanes(run, args, outs, plain=plain)
     c = Carried(*values[: len(carried)])
     after = State(
         *(c.step, c.q, c.p, (c.lost_q, c.lost_p), c.history.T, c.result, c.iterations, c.jacobians),

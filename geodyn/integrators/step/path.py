@@ -15,7 +15,7 @@ import jax.numpy as jnp
 
 from geodyn._compile.jit import custom_jvp
 from geodyn._compile.lanes import is_usable
-from geodyn._compile.native import LARGEST, is_arithmetic, native, native_linear
+from geodyn._compile.native import native, native_linear
 from geodyn._numerics.bands import Banded
 from geodyn._typing import Array, Bool
 from geodyn.integrators.contract.system import AbstractSystem
@@ -79,7 +79,7 @@ def walked(system: AbstractSystem, t0, h, state: State, method: AbstractCollocat
         return jax.lax.scan(several, state, jnp.arange(saves))
 
     one, many = partial(run, True), partial(run, False)
-    return native(one, dynamic, size=state.stage_size, in_batches=many, small=is_small(system, state))
+    return native(one, dynamic, size=state.stage_size, in_batches=many)
 
 
 @path.def_jvp
@@ -112,13 +112,6 @@ def looped(system: AbstractSystem, state: State, method: AbstractCollocation) ->
         return None
     stages = Stages(system, state.q, state.p, state.history.shape[1], formulation)
     return Step(stages, method.tableau, whole=not problem.splits)
-
-
-def is_small(system: AbstractSystem, state: State) -> bool:
-    """Whether a step is plain arithmetic on few numbers: whether it has few stage values, and the forces are such
-    arithmetic."""
-    t, lam = jnp.zeros((), state.q.dtype), jnp.zeros(system.count_constraints(state.q), state.q.dtype)
-    return state.stage_size <= LARGEST and is_arithmetic(system.force, t, state.q, state.q, lam)
 
 
 def _tangent(system, t0, h, state, steps, moving, method):
@@ -161,8 +154,7 @@ def _tangent(system, t0, h, state, steps, moving, method):
         return _by_loop(equations, system, (t0, h, count, *before, steps.w, steps.good), t, recursion)
     known = (arrays, (count, *before, steps.w, steps.good, steps.switch))
     one, many = partial(recursion, True), partial(recursion, False)
-    options = {"size": state.stage_size, "small": is_small(system, state)}
-    dqs, dps, dws = native_linear(one, known, t, in_batches=many, **options)
+    dqs, dps, dws = native_linear(one, known, t, size=state.stage_size, in_batches=many)
     return Steps(dqs, dps, dws, None, None, None, None)
 
 

@@ -107,8 +107,8 @@ class Pull:
         # summed before they are stored.
         self.together = scalar or sum(math.prod(stages.theta[i].shape) for i in moving) <= LARGEST
         self.numbers = (0, 1, *moving) if self.together else ()
-        self.inner = Split(self._inner, (*stages.before, *self.found), len(stages.before), scalar, derivative=True)
-        self.outer = Split(self._outer, (*stages.after, stages.w), len(stages.after), scalar, derivative=True)
+        self.inner = Split(self._inner, (*stages.before, *self.found), len(stages.before), scalar)
+        self.outer = Split(self._outer, (*stages.after, stages.w), len(stages.after), scalar)
 
     def _places(self, early: tuple, first: int):
         """The places of arguments to differentiate by: `early`, then time, step size and numbers, of which those of the
@@ -268,4 +268,4 @@ def slope(equations: Step, known, rates, moving: list[int], plain):
     numbers, (*_, q, p, w) = equations.stages.numbers, known
     options = {"plain": plain, "nonlinear": len(known) + len(numbers), "transposed": adjoint(equations, moving)}
     args, outs = (*known, *numbers, *rates), [like(q), like(p), like(w)]
-    return lanes(tangent(equations, moving), args, outs, small=equations.by_scalars, **options)
+    return lanes(tangent(equations, moving), args, outs, **options)
