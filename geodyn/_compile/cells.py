@@ -128,13 +128,22 @@ def _iota(graph, equation):
 
 
 def _pad(graph, equation, x, value):
-    config = equation.params["padding_config"]
     out = each(equation.outvars[0].aval.shape, lambda x: x, value)
-    # Negative padding crops: `take` is the part of x that is left, `put` are the places where it goes.
-    take = tuple(slice(max(-lo, 0), n - max(-hi, 0)) for (lo, hi, _), n in zip(config, x.shape, strict=True))
-    put = tuple(slice(max(lo, 0), n - max(hi, 0), gap + 1) for (lo, hi, gap), n in zip(config, out.shape, strict=True))
+    left = [left_by_padding(*axis) for axis in zip(equation.params["padding_config"], x.shape, out.shape, strict=True)]
+    take = tuple(slice(begin, begin + count) for begin, count, _, _ in left)
+    put = tuple(slice(first, first + count * step, step) for _, count, first, step in left)
     out[put] = x[take]
     return out
+
+
+def left_by_padding(config, size: int, padded: int) -> tuple[int, int, int, int]:
+    """(the first number that padding along an axis leaves, their count, the place of the first, the step between their
+    places). Negative padding takes numbers away, and gaps between them."""
+    low, _, gap = config
+    step = gap + 1
+    begin = max(-(low // step), 0)
+    end = min(-((low - padded) // step), size)
+    return begin, max(end - begin, 0), low + begin * step, step
 
 
 def _split(graph, equation, x):

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 from jax import lax
 
-from geodyn._compile.cells import ELEMENTWISE, REDUCTIONS, fill
+from geodyn._compile.cells import ELEMENTWISE, REDUCTIONS, fill, left_by_padding
 from geodyn._compile.llvm.arrays import Kind, Stored, kind, whole
 from geodyn._compile.llvm.block import Block
 from geodyn._compile.llvm.code import BOOL, NotUnderstood
@@ -143,11 +143,11 @@ def _concatenated(block: Block, equation, target: Stored, *sources: Stored):
 
 def _padded(block: Block, equation, target: Stored, x: Stored, value: Stored):
     config = equation.params["padding_config"]
-    if any(low < 0 or high < 0 for low, high, _ in config):
-        raise NotUnderstood("a large array of which padding takes away")
+    left = [left_by_padding(*axis) for axis in zip(config, x.shape, target.shape, strict=True)]
     block.copied(value.spread(target.shape, ()), target)
-    slices = [(low, n, gap + 1) for (low, _, gap), n in zip(config, x.shape, strict=True)]
-    block.copied(x, target.taken(slices))
+    if all(count for _, count, _, _ in left):
+        part = x.taken([(begin, count, 1) for begin, count, _, _ in left])
+        block.copied(part, target.taken([(first, count, step) for _, count, first, step in left]))
 
 
 def _counted(block: Block, equation, target: Stored):
