@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from geodyn._compile.cells import ELEMENTWISE, apply, fill, has_rule
+from geodyn._compile.cells import ELEMENTWISE, REDUCTIONS, apply, fill, has_rule
 from geodyn._compile.llvm.arrays import kind
 from geodyn._compile.llvm.block import MOST_CELLS, Block
 from geodyn._compile.llvm.code import NotUnderstood
@@ -37,7 +37,7 @@ def ruled(block: Block, equation, args, wanted) -> list:
     if name in INDEXED:
         return INDEXED[name](block, equation, *args)
     forms = [kind(v.aval) for v in equation.outvars]
-    if any(x.size > MOST_CELLS for x in (*args, *forms)):
+    if any(x.size > MOST_CELLS for x in (*args, *forms)) or (name in REDUCTIONS and not args[0].size):
         return on_large(block, equation, args, wanted)
     cells = [block.cells(x) for x in args]
     if name in ELEMENTWISE:
