@@ -29,6 +29,7 @@ SMALL = [(), (1,), (3,), (2, 3), (3, 1), (5,), (4, 4), (2, 1, 3), (9,), (0,), (2
 LARGE = [(300,), (17, 17), (3, 100), (1, 260), (2, 3, 50), (16, 17), (16, 16), (258, 1)]
 BATCHES = [(1,), (2,), (7,), (8,), (9,), (16,), (19,), (2, 3), (3, 5), (1, 4)]
 FLOATS = [0.0, -0.0, 1.0, -1.0, 2.0, 3.0, -5.0, 8.0, np.inf, -np.inf, np.nan]
+LOOPS, WRITES = ["do_loop", "do_until", "do_scan", "do_branch"], ["do_write", "do_scatter", "do_binary"]
 MODES = ["clip", "drop", "fill", "promise_in_bounds"]
 
 
@@ -161,7 +162,11 @@ class Maker:
     def __init__(self, seed, types, shapes, depth):
         self.seed, self.types, self.shapes, self.depth = seed, types, shapes, depth
         self.rng = np.random.default_rng(seed)
-        self.steps = [name for name in dir(self) if name.startswith("do_")]
+        # Each program has a taste of its own: some operations never, some often.
+        taste = np.random.default_rng([self.seed[0], 1])
+        names = [name for name in dir(self) if name.startswith("do_")]
+        chosen = list(taste.permutation(names)[: taste.integers(3, len(names))])
+        self.steps = [*chosen, *LOOPS, *WRITES, *taste.choice([*LOOPS, *WRITES, *names], 6)]
 
     def one_of(self, xs):
         return xs[self.rng.integers(len(xs))]
@@ -445,10 +450,10 @@ class Maker:
     def carry(self, env):
         """What a loop begins with, perhaps twice the same."""
         found = [self.pick(env) for _ in range(self.rng.integers(1, 4))]
-        if self.chance(0.3):
-            found.append(found[0])
-        if self.chance(0.2):
-            found.append(jnp.ones(found[0].shape, found[0].dtype))
+        for _ in range(self.rng.integers(0, 3)):
+            x = self.one_of(found)
+            more = [x, self.like(env, x), tame(x + x) if x.dtype.kind in "fi" else x, jnp.ones(x.shape, x.dtype)]
+            found.append(self.one_of(more))
         return found
 
     def turned(self, env, carry, count):
@@ -457,14 +462,18 @@ class Maker:
         made = env[len(env) - count :]
         new = []
         for x in carry:
+            same = [y for y in carry if y.shape == x.shape and y.dtype == x.dtype]
             choice = self.rng.random()
-            if choice < 0.15:
+            if choice < 0.1:
                 new.append(x)
             elif choice < 0.35:
-                new.append(fit(cast(self.one_of(carry), x.dtype), x.shape))
-            elif choice < 0.5 and x.ndim and x.size:
-                new.append(lax.dynamic_update_slice(x, self.like(env, x)[:1], [self.index32(env, n) for n in x.shape]))
-            elif choice < 0.8 and made:
+                new.append(self.one_of(same))
+            elif choice < 0.45 and x.ndim:
+                new.append(lax.rev(self.one_of(same), [0]))
+            elif choice < 0.65 and x.ndim and x.size:
+                y, starts = self.one_of(same), [self.index32(env, n) for n in x.shape]
+                new.append(lax.dynamic_update_slice(y, self.like(env, x)[:1], starts))
+            elif choice < 0.85 and made:
                 new.append(fit(cast(self.one_of(made), x.dtype), x.shape))
             else:
                 new.append(self.like(env, x))
@@ -553,7 +562,9 @@ class Case:
         ]
         self.types = self.types if x64 else [np.dtype("f4"), np.dtype("i4"), self.types[2]]
         shapes = [SMALL[k] for k in rng.integers(len(SMALL) if rng.random() < 0.2 else len(SMALL) - 2, size=3)]
-        shapes += [LARGE[rng.integers(len(LARGE))]] if rng.random() < 0.35 else []
+        shapes = shapes[: rng.integers(1, 4)]
+        if rng.random() < 0.4:
+            shapes = [*shapes[: rng.integers(0, 3)], LARGE[rng.integers(len(LARGE))]]
         forms = [(shapes[rng.integers(len(shapes))], self.types[k]) for k in (0, 0, 1, 1, 2)[: rng.integers(3, 6)]]
         forms += [((), self.types[1])]
         self.shared = [bool(rng.random() < 0.35) for _ in forms]
