@@ -193,8 +193,8 @@ def _scatter(block: Block, equation, x, indices, updates) -> list:
     checked = p["mode"] != lax.GatherScatterMode.CLIP
     own_batch = d.operand_batching_dims, d.scatter_indices_batching_dims
     windows = _windows(block, x, indices, d.scatter_dims_to_operand_dims, *own_batch, tuple(sizes), checked)
-    if max(form.size, updates.size) > MOST_CELLS:
-        raise NotUnderstood(f"{name} into an array of {form.shape}")
+    if updates.size > MOST_CELLS:
+        raise NotUnderstood(f"{name} of an array of {updates.shape}")
     news, inside = block.cells(updates), [sizes[k] for k in window_axes]
 
     def part(window):
@@ -202,7 +202,7 @@ def _scatter(block: Block, equation, x, indices, updates) -> list:
         places = [_index(news.shape, batch_axes, window.batch, d.update_window_dims, i) for i in np.ndindex(*inside)]
         return fill(tuple(sizes), [news[place] for place in places])
 
-    if all(_is_known(w.starts) for w in windows):
+    if all(_is_known(w.starts) for w in windows) and form.size <= MOST_CELLS:
         out = block.cells(x).copy()
         for window in windows:
             for place, value in np.ndenumerate(part(window)):
@@ -224,7 +224,7 @@ def _scatter(block: Block, equation, x, indices, updates) -> list:
                 old = block.given(block.code.load(target.place(place)))
                 value = block.apply(join, form.dtype, old, value)
             block.code.store(block.operand(value), target.place(place), mask)
-    return [block.cells(whole(memory, form.shape))]
+    return [_result(block, whole(memory, form.shape))]
 
 
 def _first_extreme(greater):
