@@ -78,11 +78,18 @@ def operation(equation, given) -> list:
     if name == "cond":
         branch = min(max(int(given[0]), 0), len(p["branches"]) - 1)
         return evaluated(p["branches"][branch], given[1:])
-    if name in IN_NUMPY and given:
-        out = equation.outvars[0].aval
+    out = equation.outvars[0].aval
+    from_float = given and given[0].dtype.kind == "f" and out.dtype.kind in "iu"
+    if name in IN_NUMPY and given and not (name == "convert_element_type" and from_float):
         return [np.asarray(IN_NUMPY[name](p, *given)).astype(out.dtype).reshape(out.shape)]
     found = equation.primitive.bind(*given, **p)
     return [np.asarray(x) for x in (found if equation.primitive.multiple_results else [found])]
+
+
+def _pair(x, y):
+    z = np.empty(x.shape, np.complex64 if x.dtype == np.float32 else np.complex128)
+    z.real, z.imag = x, y
+    return z
 
 
 def _broadcast(p, x):
@@ -116,6 +123,10 @@ IN_NUMPY = {name: lambda p, *x, f=getattr(np, f): f(*x) for name, f in (pair.spl
     floor floor, ceil ceil, is_finite isfinite, copy array, square square'''.split(","))}  # fmt: skip
 IN_NUMPY |= dict.fromkeys(("reshape", "squeeze", "expand_dims"), lambda p, x: x)
 IN_NUMPY |= {
+    "convert_element_type": lambda p, x: x,
+    "real": lambda p, x: x.real,
+    "imag": lambda p, x: x.imag,
+    "complex": lambda p, x, y: _pair(x, y),
     "broadcast_in_dim": _broadcast,
     "slice": _sliced,
     "rev": lambda p, x: np.flip(x, p["dimensions"]),
@@ -204,7 +215,11 @@ class Maker:
             return np.int32(0)
         flat = x.reshape(-1)
         number = flat[int(self.rng.integers(x.size))]
-        return lax.rem(number, number.dtype.type(max(most, 1))) if self.chance(0.6) else number
+        return (
+            lax.rem(number, number.dtype.type(min(max(most, 1), np.iinfo(number.dtype).max)))
+            if self.chance(0.6)
+            else number
+        )
 
     def flag(self, env):
         x = self.pick(env, "b")
@@ -315,6 +330,16 @@ class Maker:
         if x.shape[axis] == 0:
             return []
         return [self.one_of([lax.argmax, lax.argmin])(x, axis, self.types[1])]
+
+    def do_sort(self, env):
+        x = self.pick(env, "fiub", 1)
+        axis = int(self.rng.integers(x.ndim))
+        if x.size == 0 or x.size > 64:
+            return []
+        if self.chance(0.3):
+            return list(lax.top_k(x, int(self.rng.integers(1, x.shape[-1] + 1)))) if x.dtype != bool else []
+        with_it = [x, *(fit(self.pick(env), x.shape) for _ in range(self.rng.integers(0, 3)))]
+        return list(lax.sort(with_it, dimension=axis, num_keys=int(self.rng.integers(1, len(with_it) + 1))))
 
     def do_move(self, env):
         x = self.pick(env, least=1)
