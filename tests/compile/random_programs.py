@@ -116,11 +116,15 @@ def _sliced(p, x):
     return x[tuple(slice(*axis) for axis in axes)]
 
 
+def _by(function):
+    return lambda p, *x: function(*x)
+
+
 # What NumPy computes as JAX does, and without a compiler.
-IN_NUMPY = {name: lambda p, *x, f=getattr(np, f): f(*x) for name, f in (pair.split() for pair in '''
-    add add, sub subtract, mul multiply, neg negative, max maximum, min minimum, eq equal, ne not_equal, lt less,
+NAMES = """add add, sub subtract, mul multiply, neg negative, max maximum, min minimum, eq equal, ne not_equal, lt less,
     le less_equal, gt greater, ge greater_equal, and bitwise_and, or bitwise_or, xor bitwise_xor, not bitwise_not,
-    floor floor, ceil ceil, is_finite isfinite, copy array, square square'''.split(","))}  # fmt: skip
+    floor floor, ceil ceil, is_finite isfinite, copy array, square square"""
+IN_NUMPY = {name: _by(getattr(np, function)) for name, function in (pair.split() for pair in NAMES.split(","))}
 IN_NUMPY |= dict.fromkeys(("reshape", "squeeze", "expand_dims"), lambda p, x: x)
 IN_NUMPY |= {
     "convert_element_type": lambda p, x: x,

@@ -122,3 +122,73 @@ def compared(name, got, want, *args):
             off &= ~(np.isnan(got) & np.isnan(want)) & ~(abs(got - want) <= 2 * eps * abs(want) + limits.tiny)
     cases = [tuple(x[k] for x in (*args, got, want)) for k in np.flatnonzero(off)[:8]]
     assert not off.any(), f"{name}: {off.sum()} differ: {cases}"
+
+
+def small(x):
+    """An array that the program has computed, and so may change in its place."""
+    return lax.fori_loop(0, 2, lambda k, s: s * 2, x)
+
+
+def put(x, n):
+    return lax.dynamic_update_slice(x, jnp.full(1, 77, x.dtype), (n,))
+
+
+def turns(function, *carry):
+    return lax.fori_loop(0, 3, lambda k, carry: function(*carry), carry)
+
+
+IN_PLACE = {
+    "large arrays change places": lambda x, y, n: turns(lambda a, b: (b, a), y, y + 1),
+    "a large one is reversed": lambda x, y, n: turns(lambda a: (a[::-1],), y),
+    "a large one from a small one": lambda x, y, n: turns(lambda a, b: (a + 1, jnp.repeat(a, 100)), x, y),
+    "one that has changed and another": lambda x, y, n: turns(lambda a, b: (put(b, n), a), y, y),
+    "what it was is kept": lambda x, y, n: turns(lambda a, b: (a[None][0], b + put(a, n).sum()), x, x.dtype.type(0)),
+    "a result that is changed": lambda x, y, n: (lambda a: (a, put(a, n)))(small(x)),
+    "before and after": lambda x, y, n: (lambda a: (put(a, n), a[::-1][:3], a[n]))(y + 1),
+    "a branch that changes": lambda x, y, n: lax.switch(n, [lambda a: put(a, n).max(), lambda a: a.max()], y + 1),
+    "only some members": lambda x, y, n: lax.fori_loop(0, n, lambda k, a: turns(lambda a: (put(a, k),), a)[0], x),
+    "rows before a change": lambda x, y, n: lax.scan(lambda a, _: (put(a, n), a[::-1]), y, None, 3),
+    "sums of nothing": lambda x, y, n: (y[:, None][:, :0].sum(1), y[:, None][:, :0] @ x[:0, None], jnp.sin(x[:0])),
+    "nothing is the largest": lambda x, y, n: (x[:0].sum(), jnp.any(x[:0] > 0), jnp.all(x[:0] > 0)),
+    "padding that takes away": lambda x, y, n: [lax.pad(a, a[0], [(-4, 1, 2)]) for a in (y, x)],
+    "one of three complex": lambda x, y, n: jnp.real(lax.select_n(jnp.full(3, n % 3), x + 1j, x + 2j, x * 1j + 3)),
+}
+
+
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_arrays_in_place(name):
+    """Arrays that are changed where they stand, and read before and after it; and arrays of no numbers."""
+    rng = np.random.default_rng(0)
+    x, y = (rng.integers(-9, 9, (size, 5)).astype(float) for size in (3, 300))
+    x, y, n = jnp.asarray(x), jnp.asarray(y), jnp.asarray(rng.integers(0, 3, 5), jnp.int32)
+    closed = jax.make_jaxpr(lambda *args: jax.tree.leaves(IN_PLACE[name](*args)))(x[:, 0], y[:, 0], n[0])
+    together = jax.jit(lambda *args: members.natively(closed, args, (5,)))(x, y, n)
+    for k in range(5):
+        own = np.asarray(x[:, k]), np.asarray(y[:, k]), np.asarray(n[k])
+        want = evaluated(closed, own)
+        alone = jax.jit(lambda *args: members.natively(closed, args, ()))(*own)
+        for w, g, a in zip(want, together, alone, strict=True):
+            np.testing.assert_array_equal(g[..., k], w)
+            np.testing.assert_array_equal(a, w)
+
+
+def random_programs(first: int, count: int, x64: bool):
+    script = Path(__file__).with_name("random_programs.py")
+    environment = os.environ | {"JAX_ENABLE_X64": str(int(x64))}
+    command = [sys.executable, str(script), str(first), str(count)]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, f"{run.stdout[-3000:]}\n{run.stderr[-3000:]}"
+
+
+@pytest.mark.parametrize("x64", [True, False])
+def test_random_programs(x64):
+    """Random programs: together, in another order and number, and alone; on vectors of two, four and eight."""
+    random_programs(0, 5, x64)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("x64", [True, False])
+@pytest.mark.parametrize("first", [1000, 2000])
+def test_many_random_programs(first, x64):
+    random_programs(first, 250, x64)
