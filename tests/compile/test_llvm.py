@@ -140,12 +140,16 @@ def turns(function, *carry):
 IN_PLACE = {
     "large arrays change places": lambda x, y, n: turns(lambda a, b: (b, a), y, y + 1),
     "a large one is reversed": lambda x, y, n: turns(lambda a: (a[::-1],), y),
-    "a large one from a small one": lambda x, y, n: turns(lambda a, b: (a + 1, jnp.repeat(a, 100)), x, y),
+    "a large one from a small one": lambda x, y, n: turns(
+        lambda a, b: (a + 1, jnp.broadcast_to(a[:, None], (3, 100))), x, y.reshape(3, 100)
+    ),
     "one that has changed and another": lambda x, y, n: turns(lambda a, b: (put(b, n), a), y, y),
     "what it was is kept": lambda x, y, n: turns(lambda a, b: (a[None][0], b + put(a, n).sum()), x, x.dtype.type(0)),
     "a result that is changed": lambda x, y, n: (lambda a: (a, put(a, n)))(small(x)),
     "before and after": lambda x, y, n: (lambda a: (put(a, n), a[::-1][:3], a[n]))(y + 1),
-    "a branch that changes": lambda x, y, n: lax.switch(n, [lambda a: put(a, n).max(), lambda a: a.max()], y + 1),
+    "a branch that changes": lambda x, y, n: lax.switch(
+        n, [lambda a, k: put(a, k).max(), lambda a, k: a.max()], y + 1, n.astype(jnp.uint32)
+    ),
     "only some members": lambda x, y, n: lax.fori_loop(0, n, lambda k, a: turns(lambda a: (put(a, k),), a)[0], x),
     "rows before a change": lambda x, y, n: lax.scan(lambda a, _: (put(a, n), a[::-1]), y, None, 3),
     "sums of nothing": lambda x, y, n: (y[:, None][:, :0].sum(1), y[:, None][:, :0] @ x[:0, None], jnp.sin(x[:0])),
