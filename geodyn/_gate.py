@@ -319,7 +319,7 @@ def _composed(annotation) -> Callable | None:
     if origin in (typing.Union, types.UnionType):
         arrays = {a.array_type: a for a in inner if _is_array(a)}
         # `jit` takes those of NumPy as they are, and makes arrays of JAX of them in a fifth of the time.
-        return _array(arrays[jax.Array], kept=True) if np.ndarray in arrays else _one_of(inner)
+        return _array(arrays[jax.Array], kept=True) if {np.ndarray, jax.Array} <= set(arrays) else _one_of(inner)
     if origin is typing.Literal:
         return _literal(inner)
     if origin is typing.Annotated:

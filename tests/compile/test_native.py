@@ -90,7 +90,8 @@ def test_what_a_batch_has_in_common_is_pulled_by_all():
 
 @pytest.mark.long
 def test_stiff_alone_and_in_a_batch():
-    """A spring of frequency 1e3 and a step of 0.05 need a Jacobian, which is learned from the residual. Seen: 3e-14 in the positions, 3e-11 in the energy."""
+    """A spring of frequency 1e3 and a step of 0.05 need a Jacobian, which is learned from the residual. Seen: 3e-14 in
+    the positions, 3e-11 in the energy."""
 
     def run(stiffness):
         body = gd.System(gd.spaces.Euclidean(2), [1.0, 1.0], gd.Spring([(0, 1)], stiffness, 1.0))

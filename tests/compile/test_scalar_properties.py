@@ -81,7 +81,7 @@ TYPES = {"float64": FLOATS, "float32": FLOATS, "int64": WHOLES, "uint32": COUNTS
 
 @st.composite
 def programs(draw, dtype):
-    """(a function of two arrays [2, 3], these): each step of it has one or two of what came before."""
+    """(a function of two arrays [2, 3], these, the name of its last operation): each step of it has one or two of what came before."""
     whole = np.issubdtype(dtype, np.integer)
     binary = BINARY | (WHOLE if whole else {})
     names = st.sampled_from([*UNARY, *binary])
@@ -101,7 +101,7 @@ def programs(draw, dtype):
         result = known[-1]
         return known[2:] if last is None else [*known[2:], getattr(jnp, last)(result)]
 
-    return function, x.astype(dtype), y.astype(dtype)
+    return function, x.astype(dtype), y.astype(dtype), last
 
 
 def units_off(got, want):
@@ -123,8 +123,11 @@ def units_off(got, want):
 def test_random_programs(dtype, data):
     if jax.dtypes.canonicalize_dtype(dtype) != dtype:
         return
-    function, x, y = data.draw(programs(dtype))
+    function, x, y, last = data.draw(programs(dtype))
     want = jax.jit(function)(x, y)
+    if want[-1].dtype == float and last is not None:  # XLA's sinh is off by hundreds of units where it is large.
+        with np.errstate(all="ignore"):
+            want[-1] = jnp.asarray(getattr(np, last)(np.asarray(want[-2])))
     closed = jax.make_jaxpr(function)(x, y)
     alone = jax.jit(lambda x, y: natively(closed, [x, y], ()))(x, y)
     together = jax.jit(lambda x, y: natively(closed, [x, y], (3,)))(np.stack([y, x, y], -1), np.stack([y] * 3, -1))

@@ -2,6 +2,7 @@
 not go on keep what they have."""
 
 import itertools
+import functools
 import math
 from typing import NamedTuple
 
@@ -111,12 +112,15 @@ def while_loop(block: Block, equation, args, wanted) -> list:
     test, inner = block.inner(), block.inner()
     lent_test = [block.lent(x, test) for x in of_test]
     lent_body = [block.lent(x, inner) for x in of_body]
+    # JAX batches a loop whose condition differs along an axis by letting the condition have this axis.
+    is_batched = bool(p["cond_jaxpr"].out_avals[0].shape)
+    lent_again = [block.lent(x, inner) for x in of_test] if is_batched else []
     head, body, end = (code.fresh(name) for name in ("while", "body", "end"))
     code.jump(head)
     code.start(head)
     carried = joined(avals, [home.carried(test) for home in homes])
     (going,) = test.run(p["cond_jaxpr"], [*lent_test, *carried])
-    goes = test.operand(test.number(going))
+    goes = test.operand(_either(test, test.cells(going)))
     active = goes if together else code.both(goes, block.mask)
     code.branch(code.any(active), body, end)
     code.start(body)
@@ -124,11 +128,26 @@ def while_loop(block: Block, equation, args, wanted) -> list:
     _lend(homes, inner)
     old = [home.carried(inner) for home in homes]
     new = inner.run(p["body_jaxpr"], [*lent_body, *joined(avals, old)])
+    if is_batched:
+        (goes_on,) = inner.run(p["cond_jaxpr"], [*lent_again, *joined(avals, old)])
+        new = [_chosen(inner, goes_on, x, y) for x, y in zip(old, flat(new), strict=True)]
     _store_back(inner, homes, old, flat(new), None if together else active)
     code.jump(head)
     code.start(end)
     _lend(homes, block)
     return joined(avals, [home.carried(block) for home in homes])
+
+
+def _either(block: Block, cells):
+    """Whether any of these truth values holds."""
+    return functools.reduce(lambda a, b: block.apply(lax.or_p, BOOL, a, b), cells.reshape(-1))
+
+
+def _chosen(block: Block, which, no, yes):
+    """`yes` in the rows where `which` holds, else `no`."""
+    which, no, yes = (block.cells(x) for x in (which, no, yes))
+    rows = np.broadcast_to(which.reshape(which.shape + (1,) * (no.ndim - which.ndim)), no.shape)
+    return each(no.shape, block.graph.select, rows, no, yes)
 
 
 def scan(block: Block, equation, args, wanted) -> list:

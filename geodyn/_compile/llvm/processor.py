@@ -185,7 +185,7 @@ def _target():
 @functools.cache
 def _machine():
     name, features = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
-    return target.create_target_machine(
+    return _target().create_target_machine(
         cpu=name, features=features, opt=1, jit=True, reloc="pic", codemodel="jitdefault"
     )
 
