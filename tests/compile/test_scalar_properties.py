@@ -81,7 +81,8 @@ TYPES = {"float64": FLOATS, "float32": FLOATS, "int64": WHOLES, "uint32": COUNTS
 
 @st.composite
 def programs(draw, dtype):
-    """(a function of two arrays [2, 3], these, the name of its last operation): each step of it has one or two of what came before."""
+    """(a function of two arrays [2, 3], these, the name of its last operation): each step of it has one or two of what
+    came before."""
     whole = np.issubdtype(dtype, np.integer)
     binary = BINARY | (WHOLE if whole else {})
     names = st.sampled_from([*UNARY, *binary])

@@ -1,8 +1,8 @@
 """Loops and branches. All members take the turns of a loop together for as long as one of them goes on; those that do
 not go on keep what they have."""
 
-import itertools
 import functools
+import itertools
 import math
 from typing import NamedTuple
 
