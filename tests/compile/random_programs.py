@@ -710,6 +710,7 @@ def main(first: int, count: int) -> int:
     members.LOG.addHandler(REASONS)
     members.LOG.setLevel(logging.DEBUG)
     members.LOG.propagate = False
+    assert members.is_usable(), REASONS.last
     missing, wrong = Counter(), 0
     for seed in range(first, first + count):
         print(f"program {seed}", flush=True)

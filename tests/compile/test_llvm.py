@@ -176,12 +176,19 @@ def test_arrays_in_place(name):
             np.testing.assert_array_equal(a, w)
 
 
-def random_programs(first: int, count: int, x64: bool):
+def random_programs(first: int, count: int, x64: bool, **environment: str):
     script = Path(__file__).with_name("random_programs.py")
-    environment = os.environ | {"JAX_ENABLE_X64": str(int(x64))}
+    environment = {**os.environ, "JAX_ENABLE_X64": str(int(x64)), **environment}
     command = [sys.executable, str(script), str(first), str(count)]
     run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert run.returncode == 0, f"{run.stdout[-3000:]}\n{run.stderr[-3000:]}"
+
+
+def test_second_process(tmp_path):
+    """Of a program that an earlier process has compiled, the machine code is read from the disk."""
+    for _ in range(2):
+        random_programs(0, 1, True, JAX_COMPILATION_CACHE_DIR=str(tmp_path))
+    assert list(tmp_path.glob("geodyn/*"))
 
 
 @pytest.mark.parametrize("x64", [True, False])
