@@ -29,7 +29,7 @@ SMALL = [(), (1,), (3,), (2, 3), (3, 1), (5,), (4, 4), (2, 1, 3), (9,), (0,), (2
 LARGE = [(300,), (17, 17), (3, 100), (1, 260), (2, 3, 50), (16, 17), (16, 16), (258, 1)]
 BATCHES = [(1,), (2,), (7,), (8,), (9,), (16,), (19,), (2, 3), (3, 5), (1, 4)]
 FLOATS = [0.0, -0.0, 1.0, -1.0, 2.0, 3.0, -5.0, 8.0, np.inf, -np.inf, np.nan]
-LOOPS, WRITES = ["do_loop", "do_until", "do_scan", "do_branch"], ["do_write", "do_scatter", "do_binary"]
+LOOPS, WRITES = ["do_loop", "do_until", "do_scan", "do_branch", "do_map"], ["do_write", "do_scatter", "do_binary"]
 MODES = ["clip", "drop", "fill", "promise_in_bounds"]
 
 
@@ -59,9 +59,13 @@ def operation(equation, given) -> list:
     if name == "while":
         first, second = p["cond_nconsts"], p["cond_nconsts"] + p["body_nconsts"]
         carry = given[second:]
-        while evaluated(p["cond_jaxpr"], [*given[:first], *carry])[0]:
-            carry = evaluated(p["body_jaxpr"], [*given[first:second], *carry])
-        return carry
+        while True:  # Under vmap there is one answer for each row, and a row that does not go on stays as it is.
+            goes = np.asarray(evaluated(p["cond_jaxpr"], [*given[:first], *carry])[0])
+            if not goes.any():
+                return carry
+            new = evaluated(p["body_jaxpr"], [*given[first:second], *carry])
+            which = [goes.reshape(goes.shape + (1,) * (np.ndim(x) - goes.ndim)) for x in new]
+            carry = [np.where(*x) for x in zip(which, new, carry, strict=True)] if goes.ndim else new
     if name == "scan":
         nk, nc = p["num_consts"], p["num_carry"]
         consts, carry, xs = given[:nk], given[nk : nk + nc], given[nk + nc :]
@@ -130,7 +134,7 @@ IN_NUMPY |= {
     "convert_element_type": lambda p, x: x,
     "real": lambda p, x: x.real,
     "imag": lambda p, x: x.imag,
-    "complex": lambda p, x, y: _pair(x, y),
+    "complex": lambda p, x, y: _pair(*np.broadcast_arrays(x, y)),
     "broadcast_in_dim": _broadcast,
     "slice": _sliced,
     "rev": lambda p, x: np.flip(x, p["dimensions"]),
@@ -409,6 +413,18 @@ class Maker:
     def do_call(self, env):
         m = self.inner()
         return list(jax.jit(lambda xs: m.block(xs, 2)[len(xs) :][-2:])(env[-4:])) if self.depth < 3 else []
+
+    def do_map(self, env):
+        x = self.pick(env, least=1)
+        if self.depth >= 2 or not 0 < x.shape[0] <= 5:
+            return []
+        m, outer = self.inner(), env[-3:]
+
+        def of_row(row):
+            fresh = Maker(m.seed, m.types, m.shapes, m.depth + 1)
+            return fresh.block([*outer, row], 3)[len(outer) :][-2:]
+
+        return jax.vmap(of_row)(x)
 
     # Places that are computed
 

@@ -151,6 +151,9 @@ IN_PLACE = {
         n, [lambda a, k: put(a, k).max(), lambda a, k: a.max()], y + 1, n.astype(jnp.uint32)
     ),
     "only some members": lambda x, y, n: lax.fori_loop(0, n, lambda k, a: turns(lambda a: (put(a, k),), a)[0], x),
+    "a loop of each row": lambda x, y, n: jax.vmap(
+        lambda a, k: lax.while_loop(lambda s: s[0] < k, lambda s: (s[0] + 1, s[1] * 2 + 1), (0, a))
+    )(x, n + jnp.array([1, 3, 0])),
     "rows before a change": lambda x, y, n: lax.scan(lambda a, _: (put(a, n), a[::-1]), y, None, 3),
     "sums of nothing": lambda x, y, n: (y[:, None][:, :0].sum(1), y[:, None][:, :0] @ x[:0, None], jnp.sin(x[:0])),
     "nothing is the largest": lambda x, y, n: (x[:0].sum(), jnp.any(x[:0] > 0), jnp.all(x[:0] > 0)),
