@@ -111,6 +111,36 @@ def test_each_operation(dtype):
             compared(f"{name} of known numbers", k[:, member], w[some], x[some], y[some], z[some])
 
 
+COMPLEX = {"abs": lambda x, y: abs(x), "square": lambda x, y: lax.square(x), "equal": lambda x, y: x == y}
+COMPLEX |= {"unequal": lambda x, y: x != y, "product": lambda x, y: x * y, "quotient": lambda x, y: x / y}
+
+
+@pytest.mark.parametrize("name", COMPLEX)
+def test_complex(name):
+    """Complex numbers to a few roundings; NaN and infinities alike, but in products and quotients, where C has rules of
+    its own."""
+    sizes = [0.0, -0.0, 1.0, -2.5, 3.0, 1e30, 1e-20]
+    sizes += [] if name in ("product", "quotient") else [np.inf, -np.inf, np.nan]
+    parts = np.array([*product(np.array(sizes, jnp.result_type(float)), repeat=4)]).T
+    if name == "quotient":
+        parts = parts[:, (parts[2] != 0) | (parts[3] != 0)]
+
+    def function(a, b, c, d):
+        z = COMPLEX[name](lax.complex(a, b), lax.complex(c, d))
+        return [jnp.real(z), jnp.imag(z)] if jnp.iscomplexobj(z) else [z]
+
+    closed = jax.make_jaxpr(function)(*parts[:, 0])
+    got = jax.jit(lambda *args: members.natively(closed, args, args[0].shape))(*parts)
+    want = np.asarray(jax.jit(function)(*parts))
+    size = abs(want).sum(0) if name in ("product", "quotient") else abs(want)
+    for g, w in zip(np.asarray(got), want, strict=True):
+        limits = np.finfo(parts.dtype)
+        with np.errstate(all="ignore"):
+            near = abs(g.astype(parts.dtype) - w) <= 8 * limits.eps * size + 8 * limits.tiny
+        wrong = ~(near | (g == w) | (np.isnan(g) & np.isnan(w)))
+        assert not wrong.any(), (parts[:, wrong][:, :5], g[..., wrong.reshape(-1)][:5], w[wrong][:5])
+
+
 def compared(name, got, want, *args):
     got, want = np.asarray(got), np.asarray(want)
     assert got.dtype == want.dtype

@@ -47,7 +47,7 @@ class Pairs:
         if name == "mul":
             return self.product(each_of(self.shape, self.graph.multiply), *pairs)
         if name == "square":
-            return self.product(each_of(self.shape, self.graph.multiply), pairs[0], pairs[0])
+            return self.squared(*pairs[0])
         if name == "integer_pow":
             return self.power(pairs[0], self.equation.params["y"])
         if name == "dot_general":
@@ -85,6 +85,12 @@ class Pairs:
         real = minus(times(a.real, b.real), times(a.imag, b.imag))
         return Complex(real, plus(times(a.real, b.imag), times(a.imag, b.real)))
 
+    def squared(self, x, y) -> Complex:
+        """(x + iy)², in which no square overflows that the result does not have."""
+        plus, minus = each_of(self.shape, self.graph.add), each_of(self.shape, self.graph.subtract)
+        times = each_of(self.shape, self.graph.multiply)
+        return Complex(times(minus(x, y), plus(x, y)), times(plus(x, x), y))
+
     def compared(self, name, a: Complex, b: Complex):
         """Whether both parts are equal, or whether one is not."""
         primitive, join = (lax.eq_p, lax.and_p) if name == "eq" else (lax.ne_p, lax.or_p)
@@ -100,9 +106,10 @@ class Pairs:
         x, y = (self.block.apply(lax.abs_p, self.dtype, part) for part in (x, y))
         large = self.block.apply(lax.max_p, self.dtype, x, y)
         small = self.block.apply(lax.min_p, self.dtype, x, y)
-        zero, one = np.zeros((), self.dtype)[()], np.ones((), self.dtype)[()]
-        simple = self.graph.select(self.block.apply(lax.lt_p, BOOL, zero, large), one, large)
-        ratio = self.graph.divide(small, simple)
+        one = np.ones((), self.dtype)[()]
+        # Two zeros or two infinities are alike, and their ratio is not a number.
+        alike = self.block.apply(lax.eq_p, BOOL, small, large)
+        ratio = self.graph.select(alike, self.graph.divide(small, large), one)
         root = self.block.apply(lax.sqrt_p, self.dtype, self.graph.add(one, self.graph.multiply(ratio, ratio)))
         return self.graph.multiply(large, root)
 
