@@ -9,6 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 BOOL, WORD = np.dtype(bool), np.dtype(np.int64)
+# So many bytes of one array, and of all, are on the stack; a thread has some megabytes of it.
+MOST_OF_ONE, MOST_ON_STACK = 2**14, 2**19
 
 
 class NotUnderstood(Exception):
@@ -48,7 +50,9 @@ class Code:
 
     def __init__(self, width: int):
         self.width, self.lines, self.begin, self.outside = width, [], [], {}
-        self.count, self.label, self.scratch, self.has_loops = 0, "start", 0, False
+        self.count, self.label, self.has_loops = 0, "start", False
+        # Bytes of the function's own memory: on the stack, and in what the caller provides.
+        self.stack, self.scratch = 0, 0
 
     # Types and constants
 
@@ -181,7 +185,8 @@ class Code:
         caller provides."""
         one = np.dtype(dtype).itemsize * (self.width if wide else 1)
         name = f"%{self.fresh('m')}"
-        if size * one <= 2**14:
+        if size * one <= MOST_OF_ONE and self.stack + size * one <= MOST_ON_STACK:
+            self.stack += size * one
             self.begin.append(f"  {name} = alloca [{max(size, 1) * one} x i8], align 64")
         else:
             self.begin.append(f"  {name} = getelementptr i8, ptr %scratch, i64 {self.scratch}")
