@@ -184,6 +184,12 @@ IN_PLACE = {
     "a loop of each row": lambda x, y, n: jax.vmap(
         lambda a, k: lax.while_loop(lambda s: s[0] < k, lambda s: (s[0] + 1, s[1] * 2 + 1), (0, a))
     )(x, n + jnp.array([1, 3, 0])),
+    "a loop that changes each row": lambda x, y, n: jax.vmap(
+        lambda a, k: lax.while_loop(lambda s: s[0] < k, lambda s: (s[0] + 1, put(s[1], n)), (0, a))
+    )(y.reshape(3, 100), n + jnp.array([1, 3, 0])),
+    "a loop of no rows": lambda x, y, n: jax.vmap(
+        lambda a: lax.while_loop(lambda s: s[0] < a, lambda s: (s[0] + 1, s[1] * 2), (0, a))
+    )(x[:0]),
     "rows before a change": lambda x, y, n: lax.scan(lambda a, _: (put(a, n), a[::-1]), y, None, 3),
     "sums of nothing": lambda x, y, n: (y[:, None][:, :0].sum(1), y[:, None][:, :0] @ x[:0, None], jnp.sin(x[:0])),
     "nothing is the largest": lambda x, y, n: (x[:0].sum(), jnp.any(x[:0] > 0), jnp.all(x[:0] > 0)),

@@ -127,9 +127,11 @@ def while_loop(block: Block, equation, args, wanted) -> list:
     inner.mask = block.mask if together else active
     _lend(homes, inner)
     old = [home.carried(inner) for home in homes]
-    new = inner.run(p["body_jaxpr"], [*lent_body, *joined(avals, old)])
     if is_batched:
         (goes_on,) = inner.run(p["cond_jaxpr"], [*lent_again, *joined(avals, old)])
+        inner.frames.append(Held([*old, goes_on]))
+    new = inner.run(p["body_jaxpr"], [*lent_body, *joined(avals, old)])
+    if is_batched:
         new = [_chosen(inner, goes_on, x, y) for x, y in zip(old, flat(new), strict=True)]
     _store_back(inner, homes, old, flat(new), None if together else active)
     code.jump(head)
@@ -140,6 +142,8 @@ def while_loop(block: Block, equation, args, wanted) -> list:
 
 def _either(block: Block, cells):
     """Whether any of these truth values holds."""
+    if not cells.size:
+        return np.False_
     return functools.reduce(lambda a, b: block.apply(lax.or_p, BOOL, a, b), cells.reshape(-1))
 
 
