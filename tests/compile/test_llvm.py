@@ -193,6 +193,9 @@ IN_PLACE = {
     "rows before a change": lambda x, y, n: lax.scan(lambda a, _: (put(a, n), a[::-1]), y, None, 3),
     "sums of nothing": lambda x, y, n: (y[:, None][:, :0].sum(1), y[:, None][:, :0] @ x[:0, None], jnp.sin(x[:0])),
     "nothing is the largest": lambda x, y, n: (x[:0].sum(), jnp.any(x[:0] > 0), jnp.all(x[:0] > 0)),
+    "rows from beyond the end": lambda x, y, n: [
+        a.at[jnp.array([1, k, 3])].get(mode="fill") for a in (y[None], y.reshape(3, 100)) for k in (n, 0)
+    ],
     "padding that takes away": lambda x, y, n: [lax.pad(a, a[0], [(-4, 1, 2)]) for a in (y, x)],
     "one of three complex": lambda x, y, n: jnp.real(lax.select_n(jnp.full(3, n % 3), x + 1j, x + 2j, x * 1j + 3)),
 }

@@ -119,7 +119,8 @@ def _gather(block: Block, equation, x, indices) -> list:
     own_batch = d.operand_batching_dims, d.start_indices_batching_dims
     windows = _windows(block, x, indices, d.start_index_map, *own_batch, sizes, checked)
     if form.size > MOST_CELLS:
-        return [_gathered(block, x, form, windows, batch_axes, d.offset_dims, inside)]
+        missing = _missing(p["fill_value"], form.dtype)
+        return [_gathered(block, x, form, windows, batch_axes, d.offset_dims, inside, missing)]
     source, cells = None, np.empty(form.shape, object)
     for window in windows:
         if _is_known(window.starts) and not isinstance(x, Stored):
@@ -143,10 +144,8 @@ def _index(shape, axes, batch, others, place) -> tuple:
     return tuple(at)
 
 
-def _gathered(block: Block, x, form: Kind, windows, batch_axes, offset_axes, inside) -> Stored:
+def _gathered(block: Block, x, form: Kind, windows, batch_axes, offset_axes, inside, missing) -> Stored:
     """A large array of parts of an array."""
-    if any(w.valid is not np.True_ and isinstance(w.valid, Node) for w in windows):
-        raise NotUnderstood("a large array that is gathered from where nothing may be")
     source = block.stored(x, Kind(x.shape, form.dtype))
     wide = block.is_wide(x) or any(block.is_wide(fill((len(w.starts),), w.starts)) for w in windows)
     memory = block.local(form, wide)
@@ -160,6 +159,10 @@ def _gathered(block: Block, x, form: Kind, windows, batch_axes, offset_axes, ins
         own = [k for k, n in enumerate(window.shape) if n != 1]
         into = [k for k, n in enumerate(counts) if n != 1]
         block.copied(_axes_of(part, own), _axes_of(target, into))
+        if window.valid is not np.True_:
+            beyond = block.apply(lax.not_p, BOOL, window.valid)
+            nothing = block.stored(fill((), [missing]), Kind((), form.dtype)).spread(target.shape, ())
+            block.copied(nothing, target, block.operand(beyond))
     return whole(memory, form.shape)
 
 
