@@ -289,7 +289,7 @@ class Maker:
         return [lax.select_n(lax.clamp(np.int32(0), which, np.int32(2)), *cases)]
 
     def do_clamp(self, env):
-        x = self.pick(env, "fi")
+        x = self.pick(env, "fi", 1)
         return [lax.clamp(self.like(env, x), x, self.like(env, x))]
 
     def do_convert(self, env):
