@@ -127,6 +127,14 @@ def test_nothing_heavy_is_imported_early():
         assert done.stdout == "[]\n", load
 
 
+@pytest.mark.parametrize("file", TREES)
+def test_what_is_not_public_in_jax_stands_in_one_place(file):
+    """Each of these imports is guarded there, and a JAX without it runs plain programs."""
+    hidden = ("jax.extend", "jax.experimental", "jax.interpreters", "jax._src", "jaxlib")
+    for name in imports(TREES[file]):
+        assert file == "_compile/internals.py" or not name.startswith(hidden), f"{file} imports {name}"
+
+
 def test_classes_are_abstract_or_final():
     """A class that is subclassed says Abstract in its name, and nothing that a base does is overridden."""
     modules = [

@@ -1,6 +1,6 @@
 """Everything that geodyn uses of JAX beyond its public interface. Results do not depend on it, only speed does.
 
-Programs of small bodies are compiled by a compiler of our own (`llvm/`), or rewritten scalar by scalar for XLA
+Programs of small bodies are compiled by a compiler of our own (`program/`, `llvm/`), or rewritten scalar by scalar for XLA
 (`split.py`), which saves time and nothing else. For that geodyn reads JAX's programs (jaxprs), defines primitives of
 its own, and marks calls for XLA. `passes` tests this once per process. If anything is missing or different in a newer
 JAX, all programs run as they were written.
@@ -29,10 +29,20 @@ except (ImportError, AttributeError) as missing:
     ShapedArray = eval_jaxpr = set_xla_metadata = ClosedJaxpr = Literal = Primitive = ad = batching = mlir = nothing
     MISSING = missing
 
-try:  # The operations whose translation for XLA depends on the devices of the program.
-    from jax._src.dispatch import prim_requires_devices_during_lowering as for_devices
+try:
+    from jax.extend.core import jaxpr_as_fun
 except ImportError:
-    for_devices = None
+
+    def jaxpr_as_fun(closed):
+        """The function of a program."""
+        return partial(eval_jaxpr, closed.jaxpr, closed.consts)
+
+
+try:  # How several devices share an operation, and the operations whose translation for XLA depends on the devices.
+    from jax._src.dispatch import prim_requires_devices_during_lowering as for_devices
+    from jax.experimental.custom_partitioning import custom_partitioning
+except ImportError:
+    for_devices = custom_partitioning = None
 
 
 def double_precision():

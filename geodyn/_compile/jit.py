@@ -12,7 +12,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.extend.core import jaxpr_as_fun
 from jax.sharding import get_abstract_mesh, use_abstract_mesh
 
 from geodyn._compile import internals
@@ -204,7 +203,7 @@ class Closure(eqx.Module):
             self.programs.value[key] = self._program(arrays, static)
         program, consts, like, rest = self.programs.value[key]
         replaced = {id(same.value): x for x, same in zip(self.values, self.made_with, strict=True)}
-        values = jaxpr_as_fun(program.replace(consts=[replaced.get(id(x), x) for x in consts]))(*leaves)
+        values = internals.jaxpr_as_fun(program.replace(consts=[replaced.get(id(x), x) for x in consts]))(*leaves)
         return eqx.combine(jax.tree.unflatten(like, values), rest)
 
     def _program(self, arrays, static):

@@ -13,11 +13,10 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.experimental.custom_partitioning import custom_partitioning
 from jax.sharding import NamedSharding, PartitionSpec, get_abstract_mesh, use_abstract_mesh
 
 from geodyn._compile import internals, native
-from geodyn._compile.llvm import members
+from geodyn._compile.program import members
 from geodyn._compile.split import Target, current_target, lowered_for, over_last
 
 # On other devices than CPUs computing by scalars means more kernels, which take longer to start than to run, unless the
@@ -68,12 +67,17 @@ def _on_processor(*args, batch, alone, outs, run, **params):
         own = tuple((shape, dtype, ()) for shape, dtype, _ in outs)
         values = _on_processor(*one, batch=(), alone=alone, outs=own, run=run, **params)
         return [x.reshape(*x.shape, *batch) for x in values]
-    if alone or not batch or internals.for_devices is None:
+    if _is_by_itself(alone, batch):
         values = _natively(*args, batch=batch, outs=outs, run=run)
         if values is not None:
             return values
     with lowered_for(Target(by_scalars=True, is_processor=True)):
         return _on_devices(*args, alone=alone, batch=batch, outs=outs, run=run, **params)
+
+
+def _is_by_itself(alone: bool, batch) -> bool:
+    """Whether one device computes all members."""
+    return alone or not batch or internals.for_devices is None
 
 
 def _natively(*args, run, batch, outs) -> list | None:
@@ -105,7 +109,7 @@ def _on_devices(*args, run, batch, outs, alone, **_):
     """`_evaluated`, by each device for its own members of a batch. If all devices ran one loop, each iteration would
     have to wait until all of them have said whether they go on."""
     evaluate = partial(_evaluated, run=run, outs=outs)
-    if alone or not batch or internals.for_devices is None:
+    if _is_by_itself(alone, batch):
         return evaluate(*args, batch=batch)
     target = current_target()
 
@@ -128,7 +132,7 @@ def _on_devices(*args, run, batch, outs, alone, **_):
         return mesh, on_one_device, wanted, given
 
     whole = jax.make_jaxpr(partial(evaluate, batch=batch))(*args)
-    shared = custom_partitioning(lambda consts, args: internals.eval_jaxpr(whole.jaxpr, consts, *args))
+    shared = internals.custom_partitioning(lambda consts, args: internals.eval_jaxpr(whole.jaxpr, consts, *args))
     terms = [
         *(_named(x.shape, (), f"c{i}") for i, x in enumerate(whole.consts)),
         *(_named(x.shape, batch, f"x{i}") for i, x in enumerate(args)),

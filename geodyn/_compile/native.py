@@ -1,6 +1,6 @@
 """Programs of one member as one primitive of JAX, which batches and transposes them.
 
-On a CPU they are compiled to machine code of our own (`llvm/`); elsewhere, and where that cannot be, they run as JAX
+On a CPU they are compiled to machine code of our own (`program/`); elsewhere, and where that cannot be, they run as JAX
 runs them. The parts of JAX that this needs are in `internals.py`.
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from geodyn._compile import internals
 from geodyn._compile.internals import ClosedJaxpr, programs_in
-from geodyn._compile.llvm import members
+from geodyn._compile.program import members
 
 # Larger states are programs on large arrays, of which XLA makes good code.
 LARGEST = 64

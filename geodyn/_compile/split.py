@@ -16,7 +16,6 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.extend.core import jaxpr_as_fun
 
 from geodyn._compile import internals, native
 from geodyn._compile.cells import fill, has_rule
@@ -104,7 +103,7 @@ class Split:
     @functools.cached_property
     def function(self):
         """The traced program as a function: tracing the user's functions takes long."""
-        return jaxpr_as_fun(self.closed)
+        return internals.jaxpr_as_fun(self.closed)
 
     @functools.cached_property
     def is_arithmetic(self) -> bool:

@@ -5,9 +5,8 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.extend.core import jaxpr_as_fun
 
-from geodyn._compile.internals import is_constant
+from geodyn._compile.internals import is_constant, jaxpr_as_fun
 from geodyn._typing import Array
 from geodyn.integrators.contract.constraints import reactions
 from geodyn.integrators.contract.results import RESULTS

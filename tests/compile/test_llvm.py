@@ -15,7 +15,7 @@ import pytest
 from jax import lax
 from random_programs import evaluated
 
-from geodyn._compile.llvm import members
+from geodyn._compile.program import members
 
 pytestmark = [pytest.mark.float32, pytest.mark.newest, pytest.mark.skipif(members.llvm is None, reason="no llvmlite")]
 

@@ -10,7 +10,7 @@ import pytest
 
 import geodyn as gd
 from geodyn._compile import lanes, native
-from geodyn._compile.llvm import members
+from geodyn._compile.program import members
 
 pytestmark = [pytest.mark.users, pytest.mark.newest]
 

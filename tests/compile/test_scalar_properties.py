@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from geodyn._compile.llvm.members import natively
+from geodyn._compile.program.members import natively
 from geodyn._compile.split import _is_arithmetic
 
 pytestmark = [pytest.mark.users, pytest.mark.float32, pytest.mark.newest]

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from geodyn._compile.llvm.members import natively
+from geodyn._compile.program.members import natively
 from geodyn._compile.split import Split, Target, lowered_for
 from geodyn.geometry.geodesics.geodesic import distance
 from geodyn.geometry.models.spaces import Hyperbolic, Sphere

@@ -10,7 +10,7 @@ import pytest
 from scipy.integrate import quad
 
 import geodyn as gd
-from geodyn._compile.llvm.members import natively
+from geodyn._compile.program.members import natively
 from geodyn.geometry.models.spaces import Euclidean, Hyperbolic, Product, Sphere
 from geodyn.integrators.step.collocation import acceleration_level, position_level, velocity_level
 

@@ -1,1 +1,1 @@
-"""Programs of one member as machine code for many: LLVM's instructions on vectors over the members of a batch."""
+"""LLVM's language, the operations on numbers in it, and its machine code as functions that XLA calls."""

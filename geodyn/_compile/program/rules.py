@@ -3,14 +3,14 @@
 import numpy as np
 
 from geodyn._compile.cells import ELEMENTWISE, REDUCTIONS, apply, fill, has_rule
-from geodyn._compile.llvm.arrays import kind
-from geodyn._compile.llvm.block import MOST_CELLS, Block
 from geodyn._compile.llvm.code import NotUnderstood
-from geodyn._compile.llvm.indexing import INDEXED
-from geodyn._compile.llvm.large import on_large
-from geodyn._compile.llvm.loops import CONTROL
-from geodyn._compile.llvm.pairs import Pairs, is_complex
-from geodyn._compile.llvm.programs import PROGRAMS, by_program
+from geodyn._compile.program.arrays import kind
+from geodyn._compile.program.block import MOST_CELLS, Block
+from geodyn._compile.program.indexing import INDEXED
+from geodyn._compile.program.large import on_large
+from geodyn._compile.program.loops import CONTROL
+from geodyn._compile.program.pairs import Pairs, is_complex
+from geodyn._compile.program.programs import PROGRAMS, by_program
 from geodyn._compile.scalars import INLINED, inner_program
 
 # What only orders or names operations.

@@ -6,9 +6,9 @@ import numpy as np
 from jax import lax
 
 from geodyn._compile.cells import ELEMENTWISE, REDUCTIONS, fill, left_by_padding
-from geodyn._compile.llvm.arrays import Kind, Stored, kind, whole
-from geodyn._compile.llvm.block import Block
 from geodyn._compile.llvm.code import BOOL, NotUnderstood
+from geodyn._compile.program.arrays import Kind, Stored, kind, whole
+from geodyn._compile.program.block import Block
 
 # What a sum, a product, … of no numbers is.
 EMPTY = {"reduce_sum": 0, "reduce_prod": 1, "reduce_and": True, "reduce_or": False}

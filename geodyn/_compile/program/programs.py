@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 
 from geodyn._compile.internals import double_precision
-from geodyn._compile.llvm.block import Block
 from geodyn._compile.llvm.code import NotUnderstood
+from geodyn._compile.program.block import Block
 
 # More numbers are not sorted by comparing all pairs, and larger matrices are left to LAPACK.
 MOST_SORTED = 64

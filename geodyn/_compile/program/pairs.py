@@ -6,9 +6,9 @@ import numpy as np
 from jax import lax
 
 from geodyn._compile.cells import apply, each, fill
-from geodyn._compile.llvm.arrays import Complex, kinds
-from geodyn._compile.llvm.block import Block
 from geodyn._compile.llvm.code import BOOL, NotUnderstood
+from geodyn._compile.program.arrays import Complex, kinds
+from geodyn._compile.program.block import Block
 
 LINEAR = {"add", "add_any", "sub", "neg", "reshape", "squeeze", "expand_dims", "broadcast_in_dim", "slice", "pad"}
 LINEAR |= {"transpose", "rev", "concatenate", "stack", "tile", "reduce_sum", "cumsum", "copy", "copy_p"}

@@ -10,11 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._compile import internals
-from geodyn._compile.llvm.arrays import Stored, kind, whole
-from geodyn._compile.llvm.block import MOST_CELLS, Block
 from geodyn._compile.llvm.code import BOOL, WORD, Code, Memory, NotUnderstood, Value
 from geodyn._compile.llvm.processor import attributes, cores, entry, llvm, registered, width
-from geodyn._compile.llvm.rules import ruled
+from geodyn._compile.program.arrays import Stored, kind, whole
+from geodyn._compile.program.block import MOST_CELLS, Block
+from geodyn._compile.program.rules import ruled
 
 LOG = logging.getLogger("geodyn")
 

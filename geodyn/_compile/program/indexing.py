@@ -8,9 +8,9 @@ from jax import lax
 
 from geodyn._compile.cells import fill
 from geodyn._compile.expressions import Node
-from geodyn._compile.llvm.arrays import Kind, Stored, kind, whole
-from geodyn._compile.llvm.block import MOST_CELLS, Block
 from geodyn._compile.llvm.code import BOOL, WORD, Memory, NotUnderstood
+from geodyn._compile.program.arrays import Kind, Stored, kind, whole
+from geodyn._compile.program.block import MOST_CELLS, Block
 
 JOINS = {"add": lax.add_p, "sub": lax.sub_p, "mul": lax.mul_p, "min": lax.min_p, "max": lax.max_p}
 
