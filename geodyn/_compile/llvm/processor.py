@@ -115,8 +115,7 @@ join:
   %j.next = add i32 %j, 1
   br label %wait
 }
-declare i32 @pthread_create(ptr, ptr, ptr, ptr)
-declare i32 @pthread_join(i64, ptr)
+STARTS
 define ptr @parts(ptr %job) #0 {
   %job.frame = getelementptr %job, ptr %job, i64 0, i32 0
   %frame = load ptr, ptr %job.frame
@@ -152,6 +151,21 @@ done:
 """
 
 
+# How threads are started and awaited; a system that has no such functions starts none.
+THREADS = """
+declare i32 @pthread_create(ptr, ptr, ptr, ptr)
+declare i32 @pthread_join(i64, ptr)
+"""
+NO_THREADS = """
+define i32 @pthread_create(ptr %thread, ptr %options, ptr %function, ptr %argument) {
+  ret i32 1
+}
+define i32 @pthread_join(i64 %thread, ptr %result) {
+  ret i32 0
+}
+"""
+
+
 def entry(given: int, returned: int, scratch: int) -> str:
     """The function that XLA calls. Its first argument is (members, threads, members in a part), its first result the
     scratch memory of all threads."""
@@ -171,6 +185,7 @@ def entry(given: int, returned: int, scratch: int) -> str:
         read("results", k + 1, f"y{k}")
     pointers = [f"ptr %x{k}" for k in range(given)] + [f"ptr %y{k}" for k in range(returned)]
     text = ENTRY.replace("READS", "\n".join(lines)).replace("SCRATCH", str(scratch))
+    text = text.replace("STARTS", THREADS if os.name == "posix" else NO_THREADS)
     text = text.replace("GIVEN", str(given + 1)).replace("RETURNED", str(returned + 1))
     return text.replace("POINTERS", "".join(f", {pointer}" for pointer in pointers))
 
