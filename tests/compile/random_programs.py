@@ -22,7 +22,8 @@ import numpy as np
 from jax import lax
 from jax.extend.core import Literal
 
-from geodyn._compile.program import members, processor
+from geodyn._compile.llvm import processor
+from geodyn._compile.program import members
 from geodyn._compile.scalars import inner_program
 
 SMALL = [(), (1,), (3,), (2, 3), (3, 1), (5,), (4, 4), (2, 1, 3), (9,), (0,), (2, 0)]
