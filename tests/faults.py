@@ -135,9 +135,9 @@ _compile/program/elementary.py: sine turns -0 to 0
 + k, _ = _rounded(x * (2 / np.pi))
 > compile/test_elementary_functions.py::test_edges_are_as_in_ieee
 
-_compile/program/loops.py: members that have left a loop change
-- mask = active if active is not None else block.mask_of(memory)
-+ mask = block.mask_of(memory)
+_compile/program/block.py: members that have left a loop change
+- return None if memory.mask is self.mask or not memory.wide or not self.mask.wide else self.mask
++ return None
 > compile/test_llvm.py
 
 _compile/program/block.py: what is still read is overwritten

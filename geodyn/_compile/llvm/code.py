@@ -17,6 +17,10 @@ class NotUnderstood(Exception):
     """The program contains what this compiler has no rule for."""
 
 
+# LLVM compiles some thirty thousand instructions in a second.
+MOST_LINES = 300_000
+
+
 class Value(NamedTuple):
     """A value of the function: its name or its constant, its type, and whether it is one number for each member."""
 
@@ -90,6 +94,8 @@ class Code:
         """The value of an instruction."""
         name = f"%{self.fresh()}"
         self.lines.append(f"  {name} = {instruction}")
+        if len(self.lines) > MOST_LINES:
+            raise NotUnderstood(f"a program of more than {MOST_LINES} instructions")
         return Value(name, np.dtype(dtype), wide)
 
     def widened(self, x: Value) -> Value:

@@ -50,12 +50,12 @@ def _homes(block: Block, carry, form: list[Kind], wides, wanted, others) -> list
     return homes
 
 
-def _store_back(block: Block, homes: list[Home], old: list, new: list, active: Value | None):
-    """Keeps what a turn of a loop has made, for the members that are active. The `block` is that of the turn."""
+def _store_back(block: Block, homes: list[Home], old: list, new: list):
+    """Keeps what a turn of a loop has made, for the members that take it. The `block` is that of the turn."""
     code, stores = block.code, []
     for home, before, after in zip(homes, old, new, strict=True):
         memory = home.memory
-        mask = active if active is not None else block.mask_of(memory)
+        mask = block.mask_of(memory)
         if home.is_large:
             if not (isinstance(after, Stored) and after.memory is memory and after.is_whole):
                 if _reads(after, homes):
@@ -133,7 +133,7 @@ def while_loop(block: Block, equation, args, wanted) -> list:
     new = inner.run(p["body_jaxpr"], [*lent_body, *joined(avals, old)])
     if is_batched:
         new = [_chosen(inner, goes_on, x, y) for x, y in zip(old, flat(new), strict=True)]
-    _store_back(inner, homes, old, flat(new), None if together else active)
+    _store_back(inner, homes, old, flat(new))
     code.jump(head)
     code.start(end)
     _lend(homes, block)
@@ -189,7 +189,7 @@ def scan(block: Block, equation, args, wanted) -> list:
     for x, memory in zip(flat(outs[nc:]), results, strict=True):
         inner.copied(x, whole(memory, x.shape, code.times(k, str(x.size))))
     # All members take every turn: those of which an outer loop has no more need keep what they have there.
-    _store_back(inner, homes, old, flat(outs[:nc]), None)
+    _store_back(inner, homes, old, flat(outs[:nc]))
     end()
     _lend(homes, block)
     after = [home.carried(block) for home in homes]
