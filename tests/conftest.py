@@ -5,6 +5,7 @@
 
 import contextlib
 import gc
+import logging
 import os
 import shutil
 import signal
@@ -56,6 +57,16 @@ def pytest_configure(config):
             os.link(program, folder / program.name)
     jax.config.update("jax_compilation_cache_dir", str(folder))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+
+
+class Faultless(logging.Handler):
+    """A fault of our compiler, after which a user's program runs by XLA, is an error in the tests."""
+
+    def emit(self, record):
+        assert "our compiler failed" not in record.msg, record.getMessage()
+
+
+logging.getLogger("geodyn").addHandler(Faultless())
 
 
 class Compiler:

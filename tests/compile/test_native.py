@@ -1,5 +1,6 @@
 """Programs compiled by ourselves: the same numbers as the plain path, in every transformation."""
 
+import logging
 import subprocess
 import sys
 
@@ -181,3 +182,17 @@ def test_whole_numbers_stay_exact():
     n, x = jnp.array([2**53 + 1, -(2**62) - 1]), jnp.ones(2)
     got = jax.jit(lambda n, x: native.native(rest, n, x, size=4))(n, x)[0]
     np.testing.assert_array_equal(got, [(2**53 + 1) % 7, (-(2**62) - 1) % 7])
+
+
+def test_a_fault_of_the_compiler_is_a_warning(monkeypatch, caplog):
+    """And the program runs by XLA. (In the other tests it is an error, see conftest.)"""
+
+    def fails(*_):
+        raise RuntimeError("no such instruction")
+
+    monkeypatch.setattr(logging.getLogger("geodyn"), "handlers", [])
+    monkeypatch.setattr(members, "compiled", fails)
+    value = jax.jit(lambda q: end(3 * q))(jnp.array([0.4]))
+    assert "our compiler failed: RuntimeError('no such instruction')" in caplog.text
+    monkeypatch.undo()
+    np.testing.assert_allclose(value, end(jnp.array([1.2])), rtol=1e-13)

@@ -189,8 +189,6 @@ class Block:
         """The array in memory."""
         if isinstance(x, Stored):
             return x
-        if x.size == 1:
-            return self.where(x) or self.copied(x, whole(self.local(kind, self.is_wide(x)), kind.shape))
         return self.where(x) or self.copied(x, whole(self.local(kind, self.is_wide(x)), kind.shape))
 
     def where(self, cells) -> Stored | None:

@@ -17,8 +17,6 @@ from geodyn._compile.program.block import MOST_CELLS, Block
 from geodyn._compile.program.rules import ruled
 
 LOG = logging.getLogger("geodyn")
-
-
 # So many parts for each thread: members take different times.
 PARTS = 4
 
@@ -106,7 +104,7 @@ def natively(closed, args, batch: tuple[int, ...]) -> list | None:
     except NotUnderstood as reason:
         LOG.debug("a program is compiled by XLA: %s", reason)
         return None
-    except ZeroDivisionError as failure:
+    except Exception as failure:  # A fault of ours, or of an LLVM yet to come, which the user need not suffer.
         LOG.warning("a program is compiled by XLA, since our compiler failed: %r", failure)
         return None
     return called(program, closed, args, batch)
