@@ -5,6 +5,7 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Shaped
 
 from geodyn._checks import is_finite
 from geodyn._typing import Array, ArrayLike, Bool, Float
@@ -24,7 +25,7 @@ def require_shape(owner: str, name: str, value, shape: tuple[int, ...]) -> None:
 
 
 def require_defined(
-    owner: str, body, check_law: Callable, r: Float[ArrayLike, " m"], value: Float[Array, "..."]
+    owner: str, body, check_law: Callable, r: Shaped[ArrayLike, " m"], value: Float[Array, "..."]
 ) -> Float[Array, "..."]:
     """The value; ValueError if it is not traced and not finite: the law of the body is wrong, as `check_law(body, r)`
     says, or the body cannot have the shape r."""
