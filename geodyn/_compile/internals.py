@@ -193,6 +193,15 @@ def programs_in(params):
     return [x for x in opened if isinstance(getattr(x, "eqns", None), list | tuple)]
 
 
+def scan_counts(equation) -> tuple[int, int]:
+    """(how many of the arguments of a scan are the same in every turn, how many after these it carries)."""
+    params = equation.params
+    if "num_consts" in params:
+        return params["num_consts"], params["num_carry"]
+    consts, carry, _ = params["ft_in"].update(equation.invars).unpack()  # Since JAX 0.12.
+    return len(list(consts)), len(list(carry))
+
+
 def is_high(jaxpr) -> bool:
     """Whether a program contains high-level operations, which newer versions of JAX expand late; a primitive of one's
     own may not contain them."""

@@ -22,6 +22,7 @@ import numpy as np
 from jax import lax
 from jax.extend.core import Literal
 
+from geodyn._compile.internals import scan_counts
 from geodyn._compile.llvm import processor
 from geodyn._compile.program import members
 from geodyn._compile.scalars import inner_program
@@ -68,7 +69,7 @@ def operation(equation, given) -> list:
             which = [goes.reshape(goes.shape + (1,) * (np.ndim(x) - goes.ndim)) for x in new]
             carry = [np.where(*x) for x in zip(which, new, carry, strict=True)] if goes.ndim else new
     if name == "scan":
-        nk, nc = p["num_consts"], p["num_carry"]
+        nk, nc = scan_counts(equation)
         consts, carry, xs = given[:nk], given[nk : nk + nc], given[nk + nc :]
         turns = range(p["length"])
         rows = {}

@@ -11,6 +11,7 @@ from jax import lax
 
 from geodyn._compile.cells import each, fill
 from geodyn._compile.expressions import Node
+from geodyn._compile.internals import scan_counts
 from geodyn._compile.llvm.code import BOOL, WORD, Memory, Place, Value
 from geodyn._compile.program.arrays import Kind, Stored, flat, forms, joined, kinds, whole
 from geodyn._compile.program.block import MOST_CELLS, Block, Held
@@ -156,7 +157,7 @@ def _chosen(block: Block, which, no, yes):
 
 def scan(block: Block, equation, args, wanted) -> list:
     code, p = block.code, equation.params
-    nk, nc, length, program = p["num_consts"], p["num_carry"], p["length"], p["jaxpr"]
+    (nk, nc), length, program = scan_counts(equation), p["length"], p["jaxpr"]
     consts, carry, xs = args[:nk], args[nk : nk + nc], args[nk + nc :]
     avals = [v.aval for v in equation.outvars]
     if length == 0:

@@ -1,6 +1,6 @@
 """Which arrays of a program may have other numbers for each member of a batch."""
 
-from geodyn._compile.internals import Literal
+from geodyn._compile.internals import Literal, scan_counts
 from geodyn._compile.scalars import inner_program
 
 
@@ -26,7 +26,7 @@ def spread(equation, flags) -> tuple[list[bool], bool]:
     if name == "while":
         return _of_while(p, flags)
     if name == "scan":
-        return _of_scan(p, flags), True
+        return _of_scan(equation, flags), True
     if name == "cond" and not flags[0]:
         found = [results(branch.jaxpr, flags[1:]) for branch in p["branches"]]
         return [any(x) for x in zip(*found, strict=True)], True
@@ -46,10 +46,11 @@ def _of_while(p, flags):
         carry = found
 
 
-def _of_scan(p, flags):
-    count, carry = p["num_consts"], flags[p["num_consts"] : p["num_consts"] + p["num_carry"]]
+def _of_scan(equation, flags):
+    count, carried = scan_counts(equation)
+    carry = flags[count : count + carried]
     while True:
-        found = results(p["jaxpr"].jaxpr, [*flags[:count], *carry, *flags[count + len(carry) :]])
+        found = results(equation.params["jaxpr"].jaxpr, [*flags[:count], *carry, *flags[count + len(carry) :]])
         after = _either(carry, found[: len(carry)])
         if after == carry:
             return [*carry, *found[len(carry) :]]
