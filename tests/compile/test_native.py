@@ -128,8 +128,8 @@ def bounced(q):
 
 @pytest.mark.parametrize(("function", "most"), [(end, 0), (bounced, 3)])
 def test_other_devices_get_the_plain_program(function, most):
-    """What only CPUs run stays there, and there it is all of the motion: one call, and but for the contacts at the start
-    and the order of the impacts no loop beside it."""
+    """What only CPUs run stays there, and there it is all of the motion: one call, and but for the contacts at the
+    start and the order of the impacts no loop beside it."""
     run = jax.jit(function)
     lowered = {
         name: run.trace(jnp.array([1.3])).lower(lowering_platforms=(name,)).as_text() for name in ("cpu", "cuda")
