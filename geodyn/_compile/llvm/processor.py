@@ -8,8 +8,10 @@ import ctypes
 import functools
 import hashlib
 import os
+import re
 import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -43,12 +45,8 @@ look:
 answer:
   %of.metadata = getelementptr i8, ptr %extension, i64 24
   %metadata = load ptr, ptr %of.metadata
-  %of.interface = getelementptr i8, ptr %frame, i64 16
-  %interface = load ptr, ptr %of.interface
-  %of.version = getelementptr i8, ptr %interface, i64 32
-  %version = load i64, ptr %of.version
   %its.version = getelementptr i8, ptr %metadata, i64 24
-  store i64 %version, ptr %its.version
+  store i64 VERSION, ptr %its.version
   %its.traits = getelementptr i8, ptr %metadata, i64 32
   store i32 0, ptr %its.traits
   ret ptr null
@@ -186,6 +184,7 @@ def entry(given: int, returned: int, scratch: int) -> str:
     pointers = [f"ptr %x{k}" for k in range(given)] + [f"ptr %y{k}" for k in range(returned)]
     text = ENTRY.replace("READS", "\n".join(lines)).replace("SCRATCH", str(scratch))
     text = text.replace("STARTS", THREADS if os.name == "posix" else NO_THREADS)
+    text = text.replace("VERSION", str(interface_version()))
     text = text.replace("GIVEN", str(given + 1)).replace("RETURNED", str(returned + 1))
     return text.replace("POINTERS", "".join(f", {pointer}" for pointer in pointers))
 
@@ -217,6 +216,14 @@ def cores() -> int:
     if os.name != "posix":
         return 1
     return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+
+
+@functools.cache
+def interface_version() -> int:
+    """The version of the interface that this XLA speaks, as its header says: the minor number above the major one."""
+    header = Path(jax.ffi.include_dir(), "xla", "ffi", "api", "c_api.h").read_text()
+    major, minor = (int(re.search(rf"#define XLA_FFI_API_{x} (\d+)", header)[1]) for x in ("MAJOR", "MINOR"))
+    return minor << 32 | major
 
 
 @functools.cache
