@@ -14,7 +14,7 @@ from geodyn._compile.program.programs import PROGRAMS, by_program
 from geodyn._compile.scalars import INLINED, inner_program
 
 # What only orders or names operations.
-SAME = {"optimization_barrier", "name", "pvary", "sharding_constraint"}
+SAME = {"optimization_barrier", "name", "pvary", "sharding_constraint", "device_put"}
 
 
 def ruled(block: Block, equation, args, wanted) -> list:
