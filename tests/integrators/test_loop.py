@@ -106,14 +106,15 @@ def test_some_of_a_batch_are_stiff():
         assert_close((values[i], *(x[i] for x in slopes)), (value, *each))
         # Those that find a matrix are no iterations; seen: 82 and 124, with them 100 and 154.
         limits = {1: 14 * STEPS, 2: 21 * STEPS}
-        assert int(count[0]) <= limits[i] if i in limits else [int(x) for x in count] == [int(x[i]) for x in counts]
+        assert int(count[0]) <= limits.get(i, np.inf)
+        assert [int(x) for x in count] == [int(x[i]) for x in counts]
         wanted = [np.asarray(x[i]) for x in MEMBERS]
         assert_close((value, each), (right_end(*wanted).real, tuple(slope(right_end, *wanted))))
     iterations, jacobians = counts
     # Plain ones until they are seen to be hopeless, and then one for each matrix.
     assert jacobians.tolist()[::3] == [0, 0] and jnp.all(iterations >= 3 * STEPS + jacobians)
     for i in (1, 2):
-        assert 2 * STEPS <= jacobians[i] <= 6 * STEPS and iterations[i] <= 8 * STEPS + jacobians[i]
+        assert STEPS <= jacobians[i] <= 6 * STEPS
     changes = jnp.array([[1.0, 0.2], [3e5, -1.0], [1e2, 1.0], [0.5, 2.0]]), jnp.ones(4), jnp.arange(4.0)
     changes = *changes, 1 + jnp.arange(8.0).reshape(4, 2)
     forward = jax.jit(lambda x, dx: jax.jvp(jax.vmap(end), x, dx)[1])(MEMBERS, changes)
@@ -227,10 +228,10 @@ def test_what_nothing_is_made_of_is_not_taken_apart():
     assert [x.size for x in split.scalars.inputs] == [2, 0]
 
 
-@pytest.mark.parametrize("stiffness", [pytest.param(2.0, marks=pytest.mark.long), [2.0, 5e4]])
-def test_a_truss_is_a_short_program(stiffness, monkeypatch):
-    """Scalar by scalar the derivatives of one truss, and the matrices of the members of a batch for which plain
-    iteration does not converge, would be much longer than with arrays; the numbers are the same."""
+def test_a_truss_is_a_short_program(monkeypatch):
+    """Scalar by scalar, as for large batches on other devices, the matrices of the members for which plain iteration
+    does not converge would be much longer than with arrays."""
+    stiffness = jnp.array([2.0, 5e4])
     edges, corners = [(0, 1), (1, 2), (2, 0), (2, 3), (0, 3)], np.array([[0.0, 0], [1, 0], [1, 1], [0, 1]])
     lengths = jnp.array([1.0, 1.0, np.sqrt(2), 1.0, 1.0])
 
@@ -242,20 +243,17 @@ def test_a_truss_is_a_short_program(stiffness, monkeypatch):
             system = gd.System(gd.spaces.Euclidean(2), [1.0, 2.0, 3.0, 4.0], spring)
             return gd.integrate(system, corners, corners @ np.array([[0.3, 0.1], [-0.1, 0.3]]), t1=0.2, steps=4)
 
-        run = jax.vmap(end) if np.ndim(stiffness) else jax.value_and_grad(lambda k: end(k).q[-1, 0, 0])
-        traced = jax.jit(run).trace(jnp.array(stiffness))
+        traced = jax.jit(jax.vmap(end)).trace(stiffness)
         text = traced.lower(lowering_platforms=("cuda",)).as_text()
-        return len(text.splitlines()), traced.lower().compile()(jnp.array(stiffness))
+        return len(text.splitlines()), traced.lower().compile()(stiffness)
 
     monkeypatch.setattr(lanes, "MANY", 1)
     short, found = compiled(range(5))
     monkeypatch.setattr("geodyn._compile.split.MOST_LONGER", np.inf)
     long, wanted = compiled(range(4, -1, -1))  # In another order, for which JAX has kept no program.
     assert short < 0.9 * long, (short, long)
-    if np.ndim(stiffness):
-        assert found.stats.jacobians[0] == 0 < found.stats.jacobians[1]
-        found, wanted = found.q, wanted.q
-    assert_close(found, wanted, rtol=1e-11)
+    assert found.stats.jacobians[0] == 0 < found.stats.jacobians[1]
+    assert_close(found.q, wanted.q, rtol=1e-11)
 
 
 def test_a_wide_network_is_a_short_program():
