@@ -19,7 +19,7 @@ FOLDED = {name: getattr(np, function) for name, function in (pair.split() for pa
 class Node:
     """A number that is computed while the program runs. (Constants are numpy numbers.)"""
 
-    __slots__ = ("args", "bind", "cost", "dtype", "index", "name", "params")
+    __slots__ = ("args", "bind", "dtype", "index", "name", "params")
 
 
 class Graph:

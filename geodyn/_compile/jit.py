@@ -23,7 +23,6 @@ from geodyn._compile.tracing import undisturbed
 _FEWEST_MEMBERS = 8
 # A motion in a metric or with a Lagrangian of one's own has some 12 MB of programs.
 KEPT = 32
-ARRAYS = jax.Array, np.ndarray
 NUMBERS = float, complex, np.ndarray, np.generic
 # What `jax.jit` traces as it is: to make an array of a number takes longer than many a program runs.
 TRACED = jax.Array, np.ndarray, float, complex
