@@ -170,7 +170,7 @@ def pushed_forward(bind, plain, nonlinear: int, primals, tangents):
         rates.append(jax.jvp(lambda *known: plain(*known, *t), known, tuple(changes[:nonlinear]))[1])
     if any(not internals.is_zero(x) for x in tangents[nonlinear:]):
         rates.append(bind(*known, *changes[nonlinear:]))
-    return values, rates[0] if len(rates) == 1 else [x + y for x, y in zip(*rates, strict=True)]
+    return values, rates[0] if len(rates) == 1 else [jax.lax.add(x, y) for x, y in zip(*rates, strict=True)]
 
 
 def _zeros(like):

@@ -147,7 +147,8 @@ def _trial() -> bool:
     """Whether a small program gives the right numbers, for one member and for more than are computed at once."""
 
     def moved(x, n):
-        return [jax.lax.fori_loop(0, n, lambda k, x: x * 0.5 + k, x)]
+        _, y = jax.lax.while_loop(lambda s: s[0] < n, lambda s: (s[0] + 1, s[1] * 0.5 + s[0]), (np.int32(0), x))
+        return [y]
 
     with internals.double_precision():
         x, n = np.arange(3.0)[:, None] + np.arange(9.0), np.arange(9, dtype=np.int32)
