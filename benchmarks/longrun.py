@@ -61,7 +61,7 @@ def naive(system, q, p, tolerance, saves, every):
     def run(q, p):
         return jax.lax.scan(several, (q, p), None, length=saves)[1]
 
-    q, p = native(run, q, p, size=3 * q.size)
+    q, p = native(run, q, p)
     return jax.vmap(lambda q, p: system.energy(0.0, q, system.velocity(0.0, q, p)))(q, p)
 
 

@@ -43,25 +43,155 @@ def table(text: str) -> list[Fault]:
 
 FAULTS = table(
     r"""
-integrators/step/slopes.py: stage times stand still when h varies
-- jnp.sum((k + c) * t_bar + own_h, 0)
-+ jnp.sum(c * t_bar + own_h, 0)
+integrators/step/path.py: stage times stand still when h varies
+- return Problem(system, t0 + h * k, h, q, p, method.tableau, formulation)
++ return Problem(system, t0 + jax.lax.stop_gradient(h) * k, h, q, p, method.tableau, formulation)
 > integrators/test_gradients.py::test_the_end_moves_with_the_final_time_as_it_moves_in_time
+
+integrators/step/methods.py: no compensated summation
+- changes = [change + lost for
++ changes = [change + 0 * lost for
+> integrators/test_integrate.py::test_rounding_does_not_add_up
+
+integrators/step/methods.py: a step starts from the last stages
+- jnp.asarray(extrapolation(method.tableau), state.history.dtype) @ state.history
++ state.history[method.tableau.stages :]
+> integrators/test_integrate.py::test_a_step_starts_from_the_last_two
+
+integrators/step/methods.py: statuses of a failed step exchanged
+- jnp.where(finite, RESULTS.not_converged, RESULTS.not_finite)
++ jnp.where(finite, RESULTS.not_finite, RESULTS.not_converged)
+> integrators/test_trajectory.py::test_failures_are_told_apart
+
+integrators/step/methods.py: a failed step moves what it began with
+-         keep(q, state.q),
++         q,
+> integrators/test_loop.py::test_one_of_a_batch_fails
+
+integrators/step/methods.py: a failed member goes on
+- jnp.where(state.alive & ~good, jnp.where(finite
++ jnp.where(~good, jnp.where(finite
+> integrators/test_loop.py::test_one_of_a_batch_fails
+
+integrators/step/methods.py: iterations of the last step alone
+- state.iterations + root.iterations,
++ root.iterations,
+> integrators/test_loop.py::test_some_of_a_batch_are_stiff
+
+integrators/step/methods.py: matrices of the last step alone
+- state.jacobians + root.jacobians,
++ root.jacobians,
+> integrators/test_loop.py::test_some_of_a_batch_are_stiff
+
+integrators/step/methods.py: all steps are the first
+- since, errors = state.since + good,
++ since, errors = state.since,
+> integrators/test_integrate.py::test_the_local_error_is_bounded
+
+integrators/step/methods.py: the history in the wrong order
+- keep(jnp.concatenate([before, guessable]), state.history)
++ keep(jnp.concatenate([guessable, before]), state.history)
+> integrators/test_integrate.py::test_a_step_starts_from_the_last_two
+
+integrators/step/methods.py: a later start has the times of the first
+- problem = Problem(system, t0 + h * state.step,
++ problem = Problem(system, t0 + h * (state.step - state.step % 2),
+> integrators/test_loop.py::test_parts_have_their_times
+
+integrators/step/stages.py: a step that grows moves no stages
+- eqx.filter_jvp(lambda problem: problem.evaluated(w), (problem,), (tangent,))[1]
++ eqx.filter_jvp(lambda p: eqx.tree_at(lambda p: p.h, p, problem.h).evaluated(w), (problem,), (tangent,))[1]
+> integrators/test_loop.py::test_some_of_a_batch_are_stiff
+
+integrators/step/path.py: a failed step goes on in the tangent
+- c if a is None else c + jnp.where(good, a, 0)
++ c if a is None else c + a
+> integrators/test_loop.py::test_after_a_failed_step_all_stays
+
+_compile/native.py: what a batch has in common is pulled by one
+- [jnp.sum(x, which, keepdims=True) if which
++ [jnp.max(x, which, keepdims=True) if which
+> compile/test_native.py::test_what_a_batch_has_in_common_is_pulled_by_all
+
+_compile/native.py: all members have their own numbers
+- is_shared = math.prod(x.shape[len(aval.shape) :]) == 1
++ is_shared = x.ndim > len(aval.shape)
+> integrators/test_loop.py::test_batches_of_batches
+
+_compile/native.py: the last axis of members is the innermost
+-         for i, size in enumerate(batch):
++         for i, size in reversed([*enumerate(batch)]):
+> integrators/test_loop.py::test_networks
+
+_compile/native.py: each device keeps its own sum over members
+- return jax.lax.psum(x, names) if names else x
++ return x
+> compile/test_devices.py::test_any_mesh
+
+_compile/native.py: the devices run one loop
+- return alone or not batch or internals.for_devices is None
++ return True
+> compile/test_devices.py::test_any_mesh
+
+integrators/step/iteration.py: a state of constants, which vmap traces again and again
+- turn, batched_as(w, begun(w, active)))
++ turn, begun(w, active))
+> compile/test_tracing.py
+
+integrators/step/iteration.py: a matrix of difference quotients with the other sign
+- column = (r - base) / length(s.start)
++ column = (base - r) / length(s.start)
+> integrators/test_loop.py::test_some_of_a_batch_are_stiff
+
+integrators/step/iteration.py: a matrix is never formed again
+- & (s.jacobians < MOST_MATRICES)
++ & (s.jacobians < 1)
+> integrators/test_loop.py::test_some_of_a_batch_are_stiff
+
+integrators/step/iteration.py: differences of the length of what may be zero
+- eps**0.5 * (floor + size(begin)), 1)
++ eps**0.5 * size(begin), 1)
+> integrators/test_integrate.py::test_a_damped_motion_that_the_steps_cannot_follow_is_no_success
+
+integrators/step/iteration.py: what no matrix finds is found
+- return Root(end.at.w, end.at.converged, end
++ return Root(end.at.w, whether, end
+> integrators/test_trajectory.py::test_failures_are_told_apart
+
+integrators/step/iteration.py: base of the differences is that of the guess
+- base = jnp.where(s.place < 0, r, s.base)
++ base = jnp.where((s.place < 0) & (s.jacobians == 0), r, s.base)
+> integrators/test_loop.py::test_some_of_a_batch_are_stiff
+
+integrators/step/iteration.py: every matrix is that of the guess
+- begin = jnp.where(failed & jnp.isfinite(size(after.w)), after.w, s.start)
++ begin = s.start
+> integrators/test_loop.py::test_some_of_a_batch_are_stiff
+
+integrators/step/iteration.py: a matrix is inverted before it is complete
+- is_last = s.place == count - 1
++ is_last = s.place == jnp.maximum(count - 2, 0)
+> integrators/test_loop.py::test_some_of_a_batch_are_stiff
+
+integrators/step/collocation.py: forces of velocities that are not corrected
+- return v, self.system.force(t, q, v, lam), lam
++ return v, self.system.force(t, q, u, lam), lam
+> integrators/test_loop_constraints.py::test_constraints
+
+integrators/step/collocation.py: split matrices forget what the unknowns do to the forces
+- of_w(r_q) + r_p @ f_w, of_w(
++ of_w(r_q), of_w(
+> integrators/test_integrate.py::test_one_jacobian_serves_all_stages
+
+integrators/step/collocation.py: and what places do
+- ha**2 * second
++ 0 * second
+> integrators/test_loop_constraints.py::test_constraints
 
 integrators/step/collocation.py: the same within a step
 - return self.t + self.h * self.tableau.c
 + return self.t + jax.lax.stop_gradient(self.h) * self.tableau.c
 > integrators/test_gradients.py::test_the_end_moves_with_the_final_time_as_it_moves_in_time
-
-integrators/step/loop.py: no compensated summation
-- summed(tableau.b, w[:n]) + lost_q
-+ summed(tableau.b, w[:n]) + 0 * lost_q
-> integrators/test_integrate.py::test_rounding_does_not_add_up
-
-integrators/step/loop.py: a step starts from the last stages
-- guess = mixed(ahead, state.history), [
-+ guess = state.history[:, s:], [
-> integrators/test_integrate.py::test_a_step_starts_from_the_last_two
 
 integrators/judgement.py: rounding at rest is taken for steps that are too long
 - <= facts.kinetic / 3 + rounding_off + noise
@@ -77,11 +207,6 @@ integrators/step/iteration.py: any stagnation is convergence
 - stagnant = slow & (increment <= 2**14 * eps * scale)
 + stagnant = slow
 > integrators/test_integrate.py::test_stability_function
-
-integrators/step/loop.py: statuses of a failed step exchanged
-- jnp.where(finite, RESULTS.not_converged, RESULTS.not_finite)
-+ jnp.where(finite, RESULTS.not_finite, RESULTS.not_converged)
-> integrators/test_trajectory.py::test_failures_are_told_apart
 
 integrators/step/collocation.py: one of two conjugate eigenvalues
 - 1e-14, 2.0, 1.0)
@@ -108,16 +233,6 @@ integrators/contract/constraints.py: redundant constraints go unnoticed
 integrators/step/path.py: a step more than was asked for
 - return jnp.where(row < rows, every, 0)
 + return jnp.where(row <= rows, every, 0)
-> integrators/test_trajectory.py::test_one_program_serves_any_number_of_steps
-
-integrators/step/loop.py: a step more than was asked for in the loop of all
-- fori_loop(0, made[0] * made[1], one_of_many
-+ fori_loop(0, made[0] * made[1] + 1, one_of_many
-> integrators/test_trajectory.py::test_one_program_serves_any_number_of_steps
-
-integrators/step/loop.py: every step has a row
-- k // made[1], 0)
-+ k, 0)
 > integrators/test_trajectory.py::test_one_program_serves_any_number_of_steps
 
 _compile/program/elementary.py: a digit of far angles is not carried
@@ -185,21 +300,6 @@ _compile/program/members.py: the last members of a part are left out
 + code.new("sub i64 %to, %i.next", WORD, False)
 > compile/test_llvm.py
 
-_compile/lanes.py: large batches on other devices by arrays
-- Target(by_scalars=math.prod(batch) >= MANY)
-+ Target()
-> compile/test_native.py::test_large_batches_on_other_devices_are_computed_by_scalars
-
-_compile/split.py: calls that are kept apart on other devices too
-- if not current_target().is_processor:
-+ if not current_target().by_scalars:
-> compile/test_native.py::test_large_batches_on_other_devices_are_computed_by_scalars
-
-_compile/split.py: long matrices are made of scalars
-- if not often and self.by_scalars and self.is_long:
-+ if False:
-> integrators/test_loop.py::test_a_truss_is_a_short_program
-
 _compile/jit.py: results that are no arrays are lost
 - return values if constants.value is None else eqx.combine(values, constants.value)
 + return values
@@ -214,31 +314,6 @@ integrators/judgement.py: the last block of rows is left out
 - (made + size) // size, block, values
 + made // size, block, values
 > integrators/test_trajectory.py::test_one_program_serves_any_number_of_steps
-
-_compile/split.py: all weights are taken apart
-- shapes = [v.aval.shape if v in used else (0,) * v.aval.ndim for v in closed.jaxpr.invars]
-+ shapes = [v.aval.shape for v in closed.jaxpr.invars]
-> integrators/test_loop.py::test_what_nothing_is_made_of_is_not_taken_apart
-
-integrators/step/loop.py: half of the physics is made of scalars
-- self.by_scalars = self.outer.scalars is not None
-+ self.by_scalars = self.inner.scalars is not None or self.outer.is_arithmetic
-> integrators/test_loop.py::test_a_wide_network_is_a_short_program
-
-integrators/step/iteration.py: what follows from a root is that of the iterate before
-- jnp.any(s.going)) if before else
-+ jnp.any(kept.going)) if before else
-> integrators/test_loop.py::test_some_of_a_batch_are_stiff
-
-integrators/step/slopes.py: the next step is guessed as it was
-- ahead = partial(mixed, shifted(tableau, 1))
-+ ahead = partial(mixed, shifted(tableau, 0))
-> integrators/test_loop.py::test_derivatives_start_from_the_step_beside
-
-integrators/step/slopes.py: the cotangents of a step are guessed without their weights
-- scale[:, None] * shifted(tableau, -1) / scale)
-+ shifted(tableau, -1))
-> integrators/test_loop.py::test_derivatives_start_from_the_step_beside
 
 _progress.py: silence while it compiles
 - while not done.wait(EVERY):
@@ -1088,16 +1163,6 @@ _files/archive.py: a truncated file is left behind
 + pass
 > integrators/test_trajectory.py::test_interrupted_save_leaves_the_old_file
 
-_compile/native.py: what a batch has in common is pulled by one
-- [jnp.sum(x, 0) if axis is None
-+ [x[0] if axis is None
-> compile/test_native.py::test_what_a_batch_has_in_common_is_pulled_by_all
-
-_compile/elementary.py: a half-turn of the sine
-- either(2, 3).where(0 - value, value).scalar)
-+ either(1, 3).where(0 - value, value).scalar)
-> compile/test_scalars.py::test_elementary_functions
-
 _compile/native.py: a sum with zeros of JAX, which are programs of their own
 -         rates.append(bind(*known, *changes[nonlinear:]))
 +         rates.append([jnp.zeros_like(x) + x for x in bind(*known, *changes[nonlinear:])])
@@ -1123,39 +1188,9 @@ _compile/internals.py: garbage is looked for while operations are lowered
 +         @partial
 > compile/test_tracing.py
 
-integrators/step/iteration.py: a state of constants, which vmap traces again and again
--     start = batched_as(w, begun(w, list(others), active))
-+     start = begun(w, list(others), active)
-> compile/test_tracing.py
-
-integrators/step/iteration.py: members go on until the last has converged
-- if s.going.shape or before else after
-+ if before else after
-> integrators/test_loop.py::test_some_of_a_batch_are_stiff
-
-integrators/step/iteration.py: one turn that changes no velocity is enough
--     converged = converged & (count >= least)
--
-> integrators/test_loop.py::test_a_force_that_sets_in_within_a_step
-
 integrators/step/iteration.py: increments compared with the one before the last
 - jnp.where(count > 1, increment / s.increment, jnp.nan)
 + jnp.where(count > 1, increment / s.previous, jnp.nan)
-> integrators/test_loop.py::test_some_of_a_batch_are_stiff
-
-integrators/step/loop.py: every member that needs a matrix is the first
-- [j if n > 1 else 0 for j, n in
-+ [0 * j if n > 1 else 0 for j, n in
-> integrators/test_loop.py::test_some_of_a_batch_are_stiff
-
-integrators/step/loop.py: what a matrix found is added to what was there
-- x.at[(..., *i)].set(y)
-+ x.at[(..., *i)].add(y)
-> integrators/test_loop.py::test_some_of_a_batch_are_stiff
-
-integrators/step/iteration.py: forces of the iterate before
-- found = found if jointly else evaluate(w)
-+ found = found if jointly else evaluate(s.at.w)
 > integrators/test_loop.py::test_some_of_a_batch_are_stiff
 
 integrators/impacts/gaps.py: gaps bend with the configuration only
@@ -1173,36 +1208,6 @@ geometry/models/charts.py: series of distances where they are long
 + SHORT = 0.4
 > geometry/test_spaces.py::test_derivatives_of_squared_distances
 
-integrators/step/loop.py: numbers of the system lie along the stages
-- jnp.expand_dims(x, x.ndim - len(batch))
-+ jnp.expand_dims(x, x.ndim)
-> integrators/test_loop.py::test_batches_of_batches
-
-integrators/step/loop.py: a failed step moves what it began with
-- q=jnp.where(good, q1, q),
-+ q=q1,
-> integrators/test_loop.py::test_one_of_a_batch_fails
-
-integrators/step/loop.py: a failed member goes on
-- result=jnp.where(alive & ~good, failure, state.result)
-+ result=jnp.where(~good, failure, state.result)
-> integrators/test_loop.py::test_one_of_a_batch_fails
-
-integrators/step/loop.py: iterations of the last step alone
-- iterations=state.iterations + jnp.where(
-+ iterations=0 * state.iterations + jnp.where(
-> integrators/test_loop.py::test_some_of_a_batch_are_stiff
-
-integrators/step/loop.py: matrices of the last step alone
-- jacobians=state.jacobians + jacobians
-+ jacobians=jacobians
-> integrators/test_loop.py::test_some_of_a_batch_are_stiff
-
-integrators/step/loop.py: all steps are the first
-- since=state.since + good
-+ since=state.since
-> integrators/test_integrate.py::test_the_local_error_is_bounded
-
 integrators/step/errors.py: local errors without the steps before
 - error = jnp.where(known, local, jnp.nan)
 + error = local
@@ -1218,288 +1223,20 @@ integrators/step/errors.py: errors in units of the step are forgotten
 + relative
 > integrators/test_integrate.py::test_a_damped_motion_that_the_steps_cannot_follow_is_no_success
 
-integrators/step/loop.py: local errors of failed steps
-- return jnp.where(good, next_errors(tableau, state.since, state.errors, h, largest, moved, far), state.errors)
-+ return next_errors(tableau, state.since, state.errors, h, largest, moved, far)
-> integrators/test_integrate.py::test_the_local_error_of_a_failed_step_is_none
-
-integrators/step/loop.py: the history in the wrong order
-- jnp.concatenate([before, new], 1), old)
-+ jnp.concatenate([new, before], 1), old)
-> integrators/test_integrate.py::test_a_step_starts_from_the_last_two
-
-integrators/step/loop.py: a later start has the times of the first
-- t0 + h * (begun.step + done + c)
-+ t0 + h * (done + c)
-> integrators/test_loop.py::test_parts_have_their_times
-
-integrators/step/slopes.py: forces that depend on velocities are pulled by positions alone
-- own = w1 + w2
-+ own = w1
-> integrators/test_loop.py::test_some_of_a_batch_are_stiff
-
-integrators/step/slopes.py: masses do not depend on the place
-- return [own, q1 + q2, stage_p, p, *found_bar]
-+ return [own, q2, stage_p, p, *found_bar]
-> integrators/test_loop.py::test_some_of_a_batch_are_stiff
-
-integrators/step/slopes.py: masses do not depend on time
-- zip(of_outer, of_inner, strict=True)]
-+ zip([0 * of_outer[0], *of_outer[1:]], of_inner, strict=True)]
-> integrators/test_loop.py::test_some_of_a_batch_are_stiff
-
-integrators/step/slopes.py: masses do not depend on numbers
-- zip(of_outer, of_inner, strict=True)]
-+ zip([*of_outer[:2], *(0 * x for x in of_outer[2:])], of_inner, strict=True)]
-> integrators/test_loop.py::test_some_of_a_batch_are_stiff
-
-integrators/step/slopes.py: numbers are pulled separately
-- for i in moving) <= LARGEST
-+ for i in moving) < 0
-> integrators/test_loop.py::test_what_derivatives_need_stands_once
-
-integrators/step/slopes.py: the same for a network
-- t, h, q, stage_p, v, w, *self.moved(theta, x))
-+ t, h, q, stage_p, v, w, *theta)
-> integrators/test_loop.py::test_networks
-
-integrators/step/slopes.py: times of a network's masses
-- jax.vjp(outer, t, h, *common)[1](bars[:1])
-+ jax.vjp(lambda s, *x: outer(t, *x), t, h, *common)[1](bars[:1])
-> integrators/test_loop.py::test_networks
-
-integrators/step/slopes.py: a step that grows moves no stages
-- dq[:, None] + dh * mixed(a, w[:n]), dp
-+ dq[:, None], dp
-> integrators/test_loop.py::test_some_of_a_batch_are_stiff
-
-integrators/step/slopes.py: nor its end
-- jnp.where(good, dh[0] * summed(b, found[0]) + h[0]
-+ jnp.where(good, h[0]
-> integrators/test_loop.py::test_some_of_a_batch_are_stiff
-
-integrators/step/slopes.py: stage times stand still in the tangent
-- dt0 + dh * (k + c), full(good)
-+ dt0 + dh * c, full(good)
-> integrators/test_loop.py::test_some_of_a_batch_are_stiff
-
-integrators/step/slopes.py: the adjoint by the matrix of the method itself
-- mixed(a.T, stage_p))
-+ mixed(a, stage_p))
-> integrators/test_loop.py::test_some_of_a_batch_are_stiff
-
-integrators/step/slopes.py: a step pulls its length by positions alone
-- _dot(at_bar, mixed(a, w[:n])) + _dot(stage_p_bar, mixed(a, found[0]))
-+ _dot(at_bar, mixed(a, w[:n]))
-> integrators/test_loop.py::test_some_of_a_batch_are_stiff
-
-integrators/step/slopes.py: and its end
-- jnp.sum(q_bar * summed(b, w[:n]), 0) + jnp.sum(p_bar * summed(b, found[0]), 0)
-+ jnp.sum(q_bar * summed(b, w[:n]), 0)
-> integrators/test_loop.py::test_some_of_a_batch_are_stiff
-
-integrators/step/slopes.py: a failed step pulls the numbers of the system
-- r_bar, *others = (jnp.where(good, x, 0) for x in values)
-+ r_bar, *others = values
-> integrators/test_loop.py::test_one_of_a_batch_fails
-
-integrators/step/slopes.py: a failed step pulls its length
-- h_bar + jnp.where(good, by_h, 0)
-+ h_bar + by_h
-> integrators/test_loop.py::test_after_a_failed_step_all_stays
-
-integrators/step/slopes.py: numbers are pulled by the last stage
-- x + jnp.sum(y, x.ndim - len(batch)) for
-+ x + jax.lax.index_in_dim(y, -1, x.ndim - len(batch), False) for
-> integrators/test_loop.py::test_some_of_a_batch_are_stiff
-
-integrators/step/slopes.py: stage values that are asked for are not pulled
-- rest = w_bar + own
-+ rest = own
-> integrators/test_loop.py::test_after_a_failed_step_all_stays
-
-_compile/lanes.py: what members share is pulled by their mean
-- x = jnp.sum(x, axes, keepdims=True) if axes else x
--
-+ x = jnp.mean(x, axes, keepdims=True) if axes else x
-+
-> integrators/test_loop.py::test_batches_of_batches
-
-_compile/lanes.py: and in second derivatives
-- return [jnp.sum(x, axes, keepdims=True) if axes else x for x, axes
-+ return [jnp.mean(x, axes, keepdims=True) if axes else x for x, axes
-> integrators/test_loop.py::test_second_derivatives_of_a_batch
-
 _compile/native.py: second derivatives without what the first depend on
 - if any(not internals.is_zero(x) for x in tangents[:nonlinear]):
 + if first == 0:
 > integrators/test_loop.py::test_second_derivatives_of_a_batch
-
-_compile/lanes.py: all members have their own numbers
-- tuple(a == b for a, b in zip(size, batch, strict=True))
-+ tuple(True for a, b in zip(size, batch, strict=True))
-> integrators/test_loop.py::test_batches_of_batches
-
-_compile/split.py: the last axis of members is the innermost
-- for i in range(count):
--             axes
-+ for i in reversed(range(count)):
-+             axes
-> integrators/test_loop.py::test_networks
-
-_compile/split.py: early values of a split come late
-- known[i] for i in self.begun]
-+ known[i] for i in self.begun[::-1]]
-> integrators/test_loop.py::test_some_of_a_batch_are_stiff
-
-integrators/step/iteration.py: a matrix of difference quotients with the other sign
-- ((r - base) / length)[:, None], matrix)
-+ ((base - r) / length)[:, None], matrix)
-> integrators/test_loop.py::test_some_of_a_batch_are_stiff
-
-integrators/step/iteration.py: a matrix is never formed again
-- (jacobians < MOST_MATRICES)
-+ (jacobians < 1)
-> integrators/test_loop.py::test_some_of_a_batch_are_stiff
 
 integrators/step/iteration.py: the transpose of the inverse
 - jnp.sum(s.matrix * r[None], axis=1)
 + jnp.sum(s.matrix * r[:, None], axis=0)
 > integrators/test_loop.py::test_some_of_a_batch_are_stiff
 
-integrators/step/iteration.py: differences of the length of what may be zero
-- eps**0.5 * (floor + size(s.start)), 1)
-+ eps**0.5 * size(s.start), 1)
-> integrators/test_integrate.py::test_a_damped_motion_that_the_steps_cannot_follow_is_no_success
-
-integrators/step/iteration.py: what no matrix finds is found
-- ~active | end.at.converged, end
-+ ~active | True, end
-> integrators/test_trajectory.py::test_failures_are_told_apart
-
-integrators/step/iteration.py: base of the differences is that of the guess
-- base = jnp.where(s.place < 0, r, base)
-+ base = jnp.where((s.place < 0) & (s.jacobians == 0), r, base)
-> integrators/test_loop.py::test_some_of_a_batch_are_stiff
-
 integrators/step/path.py: derivatives of later parts have the times of the first
 - count = state.step + jnp.arange(
 + count = jnp.arange(
 > integrators/test_loop.py::test_parts_have_their_times
-
-integrators/step/slopes.py: a failed step goes on in the tangent
-- dp = dp + jnp.where(good, dh[0] * summed(b, found[0]) + h[0] * summed(b, dfound[0]), 0)
-+ dp = dp + dh[0] * summed(b, found[0]) + h[0] * summed(b, dfound[0])
-> integrators/test_loop.py::test_after_a_failed_step_all_stays
-
-integrators/step/equations.py: forces of velocities that are not corrected
-- return [system.force(t, q, v, lam), v]
-+ return [system.force(t, q, u, lam), v]
-> integrators/test_loop_constraints.py::test_constraints
-
-integrators/step/equations.py: multipliers that do not shrink with the step
-- lam = w[n : n + self.count] / h
--         rows
-+ lam = w[n : n + self.count]
-+         rows
-> integrators/test_loop_constraints.py::test_constraints
-
-integrators/step/equations.py: split matrices forget what the unknowns do to the forces
-- of_w(r_q) + product(r_p, f_w), of_w(
-+ of_w(r_q), of_w(
-> integrators/test_integrate.py::test_one_jacobian_serves_all_stages
-
-integrators/step/equations.py: and what places do
-- shifts**2 * second)
-+ 0 * second)
-> integrators/test_loop_constraints.py::test_constraints
-
-integrators/step/equations.py: the transposed correction by the matrices themselves
-- mixed((basis * weight).T, w + 0j)[:, None], axis=0)
-+ mixed((basis * weight).T, w + 0j)[None], axis=1)
-> integrators/test_loop_constraints.py::test_constraints
-
-integrators/step/equations.py: so by the whole one
-- product(jnp.swapaxes(inverses, 0, 1), w.
-+ product(inverses, w.
-> integrators/test_loop_constraints.py::test_constraints
-
-integrators/step/equations.py: rows exchanged as they were, not back
-- back = jnp.argmax(order[:, None] == index[None], axis=0)
-+ back = order
-> numerics/test_linalg.py::test_inverses_of_many_at_once
-
-integrators/step/equations.py: inverses without pivots
-- jnp.where(index >= k, jnp.abs(a[:, k]), -1.0)
-+ jnp.where(index == k, 1.0, -1.0)
-> numerics/test_linalg.py::test_inverses_of_many_at_once
-
-integrators/step/loop.py: matrices of constraints are never renewed
-- & (root.jacobians < MOST_MATRICES)
-+ & (root.jacobians < 1)
-> integrators/test_loop_constraints.py::test_constraints
-
-integrators/step/loop.py: or renewed where they were
-- self.correction(known, root.w, root.others), wanting
-+ self.correction(known, w, found), wanting
-> integrators/test_loop_constraints.py::test_constraints
-
-integrators/step/loop.py: what has converged is lost in the next attempt
-- root.converged | end.converged
-+ end.converged
-> integrators/test_loop_constraints.py::test_constraints
-
-integrators/step/loop.py: all members count the matrices of each
-- root.jacobians + active
-+ root.jacobians + 1
-> integrators/test_loop_constraints.py::test_constraints
-
-integrators/step/loop.py: multipliers are guessed as zero
-- < n + stages.count).reshape
-+ < n).reshape
-> integrators/test_loop_constraints.py::test_constraints
-
-integrators/step/loop.py: stage values without their second multipliers
-- last = jnp.where(good, w, state.history[:, s:])
-+ last = after.history[:, s:]
-> integrators/test_loop_constraints.py::test_constraints
-
-integrators/step/loop.py: positions move with corrected velocities
-- at_once(ends, w, new[0], q
-+ at_once(ends, stages.velocities(w, new), new[0], q
-> integrators/test_loop_constraints.py::test_constraints
-
-integrators/step/slopes.py: lengths of steps act on the times of stages alone
-- (k + c) * t_bar + own_h, 0)
-+ (k + c) * t_bar, 0)
-> integrators/test_loop_constraints.py::test_constraints
-
-integrators/step/slopes.py: corrections of velocities do not pull the momentum
-- jnp.sum(stage_p_bar + start_p_bar, 1)
-+ jnp.sum(stage_p_bar, 1)
-> integrators/test_loop_constraints.py::test_constraints
-
-integrators/step/slopes.py: corrected velocities are unknowns
-- if not stages.has_velocities:
-            own = jnp
-+ if True:
-            own = jnp
-> integrators/test_loop_constraints.py::test_constraints
-
-integrators/step/slopes.py: corrections of velocities pull nothing
-- found_bar = [f_bar, v_bar] if
-+ found_bar = [f_bar, 0 * v_bar] if
-> integrators/test_loop_constraints.py::test_constraints
-
-_compile/split.py: arrays are not split
-- is_late = not late.isdisjoint(
-+ is_late = True or not late.isdisjoint(
-> integrators/test_loop.py::test_what_is_known_early_is_computed_once
-
-_compile/split.py: weights for every point
-- *(trails[i] for i in self.uses.get(v, ())))].append
-+ *trails)].append
-> integrators/test_loop.py::test_what_is_known_early_is_computed_once
 
 integrators/impacts/path.py: where a flight ends after a saved step is saved
 - record.good & (record.step > before.state.step)
@@ -1510,56 +1247,6 @@ integrators/integrate.py: another number of impacts is another program
 - 1 << (most - 1).bit_length() if most
 + most if most
 > impacts/test_collisions.py::test_one_program_serves_any_numbers_of_steps_and_impacts
-
-integrators/step/slopes.py: the position is pulled by the last stage
-- q_bar + jnp.sum(at_bar, 1), p_bar
-+ q_bar + at_bar[:, -1], p_bar
-> integrators/test_loop_constraints.py::test_constraints
-
-integrators/step/slopes.py: changes of velocities are not corrected
-- stages.velocities(dw, found), dw, often=often)[0]
-+ dw[:n], dw, often=often)[0]
-> integrators/test_loop_constraints.py::test_constraints
-
-integrators/step/slopes.py: a step that grows does nothing to forces
-- *theta, dt, dh, dp[:, None]
-+ *theta, dt, 0 * dh, dp[:, None]
-> integrators/test_loop_constraints.py::test_constraints
-
-integrators/step/slopes.py: nor to constraints
-- *theta, dt, dh, *dx, often
-+ *theta, dt, 0 * dh, *dx, often
-> integrators/test_loop_constraints.py::test_constraints
-
-integrators/step/slopes.py: the adjoint by the matrices of the step
-- found, transposed=True)
-+ found)
-> integrators/test_loop_constraints.py::test_constraints
-
-integrators/step/iteration.py: differences of no length where all is zero
-- jnp.where(floor + size(s.start) > 0, eps**0.5 * (floor + size(s.start)), 1)
-+ eps**0.5 * (floor + size(s.start))
-> integrators/test_loop.py::test_some_of_a_batch_are_stiff
-
-integrators/step/iteration.py: every matrix is that of the guess
-- jnp.where((jacobians > 0) & jnp.isfinite(size(after.w)), after.w, s.start)
-+ s.start
-> integrators/test_loop.py::test_some_of_a_batch_are_stiff
-
-integrators/step/iteration.py: the first matrix is that of where plain iteration has led
-- jnp.where((jacobians > 0) & jnp.isfinite
-+ jnp.where(jnp.isfinite
-> integrators/test_loop.py::test_some_of_a_batch_are_stiff
-
-integrators/step/iteration.py: a matrix is inverted before it is complete
-- once(s.place == count - 1, invert
-+ once(s.place >= 0, invert
-> integrators/test_loop.py::test_some_of_a_batch_are_stiff
-
-integrators/step/iteration.py: differences count as iterations
-- s.iterations + ~probing
-+ s.iterations + 1
-> integrators/test_loop.py::test_some_of_a_batch_are_stiff
 
 geometry/geodesics/relaxation.py: a tolerance is not felt
 - jnp.maximum(rounding, SAFETY * self.tolerance)
@@ -1590,16 +1277,6 @@ plot/pages/player.py: the player skips halves of edges
 - if np.max(np.abs(chords
 + if np.nanmax(np.abs(chords
 > plot/test_plot.py::test_points_that_wind_differently_have_half_an_edge_each
-
-_compile/lanes.py: each device keeps its own sum over members
-- return jax.lax.psum(x, names) if names else x
-+ return x
-> compile/test_devices.py::test_any_mesh
-
-_compile/lanes.py: the devices run one loop
-- return alone or not batch or internals.for_devices is None
-+ return True
-> compile/test_devices.py::test_any_mesh
 
 _compile/devices.py: what varies stays typed as varying
 - return retyped_p.bind(x, like, typed=typed)[0]

@@ -83,8 +83,6 @@ def apply(graph: Graph, equation, cells: list) -> list:
     def function(*x):
         if name == "convert_element_type":
             return graph.convert(*x, out.aval.dtype)
-        if name in graph.formulas and out.aval.dtype == np.float64:
-            return graph.formulas[name](graph, *x)
         return graph.apply(equation.primitive, equation.params, x, out.aval.dtype)
 
     return [each(out.aval.shape, function, *cells)]

@@ -1,13 +1,7 @@
 """Graphs of scalar expressions without common subexpressions."""
 
 import numpy as np
-from jax import lax
 
-# XLA:CPU fuses a value into every operation that uses it, and so computes a shared value many times. What costs more is
-# the result of a call that XLA may not inline (`split.py`).
-WORTH_SHARING = 6
-COST = {"sin": 20, "cos": 20, "tan": 25, "expm1": 10, "exp": 5, "log": 8, "log1p": 12, "asinh": 20, "acosh": 20}
-COST |= {"atan": 30, "atan2": 30, "asin": 30, "acos": 30, "tanh": 8, "div": 3, "sqrt": 3, "rsqrt": 4, "pow": 20}
 IN_NUMPY = """
     eq equal, ne not_equal, lt less, le less_equal, gt greater, ge greater_equal, max maximum, min minimum,
     and bitwise_and, or bitwise_or, not bitwise_not, sin sin, cos cos, exp exp, expm1 expm1, log log, sqrt sqrt,
@@ -19,22 +13,21 @@ FOLDED = {name: getattr(np, function) for name, function in (pair.split() for pa
 class Node:
     """A number that is computed while the program runs. (Constants are numpy numbers.)"""
 
-    __slots__ = ("args", "bind", "dtype", "index", "name", "params")
+    __slots__ = ("args", "dtype", "index", "name", "params")
 
 
 class Graph:
-    """Numbers and the operations between them: `apply` adds a node. Operations in `formulas` are computed by these
-    functions of (graph, *numbers)."""
+    """Numbers and the operations between them: `apply` adds a node."""
 
-    def __init__(self, formulas=None):
-        self.nodes, self.order, self.formulas = {}, [], formulas or {}
+    def __init__(self):
+        self.nodes, self.order = {}, []
 
-    def node(self, name, args, dtype, bind, key=None, params=None):
-        """The node of an operation `bind` on these arguments. The same name, `key` and arguments give the same node."""
+    def node(self, name, args, dtype, key=None, params=None):
+        """The node of an operation on these arguments. The same name, `key` and arguments give the same node."""
         key = (name, key, *((x.index,) if isinstance(x, Node) else (x.dtype, x.tobytes()) for x in args))
         if key not in self.nodes:
             node = Node()
-            node.name, node.args, node.dtype, node.bind, node.index = name, args, dtype, bind, len(self.order)
+            node.name, node.args, node.dtype, node.index = name, args, dtype, len(self.order)
             node.params = params
             self.nodes[key] = node
             self.order.append(node)
@@ -42,7 +35,7 @@ class Graph:
 
     def given(self, value):
         """The node of a number that is given, of the type of this value."""
-        return self.node("given", (), value.dtype, None, key=len(self.order))
+        return self.node("given", (), value.dtype, key=len(self.order))
 
     def apply(self, primitive, params, args, dtype):
         """The number primitive(*args), simplified by rules such as x·1 = x that change at most the sign of a zero."""
@@ -53,14 +46,7 @@ class Graph:
             return self.power(args[0], params["y"])
         if all(not isinstance(x, Node) for x in args) and name in FOLDED:
             return np.asarray(FOLDED[name](*args), dtype)[()]
-        return self.node(
-            name,
-            args,
-            dtype,
-            lambda *x: primitive.bind(*x, **params),
-            key=tuple(map(str, params.items())),
-            params=params,
-        )
+        return self.node(name, args, dtype, key=tuple(map(str, params.items())), params=params)
 
     def add(self, a, b):
         a, b = _sorted(a, b)
@@ -72,7 +58,7 @@ class Graph:
             return self.subtract(a, b.args[0])
         if isinstance(a, Node) and a.name == "neg":
             return self.subtract(b, a.args[0])
-        return self.node("add", (a, b), b.dtype, lax.add)
+        return self.node("add", (a, b), b.dtype)
 
     def subtract(self, a, b):
         if not isinstance(a, Node) and not isinstance(b, Node):
@@ -83,7 +69,7 @@ class Graph:
             return self.negative(b)
         if isinstance(b, Node) and b.name == "neg":
             return self.add(a, b.args[0])
-        return self.node("sub", (a, b), a.dtype, lax.sub)
+        return self.node("sub", (a, b), a.dtype)
 
     def negative(self, a):
         if not isinstance(a, Node):
@@ -92,7 +78,7 @@ class Graph:
             return a.args[0]
         if a.name == "sub":
             return self.subtract(*a.args[::-1])
-        return self.node("neg", (a,), a.dtype, lax.neg)
+        return self.node("neg", (a,), a.dtype)
 
     def multiply(self, a, b):
         a, b = _sorted(a, b)
@@ -108,14 +94,14 @@ class Graph:
             return self.negative(self.multiply(a.args[0], b))
         if b.name == "neg":
             return self.negative(self.multiply(a, b.args[0]))
-        return self.node("mul", (a, b), b.dtype, lax.mul)
+        return self.node("mul", (a, b), b.dtype)
 
     def divide(self, a, b):
         if not isinstance(a, Node) and not isinstance(b, Node) and not np.issubdtype(a.dtype, np.integer):
             return a / b
         if _is(b, 1):
             return a
-        return self.node("div", (a, b), a.dtype, lax.div)
+        return self.node("div", (a, b), a.dtype)
 
     def power(self, a, exponent):
         if exponent < 0:
@@ -131,24 +117,14 @@ class Graph:
             return cases[int(which)]
         if all(case is cases[0] or _same(case, cases[0]) for case in cases):
             return cases[0]
-        return self.node("select_n", (which, *cases), cases[0].dtype, lax.select_n)
+        return self.node("select_n", (which, *cases), cases[0].dtype)
 
     def convert(self, a, dtype):
         if a.dtype == dtype:
             return a
         if not isinstance(a, Node) and _is_plain(a.dtype, dtype):
             return a.astype(dtype)
-        return self.node("convert", (a,), dtype, lambda x: lax.convert_element_type(x, dtype), key=str(dtype))
-
-    def needed(self, roots):
-        """All nodes that the roots depend on, each after what it depends on."""
-        seen, stack = {}, list(roots)
-        while stack:
-            node = stack.pop()
-            if node.index not in seen:
-                seen[node.index] = node
-                stack += [x for x in node.args if isinstance(x, Node)]
-        return [seen[index] for index in sorted(seen)]
+        return self.node("convert", (a,), dtype, key=str(dtype))
 
 
 def _sorted(a, b):

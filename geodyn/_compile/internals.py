@@ -19,14 +19,13 @@ from geodyn._compile.tracing import undisturbed
 
 try:
     from jax.core import ShapedArray, eval_jaxpr
-    from jax.experimental.xla_metadata import set_xla_metadata
     from jax.extend.core import ClosedJaxpr, Literal, Primitive
     from jax.interpreters import ad, batching, mlir
 
     MISSING = None
 except (ImportError, AttributeError) as missing:
     nothing = cast(Any, None)
-    ShapedArray = eval_jaxpr = set_xla_metadata = ClosedJaxpr = Literal = Primitive = ad = batching = mlir = nothing
+    ShapedArray = eval_jaxpr = ClosedJaxpr = Literal = Primitive = ad = batching = mlir = nothing
     MISSING = missing
 
 try:
@@ -191,6 +190,17 @@ def programs_in(params):
     """The programs (jaxprs, closed or open) among the parameters of an operation, as open ones."""
     opened = [getattr(x, "jaxpr", x) for x in jax.tree.leaves(list(params.values()), is_leaf=_is_program)]
     return [x for x in opened if isinstance(getattr(x, "eqns", None), list | tuple)]
+
+
+INLINED = {"jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "remat2", "checkpoint"}
+
+
+def inner_program(equation):
+    """The program that an operation calls, if the operation is only a call; else None."""
+    if equation.primitive.name not in INLINED:
+        return None
+    called = equation.params.get("jaxpr", equation.params.get("call_jaxpr"))
+    return called if isinstance(called, ClosedJaxpr) else ClosedJaxpr(called, ())
 
 
 def scan_counts(equation) -> tuple[int, int]:

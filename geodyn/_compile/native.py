@@ -1,10 +1,14 @@
-"""Programs of one member as one primitive of JAX, which batches and transposes them.
+"""Programs of one member as one operation of JAX, which batches, differentiates and transposes them.
 
-On a CPU they are compiled to machine code of our own (`program/`); elsewhere, and where that cannot be, they run as JAX
-runs them. The parts of JAX that this needs are in `internals.py`.
+A batch has the axes of its members behind an array's own axes: of their number, or of length one if all members share
+the values. Where our compiler can (`program/`), an operation becomes machine code that computes each member as if it
+were alone; elsewhere it is `jax.vmap` of the program as it was written. The parts of JAX that this needs are in
+`internals.py`.
 """
 
+import contextlib
 import functools
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -12,81 +16,52 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import NamedSharding, PartitionSpec, get_abstract_mesh, use_abstract_mesh
 
 from geodyn._compile import internals
-from geodyn._compile.internals import ClosedJaxpr, programs_in
+from geodyn._compile.internals import ClosedJaxpr
 from geodyn._compile.program import members
 
-# Larger states are programs on large arrays, of which XLA makes good code.
-LARGEST = 64
+
+def native(function: Callable, *args):
+    """`function(*args)` on arrays, by machine code of our own where that can be."""
+    return _call(function, args, args)
 
 
-def native(function: Callable, *args, size: int, in_batches: Callable | None = None):
-    """`function(*args)` on arrays. On the CPU it is machine code of our own if its state has few numbers (`size`), and
-    if its operations allow it; else it runs as it is. Under `vmap` it is `in_batches`, the same function written for
-    many members at once. Its derivatives are those of the plain program."""
-    if size > LARGEST or not is_usable():
-        return function(*args)
-    return _call(function, in_batches or function, args, args, size=size)
+def native_linear(function: Callable, known, t):
+    """`function(known, t)`, linear in the arrays t, as `native`, also when it is differentiated in either mode."""
+    return _call(function, (known, t), (known,))
 
 
-def native_linear(function: Callable, known, t, *, size: int, in_batches: Callable):
-    """`function(known, t)`, linear in the arrays t, as a native function (see `native`), also when it is differentiated
-    in either mode."""
-    if not is_usable():
-        return function(known, t)
-    return _call(function, in_batches, (known, t), (known,), size=size)
+def _call(function, args, nonlinear):
+    return _bound(function, args, nonlinear) if is_usable() else function(*args)
 
 
-def _call(function, in_batches, args, nonlinear, **params):
+def _bound(function, args, nonlinear):
     leaves, structure = jax.tree.flatten(args)
-    out = []
+    forms = []
 
-    def flat(function):
-        def on_leaves(*x):
-            values, form = jax.tree.flatten(function(*structure.unflatten(x)))
-            out.append(form)
-            return values
+    def flat(*x):
+        values, form = jax.tree.flatten(function(*structure.unflatten(x)))
+        forms.append(form)
+        return values
 
-        return on_leaves
-
-    values = _bind(flat(function), flat(in_batches), leaves, len(jax.tree.leaves(nonlinear)), **params)
-    return out[0].unflatten(values)
-
-
-# The batched or transposed form of a program is traced when it is lowered, and not before: often it is only transformed
-# further.
-class Members(NamedTuple):
-    """The program of a batch: the program of one member, the batch axis of each argument (None for an argument that all
-    members share), and the number of members."""
-
-    program: Any  # A closed jaxpr, or a Members or Transposed of one.
-    axes: tuple[int | None, ...]
-    size: int
-
-    @property
-    def in_avals(self):
-        pairs = zip(self.program.in_avals, self.axes, strict=True)
-        return [x if axis is None else _widened(x, axis, self.size) for x, axis in pairs]
-
-    @property
-    def out_avals(self):
-        return [_widened(x, 0, self.size) for x in self.program.out_avals]
-
-    @property
-    def jaxpr(self):
-        return _derived(self).jaxpr
-
-    def together(self, one: Callable) -> Callable:
-        """The program of one member applied to all members of a batch."""
-        return jax.vmap(one, self.axes, axis_size=self.size)
+    program, consts = closure_converted(_traced(flat, leaves))
+    if internals.is_high(program.jaxpr):
+        values = internals.eval_jaxpr(program.jaxpr, program.consts, *consts, *leaves)
+    else:
+        first = len(consts) + len(jax.tree.leaves(nonlinear))
+        summed = ((),) * len(program.out_avals)
+        values = program_p.bind(*consts, *leaves, program=program, nonlinear=first, batch=(), summed=summed)
+    return forms[0].unflatten(values)
 
 
 class Transposed(NamedTuple):
     """The transpose of a program that is linear in its arguments from the place `nonlinear` on: it maps the arguments
-    before, and the cotangents of the results, to the cotangents of the linear arguments."""
+    before, and the cotangents of the results, to the cotangents of the linear arguments. It is traced when it is
+    lowered, and not before: often it is only transformed further."""
 
-    program: Any  # A closed jaxpr, or a Members or Transposed of one.
+    program: Any  # A closed jaxpr, or a Transposed of one.
     nonlinear: int
 
     @property
@@ -97,42 +72,13 @@ class Transposed(NamedTuple):
     def out_avals(self):
         return self.program.in_avals[self.nonlinear :]
 
-    @property
-    def jaxpr(self):
-        return _derived(self).jaxpr
+    def closed(self):
+        """The program as a jaxpr."""
+        return _traced(partial(evaluated, self, batch=()), self.in_avals)
 
 
-def _derived(program: Members | Transposed):
-    return _traced(partial(evaluated, program), program.in_avals)
-
-
-def _widened(x, axis: int, size: int):
-    return internals.ShapedArray((*x.shape[:axis], size, *x.shape[axis:]), x.dtype, weak_type=x.weak_type)
-
-
-def _traced(function, avals):
-    return jax.make_jaxpr(function)(*(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in avals))
-
-
-def _bind(function, in_batches, args, nonlinear, **params):
-    """The results of a function of arrays, bound as one primitive; it is linear in the arguments from the place
-    `nonlinear` on."""
-    program, consts = closure_converted(_traced(function, args))
-    if internals.is_high(program.jaxpr):
-        return evaluated(program, *consts, *args)
-    if consts:
-        in_batches = partial(evaluated, program)
-    params |= {"in_batches": in_batches, "nonlinear": len(consts) + nonlinear}
-    return program_p.bind(*consts, *args, program=program, **params)
-
-
-def evaluated(program, *args):
-    """The values of the program, which JAX runs as it is."""
-    if isinstance(program, Members):
-        return program.together(partial(evaluated, program.program))(*args)
-    if isinstance(program, Transposed):
-        return _backwards(partial(evaluated, program.program), program.out_avals, program.nonlinear)(*args)
-    return internals.eval_jaxpr(program.jaxpr, program.consts, *args)
+def _traced(function, like):
+    return jax.make_jaxpr(function)(*(jax.ShapeDtypeStruct(jnp.shape(x), jnp.result_type(x)) for x in like))
 
 
 def closure_converted(closed):
@@ -146,22 +92,70 @@ def closure_converted(closed):
     return ClosedJaxpr(program, consts), [x for x, moved in zip(closed.consts, traced, strict=True) if moved]
 
 
-def _batched(args, axes, *, in_batches, program, **params):
+def evaluated(program, *args, batch, summed=None):
+    """The results of a program for a batch, which JAX runs as it is."""
+    if not isinstance(program, Transposed):
+        return over_last(partial(internals.eval_jaxpr, program.jaxpr, program.consts), batch)(*args)
+    known, cts = args[: program.nonlinear], args[program.nonlinear :]
+    summed = summed or ((),) * len(program.out_avals)
+    # What all members share is pulled by all of them together: their cotangents, as of the weights of a network, are
+    # summed before they are stored.
+    likes = [
+        jax.ShapeDtypeStruct((*x.shape, *_sizes(batch, sums)), x.dtype)
+        for x, sums in zip(program.out_avals, summed, strict=True)
+    ]
+    cts = [jnp.broadcast_to(x, (*aval.shape, *batch)) for x, aval in zip(cts, program.program.out_avals, strict=True)]
+    pull = jax.linear_transpose(lambda *t: evaluated(program.program, *known, *t, batch=batch), *likes)
+    return pull(list(cts))
+
+
+def _sizes(batch, summed) -> tuple[int, ...]:
+    """The axes of the members of a result that is summed over some of them."""
+    return tuple(1 if is_sum else size for size, is_sum in zip(batch, summed, strict=True))
+
+
+def over_last(function: Callable, batch: tuple[int, ...]) -> Callable:
+    """A function of the arrays of one member as one of those of a batch."""
+
+    def over(*args):
+        trails = [x.shape[x.ndim - len(batch) :] for x in args]
+        mapped = function
+        for i, size in enumerate(batch):
+            axes = [None if trail[i] == 1 and size != 1 else -1 for trail in trails]
+            # The innermost `vmap` is that of the first of these axes, which is the last one that is left there.
+            mapped = jax.vmap(mapped, axes, -1, axis_size=size)
+        shapes = [
+            (*x.shape[: x.ndim - len(batch)], *(a for a, b in zip(trail, batch, strict=True) if a != 1 or b == 1))
+            for x, trail in zip(args, trails, strict=True)
+        ]
+        return mapped(*(x.reshape(shape) for x, shape in zip(args, shapes, strict=True)))
+
+    return over
+
+
+def _abstract(*args, program, batch, summed, **_):
+    return [
+        internals.ShapedArray((*x.shape, *_sizes(batch, sums)), x.dtype)
+        for x, sums in zip(program.out_avals, summed, strict=True)
+    ]
+
+
+def _as_written(*args, program, batch, summed, **_):
+    return evaluated(program, *args, batch=batch, summed=summed)
+
+
+def _batched(args, axes, *, batch, summed, **params):
     (size,) = {x.shape[axis] for x, axis in zip(args, axes, strict=True) if axis is not None}
-    axes = tuple(axes)
-    one = program if isinstance(program, Members) else _traced(in_batches, program.in_avals)
-    values = program_p.bind(*args, program=Members(one, axes, size), in_batches=in_batches, **params)
-    return values, [0] * len(values)
+    pairs = zip(args, axes, strict=True)
+    args = [x[..., None] if axis is None else jnp.moveaxis(x, axis, -1) for x, axis in pairs]
+    summed = tuple((*sums, False) for sums in summed)
+    values = program_p.bind(*args, batch=(*batch, size), summed=summed, **params)
+    return values, [x.ndim - 1 for x in values]
 
 
-def _pushed_forward(primals, tangents, *, program, nonlinear, **params):
-    bind = partial(program_p.bind, program=program, nonlinear=nonlinear, **params)
-    return pushed_forward(bind, partial(evaluated, program), nonlinear, primals, tangents)
-
-
-def pushed_forward(bind, plain, nonlinear: int, primals, tangents):
-    """(values, tangents) of an operation `bind` that is linear in its arguments from the place `nonlinear` on; `plain`
-    is the same function, which JAX differentiates with respect to the other arguments."""
+def _pushed_forward(primals, tangents, *, program, nonlinear, batch, summed):
+    bind = partial(program_p.bind, program=program, nonlinear=nonlinear, batch=batch, summed=summed)
+    plain = partial(evaluated, program, batch=batch, summed=summed)
     values = bind(*primals)
     # Zeros of numpy, since those of JAX may be programs of their own, which are compiled.
     changes = [_zeros(x.aval) if internals.is_zero(x) else x for x in tangents]
@@ -177,62 +171,113 @@ def _zeros(like):
     return np.broadcast_to(np.zeros((), like.dtype), like.shape)
 
 
-def _backwards(function, like, nonlinear):
-    """The transpose of a function that is linear in its last arguments, which have the shapes of `like`: it maps the
-    first arguments and the cotangents of the results to the cotangents of the last arguments."""
-    like = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in like]
-
-    def pull(*args):
-        known, cts = args[:nonlinear], args[nonlinear:]
-        return jax.linear_transpose(lambda *t: function(*known, *t), *like)(list(cts))
-
-    return pull
-
-
-def _pulled_back(cts, *args, program, in_batches, nonlinear, **params):
-    known, t = args[:nonlinear], args[nonlinear:]
-    pairs = zip(cts, program.out_avals, strict=True)
-    cts = [jnp.zeros(y.shape, y.dtype) if internals.is_zero(x) else x for x, y in pairs]
-    if isinstance(program, Members):
-        axes = (*program.axes[:nonlinear], *[0] * len(cts))
-        pulling, many = Members(Transposed(program.program, nonlinear), axes, program.size), in_batches
-    else:
-        pulling, many = Transposed(program, nonlinear), _backwards(in_batches, program.in_avals[nonlinear:], nonlinear)
-    pulled = program_p.bind(*known, *cts, program=pulling, in_batches=many, nonlinear=nonlinear, **params)
-    if isinstance(program, Members):  # The cotangent of an argument that all members share is a sum over the members.
-        pairs = zip(pulled, program.axes[nonlinear:], strict=True)
-        pulled = [jnp.sum(x, 0) if axis is None else jnp.moveaxis(x, 0, axis) for x, axis in pairs]
-    return [None] * nonlinear + [x if internals.is_unknown(y) else None for x, y in zip(pulled, t, strict=True)]
+def _pulled_back(cts, *args, program, nonlinear, batch, summed):
+    known = args[:nonlinear]
+    unknown = list(map(internals.is_unknown, args[nonlinear:]))
+    t = [x.aval if u else jax.typeof(x) for x, u in zip(args[nonlinear:], unknown, strict=True)]
+    full = _abstract(program=program, batch=batch, summed=summed)
+    cts = [jnp.zeros(y.shape, y.dtype) if internals.is_zero(x) else x for x, y in zip(cts, full, strict=True)]
+    # The cotangent of an argument that all members share is a sum over the members.
+    sums = tuple(tuple(a != b for a, b in zip(x.shape[x.ndim - len(batch) :], batch, strict=True)) for x in t)
+    pulling = program.program if isinstance(program, Transposed) else Transposed(program, nonlinear)
+    pulled = program_p.bind(*known, *cts, program=pulling, nonlinear=nonlinear, batch=batch, summed=sums)
+    return [None] * nonlinear + [x if u else None for x, u in zip(pulled, unknown, strict=True)]
 
 
-def _on_cpu(*args, program, size, alone, **_):
-    values = _natively(program, args) if size <= LARGEST and alone else None
-    return evaluated(program, *args) if values is None else values
+def _on_cpu(*args, batch, alone, **params):
+    if batch and math.prod(batch) == 1:  # A batch of one is one.
+        return _of_one(*args, batch=batch, alone=alone, **params)
+    if _is_by_itself(alone, batch):
+        return _on_one_device(*args, batch=batch, **params)
+    return _on_devices(*args, batch=batch, **params)
 
 
-def _natively(program, args) -> list | None:
-    """The values of the program by machine code of our own; None where that cannot be."""
-    batch, axes = (), [() for _ in args]
-    while isinstance(program, Members):
-        batch = (*batch, program.size)
-        axes = [(*x, axis) for x, axis in zip(axes, program.axes, strict=True)]
-        program = program.program
-    closed = program if isinstance(program, ClosedJaxpr) else _derived(program)
+def _of_one(*args, batch, summed, **params):
+    one = [x.reshape(x.shape[: x.ndim - len(batch)]) for x in args]
+    values = _on_cpu(*one, batch=(), summed=((),) * len(summed), **params)
+    return [x.reshape(*x.shape, *(1 for _ in batch)) for x in values]
+
+
+def _on_one_device(*args, program, batch, summed, **_):
+    values = _natively(program, args, batch, summed)
+    return evaluated(program, *args, batch=batch, summed=summed) if values is None else values
+
+
+def _is_by_itself(alone: bool, batch) -> bool:
+    """Whether one device computes all members."""
+    return alone or not batch or internals.for_devices is None
+
+
+def _natively(program, args, batch, summed) -> list | None:
+    """The results by machine code of our own; None where that cannot be."""
+    closed = program.closed() if isinstance(program, Transposed) else program
     full = []
-    for x, places, aval in zip(args, axes, closed.in_avals, strict=True):
-        for place in places:
-            x = x[..., None] if place is None else jnp.moveaxis(x, place, -1)
-        shared = all(place is None for place in places)
-        full.append(x.reshape(aval.shape) if shared else jnp.broadcast_to(x, (*aval.shape, *batch)))
+    for x, aval in zip(args, closed.in_avals, strict=True):
+        is_shared = math.prod(x.shape[len(aval.shape) :]) == 1
+        full.append(x.reshape(aval.shape) if is_shared else jnp.broadcast_to(x, (*aval.shape, *batch)))
     values = members.natively(closed, full, batch)
     if values is None:
         return None
-    count = len(batch)
-    return [jnp.moveaxis(x, range(x.ndim - count, x.ndim), range(count)) for x in values]
+    axes = [[x.ndim - len(batch) + k for k, is_sum in enumerate(sums) if is_sum] for x, sums in zip(values, summed)]
+    return [jnp.sum(x, which, keepdims=True) if which else x for x, which in zip(values, axes, strict=True)]
 
 
-def _as_written(*args, program, **_):
-    return evaluated(program, *args)
+def _on_devices(*args, program, batch, summed, **_):
+    """The results, by each device for its own members of a batch. If all devices ran one loop, each iteration would
+    have to wait until all of them have said whether they go on."""
+
+    def partition(mesh, given, wanted):
+        given, wanted = jax.tree.map(lambda x: x.sharding, (given, wanted))
+        places = [_axes_of_mesh(k - len(batch), batch[k], args, given[1]) for k in range(len(batch))]
+        shares = [math.prod(mesh.shape[name] for name in names) for names in places]
+        if any(size % share for size, share in zip(batch, shares, strict=True)):  # Then each device computes all.
+            given, wanted = jax.tree.map(lambda _: NamedSharding(mesh, PartitionSpec()), (given, wanted))
+            places, shares = [() for _ in batch], [1 for _ in batch]
+        sizes = tuple(size // share for size, share in zip(batch, shares, strict=True))
+
+        def on_one_device(_, parts):
+            on_mesh = contextlib.nullcontext() if get_abstract_mesh().empty else use_abstract_mesh(mesh.abstract_mesh)
+            with on_mesh:
+                values = _on_one_device(*parts, program=program, batch=sizes, summed=summed)
+                return [_summed(x, sums, places) for x, sums in zip(values, summed, strict=True)]
+
+        return mesh, on_one_device, wanted, given
+
+    whole = jax.make_jaxpr(partial(evaluated, program, batch=batch, summed=summed))(*args)
+    shared = internals.custom_partitioning(lambda consts, args: internals.eval_jaxpr(whole.jaxpr, consts, *args))
+    terms = [
+        *(_named(x.shape, (), f"c{i}") for i, x in enumerate(whole.consts)),
+        *(_named(x.shape, batch, f"x{i}") for i, x in enumerate(args)),
+    ]
+    outs = _abstract(program=program, batch=batch, summed=summed)
+    results = [_named(x.shape, batch, f"y{i}") for i, x in enumerate(outs)]
+    own = dict.fromkeys(name for term in (*terms, *results) for name in term if name[0] != "b")
+    rule = ", ".join(map(" ".join, terms)) + " -> " + ", ".join(map(" ".join, results))
+    shared.def_partition(partition, sharding_rule=rule, need_replication_factors=tuple(own))
+    return shared(whole.consts, args)
+
+
+def _named(shape, batch, own: str):
+    """A name for each axis of an array: b0, b1, … for those of the batch."""
+    first = len(shape) - len(batch)
+    return [
+        f"b{i - first}" if i >= first and size == batch[i - first] else f"{own}_{i}" for i, size in enumerate(shape)
+    ]
+
+
+def _axes_of_mesh(place: int, size: int, args, shardings) -> tuple[str, ...]:
+    """The axes of the mesh over which this axis of the batch is spread."""
+    for x, sharding in zip(args, shardings, strict=True):
+        if x.shape[place] == size and len(sharding.spec) == x.ndim and sharding.spec[place]:
+            names = sharding.spec[place]
+            return names if isinstance(names, tuple) else (names,)
+    return ()
+
+
+def _summed(x, sums, places):
+    """A result that is a sum over the members of one device, summed over the devices."""
+    names = tuple(name for is_sum, names in zip(sums, places, strict=True) if is_sum for name in names)
+    return jax.lax.psum(x, names) if names else x
 
 
 # One primitive of JAX, so that every transformation traces the program once, and so that its batching and its transpose
@@ -240,7 +285,7 @@ def _as_written(*args, program, **_):
 program_p = internals.new_operation(
     "native_program",
     run=_as_written,
-    abstract=lambda *args, program, **_: program.out_avals,
+    abstract=_abstract,
     batched=_batched,
     pushed_forward=_pushed_forward,
     pulled_back=_pulled_back,
@@ -251,7 +296,7 @@ program_p = internals.new_operation(
 
 @functools.cache
 def is_usable() -> bool:
-    """Whether this version of JAX allows programs to be rewritten and compiled in this way."""
+    """Whether this version of JAX allows programs to be transformed and compiled in this way."""
     return internals.passes(_trial)
 
 
@@ -262,14 +307,8 @@ def _trial() -> bool:
         return [known * t]
 
     def of(x):
-        return _call(twice, twice, (x, x), (x,), size=3)[0]
+        return _bound(twice, (x, x), (x,))[0]
 
     x = np.zeros((2, 3))
     program = jax.make_jaxpr(jax.vmap(lambda x: jax.vjp(of, x)[1](x)[0]))(x)
     return [v.shape for v in program.out_avals] == [x.shape]
-
-
-def length(jaxpr) -> int:
-    """The number of operations of the program, at any depth; a call, loop or branch is those of its programs."""
-    inner = [programs_in(equation.params) for equation in jaxpr.eqns]
-    return sum(sum(map(length, programs)) if programs else 1 for programs in inner)

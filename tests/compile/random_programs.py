@@ -22,10 +22,9 @@ import numpy as np
 from jax import lax
 from jax.extend.core import Literal
 
-from geodyn._compile.internals import scan_counts
+from geodyn._compile.internals import inner_program, scan_counts
 from geodyn._compile.llvm import processor
 from geodyn._compile.program import members
-from geodyn._compile.scalars import inner_program
 
 SMALL = [(), (1,), (3,), (2, 3), (3, 1), (5,), (4, 4), (2, 1, 3), (9,), (0,), (2, 0)]
 LARGE = [(300,), (17, 17), (3, 100), (1, 260), (2, 3, 50), (16, 17), (16, 16), (258, 1)]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import geodyn as gd
-from geodyn._compile import lanes, native
+from geodyn._compile import native
 from geodyn._compile.program import members
 
 pytestmark = [pytest.mark.users, pytest.mark.newest]
@@ -42,7 +42,6 @@ def test_both_paths_agree(name, monkeypatch):
     q = jnp.array([1.3])
     fast = TRANSFORMED[name](q)
     monkeypatch.setattr(members, "is_usable", lambda: False)
-    monkeypatch.setattr(lanes, "is_usable", lambda: False)
     monkeypatch.setattr(native, "is_usable", lambda: False)
     jax.clear_caches()
     np.testing.assert_allclose(TRANSFORMED[name](q), fast, rtol=1e-13)
@@ -79,7 +78,7 @@ def test_what_a_batch_has_in_common_is_pulled_by_all():
         return [k * x[0], 3 * x[1]]
 
     def call(k, *x):
-        return native.native_linear(linear, k, x, size=1, in_batches=linear)
+        return native.native_linear(linear, k, x)
 
     def many(x, y, k):
         return jnp.sum(jnp.stack(jax.vmap(call, (0, None, 0))(k, x, y)))
@@ -138,20 +137,6 @@ def test_other_devices_get_the_plain_program(function, most):
     assert "geodyn_" not in lowered["cuda"] and 'inlineable = "false"' not in lowered["cuda"]
 
 
-def test_large_batches_on_other_devices_are_computed_by_scalars():
-    """There are matrix products in what is computed by arrays; no call is kept apart, which only XLA:CPU needs."""
-    rod = gd.System(gd.spaces.Hyperbolic(3), [1.0, 1.0], gd.Spring([(0, 1)], 1.0, 1.0))
-    q0, v0 = np.array([[0.0, 0.3, 0.0], [0.0, -0.3, 0.0]]), np.array([[0.4, 0.0, 0.1], [0.4, 0.0, -0.1]])
-
-    def products(members):
-        run = jax.jit(jax.vmap(lambda scale: gd.integrate(rod, q0, scale * v0, t1=1.0, steps=10).q[-1]))
-        text = run.trace(jnp.ones(members)).lower(lowering_platforms=("cuda",)).as_text()
-        assert 'inlineable = "false"' not in text
-        return text.count("stablehlo.dot_general")
-
-    assert products(lanes.MANY) < 5 < 20 < products(lanes.MANY - 1)
-
-
 def test_a_jax_that_lacks_something():
     """Programs run as they are written, and one line says so: what is read of JAX's programs is tried once."""
     code = """
@@ -181,7 +166,7 @@ def test_whole_numbers_stay_exact():
         return (n % 7, jnp.sum(x))
 
     n, x = jnp.array([2**53 + 1, -(2**62) - 1]), jnp.ones(2)
-    got = jax.jit(lambda n, x: native.native(rest, n, x, size=4))(n, x)[0]
+    got = jax.jit(lambda n, x: native.native(rest, n, x))(n, x)[0]
     np.testing.assert_array_equal(got, [(2**53 + 1) % 7, (-(2**62) - 1) % 7])
 
 

@@ -11,12 +11,11 @@ from jax import lax
 
 from geodyn._compile.cells import each, fill
 from geodyn._compile.expressions import Node
-from geodyn._compile.internals import scan_counts
+from geodyn._compile.internals import inner_program, scan_counts
 from geodyn._compile.llvm.code import BOOL, WORD, Memory, Place, Value
 from geodyn._compile.program.arrays import Kind, Stored, flat, forms, joined, kinds, whole
 from geodyn._compile.program.block import MOST_CELLS, Block, Held
 from geodyn._compile.program.varying import spread
-from geodyn._compile.scalars import inner_program
 
 # Branches with fewer operations are computed whether they are taken or not.
 SHORT = 6

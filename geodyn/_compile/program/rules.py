@@ -3,6 +3,7 @@
 import numpy as np
 
 from geodyn._compile.cells import ELEMENTWISE, REDUCTIONS, apply, fill, has_rule
+from geodyn._compile.internals import INLINED, inner_program
 from geodyn._compile.llvm.code import NotUnderstood
 from geodyn._compile.program.arrays import kind
 from geodyn._compile.program.block import MOST_CELLS, Block
@@ -11,7 +12,6 @@ from geodyn._compile.program.large import on_large
 from geodyn._compile.program.loops import CONTROL
 from geodyn._compile.program.pairs import Pairs, is_complex
 from geodyn._compile.program.programs import PROGRAMS, by_program
-from geodyn._compile.scalars import INLINED, inner_program
 
 # What only orders or names operations.
 SAME = {"optimization_barrier", "name", "pvary", "sharding_constraint", "device_put"}

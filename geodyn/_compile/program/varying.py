@@ -1,7 +1,6 @@
 """Which arrays of a program may have other numbers for each member of a batch."""
 
-from geodyn._compile.internals import Literal, scan_counts
-from geodyn._compile.scalars import inner_program
+from geodyn._compile.internals import Literal, inner_program, scan_counts
 
 
 def results(jaxpr, flags) -> list[bool]:

@@ -5,11 +5,12 @@ from itertools import combinations
 
 import numpy as np
 
-from geodyn._compile.native import LARGEST
 from geodyn._numerics.bands import Banded, Full
 from geodyn.integrators.contract.system import Couplings
 
 FEWEST_BLOCKS = 8
+# With fewer unknowns a dense matrix costs less.
+LARGEST = 64
 
 
 @lru_cache

@@ -21,7 +21,7 @@ from geodyn.integrators.impacts.impulse import strike
 from geodyn.integrators.impacts.resting import SETTLING, Resting
 from geodyn.integrators.step.collocation import Problem
 from geodyn.integrators.step.methods import AbstractCollocation, State, dense_weights, formulation_of, next_guess
-from geodyn.integrators.step.stages import Root, no_rates, stage_values
+from geodyn.integrators.step.stages import Root, stage_values
 
 MOST_CORRECTIONS = 40
 SHORTEST_FLIGHT = 1 / 16
@@ -113,7 +113,7 @@ class Leg(eqx.Module):
         gained = self.system.velocity(self.t, q, self.left * self.system.force(self.t, q, v, lam))
         return jnp.where(jnp.any(self.holding), jnp.max(jnp.abs(gained)), 0)
 
-    def attempts(self, active, alone: bool) -> tuple[Attempt, Array]:
+    def attempts(self, active) -> tuple[Attempt, Array]:
         """The leg, and whether it ends at an impact. If a contact is closed and approaching at the start, the impact
         is immediate. Else the first contact is located on the polynomial of the whole remaining step, and Newton's
         method on the length finds its time."""
@@ -122,7 +122,7 @@ class Leg(eqx.Module):
 
         def attempt(s: Attempt):
             trial = s.count == 0
-            root = stage_values(self.pose(s.length), s.guess, jnp.ones((), bool), cancelling, alone)
+            root = stage_values(self.pose(s.length), s.guess, jnp.ones((), bool), cancelling)
             # Such a trial has the whole remaining time as its length.
             search, along = active & trial & ~now & root.converged, self.along(s.length, root.w)
             end = along(jnp.ones_like(left))
@@ -135,10 +135,10 @@ class Leg(eqx.Module):
 
         zero = jnp.zeros((), int)
         before = state.history[tableau.stages :]
-        before = Root(before, no_rates(self.pose(left), before), jnp.ones((), bool), zero, zero)
+        before = Root(before, jnp.ones((), bool), zero, zero)
         first = jnp.where(now, self.tiny, left)
         start = Attempt(first, next_guess(self.method, state), before, gap, rate, gap != gap, first, zero, ~active)
-        end = jax.lax.while_loop(lambda s: ~s.done, attempt, start if alone else batched_as(gap, start))
+        end = jax.lax.while_loop(lambda s: ~s.done, attempt, batched_as(gap, start))
         return end, now | jnp.any(end.crossing)
 
     def corrected(self, s: Attempt, found):

@@ -1,7 +1,5 @@
 """Many steps of a system with contacts, and their derivative through impacts."""
 
-from functools import partial
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -23,10 +21,10 @@ def path_with_impacts(system: AbstractSystem, t0, h, start: Moving, *, method, s
     """(Moving, Substeps) after `steps` grid steps with up to `most` impacts."""
     dynamic, static = eqx.partition((system, t0, h, start), eqx.is_array)
 
-    def run(alone, dynamic):
+    def run(dynamic):
         system, t0, h, start = eqx.combine(dynamic, static)
         last = start.state.step + steps
-        start = start if alone else batched_as(dynamic, start)
+        start = batched_as(dynamic, start)
 
         def one(moving, _):
             grid = t0 + h * (moving.state.step + 1)
@@ -34,16 +32,15 @@ def path_with_impacts(system: AbstractSystem, t0, h, start: Moving, *, method, s
 
             # By `once` the turns of the scan that are reserved for impacts cost nothing if these do not occur.
             def made(moving, _):
-                return substep(method, system, grid, h, moving, active, alone)
+                return substep(method, system, grid, h, moving, active)
 
             nothing = not_made(method, moving)
-            return once(active, made, moving, nothing if alone else batched_as(moving, nothing))
+            return once(active, made, moving, batched_as(moving, nothing))
 
         after, record = jax.lax.scan(one, start, None, length=steps + most)
         return ended(after, last, most), record
 
-    one, many = partial(run, True), partial(run, False)
-    return native(one, dynamic, size=start.state.stage_size, in_batches=many)
+    return native(run, dynamic)
 
 
 def advance_with_impacts(system, method, t0, h, start: Moving, saves: int, every: int, most: int):
@@ -75,7 +72,7 @@ def walked_with_impacts(
     n, c = start.state.q.size, system.count_constraints(start.state.q)
     dynamic, static = eqx.partition((system, t0, h, start, every, made, limit), eqx.is_array)
 
-    def run(alone, dynamic):
+    def run(dynamic):
         system, t0, h, start, every, made, limit = eqx.combine(dynamic, static)
         first = start.state.step
         last = first + every * made
@@ -87,7 +84,7 @@ def walked_with_impacts(
         def one(carry):
             before, rows, hits, count, struck = carry
             grid = t0 + h * (before.state.step + 1)
-            moving, record = substep(method, system, grid, h, before, going(carry), alone)
+            moving, record = substep(method, system, grid, h, before, going(carry))
             done = record.step - first
             saved = record.good & (record.step > before.state.step) & (done % every == 0)
             row = [record.q, record.p, record.w[-1, n : n + c] / record.length]
@@ -109,9 +106,7 @@ def walked_with_impacts(
         after, rows, hits, *_ = jax.lax.while_loop(going, one, (start, rows, hits, zero, zero))
         return ended(after, last, limit), rows, hits
 
-    one, many = partial(run, True), partial(run, False)
-    size = start.state.stage_size
-    after, rows, hits = native(one, dynamic, size=size, in_batches=many)
+    after, rows, hits = native(run, dynamic)
     same = [jnp.broadcast_to(x, (saves, x.size)) for x in (start.state.frame, start.state.errors[:1])]
     return after, (*rows, *same, padded(most, *(x.reshape(-1) for x in hits)))
 
@@ -182,19 +177,19 @@ def _tangent(system, t0, h, start, record, rates, motion, method):
     )
     arrays, static = eqx.partition((system, t0, h), eqx.is_array)
 
-    def leg(arrays, x, alone):
-        return Walked(*eqx.combine(arrays, static), *x[0], x[1], method.tableau, formulation, alone)
+    def leg(arrays, x):
+        return Walked(*eqx.combine(arrays, static), *x[0], x[1], method.tableau, formulation)
 
-    def delays(alone, known):
+    def delays(known):
         arrays, xs = known
-        return jax.lax.map(lambda x: leg(arrays, x, alone).delay(), xs)
+        return jax.lax.map(lambda x: leg(arrays, x).delay(), xs)
 
-    def recursion(alone, known, t):
+    def recursion(known, t):
         arrays, delay, xs = known
 
         def one(t, x):
             (*rates, dt, dq, dp), (delay, x) = t, x
-            changes, *others = leg(arrays, x, alone).tangent(rates, (dt, dq, dp), delay)
+            changes, *others = leg(arrays, x).tangent(rates, (dt, dq, dp), delay)
             return (*rates, *changes), (*changes, *others)
 
         return jax.lax.scan(jax.checkpoint(one, prevent_cse=False), t, (delay, xs))[1]
@@ -202,10 +197,7 @@ def _tangent(system, t0, h, start, record, rates, motion, method):
     origin = (start.time, start.state.q, start.state.p)
     t = (*rates, *(jnp.zeros_like(x) if d is None else d for x, d in zip(origin, motion, strict=True)))
     xs = (before, record)
-    one, many = partial(delays, True), partial(delays, False)
-    size = start.state.stage_size
-    known = (arrays, native(one, (arrays, xs), size=size, in_batches=many), xs)
-    one, many = partial(recursion, True), partial(recursion, False)
-    dts, dqs, dps, dws, djs, dlengths = native_linear(one, known, t, size=size, in_batches=many)
+    known = (arrays, native(delays, (arrays, xs)), xs)
+    dts, dqs, dps, dws, djs, dlengths = native_linear(recursion, known, t)
     struck = Struck(None, None, None, djs)
     return Substeps(None, dts, dlengths, dqs, dps, dws, struck, (None, None), None)

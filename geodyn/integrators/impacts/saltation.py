@@ -32,8 +32,7 @@ class Delay(NamedTuple):
 
 
 class Walked(eqx.Module):
-    """A recorded substep that started from (step, t, q, p), to be differentiated; `alone` says that the program is not
-    for a batch."""
+    """A recorded substep that started from (step, t, q, p), to be differentiated."""
 
     system: AbstractSystem
     t0: Array
@@ -45,7 +44,6 @@ class Walked(eqx.Module):
     record: Substeps
     tableau: ButcherTableau = eqx.field(static=True)
     formulation: Formulation = eqx.field(static=True)
-    alone: bool = eqx.field(static=True)
 
     @property
     def hit(self):
@@ -67,7 +65,7 @@ class Walked(eqx.Module):
         """(increments of q and p, their tangents, the tangent of its stage values), from the tangent `rate` of its
         stage equations."""
         yes = jnp.ones((), bool)
-        change, added, dw = step_tangent(self.pose(*self.start), rate, self.record.w, yes, self.alone)
+        change, added, dw = step_tangent(self.pose(*self.start), rate, self.record.w, yes)
         added = tuple(jnp.zeros_like(x) if d is None else d for d, x in zip(added, change, strict=True))
         return change, added, dw
 

@@ -94,9 +94,9 @@ def pressed(system: AbstractSystem, which, t0, h, state: State) -> tuple[tuple, 
     return gaps, laid_down(system, which, h, t0, state.q, v, force, gaps)
 
 
-def substep(method, system, grid, h, moving: Moving, active, alone: bool = False):
+def substep(method, system, grid, h, moving: Moving, active):
     """(Moving, Substeps) after one substep, up to the time `grid` ahead, or to the first impact before it and through
-    it; `alone` says that the program is not for a batch."""
+    it."""
     eps, t = jnp.finfo(h.dtype).eps, moving.time
     left, moving = within_reach(system, moving, jnp.maximum(grid - t, eps * h), active)
     state = moving.state
@@ -105,7 +105,7 @@ def substep(method, system, grid, h, moving: Moving, active, alone: bool = False
     loose = jnp.sqrt(eps) * size
     noise = jnp.where(moving.held, jnp.inf, rounding(size))
     leg = Leg(system, t, state, moving.which, gap, rate, moving.held, left, h, noise, loose, method)
-    end, hit = leg.attempts(active, alone)
+    end, hit = leg.attempts(active)
     arrived = ~hit & (end.length >= grid - t)
     time = jnp.where(arrived, grid, t + end.length)
     after, w = after_step(leg.pose(end.length), state, end.root, ~moving.regular)

@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._compile.jit import jit
 from geodyn._numerics.bands import Banded, Full
 from geodyn._numerics.linalg import columns, inverse
 from geodyn.integrators.contract.couplings import form_of
@@ -107,11 +108,8 @@ class Problem(eqx.Module):
 
     def evaluated(self, w):
         """(residual [s, m], p' [s, k]) of the stages at the stage values w[s, m]."""
-        q = self.positions(w)
-        v, pdot, lam = jax.vmap(self.stage)(self.times, q, w)
-        p = self.p[None] + _accumulate(self.tableau, self.h, pdot)
-        kinetic = v - jax.vmap(self.system.velocity)(self.times, q, p, v)
-        return jnp.concatenate([kinetic, *self.constraint_rows(q, v, p, lam)], axis=1), pdot
+        # A program of its own: it is traced and differentiated once, wherever it is used.
+        return jit(_evaluated)(self, w)
 
     def rates(self, w):
         """p' [s, k] of the stages at the stage values w[s, m]."""
@@ -184,6 +182,14 @@ class Problem(eqx.Module):
         first, second = of_w(r_q) + r_p @ f_w, of_w(r_p @ f_q)
         shifts = (self.h + 0j) * jnp.asarray(spectrum(self.tableau)[0], (self.h + 0j).dtype)
         return jax.vmap(lambda ha: inverse(r_w + ha * first + ha**2 * second))(shifts)
+
+
+def _evaluated(problem: Problem, w):
+    q = problem.positions(w)
+    v, pdot, lam = jax.vmap(problem.stage)(problem.times, q, w)
+    p = problem.p[None] + _accumulate(problem.tableau, problem.h, pdot)
+    kinetic = v - jax.vmap(problem.system.velocity)(problem.times, q, p, v)
+    return jnp.concatenate([kinetic, *problem.constraint_rows(q, v, p, lam)], axis=1), pdot
 
 
 def _mix(a, x):

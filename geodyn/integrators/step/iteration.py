@@ -20,18 +20,16 @@ MOST_MATRICES = 5
 
 
 class Progress(NamedTuple):
-    """The state of an iteration: the iterate `w`, and the values `others` derived from it; the norms of the last
-    `increment`, of the `previous` one and of the iterate (`scale`); the number of iterations; which members of a batch
-    still iterate (`going`), and which have converged."""
+    """The state of an iteration: the iterate `w`; the norms of the last `increment`, of the `previous` one and of the
+    iterate (`scale`); the number of iterations; whether it goes on (`going`), and whether it has converged."""
 
     w: Array
-    others: list
     increment: Array
     previous: Array
     scale: Array
-    count: Int[Array, "*B"]
-    going: Bool[Array, "*B"]
-    converged: Bool[Array, "*B"]
+    count: Int[Array, ""]
+    going: Bool[Array, ""]
+    converged: Bool[Array, ""]
 
 
 def size(w) -> Array:
@@ -39,14 +37,14 @@ def size(w) -> Array:
     return jnp.max(jnp.abs(w))
 
 
-def begun(w, others, active) -> Progress:
-    """The state before the first iteration of the `active` members."""
-    huge = jnp.full(active.shape, jnp.inf, w.dtype)
-    return Progress(w, others, huge, huge, huge, jnp.zeros(active.shape, int), active, jnp.zeros_like(active))
+def begun(w, active) -> Progress:
+    """The state before the first iteration, which is made if the problem is `active`."""
+    huge = jnp.full((), jnp.inf, w.dtype)
+    return Progress(w, huge, huge, huge, jnp.zeros((), int), active, jnp.zeros((), bool))
 
 
-def advanced(s: Progress, w, others, floor, most, size: Callable = size, least: int = 0) -> Progress:
-    """The state after one more iteration, which gave w and `others`.
+def advanced(s: Progress, w, floor, most, size: Callable = size) -> Progress:
+    """The state after one more iteration, which gave w.
 
     An iteration has converged if the remaining error, estimated from the contraction rate ρ as ρ/(1−ρ) times the last
     increment, is far below rounding error (unlike rounding, it has the same sign in every time step: Hairer, McLachlan
@@ -60,58 +58,36 @@ def advanced(s: Progress, w, others, floor, most, size: Callable = size, least: 
     slow = (count > 2) & (increment > 0.5 * s.previous)
     stagnant = slow & (increment <= 2**14 * eps * scale)
     converged = (increment <= 2 * eps * scale) | (left <= eps * scale / 128) | stagnant
-    converged = converged & (count >= least)
     hopeless = (count >= 6) & slow | ~jnp.isfinite(increment) | (count >= most)
     going = s.going & ~converged & ~hopeless
-    return Progress(w, others, increment, s.increment, scale, count, going, converged)
+    return Progress(w, increment, s.increment, scale, count, going, converged)
 
 
-def iterated(
-    improve, start: Progress, floor, most: int = MOST_PLAIN, size: Callable = size, before: bool = False
-) -> Progress:
-    """The fixed point of `improve`, (w, others) -> (w, others), for every member that is active at the `start`.
-
-    `improve` returns the new w and the `others` at the new w, which only the next iteration uses: so it makes at least
-    two. With `before`, it returns the `others` at the old w, and one more turn evaluates them at the fixed point."""
-    least = 2 if start.others and not before else 0
-
-    def turn(state):
-        s, _ = state
-        after = advanced(s, *improve(s.w, s.others), floor, most, size, least)
-        kept = jax.tree.map(lambda a, b: jnp.where(s.going, a, b), after, s) if s.going.shape or before else after
-        return (kept._replace(others=after.others), jnp.any(s.going)) if before else (kept, jnp.any(kept.going))
-
-    return jax.lax.while_loop(lambda state: state[1], turn, (start, jnp.any(start.going)))[0]
-
-
-def iterate(residual, w, precondition, floor, most, active, measured: int | None = None, others=()) -> Progress:
+def iterate(residual, w, precondition, floor, most, active, measured: int | None = None) -> Progress:
     """Iterates w ← w − precondition(residual(w)) until it converges, stops contracting, or has made `most` iterations.
     Convergence is judged by the first `measured` columns, the velocities: in some charts the multipliers have no scale
-    of their own. If `others` are given, `residual` returns such values as well, and those at the last w are kept."""
+    of their own."""
 
-    def improve(w, _):
-        r, found = residual(w) if others else (residual(w), [])
-        return (w - precondition(r), found)
+    def turn(s: Progress):
+        after = s.w - precondition(residual(s.w))
+        return advanced(s, after, floor, most, lambda w: size(w[..., :measured]))
 
-    start = batched_as(w, begun(w, list(others), active))
-    return iterated(improve, start, floor, most, lambda w: size(w[..., :measured]), bool(others))
+    return jax.lax.while_loop(lambda s: s.going, turn, batched_as(w, begun(w, active)))
 
 
 class Root(NamedTuple):
-    """A root `w` with the values `others` derived from it, whether the iteration converged, and how many iterations and
-    Jacobians it took."""
+    """A root `w`, whether the iteration converged, and how many iterations and Jacobians it took."""
 
     w: Array
-    others: list
     converged: Bool[Array, ""]
     iterations: Int[Array, ""]
     jacobians: Int[Array, ""]
 
 
 class Search(NamedTuple):
-    """The state of `search` for N unknowns. At `place` N it iterates. At −1 it evaluates the residual at `start`, which
-    is `base`. At 0 … N − 1 it evaluates the residual at `start` plus a small multiple of each unit vector, and the
-    difference quotients are the columns of `matrix`, which is then inverted."""
+    """The state of `search` for N unknowns. At `place` −1 it evaluates the residual at `start`, which is `base`. At
+    0 … N − 1 it evaluates the residual at `start` plus a small multiple of each unit vector, and the difference
+    quotients are the columns of `matrix`, which is then inverted. At N it iterates."""
 
     at: Progress
     place: Int[Array, ""]
@@ -122,69 +98,63 @@ class Search(NamedTuple):
     jacobians: Int[Array, ""]
 
 
-def search(
-    residual, start, floor, active, evaluate=lambda w: [], others=(), size: Callable = size, jointly: bool = False
-) -> Root:
-    """A root near `start` of residual(w, others) with others = `evaluate`(w), whose Jacobian is near the identity.
+def contracted(residual, start, floor, active) -> Root:
+    """A root near `start` of residual(w), whose Jacobian is near the identity: by the fixed-point iteration
+    w ← w − residual, or, if that does not contract, by `search`."""
+    first = iterate(residual, start, lambda r: r, floor, MOST_PLAIN, active)
 
-    It is found by the fixed-point iteration w ← w − residual, or, if that does not contract, by simplified Newton with
-    a Jacobian of difference quotients. All of this is one loop in which the residual appears once, since compiling the
-    residual takes most of the compile time. A Jacobian accurate to √eps suffices: the root is as exact as the residual.
-    It is not for batches, in which every member would carry the matrix through every iteration. With `jointly`,
-    `residual` returns the `others` as well, and one more turn evaluates them at the root.
-    """
+    def sought(w, converged, iterations, jacobians):
+        found = search(residual, start, floor)
+        return found.w, found.converged, iterations + found.iterations, found.jacobians
+
+    done, none = ~active | first.converged, 0 * first.count
+    return Root(*once(~done, sought, first.w, done, first.count, none))
+
+
+def search(residual, start, floor) -> Root:
+    """A root near `start` of residual(w), by simplified Newton with Jacobians of difference quotients.
+
+    All of this is one loop in which the residual appears once, since compiling the residual takes most of the compile
+    time. A Jacobian accurate to √eps suffices: the root is as exact as the residual."""
     count, shape, eps = start.size, start.shape, jnp.finfo(start.dtype).eps
-    index, zero, others = jnp.arange(count), jnp.zeros((), int), list(others)
+    index, zero, whether = jnp.arange(count), jnp.zeros((), int), jnp.ones((), bool)
 
-    def turn(s: Search):
-        r, found = residual(s.at.w, s.at.others) if jointly else (residual(s.at.w, s.at.others), None)
-        r, probing = r.reshape(-1), s.place < count
+    def length(begin):
         # A linear problem may start at zero, where any length will do.
-        length = jnp.where(floor + size(s.start) > 0, eps**0.5 * (floor + size(s.start)), 1)
+        return jnp.where(floor + size(begin) > 0, eps**0.5 * (floor + size(begin)), 1)
 
-        def solved(r):
-            return (jnp.sum(s.matrix * r[None], axis=1),)
+    def learnt(s: Search, r) -> Search:
+        base = jnp.where(s.place < 0, r, s.base)
+        column = (r - base) / length(s.start)
+        matrix = jnp.where(index == s.place, column[:, None], s.matrix)
 
-        (change,) = once(~probing & (s.jacobians > 0), solved, r)
+        def invert(m):
+            return (inverse(m, largest_elimination=count),)
 
-        def learn(r, base, matrix):
-            base = jnp.where(s.place < 0, r, base)
-            matrix = jnp.where(index == s.place, ((r - base) / length)[:, None], matrix)
-
-            def invert(m):
-                return (inverse(m, largest_elimination=count),)
-
-            return r, base, once(s.place == count - 1, invert, matrix)[0]
-
-        _, base, matrix = once(probing, learn, r, s.base, s.matrix)
-        learned = s.place == count - 1
-        most = jnp.where(s.jacobians > 0, MOST_WITH_MATRIX, MOST_PLAIN)
-        least = 2 if others and not jointly else 0
-        after = advanced(s.at, s.at.w - change.reshape(shape), [], floor, most, size, least)
-        iterations, jacobians = s.iterations + ~probing, s.jacobians + learned
-        failed = ~probing & ~after.going & ~after.converged & (jacobians < MOST_MATRICES)
-        again = jnp.where((jacobians > 0) & jnp.isfinite(size(after.w)), after.w, s.start)
-        begin = jnp.where(failed, again, s.start)
-        place = jnp.where(failed, -1, jnp.minimum(s.place + 1, count))
-        off = jnp.where((index == place) & (place < count), length, 0).reshape(shape)
-        w = jnp.where(probing | failed, begin + off, after.w)
-        fresh, made = begun(w, [], jnp.ones((), bool)), after._replace(w=w)
+        is_last = s.place == count - 1
+        (matrix,) = once(is_last, invert, matrix)
+        place, jacobians = s.place + 1, s.jacobians + is_last
+        off = jnp.where((index == place) & ~is_last, length(s.start), 0).reshape(shape)
         # A residual that cannot be evaluated, such as a distance that is not found, has no derivatives either.
-        evaluated = failed | jnp.all(jnp.isfinite(r))
-        fresh = fresh._replace(w=jnp.where(evaluated, w, jnp.nan), going=evaluated)
-        progress = jax.tree.map(lambda a, b: jnp.where(probing | failed, a, b), fresh, made)
-        found = found if jointly else evaluate(w)
-        return Search(progress._replace(others=found), place, begin, base, matrix, iterations, jacobians)
+        finite = jnp.all(jnp.isfinite(r))
+        fresh = begun(jnp.where(finite, s.start + off, jnp.nan), finite)
+        return Search(fresh, place, s.start, base, matrix, s.iterations, jacobians)
 
-    def turned(state):
-        s, _ = state
-        after = turn(s)
-        if not jointly:
-            return after, after.at.going
-        kept = jax.tree.map(lambda a, b: jnp.where(s.at.going, a, b), after, s)
-        return kept._replace(at=kept.at._replace(others=after.at.others)), s.at.going
+    def improved(s: Search, r) -> Search:
+        change = jnp.sum(s.matrix * r[None], axis=1).reshape(shape)
+        after = advanced(s.at, s.at.w - change, floor, MOST_WITH_MATRIX)
+        failed = ~after.going & ~after.converged & (s.jacobians < MOST_MATRICES)
+        begin = jnp.where(failed & jnp.isfinite(size(after.w)), after.w, s.start)
+        again = begun(begin, whether)
+        at = jax.tree.map(lambda a, b: jnp.where(failed, a, b), again, after)
+        place = jnp.where(failed, -1, s.place)
+        return Search(at, place, begin, s.base, s.matrix, s.iterations + 1, s.jacobians)
+
+    def turn(s: Search) -> Search:
+        r = residual(s.at.w).reshape(-1)
+        return jax.lax.cond(s.place < count, learnt, improved, s, r)
 
     matrix, flat = jnp.zeros((count, count), start.dtype), 0 * start.reshape(-1)
-    first = Search(begun(start, others, active), zero + count, start, flat, matrix, zero, zero)
-    end, _ = jax.lax.while_loop(lambda state: state[1], turned, (first, active))
-    return Root(end.at.w, end.at.others, ~active | end.at.converged, end.iterations, end.jacobians)
+    first = Search(begun(start, whether), zero - 1, start, flat, matrix, zero, zero)
+    end = jax.lax.while_loop(lambda s: s.at.going, turn, first)
+    return Root(end.at.w, end.at.converged, end.iterations, end.jacobians)

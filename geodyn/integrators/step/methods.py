@@ -291,11 +291,11 @@ def start(system: AbstractSystem, method: AbstractCollocation, t, h, q, p, v) ->
     return State(zero, q, p, rounding, history, zero, zero, zero, frame, zero, no_errors(q.dtype), q)
 
 
-def step(method: AbstractCollocation, formulation: Formulation, system: AbstractSystem, t0, h, state, alone=False):
+def step(method: AbstractCollocation, formulation: Formulation, system: AbstractSystem, t0, h, state):
     """(state, w, switch) after one step: the state, the stage values, and the switch of charts after the step. If the
     step fails, q, p and the history stay as they were, and `result` says why."""
     problem = Problem(system, t0 + h * state.step, h, state.q, state.p, method.tableau, formulation)
-    root = stage_values(problem, next_guess(method, state), state.alive, alone=alone)
+    root = stage_values(problem, next_guess(method, state), state.alive)
     after, w = after_step(problem, state, root, state.since == 0)
     after = _measured(method.tableau, h, state, after, w)
     after, switch = in_best_charts(system, problem.t + h, after)
@@ -313,13 +313,12 @@ def after_step(problem: Problem, state: State, root: Root, first):
     finite = jnp.all(jnp.isfinite(root.w))
     good = state.alive & root.converged & finite
     w = jnp.where(good, root.w, state.history[tableau.stages :])
-    q, p, rounding = _compensated(problem, w, *root.others, state.rounding)
+    q, p, rounding = _compensated(problem, w, problem.rates(w), state.rounding)
     good = good & jnp.all(jnp.isfinite(q)) & jnp.all(jnp.isfinite(p))
 
     def keep(new, old):
         return jnp.where(good, new, old)
 
-    # A mask and not an index, which would become a scatter: a native function cannot contain one.
     guessable = jnp.where(jnp.arange(w.shape[1]) < n + problem.system.count_constraints(state.q), w, 0)
     before = jnp.where(first, jnp.asarray(shifted(tableau, -1), w.dtype) @ guessable, state.history[tableau.stages :])
     after = State(

@@ -6,7 +6,6 @@ and reverse mode stores the stage values only (Hairer, Lubich & Wanner, VI.4: th
 same method, applied to the adjoint equation).
 """
 
-from functools import partial
 from typing import NamedTuple
 
 import equinox as eqx
@@ -14,21 +13,13 @@ import jax
 import jax.numpy as jnp
 
 from geodyn._compile.jit import custom_jvp
-from geodyn._compile.lanes import is_usable
 from geodyn._compile.native import native, native_linear
-from geodyn._numerics.bands import Banded
 from geodyn._typing import Array, Bool
 from geodyn.integrators.contract.system import AbstractSystem
 from geodyn.integrators.step.charts import no_switch, switched_tangent
 from geodyn.integrators.step.collocation import Problem
-from geodyn.integrators.step.equations import Stages
-from geodyn.integrators.step.loop import Step, stepped
 from geodyn.integrators.step.methods import AbstractCollocation, State, formulation_of, step
-from geodyn.integrators.step.slopes import slope
 from geodyn.integrators.step.stages import step_tangent
-
-# With more stage values than this, large matrices take most of the time, and their structure should be used.
-MOST_UNKNOWNS = 128
 
 
 class Steps(NamedTuple):
@@ -53,19 +44,14 @@ def path(system: AbstractSystem, t0, h, state: State, *, method: AbstractColloca
 def walked(system: AbstractSystem, t0, h, state: State, method: AbstractCollocation, saves: int, every, made=None):
     """The computation of `path`. If `made` is given, only the first `made` saves are computed, and the others mean
     nothing; then `made` and `every` may be traced."""
-    equations = looped(system, state, method)
-    if equations is not None:
-        state, (q, p, good, error, w) = stepped(equations, t0, h, state, saves, every, made)
-        switch, frame = jnp.zeros((saves, 0), q.dtype), jnp.broadcast_to(state.frame, (saves, state.frame.size))
-        return state, Steps(q, p, jnp.swapaxes(w, 1, 2), good, switch, frame, error)
     formulation = formulation_of(method, system.count_constraints(state.q))
     dynamic, static = eqx.partition((system, t0, h, state, every, made), eqx.is_array)
 
-    def run(alone, dynamic):
+    def run(dynamic):
         system, t0, h, state, every, made = eqx.combine(dynamic, static)
 
         def advance(state):
-            return step(method, formulation, system, t0, h, state, alone)
+            return step(method, formulation, system, t0, h, state)
 
         def several(state, row):
             if made is None and every == 1:
@@ -78,8 +64,7 @@ def walked(system: AbstractSystem, t0, h, state: State, method: AbstractCollocat
 
         return jax.lax.scan(several, state, jnp.arange(saves))
 
-    one, many = partial(run, True), partial(run, False)
-    return native(one, dynamic, size=state.stage_size, in_batches=many)
+    return native(run, dynamic)
 
 
 @path.def_jvp
@@ -100,20 +85,6 @@ def turns(row, rows, every):
     return jnp.where(row < rows, every, 0)
 
 
-def looped(system: AbstractSystem, state: State, method: AbstractCollocation) -> Step | None:
-    """The equations of a step for the loop of `loop.py`, or None if it does not apply: it is for few stage values, for
-    constraints imposed at every stage, and for a single chart."""
-    formulation = formulation_of(method, system.count_constraints(state.q))
-    if state.stage_size > MOST_UNKNOWNS or formulation.at_end or system.charts is not None or not is_usable():
-        return None
-    zero = jnp.zeros((), state.q.dtype)
-    problem = Problem(system, zero, zero, state.q, state.p, method.tableau, formulation)
-    if formulation.levels and isinstance(problem.form, Banded):
-        return None
-    stages = Stages(system, state.q, state.p, state.history.shape[1], formulation)
-    return Step(stages, method.tableau, whole=not problem.splits)
-
-
 def _tangent(system, t0, h, state, steps, moving, method):
     """The tangents of q, p, w after every step, linear in `moving`, the tangents of (system, t0, h, q, p). A tangent of
     None is zero."""
@@ -123,7 +94,7 @@ def _tangent(system, t0, h, state, steps, moving, method):
     arrays, static = eqx.partition((system, t0, h), eqx.is_array)
     *rates, dq, dp = moving
 
-    def recursion(alone, known, t):
+    def recursion(known, t):
         arrays, xs = known
         system, t0, h = eqx.combine(arrays, static)
 
@@ -136,7 +107,7 @@ def _tangent(system, t0, h, state, steps, moving, method):
                 return Problem(system, t0 + h * k, h, q, p, method.tableau, formulation)
 
             problem, rate = eqx.filter_jvp(pose, (system, t0, h, q, p), (*rates, dq, dp))
-            change, added, dw = step_tangent(problem, rate, w, good, alone)
+            change, added, dw = step_tangent(problem, rate, w, good)
             dw = jnp.where(good, dw, 0)
             # Without any force the tangent of p' is not an array but None, which stands for zero.
             dq, dp = (c if a is None else c + jnp.where(good, a, 0) for c, a in zip((dq, dp), added, strict=True))
@@ -149,32 +120,6 @@ def _tangent(system, t0, h, state, steps, moving, method):
         return jax.lax.scan(jax.checkpoint(one, prevent_cse=False), t, xs)[1]
 
     t = (*rates, *(jnp.zeros_like(x) if d is None else d for x, d in ((state.q, dq), (state.p, dp))))
-    equations = looped(system, state, method)
-    if equations is not None:
-        return _by_loop(equations, system, (t0, h, count, *before, steps.w, steps.good), t, recursion)
     known = (arrays, (count, *before, steps.w, steps.good, steps.switch))
-    one, many = partial(recursion, True), partial(recursion, False)
-    dqs, dps, dws = native_linear(one, known, t, size=state.stage_size, in_batches=many)
+    dqs, dps, dws = native_linear(recursion, known, t)
     return Steps(dqs, dps, dws, None, None, None, None)
-
-
-def _by_loop(equations, system, known, rates, recursion):
-    """The same as `_tangent`, by the loop of `slopes.py`."""
-    numbers, form = jax.tree.flatten(eqx.filter(system, eqx.is_array))
-    dsystem, *others = rates
-    changes = form.flatten_up_to(dsystem)
-    moving = [i for i, d in enumerate(changes) if d is not None]
-
-    def plain(t0, h, good, k, q, p, w, *rest):
-        arrays, (dt0, dh, dq, dp, *dx) = form.unflatten(rest[: len(numbers)]), rest[len(numbers) :]
-        moved = dict(zip(moving, dx, strict=True))
-        dsystem = form.unflatten([moved.get(i) for i in range(len(numbers))])
-        xs = (k, q, p, jnp.swapaxes(w, 1, 2), good, jnp.zeros((k.size, 0), q.dtype))
-        dqs, dps, dws = recursion(False, ((arrays, t0, h), xs), (dsystem, dt0, dh, dq, dp))
-        return [dqs, dps, jnp.swapaxes(dws, 1, 2)]
-
-    t0, h, k, q, p, w, good = known
-    known = (t0, h, good, k, q, p, jnp.swapaxes(w, 1, 2))
-    rates = (*(jnp.zeros_like(h) if d is None else d for d in others), *(changes[i] for i in moving))
-    dqs, dps, dws = slope(equations, known, rates, moving, plain)
-    return Steps(dqs, dps, jnp.swapaxes(dws, 1, 2), None, None, None, None)

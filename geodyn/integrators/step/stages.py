@@ -1,38 +1,27 @@
-"""Solution of the stage equations, and its derivative by the implicit-function theorem.
-
-The `others` of a root are [p'], the rates of the momenta at the stages, which the equations contain and the end of the
-step needs.
-"""
+"""Solution of the stage equations, and its derivative by the implicit-function theorem."""
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from geodyn._compile.native import LARGEST
 from geodyn._compile.tracing import once
 from geodyn._numerics.bands import Banded, Full
 from geodyn._typing import Array
 from geodyn.integrators.step.collocation import Problem
-from geodyn.integrators.step.iteration import MOST_MATRICES, MOST_PLAIN, MOST_WITH_MATRIX, Root, iterate, search
+from geodyn.integrators.step.iteration import MOST_MATRICES, MOST_PLAIN, MOST_WITH_MATRIX, Root, contracted, iterate
 
 
-def root(problem: Problem, start, floor, active, alone: bool) -> Root:
+def root(problem: Problem, start, floor, active) -> Root:
     """A root of the stage equations near `start`. Without constraints fixed-point iteration comes first, which is
     Newton's method with the mass matrix as Jacobian. With constraints, or if fixed-point iteration contracts too
-    slowly, simplified Newton follows, whose Jacobian is renewed only when it contracts slowly. `alone` says that the
-    program is not for a batch."""
+    slowly, simplified Newton follows, whose Jacobian is renewed only when it contracts slowly."""
     zero = jnp.zeros((), int)
-    first = Root(start, [], ~active, zero, zero)
+    first = Root(start, ~active, zero, zero)
     if not problem.formulation.levels:
-        if alone and start.size <= LARGEST:
-
-            def evaluated(w, _):
-                r, pdot = problem.evaluated(w)
-                return r, [pdot]
-
-            return search(evaluated, start, floor, active, others=no_rates(problem, start), jointly=True)
+        if not isinstance(problem.form, Banded):
+            return contracted(problem.residual, start, floor, active)
         state = iterate(problem.residual, start, lambda r: r, floor, MOST_PLAIN, active)
-        first = Root(jnp.where(state.converged, state.w, start), [], ~active | state.converged, state.count, zero)
+        first = Root(jnp.where(state.converged, state.w, start), ~active | state.converged, state.count, zero)
 
     def proceed(best):
         return ~best.converged & (best.jacobians < MOST_MATRICES) & jnp.all(jnp.isfinite(best.w))
@@ -45,28 +34,22 @@ def root(problem: Problem, start, floor, active, alone: bool) -> Root:
 
         measured = problem.q.shape[0]
         state = iterate(problem.residual, best.w, precondition, floor, MOST_WITH_MATRIX, active, measured)
-        return Root(state.w, [], state.converged, best.iterations + state.count, best.jacobians + 1)
+        return Root(state.w, state.converged, best.iterations + state.count, best.jacobians + 1)
 
-    end = jax.lax.while_loop(proceed, improve, first)
-    return end._replace(others=[problem.rates(end.w)])
-
-
-def no_rates(problem: Problem, w) -> list:
-    """Zeros of the shape of the `others` of a root."""
-    return [jnp.zeros((len(w), problem.p.size), w.dtype)]
+    return jax.lax.while_loop(proceed, improve, first)
 
 
-def stage_values(problem: Problem, guess, active, cancelling=0.0, alone: bool = False) -> Root:
+def stage_values(problem: Problem, guess, active, cancelling=0.0) -> Root:
     """The stage values w[s, m] that solve the stage equations, from a `guess`; members that are not `active` are
     skipped. `cancelling` is the size of velocities that cancel in the stage values and leave their rounding error
-    there. `alone` says that the program is not for a batch."""
+    there."""
     # An increment below eps · |q|/h moves no position by more than its rounding error: at that size stagnation counts
     # as convergence.
     floor = jnp.max(jnp.abs(problem.q)) / jnp.abs(problem.h) / 2**6 + cancelling
-    return root(problem, guess, floor, active, alone)
+    return root(problem, guess, floor, active)
 
 
-def step_tangent(problem: Problem, tangent: Problem, w, active, alone: bool = False):
+def step_tangent(problem: Problem, tangent: Problem, w, active):
     """(increments of q and p, their tangents, dw) of a step with the stage values w, for a tangent of the problem:
     dw = −(∂R/∂w)⁻¹ (∂R/∂problem) dproblem (implicit-function theorem)."""
     change, dpdot = eqx.filter_jvp(lambda problem: problem.evaluated(w), (problem,), (tangent,))[1]
@@ -75,7 +58,7 @@ def step_tangent(problem: Problem, tangent: Problem, w, active, alone: bool = Fa
     form = problem.form if isinstance(problem.form, Banded) else Full(largest_elimination=w.size)
 
     def solve(apply, b):
-        return linear_root(apply, b, form, contracts, active, alone)
+        return linear_root(apply, b, form, contracts, active)
 
     dw = jax.lax.custom_linear_solve(lambda x: push(x)[0], -change, solve, solve)
     moved = push(dw)[1]
@@ -83,7 +66,7 @@ def step_tangent(problem: Problem, tangent: Problem, w, active, alone: bool = Fa
     return *eqx.filter_jvp(Problem.increments, (problem, w, pdot), (tangent, dw, moved)), dw
 
 
-def linear_root(apply, b, form: Full | Banded, contracts: bool, active, alone: bool) -> Array:
+def linear_root(apply, b, form: Full | Banded, contracts: bool, active) -> Array:
     """The solution x of the linear equation apply(x) = b, found as in `root`: by fixed-point iteration if that
     contracts, else with the matrix of `apply`; NaN if neither converges."""
     zero = jnp.zeros((), b.dtype)
@@ -91,8 +74,8 @@ def linear_root(apply, b, form: Full | Banded, contracts: bool, active, alone: b
     def residual(x):
         return apply(x) - b
 
-    if contracts and alone and b.size <= LARGEST:
-        found = search(lambda x, _: residual(x), b, zero, active)
+    if contracts and not isinstance(form, Banded):
+        found = contracted(residual, b, zero, active)
         return jnp.where(found.converged, found.w, jnp.nan)
     x, done = b, ~active
     if contracts:
