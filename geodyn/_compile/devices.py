@@ -89,7 +89,6 @@ retyped_p = internals.new_operation(
     pushed_forward=_pushed_forward,
     pulled_back=_pulled_back,
     lowered=_same,
-    lowered_on_cpu=_same,
 )
 
 

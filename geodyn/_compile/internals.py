@@ -17,6 +17,9 @@ import numpy as np
 
 from geodyn._compile.tracing import undisturbed
 
+# Where our compiler makes machine code.
+PLATFORMS = "cpu", "cuda"
+
 try:
     from jax.core import ShapedArray, eval_jaxpr
     from jax.extend.core import ClosedJaxpr, Literal, Primitive
@@ -69,9 +72,9 @@ def passes(trial) -> bool:
     return False
 
 
-def new_operation(name: str, *, run, abstract, batched, pushed_forward, pulled_back, lowered, lowered_on_cpu) -> Any:
+def new_operation(name: str, *, run, abstract, batched, pushed_forward, pulled_back, lowered) -> Any:
     """A new JAX primitive with several results, and with these rules; None if this JAX lacks what it needs. `lowered`
-    and `lowered_on_cpu` are told whether one device runs the program by itself (`alone`)."""
+    is told for which of PLATFORMS (None for any other), and whether one device runs the program by itself (`alone`)."""
     if MISSING is not None:
         return None
     operation = Primitive(name)
@@ -82,17 +85,19 @@ def new_operation(name: str, *, run, abstract, batched, pushed_forward, pulled_b
     ad.primitive_jvps[operation] = undisturbed()(pushed_forward)
     ad.primitive_transposes[operation] = undisturbed()(pulled_back)
 
-    def lowering(function):
+    def lowering(platform):
         @undisturbed()
         def lower(context, *args, **params):
-            return mlir.lower_fun(partial(function, alone=_is_for_one_device(context)))(context, *args, **params)
+            function = partial(lowered, platform=platform, alone=_is_for_one_device(context))
+            return mlir.lower_fun(function)(context, *args, **params)
 
         return lower
 
     if for_devices is not None:
         for_devices.add(operation)
-    mlir.register_lowering(operation, lowering(lowered))
-    mlir.register_lowering(operation, lowering(lowered_on_cpu), platform="cpu")
+    mlir.register_lowering(operation, lowering(None))
+    for platform in PLATFORMS:
+        mlir.register_lowering(operation, lowering(platform), platform=platform)
     return operation
 
 

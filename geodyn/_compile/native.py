@@ -184,22 +184,23 @@ def _pulled_back(cts, *args, program, nonlinear, batch, summed):
     return [None] * nonlinear + [x if u else None for x, u in zip(pulled, unknown, strict=True)]
 
 
-def _on_cpu(*args, batch, alone, **params):
+def _lowered(*args, platform, batch, alone, **params):
+    """The results on devices of this platform; None stands for any other."""
     if batch and math.prod(batch) == 1:  # A batch of one is one.
-        return _of_one(*args, batch=batch, alone=alone, **params)
+        return _of_one(*args, platform=platform, batch=batch, alone=alone, **params)
     if _is_by_itself(alone, batch):
-        return _on_one_device(*args, batch=batch, **params)
-    return _on_devices(*args, batch=batch, **params)
+        return _on_one_device(*args, platform=platform, batch=batch, **params)
+    return _on_devices(*args, platform=platform, batch=batch, **params)
 
 
 def _of_one(*args, batch, summed, **params):
     one = [x.reshape(x.shape[: x.ndim - len(batch)]) for x in args]
-    values = _on_cpu(*one, batch=(), summed=((),) * len(summed), **params)
+    values = _lowered(*one, batch=(), summed=((),) * len(summed), **params)
     return [x.reshape(*x.shape, *(1 for _ in batch)) for x in values]
 
 
-def _on_one_device(*args, program, batch, summed, **_):
-    values = _natively(program, args, batch, summed)
+def _on_one_device(*args, platform, program, batch, summed, **_):
+    values = _natively(platform, program, args, batch, summed) if platform else None
     return evaluated(program, *args, batch=batch, summed=summed) if values is None else values
 
 
@@ -208,21 +209,21 @@ def _is_by_itself(alone: bool, batch) -> bool:
     return alone or not batch or internals.for_devices is None
 
 
-def _natively(program, args, batch, summed) -> list | None:
+def _natively(platform: str, program, args, batch, summed) -> list | None:
     """The results by machine code of our own; None where that cannot be."""
     closed = program.closed() if isinstance(program, Transposed) else program
     full = []
     for x, aval in zip(args, closed.in_avals, strict=True):
         is_shared = math.prod(x.shape[len(aval.shape) :]) == 1
         full.append(x.reshape(aval.shape) if is_shared else jnp.broadcast_to(x, (*aval.shape, *batch)))
-    values = members.natively(closed, full, batch)
+    values = members.natively(closed, full, batch, platform)
     if values is None:
         return None
     axes = [[x.ndim - len(batch) + k for k, is_sum in enumerate(sums) if is_sum] for x, sums in zip(values, summed)]
     return [jnp.sum(x, which, keepdims=True) if which else x for x, which in zip(values, axes, strict=True)]
 
 
-def _on_devices(*args, program, batch, summed, **_):
+def _on_devices(*args, platform, program, batch, summed, **_):
     """The results, by each device for its own members of a batch. If all devices ran one loop, each iteration would
     have to wait until all of them have said whether they go on."""
 
@@ -238,7 +239,7 @@ def _on_devices(*args, program, batch, summed, **_):
         def on_one_device(_, parts):
             on_mesh = contextlib.nullcontext() if get_abstract_mesh().empty else use_abstract_mesh(mesh.abstract_mesh)
             with on_mesh:
-                values = _on_one_device(*parts, program=program, batch=sizes, summed=summed)
+                values = _on_one_device(*parts, platform=platform, program=program, batch=sizes, summed=summed)
                 return [_summed(x, sums, places) for x, sums in zip(values, summed, strict=True)]
 
         return mesh, on_one_device, wanted, given
@@ -289,8 +290,7 @@ program_p = internals.new_operation(
     batched=_batched,
     pushed_forward=_pushed_forward,
     pulled_back=_pulled_back,
-    lowered=_as_written,
-    lowered_on_cpu=_on_cpu,
+    lowered=_lowered,
 )
 
 

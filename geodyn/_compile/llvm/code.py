@@ -11,6 +11,8 @@ import numpy as np
 BOOL, WORD = np.dtype(bool), np.dtype(np.int64)
 # So many bytes of one array, and of all, are on the stack; a thread has some megabytes of it.
 MOST_OF_ONE, MOST_ON_STACK = 2**14, 2**19
+# A graphics processor has this memory for each of a hundred thousand threads and more.
+MOST_OF_THREAD = 2**14
 
 
 class NotUnderstood(Exception):
@@ -50,10 +52,12 @@ class Place(NamedTuple):
 
 
 class Code:
-    """The text, as it is written."""
+    """The text, as it is written: for a processor that computes `width` members at once, or, where that is None, for a
+    graphics processor, of which each thread computes one."""
 
-    def __init__(self, width: int):
-        self.width, self.lines, self.begin, self.outside = width, [], [], {}
+    def __init__(self, width: int | None):
+        self.is_graphics = width is None
+        self.width, self.lines, self.begin, self.outside = width or 1, [], [], {}
         self.count, self.label, self.has_loops = 0, "start", False
         # Bytes of the function's own memory: on the stack, and in what the caller provides.
         self.stack, self.scratch = 0, 0
@@ -188,16 +192,21 @@ class Code:
 
     def local(self, size: int, dtype, wide: bool) -> Memory:
         """New memory of the function's own: on the stack, or, where that might be too small, in an array that the
-        caller provides."""
+        caller provides; on a graphics processor the numbers of all members stand there side by side."""
         one = np.dtype(dtype).itemsize * (self.width if wide else 1)
         name = f"%{self.fresh('m')}"
-        if size * one <= MOST_OF_ONE and self.stack + size * one <= MOST_ON_STACK:
+        most_of_one, most = (MOST_OF_THREAD, MOST_OF_THREAD) if self.is_graphics else (MOST_OF_ONE, MOST_ON_STACK)
+        if size * one <= most_of_one and self.stack + size * one <= most:
             self.stack += size * one
             self.begin.append(f"  {name} = alloca [{max(size, 1) * one} x i8], align 64")
-        else:
-            self.begin.append(f"  {name} = getelementptr i8, ptr %scratch, i64 {self.scratch}")
-            self.scratch += -(-size * one // 64) * 64
-        return Memory(name, size, dtype, wide)
+            return Memory(name, size, dtype, wide)
+        place = str(self.scratch)
+        if self.is_graphics:
+            place = f"%{self.fresh('p')}"
+            self.begin.append(f"  {place} = mul i64 %B, {self.scratch}")
+        self.begin.append(f"  {name} = getelementptr i8, ptr %scratch, i64 {place}")
+        self.scratch += -(-size * one // 64) * 64
+        return Memory(name, size, dtype, wide, rows=self.is_graphics)
 
     def _stored(self, dtype) -> np.dtype:
         return np.dtype(np.int8) if dtype == BOOL else np.dtype(dtype)

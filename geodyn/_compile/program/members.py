@@ -3,6 +3,8 @@
 import functools
 import logging
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -10,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._compile import internals
+from geodyn._compile.llvm import graphics
 from geodyn._compile.llvm.code import BOOL, WORD, Code, Memory, NotUnderstood, Value
 from geodyn._compile.llvm.processor import attributes, cores, entry, llvm, registered, width
 from geodyn._compile.program.arrays import Stored, kind, whole
@@ -37,39 +40,53 @@ def compiled(closed, shared: tuple[bool, ...]) -> Compiled:
     return Compiled(registered(text), code.scratch, code.has_loops)
 
 
-def text_of(closed, shared, lanes: int) -> tuple[str, Code]:
+def text_of(closed, shared: tuple[bool, ...], lanes: int) -> tuple[str, Code]:
     """(the text of the module, the code of its main function)."""
     many = not all(shared)
     code = Code(lanes)
-    mask = Value("%inside", BOOL, True) if many else Value("true", BOOL, False)
     if many:
         _begin_batch(code)
-    block = Block(code, mask, ruled)
-    args = []
-    for k, (aval, is_shared) in enumerate(zip(closed.in_avals, shared, strict=True)):
-        form = kind(aval)
-        memory = Memory(f"%x{k}", form.size, form.dtype, not is_shared, rows=not is_shared)
-        array = whole(memory, form.shape)
-        args.append(array if form.size > MOST_CELLS else block.cells(array))
-    targets = []
-    for k, aval in enumerate(closed.out_avals):
-        form = kind(aval)
-        targets.append(block.owned(Memory(f"%y{k}", form.size, form.dtype, many, rows=many)))
-    outs = block.run(closed, args, targets)
-    for x, target in zip(outs, targets, strict=True):
-        if not (isinstance(x, Stored) and x.memory is target):
-            block.copied(x, whole(target, x.shape))
+    mask = Value("%inside", BOOL, True) if many else Value("true", BOOL, False)
+    given, returned = _write(Block(code, mask, ruled), closed, shared, many)
     if many:
         _end_batch(code)
-    pointers = [f"ptr noalias %x{k}" for k in range(len(args))] + [f"ptr noalias %y{k}" for k in range(len(targets))]
+    pointers = [f"ptr noalias {name}" for name in (*given, *returned)]
     params = ["i64 %from", "i64 %to", "i64 %B", "ptr noalias %scratch", *pointers]
     head = f"define void @run({', '.join(params)}) #0 {{"
     lines = [*sorted(code.outside.values()), head, "entry:", *code.begin]
     lines += [f"  %lanes = add <{lanes} x i64> zeroinitializer, <{', '.join(f'i64 {k}' for k in range(lanes))}>"]
     lines += ["  br label %start"]
     lines += ["start:"] if not many else []
-    lines += [*code.lines, "  ret void\n}", entry(len(args), len(targets), code.scratch), attributes()]
+    lines += [*code.lines, "  ret void\n}", entry(len(given), len(returned), code.scratch), attributes()]
     return "\n".join(lines), code
+
+
+def kernel_of(closed, shared: tuple[bool, ...]) -> graphics.Kernel:
+    """The kernel of such a program for a graphics processor. What is empty it is not given."""
+    code = Code(None)
+    given, returned = _write(Block(code, Value("true", BOOL, False), ruled), closed, shared, True)
+    full = [name for name, aval in zip(given, closed.in_avals, strict=True) if kind(aval).size]
+    results = [name for name, aval in zip(returned, closed.out_avals, strict=True) if kind(aval).size]
+    return graphics.kernel(code, full, results)
+
+
+def _write(block: Block, closed, shared: tuple[bool, ...], many: bool) -> tuple[list[str], list[str]]:
+    """Writes the instructions of the program of one member, or of as many as are computed at once; (the names of the
+    arrays that it is given, of those that it returns)."""
+    wide, args, targets = block.mask.wide, [], []
+    for k, (aval, is_shared) in enumerate(zip(closed.in_avals, shared, strict=True)):
+        form = kind(aval)
+        memory = Memory(f"%x{k}", form.size, form.dtype, wide and not is_shared, rows=not is_shared)
+        array = whole(memory, form.shape)
+        args.append(array if form.size > MOST_CELLS else block.cells(array))
+    for k, aval in enumerate(closed.out_avals):
+        form = kind(aval)
+        targets.append(block.owned(Memory(f"%y{k}", form.size, form.dtype, wide, rows=many)))
+    outs = block.run(closed, args, targets)
+    for x, target in zip(outs, targets, strict=True):
+        if not (isinstance(x, Stored) and x.memory is target):
+            block.copied(x, whole(target, x.shape))
+    return [f"%x{k}" for k in range(len(args))], [f"%y{k}" for k in range(len(targets))]
 
 
 def _begin_batch(code: Code):
@@ -93,37 +110,42 @@ def _end_batch(code: Code):
     code.start("finish")
 
 
-def natively(closed, args, batch: tuple[int, ...]) -> list | None:
-    """The results [*own, *batch] of the program for every member of a batch, by machine code of its own; None where
-    that cannot be. An argument has its own axes only, or those of the batch behind them."""
+def natively(closed, args, batch: tuple[int, ...], platform: str = "cpu") -> list | None:
+    """The results [*own, *batch] of the program for every member of a batch, by machine code of its own for this
+    platform; None where that cannot be. An argument has its own axes only, or those of the batch behind them."""
     shared = tuple(jnp.ndim(x) == len(aval.shape) for x, aval in zip(args, closed.in_avals, strict=True))
-    if (batch and all(shared)) or not is_usable():
+    on_platform = {"cpu": _on_processor, "cuda": _on_graphics}[platform]
+    if (batch and all(shared)) or not is_usable(platform):
         return None
     try:
-        program = compiled(closed, shared if batch else (True,) * len(shared))
+        run = on_platform(closed, shared, batch)
     except NotUnderstood as reason:
         LOG.debug("a program is compiled by XLA: %s", reason)
         return None
     except Exception as failure:  # A fault of ours, or of an LLVM yet to come, which the user need not suffer.
         LOG.warning("a program is compiled by XLA, since our compiler failed: %r", failure)
         return None
-    return called(program, closed, args, batch)
-
-
-def called(program: Compiled, closed, args, batch: tuple[int, ...]) -> list:
-    """The results of the compiled program."""
-    size = math.prod(batch)
-    threads, part = _shared_by_threads(size, program.has_loops)
-    flat = []
-    for x, aval in zip(args, closed.in_avals, strict=True):
+    size, flat = math.prod(batch), []
+    for x, aval, is_shared in zip(args, closed.in_avals, shared, strict=True):
         x = jnp.asarray(x, aval.dtype)
-        flat.append(x.reshape(*aval.shape, size) if batch and x.ndim > len(aval.shape) else x)
+        flat.append(x if is_shared else x.reshape(*aval.shape, size))
     tail = (size,) if batch else ()
     results = [jax.ShapeDtypeStruct((*aval.shape, *tail), aval.dtype) for aval in closed.out_avals]
-    scratch = jax.ShapeDtypeStruct((threads * program.scratch,), np.uint8)
-    sizes = np.array([size, threads, part], np.int32)
-    _, *values = jax.ffi.ffi_call(program.name, [scratch, *results])(sizes, *flat)
+    values = run(size, flat, results)
     return [x.reshape(*aval.shape, *batch) for x, aval in zip(values, closed.out_avals, strict=True)]
+
+
+def _on_processor(closed, shared, batch) -> Callable:
+    """The function (size of the batch, arrays, types of the results) -> results."""
+    program = compiled(closed, shared if batch else (True,) * len(shared))
+
+    def run(size, args, results):
+        threads, part = _shared_by_threads(size, program.has_loops)
+        scratch = jax.ShapeDtypeStruct((threads * program.scratch,), np.uint8)
+        sizes = np.array([size, threads, part], np.int32)
+        return jax.ffi.ffi_call(program.name, [scratch, *results])(sizes, *args)[1:]
+
+    return run
 
 
 def _shared_by_threads(size: int, has_loops: bool) -> tuple[int, int]:
@@ -135,30 +157,41 @@ def _shared_by_threads(size: int, has_loops: bool) -> tuple[int, int]:
     return threads, part * width()
 
 
+def _on_graphics(closed, shared, batch) -> Callable:
+    """The same by a kernel of a graphics processor."""
+    kernel = kernel_of(closed, shared)
+    return partial(graphics.called, kernel)
+
+
 @functools.cache
-def is_usable() -> bool:
-    """Whether programs compiled here run in this version of JAX on this processor, which a trial tells."""
+def is_usable(platform: str = "cpu") -> bool:
+    """Whether programs compiled here run in this version of JAX on this platform, which a trial tells."""
     if llvm is None:
         LOG.warning("llvmlite is not installed: small programs run slower than they could")
-    return llvm is not None and internals.passes(_trial)
+        return False
+    if platform == "cuda" and not graphics.is_there():
+        return False
+    return internals.passes(partial(_trial, platform))
 
 
-def _trial() -> bool:
+def _trial(platform: str) -> bool:
     """Whether a small program gives the right numbers, for one member and for more than are computed at once."""
 
     def moved(x, n):
         _, y = jax.lax.while_loop(lambda s: s[0] < n, lambda s: (s[0] + 1, s[1] * 0.5 + s[0]), (np.int32(0), x))
         return [y]
 
-    with internals.double_precision():
+    on_platform = {"cpu": _on_processor, "cuda": _on_graphics}[platform]
+    with internals.double_precision(), jax.default_device(jax.devices(platform)[0]):
         x, n = np.arange(3.0)[:, None] + np.arange(9.0), np.arange(9, dtype=np.int32)
         closed = jax.make_jaxpr(moved)(x[:, 0], n[0])
-        together, alone = compiled(closed, (False, False)), compiled(closed, (True, True))
+        (like,) = closed.out_avals
+        together, alone = on_platform(closed, (False, False), (9,)), on_platform(closed, (True, True), ())
 
         @jax.jit
         def both(x, n):
-            (many,) = called(together, closed, (x, n), (9,))
-            (one,) = called(alone, closed, (x[:, 5], n[5]), ())
+            (many,) = together(9, [x, n], [jax.ShapeDtypeStruct(x.shape, x.dtype)])
+            (one,) = alone(1, [x[:, 5], n[5]], [jax.ShapeDtypeStruct(like.shape, like.dtype)])
             return many, one
 
         many, one = both(x, n)

@@ -27,7 +27,7 @@ def ruled(block: Block, equation, args, wanted) -> list:
     if name in SAME:
         return args
     if name == "platform_index":
-        return [_on_cpu(equation)]
+        return [_platform(equation, ("cuda", "gpu") if block.code.is_graphics else ("cpu",))]
     if name in PROGRAMS:
         return by_program(block, equation, args)
     if name == "custom_linear_solve":
@@ -47,10 +47,10 @@ def ruled(block: Block, equation, args, wanted) -> list:
     return apply(block.graph, equation, cells)
 
 
-def _on_cpu(equation):
-    """Which of the programs for several platforms is that for CPUs."""
+def _platform(equation, names):
+    """Which of the programs for several platforms is that for the one of these names."""
     platforms = equation.params["platforms"]
-    k = next(k for k, names in enumerate(platforms) if names is None or "cpu" in names)
+    k = next(k for k, those in enumerate(platforms) if those is None or any(name in those for name in names))
     return fill((), [np.int32(k)])
 
 
