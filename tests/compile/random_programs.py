@@ -11,14 +11,17 @@ import os
 import sys
 import traceback
 from collections import Counter
+from pathlib import Path
 
 os.environ.setdefault("JAX_ENABLE_X64", "1")
 if __name__ == "__main__":
+    sys.path.append(str(Path(__file__).parents[1]))
     os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_backend_optimization_level=0"
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from helpers.graphics import on_host
 from jax import lax
 from jax.extend.core import Literal
 
@@ -703,6 +706,23 @@ def check(seed: int) -> str | None:
     for j, (g, w) in enumerate(zip(alone, wants[size - 1], strict=True)):
         if not same(g, np.asarray(w)):
             return f"result {j} alone: {g} for {np.asarray(w)}"
+    return as_kernel(case, got)
+
+
+def as_kernel(case, wants) -> str | None:
+    """None if the kernel for a graphics processor gives the same; else what does not."""
+    size = int(np.prod(case.batch))
+    args = [
+        x if one else x.reshape(*x.shape[: x.ndim - len(case.batch)], size) for x, one in zip(case.args, case.shared)
+    ]
+    try:
+        kernel = members.kernel_of(case.closed, tuple(case.shared))
+    except members.NotUnderstood:
+        return None
+    types = [((*v.shape, size), v.dtype) for v in case.closed.out_avals]
+    for j, (g, w) in enumerate(zip(on_host(kernel, size, args, types), wants, strict=True)):
+        if not same(g.reshape(w.shape), w):
+            return f"result {j} of the kernel: {g.reshape(w.shape)} for {w}"
     return None
 
 

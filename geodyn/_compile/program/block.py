@@ -16,7 +16,7 @@ from geodyn._compile.program.arrays import Complex, Kind, Stored, constant, flat
 from geodyn._compile.program.elementary import FORMULAS
 
 # Arrays with more numbers stay in memory.
-MOST_CELLS = 256
+MOST_CELLS = 128
 # Where an array is to be changed in its place, so many of its numbers are kept for what comes later.
 MOST_KEPT = 8
 

@@ -40,7 +40,7 @@ from geodyn.geometry.geodesics.paths import (
 )
 from geodyn.geometry.geodesics.relaxation import COLLAPSED, NODES, Effort, lengths, most_pieces, relaxed, straight
 from geodyn.geometry.manifold.manifold import AbstractManifold
-from geodyn.integrators.step.iteration import iterate
+from geodyn.integrators.step.iteration import advanced, begun, iterate
 
 MOST_PLAIN = 40
 
@@ -106,11 +106,16 @@ def _short(metric, x, y, effort, nodes=NODES):
 
     def evaluated(u):
         at = pieces_of(metric, x, h, u)
-        return residual(x, y, h, u, at)[0], [ends(h, at), tail(at)]
+        return residual(x, y, h, u, at)[0], (ends(h, at), tail(at))
+
+    def turn(state):
+        s, _ = state
+        r, others = evaluated(s.w)
+        return advanced(s, s.w - r, zero, MOST_PLAIN), others
 
     unknown = jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), jax.eval_shape(evaluated, start)[1])
-    found = iterate(evaluated, start, lambda r: r, zero, MOST_PLAIN, yes, others=unknown)
-    at_ends, unresolved = found.others
+    begin = batched_as(start, (begun(start, yes), unknown))
+    found, (at_ends, unresolved) = jax.lax.while_loop(lambda state: state[0].going, turn, begin)
     inverses = jax.vmap(lambda x: small_inverse(metric(x)))(jnp.stack([x, y]))
     off = defect(inverses, at_ends)
     resolved = jnp.maximum(unresolved, off**2) <= effort.enough(jnp.finfo(x.dtype).eps)
