@@ -80,44 +80,40 @@ def cholesky(a: Float[Array, "n n"]) -> Float[Array, "n n"]:
 def columns(push: Callable, size: int, near: Array):
     """The images of the `size` unit vectors under a linear function, in the order of the vectors.
 
-    The unit vectors are made to depend on `near`, since XLA computes what depends on constants alone before a loop,
-    even if the loop never turns. They are processed in batches, which are smaller for longer vectors, so that a batch
-    stays in the caches.
-    """
-    zero = 0 * near.reshape(-1)[0]
+    They are processed in batches, which are smaller for longer vectors, so that a batch stays in the caches."""
     batch = min(LARGEST_BATCH, max(1, LARGEST_BATCH_SIZE // near.size))
     if size <= batch:
-        return jax.vmap(push)(jnp.eye(size, dtype=near.dtype) + zero)
+        return jax.vmap(push)(jnp.eye(size, dtype=near.dtype))
 
     def unit(i):
-        return (jnp.arange(size) == i).astype(near.dtype) + zero
+        return (jnp.arange(size) == i).astype(near.dtype)
 
     return jax.lax.map(lambda i: push(unit(i)), jnp.arange(size), batch_size=batch)
 
 
 def inverse(a: Array, largest_elimination: int = LARGEST_ELIMINATION) -> Array:
-    """Inverse of a real or complex [n, n] matrix: Gauss–Jordan with partial pivoting, written with masks
-    instead of gathers so that it batches and compiles into one loop; LAPACK beyond `largest_elimination`."""
+    """Inverse of a real or complex [n, n] matrix: Gauss–Jordan in its place with partial pivoting, whose pivots are
+    found with masks instead of gathers so that it batches into one loop; LAPACK beyond `largest_elimination`."""
     n = a.shape[0]
     if n > largest_elimination:
         return jnp.linalg.inv(a)
     index = jnp.arange(n)
 
-    def eliminate(k, m):
-        column = jnp.sum(jnp.where(index[None, :] == k, m[:, :n], 0), axis=1)
-        size = jnp.where(index >= k, jnp.abs(column), -1.0)
+    def eliminate(k, state):
+        a, order = state
+        size = jnp.where(index >= k, jnp.abs(a[:, k]), -1.0)
         pivot = index == jnp.argmax(size)
-        here = index == k
-        pivot_row = jnp.sum(jnp.where(pivot[:, None], m, 0), axis=0)
-        here_row = jnp.sum(jnp.where(here[:, None], m, 0), axis=0)
-        m = jnp.where(pivot[:, None], here_row[None, :], m)
-        column = jnp.where(pivot, jnp.sum(jnp.where(here, column, 0)), column)
-        row = pivot_row / jnp.sum(jnp.where(jnp.arange(2 * n) == k, pivot_row, 0))
-        m = m - column[:, None] * row[None, :]
-        return jnp.where(here[:, None], row[None, :], m)
+        row, old = jnp.sum(jnp.where(pivot[:, None], a, 0), axis=0), a[k]
+        place, here = jnp.sum(jnp.where(pivot, order, 0)), order[k]
+        a, order = jnp.where(pivot[:, None], old[None], a), jnp.where(pivot, here, order).at[k].set(place)
+        row = row.at[k].set(1) / row[k]
+        column = a[:, k]
+        a = a.at[:, k].set(0) - column[:, None] * row[None]
+        return a.at[k].set(row), order
 
-    eye = jnp.eye(n, dtype=a.dtype)
-    return jax.lax.fori_loop(0, n, eliminate, jnp.concatenate([a, eye], axis=1))[:, n:]
+    a, order = jax.lax.fori_loop(0, n, eliminate, (a, index))
+    # The matrix inverted has the rows of a in this order, and so its inverse has the columns in this order.
+    return a[:, jnp.zeros_like(order).at[order].set(index)]
 
 
 class Factors(NamedTuple):

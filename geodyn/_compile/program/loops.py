@@ -149,9 +149,25 @@ def _either(block: Block, cells):
 
 def _chosen(block: Block, which, no, yes):
     """`yes` in the rows where `which` holds, else `no`."""
+    if isinstance(no, Stored) or isinstance(yes, Stored):
+        return _chosen_in_memory(block, which, no, yes)
     which, no, yes = (block.cells(x) for x in (which, no, yes))
     rows = np.broadcast_to(which.reshape(which.shape + (1,) * (no.ndim - which.ndim)), no.shape)
     return each(no.shape, block.graph.select, rows, no, yes)
+
+
+def _chosen_in_memory(block: Block, which, no, yes) -> Stored:
+    shape, dtype = no.shape, no.dtype if isinstance(no, Stored) else yes.dtype
+    wide = any(map(block.is_wide, (which, no, yes)))
+    target = whole(block.local(Kind(shape, dtype), wide), shape)
+    rows = block.stored(which, Kind(which.shape, BOOL)).spread(shape, range(len(which.shape)))
+    no, yes = (block.stored(x, Kind(shape, dtype)) for x in (no, yes))
+    index, end = block.turns(shape)
+    inner = block.inner()
+    value = inner.graph.select(*(inner.given(inner.at(x, index)) for x in (rows, no, yes)))
+    block.code.store(inner.operand(value), inner.at(target, index))
+    end()
+    return target
 
 
 def scan(block: Block, equation, args, wanted) -> list:

@@ -9,6 +9,7 @@ from geodyn._compile.cells import apply, each, fill
 from geodyn._compile.llvm.code import BOOL, NotUnderstood
 from geodyn._compile.program.arrays import Complex, kinds
 from geodyn._compile.program.block import Block
+from geodyn._compile.program.indexing import INDEXED
 
 LINEAR = {"add", "add_any", "sub", "neg", "reshape", "squeeze", "expand_dims", "broadcast_in_dim", "slice", "pad"}
 LINEAR |= {"transpose", "rev", "concatenate", "stack", "tile", "reduce_sum", "cumsum", "copy", "copy_p"}
@@ -137,11 +138,25 @@ def is_complex(x) -> bool:
     return len(kinds(x.aval)) > 1
 
 
+def part_by_part(block: Block, equation, args) -> list:
+    """The results of an operation that takes or changes numbers at computed places."""
+    name = equation.primitive.name
+    if name not in INDEXED or name.endswith(("mul", "min", "max")) or name.startswith("arg"):
+        raise NotUnderstood(f"{name} of complex numbers")
+    if equation.params.get("mode") is lax.GatherScatterMode.FILL_OR_DROP and name == "gather":
+        raise NotUnderstood("a complex number that stands for none")
+    on_real = _OnReal(equation, kinds(equation.outvars[0].aval)[0].dtype)
+    real, imag = ([x[k] if isinstance(x, Complex) else x for x in args] for k in (0, 1))
+    pairs = zip(INDEXED[name](block, on_real, *real), INDEXED[name](block, on_real, *imag), strict=True)
+    return [Complex(*pair) for pair in pairs]
+
+
 class _OnReal:
     """An operation on complex numbers, as one on their real or imaginary parts."""
 
     def __init__(self, equation, dtype):
-        self.primitive, self.params, self.invars = equation.primitive, equation.params, equation.invars
+        self.primitive, self.params = equation.primitive, equation.params
+        self.invars = [_Variable(_Type(v.aval.shape, dtype)) if is_complex(v) else v for v in equation.invars]
         self.outvars = [_Variable(_Type(v.aval.shape, dtype)) for v in equation.outvars]
 
 

@@ -10,7 +10,7 @@ from geodyn._compile.program.block import MOST_CELLS, Block
 from geodyn._compile.program.indexing import INDEXED
 from geodyn._compile.program.large import on_large
 from geodyn._compile.program.loops import CONTROL
-from geodyn._compile.program.pairs import Pairs, is_complex
+from geodyn._compile.program.pairs import Pairs, is_complex, part_by_part
 from geodyn._compile.program.programs import PROGRAMS, by_program
 
 # What only orders or names operations.
@@ -32,8 +32,8 @@ def ruled(block: Block, equation, args, wanted) -> list:
         return by_program(block, equation, args)
     if name == "custom_linear_solve":
         return _linear_solve(block, equation, args)
-    if any(map(is_complex, (*(v for v in equation.invars), *equation.outvars))):
-        return [Pairs(block, equation).result(args)]
+    if any(map(is_complex, (*equation.invars, *equation.outvars))):
+        return part_by_part(block, equation, args) if name in INDEXED else [Pairs(block, equation).result(args)]
     if name in INDEXED:
         return INDEXED[name](block, equation, *args)
     forms = [kind(v.aval) for v in equation.outvars]

@@ -168,13 +168,14 @@ class Problem(eqx.Module):
             rows = [level(self.system, self.h, t, q, v, p, lam) for level in self.formulation.levels]
             return pdot, jnp.concatenate([v - self.system.velocity(t, q, p, v), *rows])
 
-        at, parts = (q, self.p, mean), np.cumsum([n, self.p.size])
+        def by(argument, x):
+            """The derivatives of p' and of the rows by one argument, the others being fixed."""
+            images = columns(lambda dx: jax.jvp(argument, (x,), (dx,))[1], x.size, mean)
+            return [image.T for image in images]
 
-        def push(dx):
-            return jax.jvp(local, at, tuple(jnp.split(dx, parts)))[1]
-
-        images = columns(push, n + self.p.size + mean.size, mean)
-        (f_q, _, f_w), (r_q, r_p, r_w) = (jnp.split(x.T, parts, axis=1) for x in images)
+        f_q, r_q = by(lambda q: local(q, self.p, mean), q)
+        _, r_p = by(lambda p: local(q, p, mean), self.p)
+        f_w, r_w = by(lambda w: local(q, self.p, w), mean)
 
         def of_w(x):
             return jnp.concatenate([x, jnp.zeros((mean.size, mean.size - n), x.dtype)], axis=1)
