@@ -235,17 +235,17 @@ integrators/step/path.py: a step more than was asked for
 + return jnp.where(row <= rows, every, 0)
 > integrators/test_trajectory.py::test_one_program_serves_any_number_of_steps
 
-_compile/program/elementary.py: a digit of far angles is not carried
+_compile/elementary.py: a digit of far angles is not carried
 - column = (one & 0xFFFFFFFF) + above + carry
 + column = (one & 0xFFFFFFFF) + above
 > compile/test_elementary_functions.py::test_far_angles_have_all_digits
 
-_compile/program/elementary.py: what 1 + x loses is forgotten
+_compile/elementary.py: what 1 + x loses is forgotten
 - return _where(abs(x) < 2.0**-54, x, _logarithm(u, *_binary(u), lost / u))
 + return _where(abs(x) < 2.0**-54, x, _logarithm(u, *_binary(u)))
 > compile/test_elementary_functions.py::test_it_is_as_near_as_stated
 
-_compile/program/elementary.py: sine turns -0 to 0
+_compile/elementary.py: sine turns -0 to 0
 - k = _number(n) - ROUNDER
 + k, _ = _rounded(x * (2 / np.pi))
 > compile/test_elementary_functions.py::test_edges_are_as_in_ieee

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from jax.extend.core import Literal
 
-from geodyn._compile.program.elementary import FORMULAS
+from geodyn._compile.elementary import FORMULAS
 
 LONG = np.longdouble
 pytestmark = [

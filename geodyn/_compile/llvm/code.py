@@ -3,6 +3,7 @@
 Its values are numbers that all members share, or vectors of one number for each of W members (`wide`).
 """
 
+import hashlib
 import struct
 from typing import NamedTuple
 
@@ -61,6 +62,43 @@ class Code:
         self.count, self.label, self.has_loops = 0, "start", False
         # Bytes of the function's own memory: on the stack, and in what the caller provides.
         self.stack, self.scratch = 0, 0
+        # The programs that are called as functions, and their texts.
+        self.functions, self.texts, self.repeated = {}, [], set()
+
+    # Functions of the module
+
+    def inner(self) -> "Code":
+        """The code of a function that this one calls."""
+        code = Code(None if self.is_graphics else self.width)
+        code.outside, code.functions, code.texts = self.outside, self.functions, self.texts
+        code.repeated = self.repeated
+        code.stack, code.scratch = self.stack, self.scratch
+        return code
+
+    def add(self, name: str, pointers: list[str], code: "Code", mask: Value):
+        """Adds a function to the module, which is given these addresses and what `context` says."""
+        params = ", ".join([*(f"ptr noalias {pointer}" for pointer in pointers), *self.context(mask, "%mask")])
+        attributes = "" if self.is_graphics else " #0"
+        head = f"define internal void @{name}({params}){attributes} {{\nentry:"
+        lines = [head, *code.begin, *self.lanes(), "  br label %start", "start:", *code.lines, "  ret void", "}"]
+        self.texts.append("\n".join(lines))
+        self.scratch, self.has_loops = code.scratch, self.has_loops or code.has_loops
+
+    def context(self, mask: Value, name: str | None = None) -> list[str]:
+        """What every function is given of the batch: the scratch memory, the size of the batch, the first member, and
+        which of the members exist and are computed."""
+        given = ["ptr %scratch", "i64 %B"]
+        if self.is_graphics:
+            return [*given, "i64 %i"]
+        if not mask.wide:
+            return given
+        bits = f"<{self.width} x i1>"
+        return [*given, "i64 %i", f"{bits} %inside", f"{bits} {name or mask.text}"]
+
+    def lanes(self) -> list[str]:
+        """The instruction for the numbers of the members that are computed at once."""
+        numbers = ", ".join(f"i64 {k}" for k in range(self.width))
+        return [f"  %lanes = add <{self.width} x i64> zeroinitializer, <{numbers}>"]
 
     # Types and constants
 
@@ -208,10 +246,19 @@ class Code:
         self.scratch += -(-size * one // 64) * 64
         return Memory(name, size, dtype, wide, rows=self.is_graphics)
 
+    def table(self, numbers: np.ndarray) -> Memory:
+        """Memory in which these numbers stand before the program begins."""
+        stored = self._stored(numbers.dtype)
+        one, name = self.type(stored, False), f"@table.{hashlib.sha256(numbers.tobytes()).hexdigest()[:16]}"
+        name += f".{one}.{numbers.size}"
+        values = ", ".join(f"{one} {self.constant(x).text}" for x in numbers.astype(stored))
+        self.outside[name] = f"{name} = private unnamed_addr constant [{numbers.size} x {one}] [{values}], align 64"
+        return Memory(name, numbers.size, numbers.dtype, False)
+
     def _stored(self, dtype) -> np.dtype:
         return np.dtype(np.int8) if dtype == BOOL else np.dtype(dtype)
 
-    def _address(self, place: Place) -> Value:
+    def address(self, place: Place) -> Value:
         """The address of a number, of the vector of all members' numbers, or of each member's number."""
         memory, one = place.memory, self.type(self._stored(place.memory.dtype), False)
         index = self._sum(place.moved, place.fixed)
@@ -249,7 +296,7 @@ class Code:
         if place.version != place.memory.version:
             raise NotUnderstood("an array that is changed and then used as it was")
         memory, stored = place.memory, self._stored(place.memory.dtype)
-        address, wide = self._address(place), memory.wide or (place.moved is not None and place.moved.wide)
+        address, wide = self.address(place), memory.wide or (place.moved is not None and place.moved.wide)
         kind, align = self.type(stored, wide), stored.itemsize
         if address.wide:
             pointers = f"<{self.width} x ptr> {address.text}"
@@ -288,7 +335,7 @@ class Code:
             value = self.select(mask, value, self.load(place))
         if memory.dtype == BOOL:
             value = self.new(f"zext {self.typed(value)} to {self.type(stored, value.wide)}", stored, value.wide)
-        address, align = self._address(place), stored.itemsize
+        address, align = self.address(place), stored.itemsize
         if address.wide:
             inside = Value(self.inside, BOOL, True)
             which = self.widened(inside if mask is None else self.both(mask, inside))

@@ -13,10 +13,12 @@ from geodyn._compile.internals import Literal, double_precision
 from geodyn._compile.llvm.code import WORD, Code, Memory, NotUnderstood, Place, Value
 from geodyn._compile.llvm.operations import written
 from geodyn._compile.program.arrays import Complex, Kind, Stored, constant, flat, whole
-from geodyn._compile.program.elementary import FORMULAS
+from geodyn._compile.elementary import FORMULAS
 
 # Arrays with more numbers stay in memory.
 MOST_CELLS = 128
+# More numbers are copied by a loop.
+FEW = 16
 # Where an array is to be changed in its place, so many of its numbers are kept for what comes later.
 MOST_KEPT = 8
 
@@ -189,7 +191,7 @@ class Block:
         """The array in memory."""
         if isinstance(x, Stored):
             return x
-        return self.where(x) or self.copied(x, whole(self.local(kind, self.is_wide(x)), kind.shape))
+        return self.where(x) or self.table(x, kind) or self.copied(x, whole(self.local(kind, self.is_wide(x)), kind.shape))
 
     def where(self, cells) -> Stored | None:
         """Where the numbers stand one after the other in memory, if they do."""
@@ -202,9 +204,17 @@ class Block:
                 return None
         return whole(first.memory, cells.shape, first.moved)._replace(first=first.fixed)
 
+    def table(self, cells, kind: Kind) -> Stored | None:
+        """Where the numbers stand, if all of them are known now and they are many."""
+        if cells.size <= FEW or any(isinstance(x, Node) for x in cells.reshape(-1)):
+            return None
+        return whole(self.code.table(np.array(list(cells.reshape(-1)), kind.dtype)), cells.shape)
+
     def copied(self, x, target: Stored, mask: Value | None = None) -> Stored:
         """The target, into which the array is written; with a mask only where it holds."""
-        if isinstance(x, Stored) and x.size > 16:
+        if not isinstance(x, Stored):
+            x = self.table(x, Kind(x.shape, target.dtype)) or x
+        if isinstance(x, Stored) and x.size > FEW:
             index, end = self.turns(x.shape)
             self.code.store(self.code.load(self.at(x, index)), self.at(target, index), mask)
             end()

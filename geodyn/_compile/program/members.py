@@ -17,6 +17,7 @@ from geodyn._compile.llvm.code import BOOL, WORD, Code, Memory, NotUnderstood, V
 from geodyn._compile.llvm.processor import attributes, cores, entry, llvm, registered, width
 from geodyn._compile.program.arrays import Stored, kind, whole
 from geodyn._compile.program.block import MOST_CELLS, Block
+from geodyn._compile.program.functions import repeated
 from geodyn._compile.program.rules import ruled
 
 LOG = logging.getLogger("geodyn")
@@ -53,8 +54,7 @@ def text_of(closed, shared: tuple[bool, ...], lanes: int) -> tuple[str, Code]:
     pointers = [f"ptr noalias {name}" for name in (*given, *returned)]
     params = ["i64 %from", "i64 %to", "i64 %B", "ptr noalias %scratch", *pointers]
     head = f"define void @run({', '.join(params)}) #0 {{"
-    lines = [*sorted(code.outside.values()), head, "entry:", *code.begin]
-    lines += [f"  %lanes = add <{lanes} x i64> zeroinitializer, <{', '.join(f'i64 {k}' for k in range(lanes))}>"]
+    lines = [*sorted(code.outside.values()), *code.texts, head, "entry:", *code.begin, *code.lanes()]
     lines += ["  br label %start"]
     lines += ["start:"] if not many else []
     lines += [*code.lines, "  ret void\n}", entry(len(given), len(returned), code.scratch), attributes()]
@@ -74,6 +74,7 @@ def _write(block: Block, closed, shared: tuple[bool, ...], many: bool) -> tuple[
     """Writes the instructions of the program of one member, or of as many as are computed at once; (the names of the
     arrays that it is given, of those that it returns)."""
     wide, args, targets = block.mask.wide, [], []
+    block.code.repeated = repeated(closed)
     for k, (aval, is_shared) in enumerate(zip(closed.in_avals, shared, strict=True)):
         form = kind(aval)
         memory = Memory(f"%x{k}", form.size, form.dtype, wide and not is_shared, rows=not is_shared)

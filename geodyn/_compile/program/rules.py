@@ -7,12 +7,16 @@ from geodyn._compile.internals import INLINED, inner_program
 from geodyn._compile.llvm.code import NotUnderstood
 from geodyn._compile.program.arrays import kind
 from geodyn._compile.program.block import MOST_CELLS, Block
+from geodyn._compile.elementary import FORMULAS
+from geodyn._compile.program.functions import NAMED, call
 from geodyn._compile.program.indexing import INDEXED
 from geodyn._compile.program.large import on_large
 from geodyn._compile.program.loops import CONTROL
 from geodyn._compile.program.pairs import Pairs, is_complex, part_by_part
 from geodyn._compile.program.programs import PROGRAMS, by_program
 
+# An elementary function of more numbers is a loop over them.
+MOST_IN_LINE = 16
 # What only orders or names operations.
 SAME = {"optimization_barrier", "name", "pvary", "sharding_constraint", "device_put"}
 
@@ -20,6 +24,8 @@ SAME = {"optimization_barrier", "name", "pvary", "sharding_constraint", "device_
 def ruled(block: Block, equation, args, wanted) -> list:
     """The results of an operation of a program, in the memories `wanted` where that is possible."""
     name = equation.primitive.name
+    if name in NAMED and id(inner_program(equation).jaxpr) in block.code.repeated:
+        return call(block, equation, args)
     if name in INLINED:
         return block.run(inner_program(equation), args, wanted)
     if name in CONTROL:
@@ -39,6 +45,8 @@ def ruled(block: Block, equation, args, wanted) -> list:
     forms = [kind(v.aval) for v in equation.outvars]
     if any(x.size > MOST_CELLS for x in (*args, *forms)) or (name in REDUCTIONS and not args[0].size):
         return on_large(block, equation, args, wanted)
+    if name in FORMULAS and forms[0].size > MOST_IN_LINE:
+        return [block.cells(x) for x in on_large(block, equation, args, [None])]
     cells = [block.cells(x) for x in args]
     if name in ELEMENTWISE:
         return [block.elementwise(equation, cells, forms[0])]

@@ -1,0 +1,118 @@
+"""Programs that stand more than once in another: each is a function, which is compiled once and called."""
+
+from collections import Counter
+from typing import NamedTuple
+
+from geodyn._compile.expressions import Node
+from geodyn._compile.internals import inner_program, programs_in
+from geodyn._compile.llvm.code import BOOL, Code, Memory, NotUnderstood, Value
+from geodyn._compile.program.arrays import Kind, Stored, constant, flat, forms, joined, whole
+from geodyn._compile.program.block import MOST_CELLS, Block
+from geodyn._compile.program.varying import results
+
+# A program of fewer operations is written out wherever it stands.
+LONG = 400
+NAMED = {"jit", "pjit"}
+
+
+def repeated(closed) -> set[int]:
+    """The long programs, by their `id`, that stand more than once in a program."""
+    times, lengths = Counter(), {}
+
+    def length(jaxpr) -> int:
+        if id(jaxpr) not in lengths:
+            lengths[id(jaxpr)] = sum(map(of, jaxpr.eqns))
+        return lengths[id(jaxpr)]
+
+    def of(equation) -> int:
+        inner = programs_in(equation.params)
+        if equation.primitive.name in NAMED:
+            times.update(map(id, inner))
+        return max(1, sum(map(length, inner)))
+
+    length(closed.jaxpr)
+    return {program for program, count in times.items() if count > 1 and lengths[program] >= LONG}
+
+
+class Argument(NamedTuple):
+    """An array as a function is given it: the address of its numbers, whether they are one for each member, and whether
+    those of the members stand in rows."""
+
+    pointer: str
+    wide: bool
+    rows: bool
+
+
+class Function(NamedTuple):
+    """A function of the module: its name, and whether each of its results has other numbers for each member."""
+
+    name: str
+    wide: list[bool]
+
+
+def call(block: Block, equation, args) -> list:
+    """The results of a program that is repeated, by a call of its function. Numbers that are known stand in it."""
+    code, closed = block.code, inner_program(equation)
+    in_forms, avals = forms([v.aval for v in equation.invars]), [v.aval for v in equation.outvars]
+    pairs = list(zip(flat(args), in_forms, strict=True))
+    known = [None if _is_computed(x) else x for x, _ in pairs]
+    given = [_argument(block, x, form) for x, form in pairs if _is_computed(x)]
+    layout = tuple((x.wide, x.rows) for x in given)
+    texts = tuple(None if x is None else repr([y.tobytes() for y in x.reshape(-1)]) for x in known)
+    key = (id(closed.jaxpr), texts, layout, block.mask.wide)
+    if key not in code.functions:
+        code.functions[key] = None  # Its own functions have other numbers.
+        code.functions[key] = _written(block, closed, equation, known, layout)
+    function = code.functions[key]
+    targets = [block.local(form, wide) for form, wide in zip(forms(avals), function.wide, strict=True)]
+    pointers = [x.pointer for x in given] + [memory.pointer for memory in targets]
+    passed = [*(f"ptr {pointer}" for pointer in pointers), *code.context(block.mask)]
+    code.lines.append(f"  call void @{function.name}({', '.join(passed)})")
+    found = [whole(memory, form.shape) for memory, form in zip(targets, forms(avals), strict=True)]
+    return joined(avals, [x if x.size > MOST_CELLS else block.cells(x) for x in found])
+
+
+def _is_computed(x) -> bool:
+    return isinstance(x, Stored) or any(isinstance(y, Node) for y in x.reshape(-1))
+
+
+def _argument(block: Block, x, form: Kind) -> Argument:
+    x = block.stored(x, form)
+    if not x.is_current:
+        raise NotUnderstood("an array that is changed and then given as it was")
+    memory = x.memory
+    if memory.rows and x.is_whole:
+        return Argument(memory.pointer, memory.wide, True)
+    if memory.rows or not x.is_dense or (x.moved is not None and x.moved.wide):
+        x = block.copied(x, whole(block.local(form, x.is_wide), form.shape))
+    address = block.code.address(x.place((0,) * len(x.shape)))
+    return Argument(address.text, x.memory.wide, False)
+
+
+def _written(block: Block, closed, equation, known, layout) -> Function:
+    """A new function of the module."""
+    outer = block.code
+    name = f"part{len(outer.functions)}"
+    code = outer.inner()
+    mask = Value("%mask", BOOL, True) if block.mask.wide else Value("true", BOOL, False)
+    inner = Block(code, mask, block.rule)
+    avals, out_avals = [v.aval for v in equation.invars], [v.aval for v in equation.outvars]
+    names, args, layouts = [], [], iter(layout)
+    for k, (x, form) in enumerate(zip(known, forms(avals), strict=True)):
+        if x is not None:
+            args.append(x)
+            continue
+        wide, rows = next(layouts)
+        names.append(f"%x{k}")
+        array = whole(Memory(names[-1], form.size, form.dtype, wide, rows), form.shape)
+        args.append(array if form.size > MOST_CELLS else inner.cells(array))
+    flags = [any(inner.is_wide(x) for x in flat([y])) for y in joined(avals, args)]
+    varying = [w for aval, w in zip(out_avals, results(closed.jaxpr, flags), strict=True) for _ in forms([aval])]
+    targets = []
+    for k, (form, wide) in enumerate(zip(forms(out_avals), varying, strict=True)):
+        targets.append(inner.owned(Memory(f"%y{k}", form.size, form.dtype, wide)))
+    outs = flat(inner.run(closed, joined(avals, args)))
+    for x, target in zip(outs, targets, strict=True):
+        inner.copied(x, whole(target, x.shape))
+    outer.add(name, [*names, *(memory.pointer for memory in targets)], code, mask)
+    return Function(name, varying)
