@@ -197,6 +197,11 @@ def programs_in(params):
     return [x for x in opened if isinstance(getattr(x, "eqns", None), list | tuple)]
 
 
+def length(jaxpr) -> int:
+    """The number of operations of a program, those of the programs in it included."""
+    return sum(max(1, sum(map(length, programs_in(equation.params)))) for equation in jaxpr.eqns)
+
+
 INLINED = {"jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "remat2", "checkpoint"}
 
 

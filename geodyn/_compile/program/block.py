@@ -8,12 +8,12 @@ import jax
 import numpy as np
 
 from geodyn._compile.cells import apply, fill
+from geodyn._compile.elementary import FORMULAS
 from geodyn._compile.expressions import Graph, Node
 from geodyn._compile.internals import Literal, double_precision
 from geodyn._compile.llvm.code import WORD, Code, Memory, NotUnderstood, Place, Value
 from geodyn._compile.llvm.operations import written
 from geodyn._compile.program.arrays import Complex, Kind, Stored, constant, flat, whole
-from geodyn._compile.elementary import FORMULAS
 
 # Arrays with more numbers stay in memory.
 MOST_CELLS = 128

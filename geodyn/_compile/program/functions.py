@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from geodyn._compile.expressions import Node
 from geodyn._compile.internals import inner_program, programs_in
-from geodyn._compile.llvm.code import BOOL, Code, Memory, NotUnderstood, Value
-from geodyn._compile.program.arrays import Kind, Stored, constant, flat, forms, joined, whole
+from geodyn._compile.llvm.code import BOOL, Memory, NotUnderstood, Value
+from geodyn._compile.program.arrays import Kind, Stored, flat, forms, joined, whole
 from geodyn._compile.program.block import MOST_CELLS, Block
 from geodyn._compile.program.varying import results
 

@@ -1,6 +1,7 @@
 """Parts of arrays at places that are computed."""
 
 import itertools
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -93,8 +94,6 @@ class Window(NamedTuple):
 
 def _windows(block: Block, x, indices, axes, own_batch, indices_batch, shape, checked: bool) -> list[Window]:
     """The parts of `shape` whose indices give the starts along the axes."""
-    if indices.size > MOST_CELLS:
-        raise NotUnderstood(f"{indices.shape} computed places")
     cells, found = block.cells(indices), []
     for batch in np.ndindex(*cells.shape[:-1]):
         starts, valid = [np.int64(0)] * len(x.shape), np.True_
@@ -117,10 +116,12 @@ def _gather(block: Block, equation, x, indices) -> list:
     dropped = (*d.collapsed_slice_dims, *d.operand_batching_dims)
     inside = tuple(n for k, n in enumerate(sizes) if k not in dropped)
     own_batch = d.operand_batching_dims, d.start_indices_batching_dims
-    windows = _windows(block, x, indices, d.start_index_map, *own_batch, sizes, checked)
-    if form.size > MOST_CELLS:
+    if form.size > MOST_CELLS or indices.size > MOST_CELLS:
+        places = Places(d.start_index_map, *own_batch, _others(x.shape, dropped), sizes, checked)
+        numbers = block.stored(indices, kind(equation.invars[1].aval))
         missing = _missing(p["fill_value"], form.dtype)
-        return [_gathered(block, x, form, windows, batch_axes, d.offset_dims, inside, missing)]
+        return [_result(block, _gathered(block, x, form, numbers, places, batch_axes, d.offset_dims, missing))]
+    windows = _windows(block, x, indices, d.start_index_map, *own_batch, sizes, checked)
     source, cells = None, np.empty(form.shape, object)
     for window in windows:
         if _is_known(window.starts) and not isinstance(x, Stored):
@@ -137,6 +138,11 @@ def _gather(block: Block, equation, x, indices) -> list:
     return [cells]
 
 
+def _others(shape, axes) -> list[int]:
+    """The axes that are not these."""
+    return [k for k in range(len(shape)) if k not in axes]
+
+
 def _index(shape, axes, batch, others, place) -> tuple:
     at = [0] * len(shape)
     for axis, i in (*zip(axes, batch, strict=True), *zip(others, place, strict=True)):
@@ -144,31 +150,88 @@ def _index(shape, axes, batch, others, place) -> tuple:
     return tuple(at)
 
 
-def _gathered(block: Block, x, form: Kind, windows, batch_axes, offset_axes, inside, missing) -> Stored:
-    """A large array of parts of an array."""
+class Places(NamedTuple):
+    """How an array is indexed: its axes along which the indices give starts, its axes that go along with axes of the
+    indices, the axes of a window, and whether a window that is not inside counts as none."""
+
+    axes: tuple[int, ...]
+    own_batch: tuple[int, ...]
+    indices_batch: tuple[int, ...]
+    window: list[int]
+    sizes: tuple[int, ...]
+    checked: bool
+
+
+def _on_each_number(block: Block, shape, indices, places: Places, function: Callable):
+    """Runs `function(inner, moves, valid, batch, window)` for every number of every window on an array of this shape:
+    its index there, whether the window counts (None if all do), and the indices of the window and of the number in
+    it."""
+    inside = [places.sizes[k] for k in places.window]
+    index, end = block.turns(indices.shape[:-1])
+    outer = block.inner()
+    starts, valid = {}, None
+    for k, axis in enumerate(places.axes):
+        given = outer.given(outer.at(indices, [*index, outer.code.constant(np.int64(k))]))
+        start = _within(outer, given, shape[axis] - places.sizes[axis])
+        if places.checked:
+            same = outer.apply(lax.eq_p, BOOL, start, outer.graph.convert(given, WORD))
+            valid = same if valid is None else outer.apply(lax.and_p, BOOL, valid, same)
+        starts[axis] = outer.operand(start)
+    for axis, of_indices in zip(places.own_batch, places.indices_batch, strict=True):
+        starts[axis] = index[of_indices]
+    counts = None if valid is None else outer.operand(valid)
+    window, close = outer.turns(inside)
+    moves = [starts.get(axis) for axis in range(len(shape))]
+    inner = outer.inner()
+    for axis, k in zip(places.window, window, strict=True):
+        if k is not None:
+            moves[axis] = inner.sum(moves[axis], k)
+    function(inner, moves, counts, index, window)
+    close()
+    end()
+
+
+def _arranged(shape, axes, batch, others, window) -> list:
+    at = [None] * len(shape)
+    for axis, k in (*zip(axes, batch, strict=True), *zip(others, window, strict=True)):
+        at[axis] = k
+    return at
+
+
+def _gathered(block: Block, x, form: Kind, indices, places: Places, batch_axes, offset_axes, missing) -> Stored:
+    """A large array of parts of an array, or one of many."""
     source = block.stored(x, Kind(x.shape, form.dtype))
-    wide = block.is_wide(x) or any(block.is_wide(fill((len(w.starts),), w.starts)) for w in windows)
-    memory = block.local(form, wide)
-    for window in windows:
-        part = _begins(block, source, window.starts, window.shape)
-        at = _index(form.shape, batch_axes, window.batch, offset_axes, [0] * len(inside))
-        counts = [1] * len(form.shape)
-        for axis, n in zip(offset_axes, inside, strict=True):
-            counts[axis] = n
-        target = whole(memory, form.shape).taken([(i, n, 1) for i, n in zip(at, counts, strict=True)])
-        own = [k for k, n in enumerate(window.shape) if n != 1]
-        into = [k for k, n in enumerate(counts) if n != 1]
-        block.copied(_axes_of(part, own), _axes_of(target, into))
-        if window.valid is not np.True_:
-            beyond = block.apply(lax.not_p, BOOL, window.valid)
-            nothing = block.stored(fill((), [missing]), Kind((), form.dtype)).spread(target.shape, ())
-            block.copied(nothing, target, block.operand(beyond))
+    memory = block.local(form, block.is_wide(x) or indices.is_wide)
+
+    def one(inner: Block, moves, valid, batch, window):
+        value = inner.code.load(inner.at(source, moves))
+        if valid is not None:
+            value = inner.code.select(valid, value, inner.code.constant(missing))
+        at = _arranged(form.shape, batch_axes, batch, offset_axes, window)
+        inner.code.store(value, inner.at(whole(memory, form.shape), at))
+
+    _on_each_number(block, x.shape, indices, places, one)
     return whole(memory, form.shape)
 
 
-def _axes_of(x: Stored, axes) -> Stored:
-    """The array without its axes of length one, which are all but these."""
-    return x._replace(shape=tuple(x.shape[k] for k in axes), strides=tuple(x.strides[k] for k in axes))
+def _scattered(block: Block, x, form: Kind, indices, updates, places: Places, batch_axes, update_axes, join) -> Stored:
+    """An array with many numbers written into it."""
+    updates = block.stored(updates, Kind(updates.shape, form.dtype))
+    wide = any(map(block.is_wide, (x, updates, indices)))
+    memory = _changeable(block, x, form, wide, (updates, indices))
+    mask, target = block.mask_of(memory), whole(memory, form.shape)
+
+    def one(inner: Block, moves, valid, batch, window):
+        place = inner.at(target, moves)
+        value = inner.code.load(inner.at(updates, _arranged(updates.shape, batch_axes, batch, update_axes, window)))
+        if join is not None:
+            old = inner.given(inner.code.load(place))
+            value = inner.operand(inner.apply(join, form.dtype, old, inner.given(value)))
+        which = [m for m in (mask, valid) if m is not None]
+        inner.code.store(value, place, inner.code.both(*which) if len(which) == 2 else next(iter(which), None))
+
+    _on_each_number(block, form.shape, indices, places, one)
+    return whole(memory, form.shape)
 
 
 def _missing(value, dtype):
@@ -195,9 +258,12 @@ def _scatter(block: Block, equation, x, indices, updates) -> list:
     batch_axes = [k for k in range(len(updates.shape)) if k not in d.update_window_dims]
     checked = p["mode"] != lax.GatherScatterMode.CLIP
     own_batch = d.operand_batching_dims, d.scatter_indices_batching_dims
+    if updates.size > MOST_CELLS or indices.size > MOST_CELLS:
+        places = Places(d.scatter_dims_to_operand_dims, *own_batch, window_axes, tuple(sizes), checked)
+        numbers = block.stored(indices, kind(equation.invars[1].aval))
+        scattered = _scattered(block, x, form, numbers, updates, places, batch_axes, d.update_window_dims, join)
+        return [_result(block, scattered)]
     windows = _windows(block, x, indices, d.scatter_dims_to_operand_dims, *own_batch, tuple(sizes), checked)
-    if updates.size > MOST_CELLS:
-        raise NotUnderstood(f"{name} of an array of {updates.shape}")
     news, inside = block.cells(updates), [sizes[k] for k in window_axes]
 
     def part(window):

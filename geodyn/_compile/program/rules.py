@@ -3,11 +3,11 @@
 import numpy as np
 
 from geodyn._compile.cells import ELEMENTWISE, REDUCTIONS, apply, fill, has_rule
+from geodyn._compile.elementary import FORMULAS
 from geodyn._compile.internals import INLINED, inner_program
 from geodyn._compile.llvm.code import NotUnderstood
 from geodyn._compile.program.arrays import kind
 from geodyn._compile.program.block import MOST_CELLS, Block
-from geodyn._compile.elementary import FORMULAS
 from geodyn._compile.program.functions import NAMED, call
 from geodyn._compile.program.indexing import INDEXED
 from geodyn._compile.program.large import on_large

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._compile.jit import jit
+from geodyn._compile.native import for_each
 from geodyn._numerics.bands import Banded, Full
 from geodyn._numerics.linalg import columns, inverse
 from geodyn.integrators.contract.couplings import form_of
@@ -113,7 +114,7 @@ class Problem(eqx.Module):
 
     def rates(self, w):
         """p' [s, k] of the stages at the stage values w[s, m]."""
-        return jax.vmap(self.stage)(self.times, self.positions(w), w)[1]
+        return for_each(self.stage, self.times, self.positions(w), w)[1]
 
     def increments(self, w, pdot):
         """The increments of q and p over the step, from the stage values w and p' of the stages."""
@@ -187,9 +188,9 @@ class Problem(eqx.Module):
 
 def _evaluated(problem: Problem, w):
     q = problem.positions(w)
-    v, pdot, lam = jax.vmap(problem.stage)(problem.times, q, w)
+    v, pdot, lam = for_each(problem.stage, problem.times, q, w)
     p = problem.p[None] + _accumulate(problem.tableau, problem.h, pdot)
-    kinetic = v - jax.vmap(problem.system.velocity)(problem.times, q, p, v)
+    kinetic = v - for_each(problem.system.velocity, problem.times, q, p, v)
     return jnp.concatenate([kinetic, *problem.constraint_rows(q, v, p, lam)], axis=1), pdot
 
 

@@ -25,7 +25,6 @@ Tuples = tuple[tuple[int, ...], ...]
 
 NUMERALS = {1: "one", 2: "two", 3: "three", 4: "four"}
 NOUNS = {2: "edge", 3: "triple of points", 4: "tetrahedron"}
-LARGEST_PRODUCT = 32
 
 
 class AbstractPotential(eqx.Module):
@@ -220,7 +219,7 @@ def curvature_of(space: AbstractManifold) -> int:
 def measured(measure, space: AbstractManifold, x: Float[Array, "N dim"], points) -> Float[Array, " E"]:
     """`measure(space, x_i, x_j, …)` for every tuple of point indices: lengths of edges, areas of triangles, …"""
     corners = (points if isinstance(points, Array) else np.array(points)).T
-    return jax.vmap(lambda *corners: measure(space, *corners))(*(select(x, index) for index in corners))
+    return jax.vmap(lambda *corners: measure(space, *corners))(*(x[index] for index in corners))
 
 
 def distances(space: AbstractManifold, x: Float[Array, "N dim"], pairs, effort: Effort) -> Float[Array, " E"]:
@@ -232,14 +231,6 @@ def path_effort(nodes, tolerance) -> Effort:
     """The accuracy settings of distances from the arguments `nodes` and `tolerance` of an element; nodes=None means the
     default of `gd.distance`. Raises ValueError unless nodes is a positive whole number and 0 ≤ tolerance < 1."""
     return effort_of(NODES if nodes is None else static_count("nodes", nodes), float(tolerance))
-
-
-def select(x: Float[Array, "N dim"], indices) -> Float[Array, "E dim"]:
-    """x[indices]. With few points it is a product with a 0–1 matrix: the derivative of indexing is a scatter, which is
-    slow if the rest of a step is compiled into one native function."""
-    if x.shape[0] > LARGEST_PRODUCT:
-        return x[indices]
-    return jnp.asarray(indices[:, None] == np.arange(x.shape[0])[None, :], x.dtype) @ x
 
 
 def index_tuples(name: str, value, count: int) -> Tuples:

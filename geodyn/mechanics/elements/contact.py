@@ -26,7 +26,6 @@ from geodyn.mechanics.elements.abstract import (
     number,
     one_per_point,
     path_effort,
-    select,
 )
 from geodyn.mechanics.elements.friction import slip_of_pair, slip_on_wall
 
@@ -204,7 +203,7 @@ class Contact(AbstractSpheres):
 
     def room(self, space: AbstractManifold, x: Float[Array, "N dim"], pairs) -> Float[Array, " c"]:
         """The gaps of the given pairs."""
-        reach, ends = self.reach(x, pairs), [select(x, pairs[:, i]) for i in (0, 1)]
+        reach, ends = self.reach(x, pairs), [x[pairs[:, i]] for i in (0, 1)]
         return jax.vmap(lambda x, y, near: distance_or_far(space, x, y, self.effort, near))(*ends, reach) - reach
 
     def slip(self, space, x, v):
@@ -213,7 +212,7 @@ class Contact(AbstractSpheres):
     def slips(self, space: AbstractManifold, x: Float[Array, "N dim"], v, pairs) -> Float[Array, "c s"]:
         """The slip velocities of the given pairs. If the space needs a boundary-value solve, which may fail for distant
         points, the second point of a pair farther apart than 2(r_i + r_j) is replaced by one near the first."""
-        first, second, *rates = (select(a, pairs[:, i]) for a in (x, v) for i in (0, 1))
+        first, second, *rates = (a[pairs[:, i]] for a in (x, v) for i in (0, 1))
         if is_solved(space):
             reach = self.reach(x, pairs)
             scale = jax.vmap(lambda x: jnp.sqrt(jnp.trace(space.metric(x))))(first)

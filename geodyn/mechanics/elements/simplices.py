@@ -17,7 +17,7 @@ from geodyn.geometry.geodesics.geodesic import log, squared_distance, told
 from geodyn.geometry.manifold.manifold import AbstractManifold, checked_points, norm, safe_sqrt
 from geodyn.geometry.models.charts import sine_ratio, squared_arc
 from geodyn.geometry.models.spaces import AbstractConstantCurvature
-from geodyn.mechanics.elements.abstract import curvature_of, select
+from geodyn.mechanics.elements.abstract import curvature_of
 from geodyn.mechanics.elements.cones import content
 
 Point = Float[Array, " n"]
@@ -239,5 +239,5 @@ def _squared_half_chords(space, points):
     """sin²(d/2), d²/4 or sinh²(d/2) for the distance d of every pair of points, in the order of `combinations`."""
     first, second = np.array(list(itertools.combinations(range(len(points)), 2))).T
     x, curvature = jnp.stack(points), curvature_of(space)
-    square = jax.vmap(lambda x, y: squared_distance(space, x, y) / 4)(select(x, first), select(x, second))
+    square = jax.vmap(lambda x, y: squared_distance(space, x, y) / 4)(x[first], x[second])
     return square * jax.vmap(lambda square: sine_ratio(curvature, square))(square) ** 2
