@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from geodyn._compile.internals import is_constant, jaxpr_as_fun
+from geodyn._compile.native import native
 from geodyn._typing import Array
 from geodyn.integrators.contract.constraints import reactions
 from geodyn.integrators.contract.results import RESULTS
@@ -105,11 +106,11 @@ def _is_resolved(facts: Facts, noise, damping):
 
 
 def _of_rows(function, rows, made):
-    """`vmap(function)` over the rows. If `made` is given, only the first row and the `made` rows after it are computed,
+    """The function of every row. If `made` is given, only the first row and the `made` rows after it are computed,
     block by block. For the other rows, and for rows that are not finite, the first result is NaN, and the further
     results are those of the first row."""
     if made is None:
-        return jax.vmap(function)(*rows)
+        return native(lambda *rows: jax.lax.map(lambda row: function(*row), rows), *rows)
     program, count = jax.make_jaxpr(function)(*(x[0] for x in rows)), rows[0].shape[0]
     size, index = min(BLOCK, count), jnp.arange(count)
 

@@ -63,7 +63,7 @@ class Code:
         # Bytes of the function's own memory: on the stack, and in what the caller provides.
         self.stack, self.scratch = 0, 0
         # The programs that are called as functions, and their texts.
-        self.functions, self.texts, self.repeated = {}, [], set()
+        self.functions, self.texts, self.repeated = {}, [], {}
 
     # Functions of the module
 

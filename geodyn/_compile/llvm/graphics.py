@@ -35,7 +35,14 @@ def kernel(code: Code, given: list[str], returned: list[str]) -> Kernel:
     names = ["%size", *given, *(["%scratch"] if code.scratch else []), *returned]
     params = ", ".join(f"ptr addrspace(1) noalias {name}.global" for name in names)
     casts = [f"  {name} = addrspacecast ptr addrspace(1) {name}.global to ptr" for name in names]
-    lines = [*sorted(code.outside.values()), *SPECIAL, *code.texts, f"define ptx_kernel void @run({params}) {{", "entry:", *casts]
+    lines = [
+        *sorted(code.outside.values()),
+        *SPECIAL,
+        *code.texts,
+        f"define ptx_kernel void @run({params}) {{",
+        "entry:",
+        *casts,
+    ]
     lines += ["  %B.short = load i32, ptr %size", "  %B = sext i32 %B.short to i64", *PLACE, *code.begin]
     lines += ["  br i1 %is.inside, label %start, label %outside", "outside:", "  ret void", "start:"]
     return Kernel("\n".join([*lines, *code.lines, "  ret void", "}"]), code.scratch)

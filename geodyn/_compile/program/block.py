@@ -191,7 +191,9 @@ class Block:
         """The array in memory."""
         if isinstance(x, Stored):
             return x
-        return self.where(x) or self.table(x, kind) or self.copied(x, whole(self.local(kind, self.is_wide(x)), kind.shape))
+        return (
+            self.where(x) or self.table(x, kind) or self.copied(x, whole(self.local(kind, self.is_wide(x)), kind.shape))
+        )
 
     def where(self, cells) -> Stored | None:
         """Where the numbers stand one after the other in memory, if they do."""

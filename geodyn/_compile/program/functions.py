@@ -1,37 +1,84 @@
 """Programs that stand more than once in another: each is a function, which is compiled once and called."""
 
+import hashlib
 from collections import Counter
 from typing import NamedTuple
 
+import numpy as np
+
 from geodyn._compile.expressions import Node
-from geodyn._compile.internals import inner_program, programs_in
+from geodyn._compile.internals import ClosedJaxpr, Literal, inner_program, length, programs_in
 from geodyn._compile.llvm.code import BOOL, Memory, NotUnderstood, Value
 from geodyn._compile.program.arrays import Kind, Stored, flat, forms, joined, whole
-from geodyn._compile.program.block import MOST_CELLS, Block
+from geodyn._compile.program.block import FEW, MOST_CELLS, Block
 from geodyn._compile.program.varying import results
 
 # A program of fewer operations is written out wherever it stands.
 LONG = 400
 NAMED = {"jit", "pjit"}
+# What does not change what a program computes.
+OTHERS = {"name", "ctx_mesh", "debug_info", "compiler_options_kvs", "inline", "keep_unused", "jvp_jaxpr_fun"}
 
 
-def repeated(closed) -> set[int]:
-    """The long programs, by their `id`, that stand more than once in a program."""
-    times, lengths = Counter(), {}
+class Description(NamedTuple):
+    """A text that says what a program computes, whatever its variables are called and in whichever order it returns its
+    results, and the `order` of these: the first of the text is result order[0] of the program."""
 
-    def length(jaxpr) -> int:
-        if id(jaxpr) not in lengths:
-            lengths[id(jaxpr)] = sum(map(of, jaxpr.eqns))
-        return lengths[id(jaxpr)]
+    text: str
+    order: list[int]
 
-    def of(equation) -> int:
-        inner = programs_in(equation.params)
-        if equation.primitive.name in NAMED:
-            times.update(map(id, inner))
-        return max(1, sum(map(length, inner)))
 
-    length(closed.jaxpr)
-    return {program for program, count in times.items() if count > 1 and lengths[program] >= LONG}
+def repeated(closed) -> dict[int, Description]:
+    """The long programs that stand more than once in a program, by their `id`."""
+    times, found = Counter(), {}
+
+    def look(jaxpr):
+        for equation in jaxpr.eqns:
+            inner = inner_program(equation)
+            if inner is not None and equation.primitive.name in NAMED and length(inner.jaxpr) >= LONG:
+                known = id(inner.jaxpr) in found
+                if not known:
+                    found[id(inner.jaxpr)] = description(inner)
+                times[found[id(inner.jaxpr)].text] += 1
+                if known:  # What stands in it was counted when it was met first.
+                    continue
+            for program in programs_in(equation.params):
+                look(program)
+
+    look(closed.jaxpr)
+    return {program: said for program, said in found.items() if times[said.text] > 1}
+
+
+def description(closed, ordered: bool = False) -> Description:
+    """The description of a program; with `ordered` the results are taken in the order in which they are."""
+    numbers, lines = {}, []
+
+    def name(x):
+        if isinstance(x, Literal):
+            return f"{x.aval.dtype}{np.asarray(x.val).tobytes()}"
+        return f"{numbers.setdefault(x, len(numbers))}:{x.aval.str_short()}"
+
+    def of(param):
+        if isinstance(param, ClosedJaxpr):
+            return description(param, True).text
+        if hasattr(param, "eqns"):
+            return description(ClosedJaxpr(param, ()), True).text
+        if isinstance(param, tuple | list):
+            return [of(x) for x in param]
+        return "" if callable(param) and not isinstance(param, type | np.dtype) else repr(param)
+
+    jaxpr = closed.jaxpr
+    lines.append([name(x) for x in (*jaxpr.constvars, *jaxpr.invars)])
+    lines.append([np.asarray(x).tobytes() if np.size(x) <= FEW else id(x) for x in closed.consts])
+    for equation in jaxpr.eqns:
+        params = [(key, of(x)) for key, x in equation.params.items() if key not in OTHERS]
+        given, returned = map(name, equation.invars), map(name, equation.outvars)
+        lines.append([equation.primitive.name, params, *given, *returned])
+    returned = [name(x) for x in jaxpr.outvars]
+    order = list(range(len(returned)))
+    order = order if ordered else sorted(order, key=lambda k: returned[k])
+    lines.append([returned[k] for k in order])
+    return Description(hashlib.sha256(repr(lines).encode()).hexdigest(), order)
 
 
 class Argument(NamedTuple):
@@ -53,23 +100,27 @@ class Function(NamedTuple):
 def call(block: Block, equation, args) -> list:
     """The results of a program that is repeated, by a call of its function. Numbers that are known stand in it."""
     code, closed = block.code, inner_program(equation)
-    in_forms, avals = forms([v.aval for v in equation.invars]), [v.aval for v in equation.outvars]
+    text, order = code.repeated[id(closed.jaxpr)]
+    closed = ClosedJaxpr(closed.jaxpr.replace(outvars=[closed.jaxpr.outvars[k] for k in order]), closed.consts)
+    in_forms, avals = forms([v.aval for v in equation.invars]), [v.aval for v in closed.jaxpr.outvars]
     pairs = list(zip(flat(args), in_forms, strict=True))
     known = [None if _is_computed(x) else x for x, _ in pairs]
     given = [_argument(block, x, form) for x, form in pairs if _is_computed(x)]
     layout = tuple((x.wide, x.rows) for x in given)
     texts = tuple(None if x is None else repr([y.tobytes() for y in x.reshape(-1)]) for x in known)
-    key = (id(closed.jaxpr), texts, layout, block.mask.wide)
+    key = (text, texts, layout, block.mask.wide)
     if key not in code.functions:
         code.functions[key] = None  # Its own functions have other numbers.
-        code.functions[key] = _written(block, closed, equation, known, layout)
+        code.functions[key] = _written(block, closed, known, layout)
     function = code.functions[key]
     targets = [block.local(form, wide) for form, wide in zip(forms(avals), function.wide, strict=True)]
     pointers = [x.pointer for x in given] + [memory.pointer for memory in targets]
     passed = [*(f"ptr {pointer}" for pointer in pointers), *code.context(block.mask)]
     code.lines.append(f"  call void @{function.name}({', '.join(passed)})")
     found = [whole(memory, form.shape) for memory, form in zip(targets, forms(avals), strict=True)]
-    return joined(avals, [x if x.size > MOST_CELLS else block.cells(x) for x in found])
+    values = joined(avals, [x if x.size > MOST_CELLS else block.cells(x) for x in found])
+    back = sorted(range(len(order)), key=lambda k: order[k])
+    return [values[k] for k in back]
 
 
 def _is_computed(x) -> bool:
@@ -89,14 +140,14 @@ def _argument(block: Block, x, form: Kind) -> Argument:
     return Argument(address.text, x.memory.wide, False)
 
 
-def _written(block: Block, closed, equation, known, layout) -> Function:
+def _written(block: Block, closed, known, layout) -> Function:
     """A new function of the module."""
     outer = block.code
     name = f"part{len(outer.functions)}"
     code = outer.inner()
     mask = Value("%mask", BOOL, True) if block.mask.wide else Value("true", BOOL, False)
     inner = Block(code, mask, block.rule)
-    avals, out_avals = [v.aval for v in equation.invars], [v.aval for v in equation.outvars]
+    avals, out_avals = closed.in_avals, closed.out_avals
     names, args, layouts = [], [], iter(layout)
     for k, (x, form) in enumerate(zip(known, forms(avals), strict=True)):
         if x is not None:

@@ -9,7 +9,7 @@ from jax import lax
 
 from geodyn._compile.cells import fill
 from geodyn._compile.expressions import Node
-from geodyn._compile.llvm.code import BOOL, WORD, Memory, NotUnderstood
+from geodyn._compile.llvm.code import BOOL, WORD, Memory
 from geodyn._compile.program.arrays import Kind, Stored, kind, whole
 from geodyn._compile.program.block import MOST_CELLS, Block
 
