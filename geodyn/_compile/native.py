@@ -117,6 +117,8 @@ def evaluated(program, *args, batch, summed=None):
     """The results of a program for a batch, which JAX runs as it is."""
     if not isinstance(program, Transposed):
         return over_last(partial(internals.eval_jaxpr, program.jaxpr, program.consts), batch)(*args)
+    if batch and not any(map(any, summed)):
+        return over_last(partial(evaluated, program, batch=()), batch)(*args)
     known, cts = args[: program.nonlinear], args[program.nonlinear :]
     summed = summed or ((),) * len(program.out_avals)
     # What all members share is pulled by all of them together: their cotangents, as of the weights of a network, are
