@@ -719,8 +719,9 @@ def as_kernel(case, wants) -> str | None:
         kernel = members.kernel_of(case.closed, tuple(case.shared))
     except members.NotUnderstood:
         return None
+    threads = int(case.again.integers(1, size + 4))
     types = [((*v.shape, size), v.dtype) for v in case.closed.out_avals]
-    for j, (g, w) in enumerate(zip(on_host(kernel, size, args, types), wants, strict=True)):
+    for j, (g, w) in enumerate(zip(on_host(kernel, size, args, types, threads), wants, strict=True)):
         if not same(g.reshape(w.shape), w):
             return f"result {j} of the kernel: {g.reshape(w.shape)} for {w}"
     return None

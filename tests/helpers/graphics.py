@@ -7,13 +7,15 @@ import llvmlite.binding as llvm
 import numpy as np
 
 # What a kernel reads of its thread, in the registers of a graphics processor and here.
-REGISTERS = {"tid": "%thread.index", "ntid": "1", "ctaid": "0"}
+REGISTERS = {"tid": "0", "ntid": "1", "ctaid": "%thread.index", "nctaid": "%threads"}
 
 
 @functools.lru_cache(4)
 def _compiled(text: str):
     lines = [line for line in text.split("\n") if "declare i32 @llvm.nvvm" not in line]
-    text = "\n".join(lines).replace("define ptx_kernel void @run(", "define void @run(i32 %thread.index, ")
+    text = "\n".join(lines).replace(
+        "define ptx_kernel void @run(", "define void @run(i32 %thread.index, i32 %threads, "
+    )
     for name, value in REGISTERS.items():
         text = text.replace(f"call i32 @llvm.nvvm.read.ptx.sreg.{name}.x()", f"add i32 {value}, 0")
     text = text.replace("addrspacecast", "bitcast").replace(" addrspace(1)", "")
@@ -25,16 +27,18 @@ def _compiled(text: str):
     return engine
 
 
-def on_host(kernel, size: int, args, types) -> list[np.ndarray]:
-    """The results, of these (shape, data type), of a kernel for a batch of this size."""
+def on_host(kernel, size: int, args, types, threads: int) -> list[np.ndarray]:
+    """The results, of these (shape, data type), of a kernel for a batch of this size by so many threads."""
     engine = _compiled(kernel.text)
     given = [np.array([size], np.int32), *(np.ascontiguousarray(x) for x in args if np.size(x))]
     results = [np.zeros(shape, dtype) for shape, dtype in types]
     # In threads that are started at once what one writes beyond its own would be seen by others.
-    scratch = [np.full(size * kernel.scratch, 0x55, np.uint8)] if kernel.scratch else []
+    scratch = [np.full(threads * kernel.scratch, 0x55, np.uint8)] if kernel.scratch else []
     arrays = [*given, *scratch, *(x for x in results if x.size)]
     pointers = [x.ctypes.data_as(ctypes.c_void_p) for x in arrays]
-    run = ctypes.CFUNCTYPE(None, ctypes.c_int32, *[ctypes.c_void_p] * len(arrays))(engine.get_function_address("run"))
-    for k in range(size + 3):  # The last block of threads has more than there are members.
-        run(k, *pointers)
+    run = ctypes.CFUNCTYPE(None, ctypes.c_int32, ctypes.c_int32, *[ctypes.c_void_p] * len(arrays))(
+        engine.get_function_address("run")
+    )
+    for k in range(threads):
+        run(k, threads, *pointers)
     return results

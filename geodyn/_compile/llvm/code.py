@@ -3,6 +3,7 @@
 Its values are numbers that all members share, or vectors of one number for each of W members (`wide`).
 """
 
+import contextlib
 import hashlib
 import struct
 from typing import NamedTuple
@@ -13,7 +14,7 @@ BOOL, WORD = np.dtype(bool), np.dtype(np.int64)
 # So many bytes of one array, and of all, are on the stack; a thread has some megabytes of it.
 MOST_OF_ONE, MOST_ON_STACK = 2**14, 2**19
 # A graphics processor has this memory for each of a hundred thousand threads and more.
-MOST_OF_THREAD = 2**14
+MOST_OF_THREAD = 2**12
 
 
 class NotUnderstood(Exception):
@@ -38,8 +39,10 @@ class Memory:
     may change it, for other members than those in `mask` as well. Each change of the whole makes a new `version`: what
     was read from an older one is gone."""
 
-    def __init__(self, pointer: str, size: int, dtype, wide: bool, rows: bool = False):
+    def __init__(self, pointer: str, size: int, dtype, wide: bool, rows: bool = False, of_threads: bool = False):
         self.pointer, self.size, self.dtype, self.wide, self.rows = pointer, size, np.dtype(dtype), wide, rows
+        # Of a graphics processor: the numbers of all threads, not of all members, stand in the rows.
+        self.of_threads = of_threads
         self.version, self.owner, self.mask = 0, None, None
 
 
@@ -60,8 +63,10 @@ class Code:
         self.is_graphics = width is None
         self.width, self.lines, self.begin, self.outside = width or 1, [], [], {}
         self.count, self.label, self.has_loops = 0, "start", False
-        # Bytes of the function's own memory: on the stack, and in what the caller provides.
-        self.stack, self.scratch = 0, 0
+        # Bytes of the function's own memory that are in use, and how many were at most: on its stack (beside those
+        # `below`, of the functions that call it), and in what the caller provides.
+        self.stack, self.scratch, self.below = 0, 0, 0
+        self.most_on_stack, self.most_scratch = 0, 0
         # The programs that are called as functions, and their texts.
         self.functions, self.texts, self.repeated = {}, [], {}
 
@@ -72,28 +77,35 @@ class Code:
         code = Code(None if self.is_graphics else self.width)
         code.outside, code.functions, code.texts = self.outside, self.functions, self.texts
         code.repeated = self.repeated
-        code.stack, code.scratch = self.stack, self.scratch
+        code.below = self.below + self.stack
         return code
 
     def add(self, name: str, pointers: list[str], code: "Code", mask: Value):
-        """Adds a function to the module, which is given these addresses and what `context` says."""
-        params = ", ".join([*(f"ptr noalias {pointer}" for pointer in pointers), *self.context(mask, "%mask")])
+        """Adds a function to the module, which is given these addresses and what `_context` says."""
+        name_of_mask = "%mask" if mask.wide else ""
+        params = [*(f"ptr noalias {pointer}" for pointer in pointers), *self._context("%scratch", name_of_mask)]
         attributes = "" if self.is_graphics else " #0"
-        head = f"define internal void @{name}({params}){attributes} {{\nentry:"
-        lines = [head, *code.begin, *self.lanes(), "  br label %start", "start:", *code.lines, "  ret void", "}"]
+        head = f"define internal void @{name}({', '.join(params)}){attributes} {{\nentry:"
+        lines = [head, *code.opening(), *self.lanes(), "  br label %start", "start:", *code.lines, "  ret void", "}"]
         self.texts.append("\n".join(lines))
-        self.scratch, self.has_loops = code.scratch, self.has_loops or code.has_loops
+        self.has_loops = self.has_loops or code.has_loops
 
-    def context(self, mask: Value, name: str | None = None) -> list[str]:
-        """What every function is given of the batch: the scratch memory, the size of the batch, the first member, and
-        which of the members exist and are computed."""
-        given = ["ptr %scratch", "i64 %B"]
+    def call(self, name: str, pointers: list[str], scratch: int, mask: Value):
+        """Calls a function of the module, which needs so much scratch memory, for the members in the mask."""
+        self.reserve(scratch)
+        free = f"%{self.fresh('s')}" if scratch else "null"
+        self.lines += self._of_scratch(free) if scratch else []
+        given = [*(f"ptr {pointer}" for pointer in pointers), *self._context(free, mask.text if mask.wide else "")]
+        self.lines.append(f"  call void @{name}({', '.join(given)})")
+
+    def _context(self, scratch: str, mask: str) -> list[str]:
+        """What every function is given of the batch: scratch memory, the size of the batch, the first member, and which
+        of the members exist and are computed."""
+        given = [f"ptr {scratch}", "i64 %B"]
         if self.is_graphics:
-            return [*given, "i64 %i"]
-        if not mask.wide:
-            return given
+            return [*given, "i64 %i", "i64 %T", "i64 %t"]
         bits = f"<{self.width} x i1>"
-        return [*given, "i64 %i", f"{bits} %inside", f"{bits} {name or mask.text}"]
+        return [*given, "i64 %i", f"{bits} %inside", f"{bits} {mask}"] if mask else given
 
     def lanes(self) -> list[str]:
         """The instruction for the numbers of the members that are computed at once."""
@@ -221,7 +233,9 @@ class Code:
             self.start(f"{head}.last")
             self.lines.append(f"  %{head}.next = add i64 {k.text}, 1")
             self.lines.append(f"  %{head}.more = icmp slt i64 %{head}.next, {count}")
-            self.lines.append(f"  br i1 %{head}.more, label %{head}, label %{head}.end")
+            # The driver of a graphics processor would write out every turn.
+            as_it_is = ", !llvm.loop !0" if self.is_graphics else ""
+            self.lines.append(f"  br i1 %{head}.more, label %{head}, label %{head}.end{as_it_is}")
             self.start(f"{head}.end")
 
         return k, end
@@ -230,21 +244,41 @@ class Code:
 
     def local(self, size: int, dtype, wide: bool) -> Memory:
         """New memory of the function's own: on the stack, or, where that might be too small, in an array that the
-        caller provides; on a graphics processor the numbers of all members stand there side by side."""
-        one = np.dtype(dtype).itemsize * (self.width if wide else 1)
+        caller provides; on a graphics processor the numbers of all threads stand there side by side."""
+        count = -(-size * np.dtype(dtype).itemsize * (self.width if wide else 1) // 64) * 64
         name = f"%{self.fresh('m')}"
         most_of_one, most = (MOST_OF_THREAD, MOST_OF_THREAD) if self.is_graphics else (MOST_OF_ONE, MOST_ON_STACK)
-        if size * one <= most_of_one and self.stack + size * one <= most:
-            self.stack += size * one
-            self.begin.append(f"  {name} = alloca [{max(size, 1) * one} x i8], align 64")
+        if count <= most_of_one and self.below + self.stack + count <= most:
+            self.begin.append(f"  {name} = getelementptr i8, ptr %stack, i64 {self.stack}")
+            self.stack += count
+            self.most_on_stack = max(self.most_on_stack, self.stack)
             return Memory(name, size, dtype, wide)
-        place = str(self.scratch)
-        if self.is_graphics:
-            place = f"%{self.fresh('p')}"
-            self.begin.append(f"  {place} = mul i64 %B, {self.scratch}")
-        self.begin.append(f"  {name} = getelementptr i8, ptr %scratch, i64 {place}")
-        self.scratch += -(-size * one // 64) * 64
-        return Memory(name, size, dtype, wide, rows=self.is_graphics)
+        self.begin += self._of_scratch(name)
+        self.reserve(count)
+        self.scratch += count
+        return Memory(name, size, dtype, wide, rows=self.is_graphics, of_threads=self.is_graphics)
+
+    def _of_scratch(self, name: str) -> list[str]:
+        """The instructions for the address of the scratch memory that is not in use, under this name."""
+        if not self.is_graphics:
+            return [f"  {name} = getelementptr i8, ptr %scratch, i64 {self.scratch}"]
+        place = f"  {name}.place = mul i64 %T, {self.scratch}"
+        return [place, f"  {name} = getelementptr i8, ptr %scratch, i64 {name}.place"]
+
+    def reserve(self, count: int):
+        """Says that so many bytes of scratch memory are needed beside those that are in use."""
+        self.most_scratch = max(self.most_scratch, self.scratch + count)
+
+    @contextlib.contextmanager
+    def scope(self):
+        """What memory is taken within it is free again afterwards."""
+        kept = self.stack, self.scratch
+        yield
+        self.stack, self.scratch = kept
+
+    def opening(self) -> list[str]:
+        """The instructions at the begin of the function."""
+        return [f"  %stack = alloca [{max(self.most_on_stack, 1)} x i8], align 64", *self.begin]
 
     def table(self, numbers: np.ndarray) -> Memory:
         """Memory in which these numbers stand before the program begins."""
@@ -263,7 +297,8 @@ class Code:
         memory, one = place.memory, self.type(self._stored(place.memory.dtype), False)
         index = self._sum(place.moved, place.fixed)
         if memory.rows:
-            index = self._sum(self.times(index, "%B"), 0, Value("%i", WORD, False))
+            count, place = ("%T", "%t") if memory.of_threads else ("%B", "%i")
+            index = self._sum(self.times(index, count), 0, Value(place, WORD, False))
         elif memory.wide:
             index = self.times(index, str(self.width))
         if not index.wide:

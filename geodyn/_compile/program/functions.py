@@ -91,10 +91,12 @@ class Argument(NamedTuple):
 
 
 class Function(NamedTuple):
-    """A function of the module: its name, and whether each of its results has other numbers for each member."""
+    """A function of the module: its name, whether each of its results has other numbers for each member, and how many
+    bytes of scratch memory it needs."""
 
     name: str
     wide: list[bool]
+    scratch: int
 
 
 def call(block: Block, equation, args) -> list:
@@ -115,8 +117,7 @@ def call(block: Block, equation, args) -> list:
     function = code.functions[key]
     targets = [block.local(form, wide) for form, wide in zip(forms(avals), function.wide, strict=True)]
     pointers = [x.pointer for x in given] + [memory.pointer for memory in targets]
-    passed = [*(f"ptr {pointer}" for pointer in pointers), *code.context(block.mask)]
-    code.lines.append(f"  call void @{function.name}({', '.join(passed)})")
+    code.call(function.name, pointers, function.scratch, block.mask)
     found = [whole(memory, form.shape) for memory, form in zip(targets, forms(avals), strict=True)]
     values = joined(avals, [x if x.size > MOST_CELLS else block.cells(x) for x in found])
     back = sorted(range(len(order)), key=lambda k: order[k])
@@ -132,7 +133,7 @@ def _argument(block: Block, x, form: Kind) -> Argument:
     if not x.is_current:
         raise NotUnderstood("an array that is changed and then given as it was")
     memory = x.memory
-    if memory.rows and x.is_whole:
+    if memory.rows and not memory.of_threads and x.is_whole:
         return Argument(memory.pointer, memory.wide, True)
     if memory.rows or not x.is_dense or (x.moved is not None and x.moved.wide):
         x = block.copied(x, whole(block.local(form, x.is_wide), form.shape))
@@ -166,4 +167,4 @@ def _written(block: Block, closed, known, layout) -> Function:
     for x, target in zip(outs, targets, strict=True):
         inner.copied(x, whole(target, x.shape))
     outer.add(name, [*names, *(memory.pointer for memory in targets)], code, mask)
-    return Function(name, varying)
+    return Function(name, varying, code.most_scratch)

@@ -119,21 +119,23 @@ def while_loop(block: Block, equation, args, wanted) -> list:
     code.jump(head)
     code.start(head)
     carried = joined(avals, [home.carried(test) for home in homes])
-    (going,) = test.run(p["cond_jaxpr"], [*lent_test, *carried])
-    goes = test.operand(_either(test, test.cells(going)))
+    with code.scope():
+        (going,) = test.run(p["cond_jaxpr"], [*lent_test, *carried])
+        goes = test.operand(_either(test, test.cells(going)))
     active = goes if together else code.both(goes, block.mask)
     code.branch(code.any(active), body, end)
     code.start(body)
     inner.mask = block.mask if together else active
     _lend(homes, inner)
     old = [home.carried(inner) for home in homes]
-    if is_batched:
-        (goes_on,) = inner.run(p["cond_jaxpr"], [*lent_again, *joined(avals, old)])
-        inner.frames.append(Held([*old, goes_on]))
-    new = inner.run(p["body_jaxpr"], [*lent_body, *joined(avals, old)])
-    if is_batched:
-        new = [_chosen(inner, goes_on, x, y) for x, y in zip(old, flat(new), strict=True)]
-    _store_back(inner, homes, old, flat(new))
+    with code.scope():
+        if is_batched:
+            (goes_on,) = inner.run(p["cond_jaxpr"], [*lent_again, *joined(avals, old)])
+            inner.frames.append(Held([*old, goes_on]))
+        new = inner.run(p["body_jaxpr"], [*lent_body, *joined(avals, old)])
+        if is_batched:
+            new = [_chosen(inner, goes_on, x, y) for x, y in zip(old, flat(new), strict=True)]
+        _store_back(inner, homes, old, flat(new))
     code.jump(head)
     code.start(end)
     _lend(homes, block)
@@ -201,11 +203,12 @@ def scan(block: Block, equation, args, wanted) -> list:
     _lend(homes, inner)
     old = [home.carried(inner) for home in homes]
     row_avals = [v.aval for v in program.jaxpr.invars[nk + nc :]]
-    outs = inner.run(program, [*lent, *joined(avals[:nc], old), *joined(row_avals, rows)])
-    for x, memory in zip(flat(outs[nc:]), results, strict=True):
-        inner.copied(x, whole(memory, x.shape, code.times(k, str(x.size))))
-    # All members take every turn: those of which an outer loop has no more need keep what they have there.
-    _store_back(inner, homes, old, flat(outs[:nc]))
+    with code.scope():
+        outs = inner.run(program, [*lent, *joined(avals[:nc], old), *joined(row_avals, rows)])
+        for x, memory in zip(flat(outs[nc:]), results, strict=True):
+            inner.copied(x, whole(memory, x.shape, code.times(k, str(x.size))))
+        # All members take every turn: those of which an outer loop has no more need keep what they have there.
+        _store_back(inner, homes, old, flat(outs[:nc]))
     end()
     _lend(homes, block)
     after = [home.carried(block) for home in homes]
@@ -245,9 +248,10 @@ def cond(block: Block, equation, args, wanted) -> list:
         yes, no = code.fresh("branch"), code.fresh("after")
         code.branch(code.any(active), yes, no)
         code.start(yes)
-        outs = flat(inner.run(branch, lent))
-        for x, memory, kind in zip(outs, memories, form, strict=True):
-            inner.copied(x, whole(memory, kind.shape), active if here.wide else None)
+        with code.scope():
+            outs = flat(inner.run(branch, lent))
+            for x, memory, kind in zip(outs, memories, form, strict=True):
+                inner.copied(x, whole(memory, kind.shape), active if here.wide else None)
         code.jump(no)
         code.start(no)
     return joined(avals, [Home(memory, kind).carried(block) for memory, kind in zip(memories, form, strict=True)])

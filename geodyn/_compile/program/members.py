@@ -38,7 +38,7 @@ def compiled(closed, shared: tuple[bool, ...]) -> Compiled:
 
     Raises NotUnderstood where it contains what cannot be compiled."""
     text, code = text_of(closed, shared, width())
-    return Compiled(registered(text), code.scratch, code.has_loops)
+    return Compiled(registered(text), code.most_scratch, code.has_loops)
 
 
 def text_of(closed, shared: tuple[bool, ...], lanes: int) -> tuple[str, Code]:
@@ -54,10 +54,10 @@ def text_of(closed, shared: tuple[bool, ...], lanes: int) -> tuple[str, Code]:
     pointers = [f"ptr noalias {name}" for name in (*given, *returned)]
     params = ["i64 %from", "i64 %to", "i64 %B", "ptr noalias %scratch", *pointers]
     head = f"define void @run({', '.join(params)}) #0 {{"
-    lines = [*sorted(code.outside.values()), *code.texts, head, "entry:", *code.begin, *code.lanes()]
+    lines = [*sorted(code.outside.values()), *code.texts, head, "entry:", *code.opening(), *code.lanes()]
     lines += ["  br label %start"]
     lines += ["start:"] if not many else []
-    lines += [*code.lines, "  ret void\n}", entry(len(given), len(returned), code.scratch), attributes()]
+    lines += [*code.lines, "  ret void\n}", entry(len(given), len(returned), code.most_scratch), attributes()]
     return "\n".join(lines), code
 
 
