@@ -14,7 +14,7 @@ BOOL, WORD = np.dtype(bool), np.dtype(np.int64)
 # So many bytes of one array, and of all, are on the stack; a thread has some megabytes of it.
 MOST_OF_ONE, MOST_ON_STACK = 2**14, 2**19
 # A graphics processor has this memory for each of a hundred thousand threads and more.
-MOST_OF_THREAD = 2**12
+MOST_OF_THREAD_ONE, MOST_OF_THREAD = 2**10, 2**14
 
 
 class NotUnderstood(Exception):
@@ -247,7 +247,7 @@ class Code:
         caller provides; on a graphics processor the numbers of all threads stand there side by side."""
         count = -(-size * np.dtype(dtype).itemsize * (self.width if wide else 1) // 64) * 64
         name = f"%{self.fresh('m')}"
-        most_of_one, most = (MOST_OF_THREAD, MOST_OF_THREAD) if self.is_graphics else (MOST_OF_ONE, MOST_ON_STACK)
+        most_of_one, most = (MOST_OF_THREAD_ONE, MOST_OF_THREAD) if self.is_graphics else (MOST_OF_ONE, MOST_ON_STACK)
         if count <= most_of_one and self.below + self.stack + count <= most:
             self.begin.append(f"  {name} = getelementptr i8, ptr %stack, i64 {self.stack}")
             self.stack += count
