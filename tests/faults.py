@@ -109,8 +109,8 @@ integrators/step/path.py: a failed step goes on in the tangent
 > integrators/test_loop.py::test_after_a_failed_step_all_stays
 
 _compile/native.py: what a batch has in common is pulled by one
-- [jnp.sum(x, which, keepdims=True) if which
-+ [jnp.max(x, which, keepdims=True) if which
+- return [jnp.sum(x, which, keepdims=True) if which
++ return [jnp.max(x, which, keepdims=True) if which
 > compile/test_native.py::test_what_a_batch_has_in_common_is_pulled_by_all
 
 _compile/native.py: all members have their own numbers

@@ -115,21 +115,23 @@ def closure_converted(closed):
 
 def evaluated(program, *args, batch, summed=None):
     """The results of a program for a batch, which JAX runs as it is."""
+    if batch:
+        values = over_last(partial(evaluated, program, batch=()), batch)(*args)
+        return _summed(values, batch, summed)
     if not isinstance(program, Transposed):
-        return over_last(partial(internals.eval_jaxpr, program.jaxpr, program.consts), batch)(*args)
-    if batch and not any(map(any, summed)):
-        return over_last(partial(evaluated, program, batch=()), batch)(*args)
+        return internals.eval_jaxpr(program.jaxpr, program.consts, *args)
     known, cts = args[: program.nonlinear], args[program.nonlinear :]
-    summed = summed or ((),) * len(program.out_avals)
-    # What all members share is pulled by all of them together: their cotangents, as of the weights of a network, are
-    # summed before they are stored.
-    likes = [
-        jax.ShapeDtypeStruct((*x.shape, *_sizes(batch, sums)), x.dtype)
-        for x, sums in zip(program.out_avals, summed, strict=True)
+    likes = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in program.out_avals]
+    return jax.linear_transpose(lambda *t: evaluated(program.program, *known, *t, batch=()), *likes)(list(cts))
+
+
+def _summed(values, batch, summed) -> list:
+    """The results for every member, summed over those axes of the batch over which they are to be."""
+    axes = [
+        [x.ndim - len(batch) + k for k, is_sum in enumerate(sums) if is_sum]
+        for x, sums in zip(values, summed, strict=True)
     ]
-    cts = [jnp.broadcast_to(x, (*aval.shape, *batch)) for x, aval in zip(cts, program.program.out_avals, strict=True)]
-    pull = jax.linear_transpose(lambda *t: evaluated(program.program, *known, *t, batch=batch), *likes)
-    return pull(list(cts))
+    return [jnp.sum(x, which, keepdims=True) if which else x for x, which in zip(values, axes, strict=True)]
 
 
 def _sizes(batch, summed) -> tuple[int, ...]:
@@ -240,10 +242,7 @@ def _natively(platform: str, program, args, batch, summed) -> list | None:
         is_shared = math.prod(x.shape[len(aval.shape) :]) == 1
         full.append(x.reshape(aval.shape) if is_shared else jnp.broadcast_to(x, (*aval.shape, *batch)))
     values = members.natively(closed, full, batch, platform)
-    if values is None:
-        return None
-    axes = [[x.ndim - len(batch) + k for k, is_sum in enumerate(sums) if is_sum] for x, sums in zip(values, summed)]
-    return [jnp.sum(x, which, keepdims=True) if which else x for x, which in zip(values, axes, strict=True)]
+    return None if values is None else _summed(values, batch, summed)
 
 
 def _on_devices(*args, platform, program, batch, summed, **_):
@@ -263,7 +262,7 @@ def _on_devices(*args, platform, program, batch, summed, **_):
             on_mesh = contextlib.nullcontext() if get_abstract_mesh().empty else use_abstract_mesh(mesh.abstract_mesh)
             with on_mesh:
                 values = _on_one_device(*parts, platform=platform, program=program, batch=sizes, summed=summed)
-                return [_summed(x, sums, places) for x, sums in zip(values, summed, strict=True)]
+                return [_over_devices(x, sums, places) for x, sums in zip(values, summed, strict=True)]
 
         return mesh, on_one_device, wanted, given
 
@@ -298,7 +297,7 @@ def _axes_of_mesh(place: int, size: int, args, shardings) -> tuple[str, ...]:
     return ()
 
 
-def _summed(x, sums, places):
+def _over_devices(x, sums, places):
     """A result that is a sum over the members of one device, summed over the devices."""
     names = tuple(name for is_sum, names in zip(sums, places, strict=True) if is_sum for name in names)
     return jax.lax.psum(x, names) if names else x
