@@ -22,9 +22,6 @@ from geodyn._compile import internals
 from geodyn._compile.internals import ClosedJaxpr
 from geodyn._compile.program import members
 
-# Programs of more operations are long.
-LONG = 600
-
 
 def native(function: Callable, *args):
     """`function(*args)` on arrays, by machine code of our own where that can be."""
@@ -60,21 +57,10 @@ def _bound(function, args, nonlinear):
 
 
 def for_each(function: Callable, *args):
-    """The function of every row of some arrays: of all at once, or, where it is long, of one after the other, which
-    takes less time to compile and to run."""
-    leaves, structure = jax.tree.flatten(args)
-    forms = []
-
-    def flat(*x):
-        values, form = jax.tree.flatten(function(*structure.unflatten(x)))
-        forms.append(form)
-        return values
-
-    one = jax.make_jaxpr(flat)(*(jax.ShapeDtypeStruct(jnp.shape(x)[1:], jnp.result_type(x)) for x in leaves))
-    run = internals.jaxpr_as_fun(one)
-    is_long = internals.length(one.jaxpr) > LONG
-    values = jax.lax.map(lambda x: run(*x), leaves) if is_long else jax.vmap(run)(*leaves)
-    return forms[0].unflatten(values)
+    """The function of every row of some arrays: a loop that our compiler takes as it likes; without it `jax.vmap`."""
+    if members.llvm is None or not is_usable():
+        return jax.vmap(function)(*args)
+    return jax.lax.map(lambda row: function(*row), args)
 
 
 class Transposed(NamedTuple):

@@ -17,6 +17,10 @@ MOST_OF_ONE, MOST_ON_STACK = 2**14, 2**19
 MOST_OF_THREAD_ONE, MOST_OF_THREAD = 2**10, 2**14
 
 
+# There is only one member.
+ALONE = "  %i = add i64 0, 0"
+
+
 class NotUnderstood(Exception):
     """The program contains what this compiler has no rule for."""
 
@@ -63,6 +67,8 @@ class Code:
         self.is_graphics = width is None
         self.width, self.lines, self.begin, self.outside = width or 1, [], [], {}
         self.count, self.label, self.has_loops = 0, "start", False
+        # Which of the members that are computed at once exist.
+        self.inside = "%inside"
         # Bytes of the function's own memory that are in use, and how many were at most: on its stack (beside those
         # `below`, of the functions that call it), and in what the caller provides.
         self.stack, self.scratch, self.below = 0, 0, 0
@@ -86,7 +92,9 @@ class Code:
         params = [*(f"ptr noalias {pointer}" for pointer in pointers), *self._context("%scratch", name_of_mask)]
         attributes = "" if self.is_graphics else " #0"
         head = f"define internal void @{name}({', '.join(params)}){attributes} {{\nentry:"
-        lines = [head, *code.opening(), *self.lanes(), "  br label %start", "start:", *code.lines, "  ret void", "}"]
+        alone = [] if mask.wide or self.is_graphics else [ALONE]
+        lines = [head, *code.opening(), *self.lanes(), *alone, "  br label %start", "start:", *code.lines]
+        lines += ["  ret void", "}"]
         self.texts.append("\n".join(lines))
         self.has_loops = self.has_loops or code.has_loops
 
@@ -95,17 +103,20 @@ class Code:
         self.reserve(scratch)
         free = f"%{self.fresh('s')}" if scratch else "null"
         self.lines += self._of_scratch(free) if scratch else []
-        given = [*(f"ptr {pointer}" for pointer in pointers), *self._context(free, mask.text if mask.wide else "")]
+        given = [
+            *(f"ptr {pointer}" for pointer in pointers),
+            *self._context(free, mask.text if mask.wide else "", self.inside),
+        ]
         self.lines.append(f"  call void @{name}({', '.join(given)})")
 
-    def _context(self, scratch: str, mask: str) -> list[str]:
+    def _context(self, scratch: str, mask: str, inside: str = "%inside") -> list[str]:
         """What every function is given of the batch: scratch memory, the size of the batch, the first member, and which
         of the members exist and are computed."""
         given = [f"ptr {scratch}", "i64 %B"]
         if self.is_graphics:
             return [*given, "i64 %i", "i64 %T", "i64 %t"]
         bits = f"<{self.width} x i1>"
-        return [*given, "i64 %i", f"{bits} %inside", f"{bits} {mask}"] if mask else given
+        return [*given, "i64 %i", f"{bits} {inside}", f"{bits} {mask}"] if mask else given
 
     def lanes(self) -> list[str]:
         """The instruction for the numbers of the members that are computed at once."""
@@ -355,16 +366,11 @@ class Code:
     def _zero(self, x: Value) -> str:
         return "zeroinitializer" if x.wide else "0"
 
-    @property
-    def inside(self) -> str:
-        """Which members of the block exist."""
-        return "%inside"
-
     def store(self, value: Value, place: Place, mask: Value | None = None):
         """Writes a number to a place; with a mask only where it holds."""
         memory, stored = place.memory, self._stored(place.memory.dtype)
         each = place.moved is not None and place.moved.wide
-        assert memory.wide or not value.wide
+        assert memory.wide or each or not value.wide
         value = self.widened(value) if memory.wide or each else value
         if mask is not None and not each:
             value = self.select(mask, value, self.load(place))

@@ -12,11 +12,14 @@ from jax import lax
 from geodyn._compile.cells import each, fill
 from geodyn._compile.expressions import Node
 from geodyn._compile.internals import inner_program, scan_counts
+from geodyn._compile.internals import length as programs_length
 from geodyn._compile.llvm.code import BOOL, WORD, Memory, Place, Value
-from geodyn._compile.program.arrays import Kind, Stored, flat, forms, joined, kinds, whole
+from geodyn._compile.program.arrays import Complex, Kind, Stored, flat, forms, joined, kinds, whole
 from geodyn._compile.program.block import MOST_CELLS, Block, Held
 from geodyn._compile.program.varying import spread
 
+# So few turns are computed at once where none needs another, or written out where they have few operations.
+FEW_TURNS, SHORT_TURN = 4, 600
 # Branches with fewer operations are computed whether they are taken or not.
 SHORT = 6
 
@@ -179,6 +182,12 @@ def scan(block: Block, equation, args, wanted) -> list:
     avals = [v.aval for v in equation.outvars]
     if length == 0:
         return [*carry, *joined(avals[nc:], [fill(k.shape, []) for k in forms(avals[nc:])])]
+    if length <= FEW_TURNS and nc == 0 and _pays_together(block, equation, xs):
+        return _turns_together(block, equation, args)
+    if length <= FEW_TURNS and programs_length(program.jaxpr) <= SHORT_TURN:
+        written = _turns_written_out(block, equation, args)
+        if written is not None:
+            return written
     code.has_loops = True
     flags, _ = spread(equation, [block.is_wide(x) for x in args])
     wide, memories = _of_parts(avals, flags), _memories(avals, wanted)
@@ -214,6 +223,65 @@ def scan(block: Block, equation, args, wanted) -> list:
     after = [home.carried(block) for home in homes]
     stacked = [whole(memory, kind.shape) for memory, kind in zip(results, forms(avals[nc:]), strict=True)]
     return joined(avals, [*after, *stacked])
+
+
+def _pays_together(block: Block, equation, xs) -> bool:
+    """Whether the turns of a scan that carries nothing are computed at once: in a program of one member, where they
+    compute more than they read: what each reads is gathered number by number."""
+    code, row = block.code, sum(x.size // equation.params["length"] for x in xs)
+    if block.mask.wide or code.is_graphics or code.width < equation.params["length"]:
+        return False
+    return 2 * row < programs_length(equation.params["jaxpr"].jaxpr)
+
+
+def _turns_together(block: Block, equation, args) -> list:
+    """The results of a scan that carries nothing, in a program of one member: the turns are computed at once, like the
+    members of a batch."""
+    code, program, length = block.code, equation.params["jaxpr"], equation.params["length"]
+    count, _ = scan_counts(equation)
+    consts, xs, avals = args[:count], args[count:], [v.aval for v in equation.outvars]
+    bits = f"<{code.width} x i64>"
+    lanes, splat = Value("%lanes", WORD, True), f"splat (i64 {length})"
+    mask = code.new(f"icmp slt {bits} %lanes, {splat}", BOOL, True)
+    inner, results = block.inner(mask), [block.local(form, False) for form in forms(avals)]
+    rows = []
+    for x, form in zip(flat(xs), forms([v.aval for v in equation.invars[count:]]), strict=True):
+        x = block.stored(x, form)
+        moved = block.sum(x.moved, code.times(lanes, str(x.strides[0])))
+        rows.append(x._replace(moved=moved, shape=x.shape[1:], strides=x.strides[1:]))
+    lent = [block.lent(x, inner) for x in consts]
+    row_avals = [v.aval for v in program.jaxpr.invars[count:]]
+    outside, code.inside = code.inside, mask.text
+    with code.scope():
+        outs = flat(inner.run(program, [*lent, *joined(row_avals, rows)]))
+        for x, memory in zip(outs, results, strict=True):
+            inner.copied(x, whole(memory, x.shape, code.times(lanes, str(x.size))))
+    code.inside = outside
+    stacked = [whole(memory, form.shape) for memory, form in zip(results, forms(avals), strict=True)]
+    return joined(avals, [x if x.size > MOST_CELLS else block.cells(x) for x in stacked])
+
+
+def _turns_written_out(block: Block, equation, args) -> list | None:
+    """The results of a short scan of few turns, one after the other; None if an array in it is large."""
+    program, length = equation.params["jaxpr"], equation.params["length"]
+    nk, nc = scan_counts(equation)
+    if any(isinstance(x, Complex) for x in args) or any(x.size > MOST_CELLS for x in args):
+        return None
+    if any(form.size > MOST_CELLS for form in forms(program.out_avals)) or len(forms(program.out_avals)) < len(
+        program.out_avals
+    ):
+        return None
+    consts, carry, xs = args[:nk], args[nk : nk + nc], [block.cells(x) for x in args[nk + nc :]]
+    turns = range(length - 1, -1, -1) if equation.params["reverse"] else range(length)
+    stacks = [None] * length
+    for k in turns:
+        block.frames.append(Held([*consts, *xs, *(y for row in stacks if row for y in row)]))
+        outs = [block.cells(x) for x in block.run(program, [*consts, *carry, *(x[k] for x in xs)])]
+        block.frames.pop()
+        carry, stacks[k] = outs[:nc], outs[nc:]
+    shapes = [v.aval.shape for v in equation.outvars[nc:]]
+    pairs = zip(shapes, zip(*stacks, strict=True), strict=True)
+    return [*carry, *(fill(shape, [y for row in rows for y in row.reshape(-1)]) for shape, rows in pairs)]
 
 
 def cond(block: Block, equation, args, wanted) -> list:

@@ -13,11 +13,12 @@ import numpy as np
 
 from geodyn._compile import internals
 from geodyn._compile.llvm import graphics
-from geodyn._compile.llvm.code import BOOL, WORD, Code, Memory, NotUnderstood, Value
+from geodyn._compile.llvm.code import ALONE, BOOL, WORD, Code, Memory, NotUnderstood, Value
 from geodyn._compile.llvm.processor import attributes, cores, entry, llvm, registered, width
 from geodyn._compile.program.arrays import Stored, kind, whole
 from geodyn._compile.program.block import MOST_CELLS, Block
 from geodyn._compile.program.functions import repeated
+from geodyn._compile.program.loops import FEW_TURNS
 from geodyn._compile.program.rules import ruled
 
 LOG = logging.getLogger("geodyn")
@@ -37,7 +38,9 @@ def compiled(closed, shared: tuple[bool, ...]) -> Compiled:
     """The program of one member (a closed jaxpr), compiled for batches in which all members share some arguments.
 
     Raises NotUnderstood where it contains what cannot be compiled."""
-    text, code = text_of(closed, shared, width())
+    # One member alone has few stages, of which fewer are computed at once.
+    lanes = min(width(), FEW_TURNS) if all(shared) else width()
+    text, code = text_of(closed, shared, lanes)
     return Compiled(registered(text), code.most_scratch, code.has_loops)
 
 
@@ -55,8 +58,7 @@ def text_of(closed, shared: tuple[bool, ...], lanes: int) -> tuple[str, Code]:
     params = ["i64 %from", "i64 %to", "i64 %B", "ptr noalias %scratch", *pointers]
     head = f"define void @run({', '.join(params)}) #0 {{"
     lines = [*sorted(code.outside.values()), *code.texts, head, "entry:", *code.opening(), *code.lanes()]
-    lines += ["  br label %start"]
-    lines += ["start:"] if not many else []
+    lines += ["  br label %start"] if many else [ALONE, "  br label %start", "start:"]
     lines += [*code.lines, "  ret void\n}", entry(len(given), len(returned), code.most_scratch), attributes()]
     return "\n".join(lines), code
 
