@@ -85,7 +85,8 @@ class Transposed(NamedTuple):
 
 
 def _traced(function, like):
-    return jax.make_jaxpr(function)(*(jax.ShapeDtypeStruct(jnp.shape(x), jnp.result_type(x)) for x in like))
+    with jax.disable_jit(False):  # Else every turn of a loop would be traced.
+        return jax.make_jaxpr(function)(*(jax.ShapeDtypeStruct(jnp.shape(x), jnp.result_type(x)) for x in like))
 
 
 def closure_converted(closed):
@@ -151,8 +152,10 @@ def _abstract(*args, program, batch, summed, **_):
     ]
 
 
-def _as_written(*args, program, batch, summed, **_):
-    return evaluated(program, *args, batch=batch, summed=summed)
+def _run(*args, **params):
+    """The results outside of any program, as under `jax.disable_jit`, where the program is traced all the same."""
+    with jax.disable_jit(False):
+        return jax.jit(partial(program_p.bind, **params))(*args)
 
 
 def _batched(args, axes, *, batch, summed, **params):
@@ -293,7 +296,7 @@ def _over_devices(x, sums, places):
 # can be defined: a `custom_linear_solve` with these rules was traced six times and more.
 program_p = internals.new_operation(
     "native_program",
-    run=_as_written,
+    run=_run,
     abstract=_abstract,
     batched=_batched,
     pushed_forward=_pushed_forward,

@@ -276,7 +276,10 @@ def _turns_written_out(block: Block, equation, args) -> list | None:
     stacks = [None] * length
     for k in turns:
         block.frames.append(Held([*consts, *xs, *(y for row in stacks if row for y in row)]))
-        outs = [block.cells(x) for x in block.run(program, [*consts, *carry, *(x[k] for x in xs)])]
+        outs = [
+            block.cells(x)
+            for x in block.run(program, [*consts, *carry, *(x[k : k + 1].reshape(x.shape[1:]) for x in xs)])
+        ]
         block.frames.pop()
         carry, stacks[k] = outs[:nc], outs[nc:]
     shapes = [v.aval.shape for v in equation.outvars[nc:]]
