@@ -15,7 +15,7 @@ import pytest
 from jax import lax
 from random_programs import evaluated
 
-from geodyn._compile.program import members
+from geodyn._compile.program import functions, members
 
 pytestmark = [pytest.mark.float32, pytest.mark.newest, pytest.mark.skipif(members.llvm is None, reason="no llvmlite")]
 
@@ -222,6 +222,61 @@ def test_arrays_in_place(name):
         for w, g, a in zip(want, together, alone, strict=True):
             np.testing.assert_array_equal(g[..., k], w)
             np.testing.assert_array_equal(a, w)
+
+
+def test_what_stands_twice_is_one_function(monkeypatch):
+    """A program in a program, with arrays in memory and a loop whose length is each member's own; once more in another
+    order of its results, and with a number that is known."""
+    monkeypatch.setattr(functions, "LONG", 3)
+    table = jnp.asarray(np.arange(40.0).reshape(4, 10))
+
+    def longer(x, y):
+        z = jax.lax.while_loop(lambda z: z[0] < 9, lambda z: 1.5 * z + x[0], 1 + jnp.abs(y))
+        return table.T @ z, z
+
+    first = jax.jit(lambda x, y: longer(x, y))
+    second = jax.jit(lambda x, y: longer(x, y)[::-1])
+
+    def program(x, y):
+        a, b = first(x, y)
+        c, d = second(y, b)
+        e = jax.lax.fori_loop(0, 3, lambda _, z: first(0.1 * z, x)[1] - x, c)
+        return [a, b, c, d, e, *(first(x, np.full(4, known))[0] for known in (2.0, 3.0))]
+
+    x, y = np.linspace(0.5, 2, 28).reshape(4, 7), np.cos(np.arange(28.0)).reshape(4, 7)
+    closed = jax.make_jaxpr(program)(x[:, 0], y[:, 0])
+    text, _ = members.text_of(closed, (False, False), 4)
+    assert text.count("define internal void @part") == 3  # One more for each number that is known.
+    got = jax.jit(lambda x, y: members.natively(closed, (x, y), (7,)))(x, y)
+    for g, want in zip(got, jax.vmap(program, -1, -1)(x, y), strict=True):
+        np.testing.assert_allclose(g, want, rtol=1e-14)
+    alone = jax.jit(lambda x, y: members.natively(closed, (x, y), ()))(x[:, 2], y[:, 2])
+    for a, g in zip(alone, got, strict=True):
+        np.testing.assert_allclose(a, g[..., 2], rtol=1e-14)
+
+
+def test_few_rows_are_computed_at_once():
+    """Of a scan that carries nothing: by one member alone as if they were members of a batch, with branches and loops
+    of their own; in a batch one after the other."""
+    table = jnp.asarray(np.arange(12.0).reshape(4, 3))
+
+    def row(x, k):
+        y = jax.lax.cond(x[0] > 0, lambda x: jnp.sin(x) @ table[:3].T, lambda x: 2 * jnp.exp(x), x)
+        z = jax.lax.while_loop(lambda z: jnp.sum(z) < 20, lambda z: 2 * z + 1, jnp.abs(y))
+        return z[k], jnp.concatenate([z, table[k]]), k + 1
+
+    def program(x, k):
+        return jax.lax.map(lambda at: row(*at), (x, k))
+
+    x, k = np.array([[0.3, -1.0, 2.0], [-0.5, 0.2, 1.0], [1.0, 1.0, -3.0]]), np.array([2, 0, 1])
+    closed = jax.make_jaxpr(program)(x, k)
+    alone = jax.jit(lambda *args: members.natively(closed, args, ()))(x, k)
+    for got, want in zip(alone, program(x, k), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-14)
+    many = np.stack([x, -x, 0.1 * x], -1), np.stack([k, k[::-1], k], -1)
+    together = jax.jit(lambda *args: members.natively(closed, args, (3,)))(*many)
+    for got, want in zip(together, jax.vmap(program, -1, -1)(*many), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-14)
 
 
 def random_programs(first: int, count: int, x64: bool, **environment: str):

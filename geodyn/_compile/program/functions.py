@@ -133,7 +133,7 @@ def _argument(block: Block, x, form: Kind) -> Argument:
     if not x.is_current:
         raise NotUnderstood("an array that is changed and then given as it was")
     memory = x.memory
-    if memory.rows and not memory.of_threads and x.is_whole:
+    if memory.rows and not memory.of_threads and x.is_whole and x.size > MOST_CELLS:
         return Argument(memory.pointer, memory.wide, True)
     if memory.rows or not x.is_dense or (x.moved is not None and x.moved.wide):
         x = block.copied(x, whole(block.local(form, x.is_wide), form.shape))
