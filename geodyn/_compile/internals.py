@@ -1,9 +1,8 @@
 """Everything that geodyn uses of JAX beyond its public interface. Results do not depend on it, only speed does.
 
-Programs of small bodies are compiled by a compiler of our own (`program/`, `llvm/`), or rewritten scalar by scalar for
-XLA (`split.py`), which saves time and nothing else. For that geodyn reads JAX's programs (jaxprs), defines primitives
-of its own, and marks calls for XLA. `passes` tests this once per process. If anything is missing or different in a
-newer JAX, all programs run as they were written.
+Programs are compiled by a compiler of our own (`program/`, `llvm/`), which saves time and nothing else. For that geodyn
+reads JAX's programs (jaxprs), and defines primitives of its own. `passes` tests this once per process. If anything is
+missing or different in a newer JAX, all programs run as they were written.
 """
 
 import contextlib

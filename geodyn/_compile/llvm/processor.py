@@ -222,7 +222,7 @@ def cores() -> int:
 def interface_version() -> int:
     """The version of the interface that this XLA speaks, as its header says: the minor number above the major one."""
     header = Path(jax.ffi.include_dir(), "xla", "ffi", "api", "c_api.h").read_text()
-    major, minor = (int(re.search(rf"#define XLA_FFI_API_{x} (\d+)", header)[1]) for x in ("MAJOR", "MINOR"))
+    major, minor = (int(re.findall(rf"#define XLA_FFI_API_{x} (\d+)", header)[0]) for x in ("MAJOR", "MINOR"))
     return minor << 32 | major
 
 

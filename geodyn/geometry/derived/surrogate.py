@@ -109,7 +109,7 @@ class Tabulated(AbstractManifold):
 def _evaluate(table, u, d):
     """Σ_kα table[k_1, …, k_n, α] T_k1(u_1) … T_kn(u_n) d^α over the even monomials of d, for |u| < 1.
 
-    Written with sums instead of matrix products, which are unrolled in native functions (`_compile.native`)."""
+    Written with sums, since a matrix product of few numbers becomes a call of a library in XLA."""
     angles = jnp.arccos(u)
     for angle, size in zip(angles, table.shape):
         T = jnp.cos(angle * jnp.arange(size, dtype=u.dtype))

@@ -310,9 +310,7 @@ def _path_jvp(primals, tangents):
 
 
 def _linear_root(apply, b):
-    """The solution v of apply(v) = b, by fixed-point iteration if that contracts, else by LAPACK. The call of LAPACK
-    also prevents programs with such derivatives from becoming one native function (`_compile.native`), for which they
-    are too long."""
+    """The solution v of apply(v) = b, by fixed-point iteration if that contracts, else with the matrix."""
     form, yes = Full(), jnp.ones((), bool)
     found = iterate(lambda v: apply(v) - b, b, lambda r: r, jnp.zeros((), b.dtype), MOST_PLAIN, yes)
 

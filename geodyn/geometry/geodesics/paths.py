@@ -49,7 +49,7 @@ def _resampling(nodes: int, pieces: int) -> np.ndarray:
 
 
 def mixed(matrix, x):
-    """matrix @ x[q, n], written as a sum, since native functions unroll matrix products (`_compile.native`)."""
+    """matrix @ x[q, n], written as a sum: for a product XLA would call a library."""
     return jnp.sum(jnp.asarray(matrix, x.dtype)[:, :, None] * x[None], axis=1)
 
 
@@ -118,8 +118,7 @@ def pieces_of(metric, x, h, u) -> Pieces:
 
 
 def chosen(here, x):
-    """The one of x[k, …] for which here[k] is true. It is a mask, since under `vmap` an index becomes a gather or a
-    scatter: no native function can have one."""
+    """The one of x[k, …] for which here[k] is true. It is a mask, since under `vmap` an index becomes a gather."""
     return jnp.sum(jnp.where(here.reshape(-1, *[1] * (x.ndim - 1)), x, 0), axis=0)
 
 
@@ -131,7 +130,7 @@ def on_pieces(function, size: int, pieces):
     nothing = jax.eval_shape(every, jnp.arange(width))
     nothing = jax.tree.map(lambda a: jnp.zeros((size // width, *a.shape), a.dtype), nothing)
 
-    def put(k, known):  # A mask, since under `vmap` an index becomes a scatter: no native function can have one.
+    def put(k, known):  # A mask, since under `vmap` an index becomes a scatter.
         def here(a):
             return (jnp.arange(len(a)) == k).reshape(-1, *[1] * (a.ndim - 1))
 

@@ -189,6 +189,5 @@ def check_contacts(contacts: Contacts, t, q: Float[Array, " n"], v: Float[Array,
 
 
 def picked(x, which):
-    """x[which], or x itself if that is all of it: the derivative of an index is a scatter, which a native function
-    cannot contain."""
+    """x[which], or x itself if that is all of it: the derivative of an index is a scatter."""
     return x if which is None or which.size == x.shape[0] else x[which]

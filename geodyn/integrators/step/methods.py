@@ -271,11 +271,6 @@ class State(eqx.Module):
         """Whether no step has failed."""
         return self.result == RESULTS.successful
 
-    @property
-    def stage_size(self) -> int:
-        """How many numbers the stage values of one step are; the history holds those of two steps."""
-        return self.history.size // 2
-
     def constant(self, v: Float[Array, " n"]) -> Float[Array, "r m"]:
         """The history of a motion with the constant velocity v and the multipliers of the last stage."""
         return jnp.broadcast_to(jnp.concatenate([v, self.history[-1, v.size :]]), self.history.shape)
