@@ -61,7 +61,7 @@ def description(closed, ordered: bool = False) -> Description:
     def of(param):
         if isinstance(param, ClosedJaxpr):
             return description(param, True).text
-        if hasattr(param, "eqns"):
+        if getattr(param, "eqns", None) is not None:
             return description(ClosedJaxpr(param, ()), True).text
         if isinstance(param, tuple | list):
             return [of(x) for x in param]
