@@ -9,6 +9,7 @@ import logging
 import os
 import shutil
 import signal
+import sys
 
 os.environ.setdefault("JAX_ENABLE_X64", "1")
 
@@ -118,6 +119,14 @@ def no_garbage_is_looked_for():
     yield
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(autouse=True)
+def no_figure_is_left():
+    """Else matplotlib warns of them in a test that happens to come after many."""
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
 
 
 @pytest.fixture
