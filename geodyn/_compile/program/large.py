@@ -22,6 +22,9 @@ def on_large(block: Block, equation, args, wanted) -> list:
         return [VIEWS[name](block, equation, *sources)]
     if name == "split":
         return _split(equation, *sources)
+    if name == "unstack":
+        (x,) = sources
+        return [_row(x, equation.params["axis"], k) for k in range(x.shape[equation.params["axis"]])]
     form = kind(equation.outvars[0].aval)
     if form.size == 0:
         return [fill(form.shape, [])]
@@ -141,6 +144,24 @@ def _concatenated(block: Block, equation, target: Stored, *sources: Stored):
         begin += x.shape[axis]
 
 
+def _row(x: Stored, axis: int, k: int) -> Stored:
+    """The part of an array at the place k along an axis, which it does not have."""
+    part = x.taken([(k, 1, 1) if i == axis else (0, n, 1) for i, n in enumerate(x.shape)])
+    kept = [i for i in range(len(x.shape)) if i != axis]
+    return _permuted(part, kept)
+
+
+def _stacked(block: Block, equation, target: Stored, *sources: Stored):
+    for k, x in enumerate(sources):
+        if x.size:
+            block.copied(x, _row(target, equation.params["axis"], k))
+
+
+def _tiled(block: Block, equation, target: Stored, x: Stored):
+    shape = [n for pair in zip(equation.params["reps"], x.shape, strict=True) for n in pair]
+    block.copied(x.spread(shape, range(1, len(shape), 2)), whole(target.memory, shape))
+
+
 def _padded(block: Block, equation, target: Stored, x: Stored, value: Stored):
     config = equation.params["padding_config"]
     left = [left_by_padding(*axis) for axis in zip(config, x.shape, target.shape, strict=True)]
@@ -160,7 +181,14 @@ def _counted(block: Block, equation, target: Stored):
     _looped(block, target.shape, one)
 
 
-FILLS = {"dot_general": _dot, "concatenate": _concatenated, "pad": _padded, "iota": _counted}
+FILLS = {
+    "dot_general": _dot,
+    "concatenate": _concatenated,
+    "stack": _stacked,
+    "tile": _tiled,
+    "pad": _padded,
+    "iota": _counted,
+}
 
 
 def _reshaped(block: Block, equation, x: Stored) -> Stored:
