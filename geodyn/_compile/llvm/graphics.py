@@ -75,13 +75,14 @@ finish:
 """.strip("\n").split("\n")
 
 
-def called(kernel: Kernel, size: int, args: list, results: list) -> list:
-    """The results of a kernel for a batch of this size; `results` are their types."""
+def called(ptx: str, scratch_of_one: int, size: int, args: list, results: list) -> list:
+    """The results of a translated kernel, of which each thread needs so many bytes of scratch memory, for a batch of
+    this size; `results` are their types."""
     full = [x for x in args if x.size]
     blocks = min(-(-size // THREADS), MOST_BLOCKS)
-    scratch = [jax.ShapeDtypeStruct((blocks * THREADS * kernel.scratch,), np.uint8)] if kernel.scratch else []
+    scratch = [jax.ShapeDtypeStruct((blocks * THREADS * scratch_of_one,), np.uint8)] if scratch_of_one else []
     types = [*scratch, *(x for x in results if x.size)]
-    options = {"name": "run", "kernel_type": "ptx", "kernel_data": translated(kernel.text, processor())}
+    options = {"name": "run", "kernel_type": "ptx", "kernel_data": ptx}
     options |= {f"grid_{axis}": np.int32(1) for axis in "yz"} | {f"block_{axis}": np.int32(1) for axis in "yz"}
     options |= {"grid_x": np.int32(blocks), "block_x": np.int32(THREADS)}
     options |= {"shared_mem_bytes": np.int32(0)}

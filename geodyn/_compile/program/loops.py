@@ -267,9 +267,8 @@ def _turns_written_out(block: Block, equation, args) -> list | None:
     nk, nc = scan_counts(equation)
     if any(isinstance(x, Complex) for x in args) or any(x.size > MOST_CELLS for x in args):
         return None
-    if any(form.size > MOST_CELLS for form in forms(program.out_avals)) or len(forms(program.out_avals)) < len(
-        program.out_avals
-    ):
+    made = forms(program.out_avals)
+    if len(made) > len(program.out_avals) or any(form.size > MOST_CELLS for form in made):  # Complex, or large.
         return None
     consts, carry, xs = args[:nk], args[nk : nk + nc], [block.cells(x) for x in args[nk + nc :]]
     turns = range(length - 1, -1, -1) if equation.params["reverse"] else range(length)

@@ -163,7 +163,8 @@ def _shared_by_threads(size: int, has_loops: bool) -> tuple[int, int]:
 def _on_graphics(closed, shared, batch) -> Callable:
     """The same by a kernel of a graphics processor."""
     kernel = kernel_of(closed, shared)
-    return partial(graphics.called, kernel)
+    ptx = graphics.translated(kernel.text, graphics.processor())
+    return partial(graphics.called, ptx, kernel.scratch)
 
 
 @functools.cache
