@@ -301,3 +301,20 @@ def test_random_programs(tmp_path):
 @pytest.mark.parametrize("first", [1000, 2000])
 def test_many_random_programs(first, x64):
     random_programs(first, 100, x64)
+
+
+def test_few_rows_of_complex_numbers():
+    """Alone and in a batch, with what is carried and without."""
+
+    def program(x):
+        rows = jax.lax.map(lambda r: (r[0] + 1j * r[1]) ** 2, x)
+        total, sums = jax.lax.scan(lambda c, r: (c + r[1], c * (r[0] + 1j)), x[0, 0], x)
+        return [jnp.real(rows), jnp.imag(rows), total, jnp.real(sums), jnp.imag(sums)]
+
+    x = np.arange(12.0).reshape(3, 2, 2) - 5
+    closed = jax.make_jaxpr(program)(x[..., 0])
+    together = jax.jit(lambda x: members.natively(closed, (x,), (2,)))(x)
+    alone = jax.jit(lambda x: members.natively(closed, (x,), ()))(x[..., 1])
+    for many, one, want in zip(together, alone, program(x[..., 1]), strict=True):
+        np.testing.assert_allclose(many[..., 1], want, rtol=1e-14)
+        np.testing.assert_allclose(one, want, rtol=1e-14)
