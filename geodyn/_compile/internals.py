@@ -236,10 +236,21 @@ def is_constant(function, x) -> bool:
     """Whether the value of the function is known not to depend on x: no operation in its program leads from x to it."""
     try:
         program = jax.make_jaxpr(function)(x).jaxpr
-        reached = set(program.invars)
-        for equation in program.eqns:
-            if reached & {v for v in equation.invars if not isinstance(v, Literal)}:
-                reached.update(equation.outvars)
-        return not reached & {v for v in program.outvars if not isinstance(v, Literal)}
+        return not any(_reached(program, [True] * len(program.invars)))
     except (AttributeError, TypeError):
         return False
+
+
+def _reached(jaxpr, given: list[bool]) -> list[bool]:
+    """Which results of a program may depend on those arguments that are `given`."""
+    reached = {v for v, is_given in zip(jaxpr.invars, given, strict=True) if is_given}
+
+    def is_reached(v):
+        return not isinstance(v, Literal) and v in reached
+
+    for equation in jaxpr.eqns:
+        leads = [is_reached(v) for v in equation.invars]
+        inner = inner_program(equation)
+        ends = [any(leads)] * len(equation.outvars) if inner is None else _reached(inner.jaxpr, leads)
+        reached.update(v for v, is_end in zip(equation.outvars, ends, strict=True) if is_end)
+    return [is_reached(v) for v in jaxpr.outvars]

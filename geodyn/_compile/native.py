@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec, get_abstract_mesh, use_abstract_mesh
 
-from geodyn._compile import internals
+from geodyn._compile import internals, plain
 from geodyn._compile.internals import ClosedJaxpr
 from geodyn._compile.program import members
 
@@ -215,7 +215,14 @@ def _of_one(*args, batch, summed, **params):
 
 def _on_one_device(*args, platform, program, batch, summed, **_):
     values = _natively(platform, program, args, batch, summed) if platform else None
-    return evaluated(program, *args, batch=batch, summed=summed) if values is None else values
+    return _by_xla(program, *args, batch=batch, summed=summed) if values is None else values
+
+
+def _by_xla(program, *args, batch, summed) -> list:
+    """The results by `jax.vmap` of the plain program."""
+    closed = program.closed() if isinstance(program, Transposed) else program
+    one = partial(plain.evaluated, closed.jaxpr, closed.consts)
+    return _summed(over_last(one, batch)(*args), batch, summed) if batch else one(*args)
 
 
 def _is_by_itself(alone: bool, batch) -> bool:

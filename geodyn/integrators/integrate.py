@@ -373,7 +373,8 @@ def _from_start(system, method, t0, h, q, v, *, most: int, **options):
     begin = _start(system, method, t0, h, q, v, most)
     end, rows, impacts = _run(system, method, t0, h, begin, most=most, **options)
     ends = tuple(reached.state.state if most else reached.state for reached in (begin, end))
-    failed = jax.tree_util.Partial(_failed, system, method, t0, h, ends, rows[:3], options["every"], most)
+    # Traced once for all rows.
+    failed = jax.tree_util.Partial(jit(_failed), system, method, t0, h, ends, rows[:3], options["every"], most)
     sources = system, method, t0, h, q, v
     rows = rows[0], *batched_as(rows[0], rows[1:])  # Not all depend on what the positions depend on.
     rows = tuple(no_derivative_where(failed, row, sources) for row in rows)  # One by one, since many need not all.

@@ -203,6 +203,14 @@ IN_PLACE = {
         a.at[jnp.array([1, k, 3])].get(mode="fill") for a in (y[None], y.reshape(3, 100)) for k in (n, 0)
     ],
     "padding that takes away": lambda x, y, n: [lax.pad(a, a[0], [(-4, 1, 2)]) for a in (y, x)],
+    "computed after a change of what it needs": lambda x, y, n: (
+        lambda a: (lambda z, b: (b, (z - 1).sum()))(a * a + 1, put(a, n))
+    )(y + 1),
+    "computed for each row": lambda x, y, n: ((y[None] * 2) + x[:, None]).sum(0),
+    "computed for sums along axes": lambda x, y, n: [
+        (y.reshape(3, 2, 50) * 2 + x[:, None, None]).sum(axes) for axes in (1, (0, 2), (), (0, 1, 2))
+    ],
+    "computed for the real part": lambda x, y, n: jnp.real(lax.complex(y * 2, y - 1) * (1 + 2j)),
     "one of three complex": lambda x, y, n: jnp.real(lax.select_n(jnp.full(3, n % 3), x + 1j, x + 2j, x * 1j + 3)),
 }
 

@@ -142,7 +142,7 @@ def test_what_derivatives_need_stands_once():
 
     for derived in (jax.grad(last), lambda *x: jax.jvp(last, x, (1.0, 0.0))[1]):
         lowered = jax.jit(derived).trace(2.0, 0.3).lower(lowering_platforms=("cuda",))
-        assert lowered.as_text().count("atan2") == 2
+        assert lowered.as_text().count("atan2") == 1
 
 
 class Network(eqx.Module):

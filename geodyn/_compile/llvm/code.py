@@ -51,12 +51,18 @@ class Memory:
 
 
 class Place(NamedTuple):
-    """A number in memory: at a fixed place, plus one that is computed (`moved`)."""
+    """A number in memory: at a fixed place, plus one that is computed (`moved`); or that number and those after it, one
+    for each of what is computed at once (`along`)."""
 
     memory: Memory
     fixed: int
     moved: Value | None
     version: int
+    along: bool = False
+
+    @property
+    def is_wide(self) -> bool:
+        return self.along or self.memory.wide or (self.moved is not None and self.moved.wide)
 
 
 class Code:
@@ -342,7 +348,7 @@ class Code:
         if place.version != place.memory.version:
             raise NotUnderstood("an array that is changed and then used as it was")
         memory, stored = place.memory, self._stored(place.memory.dtype)
-        address, wide = self.address(place), memory.wide or (place.moved is not None and place.moved.wide)
+        address, wide = self.address(place), place.is_wide
         kind, align = self.type(stored, wide), stored.itemsize
         if address.wide:
             pointers = f"<{self.width} x ptr> {address.text}"
@@ -350,7 +356,7 @@ class Code:
             name = f"llvm.masked.gather.{self.suffix(stored, True)}.v{self.width}p0"
             args = (pointers, f"i32 {align}", f"<{self.width} x i1> {self.inside}", none)
             value = self.called(name, stored, True, *args)
-        elif memory.rows and wide:
+        elif place.along or (memory.rows and wide):
             name = f"llvm.masked.load.{self.suffix(stored, True)}.p0"
             # A member that does not exist is a number with which nothing goes wrong.
             rest = self.widened(self.constant(np.ones((), stored))).text
@@ -370,8 +376,8 @@ class Code:
         """Writes a number to a place; with a mask only where it holds."""
         memory, stored = place.memory, self._stored(place.memory.dtype)
         each = place.moved is not None and place.moved.wide
-        assert memory.wide or each or not value.wide
-        value = self.widened(value) if memory.wide or each else value
+        assert place.is_wide or not value.wide
+        value = self.widened(value) if place.is_wide else value
         if mask is not None and not each:
             value = self.select(mask, value, self.load(place))
         if memory.dtype == BOOL:
@@ -383,7 +389,7 @@ class Code:
             name = f"llvm.masked.scatter.{self.suffix(stored, True)}.v{self.width}p0"
             pointers = f"<{self.width} x ptr> {address.text}"
             self._perform(name, self.typed(value), pointers, f"i32 {align}", self.typed(which))
-        elif memory.rows and memory.wide:
+        elif place.along or (memory.rows and memory.wide):
             name = f"llvm.masked.store.{self.suffix(stored, True)}.p0"
             which = f"<{self.width} x i1> {self.inside}"
             self._perform(name, self.typed(value), f"ptr {address.text}", f"i32 {align}", which)

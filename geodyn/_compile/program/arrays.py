@@ -1,6 +1,7 @@
 """The arrays of a program while it is compiled: numbers of a graph, or places in memory."""
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -88,6 +89,24 @@ class Stored(NamedTuple):
         return self._replace(shape=tuple(shape), strides=tuple(strides))
 
 
+class Pending(NamedTuple):
+    """A large array that is computed where it is used, in one place only: `number(block, numbers)` is its number
+    at an index, from those of the `sources` there, which have its shape."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    sources: tuple[Stored, ...]
+    number: Callable
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def is_wide(self) -> bool:
+        return any(x.is_wide for x in self.sources)
+
+
 def strides_of(shape) -> tuple[int, ...]:
     """The strides of an array whose numbers stand one after the other."""
     return tuple(math.prod(shape[k + 1 :]) for k in range(len(shape)))
@@ -96,6 +115,21 @@ def strides_of(shape) -> tuple[int, ...]:
 def whole(memory: Memory, shape, moved: Value | None = None) -> Stored:
     """The array of this shape that a memory holds, from the place `moved` on."""
     return Stored(memory, 0, moved, memory.version, tuple(shape), strides_of(shape))
+
+
+def merged(*arrays: Stored) -> list[Stored]:
+    """The same arrays, which have one shape, with as few axes as loops over their numbers need: two axes are one where
+    the numbers of each array follow each other at one distance along both."""
+    axes = []
+    for k, size in enumerate(arrays[0].shape):
+        strides = [x.strides[k] for x in arrays]
+        if size == 1:
+            continue
+        if axes and axes[-1][1] == [size * stride for stride in strides]:
+            size *= axes.pop()[0]
+        axes.append((size, strides))
+    shape = tuple(size for size, _ in axes)
+    return [x._replace(shape=shape, strides=tuple(strides[k] for _, strides in axes)) for k, x in enumerate(arrays)]
 
 
 class Complex(NamedTuple):

@@ -1,6 +1,7 @@
 """Instructions that run one after the other, and the numbers that they compute."""
 
 import functools
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -11,9 +12,9 @@ from geodyn._compile.cells import apply, fill
 from geodyn._compile.elementary import FORMULAS
 from geodyn._compile.expressions import Graph, Node
 from geodyn._compile.internals import Literal, double_precision
-from geodyn._compile.llvm.code import WORD, Code, Memory, NotUnderstood, Place, Value
+from geodyn._compile.llvm.code import BOOL, WORD, Code, Memory, NotUnderstood, Place, Value
 from geodyn._compile.llvm.operations import written
-from geodyn._compile.program.arrays import Complex, Kind, Stored, constant, flat, whole
+from geodyn._compile.program.arrays import Complex, Kind, Pending, Stored, constant, flat, merged, whole
 
 # Arrays with more numbers stay in memory.
 MOST_CELLS = 128
@@ -29,18 +30,29 @@ class Frame:
 
     def __init__(self, jaxpr, equations, results):
         self.env, self.now, self.last = {}, 0, {}
-        self.results = results
+        self.equations, self.results, self.times = equations, results, Counter()
         for k, equation in enumerate(equations):
-            self.last |= {v: k for v in equation.invars if not isinstance(v, Literal)}
-        self.last |= {v: len(equations) for v in jaxpr.outvars if not isinstance(v, Literal)}
+            self._use(equation.invars, k)
+        self._use(jaxpr.outvars, len(equations))
+
+    def _use(self, variables, k: int):
+        variables = [v for v in variables if not isinstance(v, Literal)]
+        self.last |= dict.fromkeys(variables, k)
+        self.times.update(variables)
 
     def read(self, x):
         """The array of a variable, or of a number in the program."""
         return constant(x.val, x.aval) if isinstance(x, Literal) else self.env[x]
 
+    def user(self, variable):
+        """The operation that uses a variable, if it is used only once; else None."""
+        k = self.last.get(variable, len(self.equations))
+        return self.equations[k] if self.times[variable] == 1 and k < len(self.equations) else None
+
     def later(self) -> list:
         """The arrays that are used after the present operation."""
-        return [x for v, x in self.env.items() if self.last.get(v, -1) > self.now]
+        arrays = [x for v, x in self.env.items() if self.last.get(v, -1) > self.now]
+        return [y for x in arrays for y in (x.sources if isinstance(x, Pending) else [x])]
 
 
 class Held(NamedTuple):
@@ -61,6 +73,7 @@ class Block:
         self.code, self.mask, self.rule, self.graph = code, mask, rule, Graph()
         self.places: dict[int, Place] = {}
         self.known: dict[int, Value] = {}
+        self.copies: dict[tuple, Stored] = {}
         self.wide: list[bool] = []
         self.frames: list[Frame | Held] = []
 
@@ -101,7 +114,7 @@ class Block:
         else:
             node = self.graph.given(source.memory)
             self.places[node.index] = source
-            self.wide.append(source.memory.wide or (source.moved is not None and source.moved.wide))
+            self.wide.append(source.is_wide)
         return node
 
     def _find_wide(self):
@@ -191,20 +204,34 @@ class Block:
         """The array in memory."""
         if isinstance(x, Stored):
             return x
-        return (
-            self.where(x) or self.table(x, kind) or self.copied(x, whole(self.local(kind, self.is_wide(x)), kind.shape))
-        )
+        if isinstance(x, Pending):
+            return self.evaluated(x, whole(self.local(kind, x.is_wide), x.shape))
+        return self.where(x) or self.table(x, kind) or self._copy(x, kind)
+
+    def _copy(self, cells, kind: Kind) -> Stored:
+        """The numbers, written into memory; where they have been, that of before."""
+        numbers = tuple(x.index if isinstance(x, Node) else x.tobytes() for x in cells.reshape(-1))
+        before = self.copies.get((kind, numbers))
+        if before is not None and before.is_current:
+            return before
+        copy = self.copied(cells, whole(self.local(kind, self.is_wide(cells)), kind.shape))
+        self.copies[kind, numbers] = copy
+        return copy
 
     def where(self, cells) -> Stored | None:
-        """Where the numbers stand one after the other in memory, if they do."""
-        places = [self.places.get(x.index) if isinstance(x, Node) else None for x in cells.reshape(-1)]
-        first = places[0] if places else None
-        if first is None or first.version != first.memory.version:
+        """Where the numbers stand in memory, if they do so at one distance along each axis."""
+        if not cells.size or not all(isinstance(x, Node) and x.index in self.places for x in cells.reshape(-1)):
             return None
-        for k, place in enumerate(places):
-            if place != first._replace(fixed=first.fixed + k):
-                return None
-        return whole(first.memory, cells.shape, first.moved)._replace(first=first.fixed)
+        places = np.vectorize(lambda x: self.places[x.index], otypes=[object])(cells)
+        first = places[(0,) * cells.ndim]
+        if first.version != first.memory.version:
+            return None
+        strides = []
+        for axis, size in enumerate(cells.shape):
+            second = places[tuple(int(k == axis and size > 1) for k in range(cells.ndim))]
+            strides.append(second.fixed - first.fixed)
+        array = Stored(first.memory, first.fixed, first.moved, first.version, cells.shape, tuple(strides))
+        return array if all(array.place(index) == places[index] for index in np.ndindex(*cells.shape)) else None
 
     def table(self, cells, kind: Kind) -> Stored | None:
         """Where the numbers stand, if all of them are known now and they are many."""
@@ -217,14 +244,71 @@ class Block:
         if not isinstance(x, Stored):
             x = self.table(x, Kind(x.shape, target.dtype)) or x
         if isinstance(x, Stored) and x.size > FEW:
-            index, end = self.turns(x.shape)
-            self.code.store(self.code.load(self.at(x, index)), self.at(target, index), mask)
-            end()
+            self.loop([x, target], lambda _, places: self.code.store(self.code.load(places[0]), places[1], mask))
         else:
             values = [self.operand(y) for y in self.cells(x).reshape(-1)]
             for index, value in zip(np.ndindex(*target.shape), values, strict=True):
                 self.code.store(value, target.place(index), mask)
         return target
+
+    def evaluated(self, x: Pending, target: Stored) -> Stored:
+        """The target, into which the array is written."""
+
+        def one(inner: Block, places):
+            value = x.number(inner, [inner.given(place) for place in places[:-1]])
+            self.code.store(inner.operand(value), places[-1])
+
+        self.loop([*x.sources, target], one)
+        return target
+
+    def loop(self, arrays: list[Stored], function: Callable):
+        """Runs `function(inner, places)` for the places of each number of these arrays, which have one shape."""
+        arrays = merged(*arrays)
+        if 0 in arrays[0].shape:
+            return
+        axis = self._axis_at_once(arrays)
+        if axis is not None:
+            self._loop_at_once([_last(x, axis) for x in arrays], function)
+            return
+        *_, target = arrays
+        if target.strides and not target.strides[-1] and any(target.strides):
+            # The inmost turns should write to different places: so one sum need not wait for the one before it.
+            axis = max((k for k, stride in enumerate(target.strides) if stride), key=lambda k: target.shape[k])
+            arrays = [_last(x, axis) for x in arrays]
+        index, end = self.turns(arrays[0].shape)
+        inner = self.inner()
+        function(inner, [inner.at(x, index) for x in arrays])
+        end()
+
+    def _axis_at_once(self, arrays: list[Stored]) -> int | None:
+        """The axis along which several numbers are computed at once, in a program of one member: along it those of each
+        array stand one after the other, or are one number. One along which those of the last array differ is better."""
+        code, shape = self.code, arrays[0].shape
+        if self.mask.wide or code.is_graphics or any(x.is_wide for x in arrays):
+            return None
+        fits = [k for k, size in enumerate(shape) if size >= code.width and all(x.strides[k] in (0, 1) for x in arrays)]
+        return max(fits, key=lambda k: (arrays[-1].strides[k], shape[k]), default=None)
+
+    def _loop_at_once(self, arrays: list[Stored], function: Callable):
+        """The same for as many numbers at once as there are lanes."""
+        code, *outer, size = self.code, *arrays[0].shape
+        rest = [x._replace(shape=x.shape[:-1], strides=x.strides[:-1]) for x in arrays]
+        index, end = self.turns(outer)
+        turn, end_turn = code.counted(-(-size // code.width))
+        first = code.times(turn, str(code.width))
+        left = code.new(f"sub i64 {size}, {first.text}", WORD, False)
+        lanes, left = code.alike([Value("%lanes", WORD, True), left])[0]
+        mask = code.new(f"icmp slt {code.typed(lanes)}, {left.text}", BOOL, True)
+        inner, places = self.inner(mask), []
+        for x, part in zip(arrays, rest, strict=True):
+            place = self.at(part, index)
+            is_along = x.strides[-1] == 1
+            places.append(place._replace(moved=self.sum(place.moved, first), along=True) if is_along else place)
+        outside, code.inside = code.inside, mask.text
+        function(inner, places)
+        code.inside = outside
+        end_turn()
+        end()
 
     def turns(self, shape):
         """(the index, the function that ends them) of loops over all numbers of an array."""
@@ -317,6 +401,12 @@ def formula(name: str, size: int, dtype: str, given: tuple[str, ...]):
 
     with double_precision(), jax.numpy_rank_promotion("allow"), jax.ensure_compile_time_eval():
         return jax.make_jaxpr(values)(*(jax.ShapeDtypeStruct((size,), x) for x in given))
+
+
+def _last(x: Stored, axis: int) -> Stored:
+    """The array with this axis as the last one."""
+    order = [*(k for k in range(len(x.shape)) if k != axis), axis]
+    return x._replace(shape=tuple(x.shape[k] for k in order), strides=tuple(x.strides[k] for k in order))
 
 
 def _needed(jaxpr) -> list:

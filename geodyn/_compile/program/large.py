@@ -1,14 +1,14 @@
 """Operations on arrays that stay in memory: another view of them, or loops over their numbers."""
 
-from collections.abc import Callable
-
 import numpy as np
 from jax import lax
 
 from geodyn._compile.cells import ELEMENTWISE, REDUCTIONS, fill, left_by_padding
-from geodyn._compile.llvm.code import BOOL, NotUnderstood
-from geodyn._compile.program.arrays import Kind, Stored, kind, whole
+from geodyn._compile.expressions import Node
+from geodyn._compile.llvm.code import BOOL, Memory, NotUnderstood, Place
+from geodyn._compile.program.arrays import Kind, Pending, Stored, kind, whole
 from geodyn._compile.program.block import Block
+from geodyn._compile.program.pairs import is_complex
 
 # What a sum, a product, … of no numbers is.
 EMPTY = {"reduce_sum": 0, "reduce_prod": 1, "reduce_and": True, "reduce_or": False}
@@ -17,7 +17,12 @@ EMPTY = {"reduce_sum": 0, "reduce_prod": 1, "reduce_and": True, "reduce_or": Fal
 def on_large(block: Block, equation, args, wanted) -> list:
     """The results of an operation on large arrays."""
     name = equation.primitive.name
-    sources = [block.stored(x, kind(v.aval)) for x, v in zip(args, equation.invars, strict=True)]
+    if name in ELEMENTWISE:
+        return [_on_each(block, equation, args, wanted)]
+    if name in REDUCTIONS and isinstance(args[0], Pending):
+        sources = args
+    else:
+        sources = [block.stored(x, kind(v.aval)) for x, v in zip(args, equation.invars, strict=True)]
     if name in VIEWS:
         return [VIEWS[name](block, equation, *sources)]
     if name == "split":
@@ -28,14 +33,8 @@ def on_large(block: Block, equation, args, wanted) -> list:
     form = kind(equation.outvars[0].aval)
     if form.size == 0:
         return [fill(form.shape, [])]
-    memory = wanted[0]
-    wide = any(x.is_wide for x in sources)
-    if memory is None or memory.wide < wide:
-        memory = block.local(form, wide)
-    target = whole(memory, form.shape)
-    if name in ELEMENTWISE:
-        _each(block, equation, sources, target)
-    elif name in REDUCTIONS:
+    target = _target(block, form, any(x.is_wide for x in sources), wanted[0])
+    if name in REDUCTIONS:
         _reduced(block, equation, *sources, target)
     elif name in FILLS:
         FILLS[name](block, equation, target, *sources)
@@ -44,26 +43,48 @@ def on_large(block: Block, equation, args, wanted) -> list:
     return [target]
 
 
-def _looped(block: Block, shape, function: Callable):
-    """Runs `function(inner, index)` for every index of an array of this shape."""
-    if 0 in shape:
-        return
-    index, end = block.turns(shape)
-    function(block.inner(), index)
-    end()
+def _target(block: Block, form: Kind, wide: bool, memory: Memory | None) -> Stored:
+    """Where a result is written: the memory that is wanted, where it can hold it."""
+    return whole(block.local(form, wide) if memory is None or memory.wide < wide else memory, form.shape)
 
 
-def _each(block: Block, equation, sources, target: Stored):
+def _on_each(block: Block, equation, args, wanted):
+    """The result of an operation on each number, which is computed where it is used if that is in one place only."""
+    (variable,), form = equation.outvars, kind(equation.outvars[0].aval)
+    if form.size == 0:
+        return fill(form.shape, [])
+    sources = []
+    for x, v in zip(args, equation.invars, strict=True):
+        is_used_once = isinstance(x, Pending) and x.shape == form.shape
+        sources.append(x if is_used_once else block.stored(x, kind(v.aval)))
+    result = _each(equation, sources, form)
+    if wanted[0] is None and _takes_pending(block.frames[-1].user(variable)):
+        return result
+    return block.evaluated(result, _target(block, form, result.is_wide, wanted[0]))
+
+
+def _takes_pending(equation) -> bool:
+    """Whether an operation, if it is one, takes arrays that are computed where they are used."""
+    if equation is None or equation.primitive.name not in (*ELEMENTWISE, *REDUCTIONS):
+        return False
+    return not any(map(is_complex, (*equation.invars, *equation.outvars)))
+
+
+def _each(equation, sources, form: Kind) -> Pending:
+    """The array of an operation on each number of some arrays."""
     # JAX repeats what has length one along an axis, and single numbers.
-    sources = [x.spread(target.shape, range(len(x.shape))) for x in sources]
+    parts = [x if isinstance(x, Pending) else x.spread(form.shape, range(len(x.shape))) for x in sources]
+    sizes = [len(x.sources) if isinstance(x, Pending) else 1 for x in parts]
 
-    def one(inner: Block, index):
-        cells = [fill((), [inner.given(inner.at(x, index))]) for x in sources]
-        scalar = _OneNumber(equation, target.dtype)
-        value = inner.number(inner.elementwise(scalar, cells, Kind((), target.dtype)))
-        block.code.store(inner.operand(value), inner.at(target, index))
+    def number(inner: Block, numbers):
+        groups = [[numbers[k] for k in places] for places in _in_turn(*sizes)]
+        pairs = zip(parts, groups, strict=True)
+        args = [x.number(inner, own) if isinstance(x, Pending) else own[0] for x, own in pairs]
+        cells = [fill((), [x]) for x in args]
+        return inner.number(inner.elementwise(_OneNumber(equation, form.dtype), cells, Kind((), form.dtype)))
 
-    _looped(block, target.shape, one)
+    leaves = [y for x in parts for y in (x.sources if isinstance(x, Pending) else [x])]
+    return Pending(form.shape, form.dtype, tuple(leaves), number)
 
 
 class _OneNumber:
@@ -83,17 +104,28 @@ class _Variable:
 def _fill(block: Block, target: Stored, number):
     """Writes the same number everywhere."""
     value = block.code.constant(np.asarray(number, target.dtype))
-    _looped(block, target.shape, lambda inner, index: block.code.store(value, inner.at(target, index)))
+    block.loop([target], lambda _, places: block.code.store(value, places[0]))
 
 
-def _accumulated(block: Block, target: Stored, index, primitive, value: Callable):
-    """target[index] ← primitive(target[index], value)."""
-    place = block.at(target, index)
-    total = block.apply(primitive, target.dtype, block.given(place), value)
+def _accumulated(block: Block, place: Place, primitive, value: Node, empty):
+    """What stands at the place ← primitive(that, value), for each of several values; `empty` is that of none."""
+    dtype = place.memory.dtype
+    values = [value] if place.is_wide or not block.operand(value).wide else _lanes(block, value, empty)
+    while len(values) > 1:
+        values = [block.apply(primitive, dtype, x, y) for x, y in zip(values[::2], values[1::2], strict=True)]
+    total = block.apply(primitive, dtype, block.given(place), values[0])
     block.code.store(block.operand(total), place)
 
 
-def _reduced(block: Block, equation, x: Stored, target: Stored):
+def _lanes(block: Block, value: Node, empty) -> list[Node]:
+    """The numbers that are computed at once, one by one."""
+    code, numbers = block.code, block.operand(value)
+    full = code.select(block.mask, numbers, code.constant(np.asarray(empty, numbers.dtype)))
+    lanes = [code.new(f"extractelement {code.typed(full)}, i64 {k}", full.dtype, False) for k in range(code.width)]
+    return [block.given(x) for x in lanes]
+
+
+def _reduced(block: Block, equation, x: Stored | Pending, target: Stored):
     name, axes = equation.primitive.name, equation.params["axes"]
     limits = np.finfo(x.dtype) if x.dtype.kind == "f" else None if x.dtype == BOOL else np.iinfo(x.dtype)
     if name in ("reduce_max", "reduce_min") and limits is not None:
@@ -104,31 +136,36 @@ def _reduced(block: Block, equation, x: Stored, target: Stored):
     _fill(block, target, empty)
     kept = [k for k in range(len(x.shape)) if k not in axes]
 
-    def one(inner: Block, index):
-        value = inner.given(inner.at(x, index))
-        _accumulated(inner, target, [index[k] for k in kept], REDUCTIONS[name], value)
+    def one(inner: Block, places):
+        numbers = [inner.given(place) for place in places[:-1]]
+        value = x.number(inner, numbers) if isinstance(x, Pending) else numbers[0]
+        _accumulated(inner, places[-1], REDUCTIONS[name], value, empty)
 
-    _looped(block, x.shape, one)
+    sources = x.sources if isinstance(x, Pending) else [x]
+    block.loop([*sources, target.spread(x.shape, kept)], one)
 
 
 def _dot(block: Block, equation, target: Stored, a: Stored, b: Stored):
     (over_a, over_b), (batch_a, batch_b) = equation.params["dimension_numbers"]
-    free_a = [k for k in range(len(a.shape)) if k not in (*over_a, *batch_a)]
-    free_b = [k for k in range(len(b.shape)) if k not in (*over_b, *batch_b)]
-    first, second = len(batch_a), len(batch_a) + len(free_a)
-    # The contracted axes are not the last ones: so one sum need not wait for the one before it.
-    shape = [*(a.shape[k] for k in (*batch_a, *free_a, *over_a)), *(b.shape[k] for k in free_b)]
+    own_a = [k for k in range(len(a.shape)) if k not in (*over_a, *batch_a)]
+    own_b = [k for k in range(len(b.shape)) if k not in (*over_b, *batch_b)]
+    a, b = _permuted(a, (*batch_a, *own_a, *over_a)), _permuted(b, (*batch_b, *over_b, *own_b))
+    shape = (*a.shape, *b.shape[len(b.shape) - len(own_b) :])
+    batch, own, over, others = _in_turn(len(batch_a), len(own_a), len(over_a), len(own_b))
     _fill(block, target, 0)
 
-    def one(inner: Block, index):
-        batch, own = index[:first], index[first:second]
-        over, others = index[second : second + len(over_a)], index[second + len(over_a) :]
-        x = inner.given(inner.at(_permuted(a, (*batch_a, *free_a, *over_a)), [*batch, *own, *over]))
-        y = inner.given(inner.at(_permuted(b, (*batch_b, *over_b, *free_b)), [*batch, *over, *others]))
-        product = inner.graph.multiply(inner.graph.convert(x, target.dtype), inner.graph.convert(y, target.dtype))
-        _accumulated(inner, target, [*batch, *own, *others], lax.add_p, product)
+    def one(inner: Block, places):
+        x, y = (inner.graph.convert(inner.given(place), target.dtype) for place in places[:2])
+        _accumulated(inner, places[2], lax.add_p, inner.graph.multiply(x, y), 0)
 
-    _looped(block, shape, one)
+    axes = [(*batch, *own, *over), (*batch, *over, *others), (*batch, *own, *others)]
+    block.loop([x.spread(shape, places) for x, places in zip((a, b, target), axes, strict=True)], one)
+
+
+def _in_turn(*counts: int) -> list[range]:
+    """Numbers that follow each other, so many in each group."""
+    ends = np.cumsum(counts)
+    return [range(end - count, end) for end, count in zip(ends, counts, strict=True)]
 
 
 def _permuted(x: Stored, axes) -> Stored:
@@ -173,12 +210,11 @@ def _padded(block: Block, equation, target: Stored, x: Stored, value: Stored):
 
 def _counted(block: Block, equation, target: Stored):
     axis = equation.params["dimension"]
-
-    def one(inner: Block, index):
-        counter = inner.given(index[axis] if index[axis] is not None else block.code.constant(np.int64(0)))
-        block.code.store(inner.operand(inner.graph.convert(counter, target.dtype)), inner.at(target, index))
-
-    _looped(block, target.shape, one)
+    index, end = block.turns(target.shape)
+    inner = block.inner()
+    counter = inner.given(index[axis] if index[axis] is not None else block.code.constant(np.int64(0)))
+    block.code.store(inner.operand(inner.graph.convert(counter, target.dtype)), inner.at(target, index))
+    end()
 
 
 FILLS = {

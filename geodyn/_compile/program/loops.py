@@ -167,11 +167,12 @@ def _chosen_in_memory(block: Block, which, no, yes) -> Stored:
     target = whole(block.local(Kind(shape, dtype), wide), shape)
     rows = block.stored(which, Kind(which.shape, BOOL)).spread(shape, range(len(which.shape)))
     no, yes = (block.stored(x, Kind(shape, dtype)) for x in (no, yes))
-    index, end = block.turns(shape)
-    inner = block.inner()
-    value = inner.graph.select(*(inner.given(inner.at(x, index)) for x in (rows, no, yes)))
-    block.code.store(inner.operand(value), inner.at(target, index))
-    end()
+
+    def one(inner: Block, places):
+        value = inner.graph.select(*map(inner.given, places[:-1]))
+        block.code.store(inner.operand(value), places[-1])
+
+    block.loop([rows, no, yes, target], one)
     return target
 
 

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._compile import internals
+from geodyn._compile.internals import length, programs_in
 from geodyn._compile.llvm import graphics
 from geodyn._compile.llvm.code import ALONE, BOOL, WORD, Code, Memory, NotUnderstood, Value
 from geodyn._compile.llvm.processor import attributes, cores, entry, llvm, registered, width
@@ -22,6 +23,8 @@ from geodyn._compile.program.loops import FEW_TURNS
 from geodyn._compile.program.rules import ruled
 
 LOG = logging.getLogger("geodyn")
+# Of one member XLA computes large products faster: it has programs where more multiplications belong to an operation.
+MOST_PRODUCTS = 200
 # So many parts for each thread: members take different times.
 PARTS = 4
 
@@ -140,6 +143,8 @@ def natively(closed, args, batch: tuple[int, ...], platform: str = "cpu") -> lis
 
 def _on_processor(closed, shared, batch) -> Callable:
     """The function (size of the batch, arrays, types of the results) -> results."""
+    if not batch and products(closed.jaxpr) > MOST_PRODUCTS * length(closed.jaxpr):
+        raise NotUnderstood("large products of one member, which XLA computes faster")
     program = compiled(closed, shared if batch else (True,) * len(shared))
 
     def run(size, args, results):
@@ -149,6 +154,20 @@ def _on_processor(closed, shared, batch) -> Callable:
         return jax.ffi.ffi_call(program.name, [scratch, *results])(sizes, *args)[1:]
 
     return run
+
+
+def products(jaxpr) -> int:
+    """How many multiplications the products of arrays in a program take, if each of its loops takes one turn; that of
+    the few stages of a step takes all of its turns."""
+    total = 0
+    for equation in jaxpr.eqns:
+        name, p = equation.primitive.name, equation.params
+        if name == "dot_general":
+            (over, _), _ = p["dimension_numbers"]
+            total += equation.outvars[0].aval.size * math.prod(equation.invars[0].aval.shape[k] for k in over)
+        turns = p["length"] if name == "scan" and p["length"] <= FEW_TURNS else 1
+        total += turns * sum(map(products, programs_in(p)))
+    return total
 
 
 def _shared_by_threads(size: int, has_loops: bool) -> tuple[int, int]:

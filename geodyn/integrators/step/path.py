@@ -12,7 +12,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from geodyn._compile.jit import custom_jvp
+from geodyn._compile.jit import custom_jvp, jit
 from geodyn._compile.native import native, native_linear
 from geodyn._typing import Array, Bool
 from geodyn.integrators.contract.system import AbstractSystem
@@ -38,7 +38,8 @@ class Steps(NamedTuple):
 @custom_jvp
 def path(system: AbstractSystem, t0, h, state: State, *, method: AbstractCollocation, saves: int, every: int):
     """(state, Steps) after `saves` × `every` steps, of which every `every`-th is saved."""
-    return walked(system, t0, h, state, method, saves, every)
+    # Traced once, though its derivative needs it too.
+    return jit(walked)(system, t0, h, state, method, saves, every)
 
 
 def walked(system: AbstractSystem, t0, h, state: State, method: AbstractCollocation, saves: int, every, made=None):

@@ -52,8 +52,12 @@ def stage_values(problem: Problem, guess, active, cancelling=0.0) -> Root:
 def step_tangent(problem: Problem, tangent: Problem, w, active):
     """(increments of q and p, their tangents, dw) of a step with the stage values w, for a tangent of the problem:
     dw = −(∂R/∂w)⁻¹ (∂R/∂problem) dproblem (implicit-function theorem)."""
-    change, dpdot = eqx.filter_jvp(lambda problem: problem.evaluated(w), (problem,), (tangent,))[1]
-    (_, pdot), push = jax.linearize(problem.evaluated, w)
+    moving, still = eqx.partition(problem, jax.tree.map(lambda x: x is not None, tangent, is_leaf=lambda x: x is None))
+    # Linearised by everything at once, since that takes most of the compile time; then by w, and by the problem.
+    (_, pdot), push_both = jax.linearize(lambda moving, w: eqx.combine(moving, still).evaluated(w), moving, w)
+    rest, zero = jax.tree.map(jnp.zeros_like, (moving, w))
+    push = jax.linearize(lambda dw: push_both(rest, dw), zero)[1]
+    change, dpdot = push_both(tangent, zero)
     contracts = not problem.formulation.levels
     form = problem.form if isinstance(problem.form, Banded) else Full(largest_elimination=w.size)
 

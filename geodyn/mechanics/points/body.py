@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._checks import check_arguments, one_number, returned, shown
-from geodyn._compile.jit import with_time
+from geodyn._compile.jit import jit, with_time
 from geodyn._typing import Array, Float, Scalar, TypeAliasType
 from geodyn.geometry.manifold.manifold import AbstractManifold
 from geodyn.integrators.contract.contacts import Contacts
@@ -87,8 +87,8 @@ class AbstractBody(AbstractLagrangianSystem):
 
     def potential_energy(self, t, q) -> Scalar:
         """Σ V(t, x) over all potentials."""
-        acting = elements_of(self, AbstractPotential)
-        return _summed("energy", acting, values_of(self, acting, "energy", t, q), q.dtype)
+        # A program of its own, as that of the constraints: it is traced once, wherever it is used.
+        return jit(_potential_energy)(self, t, q)
 
     def lagrangian_at(self, t, q, v):
         return self.kinetic_energy(q, v) - self.potential_energy(t, q)
@@ -97,7 +97,7 @@ class AbstractBody(AbstractLagrangianSystem):
         return rayleigh_of(self, elements_of(self, AbstractDissipation), t, q, v)
 
     def constraint(self, t, q):
-        return _row(self, AbstractConstraint, "residual", t, q)
+        return jit(_constraint)(self, t, q)
 
     def pfaffian(self, t, q, v):
         return _row(self, AbstractPfaffian, "rate", t, q, v)
@@ -269,6 +269,15 @@ def _label(element, i):
 
 def _summed(name, elements, values, dtype):
     return sum((one_number(f"{name} of {kind(e)}", x) for e, x in zip(elements, values)), jnp.zeros((), dtype))
+
+
+def _potential_energy(body, t, q):
+    acting = elements_of(body, AbstractPotential)
+    return _summed("energy", acting, values_of(body, acting, "energy", t, q), q.dtype)
+
+
+def _constraint(body, t, q):
+    return _row(body, AbstractConstraint, "residual", t, q)
 
 
 def _row(body, of, name, t, *state):
