@@ -229,9 +229,19 @@ integrators/step/iteration.py: a loose tolerance
 > integrators/test_integrate.py::test_states_of_the_exact_discrete_solution
 
 integrators/step/iteration.py: any stagnation is convergence
-- stagnant = slow & (increment <= 2**14 * eps * scale)
+- stagnant = slow & (increment <= 2**14 * eps * scale + 2**3 * eps * cancelling)
 + stagnant = slow
 > integrators/test_integrate.py::test_stability_function
+
+integrators/step/iteration.py: rounding errors of what cancels are not expected
+- eps * scale + 2**3 * eps * cancelling)
++ eps * scale)
+> mechanics/test_rigid.py::test_needle_with_the_usual_method
+
+integrators/step/collocation.py: the second search starts at a constant velocity
+- guess = v + gained / (2 * soon)
++ guess = v
+> mechanics/test_rigid.py::test_needle
 
 integrators/step/collocation.py: one of two conjugate eigenvalues
 - 1e-14, 2.0, 1.0)

@@ -112,6 +112,25 @@ class Problem(eqx.Module):
         # A program of its own: it is traced and differentiated once, wherever it is used.
         return jit(_evaluated)(self, w)
 
+    def afresh(self, w):
+        """Stage values without constraints guessed from the state alone, by its velocity and acceleration, and the size
+        of what cancels in the residual there. Where an inertia is small, as a needle's about its axis, Newton's method
+        contracts only near the solution, and large velocities cancel that belong to the momenta and leave their
+        rounding error."""
+
+        def residual(h, p, w):
+            return eqx.tree_at(lambda problem: (problem.h, problem.p), self, (h, p)).residual(w)
+
+        # By differences: the residual is compiled already, its derivatives would have to be.
+        eps = float(jnp.finfo(w.dtype).eps)
+        soon, little = eps ** (1 / 3), eps ** (1 / 2)
+        v = w - residual(0 * self.h, self.p, w)
+        gained = residual(-soon * self.h, self.p, v) - residual(soon * self.h, self.p, v)
+        guess = v + gained / (2 * soon)
+        nearby = self.p * (1 + little * jnp.cos(1 + jnp.arange(self.p.size, dtype=w.dtype)))
+        apart = residual(self.h, nearby, guess) - self.residual(guess)
+        return guess, jnp.max(jnp.abs(apart)) / little
+
     def rates(self, w):
         """p' [s, k] of the stages at the stage values w[s, m]."""
         return for_each(self.stage, self.times, self.positions(w), w)[1]

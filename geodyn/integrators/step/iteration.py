@@ -43,20 +43,21 @@ def begun(w, active) -> Progress:
     return Progress(w, huge, huge, huge, jnp.zeros((), int), active, jnp.zeros((), bool))
 
 
-def advanced(s: Progress, w, floor, most, size: Callable = size) -> Progress:
+def advanced(s: Progress, w, floor, most, size: Callable = size, cancelling=0.0) -> Progress:
     """The state after one more iteration, which gave w.
 
     An iteration has converged if the remaining error, estimated from the contraction rate ρ as ρ/(1−ρ) times the last
     increment, is far below rounding error (unlike rounding, it has the same sign in every time step: Hairer, McLachlan
-    & Razakarivony 2008), or if the increments have stopped shrinking at the level of rounding. It is slow if its
-    increments do not halve in two iterations (in two, since an oscillating iteration alternates between good and bad
-    ones). It is given up if it is slow after six iterations, not finite, or at `most` iterations."""
+    & Razakarivony 2008), or if the increments have stopped shrinking at the level of rounding, which is higher where
+    numbers of the size `cancelling` cancel. It is slow if its increments do not halve in two iterations (in two, since
+    an oscillating iteration alternates between good and bad ones). It is given up if it is slow after six iterations,
+    not finite, or at `most` iterations."""
     eps = jnp.finfo(w.dtype).eps
     increment, scale, count = size(w - s.w), floor + size(w), s.count + 1
     rate = jnp.where(count > 1, increment / s.increment, jnp.nan)
     left = jnp.where(rate < 0.5, increment * rate / (1 - jnp.minimum(rate, 0.5)), jnp.inf)
     slow = (count > 2) & (increment > 0.5 * s.previous)
-    stagnant = slow & (increment <= 2**14 * eps * scale)
+    stagnant = slow & (increment <= 2**14 * eps * scale + 2**3 * eps * cancelling)
     converged = (increment <= 2 * eps * scale) | (left <= eps * scale / 128) | stagnant
     hopeless = (count >= 6) & slow | ~jnp.isfinite(increment) | (count >= most)
     going = s.going & ~converged & ~hopeless
@@ -98,20 +99,31 @@ class Search(NamedTuple):
     jacobians: Int[Array, ""]
 
 
-def contracted(residual, start, floor, active) -> Root:
+def contracted(residual, start, floor, active, afresh: Callable | None = None) -> Root:
     """A root near `start` of residual(w), whose Jacobian is near the identity: by the fixed-point iteration
-    w ← w − residual, or, if that does not contract, by `search`."""
+    w ← w − residual, or, if that does not contract, by `search`. If that fails too, and `afresh(start)` returns another
+    start and the size of what cancels there, it searches once more."""
     first = iterate(residual, start, lambda r: r, floor, MOST_PLAIN, active)
 
-    def sought(w, converged, iterations, jacobians):
-        found = search(residual, start, floor)
-        return found.w, found.converged, iterations + found.iterations, found.jacobians
+    def attempt(s):
+        tries, begin, cancelling, before = s
+        if afresh is not None:
+            begin, cancelling = once(tries > 0, lambda w, _: afresh(w), begin, cancelling)
+        found = search(residual, begin, floor, cancelling)
+        w = jnp.where(found.converged | (tries == 0), found.w, before.w)
+        iterations, jacobians = before.iterations + found.iterations, before.jacobians + found.jacobians
+        return tries + 1, begin, cancelling, Root(w, found.converged, iterations, jacobians)
+
+    def sought(*before):
+        most, none = (1 if afresh is None else 2), jnp.zeros((), start.dtype)
+        untried = 0 * first.count, start, none, Root(*before)
+        return tuple(jax.lax.while_loop(lambda s: (s[0] < most) & ~s[-1].converged, attempt, untried)[-1])
 
     done, none = ~active | first.converged, 0 * first.count
     return Root(*once(~done, sought, first.w, done, first.count, none))
 
 
-def search(residual, start, floor) -> Root:
+def search(residual, start, floor, cancelling=0.0) -> Root:
     """A root near `start` of residual(w), by simplified Newton with Jacobians of difference quotients.
 
     All of this is one loop in which the residual appears once, since compiling the residual takes most of the compile
@@ -142,7 +154,7 @@ def search(residual, start, floor) -> Root:
 
     def improved(s: Search, r) -> Search:
         change = jnp.sum(s.matrix * r[None], axis=1).reshape(shape)
-        after = advanced(s.at, s.at.w - change, floor, MOST_WITH_MATRIX)
+        after = advanced(s.at, s.at.w - change, floor, MOST_WITH_MATRIX, cancelling=cancelling)
         failed = ~after.going & ~after.converged & (s.jacobians < MOST_MATRICES)
         begin = jnp.where(failed & jnp.isfinite(size(after.w)), after.w, s.start)
         again = begun(begin, whether)

@@ -19,7 +19,7 @@ def root(problem: Problem, start, floor, active) -> Root:
     first = Root(start, ~active, zero, zero)
     if not problem.formulation.levels:
         if not isinstance(problem.form, Banded):
-            return contracted(problem.residual, start, floor, active)
+            return contracted(problem.residual, start, floor, active, problem.afresh)
         state = iterate(problem.residual, start, lambda r: r, floor, MOST_PLAIN, active)
         first = Root(jnp.where(state.converged, state.w, start), ~active | state.converged, state.count, zero)
 
