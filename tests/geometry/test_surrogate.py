@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import geodyn as gd
+from geodyn.geometry.derived import surrogate
 from geodyn.geometry.geodesics.geodesic import squared_distance
 from geodyn.geometry.models.spaces import Inhomogeneous
 
@@ -138,3 +139,18 @@ def test_where_no_table_can_be_made():
         gd.spaces.Tabulated(disc, [-0.1, -0.1], [0.1, 0.1], 0.1, 1e-17)
     with pytest.raises(ValueError, match="outside of jit"):
         jax.grad(lambda throat: gd.spaces.Tabulated(gd.Manifold(Wormhole(throat), 2), [-1, -1], [1, 1], 0.5).error)(1.0)
+
+
+def test_too_large_a_reach_is_refused_soon(monkeypatch):
+    """A distance that is not found takes long. Few of them are looked for before one is reported."""
+    asked = []
+
+    def not_found(space, x, y, nodes):
+        jax.debug.callback(asked.append, x)
+        return jnp.nan * x[0]
+
+    monkeypatch.setattr(surrogate, "squared_distance", not_found)
+    with pytest.raises(ValueError, match="Take a smaller reach or box"):
+        gd.spaces.Tabulated(IH2, [-1, -1], [1, 1], 12.0)
+    jax.effects_barrier()
+    assert 0 < len(asked) <= 64
