@@ -203,6 +203,20 @@ def check_indices(name: str, function, *args) -> None:
         return
 
 
+def takes_by_index(jaxpr) -> bool:
+    """Whether a traced program takes numbers of an array by indices that JAX does not hold against its shape. Those
+    that are known and not too large become slices instead."""
+    for equation in jaxpr.eqns:
+        if equation.primitive.name.startswith(("gather", "scatter", "dynamic_")):
+            return True
+        for parameter in equation.params.values():
+            for part in parameter if isinstance(parameter, tuple | list) else (parameter,):
+                inner = getattr(part, "jaxpr", part)
+                if hasattr(inner, "eqns") and takes_by_index(inner):
+                    return True
+    return False
+
+
 def returned(name: str, function, *args) -> Array:
     """The value of a user's function as an array of real numbers; else ValueError."""
     if any(isinstance(x, jax.core.Tracer) for x in args):

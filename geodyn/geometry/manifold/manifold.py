@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._checks import check_indices
+from geodyn._checks import check_indices, takes_by_index
 from geodyn._compile.devices import placed_anywhere
 from geodyn._compile.jit import as_pytree, jit
 from geodyn._gate import checked
@@ -557,8 +557,9 @@ def check_traceable(name: str, function, dim: int, shape: tuple[int, ...], words
     """Raises ValueError unless `function` maps floats x[dim] to floats of `shape` and is written with jax.numpy."""
     if not callable(function):
         raise ValueError(f"{name} must be a function of x[{dim}] written with jax.numpy, got {function!r}")
+    point = jax.ShapeDtypeStruct((dim,), jnp.result_type(float))
     try:
-        y = jax.eval_shape(function, jax.ShapeDtypeStruct((dim,), jnp.result_type(float)))
+        program, y = jax.make_jaxpr(function, return_shape=True)(point)
     except (TypeError, ValueError) as error:
         cause = error.__cause__ or error
         if not isinstance(cause, jax.errors.ConcretizationTypeError | jax.errors.TracerArrayConversionError):
@@ -572,7 +573,8 @@ def check_traceable(name: str, function, dim: int, shape: tuple[int, ...], words
         raise ValueError(f"{wanted}; it returned a {type(y).__name__}: join its parts with jnp.array or jnp.stack")
     if y.shape != shape or not jnp.issubdtype(y.dtype, jnp.floating):
         raise ValueError(f"{wanted}; it returned shape {y.shape} of {y.dtype}{words}")
-    check_indices(name, function, jax.ShapeDtypeStruct((dim,), jnp.result_type(float)))
+    if takes_by_index(program.jaxpr):
+        check_indices(name, function, point)
 
 
 def _check_embedding(function, dim: int) -> None:
