@@ -114,15 +114,16 @@ def real_array(name: str, value, wanted: str) -> Array | np.ndarray:
 def _is_plain(value) -> bool:
     """Whether `value` is what most arguments are: an array of finite floating-point numbers, of JAX on one device or of
     NumPy. It is found in less time than what is wrong with others."""
-    if isinstance(value, jax.Array):
-        if isinstance(value, jax.core.Tracer) or not isinstance(value.sharding, jax.sharding.SingleDeviceSharding):
+    if type(value) is not np.ndarray:
+        if not isinstance(value, jax.Array) or isinstance(value, jax.core.Tracer):
             return False
-    elif type(value) is not np.ndarray:
+        if not isinstance(value.sharding, jax.sharding.SingleDeviceSharding):
+            return False
+        value = np.asarray(value)
+    dtype = value.dtype
+    if dtype.kind != "f" or (dtype.itemsize > 4 and not jax.config.jax_enable_x64):
         return False
-    known = np.asarray(value)
-    if known.dtype.kind != "f" or (known.dtype.itemsize > 4 and not jax.config.jax_enable_x64):
-        return False
-    return math.isfinite(np.vdot(known, known))
+    return math.isfinite(np.vdot(value, value))
 
 
 def is_finite(known: np.ndarray) -> bool:
@@ -212,7 +213,7 @@ def takes_by_index(jaxpr) -> bool:
         for parameter in equation.params.values():
             for part in parameter if isinstance(parameter, tuple | list) else (parameter,):
                 inner = getattr(part, "jaxpr", part)
-                if hasattr(inner, "eqns") and takes_by_index(inner):
+                if getattr(inner, "eqns", None) is not None and takes_by_index(inner):
                     return True
     return False
 

@@ -509,3 +509,15 @@ def test_numbers_that_are_not_there(name):
     """JAX takes the last number of an array for every number beyond it: the motion would be that of something else."""
     with pytest.raises(ValueError, match=f"{name} takes more numbers than there are .* index [12] is out of bounds"):
         TOO_FAR[name]()
+
+
+def test_a_metric_of_plain_indices_is_traced_once():
+    """Where JAX has checked all indices itself, arrays of NumPy tell no more."""
+    calls = []
+
+    def metric(x):
+        calls.append(x)
+        return (1 + x[1] ** 2) * jnp.eye(2)
+
+    gd.Manifold(metric, dim=2)
+    assert len(calls) == 1

@@ -268,7 +268,7 @@ def _nan_elsewhere(system: AbstractSystem, q, value: Array, v, t) -> Array:
 
 def _of_configuration(system: AbstractSystem, q, value: Array) -> Array:
     """`value`, computed at q; ValueError if it is known to be NaN since q is no configuration."""
-    if isinstance(value, jax.core.Tracer) or takes_any_configuration(system) or is_finite(np.asarray(value)):
+    if isinstance(value, jax.core.Tracer) or is_finite(np.asarray(value)) or takes_any_configuration(system):
         return value
     if np.any(np.isnan(value)) and not is_configuration(system, jnp.asarray(q, float).reshape(-1)):
         if isinstance(system, System):
