@@ -127,6 +127,28 @@ def test_long_distances_take_the_nodes_they_need(R, wanted):
         np.testing.assert_allclose(stretched, [(wanted - 0.5) ** 2, np.nan], rtol=1e-13)
 
 
+# Angles of points at the radius 20 of the chart, and their distances from (0.3, 0.1), by shooting in ordinary space.
+FAR_ON_A_SPHEROID = {3.0: 2.46885905, 4.0: 2.46494625, 9.0: 2.45115459}
+
+
+@pytest.mark.long
+def test_far_out_a_tolerance_finds_what_the_nodes_do_not_resolve():
+    """Far out in a stereographic chart a path is almost a pole. Seen, with a tolerance of 1e-8: 1e-9, as shooting."""
+    axes = jnp.array([1.0, 1.0, 0.9])
+
+    def place(x):
+        return axes * jnp.stack([2 * x[0], 2 * x[1], 1 - x @ x]) / (1 + x @ x)
+
+    spheroid, x = gd.spaces.Embedded(place, ambient=3, dim=2), jnp.array([0.3, 0.1])
+    for angle, wanted in FAR_ON_A_SPHEROID.items():
+        y = 20 * jnp.array([jnp.cos(angle), jnp.sin(angle)])
+        with pytest.warns(UserWarning, match="or a tolerance, such as tolerance=1e-8"):
+            assert jnp.isnan(gd.distance(spheroid, x, y))
+        found = gd.distance(spheroid, x, y, tolerance=1e-8)
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-8)
+        assert found == gd.distance(spheroid, y, x, tolerance=1e-8) > jnp.linalg.norm(place(y) - place(x))
+
+
 @pytest.mark.long
 def test_a_tolerance_takes_fewer_nodes():
     """32 nodes, which do not resolve paths to rounding, resolve them to 1e-6 and 1e-4 (seen 2e-9 and 6e-7); elements

@@ -187,8 +187,8 @@ def distance(
 
     Returns:
         The distance, one number. NaN, derivatives included, if no geodesic is found, if `nodes` do not resolve it (then
-        give more), or beyond a conjugate point, where the geodesic is not a minimum. Outside of jit a warning is given;
-        an integration stops with a status.
+        give more, or a tolerance), or beyond a conjugate point, where the geodesic is not a minimum. Outside of jit a
+        warning is given; an integration stops with a status.
 
     Raises:
         ValueError: for a metric declared indefinite, points that are not [n], a tolerance outside [0, 1), and `nodes`
@@ -283,7 +283,7 @@ def is_solved(space: AbstractMetric) -> bool:
 
 NOT_FOUND = (
     "no shortest geodesic between these points was found; they must be in the chart, or table, and no conjugate point "
-    f"between them. For long ones give more nodes: the default is nodes={NODES}"
+    f"between them. For long ones give more nodes: the default is nodes={NODES}; or a tolerance, such as tolerance=1e-8"
 )
 TOO_LONG = (
     "the geodesic is too long for its steps, or leaves the chart. In a space without closed form give more steps: the "
