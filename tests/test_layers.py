@@ -10,7 +10,7 @@ from pkgutil import walk_packages
 from types import ModuleType
 
 import pytest
-from faults import FAULTS, is_planted_once
+from faults.planting import FAULTS, Fault, planted
 
 import geodyn
 
@@ -182,10 +182,30 @@ def test_public_names_load_and_explain_themselves():
 
 
 def test_every_fault_can_be_planted():
-    """What tests/faults.py changes stands once in its file, and the tests that should notice are there."""
+    """What it changes stands once in its place, and the tests that should notice are there."""
     assert len({fault.name for fault in FAULTS}) == len(FAULTS) >= 60
     for fault in FAULTS:
-        assert is_planted_once(fault), fault
+        source = (PACKAGE / fault.file).read_text()
+        changed = planted(source, fault)
+        if fault.file.endswith(".py"):
+            assert ast.dump(ast.parse(changed)) != ast.dump(ast.parse(source)), fault
         for test in fault.tests.split():
             file, _, name = test.partition("::")
             assert f"def {name}" in (Path(__file__).parent / file).read_text(), fault
+
+
+def test_a_fault_is_planted_whatever_the_names_of_variables():
+    """And wherever lines break; but not in two places, nor with a name that the function has no longer."""
+    fault = Fault("too much", "some.py", "Space.norm", "sqrt(u @ g @ u)", "sqrt(g @ u)", "")
+    head = "from math import sqrt\nclass Space:\n  def norm(self, {0}, g):\n"
+    source = head + "    return sqrt(\n      {0} @ g @ {0}){1}"
+    for name in "uw":
+        assert planted(source.format(name, ""), fault).endswith(f"return sqrt(g @ {name})")
+    with pytest.raises(ValueError, match=r"once in Space.norm of some.py, not 2 times; mend the fault 'too much'"):
+        planted(source.format("u", " + sqrt(u @ g @ u)"), fault)
+    with pytest.raises(ValueError, match=r"once in Space.norm of some.py, not 0 times"):
+        planted(source.format("u", ""), fault._replace(old="sqrt(u @ g @ g)"))
+    with pytest.raises(ValueError, match=r"some.py has no \{'metric'\} in Space.norm"):
+        planted(source.format("u", ""), fault._replace(new="sqrt(metric @ u)"))
+    source = head + "    if {0}:\n      return 1"
+    assert "if g:" in planted(source.format("w"), fault._replace(old="if u: ...", new="if g: ..."))
