@@ -11,6 +11,7 @@ from types import ModuleType
 
 import pytest
 from faults.planting import FAULTS, Fault, planted
+from room import files_of
 
 import geodyn
 
@@ -110,6 +111,22 @@ def test_a_folder_is_one_idea(folder):
         for function in (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)):
             hidden = [name for name in imports(function) if name.split(".")[0] == "geodyn"]
             assert not hidden, f"{function.name} of {path} imports {hidden}"
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: str(folder.relative_to(PACKAGE)))
+def test_a_room_has_tests(folder):
+    """`python tests/room.py` finds them."""
+    assert all(path.exists() for path in files_of(folder)) and files_of(folder)
+
+
+def test_the_tests_of_a_room():
+    tests = Path(__file__).parent
+    assert files_of(PACKAGE / "mechanics/rigid") == [
+        tests / "impacts/test_friction.py",
+        tests / "mechanics/test_rigid.py",
+    ]
+    with pytest.raises(ValueError, match="a folder or a file of geodyn, such as geodyn/mechanics/rigid, not nonsense"):
+        files_of(Path("nonsense"))
 
 
 def test_nothing_heavy_is_imported_early():
