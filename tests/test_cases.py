@@ -19,5 +19,5 @@ def test_the_index_names_the_tests_that_use_a_case():
     texts = {path: path.read_text(encoding="utf-8") for path in TESTS.rglob("test_*.py") if path != Path(__file__)}
     readers = {path: text for path, text in texts.items() if "from helpers.cases import case" in text}
     for name, tests in ROWS:
-        using = {str(path.relative_to(TESTS)) for path, text in readers.items() if f'"{name}"' in text}
+        using = {path.relative_to(TESTS).as_posix() for path, text in readers.items() if f'"{name}"' in text}
         assert using and using == set(re.findall(r"`(.*?)`", tests)), name

@@ -1,4 +1,5 @@
-"""The README is true: its Python runs and prints what stands under it, and its two shell lines are there to be run."""
+"""The README and the tour are true: their Python runs and prints what stands under it, the shell lines of the README
+are there to be run, and the scenario of the page of the command line is one."""
 
 import os
 import re
@@ -11,18 +12,23 @@ from conftest import QUICK
 
 from geodyn.scenario import read_scenario
 
-README = (Path(__file__).parents[1] / "README.md").read_text()
-EXAMPLES = re.findall(r"```python\n(.*?)```\n(?:\n```text\n(.*?)```)?", README, re.DOTALL)
+ROOT = Path(__file__).parents[1]
+README, TOUR, COMMANDS = ((ROOT / page).read_text() for page in ("README.md", "docs/tour.md", "docs/commands.md"))
+EXAMPLES = {
+    f"{page} {place}": example
+    for page, text in {"README": README, "tour": TOUR}.items()
+    for place, example in enumerate(re.findall(r"```python\n(.*?)```\n(?:\n```text\n(.*?)```)?", text, re.DOTALL))
+}
+# A spring in a known space and in one's own, and the gradient in a metric; the others take long.
+SHORT = ("README 1", "README 2", "tour 0")
 
 
-def marks(place):
-    """A spring in a known space and in one's own, and the gradient in a metric stay; the others take long."""
-    return (pytest.mark.newest, *([] if place in (1, 2, 3) else [pytest.mark.long]))
+def marks(name):
+    return (pytest.mark.newest, *([] if name in SHORT else [pytest.mark.long]))
 
 
 @pytest.mark.parametrize(
-    "code, printed",
-    [pytest.param(*example, marks=marks(place), id=str(place)) for place, example in enumerate(EXAMPLES)],
+    "code, printed", [pytest.param(*example, marks=marks(name), id=name) for name, example in EXAMPLES.items()]
 )
 def test_examples_print_what_they_say(code, printed, tmp_path):
     """In a fresh process without the strictness of these tests, as a newcomer would; digits shown must all agree."""
@@ -41,16 +47,24 @@ def test_shell_lines(mark, command):
 
 
 def test_scenario(tmp_path, monkeypatch):
-    """The TOML block is a scenario, for the metric that the README defines."""
+    """For the metric that the tour defines."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    (torus,) = re.findall(r"def torus.*?\n\n", README, re.DOTALL)
+    (torus,) = re.findall(r"def torus.*?\n\n", TOUR, re.DOTALL)
     (tmp_path / "my_spaces.py").write_text("import jax.numpy as jnp\n\n\n" + torus)
-    (tmp_path / "torus.toml").write_text(re.findall(r"```toml\n(.*?)```", README, re.DOTALL)[0])
+    (tmp_path / "torus.toml").write_text(re.findall(r"```toml\n(.*?)```", COMMANDS, re.DOTALL)[0])
     given = read_scenario("torus.toml")
     assert given.q0.shape == (2, 2) and given.options["steps"] == 400
 
 
 def test_pictures_are_there():
-    for picture in re.findall(r"!\[.*?\]\((.*?)\)", README):
-        assert 0 < (Path(__file__).parents[1] / picture).stat().st_size < 600_000
+    for folder, text in ((ROOT, README), (ROOT / "docs", TOUR)):
+        for picture in re.findall(r"!\[.*?\]\((.*?)\)", text):
+            assert 0 < (folder / picture).stat().st_size < 600_000
+
+
+def test_links_lead_somewhere():
+    """Those of the README and of the papers beside it to files of the repository."""
+    for page in ("README.md", "CONTRIBUTING.md"):
+        for link in re.findall(r"\]\((?!http)(.*?)\)", (ROOT / page).read_text()):
+            assert (ROOT / link).exists(), f"{page}: {link}"
