@@ -1,6 +1,5 @@
 """The site: `python -m sphinx -W docs site`. Notebooks stand in the repository with their outputs and are not run."""
 
-import importlib.metadata
 import sys
 from pathlib import Path
 
@@ -8,8 +7,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from pages import link_names, name_rows, short_names, short_types, without_markup, write_pages
 
+from geodyn._version import __version__
+
 project, author, copyright = "geodyn", "The geodyn developers", "2026, the geodyn developers"
-release = version = importlib.metadata.version("geodyn")
+release = version = __version__
 extensions = [
     "myst_nb",
     "sphinx.ext.autodoc",

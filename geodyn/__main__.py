@@ -6,14 +6,15 @@ import os
 import signal
 import sys
 import threading
-from importlib.metadata import version
+
+from geodyn._version import __version__
 
 PATIENCE = 30  # Seconds until a process that does not answer is given up.
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="geodyn", description="A metric in, motion out.")
-    parser.add_argument("--version", action="version", version=f"geodyn {version('geodyn')}")
+    parser.add_argument("--version", action="version", version=f"geodyn {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     demo = commands.add_parser("demo", help="elastic rods in curved space and an optimal swimming stroke, in pictures")

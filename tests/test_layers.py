@@ -18,6 +18,7 @@ import geodyn
 PACKAGE = Path(geodyn.__file__).parent
 # From left to right; FACES are the modules that hand on public names, such as geodyn/rigid.py.
 ROOMS = [
+    "_version",
     "_typing",
     "_checks",
     "_gate",

@@ -2,12 +2,13 @@
 
 import json
 import os
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import equinox as eqx
 import jax
 import numpy as np
+
+from geodyn._version import __version__
 
 
 def write_archive(path: str | os.PathLike, arrays: dict[str, np.ndarray], meta: dict) -> None:
@@ -16,7 +17,7 @@ def write_archive(path: str | os.PathLike, arrays: dict[str, np.ndarray], meta: 
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         with open(partial, "wb") as file:
-            np.savez(file, metadata=np.array(json.dumps(meta | {"geodyn": geodyn_version()})), **arrays)
+            np.savez(file, metadata=np.array(json.dumps(meta | {"geodyn": __version__})), **arrays)
             file.flush()
             os.fsync(file.fileno())
         os.replace(partial, path)
@@ -74,11 +75,3 @@ def differences(before: dict[str, np.ndarray], now: dict[str, np.ndarray]) -> li
 def _shown(x):
     values = np.array2string(x, threshold=8, precision=17) if x.ndim else str(x)
     return values if x.dtype.kind == "U" else f"{values} ({x.dtype}{list(x.shape)})"
-
-
-def geodyn_version() -> str:
-    """The installed version of geodyn."""
-    try:
-        return version("geodyn")
-    except PackageNotFoundError:
-        return "unknown"

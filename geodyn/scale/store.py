@@ -13,7 +13,7 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from geodyn._files.archive import geodyn_version
+from geodyn._version import __version__
 from geodyn.integrators.contract.results import RESULTS
 from geodyn.scale.names import MEMBER, STATUS, TOTAL
 
@@ -116,7 +116,7 @@ def _make(zarr, folder: Path, about: dict, count: int, chunk: int, values, total
     meanings = " ".join(["not_computed", *(r.name for r in RESULTS)])
     status.attrs.update({"flag_values": [MISSING, *map(int, RESULTS)], "flag_meanings": meanings})
     coordinates = " ".join(name for name in (*beside, *times) if " " not in name)  # As xarray separates them.
-    group.attrs.update(about | {"geodyn": geodyn_version(), "coordinates": coordinates})
+    group.attrs.update(about | {"geodyn": __version__, "coordinates": coordinates})
     if folder.exists():
         folder.rmdir()
     os.replace(partial, folder)

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -54,6 +55,24 @@ def rod(tmp_path, monkeypatch):
         return "rod.toml"
 
     return write
+
+
+def test_the_version_is_told_by_a_copy_of_the_source(tmp_path):
+    """Which no installer has told its version."""
+    shutil.copytree(Path(gd.__file__).parent, tmp_path / "geodyn", ignore=shutil.ignore_patterns("__pycache__"))
+    code = """
+import importlib.metadata
+importlib.metadata.version = importlib.metadata.distribution = None
+import geodyn.__main__
+print(geodyn.__version__, geodyn.__file__)
+geodyn.__main__.main(["--version"])
+"""
+    options = {"cwd": tmp_path, "capture_output": True, "text": True, "check": True}
+    said = subprocess.run([sys.executable, "-c", code], **options).stdout
+    assert said.split("\n")[:2] == [
+        f"{gd.__version__} {tmp_path / 'geodyn' / '__init__.py'}",
+        f"geodyn {gd.__version__}",
+    ]
 
 
 def test_simulate_writes_what_load_reads(rod, tmp_path, capsys):

@@ -5,7 +5,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from geodyn._files.archive import geodyn_version, named_arrays
+from geodyn._files.archive import named_arrays
+from geodyn._version import __version__
 from geodyn.integrators.contract.results import RESULTS
 from geodyn.integrators.saving.inputs import description
 from geodyn.integrators.saving.schema import structure
@@ -68,5 +69,5 @@ def _attributes(trajectory):
         "system": structure(trajectory.system),
         "method": json.dumps(trajectory.method and description(trajectory.method)),
         "numbers": json.dumps({name: x.tolist() for name, x in numbers.items()} | (counts or {})),
-        "geodyn": geodyn_version(),
+        "geodyn": __version__,
     }

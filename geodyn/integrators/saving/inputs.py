@@ -8,7 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._files.archive import geodyn_version, named_arrays
+from geodyn._files.archive import named_arrays
+from geodyn._version import __version__
 from geodyn.integrators.contract.system import AbstractSystem, pfaffian
 from geodyn.integrators.saving.schema import structure
 from geodyn.integrators.step.methods import AbstractMethod, AbstractStepper
@@ -34,7 +35,7 @@ def named_inputs(system: AbstractSystem, method: AbstractMethod, **given) -> dic
         "system": structure(system),
         "the system's equations (hash of their program)": program(system, given["t0"], given["q0"]),
         **{f"method.{name}": str(value) for name, value in description(method).items()},
-        "geodyn": geodyn_version(),
+        "geodyn": __version__,
         "jax": jax.__version__,
         "device": jax.default_backend(),
     }
