@@ -48,6 +48,9 @@ def _parser() -> argparse.ArgumentParser:
     studio.add_argument("--no-browser", dest="browser", action="store_false", help="print the address only")
     studio.add_argument("--export", metavar="FILE", help="write a page that works without a server, and end")
 
+    about = commands.add_parser("info", help="versions, devices and settings, for a report of wrong numbers")
+    about.set_defaults(command="info")
+
     for command in (demo, simulate, sweep):
         command.add_argument("--out", metavar="DIR", default="geodyn-out", help="folder of the results (geodyn-out)")
     return parser

@@ -318,6 +318,14 @@ def is_usable() -> bool:
     return internals.passes(_trial)
 
 
+def engine(platform: str) -> str:
+    """What computes on the devices of this platform, in words."""
+    ours = {"cpu": "cpu", "gpu": "cuda"}.get(platform)
+    if ours is None or not (is_usable() and members.is_usable(ours)):
+        return "XLA alone"
+    return f"the compiler of geodyn, for {members.processor_of(ours)}"
+
+
 def _trial() -> bool:
     """Whether a batch of transposes has the right shapes. Nothing is compiled."""
 

@@ -2,9 +2,10 @@
 status."""
 
 from geodyn.commands.demo import demo
+from geodyn.commands.info import info
 from geodyn.commands.simulate import simulate
 from geodyn.commands.stroke import stroke
 from geodyn.commands.studio import studio
 from geodyn.commands.sweep import sweep
 
-__all__ = ["demo", "simulate", "stroke", "studio", "sweep"]
+__all__ = ["demo", "info", "simulate", "stroke", "studio", "sweep"]

@@ -10,6 +10,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 from conftest import QUICK
@@ -17,6 +18,7 @@ from helpers.cases import case
 
 import geodyn as gd
 from geodyn.__main__ import main
+from geodyn._compile import native
 from geodyn.exact import RODS, exact_half_separation
 from geodyn.scenario import read_scenario, shipped
 
@@ -73,6 +75,25 @@ geodyn.__main__.main(["--version"])
         f"{gd.__version__} {tmp_path / 'geodyn' / '__init__.py'}",
         f"geodyn {gd.__version__}",
     ]
+
+
+def test_info(capsys, monkeypatch):
+    """Of a report of wrong numbers: versions, devices, who compiled, and the settings of JAX."""
+    monkeypatch.setenv("XLA_FLAGS", "--xla_of_mine=1")
+    assert main(["info"]) == 0
+    rows = dict(re.split(r" {2,}", line, maxsplit=1) for line in capsys.readouterr().out.splitlines())
+    assert rows["geodyn"] == gd.__version__ and rows["Python"].startswith(".".join(map(str, sys.version_info[:2])))
+    assert rows["jax"] == jax.__version__ and rows["numpy"] == np.__version__ and rows["llvmlite"][0].isdigit()
+    assert re.fullmatch(rf"{len(jax.devices())} cpu \(cpu\)", rows["devices"])
+    assert rows["engine on cpu"].startswith("the compiler of geodyn, for ")
+    assert "XLA_FLAGS=--xla_of_mine=1" in rows["settings"]
+
+
+@pytest.mark.parametrize("module", [native, native.members])
+def test_info_tells_where_our_compiler_does_not_run(capsys, monkeypatch, module):
+    monkeypatch.setattr(module, "is_usable", lambda *platform: False)
+    assert main(["info"]) == 0
+    assert re.search(r"^engine on cpu +XLA alone$", capsys.readouterr().out, re.MULTILINE)
 
 
 def test_simulate_writes_what_load_reads(rod, tmp_path, capsys):

@@ -186,6 +186,11 @@ def _on_graphics(closed, shared, batch) -> Callable:
     return partial(graphics.called, ptx, kernel.scratch)
 
 
+def processor_of(platform: str) -> str:
+    """LLVM's name of the processor for which programs are compiled here."""
+    return graphics.processor() if platform == "cuda" else llvm.get_host_cpu_name()
+
+
 @functools.cache
 def is_usable(platform: str = "cpu") -> bool:
     """Whether programs compiled here run in this version of JAX on this platform, which a trial tells."""
