@@ -47,7 +47,7 @@ class Scenario(NamedTuple):
 def shipped() -> dict[str, str]:
     """The names of the scenarios that come with geodyn, with the first comment line of each."""
     paths = sorted(Path(str(SHIPPED)).glob("*.toml"))
-    return {path.stem: path.read_text().split("\n")[0].lstrip("# ") for path in paths}
+    return {path.stem: path.read_text(encoding="utf-8").split("\n")[0].lstrip("# ") for path in paths}
 
 
 def read_scenario(name: str) -> Scenario:

@@ -167,6 +167,15 @@ def test_classes_are_abstract_or_final():
             assert not own & done, f"{cls} overrides {own & done} of {base}"
 
 
+def test_texts_are_read_and_written_as_utf_8():
+    """Not as the machine is set, which is something else on Windows."""
+    for file, tree in TREES.items():
+        for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+            name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+            told = {keyword.arg for keyword in call.keywords}
+            assert name not in ("read_text", "write_text") or "encoding" in told, f"{file}:{call.lineno}"
+
+
 def test_nothing_is_asked_by_hasattr():
     for file, tree in TREES.items():
         assert "hasattr" not in {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}, file

@@ -27,7 +27,7 @@ class Source:
     def __init__(self, path: Path):
         self.path = path
         try:
-            text = path.read_text()
+            text = path.read_text(encoding="utf-8")
             self.tables = tomllib.loads(text)
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise ValueError(f"{path}: {error}") from None

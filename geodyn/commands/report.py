@@ -16,4 +16,4 @@ def report(title: str, lines: dict, target: Path) -> None:
     print(f"\n{title}")
     for name, value in lines.items():
         print(f"  {name:26}{value:.12g}" if isinstance(value, float) else f"  {name:26}{value}")
-    Path(f"{target}.json").write_text(json.dumps({"title": title, **lines}, indent=1) + "\n")
+    Path(f"{target}.json").write_text(json.dumps({"title": title, **lines}, indent=1) + "\n", encoding="utf-8")

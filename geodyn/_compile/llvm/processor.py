@@ -221,7 +221,7 @@ def cores() -> int:
 @functools.cache
 def interface_version() -> int:
     """The version of the interface that this XLA speaks, as its header says: the minor number above the major one."""
-    header = Path(jax.ffi.include_dir(), "xla", "ffi", "api", "c_api.h").read_text()
+    header = Path(jax.ffi.include_dir(), "xla", "ffi", "api", "c_api.h").read_text(encoding="utf-8")
     major, minor = (int(re.findall(rf"#define XLA_FFI_API_{x} (\d+)", header)[0]) for x in ("MAJOR", "MINOR"))
     return minor << 32 | major
 
