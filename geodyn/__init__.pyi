@@ -102,3 +102,6 @@ from .control.families.families import StrokeFamily as StrokeFamily
 
 # First calls
 from ._compile.cache import cache as cache
+
+# What to cite
+from ._cite import cite as cite

@@ -24,6 +24,7 @@ ROOMS = [
     "_gate",
     "_progress",
     "_compile",
+    "_cite",
     "_numerics",
     "_files",
     "exact",
