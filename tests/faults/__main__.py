@@ -45,6 +45,8 @@ def outcome(fault: Fault, copy: Path) -> str:
     by = [line for line in run.stdout.splitlines() if line.startswith("FAILED")]
     if run.returncode == 1 and by:
         return "killed by " + by[0].removeprefix("FAILED tests/").split(" - ")[0]
+    if run.returncode == 0 and " passed" not in run.stdout:
+        return "NO RESULT, all of its tests were skipped"
     return "SURVIVED" if run.returncode == 0 else f"NO RESULT, pytest ended with {run.returncode}"
 
 
@@ -71,5 +73,9 @@ if __name__ == "__main__":
     parser.add_argument("--part", default="1/1", help="only every n-th from the k-th on: k/n")
     given = parser.parse_args()
     k, n = map(int, given.part.split("/"))
-    named = [f for f in FAULTS if not given.words or any(word in f.name or word in f.file for word in given.words)]
-    sys.exit(not main(named[k - 1 :: n]))
+    named = {word: [f for f in FAULTS if word in f.name or word in f.file] for word in given.words}
+    for word, faults in named.items():
+        if not faults:
+            parser.error(f"no fault has {word!r} in its name or file")
+    chosen = [f for f in FAULTS if not named or any(f in faults for faults in named.values())]
+    sys.exit(not main(chosen[k - 1 :: n]))

@@ -47,8 +47,8 @@ class Place(NamedTuple):
 
 def read(table: Path) -> Iterator[Fault]:
     """The faults of one room."""
-    room = str(table.relative_to(HERE).with_suffix(""))
-    for paragraph in table.read_text().strip().split("\n\n"):
+    room = table.relative_to(HERE).with_suffix("").as_posix()
+    for paragraph in table.read_text(encoding="utf-8").strip().split("\n\n"):
         head, *lines = paragraph.split("\n")
         where, _, name = head.partition(": ")
         file, _, scope = where.partition(" ")
