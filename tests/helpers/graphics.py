@@ -32,13 +32,19 @@ def on_host(kernel, size: int, args, types, threads: int) -> list[np.ndarray]:
     engine = _compiled(kernel.text)
     given = [np.array([size], np.int32), *(np.ascontiguousarray(x) for x in args if np.size(x))]
     results = [np.zeros(shape, dtype) for shape, dtype in types]
-    # In threads that are started at once what one writes beyond its own would be seen by others.
-    scratch = [np.full(threads * kernel.scratch, 0x55, np.uint8)] if kernel.scratch else []
+    scratch = [np.zeros(threads * kernel.scratch, np.uint8)] if kernel.scratch else []
+    written = [np.zeros(x.size, bool) for x in scratch]
     arrays = [*given, *scratch, *(x for x in results if x.size)]
     pointers = [x.ctypes.data_as(ctypes.c_void_p) for x in arrays]
     run = ctypes.CFUNCTYPE(None, ctypes.c_int32, ctypes.c_int32, *[ctypes.c_void_p] * len(arrays))(
         engine.get_function_address("run")
     )
     for k in range(threads):
+        for x in scratch:
+            x.fill(0x55)
         run(k, threads, *pointers)
+        for x, of_others in zip(scratch, written, strict=True):
+            # Threads that run at once would take from each other what they write to one place.
+            assert not np.any((x != 0x55) & of_others)
+            of_others |= x != 0x55
     return results

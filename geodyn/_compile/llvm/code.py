@@ -17,6 +17,9 @@ MOST_OF_ONE, MOST_ON_STACK = 2**14, 2**19
 MOST_OF_THREAD_ONE, MOST_OF_THREAD = 2**10, 2**14
 
 
+# In the memory that all threads of a graphics processor share each number has so many bytes, of whatever type it is: so
+# what an array leaves to another one stays that of the same thread.
+SLOT = 8
 # There is only one member.
 ALONE = "  %i = add i64 0, 0"
 
@@ -270,6 +273,7 @@ class Code:
             self.stack += count
             self.most_on_stack = max(self.most_on_stack, self.stack)
             return Memory(name, size, dtype, wide)
+        count = -(-size * SLOT // 64) * 64 if self.is_graphics else count
         self.begin += self._of_scratch(name)
         self.reserve(count)
         self.scratch += count
@@ -318,6 +322,7 @@ class Code:
             index = self._sum(self.times(index, count), 0, Value(place, WORD, False))
         elif memory.wide:
             index = self.times(index, str(self.width))
+        one = "i64" if memory.of_threads else one
         if not index.wide:
             return self.new(f"getelementptr inbounds {one}, ptr {memory.pointer}, i64 {index.text}", WORD, False)
         if memory.wide:

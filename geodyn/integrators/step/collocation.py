@@ -9,7 +9,7 @@ Gear, Gupta & Leimkuhler 1985).
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -73,6 +73,18 @@ FORMULATIONS = {
 UNCONSTRAINED = Formulation(())
 
 
+class Probe(NamedTuple):
+    """An evaluation of the residual, for a step of `length` times its length, with momenta shifted by so much. The
+    `change` that has been found becomes `kept` times itself plus `weight` times the residual, and `taken` times it is
+    added to the stage values."""
+
+    length: Any
+    shift: Any
+    kept: Any
+    weight: Any
+    taken: Any
+
+
 class Problem(eqx.Module):
     """The stage equations of one step, with everything that they depend on and can be differentiated by."""
 
@@ -118,18 +130,27 @@ class Problem(eqx.Module):
         contracts only near the solution, and large velocities cancel that belong to the momenta and leave their
         rounding error."""
 
-        def residual(h, p, w):
-            return eqx.tree_at(lambda problem: (problem.h, problem.p), self, (h, p)).residual(w)
-
-        # By differences: the residual is compiled already, its derivatives would have to be.
         eps = float(jnp.finfo(w.dtype).eps)
         soon, little = eps ** (1 / 3), eps ** (1 / 2)
-        v = w - residual(0 * self.h, self.p, w)
-        gained = residual(-soon * self.h, self.p, v) - residual(soon * self.h, self.p, v)
-        guess = v + gained / (2 * soon)
-        nearby = self.p * (1 + little * jnp.cos(1 + jnp.arange(self.p.size, dtype=w.dtype)))
-        apart = residual(self.h, nearby, guess) - self.residual(guess)
-        return guess, jnp.max(jnp.abs(apart)) / little
+        nearby = self.p * jnp.cos(1 + jnp.arange(self.p.size, dtype=w.dtype))
+
+        # By differences, and in a loop in which the residual stands once: to compile it takes most of the compile time.
+        def probed(state, probe: Probe):
+            w, change = state
+            p = self.p + probe.shift * nearby
+            there = eqx.tree_at(lambda problem: (problem.h, problem.p), self, (probe.length * self.h, p))
+            change = probe.kept * change + probe.weight * there.residual(w)
+            return (w + probe.taken * change, change), None
+
+        velocity = Probe(length=0.0, shift=0.0, kept=0.0, weight=-1.0, taken=1.0)
+        before = Probe(length=-soon, shift=0.0, kept=0.0, weight=0.5 / soon, taken=0.0)
+        after = Probe(length=soon, shift=0.0, kept=1.0, weight=-0.5 / soon, taken=1.0)
+        shifted = Probe(length=1.0, shift=little, kept=0.0, weight=1 / little, taken=0.0)
+        unshifted = Probe(length=1.0, shift=0.0, kept=1.0, weight=-1 / little, taken=0.0)
+        probes = (velocity, before, after, shifted, unshifted)
+        table = Probe(*(jnp.asarray(x, w.dtype) for x in zip(*probes, strict=True)))
+        (guess, change), _ = jax.lax.scan(probed, (w, jnp.zeros_like(w)), table)
+        return guess, jnp.max(jnp.abs(change))
 
     def rates(self, w):
         """p' [s, k] of the stages at the stage values w[s, m]."""
