@@ -210,6 +210,13 @@ IN_PLACE = {
     "computed for sums along axes": lambda x, y, n: [
         (y.reshape(3, 2, 50) * 2 + x[:, None, None]).sum(axes) for axes in (1, (0, 2), (), (0, 1, 2))
     ],
+    "an elementary function of some numbers": lambda x, y, n: jnp.exp(0 * y[:40]) + y[:40],
+    "sums so far": lambda x, y, n: [
+        f(y.reshape(shape) % 3, axis, reverse)
+        for f in (lax.cumsum, lax.cummax, lax.cummin, lax.cumprod)
+        for shape, axis in (((300,), 0), ((3, 10, 10), 1), ((1, 300), 0))
+        for reverse in (False, True)
+    ],
     "computed for the real part": lambda x, y, n: jnp.real(lax.complex(y * 2, y - 1) * (1 + 2j)),
     "one of three complex": lambda x, y, n: jnp.real(lax.select_n(jnp.full(3, n % 3), x + 1j, x + 2j, x * 1j + 3)),
 }

@@ -3,11 +3,11 @@
 import numpy as np
 from jax import lax
 
-from geodyn._compile.cells import ELEMENTWISE, REDUCTIONS, fill, left_by_padding
+from geodyn._compile.cells import ELEMENTWISE, REDUCTIONS, RUNNING, fill, left_by_padding
 from geodyn._compile.expressions import Node
 from geodyn._compile.llvm.code import BOOL, Memory, NotUnderstood, Place
 from geodyn._compile.program.arrays import Kind, Pending, Stored, kind, whole
-from geodyn._compile.program.block import Block
+from geodyn._compile.program.block import MOST_CELLS, Block
 from geodyn._compile.program.pairs import is_complex
 
 # What a sum, a product, … of no numbers is.
@@ -58,7 +58,7 @@ def _on_each(block: Block, equation, args, wanted):
         is_used_once = isinstance(x, Pending) and x.shape == form.shape
         sources.append(x if is_used_once else block.stored(x, kind(v.aval)))
     result = _each(equation, sources, form)
-    if wanted[0] is None and _takes_pending(block.frames[-1].user(variable)):
+    if wanted[0] is None and form.size > MOST_CELLS and _takes_pending(block.frames[-1].user(variable)):
         return result
     return block.evaluated(result, _target(block, form, result.is_wide, wanted[0]))
 
@@ -217,7 +217,30 @@ def _counted(block: Block, equation, target: Stored):
     end()
 
 
+def _cumulated(block: Block, equation, target: Stored, x: Stored):
+    """Each row along an axis is joined to what the rows before it have given."""
+    axis, is_backward = equation.params["axis"], equation.params["reverse"]
+    if is_backward:
+        x, target = (_backward(y, [axis]) for y in (x, target))
+    count, join = x.shape[axis], RUNNING[equation.primitive.name]
+    block.copied(_row(x, axis, 0), _row(target, axis, 0))
+    if count == 1:
+        return
+    k, end = block.code.counted(count - 1)
+    starts = [_row(x, axis, 1), _row(target, axis, 0), _row(target, axis, 1)]
+    distances = [block.code.times(k, str(y.strides[axis])) for y in (x, target, target)]
+    rows = [row._replace(moved=block.sum(row.moved, by)) for row, by in zip(starts, distances, strict=True)]
+
+    def one(inner: Block, places):
+        own, before = map(inner.given, places[:2])
+        block.code.store(inner.operand(inner.apply(join, target.dtype, before, own)), places[2])
+
+    block.loop(rows, one)
+    end()
+
+
 FILLS = {
+    **dict.fromkeys(RUNNING, _cumulated),
     "dot_general": _dot,
     "concatenate": _concatenated,
     "stack": _stacked,
@@ -242,7 +265,11 @@ def _sliced(block: Block, equation, x: Stored) -> Stored:
 
 
 def _turned(block: Block, equation, x: Stored) -> Stored:
-    axes = equation.params["dimensions"]
+    return _backward(x, equation.params["dimensions"])
+
+
+def _backward(x: Stored, axes) -> Stored:
+    """The array with the opposite order along these axes."""
     return x.taken([(n - 1, n, -1) if k in axes else (0, n, 1) for k, n in enumerate(x.shape)])
 
 
