@@ -11,14 +11,15 @@ import functools
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec, get_abstract_mesh, use_abstract_mesh
 
 from geodyn._compile import internals, plain
+from geodyn._compile.batches import NATIVE, Transposed, evaluated, over_last, summed_over, traced
 from geodyn._compile.internals import ClosedJaxpr
 from geodyn._compile.program import members
 
@@ -26,6 +27,12 @@ from geodyn._compile.program import members
 def native(function: Callable, *args):
     """`function(*args)` on arrays, by machine code of our own where that can be."""
     return _call(function, args, args)
+
+
+def native_of(function: Callable, *args):
+    """`native` for arguments that are not only arrays."""
+    dynamic, static = eqx.partition(args, eqx.is_array)
+    return native(lambda dynamic: function(*eqx.combine(dynamic, static)), dynamic)
 
 
 def native_linear(function: Callable, known, t):
@@ -46,7 +53,7 @@ def _bound(function, args, nonlinear):
         forms.append(form)
         return values
 
-    program, consts = closure_converted(_traced(flat, leaves))
+    program, consts = closure_converted(traced(flat, leaves))
     if internals.is_high(program.jaxpr):
         values = internals.eval_jaxpr(program.jaxpr, program.consts, *consts, *leaves)
     else:
@@ -63,32 +70,6 @@ def for_each(function: Callable, *args):
     return jax.lax.map(lambda row: function(*row), args)
 
 
-class Transposed(NamedTuple):
-    """The transpose of a program that is linear in its arguments from the place `nonlinear` on: it maps the arguments
-    before, and the cotangents of the results, to the cotangents of the linear arguments. It is traced when it is
-    lowered, and not before: often it is only transformed further."""
-
-    program: Any  # A closed jaxpr, or a Transposed of one.
-    nonlinear: int
-
-    @property
-    def in_avals(self):
-        return [*self.program.in_avals[: self.nonlinear], *self.program.out_avals]
-
-    @property
-    def out_avals(self):
-        return self.program.in_avals[self.nonlinear :]
-
-    def closed(self):
-        """The program as a jaxpr."""
-        return _traced(partial(evaluated, self, batch=()), self.in_avals)
-
-
-def _traced(function, like):
-    with jax.disable_jit(False):  # Else every turn of a loop would be traced.
-        return jax.make_jaxpr(function)(*(jax.ShapeDtypeStruct(jnp.shape(x), jnp.result_type(x)) for x in like))
-
-
 def closure_converted(closed):
     """(program, constants): the program with its traced constants as further first arguments, and these constants."""
     jaxpr, traced = closed.jaxpr, [isinstance(x, jax.core.Tracer) for x in closed.consts]
@@ -100,49 +81,9 @@ def closure_converted(closed):
     return ClosedJaxpr(program, consts), [x for x, moved in zip(closed.consts, traced, strict=True) if moved]
 
 
-def evaluated(program, *args, batch, summed=None):
-    """The results of a program for a batch, which JAX runs as it is."""
-    if batch:
-        values = over_last(partial(evaluated, program, batch=()), batch)(*args)
-        return _summed(values, batch, summed)
-    if not isinstance(program, Transposed):
-        return internals.eval_jaxpr(program.jaxpr, program.consts, *args)
-    known, cts = args[: program.nonlinear], args[program.nonlinear :]
-    likes = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in program.out_avals]
-    return jax.linear_transpose(lambda *t: evaluated(program.program, *known, *t, batch=()), *likes)(list(cts))
-
-
-def _summed(values, batch, summed) -> list:
-    """The results for every member, summed over those axes of the batch over which they are to be."""
-    axes = [
-        [x.ndim - len(batch) + k for k, is_sum in enumerate(sums) if is_sum]
-        for x, sums in zip(values, summed, strict=True)
-    ]
-    return [jnp.sum(x, which, keepdims=True) if which else x for x, which in zip(values, axes, strict=True)]
-
-
 def _sizes(batch, summed) -> tuple[int, ...]:
     """The axes of the members of a result that is summed over some of them."""
     return tuple(1 if is_sum else size for size, is_sum in zip(batch, summed, strict=True))
-
-
-def over_last(function: Callable, batch: tuple[int, ...]) -> Callable:
-    """A function of the arrays of one member as one of those of a batch."""
-
-    def over(*args):
-        trails = [x.shape[x.ndim - len(batch) :] for x in args]
-        mapped = function
-        for i, size in enumerate(batch):
-            axes = [None if trail[i] == 1 and size != 1 else -1 for trail in trails]
-            # The innermost `vmap` is that of the first of these axes, which is the last one that is left there.
-            mapped = jax.vmap(mapped, axes, -1, axis_size=size)
-        shapes = [
-            (*x.shape[: x.ndim - len(batch)], *(a for a, b in zip(trail, batch, strict=True) if a != 1 or b == 1))
-            for x, trail in zip(args, trails, strict=True)
-        ]
-        return mapped(*(x.reshape(shape) for x, shape in zip(args, shapes, strict=True)))
-
-    return over
 
 
 def _abstract(*args, program, batch, summed, **_):
@@ -222,7 +163,7 @@ def _by_xla(program, *args, batch, summed) -> list:
     """The results by `jax.vmap` of the plain program."""
     closed = program.closed() if isinstance(program, Transposed) else program
     one = partial(plain.evaluated, closed.jaxpr, closed.consts)
-    return _summed(over_last(one, batch)(*args), batch, summed) if batch else one(*args)
+    return summed_over(over_last(one, batch)(*args), batch, summed) if batch else one(*args)
 
 
 def _is_by_itself(alone: bool, batch) -> bool:
@@ -238,7 +179,7 @@ def _natively(platform: str, program, args, batch, summed) -> list | None:
         is_shared = math.prod(x.shape[len(aval.shape) :]) == 1
         full.append(x.reshape(aval.shape) if is_shared else jnp.broadcast_to(x, (*aval.shape, *batch)))
     values = members.natively(closed, full, batch, platform)
-    return None if values is None else _summed(values, batch, summed)
+    return None if values is None else summed_over(values, batch, summed)
 
 
 def _on_devices(*args, platform, program, batch, summed, **_):
@@ -302,7 +243,7 @@ def _over_devices(x, sums, places):
 # One primitive of JAX, so that every transformation traces the program once, and so that its batching and its transpose
 # can be defined: a `custom_linear_solve` with these rules was traced six times and more.
 program_p = internals.new_operation(
-    "native_program",
+    NATIVE,
     run=_run,
     abstract=_abstract,
     batched=_batched,

@@ -1,7 +1,10 @@
 """Which rule gives the results of an operation."""
 
+from functools import partial
+
 import numpy as np
 
+from geodyn._compile.batches import NATIVE, evaluated, traced
 from geodyn._compile.cells import ELEMENTWISE, REDUCTIONS, apply, fill, has_rule
 from geodyn._compile.elementary import FORMULAS
 from geodyn._compile.internals import INLINED, inner_program
@@ -28,6 +31,8 @@ def ruled(block: Block, equation, args, wanted) -> list:
         return call(block, equation, args)
     if name in INLINED:
         return block.run(inner_program(equation), args, wanted)
+    if name == NATIVE:
+        return _native(block, equation, args, wanted)
     if name in CONTROL:
         return CONTROL[name](block, equation, args, wanted)
     if name in SAME:
@@ -53,6 +58,13 @@ def ruled(block: Block, equation, args, wanted) -> list:
     if not has_rule(equation):
         raise NotUnderstood(f"{name} of {[str(v.aval) for v in equation.invars]}")
     return apply(block.graph, equation, cells)
+
+
+def _native(block: Block, equation, args, wanted) -> list:
+    """The results of such a program that stands in this one, for the batch that it has here."""
+    p, like = equation.params, [v.aval for v in equation.invars]
+    whole = traced(partial(evaluated, p["program"], batch=p["batch"], summed=p["summed"]), like)
+    return block.run(whole, args, wanted)
 
 
 def _platform(equation, names):

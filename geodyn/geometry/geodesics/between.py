@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._compile.jit import custom_jvp, jit
+from geodyn._compile.native import native_of
 from geodyn._compile.tracing import batched_as, once
 from geodyn._numerics.bands import Full
 from geodyn._numerics.linalg import small_inverse
@@ -147,6 +148,10 @@ def _energy_jvp(primals, tangents):
 @custom_jvp
 def _ends(metric, x, y, effort):
     """(E, p(0), p(1)) of the geodesic from x to y."""
+    return native_of(_found_ends, metric, x, y, effort)
+
+
+def _found_ends(metric, x, y, effort):
     u, at_ends, good, inverses = _short(metric, x, y, effort)
 
     # u is in the carry and changes sign, since otherwise XLA would compute what follows from u before the loop, which
@@ -217,6 +222,10 @@ def _at_path(metric, x, y, effort):
 
 def _solved(metric, x, y, effort):
     """What `_varied` returns."""
+    return native_of(_found, metric, x, y, effort)
+
+
+def _found(metric, x, y, effort):
     u, _, good, inverses = _short(metric, x, y, effort)
 
     def longer(u, _):
@@ -293,6 +302,10 @@ def _chained(metric, x, h, u, pieces):
 def _path(metric, x, y, effort):
     """The velocities u[k, q, n] of the geodesic from x to y, with the largest number of nodes, on pieces of equal
     length."""
+    return native_of(_found_path, metric, x, y, effort)
+
+
+def _found_path(metric, x, y, effort):
     u, _, good, inverses = _short(metric, x, y, effort)
 
     def longer(u, _):
