@@ -49,6 +49,16 @@ def test_stages_are_a_batch(name):
     assert "length=3" in str(closed) and "length=3" not in str(rewritten)
 
 
+def test_turns_that_need_each_other_stay():
+    def program(x):
+        return lax.scan(lambda total, row: (total + row @ row, total), x[0, 0], x + stages(x)[:, None])
+
+    x = jnp.asarray(np.random.default_rng(0).normal(size=(3, 4)))
+    closed = jax.make_jaxpr(program)(x)
+    for got, want in zip(plain.evaluated(closed.jaxpr, closed.consts, x), program(x), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-13)
+
+
 def test_a_loop_with_a_condition_of_each_row_stays():
     """JAX has batched it; it is right as it is."""
 

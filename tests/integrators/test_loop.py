@@ -181,8 +181,8 @@ def right_end_of_network(weights, stiffness, times, q, v):
 
 
 def test_a_wide_network_is_a_short_program():
-    """Its products are no scalars, and nothing beside them is: 1450 lines for XLA, 2640 with the derivative; each of the
-    products alone would be 4096 operations."""
+    """Its products are no scalars, and nothing beside them is: 1450 lines for XLA, 2640 with the derivative. As scalars
+    each product would have 4096."""
     network = eqx.nn.MLP(2, "scalar", 64, 2, activation=jnp.tanh, key=jax.random.key(0))
 
     class Neural(gd.AbstractPotential):

@@ -209,14 +209,13 @@ class Block:
         return self.where(x) or self.table(x, kind) or self._copy(x, kind)
 
     def _copy(self, cells, kind: Kind) -> Stored:
-        """The numbers, written into memory; where they have been, that of before."""
+        """The numbers, written into memory; where they have been, that of before, which nothing else may change."""
         numbers = tuple(x.index if isinstance(x, Node) else x.tobytes() for x in cells.reshape(-1))
-        before = self.copies.get((kind, numbers))
-        if before is not None and before.is_current:
-            return before
-        copy = self.copied(cells, whole(self.local(kind, self.is_wide(cells)), kind.shape))
-        self.copies[kind, numbers] = copy
-        return copy
+        if (kind, numbers) not in self.copies:
+            copy = self.copied(cells, whole(self.local(kind, self.is_wide(cells)), kind.shape))
+            copy.memory.owner = None
+            self.copies[kind, numbers] = copy
+        return self.copies[kind, numbers]
 
     def where(self, cells) -> Stored | None:
         """Where the numbers stand in memory, if they do so at one distance along each axis."""
