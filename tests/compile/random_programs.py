@@ -748,6 +748,7 @@ def main(first: int, count: int) -> int:
     members.LOG.addHandler(REASONS)
     members.LOG.setLevel(logging.DEBUG)
     members.LOG.propagate = False
+    members.MOST_PRODUCTS = sys.maxsize  # Large products of one member are tested as well.
     assert members.is_usable(), REASONS.last
     missing, wrong = Counter(), 0
     for seed in range(first, first + count):

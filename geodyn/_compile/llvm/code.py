@@ -184,6 +184,19 @@ class Code:
             f"shufflevector {many} {first.text}, {many} poison, <{self.width} x i32> zeroinitializer", x.dtype, True
         )
 
+    def packed(self, values: list[Value]) -> Value:
+        """The vector of these numbers, and of the first one again; that number where all are the same."""
+        if all(x == values[0] for x in values):
+            return values[0]
+        vector = self.widened(values[0])
+        for k, x in enumerate(values[1:], 1):
+            vector = self.new(f"insertelement {self.typed(vector)}, {self.typed(x)}, i64 {k}", x.dtype, True)
+        return vector
+
+    def lane(self, x: Value, k: int) -> Value:
+        """The number of the vector with this index."""
+        return self.new(f"extractelement {self.typed(x)}, i64 {k}", x.dtype, False) if x.wide else x
+
     def alike(self, values) -> tuple[list[Value], bool]:
         """(the values, all of them wide if any is; whether they are)."""
         wide = any(x.wide for x in values)

@@ -121,8 +121,7 @@ def _lanes(block: Block, value: Node, empty) -> list[Node]:
     """The numbers that are computed at once, one by one."""
     code, numbers = block.code, block.operand(value)
     full = code.select(block.mask, numbers, code.constant(np.asarray(empty, numbers.dtype)))
-    lanes = [code.new(f"extractelement {code.typed(full)}, i64 {k}", full.dtype, False) for k in range(code.width)]
-    return [block.given(x) for x in lanes]
+    return [block.given(code.lane(full, k)) for k in range(code.width)]
 
 
 def _reduced(block: Block, equation, x: Stored | Pending, target: Stored):

@@ -244,22 +244,40 @@ def _turns_together(block: Block, equation, args) -> list:
     bits = f"<{code.width} x i64>"
     lanes, splat = Value("%lanes", WORD, True), f"splat (i64 {length})"
     mask = code.new(f"icmp slt {bits} %lanes, {splat}", BOOL, True)
-    inner, results = block.inner(mask), [block.local(form, False) for form in forms(avals)]
-    rows = []
-    for x, form in zip(flat(xs), forms([v.aval for v in equation.invars[count:]]), strict=True):
-        x = block.stored(x, form)
-        moved = block.sum(x.moved, code.times(lanes, str(x.strides[0])))
-        rows.append(x._replace(moved=moved, shape=x.shape[1:], strides=x.strides[1:]))
+    inner = block.inner(mask)
+    pairs = zip(flat(xs), forms([v.aval for v in equation.invars[count:]]), strict=True)
+    rows = [_rows_at_once(block, inner, x, form, lanes) for x, form in pairs]
     lent = [block.lent(x, inner) for x in consts]
     row_avals = [v.aval for v in program.jaxpr.invars[count:]]
     outside, code.inside = code.inside, mask.text
+    results = [block.local(form, False) if form.size > MOST_CELLS else None for form in forms(avals)]
     with code.scope():
         outs = flat(inner.run(program, [*lent, *joined(row_avals, rows)]))
-        for x, memory in zip(outs, results, strict=True):
-            inner.copied(x, whole(memory, x.shape, code.times(lanes, str(x.size))))
+        for k, (x, form) in enumerate(zip(outs, forms(avals), strict=True)):
+            if form.size > MOST_CELLS:
+                inner.copied(x, whole(results[k], x.shape, code.times(lanes, str(x.size))))
+                results[k] = whole(results[k], form.shape)
+            else:
+                results[k] = _each_turn(block, inner, x, length)
     code.inside = outside
-    stacked = [whole(memory, form.shape) for memory, form in zip(results, forms(avals), strict=True)]
-    return joined(avals, [x if x.size > MOST_CELLS else block.cells(x) for x in stacked])
+    return joined(avals, results)
+
+
+def _rows_at_once(block: Block, inner: Block, x, form: Kind, lanes: Value):
+    """The row of an array that each turn has, if the turns are the lanes."""
+    if isinstance(x, Stored) or x.size > MOST_CELLS:
+        x = block.stored(x, form)
+        moved = block.sum(x.moved, block.code.times(lanes, str(x.strides[0])))
+        return x._replace(moved=moved, shape=x.shape[1:], strides=x.strides[1:])
+    columns = x.reshape(len(x), -1).T
+    return fill(x.shape[1:], [inner.given(block.code.packed([block.operand(y) for y in rows])) for rows in columns])
+
+
+def _each_turn(block: Block, inner: Block, x, length: int) -> np.ndarray:
+    """The array of the rows that the turns have given, which are the lanes."""
+    values = [inner.operand(y) for y in inner.cells(x).reshape(-1)]
+    rows = [[block.given(block.code.lane(value, k)) for value in values] for k in range(length)]
+    return fill((length, *x.shape), [y for row in rows for y in row])
 
 
 def _turns_written_out(block: Block, equation, args) -> list | None:
