@@ -207,6 +207,11 @@ IN_PLACE = {
         lambda a: (lambda z, b: (b, (z - 1).sum()))(a * a + 1, put(a, n))
     )(y + 1),
     "computed for each row": lambda x, y, n: ((y[None] * 2) + x[:, None]).sum(0),
+    "sums of what is repeated": lambda x, y, n: [
+        jnp.broadcast_to(x[:, None], (3, 300)).sum(1),
+        lax.integer_pow(y, 0).sum() + jnp.broadcast_to(x[0], (300,)).sum(),
+        jnp.broadcast_to(y[None], (5, 300)).sum(0),
+    ],
     "one number for each row": lambda x, y, n: y.reshape(3, 100) * 2 - x[:, None],
     "computed for sums along axes": lambda x, y, n: [
         (y.reshape(3, 2, 50) * 2 + x[:, None, None]).sum(axes) for axes in (1, (0, 2), (), (0, 1, 2))

@@ -281,11 +281,13 @@ class Block:
 
     def _axis_at_once(self, arrays: list[Stored]) -> int | None:
         """The axis along which several numbers are computed at once, in a program of one member: along it those of each
-        array stand one after the other, or are one number. One along which those of the last array differ is better."""
+        array stand one after the other, or are one number, but not of all. One along which those of the last array
+        differ is better."""
         code, shape = self.code, arrays[0].shape
         if self.mask.wide or code.is_graphics or any(x.is_wide for x in arrays):
             return None
-        fits = [k for k, size in enumerate(shape) if size >= code.width and all(x.strides[k] in (0, 1) for x in arrays)]
+        strides = [{x.strides[k] for x in arrays} for k in range(len(shape))]
+        fits = [k for k, size in enumerate(shape) if size >= code.width and strides[k] in ({1}, {0, 1})]
         return max(fits, key=lambda k: (arrays[-1].strides[k], shape[k]), default=None)
 
     def _loop_at_once(self, arrays: list[Stored], function: Callable):

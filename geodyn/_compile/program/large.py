@@ -107,10 +107,12 @@ def _fill(block: Block, target: Stored, number):
     block.loop([target], lambda _, places: block.code.store(value, places[0]))
 
 
-def _accumulated(block: Block, place: Place, primitive, value: Node, empty):
-    """What stands at the place ← primitive(that, value), for each of several values; `empty` is that of none."""
-    dtype = place.memory.dtype
-    values = [value] if place.is_wide or not block.operand(value).wide else _lanes(block, value, empty)
+def _accumulated(block: Block, places: list[Place], primitive, value: Node, empty):
+    """What stands at the last of the places ← primitive(that, value), for every value where several are computed at
+    once; `empty` is that of none."""
+    place, dtype = places[-1], places[-1].memory.dtype
+    is_of_several = any(x.along for x in places) and not place.along
+    values = _lanes(block, value, empty) if is_of_several else [value]
     while len(values) > 1:
         values = [block.apply(primitive, dtype, x, y) for x, y in zip(values[::2], values[1::2], strict=True)]
     total = block.apply(primitive, dtype, block.given(place), values[0])
@@ -138,7 +140,7 @@ def _reduced(block: Block, equation, x: Stored | Pending, target: Stored):
     def one(inner: Block, places):
         numbers = [inner.given(place) for place in places[:-1]]
         value = x.number(inner, numbers) if isinstance(x, Pending) else numbers[0]
-        _accumulated(inner, places[-1], REDUCTIONS[name], value, empty)
+        _accumulated(inner, places, REDUCTIONS[name], value, empty)
 
     sources = x.sources if isinstance(x, Pending) else [x]
     block.loop([*sources, target.spread(x.shape, kept)], one)
@@ -155,7 +157,7 @@ def _dot(block: Block, equation, target: Stored, a: Stored, b: Stored):
 
     def one(inner: Block, places):
         x, y = (inner.graph.convert(inner.given(place), target.dtype) for place in places[:2])
-        _accumulated(inner, places[2], lax.add_p, inner.graph.multiply(x, y), 0)
+        _accumulated(inner, places, lax.add_p, inner.graph.multiply(x, y), 0)
 
     axes = [(*batch, *own, *over), (*batch, *over, *others), (*batch, *own, *others)]
     block.loop([x.spread(shape, places) for x, places in zip((a, b, target), axes, strict=True)], one)
