@@ -4,7 +4,6 @@ import inspect
 from importlib import import_module
 from typing import NamedTuple
 
-import jax
 import numpy as np
 
 from geodyn.catalogue.bodies import BODIES, SPACES, Body
@@ -14,7 +13,6 @@ from geodyn.geometry.manifold.manifold import AbstractManifold
 from geodyn.locomotion.connections.connection import AbstractConnection, AbstractInvariantMetric, AbstractLinkSwimmer
 from geodyn.locomotion.connections.kaluza_klein import KaluzaKlein
 from geodyn.locomotion.connections.measured import MeasuredConnection
-from geodyn.locomotion.swimmers.links import count_shapes
 from geodyn.plot.shapes.names import shape_names
 from geodyn.studio.checks import choice, number, numbers
 from geodyn.studio.fields import drawing, group_of
@@ -130,7 +128,8 @@ def with_metric(body: AbstractConnection) -> AbstractInvariantMetric:
 
 def described(kind: Kind, body: AbstractConnection, python: str) -> dict:
     """What the page says of a body and begins with."""
-    start, (lower, upper) = _start(kind.known, body), _region(kind.known, body)
+    start = _start(kind.known, body)
+    lower, upper = _region(kind.known, body, start)
     if start.size < 2:
         raise ValueError(
             f"{kind.call} has one shape variable: a stroke of it encloses nothing, and the studio draws in two."
@@ -161,44 +160,30 @@ def _plain(name: str) -> str:
     return name.replace("$", "").replace("{", "").replace("}", "").replace("_", "")
 
 
-def _count(body: AbstractConnection) -> int:
-    """The number of shape variables: as the names of the body say, or its hinges, else two."""
-    names = getattr(body, "shape_names", None)
-    if isinstance(body, MeasuredConnection):
-        return body.lower.size
-    if names:
-        return len(names)
-    if isinstance(body, AbstractLinkSwimmer):
-        for count in (count_shapes(body), 2):
-            try:
-                jax.eval_shape(body.links, np.zeros(count))
-            except (TypeError, ValueError, IndexError):
-                continue
-            return count
-    return 2
-
-
-def _start(known: Body, body) -> np.ndarray:
+def _start(known: Body, body: AbstractConnection) -> np.ndarray:
+    """The shape to begin with: of a body that says none, as many zeros as it names shape variables, else two."""
     if known.start is not None:
         return np.asarray(known.start(body), float)
-    if isinstance(body, MeasuredConnection):
-        return np.asarray(body.lower + body.upper) / 2
-    return np.zeros(_count(body))
+    if body.first_shape is not None:
+        return np.asarray(body.first_shape, float)
+    return np.zeros(body.shape_count or 2)
 
 
-def _region(known: Body, body) -> tuple[np.ndarray, np.ndarray]:
+def _region(known: Body, body: AbstractConnection, start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The corners of the box of shapes that is drawn: of a body that says none, the neighbourhood of its start."""
     if known.region is not None:
         lower, upper = known.region(body)
         return np.asarray(lower, float), np.asarray(upper, float)
-    if isinstance(body, MeasuredConnection):
-        return np.asarray(body.lower), np.asarray(body.upper)
-    reach = np.full(_count(body), np.pi if isinstance(body, AbstractLinkSwimmer) else 1.0)
-    return -reach, reach
+    if body.shape_region is not None:
+        lower, upper = body.shape_region
+        return np.asarray(lower, float), np.asarray(upper, float)
+    reach = np.full(start.size, np.pi if isinstance(body, AbstractLinkSwimmer) else 1.0)
+    return start - reach, start + reach
 
 
-def _towing(body) -> float | None:
-    """The drag with which the efficiency compares, as `gd.efficiency` has it for links; None for other bodies."""
-    return float(np.sum(np.asarray(body.drags())[:, 0])) if isinstance(body, AbstractLinkSwimmer) else None
+def _towing(body: AbstractConnection) -> float | None:
+    """The drag with which the efficiency compares, as `gd.efficiency` has it; None for a body that says none."""
+    return None if body.towing_drag is None else float(body.towing_drag)
 
 
 def _goals(known: Body, body) -> list[str]:

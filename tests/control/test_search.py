@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from geodyn._compile.jit import jit_over_cores
-from geodyn.control.search.starts import optimal_strokes
+from geodyn.control.search.starts import checked_region, optimal_strokes
 from geodyn.control.search.strokes import Direct, optimal_stroke
 from geodyn.geometry.groups.rigid import Translation
 from geodyn.locomotion.connections.connection import AbstractSwimmer
@@ -27,6 +27,14 @@ class TwoHills(AbstractSwimmer):
         x, y = r
         form = (2 * x + jnp.sin(2 * x) / 4 + self.tilt * jnp.sin(x)) * rdot[1] - jnp.sin(y) * rdot[0] / 2
         return jnp.sum(rdot**2) + (xi[0] - form) ** 2
+
+
+def test_a_swimmer_of_ones_own_says_the_region():
+    class Around(TwoHills):
+        shape_region = ((-1.0, -2.0), (3.0, 2.0))
+
+    corners = checked_region(Around(jnp.array(0.0)), None, None)
+    np.testing.assert_array_equal(jnp.stack(corners), Around.shape_region)
 
 
 @pytest.mark.long
@@ -70,7 +78,7 @@ def test_purcell_off_the_straight_shape():
         ({"starts": 0}, "starts must be a positive whole number, got 0"),
         ({"region": ((0.0, 0.0), (0.0, 1.0))}, "with lower < upper"),
         ({"displacement": -0.1, "swimmer": Purcell()}, "must be a positive length"),
-        ({}, r"TwoHills needs region="),
+        ({}, r"TwoHills needs region=.*; or let the class say it by shape_region"),
     ],
 )
 def test_bad_arguments_are_named(wrong, message):

@@ -16,7 +16,7 @@ from geodyn.control.problem.optimum import load_stroke
 from geodyn.control.problem.pointwise import pointwise
 from geodyn.control.search.failure import StrokeError
 from geodyn.control.search.guess import small_stroke
-from geodyn.control.search.strokes import Direct, optimal_stroke, posed
+from geodyn.control.search.strokes import Direct, efficiency, optimal_stroke, posed
 from geodyn.geometry.groups.rigid import Translation
 from geodyn.locomotion.connections.connection import AbstractSwimmer
 from geodyn.locomotion.motion.costs import energy, length, torque
@@ -182,7 +182,10 @@ def test_failure_is_an_error():
             {"displacement": 0.1, "bounds": ((-1.0, -1.0, 0.0), (1.0, 1.0, 1.0)), "guess": (0.0, 0.0)},
             r"bounds must be \(lower\[2\]",
         ),
-        ({"displacement": 0.1, "bounds": ((-1.0,), (1.0,))}, "3 links have 2 hinges, got shapes of 1"),
+        (
+            {"displacement": 0.1, "bounds": ((-1.0,), (1.0,))},
+            r"Purcell has 2 shape variables \(first hinge .*, got shapes of 1",
+        ),
         ({"displacement": 0.1, "guess": (0.0, np.inf)}, "guess must be a shape, m finite numbers"),
         ({"displacement": 0.1, "guess": lambda t: jnp.stack([t, t**2])}, "the stroke is not closed"),
         (
@@ -229,8 +232,47 @@ def test_a_body_without_drag_is_named():
 
 
 def test_a_swimmer_without_links_needs_a_start():
-    with pytest.raises(ValueError, match="Heisenberg needs guess="):
+    with pytest.raises(ValueError, match=r"Heisenberg needs guess=, .* jnp.zeros\(2\); or let .* first_shape"):
         optimal_stroke(Heisenberg(), displacement=0.1)
+
+
+class Placed(Heisenberg):
+    """The isoperimetric problem of a body that says all that may be said."""
+
+    shape_names = ("width", "height")
+    first_shape = (0.3, -0.2)
+    shape_region = ((-1.0, -1.0), (1.0, 1.0))
+    needs_bounds = "circles are the same everywhere"
+    towing_drag = 3.0
+
+
+def test_a_swimmer_of_ones_own_says_where_to_start():
+    """The circle of least energy 4πD about the first shape, between walls that it does not feel."""
+    walls = ((-np.inf, -5.0), (np.inf, 5.0))
+    found = optimal_stroke(Placed(), displacement=0.5, bounds=walls, method=Direct(3, 18))
+    np.testing.assert_allclose(found.cost, 4 * np.pi * 0.5, rtol=1e-8)
+    np.testing.assert_allclose(found.stroke.mean[0], 0.3, atol=1e-9)
+    by_hand = 3.0 * 0.5**2 / found.cost
+    np.testing.assert_allclose(efficiency(Placed(), found.stroke), by_hand, rtol=1e-8)
+
+
+def test_what_a_swimmer_of_ones_own_says_is_checked():
+    class Lost(Placed):
+        first_shape = ((0.3, -0.2),)
+        needs_bounds = None
+
+    for wrong, message in (
+        ({}, r"Placed has no optimal .*: circles are the same everywhere. Pass bounds=.* \(width, height\), or base="),
+        (
+            {"base": (0.1, 0.2, 0.3)},
+            r"Placed has 2 shape variables \(width, height\), got .* of 3 .*give 2 numbers",
+        ),
+        ({"swimmer": Lost()}, "first_shape of Lost must be a shape, m finite numbers"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            optimal_stroke(**{"swimmer": Placed(), "displacement": 0.1} | wrong)
+    with pytest.raises(ValueError, match=r"Heisenberg needs drag=, .*; or let the class say it by towing_drag"):
+        efficiency(Heisenberg(), FourierStroke.circle(0.1))
 
 
 def test_what_takes_long_is_computed_when_it_is_asked_for(monkeypatch):
@@ -496,5 +538,8 @@ def test_links_with_shapes_of_their_own_need_a_guess():
             steps = jnp.stack([jnp.cos(headings), jnp.sin(headings)], axis=1)
             return jnp.concatenate([jnp.cumsum(steps, axis=0) - steps / 2, headings[:, None]], axis=1)
 
-    with pytest.raises(ValueError, match="the shapes of Bent are not its 3 hinge angles; pass guess="):
+    with pytest.raises(
+        ValueError,
+        match=r"Bent needs guess=, .* such as jnp.zeros\(2\); or let the class say such a shape by first_shape",
+    ):
         gd.optimal_stroke(Bent(), displacement=0.1)

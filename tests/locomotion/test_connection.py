@@ -19,13 +19,16 @@ from geodyn.locomotion.connections.connection import (
     reduction,
     shape_metric,
 )
-from geodyn.locomotion.connections.kaluza_klein import KaluzaKlein
+from geodyn.locomotion.connections.coordinates import Reframed
+from geodyn.locomotion.connections.kaluza_klein import Heading, KaluzaKlein
 from geodyn.locomotion.connections.kinematic import AbstractKinematicBody
+from geodyn.locomotion.connections.measured import MeasuredConnection
 from geodyn.locomotion.motion.holonomy import holonomy
 from geodyn.locomotion.strokes.stroke import FourierStroke
 from geodyn.locomotion.swimmers.continuous import Serpenoid
 from geodyn.locomotion.swimmers.links import Modes, NLink, Purcell, SymmetricPurcell
 from geodyn.locomotion.swimmers.spheres import PushMePullYou, ThreeSphere
+from geodyn.locomotion.swimmers.wheeled import KinematicCar
 
 CASE = case("H06")["reference"]
 
@@ -76,6 +79,15 @@ def test_the_connection_minimises_the_power_and_the_metric_is_the_minimum(swimme
     assert np.all(np.linalg.eigvalsh(shape_metric(swimmer, r)) > 0)
 
 
+@zoo
+def test_a_swimmer_says_how_many_shapes_it_has(swimmer, r):
+    """The shape to start from, where there is one, has as many variables as are named."""
+    assert swimmer.shape_count in (None, r.size)
+    if swimmer.first_shape is not None:
+        np.testing.assert_array_equal(swimmer.first_shape, jnp.zeros(r.size))
+        np.testing.assert_array_equal(jnp.stack(swimmer.shape_region), [[-np.pi] * r.size, [np.pi] * r.size])
+
+
 @pytest.mark.long
 @zoo
 def test_small_loops_have_the_holonomy_of_the_curvature(swimmer, r):
@@ -85,6 +97,21 @@ def test_small_loops_have_the_holonomy_of_the_curvature(swimmer, r):
     moved = swimmer.group.log(holonomy(swimmer, loop, steps=8)) / (np.pi * size**2)
     np.testing.assert_allclose(moved, -flux[:, 0, 1], atol=1e-3 * np.max(np.abs(flux[:, 0, 1])))
     np.testing.assert_allclose(flux, -jnp.swapaxes(flux, 1, 2), atol=1e-15)
+
+
+def test_a_body_made_of_another_says_what_the_other_does():
+    car, body = KinematicCar(), Purcell()
+    slopes = jnp.array([[[0.0, 0.0, -0.5], [0.0, 0.5, 0.0]]])
+    box = jnp.array([-1.0, 0.0]), jnp.array([1.0, 3.0])
+    measured = MeasuredConnection(Translation(1), slopes, *box, ((0, 0), (1, 0), (0, 1)), 0.0)
+    assert KaluzaKlein(car).shape_names == car.shape_names and KaluzaKlein(car).first_shape is None
+    for made in (Heading(body), Reframed(body, lambda r: jnp.eye(3)), KaluzaKlein(body)):
+        assert made.shape_names == body.shape_names and made.shape_count == 2
+        np.testing.assert_array_equal(made.first_shape, jnp.zeros(2))
+        np.testing.assert_array_equal(jnp.stack(made.shape_region), jnp.stack(body.shape_region))
+    assert KaluzaKlein(PushMePullYou()).needs_bounds is None  # The metric is another.
+    np.testing.assert_array_equal(KaluzaKlein(measured).first_shape, [0.0, 1.5])
+    np.testing.assert_array_equal(jnp.stack(KaluzaKlein(measured).shape_region), jnp.stack(box))
 
 
 def test_modes_are_a_part_of_the_hinges(as_users_run):

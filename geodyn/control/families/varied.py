@@ -9,7 +9,7 @@ from jax.flatten_util import ravel_pytree
 from geodyn._typing import Array, Float, Number, PyTree, Scalar
 from geodyn.control.problem.pointwise import pointwise
 from geodyn.control.problem.problem import StrokeProblem
-from geodyn.locomotion.connections.connection import AbstractInvariantMetric, AbstractLinkSwimmer
+from geodyn.locomotion.connections.connection import AbstractInvariantMetric
 
 
 def fixed(value, _):
@@ -18,8 +18,8 @@ def fixed(value, _):
 
 
 def towing_drag(swimmer: AbstractInvariantMetric) -> Number:
-    """The drag of links that are towed straight and along themselves; 1 for other swimmers."""
-    return jnp.sum(swimmer.drags()[:, 0]) if isinstance(swimmer, AbstractLinkSwimmer) else 1.0
+    """The towing drag that the swimmer says; 1 for one that says none."""
+    return 1.0 if swimmer.towing_drag is None else swimmer.towing_drag
 
 
 class VariedProblem(eqx.Module):

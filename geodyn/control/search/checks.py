@@ -8,6 +8,7 @@ from geodyn._compile.jit import jit
 from geodyn._typing import Array, Float
 from geodyn.control.methods.method import AbstractStrokeMethod
 from geodyn.locomotion.connections.connection import AbstractConnection, AbstractLinkSwimmer, shape_metric
+from geodyn.locomotion.motion.costs import length
 from geodyn.locomotion.strokes.stroke import check_closed, floating
 
 
@@ -144,6 +145,46 @@ def check_moves(swimmer, displacement) -> None:
             " the same along the links and across them (drag_ratio=1), so that the centre of drag stays where it is."
             " The curvature of its connection vanishes but for turns about that: ask for its turn,"
             " gd.bundles.Heading(swimmer), or give it another drag_ratio."
+        )
+
+
+def check_frame(swimmer, bounds, base, ends) -> None:
+    """Raise ValueError for a body that needs bounds, without bounds, a base and ends."""
+    if swimmer.needs_bounds is None or not (bounds is None and base is None and ends is None):
+        return
+    raise ValueError(
+        f"optimal_stroke: {type(swimmer).__name__} has no optimal stroke with a free shape: {swimmer.needs_bounds}."
+        f" Pass bounds=(lower, upper) of its shape{_named(swimmer)}, or base=, a shape that the stroke passes."
+    )
+
+
+def check_count(swimmer, m: int, closed: bool) -> None:
+    """Raise ValueError unless shapes have as many variables as the body says, and a closed stroke at least two."""
+    name, count = type(swimmer).__name__, swimmer.shape_count
+    if count is not None and m != count:
+        raise ValueError(
+            f"optimal_stroke: {name} has {count} shape variable{'s' * (count > 1)}{_named(swimmer)}, got shapes of {m}"
+            f" (guess, base, ends, bounds); give {count} numbers each."
+        )
+    if m == 1 and closed:
+        raise ValueError(
+            f"optimal_stroke: {name} has one shape variable (by guess, base or bounds) and goes back the way that it"
+            " came: no closed stroke moves it. ends= asks for a change of shape that stays."
+        )
+
+
+def _named(swimmer) -> str:
+    """The names of the shape variables in brackets, where the body names them, for a message."""
+    names = getattr(swimmer, "shape_names", None)
+    return f" ({', '.join(names)})" if names else ""
+
+
+def check_density(density) -> None:
+    """Raise ValueError for the length as a cost."""
+    if getattr(density, "func", density) is length:
+        raise ValueError(
+            "optimal_stroke: density=length is the same at any pace, so that no stroke is the only best one; leave it"
+            " out: the stroke of least energy is also a shortest, at constant power."
         )
 
 

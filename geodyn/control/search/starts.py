@@ -17,9 +17,8 @@ from geodyn.control.search.checks import check_moves, checked_displacement, chec
 from geodyn.control.search.failure import certified
 from geodyn.control.search.guess import small_stroke, unknowns
 from geodyn.control.search.strokes import optimal_stroke
-from geodyn.locomotion.connections.connection import AbstractInvariantMetric, AbstractLinkSwimmer
+from geodyn.locomotion.connections.connection import AbstractInvariantMetric
 from geodyn.locomotion.strokes.stroke import FourierStroke, Stroke, floating
-from geodyn.locomotion.swimmers.links import count_shapes
 
 _COARSE = Direct(harmonics=3, steps=8, tolerance=1e-4, max_iterations=20)
 
@@ -85,16 +84,16 @@ def _distinct(signatures: list, tolerance: float) -> list[int]:
     return kept
 
 
-def _region(swimmer, region, bounds):
+def checked_region(swimmer, region, bounds) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
+    """The corners of the box around whose shapes strokes are tried; ValueError where there is none, or a wrong one."""
     if region is None and bounds is not None and np.all(np.isfinite(np.asarray(bounds, float))):
         region = bounds
-    if region is None and isinstance(swimmer, AbstractLinkSwimmer):
-        half = np.full(count_shapes(swimmer), np.pi)
-        region = -half, half
+    if region is None:
+        region = swimmer.shape_region
     if region is None:
         raise ValueError(
             f"optimal_strokes: {type(swimmer).__name__} needs region=(lower[m], upper[m]), where the shapes lie around"
-            " which strokes are tried."
+            " which strokes are tried; or let the class say it by shape_region."
         )
     lower, upper = (floating(r) for r in region)
     if lower.ndim != 1 or lower.shape != upper.shape or not bool(jnp.all(lower < upper)):
@@ -128,8 +127,8 @@ def optimal_strokes(
         displacement: length, or exponential coordinates [k] of the holonomy, as for `gd.optimal_stroke`.
         starts: number of random starts; 64 suit two shape variables.
         seed: of the random numbers.
-        region: (lower[m], upper[m]), where the shapes lie around which strokes are tried; None: the bounds, or all
-            angles of links.
+        region: (lower[m], upper[m]), where the shapes lie around which strokes are tried; None: the bounds, or the
+            `shape_region` of the swimmer, which for links is all angles.
         bounds, rates: limits of the shape and of its rates, as for `gd.optimal_stroke`.
         method: `gd.Direct` with its settings.
         progress: whether to show a bar; Ctrl-C keeps the strokes so far.
@@ -158,7 +157,7 @@ def optimal_strokes(
         raise ValueError(f"optimal_strokes: starts must be at least 1, got {starts}; 64 suit two shape variables.")
     target = checked_displacement(swimmer, displacement)
     check_moves(swimmer, target)
-    lower, upper = _region(swimmer, region, bounds)
+    lower, upper = checked_region(swimmer, region, bounds)
     limits, bounded = checked_limits(bounds, rates, lower.size)
     coarse = _coarse(swimmer, target, (lower, upper), limits, bounded, jax.random.split(jax.random.key(seed), starts))
     candidates = np.argsort(np.asarray(coarse.offset))

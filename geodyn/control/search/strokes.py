@@ -16,6 +16,9 @@ from geodyn.control.problem.minimise import OUTCOMES, Minimum, Progress
 from geodyn.control.problem.optimum import Evidence, OptimalStroke
 from geodyn.control.problem.problem import StrokeProblem, clock_of, outcome, without_derivatives
 from geodyn.control.search.checks import (
+    check_count,
+    check_density,
+    check_frame,
     check_guess,
     check_kinds,
     check_moves,
@@ -32,36 +35,27 @@ from geodyn.control.search.failure import afloat, certified, failure, reaches
 from geodyn.control.search.guess import small_stroke, unknowns
 from geodyn.control.search.implicit import solved
 from geodyn.control.search.led import STARTS, led_stroke
-from geodyn.locomotion.connections.connection import AbstractInvariantMetric, AbstractLinkSwimmer, AbstractSwimmer
-from geodyn.locomotion.motion.costs import Density, energy, length
+from geodyn.locomotion.connections.connection import AbstractInvariantMetric, AbstractSwimmer
+from geodyn.locomotion.motion.costs import Density, energy
 from geodyn.locomotion.motion.holonomy import cost, holonomy, require_defined_along
 from geodyn.locomotion.strokes.stroke import FourierStroke, OpenStroke, Stroke, floating, shape_at
-from geodyn.locomotion.swimmers.free_bodies import Satellite
-from geodyn.locomotion.swimmers.links import NLink, Purcell, count_shapes
-from geodyn.locomotion.swimmers.spheres import PushMePullYou
 
 
 def _centre(swimmer, guess, bounds, base) -> Float[Array, " m"]:
-    """The centre of the first ellipse: the guess, the base, the middle of the bounds, or the straight shape."""
+    """The centre of the first ellipse: the guess, the base, the middle of the bounds, or the body's first shape."""
     if guess is not None:
         return checked_shape("guess", guess)
     if base is not None:
         return base
     if bounds is not None and numbers(bounds).ndim == 2 and np.all(np.isfinite(numbers(bounds))):
         return jnp.atleast_1d(jnp.mean(numbers(bounds), axis=0))
-    if isinstance(swimmer, AbstractLinkSwimmer):
-        straight = jnp.asarray(np.zeros(count_shapes(swimmer)))
-        try:
-            jax.eval_shape(swimmer.links, straight)
-        except (TypeError, ValueError, IndexError):
-            raise ValueError(
-                f"optimal_stroke: the shapes of {type(swimmer).__name__} are not its {straight.size} hinge angles; pass"
-                " guess=, a stroke, or a shape to start around, such as jnp.zeros(2)."
-            ) from None
-        return straight
-    if isinstance(swimmer, Satellite):  # Its connection is the same everywhere.
-        return jnp.zeros(swimmer.rotors.size)
-    raise ValueError(f"optimal_stroke: {type(swimmer).__name__} needs guess=, a stroke or the shape to start around.")
+    name, first = type(swimmer).__name__, swimmer.first_shape
+    if first is None:
+        raise ValueError(
+            f"optimal_stroke: {name} needs guess=, a stroke or the shape to start around, such as"
+            f" jnp.zeros({swimmer.shape_count or 2}); or let the class say such a shape by first_shape."
+        )
+    return checked_shape(f"first_shape of {name}", first)
 
 
 def _first_stroke(swimmer, guess, displacement, free, bounds, base, end, density, limits, bounded) -> Stroke:
@@ -123,16 +117,8 @@ def posed(
 ) -> tuple[StrokeProblem, PyTree]:
     """(the problem posed by the arguments of `optimal_stroke`, the unknowns to start from), after checks."""
     check_kinds(swimmer, method, density)
-    if isinstance(swimmer, PushMePullYou) and bounds is None and base is None and ends is None:
-        raise ValueError(
-            "optimal_stroke: PushMePullYou has no optimal stroke with a free shape: ever smaller distances and volumes"
-            " cost ever less. Pass bounds=((l_min, v_min), (l_max, v_max)) or base=(l, v)."
-        )
-    if getattr(density, "func", density) is length:
-        raise ValueError(
-            "optimal_stroke: density=length is the same at any pace, so that no stroke is the only best one; leave it"
-            " out: the stroke of least energy is also a shortest, at constant power."
-        )
+    check_frame(swimmer, bounds, base, ends)
+    check_density(density)
     displacement, free = without_free(displacement)
     target = checked_displacement(swimmer, displacement)
     if ends is None:
@@ -141,16 +127,7 @@ def posed(
     m = base.size if base is not None else None
     if m is None:
         m = shape_at(guess, floating(0.0)).size if callable(guess) else _centre(swimmer, guess, bounds, base).size
-    if isinstance(swimmer, Purcell | NLink) and m != swimmer.lengths.size - 1:
-        raise ValueError(
-            f"optimal_stroke: {swimmer.lengths.size} links have {swimmer.lengths.size - 1} hinges, got shapes of {m}"
-            " (guess, base, ends, bounds)."
-        )
-    if m == 1 and end is None:
-        raise ValueError(
-            f"optimal_stroke: {type(swimmer).__name__} has one shape variable (by guess, base or bounds) and goes back"
-            " the way that it came: no closed stroke moves it. ends= asks for a change of shape that stays."
-        )
+    check_count(swimmer, m, closed=end is None)
     limits, bounded = checked_limits(bounds, rates, m)
     if known((swimmer, target, base, end)):
         centre = None if callable(guess) or end is not None else _centre(swimmer, guess, bounds, base)
@@ -221,8 +198,8 @@ def optimal_stroke(
     free (on a line: the signed translation). A vector [k] fixes the exponential coordinates of the holonomy.
 
     The search begins at `guess`: a stroke, or a shape around which the best small ellipse is taken. Without a guess
-    that shape is `base`, the middle of the bounds, or the straight shape of links. If no small ellipse leads along a
-    displacement vector, the best of many strokes is taken.
+    that shape is `base`, the middle of the bounds, or the `first_shape` of the body, which for links is the straight
+    one. If no small ellipse leads along a displacement vector, the best of many strokes is taken.
 
     The result is differentiable to first order, in forward and in reverse mode, with respect to the numbers in the body
     and the displacement, by the implicit-function theorem. The start has no derivatives, nor have the fields of the
@@ -251,7 +228,8 @@ def optimal_stroke(
         units.
 
     Raises:
-        ValueError: for bad arguments.
+        ValueError: for bad arguments, without a guess for a body that has no `first_shape`, and without bounds, a base
+            or ends for one that `needs_bounds`.
         StrokeError: a RuntimeError, if `throw` and the search does not converge, or converges to a stroke that,
             integrated with twice the steps, leads elsewhere. Inside jit and vmap nothing can be raised: what a search
             that failed would claim is NaN, and `result` says why.
@@ -295,15 +273,15 @@ def efficiency(swimmer: AbstractSwimmer, stroke: Stroke, *, drag: Number | None 
     Args:
         swimmer: swimmer with a metric of shapes.
         stroke: function t -> r[m], t from 0 to 1.
-        drag: towing drag (force per speed) to compare with; by default, for swimmers of links, that of the straight
-            body along itself, the sum of its links' drags along them.
+        drag: towing drag (force per speed) to compare with; by default the `towing_drag` of the swimmer, which for
+            links is that of the straight body along itself, the sum of its links' drags along them.
         steps: number of equal steps of the quadrature.
 
     Returns:
         The efficiency, a number without unit.
 
     Raises:
-        ValueError: for a swimmer that is not made of links, without `drag`.
+        ValueError: for a swimmer that has no `towing_drag`, without `drag`.
 
     Example:
         >>> swimmer, stroke = gd.swimmers.Purcell(lengths=(1.0, 1.0, 1.0), drag=1.0), gd.FourierStroke.circle(1.0)
@@ -316,9 +294,12 @@ def efficiency(swimmer: AbstractSwimmer, stroke: Stroke, *, drag: Number | None 
         Tam & Hosoi, *PRL* 98 (2007) 068105.
     """
     if drag is None:
-        if not isinstance(swimmer, AbstractLinkSwimmer):
-            raise ValueError(f"efficiency: {type(swimmer).__name__} needs drag=, the towing drag to compare with.")
-        drag = jnp.sum(swimmer.drags()[:, 0])
+        drag = swimmer.towing_drag
+    if drag is None:
+        raise ValueError(
+            f"efficiency: {type(swimmer).__name__} needs drag=, the towing drag to compare with; or let the class say"
+            " it by towing_drag."
+        )
     a_number("drag", drag)
     moves = swimmer.group.log(holonomy(swimmer, stroke, steps=steps))[: swimmer.group.translations]
     return drag * jnp.sum(moves**2) / cost(swimmer, stroke, steps=steps)

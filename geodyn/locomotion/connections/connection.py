@@ -44,8 +44,13 @@ class AbstractConnection(eqx.Module):
     with `jax.numpy`, where k is the dimension of the group. Every number in its fields can be differentiated with
     respect to.
 
-    A class attribute or property `shape_names`, a tuple of m names such as ("distance", "volume"), labels the axes of
-    pictures.
+    What else a class may say of itself, each by a class attribute or a property:
+
+    - `shape_names`, a tuple of m names such as ("distance", "volume"), labels the axes of pictures;
+    - `first_shape` [m], the shape around which a search for a best stroke begins if none is given;
+    - `shape_region`, (lower[m], upper[m]), the box of shapes around which `gd.optimal_strokes` tries strokes;
+    - `needs_bounds`, a text: why there is no best stroke without bounds or a base;
+    - `towing_drag`, the force per speed with which `gd.efficiency` compares.
 
     `gd.connection`, `gd.curvature`, `gd.path`, `gd.holonomy` and `gd.bundles.flux` need no more than a connection. What
     needs a metric of shapes as well, such as `gd.cost` and `gd.optimal_stroke`, takes `gd.bundles.KaluzaKlein(body)`.
@@ -71,6 +76,33 @@ class AbstractConnection(eqx.Module):
     @abstractmethod
     def form(self, r: Float[Array, " m"]) -> Float[Array, "k m"]:
         """The connection form A at the shape r."""
+
+    @property
+    def shape_count(self) -> int | None:
+        """The number of shape variables: as many as `shape_names`; None where the class names none."""
+        names = getattr(self, "shape_names", None)
+        return len(names) if names else None
+
+    @property
+    def first_shape(self) -> Float[Array, " m"] | None:
+        """The shape around which a search for a best stroke begins if none is given; None: it must be given."""
+        return None
+
+    @property
+    def shape_region(self) -> tuple[Float[Array, " m"], Float[Array, " m"]] | None:
+        """The corners (lower, upper) of the box of shapes around which a search from many starts tries strokes; None:
+        it must be given."""
+        return None
+
+    @property
+    def needs_bounds(self) -> str | None:
+        """Why strokes have no optimum without bounds or a base; None: they may have one."""
+        return None
+
+    @property
+    def towing_drag(self) -> Number | None:
+        """The force per speed of towing the body, with which efficiencies compare; None: it must be given."""
+        return None
 
 
 class AbstractInvariantMetric(AbstractConnection):
@@ -151,6 +183,10 @@ class AbstractLinkSwimmer(AbstractSwimmer):
     each link (not per length). The connection, metric and outline follow. `gd.AbstractSlenderSwimmer` knows the drags
     too.
 
+    A search for a best stroke begins at the straight shape, the m zeros of a class with `shape_names`; without names
+    that of the L − 1 hinge angles, if `links` takes as many. A class of which neither is right says its `first_shape`,
+    see `gd.AbstractConnection`.
+
     Example:
         One link that a shape variable pushes along itself, seen from the frame of the body: the frame slides back.
 
@@ -178,6 +214,32 @@ class AbstractLinkSwimmer(AbstractSwimmer):
     def drags(self) -> Float[Array, "L 3"]:
         """Drag coefficient of each link along it, across it, and against turning it."""
 
+    @property
+    def first_shape(self) -> Float[Array, " m"] | None:
+        """The straight shape; None where `links` takes other shapes than hinge angles and these have no names."""
+        if self.shape_count is not None:
+            return _straight(self.shape_count)
+        hinges = _straight(self.lengths.shape[0] - 1)
+        try:
+            jax.eval_shape(self.links, hinges)
+        except (TypeError, ValueError, IndexError):
+            return None
+        return hinges
+
+    @property
+    def shape_region(self) -> tuple[Float[Array, " m"], Float[Array, " m"]] | None:
+        """All angles, from −π to π, of as many shape variables as `first_shape` has; None where there is none."""
+        first = self.first_shape
+        if first is None:
+            return None
+        half = jnp.asarray(np.full(np.shape(first), np.pi))
+        return -half, half
+
+    @property
+    def towing_drag(self) -> Scalar:
+        """The drag of the straight body along itself, the sum of its links' drags along them."""
+        return jnp.sum(self.drags()[:, 0])
+
     def dissipation(self, r, xi, rdot):
         return resistive_power(*jax.jvp(self.links, (r,), (rdot,)), self.drags(), xi)
 
@@ -185,6 +247,11 @@ class AbstractLinkSwimmer(AbstractSwimmer):
     def outline(self, r: Float[Array, " m"]) -> Float[Array, "L 2 2"]:
         """The links as line segments [L, 2, 2], each by its two ends."""
         return bars(self.links(r), self.lengths)
+
+
+def _straight(count: int) -> Float[Array, " m"]:
+    """As many angles of zero; from NumPy's, which are known inside jit, where checks read them."""
+    return jnp.asarray(np.zeros(count))
 
 
 def link_velocities(

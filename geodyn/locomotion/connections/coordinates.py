@@ -53,6 +53,21 @@ class Reframed(AbstractConnection):
     def __init__(self, original: AbstractConnection, frame: Callable[[Array], Array]):
         self.original, self.frame, self.group = original, as_pytree(frame), original.group
 
+    @property
+    def shape_names(self) -> tuple[str, ...] | None:
+        """Those of the body in its first frame."""
+        return getattr(self.original, "shape_names", None)
+
+    @property
+    def first_shape(self) -> Float[Array, " m"] | None:
+        """That of the body in its first frame."""
+        return self.original.first_shape
+
+    @property
+    def shape_region(self) -> tuple[Float[Array, " m"], Float[Array, " m"]] | None:
+        """That of the body in its first frame."""
+        return self.original.shape_region
+
     def form(self, r):
         return _transformed(self.group, form_of(self.original, r), self.frame(r), jax.jacfwd(self.frame)(r))
 

@@ -62,6 +62,21 @@ class KaluzaKlein(AbstractInvariantMetric):
         self.connection, self.group = connection, connection.group
         self.metric = None if metric is None else as_pytree(metric)
 
+    @property
+    def shape_names(self) -> tuple[str, ...] | None:
+        """Those of the body with the connection."""
+        return getattr(self.connection, "shape_names", None)
+
+    @property
+    def first_shape(self) -> Float[Array, " m"] | None:
+        """That of the body with the connection."""
+        return self.connection.first_shape
+
+    @property
+    def shape_region(self) -> tuple[Float[Array, " m"], Float[Array, " m"]] | None:
+        """That of the body with the connection."""
+        return self.connection.shape_region
+
     def quadratic_form(self, r, xi, rdot):
         metric = jnp.eye(r.shape[0], dtype=r.dtype) if self.metric is None else self.metric(r)
         return rdot @ metric @ rdot + jnp.sum((xi + self.connection.form(r) @ rdot) ** 2)
@@ -99,6 +114,26 @@ class Heading(AbstractInvariantMetric):
     def __check_init__(self):
         if not isinstance(self.body.group, SE2):
             raise ValueError(f"Heading: body must move in SE2, got {type(self.body.group).__name__}.")
+
+    @property
+    def shape_names(self) -> tuple[str, ...] | None:
+        """Those of the body."""
+        return getattr(self.body, "shape_names", None)
+
+    @property
+    def first_shape(self) -> Float[Array, " m"] | None:
+        """That of the body."""
+        return self.body.first_shape
+
+    @property
+    def shape_region(self) -> tuple[Float[Array, " m"], Float[Array, " m"]] | None:
+        """That of the body."""
+        return self.body.shape_region
+
+    @property
+    def needs_bounds(self) -> str | None:
+        """That of the body, whose shape metric it has."""
+        return self.body.needs_bounds
 
     def quadratic_form(self, r, xi, rdot):
         form, metric = reduction(self.body, r)

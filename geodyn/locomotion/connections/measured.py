@@ -99,6 +99,16 @@ class MeasuredConnection(AbstractConnection):
         """The total degree of the polynomial."""
         return max(map(sum, self.powers))
 
+    @property
+    def first_shape(self) -> Float[Array, " m"]:
+        """The middle of the box of shapes that were measured."""
+        return (self.lower + self.upper) / 2
+
+    @property
+    def shape_region(self) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
+        """The box of shapes that were measured."""
+        return self.lower, self.upper
+
     def form(self, r):
         return self.coefficients @ chebyshev(self.lower, self.upper, self.powers, r)
 

@@ -101,6 +101,11 @@ class Satellite(AbstractDeformableBody):
         """The angles of the rotors."""
         return tuple(f"rotor {i + 1} (rad)" for i in range(self.rotors.size))
 
+    @property
+    def first_shape(self) -> Float[Array, " R"]:
+        """No rotor turned; the connection is the same everywhere."""
+        return jnp.zeros(self.rotors.size)
+
     def __check_init__(self):
         require_shape("Satellite", "inertia", self.inertia, (3, 3))
         require_shape("Satellite", "axes", self.axes, (self.rotors.size, 3))

@@ -188,11 +188,6 @@ class Modes(AbstractLinkSwimmer):
         return self.base.drags()
 
 
-def count_shapes(swimmer: AbstractLinkSwimmer) -> int:
-    """The number of shape variables of links: one for each hinge of a chain, or those of its modes."""
-    return swimmer.matrix.shape[1] if isinstance(swimmer, Modes) else swimmer.lengths.shape[0] - 1
-
-
 @checked
 class SymmetricPurcell(AbstractSwimmer):
     """Purcell's swimmer made symmetric: a body with a pair of arms at each end, which swims along its axis.

@@ -45,6 +45,7 @@ class PushMePullYou(AbstractSwimmer):
     """
 
     shape_names = ("distance", "volume of the first sphere")
+    needs_bounds = "ever smaller distances and volumes cost ever less"
 
     volume: Number = eqx.field(default=8 * np.pi / 3, converter=floating)
     viscosity: Number = eqx.field(default=1.0, converter=floating)

@@ -2,15 +2,10 @@
 
 from geodyn.geometry.groups.lie_group import AbstractLieGroup
 from geodyn.locomotion.connections.connection import AbstractConnection
-from geodyn.locomotion.connections.coordinates import Reframed
-from geodyn.locomotion.connections.kaluza_klein import Heading, KaluzaKlein
 
 
 def shape_names(swimmer: AbstractConnection | None, count: int) -> list[str]:
     """The names of the variables of a shape: those that the body gives as `shape_names`, else r₁, r₂, …"""
-    own = {KaluzaKlein: "connection", Heading: "body", Reframed: "original"}
-    while type(swimmer) in own:
-        swimmer = getattr(swimmer, own[type(swimmer)])
     names = getattr(swimmer, "shape_names", None) or ()
     return list(names) if len(names) == count else [f"$r_{{{i + 1}}}$" for i in range(count)]
 
