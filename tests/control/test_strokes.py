@@ -16,7 +16,7 @@ from geodyn.control.problem.optimum import load_stroke
 from geodyn.control.problem.pointwise import pointwise
 from geodyn.control.search.failure import StrokeError
 from geodyn.control.search.guess import small_stroke
-from geodyn.control.search.strokes import Direct, efficiency, optimal_stroke, posed
+from geodyn.control.search.strokes import Direct, efficiency, optimal_stroke, stroke_problem
 from geodyn.geometry.groups.rigid import Translation
 from geodyn.locomotion.connections.connection import AbstractSwimmer
 from geodyn.locomotion.motion.costs import energy, length, torque
@@ -486,7 +486,7 @@ def test_the_first_stroke_is_one_that_the_body_can_do():
     about = {"guess": (6.0, 2.5), "bounds": ((3.0, 0.1), (9.0, 8.9))}
     for given in ({"base": (6.0, 2.5)}, about):
         chosen = {"guess": None, "bounds": None, "base": None} | given
-        problem, _ = posed(swimmer, displacement=0.3, method=method, ends=None, density=energy, **chosen)
+        problem, _ = stroke_problem(swimmer, displacement=0.3, method=method, ends=None, density=energy, **chosen)
         assert jnp.isfinite(problem.energy)
     wide = FourierStroke.circle(3.0, 4, (6.0, 2.5))
     with pytest.raises(ValueError, match=r"first stroke: PushMePullYou is singular at the shape \[.*\], t = "):

@@ -15,6 +15,9 @@ from geodyn.locomotion.connections.connection import curvature, reduction
 from geodyn.locomotion.strokes.stroke import FourierStroke, Stroke
 
 STARTS = 32
+LED_MISS = 0.3
+"""The largest relative error of the displacement with which such a stroke is a start."""
+
 _COARSE = Descent(harmonics=3, steps=8, tolerance=0.01, max_iterations=60)
 
 

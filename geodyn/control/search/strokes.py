@@ -1,6 +1,7 @@
 """PURPOSE: optimal strokes: minimal energy at a given holonomy, with a certificate of optimality."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -34,11 +35,76 @@ from geodyn.control.search.checks import (
 from geodyn.control.search.failure import afloat, certified, failure, reaches
 from geodyn.control.search.guess import small_stroke, unknowns
 from geodyn.control.search.implicit import solved
-from geodyn.control.search.led import STARTS, led_stroke
+from geodyn.control.search.led import LED_MISS, STARTS, led_stroke
 from geodyn.locomotion.connections.connection import AbstractInvariantMetric, AbstractSwimmer
 from geodyn.locomotion.motion.costs import Density, energy
 from geodyn.locomotion.motion.holonomy import cost, holonomy, require_defined_along
 from geodyn.locomotion.strokes.stroke import FourierStroke, OpenStroke, Stroke, floating, shape_at
+
+FIRST_TRIES = 16
+"""How many ellipses are tried if the body cannot do the first one."""
+
+
+class Wanted(NamedTuple):
+    """What `optimal_stroke` is asked for, after the checks of its arguments. A `guess` is a stroke here, None if none
+    is given; the `centre` is then the shape to start around. `base` and `end` are the first and the last shape."""
+
+    swimmer: AbstractInvariantMetric
+    guess: Stroke | None
+    centre: Float[Array, " m"] | None
+    displacement: Float[Array, "..."]
+    free: tuple[int, ...]
+    base: Float[Array, " m"] | None
+    end: Float[Array, " m"] | None
+    limits: tuple[Float[Array, " b"], Float[Array, " b"]]
+    bounded: tuple[int, ...]
+    density: Density
+
+
+def stroke_problem(
+    swimmer, guess, displacement, method, bounds, base, ends, density, rates=None
+) -> tuple[StrokeProblem, PyTree]:
+    """(the problem that the arguments of `optimal_stroke` pose, the unknowns to start from)."""
+    check_kinds(swimmer, method, density)
+    wanted = _checked_arguments(swimmer, guess, displacement, bounds, base, ends, density, rates)
+    x, size = _first_unknowns(wanted, _first_stroke(wanted), method)
+    steps = method.steps if isinstance(x, FourierStroke) else 2 * method.steps
+    problem = StrokeProblem(
+        swimmer=swimmer,
+        displacement=wanted.displacement,
+        energy=jax.lax.stop_gradient(size),
+        base=wanted.base,
+        bounds=wanted.limits,
+        bounded=wanted.bounded,
+        steps=steps,
+        end=wanted.end,
+        density=density,
+        clock=clock_of(x, wanted.bounded),
+        free=wanted.free,
+    )
+    return problem, x
+
+
+def _checked_arguments(swimmer, guess, displacement, bounds, base, ends, density, rates) -> Wanted:
+    """What is asked for; ValueError for arguments by which no stroke can be found."""
+    check_frame(swimmer, bounds, base, ends)
+    check_density(density)
+    displacement, free = without_free(displacement)
+    target = checked_displacement(swimmer, displacement)
+    if ends is None:
+        check_moves(swimmer, target)
+    base, end = shape_ends(base, ends)
+    stroke = guess if callable(guess) else None
+    centre = None if stroke is not None or end is not None else _centre(swimmer, guess, bounds, base)
+    shape = base if base is not None else centre
+    m = (shape_at(stroke, floating(0.0)) if shape is None else shape).size
+    check_count(swimmer, m, closed=end is None)
+    limits, bounded = checked_limits(bounds, rates, m)
+    if known((swimmer, target, base, end)):
+        check_places(swimmer, bounds, **{"base or ends[0]": base, "ends[1]": end, "the guess": centre})
+        if stroke is not None:
+            check_guess(swimmer, stroke, m, bounds, base, end)
+    return Wanted(swimmer, stroke, centre, target, free, base, end, limits, bounded, density)
 
 
 def _centre(swimmer, guess, bounds, base) -> Float[Array, " m"]:
@@ -58,43 +124,74 @@ def _centre(swimmer, guess, bounds, base) -> Float[Array, " m"]:
     return checked_shape(f"first_shape of {name}", first)
 
 
-def _first_stroke(swimmer, guess, displacement, free, bounds, base, end, density, limits, bounded) -> Stroke:
-    if callable(guess):
-        return guess
-    if end is not None:
-        return OpenStroke(base, end, jnp.zeros((base.size, 1)))
-    centre = _centre(swimmer, guess, bounds, base)
-    ellipse, exists = small_stroke(swimmer, centre, displacement, free)
-    if displacement.ndim and not (known(exists) and exists):
-        return _led(swimmer, centre, displacement, free, base, density, limits, bounded)
+def _first_stroke(wanted: Wanted) -> Stroke:
+    """The stroke to start from: the guess, a straight line between two ends, the best small ellipse, or, where none
+    leads along a displacement vector, the best of many strokes."""
+    if wanted.guess is not None:
+        return wanted.guess
+    if wanted.end is not None:
+        return OpenStroke(wanted.base, wanted.end, jnp.zeros((wanted.base.size, 1)))
+    centre, target = wanted.centre, wanted.displacement
+    ellipse, exists = small_stroke(wanted.swimmer, centre, target, wanted.free)
+    if target.ndim and not (known(exists) and exists):
+        return _best_of_many(wanted)
     if known(exists) and not exists:
         raise ValueError(
             f"optimal_stroke: small strokes about the shape {np.asarray(centre)} do not lead to"
-            f" {np.asarray(displacement)}; pass guess=, a stroke or another shape to start around."
+            f" {np.asarray(target)}; pass guess=, a stroke or another shape to start around."
         )
-    return ellipse if base is None else FourierStroke(centre - ellipse.cosine[:, 0], ellipse.cosine, ellipse.sine)
+    if wanted.base is None:
+        return ellipse
+    return FourierStroke(centre - ellipse.cosine[:, 0], ellipse.cosine, ellipse.sine)
 
 
-def _another(ellipse: FourierStroke, base, attempt: int) -> FourierStroke:
+def _best_of_many(wanted: Wanted) -> Stroke:
+    """A stroke about a shape, or through a base, found by `led_stroke`; else ValueError."""
+    swimmer, centre, target = wanted.swimmer, wanted.centre, wanted.displacement
+    led = led_stroke(swimmer, centre, target, wanted.base, wanted.limits, wanted.bounded, wanted.density, wanted.free)
+    if known(led.miss) and not led.miss < LED_MISS:
+        raise ValueError(
+            f"optimal_stroke: none of {STARTS} strokes that were tried around the shape {np.asarray(centre)} leads to"
+            f" {np.asarray(target)}; the nearest misses by {100 * float(led.miss):.0f} %{afloat(swimmer)}. Pass"
+            " guess=, a stroke or another shape to start around, or a smaller displacement."
+        )
+    return led.stroke
+
+
+def _first_unknowns(wanted: Wanted, start: Stroke, method) -> tuple[PyTree, Scalar]:
+    """(the unknowns of the problem for the first stroke, its cost). An ellipse from the theory of small strokes may be
+    too large for the body: then they are those of another one; ValueError if the body can do none."""
+
+    def of(stroke):
+        return unknowns(wanted.swimmer, stroke, wanted.base, wanted.displacement, method, wanted.end, wanted.density)
+
+    x, size = of(start)
+    if wanted.guess is None and isinstance(start, FourierStroke):
+        for attempt in range(FIRST_TRIES):
+            if not _is_impossible(size):
+                break
+            start = _next_ellipse(start, wanted.base, attempt)
+            x, size = of(start)
+        if _is_impossible(size):
+            raise ValueError(
+                f"optimal_stroke: the body cannot do the strokes around {np.asarray(start.mean)} that would lead to"
+                f" {np.asarray(wanted.displacement)}: ask for less, or pass guess=, a stroke."
+            )
+    return x, require_defined_along("optimal_stroke, the first stroke", wanted.swimmer, start, size)
+
+
+def _is_impossible(size: Scalar) -> bool:
+    """Whether a stroke is known to have no finite cost, so that the body cannot do it."""
+    return known(size) and not np.isfinite(size)
+
+
+def _next_ellipse(ellipse: FourierStroke, base, attempt: int) -> FourierStroke:
     """The next ellipse to try: half as large, or, for ellipses through a base, first moved so that the base is at each
     of the other three vertices."""
     size = 0.5 if base is None or attempt % 4 == 3 else 1.0
     if base is None:
         return FourierStroke(ellipse.mean, size * ellipse.cosine, size * ellipse.sine)
     return FourierStroke(base - size * ellipse.sine[:, 0], size * ellipse.sine, -size * ellipse.cosine)
-
-
-def _led(swimmer, centre, displacement, free, base, density, limits, bounded) -> Stroke:
-    """A stroke about a shape, or through a base, found by `led_stroke` if no small ellipse has the displacement; else
-    ValueError."""
-    led = led_stroke(swimmer, centre, displacement, base, limits, bounded, density, free)
-    if known(led.miss) and not led.miss < 0.3:
-        raise ValueError(
-            f"optimal_stroke: none of {STARTS} strokes that were tried around the shape {np.asarray(centre)} leads to"
-            f" {np.asarray(displacement)}; the nearest misses by {100 * float(led.miss):.0f} %{afloat(swimmer)}. Pass"
-            " guess=, a stroke or another shape to start around, or a smaller displacement."
-        )
-    return led.stroke
 
 
 def _another_start(problem: StrokeProblem, found: Minimum, method, guess, bounds) -> Stroke | None:
@@ -109,49 +206,7 @@ def _another_start(problem: StrokeProblem, found: Minimum, method, guess, bounds
     if not small_stroke(p.swimmer, centre, p.displacement, p.free)[1]:
         return None
     led = led_stroke(p.swimmer, centre, p.displacement, p.base, p.bounds, p.bounded, p.density, p.free)
-    return led.stroke if led.miss < 0.3 else None
-
-
-def posed(
-    swimmer, guess, displacement, method, bounds, base, ends, density, rates=None
-) -> tuple[StrokeProblem, PyTree]:
-    """(the problem posed by the arguments of `optimal_stroke`, the unknowns to start from), after checks."""
-    check_kinds(swimmer, method, density)
-    check_frame(swimmer, bounds, base, ends)
-    check_density(density)
-    displacement, free = without_free(displacement)
-    target = checked_displacement(swimmer, displacement)
-    if ends is None:
-        check_moves(swimmer, target)
-    base, end = shape_ends(base, ends)
-    m = base.size if base is not None else None
-    if m is None:
-        m = shape_at(guess, floating(0.0)).size if callable(guess) else _centre(swimmer, guess, bounds, base).size
-    check_count(swimmer, m, closed=end is None)
-    limits, bounded = checked_limits(bounds, rates, m)
-    if known((swimmer, target, base, end)):
-        centre = None if callable(guess) or end is not None else _centre(swimmer, guess, bounds, base)
-        check_places(swimmer, bounds, **{"base or ends[0]": base, "ends[1]": end, "the guess": centre})
-        if callable(guess):
-            check_guess(swimmer, guess, m, bounds, base, end)
-    start = _first_stroke(swimmer, guess, target, free, bounds, base, end, density, limits, bounded)
-    x, size = unknowns(swimmer, start, base, target, method, end, density)
-    for attempt in range(0 if callable(guess) or not isinstance(start, FourierStroke) else 16):
-        if not known(size) or np.isfinite(size):
-            break
-        # The ellipse from the theory of small strokes may be too large for the body.
-        start = _another(start, base, attempt)
-        x, size = unknowns(swimmer, start, base, target, method, end, density)
-    if isinstance(start, FourierStroke) and not callable(guess) and known(size) and not np.isfinite(size):
-        raise ValueError(
-            f"optimal_stroke: the body cannot do the strokes around {np.asarray(start.mean)} that would lead to"
-            f" {np.asarray(target)}: ask for less, or pass guess=, a stroke."
-        )
-    size = require_defined_along("optimal_stroke, the first stroke", swimmer, start, size)
-    steps = method.steps if isinstance(x, FourierStroke) else 2 * method.steps
-    size = jax.lax.stop_gradient(size)
-    clock = clock_of(x, bounded)
-    return StrokeProblem(swimmer, target, size, base, limits, bounded, steps, end, density, clock, free), x
+    return led.stroke if led.miss < LED_MISS else None
 
 
 def _optimum(problem: StrokeProblem, found: Minimum, throw: bool) -> OptimalStroke:
@@ -247,7 +302,7 @@ def optimal_stroke(
     swimmer = traced_numbers(swimmer)
 
     def pose(guess):
-        return posed(swimmer, guess, displacement, method, bounds, base, ends, density, rates)
+        return stroke_problem(swimmer, guess, displacement, method, bounds, base, ends, density, rates)
 
     problem, x = pose(guess)
     found = solved(problem, x, method, progress)
