@@ -72,7 +72,7 @@ class Moments(eqx.Module):
 
     def __repr__(self) -> str:
         """With the numbers, which a reader wants to see."""
-        return eqx.tree_pformat(self, short_arrays=False, hide_defaults=False)
+        return eqx.tree_pformat(self, short_arrays=False)
 
 
 @checked
@@ -162,7 +162,7 @@ class Histogram(AbstractReduction):
         [50 51]
     """
 
-    edges: Array
+    edges: Array | np.ndarray
     of: Callable = eqx.field(static=True, default=_itself)
 
     @checked
@@ -214,7 +214,7 @@ class Quantiles(AbstractReduction):
         [0.06 0.25]
     """
 
-    probabilities: Array
+    probabilities: Array | np.ndarray
     histogram: Histogram
 
     @checked

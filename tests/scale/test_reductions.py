@@ -78,3 +78,8 @@ def test_quantiles():
 def test_wrong_input(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_moments_are_shown_with_their_numbers():
+    shown = repr(gd.ensembles.Moments(np.array(3), np.array(1.25), np.array(0.5)))
+    assert "3" in shown and "1.25" in shown and "0.5" in shown
