@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import threading
+from typing import Any
 
 from geodyn._version import __version__
 
@@ -100,7 +101,8 @@ def main(argv: list[str] | None = None) -> int:
     jax.config.update("jax_enable_x64", True)
     from geodyn import cache, commands
 
-    if not jax.config.jax_compilation_cache_dir:
+    settings: Any = jax.config  # Its attributes are unknown to a type checker.
+    if not settings.jax_compilation_cache_dir:
         with contextlib.suppress(OSError):  # Without a writable cache the program is only slower.
             cache()
     try:

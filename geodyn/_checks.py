@@ -4,10 +4,12 @@ import dis
 import inspect
 import math
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from geodyn._typing import Array, Scalar
 
@@ -16,6 +18,9 @@ LARGEST = float(np.finfo(np.float32).max)
 MOST_AXES = 16
 _PACKAGE = str(Path(__file__).parent)
 _RAISE = dis.opmap["RAISE_VARARGS"]
+# What JAX is set to: attributes that a type checker knows nothing of.
+SETTINGS: Any = jax.config
+
 # How a user's function is written that is to be traced.
 TRACEABLE = "write it with jax.numpy instead of math, numpy, float() or an `if` on its arguments"
 UNTRACEABLE = jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError
@@ -61,7 +66,7 @@ def _joined(name, value, wanted):
         raise ValueError(f"{name} must be {wanted}, rows of equal length, got {shown(value)}")
     if any(isinstance(x, jax.Array) for x in leaves):
         return jnp.asarray(value)
-    return np.asarray(value, *((float,) if not leaves else ()))
+    return np.asarray(value) if leaves else np.asarray(value, float)
 
 
 def _flatten(name, value, wanted, leaves, shapes, depth, outer=()):
@@ -84,7 +89,7 @@ def _flatten(name, value, wanted, leaves, shapes, depth, outer=()):
 
 
 def _fits(array) -> bool:
-    limit = np.iinfo(np.int64 if jax.config.jax_enable_x64 else np.int32)
+    limit = np.iinfo(np.int64 if SETTINGS.jax_enable_x64 else np.int32)
     return bool(array.min() >= limit.min and array.max() <= limit.max)
 
 
@@ -97,7 +102,7 @@ def real_array(name: str, value, wanted: str) -> Array | np.ndarray:
     if _is_plain(value):
         return value
     array = array_of(name, value, wanted)
-    if array.dtype.kind in "iu" or isinstance(array, jax.core.Tracer):
+    if array.dtype.kind in "iu" or isinstance(array, Tracer):
         return array
     if isinstance(array, jax.Array) and not _is_here(array):
         return array
@@ -106,7 +111,7 @@ def real_array(name: str, value, wanted: str) -> Array | np.ndarray:
         where = np.argwhere(~np.isfinite(known))[0].tolist()
         first = f", first at {where}" if known.size > 8 else ""
         raise ValueError(f"{name} must be finite, got {shown(value)}{first}")
-    if not jax.config.jax_enable_x64 and known.dtype == np.float64 and np.abs(known).max(initial=0.0) > LARGEST:
+    if not SETTINGS.jax_enable_x64 and known.dtype == np.float64 and np.abs(known).max(initial=0.0) > LARGEST:
         raise ValueError(f"{name} must be finite in single precision, got {shown(value)}")
     return array
 
@@ -115,13 +120,13 @@ def _is_plain(value) -> bool:
     """Whether `value` is what most arguments are: an array of finite floating-point numbers, of JAX on one device or of
     NumPy. It is found in less time than what is wrong with others."""
     if type(value) is not np.ndarray:
-        if not isinstance(value, jax.Array) or isinstance(value, jax.core.Tracer):
+        if not isinstance(value, jax.Array) or isinstance(value, Tracer):
             return False
         if not isinstance(value.sharding, jax.sharding.SingleDeviceSharding):
             return False
         value = np.asarray(value)
     dtype = value.dtype
-    if dtype.kind != "f" or (dtype.itemsize > 4 and not jax.config.jax_enable_x64):
+    if dtype.kind != "f" or (dtype.itemsize > 4 and not SETTINGS.jax_enable_x64):
         return False
     return math.isfinite(np.vdot(value, value))
 
@@ -141,7 +146,7 @@ def shown(value) -> str:
     """A value in the words of an error."""
     if isinstance(value, type):
         return f"the class {value.__name__}"
-    if isinstance(value, jax.core.Tracer):
+    if isinstance(value, Tracer):
         return f"a traced array of shape {value.shape} and type {value.dtype}"
     try:
         text = repr(value)
@@ -160,7 +165,7 @@ def floats(name: str, value, wanted: str = "real numbers") -> Array:
 
 def _floating() -> type:
     """The working precision; JAX takes longer to say so."""
-    return np.float64 if jax.config.jax_enable_x64 else np.float32
+    return np.float64 if SETTINGS.jax_enable_x64 else np.float32
 
 
 def check_arguments(name: str, function, *wanted: str, named: tuple[str, ...] = ("t",)) -> None:
@@ -189,7 +194,7 @@ def check_indices(name: str, function, *args) -> None:
     without a word. NumPy has words, so that the function is traced once more, with arrays of NumPy in its place."""
 
     def plain(x):
-        return np.full(x.shape, 0.5, x.dtype) if isinstance(x, jax.core.Tracer | jax.ShapeDtypeStruct) else x
+        return np.full(x.shape, 0.5, x.dtype) if isinstance(x, Tracer | jax.ShapeDtypeStruct) else x
 
     try:
         with np.errstate(all="ignore"):
@@ -220,7 +225,7 @@ def takes_by_index(jaxpr) -> bool:
 
 def returned(name: str, function, *args) -> Array:
     """The value of a user's function as an array of real numbers; else ValueError."""
-    if any(isinstance(x, jax.core.Tracer) for x in args):
+    if any(isinstance(x, Tracer) for x in args):
         check_indices(name, function, *args)
     try:
         value = function(*args)

@@ -22,6 +22,7 @@ from types import MappingProxyType
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import AbstractArray
 from typing_extensions import TypeAliasType
 
@@ -263,7 +264,7 @@ def _items(x) -> tuple:
 
 
 def _has_tracers(x) -> bool:
-    return any(isinstance(y, jax.core.Tracer) for y in jax.tree.leaves(x))
+    return any(isinstance(y, Tracer) for y in jax.tree.leaves(x))
 
 
 def _with_gaps(check):
@@ -274,7 +275,7 @@ def _with_gaps(check):
         with contextlib.suppress(ValueError):
             return check(name, value)
         array = array_of(name, value, _wanted(check))
-        check(name, array if isinstance(array, jax.core.Tracer) else np.where(np.isfinite(array), array, 0.0))
+        check(name, array if isinstance(array, Tracer) else np.where(np.isfinite(array), array, 0.0))
         return array
 
     filled.sizes = getattr(check, "sizes", None)
@@ -519,7 +520,7 @@ def _array(annotation, kept: bool = False):
                 raise _refused(name, "whole numbers", value)
             return jnp.asarray(array)
         if annotation.array_type is np.ndarray:
-            if isinstance(array, jax.core.Tracer):
+            if isinstance(array, Tracer):
                 raise ValueError(f"{name} must be numbers that are known, got traced ones: call this outside of jit")
             return np.asarray(array) if dtype.kind == "f" else np.asarray(array, float)
         if (kept or isinstance(array, jax.Array)) and (dtype.kind == "f" or jnp.issubdtype(dtype, jnp.floating)):
@@ -552,7 +553,7 @@ def _reals(words, axes=range(MOST_AXES + 1)):
 def _vector(name, value):
     """Numbers that may be infinite, as bounds may."""
     array = array_of(name, value, "real numbers")
-    if not isinstance(array, jax.core.Tracer) and np.isnan(np.asarray(array)).any():
+    if not isinstance(array, Tracer) and np.isnan(np.asarray(array)).any():
         raise _refused(name, "numbers", value)
     return value
 
@@ -590,7 +591,7 @@ def _whole(words, least, most=BIGGEST):
     @_named(words)
     def check(name, value):
         if type(value) is not int:
-            if isinstance(value, jax.core.Tracer):
+            if isinstance(value, Tracer):
                 raise ValueError(
                     f"{name} must be {words} that is known when a program is compiled, got one that is traced: mark "
                     "it by static_argnames in jax.jit, or give it from outside of the function"
@@ -643,7 +644,7 @@ def _path(name, value):
 @_named("indices")
 def _indices(name, value):
     array = real_array(name, value, "whole numbers")
-    if (array.size and array.dtype.kind not in "iu") or isinstance(array, jax.core.Tracer):
+    if (array.size and array.dtype.kind not in "iu") or isinstance(array, Tracer):
         raise _refused(name, "whole numbers", value)
     return value
 

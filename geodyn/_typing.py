@@ -31,7 +31,7 @@ Stages = TypeAliasType("Stages", int | np.integer)
 File = TypeAliasType("File", str | os.PathLike)
 Index = TypeAliasType("Index", int | np.integer)
 Indices = TypeAliasType("Indices", ArrayLike | Sequence[Any])
-Axes = TypeAliasType("Axes", object)
+Axes = TypeAliasType("Axes", Any)
 Tree = TypeAliasType("Tree", PyTree)
 
 __all__ = [

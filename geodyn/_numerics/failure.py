@@ -33,17 +33,17 @@ def _(primals, tangents):
     moving = [x for x in map(jnp.asarray, jax.tree.leaves(tangents[2])) if jnp.issubdtype(x.dtype, jnp.inexact)]
     if not moving:
         return values, tangents[1]
-    failed = failed() if callable(failed) else failed
+    bad: Array = failed() if callable(failed) else failed
 
     def spoilt(value: Array, tangent: Array | None) -> Array | None:
         if not jnp.issubdtype(value.dtype, jnp.inexact):
             return tangent
         rate = sum(jnp.sum(x).astype(value.dtype) for x in moving)
         # One, for the value; without a derivative, so that those of higher order are NaN too.
-        one = no_derivative_where(failed, jnp.ones(failed.shape, value.dtype), sources)
-        wide = failed.shape + (1,) * (value.ndim - failed.ndim)
+        one = no_derivative_where(bad, jnp.ones(bad.shape, value.dtype), sources)
+        wide = bad.shape + (1,) * (value.ndim - bad.ndim)
         rates = jnp.broadcast_to((one * rate).reshape(wide), value.shape)
-        spoil = _nan_where(jnp.broadcast_to(failed.reshape(wide), value.shape), rates)
+        spoil = _nan_where(jnp.broadcast_to(bad.reshape(wide), value.shape), rates)
         return spoil if tangent is None else tangent + spoil
 
     leaves, form = jax.tree.flatten(values)

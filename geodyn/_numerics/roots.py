@@ -78,7 +78,7 @@ def _settled(function, target, start, size):
         trial = x + part * change
         left = distance(trial)
         nearer = left < far
-        part = jnp.where(nearer, 1.0, part / 2).astype(x.dtype)
+        part = jnp.asarray(jnp.where(nearer, 1.0, part / 2), x.dtype)
         return jnp.where(nearer, trial, x), jnp.where(nearer, left, far), part, done, count + 1
 
     far, zero = distance(start), jnp.zeros((), int)

@@ -34,7 +34,7 @@ class Body(NamedTuple):
         """The body with a metric of shapes, so that optimal strokes exist, for a displacement of `numbers` coordinates.
         For a body on wheels it is the Euclidean metric: the optimal stroke is the shortest path of shapes."""
         moving = body if isinstance(body, gd.bundles.AbstractInvariantMetric) else gd.bundles.KaluzaKlein(body)
-        return gd.bundles.Heading(moving) if self.heading and numbers == 1 else moving
+        return gd.bundles.Heading(body=moving) if self.heading and numbers == 1 else moving
 
 
 def _hinges(body):

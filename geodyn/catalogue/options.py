@@ -128,11 +128,11 @@ def _kind(default: Any) -> dict[str, Any]:
 
 def _value(body: Body, key: str, given: Any) -> Any:
     """The value of a parameter from the words of an option."""
-    default = defaults(body)[key]
+    default: Any = defaults(body)[key]
     if isinstance(default, AbstractManifold):
         return SPACES[given](2)
-    if default is NONE and len(given) == 1:
-        return given[0]
+    if default is NONE:
+        return given[0] if len(given) == 1 else given
     if np.ndim(default) < 2:
         return given
     rows = np.shape(default)[1:]

@@ -81,7 +81,7 @@ def _place(source: Source, key: tuple) -> tuple:
     for word in key:
         if isinstance(value, list) and not word.isdigit() and len(value) == 1:
             place, value = (*place, 0), value[0]
-        steps = {str(i): i for i in (value if isinstance(value, dict) else range(len(value)))}
+        steps: dict[str, Any] = {str(i): i for i in (value if isinstance(value, dict) else range(len(value)))}
         if word not in steps:
             source.fail(("sweep", *key), f"{name} is no number of this file: there are {', '.join(steps)}, no {word!r}")
         place, value = (*place, steps[word]), value[steps[word]]

@@ -169,7 +169,7 @@ def _draw(body: gd.AbstractConnection, posed, displacement, stroke):
     low, high = (r.min(axis=0) - margin)[pair], (r.max(axis=0) + margin)[pair]
     panels = min(posed.group.dim, 3)
     figure = draw.figure(3 + 3.4 * panels, 4.5 if panels == 1 else 8.5)
-    parts = figure.subfigures(1, 2) if panels == 1 else figure.subfigures(2, 1, height_ratios=[1, 1.2])
+    parts: Any = figure.subfigures(1, 2) if panels == 1 else figure.subfigures(2, 1, height_ratios=[1, 1.2])
     above, below = np.ravel(parts)
     draw.height_functions(posed, low, high, above, stroke=stroke, variables=tuple(pair), at=middle)
     if not _can_be_drawn(body):

@@ -139,6 +139,7 @@ def _over_parameters(given: Sweep, values, ax, name: str) -> None:
     if len(names) == 1:
         axes(ax, xlabel=names[0], ylabel=name).plot(given.grid[names[0]], means, ".-" if len(means) < 50 else "-")
     elif len(names) == 2:
-        draw.heatmap(*given.grid.values(), means, ax, name=name).set(xlabel=names[0], ylabel=names[1])
+        first, second = given.grid.values()
+        draw.heatmap(first, second, means, ax, name=name).set(xlabel=names[0], ylabel=names[1])
     else:
         axes(ax, xlabel=name, ylabel="members").hist(values[np.isfinite(values)], bins="auto", color=draw.COLOURS[0])

@@ -8,13 +8,14 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from geodyn._checks import a_number, array_of, numbers
 from geodyn._compile.jit import Carried, jit, short_errors, static_count, traced_numbers
 from geodyn._compile.tracing import batched_as, undisturbed
 from geodyn._gate import checked
 from geodyn._numerics.failure import no_derivative_where
-from geodyn._typing import Array, Count, Numbers, Steps
+from geodyn._typing import Array, Count, Float, Numbers, Steps
 from geodyn.integrators.contract.constraints import constraint_state, independence, is_consistent
 from geodyn.integrators.contract.lagrangian import AbstractFlatLagrangian, check_kinetic
 from geodyn.integrators.contract.results import RESULTS
@@ -130,7 +131,7 @@ def integrate(
     method = _method(system, method, q, constraints)
     system, method = traced_numbers(system), traced_numbers(method)
     h = _number((t1 - t0) / steps, q.dtype)  # It is traced wherever anything is.
-    h = h if reversible or not isinstance(h, jax.core.Tracer) else h * jnp.where(h > 0, 1.0, jnp.nan)
+    h = h if reversible or not isinstance(h, Tracer) else h * jnp.where(h > 0, 1.0, jnp.nan)
     counts = {"steps": steps, "save_every": save_every, "most_impacts": most_impacts}
     watched = system.contacts is not None and isinstance(method, AbstractCollocation)
     most, saves = most_impacts if watched else 0, steps // save_every
@@ -141,7 +142,7 @@ def integrate(
         )
     if most and system.charts is not None:
         raise ValueError("system has contacts, which need a space of a single chart: give the space another chart")
-    concrete = not any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves((system, method, q, v, t0, t1, h)))
+    concrete = not any(isinstance(x, Tracer) for x in jax.tree.leaves((system, method, q, v, t0, t1, h)))
     t0, t1 = (np.asarray(t, q.dtype) if concrete else jnp.asarray(t, q.dtype) for t in (t0, t1))
     if concrete:
         kind.check(system, t0, np.asarray(q), None if v is None else np.asarray(v))
@@ -160,7 +161,7 @@ def integrate(
         end, rows, impacts = _whole(*args, **options)
     impacts = Impacts(*jit(padded)(most, *(impacts or ()))) if most else None
     trajectory = _trajectory(system, method, (t0, t1, h), q, v, end, rows, impacts, **counts)
-    if throw and not isinstance(trajectory.result, jax.core.Tracer):  # It is known outside of jit, in derivatives too.
+    if throw and not isinstance(trajectory.result, Tracer):  # It is known outside of jit, in derivatives too.
         with short_errors():
             _raise_failure(trajectory)
     return trajectory
@@ -189,7 +190,7 @@ def _initial(system, q0, v0):
     if v is not None and v.shape != q.shape:
         raise ValueError(f"v0 must have the shape of q0, {q.shape}; got {v.shape}")
     for name, value in (("q0", q), ("v0", v)):
-        if value is not None and not isinstance(value, jax.core.Tracer) and not np.all(np.isfinite(np.asarray(value))):
+        if value is not None and not isinstance(value, Tracer) and not np.all(np.isfinite(np.asarray(value))):
             raise ValueError(f"{name} must be finite, got {np.asarray(value)}")
     return q, v
 
@@ -213,7 +214,7 @@ def _check_times(t0, t1, steps, save_every, reversible: bool):
         raise ValueError(f"save_every must divide steps={steps}, got {save_every}")
     a_number("t0", t0)
     a_number("t1", t1)
-    if isinstance(t0, jax.core.Tracer) or isinstance(t1, jax.core.Tracer):
+    if isinstance(t0, Tracer) or isinstance(t1, Tracer):
         return
     if not (np.isfinite(t1) and np.isfinite(t0) and t1 != t0):
         raise ValueError(f"t1 must be finite and another time than t0={t0}, got {t1}")
@@ -303,6 +304,11 @@ class Reached(eqx.Module):
         return self.state.alive
 
 
+def _at_grid_time(state: State | Moving) -> State:
+    """The state without what is known of contacts between two grid times."""
+    return state.state if isinstance(state, Moving) else state
+
+
 def _start(system, method, t0, h, q, v, most: int) -> Reached:
     first = _begin(system, method, t0, h, q, v)
     return Reached(moving(system, t0, h, first) if most else first, no_facts(q.dtype), first.result)
@@ -312,9 +318,10 @@ def _run(system, method, t0, h, begin: Reached, *, saves: int, every, most: int,
     """(Reached, rows, impacts) after `saves` × `every` steps. The rows are (q, p, λ, frame, local error, v) at the
     start and after every `every`-th step, NaN after a failure. If `made` and `limit` are given, only the first `made`
     saves are computed, with up to `limit` impacts."""
-    state = begin.state.state if most else begin.state
+    state = _at_grid_time(begin.state)
     after, (*saved, impacts) = _advance(system, method, t0, h, begin.state, saves, every, most, made, limit)
-    end, n, c = after.state if most else after, state.q.shape[0], saved[2].shape[1]
+    multipliers: Float[Array, "s c"] = saved[2]
+    end, n, c = _at_grid_time(after), state.q.shape[0], multipliers.shape[1]
     lam = state.history[-1, n : n + c] / (1 if isinstance(method, AbstractStepper) else h)
     here = (state.q, state.p, lam, state.frame, state.errors[:1])
     q, p, lam, frame, error = (jnp.concatenate([a[None], b]) for a, b in zip(here, saved, strict=True))
@@ -327,9 +334,9 @@ def _run(system, method, t0, h, begin: Reached, *, saves: int, every, most: int,
 def _advance(system, method, t0, h, state: State | Moving, saves: int, every, most: int, made, limit):
     """(state, (q, p, λ, frame, local error, impacts)) after `saves` × `every` steps. The values are those after every
     `every`-th step, NaN after a failure. The impacts are None unless `most` is positive."""
-    if most and made is not None:
-        return walked_with_impacts(system, method, t0, h, state, saves, every, most, made, limit)
-    if most:
+    if isinstance(state, Moving):
+        if made is not None:
+            return walked_with_impacts(system, method, t0, h, state, saves, every, most, made, limit)
         return advance_with_impacts(system, method, t0, h, state, saves, every, most)
     n, c = state.q.shape[0], system.count_constraints(state.q)
 
@@ -372,13 +379,13 @@ def _parts(saves, least):
 def _from_start(system, method, t0, h, q, v, *, most: int, **options):
     begin = _start(system, method, t0, h, q, v, most)
     end, rows, impacts = _run(system, method, t0, h, begin, most=most, **options)
-    ends = tuple(reached.state.state if most else reached.state for reached in (begin, end))
+    ends = tuple(_at_grid_time(reached.state) for reached in (begin, end))
     # Traced once for all rows.
     failed = jax.tree_util.Partial(jit(_failed), system, method, t0, h, ends, rows[:3], options["every"], most)
     sources = system, method, t0, h, q, v
     rows = rows[0], *batched_as(rows[0], rows[1:])  # Not all depend on what the positions depend on.
     rows = tuple(no_derivative_where(failed, row, sources) for row in rows)  # One by one, since many need not all.
-    return _ended(end, most), rows, impacts  # Each array that is returned takes some microseconds.
+    return _ended(end), rows, impacts  # Each array that is returned takes some microseconds.
 
 
 def _failed(system, method, t0, h, ends: tuple[State, State], rows, every, most: int):
@@ -390,9 +397,9 @@ def _failed(system, method, t0, h, ends: tuple[State, State], rows, every, most:
     return jnp.isnan(rows[0][:, 0]) | (result == RESULTS.digits_lost) | (result == RESULTS.under_resolved)
 
 
-def _ended(end: Reached, most: int):
+def _ended(end: Reached):
     """What a trajectory tells of the end: ((steps, iterations, Jacobians), errors, result)."""
-    state = end.state.state if most else end.state
+    state = _at_grid_time(end.state)
     return (state.step, state.iterations, state.jacobians), state.errors, end.result
 
 
@@ -414,7 +421,8 @@ def _columns(times, q0, v0, steps, errors, rows, *, counts):
     t = t0 + h * every * jnp.arange(count, dtype=q.dtype)
     p = p.reshape(full) if p.shape == q.shape else p
     frame = frame if frame.size else None
-    stats = Stats(*steps, errors[1])
+    made, iterations, jacobians = steps
+    stats = Stats(made, iterations, jacobians, errors[1])
     further = {"inputs": inputs, "frame": frame, "local_error": error[:, 0], "stats": stats}
     return (t, q.reshape(full), v.reshape(full), p, lam), h, further
 
@@ -490,7 +498,7 @@ def _by_parts(system, method, t0, h, q, v, most, whole: Plan, folder, progress):
         end = eqx.tree_at(lambda end: end.result, end, jnp.asarray(RESULTS.interrupted))
     elif missing:
         rows = [np.concatenate([x, np.full((missing, *x.shape[1:]), np.nan, x.dtype)]) for x in rows]
-    return _ended(end, most), jax.device_put(list(rows), getattr(q, "sharding", None)), impacts
+    return _ended(end), jax.device_put(list(rows), getattr(q, "sharding", None)), impacts
 
 
 def _counted(saves: int, every: int, most: int, room: int) -> dict:
@@ -504,7 +512,7 @@ _begun, _whole, _part = jit(_start), jit(_from_start), jit(_run)
 
 
 def _no_saves(system, method, begin: Reached, most):
-    state = begin.state.state if most else begin.state
+    state = _at_grid_time(begin.state)
     dtype, hidden = state.q.dtype, isinstance(method, AbstractStepper)
     c = state.history.shape[1] - state.q.size if hidden else system.count_constraints(state.q)
     sizes = (state.q.size, state.p.size, c, state.frame.size, 1, state.q.size)

@@ -9,6 +9,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from geodyn._compile.jit import Carried, jit
 from geodyn._files.archive import named_arrays, write_archive
@@ -260,7 +261,7 @@ class Trajectory(eqx.Module):
         if self.system is None:
             raise ValueError("a trajectory read from a file has no system: give it to gd.load(path, system=...)")
         t = jnp.asarray(t, self.t.dtype)
-        if not any(isinstance(x, jax.core.Tracer) for x in (t, self.t)):
+        if not any(isinstance(x, Tracer) for x in (t, self.t)):
             first, last = sorted((float(self.t[0]), float(self.t[-1])))
             if np.any(np.asarray(t) < first) or np.any(np.asarray(t) > last):
                 raise ValueError(f"t must lie within [{first}, {last}], got {np.asarray(t)}")

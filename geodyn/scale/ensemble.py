@@ -12,6 +12,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import numpy as np
+from jax.core import Tracer
 from tqdm import tqdm
 
 from geodyn._checks import UNTRACEABLE
@@ -158,7 +159,7 @@ def ensemble(
     if not callable(function):
         raise ValueError(f"function must be a function of one member, got {type(function).__name__}")
     members, count = _members(members)
-    if any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves((members, as_pytree(function), reduce))):
+    if any(isinstance(x, Tracer) for x in jax.tree.leaves((members, as_pytree(function), reduce))):
         raise ValueError(
             "gd.ensemble runs on the host and has no place inside of jit, vmap or grad: differentiate the function of "
             "one member, as gd.ensemble(jax.grad(function), …, reduce=gd.ensembles.Mean()) does"
@@ -282,7 +283,7 @@ def _members(members) -> tuple[PyTree, int]:
             "members must be arrays whose first axis is that of the members, of one length, at least 1; their lengths "
             f"are {given}"
         )
-    on_host = jax.tree.map(lambda x: x if is_key(x) or isinstance(x, jax.core.Tracer) else np.asarray(x), members)
+    on_host = jax.tree.map(lambda x: x if is_key(x) or isinstance(x, Tracer) else np.asarray(x), members)
     return on_host, next(iter(lengths.values()))[0]
 
 

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -86,7 +87,7 @@ def _argument(function: Callable) -> str:
         return "parameter"
 
 
-def _paths(tree: PyTree) -> Iterator[tuple[str, object]]:
+def _paths(tree: PyTree) -> Iterator[tuple[str, Any]]:
     """(path, leaf) for each leaf that has a shape."""
     for path, x in tree_leaves_with_path(tree):
         if getattr(x, "shape", None) is not None:

@@ -92,7 +92,8 @@ def on_disk(folder, inputs: dict, count: int, chunk: int, values: dict, totals: 
         f"{name} was {group.attrs.get(name)}, is {x}" for name, x in about.items() if group.attrs.get(name) != x
     ]:
         raise ValueError(f"folder={folder} is of another ensemble: {'; '.join(found)}. Delete it, or give another")
-    return Store(dict(group.arrays()), group[STATUS].chunks[0], folder)
+    arrays = dict(group.arrays())
+    return Store(arrays, arrays[STATUS].chunks[0], folder)
 
 
 def _make(zarr, folder: Path, about: dict, count: int, chunk: int, values, totals, beside, times) -> None:

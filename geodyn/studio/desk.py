@@ -75,8 +75,9 @@ class Desk:
         answer = {"motion": np.asarray(motion).tolist(), "cost": float(cost(moving, stroke, steps=STEPS))}
         if given.get("poses"):
             answer |= {"poses": elements.tolist(), "outlines": None}
-            if getattr(body, "outline", None) is not None:
-                lines = jax.vmap(lambda t: body.outline(stroke(t)))(jnp.arange(STEPS + 1) / STEPS)
+            outline = getattr(body, "outline", None)
+            if outline is not None:
+                lines = jax.vmap(lambda t: outline(stroke(t)))(jnp.arange(STEPS + 1) / STEPS)
                 answer["outlines"] = np.round(np.asarray(lines), 5).tolist()
         return answer
 

@@ -286,7 +286,10 @@ def stroke_family(
     first = optimal_stroke(body(start), guess, displacement=_with_free(target(start), free), **held)
     _check_room(first, bounds, rates)
     limits, bounded = checked_limits(bounds, rates, first.stroke(floating(0.0)).size)
-    x, steps = (first.stroke, method.steps) if base is None else (first.stroke.coefficients, 2 * method.steps)
+    # A path from a base to a shape is a LegendreStroke, one that closes a FourierStroke.
+    x, steps = first.stroke, method.steps
+    if isinstance(x, LegendreStroke):
+        x, steps = x.coefficients, 2 * steps
     # The unit of energy: of the order of the largest energy on the branch.
     scale = jnp.linalg.norm(target(stop)) / jnp.linalg.norm(target(start))
     frame = None if base is None else floating(base)

@@ -3,11 +3,13 @@
 import dataclasses
 import functools
 from importlib import import_module
+from typing import Any, cast
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jax.tree_util import Partial
 
 from geodyn._compile.jit import traced_numbers
@@ -55,7 +57,7 @@ def _when_asked_for(function):
         if name in vars(optimum):
             return vars(optimum)[name]
         value = of_members(optimum)
-        if not any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(value)):
+        if not any(isinstance(x, Tracer) for x in jax.tree.leaves(value)):
             vars(optimum)[name] = value
         return value
 
@@ -126,12 +128,13 @@ class OptimalStroke(eqx.Module):
     @_when_asked_for
     def wong_residual(self) -> Scalar:
         """The largest defect of Wong's equations along the stroke, over the largest force."""
-        return wong_residual(self.evidence.problem, self.evidence.x, self.charge)
+        known = cast(Evidence, self.evidence)
+        return wong_residual(known.problem, known.x, self.charge)
 
     @_when_asked_for
     def second_variation(self) -> tuple[Scalar, Int[Array, ""]]:
         """The smallest eigenvalue of the second variation, and the number of flat directions."""
-        known = self.evidence
+        known = cast(Evidence, self.evidence)
         return second_variation(known.problem, known.x, known.hessian, known.jacobian)
 
     @property
@@ -228,7 +231,7 @@ def _packed(value, name: str, arrays: dict):
     return value if value is None or isinstance(value, bool | int | float | str) else {"type": f"builtins:{value!r}"}
 
 
-def _unpacked(packed, arrays: dict):
+def _unpacked(packed, arrays: dict) -> Any:
     """The value from the data of `_packed`. Raises _ForeignError for a class or function that is not of geodyn."""
     if isinstance(packed, list):
         return tuple(_unpacked(x, arrays) for x in packed)

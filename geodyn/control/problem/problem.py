@@ -193,8 +193,8 @@ def _wong_residual(problem, stroke, charge, elements):
     charges = jax.vmap(lambda g: problem.swimmer.group.adjoint(g).T @ charge)(elements[:-1])
     motion = jax.vmap(lambda t: jet(stroke, t))(times)
 
-    def forces(*at):
-        return wong_forces(problem.swimmer, *at, problem.density)
+    def forces(r, rdot, rddot, charge):
+        return wong_forces(problem.swimmer, r, rdot, rddot, charge, problem.density)
 
     needed, felt = jax.vmap(forces)(*motion, charges)
 

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
+from jax.core import Tracer
 
 from geodyn._gate import checked
 from geodyn._typing import Array, Float, Number
@@ -72,7 +72,7 @@ class Atlas(AbstractManifold, AbstractPatches):
                 )
         if not 1 <= len(self.charts) < MOST_CHARTS or len({chart.dim for chart in self.charts}) > 1:
             raise ValueError(f"charts must be one or more of the same dim, got {[chart.dim for chart in self.charts]}")
-        if not isinstance(radius, jax.core.Tracer) and not radius > 0:
+        if not isinstance(radius, Tracer) and not radius > 0:
             raise ValueError(f"radius must be positive, got {radius}")
         self.dim = self.charts[0].dim
 

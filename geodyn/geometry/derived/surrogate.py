@@ -14,6 +14,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from geodyn._gate import checked
 from geodyn._typing import Array, Each, Float, Number, Scalar, Vector
@@ -77,7 +78,7 @@ class Tabulated(AbstractManifold):
 
     @checked
     def __init__(self, space: AbstractManifold, lower: Vector, upper: Vector, reach: Each, tolerance: Number = 1e-8):
-        if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((space, lower, upper, reach))):
+        if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((space, lower, upper, reach))):
             raise ValueError("Tabulated needs concrete numbers: make it outside of jit, grad and vmap, and hand it in")
         if not (np.ndim(tolerance) == 0 and 0 < tolerance < 1):
             raise ValueError(f"tolerance must be between 0 and 1, got {tolerance!r}")

@@ -57,7 +57,9 @@ class Isometries(AbstractLieGroup):
             raise ValueError(
                 f"Isometries: n must be 2 or 3, the curvature 1 or -1, got {n}, {curvature}; flat: SE2, SE3."
             )
-        self.n, self.curvature, self.dim, self.translations = n, curvature, n * (n + 1) // 2, n
+        self.n = self.translations = int(n)
+        self.curvature = curvature
+        self.dim = self.n * (self.n + 1) // 2
 
     @property
     def generators(self):

@@ -10,6 +10,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from geodyn._gate import checked
 from geodyn._typing import Array, Count, Float, Numbers, Scalar
@@ -85,7 +86,7 @@ class Translation(AbstractLieGroup):
     def __init__(self, n: Count = 1):
         if n < 1:
             raise ValueError(f"Translation: n must be at least 1, got {n}; pass the dimension of the space.")
-        self.dim = self.translations = n
+        self.dim = self.translations = int(n)
 
     @property
     def generators(self):
@@ -231,7 +232,7 @@ def checked_rotation(name: str, rotation) -> Float[Array, "3 3"]:
     rotation = as_floats(rotation)
     if rotation.shape != (3, 3):
         raise ValueError(f"{name} must be a rotation matrix [3, 3], got shape {rotation.shape}")
-    traced = isinstance(rotation, jax.core.Tracer)
+    traced = isinstance(rotation, Tracer)
     R = rotation if traced else np.asarray(rotation)
     off = R @ R.T - np.eye(3, dtype=R.dtype)
     volume = sum(R[0, i] * (R[1, i - 2] * R[2, i - 1] - R[1, i - 1] * R[2, i - 2]) for i in range(3))

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from geodyn._gate import checked
 from geodyn._numerics.linalg import inverse
@@ -81,7 +82,7 @@ def integrability_defect(form: Callable[[Array], Array], q: Row) -> Scalar:
 
     a, slopes = rows(q), jax.jacfwd(rows)(q)
     right = a.T @ inverse(a @ a.T)
-    if not isinstance(right, jax.core.Tracer) and np.linalg.matrix_rank(np.asarray(a)) < a.shape[0]:
+    if not isinstance(right, Tracer) and np.linalg.matrix_rank(np.asarray(a)) < a.shape[0]:
         raise ValueError(f"form must have independent rows at q; got A = {np.asarray(a).tolist()}: remove some of them")
     curl = jnp.swapaxes(slopes, 1, 2) - slopes
     along = jnp.eye(q.size, dtype=q.dtype) - right @ a

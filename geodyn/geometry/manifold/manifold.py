@@ -16,6 +16,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from geodyn._checks import check_indices, takes_by_index
 from geodyn._compile.devices import placed_anywhere
@@ -28,6 +29,8 @@ from geodyn._typing import Array, Bool, Count, Float, Numbers, Scalar
 class AbstractMetric(eqx.Module):
     """A base class of everything with a metric in coordinates x[n]: spaces, and level sets in the coordinates of the
     space around them."""
+
+    dim: eqx.AbstractVar[int]
 
     @abc.abstractmethod
     def metric(self, x: Float[Array, " n"]) -> Float[Array, "n n"]:
@@ -150,7 +153,7 @@ class Manifold(AbstractManifold):
     ):
         self.dim = check_dim(dim)
         self.period = check_period(period, dim)
-        self.signature = (dim, 0) if signature is None else tuple(signature)
+        self.signature = (self.dim, 0) if signature is None else tuple(signature)
         if len(self.signature) != 2 or min(self.signature) < 0 or sum(self.signature) != dim:
             raise ValueError(
                 f"signature must be (p, q), the numbers of positive and negative squares, with p + q = dim = {dim}; "
@@ -191,7 +194,7 @@ def in_chart(space, name: str, x: Float[Array, " n"], domain: Domain | None = No
     domain = domain or domain_of(space)
     if domain is ANYWHERE:
         return x
-    if isinstance(x, jax.core.Tracer):
+    if isinstance(x, Tracer):
         return within(space, x)
     if not domain.holds(np.asarray(x)):
         raise ValueError(f"{name} = {x.tolist()} is no point of {type(space).__name__}: this chart has {domain.words}")
@@ -244,13 +247,13 @@ def at_a_point(function):
 
 def check_symmetric(space, x):
     """Raises ValueError unless the metric of the space at x is symmetric, for concrete numbers."""
-    if not any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((space, x))):
+    if not any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((space, x))):
         _check_symmetric(x, _metric(space, x))
 
 
 def _check_symmetric(x, g):
     """Raises ValueError unless the metric g at x is symmetric, for concrete numbers."""
-    if isinstance(g, jax.core.Tracer):
+    if isinstance(g, Tracer):
         return
     g = np.asarray(g)
     if (g == g.T).all():  # It takes a quarter of the time of what minds NaN.

@@ -7,6 +7,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from geodyn._checks import numbers, returned
 from geodyn._compile.jit import with_time
@@ -83,8 +84,8 @@ class Contacts(eqx.Module):
     """
 
     gaps: Callable
-    restitutions: Callable | Array | float
-    frictions: Callable | Array | float | None
+    restitutions: Callable | Numbers
+    frictions: Callable | Numbers | None
     slips: Callable | None
     among: Callable | None
     watched: Callable | None
@@ -166,7 +167,7 @@ def _check_coefficient(name: str, value, most: float) -> None:
     if value is None or callable(value):
         return
     given = numbers(name, value)
-    known = not isinstance(given, jax.core.Tracer)
+    known = not isinstance(given, Tracer)
     if given.ndim > 1 or (known and not bool(jnp.all((given >= 0) & (given <= most) & jnp.isfinite(given)))):
         wanted = "from 0 to 1" if most == 1 else "0 or more"
         raise ValueError(f"{name} must be {wanted}, one number or one for each contact [g], or a function; got {value}")

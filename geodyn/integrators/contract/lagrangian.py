@@ -57,7 +57,7 @@ class AbstractFlatLagrangian(AbstractLagrangianSystem):
             return v + solve(mass, p - self.momentum(t, q, v))
         return root(lambda v: self.momentum(t, q, v), p, jnp.zeros_like(q))
 
-    def check(self, t, q, v):
+    def check(self, t, q, v: np.ndarray):
         if q.ndim != 1:
             raise ValueError(f"q0 of a {type(self).__name__} must be flat [n], got shape {q.shape}")
         if np.shape(v) != q.shape:

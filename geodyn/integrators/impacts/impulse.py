@@ -207,7 +207,7 @@ def strike_tangent(primals, tangents, struck: Struck):
 
     def law(system, t, q, p, drift, normal):
         after = p + z @ normal
-        e = jnp.where(struck.soft, 0, system.contacts.restitution(q, which))
+        e: Float[Array, " k"] = jnp.where(struck.soft, 0, system.contacts.restitution(q, which))
         # Constraints keep their rates, which are not zero if the method lets the constraints drift.
         e = jnp.concatenate([e, -jnp.ones(z.size - k, e.dtype)])
         v = system.velocity(t, q, p)

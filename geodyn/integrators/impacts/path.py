@@ -8,6 +8,7 @@ import numpy as np
 from geodyn._compile.jit import custom_jvp
 from geodyn._compile.native import native, native_linear
 from geodyn._compile.tracing import batched_as, once
+from geodyn._typing import Array, Int
 from geodyn.integrators.contract.results import RESULTS
 from geodyn.integrators.contract.system import AbstractSystem
 from geodyn.integrators.impacts.impulse import Struck
@@ -57,7 +58,7 @@ def advance_with_impacts(system, method, t0, h, start: Moving, saves: int, every
     saved = [jnp.where(reached[:, None], x, jnp.nan) for x in (record.q[at], record.p[at], lam)]
     struck = record.struck
     times = jnp.broadcast_to(record.time[:, None], struck.impulse.shape)
-    contact = jnp.where(struck.pushed, struck.which, -1)
+    contact: Int[Array, "r k"] = jnp.where(struck.pushed, struck.which, -1)
     rows = padded(most, *(x.reshape(-1) for x in (times, contact, struck.impulse)))
     same = [jnp.broadcast_to(x, (saves, x.size)) for x in (start.state.frame, start.state.errors[:1])]
     return after, (*saved, *same, rows)
@@ -116,8 +117,9 @@ def written(arrays, wanted, place, row):
     place = jnp.clip(place, 0, len(arrays[0]) - 1)
 
     def put(x, new):
-        new = jnp.where(wanted, new, jax.lax.dynamic_index_in_dim(x, place, keepdims=False))
-        return jax.lax.dynamic_update_index_in_dim(x, new.astype(x.dtype), place, 0)
+        old = jax.lax.dynamic_index_in_dim(x, place, keepdims=False)
+        kept = jnp.asarray(jnp.where(wanted, new, old), x.dtype)
+        return jax.lax.dynamic_update_index_in_dim(x, kept, place, 0)
 
     return list(map(put, arrays, row))
 
@@ -178,7 +180,8 @@ def _tangent(system, t0, h, start, record, rates, motion, method):
     arrays, static = eqx.partition((system, t0, h), eqx.is_array)
 
     def leg(arrays, x):
-        return Walked(*eqx.combine(arrays, static), *x[0], x[1], method.tableau, formulation)
+        system, t0, h = eqx.combine(arrays, static)
+        return Walked(system, t0, h, *x[0], x[1], method.tableau, formulation)
 
     def delays(known):
         arrays, xs = known

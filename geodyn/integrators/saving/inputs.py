@@ -12,20 +12,21 @@ from geodyn._files.archive import named_arrays
 from geodyn._version import __version__
 from geodyn.integrators.contract.system import AbstractSystem, pfaffian
 from geodyn.integrators.saving.schema import structure
-from geodyn.integrators.step.methods import AbstractMethod, AbstractStepper
+from geodyn.integrators.step.methods import AbstractCollocation, AbstractMethod
 
 
 def description(method: AbstractMethod) -> dict:
     """A method as plain numbers and names."""
-    if isinstance(method, AbstractStepper):
+    name = {"name": type(method).__name__}
+    if isinstance(method, AbstractCollocation):
+        tableau = method.tableau
+        about = name | {"formulation": method.formulation, "order": tableau.order}
+        return about | {"a": tableau.a.tolist(), "b": tableau.b.tolist(), "c": tableau.c.tolist()}
 
-        def plain(x):
-            return x.tolist() if eqx.is_array(x) else x
+    def plain(x):
+        return x.tolist() if eqx.is_array(x) else x
 
-        return {"name": type(method).__name__} | {name: plain(value) for name, value in vars(method).items()}
-    a, b, c = (x.tolist() for x in (method.tableau.a, method.tableau.b, method.tableau.c))
-    about = {"name": type(method).__name__, "formulation": method.formulation, "order": method.tableau.order}
-    return about | {"a": a, "b": b, "c": c}
+    return name | {field: plain(value) for field, value in vars(method).items()}
 
 
 def named_inputs(system: AbstractSystem, method: AbstractMethod, **given) -> dict[str, np.ndarray]:

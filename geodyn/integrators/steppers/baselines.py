@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optimistix
+from jax.core import Tracer
 
 from geodyn._checks import a_number
 from geodyn._compile.jit import static_count
@@ -187,7 +188,7 @@ def _between(name: str, value, least: float, most: float) -> Float[Array, ""]:
     """`value` as one number; ValueError unless it is in [least, most], as far as that is known."""
     a_number(name, value)
     number = jnp.asarray(value, float)
-    if not isinstance(number, jax.core.Tracer) and not least <= number <= most:
+    if not isinstance(number, Tracer) and not least <= number <= most:
         raise ValueError(f"{name} must be a number from {least:g} to {most:g}, got {value}")
     return number
 

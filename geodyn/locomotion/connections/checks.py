@@ -5,6 +5,7 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Shaped
 
 from geodyn._checks import is_finite
@@ -14,7 +15,7 @@ from geodyn._typing import Array, ArrayLike, Bool, Float
 def require_positive(owner: str, **numbers) -> None:
     """Raise ValueError unless every number that is not traced is finite and positive."""
     for name, value in numbers.items():
-        if not isinstance(value, jax.core.Tracer) and not np.all(np.isfinite(value) & (np.asarray(value) > 0)):
+        if not isinstance(value, Tracer) and not np.all(np.isfinite(value) & (np.asarray(value) > 0)):
             raise ValueError(f"{owner}: {name} must be positive and finite, got {value}.")
 
 
@@ -29,7 +30,7 @@ def require_defined(
 ) -> Float[Array, "..."]:
     """The value; ValueError if it is not traced and not finite: the law of the body is wrong, as `check_law(body, r)`
     says, or the body cannot have the shape r."""
-    if not isinstance(value, jax.core.Tracer) and not is_finite(np.asarray(value)):
+    if not isinstance(value, Tracer) and not is_finite(np.asarray(value)):
         check_law(body, jnp.asarray(r, float))
         raise ValueError(
             f"{owner}: {type(body).__name__} is singular at the shape {np.asarray(r)}: its docstring says which shapes"

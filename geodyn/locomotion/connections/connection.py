@@ -241,7 +241,8 @@ class AbstractLinkSwimmer(AbstractSwimmer):
         return jnp.sum(self.drags()[:, 0])
 
     def dissipation(self, r, xi, rdot):
-        return resistive_power(*jax.jvp(self.links, (r,), (rdot,)), self.drags(), xi)
+        places, rates = jax.jvp(self.links, (r,), (rdot,))
+        return resistive_power(places, rates, self.drags(), xi)
 
     @checked
     def outline(self, r: Float[Array, " m"]) -> Float[Array, "L 2 2"]:
@@ -574,7 +575,9 @@ def exterior_derivative(
 
 @checked
 @jit
-def covariant_derivative(swimmer: AbstractConnection, section: Callable, r: Float[Array, " m"]) -> Float[Array, "k *_"]:
+def covariant_derivative(
+    swimmer: AbstractConnection, section: Callable, r: Float[Array, " m"]
+) -> Float[Array, " k *_"]:
     """The covariant derivative `D_i v = ∂_i v − [A_i, v]` of algebra vectors that depend on the shape.
 
     The vectors `section(r)` are in the frame of the body. If D v vanishes, the vector stands still in space while the

@@ -11,6 +11,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from geodyn._compile.jit import as_pytree, jit
 from geodyn._gate import checked
@@ -154,7 +155,7 @@ def minimum_perturbation(swimmer: AbstractConnection, lower: Numbers, upper: Num
         )
     powers = exponents(degree, lower.size)
     coefficients, gain = _least_squares(swimmer, lower, upper, powers)
-    if not isinstance(gain, jax.core.Tracer) and not gain < 1e-3:
+    if not isinstance(gain, Tracer) and not gain < 1e-3:
         raise ValueError(
             f"minimum_perturbation: no frame of least perturbation was found between {lower} and {upper}; keep singular"
             " shapes of the body out of the box, or make it smaller."

@@ -55,7 +55,8 @@ def covariance_of_motion(
     """
     n = len(design)
     inverse = np.linalg.inv(design.T @ design)
-    x, u = (dst(y, type=1, norm="ortho", axis=0) for y in (design, residuals))
+    x: np.ndarray = dst(design, type=1, norm="ortho", axis=0)
+    u: np.ndarray = dst(residuals, type=1, norm="ortho", axis=0)
     left = 1 - np.einsum("jp,pq,jq->j", x, inverse, x, optimize=True)
     mode, least = np.arange(n), min(MODES, n)
     first = np.clip(np.minimum(mode / OCTAVE, mode - least // 2).astype(int), 0, n - least)

@@ -20,6 +20,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from scipy.interpolate import make_interp_spline, make_smoothing_spline
 from scipy.linalg import cho_factor, cho_solve
 
@@ -90,7 +91,7 @@ class MeasuredConnection(AbstractConnection):
             raise ValueError(
                 f"covariance must be [C, C] with C = {k * m * count} coefficients, got {self.covariance.shape}"
             )
-        known = not isinstance(self.lower, jax.core.Tracer) and not isinstance(self.upper, jax.core.Tracer)
+        known = not isinstance(self.lower, Tracer) and not isinstance(self.upper, Tracer)
         if known and not np.all(np.asarray(self.lower) < np.asarray(self.upper)):
             raise ValueError(f"lower must be below upper, got {self.lower.tolist()} and {self.upper.tolist()}")
 
@@ -294,7 +295,7 @@ def standard_errors(body: MeasuredConnection, function: Callable[[MeasuredConnec
 def _measured(name: str, values: Numbers, shape: tuple[int | None, ...]) -> np.ndarray:
     """The values as finite numbers of this shape, in which None is any length."""
     array = numbers(f"fit_connection: {name}", values)
-    if isinstance(array, jax.core.Tracer):
+    if isinstance(array, Tracer):
         raise ValueError(f"fit_connection: {name} must be known numbers, got traced ones: fit outside of jit and grad")
     array = np.asarray(array, float)
     if array.ndim != len(shape) or any(want not in (None, got) for want, got in zip(shape, array.shape)):

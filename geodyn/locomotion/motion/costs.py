@@ -6,8 +6,8 @@ with equality if the power is constant (Cauchy and Schwarz).
 
 from collections.abc import Callable
 
-import jax
 import jax.numpy as jnp
+from jax.core import Tracer
 
 from geodyn._compile.jit import jit
 from geodyn._gate import checked
@@ -98,7 +98,7 @@ def torque(swimmer: AbstractInvariantMetric, r: Float[Array, " m"], rdot: Float[
 
 def _ask(swimmer, r) -> None:
     """Raises ValueError if the metric of a swimmer is none; inside jit `gd.cost` asks."""
-    if not isinstance(r, jax.core.Tracer):
+    if not isinstance(r, Tracer):
         require_defined("cost", swimmer, check_law, r, _law(swimmer, r))
 
 

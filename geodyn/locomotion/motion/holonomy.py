@@ -7,6 +7,7 @@ group. The power is integrated with the same nodes.
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from geodyn._checks import is_finite
 from geodyn._compile.jit import jit
@@ -232,7 +233,7 @@ def cost(
 
 def require_defined_along(name, swimmer, stroke, value):
     """The value; if it is not finite, ValueError with the first shape of the stroke where the swimmer is singular."""
-    if isinstance(value, jax.core.Tracer) or is_finite(np.asarray(value)):
+    if isinstance(value, Tracer) or is_finite(np.asarray(value)):
         return value
     times = gauss_times(128, breaks(stroke))
     shapes = jax.vmap(stroke)(times)

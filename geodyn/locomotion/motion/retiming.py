@@ -6,6 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from geodyn._compile.jit import jit
 from geodyn._gate import checked
@@ -104,7 +105,7 @@ def segment(stroke: Stroke, start: Number, end: Number) -> RetimedStroke:
         >>> print(half(0.0).round(6) + 0.0, half(1.0).round(6) + 0.0)
         [1. 0.] [-1.  0.]
     """
-    if not isinstance(start - end, jax.core.Tracer) and not 0 <= start < end <= 1:
+    if not isinstance(start - end, Tracer) and not 0 <= start < end <= 1:
         raise ValueError(f"segment: want 0 ≤ start < end ≤ 1, got start {start}, end {end}.")
     return RetimedStroke(stroke, start, end - start)
 
@@ -161,7 +162,7 @@ def join(*strokes: Stroke) -> JoinedStroke:
             )
         apart = jnp.max(jnp.abs(before[1] - after[0]))
         size = 1 + jnp.max(jnp.abs(before[1]))
-        if not isinstance(apart, jax.core.Tracer) and not apart <= jnp.sqrt(jnp.finfo(apart.dtype).eps) * size:
+        if not isinstance(apart, Tracer) and not apart <= jnp.sqrt(jnp.finfo(apart.dtype).eps) * size:
             raise ValueError(
                 f"join: stroke {i} ends at the shape {np.asarray(before[1])}, but stroke {i + 1} starts at"
                 f" {np.asarray(after[0])}."
@@ -242,7 +243,7 @@ def by_arclength(swimmer: AbstractInvariantMetric, stroke: Stroke, *, steps: Cou
     require_defined_along("by_arclength", swimmer, stroke, lengths)
     # Nodes are less than half a step apart, so that if the stroke halts, the speed at one of them is below this bound.
     still = slowest <= 2 / steps * lengths[-1]
-    if not isinstance(still, jax.core.Tracer) and still:
+    if not isinstance(still, Tracer) and still:
         raise ValueError(
             f"by_arclength: the stroke stands still somewhere, as far as {steps} steps tell (its least speed is "
             f"{float(slowest / lengths[-1]):.1e} of the mean); cut it there, gd.strokes.segment(stroke, start, end), "

@@ -10,6 +10,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from geodyn._checks import floats
 from geodyn._compile.jit import jit
@@ -253,7 +254,7 @@ def check_closed(stroke: Stroke) -> None:
         the stroke is not closed: it starts at the shape [0. 0.] and ends at [1. 1.]; gi
     """
     r = shapes_at(stroke, jnp.linspace(0.0, 1.0, 65))
-    if isinstance(r, jax.core.Tracer):
+    if isinstance(r, Tracer):
         return
     r = np.asarray(r)  # By numpy, since each operation of JAX alone is a program to be compiled.
     if not np.all(np.isfinite(r)):

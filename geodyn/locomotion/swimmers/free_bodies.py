@@ -4,6 +4,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from geodyn._gate import checked
 from geodyn._typing import Array, Float, Number
@@ -110,7 +111,7 @@ class Satellite(AbstractDeformableBody):
         require_shape("Satellite", "inertia", self.inertia, (3, 3))
         require_shape("Satellite", "axes", self.axes, (self.rotors.size, 3))
         require_positive("Satellite", rotors=self.rotors)
-        if any(isinstance(x, jax.core.Tracer) for x in (self.inertia, self.axes, self.rotors)):
+        if any(isinstance(x, Tracer) for x in (self.inertia, self.axes, self.rotors)):
             return
         if np.any(np.abs(np.linalg.norm(self.axes, axis=1) - 1) > 1e-6):
             raise ValueError(f"Satellite: axes must be unit vectors, got\n{self.axes}")

@@ -3,9 +3,9 @@
 Source: Abrams, Bachmann & Harriss on spherical configuration spaces of planar linkages; the embedding is derived here.
 """
 
-import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from geodyn._compile.jit import static_count
 from geodyn._gate import checked
@@ -87,7 +87,7 @@ def four_rod_configuration(span: Number, X: Float[Array, "3"]) -> Float[Array, "
         Abrams, Bachmann & Harriss, on spherical configuration spaces of planar linkages.
     """
     span = _checked_span(span, X.dtype)
-    if not isinstance(X, jax.core.Tracer) and not abs(float(X @ X) - 1) < 1e-6:
+    if not isinstance(X, Tracer) and not abs(float(X @ X) - 1) < 1e-6:
         raise ValueError(
             f"X must be a point of the unit sphere, got {X.tolist()} of length {float(jnp.sqrt(X @ X)):.6g}"
         )
@@ -124,7 +124,7 @@ def four_rod_point(span: Number, q: Float[Array, "3 2"]) -> Float[Array, "3"]:
     """
     span, ends = _checked_span(span, q.dtype), jnp.zeros((2, 1), q.dtype)
     rods = jnp.diff(q, axis=0, prepend=ends.T, append=jnp.concatenate([span[None, None], ends[:1]], axis=1))
-    if not isinstance(rods, jax.core.Tracer) and not np.allclose(np.linalg.norm(rods, axis=1), 1, atol=1e-6):
+    if not isinstance(rods, Tracer) and not np.allclose(np.linalg.norm(rods, axis=1), 1, atol=1e-6):
         raise ValueError(f"q must be hinges [3, 2] that four rods of length 1 join, got {q.tolist()} with span={span}")
     first, second = rods[::2], rods[1::2]
     turns = jnp.arctan2(first[:, 1] * second[:, 0] - first[:, 0] * second[:, 1], jnp.sum(first * second, axis=1))
@@ -136,7 +136,7 @@ def four_rod_point(span: Number, q: Float[Array, "3 2"]) -> Float[Array, "3"]:
 
 def _checked_span(span, dtype):
     span = jnp.asarray(span, dtype)
-    if not isinstance(span, jax.core.Tracer) and not 2 < float(span) < 4:
+    if not isinstance(span, Tracer) and not 2 < float(span) < 4:
         raise ValueError(
             f"span must lie between 2 and 4, got {float(span):.6g}: at 4 four unit rods are stretched tight, at 2 they "
             "can lie on one line, and the configurations are no smooth sphere"

@@ -5,10 +5,13 @@ hinges, K = ½ q̇ᵀ(M ⊗ I)q̇ with a constant matrix M. For rods of mass m_e
 2m_e/3 + m_v on the diagonal and m_e/6 next to it.
 """
 
+from typing import cast
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import shortest_path
 
@@ -118,7 +121,7 @@ class Linkage(AbstractBody):
     @property
     def edges(self) -> Tuples:
         """The two joints of each rod."""
-        return self.elements[0].points
+        return cast(Rod, self.elements[0]).points
 
     @property
     def mass(self) -> Float[Array, "F F"]:
@@ -164,7 +167,7 @@ class Linkage(AbstractBody):
     def with_rest(self):
         return eqx.tree_at(lambda s: s.resting, self, True)
 
-    def check(self, t, q, v):
+    def check(self, t, q, v: np.ndarray):
         wanted = (len(self.free), self.space.dim)
         for name, value in (("q0", q), ("v0", v)):
             if np.shape(value) != wanted:
@@ -181,7 +184,7 @@ def _incidence(edges: Tuples, count: int) -> np.ndarray:
 
 
 def _check_masses(free, lumped):
-    if isinstance(lumped, jax.core.Tracer):
+    if isinstance(lumped, Tracer):
         return
     massless = [i for i in free if not lumped[i] > 0]
     if massless:
@@ -259,7 +262,7 @@ def linkage(
     masses = {"rod_masses": rod_masses, "hinge_masses": hinge_masses}
     system = Linkage(drawn, lengths, held, *elements, **masses, gravity=gravity, dim=joints.shape[1])
     q0 = joints[np.array(system.free)]
-    if not any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves((system, q0))):
+    if not any(isinstance(x, Tracer) for x in jax.tree.leaves((system, q0))):
         _check_reach(drawn, lengths, held)
         check_regular(system, q0, jnp.zeros_like(q0))
     return system, project(system, q0, jnp.zeros_like(q0))[0]

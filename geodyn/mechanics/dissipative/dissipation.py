@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+from jax.core import Tracer
 
 from geodyn._checks import floats
 from geodyn._gate import checked
@@ -83,8 +84,9 @@ def _by_stages(trajectory):
         v = jax.vmap(problem.stage)(*at, w)[0]
         return h * jnp.dot(jnp.asarray(method.tableau.b, h.dtype), jax.vmap(lambda *x: _power(system, *x))(*at, v))
 
-    before = [jnp.concatenate([x[None], xs[:-1]]) for x, xs in ((q, steps.q), (p, steps.p))]
-    amounts = jax.vmap(during)(jnp.arange(inputs.steps), *before, steps.w)
+    q_before = jnp.concatenate([q[None], steps.q[:-1]])
+    p_before = jnp.concatenate([p[None], steps.p[:-1]])
+    amounts = jax.vmap(during)(jnp.arange(inputs.steps), q_before, p_before, steps.w)
     return jnp.append(0, jnp.cumsum(amounts))[:: inputs.save_every]
 
 
@@ -160,7 +162,7 @@ def quasi_static(
             f"{', '.join(sorted(taken))} must be left out: quasi-static motion has no inertia, and one method"
         )
     q0 = floats("q0", q0, "real numbers in the shape of a configuration")
-    known = not any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves((system, q0, t0)))
+    known = not any(isinstance(x, Tracer) for x in jax.tree.leaves((system, q0, t0)))
     if isinstance(system, AbstractFlatLagrangian) and known:
         check_kinetic(system, t0, q0, jnp.zeros_like(q0))
     q0, v0 = project(system, q0, jnp.zeros_like(q0), t0)

@@ -16,7 +16,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from geodyn._typing import Array
+from geodyn._typing import Array, Float
 from geodyn.integrators.contract.system import AbstractLagrangianSystem, pfaffian
 from geodyn.mechanics.dissipative.exponential import travelled
 from geodyn.mechanics.points.body import AbstractBody, sliding, strains
@@ -158,7 +158,7 @@ class Increment(eqx.Module):
     def stuck(self, v, sticks):
         """v, where the components that the sticking slips (mask `sticks`) determine get their exact values: 0 unless
         the surface moves."""
-        rows = jnp.where(sticks[:, None], jax.lax.stop_gradient(jax.jacfwd(self.slips)(v)), 0)
+        rows: Float[Array, "s n"] = jnp.where(sticks[:, None], jax.lax.stop_gradient(jax.jacfwd(self.slips)(v)), 0)
         if rows.size == 0:
             return v
         inverse = jnp.linalg.pinv(rows)

@@ -10,6 +10,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from geodyn._checks import floats
 from geodyn._compile.jit import static_count
@@ -252,7 +253,7 @@ def number(name: str, value, *, positive: bool = False, most: float = np.inf) ->
     """`value` as an array of finite numbers in [0, most], or in (0, most) if `positive`; else ValueError, or NaN where
     a number is traced."""
     value = floats(name, value)
-    if isinstance(value, jax.core.Tracer):
+    if isinstance(value, Tracer):
         return in_range_or_nan(value, 0.0, most, not positive)
     x = np.asarray(value)
     if not np.all(np.isfinite(x) & ((x > 0) & (x < most) if positive else (x >= 0) & (x <= most))):

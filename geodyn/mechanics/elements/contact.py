@@ -8,6 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from geodyn._checks import check_arguments, one_number, returned, row
 from geodyn._compile.jit import as_pytree, jit, with_time
@@ -203,8 +204,11 @@ class Contact(AbstractSpheres):
 
     def room(self, space: AbstractManifold, x: Float[Array, "N dim"], pairs) -> Float[Array, " c"]:
         """The gaps of the given pairs."""
-        reach, ends = self.reach(x, pairs), [x[pairs[:, i]] for i in (0, 1)]
-        return jax.vmap(lambda x, y, near: distance_or_far(space, x, y, self.effort, near))(*ends, reach) - reach
+        reach = self.reach(x, pairs)
+        first = x[pairs[:, 0]]
+        second = x[pairs[:, 1]]
+        distances = jax.vmap(lambda x, y, near: distance_or_far(space, x, y, self.effort, near))(first, second, reach)
+        return distances - reach
 
     def slip(self, space, x, v):
         return self.slips(space, x, v, self.pairs_of(x))
@@ -399,14 +403,14 @@ def neighbours_of(contacts: list[AbstractContact], t, space, seen: list, points:
 def is_elastic(restitution) -> bool:
     """Whether the coefficients of restitution are known to be 1. Then nothing comes to rest, and a smaller program
     without resting contacts is compiled."""
-    return not isinstance(restitution, jax.core.Tracer) and bool(np.all(np.asarray(restitution) == 1))
+    return not isinstance(restitution, Tracer) and bool(np.all(np.asarray(restitution) == 1))
 
 
 def coefficient(friction) -> Array | None:
     """A coefficient of friction as an array; None if it is known to be 0. Then a smaller program without friction cones
     is compiled. Raises ValueError if it is negative."""
     # Test the argument itself: inside jit its conversion to an array is traced even if it is a constant.
-    nothing = not isinstance(friction, jax.core.Tracer) and bool(np.all(np.asarray(friction) == 0))
+    nothing = not isinstance(friction, Tracer) and bool(np.all(np.asarray(friction) == 0))
     return None if nothing else number("friction", friction)
 
 

@@ -4,6 +4,7 @@ Source: Marsden & West, *Acta Numerica* 10 (2001) 2.6; Hairer, Lubich & Wanner, 
 """
 
 import functools
+from typing import cast
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +12,7 @@ import numpy as np
 
 from geodyn._gate import checked
 from geodyn._typing import Number, Numbers, Scalar, Stages
-from geodyn.integrators.contract.system import AbstractSystem
+from geodyn.integrators.contract.system import AbstractLagrangianSystem, AbstractSystem
 from geodyn.integrators.contract.tableau import gauss
 from geodyn.mechanics.hamiltonian.hamiltonian import Hamiltonian, check_conservative, legendre
 
@@ -58,12 +59,12 @@ def discrete_action(
     return jnp.sum(actions(lagrangian.lagrangian_at, flat[0], flat[1:].reshape(steps, stages, -1), t0, t1))
 
 
-def conservative(system: AbstractSystem) -> AbstractSystem:
+def conservative(system: AbstractSystem) -> AbstractLagrangianSystem:
     """The system as a Lagrangian system without constraints and dissipation; else ValueError. A `Hamiltonian` is
     Legendre-transformed."""
     system = legendre(system) if isinstance(system, Hamiltonian) else system
     check_conservative(system)
-    return system
+    return cast(AbstractLagrangianSystem, system)
 
 
 def fractions(steps: int, stages: int) -> np.ndarray:

@@ -10,6 +10,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from geodyn._checks import check_arguments, one_number, returned
 from geodyn._compile.jit import as_pytree, jit, with_time
@@ -365,7 +366,7 @@ def flow_derivative(
     """
     q0, p0, t1 = (jnp.asarray(x, float) for x in (q0, p0, t1))
     derivative = _flow_derivative(system, q0, p0, t1, steps=steps, method=method)
-    if not isinstance(derivative, jax.core.Tracer) and np.any(np.isnan(derivative)):
+    if not isinstance(derivative, Tracer) and np.any(np.isnan(derivative)):
         integrate(system, q0, p0=p0, t1=t1, steps=steps, method=method)  # Raises what went wrong.
     return derivative
 

@@ -11,6 +11,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from geodyn._checks import floats
 from geodyn._compile.jit import custom_jvp, jit, static_count
@@ -131,7 +132,7 @@ def least_action_path(
         raise ValueError(f"guess must have shape {shape} (steps · stages + 1 nodes), got {guess.shape}")
     times = (jnp.asarray(t, q0.dtype) for t in (t0, t1))
     path = _stationary(lagrangian, q0, q1, *times, guess, steps=steps, stages=stages)
-    if not isinstance(path.q, jax.core.Tracer):
+    if not isinstance(path.q, Tracer):
         _check_found(path)
     return path
 
@@ -206,7 +207,8 @@ def _nodes(lagrangian, q0, z, t0, t1):
         done = jnp.max(jnp.abs(change)) <= eps**0.5 * jnp.max(jnp.abs(z))
         trial = z + part * change
         better = done | (jnp.sum(slope(trial) ** 2) < jnp.sum(here**2))
-        return jnp.where(better, trial, z), jnp.where(better, 1.0, part / 2).astype(z.dtype), done, count + 1
+        part = jnp.asarray(jnp.where(better, 1.0, part / 2), z.dtype)
+        return jnp.where(better, trial, z), part, done, count + 1
 
     state = (z, jnp.ones((), z.dtype), jnp.zeros((), bool), 0)
     z, _, done, _ = jax.lax.while_loop(lambda s: ~s[2] & (s[3] < MOST_ITERATIONS), improve, state)

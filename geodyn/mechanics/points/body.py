@@ -133,7 +133,8 @@ class AbstractBody(AbstractLagrangianSystem):
             return frictions_of(elements, space, seen_by_contacts(self, q), q.dtype, which)
 
         def slip(q, v, t):
-            return slips_of(elements, t, space, *jax.jvp(lambda q: seen_by_contacts(self, q), (q,), (v,)), which)
+            seen, rates = jax.jvp(lambda q: seen_by_contacts(self, q), (q,), (v,))
+            return slips_of(elements, t, space, seen, rates, which)
 
         def neighbours(t, q):
             return neighbours_of(elements, t, space, seen_by_contacts(self, q), len(points(q)))

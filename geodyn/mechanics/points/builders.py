@@ -9,10 +9,12 @@ small.
 """
 
 import itertools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from geodyn._checks import floats
 from geodyn._compile.jit import jit, static_count
@@ -322,12 +324,13 @@ def around(space: AbstractManifold, vectors, centre=None) -> Float[Array, "N dim
         raise ValueError(f"space must have dim ≥ {vectors.shape[1]} for this body, got dim {space.dim}")
     if centre is None and isinstance(space, AbstractConstantCurvature):
         # The origin is a singular point of some charts: build in the default chart, which is regular there.
-        regular = type(space)(space.dim)
+        kind: Any = type(space)
+        regular = kind(space.dim)
         if regular != space:
             return _carried(regular, space, around(regular, vectors))
     (centre,) = checked_points(space, centre=np.zeros(space.dim) if centre is None else floats("centre", centre))
     x = _around(space, vectors, centre)
-    if not isinstance(x, jax.core.Tracer) and not np.isfinite(x).all():
+    if not isinstance(x, Tracer) and not np.isfinite(x).all():
         raise ValueError(
             f"the body is too large for this {type(space).__name__}: give a smaller side, radius or spacing, or a "
             "source of points that are nearer to each other"

@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from geodyn._checks import floats
 from geodyn._compile.jit import jit, traced_numbers
@@ -58,7 +59,7 @@ def project(
     if system.count_constraints(q) == 0:
         return q, v
     flat_q, flat_v, reached, last = _project(system, q.reshape(-1), v.reshape(-1), t)
-    if not isinstance(reached, jax.core.Tracer) and not bool(reached):
+    if not isinstance(reached, Tracer) and not bool(reached):
         raise ValueError(
             "project reached no q and v on the constraints: they are redundant or contradict each other there, or q is "
             f"too far from them; {_obstacles(system, q.reshape(-1), last, t)}; q = {np.asarray(q).tolist()}"

@@ -6,6 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from geodyn._checks import is_finite, numbers, shaped
 from geodyn._compile.jit import jit
@@ -147,7 +148,7 @@ class System(AbstractBody):
             raise ValueError(f"{type(self.space).__name__} has no embedding: a space has one if it has a method embed")
         return jax.vmap(embed)(self._points(q))
 
-    def check(self, t, q, v):
+    def check(self, t, q, v: np.ndarray):
         wanted = (self.masses.shape[0], self.space.dim)
         for name, value in (("q0", q), ("v0", v)):
             if np.shape(value) != wanted:
@@ -184,7 +185,7 @@ def _masses(masses):
     masses = masses if jnp.issubdtype(masses.dtype, jnp.floating) else masses.astype(float)
     if masses.ndim != 1 or masses.shape[0] == 0:
         raise ValueError(f"masses must be a non-empty list [N], got shape {masses.shape}")
-    if isinstance(masses, jax.core.Tracer):
+    if isinstance(masses, Tracer):
         return in_range_or_nan(masses, 0.0, np.inf, False)
     for i, mass in enumerate(np.asarray(masses)):
         if not (np.isfinite(mass) and mass > 0):
@@ -268,7 +269,7 @@ def _nan_elsewhere(system: AbstractSystem, q, value: Array, v, t) -> Array:
 
 def _of_configuration(system: AbstractSystem, q, value: Array) -> Array:
     """`value`, computed at q; ValueError if it is known to be NaN since q is no configuration."""
-    if isinstance(value, jax.core.Tracer) or is_finite(np.asarray(value)) or takes_any_configuration(system):
+    if isinstance(value, Tracer) or is_finite(np.asarray(value)) or takes_any_configuration(system):
         return value
     if np.any(np.isnan(value)) and not is_configuration(system, jnp.asarray(q, float).reshape(-1)):
         if isinstance(system, System):

@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from geodyn._gate import checked
 from geodyn._typing import Array, Each, Float, Number, Row
@@ -59,7 +60,7 @@ class BallsOnPlane(AbstractFrictionalContact, AbstractOnBodies):
         self.radii, self.friction = number("radii", radii, positive=True), coefficient(friction)
         self.restitution, self.elastic = number("restitution", restitution, most=1.0), is_elastic(restitution)
         self.normal, self.offset = jnp.asarray(normal, float), jnp.asarray(offset, float)
-        traced = isinstance(self.normal, jax.core.Tracer)
+        traced = isinstance(self.normal, Tracer)
         if self.normal.shape != (3,) or not (traced or np.any(np.asarray(self.normal) != 0)):
             raise ValueError(f"normal must be a vector [3] other than zero, got {normal}")
 

@@ -15,6 +15,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from geodyn._checks import shaped
 from geodyn._compile.jit import jit
@@ -153,7 +154,7 @@ class RigidBodies(AbstractBody):
         carriers = [body for body, _ in points]
         if not all(body < count for body in carriers):
             raise ValueError(f"points must be pairs (body, site[3]) with bodies 0 to {count - 1}, got {carriers}")
-        self.carriers = (*range(count), *carriers)
+        self.carriers = (*range(count), *map(int, carriers))
         sites = [rows("a site of points", site, (3,)) for _, site in points]
         self.sites = jnp.concatenate([jnp.zeros((count, 3)), *(site[None] for site in sites)])
         self.elements, self.resting, self.space = elements, resting, Euclidean(3)
@@ -165,9 +166,10 @@ class RigidBodies(AbstractBody):
                     "in points=[(0, centre)], and pull there by gd.friction.PointLoad([[0, 0, 0], [0, 0, -m * g]]), as "
                     "gd.rigid.heavy_top does"
                 )
-            if not all(0 <= body < count for body in getattr(element, "bodies", ()) if body is not None):
+            bodies = getattr(element, "bodies", ())
+            if not all(0 <= body < count for body in bodies if body is not None):
                 raise ValueError(
-                    f"bodies of {type(element).__name__} are {element.bodies}, but there are {count} masses: bodies 0 "
+                    f"bodies of {type(element).__name__} are {bodies}, but there are {count} masses: bodies 0 "
                     f"to {count - 1}, or None for the world"
                 )
 
@@ -187,12 +189,12 @@ class RigidBodies(AbstractBody):
         turned = rows("rotation", np.eye(3) if rotation is None else rotation, (count, 3, 3))
         check_rotations(turned)
         turning = rows("angular_velocity", angular_velocity, (count, 3))
-        q = jax.vmap(quaternion if isinstance(turned, jax.core.Tracer) else quaternion_of)(turned)
+        q = jax.vmap(quaternion if isinstance(turned, Tracer) else quaternion_of)(turned)
         v = jax.vmap(lambda q, w: 0.5 * left(q)[:, 1:] @ w)(q, turning)
         shift, drift = rows("position", position, (count, 3)), rows("velocity", velocity, (count, 3))
         if self.pinned is None:
             return jnp.concatenate([shift, q], axis=1), jnp.concatenate([drift, v], axis=1)
-        if any(np.any(np.asarray(x) != 0) for x in (position, velocity) if not isinstance(x, jax.core.Tracer)):
+        if any(np.any(np.asarray(x) != 0) for x in (position, velocity) if not isinstance(x, Tracer)):
             raise ValueError("position and velocity are of free bodies: these are pinned; leave them out")
         return q, v
 
@@ -277,7 +279,7 @@ class RigidBodies(AbstractBody):
         points = list(zip(self.carriers, self.sites, strict=True))[len(self.masses) :]
         return RigidBodies(self.inertia, self.masses, *self.elements, points=points, pinned=self.pinned, resting=True)
 
-    def check(self, t, q, v):
+    def check(self, t, q, v: np.ndarray):
         wanted = (len(self.masses), 7 if self.pinned is None else 4)
         for name, value in (("q0", q), ("v0", v)):
             if np.shape(value) != wanted:

@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from geodyn._checks import floats
 from geodyn._compile.devices import placed_anywhere
@@ -23,7 +24,7 @@ def inertias(inertia, count: int) -> Float[Array, "B 3 3"]:
     if inertia.shape in ((3,), (count, 3)):
         inertia = jnp.einsum("...i,ij->...ij", inertia, np.eye(3))
     inertia = rows("inertia", inertia, (count, 3, 3))
-    if isinstance(inertia, jax.core.Tracer):
+    if isinstance(inertia, Tracer):
         return _possible_or_nan(inertia)
     for b, matrix in enumerate(np.asarray(inertia)):
         tolerance = 100 * np.finfo(matrix.dtype).eps * np.abs(matrix).max()
@@ -62,7 +63,7 @@ def _is_positive(matrix: Float[Array, "3 3"]) -> Bool[Array, ""]:
 
 def check_rotations(rotations: Float[Array, "B 3 3"]) -> None:
     """Raises ValueError for a matrix that is not a rotation."""
-    if isinstance(rotations, jax.core.Tracer):
+    if isinstance(rotations, Tracer):
         return
     for b, matrix in enumerate(np.asarray(rotations)):
         off = np.abs(matrix.T @ matrix - np.eye(3)).max()

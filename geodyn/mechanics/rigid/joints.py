@@ -1,9 +1,9 @@
 """Joints between two rigid bodies, or a body and the world: constraints on their relative pose."""
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from geodyn._gate import checked
 from geodyn._typing import Array, Float
@@ -116,7 +116,7 @@ class AbstractAxialJoint(AbstractJoint):
         self.axis = jnp.asarray(axis, float)
         if self.axis.shape != (3,):
             raise ValueError(f"axis must be a vector [3], got shape {self.axis.shape}")
-        if not isinstance(self.axis, jax.core.Tracer) and not np.any(np.asarray(self.axis) != 0):
+        if not isinstance(self.axis, Tracer) and not np.any(np.asarray(self.axis) != 0):
             raise ValueError("axis must have a direction, got zeros: give it in the coordinates of the first body")
 
 

@@ -55,7 +55,9 @@ class Load(AbstractDissipation, AbstractOnBodies):
     ):
         if frame not in ("world", "body"):
             raise ValueError(f'frame must be "world" or "body", got {frame!r}')
-        self.bodies, self.frame, self.at = (body,), frame, jnp.asarray(at, float)
+        self.bodies = (int(body),)
+        self.frame = frame
+        self.at = jnp.asarray(at, float)
         if self.at.shape != (3,):
             raise ValueError(f"at must be a place [3] in the coordinates of the body, got shape {self.at.shape}")
         self.force, self.torque = _function("force", force), _function("torque", torque)

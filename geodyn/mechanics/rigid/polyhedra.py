@@ -83,7 +83,7 @@ class Polyhedron(eqx.Module):
         )
         self.volume = jnp.asarray(hull.volume)
         self.second_moment = jnp.asarray(np.einsum("f,fij->ij", signed, moments) / 20 / hull.volume)
-        self.edges = tuple(map(tuple, np.argwhere(np.triu(joined, 1) >= 2).tolist()))
+        self.edges = tuple((first, second) for first, second in np.argwhere(np.triu(joined, 1) >= 2).tolist())
 
     @checked
     def inertia(self, mass: Numbers) -> Float[Array, "3 3"]:

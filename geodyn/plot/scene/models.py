@@ -226,6 +226,6 @@ def _mesh(place, x, lines=25, samples=97) -> Lines:
         turned = placed(place, x + 2 * np.pi * np.eye(2)[i])
         periodic = np.allclose(turned, here, rtol=0, atol=1e-4 * np.ptp(here, axis=0).max())
         ranges.append((low[i], low[i] + 2 * np.pi) if periodic else (low[i] - margin, high[i] + margin))
-    fine, coarse = ([np.linspace(*ends, count) for ends in ranges] for count in (samples, lines))
+    fine, coarse = ([np.linspace(low, high, count) for low, high in ranges] for count in (samples, lines))
     grids = np.meshgrid(fine[0], coarse[1]), np.meshgrid(fine[1], coarse[0])[::-1]
     return [line for grid in grids for line in placed(place, np.stack(grid, axis=-1))]

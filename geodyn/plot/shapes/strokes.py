@@ -234,7 +234,7 @@ def connection(
     ax = _plane(ax, variables, swimmer, at)
 
     grids, form = _over(connection_form, swimmer, lower, upper, 17, variables, at)
-    arrows = -form[..., component, list(variables)]
+    arrows = -form[..., component, np.asarray(variables)]
     ax.set(xlim=(lower[0], upper[0]), ylim=(lower[1], upper[1]))
     lengths = np.linalg.norm(arrows, axis=-1)
     # Near a singularity, as where a body on wheels locks, the scale would else make all other arrows invisible.
@@ -281,7 +281,8 @@ def shape_metric(
 
     ax = _plane(ax, variables, swimmer, at)
     grids, metrics = _over(metric_form, swimmer, lower, upper, 9, variables, at)
-    metrics = metrics[..., *np.ix_(variables, variables)]
+    chosen = np.asarray(variables)
+    metrics = metrics[..., *np.ix_(chosen, chosen)]
     centres = np.stack(np.meshgrid(*grids), axis=-1).reshape(-1, 2)
     metrics = metrics.reshape(-1, 2, 2)
     centres, metrics = (x[np.isfinite(metrics).all(axis=(1, 2))] for x in (centres, metrics))
@@ -318,7 +319,7 @@ def stroke(stroke: Stroke, ax: Axes = None, *, variables: tuple[Index, Index] = 
 
     ax = ax if ax is not None and ax.get_xlabel() else _plane(ax, variables)
     seen = {"color": INK, "path_effects": [withStroke(linewidth=4, foreground="white")]}  # on dark colours too
-    r = np.asarray(shapes_at(stroke, jnp.linspace(0.0, 1.0, 257)))[:, list(variables)]
+    r = np.asarray(shapes_at(stroke, jnp.linspace(0.0, 1.0, 257)))[:, np.asarray(variables)]
     ax.plot(*r.T, linewidth=2.2, **seen)
     if np.abs(r[-1] - r[0]).max() > 1e-6 * np.ptp(r, axis=0).max():
         ax.plot(*r[0], "o", **seen)

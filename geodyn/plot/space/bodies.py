@@ -257,7 +257,11 @@ def _facing(ax) -> np.ndarray:
 def _edges(ax, curves, rigid, strength=1.0) -> list:
     """Draws the edges, with thicker lines for rods than for springs; returns the artists."""
     kinds = ((curves[~rigid], GREY, 1.3), (curves[rigid], INK, 2.2))
-    return [artist for lines, *look in kinds if len(lines) for artist in polylines(ax, lines, *look, strength)]
+    artists = []
+    for lines, colour, width in kinds:
+        if len(lines):
+            artists += polylines(ax, lines, colour, width, strength)
+    return artists
 
 
 def _points(ax, drawn, frame, strength=1.0, hollow=False) -> list:
@@ -278,7 +282,8 @@ def _paths(drawn, ax, bodies):
         strength = 0.35 + 0.65 * frame / max(1, len(drawn.t) - 1)
         _edges(ax, curves, drawn.rigid, 0.8)
         if drawn.outlines.size:
-            polylines(ax, drawn.outlines[frame], *drawn.look, strength)
+            colour, width = drawn.look
+            polylines(ax, drawn.outlines[frame], colour, width, strength)
         _balls(ax, drawn, frame, strength)
     for points, colour in zip(drawn.points.swapaxes(0, 1), colours(len(drawn.radii))):
         polylines(ax, [points], colour, 2.0 if drawn.few else 0.7, zorder=3)
