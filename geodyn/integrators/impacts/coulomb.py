@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from geodyn._numerics.linalg import inverse
-from geodyn._typing import Array, Bool, Float
+from geodyn._typing import Array, Bool, Float, Int, Scalar
 from geodyn.integrators.contract.system import AbstractSystem
 from geodyn.integrators.impacts.cones import cone_complementarity
 
@@ -47,27 +47,38 @@ class Frame(NamedTuple):
     bonds: Bonds
 
 
-def rates(system: AbstractSystem, which, t, q, v) -> Float[Array, "K d"]:
+def rates(
+    system: AbstractSystem, which: Int[Array, " K"], t: Scalar, q: Float[Array, " n"], v: Float[Array, " n"]
+) -> Float[Array, "K d"]:
     """d gap/dt and the slip velocities of the contacts `which`."""
-    rate = jax.jvp(lambda t, q: system.contacts.gap(t, q, which), (t, q), (jnp.ones_like(t), v))[1][:, None]
-    return jnp.concatenate([rate, system.contacts.slip(t, q, v, which)], axis=1) if system.contacts.frictional else rate
+    _, rate = jax.jvp(lambda t, q: system.contacts.gap(t, q, which), (t, q), (jnp.ones_like(t), v))
+    if not system.contacts.frictional:
+        return rate[:, None]
+    return jnp.concatenate([rate[:, None], system.contacts.slip(t, q, v, which)], axis=1)
 
 
-def frame(system: AbstractSystem, which, t, q, p) -> Frame:
+def frame(
+    system: AbstractSystem, which: Int[Array, " K"], t: Scalar, q: Float[Array, " n"], p: Float[Array, " n"]
+) -> Frame:
     """The `Frame` of the contacts `which` at q."""
     v = system.velocity(t, q, p)
 
-    def raise_index(row):
+    def raise_index(row: Float[Array, " n"]) -> Float[Array, " n"]:
+        """The velocity of a momentum."""
         return jax.jvp(lambda p: system.velocity(t, q, p), (p,), (row,))[1]
 
     gradients = jax.jacrev(lambda q: system.constraint(t, q))(q)
     raised = jax.vmap(raise_index)(gradients)
-    bonds = Bonds(gradients, raised, inverse(gradients @ raised.T) if len(gradients) else raised @ raised.T)
+    # Without constraints the matrix is empty, which `inverse` does not take.
+    of_bonds = inverse(gradients @ raised.T) if len(gradients) else raised @ raised.T
+    bonds = Bonds(gradients, raised, of_bonds)
 
-    def at(v):
-        return (found := rates(system, which, t, q, v)), found
+    def twice(v: Float[Array, " n"]) -> tuple[Float[Array, "K d"], Float[Array, "K d"]]:
+        """The rates, to be differentiated and as they are."""
+        here = rates(system, which, t, q, v)
+        return here, here
 
-    rows, before = jax.jacrev(at, has_aux=True)(v)
+    rows, before = jax.jacrev(twice, has_aux=True)(v)
     pushes = bonds.removed(rows)
     raised = jax.vmap(jax.vmap(raise_index))(pushes)
     matrix = jnp.einsum("kin,ljn->kilj", pushes, raised)
@@ -75,40 +86,59 @@ def frame(system: AbstractSystem, which, t, q, p) -> Frame:
     return Frame(before, rows, pushes, raised, matrix, friction, bonds)
 
 
-def impact(frame: Frame, before: Float[Array, "K d"], restitution: Float[Array, " K"], allowed: Bool[Array, " K"]):
+def impact(
+    frame: Frame, before: Float[Array, "K d"], restitution: Float[Array, " K"], allowed: Bool[Array, " K"]
+) -> tuple[Float[Array, "K d"], Bool[Array, ""]]:
     """(impulses z [K, d], whether they were found) of an impact at the `allowed` contacts, with the rates u⁻ `before`
     it."""
-    normal = (jnp.arange(before.shape[1]) == 0)[None, :]
-    bounce = jnp.where(normal, restitution[:, None] * jnp.minimum(before, 0), 0)
-    both = jnp.stack([before + bounce, before])
+    is_gap = (jnp.arange(before.shape[1]) == 0)[None, :]
+    approach = jnp.minimum(before, 0)
+    bounce = jnp.where(is_gap, restitution[:, None] * approach, 0)
 
-    def solve(b):
+    def solve(b: Float[Array, "K d"]) -> tuple[Float[Array, "K d"], Bool[Array, ""]]:
         return cone_complementarity(frame.matrix, b, frame.friction, allowed)
 
-    (z, still), found = jax.lax.map(solve, both)
-    return still + part_without_gain(frame.matrix, still, z, before) * (z - still), jnp.all(found)
+    # One after the other by one program, which is long to compile.
+    (z, still), found = jax.lax.map(solve, jnp.stack([before + bounce, before]))
+    part = part_without_gain(frame.matrix, still, z, before)
+    return still + part * (z - still), jnp.all(found)
 
 
-def creates(matrix: Float[Array, "K d K d"], z: Float[Array, "K d"], u: Float[Array, "K d"], more=0):
+def creates(
+    matrix: Float[Array, "K d K d"], z: Float[Array, "K d"], u: Float[Array, "K d"], more: Scalar | int = 0
+) -> Bool[Array, ""]:
     """Whether the impulses z create energy: whether their work z·(u⁻ + Gz/2) plus `more` is positive."""
     change = jnp.einsum("kilj,lj->ki", matrix, z)
-    work, size = jnp.sum(z * (u + change / 2)) + more, jnp.sum(jnp.abs(z) * (jnp.abs(u) + jnp.abs(change)))
+    work = jnp.sum(z * (u + change / 2)) + more
+    # The terms of the work may cancel, to rounding errors of this size.
+    size = jnp.sum(jnp.abs(z) * (jnp.abs(u) + jnp.abs(change)))
     return work > 64 * jnp.finfo(z.dtype).eps * size
 
 
-def part_without_gain(matrix, still: Float[Array, "K d"], z: Float[Array, "K d"], u: Float[Array, "K d"], more=(0, 0)):
+def part_without_gain(
+    matrix: Float[Array, "K d K d"],
+    still: Float[Array, "K d"],
+    z: Float[Array, "K d"],
+    u: Float[Array, "K d"],
+    more: Float[Array, "2"] | tuple[int, int] = (0, 0),
+) -> Scalar:
     """The fraction of the way from the impulses `still`, which create no energy, to z: 1 if z creates no energy either,
     else the fraction at which the work is zero. The two numbers `more` are added to the work of `still` and of z."""
 
-    def times(z):
+    def times(z: Float[Array, "K d"]) -> Float[Array, "K d"]:
         return jnp.einsum("kilj,lj->ki", matrix, z)
 
-    gains, way, there = creates(matrix, z, u, more[1]), z - still, times(still)
-    a, b = jnp.sum(way * times(way)) / 2, jnp.sum(way * (u + there)) + more[1] - more[0]
+    way = z - still
+    there = times(still)
+    # On the way the work is a s² + b s + c for the fraction s, and c is not positive but for rounding.
+    a = jnp.sum(way * times(way)) / 2
+    b = jnp.sum(way * (u + there)) + more[1] - more[0]
     c = jnp.minimum(jnp.sum(still * (u + there / 2)) + more[0], 0)
     square = b**2 - 4 * a * c
-    gains = gains & (square > 0)
+    gains = creates(matrix, z, u, more[1]) & (square > 0)
     root = jnp.sqrt(jnp.where(gains, square, 1))
     # The form of the root in which nothing cancels.
-    top, bottom = jnp.where(b > 0, -2 * c, root - b), jnp.where(b > 0, root + b, 2 * a)
-    return jnp.where(gains & (bottom > 0), jnp.clip(top / jnp.where(bottom > 0, bottom, 1), 0, 1), 1)
+    top = jnp.where(b > 0, -2 * c, root - b)
+    bottom = jnp.where(b > 0, root + b, 2 * a)
+    fraction = jnp.clip(top / jnp.where(bottom > 0, bottom, 1), 0, 1)
+    return jnp.where(gains & (bottom > 0), fraction, 1)
