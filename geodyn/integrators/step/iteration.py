@@ -108,7 +108,7 @@ def contracted(residual, start, floor, active, afresh: Callable | None = None) -
     def attempt(s):
         tries, begin, cancelling, before = s
         if afresh is not None:
-            begin, cancelling = once(tries > 0, lambda w, _: afresh(w), begin, cancelling)
+            begin, cancelling = once(tries > 0, lambda w, _, again=afresh: again(w), begin, cancelling)
         found = search(residual, begin, floor, cancelling)
         w = jnp.where(found.converged | (tries == 0), found.w, before.w)
         iterations, jacobians = before.iterations + found.iterations, before.jacobians + found.jacobians
