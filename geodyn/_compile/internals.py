@@ -221,6 +221,14 @@ def scan_counts(equation) -> tuple[int, int]:
     return len(list(consts)), len(list(carry))
 
 
+def solver_of(equation, args):
+    """(the program that solves a `custom_linear_solve`, its arguments); the others of its programs are for
+    derivatives."""
+    lengths, solve = equation.params["const_lengths"], equation.params["jaxprs"].solve
+    before = lengths.matvec + lengths.vecmat
+    return solve, [*args[before : before + lengths.solve], *args[before + lengths.solve + lengths.transpose_solve :]]
+
+
 def is_high(jaxpr) -> bool:
     """Whether a program contains high-level operations, which newer versions of JAX expand late; a primitive of one's
     own may not contain them."""

@@ -8,7 +8,7 @@ from functools import partial
 
 import jax
 
-from geodyn._compile.internals import Literal, eval_jaxpr, inner_program, programs_in, scan_counts
+from geodyn._compile.internals import Literal, eval_jaxpr, inner_program, programs_in, scan_counts, solver_of
 
 # Loops of at most so many turns are the stages of a step.
 MOST_STAGES = 8
@@ -97,10 +97,8 @@ def _cond(equation, args) -> list:
 
 
 def _solve(equation, args) -> list:
-    lengths, solve = equation.params["const_lengths"], equation.params["jaxprs"].solve
-    before = lengths.matvec + lengths.vecmat
-    consts, b = args[before : before + lengths.solve], args[before + lengths.solve + lengths.transpose_solve :]
-    return _closed(solve)(*consts, *b)
+    solve, args = solver_of(equation, args)
+    return _closed(solve)(*args)
 
 
 LOOPS = {"scan": _scan, "while": _while, "cond": _cond, "custom_linear_solve": _solve}

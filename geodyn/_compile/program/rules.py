@@ -7,7 +7,7 @@ import numpy as np
 from geodyn._compile.batches import NATIVE, evaluated, traced
 from geodyn._compile.cells import ELEMENTWISE, REDUCTIONS, apply, fill, has_rule
 from geodyn._compile.elementary import FORMULAS
-from geodyn._compile.internals import INLINED, inner_program
+from geodyn._compile.internals import INLINED, inner_program, solver_of
 from geodyn._compile.llvm.code import NotUnderstood
 from geodyn._compile.program.arrays import kind
 from geodyn._compile.program.block import MOST_CELLS, Block
@@ -42,7 +42,8 @@ def ruled(block: Block, equation, args, wanted) -> list:
     if name in PROGRAMS:
         return by_program(block, equation, args)
     if name == "custom_linear_solve":
-        return _linear_solve(block, equation, args)
+        solve, given = solver_of(equation, args)
+        return block.run(solve, given)
     if any(map(is_complex, (*equation.invars, *equation.outvars))):
         return part_by_part(block, equation, args) if name in INDEXED else [Pairs(block, equation).result(args)]
     if name in INDEXED:
@@ -72,11 +73,3 @@ def _platform(equation, names):
     platforms = equation.params["platforms"]
     k = next(k for k, those in enumerate(platforms) if those is None or any(name in those for name in names))
     return fill((), [np.int32(k)])
-
-
-def _linear_solve(block: Block, equation, args) -> list:
-    """The results by the program that solves; the others are for derivatives."""
-    lengths, solve = equation.params["const_lengths"], equation.params["jaxprs"].solve
-    before = lengths.matvec + lengths.vecmat
-    consts, b = args[before : before + lengths.solve], args[before + lengths.solve + lengths.transpose_solve :]
-    return block.run(solve, [*consts, *b])
