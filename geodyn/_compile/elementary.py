@@ -211,7 +211,7 @@ def _number(bits: Array) -> Array:
 
 def _where(condition: Array, yes: Array | float, no: Array | float) -> Array:
     """A selection whose choices may be constants."""
-    of_numbers = [x if isinstance(x, Array) else lax.full_like(condition, x, np.float64) for x in (yes, no)]
+    of_numbers = [x if isinstance(x, Array) else np.full(condition.shape, x) for x in (yes, no)]
     return lax.select(condition, *of_numbers)
 
 
@@ -312,7 +312,7 @@ def _reduced_far(x: Array, far: Array, *near: Array) -> tuple[Array, ...]:
     mantissa = (bits & MANTISSA) | (MANTISSA + 1)
     # x = mantissa 2^(exponent − 1075); digits of 2/π that give multiples of 4 with it are left out.
     first = lax.shift_right_logical(bits, np.int64(52)) - (1075 + 2 - 64)
-    first = lax.select(far, first, lax.full_like(first, 0))
+    first = first * far.astype(first.dtype)
     limbs = _halves(_window(first))
     low, high = mantissa & 0xFFFFFFFF, lax.shift_right_logical(mantissa, np.int64(32))
     of_product = []
@@ -348,7 +348,7 @@ def _reduced_far(x: Array, far: Array, *near: Array) -> tuple[Array, ...]:
 
 def _window(first: Array) -> list[Array]:
     """192 digits of 2/π from the given one on, in three words; by halving the choice of the first word."""
-    words = [lax.full_like(first, word) for word in TWO_OVER_PI]
+    words = [np.full(first.shape, word) for word in TWO_OVER_PI]
     for step in (16, 8, 4, 2, 1):
         jump = (first & (64 * step)) != 0
         later = words[step:]
@@ -735,7 +735,7 @@ def cube_root(x: Array) -> Array:
     t = _top(guess)
     quotient = m / (t * t)
     root = t + t * ((quotient - t) / (2 * t + quotient))
-    shift = lax.select(tiny, lax.full_like(bits, 341 + 18), lax.full_like(bits, 341))
+    shift = 341 + 18 * tiny.astype(bits.dtype)
     root = _signed(_number(_bits(root) + ((q_bits - shift) << 52)), x)
     return _where((size > 0) & (size < np.inf), root, x)
 
