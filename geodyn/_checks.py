@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from geodyn._indices import check_program
 from geodyn._typing import Array, Scalar
 
 NUMBERS = float, int, complex, np.generic, range
@@ -190,37 +191,17 @@ def check_arguments(name: str, function, *wanted: str, named: tuple[str, ...] = 
 
 
 def check_indices(name: str, function, *args) -> None:
-    """Raises ValueError if the function takes a number of an array that has fewer: for it JAX takes the last number,
-    without a word. NumPy has words, so that the function is traced once more, with arrays of NumPy in its place."""
-
-    def plain(x):
-        return np.full(x.shape, 0.5, x.dtype) if isinstance(x, Tracer | jax.ShapeDtypeStruct) else x
-
+    """Raises ValueError if the function takes a number of an array that has fewer."""
     try:
-        with np.errstate(all="ignore"):
-            jax.eval_shape(lambda: function(*map(plain, args)))
+        check_program(jax.make_jaxpr(function)(*args))
     except IndexError as error:
         if "out of bounds for axis" not in str(error):
             return
-        shapes = ", ".join(str(x.shape) for x in args if isinstance(plain(x), np.ndarray))
+        shapes = ", ".join(str(x.shape) for x in args if isinstance(x, jax.Array | jax.ShapeDtypeStruct) and x.shape)
         words = f"{name} takes more numbers than there are in arrays of the shapes {shapes}"
         raise ValueError(f"{words}: {error}. Give it as many as it takes, or let it take fewer") from None
-    except Exception:  # What is written for arrays of JAX need not take others.
+    except Exception:  # What is wrong else is found, and said, where the function is called.
         return
-
-
-def takes_by_index(jaxpr) -> bool:
-    """Whether a traced program takes numbers of an array by indices that JAX does not hold against its shape. Those
-    that are known and not too large become slices instead."""
-    for equation in jaxpr.eqns:
-        if equation.primitive.name.startswith(("gather", "scatter", "dynamic_")):
-            return True
-        for parameter in equation.params.values():
-            for part in parameter if isinstance(parameter, tuple | list) else (parameter,):
-                inner = getattr(part, "jaxpr", part)
-                if getattr(inner, "eqns", None) is not None and takes_by_index(inner):
-                    return True
-    return False
 
 
 def returned(name: str, function, *args) -> Array:

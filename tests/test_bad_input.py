@@ -8,8 +8,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import lax
 
 import geodyn as gd
+from geodyn._indices import check_program
 
 FLAT = gd.spaces.Euclidean(2)
 PAIR = gd.System(FLAT, [1.0, 1.0], gd.Spring([(0, 1)], 1.0, 1.0))
@@ -502,6 +504,55 @@ TOO_FAR = {
     "energy of Tail": lambda: gd.integrate(gd.System(LINE, [1.0, 1.0], Tail()), [[0.0], [1.0]], t1=1, steps=2),
     "Oar.dissipation": lambda: gd.connection(Oar(), [1.0]),
 }
+PAIRS = jnp.array([[0, 1], [1, 2]])
+BEYOND = {
+    "under jit": jax.jit(lambda q, v: q[2] ** 2),
+    "of a result": lambda q, v: jnp.sin(q)[-3],
+    "of an array of indices": lambda q, v: jnp.sum(q[PAIRS]),
+    "nothing is set": lambda q, v: jnp.sum(q.at[4].set(1.0)),
+    "counted": lambda q, v: lax.fori_loop(0, 3, lambda k, total: total + q[k], 0.0),
+    "counted, from the end": lambda q, v: lax.fori_loop(0, 4, lambda k, total: total + q[-k], 0.0),
+    "a row for each turn": lambda q, v: lax.fori_loop(0, 2, lambda k, total: total + jnp.sum(q[PAIRS[k]]), 0.0),
+    "scanned": lambda q, v: lax.scan(lambda total, k: (total + q[k], None), 0.0, jnp.arange(3))[0],
+    "while": lambda q, v: lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1] + q[c[0]]), (0, 0.0))[1],
+    "a branch": lambda q, v: lax.cond(q[0] > 0, lambda: q[2], lambda: q[0]),
+    "checkpointed": jax.checkpoint(lambda q, v: q[2] ** 2),
+    "a derivative": lambda q, v: jax.grad(lambda q: q[2] ** 2)(q)[0],
+    "mapped": lambda q, v: jnp.sum(jax.vmap(lambda k: q[k])(jnp.arange(3))),
+}
+INSIDE = {
+    "counted": lambda q, v: lax.fori_loop(0, 2, lambda k, total: total + q[k] * q[-k], 0.0),
+    "from the end": lambda q, v: jnp.sum(q[jnp.array([-2, 1])]),
+    "while": lambda q, v: lax.while_loop(lambda c: c[1] < 3, lambda c: (c[0] + 1, c[1] + 1 + q[c[0]]), (0, 0.0))[1],
+    "found": lambda q, v: q[jnp.argmax(q)] + jnp.interp(q[0], jnp.arange(3.0), jnp.arange(3.0)),
+    "as asked": lambda q, v: q.at[4].get(mode="fill", fill_value=0.0) + jnp.sum(jnp.take(q, PAIRS, mode="clip")),
+    "some are set": lambda q, v: jnp.sum(q.at[PAIRS[1]].set(v)),
+    "of libraries": lambda q, v: jnp.linalg.det(jnp.outer(q, v)) + jnp.roll(q, 1)[0] + q[jnp.triu_indices(2)[0]].sum(),
+}
+
+
+def potential(function):
+    return gd.Lagrangian(lambda q, v: v @ v / 2 - function(q, v))
+
+
+@pytest.mark.parametrize("name", BEYOND)
+def test_numbers_beyond_an_end(name):
+    with pytest.raises(ValueError, match=r"lagrangian takes more numbers than there are.*out of bounds for axis 0"):
+        gd.integrate(potential(BEYOND[name]), [1.0, 0.5], [0.1, 0.2], t1=0.1, steps=1)
+
+
+@pytest.mark.parametrize("name", INSIDE)
+def test_numbers_within(name):
+    check_program(jax.make_jaxpr(INSIDE[name])(jnp.ones(2), jnp.ones(2)))
+
+
+def test_loops_are_followed_to_a_bound():
+    """What is beyond the end after more turns than are followed is not seen; a program that never ends is not run."""
+
+    def endless(q, v):
+        return lax.while_loop(lambda c: c[0] >= 0, lambda c: (c[0] * 1, c[1] + q[c[0]]), (0, 0.0))[1]
+
+    check_program(jax.make_jaxpr(endless)(jnp.ones(2), jnp.ones(2)))
 
 
 @pytest.mark.parametrize("name", TOO_FAR)

@@ -20,6 +20,7 @@ PACKAGE = Path(geodyn.__file__).parent
 ROOMS = [
     "_version",
     "_typing",
+    "_indices",
     "_checks",
     "_gate",
     "_progress",

@@ -18,10 +18,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from geodyn._checks import check_indices, takes_by_index
+from geodyn._checks import check_indices
 from geodyn._compile.devices import placed_anywhere
 from geodyn._compile.jit import as_pytree, jit
 from geodyn._gate import checked
+from geodyn._indices import takes_by_index
 from geodyn._numerics.linalg import solve
 from geodyn._typing import Array, Bool, Count, Float, Numbers, Scalar
 
