@@ -32,7 +32,7 @@ def spheres(n, seed=0, filled=FILLED, lowest=-0.9):
 
 def run(system, q0, v0):
     """The last positions, and how many impacts there were."""
-    options = {"steps": STEPS, "save_every": STEPS, "most_impacts": 20 * len(q0)}
+    options = {"steps": STEPS, "save_every": STEPS, "max_impacts": 20 * len(q0)}
     t = gd.integrate(system, q0, v0, t1=STEPS * H, **options)
     return t.q[-1], t.impacts.count, t.result
 

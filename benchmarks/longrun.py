@@ -17,8 +17,8 @@ import numpy as np
 from timing import elapsed, exponent, machine, table
 
 import geodyn as gd
-from geodyn._compile.native import native
-from geodyn.integrators.step.collocation import acceleration_level, velocity_level
+from geodyn._engine.native import native
+from geodyn._integrators.step.collocation import acceleration_level, velocity_level
 
 STEP, SAVES, MEMBERS = 0.01, 500, 32
 

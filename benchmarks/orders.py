@@ -15,7 +15,7 @@ from scipy.integrate import solve_ivp
 from timing import exponent, machine, table
 
 import geodyn as gd
-from geodyn.integrators.step.collocation import acceleration_level, position_level, velocity_level
+from geodyn._integrators.step.collocation import acceleration_level, position_level, velocity_level
 
 T1, PIECE, PIECES = 2.0, 10, (1, 2, 4, 8, 16, 32, 64)
 ROUNDING, WINDOW = 1e-11, 3

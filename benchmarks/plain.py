@@ -19,7 +19,7 @@ import jax.numpy as jnp  # noqa: E402
 import optax  # noqa: E402
 
 import geodyn as gd  # noqa: E402
-from geodyn._compile import native  # noqa: E402
+from geodyn._engine import native  # noqa: E402
 
 
 def network(width, size):

@@ -10,8 +10,8 @@ import numpy as np
 from timing import elapsed, machine, medians, table
 
 import geodyn as gd
-from geodyn._compile.jit import jit
-from geodyn.control.search.starts import _coarse
+from geodyn._control.search.starts import _coarse
+from geodyn._engine.jit import jit
 
 HARMONICS, STEPS = 8, 96
 

@@ -19,8 +19,8 @@ import numpy as np
 from playwright.sync_api import sync_playwright
 
 import geodyn as gd
-from geodyn.catalogue.bodies import BODIES
-from geodyn.studio.bodies import kind_of, made
+from geodyn._catalogue.bodies import BODIES
+from geodyn._studio.bodies import kind_of, made
 
 jax.config.update("jax_enable_x64", True)
 STROKES, HARMONICS, SECONDS = 1000, 3, 4

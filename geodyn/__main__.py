@@ -99,7 +99,7 @@ def main(argv: list[str] | None = None) -> int:
     import jax
 
     jax.config.update("jax_enable_x64", True)
-    from geodyn import cache, commands
+    from geodyn import _commands, cache
 
     settings: Any = jax.config  # Its attributes are unknown to a type checker.
     if not settings.jax_compilation_cache_dir:
@@ -108,7 +108,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
         if (words := arguments.pop("distributed", None)) is not None:
             _join_others(jax.distributed.initialize, words)
-        return getattr(commands, arguments.pop("command"))(**arguments)
+        return getattr(_commands, arguments.pop("command"))(**arguments)
     except (ValueError, OSError, ImportError) as error:
         print(f"geodyn: {error}", file=sys.stderr)
         return 2

@@ -1,20 +1,20 @@
 """Connections: of a body's own, in other coordinates, with momentum, from measured data, their derivatives and flux."""
 
-from geodyn.locomotion.connections.connection import AbstractInvariantMetric, covariant_derivative
-from geodyn.locomotion.connections.coordinates import Reframed, minimum_perturbation
-from geodyn.locomotion.connections.kaluza_klein import Heading, KaluzaKlein
-from geodyn.locomotion.connections.kinematic import AbstractKinematicBody
-from geodyn.locomotion.connections.measured import (
+from geodyn._locomotion.connections.connection import AbstractInvariantMetric, covariant_derivative
+from geodyn._locomotion.connections.coordinates import Reframed, minimum_perturbation
+from geodyn._locomotion.connections.kaluza_klein import Heading, KaluzaKlein
+from geodyn._locomotion.connections.kinematic import AbstractKinematicBody
+from geodyn._locomotion.connections.measured import (
     MeasuredConnection,
     fit_connection,
     read_connection,
     standard_errors,
 )
-from geodyn.locomotion.motion.consistency import check_connection
-from geodyn.locomotion.motion.dense import dense_path
-from geodyn.locomotion.motion.flux import flux
-from geodyn.locomotion.motion.holonomy import power
-from geodyn.locomotion.motion.mechanical import AbstractDeformableBody, drifting_path, locked_inertia
+from geodyn._locomotion.motion.consistency import check_connection
+from geodyn._locomotion.motion.dense import dense_path
+from geodyn._locomotion.motion.flux import flux
+from geodyn._locomotion.motion.holonomy import power
+from geodyn._locomotion.motion.mechanical import AbstractDeformableBody, drifting_path, locked_inertia
 
 __all__ = [
     "AbstractDeformableBody",

@@ -1,7 +1,7 @@
 """What may not come closer than zero: contacts of one's own, and the impacts of a motion."""
 
-from geodyn.integrators.trajectory import Impacts
-from geodyn.mechanics.elements.contact import AbstractContact, AbstractFrictionalContact
-from geodyn.mechanics.elements.friction import painleve_number
+from geodyn._integrators.trajectory import Impacts
+from geodyn._mechanics.elements.contact import AbstractContact, AbstractFrictionalContact
+from geodyn._mechanics.elements.friction import painleve_number
 
 __all__ = ["AbstractContact", "AbstractFrictionalContact", "Impacts", "painleve_number"]

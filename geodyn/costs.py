@@ -1,5 +1,5 @@
 """What a stroke costs: densities for `gd.optimal_stroke`."""
 
-from geodyn.locomotion.motion.costs import energy, length, torque
+from geodyn._locomotion.motion.costs import energy, length, torque
 
 __all__ = ["energy", "length", "torque"]

@@ -1,7 +1,6 @@
 """Bodies that are best at something, and how an optimum changes with the body."""
 
-from geodyn.control.families.design import OptimalDesign, optimal_design
-from geodyn.control.problem.wong import WongSystem
-from geodyn.control.search.implicit import sensitivity
+from geodyn._control.families.design import OptimalDesign, optimal_design
+from geodyn._control.search.implicit import sensitivity
 
-__all__ = ["OptimalDesign", "WongSystem", "optimal_design", "sensitivity"]
+__all__ = ["OptimalDesign", "optimal_design", "sensitivity"]

@@ -1,10 +1,10 @@
 """Matrix Lie groups: how bodies stand and move."""
 
-from geodyn.geometry.groups.isometries import Isometries, isometry_group
-from geodyn.geometry.groups.lie_group import AbstractLieGroup
-from geodyn.geometry.groups.poses import place_and_turn, pose
-from geodyn.geometry.groups.product import Product
-from geodyn.geometry.groups.rigid import SE2, SE3, SO2, SO3, Translation, quaternion
+from geodyn._geometry.groups.isometries import Isometries, isometry_group
+from geodyn._geometry.groups.lie_group import AbstractLieGroup
+from geodyn._geometry.groups.poses import place_and_turn, pose
+from geodyn._geometry.groups.product import Product
+from geodyn._geometry.groups.rigid import SE2, SE3, SO2, SO3, Translation, quaternion
 
 __all__ = [
     "SE2",

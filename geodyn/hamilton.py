@@ -1,7 +1,7 @@
 """Phase space: Hamiltonians, symmetries, and paths of least action."""
 
-from geodyn.mechanics.hamiltonian.action import discrete_action
-from geodyn.mechanics.hamiltonian.hamiltonian import (
+from geodyn._mechanics.hamiltonian.action import discrete_action
+from geodyn._mechanics.hamiltonian.hamiltonian import (
     Hamiltonian,
     flow_derivative,
     hamiltonian_field,
@@ -12,8 +12,8 @@ from geodyn.mechanics.hamiltonian.hamiltonian import (
     symmetry_defect,
     symplectic_defect,
 )
-from geodyn.mechanics.hamiltonian.least_action import ActionPath, least_action_path
-from geodyn.mechanics.points.system import hamiltonian, killing_momentum
+from geodyn._mechanics.hamiltonian.least_action import ActionPath, least_action_path
+from geodyn._mechanics.points.system import hamiltonian, killing_momentum
 
 __all__ = [
     "ActionPath",

@@ -1,12 +1,10 @@
-"""Rods on pins, their configuration spaces, and what holds constraints."""
+"""Rods on pins, and their configuration spaces."""
 
-from geodyn.mechanics.constrained.configurations import configuration_space
-from geodyn.mechanics.constrained.constraint_forces import ConstraintForces
-from geodyn.mechanics.constrained.four_rods import four_rod_configuration, four_rod_point, pinned_chain
-from geodyn.mechanics.constrained.linkage import Linkage, linkage
+from geodyn._mechanics.constrained.configurations import configuration_space
+from geodyn._mechanics.constrained.four_rods import four_rod_configuration, four_rod_point, pinned_chain
+from geodyn._mechanics.constrained.linkage import Linkage, linkage
 
 __all__ = [
-    "ConstraintForces",
     "Linkage",
     "configuration_space",
     "four_rod_configuration",

@@ -1,9 +1,10 @@
 """Ways to step through time beside Gauss and RadauIIA, and what a method of one's own is."""
 
-from geodyn.integrators.contract.tableau import ButcherTableau
-from geodyn.integrators.step.methods import AbstractMethod, AbstractStepper, Advanced, Collocation
-from geodyn.integrators.steppers.baselines import Adaptive, Newmark, StormerVerlet
-from geodyn.integrators.steppers.moreau import Moreau
+from geodyn._integrators.contract.tableau import ButcherTableau
+from geodyn._integrators.step.methods import AbstractMethod, AbstractStepper, Advanced, Collocation
+from geodyn._integrators.steppers.baselines import Adaptive, Newmark, StormerVerlet
+from geodyn._integrators.steppers.moreau import Moreau
+from geodyn._mechanics.constrained.constraint_forces import ConstraintForces
 
 __all__ = [
     "AbstractMethod",
@@ -12,6 +13,7 @@ __all__ = [
     "Advanced",
     "ButcherTableau",
     "Collocation",
+    "ConstraintForces",
     "Moreau",
     "Newmark",
     "StormerVerlet",

@@ -1,9 +1,9 @@
 """Rolling, blades and wheels: constraints of the velocity."""
 
-from geodyn.geometry.manifold.distributions import bracket, integrability_defect
-from geodyn.mechanics.constrained.nonholonomic import AbstractRollingBody, Car, Penny, Rolling, Sleigh
-from geodyn.mechanics.constrained.quasi_velocities import QuasiVelocities
-from geodyn.mechanics.elements.abstract import AbstractPfaffian
+from geodyn._geometry.manifold.distributions import bracket, integrability_defect
+from geodyn._mechanics.constrained.nonholonomic import AbstractRollingBody, Car, Penny, Rolling, Sleigh
+from geodyn._mechanics.constrained.quasi_velocities import QuasiVelocities
+from geodyn._mechanics.elements.abstract import AbstractPfaffian
 
 __all__ = [
     "AbstractPfaffian",

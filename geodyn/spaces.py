@@ -1,8 +1,8 @@
 """Spaces with a name, spaces made of others, and what a space of one's own may be."""
 
-from geodyn.geometry.derived.patches import Atlas
-from geodyn.geometry.derived.surrogate import Tabulated
-from geodyn.geometry.models.spaces import (
+from geodyn._geometry.derived.patches import Atlas
+from geodyn._geometry.derived.surrogate import Tabulated
+from geodyn._geometry.models.spaces import (
     AbstractConstantCurvature,
     AbstractModelSpace,
     Conformal,

@@ -1,13 +1,13 @@
 """Surfaces as level sets of a function, and how they bend."""
 
-from geodyn.geometry.derived.level_set import (
+from geodyn._geometry.derived.level_set import (
     LevelSet,
     check_level_set,
     gaussian_curvature,
     second_fundamental_form,
     total_bending,
 )
-from geodyn.geometry.manifold.quadrature import sphere_quadrature
+from geodyn._geometry.manifold.quadrature import sphere_quadrature
 
 __all__ = [
     "LevelSet",

@@ -1,11 +1,11 @@
 """Bodies with a name. Each is a metric or a set of constraints; nothing else is written by hand."""
 
-from geodyn.locomotion.swimmers.continuous import Serpenoid
-from geodyn.locomotion.swimmers.curved_space import AbstractPointMasses, PointMasses, TwoLegged
-from geodyn.locomotion.swimmers.free_bodies import Beanie, FallingCat, FloatingLinks, PendulumRaft, Satellite
-from geodyn.locomotion.swimmers.links import Modes, NLink, Purcell, SymmetricPurcell
-from geodyn.locomotion.swimmers.spheres import PushMePullYou, ThreeSphere
-from geodyn.locomotion.swimmers.wheeled import KinematicCar, KinematicSnake, RollingDisc
+from geodyn._locomotion.swimmers.continuous import Serpenoid
+from geodyn._locomotion.swimmers.curved_space import AbstractPointMasses, PointMasses, TwoLegged
+from geodyn._locomotion.swimmers.free_bodies import Beanie, FallingCat, FloatingLinks, PendulumRaft, Satellite
+from geodyn._locomotion.swimmers.links import Modes, NLink, Purcell, SymmetricPurcell
+from geodyn._locomotion.swimmers.spheres import PushMePullYou, ThreeSphere
+from geodyn._locomotion.swimmers.wheeled import KinematicCar, KinematicSnake, RollingDisc
 
 __all__ = [
     "AbstractPointMasses",

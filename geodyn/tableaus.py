@@ -1,6 +1,6 @@
 """Butcher's tableaus, for `gd.methods.Collocation`."""
 
-from geodyn.integrators.contract.tableau import (
+from geodyn._integrators.contract.tableau import (
     explicit_euler,
     explicit_midpoint,
     gauss,

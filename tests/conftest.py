@@ -20,22 +20,21 @@ from jaxtyping import install_import_hook
 
 jax.config.update("jax_enable_x64", os.environ["JAX_ENABLE_X64"] == "1")
 jax.config.update("jax_numpy_rank_promotion", "raise")
-# Not the programs' own arithmetic (geodyn/_*.py): it is called millions of times while a step is traced.
+# Not _foundations and _engine, whose functions are called millions of times while a step is traced.
 ROOMS = [
-    "integrators",
-    "geometry",
-    "mechanics",
-    "locomotion",
-    "control",
-    "exact",
-    "plot",
-    "scenario",
-    "catalogue",
-    "studio",
-    "commands",
+    "_integrators",
+    "_geometry",
+    "_mechanics",
+    "_locomotion",
+    "_control",
+    "_plot",
+    "_scenarios",
+    "_catalogue",
+    "_studio",
+    "_commands",
 ]
 install_import_hook([f"geodyn.{room}" for room in ROOMS], "beartype.beartype")
-from geodyn._compile.internals import quick_options  # noqa: E402
+from geodyn._engine.internals import quick_options  # noqa: E402
 
 # XLA fuses operations by an older emitter in half the time; it has none since JAX 0.12.
 FUSION = {"xla_cpu_use_fusion_emitters": False} if "xla_cpu_use_fusion_emitters" in quick_options() else {}

@@ -299,7 +299,7 @@ ACCEPTABLE: list[tuple[str, str, str]] = [
     (r"gd\.swimmers\.Modes", "matrix", "less in rows"),
     (r"gd\.swimmers\.PointMasses", "masses", "one less|one more|less in rows"),
     # The coordinates of a point in a space that is not known yet; one body in a list.
-    (r"gd\.(FixedPoint|Kepler)", "position|centre", "one more|one less|less in rows"),
+    (r"gd\.(Pin|Kepler)", "position|centre", "one more|one less|less in rows"),
     (r"gd\.Gravity", "axis", "minus one|zero"),
     (r"\w+\.state", ".*", "one axis more"),
 ]

@@ -1,7 +1,7 @@
 """Runs the tests of a room of the package.
 
-    python tests/room.py geodyn/mechanics/rigid            # or of one file, such as geodyn/scenario.py
-    python tests/room.py geodyn/mechanics/rigid -m ""      # what follows is for pytest: those that take long as well
+    python tests/room.py geodyn/_mechanics/rigid            # or of one file, such as geodyn/_scenarios/scenario.py
+    python tests/room.py geodyn/_mechanics/rigid -m ""      # what follows is for pytest: those that take long as well
 
 These are the files of tests that notice a fault of the room (tests/faults), and of those in the folder of its name the
 ones that import from it.
@@ -20,7 +20,7 @@ TESTS = Path(__file__).parent
 def files_of(room: Path) -> list[Path]:
     """The files of tests of a folder or a file of the package."""
     if not (room.exists() and PACKAGE in room.resolve().parents):
-        raise ValueError(f"the room is a folder or a file of geodyn, such as geodyn/mechanics/rigid, not {room}.")
+        raise ValueError(f"the room is a folder or a file of geodyn, such as geodyn/_mechanics/rigid, not {room}.")
     place = room.resolve().relative_to(PACKAGE)
     noticing = [fault.tests.split() for fault in FAULTS if Path(fault.file).is_relative_to(place)]
     module = ".".join([PACKAGE.name, *place.with_suffix("").parts])

@@ -11,7 +11,7 @@ import pytest
 from jax import lax
 
 import geodyn as gd
-from geodyn._indices import check_program
+from geodyn._foundations.indices import check_program
 
 FLAT = gd.spaces.Euclidean(2)
 PAIR = gd.System(FLAT, [1.0, 1.0], gd.Spring([(0, 1)], 1.0, 1.0))
@@ -72,7 +72,7 @@ WRONG = {
     "steps that are no number of steps": (lambda: run(steps=10**12), "steps must be .*at most 2147483647, got 10"),
     "steps that are a flag": (lambda: run(steps=True), "steps must be a positive whole number, got True"),
     "a flag in words": (lambda: run(throw="False"), "throw must be True or False, got 'False'"),
-    "impacts": (lambda: run(most_impacts=10**12), "most_impacts must be .*at most 1000000, got"),
+    "impacts": (lambda: run(max_impacts=10**12), "max_impacts must be .*at most 1000000, got"),
     "stages of Gauss": (lambda: gd.Gauss(10**30), "stages must be .*at most 64, got"),
     "stages of Radau": (lambda: gd.tableaus.radau_iia(10**18), "stages must be .*at most 64, got"),
     "size of a constraint": (
@@ -81,7 +81,7 @@ WRONG = {
     ),
     "friction of nothing": (lambda: gd.Contact(0.1, friction=[]), "friction must be one number"),
     "a weld that stretches": (
-        lambda: gd.rigid.Weld((0, 1), rotation=2 * np.eye(3)),
+        lambda: gd.rigid.FixedJoint((0, 1), rotation=2 * np.eye(3)),
         "rotation .* must be orthogonal",
     ),
     "a slope that is a date": (

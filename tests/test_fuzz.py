@@ -9,7 +9,7 @@ import pytest
 import geodyn as gd
 
 SAMPLE = ["gd.distance", "gd.Spring", "gd.FourierStroke", "gd.nonholonomic.Car", "gd.groups.quaternion"]
-SAMPLE += ["gd.linkages.Linkage", "gd.rigid.Load", "gd.plot.Labels", "gd.friction.PointLoad", "gd.spaces.Sphere"]
+SAMPLE += ["gd.linkages.Linkage", "gd.rigid.Load", "gd.plot.Labels", "gd.loads.PointLoad", "gd.spaces.Sphere"]
 # Of 200 wrong arguments: errors from inside, or such that do not name the argument. None is taken.
 MOST_UNNAMED = 1
 
@@ -58,8 +58,8 @@ def elements(wrong):
         "hamiltonian": lambda: run(gd.hamilton.Hamiltonian(gives), [1.0], [0.0]),
         "gap": lambda: point(gd.Wall(gives)),
         "slip": lambda: point(gd.Wall(lambda x: x[1], friction=0.1, slip=gives)),
-        "motion": lambda: point(gd.friction.Driven(0, gives)),
-        "force": lambda: point(gd.friction.PointLoad(gives)),
+        "motion": lambda: point(gd.loads.Driven(0, gives)),
+        "force": lambda: point(gd.loads.PointLoad(gives)),
         "torque": lambda: run(rigid, *rigid.state()),
         "basis": lambda: run(gd.nonholonomic.QuasiVelocities(sleigh, gives), jnp.zeros(3)),
     }

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import geodyn as gd
-from geodyn._gate import checked
-from geodyn._typing import Array, ArrayLike, Float
+from geodyn._foundations.gate import checked
+from geodyn._foundations.typing import Array, ArrayLike, Float
 
 
 class Mine(ValueError):
@@ -51,7 +51,7 @@ def test_a_class_is_a_function_of_what_it_needs():
 
 
 WRONG = {
-    "a scalar for forces": (lambda: gd.friction.PointLoad(3), "force must be"),
+    "a scalar for forces": (lambda: gd.loads.PointLoad(3), "force must be"),
     "seven arguments": (lambda: gd.hamilton.poisson_bracket(lambda a, b, c: a, lambda q, p: q @ p), "f must be a func"),
     "no such hamiltonian": (lambda: gd.hamilton.hamiltonian_field(lambda q: q @ q), "hamiltonian must be a function"),
     "a mask": (lambda: gd.ensemble(jnp.sin, np.ma.masked_array([1.0, 2.0], [True, False])), "members must .* mask"),

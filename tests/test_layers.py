@@ -19,59 +19,53 @@ PACKAGE = Path(geodyn.__file__).parent
 # From left to right; FACES are the modules that hand on public names, such as geodyn/rigid.py.
 ROOMS = [
     "_version",
-    "_typing",
-    "_indices",
-    "_checks",
-    "_gate",
-    "_progress",
-    "_compile",
-    "_cite",
-    "_numerics",
-    "_files",
-    "exact",
-    "integrators/contract",
-    "integrators/step",
-    "integrators/impacts",
-    "integrators/steppers",
-    "integrators/saving",
-    "integrators",
-    "geometry/manifold",
-    "geometry/models",
-    "geometry/geodesics",
-    "geometry/derived",
-    "geometry/groups",
-    "mechanics/elements",
-    "mechanics/points",
-    "mechanics/rigid",
-    "mechanics/constrained",
-    "mechanics/dissipative",
-    "mechanics/hamiltonian",
-    "locomotion/strokes",
-    "locomotion/connections",
-    "locomotion/motion",
-    "locomotion/swimmers",
-    "control/problem",
-    "control/methods",
-    "control/search",
-    "control/families",
-    "scale",
+    "_foundations",
+    "_foundations/files",
+    "_engine",
+    "_engine/numerics",
+    "_integrators/contract",
+    "_integrators/step",
+    "_integrators/impacts",
+    "_integrators/steppers",
+    "_integrators/saving",
+    "_integrators",
+    "_geometry/manifold",
+    "_geometry/models",
+    "_geometry/geodesics",
+    "_geometry/derived",
+    "_geometry/groups",
+    "_mechanics/elements",
+    "_mechanics/points",
+    "_mechanics/rigid",
+    "_mechanics/constrained",
+    "_mechanics/dissipative",
+    "_mechanics/hamiltonian",
+    "_locomotion/strokes",
+    "_locomotion/connections",
+    "_locomotion/motion",
+    "_locomotion/swimmers",
+    "_control/problem",
+    "_control/methods",
+    "_control/search",
+    "_control/families",
+    "_scale",
     "FACES",
-    "plot/style",
-    "plot/scene",
-    "plot/time",
-    "plot/space",
-    "plot/shapes",
-    "plot/pages",
+    "_plot/style",
+    "_plot/scene",
+    "_plot/time",
+    "_plot/space",
+    "_plot/shapes",
+    "_plot/pages",
     "plot",
-    "scenario",
-    "catalogue",
-    "studio",
-    "commands",
+    "_scenarios",
+    "_catalogue",
+    "_studio",
+    "_commands",
     "__main__",
 ]
 FILES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
 TREES = {str(path.relative_to(PACKAGE)): ast.parse(path.read_text()) for path in FILES}
-FRONT = [file for file in TREES if file.startswith("plot/") or file in ("scenario.py", "__main__.py")]
+FRONT = [file for file in TREES if file.startswith(("_plot/", "_scenarios/")) or file == "__main__.py"]
 FOLDERS = sorted({path.parent for path in FILES} - {PACKAGE})
 
 
@@ -86,7 +80,7 @@ def imports(tree):
 
 
 def rank(module):
-    """The place in ROOMS of a module such as geodyn.geometry.models.spaces, or of a name in it."""
+    """The place in ROOMS of a module such as geodyn._geometry.models.spaces, or of a name in it."""
     parts = module.split(".")[1:]
     folders = ("/".join(parts[:k]) for k in range(len(parts), 0, -1))
     return ROOMS.index(next((folder for folder in folders if folder in ROOMS), "FACES"))
@@ -99,14 +93,13 @@ def test_imports_point_to_the_left(file):
         if name.split(".")[0] == "geodyn":
             assert rank(name) <= own, f"{file} imports {name}, which stands to its right"
         if name.split(".")[0] == "matplotlib":
-            assert file.startswith("plot/"), f"{file} imports {name}; only plot may"
+            assert file.startswith("_plot/"), f"{file} imports {name}; only pictures may"
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: str(folder.relative_to(PACKAGE)))
 def test_a_folder_is_one_idea(folder):
     """It says which, and has a dozen files at most; no import within a function hides what depends on what."""
-    if folder.name != "scenarios":
-        assert ast.get_docstring(ast.parse((folder / "__init__.py").read_text()))
+    assert ast.get_docstring(ast.parse((folder / "__init__.py").read_text()))
     files = [path for path in folder.glob("*.py") if path.name != "__init__.py"]
     assert len(files) <= 12, f"{folder} has {len(files)} files"
     for path in files:
@@ -124,11 +117,11 @@ def test_a_room_has_tests(folder):
 
 def test_the_tests_of_a_room():
     tests = Path(__file__).parent
-    assert files_of(PACKAGE / "mechanics/rigid") == [
+    assert files_of(PACKAGE / "_mechanics/rigid") == [
         tests / "impacts/test_friction.py",
         tests / "mechanics/test_rigid.py",
     ]
-    with pytest.raises(ValueError, match="a folder or a file of geodyn, such as geodyn/mechanics/rigid, not nonsense"):
+    with pytest.raises(ValueError, match="a folder or a file of geodyn, such as geodyn/_mechanics/rigid, not nonsense"):
         files_of(Path("nonsense"))
 
 
@@ -152,7 +145,7 @@ def test_what_is_not_public_in_jax_stands_in_one_place(file):
     """Each of these imports is guarded there, and a JAX without it runs plain programs."""
     hidden = ("jax.extend", "jax.experimental", "jax.interpreters", "jax._src", "jaxlib")
     for name in imports(TREES[file]):
-        assert file == "_compile/internals.py" or not name.startswith(hidden), f"{file} imports {name}"
+        assert file == "_engine/internals.py" or not name.startswith(hidden), f"{file} imports {name}"
 
 
 def test_classes_are_abstract_or_final():
@@ -187,7 +180,7 @@ def test_nothing_is_asked_by_hasattr():
 def test_nothing_global_is_touched(file):
     """jax.config belongs to the command line and to `cache`; a module holds no array, which would fix the precision."""
     attributes = {ast.unparse(node) for node in ast.walk(TREES[file]) if isinstance(node, ast.Attribute)}
-    assert file in ("__main__.py", "_compile/cache.py") or "jax.config.update" not in attributes
+    assert file in ("__main__.py", "_engine/cache.py") or "jax.config.update" not in attributes
     for node in TREES[file].body:
         if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
             assert "jnp." not in ast.unparse(node.value), f"{file}:{node.lineno} makes an array at import"

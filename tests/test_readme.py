@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from conftest import QUICK
 
-from geodyn.scenario import read_scenario
+from geodyn._scenarios.scenario import read_scenario
 
 ROOT = Path(__file__).parents[1]
 README, TOUR, COMMANDS = ((ROOT / page).read_text() for page in ("README.md", "docs/tour.md", "docs/commands.md"))

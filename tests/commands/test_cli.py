@@ -18,9 +18,9 @@ from helpers.cases import case
 
 import geodyn as gd
 from geodyn.__main__ import main
-from geodyn._compile import native
-from geodyn.exact import RODS, exact_half_separation
-from geodyn.scenario import read_scenario, shipped
+from geodyn._engine import native
+from geodyn._scenarios.exact import RODS, exact_half_separation
+from geodyn._scenarios.scenario import read_scenario, shipped
 
 ROD = """
 [space]
@@ -192,7 +192,7 @@ def test_interrupt_keeps_what_was_computed(rod, tmp_path):
 
 LOST = """
 import gc, signal, sys, time
-import geodyn.__main__ as program, geodyn.commands as commands
+import geodyn.__main__ as program, geodyn._commands as commands
 
 def once(*_):
     gc.callbacks.remove(once)
@@ -283,7 +283,7 @@ def test_demo(tmp_path):
 @pytest.mark.long
 def test_demo_whose_rods_fail(tmp_path, capsys, monkeypatch):
     """They have a process of their own, whose error and exit status are passed on."""
-    monkeypatch.setattr(sys.modules["geodyn.commands.demo"], "stroke", lambda name, words: 0)
+    monkeypatch.setattr(sys.modules["geodyn._commands.demo"], "stroke", lambda name, words: 0)
     (tmp_path / "rods.png").mkdir()
     assert main(["demo", "--out", str(tmp_path)]) == 2
     assert "rods.png" in capsys.readouterr().err

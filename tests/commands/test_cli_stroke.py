@@ -11,9 +11,9 @@ import pytest
 
 import geodyn as gd
 from geodyn.__main__ import main
-from geodyn.catalogue.bodies import BODIES
-from geodyn.catalogue.options import body_of, parse
-from geodyn.control.search.strokes import checked_displacement
+from geodyn._catalogue.bodies import BODIES
+from geodyn._catalogue.options import body_of, parse
+from geodyn._control.search.strokes import checked_displacement
 
 OWN = ("PointMasses", "Modes")
 """What needs a function or a body of the user's: for these there is module:class."""

@@ -16,9 +16,9 @@ from conftest import QUICK
 
 import geodyn as gd
 from geodyn.__main__ import main
-from geodyn._files.toml import Source
-from geodyn.commands.members import members_of
-from geodyn.scenario import read_scenario
+from geodyn._commands.members import members_of
+from geodyn._foundations.files.toml import Source
+from geodyn._scenarios.scenario import read_scenario
 
 ROD = """
 [space]

@@ -5,11 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from geodyn.control.families.design import optimal_design
-from geodyn.control.search.strokes import Direct
-from geodyn.geometry.groups.rigid import Translation
-from geodyn.locomotion.connections.connection import AbstractSwimmer
-from geodyn.locomotion.swimmers.links import Purcell
+from geodyn._control.families.design import optimal_design
+from geodyn._control.search.strokes import Direct
+from geodyn._geometry.groups.rigid import Translation
+from geodyn._locomotion.connections.connection import AbstractSwimmer
+from geodyn._locomotion.swimmers.links import Purcell
 
 METHOD = Direct(harmonics=2, steps=12)
 FADING = 0.3

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 import geodyn as gd
-from geodyn.control.families.branch import advance
-from geodyn.control.families.families import ENDS, stroke_family
-from geodyn.control.search.failure import StrokeError, farthest_led
-from geodyn.control.search.strokes import Direct, efficiency, optimal_stroke
-from geodyn.geometry.groups.rigid import Translation
-from geodyn.locomotion.connections.connection import AbstractInvariantMetric
-from geodyn.locomotion.motion.holonomy import cost
-from geodyn.locomotion.strokes.stroke import FourierStroke
-from geodyn.locomotion.swimmers.links import Purcell
+from geodyn._control.families.branch import advance
+from geodyn._control.families.families import ENDS, stroke_family
+from geodyn._control.search.failure import StrokeError, farthest_led
+from geodyn._control.search.strokes import Direct, efficiency, optimal_stroke
+from geodyn._geometry.groups.rigid import Translation
+from geodyn._locomotion.connections.connection import AbstractInvariantMetric
+from geodyn._locomotion.motion.holonomy import cost
+from geodyn._locomotion.strokes.stroke import FourierStroke
+from geodyn._locomotion.swimmers.links import Purcell
 
 METHOD = Direct(harmonics=2, steps=12)
 
@@ -175,7 +175,7 @@ def test_interrupt_keeps_what_was_computed(monkeypatch):
             raise KeyboardInterrupt
         return advance(*args)
 
-    monkeypatch.setattr("geodyn.control.families.families.advance", interrupted)
+    monkeypatch.setattr("geodyn._control.families.families.advance", interrupted)
     family = stroke_family(Plane(jnp.array(0.3)), (0.0, 0.0), interval=(0.05, 5.0), method=METHOD)
     assert family.end == ENDS.interrupted and family.cost.shape == (3,)
     assert jnp.all(jnp.diff(family.parameter) > 0)

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from helpers.cases import case
 
-from geodyn.control.methods.descent import Descent
-from geodyn.control.methods.extremal import Wong
-from geodyn.control.search.strokes import Direct, optimal_stroke
-from geodyn.geometry.groups.rigid import SO2, Translation
-from geodyn.locomotion.connections.connection import AbstractConnection
-from geodyn.locomotion.connections.kaluza_klein import KaluzaKlein
-from geodyn.locomotion.strokes.stroke import FourierStroke
+from geodyn._control.methods.descent import Descent
+from geodyn._control.methods.extremal import Wong
+from geodyn._control.search.strokes import Direct, optimal_stroke
+from geodyn._geometry.groups.rigid import SO2, Translation
+from geodyn._locomotion.connections.connection import AbstractConnection
+from geodyn._locomotion.connections.kaluza_klein import KaluzaKlein
+from geodyn._locomotion.strokes.stroke import FourierStroke
 
 CASE = case("H07")
 REFERENCE = {name: {key: float(x) for key, x in part.items()} for name, part in CASE["reference"].items()}

@@ -8,10 +8,10 @@ import pytest
 
 import geodyn as gd
 from geodyn import swimmers
-from geodyn._compile.jit import traced_numbers
-from geodyn.commands.stroke import verdict
-from geodyn.control.problem.minimise import OUTCOMES
-from geodyn.control.problem.optimum import OptimalStroke
+from geodyn._commands.stroke import verdict
+from geodyn._control.problem.minimise import OUTCOMES
+from geodyn._control.problem.optimum import OptimalStroke
+from geodyn._engine.jit import traced_numbers
 
 
 class Snake(gd.AbstractSlenderSwimmer):

@@ -6,12 +6,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from geodyn._compile.jit import jit_over_cores
-from geodyn.control.search.starts import checked_region, optimal_strokes
-from geodyn.control.search.strokes import Direct, optimal_stroke
-from geodyn.geometry.groups.rigid import Translation
-from geodyn.locomotion.connections.connection import AbstractSwimmer
-from geodyn.locomotion.swimmers.links import Purcell
+from geodyn._control.search.starts import checked_region, optimal_strokes
+from geodyn._control.search.strokes import Direct, optimal_stroke
+from geodyn._engine.jit import jit_over_cores
+from geodyn._geometry.groups.rigid import Translation
+from geodyn._locomotion.connections.connection import AbstractSwimmer
+from geodyn._locomotion.swimmers.links import Purcell
 
 METHOD = Direct(harmonics=4, steps=16)
 REGION = (-1.0, -1.0), (4.0, 1.0)
@@ -93,7 +93,7 @@ def test_what_leads_elsewhere_on_twice_the_steps_is_not_found(monkeypatch):
         found = optimal_stroke(*args, **options)
         return eqx.tree_at(lambda o: o.displacement, found, 1.2 * found.displacement)
 
-    monkeypatch.setattr("geodyn.control.search.starts.optimal_stroke", astray)
+    monkeypatch.setattr("geodyn._control.search.starts.optimal_stroke", astray)
     with pytest.raises(RuntimeError, match="none of 16 starts"):
         optimal_strokes(TwoHills(jnp.array(0.0)), displacement=0.02, starts=16, region=REGION, method=METHOD)
 
@@ -107,7 +107,7 @@ def test_nothing_found_is_an_error():
 
 def test_a_batch_is_spread_over_the_cores(monkeypatch):
     """21 members on 3 cores: two parts of 11, the last one filled up, from one program; all come back, in order."""
-    monkeypatch.setattr("geodyn._compile.jit._cores", lambda: 3)
+    monkeypatch.setattr("geodyn._engine.jit._cores", lambda: 3)
     traced = []
 
     @jit_over_cores

@@ -6,15 +6,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from geodyn.control.families.design import optimal_design
-from geodyn.control.problem.minimise import OUTCOMES
-from geodyn.control.search.failure import StrokeError
-from geodyn.control.search.implicit import sensitivity
-from geodyn.control.search.strokes import Direct, optimal_stroke
-from geodyn.geometry.groups.rigid import Translation
-from geodyn.locomotion.connections.connection import AbstractSwimmer
-from geodyn.locomotion.motion.holonomy import holonomy
-from geodyn.locomotion.swimmers.links import Purcell
+from geodyn._control.families.design import optimal_design
+from geodyn._control.problem.minimise import OUTCOMES
+from geodyn._control.search.failure import StrokeError
+from geodyn._control.search.implicit import sensitivity
+from geodyn._control.search.strokes import Direct, optimal_stroke
+from geodyn._geometry.groups.rigid import Translation
+from geodyn._locomotion.connections.connection import AbstractSwimmer
+from geodyn._locomotion.motion.holonomy import holonomy
+from geodyn._locomotion.swimmers.links import Purcell
 
 
 class Area(AbstractSwimmer):

@@ -6,22 +6,22 @@ import numpy as np
 import optax
 import pytest
 
-from geodyn.control.methods.descent import Descent
-from geodyn.control.methods.extremal import Wong
-from geodyn.control.problem.minimise import OUTCOMES
-from geodyn.control.problem.wong import WongSystem
-from geodyn.control.search.failure import StrokeError
-from geodyn.control.search.strokes import Direct, optimal_stroke
-from geodyn.geometry.groups.rigid import Translation
-from geodyn.integrators.integrate import integrate
-from geodyn.integrators.step.methods import Gauss
-from geodyn.locomotion.connections.connection import AbstractInvariantMetric
-from geodyn.locomotion.connections.kaluza_klein import KaluzaKlein
-from geodyn.locomotion.motion.holonomy import holonomy
-from geodyn.locomotion.strokes.stroke import shape_and_rate
-from geodyn.locomotion.swimmers.links import Purcell
-from geodyn.locomotion.swimmers.spheres import PushMePullYou
-from geodyn.locomotion.swimmers.wheeled import KinematicCar
+from geodyn._control.methods.descent import Descent
+from geodyn._control.methods.extremal import Wong
+from geodyn._control.problem.minimise import OUTCOMES
+from geodyn._control.problem.wong import WongSystem
+from geodyn._control.search.failure import StrokeError
+from geodyn._control.search.strokes import Direct, optimal_stroke
+from geodyn._geometry.groups.rigid import Translation
+from geodyn._integrators.integrate import integrate
+from geodyn._integrators.step.methods import Gauss
+from geodyn._locomotion.connections.connection import AbstractInvariantMetric
+from geodyn._locomotion.connections.kaluza_klein import KaluzaKlein
+from geodyn._locomotion.motion.holonomy import holonomy
+from geodyn._locomotion.strokes.stroke import shape_and_rate
+from geodyn._locomotion.swimmers.links import Purcell
+from geodyn._locomotion.swimmers.spheres import PushMePullYou
+from geodyn._locomotion.swimmers.wheeled import KinematicCar
 
 BASE = {"base": (10.0, 4 * np.pi / 3), "displacement": 0.1}
 

@@ -10,22 +10,21 @@ import numpy as np
 import pytest
 
 import geodyn as gd
-from geodyn import _progress
-from geodyn.control.problem.minimise import OUTCOMES, minimise
-from geodyn.control.problem.optimum import load_stroke
-from geodyn.control.problem.pointwise import pointwise
-from geodyn.control.search.failure import StrokeError
-from geodyn.control.search.guess import small_stroke
-from geodyn.control.search.strokes import Direct, efficiency, optimal_stroke, stroke_problem
-from geodyn.geometry.groups.rigid import Translation
-from geodyn.locomotion.connections.connection import AbstractSwimmer
-from geodyn.locomotion.motion.costs import energy, length, torque
-from geodyn.locomotion.motion.holonomy import cost, holonomy
-from geodyn.locomotion.motion.retiming import shift
-from geodyn.locomotion.strokes.stroke import FourierStroke
-from geodyn.locomotion.swimmers.free_bodies import Beanie
-from geodyn.locomotion.swimmers.links import Purcell
-from geodyn.locomotion.swimmers.spheres import PushMePullYou, ThreeSphere
+from geodyn._control.problem.minimise import OUTCOMES, minimise
+from geodyn._control.problem.optimum import load_stroke
+from geodyn._control.problem.pointwise import pointwise
+from geodyn._control.search.failure import StrokeError
+from geodyn._control.search.guess import small_stroke
+from geodyn._control.search.strokes import Direct, efficiency, optimal_stroke, stroke_problem
+from geodyn._geometry.groups.rigid import Translation
+from geodyn._locomotion.connections.connection import AbstractSwimmer
+from geodyn._locomotion.motion.costs import energy, length, torque
+from geodyn._locomotion.motion.holonomy import cost, holonomy
+from geodyn._locomotion.motion.retiming import shift
+from geodyn._locomotion.strokes.stroke import FourierStroke
+from geodyn._locomotion.swimmers.free_bodies import Beanie
+from geodyn._locomotion.swimmers.links import Purcell
+from geodyn._locomotion.swimmers.spheres import PushMePullYou, ThreeSphere
 
 pytestmark = pytest.mark.users
 
@@ -279,12 +278,12 @@ def test_what_takes_long_is_computed_when_it_is_asked_for(monkeypatch):
     """And then once."""
     asked = []
     for name in ("second_variation", "wong_residual"):
-        plain = getattr(sys.modules["geodyn.control.problem.optimum"], name)
+        plain = getattr(sys.modules["geodyn._control.problem.optimum"], name)
 
         def counted(*args, plain=plain, name=name):
             return asked.append(name) or plain(*args)
 
-        monkeypatch.setattr(sys.modules["geodyn.control.problem.optimum"], name, counted)
+        monkeypatch.setattr(sys.modules["geodyn._control.problem.optimum"], name, counted)
     found = optimal_stroke(Heisenberg(), [0.3, 0.0], displacement=0.1, method=Direct(harmonics=2, steps=8))
     assert not asked
     assert found.second_order > 0 and found.stats["flat"] == found.stats["flat"] and found.wong_residual < 1e-6
@@ -323,7 +322,7 @@ class Valley(eqx.Module):
 
 def test_a_search_says_that_it_compiles(capsys, monkeypatch):
     """Until its first iteration is told of; and not where no progress is asked for."""
-    monkeypatch.setattr(_progress, "EVERY", 0.01)
+    monkeypatch.setattr("geodyn._foundations.progress.EVERY", 0.01)
     for progress in (True, False):
         found = minimise(
             lambda x: (jnp.sum(x**4), x[:1] - 1, jnp.zeros(0)),

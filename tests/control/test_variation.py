@@ -5,15 +5,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from geodyn._compile.jit import jit
-from geodyn.control.problem.minimise import by_autodiff
-from geodyn.control.problem.problem import StrokeProblem, clock_of
-from geodyn.control.problem.variation import variations
-from geodyn.locomotion.motion import costs
-from geodyn.locomotion.strokes.stroke import FourierStroke
-from geodyn.locomotion.swimmers.free_bodies import Satellite
-from geodyn.locomotion.swimmers.links import Purcell
-from geodyn.locomotion.swimmers.spheres import PushMePullYou
+from geodyn._control.problem.minimise import by_autodiff
+from geodyn._control.problem.problem import StrokeProblem, clock_of
+from geodyn._control.problem.variation import variations
+from geodyn._engine.jit import jit
+from geodyn._locomotion.motion import costs
+from geodyn._locomotion.strokes.stroke import FourierStroke
+from geodyn._locomotion.swimmers.free_bodies import Satellite
+from geodyn._locomotion.swimmers.links import Purcell
+from geodyn._locomotion.swimmers.spheres import PushMePullYou
 
 CASES = {
     "length, bounds": (Purcell(), 0.3, [0.2, -0.1], {"bounded": (0, 1, 3)}),

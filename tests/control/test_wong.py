@@ -5,12 +5,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from geodyn.control.problem.wong import WongSystem
-from geodyn.geometry.groups.rigid import SO3, Translation
-from geodyn.integrators.integrate import integrate
-from geodyn.integrators.step.methods import Gauss
-from geodyn.locomotion.connections.connection import AbstractSwimmer
-from geodyn.locomotion.swimmers.links import Purcell
+from geodyn._control.problem.wong import WongSystem
+from geodyn._geometry.groups.rigid import SO3, Translation
+from geodyn._integrators.integrate import integrate
+from geodyn._integrators.step.methods import Gauss
+from geodyn._locomotion.connections.connection import AbstractSwimmer
+from geodyn._locomotion.swimmers.links import Purcell
 
 
 class Heisenberg(AbstractSwimmer):

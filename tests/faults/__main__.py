@@ -1,7 +1,7 @@
 """Faults that a person might make, planted one at a time; every one must make a test fail.
 
     python tests/faults                    # all of them
-    python tests/faults saltation plot/    # those with one of these words in the name or file
+    python tests/faults saltation _plot/   # those with one of these words in the name or file
     python tests/faults --part 2/6         # the second sixth of them: every sixth one from the second on
 
 The package and its tests are copied to a temporary folder, where one fault after the other is planted and the tests

@@ -1,6 +1,7 @@
 """What a fault is, where it is written down, and how it is planted.
 
-The faults of the folder geodyn/mechanics/rigid stand in mechanics/rigid.txt, those of geodyn's own files in geodyn.txt:
+The faults of the folder geodyn/_mechanics/rigid stand in _mechanics/rigid.txt, those of files beside the folders in
+geodyn.txt:
 
     balls.py Balls.slip: the second sphere's spin turns the other way
     - radii[0][:, None] * spins[i] + radii[1][:, None] * spins[j]

@@ -8,9 +8,9 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import geodyn as gd
-from geodyn.geometry.models.spaces import Euclidean, Hyperbolic, Product, Sphere
-from geodyn.integrators.contract.results import RESULTS
-from geodyn.integrators.trajectory import IntegrationError
+from geodyn._geometry.models.spaces import Euclidean, Hyperbolic, Product, Sphere
+from geodyn._integrators.contract.results import RESULTS
+from geodyn._integrators.trajectory import IntegrationError
 
 PAIR, MOVING = "stereographic pair", "moving halfspace"
 
@@ -274,7 +274,7 @@ class Height(gd.AbstractPotential):
 def test_what_depends_on_the_chart_is_refused(as_users_run):
     q0, v0 = jnp.array([[0.3, 1.1]]), jnp.array([[1.5, -1.0]])
     far_away = Hyperbolic(2, MOVING)
-    for element in (gd.Kepler(1.0, [0.0, 1.0]), gd.Gravity(), gd.FixedPoint(0, [0.3, 1.1]), Height()):
+    for element in (gd.Kepler(1.0, [0.0, 1.0]), gd.Gravity(), gd.Pin(0, [0.3, 1.1]), Height()):
         with pytest.raises(ValueError, match=f"{type(element).__name__} is not the same in all charts"):
             gd.integrate(gd.System(far_away, [1.0], element), q0, 0 * v0, t1=1.0, steps=10)
     with pytest.raises(ValueError, match="Height is not the same"):

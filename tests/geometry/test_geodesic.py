@@ -10,8 +10,8 @@ import pytest
 from helpers.cases import case
 
 import geodyn as gd
-from geodyn.geometry.geodesics.geodesic import chord, distance_or_far, squared_distance
-from geodyn.geometry.models.spaces import Euclidean, Hyperbolic, Inhomogeneous, Product, Sphere
+from geodyn._geometry.geodesics.geodesic import chord, distance_or_far, squared_distance
+from geodyn._geometry.models.spaces import Euclidean, Hyperbolic, Inhomogeneous, Product, Sphere
 
 CASES = {name: case(name) for name in ["G01", "G04", "G08", "T01", "T02"]}
 

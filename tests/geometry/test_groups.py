@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
-from geodyn.geometry.groups.isometries import Isometries, isometry_group
-from geodyn.geometry.groups.poses import place_and_turn, pose
-from geodyn.geometry.groups.product import Product
-from geodyn.geometry.groups.rigid import SE2, SE3, SO2, SO3, Translation
-from geodyn.geometry.models.spaces import Euclidean, Hyperbolic, Sphere
+from geodyn._geometry.groups.isometries import Isometries, isometry_group
+from geodyn._geometry.groups.poses import place_and_turn, pose
+from geodyn._geometry.groups.product import Product
+from geodyn._geometry.groups.rigid import SE2, SE3, SO2, SO3, Translation
+from geodyn._geometry.models.spaces import Euclidean, Hyperbolic, Sphere
 
 GROUPS = {
     "Translation(1)": Translation(1),

@@ -10,7 +10,7 @@ import pytest
 from helpers.cases import case
 
 import geodyn as gd
-from geodyn.geometry.manifold.manifold import check_metric
+from geodyn._geometry.manifold.manifold import check_metric
 
 CASE = case("C01")
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import geodyn as gd
-from geodyn.scenario import read_scenario
+from geodyn._scenarios.scenario import read_scenario
 
 TURN = 2 * np.pi
 

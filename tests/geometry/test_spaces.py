@@ -8,9 +8,9 @@ import pytest
 from helpers.cases import case
 
 import geodyn as gd
-from geodyn.geometry.geodesics.geodesic import squared_distance
-from geodyn.geometry.models.charts import squared_arc
-from geodyn.geometry.models.spaces import Conformal, Embedded, Euclidean, Hyperbolic, Inhomogeneous, Product, Sphere
+from geodyn._geometry.geodesics.geodesic import squared_distance
+from geodyn._geometry.models.charts import squared_arc
+from geodyn._geometry.models.spaces import Conformal, Embedded, Euclidean, Hyperbolic, Inhomogeneous, Product, Sphere
 
 ROUND = {
     "E1": Euclidean(1),

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import geodyn as gd
-from geodyn.geometry.derived import surrogate
-from geodyn.geometry.geodesics.geodesic import squared_distance
-from geodyn.geometry.models.spaces import Inhomogeneous
+from geodyn._geometry.derived import surrogate
+from geodyn._geometry.geodesics.geodesic import squared_distance
+from geodyn._geometry.models.spaces import Inhomogeneous
 
 
 class Wormhole(eqx.Module):

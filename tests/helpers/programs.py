@@ -1,6 +1,6 @@
 """What the tests of programs read from them."""
 
-from geodyn._compile.internals import programs_in
+from geodyn._engine.internals import programs_in
 
 
 def length(jaxpr) -> int:

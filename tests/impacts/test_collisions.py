@@ -25,7 +25,7 @@ START = jnp.concatenate([GIVEN["x"].ravel(), GIVEN["v"].ravel()])
 
 def two_spheres(z, m, r, t1, e):
     system = gd.System(FLAT, m, gd.Contact(r, e))
-    t = gd.integrate(system, z[:6].reshape(2, 3), z[6:].reshape(2, 3), t1=t1, steps=5, most_impacts=3)
+    t = gd.integrate(system, z[:6].reshape(2, 3), z[6:].reshape(2, 3), t1=t1, steps=5, max_impacts=3)
     return jnp.concatenate([t.q[-1].ravel(), t.v[-1].ravel()]), t
 
 
@@ -69,7 +69,7 @@ def test_the_action_is_stationary_through_impacts_at_one_time():
     q0, v0 = jnp.array([-2.0, 0.0, 3.0]), jnp.array([1.0, 0.0, -2.0])
 
     def end(q0, v0):
-        t = gd.integrate(gd.System(LINE, m, gd.Contact(0.5)), q0[:, None], v0[:, None], t1=t1, steps=3, most_impacts=6)
+        t = gd.integrate(gd.System(LINE, m, gd.Contact(0.5)), q0[:, None], v0[:, None], t1=t1, steps=3, max_impacts=6)
         return t.q[-1].ravel(), t
 
     moved, t = jax.jit(jax.jacfwd(end, (0, 1), has_aux=True))(q0, v0)
@@ -88,7 +88,7 @@ def test_reflection_in_the_kinetic_metric():
     @jax.jit
     def reflected(v, e, start):
         system = gd.System(space, jnp.ones(1), gd.Wall(lambda x: 3 * (ds @ x) + start, e))
-        return gd.integrate(system, jnp.zeros((1, 4)), v[None], t1=1.0, steps=1, most_impacts=2).v[-1, 0]
+        return gd.integrate(system, jnp.zeros((1, 4)), v[None], t1=1.0, steps=1, max_impacts=2).v[-1, 0]
 
     for e in (1.0, 0.4, 0.0):
         after = reflected(v, e, 0.5)
@@ -173,7 +173,7 @@ def swarm():
     def run(v0):
         wall = gd.Wall(lambda x: 0.7**2 - x @ x)
         system = gd.System(FLAT, jnp.linspace(1, 3, 20), gd.Contact(radii), wall)
-        t = gd.integrate(system, q0, v0, t1=1.0, steps=5, most_impacts=150)
+        t = gd.integrate(system, q0, v0, t1=1.0, steps=5, max_impacts=150)
         return t.impacts, t.energy, jnp.min(jax.vmap(lambda q: system.contacts.gap(jnp.zeros(()), q.ravel()))(t.q))
 
     return run(2.0 * draw.normal(size=(20, 3)))
@@ -185,7 +185,7 @@ def test_neighbours_change_nothing(monkeypatch):
     those of all pairs, and energy is kept. Measured 2e-16. Catches a list that is not renewed."""
     runs = []
     for listed in (1000, 1):
-        monkeypatch.setattr("geodyn.mechanics.elements.contact.LISTED_PER_POINT", listed)
+        monkeypatch.setattr("geodyn._mechanics.elements.contact.LISTED_PER_POINT", listed)
         jax.clear_caches()
         runs.append(swarm())
     (every, *_), (few, energy, gap) = runs
@@ -201,12 +201,12 @@ def test_neighbours_change_nothing(monkeypatch):
 def test_neighbours_see_what_comes_from_rest(monkeypatch):
     """In one step a disc falls from rest onto another that is not among the four nearest pairs, past a third pair:
     s = 3 = a t²/2. Catches a step that is not cut, or for ever tried again."""
-    monkeypatch.setattr("geodyn.mechanics.elements.contact.LISTED_PER_POINT", 1)
+    monkeypatch.setattr("geodyn._mechanics.elements.contact.LISTED_PER_POINT", 1)
     jax.clear_caches()
     right = jnp.zeros((4, 2)).at[3, 0].set(1.0)
 
     def run(pull, v0):
-        discs = gd.System(PLANE, [1.0] * 4, gd.Contact(0.1), gd.friction.PointLoad(pull))
+        discs = gd.System(PLANE, [1.0] * 4, gd.Contact(0.1), gd.loads.PointLoad(pull))
         return gd.integrate(discs, [[0.0, 0.0], [3.0, 1.0], [3.3, 1.0], [3.2, 0.0]], v0, t1=2.0, steps=1)
 
     # The second: each comes to meet the other, and the room is used up at twice their speed.
@@ -223,7 +223,7 @@ def test_several_contacts_at_once():
     one complementarity problem over all closed contacts would leave (−1, 2, 2)/3."""
     run = jax.jit(
         lambda m, q0, v0: gd.integrate(
-            gd.System(LINE, m, gd.Contact(0.5)), q0[:, None], v0[:, None], t1=3.0, steps=3, most_impacts=6
+            gd.System(LINE, m, gd.Contact(0.5)), q0[:, None], v0[:, None], t1=3.0, steps=3, max_impacts=6
         )
     )
     ones = jnp.ones(3)
@@ -272,9 +272,7 @@ def test_simultaneous_impacts_in_any_order():
     together. Measured 2e-15; the reflection of all at once was 0.67 off, its derivative for two pairs too."""
 
     def end(m, q0, v0):
-        t = gd.integrate(
-            gd.System(LINE, m, gd.Contact(0.5)), q0[:, None], v0[:, None], t1=2.0, steps=2, most_impacts=12
-        )
+        t = gd.integrate(gd.System(LINE, m, gd.Contact(0.5)), q0[:, None], v0[:, None], t1=2.0, steps=2, max_impacts=12)
         return t.q[-1, :, 0], (t.v[-1, :, 0], t.impacts.count)
 
     @jax.jit
@@ -340,7 +338,7 @@ def test_moving_wall():
     @jax.jit
     def end(speed):
         system = gd.System(LINE, jnp.ones(1), gd.Wall(Piston(speed)))
-        return gd.integrate(system, jnp.zeros((1, 1)), jnp.ones((1, 1)), t1=2.0, steps=4, most_impacts=2).q[-1, 0, 0]
+        return gd.integrate(system, jnp.zeros((1, 1)), jnp.ones((1, 1)), t1=2.0, steps=4, max_impacts=2).q[-1, 0, 0]
 
     def at(u):
         return 2 / (1 + u) + (-2 * u - 1) * (2 - 2 / (1 + u))
@@ -373,9 +371,9 @@ def test_too_many_impacts_is_a_status():
     system = gd.System(LINE, [1.0], gd.Wall(lambda x: 1 - x[0] ** 2))
 
     def run(**options):
-        return gd.integrate(system, [[0.0]], [[1.0]], t1=10.0, steps=10, most_impacts=3, **options)
+        return gd.integrate(system, [[0.0]], [[1.0]], t1=10.0, steps=10, max_impacts=3, **options)
 
-    with pytest.raises(gd.IntegrationError, match="after t = 5 there are more impacts than most_impacts"):
+    with pytest.raises(gd.IntegrationError, match="after t = 5 there are more impacts than max_impacts"):
         run()
     t = run(throw=False)
     assert int(t.result) == gd.RESULTS.too_many_impacts and np.isfinite(t.q[6, 0, 0]) and np.isnan(t.q[-1, 0, 0])
@@ -387,7 +385,7 @@ def test_one_program_serves_any_numbers_of_steps_and_impacts(caplog):
     system, q = gd.System(LINE, [1.0], gd.Wall(lambda x: 1 - x[0] ** 2)), jnp.zeros((1, 1))
 
     def run(q, steps, every, most):
-        options = {"steps": steps, "save_every": every, "most_impacts": most, "throw": False}
+        options = {"steps": steps, "save_every": every, "max_impacts": most, "throw": False}
         return gd.integrate(system, q, [[1.0]], t1=10.0, **options)
 
     counts = (10, 1, 7), (30, 3, 5), (40, 4, 8), (12, 2, 3)

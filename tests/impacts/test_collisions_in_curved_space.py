@@ -26,7 +26,7 @@ def curved(request):
     @jax.jit
     def run(masses, radii, q0, v0, e):
         system = gd.System(space, masses, gd.Contact(radii, e))
-        return gd.integrate(system, q0, v0, t1=2.0, steps=40, most_impacts=3)
+        return gd.integrate(system, q0, v0, t1=2.0, steps=40, max_impacts=3)
 
     return curvature, space, run
 
@@ -152,7 +152,7 @@ def test_derivatives_in_curved_space():
     system = gd.System(space, [1.0, 2.5], gd.Contact([0.15, 0.3]), wall)
 
     def end(z):
-        t = gd.integrate(system, *z, t1=t1, steps=60, most_impacts=12)
+        t = gd.integrate(system, *z, t1=t1, steps=60, max_impacts=12)
         return (t.q[-1], t.v[-1]), t.impacts
 
     @jax.jit
@@ -190,7 +190,7 @@ def test_friction_far_out():
             return space.coordinates(boost @ space.embed(x))
 
         q, v = jax.vmap(lambda x, u: jax.jvp(moved, (x,), (u,)))(q0, v0)
-        run = gd.integrate(body, q, v, t1=1.0, steps=16, save_every=16, method=gd.Gauss(5), most_impacts=2)
+        run = gd.integrate(body, q, v, t1=1.0, steps=16, save_every=16, method=gd.Gauss(5), max_impacts=2)
 
         def speeds(x, u):
             return jax.vmap(lambda x, u: gd.norm(space, x, u))(x, u)

@@ -8,8 +8,8 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import geodyn as gd
-from geodyn.integrators.impacts.coulomb import Bonds, Frame, impact
-from geodyn.mechanics.elements.friction import slip_of_pair
+from geodyn._integrators.impacts.coulomb import Bonds, Frame, impact
+from geodyn._mechanics.elements.friction import slip_of_pair
 
 LINE, PLANE = map(gd.spaces.Euclidean, (1, 2))
 G = 9.81
@@ -56,7 +56,7 @@ def test_spinning_ball_bounces():
     impulse that does not know of the spin, or is not limited by the cone."""
 
     def end(z):
-        t = gd.integrate(ball(z[0], z[1]), jnp.array([[0.0, 1.0, 0.0]]), z[None, 2:], t1=1.5, steps=15, most_impacts=8)
+        t = gd.integrate(ball(z[0], z[1]), jnp.array([[0.0, 1.0, 0.0]]), z[None, 2:], t1=1.5, steps=15, max_impacts=8)
         state = jnp.concatenate([t.q[-1, 0], t.v[-1, 0]])
         return state @ weights, (state, t.impacts.count)
 
@@ -305,7 +305,7 @@ def test_more_contacts_than_allowed_is_a_status():
     """Two points fall to the floor. Catches a contact that is left out and falls through."""
     system = gd.System(LINE, [1.0, 1.0], gd.Gravity(G), gd.Wall(lambda x: x[0], 0.0))
     for most, result in ((1, gd.RESULTS.not_converged), (2, gd.RESULTS.successful)):
-        method = gd.methods.Moreau(most_contacts=most)
+        method = gd.methods.Moreau(max_contacts=most)
         t = gd.integrate(system, [[0.1], [0.1]], [[0.0], [0.0]], t1=0.5, steps=10, method=method, throw=False)
         assert int(t.result) == result
 
@@ -405,7 +405,7 @@ WRONG = {
     "slip": (lambda: gd.Wall(lambda x: x[1], 1.0, 0.1, slip=3.0), "slip must be a function"),
     "frictions": (lambda: run(gd.Wall(lambda x: x[1], 0.5, [0.1] * 3)), r"friction of Wall.*one per contact \(1\)"),
     "slips": (lambda: run(Sticky(jnp.ones(()), jnp.ones(()))), r"slip of Sticky must return shape \[1, s\]"),
-    "most contacts": (lambda: gd.methods.Moreau(0), "most_contacts must be a positive whole number"),
+    "most contacts": (lambda: gd.methods.Moreau(0), "max_contacts must be a positive whole number"),
     "no contacts": (lambda: run(method=gd.methods.Moreau()), "Moreau is for systems with contacts"),
 }
 
@@ -424,7 +424,7 @@ def test_wrong_input_is_named(name):
 @jax.jit
 def swung(h):
     """A pendulum on a rod, from the horizontal, far above a floor."""
-    held, floor = gd.FixedPoint(0, [0.0, 0.0]), gd.Wall(lambda x: x[1] + 9.0, 0.0)
+    held, floor = gd.Pin(0, [0.0, 0.0]), gd.Wall(lambda x: x[1] + 9.0, 0.0)
     system = gd.System(PLANE, [1.0, 1.0], gd.Gravity(G), gd.Rod([(0, 1)], 1.0), held, floor)
     q0 = jnp.array([[0.0, 0.0], [1.0, 0.0]])
     t = gd.integrate(system, q0, jnp.zeros((2, 2)), t1=40 * h, steps=40, method=gd.methods.Moreau())
@@ -490,10 +490,10 @@ def test_more_contacts_than_are_watched():
     system = gd.System(gd.spaces.Euclidean(2), np.ones(12), discs, *box, gd.Gravity(9.81))
     q0 = 0.52 * np.stack([j, i], axis=1) + 0.27
 
-    def fallen(most_contacts):
-        method = gd.methods.Moreau(most_contacts=most_contacts)
+    def fallen(max_contacts):
+        method = gd.methods.Moreau(max_contacts=max_contacts)
         return gd.integrate(system, q0, t1=1.0, steps=100, method=method)
 
-    with pytest.raises(gd.IntegrationError, match=r"may close in this step, and most_contacts=4 are watched: take gd"):
+    with pytest.raises(gd.IntegrationError, match=r"may close in this step, and max_contacts=4 are watched: take gd"):
         fallen(4)
     assert np.max(np.abs(fallen(24).v[-1])) < 1e-12

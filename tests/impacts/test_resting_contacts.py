@@ -17,7 +17,7 @@ def dropped(height, e):
     """A ball on the floor under gravity."""
     system = gd.System(LINE, jnp.ones(1), gd.Gravity(GRAVITY), gd.Wall(lambda x: x[0], e))
     q0 = jnp.reshape(height, (1, 1))
-    return gd.integrate(system, q0, jnp.zeros((1, 1)), t1=2.0, steps=200, most_impacts=32)
+    return gd.integrate(system, q0, jnp.zeros((1, 1)), t1=2.0, steps=200, max_impacts=32)
 
 
 def test_bouncing_ball_comes_to_rest():
@@ -62,7 +62,7 @@ def test_what_cannot_be_raised_is_a_status(resting):
     def run(x, v):
         floor = gd.Wall(lambda x: jnp.where(x[0] > 2, jnp.nan, x[0]))
         system = gd.System(LINE, [1.0], gd.Gravity(GRAVITY), floor, resting=resting)
-        return gd.integrate(system, x.reshape(1, 1), v.reshape(1, 1), t1=1.0, steps=10, most_impacts=8)
+        return gd.integrate(system, x.reshape(1, 1), v.reshape(1, 1), t1=1.0, steps=10, max_impacts=8)
 
     laid = run(jnp.zeros(1), jnp.zeros(1))
     assert int(laid.result) == (gd.RESULTS.successful if resting else gd.RESULTS.pressed_at_rest)
@@ -93,7 +93,7 @@ def test_ball_in_a_bowl():
         bowl = gd.Wall(lambda x: 1 - jnp.sqrt(x @ x), z[1])
         system = gd.System(PLANE, jnp.ones(1), gd.Gravity(GRAVITY), bowl)
         q0 = jnp.stack([z[0], jnp.zeros(())])[None]
-        return gd.integrate(system, q0, jnp.zeros((1, 2)), t1=2.0, steps=100, most_impacts=16)
+        return gd.integrate(system, q0, jnp.zeros((1, 2)), t1=2.0, steps=100, max_impacts=16)
 
     def last(z):
         t = run(z)

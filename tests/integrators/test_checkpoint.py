@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import geodyn as gd
-from geodyn._files.archive import differences
-from geodyn.integrators.contract.results import RESULTS
-from geodyn.integrators.saving import parts
+from geodyn._foundations.files.archive import differences
+from geodyn._integrators.contract.results import RESULTS
+from geodyn._integrators.saving import parts
 
 
 def pendulum(q, v):
@@ -93,7 +93,7 @@ def test_killed_run_goes_on(tmp_path):
     """kill -9 in the middle, in the program as a user has it."""
     script = """if True:
         import sys, jax, jax.numpy as jnp, numpy as np, geodyn as gd
-        from geodyn.integrators.saving import parts
+        from geodyn._integrators.saving import parts
         jax.config.update("jax_enable_x64", True)
         parts.SECONDS = 0.0
         system = gd.Lagrangian(lambda q, v: 0.5 * v[0] ** 2 + jnp.cos(q[0]))

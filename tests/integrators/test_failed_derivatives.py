@@ -21,7 +21,7 @@ def bouncing(x, k, t1):
     """More impacts than there is room for."""
     wall = gd.Wall(lambda x: x[0], restitution=1.0)
     body = gd.System(gd.spaces.Euclidean(1), [1.0], gd.Gravity(9.81 * k, axis=0), wall)
-    return gd.integrate(body, x[None, None], t1=2 * t1, steps=20, most_impacts=2, throw=False)
+    return gd.integrate(body, x[None, None], t1=2 * t1, steps=20, max_impacts=2, throw=False)
 
 
 def fast(x, k, t1):

@@ -150,7 +150,7 @@ def test_the_end_moves_with_the_final_time_as_it_moves_in_time(walled):
     def law(q, v, t):
         return v @ v / 2 + t * q[0]
 
-    push = gd.friction.PointLoad(lambda t: t[None, None])
+    push = gd.loads.PointLoad(lambda t: t[None, None])
 
     def end(times):
         kinds = gd.System(gd.spaces.Euclidean(1), [1.0], push, gd.Wall(lambda x: x[0])), gd.Lagrangian(law)
@@ -181,7 +181,7 @@ def test_memory_of_reverse_mode(monkeypatch):
         return compiled(jnp.array(1.0)), compiled.memory_analysis().temp_size_in_bytes
 
     whole, memory = gradient()
-    monkeypatch.setattr(importlib.import_module("geodyn.integrators.integrate"), "STAGE_MEMORY", 2**18)
+    monkeypatch.setattr(importlib.import_module("geodyn._integrators.integrate"), "STAGE_MEMORY", 2**18)
     parts, memory_of_parts = gradient()
     monkeypatch.undo()
     jax.clear_caches()

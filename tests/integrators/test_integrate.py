@@ -8,10 +8,10 @@ import pytest
 from helpers.cases import case
 
 import geodyn as gd
-from geodyn.integrators.contract.lagrangian import Lagrangian
-from geodyn.integrators.contract.system import ODE
-from geodyn.integrators.integrate import integrate
-from geodyn.integrators.step.methods import Gauss, RadauIIA
+from geodyn._integrators.contract.lagrangian import Lagrangian
+from geodyn._integrators.contract.system import ODE
+from geodyn._integrators.integrate import integrate
+from geodyn._integrators.step.methods import Gauss, RadauIIA
 
 pytestmark = pytest.mark.users
 
@@ -314,11 +314,11 @@ AT_REST = {
         jnp.array([[0.0, 0.1, 0.2], [0.1, 0.1, 0.2], [0.3, 0.1, 0.2]]),
     ),
     "a weight on a nail at height zero": (
-        gd.System(SPACE, [1.0], gd.Gravity(10.0), gd.FixedPoint(0, [0.3, 0.1, 0.0])),
+        gd.System(SPACE, [1.0], gd.Gravity(10.0), gd.Pin(0, [0.3, 0.1, 0.0])),
         jnp.array([[0.3, 0.1, 0.0]]),
     ),
     HARD: (
-        gd.rigid.RigidBodies([1.0, 1.0, 2.0], 3.0, gd.Gravity(10.0), gd.rigid.Weld((None, 0))),
+        gd.rigid.RigidBodies([1.0, 1.0, 2.0], 3.0, gd.Gravity(10.0), gd.rigid.FixedJoint((None, 0))),
         jnp.array([[0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0]]),
     ),
 }

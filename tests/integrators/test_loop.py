@@ -12,10 +12,10 @@ import pytest
 from helpers.collocated import METHOD, STEPS, TIMES, assert_close, collocated, slope
 
 import geodyn as gd
-from geodyn.integrators.step import errors
-from geodyn.integrators.step.iteration import search
-from geodyn.integrators.step.methods import start
-from geodyn.integrators.step.path import path
+from geodyn._integrators.step import errors
+from geodyn._integrators.step.iteration import search
+from geodyn._integrators.step.methods import start
+from geodyn._integrators.step.path import path
 
 
 @pytest.fixture(autouse=True)
@@ -318,7 +318,7 @@ def test_parts_have_their_times(monkeypatch):
     """Where the stage values of all steps would be too many, each part of them is a loop, that begins where the one
     before ended."""
     member = [x[0] for x in MEMBERS]
-    monkeypatch.setattr(importlib.import_module("geodyn.integrators.integrate"), "STAGE_MEMORY", 64)
+    monkeypatch.setattr(importlib.import_module("geodyn._integrators.integrate"), "STAGE_MEMORY", 64)
     jax.clear_caches()
     got = jax.jit(jax.value_and_grad(end, (0, 1, 2, 3)))(*member)
     monkeypatch.undo()

@@ -11,7 +11,7 @@ import pytest
 from helpers.collocated import assert_close, slope
 
 import geodyn as gd
-from geodyn.integrators.contract.system import AbstractSystem
+from geodyn._integrators.contract.system import AbstractSystem
 
 
 class Held(AbstractSystem):

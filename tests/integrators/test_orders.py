@@ -7,7 +7,7 @@ import pytest
 from helpers.cases import case
 
 import geodyn as gd
-from geodyn.geometry.models.spaces import Hyperbolic, Sphere
+from geodyn._geometry.models.spaces import Hyperbolic, Sphere
 
 
 def ends(system, method, q0, v0, t1, steps):

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import geodyn as gd
-from geodyn._numerics.bands import Banded, Full
-from geodyn.integrators.contract import couplings
-from geodyn.integrators.step.collocation import FORMULATIONS, UNCONSTRAINED, Problem
-from geodyn.mechanics.elements.abstract import Tuples
+from geodyn._engine.numerics.bands import Banded, Full
+from geodyn._integrators.contract import couplings
+from geodyn._integrators.step.collocation import FORMULATIONS, UNCONSTRAINED, Problem
+from geodyn._mechanics.elements.abstract import Tuples
 
 FLAT = gd.spaces.Euclidean(3)
 H = 0.02
@@ -40,7 +40,7 @@ def pinned(count):
     q0 = np.stack([0.1 * place, 0 * place, 0.003 * (place - (count - 1) / 2) ** 2], axis=1)
     edges = np.stack([names[:-1], names[1:]], axis=1)
     lengths = np.linalg.norm(q0[edges[:, 0]] - q0[edges[:, 1]], axis=1)
-    ends = [gd.FixedPoint(i, q0[i]) for i in (names[0], names[-1])]
+    ends = [gd.Pin(i, q0[i]) for i in (names[0], names[-1])]
     return gd.System(FLAT, np.ones(count), gd.Rod(edges, lengths), *ends, gd.Gravity(9.81)), q0
 
 

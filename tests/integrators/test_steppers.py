@@ -9,7 +9,7 @@ import pytest
 from helpers.programs import length
 
 import geodyn as gd
-from geodyn.integrators.contract.results import RESULTS
+from geodyn._integrators.contract.results import RESULTS
 
 
 class SymplecticEuler(gd.methods.AbstractStepper):
@@ -132,7 +132,7 @@ DRIVEN = [
 def test_a_driven_motion_has_the_times_of_its_steps(method):
     """q'' = t: every rule for v here is exact for it, that for q with Newmark's β = 1/6; between the steps a cubic."""
     wall = [gd.Wall(lambda x: x[0] + 9)] if isinstance(method, gd.methods.Moreau) else []
-    system = gd.System(gd.spaces.Euclidean(1), [1.0], gd.friction.PointLoad(lambda t: t[None, None]), *wall)
+    system = gd.System(gd.spaces.Euclidean(1), [1.0], gd.loads.PointLoad(lambda t: t[None, None]), *wall)
     t = gd.integrate(system, [[1.0]], [[0.5]], t0=0.3, t1=1.7, steps=7, method=method)
     np.testing.assert_allclose(t.v[:, 0, 0], 0.5 + (t.t**2 - 0.09) / 2, rtol=1e-12)
     if isinstance(method, gd.methods.Newmark):
@@ -168,7 +168,7 @@ def test_newmark_is_the_trapezoidal_rule():
     "method", [gd.methods.Newmark(), gd.methods.StormerVerlet(), gd.methods.Adaptive()], ids=lambda m: type(m).__name__
 )
 def test_baselines_refuse_what_they_cannot_hold(method):
-    held = gd.System(SPACE, [1.0], gd.FixedPoint(0, [0.0, 0.0]))
+    held = gd.System(SPACE, [1.0], gd.Pin(0, [0.0, 0.0]))
     with pytest.raises(ValueError, match=r"without constraints: take method=gd.RadauIIA\(3\)"):
         gd.integrate(held, [[0.0, 0.0]], [[0.0, 0.0]], t1=1.0, steps=1, method=method)
     rubbing = gd.System(SPACE, [1.0], gd.friction.DryFriction(0.1))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from helpers.cases import case
 
-from geodyn.integrators.contract.tableau import ButcherTableau, gauss, lobatto_iiia, radau_iia
+from geodyn._integrators.contract.tableau import ButcherTableau, gauss, lobatto_iiia, radau_iia
 
 CASE = case("I01")["reference"]
 ZOO = {

@@ -62,20 +62,20 @@ def played(method, t):
     def motion(t):
         return 0.3 * jnp.sin(2 * t)[None]
 
-    pull = gd.friction.PointLoad(lambda t: jnp.stack([jnp.zeros(1), -t[None]]))
-    game = gd.System(LINE, [1.0, 2.0], gd.Contact([0.1, 0.1], restitution=0.8), gd.friction.Driven(0, motion), pull)
+    pull = gd.loads.PointLoad(lambda t: jnp.stack([jnp.zeros(1), -t[None]]))
+    game = gd.System(LINE, [1.0, 2.0], gd.Contact([0.1, 0.1], restitution=0.8), gd.loads.Driven(0, motion), pull)
     x, u = jax.jvp(motion, (t[0],), (jnp.ones(()),))
     start = jnp.stack([x, jnp.array([0.6])]), jnp.stack([u, jnp.array([-0.6])])
-    trajectory = gd.integrate(game, *start, t0=t[0], t1=t[1], steps=2, method=method, most_impacts=1)
+    trajectory = gd.integrate(game, *start, t0=t[0], t1=t[1], steps=2, method=method, max_impacts=1)
     return ended(trajectory) if trajectory.impacts is None else jnp.append(ended(trajectory), trajectory.impacts.t)
 
 
 def bouncing(method, t):
     """On a floor that moves."""
     floor = gd.Wall(lambda x, t: x[0] - 0.1 * jnp.sin(3 * t), restitution=0.8)
-    body = gd.System(LINE, [1.0], floor, gd.friction.PointLoad(lambda t: -(1 + t)[None, None]))
+    body = gd.System(LINE, [1.0], floor, gd.loads.PointLoad(lambda t: -(1 + t)[None, None]))
     start = jnp.array([[0.3]]), jnp.array([[-1.0]])
-    return ended(gd.integrate(body, *start, t0=t[0], t1=t[1], steps=2, method=method, most_impacts=2))
+    return ended(gd.integrate(body, *start, t0=t[0], t1=t[1], steps=2, method=method, max_impacts=2))
 
 
 # A tableau gives a step nothing but its numbers: one of each kind is enough.
@@ -94,7 +94,7 @@ CASES = {
     "swinging, minimising": (swinging, gd.friction.IncrementalPotential()),
     "skating, minimising": (skating, gd.friction.IncrementalPotential()),
     "forces of constraints": (
-        lambda method, t: swinging(method, t, gd.linkages.ConstraintForces(PENDULUM)),
+        lambda method, t: swinging(method, t, gd.methods.ConstraintForces(PENDULUM)),
         gd.Gauss(2),
     ),
     "a racket, index3": (played, gd.RadauIIA(2, "index3")),
@@ -151,7 +151,7 @@ def test_derivatives_of_an_adaptive_solver():
     @jax.jit
     def both(t):
         def end(t):
-            method, system = gd.methods.Adaptive(rtol=1e-13, atol=1e-15, most_steps=256), gd.Lagrangian(pushed)
+            method, system = gd.methods.Adaptive(rtol=1e-13, atol=1e-15, max_steps=256), gd.Lagrangian(pushed)
             x = gd.integrate(system, *resting[:, None], t0=t[0], t1=t[1], steps=2, method=method)
             return jnp.concatenate([x.q[-1], x.v[-1]])
 

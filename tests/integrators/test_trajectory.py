@@ -17,10 +17,10 @@ from helpers.programs import length
 from scipy.integrate import solve_ivp
 
 import geodyn as gd
-from geodyn import _progress
-from geodyn.integrators.contract.results import RESULTS
-from geodyn.integrators.saving import parts
-from geodyn.integrators.trajectory import IntegrationError
+from geodyn._foundations.progress import compiling
+from geodyn._integrators.contract.results import RESULTS
+from geodyn._integrators.saving import parts
+from geodyn._integrators.trajectory import IntegrationError
 
 
 def pendulum(q, v):
@@ -40,7 +40,7 @@ def test_save_every(whole):
     thin = gd.integrate(PENDULUM, [1.3], [0.5], t1=6.0, steps=60, save_every=6)
     np.testing.assert_allclose(thin.q, whole.q[::6], rtol=0, atol=2e-15)
     np.testing.assert_allclose(thin.t, whole.t[::6], rtol=1e-15)
-    counts = {"steps": np.int64(60), "save_every": np.int32(6), "most_impacts": np.uint8(64)}
+    counts = {"steps": np.int64(60), "save_every": np.int32(6), "max_impacts": np.uint8(64)}
     np.testing.assert_array_equal(gd.integrate(PENDULUM, [1.3], [0.5], t1=6.0, **counts).q, thin.q)
     assert whole.q.shape == (61, 1) and int(whole.stats.steps) == 60 and int(whole.result) == RESULTS.successful
 
@@ -356,9 +356,9 @@ def test_one_program_serves_any_number_of_steps(method):
 
 def test_says_that_it_compiles(capsys, monkeypatch):
     """Until the bar begins; and not where no progress is asked for."""
-    monkeypatch.setattr(_progress, "EVERY", 0.01)
+    monkeypatch.setattr("geodyn._foundations.progress.EVERY", 0.01)
     for shown in (True, False):
-        with _progress.compiling(shown):
+        with compiling(shown):
             time.sleep(0.1)
         assert ("compiling … 0 s" in capsys.readouterr().err) == shown
 
@@ -394,7 +394,7 @@ def test_reverse_mode_in_parts(monkeypatch):
         return gd.integrate(PENDULUM, q, jnp.array([0.5]), t1=2.0, steps=24).q[-1, 0]
 
     whole = jax.jit(jax.grad(loss))(jnp.array([1.3]))
-    monkeypatch.setattr(sys.modules["geodyn.integrators.integrate"], "STAGE_MEMORY", 1000)
+    monkeypatch.setattr(sys.modules["geodyn._integrators.integrate"], "STAGE_MEMORY", 1000)
     jax.clear_caches()
     np.testing.assert_allclose(jax.jit(jax.grad(loss))(jnp.array([1.3])), whole, rtol=1e-13)
     monkeypatch.undo()

@@ -12,25 +12,25 @@ from jax.flatten_util import ravel_pytree
 from scipy.integrate import quad, solve_ivp
 from scipy.spatial.transform import Rotation
 
-from geodyn.geometry.groups.rigid import SE2, SO3, Translation
-from geodyn.geometry.models.spaces import Euclidean, Hyperbolic, Sphere
-from geodyn.locomotion.connections.connection import (
+from geodyn._geometry.groups.rigid import SE2, SO3, Translation
+from geodyn._geometry.models.spaces import Euclidean, Hyperbolic, Sphere
+from geodyn._locomotion.connections.connection import (
     AbstractConnection,
     connection,
     covariant_derivative,
     curvature,
     reduction,
 )
-from geodyn.locomotion.connections.kinematic import AbstractKinematicBody
-from geodyn.locomotion.motion.holonomy import holonomy, path
-from geodyn.locomotion.motion.mechanical import drifting_path, locked_inertia
-from geodyn.locomotion.strokes.stroke import FourierStroke
-from geodyn.locomotion.swimmers.curved_space import PointMasses, TwoLegged
-from geodyn.locomotion.swimmers.free_bodies import Beanie, FallingCat, FloatingLinks, PendulumRaft, Satellite
-from geodyn.locomotion.swimmers.links import Purcell
-from geodyn.locomotion.swimmers.spheres import PushMePullYou
-from geodyn.locomotion.swimmers.wheeled import KinematicCar, KinematicSnake, RollingDisc
-from geodyn.mechanics.points.system import System, killing_momentum
+from geodyn._locomotion.connections.kinematic import AbstractKinematicBody
+from geodyn._locomotion.motion.holonomy import holonomy, path
+from geodyn._locomotion.motion.mechanical import drifting_path, locked_inertia
+from geodyn._locomotion.strokes.stroke import FourierStroke
+from geodyn._locomotion.swimmers.curved_space import PointMasses, TwoLegged
+from geodyn._locomotion.swimmers.free_bodies import Beanie, FallingCat, FloatingLinks, PendulumRaft, Satellite
+from geodyn._locomotion.swimmers.links import Purcell
+from geodyn._locomotion.swimmers.spheres import PushMePullYou
+from geodyn._locomotion.swimmers.wheeled import KinematicCar, KinematicSnake, RollingDisc
+from geodyn._mechanics.points.system import System, killing_momentum
 
 H01 = case("H01")["reference"]
 SATELLITE = Satellite(np.diag([1.0, 1.2, 1.5]), [[0.6, 0.8, 0.0], [0.0, 0.6, 0.8]], [0.1, 0.3])

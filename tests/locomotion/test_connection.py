@@ -10,8 +10,8 @@ import pytest
 from helpers.cases import case
 
 import geodyn as gd
-from geodyn.geometry.groups.rigid import SO2, Translation
-from geodyn.locomotion.connections.connection import (
+from geodyn._geometry.groups.rigid import SO2, Translation
+from geodyn._locomotion.connections.connection import (
     AbstractConnection,
     AbstractSwimmer,
     connection,
@@ -19,16 +19,16 @@ from geodyn.locomotion.connections.connection import (
     reduction,
     shape_metric,
 )
-from geodyn.locomotion.connections.coordinates import Reframed
-from geodyn.locomotion.connections.kaluza_klein import Heading, KaluzaKlein
-from geodyn.locomotion.connections.kinematic import AbstractKinematicBody
-from geodyn.locomotion.connections.measured import MeasuredConnection
-from geodyn.locomotion.motion.holonomy import holonomy
-from geodyn.locomotion.strokes.stroke import FourierStroke
-from geodyn.locomotion.swimmers.continuous import Serpenoid
-from geodyn.locomotion.swimmers.links import Modes, NLink, Purcell, SymmetricPurcell
-from geodyn.locomotion.swimmers.spheres import PushMePullYou, ThreeSphere
-from geodyn.locomotion.swimmers.wheeled import KinematicCar
+from geodyn._locomotion.connections.coordinates import Reframed
+from geodyn._locomotion.connections.kaluza_klein import Heading, KaluzaKlein
+from geodyn._locomotion.connections.kinematic import AbstractKinematicBody
+from geodyn._locomotion.connections.measured import MeasuredConnection
+from geodyn._locomotion.motion.holonomy import holonomy
+from geodyn._locomotion.strokes.stroke import FourierStroke
+from geodyn._locomotion.swimmers.continuous import Serpenoid
+from geodyn._locomotion.swimmers.links import Modes, NLink, Purcell, SymmetricPurcell
+from geodyn._locomotion.swimmers.spheres import PushMePullYou, ThreeSphere
+from geodyn._locomotion.swimmers.wheeled import KinematicCar
 
 CASE = case("H06")["reference"]
 

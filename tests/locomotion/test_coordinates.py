@@ -7,22 +7,22 @@ import numpy as np
 import pytest
 from helpers.cases import case
 
-from geodyn.geometry.groups.rigid import SE2, SO3, Translation
-from geodyn.geometry.models.spaces import Sphere
-from geodyn.locomotion.connections.connection import AbstractConnection, AbstractSwimmer, curvature
-from geodyn.locomotion.connections.coordinates import Reframed, minimum_perturbation
-from geodyn.locomotion.connections.kinematic import AbstractKinematicBody
-from geodyn.locomotion.motion.consistency import check_connection
-from geodyn.locomotion.motion.dense import dense_path
-from geodyn.locomotion.motion.flux import flux
-from geodyn.locomotion.motion.holonomy import holonomy, path
-from geodyn.locomotion.strokes.pieces import PolygonStroke
-from geodyn.locomotion.strokes.stroke import FourierStroke
-from geodyn.locomotion.swimmers.curved_space import TwoLegged
-from geodyn.locomotion.swimmers.free_bodies import PendulumRaft, Satellite
-from geodyn.locomotion.swimmers.links import Purcell
-from geodyn.locomotion.swimmers.spheres import PushMePullYou
-from geodyn.locomotion.swimmers.wheeled import KinematicSnake
+from geodyn._geometry.groups.rigid import SE2, SO3, Translation
+from geodyn._geometry.models.spaces import Sphere
+from geodyn._locomotion.connections.connection import AbstractConnection, AbstractSwimmer, curvature
+from geodyn._locomotion.connections.coordinates import Reframed, minimum_perturbation
+from geodyn._locomotion.connections.kinematic import AbstractKinematicBody
+from geodyn._locomotion.motion.consistency import check_connection
+from geodyn._locomotion.motion.dense import dense_path
+from geodyn._locomotion.motion.flux import flux
+from geodyn._locomotion.motion.holonomy import holonomy, path
+from geodyn._locomotion.strokes.pieces import PolygonStroke
+from geodyn._locomotion.strokes.stroke import FourierStroke
+from geodyn._locomotion.swimmers.curved_space import TwoLegged
+from geodyn._locomotion.swimmers.free_bodies import PendulumRaft, Satellite
+from geodyn._locomotion.swimmers.links import Purcell
+from geodyn._locomotion.swimmers.spheres import PushMePullYou
+from geodyn._locomotion.swimmers.wheeled import KinematicSnake
 
 H01, H05 = (case(name)["reference"] for name in ("H01", "H05"))
 

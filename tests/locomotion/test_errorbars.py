@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import geodyn as gd
-from geodyn.locomotion.connections.errorbars import covariance_of_motion, covariance_of_rows
-from geodyn.locomotion.connections.polynomials import exponents
+from geodyn._locomotion.connections.errorbars import covariance_of_motion, covariance_of_rows
+from geodyn._locomotion.connections.polynomials import exponents
 
 SETS = 200
 GROUP = gd.groups.SE2()

@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 from helpers.cases import case
 
-from geodyn.control.search.strokes import efficiency
-from geodyn.geometry.groups.rigid import SE2, SO3
-from geodyn.locomotion.connections.connection import AbstractConnection, shape_metric
-from geodyn.locomotion.motion.costs import torque
-from geodyn.locomotion.motion.holonomy import cost, holonomy, magnus, path
-from geodyn.locomotion.strokes.pieces import PolygonStroke
-from geodyn.locomotion.strokes.stroke import FourierStroke, LegendreStroke, shape_and_rate
-from geodyn.locomotion.swimmers.links import Purcell
-from geodyn.locomotion.swimmers.spheres import PushMePullYou
+from geodyn._control.search.strokes import efficiency
+from geodyn._geometry.groups.rigid import SE2, SO3
+from geodyn._locomotion.connections.connection import AbstractConnection, shape_metric
+from geodyn._locomotion.motion.costs import torque
+from geodyn._locomotion.motion.holonomy import cost, holonomy, magnus, path
+from geodyn._locomotion.strokes.pieces import PolygonStroke
+from geodyn._locomotion.strokes.stroke import FourierStroke, LegendreStroke, shape_and_rate
+from geodyn._locomotion.swimmers.links import Purcell
+from geodyn._locomotion.swimmers.spheres import PushMePullYou
 
 H05 = case("H05")["reference"]
 H06 = case("H06")["reference"]

@@ -8,16 +8,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from geodyn.control.methods.method import Direct
-from geodyn.control.search.strokes import optimal_stroke
-from geodyn.geometry.groups.rigid import SE2, SO2, SO3, Translation
-from geodyn.locomotion.connections.connection import curvature
-from geodyn.locomotion.connections.kaluza_klein import KaluzaKlein
-from geodyn.locomotion.connections.measured import MeasuredConnection, fit_connection, read_connection
-from geodyn.locomotion.connections.polynomials import exponents
-from geodyn.locomotion.motion.holonomy import holonomy, path
-from geodyn.locomotion.strokes.stroke import FourierStroke
-from geodyn.locomotion.swimmers.links import Purcell
+from geodyn._control.methods.method import Direct
+from geodyn._control.search.strokes import optimal_stroke
+from geodyn._geometry.groups.rigid import SE2, SO2, SO3, Translation
+from geodyn._locomotion.connections.connection import curvature
+from geodyn._locomotion.connections.kaluza_klein import KaluzaKlein
+from geodyn._locomotion.connections.measured import MeasuredConnection, fit_connection, read_connection
+from geodyn._locomotion.connections.polynomials import exponents
+from geodyn._locomotion.motion.holonomy import holonomy, path
+from geodyn._locomotion.strokes.stroke import FourierStroke
+from geodyn._locomotion.swimmers.links import Purcell
 
 SWIMMER = Purcell()
 STROKE = FourierStroke([0.1, -0.1], [[0.6], [0.1]], [[0.0], [0.5]])
@@ -384,6 +384,6 @@ def test_wrong_tables_are_named(text):
 
 
 def test_what_does_not_converge_is_said(monkeypatch):
-    monkeypatch.setattr("geodyn.locomotion.connections.measured._ITERATIONS", 1)
+    monkeypatch.setattr("geodyn._locomotion.connections.measured._ITERATIONS", 1)
     with pytest.raises(ValueError, match=r"no form was found .* more densely"):
         fit_connection(SE2(), SHAPES, forms=FORMS, degree=2)

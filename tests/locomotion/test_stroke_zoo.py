@@ -7,7 +7,7 @@ import pytest
 from scipy.interpolate import BSpline, make_interp_spline
 
 import geodyn as gd
-from geodyn.locomotion.strokes.stroke import shape_and_rate
+from geodyn._locomotion.strokes.stroke import shape_and_rate
 
 STEPS = 40
 FOURIER = gd.FourierStroke([0.2, -0.3], [[0.5, 0.1], [0.2, -0.1]], [[0.3, 0.0], [-0.6, 0.2]])

@@ -8,10 +8,10 @@ import pytest
 from scipy.integrate import dblquad, quad
 
 import geodyn as gd
-from geodyn.locomotion.connections.connection import AbstractSlenderSwimmer, reduction
-from geodyn.locomotion.swimmers.continuous import Serpenoid
-from geodyn.locomotion.swimmers.links import NLink, Purcell, SymmetricPurcell
-from geodyn.locomotion.swimmers.spheres import PushMePullYou, ThreeSphere
+from geodyn._locomotion.connections.connection import AbstractSlenderSwimmer, reduction
+from geodyn._locomotion.swimmers.continuous import Serpenoid
+from geodyn._locomotion.swimmers.links import NLink, Purcell, SymmetricPurcell
+from geodyn._locomotion.swimmers.spheres import PushMePullYou, ThreeSphere
 
 ANGLES = gd.FourierStroke([0.3, -0.2], [[0.5], [0.1]], [[0.0], [0.6]])
 VOLUME = 8 * np.pi / 3

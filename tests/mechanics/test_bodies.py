@@ -10,9 +10,9 @@ import pytest
 from scipy.integrate import quad
 
 import geodyn as gd
-from geodyn._compile.program.members import natively
-from geodyn.geometry.models.spaces import Euclidean, Hyperbolic, Product, Sphere
-from geodyn.integrators.step.collocation import acceleration_level, position_level, velocity_level
+from geodyn._engine.program.members import natively
+from geodyn._geometry.models.spaces import Euclidean, Hyperbolic, Product, Sphere
+from geodyn._integrators.step.collocation import acceleration_level, position_level, velocity_level
 
 CURVED = {
     "S3": Sphere(3),
@@ -407,7 +407,7 @@ def test_elements_see_the_masses_of_their_system():
         (gd.Kepler(0.7, centre, per_mass=True), -0.7 * (1 / 5 + 2 / 2)),
         (gd.Kepler(0.7, centre), -0.7 * (1 / 5 + 1 / 2)),
         (gd.Harmonic(0.7, centre, per_mass=True), 0.35 * (1 * 25 + 2 * 4)),
-        (gd.friction.PointLoad(pull, per_mass=True), -(1 * 5.0 + 2 * -6.0)),
+        (gd.loads.PointLoad(pull, per_mass=True), -(1 * 5.0 + 2 * -6.0)),
         (Centrifugal(), -0.5 * 0.3 * (25 + 2 * 4)),
     ]
 
@@ -481,7 +481,7 @@ WRONG = {
     "angle": (lambda: gd.cells.RigidAngle([(0, 1, 2)], 4.0), "angle must be positive, less than 3.14159"),
     "points": (lambda: gd.cells.angle(FLAT, *np.zeros((3, 3))), r"x must have shape \(2,\) in this space"),
     "range": (lambda: gd.System(FLAT, [1.0] * 3, gd.Volume([(0, 1, 2, 3)], 1.0, 1.0)), "Volume name point 3.*3 masses"),
-    "fixed point": (lambda: gd.System(FLAT, [1.0], gd.FixedPoint(2, [0.0, 0.0])), "FixedPoint name point 2"),
+    "fixed point": (lambda: gd.System(FLAT, [1.0], gd.Pin(2, [0.0, 0.0])), "Pin name point 2"),
     "coincident": (lambda: gd.builders.rod(FLAT, 0.0, stiffness=None), "length must be positive"),
     "strength": (
         lambda: gd.energy(gd.System(FLAT, [1.0], gd.Kepler([1.0, 2.0], [0.0, 0.0])), [[1.0, 0.0]], [[0.0, 0.0]]),

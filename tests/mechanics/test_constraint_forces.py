@@ -16,7 +16,7 @@ def test_drift_grows_and_is_bounded_with_baumgarte():
     6.4e-5, and with α = 10 4.2e-6 in each; as a constraint of the same tableau it is 2e-16."""
     drifts = []
     for alpha in (0.0, 10.0):
-        system = gd.linkages.ConstraintForces(PENDULUM, alpha)
+        system = gd.methods.ConstraintForces(PENDULUM, alpha)
         motion = gd.integrate(system, [1.0, 0.0], [0.0, 0.0], t1=7.7, steps=770, method=gd.RadauIIA(2))
         phi = np.abs(np.sum(motion.q**2, axis=1) - 1) / 2
         drifts.append([np.max(part) for part in np.array_split(phi, 3)])
@@ -29,7 +29,7 @@ def test_drift_grows_and_is_bounded_with_baumgarte():
 def test_what_is_off_comes_back_as_baumgarte_says():
     """φ'' + 2αφ' + α²φ = 0: from rest φ₀ = 1e-9 falls to (1 + αt) exp(−αt) φ₀."""
     point = gd.Lagrangian(lambda q, v: v @ v / 2, lambda q: q[:1] - 1)
-    t = gd.integrate(gd.linkages.ConstraintForces(point, 5.0), [1 + 1e-9, 0.0], [0.0, 0.0], t1=0.4, steps=20)
+    t = gd.integrate(gd.methods.ConstraintForces(point, 5.0), [1 + 1e-9, 0.0], [0.0, 0.0], t1=0.4, steps=20)
     np.testing.assert_allclose(t.q[-1, 0] - 1, 3 * np.exp(-2) * 1e-9, rtol=1e-5)
 
 
@@ -44,18 +44,18 @@ def test_multipliers_of_a_state():
     """Tensions of the chain of case M04, from its reference positions and velocities at t = 1. Seen: 1e-15."""
     reference = case("M04")["reference"]
     q, v = (jnp.array([0, 0, *np.array(reference[name], float)], float) for name in ("xy", "vxy"))
-    rods = gd.FixedPoint(0, [0.0, 0.0]), gd.Rod([(i, i + 1) for i in range(5)], 0.2)
+    rods = gd.Pin(0, [0.0, 0.0]), gd.Rod([(i, i + 1) for i in range(5)], 0.2)
     chain = gd.System(gd.spaces.Euclidean(2), jnp.ones(6), gd.Gravity(9.81), *rods)
-    lam = jax.jit(lambda q, v: gd.linkages.ConstraintForces(chain).multipliers(jnp.zeros(()), q, v))(q, v)
+    lam = jax.jit(lambda q, v: gd.methods.ConstraintForces(chain).multipliers(jnp.zeros(()), q, v))(q, v)
     np.testing.assert_allclose(-lam[2:], np.array(reference["tension"], float), rtol=1e-13)
 
 
 def test_wrong_inputs_are_named():
     with pytest.raises(ValueError, match="baumgarte must be ≥ 0"):
-        gd.linkages.ConstraintForces(PENDULUM, -1.0)
+        gd.methods.ConstraintForces(PENDULUM, -1.0)
     with pytest.raises(ValueError, match="knows no contacts"):
-        gd.linkages.ConstraintForces(gd.System(gd.spaces.Euclidean(2), [1.0], gd.Wall(lambda x: x[1])))
-    free = gd.linkages.ConstraintForces(gd.Lagrangian(lambda q, v: v @ v / 2))
+        gd.methods.ConstraintForces(gd.System(gd.spaces.Euclidean(2), [1.0], gd.Wall(lambda x: x[1])))
+    free = gd.methods.ConstraintForces(gd.Lagrangian(lambda q, v: v @ v / 2))
     with pytest.raises(ValueError, match="system has no constraints"):
         gd.integrate(free, [0.0], [1.0], t1=1.0, steps=10)
 

@@ -8,7 +8,7 @@ import pytest
 from helpers.cases import case
 
 import geodyn as gd
-from geodyn.mechanics.dissipative.exponential import travelled
+from geodyn._mechanics.dissipative.exponential import travelled
 
 LINE, PLANE = gd.spaces.Euclidean(1), gd.spaces.Euclidean(2)
 MINIMISING = gd.friction.IncrementalPotential()
@@ -75,7 +75,7 @@ G, MU = 9.81, 0.3
 
 
 def blocks(mu, pushes):
-    return gd.System(PLANE, [2.0] * 3, gd.friction.DryFriction(2 * G * mu), gd.friction.PointLoad(pushes))
+    return gd.System(PLANE, [2.0] * 3, gd.friction.DryFriction(2 * G * mu), gd.loads.PointLoad(pushes))
 
 
 def slide(mu):
@@ -211,7 +211,7 @@ def test_plastic_impact(tmp_path):
     Y/k below. Seen at h = 5e-4, of first order: 3e-4."""
     k, Y, v = 10.0, 1.0, 1.0
     spring = gd.friction.PlasticSpring([(0, 1)], k, 1.0, Y)
-    system = gd.System(LINE, [1.0, 1.0], spring, gd.FixedPoint(1, [-1.0]))
+    system = gd.System(LINE, [1.0, 1.0], spring, gd.Pin(1, [-1.0]))
     trajectory = gd.integrate(system, [[0.0], [-1.0]], [[v], [0.0]], t1=2.0, steps=4000, method=MINIMISING)
     x = trajectory.q[:, 0, 0]
     far = Y / k + (v**2 / 2 - Y**2 / 2 / k) / Y
@@ -229,12 +229,12 @@ def test_hysteresis():
     """Jenkins elements, an elastic-plastic spring and a damper side by side, driven between ±u: each loop dissipates
     4F(u − F/k), and the damper πbωu². Seen: 1e-14 for the loops, 2e-4 for the damper (of first order)."""
     k, F, u, b = np.array([2.0, 1.0, 3.0]), np.array([0.3, 0.4, 0.6]), 1.0, 0.05
-    drive = gd.friction.Driven(0, lambda t: jnp.array([u * jnp.sin(t)]))
+    drive = gd.loads.Driven(0, lambda t: jnp.array([u * jnp.sin(t)]))
     elements = (
         gd.Spring([(0, 1), (0, 2)], k[:2], 2.0),
         gd.friction.DryFriction(np.array([0.0, F[0], F[1], 0.0])),
         gd.friction.PlasticSpring([(0, 3)], k[2], 2.0, F[2]),
-        gd.FixedPoint(3, [-2.0]),
+        gd.Pin(3, [-2.0]),
         drive,
     )
     start, run = [[0.0], [2.0], [2.0], [-2.0]], {"t1": 4.5 * np.pi, "steps": 450}
@@ -272,8 +272,8 @@ REFUSED = {
     "an ODE": (lambda: gd.integrate(gd.ODE(lambda t, y: -y), [1.0], t1=1, steps=1, method=MINIMISING), "a System"),
     "contacts": (lambda: gd.integrate(gd.System(LINE, [1.0, 1.0], gd.Contact([0.1, 0.1])), [[0.0], [1.0]],
                                       [[0.0], [0.0]], t1=1, steps=1, method=MINIMISING), "does not see contacts"),
-    "a motion": (lambda: gd.friction.Driven(0, [1.0]), "motion must be a function"),
-    "a load": (lambda: gd.energy(gd.System(LINE, [1.0], gd.friction.PointLoad([[1.0, 2.0]])),
+    "a motion": (lambda: gd.loads.Driven(0, [1.0]), "motion must be a function"),
+    "a load": (lambda: gd.energy(gd.System(LINE, [1.0], gd.loads.PointLoad([[1.0, 2.0]])),
                                  [[0.0]], [[0.0]]), "must have"),
 }  # fmt: skip
 
@@ -288,8 +288,8 @@ def test_refused(name, as_users_run):
 def test_a_step_without_balance_fails():
     """Pulled by more than the spring yields at, quasi-statically, there is nowhere to stay."""
     system = gd.System(
-        LINE, [1.0, 1.0], gd.friction.PlasticSpring([(0, 1)], 1.0, 1.0, 0.5), gd.FixedPoint(1, [-1.0]),
-        gd.friction.PointLoad(lambda t: jnp.array([[t], [0.0]])),
+        LINE, [1.0, 1.0], gd.friction.PlasticSpring([(0, 1)], 1.0, 1.0, 0.5), gd.Pin(1, [-1.0]),
+        gd.loads.PointLoad(lambda t: jnp.array([[t], [0.0]])),
     )  # fmt: skip
     trajectory = gd.friction.quasi_static(system, [[0.0], [-1.0]], t1=1.0, steps=20, throw=False)
     assert int(trajectory.result) != 0 and 9 <= int(trajectory.stats.steps) <= 11

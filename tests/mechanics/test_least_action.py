@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import geodyn as gd
-from geodyn.mechanics.hamiltonian.action import fractions
+from geodyn._mechanics.hamiltonian.action import fractions
 
 MASS, RATE, START = 1.3, 0.9, jnp.array([0.4])
 OSCILLATOR = gd.Lagrangian(lambda q, v: 0.5 * MASS * (v @ v - RATE**2 * q @ q))

@@ -9,8 +9,8 @@ from helpers.cases import case
 from scipy.integrate import solve_ivp
 
 import geodyn as gd
-from geodyn.geometry.derived.level_set import regular_inverse
-from geodyn.geometry.models.spaces import Embedded, Hyperbolic, Sphere
+from geodyn._geometry.derived.level_set import regular_inverse
+from geodyn._geometry.models.spaces import Embedded, Hyperbolic, Sphere
 
 matplotlib.use("Agg")
 

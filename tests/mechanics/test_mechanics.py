@@ -8,12 +8,12 @@ import pytest
 from helpers.cases import case
 
 import geodyn as gd
-from geodyn.geometry.models.spaces import AbstractModelSpace, Euclidean, Hyperbolic, Sphere
-from geodyn.mechanics.elements.abstract import AbstractConstraint
-from geodyn.mechanics.elements.fields import Drag, Gravity
-from geodyn.mechanics.elements.springs import FixedPoint, Rod, Spring
-from geodyn.mechanics.points.projection import project
-from geodyn.mechanics.points.system import System, hamiltonian, killing_momentum, momentum
+from geodyn._geometry.models.spaces import AbstractModelSpace, Euclidean, Hyperbolic, Sphere
+from geodyn._mechanics.elements.abstract import AbstractConstraint
+from geodyn._mechanics.elements.fields import Drag, Gravity
+from geodyn._mechanics.elements.springs import Pin, Rod, Spring
+from geodyn._mechanics.points.projection import project
+from geodyn._mechanics.points.system import System, hamiltonian, killing_momentum, momentum
 
 SPACES = {"S3": Sphere(3, "polar"), "H3": Hyperbolic(3, "polar")}
 
@@ -192,7 +192,7 @@ def test_chain_of_rods():
         Euclidean(2),
         jnp.ones(6),
         Gravity(9.81),
-        FixedPoint(0, [0.0, 0.0]),
+        Pin(0, [0.0, 0.0]),
         Rod([(i, i + 1) for i in range(5)], 0.2),
     )
     q0 = np.stack([0.2 * np.arange(6), np.zeros(6)], axis=1)

@@ -11,7 +11,7 @@ from scipy.integrate import solve_ivp
 from scipy.special import ellipk
 
 import geodyn as gd
-from geodyn.mechanics.elements.poses import Poses
+from geodyn._mechanics.elements.poses import Poses
 
 R01, R04 = (case(name) for name in ("R01", "R04"))
 STEPS = 600
@@ -240,7 +240,7 @@ JOINTS = [
     (gd.rigid.BallJoint, 3, {}),
     (gd.rigid.Hinge, 1, {"axis": (1.0, 2.0, 2.0)}),
     (gd.rigid.Slider, 1, {"axis": (1.0, 2.0, 2.0)}),
-    (gd.rigid.Weld, 0, {}),
+    (gd.rigid.FixedJoint, 0, {}),
 ]
 
 
@@ -261,7 +261,7 @@ def test_what_joints_leave_free(joint, freedom, how):
         return element.residual(gd.spaces.Euclidean(3), Poses(jnp.stack([x, place]), jnp.stack([first, second])))
 
     allowed = {gd.rigid.BallJoint: np.eye(6)[3:], gd.rigid.Hinge: jnp.append(jnp.zeros(3), axis)[None]}
-    allowed |= {gd.rigid.Slider: jnp.append(axis, jnp.zeros(3))[None], gd.rigid.Weld: np.zeros((1, 6))}
+    allowed |= {gd.rigid.Slider: jnp.append(axis, jnp.zeros(3))[None], gd.rigid.FixedJoint: np.zeros((1, 6))}
     for direction in allowed.get(joint, []):
         np.testing.assert_allclose(residual(0.8 * direction), 0, atol=2e-15)
     assert element.size == 6 - freedom
@@ -377,7 +377,7 @@ BAD = {
     "bodies of Load": lambda: gd.rigid.RigidBodies([1.0, 1, 1], 1.0, gd.rigid.Load(1, force=(0.0, 0.0, 1.0))),
     "bodies of a joint": lambda: gd.rigid.BallJoint((0, 0)),
     "masses must be real numbers": lambda: gd.rigid.RigidBodies([1.0, 1, 1], gd.Gravity()),
-    "give it to gd.rigid.RigidBodies": lambda: gd.System(gd.spaces.Euclidean(3), [1.0], gd.rigid.TurningDrag(1.0)),
+    "give it to gd.rigid.RigidBodies": lambda: gd.System(gd.spaces.Euclidean(3), [1.0], gd.rigid.RotationalDrag(1.0)),
     "axis must have": lambda: gd.rigid.Hinge((0, 1), axis=(0.0, 0.0, 0.0)),
     "normal must be": lambda: gd.rigid.BallsOnPlane(1.0, normal=(0.0, 0.0, 0.0)),
     "frame must be": lambda: gd.rigid.Load(0, frame="moon"),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import geodyn as gd
-from geodyn.geometry.models.spaces import Embedded, Euclidean, Hyperbolic, Inhomogeneous, Product, Sphere
+from geodyn._geometry.models.spaces import Embedded, Euclidean, Hyperbolic, Inhomogeneous, Product, Sphere
 
 POINTS = jnp.array([[0.3, 0.1, -0.2], [-0.4, 0.2, 0.1], [0.1, -0.5, 0.3], [0.2, 0.3, 0.6]])
 

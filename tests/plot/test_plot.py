@@ -15,9 +15,9 @@ from matplotlib.transforms import Bbox
 from PIL import Image
 
 import geodyn as gd
-from geodyn.plot.pages.player import _axes, _knots
-from geodyn.plot.scene import models, scene
-from geodyn.plot.space.animation import film
+from geodyn._plot.pages.player import _axes, _knots
+from geodyn._plot.scene import models, scene
+from geodyn._plot.space.animation import film
 
 matplotlib.use("Agg")
 

@@ -12,7 +12,7 @@ from matplotlib.transforms import Bbox
 
 import geodyn as gd
 from geodyn import swimmers
-from geodyn.control.families.families import StrokeFamily
+from geodyn._control.families.families import StrokeFamily
 
 matplotlib.use("Agg")
 

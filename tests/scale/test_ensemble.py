@@ -15,7 +15,7 @@ import xarray
 from conftest import QUICK
 
 import geodyn as gd
-from geodyn.scale import store
+from geodyn._scale import store
 
 SYSTEM = gd.Lagrangian(lambda q, v: 0.5 * v @ v - 0.25 * jnp.sum(q**4))
 STARTS = np.linspace(0.2, 1.5, 50)
@@ -158,7 +158,7 @@ class Counted:
 @pytest.mark.parametrize("reduce", [None, gd.ensembles.Mean()])
 def test_goes_on_where_it_was_interrupted(monkeypatch, tmp_path, reduce):
     """Bit for bit, without computing a finished chunk again; with a statistic too."""
-    monkeypatch.setattr("geodyn.scale.chunks._cores", lambda: 1)
+    monkeypatch.setattr("geodyn._scale.chunks._cores", lambda: 1)
     wanted = gd.ensemble(end, STARTS, folder=tmp_path / "at once", reduce=reduce, chunk=10)
     with monkeypatch.context() as patched:
         Counted(patched, 2, KeyboardInterrupt)
@@ -211,7 +211,7 @@ def test_goes_on_after_a_kill(tmp_path):
 
 
 def test_a_disk_that_fills_up(monkeypatch, tmp_path):
-    monkeypatch.setattr("geodyn.scale.chunks._cores", lambda: 1)
+    monkeypatch.setattr("geodyn._scale.chunks._cores", lambda: 1)
     begun = []
 
     class Full(dict):
@@ -229,7 +229,7 @@ def test_a_disk_that_fills_up(monkeypatch, tmp_path):
             found.arrays = Full(found.arrays)
             return found
 
-        patched.setattr("geodyn.scale.ensemble.on_disk", on_disk)
+        patched.setattr("geodyn._scale.ensemble.on_disk", on_disk)
         with pytest.raises(OSError, match=r"runs cannot be written \(No space left.*members in it are whole.*goes on"):
             gd.ensemble(end, STARTS, folder=tmp_path / "runs", chunk=10)
     with xarray.open_zarr(tmp_path / "runs", consolidated=False, chunks=None) as data:

@@ -12,10 +12,10 @@ import pytest
 
 import geodyn as gd
 from geodyn.__main__ import main
-from geodyn.studio.assemble import assembled
-from geodyn.studio.bodies import kind_of
-from geodyn.studio.desk import ASKS, Desk
-from geodyn.studio.fields import PROBES, SIZE, grid, interpolated
+from geodyn._studio.assemble import assembled
+from geodyn._studio.bodies import kind_of
+from geodyn._studio.desk import ASKS, Desk
+from geodyn._studio.fields import PROBES, SIZE, grid, interpolated
 
 REGION = {"lower": [-2.0, -2.0], "upper": [2.0, 2.0]}
 STROKE = {"mean": [0.1, -0.2], "cosine": [[0.9, 0.1], [0.2, 0.0]], "sine": [[-0.2, 0.0], [0.8, 0.1]]}

@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from geodyn.catalogue.bodies import Body
-from geodyn.studio.bodies import Kind, kind_of
-from geodyn.studio.server import application
+from geodyn._catalogue.bodies import Body
+from geodyn._studio.bodies import Kind, kind_of
+from geodyn._studio.server import application
 
 httpclient = pytest.importorskip("tornado.httpclient", reason="tornado is not installed: pip install 'geodyn[studio]'")
 from tornado.websocket import websocket_connect  # noqa: E402

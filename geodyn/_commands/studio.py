@@ -1,0 +1,29 @@
+"""`geodyn studio`: the page on which one draws a stroke and watches it swim."""
+
+import math
+from pathlib import Path
+
+from geodyn._catalogue.bodies import BODIES
+from geodyn._studio.assemble import assembled
+from geodyn._studio.bodies import described, kind_of, made
+from geodyn._studio.desk import Desk
+from geodyn._studio.server import serve
+
+
+def studio(name: str | None, port: int, browser: bool, export: str | None) -> int:
+    """Open the studio with a body: one of geodyn's, or module:name of a class, a function or a body of one's own.
+
+    With `export` write the page into a file that works without a server.
+    """
+    first = kind_of(name or "purcell")
+    body, python = made(first, {})
+    about = described(first, body, python)
+    kinds = {key: kind_of(key) for key in BODIES if key != "beanie"} | {first.name: first}
+    if export is not None:
+        page = assembled(Desk(kinds).alone({"body": first.name}, {}))
+        Path(export).write_text(page, encoding="utf-8")
+        print(f"page {export} ({math.ceil(len(page.encode()) / 1000)} kB, works without a server): {about['title']}")
+        return 0
+    titles = [{"name": key, "title": kind.known.title} for key, kind in kinds.items()]
+    serve(kinds, first.name, titles, port, browser)
+    return 0

@@ -1,0 +1,323 @@
+"""PURPOSE: constrained Newton's method: `min f(x)` under `c(x) = 0` and `h(x) ≥ 0`, with exact Hessians.
+
+A primal-dual interior-point method with slacks `h = s` and `s z = μ → 0`. Each step solves the Newton system of the
+Lagrangian `f − y·c − z·h` in the null space of c'. The reduced Hessian is diagonalised: the sign of negative
+eigenvalues is changed, so that steps descend from saddles, and zero eigenvalues are skipped, which belong to symmetries
+(a shift of time, a change of heading). A backtracking line search on the ℓ₁ merit function gives the length of the
+step. Source: Nocedal & Wright, *Numerical Optimization* (2006), chapters 18 and 19. The problem should be scaled so
+that f and c are of order one.
+Why not a library: those maintained for JAX (optimistix, optax) minimise without constraints, and IPOPT cannot be traced
+by JAX, so that searches could be neither batched nor differentiated.
+"""
+
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+
+from geodyn._engine.jit import for_few_runs, for_one_run
+from geodyn._foundations.progress import compiling
+from geodyn._foundations.typing import Array, Bool, Float, Int, PyTree, Scalar
+
+STIFFEST = 1e6
+Problem = Callable[[PyTree], tuple[Scalar, Float[Array, " p"], Float[Array, " q"]]]
+# (problem, x, weights) ↦ the values (f, c, h), their jacobian, and the Hessian of `weights @ (f, c, h)`.
+Derivatives = Callable[[Problem, PyTree, Array], tuple[Array, Array, Array]]
+
+
+class OUTCOMES(eqx.Enumeration):
+    """How a search for the best stroke ended: the `result` of an optimum.
+
+    Results are compared with its members; `gd.strokes.OUTCOMES[result]` says one in words.
+
+    Example:
+        >>> result = gd.strokes.OUTCOMES.converged
+        >>> print(result == gd.strokes.OUTCOMES.converged, gd.strokes.OUTCOMES[result])
+        True converged
+    """
+
+    converged = "converged"
+    running = "the limit of iterations was reached before the KKT residual fell below the tolerance"
+    stalled = "no step along the search direction lowers the merit function"
+    not_finite = "the objective or a constraint is not finite"
+    unresolved = (
+        "Wong's equations were solved, but too few harmonics= and steps= leave a KKT residual beyond tolerance="
+    )
+    astray = "converged on the steps of the search, but the stroke leads elsewhere on twice as many"
+
+
+class Minimum(eqx.Module):
+    """The state of the search at a point, with the evidence of its optimality.
+
+    `x` is the point; `multipliers` y[p] of c, `bound_multipliers` z[q] of h with `slacks` s[q]; `barrier` is μ, and
+    `reach` the length of the last step. `kkt_residual` is the largest of: the gradient of the Lagrangian relative to
+    that of f, |c|, the violation of h, and s z. After convergence only its part along flat directions may exceed the
+    tolerance, up to √eps. `hessian` is that of the Lagrangian, with large entries for active bounds, and `jacobian` is
+    c', both at the point where the search ended.
+    """
+
+    x: PyTree
+    multipliers: Float[Array, " p"]
+    bound_multipliers: Float[Array, " q"]
+    slacks: Float[Array, " q"]
+    barrier: Scalar
+    reach: Scalar
+    hessian: Float[Array, "n n"]
+    jacobian: Float[Array, "p n"]
+    kkt_residual: Scalar
+    iterations: Int[Array, ""]
+    result: OUTCOMES
+
+
+def _largest(v: Array) -> Scalar:
+    return jnp.max(jnp.abs(v), initial=0.0)
+
+
+def _sum_of_sizes(v: Array) -> Scalar:
+    return jnp.sum(jnp.abs(v))
+
+
+def null_space(jacobian: Float[Array, "p n"]) -> tuple[Float[Array, "n p"], Float[Array, "n n"]]:
+    """The pseudo-inverse J⁺, and an orthonormal basis of the null space of J as columns of an [n, n] matrix. The other
+    columns are zero: the rank is not known at trace time, since constraints may be linearly dependent."""
+    u, sigma, vt = jnp.linalg.svd(jacobian, full_matrices=True)
+    p = jacobian.shape[0]
+    rank = sigma > 100 * jnp.finfo(sigma.dtype).eps * _largest(sigma)
+    inverse = vt[:p].T @ (jnp.where(rank, 1 / jnp.where(rank, sigma, 1.0), 0.0)[:, None] * u.T)
+    return inverse, jnp.concatenate([jnp.where(rank[:, None], 0.0, vt[:p]), vt[p:]]).T
+
+
+class Directions(eqx.Module):
+    """The pseudo-inverse J⁺ (`inverse`), and the eigenvectors (columns of `vectors`) and eigenvalues (`values`) of H
+    restricted to the null space of J, padded with zeros. `curved` marks the eigenvalues of size above `flat`."""
+
+    inverse: Float[Array, "n p"]
+    vectors: Float[Array, "n n"]
+    values: Float[Array, " n"]
+    curved: Bool[Array, " n"]
+
+    def __init__(self, hessian: Float[Array, "n n"], jacobian: Float[Array, "p n"], flat: Scalar):
+        self.inverse, null = null_space(jacobian)
+        self.values, vectors = jnp.linalg.eigh(null.T @ hessian @ null)
+        self.vectors, self.curved = null @ vectors, jnp.abs(self.values) > flat
+
+    def divided(self, slope: Float[Array, " n"], values: Float[Array, " n"]) -> Float[Array, " n"]:
+        """The slope divided by the eigenvalues `values` in the eigenbasis; zero along flat directions."""
+        return self.vectors @ jnp.where(self.curved, self.vectors.T @ slope / jnp.where(self.curved, values, 1.0), 0.0)
+
+    def along_flat(self, slope: Float[Array, " n"]) -> Float[Array, " n"]:
+        """The part of the slope along flat directions."""
+        return self.vectors @ jnp.where(self.curved, 0.0, self.vectors.T @ slope)
+
+
+def _newton_step(hessian, gradient, directions: Directions, c):
+    """The minimum d of `½ dᵀHd + g·d` under `Jd = −c`, and its multipliers y.
+
+    d has no part along flat directions; along those of negative curvature it is a descent direction.
+    """
+    normal = -directions.inverse @ c
+    step = normal - directions.divided(gradient + hessian @ normal, jnp.abs(directions.values))
+    return step, directions.inverse.T @ (gradient + hessian @ step)
+
+
+def _line_search(values, merit, correct, start, slope, longest, dx):
+    """(the length a of the step, its second-order correction `bend`), by backtracking from a = `longest`.
+
+    A step is accepted if the merit function falls by at least 1e-4 of what its slope predicts. Otherwise a is shortened
+    to the minimum of a parabola through the merit, but to no less than 0.3 a; a = 0 if no step is accepted. If the
+    first step fails, a correction of second order towards the constraints is tried before: without it the merit
+    function would reject good steps along curved constraints (the Maratos effect)."""
+    rounding = 100 * jnp.finfo(start.dtype).eps * jnp.abs(start)
+
+    def attempt(search):
+        a, bend, straight, _ = search
+        reached = values(a, bend)
+        rise = merit(a, bend, reached) - start
+        accepted = rise <= 1e-4 * a * slope + rounding
+        least = -slope * a / (rise - slope * a) / 2
+        bent = jnp.where(straight & ~accepted & jnp.all(jnp.isfinite(reached)), correct(reached) / a**2, bend)
+        shorter = a * jnp.where(least > 0.3, least, 0.3)
+        return jnp.where(accepted | straight, a, shorter), bent, jnp.array(False), accepted
+
+    def goes_on(search):
+        return ~search[3] & (search[0] > 1e-6)
+
+    begin = (longest, jnp.zeros_like(dx), jnp.array(True), jnp.array(False))
+    a, bend, _, accepted = jax.lax.while_loop(goes_on, attempt, begin)
+    return jnp.where(accepted, a, 0.0), bend
+
+
+def _to_boundary(v, dv):
+    """The largest a ≤ 1 for which v + a dv keeps at least 0.5 % of every component of v > 0."""
+    return jnp.min(jnp.where(dv < 0, -0.995 * v / jnp.where(dv < 0, dv, -1.0), 1.0), initial=1.0)
+
+
+def _stacked(problem: Problem, x: PyTree) -> Float[Array, " w"]:
+    f, c, h = problem(x)
+    return jnp.concatenate([f[None], c, h])
+
+
+def by_autodiff(problem: Problem, x: PyTree, weights: Float[Array, " w"]) -> tuple[Array, Array, Array]:
+    """`Derivatives` of any problem, by automatic differentiation."""
+    flat, unravel = ravel_pytree(x)
+
+    def values(flat):
+        return _stacked(problem, unravel(flat))
+
+    # The gradient is linear in the weights: forward mode over it gives both the Hessian and the jacobian.
+    def gradient(flat, weights):
+        return jax.grad(lambda flat: weights @ values(flat))(flat)
+
+    hessian, rows = jax.jacfwd(gradient, (0, 1))(flat, weights)
+    return values(flat), rows.T, hessian
+
+
+def _newton(problem: Problem, derivatives: Derivatives, state: Minimum, tolerance: Scalar) -> Minimum:
+    """One iteration. The point moves only if the result is `running`, not at convergence or failure."""
+    x, unravel = ravel_pytree(state.x)
+    eps, p = jnp.finfo(x.dtype).eps, state.multipliers.shape[0]
+    y = state.multipliers
+    weights = jnp.concatenate([jnp.ones(1, x.dtype), -y, -state.bound_multipliers])
+    values, jacobian, hessian = derivatives(problem, state.x, weights)
+    c, h = jnp.split(values[1:], [p])
+    df, dc, dh = jacobian[0], jacobian[1 : 1 + p], jacobian[1 + p :]
+    first = state.iterations == 0
+    s = jnp.where(first, jnp.maximum(h, 0.01), state.slacks)
+    z = jnp.where(first, state.barrier / s, state.bound_multipliers)
+
+    flat = jnp.sqrt(eps) * _largest(jnp.diagonal(hessian))
+    stiff = hessian + dh.T @ ((z / s)[:, None] * dh)
+    directions = Directions(stiff, dc, flat)
+    # A quadrature may break a symmetry by its error: no step removes the small gradient along such a flat direction.
+    gap = df - y @ dc - z @ dh
+    broken = directions.along_flat(gap)
+    broken = jnp.where(_largest(broken) < jnp.sqrt(eps) * _largest(df), broken, 0.0)
+    feasible = jnp.maximum(_largest(gap - broken) / _largest(df), _largest(jnp.concatenate([c, h - s])))
+    residual = jnp.maximum(feasible, _largest(s * z))
+    # The barrier is lowered once its own problem is solved. The residual is that of the problem without barrier.
+    solved = jnp.maximum(feasible, _largest(s * z - state.barrier)) < 10 * state.barrier
+    barrier = jnp.where(solved, jnp.minimum(state.barrier / 5, state.barrier**1.5), state.barrier)
+    barrier = jnp.maximum(barrier, tolerance / 100)
+
+    dx, y_new = _newton_step(stiff, df - (barrier / s - z / s * (h - s)) @ dh, directions, c)
+    ds = dh @ dx + h - s
+    dz = barrier / s - z - z / s * ds
+
+    # As a penalty y_new alone would be too small at the start: with y = 0 the model lacks the curvature of c.
+    prices = jnp.concatenate([y_new, directions.inverse.T @ df, z + dz])
+    weight = 2 * _largest(prices) + 1
+
+    def move(a, bend):
+        return x + a * dx + a**2 * bend
+
+    # The slacks are corrected too: else they would miss what the correction adds to h, and creep along the bounds.
+    def slide(a, bend):
+        return s + a * ds + a**2 * (dh @ bend)
+
+    def merit(a, bend, values):
+        f, c, h = jnp.split(values, [1, 1 + p])
+        slacks = slide(a, bend)
+        return f[0] - barrier * jnp.sum(jnp.log(slacks)) + weight * (_sum_of_sizes(c) + _sum_of_sizes(h - slacks))
+
+    start = merit(0.0, jnp.zeros_like(dx), values)
+    slope = df @ dx - barrier * jnp.sum(ds / s) - weight * (_sum_of_sizes(c) + _sum_of_sizes(h - s))
+
+    def correct(v):
+        return -directions.inverse @ v[1 : 1 + p]
+
+    # Newton steps are unbounded where c' nearly vanishes, as for a displacement that cannot be reached. And after a
+    # short step most trials of a much longer one would be wasted. So a step is at most 8 times as long as the last.
+    length = jnp.linalg.norm(dx) + eps
+    longest = jnp.minimum(_to_boundary(s, ds), jnp.minimum(8 * state.reach, 1 + jnp.linalg.norm(x)) / length)
+
+    def reached(*at):
+        return _stacked(problem, unravel(move(*at)))
+
+    a, bend = _line_search(reached, merit, correct, start, slope, longest, dx)
+
+    result = OUTCOMES.where(a > 0, OUTCOMES.running, OUTCOMES.stalled)
+    result = OUTCOMES.where(jnp.isfinite(residual), result, OUTCOMES.not_finite)
+    result = OUTCOMES.where(residual <= tolerance, OUTCOMES.converged, result)
+    here, there = (x, y, z, s), (move(a, bend), y_new, z + _to_boundary(z, dz) * dz, slide(a, bend))
+    x, y, z, s = jax.tree.map(lambda old, new: jnp.where(result == OUTCOMES.running, new, old), here, there)
+    curved = hessian + dh.T @ (jnp.minimum(z / s, STIFFEST)[:, None] * dh)
+    residual = jnp.maximum(residual, _largest(broken) / _largest(df))
+    return Minimum(unravel(x), y, z, s, barrier, a * length, curved, dc, residual, state.iterations + 1, result)
+
+
+@for_one_run
+def begin(problem: Problem, x: PyTree) -> Minimum:
+    """The state before the first iteration; the problem is traced for the shapes of c and h, and only once."""
+    _, c, h = jax.eval_shape(problem, x)
+    number, n = jnp.zeros((), c.dtype), ravel_pytree(x)[0].size
+    barrier = number + 1.0 / (1 + h.size)
+    return Minimum(
+        x,
+        jnp.zeros(c.shape),
+        jnp.full(h.shape, barrier),
+        jnp.ones(h.shape),
+        barrier,
+        number + jnp.inf,
+        jnp.zeros((n, n), c.dtype),
+        jnp.zeros((*c.shape, n), c.dtype),
+        number,
+        jnp.zeros((), int),
+        OUTCOMES.running,
+    )
+
+
+@for_few_runs
+def _advance(
+    problem: Problem, derivatives: Derivatives, state: Minimum, tolerance: Scalar, limit: Int[Array, ""]
+) -> Minimum:
+    """Iterate until the search ends or the count of iterations reaches the limit."""
+
+    def goes_on(state):
+        return (state.result == OUTCOMES.running) & (state.iterations < limit)
+
+    return jax.lax.while_loop(goes_on, lambda state: _newton(problem, derivatives, state, tolerance), state)
+
+
+Progress = bool | Callable[[int, float], None]
+
+
+def tell(progress: Progress, iteration: int, residual) -> None:
+    """Prints how far a search is, or calls the user's function with it, which may raise KeyboardInterrupt to end it."""
+    if callable(progress):
+        progress(int(iteration), float(residual))
+    elif progress:
+        print(f"iteration {int(iteration)}: KKT residual {float(residual):.2e}", flush=True)
+
+
+def minimise(
+    problem: Problem,
+    x: PyTree,
+    *,
+    tolerance: float,
+    max_iterations: int,
+    derivatives: Derivatives = by_autodiff,
+    progress: Progress = False,
+) -> Minimum:
+    """A local minimum of f(x) under c(x) = 0 and h(x) ≥ 0, with `problem(x) = (f, c, h)`, from the pytree x.
+
+    It ends when the KKT residual is below the tolerance, or with another status in `result`. With `progress` it tells
+    of the iterations, and KeyboardInterrupt returns the point reached so far.
+    Numbers inside `problem` (a module) and x are traced, so that other values do not cause a new compilation.
+    `derivatives` is a function of (problem, x, weights) that returns (f, c, h), their jacobian, and the Hessian of
+    `weights @ (f, c, h)`, for problems with derivatives that are cheaper than those of autodiff.
+    """
+    state, tolerance = begin(problem, x), np.asarray(tolerance, jnp.result_type(*jax.tree.leaves(x)))
+    try:
+        for limit in range(1, max_iterations + 1) if progress else [max_iterations]:
+            with compiling(progress is True and limit == 1):
+                state = _advance(problem, derivatives, state, tolerance, np.asarray(limit))
+            if progress:
+                tell(progress, limit, state.kkt_residual)
+                if state.result != OUTCOMES.running:
+                    break
+    except KeyboardInterrupt:
+        print(f"interrupted after {int(state.iterations)} iterations")
+    return state

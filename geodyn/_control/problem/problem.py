@@ -1,0 +1,206 @@
+"""PURPOSE: the problem of the optimal stroke as a constrained minimisation, and the evidence for its solution."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn._control.problem.pointwise import pointwise
+from geodyn._control.problem.wong import jet, wong_forces
+from geodyn._engine.jit import as_pytree, for_one_run
+from geodyn._foundations.typing import Array, Float, Scalar
+from geodyn._locomotion.connections.connection import AbstractInvariantMetric, reduction
+from geodyn._locomotion.motion import costs
+from geodyn._locomotion.motion.costs import Density, is_energy
+from geodyn._locomotion.motion.holonomy import gauss_times, magnus, mean
+from geodyn._locomotion.strokes.stroke import FourierStroke, LegendreStroke, OpenStroke, shape_and_rate
+
+
+class StrokeProblem(eqx.Module):
+    """Minimal energy at a given holonomy, as `minimise` takes it: scaled f, c, h of the coefficients of a stroke.
+
+    The unknown x is the stroke itself if `base` is None, else the coefficients of a LegendreStroke through `base`, or
+    of an OpenStroke from `base` to `end`. Of a vector `displacement` the components `free` are not asked for, and 0.
+    The cost is the integral of `density`, the power by default. `bounds` are those of the components `bounded` of
+    (r, r'); if there are any, a `clock` (see `clock_of`) fixes the phase.
+
+    If the holonomy does not depend on where the stroke starts, the optimal stroke is smooth, and x is a FourierStroke.
+    Otherwise the optimal stroke has a corner at its start, since `p = G r' + Aᵀμ` is periodic but the charge μ is not,
+    and x is a LegendreStroke, which can represent the corner.
+    """
+
+    swimmer: AbstractInvariantMetric
+    displacement: Float[Array, "..."]
+    energy: Scalar
+    base: Float[Array, " m"] | None
+    bounds: tuple[Float[Array, " b"], Float[Array, " b"]]
+    bounded: tuple[int, ...] = eqx.field(static=True)
+    steps: int = eqx.field(static=True)
+    end: Float[Array, " m"] | None = None
+    density: Density = eqx.field(default=costs.energy, converter=as_pytree)
+    clock: FourierStroke | None = None
+    free: tuple[int, ...] = eqx.field(static=True, default=())
+
+    def stroke(self, x) -> FourierStroke | LegendreStroke | OpenStroke:
+        """The stroke of the unknowns x."""
+        if self.base is None:
+            return x
+        return LegendreStroke(self.base, x) if self.end is None else OpenStroke(self.base, self.end, x)
+
+    def __call__(self, x):
+        energy, g, gaps = self.outcome(x, pointwise(self.local))
+        return energy / self.energy, self.held(x, g), gaps
+
+    def plain(self, x):
+        """(f, c, h) as by `__call__`, but differentiable with respect to the numbers in the problem as well."""
+        energy, g, gaps = self.outcome(x, jax.vmap(self.local))
+        return energy / self.energy, self.held(x, g), gaps
+
+    def held(self, x, g: Float[Array, "d d"]) -> Float[Array, " p"]:
+        """The equality constraints c, from the unknowns x and their holonomy g: `miss`, and `late`."""
+        return jnp.concatenate([self.miss(g), self.late(x)])
+
+    def late(self, x) -> Float[Array, " l"]:
+        """The shift of time against the initial stroke [1]; empty without a clock."""
+        if self.clock is None:
+            return jnp.zeros(0)
+        return (jnp.sum(self.clock.cosine * x.cosine) + jnp.sum(self.clock.sine * x.sine))[None]
+
+    def outcome(self, x, local):
+        """Energy, holonomy and gaps of the stroke of x. The argument is the method `local`, mapped over all points."""
+        states, powers, velocities = self.along(self.stroke(x), gauss_times(self.steps), local)
+        g = magnus(self.swimmer.group, velocities)[-1]
+        return mean(powers), g, jax.vmap(self.gaps)(states).ravel()
+
+    def along(self, stroke, times: Float[Array, " Q"], local):
+        """States (r, r') [Q, 2m], densities of the cost [Q] (by default the power) and body velocities [Q, k] at the
+        times [Q]."""
+        shapes, rates = jax.vmap(lambda t: shape_and_rate(stroke, t))(times)
+        states = jnp.concatenate([shapes, rates], axis=1)
+        if not is_energy(self.density):
+            values = local(states)
+            return states, values[:, 0], -values[:, 1:]
+        forces = jnp.sum(local(shapes) * rates[:, None], axis=2)  # (A r', G r')
+        k = self.swimmer.group.dim
+        return states, jnp.sum(forces[:, k:] * rates, axis=1), -forces[:, :k]
+
+    def local(self, point: Float[Array, " _"]) -> Array:
+        """The values of the swimmer at a point of a stroke: (A, G) [k + m, m] at r if the cost is the energy, else the
+        density and A r' [1 + k] at (r, r')."""
+        if is_energy(self.density):
+            return jnp.concatenate(reduction(self.swimmer, point))
+        r, rdot = jnp.split(point, 2)
+        return jnp.append(self.density(self.swimmer, r, rdot), reduction(self.swimmer, r)[0] @ rdot)
+
+    def charge(self, multipliers: Float[Array, " p"], g: Float[Array, "d d"]) -> Float[Array, " k"]:
+        """The charge μ₀ of Wong's equations from the multipliers, of which those of `miss` are the first, at the
+        holonomy g."""
+        group = self.swimmer.group
+        slope = jax.jacfwd(lambda e: self.miss(group.exp(e) @ g))(jnp.zeros(group.dim, g.dtype))
+        return self.energy / 2 * multipliers[: slope.shape[0]] @ slope
+
+    def gaps(self, state: Float[Array, " _"]) -> Float[Array, " _"]:
+        """The distances of a shape and its rate (r, r') from their bounds, relative to the width of the bounds."""
+        lower, upper = self.bounds
+        bounded = state[np.array(self.bounded, int)]
+        return jnp.concatenate([bounded - lower, upper - bounded]) / jnp.tile(upper - lower, 2)
+
+    def reached(self, xi: Float[Array, " k"]) -> Float[Array, "..."]:
+        """The displacement of the holonomy exp(ξ) in the form of the target `displacement`: the coordinates ξ, or the
+        length of the translation (of a group with one dimension, the coordinate)."""
+        if self.displacement.ndim:
+            return xi
+        if xi.shape[0] == 1:
+            return xi[0]
+        moves = xi[: self.swimmer.group.translations]
+        return jnp.sqrt(jnp.sum(moves**2) + (jnp.finfo(xi.dtype).eps * self.displacement) ** 2)
+
+    def asked(self) -> np.ndarray:
+        """The indices of the components of the displacement that are asked for."""
+        return np.delete(np.arange(self.displacement.size), self.free)
+
+    def of_components(self, prices: Float[Array, " a"]) -> Float[Array, "..."]:
+        """Numbers of the components that are asked for, in the form of the displacement, with 0 for those that are
+        free."""
+        whole = jnp.zeros_like(prices, shape=self.displacement.size).at[self.asked()].set(prices)
+        return whole.reshape(self.displacement.shape)
+
+    def missing(self, xi: Float[Array, " k"]) -> Float[Array, " p"]:
+        """The error of exp(ξ) relative to the displacement; if that is a length, followed by the net rotation."""
+        target = self.displacement
+        move = jnp.atleast_1d((self.reached(xi) - target) / jnp.linalg.norm(target))[self.asked()]
+        return move if target.ndim else jnp.append(move, xi[max(self.swimmer.group.translations, 1) :])
+
+    def miss(self, g: Float[Array, "d d"]) -> Float[Array, " p"]:
+        """The error of the holonomy g, as by `missing`."""
+        return self.missing(self.swimmer.group.log(g))
+
+
+def clock_of(stroke, bounded: tuple[int, ...]) -> FourierStroke | None:
+    """For a problem with bounds, the coefficients with which `StrokeProblem.late` measures the phase of a stroke; else
+    None. Bounds are enforced at the quadrature nodes only: with a free phase the search would not settle, since it
+    could always shift the stroke to pass better between the nodes."""
+    if not bounded or not isinstance(stroke, FourierStroke):
+        return None
+    order = jnp.arange(1, stroke.cosine.shape[1] + 1)[None]
+    size = jnp.sum(stroke.cosine**2 + stroke.sine**2)
+    late = FourierStroke(0 * stroke.mean, order * stroke.sine / size, -order * stroke.cosine / size)
+    return without_derivatives(late)
+
+
+def without_derivatives(tree):
+    """The tree with stopped gradients: the evidence for a stroke is not differentiable."""
+    return jax.tree.map(lambda x: jax.lax.stop_gradient(x) if eqx.is_inexact_array(x) else x, tree)
+
+
+@for_one_run
+def outcome(problem: StrokeProblem, x, multipliers: Float[Array, " p"]) -> dict:
+    """The fields of OptimalStroke for the unknowns x and the multipliers of `miss`, by a quadrature with twice the
+    steps."""
+    stroke, (states, powers, elements) = problem.stroke(x), _on_twice_the_steps(problem, x)
+    energy, end = mean(powers), elements[-1]
+    prices = problem.energy / jnp.linalg.norm(problem.displacement) * multipliers[: problem.asked().size]
+    return {
+        "stroke": stroke,
+        "cost": energy,
+        "displacement": problem.reached(problem.swimmer.group.log(end)),
+        "charge": problem.charge(multipliers, end),
+        "multiplier": problem.of_components(prices),
+        "room": jnp.min(jax.vmap(problem.gaps)(states), initial=jnp.inf),
+        "power_variation": jnp.max(jnp.abs(powers / energy - 1)),
+    }
+
+
+def _on_twice_the_steps(problem, x):
+    """(states, powers, group elements after each step), by a quadrature with twice the steps."""
+    times = gauss_times(2 * problem.steps)
+    states, powers, velocities = problem.along(problem.stroke(x), times, jax.vmap(problem.local))
+    return states, powers, magnus(problem.swimmer.group, velocities)
+
+
+@for_one_run
+def wong_residual(problem: StrokeProblem, x, charge: Float[Array, " k"]) -> Scalar:
+    """The largest defect of Wong's equations along the stroke of the unknowns x, relative to the largest force. It is
+    evaluated at the ends of twice as many steps, where no bound is active."""
+    problem, x, charge = without_derivatives((problem, x, charge))
+    return _wong_residual(problem, problem.stroke(x), charge, _on_twice_the_steps(problem, x)[2])
+
+
+def _wong_residual(problem, stroke, charge, elements):
+    """`wong_residual` from the group elements after each step."""
+    steps = elements.shape[0]
+    times = jnp.arange(1, steps) / steps
+    charges = jax.vmap(lambda g: problem.swimmer.group.adjoint(g).T @ charge)(elements[:-1])
+    motion = jax.vmap(lambda t: jet(stroke, t))(times)
+
+    def forces(r, rdot, rddot, charge):
+        return wong_forces(problem.swimmer, r, rdot, rddot, charge, problem.density)
+
+    needed, felt = jax.vmap(forces)(*motion, charges)
+
+    def room(t):
+        return jnp.min(problem.gaps(jnp.concatenate(shape_and_rate(stroke, t))), initial=1.0)
+
+    inside = jax.vmap(room)(times) > 0.01
+    defect = jnp.max(jnp.where(inside[:, None], jnp.abs(needed - felt), 0.0), axis=0)
+    return jnp.max(defect / jnp.max(jnp.abs(felt), axis=0))

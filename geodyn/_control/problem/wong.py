@@ -1,0 +1,152 @@
+"""PURPOSE: optimal strokes as the motion of a charged particle: Wong's equations.
+
+With a charge that is constant in the world frame, `μ(t) = Ad*_{g(t)} μ₀`, an extremal of ½∫r'ᵀGr' at a given holonomy
+obeys `d/dt (G r')_i − ½ r'ᵀ ∂_iG r' = ⟨μ, F_ij⟩ r'^j`, and its power is constant.
+Source: Montgomery, *Commun. Math. Phys.* 128 (1990) 565; Koon & Marsden, *SIAM J. Control Optim.* 35 (1997) 901.
+"""
+
+import jax
+import jax.numpy as jnp
+
+from geodyn._engine.numerics.linalg import solve
+from geodyn._foundations.gate import checked
+from geodyn._foundations.typing import Array, Float, Number, Numbers, Scalar
+from geodyn._integrators.contract.system import AbstractSystem
+from geodyn._locomotion.connections.connection import (
+    AbstractInvariantMetric,
+    connection,
+    curvature,
+    exterior_derivative,
+    reduction,
+    shape_metric,
+)
+from geodyn._locomotion.motion.costs import Density, energy, is_energy
+from geodyn._locomotion.strokes.stroke import Stroke, floating, shape_and_rate
+
+
+@checked
+class WongSystem(AbstractSystem):
+    """Wong's equations of a swimmer as a system for `gd.integrate`: its optimal motion from given initial values.
+
+    They are those of a charged particle on the space of shapes. The state is (r[m], p[m], μ[k], g[d, d]), flat, with
+    the momentum `p = G r' + Aᵀμ`, the charge μ in the frame of the body and the group element g;
+    `system.state(r, rdot, charge)` makes it and `system.split(q)` takes it apart. They are Hamilton's equations,
+    Lie–Poisson in μ, of the energy `H = ½ (p − Aᵀμ)ᵀ G⁻¹ (p − Aᵀμ)`: `r' = H_p`, `p' = −H_r`, `ξ = H_μ`,
+    `μ' = ad*_ξ μ`, `g' = g ξ`. Conserved are the energy (half the power) and the charge in space, `Ad*_{g⁻¹} μ`.
+    Any consistent units.
+
+    Args:
+        swimmer: body with a metric of shapes.
+
+    Example:
+        >>> swimmer = gd.swimmers.Purcell()
+        >>> system = gd.strokes.WongSystem(swimmer)
+        >>> start = system.state([0.2, 0.4], [0.5, -0.3], [2.0, 1.0, -0.5])
+        >>> motion = gd.integrate(system, start, t1=1.0, steps=50)
+        >>> r, p, charge, g = system.split(motion.q[-1])
+        >>> in_space = swimmer.group.adjoint(swimmer.group.inverse(g)).T @ charge
+        >>> print(in_space.round(6), f"energy changes by less than 1e-9: {jnp.ptp(motion.energy) < 1e-9}")
+        [ 2.   1.  -0.5] energy changes by less than 1e-9: True
+
+    Source:
+        Montgomery, *Commun. Math. Phys.* 128 (1990) 565; Koon & Marsden, *SIAM J. Control Optim.* 35 (1997) 901.
+    """
+
+    swimmer: AbstractInvariantMetric
+
+    @checked
+    def state(self, r: Numbers, rdot: Numbers, charge: Numbers) -> Float[Array, " n"]:
+        """The flat state at the shape r[m] and its rate r'[m] with the charge μ[k], at the identity of the group.
+
+        Raises ValueError where the numbers of components do not fit.
+        """
+        r, rdot, charge = floating(r), floating(rdot), floating(charge)
+        k = self.swimmer.group.dim
+        if r.ndim != 1 or rdot.shape != r.shape or charge.shape != (k,):
+            raise ValueError(
+                f"WongSystem.state: r and rdot must be [m] and charge [{k}] in {type(self.swimmer.group).__name__};"
+                f" got {r.shape}, {rdot.shape}, {charge.shape}."
+            )
+        form, metric = connection(self.swimmer, r), shape_metric(self.swimmer, r)
+        g = self.swimmer.group.identity().astype(r.dtype)
+        return jnp.concatenate([r, metric @ rdot + form.T @ charge, charge, g.reshape(-1)])
+
+    @checked
+    def split(self, state: Float[Array, " n"]) -> tuple[Array, Array, Array, Array]:
+        """The shape r[m], momentum p[m], charge μ[k] and group element g[d, d] of a flat state."""
+        g = self.swimmer.group.identity()
+        m = (state.shape[0] - self.swimmer.group.dim - g.size) // 2
+        r, p, charge, end = jnp.split(state, [m, 2 * m, 2 * m + self.swimmer.group.dim])
+        return r, p, charge, end.reshape(g.shape)
+
+    @checked
+    def hamiltonian(self, r: Float[Array, " m"], p: Float[Array, " m"], charge: Float[Array, " k"]) -> Scalar:
+        """H(r, p, μ), half the power."""
+        form, metric = reduction(self.swimmer, r)
+        kinetic = p - form.T @ charge
+        return kinetic @ solve(metric, kinetic) / 2
+
+    def velocity(self, t, q, p, v=None):
+        r, p, charge, g = self.split(q)
+        slope_r, rdot, xi = jax.grad(self.hamiltonian, (0, 1, 2))(r, p, charge)
+        turning = jax.vmap(lambda e: charge @ self.swimmer.group.bracket(xi, e))(jnp.eye(xi.shape[0], dtype=xi.dtype))
+        return jnp.concatenate([rdot, -slope_r, turning, (g @ self.swimmer.group.hat(xi)).reshape(-1)])
+
+    def momentum(self, t, q, v):
+        return jnp.zeros(0, q.dtype)
+
+    def force(self, t, q, v, lam):
+        return jnp.zeros(0, q.dtype)
+
+    def constraint(self, t, q):
+        return jnp.zeros(0, q.dtype)
+
+    def count_constraints(self, q):
+        return 0
+
+    def energy(self, t, q, v):
+        return self.hamiltonian(*self.split(q)[:3])
+
+    def check(self, t, q, v):
+        k, size = self.swimmer.group.dim, self.swimmer.group.identity().size
+        if v is not None or q.ndim != 1 or q.size <= k + size or (q.size - k - size) % 2:
+            raise ValueError(
+                f"a WongSystem is integrated from system.state(r, rdot, charge), with v0=None; got q0 {q.shape}"
+            )
+
+
+def wong_forces(
+    swimmer: AbstractInvariantMetric,
+    r: Float[Array, " m"],
+    rdot: Float[Array, " m"],
+    rddot: Float[Array, " m"],
+    charge: Float[Array, " k"],
+    density: Density = energy,
+) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
+    """Both sides of Wong's equation: the Euler–Lagrange force of the motion, and the force on the charge μ.
+
+    The cost is the integral of `density`, twice the Lagrangian ℓ: `d/dt ∂ℓ/∂r' − ∂ℓ/∂r = ⟨μ, F r'⟩`. Any consistent
+    units.
+    """
+    if is_energy(density):  # One derivative of the reduction is enough; its last index is that of ∂_i.
+
+        def at(r):
+            return (reduction(swimmer, r),) * 2
+
+        (form_slope, metric_slope), (form, metric) = jax.jacfwd(at, has_aux=True)(r)
+        slope = jnp.einsum("jli,l->ji", metric_slope, rdot)
+        field = exterior_derivative(swimmer.group, form, form_slope)
+        return metric @ rddot + slope @ rdot - rdot @ slope / 2, charge @ (field @ rdot)
+
+    def half(r, rdot):
+        return density(swimmer, r, rdot) / 2
+
+    momentum_rate = jax.jvp(jax.grad(half, 1), (r, rdot), (rdot, rddot))[1]
+    return momentum_rate - jax.grad(half)(r, rdot), charge @ (curvature(swimmer, r) @ rdot)
+
+
+def jet(stroke: Stroke, t: Number) -> tuple[Float[Array, " m"], Float[Array, " m"], Float[Array, " m"]]:
+    """The shape and its first and second derivatives in time."""
+    t = floating(t)
+    (r, rdot), (_, rddot) = jax.jvp(lambda t: shape_and_rate(stroke, t), (t,), (jnp.ones_like(t),))
+    return r, rdot, rddot

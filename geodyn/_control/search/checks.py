@@ -1,0 +1,205 @@
+"""PURPOSE: checks of the arguments of a search for a stroke, before it begins."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn._control.methods.method import AbstractStrokeMethod
+from geodyn._engine.jit import jit
+from geodyn._foundations.typing import Array, Float
+from geodyn._locomotion.connections.connection import AbstractConnection, AbstractLinkSwimmer, shape_metric
+from geodyn._locomotion.motion.costs import length
+from geodyn._locomotion.strokes.stroke import check_closed, floating
+
+
+def known(tree) -> bool:
+    """Whether no number in the tree is traced, so that values can be checked: inside jit, vmap and grad they cannot."""
+    return not any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(tree))
+
+
+def numbers(value) -> Array:
+    """`value` as an array of numbers, or an array [0, 0], which fails the checks of shape, if it is no such array."""
+    try:
+        return floating(value)
+    except (TypeError, ValueError):
+        return jnp.zeros((0, 0))
+
+
+def without_free(displacement) -> tuple[object, tuple[int, ...]]:
+    """A displacement with 0 for the components that are None, and their indices."""
+    if not isinstance(displacement, list | tuple):
+        return displacement, ()
+    return [0.0 if x is None else x for x in displacement], tuple(i for i, x in enumerate(displacement) if x is None)
+
+
+def checked_displacement(swimmer, displacement) -> Float[Array, "..."]:
+    """The target displacement as an array; ValueError if it does not fit the group of the swimmer."""
+    target, k, free = numbers(displacement), swimmer.group.dim, swimmer.group.translations
+    name = type(swimmer.group).__name__
+    values = np.asarray(target) if known(target) else np.ones(target.shape)
+    if values.shape not in ((), (k,)) or not (np.all(np.isfinite(values)) and np.any(values != 0)):
+        raise ValueError(
+            f"optimal_stroke: displacement must be a number or {k} coordinates, not all zero, got {displacement}."
+        )
+    if values.ndim == 0 and free != 1 and k > 1 and (free == 0 or values < 0):
+        wanted = "a positive length" if free else f"a vector of {k} coordinates, since {name} has no translations"
+        raise ValueError(
+            f"optimal_stroke: the displacement of a swimmer in {name} must be {wanted}, got {displacement}."
+        )
+    return target
+
+
+def checked_limits(bounds, rates, m: int):
+    """((lower, upper), indices) of the components of (r, r') that have bounds; ValueError for bounds that are wrong."""
+    ends = np.tile([[-np.inf], [np.inf]], m) if bounds is None else np.asarray(numbers(bounds))
+    if ends.shape != (2, m) or not np.all(ends[0] < ends[1]):
+        raise ValueError(f"optimal_stroke: bounds must be (lower[{m}], upper[{m}]) with lower < upper, got {bounds}.")
+    if np.any(np.isfinite(ends[0]) != np.isfinite(ends[1])):
+        raise ValueError(f"optimal_stroke: bound a shape variable on both sides or leave both infinite, got {bounds}.")
+    largest = np.full(m, np.inf) if rates is None else np.asarray(numbers(rates))
+    if largest.shape != (m,) or not np.all(largest > 0):
+        raise ValueError(
+            f"optimal_stroke: rates must be {m} positive numbers, the largest |r'| of each shape variable, got {rates}."
+        )
+    lower, upper = np.concatenate([ends, [-largest, largest]], axis=1)
+    bounded = np.isfinite(lower)
+    return (floating(lower[bounded]), floating(upper[bounded])), tuple(np.flatnonzero(bounded).tolist())
+
+
+def checked_shape(name: str, value, m: int | None = None) -> Float[Array, " m"]:
+    """The argument `name` as a shape, of m variables unless m is None; else ValueError."""
+    shape = numbers(value)
+    if shape.ndim != 1 or (m is not None and shape.size != m) or (known(shape) and not jnp.all(jnp.isfinite(shape))):
+        raise ValueError(f"optimal_stroke: {name} must be a shape, {m or 'm'} finite numbers, got {value}.")
+    return shape
+
+
+def check_guess(swimmer, guess, m: int, bounds, base, end) -> None:
+    """Raise ValueError unless the guess is a stroke of m shape variables that moves, enters the bounds, and is closed
+    or has the given ends."""
+    start, last = (np.asarray(guess(floating(t))) for t in (0.0, 1.0))
+    if start.shape != (m,):
+        raise ValueError(f"optimal_stroke: guess must be a stroke of {m} shape variables, got shapes {start.shape}.")
+    r = np.asarray(jax.vmap(guess)(np.linspace(0.0, 1.0, 65)))
+    if np.all(r == r[:1]):
+        raise ValueError(f"optimal_stroke: the guess stands still at {start}; give a loop or a shape.")
+    if bounds is not None and not np.any(np.all((np.asarray(bounds[0]) < r) & (r < np.asarray(bounds[1])), axis=1)):
+        raise ValueError(
+            f"optimal_stroke: the guess, from {r.min(axis=0)} to {r.max(axis=0)}, lies outside of the bounds {bounds};"
+            " move it inside, or widen the bounds."
+        )
+    if end is None:
+        check_closed(guess)
+    elif not np.allclose(start, base, atol=1e-6) or not np.allclose(last, end, atol=1e-6):
+        raise ValueError(
+            f"optimal_stroke: guess leads from {start} to {last}, but ends= asks for {np.asarray(base)} to"
+            f" {np.asarray(end)}; give it these ends, or leave it out."
+        )
+
+
+def check_places(swimmer, bounds, **shapes) -> None:
+    """Raise ValueError if a given shape lies outside of the bounds, or if the shape metric is singular there."""
+    for name, shape in ((name, shape) for name, shape in shapes.items() if shape is not None):
+        if bounds is not None and not np.all((np.asarray(bounds[0]) < shape) & (shape < np.asarray(bounds[1]))):
+            raise ValueError(
+                f"optimal_stroke: {name} lies at the shape {np.asarray(shape)}, outside of the bounds {bounds}; move it"
+                " inside, or widen the bounds."
+            )
+        metric = np.asarray(shape_metric(swimmer, shape))
+        if not np.all(np.isfinite(metric)) or np.linalg.eigvalsh(metric)[0] <= 0:
+            raise ValueError(
+                f"optimal_stroke: the shape metric of {type(swimmer).__name__} at the shape {np.asarray(shape)}"
+                f" ({name}) is not positive definite: {metric.tolist()}; give every part of the body a size and a drag,"
+                " and keep away from shapes where it is not defined."
+            )
+
+
+def shape_ends(base, ends) -> tuple[Float[Array, " m"] | None, Float[Array, " m"] | None]:
+    """(first shape, last shape) of the stroke from `base` or `ends`; the first is None if it is free, the last None
+    for a closed stroke."""
+    if ends is None:
+        return (None if base is None else checked_shape("base", base)), None
+    if base is not None or not isinstance(ends, tuple | list) or len(ends) != 2:
+        raise ValueError(f"optimal_stroke: ends must be (first shape, last shape), without base=; got {ends}.")
+    first = checked_shape("ends", ends[0])
+    last = checked_shape("ends", ends[1], first.size)
+    if known((first, last)) and jnp.all(first == last):
+        raise ValueError(f"optimal_stroke: ends are the same shape {np.asarray(first)}; that is base=.")
+    return first, last
+
+
+@jit
+def _drags(swimmer):
+    return swimmer.drags()
+
+
+def check_moves(swimmer, displacement) -> None:
+    """Raise ValueError if links with the same drag along and across them are to be displaced: they can only turn."""
+    if not (isinstance(swimmer, AbstractLinkSwimmer) and known((swimmer, displacement))):
+        return
+    along, across = np.asarray(_drags(swimmer))[:, :2].T
+    turn = np.asarray(displacement)[swimmer.group.translations :] if np.ndim(displacement) else np.zeros(1)
+    if np.allclose(along, across, rtol=1e-9, atol=0) and np.all(turn == 0):
+        raise ValueError(
+            f"optimal_stroke: no stroke of {type(swimmer).__name__} leads to {np.asarray(displacement)}: its drag is"
+            " the same along the links and across them (drag_ratio=1), so that the centre of drag stays where it is."
+            " The curvature of its connection vanishes but for turns about that: ask for its turn,"
+            " gd.bundles.Heading(swimmer), or give it another drag_ratio."
+        )
+
+
+def check_frame(swimmer, bounds, base, ends) -> None:
+    """Raise ValueError for a body that needs bounds, without bounds, a base and ends."""
+    if swimmer.needs_bounds is None or not (bounds is None and base is None and ends is None):
+        return
+    raise ValueError(
+        f"optimal_stroke: {type(swimmer).__name__} has no optimal stroke with a free shape: {swimmer.needs_bounds}."
+        f" Pass bounds=(lower, upper) of its shape{_named(swimmer)}, or base=, a shape that the stroke passes."
+    )
+
+
+def check_count(swimmer, m: int, closed: bool) -> None:
+    """Raise ValueError unless shapes have as many variables as the body says, and a closed stroke at least two."""
+    name, count = type(swimmer).__name__, swimmer.shape_count
+    if count is not None and m != count:
+        raise ValueError(
+            f"optimal_stroke: {name} has {count} shape variable{'s' * (count > 1)}{_named(swimmer)}, got shapes of {m}"
+            f" (guess, base, ends, bounds); give {count} numbers each."
+        )
+    if m == 1 and closed:
+        raise ValueError(
+            f"optimal_stroke: {name} has one shape variable (by guess, base or bounds) and goes back the way that it"
+            " came: no closed stroke moves it. ends= asks for a change of shape that stays."
+        )
+
+
+def _named(swimmer) -> str:
+    """The names of the shape variables in brackets, where the body names them, for a message."""
+    names = getattr(swimmer, "shape_names", None)
+    return f" ({', '.join(names)})" if names else ""
+
+
+def check_density(density) -> None:
+    """Raise ValueError for the length as a cost."""
+    if getattr(density, "func", density) is length:
+        raise ValueError(
+            "optimal_stroke: density=length is the same at any pace, so that no stroke is the only best one; leave it"
+            " out: the stroke of least energy is also a shortest, at constant power."
+        )
+
+
+def check_kinds(swimmer, method, density) -> None:
+    """Raise ValueError for a swimmer, method or density of the wrong kind, and for too few harmonics or steps."""
+    if not isinstance(swimmer, AbstractConnection):
+        kind = f"the class {swimmer.__name__}: call it" if isinstance(swimmer, type) else type(swimmer).__name__
+        raise ValueError(f"optimal_stroke: want a swimmer, such as gd.swimmers.Purcell(), got {kind}.")
+    if not isinstance(method, AbstractStrokeMethod):
+        raise ValueError(f"optimal_stroke: method must be gd.Direct(…), gd.Wong(…) or gd.Descent(…), got {method!r}.")
+    if not callable(density):
+        raise ValueError(f"optimal_stroke: density must be a function (swimmer, r, r') → number, got {density!r}.")
+    whole = isinstance(method.harmonics, int) and isinstance(method.steps, int)
+    if not whole or method.harmonics < 1 or method.steps < 2 * method.harmonics:
+        raise ValueError(
+            f"optimal_stroke: {method.harmonics} harmonics and {method.steps} steps of the method: want at least 1, and"
+            " two steps for each; six are well resolved."
+        )

@@ -1,0 +1,83 @@
+"""PURPOSE: the starting point of a search for a stroke: the optimal small stroke, an ellipse."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn._engine.jit import for_one_run
+from geodyn._foundations.typing import Array, Bool, Float
+from geodyn._locomotion.connections.connection import AbstractInvariantMetric, curvature, reduction
+from geodyn._locomotion.motion.costs import energy
+from geodyn._locomotion.motion.holonomy import cost
+from geodyn._locomotion.strokes.stroke import FourierStroke, LegendreStroke, floating
+
+
+def locked_factor(swimmer, r) -> Float[Array, "k k"]:
+    """A factor L of the locked metric `Lᵀ L` on the Lie algebra at a shape; it makes translations and rotations
+    comparable."""
+    half = jax.grad(lambda xi: swimmer.quadratic_form(r, xi, jnp.zeros_like(r)) / 2)
+    return jnp.linalg.cholesky(jax.vmap(half)(jnp.eye(swimmer.group.dim, dtype=r.dtype))).T
+
+
+@for_one_run
+def small_stroke(
+    swimmer: AbstractInvariantMetric,
+    centre: Float[Array, " m"],
+    displacement: Float[Array, "..."],
+    free: tuple[int, ...] = (),
+) -> tuple[FourierStroke, Bool[Array, ""]]:
+    """(the ellipse about a shape that has the displacement to leading order at least energy, whether there is one).
+
+    With lengths measured by G and the curvature F along the displacement of largest singular value σ, the best small
+    loop is a circle in the plane of that singular pair, of area |displacement|/σ and energy 4π |displacement|/σ.
+    There is none if a symmetry forbids it or, for a displacement that is a vector, if the loop also moves the body in
+    other directions than the `free` ones, by more than a third of the displacement. `displacement` is as in
+    `optimal_stroke`. For two shape variables: Avron & Raz, *New J. Phys.* 10 (2008) 063016.
+    """
+    form, metric = reduction(swimmer, centre)
+    field = curvature(swimmer, centre)
+    unit = jnp.linalg.inv(jnp.linalg.cholesky(metric)).T
+    flux = jnp.einsum("ip,aij,jq->apq", unit, field, unit)
+    if displacement.ndim:
+        size = jnp.linalg.norm(displacement)
+        direction = displacement / size
+    else:
+        size, free = jnp.abs(displacement), max(swimmer.group.translations, 1)
+        direction = jnp.linalg.svd(flux[:free].reshape(free, -1), full_matrices=False)[0][:, 0]
+        direction = jnp.concatenate([direction, jnp.zeros(swimmer.group.dim - free)])
+        direction = jnp.sign(displacement) * (jnp.abs(direction) if free == 1 else direction)
+    u, sigma, vt = jnp.linalg.svd(jnp.einsum("a,aij->ij", direction, flux))
+    radius = jnp.sqrt(size / (jnp.pi * sigma[0]))
+    # If a symmetry forbids the displacement, the curvature along it is rounding error: compare it with the form.
+    scale = jnp.maximum(
+        jnp.max(jnp.abs(direction @ form)), jnp.sqrt(jnp.finfo(field.dtype).eps) * jnp.max(jnp.abs(form))
+    )
+    exists = jnp.max(jnp.abs(jnp.tensordot(direction, field, 1))) > 1e-6 * scale
+    if displacement.ndim:
+        astray = size / sigma[0] * jnp.einsum("p,apq,q->a", u[:, 0], flux, vt[0]) - displacement
+        astray = astray.at[np.array(free, int)].set(0.0)
+        metric = locked_factor(swimmer, centre)
+        exists = exists & (jnp.linalg.norm(metric @ astray) < jnp.linalg.norm(metric @ displacement) / 3)
+    return FourierStroke(centre, radius * unit @ u[:, :1], -radius * unit @ vt[:1].T), exists
+
+
+def _commute(group) -> bool:
+    """Whether the group is commutative, so that the holonomy does not depend on where a closed stroke starts."""
+    products = np.einsum("aij,bjk->abik", group.generators, group.generators)
+    return np.allclose(products, np.swapaxes(products, 0, 1))
+
+
+@for_one_run
+def unknowns(swimmer, start, base, target, method, end=None, density=energy):
+    """The unknowns of `StrokeProblem` for a first stroke, and its cost."""
+    size = cost(swimmer, start, density=density, steps=method.steps)
+    if base is None and (target.ndim == 0 or _commute(swimmer.group)):
+        return FourierStroke.fit(start, method.harmonics), size
+    if end is not None:
+
+        def bent(t):
+            return start(t) - (base + (end - base) * t)
+
+        return LegendreStroke.fit(bent, jnp.zeros_like(base), 2 * method.harmonics).coefficients, size
+    stroke = LegendreStroke.fit(start, start(floating(0.0)), 2 * method.harmonics)
+    return stroke if base is None else stroke.coefficients, size

@@ -1,0 +1,137 @@
+"""PURPOSE: derivatives of an optimal stroke with respect to the numbers in its problem, by the implicit-function
+theorem for the KKT conditions; those of its energy by the envelope theorem.
+
+Source: Fiacco, *Introduction to Sensitivity and Stability Analysis in Nonlinear Programming* (1983), chapter 3.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+
+from geodyn._control.methods.method import AbstractStrokeMethod
+from geodyn._control.problem.minimise import OUTCOMES, STIFFEST, Directions, Minimum, Progress
+from geodyn._control.problem.optimum import OptimalStroke
+from geodyn._control.problem.problem import StrokeProblem
+from geodyn._engine.jit import custom_jvp, jit
+from geodyn._engine.numerics.failure import nan_unless
+from geodyn._foundations.gate import checked
+from geodyn._foundations.typing import Count
+from geodyn._locomotion.connections.connection import AbstractInvariantMetric
+from geodyn._locomotion.motion.holonomy import cost, holonomy
+
+
+@custom_jvp
+def solved(problem: StrokeProblem, x, method: AbstractStrokeMethod, progress: Progress) -> Minimum:
+    """The solution that the method finds from x. Its point and multipliers are differentiable with respect to the
+    numbers in the problem."""
+    return method.solve(problem, x, progress)
+
+
+@solved.def_jvp
+def _(primals, tangents):
+    found = solved(*primals)
+    change = _change(primals[0], tangents[0], found)
+    nothing = jax.tree.map(lambda x: None, found)
+    return found, eqx.tree_at(lambda m: (m.x, m.multipliers), nothing, change, is_leaf=_is_none)
+
+
+def _is_none(x):
+    return x is None
+
+
+@jit
+def _change(problem: StrokeProblem, tangent, found: Minimum):
+    """The tangents of the point and the multipliers, from the tangent of the problem."""
+    flat, unravel = ravel_pytree(found.x)
+    y, z = found.multipliers, found.bound_multipliers
+    stiffness = jax.lax.stop_gradient(jnp.minimum(z / found.slacks, STIFFEST))
+
+    def conditions(problem, flat):
+        """The gradient of f − y·c − z·h, with c and h."""
+
+        def lagrangian(flat):
+            f, c, h = problem.plain(unravel(flat))
+            return f - y @ c - z @ h, (c, h)
+
+        slope, (c, h) = jax.grad(lagrangian, has_aux=True)(flat)
+        return slope, c, h
+
+    def pushed(slope, c, h):
+        """The tangents (slope, c) of the conditions, with those of the bounds eliminated by dz = −(z/s) dh."""
+        pull = jax.vjp(lambda flat: problem.plain(unravel(flat))[2], flat)[1]
+        return slope + pull(stiffness * h)[0], c
+
+    def kkt(v):
+        slope, c = pushed(*jax.jvp(lambda flat: conditions(problem, flat), (flat,), v[:1])[1])
+        return slope - jax.vjp(lambda flat: problem.plain(unravel(flat))[1], flat)[1](v[1])[0], -c
+
+    def solve(_, b):
+        return kkt_solution(*jax.lax.stop_gradient((found.hessian, found.jacobian)), *b)
+
+    moving, still = eqx.partition(problem, jax.tree.map(lambda t: t is not None, tangent, is_leaf=_is_none))
+
+    def varied(moving):
+        return conditions(eqx.combine(moving, still), flat)
+
+    slope, c = pushed(*jax.jvp(varied, (moving,), (tangent,))[1])
+    dx, dy = jax.lax.custom_linear_solve(kkt, (-slope, c), solve, symmetric=True)
+    return unravel(dx), dy
+
+
+def kkt_solution(hessian, jacobian, b, c):
+    """(dx, dy) with `H dx − Jᵀ dy = b`, `−J dx = c`; dx has no part along flat directions."""
+    directions = Directions(
+        hessian, jacobian, jnp.sqrt(jnp.finfo(b.dtype).eps) * jnp.max(jnp.abs(jnp.diagonal(hessian)))
+    )
+    normal = -directions.inverse @ c
+    dx = normal + directions.divided(b - hessian @ normal, directions.values)
+    return dx, directions.inverse.T @ (hessian @ dx - b)
+
+
+@checked
+def sensitivity(optimum: OptimalStroke, *, steps: Count = 128) -> AbstractInvariantMetric:
+    """The derivative of the least energy at fixed displacement with respect to every number of the swimmer.
+
+    By the envelope theorem it is the derivative of `E − 2⟨charge, log(g g₁⁻¹)⟩` for the same stroke, g₁ being the
+    holonomy of the optimum, and costs one gradient of the energy. `jax.grad` through `gd.optimal_stroke` gives the
+    same, and the change of the stroke too.
+
+    Args:
+        optimum: result of `gd.optimal_stroke`, with the energy as its cost.
+        steps: number of equal steps of the quadrature.
+
+    Returns:
+        The derivatives in the form of the swimmer: `sensitivity(optimum).lengths` goes with `swimmer.lengths`. NaN
+        where the search for the optimum failed inside jit.
+
+    Raises:
+        ValueError: for the result of a search that failed.
+
+    Example:
+        The energy is proportional to the drag per length, so that its derivative at the drag 1 is the energy.
+
+        >>> swimmer, settings = gd.swimmers.SymmetricPurcell(drag=1.0), gd.Direct(harmonics=6, steps=32)
+        >>> best = gd.optimal_stroke(swimmer, [0.5, 0.5], displacement=0.02, method=settings)
+        >>> print(f"{gd.design.sensitivity(best).drag:.6f} {best.cost:.6f}")
+        2.230128 2.230128
+    """
+    good = optimum.result == OUTCOMES.converged
+    if not isinstance(good, jax.core.Tracer) and not np.all(good):
+        raise ValueError(
+            f"sensitivity: optimum must be an optimal stroke, but its search failed: {OUTCOMES[optimum.result]} (KKT"
+            f" residual {float(optimum.kkt_residual):.1e}); pass one whose result is gd.strokes.OUTCOMES.converged."
+        )
+    return nan_unless(jnp.asarray(good), _sensitivity(optimum, steps), ())
+
+
+@jit
+def _sensitivity(optimum, steps):
+    end = optimum.swimmer.group.inverse(holonomy(optimum.swimmer, optimum.stroke, steps=steps))
+
+    def lagrangian(swimmer):
+        beyond = swimmer.group.log(holonomy(swimmer, optimum.stroke, steps=steps) @ end)
+        return cost(swimmer, optimum.stroke, steps=steps) - 2 * optimum.charge @ beyond
+
+    return eqx.filter_grad(lagrangian)(optimum.swimmer)

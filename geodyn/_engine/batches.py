@@ -1,0 +1,83 @@
+"""What a program of one member is for a batch, as JAX computes it.
+
+A batch has the axes of its members behind an array's own axes: of their number, or of length one if all members share
+the values.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from geodyn._engine import internals
+
+# The name of the operation of `native.py`.
+NATIVE = "native_program"
+
+
+class Transposed(NamedTuple):
+    """The transpose of a program that is linear in its arguments from the place `nonlinear` on: it maps the arguments
+    before, and the cotangents of the results, to the cotangents of the linear arguments. It is traced when it is
+    lowered, and not before: often it is only transformed further."""
+
+    program: Any  # A closed jaxpr, or a Transposed of one.
+    nonlinear: int
+
+    @property
+    def in_avals(self):
+        return [*self.program.in_avals[: self.nonlinear], *self.program.out_avals]
+
+    @property
+    def out_avals(self):
+        return self.program.in_avals[self.nonlinear :]
+
+    def closed(self):
+        """The program as a jaxpr."""
+        return traced(partial(evaluated, self, batch=()), self.in_avals)
+
+
+def traced(function, like):
+    with jax.disable_jit(False):  # Else every turn of a loop would be traced.
+        return jax.make_jaxpr(function)(*(jax.ShapeDtypeStruct(jnp.shape(x), jnp.result_type(x)) for x in like))
+
+
+def evaluated(program, *args, batch, summed=None):
+    """The results of a program for a batch, which JAX runs as it is."""
+    if batch:
+        values = over_last(partial(evaluated, program, batch=()), batch)(*args)
+        return summed_over(values, batch, summed)
+    if not isinstance(program, Transposed):
+        return internals.eval_jaxpr(program.jaxpr, program.consts, *args)
+    known, cts = args[: program.nonlinear], args[program.nonlinear :]
+    likes = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in program.out_avals]
+    return jax.linear_transpose(lambda *t: evaluated(program.program, *known, *t, batch=()), *likes)(list(cts))
+
+
+def summed_over(values, batch, summed) -> list:
+    """The results for every member, summed over those axes of the batch over which they are to be."""
+    axes = [
+        [x.ndim - len(batch) + k for k, is_sum in enumerate(sums) if is_sum]
+        for x, sums in zip(values, summed, strict=True)
+    ]
+    return [jnp.sum(x, which, keepdims=True) if which else x for x, which in zip(values, axes, strict=True)]
+
+
+def over_last(function: Callable, batch: tuple[int, ...]) -> Callable:
+    """A function of the arrays of one member as one of those of a batch."""
+
+    def over(*args):
+        trails = [x.shape[x.ndim - len(batch) :] for x in args]
+        mapped = function
+        for i, size in enumerate(batch):
+            axes = [None if trail[i] == 1 and size != 1 else -1 for trail in trails]
+            # The innermost `vmap` is that of the first of these axes, which is the last one that is left there.
+            mapped = jax.vmap(mapped, axes, -1, axis_size=size)
+        shapes = [
+            (*x.shape[: x.ndim - len(batch)], *(a for a, b in zip(trail, batch, strict=True) if a != 1 or b == 1))
+            for x, trail in zip(args, trails, strict=True)
+        ]
+        return mapped(*(x.reshape(shape) for x, shape in zip(args, shapes, strict=True)))
+
+    return over

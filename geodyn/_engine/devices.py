@@ -1,0 +1,109 @@
+"""Arrays that several devices share.
+
+JAX writes into the type of an array how devices share it: on a mesh with explicit axes the sharding, and inside of
+`jax.shard_map` the axes along which it varies. A loop then refuses a start that is typed otherwise than what its body
+returns, and programs that are traced once and evaluated later lose these types. So the functions of geodyn are computed
+without them: the arrays are stripped of these types on the way in and get them again on the way out. Where the numbers
+lie does not change.
+"""
+
+import functools
+from collections.abc import Callable
+from functools import partial
+
+import equinox as eqx
+import jax
+from jax.sharding import AbstractMesh, PartitionSpec, auto_axes, get_abstract_mesh, use_abstract_mesh
+
+from geodyn._engine import internals
+
+
+def placed_anywhere(function: Callable) -> Callable:
+    """A function of pytrees that takes arrays on any mesh of devices, with explicit, automatic or manual axes."""
+
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        types = [jax.typeof(x) for x in jax.tree.leaves((args, kwargs)) if may_be_shared(x)]
+        if not types:
+            return function(*args, **kwargs)
+        run = function
+        if retyped_p is not None and (varying := frozenset().union(*map(internals.varying, types))):
+            run = partial(_with_one_type, run, varying)
+        mesh = next((x.sharding.mesh for x in types if x.sharding.mesh.explicit_axes), None)
+        return run(*args, **kwargs) if mesh is None else _on_auto_axes(run, mesh, args, kwargs)
+
+    return call
+
+
+def may_be_shared(x) -> bool:
+    """Whether several devices may share x: whether it is traced, or lies on several."""
+    if isinstance(x, jax.core.Tracer):
+        return True
+    return isinstance(x, jax.Array) and not isinstance(x.sharding, jax.sharding.SingleDeviceSharding)
+
+
+def _with_one_type(function, varying, *args, **kwargs):
+    """The values of the function, whose arrays vary over these axes of the mesh; inside they have no such type."""
+    arrays, rest = eqx.partition((args, kwargs), eqx.is_array)
+    arrays = jax.tree.map(partial(internals.varying_over, axes=varying), arrays)
+    like = jax.tree.leaves(arrays)[0]
+    args, kwargs = eqx.combine(jax.tree.map(partial(_retyped, typed=False, like=like), arrays), rest)
+    values, rest = eqx.partition(function(*args, **kwargs), eqx.is_array)
+    return eqx.combine(jax.tree.map(partial(_retyped, typed=True, like=like), values), rest)
+
+
+def _retyped(x, *, typed: bool, like):
+    """The array x, whose type says that it varies as `like` does (`typed`), or says nothing."""
+    return retyped_p.bind(x, like, typed=typed)[0]
+
+
+def _abstract(x, like, *, typed):
+    return [internals.varying_type(x, like) if typed else internals.plain_type(x)]
+
+
+def _batched(args, axes, *, typed):
+    (x, like), (axis, _) = args, axes
+    return [_retyped(x, typed=typed, like=like)], [axis]
+
+
+def _pushed_forward(primals, tangents, *, typed):
+    (x, like), (t, _) = primals, tangents
+    return [_retyped(x, typed=typed, like=like)], [t if internals.is_zero(t) else _retyped(t, typed=typed, like=like)]
+
+
+def _pulled_back(cts, x, like, *, typed):
+    (ct,) = cts
+    return [ct if internals.is_zero(ct) else _retyped(ct, typed=not typed, like=like), None]
+
+
+def _same(x, like, **_):
+    return [x]
+
+
+# What JAX's own casts cannot say: that an array which varies is to be typed as if it did not.
+retyped_p = internals.new_operation(
+    "retyped",
+    run=_same,
+    abstract=_abstract,
+    batched=_batched,
+    pushed_forward=_pushed_forward,
+    pulled_back=_pulled_back,
+    lowered=_same,
+)
+
+
+def _on_auto_axes(function, mesh: AbstractMesh, args, kwargs):
+    """The values of the function on a mesh that JAX shards as it sees fit. The mesh stands in the types of the arrays,
+    and need not have been set."""
+    arrays, rest = eqx.partition((args, kwargs), eqx.is_array)
+    others = []
+
+    def on_arrays(arrays):
+        args, kwargs = eqx.combine(arrays, rest)
+        values, other = eqx.partition(function(*args, **kwargs), eqx.is_array)
+        others.append(other)
+        return values
+
+    with use_abstract_mesh(mesh if get_abstract_mesh().empty else get_abstract_mesh()):
+        values = auto_axes(on_arrays, out_sharding=PartitionSpec())(arrays)
+    return eqx.combine(values, others[0])

@@ -1,0 +1,264 @@
+"""Everything that geodyn uses of JAX beyond its public interface. Results do not depend on it, only speed does.
+
+Programs are compiled by a compiler of our own (`program/`, `llvm/`), which saves time and nothing else. For that geodyn
+reads JAX's programs (jaxprs), and defines primitives of its own. `passes` tests this once per process. If anything is
+missing or different in a newer JAX, all programs run as they were written.
+"""
+
+import contextlib
+import functools
+import logging
+from functools import partial
+from typing import Any, cast
+
+import jax
+import numpy as np
+
+from geodyn._engine.tracing import undisturbed
+
+# Where our compiler makes machine code.
+PLATFORMS = "cpu", "cuda"
+
+try:
+    from jax.core import ShapedArray, eval_jaxpr
+    from jax.extend.core import ClosedJaxpr, Literal, Primitive
+    from jax.interpreters import ad, batching, mlir
+
+    MISSING = None
+except (ImportError, AttributeError) as missing:
+    nothing = cast(Any, None)
+    ShapedArray = eval_jaxpr = ClosedJaxpr = Literal = Primitive = ad = batching = mlir = nothing
+    MISSING = missing
+
+try:
+    from jax.extend.core import jaxpr_as_fun
+except ImportError:
+
+    def jaxpr_as_fun(closed):
+        """The function of a program."""
+        return partial(eval_jaxpr, closed.jaxpr, closed.consts)
+
+
+try:  # How several devices share an operation, and the operations whose translation for XLA depends on the devices.
+    from jax._src.dispatch import prim_requires_devices_during_lowering as for_devices
+    from jax.experimental.custom_partitioning import custom_partitioning
+except ImportError:
+    for_devices = custom_partitioning = None
+
+
+def double_precision():
+    """Within it JAX computes in double precision, whatever the user has set."""
+    try:
+        return jax.enable_x64(True)
+    except AttributeError:  # Before JAX 0.8.
+        from jax.experimental import enable_x64
+
+        return enable_x64()
+
+
+def passes(trial) -> bool:
+    """Whether `trial`, a test of what this file offers, runs and returns True. It may be called while JAX traces."""
+    try:
+        with jax.ensure_compile_time_eval():
+            if MISSING is None and trial():
+                return True
+        reason = MISSING or "a trial gave a wrong number"
+    except Exception as failure:  # Whatever a JAX yet to come may raise.
+        reason = repr(failure)
+    logging.getLogger("geodyn").warning(
+        "JAX %s: small programs run slower than they could (%s)", jax.__version__, reason
+    )
+    return False
+
+
+def new_operation(name: str, *, run, abstract, batched, pushed_forward, pulled_back, lowered) -> Any:
+    """A new JAX primitive with several results, and with these rules; None if this JAX lacks what it needs. `lowered`
+    is told for which of PLATFORMS (None for any other), and whether one device runs the program by itself (`alone`)."""
+    if MISSING is not None:
+        return None
+    operation = Primitive(name)
+    operation.multiple_results = True
+    operation.def_impl(run)
+    operation.def_abstract_eval(lambda *args, **params: _on_mesh_of(args, abstract(*args, **params)))
+    batching.primitive_batchers[operation] = undisturbed()(batched)
+    ad.primitive_jvps[operation] = undisturbed()(pushed_forward)
+    ad.primitive_transposes[operation] = undisturbed()(pulled_back)
+
+    def lowering(platform):
+        @undisturbed()
+        def lower(context, *args, **params):
+            function = partial(lowered, platform=platform, alone=_is_for_one_device(context))
+            return mlir.lower_fun(function)(context, *args, **params)
+
+        return lower
+
+    if for_devices is not None:
+        for_devices.add(operation)
+    mlir.register_lowering(operation, lowering(None))
+    for platform in PLATFORMS:
+        mlir.register_lowering(operation, lowering(platform), platform=platform)
+    return operation
+
+
+def _on_mesh_of(args, values):
+    """The types `values` of the results of an operation, on the mesh that the types of its arguments name: where only
+    the arguments were on it, JAX would move cotangents away from it, and cannot do so in a batch."""
+    mesh = next((x.sharding.mesh for x in args if getattr(x, "sharding", None) and not x.sharding.mesh.empty), None)
+    if mesh is None:
+        return values
+
+    def placed(x):
+        spec = jax.sharding.PartitionSpec(*[None] * len(x.shape))
+        return x.update(sharding=jax.sharding.NamedSharding(mesh, spec))
+
+    return [placed(x) if x.sharding.mesh.empty else x for x in values]
+
+
+def _is_for_one_device(context) -> bool:
+    """Whether what is lowered runs on each device by itself, and not as a program that several devices share."""
+    axes = context.module_context.axis_context
+    try:
+        return axes.num_devices == 1
+    except AttributeError:  # Inside of `shard_map`; `pmap`, which has no axes that are not manual.
+        return set(getattr(axes, "manual_axes", ())) == set(getattr(getattr(axes, "mesh", None), "axis_names", ()))
+
+
+def varying(x) -> frozenset:
+    """The axes of a mesh along which an array of this type varies, inside of `jax.shard_map`."""
+    try:
+        return x.mat.varying  # Since JAX 0.12.
+    except AttributeError:
+        return x.vma
+
+
+def varying_over(x, axes: frozenset):
+    """The array x, typed as varying along these axes of a mesh too."""
+    missing = tuple(axes - varying(jax.typeof(x)))
+    if not missing:
+        return x
+    try:
+        return jax.lax.pcast(x, missing, to="varying")
+    except AttributeError:  # Before JAX 0.9.
+        return jax.lax.pvary(x, missing)
+
+
+def plain_type(x):
+    """The type of an array like x that does not say along which axes of a mesh it varies."""
+    return ShapedArray(x.shape, x.dtype, weak_type=x.weak_type, sharding=x.sharding)
+
+
+def varying_type(x, like):
+    """The type of an array like x that varies along the same axes of a mesh as `like`."""
+    sharding = jax.sharding.NamedSharding(like.sharding.mesh, jax.sharding.PartitionSpec(*[None] * len(x.shape)))
+    return like.update(shape=x.shape, dtype=x.dtype, weak_type=x.weak_type, sharding=sharding)
+
+
+def is_zero(tangent) -> bool:
+    """Whether a tangent or cotangent in a rule of a primitive is known to be zero."""
+    return type(tangent) is ad.Zero
+
+
+def is_unknown(argument) -> bool:
+    """Whether an argument of a transposition rule is one with respect to which the operation is linear."""
+    return ad.is_undefined_primal(argument)
+
+
+def silence() -> None:
+    """Turns off XLA's messages below fatal errors, if this jaxlib can. For code from its cache XLA warns that the
+    processor lacks features such as "prefer-no-gather", which are settings of XLA and not features of any processor."""
+    try:
+        from jaxlib.utils import absl_set_min_log_level
+    except ImportError:
+        return
+    absl_set_min_log_level(3)
+
+
+# XLA's options with which a program compiles in less time: less of LLVM's optimisation, and fusions by the older
+# emitter, which XLA lacks since JAX 0.12.
+LEVEL = "xla_backend_optimization_level"
+QUICK = {LEVEL: 0, "xla_cpu_use_fusion_emitters": False}
+
+
+@functools.cache
+def quick_options() -> dict:
+    """Those of `QUICK` that this version of XLA knows; none on other devices than CPUs."""
+    known = {}
+    for name, value in QUICK.items() if jax.default_backend() == "cpu" else ():
+        with contextlib.suppress(Exception), jax.ensure_compile_time_eval():
+            jax.jit(lambda x: x, compiler_options={name: value})(np.zeros(()))
+            known[name] = value
+    return known
+
+
+def programs_in(params):
+    """The programs (jaxprs, closed or open) among the parameters of an operation, as open ones."""
+    opened = [getattr(x, "jaxpr", x) for x in jax.tree.leaves(list(params.values()), is_leaf=_is_program)]
+    return [x for x in opened if isinstance(getattr(x, "eqns", None), list | tuple)]
+
+
+def length(jaxpr) -> int:
+    """The number of operations of a program, those of the programs in it included."""
+    return sum(max(1, sum(map(length, programs_in(equation.params)))) for equation in jaxpr.eqns)
+
+
+INLINED = {"jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "remat2", "checkpoint"}
+
+
+def inner_program(equation):
+    """The program that an operation calls, if the operation is only a call; else None."""
+    if equation.primitive.name not in INLINED:
+        return None
+    called = equation.params.get("jaxpr", equation.params.get("call_jaxpr"))
+    return called if isinstance(called, ClosedJaxpr) else ClosedJaxpr(called, ())
+
+
+def scan_counts(equation) -> tuple[int, int]:
+    """(how many of the arguments of a scan are the same in every turn, how many after these it carries)."""
+    params = equation.params
+    if "num_consts" in params:
+        return params["num_consts"], params["num_carry"]
+    consts, carry, _ = params["ft_in"].update(equation.invars).unpack()  # Since JAX 0.12.
+    return len(list(consts)), len(list(carry))
+
+
+def solver_of(equation, args):
+    """(the program that solves a `custom_linear_solve`, its arguments); the others of its programs are for
+    derivatives."""
+    lengths, solve = equation.params["const_lengths"], equation.params["jaxprs"].solve
+    before = lengths.matvec + lengths.vecmat
+    return solve, [*args[before : before + lengths.solve], *args[before + lengths.solve + lengths.transpose_solve :]]
+
+
+def is_high(jaxpr) -> bool:
+    """Whether a program contains high-level operations, which newer versions of JAX expand late; a primitive of one's
+    own may not contain them."""
+    inner = (program for equation in jaxpr.eqns for program in programs_in(equation.params))
+    return any(e.primitive.name == "call_hi_primitive" for e in jaxpr.eqns) or any(map(is_high, inner))
+
+
+def _is_program(x):
+    return getattr(x, "eqns", None) is not None or getattr(x, "jaxpr", None) is not None
+
+
+def is_constant(function, x) -> bool:
+    """Whether the value of the function is known not to depend on x: no operation in its program leads from x to it."""
+    try:
+        program = jax.make_jaxpr(function)(x).jaxpr
+        return not any(_reached(program, [True] * len(program.invars)))
+    except (AttributeError, TypeError):
+        return False
+
+
+def _reached(jaxpr, given: list[bool]) -> list[bool]:
+    """Which results of a program may depend on those arguments that are `given`."""
+    reached = {v for v, is_given in zip(jaxpr.invars, given, strict=True) if is_given}
+
+    def is_reached(v):
+        return not isinstance(v, Literal) and v in reached
+
+    for equation in jaxpr.eqns:
+        leads = [is_reached(v) for v in equation.invars]
+        inner = inner_program(equation)
+        ends = [any(leads)] * len(equation.outvars) if inner is None else _reached(inner.jaxpr, leads)
+        reached.update(v for v, is_end in zip(equation.outvars, ends, strict=True) if is_end)
+    return [is_reached(v) for v in jaxpr.outvars]

@@ -1,0 +1,205 @@
+"""The instructions of each operation on numbers, with JAX's meaning of it where the processor has another."""
+
+import numpy as np
+from jax import lax
+
+from geodyn._engine.llvm.code import BOOL, Code, Value
+
+# Contraction alone is allowed: a product and a sum with one rounding.
+FUSED = "contract"
+FLOAT = {"add": f"fadd {FUSED}", "sub": f"fsub {FUSED}", "mul": f"fmul {FUSED}", "div": "fdiv", "rem": "frem"}
+WHOLE = {"add": "add", "sub": "sub", "mul": "mul", "and": "and", "or": "or", "xor": "xor"}
+COMPARE = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
+ROUNDED = {"floor": "floor", "ceil": "ceil", "sqrt": "sqrt"}
+SHIFTS = {"shift_left": "shl", "shift_right_arithmetic": "ashr", "shift_right_logical": "lshr"}
+
+
+def written(code: Code, name: str, params: dict, dtype, args: list[Value]) -> Value:
+    """The value of the operation on these numbers; KeyError if it has no instructions here."""
+    if name in RULES:
+        return RULES[name](code, dtype, params, *args)
+    kind = args[0].dtype.kind
+    if name in COMPARE:
+        return _compared(code, name, *args)
+    if name == "rem" and kind == "f" and code.is_graphics:
+        raise KeyError("a remainder, which LLVM gets wrong there")
+    if name in FLOAT and kind == "f":
+        return _binary(code, FLOAT[name], *args)
+    if name in WHOLE and kind != "f":
+        return _binary(code, WHOLE[name], *args)
+    if name in ("div", "rem"):
+        return _divided(code, name, *args)
+    if name in SHIFTS:
+        return _shifted(code, name, *args)
+    return code.intrinsic(ROUNDED[name], dtype, *args)
+
+
+def _binary(code: Code, instruction: str, a: Value, b: Value) -> Value:
+    (a, b), wide = code.alike((a, b))
+    return code.new(f"{instruction} {code.typed(a)}, {b.text}", a.dtype, wide)
+
+
+def _compared(code: Code, name: str, a: Value, b: Value) -> Value:
+    (a, b), wide = code.alike((a, b))
+    if a.dtype.kind == "f":
+        return code.new(f"fcmp {COMPARE[name]} {code.typed(a)}, {b.text}", BOOL, wide)
+    sign = "s" if a.dtype.kind == "i" else "u"
+    how = name if name in ("eq", "ne") else sign + name
+    return code.new(f"icmp {how} {code.typed(a)}, {b.text}", BOOL, wide)
+
+
+def _number(code: Code, x, like: Value) -> Value:
+    return code.constant(np.asarray(x, like.dtype))
+
+
+def _divided(code: Code, name: str, a: Value, b: Value) -> Value:
+    """Division of whole numbers, for which the processor stops the process where there is no quotient: by zero JAX
+    gives −1 (all bits), with the remainder a; the smallest number by −1 gives itself, with the remainder 0."""
+    zero, one = _number(code, 0, b), _number(code, 1, b)
+    by_zero = _compared(code, "eq", b, zero)
+    bad = by_zero
+    if a.dtype.kind == "i":
+        least = _compared(code, "eq", a, _number(code, np.iinfo(a.dtype).min, a))
+        overflows = code.both(least, _compared(code, "eq", b, _number(code, -1, b)))
+        bad = _binary(code, "or", bad, overflows)
+    safe = code.select(bad, one, b)
+    sign = "s" if a.dtype.kind == "i" else "u"
+    value = _binary(code, f"{sign}{name}", a, safe)
+    return code.select(
+        by_zero, _number(code, -1, a) if name == "div" and sign == "s" else _unsigned(code, name, a), value
+    )
+
+
+def _unsigned(code: Code, name: str, a: Value) -> Value:
+    return _number(code, np.iinfo(a.dtype).max, a) if name == "div" else a
+
+
+def _shifted(code: Code, name: str, a: Value, by: Value) -> Value:
+    """A shift by as many bits as the number has, or more, leaves nothing but the sign."""
+    last = _number(code, 8 * a.dtype.itemsize - 1, by)
+    too_far = code.new(f"icmp ugt {code.typed(by)}, {(code.widened(last) if by.wide else last).text}", BOOL, by.wide)
+    value = _binary(code, SHIFTS[name], a, code.select(too_far, last, by))
+    return value if name == "shift_right_arithmetic" else code.select(too_far, _number(code, 0, a), value)
+
+
+def _negative(code, dtype, params, a):
+    if dtype.kind == "f":
+        return code.new(f"fneg {code.typed(a)}", dtype, a.wide)
+    return _binary(code, "sub", _number(code, 0, a), a)
+
+
+def _size(code, dtype, params, a):
+    if dtype.kind == "f":
+        return code.intrinsic("fabs", dtype, a)
+    return (
+        a
+        if dtype.kind == "u"
+        else code.select(_compared(code, "lt", a, _number(code, 0, a)), _negative(code, dtype, {}, a), a)
+    )
+
+
+def _sign(code, dtype, params, a):
+    zero, one = _number(code, 0, a), _number(code, 1, a)
+    if dtype.kind == "f":
+        unchanged = _binary(code, "or", _compared(code, "eq", a, zero), _compared(code, "ne", a, a))
+        return code.select(unchanged, a, code.intrinsic("copysign", dtype, one, a))
+    if dtype.kind == "u":
+        return code.select(_compared(code, "eq", a, zero), zero, one)
+    signed = code.select(_compared(code, "lt", a, zero), _number(code, -1, a), one)
+    return code.select(_compared(code, "eq", a, zero), zero, signed)
+
+
+def _extreme(name: str):
+    def rule(code, dtype, params, a, b):
+        first = _compared(code, name, a, b)
+        if dtype.kind == "f":  # A NaN in either is the result.
+            first = _binary(code, "or", first, _compared(code, "ne", a, a))
+        return code.select(first, a, b)
+
+    return rule
+
+
+def _clamped(code, dtype, params, least, x, most):
+    return RULES["min"](code, dtype, params, RULES["max"](code, dtype, params, least, x), most)
+
+
+def _opposite(code, dtype, params, a):
+    return _binary(
+        code,
+        "xor",
+        a,
+        code.constant(np.asarray(True if dtype == BOOL else -1 if dtype.kind == "i" else np.iinfo(dtype).max, dtype)),
+    )
+
+
+def _finite(code, dtype, params, a):
+    return _compared(code, "lt", code.intrinsic("fabs", a.dtype, a), _number(code, np.inf, a))
+
+
+def _rounded(code, dtype, params, a):
+    even = params["rounding_method"] == lax.RoundingMethod.TO_NEAREST_EVEN
+    return code.intrinsic("rint" if even else "round", dtype, a)
+
+
+def _chosen(code, dtype, params, which, *cases):
+    if which.dtype == BOOL:
+        return code.select(which, cases[1], cases[0])
+    value = cases[-1]
+    for k, case in reversed(list(enumerate(cases[:-1]))):
+        value = code.select(_compared(code, "eq", which, _number(code, k, which)), case, value)
+    return value
+
+
+def _same_bits(code, dtype, params, a):
+    if a.dtype.itemsize != dtype.itemsize or BOOL in (a.dtype, dtype):
+        raise KeyError("bitcast")
+    if a.dtype.kind in "iu" and dtype.kind in "iu":
+        return Value(a.text, dtype, a.wide)
+    return code.new(f"bitcast {code.typed(a)} to {code.type(dtype, a.wide)}", dtype, a.wide)
+
+
+def _converted(code, dtype, params, a):
+    to, kinds = code.type(dtype, a.wide), (a.dtype.kind, dtype.kind)
+    if dtype == BOOL:
+        return _compared(code, "ne", a, _number(code, 0, a))
+    if kinds == ("f", "f"):
+        instruction = "fpext" if dtype.itemsize > a.dtype.itemsize else "fptrunc"
+    elif kinds[0] == "f":  # Beyond the range it is the nearest number, and of a NaN 0.
+        signed = "s" if kinds[1] == "i" else "u"
+        name = f"llvm.fpto{signed}i.sat.{code.suffix(dtype, a.wide)}.{code.suffix(a.dtype, a.wide)}"
+        return code.called(name, dtype, a.wide, code.typed(a))
+    elif kinds[1] == "f":
+        instruction = "sitofp" if kinds[0] == "i" else "uitofp"
+    elif a.dtype != BOOL and dtype.itemsize == a.dtype.itemsize:
+        return Value(a.text, dtype, a.wide)
+    elif a.dtype != BOOL and dtype.itemsize < a.dtype.itemsize:
+        instruction = "trunc"
+    else:
+        instruction = "sext" if kinds[0] == "i" else "zext"
+    return code.new(f"{instruction} {code.typed(a)} to {to}", dtype, a.wide)
+
+
+def _in_order(code, dtype, params, a, b):
+    """Whether a < b, where a NaN comes last."""
+    less = _compared(code, "lt", a, b)
+    if a.dtype.kind != "f":
+        return less
+    return _binary(code, "or", less, code.both(_compared(code, "eq", a, a), _compared(code, "ne", b, b)))
+
+
+RULES = {
+    "lt_to": _in_order,
+    "le_to": lambda code, dtype, params, a, b: _opposite(code, BOOL, params, _in_order(code, dtype, params, b, a)),
+    "neg": _negative,
+    "abs": _size,
+    "sign": _sign,
+    "max": _extreme("gt"),
+    "min": _extreme("lt"),
+    "clamp": _clamped,
+    "not": _opposite,
+    "is_finite": _finite,
+    "round": _rounded,
+    "select_n": _chosen,
+    "bitcast_convert_type": _same_bits,
+    "convert": _converted,
+}

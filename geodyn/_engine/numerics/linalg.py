@@ -1,0 +1,136 @@
+"""Small dense linear algebra without LAPACK, a call of which costs more than the arithmetic of a small matrix.
+
+LAPACK calls also hang inside a large `vmap` on JAX 0.10 with several CPU devices.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from geodyn._foundations.typing import Array, Float
+
+LARGEST_ELIMINATION = 16
+LARGEST_BATCH = 64
+LARGEST_BATCH_SIZE = 2**15
+
+
+def solve(a: Float[Array, "n n"], b: Float[Array, " n"]) -> Float[Array, " n"]:
+    """x with a x = b, for symmetric or general a: elimination for n ≤ 16, LAPACK beyond."""
+    if a.shape[0] == 1:
+        return b / a[0]
+    if a.shape[0] <= 4:
+        cofactors = adjugate(a)
+        return cofactors @ b / jnp.dot(a[0], cofactors[:, 0])
+    return inverse(a) @ b if a.shape[0] <= LARGEST_ELIMINATION else jnp.linalg.solve(a, b)
+
+
+def adjugate(a: Float[Array, "n n"]) -> Float[Array, "n n"]:
+    """Adjugate of a matrix with n ≤ 4, so that a⁻¹ = adjugate / det (Cramer)."""
+    n = a.shape[0]
+    if n == 3:  # The same in few operations: the cross products of the rows, all at once.
+        (b1, b2), (c1, c2) = [_turned_twice(rows.T) for rows in _turned_twice(a)]
+        return b1 * c2 - b2 * c1
+    rows = [[(-1) ** (i + j) * _minor(a, j, i, n) for j in range(n)] for i in range(n)]
+    return jnp.stack([jnp.stack(row) for row in rows])
+
+
+def small_inverse(a: Float[Array, "n n"]) -> Float[Array, "n n"]:
+    """a⁻¹, for n ≤ 4 by Cramer's rule."""
+    if len(a) > 4:
+        return inverse(a)
+    cofactors = adjugate(a) if len(a) > 1 else jnp.ones_like(a)
+    return cofactors / jnp.sum(a[0] * cofactors[:, 0])
+
+
+def _turned_twice(rows):
+    """The rows moved up cyclically by one, and by two."""
+    once = jnp.concatenate([rows[1:], rows[:1]])
+    return once, jnp.concatenate([once[1:], once[:1]])
+
+
+def _minor(a, row, column, n):
+    keep_row = [i for i in range(n) if i != row]
+    keep_column = [j for j in range(n) if j != column]
+    return _det([[a[i, j] for j in keep_column] for i in keep_row])
+
+
+def _det(m):
+    if len(m) == 1:
+        return m[0][0]
+    if len(m) == 2:
+        return m[0][0] * m[1][1] - m[0][1] * m[1][0]
+    minors = [[row[:j] + row[j + 1 :] for row in m[1:]] for j in range(len(m))]
+    return sum((-1) ** j * m[0][j] * _det(minors[j]) for j in range(len(m)))
+
+
+def cholesky(a: Float[Array, "n n"]) -> Float[Array, "n n"]:
+    """The lower triangular L with L Lᵀ = a, for a small positive definite matrix, written out entry by entry."""
+    n, rows = a.shape[0], []
+    for i in range(n):
+        row = []
+        for j in range(i + 1):
+            rest = a[i, j] - sum((x * y for x, y in zip(row, rows[j] if j < i else row)), jnp.zeros((), a.dtype))
+            row.append(jnp.sqrt(rest) if i == j else rest / rows[j][j])
+        rows.append(row)
+    return jnp.stack([jnp.stack([*row, *[jnp.zeros((), a.dtype)] * (n - len(row))]) for row in rows])
+
+
+def columns(push: Callable, size: int, near: Array):
+    """The images of the `size` unit vectors under a linear function, in the order of the vectors.
+
+    They are processed in batches, which are smaller for longer vectors, so that a batch stays in the caches."""
+    batch = min(LARGEST_BATCH, max(1, LARGEST_BATCH_SIZE // near.size))
+    if size <= batch:
+        return jax.vmap(push)(jnp.eye(size, dtype=near.dtype))
+
+    def unit(i):
+        return (jnp.arange(size) == i).astype(near.dtype)
+
+    return jax.lax.map(lambda i: push(unit(i)), jnp.arange(size), batch_size=batch)
+
+
+def inverse(a: Array, largest_elimination: int = LARGEST_ELIMINATION) -> Array:
+    """Inverse of a real or complex [n, n] matrix: Gauss–Jordan in its place with partial pivoting, whose pivots are
+    found with masks instead of gathers so that it batches into one loop; LAPACK beyond `largest_elimination`."""
+    n = a.shape[0]
+    if n > largest_elimination:
+        return jnp.linalg.inv(a)
+    index = jnp.arange(n)
+
+    def eliminate(k, state):
+        a, order = state
+        size = jnp.where(index >= k, jnp.abs(a[:, k]), -1.0)
+        pivot = index == jnp.argmax(size)
+        row, old = jnp.sum(jnp.where(pivot[:, None], a, 0), axis=0), a[k]
+        place, here = jnp.sum(jnp.where(pivot, order, 0)), order[k]
+        a, order = jnp.where(pivot[:, None], old[None], a), jnp.where(pivot, here, order).at[k].set(place)
+        row = row.at[k].set(1) / row[k]
+        column = a[:, k]
+        a = a.at[:, k].set(0) - column[:, None] * row[None]
+        return a.at[k].set(row), order
+
+    a, order = jax.lax.fori_loop(0, n, eliminate, (a, index))
+    # The matrix inverted has the rows of a in this order, and so its inverse has the columns in this order.
+    return a[:, jnp.zeros_like(order).at[order].set(index)]
+
+
+class Factors(NamedTuple):
+    """A matrix made ready for several right-hand sides: its inverse, or beyond `largest_elimination` its LU factors,
+    since XLA takes ten times as long for LAPACK's inverse of a large matrix as for its factors. For what is not to be
+    differentiated: `solve` has the better derivatives."""
+
+    inverse: Array | None
+    lu: tuple[Array, Array] | None
+
+    def solve(self, b: Float[Array, " n"]) -> Float[Array, " n"]:
+        """x with a x = b."""
+        return jax.scipy.linalg.lu_solve(self.lu, b) if self.inverse is None else self.inverse @ b
+
+
+def factored(a: Float[Array, "n n"], largest_elimination: int = LARGEST_ELIMINATION) -> Factors:
+    """The `Factors` of a symmetric or general matrix."""
+    if a.shape[0] > largest_elimination:
+        return Factors(None, jax.scipy.linalg.lu_factor(a))
+    return Factors(inverse(a, largest_elimination), None)

@@ -1,0 +1,104 @@
+"""Programs as XLA should have them, where our compiler does not take them.
+
+A step computes its stages by a loop, which our compiler takes as it likes (`native.for_each`). For XLA a batch of them
+is better.
+"""
+
+from functools import partial
+
+import jax
+
+from geodyn._engine.internals import Literal, eval_jaxpr, inner_program, programs_in, scan_counts, solver_of
+
+# Loops of at most so many turns are the stages of a step.
+MOST_STAGES = 8
+
+
+def evaluated(jaxpr, consts, *args) -> list:
+    """The results of a program, with its short loops that carry nothing as batches."""
+    if not _has_stages(jaxpr):
+        return eval_jaxpr(jaxpr, consts, *args)
+    values = dict(zip(jaxpr.constvars, consts, strict=True)) | dict(zip(jaxpr.invars, args, strict=True))
+
+    def read(x):
+        return x.val if isinstance(x, Literal) else values[x]
+
+    for equation in jaxpr.eqns:
+        given, rewritten = [read(x) for x in equation.invars], _rewritten(equation)
+        if rewritten is None:
+            variables = list({x for x in equation.invars if not isinstance(x, Literal)})
+            one = jaxpr.replace(constvars=[], invars=variables, outvars=equation.outvars, eqns=[equation])
+            results = eval_jaxpr(one, [], *map(read, variables))
+        else:
+            results = rewritten(equation, given)
+        values |= dict(zip(equation.outvars, results, strict=True))
+    return [read(x) for x in jaxpr.outvars]
+
+
+def _has_stages(jaxpr) -> bool:
+    return any(_is_of_stages(e) or any(map(_has_stages, programs_in(e.params))) for e in jaxpr.eqns)
+
+
+def _is_of_stages(equation) -> bool:
+    if equation.primitive.name != "scan" or equation.params["length"] > MOST_STAGES:
+        return False
+    return scan_counts(equation)[1] == 0
+
+
+def _rewritten(equation):
+    """The function of an operation and its arguments that computes its results in another way; None for most."""
+    if _is_of_stages(equation):
+        return _stages
+    if not any(map(_has_stages, programs_in(equation.params))):
+        return None
+    if equation.primitive.name == "while" and equation.params["cond_jaxpr"].out_avals[0].shape:
+        return None  # JAX has batched it, so that each row has a condition of its own.
+    return _inlined if inner_program(equation) is not None else LOOPS.get(equation.primitive.name)
+
+
+def _inlined(equation, args) -> list:
+    return _closed(inner_program(equation))(*args)
+
+
+def _stages(equation, args) -> list:
+    count, _ = scan_counts(equation)
+    stage = partial(_closed(equation.params["jaxpr"]), *args[:count])
+    return jax.vmap(stage, axis_size=equation.params["length"])(*args[count:])
+
+
+def _closed(program):
+    """The function that evaluates a program."""
+    return partial(evaluated, program.jaxpr, program.consts)
+
+
+def _scan(equation, args) -> list:
+    p, (count, carried) = equation.params, scan_counts(equation)
+    consts, carry, xs = args[:count], args[count : count + carried], args[count + carried :]
+
+    def turn(carry, x):
+        values = _closed(p["jaxpr"])(*consts, *carry, *x)
+        return values[:carried], values[carried:]
+
+    carry, rows = jax.lax.scan(turn, carry, xs, p["length"], reverse=p["reverse"], unroll=p["unroll"])
+    return [*carry, *rows]
+
+
+def _while(equation, args) -> list:
+    p = equation.params
+    first, second = p["cond_nconsts"], p["cond_nconsts"] + p["body_nconsts"]
+    test = partial(_closed(p["cond_jaxpr"]), *args[:first])
+    body = partial(_closed(p["body_jaxpr"]), *args[first:second])
+    return jax.lax.while_loop(lambda x: test(*x)[0], lambda x: body(*x), args[second:])
+
+
+def _cond(equation, args) -> list:
+    branches = [_closed(branch) for branch in equation.params["branches"]]
+    return jax.lax.switch(args[0].astype(int), branches, *args[1:])
+
+
+def _solve(equation, args) -> list:
+    solve, args = solver_of(equation, args)
+    return _closed(solve)(*args)
+
+
+LOOPS = {"scan": _scan, "while": _while, "cond": _cond, "custom_linear_solve": _solve}

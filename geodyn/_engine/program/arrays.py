@@ -1,0 +1,195 @@
+"""The arrays of a program while it is compiled: numbers of a graph, or places in memory."""
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from geodyn._engine.cells import fill
+from geodyn._engine.llvm.code import Memory, NotUnderstood, Place, Value
+
+KINDS = ["float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool"]
+
+
+class Kind(NamedTuple):
+    """The shape and the type of an array."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+
+class Stored(NamedTuple):
+    """An array in memory: number (i, j, …) stands at first + i·strides[0] + j·strides[1] + …, plus what is computed
+    (`moved`)."""
+
+    memory: Memory
+    first: int
+    moved: Value | None
+    version: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.memory.dtype
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether its numbers may differ between the members of a batch."""
+        return self.memory.wide or (self.moved is not None and self.moved.wide)
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the memory still holds it."""
+        return self.version == self.memory.version
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether its numbers stand one after the other."""
+        pairs = zip(self.shape, self.strides, strides_of(self.shape), strict=True)
+        return all(size == 1 or own == dense for size, own, dense in pairs)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is all that its memory holds."""
+        return (
+            self.is_current
+            and self.is_dense
+            and not self.first
+            and self.moved is None
+            and self.size == self.memory.size
+        )
+
+    def place(self, index) -> Place:
+        """The place of the number with this index."""
+        step = sum(i * stride for i, stride in zip(index, self.strides, strict=True))
+        return Place(self.memory, self.first + step, self.moved, self.version)
+
+    def taken(self, slices) -> "Stored":
+        """A part of the array, given by (start, count, step) along each axis."""
+        first = self.first + sum(start * stride for (start, _, _), stride in zip(slices, self.strides, strict=True))
+        shape = tuple(count for _, count, _ in slices)
+        strides = tuple(step * stride for (_, _, step), stride in zip(slices, self.strides, strict=True))
+        return self._replace(first=first, shape=shape, strides=strides)
+
+    def spread(self, shape, axes) -> "Stored":
+        """The array with its axes at these places of a larger shape, and repeated along the others."""
+        strides = [0] * len(shape)
+        for axis, size, stride in zip(axes, self.shape, self.strides, strict=True):
+            strides[axis] = 0 if size == 1 else stride
+        return self._replace(shape=tuple(shape), strides=tuple(strides))
+
+
+class Pending(NamedTuple):
+    """A large array that is computed where it is used, in one place only: `number(block, numbers)` is its number
+    at an index, from those of the `sources` there, which have its shape."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    sources: tuple[Stored, ...]
+    number: Callable
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def is_wide(self) -> bool:
+        return any(x.is_wide for x in self.sources)
+
+
+def strides_of(shape) -> tuple[int, ...]:
+    """The strides of an array whose numbers stand one after the other."""
+    return tuple(math.prod(shape[k + 1 :]) for k in range(len(shape)))
+
+
+def whole(memory: Memory, shape, moved: Value | None = None) -> Stored:
+    """The array of this shape that a memory holds, from the place `moved` on."""
+    return Stored(memory, 0, moved, memory.version, tuple(shape), strides_of(shape))
+
+
+def merged(*arrays: Stored) -> list[Stored]:
+    """The same arrays, which have one shape, with as few axes as loops over their numbers need: two axes are one where
+    the numbers of each array follow each other at one distance along both."""
+    axes = []
+    for k, size in enumerate(arrays[0].shape):
+        strides = [x.strides[k] for x in arrays]
+        if size == 1:
+            continue
+        if axes and axes[-1][1] == [size * stride for stride in strides]:
+            size *= axes.pop()[0]
+        axes.append((size, strides))
+    shape = tuple(size for size, _ in axes)
+    return [x._replace(shape=shape, strides=tuple(strides[k] for _, strides in axes)) for k, x in enumerate(arrays)]
+
+
+class Complex(NamedTuple):
+    """An array of complex numbers."""
+
+    real: Any
+    imag: Any
+
+    @property
+    def shape(self):
+        return self.real.shape
+
+    @property
+    def size(self):
+        return self.real.size
+
+
+def parts(x) -> list:
+    """The real arrays of which an array consists."""
+    return list(x) if isinstance(x, Complex) else [x]
+
+
+def kinds(aval) -> list[Kind]:
+    """Those of the `parts` of an array of this type."""
+    dtype = aval.dtype
+    if isinstance(dtype, np.dtype) and dtype.kind == "c":
+        return [Kind(aval.shape, np.dtype(f"f{dtype.itemsize // 2}"))] * 2
+    if str(dtype) not in KINDS:
+        raise NotUnderstood(f"numbers of type {dtype}")
+    return [Kind(aval.shape, np.dtype(dtype))]
+
+
+def kind(aval) -> Kind:
+    """That of an array of real numbers."""
+    found = kinds(aval)
+    if len(found) > 1:
+        raise NotUnderstood("complex numbers")
+    return found[0]
+
+
+def joined(avals, flat) -> list:
+    """The arrays of these types, from their `parts`."""
+    flat = iter(flat)
+    return [Complex(next(flat), next(flat)) if len(kinds(aval)) == 2 else next(flat) for aval in avals]
+
+
+def flat(arrays) -> list:
+    """All parts of some arrays."""
+    return [part for x in arrays for part in parts(x)]
+
+
+def forms(avals) -> list[Kind]:
+    """The kinds of all parts of arrays of these types."""
+    return [part for aval in avals for part in kinds(aval)]
+
+
+def constant(x, aval):
+    """The array of a number or an array that is known now."""
+    x = np.asarray(x, aval.dtype)
+    if x.dtype.kind == "c":
+        return Complex(*(fill(x.shape, list(part.reshape(-1))) for part in (x.real, x.imag)))
+    kinds(aval)
+    return fill(x.shape, list(x.reshape(-1)))

@@ -1,0 +1,170 @@
+"""Programs that stand more than once in another: each is a function, which is compiled once and called."""
+
+import hashlib
+from collections import Counter
+from typing import NamedTuple
+
+import numpy as np
+
+from geodyn._engine.expressions import Node
+from geodyn._engine.internals import ClosedJaxpr, Literal, inner_program, length, programs_in
+from geodyn._engine.llvm.code import BOOL, Memory, NotUnderstood, Value
+from geodyn._engine.program.arrays import Kind, Stored, flat, forms, joined, whole
+from geodyn._engine.program.block import FEW, MOST_CELLS, Block
+from geodyn._engine.program.varying import results
+
+# A program of fewer operations is written out wherever it stands.
+LONG = 400
+NAMED = {"jit", "pjit"}
+# What does not change what a program computes.
+OTHERS = {"name", "ctx_mesh", "debug_info", "compiler_options_kvs", "inline", "keep_unused", "jvp_jaxpr_fun"}
+
+
+class Description(NamedTuple):
+    """A text that says what a program computes, whatever its variables are called and in whichever order it returns its
+    results, and the `order` of these: the first of the text is result order[0] of the program."""
+
+    text: str
+    order: list[int]
+
+
+def repeated(closed) -> dict[int, Description]:
+    """The long programs that stand more than once in a program, by their `id`."""
+    times, found = Counter(), {}
+
+    def look(jaxpr):
+        for equation in jaxpr.eqns:
+            inner = inner_program(equation)
+            if inner is not None and equation.primitive.name in NAMED and length(inner.jaxpr) >= LONG:
+                known = id(inner.jaxpr) in found
+                if not known:
+                    found[id(inner.jaxpr)] = description(inner)
+                times[found[id(inner.jaxpr)].text] += 1
+                if known:  # What stands in it was counted when it was met first.
+                    continue
+            for program in programs_in(equation.params):
+                look(program)
+
+    look(closed.jaxpr)
+    return {program: said for program, said in found.items() if times[said.text] > 1}
+
+
+def description(closed, ordered: bool = False) -> Description:
+    """The description of a program; with `ordered` the results are taken in the order in which they are."""
+    numbers, lines = {}, []
+
+    def name(x):
+        if isinstance(x, Literal):
+            return f"{x.aval.dtype}{np.asarray(x.val).tobytes()}"
+        return f"{numbers.setdefault(x, len(numbers))}:{x.aval.str_short()}"
+
+    def of(param):
+        if isinstance(param, ClosedJaxpr):
+            return description(param, True).text
+        if getattr(param, "eqns", None) is not None:
+            return description(ClosedJaxpr(param, ()), True).text
+        if isinstance(param, tuple | list):
+            return [of(x) for x in param]
+        return "" if callable(param) and not isinstance(param, type | np.dtype) else repr(param)
+
+    jaxpr = closed.jaxpr
+    lines.append([name(x) for x in (*jaxpr.constvars, *jaxpr.invars)])
+    lines.append([np.asarray(x).tobytes() if np.size(x) <= FEW else id(x) for x in closed.consts])
+    for equation in jaxpr.eqns:
+        params = [(key, of(x)) for key, x in equation.params.items() if key not in OTHERS]
+        given, returned = map(name, equation.invars), map(name, equation.outvars)
+        lines.append([equation.primitive.name, params, *given, *returned])
+    returned = [name(x) for x in jaxpr.outvars]
+    order = list(range(len(returned)))
+    order = order if ordered else sorted(order, key=lambda k: returned[k])
+    lines.append([returned[k] for k in order])
+    return Description(hashlib.sha256(repr(lines).encode()).hexdigest(), order)
+
+
+class Argument(NamedTuple):
+    """An array as a function is given it: the address of its numbers, whether they are one for each member, and whether
+    those of the members stand in rows."""
+
+    pointer: str
+    wide: bool
+    rows: bool
+
+
+class Function(NamedTuple):
+    """A function of the module: its name, whether each of its results has other numbers for each member, and how many
+    bytes of scratch memory it needs."""
+
+    name: str
+    wide: list[bool]
+    scratch: int
+
+
+def call(block: Block, equation, args) -> list:
+    """The results of a program that is repeated, by a call of its function. Numbers that are known stand in it."""
+    code, closed = block.code, inner_program(equation)
+    text, order = code.repeated[id(closed.jaxpr)]
+    closed = ClosedJaxpr(closed.jaxpr.replace(outvars=[closed.jaxpr.outvars[k] for k in order]), closed.consts)
+    in_forms, avals = forms([v.aval for v in equation.invars]), [v.aval for v in closed.jaxpr.outvars]
+    pairs = list(zip(flat(args), in_forms, strict=True))
+    known = [None if _is_computed(x) else x for x, _ in pairs]
+    given = [_argument(block, x, form) for x, form in pairs if _is_computed(x)]
+    layout = tuple((x.wide, x.rows) for x in given)
+    texts = tuple(None if x is None else repr([y.tobytes() for y in x.reshape(-1)]) for x in known)
+    key = (text, texts, layout, block.mask.wide)
+    if key not in code.functions:
+        code.functions[key] = None  # Its own functions have other numbers.
+        code.functions[key] = _written(block, closed, known, layout)
+    function = code.functions[key]
+    targets = [block.local(form, wide) for form, wide in zip(forms(avals), function.wide, strict=True)]
+    pointers = [x.pointer for x in given] + [memory.pointer for memory in targets]
+    code.call(function.name, pointers, function.scratch, block.mask)
+    found = [whole(memory, form.shape) for memory, form in zip(targets, forms(avals), strict=True)]
+    values = joined(avals, [x if x.size > MOST_CELLS else block.cells(x) for x in found])
+    back = sorted(range(len(order)), key=lambda k: order[k])
+    return [values[k] for k in back]
+
+
+def _is_computed(x) -> bool:
+    return isinstance(x, Stored) or any(isinstance(y, Node) for y in x.reshape(-1))
+
+
+def _argument(block: Block, x, form: Kind) -> Argument:
+    x = block.stored(x, form)
+    if not x.is_current:
+        raise NotUnderstood("an array that is changed and then given as it was")
+    memory = x.memory
+    if memory.rows and not memory.of_threads and x.is_whole and x.size > MOST_CELLS:
+        return Argument(memory.pointer, memory.wide, True)
+    if memory.rows or not x.is_dense or (x.moved is not None and x.moved.wide):
+        x = block.copied(x, whole(block.local(form, x.is_wide), form.shape))
+    address = block.code.address(x.place((0,) * len(x.shape)))
+    return Argument(address.text, x.memory.wide, False)
+
+
+def _written(block: Block, closed, known, layout) -> Function:
+    """A new function of the module."""
+    outer = block.code
+    name = f"part{len(outer.functions)}"
+    code = outer.inner()
+    mask = Value("%mask", BOOL, True) if block.mask.wide else Value("true", BOOL, False)
+    inner = Block(code, mask, block.rule)
+    avals, out_avals = closed.in_avals, closed.out_avals
+    names, args, layouts = [], [], iter(layout)
+    for k, (x, form) in enumerate(zip(known, forms(avals), strict=True)):
+        if x is not None:
+            args.append(x)
+            continue
+        wide, rows = next(layouts)
+        names.append(f"%x{k}")
+        array = whole(Memory(names[-1], form.size, form.dtype, wide, rows), form.shape)
+        args.append(array if form.size > MOST_CELLS else inner.cells(array))
+    flags = [any(inner.is_wide(x) for x in flat([y])) for y in joined(avals, args)]
+    varying = [w for aval, w in zip(out_avals, results(closed.jaxpr, flags), strict=True) for _ in forms([aval])]
+    targets = []
+    for k, (form, wide) in enumerate(zip(forms(out_avals), varying, strict=True)):
+        targets.append(inner.owned(Memory(f"%y{k}", form.size, form.dtype, wide)))
+    outs = flat(inner.run(closed, joined(avals, args)))
+    for x, target in zip(outs, targets, strict=True):
+        inner.copied(x, whole(target, x.shape))
+    outer.add(name, [*names, *(memory.pointer for memory in targets)], code, mask)
+    return Function(name, varying, code.most_scratch)

@@ -1,0 +1,229 @@
+"""One function of XLA's for the program of one member and a batch of any size."""
+
+import functools
+import logging
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn._engine import internals
+from geodyn._engine.internals import length, programs_in
+from geodyn._engine.llvm import graphics
+from geodyn._engine.llvm.code import ALONE, BOOL, WORD, Code, Memory, NotUnderstood, Value
+from geodyn._engine.llvm.processor import attributes, cores, entry, llvm, registered, width
+from geodyn._engine.program.arrays import Stored, kind, whole
+from geodyn._engine.program.block import MOST_CELLS, Block
+from geodyn._engine.program.functions import repeated
+from geodyn._engine.program.loops import FEW_TURNS
+from geodyn._engine.program.rules import ruled
+
+LOG = logging.getLogger("geodyn")
+# Of one member XLA computes large products faster: it has programs where more multiplications belong to an operation.
+MOST_PRODUCTS = 200
+# So many parts for each thread: members take different times.
+PARTS = 4
+
+
+class Compiled(NamedTuple):
+    """The name of the compiled function, how many bytes of scratch memory it needs, and whether it has loops."""
+
+    name: str
+    scratch: int
+    has_loops: bool
+
+
+def compiled(closed, shared: tuple[bool, ...]) -> Compiled:
+    """The program of one member (a closed jaxpr), compiled for batches in which all members share some arguments.
+
+    Raises NotUnderstood where it contains what cannot be compiled."""
+    # One member alone has few stages, of which fewer are computed at once.
+    lanes = min(width(), FEW_TURNS) if all(shared) else width()
+    text, code = text_of(closed, shared, lanes)
+    return Compiled(registered(text), code.most_scratch, code.has_loops)
+
+
+def text_of(closed, shared: tuple[bool, ...], lanes: int) -> tuple[str, Code]:
+    """(the text of the module, the code of its main function)."""
+    many = not all(shared)
+    code = Code(lanes)
+    if many:
+        _begin_batch(code)
+    mask = Value("%inside", BOOL, True) if many else Value("true", BOOL, False)
+    given, returned = _write(Block(code, mask, ruled), closed, shared, many)
+    if many:
+        _end_batch(code)
+    pointers = [f"ptr noalias {name}" for name in (*given, *returned)]
+    params = ["i64 %from", "i64 %to", "i64 %B", "ptr noalias %scratch", *pointers]
+    head = f"define void @run({', '.join(params)}) #0 {{"
+    lines = [*sorted(code.outside.values()), *code.texts, head, "entry:", *code.opening(), *code.lanes()]
+    lines += ["  br label %start"] if many else [ALONE, "  br label %start", "start:"]
+    lines += [*code.lines, "  ret void\n}", entry(len(given), len(returned), code.most_scratch), attributes()]
+    return "\n".join(lines), code
+
+
+def kernel_of(closed, shared: tuple[bool, ...]) -> graphics.Kernel:
+    """The kernel of such a program for a graphics processor. What is empty it is not given."""
+    code = Code(None)
+    given, returned = _write(Block(code, Value("true", BOOL, False), ruled), closed, shared, True)
+    full = [name for name, aval in zip(given, closed.in_avals, strict=True) if kind(aval).size]
+    results = [name for name, aval in zip(returned, closed.out_avals, strict=True) if kind(aval).size]
+    return graphics.kernel(code, full, results)
+
+
+def _write(block: Block, closed, shared: tuple[bool, ...], many: bool) -> tuple[list[str], list[str]]:
+    """Writes the instructions of the program of one member, or of as many as are computed at once; (the names of the
+    arrays that it is given, of those that it returns)."""
+    wide, args, targets = block.mask.wide, [], []
+    block.code.repeated = repeated(closed)
+    for k, (aval, is_shared) in enumerate(zip(closed.in_avals, shared, strict=True)):
+        form = kind(aval)
+        memory = Memory(f"%x{k}", form.size, form.dtype, wide and not is_shared, rows=not is_shared)
+        array = whole(memory, form.shape)
+        args.append(array if form.size > MOST_CELLS else block.cells(array))
+    for k, aval in enumerate(closed.out_avals):
+        form = kind(aval)
+        targets.append(block.owned(Memory(f"%y{k}", form.size, form.dtype, wide, rows=many)))
+    outs = block.run(closed, args, targets)
+    for x, target in zip(outs, targets, strict=True):
+        if not (isinstance(x, Stored) and x.memory is target):
+            block.copied(x, whole(target, x.shape))
+    return [f"%x{k}" for k in range(len(args))], [f"%y{k}" for k in range(len(targets))]
+
+
+def _begin_batch(code: Code):
+    """The loop over blocks of as many members as there are lanes."""
+    lanes, vector = code.width, f"<{code.width} x i64>"
+    code.start("start")
+    code.jump("members")
+    code.start("members")
+    code.lines.append("  %i = phi i64 [ %from, %start ], [ %i.next, %block.end ]")
+    left = code.new("sub i64 %to, %i", WORD, False)
+    left = code.widened(left)
+    code.lines.append(f"  %inside = icmp slt {vector} %lanes, {left.text}")
+    code.lines.append(f"  %i.next = add i64 %i, {lanes}")
+
+
+def _end_batch(code: Code):
+    code.jump("block.end")
+    code.start("block.end")
+    code.lines.append("  %i.more = icmp slt i64 %i.next, %to")
+    code.lines.append("  br i1 %i.more, label %members, label %finish")
+    code.start("finish")
+
+
+def natively(closed, args, batch: tuple[int, ...], platform: str = "cpu") -> list | None:
+    """The results [*own, *batch] of the program for every member of a batch, by machine code of its own for this
+    platform; None where that cannot be. An argument has its own axes only, or those of the batch behind them."""
+    shared = tuple(jnp.ndim(x) == len(aval.shape) for x, aval in zip(args, closed.in_avals, strict=True))
+    on_platform = {"cpu": _on_processor, "cuda": _on_graphics}[platform]
+    if (batch and all(shared)) or not is_usable(platform):
+        return None
+    try:
+        run = on_platform(closed, shared, batch)
+    except NotUnderstood as reason:
+        LOG.debug("a program is compiled by XLA: %s", reason)
+        return None
+    except Exception as failure:  # A fault of ours, or of an LLVM yet to come, which the user need not suffer.
+        LOG.warning("a program is compiled by XLA, since our compiler failed: %r", failure)
+        return None
+    size, flat = math.prod(batch), []
+    for x, aval, is_shared in zip(args, closed.in_avals, shared, strict=True):
+        x = jnp.asarray(x, aval.dtype)
+        flat.append(x if is_shared else x.reshape(*aval.shape, size))
+    tail = (size,) if batch else ()
+    results = [jax.ShapeDtypeStruct((*aval.shape, *tail), aval.dtype) for aval in closed.out_avals]
+    values = run(size, flat, results)
+    return [x.reshape(*aval.shape, *batch) for x, aval in zip(values, closed.out_avals, strict=True)]
+
+
+def _on_processor(closed, shared, batch) -> Callable:
+    """The function (size of the batch, arrays, types of the results) -> results."""
+    if not batch and products(closed.jaxpr) > MOST_PRODUCTS * length(closed.jaxpr):
+        raise NotUnderstood("large products of one member, which XLA computes faster")
+    program = compiled(closed, shared if batch else (True,) * len(shared))
+
+    def run(size, args, results):
+        threads, part = _shared_by_threads(size, program.has_loops)
+        scratch = jax.ShapeDtypeStruct((threads * program.scratch,), np.uint8)
+        sizes = np.array([size, threads, part], np.int32)
+        return jax.ffi.ffi_call(program.name, [scratch, *results])(sizes, *args)[1:]
+
+    return run
+
+
+def products(jaxpr) -> int:
+    """How many multiplications the products of arrays in a program take, if each of its loops takes one turn; that of
+    the few stages of a step takes all of its turns."""
+    total = 0
+    for equation in jaxpr.eqns:
+        name, p = equation.primitive.name, equation.params
+        if name == "dot_general":
+            (over, _), _ = p["dimension_numbers"]
+            total += equation.outvars[0].aval.size * math.prod(equation.invars[0].aval.shape[k] for k in over)
+        turns = p["length"] if name == "scan" and p["length"] <= FEW_TURNS else 1
+        total += turns * sum(map(products, programs_in(p)))
+    return total
+
+
+def _shared_by_threads(size: int, has_loops: bool) -> tuple[int, int]:
+    """(the number of threads, how many members each takes at a time). What has no loops takes less time than to start
+    a thread."""
+    blocks = -(-size // width())
+    threads = min(cores(), blocks) if has_loops else 1
+    part = -(-blocks // (PARTS * threads)) if threads > 1 else blocks
+    return threads, part * width()
+
+
+def _on_graphics(closed, shared, batch) -> Callable:
+    """The same by a kernel of a graphics processor."""
+    kernel = kernel_of(closed, shared)
+    ptx = graphics.translated(kernel.text, graphics.processor())
+    return partial(graphics.called, ptx, kernel.scratch)
+
+
+def processor_of(platform: str) -> str:
+    """LLVM's name of the processor for which programs are compiled here."""
+    return graphics.processor() if platform == "cuda" else llvm.get_host_cpu_name()
+
+
+@functools.cache
+def is_usable(platform: str = "cpu") -> bool:
+    """Whether programs compiled here run in this version of JAX on this platform, which a trial tells."""
+    if llvm is None:
+        LOG.warning("llvmlite is not installed: small programs run slower than they could")
+        return False
+    if platform == "cuda" and not graphics.is_there():
+        return False
+    return internals.passes(partial(_trial, platform))
+
+
+def _trial(platform: str) -> bool:
+    """Whether a small program gives the right numbers, for one member and for more than are computed at once."""
+
+    def moved(x, n):
+        _, y = jax.lax.while_loop(lambda s: s[0] < n, lambda s: (s[0] + 1, s[1] * 0.5 + s[0]), (np.int32(0), x))
+        return [y]
+
+    on_platform = {"cpu": _on_processor, "cuda": _on_graphics}[platform]
+    with internals.double_precision(), jax.default_device(jax.devices(platform)[0]):
+        x, n = np.arange(3.0)[:, None] + np.arange(9.0), np.arange(9, dtype=np.int32)
+        closed = jax.make_jaxpr(moved)(x[:, 0], n[0])
+        (like,) = closed.out_avals
+        together, alone = on_platform(closed, (False, False), (9,)), on_platform(closed, (True, True), ())
+
+        @jax.jit
+        def both(x, n):
+            (many,) = together(9, [x, n], [jax.ShapeDtypeStruct(x.shape, x.dtype)])
+            (one,) = alone(1, [x[:, 5], n[5]], [jax.ShapeDtypeStruct(like.shape, like.dtype)])
+            return many, one
+
+        many, one = both(x, n)
+    wanted = x
+    for k in range(9):
+        wanted = np.where(k < n, wanted * 0.5 + k, wanted)
+    return np.array_equal(many, wanted) and np.array_equal(one, wanted[:, 5])

@@ -1,0 +1,144 @@
+"""Operations that are programs of simpler ones: factors of small matrices, and what is sorted."""
+
+from collections.abc import Callable
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+
+from geodyn._engine.internals import double_precision
+from geodyn._engine.llvm.code import NotUnderstood
+from geodyn._engine.program.block import Block
+
+# More numbers are not sorted by comparing all pairs, and larger matrices are left to LAPACK.
+MOST_SORTED = 64
+LARGEST_MATRIX = 64
+
+
+def by_program(block: Block, equation, args) -> list:
+    """The results of an operation by the program that stands for it here."""
+    function = partial(PROGRAMS[equation.primitive.name], **equation.params)
+    likes = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in equation.invars]
+    types = [v.aval.dtype for v in equation.outvars]
+
+    def typed(*x):
+        return [y.astype(dtype) for y, dtype in zip(function(*x), types, strict=True)]
+
+    with double_precision(), jax.numpy_rank_promotion("allow"), jax.ensure_compile_time_eval():
+        return block.run(jax.make_jaxpr(typed)(*likes), args)
+
+
+def _of_matrices(function: Callable) -> Callable:
+    """The function of matrices, of which there may be more along the axes before."""
+
+    def of(*args, **params):
+        if max(args[0].shape[-2:]) > LARGEST_MATRIX:
+            raise NotUnderstood(f"a matrix of {args[0].shape}")
+        mapped = partial(function, **params)
+        for _ in range(args[0].ndim - 2):
+            mapped = jax.vmap(mapped)
+        return mapped(*args)
+
+    return of
+
+
+def _lu(a, **_):
+    """The factors, the rows that were exchanged, and the order of the rows after that (Golub & Van Loan, 3.4)."""
+    rows, columns = jnp.arange(a.shape[0]), jnp.arange(a.shape[1])
+    count = min(a.shape)
+
+    def step(k, state):
+        a, pivots, order = state
+        pivot = jnp.argmax(jnp.where(rows >= k, jnp.abs(a[:, k]), -1.0))
+        a = a.at[k].set(a[pivot]).at[pivot].set(a[k])
+        order = order.at[k].set(order[pivot]).at[pivot].set(order[k])
+        below = (rows > k) & (a[k, k] != 0)
+        factors = jnp.where(below, a[:, k] / a[k, k], jnp.where(rows > k, a[:, k], 0))
+        rest = a - jnp.where(below, factors, 0)[:, None] * jnp.where(columns > k, a[k], 0)
+        a = jnp.where((rows > k)[:, None] & (columns == k), factors[:, None], rest)
+        return a, pivots.at[k].set(pivot), order
+
+    return jax.lax.fori_loop(0, count, step, (a, jnp.zeros(count, int), rows))
+
+
+def _triangular(a, b, *, left_side, lower, transpose_a, conjugate_a, unit_diagonal):
+    """x with a x = b, or x a = b, for a triangular a: forward substitution."""
+    if jnp.iscomplexobj(a):
+        raise NotUnderstood("a triangular system of complex numbers")
+    if not left_side:
+        options = {"lower": lower, "conjugate_a": conjugate_a, "unit_diagonal": unit_diagonal}
+        (x,) = _triangular(a, b.T, left_side=True, transpose_a=not transpose_a, **options)
+        return [x.T]
+    if transpose_a:
+        a, lower = a.T, not lower
+    if not lower:
+        a, b = a[::-1, ::-1], b[::-1]
+    columns = jnp.arange(a.shape[0])
+
+    def step(k, x):
+        known = jnp.sum(jnp.where(columns < k, a[k], 0)[:, None] * x, axis=0)
+        left = b[k] - known
+        return x.at[k].set(left if unit_diagonal else left / a[k, k])
+
+    x = jax.lax.fori_loop(0, a.shape[0], step, jnp.zeros_like(b))
+    return [x if lower else x[::-1]]
+
+
+def _cholesky(a, **_):
+    """L with L Lᵀ = a, of which the lower half is read; NaN where a is not positive."""
+    rows = jnp.arange(a.shape[0])
+
+    def step(k, factor):
+        column = a[:, k] - jnp.sum(factor * jnp.where(rows < k, factor[k], 0), axis=1)
+        column = jnp.where(rows >= k, column / jnp.sqrt(column[k]), 0)
+        return factor.at[:, k].set(column)
+
+    factor = jax.lax.fori_loop(0, a.shape[0], step, jnp.zeros_like(a))
+    return [jnp.where(jnp.all(jnp.isfinite(factor)), factor, jnp.where(rows[:, None] >= rows, jnp.nan, 0))]
+
+
+def _comes_before(x, y):
+    """(whether x stands before y when sorted, whether they are alike): NaN comes last, and all of them are alike."""
+    if not jnp.issubdtype(x.dtype, jnp.floating):
+        return x < y, x == y
+    return (x < y) | (~jnp.isnan(x) & jnp.isnan(y)), (x == y) | (jnp.isnan(x) & jnp.isnan(y))
+
+
+def _ranks(keys):
+    """The place of each entry of the last axis when it is sorted by the first key, then by the second, …; what is alike
+    keeps its order."""
+    count = keys[0].shape[-1]
+    if count > MOST_SORTED:
+        raise NotUnderstood(f"{count} numbers that are sorted")
+    index = jnp.arange(count)
+    before = index[:, None] < index  # Entry i before entry j.
+    for key in reversed(keys):
+        less, alike = _comes_before(key[..., :, None], key[..., None, :])
+        before = less | (alike & before)
+    return jnp.sum(before, axis=-2)
+
+
+def _placed(x, ranks):
+    """The entries of the last axis at the places that their ranks say."""
+    here = ranks[..., None, :] == jnp.arange(x.shape[-1])[:, None]
+    if x.dtype == bool:
+        return jnp.any(here & x[..., None, :], axis=-1)
+    return jnp.sum(jnp.where(here, x[..., None, :], 0), axis=-1)
+
+
+def _sorted(*args, dimension, is_stable, num_keys):
+    moved = [jnp.moveaxis(x, dimension, -1) for x in args]
+    ranks = _ranks(moved[:num_keys])
+    return [jnp.moveaxis(_placed(x, ranks), -1, dimension) for x in moved]
+
+
+def _largest(x, *, k, **params):
+    if params.get("axis", x.ndim - 1) not in (-1, x.ndim - 1):
+        raise NotUnderstood("the largest numbers along another axis than the last")
+    reversed_ranks = x.shape[-1] - 1 - _ranks([x[..., ::-1]])[..., ::-1]
+    index = jnp.broadcast_to(jnp.arange(x.shape[-1]), x.shape)
+    return [_placed(x, reversed_ranks)[..., :k], _placed(index, reversed_ranks)[..., :k]]
+
+
+PROGRAMS = {"lu": _of_matrices(_lu), "triangular_solve": _of_matrices(_triangular)}
+PROGRAMS |= {"cholesky": _of_matrices(_cholesky), "sort": _sorted, "top_k": _largest}

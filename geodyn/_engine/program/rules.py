@@ -1,0 +1,75 @@
+"""Which rule gives the results of an operation."""
+
+from functools import partial
+
+import numpy as np
+
+from geodyn._engine.batches import NATIVE, evaluated, traced
+from geodyn._engine.cells import ELEMENTWISE, REDUCTIONS, apply, fill, has_rule
+from geodyn._engine.elementary import FORMULAS
+from geodyn._engine.internals import INLINED, inner_program, solver_of
+from geodyn._engine.llvm.code import NotUnderstood
+from geodyn._engine.program.arrays import kind
+from geodyn._engine.program.block import MOST_CELLS, Block
+from geodyn._engine.program.functions import NAMED, call
+from geodyn._engine.program.indexing import INDEXED
+from geodyn._engine.program.large import on_large
+from geodyn._engine.program.loops import CONTROL
+from geodyn._engine.program.pairs import Pairs, is_complex, part_by_part
+from geodyn._engine.program.programs import PROGRAMS, by_program
+
+# An elementary function of more numbers is a loop over them.
+MOST_IN_LINE = 16
+# What only orders or names operations.
+SAME = {"optimization_barrier", "name", "pvary", "sharding_constraint", "device_put"}
+
+
+def ruled(block: Block, equation, args, wanted) -> list:
+    """The results of an operation of a program, in the memories `wanted` where that is possible."""
+    name = equation.primitive.name
+    if name in NAMED and id(inner_program(equation).jaxpr) in block.code.repeated:
+        return call(block, equation, args)
+    if name in INLINED:
+        return block.run(inner_program(equation), args, wanted)
+    if name == NATIVE:
+        return _native(block, equation, args, wanted)
+    if name in CONTROL:
+        return CONTROL[name](block, equation, args, wanted)
+    if name in SAME:
+        return args
+    if name == "platform_index":
+        return [_platform(equation, ("cuda", "gpu") if block.code.is_graphics else ("cpu",))]
+    if name in PROGRAMS:
+        return by_program(block, equation, args)
+    if name == "custom_linear_solve":
+        solve, given = solver_of(equation, args)
+        return block.run(solve, given)
+    if any(map(is_complex, (*equation.invars, *equation.outvars))):
+        return part_by_part(block, equation, args) if name in INDEXED else [Pairs(block, equation).result(args)]
+    if name in INDEXED:
+        return INDEXED[name](block, equation, *args)
+    forms = [kind(v.aval) for v in equation.outvars]
+    if any(x.size > MOST_CELLS for x in (*args, *forms)) or (name in REDUCTIONS and not args[0].size):
+        return on_large(block, equation, args, wanted)
+    if name in FORMULAS and forms[0].size > MOST_IN_LINE:
+        return [block.cells(x) for x in on_large(block, equation, args, [None])]
+    cells = [block.cells(x) for x in args]
+    if name in ELEMENTWISE:
+        return [block.elementwise(equation, cells, forms[0])]
+    if not has_rule(equation):
+        raise NotUnderstood(f"{name} of {[str(v.aval) for v in equation.invars]}")
+    return apply(block.graph, equation, cells)
+
+
+def _native(block: Block, equation, args, wanted) -> list:
+    """The results of such a program that stands in this one, for the batch that it has here."""
+    p, like = equation.params, [v.aval for v in equation.invars]
+    whole = traced(partial(evaluated, p["program"], batch=p["batch"], summed=p["summed"]), like)
+    return block.run(whole, args, wanted)
+
+
+def _platform(equation, names):
+    """Which of the programs for several platforms is that for the one of these names."""
+    platforms = equation.params["platforms"]
+    k = next(k for k, those in enumerate(platforms) if those is None or any(name in those for name in names))
+    return fill((), [np.int32(k)])

@@ -1,0 +1,263 @@
+"""Checks of a user's arguments: of numbers, and of the arguments and results of functions. Errors name the argument."""
+
+import dis
+import inspect
+import math
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+
+from geodyn._foundations.indices import check_program
+from geodyn._foundations.typing import Array, Scalar
+
+NUMBERS = float, int, complex, np.generic, range
+LARGEST = float(np.finfo(np.float32).max)
+MOST_AXES = 16
+_PACKAGE = str(Path(__file__).parents[1])
+_RAISE = dis.opmap["RAISE_VARARGS"]
+# What JAX is set to: attributes that a type checker knows nothing of.
+SETTINGS: Any = jax.config
+
+# How a user's function is written that is to be traced.
+TRACEABLE = "write it with jax.numpy instead of math, numpy, float() or an `if` on its arguments"
+UNTRACEABLE = jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError
+
+
+def numbers(name: str, value, wanted: str = "real numbers") -> Array:
+    """`value` as an array; ValueError for strings, other objects, complex numbers and rows of different lengths."""
+    return jnp.asarray(array_of(name, value, wanted))
+
+
+def array_of(name: str, value, wanted: str) -> Array | np.ndarray:
+    """What `numbers` returns, but of numpy where the numbers are plain or numpy's: an array of JAX takes longer to
+    make, and of a list JAX would compile a program for it."""
+    if isinstance(value, jax.Array):
+        array = value
+    elif isinstance(value, np.ma.MaskedArray):
+        raise ValueError(f"{name} must be {wanted} without a mask, got {shown(value)}: give value.filled(…)")
+    elif isinstance(value, list | tuple):
+        array = _joined(name, value, wanted)
+    elif (
+        isinstance(value, NUMBERS)
+        or getattr(value, "__array__", None) is not None
+        or getattr(value, "__jax_array__", None) is not None
+    ):
+        array = jnp.asarray(value) if getattr(value, "__jax_array__", None) is not None else np.asarray(value)
+    else:
+        raise _not_numbers(name, value, wanted)
+    if array.dtype.kind not in "fiu" and not jnp.issubdtype(array.dtype, jnp.floating):
+        raise _not_numbers(name, value, wanted)
+    if array.dtype.kind in "iu" and array.size and not isinstance(array, jax.Array) and not _fits(array):
+        raise ValueError(f"{name} must be {wanted}, got whole numbers that are too large: {shown(value)}; write floats")
+    return array
+
+
+def _joined(name, value, wanted):
+    """A list as an array."""
+    leaves, shapes = [], set()
+    try:
+        _flatten(name, value, wanted, leaves, shapes, 0)
+    except ValueError:
+        raise _not_numbers(name, value, wanted) from None
+    if len(shapes) > 1:
+        raise ValueError(f"{name} must be {wanted}, rows of equal length, got {shown(value)}")
+    if any(isinstance(x, jax.Array) for x in leaves):
+        return jnp.asarray(value)
+    return np.asarray(value) if leaves else np.asarray(value, float)
+
+
+def _flatten(name, value, wanted, leaves, shapes, depth, outer=()):
+    """Collects the numbers of a nested list, each with the lengths of the lists around it."""
+    if not isinstance(value, list | tuple):
+        if type(value) is not float and type(value) is not int:
+            array = array_of(name, value, wanted)
+            outer = (*outer, *array.shape)
+        elif type(value) is int and not -(2**63) <= value < 2**63:
+            raise ValueError
+        leaves.append(value)
+        shapes.add(outer)
+        return
+    if depth > MOST_AXES:
+        raise _not_numbers(name, value, wanted)
+    if not value:
+        shapes.add((*outer, 0))
+    for x in value:
+        _flatten(name, x, wanted, leaves, shapes, depth + 1, (*outer, len(value)))
+
+
+def _fits(array) -> bool:
+    limit = np.iinfo(np.int64 if SETTINGS.jax_enable_x64 else np.int32)
+    return bool(array.min() >= limit.min and array.max() <= limit.max)
+
+
+def _not_numbers(name, value, wanted):
+    return ValueError(f"{name} must be {wanted}, got {shown(value)}")
+
+
+def real_array(name: str, value, wanted: str) -> Array | np.ndarray:
+    """`array_of`, of finite numbers where they are known."""
+    if _is_plain(value):
+        return value
+    array = array_of(name, value, wanted)
+    if array.dtype.kind in "iu" or isinstance(array, Tracer):
+        return array
+    if isinstance(array, jax.Array) and not _is_here(array):
+        return array
+    known = np.asarray(array)
+    if not is_finite(known):
+        where = np.argwhere(~np.isfinite(known))[0].tolist()
+        first = f", first at {where}" if known.size > 8 else ""
+        raise ValueError(f"{name} must be finite, got {shown(value)}{first}")
+    if not SETTINGS.jax_enable_x64 and known.dtype == np.float64 and np.abs(known).max(initial=0.0) > LARGEST:
+        raise ValueError(f"{name} must be finite in single precision, got {shown(value)}")
+    return array
+
+
+def _is_plain(value) -> bool:
+    """Whether `value` is what most arguments are: an array of finite floating-point numbers, of JAX on one device or of
+    NumPy. It is found in less time than what is wrong with others."""
+    if type(value) is not np.ndarray:
+        if not isinstance(value, jax.Array) or isinstance(value, Tracer):
+            return False
+        if not isinstance(value.sharding, jax.sharding.SingleDeviceSharding):
+            return False
+        value = np.asarray(value)
+    dtype = value.dtype
+    if dtype.kind != "f" or (dtype.itemsize > 4 and not SETTINGS.jax_enable_x64):
+        return False
+    return math.isfinite(np.vdot(value, value))
+
+
+def is_finite(known: np.ndarray) -> bool:
+    """Whether all numbers are finite. Their sum of squares is so in a third of the time that it takes to look at
+    each."""
+    return math.isfinite(np.vdot(known, known)) or bool(np.isfinite(known).all())
+
+
+def _is_here(array) -> bool:
+    """Whether this process has all numbers of an array; of one on a single device JAX takes longer to say so."""
+    return isinstance(array.sharding, jax.sharding.SingleDeviceSharding) or array.is_fully_addressable
+
+
+def shown(value) -> str:
+    """A value in the words of an error."""
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    if isinstance(value, Tracer):
+        return f"a traced array of shape {value.shape} and type {value.dtype}"
+    try:
+        text = repr(value)
+    except Exception:
+        text = ""
+    return text if 0 < len(text) <= 200 else f"{text[:100]}… ({type(value).__name__})"
+
+
+def floats(name: str, value, wanted: str = "real numbers") -> Array:
+    """`numbers`, as floating-point numbers of the working precision."""
+    if isinstance(value, jax.Array) and not value.weak_type and value.dtype == _floating():
+        return value
+    value = np.asarray(float(value)) if isinstance(value, float | int) else value
+    return numbers(name, value, wanted).astype(float)
+
+
+def _floating() -> type:
+    """The working precision; JAX takes longer to say so."""
+    return np.float64 if SETTINGS.jax_enable_x64 else np.float32
+
+
+def check_arguments(name: str, function, *wanted: str, named: tuple[str, ...] = ("t",)) -> None:
+    """Raises ValueError unless the function takes the arguments `wanted`. It may also have parameters with the names in
+    `named`, but without defaults: with a default, a parameter of the same name might mean something else."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return
+    asked = {key: p for key, p in signature.parameters.items() if key in named and key not in wanted}
+    try:
+        signature.bind(*wanted, **dict.fromkeys(asked))
+        error = next((f"{key} has a default" for key, p in asked.items() if p.default is not p.empty), None)
+    except TypeError as failure:
+        error = failure
+    if error is not None:
+        also = " and ".join(f"{key!r}" for key in named)
+        raise ValueError(
+            f"{name} must be a function ({', '.join(wanted)}), which may name {also} besides, without a default; this "
+            f"one is {signature} ({error})"
+        )
+
+
+def check_indices(name: str, function, *args) -> None:
+    """Raises ValueError if the function takes a number of an array that has fewer."""
+    try:
+        check_program(jax.make_jaxpr(function)(*args))
+    except IndexError as error:
+        if "out of bounds for axis" not in str(error):
+            return
+        shapes = ", ".join(str(x.shape) for x in args if isinstance(x, jax.Array | jax.ShapeDtypeStruct) and x.shape)
+        words = f"{name} takes more numbers than there are in arrays of the shapes {shapes}"
+        raise ValueError(f"{words}: {error}. Give it as many as it takes, or let it take fewer") from None
+    except Exception:  # What is wrong else is found, and said, where the function is called.
+        return
+
+
+def returned(name: str, function, *args) -> Array:
+    """The value of a user's function as an array of real numbers; else ValueError."""
+    if any(isinstance(x, Tracer) for x in args):
+        check_indices(name, function, *args)
+    try:
+        value = function(*args)
+    except UNTRACEABLE as error:
+        raise ValueError(f"{name} cannot be traced ({type(error).__name__}): {TRACEABLE}") from None
+    except (TypeError, AttributeError, ValueError, LookupError) as error:
+        if type(error) is ValueError and is_our_own(error):
+            raise
+        shapes = ", ".join(str(x.shape) for x in args if isinstance(x, jax.Array))
+        raise ValueError(
+            f"{name} cannot be evaluated on arrays of the shapes {shapes}: {error}. Does it fit the shapes of q0 and "
+            "v0?"
+        ) from error
+    if isinstance(value, list | tuple | dict) or value is None:
+        raise ValueError(f"{name} must return an array, got {type(value).__name__}: join its parts with jnp.stack")
+    value = numbers(f"what {name} returns", value)
+    return value if jnp.issubdtype(value.dtype, jnp.floating) else value.astype(jnp.result_type(float))
+
+
+def is_our_own(error) -> bool:
+    """Whether an error comes from a `raise` of this package: JAX leaves its own frames out, so that the last one may be
+    that of a call."""
+    last = error.__traceback__
+    while last.tb_next is not None:
+        last = last.tb_next
+    code = last.tb_frame.f_code
+    return code.co_filename.startswith(_PACKAGE) and code.co_code[last.tb_lasti] == _RAISE
+
+
+def one_number(name: str, value: Array) -> Scalar:
+    """`value` if it is a scalar; else ValueError."""
+    if jnp.shape(value) != ():
+        raise ValueError(f"{name} must return a scalar, got shape {jnp.shape(value)}")
+    return value
+
+
+def row(name: str, value: Array) -> Array:
+    """`value`, a scalar or a row, as a row [c]; else ValueError."""
+    if jnp.ndim(value) > 1:
+        raise ValueError(f"{name} must return one row [c], got shape {jnp.shape(value)}: ravel it")
+    return jnp.atleast_1d(value)
+
+
+def shaped(q: Array, shape: tuple[int, ...], what: str) -> Array:
+    """A flat configuration, velocity or momentum, reshaped to `shape`, whose axes `what` describes; else ValueError."""
+    if q.size != math.prod(shape):
+        raise ValueError(f"q (or q0), and v or p, must have shape {shape} ({what}), got {q.size} numbers")
+    return q.reshape(shape)
+
+
+def a_number(name: str, value) -> None:
+    """Raises ValueError unless `value` is one real number."""
+    if not isinstance(value, float | int) and np.shape(numbers(name, value, "a number")) != ():
+        raise ValueError(f"{name} must be a number, got shape {np.shape(value)}")

@@ -1,0 +1,177 @@
+"""Atlases of charts that are spaces, atlases of products, and the atlas of any space."""
+
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax.core import Tracer
+
+from geodyn._foundations.gate import checked
+from geodyn._foundations.typing import Array, Float, Number
+from geodyn._geometry.geodesics.geodesic import half_square
+from geodyn._geometry.manifold.manifold import AbstractManifold
+from geodyn._geometry.models.atlas import AbstractAtlas, AbstractPatches
+from geodyn._geometry.models.spaces import AbstractConstantCurvature, Product
+
+REACH = 4.0
+MOST_CHARTS = 1024
+
+
+class Atlas(AbstractManifold, AbstractPatches):
+    """A space of several charts, between which a body moves.
+
+    Every chart is a space with methods `embed(x[n]) -> X[D]` and its inverse `coordinates(X) -> x[n]`, to and from one
+    embedding of all of them. A chart must be regular for |x| < 4 radius, at least as far as a step leads, and together
+    the charts must cover the space with |x| < radius. A point that is further than `radius` from the centre of its
+    chart goes to the chart whose centre it is nearest to.
+
+    The coordinates of chart k lie around (8k radius, 0, …, 0) instead of the origin, so that they tell the chart; start
+    from `atlas.coordinates(X)`. The metrics of the charts must agree, and what acts on the points must be a function of
+    the points, not of their coordinates: an integration stops where the energy is not the same in the next chart.
+    Distances are those that the chart of the first point finds. Everything is evaluated in all of the charts.
+
+    Args:
+        charts: the charts, in a list.
+        radius: the radius > 0, in coordinates, within which points stay in their chart.
+
+    Raises:
+        ValueError: for charts that are none, or not of one dimension, and for a radius that is not positive.
+
+    Example:
+        The sphere from two stereographic charts: a great circle closes after 2π, through the centres of both.
+
+        >>> class Stereographic(gd.AbstractManifold):
+        ...     sign: float
+        ...     dim = 2
+        ...     def metric(self, x):
+        ...         return 4 / (1 + x @ x) ** 2 * jnp.eye(2)
+        ...     def embed(self, x):
+        ...         return jnp.append(2 * x, self.sign * (1 - x @ x)) / (1 + x @ x)
+        ...     def coordinates(self, X):
+        ...         return X[:2] / (1 + self.sign * X[2])
+        >>> atlas = gd.spaces.Atlas([Stereographic(1.0), Stereographic(-1.0)], radius=1.1)
+        >>> motion = gd.integrate(gd.System(atlas, [1.0]), [[0.2, 0.0]], [[0.52, 0.0]], t1=2 * np.pi, steps=100)
+        >>> start, end = motion.embedding[0, 0], motion.embedding[-1, 0]
+        >>> print(bool(jnp.allclose(start, end, atol=1e-6)), f"{motion.embedding[:, 0, 2].min():.2f}")
+        True -1.00
+    """
+
+    charts: tuple[AbstractManifold, ...]
+    radius: Float[Array, ""]
+    dim: int = eqx.field(static=True)
+
+    @checked
+    def __init__(self, charts: Sequence[AbstractManifold], radius: Number):
+        self.charts, self.radius = tuple(charts), jnp.asarray(radius, float)
+        for k, chart in enumerate(self.charts):
+            found = [callable(getattr(chart, name, None)) for name in ("metric", "embed", "coordinates")]
+            if not (isinstance(chart, AbstractManifold) and all(found)):
+                raise ValueError(
+                    "charts must be spaces with methods embed(x) -> X and coordinates(X) -> x; "
+                    f"charts[{k}] is {chart!r}"
+                )
+        if not 1 <= len(self.charts) < MOST_CHARTS or len({chart.dim for chart in self.charts}) > 1:
+            raise ValueError(f"charts must be one or more of the same dim, got {[chart.dim for chart in self.charts]}")
+        if not isinstance(radius, Tracer) and not radius > 0:
+            raise ValueError(f"radius must be positive, got {radius}")
+        self.dim = self.charts[0].dim
+
+    def metric(self, x: Float[Array, " n"]) -> Float[Array, "n n"]:
+        """The metric of the chart that x is in; NaN if x is in none."""
+        return self._in_own_chart(x, lambda chart, local: chart.metric(local))
+
+    def embed(self, x: Float[Array, " n"]) -> Float[Array, " D"]:
+        """The point in the embedding of the charts."""
+        return self._in_own_chart(x, lambda chart, local: chart.embed(local))
+
+    def coordinates(self, X: Float[Array, " D"]) -> Float[Array, " n"]:
+        """The inverse of `embed`, in the chart whose centre is nearest."""
+        return self._coordinates_in(self._nearest(X)[0], X)
+
+    def target(self, x, reach):
+        nearest, square = self._nearest(self.embed(x))
+        own = self._in_own_chart(x, lambda chart, local: local @ local)
+        return jnp.where((own > (reach * self._radius(x)) ** 2) & (square < own), nearest, 0)
+
+    def moved(self, target, x):
+        return jnp.where(target == 0, x, self._coordinates_in(target, self.embed(x)))
+
+    def _radius(self, x):
+        return self.radius.astype(x.dtype)
+
+    def _centre(self, k, x):
+        return jnp.where(jnp.arange(self.dim) == 0, 2 * REACH * k * self._radius(x), 0)
+
+    def _inside(self, k, x):
+        """Whether x is in chart k, and its coordinates there; those of the centre if it is not."""
+        local = x - self._centre(k, x)
+        inside = local @ local < (REACH * self._radius(x)) ** 2
+        return inside, jnp.where(inside, local, 0)
+
+    def _in_own_chart(self, x, function):
+        """`function(chart, local)` of the chart that x is in."""
+        value = jnp.nan
+        for k, chart in enumerate(self.charts):
+            inside, local = self._inside(k, x)
+            value = jnp.where(inside, function(chart, local), value)
+        return value
+
+    def _nearest(self, X):
+        """The number of the chart whose centre is nearest, and the squared distance from there, in coordinates."""
+        number, least = jnp.zeros((), X.dtype), jnp.asarray(jnp.inf, X.dtype)
+        for k, chart in enumerate(self.charts):
+            square = jnp.sum(chart.coordinates(X) ** 2)
+            number, least = jnp.where(square < least, k + 1.0, number), jnp.where(square < least, square, least)
+        return number, least
+
+    def _coordinates_in(self, number, X):
+        x = jnp.full(self.dim, jnp.nan, X.dtype)
+        for k, chart in enumerate(self.charts):
+            chosen = number == k + 1
+            local = chart.coordinates(jnp.where(chosen, X, chart.embed(jnp.zeros(self.dim, X.dtype))))
+            x = jnp.where(chosen, self._centre(k, local) + local, x)
+        return x
+
+
+@half_square.register
+def _(space: Atlas, x, y, nodes):
+    Y, value = space.embed(y), jnp.nan
+    for k, chart in enumerate(space.charts):
+        inside, local = space._inside(k, x)
+        other = chart.coordinates(jnp.where(inside, Y, chart.embed(jnp.zeros_like(x))))
+        value = jnp.where(inside, half_square(chart, local, other, nodes), value)
+    return value
+
+
+class ProductPatches(AbstractPatches):
+    """The charts of a product of two spaces, one of which may have a single chart."""
+
+    space: Product
+
+    def target(self, x, reach):
+        a, b = (
+            0.0 if atlas is None else atlas.target(part, reach)
+            for atlas, part in zip(self._factors(), self.space.split(x))
+        )
+        return a + MOST_CHARTS * b
+
+    def moved(self, target, x):
+        second = jnp.floor(target / MOST_CHARTS)
+        targets = target - MOST_CHARTS * second, second
+        parts = zip(self._factors(), targets, self.space.split(x))
+        return jnp.concatenate([x if atlas is None else atlas.moved(target, x) for atlas, target, x in parts])
+
+    def _factors(self):
+        return atlas_of(self.space.a), atlas_of(self.space.b)
+
+
+def atlas_of(space: AbstractManifold) -> AbstractAtlas | None:
+    """The atlas of a space; None if it has a single chart. Raises ValueError for a product with a factor whose chart
+    moves."""
+    if isinstance(space, Product):
+        factors = [atlas_of(factor) for factor in (space.a, space.b)]
+        if not all(factor is None or isinstance(factor, AbstractPatches) for factor in factors):
+            raise ValueError("a factor of a Product must have charts that do not move: give it another chart")
+        return None if factors == [None, None] else ProductPatches(space)
+    charts = space.chart if isinstance(space, AbstractConstantCurvature) else space
+    return charts if isinstance(charts, AbstractAtlas) else None

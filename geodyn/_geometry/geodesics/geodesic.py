@@ -1,0 +1,634 @@
+"""Geodesics of any metric: closed forms where a space has them, integration and a boundary-value solve elsewhere.
+
+Everything is differentiable in both modes, to any order that the metric allows, with respect to points, vectors, times
+and the numbers in the space. Any consistent units. Two keywords set the effort in spaces without closed form: `steps`,
+Gauss steps of order 12 to each time (in each interval, for a transport), and `nodes`, the most that a path between two
+points may have: it takes as many as resolve its energy to rounding, or its length to a relative `tolerance`."""
+
+import functools
+import itertools
+import warnings
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn._engine.jit import jit, static_count
+from geodyn._engine.numerics.linalg import solve
+from geodyn._foundations.checks import is_finite
+from geodyn._foundations.gate import checked
+from geodyn._foundations.typing import Array, Count, Float, Numbers, Scalar
+from geodyn._geometry.geodesics.between import energy_between
+from geodyn._geometry.geodesics.relaxation import Effort
+from geodyn._geometry.manifold.manifold import (
+    AbstractManifold,
+    AbstractMetric,
+    Manifold,
+    check_metric,
+    check_symmetric,
+    checked_points,
+    checked_vectors,
+    christoffel,
+    inner,
+    knows_distances,
+    period_of,
+    safe_sqrt,
+)
+from geodyn._geometry.models.spaces import AbstractConstantCurvature, Embedded, Product
+from geodyn._integrators.contract.lagrangian import Lagrangian
+from geodyn._integrators.contract.tableau import gauss
+from geodyn._integrators.integrate import integrate
+from geodyn._integrators.step.methods import AbstractMethod, Gauss
+
+NODES = 384
+STEPS = 48
+
+
+@checked
+def geodesic(
+    space: AbstractMetric,
+    x: Numbers,
+    v: Numbers,
+    ts: Numbers,
+    *,
+    steps: Count = STEPS,
+) -> tuple[Float[Array, "T n"], Float[Array, "T n"]]:
+    """Positions and velocities along the geodesic with position x and velocity v at time 0: x'' + Γ(x', x') = 0.
+
+    Spaces with a closed form (constant curvature) use it. Elsewhere each time is integrated to separately, in parallel,
+    by Gauss steps of order 12. Of a `gd.surfaces.LevelSet`, such as the configurations of a linkage, it is the geodesic
+    of the set, from a point x on it with the tangent part of v, in the coordinates of the space around it, by Radau
+    steps of order 5; so are `gd.exp`, `gd.log` and `gd.distance`. The result can be differentiated with respect to
+    points, vectors, times and the numbers in the space.
+
+    Args:
+        space: a space or a `gd.surfaces.LevelSet`.
+        x: the point at time 0, its coordinates [n].
+        v: the velocity at time 0 [n].
+        ts: the times [T], in any order and of any sign.
+        steps: number of integration steps to each time, where there is no closed form.
+
+    Returns:
+        Positions [T, n] and velocities [T, n]. They are NaN, of which a call outside of jit warns, where the steps are
+        too long: one did not converge, or the speed |x'|, which is constant on a geodesic, changed in half of its
+        digits.
+
+    Raises:
+        ValueError: for arguments of wrong shapes.
+
+    Example:
+        A great circle from the origin of stereographic coordinates, at unit speed: x = tan(t/2).
+
+        >>> sphere = gd.Manifold(lambda x: 4 / (1 + x @ x) ** 2 * jnp.eye(2), dim=2)
+        >>> positions, velocities = gd.geodesic(sphere, [0.0, 0.0], [0.5, 0.0], [-1.0, np.pi / 2])
+        >>> print(positions.shape, f"{positions[0, 0]:.6f} {positions[1, 0]:.6f}")
+        (2, 2) -0.546302 1.000000
+    """
+    x, v = checked_points(space, x=x, v=v)
+    return told(geodesic_of(space, x, v, _times(ts, x), steps), TOO_LONG)
+
+
+@checked
+def exp(space: AbstractMetric, x: Numbers, v: Numbers, *, steps: Count = STEPS) -> Float[Array, " n"]:
+    """The exponential map: the point where the geodesic from x with velocity v is at time 1.
+
+    Args:
+        space: a space or a `gd.surfaces.LevelSet`.
+        x: the start, its coordinates [n].
+        v: the velocity there [n]; its length is the length of the geodesic.
+        steps: number of integration steps, where there is no closed form.
+
+    Returns:
+        The end point [n]; NaN where `gd.geodesic` gives NaN.
+
+    Raises:
+        ValueError: unless x and v have shape [n].
+
+    Example:
+        In the Poincaré ball a point at the distance d from the origin has |x| = tanh(d/2).
+
+        >>> y = gd.exp(gd.spaces.Hyperbolic(2), [0.0, 0.0], [0.5, 0.0])
+        >>> print(f"{y[0]:.6f} {np.tanh(0.5):.6f}")
+        0.462117 0.462117
+    """
+    return told(jit(_exp)(space, *checked_points(space, x=x, v=v), steps), TOO_LONG)
+
+
+@checked
+def log(
+    space: AbstractMetric, x: Numbers, y: Numbers, *, nodes: Count = NODES, tolerance: float = 0.0
+) -> Float[Array, " n"]:
+    """The logarithm map: the velocity at x with which the geodesic arrives in y at time 1, the inverse of `gd.exp`.
+
+    It is −g⁻¹ ∂/∂x ½ dist²(x, y), by the formula of the first variation. Of a `gd.surfaces.LevelSet` it is found by
+    shooting, starting with the tangent part of y − x.
+
+    Args:
+        space: a space or a `gd.surfaces.LevelSet`.
+        x, y: the two points, their coordinates [n].
+        nodes: the largest number of nodes of the path, see `gd.distance`.
+        tolerance: a relative error of the length that is good enough, see `gd.distance`.
+
+    Returns:
+        The velocity [n]. NaN where `gd.distance` gives NaN; of a level set also where the shooting leads elsewhere, and
+        for y off the set.
+
+    Raises:
+        ValueError: as `gd.distance` does.
+
+    Example:
+        >>> space = gd.spaces.Hyperbolic(2)
+        >>> v = gd.log(space, [0.1, 0.2], [-0.3, 0.4])
+        >>> there = gd.exp(space, [0.1, 0.2], v)
+        >>> print(f"{there[0]:.6f} {there[1]:.6f}")
+        -0.300000 0.400000
+
+    Source:
+        Sakai, *Riemannian Geometry*, III.2.
+    """
+    return told(jit(log_of)(space, *_ends(space, x, y), effort_of(nodes, tolerance)))
+
+
+@functools.singledispatch
+def log_of(space, x, y, nodes):
+    """The computation of `log`; spaces with another formula register here."""
+    return solve(space.metric(x), -jax.grad(half_square, 1)(space, x, y, nodes))
+
+
+@checked
+def distance(
+    space: AbstractMetric, x: Numbers, y: Numbers, *, nodes: Count | Effort = NODES, tolerance: float = 0.0
+) -> Scalar:
+    """Distance of two points, the length of the geodesic between them.
+
+    It has a closed form in spaces of constant curvature, in `gd.spaces.Inhomogeneous` and in products of such; a space
+    with a method `squared_distance` is asked for it, and `gd.spaces.Tabulated` looks it up in its table. In any other
+    space a boundary-value problem is solved: the straight segment of the chart is relaxed to a shortest path. So no
+    path leaves the chart, and points whose coordinates differ by a full turn are different points unless the space has
+    a `period`. Where there are several geodesics the result belongs to the one to which the segment relaxes, a local
+    minimum of the length.
+
+    First derivatives are those of the first variation; second derivatives come from the implicit-function theorem. At
+    coincident points the distance has no derivative, and 0 is given, so that a spring of any rest length exerts no
+    force there; `gd.squared_distance` is smooth there. At antipodal points of a sphere, or conjugate points of any
+    space, the derivative is finite (that along one of the shortest geodesics, or their mean, 0) but of no use, as are
+    second derivatives nearby, which grow without bound; the solve may give NaN there.
+
+    Args:
+        space: a space or a `gd.surfaces.LevelSet`.
+        x, y: the two points, their coordinates [n].
+        nodes: the largest number of nodes that the path may take; it takes as many as resolve its energy to rounding.
+        tolerance: a relative error of the length that is good enough, from 0 to less than 1, where that takes fewer
+            nodes. With 1e-6 a solve was measured to be up to 26 times faster where 12 nodes are then enough, else one
+            to three times. The error is estimated; first derivatives were up to ten times less accurate than the
+            distance, second ones 1e4 times.
+
+    Returns:
+        The distance, one number. NaN, derivatives included, if no geodesic is found, if `nodes` do not resolve it (then
+        give more, or a tolerance), or beyond a conjugate point, where the geodesic is not a minimum. Outside of jit a
+        warning is given; an integration stops with a status.
+
+    Raises:
+        ValueError: for a metric declared indefinite, points that are not [n], a tolerance outside [0, 1), and `nodes`
+            that are no positive whole number.
+
+    Example:
+        In the half-plane the points (0, 1) and (0, e) are at distance 1, by the closed form and by the solve.
+
+        >>> space = gd.spaces.Hyperbolic(2, "halfspace")
+        >>> same = gd.Manifold(lambda x: jnp.eye(2) / x[1] ** 2, dim=2)
+        >>> print([f"{gd.distance(s, [0.0, 1.0], [0.0, np.e]):.6f}" for s in (space, same)])
+        ['1.000000', '1.000000']
+    """
+    return told(jit(_distance)(space, *_ends(space, x, y), effort_of(nodes, tolerance)))
+
+
+@checked
+def squared_distance(
+    space: AbstractMetric, x: Numbers, y: Numbers, *, nodes: Count | Effort = NODES, tolerance: float = 0.0
+) -> Scalar:
+    """The square of `gd.distance`, which is smooth where the points coincide.
+
+    Args:
+        space: a space or a `gd.surfaces.LevelSet`.
+        x, y: the two points, their coordinates [n].
+        nodes: the largest number of nodes of the path, see `gd.distance`.
+        tolerance: a relative error of the length that is good enough, see `gd.distance`.
+
+    Returns:
+        The squared distance, one number; NaN where `gd.distance` gives NaN.
+
+    Raises:
+        ValueError: as `gd.distance` does.
+
+    Example:
+        At coincident points its Hessian is 2g, here 8 times the unit matrix.
+
+        >>> sphere, x = gd.spaces.Sphere(2), jnp.zeros(2)
+        >>> print(f"{gd.squared_distance(sphere, x, [1.0, 0.0]):.6f} {(np.pi / 2) ** 2:.6f}")
+        2.467401 2.467401
+        >>> hessian = jax.hessian(lambda y: gd.squared_distance(sphere, x, y))(x)
+        >>> print(bool(jnp.allclose(hessian, 8 * jnp.eye(2))))
+        True
+    """
+    return told(jit(_squared)(space, *_ends(space, x, y), effort_of(nodes, tolerance)))
+
+
+def _squared(space, x, y, effort):
+    return 2 * half_square(space, x, y, effort)
+
+
+def _distance(space, x, y, effort):
+    return safe_sqrt(_squared(space, x, y, effort))
+
+
+def _ends(space, x, y):
+    """The ends of a path; ValueError as of `checked_points`, and for a metric that is not symmetric at x."""
+    x, y = checked_points(space, x=x, y=y)
+    if is_solved(space):
+        check_symmetric(space, x)
+    return x, y
+
+
+def effort_of(nodes: Count | Effort, tolerance: float = 0.0) -> Effort:
+    """The `Effort` with these options; ValueError for a tolerance outside [0, 1), and for nodes that are not a positive
+    whole number."""
+    if isinstance(nodes, Effort):
+        return nodes
+    if not isinstance(tolerance, jax.core.Tracer) and not 0 <= tolerance < 1:
+        raise ValueError(f"tolerance, a relative error, must be at least 0 and less than 1, got {tolerance}")
+    return Effort(static_count("nodes", nodes), tolerance=tolerance)
+
+
+def distance_or_far(
+    space: AbstractMetric, x: Float[Array, " n"], y: Float[Array, " n"], nodes: Count | Effort, near: Scalar
+) -> Scalar:
+    """The distance. If its geodesic is not found, it is the length of the straight segment of the chart if that is more
+    than twice `near`, else NaN."""
+    if not is_solved(space):
+        return distance(space, x, y, nodes=nodes)
+    length = safe_sqrt(2 * half_square(space, x, y, effort_of(nodes)._replace(far=True)))
+    segment = jax.lax.stop_gradient(chord(space, x, nearest_image(space, x, y)))
+    return jnp.where(jnp.isinf(length), jnp.where(segment > 2 * near, segment, jnp.nan), length)
+
+
+def is_solved(space: AbstractMetric) -> bool:
+    """Whether distances in the space are found by solving a boundary-value problem."""
+    if isinstance(space, Product):
+        return is_solved(space.a) or is_solved(space.b)
+    return isinstance(space, AbstractManifold) and not knows_distances(space)
+
+
+NOT_FOUND = (
+    "no shortest geodesic between these points was found; they must be in the chart, or table, and no conjugate point "
+    f"between them. For long ones give more nodes: the default is nodes={NODES}; or a tolerance, such as tolerance=1e-8"
+)
+TOO_LONG = (
+    "the geodesic is too long for its steps, or leaves the chart. In a space without closed form give more steps: the "
+    f"default is steps={STEPS}; far out in hyperbolic space only the chart 'polar' has digits left"
+)
+
+
+def told(value, why=NOT_FOUND):
+    """The value, with a warning if it is NaN. Inside of jit there is no warning, since the value is not known."""
+    if _is_nan(value):
+        warnings.warn(f"NaN: {why}", stacklevel=3)
+    return value
+
+
+def _is_nan(value):
+    leaves = [value] if isinstance(value, jax.Array) else jax.tree.leaves(value)
+    known = [np.asarray(x) for x in leaves if not isinstance(x, jax.core.Tracer)]
+    return len(known) == len(leaves) and any(not is_finite(x) and np.isnan(x).any() for x in known)
+
+
+@checked
+def parallel_transport(
+    space: AbstractManifold,
+    curve: Callable[[Scalar], Array],
+    w: Numbers,
+    ts: Numbers,
+    *,
+    steps: Count = STEPS,
+) -> Float[Array, "T n"]:
+    """A vector carried along a curve by parallel transport: w' + Γ(x', w) = 0.
+
+    Args:
+        space: the space.
+        curve: function t -> x[n], written with jax.numpy.
+        w: the vector at curve(ts[0]), its components [n].
+        ts: the times [T], in the order in which the curve is followed.
+        steps: number of Gauss steps of order 12 in each interval of time.
+
+    Returns:
+        The vectors [T, n] at these times, the first being w.
+
+    Raises:
+        ValueError: for arguments of wrong shapes.
+
+    Example:
+        Around the circle of latitude at the polar distance a, a vector turns by 2π cos a: by half a turn for a = π/3.
+
+        >>> sphere = gd.spaces.Sphere(2, "polar")
+        >>> w = gd.parallel_transport(sphere, lambda t: jnp.stack([np.pi / 3 + 0 * t, t]), [1.0, 0.0], [0.0, 2 * np.pi])
+        >>> print(f"{w[1, 0]:.6f}")
+        -1.000000
+    """
+    (w,) = checked_vectors(space, w=w)
+    ts = _times(ts, w)
+    return _transport(space, *_along(curve, ts, static_count("steps", steps)), w, ts)
+
+
+@checked
+def jacobi_field(
+    space: AbstractManifold,
+    x: Numbers,
+    v: Numbers,
+    j: Numbers,
+    dj: Numbers,
+    ts: Numbers,
+    *,
+    steps: Count = STEPS,
+) -> tuple[Float[Array, "T n"], Float[Array, "T n"]]:
+    """Jacobi field J along a geodesic, the deviation of neighbouring geodesics: D²J/dt² = −R(J, x')x'.
+
+    It is computed as the derivative of the geodesic with respect to its initial data.
+
+    Args:
+        space: the space.
+        x, v: position and velocity of the geodesic at time 0 [n].
+        j, dj: J and its covariant derivative DJ/dt at time 0 [n].
+        ts: the times [T], in any order and of any sign.
+        steps: number of integration steps to each time, where there is no closed form.
+
+    Returns:
+        J [T, n] and DJ/dt [T, n] at these times. Inside jit they are NaN where the geodesic is too long for its steps.
+
+    Raises:
+        ValueError: where the geodesic is too long for its steps, or leaves the chart; for arguments of wrong shapes.
+
+    Example:
+        On the unit sphere a field that starts from 0 with unit rate, across the geodesic, has the length sin t.
+
+        >>> sphere = gd.spaces.Sphere(2)
+        >>> J, _ = gd.jacobi_field(sphere, [0.0, 0.0], [0.5, 0.0], [0.0, 0.0], [0.0, 0.5], [1.0])
+        >>> x, _ = gd.geodesic(sphere, [0.0, 0.0], [0.5, 0.0], [1.0])
+        >>> print(f"{gd.norm(sphere, x[0], J[0]):.6f} {np.sin(1.0):.6f}")
+        0.841471 0.841471
+
+    Source:
+        do Carmo, *Riemannian Geometry*, chapter 5.
+    """
+    x, v, j, dj = checked_points(space, x=x, v=v, j=j, dj=dj)
+    found = _jacobi_field(space, x, v, j, dj, _times(ts, x), steps)
+    if _is_nan(found):
+        raise ValueError(f"ts: {TOO_LONG}")
+    return found
+
+
+@jit
+def _jacobi_field(space, x, v, j, dj, ts, steps):
+    turning = dj - jnp.einsum("kij,i,j", christoffel(space, x), v, j)
+
+    def flow(x, v):
+        return geodesic_of(space, x, v, ts, steps)
+
+    (xs, vs), (J, dJ) = jax.jvp(flow, (x, v), (j, turning))
+    return J, dJ + jnp.einsum("tkij,ti,tj->tk", jax.vmap(lambda x: christoffel(space, x))(xs), vs, J)
+
+
+@functools.singledispatch
+def geodesic_of(space, x, v, ts, steps):
+    """The computation of `geodesic`; spaces with another formula register here."""
+    return _integrated(space, x, v, ts, steps)
+
+
+@geodesic_of.register
+@jit
+def _(space: AbstractConstantCurvature, x, v, ts, steps):
+    return jax.vmap(lambda t: jax.jvp(lambda t: space.exp(x, t * v), (t,), (jnp.ones_like(t),)))(ts)
+
+
+@geodesic_of.register
+def _(space: Product, x, v, ts, steps):
+    parts = [
+        geodesic_of(factor, *point, ts, steps)
+        for factor, *point in zip((space.a, space.b), space.split(x), space.split(v))
+    ]
+    return tuple(jnp.concatenate(part, axis=1) for part in zip(*parts))
+
+
+@functools.singledispatch
+def _exp(space, x, v, steps):
+    return geodesic_of(space, x, v, jnp.ones(1, x.dtype), steps)[0][0]
+
+
+@_exp.register
+def _(space: AbstractConstantCurvature, x, v, steps):
+    return space.exp(x, v)
+
+
+@_exp.register
+def _(space: Product, x, v, steps):
+    factors = zip((space.a, space.b), space.split(x), space.split(v))
+    return jnp.concatenate([_exp(*factor, steps) for factor in factors])
+
+
+@functools.singledispatch
+def half_square(space, x, y, nodes):
+    """½ dist², by the space's own `squared_distance` if it has one; spaces made of other spaces register here."""
+    y = nearest_image(space, x, y)
+    if knows_distances(space):
+        return _scalar(space.squared_distance(x, y), space) / 2
+    if isinstance(space, Manifold) and space.signature[1] > 0:
+        raise ValueError(f"distance and log need a positive definite metric; this one has signature {space.signature}")
+    return energy_between(space, x, y, effort_of(nodes))
+
+
+def nearest_image(space: AbstractManifold, x: Float[Array, " n"], y: Float[Array, " n"]) -> Float[Array, " n"]:
+    """The image of y under shifts by whole periods of the coordinates to which the straight segment of the chart from x
+    is shortest; for a space that knows its distances, the image at the shortest distance."""
+    if period_of(space) is None:
+        return y
+    period = np.array(period_of(space))
+    round_ = jnp.asarray(np.isfinite(period))
+    period = jnp.asarray(np.where(np.isfinite(period), period, 1.0), x.dtype)
+    turns = -jnp.where(round_, jnp.round((y - x) / period), 0)
+    # The nearest one in coordinates, and the next ones on the other side.
+    other = jnp.where(y - x + turns * period > 0, -1.0, 1.0)
+    sides = np.array(list(itertools.product(*[(0, 1) if p else (0,) for p in np.isfinite(period_of(space))])))
+    images = (y + turns * period)[None] + jnp.asarray(sides, x.dtype) * (other * period)[None]
+    square = space.squared_distance if knows_distances(space) else lambda x, y: chord(space, x, y) ** 2
+    nearest = jnp.argmin(jax.vmap(square, (None, 0))(*jax.lax.stop_gradient((x, images))))
+    return jnp.sum(jnp.where((jnp.arange(len(sides)) == nearest)[:, None], images, 0), axis=0)
+
+
+def chord(space: AbstractManifold, x: Float[Array, " n"], y: Float[Array, " n"]) -> Scalar:
+    """Length of the straight segment of the chart between two points: the root of twice its energy, by Gauss quadrature
+    with eight nodes."""
+    t, b = (jnp.asarray(a, x.dtype) for a in (np.polynomial.legendre.leggauss(8)))
+    d = y - x
+    squares = jax.vmap(lambda t: d @ space.metric(x + (1 + t) / 2 * d) @ d)(t)
+    return safe_sqrt(jnp.dot(b, squares) / 2)
+
+
+def _scalar(square, space):
+    if jnp.shape(square) != ():
+        raise ValueError(
+            f"squared_distance of {type(space).__name__} must return one number, got shape {jnp.shape(square)}"
+        )
+    return square
+
+
+@half_square.register
+def _(space: Product, x, y, nodes):
+    (xa, xb), (ya, yb) = space.split(x), space.split(y)
+    return half_square(space.a, xa, ya, nodes) + half_square(space.b, xb, yb, nodes)
+
+
+class _Kinetic(eqx.Module):
+    """The Lagrangian ½ g(v, v) of a motion along geodesics."""
+
+    metric: Callable
+
+    def __call__(self, q, v):
+        return 0.5 * v @ self.metric(q) @ v
+
+
+@jit
+def _integrated(space, x, v, ts, steps):
+    qs, vs = rays(space.metric, None, Gauss(6), x, v, ts, steps)
+    # |x'|² is constant. The scale of its change is positive even for a null vector, for which |x'|² is zero.
+    change = jax.vmap(lambda q, u: inner(space, q, u, u))(qs, vs) - inner(space, x, v, v)
+    scale = jnp.abs(v) @ jnp.abs(space.metric(x)) @ jnp.abs(v)
+    good = (jnp.abs(change) <= jnp.finfo(x.dtype).eps ** 0.5 * scale)[:, None]
+    return jnp.where(good, qs, jnp.nan), jnp.where(good, vs, jnp.nan)
+
+
+def rays(metric: Callable, constraint: Callable | None, method: AbstractMethod, x, v, ts, steps: int):
+    """Positions and velocities at the times ts of the motion without forces from x with the velocity v: a geodesic, of
+    the set where the `constraint` vanishes if there is one."""
+    metric, constraint = (f and eqx.filter_closure_convert(f, x) for f in (metric, constraint))
+    system = Lagrangian(_Kinetic(metric), constraint)
+
+    def at(t):
+        # The motion to the time t is the motion to the time 1 with the velocity t v: so t may be negative or zero.
+        trajectory = integrate(system, x, t * v, t1=1.0, steps=steps, method=method, save_every=steps)
+        start = t == 0
+        return trajectory.q[-1], jnp.where(start, v, trajectory.v[-1] / jnp.where(start, 1.0, t))
+
+    return jax.vmap(at)(ts)
+
+
+def _along(curve, ts, steps: int):
+    """The points and velocities [T, steps, 6, n] of a curve at the nodes of the Gauss steps to each time. The program
+    of the transport takes these and not the curve, so that another curve compiles nothing."""
+    starts = jnp.append(ts[:1], ts[:-1])
+    places = (np.arange(steps)[:, None] + np.asarray(gauss(6).c, float)).reshape(-1) / steps
+    nodes = starts[:, None] + (ts - starts)[:, None] * jnp.asarray(places, ts.dtype)[None]
+    found = jax.vmap(lambda t: jax.jvp(curve, (t,), (jnp.ones_like(t),)))(nodes.reshape(-1))
+    return [x.reshape(len(ts), steps, -1, x.shape[-1]) for x in found]
+
+
+@jit
+def _transport(space, points, velocities, w, ts):
+    """Parallel transport by Gauss collocation. The equation w' = M(t) w is linear, so that each step is one linear
+    solve for its stages."""
+    tableau, steps = gauss(6), points.shape[1]
+    a, b = (jnp.asarray(array, w.dtype) for array in (tableau.a, tableau.b))
+
+    def generator(x, velocity):
+        return -jnp.einsum("kij,i->kj", christoffel(space, x), velocity)
+
+    def step(w, at, h):
+        M = jax.vmap(generator)(*at)
+        size = M.shape[0] * M.shape[1]
+        matrix = jnp.eye(size, dtype=w.dtype) - h * jnp.einsum("ij,iab->iajb", a, M).reshape(size, size)
+        slopes = solve(matrix, (M @ w).reshape(-1)).reshape(M.shape[:2])
+        return w + h * (b @ slopes)
+
+    def interval(w, given):
+        h, *at = given
+        w = jax.lax.scan(lambda w, at: (step(w, at, h / steps), None), w, at)[0]
+        return w, w
+
+    return jax.lax.scan(interval, w, (jnp.diff(ts, prepend=ts[:1]), points, velocities))[1]
+
+
+def _times(ts, x: Array) -> Float[Array, " T"]:
+    ts = jnp.asarray(ts, x.dtype)
+    if ts.ndim != 1 or ts.size == 0:
+        raise ValueError(f"ts must be a list of one or more times, got shape {ts.shape}")
+    return ts
+
+
+@checked
+def check_manifold(space: AbstractManifold, x: Numbers) -> None:
+    """Checks at a point that a space is well defined, and says what is wrong if it is not.
+
+    The metric must be traceable by JAX, finite, symmetric, and of the declared signature at x. A `squared_distance` of
+    the space must fit the metric around x: it must be 0 and smooth where the points coincide, with the Hessian 2g,
+    symmetric in the points, and satisfy |grad dist| = 1 in both of them (the eikonal equation). An `embedding` with
+    the Jacobian J must have the metric JᵀJ. For concrete numbers, outside of jit.
+
+    Args:
+        space: the space.
+        x: the point, its coordinates [n].
+
+    Returns:
+        None, if all is well.
+
+    Raises:
+        ValueError: if the metric, the distance or the embedding does not pass; the message says what is wrong and
+            where.
+
+    Example:
+        >>> gd.check_manifold(gd.spaces.Sphere(2), [0.3, 0.1])
+        >>> skewed = gd.Manifold(lambda x: jnp.array([[1.0, 0.5], [0.0, 1.0]]), dim=2)
+        >>> try:
+        ...     gd.check_manifold(skewed, [0.3, 0.1])
+        ... except ValueError as error:
+        ...     print(str(error).splitlines()[0])
+        the metric at x = [0.3, 0.1] must be symmetric, got
+    """
+    (x,) = checked_points(space, x=x)
+    check_metric(space, x, signature=space.signature if isinstance(space, Manifold) else None)
+    if knows_distances(space):
+        _check_distances(space, x)
+    if callable(getattr(space, "embedding", None)) and not isinstance(space, Embedded):
+        _check_embedding(space, x)
+
+
+def _check_embedding(space, x):
+    J, g = jax.jacfwd(space.embedding)(x), space.metric(x)
+    scale = jnp.sqrt(jnp.abs(jnp.diag(g)))
+    error = float(jnp.max(jnp.abs((J.T @ J - g) / jnp.outer(scale, scale))))
+    if not error < 100 * float(jnp.finfo(x.dtype).eps) ** 0.5:
+        raise ValueError(
+            f"embedding does not fit the metric: at x = {x.tolist()} lengths in it have the metric\n{J.T @ J}\nbut the"
+            f" metric is\n{g}"
+        )
+
+
+def _check_distances(space, x):
+    wanted = "squared_distance does not fit the metric: "
+    enough = max(100 * float(jnp.finfo(x.dtype).eps) ** 0.5, 1000 * getattr(space, "error", 0.0))  # that of `Tabulated`
+    scale = jnp.sqrt(jnp.diag(space.metric(x)))
+    here, hessian = (f(lambda y: squared_distance(space, x, y))(x) for f in (lambda f: f, jax.hessian))
+    error = hessian / jnp.outer(scale, scale) / 2 - space.metric(x) / jnp.outer(scale, scale)
+    if not (abs(here) <= enough**2 and jnp.max(jnp.abs(error)) < enough):
+        raise ValueError(
+            f"{wanted}at coincident points x = {x.tolist()} it must be 0, got {here}, and smooth, with the Hessian 2g "
+            f"in the second one, got\n{hessian}"
+        )
+    for direction in np.cos(1 + np.arange(3 * x.size).reshape(3, -1) ** 1.5):
+        y = x + 0.01 * direction / scale
+        there, back = squared_distance(space, x, y), squared_distance(space, y, x)
+        if not abs(there - back) <= enough * there:
+            raise ValueError(f"{wanted}it must be symmetric, got {there} from {x.tolist()} to {y}, and {back} back")
+        for slope, point in zip(jax.grad(distance, (1, 2))(space, x, y), (x, y)):
+            size = float(jnp.sqrt(slope @ solve(space.metric(point), slope)))
+            if not abs(size - 1) < enough:
+                raise ValueError(f"{wanted}|grad distance| must be 1, got {size} at {point}")

@@ -1,0 +1,186 @@
+"""Isometries of the unit sphere and of hyperbolic space, in two and three dimensions.
+
+With ε² = κ, the Lie algebra of the rotations J and translations K splits into two commuting halves L± = (J ± K/ε)/2,
+each of which is the algebra of the quaternions. The group element of a rotation vector and a translation vector is
+`exp(ζ·L₊) exp(ζ'·L₋)` with ζ = rotation + ε translation and ζ' = rotation − ε translation, which are complex for κ < 0.
+Source: SO(4) and SO⁺(3,1) by quaternions (Ratcliffe, *Foundations of Hyperbolic Manifolds*, chapters 2–4; Misner,
+Thorne & Wheeler, *Gravitation*, section 41.5).
+"""
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn._foundations.gate import checked
+from geodyn._foundations.typing import Array, Count
+from geodyn._geometry.groups.lie_group import AbstractLieGroup, algebra_vector
+from geodyn._geometry.groups.rigid import LEVI_CIVITA, SE2, SE3, Translation
+from geodyn._geometry.manifold.manifold import AbstractManifold
+from geodyn._geometry.models.spaces import AbstractConstantCurvature
+
+
+class Isometries(AbstractLieGroup):
+    """The isometries of the sphere Sⁿ (the group SO(n+1)) or of hyperbolic space Hⁿ (SO⁺(n, 1)), n = 2 or 3.
+
+    Elements are matrices that act on the points X = (X', w) of the embedding space, those of `space.embed`. ξ holds the
+    velocity of the origin (0, 1), then the rotation about it: an angle, or axis times angle, as in the flat limits
+    SE(2) and SE(3). `log` is that of the smallest rotations.
+
+    Args:
+        n: the dimension of the space, 2 or 3.
+        curvature: 1 for the sphere, −1 for hyperbolic space.
+
+    Raises:
+        ValueError: for other dimensions and curvatures.
+
+    Example:
+        A translation by 0.5 along the first direction of the hyperbolic plane.
+
+        >>> group, space = gd.groups.Isometries(2, -1), gd.spaces.Hyperbolic(2)
+        >>> X = group.exp(jnp.array([0.5, 0.0, 0.0])) @ space.embed(jnp.zeros(2))
+        >>> print(f"{gd.distance(space, jnp.zeros(2), space.coordinates(X)):.6f}")
+        0.500000
+
+    Source:
+        Ratcliffe, *Foundations of Hyperbolic Manifolds*, chapters 2–4; Misner, Thorne & Wheeler, *Gravitation*, section
+        41.5.
+    """
+
+    n: int = eqx.field(static=True)
+    curvature: int = eqx.field(static=True)
+    dim: int = eqx.field(static=True)
+    translations: int = eqx.field(static=True)
+
+    @checked
+    def __init__(self, n: Count, curvature: int):
+        if n not in (2, 3) or curvature not in (1, -1):
+            raise ValueError(
+                f"Isometries: n must be 2 or 3, the curvature 1 or -1, got {n}, {curvature}; flat: SE2, SE3."
+            )
+        self.n = self.translations = int(n)
+        self.curvature = curvature
+        self.dim = self.n * (self.n + 1) // 2
+
+    @property
+    def generators(self):
+        keep = [0, 1, 5] if self.n == 2 else range(6)
+        return _generators(self.curvature)[np.ix_(keep, self._rows, self._rows)]
+
+    def exp(self, xi):
+        xi = algebra_vector(self, xi)
+        zero = jnp.zeros(1, xi.dtype)
+        x = jnp.concatenate([xi[:2], zero, zero, zero, xi[2:]]) if self.n == 2 else xi
+        shift = _epsilon(self.curvature) * x[:3]
+        left, right = _quaternion_units(self.curvature)
+        g = jnp.einsum("a,aij,b,bjk->ik", _quaternion(x[3:] + shift), left, _quaternion(x[3:] - shift), right)
+        return g.real[np.ix_(self._rows, self._rows)].astype(xi.dtype)
+
+    def log(self, g):
+        if self.n == 2:
+            into = np.eye(4)[:, self._rows]
+            g = into @ g @ into.T + np.diag([0.0, 0.0, 1.0, 0.0])
+        # The coordinates of g in the products of the units of both halves are the outer product of the two quaternions,
+        # a matrix of rank 1.
+        left, right = _quaternion_units(self.curvature)
+        outer = jnp.einsum("a,b,aij,bjk,ki->ab", _CONJUGATE, _CONJUGATE, left, right, g) / 4
+        column = jnp.take(outer, jnp.argmax(jnp.sum(jnp.abs(outer) ** 2, axis=0)), axis=1)
+        first = column / jnp.sqrt(jnp.sum(column**2))
+        second = first @ outer
+        sign = jnp.where((first[0] + second[0]).real < 0, -1, 1)
+        first, second = _rotation(sign * first), _rotation(sign * second)
+        shift, rotation = (first - second) / (2 * _epsilon(self.curvature)), (first + second) / 2
+        x = jnp.concatenate([shift, rotation]).real.astype(g.dtype)
+        return jnp.append(x[:2], x[5]) if self.n == 2 else x
+
+    def inverse(self, g):
+        signs = jnp.ones(self.n + 1, g.dtype).at[-1].set(self.curvature)
+        return signs[:, None] * g.T * signs[None]
+
+    @property
+    def _rows(self):
+        return [0, 1, 3] if self.n == 2 else [0, 1, 2, 3]
+
+
+@checked
+def isometry_group(space: AbstractManifold) -> AbstractLieGroup:
+    """The group of the rigid motions of a Euclidean, spherical or hyperbolic space of dimension 2 or 3, or of a line.
+
+    Args:
+        space: a `gd.spaces.Euclidean`, `Sphere` or `Hyperbolic`.
+
+    Returns:
+        The group: `Translation(1)`, `SE2` or `SE3` of a Euclidean space, else `Isometries`.
+
+    Raises:
+        ValueError: for other spaces, and other dimensions.
+
+    Example:
+        >>> spaces = gd.spaces.Euclidean(2), gd.spaces.Euclidean(3), gd.spaces.Sphere(3)
+        >>> groups = [gd.groups.isometry_group(space) for space in spaces]
+        >>> print([(type(group).__name__, group.dim) for group in groups])
+        [('SE2', 3), ('SE3', 6), ('Isometries', 6)]
+    """
+    if not isinstance(space, AbstractConstantCurvature):
+        raise ValueError(
+            f"space must be a gd.spaces.Euclidean, Sphere or Hyperbolic, got a {type(space).__name__}: of others the "
+            "isometries are not known as a group"
+        )
+    curvature, n = space.chart.curvature, space.dim
+    if curvature == 0 and n <= 3:
+        return (Translation(1), SE2(), SE3())[n - 1]
+    return Isometries(n, curvature)
+
+
+_CONJUGATE = np.array([1.0, -1.0, -1.0, -1.0])
+
+
+def _generators(curvature: int) -> np.ndarray:
+    """The translations K and the rotations J, [6, 4, 4]."""
+    e = np.zeros((6, 4, 4))
+    e[:3, :3, 3], e[:3, 3, :3] = np.eye(3), -curvature * np.eye(3)
+    e[3:, :3, :3] = -LEVI_CIVITA
+    return e
+
+
+def _epsilon(curvature: int) -> float | complex:
+    """The square root of the curvature."""
+    return 1.0 if curvature == 1 else 1j
+
+
+def _quaternion_units(curvature: int) -> tuple[np.ndarray, np.ndarray]:
+    """The two commuting quaternion units 1, 2L₊ and 1, 2L₋, each [4, 4, 4]."""
+    e = _generators(curvature)
+    halves = [e[3:] + sign * e[:3] / _epsilon(curvature) for sign in (1, -1)]
+    return tuple(np.concatenate([np.eye(4)[None], half]) for half in halves)
+
+
+def _quaternion(zeta: Array) -> Array:
+    """The unit quaternion (cos h, ζ/2 · sin h/h) with h² = ζ·ζ/4, real or complex."""
+    y = jnp.sum(zeta**2) / 4
+    small = jnp.abs(y) < 1.0
+    low, high = jnp.where(small, y, 0.0), jnp.where(small, 1.0, y)
+    cosine, ratio = jnp.ones_like(y), jnp.ones_like(y)
+    for n in range(10, 0, -1):
+        cosine = 1 - low * cosine / ((2 * n - 1) * 2 * n)
+        ratio = 1 - low * ratio / (2 * n * (2 * n + 1))
+    h = jnp.sqrt(high)
+    cosine, ratio = jnp.where(small, cosine, jnp.cos(h)), jnp.where(small, ratio, jnp.sin(h) / h)
+    return jnp.concatenate([cosine[None], zeta / 2 * ratio])
+
+
+def _rotation(q: Array) -> Array:
+    """The vector ζ of a unit quaternion, the inverse of `_quaternion`."""
+    square = jnp.sum(q[1:] ** 2)
+    small = (jnp.abs(square) < 0.15) & (q[0].real > 0)
+    low, high = jnp.where(small, square / jnp.where(small, q[0], 1.0) ** 2, 0.0), jnp.where(small, 1.0, square)
+    series = jnp.zeros_like(low)
+    for n in range(22, -1, -1):
+        series = 1 / (2 * n + 1) - low * series
+    series = series / jnp.where(small, q[0], 1.0)
+    s = jnp.sqrt(high)
+    if jnp.iscomplexobj(q):
+        s = jnp.where((q[0].conj() * 1j * s).real < 0, -s, s)  # Far out, the sum below cancels for the other root.
+        closed = -1j * jnp.log(q[0] + 1j * s) / s
+    else:
+        closed = jnp.arctan2(s, q[0]) / s
+    return 2 * jnp.where(small, series, closed) * q[1:]

@@ -1,0 +1,137 @@
+"""Matrix Lie groups, given by their generators and the closed forms of exponential, logarithm and inverse.
+
+Elements are matrices, homogeneous if there are translations; vectors of the algebra hold the translations first, then
+the rotations. The product is `g h`, a body velocity is `ξ = g⁻¹ g'`. Angles are in radians, lengths in any consistent
+units.
+"""
+
+import functools
+from abc import abstractmethod
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn._foundations.gate import checked
+from geodyn._foundations.typing import Array, Float
+from geodyn._geometry.manifold.manifold import as_floats
+
+
+class AbstractLieGroup(eqx.Module):
+    """A matrix Lie group; the base class of the groups in which bodies move.
+
+    Elements are matrices [d, d], homogeneous where there are translations. Vectors of its algebra have `dim`
+    components, translations first, then rotations; `translations` is the number of translations. The product is g h, a
+    body velocity is ξ = g⁻¹ g'. Angles are in radians, lengths in any consistent units.
+
+    A subclass has the static fields `dim` and `translations`, the property `generators` [dim, d, d] (the basis E of the
+    algebra, orthogonal matrices of entries 0, 1, −1) and the methods `exp`, `log` (angles in (−π, π]) and `inverse`.
+    From these follow `identity`, `compose`, `hat`, `vee`, `bracket`, `adjoint` and `dexp`.
+
+    Example:
+        The Lorentz transformations of one space dimension; the exponential coordinate is the rapidity, which adds.
+
+        >>> class Boosts(gd.groups.AbstractLieGroup):
+        ...     dim = 1
+        ...     translations: int = eqx.field(static=True, default=0)
+        ...     @property
+        ...     def generators(self):
+        ...         return np.array([[[0.0, 1.0], [1.0, 0.0]]])
+        ...     def exp(self, xi):
+        ...         return jnp.cosh(xi[0]) * jnp.eye(2) + jnp.sinh(xi[0]) * self.hat(jnp.ones(1))
+        ...     def log(self, g):
+        ...         return jnp.arcsinh(g[:1, 1])
+        ...     def inverse(self, g):
+        ...         return self.exp(-self.log(g))
+        >>> group = Boosts()
+        >>> g = group.compose(group.exp(jnp.array([0.3])), group.exp(jnp.array([0.4])))
+        >>> print(f"{group.log(g)[0]:.6f}")
+        0.700000
+    """
+
+    dim: eqx.AbstractVar[int]
+    translations: eqx.AbstractVar[int]
+
+    @property
+    @abstractmethod
+    def generators(self) -> np.ndarray:
+        """The basis E[k, d, d] of the algebra, orthogonal matrices of entries 0, 1, −1."""
+
+    @abstractmethod
+    def exp(self, xi: Float[Array, " k"]) -> Float[Array, "d d"]:
+        """The group element reached from the identity in unit time with constant velocity ξ."""
+
+    @abstractmethod
+    def log(self, g: Float[Array, "d d"]) -> Float[Array, " k"]:
+        """The exponential coordinates of g, with angles in (−π, π]; the inverse of `exp`."""
+
+    @abstractmethod
+    def inverse(self, g: Float[Array, "d d"]) -> Float[Array, "d d"]:
+        """The element h with `g h = 1`."""
+
+    def identity(self) -> Float[Array, "d d"]:
+        """The unit element."""
+        return self.exp(jnp.zeros(self.dim))
+
+    @checked
+    def compose(self, g: Float[Array, "d d"], h: Float[Array, "d d"]) -> Float[Array, "d d"]:
+        """The product g h: first g, then h in the frame that g has reached."""
+        return g @ h
+
+    @checked
+    def hat(self, xi: Float[Array, " k"]) -> Float[Array, "d d"]:
+        """The matrix of an algebra vector, `Σ ξ_a E_a`."""
+        return jnp.tensordot(xi, jnp.asarray(self.generators, xi.dtype), 1)
+
+    @checked
+    def vee(self, matrix: Float[Array, "d d"]) -> Float[Array, " k"]:
+        """The algebra vector of a matrix, the inverse of `hat`."""
+        return jnp.tensordot(jnp.asarray(_dual(self.generators), matrix.dtype), matrix, 2)
+
+    @checked
+    def bracket(self, a: Float[Array, " k"], b: Float[Array, " k"]) -> Float[Array, " k"]:
+        """The Lie bracket `[a, b]` of two algebra vectors, by the structure constants of the generators."""
+        e = self.generators
+        products = np.einsum("aij,bjk->abik", e, e)
+        structure = np.einsum("cij,abij->cab", _dual(e), products - np.swapaxes(products, 0, 1))
+        return jnp.asarray(structure, a.dtype) @ b @ a
+
+    @checked
+    def adjoint(self, g: Float[Array, "d d"]) -> Float[Array, "k k"]:
+        """The matrix of the adjoint representation `Ad_g`: `hat(Ad_g ξ) = g hat(ξ) g⁻¹`."""
+        e = self.generators
+        turned = jnp.einsum("ij,bjk,kl->bil", g, jnp.asarray(e, g.dtype), self.inverse(g))
+        return jnp.einsum("aij,bij->ab", jnp.asarray(_dual(e), g.dtype), turned)
+
+    @checked
+    def dexp(self, xi: Float[Array, " k"]) -> Float[Array, "k k"]:
+        """The matrix of `dexp_ξ`, the derivative of the exponential as a spatial velocity: `d exp(ξ) = hat(dexp_ξ dξ)
+        exp(ξ)`.
+
+        Source: Hairer, Lubich & Wanner, *Geometric Numerical Integration* (2006), section III.4.
+        """
+        return dexp_of(self, xi)
+
+
+def algebra_vector(group: AbstractLieGroup, xi) -> Float[Array, " k"]:
+    """The exponential coordinates ξ of the group as an array of floats; ValueError unless they are [k]."""
+    xi = as_floats(xi)
+    if xi.shape != (group.dim,):
+        raise ValueError(
+            f"xi must have shape ({group.dim},), one number for each generator of {type(group).__name__}; "
+            f"got {xi.shape}"
+        )
+    return xi
+
+
+@functools.singledispatch
+def dexp_of(group, xi):
+    """The computation of `dexp`; groups with another formula register here."""
+    back = group.exp(-xi)
+    return jax.vmap(lambda slope: group.vee(slope @ back), 2, 1)(jax.jacfwd(group.exp)(xi))
+
+
+def _dual(generators: np.ndarray) -> np.ndarray:
+    """The matrices that read off the coordinates of an algebra element: `Σ_ij dual_a E_b = δ_ab`."""
+    return generators / np.sum(generators**2, axis=(1, 2), keepdims=True)

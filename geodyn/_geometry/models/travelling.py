@@ -1,0 +1,108 @@
+"""Atlases of the sphere and of hyperbolic space, with closed forms, in which a body may travel arbitrarily far."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from geodyn._geometry.models.atlas import AbstractAtlas, AbstractPatches
+from geodyn._geometry.models.charts import (
+    AbstractChart,
+    AbstractHalfSpace,
+    cosine,
+    sine_ratio,
+    squared_arc,
+    stereographic_havs,
+)
+
+APART = 8.0
+LARGEST = 1.25
+
+
+class StereographicPair(AbstractChart, AbstractPatches):
+    """Both stereographic charts of the sphere: x = X'/(1 + w), and X'/(1 − w) shifted so that its centre is (8, 0, …,
+    0) instead of the origin. In coordinates relative to the centre of its chart, a point has |x|² ≤ 1.25 after a step.
+    It may be up to 4 away from the centre, so that a step may be up to one radian long; further away it is NaN."""
+
+    curvature: int = eqx.field(static=True, default=1)
+
+    def _local(self, x):
+        """The coordinates of x relative to the centre of its chart, and the sign of w at this centre."""
+        second = x[0] > APART / 2
+        local = x - jnp.where(second, self._centre(x), 0)
+        valid = local @ local < (APART / 2) ** 2
+        return jnp.where(valid, local, jnp.nan), jnp.where(second, -1.0, 1.0).astype(x.dtype)
+
+    def _centre(self, x):
+        """The centre of the second chart."""
+        return jnp.where(jnp.arange(x.shape[0]) == 0, APART, 0.0).astype(x.dtype)
+
+    def metric(self, x):
+        local, _ = self._local(x)
+        return 4 / (1 + local @ local) ** 2 * jnp.eye(x.shape[0], dtype=x.dtype)
+
+    def embed(self, x):
+        local, sign = self._local(x)
+        square = local @ local
+        return jnp.append(2 * local, sign * (1 - square)) / (1 + square)
+
+    def coordinates(self, X):
+        first = X[-1] >= 0
+        local = X[:-1] / (1 + jnp.abs(X[-1]))
+        return local + jnp.where(first, 0, self._centre(local))
+
+    def squared_distance(self, x, y):
+        (x, sign), (y, other) = self._local(x), self._local(y)
+        # In the other chart y is y/|y|², whose haversine with x is that of −y with the antipode of x.
+        same = sign == other
+        hav, complement = stereographic_havs(x, jnp.where(same, y, -y))
+        return squared_arc(1, jnp.where(same, hav, complement), jnp.where(same, complement, hav))
+
+    def exp(self, x, v):
+        X, V = jax.jvp(self.embed, (x,), (v,))
+        square = V @ V
+        return self.coordinates(cosine(1, square) * X + sine_ratio(1, square) * V)
+
+    def target(self, x, reach):
+        local, sign = self._local(x)
+        return jnp.where(local @ local > LARGEST * reach**2, (3 + sign) / 2, 0)
+
+    def moved(self, target, x):
+        local, _ = self._local(x)
+        square = local @ local
+        other = local / jnp.where(target == 0, 1, square) + jnp.where(target == 2, self._centre(x), 0)
+        return jnp.where(target == 0, x, other)
+
+
+class MovingHalfSpace(AbstractHalfSpace, AbstractAtlas):
+    """Poincaré's half-space, carried along with a body by the isometries x ↦ (h₀, 0) + z₀x. If the height of the mean
+    of the points is below one half or above 2, or if the mean is further to a side than its height, the chart moves so
+    that the mean becomes the point (0, 1). The frame is (h₀, z₀).
+
+    In exact arithmetic a step of any Runge–Kutta method is the same in all of these charts, which are affine functions
+    of each other.
+    """
+
+    curvature: int = eqx.field(static=True, default=-1)
+
+    def switch(self, x):
+        centre = jax.lax.stop_gradient(jnp.mean(x, axis=0))
+        height = centre[-1]
+        away = (height > 2) | (height < 0.5) | jnp.any(jnp.abs(centre[:-1]) > height)
+        return jnp.where(away, centre, 0)
+
+    def another(self, x):
+        return jnp.append(0.4 * x[0, -1] + x[0, :-1], 1.5 * x[0, -1])
+
+    def switched(self, switch, x):
+        height = jnp.where(switch[-1] == 0, 1, switch[-1])
+        return (x - jnp.append(switch[:-1], 0)[None]) / height
+
+    def start_frame(self, x):
+        return jnp.append(jnp.zeros(x.shape[1] - 1, x.dtype), 1.0)
+
+    def moved_frame(self, frame, switch):
+        moved = self.from_frame(frame, switch[None])[0]
+        return jnp.where(switch[-1] == 0, frame, moved)
+
+    def from_frame(self, frame, x):
+        return frame[-1] * x + jnp.append(frame[:-1], 0)[None]

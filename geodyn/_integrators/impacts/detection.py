@@ -1,0 +1,120 @@
+"""The first contact along a step, found on its collocation polynomial."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from geodyn._engine.tracing import batched_as
+from geodyn._foundations.typing import Array, Bool, Float, Int, Scalar
+
+MOST_CUTS = 200
+SMALLEST_PIECE = 2.0**-30
+NEAR = 1e-7
+
+
+class Piece(NamedTuple):
+    """A piece [lo, hi] of the step, before which there was no contact: the gaps and their rates at both ends, and the
+    number of pieces so far."""
+
+    lo: Scalar
+    gap_lo: Float[Array, " g"]
+    rate_lo: Float[Array, " g"]
+    hi: Scalar
+    gap_hi: Float[Array, " g"]
+    rate_hi: Float[Array, " g"]
+    count: Int[Array, ""]
+
+    @property
+    def width(self) -> Scalar:
+        """hi − lo."""
+        return self.hi - self.lo
+
+    def vertices(self):
+        """(θ, height) of the point at which the tangents at the two ends meet, below which no convex gap can fall."""
+        turns = (self.rate_lo < 0) & (self.rate_hi > 0)
+        bend = jnp.where(turns, self.rate_hi - self.rate_lo, 1)
+        ahead = jnp.where(turns, (self.gap_lo - self.gap_hi + self.rate_hi * self.width) / bend, 0)
+        return self.lo + ahead, jnp.where(turns, self.gap_lo + self.rate_lo * ahead, jnp.inf)
+
+    def roots(self):
+        """Estimates of the zeros of the gaps: by the tangent at hi, else by that at lo, else the midpoint."""
+
+        def by(at, gap, rate):
+            return at - gap / jnp.where(rate < 0, rate, 1)
+
+        def inside(x, rate):
+            return (rate < 0) & (x >= self.lo) & (x <= self.hi)
+
+        late, early = by(self.hi, self.gap_hi, self.rate_hi), by(self.lo, self.gap_lo, self.rate_lo)
+        early = jnp.where(inside(early, self.rate_lo), early, (self.lo + self.hi) / 2)
+        return jnp.where(inside(late, self.rate_hi), late, early)
+
+
+class Verdict(NamedTuple):
+    """What is known of a piece: the gaps that fall below zero in it (`crossing`); whether no other gap can fall below
+    zero and come back in it (`single`); where to cut it; whether no gap falls below zero in it (`clear`); whether it
+    locates the first contact accurately enough (`found`)."""
+
+    crossing: Bool[Array, " g"]
+    single: Bool[Array, ""]
+    cut: Scalar
+    clear: Bool[Array, ""]
+    found: Bool[Array, ""]
+
+
+def judge(piece: Piece, noise) -> Verdict:
+    """The verdict on a piece, for gaps that are convex or concave on it."""
+    small = (piece.width < SMALLEST_PIECE) & (piece.width > 0)
+    below = piece.gap_hi < -noise
+    leaves = (piece.gap_lo <= noise) & (piece.rate_lo >= 0)
+    crossing = below & (~leaves | (small & (piece.rate_hi < 0)))
+    returned = below & leaves & ~small & (piece.rate_hi < 0)
+    vertex, height = piece.vertices()
+    dips = ~below & (height < -noise) & ~small
+    root = jnp.min(jnp.where(crossing, piece.roots(), jnp.inf))
+    doubt = jnp.where(dips, vertex, jnp.where(returned, (piece.lo + piece.hi) / 2, jnp.inf))
+    single = ~jnp.any(dips | returned)
+    near = jnp.minimum(jnp.abs(root - piece.lo), jnp.abs(root - piece.hi)) < NEAR
+    found = jnp.any(crossing) & single & (near | small)
+    return Verdict(crossing, single, jnp.where(single, root, jnp.min(doubt)), ~jnp.any(crossing) & single, found)
+
+
+def first_contact(along: Callable, gap, rate, noise, pieces: int, active) -> tuple[Scalar, Bool[Array, " g"]]:
+    """(θ, crossing[g]): approximately where in [0, 1] the first gaps fall below zero, and which gaps do. If none does,
+    θ is how far this is certain: 1, or less if too many gaps come near zero. `along(θ) -> (gaps, rates)` gives the gaps
+    on the step; gap and rate are those at θ = 0.
+
+    The search misses no contact if each gap is convex or concave on each of the `pieces` equal pieces of the step. A
+    convex gap cannot fall below the tangents at its ends, so a piece is cut where these meet, until they stay above
+    zero or a gap below zero is found. (The distance of two points that move uniformly in flat space is convex, however
+    small and fast they are.) A gap above −`noise`, the rounding error of a gap, does not count as a contact.
+    """
+
+    def proceed(state):
+        piece, verdict = state
+        ended = verdict.found | (verdict.clear & (piece.hi >= 1))
+        return active & ~ended & (piece.count < MOST_CUTS)
+
+    def cut(state):
+        piece, verdict = state
+        margin = 0.02 * piece.width
+        inside = jnp.clip(verdict.cut, piece.lo + margin, piece.hi - margin)
+        ahead = jnp.minimum((jnp.floor(piece.hi * pieces + 1e-3) + 1) / pieces, 1)
+        at = jnp.where(verdict.clear, ahead, inside)
+        new = (at, *along(at))
+        # If no gap is below zero at the cut of a piece with a single crossing, the cut is the new start of the piece.
+        onwards = jnp.any(verdict.crossing) & ~jnp.any(new[1] < -noise) & verdict.single
+        lo = [jnp.where(verdict.clear, a, jnp.where(onwards, b, c)) for a, b, c in zip(piece[3:6], new, piece[:3])]
+        hi = [jnp.where(onwards, a, b) for a, b in zip(piece[3:6], new)]
+        piece = Piece(*lo, *hi, piece.count + 1)
+        return piece, judge(piece, noise)
+
+    zero, yes = jnp.zeros((), noise.dtype), jnp.ones((), bool)
+    start = Piece(zero, gap, rate, zero, gap, rate, jnp.zeros((), int))
+    begin = batched_as(gap, (start, Verdict(gap != gap, yes, zero, yes, ~yes)))
+    piece, verdict = jax.lax.while_loop(proceed, cut, begin)
+    certain = jnp.where(verdict.clear, piece.hi, piece.lo)
+    theta = jnp.where(verdict.found, jnp.clip(verdict.cut, piece.lo, piece.hi), certain)
+    return jnp.where(active, theta, 1), verdict.crossing & active & verdict.found

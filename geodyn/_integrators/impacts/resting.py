@@ -1,0 +1,98 @@
+"""Resting contacts, which forces λ ≥ 0 hold closed: d²gap/dt² ≥ 0, λ d²gap/dt² = 0."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from geodyn._engine.tracing import once
+from geodyn._foundations.typing import Array, Bool
+from geodyn._integrators.contract.system import AbstractSystem
+from geodyn._integrators.impacts.gaps import accelerations, chosen, expanded, rounding
+from geodyn._integrators.impacts.impulse import complementarity
+
+SETTLING = 8
+
+
+class Resting(AbstractSystem):
+    """A system in which some of the contacts `which` [K] are `held` [K] closed by reaction forces. These are a function
+    of the state, by the complementarity problem of the accelerations (Glocker 2001; Baraff 1994). Rounding errors of
+    the gaps decay with the time constant `settling` (Baumgarte 1972). With `differentiable` reverse mode works, at the
+    price of slower batches."""
+
+    system: AbstractSystem
+    which: Array
+    held: Bool[Array, " K"]
+    settling: Array
+    differentiable: bool = eqx.field(static=True, default=False)
+
+    def force(self, t, q, v, lam):
+        applied = self.system.force(t, q, v, lam)
+        if self.differentiable:
+
+            def held(f):
+                return f + self.reaction(t, q, v, f)
+
+            return jax.lax.cond(jnp.any(self.held), held, lambda f: f, applied)
+        # The reaction forces are left out of the Jacobian of the stage equations.
+        still = jax.lax.stop_gradient((self, t, q, v, applied))
+        held = jnp.any(self.held)
+        return applied + once(held, lambda _: (still[0].reaction(*still[1:]),), jnp.zeros_like(q))[0]
+
+    def reaction(self, t, q, v, applied):
+        """The reaction force Nᵀλ of the held contacts, where `applied` are the other forces."""
+        lam, _, normals, _ = self.pushes(t, q, v, applied)
+        return lam @ normals
+
+    def pushes(self, t, q, v, applied):
+        """(λ, λ > 0, N, d²gap/dt²) of the contacts, with their reaction forces λ and the gradients N of their gaps."""
+        at, gram, free = self.accelerated(t, q, v, applied)
+        wanted = free + 2 * at.rate / self.settling + at.gap / self.settling**2
+        lam, pushing = complementarity(gram, wanted, self.held)
+        return lam, pushing, at.normals, free + gram @ lam
+
+    def accelerated(self, t, q, v, applied):
+        """(the `Expansion` of the gaps, N M⁻¹ Nᵀ, d²gap/dt² without reaction forces) of the contacts."""
+        at = expanded(self.system, self.which, t, q, v)
+
+        def raise_index(row):
+            return jax.jvp(lambda p: self.system.velocity(t, q, p, v), (applied,), (row,))[1]
+
+        gram = at.normals @ jax.vmap(raise_index)(at.normals).T
+        return at, gram, accelerations(self.system, at, t, q, v, applied)
+
+    def momentum(self, t, q, v):
+        return self.system.momentum(t, q, v)
+
+    def velocity(self, t, q, p, v=None):
+        return self.system.velocity(t, q, p, v)
+
+    def constraint(self, t, q):
+        return self.system.constraint(t, q)
+
+    def count_constraints(self, q):
+        return self.system.count_constraints(q)
+
+    def energy(self, t, q, v):
+        return self.system.energy(t, q, v)
+
+    def check(self, t, q, v):
+        return self.system.check(t, q, v)
+
+    @property
+    def couplings(self):
+        return None if self.differentiable else self.system.couplings
+
+
+def laid_down(system: AbstractSystem, which, h, t, q, v, force, gaps) -> Bool[Array, " g"]:
+    """A mask of the contacts `which` that are closed, at rest, and pressed by `force` or by each other; `gaps` is their
+    `gap_state`. A gap and a rate within rounding are zero, whatever their signs, and so is a reaction that would move a
+    gap in a step by no more than its rounding error."""
+    gap, rate, size = gaps
+    noise = rounding(size)
+    still = (jnp.abs(gap) <= noise) & (jnp.abs(rate) * h <= noise)
+    at = chosen(still)
+    numbers = at if which is None else which[at]
+    _, gram, free = Resting(system, numbers, still[at], SETTLING * h).accelerated(t, q, v, force)
+    reaction, pushing = complementarity(gram, free, still[at])
+    pressed = pushing & (reaction * jnp.diag(gram) * h**2 > noise[at])
+    return jnp.any((at[:, None] == jnp.arange(still.size)[None, :]) & pressed[:, None], axis=0)

@@ -1,0 +1,121 @@
+"""The derivative of a substep, through the impact at its end (saltation matrix).
+
+If a substep ends at an impact, a tangent also changes its length τ, by dτ = −d gap / (d gap/dτ), and then the momenta
+through the impact (Aizerman & Gantmacher 1958; Leine & Nijmeijer, Dynamics and Bifurcations of Non-Smooth Mechanical
+Systems, 2004).
+"""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from geodyn._foundations.typing import Array
+from geodyn._integrators.contract.system import AbstractSystem
+from geodyn._integrators.contract.tableau import ButcherTableau
+from geodyn._integrators.impacts.impulse import strike_tangent
+from geodyn._integrators.impacts.resting import SETTLING, Resting
+from geodyn._integrators.impacts.substep import Substeps
+from geodyn._integrators.step.collocation import Formulation, Problem
+from geodyn._integrators.step.stages import step_tangent
+
+
+class Delay(NamedTuple):
+    """The derivatives with respect to the length of a substep: of q and p at its end, of the stage values, and of the
+    gap that is zero at its end."""
+
+    q: Array
+    p: Array
+    w: Array
+    gap: Array
+
+
+class Walked(eqx.Module):
+    """A recorded substep that started from (step, t, q, p), to be differentiated."""
+
+    system: AbstractSystem
+    t0: Array
+    h: Array
+    step: Array
+    t: Array
+    q: Array
+    p: Array
+    record: Substeps
+    tableau: ButcherTableau = eqx.field(static=True)
+    formulation: Formulation = eqx.field(static=True)
+
+    @property
+    def hit(self):
+        """Whether it ended at an impact."""
+        return self.record.good & jnp.any(self.record.struck.pushed)
+
+    @property
+    def start(self):
+        """The arguments of `pose`, on which its stage equations depend."""
+        return self.system, self.t, self.record.length, self.q, self.p
+
+    def pose(self, system, t, length, q, p):
+        """Its stage equations."""
+        held = self.record.held
+        watched = system if system.contacts.elastic else Resting(system, *held, SETTLING * self.h, differentiable=True)
+        return Problem(watched, t, length, q, p, self.tableau, self.formulation)
+
+    def ended(self, rate: Problem):
+        """(increments of q and p, their tangents, the tangent of its stage values), from the tangent `rate` of its
+        stage equations."""
+        yes = jnp.ones((), bool)
+        change, added, dw = step_tangent(self.pose(*self.start), rate, self.record.w, yes)
+        added = tuple(jnp.zeros_like(x) if d is None else d for d, x in zip(added, change, strict=True))
+        return change, added, dw
+
+    def gap(self, system, t, q):
+        """The quantity that is zero at its end: the mean of the gaps that struck, weighted by their impulses."""
+        struck = self.record.struck
+        weight = jnp.abs(struck.impulse) / jnp.where(self.hit, jnp.sum(jnp.abs(struck.impulse)), 1)
+        return jnp.dot(weight, system.contacts.gap(t, q, struck.which))
+
+    def delay(self) -> Delay:
+        """The derivatives with respect to its length if it ends at an impact, else those of a substep that does not
+        depend on it."""
+        none = jax.tree.map(lambda x: None, self.system)
+        one, record = jnp.ones_like(self.t), self.record
+
+        def longer():
+            _, (dq, dp), dw = self.ended(eqx.filter_jvp(self.pose, self.start, (none, None, one, None, None))[1])
+            closing = eqx.filter_jvp(self.gap, (self.system, record.time, record.q), (none, one, dq))[1]
+            return Delay(dq, dp, dw, closing)
+
+        still = Delay(jnp.zeros_like(self.q), jnp.zeros_like(self.p), jnp.zeros_like(record.w), one)
+        return jax.lax.cond(self.hit, longer, lambda: still)
+
+    def tangent(self, rates, motion, delay: Delay):
+        """The tangents of (time, q, p) after it, of its stage values, of the impulses at its end, and of its length,
+        from `rates`, those of (system, t0, h), and `motion`, those of (time, q, p) before it."""
+        record, hit = self.record, self.hit
+        landed = record.good & (record.step > self.step)
+        none = (jnp.zeros_like(record.w), jnp.zeros_like(record.struck.impulse), jnp.zeros_like(record.length))
+
+        def made(rates, motion):
+            dt, dq, dp = motion
+            dgrid = eqx.filter_jvp(lambda t0, h: t0 + h * (self.step + 1), (self.t0, self.h), tuple(rates[1:]))[1]
+            dgrid = jnp.zeros_like(dt) if dgrid is None else dgrid
+            dlength = jnp.where(landed, dgrid - dt, 0)
+            rate = eqx.filter_jvp(self.pose, self.start, (rates[0], dt, dlength, dq, dp))[1]
+            (_, push), (dq_, dp_), dw = self.ended(rate)
+            after = (jnp.where(landed, dgrid, dt), dq + dq_, dp + dp_)
+
+            def same(momentum, rates, after, dw, dlength):
+                return (after, dw, none[1], dlength)
+
+            return jax.lax.cond(hit, struck, same, self.p + push, rates, after, dw, dlength)
+
+        def struck(momentum, rates, after, dw, dlength):
+            dt, dq, dp = after
+            end = (self.system, record.time, record.q)
+            late = -eqx.filter_jvp(self.gap, end, (rates[0], dt, dq))[1] / delay.gap
+            dt, dq, dp, dw = dt + late, dq + late * delay.q, dp + late * delay.p, dw + late * delay.w
+            dp, dj = strike_tangent((*end, momentum), (rates[0], dt, dq, dp), record.struck)
+            return (dt, dq, dp), dw, dj, dlength + late
+
+        return jax.lax.cond(record.good, made, lambda rates, motion: (motion, *none), rates, motion)

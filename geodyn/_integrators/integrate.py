@@ -1,0 +1,519 @@
+"""Time integration: `integrate`, from initial data to a trajectory. Only here is the failure of a step raised."""
+
+import functools
+import os
+from functools import partial
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+
+from geodyn._engine.jit import Carried, jit, short_errors, static_count, traced_numbers
+from geodyn._engine.numerics.failure import no_derivative_where
+from geodyn._engine.tracing import batched_as, undisturbed
+from geodyn._foundations.checks import a_number, array_of, numbers
+from geodyn._foundations.gate import checked
+from geodyn._foundations.typing import Array, Count, Float, Numbers, Steps
+from geodyn._integrators.contract.constraints import constraint_state, independence, is_consistent
+from geodyn._integrators.contract.lagrangian import AbstractFlatLagrangian, check_kinetic
+from geodyn._integrators.contract.results import RESULTS
+from geodyn._integrators.contract.system import AbstractSystem
+from geodyn._integrators.impacts.path import advance_with_impacts, no_impacts, padded, walked_with_impacts
+from geodyn._integrators.impacts.substep import Moving, moving, pressed
+from geodyn._integrators.judgement import Facts, judged, no_facts
+from geodyn._integrators.saving.checkpoint import Piece, opened
+from geodyn._integrators.saving.inputs import named_inputs
+from geodyn._integrators.saving.parts import Plan, by_parts, plan
+from geodyn._integrators.step.methods import (
+    AbstractCollocation,
+    AbstractMethod,
+    AbstractStepper,
+    Gauss,
+    RadauIIA,
+    State,
+    advice,
+    formulation_of,
+    start,
+)
+from geodyn._integrators.step.path import path, walked
+from geodyn._integrators.steppers.stepper import start_stepper, stepped
+from geodyn._integrators.trajectory import Impacts, Inputs, IntegrationError, Run, Stats, Trajectory
+
+STAGE_MEMORY = 2**28
+# Constraints whose independence is less are called dependent where a step fails: within some 6 degrees.
+DEPENDENT = 0.1
+AT_START = RESULTS.overlapping, RESULTS.pressed_at_rest, RESULTS.inconsistent_start
+MOST_NUMBERS = 2**31
+ROWS = 6  # The number of arrays that are saved of a state: q, p, λ, frame, local error, v.
+
+
+@checked
+@undisturbed()
+def integrate(
+    system: AbstractSystem,
+    q0: Numbers,
+    v0: Numbers | None = None,
+    *,
+    p0: Numbers | None = None,
+    t1: Numbers,
+    steps: Steps,
+    t0: Numbers = 0.0,
+    method: AbstractMethod | None = None,
+    save_every: Steps = 1,
+    max_impacts: Count = 64,
+    progress: bool = False,
+    checkpoint: str | os.PathLike | None = None,
+    throw: bool = True,
+) -> Trajectory:
+    """Integrates a system from (q0, v0) at the time t0 to the time t1 in equal steps.
+
+    The default method is `gd.Gauss(3)`, or `gd.RadauIIA(3)` for a system with constraints. Systems with dry friction or
+    plasticity need `gd.friction.IncrementalPotential()`; contacts that slide, stick or rest with friction need
+    `gd.methods.Moreau()`. To compare with, there are `gd.methods.Collocation(gd.tableaus.rk4())`,
+    `gd.methods.Newmark()`, `gd.methods.StormerVerlet()` and `gd.methods.Adaptive()`.
+
+    The impacts of a system with contacts happen at their own moments between the steps and stand in
+    `trajectory.impacts`; the saved times stay as they are. A restitution below 1 ends flights of less than a sixteenth
+    of a step.
+
+    The result can be differentiated, in both modes, with respect to every number in the system, q0, v0, t0 and t1, by
+    the implicit-function theorem, and batched with `jax.vmap` over any of them. Outside of jit, vmap and grad one
+    compiled program serves any number of steps, of saved states and, up to the next power of 2, of impacts.
+
+    Args:
+        system: a `System`, a `Lagrangian`, an `ODE` or another system.
+        q0: the initial configuration, [N, dim] of a `System`, [n] of a `Lagrangian` or `ODE`.
+        v0: the initial velocity, in the shape of q0. Without it the motion starts from rest. An `ODE` takes none, and a
+            `gd.hamilton.Hamiltonian` needs v0 or p0.
+        p0: the initial momentum, in the shape of q0, in the place of v0.
+        t1: the end time, in any consistent units. An earlier one than t0 is reached backwards, without contacts, dry
+            friction and plasticity.
+        steps: the number of steps.
+        t0: the initial time.
+        method: the method of integration.
+        save_every: the start and every so many-th step are saved; it must divide `steps`.
+        max_impacts: the largest number of impacts.
+        progress: True shows the steps done, the rate and the time left, and before that for how long it has been
+            compiling.
+        checkpoint: a folder, new or of a run with the same inputs, which then goes on where it stopped, bit for bit
+            (with the same versions on the same machine). It is written every few seconds and at the end.
+        throw: False returns the trajectory where a step has failed.
+
+    Returns:
+        A `Trajectory` with T = steps/save_every + 1 saved states. With `progress` or `checkpoint`, Ctrl-C returns what
+        was computed so far. Inside jit or vmap nothing can be raised: look at `trajectory.result`. What follows a
+        failed step is NaN, and so are its derivatives; the other members of a batch are not affected.
+
+    Raises:
+        ValueError: for arguments that do not fit, and for a checkpoint of another run, before anything is compiled.
+        IntegrationError: where a step fails, unless throw=False.
+
+    Example:
+        A mass on a spring, x = cos √k t, and the derivative with respect to the stiffness k, −t sin(√k t)/(2√k).
+
+        >>> def position(k):
+        ...     body = gd.System(gd.spaces.Euclidean(1), [1.0], gd.Harmonic(k, [0.0]))
+        ...     return gd.integrate(body, [[1.0]], t1=1.0, steps=20).q[-1, 0, 0]
+        >>> print("%.6f %.6f" % jax.value_and_grad(position)(4.0))
+        -0.416147 -0.227324
+        >>> print(f"{np.cos(2.0):.6f} {-np.sin(2.0) / 4:.6f}")
+        -0.416147 -0.227324
+    """
+    q, v = _initial(system, q0, v0 if p0 is None else _velocity(system, q0, v0, p0, t0))
+    steps, save_every = static_count("steps", steps), static_count("save_every", save_every)
+    max_impacts = static_count("max_impacts", max_impacts)
+    reversible = system.contacts is None and system.is_smooth
+    _check_times(t0, t1, steps, save_every, reversible)
+    kind = type(system)  # Equinox makes a pytree of every bound method, `system.check`, which takes 50 µs.
+    constraints = kind.count_constraints(system, q)
+    method = _method(system, method, q, constraints)
+    system, method = traced_numbers(system), traced_numbers(method)
+    h = _number((t1 - t0) / steps, q.dtype)  # It is traced wherever anything is.
+    h = h if reversible or not isinstance(h, Tracer) else h * jnp.where(h > 0, 1.0, jnp.nan)
+    counts = {"steps": steps, "save_every": save_every, "max_impacts": max_impacts}
+    watched = system.contacts is not None and isinstance(method, AbstractCollocation)
+    most, saves = max_impacts if watched else 0, steps // save_every
+    if saves * ROWS * q.size > MOST_NUMBERS:
+        raise ValueError(
+            f"steps={steps} with save_every={save_every} would save {saves} states of {q.size} coordinates, more than "
+            "fit into the memory: save fewer of them, by a larger save_every"
+        )
+    if most and system.charts is not None:
+        raise ValueError("system has contacts, which need a space of a single chart: give the space another chart")
+    concrete = not any(isinstance(x, Tracer) for x in jax.tree.leaves((system, method, q, v, t0, t1, h)))
+    t0, t1 = (np.asarray(t, q.dtype) if concrete else jnp.asarray(t, q.dtype) for t in (t0, t1))
+    if concrete:
+        kind.check(system, t0, np.asarray(q), None if v is None else np.asarray(v))
+        system = _with_rest(system, method, t0, h, q, v) if most and system.contacts.elastic else system
+    elif checkpoint is not None:
+        raise ValueError(f"checkpoint={checkpoint} has no place inside of jit, vmap or grad")
+    args, in_view = (system, method, t0, h, q, v), concrete and (progress or checkpoint is not None)
+    whole = plan(saves, save_every, 2 * ROWS * (q.size + constraints), in_view)
+    if in_view or (concrete and saves > whole.room):
+        inputs = {"q0": q, "v0": v, "t0": t0, "t1": t1, **counts}
+        folder = None if checkpoint is None else opened(checkpoint, named_inputs(system, method, **inputs))
+        end, rows, impacts = _by_parts(*args, most, whole, folder, progress)
+    else:
+        options = {"saves": saves, "every": save_every, "most": most}
+        options = _counted(**options, room=whole.room) if concrete else options
+        end, rows, impacts = _whole(*args, **options)
+    impacts = Impacts(*jit(padded)(most, *(impacts or ()))) if most else None
+    trajectory = _trajectory(system, method, (t0, t1, h), q, v, end, rows, impacts, **counts)
+    if throw and not isinstance(trajectory.result, Tracer):  # It is known outside of jit, in derivatives too.
+        with short_errors():
+            _raise_failure(trajectory)
+    return trajectory
+
+
+@partial(jax.jit, static_argnums=1)
+def _number(x, dtype):
+    return jnp.asarray(x, dtype)  # Without jit it takes three times as long.
+
+
+def _cast(x, dtype):
+    if isinstance(x, np.ndarray):
+        return np.array(x, dtype)  # A copy, since the steps may still read it when the caller changes the original.
+    return x if x.dtype == dtype and not x.weak_type else x.astype(dtype)
+
+
+def _initial(system, q0, v0):
+    wanted = "real numbers in the shape of a configuration"
+    q = array_of("q0", q0, wanted)
+    dtype = jnp.result_type(q.dtype, *() if jnp.issubdtype(q.dtype, jnp.floating) else (float,))
+    if dtype.itemsize < 4:
+        raise ValueError(f"q0 must be numbers of float32 or float64, got {dtype}: give q0.astype(float)")
+    q = _cast(q, dtype)
+    v = None if v0 is None else _cast(array_of("v0", v0, wanted), dtype)
+    v = np.zeros(q.shape, dtype) if v is None and system.starts_at_rest else v
+    if v is not None and v.shape != q.shape:
+        raise ValueError(f"v0 must have the shape of q0, {q.shape}; got {v.shape}")
+    for name, value in (("q0", q), ("v0", v)):
+        if value is not None and not isinstance(value, Tracer) and not np.all(np.isfinite(np.asarray(value))):
+            raise ValueError(f"{name} must be finite, got {np.asarray(value)}")
+    return q, v
+
+
+def _velocity(system, q0, v0, p0, t0):
+    """The initial velocity that belongs to the momentum p0."""
+    if v0 is not None:
+        raise ValueError("give either v0 or p0, not both")
+    q, p = _initial(system, q0, None)[0], numbers("p0", p0, "real numbers in the shape of a configuration")
+    if p.shape != q.shape:
+        raise ValueError(f"p0 must have the shape of q0, {q.shape}; got {p.shape}")
+    return jit(_raised)(system, jnp.asarray(t0, q.dtype), q, p.astype(q.dtype))
+
+
+def _raised(system, t, q, p):
+    return system.velocity(t, q.reshape(-1), p.reshape(-1)).reshape(q.shape)
+
+
+def _check_times(t0, t1, steps, save_every, reversible: bool):
+    if steps % save_every:
+        raise ValueError(f"save_every must divide steps={steps}, got {save_every}")
+    a_number("t0", t0)
+    a_number("t1", t1)
+    if isinstance(t0, Tracer) or isinstance(t1, Tracer):
+        return
+    if not (np.isfinite(t1) and np.isfinite(t0) and t1 != t0):
+        raise ValueError(f"t1 must be finite and another time than t0={t0}, got {t1}")
+    if not reversible and t1 < t0:
+        raise ValueError(
+            f"t1 must be later than t0={t0}, got {t1}: impacts, dry friction and plasticity are not followed backwards"
+        )
+
+
+@functools.cache
+def _default(constrained: bool) -> AbstractCollocation:
+    return RadauIIA(3) if constrained else Gauss(3)
+
+
+def _method(system, method, q, constraints: int):
+    """The method asked for or the default one, checked against the system's constraints."""
+    if method is None:
+        method = _default(constraints > 0)
+    if not isinstance(method, AbstractMethod):
+        raise ValueError(
+            f"method must be gd.Gauss(3), gd.RadauIIA(3), gd.methods.Collocation(tableau) or a stepper; got {method!r}"
+        )
+    if isinstance(method, AbstractCollocation):
+        if formulation_of(method, constraints).at_end and constraints > _count_holonomic(system, q):
+            raise ValueError(
+                f"formulation={method.formulation!r} bounds only the end of a step, and nonholonomic constraints every "
+                "stage: use method=gd.RadauIIA(3)"
+            )
+        if not system.is_smooth:
+            raise ValueError(
+                "the system has elements such as gd.friction.DryFriction, whose force jumps where they slip the other "
+                "way: collocation cannot follow that, take method=gd.friction.IncrementalPotential()"
+            )
+        if system.contacts is not None and not method.tableau.has_distinct_nodes:
+            raise ValueError(
+                "the system has contacts, whose impacts are found on the polynomial of a step: that needs a method "
+                f"with distinct nodes, and those of {method.tableau} are {method.tableau.c.tolist()}: take "
+                "method=gd.Gauss(3), or gd.RadauIIA(3) where there are constraints"
+            )
+        if system.contacts is not None and system.contacts.jumping:
+            raise ValueError(
+                "the system has contacts such as gd.rigid.Polyhedra, whose gaps jump where features lose each other: "
+                "no moment of impact can be found there, take method=gd.methods.Moreau()"
+            )
+    return method
+
+
+def _count_holonomic(system, q):
+    return jax.eval_shape(system.constraint, jnp.zeros((), q.dtype), q.reshape(-1)).size
+
+
+def _with_rest(system, method, t0, h, q, v):
+    """The system, or, if contacts are pressed at rest from the start, the same system whose contacts may be at rest."""
+    if jit(_least_gap)(system, t0, q) > np.sqrt(np.finfo(q.dtype).eps):
+        return system
+    first = jit(_begin)(system, method, t0, h, q, v)
+    return system.contacts.with_rest() if np.any(jit(pressed)(system, None, t0, h, first)[1]) else system
+
+
+def _least_gap(system, t, q):
+    return jnp.min(system.contacts.gap(t, q.reshape(-1)))
+
+
+def _begin(system, method, t0, h, q, v):
+    """The initial `State`, of flat arrays, with the multipliers there. It is a failure if q and v are no state of the
+    system, of which `check` tells more where they are known."""
+    flat = q.reshape(-1)
+    velocity = system.velocity(t0, flat, jnp.zeros(0, q.dtype)) if v is None else v.reshape(-1)
+    momentum = system.momentum(t0, flat, velocity)
+    begin = start_stepper if isinstance(method, AbstractStepper) else start
+    first = begin(system, method, t0, h, flat, momentum, velocity)
+    valid = is_consistent(system, t0, flat, velocity)
+    return eqx.tree_at(lambda s: s.result, first, jnp.where(valid, first.result, RESULTS.inconsistent_start))
+
+
+class Reached(eqx.Module):
+    """How far a run has got: the state, the facts about the accuracy of the saved states, and the result if the run
+    ends here."""
+
+    state: State | Moving
+    facts: Facts
+    result: Array
+
+    @property
+    def alive(self):
+        """Whether no step has failed."""
+        return self.state.alive
+
+
+def _at_grid_time(state: State | Moving) -> State:
+    """The state without what is known of contacts between two grid times."""
+    return state.state if isinstance(state, Moving) else state
+
+
+def _start(system, method, t0, h, q, v, most: int) -> Reached:
+    first = _begin(system, method, t0, h, q, v)
+    return Reached(moving(system, t0, h, first) if most else first, no_facts(q.dtype), first.result)
+
+
+def _run(system, method, t0, h, begin: Reached, *, saves: int, every, most: int, made=None, limit=None):
+    """(Reached, rows, impacts) after `saves` × `every` steps. The rows are (q, p, λ, frame, local error, v) at the
+    start and after every `every`-th step, NaN after a failure. If `made` and `limit` are given, only the first `made`
+    saves are computed, with up to `limit` impacts."""
+    state = _at_grid_time(begin.state)
+    after, (*saved, impacts) = _advance(system, method, t0, h, begin.state, saves, every, most, made, limit)
+    multipliers: Float[Array, "s c"] = saved[2]
+    end, n, c = _at_grid_time(after), state.q.shape[0], multipliers.shape[1]
+    lam = state.history[-1, n : n + c] / (1 if isinstance(method, AbstractStepper) else h)
+    here = (state.q, state.p, lam, state.frame, state.errors[:1])
+    q, p, lam, frame, error = (jnp.concatenate([a[None], b]) for a, b in zip(here, saved, strict=True))
+    t = t0 + h * (state.step + every * jnp.arange(saves + 1))
+    rows = t, q, p, lam
+    v, lam, facts, result = judged(system, method, h, state.step == 0, end, begin.facts, rows, made, most)
+    return Reached(after, facts, result), (q, p, lam, frame, error, v), impacts
+
+
+def _advance(system, method, t0, h, state: State | Moving, saves: int, every, most: int, made, limit):
+    """(state, (q, p, λ, frame, local error, impacts)) after `saves` × `every` steps. The values are those after every
+    `every`-th step, NaN after a failure. The impacts are None unless `most` is positive."""
+    if isinstance(state, Moving):
+        if made is not None:
+            return walked_with_impacts(system, method, t0, h, state, saves, every, most, made, limit)
+        return advance_with_impacts(system, method, t0, h, state, saves, every, most)
+    n, c = state.q.shape[0], system.count_constraints(state.q)
+
+    def run(state, saves, every, made=None):
+        if isinstance(method, AbstractStepper):
+            return stepped(system, t0, h, state, method=method, saves=saves, every=every, made=made)
+        if made is None:
+            state, steps = path(system, t0, h, state, method=method, saves=saves, every=every)
+        else:
+            state, steps = walked(system, t0, h, state, method, saves, every, made)
+        saved = (steps.q, steps.p, steps.w[:, -1, n : n + c] / h, steps.frame, steps.error)
+        return state, jax.tree.map(lambda x: jnp.where(steps.good[:, None], x, jnp.nan), saved)
+
+    if made is not None:
+        state, saved = run(state, saves, every, made)
+        return state, (*saved, None)
+    # Reverse mode stores the stage values of all steps. If that is too much, the run is checkpointed, so that only the
+    # stage values of one part are stored at a time: of the steps to some saves, or of a piece of the steps to one save.
+    least = saves * every * state.history.size * state.q.dtype.itemsize / STAGE_MEMORY
+    parts = _parts(saves, least)
+    if least <= 1:
+        state, saved = run(state, saves, every)
+        return state, (*saved, None)
+    pieces = _parts(every, least / parts)
+    piece = jax.checkpoint(lambda state, _: run(state, saves // parts, every // pieces), prevent_cse=False)
+
+    def part(state, _):
+        state, saved = jax.lax.scan(piece, state, None, length=pieces)
+        return state, jax.tree.map(lambda x: x[-1], saved)
+
+    state, saved = jax.lax.scan(part, state, None, length=parts)
+    return state, (*jax.tree.map(lambda x: x.reshape(saves, *x.shape[2:]), saved), None)
+
+
+def _parts(saves, least):
+    """The smallest divisor of `saves` that is at least `least`."""
+    return next(k for k in range(1, saves + 1) if saves % k == 0 and k >= min(least, saves))
+
+
+def _from_start(system, method, t0, h, q, v, *, most: int, **options):
+    begin = _start(system, method, t0, h, q, v, most)
+    end, rows, impacts = _run(system, method, t0, h, begin, most=most, **options)
+    ends = tuple(_at_grid_time(reached.state) for reached in (begin, end))
+    # Traced once for all rows.
+    failed = jax.tree_util.Partial(jit(_failed), system, method, t0, h, ends, rows[:3], options["every"], most)
+    sources = system, method, t0, h, q, v
+    rows = rows[0], *batched_as(rows[0], rows[1:])  # Not all depend on what the positions depend on.
+    rows = tuple(no_derivative_where(failed, row, sources) for row in rows)  # One by one, since many need not all.
+    return _ended(end), rows, impacts  # Each array that is returned takes some microseconds.
+
+
+def _failed(system, method, t0, h, ends: tuple[State, State], rows, every, most: int):
+    """Which rows (q, p, λ) have no derivative: those after a failed step, and all if they are numbers without a correct
+    digit. `ends` are the states at the start and at the end."""
+    t = t0 + h * every * jnp.arange(len(rows[0]))
+    facts = no_facts(h.dtype)
+    result = judged(system, method, h, ends[0].step == 0, ends[1], facts, (t, *rows), None, most)[3]
+    return jnp.isnan(rows[0][:, 0]) | (result == RESULTS.digits_lost) | (result == RESULTS.under_resolved)
+
+
+def _ended(end: Reached):
+    """What a trajectory tells of the end: ((steps, iterations, Jacobians), errors, result)."""
+    state = _at_grid_time(end.state)
+    return (state.step, state.iterations, state.jacobians), state.errors, end.result
+
+
+def _trajectory(system, method, times, q, v, end, rows, impacts: Impacts | None, **counts):
+    steps, errors, result = end
+    columns, h, further = _columns(times, q, v, steps, errors, rows, counts=tuple(counts.items()))
+    known = {"carried": Carried(Run(system, method)), "result": result, "step_size": h, "impacts": impacts}
+    return Trajectory(*columns, **known, **further)
+
+
+@partial(jax.jit, static_argnames="counts")
+def _columns(times, q0, v0, steps, errors, rows, *, counts):
+    """((t, q, v, p, λ), h, the further fields of a `Trajectory`) of the rows, with q, v and p in the shape of a
+    configuration. They are made here since that costs less for each call."""
+    inputs = Inputs(q0, v0, *times[:2], **dict(counts))
+    count, every = min(len(rows[0]), inputs.steps // inputs.save_every + 1), inputs.save_every
+    q, p, lam, frame, error, v = (x[:count] for x in rows)
+    (t0, _, h), full = times, (count, *q0.shape)
+    t = t0 + h * every * jnp.arange(count, dtype=q.dtype)
+    p = p.reshape(full) if p.shape == q.shape else p
+    frame = frame if frame.size else None
+    made, iterations, jacobians = steps
+    stats = Stats(made, iterations, jacobians, errors[1])
+    further = {"inputs": inputs, "frame": frame, "local_error": error[:, 0], "stats": stats}
+    return (t, q.reshape(full), v.reshape(full), p, lam), h, further
+
+
+def _raise_failure(trajectory):
+    result = RESULTS(int(trajectory.result))
+    if result == RESULTS.successful:
+        return
+    trajectory = jax.tree.map(jax.lax.stop_gradient, trajectory)
+    if result == RESULTS.not_finite and isinstance(trajectory.system, AbstractFlatLagrangian):
+        check_kinetic(trajectory.system, trajectory.inputs.t0, trajectory.inputs.q0, trajectory.inputs.v0)
+    if result == RESULTS.contact_unresolved:
+        t = float(trajectory.t[0]) + int(trajectory.stats.steps) * float(trajectory.step_size)
+        raise IntegrationError(f"after t = {t:.6g} {result.message}", trajectory)
+    if result in (RESULTS.too_many_impacts, RESULTS.friction_at_rest, RESULTS.impact_unsolved):
+        times = np.asarray(trajectory.impacts.t)
+        after = np.max(times, where=np.isfinite(times), initial=float(trajectory.t[0]))
+        word = "after" if result == RESULTS.too_many_impacts else "at"
+        raise IntegrationError(f"{word} t = {after:.6g} {result.message}", trajectory)
+    if result in (*AT_START, RESULTS.digits_lost, RESULTS.under_resolved):
+        raise IntegrationError(result.message, trajectory)
+    if result in (RESULTS.not_converged, RESULTS.not_finite, RESULTS.charts_disagree):
+        done = int(trajectory.stats.steps) - 1
+        t = float(trajectory.t[0]) + done * float(trajectory.step_size)
+        why = (result == RESULTS.not_converged and _advice(trajectory, t)) or result.message
+        raise IntegrationError(
+            f"step {done + 1} at t = {t:.6g} failed: {why}. The error's .trajectory (or throw=False) holds "
+            "what was computed",
+            trajectory,
+        )
+
+
+def _advice(trajectory, failed) -> str:
+    """What is known of the step from the time `failed`, from the last saved state before it."""
+    last = int(np.sum(np.isfinite(trajectory.q.reshape(len(trajectory.q), -1)[:, 0]))) - 1
+    t, q, v = (x[last] for x in (trajectory.t, trajectory.q, trajectory.v))
+    q, v, h, system = q.reshape(-1), v.reshape(-1), trajectory.step_size, trajectory.system
+    if isinstance(trajectory.method, AbstractStepper):
+        return advice(trajectory.method, system, t, h, q, v)
+    further = failed - t + h
+    places = ((t, q), (t + further, q + further * v)) if system.count_constraints(q) else ()
+    if any(_is_dependent(system, t, q, v) for t, q in places):
+        return (
+            "the constraints become dependent here, as where a linkage goes flat or is stretched tight: it may go on "
+            "in several ways, or not at all, and no steps decide which. End before it, or change a length, so that it "
+            "keeps clear of this configuration"
+        )
+    return ""
+
+
+def _is_dependent(system, t, q, v) -> bool:
+    """Whether the constraints are dependent near a place at which they are about fulfilled."""
+    missed, _, gram = map(np.asarray, constraint_state(system, q, v, t))
+    return bool(np.max(np.abs(missed)) < 0.1 * (1 + np.max(np.abs(q))) and independence(gram) < DEPENDENT)
+
+
+def _by_parts(system, method, t0, h, q, v, most, whole: Plan, folder, progress):
+    """(end, rows, impacts) as `_from_start` returns them, by a host loop over jitted parts."""
+    begin = _begun(system, method, t0, h, q, v, min(most, 1))
+
+    def advance(reached, rows, stride):
+        options = _counted(rows, stride, most, whole.room)
+        reached, saved, impacts = _part(system, method, t0, h, reached, **options)
+        return reached, saved, impacts or ()
+
+    pieces = by_parts(advance, Piece(begin, *_no_saves(system, method, begin, most), 0), whole, folder, progress)
+    rows, impacts = (
+        jax.tree.map(lambda *x: np.concatenate(x), *(getattr(piece, name) for piece in pieces))
+        for name in ("rows", "others")
+    )
+    end, missing = pieces[-1].state, whole.rows // whole.kept + 1 - len(rows[0])
+    if missing and bool(end.alive):
+        end = eqx.tree_at(lambda end: end.result, end, jnp.asarray(RESULTS.interrupted))
+    elif missing:
+        rows = [np.concatenate([x, np.full((missing, *x.shape[1:]), np.nan, x.dtype)]) for x in rows]
+    return _ended(end), jax.device_put(list(rows), getattr(q, "sharding", None)), impacts
+
+
+def _counted(saves: int, every: int, most: int, room: int) -> dict:
+    """The options of `_run` for one compiled program that serves any number of steps and of saves up to `room`, and any
+    number of impacts up to the next power of 2."""
+    counts = {"every": np.array(every), "made": np.array(saves), "limit": np.array(most)}
+    return {"saves": room, "most": 1 << (most - 1).bit_length() if most else 0, **counts}
+
+
+_begun, _whole, _part = jit(_start), jit(_from_start), jit(_run)
+
+
+def _no_saves(system, method, begin: Reached, most):
+    state = _at_grid_time(begin.state)
+    dtype, hidden = state.q.dtype, isinstance(method, AbstractStepper)
+    c = state.history.shape[1] - state.q.size if hidden else system.count_constraints(state.q)
+    sizes = (state.q.size, state.p.size, c, state.frame.size, 1, state.q.size)
+    return tuple(np.zeros((0, size), dtype) for size in sizes), no_impacts(dtype) if most else ()

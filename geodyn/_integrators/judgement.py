@@ -1,0 +1,132 @@
+"""Checks of the accuracy of the saved states: by the energy, if it is known to be constant, by the rounding errors of
+the chart, and by the local error."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from geodyn._engine.internals import is_constant, jaxpr_as_fun
+from geodyn._engine.native import native
+from geodyn._foundations.typing import Array
+from geodyn._integrators.contract.constraints import reactions
+from geodyn._integrators.contract.results import RESULTS
+from geodyn._integrators.contract.system import AbstractLagrangianSystem, pfaffian, rounding, total_energy
+from geodyn._integrators.step.methods import AbstractCollocation, State
+
+MOST_ROUNDING = 1e-4
+ROUNDINGS = 16
+BLOCK = 32
+
+
+class Facts(NamedTuple):
+    """What the saved states so far say about their accuracy: the energy of the first state, the extremes of the energy
+    and the largest kinetic energy (only if the energy is to be checked), and the largest relative rounding error of a
+    position in units of eps (`rounding`)."""
+
+    first: Array
+    highest: Array
+    lowest: Array
+    kinetic: Array
+    rounding: Array
+
+
+def no_facts(dtype) -> Facts:
+    """The facts before the first saved state."""
+    number = jnp.zeros((), dtype)
+    return Facts(number, number - jnp.inf, number + jnp.inf, number, number)
+
+
+def judged(system, method, h, is_first, state: State, facts: Facts, rows, made, most: int):
+    """(the velocities of the rows (t, q, p, λ), their multipliers, the facts including these rows, the result of the
+    run so far); `made` is passed to `_of_rows`."""
+    t, q, _, multipliers = rows
+    smooth = isinstance(method, AbstractCollocation) and not most and system.is_smooth
+    conservative = smooth and _is_conservative(system, t[0], q[0])
+    followed = conservative and not method.tableau.is_explicit
+
+    # The multipliers of the last stage are two orders less accurate than the motion. Those of the state are not; but of
+    # contacts that rest the state does not tell.
+    solved = isinstance(method, AbstractCollocation) and system.contacts is None and multipliers.shape[1] > 0
+
+    def of_row(t, q, p, lam):
+        v = system.velocity(t, q, p)
+        known = jnp.concatenate([v, reactions(system, t, q, p, v)]) if solved else v
+        energy = (total_energy(system, t, q, v, lam), jnp.abs(p @ v) / 2) if followed else ()
+        return [known, rounding(system, q), *energy]
+
+    known, rounded, *others = _of_rows(of_row, rows, made)
+    v, lam = jnp.split(known, [q.shape[1]], axis=1) if solved else (known, multipliers)
+    # This is checked after a failure too, since lost digits may have caused it.
+    facts = facts._replace(rounding=jnp.fmax(facts.rounding, jnp.nanmax(rounded)))
+    lost = facts.rounding * jnp.finfo(rounded.dtype).eps > MOST_ROUNDING
+    result = jnp.where(lost & (state.result <= RESULTS.not_finite), RESULTS.digits_lost, state.result)
+    # A method that damps forgets the errors of steps that were too long for what it damped.
+    remembers = smooth and (conservative or method.tableau.is_symplectic or method.tableau.is_explicit)
+    wrong = (state.errors[3] > state.errors[4]) & remembers
+    if followed:
+        energy, kinetic = others
+        facts = Facts(
+            jnp.where(is_first, energy[0], facts.first),
+            jnp.maximum(facts.highest, jnp.max(energy)),
+            jnp.minimum(facts.lowest, jnp.min(energy)),
+            jnp.maximum(facts.kinetic, jnp.max(kinetic)),
+            facts.rounding,
+        )
+        noise = _noise(system, t[0], q[0], jnp.nanmax(jnp.abs(multipliers), initial=0), h)
+        resolved = _is_resolved(facts, noise, damping=not method.tableau.is_symplectic)
+        wrong = wrong | ~resolved | (state.errors[2] > 1)
+    return v, lam, facts, jnp.where((result == RESULTS.successful) & wrong, RESULTS.under_resolved, result)
+
+
+def _is_conservative(system, t, q) -> bool:
+    """Whether the energy is known to be constant: there is no dissipation, and nothing depends on time."""
+    v = jnp.zeros_like(q)
+    if not isinstance(system, AbstractLagrangianSystem) or pfaffian(system, t, q, v).size or not system.is_smooth:
+        return False
+    of_time = is_constant(lambda t: (system.lagrangian_at(t, q, v), system.constraint(t, q)), t)
+    return of_time and is_constant(lambda v: system.rayleigh_at(t, q, v), v)
+
+
+def _noise(system, t, q, reaction, h):
+    """The energy that rounding may give to a body at rest: the kinetic energy of velocities that move it by the
+    rounding error of its positions in a step, and the work of the reactions at these."""
+    v = jnp.ones_like(q) * (ROUNDINGS * jnp.finfo(q.dtype).eps * jnp.max(jnp.abs(q)) / h)
+    return jnp.abs(system.momentum(t, q, v) @ v) / 2 + jnp.abs(reaction * h * v[0])
+
+
+def _is_resolved(facts: Facts, noise, damping):
+    """Whether the energy at all saved times is that of the start, to within a third of the largest kinetic energy and
+    the `noise`; a `damping` method may dissipate any part of it. If the steps resolve a motion, its energy is constant
+    to many digits; if they do not, as near the pole of a chart or in a close encounter, it changes by any factor."""
+    largest = jnp.maximum(jnp.abs(facts.highest), jnp.abs(facts.lowest))
+    rounding_off = jnp.sqrt(jnp.finfo(largest.dtype).eps) * largest
+    gained, lost = facts.highest - facts.first, facts.first - facts.lowest
+    return (gained if damping else jnp.maximum(gained, lost)) <= facts.kinetic / 3 + rounding_off + noise
+
+
+def _of_rows(function, rows, made):
+    """The function of every row. If `made` is given, only the first row and the `made` rows after it are computed,
+    block by block. For the other rows, and for rows that are not finite, the first result is NaN, and the further
+    results are those of the first row."""
+    if made is None:
+        return native(lambda *rows: jax.lax.map(lambda row: function(*row), rows), *rows)
+    program, count = jax.make_jaxpr(function)(*(x[0] for x in rows)), rows[0].shape[0]
+    size, index = min(BLOCK, count), jnp.arange(count)
+
+    def wide(mask, x):
+        return mask.reshape(-1, *[1] * (x.ndim - 1))
+
+    finite = jnp.all(jnp.stack([jnp.all(jnp.isfinite(x), axis=tuple(range(1, x.ndim))) for x in rows]), axis=0)
+    valid = finite & (index <= made)
+    rows = [jnp.where(wide(valid, x), x, x[:1]) for x in rows]
+
+    def block(k, values):
+        at = jnp.minimum(k * size, count - size)
+        here = jax.vmap(jaxpr_as_fun(program))(*(jax.lax.dynamic_slice_in_dim(x, at, size) for x in rows))
+        return [jax.lax.dynamic_update_slice_in_dim(x, y, at, 0) for x, y in zip(values, here, strict=True)]
+
+    values = [jnp.zeros((count, *x.shape), x.dtype) for x in program.out_avals]
+    values = jax.lax.fori_loop(0, (made + size) // size, block, values)
+    first, *others = (jnp.where(wide(valid, x), x, x[:1]) for x in values)
+    return [jnp.where(wide(valid, first), first, jnp.nan), *others]

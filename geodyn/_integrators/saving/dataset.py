@@ -1,0 +1,73 @@
+"""Trajectories as xarray datasets, for their named dimensions and their files."""
+
+import json
+from collections.abc import Iterable
+
+import numpy as np
+
+from geodyn._foundations.files.archive import named_arrays
+from geodyn._integrators.contract.results import RESULTS
+from geodyn._integrators.saving.inputs import description
+from geodyn._integrators.saving.schema import structure
+from geodyn._version import __version__
+
+NAMES = {"q": "position", "v": "velocity", "p": "momentum", "multipliers": "multiplier, positive where it pushes"}
+
+
+def dataset(trajectory):
+    """The data set that `Trajectory.to_xarray` returns."""
+    try:
+        import xarray
+    except ImportError:
+        raise ImportError("to_xarray needs xarray: pip install 'geodyn[xarray]'") from None
+    if trajectory.t.ndim != 1:
+        raise ValueError("a batch of trajectories has no one dataset: take jax.tree.map(lambda x: x[i], trajectory)")
+    configuration = ("point", "coordinate")[3 - trajectory.q.ndim :]
+    dims = dict.fromkeys("qvp", ("time", *configuration)) | {"multipliers": ("time", "constraint")}
+    dims["p"] = dims["q"] if trajectory.p.shape == trajectory.q.shape else ("time", "quasi-velocity")
+    arrays = {name: np.asarray(getattr(trajectory, name)) for name in dims}
+    variables = {name: (dims[name], x, {"long_name": NAMES[name]}) for name, x in arrays.items() if x.size}
+    if "p" in variables:
+        variables["energy"] = ("time", np.asarray(trajectory.energy), {"long_name": "energy"})
+    if trajectory.impacts is not None:
+        count = int(trajectory.impacts.count)
+        for name, x in named_arrays(trajectory.impacts).items():
+            variables[f"impact_{name}"] = ("impact", x[:count], {"long_name": f"{name} of the impact"})
+    time = ("time", np.asarray(trajectory.t), {"long_name": "time"})
+    return xarray.Dataset(variables, {"time": time}, _attributes(trajectory))
+
+
+def table(data, names: Iterable[str], rows: Iterable[str]):
+    """The named arrays of a data set as a long table of pandas, with a row for each place along the dimensions `rows`,
+    as far as they have them. Other dimensions become columns, by their numbers: `q0`, `q1`."""
+    columns = {}
+    for name in names:
+        x = data.variables[name]
+        others = [axis for axis in x.dims if axis not in rows]
+        for place in np.ndindex(*(x.sizes[axis] for axis in others)):
+            columns[_column(name, place)] = x.isel(dict(zip(others, place, strict=True)))
+    rows = [name for name in rows if any(name in x.dims for x in columns.values())]
+    axes = {name: data.variables[name] for name in rows if name in data.variables}
+    return type(data)(columns, axes).to_dataframe(dim_order=rows)
+
+
+def _column(name: str, place: tuple[int, ...]) -> str:
+    """The name of the column of one component; of an array whose name ends in a digit it is set off."""
+    apart = "_" if place and name[-1].isdigit() else ""
+    return name + apart + "_".join(map(str, place))
+
+
+def _attributes(trajectory):
+    """The inputs as attributes: texts as they are, and numbers as JSON, which keeps every digit."""
+    numbers = named_arrays({"inputs": trajectory.inputs, "system": trajectory.system, "stats": trajectory.stats})
+    counts = trajectory.inputs and {
+        name: getattr(trajectory.inputs, name) for name in ("steps", "save_every", "max_impacts")
+    }
+    return {
+        "units": "any consistent units",
+        "result": RESULTS(int(trajectory.result)).name,
+        "system": structure(trajectory.system),
+        "method": json.dumps(trajectory.method and description(trajectory.method)),
+        "numbers": json.dumps({name: x.tolist() for name, x in numbers.items()} | (counts or {})),
+        "geodyn": __version__,
+    }

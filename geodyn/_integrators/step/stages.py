@@ -1,0 +1,98 @@
+"""Solution of the stage equations, and its derivative by the implicit-function theorem."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from geodyn._engine.numerics.bands import Banded, Full
+from geodyn._engine.tracing import once
+from geodyn._foundations.typing import Array
+from geodyn._integrators.step.collocation import Problem
+from geodyn._integrators.step.iteration import MOST_MATRICES, MOST_PLAIN, MOST_WITH_MATRIX, Root, contracted, iterate
+
+
+def root(problem: Problem, start, floor, active) -> Root:
+    """A root of the stage equations near `start`. Without constraints fixed-point iteration comes first, which is
+    Newton's method with the mass matrix as Jacobian. With constraints, or if fixed-point iteration contracts too
+    slowly, simplified Newton follows, whose Jacobian is renewed only when it contracts slowly."""
+    zero = jnp.zeros((), int)
+    first = Root(start, ~active, zero, zero)
+    if not problem.formulation.levels:
+        if not isinstance(problem.form, Banded):
+            return contracted(problem.residual, start, floor, active, problem.afresh)
+        state = iterate(problem.residual, start, lambda r: r, floor, MOST_PLAIN, active)
+        first = Root(jnp.where(state.converged, state.w, start), ~active | state.converged, state.count, zero)
+
+    def proceed(best):
+        return ~best.converged & (best.jacobians < MOST_MATRICES) & jnp.all(jnp.isfinite(best.w))
+
+    def improve(best):
+        factors = problem.factors(best.w)
+
+        def precondition(r):
+            return problem.newton(factors, r)
+
+        measured = problem.q.shape[0]
+        state = iterate(problem.residual, best.w, precondition, floor, MOST_WITH_MATRIX, active, measured)
+        return Root(state.w, state.converged, best.iterations + state.count, best.jacobians + 1)
+
+    return jax.lax.while_loop(proceed, improve, first)
+
+
+def stage_values(problem: Problem, guess, active, cancelling=0.0) -> Root:
+    """The stage values w[s, m] that solve the stage equations, from a `guess`; members that are not `active` are
+    skipped. `cancelling` is the size of velocities that cancel in the stage values and leave their rounding error
+    there."""
+    # An increment below eps · |q|/h moves no position by more than its rounding error: at that size stagnation counts
+    # as convergence.
+    floor = jnp.max(jnp.abs(problem.q)) / jnp.abs(problem.h) / 2**6 + cancelling
+    return root(problem, guess, floor, active)
+
+
+def step_tangent(problem: Problem, tangent: Problem, w, active):
+    """(increments of q and p, their tangents, dw) of a step with the stage values w, for a tangent of the problem:
+    dw = −(∂R/∂w)⁻¹ (∂R/∂problem) dproblem (implicit-function theorem)."""
+    moving, still = eqx.partition(problem, jax.tree.map(lambda x: x is not None, tangent, is_leaf=lambda x: x is None))
+    # Linearised by everything at once, since that takes most of the compile time; then by w, and by the problem.
+    (_, pdot), push_both = jax.linearize(lambda moving, w: eqx.combine(moving, still).evaluated(w), moving, w)
+    rest, zero = jax.tree.map(jnp.zeros_like, (moving, w))
+    push = jax.linearize(lambda dw: push_both(rest, dw), zero)[1]
+    change, dpdot = push_both(tangent, zero)
+    contracts = not problem.formulation.levels
+    form = problem.form if isinstance(problem.form, Banded) else Full(largest_elimination=w.size)
+
+    def solve(apply, b):
+        return linear_root(apply, b, form, contracts, active)
+
+    dw = jax.lax.custom_linear_solve(lambda x: push(x)[0], -change, solve, solve)
+    moved = push(dw)[1]
+    moved = moved if dpdot is None else moved + dpdot
+    return *eqx.filter_jvp(Problem.increments, (problem, w, pdot), (tangent, dw, moved)), dw
+
+
+def linear_root(apply, b, form: Full | Banded, contracts: bool, active) -> Array:
+    """The solution x of the linear equation apply(x) = b, found as in `root`: by fixed-point iteration if that
+    contracts, else with the matrix of `apply`; NaN if neither converges."""
+    zero = jnp.zeros((), b.dtype)
+
+    def residual(x):
+        return apply(x) - b
+
+    if contracts and not isinstance(form, Banded):
+        found = contracted(residual, b, zero, active)
+        return jnp.where(found.converged, found.w, jnp.nan)
+    x, done = b, ~active
+    if contracts:
+        state = iterate(residual, b, lambda r: r, zero, MOST_PLAIN, active)
+        x, done = state.w, done | state.converged
+
+    def with_matrix(x):
+        factors = form.factors(form.matrix(apply, x))
+
+        def precondition(r):
+            return form.solved(factors, r)
+
+        state = iterate(residual, precondition(b), precondition, zero, MOST_WITH_MATRIX, active)
+        return (jnp.where(state.converged, state.w, jnp.nan),)
+
+    return once(~done, with_matrix, x)[0]

@@ -1,0 +1,252 @@
+"""MOTION: strokes made from other strokes: reversed, shifted, cut, joined, and reparametrised to constant power."""
+
+import itertools
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+
+from geodyn._engine.jit import jit
+from geodyn._foundations.gate import checked
+from geodyn._foundations.typing import Array, Count, Float, Number, Scalar
+from geodyn._locomotion.connections.connection import AbstractInvariantMetric
+from geodyn._locomotion.motion import costs
+from geodyn._locomotion.motion.holonomy import NODES, WEIGHTS, gauss_times, require_defined_along, step_ends
+from geodyn._locomotion.strokes.stroke import Stroke, breaks, check_closed, floating, shape_and_rate
+
+
+class RetimedStroke(eqx.Module):
+    """A stroke with another time: `r(t) = stroke(start + rate t)`, |rate| ≤ 1; the argument is modulo 1 if `round`."""
+
+    stroke: Stroke
+    start: Number = eqx.field(converter=floating)
+    rate: Number = eqx.field(converter=floating)
+    round: bool = eqx.field(static=True, default=False)
+
+    @property
+    def breaks(self) -> Float[Array, " B"]:
+        """The breaks of the stroke and the start of its period, in the new time; those outside of [0, 1] become 1."""
+        times = (jnp.append(breaks(self.stroke), 0.0) - self.start) / self.rate
+        return jnp.clip(jnp.mod(times, 1 / jnp.abs(self.rate)), 0.0, 1.0)
+
+    def __call__(self, t: Number) -> Float[Array, " m"]:
+        """The shape at time t."""
+        time = self.start + self.rate * t
+        return self.stroke(jnp.mod(time, 1.0) if self.round else time)
+
+
+@checked
+def reverse(stroke: Stroke) -> RetimedStroke:
+    """A stroke backwards, from its end to its start.
+
+    Its holonomy is the inverse, its cost the same.
+
+    Args:
+        stroke: function t -> r[m], t from 0 to 1.
+
+    Returns:
+        The stroke `t -> stroke(1 − t)`.
+
+    Example:
+        >>> swimmer, stroke = gd.swimmers.Purcell(), gd.FourierStroke.circle(1.0)
+        >>> there, back = (gd.holonomy(swimmer, s) for s in (stroke, gd.strokes.reverse(stroke)))
+        >>> print(bool(jnp.allclose(there @ back, jnp.eye(3))))
+        True
+    """
+    return RetimedStroke(stroke, 1.0, -1.0)
+
+
+@checked
+def shift(stroke: Stroke, phase: Number) -> RetimedStroke:
+    """A closed stroke that begins at another of its shapes, that of the time `phase`.
+
+    Its cost is the same; its holonomy is the same motion seen from the frame of the body at that time,
+    `g(phase)⁻¹ g(1) g(phase)`.
+
+    Args:
+        stroke: closed stroke, a function t -> r[m], t from 0 to 1.
+        phase: time from 0 to 1.
+
+    Returns:
+        The stroke `t -> stroke(t + phase)`, with the time modulo 1.
+
+    Raises:
+        ValueError: if the stroke is not closed.
+
+    Example:
+        >>> stroke = gd.FourierStroke.circle(1.0)
+        >>> later = gd.strokes.shift(stroke, 0.25)
+        >>> print((later(0.0) - stroke(0.25)).round(6) + 0.0)
+        [0. 0.]
+    """
+    check_closed(stroke)
+    return RetimedStroke(stroke, phase, 1.0, round=True)
+
+
+@checked
+def segment(stroke: Stroke, start: Number, end: Number) -> RetimedStroke:
+    """The part of a stroke between two times, run through in the time 1.
+
+    Args:
+        stroke: function t -> r[m], t from 0 to 1.
+        start: time where it begins.
+        end: time where it ends.
+
+    Returns:
+        The stroke `t -> stroke(start + (end − start) t)`.
+
+    Raises:
+        ValueError: unless 0 ≤ start < end ≤ 1.
+
+    Example:
+        >>> half = gd.strokes.segment(gd.FourierStroke.circle(1.0), 0.0, 0.5)
+        >>> print(half(0.0).round(6) + 0.0, half(1.0).round(6) + 0.0)
+        [1. 0.] [-1.  0.]
+    """
+    if not isinstance(start - end, Tracer) and not 0 <= start < end <= 1:
+        raise ValueError(f"segment: want 0 ≤ start < end ≤ 1, got start {start}, end {end}.")
+    return RetimedStroke(stroke, start, end - start)
+
+
+class JoinedStroke(eqx.Module):
+    """Several strokes one after the other, in equal parts of the period."""
+
+    strokes: tuple[Stroke, ...]
+
+    @property
+    def breaks(self) -> Float[Array, " B"]:
+        """The times at which the strokes begin, and their breaks."""
+        own = [(i + jnp.append(breaks(stroke), 0.0)) / len(self.strokes) for i, stroke in enumerate(self.strokes)]
+        return jnp.concatenate(own)
+
+    def __call__(self, t: Number) -> Float[Array, " m"]:
+        """The shape at time t of [0, 1]."""
+        place = len(self.strokes) * jnp.asarray(t)
+        now = jnp.clip(jnp.floor(place), 0, len(self.strokes) - 1).astype(int)
+        shapes = jnp.stack([stroke(jnp.where(now == i, place - i, 0.5)) for i, stroke in enumerate(self.strokes)])
+        return shapes[now]
+
+
+@checked
+def join(*strokes: Stroke) -> JoinedStroke:
+    """Strokes one after the other, each in the same share of the time.
+
+    The holonomy is the product of theirs. The energy is n times the sum of theirs, since each of the n strokes runs n
+    times as fast.
+
+    Args:
+        strokes: strokes, functions t -> r[m], each of which starts where the one before it ends.
+
+    Returns:
+        The joined stroke.
+
+    Raises:
+        ValueError: unless each starts where the one before it ends, to half of the digits.
+
+    Example:
+        >>> swimmer, stroke = gd.swimmers.Purcell(), gd.FourierStroke.circle(1.0)
+        >>> twice = gd.strokes.join(stroke, stroke)
+        >>> once = gd.holonomy(swimmer, stroke)
+        >>> print(bool(jnp.allclose(gd.holonomy(swimmer, twice), once @ once)))
+        True
+        >>> print(f"{gd.cost(swimmer, twice) / gd.cost(swimmer, stroke):.6f}")
+        4.000000
+    """
+    ends = [jax.vmap(stroke)(jnp.array([0.0, 1.0])) for stroke in strokes]
+    for i, (before, after) in enumerate(itertools.pairwise(ends)):
+        if before.shape != after.shape:
+            raise ValueError(
+                f"join: strokes[{i}] has {before.shape[1]} shape variables, strokes[{i + 1}] {after.shape[1]}."
+            )
+        apart = jnp.max(jnp.abs(before[1] - after[0]))
+        size = 1 + jnp.max(jnp.abs(before[1]))
+        if not isinstance(apart, Tracer) and not apart <= jnp.sqrt(jnp.finfo(apart.dtype).eps) * size:
+            raise ValueError(
+                f"join: stroke {i} ends at the shape {np.asarray(before[1])}, but stroke {i + 1} starts at"
+                f" {np.asarray(after[0])}."
+            )
+    return JoinedStroke(tuple(strokes))
+
+
+class ArclengthStroke(eqx.Module):
+    """A stroke at constant power, from `by_arclength`. `lengths[i]` is the length of the given stroke up to the time
+    `times[i]`."""
+
+    swimmer: AbstractInvariantMetric
+    stroke: Stroke
+    times: Float[Array, " T"]
+    lengths: Float[Array, " T"]
+
+    @property
+    def breaks(self) -> Float[Array, " B"]:
+        """The breaks of the stroke, at their new times."""
+        return jnp.interp(breaks(self.stroke), self.times, self.lengths / self.lengths[-1])
+
+    def __call__(self, t: Number) -> Float[Array, " m"]:
+        """The shape at time t of [0, 1]."""
+        length = self.lengths[-1] * t
+        i = jnp.clip(jnp.searchsorted(self.lengths, length, side="right") - 1, 0, self.times.shape[0] - 2)
+        first, before = self.times[i], self.lengths[i]
+
+        def newton(_, time):
+            nodes = first + (time - first) * jnp.append(jnp.asarray(NODES, time.dtype), 1.0)
+            speeds = jax.vmap(lambda s: _speed(self.swimmer, self.stroke, s))(nodes)
+            passed = (time - first) * (speeds[:3] @ jnp.asarray(WEIGHTS, time.dtype))
+            return time - (before + passed - length) / speeds[3]
+
+        # From an error of h² two Newton steps reach rounding, and the third also makes the derivatives exact.
+        return self.stroke(jax.lax.fori_loop(0, 3, newton, jnp.interp(length, self.lengths, self.times)))
+
+
+def _speed(swimmer, stroke, t) -> Scalar:
+    return costs.length(swimmer, *shape_and_rate(stroke, t))
+
+
+@jit
+def _lengths(swimmer, stroke, steps):
+    """(the ends of the steps, the lengths of the stroke up to them, the least speed there and at Gauss's nodes)."""
+    ends, times = step_ends(steps, breaks(stroke)), gauss_times(steps, breaks(stroke))
+    speeds = jax.vmap(lambda t: _speed(swimmer, stroke, t))(jnp.concatenate([times, ends]))
+    within = speeds[: times.shape[0]].reshape(-1, 3) @ jnp.asarray(WEIGHTS, speeds.dtype)
+    passed = jnp.cumsum(jnp.diff(ends) * within)
+    return ends, jnp.append(jnp.zeros(1, passed.dtype), passed), jnp.min(speeds)
+
+
+@checked
+def by_arclength(swimmer: AbstractInvariantMetric, stroke: Stroke, *, steps: Count = 128) -> ArclengthStroke:
+    """The same way through shapes at constant power, which costs least: its energy is the square of its length.
+
+    Lengths are those of the shape metric, `∫ √(r'ᵀ G r') dt`, to O(steps⁻⁶).
+
+    Args:
+        swimmer: body with a metric of shapes.
+        stroke: function t -> r[m], t from 0 to 1, that stands still nowhere.
+        steps: number of equal steps in which lengths are computed.
+
+    Returns:
+        The stroke in its new time.
+
+    Raises:
+        ValueError: if the stroke stands still somewhere, or is slower there than the steps can tell from it; and where
+            the body cannot have a shape of the stroke.
+
+    Example:
+        >>> swimmer, stroke = gd.swimmers.Purcell(), gd.FourierStroke.circle(1.0)
+        >>> steady = gd.strokes.by_arclength(swimmer, stroke)
+        >>> length = gd.cost(swimmer, stroke, density=gd.costs.length)
+        >>> print(f"{gd.cost(swimmer, stroke):.6f} then {gd.cost(swimmer, steady):.6f} = {length**2:.6f}")
+        7.453724 then 7.084398 = 7.084398
+    """
+    times, lengths, slowest = _lengths(swimmer, stroke, steps=steps)
+    require_defined_along("by_arclength", swimmer, stroke, lengths)
+    # Nodes are less than half a step apart, so that if the stroke halts, the speed at one of them is below this bound.
+    still = slowest <= 2 / steps * lengths[-1]
+    if not isinstance(still, Tracer) and still:
+        raise ValueError(
+            f"by_arclength: the stroke stands still somewhere, as far as {steps} steps tell (its least speed is "
+            f"{float(slowest / lengths[-1]):.1e} of the mean); cut it there, gd.strokes.segment(stroke, start, end), "
+            "or use more steps=."
+        )
+    return ArclengthStroke(swimmer, stroke, times, lengths)

@@ -1,0 +1,112 @@
+"""The action of a path that is a polynomial of degree s on each of K intervals, by Gauss's quadrature with s nodes.
+
+Source: Marsden & West, *Acta Numerica* 10 (2001) 2.6; Hairer, Lubich & Wanner, VI.6.2.
+"""
+
+import functools
+from typing import cast
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn._foundations.gate import checked
+from geodyn._foundations.typing import Number, Numbers, Scalar, Stages
+from geodyn._integrators.contract.system import AbstractLagrangianSystem, AbstractSystem
+from geodyn._integrators.contract.tableau import gauss
+from geodyn._mechanics.hamiltonian.hamiltonian import Hamiltonian, check_conservative, legendre
+
+
+@checked
+def discrete_action(
+    system: AbstractSystem, path: Numbers, *, t1: Number, t0: Number = 0.0, stages: Stages = 1
+) -> Scalar:
+    """The action ∫ L dt of a path that is given by its nodes at equal intervals of time.
+
+    By default the path is a polygon, with the midpoint rule, of order 2. With more `stages` the nodes of an interval
+    are Lobatto's, the path between them is a polynomial, and the quadrature has the order 2 · stages. Differentiable
+    with respect to the path, the times and the numbers in the system.
+
+    Args:
+        system: a `gd.Lagrangian`, `gd.System` or `gd.hamilton.Hamiltonian`.
+        path: [K · stages + 1, …], configurations.
+        t1: time at its end.
+        t0: time at its start.
+        stages: degree of the polynomials.
+
+    Returns:
+        The action, a number.
+
+    Raises:
+        ValueError: for a system with constraints, dissipation or contacts, and for a number of nodes that does not fit.
+
+    Example:
+        A free particle that goes from 0 to 1 in the time 1 at constant speed has the action 1/2, any other way more.
+
+        >>> free, t = gd.Lagrangian(lambda q, v: v @ v / 2), jnp.linspace(0.0, 1.0, 101)[:, None]
+        >>> print([f"{gd.hamilton.discrete_action(free, path, t1=1.0):.4f}" for path in (t, t**2)])
+        ['0.5000', '0.6666']
+
+    Source:
+        Marsden & West, *Acta Numerica* 10 (2001) 2.6; Hairer, Lubich & Wanner, *Geometric Numerical Integration*
+        (2006), VI.6.2.
+    """
+    lagrangian, path = conservative(system), jnp.asarray(path, float)
+    if path.shape[0] < 2 or (path.shape[0] - 1) % stages:
+        raise ValueError(f"path must have K · stages + 1 nodes with stages={stages}, got {path.shape[0]}")
+    flat, steps = path.reshape(path.shape[0], -1), (path.shape[0] - 1) // stages
+    t0, t1 = jnp.asarray(t0, path.dtype), jnp.asarray(t1, path.dtype)
+    return jnp.sum(actions(lagrangian.lagrangian_at, flat[0], flat[1:].reshape(steps, stages, -1), t0, t1))
+
+
+def conservative(system: AbstractSystem) -> AbstractLagrangianSystem:
+    """The system as a Lagrangian system without constraints and dissipation; else ValueError. A `Hamiltonian` is
+    Legendre-transformed."""
+    system = legendre(system) if isinstance(system, Hamiltonian) else system
+    check_conservative(system)
+    return cast(AbstractLagrangianSystem, system)
+
+
+def fractions(steps: int, stages: int) -> np.ndarray:
+    """The times of all nodes, as fractions of the whole interval of time."""
+    inner = (np.arange(steps)[:, None] + _basis(stages)[0][None, 1:]) / steps
+    return np.concatenate([[0.0], inner.reshape(-1)])
+
+
+@functools.cache
+def _basis(stages: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Lobatto's points on [0, 1], and the values and the derivatives of their Lagrange polynomials at Gauss's nodes,
+    both [node, point]."""
+    inner = np.polynomial.legendre.Legendre.basis(stages).deriv().roots().real
+    points = (np.concatenate([[-1.0], np.sort(inner), [1.0]]) + 1) / 2
+    legendre = np.polynomial.legendre
+    coefficients = np.linalg.inv(legendre.legvander(2 * points - 1, stages))
+    at = 2 * np.asarray(gauss(stages).c) - 1
+    slopes = np.stack([legendre.legval(at, legendre.legder(row)) for row in np.eye(stages + 1)], axis=1)
+    return points, legendre.legvander(at, stages) @ coefficients, 2 * slopes @ coefficients
+
+
+def interval_action(lagrangian, nodes, t, h):
+    """∫ L dt over one interval of length h from time t, along the polynomial through nodes[s + 1, n]."""
+    stages = nodes.shape[0] - 1
+    (values, slopes), tableau = (jnp.asarray(x, nodes.dtype) for x in _basis(stages)[1:]), gauss(stages)
+    times, weights = t + h * jnp.asarray(tableau.c, nodes.dtype), jnp.asarray(tableau.b, nodes.dtype)
+    return h * weights @ jax.vmap(lagrangian)(times, values @ nodes, slopes @ nodes / h)
+
+
+def _intervals(q0, z):
+    """The nodes of every interval [K, s + 1, n], from z[K, s, n], its nodes without the first, and the start q0."""
+    left = jnp.concatenate([q0[None], z[:-1, -1]])
+    return jnp.concatenate([left[:, None], z], axis=1)
+
+
+def of_intervals(function, q0, z, t0, t1):
+    """function(nodes, t, h) for every interval."""
+    h = (t1 - t0) / z.shape[0]
+    starts = t0 + h * jnp.arange(z.shape[0], dtype=z.dtype)
+    return jax.vmap(lambda nodes, t: function(nodes, t, h))(_intervals(q0, z), starts)
+
+
+def actions(lagrangian, q0, z, t0, t1):
+    """∫ L dt over every interval."""
+    return of_intervals(lambda *at: interval_action(lagrangian, *at), q0, z, t0, t1)

@@ -1,0 +1,298 @@
+"""The base class of bodies: points in a space, and elements (potentials, constraints, contacts, …) that act on them."""
+
+import abc
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn._engine.jit import jit, with_time
+from geodyn._foundations.checks import check_arguments, one_number, returned, shown
+from geodyn._foundations.typing import Array, Float, Scalar, TypeAliasType
+from geodyn._geometry.manifold.manifold import AbstractManifold
+from geodyn._integrators.contract.contacts import Contacts
+from geodyn._integrators.contract.system import AbstractLagrangianSystem
+from geodyn._mechanics.elements.abstract import (
+    AbstractConstraint,
+    AbstractDissipation,
+    AbstractFriction,
+    AbstractPfaffian,
+    AbstractPlasticity,
+    AbstractPotential,
+    asking,
+)
+from geodyn._mechanics.elements.contact import (
+    AbstractContact,
+    AbstractFrictionalContact,
+    friction_of,
+    frictions_of,
+    gaps_of,
+    neighbours_of,
+    restitutions_of,
+    slips_of,
+)
+from geodyn._mechanics.elements.parts import joined, kind
+
+Yielding = AbstractFriction | AbstractPlasticity
+ELEMENTS = AbstractPotential | AbstractDissipation | Yielding | AbstractConstraint | AbstractPfaffian | AbstractContact
+Element = TypeAliasType("Element", ELEMENTS)
+
+MOST_CONSTRAINTS = 10**6
+METHODS = {
+    AbstractPotential: {"energy": "space x"},
+    AbstractDissipation: {"rayleigh": "space x v"},
+    AbstractFriction: {"slip": "space x v"},
+    AbstractPlasticity: {"strain": "space x"},
+    AbstractConstraint: {"residual": "space x"},
+    AbstractPfaffian: {"rate": "space x v"},
+    AbstractContact: {"gap": "space x"},
+    AbstractFrictionalContact: {"slip": "space x v"},
+}
+"""The arguments of the methods of each kind of element. A method may also have parameters `t` and `masses`."""
+
+
+class AbstractBody(AbstractLagrangianSystem):
+    """A Lagrangian system L = K − Σ V with elements; the base class of bodies. An element is evaluated at the points of
+    the body, or at the poses of rigid bodies: `seen_by` returns which."""
+
+    space: eqx.AbstractVar[AbstractManifold]
+    elements: eqx.AbstractVar[tuple[Element, ...]]
+    resting: eqx.AbstractVar[bool]
+
+    @abc.abstractmethod
+    def kinetic_energy(self, q: Float[Array, " n"], v: Float[Array, " n"]) -> Scalar:
+        """K, quadratic in v."""
+
+    @abc.abstractmethod
+    def points(self, q: Float[Array, " n"]) -> Float[Array, "N dim"]:
+        """The points [N, dim] of the body in its space."""
+
+    @abc.abstractmethod
+    def seen_by(self, element: Element, q: Float[Array, " n"]):
+        """The argument of an element at q: the points, or the poses of rigid bodies."""
+
+    @abc.abstractmethod
+    def masses_seen_by(self, element: Element) -> Float[Array, " N"]:
+        """The masses of the points, or bodies, that `seen_by` returns for an element."""
+
+    @abc.abstractmethod
+    def with_rest(self) -> "AbstractBody":
+        """The same body with resting=True: its contacts may be at rest."""
+
+    @abc.abstractmethod
+    def without_idle(self, q: Float[Array, " n"], p: Float[Array, " n"]) -> tuple[Array, Array]:
+        """(q, p) of the same physical state, in which coordinates without physical meaning (lengths of quaternions) are
+        reset and their momenta are 0."""
+
+    def potential_energy(self, t, q) -> Scalar:
+        """Σ V(t, x) over all potentials."""
+        # A program of its own, as that of the constraints: it is traced once, wherever it is used.
+        return jit(_potential_energy)(self, t, q)
+
+    def lagrangian_at(self, t, q, v):
+        return self.kinetic_energy(q, v) - self.potential_energy(t, q)
+
+    def rayleigh_at(self, t, q, v):
+        return rayleigh_of(self, elements_of(self, AbstractDissipation), t, q, v)
+
+    def constraint(self, t, q):
+        return jit(_constraint)(self, t, q)
+
+    def pfaffian(self, t, q, v):
+        return _row(self, AbstractPfaffian, "rate", t, q, v)
+
+    def count_constraints(self, q):
+        return sum(element.size for element in elements_of(self, AbstractConstraint | AbstractPfaffian))
+
+    @property
+    def is_smooth(self):
+        return not any(isinstance(e, Yielding) for e in self.elements)
+
+    def stored_energy(self, t, q, lam):
+        """The elastic energy Σ λ²/2k of plastic elements, whose forces λ are the last of the multipliers."""
+        k = strains(self, t, q)[0]
+        return jnp.sum(lam[lam.size - k.size :] ** 2 / k) / 2
+
+    @property
+    def contacts(self):
+        return self._contacts() if elements_of(self, AbstractContact) else None
+
+    def _contacts(self, which=None) -> Contacts:
+        """The contacts of all elements, or only those numbered `which`."""
+        elements, space, points = elements_of(self, AbstractContact), self.space, self.points
+        frictional = any(friction_of(e) is not None for e in elements)
+
+        def gap(q, t):
+            return gaps_of(elements, t, space, seen_by_contacts(self, q), which)
+
+        def restitution(q):
+            return restitutions_of(elements, space, seen_by_contacts(self, q), q.dtype, which)
+
+        def friction(q):
+            return frictions_of(elements, space, seen_by_contacts(self, q), q.dtype, which)
+
+        def slip(q, v, t):
+            seen, rates = jax.jvp(lambda q: seen_by_contacts(self, q), (q,), (v,))
+            return slips_of(elements, t, space, seen, rates, which)
+
+        def neighbours(t, q):
+            return neighbours_of(elements, t, space, seen_by_contacts(self, q), len(points(q)))
+
+        def closing(q, v):
+            x, u = jax.jvp(points, (q,), (v,))
+            return 2 * jnp.sqrt(jnp.max(jax.vmap(lambda x, u: u @ space.metric(x) @ u)(x, u)))
+
+        return Contacts(
+            gap,
+            restitution,
+            friction if frictional else None,
+            slip if frictional else None,
+            elastic=not self.resting and all(e.elastic for e in elements),
+            jumping=any(e.jumping for e in elements),
+            among=self._contacts,
+            neighbours=neighbours,
+            closing=closing,
+            without_idle=self.without_idle,
+            with_rest=self.with_rest,
+        )
+
+
+def elements_of(body: AbstractBody, of) -> list:
+    """The elements of a body that are instances of `of`, in their order."""
+    return [e for e in body.elements if isinstance(e, of)]
+
+
+def seen_by_contacts(body: AbstractBody, q) -> list:
+    """The argument of each contact of a body at q: the points, or the poses of rigid bodies."""
+    return [body.seen_by(e, q) for e in elements_of(body, AbstractContact)]
+
+
+def values_of(body: AbstractBody, elements: list, name: str, t, *state) -> list:
+    """The values of the method `name` of each of the elements, at time t and the `state` (q,) or (q, v)."""
+
+    def value(element):
+        def seen_by(q):
+            return body.seen_by(element, q)
+
+        seen = jax.jvp(seen_by, state[:1], state[1:]) if len(state) > 1 else (seen_by(*state),)
+        method = with_time(asking(getattr(element, name), body.masses_seen_by(element)), 1 + len(state))
+        return returned(f"{name} of {kind(element)}", method, t, body.space, *seen)
+
+    return [value(element) for element in elements]
+
+
+def rayleigh_of(body: AbstractBody, dissipations: list, t, q, v) -> Scalar:
+    """Σ R(t, x, v) over the given dissipation elements."""
+    return _summed("rayleigh", dissipations, values_of(body, dissipations, "rayleigh", t, q, v), q.dtype)
+
+
+def sliding(body: AbstractBody, t, q, v) -> list[tuple[Float[Array, " c"], Float[Array, "c d"]]]:
+    """(F, s) of every friction element: its largest forces, and its slip velocities."""
+    frictions = elements_of(body, AbstractFriction)
+    slips = values_of(body, frictions, "slip", t, q, v)
+    for e, s in zip(frictions, slips):
+        if s.ndim != 2:
+            raise ValueError(f"slip of {kind(e)} must return shape [c, d], got {s.shape}")
+    return [(jnp.broadcast_to(e.strength.astype(q.dtype), s.shape[:1]), s) for e, s in zip(frictions, slips)]
+
+
+def strains(body: AbstractBody, t, q) -> tuple[Float[Array, " c"], Float[Array, " c"], Float[Array, " c"]]:
+    """(k, Y, e) of all plastic elements, concatenated: stiffnesses, yield forces, and strains."""
+    plastic = elements_of(body, AbstractPlasticity)
+    found = values_of(body, plastic, "strain", t, q)
+    rows = zip(*((e.stiffness.astype(q.dtype), e.yield_force.astype(q.dtype), s) for e, s in zip(plastic, found)))
+    return tuple(map(jnp.concatenate, rows)) or (jnp.zeros(0, q.dtype),) * 3
+
+
+def check_elements(elements, count: int, what: str) -> None:
+    """Raises ValueError for elements of an unknown kind, for point indices of `count` or more, and for nonholonomic
+    constraints together with contacts. `what` says in the message what the points are (masses, joints, …)."""
+    for element in elements:
+        _check_kind(element)
+    contacts, pfaffians = (
+        [kind(e) for e in elements if isinstance(e, of)] for of in (AbstractContact, AbstractPfaffian)
+    )
+    if contacts and pfaffians:
+        raise ValueError(
+            f"elements must not hold contacts ({contacts[0]}) and nonholonomic constraints ({pfaffians[0]}) together: "
+            "what an impact does to the latter is not modelled. Give one of them as a force: a potential wall, or a "
+            "Rayleigh function that resists slipping"
+        )
+    for element in elements:
+        _check_methods(element)
+        for points in joined(element):
+            if max(points) >= count:
+                raise ValueError(
+                    f"{'edges' if len(points) == 2 else 'points'} of {kind(element)} name point {max(points)}, but "
+                    f"there are {count} {what}: points 0 to {count - 1}"
+                )
+
+
+def _check_kind(element) -> None:
+    if isinstance(element, list | tuple):
+        raise ValueError(
+            f"elements must be given one by one, not in a {type(element).__name__}: System(space, masses, *elements)"
+        )
+    if not isinstance(element, ELEMENTS):
+        raise ValueError(
+            "elements must be potentials, dissipations, constraints or contacts such as gd.Spring(...); got "
+            f"{shown(element)}"
+        )
+
+
+def _check_methods(element) -> None:
+    """Raises ValueError if a method does not take the arguments in `METHODS`, or if `size` is not a whole number."""
+    for of, methods in METHODS.items():
+        for name, wanted in methods.items() if isinstance(element, of) else ():
+            # Contacts do not need the masses: they act by the kinetic metric in which velocities are reflected.
+            named = ("t",) if isinstance(element, AbstractContact) else ("t", "masses")
+            check_arguments(f"{name} of {kind(element)}", getattr(element, name), *wanted.split(), named=named)
+    size = getattr(element, "size", 1)
+    if isinstance(size, bool) or not isinstance(size, int | np.integer):
+        raise ValueError(f"size of {kind(element)} must be the number of its residuals, got {size!r}")
+    if size > MOST_CONSTRAINTS:
+        raise ValueError(f"size of {kind(element)} must be at most {MOST_CONSTRAINTS}, got {size}")
+
+
+def constraint_names(body: AbstractBody) -> list[str]:
+    """A name for every constraint, such as 'Rod between points (0, 1)', in the order of their multipliers."""
+    named = [*elements_of(body, AbstractConstraint), *elements_of(body, AbstractPfaffian)]
+    return [f"{kind(e)}{_label(e, i)}" for e in named for i in range(e.size)]
+
+
+def _label(element, i):
+    points = joined(element)
+    if len(points) != element.size:
+        return f"[{i}]" if not points else f"[{i}] of point {points[0][0]}"
+    return f" between points {points[i]}"
+
+
+def _summed(name, elements, values, dtype):
+    return sum((one_number(f"{name} of {kind(e)}", x) for e, x in zip(elements, values)), jnp.zeros((), dtype))
+
+
+def _potential_energy(body, t, q):
+    acting = elements_of(body, AbstractPotential)
+    return _summed("energy", acting, values_of(body, acting, "energy", t, q), q.dtype)
+
+
+def _constraint(body, t, q):
+    return _row(body, AbstractConstraint, "residual", t, q)
+
+
+def _row(body, of, name, t, *state):
+    """The values of the method `name` of all elements of the kind `of`, concatenated."""
+    elements = elements_of(body, of)
+    values = values_of(body, elements, name, t, *state)
+    rows = [_sized(e, name, value) for e, value in zip(elements, values, strict=True)]
+    return jnp.concatenate([jnp.zeros(0, state[0].dtype), *rows])
+
+
+def _sized(element, name, value):
+    value = jnp.atleast_1d(value)
+    if value.shape != (element.size,):
+        raise ValueError(
+            f"{type(element).__name__}.{name} must return shape ({element.size},), its size; got {value.shape}"
+        )
+    return value

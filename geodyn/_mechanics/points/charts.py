@@ -1,0 +1,46 @@
+"""A check that the elements of a body have the same values in all charts of its space."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn._engine.jit import with_time
+from geodyn._geometry.derived.patches import atlas_of
+from geodyn._mechanics.elements.abstract import (
+    AbstractConstraint,
+    AbstractDissipation,
+    AbstractPfaffian,
+    AbstractPotential,
+    asking,
+)
+
+
+def check_charts(space, elements, masses, t, x: np.ndarray, v: np.ndarray) -> None:
+    """Raises ValueError for an element whose value changes if the same points are given in another chart: one that
+    depends on the coordinates or, in a chart that moves with the body, is not invariant under isometries."""
+    atlas = atlas_of(space)
+    if atlas is None:
+        return
+    x = jnp.asarray(x)
+    switch = atlas.another(x)
+    moved = jax.jvp(lambda x: atlas.switched(switch, x), (x,), (jnp.asarray(v),))
+    for element in elements:
+        here, there = (np.asarray(_value(element, masses, t, space, *phase)) for phase in ((x, v), moved))
+        if np.any(np.abs(here - there) > np.sqrt(np.finfo(here.dtype).eps) * (1 + np.abs(here))):
+            raise ValueError(
+                f"{type(element).__name__} is not the same in all charts of the space, at q0 {here} and {there}: it "
+                "must be a function of the points, as by gd.distance, and in a chart that moves with the body one that "
+                "isometries do not change; else give the space another chart"
+            )
+
+
+def _value(element, masses, t, space, x, v):
+    if isinstance(element, AbstractPotential):
+        return with_time(asking(element.energy, masses), 2)(t, space, x)
+    if isinstance(element, AbstractDissipation):
+        return with_time(asking(element.rayleigh, masses), 3)(t, space, x, v)
+    if isinstance(element, AbstractPfaffian):
+        return with_time(asking(element.rate, masses), 3)(t, space, x, v)
+    if isinstance(element, AbstractConstraint):
+        return with_time(asking(element.residual, masses), 2)(t, space, x)
+    return 0.0 * t

@@ -1,0 +1,1 @@
+"""Pictures with matplotlib, films, and pages that play a motion."""

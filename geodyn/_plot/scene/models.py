@@ -1,0 +1,231 @@
+"""Models of curved spaces for plots: Poincaré ball, half-space, stereographic projection, …
+
+A model maps a point x[n] of the space to a point of the picture, in two or three dimensions, and has lines for the
+background. The builder of a model returns None for a space that it does not fit. The first model that fits is the
+default.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn._geometry.manifold.manifold import AbstractManifold
+from geodyn._geometry.models.charts import Ball, Cartesian, HalfSpace
+from geodyn._geometry.models.spaces import Embedded, Euclidean, Hyperbolic, Product, Sphere
+from geodyn._plot.style import PLAIN, Labels
+
+Lines = list[np.ndarray]
+COORDINATES = "coordinates"
+
+
+class Model(NamedTuple):
+    """A `title`; `place(x[n]) -> [2 or 3]`; `backdrop(x[M, n])`, which returns polylines [K, 2 or 3] for the background
+    of the points x; `labels` of the axes, "" for an axis without numbers; `equal`, whether all axes have one scale."""
+
+    title: str
+    place: Callable
+    backdrop: Callable = lambda x: []
+    labels: tuple[str, ...] = ("", "", "")
+    equal: bool = True
+
+
+def model_of(
+    space: AbstractManifold, name: str | Callable | None, x: np.ndarray | None = None, labels: Labels = PLAIN
+) -> Model:
+    """The model of the given name for the points x[M, n]; by default the first that fits the space. A function
+    `x[n] -> [2 or 3]`, such as an embedding, is also possible. `labels` has the names of the coordinates and the unit
+    of length. Raises ValueError, with the models that fit."""
+    if callable(name):
+        shape = jax.eval_shape(name, jax.ShapeDtypeStruct((space.dim,), float)).shape
+        if shape not in ((2,), (3,)):
+            raise ValueError(f"model must be a function x[{space.dim}] -> [2 or 3], got the shape {shape}")
+        return Model("", name, lambda x: _mesh(name, x))
+    fitting = {key: model for key, build in MODELS.items() if (model := build(space, x))}
+    if name is not None and name not in fitting:
+        raise ValueError(
+            f"model {name!r} does not fit {type(space).__name__} of dimension {space.dim}: take "
+            f"{', '.join(map(repr, fitting))} or a function x[{space.dim}] -> [2 or 3]"
+        )
+    return _labelled(fitting[next(iter(fitting)) if name is None else name], space, labels)
+
+
+def _labelled(model: Model, space, labels: Labels) -> Model:
+    """The model with the names of the coordinates where these are what its axes show, and with the unit of length."""
+    cartesian = isinstance(space, Euclidean) and isinstance(space.chart, Cartesian)
+    names = labels.coordinates[: len(model.labels)]
+    if (model.title == COORDINATES or cartesian) and len(names) == len(model.labels):
+        model = model._replace(labels=names)
+    if isinstance(space, Euclidean) and model.title != COORDINATES:
+        model = model._replace(labels=tuple(name and labels.of(name, labels.length) for name in model.labels))
+    return model
+
+
+def placed(place: Callable, x) -> np.ndarray:
+    """`place` of each of the points x[..., n]."""
+    points = np.asarray(jax.jit(jax.vmap(place))(jnp.asarray(x).reshape(-1, x.shape[-1])))
+    return points.reshape(*x.shape[:-1], *points.shape[1:])
+
+
+def _cartesian(space, x):
+    """Cartesian coordinates of Euclidean space in any chart."""
+    if not isinstance(space, Euclidean):
+        return None
+    return Model("", lambda x: _padded(space.embed(x)), labels=_names(space.dim))
+
+
+def _ball(space, x):
+    """The Poincaré disc or ball, with its boundary."""
+    if not (isinstance(space, Hyperbolic) and space.dim > 1):
+        return None
+    title = {2: "Poincaré disc", 3: "Poincaré ball"}.get(space.dim, "Poincaré ball, first three coordinates")
+    return Model(title, lambda x: Ball().coordinates(space.embed(x))[:3], lambda x: _round(min(space.dim, 3)))
+
+
+def _half_space(space, x):
+    """The upper half-plane or half-space, with its boundary."""
+    if not (isinstance(space, Hyperbolic) and space.dim in (2, 3)):
+        return None
+
+    def place(x):
+        return HalfSpace().coordinates(space.embed(x))
+
+    title = "upper half-plane" if space.dim == 2 else "upper half-space"
+    return Model(title, place, lambda x: _ground(placed(place, x)), (*_names(space.dim)[:-1], "height"))
+
+
+def _sphere(space, x):
+    """The circle or the sphere itself."""
+    if not (isinstance(space, Sphere) and space.dim <= 2):
+        return None
+    return Model("", space.embed, lambda x: _round(space.dim + 1))
+
+
+def _stereographic(space, x):
+    """Stereographic projection of the sphere from the one of the points ±X_i that is farthest from the points x. In it
+    great spheres are drawn as spheres. The background is the unit sphere, the image of the equator."""
+    if not (isinstance(space, Sphere) and space.dim > 1):
+        return None
+    axis, sign = -1, -1.0
+    if x is not None:
+        X = placed(space.embed, x)
+        nearest = np.round(np.concatenate([X.max(axis=0), -X.min(axis=0)]), 6)
+        # Of equally far points the last, which is the centre of the stereographic chart.
+        farthest = 2 * X.shape[1] - 1 - int(np.argmin(nearest[::-1]))
+        axis, sign = farthest % X.shape[1], 1.0 if farthest < X.shape[1] else -1.0
+
+    def place(x):
+        X = space.embed(x)
+        return (jnp.delete(X, axis) / (1 - sign * X[axis]))[:3]
+
+    title = f"stereographic projection from {'+' if sign > 0 else '−'}$X_{{{axis % (space.dim + 1) + 1}}}$"
+    return Model(title, place, lambda x: _round(min(space.dim, 3)))
+
+
+def _surface(space, x):
+    """An embedded curve or surface, in the default model of an ambient space of two or three dimensions; a space of
+    one's own says by a method `embedding` how it lies in the plane or in ordinary space."""
+    embedding = getattr(space, "embedding", None)
+    if not callable(embedding):
+        return None
+    if not isinstance(space, Embedded):
+        return Model("", embedding, lambda x: _mesh(embedding, x))
+    if space.ambient.dim not in (2, 3):
+        return None
+    ambient = model_of(space.ambient, None, None if x is None else placed(space.embedding, x))
+
+    def place(x):
+        return ambient.place(space.embedding(x))
+
+    return Model(ambient.title, place, lambda x: ambient.backdrop(placed(space.embedding, x)) + _mesh(place, x))
+
+
+def _cylinder(space, x):
+    """A product of a plane and an axis, such as H² × E: a model of the plane, drawn along the axis."""
+    if not (isinstance(space, Product) and {space.a.dim, space.b.dim} == {1, 2}):
+        return None
+    plane, axis = (space.a, slice(2, 3)) if space.a.dim == 2 else (space.b, slice(0, 1))
+    name = {Hyperbolic: "ball", Sphere: "stereographic", Euclidean: "cartesian"}.get(type(plane), "coordinates")
+    kept = slice(0, 2) if space.a.dim == 2 else slice(1, 3)
+    flat = model_of(plane, name, None if x is None else x[:, kept])
+
+    def backdrop(x):
+        heights = np.linspace(x[:, axis].min(), x[:, axis].max(), 5)
+        rings = flat.backdrop(x[:, kept])
+        walls = [np.stack([np.append(p, h) for h in heights]) for ring in rings for p in ring[:-1:15]]
+        return walls + [np.column_stack([ring, np.full(len(ring), h)]) for ring in rings for h in heights]
+
+    def place(x):
+        return jnp.append(flat.place(x[kept]), x[axis])
+
+    labels = (*flat.labels[:2], f"$x_{3 if space.a.dim == 2 else 1}$")
+    return Model(f"{flat.title or 'plane'} × axis", place, backdrop, labels, False)
+
+
+def _coordinates(space, x):
+    """The coordinates themselves, at most the first three."""
+    return Model(COORDINATES, lambda x: _padded(x), labels=_names(space.dim), equal=False)
+
+
+MODELS = {
+    "cartesian": _cartesian,
+    "ball": _ball,
+    "half-space": _half_space,
+    "sphere": _sphere,
+    "stereographic": _stereographic,
+    "surface": _surface,
+    "cylinder": _cylinder,
+    "coordinates": _coordinates,
+}
+
+
+def _padded(x):
+    return jnp.append(x, 0.0 * x) if x.shape[0] == 1 else x[:3]
+
+
+def _names(dim):
+    return ("$x_1$", "") if dim == 1 else ("$x_1$", "$x_2$", "$x_3$")[:dim]
+
+
+def _round(dim) -> Lines:
+    """The unit circle or sphere."""
+    angle = np.linspace(0, 2 * np.pi, 181)
+    cos, sin = np.cos(angle), np.sin(angle)
+    if dim == 2:
+        return [np.column_stack([cos, sin])]
+    circles = [
+        np.column_stack([np.sqrt(1 - h**2) * cos, np.sqrt(1 - h**2) * sin, np.full_like(cos, h)])
+        for h in np.sin(np.linspace(-np.pi / 2, np.pi / 2, 9))[1:-1]
+    ]
+    turns = np.linspace(0, np.pi, 6, endpoint=False)
+    return circles + [np.column_stack([cos * np.cos(turn), cos * np.sin(turn), sin]) for turn in turns]
+
+
+def _ground(points) -> Lines:
+    """The boundary of a half-space under the points: a line, or a grid of squares."""
+    low, high = points.min(axis=0), points.max(axis=0)
+    margin = 0.1 * (high - low).max()
+    sides = [np.linspace(a - margin, b + margin, 9) for a, b in zip(low[:-1], high[:-1])]
+    if len(sides) == 1:
+        return [np.column_stack([sides[0], 0 * sides[0]])]
+    u, v = np.meshgrid(*sides)
+    sheet = np.stack([u, v, 0 * u], axis=-1)
+    return [*sheet[:, [0, -1]], *sheet[[0, -1]].swapaxes(0, 1)]
+
+
+def _mesh(place, x, lines=25, samples=97) -> Lines:
+    """Coordinate lines of a surface around the points x; of a coordinate with period 2π the whole period is drawn."""
+    if x.shape[1] != 2:
+        return []
+    low, high = x.min(axis=0), x.max(axis=0)
+    margin, here = 0.15 * (high - low).max(), placed(place, x)
+    ranges = []
+    for i in range(2):
+        turned = placed(place, x + 2 * np.pi * np.eye(2)[i])
+        periodic = np.allclose(turned, here, rtol=0, atol=1e-4 * np.ptp(here, axis=0).max())
+        ranges.append((low[i], low[i] + 2 * np.pi) if periodic else (low[i] - margin, high[i] + margin))
+    fine, coarse = ([np.linspace(low, high, count) for low, high in ranges] for count in (samples, lines))
+    grids = np.meshgrid(fine[0], coarse[1]), np.meshgrid(fine[1], coarse[0])[::-1]
+    return [line for grid in grids for line in placed(place, np.stack(grid, axis=-1))]

@@ -1,0 +1,123 @@
+"""Solids in pictures: ellipsoids of inertia of rigid bodies, spheres of contacts, and the points that impacts meet."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn._engine.jit import jit
+from geodyn._geometry.geodesics.geodesic import exp
+from geodyn._geometry.manifold.manifold import AbstractManifold
+from geodyn._geometry.models.spaces import AbstractConstantCurvature, Product
+from geodyn._integrators.trajectory import Trajectory
+from geodyn._mechanics.elements.contact import AbstractContact, AbstractSpheres, sizes
+from geodyn._mechanics.elements.parts import ContactOn
+from geodyn._mechanics.elements.poses import AbstractOnBodies
+from geodyn._mechanics.points.body import AbstractBody, elements_of
+from geodyn._mechanics.rigid.bodies import RigidBodies
+from geodyn._plot.scene.models import Model, placed
+
+TURN = np.linspace(0, 2 * np.pi, 25)
+MOST_FLASHES = 2000
+
+
+class Ellipsoids(NamedTuple):
+    """Ellipsoids of the `bodies` that carry no points: the `tips` [T, B, 3] of their longest axes, and three ellipses
+    of each as `outlines` [T, 3B, K, 3]."""
+
+    bodies: list[int]
+    tips: np.ndarray
+    outlines: np.ndarray
+
+
+class Spheres(NamedTuple):
+    """The indices of the `points` that are centres of spheres, and the centres [T, S, 2 or 3] and radii [T, S] of their
+    pictures."""
+
+    points: list[int]
+    centres: np.ndarray
+    radii: np.ndarray
+
+
+def ellipsoids(bodies: RigidBodies, q: np.ndarray) -> Ellipsoids:
+    """The uniform ellipsoids with the inertia of the bodies, a_k² = 5 (I_i + I_j − I_k)/2m, at configurations
+    q[T, B, d]."""
+    bare = [b for b in range(len(bodies.masses)) if b not in bodies.carriers[len(bodies.masses) :]]
+    poses = jax.jit(jax.vmap(bodies.poses))(jnp.asarray(q.reshape(len(q), -1)))
+    x, R = (np.asarray(a)[:, bare] for a in poses)
+    moments, axes = np.linalg.eigh(np.asarray(bodies.inertia)[bare])
+    squares = 2.5 * (moments.sum(axis=1, keepdims=True) - 2 * moments) / np.asarray(bodies.masses)[bare][:, None]
+    turned = np.einsum("tbij,bjk,bk->tbki", R, axes, np.sqrt(np.maximum(squares, 0)))
+    rounds = [
+        np.cos(TURN)[:, None] * turned[:, :, None, i] + np.sin(TURN)[:, None] * turned[:, :, None, j]
+        for i, j in ((0, 1), (1, 2), (2, 0))
+    ]
+    return Ellipsoids(bare, x + turned[:, :, 0], np.concatenate([x[:, :, None] + line for line in rounds], axis=1))
+
+
+def spheres(body: AbstractBody, model: Model, q: np.ndarray, points: np.ndarray) -> Spheres:
+    """The spheres of the contacts of a body, around the points q[T, N, n] of the space, which are drawn at `points`.
+    There are none if the axes of the model have different scales."""
+    radii = _radii(body, q.shape[1]) if model.equal else np.zeros(q.shape[1])
+    which = np.flatnonzero(radii).tolist()
+    around = np.asarray(_around(body.space, jnp.asarray(q[:, which]), jnp.asarray(radii[which])))
+    ends, centres = placed(model.place, around), points[:, which]
+    if ends.shape[-1] == q.shape[-1] > 1:
+        # Conformal models map spheres to spheres with other centres c: fit |p|² = 2 c·p + const to points p of each.
+        known = np.concatenate([2 * ends, np.ones_like(ends[..., :1])], axis=-1)
+        centres = np.einsum("...ij,...j->...i", np.linalg.pinv(known), np.sum(ends**2, axis=-1))[..., :-1]
+    return Spheres(which, centres, np.linalg.norm(ends - centres[:, :, None], axis=-1).mean(axis=-1))
+
+
+def flashes(trajectory: Trajectory, body: AbstractBody, q: np.ndarray) -> list:
+    """[t, indices of the points that meet] for every impact; all points of an element whose contacts do not tell."""
+    contacts = elements_of(body, AbstractContact)
+    if trajectory.impacts is None or not contacts:
+        return []
+    seen = [body.seen_by(e, jnp.asarray(trajectory.q[0]).reshape(-1)) for e in contacts]
+    counts = sizes(contacts, body.space, seen)
+    meet = [points for e, size in zip(contacts, counts) for points in _meeting(body, e, size, q.shape[1])]
+    count = min(int(trajectory.impacts.count), MOST_FLASHES)
+    struck = zip(np.asarray(trajectory.impacts.t)[:count], np.asarray(trajectory.impacts.contact)[:count])
+    return [[float(t), meet[int(k)]] for t, k in struck]
+
+
+def _radii(body, count) -> np.ndarray:
+    """The radius of the sphere around every point; 0 if there is none."""
+    radii = np.zeros(count)
+    for element in elements_of(body, AbstractContact):
+        start, stop, element = _placed(body, element, count)
+        radii[start:stop] = np.broadcast_to(np.asarray(getattr(element, "radii", radii[start:stop])), stop - start)
+    return radii
+
+
+def _placed(body, element, count):
+    """(start and stop of the point indices of an element, the element itself without the wrapper `ContactOn`)."""
+    start, count = 0, len(body.masses) if isinstance(element, AbstractOnBodies) else count
+    while isinstance(element, ContactOn):
+        start, count, element = start + element.start, start + element.stop, element.element
+    return start, count, element
+
+
+def _meeting(body, element, size, count) -> list[list[int]]:
+    """The point indices of each contact of an element."""
+    start, stop, element = _placed(body, element, count)
+    if isinstance(element, AbstractSpheres):
+        pairs = element.pairs_of(jnp.zeros((stop - start, 1)))
+        return [[start + int(i) for i in pair] for pair in pairs]
+    return [[start + i] if size <= stop - start else list(range(start, stop)) for i in range(size)]
+
+
+@jit
+def _around(space: AbstractManifold, x, radii):
+    """The ends of geodesics of length `radii` from the points x[T, S, n], in both directions of each vector of an
+    orthonormal frame: [T, S, 2n, n]."""
+    exact = isinstance(space, AbstractConstantCurvature | Product)
+
+    def ends(x, radius):
+        frame = radius * jnp.linalg.inv(jnp.linalg.cholesky(space.metric(x)))
+        steps = jnp.concatenate([frame, -frame])
+        return jax.vmap(lambda v: exp(space, x, v))(steps) if exact else x[None] + steps
+
+    return jax.vmap(jax.vmap(ends), (0, None))(x, radii)

@@ -1,0 +1,170 @@
+"""Plots of rigid bodies: Poinsot's ellipsoid with polhodes, sequences of attitudes, and angular velocities."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from geodyn._foundations.gate import checked
+from geodyn._foundations.typing import Axes, Index, Numbers
+from geodyn._integrators.trajectory import Trajectory
+from geodyn._mechanics.rigid.bodies import rigid_motion
+from geodyn._plot.style import COLOURS, GREY, INK, PLAIN, axes, check_index, legend, polylines
+
+HANDLE = ([(-1.0, 0.0, 0.0), (1.0, 0.0, 0.0)], [(0.0, 0.0, 0.0), (0.0, 1.6, 0.0)])
+"""Lines of a T-handle in the principal axes (in the order of growing moments): its bar, and its stem along the second
+axis."""
+ANGLES = np.linspace(0, 2 * np.pi, 181)
+
+
+@checked
+def angular_velocity(trajectory: Trajectory, body: Index = 0, ax: Axes = None):
+    """The components of the angular velocity in the principal axes of a rigid body, against time.
+
+    Args:
+        trajectory: what `gd.integrate` returns.
+        body: the number of the body.
+        ax: the Axes; by default a new one.
+
+    Returns:
+        The Axes.
+
+    Example:
+        >>> handle = gd.rigid.RigidBodies([1.0, 2.0, 3.0])
+        >>> q0, v0 = handle.state(angular_velocity=[0.02, 1.0, 0.03])
+        >>> motion = gd.integrate(handle, q0, v0, t1=1.0, steps=10)
+        >>> len(gd.plot.angular_velocity(motion).lines)
+        3
+    """
+    ax = axes(ax, xlabel=PLAIN.clock, ylabel="angular velocity in the body")
+    moments, _, W = _principal(trajectory, body)
+    for values, moment in zip(W.T, moments, strict=True):
+        ax.plot(trajectory.t, values, linewidth=1.5, label=f"about the axis of I = {moment:.4g}")
+    return legend(ax, 3)
+
+
+@checked
+def poinsot(trajectory: Trajectory, body: Index = 0, ax: Axes = None):
+    """The path of the angular velocity W of a rigid body in its principal axes, on the ellipsoid W·IW = 2K of its
+    initial kinetic energy. Also drawn are the polhodes W·I²W = L² for several angular momenta, and the separatrix
+    through the second axis (Landau & Lifshitz, Mechanics, §37). The path of a free body is a polhode. Raises ValueError
+    for a flat Axes.
+
+    Args:
+        trajectory: what `gd.integrate` returns.
+        body: the number of the body.
+        ax: the Axes, with `projection="3d"`; by default a new one.
+
+    Returns:
+        The Axes.
+
+    Example:
+        >>> handle = gd.rigid.RigidBodies([1.0, 2.0, 3.0])
+        >>> q0, v0 = handle.state(angular_velocity=[0.02, 1.0, 0.03])
+        >>> motion = gd.integrate(handle, q0, v0, t1=1.0, steps=10)
+        >>> gd.plot.poinsot(motion).name
+        '3d'
+    """
+    moments, _, W = _principal(trajectory, body)
+    ax = axes(ax, projection="3d")
+    radii = np.sqrt(W[0] @ (moments * W[0]) / moments)
+    low, middle, high = moments
+    levels = [c for a, b in ((low, middle), (middle, high)) for c in np.linspace(a, b, 5)[1:-1]]
+    ax.set(xlim=(-radii[0], radii[0]), ylim=(-radii[1], radii[1]), zlim=(-radii[2], radii[2]))
+    ax.set_box_aspect(radii)
+    ax.view_init(elev=18, azim=30)
+    ax.set_axis_off()
+    polylines(ax, [radii * line for c in levels for line in _polhodes(moments, c)], GREY, 0.8)
+    polylines(ax, [radii * line for line in _separatrix(moments)], INK, 1.2)
+    polylines(ax, [W], COLOURS[1], 2.2, zorder=3)
+    for k, end in enumerate(np.diag(radii)):
+        ax.plot(*np.stack([end, 1.25 * end], axis=1), color=INK, linewidth=1)
+        ax.text(*(1.45 * end), f"$W_{k + 1}$", ha="center", va="center")
+    return ax
+
+
+@checked
+def attitudes(
+    trajectory: Trajectory,
+    times: Numbers | None = None,
+    body: Index = 0,
+    shape: Sequence[Numbers] = HANDLE,
+    ax: Axes = None,
+):
+    """A rigid body at several times (by default eight), side by side, at the nearest saved states. `shape` is a list of
+    lines [K, 3] in its principal axes, by default a T-handle, seen from slightly above; a dot marks the end of the last
+    line.
+
+    Args:
+        trajectory: what `gd.integrate` returns.
+        times: the times; by default eight.
+        body: the number of the body.
+        shape: lines [K, 3] in the principal axes.
+        ax: the Axes; by default a new one.
+
+    Returns:
+        The Axes.
+
+    Example:
+        >>> handle = gd.rigid.RigidBodies([1.0, 2.0, 3.0])
+        >>> q0, v0 = handle.state(angular_velocity=[0.02, 1.0, 0.03])
+        >>> motion = gd.integrate(handle, q0, v0, t1=1.0, steps=10)
+        >>> len(gd.plot.attitudes(motion, [0.0, 0.5, 1.0]).get_xticks())
+        3
+    """
+    ax = axes(ax, xlabel=PLAIN.clock)
+    t = np.asarray(trajectory.t)
+    wanted = np.linspace(t[0], t[-1], 8) if times is None else np.atleast_1d(np.asarray(times, float))
+    if wanted.ndim > 1 or wanted.size == 0 or wanted.min() < t[0] or wanted.max() > t[-1]:
+        raise ValueError(f"times must lie within the trajectory, [{t[0]:.6g}, {t[-1]:.6g}]; got {times}")
+    frames = np.abs(t[:, None] - wanted[None]).argmin(axis=0)
+    _, turned, _ = _principal(trajectory, body)
+    lines = [np.asarray(line, float) for line in shape]
+    room = 2.2 * max(np.linalg.norm(line, axis=1).max() for line in lines)
+    for k, frame in enumerate(frames):
+        for line, colour in zip(lines, COLOURS):
+            seen = line @ turned[frame].T @ VIEW
+            ax.plot(k * room + seen[:, 0], seen[:, 1], color=colour, linewidth=4, solid_capstyle="round")
+        ax.plot(k * room + seen[-1, 0], seen[-1, 1], "o", color=INK, markersize=5)
+    ax.set(aspect="equal", xticks=room * np.arange(len(frames)), xticklabels=[f"{x:.3g}" for x in t[frames]], yticks=[])
+    ax.set(xlim=(-room / 2, (len(frames) - 0.5) * room), ylim=(-room / 2, room / 2))
+    ax.grid(False)
+    ax.spines["left"].set_visible(False)
+    return ax
+
+
+VIEW = np.array([[0.87, -0.15], [0.0, 0.95], [-0.49, -0.27]])
+"""Two directions of the paper as columns [3, 2] in the world, orthonormal to two digits: a view from above."""
+
+
+def _principal(trajectory, body):
+    """(principal moments [3] of a body, rotations [T, 3, 3] from its principal axes to the world, angular velocities
+    [T, 3] in the principal axes)."""
+    motion = rigid_motion(trajectory)
+    check_index("body", body, len(trajectory.system.inertia), "bodies")
+    moments, directions = np.linalg.eigh(np.asarray(trajectory.system.inertia[body]))
+    return (
+        moments,
+        np.asarray(motion.rotation[:, body]) @ directions,
+        np.asarray(motion.angular_velocity[:, body]) @ directions,
+    )
+
+
+def _polhodes(moments, level):
+    """The two closed curves Σ I_i u_i² = level on the unit sphere."""
+    first = 0 if level < moments[1] else 2
+    others = [i for i in range(3) if i != first]
+    sizes = np.sqrt((level - moments[first]) / (moments[others] - moments[first]))
+    curve = np.zeros((len(ANGLES), 3))
+    curve[:, others] = sizes * np.stack([np.cos(ANGLES), np.sin(ANGLES)], axis=1)
+    curve[:, first] = np.sqrt(1 - np.sum(curve**2, axis=1))
+    return [curve, curve * np.where(np.arange(3) == first, -1, 1)]
+
+
+def _separatrix(moments):
+    """The separatrix on the unit sphere: two great circles through the second axis."""
+    low, middle, high = moments
+    size = np.sqrt(max(high - low, 1e-300))
+    across = np.array([np.sqrt(high - middle), 0.0, np.sqrt(middle - low)]) / size
+    axis = np.array([0.0, 1.0, 0.0])
+    turned = [across * np.array([1, 1, sign]) for sign in (1, -1)]
+    return [np.cos(ANGLES)[:, None] * axis + np.sin(ANGLES)[:, None] * other for other in turned]

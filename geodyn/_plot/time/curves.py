@@ -1,0 +1,191 @@
+"""Plots against time: coordinates, separations, computed curves beside exact ones; force–displacement loops."""
+
+from collections.abc import Sequence
+from functools import singledispatch
+from itertools import cycle
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn._foundations.gate import checked
+from geodyn._foundations.typing import Axes, Float
+from geodyn._geometry.geodesics.geodesic import distance
+from geodyn._geometry.manifold.manifold import AbstractManifold
+from geodyn._geometry.models.spaces import Hyperbolic, Sphere
+from geodyn._integrators.trajectory import Trajectory
+from geodyn._mechanics.points.system import System, edges
+from geodyn._plot.scene.scene import check_one, points_of, system_of
+from geodyn._plot.style import COLOURS, INK, PLAIN, STYLES, Labels, axes, check_index, check_lengths, legend, steady
+
+
+@checked
+def coordinates(trajectory: Trajectory, ax: Axes = None, *, labels: Labels = PLAIN):
+    """Every coordinate of the configuration against time, with the moments of impacts below.
+
+    `labels` names the coordinates of a point and the unit of time. What is constant to rounding is drawn as a straight
+    line.
+
+    Args:
+        trajectory: what `gd.integrate` returns.
+        ax: the Axes; by default a new one.
+        labels: names of the coordinates and units, a `gd.plot.Labels`.
+
+    Returns:
+        The Axes.
+
+    Example:
+        >>> rod, q0 = gd.builders.rod(gd.spaces.Hyperbolic(2), 1.0)
+        >>> motion = gd.integrate(rod, q0, t1=1.0, steps=10)
+        >>> gd.plot.coordinates(motion, labels=gd.plot.Labels(("x", "y"), time="s")).get_xlabel()
+        'time t (s)'
+    """
+    check_one(trajectory)
+    ax = axes(ax, xlabel=labels.clock, ylabel="coordinates")
+    q = np.asarray(trajectory.q)
+    for index in np.ndindex(q.shape[1:]):
+        ax.plot(trajectory.t, q[:, *index], label=_name(index, q.shape[1:], labels.coordinates))
+    return legend(marked(steady(ax, q), trajectory), len(ax.lines))
+
+
+def _name(index, shape, names):
+    """The name of a coordinate q[index], with the number of the point if there are several."""
+    if len(names) != shape[-1]:
+        return "$q_{" + ",".join(str(i + 1) for i in index) + "}$"
+    return names[index[-1]] + (f", point {index[0]}" if len(shape) > 1 and shape[0] > 1 else "")
+
+
+def marked(ax, trajectory: Trajectory):
+    """Marks the moments of the impacts of a trajectory at the lower end of an Axes; returns it."""
+    impacts = trajectory.impacts
+    count = 0 if impacts is None else min(int(impacts.count), len(impacts.t))
+    if count:
+        below = {"transform": ax.get_xaxis_transform(), "clip_on": False, "color": COLOURS[1]}
+        ax.plot(np.asarray(impacts.t)[:count], np.zeros(count), "|", markersize=9, label="impacts", **below)
+    return ax
+
+
+@checked
+@singledispatch
+def separation(
+    trajectory: Trajectory,
+    pairs: Sequence[tuple[int, int]] | None = None,
+    ax: Axes = None,
+    *,
+    system: System | None = None,
+    labels: Labels = PLAIN,
+):
+    """Geodesic distance between the two points of each pair, by default of every edge of the body, against time.
+
+    `separation(space, trajectory, pairs, ax)` is for points that are not those of a `System`. `system` is needed for a
+    trajectory read from a file; `labels` has the units. Raises ValueError if there is no pair.
+
+    Args:
+        trajectory: what `gd.integrate` returns.
+        pairs: pairs of points; by default the edges of the body.
+        ax: the Axes; by default a new one.
+        system: the system, for a trajectory that was read from a file.
+        labels: names of the coordinates and units, a `gd.plot.Labels`.
+
+    Returns:
+        The Axes.
+
+    Example:
+        >>> rod, q0 = gd.builders.rod(gd.spaces.Hyperbolic(2), 1.0)
+        >>> motion = gd.integrate(rod, q0, t1=1.0, steps=10)
+        >>> print(gd.plot.separation(motion).get_ylabel())
+        geodesic separation (radii of curvature)
+    """
+    body = system_of(trajectory, system)
+    pairs = edges(body) if pairs is None else pairs
+    return _separation(body.space, trajectory.t, points_of(trajectory, body), pairs, ax, labels)
+
+
+@separation.register
+def _(
+    space: AbstractManifold,
+    trajectory: Trajectory,
+    pairs: Sequence[tuple[int, int]],
+    ax=None,
+    *,
+    labels: Labels = PLAIN,
+):
+    return _separation(space, trajectory.t, trajectory.coordinates(), pairs, ax, labels)
+
+
+def _separation(space, t, q, pairs, ax, labels):
+    if len(pairs) == 0:
+        raise ValueError("pairs: this body has no edges; name pairs of points, such as [(0, 1)]")
+    for k in np.ravel(np.asarray(pairs)):
+        check_index("pairs", int(k), np.shape(q)[1], "points")
+    unit = "radii of curvature" if isinstance(space, Sphere | Hyperbolic) else labels.length
+    ax = axes(ax, xlabel=labels.clock, ylabel=labels.of("geodesic separation", unit))
+    first, second = (jnp.asarray(q)[:, np.array(ends)] for ends in zip(*pairs))
+    distances = jax.jit(jax.vmap(jax.vmap(lambda x, y: distance(space, x, y))))(first, second)
+    for (i, j), values, style in zip(pairs, distances.T, cycle(STYLES)):
+        ax.plot(t, values, style, linewidth=2, label=f"points {i} and {j}")
+    return legend(steady(ax, distances), len(pairs))
+
+
+@checked
+def comparison(
+    t: Float[np.ndarray, " T"],
+    curves: dict[str, tuple[Float[np.ndarray, " T"], Float[np.ndarray, " T"]]],
+    ax: Axes = None,
+):
+    """Computed curves with the exact ones as dots, both [T] under each name, and the largest error in the legend.
+
+    Args:
+        t: the times [T].
+        curves: (computed, exact), both [T], under each name.
+        ax: the Axes; by default a new one.
+
+    Returns:
+        The Axes.
+
+    Example:
+        >>> t = np.linspace(0.0, 1.0, 5)
+        >>> ax = gd.plot.comparison(t, {"sine": (np.sin(t) + 1e-3, np.sin(t))})
+        >>> ax.get_legend().get_texts()[0].get_text()
+        'sine, error 1e-03'
+    """
+    check_lengths("curves", {name: len(x) for name, pair in curves.items() for x in pair}, len(t))
+    ax = axes(ax, xlabel=PLAIN.clock)
+    for (name, (computed, exact)), colour in zip(curves.items(), cycle(COLOURS[2:])):
+        ax.plot(t, computed, color=colour, linewidth=2, label=f"{name}, error {np.abs(computed - exact).max():.0e}")
+        ax.plot(t[::4], exact[::4], ".", color=INK, markersize=6)
+    ax.plot([], [], ".", color=INK, markersize=6, label="exact")
+    return legend(ax, len(curves) + 1)
+
+
+@checked(gaps=("displacement", "force"))
+def hysteresis(
+    displacement: Float[np.ndarray, " T"], force: Float[np.ndarray, " T"], ax: Axes = None, *, label: str | None = None
+):
+    """Force against displacement, both [T], with an arrow that shows the direction, and the work ∫ f dx in the legend:
+    for closed loops the dissipated energy.
+
+    Args:
+        displacement: [T].
+        force: [T].
+        ax: the Axes; by default a new one.
+        label: what the legend says before the work.
+
+    Returns:
+        The Axes.
+
+    Example:
+        >>> angle = np.linspace(0.0, 2 * np.pi, 200)
+        >>> ax = gd.plot.hysteresis(np.cos(angle), -np.sin(angle), label="circle")
+        >>> ax.get_legend().get_texts()[0].get_text()
+        'circle, work done 3.141'
+    """
+    x, f = np.asarray(displacement), np.asarray(force)
+    each = (f[1:] + f[:-1]) / 2 * np.diff(x)
+    work = np.sum(each) if np.abs(np.sum(each)) > 1e-12 * np.sum(np.abs(each)) else 0.0
+    ax = axes(ax, xlabel="displacement", ylabel="force")
+    (line,) = ax.plot(x, f, linewidth=2, label=f"{label + ', ' if label else ''}work done {work:.4g}")
+    early = (len(x) - 1) // 5
+    style = {"arrowstyle": "-|>", "color": line.get_color(), "mutation_scale": 18}
+    ax.annotate("", xy=(x[early + 1], f[early + 1]), xytext=(x[early], f[early]), arrowprops=style)
+    return legend(ax, len(ax.lines))

@@ -1,0 +1,289 @@
+"""What the studio computes for a page: every request of a page is a method of its `Desk`."""
+
+import tempfile
+from base64 import b64encode
+from collections.abc import Callable
+from io import StringIO
+from pathlib import Path
+from threading import Event
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn._control.families.families import ENDS, stroke_family
+from geodyn._control.methods.method import Direct
+from geodyn._control.problem.minimise import OUTCOMES
+from geodyn._control.problem.optimum import OptimalStroke
+from geodyn._control.search.failure import certified
+from geodyn._control.search.strokes import optimal_stroke
+from geodyn._locomotion.connections.coordinates import minimum_perturbation
+from geodyn._locomotion.connections.kaluza_klein import Heading
+from geodyn._locomotion.connections.measured import read_connection
+from geodyn._locomotion.motion.holonomy import cost, holonomy, path
+from geodyn._locomotion.strokes.stroke import FourierStroke, LegendreStroke
+from geodyn._plot.shapes.swimmers import swim
+from geodyn._studio.assemble import assembled
+from geodyn._studio.bodies import Kind, described, made, measured, with_metric
+from geodyn._studio.checks import choice, number, numbers, words
+from geodyn._studio.fields import Slice, fields, look
+from geodyn._studio.words import sentences
+
+FRAMES = ("body", "minimum perturbation")
+STEPS = 128
+HARMONICS = 32
+"""The most harmonics of a stroke of the page."""
+
+Report = Callable[[dict], None]
+
+
+class Desk:
+    """The computations for one page. `kinds` are the bodies that it may ask for, by name; `cancelled` is set to end a
+    search, which then keeps the best stroke so far."""
+
+    def __init__(self, kinds: dict[str, Kind]):
+        self.kinds = dict(kinds)
+        self.cancelled = Event()
+        self.optimum: OptimalStroke | None = None
+        self.wanted = jnp.zeros(0)
+        self.goal = "whole"
+
+    def answer(self, ask: str, given: dict, report: Report) -> dict:
+        """The answer to a request; ValueError or RuntimeError with what the page is to say."""
+        known = {name: getattr(self, name) for name in ASKS}
+        return known[choice("ask", ask, known)](given, report)
+
+    def body(self, given: dict, report: Report) -> dict:
+        """What there is to say of a body."""
+        kind, body, python = self._made(given)
+        return described(kind, body, python)
+
+    def fields(self, given: dict, report: Report) -> dict:
+        """The grids of a slice, and how the body looks there."""
+        body, slice, frame = self._slice(given)
+        drawn = look(body, *slice) if given.get("look", True) else None
+        return fields(with_metric(body), *slice, frame) | {"look": drawn}
+
+    def exact(self, given: dict, report: Report) -> dict:
+        """The net motion and the cost of a stroke of any shape variables, and the poses along it."""
+        body, slice, frame = self._slice(given)
+        stroke, moving = self._stroke(given, len(slice[1])), with_metric(body)
+        elements = np.asarray(path(body, stroke, steps=STEPS))
+        motion = body.group.log(jnp.asarray(elements[-1]))
+        if frame != "body":
+            motion = _reframed(moving, slice, stroke)
+        answer = {"motion": np.asarray(motion).tolist(), "cost": float(cost(moving, stroke, steps=STEPS))}
+        if given.get("poses"):
+            answer |= {"poses": elements.tolist(), "outlines": None}
+            outline = getattr(body, "outline", None)
+            if outline is not None:
+                lines = jax.vmap(lambda t: outline(stroke(t)))(jnp.arange(STEPS + 1) / STEPS)
+                answer["outlines"] = np.round(np.asarray(lines), 5).tolist()
+        return answer
+
+    def optimise(self, given: dict, report: Report) -> dict:
+        """The stroke of least cost near the given one, with the evidence that is at hand."""
+        posed, problem = self._problem(given)
+        self.cancelled.clear()
+        best = optimal_stroke(posed, **problem, progress=self._watched(report, "iteration"), throw=False)
+        self.optimum, self.wanted, self.goal = best, jnp.asarray(problem["displacement"]), given["goal"]
+        if best.result in (OUTCOMES.not_finite, OUTCOMES.stalled) or not np.isfinite(float(best.cost)):
+            raise ValueError(
+                f"no optimal stroke was found: {OUTCOMES[best.result]}. Begin with another stroke, ask for a shorter"
+                " displacement, or set bounds."
+            )
+        told = self._told(best.stroke, float(best.cost))
+        return told | {
+            "drawn": self._drawn(best, told["stroke"], posed),
+            "result": OUTCOMES[best.result],
+            "converged": bool(certified(best, self.wanted)),
+            "iterations": int(best.iterations),
+            "multiplier": np.atleast_1d(np.asarray(best.multiplier)).tolist(),
+            "python": _call(problem, isinstance(posed, Heading)),
+        }
+
+    def certificate(self, given: dict, report: Report) -> dict:
+        """What is known of the last optimal stroke, in words."""
+        if self.optimum is None:
+            raise ValueError("there is no optimal stroke yet: optimise first.")
+        return {"sentences": sentences(self.optimum, self.wanted, self.goal)}
+
+    def family(self, given: dict, report: Report) -> dict:
+        """The optimal strokes of smaller and larger displacements, in order."""
+        posed, problem = self._problem(given)
+        self.cancelled.clear()
+        amount = float(np.linalg.norm(np.atleast_1d(problem["displacement"])))
+        direction = np.asarray(problem.pop("displacement")) / amount
+        ways = {"displacement": direction if direction.ndim else np.sign(direction), "points": 60}
+        watch = self._watched(report, "strokes")
+        up = stroke_family(posed, interval=(amount, 8 * amount), **ways, **problem, progress=watch)
+        down = None
+        if not self.cancelled.is_set():
+            guess = up.stroke(0)
+            down = stroke_family(
+                posed, interval=(amount, amount / 8), **ways, **problem | {"guess": guess}, progress=watch
+            )
+        parts = [(down, i) for i in range(len(down.parameter) - 1, 0, -1)] if down is not None else []
+        parts += [(up, i) for i in range(len(up.parameter))]
+        return {
+            "strokes": [
+                self._told(of.stroke(i), float(of.cost[i]))
+                | {
+                    "displacement": float(of.parameter[i]),
+                    "efficiency": float(of.efficiency[i]),
+                    "minimum": bool(of.second_order[i] > 0),
+                }
+                for of, i in parts
+            ],
+            "here": len(parts) - len(up.parameter),
+            "end": ENDS[up.end],
+        }
+
+    def film(self, given: dict, report: Report) -> dict:
+        """A GIF of the body that swims."""
+        body, slice, _ = self._slice(given)
+        stroke = self._stroke(given, len(slice[1]))
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "stroke.gif"
+            swim(body, stroke, file)
+            return {"gif": b64encode(file.read_bytes()).decode("ascii")}
+
+    def page(self, given: dict, report: Report) -> dict:
+        """The page as it is, in one file that needs no server."""
+        state = given.get("state")
+        if not isinstance(state, dict):
+            raise ValueError("state must be what the page shows.")
+        return {"html": assembled(self.alone(given, state))}
+
+    def measure(self, given: dict, report: Report) -> dict:
+        """A new body from the data of a file: A(r), or shapes and poses over time."""
+        name, text = words("name", given.get("name"), 200), words("text", given.get("text"), 20_000_000)
+        try:
+            fitted = read_connection(StringIO(text))
+        except ValueError as error:
+            raise ValueError(str(error).replace("read_connection: the stream", name, 1)) from None
+        self.kinds[name] = kind = measured(name, fitted)
+        return described(kind, fitted, f"gd.bundles.read_connection({name!r})")
+
+    def alone(self, given: dict, state: dict) -> dict:
+        """The data of a page without a server: the body, its fields and what the page showed."""
+        kind, body, python = self._made(given)
+        about = described(kind, body, python)
+        here = {"pair": [0, 1], "at": about["start"], "lower": about["lower"][:2], "upper": about["upper"][:2]}
+        asked = {name: given.get(name, here[name]) for name in here}
+        shown = {
+            frame: self.fields(given | asked | {"frame": frame, "look": frame == "body"}, _silent) for frame in FRAMES
+        }
+        return {"alone": True, "bodies": [], "body": about, "fields": shown, "state": state}
+
+    def _made(self, given: dict):
+        kind = self.kinds[choice("body", given.get("body"), self.kinds)]
+        values = given.get("parameters", {})
+        if not isinstance(values, dict):
+            raise ValueError("parameters must be names with values.")
+        body, python = made(kind, values)
+        return kind, body, python
+
+    def _slice(self, given: dict):
+        """(the body, (pair, at, lower, upper), the frame) of a request."""
+        _, body, _ = self._made(given)
+        at = numbers("at", given.get("at"), (None,))
+        pair = tuple(int(i) for i in numbers("pair", given.get("pair"), (2,)))
+        if len(at) < 2 or len(set(pair)) != 2 or not all(0 <= i < len(at) for i in pair):
+            raise ValueError(f"pair must be two different shape variables of {len(at)}, got {pair}")
+        jax.eval_shape(body.form, jax.ShapeDtypeStruct(at.shape, float))
+        lower, upper = numbers("lower", given.get("lower"), (2,)), numbers("upper", given.get("upper"), (2,))
+        if not (lower < upper).all():
+            raise ValueError(f"lower must be less than upper, got {lower.tolist()} and {upper.tolist()}")
+        return body, (pair, at, lower, upper), choice("frame", given.get("frame", "body"), FRAMES)
+
+    def _stroke(self, given: dict, count: int) -> FourierStroke:
+        """The stroke of a request, in all shape variables."""
+        told = given.get("stroke")
+        if not isinstance(told, dict):
+            raise ValueError("stroke must have mean, cosine and sine.")
+        mean, cosine, sine = (
+            numbers(f"{name} of the stroke", told.get(name), shape)
+            for name, shape in (("mean", (count,)), ("cosine", (count, None)), ("sine", (count, None)))
+        )
+        if not 1 <= cosine.shape[1] <= HARMONICS:
+            raise ValueError(f"a stroke has 1 to {HARMONICS} harmonics, got {cosine.shape[1]}")
+        return FourierStroke(mean, cosine, sine)
+
+    def _problem(self, given: dict):
+        """(the body as `optimal_stroke` takes it, the other arguments)."""
+        kind, body, _ = self._made(given)
+        goals = described(kind, body, "")["goals"]
+        goal = choice("goal", given.get("goal"), goals)
+        wanted = 1 if goal != "whole" else body.group.dim
+        amounts = numbers("displacement", given.get("displacement"), (wanted,))
+        harmonics = int(number("harmonics", given.get("harmonics"), 1, HARMONICS, whole=True))
+        stroke = self._stroke(given, len(numbers("at", given.get("at"), (None,))))
+        bounds = given.get("bounds")
+        if bounds is not None:
+            bounds = tuple(numbers("bounds", bounds, (2, stroke.mean.size)))
+        posed = kind.known.posed(body, wanted) if goal == "turn" else with_metric(body)
+        method = Direct(harmonics=harmonics, steps=max(6 * harmonics, 24))
+        problem = {
+            "displacement": amounts[0] if goal != "whole" else amounts,
+            "guess": stroke,
+            "method": method,
+            "bounds": bounds,
+        }
+        if kind.known.based and bounds is None:
+            problem["base"] = np.asarray(stroke(0.0))
+        return posed, problem
+
+    def _watched(self, report: Report, what: str):
+        def watch(count, value):
+            report({"what": what, "count": count, "value": value})
+            if self.cancelled.is_set():
+                raise KeyboardInterrupt
+
+        return watch
+
+    def _told(self, stroke, energy: float) -> dict:
+        """A stroke for the page: as Fourier coefficients, and as Python."""
+        if isinstance(stroke, LegendreStroke):
+            stroke = FourierStroke.fit(stroke, HARMONICS)
+        parts = {name: np.asarray(getattr(stroke, name)).tolist() for name in ("mean", "cosine", "sine")}
+        return {"stroke": parts, "cost": energy}
+
+    def _drawn(self, best: OptimalStroke, shown: dict, posed) -> float:
+        """By how much the stroke of the page moves otherwise than the optimal one, relative to its net motion."""
+        if not isinstance(best.stroke, LegendreStroke):
+            return 0.0
+        xi = [np.asarray(posed.group.log(holonomy(posed, s))) for s in (FourierStroke(**shown), best.stroke)]
+        return float(np.abs(xi[0] - xi[1]).max() / max(np.abs(xi[1]).max(), 1e-300))
+
+
+ASKS = ("body", "fields", "exact", "optimise", "certificate", "family", "film", "page", "measure")
+LONG = ("optimise", "certificate", "family", "film", "page", "measure")
+"""What may take seconds: a page can ask for other things meanwhile."""
+
+
+def _silent(_: dict) -> None:
+    pass
+
+
+def _reframed(body, slice, stroke: FourierStroke):
+    """The net motion in the frame of least perturbation of the slice in which the stroke lies."""
+    pair, _, lower, upper = slice
+    flat = jax.tree.map(lambda x: x[jnp.array(pair)], stroke)
+    moving = minimum_perturbation(Slice(body, stroke.mean, pair), lower, upper)
+    return moving.group.log(path(moving, flat, steps=STEPS)[-1])
+
+
+def _call(problem: dict, heading: bool) -> str:
+    """The Python that asks for the same optimal stroke of `body`, which has a metric of shapes."""
+    displacement = np.asarray(problem["displacement"]).tolist()
+    told = [
+        f"displacement={displacement!r}",
+        f"method=gd.Direct({problem['method'].harmonics}, {problem['method'].steps})",
+    ]
+    if problem["bounds"] is not None:
+        told.append(f"bounds={tuple(x.tolist() for x in problem['bounds'])!r}")
+    if "base" in problem:
+        told.append(f"base={problem['base'].tolist()!r}")
+    moving = "gd.bundles.Heading(body)" if heading else "body"
+    return f"gd.optimal_stroke({moving}, stroke, {', '.join(told)})"

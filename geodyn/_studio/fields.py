@@ -1,0 +1,164 @@
+"""A body on a slice of its shapes, as arrays from which the page computes by itself: the connection form, its
+curvature, the metric and the outline on grids, in whose cells the page interpolates by polynomials of degree five."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn._engine.jit import jit
+from geodyn._foundations.typing import Array, Float
+from geodyn._geometry.groups.isometries import Isometries
+from geodyn._geometry.groups.lie_group import AbstractLieGroup
+from geodyn._geometry.groups.rigid import SE2, SO2, Translation
+from geodyn._locomotion.connections.connection import (
+    AbstractConnection,
+    AbstractInvariantMetric,
+    exterior_derivative,
+    reduction,
+)
+from geodyn._locomotion.connections.coordinates import minimum_perturbation
+from geodyn._plot.pages.encoding import quantised, text
+from geodyn._plot.shapes.names import pose_names
+from geodyn._plot.shapes.strokes import cleared
+
+SIZE = 65
+"""Points of a grid in each direction."""
+OUTLINES = 17
+"""The same for the grid of outlines, which need only look right."""
+ORDER = 6
+"""Points in each direction from which a value between them is interpolated."""
+PROBES = 400
+"""Places between the points at which the interpolation is compared with the body."""
+
+
+class Slice(AbstractInvariantMetric):
+    """A body of which two shape variables move, the others being held at `at`[m]; its shape is these two."""
+
+    body: AbstractInvariantMetric
+    at: Float[Array, " m"]
+    pair: tuple[int, int] = eqx.field(static=True)
+    group: AbstractLieGroup
+
+    def __init__(self, body, at, pair):
+        self.body, self.at, self.pair, self.group = body, jnp.asarray(at, float), tuple(pair), body.group
+
+    def shape(self, r: Float[Array, "2"]) -> Float[Array, " m"]:
+        """The whole shape."""
+        return self.at.at[jnp.array(self.pair)].set(r)
+
+    def quadratic_form(self, r, xi, rdot):
+        return self.body.quadratic_form(self.shape(r), xi, jnp.zeros_like(self.at).at[jnp.array(self.pair)].set(rdot))
+
+
+@jit
+def _table(connection, sliced, r):
+    """A [k, 2], F₁₂ [k] and G [2, 2] at the shapes r[N, 2]."""
+
+    def at(r):
+        form = connection.form(r)
+        curvature = exterior_derivative(connection.group, form, jax.jacfwd(connection.form)(r))[:, 0, 1]
+        return form, curvature, reduction(sliced, r)[1]
+
+    return jax.vmap(at)(r)
+
+
+@jit
+def _outline(body, shapes):
+    return jax.vmap(body.outline)(shapes)
+
+
+def grid(lower, upper, size: int) -> np.ndarray:
+    """The shapes [size², 2] of a grid, the first variable changing last."""
+    axes = [np.linspace(low, high, size) for low, high in zip(lower, upper)]
+    return np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(-1, 2)
+
+
+def weights(x: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """The first of the six points around each x, which is counted in cells, and their weights: Lagrange's polynomials
+    of degree five. The page does the same."""
+    first = np.clip(np.floor(x).astype(int) - ORDER // 2 + 1, 0, size - ORDER)
+    s = x - first
+    basis = [np.prod([(s - j) / (i - j) for j in range(ORDER) if j != i], axis=0) for i in range(ORDER)]
+    return first, np.stack(basis, -1)
+
+
+def interpolated(values: np.ndarray, size: int, x: np.ndarray) -> np.ndarray:
+    """Values [size², c] of a grid at places x[N, 2], counted in cells."""
+    table = values.reshape(size, size, -1)
+    (i, u), (j, v) = (weights(x[:, a], size) for a in (0, 1))
+    near = table[i[:, None, None] + np.arange(ORDER)[:, None], j[:, None, None] + np.arange(ORDER)]
+    return np.einsum("ni,nj,nijc->nc", u, v, near)
+
+
+def fields(body: AbstractInvariantMetric, pair, at, lower, upper, frame: str) -> dict:
+    """What the page knows of the body on a slice, in one of the frames; arrays are float32 in base64.
+
+    `form` [size², k, 2] and `curvature` [size², k] belong to the frame, `metric` [size², 3] (G₁₁, G₁₂, G₂₂) to both.
+    `error` is the largest of interpolated A between the points, relative to the largest |A|.
+    """
+    sliced, (low, high) = Slice(body, at, pair), np.array([lower, upper], float)
+    connection: AbstractConnection = sliced
+    if frame == "minimum perturbation":
+        connection = minimum_perturbation(sliced, low, high)
+    places = np.random.default_rng(0).integers(0, SIZE - 1, (PROBES, 2)) + 0.5
+    shapes = np.concatenate([grid(low, high, SIZE), low + places / (SIZE - 1) * (high - low)])
+    form, curvature, metric = (np.asarray(x) for x in _table(connection, sliced, jnp.asarray(shapes)))
+    known, exact = form[:-PROBES].reshape(SIZE**2, -1), form[-PROBES:].reshape(PROBES, -1)
+    if not np.isfinite(known).all(axis=1).any():
+        raise ValueError(f"the body is singular at all shapes between {low.tolist()} and {high.tolist()}.")
+    misses = np.abs(interpolated(known, SIZE, places) - exact)
+    largest = np.nanmax(np.abs(known))
+    return {
+        "frame": frame,
+        "size": SIZE,
+        "lower": low.tolist(),
+        "upper": high.tolist(),
+        "pair": list(pair),
+        "at": np.asarray(at, float).tolist(),
+        "form": _packed(known),
+        "curvature": _packed(cleared(curvature[:-PROBES])),
+        "metric": _packed(metric[:-PROBES][:, [0, 0, 1], [0, 1, 1]]),
+        "error": float(np.nanmax(misses) / largest) if largest else 0.0,
+    }
+
+
+def _packed(array) -> str:
+    return text(np.asarray(array, "<f4"))
+
+
+def look(body: AbstractConnection, pair, at, lower, upper) -> dict:
+    """How the body looks at the shapes of a slice: its outline on a coarser grid, [17², parts, points, D], int16."""
+    kind = drawing(body)
+    if kind == "axes":
+        return {"kind": kind}
+    shapes = np.broadcast_to(np.asarray(at, float), (OUTLINES**2, len(at))).copy()
+    shapes[:, list(pair)] = grid(lower, upper, OUTLINES)
+    lines = np.asarray(_outline(body, jnp.asarray(shapes)))
+    scale = np.nanmax(np.abs(lines))
+    outline = text(quantised(lines, 0.0, scale))
+    return {"kind": kind, "size": OUTLINES, "shape": list(lines.shape[1:]), "scale": float(scale), "outline": outline}
+
+
+def drawing(body: AbstractConnection) -> str:
+    """How the page draws the body: its outline in the "plane" or in a curved "disc", or the "axes" of its frame."""
+    group = body.group
+    if getattr(body, "outline", None) is not None:
+        if isinstance(group, Isometries) and group.n == 2:
+            return "disc"
+        if isinstance(group, SE2 | SO2) or (isinstance(group, Translation) and group.dim <= 2):
+            return "plane"
+    return "axes"
+
+
+def group_of(group: AbstractLieGroup) -> dict:
+    """What the page needs to compute in the group: its generators, and the names of the coordinates of a pose."""
+    generators = np.asarray(group.generators)
+    turned = isinstance(group, SE2 | SO2)
+    return {
+        "generators": generators.tolist(),
+        "translations": group.translations,
+        "names": pose_names(group),
+        "turns": turned,
+        "homogeneous": group.translations > 0 and not isinstance(group, Isometries),
+    }

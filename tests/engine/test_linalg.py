@@ -1,0 +1,35 @@
+"""Linear algebra of the stage equations."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from geodyn._engine.numerics.linalg import columns, inverse
+from geodyn._engine.numerics.roots import root
+
+
+@pytest.mark.parametrize("size", [3, 150])
+def test_columns_are_those_of_the_matrix(size):
+    """Few at once, many in batches, of which the last is not full."""
+    matrix = np.random.default_rng(0).normal(size=(5, size))
+    found = jax.jit(lambda near: columns(lambda x: (matrix @ x, x[:2]), size, near))(jnp.ones(2))
+    np.testing.assert_allclose(found[0], matrix.T, rtol=1e-15)
+    np.testing.assert_array_equal(found[1], np.eye(size)[:, :2])
+
+
+def test_elimination_finds_its_pivots():
+    """A matrix with zeros on its diagonal, which is regular."""
+    a = jnp.roll(jnp.diag(jnp.arange(1.0, 7.0)), 2, axis=0) + jnp.diag(jnp.ones(4), 2)
+    np.testing.assert_allclose(inverse(a) @ a, np.eye(6), rtol=0, atol=1e-14)
+
+
+def test_inverses_of_many_at_once():
+    """Each with pivots of its own."""
+    a = np.random.default_rng(0).normal(size=(2, 3, 5, 5)) * (1 - np.eye(5))
+    np.testing.assert_allclose(jax.jit(jax.vmap(jax.vmap(inverse)))(a), np.linalg.inv(a), rtol=1e-10)
+
+
+def test_a_root_that_is_none_is_nan():
+    assert np.isnan(root(lambda x: x**2, -jnp.ones(1), jnp.ones(1))).all()
+    np.testing.assert_allclose(root(lambda x: x**2, 2 * jnp.ones(1), jnp.ones(1)), np.sqrt(2.0), rtol=1e-15)
