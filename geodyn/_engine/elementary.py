@@ -16,9 +16,9 @@ its factors have few bits (those of Dekker's splitting, by a mask, 26). It does 
 zeros and on NaN: no "fast math" beyond contraction, and no rule that takes (1 + x) − 1 for x, as XLA's simplifier does.
 
 One branch is left. Where an argument of the circular functions is beyond 2.6e7, many more digits of 2/π are needed
-(Payne & Hanek 1983); that stands in a `cond`, which all functions of the same argument share, as they do the rest of
-their reduction. Infinities and NaN do not take it. In a program of one number `jnp.any` is that number's own truth
-value; a compiler with many lanes asks whether any lane is far.
+(Payne & Hanek 1983). That is long and seldom needed: a function apart (`SELDOM`), which the compiler calls where any
+lane is far, once for all functions of the same argument, as they share the rest of their reduction. Infinities and NaN
+do not take it.
 
 Sources: Sun Microsystems' fdlibm (the order of operations in the kernels of sin, cos, log, expm1, pow; the coefficients
 of sin and cos); Muller et al., *Handbook of Floating-Point Arithmetic* (2018), for sums and products without error;
@@ -35,7 +35,7 @@ are replaced.
 from collections.abc import Callable
 from itertools import pairwise
 
-import jax.numpy as jnp
+import jax
 import numpy as np
 from jax import Array, lax
 
@@ -302,17 +302,21 @@ def _reduced(x: Array) -> tuple[Array, Array, Array]:
     s = ((near - r) - third) - k * HALF_PI[3]
     size = abs(x)
     far = (size > FARTHEST) & (size < np.inf)
-    found = n, r, s
-    return lax.cond(jnp.any(far), _reduced_far, lambda x, far, *found: found, x, far, *found)
+    return reduced_where_far(far, x, n, r, s)
 
 
-def _reduced_far(x: Array, far: Array, *near: Array) -> tuple[Array, ...]:
-    """The same where x is far: its mantissa times those digits of 2/π that matter, modulo 4 (Payne & Hanek)."""
+@jax.jit
+def reduced_where_far(far: Array, x: Array, *near: Array) -> list[Array]:
+    """(n, r, s), of other digits of 2/π where x is far. It has a name, by which our compiler knows it (`SELDOM`)."""
+    return [lax.select(far, a, b) for a, b in zip(_reduced_far(x), near)]
+
+
+def _reduced_far(x: Array) -> tuple[Array, Array, Array]:
+    """(n, r, s) of a far x: its mantissa times those digits of 2/π that matter, modulo 4 (Payne & Hanek)."""
     bits = _bits(abs(x))
     mantissa = (bits & MANTISSA) | (MANTISSA + 1)
     # x = mantissa 2^(exponent − 1075); digits of 2/π that give multiples of 4 with it are left out.
     first = lax.shift_right_logical(bits, np.int64(52)) - (1075 + 2 - 64)
-    first = first * far.astype(first.dtype)
     limbs = _halves(_window(first))
     low, high = mantissa & 0xFFFFFFFF, lax.shift_right_logical(mantissa, np.int64(32))
     of_product = []
@@ -342,8 +346,7 @@ def _reduced_far(x: Array, far: Array, *near: Array) -> tuple[Array, ...]:
     r = exact + rest
     s = (exact - r) + rest
     negative = x < 0
-    found = lax.select(negative, -n, n), _where(negative, -r, r), _where(negative, -s, s)
-    return tuple(lax.select(far, a, b) for a, b in zip(found, near))
+    return lax.select(negative, -n, n), _where(negative, -r, r), _where(negative, -s, s)
 
 
 def _window(first: Array) -> list[Array]:
@@ -807,3 +810,6 @@ FORMULAS: dict[str, Callable[..., Array]] = {
     "erf": error_function,
     "erfc": complementary_error_function,
 }
+
+# What is long and seldom needed: of the function that chooses it, the one that computes it, of one number.
+SELDOM: dict[str, Callable[[Array], tuple[Array, ...]]] = {reduced_where_far.__name__: _reduced_far}

@@ -48,7 +48,7 @@ def _is_of_stages(equation) -> bool:
 def _rewritten(equation):
     """The function of an operation and its arguments that computes its results in another way; None for most."""
     if _is_of_stages(equation):
-        return _stages
+        return stages
     if not any(map(_has_stages, programs_in(equation.params))):
         return None
     if equation.primitive.name == "while" and equation.params["cond_jaxpr"].out_avals[0].shape:
@@ -60,7 +60,8 @@ def _inlined(equation, args) -> list:
     return _closed(inner_program(equation))(*args)
 
 
-def _stages(equation, args) -> list:
+def stages(equation, args) -> list:
+    """The results of a loop that carries nothing, whose turns are a batch."""
     count, _ = scan_counts(equation)
     stage = partial(_closed(equation.params["jaxpr"]), *args[:count])
     return jax.vmap(stage, axis_size=equation.params["length"])(*args[count:])

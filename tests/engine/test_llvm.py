@@ -300,6 +300,26 @@ def test_few_rows_are_computed_at_once():
         np.testing.assert_allclose(got, want, rtol=1e-14)
 
 
+FAR = np.array([[1e-10, 1e22, -2.0], [1e22, -5e7, 8e30], [3.0, -0.7, 1e-3]])
+
+
+@pytest.mark.parametrize("x", [*FAR, FAR.T, 1e7 * FAR.T], ids=["some far", "all far", "none far", "many", "many far"])
+def test_far_angles_beside_near_ones(x):
+    """What only far angles need is called where there is one, and all others keep theirs."""
+
+    def program(x):
+        turned = jax.lax.map(lambda y: jnp.sin(y) + jnp.cos(y), x)
+        return jnp.sin(x), jnp.tan(2 * x[:1]), turned
+
+    x = x.astype(jnp.result_type(float))
+    closed, batch = jax.make_jaxpr(program)(x[..., 0] if x.ndim > 1 else x), x.shape[1:]
+    got = jax.jit(lambda x: members.natively(closed, [x], batch))(x)
+    exact = np.asarray(x, float)
+    wanted = np.sin(exact), np.tan(2 * exact[:1]), np.sin(exact) + np.cos(exact)
+    for g, w in zip(got, wanted, strict=True):
+        np.testing.assert_allclose(g, w, rtol=8 * np.finfo(x.dtype).eps)
+
+
 def random_programs(first: int, count: int, x64: bool, **environment: str):
     script = Path(__file__).with_name("random_programs.py")
     environment = {**os.environ, "JAX_ENABLE_X64": str(int(x64)), **environment}

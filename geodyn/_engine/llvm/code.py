@@ -118,6 +118,30 @@ class Code:
         ]
         self.lines.append(f"  call void @{name}({', '.join(given)})")
 
+    def add_of_number(self, name: str, x: Value, code: "Code", values: list[Value]) -> list[Value]:
+        """Adds a function of one number, or of one for each member, that is seldom called; the kinds of its results."""
+        values = [code.widened(y) if x.wide else y for y in values]
+        whole = self._struct(values)
+        attributes = "noinline cold" if self.is_graphics else "noinline cold #0"
+        head = f"define internal {whole} @{name}({self.typed(x._replace(text='%x'))}) {attributes} {{"
+        lines = [head, "entry:", "  br label %start", "start:", *code.lines]
+        last = "poison"
+        for k, y in enumerate(values):
+            lines.append(f"  %whole{k} = insertvalue {whole} {last}, {self.typed(y)}, {k}")
+            last = f"%whole{k}"
+        self.texts.append("\n".join([*lines, f"  ret {whole} {last}", "}"]))
+        return values
+
+    def results(self, name: str, x: Value, kinds: list[Value]) -> list[Value]:
+        """The results of such a function."""
+        whole = self._struct(kinds)
+        all_of_them = self.new(f"call {whole} @{name}({self.typed(x)})", x.dtype, x.wide)
+        return [self.new(f"extractvalue {whole} {all_of_them.text}, {k}", y.dtype, y.wide) for k, y in enumerate(kinds)]
+
+    def _struct(self, values: list[Value]) -> str:
+        """The type of these values together."""
+        return f"{{ {', '.join(self.type(y.dtype, y.wide) for y in values)} }}"
+
     def _context(self, scratch: str, mask: str, inside: str = "%inside") -> list[str]:
         """What every function is given of the batch: scratch memory, the size of the batch, the first member, and which
         of the members exist and are computed."""
@@ -226,6 +250,12 @@ class Code:
         """`yes` where `which` holds, else `no`."""
         (which, yes, no), wide = self.alike((which, yes, no))
         return self.new(f"select {self.typed(which)}, {self.typed(yes)}, {self.typed(no)}", yes.dtype, wide)
+
+    def either(self, by_label: dict[str, Value]) -> Value:
+        """At the begin of a block: the value that belongs to the block from which it was entered."""
+        first = next(iter(by_label.values()))
+        pairs = ", ".join(f"[ {x.text}, %{label} ]" for label, x in by_label.items())
+        return self.new(f"phi {self.type(first.dtype, first.wide)} {pairs}", first.dtype, first.wide)
 
     def both(self, a: Value, b: Value) -> Value:
         """Whether a and b hold."""

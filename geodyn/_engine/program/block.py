@@ -74,6 +74,8 @@ class Block:
         self.places: dict[int, Place] = {}
         self.known: dict[int, Value] = {}
         self.copies: dict[tuple, Stored] = {}
+        # What functions of the same number share.
+        self.shared: dict[tuple, list[Value]] = {}
         self.wide: list[bool] = []
         self.frames: list[Frame | Held] = []
 
@@ -146,6 +148,17 @@ class Block:
             else:
                 self.known[node.index] = self._value(stack.pop())
         return self.known[x.index]
+
+    def compute(self, arrays):
+        """Computes the numbers of these arrays now, and all that they need in the order in which programs have it."""
+        missing, stack = set(), [x for cells in arrays for x in cells.reshape(-1)]
+        while stack:
+            node = stack.pop()
+            if isinstance(node, Node) and node.index not in self.known and node.index not in missing:
+                missing.add(node.index)
+                stack += node.args
+        for index in sorted(missing):
+            self.operand(self.graph.order[index])
 
     def _value(self, node: Node) -> Value:
         if node.index in self.places:

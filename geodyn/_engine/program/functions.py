@@ -1,13 +1,17 @@
 """Programs that stand more than once in another: each is a function, which is compiled once and called."""
 
+import functools
 import hashlib
 from collections import Counter
 from typing import NamedTuple
 
+import jax
 import numpy as np
 
+from geodyn._engine.cells import fill
+from geodyn._engine.elementary import SELDOM
 from geodyn._engine.expressions import Node
-from geodyn._engine.internals import ClosedJaxpr, Literal, inner_program, length, programs_in
+from geodyn._engine.internals import ClosedJaxpr, Literal, double_precision, inner_program, length, programs_in
 from geodyn._engine.llvm.code import BOOL, Memory, NotUnderstood, Value
 from geodyn._engine.program.arrays import Kind, Stored, flat, forms, joined, whole
 from geodyn._engine.program.block import FEW, MOST_CELLS, Block
@@ -122,6 +126,63 @@ def call(block: Block, equation, args) -> list:
     values = joined(avals, [x if x.size > MOST_CELLS else block.cells(x) for x in found])
     back = sorted(range(len(order)), key=lambda k: order[k])
     return [values[k] for k in back]
+
+
+def seldom(block: Block, equation, args) -> list:
+    """What an elementary function has of a long computation that only few numbers need: a function of the module, which
+    is called where there is such a number. Functions of the same numbers share it."""
+    which, x, *usual = ([block.operand(y) for y in block.cells(array).reshape(-1)] for array in args)
+    keys = [(equation.params["name"], *pair) for pair in zip(which, x, strict=True)]
+    missing = [k for k, key in enumerate(keys) if key not in block.shared]
+    if missing:
+        rows = [[row[k] for k in missing] for row in (which, x, *usual)]
+        found = _where_needed(block, equation.params["name"], *rows)
+        block.shared |= zip([keys[k] for k in missing], found, strict=True)
+    results = zip(*(block.shared[key] for key in keys), strict=True)
+    avals = [v.aval for v in equation.outvars]
+    return [fill(aval.shape, map(block.given, row)) for aval, row in zip(avals, results, strict=True)]
+
+
+def _where_needed(
+    block: Block, name: str, which: list[Value], x: list[Value], *usual: list[Value]
+) -> list[list[Value]]:
+    """For each x the results of the function where `which` holds, else the usual ones."""
+    code = block.code
+    rows = [list(row) for row in zip(*usual, strict=True)]
+    rows = [[code.widened(y) if at.wide else y for y in row] for row, at in zip(rows, x, strict=True)]
+    some = functools.reduce(lambda a, b: block.written("or", {}, BOOL, [a, b]), which)
+    before, there, after = code.label, code.fresh("seldom"), code.fresh("after")
+    code.branch(code.any(some), there, after)
+    code.start(there)
+    new = []
+    for here, at, row in zip(which, x, rows, strict=True):
+        new.append([code.select(here, y, old) for y, old in zip(_called(block, name, at), row, strict=True)])
+    code.jump(after)
+    code.start(after)
+    return [
+        [code.either({there: y, before: old}) for y, old in zip(*pair, strict=True)]
+        for pair in zip(new, rows, strict=True)
+    ]
+
+
+def _called(block: Block, name: str, x: Value) -> list[Value]:
+    """The results of the function of this name, of one number."""
+    code = block.code
+    own = f"{name}.{'many' if x.wide else 'one'}"
+    if own not in code.functions:
+        inner = Block(code.inner(), Value("true", BOOL, False), block.rule)
+        given = inner.given(Value("%x", x.dtype, x.wide))
+        outs = inner.run(_program(name), [fill((), [given])])
+        values = [inner.operand(inner.number(y)) for y in outs]
+        code.functions[own] = code.add_of_number(own, x, inner.code, values)
+    return code.results(own, x, code.functions[own])
+
+
+@functools.cache
+def _program(name: str):
+    """The program of such a function, of one number."""
+    with double_precision(), jax.ensure_compile_time_eval():
+        return jax.make_jaxpr(SELDOM[name])(jax.ShapeDtypeStruct((), np.float64))
 
 
 def _is_computed(x) -> bool:

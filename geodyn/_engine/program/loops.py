@@ -9,11 +9,13 @@ from typing import NamedTuple
 import numpy as np
 from jax import lax
 
+from geodyn._engine.batches import traced
 from geodyn._engine.cells import each, fill
 from geodyn._engine.expressions import Node
 from geodyn._engine.internals import inner_program, scan_counts
 from geodyn._engine.internals import length as programs_length
 from geodyn._engine.llvm.code import BOOL, WORD, Memory, Place, Value
+from geodyn._engine.plain import stages
 from geodyn._engine.program.arrays import Complex, Kind, Stored, flat, forms, joined, kinds, whole
 from geodyn._engine.program.block import MOST_CELLS, Block, Held
 from geodyn._engine.program.varying import spread
@@ -186,7 +188,8 @@ def scan(block: Block, equation, args, wanted) -> list:
     if length <= FEW_TURNS and nc == 0 and _pays_together(block, equation, xs):
         return _turns_together(block, equation, args)
     if length <= FEW_TURNS and programs_length(program.jaxpr) <= SHORT_TURN:
-        written = _turns_written_out(block, equation, args)
+        alike = nc == 0 and block.mask.wide and _length(program.jaxpr) < math.inf
+        written = (_turns_side_by_side if alike else _turns_written_out)(block, equation, args)
         if written is not None:
             return written
     code.has_loops = True
@@ -280,14 +283,30 @@ def _each_turn(block: Block, inner: Block, x, length: int) -> np.ndarray:
     return fill((length, *x.shape), [y for row in rows for y in row])
 
 
+def _turns_side_by_side(block: Block, equation, args) -> list | None:
+    """The results of a short scan that carries nothing, each operation for all turns before the next one: so the
+    processor need not wait for the result of one before it begins another. None if an array in it is large."""
+    if not _are_small(equation, args):
+        return None
+    together = traced(lambda *args: stages(equation, args), [v.aval for v in equation.invars])
+    results = [block.cells(x) for x in block.run(together, args)]
+    block.compute(results)
+    return results
+
+
+def _are_small(equation, args) -> bool:
+    """Whether the arrays of a scan are small, and none is complex."""
+    made = forms(equation.params["jaxpr"].out_avals)
+    if len(made) > len(equation.outvars) or any(isinstance(x, Complex) for x in args):
+        return False
+    return all(x.size <= MOST_CELLS for x in [*args, *made])
+
+
 def _turns_written_out(block: Block, equation, args) -> list | None:
     """The results of a short scan of few turns, one after the other; None if an array in it is large."""
     program, length = equation.params["jaxpr"], equation.params["length"]
     nk, nc = scan_counts(equation)
-    if any(isinstance(x, Complex) for x in args) or any(x.size > MOST_CELLS for x in args):
-        return None
-    made = forms(program.out_avals)
-    if len(made) > len(program.out_avals) or any(form.size > MOST_CELLS for form in made):  # Complex, or large.
+    if not _are_small(equation, args):
         return None
     consts, carry, xs = args[:nk], args[nk : nk + nc], [block.cells(x) for x in args[nk + nc :]]
     turns = range(length - 1, -1, -1) if equation.params["reverse"] else range(length)

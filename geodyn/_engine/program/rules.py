@@ -6,12 +6,12 @@ import numpy as np
 
 from geodyn._engine.batches import NATIVE, evaluated, traced
 from geodyn._engine.cells import ELEMENTWISE, REDUCTIONS, apply, fill, has_rule
-from geodyn._engine.elementary import FORMULAS
+from geodyn._engine.elementary import FORMULAS, SELDOM
 from geodyn._engine.internals import INLINED, inner_program, solver_of
 from geodyn._engine.llvm.code import NotUnderstood
 from geodyn._engine.program.arrays import kind
 from geodyn._engine.program.block import MOST_CELLS, Block
-from geodyn._engine.program.functions import NAMED, call
+from geodyn._engine.program.functions import NAMED, call, seldom
 from geodyn._engine.program.indexing import INDEXED
 from geodyn._engine.program.large import on_large
 from geodyn._engine.program.loops import CONTROL
@@ -27,6 +27,8 @@ SAME = {"optimization_barrier", "name", "pvary", "sharding_constraint", "device_
 def ruled(block: Block, equation, args, wanted) -> list:
     """The results of an operation of a program, in the memories `wanted` where that is possible."""
     name = equation.primitive.name
+    if name in NAMED and equation.params["name"] in SELDOM:
+        return seldom(block, equation, args)
     if name in NAMED and id(inner_program(equation).jaxpr) in block.code.repeated:
         return call(block, equation, args)
     if name in INLINED:
