@@ -11,6 +11,7 @@ import numpy as np
 from jax.core import Tracer
 
 from geodyn._engine.jit import Carried, jit, short_errors, static_count, traced_numbers
+from geodyn._engine.native import native_of
 from geodyn._engine.numerics.failure import no_derivative_where
 from geodyn._engine.tracing import batched_as, undisturbed
 from geodyn._foundations.checks import a_number, array_of, numbers
@@ -310,7 +311,7 @@ def _at_grid_time(state: State | Moving) -> State:
 
 
 def _start(system, method, t0, h, q, v, most: int) -> Reached:
-    first = _begin(system, method, t0, h, q, v)
+    first = native_of(_begin, system, method, t0, h, q, v)
     return Reached(moving(system, t0, h, first) if most else first, no_facts(q.dtype), first.result)
 
 

@@ -6,6 +6,7 @@ import numpy as np
 from jax.core import Tracer
 
 from geodyn._engine.jit import jit, traced_numbers
+from geodyn._engine.native import native_of
 from geodyn._engine.numerics.failure import nan_unless
 from geodyn._engine.tracing import batched_as
 from geodyn._foundations.checks import floats
@@ -69,6 +70,11 @@ def project(
 
 @jit
 def _project(system, q, v, t):
+    """(q, v on the constraints, whether they were reached, where the search for q ended)."""
+    return native_of(_projected, system, q, v, t)
+
+
+def _projected(system, q, v, t):
     size = 1 + jnp.max(jnp.abs(q))
 
     def improved(q, change, _):
