@@ -190,10 +190,20 @@ def quick_options() -> dict:
     return known
 
 
+# What most parameters of operations are.
+PLAIN = str, int, float, np.dtype, type(None)
+
+
 def programs_in(params):
     """The programs (jaxprs, closed or open) among the parameters of an operation, as open ones."""
-    opened = [getattr(x, "jaxpr", x) for x in jax.tree.leaves(list(params.values()), is_leaf=_is_program)]
-    return [x for x in opened if isinstance(getattr(x, "eqns", None), list | tuple)]
+    found, rest = [], list(params.values()) if isinstance(params, dict) else list(params)
+    for x in rest:
+        if isinstance(x, tuple | list | dict):
+            found += programs_in(x)
+        elif not isinstance(x, PLAIN):
+            opened = getattr(x, "jaxpr", x)
+            found += [opened] if isinstance(getattr(opened, "eqns", None), list | tuple) else []
+    return found
 
 
 def length(jaxpr) -> int:
@@ -234,10 +244,6 @@ def is_high(jaxpr) -> bool:
     own may not contain them."""
     inner = (program for equation in jaxpr.eqns for program in programs_in(equation.params))
     return any(e.primitive.name == "call_hi_primitive" for e in jaxpr.eqns) or any(map(is_high, inner))
-
-
-def _is_program(x):
-    return getattr(x, "eqns", None) is not None or getattr(x, "jaxpr", None) is not None
 
 
 def is_constant(function, x) -> bool:

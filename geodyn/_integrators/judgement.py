@@ -6,7 +6,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from geodyn._engine.internals import is_constant, jaxpr_as_fun
+from geodyn._engine.internals import is_constant
 from geodyn._engine.native import native
 from geodyn._foundations.typing import Array
 from geodyn._integrators.contract.constraints import reactions
@@ -16,7 +16,6 @@ from geodyn._integrators.step.methods import AbstractCollocation, State
 
 MOST_ROUNDING = 1e-4
 ROUNDINGS = 16
-BLOCK = 32
 
 
 class Facts(NamedTuple):
@@ -106,13 +105,12 @@ def _is_resolved(facts: Facts, noise, damping):
 
 
 def _of_rows(function, rows, made):
-    """The function of every row. If `made` is given, only the first row and the `made` rows after it are computed,
-    block by block. For the other rows, and for rows that are not finite, the first result is NaN, and the further
-    results are those of the first row."""
+    """The function of every row. If `made` is given, only the first row and the `made` rows after it are computed. For
+    the other rows, and for rows that are not finite, the first result is NaN, and the further results are those of the
+    first row."""
     if made is None:
         return native(lambda *rows: jax.lax.map(lambda row: function(*row), rows), *rows)
-    program, count = jax.make_jaxpr(function)(*(x[0] for x in rows)), rows[0].shape[0]
-    size, index = min(BLOCK, count), jnp.arange(count)
+    index = jnp.arange(len(rows[0]))
 
     def wide(mask, x):
         return mask.reshape(-1, *[1] * (x.ndim - 1))
@@ -120,13 +118,15 @@ def _of_rows(function, rows, made):
     finite = jnp.all(jnp.stack([jnp.all(jnp.isfinite(x), axis=tuple(range(1, x.ndim))) for x in rows]), axis=0)
     valid = finite & (index <= made)
     rows = [jnp.where(wide(valid, x), x, x[:1]) for x in rows]
+    likes = jax.eval_shape(function, *(x[0] for x in rows))
 
-    def block(k, values):
-        at = jnp.minimum(k * size, count - size)
-        here = jax.vmap(jaxpr_as_fun(program))(*(jax.lax.dynamic_slice_in_dim(x, at, size) for x in rows))
-        return [jax.lax.dynamic_update_slice_in_dim(x, y, at, 0) for x, y in zip(values, here, strict=True)]
+    def computed(made, *rows):
+        def one(k, values):
+            here = function(*(x[k] for x in rows))
+            return [x.at[k].set(y) for x, y in zip(values, here, strict=True)]
 
-    values = [jnp.zeros((count, *x.shape), x.dtype) for x in program.out_avals]
-    values = jax.lax.fori_loop(0, (made + size) // size, block, values)
+        return jax.lax.fori_loop(0, made + 1, one, [jnp.zeros((len(index), *x.shape), x.dtype) for x in likes])
+
+    values = native(computed, made, *rows)
     first, *others = (jnp.where(wide(valid, x), x, x[:1]) for x in values)
     return [jnp.where(wide(valid, first), first, jnp.nan), *others]

@@ -9,7 +9,8 @@ import numpy as np
 from geodyn._engine.cells import fill
 from geodyn._engine.llvm.code import Memory, NotUnderstood, Place, Value
 
-KINDS = ["float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool"]
+NAMES = "float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool"
+KINDS = frozenset(map(np.dtype, NAMES.split()))
 
 
 class Kind(NamedTuple):
@@ -155,11 +156,13 @@ def parts(x) -> list:
 def kinds(aval) -> list[Kind]:
     """Those of the `parts` of an array of this type."""
     dtype = aval.dtype
-    if isinstance(dtype, np.dtype) and dtype.kind == "c":
-        return [Kind(aval.shape, np.dtype(f"f{dtype.itemsize // 2}"))] * 2
-    if str(dtype) not in KINDS:
+    if not isinstance(dtype, np.dtype):
         raise NotUnderstood(f"numbers of type {dtype}")
-    return [Kind(aval.shape, np.dtype(dtype))]
+    if dtype.kind == "c":
+        return [Kind(aval.shape, np.dtype(f"f{dtype.itemsize // 2}"))] * 2
+    if dtype not in KINDS:
+        raise NotUnderstood(f"numbers of type {dtype}")
+    return [Kind(aval.shape, dtype)]
 
 
 def kind(aval) -> Kind:

@@ -181,7 +181,7 @@ def _called(block: Block, name: str, x: Value) -> list[Value]:
 @functools.cache
 def _program(name: str):
     """The program of such a function, of one number."""
-    with double_precision(), jax.ensure_compile_time_eval():
+    with double_precision():
         return jax.make_jaxpr(SELDOM[name])(jax.ShapeDtypeStruct((), np.float64))
 
 

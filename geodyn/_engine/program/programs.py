@@ -24,7 +24,7 @@ def by_program(block: Block, equation, args) -> list:
     def typed(*x):
         return [y.astype(dtype) for y, dtype in zip(function(*x), types, strict=True)]
 
-    with double_precision(), jax.numpy_rank_promotion("allow"), jax.ensure_compile_time_eval():
+    with double_precision(), jax.numpy_rank_promotion("allow"):
         return block.run(jax.make_jaxpr(typed)(*likes), args)
 
 

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._engine.jit import jit
+from geodyn._engine.native import native_of
 from geodyn._foundations.typing import Array, Bool, Float
 from geodyn._integrators.contract.couplings import form_of
 from geodyn._integrators.contract.system import AbstractSystem, constraint_rate, is_configuration
@@ -42,7 +43,11 @@ def normals(system: AbstractSystem, t, q, v) -> tuple[Float[Array, "n c"], Float
 @jit
 def constraint_state(system: AbstractSystem, q, v, t) -> tuple[Array, Array, Array]:
     """(φ, constraints at the velocity level, J M⁻¹Jᵀ) at flat q[n], v[n]."""
-    return system.constraint(t, q), constraint_rate(system, t, q, v), normals(system, t, q, v)[1]
+
+    def state(system, q, v, t):
+        return system.constraint(t, q), constraint_rate(system, t, q, v), normals(system, t, q, v)[1]
+
+    return native_of(state, system, q, v, t)
 
 
 @jit

@@ -17,6 +17,7 @@ import numpy as np
 from jax.core import Tracer
 
 from geodyn._engine.jit import jit, static_count
+from geodyn._engine.native import native_of
 from geodyn._foundations.checks import floats
 from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Count, Each, Float, Number
@@ -346,8 +347,11 @@ def _carried(source, target, x):
 
 @jit
 def _around(space, vectors, centre):
-    frame = jnp.linalg.inv(jnp.linalg.cholesky(space.metric(centre))).T[:, : vectors.shape[1]]
-    return jax.vmap(lambda vector: exp(space, centre, frame @ vector))(vectors)
+    def points(space, vectors, centre):
+        frame = jnp.linalg.inv(jnp.linalg.cholesky(space.metric(centre))).T[:, : vectors.shape[1]]
+        return jax.vmap(lambda vector: exp(space, centre, frame @ vector))(vectors)
+
+    return native_of(points, space, vectors, centre)
 
 
 def join(space: AbstractManifold, q0, edges, masses, stiffness, length) -> tuple[System, Float[Array, "N dim"]]:
