@@ -63,6 +63,11 @@ def _bound(function, args, nonlinear):
     return forms[0].unflatten(values)
 
 
+def native_rows(function: Callable, *arrays):
+    """`jax.vmap(function)(*arrays)`: the rows are members of a batch, which `native` computes several at a time."""
+    return jax.vmap(lambda *row: native(function, *row))(*arrays)
+
+
 def for_each(function: Callable, *args):
     """The function of every row of some arrays: a loop that our compiler takes as it likes; without it `jax.vmap`."""
     if members.llvm is None or not is_usable():

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
+from geodyn._engine.native import native_rows
 from geodyn._foundations.typing import Array, Float
 
 
@@ -22,7 +23,7 @@ def _with_slopes(function, order: int):
 
     @jax.custom_jvp
     def values(points):
-        return jax.vmap(jet(function, order))(points)
+        return native_rows(jet(function, order), points)
 
     @values.defjvp
     def _(points, directions):

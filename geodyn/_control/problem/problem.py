@@ -1,5 +1,7 @@
 """PURPOSE: the problem of the optimal stroke as a constrained minimisation, and the evidence for its solution."""
 
+from functools import partial
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -8,6 +10,7 @@ import numpy as np
 from geodyn._control.problem.pointwise import pointwise
 from geodyn._control.problem.wong import jet, wong_forces
 from geodyn._engine.jit import as_pytree, for_one_run
+from geodyn._engine.native import native_rows
 from geodyn._foundations.typing import Array, Float, Scalar
 from geodyn._locomotion.connections.connection import AbstractInvariantMetric, reduction
 from geodyn._locomotion.motion import costs
@@ -53,7 +56,7 @@ class StrokeProblem(eqx.Module):
 
     def plain(self, x):
         """(f, c, h) as by `__call__`, but differentiable with respect to the numbers in the problem as well."""
-        energy, g, gaps = self.outcome(x, jax.vmap(self.local))
+        energy, g, gaps = self.outcome(x, partial(native_rows, self.local))
         return energy / self.energy, self.held(x, g), gaps
 
     def held(self, x, g: Float[Array, "d d"]) -> Float[Array, " p"]:
@@ -174,7 +177,7 @@ def outcome(problem: StrokeProblem, x, multipliers: Float[Array, " p"]) -> dict:
 def _on_twice_the_steps(problem, x):
     """(states, powers, group elements after each step), by a quadrature with twice the steps."""
     times = gauss_times(2 * problem.steps)
-    states, powers, velocities = problem.along(problem.stroke(x), times, jax.vmap(problem.local))
+    states, powers, velocities = problem.along(problem.stroke(x), times, partial(native_rows, problem.local))
     return states, powers, magnus(problem.swimmer.group, velocities)
 
 
@@ -196,7 +199,7 @@ def _wong_residual(problem, stroke, charge, elements):
     def forces(r, rdot, rddot, charge):
         return wong_forces(problem.swimmer, r, rdot, rddot, charge, problem.density)
 
-    needed, felt = jax.vmap(forces)(*motion, charges)
+    needed, felt = native_rows(forces, *motion, charges)
 
     def room(t):
         return jnp.min(problem.gaps(jnp.concatenate(shape_and_rate(stroke, t))), initial=1.0)

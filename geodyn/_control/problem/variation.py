@@ -14,6 +14,7 @@ from geodyn._control.problem.minimise import null_space
 from geodyn._control.problem.pointwise import jet
 from geodyn._control.problem.problem import StrokeProblem, without_derivatives
 from geodyn._engine.jit import for_one_run
+from geodyn._engine.native import native_rows
 from geodyn._foundations.typing import Array, Float
 from geodyn._locomotion.connections.connection import reduction
 from geodyn._locomotion.motion.costs import is_energy
@@ -73,7 +74,7 @@ def sobolev_metric(problem: StrokeProblem, x) -> Float[Array, "n n"]:
     """The metric `∫ (δr'ᵀ G δr' + 4π² δrᵀ G δr) dt` of the unknowns x."""
     states, basis = _states(problem, x)
     m = states.shape[1] // 2
-    metric = jax.vmap(lambda r: reduction(problem.swimmer, r)[1])(states[:, :m])
+    metric = native_rows(lambda r: reduction(problem.swimmer, r)[1], states[:, :m])
     shares = jax.grad(mean)(states[:, 0])[:, None, None]
 
     def product(part):
@@ -102,11 +103,11 @@ def _at_nodes(problem, states: Float[Array, "Q s"]):
     if not is_energy(problem.density):
         signs = jnp.where(jnp.arange(1 + k) == 0, 1.0, -1.0).astype(states.dtype)
         told, push, second = (
-            x * signs.reshape(-1, *[1] * (x.ndim - 2))[None] for x in jax.vmap(jet(problem.local, 2))(states)
+            x * signs.reshape(-1, *[1] * (x.ndim - 2))[None] for x in native_rows(jet(problem.local, 2), states)
         )
         return told, push, lambda weights: jnp.sum(weights[:, :, None, None] * second, axis=1)
     r, u = jnp.split(states, 2, axis=1)
-    forms, slope, second = jax.vmap(jet(problem.local, 2))(r)  # of (A, G)
+    forms, slope, second = native_rows(jet(problem.local, 2), r)  # of (A, G)
     forces, by_r = _pull(forms, u[:, :, None])[..., 0], jnp.sum(slope * u[:, None, :, None], axis=2)
 
     def along(rows):

@@ -10,6 +10,7 @@ import numpy as np
 from jax.core import Tracer
 
 from geodyn._engine.jit import jit
+from geodyn._engine.native import native, native_rows
 from geodyn._foundations.checks import is_finite
 from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, ArrayLike, Count, Float, Number, Scalar
@@ -59,12 +60,15 @@ def magnus(
     """
     steps = xi.shape[0] // 3
     widths = jnp.full(steps, 1 / steps, xi.dtype) if widths is None else widths
-    increments = jax.vmap(lambda x, h: group.exp(increment(group, x, h)))(xi.reshape(steps, 3, -1), widths)
+    increments = native_rows(lambda x, h: group.exp(increment(group, x, h)), xi.reshape(steps, 3, -1), widths)
 
     def follow(g, step):
         return (group.compose(g, step),) * 2
 
-    return jax.lax.scan(follow, group.identity().astype(xi.dtype), increments)[1]
+    def products(first, increments):
+        return jax.lax.scan(follow, first, increments)[1]
+
+    return native(products, group.identity().astype(xi.dtype), increments)
 
 
 def _looked_at(times: Array) -> slice:
@@ -74,7 +78,7 @@ def _looked_at(times: Array) -> slice:
 
 def true_along(swimmer: AbstractConnection, stroke: Stroke, times: Float[Array, " Q"]) -> Scalar:
     """The factor 1; NaN if the law of the body is not of its kind at one of four of the shapes at these times."""
-    return jnp.prod(jax.vmap(lambda t: law(swimmer, shape_and_rate(stroke, t)[0]))(times[_looked_at(times)]))
+    return jnp.prod(native_rows(lambda t: law(swimmer, shape_and_rate(stroke, t)[0]), times[_looked_at(times)]))
 
 
 @jit
@@ -86,7 +90,7 @@ def _path(swimmer, stroke, steps):
         return -form_of(swimmer, r) @ rdot
 
     ends, times = step_ends(steps, corners), gauss_times(steps, corners)
-    velocities = true_along(swimmer, stroke, times) * jax.vmap(velocity)(times)
+    velocities = true_along(swimmer, stroke, times) * native_rows(velocity, times)
     elements = magnus(swimmer.group, velocities, jnp.diff(ends))
     elements = jnp.concatenate([swimmer.group.identity()[None], elements])
     return elements[jnp.searchsorted(ends, step_ends(steps))] if corners.size else elements
@@ -191,7 +195,7 @@ def power(swimmer: AbstractInvariantMetric, stroke: Stroke, t: Number) -> Scalar
 def _cost(swimmer, stroke, density, steps):
     corners = breaks(stroke)
     times = gauss_times(steps, corners)
-    values = jax.vmap(lambda t: density(swimmer, *shape_and_rate(stroke, t)))(times)
+    values = native_rows(lambda t: density(swimmer, *shape_and_rate(stroke, t)), times)
     if jnp.ndim(values) != 1:
         raise ValueError(f"cost: density(swimmer, r, r') must give a number, got shape {jnp.shape(values)[1:]}.")
     return true_along(swimmer, stroke, times) * mean(values, jnp.diff(step_ends(steps, corners)))
