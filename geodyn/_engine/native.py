@@ -115,16 +115,38 @@ def _batched(args, axes, *, batch, summed, **params):
 
 def _pushed_forward(primals, tangents, *, program, nonlinear, batch, summed):
     bind = partial(program_p.bind, program=program, nonlinear=nonlinear, batch=batch, summed=summed)
-    plain = partial(evaluated, program, batch=batch, summed=summed)
-    values = bind(*primals)
-    # Zeros of numpy, since those of JAX may be programs of their own, which are compiled.
-    changes = [_zeros(x.aval) if internals.is_zero(x) else x for x in tangents]
-    known, t, rates = primals[:nonlinear], primals[nonlinear:], []
-    if any(not internals.is_zero(x) for x in tangents[:nonlinear]):
-        rates.append(jax.jvp(lambda *known: plain(*known, *t), known, tuple(changes[:nonlinear]))[1])
+    values, known = bind(*primals), primals[:nonlinear]
+    rates = []
+    moving = tuple(k for k in range(nonlinear) if not internals.is_zero(tangents[k]))
+    if moving:
+        rates.append(_rates(primals, [tangents[k] for k in moving], program, moving, batch, summed))
     if any(not internals.is_zero(x) for x in tangents[nonlinear:]):
-        rates.append(bind(*known, *changes[nonlinear:]))
+        # Zeros of numpy, since those of JAX may be programs of their own, which are compiled.
+        changes = [_zeros(x.aval) if internals.is_zero(x) else x for x in tangents[nonlinear:]]
+        rates.append(bind(*known, *changes))
     return values, rates[0] if len(rates) == 1 else [jax.lax.add(x, y) for x, y in zip(*rates, strict=True)]
+
+
+def _rates(primals, changes, program, moving: tuple[int, ...], batch, summed) -> list:
+    """The changes of the results with those arguments of a program that are `moving`, by a program that is linear in
+    their changes. Whole numbers have none."""
+
+    def rate(*args):
+        primals, changes = args[: len(program.in_avals)], args[len(program.in_avals) :]
+
+        def at(*moved):
+            full = dict(enumerate(primals)) | dict(zip(moving, moved, strict=True))
+            found = evaluated(program, *full.values(), batch=())
+            return [found[k] for k in changing]
+
+        return jax.jvp(at, [primals[k] for k in moving], list(changes))[1]
+
+    changing = [k for k, x in enumerate(program.out_avals) if jnp.issubdtype(x.dtype, jnp.inexact)]
+    of_one = traced(rate, [*program.in_avals, *(program.in_avals[k] for k in moving)])
+    linear = {"program": of_one, "nonlinear": len(primals), "summed": tuple(summed[k] for k in changing)}
+    found = dict(zip(changing, program_p.bind(*primals, *changes, batch=batch, **linear), strict=True))
+    shapes = [x.shape for x in _abstract(program=program, batch=batch, summed=summed)]
+    return [found[k] if k in found else np.zeros(shape, jax.dtypes.float0) for k, shape in enumerate(shapes)]
 
 
 def _zeros(like):
