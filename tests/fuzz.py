@@ -268,10 +268,14 @@ ACCEPTABLE: list[tuple[str, str, str]] = [
     (r"gd\..*", "edges|view", "one more|as objects"),
     (r"gd\.groups\.Isometries", "curvature", "minus one|zero"),
     (r"gd\.linkages\.linkage", "pins", "empty list|one less"),
-    (r"gd\.builders\.lattice", "shape", "one less|one more|less in rows"),
+    (r"gd\.builders\.lattice", "shape", "one less|one more|less in rows|far index"),
     (r"gd\.builders\.velocities", "q0", "one more|one less"),
     (r"gd\.builders\.\w+", "stiffness", "half|descriptor|None"),
     (r"gd\.(strokes\.PolygonStroke|spaces\.Atlas)", "corners|charts", "one more"),
+    (r"gd\.strokes\.PolygonStroke", "corners", "one less"),
+    (r"gd\.friction\.PlasticSpring", "yield_force", "one axis more"),
+    # This method has no estimate of its errors, which is NaN.
+    (r"gd\.friction\.quasi_static", "t0|t1", "zero|huge"),
     (r"gd\.rigid\.\w+", "points", "one more|empty list"),
     (r"gd\.plot\.Labels", "coordinates", "strings|empty list"),
     # Any boxes; a list of numbers is one whatever its type is.
@@ -299,7 +303,7 @@ ACCEPTABLE: list[tuple[str, str, str]] = [
     (r"gd\.swimmers\.Modes", "matrix", "less in rows"),
     (r"gd\.swimmers\.PointMasses", "masses", "one less|one more|less in rows"),
     # The coordinates of a point in a space that is not known yet; one body in a list.
-    (r"gd\.(Pin|Kepler)", "position|centre", "one more|one less|less in rows"),
+    (r"gd\.(Pin|Harmonic|Kepler)", "position|centre", "one more|one less|less in rows"),
     (r"gd\.Gravity", "axis", "minus one|zero"),
     (r"\w+\.state", ".*", "one axis more"),
 ]

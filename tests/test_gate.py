@@ -150,3 +150,109 @@ def test_arrays_of_numpy_stay_what_they_are_where_they_are_admitted():
         kept(np.array([1.0, np.inf, 1.0]), row, row)
     with pytest.raises(ValueError, match=r"v must have shape \[n\] with n = 2 as q has it"):
         kept(row[:2], row, row)
+
+
+@pytest.mark.parametrize("dtype", [">f8", "longdouble", ">i4"])
+def test_numbers_of_types_that_jax_does_not_know(dtype):
+    """Numbers in the order of bytes of another machine, as files of measurements have them, and long doubles were
+    errors of JAX from inside."""
+
+    def of(*numbers):
+        return np.array(numbers, dtype)
+
+    body = gd.System(gd.spaces.Euclidean(1), of(1, 2), gd.Spring([(0, 1)], of(3)[0], of(1)))
+    plain = gd.System(gd.spaces.Euclidean(1), [1.0, 2.0], gd.Spring([(0, 1)], 3.0, 1.0))
+    found = gd.integrate(body, of(0, 2)[:, None], of(1, 0)[:, None], t1=of(1)[0], steps=2).q
+    np.testing.assert_array_equal(found, gd.integrate(plain, [[0.0], [2.0]], [[1.0], [0.0]], t1=1.0, steps=2).q)
+    assert gd.distance(gd.spaces.Sphere(2), of(0, 1), of(1, 0)) == gd.distance(gd.spaces.Sphere(2), [0, 1], [1, 0])
+    sums = gd.ensemble(lambda member: member["a"] + member["b"], {"a": of(1, 2), "b": jnp.arange(2.0)})
+    np.testing.assert_array_equal(sums, [1.0, 3.0])
+    swimmer = gd.swimmers.Purcell(lengths=of(1, 2, 1), drag=of(1)[0])
+    np.testing.assert_array_equal(
+        gd.connection(swimmer, of(1, 2)), gd.connection(gd.swimmers.Purcell(lengths=(1.0, 2.0, 1.0)), [1.0, 2.0])
+    )
+
+
+class Unwilling:
+    """An object that becomes no array, and has no words for itself."""
+
+    def __array__(self, dtype=None, copy=None):
+        raise RuntimeError("not me")
+
+    def __repr__(self):
+        raise RuntimeError("no words")
+
+
+def test_what_does_not_become_an_array():
+    for wrong in (Unwilling(), [Unwilling(), 1.0], jax.random.key(0)):
+        with pytest.raises(ValueError, match="x must be real numbers"):
+            gd.distance(gd.spaces.Sphere(2), wrong, [0.0, 0.0])
+
+
+@pytest.mark.parametrize(
+    "wrong", [3, "text", 1.5, (2,), (True, True), (1.5, 0.5), ("a", "b"), np.zeros(2, [("x", float)])]
+)
+def test_a_signature_is_two_numbers(wrong):
+    with pytest.raises(ValueError, match=r"^signature must be \(p, q\)"):
+        gd.Manifold(lambda x: jnp.eye(2), dim=2, signature=wrong)
+
+
+def test_a_square_matrix_is_square():
+    with pytest.raises(ValueError, match=r"g must have shape \[d, d\], got shape \(2, 3\)"):
+        gd.groups.SE2().inverse(np.ones((2, 3)))
+
+
+def test_a_time_of_a_stroke_is_named():
+    """Errors said "shapes, coefficients and numbers of bodies", or came from inside."""
+    stroke = gd.FourierStroke.circle(1.0)
+    along = gd.bundles.dense_path(gd.swimmers.Purcell(), stroke, steps=4)
+    curves = stroke, along, gd.strokes.reverse(stroke), gd.strokes.PolygonStroke([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    for curve in curves:
+        for wrong in ([], [None], "0.5", None, 1j, np.zeros((2, 2)), np.nan):
+            with pytest.raises(ValueError, match=r"^t must be"):
+                curve(wrong)
+    with pytest.raises(ValueError, match="parameters must be real numbers"):
+        gd.design.optimal_design(gd.swimmers.Purcell, gd.spaces.Sphere, [1.0, 1.0], displacement=0.05)
+
+
+def test_a_stroke_takes_one_argument():
+    with pytest.raises(ValueError, match="f must be a function of 2 arguments"):
+        gd.hamilton.poisson_bracket(gd.FourierStroke.circle(1.0), lambda q, p: q @ p)
+
+
+def test_what_a_joined_stroke_gives_is_refused_by_its_number():
+    stroke = gd.FourierStroke.circle(1.0)
+    for wrong in (lambda t: (stroke(t), stroke(t)), lambda t: 1.0, lambda t: stroke(t) + 1j):
+        with pytest.raises(ValueError, match=r"strokes\[1\]: a stroke is a function t → r\[m\]"):
+            gd.strokes.join(stroke, wrong)
+
+
+@pytest.mark.parametrize("dtype", [">f8", "longdouble", float, np.float32])
+def test_what_a_program_depends_on_is_a_number_of_python(dtype, as_users_run):
+    """As an array of one number it was kept as an array, of which JAX warned."""
+    one = np.asarray(1.0, dtype)
+    assert type(gd.friction.IncrementalPotential(theta=one).theta) is float
+    assert type(gd.Direct(tolerance=np.asarray(1e-3, dtype)).tolerance) is float
+
+
+def test_flags_of_numpy_are_not_traced():
+    corners = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
+    open_, plain = (gd.strokes.SplineStroke.through(corners, closed=flag) for flag in (np.bool_(False), False))
+    np.testing.assert_array_equal(open_(0.3), plain(0.3))
+
+
+def test_what_needs_more_memory_than_there_is():
+    @checked
+    def much(count: int):
+        raise MemoryError("Unable to allocate 477 GiB")
+
+    with pytest.raises(ValueError, match="the call failed on what was given for count: MemoryError: Unable") as caught:
+        much(4000)
+    assert isinstance(caught.value, MemoryError)
+
+
+def test_places_of_a_square_and_indices(as_users_run):
+    with pytest.raises(ValueError, match=r"centre must have shape \(2,\)"):
+        gd.strokes.PolygonStroke.square(1.0, range(3))
+    with pytest.raises(ValueError, match="index must be a whole number"):
+        gd.loads.Driven(jax.random.key(0), lambda t: t)

@@ -46,14 +46,41 @@ def array_of(name: str, value, wanted: str) -> Array | np.ndarray:
         or getattr(value, "__array__", None) is not None
         or getattr(value, "__jax_array__", None) is not None
     ):
-        array = jnp.asarray(value) if getattr(value, "__jax_array__", None) is not None else np.asarray(value)
+        array = _converted(name, value, wanted)
     else:
         raise _not_numbers(name, value, wanted)
-    if array.dtype.kind not in "fiu" and not jnp.issubdtype(array.dtype, jnp.floating):
+    if not _is_real(array.dtype):
         raise _not_numbers(name, value, wanted)
     if array.dtype.kind in "iu" and array.size and not isinstance(array, jax.Array) and not _fits(array):
         raise ValueError(f"{name} must be {wanted}, got whole numbers that are too large: {shown(value)}; write floats")
-    return array
+    return array if _is_known(array.dtype) else array.astype(_nearest_known(array.dtype))
+
+
+def _converted(name, value, wanted):
+    """An object that says itself how it becomes an array."""
+    try:
+        return jnp.asarray(value) if getattr(value, "__jax_array__", None) is not None else np.asarray(value)
+    except Exception as error:
+        raise ValueError(f"{name} must be {wanted}, got {shown(value)}, which gives none: {error}") from error
+
+
+def _is_real(dtype) -> bool:
+    return isinstance(dtype, np.dtype) and (dtype.kind in "fiu" or jnp.issubdtype(dtype, jnp.floating))
+
+
+def _is_known(dtype) -> bool:
+    """Whether JAX knows a type of numbers: those in the order of bytes of another machine, as some files have them, and
+    those of more than 8 bytes are of NumPy alone."""
+    return dtype.isnative and dtype.itemsize <= 8
+
+
+def _nearest_known(dtype) -> np.dtype:
+    return dtype.newbyteorder("=") if dtype.itemsize <= 8 else np.dtype(float)
+
+
+def as_jax_knows_it(value, array):
+    """The `array` that was made of a value of NumPy if JAX does not know the type of that, else the value."""
+    return value if not isinstance(value, np.ndarray | np.generic) or _is_known(value.dtype) else array
 
 
 def _joined(name, value, wanted):
@@ -125,11 +152,13 @@ def _is_plain(value) -> bool:
             return False
         if not isinstance(value.sharding, jax.sharding.SingleDeviceSharding):
             return False
-        value = np.asarray(value)
-    dtype = value.dtype
-    if dtype.kind != "f" or (dtype.itemsize > 4 and not SETTINGS.jax_enable_x64):
+    elif not _is_known(value.dtype):
         return False
-    return math.isfinite(np.vdot(value, value))
+    dtype = value.dtype
+    if not isinstance(dtype, np.dtype) or dtype.kind != "f" or (dtype.itemsize > 4 and not SETTINGS.jax_enable_x64):
+        return False
+    known = np.asarray(value)
+    return math.isfinite(np.vdot(known, known))
 
 
 def is_finite(known: np.ndarray) -> bool:

@@ -26,7 +26,16 @@ from jax.core import Tracer
 from jaxtyping import AbstractArray
 from typing_extensions import TypeAliasType
 
-from geodyn._foundations.checks import MOST_AXES, TRACEABLE, UNTRACEABLE, array_of, is_our_own, real_array, shown
+from geodyn._foundations.checks import (
+    MOST_AXES,
+    TRACEABLE,
+    UNTRACEABLE,
+    array_of,
+    as_jax_knows_it,
+    is_our_own,
+    real_array,
+    shown,
+)
 from geodyn._foundations.typing import (
     Array,
     Axes,
@@ -91,7 +100,7 @@ def _gated(function, fields=MappingProxyType({}), gaps=()):
             raise ValueError(f"{error}{_about(str(error), doc)}") from None
         try:
             return target(*args, **kwargs)
-        except (TypeError, AttributeError, ValueError, LookupError, OverflowError) as error:
+        except (TypeError, AttributeError, ValueError, LookupError, OverflowError, MemoryError) as error:
             explained = table.explained(error, args, kwargs)
             if explained is None:
                 raise
@@ -243,10 +252,9 @@ def _check_sizes(name: str, shape: tuple, sizes: str | list, known: dict) -> Non
         for letter, size in zip(sizes, shape):
             other, wanted = known.setdefault(letter, (name, size)) if letter else (name, size)
             if size != wanted:
-                raise ValueError(
-                    f"{name} must have shape [{', '.join(map(str, sizes))}] with {letter} = {wanted} as {other} has it"
-                    f", got shape {shape}"
-                )
+                known_from = "" if other == name else f" with {letter} = {wanted} as {other} has it"
+                shown_sizes = ", ".join(map(str, sizes))
+                raise ValueError(f"{name} must have shape [{shown_sizes}]{known_from}, got shape {shape}")
 
 
 def _run_in(error, given: dict) -> list[str]:
@@ -289,10 +297,10 @@ def _is_space(kind) -> bool:
 
 
 def _shared(sizes: dict, space: str | None) -> dict:
-    """Of the letters of the shapes of each argument those that occur elsewhere too; None for the others."""
+    """Of the letters of the shapes of each argument those that occur more than once; None for the others."""
     whole = {name: row for name, row in sizes.items() if isinstance(row, str)}
     sizes = {name: row for name, row in sizes.items() if name not in whole}
-    letters = [letter for row in sizes.values() for letter in set(row)] + (["n", "dim"] if space else [])
+    letters = [letter for row in sizes.values() for letter in row] + (["n", "dim"] if space else [])
     kept = {name: [x if letters.count(x) > 1 else None for x in row] for name, row in sizes.items()}
     return whole | {name: row for name, row in kept.items() if any(row)}
 
@@ -485,16 +493,20 @@ def _takes(function, count: int) -> bool:
 def _plainly_takes(function, count: int) -> bool:
     """Whether a function, or the `__call__` of an object, takes so many arguments, as far as its code says so: a
     signature takes much longer to make."""
-    if getattr(function, "__wrapped__", None) is not None or isinstance(function, type):
+    if isinstance(function, type) or _is_wrapper(function):
         return False
     if type(function) is not types.FunctionType:
         function, count = type(function).__call__, count + 1
-        if type(function) is not types.FunctionType:
-            return False
+    if type(function) is not types.FunctionType or _is_wrapper(function):
+        return False
     code = function.__code__
     fewest = code.co_argcount - len(function.__defaults__ or ())
     most = math.inf if code.co_flags & inspect.CO_VARARGS else code.co_argcount
     return not code.co_kwonlyargcount and fewest <= count <= most
+
+
+def _is_wrapper(function) -> bool:
+    return getattr(function, "__wrapped__", None) is not None
 
 
 def _array(annotation, kept: bool = False):
@@ -541,10 +553,10 @@ def _reals(words, axes=range(MOST_AXES + 1)):
             return value
         array = real_array(name, value, "real numbers")
         if anything:
-            return array if isinstance(value, list | tuple) else value
+            return array if isinstance(value, list | tuple) else as_jax_knows_it(value, array)
         if array.ndim not in axes or array.size == 0:
             raise ValueError(f"{name} must be {words}, got shape {array.shape}")
-        return value
+        return as_jax_knows_it(value, array)
 
     return check
 
@@ -555,7 +567,7 @@ def _vector(name, value):
     array = array_of(name, value, "real numbers")
     if not isinstance(array, Tracer) and np.isnan(np.asarray(array)).any():
         raise _refused(name, "numbers", value)
-    return value
+    return as_jax_knows_it(value, array)
 
 
 def _is_key_or_mask(x) -> bool:
@@ -565,11 +577,13 @@ def _is_key_or_mask(x) -> bool:
 
 @_named("numbers, or a pytree of them")
 def _tree(name, value):
-    for path, x in jax.tree_util.tree_leaves_with_path(value):
-        numeric = not callable(x) and not _is_key_or_mask(x)
-        if numeric:
-            real_array(f"{name}{jax.tree_util.keystr(path)}", x, "real numbers")
-    return value
+    leaves, structure = jax.tree_util.tree_flatten_with_path(value)
+    found = [x if callable(x) or _is_key_or_mask(x) else _leaf(name, path, x) for path, x in leaves]
+    return value if all(a is b for a, (_, b) in zip(found, leaves)) else jax.tree.unflatten(structure, found)
+
+
+def _leaf(name, path, x):
+    return as_jax_knows_it(x, real_array(f"{name}{jax.tree_util.keystr(path)}", x, "real numbers"))
 
 
 @_named("a number")
@@ -584,7 +598,14 @@ def _number(name, value):
         return float(value)
     if jnp.issubdtype(array.dtype, jnp.integer):
         return float(value) if not isinstance(array, jax.Array) else array.astype(float)
-    return value
+    return as_jax_knows_it(value, array)
+
+
+@_named("a number")
+def _plain_number(name, value):
+    """A number of Python, as what a program depends on must be; traced ones pass."""
+    value = _number(name, value)
+    return value if isinstance(value, float | Tracer) else float(value)
 
 
 def _whole(words, least, most=BIGGEST):
@@ -598,7 +619,10 @@ def _whole(words, least, most=BIGGEST):
                 )
             whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
             whole = whole or (
-                isinstance(value, jax.Array | np.ndarray) and value.shape == () and value.dtype.kind in "iu"
+                isinstance(value, jax.Array | np.ndarray)
+                and value.shape == ()
+                and jnp.issubdtype(value.dtype, np.integer)
+                and value.dtype.kind in "iu"
             )
             if not whole:
                 raise _refused(name, words, value)
@@ -621,7 +645,7 @@ def _bounded(check, most: int, name, value):
 @_named("True or False")
 def _flag(name, value):
     if value is True or value is False or isinstance(value, np.bool_):
-        return value
+        return bool(value)  # One of NumPy would be traced.
     raise _refused(name, "True or False", value)
 
 
@@ -671,7 +695,7 @@ _KINDS = {
     Numbers: _reals("numbers"),
     Number: _number,
     Scalar: _number,
-    float: _number,
+    float: _plain_number,
     Tree: _tree,
     Vector: _vector,
     Each: _reals("one number or one for each, in a row", (0, 1)),

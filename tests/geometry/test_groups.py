@@ -122,6 +122,26 @@ def test_translation_needs_a_dimension(as_users_run):
         Product(SE2(), 3)
 
 
+@zoo
+def test_what_is_no_element_of_the_group(group):
+    """`log`, `inverse` and `adjoint` gave numbers for any matrix, and errors from inside for lists and other shapes."""
+    g, xi = group.exp(vectors(group, 1)[0]), vectors(group, 1)[0]
+    np.testing.assert_array_equal(group.log(g.tolist()), group.log(g))
+    np.testing.assert_array_equal(group.exp(xi.tolist()), group.exp(xi))
+    reflection = g.at[:, 0].multiply(-1.0)
+    for name, wrong in {"zero": 0 * g, "twice": 2 * g, "reflected": reflection, "one more": np.eye(len(g) + 1)}.items():
+        for function in (group.log, group.inverse, group.adjoint):
+            with pytest.raises(ValueError, match="g must"):
+                print(name, function(wrong))
+    for wrong in (None, "text", g[:-1], np.array([[None]])):
+        for function in (group.log, group.inverse):
+            with pytest.raises(ValueError, match="g must"):
+                function(wrong)
+    for wrong in (None, "text", [None] * group.dim, [1j] * group.dim, [0.0] * (group.dim + 1)):
+        with pytest.raises(ValueError, match="xi must"):
+            group.exp(wrong)
+
+
 @pytest.mark.parametrize("space", [Euclidean(2), Euclidean(3), Sphere(2), Sphere(3), Hyperbolic(2), Hyperbolic(3)])
 def test_isometries_leave_distances_alone_and_are_the_flow_of_the_killing_fields(space):
     """Measured 2e-15. The first n Killing fields of a space move its origin along the axes, as the first n of ξ do."""

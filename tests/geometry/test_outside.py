@@ -59,6 +59,23 @@ def test_where_a_chart_has_no_digits_left(chart, x, v):
     assert np.array_equal(np.isnan(velocities), [[False] * 2, [True] * 2])
 
 
+@pytest.mark.parametrize("distance", [36.5, 38.0, 45.0, 300.0])
+@pytest.mark.parametrize("direction", [0.0, 1.0, 4.0])
+def test_what_is_rounded_into_the_ball_is_no_point(distance, direction):
+    """Some directions were rounded to |y| = 1 − 1e-16, whatever the distance: 37.4 for 45."""
+    v = distance / 2 * np.array([np.cos(direction), np.sin(direction)])
+    with pytest.warns(UserWarning, match="has digits left"):
+        assert np.all(np.isnan(gd.exp(BALL, [0.0, 0.0], v)))
+
+
+@pytest.mark.parametrize("x", [[0.0, 0.0], [0.3, -0.5]])
+def test_the_last_points_of_the_ball(x):
+    for direction in np.arange(8.0):
+        v = np.array([np.cos(direction), np.sin(direction)])
+        v *= 33.0 / gd.norm(BALL, x, v)
+        assert gd.distance(BALL, x, gd.exp(BALL, x, v)) == pytest.approx(33.0, abs=0.1)
+
+
 def test_what_is_no_rotation():
     for matrix in (np.zeros((3, 3)), -np.eye(3), 2 * np.eye(3)):
         with pytest.raises(ValueError, match="must be a rotation"):
@@ -91,3 +108,12 @@ def test_a_declared_signature_is_not_asked_for_again():
     lorentz = gd.Manifold(lambda x: jnp.diag(jnp.array([1.0, -1.0])), dim=2, signature=(1, 1))
     with pytest.raises(ValueError, match="dynamics needs a positive definite one"):
         gd.integrate(gd.System(lorentz, [1.0]), [[0.0, 0.0]], [[1.0, 0.0]], t1=1.0, steps=3)
+
+
+def test_points_of_two_precisions():
+    """The derivative along a geodesic was an error from inside."""
+    x, v = jnp.array([0.1, 0.2], jnp.float32), jnp.array([0.3, 0.1], jnp.float64)
+    for space in (BALL, SPHERE):
+        there, _ = gd.geodesic(space, x, v, [0.5])
+        np.testing.assert_allclose(there[0], gd.exp(space, x, v / 2), rtol=1e-6)
+        assert gd.exp(space, x, v).dtype == gd.log(space, v, x).dtype == v.dtype

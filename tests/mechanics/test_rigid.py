@@ -365,6 +365,8 @@ BAD = {
     "inertia .* positive": lambda: gd.rigid.RigidBodies([1.0, 1.0, 0.0]),
     "triangle inequality": lambda: gd.rigid.RigidBodies([1.0, 1.0, 2.1]),
     "inertia must have shape": lambda: gd.rigid.RigidBodies([1.0, 1.0]),
+    "as many bodies as masses, 2; got shape": lambda: gd.rigid.RigidBodies(np.ones((4, 3)), [1.0, 2.0]),
+    "mass must be a number, got shape": lambda: gd.rigid.box([1.0, 1.0, 1.0]).inertia([1.0, 2.0]),
     "masses must be positive": lambda: gd.rigid.RigidBodies([1.0, 1.0, 1.0], -1.0),
     "orthogonal with determinant 1": lambda: gd.rigid.RigidBodies([1.0, 1, 1]).state(2 * np.eye(3)),
     "make it with gd.groups.SO3": lambda: gd.rigid.RigidBodies([1.0, 1, 1]).state(-np.eye(3)),

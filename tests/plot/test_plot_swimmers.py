@@ -287,6 +287,18 @@ REFUSED = {
         lambda: gd.plot.wake(PURCELL, gd.strokes.OpenStroke([0.0, 0.0], [1.0, 1.0], jnp.zeros((2, 1))), ax()),
         "the stroke is not closed",
     ),
+    "a figure that is none": (
+        lambda: gd.plot.height_functions(PURCELL, (-1, -1), (1, 1), np.int64(3)),
+        "figure must be a Figure or SubFigure of matplotlib, got",
+    ),
+    "a scale that ends below zero": (
+        lambda: gd.plot.on_sphere(lambda X: X[2], bound=-1.0, detail=4),
+        "bound must be above 0, got -1.0",
+    ),
+    "a flat curve": (
+        lambda: gd.plot.on_sphere(lambda X: X[2], curves=[np.ones((4, 2))], detail=4),
+        r"curves\[0\] must be an array of shape \[_, 3\], got shape \(4, 2\)",
+    ),
     "film": (lambda: gd.plot.swim(PURCELL, CIRCLE, "film.avi"), r"path must end in .mp4 or .gif, got 'film.avi'"),
 }
 

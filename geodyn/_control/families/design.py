@@ -168,9 +168,9 @@ def optimal_design(
         >>> print(f"arm {best.parameters:.4f}, slope of the energy below 1e-5: {abs(slope) < 1e-5}")
         arm 0.4329, slope of the energy below 1e-5: True
     """
-    parameters = jax.tree.map(lambda x: _underived(floating(x)), parameters)
+    parameters = jax.tree.map(lambda x: _underived(floating(x, "parameters")), parameters)
     limits, body = _checked_bounds(parameters, bounds), jax.tree.map(_underived, as_pytree(swimmer))
-    displacement = _underived(floating(displacement))
+    displacement = _underived(floating(displacement, "displacement"))
     if free and displacement.ndim:
         raise ValueError(
             f"optimal_design: with free=True displacement must be a length to begin with, got {displacement}."

@@ -162,7 +162,7 @@ def _checked(swimmer, interval, displacement, component, points, step, drag):
             raise ValueError(
                 "stroke_family: a family of swimmers needs displacement=, the same for all of them, and no component=."
             )
-        return as_pytree(swimmer), jax.tree_util.Partial(fixed, floating(displacement)), free, edges
+        return as_pytree(swimmer), jax.tree_util.Partial(fixed, floating(displacement, "displacement")), free, edges
     if component is None:
         path = jax.tree_util.Partial(_scaled, floating(1.0 if displacement is None else displacement))
     else:
@@ -188,7 +188,7 @@ def _held(swimmer, displacement, free: tuple[int, ...], component: int):
             f"stroke_family: with component= the displacement must be {k} coordinates, None for those that are free,"
             f" got {displacement}."
         )
-    return floating(displacement), tuple(i for i in free if i != component)
+    return floating(displacement, "displacement"), tuple(i for i in free if i != component)
 
 
 def _with_free(displacement, free: tuple[int, ...]):

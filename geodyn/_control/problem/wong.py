@@ -60,7 +60,7 @@ class WongSystem(AbstractSystem):
 
         Raises ValueError where the numbers of components do not fit.
         """
-        r, rdot, charge = floating(r), floating(rdot), floating(charge)
+        r, rdot, charge = floating(r, "r"), floating(rdot, "rdot"), floating(charge, "charge")
         k = self.swimmer.group.dim
         if r.ndim != 1 or rdot.shape != r.shape or charge.shape != (k,):
             raise ValueError(
@@ -147,6 +147,6 @@ def wong_forces(
 
 def jet(stroke: Stroke, t: Number) -> tuple[Float[Array, " m"], Float[Array, " m"], Float[Array, " m"]]:
     """The shape and its first and second derivatives in time."""
-    t = floating(t)
+    t = floating(t, "t")
     (r, rdot), (_, rddot) = jax.jvp(lambda t: shape_and_rate(stroke, t), (t,), (jnp.ones_like(t),))
     return r, rdot, rddot

@@ -35,6 +35,7 @@ from geodyn._geometry.manifold.manifold import (
     knows_distances,
     period_of,
     safe_sqrt,
+    within,
 )
 from geodyn._geometry.models.spaces import AbstractConstantCurvature, Embedded, Product
 from geodyn._integrators.contract.lagrangian import Lagrangian
@@ -44,6 +45,14 @@ from geodyn._integrators.step.methods import AbstractMethod, Gauss
 
 NODES = 384
 STEPS = 48
+NOT_FOUND = (
+    "no shortest geodesic between these points was found; they must be in the chart, or table, and no conjugate point "
+    f"between them. For long ones give more nodes: the default is nodes={NODES}; or a tolerance, such as tolerance=1e-8"
+)
+TOO_LONG = (
+    "the geodesic is too long for its steps, or leaves the chart. In a space without closed form give more steps: the "
+    f"default is steps={STEPS}; far out in hyperbolic space only the chart 'polar' has digits left"
+)
 
 
 @checked
@@ -113,7 +122,8 @@ def exp(space: AbstractMetric, x: Numbers, v: Numbers, *, steps: Count = STEPS) 
         >>> print(f"{y[0]:.6f} {np.tanh(0.5):.6f}")
         0.462117 0.462117
     """
-    return told(jit(_exp)(space, *checked_points(space, x=x, v=v), steps), TOO_LONG)
+    x, v = checked_vectors(space, x=x, v=v)
+    return _told_of(space, {"x": x}, jit(_exp_within)(space, x, v, steps), TOO_LONG)
 
 
 @checked
@@ -148,7 +158,7 @@ def log(
     Source:
         Sakai, *Riemannian Geometry*, III.2.
     """
-    return told(jit(log_of)(space, *_ends(space, x, y), effort_of(nodes, tolerance)))
+    return _told_of(space, *_of_two(log_of, space, x, y, effort_of(nodes, tolerance)))
 
 
 @functools.singledispatch
@@ -202,7 +212,7 @@ def distance(
         >>> print([f"{gd.distance(s, [0.0, 1.0], [0.0, np.e]):.6f}" for s in (space, same)])
         ['1.000000', '1.000000']
     """
-    return told(jit(_distance)(space, *_ends(space, x, y), effort_of(nodes, tolerance)))
+    return _told_of(space, *_of_two(_distance, space, x, y, effort_of(nodes, tolerance)))
 
 
 @checked
@@ -233,7 +243,7 @@ def squared_distance(
         >>> print(bool(jnp.allclose(hessian, 8 * jnp.eye(2))))
         True
     """
-    return told(jit(_squared)(space, *_ends(space, x, y), effort_of(nodes, tolerance)))
+    return _told_of(space, *_of_two(_squared, space, x, y, effort_of(nodes, tolerance)))
 
 
 def _squared(space, x, y, effort):
@@ -244,12 +254,31 @@ def _distance(space, x, y, effort):
     return safe_sqrt(_squared(space, x, y, effort))
 
 
-def _ends(space, x, y):
-    """The ends of a path; ValueError as of `checked_points`, and for a metric that is not symmetric at x."""
-    x, y = checked_points(space, x=x, y=y)
+def _of_two(function, space, x, y, effort):
+    """(the two points by name, a function of them); ValueError unless each is [n], and for a metric that is not
+    symmetric at x."""
+    x, y = checked_vectors(space, x=x, y=y)
     if is_solved(space):
         check_symmetric(space, x)
-    return x, y
+    return {"x": x, "y": y}, jit(_between)(function, space, x, y, effort)
+
+
+def _between(function, space, x, y, effort):
+    """A function of two points; NaN for a point outside of the chart."""
+    return function(space, within(space, x), within(space, y), effort)
+
+
+def _exp_within(space, x, v, steps):
+    return _exp(space, within(space, x), v, steps)
+
+
+def _told_of(space, points, value, why=NOT_FOUND):
+    """The value of a function of `points`. If it is NaN: ValueError for a point outside of the chart, else a warning.
+    To look at each point before would take a quarter of the time of a call."""
+    if _is_nan(value):
+        checked_points(space, **points)
+        warnings.warn(f"NaN: {why}", stacklevel=4)
+    return value
 
 
 def effort_of(nodes: Count | Effort, tolerance: float = 0.0) -> Effort:
@@ -281,25 +310,18 @@ def is_solved(space: AbstractMetric) -> bool:
     return isinstance(space, AbstractManifold) and not knows_distances(space)
 
 
-NOT_FOUND = (
-    "no shortest geodesic between these points was found; they must be in the chart, or table, and no conjugate point "
-    f"between them. For long ones give more nodes: the default is nodes={NODES}; or a tolerance, such as tolerance=1e-8"
-)
-TOO_LONG = (
-    "the geodesic is too long for its steps, or leaves the chart. In a space without closed form give more steps: the "
-    f"default is steps={STEPS}; far out in hyperbolic space only the chart 'polar' has digits left"
-)
-
-
 def told(value, why=NOT_FOUND):
     """The value, with a warning if it is NaN. Inside of jit there is no warning, since the value is not known."""
     if _is_nan(value):
-        warnings.warn(f"NaN: {why}", stacklevel=3)
+        warnings.warn(f"NaN: {why}", stacklevel=4)
     return value
 
 
 def _is_nan(value):
-    leaves = [value] if isinstance(value, jax.Array) else jax.tree.leaves(value)
+    if isinstance(value, jax.Array) and not isinstance(value, jax.core.Tracer):
+        known = np.asarray(value)
+        return not is_finite(known) and bool(np.isnan(known).any())
+    leaves = jax.tree.leaves(value)
     known = [np.asarray(x) for x in leaves if not isinstance(x, jax.core.Tracer)]
     return len(known) == len(leaves) and any(not is_finite(x) and np.isnan(x).any() for x in known)
 

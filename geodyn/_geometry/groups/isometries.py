@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._foundations.gate import checked
-from geodyn._foundations.typing import Array, Count
-from geodyn._geometry.groups.lie_group import AbstractLieGroup, algebra_vector
+from geodyn._foundations.typing import Array, Count, Float
+from geodyn._geometry.groups.lie_group import AbstractLieGroup, algebra_vector, element, inverse_of
 from geodyn._geometry.groups.rigid import LEVI_CIVITA, SE2, SE3, Translation
 from geodyn._geometry.manifold.manifold import AbstractManifold
 from geodyn._geometry.models.spaces import AbstractConstantCurvature
@@ -66,7 +66,8 @@ class Isometries(AbstractLieGroup):
         keep = [0, 1, 5] if self.n == 2 else range(6)
         return _generators(self.curvature)[np.ix_(keep, self._rows, self._rows)]
 
-    def exp(self, xi):
+    @checked
+    def exp(self, xi: Float[Array, " k"]):
         xi = algebra_vector(self, xi)
         zero = jnp.zeros(1, xi.dtype)
         x = jnp.concatenate([xi[:2], zero, zero, zero, xi[2:]]) if self.n == 2 else xi
@@ -75,7 +76,9 @@ class Isometries(AbstractLieGroup):
         g = jnp.einsum("a,aij,b,bjk->ik", _quaternion(x[3:] + shift), left, _quaternion(x[3:] - shift), right)
         return g.real[np.ix_(self._rows, self._rows)].astype(xi.dtype)
 
-    def log(self, g):
+    @checked
+    def log(self, g: Float[Array, "d d"]):
+        g = element(self, g)
         if self.n == 2:
             into = np.eye(4)[:, self._rows]
             g = into @ g @ into.T + np.diag([0.0, 0.0, 1.0, 0.0])
@@ -92,9 +95,10 @@ class Isometries(AbstractLieGroup):
         x = jnp.concatenate([shift, rotation]).real.astype(g.dtype)
         return jnp.append(x[:2], x[5]) if self.n == 2 else x
 
-    def inverse(self, g):
-        signs = jnp.ones(self.n + 1, g.dtype).at[-1].set(self.curvature)
-        return signs[:, None] * g.T * signs[None]
+    @checked
+    def inverse(self, g: Float[Array, "d d"]):
+        signs = np.append(np.ones(self.n), self.curvature)
+        return inverse_of(self, g, lambda g: g.T * jnp.asarray(np.outer(signs, signs), g.dtype))
 
     @property
     def _rows(self):

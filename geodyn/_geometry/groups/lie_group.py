@@ -7,15 +7,20 @@ units.
 
 import functools
 from abc import abstractmethod
+from collections.abc import Callable
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Float
 from geodyn._geometry.manifold.manifold import as_floats
+
+# The largest error, relative to the size of g, of g g⁻¹ = 1 in what is taken for an element.
+ELEMENT = 1e-2
 
 
 class AbstractLieGroup(eqx.Module):
@@ -100,7 +105,7 @@ class AbstractLieGroup(eqx.Module):
     @checked
     def adjoint(self, g: Float[Array, "d d"]) -> Float[Array, "k k"]:
         """The matrix of the adjoint representation `Ad_g`: `hat(Ad_g ξ) = g hat(ξ) g⁻¹`."""
-        e = self.generators
+        g, e = element(self, g), self.generators
         turned = jnp.einsum("ij,bjk,kl->bil", g, jnp.asarray(e, g.dtype), self.inverse(g))
         return jnp.einsum("aij,bij->ab", jnp.asarray(_dual(e), g.dtype), turned)
 
@@ -123,6 +128,34 @@ def algebra_vector(group: AbstractLieGroup, xi) -> Float[Array, " k"]:
             f"got {xi.shape}"
         )
     return xi
+
+
+def element(group: AbstractLieGroup, g) -> Float[Array, "d d"]:
+    """The matrix g as an array of floats; ValueError unless it is [d, d] and, for concrete numbers, an element of the
+    group."""
+    g = _square(group, g)
+    if not isinstance(g, Tracer):
+        group.inverse(g)
+    return g
+
+
+def inverse_of(group: AbstractLieGroup, g, closed: Callable[[Array], Array]) -> Float[Array, "d d"]:
+    """The inverse closed(g), of a form that holds for elements of the group only; ValueError as of `element`."""
+    g = _square(group, g)
+    inverse = closed(g)
+    if not isinstance(g, Tracer):
+        known, back = np.asarray(g), np.asarray(inverse)
+        off = np.abs(known @ back - np.eye(len(known))).max() / max(1, np.abs(known).max() * np.abs(back).max())
+        if not (off < ELEMENT and np.linalg.det(known) > 0):
+            raise ValueError(f"g must be an element of {type(group).__name__}, as exp returns it; got {known.tolist()}")
+    return inverse
+
+
+def _square(group, g):
+    g, size = as_floats(g), group.generators.shape[1]
+    if g.shape != (size, size):
+        raise ValueError(f"g must be an element [{size}, {size}] of {type(group).__name__}, got shape {g.shape}")
+    return g
 
 
 @functools.singledispatch

@@ -9,7 +9,7 @@ from jax.scipy.linalg import block_diag
 
 from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Float
-from geodyn._geometry.groups.lie_group import AbstractLieGroup, algebra_vector
+from geodyn._geometry.groups.lie_group import AbstractLieGroup, algebra_vector, element
 
 
 class Product(AbstractLieGroup):
@@ -54,15 +54,19 @@ class Product(AbstractLieGroup):
         ]
         return np.concatenate(padded)
 
-    def exp(self, xi):
+    @checked
+    def exp(self, xi: Float[Array, " k"]):
         xi = algebra_vector(self, xi)
         ends = np.cumsum([factor.dim for factor in self.factors])[:-1]
         return block_diag(*(f.exp(part) for f, part in zip(self.factors, jnp.split(xi, ends), strict=True)))
 
-    def log(self, g):
+    @checked
+    def log(self, g: Float[Array, "d d"]):
+        g = element(self, g)
         return jnp.concatenate([f.log(part) for f, part in zip(self.factors, self.parts(g), strict=True)])
 
-    def inverse(self, g):
+    @checked
+    def inverse(self, g: Float[Array, "d d"]):
         return block_diag(*(f.inverse(part) for f, part in zip(self.factors, self.parts(g), strict=True)))
 
     @checked

@@ -14,7 +14,7 @@ from jax.core import Tracer
 
 from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Count, Float, Numbers, Scalar
-from geodyn._geometry.groups.lie_group import AbstractLieGroup, algebra_vector, dexp_of
+from geodyn._geometry.groups.lie_group import AbstractLieGroup, algebra_vector, dexp_of, element, inverse_of
 from geodyn._geometry.manifold.manifold import as_floats
 
 
@@ -92,16 +92,19 @@ class Translation(AbstractLieGroup):
     def generators(self):
         return np.eye(self.dim + 1)[:-1, :, None] * np.eye(self.dim + 1)[-1]
 
-    def exp(self, xi):
+    @checked
+    def exp(self, xi: Float[Array, " k"]):
         xi = algebra_vector(self, xi)
         return _homogeneous(jnp.eye(self.dim, dtype=xi.dtype), xi)
 
-    def log(self, g):
+    @checked
+    def log(self, g: Float[Array, "d d"]):
+        g = element(self, g)
         return g[:-1, -1]
 
     @checked
     def inverse(self, g: Float[Array, "d d"]):
-        return _homogeneous(g[:-1, :-1], -g[:-1, -1])
+        return inverse_of(self, g, lambda g: _homogeneous(jnp.eye(self.dim, dtype=g.dtype), -g[:-1, -1]))
 
 
 def _turn(angle: Scalar) -> Float[Array, "2 2"]:
@@ -128,16 +131,19 @@ class SO2(AbstractLieGroup):
     def generators(self):
         return np.array([[[0.0, -1.0], [1.0, 0.0]]])
 
-    def exp(self, xi):
+    @checked
+    def exp(self, xi: Float[Array, " k"]):
         xi = algebra_vector(self, xi)
         return _turn(xi[0])
 
-    def log(self, g):
+    @checked
+    def log(self, g: Float[Array, "d d"]):
+        g = element(self, g)
         return jnp.arctan2(g[1, :1], g[0, :1])
 
     @checked
     def inverse(self, g: Float[Array, "d d"]):
-        return g.T
+        return inverse_of(self, g, jnp.transpose)
 
 
 @checked
@@ -166,19 +172,22 @@ class SE2(AbstractLieGroup):
         e[2, 0, 1] = -1
         return e
 
-    def exp(self, xi):
+    @checked
+    def exp(self, xi: Float[Array, " k"]):
         xi = algebra_vector(self, xi)
         half = xi[2] / 2
         return _homogeneous(_turn(xi[2]), _sine_ratio(half**2) * (_turn(half) @ xi[:2]))
 
-    def log(self, g):
+    @checked
+    def log(self, g: Float[Array, "d d"]):
+        g = element(self, g)
         angle = jnp.arctan2(g[1, 0], g[0, 0])
         half = angle / 2
         return jnp.append(_turn(-half) @ g[:2, 2] / _sine_ratio(half**2), angle)
 
     @checked
     def inverse(self, g: Float[Array, "d d"]):
-        return _rigid_inverse(g)
+        return inverse_of(self, g, _rigid_inverse)
 
 
 # The largest error of R Rᵀ = 1 in what is taken for a rotation.
@@ -248,7 +257,7 @@ def checked_rotation(name: str, rotation) -> Float[Array, "3 3"]:
 
 def _rotation_vector(rotation: Float[Array, "3 3"]) -> Float[Array, "3"]:
     """The rotation vector, axis times angle, of a rotation matrix."""
-    q = quaternion(rotation)
+    q = quaternion_of(rotation)
     square = jnp.sum(q[1:] ** 2)
     small = square < 0.05
     low, high = jnp.where(small, square / q[0] ** 2, 0.0), jnp.where(small, 1.0, square)
@@ -275,18 +284,20 @@ class SO3(AbstractLieGroup):
     def generators(self):
         return -LEVI_CIVITA
 
-    def exp(self, xi):
+    @checked
+    def exp(self, xi: Float[Array, " k"]):
         xi = algebra_vector(self, xi)
         s, half, _, _ = _stumpff(jnp.sum(xi**2))
         w = self.hat(xi)
         return jnp.eye(3, dtype=xi.dtype) + s * w + half * w @ w
 
-    def log(self, g):
-        return _rotation_vector(g)
+    @checked
+    def log(self, g: Float[Array, "d d"]):
+        return _rotation_vector(checked_rotation("g", g))
 
     @checked
     def inverse(self, g: Float[Array, "d d"]):
-        return g.T
+        return inverse_of(self, g, jnp.transpose)
 
 
 @dexp_of.register
@@ -321,14 +332,17 @@ class SE3(AbstractLieGroup):
         e[3:, :3, :3] = -LEVI_CIVITA
         return e
 
-    def exp(self, xi):
+    @checked
+    def exp(self, xi: Float[Array, " k"]):
         xi = algebra_vector(self, xi)
         s, half, third, _ = _stumpff(jnp.sum(xi[3:] ** 2))
         w, unit = SO3().hat(xi[3:]), jnp.eye(3, dtype=xi.dtype)
         return _homogeneous(unit + s * w + half * w @ w, (unit + half * w + third * w @ w) @ xi[:3])
 
-    def log(self, g):
-        angle = _rotation_vector(g[:3, :3])
+    @checked
+    def log(self, g: Float[Array, "d d"]):
+        g = element(self, g)
+        angle = _rotation_vector(checked_rotation("g", g[:3, :3]))
         _, c2, c3, c4 = _stumpff(jnp.sum(angle**2))
         w = SO3().hat(angle)
         inverse = jnp.eye(3, dtype=g.dtype) - w / 2 + (c3 - 2 * c4) / (2 * c2) * w @ w
@@ -336,4 +350,4 @@ class SE3(AbstractLieGroup):
 
     @checked
     def inverse(self, g: Float[Array, "d d"]):
-        return _rigid_inverse(g)
+        return inverse_of(self, g, _rigid_inverse)

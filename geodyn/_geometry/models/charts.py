@@ -22,6 +22,9 @@ from geodyn._geometry.manifold.manifold import ANYWHERE, Domain, safe_sqrt
 # Below this haversine distances and their derivatives are power series of this many terms.
 SHORT = 0.04
 ARC_TERMS = 14
+# Of so many rounding errors from the boundary of a ball on a point has a digit left: in its distance from the centre a
+# rounding error is then at most 1/16.
+FEWEST_ROUNDINGS = 8
 
 
 def _analytic(square: Scalar, coefficients: list[float], closed, below: float) -> Scalar:
@@ -279,7 +282,11 @@ class Ball(AbstractChart):
         square = v @ v / depth**2  # of half the length
         cosh = cosine(-1, square)
         s = x + sine_ratio(-1, square) / (cosh * depth) * v
-        return (s @ s * x + depth * s) / (depth / cosh**2 + s @ s)
+        below = depth / cosh**2 + s @ s
+        # 1 − |y|² of the end y. Where y is rounded to the boundary or to the last numbers before it, it is no point.
+        left = depth / (cosh**2 * below)
+        known = left > FEWEST_ROUNDINGS * jnp.finfo(x.dtype).eps
+        return (s @ s * x + depth * s) / below * jnp.where(known, 1, jnp.nan).astype(x.dtype)
 
 
 class AbstractHalfSpace(AbstractChart):

@@ -545,17 +545,17 @@ def curvature(swimmer: AbstractConnection, r: Row) -> Float[Array, "k m m"]:
 
 @jit
 def _connection(swimmer, r):
-    return true_form(swimmer, floating(r))
+    return true_form(swimmer, floating(r, "r"))
 
 
 @jit
 def _shape_metric(swimmer, r):
-    return true_reduction(swimmer, floating(r))[1]
+    return true_reduction(swimmer, floating(r, "r"))[1]
 
 
 @jit
 def _curvature(swimmer, r):
-    r = floating(r)
+    r = floating(r, "r")
     return law(swimmer, r) * field_at(swimmer, r)
 
 

@@ -147,7 +147,7 @@ def minimum_perturbation(swimmer: AbstractConnection, lower: Numbers, upper: Num
     Source:
         Hatton & Choset, *Int. J. Robot. Res.* 30 (2011) 988; *Eur. Phys. J. Spec. Top.* 224 (2015) 3141.
     """
-    lower, upper = floating(lower), floating(upper)
+    lower, upper = floating(lower, "lower"), floating(upper, "upper")
     if lower.ndim != 1 or lower.shape != upper.shape or degree < 1 or not np.all(np.asarray(lower < upper)):
         raise ValueError(
             "minimum_perturbation: lower[m] < upper[m] must be two shapes and degree at least 1, got"

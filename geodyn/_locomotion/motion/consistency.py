@@ -53,7 +53,7 @@ def check_connection(swimmer: AbstractConnection, r: Numbers, *, size: float = 0
         ...     print(str(error).split(" in (")[0])
         Wrong: the metric (dissipation, kinetic energy) must be a quadratic form
     """
-    r, name = floating(r), type(swimmer).__name__
+    r, name = floating(r, "r"), type(swimmer).__name__
     if r.ndim != 1 or not np.all(np.isfinite(r)):
         raise ValueError(f"check_connection: r must be a list of finite numbers, the shape; got {r}.")
     check_law(swimmer, r)

@@ -24,9 +24,10 @@ class DensePath(eqx.Module):
     ends: Float[Array, " T"]
     elements: Float[Array, "T d d"]
 
+    @checked
     def __call__(self, t: Number) -> Float[Array, "d d"]:
         """The group element at time t."""
-        group, t = self.swimmer.group, floating(t)
+        group, t = self.swimmer.group, floating(t, "t")
         periods = jnp.floor(t)
         time = t - periods
         last = jnp.clip(jnp.searchsorted(self.ends, time, side="right") - 1, 0, self.ends.shape[0] - 2)

@@ -125,7 +125,7 @@ def drifting_path(
     Source:
         Munthe-Kaas, *Appl. Numer. Math.* 29 (1999) 115.
     """
-    momentum = floating(momentum)
+    momentum = floating(momentum, "momentum")
     if momentum.shape != (body.group.dim,) or steps < 1:
         raise ValueError(
             f"drifting_path: momentum must have {body.group.dim} numbers and steps be at least 1, got shape"

@@ -14,7 +14,7 @@ from geodyn._foundations.typing import Array, Count, Float, Number, Scalar
 from geodyn._locomotion.connections.connection import AbstractInvariantMetric
 from geodyn._locomotion.motion import costs
 from geodyn._locomotion.motion.holonomy import NODES, WEIGHTS, gauss_times, require_defined_along, step_ends
-from geodyn._locomotion.strokes.stroke import Stroke, breaks, check_closed, floating, shape_and_rate
+from geodyn._locomotion.strokes.stroke import Stroke, breaks, check_closed, floating, shape_and_rate, shapes_at
 
 
 class RetimedStroke(eqx.Module):
@@ -31,6 +31,7 @@ class RetimedStroke(eqx.Module):
         times = (jnp.append(breaks(self.stroke), 0.0) - self.start) / self.rate
         return jnp.clip(jnp.mod(times, 1 / jnp.abs(self.rate)), 0.0, 1.0)
 
+    @checked
     def __call__(self, t: Number) -> Float[Array, " m"]:
         """The shape at time t."""
         time = self.start + self.rate * t
@@ -121,12 +122,21 @@ class JoinedStroke(eqx.Module):
         own = [(i + jnp.append(breaks(stroke), 0.0)) / len(self.strokes) for i, stroke in enumerate(self.strokes)]
         return jnp.concatenate(own)
 
+    @checked
     def __call__(self, t: Number) -> Float[Array, " m"]:
         """The shape at time t of [0, 1]."""
         place = len(self.strokes) * jnp.asarray(t)
         now = jnp.clip(jnp.floor(place), 0, len(self.strokes) - 1).astype(int)
         shapes = jnp.stack([stroke(jnp.where(now == i, place - i, 0.5)) for i, stroke in enumerate(self.strokes)])
         return shapes[now]
+
+
+def _ends_of(i: int, stroke) -> Float[Array, "2 m"]:
+    """The first and the last shape of the i-th of several strokes."""
+    try:
+        return shapes_at(stroke, jnp.array([0.0, 1.0]))
+    except ValueError as error:
+        raise ValueError(f"strokes[{i}]: {error}") from None
 
 
 @checked
@@ -154,7 +164,7 @@ def join(*strokes: Stroke) -> JoinedStroke:
         >>> print(f"{gd.cost(swimmer, twice) / gd.cost(swimmer, stroke):.6f}")
         4.000000
     """
-    ends = [jax.vmap(stroke)(jnp.array([0.0, 1.0])) for stroke in strokes]
+    ends = [_ends_of(i, stroke) for i, stroke in enumerate(strokes)]
     for i, (before, after) in enumerate(itertools.pairwise(ends)):
         if before.shape != after.shape:
             raise ValueError(
@@ -184,6 +194,7 @@ class ArclengthStroke(eqx.Module):
         """The breaks of the stroke, at their new times."""
         return jnp.interp(breaks(self.stroke), self.times, self.lengths / self.lengths[-1])
 
+    @checked
     def __call__(self, t: Number) -> Float[Array, " m"]:
         """The shape at time t of [0, 1]."""
         length = self.lengths[-1] * t

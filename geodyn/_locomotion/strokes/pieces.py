@@ -55,9 +55,10 @@ class PolygonStroke(eqx.Module):
     @checked
     def square(cls, half: Number, centre: Numbers = (0.0, 0.0)) -> "PolygonStroke":
         """The square `centre ± half` in two shape variables, anticlockwise from its lower left corner."""
-        return cls(
-            floating(centre)[None] + floating(half) * np.array([(-1.0, -1.0), (1.0, -1.0), (1.0, 1.0), (-1.0, 1.0)])
-        )
+        centre = floating(centre, "centre")
+        if centre.shape != (2,):
+            raise ValueError(f"centre must have shape (2,), one number for each shape variable, got {centre.shape}")
+        return cls(centre[None] + floating(half, "half") * np.array([(-1, -1), (1, -1), (1, 1), (-1, 1)]))
 
     @property
     def sides(self) -> int:
@@ -69,6 +70,7 @@ class PolygonStroke(eqx.Module):
         """The times of the corners."""
         return np.arange(self.sides) / self.sides
 
+    @checked
     def __call__(self, t: Number) -> Float[Array, " m"]:
         """The shape at time t; an open stroke has t in [0, 1]."""
         place = self.sides * (jnp.mod(t, 1.0) if self.closed else jnp.asarray(t))
@@ -112,7 +114,7 @@ class SplineStroke(eqx.Module):
     @checked
     def through(cls, points: Numbers, closed: bool = True) -> "SplineStroke":
         """The spline that passes through points[N, m] at equal times: i/N if closed, else i/(N − 1)."""
-        points = floating(points)
+        points = floating(points, "points")
         _require_points("SplineStroke.through", "points", points, 3 if closed else 4, closed)
         t = jnp.arange(len(points)) / (len(points) - (not closed))
         return cls(jnp.linalg.solve(_bases(t, len(points), closed), points), closed)
@@ -130,6 +132,7 @@ class SplineStroke(eqx.Module):
         spans = _spans(self.controls.shape[0], self.closed)
         return np.arange(spans) / spans
 
+    @checked
     def __call__(self, t: Number) -> Float[Array, " m"]:
         """The shape at time t; an open stroke has t in [0, 1]."""
         return _basis(jnp.mod(t, 1.0) if self.closed else jnp.asarray(t), self.controls.shape[0], self.closed) @ (

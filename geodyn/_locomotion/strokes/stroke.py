@@ -20,9 +20,9 @@ from geodyn._foundations.typing import Array, Count, Float, Number, Scalar, Type
 Stroke = TypeAliasType("Stroke", Callable[[Scalar], Float[Array, " m"]])
 
 
-def floating(value) -> Array:
-    """Numbers as floating-point arrays of the working precision."""
-    return floats("shapes, coefficients and numbers of bodies", value)
+def floating(value, name: str = "shapes, coefficients and numbers of bodies") -> Array:
+    """Numbers, the argument `name`, as floating-point arrays of the working precision."""
+    return floats(name, value)
 
 
 @checked
@@ -78,6 +78,7 @@ class FourierStroke(eqx.Module):
         waves = jnp.fft.rfft(jax.vmap(stroke)(jnp.arange(samples) / samples), axis=0).T * 2 / samples
         return cls(waves[:, 0].real / 2, waves[:, 1 : harmonics + 1].real, -waves[:, 1 : harmonics + 1].imag)
 
+    @checked
     def __call__(self, t: Number) -> Float[Array, " m"]:
         """The shape at time t."""
         angle = 2 * jnp.pi * t * jnp.arange(1, self.cosine.shape[1] + 1)
@@ -128,6 +129,7 @@ class LegendreStroke(eqx.Module):
         basis = jax.vmap(cls(jnp.zeros(terms), jnp.eye(terms)))(t)
         return cls(base, jnp.linalg.lstsq(basis, jax.vmap(stroke)(t) - base[None])[0].T)
 
+    @checked
     def __call__(self, t: Number) -> Float[Array, " m"]:
         """The shape at time t."""
         return self.base + self.coefficients @ _bumps(jnp.mod(t, 1.0), self.coefficients.shape[1])
@@ -177,6 +179,7 @@ class OpenStroke(eqx.Module):
                 " coefficients[m, K]: one row for each shape variable; zeros[m, 1] for a straight way."
             )
 
+    @checked
     def __call__(self, t: Number) -> Float[Array, " m"]:
         """The shape at time t of [0, 1]."""
         straight = self.start + (self.end - self.start) * t
@@ -214,12 +217,14 @@ def shape_at(stroke: Stroke, t: Scalar) -> Float[Array, " m"]:
     if not isinstance(r, jax.Array | np.ndarray) or r.ndim != 1:
         what = f"an array of shape {r.shape}" if isinstance(r, jax.Array | np.ndarray) else type(r).__name__
         raise ValueError(f"{WANTED}; this one gives {what}: jnp.stack makes r of numbers.")
+    if jnp.iscomplexobj(r):
+        raise ValueError(f"{WANTED}; this one gives complex numbers: take their real parts.")
     return r
 
 
 def shape_and_rate(stroke: Stroke, t: Number) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
     """The shape r(t) and its rate r'(t)."""
-    t = floating(t)
+    t = floating(t, "t")
     return jax.jvp(lambda t: shape_at(stroke, t), (t,), (jnp.ones_like(t),))
 
 

@@ -5,7 +5,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._foundations.checks import numbers
 from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Float, Number, Numbers
 from geodyn._geometry.groups.rigid import SE2, Translation
@@ -155,10 +154,10 @@ class Modes(AbstractLinkSwimmer):
 
     @checked
     def __init__(self, base: AbstractLinkSwimmer, matrix: Numbers, rest: Numbers | None = None):
-        self.base, self.matrix = base, floating(numbers("matrix", matrix))
+        self.base, self.matrix = base, floating(matrix, "matrix")
         if self.matrix.ndim != 2:
             raise ValueError(f"Modes: matrix must be [h, m], a column for each mode, got shape {self.matrix.shape}.")
-        self.rest = jnp.zeros(self.matrix.shape[0]) if rest is None else floating(numbers("rest", rest))
+        self.rest = jnp.zeros(self.matrix.shape[0]) if rest is None else floating(rest, "rest")
         require_shape("Modes", "rest", self.rest, (self.matrix.shape[0],))
         try:
             jax.eval_shape(base.links, self.rest)

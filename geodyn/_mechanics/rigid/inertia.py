@@ -21,9 +21,15 @@ def rows(name: str, value, shape: tuple[int, ...]) -> Array:
 def inertias(inertia, count: int) -> Float[Array, "B 3 3"]:
     """Inertia matrices from principal moments [3] or matrices [3, 3], of one body or of each; else ValueError."""
     inertia = floats("inertia", inertia)
+    given = inertia.shape
     if inertia.shape in ((3,), (count, 3)):
         inertia = jnp.einsum("...i,ij->...ij", inertia, np.eye(3))
-    inertia = rows("inertia", inertia, (count, 3, 3))
+    if inertia.shape not in ((3, 3), (count, 3, 3)):
+        raise ValueError(
+            "inertia must have shape (3,), (3, 3), or one of these for each body, and there are as many bodies as "
+            f"masses, {count}; got shape {given}"
+        )
+    inertia = jnp.broadcast_to(inertia, (count, 3, 3))
     if isinstance(inertia, Tracer):
         return _possible_or_nan(inertia)
     for b, matrix in enumerate(np.asarray(inertia)):

@@ -12,7 +12,7 @@ from scipy.spatial import ConvexHull, QhullError
 
 from geodyn._foundations.checks import numbers
 from geodyn._foundations.gate import checked
-from geodyn._foundations.typing import Array, Each, Float, Indices, Numbers
+from geodyn._foundations.typing import Array, Each, Float, Indices, Number, Numbers
 from geodyn._mechanics.elements.abstract import index_tuples, number
 from geodyn._mechanics.elements.contact import AbstractFrictionalContact, coefficient
 from geodyn._mechanics.elements.friction import tangential
@@ -86,7 +86,7 @@ class Polyhedron(eqx.Module):
         self.edges = tuple((first, second) for first, second in np.argwhere(np.triu(joined, 1) >= 2).tolist())
 
     @checked
-    def inertia(self, mass: Numbers) -> Float[Array, "3 3"]:
+    def inertia(self, mass: Number) -> Float[Array, "3 3"]:
         """The inertia about the centre of mass, for `gd.rigid.RigidBodies`."""
         return mass * (jnp.trace(self.second_moment) * jnp.eye(3) - self.second_moment)
 

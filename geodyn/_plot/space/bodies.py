@@ -6,7 +6,7 @@ import jax
 import numpy as np
 
 from geodyn._foundations.gate import checked
-from geodyn._foundations.typing import Axes, Count, Numbers
+from geodyn._foundations.typing import Axes, Count, Each
 from geodyn._geometry.manifold.manifold import AbstractManifold
 from geodyn._integrators.contract.system import AbstractSystem
 from geodyn._integrators.trajectory import Trajectory
@@ -112,7 +112,7 @@ def path(
 @checked
 def body(
     trajectory: Trajectory,
-    times: Numbers | None = None,
+    times: Each | None = None,
     ax: Axes = None,
     *,
     model: str | Callable | None = None,

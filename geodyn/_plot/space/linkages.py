@@ -56,7 +56,7 @@ def on_sphere(
     ax: Axes = None,
     *,
     label: str = "",
-    curves: Sequence = (),
+    curves: Sequence[Float[np.ndarray, "_ 3"]] = (),
     view: tuple[float, float] = (25.0, 40.0),
     bound: float | None = None,
     detail: Count = 60,
@@ -89,6 +89,8 @@ def on_sphere(
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
 
+    if bound is not None and not bound > 0:
+        raise ValueError(f"bound must be above 0, got {bound}: by default it is taken from the values")
     ax = axes(ax, projection="3d")
     tilt, turn = np.linspace(np.pi, 0, detail + 1), np.linspace(0, 2 * np.pi, 2 * detail + 1)
     middles = _unit(*np.meshgrid((tilt[1:] + tilt[:-1]) / 2, (turn[1:] + turn[:-1]) / 2, indexing="ij"))
@@ -110,7 +112,6 @@ def on_sphere(
     across, up = _unit(np.pi / 2, azimuth + np.pi / 2), _unit(-elevation, azimuth)
     ax.plot(*(np.cos(turn)[:, None] * across + np.sin(turn)[:, None] * up).T, color=GREY, linewidth=1.0, zorder=4)
     for curve in curves:
-        curve = np.asarray(curve, float)
         near = np.where((curve @ eye > 0)[:, None], 1.01 * curve, np.nan)
         ax.plot(*near.T, color=INK, linewidth=1.6, zorder=5)
     beyond = "neither" if np.abs(values).max() <= limit else "both" if signed else "max"

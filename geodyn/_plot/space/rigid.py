@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from geodyn._foundations.gate import checked
-from geodyn._foundations.typing import Axes, Index, Numbers
+from geodyn._foundations.typing import Axes, Each, Index, Numbers
 from geodyn._integrators.trajectory import Trajectory
 from geodyn._mechanics.rigid.bodies import rigid_motion
 from geodyn._plot.style import COLOURS, GREY, INK, PLAIN, axes, check_index, legend, polylines
@@ -85,7 +85,7 @@ def poinsot(trajectory: Trajectory, body: Index = 0, ax: Axes = None):
 @checked
 def attitudes(
     trajectory: Trajectory,
-    times: Numbers | None = None,
+    times: Each | None = None,
     body: Index = 0,
     shape: Sequence[Numbers] = HANDLE,
     ax: Axes = None,
