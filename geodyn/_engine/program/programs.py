@@ -6,6 +6,7 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 
+from geodyn._engine.cells import fill
 from geodyn._engine.internals import double_precision
 from geodyn._engine.llvm.code import NotUnderstood
 from geodyn._engine.program.block import Block
@@ -17,6 +18,8 @@ LARGEST_MATRIX = 64
 
 def by_program(block: Block, equation, args) -> list:
     """The results of an operation by the program that stands for it here."""
+    if not any(v.aval.size for v in equation.outvars):
+        return [fill(v.aval.shape, []) for v in equation.outvars]
     function = partial(PROGRAMS[equation.primitive.name], **equation.params)
     likes = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in equation.invars]
     types = [v.aval.dtype for v in equation.outvars]

@@ -152,12 +152,12 @@ def height_functions(
         >>> [ax.get_ylabel() for ax in figure.axes[3:]]
         ['$F^{x}_{12}$', '$F^{y}_{12}$', '$F^{θ}_{12}$']
     """
-    from matplotlib.figure import Figure, FigureBase
+    from matplotlib.figure import Figure, SubFigure
 
     frames = {"body": lambda: swimmer, "minimum perturbation": lambda: minimum_perturbation(swimmer, lower, upper)}
     if frame not in frames:
         raise ValueError(f"frame must be one of {', '.join(map(repr, frames))}; got {frame!r}")
-    if figure is not None and not isinstance(figure, FigureBase):
+    if figure is not None and not isinstance(figure, Figure | SubFigure):
         raise ValueError(f"figure must be a Figure or SubFigure of matplotlib, got {shown(figure)}")
     moving, count = frames[frame](), swimmer.group.dim
     figure = new_figure(4.2 * min(count, 3), 3.8 * -(-count // 3)) if figure is None else figure
