@@ -211,6 +211,17 @@ def length(jaxpr) -> int:
     return sum(max(1, sum(map(length, programs_in(equation.params)))) for equation in jaxpr.eqns)
 
 
+def needed(jaxpr) -> list:
+    """The operations on which the results depend, in order."""
+    live = {v for v in jaxpr.outvars if not isinstance(v, Literal)}
+    kept = []
+    for equation in reversed(jaxpr.eqns):
+        if not live.isdisjoint(equation.outvars):
+            kept.append(equation)
+            live.update(v for v in equation.invars if not isinstance(v, Literal))
+    return kept[::-1]
+
+
 INLINED = {"jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "remat2", "checkpoint"}
 
 

@@ -143,6 +143,7 @@ def _rates(primals, changes, program, moving: tuple[int, ...], batch, summed) ->
 
     changing = [k for k, x in enumerate(program.out_avals) if jnp.issubdtype(x.dtype, jnp.inexact)]
     of_one = traced(rate, [*program.in_avals, *(program.in_avals[k] for k in moving)])
+    of_one = ClosedJaxpr(of_one.jaxpr.replace(eqns=internals.needed(of_one.jaxpr)), of_one.consts)
     linear = {"program": of_one, "nonlinear": len(primals), "summed": tuple(summed[k] for k in changing)}
     found = dict(zip(changing, program_p.bind(*primals, *changes, batch=batch, **linear), strict=True))
     shapes = [x.shape for x in _abstract(program=program, batch=batch, summed=summed)]

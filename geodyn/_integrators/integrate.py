@@ -287,6 +287,9 @@ def _begin(system, method, t0, h, q, v):
     momentum = system.momentum(t0, flat, velocity)
     begin = start_stepper if isinstance(method, AbstractStepper) else start
     first = begin(system, method, t0, h, flat, momentum, velocity)
+    if isinstance(method, AbstractCollocation) and system.contacts is None:
+        # It only says where the search for the stage values begins.
+        first = eqx.tree_at(lambda s: s.history, first, jax.lax.stop_gradient(first.history))
     valid = is_consistent(system, t0, flat, velocity)
     return eqx.tree_at(lambda s: s.result, first, jnp.where(valid, first.result, RESULTS.inconsistent_start))
 

@@ -11,7 +11,7 @@ import numpy as np
 from geodyn._engine.cells import apply, fill
 from geodyn._engine.elementary import FORMULAS
 from geodyn._engine.expressions import Graph, Node
-from geodyn._engine.internals import Literal, double_precision
+from geodyn._engine.internals import Literal, double_precision, needed
 from geodyn._engine.llvm.code import BOOL, WORD, Code, Memory, NotUnderstood, Place, Value
 from geodyn._engine.llvm.operations import written
 from geodyn._engine.program.arrays import Complex, Kind, Pending, Stored, constant, flat, merged, whole
@@ -90,7 +90,7 @@ class Block:
         jaxpr = closed.jaxpr
         if jaxpr.effects:
             raise NotUnderstood(f"effects {jaxpr.effects}")
-        equations = _needed(jaxpr)
+        equations = needed(jaxpr)
         frame = Frame(jaxpr, equations, wanted)
         frame.env = {v: constant(x, v.aval) for v, x in zip(jaxpr.constvars, closed.consts, strict=True)}
         frame.env |= dict(zip(jaxpr.invars, args, strict=True))
@@ -421,17 +421,6 @@ def _last(x: Stored, axis: int) -> Stored:
     """The array with this axis as the last one."""
     order = [*(k for k in range(len(x.shape)) if k != axis), axis]
     return x._replace(shape=tuple(x.shape[k] for k in order), strides=tuple(x.strides[k] for k in order))
-
-
-def _needed(jaxpr) -> list:
-    """The operations on which the results depend, in order."""
-    live = {v for v in jaxpr.outvars if not isinstance(v, Literal)}
-    kept = []
-    for equation in reversed(jaxpr.eqns):
-        if not live.isdisjoint(equation.outvars):
-            kept.append(equation)
-            live.update(v for v in equation.invars if not isinstance(v, Literal))
-    return kept[::-1]
 
 
 def _targets(jaxpr, wanted) -> dict:
