@@ -15,6 +15,8 @@ from geodyn._integrators.contract.system import AbstractLagrangianSystem, pfaffi
 from geodyn._integrators.step.methods import AbstractCollocation, State
 
 MOST_ROUNDING = 1e-4
+# Of the extent of the motion; oscillations and rotations of whose amplitude a half is wrong have a sum above it.
+MOST_ERROR = 0.25
 ROUNDINGS = 16
 
 
@@ -62,7 +64,7 @@ def judged(system, method, h, is_first, state: State, facts: Facts, rows, made, 
     result = jnp.where(lost & (state.result <= RESULTS.not_finite), RESULTS.digits_lost, state.result)
     # A method that damps forgets the errors of steps that were too long for what it damped.
     remembers = smooth and (conservative or method.tableau.is_symplectic or method.tableau.is_explicit)
-    wrong = (state.errors[3] > state.errors[4]) & remembers
+    wrong = (state.errors[3] > MOST_ERROR * state.errors[4]) & remembers
     if followed:
         energy, kinetic = others
         facts = Facts(

@@ -29,6 +29,14 @@ def test_a_rotation_that_the_steps_do_not_resolve(stages, steps):
     np.testing.assert_allclose(fine.v[-1], [np.cos(500), -np.sin(500)], atol=1e-6)
 
 
+@pytest.mark.parametrize("stages, steps, missed", [(2, 25, 0.53), (2, 40, 0.052), (2, 60, 0.0095)])
+def test_where_half_of_an_amplitude_is_wrong(stages, steps, missed):
+    """An oscillator for 50 radians."""
+    run = gd.integrate(OSCILLATOR, [[1.0]], t1=50.0, steps=steps, method=gd.Gauss(stages), throw=False)
+    assert abs(run.q[-1, 0, 0] - np.cos(50)) == pytest.approx(missed, rel=0.1)
+    assert int(run.result) == (RESULTS.under_resolved if missed > 0.1 else RESULTS.successful)
+
+
 @pytest.mark.parametrize("stages", [3, 4])
 @pytest.mark.parametrize("system", [OSCILLATOR, gd.ODE(lambda t, y: -y)], ids=["oscillator", "decay"])
 def test_one_step_of_a_thousand(system, stages):

@@ -2,10 +2,10 @@
 
 `State.errors` are five numbers: the local error of the last step, the largest of all steps, and the largest relative to
 the displacement in its step, which are NaN if unknown; then the sum of the errors of the coarse steps, and the extent
-of the motion, the largest distance of a coordinate from its start. If the sum exceeds the extent, no digit of the
-positions is left. Smaller errors are not added, since their estimates are upper bounds. Of an explicit method, which
-has no such estimate, the sum is infinite once it is unstable: once the error of a step exceeds all of the motion before
-it.
+of the motion, the largest distance of a coordinate from its start. If the sum exceeds a part of the extent
+(`judgement.py`), no digit of the positions is left. Smaller errors are not added, since their estimates are upper
+bounds. Of an explicit method, which has no such estimate, the sum is infinite once it is unstable: once the error of a
+step exceeds all of the motion before it.
 """
 
 from collections.abc import Callable
