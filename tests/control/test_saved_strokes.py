@@ -71,6 +71,14 @@ def test_what_is_of_geodyn_is_built_again(swimmer, tmp_path):
     assert eqx.tree_equal(gd.strokes.load_stroke(tmp_path / "a.npz"), saved)
 
 
+def test_files_name_what_users_import(tmp_path):
+    """So that they can be read when a room has moved."""
+    optimum(swimmers.Satellite()).save(tmp_path / "a.npz")
+    with np.load(tmp_path / "a.npz") as archive:
+        text = str(archive["metadata"])
+    assert "geodyn.swimmers:Satellite" in text and "geodyn:FourierStroke" in text and "geodyn._" not in text
+
+
 FOREIGN = {
     "swimmer": (lambda x: Snake(jnp.full(3, x)), "of Snake; pass"),
     "module": (lambda x: swimmers.Serpenoid(modes=Waves(x)), "of Serpenoid, which holds .*:Waves; pass"),

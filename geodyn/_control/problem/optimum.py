@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 from importlib import import_module
+from types import ModuleType
 from typing import Any, cast
 
 import equinox as eqx
@@ -216,11 +217,10 @@ def _packed(value, name: str, arrays: dict):
     if isinstance(value, eqx.Module):
         own = [f.name for f in dataclasses.fields(value) if f.name in vars(value)]  # others are class defaults
         fields = {field: _packed(vars(value)[field], f"{name}.{field}", arrays) for field in own}
-        return {"type": f"{type(value).__module__}:{type(value).__qualname__}", "fields": fields}
+        return {"type": _name_of(type(value)), "fields": fields}
     if isinstance(value, Partial):
-        where = f"{getattr(value.func, '__module__', '')}:{getattr(value.func, '__qualname__', repr(value.func))}"
         bound = [_packed(x, f"{name}.{i}", arrays) for i, x in enumerate((value.args, value.keywords))]
-        return {"function": where, "bound": bound}
+        return {"function": _name_of(value.func), "bound": bound}
     if isinstance(value, dict):
         return {"items": {key: _packed(x, f"{name}.{key}", arrays) for key, x in value.items()}}
     if isinstance(value, tuple):
@@ -229,6 +229,18 @@ def _packed(value, name: str, arrays: dict):
         arrays[name] = np.asarray(value)
         return {"array": name}
     return value if value is None or isinstance(value, bool | int | float | str) else {"type": f"builtins:{value!r}"}
+
+
+def _name_of(value: Any) -> str:
+    """The name of a class or function, "module:name": that of the door through which users reach it, so that files can
+    be read when a room has moved; else that of the place where it stands."""
+    name = getattr(value, "__qualname__", repr(value))
+    root = import_module("geodyn")
+    doors = [root, *(getattr(root, x) for x in root.__all__ if isinstance(getattr(root, x), ModuleType))]
+    for door in doors:
+        if name in door.__all__ and getattr(door, name) is value:
+            return f"{door.__name__}:{name}"
+    return f"{getattr(value, '__module__', '')}:{name}"
 
 
 def _unpacked(packed, arrays: dict) -> Any:
