@@ -535,12 +535,14 @@ def potential(function):
     return gd.Lagrangian(lambda q, v: v @ v / 2 - function(q, v))
 
 
+@pytest.mark.newest
 @pytest.mark.parametrize("name", BEYOND)
 def test_numbers_beyond_an_end(name):
     with pytest.raises(ValueError, match=r"lagrangian takes more numbers than there are.*out of bounds for axis 0"):
         gd.integrate(potential(BEYOND[name]), [1.0, 0.5], [0.1, 0.2], t1=0.1, steps=1)
 
 
+@pytest.mark.newest
 @pytest.mark.parametrize("name", INSIDE)
 def test_numbers_within(name):
     check_program(jax.make_jaxpr(INSIDE[name])(jnp.ones(2), jnp.ones(2)))

@@ -15,6 +15,7 @@ import jax
 import numpy as np
 
 from geodyn._engine.tracing import undisturbed
+from geodyn._foundations.indices import scan_counts as scan_counts
 
 # Where our compiler makes machine code.
 PLATFORMS = "cpu", "cuda"
@@ -231,15 +232,6 @@ def inner_program(equation):
         return None
     called = equation.params.get("jaxpr", equation.params.get("call_jaxpr"))
     return called if isinstance(called, ClosedJaxpr) else ClosedJaxpr(called, ())
-
-
-def scan_counts(equation) -> tuple[int, int]:
-    """(how many of the arguments of a scan are the same in every turn, how many after these it carries)."""
-    params = equation.params
-    if "num_consts" in params:
-        return params["num_consts"], params["num_carry"]
-    consts, carry, _ = params["ft_in"].update(equation.invars).unpack()  # Since JAX 0.12.
-    return len(list(consts)), len(list(carry))
 
 
 def solver_of(equation, args):

@@ -48,6 +48,15 @@ def _programs(equation: JaxprEqn) -> Iterator[tuple[Jaxpr, Sequence[Any]]]:
                 yield inner, getattr(part, "consts", [None] * len(inner.constvars))
 
 
+def scan_counts(equation: JaxprEqn) -> tuple[int, int]:
+    """(how many of the arguments of a scan are the same in every turn, how many after these it carries)."""
+    params = equation.params
+    if "num_consts" in params:
+        return params["num_consts"], params["num_carry"]
+    consts, carry, _ = params["ft_in"].update(equation.invars).unpack()  # Since JAX 0.12.
+    return len(list(consts)), len(list(carry))
+
+
 class _Walk:
     """A walk along a program, with a bound on the turns of loops that it follows."""
 
@@ -106,7 +115,8 @@ class _Walk:
 
     def scan(self, equation: JaxprEqn, inputs: list[Known]) -> list[Known]:
         p = equation.params
-        consts_count, carry_count, length = p["num_consts"], p["num_carry"], p["length"]
+        consts_count, carry_count = scan_counts(equation)
+        length = p["length"]
         consts = inputs[:consts_count]
         carry = inputs[consts_count : consts_count + carry_count]
         arrays = inputs[consts_count + carry_count :]
