@@ -17,195 +17,282 @@ generate a finite group, of which exactly one element takes the velocity to one 
 impacts also make the motion differentiable there.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._engine.numerics.linalg import Factors, factored, inverse
+from geodyn._engine.numerics.linalg import inverse
 from geodyn._engine.tracing import once
-from geodyn._foundations.typing import Array, Bool, Float
+from geodyn._foundations.typing import Array, Bool, Float, Int, Scalar
 from geodyn._integrators.contract.system import AbstractSystem
+from geodyn._integrators.impacts.complementarity import complementarity
 from geodyn._integrators.impacts.coulomb import frame, impact
 
-COXETER = np.cos(np.pi / np.arange(3, 13))
-LEAST_ANGLE = 1e-3
-MOST_PIVOTS = 100
-BLOCK_PIVOTS = 8
+COXETER = np.cos(np.pi / np.arange(3, 13))  # Minus the cosines of the angles π − π/m.
+LEAST_ANGLE = 1e-3  # Of a normal with the span of the others, squared: below it they count as linearly dependent.
 
 
 class Struck(NamedTuple):
     """The contacts of an impact: the numbers of up to K contacts, which of them pushed, which had no restitution
     (`soft`), and their impulses."""
 
-    which: Array
+    which: Int[Array, " K"]
     pushed: Bool[Array, " K"]
     soft: Bool[Array, " K"]
     impulse: Float[Array, " K"]
 
 
-def rows(system: AbstractSystem, which, t, q) -> Float[Array, " m"]:
-    """The gaps of the contacts `which`, then the constraints."""
+class Strike(NamedTuple):
+    """What an impact leads to: the momenta after it, what struck, the contacts that came to rest by it, and the rates
+    at which the gaps open after it (`leave`)."""
+
+    p: Float[Array, " n"]
+    struck: Struck
+    rest: Bool[Array, " K"]
+    leave: Float[Array, " K"]
+
+
+class Approach(NamedTuple):
+    """The contacts before an impact without friction: the Delassus operator `matrix`, which maps impulses to changes of
+    the gaps' rates; `push`, the change of the momenta by a unit impulse at each contact and by the constraints, which
+    answer it; and the `rates` of the gaps before the impact."""
+
+    matrix: Float[Array, "K K"]
+    push: Float[Array, "K n"]
+    rates: Float[Array, " K"]
+
+
+class Pass(NamedTuple):
+    """The state between the passes of an impact without friction: the number of passes made, the contacts that come to
+    rest, the impulses, the contacts that push, and the rates of the gaps after the impact."""
+
+    count: Int[Array, ""]
+    rest: Bool[Array, " K"]
+    impulse: Float[Array, " K"]
+    pushed: Bool[Array, " K"]
+    leave: Float[Array, " K"]
+
+
+class RubbingPass(NamedTuple):
+    """The same as `Pass` for contacts with friction: the momenta after the impact take the place of what pushes, and
+    the impulses are the normal ones."""
+
+    count: Int[Array, ""]
+    rest: Bool[Array, " K"]
+    p: Float[Array, " n"]
+    impulse: Float[Array, " K"]
+    leave: Float[Array, " K"]
+
+
+def rows(system: AbstractSystem, which: Int[Array, " K"], t: Scalar, q: Float[Array, " n"]) -> Float[Array, " m"]:
+    """The gaps of the contacts `which`, then the constraints: m = K + c of them."""
     return jnp.concatenate([system.contacts.gap(t, q, which), system.constraint(t, q)])
 
 
-def normals(system, which, t, q):
-    """The partial derivatives of `rows` with respect to t and q: N and the drift b in their rates N v + b."""
+def normals(
+    system: AbstractSystem, which: Int[Array, " K"], t: Scalar, q: Float[Array, " n"]
+) -> tuple[Float[Array, " m"], Float[Array, "m n"]]:
+    """The partial derivatives of `rows` with respect to t and q: the drift b and N in their rates N v + b."""
     return jax.jacrev(lambda t, q: rows(system, which, t, q), (0, 1))(t, q)
 
 
-def delassus(system, t, q, p, normals):
+def delassus(
+    system: AbstractSystem, t: Scalar, q: Float[Array, " n"], p: Float[Array, " n"], normals: Float[Array, "m n"]
+) -> Float[Array, "m m"]:
     """N M⁻¹ Nᵀ."""
 
-    def raise_index(row):
+    def raise_index(row: Float[Array, " n"]) -> Float[Array, " n"]:
+        """The velocity of a momentum."""
         return jax.jvp(lambda p: system.velocity(t, q, p), (p,), (row,))[1]
 
     return normals @ jax.vmap(raise_index)(normals).T
 
 
-def complementarity(matrix: Float[Array, "K K"], b: Float[Array, " K"], allowed: Bool[Array, " K"]):
-    """(j, j > 0) with j ≥ 0, s = matrix j + b ≥ 0 and j s = 0 at the `allowed` contacts, and j = 0 at the others. This
-    linear complementarity problem is solved by principal pivoting, first in blocks and then by the least index, which
-    terminates for every positive definite matrix (Murty 1974)."""
-    eye, eps = jnp.eye(b.size, dtype=b.dtype), jnp.finfo(b.dtype).eps
-    # Redundant contacts make the matrix singular: any solution will do, since the momenta are the same for all.
-    softness = 64 * eps * jnp.max(jnp.abs(jnp.diag(matrix))) * eye
-    still, target, softness = jax.lax.stop_gradient((matrix, b, softness))
-    slack = 64 * eps * jnp.max(jnp.where(allowed, jnp.abs(target), 0))
-
-    def pivot(state):
-        active, wrong, count, _ = state
-        first = wrong & (jnp.arange(b.size) == jnp.argmax(wrong))
-        active = active ^ jnp.where(count < BLOCK_PIVOTS, wrong, first)
-        factors = among(active)
-        j = factors.solve(jnp.where(active, -target, 0))
-        # The second step undoes the regularisation.
-        j = j - factors.solve(jnp.where(active, still @ j + target, 0))
-        wrong = jnp.where(active, j * jnp.diag(still) < -slack, allowed & (still @ j + target < -slack))
-        return active, wrong, count + 1, (j, factors)
-
-    def among(active) -> Factors:
-        return factored(jnp.where(active[:, None] & active[None, :], still + softness, eye))
-
-    active = allowed & (target < 0)
-    unknown = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(among, active))
-    begin = (active & False, active, jnp.zeros((), int), (target, unknown))
-
-    def unsettled(state):
-        return (jnp.any(state[1]) | (state[2] == 0)) & (state[2] < MOST_PIVOTS)
-
-    active, _, _, (j, factors) = jax.lax.while_loop(unsettled, pivot, begin)
-    # One more step, for its derivatives.
-    return jnp.where(active, j - factors.solve(jnp.where(active, matrix @ j + b, 0)), 0), active
-
-
-def first_alone(matrix: Float[Array, "K K"], restitution, closed: Bool[Array, " K"], held: Bool[Array, " K"]):
+def first_alone(
+    matrix: Float[Array, "K K"], restitution: Float[Array, " K"], closed: Bool[Array, " K"], held: Bool[Array, " K"]
+) -> Bool[Array, " K"]:
     """The contacts to strike among those `closed`: only the first if the order of single impacts does not matter, else
-    all of them."""
-    tolerance, eye = jnp.sqrt(jnp.finfo(matrix.dtype).eps), jnp.eye(closed.size, dtype=matrix.dtype)
+    all of them. The order does not matter under the condition on the angles in the docstring of this file."""
+    tolerance = jnp.sqrt(jnp.finfo(matrix.dtype).eps)
+    eye = jnp.eye(closed.size, dtype=matrix.dtype)
     either = closed | held
     size = jnp.sqrt(jnp.where(either, jnp.diag(matrix), 1))
     cosine = jnp.where(either[:, None] & either[None, :], matrix / (size[:, None] * size[None, :]), eye)
     elastic = closed & (restitution == 1)
     angles = jnp.asarray(COXETER, cosine.dtype)[None, None, :]
     near = jnp.min(jnp.abs(cosine[:, :, None] + angles), axis=2) <= tolerance
-    free = (jnp.abs(cosine) <= tolerance) | near & elastic[:, None] & elastic[None, :]
+    orthogonal = jnp.abs(cosine) <= tolerance
+    free = orthogonal | near & elastic[:, None] & elastic[None, :]
     # In a ring of contacts, whose normals are linearly dependent, single impacts would never end.
-    ends = jnp.max(jnp.diag(inverse(jnp.where(closed[:, None] & closed[None, :], cosine, eye)))) < 1 / LEAST_ANGLE
-    alone = ends & jnp.all(free | (eye > 0) | ~closed[:, None])
+    among_closed = jnp.where(closed[:, None] & closed[None, :], cosine, eye)
+    ends = jnp.max(jnp.diag(inverse(among_closed))) < 1 / LEAST_ANGLE
+    is_itself = eye > 0
+    alone = ends & jnp.all(free | is_itself | ~closed[:, None])
     return jnp.where(alone, jnp.arange(closed.size) == jnp.argmax(closed), closed)
 
 
-def strike(system: AbstractSystem, which, closed, held, slow, t, q, p):
-    """(p⁺, Struck, rest[K], rates⁺[K]) of one impact at the contacts `which` that are `closed` or `held`. Contacts that
-    are held have no restitution. If `slow` is given, contacts that would separate at less than the rates `slow`(p⁺)
-    have none either: they come to rest."""
-    if system.contacts.frictional:
-        return strike_with_friction(system, which, closed, held, slow, t, q, p)
+def approach_of(
+    system: AbstractSystem, which: Int[Array, " K"], t: Scalar, q: Float[Array, " n"], p: Float[Array, " n"]
+) -> Approach:
+    """The contacts `which` before an impact without friction. The impulses of the constraints are eliminated from the
+    equations: they keep the rates of the constraints, whatever the impulses of the contacts are."""
     k = which.size
     drift, gradients = normals(system, which, t, q)
     gram = delassus(system, t, q, p, gradients)
-    matrix, push = gram[:k, :k], gradients[:k]
+    matrix = gram[:k, :k]
+    push = gradients[:k]
     if gram.shape[0] > k:
+        # The impulses of the constraints are −coupling j for the impulses j of the contacts.
         coupling = inverse(gram[k:, k:]) @ gram[k:, :k]
-        matrix, push = matrix - gram[:k, k:] @ coupling, push - coupling.T @ gradients[k:]
-    approach = (drift + gradients @ system.velocity(t, q, p))[:k]
+        matrix = matrix - gram[:k, k:] @ coupling
+        push = push - coupling.T @ gradients[k:]
+    rates = drift + gradients @ system.velocity(t, q, p)
+    return Approach(matrix, push, rates[:k])
+
+
+def strike(
+    system: AbstractSystem,
+    which: Int[Array, " K"],
+    closed: Bool[Array, " K"],
+    held: Bool[Array, " K"],
+    slow: Callable[[Float[Array, " n"]], Float[Array, " K"]] | None,
+    t: Scalar,
+    q: Float[Array, " n"],
+    p: Float[Array, " n"],
+) -> Strike:
+    """One impact at the contacts `which` that are `closed` or `held`. Contacts that are held have no restitution. If
+    `slow` is given, contacts that would separate at less than the rates `slow`(p⁺) have none either: they come to
+    rest."""
+    if system.contacts.frictional:
+        return strike_with_friction(system, which, closed, held, slow, t, q, p)
+    at = approach_of(system, which, t, q, p)
     restitution = system.contacts.restitution(q, which)
 
-    def alone(closed):
-        return (first_alone(matrix, restitution, closed, held),)
+    def alone(closed: Bool[Array, " K"]) -> tuple[Bool[Array, " K"]]:
+        return (first_alone(at.matrix, restitution, closed, held),)
 
     (closed,) = once(jnp.sum(closed) > 1, alone, closed)
 
-    def proceed(state):
-        return state[0] < passes
+    def proceed(state: Pass) -> Bool[Array, ""]:
+        return state.count < passes
 
-    def again(state):
+    def again(state: Pass) -> Pass:
         """One of two passes: the first with restitution, the second without it for contacts that would separate too
         slowly."""
-        count, rest, *_ = state
-        e = jnp.where(rest | held, 0, restitution)
-        j, pushed = complementarity(matrix, approach + e * jnp.minimum(approach, 0), closed | held)
-        leave = approach + matrix @ j
+        e = jnp.where(state.rest | held, 0, restitution)
+        j, pushed = complementarity(at.matrix, at.rates + e * jnp.minimum(at.rates, 0), closed | held)
+        leave = at.rates + at.matrix @ j
+        rest = state.rest
         if slow is not None:
-            rest = jnp.where(count == 0, closed & (leave <= slow(p + j @ push)), rest)
-        return count + 1, rest, j, pushed, leave
+            rest = jnp.where(state.count == 0, closed & (leave <= slow(p + j @ at.push)), rest)
+        return Pass(state.count + 1, rest, j, pushed, leave)
 
     passes = 1 if slow is None else 2
-    begin = (jnp.zeros((), int), held & False, approach, closed, approach)
-    _, rest, j, pushed, leave = jax.lax.while_loop(proceed, again, begin)
-    return p + j @ push, Struck(which, pushed, rest | held, j), rest, leave
+    none_rest = held & False
+    # The values that the first pass does not read have only the right shapes.
+    begin = Pass(jnp.zeros((), int), none_rest, impulse=at.rates, pushed=closed, leave=at.rates)
+    found = jax.lax.while_loop(proceed, again, begin)
+    after = p + found.impulse @ at.push
+    struck = Struck(which, found.pushed, found.rest | held, found.impulse)
+    return Strike(after, struck, found.rest, found.leave)
 
 
-def strike_with_friction(system: AbstractSystem, which, closed, held, slow, t, q, p):
+def strike_with_friction(
+    system: AbstractSystem,
+    which: Int[Array, " K"],
+    closed: Bool[Array, " K"],
+    held: Bool[Array, " K"],
+    slow: Callable[[Float[Array, " n"]], Float[Array, " K"]] | None,
+    t: Scalar,
+    q: Float[Array, " n"],
+    p: Float[Array, " n"],
+) -> Strike:
     """The same as `strike`, for contacts with friction."""
 
-    def again(state):
-        count, rest, *_ = state
-        after, z, leave = struck_in_cones(system, which, closed | held, rest | held, t, q, p)
+    def proceed(state: RubbingPass) -> Bool[Array, ""]:
+        return state.count < passes
+
+    def again(state: RubbingPass) -> RubbingPass:
+        after, j, leave = struck_in_cones(system, which, closed | held, state.rest | held, t, q, p)
+        rest = state.rest
         if slow is not None:
-            rest = jnp.where(count == 0, closed & (leave <= slow(after)), rest)
-        return count + 1, rest, after, z, leave
+            rest = jnp.where(state.count == 0, closed & (leave <= slow(after)), rest)
+        return RubbingPass(state.count + 1, rest, after, j, leave)
 
-    passes, nothing = 1 if slow is None else 2, jnp.zeros(which.size, q.dtype)
-    begin = (jnp.zeros((), int), held & False, p, nothing, nothing)
-    _, rest, p, z, leave = jax.lax.while_loop(lambda state: state[0] < passes, again, begin)
-    return p, Struck(which, z > 0, rest | held, z), rest, leave
+    passes = 1 if slow is None else 2
+    nothing = jnp.zeros(which.size, q.dtype)
+    none_rest = held & False
+    begin = RubbingPass(jnp.zeros((), int), none_rest, p, impulse=nothing, leave=nothing)
+    found = jax.lax.while_loop(proceed, again, begin)
+    struck = Struck(which, found.impulse > 0, found.rest | held, found.impulse)
+    return Strike(found.p, struck, found.rest, found.leave)
 
 
-def struck_in_cones(system: AbstractSystem, which, allowed, soft, t, q, p):
+def struck_in_cones(
+    system: AbstractSystem,
+    which: Int[Array, " K"],
+    allowed: Bool[Array, " K"],
+    soft: Bool[Array, " K"],
+    t: Scalar,
+    q: Float[Array, " n"],
+    p: Float[Array, " n"],
+) -> tuple[Float[Array, " n"], Float[Array, " K"], Float[Array, " K"]]:
     """(p⁺, normal impulses, rates of the gaps) after an impact with friction; NaN if no impulses were found."""
     at = frame(system, which, t, q, p)
-    z, found = impact(at, at.rates, jnp.where(soft, 0, system.contacts.restitution(q, which)), allowed)
+    restitution = jnp.where(soft, 0, system.contacts.restitution(q, which))
+    z, found = impact(at, at.rates, restitution, allowed)
     z = jnp.where(found, z, jnp.nan)
     leave = at.rates[:, 0] + jnp.einsum("klj,lj->k", at.matrix[:, 0], z)
-    return p + jnp.einsum("ki,kin->n", z, at.pushes), z[:, 0], leave
+    after = p + jnp.einsum("ki,kin->n", z, at.pushes)
+    return after, z[:, 0], leave
 
 
-def strike_tangent(primals, tangents, struck: Struck):
+def strike_tangent(
+    primals: tuple[AbstractSystem, Scalar, Float[Array, " n"], Float[Array, " n"]],
+    tangents: tuple[Any, Any, Any, Any],
+    struck: Struck,
+) -> tuple[Float[Array, " n"], Float[Array, " K"]]:
     """The tangents of (p⁺, impulses) from those of (system, t, q, p), for a fixed set of pushing contacts: then the
     impulses are the root of a linear system (implicit-function theorem)."""
     system, t, q, p = primals
-    which, k = struck.which, struck.which.size
+    which = struck.which
+    k = which.size
     if system.contacts.frictional:
 
-        def cones(*start):
-            return struck_in_cones(start[0], which, struck.pushed, struck.soft, *start[1:])[:2]
+        def in_cones(
+            system: AbstractSystem, t: Scalar, q: Float[Array, " n"], p: Float[Array, " n"]
+        ) -> tuple[Float[Array, " n"], Float[Array, " K"]]:
+            after, impulse, _ = struck_in_cones(system, which, struck.pushed, struck.soft, t, q, p)
+            return after, impulse
 
-        return eqx.filter_jvp(cones, primals, tangents)[1]
+        return eqx.filter_jvp(in_cones, primals, tangents)[1]
 
-    def at(system, t, q):
+    def normals_at(
+        system: AbstractSystem, t: Scalar, q: Float[Array, " n"]
+    ) -> tuple[Float[Array, " m"], Float[Array, "m n"]]:
         return normals(system, which, t, q)
 
-    (drift, gradients), moved = eqx.filter_jvp(at, primals[:3], tangents[:3])
-    gram, z = delassus(system, t, q, p, gradients), struck.impulse
+    (drift, gradients), moved = eqx.filter_jvp(normals_at, primals[:3], tangents[:3])
+    gram = delassus(system, t, q, p, gradients)
+    z = struck.impulse
     if gram.shape[0] > k:
-        z = jnp.concatenate([z, -inverse(gram[k:, k:]) @ gram[k:, :k] @ z])
+        of_constraints = -inverse(gram[k:, k:]) @ gram[k:, :k] @ z
+        z = jnp.concatenate([z, of_constraints])
     pushed = jnp.concatenate([struck.pushed, jnp.ones(z.size - k, bool)])
 
-    def law(system, t, q, p, drift, normal):
+    def law(
+        system: AbstractSystem,
+        t: Scalar,
+        q: Float[Array, " n"],
+        p: Float[Array, " n"],
+        drift: Float[Array, " m"],
+        normal: Float[Array, "m n"],
+    ) -> tuple[Float[Array, " n"], Float[Array, " m"]]:
+        """(p⁺, u⁺ + e u⁻) for the impulses z: what pushes has zero for the second."""
         after = p + z @ normal
         e: Float[Array, " k"] = jnp.where(struck.soft, 0, system.contacts.restitution(q, which))
         # Constraints keep their rates, which are not zero if the method lets the constraints drift.
@@ -214,6 +301,6 @@ def strike_tangent(primals, tangents, struck: Struck):
         return after, (1 + e) * drift + normal @ system.velocity(t, q, after) + e * (normal @ v)
 
     dp, residual = eqx.filter_jvp(law, (*primals, drift, gradients), (*tangents, *moved))[1]
-    inverted = inverse(jnp.where(pushed[:, None], gram, jnp.eye(z.size, dtype=z.dtype)))
-    dz = -inverted @ jnp.where(pushed, residual, 0)
+    among_pushing = jnp.where(pushed[:, None], gram, jnp.eye(z.size, dtype=z.dtype))
+    dz = -inverse(among_pushing) @ jnp.where(pushed, residual, 0)
     return dp + dz @ gradients, dz[:k]

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 from geodyn._engine.tracing import once
 from geodyn._foundations.typing import Array, Bool
 from geodyn._integrators.contract.system import AbstractSystem
+from geodyn._integrators.impacts.complementarity import complementarity
 from geodyn._integrators.impacts.gaps import accelerations, chosen, expanded, rounding
-from geodyn._integrators.impacts.impulse import complementarity
 
 SETTLING = 8
 

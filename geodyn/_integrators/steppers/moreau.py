@@ -30,10 +30,10 @@ from geodyn._engine.tracing import batched_as
 from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Count, Float
 from geodyn._integrators.contract.system import AbstractSystem
+from geodyn._integrators.impacts.complementarity import complementarity
 from geodyn._integrators.impacts.cones import cone_complementarity
 from geodyn._integrators.impacts.coulomb import Frame, creates, frame, impact, part_without_gain, rates
 from geodyn._integrators.impacts.gaps import accelerations, chosen, expanded, gap_state, rounding
-from geodyn._integrators.impacts.impulse import complementarity
 from geodyn._integrators.step.methods import AbstractStepper, Advanced, advice
 
 STRIKES = 8

@@ -1,0 +1,74 @@
+"""The linear complementarity problem of contacts without friction, for their impulses or for their reaction forces j:
+
+    j ≥ 0,   s = matrix j + b ≥ 0,   j s = 0.
+
+It is solved by principal pivoting, first in blocks and then by the least index, which terminates for every positive
+definite matrix (Murty 1974). A set of contacts is guessed to push, for which s = 0, while the others have j = 0; then
+those change sides at which j or s has the wrong sign.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from geodyn._engine.numerics.linalg import Factors, factored
+from geodyn._foundations.typing import Array, Bool, Float, Int
+
+MOST_PIVOTS = 100
+BLOCK_PIVOTS = 8  # The first pivots, in which all contacts at once change sides: fewer, but they may go in circles.
+
+
+class Pivoting(NamedTuple):
+    """The state of principal pivoting: the contacts that may push now, those at which the law is violated then, the
+    number of pivots so far, and the impulses with the factors by which they were found."""
+
+    active: Bool[Array, " K"]
+    wrong: Bool[Array, " K"]
+    count: Int[Array, ""]
+    impulse: Float[Array, " K"]
+    factors: Factors
+
+
+def complementarity(
+    matrix: Float[Array, "K K"], b: Float[Array, " K"], allowed: Bool[Array, " K"]
+) -> tuple[Float[Array, " K"], Bool[Array, " K"]]:
+    """(j, j > 0) with j ≥ 0, s = matrix j + b ≥ 0 and j s = 0 at the `allowed` contacts, and j = 0 at the others. It is
+    differentiable with respect to matrix and b. K is the number of contacts."""
+    eye = jnp.eye(b.size, dtype=b.dtype)
+    eps = jnp.finfo(b.dtype).eps
+    # Redundant contacts make the matrix singular: any solution will do, since the momenta are the same for all.
+    softness = 64 * eps * jnp.max(jnp.abs(jnp.diag(matrix))) * eye
+    # The search needs no derivatives: those of the solution are made at the end.
+    still, target, softness = jax.lax.stop_gradient((matrix, b, softness))
+    slack = 64 * eps * jnp.max(jnp.where(allowed, jnp.abs(target), 0))
+
+    def factors_among(active: Bool[Array, " K"]) -> Factors:
+        """The factors of the matrix among the active contacts, and of the identity elsewhere."""
+        both_active = active[:, None] & active[None, :]
+        return factored(jnp.where(both_active, still + softness, eye))
+
+    def pivot(state: Pivoting) -> Pivoting:
+        """All contacts that are wrong change sides, or only the first of them, where blocks have gone on for long."""
+        first = state.wrong & (jnp.arange(b.size) == jnp.argmax(state.wrong))
+        active = state.active ^ jnp.where(state.count < BLOCK_PIVOTS, state.wrong, first)
+        factors = factors_among(active)
+        j = factors.solve(jnp.where(active, -target, 0))
+        # The second step undoes the regularisation.
+        j = j - factors.solve(jnp.where(active, still @ j + target, 0))
+        pulls = j * jnp.diag(still) < -slack
+        closes = allowed & (still @ j + target < -slack)
+        return Pivoting(active, jnp.where(active, pulls, closes), state.count + 1, j, factors)
+
+    def unsettled(state: Pivoting) -> Bool[Array, ""]:
+        return (jnp.any(state.wrong) | (state.count == 0)) & (state.count < MOST_PIVOTS)
+
+    approaching = allowed & (target < 0)
+    # A loop needs values of the right shape to begin with. The first pivot, which is always made, computes the factors.
+    no_factors = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(factors_among, approaching))
+    none_active = approaching & False
+    begin = Pivoting(none_active, approaching, jnp.zeros((), int), target, no_factors)
+    found = jax.lax.while_loop(unsettled, pivot, begin)
+    # One more step, for its derivatives.
+    missed = jnp.where(found.active, matrix @ found.impulse + b, 0)
+    return jnp.where(found.active, found.impulse - found.factors.solve(missed), 0), found.active
