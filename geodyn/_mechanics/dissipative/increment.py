@@ -10,171 +10,246 @@ velocities s(v) and friction forces |f| ≤ F,
 for any r > 0 (Alart & Curnier, *Comput. Methods Appl. Mech. Engng* 92 (1991) 353). Nonholonomic constraints A v = b are
 imposed in the same way as φ. The plastic strain is eliminated: the minimum over it of energy plus dissipation in a step
 is Huber's function of the strain (return map; Simo & Hughes, *Computational Inelasticity*, 1.4).
+
+Letters of the shapes: n coordinates, c constraints, s components of slip velocities, e plastic elements. A step hands
+on l = c + s + e numbers, and has w = n + c + s unknowns.
 """
+
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from geodyn._foundations.typing import Array, Float
+from geodyn._foundations.typing import Array, Bool, Float, Scalar
 from geodyn._integrators.contract.system import AbstractLagrangianSystem, pfaffian
 from geodyn._mechanics.dissipative.exponential import travelled
 from geodyn._mechanics.points.body import AbstractBody, sliding, strains
 
 
+class Plastic(NamedTuple):
+    """All plastic elements, at a configuration: their stiffnesses k, yield forces Y, and strains."""
+
+    stiffness: Float[Array, " e"]
+    yield_force: Float[Array, " e"]
+    strain: Float[Array, " e"]
+
+
+class Scaled(NamedTuple):
+    """How the equations of a step are to be solved: a first guess of the unknowns w, the scales of the unknowns
+    (`units`), the scales of the equations (`rows`), and the constant r."""
+
+    guess: Float[Array, " w"]
+    units: Float[Array, " w"]
+    rows: Float[Array, " w"]
+    r: Scalar
+
+
 class Increment(eqx.Module):
-    """The equations of one step from (t, q, p) of length h; `lam` holds the multipliers of the step before. All arrays
-    can be differentiated."""
+    """The equations of one step from (t, q, p) of length h; `lam` holds the multipliers of the step before: those of
+    the constraints, the friction forces, and the forces of plastic springs. All arrays can be differentiated."""
 
     system: AbstractLagrangianSystem
-    t: Array
-    h: Array
-    q: Array
-    p: Array
-    lam: Array
+    t: Scalar
+    h: Scalar
+    q: Float[Array, " n"]
+    p: Float[Array, " n"]
+    lam: Float[Array, " l"]
     theta: float = eqx.field(static=True)
     inertia: bool = eqx.field(static=True)
 
-    def split(self, w):
+    def split(self, w: Float[Array, " w"]) -> tuple[Float[Array, " n"], Float[Array, " c"], Float[Array, " s"]]:
         """The parts (v, hλ, y) of the unknowns w."""
-        n, c = self.q.size, self.system.count_constraints(self.q)
+        n = self.q.size
+        c = self.system.count_constraints(self.q)
         return w[:n], w[n : n + c], w[n + c :]
 
     @property
-    def before(self):
-        """The velocity before the step."""
+    def velocity_before(self) -> Float[Array, " n"]:
+        """The velocity v_old before the step."""
         return self.system.velocity(self.t, self.q, self.p)
 
-    def mean(self, v):
+    def mean_velocity(self, v: Float[Array, " n"]) -> Float[Array, " n"]:
         """The velocity θv + (1 − θ)v_old of the displacement, from the velocity v at the end of the step."""
-        return v if self.theta == 1 else self.theta * v + (1 - self.theta) * self.before
+        return v if self.theta == 1 else self.theta * v + (1 - self.theta) * self.velocity_before
 
-    def potential(self, q, lam):
+    def potential(self, q: Float[Array, " n"], lam: Float[Array, " c"]) -> Scalar:
         """V + Huber's function − λ·φ at q at the end of the step; the first entries of `lam` are the λ of φ."""
-        t, (k, most, _) = self.t + self.h, strains_of(self.system, self.t, self.q)
-        size = jnp.abs(self.trial(q))
+        end = self.t + self.h
+        k, most, _ = plastic_of(self.system, self.t, self.q)
+        size = jnp.abs(self.trial_forces(q))
+        # Huber's function: the elastic energy up to the yield force, and linear beyond it.
         held = jnp.sum(jnp.where(size <= most, size**2, most * (2 * size - most)) / (2 * k))
-        constraint = self.system.constraint(t, q)
-        return self.system.energy(t, q, jnp.zeros_like(q)) + held - jnp.dot(lam[: constraint.size], constraint)
+        constraint = self.system.constraint(end, q)
+        energy = self.system.energy(end, q, jnp.zeros_like(q))
+        return energy + held - jnp.dot(lam[: constraint.size], constraint)
 
-    def trial(self, q):
-        """The trial forces of plastic springs: their forces at the end q if no plastic strain flows in this step."""
-        k, _, before = strains_of(self.system, self.t, self.q)
-        return k * (strains_of(self.system, self.t + self.h, q)[2] - before) - self.yielding
+    def trial_forces(self, q: Float[Array, " n"]) -> Float[Array, " e"]:
+        """The forces that the plastic springs have at the end q if no plastic strain flows in this step."""
+        k, _, before = plastic_of(self.system, self.t, self.q)
+        after = plastic_of(self.system, self.t + self.h, q).strain
+        return k * (after - before) - self.plastic_multipliers
 
     @property
-    def yielding(self):
-        """The forces of plastic springs before the step, with the sign of multipliers."""
-        return self.lam[self.lam.size - strains_of(self.system, self.t, self.q)[0].size :]
+    def plastic_multipliers(self) -> Float[Array, " e"]:
+        """The forces of the plastic springs before the step, with the sign of multipliers: minus the force."""
+        count = plastic_of(self.system, self.t, self.q).stiffness.size
+        return self.lam[self.lam.size - count :]
 
-    def earlier(self):
+    def gradient_before(self) -> Float[Array, " n"]:
         """∂V/∂q at the beginning of the step, including the plastic springs."""
 
-        def potential(q):
-            strain = strains_of(self.system, self.t, q)[2]
-            return self.system.energy(self.t, q, jnp.zeros_like(q)) - jnp.dot(self.yielding, strain)
+        def potential(q: Float[Array, " n"]) -> Scalar:
+            strain = plastic_of(self.system, self.t, q).strain
+            energy = self.system.energy(self.t, q, jnp.zeros_like(q))
+            return energy - jnp.dot(self.plastic_multipliers, strain)
 
         return jax.grad(potential)(self.q)
 
-    def smooth(self, v, multipliers):
-        """(the residual of the momentum balance without friction, the residuals of the constraints)."""
-        u = self.mean(v)
-        end, pull = jax.vjp(lambda u: travelled(self.system, self.t, self.q, self.h, u)[0], u)
+    def smooth(
+        self, v: Float[Array, " n"], multipliers: Float[Array, " c"]
+    ) -> tuple[Float[Array, " n"], Float[Array, " c"]]:
+        """(the residual of the momentum balance without friction, the residuals of the constraints), for the velocity v
+        at the end of the step and the impulses hλ of the constraints."""
+        u = self.mean_velocity(v)
+
+        def end_of(u: Float[Array, " n"]) -> Float[Array, " n"]:
+            return travelled(self.system, self.t, self.q, self.h, u)[0]
+
+        end, pull = jax.vjp(end_of, u)
         impulse = pull(jax.grad(self.potential)(end, multipliers / self.h))[0]
         if self.theta < 1:
-            impulse = self.theta * impulse + (1 - self.theta) * self.h * self.earlier()
+            impulse = self.theta * impulse + (1 - self.theta) * self.h * self.gradient_before()
         damping = self.h * jax.grad(self.system.rayleigh_at, 2)(self.t + self.theta * self.h, self.q, u)
         inertia = self.system.momentum(self.t, self.q, v) - self.p if self.inertia else 0
         missed = self.system.constraint(self.t + self.h, end) / self.h
         rate, react = jax.vjp(lambda v: pfaffian(self.system, self.t, self.q, v), v)
         rest = inertia + damping + impulse
-        return rest - react(multipliers[missed.size :])[0] if rate.size else rest, jnp.append(missed, rate)
+        if rate.size:
+            # The multipliers of the nonholonomic constraints are the last; those of φ are in the potential.
+            rest = rest - react(multipliers[missed.size :])[0]
+        return rest, jnp.append(missed, rate)
 
-    def slips(self, v):
+    def slips(self, v: Float[Array, " n"]) -> Float[Array, " s"]:
         """All slip velocities s(v), concatenated."""
-        parts = [s.reshape(-1) for _, s in slips_of(self.system, self.t + self.h, self.q, v)]
+        parts = [slip.reshape(-1) for _, slip in slips_of(self.system, self.t + self.h, self.q, v)]
         return jnp.concatenate([jnp.zeros(0, v.dtype), *parts])
 
-    def friction(self, y):
+    def friction(self, y: Float[Array, " s"]) -> Float[Array, " s"]:
         """proj_hF(y): minus the friction impulses."""
-        impulses, at = [jnp.zeros(0, y.dtype)], 0
-        for most, s in slips_of(self.system, self.t + self.h, self.q, jnp.zeros_like(self.q)):
-            part = y[at : at + s.size].reshape(s.shape)
-            square, at = jnp.sum(part**2, axis=1), at + s.size
+        impulses = [jnp.zeros(0, y.dtype)]
+        first = 0
+        for most, slip in slips_of(self.system, self.t + self.h, self.q, jnp.zeros_like(self.q)):
+            part = y[first : first + slip.size].reshape(slip.shape)
+            square = jnp.sum(part**2, axis=1)
             slipping = square >= (self.h * most) ** 2
-            factor = jnp.where(slipping, self.h * most / jnp.sqrt(jnp.where(square > 0, square, 1)), 1)
+            # The root has no derivative at zero: there it is not taken.
+            length = jnp.sqrt(jnp.where(square > 0, square, 1))
+            factor = jnp.where(slipping, self.h * most / length, 1)
             impulses.append((factor[:, None] * part).reshape(-1))
+            first += slip.size
         return jnp.concatenate(impulses)
 
-    def most_friction(self):
+    def most_friction(self) -> Scalar:
         """The largest hF."""
-        most = slips_of(self.system, self.t + self.h, self.q, jnp.zeros_like(self.q))
-        return self.h * jnp.max(
-            jnp.concatenate([self.q[:0], *(strength.reshape(-1) for strength, _ in most)]), initial=0.0
-        )
+        elements = slips_of(self.system, self.t + self.h, self.q, jnp.zeros_like(self.q))
+        none = self.q[:0]
+        most = jnp.concatenate([none, *(strength.reshape(-1) for strength, _ in elements)])
+        return self.h * jnp.max(most, initial=0.0)
 
-    def residual(self, w, r):
+    def residual(self, w: Float[Array, " w"], r: Scalar) -> Float[Array, " w"]:
         """The equations of the module docstring at w, zero at the solution."""
         v, multipliers, y = self.split(w)
-        s, push = jax.vjp(self.slips, v)
-        held, (rest, missed) = self.friction(y), self.smooth(v, multipliers)
+        slips, push = jax.vjp(self.slips, v)
+        held = self.friction(y)
+        rest, missed = self.smooth(v, multipliers)
         # A force that both a constraint and friction can hold has no unique split: give almost all to the constraint.
         give = jnp.finfo(y.dtype).eps ** 0.75 if multipliers.size else 0
-        return jnp.concatenate([rest + push(held)[0], missed, r * s - (1 + give) * y + held])
+        return jnp.concatenate([rest + push(held)[0], missed, r * slips - (1 + give) * y + held])
 
-    def scaled(self):
-        """(the initial guess of w, scales of the entries of w, scales of the equations, the constant r)."""
-        n, c, v = self.q.size, self.system.count_constraints(self.q), self.before
-        multipliers, impulses = self.h * self.lam[:c], -self.h * self.lam[c:]
-        stiffness, force = jax.jacfwd(lambda v: (self.smooth(v, multipliers)[0],) * 2, has_aux=True)(v)
-        s, a = self.slips(v), jax.jacfwd(self.slips)(v)
+    def scaled(self) -> Scaled:
+        """A first guess, from the step before, and the scales of unknowns and equations there."""
+        n = self.q.size
+        c = self.system.count_constraints(self.q)
+        v = self.velocity_before
+        multipliers = self.h * self.lam[:c]
+        impulses = -self.h * self.lam[c:]
 
-        def largest(*x):
-            return jnp.max(jnp.abs(jnp.concatenate(x)))
+        def balance(v: Float[Array, " n"]) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
+            """The residual of the momentum balance, to be differentiated and as it is."""
+            rest, _ = self.smooth(v, multipliers)
+            return rest, rest
 
+        stiffness, force = jax.jacfwd(balance, has_aux=True)(v)
+        slips = self.slips(v)
+        a = jax.jacfwd(self.slips)(v)
+        of_coordinates = jnp.diag(stiffness)
         # A plastic spring counts with its elastic stiffness here: while it flows, its tangent stiffness is 0, or noise.
-        hardest = _positive(largest(jnp.diag(stiffness), self.h**2 * strains_of(self.system, self.t, self.q)[0]))
-        speed, held = _positive(largest(v, self.q / self.h / 2**6)), self.most_friction()
+        of_springs = self.h**2 * plastic_of(self.system, self.t, self.q).stiffness
+        hardest = _positive(_largest(of_coordinates, of_springs))
+        speed = _positive(_largest(v, self.q / self.h / 2**6))
+        held = self.most_friction()
         # Friction holds too: what it leaves of a force may move little, however small the masses are.
-        velocity = jnp.maximum(speed, largest(force) / jnp.maximum(hardest, held / speed))
-        momentum = jnp.maximum(hardest * velocity, largest(multipliers, impulses, force, held[None]))
+        velocity = jnp.maximum(speed, _largest(force) / jnp.maximum(hardest, held / speed))
+        momentum = jnp.maximum(hardest * velocity, _largest(multipliers, impulses, force, held[None]))
+        # The r at which friction is as stiff as the rest, in the least-squares sense: r aᵀa ≈ stiffness.
         least = jnp.maximum(2**-10 * hardest, held / velocity)
         r = jnp.maximum(jnp.sum((stiffness @ a.T) * a.T), least) / _positive(jnp.sum((a @ a.T) ** 2))
-        row = jnp.arange(n + c + s.size)
+        # Velocities are followed by impulses, and equations for momenta by those of constraints, in velocities.
+        row = jnp.arange(n + c + slips.size)
         units = jnp.where(row < n, velocity, momentum)
         rows = jnp.where((row >= n) & (row < n + c), velocity, momentum)
-        return jnp.concatenate([v, multipliers, impulses[: s.size] + r * s]), units, rows, r
+        guess = jnp.concatenate([v, multipliers, impulses[: slips.size] + r * slips])
+        return Scaled(guess, units, rows, r)
 
-    def end(self, w):
+    def end(self, w: Float[Array, " w"]) -> tuple[Float[Array, " n"], Float[Array, " n"], Float[Array, " l"]]:
         """(q, p, λ) after the step."""
         v, multipliers, y = self.split(w)
         held = self.friction(y)
-        v = self.stuck(v, jax.lax.stop_gradient(held == y))
-        q, v = travelled(self.system, self.t, self.q, self.h, self.mean(v), None if self.theta == 1 else v)
-        most = strains_of(self.system, self.t, q)[1]
-        lam = jnp.concatenate([multipliers / self.h, -held / self.h, -jnp.clip(self.trial(q), -most, most)])
+        sticks = jax.lax.stop_gradient(held == y)
+        v = self.without_noise(v, sticks)
+        u = self.mean_velocity(v)
+        q, v = travelled(self.system, self.t, self.q, self.h, u, None if self.theta == 1 else v)
+        most = plastic_of(self.system, self.t, q).yield_force
+        plastic = -jnp.clip(self.trial_forces(q), -most, most)
+        lam = jnp.concatenate([multipliers / self.h, -held / self.h, plastic])
         return q, self.system.momentum(self.t + self.h, q, v), lam
 
-    def stuck(self, v, sticks):
+    def without_noise(self, v: Float[Array, " n"], sticks: Bool[Array, " s"]) -> Float[Array, " n"]:
         """v, where the components that the sticking slips (mask `sticks`) determine get their exact values: 0 unless
         the surface moves."""
-        rows: Float[Array, "s n"] = jnp.where(sticks[:, None], jax.lax.stop_gradient(jax.jacfwd(self.slips)(v)), 0)
+        slopes = jax.lax.stop_gradient(jax.jacfwd(self.slips)(v))
+        rows: Float[Array, "s n"] = jnp.where(sticks[:, None], slopes, 0)
         if rows.size == 0:
             return v
         inverse = jnp.linalg.pinv(rows)
+        # The diagonal of inverse @ rows, the projection onto what sticks, is 1 where a component is determined.
         determined = 1 - jnp.sum(inverse * rows.T, axis=1) < jnp.sqrt(jnp.finfo(v.dtype).eps)
-        return jnp.where(determined, -inverse @ jnp.where(sticks, self.slips(jnp.zeros_like(v)), 0), v)
+        drift = jnp.where(sticks, self.slips(jnp.zeros_like(v)), 0)
+        return jnp.where(determined, -inverse @ drift, v)
 
 
-def _positive(x):
+def _positive(x: Scalar) -> Scalar:
+    """x, or 1 where x is zero, to divide by."""
     return jnp.where(x > 0, x, 1)
 
 
-def slips_of(system, t, q, v):
-    """(F, s) of every friction element; an empty list for a system that is not a body of elements."""
+def _largest(*x: Float[Array, " _"]) -> Scalar:
+    """The largest size of any number in these arrays."""
+    return jnp.max(jnp.abs(jnp.concatenate(x)))
+
+
+def slips_of(
+    system: AbstractLagrangianSystem, t: Scalar, q: Float[Array, " n"], v: Float[Array, " n"]
+) -> list[tuple[Float[Array, " _"], Float[Array, "_ _"]]]:
+    """(F [m], slip velocities [m, d]) of every friction element with m contacts; an empty list for a system that is not
+    a body of elements."""
     return sliding(system, t, q, v) if isinstance(system, AbstractBody) else []
 
 
-def strains_of(system, t, q):
-    """(k, Y, e) of all plastic elements; empty arrays for a system that is not a body of elements."""
-    return strains(system, t, q) if isinstance(system, AbstractBody) else (jnp.zeros(0, q.dtype),) * 3
+def plastic_of(system: AbstractLagrangianSystem, t: Scalar, q: Float[Array, " n"]) -> Plastic:
+    """All plastic elements at q; empty arrays for a system that is not a body of elements."""
+    if isinstance(system, AbstractBody):
+        return Plastic(*strains(system, t, q))
+    none = jnp.zeros(0, q.dtype)
+    return Plastic(none, none, none)

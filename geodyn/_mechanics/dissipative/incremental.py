@@ -12,8 +12,8 @@ from geodyn._foundations.gate import checked
 from geodyn._integrators.contract.constraints import reactions
 from geodyn._integrators.contract.system import AbstractLagrangianSystem
 from geodyn._integrators.step.methods import AbstractStepper, Advanced
-from geodyn._mechanics.dissipative.increment import Increment, slips_of, strains_of
-from geodyn._mechanics.dissipative.search import searched
+from geodyn._mechanics.dissipative.increment import Increment, plastic_of, slips_of
+from geodyn._mechanics.dissipative.search import solution_nearby
 
 MOST_NEWTON = 60
 
@@ -74,7 +74,7 @@ class IncrementalPotential(AbstractStepper):
             )
         lam = reactions(system, t, q, p, v)
         friction = jnp.zeros(sum(s.size for _, s in slips_of(system, t, q, v)), q.dtype)
-        k, most, strain = strains_of(system, t, q)
+        k, most, strain = plastic_of(system, t, q)
         return jnp.concatenate([lam if self.inertia else 0 * lam, friction, -jnp.clip(k * strain, -most, most)])
 
     def advance(self, system, t, h, q, p, lam):
@@ -92,7 +92,7 @@ class IncrementalPotential(AbstractStepper):
             velocities alone. Where more hold than are needed, the forces are not unique, and wander; that they balance
             is looked at then."""
             before, _, turns, attempts = state
-            (start,) = once(attempts == 1, lambda _: (searched(still, first, units[0]) / units,), before)
+            (start,) = once(attempts == 1, lambda _: (solution_nearby(still, first, units[0]) / units,), before)
             counted = (jnp.arange(first.size) < q.size) | (attempts < 2)
             newton = optimistix.Newton(
                 rtol=tolerance, atol=tolerance, norm=lambda x: jnp.max(jnp.where(counted, jnp.abs(x), 0))
