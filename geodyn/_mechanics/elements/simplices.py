@@ -1,9 +1,12 @@
 """Areas of triangles, volumes of tetrahedra and angles between edges.
 
 In constant curvature they are computed from the lengths d of the edges alone, by way of the half chords sin(d/2), d/2
-or sinh(d/2). In any other space areas and volumes are integrals over cones of geodesics (`cones`)."""
+or sinh(d/2). In any other space areas and volumes are integrals over cones of geodesics (`cones`).
+
+Letters of the shapes: n coordinates of a point, P pairs of corners (the edges), Q nodes of a quadrature."""
 
 import itertools
+from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
@@ -26,13 +29,14 @@ UNRESOLVED = (
     "the geodesics of this simplex are not resolved, or not found: they must be in the chart, and no conjugate point "
     f"on them. Cut it into smaller ones, or give more nodes: the default is nodes={NODES}"
 )
-FACE_NODES = 32
-LONG = 0.45
-PAIRS = [(i, j) for i in range(3) for j in range(3)]
-UNIT = np.eye(7, 6)
-GRAM = np.array([UNIT[i] + UNIT[j] - (i != j) * UNIT[2 + i + j] for i, j in PAIRS])
-"""Matrix [9, 6] from half the squared lengths of the edges wx, wy, wz, xy, xz, yz to the inner products of the edge
-vectors wx, wy, wz."""
+FACE_NODES = 32  # Of Gauss' rule, in each of two directions on the face of a tetrahedron.
+LONG = 0.45  # How much the nodes crowd near the corners of a face, for each unit of its longest edge.
+
+# The edges of a tetrahedron in the order wx, wy, wz, xy, xz, yz, as unit vectors; and a row of zeros.
+EDGE = np.eye(7, 6)
+GRAM = np.array([EDGE[i] + EDGE[j] - (i != j) * EDGE[2 + i + j] for i in range(3) for j in range(3)])
+"""Matrix [9, 6] from half the squared lengths of the edges to the inner products of the edge vectors wx, wy, wz, by the
+law of cosines: that of wx and wy is (|wx|² + |wy|² − |xy|²)/2, and of wx with itself |wx|²."""
 
 
 @checked
@@ -71,21 +75,24 @@ def area(space: AbstractManifold, x: Numbers, y: Numbers, z: Numbers, *, nodes: 
     Source:
         Eriksson, *Math. Mag.* 63 (1990) 184.
     """
-    points, nodes = checked_points(space, x=x, y=y, z=z), static_count("nodes", nodes)
+    points = checked_points(space, x=x, y=y, z=z)
+    nodes = static_count("nodes", nodes)
     if isinstance(space, AbstractConstantCurvature):
         return jit(_area)(space, points)
     return told(jit(_content)(space, points, nodes), UNRESOLVED)
 
 
-def _content(space, points, nodes):
+def _content(space: AbstractManifold, points: list[Point], nodes: int) -> Scalar:
+    """The area or volume of the simplex with these corners, in any metric; NaN where the nodes do not resolve it."""
     value, found = content(space, points, nodes)
     return nan_unless(found, jnp.abs(value), (space, points))
 
 
-def _area(space, points):
+def _area(space: AbstractConstantCurvature, points: list[Point]) -> Scalar:
+    """The area of a triangle in constant curvature, by Heron's formula in half chords."""
     curvature = curvature_of(space)
     s = _squared_half_chords(space, points)
-    # Heron's product; negative values are rounding errors.
+    # Heron's product, 16 times the squared area in flat space; negative values are rounding errors.
     square = jnp.maximum(jnp.sum(s) ** 2 - 2 * s @ s - 4 * curvature * jnp.prod(s), 0)
     if curvature == 0:
         return safe_sqrt(square)
@@ -121,7 +128,8 @@ def volume(space: AbstractManifold, w: Numbers, x: Numbers, y: Numbers, z: Numbe
         >>> print(f"{gd.cells.volume(gd.spaces.Sphere(3), *corners):.6f} {np.pi**2 / 8:.6f}")
         1.233701 1.233701
     """
-    points, nodes = checked_points(space, w=w, x=x, y=y, z=z), static_count("nodes", nodes)
+    points = checked_points(space, w=w, x=x, y=y, z=z)
+    nodes = static_count("nodes", nodes)
     if isinstance(space, AbstractConstantCurvature):
         return jit(_volume)(space, points)
     if space.dim < 3:
@@ -131,7 +139,7 @@ def volume(space: AbstractManifold, w: Numbers, x: Numbers, y: Numbers, z: Numbe
     return told(jit(_content)(space, points, nodes), UNRESOLVED)
 
 
-def _volume(space, points):
+def _volume(space: AbstractConstantCurvature, points: list[Point]) -> Scalar:
     """The volume ∫ S(r) dΩ over the directions of the geodesics from w to the face x, y, z, with their lengths r and
     S(r) = ∫₀ʳ s(ρ)² dρ, s = sin or sinh. Points of the face have projective coordinates λ: up to length they are
     Σ λ_i X_i in the embedding. Let T be the part of this vector orthogonal to X_w, and c its component along X_w. Then
@@ -144,42 +152,63 @@ def _volume(space, points):
     if curvature == 0:
         return determinant / 6
     weights, corners = _face(half)
-    along, edges = 1 - curvature * half[:3], 1 - curvature * half[3:]  # <X_w, X_i> and <X_i, X_j>, times κ
+    # κ <X_w, X_i> for the corners i of the face, and κ <X_i, X_j> for its edges ij.
+    along = 1 - curvature * half[:3]
+    edges = 1 - curvature * half[3:]
+    # The squared length of Σ λ_i X_i times κ, that of T, and c times κ, at every node.
     products = corners[:, [0, 0, 1]] * corners[:, [1, 2, 2]]
     squares = jnp.sum(corners**2, axis=1) + 2 * jnp.sum(products * edges[None], axis=1)
     across = jnp.sum((corners @ gram) * corners, axis=1)
-    cone = jax.vmap(lambda *at: _cone(curvature, *at))(across, jnp.sum(corners * along[None], axis=1), squares)
+    components = jnp.sum(corners * along[None], axis=1)
+    cone = jax.vmap(lambda *at: _cone(curvature, *at))(across, components, squares)
     return determinant * jnp.dot(weights, cone)
 
 
-def _face(half):
-    """Quadrature weights [Q] and nodes λ [Q, 3] on a triangle, in projective coordinates. The nodes come from a square,
-    with coordinates ½ (1 + tanh ms / tanh m) of Gauss' nodes s. For long edges m is large and the nodes crowd near the
-    corners, where the integrand changes fast."""
-    s, b = (jnp.asarray(a, half.dtype) for a in np.polynomial.legendre.leggauss(FACE_NODES))
+def _face(half: Float[Array, "6"]) -> tuple[Float[Array, " Q"], Float[Array, "Q 3"]]:
+    """Quadrature weights [Q] and nodes λ [Q, 3] on a triangle, in projective coordinates, for half the squared chords
+    of the edges. The nodes come from a square, with coordinates ½ (1 + tanh ms / tanh m) of Gauss' nodes s. For long
+    edges m is large and the nodes crowd near the corners, where the integrand changes fast."""
+    s, b = (jnp.asarray(x, half.dtype) for x in np.polynomial.legendre.leggauss(FACE_NODES))
     longest = jax.lax.stop_gradient(jnp.max(2 * jnp.arcsinh(jnp.sqrt(half / 2))))
     m = jnp.maximum(LONG * longest, 0.01)
-    up, down = (jnp.sinh(m * (1 + sign * s)) / (2 * jnp.sinh(m) * jnp.cosh(m * s)) for sign in (1, -1))
+
+    def coordinate(sign: int) -> Float[Array, " N"]:
+        """½ (1 ± tanh ms / tanh m), in a form in which nothing cancels."""
+        return jnp.sinh(m * (1 + sign * s)) / (2 * jnp.sinh(m) * jnp.cosh(m * s))
+
+    up = coordinate(1)
+    down = coordinate(-1)
     b = b * m / (2 * jnp.tanh(m) * jnp.cosh(m * s) ** 2)
 
-    def full(a):
-        return jnp.broadcast_to(a, (FACE_NODES, FACE_NODES)).reshape(-1)
+    def full(x: Float[Array, "..."]) -> Float[Array, " Q"]:
+        """Values along one side of the square, at all of its nodes."""
+        return jnp.broadcast_to(x, (FACE_NODES, FACE_NODES)).reshape(-1)
 
-    first, rest, second, third = full(up[:, None]), full(down[:, None]), full(up[None]), full(down[None])
+    # The square becomes a triangle where one of its sides shrinks to a point: λ = (a, (1 − a) b, (1 − a)(1 − b)).
+    first = full(up[:, None])
+    rest = full(down[:, None])
+    second = full(up[None])
+    third = full(down[None])
     weights = full(b[:, None]) * full(b[None]) * rest
     return weights, jnp.stack([first, rest * second, rest * third], axis=1)
 
 
-def _cone(curvature, across, along, square):
+def _cone(curvature: int, across: Scalar, along: Scalar, square: Scalar) -> Scalar:
     """The integrand S(r)/|T|³ from |T|², c and c² + κ|T|². On the sphere it is (r − |T|c/(c² + |T|²))/(2|T|³). For
     small r its terms cancel, and the power series in |T|²/c² is used instead."""
     near = (along > 0) & (across < 0.1 * along**2)
-    ratio, series = jnp.where(near, across, 0) / jnp.where(near, along, 1.0) ** 2, 0.0
+    ratio = jnp.where(near, across, 0) / jnp.where(near, along, 1.0) ** 2
+    series = 0.0
     for k in reversed(range(18)):
         series = series * ratio + (-curvature) ** k * (k + 1) / (2 * k + 3)
-    T, c, square = jnp.sqrt(jnp.where(near, 1.0, across)), jnp.where(near, 2.0, along), jnp.where(near, 5.0, square)
+    # Where the series is used, the closed form gets numbers at which it and its derivative are finite.
+    T = jnp.sqrt(jnp.where(near, 1.0, across))
+    c = jnp.where(near, 2.0, along)
+    square = jnp.where(near, 5.0, square)
     r = jnp.arctan2(T, c) if curvature > 0 else jnp.arcsinh(T / jnp.sqrt(square))
-    return jnp.where(near, series / jnp.where(near, along, 1.0) ** 3, curvature * (r - T * c / square) / (2 * T**3))
+    by_series = series / jnp.where(near, along, 1.0) ** 3
+    closed = curvature * (r - T * c / square) / (2 * T**3)
+    return jnp.where(near, by_series, closed)
 
 
 @checked
@@ -208,36 +237,45 @@ def angle(space: AbstractManifold, x: Numbers, y: Numbers, z: Numbers) -> Scalar
 
 
 @jit
-def _angle(space, x, y, z):
+def _angle(space: AbstractManifold, x: Point, y: Point, z: Point) -> Scalar:
     return np.pi - safe_sqrt(jnp.maximum(squared_bend(space, x, y, z), 0))
 
 
 def squared_bend(space: AbstractManifold, x: Point, y: Point, z: Point) -> Scalar:
     """(π − `angle`)², smooth even if the path x, y, z is straight (there rounding may make it negative)."""
     constant = isinstance(space, AbstractConstantCurvature)
+    # The angle α at y and the bend π − α have halves with sin² and cos² exchanged.
     hav, complement = _bend_by_edges(space, x, y, z) if constant else _bend_by_tangents(space, x, y, z)
     return squared_arc(1, hav, complement)
 
 
-def _bend_by_edges(space, x, y, z):
+def _bend_by_edges(space: AbstractConstantCurvature, x: Point, y: Point, z: Point) -> tuple[Scalar, Scalar]:
     """cos² and sin² of half the angle at y in constant curvature, by the half-angle formulas (Ratcliffe, *Foundations
     of Hyperbolic Manifolds*, 2.5 and 3.5), written in half chords."""
     curvature = curvature_of(space)
-    c, b, a = _squared_half_chords(space, (x, y, z))  # of the pairs xy, xz, yz
-    one, other = jnp.sqrt(a * (1 - curvature * c)), jnp.sqrt(c * (1 - curvature * a))
-    return ((one + other) ** 2 - b) / (4 * one * other), (b - (one - other) ** 2) / (4 * one * other)
+    xy, xz, yz = _squared_half_chords(space, (x, y, z))
+    one = jnp.sqrt(yz * (1 - curvature * xy))
+    other = jnp.sqrt(xy * (1 - curvature * yz))
+    squared_cosine = ((one + other) ** 2 - xz) / (4 * one * other)
+    squared_sine = (xz - (one - other) ** 2) / (4 * one * other)
+    return squared_cosine, squared_sine
 
 
-def _bend_by_tangents(space, x, y, z):
+def _bend_by_tangents(space: AbstractManifold, x: Point, y: Point, z: Point) -> tuple[Scalar, Scalar]:
     """cos² and sin² of half the angle at y in any metric, from the initial directions of the geodesics to x and z."""
     metric = space.metric(y)
     u, w = (v / norm(space, y, v) for v in (log(space, y, x), log(space, y, z)))
-    return (u + w) @ metric @ (u + w) / 4, (u - w) @ metric @ (u - w) / 4
+    squared_cosine = (u + w) @ metric @ (u + w) / 4
+    squared_sine = (u - w) @ metric @ (u - w) / 4
+    return squared_cosine, squared_sine
 
 
-def _squared_half_chords(space, points):
+def _squared_half_chords(space: AbstractConstantCurvature, points: Sequence[Point]) -> Float[Array, " P"]:
     """sin²(d/2), d²/4 or sinh²(d/2) for the distance d of every pair of points, in the order of `combinations`."""
-    first, second = np.array(list(itertools.combinations(range(len(points)), 2))).T
-    x, curvature = jnp.stack(points), curvature_of(space)
+    pairs = np.array(list(itertools.combinations(range(len(points)), 2)))
+    first, second = pairs.T
+    x = jnp.stack(points)
+    curvature = curvature_of(space)
     square = jax.vmap(lambda x, y: squared_distance(space, x, y) / 4)(x[first], x[second])
-    return square * jax.vmap(lambda square: sine_ratio(curvature, square))(square) ** 2
+    ratio = jax.vmap(lambda square: sine_ratio(curvature, square))(square)
+    return square * ratio**2
