@@ -4,7 +4,13 @@ A holonomy is a product of steps, `G = g₁ … g_S`. With `g_i → exp(ψ_i) g_
 `exp(Φ) G`, `Φ = Σ_i ζ_i + ½ Σ_{j<i} [ζ_j, ζ_i] + …` (Baker, Campbell, Hausdorff). So the second variation is the sum of
 terms that are local to nodes and steps, and of the area that ζ encloses in the Lie algebra. Autodiff is needed only for
 functions of few numbers, evaluated at many points; no tangents are propagated along the stroke.
+
+Letters of the shapes: Q nodes, three in a step; m shape variables, and s = 2 m numbers of a state (r, r'); k dimensions
+of the group, and d = 1 + k with the cost; n unknowns; v numbers in f, c and h together, as many as there are weights.
 """
+
+from collections.abc import Callable
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,45 +21,76 @@ from geodyn._control.problem.pointwise import jet
 from geodyn._control.problem.problem import StrokeProblem, without_derivatives
 from geodyn._engine.jit import for_one_run
 from geodyn._engine.native import native_rows
-from geodyn._foundations.typing import Array, Float
+from geodyn._foundations.typing import Array, Float, Int, PyTree, Scalar
+from geodyn._geometry.groups.lie_group import AbstractLieGroup
 from geodyn._locomotion.connections.connection import reduction
 from geodyn._locomotion.motion.costs import is_energy
 from geodyn._locomotion.motion.holonomy import gauss_times, increment, mean
 from geodyn._locomotion.strokes.stroke import shape_and_rate
 
 
-def variations(problem: StrokeProblem, x, weights: Float[Array, " w"]):
+class AtNodes(NamedTuple):
+    """The density of the cost, by default the power, and the body velocity at every node; their derivatives by the
+    state (r, r'); and `bend`, which makes the weighted second derivatives [Q, s, s] from weights [Q, d]."""
+
+    values: Float[Array, "Q d"]
+    slopes: Float[Array, "Q d s"]
+    bend: Callable[[Float[Array, "Q d"]], Float[Array, "Q s s"]]
+
+
+class OfHolonomy(NamedTuple):
+    """The error `miss` of the holonomy and its jacobian by the unknowns; the adjoint variables `prices`, which are
+    `weights @ ∂miss/∂ξ` for the body velocities ξ at the nodes; and the Hessian of `weights @ miss` without the terms
+    with second derivatives of ξ."""
+
+    miss: Float[Array, " p"]
+    jacobian: Float[Array, "p n"]
+    prices: Float[Array, "Q k"]
+    hessian: Float[Array, "n n"]
+
+
+def variations(
+    problem: StrokeProblem, x: PyTree, weights: Float[Array, " v"]
+) -> tuple[Float[Array, " v"], Float[Array, "v n"], Float[Array, "n n"]]:
     """The values (f, c, h) of a problem at x, their jacobian with respect to the numbers in x, and the Hessian of
     `weights @ (f, c, h)`: the `Derivatives` that `minimise` takes."""
     flat, unravel = ravel_pytree(x)
 
-    def bounds_at(state):
+    def bounds_at(state: Float[Array, " s"]) -> tuple[Float[Array, " b"], Float[Array, "b s"]]:
         return problem.gaps(state), jax.jacfwd(problem.gaps)(state)
 
     # Gaps are affine in the states and `late` is linear in the coefficients, so that they do not add to the Hessian.
     states, basis = _states(problem, x)
 
-    def late_at(flat):
+    def late_at(flat: Float[Array, " n"]) -> Float[Array, " l"]:
         return problem.late(unravel(flat))
 
-    late, dlate = late_at(flat), jax.jacfwd(late_at)(flat)
+    late = late_at(flat)
+    dlate = jax.jacfwd(late_at)(flat)
     gaps, dgaps = jax.vmap(bounds_at)(states)
 
-    told, push, bend = _at_nodes(problem, states)
-    change = _pull(push, basis)
-    powers, xi = told[:, 0], told[:, 1:]
+    nodes = _at_nodes(problem, states)
+    change = _pull(nodes.slopes, basis)
+    powers = nodes.values[:, 0]
+    xi = nodes.values[:, 1:]
     shares = jax.grad(mean)(powers) / problem.energy
-    missing = weights[1 : weights.size - late.size - gaps.size]
-    miss, dmiss, prices, of_holonomy = _of_holonomy(problem, xi, change[:, 1:], missing)
-    bent = bend(jnp.concatenate([weights[0] * shares[:, None], prices], axis=1))
+    # The weights are those of f, of miss and late, which are c, and of the gaps h.
+    of_miss = weights[1 : weights.size - late.size - gaps.size]
+    holonomy = _of_holonomy(problem, xi, change[:, 1:], of_miss)
+    bent = nodes.bend(jnp.concatenate([weights[0] * shares[:, None], holonomy.prices], axis=1))
 
-    values = jnp.concatenate([(shares @ powers)[None], miss, late, gaps.ravel()])
-    rows = (shares @ change[:, 0])[None], dmiss, dlate, _pull(dgaps, basis).reshape(gaps.size, flat.size)
-    return values, jnp.concatenate(rows), _sum_of_products(basis, _pull(bent, basis)) + of_holonomy
+    cost = (shares @ powers)[None]
+    dcost = (shares @ change[:, 0])[None]
+    values = jnp.concatenate([cost, holonomy.miss, late, gaps.ravel()])
+    of_gaps = _pull(dgaps, basis).reshape(gaps.size, flat.size)
+    jacobian = jnp.concatenate([dcost, holonomy.jacobian, dlate, of_gaps])
+    return values, jacobian, _sum_of_products(basis, _pull(bent, basis)) + holonomy.hessian
 
 
 @for_one_run
-def second_variation(problem: StrokeProblem, x, hessian: Float[Array, "n n"], jacobian: Float[Array, "p n"]):
+def second_variation(
+    problem: StrokeProblem, x: PyTree, hessian: Float[Array, "n n"], jacobian: Float[Array, "p n"]
+) -> tuple[Scalar, Int[Array, ""]]:
     """The smallest eigenvalue of the second variation of the energy at fixed displacement, without flat directions, and
     the number of flat directions. These are symmetries, such as a shift of time.
 
@@ -62,33 +99,39 @@ def second_variation(problem: StrokeProblem, x, hessian: Float[Array, "n n"], ja
     1.
     """
     problem, x, hessian, jacobian = without_derivatives((problem, x, hessian, jacobian))
+    # The rows of `unit` are an orthonormal basis in the metric.
     unit = jnp.linalg.inv(jnp.linalg.cholesky(sobolev_metric(problem, x)))
     null = null_space(jacobian @ unit.T)[1].T
     tangent = null @ unit
-    values = problem.energy / 2 * jnp.linalg.eigvalsh(tangent @ hessian @ tangent.T)
-    curved = ~(jnp.abs(values) <= 100 * jnp.sqrt(jnp.finfo(values.dtype).eps))  # What is NaN is no flat direction.
-    return jnp.min(jnp.where(curved, values, jnp.inf)), jnp.sum(~curved) - jnp.sum(jnp.all(null == 0, axis=1))
+    eigenvalues = problem.energy / 2 * jnp.linalg.eigvalsh(tangent @ hessian @ tangent.T)
+    rounding = 100 * jnp.sqrt(jnp.finfo(eigenvalues.dtype).eps)
+    curved = ~(jnp.abs(eigenvalues) <= rounding)  # What is NaN is no flat direction.
+    smallest = jnp.min(jnp.where(curved, eigenvalues, jnp.inf))
+    # Rows of zeros fill up the basis of the null space, and look like flat directions.
+    padding = jnp.sum(jnp.all(null == 0, axis=1))
+    return smallest, jnp.sum(~curved) - padding
 
 
-def sobolev_metric(problem: StrokeProblem, x) -> Float[Array, "n n"]:
+def sobolev_metric(problem: StrokeProblem, x: PyTree) -> Float[Array, "n n"]:
     """The metric `∫ (δr'ᵀ G δr' + 4π² δrᵀ G δr) dt` of the unknowns x."""
     states, basis = _states(problem, x)
     m = states.shape[1] // 2
     metric = native_rows(lambda r: reduction(problem.swimmer, r)[1], states[:, :m])
     shares = jax.grad(mean)(states[:, 0])[:, None, None]
 
-    def product(part):
+    def product(part: Float[Array, "Q m n"]) -> Float[Array, "n n"]:
+        """The integral of δᵀ G δ, for δ = r or r' as functions of the unknowns."""
         return _sum_of_products(shares * part, _pull(metric, part))
 
     return product(basis[:, m:]) + 4 * jnp.pi**2 * product(basis[:, :m])
 
 
-def _states(problem, x) -> tuple[Float[Array, "Q s"], Float[Array, "Q s n"]]:
+def _states(problem: StrokeProblem, x: PyTree) -> tuple[Float[Array, "Q s"], Float[Array, "Q s n"]]:
     """The states (r, r') at the nodes, and their jacobian, which does not depend on x."""
     flat, unravel = ravel_pytree(x)
 
-    def states(flat):
-        def shape_and_rate_at(t):
+    def states(flat: Float[Array, " n"]) -> Float[Array, "Q s"]:
+        def shape_and_rate_at(t: Scalar) -> Float[Array, " s"]:
             return jnp.concatenate(shape_and_rate(problem.stroke(unravel(flat)), t))
 
         return jax.vmap(shape_and_rate_at)(gauss_times(problem.steps))
@@ -96,71 +139,79 @@ def _states(problem, x) -> tuple[Float[Array, "Q s"], Float[Array, "Q s n"]]:
     return states(flat), jax.jacfwd(states)(flat)
 
 
-def _at_nodes(problem, states: Float[Array, "Q s"]):
-    """The power and the body velocity at each state (r, r'), [Q, 1 + k]; their derivatives by the state, [Q, 1 + k, s];
-    and a function from weights [Q, 1 + k] to the weighted second derivatives [Q, s, s]."""
+def _at_nodes(problem: StrokeProblem, states: Float[Array, "Q s"]) -> AtNodes:
+    """What the stroke does and costs at each state (r, r')."""
+    if is_energy(problem.density):
+        return _with_power(problem, states)
     k = problem.swimmer.group.dim
-    if not is_energy(problem.density):
-        signs = jnp.where(jnp.arange(1 + k) == 0, 1.0, -1.0).astype(states.dtype)
-        told, push, second = (
-            x * signs.reshape(-1, *[1] * (x.ndim - 2))[None] for x in native_rows(jet(problem.local, 2), states)
-        )
-        return told, push, lambda weights: jnp.sum(weights[:, :, None, None] * second, axis=1)
-    r, u = jnp.split(states, 2, axis=1)
-    forms, slope, second = native_rows(jet(problem.local, 2), r)  # of (A, G)
-    forces, by_r = _pull(forms, u[:, :, None])[..., 0], jnp.sum(slope * u[:, None, :, None], axis=2)
+    # `local` gives A r', of which the body velocity is the negative.
+    signs = jnp.where(jnp.arange(1 + k) == 0, 1.0, -1.0).astype(states.dtype)
 
-    def along(rows):
+    def with_signs(x: Float[Array, "Q d ..."]) -> Float[Array, "Q d ..."]:
+        return x * signs.reshape(-1, *[1] * (x.ndim - 2))[None]
+
+    values, slopes, second = map(with_signs, native_rows(jet(problem.local, 2), states))
+
+    def bend(weights: Float[Array, "Q d"]) -> Float[Array, "Q s s"]:
+        return jnp.sum(weights[:, :, None, None] * second, axis=1)
+
+    return AtNodes(values, slopes, bend)
+
+
+def _with_power(problem: StrokeProblem, states: Float[Array, "Q s"]) -> AtNodes:
+    """The power u·G(r)u and the body velocity −A(r)u at each state (r, u). Only A and G need autodiff, at r alone."""
+    k = problem.swimmer.group.dim
+    r, u = jnp.split(states, 2, axis=1)
+    # (A, G) one above the other, [Q, k + m, m], with their first and second derivatives by r behind.
+    forms, slope, second = native_rows(jet(problem.local, 2), r)
+    forces = _pull(forms, u[:, :, None])[..., 0]  # (A u, G u)
+    forces_by_r = jnp.sum(slope * u[:, None, :, None], axis=2)
+
+    def along(rows: Float[Array, "Q m j"]) -> Float[Array, "Q 1 j"]:
+        """Σ u_i rows_i."""
         return jnp.sum(u[:, :, None] * rows, axis=1, keepdims=True)
 
-    power, turning = along(forces[:, k:, None])[..., 0], -forces[:, :k]
-    by_r, by_u = ([f * along(x[:, k:]), -x[:, :k]] for f, x in ((1, by_r), (2, forms)))
-    told = jnp.concatenate([power, turning], axis=1)
-    push = jnp.concatenate([jnp.concatenate(by_r, axis=1), jnp.concatenate(by_u, axis=1)], axis=2)
+    power = along(forces[:, k:, None])[..., 0]
+    values = jnp.concatenate([power, -forces[:, :k]], axis=1)
+    by_r = jnp.concatenate([along(forces_by_r[:, k:]), -forces_by_r[:, :k]], axis=1)
+    by_u = jnp.concatenate([2 * along(forms[:, k:]), -forms[:, :k]], axis=1)
+    slopes = jnp.concatenate([by_r, by_u], axis=2)
 
-    def bend(weights):
-        power, prices = weights[:, :1] * u, -weights[:, 1:]
-        twice = jnp.sum(second * u[:, None, :, None, None], axis=2)
-        rr = jnp.sum(jnp.concatenate([prices, power], 1)[:, :, None, None] * twice, axis=1)
+    def bend(weights: Float[Array, "Q d"]) -> Float[Array, "Q s s"]:
+        """The second derivatives of w₀ u·G(r)u − w·A(r)u, in blocks of r and u."""
+        power = weights[:, :1] * u
+        prices = -weights[:, 1:]
+        second_along = jnp.sum(second * u[:, None, :, None, None], axis=2)
+        rr = jnp.sum(jnp.concatenate([prices, power], 1)[:, :, None, None] * second_along, axis=1)
         ur = jnp.sum(jnp.concatenate([prices, 2 * power], 1)[:, :, None, None] * slope, axis=1)
         uu = 2 * weights[:, :1, None] * forms[:, k:]
         ru = jnp.swapaxes(ur, 1, 2)
         return jnp.concatenate([jnp.concatenate([rr, ru], 2), jnp.concatenate([ur, uu], 2)], axis=1)
 
-    return told, push, bend
+    return AtNodes(values, slopes, bend)
 
 
-def _of_holonomy(problem, xi: Float[Array, "Q k"], dxi: Float[Array, "Q k n"], weights: Float[Array, " p"]):
-    """For body velocities ξ at the nodes with derivatives dξ by the unknowns: the error `miss` of their holonomy; its
-    jacobian; the adjoint variables `weights @ ∂miss/∂ξ` at the nodes; and the Hessian of `weights @ miss` without the
-    terms with second derivatives of ξ."""
-    group, steps = problem.swimmer.group, problem.steps
-    k, n = group.dim, dxi.shape[-1]
+def _of_holonomy(
+    problem: StrokeProblem, xi: Float[Array, "Q k"], dxi: Float[Array, "Q k n"], weights: Float[Array, " p"]
+) -> OfHolonomy:
+    """The holonomy of body velocities ξ at the nodes, whose derivatives by the unknowns are dξ."""
+    group = problem.swimmer.group
+    steps = problem.steps
+    k = group.dim
 
-    def advance(xi):
+    def advance(xi: Float[Array, " u"]) -> Float[Array, " k"]:
+        """The exponent of a step from the velocities at its three nodes."""
         return increment(group, xi.reshape(3, k), 1 / steps)
 
-    velocities, dxi = xi.reshape(steps, 3 * k), dxi.reshape(steps, 3 * k, n)
+    velocities = xi.reshape(steps, 3 * k)
+    dvelocities = dxi.reshape(steps, 3 * k, dxi.shape[-1])
     turns = jax.vmap(advance)(velocities)
 
-    def follow(g, step):
-        return (group.compose(g, step), g)
+    def follow(g: Float[Array, "e e"], step: Float[Array, "e e"]) -> tuple[Float[Array, "e e"], Float[Array, "e e"]]:
+        return group.compose(g, step), g
 
     g, before = jax.lax.scan(follow, group.identity().astype(xi.dtype), jax.vmap(group.exp)(turns))
     adjoints = jax.vmap(group.adjoint)(before)
-
-    def of_velocities(xi, charge):
-        return _weighted(advance, xi, charge)[1:]
-
-    def of_exponent(xi, charge):
-        """For exp(ξ + δξ) = exp(ψ) exp(ξ): the first derivative of ψ by δξ, and the weighted second derivative."""
-
-        def weighted(xi):
-            dexp = group.dexp(xi)
-            return charge @ dexp, dexp
-
-        second, first = jax.jacfwd(weighted, has_aux=True)(xi)
-        return first, (second + second.T) / 2
 
     # Derivatives by Φ, with the holonomy exp(Φ) G, from those by the coordinates log G: the inverse of dexp.
     end = group.log(g)
@@ -170,35 +221,62 @@ def _of_holonomy(problem, xi: Float[Array, "Q k"], dxi: Float[Array, "Q k n"], w
     charge = weights @ slope
 
     # Adjoint variables, by a reverse sweep: of each step, of its exponent, and of the velocities in it.
-    charges = jnp.sum(charge[None, :, None] * adjoints, axis=1)
-    exponents = jnp.concatenate([turns, end[None]]), jnp.concatenate([charges, charge[None]])
-    dpsi, ddpsi = jax.vmap(of_exponent)(*exponents)
+    of_steps = jnp.sum(charge[None, :, None] * adjoints, axis=1)
+    # The end is one more exponent, that of the whole holonomy.
+    exponents = jnp.concatenate([turns, end[None]])
+    charges = jnp.concatenate([of_steps, charge[None]])
+    dpsi, ddpsi = jax.vmap(lambda xi, charge: _of_exponent(group, xi, charge))(exponents, charges)
     second = unturned.T @ (second - ddpsi[-1]) @ unturned
-    dpsi, ddpsi = dpsi[:-1], ddpsi[:-1]
-    charges = jnp.sum(charges[:, :, None] * dpsi, axis=1)
-    dturn, ddturn = jax.vmap(of_velocities)(velocities, charges)
-    prices = jnp.sum(charges[:, :, None] * dturn, axis=1)
+    dpsi = dpsi[:-1]
+    ddpsi = ddpsi[:-1]
+    of_exponents = jnp.sum(of_steps[:, :, None] * dpsi, axis=1)
+    dturn, ddturn = jax.vmap(lambda xi, charge: _weighted(advance, xi, charge)[1:])(velocities, of_exponents)
+    prices = jnp.sum(of_exponents[:, :, None] * dturn, axis=1)
 
-    change = _pull(dturn, dxi)
+    # The changes of the exponents and of ζ with the unknowns, and the area that ζ encloses.
+    change = _pull(dturn, dvelocities)
     zeta = _pull(adjoints, _pull(dpsi, change))
-    phi, swept = jnp.sum(zeta, axis=0), jnp.cumsum(zeta, axis=0) - zeta
+    phi = jnp.sum(zeta, axis=0)
+    swept = jnp.cumsum(zeta, axis=0) - zeta  # Σ_{j<i} ζ_j
     basis = jnp.eye(k, dtype=xi.dtype)
     area = jax.vmap(lambda a: jax.vmap(lambda b: charge @ group.bracket(a, b))(basis))(basis)
     half = _sum_of_products(swept, jnp.sum(area[None, :, :, None] * zeta[:, None], axis=2)) / 2
     hessian = half + half.T + phi.T @ second @ phi
-    hessian += _sum_of_products(change, _pull(ddpsi, change)) + _sum_of_products(dxi, _pull(ddturn, dxi))
-    return miss, slope @ phi, prices.reshape(-1, k), hessian
+    of_exponents = _sum_of_products(change, _pull(ddpsi, change))
+    of_velocities = _sum_of_products(dvelocities, _pull(ddturn, dvelocities))
+    hessian += of_exponents + of_velocities
+    return OfHolonomy(miss, slope @ phi, prices.reshape(-1, k), hessian)
 
 
-def _weighted(function, x: Float[Array, " n"], weights: Float[Array, " v"]):
+def _of_exponent(
+    group: AbstractLieGroup, xi: Float[Array, " k"], charge: Float[Array, " k"]
+) -> tuple[Float[Array, "k k"], Float[Array, "k k"]]:
+    """For exp(ξ + δξ) = exp(ψ) exp(ξ): the first derivative of ψ by δξ, and the second derivative of charge·ψ."""
+
+    def weighted(xi: Float[Array, " k"]) -> tuple[Float[Array, " k"], Float[Array, "k k"]]:
+        dexp = group.dexp(xi)
+        return charge @ dexp, dexp
+
+    second, first = jax.jacfwd(weighted, has_aux=True)(xi)
+    return first, (second + second.T) / 2
+
+
+def _weighted(
+    function: Callable[[Float[Array, " n"]], Float[Array, " v"]], x: Float[Array, " n"], weights: Float[Array, " v"]
+) -> tuple[Float[Array, " v"], Float[Array, "v n"], Float[Array, "n n"]]:
     """Value, jacobian, and Hessian of `weights @ function(x)`: in one sweep, which is a shorter program than three."""
 
-    def slope(x):
-        jacobian, value = jax.jacfwd(lambda x: (function(x),) * 2, has_aux=True)(x)
+    def twice(x: Float[Array, " n"]) -> tuple[Float[Array, " v"], Float[Array, " v"]]:
+        """The value, to be differentiated and as it is."""
+        value = function(x)
+        return value, value
+
+    def slope(x: Float[Array, " n"]) -> tuple[Float[Array, " n"], tuple[Float[Array, " v"], Float[Array, "v n"]]]:
+        jacobian, value = jax.jacfwd(twice, has_aux=True)(x)
         return weights @ jacobian, (value, jacobian)
 
-    hessian, known = jax.jacfwd(slope, has_aux=True)(x)
-    return *known, hessian
+    hessian, (value, jacobian) = jax.jacfwd(slope, has_aux=True)(x)
+    return value, jacobian, hessian
 
 
 def _pull(rows: Float[Array, "Q i j"], columns: Float[Array, "Q j n"]) -> Float[Array, "Q i n"]:
