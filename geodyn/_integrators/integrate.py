@@ -22,7 +22,7 @@ from geodyn._integrators.contract.lagrangian import AbstractFlatLagrangian, chec
 from geodyn._integrators.contract.results import RESULTS
 from geodyn._integrators.contract.system import AbstractSystem
 from geodyn._integrators.impacts.path import advance_with_impacts, no_impacts, padded, walked_with_impacts
-from geodyn._integrators.impacts.substep import Moving, moving, pressed
+from geodyn._integrators.impacts.substep import Moving, pressed_contacts, start_of_path
 from geodyn._integrators.judgement import Facts, judged, no_facts
 from geodyn._integrators.saving.checkpoint import Piece, opened
 from geodyn._integrators.saving.inputs import named_inputs
@@ -272,7 +272,7 @@ def _with_rest(system, method, t0, h, q, v):
     if jit(_least_gap)(system, t0, q) > np.sqrt(np.finfo(q.dtype).eps):
         return system
     first = jit(_begin)(system, method, t0, h, q, v)
-    return system.contacts.with_rest() if np.any(jit(pressed)(system, None, t0, h, first)[1]) else system
+    return system.contacts.with_rest() if np.any(jit(pressed_contacts)(system, None, t0, h, first)[1]) else system
 
 
 def _least_gap(system, t, q):
@@ -315,7 +315,7 @@ def _at_grid_time(state: State | Moving) -> State:
 
 def _start(system, method, t0, h, q, v, most: int) -> Reached:
     first = native_of(_begin, system, method, t0, h, q, v)
-    return Reached(moving(system, t0, h, first) if most else first, no_facts(q.dtype), first.result)
+    return Reached(start_of_path(system, t0, h, first) if most else first, no_facts(q.dtype), first.result)
 
 
 def _run(system, method, t0, h, begin: Reached, *, saves: int, every, most: int, made=None, limit=None):

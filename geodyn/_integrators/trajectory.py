@@ -17,7 +17,7 @@ from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, File, Float, Index, Int, Numbers
 from geodyn._integrators.contract.results import RESULTS
 from geodyn._integrators.contract.system import AbstractSystem, total_energy
-from geodyn._integrators.impacts.substep import moving, substep
+from geodyn._integrators.impacts.substep import start_of_path, substep
 from geodyn._integrators.saving.dataset import dataset, table
 from geodyn._integrators.saving.inputs import description
 from geodyn._integrators.saving.schema import structure
@@ -400,7 +400,7 @@ def _evaluate(trajectory, times):
         def ahead(m):
             return substep(method, system, grid(m), h, m, unfinished(m))[0]
 
-        return jax.lax.while_loop(unfinished, ahead, moving(system, t0, h, state)).state.q.reshape(shape)
+        return jax.lax.while_loop(unfinished, ahead, start_of_path(system, t0, h, state)).state.q.reshape(shape)
 
     every = trajectory.inputs.save_every
 
