@@ -5,6 +5,7 @@ Letters of the shapes: n coordinates, c constraints, g watched contacts, K conta
 it is one), and r rows of stage values with w numbers each.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import equinox as eqx
@@ -237,7 +238,8 @@ def within_reach(
         return left, moving
     t = moving.time
     q = moving.state.q
-    rate = moving.caution * system.contacts.closing(q, system.velocity(t, q, moving.state.p))
+    closing: Callable = system.contacts.closing  # It is given where neighbours are.
+    rate = moving.caution * closing(q, system.velocity(t, q, moving.state.p))
     # The speed now says little about a motion that starts from rest: after a substep that led too far, half the time is
     # tried.
     left = left * (CAUTION / moving.caution)
