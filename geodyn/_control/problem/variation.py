@@ -242,9 +242,10 @@ def _of_holonomy(
     area = jax.vmap(lambda a: jax.vmap(lambda b: charge @ group.bracket(a, b))(basis))(basis)
     half = _sum_of_products(swept, jnp.sum(area[None, :, :, None] * zeta[:, None], axis=2)) / 2
     hessian = half + half.T + phi.T @ second @ phi
-    of_exponents = _sum_of_products(change, _pull(ddpsi, change))
-    of_velocities = _sum_of_products(dvelocities, _pull(ddturn, dvelocities))
-    hessian += of_exponents + of_velocities
+    # What is local to a step: ψ is no linear function of its exponent, nor the exponent of the velocities.
+    bent_exponents = _sum_of_products(change, _pull(ddpsi, change))
+    bent_velocities = _sum_of_products(dvelocities, _pull(ddturn, dvelocities))
+    hessian += bent_exponents + bent_velocities
     return OfHolonomy(miss, slope @ phi, prices.reshape(-1, k), hessian)
 
 
