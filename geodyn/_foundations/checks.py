@@ -17,7 +17,7 @@ from geodyn._foundations.typing import Array, Scalar
 NUMBERS = float, int, complex, np.generic, range
 LARGEST = float(np.finfo(np.float32).max)
 MOST_AXES = 16
-_PACKAGE = str(Path(__file__).parents[1])
+PACKAGE = str(Path(__file__).parents[1])
 _RAISE = dis.opmap["RAISE_VARARGS"]
 # What JAX is set to: attributes that a type checker knows nothing of.
 SETTINGS: Any = jax.config
@@ -79,8 +79,10 @@ def _nearest_known(dtype) -> np.dtype:
 
 
 def as_jax_knows_it(value, array):
-    """The `array` that was made of a value of NumPy if JAX does not know the type of that, else the value."""
-    return value if not isinstance(value, np.ndarray | np.generic) or _is_known(value.dtype) else array
+    """The value if it is of Python or of JAX, or of NumPy with a type that JAX knows, else the `array` made of it."""
+    if isinstance(value, np.ndarray | np.generic):
+        return value if _is_known(value.dtype) else array
+    return value if isinstance(value, jax.Array | float | int) else array
 
 
 def _joined(name, value, wanted):
@@ -246,8 +248,8 @@ def returned(name: str, function, *args) -> Array:
             raise
         shapes = ", ".join(str(x.shape) for x in args if isinstance(x, jax.Array))
         raise ValueError(
-            f"{name} cannot be evaluated on arrays of the shapes {shapes}: {error}. Does it fit the shapes of q0 and "
-            "v0?"
+            f"{name} cannot be evaluated on arrays of the shapes {shapes}: {error}. Does it fit these shapes, as of q0 "
+            "and v0?"
         ) from error
     if isinstance(value, list | tuple | dict) or value is None:
         raise ValueError(f"{name} must return an array, got {type(value).__name__}: join its parts with jnp.stack")
@@ -262,7 +264,13 @@ def is_our_own(error) -> bool:
     while last.tb_next is not None:
         last = last.tb_next
     code = last.tb_frame.f_code
-    return code.co_filename.startswith(_PACKAGE) and code.co_code[last.tb_lasti] == _RAISE
+    return code.co_filename.startswith(PACKAGE) and code.co_code[last.tb_lasti] == _RAISE
+
+
+def is_whole(value) -> bool:
+    """Whether a value is a whole number of Python or NumPy; flags and durations are none, though Python and NumPy make
+    them kinds of whole numbers."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
 
 
 def one_number(name: str, value: Array) -> Scalar:

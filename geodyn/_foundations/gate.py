@@ -28,11 +28,13 @@ from typing_extensions import TypeAliasType
 
 from geodyn._foundations.checks import (
     MOST_AXES,
+    PACKAGE,
     TRACEABLE,
     UNTRACEABLE,
     array_of,
     as_jax_knows_it,
     is_our_own,
+    is_whole,
     real_array,
     shown,
 )
@@ -258,9 +260,28 @@ def _check_sizes(name: str, shape: tuple, sizes: str | list, known: dict) -> Non
 
 
 def _run_in(error, given: dict) -> list[str]:
-    """The names of the functions given in which an error came up."""
-    lines = [frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)]
-    return [name for name, x in given.items() if any(getattr(f, "__code__", None) in lines for f in (x, *_items(x)))]
+    """The names of the functions given in which an error came up, those within objects too, as in `reduce.of`."""
+    lines = {frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)}
+    lines = {line for line in lines if not line.co_filename.startswith(PACKAGE)}
+    named = [place for name, x in given.items() for place, f in _within(name, x) if _code(f) in lines]
+    return list(dict.fromkeys(named))
+
+
+def _code(function):
+    return getattr(function, "__code__", None)
+
+
+def _within(place: str, x, depth: int = 0):
+    """What is given, and what it holds, with the place of each."""
+    yield place, x
+    if depth < MOST_AXES and not isinstance(x, type):
+        held = [(place, y) for y in _items(x)]
+        if isinstance(x, functools.partial):
+            held = [(place, y) for y in (x.func, *x.args)]
+        elif dataclasses.is_dataclass(x):
+            held = [(f"{place}.{field.name}", getattr(x, field.name, None)) for field in dataclasses.fields(x)]
+        for name, y in held:
+            yield from _within(name, y, depth + 1)
 
 
 def _has_shape(x) -> bool:
@@ -617,8 +638,7 @@ def _whole(words, least, most=BIGGEST):
                     f"{name} must be {words} that is known when a program is compiled, got one that is traced: mark "
                     "it by static_argnames in jax.jit, or give it from outside of the function"
                 )
-            whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-            whole = whole or (
+            whole = is_whole(value) or (
                 isinstance(value, jax.Array | np.ndarray)
                 and value.shape == ()
                 and jnp.issubdtype(value.dtype, np.integer)

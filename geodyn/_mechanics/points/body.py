@@ -5,10 +5,9 @@ import abc
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from geodyn._engine.jit import jit, with_time
-from geodyn._foundations.checks import check_arguments, one_number, returned, shown
+from geodyn._foundations.checks import check_arguments, is_whole, one_number, returned, shown
 from geodyn._foundations.typing import Array, Float, Scalar, TypeAliasType
 from geodyn._geometry.manifold.manifold import AbstractManifold
 from geodyn._integrators.contract.contacts import Contacts
@@ -249,7 +248,7 @@ def _check_methods(element) -> None:
             named = ("t",) if isinstance(element, AbstractContact) else ("t", "masses")
             check_arguments(f"{name} of {kind(element)}", getattr(element, name), *wanted.split(), named=named)
     size = getattr(element, "size", 1)
-    if isinstance(size, bool) or not isinstance(size, int | np.integer):
+    if not is_whole(size):
         raise ValueError(f"size of {kind(element)} must be the number of its residuals, got {size!r}")
     if size > MOST_CONSTRAINTS:
         raise ValueError(f"size of {kind(element)} must be at most {MOST_CONSTRAINTS}, got {size}")

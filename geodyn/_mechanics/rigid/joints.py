@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from geodyn._foundations.checks import is_whole
 from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Float
 from geodyn._geometry.groups.rigid import SO3
@@ -25,7 +26,7 @@ class AbstractJoint(AbstractConstraint, AbstractOnBodies):
     rotation: Float[Array, "3 3"]
 
     def __init__(self, bodies, at=ORIGINS, rotation=None):
-        if np.ndim(bodies) != 1 or not all(body is None or isinstance(body, int | np.integer) for body in bodies):
+        if np.ndim(bodies) != 1 or not all(body is None or is_whole(body) for body in bodies):
             raise ValueError(f"bodies of a joint must be a pair of numbers of bodies, or one and None, got {bodies!r}")
         self.bodies, self.at = tuple(bodies), jnp.asarray(at, float)
         self.rotation = jnp.asarray(np.eye(3) if rotation is None else rotation, float)

@@ -16,7 +16,7 @@ import numpy as np
 
 from geodyn._control.families.families import StrokeFamily
 from geodyn._engine.jit import jit
-from geodyn._foundations.checks import shown
+from geodyn._foundations.checks import is_whole, shown
 from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Axes, Float, Index
 from geodyn._locomotion.connections.connection import (
@@ -413,7 +413,7 @@ def _along(family):
 
 def _check_component(swimmer, component) -> None:
     count = swimmer.group.dim
-    if isinstance(component, bool) or not isinstance(component, int | np.integer) or not 0 <= component < count:
+    if not is_whole(component) or not 0 <= component < count:
         name = type(swimmer.group).__name__
         raise ValueError(f"component must be one of the coordinates 0 to {count - 1} of {name}, got {component!r}")
 
