@@ -126,14 +126,17 @@ class Contacts(eqx.Module):
     @checked
     def gap(self, t: Scalar, q: Float[Array, " n"], which: Int[Array, " K"] | None = None) -> Float[Array, " g"]:
         """The gap at every contact, or at the contacts with the numbers `which`."""
+        self._check_numbers(q, which)
         if which is not None and self.among is not None:
             return self.among(which).gap(t, q)
         return picked(jnp.atleast_1d(returned("gap", with_time(self.gaps, 1), t, q)), which)
 
+    @checked
     def restitution(self, q: Float[Array, " n"], which: Int[Array, " K"] | None = None) -> Float[Array, " g"]:
         """Newton's coefficient of restitution of these contacts."""
         return self._of_each(self.restitutions, q, which)
 
+    @checked
     def friction(self, q: Float[Array, " n"], which: Int[Array, " K"] | None = None) -> Float[Array, " g"]:
         """Coulomb's coefficient of friction of these contacts; only for contacts that are `frictional`."""
         return self._of_each(self.frictions, q, which)
@@ -141,6 +144,8 @@ class Contacts(eqx.Module):
     @checked
     def slip(self, t: Scalar, q: Float[Array, " n"], v: Float[Array, " n"], which: Int[Array, " K"] | None = None):
         """The slip velocities [g, s] along these contacts; only for contacts that are `frictional`."""
+        self._check_numbers(q, which)
+        q, v = (x.astype(jnp.result_type(q, v)) for x in (q, v))
         if which is not None and self.among is not None:
             return self.among(which).slip(t, q, v)
         return picked(returned("slip", with_time(self.slips, 2), t, q, v), which)
@@ -155,7 +160,16 @@ class Contacts(eqx.Module):
         """The contacts that are near, out of many; None if there are so few that all are watched."""
         return None if self.watched is None else self.watched(t, q)
 
+    def _check_numbers(self, q, which):
+        """Raises ValueError unless `which`, where it is known, are numbers of contacts."""
+        if which is None or isinstance(which, Tracer):
+            return
+        count = jax.eval_shape(self.gap, jnp.zeros((), q.dtype), q).size
+        if which.size and not (int(which.min()) >= 0 and int(which.max()) < count):
+            raise ValueError(f"which must be numbers of contacts, from 0 to {count - 1}; got {which.tolist()}")
+
     def _of_each(self, value, q, which):
+        self._check_numbers(q, which)
         if callable(value):
             return picked(value(q), which)
         size = jax.eval_shape(self.gap, jnp.zeros((), q.dtype), q).size
