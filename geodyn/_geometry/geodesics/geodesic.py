@@ -17,7 +17,7 @@ import numpy as np
 
 from geodyn._engine.jit import jit, static_count
 from geodyn._engine.numerics.linalg import solve
-from geodyn._foundations.checks import is_finite
+from geodyn._foundations.checks import is_finite, returned
 from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Count, Float, Numbers, Scalar
 from geodyn._geometry.geodesics.between import energy_between
@@ -360,7 +360,7 @@ def parallel_transport(
     """
     (w,) = checked_vectors(space, w=w)
     ts = _times(ts, w)
-    return _transport(space, *_along(curve, ts, static_count("steps", steps)), w, ts)
+    return _transport(space, *_along(curve, ts, static_count("steps", steps), w.size), w, ts)
 
 
 @checked
@@ -406,7 +406,7 @@ def jacobi_field(
     x, v, j, dj = checked_points(space, x=x, v=v, j=j, dj=dj)
     found = _jacobi_field(space, x, v, j, dj, _times(ts, x), steps)
     if _is_nan(found):
-        raise ValueError(f"ts: {TOO_LONG}")
+        raise ValueError(f"v or ts: {TOO_LONG}")
     return found
 
 
@@ -544,13 +544,21 @@ def rays(metric: Callable, constraint: Callable | None, method: AbstractMethod, 
     return jax.vmap(at)(ts)
 
 
-def _along(curve, ts, steps: int):
+def _along(curve, ts, steps: int, size: int):
     """The points and velocities [T, steps, 6, n] of a curve at the nodes of the Gauss steps to each time. The program
-    of the transport takes these and not the curve, so that another curve compiles nothing."""
+    of the transport takes these and not the curve, so that another curve compiles nothing. Raises ValueError unless
+    the curve gives points of `size` coordinates."""
     starts = jnp.append(ts[:1], ts[:-1])
     places = (np.arange(steps)[:, None] + np.asarray(gauss(6).c, float)).reshape(-1) / steps
     nodes = starts[:, None] + (ts - starts)[:, None] * jnp.asarray(places, ts.dtype)[None]
-    found = jax.vmap(lambda t: jax.jvp(curve, (t,), (jnp.ones_like(t),)))(nodes.reshape(-1))
+
+    def point(t):
+        x = returned("curve", curve, t)
+        if x.shape != (size,):
+            raise ValueError(f"curve must return x[{size}], a point of the space; got shape {x.shape}")
+        return x.astype(ts.dtype)
+
+    found = jax.vmap(lambda t: jax.jvp(point, (t,), (jnp.ones_like(t),)))(nodes.reshape(-1))
     return [x.reshape(len(ts), steps, -1, x.shape[-1]) for x in found]
 
 
@@ -569,7 +577,7 @@ def _transport(space, points, velocities, w, ts):
         size = M.shape[0] * M.shape[1]
         matrix = jnp.eye(size, dtype=w.dtype) - h * jnp.einsum("ij,iab->iajb", a, M).reshape(size, size)
         slopes = solve(matrix, (M @ w).reshape(-1)).reshape(M.shape[:2])
-        return w + h * (b @ slopes)
+        return (w + h * (b @ slopes)).astype(w.dtype)
 
     def interval(w, given):
         h, *at = given

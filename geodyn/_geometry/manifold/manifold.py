@@ -21,7 +21,7 @@ from jax.core import Tracer
 from geodyn._engine.devices import placed_anywhere
 from geodyn._engine.jit import as_pytree, jit
 from geodyn._engine.numerics.linalg import solve
-from geodyn._foundations.checks import check_indices
+from geodyn._foundations.checks import check_indices, is_whole, returned
 from geodyn._foundations.gate import checked
 from geodyn._foundations.indices import takes_by_index
 from geodyn._foundations.typing import Array, Bool, Count, Float, Numbers, Scalar
@@ -174,7 +174,7 @@ def _signature_of(signature, dim: int) -> tuple[int, int]:
         return int(dim), 0
 
     def counts(x):
-        return isinstance(x, int | np.integer) and not isinstance(x, bool) and x >= 0
+        return is_whole(x) and x >= 0
 
     is_pair = isinstance(signature, tuple | list) and len(signature) == 2
     if not is_pair or not all(map(counts, signature)) or sum(signature) != dim:
@@ -538,8 +538,15 @@ def killing_defect(space: AbstractManifold, field: Callable[[Array], Array], x: 
         Wald, *General Relativity* (1984), appendix C.
     """
     (x,) = checked_points(space, x=x)
-    g, along = jax.jvp(space.metric, (x,), (field(x),))
-    lowered = g @ jax.jacfwd(field)(x)
+
+    def vector(x):
+        v = returned("field", field, x)
+        if v.shape != x.shape:
+            raise ValueError(f"field must return v{list(x.shape)}, a vector of the space; got shape {v.shape}")
+        return v.astype(x.dtype)
+
+    g, along = jax.jvp(space.metric, (x,), (vector(x),))
+    lowered = g @ jax.jacfwd(vector)(x)
     return along + lowered + lowered.T
 
 
@@ -551,7 +558,7 @@ def _raised(g: Float[Array, "n n"], tensor: Array) -> Array:
 
 def check_dim(dim, least: int = 1) -> int:
     """`dim` if it is a whole number ≥ least; else ValueError."""
-    if isinstance(dim, bool) or not isinstance(dim, int | np.integer) or dim < least:
+    if not is_whole(dim) or dim < least:
         raise ValueError(f"dim must be a whole number >= {least}, got {dim!r}")
     return int(dim)
 

@@ -14,9 +14,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from geodyn._engine.jit import as_pytree
 from geodyn._engine.numerics.linalg import solve
+from geodyn._foundations.checks import shown
 from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Count, Float, Scalar
 from geodyn._geometry.manifold.manifold import (
@@ -125,7 +127,23 @@ class AbstractConstantCurvature(AbstractModelSpace):
     @checked
     def coordinates(self, X: Float[Array, " D"]) -> Float[Array, " n"]:
         """The coordinates of X, the inverse of `embed`."""
+        self._check_embedded(X)
         return self.chart.coordinates(X)
+
+    def _check_embedded(self, X) -> None:
+        """Raises ValueError unless X is a point of the embedded space, as far as its numbers are known."""
+        curvature = self.chart.curvature
+        size = self.dim + (curvature != 0)
+        if X.shape != (size,):
+            raise ValueError(f"X must have shape ({size},), a point of the embedding space; got {X.shape}")
+        if curvature == 0 or isinstance(X, Tracer):
+            return
+        known = np.asarray(X, float)
+        squares = known**2
+        off = abs(squares[:-1].sum() + curvature * squares[-1] - curvature)
+        if off > np.sqrt(np.finfo(X.dtype).eps) * (1 + squares.sum()) or (curvature < 0 and known[-1] < 0):
+            surface = "|X| = 1" if curvature > 0 else "|X'|² − w² = −1 and w > 0, with X = (X', w)"
+            raise ValueError(f"X must be on the embedded space, where {surface}; got {shown(X)}: embed makes such X")
 
     @checked
     def squared_distance(self, x: Float[Array, " n"], y: Float[Array, " n"]) -> Scalar:
