@@ -211,7 +211,10 @@ def test_failure_is_an_error():
             r"the guess, from \[-0.7 .* outside of the bounds .*; move it inside",
         ),
         ({"displacement": 0.1, "method": Direct(harmonics=16, steps=4)}, "want at least 1, and two steps for each"),
-        ({"displacement": 0.1, "density": lambda swimmer, r, rdot: rdot}, r"must give a number, got shape \(2,\)"),
+        (
+            {"displacement": 0.1, "density": lambda swimmer, r, rdot: rdot},
+            r"density must return a scalar, got shape \(2,\)",
+        ),
         ({"displacement": 0.1, "swimmer": Beanie(), "guess": (0.0,)}, "one shape variable .* and goes back .*ends="),
         (
             {"displacement": 50.0, "swimmer": PushMePullYou(), "base": (10.0, 4.0)},

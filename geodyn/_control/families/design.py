@@ -93,7 +93,7 @@ def _checked_bounds(parameters: PyTree, bounds: tuple[PyTree, PyTree] | None):
         raise ValueError("optimal_design: parameters must hold at least one number, where the search begins.")
     if bounds is None:
         return jnp.zeros(0), jnp.zeros(0)
-    lower, upper = (ravel_pytree(jax.tree.map(floating, b))[0] for b in bounds)
+    lower, upper = (ravel_pytree(jax.tree.map(lambda x: floating(x, "bounds"), b))[0] for b in bounds)
     if lower.shape != values.shape or upper.shape != values.shape:
         raise ValueError(
             f"optimal_design: bounds must be (lower, upper), each like the parameters, of {values.size} numbers, got"

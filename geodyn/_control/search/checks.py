@@ -8,7 +8,7 @@ from geodyn._control.methods.method import AbstractStrokeMethod
 from geodyn._engine.jit import jit
 from geodyn._foundations.typing import Array, Float
 from geodyn._locomotion.connections.connection import AbstractConnection, AbstractLinkSwimmer, shape_metric
-from geodyn._locomotion.motion.costs import length
+from geodyn._locomotion.motion.costs import is_energy, length, value_of
 from geodyn._locomotion.strokes.stroke import check_closed, floating
 
 
@@ -179,13 +179,16 @@ def _named(swimmer) -> str:
     return f" ({', '.join(names)})" if names else ""
 
 
-def check_density(density) -> None:
-    """Raise ValueError for the length as a cost."""
+def check_density(swimmer, density, m: int) -> None:
+    """Raise ValueError for the length as a cost, and for what gives no number at m shape variables."""
     if getattr(density, "func", density) is length:
         raise ValueError(
             "optimal_stroke: density=length is the same at any pace, so that no stroke is the only best one; leave it"
             " out: the stroke of least energy is also a shortest, at constant power."
         )
+    if not is_energy(density):
+        shape = jax.ShapeDtypeStruct((m,), jnp.result_type(float))
+        jax.eval_shape(lambda r, rdot: value_of(density, swimmer, r, rdot), shape, shape)
 
 
 def check_kinds(swimmer, method, density) -> None:

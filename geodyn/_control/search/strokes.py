@@ -88,7 +88,6 @@ def stroke_problem(
 def _checked_arguments(swimmer, guess, displacement, bounds, base, ends, density, rates) -> Wanted:
     """What is asked for; ValueError for arguments by which no stroke can be found."""
     check_frame(swimmer, bounds, base, ends)
-    check_density(density)
     displacement, free = without_free(displacement)
     target = checked_displacement(swimmer, displacement)
     if ends is None:
@@ -99,6 +98,7 @@ def _checked_arguments(swimmer, guess, displacement, bounds, base, ends, density
     shape = base if base is not None else centre
     m = (shape_at(stroke, floating(0.0)) if shape is None else shape).size
     check_count(swimmer, m, closed=end is None)
+    check_density(swimmer, density, m)
     limits, bounded = checked_limits(bounds, rates, m)
     if known((swimmer, target, base, end)):
         check_places(swimmer, bounds, **{"base or ends[0]": base, "ends[1]": end, "the guess": centre})

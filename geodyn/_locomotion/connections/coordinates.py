@@ -4,6 +4,7 @@ In the frame `g b(r)` the form is `Ad_{b⁻¹} A − b⁻¹ db`, the curvature i
 `b⁻¹ g b`, with b at its start.
 """
 
+import math
 from collections.abc import Callable
 from itertools import product
 
@@ -22,6 +23,7 @@ from geodyn._locomotion.connections.polynomials import chebyshev, exponents
 from geodyn._locomotion.strokes.stroke import floating
 
 _ITERATIONS = 16
+MOST_POLYNOMIALS = 500
 
 
 class Reframed(AbstractConnection):
@@ -152,6 +154,12 @@ def minimum_perturbation(swimmer: AbstractConnection, lower: Numbers, upper: Num
         raise ValueError(
             "minimum_perturbation: lower[m] < upper[m] must be two shapes and degree at least 1, got"
             f" {lower}, {upper} and {degree}."
+        )
+    count = math.comb(degree + lower.size, lower.size)
+    if count > MOST_POLYNOMIALS:
+        raise ValueError(
+            f"degree must be lower: polynomials of degree {degree} in {lower.size} shape variables have {count} terms,"
+            f" at most {MOST_POLYNOMIALS} are fitted"
         )
     powers = exponents(degree, lower.size)
     coefficients, gain = _least_squares(swimmer, lower, upper, powers)

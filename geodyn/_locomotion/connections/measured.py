@@ -25,7 +25,7 @@ from scipy.interpolate import make_interp_spline, make_smoothing_spline
 from scipy.linalg import cho_factor, cho_solve
 
 from geodyn._engine.jit import jit, static_count
-from geodyn._foundations.checks import numbers
+from geodyn._foundations.checks import numbers, shown
 from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Float, Index, Number, Numbers, PyTree
 from geodyn._geometry.groups.lie_group import AbstractLieGroup
@@ -284,7 +284,10 @@ def standard_errors(body: MeasuredConnection, function: Callable[[MeasuredConnec
         raise ValueError("body must know the covariance of its coefficients: one of gd.bundles.fit_connection does")
 
     def values(coefficients):
-        return function(eqx.tree_at(lambda body: body.coefficients, body, coefficients))
+        found = function(eqx.tree_at(lambda body: body.coefficients, body, coefficients))
+        if not jax.tree.leaves(found):
+            raise ValueError(f"function must return a number, an array or a pytree of them, got {shown(found)}")
+        return jax.tree.map(lambda x: numbers("what function returns", x).astype(float), found)
 
     slopes = jax.tree.map(lambda J: J.reshape(*J.shape[: J.ndim - 3], -1), jax.jacrev(values)(body.coefficients))
     # A variance that is zero up to rounding may come out negative.

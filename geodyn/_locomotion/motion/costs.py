@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jax.core import Tracer
 
 from geodyn._engine.jit import jit
+from geodyn._foundations.checks import one_number, returned
 from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Float, Scalar, TypeAliasType
 from geodyn._locomotion.connections.checks import require_defined
@@ -105,6 +106,11 @@ def _ask(swimmer, r) -> None:
 @jit
 def _law(swimmer, r):
     return law(swimmer, r)
+
+
+def value_of(density: Density, swimmer: AbstractInvariantMetric, r: Float[Array, " m"], rdot: Float[Array, " m"]):
+    """The number that a density gives at the shape r and the rate r'; ValueError if it gives something else."""
+    return one_number("density", returned("density", density, swimmer, r, rdot))
 
 
 def is_energy(density: Density) -> bool:

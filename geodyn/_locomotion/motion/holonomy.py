@@ -195,9 +195,7 @@ def power(swimmer: AbstractInvariantMetric, stroke: Stroke, t: Number) -> Scalar
 def _cost(swimmer, stroke, density, steps):
     corners = breaks(stroke)
     times = gauss_times(steps, corners)
-    values = native_rows(lambda t: density(swimmer, *shape_and_rate(stroke, t)), times)
-    if jnp.ndim(values) != 1:
-        raise ValueError(f"cost: density(swimmer, r, r') must give a number, got shape {jnp.shape(values)[1:]}.")
+    values = native_rows(lambda t: costs.value_of(density, swimmer, *shape_and_rate(stroke, t)), times)
     return true_along(swimmer, stroke, times) * mean(values, jnp.diff(step_ends(steps, corners)))
 
 

@@ -14,7 +14,15 @@ from geodyn._foundations.typing import Array, Count, Float, Number, Scalar
 from geodyn._locomotion.connections.connection import AbstractInvariantMetric
 from geodyn._locomotion.motion import costs
 from geodyn._locomotion.motion.holonomy import NODES, WEIGHTS, gauss_times, require_defined_along, step_ends
-from geodyn._locomotion.strokes.stroke import Stroke, breaks, check_closed, floating, shape_and_rate, shapes_at
+from geodyn._locomotion.strokes.stroke import (
+    Stroke,
+    breaks,
+    check_closed,
+    floating,
+    shape_and_rate,
+    shape_at,
+    shapes_at,
+)
 
 
 class RetimedStroke(eqx.Module):
@@ -35,7 +43,7 @@ class RetimedStroke(eqx.Module):
     def __call__(self, t: Number) -> Float[Array, " m"]:
         """The shape at time t."""
         time = self.start + self.rate * t
-        return self.stroke(jnp.mod(time, 1.0) if self.round else time)
+        return shape_at(self.stroke, jnp.mod(time, 1.0) if self.round else time)
 
 
 @checked
