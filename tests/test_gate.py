@@ -256,3 +256,166 @@ def test_places_of_a_square_and_indices(as_users_run):
         gd.strokes.PolygonStroke.square(1.0, range(3))
     with pytest.raises(ValueError, match="index must be a whole number"):
         gd.loads.Driven(jax.random.key(0), lambda t: t)
+
+
+class Reading:
+    """An object that becomes an array, as those of pandas do, and is no number of Python."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __array__(self, dtype=None, copy=None):
+        return np.asarray(self.value, dtype)
+
+
+def test_an_object_that_becomes_an_array_is_one(as_users_run):
+    """It was handed on as it was, to where operands did not fit."""
+    body = gd.System(gd.spaces.Euclidean(1), [1.0, 1.0], gd.Spring([(0, 1)], 1.0, 1.0))
+    found = gd.integrate(body, [[0.0], [2.0]], t0=Reading(0.5), t1=Reading(1.5), steps=2)
+    np.testing.assert_array_equal(found.q, gd.integrate(body, [[0.0], [2.0]], t0=0.5, t1=1.5, steps=2).q)
+    assert gd.Direct(tolerance=Reading(1e-3)).tolerance == 1e-3
+    sums = gd.ensemble(lambda member: 2 * member["a"], {"a": Reading([1.0, 2.0])})
+    np.testing.assert_array_equal(sums, [2.0, 4.0])
+
+
+@pytest.mark.parametrize("unit", ["s", "ns"])
+def test_a_duration_is_no_whole_number(unit):
+    """NumPy makes it one: some became numbers of nanoseconds without a word, others an error of Python."""
+    three = np.timedelta64(3, unit)
+    with pytest.raises(ValueError, match="n must be a positive whole number"):
+        gd.spaces.Sphere(three)
+    with pytest.raises(ValueError, match="steps must be a positive whole number"):
+        gd.geodesic(gd.spaces.Sphere(2), [0.0, 0.0], [0.1, 0.1], [1.0], steps=three)
+    with pytest.raises(ValueError, match="signature must be"):
+        gd.Manifold(lambda x: jnp.eye(4), dim=4, signature=(three, 1))
+
+
+def test_a_function_within_what_is_given_is_named():
+    members = jnp.arange(3.0)
+    wrong = gd.ensembles.Mean(lambda value: np.sin(np.asarray(value)))
+    with pytest.raises(ValueError, match=r"^reduce\.of cannot be traced: write it with jax\.numpy"):
+        gd.ensemble(lambda member: member, members, reduce=wrong)
+    wrong = gd.ensembles.Histogram([0.0, 1.0, 2.0], lambda value: [value, value])
+    with pytest.raises(ValueError, match="of must return an array, got list"):
+        gd.ensemble(lambda member: member, members, reduce=wrong)
+    wrong = gd.ensembles.Quantiles(0.5, 0.0, 1.0, of=lambda value: value + 1j)
+    for reduce in (wrong, gd.ensembles.Mean(lambda value: value + 1j)):
+        with pytest.raises(ValueError, match=r"what of returns.* must be real numbers"):
+            gd.ensemble(lambda member: member, members, reduce=reduce)
+
+
+def test_our_own_functions_are_not_blamed():
+    """All that are checked share the code of the check, which is part of every traceback."""
+
+    @checked
+    def outer(function: Callable[[Array], Array], q: Float[Array, " n"]) -> Array:
+        return jnp.reshape(q, (-1, 2))
+
+    with pytest.raises(ValueError, match=r"the call failed on what was given for function, q of shape \(3,\)"):
+        outer(given, jnp.ones(3))
+
+
+CONTACTS = gd.systems.Contacts(
+    lambda q: q[1:], restitution=0.5, friction=0.1, slip=lambda q, v: jax.jvp(lambda q: q[:1], (q,), (v,))[1][None]
+)
+WRONG_AGAIN = {
+    "a contact that is not there": (
+        lambda: CONTACTS.gap(jnp.zeros(()), [0.1, 0.2], [3]),
+        "which must be numbers of contacts",
+    ),
+    "a negative contact": (lambda: CONTACTS.restitution([0.1, 0.2], [-1]), "which must be numbers of contacts"),
+    "no configuration": (lambda: CONTACTS.friction("a", [0]), r"q must be an array of shape \[n\]"),
+    "no such contact of bodies": (
+        lambda: gd.System(gd.spaces.Euclidean(1), [1.0, 1.0], gd.Contact(0.1)).contacts.gap(
+            jnp.zeros(()), [0.0, 1.0], [0, 5]
+        ),
+        r"which must be numbers of contacts, from 0 to 0; got \[0, 5\]",
+    ),
+    "a point of another space": (lambda: gd.spaces.Sphere(2).coordinates([1.0, 0.0]), r"X must have shape \(3,\)"),
+    "a point off the sphere": (lambda: gd.spaces.Sphere(2).coordinates([0.0, 0.0, 0.0]), "X must be on the embedded"),
+    "a point of the lower sheet": (
+        lambda: gd.spaces.Hyperbolic(2).coordinates([0.0, 0.0, -1.0]),
+        "X must be on the embedded space",
+    ),
+    "a segment of complex shapes": (
+        lambda: gd.strokes.segment(lambda t: jnp.stack([t, t]) + 1j, 0.0, 0.5)(0.5),
+        r"a stroke is a function t → r\[m\].*complex",
+    ),
+    "a curve of rows": (
+        lambda: gd.parallel_transport(gd.spaces.Sphere(2), lambda t: jnp.ones((1, 2)) * t, [0.1, 0.2], [0.0, 1.0]),
+        r"curve must return x\[2\]",
+    ),
+    "a field of lists": (
+        lambda: gd.killing_defect(gd.spaces.Sphere(2), lambda x: [x[0], x[1]], [0.1, 0.2]),
+        "field must return an array, got list",
+    ),
+    "a field of one number": (
+        lambda: gd.killing_defect(gd.spaces.Sphere(2), lambda x: x[:1], [0.1, 0.2]),
+        r"field must return v\[2\]",
+    ),
+    "a cost in a list": (
+        lambda: gd.cost(gd.swimmers.Purcell(), gd.FourierStroke.circle(1.0), density=lambda swimmer, r, v: [v @ v]),
+        "density must return an array, got list",
+    ),
+    "an optimum of a cost in a tuple": (
+        lambda: gd.optimal_stroke(
+            gd.swimmers.Purcell(), [0.5, 0.5], displacement=0.05, density=lambda swimmer, r, v: (v @ v, 0.0)
+        ),
+        "density must return an array, got tuple",
+    ),
+    "a degree that cannot be": (
+        lambda: gd.bundles.minimum_perturbation(gd.swimmers.Purcell(), [-1.0, -1.0], [1.0, 1.0], degree=3000),
+        "degree must be lower: .* 4504501 terms",
+    ),
+    "flags as bounds": (
+        lambda: gd.design.optimal_design(
+            lambda p: gd.swimmers.Purcell(lengths=p),
+            jnp.ones(3),
+            displacement=0.05,
+            bounds=(np.ones(3, bool), 2 * np.ones(3)),
+        ),
+        "bounds must be real numbers",
+    ),
+    "a motion of nothing": (
+        lambda: gd.project(
+            gd.System(gd.spaces.Euclidean(1), [1.0, 1.0], gd.Rod([(0, 1)], 1.0)), np.zeros((2, 0)), np.zeros((2, 0))
+        ),
+        r"q \(or q0\) must be a configuration, got shape \(2, 0\)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_AGAIN)
+def test_what_was_an_error_from_inside_is_refused(name, as_users_run):
+    run, words = WRONG_AGAIN[name]
+    with pytest.raises(ValueError, match=words):
+        run()
+
+
+def test_standard_errors_are_of_real_numbers():
+    random = np.random.default_rng(0)
+    shapes = random.uniform(-1, 1, (100, 2))
+    forms = np.stack([-shapes[:, 1:], shapes[:, :1]], axis=2) / 2 + 0.01 * random.normal(size=(100, 1, 2))
+    body = gd.bundles.fit_connection(gd.groups.Translation(1), shapes, forms=forms, degree=1)
+    with pytest.raises(ValueError, match="what function returns must be real numbers"):
+        gd.bundles.standard_errors(body, lambda body: body.coefficients + 1j)
+    with pytest.raises(ValueError, match=r"function must return a number, .* got None"):
+        gd.bundles.standard_errors(body, lambda body: None)
+
+
+def test_numbers_of_other_precision_fit():
+    """Derivatives want one precision in all numbers, and a loop the one with which it began."""
+    q, v = np.array([0.1, 0.2]), np.array([0.3, 0.1], np.float32)
+    wall = gd.System(gd.spaces.Euclidean(2), [1.0], gd.Wall(lambda x: x[1], friction=0.2)).contacts
+    np.testing.assert_allclose(wall.slip(jnp.zeros(()), q, v), wall.slip(jnp.zeros(()), q, v.astype(float)))
+    torus = gd.Manifold(lambda x: jnp.diag(jnp.stack([jnp.ones(()), (2 + jnp.cos(x[0])) ** 2])), dim=2)
+    carried = [gd.parallel_transport(torus, lambda t: jnp.stack([t, t]), w, [0.0, 1.0]) for w in (v, v.astype(float))]
+    np.testing.assert_allclose(*carried, rtol=1e-5)
+
+
+def test_points_far_out_have_coordinates():
+    """Where the squares of X cancel the check of it must not say more than rounding knows."""
+    far = gd.spaces.Hyperbolic(2)
+    for distance in (1.0, 5.0, 12.0, 17.0):
+        x = far.exp(jnp.zeros(2), jnp.array([distance, 0.0]))
+        np.testing.assert_allclose(far.coordinates(far.embed(x)), x, rtol=1e-6)

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._engine.jit import static_count
-from geodyn._foundations.checks import numbers
+from geodyn._foundations.checks import numbers, returned
 from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Bool, Count, Each, Number, Numbers, PyTree
 
@@ -173,7 +173,7 @@ class Histogram(AbstractReduction):
 
     def total(self, values, good):
         """How many members lie between each two edges, [..., K + 2] with those below and above."""
-        x = jax.vmap(self.of)(values)
+        x = jax.vmap(lambda value: returned("of", self.of, value))(values)
         place = jnp.searchsorted(jnp.asarray(self.edges, _as_float(x).dtype), x, side="right")
         numbers = jnp.moveaxis(place, 0, -1).reshape(-1, len(good))
 
@@ -253,4 +253,6 @@ def _beside(good, x):
 
 
 def _as_float(x):
+    if jnp.iscomplexobj(x):
+        raise ValueError("what of returns, or the value of a member without it, must be real numbers, got complex ones")
     return x if jnp.issubdtype(x.dtype, jnp.inexact) else x.astype(float)

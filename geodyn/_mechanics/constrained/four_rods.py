@@ -53,7 +53,7 @@ def pinned_chain(
     span = number("span", span)
     fraction = jnp.arange(count + 1) / count
     sag = jnp.sqrt(jnp.maximum(count**2 - span**2, 0.0)) * 2 * fraction * (1 - fraction)
-    joints = jnp.stack([span * fraction, *[0 * sag] * (dim - 2), sag], axis=1)
+    joints = jnp.zeros((count + 1, dim)).at[:, 0].set(span * fraction).at[:, -1].set(sag)
     edges = [(i, i + 1) for i in range(count)]
     masses = {"rod_masses": rod_mass, "hinge_masses": hinge_mass, "gravity": gravity}
     return linkage(joints, edges, pins=(0, count), lengths=1.0, **masses)

@@ -56,6 +56,8 @@ def project(
     system, q, v, t = traced_numbers((system, *(floats(*x) for x in (("q", q), ("v", v))), t))
     if q.shape != v.shape:
         raise ValueError(f"v must have the shape of q, {q.shape}; got {v.shape}")
+    if q.size == 0:
+        raise ValueError(f"q (or q0) must be a configuration, got shape {q.shape}")
     t = jnp.asarray(t, q.dtype)
     if system.count_constraints(q) == 0:
         return q, v

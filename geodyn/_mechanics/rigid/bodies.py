@@ -373,5 +373,6 @@ def heavy_top(
     Source:
         Audin, *Spinning Tops*, chapter I.
     """
-    weight = PointLoad(-jnp.asarray(mass, float) * gravity * jnp.array([[0.0, 0.0, 0.0], [0.0, 0.0, 1.0]]))
+    mass = number("mass", mass, positive=True)
+    weight = PointLoad(-mass * gravity * jnp.array([[0.0, 0.0, 0.0], [0.0, 0.0, 1.0]]))
     return RigidBodies(inertia, mass, weight, points=[(0, centre)], pinned=np.zeros((1, 3)))
