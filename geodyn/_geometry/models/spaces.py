@@ -138,10 +138,12 @@ class AbstractConstantCurvature(AbstractModelSpace):
             raise ValueError(f"X must have shape ({size},), a point of the embedding space; got {X.shape}")
         if curvature == 0 or isinstance(X, Tracer):
             return
-        known = np.asarray(X, float)
-        squares = known**2
-        off = abs(squares[:-1].sum() + curvature * squares[-1] - curvature)
-        if off > np.sqrt(np.finfo(X.dtype).eps) * (1 + squares.sum()) or (curvature < 0 and known[-1] < 0):
+        known = np.asarray(X)
+        *across, w = known.tolist()
+        square = sum(x * x for x in across)
+        off = abs(square + curvature * w * w - curvature)
+        half_the_digits = 1e-8 if known.itemsize > 4 else 3e-4
+        if off > half_the_digits * (1 + square + w * w) or (curvature < 0 and w < 0):
             surface = "|X| = 1" if curvature > 0 else "|X'|² − w² = −1 and w > 0, with X = (X', w)"
             raise ValueError(f"X must be on the embedded space, where {surface}; got {shown(X)}: embed makes such X")
 
