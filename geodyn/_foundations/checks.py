@@ -82,7 +82,7 @@ def as_jax_knows_it(value, array):
     """The value if it is of Python or of JAX, or of NumPy with a type that JAX knows, else the `array` made of it."""
     if isinstance(value, np.ndarray | np.generic):
         return value if _is_known(value.dtype) else array
-    return value if isinstance(value, jax.Array | float | int) else array
+    return value if isinstance(value, jax.Array | float | int | list | tuple) else array
 
 
 def _joined(name, value, wanted):
