@@ -784,6 +784,43 @@ def complementary_error_function(x: Array) -> Array:
     return _where(size < 0.5, near, _where(x < 0, 2 - tail, tail))
 
 
+# ------------------------------------------------------------------------------------------------------- remainders
+
+
+def remainder(x: Array, y: Array) -> Array:
+    """x − n y, where n is x/y without its fraction: exact, by long division, ten binary digits at a time.
+
+    A processor has it, a graphics processor has not.
+    """
+    (first, size), (second, unit) = _whole(x), _whole(y)
+    is_number = (abs(x) < np.inf) & (y != 0) & (y == y)
+    divisor = lax.select(is_number, second, np.full(second.shape, 1))
+
+    def goes_on(state):
+        _, left = state
+        return lax.reduce(left > 0, np.False_, lax.bitwise_or, range(left.ndim))
+
+    def divided(state):
+        rest, left = state
+        digits = lax.clamp(np.int64(0), left, np.int64(10))
+        return lax.rem(lax.shift_left(rest, digits), divisor), left - digits
+
+    left = lax.select(is_number & (size >= unit), size - unit, np.zeros(size.shape, np.int64))
+    rest, _ = lax.while_loop(goes_on, divided, (lax.rem(first, divisor), left))
+    half = lax.shift_right_arithmetic(unit - 1075, np.int64(1))  # In two factors: both are normal numbers.
+    found = rest.astype(np.float64) * _power_of_two(half) * _power_of_two(unit - 1075 - half)
+    return _where(is_number, _where(abs(x) < abs(y), x, _signed(found, x)), np.nan)
+
+
+def _whole(x: Array) -> tuple[Array, Array]:
+    """(m, k), whole numbers, with |x| = m 2^(k − 1075)."""
+    bits = _bits(x) & ~SIGN
+    exponent = lax.shift_right_logical(bits, np.int64(52))
+    # Numbers below the normal ones have no first digit that is not written.
+    first_digit = lax.select(exponent > 0, np.full(bits.shape, MANTISSA + 1), np.zeros(bits.shape, np.int64))
+    return (bits & MANTISSA) | first_digit, lax.max(exponent, np.int64(1))
+
+
 FORMULAS: dict[str, Callable[..., Array]] = {
     "sin": sine,
     "cos": cosine,
@@ -810,6 +847,8 @@ FORMULAS: dict[str, Callable[..., Array]] = {
     "erf": error_function,
     "erfc": complementary_error_function,
 }
+
+FORMULAS_OF_GRAPHICS = FORMULAS | {"rem": remainder}
 
 # What is long and seldom needed: of the function that chooses it, the one that computes it, of one number.
 SELDOM: dict[str, Callable[[Array], tuple[Array, ...]]] = {reduced_where_far.__name__: _reduced_far}

@@ -68,3 +68,18 @@ def test_what_a_graphics_processor_is_given(monkeypatch):
     jax.clear_caches()
     assert text.count(graphics.TARGET) >= 2 and "stablehlo.while" not in text
     assert f".target {graphics.OLDEST}" in text and ".visible .entry run(" in text
+
+
+def test_remainders_are_exact():
+    """Those of C's fmod, of numbers of all sizes: a graphics processor has no such instruction."""
+    rng = np.random.default_rng(0)
+    of_all_sizes = rng.integers(-(2**63), 2**63 - 1, (2, 2000)).view(float)
+    angles = np.stack([100 * rng.normal(size=2000), np.full(2000, 2 * np.pi)])
+    edges = [0.0, -0.0, 1.0, -1.5, 5e-324, -3e-310, 2.0**-1022, 1e308, np.inf, -np.inf, np.nan]
+    x, y = np.concatenate([of_all_sizes, angles, np.reshape(np.meshgrid(edges, edges), (2, -1))], axis=1)
+    closed = jax.make_jaxpr(lambda x, y: [jax.lax.rem(x, y)])(1.0, 1.0)
+    (found,) = on_host(members.kernel_of(closed, (False, False)), x.size, [x, y], [(x.shape, x.dtype)], 3)
+    with np.errstate(invalid="ignore"):
+        exact = np.fmod(x, y)
+    assert np.array_equal(found, exact, equal_nan=True)
+    assert np.array_equal(np.signbit(found)[~np.isnan(exact)], np.signbit(exact)[~np.isnan(exact)])

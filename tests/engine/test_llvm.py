@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from helpers.graphics import on_host
 from jax import lax
 from random_programs import evaluated
 
@@ -249,6 +250,7 @@ def test_what_stands_twice_is_one_function(monkeypatch):
     """A program in a program, with arrays in memory and a loop whose length is each member's own; once more in another
     order of its results, and with a number that is known."""
     monkeypatch.setattr(functions, "LONG", 3)
+    monkeypatch.setattr(functions, "LONG_ON_GRAPHICS", 3)
     table = jnp.asarray(np.arange(40.0).reshape(4, 10))
 
     def longer(x, y):
@@ -272,8 +274,12 @@ def test_what_stands_twice_is_one_function(monkeypatch):
     for g, want in zip(got, jax.vmap(program, -1, -1)(x, y), strict=True):
         np.testing.assert_allclose(g, want, rtol=1e-14)
     alone = jax.jit(lambda x, y: members.natively(closed, (x, y), ()))(x[:, 2], y[:, 2])
-    for a, g in zip(alone, got, strict=True):
+    kernel = members.kernel_of(closed, (False, False))
+    assert kernel.text.count("define internal void @part") == 3
+    types = [(g.shape, g.dtype) for g in got]
+    for a, k, g in zip(alone, on_host(kernel, 7, [x, y], types, 3), got, strict=True):
         np.testing.assert_allclose(a, g[..., 2], rtol=1e-14)
+        np.testing.assert_allclose(k, g, rtol=1e-14)
 
 
 def test_few_rows_are_computed_at_once():

@@ -82,6 +82,9 @@ class Code:
         # `below`, of the functions that call it), and in what the caller provides.
         self.stack, self.scratch, self.below = 0, 0, 0
         self.most_on_stack, self.most_scratch = 0, 0
+        # Of a graphics processor: the pieces of the stack (bytes, address) that are in use, and those that are not.
+        self.taken: list[tuple[int, str]] = []
+        self.free: dict[int, list[str]] = {}
         # The programs that are called as functions, and their texts.
         self.functions, self.texts, self.repeated = {}, [], {}
 
@@ -312,15 +315,27 @@ class Code:
         name = f"%{self.fresh('m')}"
         most_of_one, most = (MOST_OF_THREAD_ONE, MOST_OF_THREAD) if self.is_graphics else (MOST_OF_ONE, MOST_ON_STACK)
         if count <= most_of_one and self.below + self.stack + count <= most:
-            self.begin.append(f"  {name} = getelementptr i8, ptr %stack, i64 {self.stack}")
-            self.stack += count
-            self.most_on_stack = max(self.most_on_stack, self.stack)
-            return Memory(name, size, dtype, wide)
+            return Memory(self._of_stack(name, count), size, dtype, wide)
         count = -(-size * SLOT // 64) * 64 if self.is_graphics else count
         self.begin += self._of_scratch(name)
         self.reserve(count)
         self.scratch += count
         return Memory(name, size, dtype, wide, rows=self.is_graphics, of_threads=self.is_graphics)
+
+    def _of_stack(self, name: str, count: int) -> str:
+        """The address of so many bytes of the stack that are not in use, by default under this name. On a graphics
+        processor each piece is one of its own, which LLVM keeps in registers where that can be."""
+        start, self.stack = self.stack, self.stack + count
+        self.most_on_stack = max(self.most_on_stack, self.stack)
+        if not self.is_graphics:
+            self.begin.append(f"  {name} = getelementptr i8, ptr %stack, i64 {start}")
+            return name
+        if self.free.get(count):
+            name = self.free[count].pop()
+        else:
+            self.begin.append(f"  {name} = alloca [{count} x i8], align {SLOT}")
+        self.taken.append((count, name))
+        return name
 
     def _of_scratch(self, name: str) -> list[str]:
         """The instructions for the address of the scratch memory that is not in use, under this name."""
@@ -336,12 +351,17 @@ class Code:
     @contextlib.contextmanager
     def scope(self):
         """What memory is taken within it is free again afterwards."""
-        kept = self.stack, self.scratch
+        kept, before = (self.stack, self.scratch), len(self.taken)
         yield
         self.stack, self.scratch = kept
+        for count, name in self.taken[before:]:
+            self.free.setdefault(count, []).append(name)
+        del self.taken[before:]
 
     def opening(self) -> list[str]:
         """The instructions at the begin of the function."""
+        if self.is_graphics:
+            return self.begin
         return [f"  %stack = alloca [{max(self.most_on_stack, 1)} x i8], align 64", *self.begin]
 
     def table(self, numbers: np.ndarray) -> Memory:

@@ -19,8 +19,8 @@ TRIPLE = "nvptx64-nvidia-cuda"
 OLDEST = "sm_75"
 # Programs of bodies need most of the registers there are, and small blocks leave none of the processors idle.
 THREADS = 32
-# More threads than there can be at a time would need more memory for nothing.
-MOST_BLOCKS = 2**12
+# More threads than there can be at a time would need more memory for nothing; it has so many bytes at most.
+MOST_BLOCKS, MOST_SCRATCH = 2**12, 2**32
 TARGET = "__gpu$xla.gpu.ptx"
 
 
@@ -79,7 +79,8 @@ def called(ptx: str, scratch_of_one: int, size: int, args: list, results: list) 
     """The results of a translated kernel, of which each thread needs so many bytes of scratch memory, for a batch of
     this size; `results` are their types."""
     full = [x for x in args if x.size]
-    blocks = min(-(-size // THREADS), MOST_BLOCKS)
+    most_blocks = min(MOST_BLOCKS, MOST_SCRATCH // max(THREADS * scratch_of_one, 1))
+    blocks = max(min(-(-size // THREADS), most_blocks), 1)
     scratch = [jax.ShapeDtypeStruct((blocks * THREADS * scratch_of_one,), np.uint8)] if scratch_of_one else []
     types = [*scratch, *(x for x in results if x.size)]
     options = {"name": "run", "kernel_type": "ptx", "kernel_data": ptx}

@@ -21,8 +21,6 @@ def written(code: Code, name: str, params: dict, dtype, args: list[Value]) -> Va
     kind = args[0].dtype.kind
     if name in COMPARE:
         return _compared(code, name, *args)
-    if name == "rem" and kind == "f" and code.is_graphics:
-        raise KeyError("a remainder, which LLVM gets wrong there")
     if name in FLOAT and kind == "f":
         return _binary(code, FLOAT[name], *args)
     if name in WHOLE and kind != "f":

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from geodyn._engine.cells import apply, fill
-from geodyn._engine.elementary import FORMULAS
+from geodyn._engine.elementary import FORMULAS, FORMULAS_OF_GRAPHICS
 from geodyn._engine.expressions import Graph, Node
 from geodyn._engine.internals import Literal, double_precision, needed
 from geodyn._engine.llvm.code import BOOL, WORD, Code, Memory, NotUnderstood, Place, Value
@@ -74,6 +74,8 @@ class Block:
         self.places: dict[int, Place] = {}
         self.known: dict[int, Value] = {}
         self.copies: dict[tuple, Stored] = {}
+        # The elementary functions that are programs of arithmetic.
+        self.formulas = FORMULAS_OF_GRAPHICS if code.is_graphics else FORMULAS
         # What functions of the same number share.
         self.shared: dict[tuple, list[Value]] = {}
         self.wide: list[bool] = []
@@ -183,7 +185,7 @@ class Block:
     def elementwise(self, equation, cells: list, kind: Kind) -> np.ndarray:
         """The numbers of an operation on each number of arrays of this kind."""
         name = equation.primitive.name
-        if name not in FORMULAS or kind.dtype.kind != "f" or not kind.size:
+        if name not in self.formulas or kind.dtype.kind != "f" or not kind.size:
             (values,) = apply(self.graph, equation, cells)
             return values
         given = tuple(str(x.reshape(-1)[0].dtype) for x in cells)
@@ -411,7 +413,7 @@ def formula(name: str, size: int, dtype: str, given: tuple[str, ...]):
 
     def values(*args):
         doubles = [x.astype(np.float64) for x in args]
-        return [FORMULAS[name](*doubles).astype(dtype)]
+        return [FORMULAS_OF_GRAPHICS[name](*doubles).astype(dtype)]
 
     with double_precision(), jax.numpy_rank_promotion("allow"):
         return jax.make_jaxpr(values)(*(jax.ShapeDtypeStruct((size,), x) for x in given))

@@ -17,8 +17,9 @@ from geodyn._engine.program.arrays import Kind, Stored, flat, forms, joined, who
 from geodyn._engine.program.block import FEW, MOST_CELLS, Block
 from geodyn._engine.program.varying import results
 
-# A program of fewer operations is written out wherever it stands.
-LONG = 400
+# A program of fewer operations is written out wherever it stands: on a graphics processor, whose functions take their
+# arguments from memory, a longer one too.
+LONG, LONG_ON_GRAPHICS = 400, 1000
 NAMED = {"jit", "pjit"}
 # What does not change what a program computes.
 OTHERS = {"name", "ctx_mesh", "debug_info", "compiler_options_kvs", "inline", "keep_unused", "jvp_jaxpr_fun"}
@@ -32,14 +33,15 @@ class Description(NamedTuple):
     order: list[int]
 
 
-def repeated(closed) -> dict[int, Description]:
+def repeated(closed, is_graphics: bool) -> dict[int, Description]:
     """The long programs that stand more than once in a program, by their `id`."""
+    shortest = LONG_ON_GRAPHICS if is_graphics else LONG
     times, found = Counter(), {}
 
     def look(jaxpr):
         for equation in jaxpr.eqns:
             inner = inner_program(equation)
-            if inner is not None and equation.primitive.name in NAMED and length(inner.jaxpr) >= LONG:
+            if inner is not None and equation.primitive.name in NAMED and length(inner.jaxpr) >= shortest:
                 known = id(inner.jaxpr) in found
                 if not known:
                     found[id(inner.jaxpr)] = description(inner)

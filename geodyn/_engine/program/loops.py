@@ -188,7 +188,8 @@ def scan(block: Block, equation, args, wanted) -> list:
     if length <= FEW_TURNS and nc == 0 and _pays_together(block, equation, xs):
         return _turns_together(block, equation, args)
     if length <= FEW_TURNS and programs_length(program.jaxpr) <= SHORT_TURN:
-        alike = nc == 0 and block.mask.wide and _length(program.jaxpr) < math.inf
+        many = block.mask.wide or code.is_graphics
+        alike = nc == 0 and many and _length(program.jaxpr) < math.inf
         written = (_turns_side_by_side if alike else _turns_written_out)(block, equation, args)
         if written is not None:
             return written

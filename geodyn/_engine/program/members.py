@@ -79,7 +79,7 @@ def _write(block: Block, closed, shared: tuple[bool, ...], many: bool) -> tuple[
     """Writes the instructions of the program of one member, or of as many as are computed at once; (the names of the
     arrays that it is given, of those that it returns)."""
     wide, args, targets = block.mask.wide, [], []
-    block.code.repeated = repeated(closed)
+    block.code.repeated = repeated(closed, block.code.is_graphics)
     for k, (aval, is_shared) in enumerate(zip(closed.in_avals, shared, strict=True)):
         form = kind(aval)
         memory = Memory(f"%x{k}", form.size, form.dtype, wide and not is_shared, rows=not is_shared)

@@ -6,7 +6,7 @@ import numpy as np
 
 from geodyn._engine.batches import NATIVE, evaluated, traced
 from geodyn._engine.cells import ELEMENTWISE, REDUCTIONS, apply, fill, has_rule
-from geodyn._engine.elementary import FORMULAS, SELDOM
+from geodyn._engine.elementary import SELDOM
 from geodyn._engine.internals import INLINED, inner_program, solver_of
 from geodyn._engine.llvm.code import NotUnderstood
 from geodyn._engine.program.arrays import kind
@@ -53,7 +53,7 @@ def ruled(block: Block, equation, args, wanted) -> list:
     forms = [kind(v.aval) for v in equation.outvars]
     if any(x.size > MOST_CELLS for x in (*args, *forms)) or (name in REDUCTIONS and not args[0].size):
         return on_large(block, equation, args, wanted)
-    if name in FORMULAS and forms[0].size > MOST_IN_LINE:
+    if name in block.formulas and forms[0].size > MOST_IN_LINE:
         return [block.cells(x) for x in on_large(block, equation, args, [None])]
     cells = [block.cells(x) for x in args]
     if name in ELEMENTWISE:
