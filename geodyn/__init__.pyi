@@ -34,6 +34,8 @@ from ._geometry.manifold.manifold import ricci as ricci
 from ._geometry.manifold.manifold import scalar_curvature as scalar_curvature
 from ._geometry.manifold.manifold import sectional_curvature as sectional_curvature
 from ._geometry.manifold.manifold import killing_defect as killing_defect
+from ._geometry.symmetries.symmetries import symmetries as symmetries
+from ._geometry.symmetries.symmetries import Symmetries as Symmetries
 from ._geometry.geodesics.geodesic import geodesic as geodesic
 from ._geometry.geodesics.geodesic import exp as exp
 from ._geometry.geodesics.geodesic import log as log

@@ -33,6 +33,7 @@ ROOMS = [
     "_geometry/models",
     "_geometry/geodesics",
     "_geometry/derived",
+    "_geometry/symmetries",
     "_geometry/groups",
     "_mechanics/elements",
     "_mechanics/points",

@@ -25,7 +25,6 @@ from geodyn._geometry.geodesics.relaxation import Effort
 from geodyn._geometry.manifold.manifold import (
     AbstractManifold,
     AbstractMetric,
-    Manifold,
     check_metric,
     check_symmetric,
     checked_points,
@@ -35,6 +34,7 @@ from geodyn._geometry.manifold.manifold import (
     knows_distances,
     period_of,
     safe_sqrt,
+    signature_of,
     within,
 )
 from geodyn._geometry.models.spaces import AbstractConstantCurvature, Embedded, Product
@@ -464,8 +464,9 @@ def half_square(space, x, y, nodes):
     y = nearest_image(space, x, y)
     if knows_distances(space):
         return _scalar(space.squared_distance(x, y), space) / 2
-    if isinstance(space, Manifold) and space.signature[1] > 0:
-        raise ValueError(f"distance and log need a positive definite metric; this one has signature {space.signature}")
+    signature = signature_of(space)
+    if signature[1] > 0:
+        raise ValueError(f"distance and log need a positive definite metric; this one has signature {signature}")
     return energy_between(space, x, y, effort_of(nodes))
 
 
@@ -624,7 +625,7 @@ def check_manifold(space: AbstractManifold, x: Numbers) -> None:
         the metric at x = [0.3, 0.1] must be symmetric, got
     """
     (x,) = checked_points(space, x=x)
-    check_metric(space, x, signature=space.signature if isinstance(space, Manifold) else None)
+    check_metric(space, x, signature=signature_of(space))
     if knows_distances(space):
         _check_distances(space, x)
     if callable(getattr(space, "embedding", None)) and not isinstance(space, Embedded):

@@ -185,6 +185,11 @@ def _signature_of(signature, dim: int) -> tuple[int, int]:
     return tuple(map(int, signature))
 
 
+def signature_of(space) -> tuple[int, int]:
+    """The numbers of positive and of negative squares in the metric: what the space declares, else none is negative."""
+    return getattr(space, "signature", (space.dim, 0))
+
+
 @functools.singledispatch
 def count_coordinates(space) -> int:
     """The number of coordinates of a point."""
@@ -684,7 +689,7 @@ def _check_matrices(space: AbstractManifold, g: np.ndarray, points: np.ndarray, 
         wanted = "positive definite" if signature[1] == 0 else f"of signature {signature}"
         singular = "x is a singular point of the chart"
         declare = "declare it: Manifold(…, signature=(p, q))"
-        if isinstance(space, Manifold) and space.signature == (positive, negative):
+        if signature_of(space) == (positive, negative):
             declare = "dynamics needs a positive definite one; for free motion take gd.geodesic"
         remedy = singular if positive + negative < len(x) else declare
         raise ValueError(

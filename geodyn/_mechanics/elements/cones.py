@@ -17,7 +17,7 @@ from geodyn._geometry.geodesics.between import short_path
 from geodyn._geometry.geodesics.geodesic import nearest_image
 from geodyn._geometry.geodesics.paths import gauss
 from geodyn._geometry.geodesics.relaxation import NODES
-from geodyn._geometry.manifold.manifold import AbstractManifold, Manifold, safe_sqrt
+from geodyn._geometry.manifold.manifold import AbstractManifold, safe_sqrt, signature_of
 
 ROUNDING = 16
 
@@ -29,8 +29,9 @@ def content(space: AbstractManifold, points, nodes: int) -> tuple[Scalar, Bool[A
     resolves n Legendre modes of the integrand and integrates twice as many exactly. The modes decay geometrically, so
     the error is about the square of the highest resolved modes. The integrand counts as resolved if these are below
     √eps times the mean of the product of the lengths of ∂x/∂s, ∂x/∂t, …"""
-    if isinstance(space, Manifold) and space.signature[1] > 0:
-        raise ValueError(f"areas and volumes need a positive definite metric; this one has signature {space.signature}")
+    signature = signature_of(space)
+    if signature[1] > 0:
+        raise ValueError(f"areas and volumes need a positive definite metric; this one has signature {signature}")
     *before, last = points
     corners = [last]
     for point in reversed(before):

@@ -1,0 +1,1 @@
+"""Symmetries of any metric: its Killing fields, found from the metric alone, and the motions along them."""

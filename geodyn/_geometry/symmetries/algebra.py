@@ -1,0 +1,262 @@
+"""The algebra of the Killing fields of a space: which pairs at one point they are, and their brackets.
+
+It is found outside of JAX, in double precision, since its dimension is a number of singular values that are zero. The
+pairs are written in an orthonormal frame e_i at the point, y = (k_i, α_ij for i < j), all indices lowered.
+"""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn._engine.jit import jit
+from geodyn._engine.native import native_rows
+from geodyn._foundations.typing import Array, Float
+from geodyn._geometry.manifold.manifold import AbstractManifold, period_of
+from geodyn._geometry.symmetries.prolongation import (
+    STAGES,
+    changes,
+    curvature_and_gradient_at,
+    curvature_at,
+    nodes_between,
+    pairs_of,
+    rate,
+    two_forms,
+)
+from geodyn._integrators.contract.tableau import gauss
+
+# From the point one looks along so many rays, on each at the ends of so many steps; around a period in so many.
+RAYS, STEPS, STEPS_AROUND = 6, 4, 32
+# A singular value, in units of its rounding error, is zero below the first number and is not above the second. Right
+# answers had 0.2 at most for what is zero.
+ZERO, NONZERO = 30.0, 1e4
+# Brackets of Killing fields are Killing fields but for this relative error, where their number is right.
+CLOSED = 1e-8
+
+
+class Frame(NamedTuple):
+    """An orthonormal frame at a point: its vectors [n, n] (columns), the signs of their squares [n], and the inverse
+    matrix."""
+
+    vectors: Float[np.ndarray, "n n"]
+    signs: Float[np.ndarray, " n"]
+    inverse: Float[np.ndarray, "n n"]
+
+
+class Evidence(NamedTuple):
+    """What was found around a point: the singular values in units of their rounding errors, ascending [N]; the
+    directions in the space of pairs that belong to them, in units of the frame [N, N]; the `ends` of the rays [R, n],
+    and how pairs in coordinates change the curvature there [M, N]."""
+
+    singular: Float[np.ndarray, " N"]
+    directions: Float[np.ndarray, "N N"]
+    ends: Float[np.ndarray, "R n"]
+    changes: Float[np.ndarray, "M N"]
+
+    def count(self, threshold: float) -> int:
+        """How many of the singular values are smaller."""
+        return int(np.sum(self.singular < threshold))
+
+    @property
+    def gap(self) -> float:
+        """The smallest of them that is not zero over the largest that is, or over its rounding error."""
+        dim = self.count(ZERO)
+        least = self.singular[dim] if dim < self.singular.size else np.inf
+        return float(least / max(1.0, self.singular[dim - 1] if dim else 1.0))
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether no singular value is between zero and not zero."""
+        return self.count(ZERO) == self.count(NONZERO)
+
+
+def frame_of(g: Float[np.ndarray, "n n"]) -> Frame:
+    """The frame of a metric. That of a positive definite one begins along the first coordinate."""
+    eigenvalues, eigenvectors = np.linalg.eigh(g)
+    if eigenvalues[0] > 0:
+        vectors, signs = np.linalg.inv(np.linalg.cholesky(g)).T, np.ones(len(g))
+    else:
+        vectors, signs = eigenvectors / np.sqrt(np.abs(eigenvalues)), np.sign(eigenvalues)
+    return Frame(vectors, signs, signs[:, None] * (vectors.T @ g))
+
+
+def to_coordinates(frame: Frame) -> Float[np.ndarray, "N N"]:
+    """The matrix that takes pairs in the frame to pairs in coordinates."""
+    n = len(frame.signs)
+    a, b = pairs_of(n)
+    forms = np.einsum("ia,pij,jb->pab", frame.inverse, two_forms(n), frame.inverse)
+    matrix = np.zeros((n + a.size, n + a.size))
+    matrix[:n, :n] = frame.inverse.T
+    matrix[n:, n:] = forms[:, a, b].T
+    return matrix
+
+
+@jit
+def _rates(space: AbstractManifold, nodes: Float[Array, "M n"], directions: Float[Array, "M n"]):
+    """The matrices [M, N, N] of z' = M z at these points, for pairs that move with these velocities."""
+    return native_rows(lambda x, u: rate(curvature_at(space, x), u), nodes, directions)
+
+
+@jit
+def _changes(space: AbstractManifold, points: Float[Array, "M n"]):
+    """(the metric, Γ, R, L_K R for each unknown) at these points."""
+
+    def at(x):
+        tensors, gradient = curvature_and_gradient_at(space, x)
+        return tensors.metric, tensors.christoffel, tensors.riemann, changes(tensors, gradient)
+
+    return native_rows(at, points)
+
+
+def tensors_at(space: AbstractManifold, points: Float[np.ndarray, "M n"]) -> list[np.ndarray]:
+    """The same; for up to as many points as `evidence` asks for by one program."""
+    missing = max(0, RAYS * STEPS - len(points))
+    padded = np.concatenate([points, np.repeat(points[-1:], missing, axis=0)])
+    return [np.asarray(x)[: len(points)] for x in _changes(space, jnp.asarray(padded))]
+
+
+def transports(space: AbstractManifold, x0, ends: Float[np.ndarray, "R n"], steps: int) -> Float[np.ndarray, "R s N N"]:
+    """The matrices that carry pairs from x0 to the ends of the steps on the segments to each of the ends."""
+    nodes = np.stack([nodes_between(x0, end, steps) for end in ends])
+    directions = np.broadcast_to((ends - x0)[:, None, None], nodes.shape)
+    n = nodes.shape[-1]
+    M = np.asarray(_rates(space, jnp.asarray(nodes.reshape(-1, n)), jnp.asarray(directions.reshape(-1, n))))
+    M = M.reshape(len(ends), steps, STAGES, *M.shape[1:])
+    a, b, h, size = gauss(STAGES).a, gauss(STAGES).b, 1 / steps, M.shape[-1]
+    carrier, found = np.broadcast_to(np.eye(size), (len(ends), size, size)), []
+    for k in range(steps):
+        full = STAGES * size
+        matrix = np.eye(full) - h * np.einsum("ij,riab->riajb", a, M[:, k]).reshape(-1, full, full)
+        slopes = np.linalg.solve(matrix, (M[:, k] @ carrier[:, None]).reshape(-1, full, size))
+        carrier = carrier + h * np.einsum("i,riab->rab", b, slopes.reshape(-1, STAGES, size, size))
+        found.append(carrier)
+    return np.stack(found, axis=1)
+
+
+def ways_from(n: int) -> Float[np.ndarray, "R n"]:
+    """The directions of the rays: any, but always the same."""
+    ways = np.random.default_rng(0).normal(size=(RAYS, n))
+    return ways / np.linalg.norm(ways, axis=1, keepdims=True)
+
+
+def evidence(space: AbstractManifold, x0: Float[np.ndarray, " n"], frame: Frame, radius: float, error: float):
+    """The `Evidence` within a radius of x0, for tensors with this relative error; None if the metric is not finite, or
+    degenerate, somewhere there."""
+    n = x0.size
+    ends = x0 + radius * ways_from(n) @ frame.vectors.T
+    places = np.arange(1, STEPS + 1) / STEPS
+    points = x0 + places[None, :, None] * (ends - x0)[:, None]
+    g, gamma, riemann, change = tensors_at(space, points.reshape(-1, n))
+    carriers = transports(space, x0, ends, STEPS)
+    if not all(np.isfinite(x).all() for x in (g, gamma, riemann, change, carriers)):
+        return None
+    local = [frame_of(x) for x in g]
+    if any(not np.array_equal(np.sort(x.signs), np.sort(frame.signs)) for x in local):
+        return None
+    vectors = np.stack([x.vectors for x in local])
+    inverses = np.stack([x.inverse for x in local])
+    rows = _independent(np.einsum("xabcdN,xai,xbj,xck,xdl->xijklN", change, *[vectors] * 4, optimize=True))
+    # Lengths in units of the radius, in the unknowns and in the equations.
+    unit = np.concatenate([np.full(n, radius), np.ones(rows.shape[-1] - n)])
+    inward = to_coordinates(frame) * unit
+    equations = radius**2 * rows @ carriers.reshape(-1, *carriers.shape[2:]) @ inward
+    equations = equations.reshape(-1, unit.size)
+    symbols = np.einsum("xia,xabc,xbj,xck->xijk", inverses, gamma, vectors, vectors)
+    curvature = np.einsum("xabcd,xai,xbj,xck,xdl->xijkl", riemann, *[vectors] * 4, optimize=True)
+    size = np.sum(np.abs(symbols), axis=(1, 2, 3)) ** 2 + np.sum(np.abs(curvature), axis=(1, 2, 3, 4))
+    noise = error * (1 + radius**2 * np.max(size)) * max(1, len(equations)) ** 0.5
+    around = _around(space, x0) @ inward
+    around = np.linalg.solve(inward, around).reshape(-1, unit.size)
+    nothing = np.zeros((unit.size, unit.size))  # A line has no curvature, and so no equations.
+    reduced = np.concatenate([np.linalg.qr(equations)[1], around, nothing])
+    _, singular, directions = np.linalg.svd(reduced)
+    at_ends = _independent(change).reshape(RAYS, STEPS, -1, unit.size)[:, -1] @ carriers[:, -1]
+    return Evidence(singular[::-1] / noise, directions[::-1] * unit, ends, at_ends.reshape(-1, unit.size))
+
+
+def _independent(change: Float[np.ndarray, "x n n n n N"]) -> Float[np.ndarray, "x r N"]:
+    """The components of a tensor with the symmetries of the curvature that are not those of others."""
+    a, b = pairs_of(change.shape[1])
+    first, second = np.triu_indices(a.size)
+    return change[:, a[first], b[first], a[second], b[second]]
+
+
+def _around(space: AbstractManifold, x0: Float[np.ndarray, " n"]) -> Float[np.ndarray, "L N N"]:
+    """What a pair has become once around each period of the chart, less the pair: only what comes back to itself is a
+    symmetry of the closed space."""
+    n, found = x0.size, []
+    for axis, period in enumerate(period_of(space) or ()):
+        if np.isfinite(period):
+            end = x0 + period * np.eye(n)[axis]
+            carrier = transports(space, x0, end[None], STEPS_AROUND)[0, -1]
+            found.append(carrier - np.eye(len(carrier)))
+    return np.reshape(found, (-1, n * (n + 1) // 2, n * (n + 1) // 2))
+
+
+class Algebra(NamedTuple):
+    """A basis of pairs in the frame [d, N], the structure constants c[k, i, j] of [K_i, K_j] = Σ_k c_kij K_k, and how
+    far brackets are from the span of the basis."""
+
+    basis: Float[np.ndarray, "d N"]
+    structure: Float[np.ndarray, "d d d"]
+    closure: float
+
+
+def algebra_of(directions: Float[np.ndarray, "d N"], curvature: Float[np.ndarray, "n n n n"], signs) -> Algebra:
+    """The algebra of these pairs, in the canonical basis. `curvature` is R_ijkl in the frame."""
+    n = len(signs)
+    basis = _canonical(directions, n)
+    i, j = pairs_of(n)
+    k = basis[:, :n] * signs  # indices raised
+    alpha = signs[:, None] * np.einsum("dp,pij->dij", basis[:, n:], two_forms(n))
+    # [K, L] = ∇_K L − ∇_L K, and ∇[K, L] = [∇L, ∇K] + R(K, L)
+    fields = np.einsum("jab,ib->ija", alpha, k) - np.einsum("iab,jb->ija", alpha, k)
+    forms = np.einsum("jab,ibc->ijac", alpha, alpha) - np.einsum("iab,jbc->ijac", alpha, alpha)
+    forms = signs[:, None] * forms + np.einsum("abcd,ic,jd->ijab", curvature, k, k)
+    brackets = np.concatenate([fields * signs, forms[..., i, j]], axis=-1)
+    structure = np.einsum("ijN,Nk->kij", brackets, np.linalg.pinv(basis))
+    rest = brackets - np.einsum("kij,kN->ijN", structure, basis)
+    scale = max(1.0, np.max(np.abs(brackets), initial=0.0))
+    return Algebra(basis, structure, float(np.max(np.abs(rest), initial=0.0) / scale))
+
+
+def orbit_dimension(basis: Float[np.ndarray, "d N"], n: int) -> int:
+    """How many of the fields of a canonical basis are translations: the others vanish at the point."""
+    return int(np.sum(np.any(np.abs(basis[:, :n]) > 1e-8, axis=1)))
+
+
+def _canonical(directions: Float[np.ndarray, "d N"], n: int) -> Float[np.ndarray, "d N"]:
+    """The basis with the translations first, of unit length and as far as they go along the vectors of the frame; then
+    what leaves the point where it is, each turning by 2π in the time 2π where it turns at all."""
+    if not len(directions):
+        return directions
+    ways, sizes, _ = np.linalg.svd(directions[:, :n])
+    rank = int(np.sum(sizes > 1e-8 * np.max(sizes, initial=0.0)))
+    still = _reduced(ways[:, rank:].T @ directions)
+    still[:, :n] = 0.0
+    moving = ways[:, :rank].T @ directions
+    # Of two translations that differ by a rotation that with the least turning.
+    moving = moving - moving[:, n:] @ np.linalg.pinv(still[:, n:]) @ still if len(still) else moving
+    moving = _reduced(moving)
+    moving /= np.linalg.norm(moving[:, :n], axis=1, keepdims=True)
+    rotations = np.einsum("dp,pij->dij", still[:, n:], two_forms(n))
+    speeds = [np.max(np.abs(np.linalg.eigvals(x)), initial=0.0) for x in rotations]
+    still = still / np.reshape([x if x > 1e-8 else 1.0 for x in speeds], (-1, 1))
+    return np.concatenate([moving, still])
+
+
+def _reduced(rows: Float[np.ndarray, "d N"]) -> Float[np.ndarray, "d N"]:
+    """The reduced echelon form of linearly independent rows: each is 1 in one column in which all others are 0. Columns
+    are taken from the left, where they are not small."""
+    rows, done = np.array(rows), 0
+    for column in range(rows.shape[1]):
+        rest = np.abs(rows[done:, column])
+        if done == len(rows) or not np.max(rest) > 1e-6 * np.max(np.abs(rows[done:])):
+            continue
+        best = done + int(np.argmax(rest))
+        rows[[done, best]] = rows[[best, done]]
+        rows[done] /= rows[done, column]
+        others = np.arange(len(rows)) != done
+        rows[others] -= rows[others, column, None] * rows[done]
+        done += 1
+    return rows
