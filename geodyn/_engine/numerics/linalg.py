@@ -101,15 +101,18 @@ def inverse(a: Array, largest_elimination: int = LARGEST_ELIMINATION) -> Array:
 
     def eliminate(k, state):
         a, order = state
-        size = jnp.where(index >= k, jnp.abs(a[:, k]), -1.0)
-        pivot = index == jnp.argmax(size)
-        row, old = jnp.sum(jnp.where(pivot[:, None], a, 0), axis=0), a[k]
-        place, here = jnp.sum(jnp.where(pivot, order, 0)), order[k]
-        a, order = jnp.where(pivot[:, None], old[None], a), jnp.where(pivot, here, order).at[k].set(place)
-        row = row.at[k].set(1) / row[k]
-        column = a[:, k]
-        a = a.at[:, k].set(0) - column[:, None] * row[None]
-        return a.at[k].set(row), order
+        here, column = index == k, a[:, k]
+        pivot = index == jnp.argmax(jnp.where(index >= k, jnp.abs(column), -1.0))
+
+        def at_pivot(x):
+            return jnp.sum(jnp.where(pivot.reshape(-1, *[1] * (x.ndim - 1)), x, 0), axis=0)
+
+        # Rows k and the pivot's are exchanged. By masks too, since our compiler copies a small array to change a part.
+        row = jnp.where(here, 1, at_pivot(a)) / at_pivot(column)
+        order = jnp.where(here, at_pivot(order), jnp.where(pivot, order[k], order))
+        rest = jnp.where(here[None], 0, jnp.where(pivot[:, None], a[k][None], a))
+        rest = rest - jnp.where(pivot, column[k], column)[:, None] * row[None]
+        return jnp.where(here[:, None], row[None], rest), order
 
     a, order = jax.lax.fori_loop(0, n, eliminate, (a, index))
     # The matrix inverted has the rows of a in this order, and so its inverse has the columns in this order.

@@ -223,7 +223,7 @@ class Problem(eqx.Module):
 
         first, second = of_w(r_q) + r_p @ f_w, of_w(r_p @ f_q)
         shifts = (self.h + 0j) * jnp.asarray(spectrum(self.tableau)[0], (self.h + 0j).dtype)
-        return jax.vmap(lambda ha: inverse(r_w + ha * first + ha**2 * second))(shifts)
+        return for_each(lambda ha: inverse(r_w + ha * first + ha**2 * second), shifts)
 
 
 def _evaluated(problem: Problem, w):
