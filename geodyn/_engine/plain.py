@@ -1,17 +1,18 @@
 """Programs as XLA should have them, where our compiler does not take them.
 
-A step computes its stages by a loop, which our compiler takes as it likes (`native.for_each`). For XLA a batch of them
-is better.
+A step computes its stages, and a matrix its columns, by a loop, which our compiler takes as it likes
+(`native.for_each`). For XLA a batch of them is better.
 """
 
+import math
 from functools import partial
 
 import jax
 
 from geodyn._engine.internals import Literal, eval_jaxpr, inner_program, programs_in, scan_counts, solver_of
 
-# Loops of at most so many turns are the stages of a step.
-MOST_STAGES = 8
+# Loops of at most so many turns, which give at most so many numbers, are batches.
+MOST_TURNS, MOST_NUMBERS = 64, 2**15
 
 
 def evaluated(jaxpr, consts, *args) -> list:
@@ -40,9 +41,9 @@ def _has_stages(jaxpr) -> bool:
 
 
 def _is_of_stages(equation) -> bool:
-    if equation.primitive.name != "scan" or equation.params["length"] > MOST_STAGES:
+    if equation.primitive.name != "scan" or equation.params["length"] > MOST_TURNS:
         return False
-    return scan_counts(equation)[1] == 0
+    return scan_counts(equation)[1] == 0 and sum(math.prod(v.aval.shape) for v in equation.outvars) <= MOST_NUMBERS
 
 
 def _rewritten(equation):

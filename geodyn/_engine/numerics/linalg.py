@@ -9,6 +9,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from geodyn._engine.native import for_each
 from geodyn._foundations.typing import Array, Float
 
 LARGEST_ELIMINATION = 16
@@ -80,10 +81,11 @@ def cholesky(a: Float[Array, "n n"]) -> Float[Array, "n n"]:
 def columns(push: Callable, size: int, near: Array):
     """The images of the `size` unit vectors under a linear function, in the order of the vectors.
 
-    They are processed in batches, which are smaller for longer vectors, so that a batch stays in the caches."""
+    They are processed in batches, which are smaller for longer vectors, so that a batch stays in the caches. Our
+    compiler takes them one after the other: so their numbers are in registers, and the function stands there once."""
     batch = min(LARGEST_BATCH, max(1, LARGEST_BATCH_SIZE // near.size))
     if size <= batch:
-        return jax.vmap(push)(jnp.eye(size, dtype=near.dtype))
+        return for_each(push, jnp.eye(size, dtype=near.dtype))
 
     def unit(i):
         return (jnp.arange(size) == i).astype(near.dtype)
