@@ -43,10 +43,10 @@ def traced(function, like):
         return jax.make_jaxpr(function)(*(jax.ShapeDtypeStruct(jnp.shape(x), jnp.result_type(x)) for x in like))
 
 
-def evaluated(program, *args, batch, summed=None):
-    """The results of a program for a batch, which JAX runs as it is."""
+def evaluated(program, *args, batch, summed=None, over: Callable = jax.vmap):
+    """The results of a program for a batch, which JAX runs as it is. `over` is `jax.vmap`, or does the same."""
     if batch:
-        values = over_last(partial(evaluated, program, batch=()), batch)(*args)
+        values = over_last(partial(evaluated, program, batch=()), batch, over)(*args)
         return summed_over(values, batch, summed)
     if not isinstance(program, Transposed):
         return internals.eval_jaxpr(program.jaxpr, program.consts, *args)
@@ -64,20 +64,36 @@ def summed_over(values, batch, summed) -> list:
     return [jnp.sum(x, which, keepdims=True) if which else x for x, which in zip(values, axes, strict=True)]
 
 
-def over_last(function: Callable, batch: tuple[int, ...]) -> Callable:
-    """A function of the arrays of one member as one of those of a batch."""
+def in_turn(function: Callable, axes: list[int | None], _: int, axis_size: int) -> Callable:
+    """`jax.vmap` over last axes, as a loop."""
 
     def over(*args):
+        moving = [jnp.moveaxis(x, -1, 0) for x, axis in zip(args, axes, strict=True) if axis is not None]
+
+        def turn(_, row):
+            rows = iter(row)
+            return None, function(*(x if axis is None else next(rows) for x, axis in zip(args, axes, strict=True)))
+
+        values = jax.lax.scan(turn, None, moving, axis_size)[1]
+        return [jnp.moveaxis(x, 0, -1) for x in values]
+
+    return over
+
+
+def over_last(function: Callable, batch: tuple[int, ...], over: Callable = jax.vmap) -> Callable:
+    """A function of the arrays of one member as one of those of a batch."""
+
+    def of(*args):
         trails = [x.shape[x.ndim - len(batch) :] for x in args]
         mapped = function
         for i, size in enumerate(batch):
             axes = [None if trail[i] == 1 and size != 1 else -1 for trail in trails]
             # The innermost `vmap` is that of the first of these axes, which is the last one that is left there.
-            mapped = jax.vmap(mapped, axes, -1, axis_size=size)
+            mapped = over(mapped, axes, -1, axis_size=size)
         shapes = [
             (*x.shape[: x.ndim - len(batch)], *(a for a, b in zip(trail, batch, strict=True) if a != 1 or b == 1))
             for x, trail in zip(args, trails, strict=True)
         ]
         return mapped(*(x.reshape(shape) for x, shape in zip(args, shapes, strict=True)))
 
-    return over
+    return of

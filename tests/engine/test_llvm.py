@@ -5,6 +5,7 @@ in a process of its own, for a wrong program can be a segmentation fault."""
 import os
 import subprocess
 import sys
+from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from helpers.graphics import on_host
 from jax import lax
 from random_programs import evaluated
 
+from geodyn._engine.native import native
 from geodyn._engine.program import functions, members
 
 pytestmark = [pytest.mark.float32, pytest.mark.newest, pytest.mark.skipif(members.llvm is None, reason="no llvmlite")]
@@ -280,6 +282,39 @@ def test_what_stands_twice_is_one_function(monkeypatch):
     for a, k, g in zip(alone, on_host(kernel, 7, [x, y], types, 3), got, strict=True):
         np.testing.assert_allclose(a, g[..., 2], rtol=1e-14)
         np.testing.assert_allclose(k, g, rtol=1e-14)
+
+
+@pytest.mark.parametrize("batch", [(5,), (2, 3)])
+def test_a_batch_in_a_program_is_a_loop(batch):
+    """Of programs of their own, with an argument that all share and one that some share, and with sums over them: of
+    twice as many members it is as long."""
+
+    def longer(y):
+        for _ in range(20):
+            y = y + 0.01 * y * y
+        return y
+
+    def inner(x, factor, rows):
+        y = jax.lax.while_loop(lambda y: jnp.sum(y) < 30, longer, jax.lax.stop_gradient(1 + jnp.abs(x)))
+        return factor * y @ rows
+
+    def program(x, factor, rows):
+        one = partial(native, inner)
+        for axis in range(len(batch)):
+            one = jax.vmap(one, (0, None, 0 if axis == 0 else None))
+        value, pull = jax.vjp(lambda factor: jnp.sum(one(x, factor, rows)), factor)
+        return [one(x, factor, rows), value, pull(1.0)[0]]
+
+    def lines(size):
+        x, rows = (jnp.ones((*batch[:-1], size, 3)), jnp.ones((size, 3, 2)))
+        return members.text_of(jax.make_jaxpr(program)(x, 2.0, rows), (True,) * 3, 4)[0].count("\n")
+
+    x, rows = np.cos(np.arange(3.0 * np.prod(batch))).reshape(*batch, 3), np.ones((batch[-1], 3, 2))
+    factor, closed = jnp.asarray(2.0), jax.make_jaxpr(program)(x, 2.0, rows)
+    got = jax.jit(lambda *args: members.natively(closed, args, ()))(x, factor, rows)
+    for a, want in zip(got, program(x, factor, rows), strict=True):
+        np.testing.assert_allclose(a, want, rtol=1e-13)
+    assert lines(40) < 1.5 * lines(20)
 
 
 def test_few_rows_are_computed_at_once():

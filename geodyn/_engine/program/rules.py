@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 
-from geodyn._engine.batches import NATIVE, evaluated, traced
+from geodyn._engine.batches import NATIVE, evaluated, in_turn, traced
 from geodyn._engine.cells import ELEMENTWISE, REDUCTIONS, apply, fill, has_rule
 from geodyn._engine.elementary import SELDOM
 from geodyn._engine.internals import INLINED, inner_program, solver_of
@@ -64,9 +64,10 @@ def ruled(block: Block, equation, args, wanted) -> list:
 
 
 def _native(block: Block, equation, args, wanted) -> list:
-    """The results of such a program that stands in this one, for the batch that it has here."""
+    """The results of such a program that stands in this one, for the batch that it has here. Its members come one after
+    the other: so their numbers are in registers, and each goes on for as long as it needs."""
     p, like = equation.params, [v.aval for v in equation.invars]
-    whole = traced(partial(evaluated, p["program"], batch=p["batch"], summed=p["summed"]), like)
+    whole = traced(partial(evaluated, p["program"], batch=p["batch"], summed=p["summed"], over=in_turn), like)
     return block.run(whole, args, wanted)
 
 
