@@ -7,12 +7,14 @@ same at every node.
 """
 
 import functools
+from functools import partial
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._engine.native import for_each
 from geodyn._engine.numerics.linalg import small_inverse, solve
 from geodyn._engine.tracing import batched_as
 from geodyn._foundations.typing import Array
@@ -125,8 +127,7 @@ def chosen(here, x):
 def on_pieces(function, size: int, pieces):
     """function(k) for the first `pieces` of `size` pieces, rounded up to a multiple of `TOGETHER`, and zeros for the
     others. Several at a time cost little more than one."""
-    width = min(size, TOGETHER)
-    every = jax.vmap(function)
+    width, every = min(size, TOGETHER), partial(for_each, function)
     nothing = jax.eval_shape(every, jnp.arange(width))
     nothing = jax.tree.map(lambda a: jnp.zeros((size // width, *a.shape), a.dtype), nothing)
 
