@@ -314,8 +314,13 @@ def _at_grid_time(state: State | Moving) -> State:
 
 
 def _start(system, method, t0, h, q, v, most: int) -> Reached:
-    first = native_of(_begin, system, method, t0, h, q, v)
-    return Reached(start_of_path(system, t0, h, first) if most else first, no_facts(q.dtype), first.result)
+    # With contacts too: XLA would take seconds to compile which of them are pressed.
+    def begun(system, method, t0, h, q, v):
+        first = _begin(system, method, t0, h, q, v)
+        return start_of_path(system, t0, h, first) if most else first, first.result
+
+    state, result = native_of(begun, system, method, t0, h, q, v)
+    return Reached(state, no_facts(q.dtype), result)
 
 
 def _run(system, method, t0, h, begin: Reached, *, saves: int, every, most: int, made=None, limit=None):
