@@ -74,7 +74,7 @@ from ._integrators.step.methods import Gauss as Gauss
 from ._integrators.step.methods import RadauIIA as RadauIIA
 from ._integrators.trajectory import Trajectory as Trajectory
 from ._integrators.trajectory import IntegrationError as IntegrationError
-from ._integrators.contract.results import RESULTS as RESULTS
+from ._foundations.results import RESULTS as RESULTS
 from ._integrators.files import load as load
 from ._scale.ensemble import ensemble as ensemble
 

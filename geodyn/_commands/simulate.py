@@ -10,8 +10,8 @@ import numpy as np
 
 from geodyn import plot as draw
 from geodyn._commands.report import folder, report
+from geodyn._foundations.results import RESULTS
 from geodyn._geometry.models.spaces import AbstractModelSpace
-from geodyn._integrators.contract.results import RESULTS
 from geodyn._integrators.saving.checkpoint import removed
 from geodyn._integrators.trajectory import Trajectory
 from geodyn._mechanics.elements.abstract import AbstractConstraint

@@ -12,8 +12,7 @@ from geodyn import plot as draw
 from geodyn._catalogue.bodies import Body
 from geodyn._catalogue.options import body_of, listing, parse
 from geodyn._commands.report import folder, report
-from geodyn._control.families.families import ENDS
-from geodyn._control.problem.minimise import OUTCOMES
+from geodyn._foundations.results import RESULTS
 from geodyn._locomotion.strokes.stroke import shapes_at
 
 
@@ -116,7 +115,7 @@ def _optimum(posed, problem, options, target: Path) -> gd.OptimalStroke:
 def verdict(optimum: gd.OptimalStroke) -> str:
     """A text that says how the search ended, and what to do if the result is not a minimum."""
     minimum = "" if optimum.second_order > 0 else ", but not to a minimum: pass --guess another shape, or --global"
-    return f"{OUTCOMES[optimum.result]}{minimum}"
+    return f"{RESULTS(int(optimum.result)).message}{minimum}"
 
 
 def _told(value) -> float | list[float]:
@@ -139,7 +138,7 @@ def _family(name: str, posed, problem, last: float, first, target: Path) -> None
     sizes = np.asarray(found.parameter)
     slopes = np.asarray(found.multiplier).reshape(len(sizes), -1) @ np.atleast_1d(direction)
     draw.family(sizes, np.asarray(found.cost), slopes).figure.savefig(f"{target}.png", dpi=120)
-    lines = {"strokes": len(sizes), "from": float(sizes[0]), "to": float(sizes[-1]), "ends because": ENDS[found.end]}
+    lines = {"strokes": len(sizes), "from": float(sizes[0]), "to": float(sizes[-1]), "ends because": found.end.message}
     if found.best is not None:
         lines["best D²/E"] = float(sizes[found.best] ** 2 / found.cost[found.best])
         lines["at D"] = float(sizes[found.best])

@@ -13,7 +13,8 @@ from geodyn._catalogue.options import body_of
 from geodyn._commands.members import Sweep, members_of
 from geodyn._commands.report import folder, report
 from geodyn._foundations.files.toml import Source
-from geodyn._integrators.contract.results import RESULTS
+from geodyn._foundations.results import RESULTS, AbstractOutcome
+from geodyn._foundations.typing import Array, Float, Int, Scalar
 from geodyn._mechanics.points.system import edges
 from geodyn._plot.style import axes
 from geodyn._scale.ensemble import Ensemble
@@ -76,7 +77,18 @@ def _trajectory(source: Source, first: Source) -> gd.Trajectory:
     return gd.integrate(given.system, given.q0, given.v0, **{**given.options, "throw": False})
 
 
-def _stroke(source: Source, first: Source) -> dict:
+class _Stroke(AbstractOutcome):
+    """What is kept of an optimal stroke: its energy, `PHASES` of its shapes and the certificate."""
+
+    energy: Scalar
+    shapes: Float[Array, "phases m"]
+    result: Int[Array, ""]
+    displacement: Float[Array, "..."]
+    multiplier: Float[Array, "..."]
+    kkt_residual: Scalar
+
+
+def _stroke(source: Source, first: Source) -> _Stroke:
     """The optimal stroke of a swimmer. All members begin where the first one does."""
     known, body = _swimmer(source)
     table = source.allow(("stroke",), ["displacement", "harmonics"])
@@ -91,8 +103,7 @@ def _stroke(source: Source, first: Source) -> dict:
         ("stroke",), lambda: gd.optimal_stroke(posed, displacement=wanted, method=method, throw=False, **begin)
     )
     shapes = jax.vmap(best.stroke)(jnp.linspace(0.0, 1.0, PHASES))
-    numbers = {"displacement": best.displacement, "multiplier": best.multiplier, "kkt_residual": best.kkt_residual}
-    return {"energy": best.cost, "shapes": shapes, "result": best.result, **numbers}
+    return _Stroke(best.cost, shapes, best.result, best.displacement, best.multiplier, best.kkt_residual)
 
 
 def _swimmer(source: Source):
@@ -123,12 +134,12 @@ def _draw_motions(first: Source, given: Sweep, found: Ensemble):
 
 def _draw_strokes(first: Source, given: Sweep, found: Ensemble):
     """The best strokes in the plane of the first two shape variables, and their energies over the numbers that vary."""
-    shapes, figure = found.values["shapes"][:], draw.figure(11, 4.5)
+    shapes, figure = found.values.shapes[:], draw.figure(11, 4.5)
     left, right = figure.subplots(1, 2)
     axes(left, xlabel="first shape variable", ylabel="second shape variable")
     for values in shapes[np.unique(np.linspace(0, len(shapes) - 1, 50).astype(int))]:
         left.plot(values[:, 0], values[:, 1], color=draw.COLOURS[0], alpha=0.4, linewidth=1)
-    _over_parameters(given, found.values["energy"][:], right, "energy of the stroke")
+    _over_parameters(given, found.values.energy[:], right, "energy of the stroke")
     return figure
 
 

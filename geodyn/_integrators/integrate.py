@@ -16,10 +16,10 @@ from geodyn._engine.numerics.failure import no_derivative_where
 from geodyn._engine.tracing import batched_as, undisturbed
 from geodyn._foundations.checks import a_number, array_of, numbers
 from geodyn._foundations.gate import checked
+from geodyn._foundations.results import RESULTS
 from geodyn._foundations.typing import Array, Count, Float, Numbers, Steps
 from geodyn._integrators.contract.constraints import constraint_state, independence, is_consistent
 from geodyn._integrators.contract.lagrangian import AbstractFlatLagrangian, check_kinetic
-from geodyn._integrators.contract.results import RESULTS
 from geodyn._integrators.contract.system import AbstractSystem
 from geodyn._integrators.impacts.path import advance_with_impacts, no_impacts, padded, walked_with_impacts
 from geodyn._integrators.impacts.substep import Moving, pressed_contacts, start_of_path

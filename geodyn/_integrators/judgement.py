@@ -8,9 +8,9 @@ import jax.numpy as jnp
 
 from geodyn._engine.internals import is_constant
 from geodyn._engine.native import native
+from geodyn._foundations.results import RESULTS
 from geodyn._foundations.typing import Array
 from geodyn._integrators.contract.constraints import reactions
-from geodyn._integrators.contract.results import RESULTS
 from geodyn._integrators.contract.system import AbstractLagrangianSystem, pfaffian, rounding, total_energy
 from geodyn._integrators.step.methods import AbstractCollocation, State
 

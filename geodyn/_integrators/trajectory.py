@@ -14,8 +14,8 @@ from jax.core import Tracer
 from geodyn._engine.jit import Carried, jit
 from geodyn._foundations.files.archive import named_arrays, write_archive
 from geodyn._foundations.gate import checked
+from geodyn._foundations.results import RESULTS, AbstractOutcome
 from geodyn._foundations.typing import Array, File, Float, Index, Int, Numbers
-from geodyn._integrators.contract.results import RESULTS
 from geodyn._integrators.contract.system import AbstractSystem, total_energy
 from geodyn._integrators.impacts.substep import start_of_path, substep
 from geodyn._integrators.saving.dataset import dataset, table
@@ -133,7 +133,7 @@ class Run(NamedTuple):
     method: AbstractMethod | None
 
 
-class Trajectory(eqx.Module):
+class Trajectory(AbstractOutcome):
     """A motion as `gd.integrate` returns it: the states at the saved times, and how the integration went.
 
     Beside its fields it has the properties `energy` [T], `embedding` (the points in the embedding of their space),

@@ -13,12 +13,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
-from geodyn._control.problem.minimise import OUTCOMES
 from geodyn._engine.jit import traced_numbers
 from geodyn._engine.tracing import undisturbed
+from geodyn._foundations.results import RESULTS, AbstractOutcome
 from geodyn._foundations.typing import Array, PyTree
-from geodyn._integrators.contract.results import RESULTS
-from geodyn._integrators.trajectory import Trajectory
 from geodyn._scale.reductions import AbstractReduction
 
 # The members that one program computes at once: on a CPU their states should stay in its cache; an accelerator has
@@ -112,15 +110,12 @@ def _chunk(function, members, count, reduce, mesh, keep) -> Done:
 def _status(values, count: int):
     """How each member ended: as its trajectories and searches say, or, if there are none, whether its numbers are
     finite."""
-    kinds = Trajectory, type(OUTCOMES.converged)
-    parts = jax.tree.leaves(values, is_leaf=lambda x: isinstance(x, kinds))
+    parts = jax.tree.leaves(values, is_leaf=lambda x: isinstance(x, AbstractOutcome))
+    outcomes = [x for x in parts if isinstance(x, AbstractOutcome)]
     status = jnp.zeros(count, int)
-    for x in parts:
-        if isinstance(x, Trajectory):
-            status = jnp.where(status == 0, x.result, status)
-        elif isinstance(x, kinds):
-            status = jnp.where((status == 0) & (x != OUTCOMES.converged), RESULTS.not_converged, status)
-    if not any(isinstance(x, kinds) for x in parts):
+    for outcome in outcomes:
+        status = jnp.where(status == 0, outcome.result, status)
+    if not outcomes:
         for x in parts:
             finite = jnp.all(jnp.isfinite(x.reshape(count, -1)), axis=1)
             status = jnp.where((status == 0) & ~finite, RESULTS.not_finite, status)

@@ -19,8 +19,8 @@ from geodyn._engine.jit import as_pytree, jit, static_count
 from geodyn._foundations.checks import UNTRACEABLE
 from geodyn._foundations.gate import checked
 from geodyn._foundations.progress import compiling
+from geodyn._foundations.results import RESULTS
 from geodyn._foundations.typing import Count, Int, PyTree, Tree
-from geodyn._integrators.contract.results import RESULTS
 from geodyn._integrators.saving.dataset import table
 from geodyn._integrators.saving.inputs import fingerprint
 from geodyn._scale.chunks import Workers, bytes_of, in_order, is_shape, shapes_of, total_of

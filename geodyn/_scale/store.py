@@ -13,7 +13,7 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from geodyn._integrators.contract.results import RESULTS
+from geodyn._foundations.results import RESULTS
 from geodyn._scale.names import MEMBER, STATUS, TOTAL
 from geodyn._version import __version__
 

@@ -11,12 +11,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._control.families.families import ENDS, stroke_family
+from geodyn._control.families.families import stroke_family
 from geodyn._control.methods.method import Direct
-from geodyn._control.problem.minimise import OUTCOMES
 from geodyn._control.problem.optimum import OptimalStroke
 from geodyn._control.search.failure import certified
 from geodyn._control.search.strokes import optimal_stroke
+from geodyn._foundations.results import RESULTS
 from geodyn._locomotion.connections.coordinates import minimum_perturbation
 from geodyn._locomotion.connections.kaluza_klein import Heading
 from geodyn._locomotion.connections.measured import read_connection
@@ -87,15 +87,16 @@ class Desk:
         self.cancelled.clear()
         best = optimal_stroke(posed, **problem, progress=self._watched(report, "iteration"), throw=False)
         self.optimum, self.wanted, self.goal = best, jnp.asarray(problem["displacement"]), given["goal"]
-        if best.result in (OUTCOMES.not_finite, OUTCOMES.stalled) or not np.isfinite(float(best.cost)):
+        ended = RESULTS(int(best.result)).message
+        if best.result in (RESULTS.cost_not_finite, RESULTS.stalled) or not np.isfinite(float(best.cost)):
             raise ValueError(
-                f"no optimal stroke was found: {OUTCOMES[best.result]}. Begin with another stroke, ask for a shorter"
+                f"no optimal stroke was found: {ended}. Begin with another stroke, ask for a shorter"
                 " displacement, or set bounds."
             )
         told = self._told(best.stroke, float(best.cost))
         return told | {
             "drawn": self._drawn(best, told["stroke"], posed),
-            "result": OUTCOMES[best.result],
+            "result": ended,
             "converged": bool(certified(best, self.wanted)),
             "iterations": int(best.iterations),
             "multiplier": np.atleast_1d(np.asarray(best.multiplier)).tolist(),
@@ -136,7 +137,7 @@ class Desk:
                 for of, i in parts
             ],
             "here": len(parts) - len(up.parameter),
-            "end": ENDS[up.end],
+            "end": up.end.message,
         }
 
     def film(self, given: dict, report: Report) -> dict:

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from geodyn._control.problem.minimise import OUTCOMES
 from geodyn._control.problem.optimum import OptimalStroke
 from geodyn._control.search.failure import certified
+from geodyn._foundations.results import RESULTS
 from geodyn._foundations.typing import Array, Float
 
 SAME = {"distance": "as far and without turning", "turn": "with the same turn", "whole": "with the same net motion"}
@@ -22,7 +22,8 @@ def sentences(optimum: OptimalStroke, wanted: Float[Array, "..."], goal: str) ->
             f"No small change of the stroke lowers the cost at first order: the conditions for an optimum hold to"
             f" {kkt:.0e}."
             if found
-            else f"This is not an optimum yet: {OUTCOMES[optimum.result]} (the conditions hold to {kkt:.0e} only).",
+            else f"This is not an optimum yet: {RESULTS(int(optimum.result)).message} (the conditions hold to {kkt:.0e}"
+            " only).",
         ),
         (
             second > 0,

@@ -7,9 +7,10 @@ import pytest
 
 import geodyn as gd
 from geodyn._control.families.branch import advance
-from geodyn._control.families.families import ENDS, stroke_family
+from geodyn._control.families.families import stroke_family
 from geodyn._control.search.failure import StrokeError, farthest_led
 from geodyn._control.search.strokes import Direct, efficiency, optimal_stroke
+from geodyn._foundations.results import RESULTS
 from geodyn._geometry.groups.rigid import Translation
 from geodyn._locomotion.connections.connection import AbstractInvariantMetric
 from geodyn._locomotion.motion.holonomy import cost
@@ -46,7 +47,7 @@ def test_closed_form_up_to_the_largest_displacement():
     np.testing.assert_allclose(family.multiplier[:-1], 4 * np.pi / (1 - 2 * b * square[:-1]), rtol=1e-6)
     np.testing.assert_allclose(family.efficiency, family.displacement**2 / family.cost, rtol=1e-12)
     np.testing.assert_allclose(square[family.best], 1 / (3 * b), rtol=1e-11)
-    assert family.end == ENDS.farthest and family.folds == ()
+    assert family.end == RESULTS.farthest and family.folds == ()
     np.testing.assert_allclose(family.parameter[-1], np.pi / (4 * b), rtol=1e-11)
     np.testing.assert_allclose(square[-1], 1 / (2 * b), rtol=1e-5)
     assert jnp.all(family.kkt_residual[:-1] < 1e-12) and jnp.all(family.second_order > 0)
@@ -58,7 +59,7 @@ def test_a_family_ends_at_its_bounds(held):
     """Circles of radius 1 at most: `D = π(1 − b)`; one that feels the bounds from the start is refused."""
     given = {"interval": (0.05, 5.0), "method": METHOD} | held
     family = stroke_family(Plane(jnp.array(0.3)), (0.0, 0.0), **given)
-    assert family.end == ENDS.bounds
+    assert family.end == RESULTS.at_bounds
     assert 1.8 < family.displacement[-1] < np.pi * 0.7
     with pytest.raises(ValueError, match="the first stroke feels the bounds"):
         stroke_family(Plane(jnp.array(0.3)), (0.0, 0.0), **given | {"interval": (2.2, 5.0)})
@@ -141,7 +142,7 @@ def test_fold():
     )
     (fold,) = family.folds
     np.testing.assert_allclose(family.parameter[fold], D / (4 * np.pi), rtol=0.03)
-    assert family.end == ENDS.edge and jnp.argmin(family.parameter) == fold
+    assert family.end == RESULTS.end_of_interval and jnp.argmin(family.parameter) == fold
     np.testing.assert_allclose(family.parameter[jnp.array([0, -1])], 0.16, rtol=1e-13)
     np.testing.assert_allclose(family.displacement, D, rtol=1e-11)
     assert jnp.all(family.second_order[:fold] > 0) and jnp.all(family.second_order[fold + 1 :] < 0)
@@ -161,7 +162,7 @@ def test_purcell():
     np.testing.assert_allclose(efficiency(Purcell(), family.stroke(1)), family.efficiency[1], rtol=1e-9)
     assert jnp.all(family.second_order > 0) and jnp.all(family.kkt_residual < 1e-12)
     onwards = stroke_family(Purcell(), family.stroke(-1), interval=(0.1, 1.0), method=method, step=0.5)
-    assert onwards.end == ENDS.farthest
+    assert onwards.end == RESULTS.farthest
     np.testing.assert_allclose(onwards.displacement[-1], 0.31059669, rtol=1e-6)  # measured 3e-7
 
 
@@ -177,7 +178,7 @@ def test_interrupt_keeps_what_was_computed(monkeypatch):
 
     monkeypatch.setattr("geodyn._control.families.families.advance", interrupted)
     family = stroke_family(Plane(jnp.array(0.3)), (0.0, 0.0), interval=(0.05, 5.0), method=METHOD)
-    assert family.end == ENDS.interrupted and family.cost.shape == (3,)
+    assert family.end == RESULTS.interrupted and family.cost.shape == (3,)
     assert jnp.all(jnp.diff(family.parameter) > 0)
 
 

@@ -9,9 +9,9 @@ import pytest
 import geodyn as gd
 from geodyn import swimmers
 from geodyn._commands.stroke import verdict
-from geodyn._control.problem.minimise import OUTCOMES
 from geodyn._control.problem.optimum import OptimalStroke
 from geodyn._engine.jit import traced_numbers
+from geodyn._foundations.results import RESULTS
 
 
 class Snake(gd.AbstractSlenderSwimmer):
@@ -40,13 +40,13 @@ def optimum(swimmer):
     """A stroke of it, with numbers that a search would find."""
     one, two = jnp.array(0.5), jnp.array([1.0, 2.0])
     evidence = {"wong_residual": one, "second_variation": (one, jnp.array(1))}
-    stroke, found, count = gd.FourierStroke.circle(0.7), OUTCOMES.converged, jnp.array(3)
+    stroke, found, count = gd.FourierStroke.circle(0.7), jnp.array(RESULTS.successful), jnp.array(3)
     return OptimalStroke(traced_numbers(swimmer), stroke, one, two, two, one, one, two, one, found, count, evidence)
 
 
 def test_a_saddle_is_not_told_as_a_minimum():
     found = optimum(swimmers.Satellite())
-    assert verdict(found) == OUTCOMES[OUTCOMES.converged]
+    assert verdict(found) == RESULTS.successful.message
     for curvature in (-0.1, jnp.nan):
         saddle = eqx.tree_at(lambda x: x.evidence["second_variation"][0], found, jnp.asarray(curvature))
         assert "but not to a minimum: pass --guess" in verdict(saddle)
@@ -77,6 +77,23 @@ def test_files_name_what_users_import(tmp_path):
     with np.load(tmp_path / "a.npz") as archive:
         text = str(archive["metadata"])
     assert "geodyn.swimmers:Satellite" in text and "geodyn:FourierStroke" in text and "geodyn._" not in text
+
+
+@pytest.mark.parametrize(
+    "ended, words",
+    {
+        RESULTS.successful: "converged",
+        RESULTS.stalled: "no step along the search direction lowers the merit function",
+    }.items(),
+)
+def test_files_that_say_in_words_how_the_search_ended(ended, words, tmp_path):
+    """As they did before `gd.RESULTS` was for searches too."""
+    optimum(swimmers.Satellite()).save(tmp_path / "a.npz")
+    with np.load(tmp_path / "a.npz") as archive:
+        arrays = dict(archive)
+    text = str(arrays["metadata"]).replace('"result": "successful"', f'"result": "{words}"')
+    np.savez(tmp_path / "b.npz", **arrays | {"metadata": np.array(text)})
+    assert words in text and gd.strokes.load_stroke(tmp_path / "b.npz").result == ended
 
 
 FOREIGN = {

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from geodyn._control.families.design import optimal_design
-from geodyn._control.problem.minimise import OUTCOMES
 from geodyn._control.search.failure import StrokeError
 from geodyn._control.search.implicit import sensitivity
 from geodyn._control.search.strokes import Direct, optimal_stroke
+from geodyn._foundations.results import RESULTS
 from geodyn._geometry.groups.rigid import Translation
 from geodyn._locomotion.connections.connection import AbstractSwimmer
 from geodyn._locomotion.motion.holonomy import holonomy
@@ -60,7 +60,7 @@ def found_on_the_mound(displacement, **options):
 def test_what_was_not_found_claims_nothing():
     """The energies and multipliers of members that failed were numbers."""
     found = jax.jit(jax.vmap(found_on_the_mound))(jnp.array([1.0, 4.0]))
-    np.testing.assert_array_equal(found.result == OUTCOMES.converged, [True, False])
+    np.testing.assert_array_equal(found.result == RESULTS.successful, [True, False])
     np.testing.assert_allclose(found.cost, [4 * np.pi**2 / (np.pi - 1), np.nan], rtol=1e-10)
     np.testing.assert_allclose(found.multiplier, [4 * np.pi**3 / (np.pi - 1) ** 2, np.nan], rtol=1e-9)
     assert jnp.isnan(found.charge[1]).all() and jnp.isnan(found.stroke.cosine[1]).all()

@@ -8,10 +8,10 @@ import pytest
 
 from geodyn._control.methods.descent import Descent
 from geodyn._control.methods.extremal import Wong
-from geodyn._control.problem.minimise import OUTCOMES
 from geodyn._control.problem.wong import WongSystem
 from geodyn._control.search.failure import StrokeError
 from geodyn._control.search.strokes import Direct, optimal_stroke
+from geodyn._foundations.results import RESULTS
 from geodyn._geometry.groups.rigid import Translation
 from geodyn._integrators.integrate import integrate
 from geodyn._integrators.step.methods import Gauss
@@ -66,10 +66,10 @@ def test_wong_agrees(strokes, displacement):
 def test_wongs_tolerance_is_of_the_kkt_residual(strokes):
     """What too few harmonics leave, 7e-6 at 0.1, is a success up to `tolerance`, and beyond it none."""
     good = strokes[0.1, "wong"]
-    assert good.result == OUTCOMES.converged and 1e-6 < good.kkt_residual < Wong().tolerance
+    assert good.result == RESULTS.successful and 1e-6 < good.kkt_residual < Wong().tolerance
     given = {"displacement": 0.1, "method": Wong(tolerance=1e-6)}
     found = optimal_stroke(Purcell(), good.stroke, throw=False, **given)
-    assert found.result == OUTCOMES.unresolved and 1e-6 < found.kkt_residual < 1e-4
+    assert found.result == RESULTS.too_few_harmonics and 1e-6 < found.kkt_residual < 1e-4
     with pytest.raises(StrokeError, match=r"too few harmonics= .*KKT residual .*e-06 after"):
         optimal_stroke(Purcell(), good.stroke, **given)
 
@@ -124,7 +124,7 @@ def test_descent_in_the_plain_metric_is_slower():
         optimal_stroke(PushMePullYou(), method=Descent(8, 24, max_iterations=200, **options), throw=False, **BASE)
         for options in ({"natural": False}, {"optimiser": optax.sgd(0.5, momentum=0.5)})
     )
-    assert plain.result == OUTCOMES.running
+    assert plain.result == RESULTS.too_many_iterations
     assert plain.kkt_residual > 100 * heavy.kkt_residual
     assert abs(plain.displacement - 0.1) < 1e-6
 

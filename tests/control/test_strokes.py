@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 
 import geodyn as gd
-from geodyn._control.problem.minimise import OUTCOMES, minimise
+from geodyn._control.problem.minimise import minimise
 from geodyn._control.problem.optimum import load_stroke
 from geodyn._control.problem.pointwise import pointwise
 from geodyn._control.search.failure import StrokeError
 from geodyn._control.search.guess import small_stroke
 from geodyn._control.search.strokes import Direct, efficiency, optimal_stroke, stroke_problem
+from geodyn._foundations.results import RESULTS
 from geodyn._geometry.groups.rigid import Translation
 from geodyn._locomotion.connections.connection import AbstractSwimmer
 from geodyn._locomotion.motion.costs import energy, length, torque
@@ -127,7 +128,7 @@ def test_isoperimetric():
         method=Direct(harmonics=2, steps=24, max_iterations=1),
         throw=False,
     )
-    assert stopped.result == OUTCOMES.running
+    assert stopped.result == RESULTS.too_many_iterations
     assert min(stopped.kkt_residual, stopped.wong_residual, stopped.power_variation) > 0.01
 
 
@@ -335,7 +336,7 @@ def test_a_search_says_that_it_compiles(capsys, monkeypatch):
             progress=progress,
         )
         told = capsys.readouterr()
-        assert found.result == OUTCOMES.converged and ("compiling … 0 s" in told.err) == progress
+        assert found.result == RESULTS.successful and ("compiling … 0 s" in told.err) == progress
         assert told.out.startswith("iteration 1: KKT residual ") == progress
 
 
@@ -346,7 +347,7 @@ def test_minimise():
     def check(ceiling):
         problem = Valley(jnp.array(1.5), ceiling)
         found = minimise(problem, jnp.array([-1.2, 1.0, 0.3]), tolerance=1e-11, max_iterations=200)
-        assert found.result == OUTCOMES.converged
+        assert found.result == RESULTS.successful
         other = minimize(
             lambda x: float(problem(x)[0]),
             found.x + 0.01,
@@ -367,7 +368,7 @@ def test_minimise():
 def test_where_only_a_bound_holds():
     """The least x ≥ 0 is 0: on the way there all is linear, and every step solves the equations of its barrier."""
     found = minimise(lambda x: (x[0], jnp.zeros(0), x), jnp.ones(1), tolerance=1e-9, max_iterations=100)
-    assert found.result == OUTCOMES.converged and abs(found.x[0]) < 1e-8
+    assert found.result == RESULTS.successful and abs(found.x[0]) < 1e-8
 
 
 def test_a_step_to_where_nothing_is_defined():
@@ -377,7 +378,7 @@ def test_a_step_to_where_nothing_is_defined():
         return (x[0] - 2 * jnp.log(x[0]) + x[1], x[1:] - jnp.log(x[:1]), jnp.zeros(0))
 
     found = minimise(problem, jnp.array([3.0, 0.0]), tolerance=1e-11, max_iterations=50)
-    assert found.result == OUTCOMES.converged
+    assert found.result == RESULTS.successful
     np.testing.assert_allclose(found.x, [1.0, 0.0], atol=1e-10)
 
 
@@ -392,7 +393,7 @@ def test_constraints_that_depend_on_each_other():
 
     start = jnp.array([-1.2, 1.0, 0.3])
     alone, found = (minimise(p, start, tolerance=1e-11, max_iterations=200) for p in (once, twice))
-    assert found.result == OUTCOMES.converged
+    assert found.result == RESULTS.successful
     np.testing.assert_allclose(found.x, alone.x, atol=1e-9)
 
 

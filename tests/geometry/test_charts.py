@@ -8,8 +8,8 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import geodyn as gd
+from geodyn._foundations.results import RESULTS
 from geodyn._geometry.models.spaces import Euclidean, Hyperbolic, Product, Sphere
-from geodyn._integrators.contract.results import RESULTS
 from geodyn._integrators.trajectory import IntegrationError
 
 PAIR, MOVING = "stereographic pair", "moving halfspace"

@@ -13,7 +13,7 @@ import pytest
 
 import geodyn as gd
 from geodyn._foundations.files.archive import differences
-from geodyn._integrators.contract.results import RESULTS
+from geodyn._foundations.results import RESULTS
 from geodyn._integrators.saving import parts
 
 

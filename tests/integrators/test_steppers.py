@@ -9,7 +9,7 @@ import pytest
 from helpers.programs import length
 
 import geodyn as gd
-from geodyn._integrators.contract.results import RESULTS
+from geodyn._foundations.results import RESULTS
 
 
 class SymplecticEuler(gd.methods.AbstractStepper):

@@ -18,7 +18,7 @@ from scipy.integrate import solve_ivp
 
 import geodyn as gd
 from geodyn._foundations.progress import compiling
-from geodyn._integrators.contract.results import RESULTS
+from geodyn._foundations.results import RESULTS
 from geodyn._integrators.saving import parts
 from geodyn._integrators.trajectory import IntegrationError
 

@@ -15,6 +15,7 @@ import xarray
 from conftest import QUICK
 
 import geodyn as gd
+from geodyn._foundations.results import AbstractOutcome
 from geodyn._scale import store
 
 SYSTEM = gd.Lagrangian(lambda q, v: 0.5 * v @ v - 0.25 * jnp.sum(q**4))
@@ -114,6 +115,10 @@ def test_names_that_are_taken(tmp_path):
     assert same["q"].values.tolist() == [1.0, 2.0] and same["members.q"].values.tolist() == [0.5, 1.0]
 
 
+class Search(AbstractOutcome):
+    result: jax.Array
+
+
 def test_a_member_that_fails(tmp_path):
     """It has a status and keeps what it had; the others are as without it."""
     starts = np.array([0.3, 1e200, 0.4])
@@ -123,6 +128,8 @@ def test_a_member_that_fails(tmp_path):
     np.testing.assert_array_equal(found.values.q[[0, 2]], gd.ensemble(swing, starts[[0, 2]], chunk=2).values.q)
     ends = gd.ensemble(end, starts, folder=tmp_path / "ends")
     assert [gd.RESULTS(x).name for x in ends.status] == ["successful", "not_finite", "successful"]
+    searches = gd.ensemble(lambda x: Search(jnp.where(x > 1, gd.RESULTS.stalled, gd.RESULTS.successful)), starts)
+    assert [gd.RESULTS(x).name for x in searches.status] == ["successful", "stalled", "successful"]
     mean = gd.ensemble(end, starts, reduce=gd.ensembles.Mean())
     assert mean.values is None and mean.reduced.count == 2
     np.testing.assert_allclose(mean.reduced.mean, np.mean(ends.values[:][[0, 2]]), rtol=1e-14)

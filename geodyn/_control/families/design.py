@@ -10,7 +10,7 @@ from jax.flatten_util import ravel_pytree
 
 from geodyn._control.families.varied import VariedProblem, towing_drag
 from geodyn._control.methods.method import Direct
-from geodyn._control.problem.minimise import OUTCOMES, minimise
+from geodyn._control.problem.minimise import minimise
 from geodyn._control.problem.optimum import OptimalStroke
 from geodyn._control.problem.problem import StrokeProblem
 from geodyn._control.search.checks import known
@@ -18,12 +18,13 @@ from geodyn._control.search.strokes import efficiency, optimal_stroke
 from geodyn._engine.jit import as_pytree
 from geodyn._engine.numerics.failure import nan_unless
 from geodyn._foundations.gate import checked
-from geodyn._foundations.typing import Array, Float, Number, PyTree, Scalar, Tree, Vector
+from geodyn._foundations.results import RESULTS, AbstractOutcome
+from geodyn._foundations.typing import Array, Float, Int, Number, PyTree, Scalar, Tree, Vector
 from geodyn._locomotion.connections.connection import AbstractSwimmer
 from geodyn._locomotion.strokes.stroke import FourierStroke, Stroke, floating
 
 
-class OptimalDesign(eqx.Module):
+class OptimalDesign(AbstractOutcome):
     """A body and its stroke that are best together; the result of `gd.design.optimal_design`.
 
     Args:
@@ -33,7 +34,7 @@ class OptimalDesign(eqx.Module):
         kkt_residual: of stroke and parameters together, bounds included; zero at an exact optimum.
         bound_multipliers: multipliers [b] of the lower, then the upper bounds of the parameters; zero where a bound is
             not felt, empty where there are none.
-        result: how the search ended; printed, it says so in words.
+        result: how the search ended, a member of `gd.RESULTS`.
 
     Example:
         The energy is proportional to the drag, so that the best drag is the least that is allowed.
@@ -53,7 +54,7 @@ class OptimalDesign(eqx.Module):
     efficiency: Scalar
     kkt_residual: Scalar
     bound_multipliers: Float[Array, " b"]
-    result: OUTCOMES
+    result: Int[Array, ""]
 
 
 class DesignProblem(eqx.Module):
@@ -185,13 +186,13 @@ def optimal_design(
     begin = (first.stroke, (parameters, floating(1.0) if free else None))
     joint = DesignProblem(varied, limits)
     found = minimise(joint, begin, tolerance=tolerance, max_iterations=method.max_iterations, progress=progress)
-    if throw and known(found.result) and found.result != OUTCOMES.converged:
+    if throw and known(found.result) and not found.successful:
         raise RuntimeError(
-            f"optimal_design: {OUTCOMES[found.result]} (KKT residual {float(found.kkt_residual):.1e} after"
+            f"optimal_design: {RESULTS(int(found.result)).message} (KKT residual {float(found.kkt_residual):.1e} after"
             f" {int(found.iterations)} iterations); begin nearer to the optimum, bound the parameters, or pass"
             " throw=False to see what was found."
         )
-    good, (stroke, there) = found.result == OUTCOMES.converged, found.x
+    good, (stroke, there) = found.successful, found.x
     if throw and not known(good):
         there = nan_unless(good, there, ())
     target = varied.displacement(there)

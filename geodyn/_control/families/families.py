@@ -19,28 +19,14 @@ from geodyn._control.search.checks import checked_limits, known, numbers, withou
 from geodyn._control.search.strokes import optimal_stroke
 from geodyn._engine.jit import as_pytree, jit, static_count
 from geodyn._foundations.gate import checked
+from geodyn._foundations.results import RESULTS
 from geodyn._foundations.typing import Array, Count, Float, Index, Number, Scalar, Vector
 from geodyn._locomotion.connections.connection import AbstractInvariantMetric
 from geodyn._locomotion.motion.holonomy import gauss_times
 from geodyn._locomotion.strokes.stroke import FourierStroke, LegendreStroke, Stroke, floating, shape_and_rate
 
-
-class ENDS(eqx.Enumeration):
-    """Why a family of strokes ends: the `end` of a `gd.StrokeFamily`.
-
-    It is compared with the members; `gd.strokes.ENDS[family.end]` says it in words.
-
-    Example:
-        >>> print(gd.strokes.ENDS[gd.strokes.ENDS.farthest])
-        no larger displacement is possible: dE/dD is infinite
-    """
-
-    edge = "the parameter reached an end of the interval"
-    farthest = "no larger displacement is possible: dE/dD is infinite"
-    bounds = "the strokes reached the bounds, of the shape or of its rates"
-    points = "the number of points was reached"
-    lost = "Newton's method fails even for small steps: the strokes need more harmonics and steps, or the family ends"
-    interrupted = "interrupted"
+# How a family ends after a point with this mark of `_follow`.
+LAST = {"edge": RESULTS.end_of_interval, "farthest": RESULTS.farthest}
 
 
 class StrokeFamily(eqx.Module):
@@ -62,7 +48,7 @@ class StrokeFamily(eqx.Module):
         strokes: a stroke with all coefficients, their first axis along the branch.
         folds: the indices where the parameter turns back.
         best: the index of the largest maximum of the efficiency, None if there is none on the branch.
-        end: why the branch ends, one of `gd.strokes.ENDS`; printed, it says so in words.
+        end: why the branch ends, a member of `gd.RESULTS`; its `message` says it in words.
 
     Example:
         Shortest curves around growing areas D: circles, whose energy 4π D grows in proportion.
@@ -87,7 +73,7 @@ class StrokeFamily(eqx.Module):
     strokes: FourierStroke | LegendreStroke
     folds: tuple[int, ...] = eqx.field(static=True)
     best: int | None = eqx.field(static=True)
-    end: ENDS
+    end: RESULTS = eqx.field(static=True)
 
     @checked
     def stroke(self, i: int) -> FourierStroke | LegendreStroke:
@@ -297,31 +283,31 @@ def stroke_family(
     kkt = KKT(VariedProblem(problem, body, target), x, jnp.abs(stop - start), None if drag is None else floating(drag))
     z = kkt.beginning(x, start)
     onwards = jnp.sign(stop - start) * (jnp.arange(z.size) == z.size - 1)
-    branch, marks, end = [advance(kkt, z, onwards, floating(0.0))], [""], ENDS.points
+    branch, marks, end = [advance(kkt, z, onwards, floating(0.0))], [""], RESULTS.enough_points
     try:
         with tqdm(total=points, initial=1, disable=progress is not True, unit="strokes", desc="family") as bar:
             for point, mark in _follow(kkt, branch[0], tuple(edges), step):
                 if mark == "lost":
-                    end = ENDS.lost
+                    end = RESULTS.lost
                     break
                 if bounded and _room(problem, problem.stroke(kkt.parts(point.z)[0])) < 0:
-                    end = ENDS.bounds
+                    end = RESULTS.at_bounds
                     break
                 branch.append(point)
                 marks.append(mark)
                 bar.update()
                 if callable(progress):
                     progress(len(branch), float(point.measures["parameter"]))
-                end = getattr(ENDS, mark) if mark in ("edge", "farthest") else end
+                end = LAST.get(mark, end)
                 if len(branch) >= points:
                     break
     except KeyboardInterrupt:
-        end = ENDS.interrupted
-    if len(branch) == 1 and end != ENDS.interrupted:
+        end = RESULTS.interrupted
+    if len(branch) == 1 and end != RESULTS.interrupted:
         raise RuntimeError(
             f"stroke_family: no stroke was found beside the first, at {float(start):g} (KKT residual"
-            f" {float(first.kkt_residual):.1e}): {ENDS[end]}. Give more harmonics= and steps= of the method, a shorter"
-            " step=, another guess= or displacement to begin at, or wider bounds."
+            f" {float(first.kkt_residual):.1e}): {end.message}. Give more harmonics= and steps= of the method, a"
+            " shorter step=, another guess= or displacement to begin at, or wider bounds."
         )
     measures = {name: jnp.stack([p.measures[name] for p in branch]) for name in branch[0].measures}
     strokes = [problem.stroke(kkt.parts(p.z)[0]) for p in branch]

@@ -15,12 +15,13 @@ import optax
 from jax.flatten_util import ravel_pytree
 
 from geodyn._control.methods.method import AbstractStrokeMethod, refuse_bounds, stationary
-from geodyn._control.problem.minimise import OUTCOMES, tell
+from geodyn._control.problem.minimise import tell
 from geodyn._control.problem.problem import StrokeProblem
 from geodyn._control.problem.variation import sobolev_metric
 from geodyn._engine.jit import for_few_runs
 from geodyn._foundations.gate import checked
 from geodyn._foundations.progress import compiling
+from geodyn._foundations.results import RESULTS
 from geodyn._foundations.typing import Array, Count, Float, Int, PyTree, Scalar
 
 LONGEST = 0.2
@@ -82,9 +83,11 @@ class Descent(AbstractStrokeMethod):
                     tell(progress, state.iterations, state.residual)
                     if state.residual <= tolerance or not jnp.isfinite(state.residual):
                         break
+            otherwise = RESULTS.too_many_iterations
         except KeyboardInterrupt:
             print(f"interrupted after {int(state.iterations)} iterations")
-        result = OUTCOMES.where(state.residual <= tolerance, OUTCOMES.converged, OUTCOMES.running)
+            otherwise = RESULTS.interrupted
+        result = jnp.where(state.residual <= tolerance, RESULTS.successful, otherwise)
         return stationary(problem, state.x, state.multipliers, state.iterations, result)
 
 

@@ -14,13 +14,14 @@ from jax.flatten_util import ravel_pytree
 
 from geodyn._control.methods.descent import Descent
 from geodyn._control.methods.method import AbstractStrokeMethod, refuse_bounds, stationary
-from geodyn._control.problem.minimise import OUTCOMES, tell
+from geodyn._control.problem.minimise import tell
 from geodyn._control.problem.pointwise import pointwise
 from geodyn._control.problem.problem import StrokeProblem
 from geodyn._control.problem.wong import jet, wong_forces
 from geodyn._engine.jit import for_few_runs
 from geodyn._foundations.gate import checked
 from geodyn._foundations.progress import compiling
+from geodyn._foundations.results import RESULTS
 from geodyn._foundations.typing import Array, Bool, Count, Float, Int, PyTree, Scalar
 from geodyn._locomotion.connections.connection import reduction
 from geodyn._locomotion.motion.holonomy import NODES, magnus
@@ -80,15 +81,15 @@ class Wong(AbstractStrokeMethod):
             march = _march(problem, x, self.max_iterations)
         if progress and not callable(progress):
             print(f"{float(march.reached):.4g} of the displacement after {int(march.attempts)} solutions", flush=True)
-        result = OUTCOMES.where(march.reached == 1, OUTCOMES.converged, OUTCOMES.stalled)
+        result = jnp.where(march.reached == 1, RESULTS.successful, RESULTS.stalled)
         x, y, _ = _parts(x, march.z)
         # If the march stopped early, the multipliers are those of a fraction of the displacement.
         y = y / jnp.where(march.reached > 0, march.reached, 1.0)
         found = stationary(problem, x, y, march.attempts, result)
         if callable(progress):
             tell(progress, march.attempts, found.kkt_residual)
-        resolved = (found.kkt_residual <= self.tolerance) | (found.result != OUTCOMES.converged)
-        return eqx.tree_at(lambda m: m.result, found, OUTCOMES.where(resolved, found.result, OUTCOMES.unresolved))
+        resolved = (found.kkt_residual <= self.tolerance) | ~found.successful
+        return eqx.tree_at(lambda m: m.result, found, jnp.where(resolved, found.result, RESULTS.too_few_harmonics))
 
 
 def _parts(like, z):

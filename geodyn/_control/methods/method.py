@@ -5,12 +5,13 @@ from abc import abstractmethod
 import equinox as eqx
 import jax.numpy as jnp
 
-from geodyn._control.problem.minimise import OUTCOMES, Minimum, Progress, minimise
+from geodyn._control.problem.minimise import Minimum, Progress, minimise
 from geodyn._control.problem.problem import StrokeProblem
 from geodyn._control.problem.variation import variations
 from geodyn._engine.jit import for_one_run
 from geodyn._foundations.gate import checked
-from geodyn._foundations.typing import Array, Count, Float
+from geodyn._foundations.results import RESULTS
+from geodyn._foundations.typing import Array, Count, Float, Int
 
 
 class AbstractStrokeMethod(eqx.Module):
@@ -67,7 +68,7 @@ class Direct(AbstractStrokeMethod):
 
 
 @for_one_run
-def stationary(problem: StrokeProblem, x, y: Float[Array, " p"], iterations, result: OUTCOMES) -> Minimum:
+def stationary(problem: StrokeProblem, x, y: Float[Array, " p"], iterations, result: Int[Array, ""]) -> Minimum:
     """The `Minimum` at the point x and multipliers y where a method other than `minimise` ended, with the KKT residual,
     Hessian and Jacobian there; for problems without bounds."""
     values, jacobian, hessian = variations(problem, x, jnp.append(1.0, -y))
@@ -75,7 +76,7 @@ def stationary(problem: StrokeProblem, x, y: Float[Array, " p"], iterations, res
     residual = jnp.max(jnp.abs(df - y @ dc)) / jnp.max(jnp.abs(df))
     residual = jnp.maximum(residual, jnp.max(jnp.abs(values[1:])))
     none, zero = jnp.zeros(0, y.dtype), jnp.zeros((), y.dtype)
-    result = OUTCOMES.where(jnp.isfinite(residual), result, OUTCOMES.not_finite)
+    result = jnp.where(jnp.isfinite(residual), result, RESULTS.cost_not_finite)
     return Minimum(x, y, none, none, zero, zero, hessian, dc, residual, iterations, result)
 
 

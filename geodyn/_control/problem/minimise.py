@@ -20,6 +20,7 @@ from jax.flatten_util import ravel_pytree
 
 from geodyn._engine.jit import for_few_runs, for_one_run
 from geodyn._foundations.progress import compiling
+from geodyn._foundations.results import RESULTS, AbstractOutcome
 from geodyn._foundations.typing import Array, Bool, Float, Int, PyTree, Scalar
 
 STIFFEST = 1e6
@@ -28,28 +29,7 @@ Problem = Callable[[PyTree], tuple[Scalar, Float[Array, " p"], Float[Array, " q"
 Derivatives = Callable[[Problem, PyTree, Array], tuple[Array, Array, Array]]
 
 
-class OUTCOMES(eqx.Enumeration):
-    """How a search for the best stroke ended: the `result` of an optimum.
-
-    Results are compared with its members; `gd.strokes.OUTCOMES[result]` says one in words.
-
-    Example:
-        >>> result = gd.strokes.OUTCOMES.converged
-        >>> print(result == gd.strokes.OUTCOMES.converged, gd.strokes.OUTCOMES[result])
-        True converged
-    """
-
-    converged = "converged"
-    running = "the limit of iterations was reached before the KKT residual fell below the tolerance"
-    stalled = "no step along the search direction lowers the merit function"
-    not_finite = "the objective or a constraint is not finite"
-    unresolved = (
-        "Wong's equations were solved, but too few harmonics= and steps= leave a KKT residual beyond tolerance="
-    )
-    astray = "converged on the steps of the search, but the stroke leads elsewhere on twice as many"
-
-
-class Minimum(eqx.Module):
+class Minimum(AbstractOutcome):
     """The state of the search at a point, with the evidence of its optimality.
 
     `x` is the point; `multipliers` y[p] of c, `bound_multipliers` z[q] of h with `slacks` s[q]; `barrier` is μ, and
@@ -69,7 +49,7 @@ class Minimum(eqx.Module):
     jacobian: Float[Array, "p n"]
     kkt_residual: Scalar
     iterations: Int[Array, ""]
-    result: OUTCOMES
+    result: Int[Array, ""]
 
 
 def _largest(v: Array) -> Scalar:
@@ -176,7 +156,8 @@ def by_autodiff(problem: Problem, x: PyTree, weights: Float[Array, " w"]) -> tup
 
 
 def _newton(problem: Problem, derivatives: Derivatives, state: Minimum, tolerance: Scalar) -> Minimum:
-    """One iteration. The point moves only if the result is `running`, not at convergence or failure."""
+    """One iteration. The point moves only while the result is `too_many_iterations`, which it is if the search ends
+    here for no other reason: not at convergence or failure."""
     x, unravel = ravel_pytree(state.x)
     eps, p = jnp.finfo(x.dtype).eps, state.multipliers.shape[0]
     y = state.multipliers
@@ -238,11 +219,13 @@ def _newton(problem: Problem, derivatives: Derivatives, state: Minimum, toleranc
 
     a, bend = _line_search(reached, merit, correct, start, slope, longest, dx)
 
-    result = OUTCOMES.where(a > 0, OUTCOMES.running, OUTCOMES.stalled)
-    result = OUTCOMES.where(jnp.isfinite(residual), result, OUTCOMES.not_finite)
-    result = OUTCOMES.where(residual <= tolerance, OUTCOMES.converged, result)
+    result = jnp.where(a > 0, RESULTS.too_many_iterations, RESULTS.stalled)
+    result = jnp.where(jnp.isfinite(residual), result, RESULTS.cost_not_finite)
+    result = jnp.where(residual <= tolerance, RESULTS.successful, result)
+    # Of the type with which it begins, and not Python's weak one: else the next call would trace all of it again.
+    result = result.astype(state.result.dtype)
     here, there = (x, y, z, s), (move(a, bend), y_new, z + _to_boundary(z, dz) * dz, slide(a, bend))
-    x, y, z, s = jax.tree.map(lambda old, new: jnp.where(result == OUTCOMES.running, new, old), here, there)
+    x, y, z, s = jax.tree.map(lambda old, new: jnp.where(result == RESULTS.too_many_iterations, new, old), here, there)
     curved = hessian + dh.T @ (jnp.minimum(z / s, STIFFEST)[:, None] * dh)
     residual = jnp.maximum(residual, _largest(broken) / _largest(df))
     return Minimum(unravel(x), y, z, s, barrier, a * length, curved, dc, residual, state.iterations + 1, result)
@@ -265,7 +248,7 @@ def begin(problem: Problem, x: PyTree) -> Minimum:
         jnp.zeros((*c.shape, n), c.dtype),
         number,
         jnp.zeros((), int),
-        OUTCOMES.running,
+        jnp.array(RESULTS.too_many_iterations),
     )
 
 
@@ -276,7 +259,7 @@ def _advance(
     """Iterate until the search ends or the count of iterations reaches the limit."""
 
     def goes_on(state):
-        return (state.result == OUTCOMES.running) & (state.iterations < limit)
+        return (state.result == RESULTS.too_many_iterations) & (state.iterations < limit)
 
     return jax.lax.while_loop(goes_on, lambda state: _newton(problem, derivatives, state, tolerance), state)
 
@@ -316,8 +299,9 @@ def minimise(
                 state = _advance(problem, derivatives, state, tolerance, np.asarray(limit))
             if progress:
                 tell(progress, limit, state.kkt_residual)
-                if state.result != OUTCOMES.running:
+                if state.result != RESULTS.too_many_iterations:
                     break
     except KeyboardInterrupt:
         print(f"interrupted after {int(state.iterations)} iterations")
+        state = eqx.tree_at(lambda s: s.result, state, jnp.array(RESULTS.interrupted))
     return state

@@ -13,25 +13,28 @@ import numpy as np
 from jax.core import Tracer
 from jax.tree_util import Partial
 
-from geodyn._control.problem.minimise import OUTCOMES
 from geodyn._control.problem.problem import StrokeProblem, wong_residual
 from geodyn._control.problem.variation import second_variation
 from geodyn._engine.jit import traced_numbers
 from geodyn._foundations.files.archive import differences, named_arrays, read_archive, write_archive
 from geodyn._foundations.gate import checked
+from geodyn._foundations.results import RESULTS, AbstractOutcome
 from geodyn._foundations.typing import Array, File, Float, Int, PyTree, Scalar
 from geodyn._locomotion.connections.connection import AbstractInvariantMetric
 from geodyn._locomotion.strokes.stroke import FourierStroke, LegendreStroke, OpenStroke
 
 _FORMAT = "geodyn stroke 3"
-_OUTCOMES = (
-    OUTCOMES.converged,
-    OUTCOMES.running,
-    OUTCOMES.stalled,
-    OUTCOMES.not_finite,
-    OUTCOMES.unresolved,
-    OUTCOMES.astray,
-)
+# Files say by its name how the search ended; earlier ones by these words.
+_EARLIER_WORDS = {
+    "converged": RESULTS.successful,
+    "the limit of iterations was reached before the KKT residual fell below the tolerance": RESULTS.too_many_iterations,
+    "no step along the search direction lowers the merit function": RESULTS.stalled,
+    "the objective or a constraint is not finite": RESULTS.cost_not_finite,
+    "Wong's equations were solved, but too few harmonics= and steps= leave a KKT residual beyond tolerance=": (
+        RESULTS.too_few_harmonics
+    ),
+    "converged on the steps of the search, but the stroke leads elsewhere on twice as many": RESULTS.astray,
+}
 
 
 class Evidence(eqx.Module):
@@ -65,7 +68,7 @@ def _when_asked_for(function):
     return property(get, doc=function.__doc__)
 
 
-class OptimalStroke(eqx.Module):
+class OptimalStroke(AbstractOutcome):
     """A stroke of least cost for its displacement, with the evidence that it is one; the result of `gd.optimal_stroke`.
 
     Further properties are `second_order`, the smallest eigenvalue of the second variation at fixed displacement,
@@ -94,7 +97,7 @@ class OptimalStroke(eqx.Module):
         power_variation: largest relative deviation of the power from its mean; zero at an exact optimum of the energy.
         charge: μ₀ [k], what Wong's equations conserve: half of dE/d(displacement), as a covector at the start.
         room: least distance from the bounds, in parts of their width; infinite where there are none.
-        result: how the search ended, one of `gd.strokes.OUTCOMES`; printed, it says so in words.
+        result: how the search ended, a member of `gd.RESULTS`.
         iterations: number of iterations.
         evidence: what the evidence is computed from.
 
@@ -122,7 +125,7 @@ class OptimalStroke(eqx.Module):
     power_variation: Scalar
     charge: Float[Array, " k"]
     room: Scalar
-    result: OUTCOMES
+    result: Int[Array, ""]
     iterations: Int[Array, ""]
     evidence: Evidence | dict[str, Array]
 
@@ -156,7 +159,7 @@ class OptimalStroke(eqx.Module):
         values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "result"}
         values["evidence"] = {"wong_residual": self.wong_residual, "second_variation": self.second_variation}
         about = {name: _packed(value, name, arrays) for name, value in values.items()}
-        write_archive(path, arrays, {"format": _FORMAT, "optimum": about, "result": OUTCOMES[self.result]})
+        write_archive(path, arrays, {"format": _FORMAT, "optimum": about, "result": RESULTS(int(self.result)).name})
 
 
 @checked
@@ -204,7 +207,9 @@ def load_stroke(path: File, swimmer: AbstractInvariantMetric | None = None) -> O
     if found:
         raise ValueError(f"load_stroke: {path} holds a stroke of another swimmer: {'; '.join(found)}")
     rest = {name: _unpacked(value, arrays) for name, value in packed.items() if name != "swimmer"}
-    return OptimalStroke(swimmer=swimmer, result=next(r for r in _OUTCOMES if OUTCOMES[r] == about["result"]), **rest)
+    ended = about["result"]
+    result = _EARLIER_WORDS[ended] if ended in _EARLIER_WORDS else RESULTS[ended]
+    return OptimalStroke(swimmer=swimmer, result=jnp.array(result), **rest)
 
 
 class _ForeignError(Exception):

@@ -8,10 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._control.methods.method import AbstractStrokeMethod, Direct
-from geodyn._control.problem.minimise import OUTCOMES
 from geodyn._control.problem.optimum import OptimalStroke
 from geodyn._control.problem.problem import StrokeProblem
 from geodyn._engine.jit import jit
+from geodyn._foundations.results import RESULTS
 from geodyn._foundations.typing import Array, Bool, Float
 from geodyn._geometry.groups.rigid import SE2
 from geodyn._locomotion.connections.connection import connection
@@ -48,15 +48,16 @@ def failure(
     optimum: OptimalStroke, problem: StrokeProblem, start, method: AbstractStrokeMethod, search: Callable
 ) -> StrokeError:
     """The error for a search that began at the unknowns `start`; `search` is `optimal_stroke`, to try others."""
-    if optimum.result in (OUTCOMES.converged, OUTCOMES.astray):
+    if optimum.result in (RESULTS.successful, RESULTS.astray):
         reason = _singular(optimum) or "; the steps of the search are too few to tell where it leads"
-    elif optimum.result == OUTCOMES.unresolved:
+    elif optimum.result == RESULTS.too_few_harmonics:
         reason = ""
     else:
         reason = _singular(optimum) or _flat(optimum) or _reach(problem, start, method, search)
-    more = "more max_iterations= of the method, " if optimum.result == OUTCOMES.running else ""
+    more = "more max_iterations= of the method, " if optimum.result == RESULTS.too_many_iterations else ""
+    ended = RESULTS(int(optimum.result)).message
     message = (
-        f"optimal_stroke: {OUTCOMES[optimum.result]} (KKT residual {float(optimum.kkt_residual):.1e} after"
+        f"optimal_stroke: {ended} (KKT residual {float(optimum.kkt_residual):.1e} after"
         f" {int(optimum.iterations)} iterations). On twice the steps it reached the displacement"
         f" {np.asarray(optimum.displacement)} of {np.asarray(problem.displacement)}{reason}. Pass {more}a guess= nearer"
         " to the optimum, a smaller displacement, more steps= of the method if the residual is small, or throw=False to"
@@ -67,7 +68,7 @@ def failure(
 
 def certified(optimum: OptimalStroke, displacement: Float[Array, "..."]) -> bool:
     """Whether the search converged to a stroke that reaches the displacement to 10 % on twice the steps too."""
-    return bool(optimum.result == OUTCOMES.converged) and bool(
+    return bool(optimum.successful) and bool(
         reaches(optimum.displacement, displacement, getattr(getattr(optimum.evidence, "problem", None), "free", ()))
     )
 

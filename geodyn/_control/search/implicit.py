@@ -11,12 +11,13 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from geodyn._control.methods.method import AbstractStrokeMethod
-from geodyn._control.problem.minimise import OUTCOMES, STIFFEST, Directions, Minimum, Progress
+from geodyn._control.problem.minimise import STIFFEST, Directions, Minimum, Progress
 from geodyn._control.problem.optimum import OptimalStroke
 from geodyn._control.problem.problem import StrokeProblem
 from geodyn._engine.jit import custom_jvp, jit
 from geodyn._engine.numerics.failure import nan_unless
 from geodyn._foundations.gate import checked
+from geodyn._foundations.results import RESULTS
 from geodyn._foundations.typing import Count
 from geodyn._locomotion.connections.connection import AbstractInvariantMetric
 from geodyn._locomotion.motion.holonomy import cost, holonomy
@@ -117,11 +118,12 @@ def sensitivity(optimum: OptimalStroke, *, steps: Count = 128) -> AbstractInvari
         >>> print(f"{gd.design.sensitivity(best).drag:.6f} {best.cost:.6f}")
         2.230128 2.230128
     """
-    good = optimum.result == OUTCOMES.converged
+    good = optimum.successful
     if not isinstance(good, jax.core.Tracer) and not np.all(good):
+        ended = RESULTS(int(optimum.result)).message
         raise ValueError(
-            f"sensitivity: optimum must be an optimal stroke, but its search failed: {OUTCOMES[optimum.result]} (KKT"
-            f" residual {float(optimum.kkt_residual):.1e}); pass one whose result is gd.strokes.OUTCOMES.converged."
+            f"sensitivity: optimum must be an optimal stroke, but its search failed: {ended} (KKT"
+            f" residual {float(optimum.kkt_residual):.1e}); pass one whose result is gd.RESULTS.successful."
         )
     return nan_unless(jnp.asarray(good), _sensitivity(optimum, steps), ())
 

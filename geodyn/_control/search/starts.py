@@ -7,7 +7,6 @@ import numpy as np
 from tqdm import tqdm
 
 from geodyn._control.methods.method import Direct
-from geodyn._control.problem.minimise import OUTCOMES
 from geodyn._control.problem.optimum import OptimalStroke
 from geodyn._control.problem.problem import StrokeProblem, clock_of
 from geodyn._control.search.checks import check_moves, checked_displacement, checked_limits
@@ -16,7 +15,8 @@ from geodyn._control.search.guess import small_stroke, unknowns
 from geodyn._control.search.strokes import optimal_stroke
 from geodyn._engine.jit import jit_over_cores
 from geodyn._foundations.gate import checked
-from geodyn._foundations.typing import Array, Count, Float, Index, Number, Scalar, Vector
+from geodyn._foundations.results import RESULTS
+from geodyn._foundations.typing import Array, Count, Float, Index, Int, Number, Scalar, Vector
 from geodyn._locomotion.connections.connection import AbstractInvariantMetric
 from geodyn._locomotion.strokes.stroke import FourierStroke, Stroke, floating
 
@@ -29,7 +29,7 @@ class _Found(eqx.Module):
     stroke: Stroke
     signature: Float[Array, "3"]
     offset: Scalar
-    result: OUTCOMES
+    result: Int[Array, ""]
 
 
 def _random_stroke(swimmer, target, region, key) -> FourierStroke:
@@ -161,7 +161,7 @@ def optimal_strokes(
     limits, bounded = checked_limits(bounds, rates, lower.size)
     coarse = _coarse(swimmer, target, (lower, upper), limits, bounded, jax.random.split(jax.random.key(seed), starts))
     candidates = np.argsort(np.asarray(coarse.offset))
-    candidates = candidates[np.asarray(coarse.result == OUTCOMES.converged)[candidates]]
+    candidates = candidates[np.asarray(coarse.result == RESULTS.successful)[candidates]]
     signatures = np.asarray(coarse.signature)[candidates]
     candidates = candidates[_distinct(list(signatures), 0.01)]
     problem = {"displacement": target, "bounds": bounds, "rates": rates}

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._control.methods.method import AbstractStrokeMethod, Direct
-from geodyn._control.problem.minimise import OUTCOMES, Minimum, Progress
+from geodyn._control.problem.minimise import Minimum, Progress
 from geodyn._control.problem.optimum import Evidence, OptimalStroke
 from geodyn._control.problem.problem import StrokeProblem, clock_of, outcome, without_derivatives
 from geodyn._control.search.checks import (
@@ -35,6 +35,7 @@ from geodyn._engine.jit import jit, traced_numbers
 from geodyn._engine.numerics.failure import nan_unless, no_derivative_where
 from geodyn._foundations.checks import a_number
 from geodyn._foundations.gate import checked
+from geodyn._foundations.results import RESULTS
 from geodyn._foundations.typing import Array, Count, Float, Number, PyTree, Scalar, Vector
 from geodyn._locomotion.connections.connection import AbstractInvariantMetric, AbstractSwimmer
 from geodyn._locomotion.motion.costs import Density, energy
@@ -200,7 +201,7 @@ def _another_start(problem: StrokeProblem, found: Minimum, method, guess, bounds
     step is accepted."""
     if not problem.displacement.ndim or problem.end is not None or callable(guess) or not isinstance(method, Direct):
         return None
-    if found.result == OUTCOMES.running and found.iterations < method.max_iterations:  # Ctrl-C
+    if found.result == RESULTS.interrupted:
         return None
     p, centre = problem, _centre(problem.swimmer, guess, bounds, problem.base)
     if not small_stroke(p.swimmer, centre, p.displacement, p.free)[1]:
@@ -213,8 +214,8 @@ def _optimum(problem: StrokeProblem, found: Minimum, throw: bool) -> OptimalStro
     """What was found. The derivatives of a failure are NaN; where it cannot be raised, so is what it claims."""
     values = outcome(problem, found.x, found.multipliers)
     there = reaches(values["displacement"], problem.displacement, problem.free)
-    result = OUTCOMES.where((found.result == OUTCOMES.converged) & ~there, OUTCOMES.astray, found.result)
-    good, x, hessian = result == OUTCOMES.converged, found.x, found.hessian
+    result = jnp.where(found.successful & ~there, RESULTS.astray, found.result)
+    good, x, hessian = result == RESULTS.successful, found.x, found.hessian
     if not known(good):
         claims = {name: values[name] for name in ("cost", "multiplier", "charge")}
         claims, hessian = nan_unless(good, (claims, hessian), ())
@@ -306,7 +307,7 @@ def optimal_stroke(
 
     problem, x = pose(guess)
     found = solved(problem, x, method, progress)
-    if known((found.result, problem)) and found.result != OUTCOMES.converged:
+    if known((found.result, problem)) and not found.successful:
         another = _another_start(problem, found, method, guess, bounds)
         if another is not None:
             problem, x = pose(another)

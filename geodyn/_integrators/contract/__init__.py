@@ -1,1 +1,1 @@
-"""The interface between systems and integrators, Butcher tableaux, and how an integration may end."""
+"""The interface between systems and integrators, and Butcher tableaux."""

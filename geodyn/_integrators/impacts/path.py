@@ -14,8 +14,8 @@ import numpy as np
 from geodyn._engine.jit import custom_jvp
 from geodyn._engine.native import native, native_linear, native_of
 from geodyn._engine.tracing import batched_as, once
+from geodyn._foundations.results import RESULTS
 from geodyn._foundations.typing import Array, Bool, Float, Int, Scalar
-from geodyn._integrators.contract.results import RESULTS
 from geodyn._integrators.contract.system import AbstractSystem
 from geodyn._integrators.impacts.impulse import Struck
 from geodyn._integrators.impacts.saltation import Delay, Walked

@@ -13,9 +13,9 @@ import jax
 import jax.numpy as jnp
 
 from geodyn._engine.tracing import once
+from geodyn._foundations.results import RESULTS
 from geodyn._foundations.typing import Array, Bool, Float, Int, Scalar
 from geodyn._integrators.contract.contacts import Neighbours
-from geodyn._integrators.contract.results import RESULTS
 from geodyn._integrators.contract.system import AbstractSystem
 from geodyn._integrators.impacts.gaps import MOST_AT_ONCE, chosen, gap_state, rounding
 from geodyn._integrators.impacts.impulse import Struck

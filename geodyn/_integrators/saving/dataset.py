@@ -6,7 +6,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from geodyn._foundations.files.archive import named_arrays
-from geodyn._integrators.contract.results import RESULTS
+from geodyn._foundations.results import RESULTS
 from geodyn._integrators.saving.inputs import description
 from geodyn._integrators.saving.schema import structure
 from geodyn._version import __version__

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from geodyn._engine.tracing import once
-from geodyn._integrators.contract.results import RESULTS
+from geodyn._foundations.results import RESULTS
 from geodyn._integrators.contract.system import AbstractSystem
 
 

@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._foundations.gate import checked
+from geodyn._foundations.results import RESULTS
 from geodyn._foundations.typing import Array, Bool, Float, Int, Stages
 from geodyn._integrators.contract.constraints import reactions
-from geodyn._integrators.contract.results import RESULTS
 from geodyn._integrators.contract.system import AbstractSystem
 from geodyn._integrators.contract.tableau import ButcherTableau, gauss, radau_iia
 from geodyn._integrators.step.charts import in_best_charts, start_frame

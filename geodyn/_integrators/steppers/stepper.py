@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from geodyn._engine.tracing import batched_as
-from geodyn._integrators.contract.results import RESULTS
+from geodyn._foundations.results import RESULTS
 from geodyn._integrators.contract.system import AbstractSystem
 from geodyn._integrators.step.charts import in_best_charts, start_frame
 from geodyn._integrators.step.errors import no_errors

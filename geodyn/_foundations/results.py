@@ -1,19 +1,24 @@
-"""How an integration can end."""
+"""How a computation can end: a motion, a search for a stroke, a family of strokes."""
 
 import enum
 
+import equinox as eqx
+
+from geodyn._foundations.typing import Array, Bool, Int
+
 
 class RESULTS(enum.IntEnum):
-    """How an integration ended; the property `message` says what that means and what to do.
+    """How a computation ended; the property `message` says what that means and what to do.
 
-    `trajectory.result` is such a number. Inside jit, vmap and grad, where nothing can be raised, it is how failures are
-    told.
+    The `result` of a trajectory, an optimal stroke and an optimal design is such a number, and so is the `end` of a
+    family of strokes. Inside jit, vmap and grad, where nothing can be raised, it is how failures are told. Files keep
+    these numbers and names.
 
     Example:
         >>> trajectory = gd.integrate(gd.ODE(lambda t, y: -y), [1.0], t1=1.0, steps=10)
         >>> result = gd.RESULTS(int(trajectory.result))
         >>> print(result.name, "-", result.message)
-        successful - the integration reached its end
+        successful - what was asked for was computed
     """
 
     successful = 0
@@ -30,17 +35,29 @@ class RESULTS(enum.IntEnum):
     digits_lost = 11
     under_resolved = 12
     inconsistent_start = 13
+    # Of searches for strokes and designs.
+    too_many_iterations = 14
+    stalled = 15
+    cost_not_finite = 16
+    too_few_harmonics = 17
+    astray = 18
+    # Of families of strokes.
+    end_of_interval = 19
+    farthest = 20
+    at_bounds = 21
+    enough_points = 22
+    lost = 23
 
     @property
     def message(self) -> str:
         """What the result means, and what to do: one sentence."""
         return (
-            "the integration reached its end",
+            "what was asked for was computed",
             "the equations of the step did not converge: take more steps, or a method with fewer stages",
             "a value was not finite: the step was too long, take more steps; or the motion ran into a singular point "
             "of the chart, the metric or a force; or a distance was not found: gd.distance says when, and elements "
             "take nodes=…",
-            "the integration was interrupted; what was computed until then is kept",
+            "it was interrupted; what was computed until then is kept",
             "there are more impacts than max_impacts allows: give more; where they pile up, a restitution below 1 "
             "lets up to 8 contacts at once come to rest",
             "contacts are violated at the start: start from gaps ≥ 0",
@@ -59,4 +76,25 @@ class RESULTS(enum.IntEnum):
             "steps, or, where it passes by a singular point of its chart, a chart that is regular there",
             "q0 or v0 violates a constraint, or q0 is no configuration of the system, as a quaternion without unit "
             "length is none: start from q0, v0 = gd.project(system, q0, v0), or from what bodies.state(…) returns",
+            "the limit of iterations was reached before the KKT residual fell below the tolerance",
+            "no step along the search direction lowers the merit function",
+            "the objective or a constraint is not finite",
+            "Wong's equations were solved, but too few harmonics= and steps= leave a KKT residual beyond tolerance=",
+            "converged on the steps of the search, but the stroke leads elsewhere on twice as many",
+            "the parameter reached an end of the interval",
+            "no larger displacement is possible: dE/dD is infinite",
+            "the strokes reached the bounds, of the shape or of its rates",
+            "the number of points was reached",
+            "Newton's method fails even for small steps: the strokes need more harmonics and steps, or the family ends",
         )[self]
+
+
+class AbstractOutcome(eqx.Module):
+    """What a computation that may fail returns. An ensemble tells from it how each member ended."""
+
+    result: eqx.AbstractVar[Int[Array, "..."]]
+
+    @property
+    def successful(self) -> Bool[Array, "..."]:
+        """Whether what was asked for was computed; `gd.RESULTS(int(result)).message` says what was not."""
+        return self.result == RESULTS.successful
