@@ -3,7 +3,7 @@
 Letters of the shapes: `n` coordinates, `m` shape variables, `k` group coordinates, `N` points, `s` stages,
 `c` constraints, `T` saved times.
 
-The aliases have names, since what they stand for would fill the first lines of `help`, and since `gate.py` checks
+The aliases have names, since what they stand for would fill the first lines of `help`, and since `kinds.py` checks
 arguments by them: `Number`, what may be one; `Numbers`, anything that jnp.asarray takes, nested lists included, whose
 shape is checked where it comes in; `Row`, numbers in a row; `Rows`, several; `Each`, one or a row; `Vector`, a row
 that may be infinite; `Count`, `Steps` and `Stages`, positive whole numbers, static in jit; `Index`, one from 0;
