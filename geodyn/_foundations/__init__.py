@@ -1,1 +1,1 @@
-"""What a user may give: kinds of arguments and their checks; how things end; files; signs of life while a program runs."""
+"""What a user may give: kinds of arguments and their checks; how things end; files; signs of life."""

@@ -21,7 +21,7 @@ from geodyn._foundations.typing import Array, Count, Float, Numbers, Steps
 from geodyn._integrators.contract.constraints import constraint_state, independence, is_consistent
 from geodyn._integrators.contract.lagrangian import AbstractFlatLagrangian, check_kinetic
 from geodyn._integrators.contract.system import AbstractSystem
-from geodyn._integrators.impacts.path import advance_with_impacts, no_impacts, padded, walked_with_impacts
+from geodyn._integrators.impacts.path import advance_with_impacts, no_impacts, walked_with_impacts, with_padding
 from geodyn._integrators.impacts.substep import Moving, pressed_contacts, start_of_path
 from geodyn._integrators.judgement import Facts, judged, no_facts
 from geodyn._integrators.saving.checkpoint import Piece, opened
@@ -160,7 +160,7 @@ def integrate(
         options = {"saves": saves, "every": save_every, "most": most}
         options = _counted(**options, room=whole.room) if concrete else options
         end, rows, impacts = _whole(*args, **options)
-    impacts = Impacts(*jit(padded)(most, *(impacts or ()))) if most else None
+    impacts = Impacts(*jit(with_padding)(most, *(impacts or ()))) if most else None
     trajectory = _trajectory(system, method, (t0, t1, h), q, v, end, rows, impacts, **counts)
     if throw and not isinstance(trajectory.result, Tracer):  # It is known outside of jit, in derivatives too.
         with short_errors():

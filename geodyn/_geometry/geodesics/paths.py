@@ -7,6 +7,7 @@ same at every node.
 """
 
 import functools
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -17,63 +18,85 @@ import numpy as np
 from geodyn._engine.native import for_each
 from geodyn._engine.numerics.linalg import small_inverse, solve
 from geodyn._engine.tracing import batched_as
-from geodyn._foundations.typing import Array
+from geodyn._foundations.typing import Array, Bool, Float, Int, PyTree, Scalar
 
+Metric = Callable[[Float[Array, " n"]], Float[Array, "n n"]]
+
+# So many pieces are computed at once.
 TOGETHER = 4
 
 
+class Quadrature(NamedTuple):
+    """The Gauss nodes, the matrix and the weights of collocation on [0, 1], and the Legendre polynomials at the nodes,
+    orthonormal on [0, 1]: a column for each degree."""
+
+    nodes: Float[np.ndarray, " q"]
+    matrix: Float[np.ndarray, "q q"]
+    weights: Float[np.ndarray, " q"]
+    polynomials: Float[np.ndarray, "q q"]
+
+
 @functools.cache
-def gauss(nodes: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """The Gauss nodes t[q], matrix a[q, r] and weights b[q], and the Legendre polynomials P[q, k], orthonormal on
-    [0, 1]. It is for numbers of nodes that are too large for the exact fractions of `tableau.gauss`."""
+def gauss(nodes: int) -> Quadrature:
+    """The `Quadrature` for any number of nodes, also those that are too large for the exact fractions of
+    `tableau.gauss`."""
     points, weights = np.polynomial.legendre.leggauss(nodes)
-    P, size = np.polynomial.legendre.legvander(points, nodes), np.sqrt(2 * np.arange(nodes) + 1)
-    integrals = np.concatenate([1 + points[:, None], (P[:, 2:] - P[:, :-2]) / (2 * np.arange(1, nodes) + 1)], axis=1)
-    P = P[:, :-1] * size
-    return (points + 1) / 2, (integrals * size / 2) @ (P * weights[:, None] / 2).T, weights / 2, P
+    values = np.polynomial.legendre.legvander(points, nodes)
+    degrees = np.arange(nodes)
+    # A Legendre polynomial of degree k has the mean square 1 / (2 k + 1).
+    norms = np.sqrt(2 * degrees + 1)
+    # Their integrals from -1: (2 k + 1) ∫ Pₖ = Pₖ₊₁ − Pₖ₋₁.
+    of_higher = (values[:, 2:] - values[:, :-2]) / (2 * degrees[1:] + 1)
+    integrals = np.concatenate([1 + points[:, None], of_higher], axis=1)
+    polynomials = values[:, :-1] * norms
+    matrix = (integrals * norms / 2) @ (polynomials * weights[:, None] / 2).T
+    return Quadrature((points + 1) / 2, matrix, weights / 2, polynomials)
 
 
 @functools.cache
-def _last_modes(nodes: int) -> np.ndarray:
-    """The matrix [q, r] that projects values at the nodes onto the last two Legendre polynomials."""
-    _, _, b, P = gauss(nodes)
-    return P[:, -2:] @ (P[:, -2:] * b[:, None]).T
+def _last_modes(nodes: int) -> Float[np.ndarray, "q q"]:
+    """The matrix that projects values at the nodes onto the last two Legendre polynomials."""
+    rule = gauss(nodes)
+    last = rule.polynomials[:, -2:]
+    return last @ (last * rule.weights[:, None]).T
 
 
 @functools.cache
-def _resampling(nodes: int, pieces: int) -> np.ndarray:
-    """The matrix [pieces nodes, nodes] that evaluates a polynomial at as many nodes of each of the pieces into which
-    its interval is cut."""
-    c, _, b, P = gauss(nodes)
-    t = (c[None, :] + np.arange(pieces)[:, None]).reshape(-1) / pieces
-    orders = np.sqrt(2 * np.arange(nodes) + 1)
-    return np.polynomial.legendre.legvander(2 * t - 1, nodes - 1) * orders @ (P * b[:, None]).T
+def _resampling(nodes: int, pieces: int) -> Float[np.ndarray, "r q"]:
+    """The matrix that evaluates a polynomial at as many nodes of each of the pieces into which its interval is cut."""
+    rule = gauss(nodes)
+    t = (rule.nodes[None, :] + np.arange(pieces)[:, None]).reshape(-1) / pieces
+    norms = np.sqrt(2 * np.arange(nodes) + 1)
+    there = np.polynomial.legendre.legvander(2 * t - 1, nodes - 1) * norms
+    return there @ (rule.polynomials * rule.weights[:, None]).T
 
 
-def mixed(matrix, x):
-    """matrix @ x[q, n], written as a sum: for a product XLA would call a library."""
+def mixed(matrix: Float[np.ndarray, "r q"], x: Float[Array, "q n"]) -> Float[Array, "r n"]:
+    """matrix @ x, written as a sum: for a product XLA would call a library."""
     return jnp.sum(jnp.asarray(matrix, x.dtype)[:, :, None] * x[None], axis=1)
 
 
-def _along(matrix, x):
-    """matrix @ x[k] for every piece k of x[k, q, n]."""
+def _along(matrix: Float[np.ndarray, "r q"], x: Float[Array, "k q n"]) -> Float[Array, "k r n"]:
+    """matrix @ x[k] for every piece k."""
     return jnp.sum(jnp.asarray(matrix, x.dtype)[None, :, :, None] * x[:, None], axis=2)
 
 
-def _means(x):
-    """The integrals [k, …] of x[k, q, …] over pieces of length 1."""
-    b = jnp.asarray(gauss(x.shape[1])[2], x.dtype)
-    return jnp.sum(b.reshape(1, -1, *[1] * (x.ndim - 2)) * x, axis=1)
+def _means(x: Float[Array, "k q ..."]) -> Float[Array, "k ..."]:
+    """The integrals over pieces of length 1."""
+    weights = jnp.asarray(gauss(x.shape[1]).weights, x.dtype)
+    return jnp.sum(weights.reshape(1, -1, *[1] * (x.ndim - 2)) * x, axis=1)
 
 
-def total(h, x):
-    """The integral of x[k, q, …] over the path."""
+def total(h: Float[Array, " k"], x: Float[Array, "k q ..."]) -> Float[Array, "..."]:
+    """The integral of x over the path."""
     means = _means(x)
     return jnp.sum(h.reshape(-1, *[1] * (means.ndim - 1)) * means, axis=0)
 
 
-def joints(x, h, u):
-    """The start and end points of the pieces of the path from x, [k, n] each."""
+def joints(
+    x: Float[Array, " n"], h: Float[Array, " k"], u: Float[Array, "k q n"]
+) -> tuple[Float[Array, "k n"], Float[Array, "k n"]]:
+    """The start and end points of the pieces of the path from x."""
     moved = h[:, None] * _means(u)
     start = x[None, :] + mixed(np.tri(len(u), k=-1), moved)
     return start, start + moved
@@ -84,55 +107,72 @@ class Pieces(NamedTuple):
     the last two modes of u, which is about the square of the error of the path; g⁻¹ at the nodes; the `slope`, p + ∫ f
     from each node to the end of the piece; and the `impulse`, ∫ f over the whole piece."""
 
-    energy: Array
-    unresolved: Array
-    inverse: Array
-    slope: Array
-    impulse: Array
+    energy: Float[Array, "*k"]
+    unresolved: Float[Array, "*k"]
+    inverse: Float[Array, "*k q n n"]
+    slope: Float[Array, "*k q n"]
+    impulse: Float[Array, "*k n"]
 
 
-def piece(metric, start, h, u) -> Pieces:
+def piece(metric: Metric, start: Float[Array, " n"], h: Scalar, u: Float[Array, "q n"]) -> Pieces:
     """The `Pieces` of one piece, which begins at the point `start`."""
-    _, a, b, _ = gauss(len(u))
-    weights = jnp.asarray(b, u.dtype)[:, None]
-    energies, forces, g = jax.vmap(lambda x, u: _at_node(metric, x, u))(start[None] + h * mixed(a, u), u)
+    rule = gauss(len(u))
+    weights = jnp.asarray(rule.weights, u.dtype)[:, None]
+    points = start[None] + h * mixed(rule.matrix, u)
+    energies, forces, g = jax.vmap(lambda x, u: _at_node(metric, x, u))(points, u)
     last = mixed(_last_modes(len(u)), u)
-    momenta, unresolved = jnp.sum(g * u[:, None, :], axis=2), jnp.sum(last[:, :, None] * g * last[:, None, :], (1, 2))
-    slope = momenta + h * mixed(a.T * b[None, :] / b[:, None], forces)
-    integrals = (h * jnp.sum(weights * x, axis=0) for x in (energies[:, None], unresolved[:, None] / 2, forces))
-    (energy,), (rest,), impulse = integrals
+    momenta = jnp.sum(g * u[:, None, :], axis=2)
+    unresolved = jnp.sum(last[:, :, None] * g * last[:, None, :], (1, 2))
+    # ∫ f from each node to the end: the adjoint of the integrals from the start.
+    to_end = rule.matrix.T * rule.weights[None, :] / rule.weights[:, None]
+    slope = momenta + h * mixed(to_end, forces)
+
+    def integral(x: Float[Array, "q a"]) -> Float[Array, " a"]:
+        return h * jnp.sum(weights * x, axis=0)
+
+    (energy,) = integral(energies[:, None])
+    (rest,) = integral(unresolved[:, None] / 2)
+    impulse = integral(forces)
     return Pieces(energy, rest, jax.vmap(small_inverse)(g), slope, impulse)
 
 
-def energy_at(metric, x, u):
+def energy_at(metric: Metric, x: Float[Array, " n"], u: Float[Array, " n"]) -> Scalar:
     """The integrand ½ g(u, u) at the point x."""
     return 0.5 * jnp.sum(u[:, None] * metric(x) * u[None, :])
 
 
-def _at_node(metric, x, u):
+def _at_node(
+    metric: Metric, x: Float[Array, " n"], u: Float[Array, " n"]
+) -> tuple[Scalar, Float[Array, " n"], Float[Array, "n n"]]:
+    """The energy, the force and the metric at a node."""
     energy, force = jax.value_and_grad(energy_at, 1)(metric, x, u)
     return energy, force, metric(x)
 
 
-def pieces_of(metric, x, h, u) -> Pieces:
+def pieces_of(metric: Metric, x: Float[Array, " n"], h: Float[Array, " k"], u: Float[Array, "k q n"]) -> Pieces:
     """The `Pieces` of all pieces of the path from x."""
-    return jax.vmap(lambda start, h, u: piece(metric, start, h, u))(joints(x, h, u)[0], h, u)
+    starts, _ = joints(x, h, u)
+    return jax.vmap(lambda start, h, u: piece(metric, start, h, u))(starts, h, u)
 
 
-def chosen(here, x):
-    """The one of x[k, …] for which here[k] is true. It is a mask, since under `vmap` an index becomes a gather."""
+def chosen(here: Bool[Array, " k"], x: Float[Array, "k ..."]) -> Float[Array, "..."]:
+    """The one of x[k] for which here[k] is true. It is a mask, since under `vmap` an index becomes a gather."""
     return jnp.sum(jnp.where(here.reshape(-1, *[1] * (x.ndim - 1)), x, 0), axis=0)
 
 
-def on_pieces(function, size: int, pieces):
+def on_pieces(function: Callable[[Int[Array, ""]], PyTree], size: int, pieces: Int[Array, ""]) -> PyTree:
     """function(k) for the first `pieces` of `size` pieces, rounded up to a multiple of `TOGETHER`, and zeros for the
     others. Several at a time cost little more than one."""
-    width, every = min(size, TOGETHER), partial(for_each, function)
-    nothing = jax.eval_shape(every, jnp.arange(width))
-    nothing = jax.tree.map(lambda a: jnp.zeros((size // width, *a.shape), a.dtype), nothing)
+    width = min(size, TOGETHER)
+    every = partial(for_each, function)
+    shapes = jax.eval_shape(every, jnp.arange(width))
+    nothing = jax.tree.map(lambda a: jnp.zeros((size // width, *a.shape), a.dtype), shapes)
 
-    def put(k, known):  # A mask, since under `vmap` an index becomes a scatter.
-        def here(a):
+    def put(k: Int[Array, ""], known: PyTree) -> PyTree:
+        """What is known, with the k-th few pieces."""
+
+        def here(a: Array) -> Bool[Array, "..."]:
+            # A mask, since under `vmap` an index becomes a scatter.
             return (jnp.arange(len(a)) == k).reshape(-1, *[1] * (a.ndim - 1))
 
         found = every(width * k + jnp.arange(width))
@@ -143,21 +183,24 @@ def on_pieces(function, size: int, pieces):
     return jax.tree.map(lambda a: a.reshape(size, *a.shape[2:]), done)
 
 
-def action(metric, x, h, u):
+def action(metric: Metric, x: Float[Array, " n"], h: Float[Array, " k"], u: Float[Array, "k q n"]) -> Scalar:
     """The energy of the path from x."""
-    _, a, _, _ = gauss(u.shape[1])
-    points = joints(x, h, u)[0][:, None] + h[:, None, None] * _along(a, u)
+    starts, _ = joints(x, h, u)
+    points = starts[:, None] + h[:, None, None] * _along(gauss(u.shape[1]).matrix, u)
     return total(h, jax.vmap(jax.vmap(lambda x, u: energy_at(metric, x, u)))(points, u))
 
 
-def _slope(at: Pieces):
-    """p + ∫_t^1 f at every node [k, q, n]: the derivative of the energy with respect to the velocities, divided by the
-    weights of the nodes."""
-    later = mixed(np.tri(len(at.impulse), k=-1).T, at.impulse)
+def _slope(at: Pieces) -> Float[Array, "k q n"]:
+    """p + ∫_t^1 f at every node: the derivative of the energy with respect to the velocities, divided by the weights of
+    the nodes."""
+    of_later_pieces = np.tri(len(at.impulse), k=-1).T
+    later = mixed(of_later_pieces, at.impulse)
     return at.slope + later[:, None, :]
 
 
-def residual(x, y, h, u, at: Pieces):
+def residual(
+    x: Float[Array, " n"], y: Float[Array, " n"], h: Float[Array, " k"], u: Float[Array, "k q n"], at: Pieces
+) -> tuple[Float[Array, "k q n"], Float[Array, "k q n"]]:
     """(g⁻¹ (slope − p), slope − p), where p is such that the path ends in y. Both vanish along the geodesic from x to
     y; the first is the change of u to the next iterate, with the opposite sign."""
     slope = _slope(at)
@@ -166,21 +209,29 @@ def residual(x, y, h, u, at: Pieces):
     return moved - jnp.sum(at.inverse * p[None, None, None, :], axis=3), slope - p[None, None, :]
 
 
-def ends(h, at: Pieces):
-    """(E, p(0), p(1)) of a geodesic: its energy, and the momenta at its ends."""
+class Ends(NamedTuple):
+    """The energy of a geodesic, and the momenta at its ends."""
+
+    energy: Scalar
+    begin: Float[Array, " n"]
+    end: Float[Array, " n"]
+
+
+def ends(h: Float[Array, " k"], at: Pieces) -> Ends:
+    """The `Ends` of a geodesic."""
     end = total(h, _slope(at))
-    return jnp.sum(at.energy), end - jnp.sum(at.impulse, axis=0), end
+    return Ends(jnp.sum(at.energy), end - jnp.sum(at.impulse, axis=0), end)
 
 
-def tail(at: Pieces):
+def tail(at: Pieces) -> Scalar:
     """The fraction of the energy that the path does not resolve."""
     energy = jnp.sum(at.energy)
     return jnp.sum(at.unresolved) / jnp.where(energy > 0, energy, 1.0)
 
 
-def defect(inverses, at_ends):
+def defect(inverses: Float[Array, "2 n n"], at_ends: Ends) -> Scalar:
     """How far the speed at the ends of a path is from that in between, relative to it: max |½ p g⁻¹ p − E| / E, with
-    g⁻¹ at both ends [2, n, n]. A geodesic has one speed. A path whose nodes miss what lies between them, so that its
+    g⁻¹ at both ends. A geodesic has one speed. A path whose nodes miss what lies between them, so that its
     energy is wrong, has not."""
     energy, begin, end = at_ends
     p = jnp.stack([begin, end])
@@ -188,6 +239,7 @@ def defect(inverses, at_ends):
     return jnp.max(off) / jnp.where(energy > 0, energy, 1.0)
 
 
-def cut(u, pieces: int):
+def cut(u: Float[Array, "k q n"], pieces: int) -> Float[Array, "K q n"]:
     """The velocities u of the same path, with every piece cut into so many, of as many nodes each."""
-    return _along(_resampling(u.shape[1], pieces), u).reshape(-1, *u.shape[1:])
+    resampled = _along(_resampling(u.shape[1], pieces), u)
+    return resampled.reshape(-1, *u.shape[1:])

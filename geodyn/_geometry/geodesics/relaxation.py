@@ -10,6 +10,7 @@ import numpy as np
 from geodyn._engine.tracing import batched_as, once
 from geodyn._foundations.typing import Array, Float, Int, Number, Scalar
 from geodyn._geometry.geodesics.paths import (
+    Ends,
     cut,
     defect,
     ends,
@@ -60,13 +61,13 @@ class Effort(NamedTuple):
 
 
 class Path(NamedTuple):
-    """A path of `pieces` pieces, in arrays with room for more: the velocities u[k, q, n], the `ends` (E, p(0), p(1)),
-    and the fraction of the energy that it does not resolve (`tail`): that in the last modes, or the square of the
-    `defect` if that is more."""
+    """A path of `pieces` pieces, in arrays with room for more: the velocities u, the `ends`, and the
+    fraction of the energy that it does not resolve (`tail`): that in the last modes, or the square of the `defect` if
+    that is more."""
 
     u: Float[Array, "k q n"]
     pieces: Int[Array, ""]
-    ends: tuple[Scalar, Float[Array, " n"], Float[Array, " n"]]
+    ends: Ends
     tail: Scalar
 
     @property
@@ -178,7 +179,7 @@ def relaxed(metric, x, y, u, inverses, effort: Effort) -> Path:
 
     zero, none, no = jnp.zeros((), x.dtype), jnp.zeros((), int), jnp.zeros((), bool)
     u = jnp.concatenate([u, jnp.zeros((room - 1, *u.shape[1:]), u.dtype)])
-    path = Path(u, none + 1, (zero, x, x), zero)
+    path = Path(u, none + 1, Ends(zero, x, x), zero)
     start = _Relaxing(u, 0 * u, zero, zero, path, zero, none, ~no, none, zero, no)
 
     def going(s):
@@ -187,13 +188,13 @@ def relaxed(metric, x, y, u, inverses, effort: Effort) -> Path:
     last = jax.lax.while_loop(going, step, batched_as(u, start))
     end, found = last.best, converged(last.least, last.highest) & resolved(last.best)
     lost = (jnp.inf, 0, 0) if effort.far else (jnp.nan, jnp.nan, jnp.nan)
-    known = tuple(jnp.where(found, a, b) for a, b in zip(end.ends, lost))
+    known = Ends(*(jnp.where(found, a, b) for a, b in zip(end.ends, lost)))
     return end._replace(u=jnp.where(found, end.u, jnp.nan), ends=known)
 
 
 def straight(metric, x, y, u):
     """The velocities, in an array like u[q, n], of the straight segment of the chart."""
-    return (y - x)[None, :] + bump(metric, x, y, jnp.asarray(gauss(len(u))[0], x.dtype))
+    return (y - x)[None, :] + bump(metric, x, y, jnp.asarray(gauss(len(u)).nodes, x.dtype))
 
 
 def bump(metric, x, y, t):
@@ -215,7 +216,7 @@ def polygon(metric, x, y, u, pieces):
     inside = jnp.clip((wanted[:, None] - before[None]) / parts[None], 0, 1)
     at = jnp.sum(width[None] * inside, axis=1)
     starts = jnp.arange(count, dtype=x.dtype)[:, None]
-    times = (starts + jnp.asarray(gauss(nodes)[0], x.dtype)[None]) / pieces.astype(x.dtype)
+    times = (starts + jnp.asarray(gauss(nodes).nodes, x.dtype)[None]) / pieces.astype(x.dtype)
     steps = pieces.astype(x.dtype) * (at[1:] - at[:-1])
     return steps[:, None, None] * d[None, None] + bump(metric, x, y, times.reshape(-1)).reshape(u.shape)
 

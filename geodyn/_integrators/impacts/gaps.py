@@ -6,8 +6,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._foundations.typing import Array, Float, Int
+from geodyn._foundations.typing import Array, Bool, Float, Int, Scalar
 from geodyn._integrators.contract.contacts import Neighbours
+from geodyn._integrators.contract.system import AbstractSystem
 
 MOST_AT_ONCE = 8
 BISECTIONS = 24
@@ -17,7 +18,7 @@ def nearest(gap: Float[Array, " g"], count: int) -> Neighbours:
     """The contacts with the smallest gaps, up to `count`: all whose gaps are below a bound, which is found by
     bisection. Places that are left over get the number of the contact with the largest gap."""
 
-    def halve(_, bounds):
+    def halve(_: Int[Array, ""], bounds: tuple[Scalar, Scalar]) -> tuple[Scalar, Scalar]:
         low, high = bounds
         middle = (low + high) / 2
         fits = jnp.sum(gap < middle) <= count
@@ -30,25 +31,42 @@ def nearest(gap: Float[Array, " g"], count: int) -> Neighbours:
     return Neighbours(jnp.where(near < gap.size, near, jnp.argmax(gap)), jnp.maximum(bound, 0))
 
 
-def chosen(urgent, count: int = MOST_AT_ONCE) -> Int[Array, " K"]:
+def chosen(urgent: Float[Array, " g"] | Bool[Array, " g"], count: int = MOST_AT_ONCE) -> Int[Array, " K"]:
     """The indices of up to `count` contacts: of all, or of those with the largest values of `urgent`."""
-    return jnp.arange(urgent.size) if urgent.size <= count else jax.lax.top_k(urgent + 0.0, count)[1].astype(int)
+    if urgent.size <= count:
+        return jnp.arange(urgent.size)
+    return jax.lax.top_k(urgent + 0.0, count)[1].astype(int)
 
 
-def gap_state(system, which, t, q, p):
+class GapState(NamedTuple):
     """The gaps, their rates, and the size of the quantities whose differences the gaps are, which determines their
-    rounding errors. The size is estimated by the gaps themselves and by their derivative in an arbitrary direction, in
-    which nothing cancels. Where this is not finite it is infinite if the gap is closed, and says nothing if it is open,
-    as at the centre of a round table."""
-    shake = jnp.asarray(np.where(np.arange(q.size) % 2, 1.0, -1.0) * (1 + np.sin(np.arange(q.size)) / 2), q.dtype)
-    directions = jnp.asarray([1.0, 0.0], q.dtype), jnp.stack([system.velocity(t, q, p), q * shake])
+    rounding errors."""
 
-    def along(dt, dq):
+    gap: Float[Array, " g"]
+    rate: Float[Array, " g"]
+    size: Float[Array, " g"]
+
+
+def gap_state(
+    system: AbstractSystem, which: Int[Array, " g"] | None, t: Scalar, q: Float[Array, " n"], p: Float[Array, " n"]
+) -> GapState:
+    """The `GapState` of the contacts `which`. The size is estimated by the gaps themselves and by their derivative in
+    an arbitrary direction, in which nothing cancels. Where this is not finite it is infinite if the gap is closed, and
+    says nothing if it is open, as at the centre of a round table."""
+    places = np.arange(q.size)
+    signs = np.where(places % 2, 1.0, -1.0)
+    shake = jnp.asarray(signs * (1 + np.sin(places) / 2), q.dtype)
+    # Along the motion, and in the arbitrary direction at one time.
+    dts = jnp.asarray([1.0, 0.0], q.dtype)
+    dqs = jnp.stack([system.velocity(t, q, p), q * shake])
+
+    def along(dt: Scalar, dq: Float[Array, " n"]) -> tuple[Float[Array, " g"], Float[Array, " g"]]:
+        """The gaps, and their derivative in a direction."""
         return jax.jvp(lambda t, q: system.contacts.gap(t, q, which), (t, q), (dt, dq))
 
-    gap, (rate, change) = jax.vmap(along, out_axes=(None, 0))(*directions)
+    gap, (rate, change) = jax.vmap(along, out_axes=(None, 0))(dts, dqs)
     size = jnp.maximum(jnp.abs(gap), jnp.abs(change))
-    return gap, rate, jnp.where(jnp.isfinite(change), size, jnp.where(gap > 0, gap, jnp.inf))
+    return GapState(gap, rate, jnp.where(jnp.isfinite(change), size, jnp.where(gap > 0, gap, jnp.inf)))
 
 
 class Expansion(NamedTuple):
@@ -60,10 +78,13 @@ class Expansion(NamedTuple):
     bend: Float[Array, " g"]
 
 
-def expanded(system, which, t, q, v) -> Expansion:
+def expanded(
+    system: AbstractSystem, which: Int[Array, " g"] | None, t: Scalar, q: Float[Array, " n"], v: Float[Array, " n"]
+) -> Expansion:
     """The `Expansion` of the gaps at the velocity v, all from one derivative of their gradients."""
 
-    def at(t, q):
+    def at(t: Scalar, q: Float[Array, " n"]) -> tuple[Float[Array, " g"], Float[Array, " g"], Float[Array, "g n"]]:
+        """The gaps, and their derivatives with respect to t and to q."""
         gap, pull = jax.vjp(lambda t, q: system.contacts.gap(t, q, which), t, q)
         return gap, *jax.vmap(pull)(jnp.eye(gap.size, dtype=q.dtype))
 
@@ -71,13 +92,20 @@ def expanded(system, which, t, q, v) -> Expansion:
     return Expansion(gap, rate, normals, drift + turned @ v)
 
 
-def accelerations(system, at: Expansion, t, q, v, pdot):
+def accelerations(
+    system: AbstractSystem,
+    at: Expansion,
+    t: Scalar,
+    q: Float[Array, " n"],
+    v: Float[Array, " n"],
+    pdot: Float[Array, " n"],
+) -> Float[Array, " g"]:
     """d²gap/dt² under the force pdot."""
     along = t, q, system.momentum(t, q, v)
     vdot = jax.jvp(lambda *x: system.velocity(*x, v), along, (jnp.ones_like(t), v, pdot))[1]
     return at.bend + at.normals @ vdot
 
 
-def rounding(size):
+def rounding(size: Float[Array, "*g"]) -> Float[Array, "*g"]:
     """The rounding error of gaps that are differences of quantities of this size."""
     return 2**8 * jnp.finfo(size.dtype).eps * size

@@ -134,7 +134,7 @@ def advance_with_impacts(
     struck = record.struck
     times = jnp.broadcast_to(record.time[:, None], struck.impulse.shape)
     contact: Int[Array, "S K"] = jnp.where(struck.pushed, struck.which, -1)
-    impacts = padded(most, times.reshape(-1), contact.reshape(-1), struck.impulse.reshape(-1))
+    impacts = with_padding(most, times.reshape(-1), contact.reshape(-1), struck.impulse.reshape(-1))
     return after, Saves(q, p, lam, *_of_the_start(start, saves), impacts)
 
 
@@ -200,7 +200,7 @@ def walked_with_impacts(
 
     after, rows, hits = native_of(run, system, t0, h, start, every, made, limit)
     of_the_start = _of_the_start(start, saves)
-    impacts = padded(most, hits.time.reshape(-1), hits.contact.reshape(-1), hits.impulse.reshape(-1))
+    impacts = with_padding(most, hits.time.reshape(-1), hits.contact.reshape(-1), hits.impulse.reshape(-1))
     return after, Saves(*rows, *of_the_start, impacts)
 
 
@@ -236,7 +236,7 @@ def no_impacts(dtype: np.dtype) -> tuple[Float[np.ndarray, "1"], Int[np.ndarray,
     return np.full(1, np.inf, dtype), np.full(1, -1), np.zeros(1, dtype)
 
 
-def padded(
+def with_padding(
     size: int, t: Float[Array, " j"], contact: Int[Array, " j"], impulse: Float[Array, " j"]
 ) -> tuple[Float[Array, " i"], Int[Array, " i"], Float[Array, " i"]]:
     """(t, contact, impulse) as arrays of length `size`: the impacts, then padding with t = ∞, contact = −1,

@@ -5,10 +5,10 @@ import jax
 import jax.numpy as jnp
 
 from geodyn._engine.tracing import once
-from geodyn._foundations.typing import Array, Bool
+from geodyn._foundations.typing import Array, Bool, Float, Int, Scalar
 from geodyn._integrators.contract.system import AbstractSystem
 from geodyn._integrators.impacts.complementarity import complementarity
-from geodyn._integrators.impacts.gaps import accelerations, chosen, expanded, rounding
+from geodyn._integrators.impacts.gaps import GapState, accelerations, chosen, expanded, rounding
 
 SETTLING = 8
 
@@ -83,9 +83,18 @@ class Resting(AbstractSystem):
         return None if self.differentiable else self.system.couplings
 
 
-def laid_down(system: AbstractSystem, which, h, t, q, v, force, gaps) -> Bool[Array, " g"]:
+def resting_contacts(
+    system: AbstractSystem,
+    which: Int[Array, " g"] | None,
+    h: Scalar,
+    t: Scalar,
+    q: Float[Array, " n"],
+    v: Float[Array, " n"],
+    force: Float[Array, " n"],
+    gaps: GapState,
+) -> Bool[Array, " g"]:
     """A mask of the contacts `which` that are closed, at rest, and pressed by `force` or by each other; `gaps` is their
-    `gap_state`. A gap and a rate within rounding are zero, whatever their signs, and so is a reaction that would move a
+    state. A gap and a rate within rounding are zero, whatever their signs, and so is a reaction that would move a
     gap in a step by no more than its rounding error."""
     gap, rate, size = gaps
     noise = rounding(size)

@@ -20,7 +20,7 @@ from geodyn._integrators.contract.system import AbstractSystem
 from geodyn._integrators.impacts.gaps import MOST_AT_ONCE, chosen, gap_state, rounding
 from geodyn._integrators.impacts.impulse import Struck
 from geodyn._integrators.impacts.leg import Leg
-from geodyn._integrators.impacts.resting import laid_down
+from geodyn._integrators.impacts.resting import resting_contacts
 from geodyn._integrators.step.methods import AbstractCollocation, State, after_step
 
 CAUTION = 1.25
@@ -113,7 +113,7 @@ def pressed_contacts(
     v = system.velocity(t0, state.q, state.p)
     lam = state.history[-1, n : n + c] / h
     force = system.force(t0, state.q, v, lam)
-    return gaps, laid_down(system, which, h, t0, state.q, v, force, gaps)
+    return gaps, resting_contacts(system, which, h, t0, state.q, v, force, gaps)
 
 
 def substep(

@@ -21,6 +21,9 @@ return to where they were at the start: u_n⁺ ≤ −u_n⁻ along the normals, 
 segment from these impulses to the wanted ones, the nearest to the wanted ones that create no energy are used.
 """
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -28,7 +31,7 @@ import jax.numpy as jnp
 from geodyn._engine.jit import static_count
 from geodyn._engine.tracing import batched_as
 from geodyn._foundations.gate import checked
-from geodyn._foundations.typing import Array, Count, Float
+from geodyn._foundations.typing import Array, Bool, Count, Float, Int, Scalar
 from geodyn._integrators.contract.system import AbstractSystem
 from geodyn._integrators.impacts.complementarity import complementarity
 from geodyn._integrators.impacts.cones import cone_complementarity
@@ -82,7 +85,15 @@ class Moreau(AbstractStepper):
     def __init__(self, max_contacts: Count = 16):
         self.max_contacts = static_count("max_contacts", max_contacts)
 
-    def start(self, system, t, h, q, p, v):
+    def start(
+        self,
+        system: AbstractSystem,
+        t: Scalar,
+        h: Scalar,
+        q: Float[Array, " n"],
+        p: Float[Array, " n"],
+        v: Float[Array, " n"],
+    ) -> Float[Array, " multipliers"]:
         if system.contacts is None:
             raise ValueError("Moreau is for systems with contacts, such as gd.Wall; without them take gd.Gauss(3)")
         if not system.is_smooth:
@@ -92,41 +103,69 @@ class Moreau(AbstractStepper):
         contacts = jax.eval_shape(lambda q: rates(system, jnp.arange(self._gaps(system, t, q)), t, q, q), q)
         return jnp.zeros(system.count_constraints(q) + contacts.size, q.dtype)
 
-    def _gaps(self, system, t, q):
+    def _gaps(self, system: AbstractSystem, t: Scalar, q: Float[Array, " n"]) -> int:
+        """The number of contacts of the system, those that are not watched too."""
         return jax.eval_shape(system.contacts.gap, t, q).size
 
-    def advance(self, system, t, h, q, p, lam):
-        middle, none = t + h / 2, jnp.zeros(system.count_constraints(q), q.dtype)
+    def advance(
+        self,
+        system: AbstractSystem,
+        t: Scalar,
+        h: Scalar,
+        q: Float[Array, " n"],
+        p: Float[Array, " n"],
+        lam: Float[Array, " multipliers"],
+    ) -> Advanced:
+        middle = t + h / 2
+        none = jnp.zeros(system.count_constraints(q), q.dtype)
+
+        # To the middle of the step, where all forces act.
         q, near = settled(lambda x: q + h / 2 * system.velocity(middle, x, p), q)
 
-        def force(p):
+        def force(p: Float[Array, " n"]) -> Float[Array, " n"]:
+            """The force in the middle at the momentum p."""
             return system.force(middle, q, system.velocity(middle, q, p), none)
 
         which = chosen(-system.contacts.gap(middle, q), self.max_contacts)
-        at, applied = frame(system, which, middle, q, p), force(p)
+        at = frame(system, which, middle, q, p)
+        applied = force(p)
         touch = Touch(system, which, middle, h, q, at, applied)
+
+        # The first half of the forces, then the strikes.
         struck, hits, found = touch.strikes(touch.held(p + h / 2 * applied))
-        turn, bend = touch.turned(touch.rates_at, struck), touch.turned(touch.bond_rates_at, struck)
+
+        # The second half of the forces, as if no contact pushed.
+        turn = touch.turned(touch.rates_at, struck)
+        bend = touch.turned(touch.bond_rates_at, struck)
         free, also_near = settled(lambda x: touch.held(struck + h / 2 * force(x), bend), struck)
-        guess = lam[none.size :].reshape(-1, at.pushes.shape[1])[which] * h
-        pressed, lift, also_found = touch.pressed(struck, hits, free, turn, guess)
-        after = free + touch.push(pressed)
-        end = touch.apart(q + lift @ at.raised[:, 0] + h / 2 * system.velocity(middle, q, after))
-        impulses = hits + pressed
+
+        # The impulses of contacts that touch at the end.
+        last_forces = lam[none.size :].reshape(-1, at.pushes.shape[1])
+        pressed = touch.pressed(struck, hits, free, turn, last_forces[which] * h)
+        after = free + touch.push(pressed.impulses)
+        lifted = q + pressed.lift @ at.raised[:, 0]
+        end = touch.apart(lifted + h / 2 * system.velocity(middle, q, after))
+
+        # The multipliers are the mean forces over the step: what changed the momentum and no other force explains.
+        impulses = hits + pressed.impulses
         mean = (applied + force(free)) / 2 + jnp.einsum("ki,kin->n", impulses, at.rows) / h
         bonds = at.bonds.inverse @ (at.bonds.raised @ ((after - p) / h - mean))
         end, after = system.contacts.without_idle(end, after)
-        place = jnp.arange(self._gaps(system, t, q))[:, None] == which[None, :]
-        forces = (place.astype(q.dtype) @ impulses / h).reshape(-1)
-        others = jnp.where(jnp.any(place, axis=1), jnp.inf, system.contacts.gap(t + h, end))
+        is_watched_as = jnp.arange(self._gaps(system, t, q))[:, None] == which[None, :]
+        forces = (is_watched_as.astype(q.dtype) @ impulses / h).reshape(-1)
+
+        # The step failed if a contact that was not watched has closed.
+        others = jnp.where(jnp.any(is_watched_as, axis=1), jnp.inf, system.contacts.gap(t + h, end))
         # A gap that jumps below zero is lifted in the next step, if the list of watched contacts had room to spare.
         room = jnp.max(touch.gap) > h * jnp.max(jnp.abs(touch.rates(p))) if system.contacts.jumping else False
-        converged = near & also_near & found & also_found & ((jnp.min(others) >= 0) | room)
+        converged = near & also_near & found & pressed.found & ((jnp.min(others) >= 0) | room)
         return Advanced(end, after, jnp.concatenate([bonds, forces]), converged, 1)
 
 
 @advice.register
-def _(method: Moreau, system, t, h, q, v) -> str:
+def _(
+    method: Moreau, system: AbstractSystem, t: Scalar, h: Scalar, q: Float[Array, " n"], v: Float[Array, " n"]
+) -> str:
     gap, rate = jax.jvp(system.contacts.gap, (t, q), (jnp.ones_like(t), v))
     near = int(jnp.sum(gap <= h * jnp.max(jnp.abs(rate)) + rounding(jnp.max(jnp.abs(q)))))
     if near <= method.max_contacts:
@@ -137,121 +176,181 @@ def _(method: Moreau, system, t, h, q, v) -> str:
     )
 
 
+class Strikes(NamedTuple):
+    """The momentum after strikes, their impulses, and whether these were found."""
+
+    p: Float[Array, " n"]
+    impulses: Float[Array, "K d"]
+    found: Bool[Array, ""]
+
+
+class Pressed(NamedTuple):
+    """The impulses and the lifts with which no gap is below zero at the end of the step, and whether they were
+    found."""
+
+    impulses: Float[Array, "K d"]
+    lift: Float[Array, " K"]
+    found: Bool[Array, ""]
+
+
+class Attempt(NamedTuple):
+    """Impulses and lifts that were tried, the energy that is lost with these lifts and in strikes, and whether the
+    impulses were found."""
+
+    impulses: Float[Array, "K d"]
+    lift: Float[Array, " K"]
+    work: Scalar
+    found: Bool[Array, ""]
+
+
 class Touch(eqx.Module):
     """The contacts `which` in the middle of a step of length h: at the time t, at the configuration q, with the
     `applied` forces there."""
 
     system: AbstractSystem
-    which: Array
-    t: Array
-    h: Array
-    q: Array
+    which: Int[Array, " K"]
+    t: Scalar
+    h: Scalar
+    q: Float[Array, " n"]
     at: Frame
-    applied: Array
+    applied: Float[Array, " n"]
 
     @property
-    def gap(self):
+    def gap(self) -> Float[Array, " K"]:
         """The gaps in the middle of the step."""
         return self.system.contacts.gap(self.t, self.q, self.which)
 
-    def rates_at(self, t, q, p) -> Float[Array, "K d"]:
+    def rates_at(self, t: Scalar, q: Float[Array, " n"], p: Float[Array, " n"]) -> Float[Array, "K d"]:
         """The rates of the gaps and the slips at any time, configuration and momentum."""
         return rates(self.system, self.which, t, q, self.system.velocity(t, q, p))
 
-    def bond_rates_at(self, t, q, p) -> Float[Array, " c"]:
+    def bond_rates_at(self, t: Scalar, q: Float[Array, " n"], p: Float[Array, " n"]) -> Float[Array, " c"]:
         """The rates of the constraints."""
         return jax.jvp(self.system.constraint, (t, q), (jnp.ones_like(t), self.system.velocity(t, q, p)))[1]
 
-    def rates(self, p) -> Float[Array, "K d"]:
+    def rates(self, p: Float[Array, " n"]) -> Float[Array, "K d"]:
         """The rates of the gaps and the slips in the middle of the step, for the momentum p."""
         return self.rates_at(self.t, self.q, p)
 
-    def turned(self, rates_at, p):
+    def turned(self, rates_at: Callable[..., Float[Array, "..."]], p: Float[Array, " n"]) -> Float[Array, "..."]:
         """The change of rates over half a step because the configuration changes, at constant momentum p."""
         along = (jnp.ones_like(self.t), self.system.velocity(self.t, self.q, p))
         return self.h / 2 * jax.jvp(lambda t, q: rates_at(t, q, p), (self.t, self.q), along)[1]
 
-    def push(self, impulses) -> Float[Array, " n"]:
+    def push(self, impulses: Float[Array, "K d"]) -> Float[Array, " n"]:
         """The change of momentum by the impulses."""
         return jnp.einsum("ki,kin->n", impulses, self.at.pushes)
 
-    def held(self, p, bend=0.0):
+    def held(self, p: Float[Array, " n"], bend: Float[Array, " c"] | float = 0.0) -> Float[Array, " n"]:
         """The momentum p after impulses of the constraints that bring their rates to −`bend`, so that these are zero
         after a change by `bend`."""
         rate = self.bond_rates_at(self.t, self.q, p) + bend
-        return p - rate @ self.at.bonds.inverse @ self.at.bonds.pushes if rate.size else p
+        if not rate.size:
+            return p
+        return p - rate @ self.at.bonds.inverse @ self.at.bonds.pushes
 
-    def strikes(self, p):
-        """(p⁺, impulses, whether they were found) of the strikes, at contacts that would close in the step and approach
-        faster than the forces could make them in it."""
+    def strikes(self, p: Float[Array, " n"]) -> Strikes:
+        """The strikes at contacts that would close in the step and approach faster than the forces could make them in
+        it."""
         system, h, gap = self.system, self.h, self.gap
-        v, restitution = system.velocity(self.t, self.q, p), system.contacts.restitution(self.q, self.which)
+        v = system.velocity(self.t, self.q, p)
+        restitution = system.contacts.restitution(self.q, self.which)
         at = expanded(system, self.which, self.t, self.q, v)
         pressing = -accelerations(system, at, self.t, self.q, v, self.applied)
-        noise = rounding(gap_state(system, self.which, self.t, self.q, p)[2]) / h
+        noise = rounding(gap_state(system, self.which, self.t, self.q, p).size) / h
+        # The rate of approach that the forces could make in the step.
         slow = 1.5 * h * jnp.maximum(pressing, 0) + noise
 
-        def again(state, _):
-            p, impulses, found = state
-            before = self.rates(p)
+        def again(done: Strikes, _: None) -> tuple[Strikes, None]:
+            before = self.rates(done.p)
             rate = before[:, 0]
             closing = (gap + h / 2 * (rate - h / 2 * pressing) < 0) & (rate < -slow)
 
-            def nothing():
+            def nothing() -> tuple[Float[Array, "K d"], Bool[Array, ""]]:
                 return (jnp.zeros_like(before), jnp.ones((), bool))
 
             z, ok = jax.lax.cond(jnp.any(closing), lambda: impact(self.at, before, restitution, closing), nothing)
-            return (p + self.push(z), impulses + z, found & ok), None
+            return Strikes(done.p + self.push(z), done.impulses + z, done.found & ok), None
 
-        begin = batched_as(p, (p, jnp.zeros_like(self.at.pushes[:, :, 0]), jnp.ones((), bool)))
+        none = jnp.zeros_like(self.at.pushes[:, :, 0])
+        begin = batched_as(p, Strikes(p, none, jnp.ones((), bool)))
         return jax.lax.scan(again, begin, None, length=STRIKES)[0]
 
-    def pressed(self, struck, hits, free, turn, guess):
-        """(impulses, lifts, whether they were found) that keep the gaps from being below zero at the end of the step.
-        The rates there are those in the middle plus `turn`. Contacts below zero are lifted, and contacts stick and rest
-        at the end of the step. If this would create energy, contacts return part of the way to where they were at the
-        start."""
-        matrix, h, yes = self.at.matrix, self.h, jnp.ones(self.which.shape, bool)
-        now, late, normal = self.rates(struck), self.rates(free), (jnp.arange(turn.shape[1]) == 0)[None, :]
-        early, straight = 2 * now - late, self.gap - h / 4 * turn[:, 0]
-        leaving, returning = jnp.maximum((late + turn)[:, 0], 0), jnp.minimum((early - turn)[:, 0], 0)
+    def pressed(
+        self,
+        struck: Float[Array, " n"],
+        hits: Float[Array, "K d"],
+        free: Float[Array, " n"],
+        turn: Float[Array, "K d"],
+        guess: Float[Array, "K d"],
+    ) -> Pressed:
+        """What keeps the gaps from being below zero at the end of the step. `struck` is the momentum after the strikes
+        `hits`, and `free` the one after the second half of the forces.
 
-        def solve(returns):
+        The rates at the end are those in the middle plus `turn`. Contacts below zero are lifted, and contacts stick and
+        rest at the end of the step. If this would create energy, contacts return part of the way to where they were at
+        the start."""
+        h = self.h
+        matrix = self.at.matrix
+        all_of_them = jnp.ones(self.which.shape, bool)
+        now = self.rates(struck)
+        # Without further impulses the rates come to be `late`; `early` is as far before `now` as `late` is after it.
+        late = self.rates(free)
+        is_normal = (jnp.arange(turn.shape[1]) == 0)[None, :]
+        early = 2 * now - late
+        straight = self.gap - h / 4 * turn[:, 0]
+        leaving = jnp.maximum((late + turn)[:, 0], 0)
+        returning = jnp.minimum((early - turn)[:, 0], 0)
+
+        def solve(returns: Scalar) -> Attempt:
+            """With `returns` = 0 contacts come to rest at the end; with 1 they are where they were at the start."""
             back = jnp.clip(straight, returns * h / 2 * returning, 0)
-            lift, _ = complementarity(matrix[:, 0, :, 0], straight - back + h / 2 * leaving, yes)
+            lift, _ = complementarity(matrix[:, 0, :, 0], straight - back + h / 2 * leaving, all_of_them)
             moved = matrix[:, :, :, 0] @ lift
             room = jnp.maximum(straight - back + moved[:, 0], 0) + back
             slip = (1 - returns) * turn + returns * (early + 2 / h * moved)
-            ahead = late + jnp.where(normal, turn + 2 / h * room[:, None], slip)
-            z, found = cone_complementarity(matrix, ahead, self.at.friction, yes, guess)
-            return z, lift, lift @ (early - late)[:, 0] / h + lost, found
+            ahead = late + jnp.where(is_normal, turn + 2 / h * room[:, None], slip)
+            z, found = cone_complementarity(matrix, ahead, self.at.friction, all_of_them, guess)
+            work = lift @ (early - late)[:, 0] / h + lost
+            return Attempt(z, lift, work, found)
 
-        def again(before, returns):
-            after = jax.lax.cond(before[0], lambda: solve(returns), lambda: before[1])
-            return (creates(matrix, after[0], (early + late) / 2, after[2]), after), after
+        def again(
+            before: tuple[Bool[Array, ""], Attempt], returns: Scalar
+        ) -> tuple[tuple[Bool[Array, ""], Attempt], Attempt]:
+            """The second problem is solved only if the first one's solution creates energy."""
+            gains, attempt = before
+            attempt = jax.lax.cond(gains, lambda: solve(returns), lambda: attempt)
+            return (creates(matrix, attempt.impulses, (early + late) / 2, attempt.work), attempt), attempt
 
         lost = jnp.sum(hits * (now - jnp.einsum("kilj,lj->ki", matrix, hits) / 2))
-        begin = (jnp.ones((), bool), (guess, guess[:, 0], lost, jnp.ones((), bool)))
+        begin = (jnp.ones((), bool), Attempt(guess, guess[:, 0], lost, jnp.ones((), bool)))
         begin = batched_as(straight, begin)
         z, lift, work, found = jax.lax.scan(again, begin, jnp.arange(2, dtype=h.dtype))[1]
         part = part_without_gain(matrix, z[1], z[0], (early + late) / 2, work[::-1])
-        return z[1] + part * (z[0] - z[1]), lift[1] + part * (lift[0] - lift[1]), jnp.all(found)
+        return Pressed(z[1] + part * (z[0] - z[1]), lift[1] + part * (lift[0] - lift[1]), jnp.all(found))
 
-    def apart(self, q):
+    def apart(self, q: Float[Array, " n"]) -> Float[Array, " n"]:
         """The configuration at the end of the step, corrected so that the constraints hold and no gap is below zero."""
-        system, end, bonds = self.system, self.t + self.h / 2, self.at.bonds
-        yes = jnp.ones(self.which.shape, bool)
+        system = self.system
+        end = self.t + self.h / 2
+        bonds = self.at.bonds
+        all_of_them = jnp.ones(self.which.shape, bool)
 
-        def correct(_, q):
+        def correct(_: Int[Array, ""], q: Float[Array, " n"]) -> Float[Array, " n"]:
             q = q - system.constraint(end, q) @ bonds.inverse @ bonds.raised
-            lift, _ = complementarity(self.at.matrix[:, 0, :, 0], system.contacts.gap(end, q, self.which), yes)
+            normals = self.at.matrix[:, 0, :, 0]
+            lift, _ = complementarity(normals, system.contacts.gap(end, q, self.which), all_of_them)
             return q + lift @ self.at.raised[:, 0]
 
         return jax.lax.fori_loop(0, CORRECTIONS, correct, q)
 
 
-def settled(function, x):
+def settled(
+    function: Callable[[Float[Array, " n"]], Float[Array, " n"]], x: Float[Array, " n"]
+) -> tuple[Float[Array, " n"], Bool[Array, ""]]:
     """(the fixed point of a contraction by iteration from x, whether the iteration converged)."""
     x = jax.lax.fori_loop(0, FIXED_POINT - 1, lambda _, x: function(x), x)
     last = function(x)
-    return last, jnp.max(jnp.abs(last - x)) <= jnp.finfo(x.dtype).eps ** 0.5 * (1 + jnp.max(jnp.abs(last)))
+    change = jnp.max(jnp.abs(last - x))
+    size = 1 + jnp.max(jnp.abs(last))
+    return last, change <= jnp.finfo(x.dtype).eps ** 0.5 * size
