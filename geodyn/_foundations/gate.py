@@ -130,7 +130,7 @@ class _Table:
         given = dict(zip(self.names, args)) | kwargs
         space = given.get(self.space)
         known: Known = {}
-        if _is_space(type(space)):
+        if space is not None and _is_space(type(space)):
             known = {"n": ("space", space.dim), "dim": ("space", space.dim)}
         for name, sizes in self.sizes.items():
             value = given.get(name)

@@ -147,7 +147,8 @@ def integrate(
     t0, t1 = (np.asarray(t, q.dtype) if concrete else jnp.asarray(t, q.dtype) for t in (t0, t1))
     if concrete:
         kind.check(system, t0, np.asarray(q), None if v is None else np.asarray(v))
-        system = _with_rest(system, method, t0, h, q, v) if most and system.contacts.elastic else system
+        if system.contacts is not None and most and system.contacts.elastic:
+            system = _with_rest(system, method, t0, h, q, v)
     elif checkpoint is not None:
         raise ValueError(f"checkpoint={checkpoint} has no place inside of jit, vmap or grad")
     args, in_view = (system, method, t0, h, q, v), concrete and (progress or checkpoint is not None)

@@ -234,7 +234,9 @@ class Trajectory(AbstractOutcome):
         if self.system is None:
             raise ValueError("a trajectory read from a file has no system: give it to gd.load(path, system=...)")
         flat = self.q.reshape(self.t.shape[0], -1)
-        return jax.vmap(self.system.charts.from_frame)(self.frame, flat).reshape(self.q.shape)
+        charts = self.system.charts
+        assert charts is not None  # They made the frame.
+        return jax.vmap(charts.from_frame)(self.frame, flat).reshape(self.q.shape)
 
     @property
     @of_each

@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from geodyn._control.methods.method import AbstractStrokeMethod
 from geodyn._engine.jit import jit
@@ -14,7 +15,7 @@ from geodyn._locomotion.strokes.stroke import check_closed, floating
 
 def known(tree) -> bool:
     """Whether no number in the tree is traced, so that values can be checked: inside jit, vmap and grad they cannot."""
-    return not any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(tree))
+    return not any(isinstance(x, Tracer) for x in jax.tree.leaves(tree))
 
 
 def numbers(value) -> Array:

@@ -8,6 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jax.flatten_util import ravel_pytree
 
 from geodyn._control.methods.method import AbstractStrokeMethod
@@ -119,7 +120,7 @@ def sensitivity(optimum: OptimalStroke, *, steps: Count = 128) -> AbstractInvari
         2.230128 2.230128
     """
     good = optimum.successful
-    if not isinstance(good, jax.core.Tracer) and not np.all(good):
+    if not isinstance(good, Tracer) and not np.all(good):
         ended = RESULTS(int(optimum.result)).message
         raise ValueError(
             f"sensitivity: optimum must be an optimal stroke, but its search failed: {ended} (KKT"

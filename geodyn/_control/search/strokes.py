@@ -130,7 +130,7 @@ def _first_stroke(wanted: Wanted) -> Stroke:
     leads along a displacement vector, the best of many strokes."""
     if wanted.guess is not None:
         return wanted.guess
-    if wanted.end is not None:
+    if wanted.end is not None and wanted.base is not None:
         return OpenStroke(wanted.base, wanted.end, jnp.zeros((wanted.base.size, 1)))
     centre, target = wanted.centre, wanted.displacement
     ellipse, exists = small_stroke(wanted.swimmer, centre, target, wanted.free)
@@ -314,7 +314,8 @@ def optimal_stroke(
             found = solved(problem, x, method, progress)
     optimum = _optimum(problem, found, throw)
     if throw and known(found.result) and not certified(optimum, problem.displacement):
-        raise failure(*without_derivatives((optimum, problem, x)), method, optimal_stroke)
+        found_there, posed, start = without_derivatives((optimum, problem, x))
+        raise failure(found_there, posed, start, method, optimal_stroke)
     return optimum
 
 

@@ -58,7 +58,9 @@ def _name(index, shape, names):
 def marked(ax, trajectory: Trajectory):
     """Marks the moments of the impacts of a trajectory at the lower end of an Axes; returns it."""
     impacts = trajectory.impacts
-    count = 0 if impacts is None else min(int(impacts.count), len(impacts.t))
+    if impacts is None:
+        return ax
+    count = min(int(impacts.count), len(impacts.t))
     if count:
         below = {"transform": ax.get_xaxis_transform(), "clip_on": False, "color": COLOURS[1]}
         ax.plot(np.asarray(impacts.t)[:count], np.zeros(count), "|", markersize=9, label="impacts", **below)
