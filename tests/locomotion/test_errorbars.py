@@ -69,6 +69,7 @@ def test_forms_with_noise():
     assert np.linalg.norm(said - found) < 0.35 * np.linalg.norm(found)
 
 
+@pytest.mark.long
 def test_trials_that_share_their_errors():
     """50 trials of 6 rows, each with an offset of its own. As if the rows were independent, intervals are too short."""
     random, true = np.random.default_rng(2), truth(1)
