@@ -55,6 +55,9 @@ class AbstractSymmetricSpace(AbstractManifold):
     space: AbstractManifold
     seeds: Seeds
 
+    def __init__(self, space: AbstractManifold, seeds: Seeds):
+        self.space, self.seeds = space, seeds
+
     @property
     def dim(self) -> int:
         """That of the space."""
@@ -98,9 +101,8 @@ class SymmetricSpaceWithDistances(AbstractSymmetricSpace):
 
 def with_fields(space: AbstractManifold, seeds: Seeds) -> AbstractSymmetricSpace:
     """The space with its Killing fields."""
-    if knows_distances(space):
-        return SymmetricSpaceWithDistances(space=space, seeds=seeds)
-    return SymmetricSpace(space=space, seeds=seeds)
+    kind = SymmetricSpaceWithDistances if knows_distances(space) else SymmetricSpace
+    return kind(space, seeds)  # pyright: ignore[reportCallIssue]: it does not see an inherited __init__
 
 
 @domain_of.register

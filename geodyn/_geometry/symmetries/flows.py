@@ -8,11 +8,11 @@ import jax
 import jax.numpy as jnp
 
 from geodyn._engine.jit import jit
+from geodyn._foundations.results import RESULTS
 from geodyn._foundations.typing import Array, Float
 from geodyn._geometry.manifold.manifold import AbstractManifold, within
 from geodyn._geometry.symmetries.fields import Seeds, pairs_at
 from geodyn._geometry.symmetries.prolongation import curvature_at
-from geodyn._integrators.contract.results import RESULTS
 from geodyn._integrators.contract.system import ODE
 from geodyn._integrators.integrate import integrate
 from geodyn._integrators.step.methods import Gauss
