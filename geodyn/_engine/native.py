@@ -46,6 +46,7 @@ def _call(function, args, nonlinear):
 
 def _bound(function, args, nonlinear):
     leaves, structure = jax.tree.flatten(args)
+    leaves = [np.asarray(x, jnp.result_type(x)) if isinstance(x, bool | int | float | complex) else x for x in leaves]
     forms = []
 
     def flat(*x):

@@ -113,6 +113,14 @@ def test_constant_arguments():
     assert int(jax.jit(lambda: run().stats.steps)()) == 20
 
 
+def test_python_numbers_are_arguments():
+    """Outside of `jit` as well."""
+    x = jnp.arange(3.0)
+    for number in (2.0, 2, True):
+        found = jax.vmap(lambda x, y=number: native.native(lambda x, y: x * y, x, y))(x)
+        np.testing.assert_array_equal(found, x * number)
+
+
 def test_a_metric_with_an_inverse():
     """The factors of small matrices are programs of our own."""
     space = gd.Manifold(lambda x: jnp.linalg.inv(jnp.diag(jnp.stack([jnp.ones(()), 1 + x[0] ** 2]))), 2)
