@@ -13,8 +13,11 @@ from geodyn._geometry.models.spaces import (
     Product,
     Sphere,
 )
+from geodyn._geometry.models.thurston import SL2, THURSTON, Nil, Sol
 
 __all__ = [
+    "SL2",
+    "THURSTON",
     "AbstractConstantCurvature",
     "AbstractModelSpace",
     "Atlas",
@@ -23,7 +26,9 @@ __all__ = [
     "Euclidean",
     "Hyperbolic",
     "Inhomogeneous",
+    "Nil",
     "Product",
+    "Sol",
     "Sphere",
     "Tabulated",
 ]

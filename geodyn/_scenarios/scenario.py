@@ -7,7 +7,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -15,13 +14,13 @@ import geodyn as gd
 from geodyn._foundations.files.toml import Source
 from geodyn._foundations.typing import Array, Float
 from geodyn._geometry.manifold.manifold import AbstractManifold
-from geodyn._geometry.models.spaces import AbstractModelSpace
 from geodyn._integrators.trajectory import Trajectory
-from geodyn._mechanics.points.system import System
+from geodyn._mechanics.points.system import System, killing_fields
 from geodyn._plot.style import Labels
 
 SHIPPED = files("geodyn._scenarios")
 SPACES = {"euclidean": "Euclidean", "hyperbolic": "Hyperbolic", "inhomogeneous": "Inhomogeneous", "sphere": "Sphere"}
+GEOMETRIES = {"nil": "Nil", "sol": "Sol", "sl2": "SL2"}  # of three dimensions, with one chart each
 ELEMENTS = {"spring": "Spring", "rod": "Rod", "pin": "Pin", "gravity": "Gravity", "drag": "Drag"}
 METHODS = {"gauss": "Gauss", "radau_iia": "RadauIIA"}
 
@@ -109,7 +108,11 @@ def _space(source: Source) -> AbstractManifold:
     for key in ("period", "embedding"):
         if key in table:
             source.fail(("space", key), f"{key!r} goes with 'metric': the spaces of the zoo know theirs")
-    name = source.choose(("space", "name"), SPACES)
+    name = source.choose(("space", "name"), [*SPACES, *GEOMETRIES])
+    if name in GEOMETRIES:
+        if dim != 3 or "chart" in table:
+            source.fail(("space", "name"), f"{name!r} has dim = 3 and one chart, which need not be named")
+        return getattr(gd.spaces, GEOMETRIES[name])()
     options = {"chart": source.get(("space", "chart"), str)} if "chart" in table else {}
     return source.build(("space",), lambda: getattr(gd.spaces, SPACES[name])(dim, **options))
 
@@ -138,9 +141,10 @@ def _body(source: Source, space: AbstractManifold) -> tuple:
         return masses, q0, source.get(("body", "velocities"), shape, np.zeros(shape))
     if "velocities" in table:
         source.fail(("body", "killing"), "give either 'velocities' or 'killing', not both")
-    if not isinstance(space, AbstractModelSpace):
-        source.fail(("body", "killing"), "this space has no list of Killing fields: give 'velocities' instead")
-    fields = np.asarray(jax.jit(jax.vmap(space.killing_fields))(jnp.asarray(q0)))
+    if getattr(space, "killing_fields", None) is None:
+        # Those that are found from the metric, seen from the first point.
+        space = source.build(("body", "killing"), lambda: gd.symmetries(space, np.asarray(q0)[0]).space)
+    fields = np.asarray(killing_fields(space, jnp.asarray(q0)))
     return masses, q0, np.einsum("k,nki->ni", source.get(("body", "killing"), fields.shape[1:2]), fields)
 
 

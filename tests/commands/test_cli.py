@@ -231,6 +231,29 @@ def test_gauss_refuses_rods_with_the_line(rod, capsys):
     assert float(gd.distance(given.system.space, *given.q0)) == pytest.approx(1.2, abs=1e-12)
 
 
+def test_a_scenario_along_a_killing_field(rod, tmp_path, capsys, monkeypatch):
+    """In a space of which only the metric is known: a rod that a Killing field carries along is not deformed. A space
+    without one says so."""
+    (tmp_path / "tori.py").write_text(
+        "import jax.numpy as jnp\n"
+        "def torus(x):\n    return jnp.diag(jnp.stack([1 + 0 * x[0], (2 + jnp.cos(x[0])) ** 2]))\n"
+        "def dented(x):\n    return torus(x) * (1 + 0.1 * jnp.sin(x[0] + 2 * x[1]))\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    given = re.search(r"velocities = .*", ROD)[0]
+    changes = ('name = "hyperbolic"', 'metric = "tori:torus"'), (given, "killing = [0.5]")
+    rod(*changes)
+    turned = read_scenario("rod.toml")
+    assert np.allclose(turned.v0[:, 0], 0, atol=1e-12) and np.ptp(turned.v0[:, 1]) < 1e-12 < abs(turned.v0[0, 1])
+    assert main(["simulate", rod(*changes, ("tori:torus", "tori:dented"))]) == 2
+    assert "no symmetry was found" in capsys.readouterr().err
+
+
+def test_the_geometries_have_names_in_scenarios(rod, capsys):
+    assert main(["simulate", rod(('name = "hyperbolic"', 'name = "nil"'))]) == 2
+    assert "'nil' has dim = 3" in capsys.readouterr().err
+
+
 def test_a_run_that_fails_says_so(rod, tmp_path):
     """By its exit status; and where gravity acts no Killing momentum is said to be conserved."""
     gravity = "[gravity]\nstrength = 9.81\n"

@@ -1,0 +1,231 @@
+"""The three of Thurston's eight geometries that are no spaces of constant curvature and no products: Nil, Sol and the
+universal cover of SL₂(R). Each is a group with a metric that its own translations leave as it is.
+
+Source: Thurston, *Three-Dimensional Geometry and Topology* (1997), section 3.8; Scott, *The geometries of 3-manifolds*,
+Bull. London Math. Soc. 15 (1983) 401.
+"""
+
+import jax
+import jax.numpy as jnp
+
+from geodyn._engine.numerics.failure import no_derivative_where
+from geodyn._engine.numerics.roots import with_derivative
+from geodyn._engine.tracing import batched_as
+from geodyn._foundations.gate import checked
+from geodyn._foundations.typing import Array, Float, Scalar
+from geodyn._geometry.manifold.manifold import AbstractManifold, Domain, domain_of
+from geodyn._geometry.models.spaces import Euclidean, Hyperbolic, Product, Sphere
+
+# The root of the equation of a turn is found in far fewer.
+MOST_ITERATIONS = 100
+# Below this turn φ − sin φ is its series.
+SMALL_TURN = 1.0
+
+
+class Nil(AbstractManifold):
+    """Nil, the geometry of the Heisenberg group: ds² = dx² + dy² + (dz + (y dx − x dy)/2)².
+
+    Its geodesics are helices over circles and lines of the plane (x, y). Distances are known in closed form but for one
+    equation of one unknown, the angle by which the circle turns: beyond the cut locus as well, where the vertical line
+    is no longer the shortest way. `killing_fields` are ∂x + y/2 ∂z, ∂y − x/2 ∂z, ∂z and the rotation x ∂y − y ∂x.
+
+    Example:
+        Up to a height of 2π the vertical line is the shortest way; above that a helix is.
+
+        >>> for height in (5.0, 9.0):
+        ...     print(f"{gd.distance(gd.spaces.Nil(), [0.0, 0.0, 0.0], [0.0, 0.0, height]):.6f}")
+        5.000000
+        8.580147
+
+    Source:
+        Thurston, *Three-Dimensional Geometry and Topology* (1997), section 3.8. The distance: Marenich, *Geodesics in
+        Heisenberg groups*, Geom. Dedicata 66 (1997) 175.
+    """
+
+    dim = 3
+
+    @checked
+    def metric(self, x: Float[Array, " n"]) -> Float[Array, "n n"]:
+        """The metric at x."""
+        one, zero = jnp.ones_like(x[0]), jnp.zeros_like(x[0])
+        return _of_coframe([[one, zero, zero], [zero, one, zero], [x[1] / 2, -x[0] / 2, one]])
+
+    @checked
+    def squared_distance(self, x: Float[Array, " n"], y: Float[Array, " n"]) -> Scalar:
+        """Squared distance of two points, smooth where they coincide."""
+        across = y[:2] - x[:2]
+        height = y[2] - x[2] - (x[0] * y[1] - x[1] * y[0]) / 2  # of y, once x is moved to the origin
+        return _squared_distance(across @ across, jnp.abs(height))
+
+    @checked
+    def killing_fields(self, x: Float[Array, " n"]) -> Float[Array, "K n"]:
+        """Three translations and a rotation, at x."""
+        one, zero = jnp.ones_like(x[0]), jnp.zeros_like(x[0])
+        rows = [[one, zero, x[1] / 2], [zero, one, -x[0] / 2], [zero, zero, one], [-x[1], x[0], zero]]
+        return _matrix(rows)
+
+
+class Sol(AbstractManifold):
+    """Sol: ds² = e^{2z} dx² + e^{−2z} dy² + dz², the least symmetric of the eight geometries.
+
+    `killing_fields` are ∂x, ∂y and ∂z − x ∂x + y ∂y. (Some authors have z the other way round.)
+
+    Example:
+        The curvature of the planes (x, z) is −1, that of the planes (x, y) is 1.
+
+        >>> along = jnp.eye(3)
+        >>> planes = (along[0], along[2]), (along[0], along[1])
+        >>> print([f"{gd.sectional_curvature(gd.spaces.Sol(), jnp.zeros(3), *plane):.6f}" for plane in planes])
+        ['-1.000000', '1.000000']
+
+    Source:
+        Thurston, *Three-Dimensional Geometry and Topology* (1997), section 3.8.
+    """
+
+    dim = 3
+
+    @checked
+    def metric(self, x: Float[Array, " n"]) -> Float[Array, "n n"]:
+        """The metric at x."""
+        return jnp.diag(jnp.stack([jnp.exp(2 * x[2]), jnp.exp(-2 * x[2]), jnp.ones_like(x[2])]))
+
+    @checked
+    def killing_fields(self, x: Float[Array, " n"]) -> Float[Array, "K n"]:
+        """Three translations, at x."""
+        one, zero = jnp.ones_like(x[0]), jnp.zeros_like(x[0])
+        return _matrix([[one, zero, zero], [zero, one, zero], [-x[0], x[1], one]])
+
+
+class SL2(AbstractManifold):
+    """The universal cover of SL₂(R): ds² = (dx² + dy²)/y² + (dz + dx/y)², a line over each point of the half plane.
+
+    The height z counts how often one has turned, so that it is no angle. Of the metrics of this family it is the one in
+    which planes through the line have the curvature 1/4. `killing_fields` are ∂x, x ∂x + y ∂y, ∂z, and the rotation
+    about the line over (0, 1), (1 + x² − y²)/2 ∂x + x y ∂y + (y − 1) ∂z.
+
+    Example:
+        >>> space = gd.spaces.SL2()
+        >>> print(f"{gd.scalar_curvature(space, [0.2, 1.1, 0.3]):.6f}")
+        -2.500000
+
+    Source:
+        Thurston, *Three-Dimensional Geometry and Topology* (1997), section 3.8; Scott, Bull. London Math. Soc. 15
+        (1983) 401.
+    """
+
+    dim = 3
+
+    @checked
+    def metric(self, x: Float[Array, " n"]) -> Float[Array, "n n"]:
+        """The metric at x."""
+        one, zero, inverse = jnp.ones_like(x[0]), jnp.zeros_like(x[0]), 1 / x[1]
+        return _of_coframe([[inverse, zero, zero], [zero, inverse, zero], [inverse, zero, one]])
+
+    @checked
+    def killing_fields(self, x: Float[Array, " n"]) -> Float[Array, "K n"]:
+        """Two translations of the half plane, the one along the line, and a rotation, at x."""
+        one, zero = jnp.ones_like(x[0]), jnp.zeros_like(x[0])
+        turning = [(1 + x[0] ** 2 - x[1] ** 2) / 2, x[0] * x[1], x[1] - 1]
+        return _matrix([[one, zero, zero], [x[0], x[1], zero], [zero, zero, one], turning])
+
+
+# The eight geometries by their usual names.
+THURSTON: dict[str, AbstractManifold] = {
+    "E3": Euclidean(3),
+    "S3": Sphere(3),
+    "H3": Hyperbolic(3),
+    "S2xE": Product(Sphere(2), Euclidean(1)),
+    "H2xE": Product(Hyperbolic(2), Euclidean(1)),
+    "Nil": Nil(),
+    "Sol": Sol(),
+    "SL2": SL2(),
+}
+
+
+@domain_of.register
+def _(space: SL2) -> Domain:
+    return Domain("y > 0", lambda x: x[1] > 0)
+
+
+def _matrix(rows: list[list[Scalar]]) -> Float[Array, "r n"]:
+    return jnp.stack([jnp.stack(row) for row in rows])
+
+
+def _of_coframe(rows: list[list[Scalar]]) -> Float[Array, "n n"]:
+    """The metric in which the one-forms with these components are orthonormal."""
+    forms = _matrix(rows)
+    return forms.T @ forms
+
+
+def _squared_distance(square: Scalar, height: Scalar) -> Scalar:
+    """The squared distance in Nil from the origin to a point at the distance ρ = √square from the axis and at a height
+    ≥ 0. The shortest geodesic turns by an angle φ < 2π, with
+
+        φ + ρ² (φ − sin φ)/(8 sin² φ/2) = height,    d² = φ² + ρ² φ²/(4 sin² φ/2).
+
+    Above 2π, near the axis, φ is nearly 2π, and the unknown is q = ρ / sin φ/2, where φ is more than 3π/2."""
+    full, most_of_it = 2 * jnp.pi, 1.5 * jnp.pi
+    is_high = height > jnp.maximum(full, most_of_it + square * (most_of_it + 1) / 4)
+
+    def rise(turn: Float[Array, "1"], square: Scalar) -> Float[Array, "1"]:
+        return turn + square * _stretch(turn) * _excess(turn) / 2
+
+    def rise_near_axis(q: Float[Array, "1"], square: Scalar) -> Float[Array, "1"]:
+        turn, sine = _turn_near_axis(q, square)
+        return turn + q**2 * (turn - sine) / 8
+
+    low, high = jnp.where(is_high, 1.0, height), jnp.where(is_high, height, full + 1)
+    apart, close = jnp.where(is_high, 1.0, square), jnp.where(is_high, square, 0.0)
+    turn = _increasing_root(rise, apart, low, jnp.zeros_like(low), jnp.minimum(low, full))
+    most = jnp.sqrt(2 * close + 8 * high / jnp.pi)
+    q = _increasing_root(rise_near_axis, close, high, jnp.sqrt(2 * close), most)
+    below = turn**2 + apart * _stretch(turn)
+    above = _turn_near_axis(q, close)[0] ** 2 * (1 + q**2 / 4)
+    found = jnp.where(is_high, above, below)[0]
+    # There are shortest ways in all directions: the distance has a ridge.
+    return no_derivative_where(is_high & (square == 0), found, (square, height))
+
+
+def _stretch(turn: Array) -> Array:
+    """(φ/2 / sin φ/2)², at zero as well."""
+    half = jnp.where(turn == 0, 1.0, turn / 2)
+    return jnp.where(turn == 0, 1 + turn**2 / 12, (half / jnp.sin(half)) ** 2)
+
+
+def _excess(turn: Array) -> Array:
+    """(φ − sin φ)/φ², at zero as well."""
+    is_small = turn < SMALL_TURN
+    small, large = jnp.where(is_small, turn, 0.0), jnp.where(is_small, SMALL_TURN, turn)
+    series = jnp.zeros_like(small)
+    for k in range(8, -1, -1):  # Σ (−1)^k φ^(2k + 1)/(2k + 3)!
+        series = 1 - small**2 * series / ((2 * k + 4) * (2 * k + 5))
+    return jnp.where(is_small, small * series / 6, (large - jnp.sin(large)) / large**2)
+
+
+def _turn_near_axis(q: Array, square: Scalar) -> tuple[Array, Array]:
+    """(φ, sin φ) for sin φ/2 = ρ/q, where φ is between π and 2π."""
+    squared_sine = jnp.minimum(square / q**2, 1.0)
+    cosine = jnp.sqrt(jnp.where(squared_sine < 1, 1 - squared_sine, 1.0)) * (squared_sine < 1)
+    sine = jnp.sqrt(jnp.where(squared_sine > 0, squared_sine, 1.0)) * (squared_sine > 0)
+    return 2 * jnp.pi - 2 * jnp.arctan2(sine, cosine), -2 * sine * cosine
+
+
+def _increasing_root(function, parameter: Scalar, target: Scalar, low: Scalar, high: Scalar) -> Float[Array, "1"]:
+    """The x between low and high where an increasing function reaches the target: by Newton's method, and by halves
+    where that leaves them."""
+    begin, parameter_now = jax.lax.stop_gradient((low, high)), jax.lax.stop_gradient(parameter)
+    aim = jax.lax.stop_gradient(target)
+
+    def improved(state):
+        x, low, high, _, count = state
+        value, slope = jax.jvp(lambda x: function(x, parameter_now), (x[None],), (jnp.ones_like(x)[None],))
+        off = value[0] - aim
+        low, high = jnp.where(off < 0, x, low), jnp.where(off > 0, x, high)
+        step = x - off / slope[0]
+        after = jnp.where((step > low) & (step < high), step, (low + high) / 2)
+        return after, low, high, jnp.abs(after - x) <= jnp.finfo(x.dtype).eps * jnp.abs(x), count + 1
+
+    start = (begin[0] + begin[1]) / 2, *begin, jnp.zeros((), bool), jnp.zeros((), int)
+    state = batched_as(aim, start)
+    x, *_ = jax.lax.while_loop(lambda s: ~s[3] & (s[4] < MOST_ITERATIONS), improved, state)
+    return with_derivative(lambda x: function(x, parameter), x[None], target[None])
