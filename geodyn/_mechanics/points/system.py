@@ -388,7 +388,7 @@ def killing_fields(space: AbstractManifold, q: Float[Array, "N dim"]) -> Float[A
     fields = getattr(space, "killing_fields", None)
     if fields is None:
         raise ValueError(
-            f"{type(space).__name__} has no list of Killing fields: gd.symmetries(space, x).space is the same space with "
-            "those that its metric has; gd.builders.velocities takes a function x -> v as well"
+            f"{type(space).__name__} has no list of Killing fields: gd.symmetries(space, x).space is the same space "
+            "with those that its metric has; gd.builders.velocities takes a function x -> v as well"
         )
     return jax.vmap(fields)(q)
