@@ -289,6 +289,7 @@ WRONG = {
     "outside of the chart": (lambda: gd.symmetries(gd.spaces.Hyperbolic(2), [2.0, 0.0]), "is no point of Hyperbolic"),
     "a singular point": (lambda: gd.symmetries(SPACES["E3"][0], [0.0, 1.0, 0.0]), "metric"),
     "out of the space": (lambda: gd.symmetries(HALF, [0.0, 1.0], radius=50.0), "radius = 50.*leads out of the space"),
+    "out of the chart": (lambda: gd.symmetries(gd.spaces.SL2(), [0.0, 1.0, 0.0], radius=3.0), "radius = 3 leads out"),
     "inside of jit": (
         lambda: jax.jit(lambda x: gd.symmetries(SPACES["Nil"][0], x).dim)(jnp.zeros(3)),
         "outside of jit",

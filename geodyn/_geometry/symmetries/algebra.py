@@ -12,7 +12,7 @@ import numpy as np
 from geodyn._engine.jit import jit
 from geodyn._engine.native import native_rows
 from geodyn._foundations.typing import Array, Float
-from geodyn._geometry.manifold.manifold import AbstractManifold, period_of
+from geodyn._geometry.manifold.manifold import AbstractManifold, domain_of, period_of
 from geodyn._geometry.symmetries.prolongation import (
     STAGES,
     changes,
@@ -64,11 +64,6 @@ class Evidence(NamedTuple):
         least = self.singular[dim] if dim < self.singular.size else np.inf
         return float(least / max(1.0, self.singular[dim - 1] if dim else 1.0))
 
-    @property
-    def is_clear(self) -> bool:
-        """Whether no singular value is between zero and not zero."""
-        return self.count(ZERO) == self.count(NONZERO)
-
 
 def frame_of(g: Float[np.ndarray, "n n"]) -> Frame:
     """The frame of a metric. That of a positive definite one begins along the first coordinate."""
@@ -109,7 +104,7 @@ def _changes(space: AbstractManifold, points: Float[Array, "M n"]):
 
 
 def tensors_at(space: AbstractManifold, points: Float[np.ndarray, "M n"]) -> list[np.ndarray]:
-    """The same; for up to as many points as `evidence` asks for by one program."""
+    """The tensors of `_changes`; for up to as many points as `evidence` asks for by one program."""
     missing = max(0, RAYS * STEPS - len(points))
     padded = np.concatenate([points, np.repeat(points[-1:], missing, axis=0)])
     return [np.asarray(x)[: len(points)] for x in _changes(space, jnp.asarray(padded))]
@@ -139,39 +134,48 @@ def ways_from(n: int) -> Float[np.ndarray, "R n"]:
     return ways / np.linalg.norm(ways, axis=1, keepdims=True)
 
 
-def evidence(space: AbstractManifold, x0: Float[np.ndarray, " n"], frame: Frame, radius: float, error: float):
-    """The `Evidence` within a radius of x0, for tensors with this relative error; None if the metric is not finite, or
-    degenerate, somewhere there."""
+def evidence(
+    space: AbstractManifold, x0: Float[np.ndarray, " n"], frame: Frame, radius: float, error: float
+) -> Evidence | None:
+    """The `Evidence` within a radius of x0, for tensors with this relative error; None if that leads out of the space:
+    the chart ends there, or the metric is not finite, or degenerate."""
     n = x0.size
     ends = x0 + radius * ways_from(n) @ frame.vectors.T
     places = np.arange(1, STEPS + 1) / STEPS
     points = x0 + places[None, :, None] * (ends - x0)[:, None]
-    g, gamma, riemann, change = tensors_at(space, points.reshape(-1, n))
+    points = points.reshape(-1, n)
+    if not all(domain_of(space).holds(x) for x in points):
+        return None
+    tensors = tensors_at(space, points)
     carriers = transports(space, x0, ends, STEPS)
-    if not all(np.isfinite(x).all() for x in (g, gamma, riemann, change, carriers)):
+    if not all(np.isfinite(x).all() for x in (*tensors, carriers)):
         return None
-    local = [frame_of(x) for x in g]
-    if any(not np.array_equal(np.sort(x.signs), np.sort(frame.signs)) for x in local):
+    frames = [frame_of(g) for g in tensors[0]]
+    if any(not np.array_equal(np.sort(x.signs), np.sort(frame.signs)) for x in frames):
         return None
-    vectors = np.stack([x.vectors for x in local])
-    inverses = np.stack([x.inverse for x in local])
-    rows = _independent(np.einsum("xabcdN,xai,xbj,xck,xdl->xijklN", change, *[vectors] * 4, optimize=True))
     # Lengths in units of the radius, in the unknowns and in the equations.
-    unit = np.concatenate([np.full(n, radius), np.ones(rows.shape[-1] - n)])
+    unit = np.concatenate([np.full(n, radius), np.ones(carriers.shape[-1] - n)])
     inward = to_coordinates(frame) * unit
-    equations = radius**2 * rows @ carriers.reshape(-1, *carriers.shape[2:]) @ inward
+    vectors = np.stack([x.vectors for x in frames])
+    change = np.einsum("xabcdN,xai,xbj,xck,xdl->xijklN", tensors[3], *[vectors] * 4, optimize=True)
+    equations = radius**2 * _independent(change) @ carriers.reshape(-1, unit.size, unit.size) @ inward
     equations = equations.reshape(-1, unit.size)
+    noise = error * (1 + radius**2 * _largest(frames, tensors)) * max(1, len(equations)) ** 0.5
+    around = np.linalg.solve(inward, _around(space, x0) @ inward).reshape(-1, unit.size)
+    nothing = np.zeros((unit.size, unit.size))  # A line has no curvature, and so no equations.
+    _, singular, directions = np.linalg.svd(np.concatenate([np.linalg.qr(equations)[1], around, nothing]))
+    at_ends = _independent(tensors[3]).reshape(RAYS, STEPS, -1, unit.size)[:, -1] @ carriers[:, -1]
+    return Evidence(singular[::-1] / noise, directions[::-1] * unit, ends, at_ends.reshape(-1, unit.size))
+
+
+def _largest(frames: list[Frame], tensors: list[np.ndarray]) -> float:
+    """The largest size of the numbers that cancel in the curvature, in frames at these points."""
+    _, gamma, riemann, _ = tensors
+    vectors, inverses = (np.stack(x) for x in zip(*[(x.vectors, x.inverse) for x in frames], strict=True))
     symbols = np.einsum("xia,xabc,xbj,xck->xijk", inverses, gamma, vectors, vectors)
     curvature = np.einsum("xabcd,xai,xbj,xck,xdl->xijkl", riemann, *[vectors] * 4, optimize=True)
-    size = np.sum(np.abs(symbols), axis=(1, 2, 3)) ** 2 + np.sum(np.abs(curvature), axis=(1, 2, 3, 4))
-    noise = error * (1 + radius**2 * np.max(size)) * max(1, len(equations)) ** 0.5
-    around = _around(space, x0) @ inward
-    around = np.linalg.solve(inward, around).reshape(-1, unit.size)
-    nothing = np.zeros((unit.size, unit.size))  # A line has no curvature, and so no equations.
-    reduced = np.concatenate([np.linalg.qr(equations)[1], around, nothing])
-    _, singular, directions = np.linalg.svd(reduced)
-    at_ends = _independent(change).reshape(RAYS, STEPS, -1, unit.size)[:, -1] @ carriers[:, -1]
-    return Evidence(singular[::-1] / noise, directions[::-1] * unit, ends, at_ends.reshape(-1, unit.size))
+    sizes = np.sum(np.abs(symbols), axis=(1, 2, 3)) ** 2 + np.sum(np.abs(curvature), axis=(1, 2, 3, 4))
+    return float(np.max(sizes))
 
 
 def _independent(change: Float[np.ndarray, "x n n n n N"]) -> Float[np.ndarray, "x r N"]:
