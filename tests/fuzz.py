@@ -257,6 +257,9 @@ FUNCTIONS = "no argument|gives .*|float of traced"
 ACCEPTABLE: list[tuple[str, str, str]] = [
     # Ropes beside each other, and points of a body that is not known yet.
     (r"gd\.(\w+\.)?(Spring|Rod|PlasticSpring|Rigid\w+|Angle|Area|Volume)", ".*", "one more|far index"),
+    # More cells, and the edges of triangles; polynomials of any degree.
+    (r"gd\.cells\.(strain|stretches)", "cells", "one more|less in rows"),
+    (r"gd\.bundles\.MeasuredConnection", "powers", "far index|as objects"),
     # One number for each of one.
     (r"gd\..*", "stiffness|lengths?|radii|restitution|friction|coefficient|masses|area|volume|angle", "one axis more"),
     (r"gd\..*", "strength", "one axis more"),

@@ -63,7 +63,10 @@ def test_strain_can_be_differentiated():
 
 FLAT = gd.spaces.Euclidean(3)
 WRONG = {
-    "points": (lambda: gd.cells.strain(FLAT, POINTS, POINTS[:4], TETRAHEDRA), "after must have shape"),
+    "points": (
+        lambda: gd.cells.strain(FLAT, POINTS, POINTS[:4], TETRAHEDRA),
+        "before and after must have the same shape",
+    ),
     "cells": (lambda: gd.cells.strain(FLAT, POINTS, POINTS, [[0]]), "cells must be rows of 2, 3 or 4"),
     "indices": (lambda: gd.cells.strain(FLAT, POINTS, POINTS, [[0, 9]]), "cells name points 0 to 4"),
 }

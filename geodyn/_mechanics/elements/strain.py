@@ -86,11 +86,11 @@ def stretches(
 def _checked(space: AbstractManifold, before, after, cells) -> tuple[Array, Array, Int[np.ndarray, "C s"]]:
     """The points and the cells as arrays; ValueError unless they fit."""
     before, after = floats("before", before), floats("after", after)
-    for name, points in (("before", before), ("after", after)):
-        if points.ndim != 2 or points.shape != (len(before), space.dim):
-            raise ValueError(
-                f"{name} must have shape ({len(before)}, {space.dim}), the same points of the space; got {points.shape}"
-            )
+    if before.ndim != 2 or before.shape[1] != space.dim or after.shape != before.shape:
+        raise ValueError(
+            f"before and after must have the same shape (N, {space.dim}), points of the space in two states; got "
+            f"{before.shape} and {after.shape}"
+        )
     corners = np.asarray(cells, int)
     if corners.ndim != 2 or corners.shape[1] not in (2, 3, 4):
         raise ValueError(f"cells must be rows of 2, 3 or 4 indices of points, got shape {corners.shape}")
