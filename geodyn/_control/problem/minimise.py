@@ -222,8 +222,9 @@ def _newton(problem: Problem, derivatives: Derivatives, state: Minimum, toleranc
     result = jnp.where(a > 0, RESULTS.too_many_iterations, RESULTS.stalled)
     result = jnp.where(jnp.isfinite(residual), result, RESULTS.cost_not_finite)
     result = jnp.where(residual <= tolerance, RESULTS.successful, result)
-    # Of the type with which it begins, and not Python's weak one: else the next call would trace all of it again.
-    result = result.astype(state.result.dtype)
+    # Of the type with which it begins, and not Python's weak one: else the next call would trace all of it again. (And
+    # of a loop that compares weak numbers XLA loses how it has to call our programs, in JAX 0.9 and 0.12.)
+    result = jax.lax.convert_element_type(result, state.result.dtype)
     here, there = (x, y, z, s), (move(a, bend), y_new, z + _to_boundary(z, dz) * dz, slide(a, bend))
     x, y, z, s = jax.tree.map(lambda old, new: jnp.where(result == RESULTS.too_many_iterations, new, old), here, there)
     curved = hessian + dh.T @ (jnp.minimum(z / s, STIFFEST)[:, None] * dh)
@@ -248,7 +249,7 @@ def begin(problem: Problem, x: PyTree) -> Minimum:
         jnp.zeros((*c.shape, n), c.dtype),
         number,
         jnp.zeros((), int),
-        jnp.array(RESULTS.too_many_iterations),
+        jnp.array(RESULTS.too_many_iterations, int),
     )
 
 
@@ -303,5 +304,5 @@ def minimise(
                     break
     except KeyboardInterrupt:
         print(f"interrupted after {int(state.iterations)} iterations")
-        state = eqx.tree_at(lambda s: s.result, state, jnp.array(RESULTS.interrupted))
+        state = eqx.tree_at(lambda s: s.result, state, jnp.array(RESULTS.interrupted, int))
     return state
