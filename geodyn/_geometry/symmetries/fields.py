@@ -9,6 +9,7 @@ import numpy as np
 
 from geodyn._engine.jit import custom_jvp
 from geodyn._engine.native import native_rows
+from geodyn._engine.numerics.failure import nan_unless
 from geodyn._foundations.typing import Array, Float, Scalar
 from geodyn._geometry.manifold.manifold import (
     AbstractManifold,
@@ -117,7 +118,8 @@ def pairs_at(space: AbstractManifold, seeds: Seeds, x: Float[Array, " n"]) -> tu
     half, full = (carried(space, pairs, origin, x, steps) for steps in (STEPS // 2, STEPS))
     off = jnp.max(jnp.abs(full - half))
     enough = max(AGREES, 2**10 * float(jnp.finfo(x.dtype).eps))
-    z = jnp.where(off <= enough * jnp.max(jnp.abs(full)), full, jnp.nan)
+    resolved = off <= enough * jnp.max(jnp.abs(full))
+    z = nan_unless(jnp.broadcast_to(resolved, full.shape), full, (space, x))
     inverse = curvature_at(space, x).inverse
     forms = jnp.asarray(two_forms(x.size), x.dtype)
     slopes = jnp.einsum("ac,kp,pcb->kab", inverse, z[:, x.size :], forms)

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from geodyn._engine.jit import jit
+from geodyn._engine.numerics.failure import nan_unless
 from geodyn._foundations.results import RESULTS
 from geodyn._foundations.typing import Array, Float
 from geodyn._geometry.manifold.manifold import AbstractManifold, within
@@ -38,5 +39,5 @@ def carried_along(
 
     begin = jnp.concatenate([x, jnp.eye(n, dtype=x.dtype).reshape(-1)])
     motion = integrate(ODE(rate), begin, t1=1.0, steps=STEPS, method=Gauss(STAGES), throw=False)
-    end = jnp.where(motion.result == RESULTS.successful, motion.q[-1, :n], jnp.nan)
-    return within(space, end)
+    arrived = jnp.broadcast_to(motion.result == RESULTS.successful, x.shape)
+    return within(space, nan_unless(arrived, motion.q[-1, :n], (space, xi, x)))

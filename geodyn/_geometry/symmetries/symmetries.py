@@ -10,7 +10,7 @@ from jax.core import Tracer
 
 from geodyn._engine.internals import double_precision
 from geodyn._engine.jit import jit
-from geodyn._foundations.checks import floats, shown
+from geodyn._foundations.checks import floats
 from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Float, Number, Numbers
 from geodyn._geometry.manifold.manifold import AbstractManifold, check_metric, checked_points, signature_of
@@ -150,8 +150,8 @@ class Symmetries(eqx.Module):
         self._check_decided()
         if self.verdict == NONE:
             raise ValueError(
-                f"no symmetry was found within the radius {self.radius:.3g} of x = {shown(self.seeds.origin)}: this "
-                "metric has no Killing fields"
+                f"no symmetry was found within the radius {self.radius:.3g} of "
+                f"x = {np.asarray(self.seeds.origin).tolist()}: this metric has no Killing fields"
             )
 
 
@@ -183,7 +183,7 @@ def symmetries(
 
     Raises:
         ValueError: for a point outside of the chart, a metric that is not finite, or degenerate, there or within the
-            radius, and a radius or tolerance that is not positive.
+            radius, a radius that is not positive, and a tolerance that is not between 0 and 1.
 
     Example:
         A torus turns about its axis only, and the momentum of that rotation is conserved.
@@ -205,9 +205,10 @@ def symmetries(
             "gd.symmetries outside of jit, grad and vmap. Within them the fields of its `space` follow the numbers in "
             "the metric"
         )
-    for name, value in (("radius", radius), ("tolerance", tolerance)):
-        if value is not None and not 0 < value < np.inf:
-            raise ValueError(f"{name} must be positive and finite, got {value}")
+    if radius is not None and not 0 < radius < np.inf:
+        raise ValueError(f"radius must be positive and finite, got {radius}")
+    if tolerance is not None and not 0 < tolerance < 1:
+        raise ValueError(f"tolerance, a relative error, must be between 0 and 1, got {tolerance}")
     with double_precision():
         (x,) = checked_points(space, x=np.asarray(x, float))
         check_metric(space, x, signature=signature_of(space))

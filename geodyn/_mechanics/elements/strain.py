@@ -62,8 +62,8 @@ def stretches(
         nodes: as for `gd.distance`.
 
     Returns:
-        The stretches [C, k], the smallest first; NaN as for `gd.cells.strain`. Where two of them coincide they have no
-        derivative, which is NaN.
+        The stretches [C, k], the smallest first; NaN as for `gd.cells.strain`. Where two of them coincide, only what
+        does not depend on their order, such as their sum, has a derivative.
 
     Raises:
         ValueError: as for `gd.cells.strain`.
