@@ -1,5 +1,7 @@
-"""Matrix Lie groups: how bodies stand and move."""
+"""Lie groups: how bodies stand and move."""
 
+from geodyn._geometry.groups.frame_group import FrameGroup
+from geodyn._geometry.groups.homogeneous import Nil, Sol
 from geodyn._geometry.groups.isometries import Isometries, isometry_group
 from geodyn._geometry.groups.lie_group import AbstractLieGroup
 from geodyn._geometry.groups.poses import place_and_turn, pose
@@ -12,8 +14,11 @@ __all__ = [
     "SO2",
     "SO3",
     "AbstractLieGroup",
+    "FrameGroup",
     "Isometries",
+    "Nil",
     "Product",
+    "Sol",
     "Translation",
     "isometry_group",
     "place_and_turn",

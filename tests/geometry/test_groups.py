@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
+from geodyn._geometry.groups.homogeneous import Nil, Sol
 from geodyn._geometry.groups.isometries import Isometries, isometry_group
 from geodyn._geometry.groups.poses import place_and_turn, pose
 from geodyn._geometry.groups.product import Product
@@ -23,6 +24,8 @@ GROUPS = {
     "SO+(2,1) of H2": Isometries(2, -1),
     "SO+(3,1) of H3": Isometries(3, -1),
     "SE2 x SO3": Product(SE2(), SO3()),
+    "Nil": Nil(),
+    "Sol": Sol(),
 }
 SIZES = [1e-9, 1e-5, 1e-2, 0.3, 0.99, 1.01, 2.0]
 zoo = pytest.mark.parametrize("group", GROUPS.values(), ids=GROUPS)

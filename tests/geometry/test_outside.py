@@ -93,8 +93,10 @@ def test_shapes_of_vectors():
             gd.groups.SE2().exp(xi)
     with pytest.raises(ValueError, match=r"x must have shape \(2,\)"):
         SPHERE.embed(jnp.zeros(3))
-    with pytest.raises(ValueError, match="got a Product: of others the isometries are not known"):
-        gd.groups.isometry_group(gd.spaces.Product(SPHERE, SPHERE))
+    with pytest.raises(ValueError, match=r"got a Manifold.*gd.symmetries\(space, x\) finds them"):
+        gd.groups.isometry_group(gd.Manifold(lambda x: jnp.eye(2), dim=2))
+    with pytest.raises(ValueError, match=r"write them as one gd.spaces.Euclidean\(n\)"):
+        gd.groups.isometry_group(gd.spaces.Product(gd.spaces.Euclidean(2), gd.spaces.Euclidean(1)))
 
 
 def test_a_skew_metric_measures_nothing():

@@ -394,7 +394,7 @@ def test_what_is_no_body_is_named():
         connection(Sledge(), jnp.zeros(1))
     with pytest.raises(ValueError, match="must be symmetric and exceed the rotors' own"):
         Satellite(0.1 * np.eye(3), np.eye(3), [0.2, 0.05, 0.05])
-    with pytest.raises(ValueError, match="with n = 2 or 3"):
+    with pytest.raises(ValueError, match="must have the dimension 2 or 3"):
         TwoLegged(Sphere(4))
     with pytest.raises(ValueError, match="momentum must have 3 numbers"):
         drifting_path(LINKS, STROKE, jnp.zeros(2))

@@ -99,7 +99,7 @@ class StrokeProblem(eqx.Module):
         """The charge μ₀ of Wong's equations from the multipliers, of which those of `miss` are the first, at the
         holonomy g."""
         group = self.swimmer.group
-        slope = jax.jacfwd(lambda e: self.miss(group.exp(e) @ g))(jnp.zeros(group.dim, g.dtype))
+        slope = jax.jacfwd(lambda e: self.miss(group.compose(group.exp(e), g)))(jnp.zeros(group.dim, g.dtype))
         return self.energy / 2 * multipliers[: slope.shape[0]] @ slope
 
     def gaps(self, state: Float[Array, " _"]) -> Float[Array, " _"]:

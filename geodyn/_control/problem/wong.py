@@ -90,7 +90,7 @@ class WongSystem(AbstractSystem):
         r, p, charge, g = self.split(q)
         slope_r, rdot, xi = jax.grad(self.hamiltonian, (0, 1, 2))(r, p, charge)
         turning = jax.vmap(lambda e: charge @ self.swimmer.group.bracket(xi, e))(jnp.eye(xi.shape[0], dtype=xi.dtype))
-        return jnp.concatenate([rdot, -slope_r, turning, (g @ self.swimmer.group.hat(xi)).reshape(-1)])
+        return jnp.concatenate([rdot, -slope_r, turning, self.swimmer.group.rate(g, xi).reshape(-1)])
 
     def momentum(self, t, q, v):
         return jnp.zeros(0, q.dtype)

@@ -61,17 +61,11 @@ def small_stroke(
     return FourierStroke(centre, radius * unit @ u[:, :1], -radius * unit @ vt[:1].T), exists
 
 
-def _commute(group) -> bool:
-    """Whether the group is commutative, so that the holonomy does not depend on where a closed stroke starts."""
-    products = np.einsum("aij,bjk->abik", group.generators, group.generators)
-    return np.allclose(products, np.swapaxes(products, 0, 1))
-
-
 @for_one_run
 def unknowns(swimmer, start, base, target, method, end=None, density=energy):
     """The unknowns of `StrokeProblem` for a first stroke, and its cost."""
     size = cost(swimmer, start, density=density, steps=method.steps)
-    if base is None and (target.ndim == 0 or _commute(swimmer.group)):
+    if base is None and (target.ndim == 0 or swimmer.group.is_commutative):
         return FourierStroke.fit(start, method.harmonics), size
     if end is not None:
 

@@ -134,7 +134,7 @@ def _sensitivity(optimum, steps):
     end = optimum.swimmer.group.inverse(holonomy(optimum.swimmer, optimum.stroke, steps=steps))
 
     def lagrangian(swimmer):
-        beyond = swimmer.group.log(holonomy(swimmer, optimum.stroke, steps=steps) @ end)
+        beyond = swimmer.group.log(swimmer.group.compose(holonomy(swimmer, optimum.stroke, steps=steps), end))
         return cost(swimmer, optimum.stroke, steps=steps) - 2 * optimum.charge @ beyond
 
     return eqx.filter_grad(lagrangian)(optimum.swimmer)

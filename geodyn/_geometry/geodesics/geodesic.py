@@ -269,7 +269,7 @@ def _between(function, space, x, y, effort):
 
 
 def _exp_within(space, x, v, steps):
-    return _exp(space, within(space, x), v, steps)
+    return exp_of(space, within(space, x), v, steps)
 
 
 def _told_of(space, points, value, why=NOT_FOUND):
@@ -443,19 +443,20 @@ def _(space: Product, x, v, ts, steps):
 
 
 @functools.singledispatch
-def _exp(space, x, v, steps):
+def exp_of(space, x, v, steps):
+    """The computation of `exp`; spaces with a closed form register here."""
     return geodesic_of(space, x, v, jnp.ones(1, x.dtype), steps)[0][0]
 
 
-@_exp.register
+@exp_of.register
 def _(space: AbstractConstantCurvature, x, v, steps):
     return space.exp(x, v)
 
 
-@_exp.register
+@exp_of.register
 def _(space: Product, x, v, steps):
     factors = zip((space.a, space.b), space.split(x), space.split(v))
-    return jnp.concatenate([_exp(*factor, steps) for factor in factors])
+    return jnp.concatenate([exp_of(*factor, steps) for factor in factors])
 
 
 @functools.singledispatch

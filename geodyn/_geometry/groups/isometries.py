@@ -7,16 +7,26 @@ Source: SO(4) and SO⁺(3,1) by quaternions (Ratcliffe, *Foundations of Hyperbol
 Thorne & Wheeler, *Gravitation*, section 41.5).
 """
 
+import functools
+
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+from jax.scipy.linalg import block_diag
 
 from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Count, Float
+from geodyn._geometry.groups.frame_group import FrameGroup, base_of
+from geodyn._geometry.groups.homogeneous import Nil, Sol
 from geodyn._geometry.groups.lie_group import AbstractLieGroup, algebra_vector, element, inverse_of
+from geodyn._geometry.groups.product import Product
 from geodyn._geometry.groups.rigid import LEVI_CIVITA, SE2, SE3, Translation
 from geodyn._geometry.manifold.manifold import AbstractManifold
-from geodyn._geometry.models.spaces import AbstractConstantCurvature
+from geodyn._geometry.models.spaces import AbstractConstantCurvature, Euclidean
+from geodyn._geometry.models.spaces import Product as ProductSpace
+from geodyn._geometry.models.thurston import SL2
+from geodyn._geometry.models.thurston import Nil as NilSpace
+from geodyn._geometry.models.thurston import Sol as SolSpace
 
 
 class Isometries(AbstractLieGroup):
@@ -107,32 +117,116 @@ class Isometries(AbstractLieGroup):
 
 @checked
 def isometry_group(space: AbstractManifold) -> AbstractLieGroup:
-    """The group of the rigid motions of a Euclidean, spherical or hyperbolic space of dimension 2 or 3, or of a line.
+    """The group of the isometries of a space that can be reached from the identity, its rigid motions.
 
     Args:
-        space: a `gd.spaces.Euclidean`, `Sphere` or `Hyperbolic`.
+        space: a line, a `gd.spaces.Euclidean`, `Sphere` or `Hyperbolic` of dimension 2 or 3, a `Product` of such
+            spaces, one of `gd.spaces.THURSTON`, or the `space` of what `gd.symmetries` has found.
 
     Returns:
-        The group: `Translation(1)`, `SE2` or `SE3` of a Euclidean space, else `Isometries`.
+        The group: `Translation(1)`, `SE2` or `SE3` of a Euclidean space, `Isometries` of a sphere or a hyperbolic
+        space, a `gd.groups.Product` of a product, `gd.groups.Nil` or `Sol`, else a `gd.groups.FrameGroup`.
 
     Raises:
         ValueError: for other spaces, and other dimensions.
 
     Example:
-        >>> spaces = gd.spaces.Euclidean(2), gd.spaces.Euclidean(3), gd.spaces.Sphere(3)
+        >>> spaces = gd.spaces.Euclidean(2), gd.spaces.Euclidean(3), gd.spaces.Sphere(3), gd.spaces.THURSTON["H2xE"]
         >>> groups = [gd.groups.isometry_group(space) for space in spaces]
         >>> print([(type(group).__name__, group.dim) for group in groups])
-        [('SE2', 3), ('SE3', 6), ('Isometries', 6)]
+        [('SE2', 3), ('SE3', 6), ('Isometries', 6), ('Product', 4)]
     """
-    if not isinstance(space, AbstractConstantCurvature):
-        raise ValueError(
-            f"space must be a gd.spaces.Euclidean, Sphere or Hyperbolic, got a {type(space).__name__}: of others the "
-            "isometries are not known as a group"
-        )
+    return group_of(space)
+
+
+@functools.singledispatch
+def group_of(space) -> AbstractLieGroup:
+    """The computation of `isometry_group`; spaces of which it is known register here."""
+    raise ValueError(
+        f"space must be one whose isometries are known as a group, got a {type(space).__name__}: where it has "
+        "symmetries, gd.symmetries(space, x) finds them, and its .space is such a space"
+    )
+
+
+@group_of.register
+def _(space: AbstractConstantCurvature):
     curvature, n = space.chart.curvature, space.dim
     if curvature == 0 and n <= 3:
         return (Translation(1), SE2(), SE3())[n - 1]
     return Isometries(n, curvature)
+
+
+@group_of.register
+def _(space: ProductSpace):
+    if sum(isinstance(factor, Euclidean) for factor in _factors(space)) > 1:
+        raise ValueError(
+            "space is a product with several Euclidean factors, which turn into each other: write them as one "
+            "gd.spaces.Euclidean(n)"
+        )
+    return Product(*map(group_of, _factors(space)))
+
+
+def _factors(space: ProductSpace) -> list[AbstractManifold]:
+    """The factors of a product, and those of factors that are products."""
+    return [
+        factor
+        for part in (space.a, space.b)
+        for factor in (_factors(part) if isinstance(part, ProductSpace) else [part])
+    ]
+
+
+@group_of.register
+def _(space: NilSpace):
+    return Nil()
+
+
+@group_of.register
+def _(space: SolSpace):
+    return Sol()
+
+
+@group_of.register
+def _(space: SL2):
+    return FrameGroup(space)
+
+
+@functools.singledispatch
+def origin_of(space) -> Float[Array, " n"]:
+    """The point of the chart whose frame the identity of `isometry_group(space)` is."""
+    base = base_of(space)
+    return jnp.zeros(space.dim) if base is None else base.origin
+
+
+@origin_of.register
+def _(space: AbstractConstantCurvature):
+    return jnp.zeros(space.dim) if space.chart.curvature == 0 else space.coordinates(jnp.eye(space.dim + 1)[-1])
+
+
+@origin_of.register
+def _(space: ProductSpace):
+    return jnp.concatenate([origin_of(space.a), origin_of(space.b)])
+
+
+@functools.singledispatch
+def fields_of_group(space, x: Float[Array, " n"]) -> Float[Array, "k n"]:
+    """How the generators of `isometry_group(space)` move a point x of the chart."""
+    return space.killing_fields(x)
+
+
+@fields_of_group.register
+def _(space: AbstractConstantCurvature, x):
+    fields = space.killing_fields(x)
+    if space.dim < 3:
+        return fields
+    # Rotations of the pairs (0, 1), (0, 2), (1, 2) are those about the axes 2, −1, 0.
+    translations, (about_2, against_1, about_0) = fields[:3], fields[3:]
+    return jnp.concatenate([translations, jnp.stack([about_0, -against_1, about_2])])
+
+
+@fields_of_group.register
+def _(space: ProductSpace, x):
+    first, second = space.split(x)
+    return block_diag(fields_of_group(space.a, first), fields_of_group(space.b, second))
 
 
 _CONJUGATE = np.array([1.0, -1.0, -1.0, -1.0])

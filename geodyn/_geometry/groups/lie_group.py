@@ -1,4 +1,4 @@
-"""Matrix Lie groups, given by their generators and the closed forms of exponential, logarithm and inverse.
+"""Lie groups. Most are matrices, given by their generators and the closed forms of exponential, logarithm and inverse.
 
 Elements are matrices, homogeneous if there are translations; vectors of the algebra hold the translations first, then
 the rotations. The product is `g h`, a body velocity is `ξ = g⁻¹ g'`. Angles are in radians, lengths in any consistent
@@ -31,8 +31,9 @@ class AbstractLieGroup(eqx.Module):
     body velocity is ξ = g⁻¹ g'. Angles are in radians, lengths in any consistent units.
 
     A subclass has the static fields `dim` and `translations`, the property `generators` [dim, d, d] (the basis E of the
-    algebra, orthogonal matrices of entries 0, 1, −1) and the methods `exp`, `log` (angles in (−π, π]) and `inverse`.
-    From these follow `identity`, `compose`, `hat`, `vee`, `bracket`, `adjoint` and `dexp`.
+    algebra, matrices that are orthogonal to one another) and the methods `exp`, `log` (angles in (−π, π]) and
+    `inverse`. From these follow `identity`, `compose`, `hat`, `vee`, `bracket`, `adjoint`, `dexp`, `rate` and
+    `body_velocity`. A group whose product is not that of matrices, such as `gd.groups.FrameGroup`, has its own.
 
     Example:
         The Lorentz transformations of one space dimension; the exponential coordinate is the rapidity, which adds.
@@ -61,7 +62,7 @@ class AbstractLieGroup(eqx.Module):
     @property
     @abstractmethod
     def generators(self) -> np.ndarray:
-        """The basis E[k, d, d] of the algebra, orthogonal matrices of entries 0, 1, −1."""
+        """The basis E[k, d, d] of the algebra, matrices that are orthogonal to one another."""
 
     @abstractmethod
     def exp(self, xi: Float[Array, " k"]) -> Float[Array, "d d"]:
@@ -77,37 +78,54 @@ class AbstractLieGroup(eqx.Module):
 
     def identity(self) -> Float[Array, "d d"]:
         """The unit element."""
-        return self.exp(jnp.zeros(self.dim))
+        return law_of(self).identity()
+
+    @property
+    def size(self) -> int:
+        """The number of rows of an element."""
+        return self.generators.shape[1]
+
+    @property
+    def is_commutative(self) -> bool:
+        """Whether g h = h g for all elements, so that it does not matter where a closed stroke starts."""
+        products = np.einsum("aij,bjk->abik", self.generators, self.generators)
+        return np.allclose(products, np.swapaxes(products, 0, 1))
 
     @checked
     def compose(self, g: Float[Array, "d d"], h: Float[Array, "d d"]) -> Float[Array, "d d"]:
         """The product g h: first g, then h in the frame that g has reached."""
-        return g @ h
+        return law_of(self).compose(g, h)
+
+    @checked
+    def rate(self, g: Float[Array, "d d"], xi: Float[Array, " k"]) -> Float[Array, "d d"]:
+        """The rate g' = g ξ of an element that moves with the body velocity ξ."""
+        return law_of(self).rate(g, xi)
+
+    @checked
+    def body_velocity(self, g: Float[Array, "d d"], rate: Float[Array, "d d"]) -> Float[Array, " k"]:
+        """The body velocity ξ = g⁻¹ g' of an element that changes at this rate g', the inverse of `rate`."""
+        return law_of(self).body_velocity(g, rate)
 
     @checked
     def hat(self, xi: Float[Array, " k"]) -> Float[Array, "d d"]:
         """The matrix of an algebra vector, `Σ ξ_a E_a`."""
-        return jnp.tensordot(xi, jnp.asarray(self.generators, xi.dtype), 1)
+        return law_of(self).rate_at_identity(xi)
 
     @checked
     def vee(self, matrix: Float[Array, "d d"]) -> Float[Array, " k"]:
         """The algebra vector of a matrix, the inverse of `hat`."""
-        return jnp.tensordot(jnp.asarray(_dual(self.generators), matrix.dtype), matrix, 2)
+        return law_of(self).velocity_at_identity(matrix)
 
     @checked
     def bracket(self, a: Float[Array, " k"], b: Float[Array, " k"]) -> Float[Array, " k"]:
         """The Lie bracket `[a, b]` of two algebra vectors, by the structure constants of the generators."""
-        e = self.generators
-        products = np.einsum("aij,bjk->abik", e, e)
-        structure = np.einsum("cij,abij->cab", _dual(e), products - np.swapaxes(products, 0, 1))
-        return jnp.asarray(structure, a.dtype) @ b @ a
+        return law_of(self).bracket(a, b)
 
     @checked
     def adjoint(self, g: Float[Array, "d d"]) -> Float[Array, "k k"]:
-        """The matrix of the adjoint representation `Ad_g`: `hat(Ad_g ξ) = g hat(ξ) g⁻¹`."""
-        g, e = element(self, g), self.generators
-        turned = jnp.einsum("ij,bjk,kl->bil", g, jnp.asarray(e, g.dtype), self.inverse(g))
-        return jnp.einsum("aij,bij->ab", jnp.asarray(_dual(e), g.dtype), turned)
+        """The matrix of the adjoint representation `Ad_g`: the body velocity ξ at the element g is that of Ad_g ξ in
+        space, `hat(Ad_g ξ) = g hat(ξ) g⁻¹` for matrices."""
+        return law_of(self).adjoint(element(self, g))
 
     @checked
     def dexp(self, xi: Float[Array, " k"]) -> Float[Array, "k k"]:
@@ -116,7 +134,91 @@ class AbstractLieGroup(eqx.Module):
 
         Source: Hairer, Lubich & Wanner, *Geometric Numerical Integration* (2006), section III.4.
         """
-        return dexp_of(self, xi)
+        return law_of(self).dexp(xi)
+
+
+class AbstractLaw(eqx.Module):
+    """How the elements of a group multiply and move."""
+
+    @abstractmethod
+    def identity(self) -> Float[Array, "d d"]:
+        """The unit element."""
+
+    @abstractmethod
+    def compose(self, g: Float[Array, "d d"], h: Float[Array, "d d"]) -> Float[Array, "d d"]:
+        """The product g h."""
+
+    @abstractmethod
+    def rate(self, g: Float[Array, "d d"], xi: Float[Array, " k"]) -> Float[Array, "d d"]:
+        """The rate of g at the body velocity ξ."""
+
+    @abstractmethod
+    def body_velocity(self, g: Float[Array, "d d"], rate: Float[Array, "d d"]) -> Float[Array, " k"]:
+        """The body velocity at this rate of g."""
+
+    @abstractmethod
+    def rate_at_identity(self, xi: Float[Array, " k"]) -> Float[Array, "d d"]:
+        """`rate` at the identity."""
+
+    @abstractmethod
+    def velocity_at_identity(self, rate: Float[Array, "d d"]) -> Float[Array, " k"]:
+        """`body_velocity` at the identity."""
+
+    @abstractmethod
+    def bracket(self, a: Float[Array, " k"], b: Float[Array, " k"]) -> Float[Array, " k"]:
+        """The Lie bracket [a, b]."""
+
+    @abstractmethod
+    def adjoint(self, g: Float[Array, "d d"]) -> Float[Array, "k k"]:
+        """The matrix Ad_g."""
+
+    @abstractmethod
+    def dexp(self, xi: Float[Array, " k"]) -> Float[Array, "k k"]:
+        """The derivative of the exponential, as a velocity in space."""
+
+
+class OfMatrices(AbstractLaw):
+    """That of matrices, which follows from the generators."""
+
+    group: AbstractLieGroup
+
+    def identity(self):
+        return self.group.exp(jnp.zeros(self.group.dim))
+
+    def compose(self, g, h):
+        return g @ h
+
+    def rate(self, g, xi):
+        return g @ self.rate_at_identity(xi)
+
+    def body_velocity(self, g, rate):
+        return self.velocity_at_identity(self.group.inverse(g) @ rate)
+
+    def rate_at_identity(self, xi):
+        return jnp.tensordot(xi, jnp.asarray(self.group.generators, xi.dtype), 1)
+
+    def velocity_at_identity(self, rate):
+        return jnp.tensordot(jnp.asarray(_dual(self.group.generators), rate.dtype), rate, 2)
+
+    def bracket(self, a, b):
+        e = self.group.generators
+        products = np.einsum("aij,bjk->abik", e, e)
+        structure = np.einsum("cij,abij->cab", _dual(e), products - np.swapaxes(products, 0, 1))
+        return jnp.asarray(structure, a.dtype) @ b @ a
+
+    def adjoint(self, g):
+        e = self.group.generators
+        turned = jnp.einsum("ij,bjk,kl->bil", g, jnp.asarray(e, g.dtype), self.group.inverse(g))
+        return jnp.einsum("aij,bij->ab", jnp.asarray(_dual(e), g.dtype), turned)
+
+    def dexp(self, xi):
+        return dexp_of(self.group, xi)
+
+
+@functools.singledispatch
+def law_of(group) -> AbstractLaw:
+    """How a group multiplies; groups that are no matrices register here."""
+    return OfMatrices(group)
 
 
 def algebra_vector(group: AbstractLieGroup, xi) -> Float[Array, " k"]:
@@ -133,7 +235,7 @@ def algebra_vector(group: AbstractLieGroup, xi) -> Float[Array, " k"]:
 def element(group: AbstractLieGroup, g) -> Float[Array, "d d"]:
     """The matrix g as an array of floats; ValueError unless it is [d, d] and, for concrete numbers, an element of the
     group."""
-    g = _square(group, g)
+    g = square(group, g)
     if not isinstance(g, Tracer):
         group.inverse(g)
     return g
@@ -141,7 +243,7 @@ def element(group: AbstractLieGroup, g) -> Float[Array, "d d"]:
 
 def inverse_of(group: AbstractLieGroup, g, closed: Callable[[Array], Array]) -> Float[Array, "d d"]:
     """The inverse closed(g), of a form that holds for elements of the group only; ValueError as of `element`."""
-    g = _square(group, g)
+    g = square(group, g)
     inverse = closed(g)
     if not isinstance(g, Tracer):
         known, back = np.asarray(g), np.asarray(inverse)
@@ -151,8 +253,9 @@ def inverse_of(group: AbstractLieGroup, g, closed: Callable[[Array], Array]) -> 
     return inverse
 
 
-def _square(group, g):
-    g, size = as_floats(g), group.generators.shape[1]
+def square(group: AbstractLieGroup, g) -> Float[Array, "d d"]:
+    """The matrix g as an array of floats; ValueError unless it has the size of an element."""
+    g, size = as_floats(g), group.size
     if g.shape != (size, size):
         raise ValueError(f"g must be an element [{size}, {size}] of {type(group).__name__}, got shape {g.shape}")
     return g
@@ -160,7 +263,7 @@ def _square(group, g):
 
 @functools.singledispatch
 def dexp_of(group, xi):
-    """The computation of `dexp`; groups with another formula register here."""
+    """The computation of `dexp` for matrices; groups with another formula register here."""
     back = group.exp(-xi)
     return jax.vmap(lambda slope: group.vee(slope @ back), 2, 1)(jax.jacfwd(group.exp)(xi))
 

@@ -1,5 +1,6 @@
 """Products of groups, such as the poses of several bodies."""
 
+from collections.abc import Callable
 from itertools import accumulate, pairwise
 
 import equinox as eqx
@@ -9,7 +10,7 @@ from jax.scipy.linalg import block_diag
 
 from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Float
-from geodyn._geometry.groups.lie_group import AbstractLieGroup, algebra_vector, element
+from geodyn._geometry.groups.lie_group import AbstractLaw, AbstractLieGroup, algebra_vector, element, law_of
 
 
 class Product(AbstractLieGroup):
@@ -54,20 +55,30 @@ class Product(AbstractLieGroup):
         ]
         return np.concatenate(padded)
 
+    @property
+    def is_commutative(self) -> bool:
+        """Whether all factors are."""
+        return all(factor.is_commutative for factor in self.factors)
+
     @checked
     def exp(self, xi: Float[Array, " k"]):
-        xi = algebra_vector(self, xi)
-        ends = np.cumsum([factor.dim for factor in self.factors])[:-1]
-        return block_diag(*(f.exp(part) for f, part in zip(self.factors, jnp.split(xi, ends), strict=True)))
+        return block_diag(*(f.exp(part) for f, part in zip(self.factors, self.components(xi), strict=True)))
 
     @checked
     def log(self, g: Float[Array, "d d"]):
-        g = element(self, g)
-        return jnp.concatenate([f.log(part) for f, part in zip(self.factors, self.parts(g), strict=True)])
+        parts = self.parts(element(self, g))
+        return jnp.concatenate([f.log(part) for f, part in zip(self.factors, parts, strict=True)])
 
     @checked
     def inverse(self, g: Float[Array, "d d"]):
         return block_diag(*(f.inverse(part) for f, part in zip(self.factors, self.parts(g), strict=True)))
+
+    @checked
+    def components(self, xi: Float[Array, " k"]) -> list[Float[Array, " _"]]:
+        """The vectors of the algebras of the factors that ξ consists of."""
+        xi = algebra_vector(self, xi)
+        ends = np.cumsum([factor.dim for factor in self.factors])[:-1]
+        return jnp.split(xi, ends)
 
     @checked
     def parts(self, g: Float[Array, "d d"]) -> list[Float[Array, "_ _"]]:
@@ -79,4 +90,47 @@ class Product(AbstractLieGroup):
     @property
     def _ends(self):
         """Where the blocks begin, and where the last one ends."""
-        return [0, *accumulate(factor.generators.shape[1] for factor in self.factors)]
+        return [0, *accumulate(factor.size for factor in self.factors)]
+
+
+class OfFactors(AbstractLaw):
+    """That of a product, factor by factor."""
+
+    group: Product
+
+    def identity(self):
+        return block_diag(*(factor.identity() for factor in self.group.factors))
+
+    def compose(self, g, h):
+        return block_diag(*self._each("compose", self.group.parts(g), self.group.parts(h)))
+
+    def rate(self, g, xi):
+        return block_diag(*self._each("rate", self.group.parts(g), self.group.components(xi)))
+
+    def body_velocity(self, g, rate):
+        return jnp.concatenate(self._each("body_velocity", self.group.parts(g), self.group.parts(rate)))
+
+    def rate_at_identity(self, xi):
+        return block_diag(*self._each("hat", self.group.components(xi)))
+
+    def velocity_at_identity(self, rate):
+        return jnp.concatenate(self._each("vee", self.group.parts(rate)))
+
+    def bracket(self, a, b):
+        return jnp.concatenate(self._each("bracket", self.group.components(a), self.group.components(b)))
+
+    def adjoint(self, g):
+        return block_diag(*self._each("adjoint", self.group.parts(g)))
+
+    def dexp(self, xi):
+        return block_diag(*self._each("dexp", self.group.components(xi)))
+
+    def _each(self, name: str, *parts: list[Array]) -> list[Array]:
+        """What the method of this name of each factor makes of its parts."""
+        methods: list[Callable[..., Array]] = [getattr(factor, name) for factor in self.group.factors]
+        return [method(*part) for method, *part in zip(methods, *parts, strict=True)]
+
+
+@law_of.register
+def _(group: Product) -> AbstractLaw:
+    return OfFactors(group)

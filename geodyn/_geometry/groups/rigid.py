@@ -40,7 +40,7 @@ def _sine_ratio(y: Scalar) -> Scalar:
     return jnp.where(small, _series(1, low), jnp.sin(angle) / angle)
 
 
-def _stumpff(y: Scalar) -> tuple[Scalar, ...]:
+def stumpff(y: Scalar) -> tuple[Scalar, ...]:
     """Stumpff's c_k, k = 1…4: `sin θ/θ`, `(1−cos θ)/θ²`, … with y = θ²."""
     small, low, high = _split(y)
     c3, c4 = _series(3, low), _series(4, low)
@@ -287,7 +287,7 @@ class SO3(AbstractLieGroup):
     @checked
     def exp(self, xi: Float[Array, " k"]):
         xi = algebra_vector(self, xi)
-        s, half, _, _ = _stumpff(jnp.sum(xi**2))
+        s, half, _, _ = stumpff(jnp.sum(xi**2))
         w = self.hat(xi)
         return jnp.eye(3, dtype=xi.dtype) + s * w + half * w @ w
 
@@ -303,7 +303,7 @@ class SO3(AbstractLieGroup):
 @dexp_of.register
 def _(group: SE2 | SO3, xi):
     """`Σ adⁿ/(n+1)!`, where `ad³ = −θ² ad`, so that nothing is differentiated."""
-    _, second, third, _ = _stumpff(jnp.sum(xi[group.translations :] ** 2))
+    _, second, third, _ = stumpff(jnp.sum(xi[group.translations :] ** 2))
     unit = jnp.eye(group.dim, dtype=xi.dtype)
     ad = jax.vmap(lambda e: group.bracket(xi, e), out_axes=1)(unit)
     return unit + second * ad + third * ad @ ad
@@ -335,7 +335,7 @@ class SE3(AbstractLieGroup):
     @checked
     def exp(self, xi: Float[Array, " k"]):
         xi = algebra_vector(self, xi)
-        s, half, third, _ = _stumpff(jnp.sum(xi[3:] ** 2))
+        s, half, third, _ = stumpff(jnp.sum(xi[3:] ** 2))
         w, unit = SO3().hat(xi[3:]), jnp.eye(3, dtype=xi.dtype)
         return _homogeneous(unit + s * w + half * w @ w, (unit + half * w + third * w @ w) @ xi[:3])
 
@@ -343,7 +343,7 @@ class SE3(AbstractLieGroup):
     def log(self, g: Float[Array, "d d"]):
         g = element(self, g)
         angle = _rotation_vector(checked_rotation("g", g[:3, :3]))
-        _, c2, c3, c4 = _stumpff(jnp.sum(angle**2))
+        _, c2, c3, c4 = stumpff(jnp.sum(angle**2))
         w = SO3().hat(angle)
         inverse = jnp.eye(3, dtype=g.dtype) - w / 2 + (c3 - 2 * c4) / (2 * c2) * w @ w
         return jnp.concatenate([inverse @ g[:3, 3], angle])

@@ -13,11 +13,10 @@ from geodyn._engine.jit import jit
 from geodyn._engine.native import native_rows
 from geodyn._foundations.typing import Array, Float
 from geodyn._geometry.manifold.manifold import AbstractManifold, domain_of, period_of
+from geodyn._geometry.manifold.tensors import curvature_and_gradient_at, curvature_at
 from geodyn._geometry.symmetries.prolongation import (
     STAGES,
     changes,
-    curvature_and_gradient_at,
-    curvature_at,
     nodes_between,
     pairs_of,
     rate,

@@ -16,74 +16,15 @@ existence of Killing vector fields* (1960).
 """
 
 from itertools import combinations
-from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._engine.native import native_rows
-from geodyn._engine.numerics.linalg import solve
-from geodyn._foundations.typing import Array, Float
+from geodyn._foundations.typing import Array, Float, Scalar
 from geodyn._geometry.manifold.manifold import AbstractManifold
+from geodyn._geometry.manifold.tensors import Curvature, curvature_at
+from geodyn._geometry.manifold.ways import STAGES, followed
 from geodyn._integrators.contract.tableau import gauss
-
-STAGES = 6
-
-
-class Curvature(NamedTuple):
-    """Tensors at a point: the metric and its inverse, Γ[a, b, c] = Γ^a_bc, and the curvature R[a, b, c, d] = R_abcd
-    with all indices lowered."""
-
-    metric: Float[Array, "n n"]
-    inverse: Float[Array, "n n"]
-    christoffel: Float[Array, "n n n"]
-    riemann: Float[Array, "n n n n"]
-
-
-def curvature_at(space: AbstractManifold, x: Float[Array, " n"]) -> Curvature:
-    """The tensors at x."""
-    return _curvature(*_derivatives(space, x, 2))
-
-
-def curvature_and_gradient_at(space: AbstractManifold, x: Float[Array, " n"]):
-    """(the tensors at x, the covariant derivative R[a, b, c, d, e] = ∇_e R_abcd)."""
-    g, *derivatives = _derivatives(space, x, 3)
-    at = _curvature(g, *derivatives[:2])
-
-    def along(*directions):
-        return jax.jvp(lambda *jet: _curvature(*jet).riemann, (g, *derivatives[:2]), directions)[1]
-
-    gradient = jax.vmap(along, -1, -1)(*derivatives)
-    for slot in range(4):
-        # −Γ^f_ea R_fbcd, and likewise for each of the other indices.
-        turned = jnp.tensordot(at.riemann, at.christoffel, axes=([slot], [0]))
-        gradient = gradient - jnp.moveaxis(turned, -1, slot)
-    return at, gradient
-
-
-def _derivatives(space: AbstractManifold, x: Float[Array, " n"], order: int) -> list[Array]:
-    """The metric at x and its derivatives up to this order, the last index being that of the last derivative."""
-    function, found = space.metric, []
-    for _ in range(order + 1):
-        found.append(function(x))
-        function = jax.jacfwd(function)
-    return found
-
-
-def _curvature(g: Float[Array, "n n"], dg: Float[Array, "n n n"], ddg: Float[Array, "n n n n"]) -> Curvature:
-    """The tensors, from the metric and its first two derivatives."""
-    first, slope = _first_kind(dg), jax.vmap(_first_kind, -1, -1)(ddg)
-    inverse = jax.vmap(lambda unit: solve(g, unit))(jnp.eye(g.shape[0], dtype=g.dtype))
-    gamma = jnp.tensordot(inverse, first, 1)
-    # R_abcd = ∂_c Γ_adb − ∂_d Γ_acb − Γ_eca Γ^e_db + Γ_eda Γ^e_cb
-    half = jnp.einsum("adbc->abcd", slope) - jnp.einsum("eca,edb->abcd", first, gamma)
-    return Curvature(g, inverse, gamma, half - half.swapaxes(2, 3))
-
-
-def _first_kind(dg: Float[Array, "n n n"]) -> Float[Array, "n n n"]:
-    """Γ_abc = ½ (∂_b g_ac + ∂_c g_ab − ∂_a g_bc)."""
-    return 0.5 * (dg.transpose(0, 2, 1) + dg - dg.transpose(2, 0, 1))
 
 
 def pairs_of(n: int) -> np.ndarray:
@@ -130,26 +71,13 @@ def nodes_between(x0, x1, steps: int):
     return x0[None, None] + places[..., None] * (x1 - x0)[None, None]
 
 
-def rates_between(space: AbstractManifold, x0, x1, steps: int) -> Float[Array, "steps 6 N N"]:
-    """The matrices of `rate` at these nodes, on the way from x0 to x1 in unit time."""
-    u = x1 - x0
-    nodes = nodes_between(x0, x1, steps)
-    return jax.vmap(jax.vmap(lambda x: rate(curvature_at(space, x), u)))(nodes)
-
-
 def carried(
-    space: AbstractManifold, z: Float[Array, "d N"], x0: Float[Array, " n"], x1: Float[Array, " n"], steps: int
+    space: AbstractManifold, z: Float[Array, "d N"], x0: Float[Array, " n"], x1: Float[Array, " n"], steps
 ) -> Float[Array, "d N"]:
-    """The pairs z at x0, carried on the straight segment of the chart to x1, by Gauss collocation of order 12."""
-    a, b = (jnp.asarray(array, z.dtype) for array in (gauss(STAGES).a, gauss(STAGES).b))
-    u, h = x1 - x0, 1 / steps
+    """The pairs z at x0, carried on the straight segment of the chart to x1 in this number of steps."""
+    u = x1 - x0
 
-    def step(z, nodes):
-        M = native_rows(lambda x: rate(curvature_at(space, x), u), nodes)
-        size = M.shape[0] * M.shape[1]
-        matrix = jnp.eye(size, dtype=z.dtype) - h * jnp.einsum("ij,iab->iajb", a, M).reshape(size, size)
-        right = jnp.einsum("iab,db->iad", M, z).reshape(size, -1)
-        slopes = jnp.linalg.solve(matrix, right).reshape(STAGES, M.shape[1], -1)
-        return z + h * jnp.einsum("i,iad->da", b, slopes), None
+    def known(t: Scalar) -> Float[Array, "N N"]:
+        return rate(curvature_at(space, x0 + t * u), u)
 
-    return jax.lax.scan(step, z, nodes_between(x0, x1, steps))[0]
+    return followed(known, lambda M, z: z @ M.T, z, steps)

@@ -13,6 +13,7 @@ from geodyn._engine.jit import jit
 from geodyn._foundations.checks import floats
 from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Float, Number, Numbers
+from geodyn._geometry.groups.frame_group import FrameGroup
 from geodyn._geometry.manifold.manifold import AbstractManifold, check_metric, checked_points, signature_of
 from geodyn._geometry.symmetries.algebra import (
     CLOSED,
@@ -57,7 +58,6 @@ class Symmetries(eqx.Module):
         gap: the smallest number that says that a field is none, over the largest that says that one is, in units of
             rounding errors: 1e6 and more is safe.
         structure: the structure constants c[k, i, j] [K, K, K] of the brackets [K_i, K_j] = Σ c_kij K_k.
-        translations: how many of the fields move x: the dimension of its orbit.
         inner: the space as it was given.
         seeds: the fields and their derivatives at x, from which they are known everywhere.
 
@@ -75,10 +75,14 @@ class Symmetries(eqx.Module):
     dimensions: tuple[int, int] = eqx.field(static=True)
     radius: float = eqx.field(static=True)
     gap: float = eqx.field(static=True)
-    translations: int = eqx.field(static=True)
     structure: Float[np.ndarray, "K K K"]
     inner: AbstractManifold
     seeds: Seeds
+
+    @property
+    def translations(self) -> int:
+        """How many of the fields move x: the dimension of its orbit."""
+        return self.seeds.translations
 
     @property
     def dim(self) -> int:
@@ -92,6 +96,12 @@ class Symmetries(eqx.Module):
         derivatives of the fields by numbers in its metric, too. ValueError where none was found."""
         self._check_found()
         return with_fields(self.inner, self.seeds)
+
+    @property
+    def group(self) -> FrameGroup:
+        """The isometries as a group in which bodies move: its vectors are the coefficients of the fields. ValueError
+        where no symmetry was found."""
+        return FrameGroup(self.space)
 
     @checked
     def killing_fields(self, x: Numbers) -> Float[Array, "K n"]:
@@ -285,7 +295,6 @@ def _judged(
         dimensions=(least, most),
         radius=float(radius),
         gap=looked.gap,
-        translations=orbit_dimension(algebra.basis, x.size),
         structure=algebra.structure,
         inner=space,
         seeds=_seeds(x, frame, algebra, looked),
@@ -298,4 +307,8 @@ def _seeds(x: Float[np.ndarray, " n"], frame: Frame, algebra: Algebra, looked: E
     left, sizes, right = np.linalg.svd(looked.changes, full_matrices=False)
     rank = np.sum(sizes > SMALL * max(1.0, np.max(sizes, initial=0.0)))
     correction = (right[:rank].T / sizes[:rank]) @ left[:, :rank].T
-    return Seeds(*map(jnp.asarray, (x, pairs, looked.ends, correction)))
+    return Seeds(
+        *map(jnp.asarray, (x, pairs, looked.ends, correction)),
+        translations=orbit_dimension(algebra.basis, x.size),
+        is_commutative=not np.any(np.abs(algebra.structure) > CLOSED),
+    )

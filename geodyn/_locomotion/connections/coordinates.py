@@ -88,8 +88,8 @@ def _(swimmer: Reframed, r):
 def _transformed(
     group: AbstractLieGroup, form: Float[Array, "k m"], b: Float[Array, "d d"], slope: Float[Array, "d d m"]
 ) -> Float[Array, "k m"]:
-    back = group.inverse(b)
-    return group.adjoint(back) @ form - jax.vmap(lambda db: group.vee(back @ db), 2, 1)(slope)
+    turned = group.adjoint(group.inverse(b)) @ form
+    return turned - jax.vmap(lambda db: group.body_velocity(b, db), 2, 1)(slope)
 
 
 class ChebyshevFrame(eqx.Module):

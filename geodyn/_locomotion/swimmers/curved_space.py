@@ -1,10 +1,12 @@
-"""MOTION: bodies that swim in spaces of constant curvature: they move by changing shape, without momentum.
+"""MOTION: bodies that swim in spaces with symmetries: they move by changing shape, without momentum.
 
-In flat space such a body cannot displace its centre of mass by a closed stroke; in a curved space it can move. Lengths
+In flat space such a body cannot displace its centre of mass by a closed stroke; in a curved space it can move. The mass
+at the point x(r) of the body has the velocity `∂x/∂r r' + Σ ξ_a K_a(x)` with the Killing fields K of the space. Lengths
 are in units of the radius of curvature. Source: Wisdom, *Science* 299 (2003) 1865; Avron & Kenneth, *New J. Phys.* 8
 (2006) 68.
 """
 
+import functools
 from abc import abstractmethod
 from collections.abc import Callable
 
@@ -16,8 +18,10 @@ from geodyn._engine.jit import as_pytree
 from geodyn._foundations.checks import returned
 from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Float
-from geodyn._geometry.groups.isometries import isometry_group
+from geodyn._geometry.geodesics.geodesic import STEPS, exp_of
+from geodyn._geometry.groups.isometries import fields_of_group, group_of, origin_of
 from geodyn._geometry.groups.lie_group import AbstractLieGroup
+from geodyn._geometry.manifold.manifold import AbstractManifold
 from geodyn._geometry.models.charts import cosine, sine_ratio
 from geodyn._geometry.models.spaces import AbstractConstantCurvature
 from geodyn._locomotion.connections.checks import require_positive, require_shape
@@ -26,12 +30,13 @@ from geodyn._locomotion.strokes.stroke import floating
 
 
 class AbstractPointMasses(AbstractDeformableBody):
-    """Masses at points of a Euclidean, spherical or hyperbolic space, set by the shape in the frame of the body.
+    """Masses at points of a space with symmetries, set by the shape in the frame of the body.
 
-    A subclass has the fields `space` (`gd.spaces.Euclidean`, `Sphere` or `Hyperbolic`, of dimension 2 or 3) and `group`
-    (`gd.groups.isometry_group(space)`) and defines `weights() -> [N]`, the masses, and `points(r) -> [N, D]`, the
-    points of the embedding space with their last coordinate 1 in Euclidean space; the frame of the body is at (0, …, 0,
-    1). Lengths are in units of the radius of curvature. `gd.swimmers.PointMasses` takes points of a chart instead.
+    A subclass has the field `space`, of which `gd.groups.isometry_group(space)` is known, and `group`, that group, and
+    defines `weights() -> [N]`, the masses, and `points(r) -> [N, D]`. In a Euclidean, spherical or hyperbolic space the
+    points are those of the embedding space, with their last coordinate 1 in Euclidean space, and the frame of the body
+    is at (0, …, 0, 1); in other spaces they are points of the chart, D = n. Lengths are in units of the radius of
+    curvature. `gd.swimmers.PointMasses` takes points of a chart in every space.
 
     Example:
         Two masses on an axis of the plane, the first fixed in the frame of the body: it moves back by m₂/(m₁ + m₂).
@@ -48,7 +53,7 @@ class AbstractPointMasses(AbstractDeformableBody):
         [0.25 0.   0.  ]
     """
 
-    space: eqx.AbstractVar[AbstractConstantCurvature]
+    space: eqx.AbstractVar[AbstractManifold]
 
     @abstractmethod
     def weights(self) -> Float[Array, " N"]:
@@ -56,30 +61,51 @@ class AbstractPointMasses(AbstractDeformableBody):
 
     @abstractmethod
     def points(self, r: Float[Array, " m"]) -> Float[Array, "N D"]:
-        """The points (X, w) in the embedding space, with w = 1 in Euclidean space; the body frame is at (0, 1)."""
+        """The points: (X, w) in the embedding space of a Euclidean, spherical or hyperbolic space, with w = 1 in the
+        first; else in the chart."""
 
     def kinetic_energy(self, r, xi, rdot):
-        X, rates = jax.jvp(self.points, (r,), (rdot,))
-        velocity = rates + X @ self.group.hat(xi).T
-        squares = jnp.sum(velocity[:, :-1] ** 2, axis=1) + self.space.chart.curvature * velocity[:, -1] ** 2
-        return jnp.dot(self.weights(), squares) / 2
+        points, rates = jax.jvp(self.points, (r,), (rdot,))
+        return jnp.dot(self.weights(), squared_speeds(self.space, points, rates, xi)) / 2
+
+
+@functools.singledispatch
+def squared_speeds(
+    space, points: Float[Array, "N D"], rates: Float[Array, "N D"], xi: Float[Array, " k"]
+) -> Float[Array, " N"]:
+    """The squared speeds of points of a body with the velocity ξ, which have these rates in its frame."""
+
+    def squared_speed(x: Float[Array, " n"], rate: Float[Array, " n"]) -> Float[Array, ""]:
+        velocity = rate + xi @ fields_of_group(space, x)
+        return velocity @ space.metric(x) @ velocity
+
+    return jax.vmap(squared_speed)(points, rates)
+
+
+@squared_speeds.register
+def _(space: AbstractConstantCurvature, points, rates, xi):
+    velocity = rates + points @ group_of(space).hat(xi).T
+    return jnp.sum(velocity[:, :-1] ** 2, axis=1) + space.chart.curvature * velocity[:, -1] ** 2
 
 
 @checked
 class PointMasses(AbstractPointMasses):
-    """A free body of point masses in a space of constant curvature, whose places its shape sets.
+    """A free body of point masses in a space with symmetries, whose places its shape sets.
 
     In the plane a body that changes its shape and takes the change back has not moved; curvature lets it swim. Space
-    and masses may be those of a `gd.System` whose configuration `shape(r)` is, in the frame of the body. Lengths are in
+    and masses may be those of a `gd.System` whose configuration `shape(r)` is, in the frame of the body. It moves along
+    the symmetries of the space only, of which `gd.symmetries(space, x).space` knows those of any metric. Lengths are in
     units of the radius of curvature.
 
     Args:
-        space: `gd.spaces.Euclidean(n)`, `Sphere(n)` or `Hyperbolic(n)`, n = 2 or 3.
+        space: `gd.spaces.Euclidean(n)`, `Sphere(n)` or `Hyperbolic(n)`, n = 2 or 3, another of `gd.spaces.THURSTON`, a
+            product, or the `space` of what `gd.symmetries` has found.
         masses: [N], positive.
         shape: function r[m] -> x[N, n], the points in the chart of the space; an `eqx.Module` has its arrays traced.
 
     Raises:
-        ValueError: for other spaces, masses that are not positive, and where shape(r) has another shape than [N, n].
+        ValueError: for spaces of which no symmetries are known, masses that are not positive, and where shape(r) has
+            another shape than [N, n].
 
     Example:
         Three masses that change two distances move along a sphere, but not in the plane.
@@ -98,16 +124,18 @@ class PointMasses(AbstractPointMasses):
         Wisdom, *Science* 299 (2003) 1865; Avron & Kenneth, *New J. Phys.* 8 (2006) 68.
     """
 
-    space: AbstractConstantCurvature
+    space: AbstractManifold
     masses: Float[Array, " N"] = eqx.field(converter=floating)
     shape: Callable[[Array], Array] = eqx.field(converter=as_pytree)
-    group: AbstractLieGroup = eqx.field(init=False)
-
-    def __post_init__(self):
-        self.group = _group_of("PointMasses", self.space)
 
     def __check_init__(self):
+        check_space("PointMasses", self.space)
         require_positive("PointMasses", masses=self.masses)
+
+    @property
+    def group(self) -> AbstractLieGroup:
+        """The isometries of the space."""
+        return group_of(self.space)
 
     def weights(self):
         return self.masses
@@ -115,26 +143,27 @@ class PointMasses(AbstractPointMasses):
     def points(self, r):
         x = returned("shape", self.shape, r)
         require_shape("PointMasses", "the points shape(r)", x, (self.masses.size, self.space.dim))
-        X = jax.vmap(self.space.embed)(x)
-        flat = self.space.chart.curvature == 0
-        return jnp.concatenate([X, jnp.ones((X.shape[0], 1), X.dtype)], axis=1) if flat else X
+        return _embedded(self.space, x)
 
 
 @checked
 class TwoLegged(AbstractPointMasses):
-    """A mass with two legs in a space of constant curvature K; its shape is r = (leg l, half angle a).
+    """A mass with two legs in a space with symmetries; its shape is r = (leg l, half angle a).
 
-    The feet are at the distance l from the body, at the angles ±a. It moves along its axis, the first direction, by
-    `dX = −w df` with `w = 2m₁c²/(m₀ + 2m₁c²)`, `c² = 1 − K s²`, `s = sin(√K l) sin a/√K` and
-    `tan(√K f) = tan(√K l) cos a`. In the plane `f = l cos a` and `w = 2m₁/(m₀ + 2m₁)`, so that a closed
-    stroke leads nowhere. Lengths are in units of the radius of curvature.
+    The feet are at the distance l from the body, at the angles ±a to the first coordinate, in the plane of the first
+    two. In a space of constant curvature K it moves along its axis, the first direction, by `dX = −w df` with
+    `w = 2m₁c²/(m₀ + 2m₁c²)`, `c² = 1 − K s²`, `s = sin(√K l) sin a/√K` and `tan(√K f) = tan(√K l) cos a`. In the plane
+    `f = l cos a` and `w = 2m₁/(m₀ + 2m₁)`, so that a closed stroke leads nowhere. Lengths are in units of the radius of
+    curvature.
 
     Args:
-        space: `gd.spaces.Euclidean(n)`, `Sphere(n)` or `Hyperbolic(n)`, n = 2 or 3.
+        space: `gd.spaces.Euclidean(n)`, `Sphere(n)` or `Hyperbolic(n)`, n = 2 or 3, another of `gd.spaces.THURSTON`, a
+            product, or the `space` of what `gd.symmetries` has found: the body is then at the point for which it was
+            asked.
         masses: (m₀, m₁) of the body and of each foot.
 
     Raises:
-        ValueError: for other spaces, and unless there are two positive masses.
+        ValueError: for spaces of which no symmetries are known, and unless there are two positive masses.
 
     Example:
         >>> stroke = gd.FourierStroke.circle(0.3, centre=(0.6, 0.8))
@@ -152,40 +181,71 @@ class TwoLegged(AbstractPointMasses):
 
     shape_names = ("leg", "half angle (rad)")
 
-    space: AbstractConstantCurvature
+    space: AbstractManifold
     masses: Float[Array, "2"] = eqx.field(default=(1.0, 1.0), converter=floating)
-    group: AbstractLieGroup = eqx.field(init=False)
-
-    def __post_init__(self):
-        self.group = _group_of("TwoLegged", self.space)
 
     def __check_init__(self):
+        check_space("TwoLegged", self.space)
         require_shape("TwoLegged", "masses", self.masses, (2,))
         require_positive("TwoLegged", masses=self.masses)
+
+    @property
+    def group(self) -> AbstractLieGroup:
+        """The isometries of the space."""
+        return group_of(self.space)
 
     def weights(self):
         return self.masses[jnp.array([0, 1, 1])]
 
     def points(self, r):
         require_shape("TwoLegged", "the shape r", r, (2,))
-        curvature, zero, one = self.space.chart.curvature, jnp.zeros_like(r[0]), jnp.ones_like(r[0])
-        sine, last = r[0] * sine_ratio(curvature, r[0] ** 2), cosine(curvature, r[0] ** 2)
-        ahead, aside = sine * jnp.cos(r[1]), sine * jnp.sin(r[1])
-        rest = [zero] * (self.space.dim - 2)
-        rows = [[zero, zero, *rest, one], [ahead, aside, *rest, last], [ahead, -aside, *rest, last]]
-        return jnp.stack([jnp.stack(row) for row in rows])
+        return points_of_legs(self.space, r)
 
     @checked
     def outline(self, r: Float[Array, "2"]) -> Float[Array, "2 17 D"]:
-        """The legs, as points on geodesics in the embedding space."""
+        """The legs, as points on geodesics in the embedding space, or in the chart where `points` are."""
         fractions = jnp.linspace(0.0, 1.0, 17, dtype=r.dtype)
         feet = jax.vmap(lambda s: self.points(jnp.stack([s * r[0], r[1]]))[1:])(fractions)
         return jnp.swapaxes(feet, 0, 1)
 
 
-def _group_of(owner: str, space) -> AbstractLieGroup:
-    if not isinstance(space, AbstractConstantCurvature) or space.dim not in (2, 3):
-        raise ValueError(
-            f"{owner}: space must be gd.spaces.Euclidean(n), Sphere(n) or Hyperbolic(n) with n = 2 or 3, got {space!r}."
-        )
-    return isometry_group(space)
+@functools.singledispatch
+def points_of_legs(space, r: Float[Array, "2"]) -> Float[Array, "3 D"]:
+    """The body and the feet of `TwoLegged`."""
+    body = origin_of(space).astype(r.dtype)
+    frame = jnp.linalg.inv(jnp.linalg.cholesky(space.metric(body))).T
+
+    def foot(side: float) -> Float[Array, " n"]:
+        way = jnp.cos(r[1]) * frame[:, 0] + side * jnp.sin(r[1]) * frame[:, 1]
+        return exp_of(space, body, r[0] * way, STEPS)
+
+    return jnp.stack([body, foot(1.0), foot(-1.0)])
+
+
+@points_of_legs.register
+def _(space: AbstractConstantCurvature, r):
+    curvature, zero, one = space.chart.curvature, jnp.zeros_like(r[0]), jnp.ones_like(r[0])
+    sine, last = r[0] * sine_ratio(curvature, r[0] ** 2), cosine(curvature, r[0] ** 2)
+    ahead, aside = sine * jnp.cos(r[1]), sine * jnp.sin(r[1])
+    rest = [zero] * (space.dim - 2)
+    rows = [[zero, zero, *rest, one], [ahead, aside, *rest, last], [ahead, -aside, *rest, last]]
+    return jnp.stack([jnp.stack(row) for row in rows])
+
+
+def _embedded(space: AbstractManifold, x: Float[Array, "N n"]) -> Float[Array, "N D"]:
+    """Points of the chart as `AbstractPointMasses.points` has them."""
+    if not isinstance(space, AbstractConstantCurvature):
+        return x
+    X = jax.vmap(space.embed)(x)
+    is_flat = space.chart.curvature == 0
+    return jnp.concatenate([X, jnp.ones((X.shape[0], 1), X.dtype)], axis=1) if is_flat else X
+
+
+def check_space(owner: str, space: AbstractManifold) -> None:
+    """ValueError, by the name of a body, unless it can move in this space."""
+    if isinstance(space, AbstractConstantCurvature) and space.dim not in (2, 3):
+        raise ValueError(f"{owner}: space must have the dimension 2 or 3, got {space!r}.")
+    try:
+        group_of(space)
+    except ValueError as error:
+        raise ValueError(f"{owner}: {error}.") from None

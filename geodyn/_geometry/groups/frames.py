@@ -1,0 +1,111 @@
+"""Isometries of a space with symmetries, as what they do to a frame.
+
+An isometry φ is known from the image (φ(o), dφ) of one point o and the vectors there. Two equations follow from that,
+without a formula for any φ. Along a motion with the constant velocity Σ ξ_a K_a, seen from the body, the derivative
+α = ∇K is constant in the moved frame F:
+
+    x' = F k,    ∇F = F α.
+
+And an isometry takes a curve x' = E u, in a frame E that is carried by parallel transport, to the curve y' = G u with
+the same components u in a frame G that is carried by parallel transport as well: so it is known at any other point.
+
+Frames are matrices [n + 1, n + 1]: the vectors, in the coordinates of the chart, and the point in the last column.
+
+Source: Kobayashi & Nomizu, *Foundations of Differential Geometry I* (1963), VI.1–3.
+"""
+
+import jax
+import jax.numpy as jnp
+
+from geodyn._engine.numerics.failure import nan_unless
+from geodyn._engine.numerics.linalg import solve
+from geodyn._foundations.typing import Array, Float, Scalar
+from geodyn._geometry.manifold.manifold import AbstractManifold, within
+from geodyn._geometry.manifold.tensors import christoffel_at
+from geodyn._geometry.manifold.ways import followed
+
+STEPS = 12
+# A frame is the image of another by an isometry if its scalar products are the same, to this relative error.
+SAME = 1e-10
+
+
+def frame_at(x: Float[Array, " n"]) -> Float[Array, "d d"]:
+    """The frame of the coordinates at x."""
+    return packed(x, jnp.eye(x.size, dtype=x.dtype))
+
+
+def packed(x: Float[Array, " n"], vectors: Float[Array, "n n"]) -> Float[Array, "d d"]:
+    """The frame of these vectors (columns) at x."""
+    last = jnp.eye(x.size + 1, dtype=x.dtype)[-1:]
+    return jnp.concatenate([jnp.concatenate([vectors, x[:, None]], axis=1), last])
+
+
+def unpacked(frame: Float[Array, "d d"]) -> tuple[Float[Array, " n"], Float[Array, "n n"]]:
+    """(the point, the vectors) of a frame."""
+    return frame[:-1, -1], frame[:-1, :-1]
+
+
+def turning(
+    space: AbstractManifold, x: Float[Array, " n"], u: Float[Array, " n"], vectors: Float[Array, "n n"]
+) -> Float[Array, "n n"]:
+    """The rate −Γ(u, vectors) of the components of vectors that are carried from x with the velocity u."""
+    return -jnp.einsum("kij,i,jb->kb", christoffel_at(space, x), u, vectors)
+
+
+def moved(
+    space: AbstractManifold, frame: Float[Array, "d d"], k: Float[Array, " n"], alpha: Float[Array, "n n"]
+) -> Float[Array, "d d"]:
+    """Where a frame is after unit time that moves along a Killing field; k and α are the field and its covariant
+    derivative in units of the frame. NaN where it is not found."""
+    begin, vectors = unpacked(frame)
+    n = begin.size
+
+    def rate(t: Scalar, y: Float[Array, " y"]) -> Float[Array, " y"]:
+        x, F = y[:n], y[n:].reshape(n, n)
+        u = F @ k
+        return jnp.concatenate([u, (F @ alpha + turning(space, x, u, F)).reshape(-1)])
+
+    arrived = followed(lambda t: t, rate, jnp.concatenate([begin, vectors.reshape(-1)]), STEPS)
+    x, F = arrived[:n], arrived[n:].reshape(n, n)
+    return _unless_wrong(space, frame, packed(x, F), (space, frame, k, alpha))
+
+
+def developed(
+    space: AbstractManifold, start: Float[Array, "d d"], image: Float[Array, "d d"], frame: Float[Array, "d d"]
+) -> Float[Array, "d d"]:
+    """Where the isometry that takes the frame `start` to `image` takes another `frame`, to which the straight way in
+    the chart must lead. NaN where it is not found."""
+    here, E = unpacked(start)
+    there, G = unpacked(image)
+    goal, vectors = unpacked(frame)
+    n, way = here.size, goal - here
+
+    def known(t: Scalar) -> Float[Array, "n n"]:
+        """The matrix of parallel transport on the way."""
+        return turning(space, here + t * way, way, jnp.eye(n, dtype=way.dtype))
+
+    def rate(transport: Float[Array, "n n"], y: Float[Array, " y"]) -> Float[Array, " y"]:
+        E, x, G = split(y)
+        u = G @ solve(E, way)
+        return jnp.concatenate([(transport @ E).reshape(-1), u, turning(space, x, u, G).reshape(-1)])
+
+    def split(y: Float[Array, " y"]) -> tuple[Float[Array, "n n"], Float[Array, " n"], Float[Array, "n n"]]:
+        return y[: n * n].reshape(n, n), y[n * n : n * n + n], y[n * n + n :].reshape(n, n)
+
+    E, x, G = split(followed(known, rate, jnp.concatenate([E.reshape(-1), there, G.reshape(-1)]), STEPS))
+    components = jax.vmap(lambda v: solve(E, v), 1, 1)(vectors)
+    return _unless_wrong(space, frame, packed(x, G @ components), (space, start, image, frame))
+
+
+def _unless_wrong(
+    space: AbstractManifold, frame: Float[Array, "d d"], found: Float[Array, "d d"], sources
+) -> Float[Array, "d d"]:
+    """The frame that was found to be the image of another, NaN unless lengths and angles are the same."""
+    x, vectors = unpacked(frame)
+    y, images = unpacked(found)
+    products = vectors.T @ space.metric(x) @ vectors
+    after = images.T @ space.metric(y) @ images
+    enough = max(SAME, 2**10 * float(jnp.finfo(x.dtype).eps))
+    same = jnp.max(jnp.abs(after - products)) <= enough * jnp.max(jnp.abs(products))
+    good = same & jnp.all(jnp.isfinite(within(space, y)))
+    return nan_unless(jnp.broadcast_to(good, found.shape), found, sources)

@@ -1,0 +1,178 @@
+"""Bodies that swim in spaces with symmetries. References: a net displacement in Nil that was computed elsewhere (S06),
+and Noether's theorem: the momentum of every Killing field stays zero while the body moves."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from helpers.cases import case
+
+import geodyn as gd
+from geodyn._geometry.groups.isometries import fields_of_group
+from geodyn._geometry.models.spaces import AbstractConstantCurvature
+
+STROKE = gd.FourierStroke.circle(0.2, centre=(0.6, 0.5))
+
+
+def three_masses(r):
+    """Points around the origin that are on no line."""
+    zero = jnp.zeros_like(r[0])
+    rows = [[zero, zero, zero], [r[0], zero, r[1] / 2], [zero - 0.3, r[1], zero + 0.2]]
+    return jnp.stack([jnp.stack(row) for row in rows])
+
+
+def above_the_line(r):
+    """The same in the half plane, whose origin is (0, 1)."""
+    return three_masses(r) / 2 + jnp.array([[0.0, 1.0, 0.0]])
+
+
+def masses_in(space) -> gd.swimmers.PointMasses:
+    shape = above_the_line if isinstance(space, gd.spaces.SL2) else three_masses
+    return gd.swimmers.PointMasses(space, [1.0, 1.0, 2.0], shape)
+
+
+def on_a_surface(r):
+    zero = jnp.zeros_like(r[0])
+    return jnp.stack([jnp.stack([zero, zero]), jnp.stack([r[0], r[1]]), jnp.stack([0.2 * r[1], zero - 0.4])])
+
+
+SURFACES = {
+    "torus": gd.Manifold(lambda x: jnp.diag(jnp.stack([1.0 + 0 * x[0], (2 + jnp.cos(x[0])) ** 2])), 2),
+    "catenoid": gd.spaces.Embedded(
+        lambda x: jnp.stack([jnp.cosh(x[0]) * jnp.cos(x[1]), jnp.cosh(x[0]) * jnp.sin(x[1]), x[0]]), 3, 2
+    ),
+}
+
+
+def slow(*names: str, quick: str) -> list:
+    """Parameters of which only the last belongs to the short part."""
+    return [*(pytest.param(name, marks=pytest.mark.long) for name in names), quick]
+
+
+def acted(space, group, g, x):
+    """Where g takes a point of the chart."""
+    if isinstance(group, gd.groups.FrameGroup):
+        return group.act(g, x)
+    if isinstance(space, gd.spaces.Product):
+        (ga, gb), (xa, xb) = group.parts(g), space.split(x)
+        parts = [acted(space.a, group.factors[0], ga, xa), acted(space.b, group.factors[1], gb, xb)]
+        return jnp.concatenate(parts)
+    if isinstance(space, AbstractConstantCurvature) and space.chart.curvature:
+        return space.coordinates(g @ space.embed(x))
+    return (g @ jnp.append(x, 1.0))[:-1]
+
+
+def largest_momentum(body, space, places):
+    """The largest momentum Σ m g(K, y') of a Killing field on the way of the masses along a stroke, over the momentum
+    that a mass has."""
+    group = body.group
+
+    @jax.jit
+    def momenta(t):
+        g = gd.path(body, lambda s: STROKE(s * t), steps=32)[-1]
+        xi = -gd.connection(body, STROKE(t)) @ jax.jvp(STROKE, (t,), (jnp.ones_like(t),))[1]
+
+        def at(g):
+            return jax.vmap(lambda x: acted(space, group, g, x))
+
+        x, rates = jax.jvp(lambda s: places(STROKE(s)), (t,), (jnp.ones_like(t),))
+        y, by_shape = jax.jvp(at(g), (x,), (rates,))
+        by_motion = jax.jvp(lambda g: at(g)(x), (g,), (group.rate(g, xi),))[1]
+        parts = jax.vmap(lambda m, y, v: m * fields_of_group(space, y) @ space.metric(y) @ v)(
+            body.masses, y, by_shape + by_motion
+        )
+        return jnp.sum(parts, axis=0), parts
+
+    total, parts = jax.vmap(momenta)(jnp.array([0.3, 0.8]))
+    return float(np.max(np.abs(total)) / np.max(np.abs(parts)))
+
+
+def test_the_net_displacement_in_nil():
+    """S06: the error is that of the steps, of order six; measured 1e-14 with 128."""
+    space, known = gd.spaces.Nil(), np.array(case("S06")["value"], float)
+    body = gd.swimmers.PointMasses(space, [1.0, 1.0, 2.0], three_masses)
+    end = gd.holonomy(body, gd.FourierStroke.circle(0.3, centre=(0.8, 0.5)))
+    np.testing.assert_allclose(jnp.append(end[:3, 3], jnp.arctan2(end[1, 0], end[0, 0])), known, atol=1e-13)
+
+
+@pytest.mark.long
+def test_the_net_displacement_in_nil_from_its_metric_alone():
+    found = gd.symmetries(gd.Manifold(gd.spaces.Nil().metric, 3), jnp.zeros(3))
+    body = gd.swimmers.PointMasses(found.space, [1.0, 1.0, 2.0], three_masses)
+    end = gd.holonomy(body, gd.FourierStroke.circle(0.3, centre=(0.8, 0.5)), steps=64)
+    known = np.array(case("S06")["value"], float)
+    np.testing.assert_allclose(jnp.append(end[:3, 3], jnp.arctan2(end[1, 0], end[0, 0])), known, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", slow("E3", "S3", "H3", "H2xE", "Sol", "SL2", quick="S2xE"))
+def test_no_momentum_in_the_eight_geometries(name):
+    space = gd.spaces.THURSTON[name]
+    body = masses_in(space)
+    assert largest_momentum(body, space, body.shape) < 1e-10
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", SURFACES)
+def test_swimmers_in_found_spaces(name):
+    """One symmetry: the rotation about the axis. A small loop moves the body by the curvature."""
+    found = gd.symmetries(SURFACES[name], [0.3, 0.0])
+    body = gd.swimmers.PointMasses(found.space, [1.0, 1.0, 2.0], on_a_surface)
+    assert body.group.dim == 1
+    assert largest_momentum(body, found.space, body.shape) < 1e-9
+    small = gd.FourierStroke.circle(1e-3, centre=(0.6, 0.5))
+    moved = body.group.log(gd.holonomy(body, small, steps=8)) / (np.pi * 1e-6)
+    np.testing.assert_allclose(moved, -gd.curvature(body, jnp.array([0.6, 0.5]))[:, 0, 1], rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", slow("S2xE", "H2xE", "Sol", "SL2", quick="Nil"))
+def test_small_loops_are_the_curvature(name):
+    body, centre = masses_in(gd.spaces.THURSTON[name]), jnp.array([0.6, 0.5])
+    small = gd.FourierStroke.circle(1e-4, centre=(0.6, 0.5))
+    moved = body.group.log(gd.holonomy(body, small, steps=8)) / (np.pi * 1e-8)
+    np.testing.assert_allclose(moved, -gd.curvature(body, centre)[:, 0, 1], atol=2e-4)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["Nil", "Sol", "SL2", "S2xE", "H2xE"])
+def test_two_legs(name):
+    """The feet are at the distance of the legs from the body, and a stroke moves it."""
+    space = gd.spaces.THURSTON[name]
+    body = gd.swimmers.TwoLegged(space)
+    points = body.points(jnp.array([0.7, 0.4]))
+    np.testing.assert_allclose([gd.distance(space, points[0], x) for x in points[1:]], 0.7, rtol=1e-10)
+    assert body.outline(jnp.array([0.7, 0.4])).shape == (2, 17, 3)
+    moved = body.group.log(gd.holonomy(body, gd.FourierStroke.circle(0.2, centre=(0.6, 0.8)), steps=16))
+    assert float(jnp.max(jnp.abs(moved))) > 1e-3
+
+
+@pytest.mark.long
+def test_the_derivative_follows_the_numbers_in_the_metric():
+    """Of a torus that is wider or narrower: the group is computed from the space, not kept beside it. By differences
+    the symmetries are those of each torus."""
+
+    class Torus(gd.AbstractManifold):
+        radius: jax.Array
+        dim = 2
+
+        def metric(self, x):
+            return jnp.diag(jnp.stack([1.0 + 0 * x[0], (self.radius + jnp.cos(x[0])) ** 2]))
+
+    def body_on(radius: float):
+        found = gd.symmetries(Torus(jnp.array(radius)), [0.3, 0.0])
+        return gd.swimmers.PointMasses(found.space, [1.0, 1.0, 2.0], on_a_surface)
+
+    def turn(body):
+        return gd.holonomy(body, STROKE, steps=16)[1, 2]
+
+    slope = eqx.filter_grad(turn)(body_on(2.0)).space.space.radius
+    h = 1e-3
+    difference = (turn(body_on(2.0 + h)) - turn(body_on(2.0 - h))) / (2 * h)
+    np.testing.assert_allclose(slope, difference, rtol=1e-5)
+
+
+def test_spaces_without_symmetries_are_refused():
+    with pytest.raises(ValueError, match=r"PointMasses: space must be one whose isometries are known.*gd.symmetries"):
+        gd.swimmers.PointMasses(SURFACES["torus"], [1.0], on_a_surface)
+    with pytest.raises(ValueError, match="TwoLegged: space is a product with several Euclidean factors"):
+        gd.swimmers.TwoLegged(gd.spaces.Product(gd.spaces.Euclidean(1), gd.spaces.Euclidean(1)))
