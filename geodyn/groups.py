@@ -2,7 +2,7 @@
 
 from geodyn._geometry.groups.frame_group import FrameGroup
 from geodyn._geometry.groups.homogeneous import Nil, Sol
-from geodyn._geometry.groups.isometries import Isometries, isometry_group
+from geodyn._geometry.groups.isometries import Isometries, act, isometry_group
 from geodyn._geometry.groups.lie_group import AbstractLieGroup
 from geodyn._geometry.groups.poses import place_and_turn, pose
 from geodyn._geometry.groups.product import Product
@@ -20,6 +20,7 @@ __all__ = [
     "Product",
     "Sol",
     "Translation",
+    "act",
     "isometry_group",
     "place_and_turn",
     "pose",

@@ -10,7 +10,6 @@ from helpers.cases import case
 
 import geodyn as gd
 from geodyn._geometry.groups.isometries import fields_of_group
-from geodyn._geometry.models.spaces import AbstractConstantCurvature
 
 STROKE = gd.FourierStroke.circle(0.2, centre=(0.6, 0.5))
 
@@ -50,19 +49,6 @@ def slow(*names: str, quick: str) -> list:
     return [*(pytest.param(name, marks=pytest.mark.long) for name in names), quick]
 
 
-def acted(space, group, g, x):
-    """Where g takes a point of the chart."""
-    if isinstance(group, gd.groups.FrameGroup):
-        return group.act(g, x)
-    if isinstance(space, gd.spaces.Product):
-        (ga, gb), (xa, xb) = group.parts(g), space.split(x)
-        parts = [acted(space.a, group.factors[0], ga, xa), acted(space.b, group.factors[1], gb, xb)]
-        return jnp.concatenate(parts)
-    if isinstance(space, AbstractConstantCurvature) and space.chart.curvature:
-        return space.coordinates(g @ space.embed(x))
-    return (g @ jnp.append(x, 1.0))[:-1]
-
-
 def largest_momentum(body, space, places):
     """The largest momentum Σ m g(K, y') of a Killing field on the way of the masses along a stroke, over the momentum
     that a mass has."""
@@ -74,7 +60,7 @@ def largest_momentum(body, space, places):
         xi = -gd.connection(body, STROKE(t)) @ jax.jvp(STROKE, (t,), (jnp.ones_like(t),))[1]
 
         def at(g):
-            return jax.vmap(lambda x: acted(space, group, g, x))
+            return jax.vmap(lambda x: gd.groups.act(space, g, x))
 
         x, rates = jax.jvp(lambda s: places(STROKE(s)), (t,), (jnp.ones_like(t),))
         y, by_shape = jax.jvp(at(g), (x,), (rates,))

@@ -14,10 +14,10 @@ from geodyn._engine.numerics.linalg import solve
 from geodyn._engine.numerics.roots import with_derivative
 from geodyn._engine.tracing import batched_as
 from geodyn._foundations.gate import checked
-from geodyn._foundations.typing import Array, Float, Numbers
+from geodyn._foundations.typing import Array, Float
 from geodyn._geometry.groups.frames import developed, frame_at, moved, packed, turning, unpacked
 from geodyn._geometry.groups.lie_group import ELEMENT, AbstractLaw, AbstractLieGroup, algebra_vector, law_of, square
-from geodyn._geometry.manifold.manifold import AbstractManifold, checked_points
+from geodyn._geometry.manifold.manifold import AbstractManifold
 from geodyn._geometry.manifold.tensors import christoffel_at, curvature_at
 from geodyn._geometry.models.thurston import SL2
 
@@ -69,7 +69,8 @@ class FrameGroup(AbstractLieGroup):
         >>> sphere = gd.Manifold(lambda x: 4 / (1 + x @ x) ** 2 * jnp.eye(2), dim=2)
         >>> group = gd.symmetries(sphere, jnp.zeros(2)).group
         >>> g = group.exp(jnp.array([0.0, 0.0, np.pi / 2]))
-        >>> print(group.dim, bool(jnp.allclose(jnp.abs(group.act(g, [0.3, 0.1])), jnp.array([0.1, 0.3]))))
+        >>> turned = gd.groups.act(group.space, g, [0.3, 0.1])
+        >>> print(group.dim, bool(jnp.allclose(jnp.abs(turned), jnp.array([0.1, 0.3]))))
         3 True
 
     Source:
@@ -132,12 +133,6 @@ class FrameGroup(AbstractLieGroup):
         g = self._element(g)
         identity = self.identity().astype(g.dtype)
         return _developed(self.space, g, identity, identity)
-
-    @checked
-    def act(self, g: Float[Array, "d d"], x: Numbers) -> Float[Array, " n"]:
-        """Where the isometry g takes a point x [n] of the chart."""
-        (x,) = checked_points(self.space, x=x)
-        return self.compose(g, frame_at(x))[:-1, -1]
 
     def _element(self, g) -> Float[Array, "d d"]:
         """The frame g as an array of floats; ValueError unless, for concrete numbers, it is the image of that at the

@@ -15,13 +15,14 @@ import numpy as np
 from jax.scipy.linalg import block_diag
 
 from geodyn._foundations.gate import checked
-from geodyn._foundations.typing import Array, Count, Float
+from geodyn._foundations.typing import Array, Count, Float, Numbers
 from geodyn._geometry.groups.frame_group import FrameGroup, base_of
+from geodyn._geometry.groups.frames import frame_at
 from geodyn._geometry.groups.homogeneous import Nil, Sol
-from geodyn._geometry.groups.lie_group import AbstractLieGroup, algebra_vector, element, inverse_of
+from geodyn._geometry.groups.lie_group import AbstractLieGroup, algebra_vector, element, inverse_of, square
 from geodyn._geometry.groups.product import Product
 from geodyn._geometry.groups.rigid import LEVI_CIVITA, SE2, SE3, Translation
-from geodyn._geometry.manifold.manifold import AbstractManifold
+from geodyn._geometry.manifold.manifold import AbstractManifold, checked_points
 from geodyn._geometry.models.spaces import AbstractConstantCurvature, Euclidean
 from geodyn._geometry.models.spaces import Product as ProductSpace
 from geodyn._geometry.models.thurston import SL2
@@ -188,6 +189,57 @@ def _(space: SolSpace):
 @group_of.register
 def _(space: SL2):
     return FrameGroup(space)
+
+
+@checked
+def act(space: AbstractManifold, g: Float[Array, "d d"], x: Numbers) -> Float[Array, " n"]:
+    """Where an isometry of a space takes a point.
+
+    Args:
+        space: a space of which `gd.groups.isometry_group` knows the group.
+        g: an element of that group, such as one of `gd.path`.
+        x: the point of the chart [n]: of a body that swims, a point in its own frame.
+
+    Returns:
+        The point of the chart [n].
+
+    Raises:
+        ValueError: for other spaces, and unless g and x have these shapes.
+
+    Example:
+        A translation of Nil along x lifts the points beside the axis.
+
+        >>> space = gd.spaces.Nil()
+        >>> g = gd.groups.isometry_group(space).exp(jnp.array([1.0, 0.0, 0.0, 0.0]))
+        >>> print(gd.groups.act(space, g, [0.0, 0.5, 0.0]))
+        [1.   0.5  0.25]
+    """
+    (x,) = checked_points(space, x=x)
+    return acted(space, square(group_of(space), g), x)
+
+
+@functools.singledispatch
+def acted(space, g: Float[Array, "d d"], x: Float[Array, " n"]) -> Float[Array, " n"]:
+    """The computation of `act`: of frames, unless the isometries are affine maps of the chart."""
+    group = group_of(space)
+    if isinstance(group, FrameGroup):
+        return group.compose(g, frame_at(x))[:-1, -1]
+    return (g @ jnp.append(x, jnp.ones_like(x[0])))[:-1]
+
+
+@acted.register
+def _(space: AbstractConstantCurvature, g, x):
+    X = space.embed(x)
+    if space.chart.curvature == 0:
+        return space.coordinates((g @ jnp.append(X, jnp.ones_like(X[0])))[:-1])
+    return space.coordinates(g @ X)
+
+
+@acted.register
+def _(space: ProductSpace, g, x):
+    size = group_of(space.a).size
+    first, second = space.split(x)
+    return jnp.concatenate([acted(space.a, g[:size, :size], first), acted(space.b, g[size:, size:], second)])
 
 
 @functools.singledispatch
