@@ -8,7 +8,19 @@ import numpy as np
 import geodyn as gd
 from geodyn import swimmers
 
-SPACES = {"euclidean": gd.spaces.Euclidean, "sphere": gd.spaces.Sphere, "hyperbolic": gd.spaces.Hyperbolic}
+# The Python of the spaces that bodies may swim in, by the names of options: planes, and the eight geometries.
+WRITTEN = {
+    "euclidean": "gd.spaces.Euclidean(2)",
+    "sphere": "gd.spaces.Sphere(2)",
+    "hyperbolic": "gd.spaces.Hyperbolic(2)",
+    **{name.lower(): f'gd.spaces.THURSTON["{name}"]' for name in gd.spaces.THURSTON},
+}
+SPACES = {
+    "euclidean": gd.spaces.Euclidean(2),
+    "sphere": gd.spaces.Sphere(2),
+    "hyperbolic": gd.spaces.Hyperbolic(2),
+    **{name.lower(): space for name, space in gd.spaces.THURSTON.items()},
+}
 
 
 class Body(NamedTuple):

@@ -117,7 +117,8 @@ def _kind(default: Any) -> dict[str, Any]:
     if isinstance(default, bool):
         return {"action": "store_true"}
     if isinstance(default, AbstractManifold):
-        return {"choices": list(SPACES), "help": f"(default {type(default).__name__.lower()})"}
+        (name,) = (name for name, space in SPACES.items() if space == default)
+        return {"choices": list(SPACES), "help": f"(default {name})"}
     if default is NONE:
         return {"type": float, "nargs": "+", "required": True, "metavar": "X"}
     shown = {"metavar": "X", "help": "" if default is None else f"(default {' '.join(map(str, np.ravel(default)))})"}
@@ -130,7 +131,7 @@ def _value(body: Body, key: str, given: Any) -> Any:
     """The value of a parameter from the words of an option."""
     default: Any = defaults(body)[key]
     if isinstance(default, AbstractManifold):
-        return SPACES[given](2)
+        return SPACES[given]
     if default is NONE:
         return given[0] if len(given) == 1 else given
     if np.ndim(default) < 2:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from geodyn._catalogue.bodies import BODIES, SPACES, Body
+from geodyn._catalogue.bodies import BODIES, SPACES, WRITTEN, Body
 from geodyn._catalogue.options import NONE, body_of, defaults
 from geodyn._geometry.groups.rigid import SE2, SO2
 from geodyn._geometry.manifold.manifold import AbstractManifold
@@ -68,7 +68,7 @@ def parameters(kind: Kind) -> list[dict]:
         if isinstance(default, bool):
             shown.append(about | {"kind": "flag", "default": default})
         elif isinstance(default, AbstractManifold):
-            of = next((name for name, space in SPACES.items() if isinstance(default, space)), None)
+            of = next((name for name, space in SPACES.items() if space == default), None)
             if of is not None:
                 shown.append(about | {"kind": "choice", "default": of, "options": list(SPACES)})
         elif default is None:
@@ -96,16 +96,16 @@ def made(kind: Kind, given: dict) -> tuple[AbstractConnection, str]:
         if about["kind"] == "flag":
             value = bool(value)
         elif about["kind"] == "choice":
-            value = SPACES[choice(name, value, SPACES)](2)
+            choice(name, value, SPACES)
         elif about["kind"] == "optional":
             value = None if value is None else number(name, value)
         elif about["kind"] == "whole":
             value = int(number(name, value, whole=True))
         else:
             value = numbers(name, value, np.shape(about["default"])).tolist()
-        values[name] = value
+        values[name] = SPACES[value] if about["kind"] == "choice" else value
         if about["kind"] == "choice":
-            told.append(f"{name}=gd.spaces.{type(value).__name__}(2)")
+            told.append(f"{name}={WRITTEN[value]}")
         elif value is not None:
             told.append(f"{name}={value!r}")
     try:

@@ -8,6 +8,7 @@ import numpy as np
 
 from geodyn._engine.jit import jit
 from geodyn._foundations.typing import Array, Float
+from geodyn._geometry.groups.frame_group import FrameGroup
 from geodyn._geometry.groups.isometries import Isometries
 from geodyn._geometry.groups.lie_group import AbstractLieGroup
 from geodyn._geometry.groups.rigid import SE2, SO2, Translation
@@ -152,7 +153,13 @@ def drawing(body: AbstractConnection) -> str:
 
 
 def group_of(group: AbstractLieGroup) -> dict:
-    """What the page needs to compute in the group: its generators, and the names of the coordinates of a pose."""
+    """What the page needs to compute in the group: its generators, and the names of the coordinates of a pose.
+    ValueError for a group that is none of matrices, which is all that the page can multiply."""
+    if isinstance(group, FrameGroup):
+        raise ValueError(
+            f"the page computes with matrices, and the isometries of {type(group.space).__name__} are none: compute "
+            "with gd.holonomy and gd.optimal_stroke, and draw by gd.plot.displacement."
+        )
     generators = np.asarray(group.generators)
     turned = isinstance(group, SE2 | SO2)
     return {

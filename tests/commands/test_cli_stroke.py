@@ -50,6 +50,7 @@ SAME = {
     "three_sphere --finite-size": gd.swimmers.ThreeSphere(finite_size=True),
     "serpenoid --nodes 12": gd.swimmers.Serpenoid(nodes=12),
     "two-legged --space hyperbolic": gd.swimmers.TwoLegged(gd.spaces.Hyperbolic(2)),
+    "two-legged --space h2xe": gd.swimmers.TwoLegged(gd.spaces.THURSTON["H2xE"]),
     "satellite --axes 0 0 1 1 0 0 0 1 0 --rotors .1 .2 .3": gd.swimmers.Satellite(
         axes=((0.0, 0.0, 1.0), (1.0, 0.0, 0.0), (0.0, 1.0, 0.0)), rotors=(0.1, 0.2, 0.3)
     ),

@@ -92,3 +92,28 @@ def test_a_spring_in_nil():
 def test_the_half_plane_of_sl2_ends():
     with pytest.raises(ValueError, match=r"x = \[0.0, -1.0, 0.0\] is no point of SL2: this chart has y > 0"):
         gd.norm(gd.spaces.SL2(), [0.0, -1.0, 0.0], [1.0, 0.0, 0.0])
+
+
+@pytest.mark.parametrize(
+    "x, v",
+    [([0.3, -0.4, 0.2], [0.7, 0.5, -0.6]), ([0.0, 0.0, 0.0], [1.0, 0.0, 0.0]), ([1.0, 2.0, 0.5], [1.0, 3.0, 9.0])],
+)
+def test_geodesics_of_nil_are_those_of_its_metric(x, v):
+    """The helices in closed form, from any point, on lines (no rise) and over several turns, and their derivatives."""
+
+    def known_of(space):
+        ends = gd.geodesic(space, x, v, ts=[0.0, -0.7, 1.0])
+        return (*ends, jax.jacfwd(lambda v: gd.exp(space, x, v))(jnp.array(v)))
+
+    nil = gd.spaces.Nil()
+    for found, wanted in zip(known_of(nil), known_of(gd.Manifold(nil.metric, 3)), strict=True):
+        np.testing.assert_allclose(found, wanted, atol=1e-11)
+
+
+def test_a_geodesic_of_nil():
+    """One that was computed elsewhere with 34 digits."""
+    given, known = case("S07")["input"], case("S07")["value"]
+    start, velocity = np.array(given["x0"], float), np.array(given["v0"], float)
+    ends = gd.geodesic(gd.spaces.Nil(), start, velocity, ts=[float(given["t"])])
+    for found, wanted in zip(ends, (known["x"], known["v"]), strict=True):
+        np.testing.assert_allclose(found[0], np.array(wanted, float), rtol=1e-14)

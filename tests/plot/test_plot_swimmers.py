@@ -312,3 +312,22 @@ def test_what_cannot_be_drawn_is_refused(picture, message):
 def test_a_shape_with_more_variables_is_asked_for():
     with pytest.raises(ValueError, match="give at="):
         gd.plot.curvature(gd.swimmers.NLink(np.ones(4)), 0, (-1, -1), (1, 1))
+
+
+@pytest.mark.long
+def test_displacements_where_poses_are_no_matrices():
+    """In SL₂ the product of isometries is not that of matrices, and the body begins at (0, 1, 0): as drawn, at zero,
+    and over two strokes at the product of the ends of both."""
+    start = jnp.array([[0.0, 1.0, 0.0]])
+
+    def places(r):
+        feet = jnp.append(r, 0.2), jnp.stack([r[1], -r[0], 0.3 + r[0]])
+        return jnp.stack([jnp.zeros(3), *feet]) / 2 + start
+
+    body = gd.swimmers.PointMasses(gd.spaces.SL2(), [1.0, 1.0, 2.0], places)
+    stroke = gd.FourierStroke.circle(0.2, centre=(0.6, 0.5))
+    drawn = [line.get_ydata() for line in gd.plot.displacement(body, stroke, strokes=2).get_lines()[:3]]
+    np.testing.assert_allclose([line[0] for line in drawn], 0.0, atol=1e-14)
+    end = gd.holonomy(body, stroke)
+    twice = body.group.compose(end, end)[:3, 3] - start[0]
+    np.testing.assert_allclose([line[-1] for line in drawn], twice, atol=1e-12)

@@ -13,9 +13,9 @@ import pytest
 import geodyn as gd
 from geodyn.__main__ import main
 from geodyn._studio.assemble import assembled
-from geodyn._studio.bodies import kind_of
+from geodyn._studio.bodies import kind_of, made
 from geodyn._studio.desk import ASKS, Desk
-from geodyn._studio.fields import PROBES, SIZE, grid, interpolated
+from geodyn._studio.fields import PROBES, SIZE, grid, group_of, interpolated
 
 REGION = {"lower": [-2.0, -2.0], "upper": [2.0, 2.0]}
 STROKE = {"mean": [0.1, -0.2], "cosine": [[0.9, 0.1], [0.2, 0.0]], "sine": [[-0.2, 0.0], [0.8, 0.1]]}
@@ -291,6 +291,17 @@ def test_exported_page_is_one_small_file(name, tmp_path, capsys):
     )
     data = json.loads(re.search(r'<script id="data"[^>]*>(.*?)</script>', html, re.S)[1])
     assert data["alone"] and set(data["fields"]) == {"body", "minimum perturbation"}
+
+
+def test_bodies_in_the_eight_geometries():
+    """Of groups of matrices; the page says which it cannot multiply."""
+    kind = kind_of("two-legged")
+    for name in ("nil", "s2xe"):
+        body, python = made(kind, {"space": name})
+        told = group_of(body.group)
+        assert len(told["generators"]) == 4 and "gd.spaces.THURSTON" in python
+    with pytest.raises(ValueError, match="computes with matrices, and the isometries of SL2 are none"):
+        group_of(made(kind, {"space": "sl2"})[0].group)
 
 
 def test_data_cannot_leave_its_place():

@@ -38,6 +38,7 @@ from geodyn._geometry.manifold.manifold import (
     within,
 )
 from geodyn._geometry.models.spaces import AbstractConstantCurvature, Embedded, Product
+from geodyn._geometry.models.thurston import Nil
 from geodyn._integrators.contract.lagrangian import Lagrangian
 from geodyn._integrators.contract.tableau import gauss
 from geodyn._integrators.integrate import integrate
@@ -269,7 +270,7 @@ def _between(function, space, x, y, effort):
 
 
 def _exp_within(space, x, v, steps):
-    return exp_of(space, within(space, x), v, steps)
+    return _exp(space, within(space, x), v, steps)
 
 
 def _told_of(space, points, value, why=NOT_FOUND):
@@ -434,6 +435,12 @@ def _(space: AbstractConstantCurvature, x, v, ts, steps):
 
 
 @geodesic_of.register
+@jit
+def _(space: Nil, x, v, ts, steps):
+    return jax.vmap(lambda t: jax.jvp(lambda t: space.exp(x, t * v), (t,), (jnp.ones_like(t),)))(ts)
+
+
+@geodesic_of.register
 def _(space: Product, x, v, ts, steps):
     parts = [
         geodesic_of(factor, *point, ts, steps)
@@ -443,20 +450,19 @@ def _(space: Product, x, v, ts, steps):
 
 
 @functools.singledispatch
-def exp_of(space, x, v, steps):
-    """The computation of `exp`; spaces with a closed form register here."""
+def _exp(space, x, v, steps):
     return geodesic_of(space, x, v, jnp.ones(1, x.dtype), steps)[0][0]
 
 
-@exp_of.register
-def _(space: AbstractConstantCurvature, x, v, steps):
+@_exp.register
+def _(space: AbstractConstantCurvature | Nil, x, v, steps):
     return space.exp(x, v)
 
 
-@exp_of.register
+@_exp.register
 def _(space: Product, x, v, steps):
     factors = zip((space.a, space.b), space.split(x), space.split(v))
-    return jnp.concatenate([exp_of(*factor, steps) for factor in factors])
+    return jnp.concatenate([_exp(*factor, steps) for factor in factors])
 
 
 @functools.singledispatch

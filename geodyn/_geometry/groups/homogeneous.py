@@ -9,7 +9,8 @@ import numpy as np
 from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Float, Scalar
 from geodyn._geometry.groups.lie_group import AbstractLieGroup, algebra_vector, element, inverse_of
-from geodyn._geometry.groups.rigid import SE2, stumpff
+from geodyn._geometry.groups.rigid import SE2
+from geodyn._geometry.models.thurston import area_of_arc
 
 # Below this |w| the function (eʷ − 1)/w is its series, of so many terms.
 SMALL, TERMS = 0.5, 14
@@ -52,13 +53,13 @@ class Nil(AbstractLieGroup):
     def exp(self, xi: Float[Array, " k"]):
         xi = algebra_vector(self, xi)
         flat = SE2().exp(jnp.stack([xi[0], xi[1], xi[3]]))
-        return _lifted(flat, xi[2] + _swept(xi[:2], xi[3]))
+        return _lifted(flat, xi[2] + area_of_arc(xi[:2], xi[3]))
 
     @checked
     def log(self, g: Float[Array, "d d"]):
         g = element(self, g)
         flat = SE2().log(_flat(g))
-        height = g[2, 3] - _swept(flat[:2], flat[2])
+        height = g[2, 3] - area_of_arc(flat[:2], flat[2])
         return jnp.stack([flat[0], flat[1], height, flat[2]])
 
     @checked
@@ -84,11 +85,6 @@ def _lifted(flat: Float[Array, "3 3"], height: Scalar) -> Float[Array, "4 4"]:
         [zero, zero, zero, one],
     ]
     return jnp.stack([jnp.stack(row) for row in rows])
-
-
-def _swept(velocity: Float[Array, "2"], turn: Scalar) -> Scalar:
-    """The area between the arc of a constant body velocity and its chord: |v|² (θ − sin θ)/(2 θ²)."""
-    return jnp.sum(velocity**2) * turn * stumpff(turn**2)[2] / 2
 
 
 @checked

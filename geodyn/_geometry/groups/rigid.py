@@ -4,8 +4,6 @@ Every formula is even in the angle and written in its square, so that it is exac
 identity (Stumpff functions; Battin, *Astrodynamics* (1999), section 4.5).
 """
 
-from math import factorial
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -16,38 +14,7 @@ from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Count, Float, Numbers, Scalar
 from geodyn._geometry.groups.lie_group import AbstractLieGroup, algebra_vector, dexp_of, element, inverse_of
 from geodyn._geometry.manifold.manifold import as_floats
-
-
-def _split(y: Scalar) -> tuple[Array, Scalar, Scalar]:
-    """(whether y is small, y for the series, y for the closed form). In the formula that is not used, y is replaced by
-    0 or by 1, so that it stays finite."""
-    small = y < 1.0
-    return small, jnp.where(small, y, 0.0), jnp.where(small, 1.0, y)
-
-
-def _series(k: int, y: Scalar) -> Scalar:
-    """Stumpff's `c_k(y) = Σ_n (−y)ⁿ/(2n+k)!` for |y| < 1."""
-    total = jnp.full_like(y, 1 / factorial(20 + k))
-    for n in range(9, -1, -1):
-        total = 1 / factorial(2 * n + k) - y * total
-    return total
-
-
-def _sine_ratio(y: Scalar) -> Scalar:
-    """Stumpff's `c_1 = sin θ/θ` with y = θ²."""
-    small, low, high = _split(y)
-    angle = jnp.sqrt(high)
-    return jnp.where(small, _series(1, low), jnp.sin(angle) / angle)
-
-
-def stumpff(y: Scalar) -> tuple[Scalar, ...]:
-    """Stumpff's c_k, k = 1…4: `sin θ/θ`, `(1−cos θ)/θ²`, … with y = θ²."""
-    small, low, high = _split(y)
-    c3, c4 = _series(3, low), _series(4, low)
-    angle = jnp.sqrt(high)
-    d1, d2 = jnp.sin(angle) / angle, (1 - jnp.cos(angle)) / high
-    series, closed = (1 - low * c3, 0.5 - low * c4, c3, c4), (d1, d2, (1 - d1) / high, (0.5 - d2) / high)
-    return tuple(jnp.where(small, a, b) for a, b in zip(series, closed, strict=True))
+from geodyn._geometry.models.stumpff import sine_ratio, stumpff
 
 
 def _homogeneous(rotation: Float[Array, "n n"], translation: Float[Array, " n"]) -> Float[Array, "d d"]:
@@ -176,14 +143,14 @@ class SE2(AbstractLieGroup):
     def exp(self, xi: Float[Array, " k"]):
         xi = algebra_vector(self, xi)
         half = xi[2] / 2
-        return _homogeneous(_turn(xi[2]), _sine_ratio(half**2) * (_turn(half) @ xi[:2]))
+        return _homogeneous(_turn(xi[2]), sine_ratio(half**2) * (_turn(half) @ xi[:2]))
 
     @checked
     def log(self, g: Float[Array, "d d"]):
         g = element(self, g)
         angle = jnp.arctan2(g[1, 0], g[0, 0])
         half = angle / 2
-        return jnp.append(_turn(-half) @ g[:2, 2] / _sine_ratio(half**2), angle)
+        return jnp.append(_turn(-half) @ g[:2, 2] / sine_ratio(half**2), angle)
 
     @checked
     def inverse(self, g: Float[Array, "d d"]):

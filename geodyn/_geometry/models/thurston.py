@@ -15,6 +15,7 @@ from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Float, Scalar
 from geodyn._geometry.manifold.manifold import AbstractManifold, Domain, domain_of
 from geodyn._geometry.models.spaces import Euclidean, Hyperbolic, Product, Sphere
+from geodyn._geometry.models.stumpff import stumpff
 
 # The root of the equation of a turn is found in far fewer.
 MOST_ITERATIONS = 100
@@ -56,6 +57,17 @@ class Nil(AbstractManifold):
         across = y[:2] - x[:2]
         height = y[2] - x[2] - (x[0] * y[1] - x[1] * y[0]) / 2  # of y, once x is moved to the origin
         return _squared_distance(across @ across, jnp.abs(height))
+
+    @checked
+    def exp(self, x: Float[Array, " n"], v: Float[Array, " n"]) -> Float[Array, " n"]:
+        """The point of the geodesic from x with velocity v at time 1.
+
+        It is a helix, or a line: while it rises by c it turns by the angle c.
+        """
+        rise = v[2] + (x[1] * v[0] - x[0] * v[1]) / 2  # as seen from the origin
+        arc = arc_of(v[:2], rise)
+        height = rise + area_of_arc(v[:2], rise) + (x[0] * arc[1] - x[1] * arc[0]) / 2
+        return x + jnp.append(arc, height)
 
     @checked
     def killing_fields(self, x: Float[Array, " n"]) -> Float[Array, "K n"]:
@@ -155,6 +167,19 @@ def _of_coframe(rows: list[list[Scalar]]) -> Float[Array, "n n"]:
     """The metric in which the one-forms with these components are orthonormal."""
     forms = _matrix(rows)
     return forms.T @ forms
+
+
+def arc_of(velocity: Float[Array, "2"], turn: Scalar) -> Float[Array, "2"]:
+    """The chord of the arc of a plane curve with this velocity at its begin, which turns by this angle in unit time."""
+    half = turn / 2
+    cosine, sine = jnp.cos(half), jnp.sin(half)
+    turned = jnp.stack([cosine * velocity[0] - sine * velocity[1], sine * velocity[0] + cosine * velocity[1]])
+    return stumpff(half**2)[0] * turned
+
+
+def area_of_arc(velocity: Float[Array, "2"], turn: Scalar) -> Scalar:
+    """The area between this arc and its chord: |v|² (φ − sin φ)/(2 φ²)."""
+    return jnp.sum(velocity**2) * turn * stumpff(turn**2)[2] / 2
 
 
 def _squared_distance(square: Scalar, height: Scalar) -> Scalar:

@@ -15,15 +15,19 @@ import jax
 import jax.numpy as jnp
 
 from geodyn._engine.jit import as_pytree
+from geodyn._engine.numerics.failure import nan_unless
 from geodyn._foundations.checks import returned
 from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Float
-from geodyn._geometry.geodesics.geodesic import STEPS, exp_of
+from geodyn._geometry.groups.frames import SAME, STEPS
 from geodyn._geometry.groups.isometries import fields_of_group, group_of, origin_of
 from geodyn._geometry.groups.lie_group import AbstractLieGroup
 from geodyn._geometry.manifold.manifold import AbstractManifold
+from geodyn._geometry.manifold.tensors import christoffel_at
+from geodyn._geometry.manifold.ways import followed
 from geodyn._geometry.models.charts import cosine, sine_ratio
-from geodyn._geometry.models.spaces import AbstractConstantCurvature
+from geodyn._geometry.models.spaces import AbstractConstantCurvature, Product
+from geodyn._geometry.models.thurston import Nil
 from geodyn._locomotion.connections.checks import require_positive, require_shape
 from geodyn._locomotion.motion.mechanical import AbstractDeformableBody
 from geodyn._locomotion.strokes.stroke import floating
@@ -217,9 +221,39 @@ def points_of_legs(space, r: Float[Array, "2"]) -> Float[Array, "3 D"]:
 
     def foot(side: float) -> Float[Array, " n"]:
         way = jnp.cos(r[1]) * frame[:, 0] + side * jnp.sin(r[1]) * frame[:, 1]
-        return exp_of(space, body, r[0] * way, STEPS)
+        return end_of_leg(space, body, r[0] * way)
 
     return jnp.stack([body, foot(1.0), foot(-1.0)])
+
+
+@functools.singledispatch
+def end_of_leg(space, x: Float[Array, " n"], v: Float[Array, " n"]) -> Float[Array, " n"]:
+    """The end of the geodesic from x with the velocity v; NaN where it is too long. Not by `gd.exp`, of which the third
+    derivatives that a search for strokes needs compile for minutes."""
+    n = x.size
+
+    def rate(_, y: Float[Array, " y"]) -> Float[Array, " y"]:
+        here, velocity = y[:n], y[n:]
+        turning = jnp.einsum("kij,i,j->k", christoffel_at(space, here), velocity, velocity)
+        return jnp.concatenate([velocity, -turning])
+
+    arrived = followed(lambda t: t, rate, jnp.concatenate([x, v]), STEPS)
+    end, velocity = arrived[:n], arrived[n:]
+    squares = velocity @ space.metric(end) @ velocity, v @ space.metric(x) @ v
+    enough = max(SAME, 2**10 * float(jnp.finfo(x.dtype).eps))
+    is_same = jnp.abs(squares[0] - squares[1]) <= enough * squares[1]
+    return nan_unless(jnp.broadcast_to(is_same, end.shape), end, (space, x, v))
+
+
+@end_of_leg.register
+def _(space: AbstractConstantCurvature | Nil, x, v):
+    return space.exp(x, v)
+
+
+@end_of_leg.register
+def _(space: Product, x, v):
+    (xa, xb), (va, vb) = space.split(x), space.split(v)
+    return jnp.concatenate([end_of_leg(space.a, xa, va), end_of_leg(space.b, xb, vb)])
 
 
 @points_of_legs.register

@@ -8,8 +8,9 @@ import numpy as np
 
 from geodyn._engine.jit import jit
 from geodyn._foundations.gate import checked
-from geodyn._foundations.typing import Axes, Count, File, Index
+from geodyn._foundations.typing import Array, Axes, Count, File, Float, Index
 from geodyn._geometry.groups.isometries import Isometries
+from geodyn._geometry.groups.lie_group import AbstractLieGroup
 from geodyn._geometry.groups.rigid import SE2, SO2, Translation
 from geodyn._locomotion.connections.connection import AbstractConnection
 from geodyn._locomotion.motion.holonomy import path as group_path
@@ -264,9 +265,17 @@ def over_strokes(swimmer, stroke, strokes, steps):
     """The group elements over several strokes, [strokes × steps + 1, d, d]."""
     if strokes > 1:
         check_closed(stroke)
-    once = np.asarray(group_path(swimmer, stroke, steps=steps))
-    starts = [np.linalg.matrix_power(once[-1], k) for k in range(strokes)]
-    return np.concatenate([start @ once[:-1] for start in starts] + [starts[-1] @ once[-1:]])
+    once = group_path(swimmer, stroke, steps=steps)
+    parts = [once]
+    for _ in range(strokes - 1):
+        parts.append(_after(swimmer.group, parts[-1][-1], once))
+    return np.concatenate([*(np.asarray(part[:-1]) for part in parts), np.asarray(parts[-1][-1:])])
+
+
+@jit
+def _after(group: AbstractLieGroup, start: Float[Array, "d d"], elements: Float[Array, "T d d"]) -> Array:
+    """The elements, of a motion that begins at `start`."""
+    return jax.vmap(lambda g: group.compose(start, g))(elements)
 
 
 def seen(swimmer, stroke, times, g, outline=None):
@@ -308,7 +317,7 @@ def pose_coordinates(group, g):
     """Positions and angles of group elements, [frames, k]; exponential coordinates if the group has no translations."""
     logs = np.array(_logs(group, jnp.asarray(g)))
     if group.translations == g.shape[1] - 1:
-        logs[:, : group.translations] = g[:, :-1, -1]
+        logs[:, : group.translations] = g[:, :-1, -1] - np.asarray(group.identity())[:-1, -1]
     turns = logs[:, group.translations :]
     logs[:, group.translations :] = np.unwrap(turns, axis=0) if turns.shape[1] == 1 else turns
     return logs
