@@ -11,7 +11,7 @@ from jax.core import Tracer
 
 from geodyn._engine.jit import jit
 from geodyn._engine.numerics.linalg import solve
-from geodyn._engine.numerics.roots import with_derivative
+from geodyn._engine.numerics.roots import with_derivative, without_derivatives
 from geodyn._engine.tracing import batched_as
 from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Float
@@ -257,8 +257,7 @@ def _log(group: FrameGroup, g: Float[Array, "d d"]) -> Float[Array, " k"]:
         here = _moved(group, group.identity().astype(xi.dtype), xi)
         return group.body_velocity(here, g - here)
 
-    frozen, aim = jax.lax.stop_gradient((eqx.filter(group, eqx.is_array), g))
-    still: FrameGroup = eqx.combine(frozen, eqx.filter(group, eqx.is_array, inverse=True))
+    still, aim = without_derivatives((group, g))
     precision = jnp.finfo(g.dtype).eps ** SETTLED
 
     def improved(state):
