@@ -44,7 +44,7 @@ from geodyn._geometry.geodesics.paths import (
     residual,
     tail,
 )
-from geodyn._geometry.geodesics.relaxation import COLLAPSED, NODES, Effort, lengths, most_pieces, relaxed, straight
+from geodyn._geometry.geodesics.relaxation import COLLAPSED, NODES, Effort, lengths, most_pieces, relax, straight
 from geodyn._geometry.manifold.manifold import AbstractManifold
 from geodyn._integrators.step.iteration import Progress, advanced, begun, iterate
 
@@ -197,7 +197,7 @@ def _found_ends(metric: Metric, x: Float[Array, " n"], y: Float[Array, " n"], ef
     # u is in the carry and changes sign, since otherwise XLA would compute what follows from u before the loop, which
     # seldom turns.
     def longer(u: Float[Array, "1 q n"], _: Ends) -> tuple[Float[Array, "1 q n"], Ends]:
-        return -u, relaxed(metric, x, y, u, inverses, effort).ends
+        return -u, relax(metric, x, y, u, inverses, effort).ends
 
     return once(~good, longer, u, at_ends)[1]
 
@@ -294,7 +294,7 @@ def _found(metric: Metric, x: Float[Array, " n"], y: Float[Array, " n"], effort:
     u, _, good, inverses = _short(metric, x, y, effort)
 
     def longer(u: Float[Array, "k q n"], _: Int[Array, ""]) -> tuple[Float[Array, "k q n"], Int[Array, ""]]:
-        path = relaxed(metric, x, y, u[:1], inverses, effort)
+        path = relax(metric, x, y, u[:1], inverses, effort)
         return path.u, path.pieces
 
     room = jnp.zeros((most_pieces(effort.nodes) - 1, *u.shape[1:]), u.dtype)
@@ -402,7 +402,7 @@ def _found_path(metric: Metric, x: Float[Array, " n"], y: Float[Array, " n"], ef
     def longer(
         u: Float[Array, "1 q n"], _: Float[Array, "k q n"]
     ) -> tuple[Float[Array, "1 q n"], Float[Array, "k q n"]]:
-        return -u, relaxed(metric, x, y, u, inverses, effort).on_all_pieces
+        return -u, relax(metric, x, y, u, inverses, effort).on_all_pieces
 
     return once(~good, longer, u, cut(u, most_pieces(effort.nodes)))[1]
 
