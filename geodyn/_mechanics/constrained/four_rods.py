@@ -6,10 +6,11 @@ Source: Abrams, Bachmann & Harriss on spherical configuration spaces of planar l
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
+from jax.typing import DTypeLike
 
 from geodyn._engine.jit import static_count
 from geodyn._foundations.gate import checked
-from geodyn._foundations.typing import Array, Count, Float, Number
+from geodyn._foundations.typing import Array, Count, Float, Number, Scalar
 from geodyn._mechanics.constrained.linkage import Linkage, linkage
 from geodyn._mechanics.elements.abstract import number
 
@@ -51,12 +52,21 @@ def pinned_chain(
     if static_count("count", count) < 2 or dim < 2:
         raise ValueError(f"a pinned chain has at least 2 rods in at least 2 dimensions, got count={count}, dim={dim}")
     span = number("span", span)
+    # A guess, a parabola over the span: `linkage` moves the hinges to where the rods have their lengths.
     fraction = jnp.arange(count + 1) / count
-    sag = jnp.sqrt(jnp.maximum(count**2 - span**2, 0.0)) * 2 * fraction * (1 - fraction)
-    joints = jnp.zeros((count + 1, dim)).at[:, 0].set(span * fraction).at[:, -1].set(sag)
-    edges = [(i, i + 1) for i in range(count)]
-    masses = {"rod_masses": rod_mass, "hinge_masses": hinge_mass, "gravity": gravity}
-    return linkage(joints, edges, pins=(0, count), lengths=1.0, **masses)
+    height = jnp.sqrt(jnp.maximum(count**2 - span**2, 0.0)) * 2 * fraction * (1 - fraction)
+    joints = jnp.zeros((count + 1, dim))
+    joints = joints.at[:, 0].set(span * fraction)
+    joints = joints.at[:, -1].set(height)
+    return linkage(
+        joints,
+        edges=[(i, i + 1) for i in range(count)],
+        pins=(0, count),
+        lengths=1.0,
+        rod_masses=rod_mass,
+        hinge_masses=hinge_mass,
+        gravity=gravity,
+    )
 
 
 @checked
@@ -92,13 +102,18 @@ def four_rod_configuration(span: Number, X: Float[Array, "3"]) -> Float[Array, "
             f"X must be a point of the unit sphere, got {X.tolist()} of length {float(jnp.sqrt(X @ X)):.6g}"
         )
     rho = jnp.sqrt(1 - span / 4)
-    a, b = rho * X[0], rho * X[1]
-    left, right = 2 * (1 - 2 * a**2), 2 * (1 - 2 * b**2)
+    # The sines of a quarter of the angles by which the rods of the two pairs turn against each other.
+    a = rho * X[0]
+    b = rho * X[1]
+    # The lengths of the two pairs, from their pin to the middle hinge: 2 cos of half these angles.
+    left = 2 * (1 - 2 * a**2)
+    right = 2 * (1 - 2 * b**2)
     # Heron's formula, in which left + right − span = (2ρX₃)² on the sphere.
-    height = rho * X[2] * jnp.sqrt((left + right + span) * (span**2 - (left - right) ** 2)) / span
+    height = rho * X[2] * _height_factor(span, left, right) / span
     middle = jnp.stack([(span**2 + left**2 - right**2) / (2 * span), height])
     end = jnp.stack([span, jnp.zeros_like(span)])
-    return jnp.stack([_elbow(jnp.zeros_like(end), middle, left, a), middle, _elbow(middle, end, right, b)])
+    start = jnp.zeros_like(end)
+    return jnp.stack([_elbow(start, middle, left, a), middle, _elbow(middle, end, right, b)])
 
 
 @checked
@@ -122,19 +137,25 @@ def four_rod_point(span: Number, q: Float[Array, "3 2"]) -> Float[Array, "3"]:
         >>> print(gd.linkages.four_rod_point(3.0, q).round(6) + 0.0)
         [0.6 0.  0.8]
     """
-    span, ends = _checked_span(span, q.dtype), jnp.zeros((2, 1), q.dtype)
-    rods = jnp.diff(q, axis=0, prepend=ends.T, append=jnp.concatenate([span[None, None], ends[:1]], axis=1))
+    span = _checked_span(span, q.dtype)
+    start = jnp.zeros((1, 2), q.dtype)
+    end = jnp.stack([span, jnp.zeros_like(span)])[None]
+    rods = jnp.diff(q, axis=0, prepend=start, append=end)
     if not isinstance(rods, Tracer) and not np.allclose(np.linalg.norm(rods, axis=1), 1, atol=1e-6):
         raise ValueError(f"q must be hinges [3, 2] that four rods of length 1 join, got {q.tolist()} with span={span}")
-    first, second = rods[::2], rods[1::2]
-    turns = jnp.arctan2(first[:, 1] * second[:, 0] - first[:, 0] * second[:, 1], jnp.sum(first * second, axis=1))
+    # The angles by which the second rod of each pair turns to the right against the first.
+    first = rods[::2]
+    second = rods[1::2]
+    sines = first[:, 1] * second[:, 0] - first[:, 0] * second[:, 1]
+    turns = jnp.arctan2(sines, jnp.sum(first * second, axis=1))
     rho = jnp.sqrt(1 - span / 4)
     left, right = 2 * jnp.cos(turns / 2)
-    height = q[1, 1] * span / (rho * jnp.sqrt((left + right + span) * (span**2 - (left - right) ** 2)))
+    height = q[1, 1] * span / (rho * _height_factor(span, left, right))
     return jnp.append(jnp.sin(turns / 4) / rho, height)
 
 
-def _checked_span(span, dtype):
+def _checked_span(span: Number, dtype: DTypeLike) -> Scalar:
+    """The span as an array; ValueError where the configurations are no sphere."""
     span = jnp.asarray(span, dtype)
     if not isinstance(span, Tracer) and not 2 < float(span) < 4:
         raise ValueError(
@@ -144,8 +165,15 @@ def _checked_span(span, dtype):
     return span
 
 
-def _elbow(start, end, apart, a):
+def _height_factor(span: Scalar, left: Scalar, right: Scalar) -> Scalar:
+    """4 times the area of the triangle with these sides, divided by √(left + right − span)."""
+    return jnp.sqrt((left + right + span) * (span**2 - (left - right) ** 2))
+
+
+def _elbow(start: Float[Array, "2"], end: Float[Array, "2"], apart: Scalar, a: Scalar) -> Float[Array, "2"]:
     """The joint of two unit rods from `start` to `end`, which are `apart` = 2 cos(s/2); s is the angle by which the
     second rod turns to the right against the first, and a = sin(s/4). The joint is on the left side if a > 0."""
     along = (end - start) / apart
-    return (start + end) / 2 + 2 * a * jnp.sqrt(1 - a**2) * jnp.stack([-along[1], along[0]])
+    to_the_left = jnp.stack([-along[1], along[0]])
+    # Its distance from the line is sin(s/2).
+    return (start + end) / 2 + 2 * a * jnp.sqrt(1 - a**2) * to_the_left
