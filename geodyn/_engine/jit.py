@@ -7,6 +7,7 @@ import os
 import types
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
 import equinox as eqx
 import jax
@@ -18,6 +19,7 @@ from geodyn._engine import internals
 from geodyn._engine.devices import may_be_shared, placed_anywhere
 from geodyn._engine.tracing import undisturbed
 
+_Tree = TypeVar("_Tree")
 # The fewest members in a part of a batch: a machine may report more cores than it provides, and parts should stay long
 # enough to gain from batching.
 _FEWEST_MEMBERS = 8
@@ -150,7 +152,7 @@ def _cores() -> int:
     return (os.cpu_count() or 1) if jax.default_backend() == "cpu" else 1
 
 
-def traced_numbers(tree):
+def traced_numbers(tree: _Tree) -> _Tree:
     """The tree with every Python or numpy float replaced by an array, so that it is traced and not compiled into the
     program, and with every numpy integer replaced by a Python int, which is static."""
     # Most trees have no such numbers, and rebuilding a tree takes longer than looking at its leaves.

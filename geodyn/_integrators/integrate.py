@@ -3,6 +3,8 @@
 import functools
 import os
 from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple, cast
 
 import equinox as eqx
 import jax
@@ -17,8 +19,9 @@ from geodyn._engine.tracing import batched_as, undisturbed
 from geodyn._foundations.checks import a_number, array_of, numbers
 from geodyn._foundations.gate import checked
 from geodyn._foundations.results import RESULTS
-from geodyn._foundations.typing import Array, Count, Float, Numbers, Steps
+from geodyn._foundations.typing import Array, Bool, Count, Float, Int, Number, Numbers, Scalar, Steps
 from geodyn._integrators.contract.constraints import constraint_state, independence, is_consistent
+from geodyn._integrators.contract.contacts import Contacts
 from geodyn._integrators.contract.lagrangian import AbstractFlatLagrangian, check_kinetic
 from geodyn._integrators.contract.system import AbstractSystem
 from geodyn._integrators.impacts.path import advance_with_impacts, no_impacts, walked_with_impacts, with_padding
@@ -42,12 +45,23 @@ from geodyn._integrators.step.path import path, walked
 from geodyn._integrators.steppers.stepper import start_stepper, stepped
 from geodyn._integrators.trajectory import Impacts, Inputs, IntegrationError, Run, Stats, Trajectory
 
+# The memory in bytes that reverse mode may take for the stage values of a run.
 STAGE_MEMORY = 2**28
 # Constraints whose independence is less are called dependent where a step fails: within some 6 degrees.
 DEPENDENT = 0.1
 AT_START = RESULTS.overlapping, RESULTS.pressed_at_rest, RESULTS.inconsistent_start
 MOST_NUMBERS = 2**31
-ROWS = 6  # The number of arrays that are saved of a state: q, p, λ, frame, local error, v.
+# The number of arrays that are saved of a state: q, p, λ, frame, local error, v.
+ROWS = 6
+
+# Outside of jit, what is not traced stays in numpy, whose calls take less time.
+AnyArray = Array | np.ndarray
+# A number of steps or of saves: static, or an argument of a program that serves any number.
+Whole = int | Int[Array, ""]
+# The arrays (q, p, λ, frame, local error, v) of the saved states.
+Rows = tuple[AnyArray, ...]
+# The (t, contact, impulse) of the impacts.
+Struck = tuple[AnyArray, ...]
 
 
 @checked
@@ -122,47 +136,59 @@ def integrate(
         >>> print(f"{np.cos(2.0):.6f} {-np.sin(2.0) / 4:.6f}")
         -0.416147 -0.227324
     """
-    q, v = _initial(system, q0, v0 if p0 is None else _velocity(system, q0, v0, p0, t0))
-    steps, save_every = static_count("steps", steps), static_count("save_every", save_every)
+    if p0 is not None:
+        v0 = _velocity(system, q0, v0, p0, t0)
+    q, v = _initial(system, q0, v0)
+    steps = static_count("steps", steps)
+    save_every = static_count("save_every", save_every)
     max_impacts = static_count("max_impacts", max_impacts)
     reversible = system.contacts is None and system.is_smooth
     _check_times(t0, t1, steps, save_every, reversible)
     kind = type(system)  # Equinox makes a pytree of every bound method, `system.check`, which takes 50 µs.
     constraints = kind.count_constraints(system, q)
     method = _method(system, method, q, constraints)
-    system, method = traced_numbers(system), traced_numbers(method)
+    system = traced_numbers(system)
+    method = traced_numbers(method)
     h = _number((t1 - t0) / steps, q.dtype)  # It is traced wherever anything is.
-    h = h if reversible or not isinstance(h, Tracer) else h * jnp.where(h > 0, 1.0, jnp.nan)
-    counts = {"steps": steps, "save_every": save_every, "max_impacts": max_impacts}
-    watched = system.contacts is not None and isinstance(method, AbstractCollocation)
-    most, saves = max_impacts if watched else 0, steps // save_every
+    if isinstance(h, Tracer) and not reversible:
+        # Nothing can be raised for a traced time.
+        h = h * jnp.where(h > 0, 1.0, jnp.nan)
+    saves = steps // save_every
     if saves * ROWS * q.size > MOST_NUMBERS:
         raise ValueError(
             f"steps={steps} with save_every={save_every} would save {saves} states of {q.size} coordinates, more than "
             "fit into the memory: save fewer of them, by a larger save_every"
         )
+    contacts = system.contacts
+    watched = contacts is not None and isinstance(method, AbstractCollocation)
+    most = max_impacts if watched else 0
     if most and system.charts is not None:
         raise ValueError("system has contacts, which need a space of a single chart: give the space another chart")
     concrete = not any(isinstance(x, Tracer) for x in jax.tree.leaves((system, method, q, v, t0, t1, h)))
-    t0, t1 = (np.asarray(t, q.dtype) if concrete else jnp.asarray(t, q.dtype) for t in (t0, t1))
+    as_array = np.asarray if concrete else jnp.asarray
+    t0 = as_array(t0, q.dtype)
+    t1 = as_array(t1, q.dtype)
     if concrete:
         kind.check(system, t0, np.asarray(q), None if v is None else np.asarray(v))
-        if system.contacts is not None and most and system.contacts.elastic:
-            system = _with_rest(system, method, t0, h, q, v)
+        if contacts is not None and most and contacts.elastic:
+            system = _with_rest(system, contacts, method, t0, h, q, v)
     elif checkpoint is not None:
         raise ValueError(f"checkpoint={checkpoint} has no place inside of jit, vmap or grad")
-    args, in_view = (system, method, t0, h, q, v), concrete and (progress or checkpoint is not None)
+    counts = {"steps": steps, "save_every": save_every, "max_impacts": max_impacts}
+    in_view = concrete and (progress or checkpoint is not None)
     whole = plan(saves, save_every, 2 * ROWS * (q.size + constraints), in_view)
+    initial = (system, method, t0, h, q, v)
     if in_view or (concrete and saves > whole.room):
-        inputs = {"q0": q, "v0": v, "t0": t0, "t1": t1, **counts}
-        folder = None if checkpoint is None else opened(checkpoint, named_inputs(system, method, **inputs))
-        end, rows, impacts = _by_parts(*args, most, whole, folder, progress)
+        folder = None
+        if checkpoint is not None:
+            folder = opened(checkpoint, named_inputs(system, method, q0=q, v0=v, t0=t0, t1=t1, **counts))
+        end, rows, struck = _by_parts(*initial, most, whole, folder, progress)
+    elif concrete:
+        end, rows, struck = _whole(*initial, **_traced_counts(saves, save_every, most, whole.room))
     else:
-        options = {"saves": saves, "every": save_every, "most": most}
-        options = _counted(**options, room=whole.room) if concrete else options
-        end, rows, impacts = _whole(*args, **options)
-    impacts = Impacts(*jit(with_padding)(most, *(impacts or ()))) if most else None
-    trajectory = _trajectory(system, method, (t0, t1, h), q, v, end, rows, impacts, **counts)
+        end, rows, struck = _whole(*initial, saves=saves, every=save_every, most=most)
+    impacts = Impacts(*jit(with_padding)(most, *(struck or ()))) if most else None
+    trajectory = _trajectory(system, method, (t0, t1, h), q, v, end, rows, impacts, counts)
     if throw and not isinstance(trajectory.result, Tracer):  # It is known outside of jit, in derivatives too.
         with short_errors():
             _raise_failure(trajectory)
@@ -170,48 +196,59 @@ def integrate(
 
 
 @partial(jax.jit, static_argnums=1)
-def _number(x, dtype):
+def _number(x: Number, dtype: np.dtype) -> Scalar:
     return jnp.asarray(x, dtype)  # Without jit it takes three times as long.
 
 
-def _cast(x, dtype):
+def _cast(x: AnyArray, dtype: np.dtype) -> AnyArray:
     if isinstance(x, np.ndarray):
         return np.array(x, dtype)  # A copy, since the steps may still read it when the caller changes the original.
     return x if x.dtype == dtype and not x.weak_type else x.astype(dtype)
 
 
-def _initial(system, q0, v0):
+def _initial(system: AbstractSystem, q0: Numbers, v0: Numbers | None) -> tuple[AnyArray, AnyArray | None]:
+    """(q, v), checked, as arrays of the same shape and precision."""
     wanted = "real numbers in the shape of a configuration"
     q = array_of("q0", q0, wanted)
-    dtype = jnp.result_type(q.dtype, *() if jnp.issubdtype(q.dtype, jnp.floating) else (float,))
+    is_float = jnp.issubdtype(q.dtype, jnp.floating)
+    dtype = jnp.result_type(q.dtype) if is_float else jnp.result_type(q.dtype, float)
     if dtype.itemsize < 4:
         raise ValueError(f"q0 must be numbers of float32 or float64, got {dtype}: give q0.astype(float)")
     q = _cast(q, dtype)
-    v = None if v0 is None else _cast(array_of("v0", v0, wanted), dtype)
-    v = np.zeros(q.shape, dtype) if v is None and system.starts_at_rest else v
+    v = None
+    if v0 is not None:
+        v = _cast(array_of("v0", v0, wanted), dtype)
+    elif system.starts_at_rest:
+        v = np.zeros(q.shape, dtype)
     if v is not None and v.shape != q.shape:
         raise ValueError(f"v0 must have the shape of q0, {q.shape}; got {v.shape}")
     for name, value in (("q0", q), ("v0", v)):
-        if value is not None and not isinstance(value, Tracer) and not np.all(np.isfinite(np.asarray(value))):
+        if value is None or isinstance(value, Tracer):
+            continue
+        if not np.all(np.isfinite(np.asarray(value))):
             raise ValueError(f"{name} must be finite, got {np.asarray(value)}")
     return q, v
 
 
-def _velocity(system, q0, v0, p0, t0):
+def _velocity(system: AbstractSystem, q0: Numbers, v0: Numbers | None, p0: Numbers, t0: Numbers) -> Array:
     """The initial velocity that belongs to the momentum p0."""
     if v0 is not None:
         raise ValueError("give either v0 or p0, not both")
-    q, p = _initial(system, q0, None)[0], numbers("p0", p0, "real numbers in the shape of a configuration")
+    q, _ = _initial(system, q0, None)
+    p = numbers("p0", p0, "real numbers in the shape of a configuration")
     if p.shape != q.shape:
         raise ValueError(f"p0 must have the shape of q0, {q.shape}; got {p.shape}")
-    return jit(_raised)(system, jnp.asarray(t0, q.dtype), q, p.astype(q.dtype))
+    return jit(_velocity_at)(system, jnp.asarray(t0, q.dtype), q, p.astype(q.dtype))
 
 
-def _raised(system, t, q, p):
+def _velocity_at(
+    system: AbstractSystem, t: Scalar, q: Float[Array, "..."], p: Float[Array, "..."]
+) -> Float[Array, "..."]:
+    """The velocity of a momentum, both in the shape of a configuration."""
     return system.velocity(t, q.reshape(-1), p.reshape(-1)).reshape(q.shape)
 
 
-def _check_times(t0, t1, steps, save_every, reversible: bool):
+def _check_times(t0: Numbers, t1: Numbers, steps: int, save_every: int, reversible: bool) -> None:
     if steps % save_every:
         raise ValueError(f"save_every must divide steps={steps}, got {save_every}")
     a_number("t0", t0)
@@ -231,7 +268,7 @@ def _default(constrained: bool) -> AbstractCollocation:
     return RadauIIA(3) if constrained else Gauss(3)
 
 
-def _method(system, method, q, constraints: int):
+def _method(system: AbstractSystem, method: Any, q: AnyArray, constraints: int) -> AbstractMethod:
     """The method asked for or the default one, checked against the system's constraints."""
     if method is None:
         method = _default(constraints > 0)
@@ -240,47 +277,69 @@ def _method(system, method, q, constraints: int):
             f"method must be gd.Gauss(3), gd.RadauIIA(3), gd.methods.Collocation(tableau) or a stepper; got {method!r}"
         )
     if isinstance(method, AbstractCollocation):
-        if formulation_of(method, constraints).at_end and constraints > _count_holonomic(system, q):
-            raise ValueError(
-                f"formulation={method.formulation!r} bounds only the end of a step, and nonholonomic constraints every "
-                "stage: use method=gd.RadauIIA(3)"
-            )
-        if not system.is_smooth:
-            raise ValueError(
-                "the system has elements such as gd.friction.DryFriction, whose force jumps where they slip the other "
-                "way: collocation cannot follow that, take method=gd.friction.IncrementalPotential()"
-            )
-        if system.contacts is not None and not method.tableau.has_distinct_nodes:
-            raise ValueError(
-                "the system has contacts, whose impacts are found on the polynomial of a step: that needs a method "
-                f"with distinct nodes, and those of {method.tableau} are {method.tableau.c.tolist()}: take "
-                "method=gd.Gauss(3), or gd.RadauIIA(3) where there are constraints"
-            )
-        if system.contacts is not None and system.contacts.jumping:
-            raise ValueError(
-                "the system has contacts such as gd.rigid.Polyhedra, whose gaps jump where features lose each other: "
-                "no moment of impact can be found there, take method=gd.methods.Moreau()"
-            )
+        _check_collocation(system, method, q, constraints)
     return method
 
 
-def _count_holonomic(system, q):
+def _check_collocation(system: AbstractSystem, method: AbstractCollocation, q: AnyArray, constraints: int) -> None:
+    """ValueError where collocation cannot follow the system."""
+    if formulation_of(method, constraints).at_end and constraints > _count_holonomic(system, q):
+        raise ValueError(
+            f"formulation={method.formulation!r} bounds only the end of a step, and nonholonomic constraints every "
+            "stage: use method=gd.RadauIIA(3)"
+        )
+    if not system.is_smooth:
+        raise ValueError(
+            "the system has elements such as gd.friction.DryFriction, whose force jumps where they slip the other "
+            "way: collocation cannot follow that, take method=gd.friction.IncrementalPotential()"
+        )
+    if system.contacts is not None and not method.tableau.has_distinct_nodes:
+        raise ValueError(
+            "the system has contacts, whose impacts are found on the polynomial of a step: that needs a method "
+            f"with distinct nodes, and those of {method.tableau} are {method.tableau.c.tolist()}: take "
+            "method=gd.Gauss(3), or gd.RadauIIA(3) where there are constraints"
+        )
+    if system.contacts is not None and system.contacts.jumping:
+        raise ValueError(
+            "the system has contacts such as gd.rigid.Polyhedra, whose gaps jump where features lose each other: "
+            "no moment of impact can be found there, take method=gd.methods.Moreau()"
+        )
+
+
+def _count_holonomic(system: AbstractSystem, q: AnyArray) -> int:
     return jax.eval_shape(system.constraint, jnp.zeros((), q.dtype), q.reshape(-1)).size
 
 
-def _with_rest(system, method, t0, h, q, v):
+def _with_rest(
+    system: AbstractSystem,
+    contacts: Contacts,
+    method: AbstractMethod,
+    t0: AnyArray,
+    h: Scalar,
+    q: AnyArray,
+    v: AnyArray | None,
+) -> AbstractSystem:
     """The system, or, if contacts are pressed at rest from the start, the same system whose contacts may be at rest."""
     if jit(_least_gap)(system, t0, q) > np.sqrt(np.finfo(q.dtype).eps):
         return system
     first = jit(_begin)(system, method, t0, h, q, v)
-    return system.contacts.with_rest() if np.any(jit(pressed_contacts)(system, None, t0, h, first)[1]) else system
+    _, pressed = jit(pressed_contacts)(system, None, t0, h, first)
+    return contacts.with_rest() if contacts.with_rest is not None and np.any(pressed) else system
 
 
-def _least_gap(system, t, q):
-    return jnp.min(system.contacts.gap(t, q.reshape(-1)))
+def _least_gap(system: AbstractSystem, t: Scalar, q: Float[Array, "..."]) -> Scalar:
+    contacts = cast(Contacts, system.contacts)
+    return jnp.min(contacts.gap(t, q.reshape(-1)))
 
 
-def _begin(system, method, t0, h, q, v):
+def _begin(
+    system: AbstractSystem,
+    method: AbstractMethod,
+    t0: Scalar,
+    h: Scalar,
+    q: Float[Array, "..."],
+    v: Float[Array, "..."] | None,
+) -> State:
     """The initial `State`, of flat arrays, with the multipliers there. It is a failure if q and v are no state of the
     system, of which `check` tells more where they are known."""
     flat = q.reshape(-1)
@@ -292,7 +351,8 @@ def _begin(system, method, t0, h, q, v):
         # It only says where the search for the stage values begins.
         first = eqx.tree_at(lambda s: s.history, first, jax.lax.stop_gradient(first.history))
     valid = is_consistent(system, t0, flat, velocity)
-    return eqx.tree_at(lambda s: s.result, first, jnp.where(valid, first.result, RESULTS.inconsistent_start))
+    result = jnp.where(valid, first.result, RESULTS.inconsistent_start)
+    return eqx.tree_at(lambda s: s.result, first, result)
 
 
 class Reached(eqx.Module):
@@ -304,7 +364,7 @@ class Reached(eqx.Module):
     result: Array
 
     @property
-    def alive(self):
+    def alive(self) -> Array:
         """Whether no step has failed."""
         return self.state.alive
 
@@ -314,162 +374,308 @@ def _at_grid_time(state: State | Moving) -> State:
     return state.state if isinstance(state, Moving) else state
 
 
-def _start(system, method, t0, h, q, v, most: int) -> Reached:
-    # With contacts too: XLA would take seconds to compile which of them are pressed.
-    def begun(system, method, t0, h, q, v):
+def _start(
+    system: AbstractSystem,
+    method: AbstractMethod,
+    t0: Scalar,
+    h: Scalar,
+    q: Float[Array, "..."],
+    v: Float[Array, "..."] | None,
+    most: int,
+) -> Reached:
+    """The start of a run, in which contacts are watched if `most` is positive."""
+
+    def begin(
+        system: AbstractSystem,
+        method: AbstractMethod,
+        t0: Scalar,
+        h: Scalar,
+        q: Float[Array, "..."],
+        v: Float[Array, "..."] | None,
+    ) -> tuple[State | Moving, Array]:
         first = _begin(system, method, t0, h, q, v)
         return start_of_path(system, t0, h, first) if most else first, first.result
 
-    state, result = native_of(begun, system, method, t0, h, q, v)
+    # By our compiler with contacts too: XLA would take seconds to compile which of them are pressed.
+    state, result = native_of(begin, system, method, t0, h, q, v)
     return Reached(state, no_facts(q.dtype), result)
 
 
-def _run(system, method, t0, h, begin: Reached, *, saves: int, every, most: int, made=None, limit=None):
+def _run(
+    system: AbstractSystem,
+    method: AbstractMethod,
+    t0: Scalar,
+    h: Scalar,
+    begin: Reached,
+    *,
+    saves: int,
+    every: Whole,
+    most: int,
+    made: Whole | None = None,
+    limit: Whole | None = None,
+) -> tuple[Reached, Rows, Struck | None]:
     """(Reached, rows, impacts) after `saves` × `every` steps. The rows are (q, p, λ, frame, local error, v) at the
     start and after every `every`-th step, NaN after a failure. If `made` and `limit` are given, only the first `made`
     saves are computed, with up to `limit` impacts."""
     state = _at_grid_time(begin.state)
-    after, (*saved, impacts) = _advance(system, method, t0, h, begin.state, saves, every, most, made, limit)
+    after, (*saved, struck) = _advance(system, method, t0, h, begin.state, saves, every, most, made, limit)
+    end = _at_grid_time(after)
+    # The multipliers at the start stand in the history behind the velocities; of collocation these are ℓ = hλ.
     multipliers: Float[Array, "s c"] = saved[2]
-    end, n, c = _at_grid_time(after), state.q.shape[0], multipliers.shape[1]
+    n = state.q.shape[0]
+    c = multipliers.shape[1]
     lam = state.history[-1, n : n + c] / (1 if isinstance(method, AbstractStepper) else h)
     here = (state.q, state.p, lam, state.frame, state.errors[:1])
     q, p, lam, frame, error = (jnp.concatenate([a[None], b]) for a, b in zip(here, saved, strict=True))
     t = t0 + h * (state.step + every * jnp.arange(saves + 1))
-    rows = t, q, p, lam
-    v, lam, facts, result = judged(system, method, h, state.step == 0, end, begin.facts, rows, made, most)
-    return Reached(after, facts, result), (q, p, lam, frame, error, v), impacts
+    v, lam, facts, result = judged(system, method, h, state.step == 0, end, begin.facts, (t, q, p, lam), made, most)
+    return Reached(after, facts, result), (q, p, lam, frame, error, v), struck
 
 
-def _advance(system, method, t0, h, state: State | Moving, saves: int, every, most: int, made, limit):
+def _advance(
+    system: AbstractSystem,
+    method: AbstractMethod,
+    t0: Scalar,
+    h: Scalar,
+    state: State | Moving,
+    saves: int,
+    every: Whole,
+    most: int,
+    made: Whole | None,
+    limit: Whole | None,
+) -> tuple[State | Moving, tuple[Any, ...]]:
     """(state, (q, p, λ, frame, local error, impacts)) after `saves` × `every` steps. The values are those after every
     `every`-th step, NaN after a failure. The impacts are None unless `most` is positive."""
     if isinstance(state, Moving):
         if made is not None:
             return walked_with_impacts(system, method, t0, h, state, saves, every, most, made, limit)
         return advance_with_impacts(system, method, t0, h, state, saves, every, most)
-    n, c = state.q.shape[0], system.count_constraints(state.q)
-
-    def run(state, saves, every, made=None):
-        if isinstance(method, AbstractStepper):
-            return stepped(system, t0, h, state, method=method, saves=saves, every=every, made=made)
-        if made is None:
-            state, steps = path(system, t0, h, state, method=method, saves=saves, every=every)
-        else:
-            state, steps = walked(system, t0, h, state, method, saves, every, made)
-        saved = (steps.q, steps.p, steps.w[:, -1, n : n + c] / h, steps.frame, steps.error)
-        return state, jax.tree.map(lambda x: jnp.where(steps.good[:, None], x, jnp.nan), saved)
-
     if made is not None:
-        state, saved = run(state, saves, every, made)
-        return state, (*saved, None)
+        end, saved = _steps(system, method, t0, h, state, saves, every, made)
+        return end, (*saved, None)
     # Reverse mode stores the stage values of all steps. If that is too much, the run is checkpointed, so that only the
-    # stage values of one part are stored at a time: of the steps to some saves, or of a piece of the steps to one save.
+    # stage values of one piece are stored at a time.
     least = saves * every * state.history.size * state.q.dtype.itemsize / STAGE_MEMORY
-    parts = _parts(saves, least)
     if least <= 1:
-        state, saved = run(state, saves, every)
-        return state, (*saved, None)
-    pieces = _parts(every, least / parts)
-    piece = jax.checkpoint(lambda state, _: run(state, saves // parts, every // pieces), prevent_cse=False)
+        end, saved = _steps(system, method, t0, h, state, saves, every)
+    else:
+        end, saved = _checkpointed_steps(system, method, t0, h, state, saves, every, least)
+    return end, (*saved, None)
 
-    def part(state, _):
-        state, saved = jax.lax.scan(piece, state, None, length=pieces)
+
+def _steps(
+    system: AbstractSystem,
+    method: AbstractMethod,
+    t0: Scalar,
+    h: Scalar,
+    state: State,
+    saves: int,
+    every: Whole,
+    made: Whole | None = None,
+) -> tuple[State, tuple[Array, ...]]:
+    """(state, (q, p, λ, frame, local error)) as `_advance` returns them, without contacts."""
+    if isinstance(method, AbstractStepper):
+        return stepped(system, t0, h, state, method=method, saves=saves, every=every, made=made)
+    n = state.q.shape[0]
+    c = system.count_constraints(state.q)
+    if made is None:
+        end, steps = path(system, t0, h, state, method=method, saves=saves, every=every)
+    else:
+        end, steps = walked(system, t0, h, state, method, saves, every, made)
+    saved = (steps.q, steps.p, steps.w[:, -1, n : n + c] / h, steps.frame, steps.error)
+    return end, jax.tree.map(lambda x: jnp.where(steps.good[:, None], x, jnp.nan), saved)
+
+
+def _checkpointed_steps(
+    system: AbstractSystem,
+    method: AbstractMethod,
+    t0: Scalar,
+    h: Scalar,
+    state: State,
+    saves: int,
+    every: int,
+    least: float,
+) -> tuple[State, tuple[Array, ...]]:
+    """`_steps`, of which reverse mode stores the stage values of one piece at a time. There are at least `least`
+    pieces, as far as these have whole steps: the steps to some of the saves, or some of the steps to one save."""
+    parts = _parts(saves, least)
+    pieces = _parts(every, least / parts)
+
+    def piece(state: State, _: None) -> tuple[State, tuple[Array, ...]]:
+        return _steps(system, method, t0, h, state, saves // parts, every // pieces)
+
+    checkpointed = jax.checkpoint(piece, prevent_cse=False)
+
+    def part(state: State, _: None) -> tuple[State, tuple[Array, ...]]:
+        state, saved = jax.lax.scan(checkpointed, state, None, length=pieces)
         return state, jax.tree.map(lambda x: x[-1], saved)
 
-    state, saved = jax.lax.scan(part, state, None, length=parts)
-    return state, (*jax.tree.map(lambda x: x.reshape(saves, *x.shape[2:]), saved), None)
+    end, saved = jax.lax.scan(part, state, None, length=parts)
+    return end, jax.tree.map(lambda x: x.reshape(saves, *x.shape[2:]), saved)
 
 
-def _parts(saves, least):
-    """The smallest divisor of `saves` that is at least `least`."""
-    return next(k for k in range(1, saves + 1) if saves % k == 0 and k >= min(least, saves))
+def _parts(count: int, least: float) -> int:
+    """The smallest divisor of `count` that is at least `least`, or `count`."""
+    return next(k for k in range(1, count + 1) if count % k == 0 and k >= min(least, count))
 
 
-def _from_start(system, method, t0, h, q, v, *, most: int, **options):
+class End(NamedTuple):
+    """What a trajectory tells of the end of a run: the numbers of steps, of iterations and of Jacobians, the `errors`
+    of the last state, and the result."""
+
+    steps: Int[Array, ""]
+    iterations: Int[Array, ""]
+    jacobians: Int[Array, ""]
+    errors: Float[Array, " e"]
+    result: Int[Array, ""]
+
+
+def _end_of(reached: Reached) -> End:
+    state = _at_grid_time(reached.state)
+    return End(state.step, state.iterations, state.jacobians, state.errors, reached.result)
+
+
+def _from_start(
+    system: AbstractSystem,
+    method: AbstractMethod,
+    t0: Scalar,
+    h: Scalar,
+    q: Float[Array, "..."],
+    v: Float[Array, "..."] | None,
+    *,
+    saves: int,
+    every: Whole,
+    most: int,
+    made: Whole | None = None,
+    limit: Whole | None = None,
+) -> tuple[End, Rows, Struck | None]:
+    """(end, rows, impacts) of a run from its start, as of `_run`; the derivatives of rows after a failure are NaN."""
     begin = _start(system, method, t0, h, q, v, most)
-    end, rows, impacts = _run(system, method, t0, h, begin, most=most, **options)
-    ends = tuple(_at_grid_time(reached.state) for reached in (begin, end))
+    reached, rows, struck = _run(
+        system, method, t0, h, begin, saves=saves, every=every, most=most, made=made, limit=limit
+    )
+    ends = (_at_grid_time(begin.state), _at_grid_time(reached.state))
     # Traced once for all rows.
-    failed = jax.tree_util.Partial(jit(_failed), system, method, t0, h, ends, rows[:3], options["every"], most)
-    sources = system, method, t0, h, q, v
-    rows = rows[0], *batched_as(rows[0], rows[1:])  # Not all depend on what the positions depend on.
-    rows = tuple(no_derivative_where(failed, row, sources) for row in rows)  # One by one, since many need not all.
-    return _ended(end), rows, impacts  # Each array that is returned takes some microseconds.
+    lost = jax.tree_util.Partial(jit(_without_derivative), system, method, t0, h, ends, rows[:3], every, most)
+    first, *others = rows
+    rows = (first, *batched_as(first, tuple(others)))  # Not all depend on what the positions depend on.
+    sources = (system, method, t0, h, q, v)
+    rows = tuple(no_derivative_where(lost, row, sources) for row in rows)  # One by one, since many need not all.
+    return _end_of(reached), rows, struck  # Each array that is returned takes some microseconds.
 
 
-def _failed(system, method, t0, h, ends: tuple[State, State], rows, every, most: int):
+def _without_derivative(
+    system: AbstractSystem,
+    method: AbstractMethod,
+    t0: Scalar,
+    h: Scalar,
+    ends: tuple[State, State],
+    rows: tuple[Float[Array, "T n"], Float[Array, "T k"], Float[Array, "T c"]],
+    every: Whole,
+    most: int,
+) -> Bool[Array, " T"]:
     """Which rows (q, p, λ) have no derivative: those after a failed step, and all if they are numbers without a correct
     digit. `ends` are the states at the start and at the end."""
     t = t0 + h * every * jnp.arange(len(rows[0]))
-    facts = no_facts(h.dtype)
-    result = judged(system, method, h, ends[0].step == 0, ends[1], facts, (t, *rows), None, most)[3]
+    begin, end = ends
+    *_, result = judged(system, method, h, begin.step == 0, end, no_facts(h.dtype), (t, *rows), None, most)
     return jnp.isnan(rows[0][:, 0]) | (result == RESULTS.digits_lost) | (result == RESULTS.under_resolved)
 
 
-def _ended(end: Reached):
-    """What a trajectory tells of the end: ((steps, iterations, Jacobians), errors, result)."""
-    state = _at_grid_time(end.state)
-    return (state.step, state.iterations, state.jacobians), state.errors, end.result
-
-
-def _trajectory(system, method, times, q, v, end, rows, impacts: Impacts | None, **counts):
-    steps, errors, result = end
-    columns, h, further = _columns(times, q, v, steps, errors, rows, counts=tuple(counts.items()))
-    known = {"carried": Carried(Run(system, method)), "result": result, "step_size": h, "impacts": impacts}
-    return Trajectory(*columns, **known, **further)
+def _trajectory(
+    system: AbstractSystem,
+    method: AbstractMethod,
+    times: tuple[AnyArray, AnyArray, AnyArray],
+    q: AnyArray,
+    v: AnyArray | None,
+    end: End,
+    rows: Rows,
+    impacts: Impacts | None,
+    counts: dict[str, int],
+) -> Trajectory:
+    columns, h, further = _columns(times, q, v, end, rows, counts=tuple(counts.items()))
+    carried = Carried(Run(system, method))
+    return Trajectory(*columns, carried=carried, result=end.result, step_size=h, impacts=impacts, **further)
 
 
 @partial(jax.jit, static_argnames="counts")
-def _columns(times, q0, v0, steps, errors, rows, *, counts):
+def _columns(
+    times: tuple[Scalar, Scalar, Scalar],
+    q0: Float[Array, "..."],
+    v0: Float[Array, "..."] | None,
+    end: End,
+    rows: Rows,
+    *,
+    counts: tuple[tuple[str, int], ...],
+) -> tuple[tuple[Array, ...], Scalar, dict[str, Any]]:
     """((t, q, v, p, λ), h, the further fields of a `Trajectory`) of the rows, with q, v and p in the shape of a
     configuration. They are made here since that costs less for each call."""
-    inputs = Inputs(q0, v0, *times[:2], **dict(counts))
-    count, every = min(len(rows[0]), inputs.steps // inputs.save_every + 1), inputs.save_every
+    t0, t1, h = times
+    inputs = Inputs(q0, v0, t0, t1, **dict(counts))
+    every = inputs.save_every
+    count = min(len(rows[0]), inputs.steps // every + 1)
     q, p, lam, frame, error, v = (x[:count] for x in rows)
-    (t0, _, h), full = times, (count, *q0.shape)
     t = t0 + h * every * jnp.arange(count, dtype=q.dtype)
-    p = p.reshape(full) if p.shape == q.shape else p
-    frame = frame if frame.size else None
-    made, iterations, jacobians = steps
-    stats = Stats(made, iterations, jacobians, errors[1])
-    further = {"inputs": inputs, "frame": frame, "local_error": error[:, 0], "stats": stats}
-    return (t, q.reshape(full), v.reshape(full), p, lam), h, further
+    shape = (count, *q0.shape)
+    p = p.reshape(shape) if p.shape == q.shape else p
+    further = {
+        "inputs": inputs,
+        "frame": frame if frame.size else None,
+        "local_error": error[:, 0],
+        "stats": Stats(end.steps, end.iterations, end.jacobians, end.errors[1]),
+    }
+    return (t, q.reshape(shape), v.reshape(shape), p, lam), h, further
 
 
-def _raise_failure(trajectory):
+def _raise_failure(trajectory: Trajectory) -> None:
     result = RESULTS(int(trajectory.result))
     if result == RESULTS.successful:
         return
     trajectory = jax.tree.map(jax.lax.stop_gradient, trajectory)
+    inputs = cast(Inputs, trajectory.inputs)
     if result == RESULTS.not_finite and isinstance(trajectory.system, AbstractFlatLagrangian):
-        check_kinetic(trajectory.system, trajectory.inputs.t0, trajectory.inputs.q0, trajectory.inputs.v0)
+        check_kinetic(trajectory.system, inputs.t0, inputs.q0, inputs.v0)
+    message = _failure(result, trajectory)
+    if message is not None:
+        raise IntegrationError(message, trajectory)
+
+
+def _failure(result: RESULTS, trajectory: Trajectory) -> str | None:
+    """What is said of a failure; None where the run was only interrupted."""
+    steps = int(trajectory.stats.steps)
+
+    def time_after(steps: int) -> float:
+        return float(trajectory.t[0]) + steps * float(trajectory.step_size)
+
     if result == RESULTS.contact_unresolved:
-        t = float(trajectory.t[0]) + int(trajectory.stats.steps) * float(trajectory.step_size)
-        raise IntegrationError(f"after t = {t:.6g} {result.message}", trajectory)
+        return f"after t = {time_after(steps):.6g} {result.message}"
     if result in (RESULTS.too_many_impacts, RESULTS.friction_at_rest, RESULTS.impact_unsolved):
-        times = np.asarray(trajectory.impacts.t)
-        after = np.max(times, where=np.isfinite(times), initial=float(trajectory.t[0]))
+        times = np.asarray(cast(Impacts, trajectory.impacts).t)
+        last = np.max(times, where=np.isfinite(times), initial=float(trajectory.t[0]))
         word = "after" if result == RESULTS.too_many_impacts else "at"
-        raise IntegrationError(f"{word} t = {after:.6g} {result.message}", trajectory)
+        return f"{word} t = {last:.6g} {result.message}"
     if result in (*AT_START, RESULTS.digits_lost, RESULTS.under_resolved):
-        raise IntegrationError(result.message, trajectory)
+        return result.message
     if result in (RESULTS.not_converged, RESULTS.not_finite, RESULTS.charts_disagree):
-        done = int(trajectory.stats.steps) - 1
-        t = float(trajectory.t[0]) + done * float(trajectory.step_size)
-        why = (result == RESULTS.not_converged and _advice(trajectory, t)) or result.message
-        raise IntegrationError(
-            f"step {done + 1} at t = {t:.6g} failed: {why}. The error's .trajectory (or throw=False) holds "
-            "what was computed",
-            trajectory,
+        t = time_after(steps - 1)
+        advised = _advice(trajectory, t) if result == RESULTS.not_converged else ""
+        why = advised or result.message
+        return (
+            f"step {steps} at t = {t:.6g} failed: {why}. The error's .trajectory (or throw=False) holds "
+            "what was computed"
         )
+    return None
 
 
-def _advice(trajectory, failed) -> str:
+def _advice(trajectory: Trajectory, failed: float) -> str:
     """What is known of the step from the time `failed`, from the last saved state before it."""
-    last = int(np.sum(np.isfinite(trajectory.q.reshape(len(trajectory.q), -1)[:, 0]))) - 1
-    t, q, v = (x[last] for x in (trajectory.t, trajectory.q, trajectory.v))
-    q, v, h, system = q.reshape(-1), v.reshape(-1), trajectory.step_size, trajectory.system
+    system = cast(AbstractSystem, trajectory.system)
+    finite = np.isfinite(trajectory.q.reshape(len(trajectory.q), -1)[:, 0])
+    last = int(np.sum(finite)) - 1
+    t = trajectory.t[last]
+    q = trajectory.q[last].reshape(-1)
+    v = trajectory.v[last].reshape(-1)
+    h = trajectory.step_size
     if isinstance(trajectory.method, AbstractStepper):
         return advice(trajectory.method, system, t, h, q, v)
     further = failed - t + h
@@ -483,47 +689,72 @@ def _advice(trajectory, failed) -> str:
     return ""
 
 
-def _is_dependent(system, t, q, v) -> bool:
+def _is_dependent(system: AbstractSystem, t: Scalar, q: Float[Array, " n"], v: Float[Array, " n"]) -> bool:
     """Whether the constraints are dependent near a place at which they are about fulfilled."""
     missed, _, gram = map(np.asarray, constraint_state(system, q, v, t))
-    return bool(np.max(np.abs(missed)) < 0.1 * (1 + np.max(np.abs(q))) and independence(gram) < DEPENDENT)
+    fulfilled = np.max(np.abs(missed)) < 0.1 * (1 + np.max(np.abs(q)))
+    return bool(fulfilled and independence(gram) < DEPENDENT)
 
 
-def _by_parts(system, method, t0, h, q, v, most, whole: Plan, folder, progress):
+def _by_parts(
+    system: AbstractSystem,
+    method: AbstractMethod,
+    t0: AnyArray,
+    h: AnyArray,
+    q: AnyArray,
+    v: AnyArray | None,
+    most: int,
+    whole: Plan,
+    folder: Path | None,
+    progress: bool,
+) -> tuple[End, Rows, Struck]:
     """(end, rows, impacts) as `_from_start` returns them, by a host loop over jitted parts."""
-    begin = _begun(system, method, t0, h, q, v, min(most, 1))
+    begin = _first(system, method, t0, h, q, v, min(most, 1))
 
-    def advance(reached, rows, stride):
-        options = _counted(rows, stride, most, whole.room)
-        reached, saved, impacts = _part(system, method, t0, h, reached, **options)
-        return reached, saved, impacts or ()
+    def advance(reached: Reached, count: int, stride: int) -> tuple[Reached, Rows, Struck]:
+        counts = _traced_counts(count, stride, most, whole.room)
+        reached, saved, struck = _part(system, method, t0, h, reached, **counts)
+        return reached, saved, struck or ()
 
-    pieces = by_parts(advance, Piece(begin, *_no_saves(system, method, begin, most), 0), whole, folder, progress)
-    rows, impacts = (
-        jax.tree.map(lambda *x: np.concatenate(x), *(getattr(piece, name) for piece in pieces))
-        for name in ("rows", "others")
-    )
-    end, missing = pieces[-1].state, whole.rows // whole.kept + 1 - len(rows[0])
+    nothing = Piece(begin, *_no_saves(system, method, begin, most), 0)
+    pieces = by_parts(advance, nothing, whole, folder, progress)
+    rows = _join([piece.rows for piece in pieces])
+    struck = _join([piece.others for piece in pieces])
+    end = pieces[-1].state
+    missing = whole.rows // whole.kept + 1 - len(rows[0])
     if missing and bool(end.alive):
         end = eqx.tree_at(lambda end: end.result, end, jnp.asarray(RESULTS.interrupted))
     elif missing:
         rows = [np.concatenate([x, np.full((missing, *x.shape[1:]), np.nan, x.dtype)]) for x in rows]
-    return _ended(end), jax.device_put(list(rows), getattr(q, "sharding", None)), impacts
+    return _end_of(end), tuple(jax.device_put(list(rows), getattr(q, "sharding", None))), struck
 
 
-def _counted(saves: int, every: int, most: int, room: int) -> dict:
+def _join(parts: list[tuple[AnyArray, ...]]) -> tuple[np.ndarray, ...]:
+    return jax.tree.map(lambda *arrays: np.concatenate(arrays), *parts)
+
+
+def _traced_counts(saves: int, every: int, most: int, room: int) -> dict[str, Any]:
     """The options of `_run` for one compiled program that serves any number of steps and of saves up to `room`, and any
     number of impacts up to the next power of 2."""
     counts = {"every": np.array(every), "made": np.array(saves), "limit": np.array(most)}
     return {"saves": room, "most": 1 << (most - 1).bit_length() if most else 0, **counts}
 
 
-_begun, _whole, _part = jit(_start), jit(_from_start), jit(_run)
+_first = jit(_start)
+_whole = jit(_from_start)
+_part = jit(_run)
 
 
-def _no_saves(system, method, begin: Reached, most):
+def _no_saves(
+    system: AbstractSystem, method: AbstractMethod, begin: Reached, most: int
+) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
+    """The (rows, impacts) of a run before its first step."""
     state = _at_grid_time(begin.state)
-    dtype, hidden = state.q.dtype, isinstance(method, AbstractStepper)
-    c = state.history.shape[1] - state.q.size if hidden else system.count_constraints(state.q)
-    sizes = (state.q.size, state.p.size, c, state.frame.size, 1, state.q.size)
-    return tuple(np.zeros((0, size), dtype) for size in sizes), no_impacts(dtype) if most else ()
+    dtype = state.q.dtype
+    n = state.q.size
+    # A stepper keeps what it knows of its multipliers in the history, and may have more of them than constraints.
+    hidden = isinstance(method, AbstractStepper)
+    c = state.history.shape[1] - n if hidden else system.count_constraints(state.q)
+    sizes = (n, state.p.size, c, state.frame.size, 1, n)
+    rows = tuple(np.zeros((0, size), dtype) for size in sizes)
+    return rows, no_impacts(dtype) if most else ()

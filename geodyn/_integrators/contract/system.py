@@ -86,7 +86,7 @@ class AbstractSystem(eqx.Module):
         """Holonomic constraints φ(t, q) = 0."""
 
     @abc.abstractmethod
-    def count_constraints(self, q: Array) -> int:
+    def count_constraints(self, q: Array | np.ndarray) -> int:
         """The number of multipliers λ for a q of this shape. Those of the holonomic constraints come first, then those
         of the nonholonomic ones."""
 

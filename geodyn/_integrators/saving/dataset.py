@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +27,9 @@ def dataset(trajectory):
     dims = dict.fromkeys("qvp", ("time", *configuration)) | {"multipliers": ("time", "constraint")}
     dims["p"] = dims["q"] if trajectory.p.shape == trajectory.q.shape else ("time", "quasi-velocity")
     arrays = {name: np.asarray(getattr(trajectory, name)) for name in dims}
-    variables = {name: (dims[name], x, {"long_name": NAMES[name]}) for name, x in arrays.items() if x.size}
+    variables: dict[str, Any] = {
+        name: (dims[name], x, {"long_name": NAMES[name]}) for name, x in arrays.items() if x.size
+    }
     if "p" in variables:
         variables["energy"] = ("time", np.asarray(trajectory.energy), {"long_name": "energy"})
     if trajectory.impacts is not None:

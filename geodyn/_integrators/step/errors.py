@@ -29,23 +29,25 @@ def next_errors(
     since: Int[Array, "*B"],
     errors: Float[Array, "5 *B"],
     h: Float[Array, "*#B"],
-    largest: Callable,
+    largest: Callable[[np.ndarray], Float[Array, "2 *B"]],
     moved: Float[Array, "*B"],
     far: Float[Array, "*B"],
 ) -> Float[Array, "5 *B"]:
     """`State.errors` after one more step, the one after `since` equal steps. `largest(weights[2, 3s])` are the largest
     components of two weighted sums of the stage velocities of the two steps before and of this one; `moved` is the
     displacement in the step, `far` the distance from the start."""
-    extent, none = jnp.maximum(errors[4], far), np.zeros(tableau.stages)
+    extent = jnp.maximum(errors[4], far)
+    none = np.zeros(tableau.stages)
     if tableau.defect is not None:
         # In the first two steps the last mode of a step stands for its error: it is much larger.
         rough = np.concatenate([none, none, tableau.last_mode / 2])
         known = since >= 2
         local, mode = jnp.abs(h) * largest(np.stack([tableau.defect, rough]))
-        error = jnp.where(known, local, jnp.nan)
+        error: Float[Array, "*B"] = jnp.where(known, local, jnp.nan)
         relative = error / moved
-        counted, limit = jnp.where(known, local, mode), jnp.where(known, COARSE, 1.0) * extent
-        added = errors[3] + jnp.where(counted > limit, counted, 0.0)
+        counted = jnp.where(known, local, mode)
+        limit = jnp.where(known, COARSE, 1.0) * extent
+        added: Float[Array, "*B"] = errors[3] + jnp.where(counted > limit, counted, 0.0)
     elif tableau.trapezoid_defect is not None:
         error = relative = jnp.full_like(moved, jnp.nan)
         displacing = np.concatenate([none, tableau.b, none])

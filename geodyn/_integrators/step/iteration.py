@@ -12,11 +12,14 @@ import jax.numpy as jnp
 
 from geodyn._engine.numerics.linalg import inverse
 from geodyn._engine.tracing import batched_as, once
-from geodyn._foundations.typing import Array, Bool, Int
+from geodyn._foundations.typing import Array, ArrayLike, Bool, Float, Int, Scalar
 
 MOST_PLAIN = 40
 MOST_WITH_MATRIX = 12
 MOST_MATRICES = 5
+
+
+Function = Callable[[Float[Array, "..."]], Float[Array, "..."]]
 
 
 class Progress(NamedTuple):
@@ -32,18 +35,25 @@ class Progress(NamedTuple):
     converged: Bool[Array, ""]
 
 
-def size(w) -> Array:
+def size(w: Float[Array, "..."]) -> Scalar:
     """The maximum norm of w."""
     return jnp.max(jnp.abs(w))
 
 
-def begun(w, active) -> Progress:
+def begun(w: Float[Array, "..."], active: Bool[Array, ""]) -> Progress:
     """The state before the first iteration, which is made if the problem is `active`."""
     huge = jnp.full((), jnp.inf, w.dtype)
     return Progress(w, huge, huge, huge, jnp.zeros((), int), active, jnp.zeros((), bool))
 
 
-def advanced(s: Progress, w, floor, most, size: Callable = size, cancelling=0.0) -> Progress:
+def advanced(
+    s: Progress,
+    w: Float[Array, "..."],
+    floor: Scalar,
+    most: int,
+    size: Callable[[Float[Array, "..."]], Scalar] = size,
+    cancelling: ArrayLike = 0.0,
+) -> Progress:
     """The state after one more iteration, which gave w.
 
     An iteration has converged if the remaining error, estimated from the contraction rate ρ as ρ/(1−ρ) times the last
@@ -53,7 +63,9 @@ def advanced(s: Progress, w, floor, most, size: Callable = size, cancelling=0.0)
     an oscillating iteration alternates between good and bad ones). It is given up if it is slow after six iterations,
     not finite, or at `most` iterations."""
     eps = jnp.finfo(w.dtype).eps
-    increment, scale, count = size(w - s.w), floor + size(w), s.count + 1
+    increment = size(w - s.w)
+    scale = floor + size(w)
+    count = s.count + 1
     rate = jnp.where(count > 1, increment / s.increment, jnp.nan)
     left = jnp.where(rate < 0.5, increment * rate / (1 - jnp.minimum(rate, 0.5)), jnp.inf)
     slow = (count > 2) & (increment > 0.5 * s.previous)
@@ -64,7 +76,15 @@ def advanced(s: Progress, w, floor, most, size: Callable = size, cancelling=0.0)
     return Progress(w, increment, s.increment, scale, count, going, converged)
 
 
-def iterate(residual, w, precondition, floor, most, active, measured: int | None = None) -> Progress:
+def iterate(
+    residual: Function,
+    w: Float[Array, "..."],
+    precondition: Function,
+    floor: Scalar,
+    most: int,
+    active: Bool[Array, ""],
+    measured: int | None = None,
+) -> Progress:
     """Iterates w ← w − precondition(residual(w)) until it converges, stops contracting, or has made `most` iterations.
     Convergence is judged by the first `measured` columns, the velocities: in some charts the multipliers have no scale
     of their own."""
@@ -99,13 +119,21 @@ class Search(NamedTuple):
     jacobians: Int[Array, ""]
 
 
-def contracted(residual, start, floor, active, afresh: Callable | None = None) -> Root:
+def contracted(
+    residual: Function,
+    start: Float[Array, "..."],
+    floor: Scalar,
+    active: Bool[Array, ""],
+    afresh: Callable[[Float[Array, "..."]], tuple[Float[Array, "..."], Scalar]] | None = None,
+) -> Root:
     """A root near `start` of residual(w), whose Jacobian is near the identity: by the fixed-point iteration
     w ← w − residual, or, if that does not contract, by `search`. If that fails too, and `afresh(start)` returns another
     start and the size of what cancels there, it searches once more."""
     first = iterate(residual, start, lambda r: r, floor, MOST_PLAIN, active)
 
-    def attempt(s):
+    def attempt(
+        s: tuple[Int[Array, ""], Float[Array, "..."], Scalar, Root],
+    ) -> tuple[Int[Array, ""], Float[Array, "..."], Scalar, Root]:
         tries, begin, cancelling, before = s
         if afresh is not None:
             begin, cancelling = once(tries > 0, lambda w, _, again=afresh: again(w), begin, cancelling)
@@ -123,7 +151,7 @@ def contracted(residual, start, floor, active, afresh: Callable | None = None) -
     return Root(*once(~done, sought, first.w, done, first.count, none))
 
 
-def search(residual, start, floor, cancelling=0.0) -> Root:
+def search(residual: Function, start: Float[Array, "..."], floor: Scalar, cancelling: ArrayLike = 0.0) -> Root:
     """A root near `start` of residual(w), by simplified Newton with Jacobians of difference quotients.
 
     All of this is one loop in which the residual appears once, since compiling the residual takes most of the compile
@@ -131,11 +159,11 @@ def search(residual, start, floor, cancelling=0.0) -> Root:
     count, shape, eps = start.size, start.shape, jnp.finfo(start.dtype).eps
     index, zero, whether = jnp.arange(count), jnp.zeros((), int), jnp.ones((), bool)
 
-    def length(begin):
+    def length(begin: Float[Array, "..."]) -> Scalar:
         # A linear problem may start at zero, where any length will do.
         return jnp.where(floor + size(begin) > 0, eps**0.5 * (floor + size(begin)), 1)
 
-    def learnt(s: Search, r) -> Search:
+    def learn(s: Search, r: Float[Array, "..."]) -> Search:
         base = jnp.where(s.place < 0, r, s.base)
         column = (r - base) / length(s.start)
         matrix = jnp.where(index == s.place, column[:, None], s.matrix)
@@ -152,7 +180,7 @@ def search(residual, start, floor, cancelling=0.0) -> Root:
         fresh = begun(jnp.where(finite, s.start + off, jnp.nan), finite)
         return Search(fresh, place, s.start, base, matrix, s.iterations, jacobians)
 
-    def improved(s: Search, r) -> Search:
+    def improve(s: Search, r: Float[Array, "..."]) -> Search:
         change = jnp.sum(s.matrix * r[None], axis=1).reshape(shape)
         after = advanced(s.at, s.at.w - change, floor, MOST_WITH_MATRIX, cancelling=cancelling)
         failed = ~after.going & ~after.converged & (s.jacobians < MOST_MATRICES)
@@ -164,7 +192,7 @@ def search(residual, start, floor, cancelling=0.0) -> Root:
 
     def turn(s: Search) -> Search:
         r = residual(s.at.w).reshape(-1)
-        return jax.lax.cond(s.place < count, learnt, improved, s, r)
+        return jax.lax.cond(s.place < count, learn, improve, s, r)
 
     matrix, flat = jnp.zeros((count, count), start.dtype), 0 * start.reshape(-1)
     first = Search(begun(start, whether), zero - 1, start, flat, matrix, zero, zero)

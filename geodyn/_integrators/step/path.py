@@ -6,7 +6,7 @@ and reverse mode stores the stage values only (Hairer, Lubich & Wanner, VI.4: th
 same method, applied to the adjoint equation).
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -123,4 +123,5 @@ def _tangent(system, t0, h, state, steps, moving, method):
     t = (*rates, *(jnp.zeros_like(x) if d is None else d for x, d in ((state.q, dq), (state.p, dp))))
     known = (arrays, (count, *before, steps.w, steps.good, steps.switch))
     dqs, dps, dws = native_linear(recursion, known, t)
-    return Steps(dqs, dps, dws, None, None, None, None)
+    none: Any = None
+    return Steps(dqs, dps, dws, none, none, none, none)

@@ -1,17 +1,27 @@
 """Solution of the stage equations, and its derivative by the implicit-function theorem."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 
 from geodyn._engine.numerics.bands import Banded, Full
 from geodyn._engine.tracing import once
-from geodyn._foundations.typing import Array
+from geodyn._foundations.typing import Array, ArrayLike, Bool, Float, Scalar
 from geodyn._integrators.step.collocation import Problem
-from geodyn._integrators.step.iteration import MOST_MATRICES, MOST_PLAIN, MOST_WITH_MATRIX, Root, contracted, iterate
+from geodyn._integrators.step.iteration import (
+    MOST_MATRICES,
+    MOST_PLAIN,
+    MOST_WITH_MATRIX,
+    Function,
+    Root,
+    contracted,
+    iterate,
+)
 
 
-def root(problem: Problem, start, floor, active) -> Root:
+def root(problem: Problem, start: Float[Array, "s m"], floor: Scalar, active: Bool[Array, ""]) -> Root:
     """A root of the stage equations near `start`. Without constraints fixed-point iteration comes first, which is
     Newton's method with the mass matrix as Jacobian. With constraints, or if fixed-point iteration contracts too
     slowly, simplified Newton follows, whose Jacobian is renewed only when it contracts slowly."""
@@ -23,23 +33,25 @@ def root(problem: Problem, start, floor, active) -> Root:
         state = iterate(problem.residual, start, lambda r: r, floor, MOST_PLAIN, active)
         first = Root(jnp.where(state.converged, state.w, start), ~active | state.converged, state.count, zero)
 
-    def proceed(best):
+    def goes_on(best: Root) -> Bool[Array, ""]:
         return ~best.converged & (best.jacobians < MOST_MATRICES) & jnp.all(jnp.isfinite(best.w))
 
-    def improve(best):
+    def improve(best: Root) -> Root:
         factors = problem.factors(best.w)
 
-        def precondition(r):
+        def precondition(r: Float[Array, "s m"]) -> Float[Array, "s m"]:
             return problem.newton(factors, r)
 
         measured = problem.q.shape[0]
         state = iterate(problem.residual, best.w, precondition, floor, MOST_WITH_MATRIX, active, measured)
         return Root(state.w, state.converged, best.iterations + state.count, best.jacobians + 1)
 
-    return jax.lax.while_loop(proceed, improve, first)
+    return jax.lax.while_loop(goes_on, improve, first)
 
 
-def stage_values(problem: Problem, guess, active, cancelling=0.0) -> Root:
+def stage_values(
+    problem: Problem, guess: Float[Array, "s m"], active: Bool[Array, ""], cancelling: ArrayLike = 0.0
+) -> Root:
     """The stage values w[s, m] that solve the stage equations, from a `guess`; members that are not `active` are
     skipped. `cancelling` is the size of velocities that cancel in the stage values and leave their rounding error
     there."""
@@ -49,12 +61,14 @@ def stage_values(problem: Problem, guess, active, cancelling=0.0) -> Root:
     return root(problem, guess, floor, active)
 
 
-def step_tangent(problem: Problem, tangent: Problem, w, active):
+def step_tangent(
+    problem: Problem, tangent: Problem, w: Float[Array, "s m"], active: Bool[Array, ""]
+) -> tuple[tuple[Array, Array], tuple[Any, Any], Float[Array, "s m"]]:
     """(increments of q and p, their tangents, dw) of a step with the stage values w, for a tangent of the problem:
     dw = −(∂R/∂w)⁻¹ (∂R/∂problem) dproblem (implicit-function theorem)."""
     moving, still = eqx.partition(problem, jax.tree.map(lambda x: x is not None, tangent, is_leaf=lambda x: x is None))
     # Linearised by everything at once, since that takes most of the compile time; then by w, and by the problem.
-    (_, pdot), push_both = jax.linearize(lambda moving, w: eqx.combine(moving, still).evaluated(w), moving, w)
+    (_, pdot), push_both = jax.linearize(lambda moving, w: eqx.combine(moving, still).evaluate(w), moving, w)
     rest, zero = jax.tree.map(jnp.zeros_like, (moving, w))
     push = jax.linearize(lambda dw: push_both(rest, dw), zero)[1]
     change, dpdot = push_both(tangent, zero)
@@ -66,30 +80,35 @@ def step_tangent(problem: Problem, tangent: Problem, w, active):
 
     dw = jax.lax.custom_linear_solve(lambda x: push(x)[0], -change, solve, solve)
     moved = push(dw)[1]
-    moved = moved if dpdot is None else moved + dpdot
+    if dpdot is not None:
+        moved = moved + dpdot
     return *eqx.filter_jvp(Problem.increments, (problem, w, pdot), (tangent, dw, moved)), dw
 
 
-def linear_root(apply, b, form: Full | Banded, contracts: bool, active) -> Array:
+def linear_root(
+    apply: Function, b: Float[Array, "..."], form: Full | Banded, contracts: bool, active: Bool[Array, ""]
+) -> Float[Array, "..."]:
     """The solution x of the linear equation apply(x) = b, found as in `root`: by fixed-point iteration if that
     contracts, else with the matrix of `apply`; NaN if neither converges."""
     zero = jnp.zeros((), b.dtype)
 
-    def residual(x):
+    def residual(x: Float[Array, "..."]) -> Float[Array, "..."]:
         return apply(x) - b
 
     if contracts and not isinstance(form, Banded):
         found = contracted(residual, b, zero, active)
         return jnp.where(found.converged, found.w, jnp.nan)
-    x, done = b, ~active
+    x = b
+    done = ~active
     if contracts:
         state = iterate(residual, b, lambda r: r, zero, MOST_PLAIN, active)
-        x, done = state.w, done | state.converged
+        x = state.w
+        done = done | state.converged
 
-    def with_matrix(x):
+    def with_matrix(x: Float[Array, "..."]) -> tuple[Float[Array, "..."]]:
         factors = form.factors(form.matrix(apply, x))
 
-        def precondition(r):
+        def precondition(r: Float[Array, "..."]) -> Float[Array, "..."]:
             return form.solved(factors, r)
 
         state = iterate(residual, precondition(b), precondition, zero, MOST_WITH_MATRIX, active)

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 
 from geodyn._engine.tracing import batched_as
 from geodyn._foundations.results import RESULTS
+from geodyn._foundations.typing import Array, Scalar
 from geodyn._integrators.contract.system import AbstractSystem
 from geodyn._integrators.step.charts import in_best_charts, start_frame
 from geodyn._integrators.step.errors import no_errors
@@ -36,14 +37,15 @@ def stepped(system: AbstractSystem, t0, h, state: State, *, method: AbstractStep
     return jax.lax.scan(several, start, jnp.arange(saves))
 
 
-def _step(method, system, t0, h, state):
+def _step(method: AbstractStepper, system: AbstractSystem, t0: Scalar, h: Scalar, state: State) -> State:
     """The state after one step. If the step fails, q, p and λ stay as they were, and `result` says why."""
-    n, t = state.q.shape[0], t0 + h * state.step
+    n = state.q.shape[0]
+    t = t0 + h * state.step
     new = method.advance(system, t, h, state.q, state.p, state.history[-1, n:])
     finite = jnp.all(jnp.isfinite(jnp.concatenate([new.q, new.p, new.lam])))
     good = state.alive & new.converged & finite
 
-    def keep(new, old):
+    def keep(new: Array, old: Array) -> Array:
         return jnp.where(good, new, old)
 
     last = jnp.concatenate([state.history[-1, :n], new.lam])
