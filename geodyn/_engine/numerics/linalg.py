@@ -106,7 +106,7 @@ def inverse(a: Array, largest_elimination: int = LARGEST_ELIMINATION) -> Array:
         here, column = index == k, a[:, k]
         pivot = index == jnp.argmax(jnp.where(index >= k, jnp.abs(column), -1.0))
 
-        def at_pivot(x):
+        def at_pivot(x: Array) -> Array:
             return jnp.sum(jnp.where(pivot.reshape(-1, *[1] * (x.ndim - 1)), x, 0), axis=0)
 
         # Rows k and the pivot's are exchanged. By masks too, since our compiler copies a small array to change a part.

@@ -15,12 +15,14 @@ from geodyn._engine.jit import custom_jvp
 from geodyn._engine.numerics.failure import no_derivative_where
 from geodyn._engine.numerics.linalg import solve
 from geodyn._engine.tracing import batched_as
-from geodyn._foundations.typing import Array, Float, PyTree
+from geodyn._foundations.typing import Array, ArrayLike, Float, PyTree
 
 MOST_ITERATIONS = 60
 
 
-def root(function: Callable, target: Float[Array, " n"], start: Float[Array, " n"], size=0.0) -> Float[Array, " n"]:
+def root(
+    function: Callable, target: Float[Array, " n"], start: Float[Array, " n"], size: ArrayLike = 0.0
+) -> Float[Array, " n"]:
     """The x[n] with function(x) = target, by Newton's method from `start`; NaN if it does not converge. `size` is added
     to the scale of x in the test of convergence, for an x that is a small difference of numbers of that size.
     Derivatives of any order, in both modes, with respect to `target` and to whatever `function` closes over are those
@@ -36,7 +38,7 @@ def without_derivatives(tree: PyTree) -> PyTree:
     return jax.tree.map(lambda x: jax.lax.stop_gradient(x) if eqx.is_array(x) else x, tree)
 
 
-def with_derivative(function: Callable, x: Float[Array, " n"], target=0.0) -> Float[Array, " n"]:
+def with_derivative(function: Callable, x: Float[Array, " n"], target: ArrayLike = 0.0) -> Float[Array, " n"]:
     """The root x of function(x) = target, which was found by a search without derivatives or is NaN, with those of the
     implicit-function theorem, of any order, with respect to `target` and to whatever `function` closes over."""
     function, x = eqx.filter_closure_convert(function, x), jax.lax.stop_gradient(x)

@@ -8,6 +8,7 @@ is chosen, so that all of this is smooth in x and in every number of the metric 
 
 import functools
 from collections.abc import Callable
+from typing import cast
 
 import equinox as eqx
 import jax
@@ -310,7 +311,7 @@ def gaussian_curvature(surface: AbstractMetric, x: Numbers) -> Scalar:
             f"surface must have dim 2, got {surface.dim}: of others there are gd.sectional_curvature(surface, x, u, v) "
             "and gd.scalar_curvature"
         )
-    return scalar_curvature(surface, x) / 2
+    return scalar_curvature(surface, cast(Array, x)) / 2
 
 
 @count_coordinates.register

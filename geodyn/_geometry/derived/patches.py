@@ -1,13 +1,14 @@
 """Atlases of charts that are spaces, atlases of products, and the atlas of any space."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
 from jax.core import Tracer
 
 from geodyn._foundations.gate import checked
-from geodyn._foundations.typing import Array, Float, Number
+from geodyn._foundations.typing import Array, Bool, Float, Number, Scalar
 from geodyn._geometry.geodesics.geodesic import half_square
 from geodyn._geometry.manifold.manifold import AbstractManifold
 from geodyn._geometry.models.atlas import AbstractAtlas, AbstractPatches
@@ -88,43 +89,46 @@ class Atlas(AbstractManifold, AbstractPatches):
         """The inverse of `embed`, in the chart whose centre is nearest."""
         return self._coordinates_in(self._nearest(X)[0], X)
 
-    def target(self, x, reach):
+    def target(self, x: Float[Array, " n"], reach: float) -> Scalar:
         nearest, square = self._nearest(self.embed(x))
         own = self._in_own_chart(x, lambda chart, local: local @ local)
         return jnp.where((own > (reach * self._radius(x)) ** 2) & (square < own), nearest, 0)
 
-    def moved(self, target, x):
+    def moved(self, target: Scalar, x: Float[Array, " n"]) -> Float[Array, " n"]:
         return jnp.where(target == 0, x, self._coordinates_in(target, self.embed(x)))
 
-    def _radius(self, x):
+    def _radius(self, x: Array) -> Scalar:
         return self.radius.astype(x.dtype)
 
-    def _centre(self, k, x):
+    def _centre(self, k: int, x: Array) -> Float[Array, " n"]:
         return jnp.where(jnp.arange(self.dim) == 0, 2 * REACH * k * self._radius(x), 0)
 
-    def _inside(self, k, x):
+    def _inside(self, k: int, x: Float[Array, " n"]) -> tuple[Bool[Array, ""], Float[Array, " n"]]:
         """Whether x is in chart k, and its coordinates there; those of the centre if it is not."""
         local = x - self._centre(k, x)
         inside = local @ local < (REACH * self._radius(x)) ** 2
         return inside, jnp.where(inside, local, 0)
 
-    def _in_own_chart(self, x, function):
+    def _in_own_chart(self, x: Float[Array, " n"], function: Callable[[Any, Array], Array]) -> Array:
         """`function(chart, local)` of the chart that x is in."""
-        value = jnp.nan
+        value: Any = jnp.nan
         for k, chart in enumerate(self.charts):
             inside, local = self._inside(k, x)
             value = jnp.where(inside, function(chart, local), value)
         return value
 
-    def _nearest(self, X):
+    def _nearest(self, X: Float[Array, " D"]) -> tuple[Scalar, Scalar]:
         """The number of the chart whose centre is nearest, and the squared distance from there, in coordinates."""
-        number, least = jnp.zeros((), X.dtype), jnp.asarray(jnp.inf, X.dtype)
+        number = jnp.zeros((), X.dtype)
+        least = jnp.asarray(jnp.inf, X.dtype)
         for k, chart in enumerate(self.charts):
             square = jnp.sum(chart.coordinates(X) ** 2)
-            number, least = jnp.where(square < least, k + 1.0, number), jnp.where(square < least, square, least)
+            nearer = square < least
+            number = jnp.where(nearer, k + 1.0, number)
+            least = jnp.where(nearer, square, least)
         return number, least
 
-    def _coordinates_in(self, number, X):
+    def _coordinates_in(self, number: Scalar, X: Float[Array, " D"]) -> Float[Array, " n"]:
         x = jnp.full(self.dim, jnp.nan, X.dtype)
         for k, chart in enumerate(self.charts):
             chosen = number == k + 1
@@ -134,8 +138,9 @@ class Atlas(AbstractManifold, AbstractPatches):
 
 
 @half_square.register
-def _(space: Atlas, x, y, nodes):
-    Y, value = space.embed(y), jnp.nan
+def _(space: Atlas, x: Float[Array, " n"], y: Float[Array, " n"], nodes: Any) -> Scalar:
+    Y = space.embed(y)
+    value: Any = jnp.nan
     for k, chart in enumerate(space.charts):
         inside, local = space._inside(k, x)
         other = chart.coordinates(jnp.where(inside, Y, chart.embed(jnp.zeros_like(x))))

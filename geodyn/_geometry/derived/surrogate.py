@@ -281,7 +281,9 @@ def _sampler(space: AbstractManifold, box: Box) -> Distances:
     """The function that solves for the distances of pairs; it raises ValueError if one is not found."""
 
     @eqx.filter_jit
-    def solve(starts: Float[Array, "P n"], ends: Float[Array, "P n"], nodes: int) -> Float[Array, " P"]:
+    def solve(
+        starts: Float[Array | np.ndarray, "P n"], ends: Float[Array | np.ndarray, "P n"], nodes: int
+    ) -> Float[Array, " P"]:
         return jax.vmap(lambda x, y: squared_distance(space, x, y, nodes=nodes))(starts, ends)
 
     def distances(pairs: Pairs, nodes: int) -> Float[np.ndarray, " P"]:

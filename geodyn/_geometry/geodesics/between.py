@@ -303,7 +303,10 @@ def _found(metric: Metric, x: Float[Array, " n"], y: Float[Array, " n"], effort:
     expansion = _chained(metric, x, h, u, pieces)
     if effort.far:
         is_lost = jnp.isnan(u[0, 0, 0])
-        lost = Expansion(Ends(jnp.inf, 0, 0), 0, 0), 0
+        # One number stands for all of an array.
+        infinite: Any = jnp.inf
+        zero: Any = 0
+        lost = Expansion(Ends(infinite, zero, zero), zero, zero), zero
         expansion, u = jax.tree.map(lambda a, b: jnp.where(is_lost, b, a), (expansion, u), lost)
     return Varied(expansion.ends, expansion.hessian, h, u, expansion.moved)
 
@@ -373,7 +376,8 @@ def _chained(
         length = chosen(here, h)
         velocities = chosen(here, u)
         of_unit_length = _expansion(metric, start, length * velocities)
-        (more, first, end), after, own = jax.tree.map(lambda a: a / length, of_unit_length)
+        of_piece: Expansion = jax.tree.map(lambda a: a / length, of_unit_length)
+        (more, first, end), after, own = of_piece
         # How the joint, and with it both parts, move with the two ends of the whole.
         coupled = jnp.concatenate([before[n:, :n], after[:n, n:]], axis=1)
         joint = jnp.where(k == 0, to_begin, -small_inverse(before[n:, n:] + after[:n, :n]) @ coupled)

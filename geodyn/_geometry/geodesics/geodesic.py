@@ -9,11 +9,13 @@ import functools
 import itertools
 import warnings
 from collections.abc import Callable
+from typing import cast
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from geodyn._engine.jit import jit, static_count
 from geodyn._engine.numerics.linalg import solve
@@ -287,7 +289,7 @@ def effort_of(nodes: Count | Effort, tolerance: float = 0.0) -> Effort:
     whole number."""
     if isinstance(nodes, Effort):
         return nodes
-    if not isinstance(tolerance, jax.core.Tracer) and not 0 <= tolerance < 1:
+    if not isinstance(tolerance, Tracer) and not 0 <= tolerance < 1:
         raise ValueError(f"tolerance, a relative error, must be at least 0 and less than 1, got {tolerance}")
     return Effort(static_count("nodes", nodes), tolerance=tolerance)
 
@@ -300,7 +302,8 @@ def distance_or_far(
     if not is_solved(space):
         return distance(space, x, y, nodes=nodes)
     length = safe_sqrt(2 * half_square(space, x, y, effort_of(nodes)._replace(far=True)))
-    segment = jax.lax.stop_gradient(chord(space, x, nearest_image(space, x, y)))
+    chart = cast(AbstractManifold, space)
+    segment = jax.lax.stop_gradient(chord(chart, x, nearest_image(chart, x, y)))
     return jnp.where(jnp.isinf(length), jnp.where(segment > 2 * near, segment, jnp.nan), length)
 
 
@@ -319,11 +322,11 @@ def told(value, why=NOT_FOUND):
 
 
 def _is_nan(value):
-    if isinstance(value, jax.Array) and not isinstance(value, jax.core.Tracer):
+    if isinstance(value, jax.Array) and not isinstance(value, Tracer):
         known = np.asarray(value)
         return not is_finite(known) and bool(np.isnan(known).any())
     leaves = jax.tree.leaves(value)
-    known = [np.asarray(x) for x in leaves if not isinstance(x, jax.core.Tracer)]
+    known = [np.asarray(x) for x in leaves if not isinstance(x, Tracer)]
     return len(known) == len(leaves) and any(not is_finite(x) and np.isnan(x).any() for x in known)
 
 
@@ -483,14 +486,21 @@ def nearest_image(space: AbstractManifold, x: Float[Array, " n"], y: Float[Array
     if period_of(space) is None:
         return y
     period = np.array(period_of(space))
-    round_ = jnp.asarray(np.isfinite(period))
-    period = jnp.asarray(np.where(np.isfinite(period), period, 1.0), x.dtype)
+    is_periodic = np.isfinite(period)
+    round_ = jnp.asarray(is_periodic)
+    period = jnp.asarray(np.where(is_periodic, period, 1.0), x.dtype)
     turns = -jnp.where(round_, jnp.round((y - x) / period), 0)
     # The nearest one in coordinates, and the next ones on the other side.
     other = jnp.where(y - x + turns * period > 0, -1.0, 1.0)
-    sides = np.array(list(itertools.product(*[(0, 1) if p else (0,) for p in np.isfinite(period_of(space))])))
+    sides = np.array(list(itertools.product(*[(0, 1) if p else (0,) for p in is_periodic])))
     images = (y + turns * period)[None] + jnp.asarray(sides, x.dtype) * (other * period)[None]
-    square = space.squared_distance if knows_distances(space) else lambda x, y: chord(space, x, y) ** 2
+    if knows_distances(space):
+        square = space.squared_distance  # pyright: ignore[reportAttributeAccessIssue]: it is optional
+    else:
+
+        def square(x: Float[Array, " n"], y: Float[Array, " n"]) -> Scalar:
+            return chord(space, x, y) ** 2
+
     nearest = jnp.argmin(jax.vmap(square, (None, 0))(*jax.lax.stop_gradient((x, images))))
     return jnp.sum(jnp.where((jnp.arange(len(sides)) == nearest)[:, None], images, 0), axis=0)
 
@@ -528,7 +538,9 @@ class _Kinetic(eqx.Module):
 
 
 @jit
-def _integrated(space, x, v, ts, steps):
+def _integrated(
+    space: AbstractMetric, x: Float[Array, " n"], v: Float[Array, " n"], ts: Float[Array, " T"], steps: int
+) -> tuple[Float[Array, "T n"], Float[Array, "T n"]]:
     qs, vs = rays(space.metric, None, Gauss(6), x, v, ts, steps)
     # |x'|² is constant. The scale of its change is positive even for a null vector, for which |x'|² is zero.
     change = jax.vmap(lambda q, u: inner(space, q, u, u))(qs, vs) - inner(space, x, v, v)
@@ -537,7 +549,15 @@ def _integrated(space, x, v, ts, steps):
     return jnp.where(good, qs, jnp.nan), jnp.where(good, vs, jnp.nan)
 
 
-def rays(metric: Callable, constraint: Callable | None, method: AbstractMethod, x, v, ts, steps: int):
+def rays(
+    metric: Callable,
+    constraint: Callable | None,
+    method: AbstractMethod,
+    x: Float[Array, " n"],
+    v: Float[Array, " n"],
+    ts: Float[Array, " T"],
+    steps: int,
+) -> tuple[Float[Array, "T n"], Float[Array, "T n"]]:
     """Positions and velocities at the times ts of the motion without forces from x with the velocity v: a geodesic, of
     the set where the `constraint` vanishes if there is one."""
     metric, constraint = (f and eqx.filter_closure_convert(f, x) for f in (metric, constraint))

@@ -195,7 +195,8 @@ def relax(
         return _Trial(Path(u, pieces, found, unresolved), r, square, along)
 
     def step(s: _Relaxing) -> _Relaxing:
-        u, pieces, *_ = once(s.over, refine, s.u, s.best.pieces, s.best.tail, x, y)
+        refined: tuple[Array, ...] = once(s.over, refine, s.u, s.best.pieces, s.best.tail, x, y)
+        u, pieces, *_ = refined
         # The first step with a number of pieces has the length 0: it evaluates the path where it is.
         fresh = s.over | s.fresh
         r = jnp.where(fresh, 0, s.r)
@@ -212,7 +213,7 @@ def relax(
         square = jnp.where(below, trial.square, jnp.inf)
 
         better = square < least
-        best = jax.tree.map(lambda new, old: jnp.where(better | fresh, new, old), trial.path, s.best)
+        best: Path = jax.tree.map(lambda new, old: jnp.where(better | fresh, new, old), trial.path, s.best)
         least = jnp.where(better, square, least)
         stalled = jnp.where(better, 0, stalled + 1)
 

@@ -99,7 +99,7 @@ class Domain(NamedTuple):
     """The domain of a chart: which coordinates x[n] belong to a point, in words and as a condition."""
 
     words: str
-    holds: Callable[[Float[Array, " n"]], Bool[Array, ""]]
+    holds: Callable[[Float[Array | np.ndarray, " n"]], Bool[Array | np.ndarray, ""]]
 
 
 ANYWHERE = Domain("any x", lambda x: x[0] == x[0])
@@ -155,12 +155,12 @@ class Manifold(AbstractManifold):
         embedding: Callable[[Array], Array] | None = None,
     ):
         self.dim = check_dim(dim)
-        self.period = check_period(period, dim)
-        self.signature = _signature_of(signature, dim)
-        check_traceable("metric", metric, dim, (dim, dim))
+        self.period = check_period(period, self.dim)
+        self.signature = _signature_of(signature, self.dim)
+        check_traceable("metric", metric, self.dim, (self.dim, self.dim))
         self.function = as_pytree(metric)
         if embedding is not None:
-            _check_embedding(embedding, dim)
+            _check_embedding(embedding, self.dim)
         self.embedding = None if embedding is None else as_pytree(embedding)
 
     def metric(self, x: Float[Array, " n"]) -> Float[Array, "n n"]:

@@ -246,7 +246,8 @@ class Polar(AbstractChart):
     def exp(self, x: Float[Array, " n"], v: Float[Array, " n"]) -> Float[Array, " n"]:
         radius = x[0]
         radial = v[0]
-        unit, turning = jax.jvp(direction, (x[1:],), (v[1:],))
+        direction_and_rate: tuple[Array, Array] = jax.jvp(direction, (x[1:],), (v[1:],))
+        unit, turning = direction_and_rate
         sine_here = self._sine(radius)
         cosine_here = self._cosine(radius)
         # The velocity at right angles to the radius.

@@ -428,8 +428,9 @@ class Embedded(AbstractManifold):
         if not isinstance(ambient, AbstractManifold | int | np.integer):
             raise ValueError(f"ambient must be a space or the dimension of a Euclidean one, got {ambient!r}")
         self.ambient = ambient if isinstance(ambient, AbstractManifold) else Euclidean(ambient)
-        self.dim, self.period = check_dim(dim), check_period(period, dim)
-        check_traceable("embedding", embedding, dim, (self.ambient.dim,), " (dim coordinates into ambient)")
+        self.dim = check_dim(dim)
+        self.period = check_period(period, self.dim)
+        check_traceable("embedding", embedding, self.dim, (self.ambient.dim,), " (dim coordinates into ambient)")
         self.embedding = as_pytree(embedding)
 
     def metric(self, x: Float[Array, " n"]) -> Float[Array, "n n"]:

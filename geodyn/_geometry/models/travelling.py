@@ -4,6 +4,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from geodyn._foundations.typing import Array, Float, Scalar
 from geodyn._geometry.models.atlas import AbstractAtlas, AbstractPatches
 from geodyn._geometry.models.charts import (
     AbstractChart,
@@ -25,48 +26,49 @@ class StereographicPair(AbstractChart, AbstractPatches):
 
     curvature: int = eqx.field(static=True, default=1)
 
-    def _local(self, x):
+    def _local(self, x: Float[Array, " n"]) -> tuple[Float[Array, " n"], Scalar]:
         """The coordinates of x relative to the centre of its chart, and the sign of w at this centre."""
         second = x[0] > APART / 2
         local = x - jnp.where(second, self._centre(x), 0)
         valid = local @ local < (APART / 2) ** 2
         return jnp.where(valid, local, jnp.nan), jnp.where(second, -1.0, 1.0).astype(x.dtype)
 
-    def _centre(self, x):
+    def _centre(self, x: Float[Array, " n"]) -> Float[Array, " n"]:
         """The centre of the second chart."""
         return jnp.where(jnp.arange(x.shape[0]) == 0, APART, 0.0).astype(x.dtype)
 
-    def metric(self, x):
+    def metric(self, x: Float[Array, " n"]) -> Float[Array, "n n"]:
         local, _ = self._local(x)
         return 4 / (1 + local @ local) ** 2 * jnp.eye(x.shape[0], dtype=x.dtype)
 
-    def embed(self, x):
+    def embed(self, x: Float[Array, " n"]) -> Float[Array, " D"]:
         local, sign = self._local(x)
         square = local @ local
         return jnp.append(2 * local, sign * (1 - square)) / (1 + square)
 
-    def coordinates(self, X):
+    def coordinates(self, X: Float[Array, " D"]) -> Float[Array, " n"]:
         first = X[-1] >= 0
         local = X[:-1] / (1 + jnp.abs(X[-1]))
         return local + jnp.where(first, 0, self._centre(local))
 
-    def squared_distance(self, x, y):
-        (x, sign), (y, other) = self._local(x), self._local(y)
+    def squared_distance(self, x: Float[Array, " n"], y: Float[Array, " n"]) -> Scalar:
+        x, sign = self._local(x)
+        y, other = self._local(y)
         # In the other chart y is y/|y|², whose haversine with x is that of −y with the antipode of x.
         same = sign == other
         hav, complement = stereographic_havs(x, jnp.where(same, y, -y))
         return squared_arc(1, jnp.where(same, hav, complement), jnp.where(same, complement, hav))
 
-    def exp(self, x, v):
+    def exp(self, x: Float[Array, " n"], v: Float[Array, " n"]) -> Float[Array, " n"]:
         X, V = jax.jvp(self.embed, (x,), (v,))
         square = V @ V
         return self.coordinates(cosine(1, square) * X + sine_ratio(1, square) * V)
 
-    def target(self, x, reach):
+    def target(self, x: Float[Array, " n"], reach: float) -> Scalar:
         local, sign = self._local(x)
         return jnp.where(local @ local > LARGEST * reach**2, (3 + sign) / 2, 0)
 
-    def moved(self, target, x):
+    def moved(self, target: Scalar, x: Float[Array, " n"]) -> Float[Array, " n"]:
         local, _ = self._local(x)
         square = local @ local
         other = local / jnp.where(target == 0, 1, square) + jnp.where(target == 2, self._centre(x), 0)

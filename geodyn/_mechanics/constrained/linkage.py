@@ -18,7 +18,7 @@ from scipy.sparse.csgraph import shortest_path
 from geodyn._engine.numerics.linalg import solve
 from geodyn._foundations.checks import floats, shaped
 from geodyn._foundations.gate import checked
-from geodyn._foundations.typing import Array, Count, Each, Float, Indices, Number, Numbers
+from geodyn._foundations.typing import Array, ArrayLike, Count, Each, Float, Indices, Number, Numbers
 from geodyn._geometry.models.spaces import Euclidean
 from geodyn._integrators.contract.constraints import check_constraints, constraint_state, dependent_rows
 from geodyn._mechanics.elements.abstract import Tuples, number, one_each
@@ -194,7 +194,7 @@ def _check_masses(free, lumped):
         )
 
 
-def check_regular(linkage: Linkage, q, v, t=0.0) -> None:
+def check_regular(linkage: Linkage, q: ArrayLike, v: ArrayLike, t: ArrayLike = 0.0) -> None:
     """Raises ValueError, with the names of the rods, if the constraints of a linkage are linearly dependent at q: there
     its configuration space may be singular. Not for traced values."""
     flat = jnp.asarray(q, float).reshape(-1)
@@ -259,8 +259,16 @@ def linkage(
     if not np.ndim(pins) == 1 or not set(np.ravel(pins).tolist()) <= set(range(len(joints))):
         raise ValueError(f"pins must be numbers of joints, 0 to {len(joints) - 1}; got {pins!r}")
     held = {i: joints[i] for i in np.ravel(pins).tolist()}
-    masses = {"rod_masses": rod_masses, "hinge_masses": hinge_masses}
-    system = Linkage(drawn, lengths, held, *elements, **masses, gravity=gravity, dim=joints.shape[1])
+    system = Linkage(
+        drawn,
+        lengths,
+        held,
+        *elements,
+        rod_masses=rod_masses,
+        hinge_masses=hinge_masses,
+        gravity=gravity,
+        dim=joints.shape[1],
+    )
     q0 = joints[np.array(system.free)]
     if not any(isinstance(x, Tracer) for x in jax.tree.leaves((system, q0))):
         _check_reach(drawn, lengths, held)

@@ -85,7 +85,7 @@ class QuasiVelocities(AbstractSystem):
         """The velocities e + Eu, in the shape of q."""
         flat = jnp.asarray(q, float).reshape(-1)
         t = jnp.asarray(t, flat.dtype)
-        return (self.offset(t, flat) + self.directions(t, flat) @ jnp.asarray(u, flat.dtype)).reshape(jnp.shape(q))
+        return (self.offset(t, flat) + self.directions(t, flat) @ jnp.asarray(u, flat.dtype)).reshape(np.shape(q))
 
     def _bounds(self, t, q):
         """The constraint matrix A(t, q)."""

@@ -31,7 +31,7 @@ class KineticMetric(AbstractManifold):
 @singledispatch
 def travelled(system: AbstractLagrangianSystem, t, q, h, u, v=None):
     """(exp_q(hu), v transported along the geodesic from q with velocity u); by default v is u."""
-    space = KineticMetric(system, t, q.size)
+    space = KineticMetric(system=system, t=t, dim=q.size)
     if is_constant(space.metric, q):
         return q + h * u, u if v is None else v
     return _along(space, h, q, u, v)

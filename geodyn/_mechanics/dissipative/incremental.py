@@ -1,5 +1,7 @@
 """Implicit time steps that minimise an incremental potential (proximal maps), with friction and plasticity."""
 
+from typing import cast
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -78,6 +80,7 @@ class IncrementalPotential(AbstractStepper):
         return jnp.concatenate([lam if self.inertia else 0 * lam, friction, -jnp.clip(k * strain, -most, most)])
 
     def advance(self, system, t, h, q, p, lam):
+        system = cast(AbstractLagrangianSystem, system)  # Of others `start` raises ValueError.
         increment = Increment(system, t, h, q, p, lam, self.theta, self.inertia)
         still = without_derivatives(increment)
         # Unknowns and equations are divided by their scales, so that one tolerance fits all of them.

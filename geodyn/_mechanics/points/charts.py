@@ -21,11 +21,11 @@ def check_charts(space, elements, masses, t, x: np.ndarray, v: np.ndarray) -> No
     atlas = atlas_of(space)
     if atlas is None:
         return
-    x = jnp.asarray(x)
-    switch = atlas.another(x)
-    moved = jax.jvp(lambda x: atlas.switched(switch, x), (x,), (jnp.asarray(v),))
+    points = jnp.asarray(x)
+    switch = atlas.another(points)
+    moved = jax.jvp(lambda x: atlas.switched(switch, x), (points,), (jnp.asarray(v),))
     for element in elements:
-        here, there = (np.asarray(_value(element, masses, t, space, *phase)) for phase in ((x, v), moved))
+        here, there = (np.asarray(_value(element, masses, t, space, *phase)) for phase in ((points, v), moved))
         if np.any(np.abs(here - there) > np.sqrt(np.finfo(here.dtype).eps) * (1 + np.abs(here))):
             raise ValueError(
                 f"{type(element).__name__} is not the same in all charts of the space, at q0 {here} and {there}: it "

@@ -343,7 +343,10 @@ def rigid_motion(trajectory: Trajectory) -> RigidMotion:
 
 @checked
 def heavy_top(
-    inertia: Numbers, mass: Number = 1.0, centre: Float[Array, "3"] = (0.0, 0.0, 1.0), gravity: Number = 9.81
+    inertia: Numbers,
+    mass: Number = 1.0,
+    centre: Float[Array, "3"] = (0.0, 0.0, 1.0),  # pyright: ignore[reportArgumentType]: the gate makes an array of it
+    gravity: Number = 9.81,
 ) -> RigidBodies:
     """A rigid body pinned at the origin of the world, in uniform gravity along −z: a heavy top.
 

@@ -45,7 +45,8 @@ def momentum_step(inertia: Matrix, rotation: Matrix, momentum: Vector, h: Number
         >>> print(f"{jnp.arctan2(turned[1, 0], turned[0, 0]):.6f}")
         0.250000
     """
-    return SO3().exp(h * _velocity(inertia, rotation, momentum)) @ rotation
+    turn: Vector = h * _velocity(inertia, rotation, momentum)
+    return SO3().exp(turn) @ rotation
 
 
 @checked
@@ -82,7 +83,8 @@ def buss_step(inertia: Matrix, rotation: Matrix, momentum: Vector, h: Number) ->
     turning = _velocity(inertia, rotation, momentum)
     change = -_velocity(inertia, rotation, jnp.cross(turning, momentum))
     mean = turning + h / 2 * change + h**2 / 12 * jnp.cross(change, turning)
-    return SO3().exp(h * mean) @ rotation
+    turn: Vector = h * mean
+    return SO3().exp(turn) @ rotation
 
 
 @checked
