@@ -41,6 +41,7 @@ from ._geometry.geodesics.geodesic import exp as exp
 from ._geometry.geodesics.geodesic import log as log
 from ._geometry.geodesics.geodesic import distance as distance
 from ._geometry.geodesics.geodesic import squared_distance as squared_distance
+from ._geometry.geodesics.mean import mean_point as mean_point
 from ._geometry.geodesics.geodesic import parallel_transport as parallel_transport
 from ._geometry.geodesics.geodesic import jacobi_field as jacobi_field
 from ._geometry.geodesics.geodesic import check_manifold as check_manifold
