@@ -122,7 +122,7 @@ def _kind(default: Any) -> dict[str, Any]:
     if default is NONE:
         return {"type": float, "nargs": "+", "required": True, "metavar": "X"}
     shown = {"metavar": "X", "help": "" if default is None else f"(default {' '.join(map(str, np.ravel(default)))})"}
-    if np.ndim(default):
+    if default is not None and np.ndim(default):
         return {"type": float, "nargs": "+", **shown}
     return {"type": int if isinstance(default, int) else float, **shown}
 

@@ -103,7 +103,7 @@ class Mean(AbstractReduction):
         """(count, means, sums of squared differences from the mean)."""
         count = jnp.sum(good)
 
-        def over_members(x):
+        def over_members(x: Array) -> Array:
             return jnp.sum(jnp.where(_beside(good, x), x, 0), axis=0)
 
         values = jax.tree.map(_as_float, jax.vmap(self.of)(values))
@@ -143,7 +143,7 @@ class Counts(eqx.Module):
     inside: Array
     below: Array
     above: Array
-    edges: Array
+    edges: Array | np.ndarray
 
 
 class Histogram(AbstractReduction):

@@ -177,7 +177,7 @@ def optimal_design(
             f"optimal_design: with free=True displacement must be a length to begin with, got {displacement}."
         )
     first = optimal_stroke(body(parameters), guess, displacement=displacement, method=method)
-    steps = method.steps if isinstance(first.stroke, FourierStroke) else 2 * method.steps
+    steps = int(method.steps if isinstance(first.stroke, FourierStroke) else 2 * method.steps)
     none = (jnp.zeros(0), jnp.zeros(0))
     problem = StrokeProblem(first.swimmer, displacement, first.cost, None, none, (), steps)
     partial = jax.tree_util.Partial
@@ -185,7 +185,7 @@ def optimal_design(
     tolerance = 1e5 * float(jnp.finfo(first.cost.dtype).eps) if method.tolerance is None else method.tolerance
     begin = (first.stroke, (parameters, floating(1.0) if free else None))
     joint = DesignProblem(varied, limits)
-    found = minimise(joint, begin, tolerance=tolerance, max_iterations=method.max_iterations, progress=progress)
+    found = minimise(joint, begin, tolerance=tolerance, max_iterations=int(method.max_iterations), progress=progress)
     if throw and known(found.result) and not found.successful:
         raise RuntimeError(
             f"optimal_design: {RESULTS(int(found.result)).message} (KKT residual {float(found.kkt_residual):.1e} after"

@@ -87,7 +87,8 @@ def _root(kkt: KKT, here: Point, h: float, of: Callable[[Point], Scalar]) -> Poi
     def at(h):
         return advance(kkt, here.z, here.tangent, floating(h))
 
-    return at(brentq(lambda h: float(of(at(h))), 0.0, h, xtol=1e-13, rtol=1e-13))
+    # scipy's types want a number of numpy for `rtol`.
+    return at(brentq(lambda h: float(of(at(h))), 0.0, h, xtol=1e-13, rtol=np.float64(1e-13)))
 
 
 def _steepness(point: Point) -> Scalar:
@@ -273,9 +274,11 @@ def stroke_family(
     _check_room(first, bounds, rates)
     limits, bounded = checked_limits(bounds, rates, first.stroke(floating(0.0)).size)
     # A path from a base to a shape is a LegendreStroke, one that closes a FourierStroke.
-    x, steps = first.stroke, method.steps
+    x = first.stroke
+    steps = int(method.steps)
     if isinstance(x, LegendreStroke):
-        x, steps = x.coefficients, 2 * steps
+        x = x.coefficients
+        steps = 2 * steps
     # The unit of energy: of the order of the largest energy on the branch.
     scale = jnp.linalg.norm(target(stop)) / jnp.linalg.norm(target(start))
     frame = None if base is None else floating(base)
@@ -285,7 +288,7 @@ def stroke_family(
     onwards = jnp.sign(stop - start) * (jnp.arange(z.size) == z.size - 1)
     branch, marks, end = [advance(kkt, z, onwards, floating(0.0))], [""], RESULTS.enough_points
     try:
-        with tqdm(total=points, initial=1, disable=progress is not True, unit="strokes", desc="family") as bar:
+        with tqdm(total=int(points), initial=1, disable=progress is not True, unit="strokes", desc="family") as bar:
             for point, mark in _follow(kkt, branch[0], tuple(edges), step):
                 if mark == "lost":
                     end = RESULTS.lost

@@ -135,7 +135,7 @@ def _advance(problem: StrokeProblem, state: _State, tolerance, limit, optimiser,
         move = downhill + back
         # The constraints are curved: a step is limited to a tenth of the size of the stroke, which is about 2.
         shortened = move * jnp.minimum(1.0, LONGEST / jnp.sqrt(move @ metric @ move))
-        moved = jnp.where(residual > tolerance, flat + shortened, flat)
+        moved: Array = jnp.where(residual > tolerance, flat + shortened, flat)
         return _State(unravel(moved), memory, y, residual, state.iterations + 1)
 
     def goes_on(state):

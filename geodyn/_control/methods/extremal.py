@@ -191,7 +191,8 @@ def _newton(conditions: _Conditions, z: Float[Array, " n"]) -> tuple[Float[Array
     def step(state):
         z, _, first, count = state
         jacobian, value = jax.jacfwd(lambda z: (conditions(z),) * 2, has_aux=True)(z)
-        move = jnp.linalg.lstsq(jacobian, -value, rcond=1e3 * eps)[0]
+        smallest: float = 1e3 * eps
+        move, *_ = jnp.linalg.lstsq(jacobian, -value, rcond=smallest)
         size = jnp.linalg.norm(move) / jnp.linalg.norm(z)
         return z + move, size, jnp.where(count == 0, size, first), count + 1
 
@@ -225,7 +226,7 @@ def _march(problem: StrokeProblem, x, limit: int) -> _March:
     one = jnp.ones((), problem.energy.dtype)
     rest = jnp.zeros(count + isinstance(x, FourierStroke), one.dtype)
 
-    def attempt(march):
+    def attempt(march: _March) -> _March:
         small = march.reached == 0
         start = _scaled(_parts(x, march.z)[0], jnp.sqrt(march.target / jnp.where(small, 1.0, march.reached)))
         there = eqx.tree_at(lambda p: p.displacement, problem, march.target * problem.displacement)

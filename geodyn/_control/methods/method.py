@@ -63,8 +63,14 @@ class Direct(AbstractStrokeMethod):
 
     def solve(self, problem, x, progress):
         tolerance = 1e5 * float(jnp.finfo(problem.energy.dtype).eps) if self.tolerance is None else self.tolerance
-        limits = {"tolerance": tolerance, "max_iterations": self.max_iterations}
-        return minimise(problem, x, derivatives=variations, progress=progress, **limits)
+        return minimise(
+            problem,
+            x,
+            derivatives=variations,
+            progress=progress,
+            tolerance=tolerance,
+            max_iterations=int(self.max_iterations),
+        )
 
 
 @for_one_run

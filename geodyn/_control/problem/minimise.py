@@ -11,6 +11,7 @@ by JAX, so that searches could be neither batched nor differentiated.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -26,7 +27,7 @@ from geodyn._foundations.typing import Array, Bool, Float, Int, PyTree, Scalar
 STIFFEST = 1e6
 Problem = Callable[[PyTree], tuple[Scalar, Float[Array, " p"], Float[Array, " q"]]]
 # (problem, x, weights) ↦ the values (f, c, h), their jacobian, and the Hessian of `weights @ (f, c, h)`.
-Derivatives = Callable[[Problem, PyTree, Array], tuple[Array, Array, Array]]
+Derivatives = Callable[[Any, PyTree, Array], tuple[Array, Array, Array]]
 
 
 class Minimum(AbstractOutcome):
@@ -130,7 +131,7 @@ def _line_search(values, merit, correct, start, slope, longest, dx):
     return jnp.where(accepted, a, 0.0), bend
 
 
-def _to_boundary(v, dv):
+def _to_boundary(v: Float[Array, " w"], dv: Float[Array, " w"]) -> Scalar:
     """The largest a ≤ 1 for which v + a dv keeps at least 0.5 % of every component of v > 0."""
     return jnp.min(jnp.where(dv < 0, -0.995 * v / jnp.where(dv < 0, dv, -1.0), 1.0), initial=1.0)
 

@@ -201,7 +201,7 @@ def load_stroke(path: File, swimmer: AbstractInvariantMetric | None = None) -> O
             raise ValueError(
                 f"load_stroke: {path} holds a stroke of {name}{held}; pass swimmer=, an instance."
             ) from None
-    swimmer = traced_numbers(swimmer)
+    swimmer = cast(AbstractInvariantMetric, traced_numbers(swimmer))
     saved = {name.removeprefix("swimmer."): x for name, x in arrays.items() if name.startswith("swimmer.")}
     found = differences(saved, named_arrays(swimmer))
     if found:

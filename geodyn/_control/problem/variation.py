@@ -103,7 +103,7 @@ def second_variation(
     unit = jnp.linalg.inv(jnp.linalg.cholesky(sobolev_metric(problem, x)))
     null = null_space(jacobian @ unit.T)[1].T
     tangent = null @ unit
-    eigenvalues = problem.energy / 2 * jnp.linalg.eigvalsh(tangent @ hessian @ tangent.T)
+    eigenvalues: Float[Array, " e"] = problem.energy / 2 * jnp.linalg.eigvalsh(tangent @ hessian @ tangent.T)
     rounding = 100 * jnp.sqrt(jnp.finfo(eigenvalues.dtype).eps)
     curved = ~(jnp.abs(eigenvalues) <= rounding)  # What is NaN is no flat direction.
     smallest = jnp.min(jnp.where(curved, eigenvalues, jnp.inf))

@@ -1,5 +1,7 @@
 """PURPOSE: the starting point of a search for a stroke: the optimal small stroke, an ellipse."""
 
+from typing import cast
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -68,6 +70,7 @@ def unknowns(swimmer, start, base, target, method, end=None, density=energy):
     if base is None and (target.ndim == 0 or swimmer.group.is_commutative):
         return FourierStroke.fit(start, method.harmonics), size
     if end is not None:
+        base = cast(Array, base)  # A stroke with an end has a beginning.
 
         def bent(t):
             return start(t) - (base + (end - base) * t)

@@ -55,7 +55,7 @@ def led_stroke(swimmer, centre, target, base, limits, bounded, density, free=())
         loop = _random_loop(swimmer, centre, target, width, key)
         start = loop if base is None else FourierStroke(loop.mean + base - loop(0.0), loop.cosine, loop.sine)
         x, energy = unknowns(swimmer, start, base, target, _COARSE, None, density)
-        steps = _COARSE.steps if isinstance(x, FourierStroke) else 2 * _COARSE.steps
+        steps = int(_COARSE.steps if isinstance(x, FourierStroke) else 2 * _COARSE.steps)
         unbounded, walls = (
             StrokeProblem(swimmer, target, energy, base, *held, steps, None, density, None, free)
             for held in (((jnp.zeros(0), jnp.zeros(0)), ()), (limits, bounded))

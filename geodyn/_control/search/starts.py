@@ -61,7 +61,7 @@ def _coarse(swimmer, target, region, limits, bounded, keys) -> _Found:
 
     def one(key):
         x, energy = unknowns(swimmer, _random_stroke(swimmer, target, region, key), None, target, _COARSE)
-        steps = _COARSE.steps if isinstance(x, FourierStroke) else 2 * _COARSE.steps
+        steps = int(_COARSE.steps if isinstance(x, FourierStroke) else 2 * _COARSE.steps)
         clock = clock_of(x, bounded)
         problem = StrokeProblem(swimmer, target, energy, None, limits, bounded, steps, clock=clock)
         found = _COARSE.solve(problem, x, False)

@@ -1,7 +1,7 @@
 """PURPOSE: optimal strokes: minimal energy at a given holonomy, with a certificate of optimality."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -94,10 +94,11 @@ def _checked_arguments(swimmer, guess, displacement, bounds, base, ends, density
     if ends is None:
         check_moves(swimmer, target)
     base, end = shape_ends(base, ends)
-    stroke = guess if callable(guess) else None
+    stroke = cast(Stroke, guess) if callable(guess) else None
     centre = None if stroke is not None or end is not None else _centre(swimmer, guess, bounds, base)
     shape = base if base is not None else centre
-    m = (shape_at(stroke, floating(0.0)) if shape is None else shape).size
+    # Where nothing else says which shapes, there is a stroke.
+    m = (shape_at(cast(Stroke, stroke), floating(0.0)) if shape is None else shape).size
     check_count(swimmer, m, closed=end is None)
     check_density(swimmer, density, m)
     limits, bounded = checked_limits(bounds, rates, m)

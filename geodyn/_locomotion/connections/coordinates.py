@@ -161,7 +161,7 @@ def minimum_perturbation(swimmer: AbstractConnection, lower: Numbers, upper: Num
             f"degree must be lower: polynomials of degree {degree} in {lower.size} shape variables have {count} terms,"
             f" at most {MOST_POLYNOMIALS} are fitted"
         )
-    powers = exponents(degree, lower.size)
+    powers = exponents(int(degree), lower.size)
     coefficients, gain = _least_squares(swimmer, lower, upper, powers)
     if not isinstance(gain, Tracer) and not gain < 1e-3:
         raise ValueError(

@@ -295,7 +295,7 @@ def standard_errors(body: MeasuredConnection, function: Callable[[MeasuredConnec
     return jax.tree.map(lambda square: jnp.sqrt(jnp.maximum(square, 0.0)), squares)
 
 
-def _measured(name: str, values: Numbers, shape: tuple[int | None, ...]) -> np.ndarray:
+def _measured(name: str, values: Numbers | None, shape: tuple[int | None, ...]) -> np.ndarray:
     """The values as finite numbers of this shape, in which None is any length."""
     array = numbers(f"fit_connection: {name}", values)
     if isinstance(array, Tracer):
@@ -549,7 +549,7 @@ def read_connection(source: str | Path | Any, *, degree: Index | None = None) ->
         raise ValueError(f"{where}: {error}") from None
 
 
-def _read(rows: list[tuple[int, list[str]]], degree: int | None) -> MeasuredConnection:
+def _read(rows: list[tuple[int, list[str]]], degree: Index | None) -> MeasuredConnection:
     if not rows:
         raise ValueError("there is nothing in it; want a line of names, such as r1,r2,x,y,theta, and numbers under it")
     given = ", ".join(rows[0][1])

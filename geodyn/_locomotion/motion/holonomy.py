@@ -4,6 +4,8 @@
 group. The power is integrated with the same nodes.
 """
 
+from typing import cast
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -36,7 +38,8 @@ def step_ends(steps: int, breaks: Float[ArrayLike, " B"] | tuple = ()) -> Float[
     if steps < 1:
         raise ValueError(f"steps must be at least 1, got {steps}; 64 to 256 suit most strokes.")
     equal = jnp.asarray(np.arange(steps + 1) / steps, float)
-    return jnp.sort(jnp.concatenate([equal, breaks])) if len(breaks) else equal
+    inside = cast(Array, breaks)
+    return jnp.sort(jnp.concatenate([equal, inside])) if len(inside) else equal
 
 
 def gauss_times(steps: int, breaks: Float[ArrayLike, " B"] | tuple = ()) -> Float[Array, " Q"]:
@@ -62,8 +65,9 @@ def magnus(
     widths = jnp.full(steps, 1 / steps, xi.dtype) if widths is None else widths
     increments = native_rows(lambda x, h: group.exp(increment(group, x, h)), xi.reshape(steps, 3, -1), widths)
 
-    def follow(g, step):
-        return (group.compose(g, step),) * 2
+    def follow(g: Float[Array, "d d"], step: Float[Array, "d d"]) -> tuple[Float[Array, "d d"], Float[Array, "d d"]]:
+        after = group.compose(g, step)
+        return after, after
 
     def products(first, increments):
         return jax.lax.scan(follow, first, increments)[1]

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from geodyn._engine.jit import jit
 from geodyn._engine.numerics.linalg import solve
 from geodyn._foundations.gate import checked
-from geodyn._foundations.typing import Array, Count, Float, Numbers, Scalar
+from geodyn._foundations.typing import Array, Count, Float, Int, Numbers, Scalar
 from geodyn._geometry.groups.lie_group import AbstractLieGroup
 from geodyn._integrators.contract.tableau import gauss
 from geodyn._locomotion.connections.checks import require_defined
@@ -144,9 +144,12 @@ def _drifting_path(body, stroke, momentum, steps):
         return drift - form_of(body, r) @ rdot
 
     start = true_along(body, stroke, jnp.arange(4) / 4) * group.identity().astype(momentum.dtype)
-    elements = jax.lax.scan(
-        lambda g, i: (_collocation_step(group, velocity, g, i / steps, 1 / steps),) * 2, start, jnp.arange(steps)
-    )[1]
+
+    def follow(g: Float[Array, "d d"], i: Int[Array, ""]) -> tuple[Float[Array, "d d"], Float[Array, "d d"]]:
+        after = _collocation_step(group, velocity, g, i / steps, 1 / steps)
+        return after, after
+
+    _, elements = jax.lax.scan(follow, start, jnp.arange(steps))
     return jnp.concatenate([start[None], elements])
 
 

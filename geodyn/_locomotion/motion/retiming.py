@@ -42,7 +42,7 @@ class RetimedStroke(eqx.Module):
     @checked
     def __call__(self, t: Number) -> Float[Array, " m"]:
         """The shape at time t."""
-        time = self.start + self.rate * t
+        time: Scalar = self.start + self.rate * t
         return shape_at(self.stroke, jnp.mod(time, 1.0) if self.round else time)
 
 

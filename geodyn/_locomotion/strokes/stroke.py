@@ -65,7 +65,12 @@ class FourierStroke(eqx.Module):
 
     @classmethod
     @checked
-    def circle(cls, radius: Number, harmonics: Count = 1, centre: Float[Array, "2"] = (0.0, 0.0)) -> "FourierStroke":
+    def circle(
+        cls,
+        radius: Number,
+        harmonics: Count = 1,
+        centre: Float[Array, "2"] = (0.0, 0.0),  # pyright: ignore[reportArgumentType]: the gate makes an array of it
+    ) -> "FourierStroke":
         """The circle `centre + radius (cos 2πt, sin 2πt)` in two shape variables, with room for more harmonics."""
         zeros = jnp.zeros((2, harmonics))
         return cls(centre, zeros.at[0, 0].set(radius), zeros.at[1, 0].set(radius))

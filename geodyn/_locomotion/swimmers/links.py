@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._foundations.gate import checked
-from geodyn._foundations.typing import Array, Float, Number, Numbers
+from geodyn._foundations.typing import Array, Float, Number, Numbers, Scalar
 from geodyn._geometry.groups.rigid import SE2, Translation
 from geodyn._locomotion.connections.checks import require_positive, require_shape
 from geodyn._locomotion.connections.connection import AbstractLinkSwimmer, AbstractSwimmer, slender_drags
@@ -234,9 +234,8 @@ class SymmetricPurcell(AbstractSwimmer):
         # Velocities along and across the arms of the tail and the head, at their middles; a tail arm points backwards.
         forward = jnp.stack([-xi[0], xi[0]])
         along, across = forward * jnp.cos(r), self.arm * rdot / 2 - forward * jnp.sin(r)
-        c_t, c_n, c_r = slender_drags(
-            self.arm[None], self.drag, self.drag * self.drag_ratio, self.drag * self.drag_ratio
-        )[0]
+        arm: Scalar = self.arm
+        c_t, c_n, c_r = slender_drags(arm[None], self.drag, self.drag * self.drag_ratio, self.drag * self.drag_ratio)[0]
         return self.drag * self.body * xi[0] ** 2 + 2 * jnp.sum(c_t * along**2 + c_n * across**2 + c_r * rdot**2)
 
     @checked

@@ -61,7 +61,7 @@ class PushMePullYou(AbstractSwimmer):
         flow = rdot[1] / (4 * jnp.pi * r[0] ** 2) * (1 - echo)
         slip = xi[0] - flow + jnp.stack([-rdot[0], rdot[0]]) / 2
         forces = solve(_mobility(x, radii, True), slip) if self.finite_size else radii * slip
-        power = self.viscosity * (6 * jnp.pi * slip @ forces + 4 / 3 * jnp.sum(rdot[1] ** 2 / volumes))
+        power: Scalar = self.viscosity * (6 * jnp.pi * slip @ forces + 4 / 3 * jnp.sum(rdot[1] ** 2 / volumes))
         return _defined(power, _apart(x, radii) & jnp.all(volumes > 0))
 
     @checked
@@ -125,7 +125,7 @@ class ThreeSphere(AbstractSwimmer):
         require_shape("ThreeSphere", "the shape r", r, (2,))
         x = _three(r)
         slip = xi[0] + _three(rdot)
-        power = 6 * jnp.pi * self.viscosity * slip @ solve(_mobility(x, self.radii, self.finite_size), slip)
+        power: Scalar = 6 * jnp.pi * self.viscosity * slip @ solve(_mobility(x, self.radii, self.finite_size), slip)
         return _defined(power, _apart(x, self.radii))
 
     @checked

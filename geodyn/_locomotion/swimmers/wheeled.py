@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 
 from geodyn._foundations.gate import checked
-from geodyn._foundations.typing import Array, Float, Number
+from geodyn._foundations.typing import Array, Float, Number, Scalar
 from geodyn._geometry.groups.rigid import SE2, Translation
 from geodyn._locomotion.connections.checks import require_positive, require_shape
 from geodyn._locomotion.connections.connection import link_velocities
@@ -57,7 +57,8 @@ class RollingDisc(AbstractKinematicBody):
         along = jnp.stack([jnp.cos(r[1]), jnp.sin(r[1])])
         mark = self.radius * jnp.sin(r[0]) * along
         poses = jnp.stack([jnp.append(0 * mark, r[1]), jnp.append(mark, r[1] + jnp.pi / 2)])
-        return bars(poses, self.radius * jnp.array([2.0, 0.4]))
+        sizes: Float[Array, "2"] = self.radius * jnp.array([2.0, 0.4])
+        return bars(poses, sizes)
 
 
 @checked
@@ -106,8 +107,9 @@ class KinematicCar(AbstractKinematicBody):
         none = jnp.zeros_like(r[0])
         middle, rear = (jnp.stack([x * self.wheelbase, none, none]) for x in (0.5, 0.0))
         front = jnp.stack([self.wheelbase, none, r[1]])
-        chassis = bars(middle[None], self.wheelbase[None])
-        return jnp.concatenate([chassis, wheels(jnp.stack([rear, front]), self.wheelbase / jnp.full(2, 2.0))])
+        wheelbase: Scalar = self.wheelbase
+        chassis = bars(middle[None], wheelbase[None])
+        return jnp.concatenate([chassis, wheels(jnp.stack([rear, front]), wheelbase / jnp.full(2, 2.0))])
 
 
 @checked
