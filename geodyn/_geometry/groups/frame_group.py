@@ -271,4 +271,5 @@ def _log(group: FrameGroup, g: Float[Array, "d d"]) -> Float[Array, " k"]:
     start = still.body_velocity(still.identity().astype(g.dtype), aim - still.identity().astype(g.dtype))
     state = batched_as(aim[0, 0], (start, jnp.zeros((), bool), jnp.zeros((), int)))
     xi, done, _ = jax.lax.while_loop(lambda s: ~s[1] & (s[2] < MOST_ITERATIONS), improved, state)
-    return with_derivative(missing, jnp.where(done, xi, jnp.nan))
+    found: Array = jnp.where(done, xi, jnp.nan)
+    return with_derivative(missing, found)
