@@ -3,5 +3,6 @@
 from geodyn._integrators.trajectory import Impacts
 from geodyn._mechanics.elements.contact import AbstractContact, AbstractFrictionalContact
 from geodyn._mechanics.elements.friction import painleve_number
+from geodyn._mechanics.touching.capsules import Capsules
 
-__all__ = ["AbstractContact", "AbstractFrictionalContact", "Impacts", "painleve_number"]
+__all__ = ["AbstractContact", "AbstractFrictionalContact", "Capsules", "Impacts", "painleve_number"]

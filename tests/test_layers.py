@@ -36,6 +36,7 @@ ROOMS = [
     "_geometry/groups",
     "_geometry/symmetries",
     "_mechanics/elements",
+    "_mechanics/touching",
     "_mechanics/points",
     "_mechanics/rigid",
     "_mechanics/constrained",

@@ -82,6 +82,12 @@ def test_no_mean_has_no_derivative():
         assert np.isnan(gd.mean_point(sphere, ends)).all()
     slope = jax.jacobian(jax.jit(lambda ends: gd.mean_point(sphere, ends)))(ends)
     assert np.isnan(slope).all()
+    # The first is stationary, but the others around it are so far that it is no minimum.
+    around = 2.5 * np.array([[1.0, 0], [0, 1], [-1, 0], [0, -1]])
+    space, pole = gd.spaces.Sphere(2), np.zeros(2)
+    points = np.stack([pole, *[gd.exp(space, pole, v / 2) for v in around]])
+    with pytest.warns(UserWarning, match="nearer to each other"):
+        assert np.isnan(gd.mean_point(space, points, [1.0, 0.9, 0.9, 0.9, 0.9])).all()
     weighted = jax.jit(lambda m: gd.mean_point(gd.spaces.Sphere(2), POINTS[:, :2], m))
     assert np.isnan(weighted(-jnp.asarray(WEIGHTS))).all()
 

@@ -13,7 +13,7 @@ from jax.core import Tracer
 from geodyn._engine.jit import as_pytree, jit, with_time
 from geodyn._foundations.checks import check_arguments, one_number, returned, row
 from geodyn._foundations.gate import checked
-from geodyn._foundations.typing import Array, Count, Each, Float, Indices, Int, Number
+from geodyn._foundations.typing import Array, Bool, Count, Each, Float, Indices, Int, Number, Scalar
 from geodyn._geometry.geodesics.geodesic import distance_or_far, is_solved
 from geodyn._geometry.geodesics.relaxation import Effort
 from geodyn._geometry.manifold.manifold import AbstractManifold
@@ -219,9 +219,8 @@ class Contact(AbstractSpheres):
         first, second, *rates = (a[pairs[:, i]] for a in (x, v) for i in (0, 1))
         if is_solved(space):
             reach = self.reach(x, pairs)
-            scale = jax.vmap(lambda x: jnp.sqrt(jnp.trace(space.metric(x))))(first)
             far = jax.lax.stop_gradient(self.room(space, x, pairs) > reach)
-            second = jnp.where(far[:, None], first + (reach / scale)[:, None], second)
+            second = jax.vmap(lambda *pair: brought_near(space, *pair))(first, second, far, reach)
         return jax.vmap(lambda x, y, u, w: slip_of_pair(space, x, y, u, w))(first, second, *rates)
 
 
@@ -287,6 +286,14 @@ class Wall(AbstractFrictionalContact):
         if self.sliding is None:
             return jax.vmap(lambda x, v: slip_on_wall(gap, space, x, v))(x, v)
         return jax.vmap(lambda x, v: row("slip", returned("slip", with_time(self.sliding, 2), t, x, v)))(x, v)
+
+
+def brought_near(
+    space: AbstractManifold, x: Float[Array, " n"], y: Float[Array, " n"], far: Bool[Array, ""], reach: Scalar
+) -> Float[Array, " n"]:
+    """The point y, or one at about the distance `reach` from x where it is `far`."""
+    scale = jnp.sqrt(jnp.trace(space.metric(x)))
+    return jnp.where(far, x + reach / scale, y)
 
 
 def gaps(contact: AbstractContact, t, space: AbstractManifold, x, which: Array | None = None) -> Float[Array, " c"]:

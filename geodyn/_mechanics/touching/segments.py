@@ -1,0 +1,357 @@
+"""Geodesic segments between points of any space, and where two of them are nearest to each other.
+
+A point of a segment is that of its geodesic at a parameter from 0 to 1, on the polynomial that solves for the geodesic.
+The half square of the distance of two such points, E(s, t), is least in the square [0, 1]². Its slope is that of the
+first variation, (−p(0) · γ', p(1) · γ'), with the momenta that the distance gives anyway. So is the slope of the least
+distance in the ends of the segments, for which s and t stay as they are. In constant curvature no path is needed: E(s,
+t) follows from the six distances of the ends.
+
+Letters of the shapes: n coordinates of a point, q nodes of a path, k polynomials, c pairs of segments."""
+
+import abc
+import functools
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn._engine.jit import custom_jvp, jit
+from geodyn._engine.native import native_of
+from geodyn._engine.numerics.roots import without_derivatives
+from geodyn._engine.tracing import batched_as
+from geodyn._foundations.typing import Array, Bool, Float, Int, Scalar
+from geodyn._geometry.geodesics.between import short_path
+from geodyn._geometry.geodesics.geodesic import distance_or_far, half_square, is_solved, log_of, nearest_image
+from geodyn._geometry.geodesics.paths import gauss
+from geodyn._geometry.geodesics.relaxation import Effort
+from geodyn._geometry.manifold.manifold import AbstractManifold, safe_sqrt
+from geodyn._geometry.models.charts import sine_ratio, squared_arc
+from geodyn._geometry.models.spaces import AbstractConstantCurvature, Product
+
+PATH_NODES = 16
+MOST_TURNS = 40
+# Of the eigenvalues of a matrix [2, 2]: what is smaller, relative to the sum of both, is rounding.
+SINGULAR = 1e-12
+EDGES = np.array([[0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 3]])
+# Where the search may begin, the middle first. It begins elsewhere only where that is nearer by more than rounding.
+STARTS = np.array([[0.5, 0.5], *[[s, t] for s in (0.0, 0.5, 1.0) for t in (0.0, 0.5, 1.0) if (s, t) != (0.5, 0.5)]])
+NEARER = 1e-6
+
+
+class Path(eqx.Module):
+    """A segment in any space: its start, and its velocities at the Gauss nodes of the time from 0 to 1."""
+
+    start: Float[Array, " n"]
+    velocities: Float[Array, "q n"]
+
+    def at(self, s: Scalar) -> Float[Array, " n"]:
+        """The point at the parameter s."""
+        to_position = jnp.asarray(_integrals(len(self.velocities)), self.start.dtype)
+        z = jnp.asarray(2 * s - 1, self.start.dtype)
+        return self.start + _legendre(z, count=len(to_position)) @ (to_position @ self.velocities)
+
+
+@functools.cache
+def _integrals(nodes: int) -> Float[np.ndarray, "q+1 q"]:
+    """The matrix from the velocities at Gauss nodes to the Legendre coefficients of the displacement."""
+    rule = gauss(nodes)
+    degrees = np.arange(nodes)
+    # From values at the nodes to coefficients of the P_k, whose mean squares are 1 / (2 k + 1).
+    modes = (rule.polynomials * rule.weights[:, None]).T * np.sqrt(2 * degrees + 1)[:, None]
+    # Their integrals over time: (2 k + 1) ∫ P_k dz = P_(k + 1) − P_(k − 1), and ∫ P_0 dz = P_1 + P_0, with dz = 2 dt.
+    integral = np.zeros((nodes + 1, nodes))
+    integral[degrees + 1, degrees] = 0.5 / (2 * degrees + 1)
+    integral[degrees[:-1], degrees[1:]] = -0.5 / (2 * degrees[1:] + 1)
+    integral[0, 0] = 0.5
+    return integral @ modes
+
+
+@custom_jvp
+def _legendre(z: Scalar, *, count: int) -> Float[Array, " k"]:
+    """The Legendre polynomials P_0, P_1, … at z."""
+    values = [jnp.ones_like(z), z]
+    for k in range(1, count - 1):
+        values.append(((2 * k + 1) * z * values[k] - k * values[k - 1]) / (k + 1))
+    return jnp.stack(values)
+
+
+@_legendre.def_jvp
+def _(primals: tuple[Scalar], tangents: tuple[Scalar], *, count: int) -> tuple[Float[Array, " k"], Float[Array, " k"]]:
+    values = _legendre(*primals, count=count)
+    k, j = np.ogrid[:count, :count]
+    # P_k' is the sum of (2 j + 1) P_j over j = k − 1, k − 3, …
+    slopes = jnp.asarray(np.where((j < k) & ((k - j) % 2 == 1), 2 * j + 1, 0), values.dtype)
+    return values, (slopes @ values) * tangents[0]
+
+
+def path(space: AbstractManifold, x: Float[Array, " n"], y: Float[Array, " n"]) -> Path:
+    """The segment from x to y; NaN where it is so long that its nodes do not resolve it."""
+    return Path(x, short_path(space, x, nearest_image(space, x, y), PATH_NODES))
+
+
+@functools.singledispatch
+def place(space: AbstractManifold, x: Float[Array, " n"], y: Float[Array, " n"], s: Scalar) -> Float[Array, " n"]:
+    """The point at the parameter s of the segment from x to y."""
+    return path(space, x, y).at(s)
+
+
+@place.register
+def _(space: AbstractConstantCurvature, x, y, s):
+    return space.exp(x, s * log_of(space, x, y, PATH_NODES))
+
+
+class AbstractTouch(eqx.Module):
+    """Two segments that may touch, as functions of two parameters."""
+
+    @property
+    @abc.abstractmethod
+    def dtype(self) -> np.dtype:
+        """The precision of its numbers."""
+
+    @abc.abstractmethod
+    def half_square(self, at: Float[Array, "2"]) -> Scalar:
+        """Half the square of the distance of the points at two parameters. Infinite where it is not found."""
+
+    @abc.abstractmethod
+    def distance(self, at: Float[Array, "2"]) -> Scalar:
+        """The distance of the points at two parameters."""
+
+
+class OfEdges(AbstractTouch):
+    """Two segments in constant curvature, by the six squared distances of their ends alone, in the order 01, 02, 03,
+    12, 13, 23. So no digits are lost far out.
+
+    In the embedding, points of segments are sums X = Σ c P of ends, and the products of these are κ<P, Q> = 1 − κ
+    chord²/2."""
+
+    squares: Float[Array, "6"]
+    curvature: int = eqx.field(static=True)
+
+    @property
+    def dtype(self):
+        return self.squares.dtype
+
+    def half_square(self, at):
+        s, t = at
+        chords = self.squares * jax.vmap(lambda square: sine_ratio(self.curvature, square / 4))(self.squares) ** 2
+        first = self._weights(s, self.squares[0])
+        second = self._weights(t, self.squares[5])
+        c = jnp.concatenate([first, -second])
+        i, j = EDGES.T
+        # κ(Σ c)² − ½ Σ c_i c_j chord_ij² over i and j, the square of the chord. In flat space Σ c = 0.
+        square = self.curvature * jnp.sum(c) ** 2 - jnp.sum(c[i] * c[j] * chords)
+        hav = jnp.maximum(square / 4, 0)
+        return squared_arc(self.curvature, hav, 1 - self.curvature * hav) / 2
+
+    def distance(self, at):
+        return safe_sqrt(2 * self.half_square(at))
+
+    def _weights(self, s: Scalar, square: Scalar) -> Float[Array, "2"]:
+        """The coefficients of the ends of a segment, of a given squared length, in the point at s: sin((1 − s)d)/sin d
+        and sin(sd)/sin d on the sphere."""
+
+        def sine(s: Scalar) -> Scalar:
+            return s * sine_ratio(self.curvature, s**2 * square)
+
+        return jnp.stack([sine(1 - s), sine(s)]) / sine_ratio(self.curvature, square)
+
+
+class OfFactors(AbstractTouch):
+    """Two segments in a product, by those in its factors: their squares add up."""
+
+    a: AbstractTouch
+    b: AbstractTouch
+
+    @property
+    def dtype(self):
+        return self.a.dtype
+
+    def half_square(self, at):
+        return self.a.half_square(at) + self.b.half_square(at)
+
+    def distance(self, at):
+        return safe_sqrt(2 * self.half_square(at))
+
+
+class OfPaths(AbstractTouch):
+    """Two segments in any space; of how many nodes paths between them may be, and at which distance they touch, below
+    which there must be a path."""
+
+    space: AbstractManifold
+    first: Path
+    second: Path
+    reach: Scalar
+    effort: Effort
+
+    @property
+    def dtype(self):
+        return self.reach.dtype
+
+    def half_square(self, at):
+        s, t = at
+        return half_square(self.space, self.first.at(s), self.second.at(t), self.effort._replace(far=True))
+
+    def distance(self, at):
+        s, t = at
+        return distance_or_far(self.space, self.first.at(s), self.second.at(t), self.effort, self.reach)
+
+
+@functools.singledispatch
+def touch_of(space: AbstractManifold, ends: Float[Array, "4 n"], reach: Scalar, effort: Effort) -> AbstractTouch:
+    """The segments between the first two and the last two of four points."""
+    return _of_paths(space, ends, reach, effort)
+
+
+def _of_paths(space: AbstractManifold, ends: Float[Array, "4 n"], reach: Scalar, effort: Effort) -> OfPaths:
+    first, second = (path(space, *ends[k : k + 2]) for k in (0, 2))
+    return OfPaths(space, first, second, reach, effort)
+
+
+@touch_of.register
+def _(space: AbstractConstantCurvature, ends, reach, effort):
+    i, j = EDGES.T
+    squares = jax.vmap(space.squared_distance)(ends[i], ends[j])
+    return OfEdges(squares, space.chart.curvature)
+
+
+@touch_of.register
+def _(space: Product, ends, reach, effort):
+    if is_solved(space):
+        return _of_paths(space, ends, reach, effort)
+    of_a, of_b = jax.vmap(space.split)(ends)
+    return OfFactors(touch_of(space.a, of_a, reach, effort), touch_of(space.b, of_b, reach, effort))
+
+
+@jit
+def least_distances(
+    space: AbstractManifold, ends: Float[Array, "c 4 n"], reach: Float[Array, " c"], effort: Effort
+) -> Float[Array, " c"]:
+    """The distances of pairs of segments, the least of all distances of their points; as `distance_or_far` where that
+    is not found. A program of its own, which a step asks for many times and which is traced and differentiated once."""
+    return jax.vmap(lambda ends, reach: _least(touch_of(space, ends, reach, effort)))(ends, reach)
+
+
+@jit
+def nearest_places(
+    space: AbstractManifold, ends: Float[Array, "c 4 n"], reach: Float[Array, " c"], effort: Effort
+) -> Float[Array, "c 2"]:
+    """The parameters at which pairs of segments are nearest to each other."""
+    return jax.vmap(lambda ends, reach: nearest(touch_of(space, ends, reach, effort)))(ends, reach)
+
+
+@custom_jvp
+def _least(touch: AbstractTouch) -> Scalar:
+    return touch.distance(_searched(touch))
+
+
+@_least.def_jvp
+def _(primals: tuple[AbstractTouch], tangents: tuple[AbstractTouch]) -> tuple[Scalar, Scalar]:
+    (touch,) = primals
+    at = nearest(touch)
+    return eqx.filter_jvp(lambda touch: touch.distance(at), primals, tangents)
+
+
+@custom_jvp
+def nearest(touch: AbstractTouch) -> Float[Array, "2"]:
+    """The parameters at which two segments are nearest to each other. Where that is so along a whole stretch, for
+    parallel ones, it is one place of it, which stays where it is."""
+    return _searched(touch)
+
+
+@nearest.def_jvp
+def _(primals: tuple[AbstractTouch], tangents: tuple[AbstractTouch]) -> tuple[Float[Array, "2"], Float[Array, "2"]]:
+    (touch,) = primals
+    at = nearest(touch)
+
+    def slope(touch: AbstractTouch, at: Float[Array, "2"]) -> Float[Array, "2"]:
+        return jax.grad(touch.half_square)(at)
+
+    moved = eqx.filter_jvp(lambda touch: slope(touch, at), primals, tangents)[1]
+    there, hessian = _expanded(touch, at)[1:]
+    return at, -_undone(hessian, moved, _is_free(at, there))
+
+
+def _expanded(touch: AbstractTouch, at: Float[Array, "2"]) -> tuple[Scalar, Float[Array, "2"], Float[Array, "2 2"]]:
+    """The half square of the distance, its slope and its second derivative."""
+
+    def slope(at: Float[Array, "2"]) -> tuple[Float[Array, "2"], tuple[Scalar, Float[Array, "2"]]]:
+        value, slope = jax.value_and_grad(touch.half_square)(at)
+        return slope, (value, slope)
+
+    hessian, (value, there) = jax.jacfwd(slope, has_aux=True)(at)
+    return value, there, hessian
+
+
+def _is_free(at: Float[Array, "2"], slope: Float[Array, "2"]) -> Bool[Array, "2"]:
+    """Which of the parameters are not held at an end of their segment."""
+    return ~(((at <= 0) & (slope >= 0)) | ((at >= 1) & (slope <= 0)))
+
+
+def _undone(hessian: Float[Array, "2 2"], change: Float[Array, "2"], free: Bool[Array, "2"]) -> Float[Array, "2"]:
+    """The change of the parameters that are free whose image under the second derivative is the given one. Where that
+    is singular, as for parallel segments, it is the smallest such change."""
+    a = jnp.where(free[0], hessian[0, 0], 0)
+    c = jnp.where(free[1], hessian[1, 1], 0)
+    b = jnp.where(free[0] & free[1], (hessian[0, 1] + hessian[1, 0]) / 2, 0)
+    change = jnp.where(free, change, 0)
+    total = a + c
+    determinant = a * c - b * b
+    regular = determinant > SINGULAR * total**2
+    # A matrix of rank one is its own inverse on its image, but for the square of its trace.
+    scale = jnp.where(regular, determinant, jnp.where(total > 0, total**2, 1))
+    first = jnp.where(regular, jnp.stack([c, -b]), jnp.stack([a, b]))
+    second = jnp.where(regular, jnp.stack([-b, a]), jnp.stack([b, c]))
+    return jnp.stack([jnp.sum(first * change), jnp.sum(second * change)]) / scale
+
+
+class Search(NamedTuple):
+    """Two parameters and the half square there, the part of the step that is tried next, whether it is `done`, and the
+    number of turns."""
+
+    at: Float[Array, "2"]
+    value: Scalar
+    part: Scalar
+    done: Bool[Array, ""]
+    turns: Int[Array, ""]
+
+
+def _searched(touch: AbstractTouch) -> Float[Array, "2"]:
+    """The parameters of the least distance, by Newton's method with projections onto the square (Bertsekas, *SIAM J.
+    Control Optim.* 20 (1982) 221), from the best of a few starts. NaN if it does not end."""
+    return native_of(_search, without_derivatives(touch))
+
+
+def _search(touch: AbstractTouch) -> Float[Array, "2"]:
+    dtype = touch.dtype
+    rounding = jnp.finfo(dtype).eps
+
+    def turn(state: Search) -> Search:
+        value, slope, hessian = _expanded(touch, state.at)
+        free = _is_free(state.at, slope)
+        newton = -_undone(hessian, slope, free)
+        # Where the second derivative is not positive, the step that would be right in flat space.
+        total = jnp.trace(hessian)
+        descends = jnp.sum(newton * slope) < 0
+        size = jnp.where(total > 0, total, 2 * value)
+        plain = jnp.where(free, -slope, 0) / jnp.where(size > 0, size, 1)
+        step = jnp.where(descends, newton, plain)
+        trial = jnp.clip(state.at + state.part * step, 0, 1)
+        there = touch.half_square(trial)
+        lower = there <= state.value * (1 + 100 * rounding)
+        moved = jnp.max(jnp.abs(trial - state.at))
+        done = lower & (state.part == 1) & (moved <= rounding**0.75)
+        at = jnp.where(lower, trial, state.at)
+        part = jnp.where(lower, jnp.minimum(2 * state.part, 1), state.part / 2)
+        return Search(at, jnp.where(lower, there, state.value), part, done, state.turns + 1)
+
+    starts = jnp.asarray(STARTS, dtype)
+    values = jax.vmap(lambda at: touch.half_square(at))(starts)
+    handicap = jnp.asarray(1 + NEARER * (np.arange(len(STARTS)) > 0), dtype)
+    best = jnp.arange(len(STARTS)) == jnp.argmin(values * handicap)
+    start = jnp.sum(jnp.where(best[:, None], starts, 0), axis=0)
+    value = jnp.sum(jnp.where(best, values, 0))
+    begin = Search(start, value, jnp.ones((), dtype), jnp.zeros((), bool), jnp.zeros((), int))
+    end = jax.lax.while_loop(lambda s: ~s.done & (s.turns < MOST_TURNS), turn, batched_as(touch, begin))
+    return jnp.where(end.done, end.at, jnp.nan)
