@@ -68,7 +68,7 @@ def test_distances_of_segments(name):
         assert float(found) <= float(wanted) + 1e-12
 
 
-def along_geodesics(space, x, steps=48):
+def along_geodesics(space, x):
     """The distance, of points of the geodesics as they are integrated."""
     first, second = gd.log(space, x[0], x[1]), gd.log(space, x[2], x[3])
 
@@ -82,7 +82,9 @@ def along_geodesics(space, x, steps=48):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("space", [gd.spaces.THURSTON["S2xE"], gd.spaces.Nil(), NIL_METRIC], ids=repr)
+@pytest.mark.parametrize(
+    "space", [gd.spaces.THURSTON["S2xE"], gd.spaces.Nil(), NIL_METRIC], ids=["S2xE", "Nil", "NilMetric"]
+)
 def test_distances_of_segments_in_any_space(space):
     """Measured: 1e-14."""
     measured = jax.jit(partial(separation, space))

@@ -54,7 +54,7 @@ class Path(eqx.Module):
 
 
 @functools.cache
-def _integrals(nodes: int) -> Float[np.ndarray, "q+1 q"]:
+def _integrals(nodes: int) -> Float[np.ndarray, "k q"]:
     """The matrix from the velocities at Gauss nodes to the Legendre coefficients of the displacement."""
     rule = gauss(nodes)
     degrees = np.arange(nodes)
