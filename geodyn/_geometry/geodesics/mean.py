@@ -152,7 +152,8 @@ def _descended(
         hessian = jax.jacfwd(jax.grad(spread))(c) - jnp.einsum("kij,k->ij", christoffel(space, c), slope)
         metric = space.metric(c)
         convex = jnp.all(jnp.isfinite(cholesky(hessian)))
-        return -solve(jnp.where(convex, hessian, jnp.sum(m) * metric), slope), convex
+        curved: Array = jnp.where(convex, hessian, jnp.sum(m) * metric)
+        return -solve(curved, slope), convex
 
     def turn(at: Descent) -> Descent:
         change, convex = step(at.c)
