@@ -21,7 +21,7 @@ from geodyn._engine.jit import jit
 from geodyn._engine.native import for_each
 from geodyn._engine.numerics.bands import Banded, Full
 from geodyn._engine.numerics.linalg import columns, inverse
-from geodyn._foundations.typing import Array, Float, Scalar
+from geodyn._foundations.typing import Array, Float, Number, Scalar
 from geodyn._integrators.contract.couplings import form_of
 from geodyn._integrators.contract.system import AbstractSystem, constraint_rate, pfaffian
 from geodyn._integrators.contract.tableau import ButcherTableau
@@ -29,8 +29,8 @@ from geodyn._integrators.contract.tableau import ButcherTableau
 
 def position_level(
     system: AbstractSystem,
-    h: Scalar,
-    t: Scalar,
+    h: Number,
+    t: Number,
     q: Float[Array, " n"],
     v: Float[Array, " n"],
     p: Float[Array, " k"],
@@ -42,8 +42,8 @@ def position_level(
 
 def lowest_level(
     system: AbstractSystem,
-    h: Scalar,
-    t: Scalar,
+    h: Number,
+    t: Number,
     q: Float[Array, " n"],
     v: Float[Array, " n"],
     p: Float[Array, " k"],
@@ -55,8 +55,8 @@ def lowest_level(
 
 def velocity_level(
     system: AbstractSystem,
-    h: Scalar,
-    t: Scalar,
+    h: Number,
+    t: Number,
     q: Float[Array, " n"],
     v: Float[Array, " n"],
     p: Float[Array, " k"],
@@ -68,8 +68,8 @@ def velocity_level(
 
 def acceleration_level(
     system: AbstractSystem,
-    h: Scalar,
-    t: Scalar,
+    h: Number,
+    t: Number,
     q: Float[Array, " n"],
     v: Float[Array, " n"],
     p: Float[Array, " k"],
@@ -138,8 +138,8 @@ class Problem(eqx.Module):
     """The stage equations of one step, with everything that they depend on and can be differentiated by."""
 
     system: AbstractSystem
-    t: Scalar
-    h: Scalar
+    t: Number
+    h: Number
     q: Float[Array, " n"]
     p: Float[Array, " k"]
     tableau: ButcherTableau = eqx.field(static=True)
@@ -151,7 +151,7 @@ class Problem(eqx.Module):
         return self.t + self.h * self.tableau.c
 
     def stage(
-        self, t: Scalar, q: Float[Array, " n"], w: Float[Array, " m"]
+        self, t: Number, q: Float[Array, " n"], w: Float[Array, " m"]
     ) -> tuple[Float[Array, " n"], Float[Array, " k"], Float[Array, " c"]]:
         """(v, p', λ) of a stage at the time t and the position q, with the stage values w."""
         n = q.shape[0]
@@ -317,7 +317,7 @@ def _mix(a: np.ndarray, x: Array) -> Array:
     return jnp.tensordot(jnp.asarray(a, x.dtype), x, 1)
 
 
-def _accumulate(tableau: ButcherTableau, h: Scalar, x: Float[Array, "s a"]) -> Float[Array, "s a"]:
+def _accumulate(tableau: ButcherTableau, h: Number, x: Float[Array, "s a"]) -> Float[Array, "s a"]:
     """hA x, from the `couplings` of the tableau, whose rounding leaves the method symplectic. x is multiplied by the
     weights, by h, and then by m: without h in between XLA would multiply the constants m and weights, and round the
     product."""
