@@ -30,7 +30,7 @@ from geodyn._integrators.contract.tableau import ButcherTableau
 def position_level(
     system: AbstractSystem,
     h: Number,
-    t: Number,
+    t: Scalar,
     q: Float[Array, " n"],
     v: Float[Array, " n"],
     p: Float[Array, " k"],
@@ -43,7 +43,7 @@ def position_level(
 def lowest_level(
     system: AbstractSystem,
     h: Number,
-    t: Number,
+    t: Scalar,
     q: Float[Array, " n"],
     v: Float[Array, " n"],
     p: Float[Array, " k"],
@@ -56,7 +56,7 @@ def lowest_level(
 def velocity_level(
     system: AbstractSystem,
     h: Number,
-    t: Number,
+    t: Scalar,
     q: Float[Array, " n"],
     v: Float[Array, " n"],
     p: Float[Array, " k"],
@@ -69,7 +69,7 @@ def velocity_level(
 def acceleration_level(
     system: AbstractSystem,
     h: Number,
-    t: Number,
+    t: Scalar,
     q: Float[Array, " n"],
     v: Float[Array, " n"],
     p: Float[Array, " k"],
@@ -138,8 +138,8 @@ class Problem(eqx.Module):
     """The stage equations of one step, with everything that they depend on and can be differentiated by."""
 
     system: AbstractSystem
-    t: Number
-    h: Number
+    t: Scalar
+    h: Scalar
     q: Float[Array, " n"]
     p: Float[Array, " k"]
     tableau: ButcherTableau = eqx.field(static=True)
@@ -151,7 +151,7 @@ class Problem(eqx.Module):
         return self.t + self.h * self.tableau.c
 
     def stage(
-        self, t: Number, q: Float[Array, " n"], w: Float[Array, " m"]
+        self, t: Scalar, q: Float[Array, " n"], w: Float[Array, " m"]
     ) -> tuple[Float[Array, " n"], Float[Array, " k"], Float[Array, " c"]]:
         """(v, p', λ) of a stage at the time t and the position q, with the stage values w."""
         n = q.shape[0]
@@ -317,7 +317,7 @@ def _mix(a: np.ndarray, x: Array) -> Array:
     return jnp.tensordot(jnp.asarray(a, x.dtype), x, 1)
 
 
-def _accumulate(tableau: ButcherTableau, h: Number, x: Float[Array, "s a"]) -> Float[Array, "s a"]:
+def _accumulate(tableau: ButcherTableau, h: Scalar, x: Float[Array, "s a"]) -> Float[Array, "s a"]:
     """hA x, from the `couplings` of the tableau, whose rounding leaves the method symplectic. x is multiplied by the
     weights, by h, and then by m: without h in between XLA would multiply the constants m and weights, and round the
     product."""
