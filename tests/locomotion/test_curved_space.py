@@ -162,3 +162,35 @@ def test_spaces_without_symmetries_are_refused():
         gd.swimmers.PointMasses(SURFACES["torus"], [1.0], on_a_surface)
     with pytest.raises(ValueError, match="TwoLegged: space is a product with several Euclidean factors"):
         gd.swimmers.TwoLegged(gd.spaces.Product(gd.spaces.Euclidean(1), gd.spaces.Euclidean(1)))
+
+
+@pytest.mark.parametrize(
+    "space",
+    [
+        *map(gd.spaces.Euclidean, (2, 3)),
+        *map(gd.spaces.Sphere, (2, 3)),
+        *map(gd.spaces.Hyperbolic, (2, 3)),
+        gd.spaces.Nil(),
+    ],
+    ids=lambda space: f"{type(space).__name__}({space.dim})",
+)
+def test_shapes_that_a_turn_leaves_as_they_are_have_no_connection(space):
+    """A point of a plane or of Nil, two points of another space, anywhere: numbers of rounding errors alone were taken
+    for the connection. Three points have one."""
+    count = 1 if space.dim == 2 or isinstance(space, gd.spaces.Nil) else 2
+
+    def forms(shape, count):
+        body = gd.swimmers.PointMasses(space, jnp.ones(count), lambda r: r.reshape(count, space.dim))
+        rows = 0.2 * jnp.asarray(np.random.default_rng(0).normal(size=(64, count * space.dim)))
+        return jax.jit(jax.vmap(shape(body)))(rows)
+
+    assert np.isnan(forms(lambda body: lambda r: gd.connection(body, r), count)).all()
+    assert np.isnan(forms(lambda body: jax.jacfwd(lambda r: gd.connection(body, r)), count)).all()
+    assert np.isfinite(forms(lambda body: lambda r: gd.connection(body, r), 3)).all()
+
+
+def test_points_outside_of_the_chart_are_none():
+    body = gd.swimmers.PointMasses(gd.spaces.SL2(), [1.0, 1.0, 2.0], above_the_line)
+    with pytest.raises(ValueError, match="PointMasses is singular at the shape"):
+        gd.connection(body, [0.6, -3.0])
+    assert np.isnan(jax.jit(jax.jacrev(lambda r: gd.connection(body, r)))(jnp.array([0.6, -3.0]))).all()

@@ -9,7 +9,7 @@ import numpy as np
 from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Float, Scalar
 from geodyn._geometry.groups.lie_group import AbstractLieGroup, algebra_vector, element, inverse_of
-from geodyn._geometry.groups.rigid import SE2
+from geodyn._geometry.groups.rigid import SE2, rigid_inverse
 from geodyn._geometry.models.thurston import area_of_arc
 
 # Below this |w| the function (eʷ − 1)/w is its series, of so many terms.
@@ -64,7 +64,7 @@ class Nil(AbstractLieGroup):
 
     @checked
     def inverse(self, g: Float[Array, "d d"]):
-        return inverse_of(self, g, lambda g: _lifted(SE2().inverse(_flat(g)), -g[2, 3]))
+        return inverse_of(self, g, lambda g: _lifted(rigid_inverse(_flat(g)), -g[2, 3]))
 
 
 def _flat(g: Float[Array, "4 4"]) -> Float[Array, "3 3"]:

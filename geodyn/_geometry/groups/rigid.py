@@ -24,7 +24,7 @@ def _homogeneous(rotation: Float[Array, "n n"], translation: Float[Array, " n"])
     return jnp.concatenate([jnp.concatenate([rotation, translation[:, None]], axis=1), last])
 
 
-def _rigid_inverse(g: Float[Array, "d d"]) -> Float[Array, "d d"]:
+def rigid_inverse(g: Float[Array, "d d"]) -> Float[Array, "d d"]:
     """Inverse of a rotation followed by a translation, `[[Rᵀ, −Rᵀt], [0, 1]]`."""
     rotation = g[:-1, :-1].T
     return _homogeneous(rotation, -rotation @ g[:-1, -1])
@@ -154,7 +154,7 @@ class SE2(AbstractLieGroup):
 
     @checked
     def inverse(self, g: Float[Array, "d d"]):
-        return inverse_of(self, g, _rigid_inverse)
+        return inverse_of(self, g, rigid_inverse)
 
 
 # The largest error of R Rᵀ = 1 in what is taken for a rotation.
@@ -317,4 +317,4 @@ class SE3(AbstractLieGroup):
 
     @checked
     def inverse(self, g: Float[Array, "d d"]):
-        return inverse_of(self, g, _rigid_inverse)
+        return inverse_of(self, g, rigid_inverse)

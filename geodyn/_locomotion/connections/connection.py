@@ -314,11 +314,16 @@ class AbstractSlenderSwimmer(AbstractLinkSwimmer):
         return slender_drags(self.lengths, 1.0, self.drag_ratio, self.drag_ratio)
 
 
+# A matrix is singular where its smallest eigenvalue, in units in which its diagonal is 1, is so many rounding errors.
+ROUNDING = 256
+
+
 @partial(jax.custom_jvp, nondiff_argnums=(1,))
 def _reduced(matrix: Float[Array, "d d"], k: int) -> tuple[Array, Array, Array]:
     """`R_gg⁻¹`, `A = R_gg⁻¹ R_gs` and `G = R_ss − R_sg A` of a positive definite matrix whose first k rows are R_g.
 
-    By Gauss–Jordan elimination: positive definite matrices need no pivoting, and small ones no call of LAPACK.
+    By Gauss–Jordan elimination: positive definite matrices need no pivoting, and small ones no call of LAPACK. NaN
+    where a motion of the group moves nothing, to rounding, such as the turn about a line on which all masses are.
     """
     d = matrix.shape[0]
     swept = jnp.concatenate([matrix, jnp.eye(d, k, dtype=matrix.dtype)], axis=1)
@@ -326,7 +331,12 @@ def _reduced(matrix: Float[Array, "d d"], k: int) -> tuple[Array, Array, Array]:
         row = swept[i] / swept[i, i]
         rest = swept - swept[:, i, None] * row[None]
         swept = jnp.concatenate([rest[:i], row[None], rest[i + 1 :]])
-    return swept[:k, d:], swept[:k, k:d], swept[k:, k:d]
+    inverse = swept[:k, d:]
+    # With units in which the diagonal is 1: the largest number here is at least that of the inverse over k.
+    largest = jnp.max(jnp.abs(jnp.diagonal(inverse) * jnp.diagonal(matrix)[:k]), initial=0.0)
+    is_regular = largest * ROUNDING * jnp.finfo(matrix.dtype).eps < 1
+    known = jnp.where(is_regular, 1.0, jnp.nan).astype(matrix.dtype)
+    return known * inverse, known * swept[:k, k:d], known * swept[k:, k:d]
 
 
 @_reduced.defjvp

@@ -22,7 +22,7 @@ from geodyn._foundations.typing import Array, Float
 from geodyn._geometry.groups.frames import SAME, STEPS
 from geodyn._geometry.groups.isometries import fields_of_group, group_of, origin_of
 from geodyn._geometry.groups.lie_group import AbstractLieGroup
-from geodyn._geometry.manifold.manifold import AbstractManifold
+from geodyn._geometry.manifold.manifold import AbstractManifold, within
 from geodyn._geometry.manifold.tensors import christoffel_at
 from geodyn._geometry.manifold.ways import followed
 from geodyn._geometry.models.charts import cosine, sine_ratio
@@ -98,8 +98,10 @@ class PointMasses(AbstractPointMasses):
 
     In the plane a body that changes its shape and takes the change back has not moved; curvature lets it swim. Space
     and masses may be those of a `gd.System` whose configuration `shape(r)` is, in the frame of the body. It moves along
-    the symmetries of the space only, of which `gd.symmetries(space, x).space` knows those of any metric. Lengths are in
-    units of the radius of curvature.
+    the symmetries of the space only, of which `gd.symmetries(space, x).space` knows those of any metric; what none of
+    them turns, such as how a body stands in Sol, belongs to its shape. A shape that one of them leaves as it is, such
+    as masses on an axis about which the space turns, has no connection, nor has one with points outside of the chart.
+    Lengths are in units of the radius of curvature.
 
     Args:
         space: `gd.spaces.Euclidean(n)`, `Sphere(n)` or `Hyperbolic(n)`, n = 2 or 3, another of `gd.spaces.THURSTON`, a
@@ -147,7 +149,7 @@ class PointMasses(AbstractPointMasses):
     def points(self, r):
         x = returned("shape", self.shape, r)
         require_shape("PointMasses", "the points shape(r)", x, (self.masses.size, self.space.dim))
-        return _embedded(self.space, x)
+        return _embedded(self.space, jax.vmap(lambda x: within(self.space, x))(x))
 
 
 @checked
