@@ -4,5 +4,6 @@ from geodyn._integrators.trajectory import Impacts
 from geodyn._mechanics.elements.contact import AbstractContact, AbstractFrictionalContact
 from geodyn._mechanics.elements.friction import painleve_number
 from geodyn._mechanics.touching.capsules import Capsules
+from geodyn._mechanics.touching.hulls import Hulls
 
-__all__ = ["AbstractContact", "AbstractFrictionalContact", "Capsules", "Impacts", "painleve_number"]
+__all__ = ["AbstractContact", "AbstractFrictionalContact", "Capsules", "Hulls", "Impacts", "painleve_number"]

@@ -1,7 +1,5 @@
 """Bodies of capsules, which touch in any space: all points within a radius of a geodesic segment between two points."""
 
-import itertools
-
 import equinox as eqx
 import jax
 import numpy as np
@@ -12,6 +10,7 @@ from geodyn._geometry.geodesics.relaxation import Effort
 from geodyn._mechanics.elements.abstract import Tuples, index_tuples, number, one_each, path_effort
 from geodyn._mechanics.elements.contact import AbstractFrictionalContact, brought_near, coefficient, is_elastic
 from geodyn._mechanics.elements.friction import slip_of_pair
+from geodyn._mechanics.touching.pairs import pairs_of
 from geodyn._mechanics.touching.segments import least_distances, nearest_places, place
 
 
@@ -26,8 +25,8 @@ class Capsules(AbstractFrictionalContact):
     In constant curvature and products of such spaces the distance of two segments follows from those of their ends. In
     any other space it is found by Newton's method from the momenta of the geodesics between their points. There a
     segment must be so short that a polynomial of 16 nodes resolves it, else the gap is NaN; and the first motion takes
-    many minutes to compile. Two capsules have one
-    contact: if they are parallel and side by side, it is at one place of the stretch where they are nearest.
+    many minutes to compile. Two capsules have one contact: if they are parallel and side by side, it is at one place of
+    the stretch where they are nearest.
 
     With friction they slip on each other as bodies that do not spin about their axes: the slip is the relative velocity
     of the points of the segments, whatever the radii.
@@ -87,7 +86,7 @@ class Capsules(AbstractFrictionalContact):
         self.restitution = number("restitution", restitution, most=1.0)
         self.elastic = is_elastic(restitution)
         self.friction = coefficient(friction)
-        self.pairs = _pairs_of(self.segments, pairs)
+        self.pairs = pairs_of("Capsules", "segment", self.segments, pairs)
         self.effort = path_effort(nodes, tolerance)
 
     def gap(self, space, x):
@@ -121,26 +120,3 @@ class Capsules(AbstractFrictionalContact):
         first, second = np.array(self.pairs).T
         radii = self.radii.astype(x.dtype)
         return radii[first] + radii[second]
-
-
-def _pairs_of(segments: Tuples, pairs: Indices | None) -> Tuples:
-    """The pairs of segments that may touch; ValueError where there are none, or they cannot be apart."""
-
-    def are_joined(pair: tuple[int, ...]) -> bool:
-        return not set(segments[pair[0]]).isdisjoint(segments[pair[1]])
-
-    if pairs is None:
-        every = itertools.combinations(range(len(segments)), 2)
-        apart = tuple(pair for pair in every if not are_joined(pair))
-        if not apart:
-            raise ValueError(f"segments of Capsules must have two or more that share no point, got {segments}")
-        return apart
-    chosen = index_tuples("pairs", pairs, 2)
-    for pair in chosen:
-        if max(pair) >= len(segments):
-            raise ValueError(f"pairs of Capsules name segment {max(pair)}, but there are {len(segments)} segments")
-        if are_joined(pair):
-            raise ValueError(
-                f"pairs of Capsules must have no point in common, but segments {pair} do: leave that pair out"
-            )
-    return chosen
