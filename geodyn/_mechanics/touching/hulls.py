@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._engine.jit import jit
-from geodyn._engine.numerics.linalg import adjugate
+from geodyn._engine.native import native
 from geodyn._foundations.checks import shown
 from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Each, Float, Indices, Int, Scalar
@@ -91,7 +91,7 @@ def gaps_of_hulls(
 def _gap(space: AbstractConstantCurvature, first: Float[Array, "A n"], second: Float[Array, "B n"]) -> Scalar:
     curvature = space.chart.curvature
     X = _embedded(space, first, second)
-    found = _widest(curvature, X)
+    found = native(functools.partial(_widest, curvature), jax.lax.stop_gradient(X))
     corners = _picked(found.corners, X)
     normal, square = _plane(curvature, corners)
     known = square > 0
@@ -133,7 +133,6 @@ class Plane(NamedTuple):
 
 def _widest(curvature: int, X: Float[Array, "P D"]) -> Plane:
     """The plane from which all points are furthest away, on their side."""
-    X = jax.lax.stop_gradient(X)
     choices = jnp.asarray(_choices(*X.shape))
     normals, squares = jax.vmap(lambda choice: _plane(curvature, X[choice]))(choices)
     heights = normals @ X.T
@@ -158,7 +157,13 @@ def _picked(which: Int[Array, " k"], X: Float[Array, "P D"]) -> Float[Array, "k 
 
 def _plane(curvature: int, corners: Float[Array, "D D"]) -> tuple[Float[Array, " D"], Scalar]:
     """A normal N of the plane above which all corners have the same height, and <N, N>: positive where it is one."""
-    normal = adjugate(jnp.concatenate([corners[:1], corners[1:] - corners[:1]]))[:, 0]
+    along = corners[1:] - corners[:1]
+    if len(along) == 2:
+        normal = jnp.cross(along[0], along[1])
+    else:
+        w, X = along[:, 0], along[:, 1:]
+        faces = jnp.cross(X[np.array([1, 2, 0])], X[np.array([2, 0, 1])])
+        normal = jnp.append(X[0] @ faces[0], -w @ faces)
     return normal, curvature * normal[0] ** 2 + jnp.sum(normal[1:] ** 2)
 
 
