@@ -70,8 +70,8 @@ class Hulls(AbstractFrictionalContact):
             not exist, or have a point in common; and in other spaces.
 
     Example:
-        A triangle of springs flies at 1 to another, a vertex ahead, that is a mirror image of it: both move with their
-        centres at the velocities that the impact has exchanged.
+        A triangle flies at 1 with a vertex ahead and strikes the side of another in its middle: they exchange their
+        velocities.
 
         >>> hulls = gd.contact.Hulls([(0, 1, 2), (3, 4, 5)])
         >>> sides = gd.Rod([(0, 1), (0, 2), (1, 2), (3, 4), (3, 5), (4, 5)], length=1.0)
