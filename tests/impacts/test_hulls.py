@@ -136,11 +136,12 @@ def test_gaps_very_far_apart():
     """Also where exp(d) has no digits left they are apart; so are hulls about opposite points of the sphere, the
     smaller one within the reflection of the larger."""
     space = gd.spaces.Hyperbolic(3, "halfspace")
-    measured = jax.jit(partial(gap_of, space, (4, 4)))
-    x = np.array([0.0, 0.0, 1.0]) + 0.3 * np.random.default_rng(3).normal(size=(8, 3))
-    for distance in (20, 60, 200):
-        far = np.concatenate([x[:4], np.exp(distance) * x[4:]])
-        assert 0 < float(measured(jnp.asarray(far))) < distance
+    measured = jax.jit(jax.vmap(partial(gap_of, space, (4, 4))))
+    x = np.array([0.0, 0.0, 1.0]) + 0.2 * np.random.default_rng(3).normal(size=(20, 8, 3))
+    for distance in (20, 40, 200):
+        far = np.concatenate([x[:, :4], np.exp(distance) * x[:, 4:]], axis=1)
+        gaps = measured(jnp.asarray(far))
+        assert np.all((gaps > distance - 3) & (gaps < distance + 1))
     around = np.exp(2j * np.pi * np.arange(3) / 3)
     triangle = np.stack([around.real, around.imag], axis=1)
     x = jnp.asarray(np.concatenate([0.5 * triangle, 1e3 * triangle]))
@@ -396,20 +397,33 @@ def test_a_tetrahedron_bounces_on_a_plane():
     assert float(jax.grad(end)(1.0)) == pytest.approx(float(difference), rel=1e-6)
 
 
+def test_overlaps():
+    """The gap is that of the plane between also where faces lie on each other, and is continuous through zero: choices
+    of points that have no plane, as those of one face, do not count."""
+    flat = gd.spaces.Euclidean(3)
+    cube = CUBE / 1.2
+    measured = jax.jit(
+        lambda height: gap_of(flat, (8, 8), jnp.concatenate([cube, cube + jnp.array([[0, 0, 1.0]]) * height]))
+    )
+    for height in (0.75, 0.875, 1.0, 1.25):
+        assert float(measured(height)) == pytest.approx(height - 1, abs=1e-15)
+
+
 def test_pairs_of_different_bodies():
     """Their gaps are in the order of the pairs, whatever the numbers of their points; bodies that share a point do not
     touch."""
     flat = gd.spaces.Euclidean(2)
     corner = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
-    x = jnp.asarray(
-        np.concatenate([corner, corner + np.array([3.0, 0.0]), [[3.0, 3.0]], corner + np.array([0.0, 7.0])])
-    )
-    hulls = gd.contact.Hulls([(0, 1, 2), (3, 4, 5, 6), (7, 8, 9), (0, 1, 7)])
-    assert hulls.pairs == ((0, 1), (0, 2), (1, 2), (1, 3))
+    square = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    places = np.array([[0.0, 0.0], [3.0, 0.0], [0.0, 7.0], [9.0, 9.0]])
+    x = jnp.asarray(np.concatenate([body + place for body, place in zip([corner, square] * 2, places, strict=True)]))
+    hulls = gd.contact.Hulls([(0, 1, 2), (3, 4, 5, 6), (7, 8, 9), (10, 11, 12, 13)])
+    assert hulls.pairs == ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3))
     every = hulls.gap(flat, x)
     alone = [gd.contact.Hulls([hulls.bodies[i] for i in pair]).gap(flat, x)[0] for pair in hulls.pairs]
     np.testing.assert_allclose(every, alone, atol=1e-15)
-    np.testing.assert_allclose(every[0], 2.0, atol=1e-15)
+    np.testing.assert_allclose(every[:2], [2.0, 6.0], atol=1e-15)
+    assert gd.contact.Hulls([(0, 1, 2), (2, 3, 4), (5, 6, 7)]).pairs == ((0, 2), (1, 2))
 
 
 def test_refusals():

@@ -163,8 +163,12 @@ def slips_of_hulls(
 def _gap(space: AbstractConstantCurvature, first: Float[Array, "A n"], second: Float[Array, "B n"]) -> Scalar:
     curvature = space.chart.curvature
     X = _embedded(space, first, second)
-    found = _widest_of(curvature, X)
+    found = _widest_of(curvature, X, len(first))
     normal, square = _plane(curvature, _picked(found.corners, X))
+    if curvature:
+        halves = found.corners[1] == found.corners[2]
+        middle, across = _middle(curvature, X[0], X[len(first)])
+        normal, square = jnp.where(halves, middle, normal), jnp.where(halves, across, square)
     known = square > 0
     height = found.sign * (normal @ _picked(found.lowest[None], X)[0]) / jnp.sqrt(jnp.where(known, square, 1))
     arc = {1: jnp.arcsin, 0: lambda h: h, -1: jnp.arcsinh}[curvature]
@@ -176,7 +180,7 @@ def _slip(space: AbstractConstantCurvature, first, second, u, w) -> Float[Array,
     places, without its part along P and along the normal. Times 2/Σ λ, the rate at which the gap grows with it."""
     curvature = space.chart.curvature
     X, V = jax.jvp(lambda *x: _embedded(space, *x), (first, second), (u, w))
-    corners = _widest_of(curvature, X).corners
+    corners = _widest_of(curvature, X, len(first)).corners
     X, V = _picked(corners, X), _picked(corners, V)
     normal, square = _plane(curvature, X)
     # Where they touch, the points X of both signs are linearly dependent: Σ λX = 0.
@@ -229,21 +233,28 @@ def _embedded(space, first: Float[Array, "A n"], second: Float[Array, "B n"]) ->
 
 
 class Plane(NamedTuple):
-    """A plane, by the points that have the same height, the sign of its normal, and the lowest of all points."""
+    """A plane, by the points that have the same height, the sign of its normal, and the lowest of all points. Of the
+    plane in the middle between the first points of both bodies the last corners are the same."""
 
     corners: Int[Array, " D"]
     sign: Scalar
     lowest: Int[Array, ""]
 
 
-def _widest_of(curvature: int, X: Float[Array, "P D"]) -> Plane:
-    """The plane from which all points are furthest away, on their side. A search has no derivative."""
-    return native(functools.partial(_widest, curvature), jax.lax.stop_gradient(X))
+def _widest_of(curvature: int, X: Float[Array, "P D"], first: int) -> Plane:
+    """The plane from which all points are furthest away, on their side, of which so many are of the first body. A
+    search has no derivative."""
+    return native(functools.partial(_widest, curvature, first), jax.lax.stop_gradient(X))
 
 
-def _widest(curvature: int, X: Float[Array, "P D"]) -> Plane:
+def _widest(curvature: int, first: int, X: Float[Array, "P D"]) -> Plane:
     choices = jnp.asarray(_choices(*X.shape))
     normals, squares = jax.vmap(lambda choice: _plane(curvature, X[choice]))(choices)
+    if curvature:
+        # Far out in hyperbolic space the other planes lose their digits.
+        middle, square = _middle(curvature, X[0], X[first])
+        normals, squares = jnp.concatenate([normals, middle[None]]), jnp.append(squares, square)
+        choices = jnp.concatenate([choices, jnp.asarray([[0, *[first] * (X.shape[1] - 1)]], choices.dtype)])
     heights = normals @ X.T
     low, high = jnp.min(heights, axis=1), jnp.max(heights, axis=1)
     known = squares > 0
@@ -273,6 +284,12 @@ def _plane(curvature: int, corners: Float[Array, "D D"]) -> tuple[Float[Array, "
         w, X = along[:, 0], along[:, 1:]
         faces = jnp.cross(X[np.array([1, 2, 0])], X[np.array([2, 0, 1])])
         normal = jnp.append(X[0] @ faces[0], -w @ faces)
+    return normal, curvature * normal[0] ** 2 + jnp.sum(normal[1:] ** 2)
+
+
+def _middle(curvature: int, a: Float[Array, " D"], b: Float[Array, " D"]) -> tuple[Float[Array, " D"], Scalar]:
+    """The plane in the middle between two points of curved space, X = −a and X = b, as in `_plane`."""
+    normal = jnp.asarray([curvature, *[1] * (len(a) - 1)], a.dtype) * (a + b)
     return normal, curvature * normal[0] ** 2 + jnp.sum(normal[1:] ** 2)
 
 
