@@ -1,1 +1,1 @@
-"""Bodies with an extent in any space: what touches is near a geodesic, and not only a point."""
+"""Bodies with an extent that touch: near a geodesic in any space, hulls of points in constant curvature."""
