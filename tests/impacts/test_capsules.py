@@ -143,8 +143,8 @@ def crossed(space, half=0.15, height=0.2):
     x, v = gd.project(gd.System(space, masses, bars), x, v)
 
     @jax.jit
-    def run(v, radius, restitution=1.0):
-        system = gd.System(space, masses, bars, gd.contact.Capsules(CROSSED, radius, restitution))
+    def run(v, radius):
+        system = gd.System(space, masses, bars, gd.contact.Capsules(CROSSED, radius))
         return gd.integrate(system, x, v, t1=1.0, steps=20, max_impacts=3)
 
     return run, v, gd.System(space, masses)
@@ -178,22 +178,30 @@ def test_the_end_follows_the_radius():
 
 @pytest.mark.long
 def test_restitution_in_hyperbolic_space():
-    """Impulses are (1 + e) m u and losses of energy (1 − e²) m u²/2, with the same rate of approach u and the same mass
-    m of the rods for all e; momenta are conserved, and the end has a gradient."""
-    run, v, free = crossed(CURVED["H3"][0])
-    impulses, losses = [], []
+    """Of points that nothing holds together before the impact: impulses are (1 + e) m u and losses of energy (1 − e²) m
+    u²/2, with the same rate of approach u and mass m for all e; momenta are conserved, and the end has a gradient."""
+    space, masses = CURVED["H3"][0], jnp.array([1.0, 2.0, 1.5, 1.0])
+    x = jnp.array([[-0.15, 0.0, 0.0], [0.15, 0.03, 0.0], [0.04, -0.15, 0.1], [0.07, 0.15, 0.09]])
+    v = jnp.zeros((4, 3)).at[2:, 2].set(-0.25)
+
+    @jax.jit
+    def run(radius, e):
+        system = gd.System(space, masses, gd.contact.Capsules(CROSSED, radius, e))
+        return gd.integrate(system, x, v, t1=0.6, steps=10, max_impacts=3)
+
+    free, impulses, losses = gd.System(space, masses), [], []
     for e in (0.5, 0.8, 1.0):
-        motion = run(v, 0.03, e)
+        motion = run(0.03, e)
         assert int(motion.impacts.count) == 1
         momentum = jax.vmap(lambda q, v: gd.hamilton.killing_momentum(free, q, v))(motion.q, motion.v)
-        np.testing.assert_allclose(momentum, np.tile(momentum[0], (21, 1)), atol=1e-10)
+        np.testing.assert_allclose(momentum, np.tile(momentum[0], (11, 1)), atol=1e-10)
         impulses.append(float(motion.impacts.impulse[0]))
         losses.append(float(motion.energy[0] - motion.energy[-1]))
-    np.testing.assert_allclose(np.array(impulses) / impulses[2], [1.5 / 2, 1.8 / 2, 1], rtol=1e-10)
+    np.testing.assert_allclose(np.array(impulses) / impulses[2], [1.5 / 2, 1.8 / 2, 1], rtol=1e-9)
     np.testing.assert_allclose(np.array(losses) / losses[0], [1, (1 - 0.8**2) / (1 - 0.5**2), 0], atol=1e-9)
 
     def end(radius):
-        return jnp.sum(run(v, radius, 0.5).q[-1] * jnp.arange(12.0).reshape(4, 3))
+        return jnp.sum(run(radius, 0.5).q[-1] * jnp.arange(12.0).reshape(4, 3))
 
     h = 1e-4
     difference = (end(0.03 + h) - end(0.03 - h)) / (2 * h)
