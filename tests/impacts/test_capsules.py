@@ -179,7 +179,7 @@ def test_the_end_follows_the_radius():
 @pytest.mark.long
 def test_restitution_in_hyperbolic_space():
     """Of points that nothing holds together before the impact: impulses are (1 + e) m u and losses of energy (1 − e²) m
-    u²/2, with the same rate of approach u and mass m for all e; momenta are conserved, and the end has a gradient."""
+    u²/2, with the same rate of approach u and mass m for all e; momenta are conserved."""
     space, masses = CURVED["H3"][0], jnp.array([1.0, 2.0, 1.5, 1.0])
     x = jnp.array([[-0.15, 0.0, 0.0], [0.15, 0.03, 0.0], [0.04, -0.15, 0.1], [0.07, 0.15, 0.09]])
     v = jnp.zeros((4, 3)).at[2:, 2].set(-0.25)
@@ -199,13 +199,6 @@ def test_restitution_in_hyperbolic_space():
         losses.append(float(motion.energy[0] - motion.energy[-1]))
     np.testing.assert_allclose(np.array(impulses) / impulses[2], [1.5 / 2, 1.8 / 2, 1], rtol=1e-9)
     np.testing.assert_allclose(np.array(losses) / losses[0], [1, (1 - 0.8**2) / (1 - 0.5**2), 0], atol=1e-9)
-
-    def end(radius):
-        return jnp.sum(run(radius, 0.5).q[-1] * jnp.arange(12.0).reshape(4, 3))
-
-    h = 1e-4
-    difference = (end(0.03 + h) - end(0.03 - h)) / (2 * h)
-    assert float(jax.grad(end)(0.03)) == pytest.approx(float(difference), rel=1e-6)
 
 
 @pytest.mark.long
