@@ -169,10 +169,10 @@ def _gap(space: AbstractConstantCurvature, first: Float[Array, "A n"], second: F
         halves = found.corners[1] == found.corners[2]
         middle, across = _middle(curvature, X[0], X[len(first)])
         normal, square = jnp.where(halves, middle, normal), jnp.where(halves, across, square)
-    known = square > 0
-    height = found.sign * (normal @ _picked(found.lowest[None], X)[0]) / jnp.sqrt(jnp.where(known, square, 1))
+    is_none = square <= 0  # not where it is NaN
+    height = found.sign * (normal @ _picked(found.lowest[None], X)[0]) / jnp.sqrt(jnp.where(is_none, 1, square))
     arc = {1: jnp.arcsin, 0: lambda h: h, -1: jnp.arcsinh}[curvature]
-    return jnp.where(known, 2 * arc(height), -1)
+    return jnp.where(is_none, -1, 2 * arc(height))
 
 
 def _slip(space: AbstractConstantCurvature, first, second, u, w) -> Float[Array, " s"]:
