@@ -1,6 +1,6 @@
 """Plots with matplotlib. Each function takes an Axes (or makes one) and returns it.
 
-A trajectory in space: `trajectory`, `path`, `body`, `animate`, `player`. Numbers against time: `coordinates`,
+A trajectory in space: `trajectory`, `path`, `body`, `strain`, `animate`, `player`. Numbers against time: `coordinates`,
 `separation`, `energy`, `multipliers`, `constraints`, `drift`, `comparison`. Many members: `fan`, `heatmap`.
 Force against displacement: `hysteresis`.
 Shape space: `height_functions`, `curvature`, `connection`, `shape_metric`, `stroke`, `family`. Swimmers: `swimmer`,
@@ -18,6 +18,7 @@ from geodyn._plot.space.animation import animate
 from geodyn._plot.space.bodies import body, path, projection, trajectory
 from geodyn._plot.space.linkages import linkage, on_sphere
 from geodyn._plot.space.rigid import angular_velocity, attitudes, poinsot
+from geodyn._plot.space.strain import strain
 from geodyn._plot.style import COLOURS, Labels, figure
 from geodyn._plot.time.curves import comparison, coordinates, hysteresis, separation
 from geodyn._plot.time.drift import constraints, drift, energy, multipliers
@@ -55,6 +56,7 @@ __all__ = [
     "projection",
     "separation",
     "shape_metric",
+    "strain",
     "stroke",
     "swim",
     "swimmer",

@@ -552,3 +552,26 @@ def test_points_that_wind_differently_have_half_an_edge_each():
     assert np.abs(np.diff(around.geodesics(np.array([1]))[0, 0], axis=0)).max() < 0.05
     gd.plot.body(known).figure.canvas.draw()
     assert len(_knots(drawn)) == 31  # The player needs all of them.
+
+
+@pytest.mark.parametrize("space", [S2, H3], ids=["S2", "H3"])
+def test_edges_in_the_colours_of_their_strain(space):
+    """Of a body of which two points stay at their distance: the other edges are stretched by what their ends are
+    further apart."""
+    body = gd.System(space, [1.0, 1.0, 1.0], gd.Spring([(0, 1), (1, 2)], 1.0, 0.5))
+    q0 = jnp.zeros((3, space.dim)).at[1, 0].set(0.2).at[2, 1].set(0.2)
+    q = jnp.stack([q0, q0.at[2, 1].set(0.3)])
+    motion = gd.integrate(body, q0, t1=1.0, steps=1)
+    moved = eqx.tree_at(lambda motion: motion.q, motion, q)
+    ax = gd.plot.strain(moved, 1.0)
+    values = ax.collections[-1].get_array()
+    wanted = gd.distance(space, q[1, 1], q[1, 2]) / gd.distance(space, q0[1], q0[2]) - 1
+    np.testing.assert_allclose(values, [0, wanted], atol=1e-15)
+    assert ax.collections[-1].get_clim() == pytest.approx((-wanted, wanted))
+    assert len(gd.plot.strain(moved).collections[-1].get_array()) == 2 * 7
+
+
+def test_strain_needs_edges():
+    free = gd.integrate(gd.System(S2, [1.0, 1.0]), [[0.1, 0.0], [0.2, 0.0]], t1=1.0, steps=1)
+    with pytest.raises(ValueError, match="this body has none: give it springs or rods"):
+        gd.plot.strain(free)

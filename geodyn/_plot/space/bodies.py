@@ -146,8 +146,8 @@ def body(
         4
     """
     drawn = scene(trajectory, model, system, labels, outline)
-    times = np.linspace(drawn.t[0], drawn.t[-1], 7 if drawn.few else 3) if times is None else times
-    frames, ax = drawn.nearest(times), stage(drawn, ax)
+    frames = moments(drawn, times)
+    ax = stage(drawn, ax)
     strengths = np.linspace(0.35, 1.0, len(frames)) if len(frames) > 1 else [1.0]
     for frame, curves, strength in zip(frames, drawn.geodesics(frames), strengths):
         draw_body(ax, drawn, frame, curves, strength)
@@ -170,6 +170,13 @@ def projection(space: AbstractManifold, model: str | Callable | None = None) -> 
         (None, '3d')
     """
     return _projection(model_of(space, model), space.dim)
+
+
+def moments(drawn: Scene, times: Each | None) -> np.ndarray:
+    """The saved states nearest to the times; by default 7 of equal distances, or 3 if the body has many points."""
+    if times is None:
+        times = np.linspace(drawn.t[0], drawn.t[-1], 7 if drawn.few else 3)
+    return drawn.nearest(times)
 
 
 def stage(drawn: Scene, ax=None):
