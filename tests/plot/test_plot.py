@@ -37,6 +37,7 @@ ZOO = {
     "S3": (S3, "stereographic", {"coordinates"}),
     "H2×E": (CYLINDER, "cylinder", {"coordinates"}),
     "E×S2": (gd.spaces.Product(E1, S2), "cylinder", {"coordinates"}),
+    "SL2": (gd.spaces.SL2(), "cylinder", {"coordinates"}),
     "torus": (TORUS, "surface", {"coordinates"}),
     "sphere in H3": (gd.spaces.Embedded(lambda x: 0.4 * S2.embed(x), H3, 2), "surface", {"coordinates"}),
     "any metric": (gd.Manifold(lambda x: jnp.diag(1 + x**2), 3), "coordinates", set()),
@@ -575,3 +576,17 @@ def test_strain_needs_edges():
     free = gd.integrate(gd.System(S2, [1.0, 1.0]), [[0.1, 0.0], [0.2, 0.0]], t1=1.0, steps=1)
     with pytest.raises(ValueError, match="this body has none: give it springs or rods"):
         gd.plot.strain(free)
+
+
+def test_sl2_is_drawn_as_it_turns():
+    """The rotation about the axis is a rotation of the picture; horizontal geodesics from the axis lie flat in it."""
+    space = gd.spaces.SL2()
+    place = models.model_of(space, None).place
+    x = jnp.array([0.3, 0.7, -0.4])
+    y, moved = jax.jvp(place, (x,), (space.killing_fields(x)[3],))
+    np.testing.assert_allclose([y[:2] @ moved[:2], moved[2]], 0, atol=1e-15)
+    assert float(moved[0] * y[1] - moved[1] * y[0]) ** 2 == pytest.approx(float(y[:2] @ y[:2]) ** 2)
+    axis = jnp.array([0.0, 1.0, 0.2])
+    for along in ([0.6, 0.8, -0.6], [0.0, 1.0, 0.0]):
+        flat = jax.vmap(place)(gd.geodesic(space, axis, along, [0.0, 0.7, 1.5])[0])[:, 2]
+        np.testing.assert_allclose(flat, 0.2, atol=1e-12)

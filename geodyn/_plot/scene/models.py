@@ -15,6 +15,7 @@ import numpy as np
 from geodyn._geometry.manifold.manifold import AbstractManifold
 from geodyn._geometry.models.charts import Ball, Cartesian, HalfSpace
 from geodyn._geometry.models.spaces import Embedded, Euclidean, Hyperbolic, Product, Sphere
+from geodyn._geometry.models.thurston import SL2
 from geodyn._plot.style import PLAIN, Labels
 
 Lines = list[np.ndarray]
@@ -143,7 +144,9 @@ def _surface(space, x):
 
 
 def _cylinder(space, x):
-    """A product of a plane and an axis, such as H² × E: a model of the plane, drawn along the axis."""
+    """A product of a plane and an axis, such as H² × E: a model of the plane, drawn along the axis; and SL₂(R)~."""
+    if isinstance(space, SL2):
+        return _turning_cylinder()
     if not (isinstance(space, Product) and {space.a.dim, space.b.dim} == {1, 2}):
         return None
     plane, axis = (space.a, slice(2, 3)) if space.a.dim == 2 else (space.b, slice(0, 1))
@@ -152,16 +155,35 @@ def _cylinder(space, x):
     flat = model_of(plane, name, None if x is None else x[:, kept])
 
     def backdrop(x):
-        heights = np.linspace(x[:, axis].min(), x[:, axis].max(), 5)
-        rings = flat.backdrop(x[:, kept])
-        walls = [np.stack([np.append(p, h) for h in heights]) for ring in rings for p in ring[:-1:15]]
-        return walls + [np.column_stack([ring, np.full(len(ring), h)]) for ring in rings for h in heights]
+        return _walls(flat.backdrop(x[:, kept]), x[:, axis])
 
     def place(x):
         return jnp.append(flat.place(x[kept]), x[axis])
 
     labels = (*flat.labels[:2], f"$x_{3 if space.a.dim == 2 else 1}$")
     return Model(f"{flat.title or 'plane'} × axis", place, backdrop, labels, False)
+
+
+def _turning_cylinder() -> Model:
+    """SL₂(R)~ as a line over each point of the Poincaré disc. Heights are measured from the geodesics that leave the
+    axis over (0, 1) horizontally, so that rotations about the axis are seen as such."""
+    plane = Hyperbolic(2, "halfspace")
+
+    def place(x):
+        disc = Ball().coordinates(plane.embed(x[:2]))
+        return jnp.append(disc, x[2] + 2 * jnp.arctan2(x[0], 1 + x[1]))
+
+    def backdrop(x):
+        return _walls(_round(2), placed(place, x)[:, 2])
+
+    return Model("Poincaré disc × line", place, backdrop, ("", "", "height"), False)
+
+
+def _walls(rings: Lines, heights: np.ndarray) -> Lines:
+    """Cylinders over rings in the plane, between the least and the greatest height."""
+    levels = np.linspace(heights.min(), heights.max(), 5)
+    upright = [np.stack([np.append(p, h) for h in levels]) for ring in rings for p in ring[:-1:15]]
+    return upright + [np.column_stack([ring, np.full(len(ring), h)]) for ring in rings for h in levels]
 
 
 def _coordinates(space, x):

@@ -40,9 +40,9 @@ def trajectory(
 
     `model` is the first of these that fits the space: "cartesian" (Euclidean), "ball", "half-space" (Hyperbolic),
     "sphere", "stereographic" (Sphere), "surface" (Embedded, or any with a method `embedding`), "cylinder" (H² × E and
-    other products of a plane and an axis), "coordinates" (any); or one of them by name; or a function x[n] -> [2 or 3],
-    such as an embedding of the surface. The trajectory of a system without a space, or in a space of one dimension, is
-    drawn by `coordinates`.
+    other products of a plane and an axis, SL2), "coordinates" (any); or one of them by name; or a function x[n] -> [2
+    or 3], such as an embedding of the surface. The trajectory of a system without a space, or in a space of one
+    dimension, is drawn by `coordinates`.
     The markers at the start are hollow, those at the end filled. Spheres of contacts have their radii, where the model
     has one scale, and crosses mark impacts. `system` is needed for a trajectory from a file; `labels` names coordinates
     and units. Raises ValueError for a model that does not fit.
