@@ -95,19 +95,40 @@ def test_the_half_plane_of_sl2_ends():
 
 
 @pytest.mark.parametrize(
-    "x, v",
-    [([0.3, -0.4, 0.2], [0.7, 0.5, -0.6]), ([0.0, 0.0, 0.0], [1.0, 0.0, 0.0]), ([1.0, 2.0, 0.5], [1.0, 3.0, 9.0])],
+    "name, x, v",
+    [
+        ("Nil", [0.3, -0.4, 0.2], [0.7, 0.5, -0.6]),
+        ("Nil", [0.0, 0.0, 0.0], [1.0, 0.0, 0.0]),
+        ("Nil", [1.0, 2.0, 0.5], [1.0, 3.0, 9.0]),
+        ("SL2", [0.3, 0.8, 0.2], [0.7, 0.5, -0.6]),
+        ("SL2", [0.3, 0.8, 0.2], [-0.7, -0.5, -3.5]),
+        ("SL2", [0.0, 1.0, 0.0], [0.0, 1.5, 0.0]),
+        ("SL2", [0.0, 1.0, 0.0], [0.6, 0.8, 0.4]),
+        ("SL2", [0.5, 2.0, 0.5], [1.0, 3.0, 9.0]),
+        ("SL2", [0.0, 1.0, 0.0], [0.0, 0.0, 0.0]),
+    ],
 )
-def test_geodesics_of_nil_are_those_of_its_metric(x, v):
-    """The helices in closed form, from any point, on lines (no rise) and over several turns, and their derivatives."""
+def test_geodesics_in_closed_form_are_those_of_the_metric(name, x, v):
+    """Over several turns and none, over circles, horocycles and lines, from any point; and their derivatives."""
 
     def known_of(space):
         ends = gd.geodesic(space, x, v, ts=[0.0, -0.7, 1.0])
         return (*ends, jax.jacfwd(lambda v: gd.exp(space, x, v))(jnp.array(v)))
 
-    nil = gd.spaces.Nil()
-    for found, wanted in zip(known_of(nil), known_of(gd.Manifold(nil.metric, 3)), strict=True):
+    space = gd.spaces.THURSTON[name]
+    for found, wanted in zip(known_of(space), known_of(gd.Manifold(space.metric, 3)), strict=True):
         np.testing.assert_allclose(found, wanted, atol=1e-11)
+
+
+def test_long_geodesics_of_sl2():
+    """Up and down by 30, where the matrices have numbers of the size e^15; and two halves of a way are the whole."""
+    space = gd.spaces.SL2()
+    for height in (30.0, -30.0):
+        end = gd.exp(space, [0.5, 1.0, 0.0], [0.0, height, 0.0])
+        np.testing.assert_allclose(end, [0.5, np.exp(height), 0.0], rtol=1e-13)
+    start, velocity = jnp.array([0.2, 0.7, 0.1]), jnp.array([3.0, 6.0, -5.0])
+    (_, half, whole), (_, there, _) = gd.geodesic(space, start, velocity, [0.0, 0.5, 1.0])
+    np.testing.assert_allclose(gd.exp(space, half, there / 2), whole, rtol=1e-11)
 
 
 def test_a_geodesic_of_nil():

@@ -40,7 +40,7 @@ from geodyn._geometry.manifold.manifold import (
     within,
 )
 from geodyn._geometry.models.spaces import AbstractConstantCurvature, Embedded, Product
-from geodyn._geometry.models.thurston import Nil
+from geodyn._geometry.models.thurston import SL2, Nil
 from geodyn._integrators.contract.lagrangian import Lagrangian
 from geodyn._integrators.contract.tableau import gauss
 from geodyn._integrators.integrate import integrate
@@ -433,13 +433,7 @@ def geodesic_of(space, x, v, ts, steps):
 
 @geodesic_of.register
 @jit
-def _(space: AbstractConstantCurvature, x, v, ts, steps):
-    return jax.vmap(lambda t: jax.jvp(lambda t: space.exp(x, t * v), (t,), (jnp.ones_like(t),)))(ts)
-
-
-@geodesic_of.register
-@jit
-def _(space: Nil, x, v, ts, steps):
+def _(space: AbstractConstantCurvature | Nil | SL2, x, v, ts, steps):
     return jax.vmap(lambda t: jax.jvp(lambda t: space.exp(x, t * v), (t,), (jnp.ones_like(t),)))(ts)
 
 
@@ -458,7 +452,7 @@ def _exp(space, x, v, steps):
 
 
 @_exp.register
-def _(space: AbstractConstantCurvature | Nil, x, v, steps):
+def _(space: AbstractConstantCurvature | Nil | SL2, x, v, steps):
     return space.exp(x, v)
 
 

@@ -14,6 +14,7 @@ from geodyn._engine.tracing import batched_as
 from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Float, Scalar
 from geodyn._geometry.manifold.manifold import AbstractManifold, Domain, domain_of
+from geodyn._geometry.models.charts import cosine, sine_ratio
 from geodyn._geometry.models.spaces import Euclidean, Hyperbolic, Product, Sphere
 from geodyn._geometry.models.stumpff import stumpff
 
@@ -111,7 +112,8 @@ class Sol(AbstractManifold):
 class SL2(AbstractManifold):
     """The universal cover of SL₂(R): ds² = (dx² + dy²)/y² + (dz + dx/y)², a line over each point of the half plane.
 
-    The height z counts how often one has turned, so that it is no angle. Of the metrics of this family it is the one in
+    The height z counts how often one has turned, so that it is no angle. Geodesics are known in closed form: they lie
+    over circles, horocycles and lines of the half plane, and what is at the same distance from these. Of the metrics of this family it is the one in
     which planes through the line have the curvature 1/4. `killing_fields` are ∂x, x ∂x + y ∂y, ∂z, and the rotation
     about the line over (0, 1), (1 + x² − y²)/2 ∂x + x y ∂y + (y − 1) ∂z.
 
@@ -122,7 +124,8 @@ class SL2(AbstractManifold):
 
     Source:
         Thurston, *Three-Dimensional Geometry and Topology* (1997), section 3.8; Scott, Bull. London Math. Soc. 15
-        (1983) 401.
+        (1983) 401. Geodesics: Divjak et al., *Geodesics and geodesic spheres in SL(2, R) geometry*, Math. Commun. 14
+        (2009) 413.
     """
 
     dim = 3
@@ -132,6 +135,30 @@ class SL2(AbstractManifold):
         """The metric at x."""
         one, zero, inverse = jnp.ones_like(x[0]), jnp.zeros_like(x[0]), 1 / x[1]
         return _of_coframe([[inverse, zero, zero], [zero, inverse, zero], [inverse, zero, one]])
+
+    @checked
+    def exp(self, x: Float[Array, " n"], v: Float[Array, " n"]) -> Float[Array, " n"]:
+        """The point of the geodesic from x with velocity v at time 1.
+
+        It is the orbit of a one-parameter group: of matrices (a b; c −a) of the half plane, about the point below x,
+        which turn a direction there by −2 arg(c τ + d), and of a rise along the line.
+        """
+        along = v[0] / x[1]
+        momentum = v[2] + along  # along the line; the way in the half plane turns at this rate
+        a = v[1] / x[1] / 2
+        b = (along - momentum) / 2
+        c = (along + momentum) / 2
+        square = (momentum**2 - along**2) / 4 - a**2  # ω², negative where the matrices do not turn
+        cosines, sine = _circular(square)
+        first = cosines + sine * a, sine * b
+        # Far up the last entry is small, and no difference of large numbers.
+        is_up = (a > 0) & (square < 0)
+        small = (1 + sine**2 * b * c) / jnp.where(is_up, first[0], 1.0)
+        last = sine * c, jnp.where(is_up, small, cosines - sine * a)
+        size = last[0] ** 2 + last[1] ** 2
+        across = first[0] * last[0] + first[1] * last[1]
+        rise = v[2] + 2 * c - 2 * _arg_of_orbit(square, c, *last)
+        return jnp.stack([x[0] + x[1] * across / size, x[1] / size, x[2] + rise])
 
     @checked
     def killing_fields(self, x: Float[Array, " n"]) -> Float[Array, "K n"]:
@@ -167,6 +194,25 @@ def _of_coframe(rows: list[list[Scalar]]) -> Float[Array, "n n"]:
     """The metric in which the one-forms with these components are orthonormal."""
     forms = _matrix(rows)
     return forms.T @ forms
+
+
+def _circular(square: Scalar) -> tuple[Scalar, Scalar]:
+    """cos ω and sin ω/ω for ω² = square, which may be negative."""
+    turns = square > 0
+    positive = jnp.where(turns, square, 0.0)
+    negative = jnp.where(turns, 0.0, -square)
+    cosines = jnp.where(turns, cosine(1, positive), cosine(-1, negative))
+    return cosines, jnp.where(turns, sine_ratio(1, positive), sine_ratio(-1, negative))
+
+
+def _arg_of_orbit(square: Scalar, sense: Scalar, low: Scalar, high: Scalar) -> Scalar:
+    """arg(high + i low) at the end of a way that begins at 1: by the angle ω around an ellipse about 0, in the `sense`
+    of this sign, with ω² = square; or along a branch of a hyperbola, by less than π."""
+    turns = square > 1
+    rate = jnp.sqrt(jnp.where(turns, square, 1.0))
+    passed = jnp.where(turns, jnp.where(sense > 0, rate, -rate), 0.0)
+    cosines, sines = jnp.cos(passed), jnp.sin(passed)
+    return passed + jnp.arctan2(cosines * low - sines * high, cosines * high + sines * low)
 
 
 def arc_of(velocity: Float[Array, "2"], turn: Scalar) -> Float[Array, "2"]:

@@ -27,7 +27,7 @@ from geodyn._geometry.manifold.tensors import christoffel_at
 from geodyn._geometry.manifold.ways import followed
 from geodyn._geometry.models.charts import cosine, sine_ratio
 from geodyn._geometry.models.spaces import AbstractConstantCurvature, Product
-from geodyn._geometry.models.thurston import Nil
+from geodyn._geometry.models.thurston import SL2, Nil
 from geodyn._locomotion.connections.checks import require_positive, require_shape
 from geodyn._locomotion.motion.mechanical import AbstractDeformableBody
 from geodyn._locomotion.strokes.stroke import floating
@@ -248,7 +248,7 @@ def end_of_leg(space, x: Float[Array, " n"], v: Float[Array, " n"]) -> Float[Arr
 
 
 @end_of_leg.register
-def _(space: AbstractConstantCurvature | Nil, x, v):
+def _(space: AbstractConstantCurvature | Nil | SL2, x, v):
     return space.exp(x, v)
 
 
