@@ -113,9 +113,9 @@ class SL2(AbstractManifold):
     """The universal cover of SL₂(R): ds² = (dx² + dy²)/y² + (dz + dx/y)², a line over each point of the half plane.
 
     The height z counts how often one has turned, so that it is no angle. Geodesics are known in closed form: they lie
-    over circles, horocycles and lines of the half plane, and what is at the same distance from these. Of the metrics of this family it is the one in
-    which planes through the line have the curvature 1/4. `killing_fields` are ∂x, x ∂x + y ∂y, ∂z, and the rotation
-    about the line over (0, 1), (1 + x² − y²)/2 ∂x + x y ∂y + (y − 1) ∂z.
+    over circles, horocycles and lines of the half plane, and over lines at a distance from these. Of the metrics of
+    this family it is the one in which planes through the line have the curvature 1/4. `killing_fields` are ∂x, x ∂x + y
+    ∂y, ∂z, and the rotation about the line over (0, 1), (1 + x² − y²)/2 ∂x + x y ∂y + (y − 1) ∂z.
 
     Example:
         >>> space = gd.spaces.SL2()
