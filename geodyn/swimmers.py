@@ -4,6 +4,7 @@ from geodyn._locomotion.swimmers.continuous import Serpenoid
 from geodyn._locomotion.swimmers.curved_space import AbstractPointMasses, PointMasses, TwoLegged
 from geodyn._locomotion.swimmers.free_bodies import Beanie, FallingCat, FloatingLinks, PendulumRaft, Satellite
 from geodyn._locomotion.swimmers.links import Modes, NLink, Purcell, SymmetricPurcell
+from geodyn._locomotion.swimmers.perfect_fluid import FluidLinks
 from geodyn._locomotion.swimmers.spheres import PushMePullYou, ThreeSphere
 from geodyn._locomotion.swimmers.wheeled import KinematicCar, KinematicSnake, RollingDisc
 
@@ -12,6 +13,7 @@ __all__ = [
     "Beanie",
     "FallingCat",
     "FloatingLinks",
+    "FluidLinks",
     "KinematicCar",
     "KinematicSnake",
     "Modes",

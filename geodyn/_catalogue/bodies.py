@@ -140,6 +140,13 @@ BODIES = {
         "net turn",
         heading=True,
     ),
+    "fluid-links": Body(
+        swimmers.FluidLinks,
+        "ellipses in a perfect fluid, as a fish",
+        (0.3, 0.0, 0.0),
+        _hinges,
+        _bends,
+    ),
     "pendulum-raft": Body(
         swimmers.PendulumRaft,
         "a spherical pendulum on a raft",

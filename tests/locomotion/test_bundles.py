@@ -20,14 +20,17 @@ from geodyn._locomotion.connections.connection import (
     covariant_derivative,
     curvature,
     reduction,
+    shape_metric,
 )
 from geodyn._locomotion.connections.kinematic import AbstractKinematicBody
+from geodyn._locomotion.connections.linkages import chain
 from geodyn._locomotion.motion.holonomy import holonomy, path
 from geodyn._locomotion.motion.mechanical import drifting_path, locked_inertia
 from geodyn._locomotion.strokes.stroke import FourierStroke
 from geodyn._locomotion.swimmers.curved_space import PointMasses, TwoLegged
 from geodyn._locomotion.swimmers.free_bodies import Beanie, FallingCat, FloatingLinks, PendulumRaft, Satellite
 from geodyn._locomotion.swimmers.links import Purcell
+from geodyn._locomotion.swimmers.perfect_fluid import FluidLinks
 from geodyn._locomotion.swimmers.spheres import PushMePullYou
 from geodyn._locomotion.swimmers.wheeled import KinematicCar, KinematicSnake, RollingDisc
 from geodyn._mechanics.points.system import System, killing_momentum
@@ -52,6 +55,7 @@ BODIES = {
     "Satellite": (SATELLITE, [0.1, 0.2]),
     "FallingCat": (FallingCat(), [0.5, 0.2]),
     "FloatingLinks": (LINKS, [0.3, -0.5]),
+    "FluidLinks": (FluidLinks((1.0, 0.8, 1.2), [0.1, 0.3, 0.2], 1.1, 0.7), [0.3, -0.5]),
     "PendulumRaft": (RAFT, [0.6, 0.2]),
     "RollingDisc": (RollingDisc(0.7), [0.6, 0.2]),
     "KinematicCar": (KinematicCar(1.3, 0.3), [0.6, 0.2]),
@@ -344,6 +348,33 @@ def test_a_body_of_masses_has_no_momentum(space):
     np.testing.assert_allclose(momenta, 0.0, atol=2e-14)
 
 
+@pytest.mark.parametrize("row", case("E01")["rows"], ids=lambda row: f"radius {row['radius']}")
+def test_ellipses_in_a_perfect_fluid(row):
+    """Effective masses, connection, shape metric and net displacement, as they were computed elsewhere."""
+    fish = FluidLinks(aspect=row["aspect"])
+    for found in fish.inertias:
+        np.testing.assert_allclose(found, row["weights"], rtol=1e-14)
+    r = jnp.array(row["A_at"])
+    np.testing.assert_allclose(connection(fish, r), row["A"], atol=1e-13)
+    np.testing.assert_allclose(shape_metric(fish, r), row["G"], atol=1e-14)
+    end = holonomy(fish, FourierStroke.circle(row["radius"], centre=row["centre"]), steps=192)
+    net = [end[0, 2], end[1, 2], jnp.arctan2(end[1, 0], end[0, 0])]
+    np.testing.assert_allclose(net, row["net"], atol=case("E01")["tolerance"])
+
+
+def test_ellipses_in_a_thin_fluid_are_afloat():
+    """With hardly any water their effective masses are their masses, with a moment of inertia of m L²/16 if they are
+    slender; and their centre of mass stays."""
+    links = FluidLinks((1.0, 0.8, 1.2), 1e-3, density=1e-12, body_density=1.0)
+    masses = links.inertias[:, 0]
+    np.testing.assert_allclose(links.inertias[:, 1], masses, rtol=1e-8)
+    np.testing.assert_allclose(links.inertias[:, 2], masses * links.lengths**2 / 16, rtol=1e-5)
+    end = holonomy(links, STROKE)
+    centre = masses @ chain(links.lengths, STROKE(0.0))[:, :2] / jnp.sum(masses)
+    assert float(jnp.abs(end[1, 0])) > 0.005
+    np.testing.assert_allclose(end[:2, :2] @ centre + end[:2, 2], centre, atol=1e-8)
+
+
 def test_curvature_obeys_bianchi():
     """D_i F_jk + D_j F_ki + D_k F_ij = 0 on three hinges: measured 6e-18 of 7e-4."""
     body, r = FloatingLinks((1.0, 0.8, 1.2, 0.5), (1.0, 2.0, 0.7, 1.0)), jnp.array([0.4, -0.9, 0.6])
@@ -404,6 +435,10 @@ def test_what_is_no_body_is_named():
         ValueError, match=r"masses must have shape \[L\] with L = 2 as lengths has it, got shape \(1,\)"
     ):
         FloatingLinks((1.0, 1.0), (1.0,))
+    with pytest.raises(ValueError, match=r"FluidLinks: aspect must have the shape \(3,\), got \(2,\)"):
+        FluidLinks(aspect=[0.1, 0.2])
+    with pytest.raises(ValueError, match="FluidLinks: body_density must be positive and finite, got 0"):
+        FluidLinks(body_density=0.0)
     with pytest.raises(ValueError, match=r"the points shape\(r\) must have the shape \(2, 3\), got \(1, 3\)"):
         connection(PointMasses(Sphere(3), (1.0, 2.0), lambda r: jnp.stack([r, r, r], axis=1)), jnp.ones(1))
     with pytest.raises(ValueError, match="inertias must be positive"):
