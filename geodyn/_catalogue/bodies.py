@@ -143,7 +143,7 @@ BODIES = {
     "fluid-links": Body(
         swimmers.FluidLinks,
         "ellipses in a perfect fluid, as a fish",
-        (0.3, 0.0, 0.0),
+        (0.3,),
         _hinges,
         _bends,
     ),
