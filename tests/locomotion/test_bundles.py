@@ -29,7 +29,7 @@ from geodyn._locomotion.motion.mechanical import drifting_path, locked_inertia
 from geodyn._locomotion.strokes.stroke import FourierStroke
 from geodyn._locomotion.swimmers.curved_space import PointMasses, TwoLegged
 from geodyn._locomotion.swimmers.free_bodies import Beanie, FallingCat, FloatingLinks, PendulumRaft, Satellite
-from geodyn._locomotion.swimmers.links import Purcell
+from geodyn._locomotion.swimmers.links import NLink, Purcell
 from geodyn._locomotion.swimmers.perfect_fluid import FluidLinks
 from geodyn._locomotion.swimmers.spheres import PushMePullYou
 from geodyn._locomotion.swimmers.wheeled import KinematicCar, KinematicSnake, RollingDisc
@@ -360,6 +360,17 @@ def test_ellipses_in_a_perfect_fluid(row):
     end = holonomy(fish, FourierStroke.circle(row["radius"], centre=row["centre"]), steps=192)
     net = [end[0, 2], end[1, 2], jnp.arctan2(end[1, 0], end[0, 0])]
     np.testing.assert_allclose(net, row["net"], atol=case("E01")["tolerance"])
+
+
+def test_drags_that_are_half_of_the_masses_have_the_same_connection():
+    fish = BODIES["FluidLinks"][0]
+
+    class Dragged(NLink):
+        def drags(self):
+            return fish.inertias / 2
+
+    r = jnp.array([0.3, -0.5])
+    np.testing.assert_allclose(connection(Dragged(fish.lengths), r), connection(fish, r), atol=1e-14)
 
 
 def test_ellipses_in_a_thin_fluid_are_afloat():
