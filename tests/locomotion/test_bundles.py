@@ -362,6 +362,25 @@ def test_ellipses_in_a_perfect_fluid(row):
     np.testing.assert_allclose(net, row["net"], atol=case("E01")["tolerance"])
 
 
+def test_a_bent_fish_with_an_impulse_obeys_kirchhoffs_equations():
+    """As a rigid body in a perfect fluid, whose linear and angular impulse are constant: it turns and weaves."""
+    fish, shape = FluidLinks(aspect=0.3), [0.6, 0.4]
+    impulse = np.array([1.0, 0.3, 0.2])
+    inverse = np.linalg.inv(locked_inertia(fish, jnp.array(shape)))
+
+    def rate(_, pose):
+        x, y, angle = pose
+        turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+        about = impulse[2] - x * impulse[1] + y * impulse[0]
+        xi = inverse @ np.append(turn.T @ impulse[:2], about)
+        return np.append(turn @ xi[:2], xi[2])
+
+    known = solve_ivp(rate, (0, 1), np.zeros(3), "DOP853", rtol=1e-12, atol=1e-12).y[:, -1]
+    end = drifting_path(fish, FourierStroke(shape, np.zeros((2, 1)), np.zeros((2, 1))), impulse)[-1]
+    np.testing.assert_allclose([end[0, 2], end[1, 2], jnp.arctan2(end[1, 0], end[0, 0])], known, atol=1e-9)
+    assert abs(known[2]) > 0.1
+
+
 def test_drags_that_are_half_of_the_masses_have_the_same_connection():
     fish = BODIES["FluidLinks"][0]
 

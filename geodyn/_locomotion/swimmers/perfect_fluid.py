@@ -23,8 +23,9 @@ class FluidLinks(AbstractDeformableBody):
 
     Water moves with a body that moves, and has its share of the energy: more across a slender link than along it. So a
     chain swims without friction and without shedding vortices. Each ellipse moves as if it were alone in the plane. It
-    is as long as its link. The frame sits at the centre of the middle link, the left one of two, and along it. Angles
-    in radians, else any consistent units; masses are per unit of depth.
+    is as long as its link. How the chain moves after a push, `gd.bundles.drifting_path` says. The frame sits at the
+    centre of the middle link, the left one of two, and along it. Angles in radians, else any consistent units; masses
+    are per unit of depth.
 
     Args:
         lengths: of the links [L].
