@@ -10,15 +10,29 @@ from conftest import QUICK
 from helpers.outputs import frames, pictures_differ
 
 SCRIPTS = sorted((Path(__file__).parents[2] / "docs" / "gallery").glob("*.py"))
-# Those that take half a minute and more.
+# Those that take a dozen seconds and more.
 SLOW = {
+    "constraints",
+    "cradle",
+    "discs_on_a_sphere",
     "eight_geometries",
     "family",
+    "gas_in_hyperbolic_disc",
+    "hanging_net",
+    "hysteresis",
+    "kepler_on_a_sphere",
+    "linkage_sphere",
+    "parallel_geodesics",
+    "parallel_transport",
+    "poinsot",
     "purcell_height_functions",
+    "purcell_minimum_perturbation",
     "purcell_swim",
     "pushmepullyou",
     "rigid_triangle",
+    "separation",
     "sliding_blocks",
+    "swimming_on_a_sphere",
     "torus_body",
     "torus_geodesics",
 }
