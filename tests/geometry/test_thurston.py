@@ -1,6 +1,8 @@
 """The eight geometries by name. References: curvatures by sympy (S05), distances and a motion in Nil computed with 30
 digits (S03, S04), and the general solver for geodesics, which knows only the metric."""
 
+from itertools import pairwise
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -73,6 +75,25 @@ def test_distances_in_nil_where_they_are_delicate():
         assert float(above - below) == pytest.approx(0, abs=1e-10)
     second = jax.hessian(lambda y: square(jnp.zeros(3), y))(jnp.zeros(3))
     np.testing.assert_allclose(second, 2 * np.eye(3), atol=1e-12)
+
+
+@pytest.mark.parametrize("y", [(0.3, 0.2, 0.1), (1.0, -2.0, 1.5), (0.4, 0.1, 5.0), (0.02, 0.01, 9.0), (0.5, 0.3, -9.0)])
+def test_derivatives_of_distances_in_nil(y):
+    """Up to the third, against those of the solver, or differences of the lower ones where it finds no geodesic."""
+    space, x, y = gd.spaces.Nil(), jnp.array([0.1, -0.2, 0.05]), jnp.array(y)
+
+    def energy(y):
+        return space.squared_distance(x, y) / 2
+
+    orders = [energy, jax.grad(energy), jax.hessian(energy), jax.jacfwd(jax.hessian(energy))]
+    along, h = jnp.array([0.6, -0.3, 0.74]), 1e-5
+    for lower, higher in pairwise(orders):
+        both = jax.jit(lambda y, lower=lower, higher=higher: (lower(y), higher(y)))
+        difference = (both(y + h * along)[0] - both(y - h * along)[0]) / (2 * h)
+        found = both(y)[1] @ along
+        np.testing.assert_allclose(found, difference, rtol=1e-6, atol=1e-7 * float(jnp.max(jnp.abs(found))))
+    end = gd.exp(space, x, gd.log(space, x, y))
+    np.testing.assert_allclose(end, y, atol=1e-11)
 
 
 def test_a_spring_in_nil():

@@ -5,11 +5,14 @@ Source: Thurston, *Three-Dimensional Geometry and Topology* (1997), section 3.8;
 Bull. London Math. Soc. 15 (1983) 401.
 """
 
+from typing import Any, NamedTuple
+
 import jax
 import jax.numpy as jnp
+import numpy as np
+from scipy.special import zeta
 
-from geodyn._engine.numerics.failure import no_derivative_where
-from geodyn._engine.numerics.roots import with_derivative
+from geodyn._engine.jit import custom_jvp
 from geodyn._engine.tracing import batched_as
 from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Float, Scalar
@@ -20,8 +23,10 @@ from geodyn._geometry.models.stumpff import stumpff
 
 # The root of the equation of a turn is found in far fewer.
 MOST_ITERATIONS = 100
-# Below this turn φ − sin φ is its series.
+# Below this turn φ/2 cot φ/2 = 1 − 2 Σ ζ(2n)/(2π)²ⁿ φ²ⁿ is summed up to rounding.
 SMALL_TURN = 1.0
+POWERS = 2 * np.arange(1, 13)
+COTANGENT = np.polynomial.Polynomial(np.insert(np.kron(-2 * zeta(POWERS) / (2 * np.pi) ** POWERS, [0, 1]), 0, 1))
 
 
 class Nil(AbstractManifold):
@@ -57,7 +62,7 @@ class Nil(AbstractManifold):
         """Squared distance of two points, smooth where they coincide."""
         across = y[:2] - x[:2]
         height = y[2] - x[2] - (x[0] * y[1] - x[1] * y[0]) / 2  # of y, once x is moved to the origin
-        return _squared_distance(across @ across, jnp.abs(height))
+        return 2 * _solved(across @ across, jnp.where(height < 0, -height, height))[0]
 
     @checked
     def exp(self, x: Float[Array, " n"], v: Float[Array, " n"]) -> Float[Array, " n"]:
@@ -228,75 +233,109 @@ def area_of_arc(velocity: Float[Array, "2"], turn: Scalar) -> Scalar:
     return jnp.sum(velocity**2) * turn * stumpff(turn**2)[2] / 2
 
 
-def _squared_distance(square: Scalar, height: Scalar) -> Scalar:
-    """The squared distance in Nil from the origin to a point at the distance ρ = √square from the axis and at a height
-    ≥ 0. The shortest geodesic turns by an angle φ < 2π, with
+# E = ½ d² in Nil, from the origin to a point at the distance ρ = √square from the axis and at a height ≥ 0, is that of
+# the geodesic which turns by an angle φ < 2π:
+#
+#     E = φ h − φ²/2 + ρ² k(φ)/2    with    k(φ) = φ/2 cot φ/2,
+#
+# stationary in φ. So its derivatives by ρ² and by the height h are k/2 and φ, and those of φ follow from
+# h = φ − ρ² k'(φ)/2.
 
-        φ + ρ² (φ − sin φ)/(8 sin² φ/2) = height,    d² = φ² + ρ² φ²/(4 sin² φ/2).
 
-    Above 2π, near the axis, φ is nearly 2π, and the unknown is q = ρ / sin φ/2, where φ is more than 3π/2."""
+class Turn(NamedTuple):
+    """The angle φ, and sin φ/2 and cos φ/2, which have all their digits near 2π as well."""
+
+    angle: Scalar
+    sine: Scalar
+    cosine: Scalar
+
+
+@custom_jvp
+def _solved(square: Scalar, height: Scalar) -> tuple[Scalar, Turn]:
+    """½ d² for ρ² and the height, and the turn."""
+    return _found(square, height)
+
+
+@_solved.def_jvp
+def _(primals: tuple[Scalar, Scalar], tangents: tuple[Any, Any]) -> tuple[tuple[Scalar, Turn], tuple[Scalar, Turn]]:
+    energy, turn = _solved(*primals)
+    of_square, of_height = (jnp.zeros_like(energy) if x is None else x for x in tangents)
+    slope = _cotangent(turn, 0) / 2
+    rate = slope * of_square + jnp.where(jnp.isnan(slope), slope, turn.angle) * of_height
+    stiffness = 1 - primals[0] * _cotangent(turn, 2) / 2
+    turning = (_cotangent(turn, 1) / 2 * of_square + of_height) / stiffness
+    return (energy, turn), (rate, Turn(turning, turn.cosine / 2 * turning, -turn.sine / 2 * turning))
+
+
+def _cotangent(turn: Turn, order: int) -> Scalar:
+    """The derivative of this order, up to the second, of k(φ) = φ/2 cot φ/2. NaN at 2π: there are shortest ways in all
+    directions to the axis above 2π, where the distance has a ridge."""
+    is_small = turn.angle < SMALL_TURN
+    is_ridge = ~is_small & (turn.sine == 0)
+    series = COTANGENT.deriv(order).coef
+    low = jnp.polyval(jnp.asarray(series[::-1], turn.angle.dtype), jnp.where(is_small, turn.angle, 0.0))
+    angle = jnp.where(is_small, 1.0, turn.angle)
+    sine = jnp.where(is_small | is_ridge, 1.0, turn.sine)
+    cotangent = turn.cosine / sine
+    high = (
+        angle / 2 * cotangent,
+        cotangent / 2 - angle / (4 * sine**2),
+        (angle / 2 * cotangent - 1) / (2 * sine**2),
+    )[order]
+    return jnp.where(is_small, low, jnp.where(is_ridge, jnp.nan, high))
+
+
+def _found(square: Scalar, height: Scalar) -> tuple[Scalar, Turn]:
+    """½ d² and the turn, by searches without derivatives. Above 2π, near the axis, φ is nearly 2π, and the unknown is
+    q = ρ/sin φ/2, where φ is more than 3π/2."""
     full, most_of_it = 2 * jnp.pi, 1.5 * jnp.pi
     is_high = height > jnp.maximum(full, most_of_it + square * (most_of_it + 1) / 4)
 
-    def rise(turn: Float[Array, "1"], square: Scalar) -> Float[Array, "1"]:
-        return turn + square * _stretch(turn) * _excess(turn) / 2
+    def rise(angle: Scalar, square: Scalar) -> Scalar:
+        return angle - square * _cotangent(_at(angle), 1) / 2
 
-    def rise_near_axis(q: Float[Array, "1"], square: Scalar) -> Float[Array, "1"]:
-        turn, sine = _turn_near_axis(q, square)
-        return turn + q**2 * (turn - sine) / 8
+    def rise_near_axis(q: Scalar, square: Scalar) -> Scalar:
+        turn = _near_axis(q, square)
+        return turn.angle + q**2 * (turn.angle - 2 * turn.sine * turn.cosine) / 8
 
     low, high = jnp.where(is_high, 1.0, height), jnp.where(is_high, height, full + 1)
     apart, close = jnp.where(is_high, 1.0, square), jnp.where(is_high, square, 0.0)
-    turn = _increasing_root(rise, apart, low, jnp.zeros_like(low), jnp.minimum(low, full))
+    angle = _increasing_root(rise, apart, low, jnp.zeros_like(low), jnp.minimum(low, full))
     most = jnp.sqrt(2 * close + 8 * high / jnp.pi)
     q = _increasing_root(rise_near_axis, close, high, jnp.sqrt(2 * close), most)
-    below = turn**2 + apart * _stretch(turn)
-    above = _turn_near_axis(q, close)[0] ** 2 * (1 + q**2 / 4)
-    found = jnp.where(is_high, above, below)[0]
-    # There are shortest ways in all directions: the distance has a ridge.
-    return no_derivative_where(is_high & (square == 0), found, (square, height))
+    flat, steep = _at(angle), _near_axis(q, close)
+    below = angle**2 / 2 + apart * (_cotangent(flat, 0) - angle * _cotangent(flat, 1)) / 2
+    above = steep.angle**2 * (1 + q**2 / 4) / 2
+    turn = Turn(*(jnp.where(is_high, b, a) for a, b in zip(flat, steep, strict=True)))
+    return jnp.where(is_high, above, below), turn
 
 
-def _stretch(turn: Array) -> Array:
-    """(φ/2 / sin φ/2)², at zero as well."""
-    half = jnp.where(turn == 0, 1.0, turn / 2)
-    return jnp.where(turn == 0, 1 + turn**2 / 12, (half / jnp.sin(half)) ** 2)
+def _at(angle: Scalar) -> Turn:
+    return Turn(angle, jnp.sin(angle / 2), jnp.cos(angle / 2))
 
 
-def _excess(turn: Array) -> Array:
-    """(φ − sin φ)/φ², at zero as well."""
-    is_small = turn < SMALL_TURN
-    small, large = jnp.where(is_small, turn, 0.0), jnp.where(is_small, SMALL_TURN, turn)
-    series = jnp.zeros_like(small)
-    for k in range(8, -1, -1):  # Σ (−1)^k φ^(2k + 1)/(2k + 3)!
-        series = 1 - small**2 * series / ((2 * k + 4) * (2 * k + 5))
-    return jnp.where(is_small, small * series / 6, (large - jnp.sin(large)) / large**2)
-
-
-def _turn_near_axis(q: Array, square: Scalar) -> tuple[Array, Array]:
-    """(φ, sin φ) for sin φ/2 = ρ/q, where φ is between π and 2π."""
+def _near_axis(q: Scalar, square: Scalar) -> Turn:
+    """The turn with sin φ/2 = ρ/q, where φ is between π and 2π."""
     squared_sine = jnp.minimum(square / q**2, 1.0)
     cosine = jnp.sqrt(jnp.where(squared_sine < 1, 1 - squared_sine, 1.0)) * (squared_sine < 1)
     sine = jnp.sqrt(jnp.where(squared_sine > 0, squared_sine, 1.0)) * (squared_sine > 0)
-    return 2 * jnp.pi - 2 * jnp.arctan2(sine, cosine), -2 * sine * cosine
+    return Turn(2 * jnp.pi - 2 * jnp.arctan2(sine, cosine), sine, -cosine)
 
 
-def _increasing_root(function, parameter: Scalar, target: Scalar, low: Scalar, high: Scalar) -> Float[Array, "1"]:
+def _increasing_root(function, parameter: Scalar, target: Scalar, low: Scalar, high: Scalar) -> Scalar:
     """The x between low and high where an increasing function reaches the target: by Newton's method, and by halves
     where that leaves them."""
-    begin, parameter_now = jax.lax.stop_gradient((low, high)), jax.lax.stop_gradient(parameter)
-    aim = jax.lax.stop_gradient(target)
 
     def improved(state):
         x, low, high, _, count = state
-        value, slope = jax.jvp(lambda x: function(x, parameter_now), (x[None],), (jnp.ones_like(x)[None],))
-        off = value[0] - aim
+        value, slope = jax.jvp(lambda x: function(x, parameter), (x,), (jnp.ones_like(x),))
+        off = value - target
         low, high = jnp.where(off < 0, x, low), jnp.where(off > 0, x, high)
-        step = x - off / slope[0]
+        step = x - off / slope
         after = jnp.where((step > low) & (step < high), step, (low + high) / 2)
         return after, low, high, jnp.abs(after - x) <= jnp.finfo(x.dtype).eps * jnp.abs(x), count + 1
 
-    start = (begin[0] + begin[1]) / 2, *begin, jnp.zeros((), bool), jnp.zeros((), int)
-    state = batched_as(aim, start)
+    start = (low + high) / 2, low, high, jnp.zeros((), bool), jnp.zeros((), int)
+    state = batched_as(target, start)
     x, *_ = jax.lax.while_loop(lambda s: ~s[3] & (s[4] < MOST_ITERATIONS), improved, state)
-    return with_derivative(lambda x: function(x, parameter), x[None], target[None])
+    return x
