@@ -22,6 +22,7 @@ HOW = {"capture_output": True, "text": True, "timeout": 280}
 
 
 @pytest.mark.long
+@pytest.mark.notebooks
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_pages_print_what_they_say(page, tmp_path):
     """The blocks of a page run one after the other, as a reader would."""
