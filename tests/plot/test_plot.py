@@ -576,6 +576,10 @@ def test_strain_needs_edges():
     free = gd.integrate(gd.System(S2, [1.0, 1.0]), [[0.1, 0.0], [0.2, 0.0]], t1=1.0, steps=1)
     with pytest.raises(ValueError, match="this body has none: give it springs or rods"):
         gd.plot.strain(free)
+    short = gd.System(S2, [1.0, 1.0], gd.Spring([(0, 1)], 1.0, 0.0))
+    motion = gd.integrate(short, [[0.1, 0.0], [0.1, 0.0]], [[0.0, 0.0], [0.0, 0.3]], t1=1.0, steps=2)
+    with pytest.raises(ValueError, match=r"the strain of the edge between points \(0, 1\) is relative to its length"):
+        gd.plot.strain(motion)
 
 
 def test_sl2_is_drawn_as_it_turns():

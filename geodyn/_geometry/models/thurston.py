@@ -149,11 +149,10 @@ class SL2(AbstractManifold):
         which turn a direction there by −2 arg(c τ + d), and of a rise along the line.
         """
         along = v[0] / x[1]
-        momentum = v[2] + along  # along the line; the way in the half plane turns at this rate
         a = v[1] / x[1] / 2
-        b = (along - momentum) / 2
-        c = (along + momentum) / 2
-        square = (momentum**2 - along**2) / 4 - a**2  # ω², negative where the matrices do not turn
+        b = -v[2] / 2
+        c = along + v[2] / 2
+        square = -(a**2 + b * c)  # ω², negative where the matrices do not turn
         cosines, sine = _circular(square)
         first = cosines + sine * a, sine * b
         # Far up the last entry is small, and no difference of large numbers.

@@ -49,7 +49,8 @@ def strain(
         The Axes, with a bar of the colours beside it.
 
     Raises:
-        ValueError: for a body without edges, such as free points, and for times outside of the trajectory.
+        ValueError: for a body without edges, such as free points, or with an edge of no length at the start, and for
+            times outside of the trajectory.
 
     Example:
         A rod whose ends part at the rate 0.5, for a short time, is stretched by 5 percent.
@@ -87,6 +88,11 @@ def _strains(drawn: Scene, frames: np.ndarray) -> Float[np.ndarray, "frames E"]:
     q = drawn.q[np.append(0, frames)]
     first, second = drawn.edges.T
     lengths = np.asarray(_lengths(drawn.space, q[:, first], q[:, second]))
+    for edge in drawn.edges[lengths[0] == 0]:
+        raise ValueError(
+            f"the strain of the edge between points {tuple(edge.tolist())} is relative to its length at the start of "
+            "the trajectory, which is 0: plot a trajectory that starts with another length"
+        )
     return lengths[1:] / lengths[0] - 1
 
 
