@@ -36,6 +36,7 @@ class Plane(AbstractInvariantMetric):
         return jnp.sum(rdot**2) + (xi[0] - form) ** 2
 
 
+@pytest.mark.weekly
 @pytest.mark.long
 def test_closed_form_up_to_the_largest_displacement():
     """Circles of radius ρ: `D = π(ρ² − bρ⁴)`, `E = 4π²ρ²`. D is largest at ρ² = 1/2b, D²/E at ρ² = 1/3b."""
@@ -117,6 +118,7 @@ COMPONENTS = {
 }
 
 
+@pytest.mark.weekly
 @pytest.mark.long
 @pytest.mark.parametrize("name", COMPONENTS)
 def test_a_family_in_one_component(name):

@@ -10,42 +10,11 @@ from conftest import QUICK
 from helpers.outputs import frames, pictures_differ
 
 SCRIPTS = sorted((Path(__file__).parents[2] / "docs" / "gallery").glob("*.py"))
-# Those that take a dozen seconds and more.
-SLOW = {
-    "constraints",
-    "cradle",
-    "discs_on_a_sphere",
-    "eight_geometries",
-    "family",
-    "gas_in_hyperbolic_disc",
-    "hanging_net",
-    "hysteresis",
-    "kepler_on_a_sphere",
-    "linkage_sphere",
-    "parallel_geodesics",
-    "parallel_transport",
-    "poinsot",
-    "purcell_height_functions",
-    "purcell_minimum_perturbation",
-    "purcell_swim",
-    "pushmepullyou",
-    "rigid_triangle",
-    "separation",
-    "sliding_blocks",
-    "swimming_on_a_sphere",
-    "torus_body",
-    "torus_geodesics",
-}
-
-
-def marked(script: Path):
-    """As a parameter: what is slow is left to the workflow of the documentation."""
-    marks = [pytest.mark.notebooks] if script.stem in SLOW else []
-    return pytest.param(script, id=script.stem, marks=marks)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("script", [marked(script) for script in SCRIPTS])
+@pytest.mark.notebooks
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
 def test_pictures_come_out_as_they_are(script, tmp_path):
     """At most 20 lines besides the head, and the committed picture again."""
     text = script.read_text(encoding="utf-8")

@@ -235,6 +235,7 @@ def test_every_transformation(name):
     np.testing.assert_allclose(forwards, backwards, rtol=1e-10)
 
 
+@pytest.mark.weekly
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", some(CHEAP))
 def test_within_loops_and_twice(name):

@@ -84,6 +84,7 @@ def run(count, name, kinds, **environment):
     assert done.stdout.split("\n")[:-1] == list(kinds)
 
 
+@pytest.mark.weekly
 @pytest.mark.newest
 @pytest.mark.parametrize("count", [2, pytest.param(4, marks=pytest.mark.long)])
 def test_any_mesh(count):
@@ -100,6 +101,7 @@ ON_MESHES = {
 }
 
 
+@pytest.mark.weekly
 @pytest.mark.long
 @pytest.mark.parametrize("name", ON_MESHES)
 def test_everything_on_any_mesh(name):

@@ -221,6 +221,7 @@ def test_it_is_as_near_as_stated(name):
     check(name, 2000, 1)
 
 
+@pytest.mark.weekly
 @pytest.mark.long
 @pytest.mark.users
 @pytest.mark.parametrize("name", FORMULAS)

@@ -174,6 +174,7 @@ def test_a_tolerance_takes_fewer_nodes():
         gd.distance(space, *points, tolerance=-1e-3)
 
 
+@pytest.mark.weekly
 @pytest.mark.long
 def test_second_derivatives_of_the_boundary_value_solve():
     """Hessian of dist² times a vector against the closed form, forward over reverse = reverse over reverse; measured
@@ -197,6 +198,7 @@ class Torus(eqx.Module):
         return jnp.diag(jnp.stack([jnp.ones_like(x[0]), (self.radius + jnp.cos(x[0])) ** 2]))
 
 
+@pytest.mark.weekly
 @pytest.mark.long
 def test_derivatives_in_the_metric():
     """d dist/dR on a torus, the metric a module or a closure, first and second, against differences: 1e-8; measured
@@ -223,6 +225,7 @@ def test_derivatives_in_the_metric():
     np.testing.assert_allclose(rates[1], (ends[2] - ends[0]) / (2 * step), rtol=1e-8)
 
 
+@pytest.mark.weekly
 @pytest.mark.long
 @pytest.mark.parametrize("end, tolerance", [(0.8, 1e-13), (12.0, 1e-11)])
 def test_momenta_change_with_the_metric(end, tolerance):
@@ -305,6 +308,7 @@ def test_a_solved_force_changes_by_a_matrix():
     assert "while" not in str(jax.make_jaxpr(push)(z))
 
 
+@pytest.mark.weekly
 @pytest.mark.long
 @pytest.mark.parametrize("element", [gd.Spring([(0, 1)], 2.0, 0.7), gd.Rod([(0, 1)], 0.7)], ids=["spring", "rod"])
 def test_motion_without_closed_form(element):
@@ -338,6 +342,7 @@ def test_singular_loci(space):
     assert (jnp.isnan(length) and jnp.all(jnp.isnan(at))) or (abs(length - np.pi) < 1e-7 and jnp.all(jnp.abs(at) < 2))
 
 
+@pytest.mark.weekly
 @pytest.mark.long
 def test_beyond_a_conjugate_point():
     """The equator beyond half of the sphere is a geodesic but no shortest one: NaN, in the gradient too; and a spring
@@ -426,6 +431,7 @@ def test_jacobi_fields(name, closed):
     np.testing.assert_allclose((end(psi + 1e-5)[0] - end(psi - 1e-5)[0]) / 2e-5, J, atol=1e-8)
 
 
+@pytest.mark.weekly
 @pytest.mark.long
 def test_geodesics_too_long_for_their_steps():
     """On the torus to t = 200: 48 steps are too few, which jacobi_field raises and geodesic and exp warn of; 1000 and

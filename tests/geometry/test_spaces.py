@@ -80,6 +80,7 @@ def known(request):
     return ZOO[name], FACTS[name]
 
 
+@pytest.mark.weekly
 @pytest.mark.long
 def test_distance_solves_the_eikonal_equation(known):
     """|grad dist| = 1 at both ends, in both modes, and dist(x, y) = dist(y, x); measured ≤ 5e-16. Any error in a

@@ -259,6 +259,7 @@ def masses_of(name, x):
     return block_diag(*np.array(blocks))
 
 
+@pytest.mark.weekly
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["E3", "H3"])
 def test_tetrahedra_collide(name):
@@ -293,6 +294,7 @@ def test_bodies_collide(name, held):
     np.testing.assert_allclose(motion.energy, motion.energy[0], rtol=1e-10)
 
 
+@pytest.mark.weekly
 @pytest.mark.long
 def test_the_end_follows_the_start():
     """The gradient of a motion of elastic tetrahedra through impacts, against a difference."""
@@ -364,6 +366,7 @@ def test_friction():
     np.testing.assert_allclose(impulses[1:], -mu * impulses[0] * slip / np.linalg.norm(slip), atol=1e-6)
 
 
+@pytest.mark.weekly
 @pytest.mark.long
 def test_a_tetrahedron_bounces_on_a_plane():
     """A rigid body on a totally geodesic plane of hyperbolic space, by a wall for its vertices, whose gap is the signed

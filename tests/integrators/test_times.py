@@ -106,6 +106,7 @@ CASES = {
 QUICK = ("Gauss 3", "swinging, ggl 2")
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("name", [x if x in QUICK else pytest.param(x, marks=pytest.mark.long) for x in CASES])
 def test_derivatives_in_the_times(name):
     """Both modes against central differences extrapolated to step 0: seen 6e-11, and 3e-14 between the modes. Without
@@ -130,6 +131,7 @@ def test_derivatives_in_the_times(name):
     np.testing.assert_allclose(reverse.T, forward, rtol=0, atol=1e-11 * size)
 
 
+@pytest.mark.weekly
 @pytest.mark.users
 @pytest.mark.long
 def test_derivatives_of_an_adaptive_solver():

@@ -133,6 +133,7 @@ def test_modes_are_a_part_of_the_hinges(as_users_run):
             wrong()
 
 
+@pytest.mark.weekly
 @pytest.mark.long
 def test_modes_are_optimised():
     """Without a guess, and with the efficiency: fewer modes do not swim for less than all of them."""

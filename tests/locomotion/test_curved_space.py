@@ -98,6 +98,7 @@ def test_no_momentum_in_the_eight_geometries(name):
     assert largest_momentum(body, space, body.shape) < 1e-10
 
 
+@pytest.mark.weekly
 @pytest.mark.long
 @pytest.mark.parametrize("name", SURFACES)
 def test_swimmers_in_found_spaces(name):
@@ -119,6 +120,7 @@ def test_small_loops_are_the_curvature(name):
     np.testing.assert_allclose(moved, -gd.curvature(body, centre)[:, 0, 1], atol=2e-4)
 
 
+@pytest.mark.weekly
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["Nil", "Sol", "SL2", "S2xE", "H2xE"])
 def test_two_legs(name):

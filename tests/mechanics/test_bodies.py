@@ -308,6 +308,7 @@ BUILT = {
 }
 
 
+@pytest.mark.weekly
 @pytest.mark.long
 @pytest.mark.parametrize("name", BUILT)
 def test_builders(name):

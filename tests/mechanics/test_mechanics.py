@@ -184,6 +184,7 @@ class Circle(AbstractConstraint):
         return (jnp.sum(x**2, keepdims=True)[0] - 1) / 2
 
 
+@pytest.mark.weekly
 @pytest.mark.long
 def test_chain_of_rods():
     """Case M04: five rods released from the horizontal. Seen at dt = 1e-3: 3e-11; tensions 1.4e-7 relative."""
