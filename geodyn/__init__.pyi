@@ -91,6 +91,7 @@ from ._locomotion.strokes.stroke import FourierStroke as FourierStroke
 from ._locomotion.motion.holonomy import holonomy as holonomy
 from ._locomotion.motion.holonomy import path as path
 from ._locomotion.motion.holonomy import cost as cost
+from ._locomotion.motion.periodic import periodic_motion as periodic_motion
 
 # PURPOSE: strokes that are best at something
 from ._control.search.strokes import optimal_stroke as optimal_stroke

@@ -2,8 +2,10 @@
 
 from geodyn._locomotion.connections.connection import AbstractInvariantMetric, covariant_derivative
 from geodyn._locomotion.connections.coordinates import Reframed, minimum_perturbation
+from geodyn._locomotion.connections.force_balance import AbstractForceBalance
 from geodyn._locomotion.connections.kaluza_klein import Heading, KaluzaKlein
 from geodyn._locomotion.connections.kinematic import AbstractKinematicBody
+from geodyn._locomotion.connections.locomotion import AbstractLocomotion
 from geodyn._locomotion.connections.measured import (
     MeasuredConnection,
     fit_connection,
@@ -14,15 +16,25 @@ from geodyn._locomotion.motion.consistency import check_connection
 from geodyn._locomotion.motion.dense import dense_path
 from geodyn._locomotion.motion.flux import flux
 from geodyn._locomotion.motion.holonomy import power
+from geodyn._locomotion.motion.inertial import InertialSwimmer
 from geodyn._locomotion.motion.mechanical import AbstractDeformableBody, drifting_path, locked_inertia
+from geodyn._locomotion.motion.passive import AbstractPassiveSwimmer
+from geodyn._locomotion.motion.periodic import MotionError, PeriodicMotion, PeriodicStroke
 
 __all__ = [
     "AbstractDeformableBody",
+    "AbstractForceBalance",
     "AbstractInvariantMetric",
     "AbstractKinematicBody",
+    "AbstractLocomotion",
+    "AbstractPassiveSwimmer",
     "Heading",
+    "InertialSwimmer",
     "KaluzaKlein",
     "MeasuredConnection",
+    "MotionError",
+    "PeriodicMotion",
+    "PeriodicStroke",
     "Reframed",
     "check_connection",
     "covariant_derivative",

@@ -4,13 +4,18 @@ from geodyn._locomotion.swimmers.continuous import Serpenoid
 from geodyn._locomotion.swimmers.curved_space import AbstractPointMasses, PointMasses, TwoLegged
 from geodyn._locomotion.swimmers.free_bodies import Beanie, FallingCat, FloatingLinks, PendulumRaft, Satellite
 from geodyn._locomotion.swimmers.links import Modes, NLink, Purcell, SymmetricPurcell
-from geodyn._locomotion.swimmers.perfect_fluid import FluidLinks
+from geodyn._locomotion.swimmers.nonlinear_drag import AbstractResistedLinks, DryLinks, PowerLawLinks
+from geodyn._locomotion.swimmers.passive import Passive
+from geodyn._locomotion.swimmers.perfect_fluid import AbstractFluidLinks, FluidLinks
 from geodyn._locomotion.swimmers.spheres import PushMePullYou, ThreeSphere
 from geodyn._locomotion.swimmers.wheeled import KinematicCar, KinematicSnake, RollingDisc
 
 __all__ = [
+    "AbstractFluidLinks",
     "AbstractPointMasses",
+    "AbstractResistedLinks",
     "Beanie",
+    "DryLinks",
     "FallingCat",
     "FloatingLinks",
     "FluidLinks",
@@ -18,8 +23,10 @@ __all__ = [
     "KinematicSnake",
     "Modes",
     "NLink",
+    "Passive",
     "PendulumRaft",
     "PointMasses",
+    "PowerLawLinks",
     "Purcell",
     "PushMePullYou",
     "RollingDisc",

@@ -260,8 +260,13 @@ ACCEPTABLE: list[tuple[str, str, str]] = [
     # More cells, and the edges of triangles; polynomials of any degree.
     (r"gd\.cells\.(strain|stretches)", "cells", "one more|less in rows"),
     (r"gd\.bundles\.MeasuredConnection", "powers", "far index|as objects"),
+    (r"gd\.swimmers\.Passive", "hinges", "as objects"),
     # One number for each of one.
-    (r"gd\..*", "stiffness|lengths?|radii|restitution|friction|coefficient|masses|area|volume|angle", "one axis more"),
+    (
+        r"gd\..*",
+        "stiffness|lengths?|radii|restitution|friction|coefficient|masses|area|volume|angle|damping",
+        "one axis more",
+    ),
     (r"gd\..*", "strength", "one axis more"),
     (r"gd\.rigid\.RigidBodies", "inertia", "one axis more"),
     # An index of the first; a number of a picture's inches and ranges, written as a whole one.
@@ -399,7 +404,7 @@ def sort(error, name) -> tuple[str, str]:
     frames = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
     where = frames[-1] if frames else ""
     last = f"{'/'.join(where.split('/')[-2:])}"
-    if type(error).__name__ in ("IntegrationError", "StrokeError"):
+    if type(error).__name__ in ("IntegrationError", "MotionError", "StrokeError"):
         return "status", said
     from_us = "/geodyn/" in where or where.endswith("fuzz.py") or where.startswith("<")
     if isinstance(error, OSError) and not isinstance(error, FileNotFoundError | IsADirectoryError | NotADirectoryError):

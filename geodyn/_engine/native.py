@@ -69,6 +69,17 @@ def native_rows(function: Callable, *arrays):
     return jax.vmap(lambda *row: native(function, *row))(*arrays)
 
 
+def by_xla(function: Callable) -> Callable:
+    """The function of arrays, as one that XLA computes faster, such as one with products and factors of matrices of a
+    hundred rows: programs that contain it are computed as JAX computes them."""
+
+    def run(*args):
+        return function(*args)
+
+    run.__name__ = members.BY_XLA
+    return jax.jit(run)
+
+
 def for_each(function: Callable, *args):
     """The function of every row of some arrays: a loop that our compiler takes as it likes; without it `jax.vmap`."""
     if members.llvm is None or not is_usable():

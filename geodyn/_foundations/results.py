@@ -47,6 +47,10 @@ class RESULTS(enum.IntEnum):
     at_bounds = 21
     enough_points = 22
     lost = 23
+    # Of periodic motions.
+    no_periodic_motion = 24
+    # Of strokes of bodies that balance forces.
+    has_corners = 25
 
     @property
     def message(self) -> str:
@@ -86,6 +90,8 @@ class RESULTS(enum.IntEnum):
             "the strokes reached the bounds, of the shape or of its rates",
             "the number of points was reached",
             "Newton's method fails even for small steps: the strokes need more harmonics and steps, or the family ends",
+            "no periodic motion was found, or one that has others beside it, as without a restoring force",
+            "the least of strokes with so many harmonics, whose power is not constant: a stroke with corners is better",
         )[self]
 
 

@@ -56,6 +56,10 @@ BODIES = {
     "FallingCat": (FallingCat(), [0.5, 0.2]),
     "FloatingLinks": (LINKS, [0.3, -0.5]),
     "FluidLinks": (FluidLinks((1.0, 0.8, 1.2), [0.1, 0.3, 0.2], 1.1, 0.7), [0.3, -0.5]),
+    "FluidLinks together": (
+        FluidLinks((1.0, 0.8, 1.2), [0.1, 0.3, 0.2], interaction=True, gap=0.05, nodes=16),
+        [0.3, -0.5],
+    ),
     "PendulumRaft": (RAFT, [0.6, 0.2]),
     "RollingDisc": (RollingDisc(0.7), [0.6, 0.2]),
     "KinematicCar": (KinematicCar(1.3, 0.3), [0.6, 0.2]),

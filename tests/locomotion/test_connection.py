@@ -27,6 +27,7 @@ from geodyn._locomotion.motion.holonomy import holonomy
 from geodyn._locomotion.strokes.stroke import FourierStroke
 from geodyn._locomotion.swimmers.continuous import Serpenoid
 from geodyn._locomotion.swimmers.links import Modes, NLink, Purcell, SymmetricPurcell
+from geodyn._locomotion.swimmers.passive import Passive
 from geodyn._locomotion.swimmers.spheres import PushMePullYou, ThreeSphere
 from geodyn._locomotion.swimmers.wheeled import KinematicCar
 
@@ -61,6 +62,7 @@ SWIMMERS = {
         Modes(NLink([1.0, 0.7, 1.1, 0.9]), [[1.0, 0.2], [0.3, -1.0], [-0.5, 0.4]], [0.1, -0.2, 0.3]),
         jnp.array([0.4, -0.6]),
     ),
+    "Passive Purcell": (Passive(Purcell(drag_ratio=1.7), [1], 0.5, damping=0.3), jnp.array([0.4, -0.9])),
     "SymmetricPurcell": (SymmetricPurcell(1.0, 1.3), jnp.array([0.7, 1.1])),
     "Serpenoid": (Serpenoid(2.0, drag_ratio=1.6), jnp.array([2.0, 1.5])),
     "Snake(4)": (Snake(jnp.array([1.0, 0.7, 1.1, 0.9])), jnp.array([0.3, -0.5, 0.8])),

@@ -21,7 +21,7 @@ from geodyn._engine.jit import as_pytree, jit, static_count
 from geodyn._foundations.gate import checked
 from geodyn._foundations.results import RESULTS
 from geodyn._foundations.typing import Array, Count, Float, Index, Number, Scalar, Vector
-from geodyn._locomotion.connections.connection import AbstractInvariantMetric
+from geodyn._locomotion.motion.costs import Costly
 from geodyn._locomotion.motion.holonomy import gauss_times
 from geodyn._locomotion.strokes.stroke import FourierStroke, LegendreStroke, Stroke, floating, shape_and_rate
 
@@ -144,7 +144,7 @@ def _checked(swimmer, interval, displacement, component, points, step, drag):
     if static_count("points", points) < 2 or step <= 0:
         raise ValueError(f"stroke_family: needs points of 2 at least and a positive step, got {points} and {step}.")
     displacement, free = without_free(displacement)
-    if not isinstance(swimmer, AbstractInvariantMetric):
+    if not isinstance(swimmer, Costly):
         if displacement is None or component is not None:
             raise ValueError(
                 "stroke_family: a family of swimmers needs displacement=, the same for all of them, and no component=."
@@ -205,7 +205,7 @@ def _room(problem: StrokeProblem, stroke) -> Scalar:
 
 @checked
 def stroke_family(
-    swimmer: AbstractInvariantMetric | Callable[[Scalar], AbstractInvariantMetric],
+    swimmer: Costly | Callable[[Scalar], Costly],
     guess: Stroke | Vector | None = None,
     *,
     interval: tuple[Number, Number],

@@ -9,7 +9,7 @@ from jax.flatten_util import ravel_pytree
 from geodyn._control.problem.pointwise import pointwise
 from geodyn._control.problem.problem import StrokeProblem
 from geodyn._foundations.typing import Array, Float, Number, PyTree, Scalar
-from geodyn._locomotion.connections.connection import AbstractInvariantMetric
+from geodyn._locomotion.motion.costs import Costly
 
 
 def fixed(value, _):
@@ -17,7 +17,7 @@ def fixed(value, _):
     return value
 
 
-def towing_drag(swimmer: AbstractInvariantMetric) -> Number:
+def towing_drag(swimmer: Costly) -> Number:
     """The towing drag that the swimmer says; 1 for one that says none."""
     return 1.0 if swimmer.towing_drag is None else swimmer.towing_drag
 

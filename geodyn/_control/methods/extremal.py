@@ -24,6 +24,7 @@ from geodyn._foundations.progress import compiling
 from geodyn._foundations.results import RESULTS
 from geodyn._foundations.typing import Array, Bool, Count, Float, Int, PyTree, Scalar
 from geodyn._locomotion.connections.connection import reduction
+from geodyn._locomotion.connections.force_balance import metric_of
 from geodyn._locomotion.motion.holonomy import NODES, magnus
 from geodyn._locomotion.strokes.stroke import FourierStroke, LegendreStroke
 
@@ -130,7 +131,7 @@ class _Conditions(eqx.Module):
             defects = defects + sigma[0] * rates
             rest.append((_turned(self.like) @ (ravel_pytree(x)[0] - ravel_pytree(self.like)[0]))[None])
         if isinstance(x, LegendreStroke):
-            form, metric = reduction(problem.swimmer, x.base)
+            form, metric = reduction(metric_of(problem.swimmer), x.base)
             k = np.arange(1, x.coefficients.shape[1] + 1)
             jump = x.coefficients @ jnp.asarray((4 * k + 2) * (1 - (-1.0) ** k), z.dtype)
             # The momentum p = G r' + Aᵀμ is the same at both ends of the stroke.

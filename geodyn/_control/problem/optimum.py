@@ -20,7 +20,7 @@ from geodyn._foundations.files.archive import differences, named_arrays, read_ar
 from geodyn._foundations.gate import checked
 from geodyn._foundations.results import RESULTS, AbstractOutcome
 from geodyn._foundations.typing import Array, File, Float, Int, PyTree, Scalar
-from geodyn._locomotion.connections.connection import AbstractInvariantMetric
+from geodyn._locomotion.motion.costs import Costly
 from geodyn._locomotion.strokes.stroke import FourierStroke, LegendreStroke, OpenStroke
 
 _FORMAT = "geodyn stroke 3"
@@ -116,7 +116,7 @@ class OptimalStroke(AbstractOutcome):
         True True True
     """
 
-    swimmer: AbstractInvariantMetric
+    swimmer: Costly
     stroke: FourierStroke | LegendreStroke | OpenStroke
     cost: Scalar
     displacement: Float[Array, "..."]
@@ -163,7 +163,7 @@ class OptimalStroke(AbstractOutcome):
 
 
 @checked
-def load_stroke(path: File, swimmer: AbstractInvariantMetric | None = None) -> OptimalStroke:
+def load_stroke(path: File, swimmer: Costly | None = None) -> OptimalStroke:
     """Read the optimal stroke that `OptimalStroke.save` wrote.
 
     A file holds no code: a swimmer of geodyn is built again; if it is one of your own, or holds a function of yours,
@@ -201,7 +201,7 @@ def load_stroke(path: File, swimmer: AbstractInvariantMetric | None = None) -> O
             raise ValueError(
                 f"load_stroke: {path} holds a stroke of {name}{held}; pass swimmer=, an instance."
             ) from None
-    swimmer = cast(AbstractInvariantMetric, traced_numbers(swimmer))
+    swimmer = cast(Costly, traced_numbers(swimmer))
     saved = {name.removeprefix("swimmer."): x for name, x in arrays.items() if name.startswith("swimmer.")}
     found = differences(saved, named_arrays(swimmer))
     if found:

@@ -13,8 +13,9 @@ from geodyn._engine.jit import as_pytree, for_one_run
 from geodyn._engine.native import native_rows
 from geodyn._foundations.typing import Array, Float, Scalar
 from geodyn._locomotion.connections.connection import AbstractInvariantMetric, reduction
+from geodyn._locomotion.connections.force_balance import AbstractForceBalance, metric_of, velocity_and_power
 from geodyn._locomotion.motion import costs
-from geodyn._locomotion.motion.costs import Density, is_energy
+from geodyn._locomotion.motion.costs import Costly, Density, is_energy
 from geodyn._locomotion.motion.holonomy import gauss_times, magnus, mean
 from geodyn._locomotion.strokes.stroke import FourierStroke, LegendreStroke, OpenStroke, shape_and_rate
 
@@ -32,7 +33,7 @@ class StrokeProblem(eqx.Module):
     and x is a LegendreStroke, which can represent the corner.
     """
 
-    swimmer: AbstractInvariantMetric
+    swimmer: Costly
     displacement: Float[Array, "..."]
     energy: Scalar
     base: Float[Array, " m"] | None
@@ -80,7 +81,7 @@ class StrokeProblem(eqx.Module):
         times [Q]."""
         shapes, rates = jax.vmap(lambda t: shape_and_rate(stroke, t))(times)
         states = jnp.concatenate([shapes, rates], axis=1)
-        if not is_energy(self.density):
+        if not self.is_quadratic:
             values = local(states)
             return states, values[:, 0], -values[:, 1:]
         forces = jnp.sum(local(shapes) * rates[:, None], axis=2)  # (A r', G r')
@@ -88,12 +89,26 @@ class StrokeProblem(eqx.Module):
         return states, jnp.sum(forces[:, k:] * rates, axis=1), -forces[:, :k]
 
     def local(self, point: Float[Array, " _"]) -> Array:
-        """The values of the swimmer at a point of a stroke: (A, G) [k + m, m] at r if the cost is the energy, else the
-        density and A r' [1 + k] at (r, r')."""
-        if is_energy(self.density):
-            return jnp.concatenate(reduction(self.swimmer, point))
+        """The values of the swimmer at a point of a stroke: (A, G) [k + m, m] at r if the problem is quadratic, else
+        the density and −ξ [1 + k] at (r, r')."""
+        if self.is_quadratic:
+            return jnp.concatenate(reduction(metric_of(self.swimmer), point))
         r, rdot = jnp.split(point, 2)
-        return jnp.append(self.density(self.swimmer, r, rdot), reduction(self.swimmer, r)[0] @ rdot)
+        if is_energy(self.density) and isinstance(self.swimmer, AbstractForceBalance):
+            xi, power = velocity_and_power(self.swimmer, r, rdot)  # One balance of forces for both.
+            return jnp.append(power, -xi)
+        return jnp.append(self.density(self.swimmer, r, rdot), -self.swimmer.velocity(r, rdot))
+
+    @property
+    def is_steady(self) -> bool:
+        """Whether the cost is the power of a body that balances forces, which is constant along a best stroke without
+        bounds."""
+        return isinstance(self.swimmer, AbstractForceBalance) and is_energy(self.density) and not self.bounded
+
+    @property
+    def is_quadratic(self) -> bool:
+        """Whether the cost is the energy of a body with a metric, so that only A and G are asked of it."""
+        return is_energy(self.density) and isinstance(self.swimmer, AbstractInvariantMetric)
 
     def charge(self, multipliers: Float[Array, " p"], g: Float[Array, "d d"]) -> Float[Array, " k"]:
         """The charge μ₀ of Wong's equations from the multipliers, of which those of `miss` are the first, at the

@@ -24,7 +24,7 @@ from geodyn._engine.native import native_rows
 from geodyn._foundations.typing import Array, Float, Int, PyTree, Scalar
 from geodyn._geometry.groups.lie_group import AbstractLieGroup
 from geodyn._locomotion.connections.connection import reduction
-from geodyn._locomotion.motion.costs import is_energy
+from geodyn._locomotion.connections.force_balance import metric_of
 from geodyn._locomotion.motion.holonomy import gauss_times, increment, mean
 from geodyn._locomotion.strokes.stroke import shape_and_rate
 
@@ -116,7 +116,7 @@ def sobolev_metric(problem: StrokeProblem, x: PyTree) -> Float[Array, "n n"]:
     """The metric `∫ (δr'ᵀ G δr' + 4π² δrᵀ G δr) dt` of the unknowns x."""
     states, basis = _states(problem, x)
     m = states.shape[1] // 2
-    metric = native_rows(lambda r: reduction(problem.swimmer, r)[1], states[:, :m])
+    metric = native_rows(lambda r: reduction(metric_of(problem.swimmer), r)[1], states[:, :m])
     shares = jax.grad(mean)(states[:, 0])[:, None, None]
 
     def product(part: Float[Array, "Q m n"]) -> Float[Array, "n n"]:
@@ -141,10 +141,10 @@ def _states(problem: StrokeProblem, x: PyTree) -> tuple[Float[Array, "Q s"], Flo
 
 def _at_nodes(problem: StrokeProblem, states: Float[Array, "Q s"]) -> AtNodes:
     """What the stroke does and costs at each state (r, r')."""
-    if is_energy(problem.density):
+    if problem.is_quadratic:
         return _with_power(problem, states)
     k = problem.swimmer.group.dim
-    # `local` gives A r', of which the body velocity is the negative.
+    # `local` gives −ξ.
     signs = jnp.where(jnp.arange(1 + k) == 0, 1.0, -1.0).astype(states.dtype)
 
     def with_signs(x: Float[Array, "Q d ..."]) -> Float[Array, "Q d ..."]:

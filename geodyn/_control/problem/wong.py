@@ -13,6 +13,7 @@ from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Float, Number, Numbers, Scalar
 from geodyn._integrators.contract.system import AbstractSystem
 from geodyn._locomotion.connections.connection import (
+    AbstractConnection,
     AbstractInvariantMetric,
     connection,
     curvature,
@@ -20,7 +21,9 @@ from geodyn._locomotion.connections.connection import (
     reduction,
     shape_metric,
 )
-from geodyn._locomotion.motion.costs import Density, energy, is_energy
+from geodyn._locomotion.connections.force_balance import metric_of
+from geodyn._locomotion.connections.locomotion import AbstractLocomotion
+from geodyn._locomotion.motion.costs import Costly, Density, energy, is_energy
 from geodyn._locomotion.strokes.stroke import Stroke, floating, shape_and_rate
 
 
@@ -116,7 +119,7 @@ class WongSystem(AbstractSystem):
 
 
 def wong_forces(
-    swimmer: AbstractInvariantMetric,
+    swimmer: Costly,
     r: Float[Array, " m"],
     rdot: Float[Array, " m"],
     rddot: Float[Array, " m"],
@@ -125,13 +128,14 @@ def wong_forces(
 ) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
     """Both sides of Wong's equation: the Euler–Lagrange force of the motion, and the force on the charge μ.
 
-    The cost is the integral of `density`, twice the Lagrangian ℓ: `d/dt ∂ℓ/∂r' − ∂ℓ/∂r = ⟨μ, F r'⟩`. Any consistent
-    units.
+    The cost is the integral of `density`, twice the Lagrangian ℓ: `d/dt ∂ℓ/∂r' − ∂ℓ/∂r = ⟨μ, F r'⟩`. For a body without
+    a connection the right side is `d/dt ∂⟨μ, ξ⟩/∂r' − ∂⟨μ, ξ⟩/∂r`. Any consistent units.
     """
-    if is_energy(density):  # One derivative of the reduction is enough; its last index is that of ∂_i.
+    is_linear = isinstance(swimmer, AbstractConnection)
+    if is_energy(density) and is_linear:  # One derivative of the reduction is enough; its last index is that of ∂_i.
 
         def at(r):
-            return (reduction(swimmer, r),) * 2
+            return (reduction(metric_of(swimmer), r),) * 2
 
         (form_slope, metric_slope), (form, metric) = jax.jacfwd(at, has_aux=True)(r)
         slope = jnp.einsum("jli,l->ji", metric_slope, rdot)
@@ -142,7 +146,21 @@ def wong_forces(
         return density(swimmer, r, rdot) / 2
 
     momentum_rate = jax.jvp(jax.grad(half, 1), (r, rdot), (rdot, rddot))[1]
-    return momentum_rate - jax.grad(half)(r, rdot), charge @ (curvature(swimmer, r) @ rdot)
+    needed = momentum_rate - jax.grad(half)(r, rdot)
+    return needed, charge @ (curvature(swimmer, r) @ rdot) if is_linear else _felt(swimmer, r, rdot, rddot, charge)
+
+
+def _felt(swimmer: AbstractLocomotion, r, rdot, rddot, charge) -> Float[Array, " m"]:
+    """The force on the charge of a body without a connection; the charge stands still in space, `μ'·η = μ·[ξ, η]`."""
+
+    def carried(r: Float[Array, " m"], rdot: Float[Array, " m"], charge: Float[Array, " k"]) -> Scalar:
+        return charge @ swimmer.velocity(r, rdot)
+
+    basis = jnp.eye(charge.size, dtype=charge.dtype)
+    xi = swimmer.velocity(r, rdot)
+    turning = jax.vmap(lambda e: charge @ swimmer.group.bracket(xi, e))(basis)
+    rate = jax.jvp(jax.grad(carried, 1), (r, rdot, charge), (rdot, rddot, turning))[1]
+    return rate - jax.grad(carried)(r, rdot, charge)
 
 
 def jet(stroke: Stroke, t: Number) -> tuple[Float[Array, " m"], Float[Array, " m"], Float[Array, " m"]]:

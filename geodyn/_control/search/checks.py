@@ -5,10 +5,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from geodyn._control.methods.method import AbstractStrokeMethod
+from geodyn._control.methods.method import AbstractStrokeMethod, Direct
 from geodyn._engine.jit import jit
 from geodyn._foundations.typing import Array, Float
-from geodyn._locomotion.connections.connection import AbstractConnection, AbstractLinkSwimmer, shape_metric
+from geodyn._locomotion.connections.connection import AbstractLinkSwimmer, shape_metric
+from geodyn._locomotion.connections.force_balance import AbstractForceBalance, metric_of
+from geodyn._locomotion.connections.locomotion import AbstractLocomotion
 from geodyn._locomotion.motion.costs import is_energy, length, value_of
 from geodyn._locomotion.strokes.stroke import check_closed, floating
 
@@ -106,7 +108,7 @@ def check_places(swimmer, bounds, **shapes) -> None:
                 f"optimal_stroke: {name} lies at the shape {np.asarray(shape)}, outside of the bounds {bounds}; move it"
                 " inside, or widen the bounds."
             )
-        metric = np.asarray(shape_metric(swimmer, shape))
+        metric = np.asarray(shape_metric(metric_of(swimmer), shape))
         if not np.all(np.isfinite(metric)) or np.linalg.eigvalsh(metric)[0] <= 0:
             raise ValueError(
                 f"optimal_stroke: the shape metric of {type(swimmer).__name__} at the shape {np.asarray(shape)}"
@@ -187,6 +189,14 @@ def check_density(swimmer, density, m: int) -> None:
             "optimal_stroke: density=length is the same at any pace, so that no stroke is the only best one; leave it"
             " out: the stroke of least energy is also a shortest, at constant power."
         )
+    if is_energy(density) and isinstance(swimmer, AbstractForceBalance) and known(swimmer):
+        degree = float(swimmer.degree(jnp.zeros(m) if swimmer.first_shape is None else swimmer.first_shape))
+        if abs(degree - 1) < 1e-6:
+            raise ValueError(
+                f"optimal_stroke: the energy of {type(swimmer).__name__} is the same at any pace, since its forces do"
+                " not depend on the speed, so that no stroke is the only best one. Pass another density=, such as"
+                " lambda swimmer, r, rdot: gd.costs.energy(swimmer, r, rdot) ** 2, which is least at a constant power."
+            )
     if not is_energy(density):
         shape = jax.ShapeDtypeStruct((m,), jnp.result_type(float))
         jax.eval_shape(lambda r, rdot: value_of(density, swimmer, r, rdot), shape, shape)
@@ -194,11 +204,16 @@ def check_density(swimmer, density, m: int) -> None:
 
 def check_kinds(swimmer, method, density) -> None:
     """Raise ValueError for a swimmer, method or density of the wrong kind, and for too few harmonics or steps."""
-    if not isinstance(swimmer, AbstractConnection):
+    if not isinstance(swimmer, AbstractLocomotion):
         kind = f"the class {swimmer.__name__}: call it" if isinstance(swimmer, type) else type(swimmer).__name__
         raise ValueError(f"optimal_stroke: want a swimmer, such as gd.swimmers.Purcell(), got {kind}.")
     if not isinstance(method, AbstractStrokeMethod):
         raise ValueError(f"optimal_stroke: method must be gd.Direct(…), gd.Wong(…) or gd.Descent(…), got {method!r}.")
+    if isinstance(swimmer, AbstractForceBalance) and not isinstance(method, Direct):
+        raise ValueError(
+            f"optimal_stroke: method must be gd.Direct(…) for {type(swimmer).__name__}, which has no connection, got"
+            f" {type(method).__name__}."
+        )
     if not callable(density):
         raise ValueError(f"optimal_stroke: density must be a function (swimmer, r, r') → number, got {density!r}.")
     whole = isinstance(method.harmonics, int) and isinstance(method.steps, int)

@@ -12,9 +12,8 @@ from geodyn._control.problem.optimum import OptimalStroke
 from geodyn._control.problem.problem import StrokeProblem
 from geodyn._engine.jit import jit
 from geodyn._foundations.results import RESULTS
-from geodyn._foundations.typing import Array, Bool, Float
+from geodyn._foundations.typing import Array, Bool, Float, Scalar
 from geodyn._geometry.groups.rigid import SE2
-from geodyn._locomotion.connections.connection import connection
 from geodyn._locomotion.motion.mechanical import AbstractDeformableBody
 from geodyn._locomotion.strokes.stroke import FourierStroke
 
@@ -52,6 +51,12 @@ def failure(
         reason = _singular(optimum) or "; the steps of the search are too few to tell where it leads"
     elif optimum.result == RESULTS.too_few_harmonics:
         reason = ""
+    elif optimum.result == RESULTS.has_corners:
+        reason = (
+            f"; the power of the stroke differs from its mean by {100 * float(optimum.power_variation):.0f} %. Under"
+            " forces that are not linear in the velocities even small loops with corners move the body, so that smooth"
+            " strokes need not be best: compare strokes by gd.holonomy and gd.cost"
+        )
     else:
         reason = _singular(optimum) or _flat(optimum) or _reach(problem, start, method, search)
     more = "more max_iterations= of the method, " if optimum.result == RESULTS.too_many_iterations else ""
@@ -95,7 +100,14 @@ def _singular(optimum: OptimalStroke) -> str:
         return ""
     # Also slightly outside of the stroke, since the search accepts no step to shapes where the swimmer is not defined.
     around = np.concatenate([shapes, shapes + 0.01 * (shapes - shapes.mean(axis=0))])
-    sizes = np.linalg.norm(jax.vmap(lambda r: connection(optimum.swimmer, r))(around), axis=(1, 2))
+    body = optimum.swimmer
+    rates = jnp.eye(shapes.shape[1])
+
+    def fastest(r: Float[Array, " m"]) -> Scalar:
+        """The largest velocity for a unit rate of one shape variable."""
+        return jnp.max(jnp.abs(jax.vmap(lambda rate: body.velocity(r, rate))(rates)))
+
+    sizes = np.asarray(jax.vmap(fastest)(jnp.asarray(around)))
     sizes = np.where(np.isfinite(sizes), sizes, np.inf)
     if np.max(sizes) <= 30 * np.median(sizes):
         return ""

@@ -8,8 +8,9 @@ import numpy as np
 
 from geodyn._engine.jit import for_one_run
 from geodyn._foundations.typing import Array, Bool, Float
-from geodyn._locomotion.connections.connection import AbstractInvariantMetric, curvature, reduction
-from geodyn._locomotion.motion.costs import energy
+from geodyn._locomotion.connections.connection import curvature, reduction
+from geodyn._locomotion.connections.force_balance import metric_of
+from geodyn._locomotion.motion.costs import Costly, energy
 from geodyn._locomotion.motion.holonomy import cost
 from geodyn._locomotion.strokes.stroke import FourierStroke, LegendreStroke, floating
 
@@ -23,7 +24,7 @@ def locked_factor(swimmer, r) -> Float[Array, "k k"]:
 
 @for_one_run
 def small_stroke(
-    swimmer: AbstractInvariantMetric,
+    swimmer: Costly,
     centre: Float[Array, " m"],
     displacement: Float[Array, "..."],
     free: tuple[int, ...] = (),
@@ -32,10 +33,12 @@ def small_stroke(
 
     With lengths measured by G and the curvature F along the displacement of largest singular value σ, the best small
     loop is a circle in the plane of that singular pair, of area |displacement|/σ and energy 4π |displacement|/σ.
-    There is none if a symmetry forbids it or, for a displacement that is a vector, if the loop also moves the body in
+    A body without a metric of shapes is replaced by one that has the mean of its dissipation as its metric. There is
+    none if a symmetry forbids it or, for a displacement that is a vector, if the loop also moves the body in
     other directions than the `free` ones, by more than a third of the displacement. `displacement` is as in
     `optimal_stroke`. For two shape variables: Avron & Raz, *New J. Phys.* 10 (2008) 063016.
     """
+    swimmer = metric_of(swimmer)
     form, metric = reduction(swimmer, centre)
     field = curvature(swimmer, centre)
     unit = jnp.linalg.inv(jnp.linalg.cholesky(metric)).T

@@ -20,7 +20,7 @@ from geodyn._engine.numerics.failure import nan_unless
 from geodyn._foundations.gate import checked
 from geodyn._foundations.results import RESULTS
 from geodyn._foundations.typing import Count
-from geodyn._locomotion.connections.connection import AbstractInvariantMetric
+from geodyn._locomotion.motion.costs import Costly
 from geodyn._locomotion.motion.holonomy import cost, holonomy
 
 
@@ -93,7 +93,7 @@ def kkt_solution(hessian, jacobian, b, c):
 
 
 @checked
-def sensitivity(optimum: OptimalStroke, *, steps: Count = 128) -> AbstractInvariantMetric:
+def sensitivity(optimum: OptimalStroke, *, steps: Count = 128) -> Costly:
     """The derivative of the least energy at fixed displacement with respect to every number of the swimmer.
 
     By the envelope theorem it is the derivative of `E − 2⟨charge, log(g g₁⁻¹)⟩` for the same stroke, g₁ being the

@@ -12,6 +12,7 @@ from geodyn._control.search.guess import locked_factor, unknowns
 from geodyn._engine.jit import for_few_runs
 from geodyn._foundations.typing import Scalar
 from geodyn._locomotion.connections.connection import curvature, reduction
+from geodyn._locomotion.connections.force_balance import metric_of
 from geodyn._locomotion.strokes.stroke import FourierStroke, Stroke
 
 STARTS = 32
@@ -24,6 +25,7 @@ _COARSE = Descent(harmonics=3, steps=8, tolerance=0.01, max_iterations=60)
 def _random_loop(swimmer, centre, target, width, key) -> FourierStroke:
     """A random loop of about the size that the curvature requires for the displacement, at most 1, about a random
     shape whose distance from `centre` is about `width` times this size."""
+    swimmer = metric_of(swimmer)
     metric = jnp.linalg.inv(jnp.linalg.cholesky(reduction(swimmer, centre)[1])).T
     factor = locked_factor(swimmer, centre)
     flux = jnp.einsum("ip,aij,jq->apq", metric, jnp.tensordot(factor, curvature(swimmer, centre), 1), metric)

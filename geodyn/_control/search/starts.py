@@ -17,7 +17,7 @@ from geodyn._engine.jit import jit_over_cores
 from geodyn._foundations.gate import checked
 from geodyn._foundations.results import RESULTS
 from geodyn._foundations.typing import Array, Count, Float, Index, Int, Number, Scalar, Vector
-from geodyn._locomotion.connections.connection import AbstractInvariantMetric
+from geodyn._locomotion.motion.costs import Costly
 from geodyn._locomotion.strokes.stroke import FourierStroke, Stroke, floating
 
 _COARSE = Direct(harmonics=3, steps=8, tolerance=1e-4, max_iterations=20)
@@ -103,7 +103,7 @@ def checked_region(swimmer, region, bounds) -> tuple[Float[Array, " m"], Float[A
 
 @checked
 def optimal_strokes(
-    swimmer: AbstractInvariantMetric,
+    swimmer: Costly,
     *,
     displacement: Number | Vector,
     starts: Count = 64,

@@ -37,20 +37,24 @@ from geodyn._foundations.checks import a_number
 from geodyn._foundations.gate import checked
 from geodyn._foundations.results import RESULTS
 from geodyn._foundations.typing import Array, Count, Float, Number, PyTree, Scalar, Vector
-from geodyn._locomotion.connections.connection import AbstractInvariantMetric, AbstractSwimmer
-from geodyn._locomotion.motion.costs import Density, energy
+from geodyn._locomotion.connections.connection import AbstractSwimmer
+from geodyn._locomotion.connections.force_balance import AbstractForceBalance
+from geodyn._locomotion.motion.costs import Costly, Density, energy
 from geodyn._locomotion.motion.holonomy import cost, holonomy, require_defined_along
 from geodyn._locomotion.strokes.stroke import FourierStroke, OpenStroke, Stroke, floating, shape_at
 
 FIRST_TRIES = 16
 """How many ellipses are tried if the body cannot do the first one."""
 
+STEADY = 0.05
+"""The largest relative deviation of the power from its mean that a few harmonics may leave at a smooth optimum."""
+
 
 class Wanted(NamedTuple):
     """What `optimal_stroke` is asked for, after the checks of its arguments. A `guess` is a stroke here, None if none
     is given; the `centre` is then the shape to start around. `base` and `end` are the first and the last shape."""
 
-    swimmer: AbstractInvariantMetric
+    swimmer: Costly
     guess: Stroke | None
     centre: Float[Array, " m"] | None
     displacement: Float[Array, "..."]
@@ -216,6 +220,8 @@ def _optimum(problem: StrokeProblem, found: Minimum, throw: bool) -> OptimalStro
     values = outcome(problem, found.x, found.multipliers)
     there = reaches(values["displacement"], problem.displacement, problem.free)
     result = jnp.where(found.successful & ~there, RESULTS.astray, found.result)
+    unsteady = values["power_variation"] > STEADY
+    result = jnp.where((result == RESULTS.successful) & problem.is_steady & unsteady, RESULTS.has_corners, result)
     good, x, hessian = result == RESULTS.successful, found.x, found.hessian
     if not known(good):
         claims = {name: values[name] for name in ("cost", "multiplier", "charge")}
@@ -235,7 +241,7 @@ def _optimum(problem: StrokeProblem, found: Minimum, throw: bool) -> OptimalStro
 
 @checked
 def optimal_stroke(
-    swimmer: AbstractInvariantMetric,
+    swimmer: Costly,
     guess: Stroke | Vector | None = None,
     *,
     displacement: Number | Vector | Sequence[Number | None],
@@ -322,14 +328,17 @@ def optimal_stroke(
 
 @checked
 @jit
-def efficiency(swimmer: AbstractSwimmer, stroke: Stroke, *, drag: Number | None = None, steps: Count = 128) -> Scalar:
+def efficiency(
+    swimmer: AbstractSwimmer | AbstractForceBalance, stroke: Stroke, *, drag: Number | None = None, steps: Count = 128
+) -> Scalar:
     """Lighthill's efficiency of a stroke, `drag D²/(E T)` with T = 1.
 
     It is the power of towing the body at its mean speed, over the mean power that it spends. D is the length of the net
-    translation, E the energy of the stroke. Differentiable with respect to the numbers in the swimmer and the stroke.
+    translation, E the energy of the stroke; of a body that balances forces of another degree p in the velocities, it is
+    `drag D^p/E`. Differentiable with respect to the numbers in the swimmer and the stroke.
 
     Args:
-        swimmer: swimmer with a metric of shapes.
+        swimmer: swimmer with a metric of shapes, or a body that balances forces.
         stroke: function t -> r[m], t from 0 to 1.
         drag: towing drag (force per speed) to compare with; by default the `towing_drag` of the swimmer, which for
             links is that of the straight body along itself, the sum of its links' drags along them.
@@ -360,4 +369,7 @@ def efficiency(swimmer: AbstractSwimmer, stroke: Stroke, *, drag: Number | None 
         )
     a_number("drag", drag)
     moves = swimmer.group.log(holonomy(swimmer, stroke, steps=steps))[: swimmer.group.translations]
-    return drag * jnp.sum(moves**2) / cost(swimmer, stroke, steps=steps)
+    square = jnp.sum(moves**2)
+    is_linear = isinstance(swimmer, AbstractSwimmer)
+    towing = square if is_linear else square ** (swimmer.degree(shape_at(stroke, floating(0.0))) / 2)
+    return drag * towing / cost(swimmer, stroke, steps=steps)

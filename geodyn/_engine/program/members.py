@@ -25,6 +25,8 @@ from geodyn._engine.program.rules import ruled
 LOG = logging.getLogger("geodyn")
 # Of one member XLA computes large products faster: it has programs where more multiplications belong to an operation.
 MOST_PRODUCTS = 200
+# The name of functions of which it is known that XLA computes them faster.
+BY_XLA = "by_xla"
 # So many parts for each thread: members take different times.
 PARTS = 4
 
@@ -124,6 +126,8 @@ def natively(closed, args, batch: tuple[int, ...], platform: str = "cpu") -> lis
     if (batch and all(shared)) or not is_usable(platform):
         return None
     try:
+        if _is_for_xla(closed.jaxpr):
+            raise NotUnderstood("a function that XLA computes faster")
         run = on_platform(closed, shared, batch)
     except NotUnderstood as reason:
         LOG.debug("a program is compiled by XLA: %s", reason)
@@ -139,6 +143,16 @@ def natively(closed, args, batch: tuple[int, ...], platform: str = "cpu") -> lis
     results = [jax.ShapeDtypeStruct((*aval.shape, *tail), aval.dtype) for aval in closed.out_avals]
     values = run(size, flat, results)
     return [x.reshape(*aval.shape, *batch) for x, aval in zip(values, closed.out_avals, strict=True)]
+
+
+def _is_for_xla(jaxpr) -> bool:
+    """Whether a program contains a function that is named BY_XLA, or a derivative of one."""
+    for equation in jaxpr.eqns:
+        if BY_XLA in str(equation.params.get("name", "")):
+            return True
+        if any(map(_is_for_xla, programs_in(equation.params))):
+            return True
+    return False
 
 
 def _on_processor(closed, shared, batch) -> Callable:

@@ -30,11 +30,12 @@ from geodyn._locomotion.connections.checks import (
     same_to_rounding,
     trial_velocity,
 )
-from geodyn._locomotion.connections.linkages import bars
+from geodyn._locomotion.connections.linkages import AbstractLinks, link_velocities
+from geodyn._locomotion.connections.locomotion import AbstractLocomotion
 from geodyn._locomotion.strokes.stroke import floating
 
 
-class AbstractConnection(eqx.Module):
+class AbstractConnection(AbstractLocomotion):
     """A connection: a group and the form A(r), by which a change of shape moves the body, `ξ = −A(r) r'`.
 
     Here r[m] is the shape, g the pose of the body, an element of the group, and `ξ = g⁻¹ g'` its velocity in its own
@@ -44,13 +45,7 @@ class AbstractConnection(eqx.Module):
     with `jax.numpy`, where k is the dimension of the group. Every number in its fields can be differentiated with
     respect to.
 
-    What else a class may say of itself, each by a class attribute or a property:
-
-    - `shape_names`, a tuple of m names such as ("distance", "volume"), labels the axes of pictures;
-    - `first_shape` [m], the shape around which a search for a best stroke begins if none is given;
-    - `shape_region`, (lower[m], upper[m]), the box of shapes around which `gd.optimal_strokes` tries strokes;
-    - `needs_bounds`, a text: why there is no best stroke without bounds or a base;
-    - `towing_drag`, the force per speed with which `gd.efficiency` compares.
+    What else a class may say of itself is listed at `gd.bundles.AbstractLocomotion`.
 
     `gd.connection`, `gd.curvature`, `gd.path`, `gd.holonomy` and `gd.bundles.flux` need no more than a connection. What
     needs a metric of shapes as well, such as `gd.cost` and `gd.optimal_stroke`, takes `gd.bundles.KaluzaKlein(body)`.
@@ -77,32 +72,8 @@ class AbstractConnection(eqx.Module):
     def form(self, r: Float[Array, " m"]) -> Float[Array, "k m"]:
         """The connection form A at the shape r."""
 
-    @property
-    def shape_count(self) -> int | None:
-        """The number of shape variables: as many as `shape_names`; None where the class names none."""
-        names = getattr(self, "shape_names", None)
-        return len(names) if names else None
-
-    @property
-    def first_shape(self) -> Float[Array, " m"] | None:
-        """The shape around which a search for a best stroke begins if none is given; None: it must be given."""
-        return None
-
-    @property
-    def shape_region(self) -> tuple[Float[Array, " m"], Float[Array, " m"]] | None:
-        """The corners (lower, upper) of the box of shapes around which a search from many starts tries strokes; None:
-        it must be given."""
-        return None
-
-    @property
-    def needs_bounds(self) -> str | None:
-        """Why strokes have no optimum without bounds or a base; None: they may have one."""
-        return None
-
-    @property
-    def towing_drag(self) -> Number | None:
-        """The force per speed of towing the body, with which efficiencies compare; None: it must be given."""
-        return None
+    def velocity(self, r, rdot):
+        return -form_of(self, r) @ rdot
 
 
 class AbstractInvariantMetric(AbstractConnection):
@@ -170,7 +141,7 @@ class AbstractSwimmer(AbstractInvariantMetric):
         return returned(f"{type(self).__name__}.dissipation", self.dissipation, r, xi, rdot)
 
 
-class AbstractLinkSwimmer(AbstractSwimmer):
+class AbstractLinkSwimmer(AbstractLinks, AbstractSwimmer):
     """A swimmer of rigid straight links in the plane under resistive-force theory.
 
     Each link resists motion along it, across it and turning, and does not feel the flow of the others. The power is
@@ -204,36 +175,9 @@ class AbstractLinkSwimmer(AbstractSwimmer):
         Gray & Hancock, *J. Exp. Biol.* 32 (1955) 802.
     """
 
-    lengths: eqx.AbstractVar[Float[Array, " L"]]
-
-    @abstractmethod
-    def links(self, r: Float[Array, " m"]) -> Float[Array, "L 3"]:
-        """Centre and heading (x, y, angle) of each link in the frame of the body."""
-
     @abstractmethod
     def drags(self) -> Float[Array, "L 3"]:
         """Drag coefficient of each link along it, across it, and against turning it."""
-
-    @property
-    def first_shape(self) -> Float[Array, " m"] | None:
-        """The straight shape; None where `links` takes other shapes than hinge angles and these have no names."""
-        if self.shape_count is not None:
-            return _straight(self.shape_count)
-        hinges = _straight(self.lengths.shape[0] - 1)
-        try:
-            jax.eval_shape(self.links, hinges)
-        except (TypeError, ValueError, IndexError):
-            return None
-        return hinges
-
-    @property
-    def shape_region(self) -> tuple[Float[Array, " m"], Float[Array, " m"]] | None:
-        """All angles, from −π to π, of as many shape variables as `first_shape` has; None where there is none."""
-        first = self.first_shape
-        if first is None:
-            return None
-        half = jnp.asarray(np.full(np.shape(first), np.pi))
-        return -half, half
 
     @property
     def towing_drag(self) -> Scalar:
@@ -243,28 +187,6 @@ class AbstractLinkSwimmer(AbstractSwimmer):
     def dissipation(self, r, xi, rdot):
         places, rates = jax.jvp(self.links, (r,), (rdot,))
         return resistive_power(places, rates, self.drags(), xi)
-
-    @checked
-    def outline(self, r: Float[Array, " m"]) -> Float[Array, "L 2 2"]:
-        """The links as line segments [L, 2, 2], each by its two ends."""
-        return bars(self.links(r), self.lengths)
-
-
-def _straight(count: int) -> Float[Array, " m"]:
-    """As many angles of zero; from NumPy's, which are known inside jit, where checks read them."""
-    return jnp.asarray(np.zeros(count))
-
-
-def link_velocities(
-    poses: Float[Array, "L 3"], rates: Float[Array, "L 3"], xi: Float[Array, "3"]
-) -> Float[Array, "L 3"]:
-    """The velocity of each piece along itself, across itself, and its angular velocity. The pieces have the poses
-    (x, y, angle) and the `rates` of these in the frame of the body, which moves with the velocity ξ."""
-    x, y, angle = poses.T
-    u = xi[0] - xi[2] * y + rates[:, 0]
-    v = xi[1] + xi[2] * x + rates[:, 1]
-    cos, sin = jnp.cos(angle), jnp.sin(angle)
-    return jnp.stack([cos * u + sin * v, cos * v - sin * u, xi[2] + rates[:, 2]], axis=1)
 
 
 def resistive_power(
@@ -355,17 +277,26 @@ def reduction(
 ) -> tuple[Float[Array, "k m"], Float[Array, "m m"]]:
     """Connection form and shape metric: `A = R_gg⁻¹ R_gs`, `G = R_ss − R_sg A`, with the metric `(ξ,r')ᵀ R (ξ,r')`."""
     _require_metric(swimmer)
+    return inverse_and_reduction(swimmer, r)[1:]
+
+
+def inverse_and_reduction(
+    swimmer: AbstractInvariantMetric, r: Float[Array, " m"]
+) -> tuple[Float[Array, "k k"], Float[Array, "k m"], Float[Array, "m m"]]:
+    """`R_gg⁻¹`, and `reduction`."""
     half = jax.grad(lambda u: _square(swimmer, r, u) / 2)
     # The gradient of a quadratic form is linear, so that its values on a basis give the matrix R.
-    return _reduced(jax.vmap(half)(jnp.eye(swimmer.group.dim + r.shape[0], dtype=r.dtype)), swimmer.group.dim)[1:]
+    return _reduced(jax.vmap(half)(jnp.eye(swimmer.group.dim + r.shape[0], dtype=r.dtype)), swimmer.group.dim)
 
 
 def _require_metric(swimmer) -> None:
     if not isinstance(swimmer, AbstractInvariantMetric):
-        name = type(swimmer).__name__
-        raise ValueError(
-            f"{name} has a connection but no metric of shapes: gd.bundles.KaluzaKlein(body, metric) has both."
-        )
+        raise ValueError(_without_metric(swimmer))
+
+
+def _without_metric(swimmer) -> str:
+    name = type(swimmer).__name__
+    return f"{name} has a connection but no metric of shapes: gd.bundles.KaluzaKlein(body, metric) has both."
 
 
 def _square(swimmer: AbstractInvariantMetric, r, u):
@@ -444,6 +375,17 @@ def metric_matrix(swimmer: AbstractInvariantMetric, r: Float[Array, " m"]) -> Fl
     k = swimmer.group.dim
     zero = jnp.zeros(k + r.size, r.dtype)
     return jax.hessian(lambda u: swimmer.quadratic_form(r, u[:k], u[k:]))(zero) / 2
+
+
+@singledispatch
+def power_of(swimmer: AbstractLocomotion, r: Float[Array, " m"], rdot: Float[Array, " m"]) -> Scalar:
+    """The power that the motion with the rate r' of the shape takes. Raises ValueError for a body that has none."""
+    raise ValueError(_without_metric(swimmer))
+
+
+@power_of.register
+def _(swimmer: AbstractInvariantMetric, r, rdot):
+    return rdot @ reduction(swimmer, r)[1] @ rdot
 
 
 def form_of(swimmer: AbstractConnection, r: Float[Array, " m"]) -> Float[Array, "k m"]:

@@ -1,9 +1,69 @@
-"""MOTION: poses of chains of rigid links in the plane, and outlines of links and wheels."""
+"""MOTION: rigid links in the plane: their poses in a chain, their velocities, outlines of links and wheels."""
 
+from abc import abstractmethod
+
+import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Float
+from geodyn._locomotion.connections.locomotion import AbstractLocomotion
+
+
+class AbstractLinks(AbstractLocomotion):
+    """What bodies of rigid straight links in the plane share, whatever resists their motion: lengths, places, outline,
+    and shapes to begin with."""
+
+    lengths: eqx.AbstractVar[Float[Array, " L"]]
+
+    @abstractmethod
+    def links(self, r: Float[Array, " m"]) -> Float[Array, "L 3"]:
+        """Centre and heading (x, y, angle) of each link in the frame of the body."""
+
+    @property
+    def first_shape(self) -> Float[Array, " m"] | None:
+        """The straight shape; None where `links` takes other shapes than hinge angles and these have no names."""
+        if self.shape_count is not None:
+            return _straight(self.shape_count)
+        hinges = _straight(self.lengths.shape[0] - 1)
+        try:
+            jax.eval_shape(self.links, hinges)
+        except (TypeError, ValueError, IndexError):
+            return None
+        return hinges
+
+    @property
+    def shape_region(self) -> tuple[Float[Array, " m"], Float[Array, " m"]] | None:
+        """All angles, from −π to π, of as many shape variables as `first_shape` has; None where there is none."""
+        first = self.first_shape
+        if first is None:
+            return None
+        half = jnp.asarray(np.full(np.shape(first), np.pi))
+        return -half, half
+
+    @checked
+    def outline(self, r: Float[Array, " m"]) -> Float[Array, "L 2 2"]:
+        """The links as line segments [L, 2, 2], each by its two ends."""
+        return bars(self.links(r), self.lengths)
+
+
+def _straight(count: int) -> Float[Array, " m"]:
+    """As many angles of zero; from NumPy's, which are known inside jit, where checks read them."""
+    return jnp.asarray(np.zeros(count))
+
+
+def link_velocities(
+    poses: Float[Array, "L 3"], rates: Float[Array, "L 3"], xi: Float[Array, "3"]
+) -> Float[Array, "L 3"]:
+    """The velocity of each piece along itself, across itself, and its angular velocity. The pieces have the poses
+    (x, y, angle) and the `rates` of these in the frame of the body, which moves with the velocity ξ."""
+    x, y, angle = poses.T
+    u = xi[0] - xi[2] * y + rates[:, 0]
+    v = xi[1] + xi[2] * x + rates[:, 1]
+    cos, sin = jnp.cos(angle), jnp.sin(angle)
+    return jnp.stack([cos * u + sin * v, cos * v - sin * u, xi[2] + rates[:, 2]], axis=1)
 
 
 def chain(lengths: Float[Array, " L"], r: Float[Array, " _"]) -> Float[Array, "L 3"]:

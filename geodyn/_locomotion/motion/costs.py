@@ -14,20 +14,24 @@ from geodyn._foundations.checks import one_number, returned
 from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Float, Scalar, TypeAliasType
 from geodyn._locomotion.connections.checks import require_defined
-from geodyn._locomotion.connections.connection import AbstractInvariantMetric, check_law, law, reduction
+from geodyn._locomotion.connections.connection import AbstractInvariantMetric, check_law, law, power_of, reduction
+from geodyn._locomotion.connections.force_balance import AbstractForceBalance
 
-Density = TypeAliasType("Density", Callable[[AbstractInvariantMetric, Float[Array, " m"], Float[Array, " m"]], Scalar])
+Costly = AbstractInvariantMetric | AbstractForceBalance
+"""What strokes of a body cost: bodies with a metric of shapes, and those that balance forces."""
+
+Density = TypeAliasType("Density", Callable[[Costly, Float[Array, " m"], Float[Array, " m"]], Scalar])
 
 
 @checked
-def energy(swimmer: AbstractInvariantMetric, r: Float[Array, " m"], rdot: Float[Array, " m"]) -> Scalar:
-    """The power `r'ᵀ G r'` of a swimmer at the shape r and the rate r'; the default density of `gd.cost`.
+def energy(swimmer: Costly, r: Float[Array, " m"], rdot: Float[Array, " m"]) -> Scalar:
+    """The power of a swimmer at the shape r and the rate r', `r'ᵀ G r'` of a metric G; the default cost of a stroke.
 
     Its integral over the period 1 is the energy of a stroke. It is the square of the length where the power is
     constant, and never less (Cauchy and Schwarz).
 
     Args:
-        swimmer: body with a metric of shapes.
+        swimmer: body with a metric of shapes, or one that balances forces.
         r: shape [m].
         rdot: rate r' [m].
 
@@ -40,7 +44,7 @@ def energy(swimmer: AbstractInvariantMetric, r: Float[Array, " m"], rdot: Float[
         3.0 3.0
     """
     _ask(swimmer, r)
-    return rdot @ reduction(swimmer, r)[1] @ rdot
+    return power_of(swimmer, r, rdot)
 
 
 @checked
@@ -108,7 +112,7 @@ def _law(swimmer, r):
     return law(swimmer, r)
 
 
-def value_of(density: Density, swimmer: AbstractInvariantMetric, r: Float[Array, " m"], rdot: Float[Array, " m"]):
+def value_of(density: Density, swimmer: Costly, r: Float[Array, " m"], rdot: Float[Array, " m"]):
     """The number that a density gives at the shape r and the rate r'; ValueError if it gives something else."""
     return one_number("density", returned("density", density, swimmer, r, rdot))
 

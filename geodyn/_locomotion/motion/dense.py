@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from geodyn._engine.jit import as_pytree, jit
 from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Count, Float, Number
-from geodyn._locomotion.connections.connection import AbstractConnection, form_of
+from geodyn._locomotion.connections.locomotion import AbstractLocomotion
 from geodyn._locomotion.motion.holonomy import NODES, gauss_times, magnus, require_defined_along, step_ends, true_along
 from geodyn._locomotion.strokes.stroke import Stroke, breaks, floating, shape_and_rate
 
@@ -19,7 +19,7 @@ class DensePath(eqx.Module):
     steps. Outside of [0, 1] a closed stroke is repeated, forwards and backwards: `g(t + 1) = g(1) g(t)`.
     """
 
-    swimmer: AbstractConnection
+    swimmer: AbstractLocomotion
     stroke: Stroke
     ends: Float[Array, " T"]
     elements: Float[Array, "T d d"]
@@ -41,11 +41,11 @@ class DensePath(eqx.Module):
 
 def _velocity(swimmer, stroke, t):
     r, rdot = shape_and_rate(stroke, t)
-    return -form_of(swimmer, r) @ rdot
+    return swimmer.velocity(r, rdot)
 
 
 @checked
-def dense_path(swimmer: AbstractConnection, stroke: Stroke, *, steps: Count = 128) -> DensePath:
+def dense_path(swimmer: AbstractLocomotion, stroke: Stroke, *, steps: Count = 128) -> DensePath:
     """The motion along a stroke as a function of time: `gd.path` at any time.
 
     The error is that of `gd.path`, O(steps⁻⁶): from the last known element it takes one step of the same order, so that
@@ -53,7 +53,7 @@ def dense_path(swimmer: AbstractConnection, stroke: Stroke, *, steps: Count = 12
     `g(t + 1) = g(1) g(t)`.
 
     Args:
-        swimmer: body with a connection.
+        swimmer: body that moves by its shape.
         stroke: function t -> r[m], t from 0 to 1.
         steps: number of equal steps.
 

@@ -19,13 +19,10 @@ from geodyn._foundations.typing import Array, ArrayLike, Count, Float, Number, S
 from geodyn._geometry.groups.lie_group import AbstractLieGroup
 from geodyn._geometry.groups.magnus import NODES, WEIGHTS, increment
 from geodyn._locomotion.connections.connection import (
-    AbstractConnection,
-    AbstractInvariantMetric,
     check_law,
-    connection,
-    form_of,
     law,
 )
+from geodyn._locomotion.connections.locomotion import AbstractLocomotion
 from geodyn._locomotion.motion import costs
 from geodyn._locomotion.strokes.stroke import Stroke, breaks, shape_and_rate
 
@@ -80,7 +77,7 @@ def _looked_at(times: Array) -> slice:
     return slice(None, None, -(-len(times) // 4))
 
 
-def true_along(swimmer: AbstractConnection, stroke: Stroke, times: Float[Array, " Q"]) -> Scalar:
+def true_along(swimmer: AbstractLocomotion, stroke: Stroke, times: Float[Array, " Q"]) -> Scalar:
     """The factor 1; NaN if the law of the body is not of its kind at one of four of the shapes at these times."""
     return jnp.prod(native_rows(lambda t: law(swimmer, shape_and_rate(stroke, t)[0]), times[_looked_at(times)]))
 
@@ -91,7 +88,7 @@ def _path(swimmer, stroke, steps):
 
     def velocity(t):
         r, rdot = shape_and_rate(stroke, t)
-        return -form_of(swimmer, r) @ rdot
+        return swimmer.velocity(r, rdot)
 
     ends, times = step_ends(steps, corners), gauss_times(steps, corners)
     velocities = true_along(swimmer, stroke, times) * native_rows(velocity, times)
@@ -106,7 +103,7 @@ def _last(poses):
 
 
 @checked
-def path(swimmer: AbstractConnection, stroke: Stroke, *, steps: Count = 128) -> Float[Array, "points d d"]:
+def path(swimmer: AbstractLocomotion, stroke: Stroke, *, steps: Count = 128) -> Float[Array, "points d d"]:
     """The poses of a body along a stroke, as group elements g(t) at the times 0, 1/steps, …, 1, from the identity.
 
     It solves `g' = −g A(r) r'` by a Magnus method of order 6 on three Gauss nodes a step, so that g stays in the
@@ -115,7 +112,7 @@ def path(swimmer: AbstractConnection, stroke: Stroke, *, steps: Count = 128) -> 
     the numbers in the body and in the stroke.
 
     Args:
-        swimmer: body with a connection, such as one of `gd.swimmers`.
+        swimmer: body that moves by its shape, such as one of `gd.swimmers`.
         stroke: function t -> r[m], t from 0 to 1, such as a `gd.FourierStroke`; it need not be closed.
         steps: number of equal steps; 64 to 256 suit most strokes.
 
@@ -140,14 +137,14 @@ def path(swimmer: AbstractConnection, stroke: Stroke, *, steps: Count = 128) -> 
 
 
 @checked
-def holonomy(swimmer: AbstractConnection, stroke: Stroke, *, steps: Count = 128) -> Float[Array, "d d"]:
+def holonomy(swimmer: AbstractLocomotion, stroke: Stroke, *, steps: Count = 128) -> Float[Array, "d d"]:
     """The group element by which one stroke moves the body: the last of `gd.path`.
 
     `swimmer.group.log(g)` gives its exponential coordinates, translations first, then rotations. The error is that of
     `gd.path`, O(steps⁻⁶). Differentiable with respect to the numbers in the body and in the stroke.
 
     Args:
-        swimmer: body with a connection, such as one of `gd.swimmers`.
+        swimmer: body that moves by its shape, such as one of `gd.swimmers`.
         stroke: function t -> r[m], t from 0 to 1, such as a `gd.FourierStroke`.
         steps: number of equal steps; 64 to 256 suit most strokes.
 
@@ -172,7 +169,7 @@ def holonomy(swimmer: AbstractConnection, stroke: Stroke, *, steps: Count = 128)
 
 @checked
 @jit
-def power(swimmer: AbstractInvariantMetric, stroke: Stroke, t: Number) -> Scalar:
+def power(swimmer: costs.Costly, stroke: Stroke, t: Number) -> Scalar:
     """The power `r'ᵀ G r'` that a swimmer dissipates at one time of a stroke of period 1.
 
     For a free body it is twice its kinetic energy. The integral over the period is `gd.cost`.
@@ -204,9 +201,7 @@ def _cost(swimmer, stroke, density, steps):
 
 
 @checked
-def cost(
-    swimmer: AbstractInvariantMetric, stroke: Stroke, *, density: costs.Density = costs.energy, steps: Count = 128
-) -> Scalar:
+def cost(swimmer: costs.Costly, stroke: Stroke, *, density: costs.Density = costs.energy, steps: Count = 128) -> Scalar:
     """What one stroke of period 1 costs: the integral over it of a density (swimmer, r, r'), by default the energy.
 
     The energy is `E = ∫₀¹ r'ᵀ G r' dt`; a stroke run through in the time T costs E/T. `gd.costs` has other
@@ -242,13 +237,25 @@ def require_defined_along(name, swimmer, stroke, value):
     if isinstance(value, Tracer) or is_finite(np.asarray(value)):
         return value
     times = gauss_times(128, breaks(stroke))
-    shapes = jax.vmap(stroke)(times)
-    bad = ~np.isfinite(jax.vmap(lambda r: connection(swimmer, r))(shapes)).all(axis=(1, 2))
+    shapes, velocities = _along(swimmer, stroke, times)
+    bad = ~np.isfinite(velocities).all(axis=1)
     for r in shapes[_looked_at(times)]:
         check_law(swimmer, r)
     if not bad.any():
         raise ValueError(f"{name}: not a finite number; check the shapes and rates of the stroke, and the density.")
+    check_law(swimmer, shapes[bad][0])
     raise ValueError(
         f"{name}: {type(swimmer).__name__} is singular at the shape {np.asarray(shapes[bad][0])}, t ="
         f" {float(times[bad][0]):.3g}: its docstring says which shapes it can have, and the stroke must keep to them."
     )
+
+
+@jit
+def _along(swimmer, stroke, times):
+    """The shapes at some times of a stroke, and the velocities of the body."""
+
+    def at(t: Scalar) -> tuple[Float[Array, " m"], Float[Array, " k"]]:
+        r, rdot = shape_and_rate(stroke, t)
+        return r, swimmer.velocity(r, rdot)
+
+    return jax.vmap(at)(times)

@@ -6,18 +6,18 @@ Montgomery & Ratiu, *Mem. AMS* 436 (1990); Marsden, *Lectures on Mechanics* (199
 """
 
 from abc import abstractmethod
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 
 from geodyn._engine.jit import jit
-from geodyn._engine.numerics.linalg import solve
 from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Count, Float, Int, Numbers, Scalar
 from geodyn._geometry.groups.lie_group import AbstractLieGroup
 from geodyn._integrators.contract.tableau import gauss
 from geodyn._locomotion.connections.checks import require_defined
-from geodyn._locomotion.connections.connection import AbstractInvariantMetric, check_law, form_of, law
+from geodyn._locomotion.connections.connection import AbstractInvariantMetric, check_law, inverse_and_reduction, law
 from geodyn._locomotion.motion.holonomy import require_defined_along, true_along
 from geodyn._locomotion.strokes.stroke import Stroke, floating, shape_and_rate
 
@@ -138,31 +138,41 @@ def drifting_path(
 def _drifting_path(body, stroke, momentum, steps):
     group = body.group
 
-    def velocity(t, g):
+    def parts(t: Scalar) -> tuple[Float[Array, "k k"], Float[Array, " k"]]:
+        """What belongs to the shape at a time: the inverse of the locked inertia, and `A r'`."""
         r, rdot = shape_and_rate(stroke, t)
-        drift = solve(_locked(body, r), group.adjoint(g).T @ momentum)
-        return drift - form_of(body, r) @ rdot
+        inverse, form, _ = inverse_and_reduction(body, r)
+        return inverse, form @ rdot
+
+    def velocity(part: tuple[Array, Array], g: Float[Array, "d d"]) -> Float[Array, " k"]:
+        inverse, swum = part
+        return inverse @ group.adjoint(g).T @ momentum - swum
 
     start = true_along(body, stroke, jnp.arange(4) / 4) * group.identity().astype(momentum.dtype)
 
     def follow(g: Float[Array, "d d"], i: Int[Array, ""]) -> tuple[Float[Array, "d d"], Float[Array, "d d"]]:
-        after = _collocation_step(group, velocity, g, i / steps, 1 / steps)
+        after = _collocation_step(group, parts, velocity, g, i / steps, 1 / steps)
         return after, after
 
     _, elements = jax.lax.scan(follow, start, jnp.arange(steps))
     return jnp.concatenate([start[None], elements])
 
 
-def _collocation_step(group: AbstractLieGroup, velocity, g: Float[Array, "d d"], t, h: float) -> Float[Array, "d d"]:
-    """One step of `g' = g ξ(t, g)` from g: `g exp(u)` with `u' = dexp⁻¹ ξ`, by Gauss's method with three stages."""
+def _collocation_step(
+    group: AbstractLieGroup, parts: Callable, velocity: Callable, g: Float[Array, "d d"], t: Scalar, h: float
+) -> Float[Array, "d d"]:
+    """One step of `g' = g ξ` from g, with `ξ = velocity(parts(t), g)`: `g exp(u)` with `u' = dexp⁻¹ ξ`, by Gauss's
+    method with three stages."""
     tableau = gauss(3)
     a, b, c = (jnp.asarray(x, g.dtype) for x in (tableau.a, tableau.b, tableau.c))
 
-    def stage(c, u):
-        return _inverse_dexp(group, u, velocity(t + c * h, group.compose(g, group.exp(u))))
+    known = jax.vmap(parts)(t + c * h)
+
+    def stage(part: tuple[Array, Array], u: Float[Array, " k"]) -> Float[Array, " k"]:
+        return _inverse_dexp(group, u, velocity(part, group.compose(g, group.exp(u))))
 
     slopes = jnp.zeros((3, group.dim), g.dtype)
-    slopes = jax.lax.fori_loop(0, _ITERATIONS, lambda _, slopes: jax.vmap(stage)(c, h * a @ slopes), slopes)
+    slopes = jax.lax.fori_loop(0, _ITERATIONS, lambda _, slopes: jax.vmap(stage)(known, h * a @ slopes), slopes)
     return group.compose(g, group.exp(h * b @ slopes))
 
 

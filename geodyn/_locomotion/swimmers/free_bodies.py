@@ -10,8 +10,7 @@ from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Float, Number
 from geodyn._geometry.groups.rigid import SE2, SO2, SO3
 from geodyn._locomotion.connections.checks import require_positive, require_shape
-from geodyn._locomotion.connections.connection import link_velocities
-from geodyn._locomotion.connections.linkages import bars, chain
+from geodyn._locomotion.connections.linkages import bars, chain, link_velocities
 from geodyn._locomotion.motion.mechanical import AbstractDeformableBody
 from geodyn._locomotion.strokes.stroke import floating
 

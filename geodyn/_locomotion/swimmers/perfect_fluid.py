@@ -1,20 +1,148 @@
 """MOTION: bodies in a perfect fluid, which swim by the momentum of the water that moves with them."""
 
+from abc import abstractmethod
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
+from geodyn._engine.jit import jit
+from geodyn._foundations.checks import returned
 from geodyn._foundations.gate import checked
-from geodyn._foundations.typing import Array, Float, Number
+from geodyn._foundations.typing import Array, Bool, Count, Float, Number, Scalar
 from geodyn._geometry.groups.rigid import SE2
-from geodyn._locomotion.connections.checks import require_positive, require_shape
-from geodyn._locomotion.connections.connection import link_velocities
-from geodyn._locomotion.connections.linkages import chain
+from geodyn._locomotion.connections.checks import one_if, require_positive, require_shape
+from geodyn._locomotion.connections.connection import AbstractInvariantMetric, check_law
+from geodyn._locomotion.connections.linkages import chain, link_velocities
 from geodyn._locomotion.motion.mechanical import AbstractDeformableBody
 from geodyn._locomotion.strokes.stroke import floating
+from geodyn._locomotion.swimmers.panels import (
+    LARGEST_DEFECT,
+    Boundaries,
+    added_mass,
+    boundaries_of,
+    crossing_themselves,
+    inertias_of,
+    overlapping,
+)
 
 CORNERS = 33
+FEWEST_NODES = 8
+
+
+class AbstractFluidLinks(AbstractDeformableBody):
+    """Rigid links of any outline in a perfect fluid in the plane, which disturb each other through the water.
+
+    The water has no friction, sheds no vortices and has none around the links: it moves only as they push it. Its
+    kinetic energy, a quadratic form in the velocities of all links, follows from the boundaries of the links by an
+    integral equation, which is solved at each shape. The error falls exponentially with the number of `nodes` on a
+    boundary: three ellipses of the aspects 0.1 to 0.3 whose tips are a tenth of a length apart, bent by 1 and −0.6,
+    have a connection with a relative error of 3e-5 with 16 nodes, 4e-7 with 24, 3e-8 with 32 and 2e-11 with 48.
+    Narrower gaps, aspects below 0.05 and boundaries that are less smooth need more; twice as many show the error.
+
+    A subclass has the fields `group` (`gd.groups.SE2()`), `density` of the fluid, `body_density`, one number or one per
+    link, or None for the density of the fluid, and `nodes`, a static one. It defines `links(r) -> [L, 3]`, the
+    place and heading (x, y, angle) of the frame of each link in the frame of the body, and `boundary(s) -> [L, 2]`, the
+    point of the boundary of each link at the parameter s, from 0 to 2π, in the frame of the link. Boundaries are
+    closed, smooth and do not cross themselves. A body of which links overlap, or are too close for so many nodes, has
+    no connection at that shape. Any consistent units; masses are per unit of depth.
+
+    Example:
+        A drop-shaped body with a tail: its boundary is a Fourier series. A flapper with one hinge comes back to where
+        it was after each stroke, unless it has an impulse.
+
+        >>> class Flapper(gd.swimmers.AbstractFluidLinks):
+        ...     group: gd.groups.SE2 = gd.groups.SE2()
+        ...     density: float = 1.0
+        ...     body_density: float | None = None
+        ...     nodes: int = eqx.field(static=True, default=32)
+        ...     def links(self, r):
+        ...         tail = jnp.stack([-0.7 - 0.4 * jnp.cos(r[0]), -0.4 * jnp.sin(r[0]), r[0]])
+        ...         return jnp.stack([jnp.zeros(3), tail])
+        ...     def boundary(self, s):
+        ...         drop = jnp.stack([0.6 * jnp.cos(s), (0.15 + 0.05 * jnp.cos(s)) * jnp.sin(s)])
+        ...         return jnp.stack([drop, jnp.stack([0.3 * jnp.cos(s), 0.06 * jnp.sin(s)])])
+        >>> flap = gd.FourierStroke([0.0], [[0.5]], [[0.0]])
+        >>> still = gd.bundles.drifting_path(Flapper(), flap, [0.0, 0.0, 0.0], steps=16)[-1]
+        >>> pushed = gd.bundles.drifting_path(Flapper(), flap, [0.2, 0.0, 0.0], steps=16)[-1]
+        >>> print(bool(jnp.allclose(still, jnp.eye(3))), pushed[:2, 2].round(3))
+        True [0.462 0.048]
+
+    Source:
+        Lamb, *Hydrodynamics* (1932), chapter 6; Kanso, Marsden, Rowley & Melli-Huber, *J. Nonlinear Sci.* 15 (2005)
+        255; Kress, *Linear Integral Equations* (2014), section 12.2.
+    """
+
+    density: eqx.AbstractVar[Number]
+    body_density: eqx.AbstractVar[Number | Float[Array, " L"] | None]
+    nodes: eqx.AbstractVar[int]
+
+    @abstractmethod
+    def links(self, r: Float[Array, " m"]) -> Float[Array, "L 3"]:
+        """Place and heading (x, y, angle) of the frame of each link in the frame of the body."""
+
+    @abstractmethod
+    def boundary(self, s: Scalar) -> Float[Array, "L 2"]:
+        """The point of the boundary of each link at the parameter s, from 0 to 2π, in the frame of the link."""
+
+    def kinetic_energy(self, r, xi, rdot):
+        return _energy_together(self, r, xi, rdot)
+
+    @checked
+    def outline(self, r: Float[Array, " m"]) -> Float[Array, "L points 2"]:
+        """The boundaries of the links."""
+        return _outline(self, r, 2 * self.nodes + 1)
+
+
+def _energy_together(body, r: Float[Array, " m"], xi: Float[Array, "3"], rdot: Float[Array, " m"]) -> Scalar:
+    """The kinetic energy of links that disturb each other, and of their water."""
+    poses, rates = jax.jvp(lambda r: _poses(body, r), (r,), (rdot,))
+    velocities = link_velocities(poses, rates, xi)
+    boundaries = _boundaries(body, r, poses.shape[0])
+    water, defects = added_mass(boundaries, poses)
+    possible = jnp.all(defects <= LARGEST_DEFECT)
+    densities = body.density if body.body_density is None else body.body_density
+    masses = jnp.broadcast_to(densities, poses.shape[:1])[:, None, None] * inertias_of(boundaries)
+    own = jnp.einsum("la,lab,lb->", velocities, masses, velocities)
+    moved = jnp.einsum("ia,iajb,jb->", velocities, water, velocities)
+    return one_if(possible) * (own + body.density * moved) / 2
+
+
+def _poses(body, r: Float[Array, " m"]) -> Float[Array, "L 3"]:
+    name = f"{type(body).__name__}.links"
+    poses = returned(name, body.links, r)
+    if np.ndim(poses) != 2 or poses.shape[1] != 3:
+        raise ValueError(f"{name} must return (x, y, angle) of each link, the shape (L, 3); got {np.shape(poses)}.")
+    return poses
+
+
+def _boundaries(body, r: Float[Array, " m"], count: int) -> Boundaries:
+    """The boundaries of so many links, in the precision of the shape r."""
+    name = f"{type(body).__name__}.boundary"
+
+    def points(s: Scalar) -> Float[Array, "L 2"]:
+        found = returned(name, body.boundary, s)
+        if np.shape(found) != (count, 2):
+            raise ValueError(f"{name} must return a point of each link, the shape {(count, 2)}; got {np.shape(found)}.")
+        return found
+
+    return boundaries_of(points, body.nodes, r)
+
+
+def _outline(body, r: Float[Array, " m"], count: int) -> Float[Array, "L points 2"]:
+    """So many points of each boundary, the last of which is the first again, in the frame of the body."""
+    s = jnp.asarray(np.linspace(0, 2 * np.pi, count), r.dtype)
+    return _placed(body.links(r), jax.vmap(body.boundary, out_axes=1)(s))
+
+
+def _placed(poses: Float[Array, "L 3"], points: Float[Array, "L points 2"]) -> Float[Array, "L points 2"]:
+    """The points, given in frames with these poses, in the frame of the body."""
+    x, y, angle = poses[:, :, None].swapaxes(0, 1)
+    cos, sin = jnp.cos(angle), jnp.sin(angle)
+    ahead, aside = jnp.moveaxis(points, 2, 0)
+    return jnp.stack([x + cos * ahead - sin * aside, y + sin * ahead + cos * aside], axis=2)
 
 
 @checked
@@ -22,21 +150,30 @@ class FluidLinks(AbstractDeformableBody):
     """A chain of ellipses in a perfect fluid, which starts from rest; its shape r is the hinge angles.
 
     Water moves with a body that moves, and has its share of the energy: more across a slender link than along it. So a
-    chain swims without friction and without shedding vortices. Each ellipse moves as if it were alone in the plane. It
-    is as long as its link. How the chain moves after a push, `gd.bundles.drifting_path` says. The frame sits at the
-    centre of the middle link, the left one of two, and along it. Angles in radians, else any consistent units; masses
-    are per unit of depth.
+    chain swims without friction and without shedding vortices. Each ellipse moves as if it were alone in the plane, or
+    with `interaction` in the water that all of them move, see `gd.swimmers.AbstractFluidLinks`. It is as long as its
+    link, less the `gap` at both ends: the hinges are where links meet, and without gaps the ellipses would touch there
+    and overlap as soon as they turn. How the chain moves after a push, `gd.bundles.drifting_path` says. The frame sits
+    at the centre of the middle link, the left one of two, and along it. Angles in radians, else any consistent units;
+    masses are per unit of depth.
 
     Args:
         lengths: of the links [L].
-        aspect: width of an ellipse over its length, one number or one per link [L].
+        aspect: width of an ellipse over its length, one number or one per link [L]. A fish has a wide link, and narrow
+            ones as its tail.
         density: of the fluid, mass per area; positive.
         body_density: of the links, one number or one per link [L]; None: that of the fluid, so that they neither rise
             nor sink.
+        interaction: whether the ellipses disturb each other.
+        gap: distance from a hinge to the tips of the ellipses on both sides, less than half of each link; positive with
+            `interaction`, such as a twentieth of a link.
+        nodes: on each ellipse, at least 8, of the computation with `interaction`; slender ones and narrow gaps need
+            more, and twice as many show the error.
         group: `gd.groups.SE2()`, the rigid motions of the plane.
 
     Raises:
-        ValueError: unless all numbers are positive, and there are as many of each as links, or one.
+        ValueError: unless all numbers are positive, and there are as many of each as links, or one; for a gap that is
+            too large, or is zero with `interaction`; for fewer than 8 nodes.
 
     Example:
         The effective masses of a link along and across itself, and against turning: π b² and π a² of them are water.
@@ -47,6 +184,15 @@ class FluidLinks(AbstractDeformableBody):
         >>> end = gd.holonomy(fish, gd.FourierStroke.circle(1.0))
         >>> print(fish.group.log(end).round(6) + 0.0)
         [-0.787769  0.237471  0.      ]
+
+        With gaps the ellipses are shorter. Those that disturb each other have another connection.
+
+        >>> alone = gd.swimmers.FluidLinks(gap=0.05)
+        >>> together = gd.swimmers.FluidLinks(gap=0.05, interaction=True)
+        >>> for fish in (alone, together):
+        ...     print(gd.connection(fish, [0.4, -0.9])[0].round(4))
+        [0.2191 0.2745]
+        [0.2109 0.2636]
 
     Source:
         Lamb, *Hydrodynamics* (1932), sections 71 and 124; Kanso, Marsden, Rowley & Melli-Huber, *J. Nonlinear Sci.* 15
@@ -59,6 +205,9 @@ class FluidLinks(AbstractDeformableBody):
     body_density: Number | Float[Array, " L"] | None = eqx.field(
         default=None, converter=lambda x: None if x is None else floating(x)
     )
+    interaction: bool = eqx.field(static=True, default=False)
+    gap: Number = eqx.field(default=0.0, converter=floating)
+    nodes: Count = eqx.field(static=True, default=32)
     group: SE2 = SE2()
 
     @property
@@ -76,10 +225,29 @@ class FluidLinks(AbstractDeformableBody):
         for name, value in each.items():
             if jnp.ndim(value):
                 require_shape("FluidLinks", name, value, (self.lengths.size,))
+        self._check_gap()
+        if self.nodes < FEWEST_NODES:
+            raise ValueError(
+                f"FluidLinks: nodes must be at least {FEWEST_NODES}, got {self.nodes}; 24 to 64 suit most."
+            )
+
+    def _check_gap(self) -> None:
+        require_shape("FluidLinks", "gap", self.gap, ())
+        if isinstance(self.gap, Tracer) or isinstance(self.lengths, Tracer):
+            return
+        gap = np.asarray(self.gap).item()
+        most = np.min(self.lengths).item() / 2
+        if self.interaction and not gap > 0:
+            raise ValueError(
+                f"FluidLinks: with interaction=True the ellipses must not touch at the hinges: gap must be positive,"
+                f" such as {most / 10:.3g}, got {gap:g}."
+            )
+        if not 0 <= gap < most:
+            raise ValueError(f"FluidLinks: gap must be from 0 to less than half of each link, {most:g}; got {gap:g}.")
 
     @property
     def inertias(self) -> Float[Array, "L 3"]:
-        """The effective masses of each link along and across itself, and its effective moment of inertia."""
+        """The effective masses of each link alone along and across itself, and its effective moment of inertia."""
         a, b = self._half_axes
         own = self.density if self.body_density is None else self.body_density
         mass = jnp.pi * own * a * b
@@ -90,22 +258,57 @@ class FluidLinks(AbstractDeformableBody):
 
     @property
     def _half_axes(self) -> tuple[Float[Array, " L"], Float[Array, " L"]]:
-        return self.lengths / 2, self.aspect * self.lengths / 2
+        half = self.lengths / 2 - self.gap
+        return half, self.aspect * half
+
+    def links(self, r):
+        return chain(self.lengths, r)
+
+    def boundary(self, s):
+        a, b = self._half_axes
+        return jnp.stack([a * jnp.cos(s), b * jnp.sin(s)], axis=1)
 
     def kinetic_energy(self, r, xi, rdot):
-        poses, rates = jax.jvp(lambda r: chain(self.lengths, r), (r,), (rdot,))
+        if self.interaction:
+            return _energy_together(self, r, xi, rdot)
+        poses, rates = jax.jvp(self.links, (r,), (rdot,))
         return jnp.sum(self.inertias * link_velocities(poses, rates, xi) ** 2) / 2
 
     @checked
     def outline(self, r: Float[Array, " m"]) -> Float[Array, "L 33 2"]:
         """The ellipses."""
-        turn = np.linspace(0, 2 * np.pi, CORNERS)
-        circle = jnp.asarray(np.stack([np.cos(turn), np.sin(turn)]), r.dtype)
+        return _outline(self, r, CORNERS)
 
-        def ellipse(pose: Float[Array, "3"], a: Array, b: Array) -> Float[Array, "33 2"]:
-            x, y, angle = pose
-            cos, sin = jnp.cos(angle), jnp.sin(angle)
-            ahead, aside = a * circle[0], b * circle[1]
-            return jnp.stack([x + cos * ahead - sin * aside, y + sin * ahead + cos * aside], axis=1)
 
-        return jax.vmap(ellipse)(chain(self.lengths, r), *self._half_axes)
+@check_law.register(AbstractFluidLinks)
+@check_law.register(FluidLinks)
+def _(body, r):
+    check_law.dispatch(AbstractInvariantMetric)(body, r)
+    if isinstance(body, FluidLinks) and not body.interaction:
+        return
+    defects, overlap, crossing_itself = _diagnosis(body, r)
+    name = type(body).__name__
+    for i, defect in enumerate(np.diag(defects)):
+        if crossing_itself[i]:
+            raise ValueError(f"{name}: the boundary of link {i + 1} crosses itself: give a closed curve that does not.")
+        if not defect <= LARGEST_DEFECT:
+            raise ValueError(
+                f"{name}: the boundary of link {i + 1} is not known well enough by {body.nodes} nodes: take more, such"
+                f" as {2 * body.nodes}, or a wider link, or round its corners off."
+            )
+    for i, j in np.argwhere(overlap | ~(defects <= LARGEST_DEFECT)):
+        links = f"{name}: at the shape {np.asarray(r)} links {min(i, j) + 1} and {max(i, j) + 1}"
+        if overlap[i, j] or overlap[j, i]:
+            raise ValueError(f"{links} overlap: keep to shapes where they do not (smaller angles), or widen the gap.")
+        raise ValueError(
+            f"{links} are too close for {body.nodes} nodes: take more, such as {2 * body.nodes}, or widen the gap."
+        )
+
+
+@jit
+def _diagnosis(body, r: Float[Array, " m"]) -> tuple[Float[Array, "L L"], Bool[Array, "L L"], Bool[Array, " L"]]:
+    """The defects of the layers, which links overlap, and which boundaries cross themselves."""
+    poses = body.links(r)
+    boundaries = _boundaries(body, r, poses.shape[0])
+    _, defects = added_mass(boundaries, poses)
+    return defects, overlapping(boundaries, poses), crossing_themselves(boundaries)

@@ -8,9 +8,8 @@ from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Float, Number, Scalar
 from geodyn._geometry.groups.rigid import SE2, Translation
 from geodyn._locomotion.connections.checks import require_positive, require_shape
-from geodyn._locomotion.connections.connection import link_velocities
 from geodyn._locomotion.connections.kinematic import AbstractKinematicBody
-from geodyn._locomotion.connections.linkages import bars, chain, wheels
+from geodyn._locomotion.connections.linkages import bars, chain, link_velocities, wheels
 from geodyn._locomotion.strokes.stroke import floating
 
 

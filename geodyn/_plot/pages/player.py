@@ -9,7 +9,7 @@ from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import File
 from geodyn._integrators.contract.system import AbstractSystem
 from geodyn._integrators.trajectory import Trajectory
-from geodyn._locomotion.connections.connection import AbstractConnection
+from geodyn._locomotion.connections.locomotion import AbstractLocomotion
 from geodyn._plot.pages.encoding import Player, box, page, quantised, series, text
 from geodyn._plot.pages.swimming import swimming
 from geodyn._plot.scene.scene import SAMPLES, THIN, Scene, scene
@@ -92,7 +92,7 @@ def player(
 
 @player.register
 def _(
-    swimmer: AbstractConnection,
+    swimmer: AbstractLocomotion,
     stroke: Callable | None = None,
     path: File | None = None,
     *,

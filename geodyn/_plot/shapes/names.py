@@ -1,10 +1,10 @@
 """What the variables of a shape and the coordinates of a pose are called on the axes of pictures."""
 
 from geodyn._geometry.groups.lie_group import AbstractLieGroup
-from geodyn._locomotion.connections.connection import AbstractConnection
+from geodyn._locomotion.connections.locomotion import AbstractLocomotion
 
 
-def shape_names(swimmer: AbstractConnection | None, count: int) -> list[str]:
+def shape_names(swimmer: AbstractLocomotion | None, count: int) -> list[str]:
     """The names of the variables of a shape: those that the body gives as `shape_names`, else r₁, r₂, …"""
     names = getattr(swimmer, "shape_names", None) or ()
     return list(names) if len(names) == count else [f"$r_{{{i + 1}}}$" for i in range(count)]

@@ -12,7 +12,7 @@ from geodyn._foundations.typing import Array, Axes, Count, File, Float, Index
 from geodyn._geometry.groups.isometries import Isometries
 from geodyn._geometry.groups.lie_group import AbstractLieGroup
 from geodyn._geometry.groups.rigid import SE2, SO2, Translation
-from geodyn._locomotion.connections.connection import AbstractConnection
+from geodyn._locomotion.connections.locomotion import AbstractLocomotion
 from geodyn._locomotion.motion.holonomy import path as group_path
 from geodyn._locomotion.strokes.stroke import Stroke, check_closed, shape_at, shapes_at
 from geodyn._plot.scene.outlines import lines_of
@@ -25,7 +25,7 @@ from geodyn._plot.style import COLOURS, INK, PALE, axes, legend
 
 @checked
 def swimmer(
-    swimmer: AbstractConnection, stroke: Stroke, ax: Axes = None, *, frames: Count = 9, outline: Callable | None = None
+    swimmer: AbstractLocomotion, stroke: Stroke, ax: Axes = None, *, frames: Count = 9, outline: Callable | None = None
 ):
     """A filmstrip of one stroke, with time downwards: the body at its place, and at its initial place in grey.
 
@@ -74,7 +74,7 @@ def swimmer(
 
 
 @checked
-def displacement(swimmer: AbstractConnection, stroke: Stroke, ax: Axes = None, *, strokes: Count = 1):
+def displacement(swimmer: AbstractLocomotion, stroke: Stroke, ax: Axes = None, *, strokes: Count = 1):
     """The position and the angles (radians) of the body against time, over several strokes.
 
     Raises ValueError if there is more than one stroke and the stroke is not closed.
@@ -104,7 +104,7 @@ def displacement(swimmer: AbstractConnection, stroke: Stroke, ax: Axes = None, *
 
 @checked
 def wake(
-    swimmer: AbstractConnection, stroke: Stroke, ax: Axes = None, *, strokes: Count = 3, outline: Callable | None = None
+    swimmer: AbstractLocomotion, stroke: Stroke, ax: Axes = None, *, strokes: Count = 3, outline: Callable | None = None
 ):
     """The path of the body frame in the plane over several strokes, and the body at the start and after each stroke,
     with earlier ones paler.
@@ -140,7 +140,7 @@ def wake(
 
 @checked
 def swim(
-    swimmer: AbstractConnection,
+    swimmer: AbstractLocomotion,
     stroke,
     path: File | None = None,
     ax: Axes = None,
@@ -227,7 +227,7 @@ def _shapes(swimmer, stroke, component, ax):
 
 
 @checked
-def check_swimmer(swimmer: AbstractConnection, path: File | None = None, outline: Callable | None = None) -> None:
+def check_swimmer(swimmer: AbstractLocomotion, path: File | None = None, outline: Callable | None = None) -> None:
     """Raise ValueError, with the remedy, if `swimmer`, `swim` and `wake` cannot draw this swimmer, or if no film can be
     written to `path`.
 

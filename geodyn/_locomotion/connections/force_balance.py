@@ -1,0 +1,234 @@
+"""MOTION: bodies whose velocity follows from a balance of forces that are not linear in the velocities.
+
+Such a body has no connection: its velocity ξ is of degree one in the rate r' of its shape, but not linear. The
+balance is solved by Newton's method at each shape and rate, to rounding; derivatives are those of the
+implicit-function theorem.
+"""
+
+from collections.abc import Callable
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import DTypeLike
+
+from geodyn._engine.jit import jit
+from geodyn._engine.native import native_of
+from geodyn._engine.numerics.failure import no_derivative_where
+from geodyn._engine.numerics.roots import root
+from geodyn._foundations.checks import one_number, returned
+from geodyn._foundations.typing import Array, Float, Scalar
+from geodyn._geometry.groups.lie_group import AbstractLieGroup
+from geodyn._locomotion.connections.checks import one_if, same_to_rounding, trial_velocity
+from geodyn._locomotion.connections.connection import AbstractInvariantMetric, check_law, law, power_of
+from geodyn._locomotion.connections.locomotion import AbstractLocomotion
+
+TRIALS = 6
+"""How many velocities a mean metric is the mean of."""
+
+
+class AbstractForceBalance(AbstractLocomotion):
+    """A body without inertia that balances forces of any kind, such as dry friction or the drag of a fluid that thins.
+
+    At each moment it moves with the velocity ξ at which no net force is on it. A subclass has a field `group`, one of
+    `gd.groups`, and defines one of two functions of the shape r[m], the body velocity `ξ = g⁻¹ g'`[k] and the rate
+    r'[m], or both:
+
+    - `dissipation(r, xi, rdot)`, the power that is dissipated, convex and of some degree p ≥ 1 in (ξ, r'): ξ is where
+      it is least. The powers of costs and efficiencies are its values.
+    - `resistance(r, xi, rdot) -> [k]`, the forces and torques that resist ξ: ξ is where they vanish. With this alone a
+      body has a way along a stroke, but costs nothing.
+
+    Then ξ is of degree one in r', so that a stroke leads to the same place at any pace; this is checked at a few
+    shapes. Where it is not so, the class says `depends_on_pace = True`, and a stroke is taken to last the time 1. Where
+    forces jump, since parts of the body stick to the ground, the balance may have no solution: then ξ is NaN;
+    `gd.swimmers.DryLinks` knows the links that stick.
+
+    `gd.path`, `gd.holonomy`, `gd.bundles.dense_path`, `gd.cost`, `gd.efficiency` and `gd.optimal_stroke` take such a
+    body. It has no connection and no curvature. A small loop with corners, such as a triangle, moves it in the first
+    order of the size of the loop, so that the best stroke may have corners; `gd.optimal_stroke`, which looks for smooth
+    strokes, says so by the status `has_corners`.
+
+    Example:
+        Two beads on a line in a fluid that thins: the force is the square root of the speed, and stronger by c for the
+        second bead. When their distance r grows, the first moves back by c²/(1 + c²) of it.
+
+        >>> class TwoBeads(gd.bundles.AbstractForceBalance):
+        ...     drag: float
+        ...     group: gd.groups.Translation = gd.groups.Translation(1)
+        ...     def dissipation(self, r, xi, rdot):
+        ...         return jnp.abs(xi[0]) ** 1.5 + self.drag * jnp.abs(xi[0] + rdot[0]) ** 1.5
+        >>> beads = TwoBeads(2.0)
+        >>> print(beads.velocity(jnp.array([1.0]), jnp.array([1.0])).round(6), -(2.0**2) / (1 + 2.0**2))
+        [-0.8] -0.8
+
+    Source:
+        Hu, Nirody, Scott & Shelley, *PNAS* 106 (2009) 10081 (dry ground); Hatton, Ding, Choset & Goldman, *PRL* 110
+        (2013) 078101 (sand).
+    """
+
+    depends_on_pace: ClassVar[bool] = False
+
+    def dissipation(self, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]) -> Scalar:
+        """The power dissipated at shape r, body velocity ξ and shape rate r'; any consistent units."""
+        raise ValueError(
+            f"{type(self).__name__} does not say what power it dissipates: define dissipation(r, xi, rdot) -> number;"
+            " costs need it, and so do motions if there is no resistance(r, xi, rdot)."
+        )
+
+    def resistance(self, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]) -> Float[Array, " k"]:
+        """The forces and torques that resist the body velocity ξ, up to a factor: the slope of the dissipation."""
+        return jax.grad(lambda xi: _dissipation(self, r, xi, rdot))(xi)
+
+    def guess(self, r: Float[Array, " m"], rdot: Float[Array, " m"]) -> Float[Array, " k"]:
+        """The velocity at which Newton's method starts, of degree one in r'; default 0."""
+        return jnp.zeros(self.group.dim, rdot.dtype)
+
+    def velocity(self, r, rdot):
+        return solved(balanced, self, r, rdot)
+
+    def degree(self, r: Float[Array, " m"]) -> Scalar:
+        """The degree p of the dissipation in the velocities, at the shape r: 1 for dry friction, 2 for linear drag."""
+        k = self.group.dim
+        at = trial_velocity(k + r.size, r.dtype)
+        power, change = jax.jvp(lambda u: _dissipation(self, r, u[:k], u[k:]), (at,), (at,))
+        return change / power
+
+
+@power_of.register
+def _(swimmer: AbstractForceBalance, r, rdot):
+    return velocity_and_power(swimmer, r, rdot)[1]
+
+
+def velocity_and_power(
+    swimmer: AbstractForceBalance, r: Float[Array, " m"], rdot: Float[Array, " m"]
+) -> tuple[Float[Array, " k"], Scalar]:
+    """The velocity of the body for the rate r' of its shape, and the power."""
+    xi = swimmer.velocity(r, rdot)
+    return xi, _dissipation(swimmer, r, xi, rdot)
+
+
+def balanced(body: AbstractForceBalance, r: Float[Array, " m"], rdot: Float[Array, " m"]) -> Float[Array, " k"]:
+    """The velocity at which the resistance of a body vanishes."""
+
+    def forces(xi: Float[Array, " k"]) -> Float[Array, " k"]:
+        return _resistance(body, r, xi, rdot)
+
+    return root(forces, jnp.zeros(body.group.dim, r.dtype), body.guess(r, rdot))
+
+
+@jit
+def solved(
+    balance: Callable, body: AbstractForceBalance, r: Float[Array, " m"], rdot: Float[Array, " m"]
+) -> Float[Array, " k"]:
+    """The velocity `balance(body, r, rdot)`; 0, without a derivative, where the shape rests."""
+    xi = native_of(balance, body, r, rdot)
+    rests = jnp.all(rdot == 0)
+    return no_derivative_where(rests, jnp.where(rests, jnp.zeros_like(xi), xi), (xi, rdot))
+
+
+def _dissipation(body, r, xi, rdot) -> Scalar:
+    return one_number("dissipation", returned(f"{type(body).__name__}.dissipation", body.dissipation, r, xi, rdot))
+
+
+def _resistance(body, r, xi, rdot) -> Float[Array, " k"]:
+    forces = returned(f"{type(body).__name__}.resistance", body.resistance, r, xi, rdot)
+    wanted = (body.group.dim,)
+    if jnp.shape(forces) != wanted:
+        raise ValueError(
+            f"{type(body).__name__}: the resistance must have the shape {wanted}, a force for each coordinate of"
+            f" {type(body.group).__name__}; it has {jnp.shape(forces)}."
+        )
+    return forces
+
+
+def _drag_power(body, r: Float[Array, " m"]) -> Scalar:
+    """The power that a body with a shape at rest takes when it is dragged with a velocity in no particular direction,
+    by its resistance."""
+    xi = trial_velocity(body.group.dim, r.dtype)
+    return xi @ _resistance(body, r, xi, jnp.zeros_like(r))
+
+
+def _at_two_paces(body, r: Float[Array, " m"]) -> tuple[Float[Array, " k"], Float[Array, " k"]]:
+    """Twice the velocity of a body for a rate r' in no particular direction, and the velocity for 2 r'."""
+    rdot = trial_velocity(r.size, r.dtype)
+    return 2 * body.velocity(r, rdot), body.velocity(r, 2 * rdot)
+
+
+@law.register
+def _(swimmer: AbstractForceBalance, r):
+    resists = _drag_power(swimmer, r) > 0
+    if swimmer.depends_on_pace:
+        return one_if(resists)
+    wanted, found = _at_two_paces(swimmer, r)
+    return one_if(resists & same_to_rounding(found, wanted, jnp.max(jnp.abs(wanted), initial=0.0)))
+
+
+@check_law.register
+def _(swimmer: AbstractForceBalance, r):
+    name = type(swimmer).__name__
+    power = _drag_power(swimmer, r)
+    if np.isfinite(power) and not power > 0:
+        raise ValueError(
+            f"{name}: the resistance at r = {r} pushes the body instead of resisting it: force times velocity is"
+            f" {float(power):.3g} where it must be positive. Is the sign of the forces the opposite?"
+        )
+    if swimmer.depends_on_pace:
+        return
+    wanted, found = _at_two_paces(swimmer, r)
+    size = jnp.max(jnp.abs(wanted), initial=0.0)
+    if np.all(np.isfinite(found)) and not same_to_rounding(found, wanted, size):
+        raise ValueError(
+            f"{name}: at twice the rate of its shape, at r = {r}, the body moves with {np.asarray(found)} instead of"
+            f" twice as fast, {np.asarray(wanted)}, so that the pace matters. Let the class say depends_on_pace = True:"
+            " a stroke then lasts the time 1."
+        )
+
+
+class MeanMetric(AbstractInvariantMetric):
+    """The metric in (ξ, r') that is most like the dissipation D of a body: the mean over some velocities of half the
+    second derivative of D^{2/p}, where p is the degree of D. Searches begin with the strokes that are best for it, and
+    measure changes of strokes by it.
+
+    Source:
+        Matveev & Troyanov, *Geom. Topol.* 16 (2012) 2135 (mean metrics of a Finsler metric).
+    """
+
+    body: AbstractForceBalance
+
+    def __init__(self, body: AbstractForceBalance):
+        self.body = body
+
+    @property
+    def group(self) -> AbstractLieGroup:
+        """That of the body."""
+        return self.body.group
+
+    def quadratic_form(self, r, xi, rdot):
+        k = self.group.dim
+        u = jnp.concatenate([xi, rdot])
+
+        def power(u: Float[Array, " n"]) -> Scalar:
+            return _dissipation(self.body, r, u[:k], u[k:])
+
+        def bent(at: Float[Array, " n"]) -> Scalar:
+            """uᵀ H u, with H half the second derivative of D^{2/p} at a velocity."""
+            value, slope = jax.jvp(power, (at,), (u,))
+            second = jax.jvp(lambda at: jax.jvp(power, (at,), (u,))[1], (at,), (u,))[1]
+            degree = jax.jvp(power, (at,), (at,))[1] / value
+            size = value ** (2 / degree - 1) / degree
+            return size * (second + (2 / degree - 1) * slope**2 / value)
+
+        return jnp.mean(jnp.stack([bent(at) for at in _trials(u.size, u.dtype)]))
+
+
+def _trials(size: int, dtype: DTypeLike) -> list[Float[Array, " n"]]:
+    """Velocities of about the size 1 in several directions."""
+    rng = np.random.default_rng(1)
+    return [jnp.asarray(u, dtype) for u in rng.normal(size=(TRIALS, size))]
+
+
+def metric_of(swimmer: AbstractInvariantMetric | AbstractForceBalance) -> AbstractInvariantMetric:
+    """The body itself if it has a metric of shapes; else one that is like it."""
+    return swimmer if isinstance(swimmer, AbstractInvariantMetric) else MeanMetric(swimmer)

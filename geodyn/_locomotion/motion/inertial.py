@@ -1,0 +1,171 @@
+"""MOTION: swimmers with inertia and drag at once, between the two kinds of connection.
+
+Without drag a body that starts without momentum moves by the connection of its kinetic energy, without inertia by that
+of the power that it dissipates. In between stands a Lagrangian system: `d/dt ∂L/∂v = ∂L/∂q − ∂R/∂v` with L = T − U, in
+which twice Rayleigh's function R is the power.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from geodyn._engine.jit import as_pytree, jit
+from geodyn._foundations.gate import checked
+from geodyn._foundations.typing import Array, Float, Number, Scalar, Vector
+from geodyn._geometry.groups.rigid import SE2
+from geodyn._integrators.contract.lagrangian import AbstractFlatLagrangian
+from geodyn._locomotion.connections.checks import require_positive
+from geodyn._locomotion.connections.connection import AbstractSwimmer, form_of
+from geodyn._locomotion.motion.mechanical import AbstractDeformableBody
+from geodyn._locomotion.motion.passive import AbstractPassiveSwimmer, joined
+from geodyn._locomotion.strokes.stroke import Stroke, floating, shape_and_rate, shape_at
+
+
+class InertialSwimmer(AbstractFlatLagrangian):
+    """A swimmer with inertia, drag and springs at once, whose other hinges are driven: a system for `gd.integrate`.
+
+    Its coordinates are q = (the pose, the passive shapes): in the plane x, y, θ, then the shapes [p] of the hinges that
+    `drag` has passive, if it is a `gd.swimmers.Passive`; the other shapes are those of the drive. The force is
+    `−∂U/∂q − ∂R/∂v`, with the energy U of the springs and half the power R of `drag`. Any consistent units.
+
+    Without inertia its motion is that of `gd.periodic_motion`, or where nothing is passive that of the connection of
+    `drag`; without drag, from a start without momentum, that of the connection of `inertia`. Light bodies are stiff:
+    take `method=gd.RadauIIA(3)`.
+
+    Args:
+        inertia: a body with a kinetic energy, such as `gd.swimmers.FluidLinks` (the fluid's included) or
+            `gd.swimmers.FloatingLinks`; its group must be a plane's, `gd.groups.SE2`, or commutative.
+        drag: a swimmer with the same group and the same shapes, such as `gd.swimmers.Purcell`, or one with springs, a
+            `gd.swimmers.Passive`.
+        drive: function t -> driven shapes [m − p], of period 1.
+        period: the time in which the drive is run through.
+
+    Raises:
+        ValueError: for bodies of different groups or numbers of shapes, or of a group of turns in space, for a drive
+            with another number of shapes, and for a period that is not positive.
+
+    Example:
+        Purcell's swimmer as a fish: with a thousandth of the drag it swims as in a perfect fluid.
+
+        >>> fish, stroke = gd.swimmers.FluidLinks(), gd.FourierStroke.circle(1.0)
+        >>> for drag in (1.0, 0.001):
+        ...     system = gd.bundles.InertialSwimmer(fish, gd.swimmers.Purcell(drag=drag), stroke, period=1.0)
+        ...     motion = gd.integrate(system, *system.start(), t1=1.0, steps=40)
+        ...     print(motion.q[-1, :2].round(3))
+        [-0.281  0.082]
+        [-0.786  0.237]
+        >>> print(gd.holonomy(fish, stroke)[:2, 2].round(3))
+        [-0.788  0.237]
+
+    Source:
+        Kelly & Murray, *J. Robotic Systems* 12 (1995) 417; Goldstein, *Classical Mechanics*, 1.5.
+    """
+
+    inertia: AbstractDeformableBody
+    drag: AbstractSwimmer
+    drive: Stroke
+    period: Scalar
+    hinges: tuple[int, ...] = eqx.field(static=True)
+
+    @checked
+    def __init__(self, inertia: AbstractDeformableBody, drag: AbstractSwimmer, drive: Stroke, period: Number):
+        self.inertia, self.drag, self.drive = inertia, drag, as_pytree(drive)
+        self.period = floating(period, "period")
+        self.hinges = drag.hinges if isinstance(drag, AbstractPassiveSwimmer) else ()
+        require_positive("InertialSwimmer", period=self.period)
+        _check_bodies(inertia, drag)
+        try:
+            driven = shape_at(drive, jnp.zeros(()))
+        except ValueError as error:
+            raise ValueError(f"InertialSwimmer: drive: {error}") from None
+        _check_drive(inertia, drag, self.hinges, driven)
+
+    def pose(self, q: Float[Array, " n"]) -> Float[Array, "d d"]:
+        """The group element of a configuration."""
+        group = self.inertia.group
+        if not isinstance(group, SE2):
+            return group.exp(q[: group.dim])
+        x, y, angle = q[:3]
+        cos, sin = jnp.cos(angle), jnp.sin(angle)
+        zero, one = jnp.zeros_like(x), jnp.ones_like(x)
+        return jnp.stack([jnp.stack([cos, -sin, x]), jnp.stack([sin, cos, y]), jnp.stack([zero, zero, one])])
+
+    def shape(self, t: Number, q: Float[Array, " n"]) -> Float[Array, " m"]:
+        """The whole shape at the time t, in the configuration q."""
+        return joined(self.hinges, shape_at(self.drive, jnp.asarray(t) / self.period), q[self.inertia.group.dim :])
+
+    @checked
+    def start(self, passive: Vector | None = None) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
+        """(q0, v0) at t = 0 with the pose 1, the passive shapes at rest, by default where the springs are slack, and
+        the velocity that has no momentum while the others move."""
+        if passive is None:
+            passive = self.drag.rest if isinstance(self.drag, AbstractPassiveSwimmer) else ()
+        passive = floating(passive, "passive")
+        if passive.shape != (len(self.hinges),):
+            raise ValueError(f"passive must be {len(self.hinges)} numbers, one a hinge, got shape {passive.shape}")
+        return _start(self, passive)
+
+    def lagrangian_at(self, t, q, v):
+        r, xi, rdot = self._motion(t, q, v)
+        kinetic = self.inertia.kinetic_energy(r, xi, rdot)
+        return kinetic - self.drag.elastic_energy(r) if isinstance(self.drag, AbstractPassiveSwimmer) else kinetic
+
+    def rayleigh_at(self, t, q, v):
+        return self.drag.dissipation(*self._motion(t, q, v)) / 2
+
+    def constraint(self, t, q):
+        return jnp.zeros(0, q.dtype)
+
+    def _motion(
+        self, t: Scalar, q: Array, v: Array
+    ) -> tuple[Float[Array, " m"], Float[Array, " k"], Float[Array, " m"]]:
+        """The shape, the velocity of the body in its frame, and the rate of the shape."""
+        k = self.inertia.group.dim
+        driven, rate = shape_and_rate(self.drive, t / self.period)
+        r = joined(self.hinges, driven, q[k:])
+        rdot = joined(self.hinges, rate / self.period, v[k:])
+        return r, self._body_velocity(q[:k], v[:k]), rdot
+
+    def _body_velocity(self, place: Float[Array, " k"], rate: Float[Array, " k"]) -> Float[Array, " k"]:
+        if not isinstance(self.inertia.group, SE2):
+            return rate
+        cos, sin = jnp.cos(place[2]), jnp.sin(place[2])
+        return jnp.stack([cos * rate[0] + sin * rate[1], cos * rate[1] - sin * rate[0], rate[2]])
+
+
+@jit
+def _start(system: InertialSwimmer, passive: Float[Array, " p"]) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
+    driven, rate = shape_and_rate(system.drive, jnp.zeros((), passive.dtype))
+    r = joined(system.hinges, driven, passive)
+    rdot = joined(system.hinges, rate / system.period, jnp.zeros_like(passive))
+    velocity = -form_of(system.inertia, r) @ rdot
+    return jnp.concatenate([jnp.zeros_like(velocity), passive]), jnp.concatenate([velocity, jnp.zeros_like(passive)])
+
+
+def _check_bodies(inertia: AbstractDeformableBody, drag: AbstractSwimmer) -> None:
+    """Raises ValueError unless both bodies move in the same group, of which there are coordinates."""
+    mine, other = inertia.group, drag.group
+    if (type(mine), mine.dim) != (type(other), other.dim):
+        raise ValueError(
+            f"InertialSwimmer: inertia and drag must move in the same group, got {type(mine).__name__} of dimension"
+            f" {mine.dim} and {type(other).__name__} of dimension {other.dim}."
+        )
+    if not isinstance(mine, SE2) and not mine.is_commutative:
+        raise ValueError(
+            f"InertialSwimmer: the group must be gd.groups.SE2 or commutative, got {type(mine).__name__}: bodies that"
+            " turn in space are those of gd.rigid."
+        )
+
+
+def _check_drive(inertia, drag, hinges: tuple[int, ...], driven: Array) -> None:
+    """Raises ValueError unless both bodies have a shape that the drive and the hinges make up."""
+    r = jnp.zeros(driven.size + len(hinges), driven.dtype)
+    xi = jnp.zeros(inertia.group.dim, driven.dtype)
+    for name, power in (("inertia", inertia.kinetic_energy), ("drag", drag.dissipation)):
+        try:
+            jax.eval_shape(power, r, xi, r)
+        except (ValueError, TypeError, IndexError) as error:
+            raise ValueError(
+                f"InertialSwimmer: {name} has other shapes than the {driven.size} driven and {len(hinges)} passive"
+                f" ones: {error}"
+            ) from None

@@ -1,0 +1,434 @@
+"""MOTION: chains of links under drag that is not linear in the speed: fluids that thin or thicken, and dry ground."""
+
+from abc import abstractmethod
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+
+from geodyn._engine.jit import custom_jvp, jit
+from geodyn._engine.numerics.failure import no_derivative_where
+from geodyn._engine.numerics.linalg import solve
+from geodyn._engine.numerics.roots import root
+from geodyn._foundations.gate import checked
+from geodyn._foundations.typing import Array, Bool, Float, Int, Number, Scalar
+from geodyn._geometry.groups.rigid import SE2
+from geodyn._locomotion.connections.checks import require_positive, require_shape
+from geodyn._locomotion.connections.connection import slender_drags
+from geodyn._locomotion.connections.force_balance import AbstractForceBalance, solved
+from geodyn._locomotion.connections.linkages import AbstractLinks, chain, link_velocities
+from geodyn._locomotion.strokes.stroke import floating
+
+TERMS = 54
+"""Terms of the series, whose remainder is then 2⁻⁵⁴ of the sum."""
+
+NEARLY_PARALLEL = 0.3
+"""A link of which all points move alike up to this part is integrated by Gauss's rule instead of in closed form."""
+
+RESTS = 1e-12
+"""A link that is this much slower than another one is at rest."""
+
+GAUSS_NODES, GAUSS_WEIGHTS = np.polynomial.legendre.leggauss(10)
+
+
+class AbstractResistedLinks(AbstractLinks, AbstractForceBalance):
+    """A body of rigid straight links in the plane, each of which resists its own motion by any law of forces.
+
+    A subclass has the fields `group` and `lengths[L]` and defines `links(r) -> [L, 3]`, the centre and heading (x, y,
+    angle) of each link in the frame of the body, and `forces(velocities[L, 3]) -> [L, 3]`, the resistance of each link
+    along itself, across itself and against turning, to its velocity along, across and turning. The force is against the
+    velocity where it has the same sign.
+
+    Example:
+        Links whose drag grows with the square of their speed, as in air, without resistance to turning but through
+        their places.
+
+        >>> class Sailor(gd.swimmers.AbstractResistedLinks):
+        ...     lengths: jax.Array = eqx.field(default=(1.0, 1.0, 1.0), converter=jnp.asarray)
+        ...     group: gd.groups.SE2 = gd.groups.SE2()
+        ...     def links(self, r):
+        ...         return gd.swimmers.NLink(self.lengths).links(r)
+        ...     def forces(self, velocities):
+        ...         speed = jnp.linalg.norm(velocities[:, :2], axis=1, keepdims=True)
+        ...         return jnp.array([[1.0, 5.0, 0.5]]) * speed * velocities
+        >>> print(Sailor().velocity(jnp.array([0.3, 0.2]), jnp.array([1.0, 0.0])).round(4))
+        [ 0.0278 -0.0783 -0.2479]
+    """
+
+    @abstractmethod
+    def forces(self, velocities: Float[Array, "L 3"]) -> Float[Array, "L 3"]:
+        """What resists the velocities of the links along and across themselves and turning."""
+
+    def velocities(self, r: Float[Array, " m"], xi: Float[Array, "3"], rdot: Float[Array, " m"]) -> Float[Array, "L 3"]:
+        """The velocity of each link along itself, across itself and turning."""
+        places, rates = jax.jvp(self.links, (r,), (rdot,))
+        return link_velocities(places, rates, xi)
+
+    def resistance(self, r, xi, rdot):
+        velocities, pulled = jax.vjp(lambda xi: self.velocities(r, xi, rdot), xi)
+        return pulled(self.forces(velocities))[0]
+
+    def dissipation(self, r, xi, rdot):
+        velocities = self.velocities(r, xi, rdot)
+        return jnp.sum(velocities * self.forces(velocities))
+
+
+def raised(base: Float[Array, "*n"], exponent: Float[Array, ""]) -> Float[Array, "*n"]:
+    """base^exponent for base ≥ 0, with the value 0 and no slope where the base is 0."""
+    is_zero = base == 0
+    return jnp.where(is_zero, 0.0, jnp.exp(exponent * jnp.log(jnp.where(is_zero, 1.0, base))))
+
+
+@custom_jvp
+def line_integral(y: Float[Array, " n"], a: Float[Array, " n"], e: Scalar) -> Float[Array, " n"]:
+    """`∫₀^y (a² + x²)^e dx`, for −1/2 < e < 1/2.
+
+    By Gauss's series, of 2F1(1, −e; 3/2; y²/q) with q = a² + y² where y is less than a, else of
+    2F1(1, −e; 1/2 − e; a²/q) and the value for y = a. Each term is half of the one before or less. Near the ends of the
+    range of e the two parts of the second are large, and digits are lost.
+    """
+    return _by_series(y, a, e)
+
+
+def _by_series(y: Float[Array, " n"], a: Float[Array, " n"], e: Scalar) -> Float[Array, " n"]:
+    size = jnp.abs(a)
+    q = a**2 + y**2
+    is_long = jnp.abs(y) > size
+    part = jnp.where(is_long, a**2, y**2) / jnp.where(q == 0, 1.0, q)
+    half = jnp.full_like(part, 0.5, shape=2)
+    short_bottom = jnp.full_like(e, 1.5)
+    long_bottom = 0.5 - e
+    bottoms = jnp.concatenate([jnp.where(is_long, long_bottom, short_bottom), jnp.stack([short_bottom, long_bottom])])
+    sums = _gauss_series(jnp.concatenate([part, half]), e, bottoms)
+    corner = jnp.exp2(e) * (sums[-2] - sums[-1] / (2 * e + 1))
+    last = y * raised(q, e) * sums[:-2] / jnp.where(is_long, 2 * e + 1, 1.0)
+    return last + jnp.where(is_long, jnp.sign(y) * raised(size, 2 * e + 1) * corner, 0.0)
+
+
+@line_integral.def_jvp
+def _(primals, tangents):
+    y, a, e = primals
+    dy, da, de = tangents
+    value = line_integral(y, a, e)
+    change = _integral_change(value, y, a, e, dy, da)
+    if de is not None:
+        change += jax.jvp(lambda e: _by_series(y, a, e), (e,), (de,))[1]
+    return value, change
+
+
+def _integral_change(value, y, a, e, dy, da) -> Float[Array, " n"]:
+    """The change of a line integral, which is of degree 2 e + 1 in (y, a)."""
+    density = raised(a**2 + y**2, e)
+    change = jnp.zeros_like(value)
+    if dy is not None:
+        change += density * dy
+    if da is not None:
+        is_zero = a == 0
+        slope = ((2 * e + 1) * value - y * density) / jnp.where(is_zero, 1.0, a)
+        # At a = 0 the slope is infinite where e < 0, but a times it, which is all that a force has of it, is 0.
+        change += no_derivative_where(is_zero, jnp.where(is_zero, 0.0, slope), (value, y, a)) * da
+    return change
+
+
+def _gauss_series(x: Float[Array, " n"], e: Scalar, c: Float[Array, " n"]) -> Float[Array, " n"]:
+    """2F1(1, −e; c; x), for x up to 1/2."""
+
+    def with_one_more(i: Int[Array, ""], total: Float[Array, " n"]) -> Float[Array, " n"]:
+        k = TERMS - i
+        return 1 + x * ((k - e) / (k + c)) * total
+
+    return jax.lax.fori_loop(0, TERMS + 1, with_one_more, jnp.ones_like(x))
+
+
+@custom_jvp
+def dry_integral(y: Float[Array, " n"], a: Float[Array, " n"]) -> Float[Array, " n"]:
+    """`∫₀^y (a² + x²)^(−1/2) dx = asinh(y/a)`; for a = 0 that of the smallest number."""
+    size = jnp.maximum(jnp.abs(a), jnp.finfo(y.dtype).tiny)
+    reach = jnp.abs(y)
+    far = jnp.maximum(reach + jnp.sqrt(size**2 + y**2), size)  # size² may be 0
+    return jnp.sign(y) * (jnp.log(far) - jnp.log(size))
+
+
+@dry_integral.def_jvp
+def _(primals, tangents):
+    y, a = primals
+    value = dry_integral(y, a)
+    return value, _integral_change(value, y, a, jnp.full((), -0.5, y.dtype), *tangents)
+
+
+@jit
+def forces_of_lines(
+    velocities: Float[Array, "L 3"],
+    lengths: Float[Array, " L"],
+    along: Number,
+    across: Number,
+    e: Scalar,
+    integral: Callable[[Array, Array], Array],
+) -> Float[Array, "L 3"]:
+    """The forces along and across links and the torques that resist their velocities along, across and turning, if a
+    piece ds of a link resists v with the power (k_t² v_t² + k_n² v_n²)^(e + 1) ds.
+
+    Args:
+        velocities: of the links along themselves, across themselves and turning.
+        lengths: of the links.
+        along: k_t.
+        across: k_n.
+        e: exponent.
+        integral: (y, a) -> `∫₀^y (a² + x²)^e dx`.
+    """
+    half = lengths / 2
+    a = along * velocities[:, 0]
+    c = across * velocities[:, 1]
+    w = across * velocities[:, 2]
+    is_parallel = jnp.abs(w) * half <= NEARLY_PARALLEL * jnp.sqrt(jnp.where(a**2 + c**2 == 0, 1.0, a**2 + c**2))
+    is_parallel = is_parallel & ((a**2 + c**2 > 0) | (w == 0))
+    turning = jnp.where(is_parallel, 1.0, w)
+    closed = _turning_forces(a, jnp.where(is_parallel, 0.0, c), turning, half, e, integral)
+    swept = _gauss_forces(a, c, jnp.where(is_parallel, w, 0.0), half, e)
+    moments = jnp.where(is_parallel[:, None], swept, closed)
+    return moments * jnp.stack([along, across, across])[None]
+
+
+def _turning_forces(a, c, w, half, e, integral) -> Float[Array, "L 3"]:
+    """∫ (a, y, s y) (a² + y²)^e ds with y = c + w s, over the links, in closed form."""
+    ends = jnp.concatenate([c - w * half, c + w * half])
+    twice = jnp.concatenate([a, a])
+    powers = raised(twice**2 + ends**2, e + 1)
+
+    def between(values: Float[Array, " n"]) -> Float[Array, " L"]:
+        before, after = jnp.split(values, 2)
+        return after - before
+
+    whole = between(integral(ends, twice)) / w
+    first = between(powers) / (2 * (e + 1) * w)
+    second = (between(ends * powers) / w - a**2 * whole) / (2 * e + 3)
+    return jnp.stack([a * whole, first, (second - c * first) / w], axis=1)
+
+
+def _gauss_forces(a, c, w, half, e) -> Float[Array, "L 3"]:
+    """The same by Gauss's rule, for links whose points all move nearly alike."""
+    s = half[:, None] * jnp.asarray(GAUSS_NODES, a.dtype)[None]
+    y = c[:, None] + w[:, None] * s
+    density = raised(a[:, None] ** 2 + y**2, e) * half[:, None] * jnp.asarray(GAUSS_WEIGHTS, a.dtype)[None]
+    return jnp.stack([jnp.sum(x * density, axis=1) for x in (a[:, None] + 0 * y, y, s * y)], axis=1)
+
+
+@checked
+class PowerLawLinks(AbstractResistedLinks):
+    """A chain of slender links in a fluid whose drag is a power of the speed; its shape r is the hinge angles.
+
+    Each piece of a link resists its own velocity, v_t along the link and v_n across it, with the power
+    `(C_t^{2/p} v_t² + C_n^{2/p} v_n²)^{p/2}` per length: `C_t v^{p−1}` is the force per length on a link that moves
+    along itself, `C_n v^{p−1}` on one that moves across itself. With p = 2 this is `gd.swimmers.NLink`; fluids that
+    thin, such as mucus, have p < 2. A stroke leads to the same place at any pace. The frame sits at the centre of the
+    middle link, the left one of two, and along it. Any consistent units; angles in radians.
+
+    The velocity has a kink in its derivative where a link turns about a point of itself and does not move along
+    itself, so that `gd.holonomy` needs more steps than for a linear drag: 1024 for nine digits.
+
+    Args:
+        lengths: of the links [L].
+        drag: (C_t, C_n), drags per length along and across a link, at the speed 1.
+        power: p, between 1.001 and 2.999; the force is of degree p − 1 in the velocities. Dry friction, p = 1, is
+            `gd.swimmers.DryLinks`.
+        group: `gd.groups.SE2()`, the rigid motions of the plane.
+
+    Raises:
+        ValueError: unless there are two lengths or more, all numbers are positive, and the power is in its range.
+
+    Example:
+        A fluid that thins leaves less of a stroke.
+
+        >>> stroke = gd.FourierStroke.circle(1.0)
+        >>> bodies = [gd.swimmers.PowerLawLinks(power=power) for power in (2.0, 1.7)]
+        >>> print([f"{gd.holonomy(body, stroke)[0, 2]:.5f}" for body in bodies])
+        ['-0.14850', '-0.12871']
+
+    Source:
+        Chhabra & Richardson, *Non-Newtonian Flow and Applied Rheology* (2008), chapter 5.
+    """
+
+    lengths: Float[Array, " L"] = eqx.field(default=(1.0, 1.0, 1.0), converter=floating)
+    drag: Float[Array, "2"] = eqx.field(default=(1.0, 2.0), converter=floating)
+    power: Number = eqx.field(default=1.7, converter=floating)
+    group: SE2 = SE2()
+
+    @property
+    def shape_names(self) -> tuple[str, ...]:
+        """The hinge angles."""
+        return hinge_names(self.lengths)
+
+    @property
+    def towing_drag(self) -> Number:
+        """The force by which the straight body is dragged along itself at the speed 1."""
+        return self.drag[0] * jnp.sum(self.lengths)
+
+    def __check_init__(self):
+        check_links("PowerLawLinks", self.lengths, "drag", self.drag)
+        power = self.power
+        if not isinstance(power, Tracer) and not 1.001 <= power <= 2.999:
+            raise ValueError(
+                f"PowerLawLinks: power must be from 1.001 to 2.999, got {power}; 2 is a linear drag, and"
+                " gd.swimmers.DryLinks dry friction, whose power is of degree 1."
+            )
+
+    def links(self, r):
+        return chain(self.lengths, r)
+
+    def guess(self, r, rdot):
+        return linear_velocity(self, self.drag, r, rdot)
+
+    def forces(self, velocities):
+        coefficients = self.drag ** (1 / self.power)
+        e = jnp.asarray(self.power / 2 - 1, velocities.dtype)
+
+        def integral(y: Float[Array, " n"], a: Float[Array, " n"]) -> Float[Array, " n"]:
+            return line_integral(y, a, e)
+
+        return forces_of_lines(velocities, self.lengths, coefficients[0], coefficients[1], e, integral)
+
+
+@checked
+class DryLinks(AbstractResistedLinks):
+    """A chain of slender links on dry ground, with friction by Coulomb's law; its shape r is the hinge angles.
+
+    Each piece of a link that slides resists with a force that does not depend on its speed: friction[0] per length if
+    it slides along the link, friction[1] across it, and between the two the force that dissipates
+    `√(μ_t² v_t² + μ_n² v_n²)`, so that the body moves with the least power. A link can stick to the ground while the
+    others move; then it is found out whether friction can hold it, and it does not move at all. A stroke leads to the
+    same place at any pace. The frame sits at the centre of the middle link, the left one of two, and along it. Any
+    consistent units; angles in radians.
+
+    The velocity has kinks in time, where links begin to stick, so that `gd.holonomy` converges slowly: with 1024 steps
+    to six digits.
+
+    Args:
+        lengths: of the links [L].
+        friction: (μ_t, μ_n), forces per length along and across a link.
+        group: `gd.groups.SE2()`, the rigid motions of the plane.
+
+    Raises:
+        ValueError: unless there are two lengths or more, and all numbers are positive.
+
+    Example:
+        While a short link at its end turns, a long body sticks to the ground.
+
+        >>> body = gd.swimmers.DryLinks((3.0, 1.0, 1.0), friction=(1.0, 2.0))
+        >>> print(body.velocity(jnp.zeros(2), jnp.array([0.0, 1.0])) + 0.0)
+        [0. 0. 0.]
+
+    Source:
+        Hu, Nirody, Scott & Shelley, *PNAS* 106 (2009) 10081; Alexander & Maddocks, *J. Appl. Mech.* 60 (1993) 575 (the
+        least power).
+    """
+
+    lengths: Float[Array, " L"] = eqx.field(default=(1.0, 1.0, 1.0), converter=floating)
+    friction: Float[Array, "2"] = eqx.field(default=(1.0, 2.0), converter=floating)
+    group: SE2 = SE2()
+
+    @property
+    def shape_names(self) -> tuple[str, ...]:
+        """The hinge angles."""
+        return hinge_names(self.lengths)
+
+    @property
+    def towing_drag(self) -> Number:
+        """The force by which the straight body is dragged along itself."""
+        return self.friction[0] * jnp.sum(self.lengths)
+
+    def __check_init__(self):
+        check_links("DryLinks", self.lengths, "friction", self.friction)
+
+    def links(self, r):
+        return chain(self.lengths, r)
+
+    def guess(self, r, rdot):
+        return linear_velocity(self, self.friction, r, rdot)
+
+    def forces(self, velocities):
+        e = jnp.full((), -0.5, velocities.dtype)
+        return forces_of_lines(velocities, self.lengths, self.friction[0], self.friction[1], e, dry_integral)
+
+    def velocity(self, r, rdot):
+        return solved(_sliding_or_sticking, self, r, rdot)
+
+
+def _sliding_or_sticking(body: DryLinks, r: Float[Array, " m"], rdot: Float[Array, " m"]) -> Float[Array, "3"]:
+    """The velocity of a body of which a link may stick to the ground."""
+    resting = _resting_link(body, r, rdot)
+    sticks = jax.lax.stop_gradient(_can_hold(body, r, resting, rdot))
+
+    def forces(xi: Float[Array, "3"]) -> Float[Array, "3"]:
+        """The resistance of links that slide; of a link that sticks its velocity."""
+        return jnp.where(sticks, xi - resting, body.resistance(r, xi, rdot))
+
+    start = jnp.where(sticks, resting, body.guess(r, rdot))
+    return root(forces, jnp.zeros_like(start), start)
+
+
+def _resting_link(body: DryLinks, r: Float[Array, " m"], rdot: Float[Array, " m"]) -> Float[Array, "3"]:
+    """Of the velocities ξ of the body at which one of its links is at rest, the one that dissipates least. Where
+    anything sticks, it is this link, since the least power is at this kink then."""
+    places, rates = jax.jvp(body.links, (r,), (rdot,))
+    turning = -rates[:, 2]
+    along = turning * places[:, 1] - rates[:, 0]
+    across = -turning * places[:, 0] - rates[:, 1]
+    velocities = jnp.stack([along, across, turning], axis=1)
+    powers = jnp.stack([body.dissipation(r, xi, rdot) for xi in velocities])
+    return velocities[jnp.argmin(jax.lax.stop_gradient(powers))]
+
+
+def _can_hold(
+    body: DryLinks, r: Float[Array, " m"], xi: Float[Array, "3"], rdot: Float[Array, " m"]
+) -> Bool[Array, ""]:
+    """Whether friction can hold the links that are at rest when the body moves with ξ.
+
+    The forces F by which friction of power D(w) can hold them are those with F·w ≤ D(w) for all velocities w. The
+    largest ratio F·w / D(w) is D(w) where D ∂D/∂w = F, which is one root more.
+    """
+    velocities, pulled = jax.vjp(lambda xi: body.velocities(r, xi, rdot), xi)
+    size = jnp.max(jnp.abs(velocities))
+    rests = jnp.max(jnp.abs(velocities), axis=1, keepdims=True) <= RESTS * size
+    pulling: Float[Array, "3"] = -pulled(jnp.where(rests, 0.0, body.forces(velocities)))[0]
+
+    def holding(w: Float[Array, "3"]) -> tuple[Float[Array, "3"], Scalar]:
+        """D ∂D/∂w, and D."""
+        turned, pulled = jax.vjp(lambda w: body.velocities(r, w, jnp.zeros_like(rdot)), w)
+        forces: Float[Array, "L 3"] = jnp.where(rests, body.forces(turned), 0.0)
+        power: Scalar = jnp.sum(forces * turned)
+        return power * pulled(forces)[0], power
+
+    is_free = jnp.all(pulling == 0)
+    asked = jnp.where(is_free, jnp.ones_like(pulling), pulling)
+    most: Scalar = holding(root(lambda w: holding(w)[0], asked, asked))[1]
+    return is_free | (most <= 1)
+
+
+def linear_velocity(
+    body: AbstractResistedLinks, drag: Float[Array, "2"], r: Float[Array, " m"], rdot: Float[Array, " m"]
+) -> Float[Array, "3"]:
+    """The velocity of a body under a linear drag along and across its links, where Newton's method begins."""
+    drags = slender_drags(body.lengths, drag[0], drag[1], drag[1])
+
+    def resisting(xi: Float[Array, "3"]) -> Float[Array, "3"]:
+        velocities, pulled = jax.vjp(lambda xi: body.velocities(r, xi, rdot), xi)
+        return pulled(drags * velocities)[0]
+
+    zero = jnp.zeros(3, rdot.dtype)
+    return -solve(jax.jacfwd(resisting)(zero), resisting(zero))
+
+
+def hinge_names(lengths: Float[Array, " L"]) -> tuple[str, ...]:
+    """The names of the hinge angles of a chain."""
+    return tuple(f"hinge angle {i + 1} (rad)" for i in range(lengths.size - 1))
+
+
+def check_links(owner: str, lengths: Float[Array, " L"], name: str, pair: Float[Array, "2"]) -> None:
+    """Raise ValueError unless there are two lengths or more, and a pair of numbers along and across, all positive."""
+    if len(jnp.shape(lengths)) != 1 or jnp.size(lengths) < 2:
+        raise ValueError(f"{owner}: lengths must be two numbers or more, got shape {jnp.shape(lengths)}.")
+    require_shape(owner, f"{name} (along and across a link)", pair, (2,))
+    require_positive(owner, lengths=lengths, **{name: pair})

@@ -1,0 +1,289 @@
+"""Bodies that balance forces which are not linear in the velocities: the balance, its derivatives, where it leads."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from helpers.cases import case
+from scipy.integrate import quad
+from scipy.optimize import minimize
+
+import geodyn as gd
+from geodyn._locomotion.connections.force_balance import MeanMetric
+from geodyn._locomotion.swimmers.nonlinear_drag import dry_integral, line_integral
+
+CASE = case("E05")
+SHAPE, RATE = jnp.array([0.4, -0.9]), jnp.array([1.0, 0.3])
+CIRCLE = gd.FourierStroke.circle(1.0)
+# The tail sticks to the ground here, while both hinges turn.
+STUCK = 0.03515625
+
+
+def net(body, stroke, steps):
+    g = np.asarray(gd.holonomy(body, stroke, steps=steps))
+    return np.array([g[0, 2], g[1, 2], np.arctan2(g[1, 0], g[0, 0])])
+
+
+def power_by_quadrature(r, xi, rdot, mu, power):
+    """Of three links of length 1, in the frame of the middle one, from the velocities of their points; by numpy and
+    scipy alone."""
+    total = 0.0
+    for side in (-1, 0, 1):
+        hinge = np.array([side / 2, 0.0])
+        angle = (-r[0], 0.0, r[1])[side + 1]
+        turning = xi[2] + (-rdot[0], 0.0, rdot[1])[side + 1]
+        along, across = np.array([np.cos(angle), np.sin(angle)]), np.array([-np.sin(angle), np.cos(angle)])
+        of_hinge = np.array([xi[0], xi[1]]) + xi[2] * np.array([-hinge[1], hinge[0]])
+        v_t, v_n = of_hinge @ along, of_hinge @ across
+        low, high = (-0.5, 0.5) if side == 0 else (0.0, float(side)) if side > 0 else (-1.0, 0.0)
+        zero = -v_n / turning if turning else low
+        inside = [zero] if low < zero < high else None
+
+        def density(s, v_t=v_t, v_n=v_n, turning=turning):
+            return ((mu[0] * v_t) ** 2 + (mu[1] * (v_n + turning * s)) ** 2) ** (power / 2)
+
+        total += quad(density, low, high, points=inside, epsabs=1e-12, epsrel=1e-12)[0]
+    return total
+
+
+@pytest.mark.parametrize("e", [-0.45, -0.15, 0.3])
+@pytest.mark.parametrize("y, a", [(0.99, 1.0), (1.01, 1.0), (1.0, 1e-2), (-2.0, 0.5)])
+def test_integrals_along_a_line(e, y, a):
+    """Against scipy's quadrature, 1e-13; derivatives by y, a and e against differences."""
+    point = min(abs(a), abs(y)) * np.sign(y)
+    known = quad(lambda x: (a * a + x * x) ** e, 0, y, epsabs=1e-14, epsrel=1e-12, points=[point], limit=200)[0]
+
+    def integral(y, a, e):
+        return line_integral(y[None], a[None], e)[0]
+
+    numbers = jnp.array(y), jnp.array(a), jnp.array(e)
+    np.testing.assert_allclose(integral(*numbers), known, rtol=1e-11)
+    for i, slope in enumerate(jax.grad(integral, (0, 1, 2))(*numbers)):
+        h = 1e-6 * (1.0 if i == 2 else abs(numbers[i]))
+        ends = [integral(*(x + sign * h if i == j else x for j, x in enumerate(numbers))) for sign in (1, -1)]
+        np.testing.assert_allclose(slope, (ends[0] - ends[1]) / (2 * h), rtol=1e-6, atol=1e-8)
+
+
+def test_the_integral_of_dry_friction_is_a_limit():
+    y, a = jnp.array([0.3, 2.0, -4.0]), jnp.array([1.0, 0.5, 1e-3])
+    np.testing.assert_allclose(dry_integral(y, a), np.arcsinh(y / a), rtol=1e-14)
+    nearly = line_integral(y, a, jnp.array(-0.4999))
+    np.testing.assert_allclose(dry_integral(y, a), nearly, rtol=2e-3)
+
+
+@pytest.mark.long
+def test_of_degree_two_it_is_the_linear_drag():
+    """Velocity and power of `NLink`, with drags 1 and 2: measured 1e-16."""
+    body, linear = gd.swimmers.PowerLawLinks(power=2.0), gd.swimmers.NLink([1.0, 1.0, 1.0])
+    np.testing.assert_allclose(body.velocity(SHAPE, RATE), linear.velocity(SHAPE, RATE), rtol=1e-13)
+    np.testing.assert_allclose(gd.costs.energy(body, SHAPE, RATE), gd.costs.energy(linear, SHAPE, RATE), rtol=1e-13)
+    np.testing.assert_allclose(gd.shape_metric(MeanMetric(body), SHAPE), gd.shape_metric(linear, SHAPE), rtol=1e-10)
+    np.testing.assert_allclose(gd.efficiency(body, CIRCLE), gd.efficiency(linear, CIRCLE), rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    "power", [pytest.param(p, marks=[pytest.mark.long] * (p != 1.7)) for p in (1.0, 1.2, 1.7, 2.5)]
+)
+def test_the_power_is_least(power):
+    """Against a quadrature of the velocities of all points by scipy, and its least value by Nelder and Mead."""
+    mu = 1.0, 1.4
+    body = gd.swimmers.DryLinks(friction=mu)
+    if power > 1:
+        body = gd.swimmers.PowerLawLinks(drag=np.array(mu) ** power, power=power)
+    xi = np.asarray(body.velocity(SHAPE, RATE))
+
+    def powers(xi):
+        return power_by_quadrature(SHAPE, xi, RATE, mu, power)
+
+    assert body.dissipation(SHAPE, jnp.asarray(xi), RATE) == pytest.approx(powers(xi), rel=1e-11)
+    found = minimize(powers, xi + 0.01, method="Nelder-Mead", options={"xatol": 1e-8, "fatol": 1e-14})
+    np.testing.assert_allclose(xi, found.x, atol=2e-6)
+    assert powers(xi) <= found.fun + 1e-13
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("body", [gd.swimmers.PowerLawLinks(), gd.swimmers.DryLinks()], ids=["power", "dry"])
+def test_the_law(body):
+    """Of degree one and odd in r', at rest with the shape; derivatives in both modes against differences: 1e-7."""
+    xi = body.velocity(SHAPE, RATE)
+    np.testing.assert_allclose(body.velocity(SHAPE, 3 * RATE), 3 * xi, rtol=1e-12)
+    np.testing.assert_allclose(body.velocity(SHAPE, -RATE), -xi, rtol=1e-12)
+    assert np.all(body.velocity(SHAPE, 0 * RATE) == 0)
+    assert np.isnan(jax.jacfwd(body.velocity, 1)(SHAPE, 0 * RATE)).all()
+    for argument in (0, 1):
+        forwards = jax.jacfwd(body.velocity, argument)(SHAPE, RATE)
+        np.testing.assert_allclose(forwards, jax.jacrev(body.velocity, argument)(SHAPE, RATE), rtol=1e-9, atol=1e-12)
+        for j, change in enumerate(1e-6 * np.eye(2)):
+            ends = [
+                body.velocity(*(x + sign * change if i == argument else x for i, x in enumerate((SHAPE, RATE))))
+                for sign in (1, -1)
+            ]
+            np.testing.assert_allclose(forwards[:, j], (ends[0] - ends[1]) / 2e-6, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.long
+def test_it_follows_the_numbers_of_the_body():
+    """The derivative of a displacement by the drags, the power and a length, against differences: 1e-6."""
+
+    def moved(drag, power, length):
+        lengths = jnp.stack([jnp.ones(()), length, jnp.ones(())])
+        body = gd.swimmers.PowerLawLinks(lengths, drag, power)
+        return gd.holonomy(body, CIRCLE, steps=32)[0, 2]
+
+    numbers = jnp.array([1.0, 2.0]), jnp.array(1.7), jnp.array(1.1)
+    slopes = jax.jit(jax.grad(moved, (0, 1, 2)))(*numbers)
+    for i, slope in enumerate(slopes):
+        change = 1e-5 * (jnp.array([0.0, 1.0]) if i == 0 else jnp.ones(()))
+        ends = [moved(*(x + sign * change if i == j else x for j, x in enumerate(numbers))) for sign in (1, -1)]
+        np.testing.assert_allclose(jnp.ravel(slope)[-1], (ends[0] - ends[1]) / 2e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("row", CASE["power_law"]["rows"], ids=lambda row: str(row["power"]))
+def test_power_law_against_the_reference(row):
+    """A circle, by numpy and scipy alone; the integral over time converges slowly, since links stop sliding along
+    themselves at moments. Measured 5e-15 for the degree 2, 5e-9 for 1.7 with 1024 steps."""
+    body = gd.swimmers.PowerLawLinks(drag=np.array(row["mu"]) ** row["power"], power=row["power"])
+    stroke = gd.FourierStroke.circle(row["radius"], centre=row["centre"])
+    np.testing.assert_allclose(net(body, stroke, 1024), row["net"], atol=1e-8)
+
+
+@pytest.mark.parametrize("row", CASE["dry_ground"]["rows"])
+def test_dry_ground_against_the_reference(row):
+    """The reference is right to 1e-4."""
+    body = gd.swimmers.DryLinks(friction=row["mu"])
+    stroke = gd.FourierStroke.circle(row["radius"], centre=row["centre"])
+    np.testing.assert_allclose(net(body, stroke, 512), row["net"], atol=CASE["dry_ground"]["tolerance"])
+
+
+def test_a_link_sticks():
+    """The tail is at rest, any other motion takes more power, and the derivative is that of a tail at rest."""
+    body = gd.swimmers.DryLinks()
+    r, rdot = CIRCLE(STUCK), jax.jacfwd(CIRCLE)(STUCK)
+    xi = body.velocity(r, rdot)
+    np.testing.assert_allclose(body.velocities(r, xi, rdot)[0], 0, atol=1e-14)
+    least = power_by_quadrature(r, np.asarray(xi), rdot, (1.0, 2.0), 1.0)
+    for direction in np.random.default_rng(0).normal(size=(40, 3)):
+        step = 1e-4 * direction / np.linalg.norm(direction)
+        assert power_by_quadrature(r, np.asarray(xi) + step, rdot, (1.0, 2.0), 1.0) > least
+
+    def tail(rdot):
+        return body.velocities(r, body.velocity(r, rdot), rdot)[0]
+
+    for derivative in (jax.jacfwd, jax.jacrev):
+        np.testing.assert_allclose(derivative(tail)(rdot), 0, atol=1e-13)
+
+
+def test_links_that_a_locked_hinge_joins_stick_together():
+    """With one hinge at rest two links are one body: together they hold what neither of them could alone."""
+    straight, rdot = jnp.zeros(2), jnp.array([0.0, 1.0])
+    assert np.all(gd.swimmers.DryLinks((2.0, 2.0, 1.0)).velocity(straight, rdot) == 0)
+    assert np.any(gd.swimmers.DryLinks((0.1, 2.0, 1.0)).velocity(straight, rdot) != 0)
+    assert np.any(gd.swimmers.DryLinks((2.0, 0.1, 1.0)).velocity(straight, rdot) != 0)
+
+
+def test_small_loops_that_go_back_and_forth_lead_nowhere():
+    """The law is odd in r': a way and its reverse cancel, at any pace (the theorem of the scallop)."""
+    body = gd.swimmers.PowerLawLinks()
+
+    def reciprocal(t):
+        return jnp.stack([1.0, 0.7]) * jnp.cos(2 * jnp.pi * t + 0.4 * jnp.sin(2 * jnp.pi * t))
+
+    np.testing.assert_allclose(gd.holonomy(body, reciprocal, steps=256), np.eye(3), atol=1e-7)
+
+
+def test_paths_agree():
+    body = gd.swimmers.PowerLawLinks()
+    path = gd.path(body, CIRCLE, steps=64)
+    dense = gd.bundles.dense_path(body, CIRCLE, steps=64)
+    np.testing.assert_allclose(dense(0.25), path[16], atol=1e-12)
+    np.testing.assert_allclose(gd.holonomy(body, CIRCLE, steps=64), path[-1], atol=1e-14)
+
+
+@pytest.mark.weekly
+@pytest.mark.long
+def test_the_best_stroke_of_degree_two_is_that_of_the_linear_drag():
+    """By another program, which knows no connection: cost, price and Wong's equations."""
+    method = gd.Direct(harmonics=4, steps=24)
+    linear = gd.optimal_stroke(gd.swimmers.NLink([1.0, 1.0, 1.0]), displacement=0.05, method=method)
+    found = gd.optimal_stroke(gd.swimmers.PowerLawLinks(power=2.0), linear.stroke, displacement=0.05, method=method)
+    np.testing.assert_allclose(found.cost, linear.cost, rtol=1e-9)
+    np.testing.assert_allclose(found.multiplier, linear.multiplier, rtol=1e-7)
+    np.testing.assert_allclose(found.wong_residual, linear.wong_residual, rtol=1e-3)
+
+
+@pytest.mark.weekly
+@pytest.mark.long
+def test_a_best_stroke_with_corners_is_told():
+    """In a fluid that thins the least of smooth strokes is no optimum: it has a status, and is kept."""
+    body = gd.swimmers.PowerLawLinks(power=1.7)
+    start = gd.FourierStroke([0.0, 0.0], [[-0.3], [0.48]], [[0.38], [0.1]])
+    found = gd.optimal_stroke(body, start, displacement=0.045, method=gd.Direct(harmonics=4, steps=48), throw=False)
+    assert found.result == gd.RESULTS.has_corners
+    assert found.power_variation > 0.05
+    assert gd.cost(body, found.stroke) < 1.9
+
+
+class Beads(gd.bundles.AbstractForceBalance):
+    """Two beads on a line, by what resists them."""
+
+    sign: float = 1.0
+    constant: float = 0.0
+    group: gd.groups.Translation = gd.groups.Translation(1)
+
+    def resistance(self, r, xi, rdot):
+        first = xi + self.constant * jnp.tanh(xi)
+        return self.sign * (first + xi + rdot)
+
+
+class Slow(Beads):
+    depends_on_pace = True
+
+
+class Two(Beads):
+    def resistance(self, r, xi, rdot):
+        return jnp.ones(2)
+
+
+LINE = gd.strokes.OpenStroke([0.0], [1.0], [[0.0]])
+
+
+def test_a_body_by_its_resistance():
+    """It has a way, and costs nothing that it could say."""
+    assert gd.holonomy(Beads(), LINE)[0, 1] == pytest.approx(-0.5)
+    with pytest.raises(ValueError, match="Beads does not say what power it dissipates"):
+        gd.cost(Beads(), LINE)
+
+
+def test_a_body_whose_pace_matters():
+    """It is refused unless it says so; then the velocity is where the forces balance at this pace."""
+    with pytest.raises(ValueError, match="the pace matters"):
+        gd.holonomy(Beads(constant=1.0), LINE)
+    xi = Slow(constant=1.0).velocity(jnp.zeros(1), jnp.ones(1))
+    assert np.tanh(xi[0]) + 2 * xi[0] + 1 == pytest.approx(0, abs=1e-14)
+    assert np.isfinite(gd.holonomy(Slow(constant=1.0), LINE)).all()
+
+
+WRONG = {
+    "pushes": (lambda: gd.holonomy(Beads(sign=-1.0), LINE), "pushes the body instead of resisting it"),
+    "two forces": (lambda: gd.holonomy(Two(), LINE), r"resistance must have the shape \(1,\)"),
+    "a power": (lambda: gd.swimmers.PowerLawLinks(power=1.0), "power must be from 1.001 to 2.999, got 1.0"),
+    "one drag": (lambda: gd.swimmers.PowerLawLinks(drag=[1.0, 2.0, 3.0]), "drag"),
+    "no friction": (lambda: gd.swimmers.DryLinks(friction=[0.0, 1.0]), "friction must be positive"),
+    "one link": (lambda: gd.swimmers.DryLinks([1.0]), "lengths must be two numbers or more"),
+    "curvature": (lambda: gd.curvature(gd.swimmers.DryLinks(), [0.1, 0.2]), "swimmer"),
+    "one pace": (
+        lambda: gd.optimal_stroke(gd.swimmers.DryLinks(), displacement=0.1),
+        "is the same at any pace, since its forces do not depend on the speed",
+    ),
+    "a method": (
+        lambda: gd.optimal_stroke(gd.swimmers.PowerLawLinks(), displacement=0.1, method=gd.Wong()),
+        "which has no connection",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_input(name):
+    call, message = WRONG[name]
+    with pytest.raises(ValueError, match=message):
+        call()

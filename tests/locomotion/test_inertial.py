@@ -1,0 +1,102 @@
+"""Swimmers with inertia and drag at once: the limits in which one of them is left, and a closed form between."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from geodyn._integrators.integrate import integrate
+from geodyn._integrators.step.methods import RadauIIA
+from geodyn._locomotion.motion.holonomy import holonomy
+from geodyn._locomotion.motion.inertial import InertialSwimmer
+from geodyn._locomotion.motion.periodic import periodic_motion
+from geodyn._locomotion.strokes.stroke import FourierStroke
+from geodyn._locomotion.swimmers.free_bodies import FallingCat, FloatingLinks
+from geodyn._locomotion.swimmers.links import NLink, Purcell, SymmetricPurcell
+from geodyn._locomotion.swimmers.passive import Passive
+from geodyn._locomotion.swimmers.perfect_fluid import FluidLinks
+
+CIRCLE = FourierStroke.circle(1.0)
+SINE = FourierStroke([0.1], [[0.0]], [[0.8]])
+
+
+RODS = FloatingLinks((1.0, 0.8, 1.2), (1.0, 2.0, 0.7))
+
+
+@pytest.mark.parametrize("body", [FluidLinks(), pytest.param(RODS, marks=pytest.mark.long)], ids=["fish", "rods"])
+def test_without_drag(body):
+    """It moves by the connection of its kinetic energy, but for what is proportional to the drag: halving the drag
+    halves that, to a part in a thousand."""
+    known = holonomy(body, CIRCLE)
+
+    def beyond(drag):
+        system = InertialSwimmer(body, Purcell(body.lengths, drag=drag), CIRCLE, 2.0)
+        motion = integrate(system, *system.start(), t1=2.0, steps=60)
+        return np.asarray(system.pose(motion.q[-1]) - known)
+
+    large, small = beyond(2e-5), beyond(1e-5)
+    assert np.max(np.abs(large)) > 1e-6
+    np.testing.assert_allclose(2 * small, large, atol=1e-3 * np.max(np.abs(large)))
+
+
+def test_without_inertia():
+    """It settles to the periodic motion of its drag and springs, but for what is proportional to its density:
+    halving that halves it, to a part in a hundred."""
+    body, period, steps = Passive(Purcell(), [1], 1.0, rest=0.1, damping=0.02), 3.0, 80
+    known = periodic_motion(body, SINE, period)
+
+    def beyond(density):
+        system = InertialSwimmer(FluidLinks(density=density), body, SINE, period)
+        start = system.start()
+        motion = integrate(system, *start, t1=3 * period, steps=3 * steps, method=RadauIIA(3))
+        before, after = system.pose(motion.q[-1 - steps]), system.pose(motion.q[-1])
+        moved = jnp.linalg.inv(before) @ after - known.displacement
+        np.testing.assert_allclose(system.shape(0.0, start[0]), [0.1, 0.1])
+        return np.append(np.asarray(moved).ravel(), motion.q[-1, 3] - known.stroke(0.0)[1])
+
+    large, small = beyond(2e-3), beyond(1e-3)
+    assert np.max(np.abs(large)) > 1e-5
+    np.testing.assert_allclose(2 * small, large, atol=1e-2 * np.max(np.abs(large)))
+
+
+def test_a_straight_body_coasts():
+    """Along itself it comes to rest as `x = m/c (1 − exp(−c t/m))`; and what it loses is what drag dissipates."""
+    fish, drag = FluidLinks(density=2.0), NLink([1.0, 1.0, 1.0], drag=0.3)
+    still = FourierStroke([0.0, 0.0], [[0.0], [0.0]], [[0.0], [0.0]])
+    system = InertialSwimmer(fish, drag, still, 1.0)
+    angle = 0.7
+    ahead = jnp.array([np.cos(angle), np.sin(angle), 0.0])
+    motion = integrate(system, jnp.array([0.5, 0.0, angle]), ahead, t1=2.0, steps=40)
+    mass, resistance = float(jnp.sum(fish.inertias[:, 0])), 3 * 0.3
+    way = mass / resistance * (1 - np.exp(-resistance * 2.0 / mass))
+    np.testing.assert_allclose(motion.q[-1] - motion.q[0], way * ahead, atol=1e-9)
+
+
+@pytest.mark.long
+def test_energy_is_what_was_not_dissipated():
+    """A body that is pushed while its motor holds, with a spring that swings: to the order of the quadrature."""
+    still = FourierStroke([0.6], [[0.0]], [[0.0]])
+    system = InertialSwimmer(FluidLinks(), Passive(Purcell(drag=0.1), [1], 0.5), still, 1.0)
+    q0, _ = system.start([0.9])
+    motion = integrate(system, q0, jnp.array([0.3, -0.2, 0.5, 0.4]), t1=2.0, steps=200)
+    power = np.array([2 * system.rayleigh_at(t, q, v) for t, q, v in zip(motion.t, motion.q, motion.v)])
+    h = 0.01
+    spent = h / 3 * (power[0] + power[-1] + 4 * power[1:-1:2].sum() + 2 * power[2:-1:2].sum())
+    np.testing.assert_allclose(motion.energy[0] - motion.energy[-1], spent, rtol=1e-6)
+    assert spent > 0.1 * motion.energy[0]
+
+
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (lambda: InertialSwimmer(FluidLinks(), SymmetricPurcell(), CIRCLE, 1.0), "the same group, got SE2 of"),
+        (lambda: InertialSwimmer(FluidLinks(), Purcell(), CIRCLE, 0.0), "period must be positive"),
+        (lambda: InertialSwimmer(FluidLinks(), Purcell(), SINE, 1.0), "inertia has other shapes than the 1 driven"),
+        (lambda: InertialSwimmer(FluidLinks(), NLink([1.0] * 4), CIRCLE, 1.0), "drag has other shapes"),
+        (lambda: InertialSwimmer(FallingCat(), Purcell(), CIRCLE, 1.0), "the same group, got SO3"),
+        (lambda: InertialSwimmer(Purcell(), Purcell(), CIRCLE, 1.0), "inertia must be a DeformableBody"),
+        (lambda: InertialSwimmer(FluidLinks(), Purcell(), CIRCLE, 1.0).start([1.0]), "passive must be 0 numbers"),
+    ],
+)
+def test_refusals(make, message, as_users_run):
+    with pytest.raises(ValueError, match=message):
+        make()
