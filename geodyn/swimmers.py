@@ -4,7 +4,7 @@ from geodyn._locomotion.swimmers.continuous import Serpenoid
 from geodyn._locomotion.swimmers.curved_space import AbstractPointMasses, PointMasses, TwoLegged
 from geodyn._locomotion.swimmers.free_bodies import Beanie, FallingCat, FloatingLinks, PendulumRaft, Satellite
 from geodyn._locomotion.swimmers.links import Modes, NLink, Purcell, SymmetricPurcell
-from geodyn._locomotion.swimmers.nonlinear_drag import AbstractResistedLinks, DryLinks, PowerLawLinks
+from geodyn._locomotion.swimmers.nonlinear_drag import AbstractResistedLinks, CarreauLinks, DryLinks, PowerLawLinks
 from geodyn._locomotion.swimmers.passive import Passive
 from geodyn._locomotion.swimmers.perfect_fluid import AbstractFluidLinks, FluidLinks
 from geodyn._locomotion.swimmers.spheres import PushMePullYou, ThreeSphere
@@ -15,6 +15,7 @@ __all__ = [
     "AbstractPointMasses",
     "AbstractResistedLinks",
     "Beanie",
+    "CarreauLinks",
     "DryLinks",
     "FallingCat",
     "FloatingLinks",

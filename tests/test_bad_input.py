@@ -94,7 +94,7 @@ WRONG = {
     "no name": (lambda: gd.strokes.load_stroke(""), "path must be a path, got ''"),
     "a folder": (lambda: gd.load("/"), "path must be the name of a file, not of a folder"),
     "no space": (lambda: gd.distance(None, Q[0], Q[1]), "space must be a Metric .*got None"),
-    "a swimmer that is text": (lambda: gd.holonomy("text", RIGHT), "swimmer must be a Connection .*got 'text'"),
+    "a swimmer that is text": (lambda: gd.holonomy("text", RIGHT), "swimmer must be a Locomotion .*got 'text'"),
     "a pair of no points": (
         lambda: gd.plot.separation(run(), [(0, 9)]),
         "pairs must be the number of one of the 2 points",

@@ -15,10 +15,13 @@ from geodyn._catalogue.bodies import BODIES
 from geodyn._catalogue.options import body_of, parse
 from geodyn._control.search.strokes import checked_displacement
 
-OWN = ("PointMasses", "Modes")
+OWN = ("PointMasses", "Modes", "Passive")
 """What needs a function or a body of the user's: for these there is module:class."""
 
-ALL = [name for name in gd.swimmers.__all__ if not name.startswith("Abstract") and name not in OWN]
+WITHOUT_CONNECTION = ("CarreauLinks", "DryLinks", "PowerLawLinks")
+"""Bodies without a connection, of which the command line and the studio would have nothing to draw."""
+
+ALL = [name for name in gd.swimmers.__all__ if not name.startswith("Abstract") and name not in OWN + WITHOUT_CONNECTION]
 
 
 def test_every_swimmer_has_a_name(capsys):

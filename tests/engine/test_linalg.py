@@ -30,6 +30,17 @@ def test_inverses_of_many_at_once():
     np.testing.assert_allclose(jax.jit(jax.vmap(jax.vmap(inverse)))(a), np.linalg.inv(a), rtol=1e-10)
 
 
+def test_an_infinite_slope_ends_no_search():
+    """There Newton's step is 0 at any distance from the root. A root that is met exactly is one all the same."""
+
+    def bent(x):
+        return jnp.sign(x) * jnp.sqrt(jnp.abs(x))
+
+    assert np.isnan(root(bent, jnp.ones(1), jnp.zeros(1))).all()
+    assert root(bent, jnp.zeros(1), jnp.zeros(1)) == 0
+    np.testing.assert_allclose(root(bent, 2 * jnp.ones(1), jnp.ones(1)), 4.0, rtol=1e-14)
+
+
 def test_a_root_that_is_none_is_nan():
     assert np.isnan(root(lambda x: x**2, -jnp.ones(1), jnp.ones(1))).all()
     np.testing.assert_allclose(root(lambda x: x**2, 2 * jnp.ones(1), jnp.ones(1)), np.sqrt(2.0), rtol=1e-15)

@@ -121,6 +121,27 @@ def test_the_law(body):
             np.testing.assert_allclose(forwards[:, j], (ends[0] - ends[1]) / 2e-6, rtol=1e-6, atol=1e-8)
 
 
+def test_a_fluid_that_thins_at_some_speed():
+    """A linear drag far below the speed, a power law far above; between, a balance of the forces on all points."""
+    linear, law = gd.swimmers.NLink([1.0, 1.0, 1.0]), gd.swimmers.PowerLawLinks(drag=[1.0, 2.0**0.7], power=1.4)
+    slow, fast = (gd.swimmers.CarreauLinks(speed=speed, power=1.4) for speed in (1e4, 1e-7))
+    np.testing.assert_allclose(slow.velocity(SHAPE, RATE), linear.velocity(SHAPE, RATE), rtol=1e-7)
+    np.testing.assert_allclose(fast.velocity(SHAPE, RATE), law.velocity(SHAPE, RATE), rtol=1e-7)
+
+    body = gd.swimmers.CarreauLinks(speed=0.5, power=1.4)
+    velocities = jnp.array([[0.3, -0.2, 0.9], [0.0, 0.4, 0.01], [-0.1, 0.0, 2.0]])
+    for found, (v_t, v_n, turning) in zip(body.forces(velocities), np.asarray(velocities), strict=True):
+
+        def stress(s, across, arm, v_t=v_t, v_n=v_n, turning=turning):
+            at = v_n + turning * s
+            factor = (1 + (v_t**2 + 2 * at**2) / 0.25) ** -0.3
+            return (2 * at if across else v_t) * factor * (s if arm else 1.0)
+
+        known = [quad(stress, -0.5, 0.5, kind, epsabs=1e-14)[0] for kind in ((0, 0), (1, 0), (1, 1))]
+        np.testing.assert_allclose(found, known, rtol=1e-12, atol=1e-14)
+    assert not np.allclose(body.velocity(SHAPE, 2 * RATE), 2 * body.velocity(SHAPE, RATE), rtol=1e-3)
+
+
 @pytest.mark.long
 def test_it_follows_the_numbers_of_the_body():
     """The derivative of a displacement by the drags, the power and a length, against differences: 1e-6."""
@@ -244,7 +265,25 @@ class Two(Beads):
         return jnp.ones(2)
 
 
+class Thinning(gd.bundles.AbstractForceBalance):
+    """Two beads on a line by the power that they dissipate, whose slope is infinite where one rests."""
+
+    drag: float = 2.0
+    group: gd.groups.Translation = gd.groups.Translation(1)
+
+    def dissipation(self, r, xi, rdot):
+        return jnp.abs(xi[0]) ** 1.5 + self.drag * jnp.abs(xi[0] + rdot[0]) ** 1.5
+
+    def guess(self, r, rdot):
+        return jnp.zeros(1)
+
+
 LINE = gd.strokes.OpenStroke([0.0], [1.0], [[0.0]])
+
+
+def test_a_start_with_an_infinite_slope_is_no_root():
+    """There a step of Newton's is 0, which must not count as the end: NaN, where the root −0.8 was not looked for."""
+    assert np.isnan(Thinning().velocity(jnp.zeros(1), jnp.ones(1))).all()
 
 
 def test_a_body_by_its_resistance():
@@ -271,6 +310,10 @@ WRONG = {
     "no friction": (lambda: gd.swimmers.DryLinks(friction=[0.0, 1.0]), "friction must be positive"),
     "one link": (lambda: gd.swimmers.DryLinks([1.0]), "lengths must be two numbers or more"),
     "curvature": (lambda: gd.curvature(gd.swimmers.DryLinks(), [0.1, 0.2]), "swimmer"),
+    "no towing": (
+        lambda: gd.efficiency(gd.swimmers.CarreauLinks(), CIRCLE),
+        "the power of CarreauLinks depends on the pace",
+    ),
     "one pace": (
         lambda: gd.optimal_stroke(gd.swimmers.DryLinks(), displacement=0.1),
         "is the same at any pace, since its forces do not depend on the speed",

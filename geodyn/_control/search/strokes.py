@@ -348,7 +348,7 @@ def efficiency(
         The efficiency, a number without unit.
 
     Raises:
-        ValueError: for a swimmer that has no `towing_drag`, without `drag`.
+        ValueError: for a swimmer that has no `towing_drag`, without `drag`, and for one whose pace matters.
 
     Example:
         >>> swimmer, stroke = gd.swimmers.Purcell(lengths=(1.0, 1.0, 1.0), drag=1.0), gd.FourierStroke.circle(1.0)
@@ -360,6 +360,11 @@ def efficiency(
     Source:
         Tam & Hosoi, *PRL* 98 (2007) 068105.
     """
+    if isinstance(swimmer, AbstractForceBalance) and swimmer.depends_on_pace:
+        raise ValueError(
+            f"efficiency: the power of {type(swimmer).__name__} depends on the pace of the stroke, so that there is no"
+            " towing drag to compare with; compare gd.cost and gd.holonomy."
+        )
     if drag is None:
         drag = swimmer.towing_drag
     if drag is None:

@@ -30,7 +30,10 @@ def root(
     function = eqx.filter_closure_convert(function, start)
     fixed, still, *begin = without_derivatives((function, target, start, size))
     near = _settled(fixed, still, *begin)
-    return with_derivative(function, near + _changes(fixed, still, near)[0], target)
+    last = _changes(fixed, still, near)[0]
+    # Where a slope is infinite at a root that was met exactly, there is no last step.
+    last = jnp.where(jnp.isnan(last) & (fixed(near) == still), 0.0, last)
+    return with_derivative(function, near + last, target)
 
 
 def without_derivatives(tree: PyTree) -> PyTree:
@@ -58,9 +61,11 @@ def _(primals, tangents):
 
 
 def _changes(function, target, x):
-    """The Newton step, and the x that would reach the target if the function were linear."""
+    """The Newton step, the x that would reach the target if the function were linear, and whether all slopes are
+    finite: an infinite one makes a step of 0 anywhere."""
     jacobian = jax.jacfwd(function)(x)
-    return solve(jacobian, target - function(x)), solve(jacobian, target)
+    steady = jnp.all(jnp.isfinite(jacobian))
+    return solve(jacobian, target - function(x)), solve(jacobian, target), steady
 
 
 def _settled(function, target, start, size):
@@ -74,9 +79,10 @@ def _settled(function, target, start, size):
 
     def improve(state):
         x, far, part, _, count = state
-        change, linear = _changes(function, target, x)
+        change, linear, steady = _changes(function, target, x)
         small = jnp.finfo(x.dtype).eps ** 0.75 * (size + largest(x) + largest(linear))
-        done = jnp.isfinite(small) & (largest(change) <= small)  # If the slope vanishes both are infinite.
+        settled = steady & jnp.isfinite(small) & (largest(change) <= small)  # If the slope vanishes both are infinite.
+        done = settled | (far == 0)
         trial = x + part * change
         left = distance(trial)
         nearer = left < far

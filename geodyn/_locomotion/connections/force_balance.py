@@ -41,9 +41,11 @@ class AbstractForceBalance(AbstractLocomotion):
       body has a way along a stroke, but costs nothing.
 
     Then ξ is of degree one in r', so that a stroke leads to the same place at any pace; this is checked at a few
-    shapes. Where it is not so, the class says `depends_on_pace = True`, and a stroke is taken to last the time 1. Where
-    forces jump, since parts of the body stick to the ground, the balance may have no solution: then ξ is NaN;
-    `gd.swimmers.DryLinks` knows the links that stick.
+    shapes. Where it is not so, the class says `depends_on_pace = True`, and a stroke is taken to last the time 1.
+
+    A class may also define `guess(r, rdot) -> [k]`, the velocity at which Newton's method starts. Where forces jump,
+    since parts of the body can stick to the ground, the balance may have no solution, and ξ is NaN, unless the class
+    defines `held(r, rdot) -> (whether a part sticks, ξ[k] if it does)`, as `gd.swimmers.DryLinks` does.
 
     `gd.path`, `gd.holonomy`, `gd.bundles.dense_path`, `gd.cost`, `gd.efficiency` and `gd.optimal_stroke` take such a
     body. It has no connection and no curvature. A small loop with corners, such as a triangle, moves it in the first
@@ -69,24 +71,13 @@ class AbstractForceBalance(AbstractLocomotion):
     """
 
     depends_on_pace: ClassVar[bool] = False
-
-    def dissipation(self, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]) -> Scalar:
-        """The power dissipated at shape r, body velocity ξ and shape rate r'; any consistent units."""
-        raise ValueError(
-            f"{type(self).__name__} does not say what power it dissipates: define dissipation(r, xi, rdot) -> number;"
-            " costs need it, and so do motions if there is no resistance(r, xi, rdot)."
-        )
-
-    def resistance(self, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]) -> Float[Array, " k"]:
-        """The forces and torques that resist the body velocity ξ, up to a factor: the slope of the dissipation."""
-        return jax.grad(lambda xi: _dissipation(self, r, xi, rdot))(xi)
-
-    def guess(self, r: Float[Array, " m"], rdot: Float[Array, " m"]) -> Float[Array, " k"]:
-        """The velocity at which Newton's method starts, of degree one in r'; default 0."""
-        return jnp.zeros(self.group.dim, rdot.dtype)
+    dissipation: ClassVar[Callable[..., Scalar] | None] = None
+    resistance: ClassVar[Callable[..., Array] | None] = None
+    guess: ClassVar[Callable[..., Array] | None] = None
+    held: ClassVar[Callable[..., tuple[Array, Array]] | None] = None
 
     def velocity(self, r, rdot):
-        return solved(balanced, self, r, rdot)
+        return _velocity(self, r, rdot)
 
     def degree(self, r: Float[Array, " m"]) -> Scalar:
         """The degree p of the dissipation in the velocities, at the shape r: 1 for dry friction, 2 for linear drag."""
@@ -109,35 +100,57 @@ def velocity_and_power(
     return xi, _dissipation(swimmer, r, xi, rdot)
 
 
-def balanced(body: AbstractForceBalance, r: Float[Array, " m"], rdot: Float[Array, " m"]) -> Float[Array, " k"]:
-    """The velocity at which the resistance of a body vanishes."""
-
-    def forces(xi: Float[Array, " k"]) -> Float[Array, " k"]:
-        return _resistance(body, r, xi, rdot)
-
-    return root(forces, jnp.zeros(body.group.dim, r.dtype), body.guess(r, rdot))
-
-
 @jit
-def solved(
-    balance: Callable, body: AbstractForceBalance, r: Float[Array, " m"], rdot: Float[Array, " m"]
-) -> Float[Array, " k"]:
-    """The velocity `balance(body, r, rdot)`; 0, without a derivative, where the shape rests."""
-    xi = native_of(balance, body, r, rdot)
+def _velocity(body: AbstractForceBalance, r: Float[Array, " m"], rdot: Float[Array, " m"]) -> Float[Array, " k"]:
+    """The velocity of a body; 0, without a derivative, where its shape rests."""
+    xi = native_of(_balanced, body, r, rdot)
     rests = jnp.all(rdot == 0)
     return no_derivative_where(rests, jnp.where(rests, jnp.zeros_like(xi), xi), (xi, rdot))
 
 
+def _balanced(body: AbstractForceBalance, r: Float[Array, " m"], rdot: Float[Array, " m"]) -> Float[Array, " k"]:
+    """The velocity at which the resistance of a body vanishes, or at which a part of it is held."""
+    zero = jnp.zeros(body.group.dim, r.dtype)
+    start = _start(body, r, rdot)
+    if body.held is None:
+        return root(lambda xi: _resistance(body, r, xi, rdot), zero, start)
+    holds, resting = body.held(r, rdot)
+
+    def missing(xi: Float[Array, " k"]) -> Float[Array, " k"]:
+        """The resistance of a body that slides; of one that is held, what its velocity differs by."""
+        return jnp.where(holds, xi - resting, _resistance(body, r, xi, rdot))
+
+    return root(missing, zero, jnp.where(holds, resting, start))
+
+
+def _start(body, r, rdot) -> Float[Array, " k"]:
+    """Where Newton's method starts: by default in no particular direction, since at 0 parts of the body may rest, where
+    forces have no slope."""
+    if body.guess is not None:
+        return body.guess(r, rdot)
+    return 0.1 * jnp.max(jnp.abs(rdot)) * trial_velocity(body.group.dim, rdot.dtype)
+
+
 def _dissipation(body, r, xi, rdot) -> Scalar:
-    return one_number("dissipation", returned(f"{type(body).__name__}.dissipation", body.dissipation, r, xi, rdot))
+    name = type(body).__name__
+    if body.dissipation is None:
+        raise ValueError(
+            f"{name} does not say what power it dissipates: define dissipation(r, xi, rdot) -> number; costs need it,"
+            " and so do motions if there is no resistance(r, xi, rdot)."
+        )
+    return one_number("dissipation", returned(f"{name}.dissipation", body.dissipation, r, xi, rdot))
 
 
 def _resistance(body, r, xi, rdot) -> Float[Array, " k"]:
-    forces = returned(f"{type(body).__name__}.resistance", body.resistance, r, xi, rdot)
+    """The forces and torques that resist the body velocity ξ; those of a power up to a factor, as its slope."""
+    if body.resistance is None:
+        return jax.grad(lambda xi: _dissipation(body, r, xi, rdot))(xi)
+    name = type(body).__name__
+    forces = returned(f"{name}.resistance", body.resistance, r, xi, rdot)
     wanted = (body.group.dim,)
     if jnp.shape(forces) != wanted:
         raise ValueError(
-            f"{type(body).__name__}: the resistance must have the shape {wanted}, a force for each coordinate of"
+            f"{name}: the resistance must have the shape {wanted}, a force for each coordinate of"
             f" {type(body.group).__name__}; it has {jnp.shape(forces)}."
         )
     return forces

@@ -18,7 +18,7 @@ from geodyn._foundations.typing import Array, Bool, Float, Int, Number, Scalar
 from geodyn._geometry.groups.rigid import SE2
 from geodyn._locomotion.connections.checks import require_positive, require_shape
 from geodyn._locomotion.connections.connection import slender_drags
-from geodyn._locomotion.connections.force_balance import AbstractForceBalance, solved
+from geodyn._locomotion.connections.force_balance import AbstractForceBalance
 from geodyn._locomotion.connections.linkages import AbstractLinks, chain, link_velocities
 from geodyn._locomotion.strokes.stroke import floating
 
@@ -55,7 +55,7 @@ class AbstractResistedLinks(AbstractLinks, AbstractForceBalance):
         ...         speed = jnp.linalg.norm(velocities[:, :2], axis=1, keepdims=True)
         ...         return jnp.array([[1.0, 5.0, 0.5]]) * speed * velocities
         >>> print(Sailor().velocity(jnp.array([0.3, 0.2]), jnp.array([1.0, 0.0])).round(4))
-        [ 0.0278 -0.0783 -0.2479]
+        [-0.0335 -0.1493  0.2521]
     """
 
     @abstractmethod
@@ -167,9 +167,10 @@ def forces_of_lines(
     across: Number,
     e: Scalar,
     integral: Callable[[Array, Array], Array],
+    floor: Scalar | None = None,
 ) -> Float[Array, "L 3"]:
     """The forces along and across links and the torques that resist their velocities along, across and turning, if a
-    piece ds of a link resists v with the power (k_t² v_t² + k_n² v_n²)^(e + 1) ds.
+    piece ds of a link resists v with the forces (k_t² v_t, k_n² v_n) (f² + k_t² v_t² + k_n² v_n²)^e ds.
 
     Args:
         velocities: of the links along themselves, across themselves and turning.
@@ -178,24 +179,27 @@ def forces_of_lines(
         across: k_n.
         e: exponent.
         integral: (y, a) -> `∫₀^y (a² + x²)^e dx`.
+        floor: f, which makes the forces linear in small velocities; None: 0.
     """
     half = lengths / 2
     a = along * velocities[:, 0]
     c = across * velocities[:, 1]
     w = across * velocities[:, 2]
-    is_parallel = jnp.abs(w) * half <= NEARLY_PARALLEL * jnp.sqrt(jnp.where(a**2 + c**2 == 0, 1.0, a**2 + c**2))
-    is_parallel = is_parallel & ((a**2 + c**2 > 0) | (w == 0))
+    reach = a if floor is None else jnp.sqrt(a**2 + floor**2)
+    middle = reach**2 + c**2
+    is_parallel = jnp.abs(w) * half <= NEARLY_PARALLEL * jnp.sqrt(jnp.where(middle == 0, 1.0, middle))
+    is_parallel = is_parallel & ((middle > 0) | (w == 0))
     turning = jnp.where(is_parallel, 1.0, w)
-    closed = _turning_forces(a, jnp.where(is_parallel, 0.0, c), turning, half, e, integral)
-    swept = _gauss_forces(a, c, jnp.where(is_parallel, w, 0.0), half, e)
+    closed = _turning_forces(a, jnp.where(is_parallel, 0.0, c), turning, half, reach, e, integral)
+    swept = _gauss_forces(a, c, jnp.where(is_parallel, w, 0.0), half, reach, e)
     moments = jnp.where(is_parallel[:, None], swept, closed)
     return moments * jnp.stack([along, across, across])[None]
 
 
-def _turning_forces(a, c, w, half, e, integral) -> Float[Array, "L 3"]:
-    """∫ (a, y, s y) (a² + y²)^e ds with y = c + w s, over the links, in closed form."""
+def _turning_forces(a, c, w, half, reach, e, integral) -> Float[Array, "L 3"]:
+    """∫ (a, y, s y) (reach² + y²)^e ds with y = c + w s, over the links, in closed form."""
     ends = jnp.concatenate([c - w * half, c + w * half])
-    twice = jnp.concatenate([a, a])
+    twice = jnp.concatenate([reach, reach])
     powers = raised(twice**2 + ends**2, e + 1)
 
     def between(values: Float[Array, " n"]) -> Float[Array, " L"]:
@@ -204,15 +208,15 @@ def _turning_forces(a, c, w, half, e, integral) -> Float[Array, "L 3"]:
 
     whole = between(integral(ends, twice)) / w
     first = between(powers) / (2 * (e + 1) * w)
-    second = (between(ends * powers) / w - a**2 * whole) / (2 * e + 3)
+    second = (between(ends * powers) / w - reach**2 * whole) / (2 * e + 3)
     return jnp.stack([a * whole, first, (second - c * first) / w], axis=1)
 
 
-def _gauss_forces(a, c, w, half, e) -> Float[Array, "L 3"]:
+def _gauss_forces(a, c, w, half, reach, e) -> Float[Array, "L 3"]:
     """The same by Gauss's rule, for links whose points all move nearly alike."""
     s = half[:, None] * jnp.asarray(GAUSS_NODES, a.dtype)[None]
     y = c[:, None] + w[:, None] * s
-    density = raised(a[:, None] ** 2 + y**2, e) * half[:, None] * jnp.asarray(GAUSS_WEIGHTS, a.dtype)[None]
+    density = raised(reach[:, None] ** 2 + y**2, e) * half[:, None] * jnp.asarray(GAUSS_WEIGHTS, a.dtype)[None]
     return jnp.stack([jnp.sum(x * density, axis=1) for x in (a[:, None] + 0 * y, y, s * y)], axis=1)
 
 
@@ -240,12 +244,12 @@ class PowerLawLinks(AbstractResistedLinks):
         ValueError: unless there are two lengths or more, all numbers are positive, and the power is in its range.
 
     Example:
-        A fluid that thins leaves less of a stroke.
+        A stroke in two fluids that resist alike at the speed 1.
 
         >>> stroke = gd.FourierStroke.circle(1.0)
         >>> bodies = [gd.swimmers.PowerLawLinks(power=power) for power in (2.0, 1.7)]
         >>> print([f"{gd.holonomy(body, stroke)[0, 2]:.5f}" for body in bodies])
-        ['-0.14850', '-0.12871']
+        ['-0.14850', '-0.15995']
 
     Source:
         Chhabra & Richardson, *Non-Newtonian Flow and Applied Rheology* (2008), chapter 5.
@@ -268,12 +272,7 @@ class PowerLawLinks(AbstractResistedLinks):
 
     def __check_init__(self):
         check_links("PowerLawLinks", self.lengths, "drag", self.drag)
-        power = self.power
-        if not isinstance(power, Tracer) and not 1.001 <= power <= 2.999:
-            raise ValueError(
-                f"PowerLawLinks: power must be from 1.001 to 2.999, got {power}; 2 is a linear drag, and"
-                " gd.swimmers.DryLinks dry friction, whose power is of degree 1."
-            )
+        check_power("PowerLawLinks", self.power)
 
     def links(self, r):
         return chain(self.lengths, r)
@@ -289,6 +288,74 @@ class PowerLawLinks(AbstractResistedLinks):
             return line_integral(y, a, e)
 
         return forces_of_lines(velocities, self.lengths, coefficients[0], coefficients[1], e, integral)
+
+
+@checked
+class CarreauLinks(AbstractResistedLinks):
+    """A chain of slender links in a fluid whose drag is linear at low speeds and a power of the speed at high ones; its
+    shape r is the hinge angles.
+
+    Each piece of a link resists its own velocity, v_t along the link and v_n across it, with the forces
+    `(C_t v_t, C_n v_n) (1 + (v_t² + v_n² C_n/C_t)/speed²)^{(power − 2)/2}` per length. Far below `speed` it is
+    `gd.swimmers.NLink`, far above `gd.swimmers.PowerLawLinks` of the power p. So the pace of a stroke matters: it is
+    taken to last the time 1. The frame sits at the centre of the middle link, the left one of two, and along it. Any
+    consistent units; angles in radians.
+
+    Args:
+        lengths: of the links [L].
+        drag: (C_t, C_n), drags per length along and across a link, at low speeds.
+        speed: of a link along itself, above which the drag is no longer linear.
+        power: p, between 1.001 and 2.999; the force is of degree p − 1 in high velocities.
+        group: `gd.groups.SE2()`, the rigid motions of the plane.
+
+    Raises:
+        ValueError: unless there are two lengths or more, all numbers are positive, and the power is in its range.
+
+    Example:
+        A fast stroke thins the fluid, and leads less far than a slow one.
+
+        >>> body, stroke = gd.swimmers.CarreauLinks(speed=1.0, power=1.4), gd.FourierStroke.circle(1.0)
+        >>> slow = gd.swimmers.CarreauLinks(speed=100.0, power=1.4)
+        >>> print([f"{gd.holonomy(x, stroke)[0, 2]:.5f}" for x in (slow, body)])
+        ['-0.14849', '-0.12722']
+
+    Source:
+        Carreau, *Trans. Soc. Rheol.* 16 (1972) 99.
+    """
+
+    depends_on_pace = True
+
+    lengths: Float[Array, " L"] = eqx.field(default=(1.0, 1.0, 1.0), converter=floating)
+    drag: Float[Array, "2"] = eqx.field(default=(1.0, 2.0), converter=floating)
+    speed: Number = eqx.field(default=1.0, converter=floating)
+    power: Number = eqx.field(default=1.7, converter=floating)
+    group: SE2 = SE2()
+
+    @property
+    def shape_names(self) -> tuple[str, ...]:
+        """The hinge angles."""
+        return hinge_names(self.lengths)
+
+    def __check_init__(self):
+        check_links("CarreauLinks", self.lengths, "drag", self.drag)
+        require_positive("CarreauLinks", speed=self.speed)
+        check_power("CarreauLinks", self.power)
+
+    def links(self, r):
+        return chain(self.lengths, r)
+
+    def guess(self, r, rdot):
+        return linear_velocity(self, self.drag, r, rdot)
+
+    def forces(self, velocities):
+        roots = jnp.sqrt(self.drag)
+        e = jnp.asarray(self.power / 2 - 1, velocities.dtype)
+        floor = roots[0] * self.speed
+
+        def integral(y: Float[Array, " n"], a: Float[Array, " n"]) -> Float[Array, " n"]:
+            return line_integral(y, a, e)
+
+        return forces_of_lines(velocities, self.lengths, roots[0], roots[1], e, integral, floor) / floor ** (2 * e)
 
 
 @checked
@@ -352,21 +419,10 @@ class DryLinks(AbstractResistedLinks):
         e = jnp.full((), -0.5, velocities.dtype)
         return forces_of_lines(velocities, self.lengths, self.friction[0], self.friction[1], e, dry_integral)
 
-    def velocity(self, r, rdot):
-        return solved(_sliding_or_sticking, self, r, rdot)
-
-
-def _sliding_or_sticking(body: DryLinks, r: Float[Array, " m"], rdot: Float[Array, " m"]) -> Float[Array, "3"]:
-    """The velocity of a body of which a link may stick to the ground."""
-    resting = _resting_link(body, r, rdot)
-    sticks = jax.lax.stop_gradient(_can_hold(body, r, resting, rdot))
-
-    def forces(xi: Float[Array, "3"]) -> Float[Array, "3"]:
-        """The resistance of links that slide; of a link that sticks its velocity."""
-        return jnp.where(sticks, xi - resting, body.resistance(r, xi, rdot))
-
-    start = jnp.where(sticks, resting, body.guess(r, rdot))
-    return root(forces, jnp.zeros_like(start), start)
+    def held(self, r: Float[Array, " m"], rdot: Float[Array, " m"]) -> tuple[Bool[Array, ""], Float[Array, "3"]]:
+        """Whether a link sticks to the ground, and the velocity of the body if it does."""
+        resting = _resting_link(self, r, rdot)
+        return jax.lax.stop_gradient(_can_hold(self, r, resting, rdot)), resting
 
 
 def _resting_link(body: DryLinks, r: Float[Array, " m"], rdot: Float[Array, " m"]) -> Float[Array, "3"]:
@@ -424,6 +480,15 @@ def linear_velocity(
 def hinge_names(lengths: Float[Array, " L"]) -> tuple[str, ...]:
     """The names of the hinge angles of a chain."""
     return tuple(f"hinge angle {i + 1} (rad)" for i in range(lengths.size - 1))
+
+
+def check_power(owner: str, power: Number) -> None:
+    """Raise ValueError unless a power is one for which the integrals along a link are accurate."""
+    if not isinstance(power, Tracer) and not 1.001 <= power <= 2.999:
+        raise ValueError(
+            f"{owner}: power must be from 1.001 to 2.999, got {power}; 2 is a linear drag, and gd.swimmers.DryLinks has"
+            " dry friction, whose power is of degree 1."
+        )
 
 
 def check_links(owner: str, lengths: Float[Array, " L"], name: str, pair: Float[Array, "2"]) -> None:
