@@ -123,8 +123,8 @@ class PeriodicMotion(AbstractOutcome):
         >>> for period in (6.0, 1.0):
         ...     motion = gd.periodic_motion(swimmer, drive, period)
         ...     print(f"{motion.multipliers[0].real:.2e}", bool(motion.stable))
-        1.12e-05 True
-        1.44e-01 True
+        1.51e-03 True
+        3.27e-01 True
     """
 
     body: AbstractPassiveSwimmer
@@ -269,7 +269,7 @@ def periodic_motion(
         >>> for _ in range(6):
         ...     period = period - slope(period) / bend(period)
         >>> print(f"period {period:.4f}, best: {bend(period) < 0 and abs(slope(period)) < 1e-9}")
-        period 1.8790, best: True
+        period 6.3370, best: True
 
     Source:
         Passov & Or, *Eur. Phys. J. E* 35 (2012) 78; Ascher, Mattheij & Russell, *Numerical Solution of Boundary Value
