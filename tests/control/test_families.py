@@ -151,6 +151,7 @@ def test_fold():
     assert jnp.all(family.kkt_residual < 1e-11)
 
 
+@pytest.mark.weekly
 @pytest.mark.long
 def test_purcell():
     """The ends are the reference values of tests/test_strokes.py; 8 harmonics leave 3e-7. On to the largest

@@ -135,6 +135,7 @@ def test_bounds_need_direct(method):
         optimal_stroke(Purcell(), displacement=0.1, bounds=((-2.0, -2.0), (2.0, 2.0)), method=method)
 
 
+@pytest.mark.weekly
 @pytest.mark.long
 def test_a_displacement_in_all_coordinates():
     """Where it leads, and by how much the energy grows, from an integration with ten times the steps and from energies
@@ -160,6 +161,7 @@ def test_a_displacement_in_all_coordinates():
     assert tight.kkt_residual < 1e-10
 
 
+@pytest.mark.weekly
 @pytest.mark.long
 def test_a_turn_on_the_spot():
     """Of a car. The small ellipse turns it, but takes it a hair forwards as well, and it is so symmetric that no small

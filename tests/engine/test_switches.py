@@ -83,6 +83,7 @@ SWITCHES = [
 ]
 
 
+@pytest.mark.weekly
 @pytest.mark.long
 @pytest.mark.parametrize("switch", SWITCHES)
 def test_every_switch(switch):

@@ -81,6 +81,7 @@ def along_geodesics(space, x):
     return np.sqrt(least(lambda at: np.array(square(jnp.asarray(at)))))
 
 
+@pytest.mark.weekly
 @pytest.mark.long
 @pytest.mark.parametrize(
     "space", [gd.spaces.THURSTON["S2xE"], gd.spaces.Nil(), NIL_METRIC], ids=["S2xE", "Nil", "NilMetric"]
@@ -163,6 +164,7 @@ def test_rods_collide_in_hyperbolic_space():
     assert float(jnp.max(jnp.abs(motion.v[-1, 2] - motion.v[-1, 3]))) > 0.01
 
 
+@pytest.mark.weekly
 @pytest.mark.long
 def test_the_end_follows_the_radius():
     """The gradient of a motion through an impact, in flat space, against a difference."""
@@ -176,6 +178,7 @@ def test_the_end_follows_the_radius():
     assert float(jax.grad(end)(0.03)) == pytest.approx(float(difference), rel=1e-6)
 
 
+@pytest.mark.weekly
 @pytest.mark.long
 def test_restitution_in_hyperbolic_space():
     """Of points that nothing holds together before the impact: impulses are (1 + e) m u and losses of energy (1 − e²) m

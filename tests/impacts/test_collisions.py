@@ -179,6 +179,7 @@ def swarm():
     return run(2.0 * draw.normal(size=(20, 3)))
 
 
+@pytest.mark.weekly
 @pytest.mark.long
 def test_neighbours_change_nothing(monkeypatch):
     """Of 190 pairs the 20 nearest are watched, and steps cut where others could meet: the impacts, about a hundred, are

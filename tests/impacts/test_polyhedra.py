@@ -102,6 +102,7 @@ def stack(name, t1):
     return stacked(q0, 0.5, t1)
 
 
+@pytest.mark.weekly
 @pytest.mark.long
 @pytest.mark.parametrize("name", STACKS)
 def test_two_cubes(name):

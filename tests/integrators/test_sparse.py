@@ -123,6 +123,7 @@ def test_steps_are_those_of_the_dense_matrix(monkeypatch):
     np.testing.assert_allclose(banded.multipliers, dense.multipliers, atol=1e-10)
 
 
+@pytest.mark.weekly
 @pytest.mark.long
 def test_derivatives_and_batches_of_a_stiff_chain():
     """100 masses on springs of frequency 1e3 and a step of 0.02, where plain iteration diverges: both modes, and the

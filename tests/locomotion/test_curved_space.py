@@ -134,6 +134,7 @@ def test_two_legs(name):
     assert float(jnp.max(jnp.abs(moved))) > 1e-3
 
 
+@pytest.mark.weekly
 @pytest.mark.long
 def test_the_derivative_follows_the_numbers_in_the_metric():
     """Of a torus that is wider or narrower: the group is computed from the space, not kept beside it. By differences
