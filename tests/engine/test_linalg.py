@@ -32,10 +32,7 @@ def test_inverses_of_many_at_once():
 
 def test_an_infinite_slope_ends_no_search():
     """There Newton's step is 0 at any distance from the root. A root that is met exactly is one all the same."""
-
-    def bent(x):
-        return jnp.sign(x) * jnp.sqrt(jnp.abs(x))
-
+    bent = jax.grad(lambda x: jnp.sum(jnp.abs(x) ** 1.5) / 1.5)  # the root of |x|, with the sign of x
     assert np.isnan(root(bent, jnp.ones(1), jnp.zeros(1))).all()
     assert root(bent, jnp.zeros(1), jnp.zeros(1)) == 0
     np.testing.assert_allclose(root(bent, 2 * jnp.ones(1), jnp.ones(1)), 4.0, rtol=1e-14)
