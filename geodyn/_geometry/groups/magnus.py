@@ -4,6 +4,8 @@ Source: Blanes, Casas, Oteo & Ros, *Phys. Rep.* 470 (2009) 151, section 5.5; the
 because the velocity multiplies g from the right.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
 from geodyn._foundations.typing import Array, Float, Number
@@ -15,10 +17,15 @@ WEIGHTS = np.array([5.0, 8.0, 5.0]) / 18
 
 def increment(group: AbstractLieGroup, xi: Float[Array, "3 k"], h: Number) -> Float[Array, " k"]:
     """The exponential coordinates of one step of length h from the body velocities at its three nodes."""
-    # The velocity in the middle of the step, and its first and second derivatives there, in units of the step.
-    a1: Float[Array, " k"] = h * xi[1]
-    a2: Float[Array, " k"] = np.sqrt(15) / 3 * h * (xi[2] - xi[0])
-    a3: Float[Array, " k"] = 10 / 3 * h * (xi[2] - 2 * xi[1] + xi[0])
-    c1 = -group.bracket(a1, a2)
-    c2 = group.bracket(a1, 2 * a3 + c1) / 60
-    return a1 + a3 / 12 - group.bracket(-20 * a1 - a3 + c1, a2 + c2) / 240
+    return exponent(group.bracket, h * xi)
+
+
+def exponent(bracket: Callable[[Array, Array], Array], values: Float[Array, "3 ..."]) -> Float[Array, "..."]:
+    """The exponent of a step from the elements of a Lie algebra at its three nodes, times the length of the step."""
+    # The value in the middle of the step, and its first and second derivatives there, in units of the step.
+    a1 = values[1]
+    a2 = np.sqrt(15) / 3 * (values[2] - values[0])
+    a3 = 10 / 3 * (values[2] - 2 * values[1] + values[0])
+    c1 = -bracket(a1, a2)
+    c2 = bracket(a1, 2 * a3 + c1) / 60
+    return a1 + a3 / 12 - bracket(-20 * a1 - a3 + c1, a2 + c2) / 240

@@ -66,6 +66,11 @@ def link_velocities(
     return jnp.stack([cos * u + sin * v, cos * v - sin * u, xi[2] + rates[:, 2]], axis=1)
 
 
+def hinge_names(lengths: Float[Array, " L"]) -> tuple[str, ...]:
+    """The names of the hinge angles of a chain."""
+    return tuple(f"hinge angle {i + 1} (rad)" for i in range(lengths.size - 1))
+
+
 def chain(lengths: Float[Array, " L"], r: Float[Array, " _"]) -> Float[Array, "L 3"]:
     """Centre and heading (x, y, angle) of each link of a chain, in the frame of its middle link (of the two middle ones
     the first).

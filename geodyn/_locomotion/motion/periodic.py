@@ -24,7 +24,7 @@ from geodyn._foundations.checks import is_finite
 from geodyn._foundations.gate import checked
 from geodyn._foundations.results import RESULTS, AbstractOutcome
 from geodyn._foundations.typing import Array, Bool, Count, Float, Int, Number, Scalar, Vector
-from geodyn._geometry.groups.magnus import NODES
+from geodyn._geometry.groups.magnus import NODES, exponent
 from geodyn._integrators.contract.tableau import radau_iia
 from geodyn._locomotion.connections.checks import require_positive
 from geodyn._locomotion.motion.holonomy import gauss_times, magnus, mean, require_defined_along, step_ends, true_along
@@ -577,26 +577,15 @@ def _along(problem: _Problem, stroke: PeriodicStroke) -> _Along:
     p = rates.shape[-1]
     rates, defects = rates.reshape(count, nodes.size, p, p), defects.reshape(count, nodes.size, p)
     stiffness = jnp.max(jnp.sum(jnp.abs(rates), axis=-1), axis=(1, 2))
-    exponents = jax.vmap(_magnus)(rates)
+
+    def commutator(a: Float[Array, "p p"], b: Float[Array, "p p"]) -> Float[Array, "p p"]:
+        """With the sign for what multiplies from the left, `Y' = F Y`."""
+        return b @ a - a @ b
+
+    # For one passive shape Magnus's series is exact but for the quadrature, however stiff the spring is.
+    exponents = jax.vmap(lambda step: exponent(commutator, step))(rates)
     growths = jnp.exp(exponents) if p == 1 else jax.vmap(jax.scipy.linalg.expm)(exponents)
     return _Along(growths, jnp.max(defects, axis=1) / (1 + stiffness)[:, None], velocities, powers)
-
-
-def _magnus(rates: Float[Array, "3 p p"]) -> Float[Array, "p p"]:
-    """The exponent of one step of `Y' = F Y`, from h F at its three Gauss nodes, by Magnus's series of order 6.
-
-    For one passive shape it is exact but for the quadrature, however stiff the spring is. Source: Blanes, Casas, Oteo &
-    Ros, *Phys. Rep.* 470 (2009) 151, section 5.5."""
-
-    def bracket(a: Array, b: Array) -> Array:
-        return a @ b - b @ a
-
-    a1 = rates[1]
-    a2 = np.sqrt(15) / 3 * (rates[2] - rates[0])
-    a3 = 10 / 3 * (rates[2] - 2 * rates[1] + rates[0])
-    c1 = bracket(a1, a2)
-    c2 = -bracket(a1, 2 * a3 + c1) / 60
-    return a1 + a3 / 12 + bracket(-20 * a1 - a3 + c1, a2 + c2) / 240
 
 
 def _product(growths: Float[Array, "N p p"]) -> Float[Array, "p p"]:

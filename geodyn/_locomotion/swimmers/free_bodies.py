@@ -10,7 +10,7 @@ from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Float, Number
 from geodyn._geometry.groups.rigid import SE2, SO2, SO3
 from geodyn._locomotion.connections.checks import require_positive, require_shape
-from geodyn._locomotion.connections.linkages import bars, chain, link_velocities
+from geodyn._locomotion.connections.linkages import bars, chain, hinge_names, link_velocities
 from geodyn._locomotion.motion.mechanical import AbstractDeformableBody
 from geodyn._locomotion.strokes.stroke import floating
 
@@ -221,7 +221,7 @@ class FloatingLinks(AbstractDeformableBody):
     @property
     def shape_names(self) -> tuple[str, ...]:
         """The hinge angles."""
-        return tuple(f"hinge angle {i + 1} (rad)" for i in range(self.lengths.size - 1))
+        return hinge_names(self.lengths)
 
     def __check_init__(self):
         require_shape("FloatingLinks", "masses", self.masses, (self.lengths.size,))

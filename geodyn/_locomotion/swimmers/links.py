@@ -10,7 +10,7 @@ from geodyn._foundations.typing import Array, Float, Number, Numbers, Scalar
 from geodyn._geometry.groups.rigid import SE2, Translation
 from geodyn._locomotion.connections.checks import require_positive, require_shape
 from geodyn._locomotion.connections.connection import AbstractLinkSwimmer, AbstractSwimmer, slender_drags
-from geodyn._locomotion.connections.linkages import chain
+from geodyn._locomotion.connections.linkages import chain, hinge_names
 from geodyn._locomotion.strokes.stroke import floating
 
 
@@ -112,7 +112,7 @@ class NLink(AbstractLinkSwimmer):
     @property
     def shape_names(self) -> tuple[str, ...]:
         """The hinge angles."""
-        return tuple(f"hinge angle {i + 1} (rad)" for i in range(self.lengths.size - 1))
+        return hinge_names(self.lengths)
 
     def __check_init__(self):
         if len(jnp.shape(self.lengths)) != 1 or jnp.size(self.lengths) < 2:

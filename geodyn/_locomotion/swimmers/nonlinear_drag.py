@@ -19,7 +19,7 @@ from geodyn._geometry.groups.rigid import SE2
 from geodyn._locomotion.connections.checks import require_positive, require_shape
 from geodyn._locomotion.connections.connection import slender_drags
 from geodyn._locomotion.connections.force_balance import AbstractForceBalance
-from geodyn._locomotion.connections.linkages import AbstractLinks, chain, link_velocities
+from geodyn._locomotion.connections.linkages import AbstractLinks, chain, hinge_names, link_velocities
 from geodyn._locomotion.strokes.stroke import floating
 
 TERMS = 54
@@ -74,6 +74,18 @@ class AbstractResistedLinks(AbstractLinks, AbstractForceBalance):
     def dissipation(self, r, xi, rdot):
         velocities = self.velocities(r, xi, rdot)
         return jnp.sum(velocities * self.forces(velocities))
+
+
+class AbstractResistedChain(AbstractResistedLinks):
+    """Such links in a chain; the shape is the hinge angles."""
+
+    @property
+    def shape_names(self) -> tuple[str, ...]:
+        """The hinge angles."""
+        return hinge_names(self.lengths)
+
+    def links(self, r):
+        return chain(self.lengths, r)
 
 
 def raised(base: Float[Array, "*n"], exponent: Float[Array, ""]) -> Float[Array, "*n"]:
@@ -221,7 +233,7 @@ def _gauss_forces(a, c, w, half, reach, e) -> Float[Array, "L 3"]:
 
 
 @checked
-class PowerLawLinks(AbstractResistedLinks):
+class PowerLawLinks(AbstractResistedChain):
     """A chain of slender links in a fluid whose drag is a power of the speed; its shape r is the hinge angles.
 
     Each piece of a link resists its own velocity, v_t along the link and v_n across it, with the power
@@ -262,11 +274,6 @@ class PowerLawLinks(AbstractResistedLinks):
     group: SE2 = SE2()
 
     @property
-    def shape_names(self) -> tuple[str, ...]:
-        """The hinge angles."""
-        return hinge_names(self.lengths)
-
-    @property
     def towing_drag(self) -> Number:
         """The force by which the straight body is dragged along itself at the speed 1."""
         return self.drag[0] * jnp.sum(self.lengths)
@@ -274,9 +281,6 @@ class PowerLawLinks(AbstractResistedLinks):
     def __check_init__(self):
         check_links("PowerLawLinks", self.lengths, "drag", self.drag)
         check_power("PowerLawLinks", self.power)
-
-    def links(self, r):
-        return chain(self.lengths, r)
 
     def guess(self, r, rdot):
         return linear_velocity(self, self.drag, r, rdot)
@@ -292,7 +296,7 @@ class PowerLawLinks(AbstractResistedLinks):
 
 
 @checked
-class CarreauLinks(AbstractResistedLinks):
+class CarreauLinks(AbstractResistedChain):
     """A chain of slender links in a fluid whose drag is linear at low speeds and a power of the speed at high ones; its
     shape r is the hinge angles.
 
@@ -332,18 +336,10 @@ class CarreauLinks(AbstractResistedLinks):
     power: Number = eqx.field(default=1.7, converter=floating)
     group: SE2 = SE2()
 
-    @property
-    def shape_names(self) -> tuple[str, ...]:
-        """The hinge angles."""
-        return hinge_names(self.lengths)
-
     def __check_init__(self):
         check_links("CarreauLinks", self.lengths, "drag", self.drag)
         require_positive("CarreauLinks", speed=self.speed)
         check_power("CarreauLinks", self.power)
-
-    def links(self, r):
-        return chain(self.lengths, r)
 
     def guess(self, r, rdot):
         return linear_velocity(self, self.drag, r, rdot)
@@ -360,7 +356,7 @@ class CarreauLinks(AbstractResistedLinks):
 
 
 @checked
-class DryLinks(AbstractResistedLinks):
+class DryLinks(AbstractResistedChain):
     """A chain of slender links on dry ground, with friction by Coulomb's law; its shape r is the hinge angles.
 
     Each piece of a link that slides resists with a force that does not depend on its speed: friction[0] per length if
@@ -398,20 +394,12 @@ class DryLinks(AbstractResistedLinks):
     group: SE2 = SE2()
 
     @property
-    def shape_names(self) -> tuple[str, ...]:
-        """The hinge angles."""
-        return hinge_names(self.lengths)
-
-    @property
     def towing_drag(self) -> Number:
         """The force by which the straight body is dragged along itself."""
         return self.friction[0] * jnp.sum(self.lengths)
 
     def __check_init__(self):
         check_links("DryLinks", self.lengths, "friction", self.friction)
-
-    def links(self, r):
-        return chain(self.lengths, r)
 
     def guess(self, r, rdot):
         return linear_velocity(self, self.friction, r, rdot)
@@ -476,11 +464,6 @@ def linear_velocity(
 
     zero = jnp.zeros(3, rdot.dtype)
     return -solve(jax.jacfwd(resisting)(zero), resisting(zero))
-
-
-def hinge_names(lengths: Float[Array, " L"]) -> tuple[str, ...]:
-    """The names of the hinge angles of a chain."""
-    return tuple(f"hinge angle {i + 1} (rad)" for i in range(lengths.size - 1))
 
 
 def check_power(owner: str, power: Number) -> None:

@@ -15,7 +15,7 @@ from geodyn._foundations.typing import Array, Bool, Count, Float, Number, Scalar
 from geodyn._geometry.groups.rigid import SE2
 from geodyn._locomotion.connections.checks import one_if, require_positive, require_shape
 from geodyn._locomotion.connections.connection import AbstractInvariantMetric, check_law
-from geodyn._locomotion.connections.linkages import chain, link_velocities
+from geodyn._locomotion.connections.linkages import chain, hinge_names, link_velocities
 from geodyn._locomotion.motion.mechanical import AbstractDeformableBody
 from geodyn._locomotion.strokes.stroke import floating
 from geodyn._locomotion.swimmers.panels import (
@@ -213,7 +213,7 @@ class FluidLinks(AbstractDeformableBody):
     @property
     def shape_names(self) -> tuple[str, ...]:
         """The hinge angles."""
-        return tuple(f"hinge angle {i + 1} (rad)" for i in range(self.lengths.size - 1))
+        return hinge_names(self.lengths)
 
     def __check_init__(self):
         require_positive("FluidLinks", lengths=self.lengths, aspect=self.aspect, density=self.density)
