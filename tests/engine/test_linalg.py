@@ -41,3 +41,10 @@ def test_an_infinite_slope_ends_no_search():
 def test_a_root_that_is_none_is_nan():
     assert np.isnan(root(lambda x: x**2, -jnp.ones(1), jnp.ones(1))).all()
     np.testing.assert_allclose(root(lambda x: x**2, 2 * jnp.ones(1), jnp.ones(1)), np.sqrt(2.0), rtol=1e-15)
+
+
+def test_a_root_that_is_one_of_many_is_nan():
+    """The line of roots of a singular matrix, met exactly and by a step."""
+    assert np.isnan(root(lambda x: 0 * x, jnp.zeros(1), jnp.zeros(1))).all()
+    assert np.isnan(root(lambda x: jnp.sum(x) * jnp.ones(2), jnp.ones(2), jnp.array([0.25, 0.5]))).all()
+    assert np.isnan(root(lambda x: jnp.sum(x) * jnp.ones(2), jnp.ones(2), jnp.array([0.25, 0.75]))).all()

@@ -202,6 +202,15 @@ def test_links_that_a_locked_hinge_joins_stick_together():
     assert np.any(gd.swimmers.DryLinks((2.0, 0.1, 1.0)).velocity(straight, rdot) != 0)
 
 
+def test_where_a_link_turns_about_a_point_of_itself_there_is_no_derivative():
+    """Its friction along itself has an infinite slope there, which no difference resolves: NaN. Where links turn, but
+    slide along themselves as well, the derivative is that of differences."""
+    body, straight = gd.swimmers.DryLinks(), jnp.zeros(2)
+    np.testing.assert_allclose(body.velocity(straight, jnp.ones(2)), [0.0, -0.25, 0.0], atol=1e-15)
+    assert np.isnan(jax.jacfwd(body.velocity)(straight, jnp.ones(2))).all()
+    assert np.isnan(jax.jacrev(body.velocity)(straight, jnp.ones(2))).all()
+
+
 def test_small_loops_that_go_back_and_forth_lead_nowhere():
     """The law is odd in r': a way and its reverse cancel, at any pace (the theorem of the scallop)."""
     body = gd.swimmers.PowerLawLinks()

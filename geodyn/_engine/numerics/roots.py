@@ -30,9 +30,10 @@ def root(
     function = eqx.filter_closure_convert(function, start)
     fixed, still, *begin = without_derivatives((function, target, start, size))
     near = _settled(fixed, still, *begin)
-    last = _changes(fixed, still, near)[0]
-    # Where a slope is infinite at a root that was met exactly, there is no last step.
-    last = jnp.where(jnp.isnan(last) & (fixed(near) == still), 0.0, last)
+    last, _, steady = _changes(fixed, still, near)
+    # Where a slope is infinite at a root that was met exactly, there is no last step. (Where slopes are finite, but
+    # singular, a root is one of many: NaN.)
+    last = jnp.where(~steady & (fixed(near) == still), 0.0, last)
     return with_derivative(function, near + last, target)
 
 

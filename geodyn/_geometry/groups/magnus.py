@@ -17,7 +17,8 @@ WEIGHTS = np.array([5.0, 8.0, 5.0]) / 18
 
 def increment(group: AbstractLieGroup, xi: Float[Array, "3 k"], h: Number) -> Float[Array, " k"]:
     """The exponential coordinates of one step of length h from the body velocities at its three nodes."""
-    return exponent(group.bracket, h * xi)
+    values: Float[Array, "3 k"] = h * xi
+    return exponent(group.bracket, values)
 
 
 def exponent(bracket: Callable[[Array, Array], Array], values: Float[Array, "3 ..."]) -> Float[Array, "..."]:

@@ -45,7 +45,8 @@ class AbstractForceBalance(AbstractLocomotion):
 
     A class may also define `guess(r, rdot) -> [k]`, the velocity at which Newton's method starts. Where forces jump,
     since parts of the body can stick to the ground, the balance may have no solution, and ξ is NaN, unless the class
-    defines `held(r, rdot) -> (whether a part sticks, ξ[k] if it does)`, as `gd.swimmers.DryLinks` does.
+    defines `held(r, rdot) -> (whether a part sticks, ξ[k] if it does)`, as `gd.swimmers.DryLinks` does. Where slopes of
+    forces are infinite, `has_kink(r, xi, rdot)` says that ξ has no derivative, which is NaN then.
 
     `gd.path`, `gd.holonomy`, `gd.bundles.dense_path`, `gd.cost`, `gd.efficiency` and `gd.optimal_stroke` take such a
     body. It has no connection and no curvature. A small loop with corners, such as a triangle, moves it in the first
@@ -75,6 +76,7 @@ class AbstractForceBalance(AbstractLocomotion):
     resistance: ClassVar[Callable[..., Array] | None] = None
     guess: ClassVar[Callable[..., Array] | None] = None
     held: ClassVar[Callable[..., tuple[Array, Array]] | None] = None
+    has_kink: ClassVar[Callable[..., Array] | None] = None
 
     def velocity(self, r, rdot):
         return _velocity(self, r, rdot)
@@ -105,7 +107,8 @@ def _velocity(body: AbstractForceBalance, r: Float[Array, " m"], rdot: Float[Arr
     """The velocity of a body; 0, without a derivative, where its shape rests."""
     xi = native_of(_balanced, body, r, rdot)
     rests = jnp.all(rdot == 0)
-    return no_derivative_where(rests, jnp.where(rests, jnp.zeros_like(xi), xi), (xi, rdot))
+    rough = rests if body.has_kink is None else rests | body.has_kink(r, jax.lax.stop_gradient(xi), rdot)
+    return no_derivative_where(rough, jnp.where(rests, jnp.zeros_like(xi), xi), (xi, r, rdot))
 
 
 def _balanced(body: AbstractForceBalance, r: Float[Array, " m"], rdot: Float[Array, " m"]) -> Float[Array, " k"]:

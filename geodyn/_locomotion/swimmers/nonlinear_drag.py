@@ -413,6 +413,13 @@ class DryLinks(AbstractResistedChain):
         resting = _resting_link(self, r, rdot)
         return jax.lax.stop_gradient(_can_hold(self, r, resting, rdot)), resting
 
+    def has_kink(self, r: Float[Array, " m"], xi: Float[Array, "3"], rdot: Float[Array, " m"]) -> Bool[Array, ""]:
+        """Whether a link turns about a point of itself: the slope of the friction along it is infinite there."""
+        velocities = self.velocities(r, xi, rdot)
+        along, across, turning = velocities.T
+        turns = (along == 0) & (jnp.abs(across) <= jnp.abs(turning) * self.lengths / 2)
+        return jnp.any(turns & ~_at_rest(velocities))
+
 
 def _resting_link(body: DryLinks, r: Float[Array, " m"], rdot: Float[Array, " m"]) -> Float[Array, "3"]:
     """Of the velocities ξ of the body at which one of its links is at rest, the one that dissipates least. Where
@@ -435,8 +442,7 @@ def _can_hold(
     largest ratio F·w / D(w) is D(w) where D ∂D/∂w = F, which is one root more.
     """
     velocities, pulled = jax.vjp(lambda xi: body.velocities(r, xi, rdot), xi)
-    size = jnp.max(jnp.abs(velocities))
-    rests = jnp.max(jnp.abs(velocities), axis=1, keepdims=True) <= RESTS * size
+    rests = _at_rest(velocities)[:, None]
     pulling: Float[Array, "3"] = -pulled(jnp.where(rests, 0.0, body.forces(velocities)))[0]
 
     def holding(w: Float[Array, "3"]) -> tuple[Float[Array, "3"], Scalar]:
@@ -450,6 +456,12 @@ def _can_hold(
     asked = jnp.where(is_free, jnp.ones_like(pulling), pulling)
     most: Scalar = holding(root(lambda w: holding(w)[0], asked, asked))[1]
     return is_free | (most <= 1)
+
+
+def _at_rest(velocities: Float[Array, "L 3"]) -> Bool[Array, " L"]:
+    """Which links are at rest, but for rounding."""
+    sizes = jnp.max(jnp.abs(velocities), axis=1)
+    return sizes <= RESTS * jnp.max(sizes)
 
 
 def linear_velocity(

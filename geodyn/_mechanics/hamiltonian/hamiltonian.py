@@ -90,6 +90,7 @@ class Hamiltonian(AbstractSystem):
             raise ValueError("a Hamiltonian starts from a momentum, p0=..., or from a velocity v0; got neither")
         p, hessian = map(np.asarray, _legendre_map(self, t, jnp.asarray(q), jnp.asarray(v)))
         scale = np.sqrt(np.abs(np.diag(hessian)))
+        scale[scale == 0] = 1
         if not (
             np.all(np.isfinite(p)) and np.linalg.cond(hessian / np.outer(scale, scale)) < np.finfo(p.dtype).eps ** -0.75
         ):
