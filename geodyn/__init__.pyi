@@ -102,6 +102,8 @@ from ._control.problem.optimum import OptimalStroke as OptimalStroke
 from ._control.methods.extremal import Wong as Wong
 from ._control.methods.descent import Descent as Descent
 from ._control.search.failure import StrokeError as StrokeError
+from ._control.plans.plan import plan as plan
+from ._control.plans.plan import Plan as Plan
 from ._control.families.families import stroke_family as stroke_family
 from ._control.families.families import StrokeFamily as StrokeFamily
 

@@ -3,13 +3,14 @@
 from geodyn._control.problem.optimum import load_stroke
 from geodyn._control.problem.wong import WongSystem
 from geodyn._locomotion.motion.retiming import by_arclength, join, reverse, segment, shift
-from geodyn._locomotion.strokes.pieces import PolygonStroke, SplineStroke
+from geodyn._locomotion.strokes.pieces import PolygonStroke, SequenceStroke, SplineStroke
 from geodyn._locomotion.strokes.stroke import LegendreStroke, OpenStroke, check_closed
 
 __all__ = [
     "LegendreStroke",
     "OpenStroke",
     "PolygonStroke",
+    "SequenceStroke",
     "SplineStroke",
     "WongSystem",
     "by_arclength",

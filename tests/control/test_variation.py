@@ -6,20 +6,37 @@ import numpy as np
 import pytest
 
 from geodyn._control.problem.minimise import by_autodiff
-from geodyn._control.problem.problem import StrokeProblem, clock_of
+from geodyn._control.problem.problem import Between, StrokeProblem, clock_of
 from geodyn._control.problem.variation import variations
 from geodyn._engine.jit import jit
+from geodyn._geometry.groups.rigid import SE2
 from geodyn._locomotion.motion import costs
 from geodyn._locomotion.strokes.stroke import FourierStroke
 from geodyn._locomotion.swimmers.free_bodies import Satellite
 from geodyn._locomotion.swimmers.links import Purcell
 from geodyn._locomotion.swimmers.spheres import PushMePullYou
 
+
+def _discs(g, r):
+    """Gaps that depend on the pose and on the shape."""
+    places = jnp.array([[0.3, 0.4], [-0.2, 0.5]])
+    apart = places - g[None, :2, -1] - jnp.sin(r)[None] * g[None, 0, :2]
+    return jnp.sum(apart**2, axis=1) - 0.1
+
+
 CASES = {
     "length, bounds": (Purcell(), 0.3, [0.2, -0.1], {"bounded": (0, 1, 3)}),
     "base, torque": (Purcell(), 0.3, None, {"base": jnp.array([0.2, -0.1]), "density": costs.torque}),
     "vector": (Satellite(), [0.3, 0.1, 0.2], [0.1, 0.2], {}),
     "line": (PushMePullYou(), 0.2, [4.0, 4.0], {}),
+    "obstacles": (Purcell(), [0.3, 0.1, 0.2], [0.2, -0.1], {"obstacles": _discs}),
+    "pieces, obstacles in space": (
+        Satellite(),
+        [0.3, 0.1, 0.2],
+        None,
+        {"base": jnp.array([0.2, -0.1]), "end": jnp.array([0.3, 0.4]), "bounded": (1, 2), "obstacles": _discs},
+    ),
+    "pose": (Purcell(), [0.3, 0.1, 3.1], [0.2, -0.1], {"back": SE2().exp(-jnp.array([0.3, 0.1, 3.1]))}),
 }
 
 
@@ -29,7 +46,12 @@ def test_variations_are_the_derivatives(swimmer, displacement, mean, options):
     """Measured 2e-15; without the area that ζ sweeps the Hessian is off by 0.1 (length), by 4e-3 (vector)."""
     random = np.random.default_rng(3)
     waves = 0.2 * random.normal(size=(2, 2, 2))
-    x = jnp.asarray(waves.reshape(2, 4)) if mean is None else FourierStroke(mean, *waves)
+    if mean is not None:
+        x = FourierStroke(mean, *waves)
+    elif "end" in options:
+        x = Between(jnp.array([[0.5, 0.1]]), jnp.asarray(waves))
+    else:
+        x = jnp.asarray(waves.reshape(2, 4))
     options = {"base": None, "bounded": (), "density": costs.energy} | options
     b = len(options["bounded"])
     problem = StrokeProblem(

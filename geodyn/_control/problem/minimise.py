@@ -89,18 +89,43 @@ class Directions(eqx.Module):
         """The slope divided by the eigenvalues `values` in the eigenbasis; zero along flat directions."""
         return self.vectors @ jnp.where(self.curved, self.vectors.T @ slope / jnp.where(self.curved, values, 1.0), 0.0)
 
+    def shift(self, slope: Float[Array, " n"], sizes: Float[Array, " n"], longest: Scalar) -> Scalar:
+        """What to add to the sizes of the eigenvalues, so that the slope divided by them is not much shorter, and no
+        longer, than `longest`: 0 if it is shorter anyway."""
+        parts = jnp.where(self.curved, self.vectors.T @ slope, 0.0)
+        sizes = jnp.where(self.curved, sizes, 1.0)
+
+        def is_short(shift: Scalar) -> Bool[Array, ""]:
+            return jnp.linalg.norm(parts / (sizes + shift)) <= longest
+
+        def halve(_, ends: tuple[Scalar, Scalar]) -> tuple[Scalar, Scalar]:
+            low, high = ends
+            middle = jnp.sqrt(low * high)
+            short = is_short(middle)
+            return jnp.where(short, low, middle), jnp.where(short, middle, high)
+
+        most = jnp.linalg.norm(parts) / longest
+        least = most * jnp.finfo(most.dtype).eps
+        # Twelve halvings of the exponent leave a hundredth of the shift.
+        shift = jax.lax.fori_loop(0, 12, halve, (least, most))[1]
+        return jnp.where(is_short(jnp.zeros_like(most)), 0.0, shift)
+
     def along_flat(self, slope: Float[Array, " n"]) -> Float[Array, " n"]:
         """The part of the slope along flat directions."""
         return self.vectors @ jnp.where(self.curved, 0.0, self.vectors.T @ slope)
 
 
-def _newton_step(hessian, gradient, directions: Directions, c):
+def _newton_step(hessian, gradient, directions: Directions, c, longest: Scalar):
     """The minimum d of `½ dᵀHd + g·d` under `Jd = −c`, and its multipliers y.
 
-    d has no part along flat directions; along those of negative curvature it is a descent direction.
+    d has no part along flat directions; along those of negative curvature it is a descent direction. Within the
+    constraints it is no longer than `longest`: it is the minimum in a region of this size, where the quadratic model is
+    trusted (Nocedal & Wright, section 4.3).
     """
     normal = -directions.inverse @ c
-    step = normal - directions.divided(gradient + hessian @ normal, jnp.abs(directions.values))
+    slope = gradient + hessian @ normal
+    sizes = jnp.abs(directions.values)
+    step = normal - directions.divided(slope, sizes + directions.shift(slope, sizes, longest))
     return step, directions.inverse.T @ (gradient + hessian @ step)
 
 
@@ -124,7 +149,7 @@ def _line_search(values, merit, correct, start, slope, longest, dx):
         return jnp.where(accepted | straight, a, shorter), bent, jnp.array(False), accepted
 
     def goes_on(search):
-        return ~search[3] & (search[0] > 1e-6)
+        return ~search[3] & (search[0] > 1e-6 * longest)
 
     begin = (longest, jnp.zeros_like(dx), jnp.array(True), jnp.array(False))
     a, bend, _, accepted = jax.lax.while_loop(goes_on, attempt, begin)
@@ -134,6 +159,12 @@ def _line_search(values, merit, correct, start, slope, longest, dx):
 def _to_boundary(v: Float[Array, " w"], dv: Float[Array, " w"]) -> Scalar:
     """The largest a ≤ 1 for which v + a dv keeps at least 0.5 % of every component of v > 0."""
     return jnp.min(jnp.where(dv < 0, -0.995 * v / jnp.where(dv < 0, dv, -1.0), 1.0), initial=1.0)
+
+
+def _nearest_slacks(h: Float[Array, " q"], predicted: Float[Array, " q"]) -> Float[Array, " q"]:
+    """The slacks after a step: h itself, but where that fell to less than a tenth of what was predicted. Else a bound
+    that is far away would hold a step up, only because h is not linear."""
+    return jnp.where(h > 0.1 * predicted, h, predicted) if h.size else h
 
 
 def _stacked(problem: Problem, x: PyTree) -> Float[Array, " w"]:
@@ -167,7 +198,7 @@ def _newton(problem: Problem, derivatives: Derivatives, state: Minimum, toleranc
     c, h = jnp.split(values[1:], [p])
     df, dc, dh = jacobian[0], jacobian[1 : 1 + p], jacobian[1 + p :]
     first = state.iterations == 0
-    s = jnp.where(first, jnp.maximum(h, 0.01), state.slacks)
+    s = _nearest_slacks(h, state.slacks)
     z = jnp.where(first, state.barrier / s, state.bound_multipliers)
 
     flat = jnp.sqrt(eps) * _largest(jnp.diagonal(hessian))
@@ -184,7 +215,8 @@ def _newton(problem: Problem, derivatives: Derivatives, state: Minimum, toleranc
     barrier = jnp.where(solved, jnp.minimum(state.barrier / 5, state.barrier**1.5), state.barrier)
     barrier = jnp.maximum(barrier, tolerance / 100)
 
-    dx, y_new = _newton_step(stiff, df - (barrier / s - z / s * (h - s)) @ dh, directions, c)
+    trusted = jnp.minimum(8 * state.reach, 1 + jnp.linalg.norm(x))
+    dx, y_new = _newton_step(stiff, df - (barrier / s - z / s * (h - s)) @ dh, directions, c, trusted)
     ds = dh @ dx + h - s
     dz = barrier / s - z - z / s * ds
 
@@ -201,7 +233,7 @@ def _newton(problem: Problem, derivatives: Derivatives, state: Minimum, toleranc
 
     def merit(a, bend, values):
         f, c, h = jnp.split(values, [1, 1 + p])
-        slacks = slide(a, bend)
+        slacks = _nearest_slacks(h, slide(a, bend))
         return f[0] - barrier * jnp.sum(jnp.log(slacks)) + weight * (_sum_of_sizes(c) + _sum_of_sizes(h - slacks))
 
     start = merit(0.0, jnp.zeros_like(dx), values)
@@ -213,7 +245,7 @@ def _newton(problem: Problem, derivatives: Derivatives, state: Minimum, toleranc
     # Newton steps are unbounded where c' nearly vanishes, as for a displacement that cannot be reached. And after a
     # short step most trials of a much longer one would be wasted. So a step is at most 8 times as long as the last.
     length = jnp.linalg.norm(dx) + eps
-    longest = jnp.minimum(_to_boundary(s, ds), jnp.minimum(8 * state.reach, 1 + jnp.linalg.norm(x)) / length)
+    longest = jnp.minimum(_to_boundary(s, ds), trusted / length)
 
     def reached(*at):
         return _stacked(problem, unravel(move(*at)))
@@ -243,7 +275,7 @@ def begin(problem: Problem, x: PyTree) -> Minimum:
         x,
         jnp.zeros(c.shape),
         jnp.full(h.shape, barrier),
-        jnp.ones(h.shape),
+        jnp.full(h.shape, 0.01),
         barrier,
         number + jnp.inf,
         jnp.zeros((n, n), c.dtype),

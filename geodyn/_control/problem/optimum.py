@@ -47,7 +47,7 @@ class Evidence(eqx.Module):
     jacobian: Float[Array, "p n"]
 
 
-def _when_asked_for(function):
+def when_asked_for(function):
     """A property that is computed at its first use and kept; for a batch of strokes it is mapped over the members."""
     name = f"_{function.__name__}"
 
@@ -129,13 +129,13 @@ class OptimalStroke(AbstractOutcome):
     iterations: Int[Array, ""]
     evidence: Evidence | dict[str, Array]
 
-    @_when_asked_for
+    @when_asked_for
     def wong_residual(self) -> Scalar:
         """The largest defect of Wong's equations along the stroke, over the largest force."""
         known = cast(Evidence, self.evidence)
         return wong_residual(known.problem, known.x, self.charge)
 
-    @_when_asked_for
+    @when_asked_for
     def second_variation(self) -> tuple[Scalar, Int[Array, ""]]:
         """The smallest eigenvalue of the second variation, and the number of flat directions."""
         known = cast(Evidence, self.evidence)

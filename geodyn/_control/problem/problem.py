@@ -1,6 +1,8 @@
 """PURPOSE: the problem of the optimal stroke as a constrained minimisation, and the evidence for its solution."""
 
+from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -16,17 +18,27 @@ from geodyn._locomotion.connections.connection import AbstractInvariantMetric, r
 from geodyn._locomotion.connections.force_balance import AbstractForceBalance, metric_of, velocity_and_power
 from geodyn._locomotion.motion import costs
 from geodyn._locomotion.motion.costs import Costly, Density, is_energy
-from geodyn._locomotion.motion.holonomy import gauss_times, magnus, mean
+from geodyn._locomotion.motion.holonomy import gauss_times, magnus, mean, step_ends
+from geodyn._locomotion.strokes.pieces import SequenceStroke
 from geodyn._locomotion.strokes.stroke import FourierStroke, LegendreStroke, OpenStroke, shape_and_rate
+
+
+class Between(NamedTuple):
+    """What a SequenceStroke between two given shapes has besides these: the other knots, and the coefficients."""
+
+    knots: Float[Array, "N-1 m"]
+    coefficients: Float[Array, "N m K"]
 
 
 class StrokeProblem(eqx.Module):
     """Minimal energy at a given holonomy, as `minimise` takes it: scaled f, c, h of the coefficients of a stroke.
 
     The unknown x is the stroke itself if `base` is None, else the coefficients of a LegendreStroke through `base`, or
-    of an OpenStroke from `base` to `end`. Of a vector `displacement` the components `free` are not asked for, and 0.
-    The cost is the integral of `density`, the power by default. `bounds` are those of the components `bounded` of
-    (r, r'); if there are any, a `clock` (see `clock_of`) fixes the phase.
+    of an OpenStroke from `base` to `end`, or what a SequenceStroke from `base` to `end` has `Between` them. Of a vector
+    `displacement` the components `free` are not asked for, and 0. The cost is the integral of `density`, the power by
+    default. `bounds` are those of the components `bounded` of (r, r'); if there are any, a `clock` (see `clock_of`)
+    fixes the phase. `obstacles(g, r)` is at least 0 where the body may be; it is asked at the end of each step. If
+    the holonomy shall be a pose, `back` is the inverse of that, and the displacement its logarithm, whose angles jump.
 
     If the holonomy does not depend on where the stroke starts, the optimal stroke is smooth, and x is a FourierStroke.
     Otherwise the optimal stroke has a corner at its start, since `p = G r' + Aᵀμ` is periodic but the charge μ is not,
@@ -44,12 +56,17 @@ class StrokeProblem(eqx.Module):
     density: Density = eqx.field(default=costs.energy, converter=as_pytree)
     clock: FourierStroke | None = None
     free: tuple[int, ...] = eqx.field(static=True, default=())
+    obstacles: Callable[[Float[Array, "d d"], Float[Array, " m"]], Float[Array, "..."]] | None = None
+    back: Float[Array, "d d"] | None = None
 
-    def stroke(self, x) -> FourierStroke | LegendreStroke | OpenStroke:
+    def stroke(self, x) -> FourierStroke | LegendreStroke | OpenStroke | SequenceStroke:
         """The stroke of the unknowns x."""
         if self.base is None:
             return x
-        return LegendreStroke(self.base, x) if self.end is None else OpenStroke(self.base, self.end, x)
+        end = self.base if self.end is None else self.end
+        if isinstance(x, Between):
+            return SequenceStroke(jnp.concatenate([self.base[None], x.knots, end[None]]), x.coefficients, closed=False)
+        return LegendreStroke(self.base, x) if self.end is None else OpenStroke(self.base, end, x)
 
     def __call__(self, x):
         energy, g, gaps = self.outcome(x, pointwise(self.local))
@@ -72,9 +89,20 @@ class StrokeProblem(eqx.Module):
 
     def outcome(self, x, local):
         """Energy, holonomy and gaps of the stroke of x. The argument is the method `local`, mapped over all points."""
-        states, powers, velocities = self.along(self.stroke(x), gauss_times(self.steps), local)
-        g = magnus(self.swimmer.group, velocities)[-1]
-        return mean(powers), g, jax.vmap(self.gaps)(states).ravel()
+        stroke = self.stroke(x)
+        states, powers, velocities = self.along(stroke, gauss_times(self.steps), local)
+        poses = magnus(self.swimmer.group, velocities)
+        gaps: Float[Array, " b"] = jax.vmap(self.gaps)(states).ravel()
+        if self.obstacles is not None:
+            shapes = jax.vmap(stroke)(step_ends(self.steps)[1:])
+            gaps = jnp.append(gaps, jax.vmap(self.clearance)(poses, shapes))
+        return mean(powers), poses[-1], gaps
+
+    def clearance(self, g: Float[Array, "d d"], r: Float[Array, " m"]) -> Float[Array, " q"]:
+        """The gaps to obstacles at a pose and a shape; empty where there are none."""
+        if self.obstacles is None:
+            return jnp.zeros(0, r.dtype)
+        return jnp.ravel(self.obstacles(g, r))
 
     def along(self, stroke, times: Float[Array, " Q"], local):
         """States (r, r') [Q, 2m], densities of the cost [Q] (by default the power) and body velocities [Q, k] at the
@@ -151,8 +179,11 @@ class StrokeProblem(eqx.Module):
         return move if target.ndim else jnp.append(move, xi[max(self.swimmer.group.translations, 1) :])
 
     def miss(self, g: Float[Array, "d d"]) -> Float[Array, " p"]:
-        """The error of the holonomy g, as by `missing`."""
-        return self.missing(self.swimmer.group.log(g))
+        """The error of the holonomy g, as by `missing`; of one that shall be a pose, how far it is beyond that."""
+        group = self.swimmer.group
+        if self.back is None:
+            return self.missing(group.log(g))
+        return group.log(group.compose(self.back, g)) / jnp.linalg.norm(self.displacement)
 
 
 def clock_of(stroke, bounded: tuple[int, ...]) -> FourierStroke | None:

@@ -25,7 +25,7 @@ from geodyn._foundations.typing import Array, Float, Int, PyTree, Scalar
 from geodyn._geometry.groups.lie_group import AbstractLieGroup
 from geodyn._locomotion.connections.connection import reduction
 from geodyn._locomotion.connections.force_balance import metric_of
-from geodyn._locomotion.motion.holonomy import gauss_times, increment, mean
+from geodyn._locomotion.motion.holonomy import gauss_times, increment, mean, step_ends
 from geodyn._locomotion.strokes.stroke import shape_and_rate
 
 
@@ -38,15 +38,28 @@ class AtNodes(NamedTuple):
     bend: Callable[[Float[Array, "Q d"]], Float[Array, "Q s s"]]
 
 
-class OfHolonomy(NamedTuple):
-    """The error `miss` of the holonomy and its jacobian by the unknowns; the adjoint variables `prices`, which are
-    `weights @ ∂miss/∂ξ` for the body velocities ξ at the nodes; and the Hessian of `weights @ miss` without the terms
-    with second derivatives of ξ."""
+class OfPoses(NamedTuple):
+    """The error `miss` of the holonomy and the gaps to obstacles, with their jacobians by the unknowns; the adjoint
+    variables `prices`, which are the derivatives of `weights @ (miss, gaps)` by the body velocities ξ at the nodes; and
+    the Hessian of `weights @ (miss, gaps)` without the terms with second derivatives of ξ."""
 
     miss: Float[Array, " p"]
-    jacobian: Float[Array, "p n"]
+    dmiss: Float[Array, "p n"]
+    gaps: Float[Array, " q"]
+    dgaps: Float[Array, "q n"]
     prices: Float[Array, "Q k"]
     hessian: Float[Array, "n n"]
+
+
+class Clearance(NamedTuple):
+    """The gaps to obstacles at the ends of the steps; their derivatives by the change (Φ, δr) of the pose exp(Φ) g and
+    of the shape, and the weighted second ones; the changes `dshapes` of the shapes there by the unknowns."""
+
+    gaps: Float[Array, "S o"]
+    slopes: Float[Array, "S o c"]
+    bend: Float[Array, "S c c"]
+    dshapes: Float[Array, "S m n"]
+    weights: Float[Array, "S o"]
 
 
 def variations(
@@ -74,17 +87,15 @@ def variations(
     powers = nodes.values[:, 0]
     xi = nodes.values[:, 1:]
     shares = jax.grad(mean)(powers) / problem.energy
-    # The weights are those of f, of miss and late, which are c, and of the gaps h.
-    of_miss = weights[1 : weights.size - late.size - gaps.size]
-    holonomy = _of_holonomy(problem, xi, change[:, 1:], of_miss)
-    bent = nodes.bend(jnp.concatenate([weights[0] * shares[:, None], holonomy.prices], axis=1))
+    poses = _of_poses(problem, x, xi, change[:, 1:], weights, late.size + gaps.size)
+    bent = nodes.bend(jnp.concatenate([weights[0] * shares[:, None], poses.prices], axis=1))
 
     cost = (shares @ powers)[None]
     dcost = (shares @ change[:, 0])[None]
-    values = jnp.concatenate([cost, holonomy.miss, late, gaps.ravel()])
+    values = jnp.concatenate([cost, poses.miss, late, gaps.ravel(), poses.gaps])
     of_gaps = _pull(dgaps, basis).reshape(gaps.size, flat.size)
-    jacobian = jnp.concatenate([dcost, holonomy.jacobian, dlate, of_gaps])
-    return values, jacobian, _sum_of_products(basis, _pull(bent, basis)) + holonomy.hessian
+    jacobian = jnp.concatenate([dcost, poses.dmiss, dlate, of_gaps, poses.dgaps])
+    return values, jacobian, _sum_of_products(basis, _pull(bent, basis)) + poses.hessian
 
 
 @for_one_run
@@ -191,10 +202,16 @@ def _with_power(problem: StrokeProblem, states: Float[Array, "Q s"]) -> AtNodes:
     return AtNodes(values, slopes, bend)
 
 
-def _of_holonomy(
-    problem: StrokeProblem, xi: Float[Array, "Q k"], dxi: Float[Array, "Q k n"], weights: Float[Array, " p"]
-) -> OfHolonomy:
-    """The holonomy of body velocities ξ at the nodes, whose derivatives by the unknowns are dξ."""
+def _of_poses(
+    problem: StrokeProblem,
+    x: PyTree,
+    xi: Float[Array, "Q k"],
+    dxi: Float[Array, "Q k n"],
+    weights: Float[Array, " v"],
+    between: int,
+) -> OfPoses:
+    """What depends on the poses to which the body velocities ξ at the nodes lead, whose derivatives by the unknowns are
+    dξ. The weights are those of f, of miss, of `between` others, and of the gaps to obstacles."""
     group = problem.swimmer.group
     steps = problem.steps
     k = group.dim
@@ -212,23 +229,27 @@ def _of_holonomy(
 
     g, before = jax.lax.scan(follow, group.identity().astype(xi.dtype), jax.vmap(group.exp)(turns))
     adjoints = jax.vmap(group.adjoint)(before)
+    after = jnp.concatenate([before[1:], g[None]])
 
-    # Derivatives by Φ, with the holonomy exp(Φ) G, from those by the coordinates log G: the inverse of dexp.
-    end = group.log(g)
-    miss, slope, second = _weighted(problem.missing, end, weights)
-    unturned = jnp.linalg.inv(group.dexp(end))
-    slope = slope @ unturned
-    charge = weights @ slope
+    def turned(phi: Float[Array, " k"]) -> Float[Array, " p"]:
+        """`miss` at the holonomy exp(Φ) G."""
+        return problem.miss(group.compose(group.exp(phi), g))
 
-    # Adjoint variables, by a reverse sweep: of each step, of its exponent, and of the velocities in it.
-    of_steps = jnp.sum(charge[None, :, None] * adjoints, axis=1)
-    # The end is one more exponent, that of the whole holonomy.
-    exponents = jnp.concatenate([turns, end[None]])
-    charges = jnp.concatenate([of_steps, charge[None]])
-    dpsi, ddpsi = jax.vmap(lambda xi, charge: _of_exponent(group, xi, charge))(exponents, charges)
-    second = unturned.T @ (second - ddpsi[-1]) @ unturned
-    dpsi = dpsi[:-1]
-    ddpsi = ddpsi[:-1]
+    still = jnp.zeros(k, xi.dtype)
+    missing = jax.eval_shape(turned, still).size
+    of_miss = weights[1 : 1 + missing]
+    clear = None if problem.obstacles is None else _clearance(problem, x, after, weights[1 + missing + between :])
+    miss, slope, second = _weighted(turned, still, of_miss)
+    charge = of_miss @ slope
+
+    # Adjoint variables, by a reverse sweep: of each step, of its exponent, and of the velocities in it. A step moves
+    # the end, and the body past the obstacles at its own end and at those of all later steps.
+    charged = jnp.tile(charge[None], (steps, 1))
+    if clear is not None:
+        at_obstacles = jnp.sum(clear.weights[:, :, None] * clear.slopes[:, :, :k], axis=1)
+        charged += jnp.cumsum(at_obstacles[::-1], axis=0)[::-1]
+    of_steps = jnp.sum(charged[:, :, None] * adjoints, axis=1)
+    dpsi, ddpsi = jax.vmap(lambda xi, charge: _of_exponent(group, xi, charge))(turns, of_steps)
     of_exponents = jnp.sum(of_steps[:, :, None] * dpsi, axis=1)
     dturn, ddturn = jax.vmap(lambda xi, charge: _weighted(advance, xi, charge)[1:])(velocities, of_exponents)
     prices = jnp.sum(of_exponents[:, :, None] * dturn, axis=1)
@@ -236,17 +257,51 @@ def _of_holonomy(
     # The changes of the exponents and of ζ with the unknowns, and the area that ζ encloses.
     change = _pull(dturn, dvelocities)
     zeta = _pull(adjoints, _pull(dpsi, change))
-    phi = jnp.sum(zeta, axis=0)
-    swept = jnp.cumsum(zeta, axis=0) - zeta  # Σ_{j<i} ζ_j
+    moved = jnp.cumsum(zeta, axis=0)  # Φ after each step, to first order
+    phi = moved[-1]
+    swept = moved - zeta  # Σ_{j<i} ζ_j
     basis = jnp.eye(k, dtype=xi.dtype)
-    area = jax.vmap(lambda a: jax.vmap(lambda b: charge @ group.bracket(a, b))(basis))(basis)
-    half = _sum_of_products(swept, jnp.sum(area[None, :, :, None] * zeta[:, None], axis=2)) / 2
+    brackets: Float[Array, "k k k"] = jax.vmap(lambda a: jax.vmap(lambda b: group.bracket(a, b))(basis))(basis)
+    area = jnp.einsum("sc,abc->sab", charged, brackets)
+    half = _sum_of_products(swept, _pull(area, zeta)) / 2
     hessian = half + half.T + phi.T @ second @ phi
     # What is local to a step: ψ is no linear function of its exponent, nor the exponent of the velocities.
     bent_exponents = _sum_of_products(change, _pull(ddpsi, change))
     bent_velocities = _sum_of_products(dvelocities, _pull(ddturn, dvelocities))
     hessian += bent_exponents + bent_velocities
-    return OfHolonomy(miss, slope @ phi, prices.reshape(-1, k), hessian)
+
+    if clear is None:
+        none = jnp.zeros((0, phi.shape[1]), xi.dtype)
+        return OfPoses(miss, slope @ phi, none[:, 0], none, prices.reshape(-1, k), hessian)
+    past = jnp.concatenate([moved, clear.dshapes], axis=1)
+    hessian += _sum_of_products(past, _pull(clear.bend, past))
+    dgaps = _pull(clear.slopes, past).reshape(clear.gaps.size, phi.shape[1])
+    return OfPoses(miss, slope @ phi, clear.gaps.ravel(), dgaps, prices.reshape(-1, k), hessian)
+
+
+def _clearance(
+    problem: StrokeProblem, x: PyTree, poses: Float[Array, "S e e"], weights: Float[Array, " q"]
+) -> Clearance:
+    """The gaps to obstacles at the poses after each step."""
+    group = problem.swimmer.group
+    flat, unravel = ravel_pytree(x)
+    times = step_ends(problem.steps)[1:]
+
+    def shapes_of(flat: Float[Array, " n"]) -> Float[Array, "S m"]:
+        return jax.vmap(problem.stroke(unravel(flat)))(times)
+
+    shapes = shapes_of(flat)
+
+    def gaps_at(g: Float[Array, "e e"], r: Float[Array, " m"], weights: Float[Array, " o"]):
+        def moved(change: Float[Array, " c"]) -> Float[Array, " o"]:
+            turn, bend = jnp.split(change, [group.dim])
+            return problem.clearance(group.compose(group.exp(turn), g), r + bend)
+
+        return _weighted(moved, jnp.zeros(group.dim + r.size, r.dtype), weights)
+
+    of_steps = weights.reshape(problem.steps, -1)
+    gaps, slopes, bend = jax.vmap(gaps_at)(poses, shapes, of_steps)
+    return Clearance(gaps, slopes, bend, jax.jacfwd(shapes_of)(flat), of_steps)
 
 
 def _of_exponent(

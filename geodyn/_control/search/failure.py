@@ -11,7 +11,7 @@ from geodyn._control.methods.method import AbstractStrokeMethod, Direct
 from geodyn._control.problem.optimum import OptimalStroke
 from geodyn._control.problem.problem import StrokeProblem
 from geodyn._engine.jit import jit
-from geodyn._foundations.results import RESULTS
+from geodyn._foundations.results import RESULTS, AbstractOutcome
 from geodyn._foundations.typing import Array, Bool, Float, Scalar
 from geodyn._geometry.groups.rigid import SE2
 from geodyn._locomotion.motion.mechanical import AbstractDeformableBody
@@ -21,13 +21,13 @@ FEW_ITERATIONS = 30
 
 
 class StrokeError(RuntimeError):
-    """A search by `gd.optimal_stroke` that did not end at an optimal stroke; its `optimum` is where the search stood.
+    """A search by `gd.optimal_stroke` or `gd.plan` that found no optimum; its `optimum` is where the search stood.
 
     Its message says how far strokes around the start lead, where that can be found out. It is a RuntimeError.
 
     Args:
         message: what went wrong.
-        optimum: the OptimalStroke where the search stood.
+        optimum: the OptimalStroke, or the Plan, where the search stood.
 
     Example:
         >>> swimmer, settings = gd.swimmers.SymmetricPurcell(), gd.Direct(harmonics=2, steps=8, max_iterations=10)
@@ -38,7 +38,7 @@ class StrokeError(RuntimeError):
         converged: False
     """
 
-    def __init__(self, message: str, optimum: OptimalStroke):
+    def __init__(self, message: str, optimum: AbstractOutcome):
         super().__init__(message)
         self.optimum = optimum
 

@@ -1,4 +1,4 @@
-"""MOTION: strokes made of pieces: polygons and cubic splines, closed or open."""
+"""MOTION: strokes made of pieces: polygons, cubic splines and series of polynomials, closed or open."""
 
 import equinox as eqx
 import jax
@@ -8,7 +8,7 @@ import numpy as np
 from geodyn._engine.jit import jit
 from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Count, Float, Number, Numbers
-from geodyn._locomotion.strokes.stroke import Stroke, floating
+from geodyn._locomotion.strokes.stroke import Stroke, bumps, floating
 
 
 def _require_points(owner: str, name: str, points, least: int, closed: bool) -> None:
@@ -138,6 +138,76 @@ class SplineStroke(eqx.Module):
         return _basis(jnp.mod(t, 1.0) if self.closed else jnp.asarray(t), self.controls.shape[0], self.closed) @ (
             self.controls
         )
+
+
+@checked
+class SequenceStroke(eqx.Module):
+    """A stroke in N pieces, one after the other and each in the same time, of which each is a series of polynomials.
+
+    The piece i leads from a knot to the next, with x = 2s − 1 and s from 0 to 1 along it:
+    `r = knot_i + (knot_{i+1} − knot_i) s + Σ_k c_{i,k} (P_{k+1}(x) − P_{k−1}(x))`, the series of
+    `gd.strokes.OpenStroke`. If `closed` the last piece leads back to the first knot. `gd.plan` returns strokes of this
+    kind. Call it to get the shape, `stroke(t) -> r[m]`, for t from 0 to 1; its `breaks` are the times of the knots.
+
+    Args:
+        knots: [N, m] shapes between the pieces if closed, else [N + 1, m].
+        coefficients: c [N, m, K], for each piece a row for each shape variable.
+        closed: whether it returns to the first knot.
+
+    Raises:
+        ValueError: if the shapes of knots and coefficients do not agree.
+
+    Example:
+        >>> pieces = gd.strokes.SequenceStroke([[0.0], [1.0], [1.0]], [[[0.0]], [[0.5]]], closed=False)
+        >>> print(pieces(0.25), pieces(0.5), pieces(0.75))
+        [0.5] [1.] [0.25]
+    """
+
+    knots: Float[Array, "_ m"] = eqx.field(converter=floating)
+    coefficients: Float[Array, "N m K"] = eqx.field(converter=floating)
+    closed: bool = eqx.field(static=True, default=True)
+
+    def __check_init__(self):
+        knots = jnp.shape(self.knots)
+        coefficients = jnp.shape(self.coefficients)
+        agree = len(knots) == 2 and len(coefficients) == 3 and knots[1] == coefficients[1]
+        if not agree or coefficients[0] < 1 or knots[0] != coefficients[0] + (not self.closed):
+            wanted = "knots[N, m]" if self.closed else "knots[N + 1, m]"
+            raise ValueError(
+                f"SequenceStroke: got knots {knots}, coefficients {coefficients}; want {wanted} and"
+                f" coefficients[N, m, K], since closed is {self.closed}: a series for each piece from knot to knot."
+            )
+
+    @classmethod
+    @checked
+    def fit(cls, stroke: Stroke, pieces: Count, terms: Count, closed: bool = True) -> "SequenceStroke":
+        """The sequence that passes through another stroke at the knots, and fits it by least squares between them, from
+        4 × terms samples in each piece."""
+        knots = jax.vmap(stroke)(jnp.arange(pieces + 1) / pieces)
+        inside: Float[Array, " S"] = (jnp.arange(4 * terms) + 0.5) / (4 * terms)
+        starts: Float[Array, " N"] = jnp.arange(pieces) / pieces
+        shapes: Float[Array, "N S m"] = jax.vmap(jax.vmap(stroke))(starts[:, None] + inside[None] / pieces)
+        straight = knots[:-1, None] + inside[None, :, None] * jnp.diff(knots, axis=0)[:, None]
+        basis: Float[Array, "S K"] = jax.vmap(lambda s: bumps(s, terms))(inside)
+        coefficients = jnp.einsum("ks,nsm->nmk", jnp.linalg.pinv(basis), shapes - straight)
+        return cls(knots[:-1] if closed else knots, coefficients, closed)
+
+    @property
+    def breaks(self) -> np.ndarray:
+        """The times of the knots."""
+        pieces = self.coefficients.shape[0]
+        return np.arange(pieces) / pieces
+
+    @checked
+    def __call__(self, t: Number) -> Float[Array, " m"]:
+        """The shape at time t of [0, 1]."""
+        pieces, _, terms = self.coefficients.shape
+        place = pieces * jnp.asarray(t)
+        piece = jnp.clip(jnp.floor(place), 0, pieces - 1).astype(int)
+        inside = place - piece
+        start = self.knots[piece]
+        end = self.knots[(piece + 1) % self.knots.shape[0]]
+        return start + inside * (end - start) + self.coefficients[piece] @ bumps(inside, terms)
 
 
 def _spans(count: int, closed: bool) -> int:

@@ -137,10 +137,10 @@ class LegendreStroke(eqx.Module):
     @checked
     def __call__(self, t: Number) -> Float[Array, " m"]:
         """The shape at time t."""
-        return self.base + self.coefficients @ _bumps(jnp.mod(t, 1.0), self.coefficients.shape[1])
+        return self.base + self.coefficients @ bumps(jnp.mod(t, 1.0), self.coefficients.shape[1])
 
 
-def _bumps(t: Number, count: int) -> Float[Array, " K"]:
+def bumps(t: Number, count: int) -> Float[Array, " K"]:
     """`P_{k+1}(x) − P_{k−1}(x)`, x = 2t − 1, k = 1…K: zero at both ends of [0, 1]."""
     x = 2 * t - 1
     p = [jnp.ones_like(x), x]
@@ -188,7 +188,7 @@ class OpenStroke(eqx.Module):
     def __call__(self, t: Number) -> Float[Array, " m"]:
         """The shape at time t of [0, 1]."""
         straight = self.start + (self.end - self.start) * t
-        return straight + self.coefficients @ _bumps(jnp.asarray(t), self.coefficients.shape[1])
+        return straight + self.coefficients @ bumps(jnp.asarray(t), self.coefficients.shape[1])
 
 
 WANTED = "a stroke is a function t → r[m] written with jax.numpy, such as a gd.FourierStroke"

@@ -1,0 +1,1 @@
+"""Plans: from a pose to a pose by many strokes, past obstacles."""

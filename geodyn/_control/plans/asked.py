@@ -1,0 +1,113 @@
+"""PURPOSE: what a plan is asked for: checks of the arguments, before the search begins."""
+
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+from geodyn._control.plans.route import Obstacles
+from geodyn._control.search.checks import check_count, check_places, checked_limits, checked_shape, known, shape_ends
+from geodyn._engine.jit import as_pytree
+from geodyn._foundations.checks import check_arguments
+from geodyn._foundations.typing import Array, Float
+from geodyn._geometry.groups.lie_group import element
+from geodyn._locomotion.connections.connection import AbstractInvariantMetric
+from geodyn._locomotion.strokes.stroke import floating
+
+
+class Asked(NamedTuple):
+    """What `plan` is asked for, after the checks of its arguments: the way to go as an element of the group; the first
+    and the last shape, both None if the plan shall only close; and the shape through which loops are tried."""
+
+    swimmer: AbstractInvariantMetric
+    way: Float[Array, "d d"]
+    base: Float[Array, " m"] | None
+    end: Float[Array, " m"] | None
+    home: Float[Array, " m"]
+    bounds: tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]
+    limits: tuple[Float[Array, " b"], Float[Array, " b"]]
+    bounded: tuple[int, ...]
+    obstacles: Obstacles | None
+
+
+def asked_for(swimmer, pose, start, base, ends, bounds, rates, obstacles) -> Asked:
+    """What is asked for; ValueError for arguments by which no plan can be found."""
+    group = swimmer.group
+    pose = _checked_pose("pose", group, pose)
+    way = pose
+    around = None
+    if obstacles is not None:
+        check_arguments("obstacles", obstacles, "g", "r")
+        around = as_pytree(obstacles)
+    if start is not None:
+        start = _checked_pose("start", group, start)
+        way = group.compose(group.inverse(start), pose)
+        around = None if around is None else jax.tree_util.Partial(_seen_from, around, group, start)
+    if known(way) and np.allclose(np.asarray(way), np.asarray(group.identity()), atol=1e-12):
+        raise ValueError("plan: pose is where the body is already; ask for another one.")
+    first, last = shape_ends(base, ends)
+    home = _home(swimmer, bounds) if first is None else first if last is None else last
+    m = home.size
+    check_count(swimmer, m, closed=last is None)
+    limits, bounded = checked_limits(bounds, rates, m)
+    if known((swimmer, first, last)):
+        check_places(swimmer, bounds, **{"base or ends[0]": first, "ends[1]": last})
+    box = np.tile([[-np.inf], [np.inf]], m) if bounds is None else np.asarray(bounds, float)
+    asked = Asked(swimmer, way, first, last, home, (box[0], box[1]), limits, bounded, around)
+    if around is not None and known((swimmer, way, around, home)):
+        _check_clear(asked, start, pose)
+    return asked
+
+
+def _seen_from(obstacles, group, start: Float[Array, "d d"], g: Float[Array, "d d"], r: Float[Array, " m"]):
+    """The gaps at a pose g as seen from the start."""
+    return obstacles(group.compose(start, g), r)
+
+
+def _checked_pose(name: str, group, pose) -> Float[Array, "d d"]:
+    """The argument `name` as an element of the group; ValueError if it is none."""
+    g = floating(pose, name)
+    if g.shape != (group.size, group.size):
+        kind = type(group).__name__
+        known_as = f", such as gd.groups.pose(group, …) makes of {group.dim} numbers" if kind in ("SE2", "SE3") else ""
+        raise ValueError(
+            f"plan: {name} must be an element [{group.size}, {group.size}] of {kind}{known_as}, or"
+            f" group.exp(coordinates[{group.dim}]); got the shape {g.shape}."
+        )
+    return element(group, g)
+
+
+def _home(swimmer, bounds) -> Float[Array, " m"]:
+    """The shape through which loops are tried: the middle of the bounds, or the body's first shape."""
+    if bounds is not None and np.all(np.isfinite(np.asarray(bounds, float))):
+        return floating(np.mean(np.asarray(bounds, float), axis=0))
+    if swimmer.needs_bounds is not None and bounds is None:
+        raise ValueError(
+            f"plan: {type(swimmer).__name__} has no best plan with a free shape: {swimmer.needs_bounds}. Pass"
+            " bounds=(lower, upper) of its shape, or base=, a shape at which the plan starts and ends."
+        )
+    if swimmer.first_shape is None:
+        raise ValueError(
+            f"plan: {type(swimmer).__name__} needs base=, a shape at which the plan starts and ends, such as"
+            f" jnp.zeros({swimmer.shape_count or 2}); or let the class say such a shape by first_shape."
+        )
+    return checked_shape("first_shape", swimmer.first_shape)
+
+
+def _check_clear(asked: Asked, start, pose) -> None:
+    """Raise ValueError if the body touches an obstacle at the start or at the pose."""
+    group = asked.swimmer.group
+    places = {
+        "start": (group.identity(), asked.base),
+        "pose": (asked.way, asked.base if asked.end is None else asked.end),
+    }
+    for name, (g, shape) in places.items():
+        r = asked.home if shape is None else shape
+        gaps = np.ravel(np.asarray(asked.obstacles(g, r)))
+        if not gaps.size or not np.all(np.isfinite(gaps)):
+            raise ValueError(f"plan: obstacles must return finite gaps, at least one; got {gaps} at the {name}.")
+        if np.min(gaps) < 0 and shape is not None:
+            raise ValueError(
+                f"plan: {name} lies in an obstacle: the gaps there are {gaps} at the shape {np.asarray(r)}; move"
+                f" {name}, or the obstacle."
+            )

@@ -1,0 +1,110 @@
+"""PURPOSE: the first strokes of a plan: routes of loops as one curve, at constant power."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn._control.plans.asked import Asked
+from geodyn._control.plans.loops import Loops, best_loops
+from geodyn._control.plans.route import Route, best_routes
+from geodyn._control.search.checks import known
+from geodyn._engine.jit import jit
+from geodyn._foundations.typing import Array, Float
+from geodyn._locomotion.motion import costs
+from geodyn._locomotion.motion.holonomy import cost, path
+from geodyn._locomotion.strokes.pieces import SequenceStroke
+from geodyn._locomotion.strokes.stroke import OpenStroke
+
+PIECES = 2
+"""How many pieces of a SequenceStroke there are for each loop of the route."""
+
+NUMBERS_OF_PIECES = (4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
+"""Of how many pieces a plan may be, so that plans of about as many loops have one program."""
+
+TRIED = 3
+"""How many routes are tried."""
+
+SAMPLES = 64
+"""Shapes along each loop, and of the whole curve in each of its pieces."""
+
+
+def first_strokes(asked: Asked, most: int, seed: int, terms: int) -> list[SequenceStroke]:
+    """The best routes as strokes, all with the same number of pieces."""
+    if not known((asked.swimmer, asked.way, asked.obstacles, asked.home)):
+        raise ValueError(
+            "plan: inside jit, vmap and grad no route can be sought; pass guess=, the stroke of a plan that was made"
+            " outside."
+        )
+    loops = best_loops(asked.swimmer, asked.home, _reach(asked), asked.bounds, costs.energy, seed)
+    group = asked.swimmer.group
+    begin = Route((), 0.0, 0.0, np.asarray(group.identity()))
+    if asked.end is not None:
+        straight = _straight(asked)
+        moved = path(asked.swimmer, straight)[-1]
+        begin = begin._replace(length=float(jnp.sqrt(cost(asked.swimmer, straight))), pose=np.asarray(moved))
+    routes = best_routes(group, loops, begin, asked.way, asked.obstacles, most)
+    best: dict[int, Route] = {}
+    for route in routes:
+        if route.loops:
+            best.setdefault(len(route.loops), route)
+    chosen = sorted(best.values(), key=lambda route: route.merit)[:TRIED]
+    longest = max(len(route.loops) for route in chosen) + (asked.end is not None)
+    pieces = next((n for n in NUMBERS_OF_PIECES if n >= PIECES * longest), PIECES * longest)
+    return [_stroke_of(asked, loops, route, pieces, terms) for route in chosen]
+
+
+def _reach(asked: Asked) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
+    """The box of shapes in which loops are sought: the bounds, the `shape_region` of the body, or one about `home`."""
+    home = np.asarray(asked.home)
+    lower, upper = asked.bounds
+    region = asked.swimmer.shape_region
+    if region is None:
+        region = (home - 1, home + 1)
+    lower = np.where(np.isfinite(lower), lower, np.asarray(region[0]))
+    upper = np.where(np.isfinite(upper), upper, np.asarray(region[1]))
+    return np.minimum(lower, home - 1e-3), np.maximum(upper, home + 1e-3)
+
+
+def _straight(asked: Asked) -> OpenStroke:
+    """The straight way from the first shape to the last."""
+    return OpenStroke(asked.base, asked.end, jnp.zeros((asked.home.size, 1)))
+
+
+def _stroke_of(asked: Asked, loops: Loops, route: Route, pieces: int, terms: int) -> SequenceStroke:
+    """A route as one curve, at constant power, as a series in each of its pieces."""
+    t = np.arange(SAMPLES) / SAMPLES
+    parts = [loops.shape(loop, t) for loop in route.loops]
+    if asked.end is not None:
+        way = np.asarray(asked.base) + t[:, None] * np.asarray(asked.end - asked.base)
+        parts = [way, *parts]
+    shapes = np.concatenate([*parts, np.asarray(asked.home)[None]])
+    lengths = np.concatenate(
+        [_lengths(asked.swimmer, shapes[i : i + SAMPLES + 1]) for i in range(0, len(shapes) - 1, SAMPLES)]
+    )
+    passed = np.concatenate([[0.0], np.cumsum(lengths)])
+    even = np.linspace(0.0, passed[-1], pieces * SAMPLES + 1)
+    table = np.stack([np.interp(even, passed, column) for column in shapes.T], axis=1)
+    return _fitted(jnp.asarray(table), pieces, terms, asked.base is None)
+
+
+def _lengths(swimmer, shapes: Float[np.ndarray, "_ m"]) -> np.ndarray:
+    """The lengths between neighbouring shapes."""
+    return np.asarray(_between(swimmer, jnp.asarray(shapes)))
+
+
+@jit
+def _between(swimmer, shapes):
+    def length(r: Float[Array, " m"], after: Float[Array, " m"]):
+        return jnp.sqrt(costs.energy(swimmer, (r + after) / 2, after - r))
+
+    return jax.vmap(length)(shapes[:-1], shapes[1:])
+
+
+@jit
+def _fitted(table, pieces, terms, closed):
+    times = jnp.arange(len(table)) / (len(table) - 1)
+
+    def along(t):
+        return jax.vmap(lambda column: jnp.interp(t, times, column))(table.T)
+
+    return SequenceStroke.fit(along, pieces, terms, closed)

@@ -1,0 +1,311 @@
+"""PURPOSE: plans: the cheapest change of shape that takes a body from a pose to a pose, past obstacles."""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from geodyn._control.methods.method import Direct
+from geodyn._control.plans.asked import Asked, asked_for
+from geodyn._control.plans.chain import first_strokes
+from geodyn._control.problem.minimise import Minimum, Progress
+from geodyn._control.problem.optimum import Evidence, when_asked_for
+from geodyn._control.problem.problem import Between, StrokeProblem, outcome, without_derivatives, wong_residual
+from geodyn._control.problem.variation import second_variation
+from geodyn._control.search.checks import known
+from geodyn._control.search.failure import StrokeError
+from geodyn._control.search.implicit import solved
+from geodyn._engine.jit import jit, static_count, traced_numbers
+from geodyn._engine.numerics.failure import nan_unless, no_derivative_where
+from geodyn._foundations.gate import checked
+from geodyn._foundations.results import RESULTS, AbstractOutcome
+from geodyn._foundations.typing import Array, Count, Float, Index, Int, Numbers, Scalar, Vector
+from geodyn._locomotion.connections.connection import AbstractInvariantMetric
+from geodyn._locomotion.motion.holonomy import cost, path
+from geodyn._locomotion.strokes.pieces import SequenceStroke
+
+ARRIVED = 1e-6
+"""How far the end of a plan may be from the pose on finer steps, in parts of the displacement."""
+
+
+FINER = 8
+"""On how many times as many steps a plan is looked at in the end."""
+
+TOUCHING = 1e-3
+"""How far the body may be in an obstacle between the steps, in parts of the largest gap along the plan."""
+
+
+class Plan(AbstractOutcome):
+    """The cheapest change of shape that leads from a pose to a pose; the result of `gd.plan`.
+
+    `stroke` is a stroke as any other: `gd.path`, `gd.plot.player` and `gd.plot.wake` take it. Its period is 1, so that
+    `cost` is the energy of a motion in the time 1, and what takes the time T costs cost/T; √cost is its length. The
+    route from which the search began is kept as `route`, with its cost.
+
+    Args:
+        swimmer: the body.
+        stroke: the change of shape, a SequenceStroke.
+        cost: its energy.
+        pose: the pose that is reached, an element [d, d], as seen from the start.
+        multiplier: dE/dξ [k] for a pose that is moved on by exp(ξ).
+        gap: the least gap to the obstacles along the way, infinite without obstacles.
+        room: least distance from the bounds, in parts of their width; infinite where there are none.
+        kkt_residual: relative residual of the conditions for an optimum, bounds and obstacles included.
+        power_variation: largest relative deviation of the power from its mean; zero at an exact optimum that feels
+            neither bounds nor obstacles.
+        charge: μ₀ [k], what Wong's equations conserve.
+        route: a SequenceStroke, the sequence of loops with which the search began.
+        route_cost: its energy.
+        result: how the search ended, a member of `gd.RESULTS`.
+        iterations: number of iterations.
+        evidence: what the evidence is computed from.
+
+    Example:
+        Parallel parking of a planimeter, whose plane is that of its shapes: once round an area.
+
+        >>> class Planimeter(gd.AbstractConnection):
+        ...     group: gd.groups.Translation = gd.groups.Translation(1)
+        ...     def form(self, r):
+        ...         return jnp.stack([-r[1], r[0]])[None] / 2
+        >>> body = gd.bundles.KaluzaKlein(Planimeter())
+        >>> plan = gd.plan(body, body.group.exp(jnp.array([0.5])), base=[0.0, 0.0])
+        >>> print(f"{plan.cost:.6f} {2 * np.pi:.6f}", bool(plan.successful))
+        6.283185 6.283185 True
+    """
+
+    swimmer: AbstractInvariantMetric
+    stroke: SequenceStroke
+    cost: Scalar
+    pose: Float[Array, "d d"]
+    multiplier: Float[Array, " k"]
+    gap: Scalar
+    room: Scalar
+    kkt_residual: Scalar
+    power_variation: Scalar
+    charge: Float[Array, " k"]
+    route: SequenceStroke
+    route_cost: Scalar
+    result: Int[Array, ""]
+    iterations: Int[Array, ""]
+    evidence: Evidence
+
+    @when_asked_for
+    def wong_residual(self) -> Scalar:
+        """The largest defect of Wong's equations along the plan, over the largest force; zero at an exact optimum that
+        feels neither bounds nor obstacles."""
+        return wong_residual(self.evidence.problem, self.evidence.x, self.charge)
+
+    @when_asked_for
+    def second_variation(self) -> tuple[Scalar, Int[Array, ""]]:
+        """The smallest eigenvalue of the second variation, and the number of flat directions."""
+        known = self.evidence
+        return second_variation(known.problem, known.x, known.hessian, known.jacobian)
+
+    @property
+    def second_order(self) -> Scalar:
+        """The smallest eigenvalue of the second variation at the pose, positive at a minimum."""
+        return self.second_variation[0]
+
+
+@checked
+def plan(
+    swimmer: AbstractInvariantMetric,
+    pose: Numbers,
+    *,
+    start: Numbers | None = None,
+    base: Vector | None = None,
+    ends: tuple[Vector, Vector] | None = None,
+    bounds: tuple[Vector, Vector] | None = None,
+    rates: Vector | None = None,
+    obstacles: Callable | None = None,
+    loops: Count = 12,
+    guess: SequenceStroke | None = None,
+    method: Direct = Direct(harmonics=4, steps=24),  # noqa: B008
+    seed: Index = 0,
+    progress: Progress = False,
+    throw: bool = True,
+) -> Plan:
+    """The change of shape that takes a body from a pose to a pose past obstacles and costs least; a local optimum.
+
+    First a route is sought: of many loops through one shape those are kept that lead farthest for their length, in
+    every direction, and a best-first search puts them one after the other, so that the body keeps clear of the
+    obstacles and arrives near the pose. Then the loops, and the ways between them, become one curve in the space of
+    shapes, a `gd.strokes.SequenceStroke`, all of whose coefficients are moved together by Newton's method with exact
+    derivatives, until the curve arrives at the pose and no other near it costs less. Several routes are tried.
+
+    The result is differentiable to first order with respect to the numbers in the body, the poses and what `obstacles`
+    closes over, by the implicit-function theorem. Inside jit, vmap and grad no route can be sought: give the stroke of
+    another plan as `guess`.
+
+    Args:
+        swimmer: body with a metric of shapes, such as one of `gd.swimmers`.
+        pose: where it shall go, an element [d, d] of its group, as `gd.groups.pose(group, (x, y, θ))` makes it.
+        start: where it is, an element [d, d]; by default the identity.
+        base: shape [m] at which the plan starts and ends; by default the best one, at which it starts and ends.
+        ends: (start[m], end[m]), two shapes between which the plan leads.
+        bounds: (lower[m], upper[m]) of the shape along the plan, infinite where there is none.
+        rates: largest |r'| [m] of the plan in the time 1, infinite where there is none.
+        obstacles: function (g[d, d], r[m]) -> gap or gaps [q], at least 0 where the body may be, at a pose g and a
+            shape r; of the order of the size of the body. It is asked at the end of each step of the quadrature; what
+            is thinner than the way of a step may be jumped over, and is looked for in the end on finer steps.
+        loops: largest number of loops of the route.
+        guess: a stroke to begin with in place of a route, the `stroke` of another plan.
+        method: `gd.Direct`: each piece of the plan, about half a loop, has twice as many Legendre terms as `harmonics`,
+            and `steps` steps of the quadrature.
+        seed: of the random loops.
+        progress: whether to print the iterations, or a function (iteration, KKT residual) that is called after each.
+        throw: whether to raise StrokeError if the search fails; if not, the plan where it stood is kept.
+
+    Returns:
+        Plan. Any consistent units.
+
+    Raises:
+        ValueError: for bad arguments, and for a start or a pose inside of an obstacle.
+        StrokeError: if no plan is found: it says how near the search came and which demand binds. Inside jit and vmap
+            what a search that failed would claim is NaN.
+
+    Example:
+        >>> body = gd.swimmers.Purcell()
+        >>> pose = gd.groups.pose(body.group, [0.2, 0.0, 0.0])
+        >>> plan = gd.plan(body, pose, base=[0.0, 0.0], loops=2)
+        >>> reached = gd.groups.place_and_turn(body.group, gd.holonomy(body, plan.stroke, steps=200))
+        >>> print(bool(plan.successful), bool(jnp.all(jnp.abs(reached - jnp.array([0.2, 0.0, 0.0])) < 1e-6)))
+        True True
+
+    Source:
+        Kelly & Murray, *J. Robotic Systems* 12 (1995) 417, for loops as moves; Hart, Nilsson & Raphael, *IEEE Trans.
+        Syst. Sci. Cybern.* 4 (1968) 100, for the search; Alouges, DeSimone & Lefebvre, *J. Nonlinear Sci.* 18 (2008)
+        277, for the problem.
+    """
+    swimmer = traced_numbers(swimmer)
+    asked = asked_for(swimmer, pose, start, base, ends, bounds, rates, obstacles)
+    if guess is None:
+        firsts = first_strokes(asked, static_count("loops", loops), seed, 2 * int(method.harmonics))
+    else:
+        firsts = [_checked_guess(asked, guess)]
+    plans = []
+    for first in firsts:
+        found = _refined(asked, first, method, progress, throw)
+        plans.append(found)
+        if not known(found.result) or found.result == RESULTS.interrupted:
+            break
+    if len(plans) == 1 and not known(plans[0].result):
+        return plans[0]
+    good = [plan for plan in plans if plan.successful]
+    if good:
+        return min(good, key=lambda plan: float(plan.cost))
+    nearest = min(plans, key=lambda plan: float(_miss(asked, plan.pose)))
+    if throw:
+        raise _failure(asked, without_derivatives(nearest))
+    return nearest
+
+
+def _refined(asked: Asked, first: SequenceStroke, method: Direct, progress: Progress, throw: bool) -> Plan:
+    """The plan to which Newton's method leads from a first stroke."""
+    pieces = first.coefficients.shape[0]
+    steps = pieces * int(method.steps)
+    size = cost(asked.swimmer, first, steps=steps)
+    group = asked.swimmer.group
+    problem = StrokeProblem(
+        swimmer=asked.swimmer,
+        displacement=group.log(asked.way),
+        energy=jax.lax.stop_gradient(size),
+        base=asked.base,
+        bounds=asked.limits,
+        bounded=asked.bounded,
+        steps=steps,
+        end=asked.end,
+        obstacles=asked.obstacles,
+        back=group.inverse(asked.way),
+    )
+    x = first if asked.base is None else Between(first.knots[1:-1], first.coefficients)
+    found = solved(problem, x, method, progress)
+    return _plan(asked, problem, found, first, size, throw)
+
+
+def _plan(
+    asked: Asked, problem: StrokeProblem, found: Minimum, first: SequenceStroke, size: Scalar, throw: bool
+) -> Plan:
+    """What was found. The derivatives of a failure are NaN; where it cannot be raised, so is what it claims."""
+    values = outcome(problem, found.x, found.multipliers)
+    pose, gap, widest = _on_the_way(problem, values["stroke"])
+    there = jax.lax.stop_gradient(_miss(asked, pose) < ARRIVED)
+    clear = jax.lax.stop_gradient(gap > -TOUCHING * widest)
+    result = jnp.where(found.successful & ~clear, RESULTS.obstructed, found.result)
+    result = jnp.where(found.successful & ~there, RESULTS.astray, result)
+    good = result == RESULTS.successful
+    claims = {name: values[name] for name in ("stroke", "cost", "multiplier", "charge", "room", "power_variation")}
+    claims |= {"pose": pose, "gap": gap}
+    if not known(good):
+        claimed = ("cost", "multiplier", "charge", *(("stroke",) if throw else ()))
+        claims |= nan_unless(good, {name: claims[name] for name in claimed}, ())
+    return Plan(
+        swimmer=asked.swimmer,
+        kkt_residual=found.kkt_residual,
+        route=first,
+        route_cost=size,
+        result=result,
+        iterations=found.iterations.astype(int),
+        evidence=Evidence(problem, found.x, found.hessian, found.jacobian),
+        **no_derivative_where(~good, claims, problem),
+    )
+
+
+@jit
+def _on_the_way(problem: StrokeProblem, stroke: SequenceStroke) -> tuple[Float[Array, "d d"], Scalar, Scalar]:
+    """The pose that is reached, and the least and the largest gap to the obstacles, on finer steps."""
+    steps = FINER * problem.steps
+    poses = path(problem.swimmer, stroke, steps=steps)
+    shapes = jax.vmap(stroke)(jnp.arange(steps + 1) / steps)
+    gaps = jax.vmap(problem.clearance)(poses, shapes)
+    return poses[-1], jnp.min(gaps, initial=jnp.inf), jnp.max(jnp.abs(gaps), initial=0.0)
+
+
+@jit
+def _miss(asked: Asked, pose: Float[Array, "d d"]) -> Scalar:
+    """How far a pose is from the one that is asked for, in parts of the way between start and pose."""
+    group = asked.swimmer.group
+    miss = group.log(group.compose(group.inverse(asked.way), pose))
+    return jnp.linalg.norm(miss) / jnp.linalg.norm(group.log(asked.way))
+
+
+def _checked_guess(asked: Asked, guess: SequenceStroke) -> SequenceStroke:
+    """The guess; ValueError unless it has the ends that are asked for."""
+    closed = asked.base is None
+    if guess.closed != closed or guess.knots.shape[1] != asked.home.size:
+        kind = (
+            "closed=True, since neither base nor ends is given" if closed else "closed=False, since its ends are given"
+        )
+        raise ValueError(
+            f"plan: guess must be a SequenceStroke of {asked.home.size} shape variables with {kind}; got closed="
+            f"{guess.closed} and {guess.knots.shape[1]}."
+        )
+    if not closed and known((guess, asked.base, asked.end)):
+        last = asked.base if asked.end is None else asked.end
+        if not np.allclose(guess.knots[0], asked.base) or not np.allclose(guess.knots[-1], last):
+            raise ValueError(
+                f"plan: guess leads from {np.asarray(guess.knots[0])} to {np.asarray(guess.knots[-1])}, but from"
+                f" {np.asarray(asked.base)} to {np.asarray(last)} is asked for."
+            )
+    return guess
+
+
+def _failure(asked: Asked, plan: Plan) -> StrokeError:
+    """The error for a search of which this is the plan that came nearest."""
+    ended = RESULTS(int(plan.result)).message
+    group = asked.swimmer.group
+    reached = np.asarray(group.log(plan.pose)).round(6)
+    wanted = np.asarray(group.log(asked.way)).round(6)
+    binding = []
+    if plan.room < 1e-3:
+        binding.append("the bounds, of the shape or of its rates")
+    if plan.gap < 1e-3:
+        binding.append(f"the obstacles (least gap {float(plan.gap):.2g})")
+    binds = " and ".join(binding) or "no bound and no obstacle; the loops of the body may not lead there"
+    return StrokeError(
+        f"plan: {ended} (KKT residual {float(plan.kkt_residual):.1e} after {int(plan.iterations)} iterations). It came"
+        f" to exp({reached.tolist()}) of exp({wanted.tolist()}); what binds: {binds}. Give more loops=, another seed=,"
+        " wider bounds, or more room between the obstacles; `.optimum` here is the plan where it stood.",
+        plan,
+    )

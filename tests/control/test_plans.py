@@ -1,0 +1,219 @@
+"""Plans: from a pose to a pose, past obstacles."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import geodyn as gd
+from geodyn._control.plans.loops import best_loops
+from geodyn._control.plans.route import Route, best_routes
+
+PURCELL = gd.swimmers.Purcell()
+SE2 = PURCELL.group
+POSE = SE2.exp(jnp.array([0.25, 0.1, 0.4]))
+STRAIGHT = [0.0, 0.0]
+
+
+class Planimeter(gd.AbstractConnection):
+    """It moves by the area that its shape goes round."""
+
+    group: gd.groups.Translation = gd.groups.Translation(1)
+
+    def form(self, r):
+        return jnp.stack([-r[1], r[0]])[None] / 2
+
+
+def disc(g, r):
+    """The gap between the origin of the body's frame and a disc."""
+    apart = g[:2, 2] - jnp.array([0.4, -0.1])
+    return jnp.sqrt(jnp.sum(apart**2)) - 0.12
+
+
+@pytest.fixture(scope="module")
+def free():
+    return gd.plan(PURCELL, POSE, base=STRAIGHT, loops=3)
+
+
+def test_a_plan_in_closed_form():
+    """The isoperimetric problem: once round the area 1/2 by a circle, whose energy is 4π/2."""
+    body = gd.bundles.KaluzaKlein(Planimeter())
+    plan = gd.plan(body, body.group.exp(jnp.array([0.5])), base=[0.2, 0.1], loops=2)
+    np.testing.assert_allclose(plan.cost, 2 * np.pi, rtol=1e-7)
+    np.testing.assert_allclose(plan.multiplier, [4 * np.pi], rtol=1e-6)
+    assert plan.successful
+    assert plan.route_cost > plan.cost
+
+
+@pytest.mark.long
+def test_a_plan_is_an_optimal_stroke(free):
+    """`gd.optimal_stroke` finds the same from the plan, by one series for the whole curve."""
+    np.testing.assert_allclose(gd.holonomy(PURCELL, free.stroke, steps=1024), POSE, rtol=0, atol=1e-9)
+    assert free.successful
+    assert free.kkt_residual < 1e-10
+    assert free.room == np.inf
+    assert free.gap == np.inf
+    smooth = gd.Direct(harmonics=20, steps=96)
+    one = gd.optimal_stroke(PURCELL, free.stroke, displacement=SE2.log(POSE), base=STRAIGHT, method=smooth)
+    np.testing.assert_allclose(free.cost, one.cost, rtol=1e-5)
+    np.testing.assert_allclose(free.charge, one.charge, rtol=0, atol=1e-2 * float(jnp.max(jnp.abs(one.charge))))
+
+
+@pytest.mark.long
+def test_derivatives_of_a_plan(free):
+    """By the implicit-function theorem, beside differences and the multiplier, from the plan as a guess, inside jit."""
+
+    @jax.jit
+    def least(move, lengths):
+        body = gd.swimmers.Purcell(lengths=lengths)
+        pose = SE2.compose(POSE, SE2.exp(move))
+        return gd.plan(body, pose, base=STRAIGHT, guess=free.stroke).cost
+
+    at = jnp.zeros(3), PURCELL.lengths
+    np.testing.assert_allclose(least(*at), free.cost, rtol=1e-12)
+    slopes = jax.grad(least, (0, 1))(*at)
+    np.testing.assert_allclose(slopes[0], free.multiplier, rtol=1e-6)
+    h = 1e-4
+    for which, direction in ((0, jnp.array([0.3, -0.5, 0.8])), (1, jnp.array([1.0, -0.4, 0.2]))):
+        ends = []
+        for sign in (1, -1):
+            moved = list(at)
+            moved[which] = at[which] + sign * h * direction
+            ends.append(least(*moved))
+        np.testing.assert_allclose((ends[0] - ends[1]) / (2 * h), slopes[which] @ direction, rtol=1e-5)
+
+
+@pytest.mark.long
+def test_obstacles_are_kept_clear_of(free):
+    """The way without them would touch the disc; the plan touches it in one point, and costs more."""
+    poses = gd.path(PURCELL, free.stroke, steps=400)
+    assert min(disc(g, None) for g in poses) < -0.01
+    plan = gd.plan(PURCELL, POSE, base=STRAIGHT, guess=free.stroke, obstacles=disc)
+    assert plan.successful
+    assert plan.kkt_residual < 1e-10
+    assert -3e-4 < plan.gap < 1e-3
+    assert plan.cost > free.cost
+    np.testing.assert_allclose(gd.holonomy(PURCELL, plan.stroke, steps=1024), POSE, rtol=0, atol=1e-8)
+
+
+@pytest.mark.long
+def test_a_route_goes_round_obstacles():
+    """The route keeps clear of the disc, and so does the plan, which need not touch it."""
+    plan = gd.plan(PURCELL, POSE, base=STRAIGHT, loops=4, obstacles=disc)
+    assert plan.successful
+    assert plan.gap > -3e-4
+    assert plan.cost < plan.route_cost
+
+
+@pytest.mark.long
+def test_what_is_jumped_over_is_no_success(free):
+    """A wall across the way, thinner than a step."""
+
+    def wall(g, r):
+        return jnp.abs(g[1, 2] + 0.15) - 0.004
+
+    plan = gd.plan(PURCELL, POSE, base=STRAIGHT, guess=free.stroke, obstacles=wall, throw=False)
+    assert plan.result == gd.RESULTS.obstructed
+    with pytest.raises(gd.StrokeError, match="but not between them"):
+        gd.plan(PURCELL, POSE, base=STRAIGHT, guess=free.stroke, obstacles=wall)
+
+
+@pytest.mark.long
+@pytest.mark.weekly
+def test_poses_anywhere():
+    """Also half a turn away, where the logarithm jumps, from a start that is not the identity, between two shapes, and
+    in other groups."""
+    start = gd.groups.pose(SE2, [1.0, -2.0, 0.7])
+    pose = SE2.compose(start, gd.groups.pose(SE2, [0.1, 0.2, np.pi - 1e-3]))
+    plan = gd.plan(PURCELL, pose, start=start, ends=([0.3, -0.2], [0.0, 0.5]))
+    reached = SE2.compose(start, gd.holonomy(PURCELL, plan.stroke, steps=1024))
+    np.testing.assert_allclose(reached, pose, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(plan.stroke(0.0), [0.3, -0.2], rtol=1e-14)
+    np.testing.assert_allclose(plan.stroke(1.0), [0.0, 0.5], rtol=1e-14)
+    satellite = gd.swimmers.Satellite()
+    turn = satellite.group.exp(jnp.array([0.4, -0.2, 0.3]))
+    plan = gd.plan(satellite, turn, base=STRAIGHT)
+    np.testing.assert_allclose(gd.holonomy(satellite, plan.stroke, steps=1024), turn, rtol=0, atol=1e-8)
+
+
+def test_loops_are_what_they_say():
+    """Displacements and shapes are those of the loops, forwards and backwards; routes are their products."""
+    box = (jnp.full(2, -2.0), jnp.full(2, 2.0))
+    loops = best_loops(PURCELL, jnp.zeros(2), box, box, gd.costs.energy, 0)
+    count = loops.cosine.shape[0]
+    for i in (0, count + 1):
+        kept = jnp.asarray(loops.shape(i, np.arange(65) / 64))
+        stroke = gd.FourierStroke.fit(
+            lambda t, r=kept: jnp.stack([jnp.interp(t, jnp.arange(65) / 64, x) for x in r.T]), 4
+        )
+        np.testing.assert_allclose(loops.displacements[i], gd.holonomy(PURCELL, stroke), rtol=0, atol=2e-3)
+        np.testing.assert_allclose(loops.shapes[i], kept[4::4], rtol=0, atol=1e-12)
+    begin = Route((), 0.0, 0.0, np.eye(3))
+    best = best_routes(SE2, loops, begin, POSE, None, 4)[0]
+    product = jnp.eye(3)
+    for loop in best.loops:
+        product = product @ loops.displacements[loop]
+    np.testing.assert_allclose(best.pose, product, rtol=0, atol=1e-13)
+    np.testing.assert_allclose(best.length, np.sum(np.asarray(loops.lengths)[list(best.loops)]), rtol=1e-13)
+    assert 0 < len(best.loops) <= 4
+    around = best_routes(SE2, loops, begin, POSE, disc, 8)[0]
+    clear = [
+        disc(product_before @ g, None) for product_before, loop in _before(loops, around) for g in loops.poses[loop]
+    ]
+    assert min(clear) >= 0
+
+
+def _before(loops, route):
+    """The pose before each loop of a route, with the loop."""
+    pose = jnp.eye(3)
+    for loop in route.loops:
+        yield pose, loop
+        pose = pose @ loops.displacements[loop]
+
+
+WRONG = {
+    "coordinates": (
+        lambda: gd.plan(PURCELL, [0.1, 0.0, 0.0]),
+        r"pose must be an element \[3, 3\] of SE2, such as gd.gro",
+    ),
+    "no element": (lambda: gd.plan(PURCELL, np.full((3, 3), 2.0)), "g must be an element of SE2"),
+    "already there": (lambda: gd.plan(PURCELL, np.eye(3)), "pose is where the body is already"),
+    "inside": (
+        lambda: gd.plan(PURCELL, POSE, base=STRAIGHT, obstacles=lambda g, r: g[0, 2] - 0.1),
+        "start lies in an obstacle",
+    ),
+    "inside at the end": (
+        lambda: gd.plan(PURCELL, POSE, base=STRAIGHT, obstacles=lambda g, r: 0.1 - g[0, 2]),
+        "pose lies in an obstacle: the gaps there are",
+    ),
+    "gaps of shapes": (lambda: gd.plan(PURCELL, POSE, obstacles=lambda g: g[0, 2]), "obstacles"),
+    "base and ends": (lambda: gd.plan(PURCELL, POSE, base=[0, 0], ends=([0, 0], [1, 1])), "ends must be"),
+    "shapes": (lambda: gd.plan(PURCELL, POSE, base=[0.0, 0.0, 0.0]), "has 2 shape variables"),
+    "bounds": (lambda: gd.plan(PURCELL, POSE, base=[2.0, 0.0], bounds=([-1, -1], [1, 1])), "outside of the bounds"),
+    "inside jit": (lambda: jax.jit(lambda g: gd.plan(PURCELL, g).cost)(POSE), "inside jit, vmap and grad no route"),
+    "guess": (
+        lambda: gd.plan(
+            PURCELL, POSE, guess=gd.strokes.SequenceStroke([[0.0, 0.0]] * 3, np.zeros((2, 2, 1)), closed=False)
+        ),
+        "guess must be a SequenceStroke of 2 shape variables with closed=True",
+    ),
+    "no loops": (lambda: gd.plan(PURCELL, POSE, loops=0), "loops must be"),
+}
+
+
+@pytest.mark.parametrize("call, message", WRONG.values(), ids=WRONG)
+def test_wrong_input(call, message, as_users_run):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+@pytest.mark.long
+def test_what_cannot_be_reached_says_how_near():
+    """Within narrow bounds one loop cannot lead so far."""
+    far = SE2.exp(jnp.array([1.0, 0.0, 0.0]))
+    few = gd.Direct(harmonics=4, steps=16, max_iterations=30)
+    with pytest.raises(
+        gd.StrokeError, match=r"It came to exp\(.* of exp\(\[1.0, 0.0, 0.0\]\); what binds: the bounds"
+    ) as told:
+        gd.plan(PURCELL, far, bounds=([-0.4, -0.4], [0.4, 0.4]), loops=1, method=few)
+    assert not told.value.optimum.successful
