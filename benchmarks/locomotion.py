@@ -15,6 +15,8 @@ LAWS = {
     "power law, degree 1.7": gd.swimmers.PowerLawLinks(power=1.7),
     "Carreau's law": gd.swimmers.CarreauLinks(),
     "dry friction": gd.swimmers.DryLinks(),
+    "dry friction opposite to the velocity": gd.swimmers.DryLinks(opposite=True),
+    "sand": gd.swimmers.GranularLinks(),
 }
 
 

@@ -8,6 +8,7 @@ from . import costs as costs
 from . import design as design
 from . import ensembles as ensembles
 from . import friction as friction
+from . import granular as granular
 from . import groups as groups
 from . import hamilton as hamilton
 from . import linkages as linkages

@@ -3,6 +3,7 @@
 from geodyn._locomotion.swimmers.continuous import Serpenoid
 from geodyn._locomotion.swimmers.curved_space import AbstractPointMasses, PointMasses, TwoLegged
 from geodyn._locomotion.swimmers.free_bodies import Beanie, FallingCat, FloatingLinks, PendulumRaft, Satellite
+from geodyn._locomotion.swimmers.granular import GranularLinks
 from geodyn._locomotion.swimmers.links import Modes, NLink, Purcell, SymmetricPurcell
 from geodyn._locomotion.swimmers.nonlinear_drag import AbstractResistedLinks, CarreauLinks, DryLinks, PowerLawLinks
 from geodyn._locomotion.swimmers.passive import Passive
@@ -20,6 +21,7 @@ __all__ = [
     "FallingCat",
     "FloatingLinks",
     "FluidLinks",
+    "GranularLinks",
     "KinematicCar",
     "KinematicSnake",
     "Modes",

@@ -18,7 +18,7 @@ from geodyn._control.search.strokes import checked_displacement
 OWN = ("PointMasses", "Modes", "Passive")
 """What needs a function or a body of the user's: for these there is module:class."""
 
-WITHOUT_CONNECTION = ("CarreauLinks", "DryLinks", "PowerLawLinks")
+WITHOUT_CONNECTION = ("CarreauLinks", "DryLinks", "GranularLinks", "PowerLawLinks")
 """Bodies without a connection, of which the command line and the studio would have nothing to draw."""
 
 ALL = [name for name in gd.swimmers.__all__ if not name.startswith("Abstract") and name not in OWN + WITHOUT_CONNECTION]

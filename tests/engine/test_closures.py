@@ -175,8 +175,8 @@ ELSEWHERE = {
     "a periodic motion in all numbers of its body and drive (tests/locomotion/test_passive.py, test_inertial.py)": (
         *("periodic_motion", "InertialSwimmer", "PeriodicStroke"),
     ),
-    "methods of a class, whose numbers are fields (tests/locomotion/test_force_balance.py)": (
-        *("AbstractForceBalance", "CarreauLinks", "DryLinks", "PowerLawLinks"),
+    "methods of a class, whose numbers are fields (tests/locomotion/test_force_balance.py, test_granular.py)": (
+        *("AbstractForceBalance", "CarreauLinks", "DryLinks", "GranularLinks", "PowerLawLinks"),
     ),
     "a search by scipy, or checks of numbers, which no transformation goes through": (
         *("by_arclength", "optimal_design", "optimal_stroke", "stroke_family", "free_rotation"),

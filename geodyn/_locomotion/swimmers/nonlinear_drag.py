@@ -21,6 +21,14 @@ from geodyn._locomotion.connections.connection import slender_drags
 from geodyn._locomotion.connections.force_balance import AbstractForceBalance
 from geodyn._locomotion.connections.linkages import AbstractLinks, chain, hinge_names, link_velocities
 from geodyn._locomotion.strokes.stroke import floating
+from geodyn._locomotion.swimmers.creep import (
+    Lines,
+    creeping_guess,
+    creeping_lines,
+    inverse_tangent,
+    least_creep,
+    turns_about_itself,
+)
 
 TERMS = 54
 """Terms of the series, whose remainder is then 2⁻⁵⁴ of the sum."""
@@ -361,10 +369,12 @@ class DryLinks(AbstractResistedChain):
 
     Each piece of a link that slides resists with a force that does not depend on its speed: friction[0] per length if
     it slides along the link, friction[1] across it, and between the two the force that dissipates
-    `√(μ_t² v_t² + μ_n² v_n²)`, so that the body moves with the least power. A link can stick to the ground while the
-    others move; then it is found out whether friction can hold it, and it does not move at all. A stroke leads to the
-    same place at any pace. The frame sits at the centre of the middle link, the left one of two, and along it. Any
-    consistent units; angles in radians.
+    `√(μ_t² v_t² + μ_n² v_n²)`, so that the body moves with the least power (the associated law). With `opposite` the
+    force is against the velocity instead, and has the size `√(μ_t² v_t² + μ_n² v_n²) / v` per length; if both
+    coefficients are equal, this is the same. A link can stick to the ground while the others move. For the associated
+    law it is found out whether friction can hold it, and it does not move at all; a link with opposite friction creeps
+    then, with some 1e-9 of the speed of the body. A stroke leads to the same place at any pace. The frame sits at the
+    centre of the middle link, the left one of two, and along it. Any consistent units; angles in radians.
 
     The velocity has kinks in time, where links begin to stick, so that `gd.holonomy` converges slowly: twice the
     steps show the error.
@@ -372,6 +382,7 @@ class DryLinks(AbstractResistedChain):
     Args:
         lengths: of the links [L].
         friction: (μ_t, μ_n), forces per length along and across a link.
+        opposite: whether friction is opposite to the velocity.
         group: `gd.groups.SE2()`, the rigid motions of the plane.
 
     Raises:
@@ -391,6 +402,7 @@ class DryLinks(AbstractResistedChain):
 
     lengths: Float[Array, " L"] = eqx.field(default=(1.0, 1.0, 1.0), converter=floating)
     friction: Float[Array, "2"] = eqx.field(default=(1.0, 2.0), converter=floating)
+    opposite: bool = eqx.field(default=False, static=True)
     group: SE2 = SE2()
 
     @property
@@ -402,23 +414,77 @@ class DryLinks(AbstractResistedChain):
         check_links("DryLinks", self.lengths, "friction", self.friction)
 
     def guess(self, r, rdot):
-        return linear_velocity(self, self.friction, r, rdot)
+        start = linear_velocity(self, self.friction, r, rdot)
+        return creeping_guess(self, r, rdot, start) if self.opposite else start
 
     def forces(self, velocities):
+        if self.opposite:
+            return self.creeping_forces(velocities, least_creep(velocities.dtype))
         e = jnp.full((), -0.5, velocities.dtype)
         return forces_of_lines(velocities, self.lengths, self.friction[0], self.friction[1], e, dry_integral)
+
+    def creeping_forces(self, velocities: Float[Array, "L 3"], creep: Number) -> Float[Array, "L 3"]:
+        """The forces of friction opposite to the velocity, if pieces creep below a part `creep` of the speed."""
+        return opposite_forces(self.friction, creeping_lines(velocities, self.lengths, creep))
 
     def held(self, r: Float[Array, " m"], rdot: Float[Array, " m"]) -> tuple[Bool[Array, ""], Float[Array, "3"]]:
         """Whether a link sticks to the ground, and the velocity of the body if it does."""
         resting = _resting_link(self, r, rdot)
+        if self.opposite:
+            return jnp.zeros((), bool), resting
         return jax.lax.stop_gradient(_can_hold(self, r, resting, rdot)), resting
 
     def has_kink(self, r: Float[Array, " m"], xi: Float[Array, "3"], rdot: Float[Array, " m"]) -> Bool[Array, ""]:
         """Whether a link turns about a point of itself: the slope of the friction along it is infinite there."""
         velocities = self.velocities(r, xi, rdot)
+        if self.opposite:
+            return turns_about_itself(velocities, self.lengths)
         along, across, turning = velocities.T
         turns = (along == 0) & (jnp.abs(across) <= jnp.abs(turning) * self.lengths / 2)
         return jnp.any(turns & ~_at_rest(velocities))
+
+
+@jit
+def opposite_forces(friction: Float[Array, "2"], lines: Lines) -> Float[Array, "L 3"]:
+    """The forces along and across links and the torques, if a piece ds that moves with (v_t, v_n) is resisted against
+    its velocity with the force μ ds, `μ² v² = μ_t² v_t² + μ_n² v_n²`.
+
+    With the tangent x of the direction of the velocity the forces are √(μ_t² + μ_n² x²) (1, x) / (1 + x²), whose
+    integrals by x are elementary.
+    """
+    p = friction[0]
+    q = friction[1]
+    a = lines.reach
+    c = lines.across
+    w = lines.turning
+    half = lines.half
+    fast = jnp.abs(w) * half
+    is_parallel = (fast <= NEARLY_PARALLEL * jnp.hypot(a, c)) & (q * fast <= NEARLY_PARALLEL * jnp.hypot(p * a, q * c))
+
+    s: Float[Array, "L G"] = half[:, None] * jnp.asarray(GAUSS_NODES, a.dtype)[None]
+    x = (c[:, None] + w[:, None] * s) / a[:, None]
+    weights = half[:, None] * jnp.asarray(GAUSS_WEIGHTS, a.dtype)[None]
+    density = weights * jnp.sqrt(p**2 + (q * x) ** 2) / (1 + x**2)
+    swept = jnp.stack([jnp.sum(y * density, axis=1) for y in (jnp.ones_like(x), x, s * x)], axis=1)
+
+    w = jnp.where(is_parallel, 1.0, w)
+    before = _opposite_integrals(p, q, (c - w * half) / a)
+    after = _opposite_integrals(p, q, (c + w * half) / a)
+    whole, first, second = ((after - before) * a[:, None] / w[:, None]).T
+    closed = jnp.stack([whole, first, (a * second - c * first) / w], axis=1)
+    forces = jnp.where(is_parallel[:, None], swept, closed)
+    return forces * jnp.stack([lines.along / a, jnp.ones_like(a), jnp.ones_like(a)], axis=1)
+
+
+def _opposite_integrals(p: Scalar, q: Scalar, x: Float[Array, " L"]) -> Float[Array, "L 3"]:
+    """∫ √(p² + q² x²) (1, x, x²) / (1 + x²) dx, up to constants."""
+    size = jnp.sqrt(p**2 + (q * x) ** 2)
+    d = p**2 - q**2
+    sweep = dry_integral(q * x, p + 0 * x)
+    whole = q * sweep + d * inverse_tangent(d, x / size)
+    first = size - d * inverse_tangent(-d, 1 / size)
+    second = (x * size + p**2 / q * sweep) / 2 - whole
+    return jnp.stack([whole, first, second], axis=1)
 
 
 def _resting_link(body: DryLinks, r: Float[Array, " m"], rdot: Float[Array, " m"]) -> Float[Array, "3"]:
@@ -487,9 +553,15 @@ def check_power(owner: str, power: Number) -> None:
         )
 
 
-def check_links(owner: str, lengths: Float[Array, " L"], name: str, pair: Float[Array, "2"]) -> None:
-    """Raise ValueError unless there are two lengths or more, and a pair of numbers along and across, all positive."""
+def check_chain(owner: str, lengths: Float[Array, " L"]) -> None:
+    """Raise ValueError unless there are two lengths or more, all positive."""
     if len(jnp.shape(lengths)) != 1 or jnp.size(lengths) < 2:
         raise ValueError(f"{owner}: lengths must be two numbers or more, got shape {jnp.shape(lengths)}.")
+    require_positive(owner, lengths=lengths)
+
+
+def check_links(owner: str, lengths: Float[Array, " L"], name: str, pair: Float[Array, "2"]) -> None:
+    """Raise ValueError unless there are two lengths or more, and a pair of numbers along and across, all positive."""
+    check_chain(owner, lengths)
     require_shape(owner, f"{name} (along and across a link)", pair, (2,))
-    require_positive(owner, lengths=lengths, **{name: pair})
+    require_positive(owner, **{name: pair})

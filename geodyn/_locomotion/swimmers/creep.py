@@ -1,0 +1,87 @@
+"""MOTION: links whose resistance depends on the direction of their velocity, but not on its size, as in sand.
+
+Such a resistance jumps where a link comes to rest, so that no velocity need balance it. Therefore pieces creep: their
+resistance falls to zero with their velocity below a small speed, which is a part of the speeds of the body. A link that
+would stick moves with about this speed.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from geodyn._engine.numerics.roots import root
+from geodyn._foundations.typing import Array, Bool, Float, Int, Number, Scalar
+
+CREEP = 0.6
+"""Pieces creep below eps to this power of the speed of the body: 4e-10 of it in double precision."""
+
+STAGES = 10
+"""In how many steps a search reduces the creep to that."""
+
+
+class Lines(NamedTuple):
+    """Links by their velocities along themselves, across themselves in the middle, and turning, half their lengths, and
+    the speed that is added to the first at right angles, so that it is never 0."""
+
+    along: Float[Array, " L"]
+    across: Float[Array, " L"]
+    turning: Float[Array, " L"]
+    half: Float[Array, " L"]
+    reach: Float[Array, " L"]
+
+
+def creeping_lines(velocities: Float[Array, "L 3"], lengths: Float[Array, " L"], creep: Number) -> Lines:
+    """The links, which creep below `creep` times the speed of the body."""
+    along, across, turning = velocities.T
+    half = lengths / 2
+    speed = jnp.sqrt(jnp.sum(along**2 + across**2 + (turning * half) ** 2))
+    reach = jnp.sqrt(along**2 + (creep * speed) ** 2)
+    return Lines(along, across, turning, half, jnp.maximum(reach, jnp.finfo(reach.dtype).tiny ** 0.4))
+
+
+def least_creep(dtype) -> float:
+    """The part of the speed of a body below which its pieces creep."""
+    return float(jnp.finfo(dtype).eps) ** CREEP
+
+
+def creeping_guess(body: Any, r: Float[Array, " m"], rdot: Float[Array, " m"], start: Array) -> Float[Array, "3"]:
+    """The velocity at which the forces `body.creeping_forces(velocities, creep)` balance for the least creep, found by
+    way of larger ones from one that is nearly right for the creep 1."""
+    least = least_creep(start.dtype)
+    zero = jnp.zeros_like(start)
+
+    def reduced(i: Int[Array, ""], xi: Float[Array, "3"]) -> Float[Array, "3"]:
+        creep = jnp.asarray(least, start.dtype) ** ((i + 1) / STAGES)
+
+        def resistance(xi: Float[Array, "3"]) -> Float[Array, "3"]:
+            velocities, pulled = jax.vjp(lambda xi: body.velocities(r, xi, rdot), xi)
+            return pulled(body.creeping_forces(velocities, creep))[0]
+
+        return root(resistance, zero, xi)
+
+    return jax.lax.fori_loop(0, STAGES, reduced, start)
+
+
+def turns_about_itself(velocities: Float[Array, "L 3"], lengths: Float[Array, " L"]) -> Bool[Array, ""]:
+    """Whether a link turns about a point of itself, without moving along itself by more than its creep: the slope of
+    the force along it has a logarithm there, which is infinite but for the creep."""
+    along, across, turning = jnp.abs(velocities.T)
+    swept = turning * lengths / 2
+    least = 10 * least_creep(velocities.dtype) * jnp.sqrt(jnp.sum(along**2 + across**2 + swept**2))
+    return jnp.any((along <= least) & (across <= swept) & (swept > least))
+
+
+def inverse_tangent(d: Scalar, z: Float[Array, " n"]) -> Float[Array, " n"]:
+    """`arctan(√d z) / √d`, which is `artanh(√−d z) / √−d` for negative d, and z for d = 0."""
+    size = d * z**2
+    is_small = jnp.abs(size) < 0.01
+    total = jnp.zeros_like(z)
+    for k in reversed(range(9)):
+        total = 1 / (2 * k + 1) - size * total
+    away = jnp.where(is_small, 1.0, size)
+    scale = jnp.sqrt(jnp.abs(away))
+    positive = jnp.arctan2(jnp.where(away > 0, scale, 0.5), jnp.ones_like(scale))
+    below = jnp.where(away < 0, scale, 0.5)
+    negative = jnp.log((1 + below) / (1 - below)) / 2
+    return z * jnp.where(is_small, total, jnp.where(away > 0, positive, negative) / scale)
