@@ -20,6 +20,7 @@ from geodyn._locomotion.motion.inertial import InertialSwimmer
 from geodyn._locomotion.motion.mechanical import AbstractDeformableBody, drifting_path, locked_inertia
 from geodyn._locomotion.motion.passive import AbstractPassiveSwimmer
 from geodyn._locomotion.motion.periodic import MotionError, PeriodicMotion, PeriodicStroke
+from geodyn._locomotion.motion.small_loops import small_loops
 
 __all__ = [
     "AbstractDeformableBody",
@@ -46,5 +47,6 @@ __all__ = [
     "minimum_perturbation",
     "power",
     "read_connection",
+    "small_loops",
     "standard_errors",
 ]

@@ -4,8 +4,8 @@ A trajectory in space: `trajectory`, `path`, `body`, `strain`, `animate`, `playe
 `separation`, `energy`, `multipliers`, `constraints`, `drift`, `comparison`. Many members: `fan`, `heatmap`.
 Force against displacement: `hysteresis`.
 Shape space: `height_functions`, `curvature`, `connection`, `shape_metric`, `stroke`, `family`. Swimmers: `swimmer`,
-`swim`, `wake`, `displacement`; `check_swimmer` checks whether a swimmer can be drawn. `Labels` names coordinates and
-units.
+`swim`, `wake`, `displacement`; `small_loops`, where there is no curvature; `check_swimmer` checks whether a swimmer can
+be drawn. `Labels` names coordinates and units.
 Rigid bodies: `poinsot`, `attitudes`, `angular_velocity`. Linkages: `linkage`, `on_sphere`.
 matplotlib is imported inside of these functions, so that the rest of geodyn does not need it.
 """
@@ -13,7 +13,7 @@ matplotlib is imported inside of these functions, so that the rest of geodyn doe
 from geodyn._plot.pages.encoding import Player
 from geodyn._plot.pages.player import player
 from geodyn._plot.shapes.strokes import connection, curvature, family, height_functions, shape_metric, stroke
-from geodyn._plot.shapes.swimmers import check_swimmer, displacement, swim, swimmer, wake
+from geodyn._plot.shapes.swimmers import check_swimmer, displacement, small_loops, swim, swimmer, wake
 from geodyn._plot.space.animation import animate
 from geodyn._plot.space.bodies import body, path, projection, trajectory
 from geodyn._plot.space.linkages import linkage, on_sphere
@@ -56,6 +56,7 @@ __all__ = [
     "projection",
     "separation",
     "shape_metric",
+    "small_loops",
     "strain",
     "stroke",
     "swim",

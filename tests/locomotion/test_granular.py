@@ -231,6 +231,46 @@ def test_a_stroke_in_sand():
     assert abs(moved) > 3 * abs(gd.holonomy(gd.swimmers.NLink([1.0, 1.0, 1.0]), CIRCLE)[0, 2])
 
 
+def test_small_loops():
+    """The limit of the displacement of a small triangle, whose next term is of the first order in its size, in either
+    sense; none for a body with a connection, and for loops that go back along their sides."""
+    body, size = gd.swimmers.PowerLawLinks(), 1e-4
+    limit = gd.bundles.small_loops(body, SHAPE, [0.2])[0]
+    assert np.max(np.abs(limit)) > 1e-3
+    for sense in (1, -1):
+        angles = 0.2 + sense * 2 * np.pi / 3 * np.arange(3)
+        sides = size / 3 * np.stack([np.cos(angles), np.sin(angles)], axis=1)
+        places = [np.asarray(SHAPE), *(np.asarray(SHAPE) + np.cumsum(sides, axis=0))]
+        g = np.eye(3)
+        for start, end in pairwise(places):
+            g = g @ np.asarray(body.group.exp(body.velocity(jnp.asarray((start + end) / 2), jnp.asarray(end - start))))
+        np.testing.assert_allclose(body.group.log(g) / size, limit, atol=1e-5)
+    for other, corners in ((gd.swimmers.NLink([1.0, 1.0, 1.0]), 3), (body, 4)):
+        np.testing.assert_allclose(gd.bundles.small_loops(other, SHAPE, [0.2, 1.0], corners=corners), 0, atol=1e-14)
+
+
+LOOPS = {
+    "two corners": (lambda: gd.bundles.small_loops(BODIES["opposite"][0], SHAPE, [0.1], corners=2), "3 or more, got 2"),
+    "one variable": (
+        lambda: gd.bundles.small_loops(BODIES["opposite"][0], SHAPE, [0.1], variables=(1, 1)),
+        "two different ones from 0 to 1",
+    ),
+    "the pace": (lambda: gd.bundles.small_loops(gd.swimmers.CarreauLinks(), SHAPE, [0.1]), "the pace matters for"),
+    "another shape": (
+        lambda: gd.bundles.small_loops(BODIES["opposite"][0], jnp.ones(3), [0.1]),
+        "has 2 shape variables, got a shape of 3",
+    ),
+    "a component": (lambda: gd.plot.small_loops(BODIES["opposite"][0], 3, SHAPE), "component must be from 0 to 2"),
+}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_loops_that_are_none(name):
+    call, message = LOOPS[name]
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
 def test_a_table_from_a_file(tmp_path):
     path = tmp_path / "sand.csv"
     for separator, unit, angles in ((",", "deg", (0, 45, 90, 180)), (";", "rad", np.deg2rad([0, 45, 90, 180]))):

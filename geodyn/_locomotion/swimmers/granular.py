@@ -105,15 +105,15 @@ class StressTable(eqx.Module):
         across = jnp.concatenate([-self.across[1:2], self.across, -turns * self.across[-2:-1]])
         return _parabolic_slopes(with_mirrors, along), _parabolic_slopes(with_mirrors, across)
 
-    def laws(self) -> tuple[Law, Law]:
-        """Of a body that moves forwards, and of one that moves backwards."""
+    def laws(self) -> tuple[Law, ...]:
+        """Of a body that moves forwards and, if it differs, of one that moves backwards."""
         along, across = self.slopes()
         angles = np.array(self.angles)
         middle = int(np.argmin(np.abs(angles - np.pi / 2)))
         front = slice(0, middle + 1)
         ahead = _law(angles[front], self.along[front], along[front], self.across[front], across[front])
         if self.is_symmetric:
-            return ahead, ahead._replace(along=-ahead.along)
+            return (ahead,)
         back = slice(None, middle - 1 if middle else None, -1)
         # By the angle from the direction backwards, which falls when the angle from the heading grows.
         return ahead, _law(np.pi - angles[back], self.along[back], -along[back], self.across[back], -across[back])
@@ -170,12 +170,12 @@ def table_forces(table: StressTable, lines: Lines) -> Float[Array, "L 3"]:
     or in closed form where the direction of the velocity changes much.
     """
     forwards = lines.along / lines.reach
-    ahead, behind = table.laws()
-    if table.is_symmetric:
+    ahead, *others = table.laws()
+    if not others:
         one = jnp.ones_like(forwards)
         return _moving_ahead(ahead, lines) * jnp.stack([forwards, one, one], axis=1)
     share = ((1 + forwards) / 2)[:, None]
-    return share * _moving_ahead(ahead, lines) + (1 - share) * _moving_ahead(behind, lines)
+    return share * _moving_ahead(ahead, lines) + (1 - share) * _moving_ahead(others[0], lines)
 
 
 def _moving_ahead(law: Law, lines: Lines) -> Float[Array, "L 3"]:

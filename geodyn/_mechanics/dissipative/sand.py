@@ -6,6 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from geodyn._foundations.checks import floats
 from geodyn._foundations.gate import checked
@@ -75,7 +76,7 @@ class SandBed(eqx.Module):
     def __init__(self, coefficients: Row = GENERIC, scale: Number = 1.0):
         self.coefficients = floats("coefficients", coefficients)
         self.scale = floats("scale", scale)
-        if not isinstance(self.scale, jax.core.Tracer) and not self.scale > 0:
+        if not isinstance(self.scale, Tracer) and not self.scale > 0:
             raise ValueError(f"SandBed: scale must be positive, got {self.scale}.")
 
     def stress(self, tilt: Number, intrusion: Number) -> Float[Array, "2"]:

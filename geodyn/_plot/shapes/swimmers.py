@@ -8,12 +8,13 @@ import numpy as np
 
 from geodyn._engine.jit import jit
 from geodyn._foundations.gate import checked
-from geodyn._foundations.typing import Array, Axes, Count, File, Float, Index
+from geodyn._foundations.typing import Array, Axes, Count, File, Float, Index, Row
 from geodyn._geometry.groups.isometries import Isometries
 from geodyn._geometry.groups.lie_group import AbstractLieGroup
 from geodyn._geometry.groups.rigid import SE2, SO2, Translation
 from geodyn._locomotion.connections.locomotion import AbstractLocomotion
 from geodyn._locomotion.motion.holonomy import path as group_path
+from geodyn._locomotion.motion.small_loops import small_loops as limits_of_loops
 from geodyn._locomotion.strokes.stroke import Stroke, check_closed, shape_at, shapes_at
 from geodyn._plot.scene.outlines import lines_of
 from geodyn._plot.shapes.names import pose_names
@@ -100,6 +101,52 @@ def displacement(swimmer: AbstractLocomotion, stroke: Stroke, ax: Axes = None, *
     for name, place, colour in zip(pose_names(swimmer.group), places.T, COLOURS):
         ax.plot(np.linspace(0, strokes, len(place)), place, color=colour, label=name)
     return legend(ax, places.shape[1])
+
+
+@checked
+def small_loops(
+    swimmer: AbstractLocomotion,
+    component: Index,
+    r: Row,
+    ax: Axes = None,
+    *,
+    corners: Count = 3,
+    variables: tuple[Index, Index] = (0, 1),
+):
+    """Where small regular polygons of shapes lead a body that has no curvature, against the direction of their first
+    side: one coordinate of the pose per length of the perimeter, in the limit of small loops, in either sense.
+
+    For a body with a connection it is 0, and `curvature` is the picture of its small loops. Raises ValueError for a
+    component that its group does not have, and as `gd.bundles.small_loops`.
+
+    Args:
+        swimmer: body by its forces, such as `gd.swimmers.DryLinks`.
+        component: the number of the coordinate of the pose.
+        r: the shape [m] around which the loops are.
+        ax: the Axes; by default a new one.
+        corners: of the polygon.
+        variables: the two shape variables in whose plane the loops are.
+
+    Returns:
+        The Axes.
+
+    Example:
+        >>> ax = gd.plot.small_loops(gd.swimmers.PowerLawLinks(), 0, [0.5, -0.5])
+        >>> ax.get_ylabel()
+        'x per perimeter of a small triangle'
+    """
+    if component >= swimmer.group.dim:
+        raise ValueError(f"component must be from 0 to {swimmer.group.dim - 1}, got {component}.")
+    degrees = np.linspace(0.0, 360.0, 145)
+    moved = np.asarray(limits_of_loops(swimmer, r, np.deg2rad(degrees), corners=corners, variables=variables))
+    name = pose_names(swimmer.group)[component]
+    form = "triangle" if corners == 3 else f"polygon of {corners} corners"
+    ax = axes(ax, xlabel="direction of the first side (degrees)", ylabel=f"{name} per perimeter of a small {form}")
+    ax.axhline(0.0, color=INK, linewidth=0.8)
+    ax.plot(degrees, moved[:, component], color=COLOURS[0])
+    ax.set_xlim(0, 360)
+    ax.set_xticks(np.arange(0, 361, 60))
+    return ax
 
 
 @checked
