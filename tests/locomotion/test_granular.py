@@ -224,6 +224,7 @@ def test_it_follows_the_table():
     np.testing.assert_allclose(slope, change, rtol=1e-5)
 
 
+@pytest.mark.long
 def test_a_stroke_in_sand():
     """It leads farther than in a viscous fluid, since sand resists across a link much more than along it."""
     moved = gd.holonomy(gd.swimmers.GranularLinks(), CIRCLE, steps=64)[0, 2]
@@ -231,6 +232,7 @@ def test_a_stroke_in_sand():
     assert abs(moved) > 3 * abs(gd.holonomy(gd.swimmers.NLink([1.0, 1.0, 1.0]), CIRCLE)[0, 2])
 
 
+@pytest.mark.long
 def test_small_loops():
     """The limit of the displacement of a small triangle, whose next term is of the first order in its size, in either
     sense; none for a body with a connection, and for loops that go back along their sides."""
