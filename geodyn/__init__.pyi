@@ -107,6 +107,7 @@ from ._control.plans.plan import plan as plan
 from ._control.plans.plan import Plan as Plan
 from ._control.families.families import stroke_family as stroke_family
 from ._control.families.families import StrokeFamily as StrokeFamily
+from ._control.families.mapping import stroke_map as stroke_map
 
 # First calls
 from ._engine.cache import cache as cache

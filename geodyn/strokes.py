@@ -1,5 +1,6 @@
 """Strokes beside FourierStroke, strokes made of others."""
 
+from geodyn._control.families.maps import StrokeMap, StrokeSheet, load_map
 from geodyn._control.problem.optimum import load_stroke
 from geodyn._control.problem.wong import WongSystem
 from geodyn._locomotion.motion.retiming import by_arclength, join, reverse, segment, shift
@@ -12,10 +13,13 @@ __all__ = [
     "PolygonStroke",
     "SequenceStroke",
     "SplineStroke",
+    "StrokeMap",
+    "StrokeSheet",
     "WongSystem",
     "by_arclength",
     "check_closed",
     "join",
+    "load_map",
     "load_stroke",
     "reverse",
     "segment",

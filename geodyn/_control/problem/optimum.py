@@ -158,7 +158,7 @@ class OptimalStroke(AbstractOutcome):
         arrays = {f"swimmer.{name}": x for name, x in named_arrays(self.swimmer).items()}
         values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "result"}
         values["evidence"] = {"wong_residual": self.wong_residual, "second_variation": self.second_variation}
-        about = {name: _packed(value, name, arrays) for name, value in values.items()}
+        about = {name: packed(value, name, arrays) for name, value in values.items()}
         write_archive(path, arrays, {"format": _FORMAT, "optimum": about, "result": RESULTS(int(self.result)).name})
 
 
@@ -191,45 +191,48 @@ def load_stroke(path: File, swimmer: Costly | None = None) -> OptimalStroke:
         SymmetricPurcell True
     """
     arrays, about = read_archive(path, _FORMAT)
-    packed = about["optimum"]
+    held = about["optimum"]
     if swimmer is None:
-        try:
-            swimmer = _unpacked(packed["swimmer"], arrays)
-        except _ForeignError as foreign:
-            name = packed["swimmer"]["type"].split(":")[1]
-            held = "" if str(foreign) == packed["swimmer"]["type"] else f", which holds {foreign}"
-            raise ValueError(
-                f"load_stroke: {path} holds a stroke of {name}{held}; pass swimmer=, an instance."
-            ) from None
+        swimmer = unpacked_swimmer("load_stroke", path, held["swimmer"], arrays)
     swimmer = cast(Costly, traced_numbers(swimmer))
     saved = {name.removeprefix("swimmer."): x for name, x in arrays.items() if name.startswith("swimmer.")}
     found = differences(saved, named_arrays(swimmer))
     if found:
         raise ValueError(f"load_stroke: {path} holds a stroke of another swimmer: {'; '.join(found)}")
-    rest = {name: _unpacked(value, arrays) for name, value in packed.items() if name != "swimmer"}
+    rest = {name: _unpacked(value, arrays) for name, value in held.items() if name != "swimmer"}
     ended = about["result"]
     result = _EARLIER_WORDS[ended] if ended in _EARLIER_WORDS else RESULTS[ended]
     return OptimalStroke(swimmer=swimmer, result=jnp.array(result), **rest)
+
+
+def unpacked_swimmer(who: str, path, told: dict, arrays: dict) -> Costly:
+    """The swimmer of a file; ValueError of the function `who` where it is no part of geodyn."""
+    try:
+        return _unpacked(told, arrays)
+    except _ForeignError as foreign:
+        name = told["type"].split(":")[1]
+        held = "" if str(foreign) == told["type"] else f", which holds {foreign}"
+        raise ValueError(f"{who}: {path} holds a stroke of {name}{held}; pass swimmer=, an instance.") from None
 
 
 class _ForeignError(Exception):
     """A class or function in a file is not part of geodyn, so that the value cannot be rebuilt: files hold no code."""
 
 
-def _packed(value, name: str, arrays: dict):
+def packed(value, name: str, arrays: dict):
     """A value as JSON data, with its arrays put into `arrays` under their paths. A module becomes its type and its
     fields, a `jax.tree_util.Partial` its function and the bound arguments."""
     if isinstance(value, eqx.Module):
         own = [f.name for f in dataclasses.fields(value) if f.name in vars(value)]  # others are class defaults
-        fields = {field: _packed(vars(value)[field], f"{name}.{field}", arrays) for field in own}
+        fields = {field: packed(vars(value)[field], f"{name}.{field}", arrays) for field in own}
         return {"type": _name_of(type(value)), "fields": fields}
     if isinstance(value, Partial):
-        bound = [_packed(x, f"{name}.{i}", arrays) for i, x in enumerate((value.args, value.keywords))]
+        bound = [packed(x, f"{name}.{i}", arrays) for i, x in enumerate((value.args, value.keywords))]
         return {"function": _name_of(value.func), "bound": bound}
     if isinstance(value, dict):
-        return {"items": {key: _packed(x, f"{name}.{key}", arrays) for key, x in value.items()}}
+        return {"items": {key: packed(x, f"{name}.{key}", arrays) for key, x in value.items()}}
     if isinstance(value, tuple):
-        return [_packed(x, f"{name}.{i}", arrays) for i, x in enumerate(value)]
+        return [packed(x, f"{name}.{i}", arrays) for i, x in enumerate(value)]
     if eqx.is_array(value):
         arrays[name] = np.asarray(value)
         return {"array": name}
@@ -249,7 +252,7 @@ def _name_of(value: Any) -> str:
 
 
 def _unpacked(packed, arrays: dict) -> Any:
-    """The value from the data of `_packed`. Raises _ForeignError for a class or function that is not of geodyn."""
+    """The value from the data of `packed`. Raises _ForeignError for a class or function that is not of geodyn."""
     if isinstance(packed, list):
         return tuple(_unpacked(x, arrays) for x in packed)
     if not isinstance(packed, dict):

@@ -35,10 +35,12 @@ class StrokeProblem(eqx.Module):
 
     The unknown x is the stroke itself if `base` is None, else the coefficients of a LegendreStroke through `base`, or
     of an OpenStroke from `base` to `end`, or what a SequenceStroke from `base` to `end` has `Between` them. Of a vector
-    `displacement` the components `free` are not asked for, and 0. The cost is the integral of `density`, the power by
-    default. `bounds` are those of the components `bounded` of (r, r'); if there are any, a `clock` (see `clock_of`)
-    fixes the phase. `obstacles(g, r)` is at least 0 where the body may be; it is asked at the end of each step. If
-    the holonomy shall be a pose, `back` is the inverse of that, and the displacement its logarithm, whose angles jump.
+    `displacement` the components `free` are not asked for, and 0. If it is `sized`, it is the length of the
+    translation, followed by the rotation [r], and the direction is free. The cost is the integral of `density`, the
+    power by default. `bounds` are those of the components `bounded` of (r, r'); if there are any, a `clock` (see
+    `clock_of`) fixes the phase. `obstacles(g, r)` is at least 0 where the body may be; it is asked at the end of each
+    step. If the holonomy shall be a pose, `back` is the inverse of that, and the displacement its logarithm, whose
+    angles jump.
 
     If the holonomy does not depend on where the stroke starts, the optimal stroke is smooth, and x is a FourierStroke.
     Otherwise the optimal stroke has a corner at its start, since `p = G r' + Aᵀμ` is periodic but the charge μ is not,
@@ -54,8 +56,9 @@ class StrokeProblem(eqx.Module):
     steps: int = eqx.field(static=True)
     end: Float[Array, " m"] | None = None
     density: Density = eqx.field(default=costs.energy, converter=as_pytree)
-    clock: FourierStroke | None = None
+    clock: Callable | None = None
     free: tuple[int, ...] = eqx.field(static=True, default=())
+    sized: bool = eqx.field(static=True, default=False)
     obstacles: Callable[[Float[Array, "d d"], Float[Array, " m"]], Float[Array, "..."]] | None = None
     back: Float[Array, "d d"] | None = None
 
@@ -85,6 +88,9 @@ class StrokeProblem(eqx.Module):
         """The shift of time against the initial stroke [1]; empty without a clock."""
         if self.clock is None:
             return jnp.zeros(0)
+        if isinstance(x, LegendreStroke):
+            times = gauss_times(self.steps)
+            return jnp.mean(jnp.sum(jax.vmap(self.clock)(times) * jax.vmap(x)(times), axis=1))[None]
         return (jnp.sum(self.clock.cosine * x.cosine) + jnp.sum(self.clock.sine * x.sine))[None]
 
     def outcome(self, x, local):
@@ -153,14 +159,17 @@ class StrokeProblem(eqx.Module):
         return jnp.concatenate([bounded - lower, upper - bounded]) / jnp.tile(upper - lower, 2)
 
     def reached(self, xi: Float[Array, " k"]) -> Float[Array, "..."]:
-        """The displacement of the holonomy exp(ξ) in the form of the target `displacement`: the coordinates ξ, or the
-        length of the translation (of a group with one dimension, the coordinate)."""
-        if self.displacement.ndim:
+        """The displacement of the holonomy exp(ξ) in the form of the target `displacement`: the coordinates ξ, the
+        length of the translation and the rotation, or that length alone (of a group with one dimension, the
+        coordinate)."""
+        if self.displacement.ndim and not self.sized:
             return xi
         if xi.shape[0] == 1:
             return xi[0]
+        wanted = self.displacement[0] if self.sized else self.displacement
         moves = xi[: self.swimmer.group.translations]
-        return jnp.sqrt(jnp.sum(moves**2) + (jnp.finfo(xi.dtype).eps * self.displacement) ** 2)
+        length = jnp.sqrt(jnp.sum(moves**2) + (jnp.finfo(xi.dtype).eps * wanted) ** 2)
+        return jnp.append(length, xi[moves.size :]) if self.sized else length
 
     def asked(self) -> np.ndarray:
         """The indices of the components of the displacement that are asked for."""
@@ -196,6 +205,19 @@ def clock_of(stroke, bounded: tuple[int, ...]) -> FourierStroke | None:
     size = jnp.sum(stroke.cosine**2 + stroke.sine**2)
     late = FourierStroke(0 * stroke.mean, order * stroke.sine / size, -order * stroke.cosine / size)
     return without_derivatives(late)
+
+
+class Pace(eqx.Module):
+    """The rate of a LegendreStroke over its mean square, times a weight, as a function of time: a `clock` of a
+    `StrokeProblem`, which holds the phase where the weight is 1 and says nothing where it is 0."""
+
+    stroke: LegendreStroke
+    weight: Scalar
+
+    def __call__(self, t: Scalar) -> Float[Array, " m"]:
+        """The weighted rate at a time."""
+        square = jnp.sum(jnp.mean(jax.vmap(lambda t: shape_and_rate(self.stroke, t)[1] ** 2)(gauss_times(32)), axis=0))
+        return self.weight * shape_and_rate(self.stroke, t)[1] / square
 
 
 def without_derivatives(tree):

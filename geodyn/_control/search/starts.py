@@ -20,7 +20,7 @@ from geodyn._foundations.typing import Array, Count, Float, Index, Int, Number, 
 from geodyn._locomotion.motion.costs import Costly
 from geodyn._locomotion.strokes.stroke import FourierStroke, Stroke, floating
 
-_COARSE = Direct(harmonics=3, steps=8, tolerance=1e-4, max_iterations=20)
+COARSE = Direct(harmonics=3, steps=8, tolerance=1e-4, max_iterations=20)
 
 
 class _Found(eqx.Module):
@@ -32,13 +32,13 @@ class _Found(eqx.Module):
     result: Int[Array, ""]
 
 
-def _random_stroke(swimmer, target, region, key) -> FourierStroke:
+def random_stroke(swimmer, target, region, key) -> FourierStroke:
     """The best small ellipse about a random shape, no wider than the region, with low harmonics on top of it."""
     lower, upper = region
     where, how = jax.random.split(key)
     centre = jax.random.uniform(where, lower.shape, lower.dtype, lower, upper)
     ellipse, _ = small_stroke(swimmer, centre, target)
-    k = jnp.arange(1, _COARSE.harmonics + 1)[None, None]
+    k = jnp.arange(1, COARSE.harmonics + 1)[None, None]
     radius = jnp.sqrt(jnp.sum(ellipse.cosine**2 + ellipse.sine**2))
     shrunk = jnp.minimum(1.0, jnp.mean(upper - lower) / 4 / radius)
     noise = 0.3 * radius * jax.random.normal(how, (2, lower.size, k.size), lower.dtype) / k**2
@@ -48,7 +48,7 @@ def _random_stroke(swimmer, target, region, key) -> FourierStroke:
     )
 
 
-def _centre_and_size(stroke: Stroke):
+def centre_and_size(stroke: Stroke):
     """The mean shape, and the mean square of the distance from it."""
     shapes = jax.vmap(stroke)(jnp.arange(128) / 128)
     centre = jnp.mean(shapes, axis=0)
@@ -60,13 +60,13 @@ def _coarse(swimmer, target, region, limits, bounded, keys) -> _Found:
     """Coarse optima from random starts."""
 
     def one(key):
-        x, energy = unknowns(swimmer, _random_stroke(swimmer, target, region, key), None, target, _COARSE)
-        steps = int(_COARSE.steps if isinstance(x, FourierStroke) else 2 * _COARSE.steps)
+        x, energy = unknowns(swimmer, random_stroke(swimmer, target, region, key), None, target, COARSE)
+        steps = int(COARSE.steps if isinstance(x, FourierStroke) else 2 * COARSE.steps)
         clock = clock_of(x, bounded)
         problem = StrokeProblem(swimmer, target, energy, None, limits, bounded, steps, clock=clock)
-        found = _COARSE.solve(problem, x, False)
+        found = COARSE.solve(problem, x, False)
         stroke = problem.stroke(found.x)
-        centre, size = _centre_and_size(stroke)
+        centre, size = centre_and_size(stroke)
         # Without the multiplier of the rotation, which depends on where the stroke begins.
         slope = jnp.linalg.norm(found.multipliers[: max(target.size, 1)])
         signature = energy * jnp.stack([problem(found.x)[0], slope, size / energy])
@@ -75,7 +75,7 @@ def _coarse(swimmer, target, region, limits, bounded, keys) -> _Found:
     return jax.vmap(one)(keys)
 
 
-def _distinct(signatures: list, tolerance: float) -> list[int]:
+def distinct(signatures: list, tolerance: float) -> list[int]:
     """The indices of the signatures that differ from all before them."""
     kept: list[int] = []
     for i, new in enumerate(signatures):
@@ -163,7 +163,7 @@ def optimal_strokes(
     candidates = np.argsort(np.asarray(coarse.offset))
     candidates = candidates[np.asarray(coarse.result == RESULTS.successful)[candidates]]
     signatures = np.asarray(coarse.signature)[candidates]
-    candidates = candidates[_distinct(list(signatures), 0.01)]
+    candidates = candidates[distinct(list(signatures), 0.01)]
     problem = {"displacement": target, "bounds": bounds, "rates": rates}
     optima: list[OptimalStroke] = []
     try:
@@ -180,7 +180,7 @@ def optimal_strokes(
             " may be larger than any stroke's: try a smaller one, more starts, another region, or bounds= if ever"
             " cheaper strokes lead there."
         )
-    signatures = [(o.cost, jnp.linalg.norm(o.multiplier), _centre_and_size(o.stroke)[1]) for o in optima]
+    signatures = [(o.cost, jnp.linalg.norm(o.multiplier), centre_and_size(o.stroke)[1]) for o in optima]
     # With bounds the cost depends slightly on the phase, since they are enforced at the quadrature nodes only.
-    kept = _distinct(signatures, 1e-3 if bounded else 1e-6)
+    kept = distinct(signatures, 1e-3 if bounded else 1e-6)
     return tuple(sorted((optima[i] for i in kept), key=lambda o: float(o.cost)))

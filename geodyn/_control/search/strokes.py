@@ -99,7 +99,7 @@ def _checked_arguments(swimmer, guess, displacement, bounds, base, ends, density
         check_moves(swimmer, target)
     base, end = shape_ends(base, ends)
     stroke = cast(Stroke, guess) if callable(guess) else None
-    centre = None if stroke is not None or end is not None else _centre(swimmer, guess, bounds, base)
+    centre = None if stroke is not None or end is not None else centre_of(swimmer, guess, bounds, base)
     shape = base if base is not None else centre
     # Where nothing else says which shapes, there is a stroke.
     m = (shape_at(cast(Stroke, stroke), floating(0.0)) if shape is None else shape).size
@@ -113,7 +113,7 @@ def _checked_arguments(swimmer, guess, displacement, bounds, base, ends, density
     return Wanted(swimmer, stroke, centre, target, free, base, end, limits, bounded, density)
 
 
-def _centre(swimmer, guess, bounds, base) -> Float[Array, " m"]:
+def centre_of(swimmer, guess, bounds, base) -> Float[Array, " m"]:
     """The centre of the first ellipse: the guess, the base, the middle of the bounds, or the body's first shape."""
     if guess is not None:
         return checked_shape("guess", guess)
@@ -208,14 +208,14 @@ def _another_start(problem: StrokeProblem, found: Minimum, method, guess, bounds
         return None
     if found.result == RESULTS.interrupted:
         return None
-    p, centre = problem, _centre(problem.swimmer, guess, bounds, problem.base)
+    p, centre = problem, centre_of(problem.swimmer, guess, bounds, problem.base)
     if not small_stroke(p.swimmer, centre, p.displacement, p.free)[1]:
         return None
     led = led_stroke(p.swimmer, centre, p.displacement, p.base, p.bounds, p.bounded, p.density, p.free)
     return led.stroke if led.miss < LED_MISS else None
 
 
-def _optimum(problem: StrokeProblem, found: Minimum, throw: bool) -> OptimalStroke:
+def optimum_of(problem: StrokeProblem, found: Minimum, throw: bool) -> OptimalStroke:
     """What was found. The derivatives of a failure are NaN; where it cannot be raised, so is what it claims."""
     values = outcome(problem, found.x, found.multipliers)
     there = reaches(values["displacement"], problem.displacement, problem.free)
@@ -319,7 +319,7 @@ def optimal_stroke(
         if another is not None:
             problem, x = pose(another)
             found = solved(problem, x, method, progress)
-    optimum = _optimum(problem, found, throw)
+    optimum = optimum_of(problem, found, throw)
     if throw and known(found.result) and not certified(optimum, problem.displacement):
         found_there, posed, start = without_derivatives((optimum, problem, x))
         raise failure(found_there, posed, start, method, optimal_stroke)

@@ -1,0 +1,464 @@
+"""PURPOSE: the search for the best strokes over a grid of two demands, from each point to its neighbours."""
+
+import os
+import time
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from tqdm import tqdm
+
+from geodyn._control.families.front import Demands, Optimum, Task, coarse_from, solve_front
+from geodyn._control.families.maps import StrokeMap, StrokeSheet, load_map, task_differences
+from geodyn._control.families.varied import towing_drag
+from geodyn._control.methods.method import Direct
+from geodyn._control.search.checks import check_count, check_kinds, check_moves, checked_limits, numbers
+from geodyn._control.search.guess import small_stroke, unknowns
+from geodyn._control.search.starts import checked_region, distinct
+from geodyn._control.search.strokes import centre_of
+from geodyn._engine.jit import traced_numbers
+from geodyn._foundations.gate import checked
+from geodyn._foundations.results import RESULTS
+from geodyn._foundations.typing import Array, Count, File, Float, Index, Number, Vector
+from geodyn._locomotion.motion.costs import Costly, energy
+from geodyn._locomotion.strokes.stroke import FourierStroke, Stroke, floating, shape_at
+
+WORTH = 1.05
+"""How much more than the best a stroke of another branch may cost, to be followed and kept."""
+
+SEEDS = 4
+"""The most strokes of the random search that are followed from one point."""
+
+ATTEMPTS = 10
+"""The most attempts for each point of the grid, on the mean."""
+
+CHALLENGES = 2
+"""The most strokes of neighbours that are tried at a point that has a stroke, since it last became cheaper."""
+
+NEIGHBOURS = ((0, 1), (1, 0), (0, -1), (-1, 0), (1, 1), (1, -1), (-1, 1), (-1, -1))
+
+
+EVERY = 20.0
+"""How many seconds the file may be behind."""
+
+
+class _Record(NamedTuple):
+    """An optimum at the place (i, j) of the grid, with a number of its own."""
+
+    number: int
+    place: tuple[int, int]
+    optimum: Optimum
+
+
+class _Search:
+    """The search of the best strokes at all points of a grid: each solution is offered to the neighbours of its point,
+    where it may be the first, cheaper than what is known there, or of another branch."""
+
+    def __init__(self, task: Task, axes: tuple[np.ndarray, np.ndarray]):
+        self.task = task
+        self.axes = axes
+        self.shape = len(axes[0]), len(axes[1])
+        self.kept: dict[tuple[int, int], list[_Record]] = {}
+        self.why = np.full(self.shape, RESULTS.lost)
+        self.tried: set[tuple[int, tuple[int, int]]] = set()
+        self.linked: set[tuple[int, int]] = set()
+        self.waiting: dict[tuple[int, int], None] = {}
+        self.spent: dict[tuple[int, int], int] = {}
+        self.attempts = 0
+        self.count = 0
+
+    def demand(self, place: tuple[int, int]) -> np.ndarray:
+        """The two numbers of a point."""
+        return np.array([self.axes[0][place[0]], self.axes[1][place[1]]])
+
+    def around(self, place: tuple[int, int]) -> list[tuple[int, int]]:
+        """The neighbours of a point on the grid."""
+        moved = [(place[0] + i, place[1] + j) for i, j in NEIGHBOURS]
+        return [p for p in moved if 0 <= p[0] < self.shape[0] and 0 <= p[1] < self.shape[1]]
+
+    def solve(self, offers: list[tuple[tuple[int, int], np.ndarray, float, _Record | None]]) -> None:
+        """Solves from the offered strokes (place, coefficients, cost, where from), and keeps what is worth it."""
+        flats = np.stack([flat for _, flat, _, _ in offers])
+        demands = np.stack([self.demand(place) for place, _, _, _ in offers])
+        units = np.array([cost for _, _, cost, _ in offers])
+        found = solve_front(self.task, flats, demands, units)
+        self.attempts += len(offers)
+        for i, (place, _, _, source) in enumerate(offers):
+            self._keep(place, jax.tree.map(lambda leaf, i=i: leaf[i], found), source)
+
+    def _keep(self, place, optimum: Optimum, source: _Record | None) -> None:
+        here = self.kept.setdefault(place, [])
+        if optimum.result != RESULTS.successful:
+            if not here:
+                self.why[place] = optimum.result
+            return
+        for record in here:
+            if _is_same(record.optimum, optimum):
+                self._link(source, record)
+                return
+        new = _Record(self.count, place, optimum)
+        self.count += 1
+        least = min([optimum.cost, *(record.optimum.cost for record in here)])
+        ranked = sorted([*here, new], key=lambda record: float(record.optimum.cost))
+        self.kept[place] = [record for record in ranked[:2] if record.optimum.cost <= WORTH * least]
+        if any(record is new for record in self.kept[place]):
+            if optimum.cost == least:
+                self.spent[place] = 0
+            self._link(source, new)
+            self.waiting |= dict.fromkeys([place, *self.around(place)])
+
+    def _link(self, a: _Record | None, b: _Record) -> None:
+        if a is not None:
+            self.linked |= {(a.number, b.number), (b.number, a.number)}
+
+    def are_linked(self, a: _Record, b: _Record) -> bool:
+        """Whether two optima at neighbouring points are on one smooth branch, so far as is known."""
+        if (a.number, b.number) not in self.linked and _agree(a, b, self.demand(b.place) - self.demand(a.place)):
+            self._link(a, b)
+        return (a.number, b.number) in self.linked
+
+    def offers(self) -> list:
+        """For each point that waits, the most promising stroke of its neighbours, unless it was tried."""
+        chosen = []
+        waiting, self.waiting = self.waiting, {}
+        for place in waiting:
+            here = self.kept.get(place, [])
+            best = min((record.optimum.cost for record in here), default=np.inf)
+            options = []
+            for there in self.around(place):
+                for record in self.kept.get(there, []):
+                    if (record.number, place) in self.tried or any(self.are_linked(record, x) for x in here):
+                        continue
+                    step = self.demand(place) - self.demand(there)
+                    o = record.optimum
+                    cost = o.cost + step @ o.prices + step @ o.bending @ step / 2
+                    if cost <= (best if len(here) > 1 else WORTH * best):
+                        options.append((cost, record, o.x + step @ o.slopes))
+            if not options or (here and self.spent.get(place, 0) >= CHALLENGES):
+                continue
+            if here:
+                self.spent[place] = self.spent.get(place, 0) + 1
+            cost, record, flat = min(options, key=lambda option: option[0])
+            self.tried.add((record.number, place))
+            chosen.append((place, flat, max(float(cost), float(record.optimum.cost) / 4), record))
+            self.waiting[place] = None
+        first = [offer for offer in chosen if not self.kept.get(offer[0])]
+        if not first:
+            return chosen
+        # What has no stroke yet comes first: the others may gain from it.
+        for place, _, _, record in chosen:
+            if self.kept.get(place) and record is not None:
+                self.tried.discard((record.number, place))
+                self.spent[place] -= 1
+        return first
+
+    def branches(self) -> np.ndarray:
+        """The number of the branch of the best stroke at each point, the largest branch first; −1 where is none."""
+        label = np.full(self.shape, -1)
+        sizes = []
+        for first in np.ndindex(*self.shape):
+            if label[first] >= 0 or not self.kept.get(first):
+                continue
+            label[first] = len(sizes)
+            stack, size = [first], 0
+            while stack:
+                place = stack.pop()
+                size += 1
+                for there in self.around(place):
+                    linked = label[there] < 0 and self.kept.get(there)
+                    if linked and self.are_linked(self.kept[place][0], self.kept[there][0]):
+                        label[there] = len(sizes)
+                        stack.append(there)
+            sizes.append(size)
+        rank = np.argsort(np.argsort(-np.array(sizes), kind="stable"), kind="stable")
+        return np.where(label < 0, -1, rank[label] if sizes else -1)
+
+    def begin_at(self, found: StrokeMap) -> None:
+        """Goes on from a map that is not complete: all that is in it is offered again."""
+        for sheet in (found.best, found.other):
+            for place in zip(*np.nonzero(sheet.found), strict=True):
+                values = (sheet.coefficients, sheet.slopes, sheet.cost, sheet.multiplier, sheet.hessian, sheet.length)
+                rest = (sheet.amplitude, sheet.kkt_residual, sheet.second_order, sheet.room, sheet.result)
+                optimum = Optimum(*(np.asarray(x)[place] for x in (*values, *rest)))
+                here = int(place[0]), int(place[1])
+                self.kept.setdefault(here, []).append(_Record(self.count, here, optimum))
+                self.count += 1
+                self.waiting |= dict.fromkeys(self.around(here))
+
+    def found(self, drag: float, end: RESULTS) -> StrokeMap:
+        """The map so far."""
+        n = ravel_pytree(self.task.like)[0].size
+        best, other = (self.sheet(rank, drag, n) for rank in (0, 1))
+        axes = floating(self.axes[0]), floating(self.axes[1])
+        return StrokeMap(*axes, best, other, self.branches(), self.task, end)
+
+    def sheet(self, rank: int, drag: float, n: int) -> StrokeSheet:
+        """The optima of one rank as arrays, NaN where there is none."""
+        fields: dict[str, np.ndarray] = {}
+        shapes = ((n,), (2, n), (), (2,), (2, 2), (), (), (), (), ())
+        nothing = Optimum(*(np.full(shape, np.nan) for shape in shapes), result=np.array(RESULTS.lost))
+        grid = [
+            self.kept[p][rank].optimum if len(self.kept.get(p, [])) > rank else nothing for p in np.ndindex(*self.shape)
+        ]
+        for name in Optimum._fields:
+            values = np.stack([np.asarray(getattr(optimum, name)) for optimum in grid])
+            fields[name] = values.reshape(*self.shape, *values.shape[1:])
+        result = fields["result"]
+        if rank == 0:
+            result = np.where(result == RESULTS.lost, self.why, result)
+        return StrokeSheet(
+            cost=fields["cost"],
+            multiplier=fields["prices"],
+            hessian=fields["bending"],
+            length=fields["length"],
+            efficiency=drag * fields["length"] ** 2 / fields["cost"],
+            amplitude=fields["amplitude"],
+            kkt_residual=fields["kkt_residual"],
+            second_order=fields["second_order"],
+            room=fields["room"],
+            result=result,
+            coefficients=fields["x"],
+            slopes=fields["slopes"],
+        )
+
+
+def _is_same(a: Optimum, b: Optimum) -> bool:
+    """Whether two optima for one demand are the same up to a symmetry: they agree in cost, prices and amplitude."""
+    alike = np.isclose(a.cost, b.cost, rtol=1e-6, atol=0.0) and np.isclose(a.amplitude, b.amplitude, rtol=1e-3)
+    return bool(alike and np.linalg.norm(a.prices - b.prices) <= 1e-3 * np.linalg.norm(a.prices))
+
+
+def _agree(a: _Record, b: _Record, step: np.ndarray) -> bool:
+    """Whether two optima at neighbouring points can be on one smooth branch: by the trapezoidal rule the change of the
+    coefficients is what their slopes say, or those of the cost and of its slopes."""
+    at, to = a.optimum, b.optimum
+    moved = step @ at.slopes, step @ to.slopes
+    longest = max(np.linalg.norm(moved[0]), np.linalg.norm(moved[1]))
+    if np.linalg.norm(to.x - at.x - (moved[0] + moved[1]) / 2) <= 0.25 * longest + 1e-4 * np.linalg.norm(at.x):
+        return True
+    bent = at.bending @ step, to.bending @ step
+    size = max(np.linalg.norm(bent[0]), np.linalg.norm(bent[1]))
+    kink = np.linalg.norm(to.prices - at.prices - (bent[0] + bent[1]) / 2)
+    jump = abs(to.cost - at.cost - (at.prices + to.prices) @ step / 2)
+    return bool(kink <= 0.2 * size and jump <= 0.02 * size * np.linalg.norm(step) + 1e-9 * abs(at.cost))
+
+
+def _axis(name: str, values, least: int = 2) -> Float[np.ndarray, " N"]:
+    """An axis of the grid: growing numbers; else ValueError."""
+    axis = np.asarray(numbers(values), float)
+    if axis.ndim != 1 or axis.size < least or not np.all(np.isfinite(axis)) or not np.all(np.diff(axis) > 0):
+        raise ValueError(
+            f"stroke_map: {name} must be {least} or more growing finite numbers, such as jnp.linspace(0.02, 0.3, 20),"
+            f" got {values}."
+        )
+    return axis
+
+
+def _demands(swimmer, components) -> Demands:
+    """What the two demands are; ValueError for components that the group has not."""
+    group = swimmer.group
+    k = group.dim
+    name = type(group).__name__
+    if components is None:
+        if group.translations < 2 or k - group.translations != 1:
+            raise ValueError(
+                f"stroke_map: components must be two of the {k} coordinates of the displacement in {name}, such as"
+                " (0, 1): only in the plane is a displacement a length and a turn; got None."
+            )
+        return Demands(k, None)
+    two = isinstance(components, tuple | list) and len(components) == 2
+    if not two or not all(isinstance(i, int) and 0 <= i < k for i in components) or components[0] == components[1]:
+        raise ValueError(
+            f"stroke_map: components must be two different coordinates of {name}, from 0 to {k - 1}, got {components}."
+        )
+    return Demands(k, (components[0], components[1]))
+
+
+def _seeds(search: _Search, guess: Stroke | Array | None, region, starts: int, seed: int, places) -> list:
+    """Strokes to begin with, as offers: the guess, and the distinct ends of coarse searches from random strokes."""
+    task = search.task
+    offers = []
+
+    def offer(place, stroke: Stroke, cost: float | None = None) -> None:
+        vector = task.demands.vector(jnp.asarray(search.demand(place)))
+        x, size = unknowns(task.swimmer, stroke, None, vector, task.method)
+        offers.append((place, np.asarray(ravel_pytree(x)[0]), float(size) if cost is None else cost, None))
+
+    for number, place in enumerate(places):
+        if callable(guess):
+            offer(place, guess)
+        elif guess is not None:
+            vector = task.demands.vector(jnp.asarray(search.demand(place)))
+            offer(place, small_stroke(task.swimmer, guess, vector, task.demands.left)[0])
+        if region is None:
+            continue
+        keys = jax.random.split(jax.random.key(seed + number), starts)
+        strokes, signatures, result = coarse_from(task, jnp.asarray(search.demand(place)), region, keys)
+        good = np.flatnonzero(np.asarray(result) == RESULTS.successful)
+        order = good[np.argsort(np.asarray(signatures)[good, 0])]
+        ranked = np.asarray(signatures)[order]
+        for i in distinct(list(ranked), 0.01)[:SEEDS]:
+            offer(place, jax.tree.map(lambda leaf, at=order[i]: leaf[at], strokes), float(ranked[i, 0]))
+    return offers
+
+
+@checked
+def stroke_map(
+    swimmer: Costly,
+    guess: Stroke | Vector | None = None,
+    *,
+    displacement: Vector,
+    turn: Vector,
+    components: tuple[int, int] | None = None,
+    method: Direct = Direct(harmonics=12, steps=24, max_iterations=25),  # noqa: B008
+    bounds: tuple[Vector, Vector] | None = None,
+    rates: Vector | None = None,
+    region: tuple[Vector, Vector] | None = None,
+    starts: Count = 24,
+    seed: Index = 0,
+    drag: Number | None = None,
+    save: File | None = None,
+    progress: bool = False,
+) -> StrokeMap:
+    """The best strokes over a grid of two demands: by default of a length of the translation and a turn in the plane.
+
+    A few points of the grid are searched from random strokes. From there each solution predicts those at the
+    neighbours of its point, by the implicit-function theorem, and is kept where it is the first, cheaper than what is
+    known, or of another branch of nearly the same cost; until no point has anything to gain from a neighbour. So both
+    branches are known where they cross, and each point has the best stroke that any of its neighbours leads to. All
+    strokes are certified like those of `gd.optimal_stroke`; where none was found there are NaN, and `map.result` says
+    why.
+
+    Args:
+        swimmer: body with a metric of shapes.
+        guess: a stroke to begin with as well, or the shape [m] around which small strokes are tried.
+        displacement: [N] growing; positive lengths of the translational part of the exponential coordinates of the
+            holonomy, whose direction is free.
+        turn: [M] growing; the rotation, in radians.
+        components: two components of the exponential coordinates, instead of the length and the turn: `displacement`
+            holds values of the first and `turn` of the second, and all others are free.
+        method: `gd.Direct` with its settings; its `max_iterations` bounds the work at a point.
+        bounds, rates: as for `gd.optimal_stroke`.
+        region: (lower[m], upper[m]) of the shapes around which random strokes are tried, as for `gd.optimal_strokes`.
+        starts: random strokes at each of the nine points of the grid that are searched first.
+        seed: of the random numbers.
+        drag: towing drag of the efficiency, see `gd.efficiency`.
+        save: a `.npz` file to keep the map in while it grows; the same call goes on from there after a crash or Ctrl-C,
+            and reads it when it is complete. `gd.strokes.load_map` reads it too.
+        progress: whether to show a bar; Ctrl-C keeps what was found so far.
+
+    Returns:
+        StrokeMap.
+
+    Raises:
+        ValueError: for bad arguments, and a file of another map.
+        RuntimeError: if no stroke is found at any point.
+
+    Example:
+        Areas in two planes, of which the first leads along x and the second along y, each at the cost 4π.
+
+        >>> class Planimeters(gd.AbstractConnection):
+        ...     group: gd.groups.Translation = gd.groups.Translation(2)
+        ...     def form(self, r):
+        ...         area = jnp.stack([-r[1], r[0], -r[3], r[2]]) / 2
+        ...         return area[None] * jnp.array([[1, 1, 0, 0], [0, 0, 1, 1]])
+        >>> body, settings = gd.bundles.KaluzaKlein(Planimeters()), gd.Direct(harmonics=1, steps=4)
+        >>> given = {"displacement": [0.5, 1.0], "turn": [0.1, 0.2], "components": (0, 1), "method": settings}
+        >>> found = gd.stroke_map(body, **given, region=(-jnp.ones(4), jnp.ones(4)), starts=4)
+        >>> print(found.gaps, (found.cost / (4 * np.pi)).round(6).tolist())
+        0 [[0.6, 0.7], [1.1, 1.2]]
+
+    Source:
+        Choi, Deng, Justus, Cowan & Hatton, arXiv:2502.17672 (2025), for such maps by a local method.
+    """
+    swimmer = traced_numbers(swimmer)
+    check_kinds(swimmer, method, energy)
+    axes = _axis("displacement", displacement), _axis("turn", turn)
+    demands = _demands(swimmer, components)
+    if demands.components is None and axes[0][0] <= 0:
+        raise ValueError(
+            f"stroke_map: displacement must be positive lengths, got {axes[0][0]:g}; for turns on the spot give"
+            " components=(0, 2), with the component 0 of the translation and the others free."
+        )
+    if np.any(axes[0] == 0) and np.any(axes[1] == 0):
+        raise ValueError(
+            "stroke_map: displacement and turn are both 0 at one point of the grid, where the best stroke is none at"
+            " all; leave 0 out of one of them."
+        )
+    check_moves(swimmer, demands.vector(floating(np.array([axes[0][-1], axes[1][0]]))))
+    if drag is not None and not (numbers(drag).shape == () and 0 < numbers(drag) < np.inf):
+        raise ValueError(f"stroke_map: drag must be a positive number, got {drag}.")
+    corners, begin, m = _beginning(swimmer, guess, bounds, region)
+    check_count(swimmer, m, closed=True)
+    limits, bounded = checked_limits(bounds, rates, m)
+    circle = FourierStroke(jnp.zeros(m), jnp.eye(m)[:, :1], jnp.eye(m, k=-1)[:, :1])
+    like, _ = unknowns(swimmer, circle, None, demands.vector(jnp.ones(2)), method)
+    task = Task(swimmer, demands, limits, bounded, method, like)
+    search = _Search(task, axes)
+    thirds = [np.unique([n // 6, n // 2, n - 1 - n // 6]) for n in search.shape]
+    places = [(int(i), int(j)) for i in thirds[0] for j in thirds[1]]
+    worth = float(np.asarray(towing_drag(swimmer) if drag is None else drag))
+    before = None if save is None or not Path(save).exists() else _before(save, task, axes)
+    if before is not None:
+        if before.end == RESULTS.successful:
+            return before
+        search.begin_at(before)
+    end, last = RESULTS.successful, time.monotonic()
+    most = ATTEMPTS * axes[0].size * axes[1].size
+    try:
+        with tqdm(total=axes[0].size * axes[1].size, disable=not progress, unit="points", desc="map") as bar:
+            seeds = [] if any(search.kept.values()) else _seeds(search, begin, corners, int(starts), int(seed), places)
+            offers = seeds or search.offers()
+            while offers:
+                # A few at a time, so that Ctrl-C and the file are never far behind.
+                for part in range(0, len(offers), 16):
+                    search.solve(offers[part : part + 16])
+                    bar.update(sum(map(bool, search.kept.values())) - bar.n)
+                    if save is not None and time.monotonic() - last > EVERY:
+                        search.found(worth, RESULTS.interrupted).save(save)
+                        last = time.monotonic()
+                if search.attempts > most:
+                    end = RESULTS.enough_points
+                    break
+                offers = search.offers()
+    except KeyboardInterrupt:
+        end = RESULTS.interrupted
+    if not any(search.kept.values()) and end != RESULTS.interrupted:
+        why = "; ".join(f"at {search.demand(p)}: {RESULTS(search.why[p]).message}" for p in places[:3])
+        raise RuntimeError(
+            f"stroke_map: no optimal stroke was found at any of the first points ({why}). Give smaller demands, a"
+            " guess=, more starts=, another region=, or bounds=."
+        )
+    found = search.found(worth, end)
+    if save is not None:
+        found.save(save)
+    return found
+
+
+def _before(path: File, task: Task, axes) -> StrokeMap:
+    """The map in the file, to go on from; ValueError if it is another one's."""
+    found = load_map(path, task.swimmer)
+    now = {"displacement": axes[0], "turn": axes[1]}
+    before = {"displacement": np.asarray(found.displacement), "turn": np.asarray(found.turn)}
+    unlike = task_differences(found.task, before, task, now)
+    if unlike:
+        raise ValueError(
+            f"stroke_map: save={os.fspath(path)} holds another map: {'; '.join(unlike)}. Delete it, or give another."
+        )
+    return found
+
+
+def _beginning(swimmer, guess, bounds, region) -> tuple[Any, Any, int]:
+    """(the corners of the region of random strokes, or None if none is known; the stroke or the shape to begin with, or
+    None if there is that region and no guess; the number of shape variables)."""
+    given = region is not None or bounds is not None or swimmer.shape_region is not None
+    corners = checked_region(swimmer, region, bounds) if given else None
+    if callable(guess):
+        return corners, guess, shape_at(cast(Stroke, guess), floating(0.0)).size
+    if guess is None and corners is not None:
+        return corners, None, corners[0].size
+    centre = centre_of(swimmer, guess, bounds, None)
+    return corners, centre, centre.size

@@ -1,0 +1,135 @@
+"""Pictures of maps of strokes: cost, efficiency and amplitude over two demands, with strokes at chosen points."""
+
+from collections.abc import Sequence
+
+import jax
+import numpy as np
+
+from geodyn._control.families.maps import StrokeMap
+from geodyn._foundations.checks import is_whole
+from geodyn._foundations.gate import checked
+from geodyn._plot.style import COLOURS, INK, PALE, axes
+from geodyn._plot.style import figure as new_figure
+
+
+@checked
+def stroke_map(found: StrokeMap, points: Sequence[tuple[int, int]] | None = None, figure=None):
+    """A map of strokes: its cost, efficiency and amplitude over the two demands, and strokes at chosen points.
+
+    Dashed lines run where the best stroke changes its kind, between points of different branches. Points without a
+    stroke stay grey. The last panel shows the strokes in the plane of the first two shape variables, in the colours of
+    the marks on the maps.
+
+    Args:
+        found: what `gd.stroke_map` returns.
+        points: (i, j) of the points of the grid whose strokes are drawn; by default four with a stroke.
+        figure: the Figure; by default a new one.
+
+    Returns:
+        The Figure.
+
+    Raises:
+        ValueError: for points that are not on the grid, or have no stroke.
+
+    Example:
+        >>> class Planimeters(gd.AbstractConnection):
+        ...     group: gd.groups.Translation = gd.groups.Translation(2)
+        ...     def form(self, r):
+        ...         area = jnp.stack([-r[1], r[0], -r[3], r[2]]) / 2
+        ...         return area[None] * jnp.array([[1, 1, 0, 0], [0, 0, 1, 1]])
+        >>> body, settings = gd.bundles.KaluzaKlein(Planimeters()), gd.Direct(harmonics=1, steps=4)
+        >>> given = {"displacement": [0.5, 1.0], "turn": [0.1, 0.2], "components": (0, 1), "method": settings}
+        >>> found = gd.stroke_map(body, **given, region=(-jnp.ones(4), jnp.ones(4)), starts=4)
+        >>> print(gd.plot.stroke_map(found, [(0, 0)]).axes[1].get_title())
+        efficiency
+    """
+    points = _chosen(found) if points is None else points
+    for point in points:
+        _check_point(found, point)
+    figure = new_figure(9.6, 7.6) if figure is None else figure
+    panels = figure.subplots(2, 2).ravel()
+    names = ("cost: energy of the stroke", "efficiency", "amplitude")
+    values = (found.cost, found.efficiency, found.amplitude)
+    for ax, name, value in zip(panels[:3], names, values, strict=True):
+        _panel(found, ax, name, np.asarray(value), points)
+    _strokes(found, panels[3], points)
+    return figure
+
+
+def _edges(axis) -> np.ndarray:
+    """The edges of the cells around the points of an axis."""
+    middle = (axis[1:] + axis[:-1]) / 2
+    return np.concatenate([[2 * axis[0] - middle[0]], middle, [2 * axis[-1] - middle[-1]]])
+
+
+def _panel(found: StrokeMap, ax, name: str, values: np.ndarray, points) -> None:
+    """One map."""
+    displacement, turn = np.asarray(found.displacement), np.asarray(found.turn)
+    ax = axes(ax, title=name, xlabel=_names(found)[0], ylabel=_names(found)[1])
+    ax.grid(visible=False)
+    ax.set_facecolor(PALE)
+    edges = _edges(displacement), _edges(turn)
+    image = ax.pcolormesh(*edges, values.T, cmap="viridis", shading="flat", rasterized=True)
+    if np.sum(np.isfinite(values)) > 3 and np.nanmax(values) > np.nanmin(values):
+        ax.contour(displacement, turn, np.ma.masked_invalid(values.T), 8, colors="white", linewidths=0.6, alpha=0.7)
+    for line in _borders(found.branch, edges):
+        ax.plot(*line, color=COLOURS[1], linewidth=1.4, linestyle="--")
+    for colour, (i, j) in zip(COLOURS[1:], points):
+        ax.plot(displacement[i], turn[j], "o", color=colour, markeredgecolor="white", markersize=8)
+    ax.figure.colorbar(image, ax=ax, shrink=0.9)
+
+
+def _borders(branch: np.ndarray, edges) -> list:
+    """The sides of cells between different branches, as pairs of coordinates."""
+    lines = []
+    for i, j in np.ndindex(*branch.shape):
+        if i + 1 < len(branch) and min(branch[i, j], branch[i + 1, j]) >= 0 and branch[i, j] != branch[i + 1, j]:
+            lines.append(([edges[0][i + 1]] * 2, [edges[1][j], edges[1][j + 1]]))
+        beside = branch[i, j + 1] if j + 1 < branch.shape[1] else -1
+        if min(branch[i, j], beside) >= 0 and branch[i, j] != beside:
+            lines.append(([edges[0][i], edges[0][i + 1]], [edges[1][j + 1]] * 2))
+    return lines
+
+
+def _strokes(found: StrokeMap, ax, points) -> None:
+    """The chosen strokes in the plane of the first two shape variables, each with a mark where it begins."""
+    ax = axes(ax, title="strokes at the marks", xlabel="$r_1$", ylabel="$r_2$", aspect="equal")
+    times = np.linspace(0.0, 1.0, 201)
+    for colour, (i, j) in zip(COLOURS[1:], points):
+        shapes = np.asarray(jax.vmap(found.at(int(i), int(j)))(times))
+        ax.plot(*shapes[:, :2].T, color=colour, linewidth=1.8)
+        ax.plot(*shapes[0, :2], "o", color=colour, markersize=5)
+    ax.axhline(0.0, color=INK, linewidth=0.4)
+    ax.axvline(0.0, color=INK, linewidth=0.4)
+
+
+def _names(found: StrokeMap) -> tuple[str, str]:
+    """What the two demands are."""
+    chosen = found.task.demands.components
+    return (
+        ("displacement", "turn (rad)")
+        if chosen is None
+        else (f"displacement, component {chosen[0]}", f"component {chosen[1]}")
+    )
+
+
+def _chosen(found: StrokeMap) -> list[tuple[int, int]]:
+    """Four points near the corners of the map that have a stroke."""
+    places = np.argwhere(found.best.found)
+    shape = np.array(found.best.cost.shape)
+    chosen = []
+    for corner in ((0.15, 0.15), (0.85, 0.15), (0.15, 0.85), (0.85, 0.85)):
+        if len(places):
+            nearest = places[np.argmin(np.sum((places / shape - np.array(corner)) ** 2, axis=1))]
+            chosen.append((int(nearest[0]), int(nearest[1])))
+    return list(dict.fromkeys(chosen))
+
+
+def _check_point(found: StrokeMap, point) -> None:
+    shape = found.best.cost.shape
+    two = len(point) == 2 and all(is_whole(x) and 0 <= x < n for x, n in zip(point, shape))
+    if not two or not found.best.found[point]:
+        raise ValueError(
+            f"points must be (i, j) on the grid of {shape[0]} × {shape[1]} points, where the map has a stroke, got"
+            f" {point!r}"
+        )

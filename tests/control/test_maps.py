@@ -1,0 +1,182 @@
+"""Maps of best strokes: a plane of demands whose least energies are known, and Purcell's swimmer."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import geodyn as gd
+from geodyn._locomotion.connections.connection import AbstractConnection
+
+PER_AREA = 4 * np.pi
+REACH = 0.8
+
+
+class ThreePlanes(AbstractConnection):
+    """Areas a, b and c in three planes lead to (a + 0.8 c, b + 0.8 c)."""
+
+    group: gd.groups.Translation = gd.groups.Translation(2)
+
+    def form(self, r):
+        area = jnp.stack([-r[1], r[0]]) / 2, jnp.stack([-r[3], r[2]]) / 2, jnp.stack([-r[5], r[4]]) / 2
+        zero = jnp.zeros(2)
+        x = jnp.concatenate([area[0], zero, REACH * area[2]])
+        y = jnp.concatenate([zero, area[1], REACH * area[2]])
+        return jnp.stack([x, y])
+
+
+X, Y = np.array([0.2, 0.5, 0.8, 1.1]), np.array([0.3, 0.6, 0.9])
+METHOD = gd.Direct(harmonics=2, steps=8, max_iterations=40)
+GIVEN = {
+    "displacement": X,
+    "turn": Y,
+    "components": (0, 1),
+    "method": METHOD,
+    "region": (-np.ones(6), np.ones(6)),
+    "starts": 8,
+}
+
+
+def least(x, y):
+    """The least energy, by linear programming in the areas: the third plane for what both demands share."""
+    return PER_AREA * (min(x, y) / REACH + abs(x - y))
+
+
+def slope(x, y):
+    """Its derivatives."""
+    more, less = PER_AREA, PER_AREA * (1 / REACH - 1)
+    return (more, less) if x > y else (less, more)
+
+
+@pytest.fixture(scope="module")
+def found():
+    return gd.stroke_map(gd.bundles.KaluzaKlein(ThreePlanes()), **GIVEN)
+
+
+def test_least_energies_are_those_of_linear_programming(found):
+    wanted = np.array([[least(x, y) for y in Y] for x in X])
+    prices = np.array([[slope(x, y) for y in Y] for x in X])
+    assert found.gaps == 0 and found.end == gd.RESULTS.successful
+    np.testing.assert_allclose(found.cost, wanted, rtol=1e-9)
+    np.testing.assert_allclose(found.multiplier, prices, rtol=1e-6)
+    np.testing.assert_allclose(found.best.hessian, 0.0, atol=1e-4)
+    assert np.all(found.kkt_residual < 1e-9) and np.all(found.second_order > 0)
+
+
+def test_the_best_stroke_changes_its_kind_where_the_demands_are_equal(found):
+    side = X[:, None] > Y[None]
+    numbers = [set(np.unique(found.branch[here])) for here in (side, ~side)]
+    assert [len(n) for n in numbers] == [1, 1]
+    assert numbers[0] != numbers[1]
+
+
+def test_a_stroke_at_a_point_leads_where_it_should(found):
+    moved = gd.holonomy(found.swimmer, found.at(2, 1))
+    np.testing.assert_allclose(found.swimmer.group.log(moved), [X[2], Y[1]], rtol=1e-9)
+    np.testing.assert_allclose(gd.cost(found.swimmer, found.at(2, 1)), found.cost[2, 1], rtol=1e-9)
+
+
+@pytest.mark.long
+def test_between_the_points_strokes_are_exact_and_differentiable(found):
+    for x, y in ((0.97, 0.41), (0.6, 0.75)):  # In the cell of the second the best stroke changes its kind.
+        best = found.optimum(x, y)
+        np.testing.assert_allclose(best.cost, least(x, y), rtol=1e-9)
+        np.testing.assert_allclose(jax.grad(lambda x, y=y: found.optimum(x, y).cost)(x), slope(x, y)[0], rtol=1e-6)
+    size = jax.grad(lambda x: jnp.sum(found.stroke(x, 0.41).cosine ** 2 + found.stroke(x, 0.41).sine ** 2))
+    # A circle of radius R has the area π R² and the sum of squares 2 R²; the first demand alone needs the first plane.
+    np.testing.assert_allclose(size(0.97), 2 / np.pi, rtol=1e-6)
+
+
+@pytest.mark.long
+def test_in_jit_too(found):
+    np.testing.assert_allclose(jax.jit(lambda x: found.optimum(x, 0.41).cost)(0.97), least(0.97, 0.41), rtol=1e-9)
+
+
+@pytest.mark.long
+def test_saved_and_gone_on_from(found, tmp_path):
+    path = tmp_path / "map.npz"
+    found.save(path)
+    again = gd.strokes.load_map(path, found.swimmer)
+    np.testing.assert_array_equal(again.best.coefficients, found.best.coefficients)
+    np.testing.assert_array_equal(again.branch, found.branch)
+    body = gd.bundles.KaluzaKlein(ThreePlanes())
+    assert gd.stroke_map(body, **GIVEN, save=path).end == gd.RESULTS.successful
+    with pytest.raises(ValueError, match="holds another map: turn was"):
+        gd.stroke_map(body, **GIVEN | {"turn": Y + 0.1}, save=path)
+
+
+@pytest.mark.long
+def test_an_interrupted_map_is_finished(found, tmp_path, monkeypatch):
+    from geodyn._control.families import mapping
+
+    path, solve, calls = tmp_path / "map.npz", mapping.solve_front, []
+
+    def interrupted(*args):
+        calls.append(len(args[-1]))
+        if len(calls) > 2:
+            raise KeyboardInterrupt
+        return solve(*args)
+
+    body = gd.bundles.KaluzaKlein(ThreePlanes())
+    monkeypatch.setattr(mapping, "solve_front", interrupted)
+    part = gd.stroke_map(body, **GIVEN, save=path)
+    assert part.end == gd.RESULTS.interrupted
+    monkeypatch.setattr(mapping, "solve_front", solve)
+    monkeypatch.setattr(mapping, "_seeds", None)  # What was found is where it goes on from.
+    whole = gd.stroke_map(body, **GIVEN, save=path)
+    assert whole.gaps == 0
+    np.testing.assert_allclose(whole.cost, found.cost, rtol=1e-9)
+
+
+def test_picture(found):
+    figure = gd.plot.stroke_map(found)
+    assert [ax.get_title() for ax in figure.axes[:4]][:3] == ["cost: energy of the stroke", "efficiency", "amplitude"]
+    with pytest.raises(ValueError, match=r"points must be \(i, j\) on the grid of 4 × 3"):
+        gd.plot.stroke_map(found, [(4, 0)])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"displacement": [0.1]}, "displacement must be 2 or more growing finite numbers"),
+        ({"turn": [0.2, 0.1]}, "turn must be 2 or more growing finite numbers"),
+        ({"components": None}, "components must be two of the 2 coordinates"),
+        ({"components": (0, 0)}, "components must be two different coordinates"),
+        ({"components": (0, 2)}, "components must be two different coordinates"),
+        ({"displacement": [0.0, 1.0], "turn": [0.0, 1.0]}, "both 0 at one point"),
+        ({"drag": -1.0}, "drag must be a positive number"),
+        ({"bounds": ([1.0], [0.0])}, "bounds"),
+    ],
+)
+def test_wrong_arguments(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        gd.stroke_map(gd.bundles.KaluzaKlein(ThreePlanes()), **GIVEN | wrong)
+
+
+def test_lengths_are_positive():
+    with pytest.raises(ValueError, match="displacement must be positive lengths"):
+        gd.stroke_map(gd.swimmers.Purcell(), displacement=[0.0, 0.1], turn=[0.1, 0.2])
+
+
+def test_demands_outside_of_the_grid(found):
+    with pytest.raises(ValueError, match=r"turn must lie on the grid, from 0.3 to 0.9, got 1"):
+        found.optimum(0.5, 1.0)
+
+
+@pytest.mark.long
+@pytest.mark.weekly
+def test_purcell():
+    """The map of Purcell's swimmer beside the single searches, its mirror image, and differences."""
+    swimmer = gd.swimmers.Purcell()
+    grid = {"displacement": [0.08, 0.12, 0.16], "turn": [-0.2, 0.0, 0.2]}
+    found = gd.stroke_map(swimmer, **grid)
+    assert found.gaps == 0 and np.all(found.kkt_residual < 1e-9) and np.all(found.second_order > 0)
+    np.testing.assert_allclose(found.cost[:, 0], found.cost[:, 2], rtol=1e-6)
+    for i, d in enumerate(grid["displacement"]):
+        straight = gd.optimal_stroke(swimmer, displacement=d)
+        assert found.cost[i, 1] <= straight.cost * (1 + 1e-6)
+    single = gd.optimal_strokes(swimmer, displacement=0.12, starts=32)
+    np.testing.assert_allclose(found.cost[1, 1], single[0].cost, rtol=1e-6)
+    at, step = np.array([0.11, 0.15]), 1e-4
+    by_hand = (found.optimum(at[0] + step, at[1]).cost - found.optimum(at[0] - step, at[1]).cost) / (2 * step)
+    np.testing.assert_allclose(found.optimum(*at).multiplier[0], by_hand, rtol=1e-5)
