@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import geodyn as gd
+from geodyn._control.families import mapping
+from geodyn._control.families.front import Optimum
 from geodyn._locomotion.connections.connection import AbstractConnection
 
 PER_AREA = 4 * np.pi
@@ -76,6 +78,48 @@ def test_a_stroke_at_a_point_leads_where_it_should(found):
     np.testing.assert_allclose(gd.cost(found.swimmer, found.at(2, 1)), found.cost[2, 1], rtol=1e-9)
 
 
+def test_slopes_of_the_strokes(found):
+    """Beside the strokes of the next points on the same side, which are of the same circles at other sizes."""
+    best = found.best
+    i, j = 2, 0
+    around = best.coefficients[i, j, 6:]  # Behind the mean shape.
+    squares = np.sum(around**2)
+    by_demand = 2 * best.slopes[i, j, :, 6:] @ around
+    # A circle of radius R has the area π R² and the sum of squares 2 R²: the sum is 2/π of the areas, 4π/cost.
+    np.testing.assert_allclose(squares, found.cost[i, j] / (2 * np.pi**2), rtol=1e-9)
+    np.testing.assert_allclose(by_demand, found.multiplier[i, j] / (2 * np.pi**2), rtol=1e-6)
+
+
+@pytest.mark.long
+def test_components_in_the_other_order(found):
+    """The slopes belong to the demands in the order in which they are asked for."""
+    other = gd.stroke_map(
+        found.swimmer, **GIVEN | {"displacement": Y[:2], "turn": X[:2], "components": (1, 0), "starts": 4}
+    )
+    np.testing.assert_allclose(other.cost, found.cost[:2, :2].T, rtol=1e-9)
+    best = other.best
+    by_demand = 2 * np.sum(best.slopes[..., 6:] * best.coefficients[:, :, None, 6:], axis=3)
+    np.testing.assert_allclose(by_demand, other.multiplier / (2 * np.pi**2), rtol=1e-6)
+
+
+def test_the_cheaper_stroke_is_the_best(found):
+    """Of two strokes of one demand, in either order, and one that is the same up to a symmetry does not count."""
+    search = mapping._Search(found.task, (X, Y))
+    best, slopes = found.best, np.zeros((2, 2))
+    rest = dict.fromkeys(("length", "amplitude", "kkt_residual", "second_order", "room"), np.array(1.0))
+
+    def optimum(cost):
+        shape = {"x": best.coefficients[0, 0], "slopes": best.slopes[0, 0], "prices": slopes[0], "bending": slopes}
+        return Optimum(**shape, cost=np.array(cost), result=np.array(0), **rest)
+
+    for cost in (2.0, 1.99, 2.0 + 1e-9, 1.0):
+        search._keep((0, 0), optimum(cost), None)
+    assert [float(record.optimum.cost) for record in search.kept[0, 0]] == [1.0]
+    for cost in (1.04, 1.02):
+        search._keep((0, 0), optimum(cost), None)
+    assert [float(record.optimum.cost) for record in search.kept[0, 0]] == [1.0, 1.02]
+
+
 @pytest.mark.long
 def test_between_the_points_strokes_are_exact_and_differentiable(found):
     for x, y in ((0.97, 0.41), (0.6, 0.75)):  # In the cell of the second the best stroke changes its kind.
@@ -107,8 +151,6 @@ def test_saved_and_gone_on_from(found, tmp_path):
 
 @pytest.mark.long
 def test_an_interrupted_map_is_finished(found, tmp_path, monkeypatch):
-    from geodyn._control.families import mapping
-
     path, solve, calls = tmp_path / "map.npz", mapping.solve_front, []
 
     def interrupted(*args):
@@ -128,6 +170,7 @@ def test_an_interrupted_map_is_finished(found, tmp_path, monkeypatch):
     np.testing.assert_allclose(whole.cost, found.cost, rtol=1e-9)
 
 
+@pytest.mark.long
 def test_picture(found):
     figure = gd.plot.stroke_map(found)
     assert [ax.get_title() for ax in figure.axes[:4]][:3] == ["cost: energy of the stroke", "efficiency", "amplitude"]

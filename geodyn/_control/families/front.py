@@ -5,7 +5,6 @@ positive: `J dx = dc`, `H dx = Jᵀ dy` (the implicit-function theorem for the K
 predicts its neighbours.
 """
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import equinox as eqx
@@ -26,8 +25,6 @@ from geodyn._foundations.results import RESULTS
 from geodyn._foundations.typing import Array, Float, Int, PyTree, Scalar
 from geodyn._locomotion.motion.costs import Costly
 from geodyn._locomotion.strokes.stroke import FourierStroke, LegendreStroke, Stroke
-
-THREADS = 1
 
 
 class Demands(eqx.Module):
@@ -139,7 +136,7 @@ def optimum_from(task: Task, flat: Float[Array, " n"], demand: Float[Array, "2"]
     size = jnp.linalg.norm(problem.displacement)
 
     def moved(place: int) -> tuple[Array, Array]:
-        change = jnp.zeros_like(found.multipliers).at[place].set(1 / size)
+        change = jnp.zeros_like(found.multipliers).at[place].set(-1 / size)
         return kkt_solution(found.hessian, found.jacobian, jnp.zeros_like(flat), change)
 
     order = task.demands.order
@@ -169,9 +166,9 @@ front_of = jit(optimum_from)
 
 def solve_front(task: Task, flats: np.ndarray, demands: np.ndarray, units: np.ndarray) -> Optimum:
     """`optimum_from` for B strokes [B, n], demands [B, 2] and units [B]: numpy arrays with the axis [B]."""
-    # One by one: a batch would take as long as its slowest member, and its matrices do not gain from batching.
-    with ThreadPoolExecutor(THREADS) as pool:
-        found = list(pool.map(lambda *row: _ready(task, *row), flats, demands, units))
+    # One by one: a batch would take as long as its slowest member, and its matrices do not gain from batching. Not in
+    # threads: on two cores JAX 0.9 has been seen to stop for ever where this program runs twice at once.
+    found = [_ready(task, *row) for row in zip(flats, demands, units, strict=True)]
     return jax.tree.map(lambda *leaves: np.stack(leaves), *found)
 
 

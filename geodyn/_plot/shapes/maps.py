@@ -106,11 +106,9 @@ def _strokes(found: StrokeMap, ax, points) -> None:
 def _names(found: StrokeMap) -> tuple[str, str]:
     """What the two demands are."""
     chosen = found.task.demands.components
-    return (
-        ("displacement", "turn (rad)")
-        if chosen is None
-        else (f"displacement, component {chosen[0]}", f"component {chosen[1]}")
-    )
+    if chosen is None:
+        return "displacement", "turn (rad)"
+    return f"component {chosen[0]} of the displacement", f"component {chosen[1]}"
 
 
 def _chosen(found: StrokeMap) -> list[tuple[int, int]]:
