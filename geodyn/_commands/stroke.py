@@ -2,7 +2,7 @@
 
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import jax.numpy as jnp
 import numpy as np
@@ -107,7 +107,7 @@ def _optimum(posed, problem, options, target: Path) -> gd.OptimalStroke:
     try:
         return gd.optimal_stroke(posed, **problem, progress=True)
     except gd.StrokeError as failed:
-        failed.optimum.save(f"{target}.npz")
+        cast(gd.OptimalStroke, failed.optimum).save(f"{target}.npz")
         print(f"where the search stood: {target}.npz (gd.strokes.load_stroke)")
         raise
 

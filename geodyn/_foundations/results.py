@@ -94,8 +94,8 @@ class RESULTS(enum.IntEnum):
             "Newton's method fails even for small steps: the strokes need more harmonics and steps, or the family ends",
             "no periodic motion was found, or one that has others beside it, as without a restoring force",
             "the least of strokes with so many harmonics, whose power is not constant: a stroke with corners is better",
-            "the plan keeps clear of the obstacles at the ends of its steps, but not between them: give more steps= of the "
-            "method, or larger obstacles",
+            "the plan keeps clear of the obstacles at the ends of its steps, but not between them: give more steps= of "
+            "the method, or larger obstacles",
         )[self]
 
 

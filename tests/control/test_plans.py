@@ -163,6 +163,14 @@ def test_loops_are_what_they_say():
     assert min(clear) >= 0
 
 
+def test_obstacles_stand_in_space():
+    """The start is in the disc that is seen from it where the body would be at the identity, or is not."""
+    start = gd.groups.pose(SE2, [0.4, -0.1, 0.3])
+    goal = SE2.compose(start, POSE)
+    with pytest.raises(ValueError, match="start lies in an obstacle"):
+        gd.plan(PURCELL, goal, start=start, base=STRAIGHT, obstacles=disc)
+
+
 def _before(loops, route):
     """The pose before each loop of a route, with the loop."""
     pose = jnp.eye(3)

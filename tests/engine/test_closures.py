@@ -182,6 +182,7 @@ ELSEWHERE = {
         *("by_arclength", "optimal_design", "optimal_stroke", "stroke_family", "free_rotation"),
     ),
     "a host loop, which says so (tests/scale/test_ensemble.py)": (*("ensemble", "Histogram", "Mean", "Quantiles"),),
+    "what a plan's obstacles close over, by a guess (tests/control/test_plans.py)": ("plan",),
     "a search on the host over many demands (tests/control/test_maps.py)": ("stroke_map",),
 }
 LONG = (

@@ -1,6 +1,6 @@
 """PURPOSE: what a plan is asked for: checks of the arguments, before the search begins."""
 
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import jax
 import numpy as np
@@ -103,7 +103,7 @@ def _check_clear(asked: Asked, start, pose) -> None:
     }
     for name, (g, shape) in places.items():
         r = asked.home if shape is None else shape
-        gaps = np.ravel(np.asarray(asked.obstacles(g, r)))
+        gaps = np.ravel(np.asarray(cast(Obstacles, asked.obstacles)(g, r)))
         if not gaps.size or not np.all(np.isfinite(gaps)):
             raise ValueError(f"plan: obstacles must return finite gaps, at least one; got {gaps} at the {name}.")
         if np.min(gaps) < 0 and shape is not None:

@@ -181,7 +181,7 @@ def plan(
     swimmer = traced_numbers(swimmer)
     asked = asked_for(swimmer, pose, start, base, ends, bounds, rates, obstacles)
     if guess is None:
-        firsts = first_strokes(asked, static_count("loops", loops), seed, 2 * int(method.harmonics))
+        firsts = first_strokes(asked, static_count("loops", loops), int(seed), 2 * int(method.harmonics))
     else:
         firsts = [_checked_guess(asked, guess)]
     plans = []
@@ -281,12 +281,13 @@ def _checked_guess(asked: Asked, guess: SequenceStroke) -> SequenceStroke:
             f"plan: guess must be a SequenceStroke of {asked.home.size} shape variables with {kind}; got closed="
             f"{guess.closed} and {guess.knots.shape[1]}."
         )
-    if not closed and known((guess, asked.base, asked.end)):
-        last = asked.base if asked.end is None else asked.end
-        if not np.allclose(guess.knots[0], asked.base) or not np.allclose(guess.knots[-1], last):
+    if asked.base is not None and known((guess, asked.base, asked.end)):
+        first = np.asarray(asked.base)
+        last = first if asked.end is None else np.asarray(asked.end)
+        if not np.allclose(guess.knots[0], first) or not np.allclose(guess.knots[-1], last):
             raise ValueError(
                 f"plan: guess leads from {np.asarray(guess.knots[0])} to {np.asarray(guess.knots[-1])}, but from"
-                f" {np.asarray(asked.base)} to {np.asarray(last)} is asked for."
+                f" {first} to {last} is asked for."
             )
     return guess
 

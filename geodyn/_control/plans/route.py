@@ -98,7 +98,8 @@ def _extend(search: Search, routes: list[Route], group, loops: Loops, pose, obst
         possible &= np.asarray(jit(_clear)(group, loops, before, obstacles))[: len(routes)]
     places = np.asarray(jit(_places)(group, jnp.asarray(reached), loops.unit, size))
     for i, loop in np.argwhere(possible):
-        route = Route((*routes[i].loops, int(loop)), lengths[i, loop], left[i, loop], reached[i, loop])
+        sequence = (*routes[i].loops, int(loop))
+        route = Route(sequence, float(lengths[i, loop]), float(left[i, loop]), reached[i, loop])
         search.offer(route, places[i, loop].tobytes())
 
 

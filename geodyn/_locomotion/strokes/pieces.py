@@ -188,7 +188,7 @@ class SequenceStroke(eqx.Module):
         starts: Float[Array, " N"] = jnp.arange(pieces) / pieces
         shapes: Float[Array, "N S m"] = jax.vmap(jax.vmap(stroke))(starts[:, None] + inside[None] / pieces)
         straight = knots[:-1, None] + inside[None, :, None] * jnp.diff(knots, axis=0)[:, None]
-        basis: Float[Array, "S K"] = jax.vmap(lambda s: bumps(s, terms))(inside)
+        basis: Float[Array, "S K"] = jax.vmap(lambda s: bumps(s, int(terms)))(inside)
         coefficients = jnp.einsum("ks,nsm->nmk", jnp.linalg.pinv(basis), shapes - straight)
         return cls(knots[:-1] if closed else knots, coefficients, closed)
 
