@@ -195,9 +195,12 @@ WRONG = {
         "pose lies in an obstacle: the gaps there are",
     ),
     "gaps of shapes": (lambda: gd.plan(PURCELL, POSE, obstacles=lambda g: g[0, 2]), "obstacles"),
-    "base and ends": (lambda: gd.plan(PURCELL, POSE, base=[0, 0], ends=([0, 0], [1, 1])), "ends must be"),
+    "base and ends": (lambda: gd.plan(PURCELL, POSE, base=[0, 0], ends=([0, 0], [1, 1])), "plan: ends must be"),
     "shapes": (lambda: gd.plan(PURCELL, POSE, base=[0.0, 0.0, 0.0]), "has 2 shape variables"),
-    "bounds": (lambda: gd.plan(PURCELL, POSE, base=[2.0, 0.0], bounds=([-1, -1], [1, 1])), "outside of the bounds"),
+    "bounds": (
+        lambda: gd.plan(PURCELL, POSE, base=[2.0, 0.0], bounds=([-1, -1], [1, 1])),
+        "^plan: base or ends.* outside of the bounds",
+    ),
     "inside jit": (lambda: jax.jit(lambda g: gd.plan(PURCELL, g).cost)(POSE), "inside jit, vmap and grad no route"),
     "guess": (
         lambda: gd.plan(

@@ -15,7 +15,7 @@ from geodyn._control.families.front import Demands, Optimum, Task, coarse_from, 
 from geodyn._control.families.maps import StrokeMap, StrokeSheet, load_map, task_differences
 from geodyn._control.families.varied import towing_drag
 from geodyn._control.methods.method import Direct
-from geodyn._control.search.checks import check_count, check_kinds, check_moves, checked_limits, numbers
+from geodyn._control.search.checks import check_count, check_kinds, check_moves, checked_limits, numbers, told_by
 from geodyn._control.search.guess import small_stroke, unknowns
 from geodyn._control.search.starts import checked_region, distinct
 from geodyn._control.search.strokes import centre_of
@@ -375,7 +375,8 @@ def stroke_map(
         Choi, Deng, Justus, Cowan & Hatton, arXiv:2502.17672 (2025), for such maps by a local method.
     """
     swimmer = traced_numbers(swimmer)
-    check_kinds(swimmer, method, energy)
+    with told_by("stroke_map"):
+        check_kinds(swimmer, method, energy)
     axes = _axis("displacement", displacement), _axis("turn", turn)
     demands = _demands(swimmer, components)
     if demands.components is None and axes[0][0] <= 0:
@@ -388,12 +389,14 @@ def stroke_map(
             "stroke_map: displacement and turn are both 0 at one point of the grid, where the best stroke is none at"
             " all; leave 0 out of one of them."
         )
-    check_moves(swimmer, demands.vector(floating(np.array([axes[0][-1], axes[1][0]]))))
+    with told_by("stroke_map"):
+        check_moves(swimmer, demands.vector(floating(np.array([axes[0][-1], axes[1][0]]))))
     if drag is not None and not (numbers(drag).shape == () and 0 < numbers(drag) < np.inf):
         raise ValueError(f"stroke_map: drag must be a positive number, got {drag}.")
-    corners, begin, m = _beginning(swimmer, guess, bounds, region)
-    check_count(swimmer, m, closed=True)
-    limits, bounded = checked_limits(bounds, rates, m)
+    with told_by("stroke_map"):
+        corners, begin, m = _beginning(swimmer, guess, bounds, region)
+        check_count(swimmer, m, closed=True)
+        limits, bounded = checked_limits(bounds, rates, m)
     circle = FourierStroke(jnp.zeros(m), jnp.eye(m)[:, :1], jnp.eye(m, k=-1)[:, :1])
     like, _ = unknowns(swimmer, circle, None, demands.vector(jnp.ones(2)), method)
     task = Task(swimmer, demands, limits, bounded, method, like)

@@ -13,7 +13,7 @@ from geodyn._control.problem.minimise import Minimum, Progress
 from geodyn._control.problem.optimum import Evidence, when_asked_for
 from geodyn._control.problem.problem import Between, StrokeProblem, outcome, without_derivatives, wong_residual
 from geodyn._control.problem.variation import second_variation
-from geodyn._control.search.checks import known
+from geodyn._control.search.checks import known, told_by
 from geodyn._control.search.failure import StrokeError
 from geodyn._control.search.implicit import solved
 from geodyn._engine.jit import jit, static_count, traced_numbers
@@ -179,7 +179,8 @@ def plan(
         277, for the problem.
     """
     swimmer = traced_numbers(swimmer)
-    asked = asked_for(swimmer, pose, start, base, ends, bounds, rates, obstacles)
+    with told_by("plan"):
+        asked = asked_for(swimmer, pose, start, base, ends, bounds, rates, obstacles)
     if guess is None:
         firsts = first_strokes(asked, static_count("loops", loops), int(seed), 2 * int(method.harmonics))
     else:

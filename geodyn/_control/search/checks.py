@@ -1,5 +1,9 @@
 """PURPOSE: checks of the arguments of a search for a stroke, before it begins."""
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,6 +17,15 @@ from geodyn._locomotion.connections.force_balance import AbstractForceBalance, m
 from geodyn._locomotion.connections.locomotion import AbstractLocomotion
 from geodyn._locomotion.motion.costs import is_energy, length, value_of
 from geodyn._locomotion.strokes.stroke import check_closed, floating
+
+
+@contextmanager
+def told_by(name: str) -> Iterator[None]:
+    """What is wrong with the arguments of another function, `name`, that has them checked here is told by its name."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(re.sub(r"^optimal_strokes?: ", f"{name}: ", str(error))) from error.__cause__
 
 
 def known(tree) -> bool:

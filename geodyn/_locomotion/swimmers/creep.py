@@ -35,9 +35,14 @@ def creeping_lines(velocities: Float[Array, "L 3"], lengths: Float[Array, " L"],
     """The links, which creep below `creep` times the speed of the body."""
     along, across, turning = velocities.T
     half = lengths / 2
-    speed = jnp.sqrt(jnp.sum(along**2 + across**2 + (turning * half) ** 2))
-    reach = jnp.sqrt(along**2 + (creep * speed) ** 2)
+    reach = jnp.sqrt(along**2 + (creep * speed_of(velocities, lengths)) ** 2)
     return Lines(along, across, turning, half, jnp.maximum(reach, jnp.finfo(reach.dtype).tiny ** 0.4))
+
+
+def speed_of(velocities: Float[Array, "L 3"], lengths: Float[Array, " L"]) -> Scalar:
+    """The speed of the links together, as the root of the sum of the squares."""
+    along, across, turning = velocities.T
+    return jnp.sqrt(jnp.sum(along**2 + across**2 + (turning * lengths / 2) ** 2))
 
 
 def least_creep(dtype) -> float:
@@ -58,7 +63,8 @@ def creeping_guess(body: Any, r: Float[Array, " m"], rdot: Float[Array, " m"], s
             velocities, pulled = jax.vjp(lambda xi: body.velocities(r, xi, rdot), xi)
             return pulled(body.creeping_forces(velocities, creep))[0]
 
-        return root(resistance, zero, xi)
+        found = root(resistance, zero, xi)
+        return jnp.where(jnp.isnan(found), xi, found)
 
     return jax.lax.fori_loop(0, STAGES, reduced, start)
 

@@ -27,6 +27,7 @@ from geodyn._locomotion.swimmers.creep import (
     creeping_lines,
     inverse_tangent,
     least_creep,
+    speed_of,
     turns_about_itself,
 )
 
@@ -415,7 +416,7 @@ class DryLinks(AbstractResistedChain):
 
     def guess(self, r, rdot):
         start = linear_velocity(self, self.friction, r, rdot)
-        return creeping_guess(self, r, rdot, start) if self.opposite else start
+        return creeping_guess(self, r, rdot, start)
 
     def forces(self, velocities):
         if self.opposite:
@@ -424,8 +425,12 @@ class DryLinks(AbstractResistedChain):
         return forces_of_lines(velocities, self.lengths, self.friction[0], self.friction[1], e, dry_integral)
 
     def creeping_forces(self, velocities: Float[Array, "L 3"], creep: Number) -> Float[Array, "L 3"]:
-        """The forces of friction opposite to the velocity, if pieces creep below a part `creep` of the speed."""
-        return opposite_forces(self.friction, creeping_lines(velocities, self.lengths, creep))
+        """The forces of friction, if pieces creep below a part `creep` of the speed."""
+        if self.opposite:
+            return opposite_forces(self.friction, creeping_lines(velocities, self.lengths, creep))
+        e = jnp.full((), -0.5, velocities.dtype)
+        floor = creep * speed_of(velocities, self.lengths) * jnp.min(self.friction)
+        return forces_of_lines(velocities, self.lengths, self.friction[0], self.friction[1], e, dry_integral, floor)
 
     def held(self, r: Float[Array, " m"], rdot: Float[Array, " m"]) -> tuple[Bool[Array, ""], Float[Array, "3"]]:
         """Whether a link sticks to the ground, and the velocity of the body if it does."""
