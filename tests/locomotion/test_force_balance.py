@@ -168,6 +168,7 @@ def test_power_law_against_the_reference(row):
     np.testing.assert_allclose(net(body, stroke, 1024), row["net"], atol=1e-8)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("row", CASE["dry_ground"]["rows"])
 def test_dry_ground_against_the_reference(row):
     """The reference is right to 1e-4."""
@@ -176,6 +177,7 @@ def test_dry_ground_against_the_reference(row):
     np.testing.assert_allclose(net(body, stroke, 512), row["net"], atol=CASE["dry_ground"]["tolerance"])
 
 
+@pytest.mark.long
 def test_a_link_sticks():
     """The tail is at rest, any other motion takes more power, and the derivative is that of a tail at rest."""
     body = gd.swimmers.DryLinks()
@@ -202,6 +204,7 @@ def test_links_that_a_locked_hinge_joins_stick_together():
     assert np.any(gd.swimmers.DryLinks((2.0, 0.1, 1.0)).velocity(straight, rdot) != 0)
 
 
+@pytest.mark.long
 def test_where_a_link_turns_about_a_point_of_itself_there_is_no_derivative():
     """Its friction along itself has an infinite slope there, which no difference resolves: NaN. Where links turn, but
     slide along themselves as well, the derivative is that of differences."""

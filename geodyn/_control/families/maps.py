@@ -43,6 +43,18 @@ class StrokeSheet(eqx.Module):
         result: [N, M] how the search ended, members of `gd.RESULTS`.
         coefficients: [N, M, n] the numbers of each stroke.
         slopes: [N, M, 2, n] their derivatives by the displacement and the turn, along the branch.
+
+    Example:
+        >>> class Planimeters(gd.AbstractConnection):
+        ...     group: gd.groups.Translation = gd.groups.Translation(2)
+        ...     def form(self, r):
+        ...         area = jnp.stack([-r[1], r[0], -r[3], r[2]]) / 2
+        ...         return area[None] * jnp.array([[1, 1, 0, 0], [0, 0, 1, 1]])
+        >>> body, settings = gd.bundles.KaluzaKlein(Planimeters()), gd.Direct(harmonics=1, steps=4)
+        >>> given = {"displacement": [0.5, 1.0], "turn": [0.1, 0.2], "components": (0, 1), "method": settings}
+        >>> found = gd.stroke_map(body, **given, region=(-jnp.ones(4), jnp.ones(4)), starts=4)
+        >>> print(found.best.found.all(), (found.best.multiplier[1, 1] / (4 * np.pi)).round(6))
+        True [1. 1.]
     """
 
     cost: Float[np.ndarray, "N M"]
@@ -82,6 +94,19 @@ class StrokeMap(eqx.Module):
             kind.
         task: the problem that all points share: the body, the method, the limits.
         end: whether everything was tried, a member of `gd.RESULTS`: successful, interrupted or enough_points.
+
+    Example:
+        >>> class Planimeters(gd.AbstractConnection):
+        ...     group: gd.groups.Translation = gd.groups.Translation(2)
+        ...     def form(self, r):
+        ...         area = jnp.stack([-r[1], r[0], -r[3], r[2]]) / 2
+        ...         return area[None] * jnp.array([[1, 1, 0, 0], [0, 0, 1, 1]])
+        >>> body, settings = gd.bundles.KaluzaKlein(Planimeters()), gd.Direct(harmonics=1, steps=4)
+        >>> given = {"displacement": [0.5, 1.0], "turn": [0.1, 0.2], "components": (0, 1), "method": settings}
+        >>> found = gd.stroke_map(body, **given, region=(-jnp.ones(4), jnp.ones(4)), starts=4)
+        >>> between = found.optimum(0.75, 0.15)
+        >>> print(found.gaps, f"{between.cost / (4 * np.pi):.6f}", bool(between.successful))
+        0 0.900000 True
     """
 
     displacement: Float[Array, " N"]
