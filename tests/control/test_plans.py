@@ -156,6 +156,7 @@ def test_loops_are_what_they_say():
     np.testing.assert_allclose(best.pose, product, rtol=0, atol=1e-13)
     np.testing.assert_allclose(best.length, np.sum(np.asarray(loops.lengths)[list(best.loops)]), rtol=1e-13)
     assert 0 < len(best.loops) <= 4
+    assert max(len(route.loops) for route in best_routes(SE2, loops, begin, POSE, None, 1)) == 1
     around = best_routes(SE2, loops, begin, POSE, disc, 8)[0]
     clear = [
         disc(product_before @ g, None) for product_before, loop in _before(loops, around) for g in loops.poses[loop]
