@@ -84,6 +84,20 @@ def test_derivatives_of_a_plan(free):
 
 
 @pytest.mark.long
+def test_inside_jit_a_pose_that_is_none_is_no_success(free):
+    """A turn that stretches, which the coordinates of the rest of the way do not see."""
+
+    def cost_and_end(pose):
+        plan = gd.plan(PURCELL, pose, base=STRAIGHT, guess=free.stroke)
+        return plan.cost, plan.result
+
+    (cost, result), slope = jax.jit(jax.value_and_grad(cost_and_end, has_aux=True))(POSE.at[:2, :2].multiply(1.1))
+    assert result != gd.RESULTS.successful
+    assert np.isnan(cost)
+    assert np.isnan(slope[:2]).all()  # Nothing is read from the last row.
+
+
+@pytest.mark.long
 def test_obstacles_are_kept_clear_of(free):
     """The way without them would touch the disc; the plan touches it in one point, and costs more."""
     poses = gd.path(PURCELL, free.stroke, steps=400)
@@ -139,7 +153,7 @@ def test_poses_anywhere():
 def test_loops_are_what_they_say():
     """Displacements and shapes are those of the loops, forwards and backwards; routes are their products."""
     box = (jnp.full(2, -2.0), jnp.full(2, 2.0))
-    loops = best_loops(PURCELL, jnp.zeros(2), box, box, gd.costs.energy, 0)
+    loops = best_loops(PURCELL, jnp.zeros(2), box, box, 0)
     count = loops.cosine.shape[0]
     for i in (0, count + 1):
         kept = jnp.asarray(loops.shape(i, np.arange(65) / 64))
@@ -180,6 +194,11 @@ def _before(loops, route):
         pose = pose @ loops.displacements[loop]
 
 
+def lone_points(g, r):
+    """The body may be at its start and at the pose, and nowhere else."""
+    return 1e-9 - jnp.sum((g - jnp.eye(3)) ** 2) * jnp.sum((g - POSE) ** 2)
+
+
 WRONG = {
     "coordinates": (
         lambda: gd.plan(PURCELL, [0.1, 0.0, 0.0]),
@@ -208,6 +227,10 @@ WRONG = {
             PURCELL, POSE, guess=gd.strokes.SequenceStroke([[0.0, 0.0]] * 3, np.zeros((2, 2, 1)), closed=False)
         ),
         "guess must be a SequenceStroke of 2 shape variables with closed=True",
+    ),
+    "no way out": (
+        lambda: gd.plan(PURCELL, POSE, base=STRAIGHT, obstacles=lone_points),
+        "can do no loop through the shape .* that keeps clear of the obstacles",
     ),
     "no loops": (lambda: gd.plan(PURCELL, POSE, loops=0), "loops must be"),
 }

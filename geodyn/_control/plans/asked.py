@@ -6,7 +6,15 @@ import jax
 import numpy as np
 
 from geodyn._control.plans.route import Obstacles
-from geodyn._control.search.checks import check_count, check_places, checked_limits, checked_shape, known, shape_ends
+from geodyn._control.search.checks import (
+    check_count,
+    check_frame,
+    check_places,
+    checked_limits,
+    checked_shape,
+    known,
+    shape_ends,
+)
 from geodyn._engine.jit import as_pytree
 from geodyn._foundations.checks import check_arguments
 from geodyn._foundations.typing import Array, Float
@@ -45,6 +53,7 @@ def asked_for(swimmer, pose, start, base, ends, bounds, rates, obstacles) -> Ask
         around = None if around is None else jax.tree_util.Partial(_seen_from, around, group, start)
     if known(way) and np.allclose(np.asarray(way), np.asarray(group.identity()), atol=1e-12):
         raise ValueError("plan: pose is where the body is already; ask for another one.")
+    check_frame(swimmer, bounds, base, ends)
     first, last = shape_ends(base, ends)
     home = _home(swimmer, bounds) if first is None else first if last is None else last
     m = home.size
@@ -81,11 +90,6 @@ def _home(swimmer, bounds) -> Float[Array, " m"]:
     """The shape through which loops are tried: the middle of the bounds, or the body's first shape."""
     if bounds is not None and np.all(np.isfinite(np.asarray(bounds, float))):
         return floating(np.mean(np.asarray(bounds, float), axis=0))
-    if swimmer.needs_bounds is not None and bounds is None:
-        raise ValueError(
-            f"plan: {type(swimmer).__name__} has no best plan with a free shape: {swimmer.needs_bounds}. Pass"
-            " bounds=(lower, upper) of its shape, or base=, a shape at which the plan starts and ends."
-        )
     if swimmer.first_shape is None:
         raise ValueError(
             f"plan: {type(swimmer).__name__} needs base=, a shape at which the plan starts and ends, such as"

@@ -35,7 +35,7 @@ def first_strokes(asked: Asked, most: int, seed: int, terms: int) -> list[Sequen
             "plan: inside jit, vmap and grad no route can be sought; pass guess=, the stroke of a plan that was made"
             " outside."
         )
-    loops = best_loops(asked.swimmer, asked.home, _reach(asked), asked.bounds, costs.energy, seed)
+    loops = best_loops(asked.swimmer, asked.home, _reach(asked), asked.bounds, seed)
     group = asked.swimmer.group
     begin = Route((), 0.0, 0.0, np.asarray(group.identity()))
     if asked.end is not None:
@@ -47,6 +47,12 @@ def first_strokes(asked: Asked, most: int, seed: int, terms: int) -> list[Sequen
     for route in routes:
         if route.loops:
             best.setdefault(len(route.loops), route)
+    if not best:
+        raise ValueError(
+            f"plan: from the start {type(asked.swimmer).__name__} can do no loop through the shape"
+            f" {np.asarray(asked.home)} that keeps clear of the obstacles and leads towards the pose: pass base= with"
+            " another shape, more room around the start, or a pose to which its loops can lead."
+        )
     chosen = sorted(best.values(), key=lambda route: route.merit)[:TRIED]
     longest = max(len(route.loops) for route in chosen) + (asked.end is not None)
     pieces = next((n for n in NUMBERS_OF_PIECES if n >= PIECES * longest), PIECES * longest)

@@ -1,7 +1,5 @@
 """PURPOSE: many loops through one shape, with the displacement and the length of each: what a route is made of."""
 
-from collections.abc import Callable
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -10,7 +8,8 @@ import numpy as np
 from geodyn._engine.jit import jit
 from geodyn._engine.native import native_rows
 from geodyn._foundations.typing import Array, ArrayLike, Bool, Float, Scalar
-from geodyn._locomotion.motion.costs import Costly
+from geodyn._locomotion.connections.connection import AbstractInvariantMetric
+from geodyn._locomotion.motion import costs
 from geodyn._locomotion.motion.holonomy import gauss_times, magnus
 from geodyn._locomotion.strokes.stroke import FourierStroke, shape_and_rate
 
@@ -28,8 +27,6 @@ SIZES = 4
 
 GENERATIONS = 12
 """How often the best of them are varied."""
-
-Density = Callable[[Costly, Array, Array], Scalar]
 
 
 class Loops(eqx.Module):
@@ -63,11 +60,10 @@ class Loops(eqx.Module):
 
 
 def best_loops(
-    swimmer: Costly,
+    swimmer: AbstractInvariantMetric,
     home: Float[Array, " m"],
     reach: tuple[Float[ArrayLike, " m"], Float[ArrayLike, " m"]],
     bounds: tuple[Float[ArrayLike, " m"], Float[ArrayLike, " m"]],
-    density: Density,
     seed: int,
 ) -> Loops:
     """Of many random loops through `home`, those that lead farthest for their length, along many directions.
@@ -79,10 +75,10 @@ def best_loops(
     lower, upper = np.asarray(reach)
     room = np.minimum(upper - np.asarray(home), np.asarray(home) - lower)
     waves = _random_loops(room, random)
-    tried, kept = _best_of(swimmer, home, waves, bounds, density, directions)
+    tried, kept = _best_of(swimmer, home, waves, bounds, directions)
     for _ in range(GENERATIONS):
         waves = _varied(waves[:, kept], random)
-        tried, kept = _best_of(swimmer, home, waves, bounds, density, directions)
+        tried, kept = _best_of(swimmer, home, waves, bounds, directions)
     both = np.concatenate([kept, kept + LOOPS])
     return Loops(
         home,
@@ -95,9 +91,9 @@ def best_loops(
     )
 
 
-def _best_of(swimmer, home, waves: np.ndarray, bounds, density, directions) -> tuple[Loops, np.ndarray]:
+def _best_of(swimmer, home, waves: np.ndarray, bounds, directions) -> tuple[Loops, np.ndarray]:
     """The loops of these coefficients [2, L, m, 2], of the cosines and the sines, and the indices of the best."""
-    tried = jit(_measured)(swimmer, home, *jnp.asarray(waves), density)
+    tried = jit(_measured)(swimmer, home, *jnp.asarray(waves))
     moves, unit, possible = _gains(swimmer, tried, bounds)
     kept = _kept(moves, np.asarray(tried.lengths), possible, directions)
     return eqx.tree_at(lambda loops: loops.unit, tried, jnp.asarray(unit)), np.unique(kept % LOOPS)
@@ -138,14 +134,14 @@ def _varied(waves: np.ndarray, random: np.random.Generator) -> np.ndarray:
     return waves + amount * size * random.normal(size=waves.shape)
 
 
-def _measured(swimmer, home, cosine, sine, density) -> Loops:
+def _measured(swimmer, home, cosine, sine) -> Loops:
     """The loops of these coefficients, all of them."""
     times = gauss_times(STEPS)
     ends = jnp.arange(1, STEPS + 1) / STEPS
     group = swimmer.group
 
     def measures(r: Float[Array, " m"], rdot: Float[Array, " m"]) -> tuple[Float[Array, " k"], Scalar]:
-        return swimmer.velocity(r, rdot), density(swimmer, r, rdot)
+        return swimmer.velocity(r, rdot), costs.energy(swimmer, r, rdot)
 
     def of_loop(cosine: Float[Array, "m 2"], sine: Float[Array, "m 2"]):
         stroke = FourierStroke(home - jnp.sum(cosine, axis=1), cosine, sine)

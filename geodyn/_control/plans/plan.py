@@ -20,7 +20,8 @@ from geodyn._engine.jit import jit, static_count, traced_numbers
 from geodyn._engine.numerics.failure import nan_unless, no_derivative_where
 from geodyn._foundations.gate import checked
 from geodyn._foundations.results import RESULTS, AbstractOutcome
-from geodyn._foundations.typing import Array, Count, Float, Index, Int, Numbers, Scalar, Vector
+from geodyn._foundations.typing import Array, Bool, Count, Float, Index, Int, Numbers, Scalar, Vector
+from geodyn._geometry.groups.lie_group import ELEMENT
 from geodyn._locomotion.connections.connection import AbstractInvariantMetric
 from geodyn._locomotion.motion.holonomy import cost, path
 from geodyn._locomotion.strokes.pieces import SequenceStroke
@@ -231,7 +232,7 @@ def _plan(
     """What was found. The derivatives of a failure are NaN; where it cannot be raised, so is what it claims."""
     values = outcome(problem, found.x, found.multipliers)
     pose, gap, widest = _on_the_way(problem, values["stroke"])
-    there = jax.lax.stop_gradient(_miss(asked, pose) < ARRIVED)
+    there = jax.lax.stop_gradient((_miss(asked, pose) < ARRIVED) & _is_element(asked))
     clear = jax.lax.stop_gradient(gap > -TOUCHING * widest)
     result = jnp.where(found.successful & ~clear, RESULTS.obstructed, found.result)
     result = jnp.where(found.successful & ~there, RESULTS.astray, result)
@@ -269,6 +270,14 @@ def _miss(asked: Asked, pose: Float[Array, "d d"]) -> Scalar:
     group = asked.swimmer.group
     miss = group.log(group.compose(group.inverse(asked.way), pose))
     return jnp.linalg.norm(miss) / jnp.linalg.norm(group.log(asked.way))
+
+
+@jit
+def _is_element(asked: Asked) -> Bool[Array, ""]:
+    """Whether the way to go is an element of the group, which inside jit nothing else finds out."""
+    group = asked.swimmer.group
+    there_and_back = group.compose(group.inverse(asked.way), asked.way)
+    return jnp.all(jnp.abs(there_and_back - group.identity()) < ELEMENT)
 
 
 def _checked_guess(asked: Asked, guess: SequenceStroke) -> SequenceStroke:

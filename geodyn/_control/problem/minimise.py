@@ -164,7 +164,9 @@ def _to_boundary(v: Float[Array, " w"], dv: Float[Array, " w"]) -> Scalar:
 def _nearest_slacks(h: Float[Array, " q"], predicted: Float[Array, " q"]) -> Float[Array, " q"]:
     """The slacks after a step: h itself, but where that fell to less than a tenth of what was predicted. Else a bound
     that is far away would hold a step up, only because h is not linear."""
-    return jnp.where(h > 0.1 * predicted, h, predicted) if h.size else h
+    if not h.size:  # Of a loop with a comparison of nothing, XLA loses how it has to call our programs.
+        return h
+    return jnp.where(h > 0.1 * predicted, h, predicted)
 
 
 def _stacked(problem: Problem, x: PyTree) -> Float[Array, " w"]:

@@ -368,9 +368,10 @@ def surface_of_beads() -> StressTable:
 
     The forces are in newtons on the plate of that experiment; where a body goes does not depend on their unit. They
     are the published curves at fifteen angles β. Across: `A sin β (1 + C / √(tan²γ + sin²β))`, with the factor sin β
-    that is missing in print, but without which the force would not vanish at β = 0. Along: a Fourier series of two
-    harmonics, with the zero at 90 degrees that symmetry wants, where the series has 0.0017. The plate is of aluminium;
-    the scales of a snake have half its friction, so that the authors halve the forces along.
+    that is missing in print, but without which the force would not vanish at β = 0. Along: a Fourier series whose last
+    two terms are taken for second harmonics (as printed, the force would be negative at other depths), with the zero
+    at 90 degrees that symmetry wants, where the series has 0.0017. The plate is of aluminium; the scales of a snake
+    have half its friction, so that the authors halve the forces along.
 
     Returns:
         The table, a `gd.granular.StressTable`.
