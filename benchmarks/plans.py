@@ -45,24 +45,26 @@ def straight_ahead(body, pose: np.ndarray) -> float:
     return min(lengths)
 
 
+def compared(body, pose: np.ndarray) -> list:
+    """A row of the table."""
+    asked = gd.groups.pose(body.group, pose)
+    seconds, plan = elapsed(lambda: gd.plan(body, asked, bounds=BOUNDS, throw=False))
+    steps = 64 * plan.stroke.coefficients.shape[0]
+    reached = gd.groups.place_and_turn(body.group, gd.holonomy(body, plan.stroke, steps=steps))
+    miss = float(jnp.max(jnp.abs(reached - pose)))
+    ours = float(jnp.sqrt(plan.cost))
+    other = straight_ahead(body, pose)
+    where = " ".join(f"{x:.2f}" for x in pose)
+    return [where, bool(plan.successful), f"{miss:.0e}", seconds, ours, other, other / ours]
+
+
 def main(count: int = 10):
     print(machine())
     random = np.random.default_rng(0)
     poses = random.uniform([-0.5, -0.5, -1.0], [0.5, 0.5, 1.0], (count, 3))
+    head = ["pose", "found", "miss", "seconds", "length", "straight ahead", "ratio"]
     for name, body in BODIES.items():
-        rows = []
-        for pose in poses:
-            asked = gd.groups.pose(body.group, pose)
-            seconds, plan = elapsed(lambda asked=asked: gd.plan(body, asked, bounds=BOUNDS, throw=False))
-            steps = 64 * plan.stroke.coefficients.shape[0]
-            reached = gd.groups.place_and_turn(body.group, gd.holonomy(body, plan.stroke, steps=steps))
-            miss = float(jnp.max(jnp.abs(reached - pose)))
-            ours = float(jnp.sqrt(plan.cost))
-            other = straight_ahead(body, pose)
-            where = " ".join(f"{x:.2f}" for x in pose)
-            rows.append([where, bool(plan.successful), f"{miss:.0e}", seconds, ours, other, other / ours])
-        head = ["pose", "found", "miss", "seconds", "length", "straight ahead", "ratio"]
-        table(f"Plans of {name}", head, rows)
+        table(f"Plans of {name}", head, [compared(body, pose) for pose in poses])
 
 
 if __name__ == "__main__":
