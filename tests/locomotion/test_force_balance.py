@@ -204,6 +204,26 @@ def test_links_that_a_locked_hinge_joins_stick_together():
     assert np.any(gd.swimmers.DryLinks((2.0, 0.1, 1.0)).velocity(straight, rdot) != 0)
 
 
+@pytest.mark.parametrize(
+    ("shape", "rate", "friction"),
+    [
+        ([1.7082, 1.7067], [-0.074, -0.238], (1.0, 1.0)),
+        ([1.919, 1.896], [-1.229, -1.175], (1.0, 2.0)),
+        ([-1.73, -1.727], [-0.34, -0.412], (1.0, 0.2)),
+    ],
+)
+def test_a_link_sticks_where_the_slopes_of_friction_are_steep(shape, rate, friction):
+    """The power is convex: no velocity near takes less, and one of the links is at rest."""
+    body = gd.swimmers.DryLinks(friction=friction)
+    r, rdot = jnp.array(shape), jnp.array(rate)
+    xi = body.velocity(r, rdot)
+    least = body.dissipation(r, xi, rdot)
+    near = xi[None] + 1e-6 * np.random.default_rng(0).normal(size=(500, 3))
+    assert (jax.vmap(lambda xi: body.dissipation(r, xi, rdot))(near) >= least * (1 - 1e-15)).all()
+    speeds = np.abs(body.velocities(r, xi, rdot)).max(axis=1)
+    assert speeds.min() < 1e-12 * speeds.max()
+
+
 @pytest.mark.long
 def test_where_a_link_turns_about_a_point_of_itself_there_is_no_derivative():
     """Its friction along itself has an infinite slope there, which no difference resolves: NaN. Where links turn, but

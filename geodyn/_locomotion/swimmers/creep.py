@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from geodyn._engine.jit import jit
 from geodyn._engine.numerics.roots import root
 from geodyn._foundations.typing import Array, Bool, Float, Int, Number, Scalar
 
@@ -50,6 +51,7 @@ def least_creep(dtype) -> float:
     return float(jnp.finfo(dtype).eps) ** CREEP
 
 
+@jit
 def creeping_guess(body: Any, r: Float[Array, " m"], rdot: Float[Array, " m"], start: Array) -> Float[Array, "3"]:
     """The velocity at which the forces `body.creeping_forces(velocities, creep)` balance for the least creep, found by
     way of larger ones from one that is nearly right for the creep 1."""

@@ -37,6 +37,9 @@ TERMS = 54
 NEARLY_PARALLEL = 0.3
 """A link of which all points move alike up to this part is integrated by Gauss's rule instead of in closed form."""
 
+HARDLY = 100.0
+"""So many times the least creep is no motion."""
+
 RESTS = 1e-12
 """A link that is this much slower than another one is at rest."""
 
@@ -526,7 +529,19 @@ def _can_hold(
     is_free = jnp.all(pulling == 0)
     asked = jnp.where(is_free, jnp.ones_like(pulling), pulling)
     most: Scalar = holding(root(lambda w: holding(w)[0], asked, asked))[1]
-    return is_free | (most <= 1)
+    is_known = is_free | ~jnp.isnan(most)
+    return jax.lax.cond(is_known, lambda: is_free | (most <= 1), lambda: _hardly_creeps(body, r, xi, rdot))
+
+
+def _hardly_creeps(
+    body: DryLinks, r: Float[Array, " m"], xi: Float[Array, "3"], rdot: Float[Array, " m"]
+) -> Bool[Array, ""]:
+    """Whether a body whose pieces creep moves with the velocity ξ, but for the creep. Where the force that a link could
+    hold was not found, because its slopes are steep, this decides."""
+    creeping = body.velocities(r, body.guess(r, rdot), rdot)
+    asked = body.velocities(r, xi, rdot)
+    speed = speed_of(asked, body.lengths)
+    return speed_of(creeping - asked, body.lengths) <= HARDLY * least_creep(speed.dtype) * speed
 
 
 def _at_rest(velocities: Float[Array, "L 3"]) -> Bool[Array, " L"]:
