@@ -1,12 +1,14 @@
 """Loading of trajectories from files."""
 
+from typing import Any, cast
+
 import jax.numpy as jnp
 import numpy as np
 
 from geodyn._engine.jit import Carried, traced_numbers
 from geodyn._foundations.files.archive import differences, named_arrays, read_archive
 from geodyn._foundations.gate import checked
-from geodyn._foundations.typing import File
+from geodyn._foundations.typing import Array, File
 from geodyn._integrators.contract.system import AbstractSystem, total_energy
 from geodyn._integrators.contract.tableau import ButcherTableau
 from geodyn._integrators.saving.schema import structure
@@ -49,7 +51,7 @@ def load(path: File, system: AbstractSystem | None = None) -> Trajectory:
         _check_system(path, arrays, meta, system)
     values = {name: jnp.asarray(x) for name, x in arrays.items() if not name.startswith("system.")}
 
-    def within(kind, prefix, **others):
+    def within(kind: type, prefix: str, **others: Any) -> Any:
         found = {name.removeprefix(prefix): x for name, x in values.items() if name.startswith(prefix)}
         return kind(**found, **others) if found else None
 
@@ -63,23 +65,25 @@ def load(path: File, system: AbstractSystem | None = None) -> Trajectory:
     )
 
 
-def _method(name, **numbers) -> AbstractMethod | None:
+def _method(name: str, **numbers: Any) -> AbstractMethod | None:
     steppers = {stepper.__name__: stepper for stepper in AbstractStepper.__subclasses__()}
     if name in steppers:
         return steppers[name](**numbers)
     return _collocation(name, **numbers) if "a" in numbers else None
 
 
-def _collocation(name, formulation, order, a, b, c) -> AbstractMethod:
+def _collocation(
+    name: str, formulation: str | None, order: int, a: np.ndarray | list, b: np.ndarray | list, c: np.ndarray | list
+) -> AbstractMethod:
     tableau = ButcherTableau(a, b, c, order=order)
     if name == "Gauss":
         return Gauss(tableau.stages)
     if name == "RadauIIA":
-        return RadauIIA(tableau.stages, formulation)
+        return RadauIIA(tableau.stages, cast(str, formulation))
     return Collocation(tableau, formulation or "ggl")
 
 
-def _check_system(path, arrays, meta, system):
+def _check_system(path: File, arrays: dict[str, np.ndarray], meta: dict[str, Any], system: AbstractSystem) -> None:
     """Raises ValueError unless the system is that of the file: it compares every number and the structure, and, since
     these do not show what functions compute, the velocity and the energy of the last state."""
     saved = {name.removeprefix("system."): x for name, x in arrays.items() if name.startswith("system.")}
@@ -90,9 +94,16 @@ def _check_system(path, arrays, meta, system):
     if found:
         raise ValueError(f"{path} comes from another system: {'; '.join(found)}")
     last = np.flatnonzero(np.isfinite(arrays["q"]).reshape(len(arrays["q"]), -1).all(axis=1))[-1]
-    t, q, v, p = (jnp.asarray(arrays[name][last]).reshape(-1) for name in ("t", "q", "v", "p"))
-    lam = jnp.asarray(arrays["multipliers"][last])
-    got = {"velocity": (v, system.velocity(t[0], q, p))}
+
+    def in_last(name: str) -> Array:
+        return jnp.asarray(arrays[name][last]).reshape(-1)
+
+    t = in_last("t")
+    q = in_last("q")
+    v = in_last("v")
+    p = in_last("p")
+    lam = in_last("multipliers")
+    got: dict[str, tuple[Any, Any]] = {"velocity": (v, system.velocity(t[0], q, p))}
     if "recorded_energy" in arrays:
         got["energy"] = (arrays["recorded_energy"][last], total_energy(system, t[0], q, v, lam))
     for name, (old, new) in got.items():

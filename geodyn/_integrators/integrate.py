@@ -345,8 +345,10 @@ def _begin(
     flat = q.reshape(-1)
     velocity = system.velocity(t0, flat, jnp.zeros(0, q.dtype)) if v is None else v.reshape(-1)
     momentum = system.momentum(t0, flat, velocity)
-    begin = start_stepper if isinstance(method, AbstractStepper) else start
-    first = begin(system, method, t0, h, flat, momentum, velocity)
+    if isinstance(method, AbstractStepper):
+        first = start_stepper(system, method, t0, h, flat, momentum, velocity)
+    else:
+        first = start(system, cast(AbstractCollocation, method), t0, h, flat, momentum, velocity)
     if isinstance(method, AbstractCollocation) and system.contacts is None:
         # It only says where the search for the stage values begins.
         first = eqx.tree_at(lambda s: s.history, first, jax.lax.stop_gradient(first.history))
@@ -447,14 +449,16 @@ def _advance(
     """(state, (q, p, λ, frame, local error, impacts)) after `saves` × `every` steps. The values are those after every
     `every`-th step, NaN after a failure. The impacts are None unless `most` is positive."""
     if isinstance(state, Moving):
+        collocation = cast(AbstractCollocation, method)  # Only along these are contacts watched.
         if made is not None:
-            return walked_with_impacts(system, method, t0, h, state, saves, every, most, made, limit)
-        return advance_with_impacts(system, method, t0, h, state, saves, every, most)
+            return walked_with_impacts(system, collocation, t0, h, state, saves, every, most, made, cast(Whole, limit))
+        return advance_with_impacts(system, collocation, t0, h, state, saves, cast(int, every), most)
     if made is not None:
         end, saved = _steps(system, method, t0, h, state, saves, every, made)
         return end, (*saved, None)
     # Reverse mode stores the stage values of all steps. If that is too much, the run is checkpointed, so that only the
     # stage values of one piece are stored at a time.
+    every = cast(int, every)  # It is static where `made` is not given.
     least = saves * every * state.history.size * state.q.dtype.itemsize / STAGE_MEMORY
     if least <= 1:
         end, saved = _steps(system, method, t0, h, state, saves, every)
@@ -481,7 +485,7 @@ def _steps(
     if made is None:
         end, steps = path(system, t0, h, state, method=method, saves=saves, every=every)
     else:
-        end, steps = walked(system, t0, h, state, method, saves, every, made)
+        end, steps = walked(system, t0, h, state, cast(AbstractCollocation, method), saves, every, made)
     saved = (steps.q, steps.p, steps.w[:, -1, n : n + c] / h, steps.frame, steps.error)
     return end, jax.tree.map(lambda x: jnp.where(steps.good[:, None], x, jnp.nan), saved)
 

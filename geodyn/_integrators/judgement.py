@@ -1,23 +1,35 @@
 """Checks of the accuracy of the saved states: by the energy, if it is known to be constant, by the rounding errors of
 the chart, and by the local error."""
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from geodyn._engine.internals import is_constant
 from geodyn._engine.native import native
 from geodyn._foundations.results import RESULTS
-from geodyn._foundations.typing import Array
+from geodyn._foundations.typing import Array, Bool, Float, Int, Scalar
 from geodyn._integrators.contract.constraints import reactions
-from geodyn._integrators.contract.system import AbstractLagrangianSystem, pfaffian, rounding, total_energy
-from geodyn._integrators.step.methods import AbstractCollocation, State
+from geodyn._integrators.contract.system import (
+    AbstractLagrangianSystem,
+    AbstractSystem,
+    pfaffian,
+    rounding,
+    total_energy,
+)
+from geodyn._integrators.step.methods import AbstractCollocation, AbstractMethod, State
 
 MOST_ROUNDING = 1e-4
 # Of the extent of the motion; oscillations and rotations of whose amplitude a half is wrong have a sum above it.
 MOST_ERROR = 0.25
 ROUNDINGS = 16
+
+
+# The times and the q, p and λ of the saved states.
+SavedRows = tuple[Float[Array, " T"], Float[Array, "T n"], Float[Array, "T k"], Float[Array, "T c"]]
 
 
 class Facts(NamedTuple):
@@ -32,25 +44,36 @@ class Facts(NamedTuple):
     rounding: Array
 
 
-def no_facts(dtype) -> Facts:
+def no_facts(dtype: np.dtype) -> Facts:
     """The facts before the first saved state."""
     number = jnp.zeros((), dtype)
     return Facts(number, number - jnp.inf, number + jnp.inf, number, number)
 
 
-def judged(system, method, h, is_first, state: State, facts: Facts, rows, made, most: int):
+def judged(
+    system: AbstractSystem,
+    method: AbstractMethod,
+    h: Scalar,
+    is_first: Bool[Array, ""],
+    state: State,
+    facts: Facts,
+    rows: SavedRows,
+    made: Int[Array, ""] | int | None,
+    most: int,
+) -> tuple[Float[Array, "T n"], Float[Array, "T c"], Facts, Int[Array, ""]]:
     """(the velocities of the rows (t, q, p, λ), their multipliers, the facts including these rows, the result of the
     run so far); `made` is passed to `_of_rows`."""
     t, q, _, multipliers = rows
+    collocation = cast(AbstractCollocation, method)  # It is one where `smooth` is true, and is asked only there.
     smooth = isinstance(method, AbstractCollocation) and not most and system.is_smooth
     conservative = smooth and _is_conservative(system, t[0], q[0])
-    followed = conservative and not method.tableau.is_explicit
+    followed = conservative and not collocation.tableau.is_explicit
 
     # The multipliers of the last stage are two orders less accurate than the motion. Those of the state are not; but of
     # contacts that rest the state does not tell.
     solved = isinstance(method, AbstractCollocation) and system.contacts is None and multipliers.shape[1] > 0
 
-    def of_row(t, q, p, lam):
+    def of_row(t: Scalar, q: Float[Array, " n"], p: Float[Array, " k"], lam: Float[Array, " c"]) -> list[Array]:
         v = system.velocity(t, q, p)
         known = jnp.concatenate([v, reactions(system, t, q, p, v)]) if solved else v
         energy = (total_energy(system, t, q, v, lam), jnp.abs(p @ v) / 2) if followed else ()
@@ -63,7 +86,7 @@ def judged(system, method, h, is_first, state: State, facts: Facts, rows, made, 
     lost = facts.rounding * jnp.finfo(rounded.dtype).eps > MOST_ROUNDING
     result = jnp.where(lost & (state.result <= RESULTS.not_finite), RESULTS.digits_lost, state.result)
     # A method that damps forgets the errors of steps that were too long for what it damped.
-    remembers = smooth and (conservative or method.tableau.is_symplectic or method.tableau.is_explicit)
+    remembers = smooth and (conservative or collocation.tableau.is_symplectic or collocation.tableau.is_explicit)
     wrong = (state.errors[3] > MOST_ERROR * state.errors[4]) & remembers
     if followed:
         energy, kinetic = others
@@ -75,12 +98,12 @@ def judged(system, method, h, is_first, state: State, facts: Facts, rows, made, 
             facts.rounding,
         )
         noise = _noise(system, t[0], q[0], jnp.nanmax(jnp.abs(multipliers), initial=0), h)
-        resolved = _is_resolved(facts, noise, damping=not method.tableau.is_symplectic)
+        resolved = _is_resolved(facts, noise, damping=not collocation.tableau.is_symplectic)
         wrong = wrong | ~resolved | (state.errors[2] > 1)
     return v, lam, facts, jnp.where((result == RESULTS.successful) & wrong, RESULTS.under_resolved, result)
 
 
-def _is_conservative(system, t, q) -> bool:
+def _is_conservative(system: AbstractSystem, t: Scalar, q: Float[Array, " n"]) -> bool:
     """Whether the energy is known to be constant: there is no dissipation, and nothing depends on time."""
     v = jnp.zeros_like(q)
     if not isinstance(system, AbstractLagrangianSystem) or pfaffian(system, t, q, v).size or not system.is_smooth:
@@ -89,14 +112,14 @@ def _is_conservative(system, t, q) -> bool:
     return of_time and is_constant(lambda v: system.rayleigh_at(t, q, v), v)
 
 
-def _noise(system, t, q, reaction, h):
+def _noise(system: AbstractSystem, t: Scalar, q: Float[Array, " n"], reaction: Scalar, h: Scalar) -> Scalar:
     """The energy that rounding may give to a body at rest: the kinetic energy of velocities that move it by the
     rounding error of its positions in a step, and the work of the reactions at these."""
     v = jnp.ones_like(q) * (ROUNDINGS * jnp.finfo(q.dtype).eps * jnp.max(jnp.abs(q)) / h)
     return jnp.abs(system.momentum(t, q, v) @ v) / 2 + jnp.abs(reaction * h * v[0])
 
 
-def _is_resolved(facts: Facts, noise, damping):
+def _is_resolved(facts: Facts, noise: Scalar, damping: bool) -> Bool[Array, ""]:
     """Whether the energy at all saved times is that of the start, to within a third of the largest kinetic energy and
     the `noise`; a `damping` method may dissipate any part of it. If the steps resolve a motion, its energy is constant
     to many digits; if they do not, as near the pole of a chart or in a close encounter, it changes by any factor."""
@@ -106,7 +129,7 @@ def _is_resolved(facts: Facts, noise, damping):
     return (gained if damping else jnp.maximum(gained, lost)) <= facts.kinetic / 3 + rounding_off + noise
 
 
-def _of_rows(function, rows, made):
+def _of_rows(function: Callable, rows: tuple[Array, ...], made: Int[Array, ""] | int | None) -> list[Array]:
     """The function of every row. If `made` is given, only the first row and the `made` rows after it are computed. For
     the other rows, and for rows that are not finite, the first result is NaN, and the further results are those of the
     first row."""
@@ -114,7 +137,7 @@ def _of_rows(function, rows, made):
         return native(lambda *rows: jax.lax.map(lambda row: function(*row), rows), *rows)
     index = jnp.arange(len(rows[0]))
 
-    def wide(mask, x):
+    def wide(mask: Bool[Array, " T"], x: Float[Array, "T ..."]) -> Bool[Array, "T ..."]:
         return mask.reshape(-1, *[1] * (x.ndim - 1))
 
     finite = jnp.all(jnp.stack([jnp.all(jnp.isfinite(x), axis=tuple(range(1, x.ndim))) for x in rows]), axis=0)
@@ -122,8 +145,8 @@ def _of_rows(function, rows, made):
     rows = [jnp.where(wide(valid, x), x, x[:1]) for x in rows]
     likes = jax.eval_shape(function, *(x[0] for x in rows))
 
-    def computed(made, *rows):
-        def one(k, values):
+    def computed(made: Int[Array, ""], *rows: Array) -> list[Array]:
+        def one(k: Int[Array, ""], values: list[Array]) -> list[Array]:
             here = function(*(x[k] for x in rows))
             return [x.at[k].set(y) for x, y in zip(values, here, strict=True)]
 

@@ -1,9 +1,9 @@
 """Trajectories: the saved states of an integration, its statistics, its impacts, interpolation, and files."""
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar, cast
 
 import equinox as eqx
 import jax
@@ -15,22 +15,31 @@ from geodyn._engine.jit import Carried, jit
 from geodyn._foundations.files.archive import named_arrays, write_archive
 from geodyn._foundations.gate import checked
 from geodyn._foundations.results import RESULTS, AbstractOutcome
-from geodyn._foundations.typing import Array, File, Float, Index, Int, Numbers
+from geodyn._foundations.typing import Array, Bool, File, Float, Index, Int, Numbers, Scalar
 from geodyn._integrators.contract.system import AbstractSystem, total_energy
-from geodyn._integrators.impacts.substep import start_of_path, substep
+from geodyn._integrators.impacts.substep import Moving, start_of_path, substep
 from geodyn._integrators.saving.dataset import dataset, table
 from geodyn._integrators.saving.inputs import description
 from geodyn._integrators.saving.schema import structure
 from geodyn._integrators.saving.tables import write_csv, write_vtk
-from geodyn._integrators.step.methods import AbstractMethod, AbstractStepper, dense_weights, start
+from geodyn._integrators.step.methods import (
+    AbstractCollocation,
+    AbstractMethod,
+    AbstractStepper,
+    State,
+    dense_weights,
+    start,
+)
 from geodyn._integrators.step.path import path
 
+Function = TypeVar("Function", bound=Callable)
 
-def of_each(function):
+
+def of_each(function: Function) -> Function:
     """A function of one trajectory, extended to batches: it is applied to each member."""
 
     @functools.wraps(function)
-    def of_members(trajectory, *args):
+    def of_members(trajectory: Any, *args: Any) -> Any:
         if trajectory.t.ndim > 1:
             return jax.vmap(lambda one: of_members(one, *args))(trajectory)
         return function(trajectory, *args)
@@ -38,18 +47,18 @@ def of_each(function):
     return of_members
 
 
-def compiled(function):
+def compiled(function: Function) -> Function:
     """A function of a trajectory, compiled once for all systems that differ in numbers only."""
     run = jit(lambda system, bare, *args: function(bare.with_system(system), *args))
 
     @functools.wraps(function)
-    def call(trajectory, *args):
+    def call(trajectory: Any, *args: Any) -> Any:
         return run(trajectory.system, trajectory.with_system(None), *args)
 
     return call
 
 
-def _is_carried(x) -> bool:
+def _is_carried(x: Any) -> bool:
     return isinstance(x, Carried)
 
 
@@ -312,7 +321,7 @@ class Trajectory(AbstractOutcome):
         Raises ImportError without xarray, ValueError for a batch.
         """
         data = dataset(self)
-        names = [name for name, x in data.data_vars.items() if "impact" not in x.dims]
+        names = [str(name) for name, x in data.data_vars.items() if "impact" not in x.dims]
         return table(data, names, ("time", "point"))
 
     @checked
@@ -340,7 +349,7 @@ class Trajectory(AbstractOutcome):
         write_vtk(path, self.t, _places(self) if points is None else points, edges)
 
 
-def _places(trajectory):
+def _places(trajectory: Trajectory) -> Float[Array, "T N D"]:
     """The points [T, N, D] of a trajectory where they lie."""
     try:
         return trajectory.embedding
@@ -352,72 +361,88 @@ FORMAT = "geodyn trajectory 3"
 COUNTS = ("steps", "save_every", "max_impacts")
 
 
-def _is_first_order(trajectory):
+def _is_first_order(trajectory: Trajectory) -> bool:
     return trajectory.p.size == 0
 
 
 @compiled
-def _energies(trajectory):
+def _energies(trajectory: Trajectory) -> Float[Array, " T"]:
     flat = trajectory.t.shape[0], -1
     states = trajectory.t, trajectory.q.reshape(flat), trajectory.v.reshape(flat), trajectory.multipliers
-    return jax.vmap(partial(total_energy, trajectory.system))(*states)
+    system = cast(AbstractSystem, trajectory.system)
+    return jax.vmap(partial(total_energy, system))(*states)
 
 
 @jit
-def _embedded(system, q):
-    return jax.vmap(system.embedding)(q.reshape(q.shape[0], -1))
+def _embedded(system: AbstractSystem, q: Float[Array, "T ..."]) -> Float[Array, "T N D"]:
+    embed = cast(Callable, system.embedding)
+    return jax.vmap(embed)(q.reshape(q.shape[0], -1))
 
 
-def _save_before(trajectory, t):
+def _save_before(trajectory: Trajectory, t: Scalar) -> Int[Array, ""]:
     """The number of the last saved state that is not after the time t; in a run backwards in time, not before it."""
     sign = jnp.sign(trajectory.step_size)
     after = jnp.searchsorted(sign * trajectory.t, sign * t, side="right")
     return jnp.clip(after - 1, 0, trajectory.t.shape[0] - 1)
 
 
-def _cubic(trajectory, t):
+def _cubic(trajectory: Trajectory, t: Scalar) -> Float[Array, "..."]:
     """The position at the time t, by cubic Hermite interpolation between two saved states."""
     i = jnp.minimum(_save_before(trajectory, t), trajectory.t.shape[0] - 2)
-    start, length = trajectory.t[i], trajectory.t[i + 1] - trajectory.t[i]
-    x, q, moved = (t - start) / length, trajectory.q[i], trajectory.q[i + 1] - trajectory.q[i]
-    left, arrived = length * trajectory.v[i] - moved, moved - length * trajectory.v[i + 1]
+    start = trajectory.t[i]
+    length = trajectory.t[i + 1] - start
+    x = (t - start) / length
+    q = trajectory.q[i]
+    moved = trajectory.q[i + 1] - q
+    left = length * trajectory.v[i] - moved
+    arrived = moved - length * trajectory.v[i + 1]
     return q + x * moved + x * (1 - x) * ((1 - x) * left + x * arrived)
 
 
 @compiled
-def _evaluate(trajectory, times):
-    system, method, h = trajectory.system, trajectory.method, trajectory.step_size
+def _evaluate(trajectory: Trajectory, times: Float[Array, "..."]) -> Float[Array, "..."]:
+    system = cast(AbstractSystem, trajectory.system)
+    method = cast(AbstractCollocation, trajectory.method)
+    h = trajectory.step_size
     shape = trajectory.q.shape[1:]
 
-    def flat(x, i):
+    def flat(x: Float[Array, "T ..."], i: Int[Array, ""]) -> Float[Array, " n"]:
         return x[i].reshape(-1)
 
-    def through_impacts(t, i, state):
+    def through_impacts(t: Scalar, i: Int[Array, ""], state: State) -> Float[Array, "..."]:
         """The position at the time t, by substeps up to t itself."""
-        t0, grid = trajectory.t[i], lambda m: jnp.minimum(trajectory.t[i] + h * (m.state.step + 1), t)
+        t0 = trajectory.t[i]
 
-        def unfinished(m):
+        def unfinished(m: Moving) -> Bool[Array, ""]:
             return (m.time < t) & m.state.alive
 
-        def ahead(m):
-            return substep(method, system, grid(m), h, m, unfinished(m))[0]
+        def ahead(m: Moving) -> Moving:
+            grid = jnp.minimum(trajectory.t[i] + h * (m.state.step + 1), t)
+            return substep(method, system, grid, h, m, unfinished(m))[0]
 
-        return jax.lax.while_loop(unfinished, ahead, start_of_path(system, t0, h, state)).state.q.reshape(shape)
+        end = jax.lax.while_loop(unfinished, ahead, start_of_path(system, t0, h, state))
+        return end.state.q.reshape(shape)
 
-    every = trajectory.inputs.save_every
+    every = cast(Inputs, trajectory.inputs).save_every
 
-    def at(t):
+    def at(t: Scalar) -> Float[Array, "..."]:
         i = _save_before(trajectory, t)
-        q, v, p = (flat(x, i) for x in (trajectory.q, trajectory.v, trajectory.p))
+        q = flat(trajectory.q, i)
+        v = flat(trajectory.v, i)
+        p = flat(trajectory.p, i)
         state = start(system, method, trajectory.t[i], h, q, p, v)
         if trajectory.impacts is not None:
             return through_impacts(t, i, state)
         _, steps = path(system, trajectory.t[i], h, state, method=method, saves=every, every=1)
-        ahead = jnp.clip(jnp.floor((t - trajectory.t[i]) / h).astype(int), 0, every - 1)
-        q, frame = (jnp.concatenate([a[None], b])[ahead] for a, b in ((state.q, steps.q), (state.frame, steps.frame)))
-        theta = (t - trajectory.t[i]) / h - ahead
+        steps_away = (t - trajectory.t[i]) / h
+        ahead = jnp.clip(jnp.floor(steps_away).astype(int), 0, every - 1)
+        q = jnp.concatenate([state.q[None], steps.q])[ahead]
+        frame = jnp.concatenate([state.frame[None], steps.frame])[ahead]
+        theta = steps_away - ahead
         weights = dense_weights(method.tableau, theta)
         q = q + h * weights @ steps.w[ahead, :, : q.shape[0]]
-        return (system.charts.from_frame(frame, q) if system.charts is not None else q).reshape(shape)
+        if system.charts is not None:
+            q = system.charts.from_frame(frame, q)
+        return q.reshape(shape)
 
     return jax.vmap(at)(times.reshape(-1)).reshape(times.shape + shape)

@@ -9,7 +9,7 @@ import numpy as np
 
 from geodyn._engine.jit import jit
 from geodyn._engine.native import native_of
-from geodyn._foundations.typing import Array, Bool, Float, Scalar
+from geodyn._foundations.typing import Array, Bool, Float, Number, Scalar
 from geodyn._integrators.contract.couplings import form_of
 from geodyn._integrators.contract.system import AbstractSystem, constraint_rate, is_configuration
 
@@ -92,7 +92,7 @@ def check_constraints(
     names: list[str],
     q: Float[np.ndarray | Array, " n"],
     v: Float[np.ndarray | Array, " n"],
-    t: Float[np.ndarray | Array, ""],
+    t: Number,
 ) -> None:
     """Raises ValueError if q, v violate a constraint, if constraints are redundant (J M⁻¹Jᵀ singular), or if a
     nonholonomic constraint is not affine in v. The names are those of the constraints."""

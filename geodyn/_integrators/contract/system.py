@@ -13,7 +13,7 @@ import numpy as np
 from geodyn._engine.jit import as_pytree
 from geodyn._foundations.checks import check_arguments, returned
 from geodyn._foundations.gate import checked
-from geodyn._foundations.typing import Array, Bool, Float, Scalar
+from geodyn._foundations.typing import Array, Bool, Float, Number, Scalar
 from geodyn._integrators.contract.charts import Charts
 from geodyn._integrators.contract.contacts import Contacts
 
@@ -95,7 +95,7 @@ class AbstractSystem(eqx.Module):
         """<p, v> − L."""
 
     @abc.abstractmethod
-    def check(self, t: Scalar, q: np.ndarray, v: np.ndarray | None) -> None:
+    def check(self, t: Number, q: np.ndarray, v: np.ndarray | None) -> None:
         """Raises ValueError if a concrete initial position and velocity, in the user's shapes, do not fit the
         system."""
 

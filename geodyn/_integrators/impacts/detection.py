@@ -31,23 +31,24 @@ class Piece(NamedTuple):
         """hi − lo."""
         return self.hi - self.lo
 
-    def vertices(self):
+    def vertices(self) -> tuple[Float[Array, " g"], Float[Array, " g"]]:
         """(θ, height) of the point at which the tangents at the two ends meet, below which no convex gap can fall."""
         turns = (self.rate_lo < 0) & (self.rate_hi > 0)
         bend = jnp.where(turns, self.rate_hi - self.rate_lo, 1)
         ahead = jnp.where(turns, (self.gap_lo - self.gap_hi + self.rate_hi * self.width) / bend, 0)
         return self.lo + ahead, jnp.where(turns, self.gap_lo + self.rate_lo * ahead, jnp.inf)
 
-    def roots(self):
+    def roots(self) -> Float[Array, " g"]:
         """Estimates of the zeros of the gaps: by the tangent at hi, else by that at lo, else the midpoint."""
 
-        def by(at, gap, rate):
+        def by(at: Scalar, gap: Float[Array, " g"], rate: Float[Array, " g"]) -> Float[Array, " g"]:
             return at - gap / jnp.where(rate < 0, rate, 1)
 
-        def inside(x, rate):
+        def inside(x: Float[Array, " g"], rate: Float[Array, " g"]) -> Bool[Array, " g"]:
             return (rate < 0) & (x >= self.lo) & (x <= self.hi)
 
-        late, early = by(self.hi, self.gap_hi, self.rate_hi), by(self.lo, self.gap_lo, self.rate_lo)
+        late = by(self.hi, self.gap_hi, self.rate_hi)
+        early = by(self.lo, self.gap_lo, self.rate_lo)
         early = jnp.where(inside(early, self.rate_lo), early, (self.lo + self.hi) / 2)
         return jnp.where(inside(late, self.rate_hi), late, early)
 
@@ -64,7 +65,7 @@ class Verdict(NamedTuple):
     found: Bool[Array, ""]
 
 
-def judge(piece: Piece, noise) -> Verdict:
+def judge(piece: Piece, noise: Float[Array, " g"]) -> Verdict:
     """The verdict on a piece, for gaps that are convex or concave on it."""
     small = (piece.width < SMALLEST_PIECE) & (piece.width > 0)
     below = piece.gap_hi < -noise
@@ -81,7 +82,14 @@ def judge(piece: Piece, noise) -> Verdict:
     return Verdict(crossing, single, jnp.where(single, root, jnp.min(doubt)), ~jnp.any(crossing) & single, found)
 
 
-def first_contact(along: Callable, gap, rate, noise, pieces: int, active) -> tuple[Scalar, Bool[Array, " g"]]:
+def first_contact(
+    along: Callable[[Scalar], tuple[Float[Array, " g"], Float[Array, " g"]]],
+    gap: Float[Array, " g"],
+    rate: Float[Array, " g"],
+    noise: Float[Array, " g"],
+    pieces: int,
+    active: Bool[Array, ""],
+) -> tuple[Scalar, Bool[Array, " g"]]:
     """(θ, crossing[g]): approximately where in [0, 1] the first gaps fall below zero, and which gaps do. If none does,
     θ is how far this is certain: 1, or less if too many gaps come near zero. `along(θ) -> (gaps, rates)` gives the gaps
     on the step; gap and rate are those at θ = 0.
@@ -92,28 +100,45 @@ def first_contact(along: Callable, gap, rate, noise, pieces: int, active) -> tup
     small and fast they are.) A gap above −`noise`, the rounding error of a gap, does not count as a contact.
     """
 
-    def proceed(state):
+    def proceed(state: tuple[Piece, Verdict]) -> Bool[Array, ""]:
         piece, verdict = state
         ended = verdict.found | (verdict.clear & (piece.hi >= 1))
         return active & ~ended & (piece.count < MOST_CUTS)
 
-    def cut(state):
+    def cut(state: tuple[Piece, Verdict]) -> tuple[Piece, Verdict]:
         piece, verdict = state
         margin = 0.02 * piece.width
         inside = jnp.clip(verdict.cut, piece.lo + margin, piece.hi - margin)
         ahead = jnp.minimum((jnp.floor(piece.hi * pieces + 1e-3) + 1) / pieces, 1)
         at = jnp.where(verdict.clear, ahead, inside)
-        new = (at, *along(at))
+        gap, rate = along(at)
         # If no gap is below zero at the cut of a piece with a single crossing, the cut is the new start of the piece.
-        onwards = jnp.any(verdict.crossing) & ~jnp.any(new[1] < -noise) & verdict.single
-        lo = [jnp.where(verdict.clear, a, jnp.where(onwards, b, c)) for a, b, c in zip(piece[3:6], new, piece[:3])]
-        hi = [jnp.where(onwards, a, b) for a, b in zip(piece[3:6], new)]
-        piece = Piece(*lo, *hi, piece.count + 1)
+        onwards = jnp.any(verdict.crossing) & ~jnp.any(gap < -noise) & verdict.single
+
+        def start(lo: Array, hi: Array, new: Array) -> Array:
+            """What holds at the start of the next piece, from this piece's start and end, and from the cut."""
+            return jnp.where(verdict.clear, hi, jnp.where(onwards, new, lo))
+
+        def end(hi: Array, new: Array) -> Array:
+            """What holds at the end of the next piece."""
+            return jnp.where(onwards, hi, new)
+
+        piece = Piece(
+            lo=start(piece.lo, piece.hi, at),
+            gap_lo=start(piece.gap_lo, piece.gap_hi, gap),
+            rate_lo=start(piece.rate_lo, piece.rate_hi, rate),
+            hi=end(piece.hi, at),
+            gap_hi=end(piece.gap_hi, gap),
+            rate_hi=end(piece.rate_hi, rate),
+            count=piece.count + 1,
+        )
         return piece, judge(piece, noise)
 
-    zero, yes = jnp.zeros((), noise.dtype), jnp.ones((), bool)
-    start = Piece(zero, gap, rate, zero, gap, rate, jnp.zeros((), int))
-    begin = batched_as(gap, (start, Verdict(gap != gap, yes, zero, yes, ~yes)))
+    zero = jnp.zeros((), noise.dtype)
+    yes = jnp.ones((), bool)
+    at_start = Piece(zero, gap, rate, zero, gap, rate, jnp.zeros((), int))
+    nothing_crosses = Verdict(gap != gap, yes, zero, yes, ~yes)
+    begin = batched_as(gap, (at_start, nothing_crosses))
     piece, verdict = jax.lax.while_loop(proceed, cut, begin)
     certain = jnp.where(verdict.clear, piece.hi, piece.lo)
     theta = jnp.where(verdict.found, jnp.clip(verdict.cut, piece.lo, piece.hi), certain)

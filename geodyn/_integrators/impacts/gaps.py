@@ -101,8 +101,12 @@ def accelerations(
     pdot: Float[Array, " n"],
 ) -> Float[Array, " g"]:
     """d²gap/dt² under the force pdot."""
-    along = t, q, system.momentum(t, q, v)
-    vdot = jax.jvp(lambda *x: system.velocity(*x, v), along, (jnp.ones_like(t), v, pdot))[1]
+
+    def velocity(t: Scalar, q: Float[Array, " n"], p: Float[Array, " n"]) -> Float[Array, " n"]:
+        return system.velocity(t, q, p, v)
+
+    state = (t, q, system.momentum(t, q, v))
+    vdot = jax.jvp(velocity, state, (jnp.ones_like(t), v, pdot))[1]
     return at.bend + at.normals @ vdot
 
 

@@ -130,12 +130,24 @@ def advance_with_impacts(
     at = jnp.minimum(jnp.searchsorted(record.step, wanted), last)
     reached = record.good[at] & (record.step[at] == wanted)
     lam = record.w[at, -1, n : n + c] / record.length[at, None]
-    q, p, lam = (jnp.where(reached[:, None], x, jnp.nan) for x in (record.q[at], record.p[at], lam))
+
+    def where_reached(x: Float[Array, "s _"]) -> Float[Array, "s _"]:
+        return jnp.where(reached[:, None], x, jnp.nan)
+
     struck = record.struck
     times = jnp.broadcast_to(record.time[:, None], struck.impulse.shape)
     contact: Int[Array, "S K"] = jnp.where(struck.pushed, struck.which, -1)
     impacts = with_padding(most, times.reshape(-1), contact.reshape(-1), struck.impulse.reshape(-1))
-    return after, Saves(q, p, lam, *_of_the_start(start, saves), impacts)
+    frame, error = _of_the_start(start, saves)
+    saved = Saves(
+        q=where_reached(record.q[at]),
+        p=where_reached(record.p[at]),
+        lam=where_reached(lam),
+        frame=frame,
+        error=error,
+        impacts=impacts,
+    )
+    return after, saved
 
 
 def walked_with_impacts(
@@ -145,10 +157,10 @@ def walked_with_impacts(
     h: Scalar,
     start: Moving,
     saves: int,
-    every: Int[Array, ""],
+    every: Int[Array, ""] | int,
     most: int,
-    made: Int[Array, ""],
-    limit: Int[Array, ""],
+    made: Int[Array, ""] | int,
+    limit: Int[Array, ""] | int,
 ) -> tuple[Moving, Saves]:
     """The same as `advance_with_impacts` for the first `made` of the saves and up to `limit` impacts. The arrays have
     room for `saves` saves and `most` impacts, so that one program serves all smaller numbers. The other saves are
@@ -199,9 +211,9 @@ def walked_with_impacts(
         return with_result(end.moving, last, limit), end.rows, end.hits
 
     after, rows, hits = native_of(run, system, t0, h, start, every, made, limit)
-    of_the_start = _of_the_start(start, saves)
+    frame, error = _of_the_start(start, saves)
     impacts = with_padding(most, hits.time.reshape(-1), hits.contact.reshape(-1), hits.impulse.reshape(-1))
-    return after, Saves(*rows, *of_the_start, impacts)
+    return after, Saves(rows.q, rows.p, rows.lam, frame, error, impacts)
 
 
 def _of_the_start(start: Moving, saves: int) -> tuple[Float[Array, "s f"], Float[Array, "s 1"]]:
@@ -328,5 +340,6 @@ def _tangent(
     # What does not depend on the tangents is computed apart, once for all directions.
     known = (arrays, native(delays, (arrays, substeps)), substeps)
     (dts, dqs, dps), dws, djs, dlengths = native_linear(recursion, known, (rates, motion))
-    struck = Struck(None, None, None, djs)
-    return Substeps(None, dts, dlengths, dqs, dps, dws, struck, (None, None), None)
+    none: Any = None  # The tangent of what has none.
+    struck = Struck(none, none, none, djs)
+    return Substeps(none, dts, dlengths, dqs, dps, dws, struck, (none, none), none)

@@ -3,12 +3,13 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from geodyn._engine.tracing import once
-from geodyn._foundations.typing import Array, Bool, Float, Int, Scalar
-from geodyn._integrators.contract.system import AbstractSystem
+from geodyn._foundations.typing import Array, Bool, Float, Int, Number, Scalar
+from geodyn._integrators.contract.system import AbstractSystem, Couplings
 from geodyn._integrators.impacts.complementarity import complementarity
-from geodyn._integrators.impacts.gaps import GapState, accelerations, chosen, expanded, rounding
+from geodyn._integrators.impacts.gaps import Expansion, GapState, accelerations, chosen, expanded, rounding
 
 SETTLING = 8
 
@@ -25,61 +26,75 @@ class Resting(AbstractSystem):
     settling: Array
     differentiable: bool = eqx.field(static=True, default=False)
 
-    def force(self, t, q, v, lam):
+    def force(
+        self, t: Scalar, q: Float[Array, " n"], v: Float[Array, " n"], lam: Float[Array, " c"]
+    ) -> Float[Array, " n"]:
         applied = self.system.force(t, q, v, lam)
         if self.differentiable:
 
-            def held(f):
+            def held(f: Float[Array, " n"]) -> Float[Array, " n"]:
                 return f + self.reaction(t, q, v, f)
 
             return jax.lax.cond(jnp.any(self.held), held, lambda f: f, applied)
         # The reaction forces are left out of the Jacobian of the stage equations.
-        still = jax.lax.stop_gradient((self, t, q, v, applied))
-        held = jnp.any(self.held)
-        return applied + once(held, lambda _: (still[0].reaction(*still[1:]),), jnp.zeros_like(q))[0]
+        system, *state = jax.lax.stop_gradient((self, t, q, v, applied))
 
-    def reaction(self, t, q, v, applied):
+        def reacting(_: Float[Array, " n"]) -> tuple[Float[Array, " n"]]:
+            return (system.reaction(*state),)
+
+        (reaction,) = once(jnp.any(self.held), reacting, jnp.zeros_like(q))
+        return applied + reaction
+
+    def reaction(
+        self, t: Scalar, q: Float[Array, " n"], v: Float[Array, " n"], applied: Float[Array, " n"]
+    ) -> Float[Array, " n"]:
         """The reaction force Nᵀλ of the held contacts, where `applied` are the other forces."""
         lam, _, normals, _ = self.pushes(t, q, v, applied)
         return lam @ normals
 
-    def pushes(self, t, q, v, applied):
+    def pushes(
+        self, t: Scalar, q: Float[Array, " n"], v: Float[Array, " n"], applied: Float[Array, " n"]
+    ) -> tuple[Float[Array, " K"], Bool[Array, " K"], Float[Array, "K n"], Float[Array, " K"]]:
         """(λ, λ > 0, N, d²gap/dt²) of the contacts, with their reaction forces λ and the gradients N of their gaps."""
         at, gram, free = self.accelerated(t, q, v, applied)
         wanted = free + 2 * at.rate / self.settling + at.gap / self.settling**2
         lam, pushing = complementarity(gram, wanted, self.held)
         return lam, pushing, at.normals, free + gram @ lam
 
-    def accelerated(self, t, q, v, applied):
+    def accelerated(
+        self, t: Scalar, q: Float[Array, " n"], v: Float[Array, " n"], applied: Float[Array, " n"]
+    ) -> tuple[Expansion, Float[Array, "K K"], Float[Array, " K"]]:
         """(the `Expansion` of the gaps, N M⁻¹ Nᵀ, d²gap/dt² without reaction forces) of the contacts."""
         at = expanded(self.system, self.which, t, q, v)
 
-        def raise_index(row):
+        def raise_index(row: Float[Array, " n"]) -> Float[Array, " n"]:
             return jax.jvp(lambda p: self.system.velocity(t, q, p, v), (applied,), (row,))[1]
 
         gram = at.normals @ jax.vmap(raise_index)(at.normals).T
         return at, gram, accelerations(self.system, at, t, q, v, applied)
 
-    def momentum(self, t, q, v):
+    def momentum(self, t: Scalar, q: Float[Array, " n"], v: Float[Array, " n"]) -> Float[Array, " n"]:
         return self.system.momentum(t, q, v)
 
-    def velocity(self, t, q, p, v=None):
+    def velocity(
+        self, t: Scalar, q: Float[Array, " n"], p: Float[Array, " n"], v: Float[Array, " n"] | None = None
+    ) -> Float[Array, " n"]:
         return self.system.velocity(t, q, p, v)
 
-    def constraint(self, t, q):
+    def constraint(self, t: Scalar, q: Float[Array, " n"]) -> Float[Array, " c"]:
         return self.system.constraint(t, q)
 
-    def count_constraints(self, q):
+    def count_constraints(self, q: Array | np.ndarray) -> int:
         return self.system.count_constraints(q)
 
-    def energy(self, t, q, v):
+    def energy(self, t: Scalar, q: Float[Array, " n"], v: Float[Array, " n"]) -> Scalar:
         return self.system.energy(t, q, v)
 
-    def check(self, t, q, v):
+    def check(self, t: Number, q: np.ndarray, v: np.ndarray | None) -> None:
         return self.system.check(t, q, v)
 
     @property
-    def couplings(self):
+    def couplings(self) -> Couplings | None:
         return None if self.differentiable else self.system.couplings
 
 

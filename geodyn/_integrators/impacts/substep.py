@@ -254,7 +254,10 @@ def within_reach(
         return near, jnp.any(was_held, axis=1), jnp.zeros_like(size)
 
     stale = active & (old.room < rate * left)
-    near, held, size = once(stale, renew, old, moving.held, moving.size)
+    renewed: tuple[Neighbours, Bool[Array, " g"], Float[Array, " g"]] = once(
+        stale, renew, old, moving.held, moving.size
+    )
+    near, held, size = renewed
     moving = eqx.tree_at(lambda m: (m.near, m.held, m.size), moving, (near, held, size))
     return jnp.where(near.room < rate * left, near.room / rate, left), moving
 
@@ -267,7 +270,8 @@ def acceptance(
     if before.near is None:
         return jnp.ones((), bool), after
     n = before.state.q.size
-    speeds = jax.vmap(system.contacts.closing)(leg.pose(length).positions(w), w[:, :n])
+    closing: Callable = system.contacts.closing  # It is given where neighbours are.
+    speeds = jax.vmap(closing)(leg.pose(length).positions(w), w[:, :n])
     # The largest speed at the stages, with a margin for the times between them.
     room = before.near.room - 1.05 * jnp.max(speeds) * length
     made = (room >= 0) | ~after.alive

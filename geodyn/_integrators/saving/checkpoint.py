@@ -25,8 +25,8 @@ class Piece(NamedTuple):
     the run has `done` by then, including rows that are not saved."""
 
     state: PyTree
-    rows: tuple[Array, ...]
-    others: tuple[Array, ...]
+    rows: tuple[Array | np.ndarray, ...]
+    others: tuple[Array | np.ndarray, ...]
     done: int
 
 
