@@ -5,6 +5,7 @@ import abc
 from collections.abc import Callable
 from functools import partial
 from inspect import signature
+from typing import Any, cast
 
 import equinox as eqx
 import jax
@@ -15,7 +16,7 @@ from jax.core import Tracer
 from geodyn._engine.jit import static_count
 from geodyn._engine.numerics.failure import in_range_or_nan
 from geodyn._foundations.checks import floats
-from geodyn._foundations.typing import Array, Float, Scalar
+from geodyn._foundations.typing import Array, Count, Float, Indices, Number, Scalar
 from geodyn._geometry.geodesics.geodesic import NODES, distance, effort_of
 from geodyn._geometry.geodesics.relaxation import Effort
 from geodyn._geometry.manifold.manifold import AbstractManifold
@@ -217,24 +218,28 @@ def curvature_of(space: AbstractManifold) -> int:
     return space.chart.curvature if isinstance(space, AbstractConstantCurvature) else 0
 
 
-def measured(measure, space: AbstractManifold, x: Float[Array, "N dim"], points) -> Float[Array, " E"]:
+def measured(
+    measure: Callable, space: AbstractManifold, x: Float[Array, "N dim"], points: Indices
+) -> Float[Array, " E"]:
     """`measure(space, x_i, x_j, …)` for every tuple of point indices: lengths of edges, areas of triangles, …"""
     corners = (points if isinstance(points, Array) else np.array(points)).T
     return jax.vmap(lambda *corners: measure(space, *corners))(*(x[index] for index in corners))
 
 
-def distances(space: AbstractManifold, x: Float[Array, "N dim"], pairs, effort: Effort) -> Float[Array, " E"]:
+def distances(space: AbstractManifold, x: Float[Array, "N dim"], pairs: Indices, effort: Effort) -> Float[Array, " E"]:
     """The distances of pairs of points."""
     return measured(lambda space, x, y: distance(space, x, y, nodes=effort), space, x, pairs)
 
 
-def path_effort(nodes, tolerance) -> Effort:
+def path_effort(nodes: Count | None, tolerance: Number) -> Effort:
     """The accuracy settings of distances from the arguments `nodes` and `tolerance` of an element; nodes=None means the
     default of `gd.distance`. Raises ValueError unless nodes is a positive whole number and 0 ≤ tolerance < 1."""
-    return effort_of(NODES if nodes is None else static_count("nodes", nodes), float(tolerance))
+    most = NODES if nodes is None else static_count("nodes", nodes)
+    tolerance = cast(float, tolerance)  # No complex number is admitted.
+    return effort_of(most, float(tolerance))
 
 
-def index_tuples(name: str, value, count: int) -> Tuples:
+def index_tuples(name: str, value: Any, count: int) -> Tuples:
     """`value` as tuples of `count` different indices ≥ 0; else ValueError."""
     try:
         array = np.asarray(value)
@@ -249,7 +254,7 @@ def index_tuples(name: str, value, count: int) -> Tuples:
     return tuple(map(tuple, array.tolist()))
 
 
-def number(name: str, value, *, positive: bool = False, most: float = np.inf) -> Array:
+def number(name: str, value: Any, *, positive: bool = False, most: float = np.inf) -> Array:
     """`value` as an array of finite numbers in [0, most], or in (0, most) if `positive`; else ValueError, or NaN where
     a number is traced."""
     value = floats(name, value)
@@ -262,7 +267,9 @@ def number(name: str, value, *, positive: bool = False, most: float = np.inf) ->
     return value
 
 
-def one_each(name: str, value, points: Tuples, *, positive: bool = False, most: float = np.inf) -> Float[Array, " E"]:
+def one_each(
+    name: str, value: Any, points: Tuples, *, positive: bool = False, most: float = np.inf
+) -> Float[Array, " E"]:
     """`value`, one number or one for each tuple of points, as [E]; else ValueError."""
     value = number(name, value, positive=positive, most=most)
     if value.shape not in ((), (len(points),)):

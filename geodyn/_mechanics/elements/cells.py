@@ -9,7 +9,7 @@ import numpy as np
 
 from geodyn._engine.jit import static_count
 from geodyn._foundations.gate import checked
-from geodyn._foundations.typing import Array, Count, Each, Float, Indices
+from geodyn._foundations.typing import Array, Count, Each, Float, Indices, Scalar
 from geodyn._geometry.manifold.manifold import AbstractManifold, safe_sqrt
 from geodyn._geometry.models.spaces import AbstractConstantCurvature
 from geodyn._mechanics.elements.abstract import (
@@ -57,9 +57,10 @@ class Area(AbstractPotential):
     def __init__(self, triangles: Indices, stiffness: Each, area: Each, *, nodes: Count = NODES):
         self.points = index_tuples("triangles", triangles, 3)
         self.stiffness = one_each("stiffness", stiffness, self.points)
-        self.area, self.nodes = one_each("area", area, self.points), static_count("nodes", nodes)
+        self.area = one_each("area", area, self.points)
+        self.nodes = static_count("nodes", nodes)
 
-    def energy(self, space, x):
+    def energy(self, space: AbstractManifold, x: Float[Array, "N dim"]) -> Scalar:
         area = measured(partial(area_of, nodes=self.nodes), space, x, self.points)
         excess = area - self.area.astype(x.dtype)
         return 0.5 * jnp.dot(self.stiffness.astype(x.dtype), excess**2)
@@ -96,9 +97,10 @@ class Volume(AbstractPotential):
     def __init__(self, tetrahedra: Indices, stiffness: Each, volume: Each, *, nodes: Count = NODES):
         self.points = index_tuples("tetrahedra", tetrahedra, 4)
         self.stiffness = one_each("stiffness", stiffness, self.points)
-        self.volume, self.nodes = one_each("volume", volume, self.points), static_count("nodes", nodes)
+        self.volume = one_each("volume", volume, self.points)
+        self.nodes = static_count("nodes", nodes)
 
-    def energy(self, space, x):
+    def energy(self, space: AbstractManifold, x: Float[Array, "N dim"]) -> Scalar:
         volume = measured(partial(volume_of, nodes=self.nodes), space, x, self.points)
         excess = volume - self.volume.astype(x.dtype)
         return 0.5 * jnp.dot(self.stiffness.astype(x.dtype), excess**2)
@@ -137,7 +139,7 @@ class Angle(AbstractPotential):
         self.stiffness = one_each("stiffness", stiffness, self.points)
         self.angle = one_each("angle", angle, self.points, most=np.pi)
 
-    def energy(self, space, x):
+    def energy(self, space: AbstractManifold, x: Float[Array, "N dim"]) -> Scalar:
         squares = measured(squared_bend, space, x, self.points)
         # (β − β₀)² with β = π − θ, written so that it is smooth at β = 0 if β₀ = 0.
         rest = np.pi - self.angle.astype(x.dtype)
@@ -189,7 +191,7 @@ class RigidArea(AbstractConstraint):
         self.area = one_each("area", area, self.points, positive=True)
         self.size = len(self.points)
 
-    def residual(self, space, x):
+    def residual(self, space: AbstractManifold, x: Float[Array, "N dim"]) -> Float[Array, " E"]:
         _has_closed_form("RigidArea", space, "gd.Area(triangles, stiffness, area)")
         return measured(area_of, space, x, self.points) - self.area.astype(x.dtype)
 
@@ -225,7 +227,7 @@ class RigidVolume(AbstractConstraint):
         self.volume = one_each("volume", volume, self.points, positive=True)
         self.size = len(self.points)
 
-    def residual(self, space, x):
+    def residual(self, space: AbstractManifold, x: Float[Array, "N dim"]) -> Float[Array, " E"]:
         _has_closed_form("RigidVolume", space, "gd.Volume(tetrahedra, stiffness, volume)")
         return measured(volume_of, space, x, self.points) - self.volume.astype(x.dtype)
 
@@ -262,5 +264,5 @@ class RigidAngle(AbstractConstraint):
         self.angle = one_each("angle", angle, self.points, positive=True, most=np.pi)
         self.size = len(self.points)
 
-    def residual(self, space, x):
+    def residual(self, space: AbstractManifold, x: Float[Array, "N dim"]) -> Float[Array, " E"]:
         return measured(angle_at, space, x, self.points) - self.angle.astype(x.dtype)

@@ -2,7 +2,7 @@
 
 import abc
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar, cast
 
 import equinox as eqx
 import jax
@@ -29,8 +29,13 @@ from geodyn._mechanics.elements.abstract import (
     path_effort,
 )
 from geodyn._mechanics.elements.friction import slip_of_pair, slip_on_wall
+from geodyn._mechanics.elements.poses import Poses
 
 LISTED_PER_POINT = 8
+
+Points = Float[Array, "N dim"]
+# What a contact acts on; spheres act on points.
+Seen = Points | Poses
 
 
 class AbstractContact(eqx.Module):
@@ -127,8 +132,10 @@ class AbstractSpheres(AbstractFrictionalContact):
 
     @checked
     def __init__(self, radii: Each, restitution: Each = 1.0, friction: Each = 0.0, pairs: Indices | None = None):
-        self.radii, self.friction = number("radii", radii, positive=True), coefficient(friction)
-        self.restitution, self.elastic = number("restitution", restitution, most=1.0), is_elastic(restitution)
+        self.radii = number("radii", radii, positive=True)
+        self.friction = coefficient(friction)
+        self.restitution = number("restitution", restitution, most=1.0)
+        self.elastic = is_elastic(restitution)
         self.pairs = None if pairs is None else index_tuples("pairs", pairs, 2)
 
     def pairs_of(self, x: Float[Array, "N dim"]) -> Int[np.ndarray, "c 2"]:
@@ -194,15 +201,17 @@ class Contact(AbstractSpheres):
         super().__init__(radii, restitution, friction, pairs)
         self.effort = path_effort(nodes, tolerance)
 
-    def reach(self, x: Float[Array, "N dim"], pairs) -> Float[Array, " c"]:
+    def reach(self, x: Float[Array, "N dim"], pairs: Int[Array | np.ndarray, "c 2"]) -> Float[Array, " c"]:
         """r_i + r_j for the given pairs."""
         radii = one_per_point("radii", self.radii, x)
         return radii[pairs[:, 0]] + radii[pairs[:, 1]]
 
-    def gap(self, space, x):
+    def gap(self, space: AbstractManifold, x: Float[Array, "N dim"]) -> Float[Array, " c"]:
         return self.room(space, x, self.pairs_of(x))
 
-    def room(self, space: AbstractManifold, x: Float[Array, "N dim"], pairs) -> Float[Array, " c"]:
+    def room(
+        self, space: AbstractManifold, x: Float[Array, "N dim"], pairs: Int[Array | np.ndarray, "c 2"]
+    ) -> Float[Array, " c"]:
         """The gaps of the given pairs."""
         reach = self.reach(x, pairs)
         first = x[pairs[:, 0]]
@@ -210,18 +219,25 @@ class Contact(AbstractSpheres):
         distances = jax.vmap(lambda x, y, near: distance_or_far(space, x, y, self.effort, near))(first, second, reach)
         return distances - reach
 
-    def slip(self, space, x, v):
+    def slip(self, space: AbstractManifold, x: Float[Array, "N dim"], v: Float[Array, "N dim"]) -> Float[Array, "c s"]:
         return self.slips(space, x, v, self.pairs_of(x))
 
-    def slips(self, space: AbstractManifold, x: Float[Array, "N dim"], v, pairs) -> Float[Array, "c s"]:
+    def slips(
+        self, space: AbstractManifold, x: Float[Array, "N dim"], v: Points, pairs: Int[Array | np.ndarray, "c 2"]
+    ) -> Float[Array, "c s"]:
         """The slip velocities of the given pairs. If the space needs a boundary-value solve, which may fail for distant
         points, the second point of a pair farther apart than 2(r_i + r_j) is replaced by one near the first."""
-        first, second, *rates = (a[pairs[:, i]] for a in (x, v) for i in (0, 1))
+        first = x[pairs[:, 0]]
+        second = x[pairs[:, 1]]
+        rate_of_first = v[pairs[:, 0]]
+        rate_of_second = v[pairs[:, 1]]
         if is_solved(space):
             reach = self.reach(x, pairs)
             far = jax.lax.stop_gradient(self.room(space, x, pairs) > reach)
             second = jax.vmap(lambda *pair: brought_near(space, *pair))(first, second, far, reach)
-        return jax.vmap(lambda x, y, u, w: slip_of_pair(space, x, y, u, w))(first, second, *rates)
+        return jax.vmap(lambda x, y, u, w: slip_of_pair(space, x, y, u, w))(
+            first, second, rate_of_first, rate_of_second
+        )
 
 
 class Wall(AbstractFrictionalContact):
@@ -272,15 +288,19 @@ class Wall(AbstractFrictionalContact):
         check_arguments("gap", gap, "x")
         if slip is not None:
             check_arguments("slip", slip, "x", "v")
-        self.function, self.sliding = as_pytree(gap), None if slip is None else as_pytree(slip)
+        self.function = as_pytree(gap)
+        self.sliding = None if slip is None else as_pytree(slip)
         self.friction = coefficient(friction)
-        self.restitution, self.elastic = number("restitution", restitution, most=1.0), is_elastic(restitution)
+        self.restitution = number("restitution", restitution, most=1.0)
+        self.elastic = is_elastic(restitution)
 
-    def gap(self, space, x, t):
+    def gap(self, space: AbstractManifold, x: Float[Array, "N dim"], t: Number) -> Float[Array, " c"]:
         return jax.vmap(lambda x: one_number("gap", returned("gap", with_time(self.function, 1), t, x)))(x)
 
-    def slip(self, space, x, v, t):
-        def gap(x):
+    def slip(
+        self, space: AbstractManifold, x: Float[Array, "N dim"], v: Float[Array, "N dim"], t: Number
+    ) -> Float[Array, "c s"]:
+        def gap(x: Float[Array, " dim"]) -> Scalar:
             return one_number("gap", returned("gap", with_time(self.function, 1), t, x))
 
         if self.sliding is None:
@@ -296,11 +316,14 @@ def brought_near(
     return jnp.where(far, x + reach / scale, y)
 
 
-def gaps(contact: AbstractContact, t, space: AbstractManifold, x, which: Array | None = None) -> Float[Array, " c"]:
+def gaps(
+    contact: AbstractContact, t: Number, space: AbstractManifold, x: Seen, which: Array | None = None
+) -> Float[Array, " c"]:
     """The gaps of a contact at time t, or those numbered `which`; x is what the contact acts on, points or poses.
     Raises ValueError if the gap function returns another shape."""
     if isinstance(contact, Contact) and which is not None:
-        return contact.room(space, x, jnp.asarray(contact.pairs_of(x))[which])
+        points = cast(Points, x)
+        return contact.room(space, points, jnp.asarray(contact.pairs_of(points))[which])
     name = type(contact).__name__
     value = returned(f"gap of {name}", with_time(contact.gap, 2), t, space, x)
     if jnp.ndim(value) != 1:
@@ -321,18 +344,31 @@ def friction_of(contact: AbstractContact) -> Array | None:
 def sizes(contacts: list[AbstractContact], space: AbstractManifold, seen: list) -> list[int]:
     """The number of gaps of each contact; `seen` holds what each contact acts on, points or poses."""
 
-    def size(e, x):
+    def size(e: AbstractContact, x: Seen) -> int:
         return jax.eval_shape(lambda x: gaps(e, jnp.zeros(()), space, x), x).size
 
     return [len(e.pairs_of(x)) if isinstance(e, Contact) else size(e, x) for e, x in zip(contacts, seen, strict=True)]
 
 
-def gaps_of(contacts: list[AbstractContact], t, space, seen: list, which: Int[Array, " K"] | None = None):
+def gaps_of(
+    contacts: list[AbstractContact],
+    t: Scalar,
+    space: AbstractManifold,
+    seen: list,
+    which: Int[Array, " K"] | None = None,
+) -> Float[Array, " c"]:
     """The gaps [c] of several contacts, concatenated, or those numbered `which`."""
     return _in_a_row(gaps, (), contacts, t, space, [(x,) for x in seen], which)
 
 
-def slips_of(contacts: list[AbstractContact], t, space, seen: list, rates: list, which: Int[Array, " K"] | None = None):
+def slips_of(
+    contacts: list[AbstractContact],
+    t: Scalar,
+    space: AbstractManifold,
+    seen: list,
+    rates: list,
+    which: Int[Array, " K"] | None = None,
+) -> Float[Array, "c s"]:
     """The slip velocities [c, s] of several contacts, concatenated and padded with zeros to the largest s, or those
     numbered `which`."""
     wide = [
@@ -341,64 +377,95 @@ def slips_of(contacts: list[AbstractContact], t, space, seen: list, rates: list,
     ]
     widest = max(wide, default=0)
 
-    def widened(contact, *args):
+    def widened(contact: AbstractContact, *args: Any) -> Float[Array, "c s"]:
         value = slips(contact, *args)
         return jnp.pad(value, ((0, 0), (0, widest - value.shape[1])))
 
     return _in_a_row(widened, (widest,), contacts, t, space, list(zip(seen, rates, strict=True)), which)
 
 
-def _in_a_row(measure, shape, contacts, t, space, seen, which):
+def _in_a_row(
+    measure: Callable,
+    shape: tuple[int, ...],
+    contacts: list[AbstractContact],
+    t: Scalar,
+    space: AbstractManifold,
+    seen: list[tuple[Any, ...]],
+    which: Int[Array, " K"] | None,
+) -> Float[Array, "c ..."]:
     sized = sizes(contacts, space, [x for x, *_ in seen])
     if which is None or which.size == sum(sized):
         each = [measure(e, t, space, *x) for e, x in zip(contacts, seen, strict=True)]
         return jnp.concatenate([jnp.zeros((0, *shape), jnp.result_type(t)), *each])
-    value, start = jnp.zeros((which.size, *shape), jnp.result_type(t)), 0
+    value = jnp.zeros((which.size, *shape), jnp.result_type(t))
+    start = 0
     for contact, x, size in zip(contacts, seen, sized, strict=True):
-        here = ((which >= start) & (which < start + size)).reshape(-1, *[1] * len(shape))
-        value = jnp.where(here, measure(contact, t, space, *x, jnp.clip(which - start, 0, size - 1)), value)
+        is_of_contact = (which >= start) & (which < start + size)
+        here = is_of_contact.reshape(-1, *[1] * len(shape))
+        measured = measure(contact, t, space, *x, jnp.clip(which - start, 0, size - 1))
+        value = jnp.where(here, measured, value)
         start += size
     return value
 
 
-def slips(contact: AbstractContact, t, space, x, v, which: Array | None = None) -> Float[Array, "c s"]:
+def slips(
+    contact: AbstractContact, t: Scalar, space: AbstractManifold, x: Seen, v: Seen, which: Array | None = None
+) -> Float[Array, "c s"]:
     """The slip velocities [c, s] of a contact, or those numbered `which`; s = 0 without friction. Raises ValueError if
     the method `slip` returns another shape."""
     size = sizes([contact], space, [x])[0]
     if friction_of(contact) is None:
         return jnp.zeros((size if which is None else which.size, 0), jnp.result_type(t))
     if isinstance(contact, Contact) and which is not None:
-        return contact.slips(space, x, v, jnp.asarray(contact.pairs_of(x))[which])
-    value = returned(f"slip of {type(contact).__name__}", with_time(contact.slip, 3), t, space, x, v)
+        points = cast(Points, x)
+        return contact.slips(space, points, cast(Points, v), jnp.asarray(contact.pairs_of(points))[which])
+    slip = cast(AbstractFrictionalContact, contact).slip
+    value = returned(f"slip of {type(contact).__name__}", with_time(slip, 3), t, space, x, v)
     if jnp.ndim(value) != 2 or len(value) != size:
         raise ValueError(f"slip of {type(contact).__name__} must return shape [{size}, s], got {jnp.shape(value)}")
     return value if which is None else value[which]
 
 
-def restitutions_of(contacts: list[AbstractContact], space, seen: list, dtype, which: Int[Array, " K"] | None = None):
+def restitutions_of(
+    contacts: list[AbstractContact],
+    space: AbstractManifold,
+    seen: list,
+    dtype: np.dtype,
+    which: Int[Array, " K"] | None = None,
+) -> Float[Array, " c"]:
     """The coefficients of restitution [c] of all gaps, or those numbered `which`."""
     return _one_per_gap([e.restitution for e in contacts], sizes(contacts, space, seen), dtype, which)
 
 
-def frictions_of(contacts: list[AbstractContact], space, seen: list, dtype, which: Int[Array, " K"] | None = None):
+def frictions_of(
+    contacts: list[AbstractContact],
+    space: AbstractManifold,
+    seen: list,
+    dtype: np.dtype,
+    which: Int[Array, " K"] | None = None,
+) -> Float[Array, " c"]:
     """The coefficients of friction [c] of all gaps, or those numbered `which`."""
     values = [0.0 if friction_of(e) is None else friction_of(e) for e in contacts]
     return _one_per_gap(values, sizes(contacts, space, seen), dtype, which)
 
 
-def _one_per_gap(values, sized, dtype, which):
+def _one_per_gap(values: list, sized: list[int], dtype: np.dtype, which: Int[Array, " K"] | None) -> Float[Array, " c"]:
     each = [jnp.broadcast_to(jnp.asarray(a, dtype), n) for a, n in zip(values, sized, strict=True)]
     return picked(jnp.concatenate([jnp.zeros(0, dtype), *each]), which)
 
 
-def neighbours_of(contacts: list[AbstractContact], t, space, seen: list, points: int) -> Neighbours | None:
+def neighbours_of(
+    contacts: list[AbstractContact], t: Scalar, space: AbstractManifold, seen: list, points: int
+) -> Neighbours | None:
     """The contacts that must be watched: of hard spheres with more than 8 pairs per point the nearest pairs, and all
     contacts of other elements. None if no element has so many pairs."""
-    most, lists, start = LISTED_PER_POINT * points, [], 0
+    most = LISTED_PER_POINT * points
     sized = sizes(contacts, space, seen)
     many = [isinstance(e, Contact) and n > most for e, n in zip(contacts, sized, strict=True)]
     if not any(many):
         return None
+    lists = []
+    start = 0
     for contact, x, size, listed in zip(contacts, seen, sized, many, strict=True):
         everything = Neighbours(jnp.arange(size), jnp.asarray(jnp.inf, jnp.result_type(t)))
         near = nearest(gaps(contact, t, space, x), most) if listed else everything
@@ -407,13 +474,13 @@ def neighbours_of(contacts: list[AbstractContact], t, space, seen: list, points:
     return Neighbours(jnp.concatenate([a.which for a in lists]), jnp.min(jnp.stack([a.room for a in lists])))
 
 
-def is_elastic(restitution) -> bool:
+def is_elastic(restitution: Each) -> bool:
     """Whether the coefficients of restitution are known to be 1. Then nothing comes to rest, and a smaller program
     without resting contacts is compiled."""
     return not isinstance(restitution, Tracer) and bool(np.all(np.asarray(restitution) == 1))
 
 
-def coefficient(friction) -> Array | None:
+def coefficient(friction: Each) -> Array | None:
     """A coefficient of friction as an array; None if it is known to be 0. Then a smaller program without friction cones
     is compiled. Raises ValueError if it is negative."""
     # Test the argument itself: inside jit its conversion to an array is traced even if it is a constant.
@@ -421,25 +488,25 @@ def coefficient(friction) -> Array | None:
     return None if nothing else number("friction", friction)
 
 
-def check_contacts(space: AbstractManifold, contacts: list[AbstractContact], t, seen: list) -> None:
+def check_contacts(space: AbstractManifold, contacts: list[AbstractContact], t: Number, seen: list) -> None:
     """Raises ValueError if spheres do not fit into the space, if a contact is violated, or if a gap is not finite, or
     zero without a gradient; `seen` holds what each contact acts on, points or poses."""
     for contact, x in zip(contacts, seen, strict=True):
-        name, label = type(contact).__name__, lambda i, contact=contact, x=x: _label(contact, x, i)
+        name = type(contact).__name__
         values, change, reach = map(np.asarray, _at_start(contact, t, space, x))
         if isinstance(contact, Contact):
             most = diameter(space)
             if reach.max() >= most:
                 raise ValueError(
-                    f"radii {label(int(np.argmax(reach)))} add up to {reach.max():.6g}, but no two points of this "
-                    f"space are further apart than {most:.6g}: make them smaller"
+                    f"radii {_label(contact, x, int(np.argmax(reach)))} add up to {reach.max():.6g}, but no two points "
+                    f"of this space are further apart than {most:.6g}: make them smaller"
                 )
 
-        def largest(x):
+        def largest(x: Any) -> float:
             return max(np.abs(np.asarray(leaf)).max() for leaf in jax.tree.leaves(x))
 
         for i in np.flatnonzero(~np.isfinite(values + change)):
-            raise ValueError(f"the gap of {name} {label(i)} or its gradient is not finite at q0")
+            raise ValueError(f"the gap of {name} {_label(contact, x, i)} or its gradient is not finite at q0")
         touching = np.flatnonzero(values <= 0)  # Only these need gradients.
         if not touching.size:
             continue
@@ -448,17 +515,23 @@ def check_contacts(space: AbstractManifold, contacts: list[AbstractContact], t, 
             size = largest(back(jnp.asarray(np.arange(len(values)) == i, values.dtype))[0])
             if values[i] < -(np.finfo(values.dtype).eps ** 0.5) * size * (1 + largest(x)):
                 room = f"they overlap by {-values[i]:.6g}; start from gaps ≥ 0"
-                raise ValueError(f"q0 violates {name} {label(i)}: {room}")
+                raise ValueError(f"q0 violates {name} {_label(contact, x, i)}: {room}")
             if size == 0:
-                raise ValueError(f"the gap of {name} {label(i)} is zero at q0 and has no gradient there")
+                raise ValueError(f"the gap of {name} {_label(contact, x, i)} is zero at q0 and has no gradient there")
 
 
 @jit
-def _at_start(contact, t, space, x):
+def _at_start(
+    contact: AbstractContact, t: Scalar, space: AbstractManifold, x: Seen
+) -> tuple[Float[Array, " c"], Float[Array, " c"], Float[Array, "..."]]:
     """(gaps, their derivative along 1 + |x|, which is not finite if a gradient is not, and r_i + r_j of spheres)."""
-    given = (x,), (jax.tree.map(lambda x: 1 + jnp.abs(x), x),)
-    reach = contact.reach(x, contact.pairs_of(x)) if isinstance(contact, Contact) else jnp.zeros(0)
-    return *jax.jvp(lambda x: gaps(contact, t, space, x), *given), reach
+    way = jax.tree.map(lambda x: 1 + jnp.abs(x), x)
+    values, change = jax.jvp(lambda x: gaps(contact, t, space, x), (x,), (way,))
+    reach = jnp.zeros(0)
+    if isinstance(contact, Contact):
+        points = cast(Points, x)
+        reach = contact.reach(points, contact.pairs_of(points))
+    return values, change, reach
 
 
 def diameter(space: AbstractManifold) -> float:
@@ -468,5 +541,8 @@ def diameter(space: AbstractManifold) -> float:
     return np.pi if curvature_of(space) > 0 else np.inf
 
 
-def _label(contact, x, i):
-    return f"between points {tuple(contact.pairs_of(x)[i].tolist())}" if isinstance(contact, Contact) else f"number {i}"
+def _label(contact: AbstractContact, x: Seen, i: int | np.integer) -> str:
+    if not isinstance(contact, Contact):
+        return f"number {i}"
+    pair = contact.pairs_of(cast(Points, x))[i]
+    return f"between points {tuple(pair.tolist())}"

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import wraps
 from inspect import signature
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -13,7 +13,7 @@ import numpy as np
 from geodyn._engine.jit import as_pytree
 from geodyn._foundations.checks import check_arguments, floats, returned
 from geodyn._foundations.gate import checked
-from geodyn._foundations.typing import Array, Count, Each, Float, Number, Numbers, Row, Rows
+from geodyn._foundations.typing import Array, Count, Each, Float, Number, Numbers, Row, Rows, Scalar
 from geodyn._geometry.geodesics.geodesic import squared_distance
 from geodyn._geometry.geodesics.relaxation import Effort
 from geodyn._geometry.manifold.manifold import AbstractManifold
@@ -31,19 +31,19 @@ from geodyn._mechanics.elements.abstract import (
 TAKES_NO_MASSES = "Gravity(strength=9.81, *, axis=-1) takes no masses: it sees those of its system"
 
 
-def _without_masses(init):
+def _without_masses(init: Callable) -> Callable:
     """Decorator of the constructor of `Gravity`: for other arguments, such as the masses that earlier versions took,
     the error says how to write the call."""
 
     @wraps(init)
-    def checked(*args, **kwargs):
+    def call(*args: Any, **kwargs: Any) -> None:
         try:
             signature(init).bind(*args, **kwargs)
         except TypeError as error:
             raise ValueError(f"{TAKES_NO_MASSES}; got other arguments ({error})") from None
         init(*args, **kwargs)
 
-    return checked
+    return call
 
 
 class Gravity(AbstractPotential):
@@ -75,13 +75,14 @@ class Gravity(AbstractPotential):
     @_without_masses
     @checked
     def __init__(self, strength: Numbers = 9.81, *, axis: int = -1):
-        self.strength, self.axis = floats("strength", strength), axis
+        self.strength = floats("strength", strength)
+        self.axis = axis
         if self.strength.ndim:
             raise ValueError(f"strength must be one number, got shape {self.strength.shape}: {TAKES_NO_MASSES}")
         if isinstance(axis, bool) or not isinstance(axis, int | np.integer):
             raise ValueError(f"axis must be the number of a coordinate, got {axis!r}")
 
-    def energy(self, space, x, masses):
+    def energy(self, space: AbstractManifold, x: Float[Array, "N dim"], masses: Float[Array, " N"]) -> Scalar:
         if not -x.shape[1] <= self.axis < x.shape[1]:
             raise ValueError(f"axis must be one of the coordinates 0 to {x.shape[1] - 1}, got {self.axis}")
         return self.strength.astype(x.dtype) * jnp.dot(masses.astype(x.dtype), x[:, self.axis])
@@ -122,11 +123,15 @@ class PointLoad(AbstractPotential):
         self.force = as_pytree(force) if callable(force) else floats("force", force)
         self.per_mass = per_mass
 
-    def energy(self, space, x, t, masses):
-        force = (returned("force", self.force, t) if callable(self.force) else self.force).astype(x.dtype)
+    def energy(
+        self, space: AbstractManifold, x: Float[Array, "N dim"], t: Scalar, masses: Float[Array, " N"]
+    ) -> Scalar:
+        given = returned("force", self.force, t) if callable(self.force) else self.force
+        force = given.astype(x.dtype)
         if force.shape != x.shape:
             raise ValueError(f"force must have the shape of the points, {x.shape}; got {force.shape}")
-        return -jnp.sum((masses.astype(x.dtype)[:, None] if self.per_mass else 1) * force * x)
+        factor = masses.astype(x.dtype)[:, None] if self.per_mass else 1
+        return -jnp.sum(factor * force * x)
 
 
 class Kepler(AbstractPotential):
@@ -175,10 +180,12 @@ class Kepler(AbstractPotential):
         nodes: Count | None = None,
         tolerance: Number = 0.0,
     ):
-        self.strength, self.centre = floats("strength", strength), _place(centre)
-        self.per_mass, self.effort = per_mass, path_effort(nodes, tolerance)
+        self.strength = floats("strength", strength)
+        self.centre = _place(centre)
+        self.per_mass = per_mass
+        self.effort = path_effort(nodes, tolerance)
 
-    def energy(self, space, x, masses):
+    def energy(self, space: AbstractManifold, x: Float[Array, "N dim"], masses: Float[Array, " N"]) -> Scalar:
         cosines, squared_sines = _from_centre(space, x, self.centre, self.effort)
         strength = _of_masses("strength", self.strength, x, masses, self.per_mass)
         return -jnp.dot(strength, cosines / jnp.sqrt(squared_sines))
@@ -231,10 +238,12 @@ class Harmonic(AbstractPotential):
         nodes: Count | None = None,
         tolerance: Number = 0.0,
     ):
-        self.stiffness, self.centre = number("stiffness", stiffness), _place(centre)
-        self.per_mass, self.effort = per_mass, path_effort(nodes, tolerance)
+        self.stiffness = number("stiffness", stiffness)
+        self.centre = _place(centre)
+        self.per_mass = per_mass
+        self.effort = path_effort(nodes, tolerance)
 
-    def energy(self, space, x, masses):
+    def energy(self, space: AbstractManifold, x: Float[Array, "N dim"], masses: Float[Array, " N"]) -> Scalar:
         cosines, squared_sines = _from_centre(space, x, self.centre, self.effort)
         stiffness = _of_masses("stiffness", self.stiffness, x, masses, self.per_mass)
         return 0.5 * jnp.dot(stiffness, squared_sines / cosines**2)
@@ -265,16 +274,18 @@ class Drag(AbstractDissipation):
     def __init__(self, coefficient: Each):
         self.coefficient = number("coefficient", coefficient)
 
-    def rayleigh(self, space, x, v):
+    def rayleigh(self, space: AbstractManifold, x: Float[Array, "N dim"], v: Float[Array, "N dim"]) -> Scalar:
         squares = jax.vmap(lambda x, v: v @ space.metric(x) @ v)(x, v)
         return 0.5 * jnp.dot(one_per_point("coefficient", self.coefficient, x), squares)
 
 
-def _place(centre) -> Float[Array, " dim"]:
+def _place(centre: Row) -> Float[Array, " dim"]:
     return floats("centre", centre, "the coordinates of a point")
 
 
-def _of_masses(name, value, x, masses, per_mass: bool) -> Float[Array, " N"]:
+def _of_masses(
+    name: str, value: Float[Array, "..."], x: Float[Array, "N dim"], masses: Float[Array, " N"], per_mass: bool
+) -> Float[Array, " N"]:
     """`value` for each point [N], times the mass of the point if it is given per unit mass."""
     return one_per_point(name, value, x) * (masses.astype(x.dtype) if per_mass else 1)
 

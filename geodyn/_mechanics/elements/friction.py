@@ -15,7 +15,9 @@ from geodyn._integrators.contract.system import AbstractSystem
 from geodyn._integrators.impacts.coulomb import frame
 
 
-def tangential(space: AbstractManifold, x: Float[Array, " n"], covector, u) -> Float[Array, " s"]:
+def tangential(
+    space: AbstractManifold, x: Float[Array, " n"], covector: Float[Array, " n"], u: Float[Array, " n"]
+) -> Float[Array, " s"]:
     """The components, in an orthonormal frame, of the projection of the vector u at x onto the kernel of a covector,
     times the norm of the covector. Let the covector be the gradient of a gap: then the multiplier j of the gap and the
     multiplier −f of the slip are forces of magnitude j|covector| and f|covector|, and their ratio is f/j even if the
@@ -30,21 +32,27 @@ def tangential(space: AbstractManifold, x: Float[Array, " n"], covector, u) -> F
     return size * (w - mirror * (2 * jnp.dot(mirror, w) / jnp.sum(mirror**2)))[1:]
 
 
-def transported(space: AbstractManifold, x: Float[Array, " n"], y: Float[Array, " n"], u: Float[Array, " n"]):
+def transported(
+    space: AbstractManifold, x: Float[Array, " n"], y: Float[Array, " n"], u: Float[Array, " n"]
+) -> Float[Array, " n"]:
     """The vector u at x, transported along the geodesic to y: minus its image under the geodesic reflection in the
     midpoint (pole ladder: Lorenzi & Pennec, J. Math. Imaging Vis. 50 (2014) 5). Exact in symmetric spaces."""
     middle = jax.lax.stop_gradient(exp(space, x, log(space, x, y) / 2))
     return -jax.jvp(lambda x: exp(space, middle, -log(space, middle, x)), (x,), (u,))[1]
 
 
-def slip_of_pair(space: AbstractManifold, x, y, u, w) -> Float[Array, " s"]:
+def slip_of_pair(
+    space: AbstractManifold, x: Float[Array, " n"], y: Float[Array, " n"], u: Float[Array, " n"], w: Float[Array, " n"]
+) -> Float[Array, " s"]:
     """The slip of two spheres without spin, with centres x and y and velocities u and w: the velocity of the second
     relative to the first, orthogonal to the geodesic between them."""
     outward = jax.grad(lambda y: distance(space, x, y))(y)
     return tangential(space, y, outward, w - transported(space, x, y, u))
 
 
-def slip_on_wall(gap: Callable, space: AbstractManifold, x, u) -> Float[Array, " s"]:
+def slip_on_wall(
+    gap: Callable, space: AbstractManifold, x: Float[Array, " n"], u: Float[Array, " n"]
+) -> Float[Array, " s"]:
     """The slip of a point at x with velocity u on the wall gap(x) = 0."""
     return tangential(space, x, jax.grad(gap)(x), u)
 
@@ -91,7 +99,8 @@ def painleve_number(
             "painleve_number: system must have contacts, such as gd.Wall(gap, friction=0.3); this "
             f"{type(system).__name__} has none"
         )
-    q, v = (jnp.asarray(x, float).reshape(-1) for x in (q, v))
+    q = jnp.asarray(q, float).reshape(-1)
+    v = jnp.asarray(v, float).reshape(-1)
     t = jnp.asarray(t, q.dtype)
     at = frame(system, jnp.arange(system.contacts.gap(t, q).size), t, q, system.momentum(t, q, v))
     own = jnp.einsum("kikj->kij", at.matrix)

@@ -1,9 +1,12 @@
 """Elements of a body that is part of a larger one: its points are the points start … stop − 1 of the larger body."""
 
+from typing import cast
+
 import equinox as eqx
 
 from geodyn._engine.jit import with_time
-from geodyn._foundations.typing import Array
+from geodyn._foundations.typing import Array, Float, Number, Scalar
+from geodyn._geometry.manifold.manifold import AbstractManifold
 from geodyn._mechanics.elements.abstract import (
     AbstractConstraint,
     AbstractDissipation,
@@ -24,7 +27,9 @@ class PotentialOn(AbstractPotential):
     start: int = eqx.field(static=True)
     stop: int = eqx.field(static=True)
 
-    def energy(self, space, x, t, masses):
+    def energy(
+        self, space: AbstractManifold, x: Float[Array, "N dim"], t: Scalar, masses: Float[Array, " N"]
+    ) -> Scalar:
         part = slice(self.start, self.stop)
         return with_time(asking(self.element.energy, masses[part]), 2)(t, space, x[part])
 
@@ -36,7 +41,14 @@ class DissipationOn(AbstractDissipation):
     start: int = eqx.field(static=True)
     stop: int = eqx.field(static=True)
 
-    def rayleigh(self, space, x, v, t, masses):
+    def rayleigh(
+        self,
+        space: AbstractManifold,
+        x: Float[Array, "N dim"],
+        v: Float[Array, "N dim"],
+        t: Scalar,
+        masses: Float[Array, " N"],
+    ) -> Scalar:
         part = slice(self.start, self.stop)
         return with_time(asking(self.element.rayleigh, masses[part]), 3)(t, space, x[part], v[part])
 
@@ -49,7 +61,14 @@ class FrictionOn(AbstractFriction):
     stop: int = eqx.field(static=True)
     strength: Array
 
-    def slip(self, space, x, v, t, masses):
+    def slip(
+        self,
+        space: AbstractManifold,
+        x: Float[Array, "N dim"],
+        v: Float[Array, "N dim"],
+        t: Scalar,
+        masses: Float[Array, " N"],
+    ) -> Float[Array, "c d"]:
         part = slice(self.start, self.stop)
         return with_time(asking(self.element.slip, masses[part]), 3)(t, space, x[part], v[part])
 
@@ -63,7 +82,9 @@ class PlasticityOn(AbstractPlasticity):
     stiffness: Array
     yield_force: Array
 
-    def strain(self, space, x, t, masses):
+    def strain(
+        self, space: AbstractManifold, x: Float[Array, "N dim"], t: Scalar, masses: Float[Array, " N"]
+    ) -> Float[Array, " c"]:
         part = slice(self.start, self.stop)
         return with_time(asking(self.element.strain, masses[part]), 2)(t, space, x[part])
 
@@ -76,7 +97,9 @@ class ConstraintOn(AbstractConstraint):
     stop: int = eqx.field(static=True)
     size: int = eqx.field(static=True)
 
-    def residual(self, space, x, t, masses):
+    def residual(
+        self, space: AbstractManifold, x: Float[Array, "N dim"], t: Scalar, masses: Float[Array, " N"]
+    ) -> Float[Array, " size"]:
         part = slice(self.start, self.stop)
         return with_time(asking(self.element.residual, masses[part]), 2)(t, space, x[part])
 
@@ -89,7 +112,14 @@ class PfaffianOn(AbstractPfaffian):
     stop: int = eqx.field(static=True)
     size: int = eqx.field(static=True)
 
-    def rate(self, space, x, v, t, masses):
+    def rate(
+        self,
+        space: AbstractManifold,
+        x: Float[Array, "N dim"],
+        v: Float[Array, "N dim"],
+        t: Scalar,
+        masses: Float[Array, " N"],
+    ) -> Float[Array, " size"]:
         part = slice(self.start, self.stop)
         return with_time(asking(self.element.rate, masses[part]), 3)(t, space, x[part], v[part])
 
@@ -103,45 +133,72 @@ class ContactOn(AbstractFrictionalContact):
     restitution: Array
     friction: Array | None
 
-    def gap(self, space, x, t):
+    def gap(self, space: AbstractManifold, x: Float[Array, "N dim"], t: Number) -> Float[Array, " c"]:
         return with_time(self.element.gap, 2)(t, space, x[self.start : self.stop])
 
-    def slip(self, space, x, v, t):
+    def slip(
+        self, space: AbstractManifold, x: Float[Array, "N dim"], v: Float[Array, "N dim"], t: Number
+    ) -> Float[Array, "c s"]:
         part = slice(self.start, self.stop)
-        return with_time(self.element.slip, 3)(t, space, x[part], v[part])
+        slip = cast(AbstractFrictionalContact, self.element).slip  # Others have no friction and are not asked.
+        return with_time(slip, 3)(t, space, x[part], v[part])
 
 
+Element = (
+    AbstractPotential
+    | AbstractDissipation
+    | AbstractFriction
+    | AbstractPlasticity
+    | AbstractConstraint
+    | AbstractPfaffian
+    | AbstractContact
+)
 Part = PotentialOn | DissipationOn | FrictionOn | PlasticityOn | ConstraintOn | PfaffianOn | ContactOn
 
 
-def placed(element, start: int, stop: int) -> Part:
+def placed(element: Element, start: int, stop: int) -> Part:
     """The element of a body as an element of the larger body, in which its points are start … stop − 1."""
-    if isinstance(element, AbstractConstraint | AbstractPfaffian):
-        part = ConstraintOn if isinstance(element, AbstractConstraint) else PfaffianOn
-        return part(element, start, stop, element.size)
+    if isinstance(element, AbstractConstraint):
+        return ConstraintOn(element=element, start=start, stop=stop, size=element.size)
+    if isinstance(element, AbstractPfaffian):
+        return PfaffianOn(element=element, start=start, stop=stop, size=element.size)
     if isinstance(element, AbstractContact):
-        law = element.restitution, friction_of(element)
-        return ContactOn(element, start, stop, *law, elastic=element.elastic)
+        return ContactOn(
+            element=element,
+            start=start,
+            stop=stop,
+            restitution=element.restitution,
+            friction=friction_of(element),
+            elastic=element.elastic,
+        )
     if isinstance(element, AbstractFriction):
-        return FrictionOn(element, start, stop, element.strength)
+        return FrictionOn(element=element, start=start, stop=stop, strength=element.strength)
     if isinstance(element, AbstractPlasticity):
-        return PlasticityOn(element, start, stop, element.stiffness, element.yield_force)
-    return (PotentialOn if isinstance(element, AbstractPotential) else DissipationOn)(element, start, stop)
+        return PlasticityOn(
+            element=element,
+            start=start,
+            stop=stop,
+            stiffness=element.stiffness,
+            yield_force=element.yield_force,
+        )
+    if isinstance(element, AbstractPotential):
+        return PotentialOn(element, start, stop)
+    return DissipationOn(element, start, stop)
 
 
-def kind(element) -> str:
+def kind(element: Element) -> str:
     """The name of the class of an element, also of one that is wrapped as part of a larger body."""
     return kind(element.element) if isinstance(element, Part) else type(element).__name__
 
 
-def joined(element) -> Tuples:
+def joined(element: Element) -> Tuples:
     """The point indices of each edge, triangle, … of an element; empty for an element without such a list."""
     if isinstance(element, Part):
         return tuple(tuple(element.start + i for i in points) for points in joined(element.element))
     return getattr(element, "points", ())
 
 
-def coupled(element) -> Tuples | None:
+def coupled(element: Element) -> Tuples | None:
     """The sets of points that are coupled by the terms of an element; terms of a single point need not be listed.
     None if the element does not declare `points`, so that it may couple all of them."""
     if isinstance(element, Part):

@@ -264,7 +264,10 @@ def _bend_by_edges(space: AbstractConstantCurvature, x: Point, y: Point, z: Poin
 def _bend_by_tangents(space: AbstractManifold, x: Point, y: Point, z: Point) -> tuple[Scalar, Scalar]:
     """cos² and sin² of half the angle at y in any metric, from the initial directions of the geodesics to x and z."""
     metric = space.metric(y)
-    u, w = (v / norm(space, y, v) for v in (log(space, y, x), log(space, y, z)))
+    to_x = log(space, y, x)
+    to_z = log(space, y, z)
+    u = to_x / norm(space, y, to_x)
+    w = to_z / norm(space, y, to_z)
     squared_cosine = (u + w) @ metric @ (u + w) / 4
     squared_sine = (u - w) @ metric @ (u - w) / 4
     return squared_cosine, squared_sine

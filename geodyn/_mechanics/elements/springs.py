@@ -9,8 +9,9 @@ import jax.numpy as jnp
 from geodyn._engine.jit import as_pytree
 from geodyn._foundations.checks import check_arguments, floats, returned
 from geodyn._foundations.gate import checked
-from geodyn._foundations.typing import Array, Count, Each, Float, Index, Indices, Number, Row
+from geodyn._foundations.typing import Array, Count, Each, Float, Index, Indices, Number, Row, Scalar
 from geodyn._geometry.geodesics.relaxation import Effort
+from geodyn._geometry.manifold.manifold import AbstractManifold
 from geodyn._mechanics.elements.abstract import (
     AbstractConstraint,
     AbstractPotential,
@@ -60,7 +61,7 @@ class Spring(AbstractPotential):
         self.stiffness = one_each("stiffness", stiffness, self.points)
         self.length = one_each("length", length, self.points)
 
-    def energy(self, space, x):
+    def energy(self, space: AbstractManifold, x: Float[Array, "N dim"]) -> Scalar:
         stretch = distances(space, x, self.points, self.effort) - self.length.astype(x.dtype)
         return 0.5 * jnp.dot(self.stiffness.astype(x.dtype), stretch**2)
 
@@ -104,7 +105,7 @@ class Rod(AbstractConstraint):
         self.length = one_each("length", length, self.points, positive=True)
         self.size = len(self.points)
 
-    def residual(self, space, x):
+    def residual(self, space: AbstractManifold, x: Float[Array, "N dim"]) -> Float[Array, " size"]:
         return distances(space, x, self.points, self.effort) - self.length.astype(x.dtype)
 
 
@@ -140,10 +141,11 @@ class Driven(AbstractConstraint):
     @checked
     def __init__(self, index: Index, motion: Callable):
         check_arguments("motion", motion, "t", named=())
-        self.points, self.motion = index_tuples("index", [(index,)], 1), as_pytree(motion)
+        self.points = index_tuples("index", [(index,)], 1)
+        self.motion = as_pytree(motion)
         self.size = jax.eval_shape(motion, jax.ShapeDtypeStruct((), jnp.result_type(float))).size
 
-    def residual(self, space, x, t):
+    def residual(self, space: AbstractManifold, x: Float[Array, "N dim"], t: Scalar) -> Float[Array, " size"]:
         position = returned("motion", self.motion, t).astype(x.dtype)
         if position.shape != (space.dim,):
             raise ValueError(f"motion must return shape ({space.dim},), the coordinates; got {position.shape}")
@@ -178,10 +180,11 @@ class Pin(AbstractConstraint):
 
     @checked
     def __init__(self, index: Index, position: Row):
-        self.points, self.position = index_tuples("index", [(index,)], 1), floats("position", position)
+        self.points = index_tuples("index", [(index,)], 1)
+        self.position = floats("position", position)
         self.size = self.position.size
 
-    def residual(self, space, x):
+    def residual(self, space: AbstractManifold, x: Float[Array, "N dim"]) -> Float[Array, " size"]:
         if self.position.shape != (space.dim,):
             raise ValueError(f"position must have shape ({space.dim},), the coordinates; got {self.position.shape}")
         return x[self.points[0][0]] - self.position.astype(x.dtype)

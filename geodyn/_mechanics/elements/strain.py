@@ -46,7 +46,7 @@ def strain(
     Source:
         Marsden & Hughes, *Mathematical Foundations of Elasticity* (1983), section 1.3.
     """
-    return _strain(space, *_checked(space, before, after, cells), nodes)
+    return _strain(space, *_points_and_corners(space, before, after, cells), nodes)
 
 
 @checked
@@ -79,13 +79,16 @@ def stretches(
     Source:
         Marsden & Hughes, *Mathematical Foundations of Elasticity* (1983), section 1.3.
     """
-    found = _strain(space, *_checked(space, before, after, cells), nodes)
+    found = _strain(space, *_points_and_corners(space, before, after, cells), nodes)
     return jnp.sqrt(1 + 2 * jnp.linalg.eigvalsh(found))
 
 
-def _checked(space: AbstractManifold, before, after, cells) -> tuple[Array, Array, Int[np.ndarray, "C s"]]:
+def _points_and_corners(
+    space: AbstractManifold, before: Numbers, after: Numbers, cells: Indices
+) -> tuple[Array, Array, Int[np.ndarray, "C s"]]:
     """The points and the cells as arrays; ValueError unless they fit."""
-    before, after = floats("before", before), floats("after", after)
+    before = floats("before", before)
+    after = floats("after", after)
     if before.ndim != 2 or before.shape[1] != space.dim or after.shape != before.shape:
         raise ValueError(
             f"before and after must have the same shape (N, {space.dim}), points of the space in two states; got "
@@ -100,12 +103,19 @@ def _checked(space: AbstractManifold, before, after, cells) -> tuple[Array, Arra
 
 
 @jit
-def _strain(space: AbstractManifold, before, after, cells, nodes: int) -> Float[Array, "C k k"]:
+def _strain(
+    space: AbstractManifold,
+    before: Float[Array, "N n"],
+    after: Float[Array, "N n"],
+    cells: Int[Array, "C s"],
+    nodes: int,
+) -> Float[Array, "C k k"]:
     def of_one(corners: Int[Array, " s"]) -> Float[Array, "k k"]:
-        was, now = (_gram(space, points[corners], nodes) for points in (before, after))
+        was = _gram(space, before[corners], nodes)
+        now = _gram(space, after[corners], nodes)
         root = cholesky(was)
 
-        def reduced(columns):
+        def reduced(columns: Float[Array, "k k"]) -> Float[Array, "k k"]:
             return jax.vmap(lambda column: solve(root, column), -1, -1)(columns)
 
         return (reduced(reduced(now).T) - jnp.eye(len(was), dtype=was.dtype)) / 2
@@ -115,7 +125,12 @@ def _strain(space: AbstractManifold, before, after, cells, nodes: int) -> Float[
 
 def _gram(space: AbstractManifold, corners: Float[Array, "s n"], nodes: int) -> Float[Array, "k k"]:
     """The inner products of the edges from the first corner, by the law of cosines."""
-    first, others = corners[0], corners[1:]
-    from_first = jax.vmap(lambda y: squared_distance(space, first, y, nodes=nodes))(others)
-    across = jax.vmap(lambda y: jax.vmap(lambda z: squared_distance(space, y, z, nodes=nodes))(others))(others)
+    first = corners[0]
+    others = corners[1:]
+
+    def to_others(y: Float[Array, " n"]) -> Float[Array, " k"]:
+        return jax.vmap(lambda z: squared_distance(space, y, z, nodes=nodes))(others)
+
+    from_first = to_others(first)
+    across = jax.vmap(to_others)(others)
     return (from_first[:, None] + from_first[None] - across) / 2

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Count, Each, Float, Indices, Number
 from geodyn._geometry.geodesics.relaxation import Effort
+from geodyn._geometry.manifold.manifold import AbstractManifold
 from geodyn._mechanics.elements.abstract import (
     AbstractFriction,
     AbstractPlasticity,
@@ -52,7 +53,9 @@ class DryFriction(AbstractFriction):
     def __init__(self, strength: Each):
         self.strength = number("strength", strength)
 
-    def slip(self, space, x, v):
+    def slip(
+        self, space: AbstractManifold, x: Float[Array, "N dim"], v: Float[Array, "N dim"]
+    ) -> Float[Array, "N dim"]:
         one_per_point("strength", self.strength, x)
         return jax.vmap(lambda x, v: jnp.linalg.cholesky(space.metric(x)).T @ v)(x, v)
 
@@ -111,5 +114,5 @@ class PlasticSpring(AbstractPlasticity):
         self.length = one_each("length", length, self.points)
         self.yield_force = one_each("yield_force", yield_force, self.points, positive=True)
 
-    def strain(self, space, x):
+    def strain(self, space: AbstractManifold, x: Float[Array, "N dim"]) -> Float[Array, " E"]:
         return distances(space, x, self.points, self.effort) - self.length.astype(x.dtype)
