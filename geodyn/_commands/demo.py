@@ -59,9 +59,11 @@ def _rods(place: Path) -> int:
 
 def _draw_rods(runs: dict[str, Scenario], trajectories: dict[str, Trajectory]):
     """The trajectories of the rods, and the computed and the exact separation of their ends."""
-    figure, curves = draw.figure(9, 8), {}
+    figure = draw.figure(9, 8)
+    curves = {}
     for place, (name, trajectory) in enumerate(trajectories.items(), 1):
-        space, t = runs[name].system.space, np.asarray(trajectory.t)
+        space = runs[name].system.space
+        t = np.asarray(trajectory.t)
         title = "H³, Poincaré ball" if place == 1 else "S³, stereographic projection"
         draw.trajectory(trajectory, figure.add_subplot(2, 2, place, projection="3d", title=title))
         separation = jax.vmap(partial(gd.distance, space))(trajectory.q[:, 0], trajectory.q[:, 1])

@@ -1,6 +1,6 @@
 """The table [sweep] of a scenario file: numbers of the file that vary, on a grid or at random."""
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -34,13 +34,16 @@ class Sweep(NamedTuple):
     @property
     def extremes(self) -> list[int]:
         """The first member, and those with the least and the largest value of each number."""
-        return sorted({0, *(int(find(x)) for x in self.values.values() for find in (np.argmin, np.argmax))})
+        least = {int(np.argmin(x)) for x in self.values.values()}
+        largest = {int(np.argmax(x)) for x in self.values.values()}
+        return sorted({0} | least | largest)
 
 
 def members_of(source: Source) -> Sweep:
     """The members that the table [sweep] describes."""
     table = dict(source.allow(("sweep",), [*source.tables.get("sweep", {})]))
-    draws, seed = source.get(("sweep", "draws"), int, 1), source.get(("sweep", "seed"), int, 0)
+    draws = source.get(("sweep", "draws"), int, 1)
+    seed = source.get(("sweep", "seed"), int, 0)
     if draws < 1:
         source.fail(("sweep", "draws"), f"'draws' must be at least 1, got {draws}")
     named = [(name,) for name in table if name not in ("draws", "seed")]
@@ -55,7 +58,8 @@ def members_of(source: Source) -> Sweep:
         )
     meshes = np.meshgrid(*grid.values(), indexing="ij")
     values = {name: np.repeat(mesh.reshape(-1), draws) for name, mesh in zip(grid, meshes, strict=True)}
-    count, random = draws * (meshes[0].size if meshes else 1), np.random.default_rng(seed)
+    count = draws * (meshes[0].size if meshes else 1)
+    random = np.random.default_rng(seed)
     for key, entry in entries.items():
         if _is_random(entry):
             values[".".join(key)] = _drawn(source, key, entry, random, count)
@@ -71,20 +75,24 @@ def _entries(key: tuple, entry: Any):
         yield key, entry
 
 
-def _is_random(entry) -> bool:
+def _is_random(entry: Any) -> bool:
     return isinstance(entry, dict) and any(name in entry for name in DRAWS)
 
 
 def _place(source: Source, key: tuple) -> tuple:
     """The place in the tables of the number that a key of [sweep] names; the only table of a kind needs no index."""
-    place, value, name = (), source.tables, ".".join(key)
+    place: tuple = ()
+    value = cast(Any, source.tables)
+    name = ".".join(key)
     for word in key:
         if isinstance(value, list) and not word.isdigit() and len(value) == 1:
-            place, value = (*place, 0), value[0]
+            place = (*place, 0)
+            value = value[0]
         steps: dict[str, Any] = {str(i): i for i in (value if isinstance(value, dict) else range(len(value)))}
         if word not in steps:
             source.fail(("sweep", *key), f"{name} is no number of this file: there are {', '.join(steps)}, no {word!r}")
-        place, value = (*place, steps[word]), value[steps[word]]
+        place = (*place, steps[word])
+        value = value[steps[word]]
         if not isinstance(value, dict | list) and word is not key[-1]:
             source.fail(("sweep", *key), f"{name} is no number of this file: {word!r} is {value!r}")
     if not _is_number(value):
@@ -93,14 +101,17 @@ def _place(source: Source, key: tuple) -> tuple:
     return place
 
 
-def _axis(source: Source, key: tuple, entry) -> np.ndarray:
+def _axis(source: Source, key: tuple, entry: Any) -> np.ndarray:
     """The values of one axis of the grid."""
-    place, name = ("sweep", *key), ".".join(key)
+    place = ("sweep", *key)
+    name = ".".join(key)
     if not isinstance(entry, dict):
         values = source.get(place, (None,))
         return values if len(values) else source.fail(place, f"{name} needs at least one value")
-    count, log = entry.get("count", 0), entry.get("log", False)
-    first, last = entry.get("from", ""), entry.get("to", "")
+    count = entry.get("count", 0)
+    log = entry.get("log", False)
+    first = entry.get("from", "")
+    last = entry.get("to", "")
     if set(entry) - RANGE or not isinstance(count, int) or count < 1 or not _is_number(first) or not _is_number(last):
         source.fail(place, f"{name} must be {WANTED}; got {entry!r}")
     if log and not first * last > 0:
@@ -108,13 +119,14 @@ def _axis(source: Source, key: tuple, entry) -> np.ndarray:
     return (np.geomspace if log else np.linspace)(first, last, count)
 
 
-def _is_number(x) -> bool:
+def _is_number(x: Any) -> bool:
     return isinstance(x, int | float) and not isinstance(x, bool)
 
 
-def _drawn(source: Source, key: tuple, entry: dict, random, count: int) -> np.ndarray:
+def _drawn(source: Source, key: tuple, entry: dict, random: np.random.Generator, count: int) -> np.ndarray:
     """Random values of one number for all members."""
-    kind, name = next(kind for kind in DRAWS if kind in entry), ".".join(key)
+    kind = next(kind for kind in DRAWS if kind in entry)
+    name = ".".join(key)
     first, second = source.get(("sweep", *key, kind), (2,))
     if len(entry) > 1 or (second < 0 if kind == "normal" else second < first):
         source.fail(("sweep", *key), f"{name} must be {WANTED}; got {entry!r}")

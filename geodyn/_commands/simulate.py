@@ -31,13 +31,15 @@ def simulate(scenario: str | None, list_shipped: bool, plot: bool, out: str) -> 
         for name, title in shipped().items():
             print(f"{name:24}{title}")
         return 0
-    name, given = Path(scenario).stem, read_scenario(scenario)
+    name = Path(scenario).stem
+    given = read_scenario(scenario)
     target = folder(out) / name
     checkpoint = Path(f"{target}.checkpoint")
     trajectory, rate = _timed(given, checkpoint)
     trajectory.save(f"{target}.npz")
     conserved = _conserved(given.system, trajectory)
-    result, stats = RESULTS(int(trajectory.result)), trajectory.stats
+    result = RESULTS(int(trajectory.result))
+    stats = trajectory.stats
     reached = float(trajectory.t[0] + stats.steps * trajectory.step_size)
     lines = {f"drift of {key}": f"{np.abs(value - value[0]).max():.2g}" for key, value in conserved.items()}
     lines["steps per second"] = rate
@@ -58,9 +60,11 @@ def simulate(scenario: str | None, list_shipped: bool, plot: bool, out: str) -> 
 
 def _timed(given: Scenario, checkpoint: Path) -> tuple[Trajectory, str]:
     """(the trajectory, a text with the steps per second and what they include)."""
-    begun, start = checkpoint.exists(), time.perf_counter()
+    begun = checkpoint.exists()
+    start = time.perf_counter()
     trajectory = given.integrate(checkpoint)
-    seconds, steps = time.perf_counter() - start, int(trajectory.stats.steps)
+    seconds = time.perf_counter() - start
+    steps = int(trajectory.stats.steps)
     if begun:
         return trajectory, "not known (the run went on from a checkpoint)"
     if seconds > 30 or int(trajectory.result) == RESULTS.interrupted:
@@ -74,7 +78,8 @@ def _timed(given: Scenario, checkpoint: Path) -> tuple[Trajectory, str]:
 
 def _conserved(system: System, trajectory: Trajectory) -> dict:
     """Energy, residuals of constraints, and Killing momenta if these are conserved, at the finite saved states."""
-    done = np.isfinite(trajectory.t) & np.isfinite(np.asarray(trajectory.p).reshape(len(trajectory.t), -1)).all(axis=1)
+    momenta = np.asarray(trajectory.p).reshape(len(trajectory.t), -1)
+    done = np.isfinite(trajectory.t) & np.isfinite(momenta).all(axis=1)
     conserved = {"energy": trajectory.energy}
     constraints = jax.vmap(system.constraint)(trajectory.t, trajectory.q.reshape(len(trajectory.t), -1))
     if constraints.size:
@@ -86,13 +91,16 @@ def _conserved(system: System, trajectory: Trajectory) -> dict:
     return {name: np.asarray(values)[done] for name, values in conserved.items()}
 
 
-def _draw_trajectory(given: Scenario, trajectory: Trajectory, conserved):
+def _draw_trajectory(given: Scenario, trajectory: Trajectory, conserved: dict[str, np.ndarray]):
     """A figure of the motion, of the multipliers, separations or coordinates, and of the drift of conserved
     quantities."""
-    system, labels, figure = given.system, given.labels, draw.figure(11, 5.5)
+    system = given.system
+    labels = given.labels
+    figure = draw.figure(11, 5.5)
     grid = figure.add_gridspec(2, 2)
     place = figure.add_subplot(grid[:, 0], projection=draw.projection(system.space))
-    above, below = figure.add_subplot(grid[0, 1]), figure.add_subplot(grid[1, 1])
+    above = figure.add_subplot(grid[0, 1])
+    below = figure.add_subplot(grid[1, 1])
     draw.trajectory(trajectory, place, labels=labels)
     if elements_of(system, AbstractConstraint):
         draw.multipliers(trajectory, above, labels=labels)

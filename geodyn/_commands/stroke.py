@@ -1,3 +1,4 @@
+# IMPORT from geodyn._foundations.typing import (Array, Numbers)
 """`geodyn stroke`: computes the optimal stroke of a body, with the evidence of its optimality and pictures."""
 
 import time
@@ -13,7 +14,8 @@ from geodyn._catalogue.bodies import Body
 from geodyn._catalogue.options import body_of, listing, parse
 from geodyn._commands.report import folder, report
 from geodyn._foundations.results import RESULTS
-from geodyn._locomotion.strokes.stroke import shapes_at
+from geodyn._foundations.typing import Array, Numbers
+from geodyn._locomotion.strokes.stroke import Stroke, shapes_at
 
 
 def stroke(name: str | None, words: list[str]) -> int:
@@ -29,7 +31,8 @@ def stroke(name: str | None, words: list[str]) -> int:
     known = body_of(name)
     body, options = parse(name, known, words)
     posed, problem = _problem(known, body, options)
-    name, start = name.replace(":", "."), time.perf_counter()
+    name = name.replace(":", ".")
+    start = time.perf_counter()
     film = options["animate"] and f"{folder(options['out'])}/{name}_stroke.{options['animate']}"
     if film:
         draw.check_swimmer(body, film)
@@ -59,7 +62,9 @@ def stroke(name: str | None, words: list[str]) -> int:
     return 0
 
 
-def _problem(known: Body, body: gd.AbstractConnection, options: dict[str, Any]):
+def _problem(
+    known: Body, body: gd.AbstractConnection, options: dict[str, Any]
+) -> tuple[gd.bundles.AbstractInvariantMetric, dict[str, Any]]:
     """(the body with a metric of shapes, the arguments for `gd.optimal_stroke` or `gd.optimal_strokes`)."""
     given, bounds = np.array(options["displacement"]), (options["lower"], options["upper"])
     if (bounds[0] is None) != (bounds[1] is None):
@@ -88,7 +93,8 @@ def _problem(known: Body, body: gd.AbstractConnection, options: dict[str, Any]):
             " shape that stays see gd.strokes.OpenStroke and gd.path."
         )
     method = gd.Direct(harmonics=options["harmonics"], steps=6 * options["harmonics"])
-    displacement, posed = given if given.size > 1 else given[0], known.posed(body, given.size)
+    displacement = given if given.size > 1 else given[0]
+    posed = known.posed(body, given.size)
     held = {"bounds": None if bounds[0] is None else bounds, "rates": rates}
     problem = {"displacement": displacement, "method": method} | held
     if options["everywhere"]:
@@ -96,7 +102,9 @@ def _problem(known: Body, body: gd.AbstractConnection, options: dict[str, Any]):
     return posed, problem | {"base": base, "guess": guess}
 
 
-def _optimum(posed, problem, options, target: Path) -> gd.OptimalStroke:
+def _optimum(
+    posed: gd.bundles.AbstractInvariantMetric, problem: dict[str, Any], options: dict[str, Any], target: Path
+) -> gd.OptimalStroke:
     """The optimal stroke; if the search fails, the stroke where it stood is saved before the error is raised."""
     if options["everywhere"]:
         found = gd.optimal_strokes(posed, **problem, starts=options["starts"], progress=True)
@@ -118,12 +126,19 @@ def verdict(optimum: gd.OptimalStroke) -> str:
     return f"{RESULTS(int(optimum.result)).message}{minimum}"
 
 
-def _told(value) -> float | list[float]:
+def _told(value: Array) -> float | list[float]:
     """A number or a list of numbers, for JSON."""
     return np.asarray(value).tolist()
 
 
-def _family(name: str, posed, problem, last: float, first, target: Path) -> None:
+def _family(
+    name: str,
+    posed: gd.bundles.AbstractInvariantMetric,
+    problem: dict[str, Any],
+    last: float,
+    first: Stroke,
+    target: Path,
+) -> None:
     """Compute the optimal strokes over an interval of displacements: DIR/NAME_stroke_family.png and .json."""
     wanted = np.asarray(problem["displacement"])
     size = float(np.linalg.norm(wanted)) if wanted.ndim else float(wanted)
@@ -155,22 +170,27 @@ def _can_be_drawn(body: gd.AbstractConnection) -> bool:
     return True
 
 
-def _draw(body: gd.AbstractConnection, posed, displacement, stroke):
+def _draw(
+    body: gd.AbstractConnection, posed: gd.bundles.AbstractInvariantMetric, displacement: Numbers, stroke: Stroke
+):
     """A figure of the curvature that the stroke encloses, in the plane of two shape variables in which it is largest,
     for each coordinate of the pose; and of the moving body or, if that cannot be drawn, of its displacement."""
     r = np.asarray(shapes_at(stroke, jnp.linspace(0.0, 1.0, 129)))
-    middle, margin = (r.min(axis=0) + r.max(axis=0)) / 2, 0.2 * np.ptp(r, axis=0)
+    middle = (r.min(axis=0) + r.max(axis=0)) / 2
+    margin = 0.2 * np.ptp(r, axis=0)
     field = np.abs(gd.curvature(posed, jnp.asarray(middle)))
     free = max(posed.group.translations, 1)
     weights = np.abs(displacement) if np.ndim(displacement) else np.arange(len(field)) < free
     largest = np.argmax(weights[:, None, None] * np.triu(field))
-    _, *pair = (int(i) for i in np.unravel_index(largest, field.shape))
-    low, high = (r.min(axis=0) - margin)[pair], (r.max(axis=0) + margin)[pair]
+    _, first, second = (int(i) for i in np.unravel_index(largest, field.shape))
+    pair = [first, second]
+    low = (r.min(axis=0) - margin)[pair]
+    high = (r.max(axis=0) + margin)[pair]
     panels = min(posed.group.dim, 3)
     figure = draw.figure(3 + 3.4 * panels, 4.5 if panels == 1 else 8.5)
     parts: Any = figure.subfigures(1, 2) if panels == 1 else figure.subfigures(2, 1, height_ratios=[1, 1.2])
     above, below = np.ravel(parts)
-    draw.height_functions(posed, low, high, above, stroke=stroke, variables=tuple(pair), at=middle)
+    draw.height_functions(posed, low, high, above, stroke=stroke, variables=(first, second), at=middle)
     if not _can_be_drawn(body):
         draw.displacement(body, stroke, below.subplots())
     else:

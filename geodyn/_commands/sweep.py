@@ -2,6 +2,7 @@
 
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +15,7 @@ from geodyn._commands.members import Sweep, members_of
 from geodyn._commands.report import folder, report
 from geodyn._foundations.files.toml import Source
 from geodyn._foundations.results import RESULTS, AbstractOutcome
-from geodyn._foundations.typing import Array, Float, Int, Scalar
+from geodyn._foundations.typing import Array, Axes, Float, Int, Scalar
 from geodyn._mechanics.points.system import edges
 from geodyn._plot.style import axes
 from geodyn._scale.ensemble import Ensemble
@@ -30,7 +31,8 @@ def sweep(file: str, out: str, plot: bool) -> int:
     The file is a scenario, or has the tables [swimmer] and [stroke]: then a member is an optimal stroke.
     """
     source = Source(Path(file))
-    given, name = members_of(source), Path(file).stem
+    given = members_of(source)
+    name = Path(file).stem
     function = _stroke if "swimmer" in source.tables else _trajectory
     first = given.member(source, 0)
     for i in given.extremes:
@@ -68,7 +70,7 @@ def _check(source: Source) -> None:
         source.build(("body",), lambda: given.system.check(0.0, np.asarray(given.q0), np.asarray(given.v0)))
 
 
-def _arrays(tree):
+def _arrays(tree: Any) -> list[Array]:
     return [x for x in jax.tree.leaves(tree) if isinstance(x, jax.Array)]
 
 
@@ -92,11 +94,12 @@ def _stroke(source: Source, first: Source) -> _Stroke:
     """The optimal stroke of a swimmer. All members begin where the first one does."""
     known, body = _swimmer(source)
     table = source.allow(("stroke",), ["displacement", "harmonics"])
-    displacement, harmonics = table.get("displacement", known.displacement), source.get(("stroke", "harmonics"), int, 8)
+    displacement = table.get("displacement", known.displacement)
+    harmonics = source.get(("stroke", "harmonics"), int, 8)
     wanted = jnp.asarray(displacement, float)
     wanted = wanted[0] if wanted.shape == (1,) else wanted
     start = None if known.start is None else np.asarray(known.start(_swimmer(first)[1]), float)
-    begin = {"base": start} if known.based else {"guess": start}
+    begin: dict[str, Any] = {"base": start} if known.based else {"guess": start}
     method = gd.Direct(harmonics=harmonics, steps=6 * harmonics)
     posed = known.posed(body, wanted.size)
     best = source.build(
@@ -116,14 +119,17 @@ def _draw_motions(first: Source, given: Sweep, found: Ensemble):
     """What one watches, the distance of two points that are joined or the first coordinate of a single one, for all
     members: over time, and at the end over the numbers that vary."""
     system = scenario_of(first).system
-    q, t = jnp.asarray(found.values.q[:]), np.asarray(found.values.t[:])
+    q = jnp.asarray(found.values.q[:])
+    t = np.asarray(found.values.t[:])
     if q.shape[2] > 1:
         (i, j), *_ = [*edges(system), (0, 1)]
         watched = jax.jit(jax.vmap(jax.vmap(lambda q: gd.distance(system.space, q[i], q[j]))))(q)
         name = f"distance of the points {i} and {j}"
     else:
-        watched, name = q[:, :, 0, 0], "first coordinate"
-    watched, figure = np.asarray(watched), draw.figure(11, 4.5)
+        watched = q[:, :, 0, 0]
+        name = "first coordinate"
+    watched = np.asarray(watched)
+    figure = draw.figure(11, 4.5)
     left, right = figure.subplots(1, 2)
     one = given.draws == 1 and len(given.values) == 1
     colours = {"parameter": next(iter(given.values.values())), "name": next(iter(given.values))} if one else {}
@@ -134,7 +140,8 @@ def _draw_motions(first: Source, given: Sweep, found: Ensemble):
 
 def _draw_strokes(first: Source, given: Sweep, found: Ensemble):
     """The best strokes in the plane of the first two shape variables, and their energies over the numbers that vary."""
-    shapes, figure = found.values.shapes[:], draw.figure(11, 4.5)
+    shapes = found.values.shapes[:]
+    figure = draw.figure(11, 4.5)
     left, right = figure.subplots(1, 2)
     axes(left, xlabel="first shape variable", ylabel="second shape variable")
     for values in shapes[np.unique(np.linspace(0, len(shapes) - 1, 50).astype(int))]:
@@ -143,7 +150,7 @@ def _draw_strokes(first: Source, given: Sweep, found: Ensemble):
     return figure
 
 
-def _over_parameters(given: Sweep, values, ax, name: str) -> None:
+def _over_parameters(given: Sweep, values: np.ndarray, ax: Axes, name: str) -> None:
     """One number of each member: a curve over one parameter, a map over two, else how it is distributed."""
     names = list(given.grid)
     means = values.reshape(*map(len, given.grid.values()), given.draws).mean(axis=-1)

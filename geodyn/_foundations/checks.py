@@ -3,8 +3,10 @@
 import dis
 import inspect
 import math
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -27,12 +29,12 @@ TRACEABLE = "write it with jax.numpy instead of math, numpy, float() or an `if` 
 UNTRACEABLE = jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError
 
 
-def numbers(name: str, value, wanted: str = "real numbers") -> Array:
+def numbers(name: str, value: Any, wanted: str = "real numbers") -> Array:
     """`value` as an array; ValueError for strings, other objects, complex numbers and rows of different lengths."""
     return jnp.asarray(array_of(name, value, wanted))
 
 
-def array_of(name: str, value, wanted: str) -> Array | np.ndarray:
+def array_of(name: str, value: Any, wanted: str) -> Array | np.ndarray:
     """What `numbers` returns, but of numpy where the numbers are plain or numpy's: an array of JAX takes longer to
     make, and of a list JAX would compile a program for it."""
     if isinstance(value, jax.Array):
@@ -56,7 +58,7 @@ def array_of(name: str, value, wanted: str) -> Array | np.ndarray:
     return array if _is_known(array.dtype) else array.astype(_nearest_known(array.dtype))
 
 
-def _converted(name, value, wanted):
+def _converted(name: str, value: Any, wanted: str) -> Array | np.ndarray:
     """An object that says itself how it becomes an array."""
     try:
         return jnp.asarray(value) if getattr(value, "__jax_array__", None) is not None else np.asarray(value)
@@ -64,30 +66,31 @@ def _converted(name, value, wanted):
         raise ValueError(f"{name} must be {wanted}, got {shown(value)}, which gives none: {error}") from error
 
 
-def _is_real(dtype) -> bool:
+def _is_real(dtype: Any) -> bool:
     return isinstance(dtype, np.dtype) and (dtype.kind in "fiu" or jnp.issubdtype(dtype, jnp.floating))
 
 
-def _is_known(dtype) -> bool:
+def _is_known(dtype: np.dtype) -> bool:
     """Whether JAX knows a type of numbers: those in the order of bytes of another machine, as some files have them, and
     those of more than 8 bytes are of NumPy alone."""
     return dtype.isnative and dtype.itemsize <= 8
 
 
-def _nearest_known(dtype) -> np.dtype:
+def _nearest_known(dtype: np.dtype) -> np.dtype:
     return dtype.newbyteorder("=") if dtype.itemsize <= 8 else np.dtype(float)
 
 
-def as_jax_knows_it(value, array):
+def as_jax_knows_it(value: Any, array: Array | np.ndarray) -> Any:
     """The value if it is of Python or of JAX, or of NumPy with a type that JAX knows, else the `array` made of it."""
     if isinstance(value, np.ndarray | np.generic):
         return value if _is_known(value.dtype) else array
     return value if isinstance(value, jax.Array | float | int | list | tuple) else array
 
 
-def _joined(name, value, wanted):
+def _joined(name: str, value: Any, wanted: str) -> Array | np.ndarray:
     """A list as an array."""
-    leaves, shapes = [], set()
+    leaves = []
+    shapes = set()
     try:
         _flatten(name, value, wanted, leaves, shapes, 0)
     except ValueError:
@@ -99,7 +102,15 @@ def _joined(name, value, wanted):
     return np.asarray(value) if leaves else np.asarray(value, float)
 
 
-def _flatten(name, value, wanted, leaves, shapes, depth, outer=()):
+def _flatten(
+    name: str,
+    value: Any,
+    wanted: str,
+    leaves: list,
+    shapes: set[tuple[int, ...]],
+    depth: int,
+    outer: tuple[int, ...] = (),
+) -> None:
     """Collects the numbers of a nested list, each with the lengths of the lists around it."""
     if not isinstance(value, list | tuple):
         if type(value) is not float and type(value) is not int:
@@ -118,16 +129,16 @@ def _flatten(name, value, wanted, leaves, shapes, depth, outer=()):
         _flatten(name, x, wanted, leaves, shapes, depth + 1, (*outer, len(value)))
 
 
-def _fits(array) -> bool:
+def _fits(array: np.ndarray) -> bool:
     limit = np.iinfo(np.int64 if SETTINGS.jax_enable_x64 else np.int32)
     return bool(array.min() >= limit.min and array.max() <= limit.max)
 
 
-def _not_numbers(name, value, wanted):
+def _not_numbers(name: str, value: Any, wanted: str) -> ValueError:
     return ValueError(f"{name} must be {wanted}, got {shown(value)}")
 
 
-def real_array(name: str, value, wanted: str) -> Array | np.ndarray:
+def real_array(name: str, value: Any, wanted: str) -> Array | np.ndarray:
     """`array_of`, of finite numbers where they are known."""
     if _is_plain(value):
         return value
@@ -146,7 +157,7 @@ def real_array(name: str, value, wanted: str) -> Array | np.ndarray:
     return array
 
 
-def _is_plain(value) -> bool:
+def _is_plain(value: Any) -> bool:
     """Whether `value` is what most arguments are: an array of finite floating-point numbers, of JAX on one device or of
     NumPy. It is found in less time than what is wrong with others."""
     if type(value) is not np.ndarray:
@@ -169,12 +180,12 @@ def is_finite(known: np.ndarray) -> bool:
     return math.isfinite(np.vdot(known, known)) or bool(np.isfinite(known).all())
 
 
-def _is_here(array) -> bool:
+def _is_here(array: Array) -> bool:
     """Whether this process has all numbers of an array; of one on a single device JAX takes longer to say so."""
     return isinstance(array.sharding, jax.sharding.SingleDeviceSharding) or array.is_fully_addressable
 
 
-def shown(value) -> str:
+def shown(value: Any) -> str:
     """A value in the words of an error."""
     if isinstance(value, type):
         return f"the class {value.__name__}"
@@ -187,7 +198,7 @@ def shown(value) -> str:
     return text if 0 < len(text) <= 200 else f"{text[:100]}… ({type(value).__name__})"
 
 
-def floats(name: str, value, wanted: str = "real numbers") -> Array:
+def floats(name: str, value: Any, wanted: str = "real numbers") -> Array:
     """`numbers`, as floating-point numbers of the working precision."""
     if isinstance(value, jax.Array) and not value.weak_type and value.dtype == _floating():
         return value
@@ -200,7 +211,7 @@ def _floating() -> type:
     return np.float64 if SETTINGS.jax_enable_x64 else np.float32
 
 
-def check_arguments(name: str, function, *wanted: str, named: tuple[str, ...] = ("t",)) -> None:
+def check_arguments(name: str, function: Callable, *wanted: str, named: tuple[str, ...] = ("t",)) -> None:
     """Raises ValueError unless the function takes the arguments `wanted`. It may also have parameters with the names in
     `named`, but without defaults: with a default, a parameter of the same name might mean something else."""
     try:
@@ -221,7 +232,7 @@ def check_arguments(name: str, function, *wanted: str, named: tuple[str, ...] = 
         )
 
 
-def check_indices(name: str, function, *args) -> None:
+def check_indices(name: str, function: Callable, *args: Any) -> None:
     """Raises ValueError if the function takes a number of an array that has fewer."""
     try:
         check_program(jax.make_jaxpr(function)(*args))
@@ -235,7 +246,7 @@ def check_indices(name: str, function, *args) -> None:
         return
 
 
-def returned(name: str, function, *args) -> Array:
+def returned(name: str, function: Callable, *args: Any) -> Array:
     """The value of a user's function as an array of real numbers; else ValueError."""
     if any(isinstance(x, Tracer) for x in args):
         check_indices(name, function, *args)
@@ -257,17 +268,17 @@ def returned(name: str, function, *args) -> Array:
     return value if jnp.issubdtype(value.dtype, jnp.floating) else value.astype(jnp.result_type(float))
 
 
-def is_our_own(error) -> bool:
+def is_our_own(error: BaseException) -> bool:
     """Whether an error comes from a `raise` of this package: JAX leaves its own frames out, so that the last one may be
     that of a call."""
-    last = error.__traceback__
+    last = cast(TracebackType, error.__traceback__)
     while last.tb_next is not None:
         last = last.tb_next
     code = last.tb_frame.f_code
     return code.co_filename.startswith(PACKAGE) and code.co_code[last.tb_lasti] == _RAISE
 
 
-def is_whole(value) -> bool:
+def is_whole(value: Any) -> bool:
     """Whether a value is a whole number of Python or NumPy; flags and durations are none, though Python and NumPy make
     them kinds of whole numbers."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
@@ -294,7 +305,7 @@ def shaped(q: Array, shape: tuple[int, ...], what: str) -> Array:
     return q.reshape(shape)
 
 
-def a_number(name: str, value) -> None:
+def a_number(name: str, value: Any) -> None:
     """Raises ValueError unless `value` is one real number."""
     if not isinstance(value, float | int) and np.shape(numbers(name, value, "a number")) != ():
         raise ValueError(f"{name} must be a number, got shape {np.shape(value)}")

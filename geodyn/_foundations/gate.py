@@ -11,7 +11,7 @@ import inspect
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -47,7 +47,9 @@ def checked(public: Any = None, *, gaps: tuple[str, ...] = ()) -> Any:
     if issubclass(public, tuple):
         public.__new__ = _gated(public.__new__)
     else:
-        public.__init__ = _gated(public.__init__, {field.name: field.type for field in dataclasses.fields(public)})
+        public.__init__ = _gated(
+            public.__init__, {field.name: field.type for field in dataclasses.fields(cast(Any, public))}
+        )
     return public
 
 
@@ -128,7 +130,7 @@ class _Table:
     def check_together(self, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         """Raises ValueError unless the shapes of arrays agree; files come last, since others may not depend on them."""
         given = dict(zip(self.names, args)) | kwargs
-        space = given.get(self.space)
+        space = None if self.space is None else given.get(self.space)
         known: Known = {}
         if space is not None and _is_space(type(space)):
             known = {"n": ("space", space.dim), "dim": ("space", space.dim)}

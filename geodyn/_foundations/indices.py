@@ -7,7 +7,7 @@ compiles nothing. An index that depends on a floating-point number is not known,
 
 import math
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -68,7 +68,7 @@ class _Walk:
         known = dict(zip(jaxpr.constvars, map(_known, consts), strict=True))
         known.update(zip(jaxpr.invars, args, strict=True))
 
-        def value(variable) -> Known:
+        def value(variable: Any) -> Known:
             is_literal = getattr(variable, "val", None) is not None
             return _known(variable.val) if is_literal else known.get(variable)
 
@@ -132,8 +132,11 @@ class _Walk:
 
     def while_loop(self, equation: JaxprEqn, inputs: list[Known]) -> list[Known]:
         p = equation.params
-        first, second = p["cond_nconsts"], p["cond_nconsts"] + p["body_nconsts"]
-        of_test, of_body, carry = inputs[:first], inputs[first:second], inputs[second:]
+        first = p["cond_nconsts"]
+        second = first + p["body_nconsts"]
+        of_test = inputs[:first]
+        of_body = inputs[first:second]
+        carry = inputs[second:]
         while self.turns_left > 0:
             (goes_on,) = self.turn(p["cond_jaxpr"], [*of_test, *carry])
             if goes_on is None:
@@ -209,7 +212,7 @@ def _check_start(shape: tuple[int, ...], axis: int, start: Any, size: int) -> No
         raise IndexError(f"index {index} is out of bounds for axis {axis} with size {shape[axis]}")
 
 
-def _of_two(operation):
+def _of_two(operation: Callable) -> Callable:
     return lambda equation, x, y: operation(x, y)
 
 

@@ -13,7 +13,7 @@ import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -106,7 +106,8 @@ def _composed(annotation: Any) -> Check | None:
     if origin is typing.Literal:
         return _literal(inner)
     if origin is typing.Annotated:
-        return functools.partial(_bounded, kind_of(inner[0]), inner[1])
+        check = cast(Check, kind_of(inner[0]))
+        return functools.partial(_bounded, check, inner[1])
     if _is_array(annotation):
         return _array(annotation)
     if origin is tuple or annotation is tuple:

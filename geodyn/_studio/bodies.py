@@ -2,7 +2,7 @@
 
 import inspect
 from importlib import import_module
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -53,7 +53,7 @@ def measured(name: str, body: MeasuredConnection) -> Kind:
     return Kind(name, known, "", f"gd.bundles.read_connection({name!r})")
 
 
-def parameters(kind: Kind) -> list[dict]:
+def parameters(kind: Kind) -> list[dict[str, Any]]:
     """The parameters that the page shows, each with its default and, where there are sliders, their range."""
     shown = []
     for key, default in defaults(kind.known).items():
@@ -78,7 +78,10 @@ def parameters(kind: Kind) -> list[dict]:
             whole = values.dtype.kind in "iu" and not isinstance(default, tuple | list)
             near = np.where(values == 0, 1.0, NEAR * np.abs(values)).astype(float)
             low = np.where(values > 0, near / NEAR**2, -near)
-            low, high = (np.round(x) if whole else x for x in (low, np.where(values < 0, -near / NEAR**2, near)))
+            high = np.where(values < 0, -near / NEAR**2, near)
+            if whole:
+                low = np.round(low)
+                high = np.round(high)
             ranges = {"default": values.tolist(), "low": low.tolist(), "high": high.tolist()}
             shown.append(about | {"kind": "whole" if whole else "number"} | ranges)
     return shown
@@ -90,23 +93,25 @@ def made(kind: Kind, given: dict) -> tuple[AbstractConnection, str]:
     known = {about["name"]: about for about in parameters(kind)}
     for name in given:
         choice("a parameter", name, known)
-    values, told = {}, []
+    values = {}
+    told = []
     for name, about in known.items():
         value = given.get(name, about["default"])
+        if about["kind"] == "choice":
+            space = choice(name, value, SPACES)
+            values[name] = SPACES[space]
+            told.append(f"{name}={WRITTEN[space]}")
+            continue
         if about["kind"] == "flag":
             value = bool(value)
-        elif about["kind"] == "choice":
-            choice(name, value, SPACES)
         elif about["kind"] == "optional":
             value = None if value is None else number(name, value)
         elif about["kind"] == "whole":
             value = int(number(name, value, whole=True))
         else:
             value = numbers(name, value, np.shape(about["default"])).tolist()
-        values[name] = SPACES[value] if about["kind"] == "choice" else value
-        if about["kind"] == "choice":
-            told.append(f"{name}={WRITTEN[value]}")
-        elif value is not None:
+        values[name] = value
+        if value is not None:
             told.append(f"{name}={value!r}")
     try:
         body = kind.known.kind(**kind.known.parameters | values)
@@ -151,7 +156,7 @@ def described(kind: Kind, body: AbstractConnection, python: str) -> dict:
         "towing": _towing(body),
         "goals": _goals(kind.known, body),
         "based": kind.known.based,
-        "fitted": float(body.error) if isinstance(body, MeasuredConnection) else None,
+        "fitted": float(cast(float, body.error)) if isinstance(body, MeasuredConnection) else None,
     }
 
 
@@ -183,10 +188,10 @@ def _region(known: Body, body: AbstractConnection, start: np.ndarray) -> tuple[n
 
 def _towing(body: AbstractConnection) -> float | None:
     """The drag with which the efficiency compares, as `gd.efficiency` has it; None for a body that says none."""
-    return None if body.towing_drag is None else float(body.towing_drag)
+    return None if body.towing_drag is None else float(cast(float, body.towing_drag))
 
 
-def _goals(known: Body, body) -> list[str]:
+def _goals(known: Body, body: AbstractConnection) -> list[str]:
     """What one can ask of an optimal stroke: a distance without turning, a turn alone, or the whole displacement."""
     goals: list[str] = []
     if isinstance(body.group, SE2) and known.heading:

@@ -1,3 +1,4 @@
+# IMPORT from geodyn._foundations.typing import (Array, Float)
 """What the studio computes for a page: every request of a page is a method of its `Desk`."""
 
 import tempfile
@@ -6,6 +7,7 @@ from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
 from threading import Event
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -17,11 +19,13 @@ from geodyn._control.problem.optimum import OptimalStroke
 from geodyn._control.search.failure import certified
 from geodyn._control.search.strokes import optimal_stroke
 from geodyn._foundations.results import RESULTS
+from geodyn._foundations.typing import Array, Float
+from geodyn._locomotion.connections.connection import AbstractConnection, AbstractInvariantMetric
 from geodyn._locomotion.connections.coordinates import minimum_perturbation
 from geodyn._locomotion.connections.kaluza_klein import Heading
 from geodyn._locomotion.connections.measured import read_connection
 from geodyn._locomotion.motion.holonomy import cost, holonomy, path
-from geodyn._locomotion.strokes.stroke import FourierStroke, LegendreStroke
+from geodyn._locomotion.strokes.stroke import FourierStroke, LegendreStroke, Stroke
 from geodyn._plot.shapes.swimmers import swim
 from geodyn._studio.assemble import assembled
 from geodyn._studio.bodies import Kind, described, made, measured, with_metric
@@ -35,6 +39,8 @@ HARMONICS = 32
 """The most harmonics of a stroke of the page."""
 
 Report = Callable[[dict], None]
+# (pair, at, lower, upper) of a slice: which two shape variables move, the whole shape, and the corners of their box.
+Cut = tuple[tuple[int, int], np.ndarray, np.ndarray, np.ndarray]
 
 
 class Desk:
@@ -67,7 +73,8 @@ class Desk:
     def exact(self, given: dict, report: Report) -> dict:
         """The net motion and the cost of a stroke of any shape variables, and the poses along it."""
         body, slice, frame = self._slice(given)
-        stroke, moving = self._stroke(given, len(slice[1])), with_metric(body)
+        stroke = self._stroke(given, len(slice[1]))
+        moving = with_metric(body)
         elements = np.asarray(path(body, stroke, steps=STEPS))
         motion = body.group.log(jnp.asarray(elements[-1]))
         if frame != "body":
@@ -86,7 +93,9 @@ class Desk:
         posed, problem = self._problem(given)
         self.cancelled.clear()
         best = optimal_stroke(posed, **problem, progress=self._watched(report, "iteration"), throw=False)
-        self.optimum, self.wanted, self.goal = best, jnp.asarray(problem["displacement"]), given["goal"]
+        self.optimum = best
+        self.wanted = jnp.asarray(problem["displacement"])
+        self.goal = given["goal"]
         ended = RESULTS(int(best.result)).message
         if best.result in (RESULTS.cost_not_finite, RESULTS.stalled) or not np.isfinite(float(best.cost)):
             raise ValueError(
@@ -115,15 +124,13 @@ class Desk:
         self.cancelled.clear()
         amount = float(np.linalg.norm(np.atleast_1d(problem["displacement"])))
         direction = np.asarray(problem.pop("displacement")) / amount
-        ways = {"displacement": direction if direction.ndim else np.sign(direction), "points": 60}
+        ways: dict[str, Any] = {"displacement": direction if direction.ndim else np.sign(direction), "points": 60}
         watch = self._watched(report, "strokes")
         up = stroke_family(posed, interval=(amount, 8 * amount), **ways, **problem, progress=watch)
         down = None
         if not self.cancelled.is_set():
-            guess = up.stroke(0)
-            down = stroke_family(
-                posed, interval=(amount, amount / 8), **ways, **problem | {"guess": guess}, progress=watch
-            )
+            from_there: dict[str, Any] = {**problem, "guess": up.stroke(0)}
+            down = stroke_family(posed, interval=(amount, amount / 8), **ways, **from_there, progress=watch)
         parts = [(down, i) for i in range(len(down.parameter) - 1, 0, -1)] if down is not None else []
         parts += [(up, i) for i in range(len(up.parameter))]
         return {
@@ -158,7 +165,8 @@ class Desk:
 
     def measure(self, given: dict, report: Report) -> dict:
         """A new body from the data of a file: A(r), or shapes and poses over time."""
-        name, text = words("name", given.get("name"), 200), words("text", given.get("text"), 20_000_000)
+        name = words("name", given.get("name"), 200)
+        text = words("text", given.get("text"), 20_000_000)
         try:
             fitted = read_connection(StringIO(text))
         except ValueError as error:
@@ -177,7 +185,7 @@ class Desk:
         }
         return {"alone": True, "bodies": [], "body": about, "fields": shown, "state": state}
 
-    def _made(self, given: dict):
+    def _made(self, given: dict) -> tuple[Kind, AbstractConnection, str]:
         kind = self.kinds[choice("body", given.get("body"), self.kinds)]
         values = given.get("parameters", {})
         if not isinstance(values, dict):
@@ -185,15 +193,17 @@ class Desk:
         body, python = made(kind, values)
         return kind, body, python
 
-    def _slice(self, given: dict):
+    def _slice(self, given: dict) -> tuple[AbstractConnection, Cut, str]:
         """(the body, (pair, at, lower, upper), the frame) of a request."""
         _, body, _ = self._made(given)
         at = numbers("at", given.get("at"), (None,))
-        pair = tuple(int(i) for i in numbers("pair", given.get("pair"), (2,)))
+        first, second = numbers("pair", given.get("pair"), (2,))
+        pair = (int(first), int(second))
         if len(at) < 2 or len(set(pair)) != 2 or not all(0 <= i < len(at) for i in pair):
             raise ValueError(f"pair must be two different shape variables of {len(at)}, got {pair}")
         jax.eval_shape(body.form, jax.ShapeDtypeStruct(at.shape, float))
-        lower, upper = numbers("lower", given.get("lower"), (2,)), numbers("upper", given.get("upper"), (2,))
+        lower = numbers("lower", given.get("lower"), (2,))
+        upper = numbers("upper", given.get("upper"), (2,))
         if not (lower < upper).all():
             raise ValueError(f"lower must be less than upper, got {lower.tolist()} and {upper.tolist()}")
         return body, (pair, at, lower, upper), choice("frame", given.get("frame", "body"), FRAMES)
@@ -203,15 +213,14 @@ class Desk:
         told = given.get("stroke")
         if not isinstance(told, dict):
             raise ValueError("stroke must have mean, cosine and sine.")
-        mean, cosine, sine = (
-            numbers(f"{name} of the stroke", told.get(name), shape)
-            for name, shape in (("mean", (count,)), ("cosine", (count, None)), ("sine", (count, None)))
-        )
+        mean = numbers("mean of the stroke", told.get("mean"), (count,))
+        cosine = numbers("cosine of the stroke", told.get("cosine"), (count, None))
+        sine = numbers("sine of the stroke", told.get("sine"), (count, None))
         if not 1 <= cosine.shape[1] <= HARMONICS:
             raise ValueError(f"a stroke has 1 to {HARMONICS} harmonics, got {cosine.shape[1]}")
         return FourierStroke(mean, cosine, sine)
 
-    def _problem(self, given: dict):
+    def _problem(self, given: dict) -> tuple[AbstractInvariantMetric, dict[str, Any]]:
         """(the body as `optimal_stroke` takes it, the other arguments)."""
         kind, body, _ = self._made(given)
         goals = described(kind, body, "")["goals"]
@@ -225,7 +234,7 @@ class Desk:
             bounds = tuple(numbers("bounds", bounds, (2, stroke.mean.size)))
         posed = kind.known.posed(body, wanted) if goal == "turn" else with_metric(body)
         method = Direct(harmonics=harmonics, steps=max(6 * harmonics, 24))
-        problem = {
+        problem: dict[str, Any] = {
             "displacement": amounts[0] if goal != "whole" else amounts,
             "guess": stroke,
             "method": method,
@@ -235,27 +244,28 @@ class Desk:
             problem["base"] = np.asarray(stroke(0.0))
         return posed, problem
 
-    def _watched(self, report: Report, what: str):
-        def watch(count, value):
+    def _watched(self, report: Report, what: str) -> Callable[[int, float], None]:
+        def watch(count: int, value: float) -> None:
             report({"what": what, "count": count, "value": value})
             if self.cancelled.is_set():
                 raise KeyboardInterrupt
 
         return watch
 
-    def _told(self, stroke, energy: float) -> dict:
+    def _told(self, stroke: Stroke, energy: float) -> dict:
         """A stroke for the page: as Fourier coefficients, and as Python."""
         if isinstance(stroke, LegendreStroke):
             stroke = FourierStroke.fit(stroke, HARMONICS)
         parts = {name: np.asarray(getattr(stroke, name)).tolist() for name in ("mean", "cosine", "sine")}
         return {"stroke": parts, "cost": energy}
 
-    def _drawn(self, best: OptimalStroke, shown: dict, posed) -> float:
+    def _drawn(self, best: OptimalStroke, shown: dict, posed: AbstractInvariantMetric) -> float:
         """By how much the stroke of the page moves otherwise than the optimal one, relative to its net motion."""
         if not isinstance(best.stroke, LegendreStroke):
             return 0.0
-        xi = [np.asarray(posed.group.log(holonomy(posed, s))) for s in (FourierStroke(**shown), best.stroke)]
-        return float(np.abs(xi[0] - xi[1]).max() / max(np.abs(xi[1]).max(), 1e-300))
+        drawn = np.asarray(posed.group.log(holonomy(posed, FourierStroke(**shown))))
+        wanted = np.asarray(posed.group.log(holonomy(posed, best.stroke)))
+        return float(np.abs(drawn - wanted).max() / max(np.abs(wanted).max(), 1e-300))
 
 
 ASKS = ("body", "fields", "exact", "optimise", "certificate", "family", "film", "page", "measure")
@@ -267,7 +277,7 @@ def _silent(_: dict) -> None:
     pass
 
 
-def _reframed(body, slice, stroke: FourierStroke):
+def _reframed(body: AbstractInvariantMetric, slice: Cut, stroke: FourierStroke) -> Float[Array, " k"]:
     """The net motion in the frame of least perturbation of the slice in which the stroke lies."""
     pair, _, lower, upper = slice
     flat = jax.tree.map(lambda x: x[jnp.array(pair)], stroke)

@@ -1,13 +1,15 @@
 """A body on a slice of its shapes, as arrays from which the page computes by itself: the connection form, its
 curvature, the metric and the outline on grids, in whose cells the page interpolates by polynomials of degree five."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from geodyn._engine.jit import jit
-from geodyn._foundations.typing import Array, Float
+from geodyn._foundations.typing import Array, Float, Row, Scalar
 from geodyn._geometry.groups.frame_group import FrameGroup
 from geodyn._geometry.groups.isometries import Isometries
 from geodyn._geometry.groups.lie_group import AbstractLieGroup
@@ -41,22 +43,26 @@ class Slice(AbstractInvariantMetric):
     pair: tuple[int, int] = eqx.field(static=True)
     group: AbstractLieGroup
 
-    def __init__(self, body, at, pair):
-        self.body, self.at, self.pair, self.group = body, jnp.asarray(at, float), tuple(pair), body.group
+    def __init__(self, body: AbstractInvariantMetric, at: Row, pair: tuple[int, int]):
+        self.body = body
+        self.at = jnp.asarray(at, float)
+        self.pair = pair
+        self.group = body.group
 
     def shape(self, r: Float[Array, "2"]) -> Float[Array, " m"]:
         """The whole shape."""
         return self.at.at[jnp.array(self.pair)].set(r)
 
-    def quadratic_form(self, r, xi, rdot):
-        return self.body.quadratic_form(self.shape(r), xi, jnp.zeros_like(self.at).at[jnp.array(self.pair)].set(rdot))
+    def quadratic_form(self, r: Float[Array, "2"], xi: Float[Array, " k"], rdot: Float[Array, "2"]) -> Scalar:
+        rate = jnp.zeros_like(self.at).at[jnp.array(self.pair)].set(rdot)
+        return self.body.quadratic_form(self.shape(r), xi, rate)
 
 
 @jit
-def _table(connection, sliced, r):
+def _table(connection: AbstractConnection, sliced: AbstractInvariantMetric, r: Float[Array, "N 2"]):
     """A [k, 2], F₁₂ [k] and G [2, 2] at the shapes r[N, 2]."""
 
-    def at(r):
+    def at(r: Float[Array, "2"]) -> tuple[Array, Array, Array]:
         form = connection.form(r)
         curvature = exterior_derivative(connection.group, form, jax.jacfwd(connection.form)(r))[:, 0, 1]
         return form, curvature, reduction(sliced, r)[1]
@@ -65,13 +71,14 @@ def _table(connection, sliced, r):
 
 
 @jit
-def _outline(body, shapes):
+def _outline(body: Any, shapes: Float[Array, "N m"]) -> Float[Array, "N ..."]:
     return jax.vmap(body.outline)(shapes)
 
 
-def grid(lower, upper, size: int) -> np.ndarray:
+def grid(lower: Row, upper: Row, size: int) -> np.ndarray:
     """The shapes [size², 2] of a grid, the first variable changing last."""
-    axes = [np.linspace(low, high, size) for low, high in zip(lower, upper)]
+    corners = zip(np.asarray(lower), np.asarray(upper), strict=True)
+    axes = [np.linspace(low, high, size) for low, high in corners]
     return np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(-1, 2)
 
 
@@ -87,25 +94,29 @@ def weights(x: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
 def interpolated(values: np.ndarray, size: int, x: np.ndarray) -> np.ndarray:
     """Values [size², c] of a grid at places x[N, 2], counted in cells."""
     table = values.reshape(size, size, -1)
-    (i, u), (j, v) = (weights(x[:, a], size) for a in (0, 1))
+    i, u = weights(x[:, 0], size)
+    j, v = weights(x[:, 1], size)
     near = table[i[:, None, None] + np.arange(ORDER)[:, None], j[:, None, None] + np.arange(ORDER)]
     return np.einsum("ni,nj,nijc->nc", u, v, near)
 
 
-def fields(body: AbstractInvariantMetric, pair, at, lower, upper, frame: str) -> dict:
+def fields(body: AbstractInvariantMetric, pair: tuple[int, int], at: Row, lower: Row, upper: Row, frame: str) -> dict:
     """What the page knows of the body on a slice, in one of the frames; arrays are float32 in base64.
 
     `form` [size², k, 2] and `curvature` [size², k] belong to the frame, `metric` [size², 3] (G₁₁, G₁₂, G₂₂) to both.
     `error` is the largest of interpolated A between the points, relative to the largest |A|.
     """
-    sliced, (low, high) = Slice(body, at, pair), np.array([lower, upper], float)
+    sliced = Slice(body, at, pair)
+    low = np.array(lower, float)
+    high = np.array(upper, float)
     connection: AbstractConnection = sliced
     if frame == "minimum perturbation":
         connection = minimum_perturbation(sliced, low, high)
     places = np.random.default_rng(0).integers(0, SIZE - 1, (PROBES, 2)) + 0.5
     shapes = np.concatenate([grid(low, high, SIZE), low + places / (SIZE - 1) * (high - low)])
     form, curvature, metric = (np.asarray(x) for x in _table(connection, sliced, jnp.asarray(shapes)))
-    known, exact = form[:-PROBES].reshape(SIZE**2, -1), form[-PROBES:].reshape(PROBES, -1)
+    known = form[:-PROBES].reshape(SIZE**2, -1)
+    exact = form[-PROBES:].reshape(PROBES, -1)
     if not np.isfinite(known).all(axis=1).any():
         raise ValueError(f"the body is singular at all shapes between {low.tolist()} and {high.tolist()}.")
     misses = np.abs(interpolated(known, SIZE, places) - exact)
@@ -124,16 +135,17 @@ def fields(body: AbstractInvariantMetric, pair, at, lower, upper, frame: str) ->
     }
 
 
-def _packed(array) -> str:
+def _packed(array: np.ndarray) -> str:
     return text(np.asarray(array, "<f4"))
 
 
-def look(body: AbstractConnection, pair, at, lower, upper) -> dict:
+def look(body: AbstractConnection, pair: tuple[int, int], at: Row, lower: Row, upper: Row) -> dict:
     """How the body looks at the shapes of a slice: its outline on a coarser grid, [17², parts, points, D], int16."""
     kind = drawing(body)
     if kind == "axes":
         return {"kind": kind}
-    shapes = np.broadcast_to(np.asarray(at, float), (OUTLINES**2, len(at))).copy()
+    middle = np.asarray(at, float)
+    shapes = np.broadcast_to(middle, (OUTLINES**2, len(middle))).copy()
     shapes[:, list(pair)] = grid(lower, upper, OUTLINES)
     lines = np.asarray(_outline(body, jnp.asarray(shapes)))
     scale = np.nanmax(np.abs(lines))

@@ -12,10 +12,11 @@ import sys
 import traceback
 import webbrowser
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 from geodyn._studio.assemble import assembled
 from geodyn._studio.bodies import Kind
-from geodyn._studio.desk import LONG, Desk
+from geodyn._studio.desk import LONG, Desk, Report
 
 LARGEST = 32 * 1024 * 1024
 """The most bytes of a message, of which a file of measured data is the largest."""
@@ -43,7 +44,7 @@ def application(kinds: dict[str, Kind], first: str, titles: list[dict], token: s
             self.finish(assembled({"alone": False, "bodies": titles, "first": first, "token": token}, nonce))
 
     class Socket(WebSocketHandler):
-        def check_origin(self, origin):
+        def check_origin(self, origin: str) -> bool:
             return origin == f"http://{self.request.host}"
 
         def get(self):
@@ -55,14 +56,15 @@ def application(kinds: dict[str, Kind], first: str, titles: list[dict], token: s
         def open(self):
             self.desk = Desk(kinds)
             # Two threads: while one searches, the other answers what the page asks when something is dragged.
-            self.quick, self.slow = ThreadPoolExecutor(1), ThreadPoolExecutor(1)
+            self.quick = ThreadPoolExecutor(1)
+            self.slow = ThreadPoolExecutor(1)
 
         def on_close(self):
             self.desk.cancelled.set()
             for pool in (self.quick, self.slow):
                 pool.shutdown(wait=False, cancel_futures=True)
 
-        async def on_message(self, message):
+        async def on_message(self, message: str | bytes) -> None:
             number = None
             try:
                 asked = json.loads(message)
@@ -77,7 +79,7 @@ def application(kinds: dict[str, Kind], first: str, titles: list[dict], token: s
                 return
             loop = asyncio.get_running_loop()
 
-            def report(told):
+            def report(told: dict) -> None:
                 loop.call_soon_threadsafe(self.tell, {"number": number, "progress": told})
 
             def compute():
@@ -87,15 +89,15 @@ def application(kinds: dict[str, Kind], first: str, titles: list[dict], token: s
             future = loop.run_in_executor(self.slow if ask in LONG else self.quick, compute)
             future.add_done_callback(lambda done: done.cancelled() or self.tell({"number": number} | done.result()))
 
-        def tell(self, told):
+        def tell(self, told: dict) -> None:
             with contextlib.suppress(WebSocketClosedError):  # The page may have been closed meanwhile.
                 self.write_message(json.dumps(told))
 
-    settings = {"websocket_max_message_size": LARGEST, "websocket_ping_interval": 20}
+    settings: dict[str, Any] = {"websocket_max_message_size": LARGEST, "websocket_ping_interval": 20}
     return Application([("/", Page), ("/socket", Socket)], **settings)
 
 
-def _answer(desk: Desk, ask: str, given: dict, report) -> dict:
+def _answer(desk: Desk, ask: str, given: dict, report: Report) -> dict:
     """The answer of the desk, or its error in words; what is not the user's to mend goes to the terminal too."""
     try:
         return {"answer": desk.answer(ask, given, report)}

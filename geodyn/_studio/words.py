@@ -13,8 +13,11 @@ SAME = {"distance": "as far and without turning", "turn": "with the same turn", 
 
 def sentences(optimum: OptimalStroke, wanted: Float[Array, "..."], goal: str) -> list[dict]:
     """Sentences, each with `good`: whether it speaks for the stroke, which was to have the `wanted` displacement."""
-    kkt, second, wong = (float(x) for x in (optimum.kkt_residual, optimum.second_order, optimum.wong_residual))
-    power, room = float(optimum.power_variation), float(optimum.room)
+    kkt = float(optimum.kkt_residual)
+    second = float(optimum.second_order)
+    wong = float(optimum.wong_residual)
+    power = float(optimum.power_variation)
+    room = float(optimum.room)
     found = certified(optimum, wanted)
     said = [
         (

@@ -3,6 +3,7 @@
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -15,9 +16,11 @@ def write_archive(path: str | os.PathLike, arrays: dict[str, np.ndarray], meta: 
     """Writes arrays and JSON metadata to one .npz file, first to a temporary file beside it, which is then renamed."""
     path = Path(path)
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    text = json.dumps(meta | {"geodyn": __version__})
+    everything: dict[str, Any] = {"metadata": np.array(text), **arrays}
     try:
         with open(partial, "wb") as file:
-            np.savez(file, metadata=np.array(json.dumps(meta | {"geodyn": __version__})), **arrays)
+            np.savez(file, **everything)
             file.flush()
             os.fsync(file.fileno())
         os.replace(partial, path)
@@ -49,13 +52,13 @@ def read_archive(path: str | os.PathLike, wanted: str) -> tuple[dict[str, np.nda
     return arrays, meta
 
 
-def named_arrays(tree) -> dict[str, np.ndarray]:
+def named_arrays(tree: Any) -> dict[str, np.ndarray]:
     """The arrays of a pytree by their paths, such as `elements.0.stiffness`."""
     leaves = jax.tree_util.tree_leaves_with_path(eqx.filter(tree, eqx.is_array))
     return {jax.tree_util.keystr(path, simple=True, separator="."): np.asarray(x) for path, x in leaves}
 
 
-def from_named_arrays(arrays: dict[str, np.ndarray], template):
+def from_named_arrays(arrays: dict[str, np.ndarray], template: Any) -> Any:
     """The pytree of `named_arrays`, in the structure of the template."""
     leaves, structure = jax.tree_util.tree_flatten_with_path(template)
     names = [jax.tree_util.keystr(path, simple=True, separator=".") for path, _ in leaves]
@@ -66,12 +69,13 @@ def differences(before: dict[str, np.ndarray], now: dict[str, np.ndarray]) -> li
     """The differences of two dictionaries of arrays, compared bit for bit: a line for each name that differs."""
     lines = []
     for name in before | now:
-        a, b = (_shown(d[name]) if name in d else "missing" for d in (before, now))
+        a = _shown(before[name]) if name in before else "missing"
+        b = _shown(now[name]) if name in now else "missing"
         if a != b or name not in before or name not in now or before[name].tobytes() != now[name].tobytes():
             lines.append(f"{name} was {a}, is {b}")
     return lines
 
 
-def _shown(x):
+def _shown(x: np.ndarray) -> str:
     values = np.array2string(x, threshold=8, precision=17) if x.ndim else str(x)
     return values if x.dtype.kind == "U" else f"{values} ({x.dtype}{list(x.shape)})"

@@ -1,3 +1,4 @@
+# IMPORT from geodyn._foundations.typing import (Array)
 """TOML with line numbers: the tables of a file are read key by key, and every error begins with `file:line: …`.
 
 tomllib and tomlkit parse the text, but neither tells on which line a key stands; this file only finds the lines.
@@ -135,7 +136,7 @@ class Source:
             self.fail(next((place for place in named if place in self.lines), key), str(error))
 
 
-def _array(value: list, *dtype):
+def _array(value: list, *dtype: Any) -> Any:
     """The list as an array: one of JAX if numbers in it are traced."""
     is_traced = any(isinstance(x, jax.Array) for x in jax.tree.leaves(value))
     return (jnp if is_traced else np).asarray(value, *dtype)
