@@ -1,10 +1,13 @@
+# IMPORT from geodyn._foundations.typing import (Axes, Numbers)
 """The style of all plots: colours, figures, Axes, labels, legends and lines."""
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from geodyn._foundations.gate import checked
+from geodyn._foundations.typing import Axes, Index, Numbers
 
 # Distinct for colour-blind readers: at least 24 apart in CIELAB for each of the three kinds (Machado et al. 2009).
 COLOURS = ("#20639b", "#d1495b", "#3caea3", "#edae49", "#500ba8", "#5a3210")
@@ -83,7 +86,7 @@ def figure(width: float | int, height: float | int):
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def axes(ax: Any, projection: str | None = None, **labels) -> Any:
+def axes(ax: Any, projection: str | None = None, **labels: Any) -> Any:
     """The given Axes or a new one, in the style of all plots. Raises ValueError if the given one has another
     projection ("3d" or None)."""
     if ax is None:
@@ -105,7 +108,7 @@ def axes(ax: Any, projection: str | None = None, **labels) -> Any:
     return ax
 
 
-def check_index(name: str, index: int, count: int, what: str) -> None:
+def check_index(name: str, index: Index, count: int, what: str) -> None:
     """Raises ValueError unless there is a thing of this number."""
     if not 0 <= index < count:
         raise ValueError(f"{name} must be the number of one of the {count} {what}, 0 to {count - 1}; got {index}")
@@ -118,7 +121,7 @@ def check_lengths(name: str, lengths: dict[str, int], count: int) -> None:
             raise ValueError(f"{name}[{key!r}] must have a value for each of the {count} times t, got {length}")
 
 
-def legend(ax, count: int):
+def legend(ax: Axes, count: int) -> Any:
     """Adds a legend above the Axes, where it covers nothing, if it has at most 12 entries; returns the Axes."""
     if 0 < count <= 12:
         _, names = ax.get_legend_handles_labels()
@@ -131,7 +134,7 @@ def legend(ax, count: int):
     return ax
 
 
-def steady(ax, values, scale: float = 0.0):
+def steady(ax: Axes, values: Numbers, scale: float = 0.0) -> Any:
     """Keeps what is constant to rounding from filling the Axes with its rounding errors: the vertical axis spans at
     least 1e-9 of the largest value, or of `scale` where that is larger, or of one where all is zero."""
     values = np.asarray(values, float)
@@ -140,12 +143,20 @@ def steady(ax, values, scale: float = 0.0):
         return ax
     largest = max(np.abs(values).max(), scale)
     if np.ptp(values) <= 1e-9 * (largest if largest > 1e-12 else 1.0):
-        middle, half = float(np.mean(values)), 0.5 * (largest if largest > 1e-12 else 1.0)
+        middle = float(np.mean(values))
+        half = 0.5 * (largest if largest > 1e-12 else 1.0)
         ax.set_ylim(middle - half, middle + half)
     return ax
 
 
-def polylines(ax, lines, colour: str, width: float = 1.0, strength=1.0, zorder: int = 2) -> list:
+def polylines(
+    ax: Axes,
+    lines: Sequence[np.ndarray] | np.ndarray,
+    colour: str,
+    width: float = 1.0,
+    strength: float | np.floating = 1.0,
+    zorder: int = 2,
+) -> list:
     """Draws lines [K, 2 or 3] in a colour mixed with white; in three dimensions distant parts are paler. Returns the
     artists."""
     from matplotlib.collections import LineCollection
@@ -160,17 +171,17 @@ def polylines(ax, lines, colour: str, width: float = 1.0, strength=1.0, zorder: 
         order = np.argsort(near)
         pieces, shade = pieces[order], strength * (0.3 + 0.7 * near[order])
     look = {"colors": mixed(colour, shade[:, None]), "linewidths": width, "zorder": zorder, "capstyle": "round"}
-    return [ax.add_collection(LineCollection(pieces, **look), autolim=False)]
+    return [ax.add_collection(LineCollection(cast(list, pieces), **look), autolim=False)]
 
 
-def mixed(colour: str, strength) -> np.ndarray:
+def mixed(colour: str, strength: float | np.floating | np.ndarray) -> np.ndarray:
     """A colour mixed with white by `strength`, an opaque replacement of transparency."""
     from matplotlib.colors import to_rgb
 
     return 1 - strength * (1 - np.array(to_rgb(colour)))
 
 
-def nearness(ax, points) -> np.ndarray:
+def nearness(ax: Axes, points: np.ndarray) -> np.ndarray:
     """How near points of a 3D Axes are to the viewer: 1 at the front, 0 at the back of the box."""
     turn, tilt = np.radians([ax.azim, ax.elev])
     towards = np.array([np.cos(tilt) * np.cos(turn), np.cos(tilt) * np.sin(turn), np.sin(tilt)])

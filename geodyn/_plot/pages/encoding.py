@@ -1,6 +1,7 @@
 """Pages: the template, and arrays as text in them."""
 
 from base64 import b64encode
+from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
 from json import dumps
@@ -51,7 +52,7 @@ def page(title: str, data: dict, path: File | None) -> Player:
     return shown
 
 
-def series(curves: dict, colours) -> list[dict]:
+def series(curves: dict, colours: Sequence[str]) -> list[dict]:
     """Numbers against time, [frames] under each name, for the strip below the picture."""
     return [
         {"name": name, "values": text(np.asarray(values, "<f4")), "colour": colour}
@@ -59,20 +60,21 @@ def series(curves: dict, colours) -> list[dict]:
     ]
 
 
-def box(points, equal):
+def box(points: np.ndarray, equal: bool) -> tuple[np.ndarray, np.ndarray]:
     """The middle and the half-widths of a box around the points; a cube if all axes have one scale (`equal`)."""
-    low, high = np.nanmin(points, axis=0), np.nanmax(points, axis=0)
+    low = np.nanmin(points, axis=0)
+    high = np.nanmax(points, axis=0)
     half = (high - low) / 2
     most = half.max() or 1.0
     return (low + high) / 2, np.full_like(half, most) if equal else np.where(half > 0, half, most)
 
 
-def quantised(points, centre, scale):
+def quantised(points: np.ndarray, centre: np.ndarray | float, scale: np.ndarray | float | np.floating) -> np.ndarray:
     """Points in a box as int16, with GAP for what is not finite."""
     whole = np.round(32767 * (points - centre) / scale)
     return np.where(np.isfinite(whole), whole, GAP).astype("<i2")
 
 
-def text(array) -> str:
+def text(array: np.ndarray) -> str:
     """The bytes of an array in base64."""
     return b64encode(array.tobytes()).decode("ascii")

@@ -1,7 +1,8 @@
 """Interactive HTML pages that play a trajectory or a stroke in any browser, without a server or network."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import singledispatch
+from typing import Any
 
 import numpy as np
 
@@ -99,7 +100,7 @@ def _(
     strokes: int = 3,
     component: int | None = 0,
     variables: tuple[int, int] = (0, 1),
-    at=None,
+    at: Any = None,
     title: str = "Stroke",
     seconds: float | int = 10.0,
     autoplay: bool = False,
@@ -114,9 +115,11 @@ def _(
 def _contents(drawn: Scene, told: dict) -> dict:
     """The data of the page: positions in a box as int16 in base64, everything else as plain numbers."""
     knots = _knots(drawn)
-    dim, count = drawn.points.shape[-1], len(drawn.radii)
+    dim = drawn.points.shape[-1]
+    count = len(drawn.radii)
     inner = len(drawn.edges) * len(knots)
-    outlined, balls = drawn.outlines.shape[1] * drawn.outlines.shape[2], len(drawn.spheres.points)
+    outlined = drawn.outlines.shape[1] * drawn.outlines.shape[2]
+    balls = len(drawn.spheres.points)
     every = -(-len(drawn.t) * (count + inner + outlined + 2 * balls) * dim * 2 // LARGEST)
     frames = np.unique(np.append(np.arange(0, len(drawn.t), every), len(drawn.t) - 1))
     moving = drawn.points[frames]
@@ -158,7 +161,7 @@ def _contents(drawn: Scene, told: dict) -> dict:
     }
 
 
-def _knots(drawn) -> list[int]:
+def _knots(drawn: Scene) -> list[int]:
     """The indices of the fewest samples between the ends of an edge for which the polygon through them is nowhere
     farther than 1/500 of the picture from the geodesic."""
     if len(drawn.edges) == 0:
@@ -175,10 +178,12 @@ def _knots(drawn) -> list[int]:
     return list(range(step, SAMPLES - 1, step))
 
 
-def _axes(labels, points, centre, scale) -> list[dict]:
+def _axes(labels: Sequence[str], points: np.ndarray, centre: np.ndarray, scale: np.ndarray | float) -> list[dict]:
     """For every axis with a label: its line in the box, and the label with the numbers at its ends."""
-    low, high = np.nanmin(points, axis=0), np.nanmax(points, axis=0)
-    corner, size = (low - centre) / scale, (high - low) / scale
+    low = np.nanmin(points, axis=0)
+    high = np.nanmax(points, axis=0)
+    corner = (low - centre) / scale
+    size = (high - low) / scale
     largest = np.max(np.abs([low, high]))
     low, high = (np.where(np.abs(x) < 1e-10 * largest, 0.0, x) for x in (low, high))  # No rounding in a label.
     return [

@@ -1,12 +1,15 @@
 """The data of a page on which a body swims: its outline, and the picture of the stroke with the point of its shape."""
 
 from base64 import b64encode
+from collections.abc import Callable
 from io import BytesIO
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._locomotion.strokes.stroke import shapes_at
+from geodyn._locomotion.connections.locomotion import AbstractLocomotion
+from geodyn._locomotion.strokes.stroke import Stroke, shapes_at
 from geodyn._plot.pages.encoding import box, quantised, series, text
 from geodyn._plot.shapes.names import pose_names
 from geodyn._plot.shapes.strokes import curvature
@@ -18,11 +21,20 @@ EACH = 96
 """Frames of a stroke."""
 
 
-def swimming(swimmer, stroke, strokes, component, variables, at, outline=None) -> dict:
+def swimming(
+    swimmer: AbstractLocomotion,
+    stroke: Stroke,
+    strokes: int,
+    component: int | None,
+    variables: tuple[int, int],
+    at: Any,
+    outline: Callable | None = None,
+) -> dict:
     """The data of the page. The path of the frame of the body is the trail."""
     g = over_strokes(swimmer, stroke, strokes, EACH)
     times = np.arange(len(g)) / EACH
-    outlines, path = seen(swimmer, stroke, times % 1, g, outline), track(swimmer, g)
+    outlines = seen(swimmer, stroke, times % 1, g, outline)
+    path = track(swimmer, g)
     frames, parts, points, _ = outlines.shape
     moving = np.concatenate([path[:, None], outlines.reshape(frames, parts * points, 2)], axis=1)
     centre, scale = box(moving.reshape(-1, 2), True)
@@ -56,10 +68,18 @@ def swimming(swimmer, stroke, strokes, component, variables, at, outline=None) -
     }
 
 
-def _shapes(swimmer, stroke, shapes, component, variables, at) -> dict:
+def _shapes(
+    swimmer: AbstractLocomotion,
+    stroke: Stroke,
+    shapes: np.ndarray,
+    component: int | None,
+    variables: tuple[int, int],
+    at: Any,
+) -> dict:
     """The picture of the curvature with the stroke on it, and where the shapes [frames, m] are in it, as fractions."""
     pair = list(variables)
-    low, high = shapes.min(axis=0), shapes.max(axis=0)
+    low = shapes.min(axis=0)
+    high = shapes.max(axis=0)
     at = (low + high) / 2 if at is None else at
     margin = 0.25 * np.maximum(high - low, 0.1 * np.max(high - low))
     picture = figure(4.8, 4.2)

@@ -1,3 +1,4 @@
+# IMPORT from geodyn._foundations.typing import (Array, Float)
 """Models of curved spaces for plots: Poincaré ball, half-space, stereographic projection, …
 
 A model maps a point x[n] of the space to a point of the picture, in two or three dimensions, and has lines for the
@@ -12,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from geodyn._foundations.typing import Array, Float
 from geodyn._geometry.manifold.manifold import AbstractManifold
 from geodyn._geometry.models.charts import Ball, Cartesian, HalfSpace
 from geodyn._geometry.models.spaces import Embedded, Euclidean, Hyperbolic, Product, Sphere
@@ -53,7 +55,7 @@ def model_of(
     return _labelled(fitting[next(iter(fitting)) if name is None else name], space, labels)
 
 
-def _labelled(model: Model, space, labels: Labels) -> Model:
+def _labelled(model: Model, space: AbstractManifold, labels: Labels) -> Model:
     """The model with the names of the coordinates where these are what its axes show, and with the unit of length."""
     cartesian = isinstance(space, Euclidean) and isinstance(space.chart, Cartesian)
     names = labels.coordinates[: len(model.labels)]
@@ -64,20 +66,20 @@ def _labelled(model: Model, space, labels: Labels) -> Model:
     return model
 
 
-def placed(place: Callable, x) -> np.ndarray:
+def placed(place: Callable, x: Array | np.ndarray) -> np.ndarray:
     """`place` of each of the points x[..., n]."""
     points = np.asarray(jax.jit(jax.vmap(place))(jnp.asarray(x).reshape(-1, x.shape[-1])))
     return points.reshape(*x.shape[:-1], *points.shape[1:])
 
 
-def _cartesian(space, x):
+def _cartesian(space: AbstractManifold, x: np.ndarray | None) -> Model | None:
     """Cartesian coordinates of Euclidean space in any chart."""
     if not isinstance(space, Euclidean):
         return None
     return Model("", lambda x: _padded(space.embed(x)), labels=_names(space.dim))
 
 
-def _ball(space, x):
+def _ball(space: AbstractManifold, x: np.ndarray | None) -> Model | None:
     """The Poincaré disc or ball, with its boundary."""
     if not (isinstance(space, Hyperbolic) and space.dim > 1):
         return None
@@ -85,26 +87,26 @@ def _ball(space, x):
     return Model(title, lambda x: Ball().coordinates(space.embed(x))[:3], lambda x: _round(min(space.dim, 3)))
 
 
-def _half_space(space, x):
+def _half_space(space: AbstractManifold, x: np.ndarray | None) -> Model | None:
     """The upper half-plane or half-space, with its boundary."""
     if not (isinstance(space, Hyperbolic) and space.dim in (2, 3)):
         return None
 
-    def place(x):
+    def place(x: Float[Array, " n"]) -> Array:
         return HalfSpace().coordinates(space.embed(x))
 
     title = "upper half-plane" if space.dim == 2 else "upper half-space"
     return Model(title, place, lambda x: _ground(placed(place, x)), (*_names(space.dim)[:-1], "height"))
 
 
-def _sphere(space, x):
+def _sphere(space: AbstractManifold, x: np.ndarray | None) -> Model | None:
     """The circle or the sphere itself."""
     if not (isinstance(space, Sphere) and space.dim <= 2):
         return None
     return Model("", space.embed, lambda x: _round(space.dim + 1))
 
 
-def _stereographic(space, x):
+def _stereographic(space: AbstractManifold, x: np.ndarray | None) -> Model | None:
     """Stereographic projection of the sphere from the one of the points ±X_i that is farthest from the points x. In it
     great spheres are drawn as spheres. The background is the unit sphere, the image of the equator."""
     if not (isinstance(space, Sphere) and space.dim > 1):
@@ -117,7 +119,7 @@ def _stereographic(space, x):
         farthest = 2 * X.shape[1] - 1 - int(np.argmin(nearest[::-1]))
         axis, sign = farthest % X.shape[1], 1.0 if farthest < X.shape[1] else -1.0
 
-    def place(x):
+    def place(x: Float[Array, " n"]) -> Array:
         X = space.embed(x)
         return (jnp.delete(X, axis) / (1 - sign * X[axis]))[:3]
 
@@ -125,7 +127,7 @@ def _stereographic(space, x):
     return Model(title, place, lambda x: _round(min(space.dim, 3)))
 
 
-def _surface(space, x):
+def _surface(space: AbstractManifold, x: np.ndarray | None) -> Model | None:
     """An embedded curve or surface, in the default model of an ambient space of two or three dimensions; a space of
     one's own says by a method `embedding` how it lies in the plane or in ordinary space."""
     embedding = getattr(space, "embedding", None)
@@ -137,13 +139,13 @@ def _surface(space, x):
         return None
     ambient = model_of(space.ambient, None, None if x is None else placed(space.embedding, x))
 
-    def place(x):
+    def place(x: Float[Array, " n"]) -> Array:
         return ambient.place(space.embedding(x))
 
     return Model(ambient.title, place, lambda x: ambient.backdrop(placed(space.embedding, x)) + _mesh(place, x))
 
 
-def _cylinder(space, x):
+def _cylinder(space: AbstractManifold, x: np.ndarray | None) -> Model | None:
     """A product of a plane and an axis, such as H² × E: a model of the plane, drawn along the axis; and SL₂(R)~."""
     if isinstance(space, SL2):
         return _turning_cylinder()
@@ -154,10 +156,10 @@ def _cylinder(space, x):
     kept = slice(0, 2) if space.a.dim == 2 else slice(1, 3)
     flat = model_of(plane, name, None if x is None else x[:, kept])
 
-    def backdrop(x):
+    def backdrop(x: np.ndarray) -> Lines:
         return _walls(flat.backdrop(x[:, kept]), x[:, axis])
 
-    def place(x):
+    def place(x: Float[Array, " n"]) -> Array:
         return jnp.append(flat.place(x[kept]), x[axis])
 
     labels = (*flat.labels[:2], f"$x_{3 if space.a.dim == 2 else 1}$")
@@ -169,11 +171,11 @@ def _turning_cylinder() -> Model:
     axis over (0, 1) horizontally, so that rotations about the axis are seen as such."""
     plane = Hyperbolic(2, "halfspace")
 
-    def place(x):
+    def place(x: Float[Array, " n"]) -> Array:
         disc = Ball().coordinates(plane.embed(x[:2]))
         return jnp.append(disc, x[2] + 2 * jnp.arctan2(x[0], 1 + x[1]))
 
-    def backdrop(x):
+    def backdrop(x: np.ndarray) -> Lines:
         return _walls(_round(2), placed(place, x)[:, 2])
 
     return Model("Poincaré disc × line", place, backdrop, ("", "", "height"), False)
@@ -186,7 +188,7 @@ def _walls(rings: Lines, heights: np.ndarray) -> Lines:
     return upright + [np.column_stack([ring, np.full(len(ring), h)]) for ring in rings for h in levels]
 
 
-def _coordinates(space, x):
+def _coordinates(space: AbstractManifold, x: np.ndarray | None) -> Model:
     """The coordinates themselves, at most the first three."""
     return Model(COORDINATES, lambda x: _padded(x), labels=_names(space.dim), equal=False)
 
@@ -203,18 +205,19 @@ MODELS = {
 }
 
 
-def _padded(x):
+def _padded(x: Float[Array, " n"]) -> Array:
     return jnp.append(x, 0.0 * x) if x.shape[0] == 1 else x[:3]
 
 
-def _names(dim):
+def _names(dim: int) -> tuple[str, ...]:
     return ("$x_1$", "") if dim == 1 else ("$x_1$", "$x_2$", "$x_3$")[:dim]
 
 
-def _round(dim) -> Lines:
+def _round(dim: int) -> Lines:
     """The unit circle or sphere."""
     angle = np.linspace(0, 2 * np.pi, 181)
-    cos, sin = np.cos(angle), np.sin(angle)
+    cos = np.cos(angle)
+    sin = np.sin(angle)
     if dim == 2:
         return [np.column_stack([cos, sin])]
     circles = [
@@ -225,9 +228,10 @@ def _round(dim) -> Lines:
     return circles + [np.column_stack([cos * np.cos(turn), cos * np.sin(turn), sin]) for turn in turns]
 
 
-def _ground(points) -> Lines:
+def _ground(points: np.ndarray) -> Lines:
     """The boundary of a half-space under the points: a line, or a grid of squares."""
-    low, high = points.min(axis=0), points.max(axis=0)
+    low = points.min(axis=0)
+    high = points.max(axis=0)
     margin = 0.1 * (high - low).max()
     sides = [np.linspace(a - margin, b + margin, 9) for a, b in zip(low[:-1], high[:-1])]
     if len(sides) == 1:
@@ -237,17 +241,20 @@ def _ground(points) -> Lines:
     return [*sheet[:, [0, -1]], *sheet[[0, -1]].swapaxes(0, 1)]
 
 
-def _mesh(place, x, lines=25, samples=97) -> Lines:
+def _mesh(place: Callable, x: np.ndarray, lines: int = 25, samples: int = 97) -> Lines:
     """Coordinate lines of a surface around the points x; of a coordinate with period 2π the whole period is drawn."""
     if x.shape[1] != 2:
         return []
-    low, high = x.min(axis=0), x.max(axis=0)
-    margin, here = 0.15 * (high - low).max(), placed(place, x)
+    low = x.min(axis=0)
+    high = x.max(axis=0)
+    margin = 0.15 * (high - low).max()
+    here = placed(place, x)
     ranges = []
     for i in range(2):
         turned = placed(place, x + 2 * np.pi * np.eye(2)[i])
         periodic = np.allclose(turned, here, rtol=0, atol=1e-4 * np.ptp(here, axis=0).max())
         ranges.append((low[i], low[i] + 2 * np.pi) if periodic else (low[i] - margin, high[i] + margin))
-    fine, coarse = ([np.linspace(low, high, count) for low, high in ranges] for count in (samples, lines))
+    fine = [np.linspace(low, high, samples) for low, high in ranges]
+    coarse = [np.linspace(low, high, lines) for low, high in ranges]
     grids = np.meshgrid(fine[0], coarse[1]), np.meshgrid(fine[1], coarse[0])[::-1]
     return [line for grid in grids for line in placed(place, np.stack(grid, axis=-1))]

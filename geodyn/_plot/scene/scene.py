@@ -1,6 +1,7 @@
+# IMPORT from geodyn._foundations.typing import (Array, Float, Numbers)
 """The data for a picture of a trajectory: its points in a model of the space, and its edges as geodesics."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import jax
@@ -9,6 +10,7 @@ import numpy as np
 from scipy.spatial import ConvexHull
 
 from geodyn._engine.jit import jit
+from geodyn._foundations.typing import Array, Float, Numbers
 from geodyn._geometry.geodesics.geodesic import geodesic, log, nearest_image
 from geodyn._geometry.manifold.manifold import AbstractManifold, period_of
 from geodyn._geometry.models.spaces import AbstractConstantCurvature, Euclidean, Product
@@ -60,7 +62,7 @@ class Scene(NamedTuple):
         """Whether the body has so few points that they are drawn individually."""
         return len(self.radii) <= FEW
 
-    def geodesics(self, frames) -> np.ndarray:
+    def geodesics(self, frames: np.ndarray) -> np.ndarray:
         """The edges at the saved states `frames`, in the model: [frames, E, SAMPLES, 2 or 3]. If the two points of an
         edge have winding numbers that differ in a periodic coordinate, half of the edge is drawn from each of them
         towards the nearest image of the other, with NaN between the halves."""
@@ -74,7 +76,8 @@ class Scene(NamedTuple):
         found = placed(self.model.place, q)
         if period_of(self.space) is not None:
             turned = q + _turns(self.space, q[:, -1], ends)[:, None]
-            other, half = placed(self.model.place, turned), SAMPLES // 2
+            other = placed(self.model.place, turned)
+            half = SAMPLES // 2
             torn = ~np.isclose(found[:, half], other[:, half]).all(axis=1)
             found = np.concatenate([found[:, :half], other[:, half:]], axis=1)
             found[torn, half] = np.nan
@@ -92,7 +95,7 @@ class Scene(NamedTuple):
         share = (t - self.t[k - 1]) / (self.t[k] - self.t[k - 1])
         return (1 - share) * self.points[k - 1] + share * self.points[k]
 
-    def nearest(self, times) -> np.ndarray:
+    def nearest(self, times: Numbers) -> np.ndarray:
         """The saved states nearest to the times. Raises ValueError for times outside of the trajectory."""
         times = np.atleast_1d(np.asarray(times, float))
         margin = 1e-9 * (self.t[-1] - self.t[0])
@@ -103,7 +106,7 @@ class Scene(NamedTuple):
 
 def scene(
     trajectory: Trajectory,
-    model,
+    model: str | Callable | None,
     system: AbstractSystem | None,
     labels: Labels = PLAIN,
     outline: Callable | None = None,
@@ -124,9 +127,11 @@ def scene(
     if isinstance(body, RigidBodies):
         bare = ellipsoids(body, np.asarray(trajectory.q))
         frame = rigid_lines(body) + [(b, q.shape[1] + k) for k, b in enumerate(bare.bodies)]
-        pairs, rods = pairs + frame, rods | set(frame)
+        pairs = pairs + frame
+        rods = rods | set(frame)
         masses = np.append(masses, np.full(len(bare.bodies), 0.1))
-        q, outlines = np.concatenate([q, bare.tips], axis=1), bare.outlines
+        q = np.concatenate([q, bare.tips], axis=1)
+        outlines = bare.outlines
     drawn = scene_of(body.space, trajectory.t, q, model, pairs, [p in rods for p in pairs], masses, outlines, labels)
     if outline is not None:
         lines = lines_of(outline, drawn.t, trajectory.coordinates()[_known(trajectory)], (body.space.dim,))
@@ -138,7 +143,7 @@ def scene(
     )
 
 
-def _outlined(trajectory: Trajectory, model, labels: Labels, outline: Callable) -> Scene:
+def _outlined(trajectory: Trajectory, model: str | Callable | None, labels: Labels, outline: Callable) -> Scene:
     """The scene of a system that is not in a space: nothing but its outline, where that lies in the picture."""
     check_one(trajectory)
     if model is not None:
@@ -149,8 +154,10 @@ def _outlined(trajectory: Trajectory, model, labels: Labels, outline: Callable) 
     space = Euclidean(lines.shape[-1])
     drawn = model_of(space, None, labels=labels._replace(coordinates=()))
     points = np.zeros((len(t), 0, space.dim))
-    no_edges, no_spheres = np.zeros((0, 2), int), Spheres([], points, np.zeros((len(t), 0)))
-    rigid, radii = np.zeros(0, bool), np.zeros(0)
+    no_edges = np.zeros((0, 2), int)
+    no_spheres = Spheres([], points, np.zeros((len(t), 0)))
+    rigid = np.zeros(0, bool)
+    radii = np.zeros(0)
     return Scene(space, drawn, t, points, points, radii, no_edges, rigid, lines, no_spheres, [], THICK)
 
 
@@ -159,18 +166,31 @@ def _known(trajectory: Trajectory) -> np.ndarray:
     return np.isfinite(np.asarray(trajectory.q).reshape(len(trajectory.t), -1)).all(axis=1)
 
 
-def scene_of(space, t, q, model, pairs, rigid, masses, outlines=None, labels: Labels = PLAIN) -> Scene:
+def scene_of(
+    space: AbstractManifold,
+    t: Array | np.ndarray,
+    q: Array | np.ndarray,
+    model: str | Callable | None,
+    pairs: Sequence[tuple[int, int]],
+    rigid: list[bool],
+    masses: np.ndarray,
+    outlines: np.ndarray | None = None,
+    labels: Labels = PLAIN,
+) -> Scene:
     """The scene of points q[T, N, n] of a space, joined by edges; saved states that are not finite are left out."""
     q = _of_one_body(q)
     done = np.isfinite(q).all(axis=(1, 2))
     outlines = np.zeros((len(q), 0, 1, space.dim)) if outlines is None else outlines
-    q, t, outlines = _beside(space, q[done], pairs), np.asarray(t)[done], outlines[done]
+    q = _beside(space, q[done], pairs)
+    t = np.asarray(t)[done]
+    outlines = outlines[done]
     drawn = model_of(space, model, q.reshape(-1, space.dim), labels)
     radii = np.cbrt(masses / masses.max()) * min(1.0, (FEW / len(masses)) ** 0.5)
     ends = np.reshape(pairs, (-1, 2)).astype(int)
-    points, rigid = placed(drawn.place, q), np.asarray(rigid, bool)
+    points = placed(drawn.place, q)
+    thick = np.asarray(rigid, bool)
     nothing = Spheres([], points[:, :0], np.zeros((len(q), 0)))
-    return Scene(space, drawn, t, q, points, radii, ends, rigid, placed(drawn.place, outlines), nothing, [])
+    return Scene(space, drawn, t, q, points, radii, ends, thick, placed(drawn.place, outlines), nothing, [])
 
 
 def check_one(trajectory: Trajectory) -> None:
@@ -182,7 +202,7 @@ def check_one(trajectory: Trajectory) -> None:
         )
 
 
-def _of_one_body(q) -> np.ndarray:
+def _of_one_body(q: Array | np.ndarray) -> np.ndarray:
     q = np.asarray(q)
     if q.ndim != 3:
         raise ValueError(
@@ -192,12 +212,13 @@ def _of_one_body(q) -> np.ndarray:
     return q
 
 
-def _beside(space, q, pairs) -> np.ndarray:
+def _beside(space: AbstractManifold, q: np.ndarray, pairs: Sequence[tuple[int, int]]) -> np.ndarray:
     """The points shifted by whole periods of the coordinates so that, in the first state, edges join points to their
     nearest images."""
     if period_of(space) is None or len(q) == 0:
         return q
-    q, group = q.copy(), np.arange(q.shape[1])
+    q = q.copy()
+    group = np.arange(q.shape[1])
     for i, j in pairs:
         if group[i] != group[j]:
             own = group == group[j]
@@ -206,7 +227,7 @@ def _beside(space, q, pairs) -> np.ndarray:
     return q
 
 
-def _turns(space, x, y) -> np.ndarray:
+def _turns(space: AbstractManifold, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """The difference y − x as whole periods of the coordinates, for points x[K, n] and y that differ by these only."""
     period = np.array(period_of(space))
     round_ = np.isfinite(period)
@@ -221,14 +242,15 @@ def points_of(trajectory: Trajectory, body: AbstractBody) -> np.ndarray:
 
 
 @jit
-def _points(body, q):
+def _points(body: AbstractBody, q: Float[Array, "T n"]) -> Float[Array, "T N d"]:
     return jax.vmap(body.points)(q)
 
 
 def rigid_lines(bodies: RigidBodies) -> list[tuple[int, int]]:
     """Pairs of points whose lines show the attitudes of rigid bodies: the edges of the convex hull of the points of a
     body or, if these span no volume, the lines from its origin to them."""
-    lines, count = [], len(bodies.masses)
+    lines = []
+    count = len(bodies.masses)
     for body in range(count):
         own = [i for i, carrier in enumerate(bodies.carriers) if carrier == body and i >= count]
         sites = np.asarray(bodies.sites)[own]
@@ -240,7 +262,7 @@ def rigid_lines(bodies: RigidBodies) -> list[tuple[int, int]]:
     return lines
 
 
-def system_of(trajectory: Trajectory, system: AbstractBody | None = None) -> AbstractBody:
+def system_of(trajectory: Trajectory, system: AbstractSystem | None = None) -> AbstractBody:
     """The body of a trajectory; for one read from a file it is the given `system`. Raises ValueError if there is none,
     or if it is not a body."""
     system = system or trajectory.system
@@ -255,11 +277,13 @@ def system_of(trajectory: Trajectory, system: AbstractBody | None = None) -> Abs
 
 
 @jit
-def _geodesics(space, starts, ends):
+def _geodesics(
+    space: AbstractManifold, starts: Float[Array, "K n"], ends: Float[Array, "K n"]
+) -> Float[Array, "K s n"]:
     """Points [K, SAMPLES, n] of the geodesics between pairs of points [K, n], at equally spaced fractions of their
     lengths."""
 
-    def between(x, y):
+    def between(x: Float[Array, " n"], y: Float[Array, " n"]) -> Float[Array, "s n"]:
         v = log(space, x, y)
         if isinstance(space, AbstractConstantCurvature | Product):
             return geodesic(space, x, v, jnp.linspace(0.0, 1.0, SAMPLES, dtype=x.dtype))[0]

@@ -1,12 +1,14 @@
+# IMPORT from geodyn._foundations.typing import (Array, Float, Scalar)
 """Solids in pictures: ellipsoids of inertia of rigid bodies, spheres of contacts, and the points that impacts meet."""
 
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from geodyn._engine.jit import jit
+from geodyn._foundations.typing import Array, Float, Scalar
 from geodyn._geometry.geodesics.geodesic import exp
 from geodyn._geometry.manifold.manifold import AbstractManifold
 from geodyn._geometry.models.spaces import AbstractConstantCurvature, Product
@@ -62,7 +64,8 @@ def spheres(body: AbstractBody, model: Model, q: np.ndarray, points: np.ndarray)
     radii = _radii(body, q.shape[1]) if model.equal else np.zeros(q.shape[1])
     which = np.flatnonzero(radii).tolist()
     around = np.asarray(_around(body.space, jnp.asarray(q[:, which]), jnp.asarray(radii[which])))
-    ends, centres = placed(model.place, around), points[:, which]
+    ends = placed(model.place, around)
+    centres = points[:, which]
     if ends.shape[-1] == q.shape[-1] > 1:
         # Conformal models map spheres to spheres with other centres c: fit |p|² = 2 c·p + const to points p of each.
         known = np.concatenate([2 * ends, np.ones_like(ends[..., :1])], axis=-1)
@@ -83,7 +86,7 @@ def flashes(trajectory: Trajectory, body: AbstractBody, q: np.ndarray) -> list:
     return [[float(t), meet[int(k)]] for t, k in struck]
 
 
-def _radii(body, count) -> np.ndarray:
+def _radii(body: AbstractBody, count: int) -> np.ndarray:
     """The radius of the sphere around every point; 0 if there is none."""
     radii = np.zeros(count)
     for element in elements_of(body, AbstractContact):
@@ -92,15 +95,18 @@ def _radii(body, count) -> np.ndarray:
     return radii
 
 
-def _placed(body, element, count):
+def _placed(body: AbstractBody, element: AbstractContact, count: int) -> tuple[int, int, AbstractContact]:
     """(start and stop of the point indices of an element, the element itself without the wrapper `ContactOn`)."""
-    start, count = 0, len(body.masses) if isinstance(element, AbstractOnBodies) else count
+    start = 0
+    stop = len(cast(RigidBodies, body).masses) if isinstance(element, AbstractOnBodies) else count
     while isinstance(element, ContactOn):
-        start, count, element = start + element.start, start + element.stop, element.element
-    return start, count, element
+        stop = start + element.stop
+        start = start + element.start
+        element = element.element
+    return start, stop, element
 
 
-def _meeting(body, element, size, count) -> list[list[int]]:
+def _meeting(body: AbstractBody, element: AbstractContact, size: int, count: int) -> list[list[int]]:
     """The point indices of each contact of an element."""
     start, stop, element = _placed(body, element, count)
     if isinstance(element, AbstractSpheres):
@@ -110,12 +116,12 @@ def _meeting(body, element, size, count) -> list[list[int]]:
 
 
 @jit
-def _around(space: AbstractManifold, x, radii):
+def _around(space: AbstractManifold, x: Float[Array, "T S n"], radii: Float[Array, " S"]) -> Float[Array, "T S m n"]:
     """The ends of geodesics of length `radii` from the points x[T, S, n], in both directions of each vector of an
     orthonormal frame: [T, S, 2n, n]."""
     exact = isinstance(space, AbstractConstantCurvature | Product)
 
-    def ends(x, radius):
+    def ends(x: Float[Array, " n"], radius: Scalar) -> Float[Array, "m n"]:
         frame = radius * jnp.linalg.inv(jnp.linalg.cholesky(space.metric(x)))
         steps = jnp.concatenate([frame, -frame])
         return jax.vmap(lambda v: exp(space, x, v))(steps) if exact else x[None] + steps

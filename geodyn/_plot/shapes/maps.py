@@ -1,6 +1,8 @@
+# IMPORT from geodyn._foundations.typing import (Axes)
 """Pictures of maps of strokes: cost, efficiency and amplitude over two demands, with strokes at chosen points."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import jax
 import numpy as np
@@ -8,12 +10,13 @@ import numpy as np
 from geodyn._control.families.maps import StrokeMap
 from geodyn._foundations.checks import is_whole
 from geodyn._foundations.gate import checked
+from geodyn._foundations.typing import Axes
 from geodyn._plot.style import COLOURS, INK, PALE, axes
 from geodyn._plot.style import figure as new_figure
 
 
 @checked
-def stroke_map(found: StrokeMap, points: Sequence[tuple[int, int]] | None = None, figure=None):
+def stroke_map(found: StrokeMap, points: Sequence[tuple[int, int]] | None = None, figure: Any = None):
     """A map of strokes: its cost, efficiency and amplitude over the two demands, and strokes at chosen points.
 
     Dashed lines run where the best stroke changes its kind, between points of different branches. Points without a
@@ -56,15 +59,16 @@ def stroke_map(found: StrokeMap, points: Sequence[tuple[int, int]] | None = None
     return figure
 
 
-def _edges(axis) -> np.ndarray:
+def _edges(axis: np.ndarray) -> np.ndarray:
     """The edges of the cells around the points of an axis."""
     middle = (axis[1:] + axis[:-1]) / 2
     return np.concatenate([[2 * axis[0] - middle[0]], middle, [2 * axis[-1] - middle[-1]]])
 
 
-def _panel(found: StrokeMap, ax, name: str, values: np.ndarray, points) -> None:
+def _panel(found: StrokeMap, ax: Axes, name: str, values: np.ndarray, points: Sequence[tuple[int, int]]) -> None:
     """One map."""
-    displacement, turn = np.asarray(found.displacement), np.asarray(found.turn)
+    displacement = np.asarray(found.displacement)
+    turn = np.asarray(found.turn)
     ax = axes(ax, title=name, xlabel=_names(found)[0], ylabel=_names(found)[1])
     ax.grid(visible=False)
     ax.set_facecolor(PALE)
@@ -79,7 +83,7 @@ def _panel(found: StrokeMap, ax, name: str, values: np.ndarray, points) -> None:
     ax.figure.colorbar(image, ax=ax, shrink=0.9)
 
 
-def _borders(branch: np.ndarray, edges) -> list:
+def _borders(branch: np.ndarray, edges: tuple[np.ndarray, np.ndarray]) -> list:
     """The sides of cells between different branches, as pairs of coordinates."""
     lines = []
     for i, j in np.ndindex(*branch.shape):
@@ -91,7 +95,7 @@ def _borders(branch: np.ndarray, edges) -> list:
     return lines
 
 
-def _strokes(found: StrokeMap, ax, points) -> None:
+def _strokes(found: StrokeMap, ax: Axes, points: Sequence[tuple[int, int]]) -> None:
     """The chosen strokes in the plane of the first two shape variables, each with a mark where it begins."""
     ax = axes(ax, title="strokes at the marks", xlabel="$r_1$", ylabel="$r_2$", aspect="equal")
     times = np.linspace(0.0, 1.0, 201)
@@ -123,7 +127,7 @@ def _chosen(found: StrokeMap) -> list[tuple[int, int]]:
     return list(dict.fromkeys(chosen))
 
 
-def _check_point(found: StrokeMap, point) -> None:
+def _check_point(found: StrokeMap, point: tuple[int, int]) -> None:
     shape = found.best.cost.shape
     two = len(point) == 2 and all(is_whole(x) and 0 <= x < n for x, n in zip(point, shape))
     if not two or not found.best.found[point]:

@@ -8,7 +8,9 @@ Arguments stand in one order: the swimmer, the component of the pose where there
 """
 
 import functools
+from collections.abc import Callable
 from functools import partial
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +20,7 @@ from geodyn._control.families.families import StrokeFamily
 from geodyn._engine.jit import jit
 from geodyn._foundations.checks import is_whole, shown
 from geodyn._foundations.gate import checked
-from geodyn._foundations.typing import Axes, Float, Index
+from geodyn._foundations.typing import Array, Axes, Float, Index
 from geodyn._locomotion.connections.connection import (
     AbstractConnection,
     AbstractInvariantMetric,
@@ -38,12 +40,12 @@ Corner = Float[np.ndarray, "2"]
 ROOMY, TINY, SMALL = 2.2, 1.2, "x-small"
 
 
-def _in_either_order(picture):
+def _in_either_order(picture: Callable) -> Callable:
     """A picture of (swimmer, component, lower, upper) that also takes the component after the corners, where
     `height_functions` has them: a whole number is none."""
 
     @functools.wraps(picture)
-    def drawn(swimmer, *args, **kwargs):
+    def drawn(swimmer: Any, *args: Any, **kwargs: Any) -> Any:
         first, more = args[:1], args[2:3]
         if "component" in kwargs and len(args) > 1:
             args = kwargs.pop("component"), *args
@@ -107,7 +109,7 @@ def curvature(
     return ax
 
 
-def cleared(F):
+def cleared(F: np.ndarray) -> np.ndarray:
     """Components [..., k] of a curvature; those that are zero but for rounding are zero, and no noise in a picture."""
     sizes = np.nanmax(np.abs(F), axis=tuple(range(F.ndim - 1)))
     return np.where(sizes < 1e-10 * sizes.max(), 0.0, F)
@@ -118,7 +120,7 @@ def height_functions(
     swimmer: AbstractConnection,
     lower: Corner,
     upper: Corner,
-    figure=None,
+    figure: Any = None,
     *,
     stroke: Stroke | None = None,
     frame: str = "body",
@@ -159,11 +161,13 @@ def height_functions(
         raise ValueError(f"frame must be one of {', '.join(map(repr, frames))}; got {frame!r}")
     if figure is not None and not isinstance(figure, Figure | SubFigure):
         raise ValueError(f"figure must be a Figure or SubFigure of matplotlib, got {shown(figure)}")
-    moving, count = frames[frame](), swimmer.group.dim
+    moving = frames[frame]()
+    count = swimmer.group.dim
     figure = new_figure(4.2 * min(count, 3), 3.8 * -(-count // 3)) if figure is None else figure
     if isinstance(figure, Figure) and figure.get_layout_engine() is None:
         figure.set_layout_engine("constrained")
-    width, height = figure.bbox.width / figure.dpi, figure.bbox.height / figure.dpi
+    width = figure.bbox.width / figure.dpi
+    height = figure.bbox.height / figure.dpi
     side, columns = max((_side(width / n, height / -(-count // n)), n) for n in range(1, min(count, 3) + 1))
     panels = figure.subplots(-(-count // columns), columns, squeeze=False).ravel()
     for component, ax in enumerate(panels[:count]):
@@ -183,7 +187,7 @@ def _side(width: float, height: float) -> float:
     return min(width - 0.9, height - 0.4)
 
 
-def _in_little_room(figure, panels, side: float):
+def _in_little_room(figure: Any, panels: np.ndarray, side: float) -> None:
     """Small letters, few ticks, small arrows, and the names of the shape variables once for all panels."""
     figure.supxlabel(panels[0].get_xlabel(), fontsize=SMALL)
     figure.supylabel(panels[0].get_ylabel(), fontsize=SMALL)
@@ -288,13 +292,16 @@ def shape_metric(
     metrics = metrics[..., *np.ix_(chosen, chosen)]
     centres = np.stack(np.meshgrid(*grids), axis=-1).reshape(-1, 2)
     metrics = metrics.reshape(-1, 2, 2)
-    centres, metrics = (x[np.isfinite(metrics).all(axis=(1, 2))] for x in (centres, metrics))
+    defined = np.isfinite(metrics).all(axis=(1, 2))
+    centres = centres[defined]
+    metrics = metrics[defined]
     angle = np.linspace(0, 2 * np.pi, 49)
     circle = np.stack([np.cos(angle), np.sin(angle)])
-    ellipses = np.swapaxes(np.linalg.solve(np.swapaxes(np.linalg.cholesky(metrics), 1, 2), circle[None]), 1, 2)
+    factors = np.swapaxes(np.linalg.cholesky(metrics), 1, 2)
+    ellipses = np.swapaxes(np.linalg.solve(factors, circle[None]), 1, 2)
     spacing = (np.asarray(upper, float) - np.asarray(lower, float)) / 8
     ellipses = ellipses * 0.45 / np.max(np.abs(ellipses) / spacing)
-    lines = LineCollection(ellipses + centres[:, None], colors=COLOURS[0], linewidths=1.2)
+    lines = LineCollection(cast(list, ellipses + centres[:, None]), colors=COLOURS[0], linewidths=1.2)
     ax.add_collection(lines)
     ax.autoscale_view()
     return ax
@@ -391,12 +398,11 @@ def family(
     return ax
 
 
-def _along(family):
+def _along(family: StrokeFamily) -> tuple[Any, Any, Any]:
     """The displacement [N] along which a family was followed, its cost, and the slope of the cost."""
     parameter = np.asarray(family.parameter)
-    displacement, multiplier = (
-        np.asarray(x).reshape(len(parameter), -1) for x in (family.displacement, family.multiplier)
-    )
+    displacement = np.asarray(family.displacement).reshape(len(parameter), -1)
+    multiplier = np.asarray(family.multiplier).reshape(len(parameter), -1)
     change = parameter - parameter[0]
     last = np.argmax(np.abs(change))
     held = np.any(multiplier != 0, axis=0)  # Components that are free have no price.
@@ -411,14 +417,16 @@ def _along(family):
     return parameter, family.cost, multiplier[:, moved] @ direction[moved]
 
 
-def _check_component(swimmer, component) -> None:
+def _check_component(swimmer: AbstractConnection, component: Any) -> None:
     count = swimmer.group.dim
     if not is_whole(component) or not 0 <= component < count:
         name = type(swimmer.group).__name__
         raise ValueError(f"component must be one of the coordinates 0 to {count - 1} of {name}, got {component!r}")
 
 
-def _plane(ax, variables, swimmer=None, at=None):
+def _plane(
+    ax: Axes, variables: tuple[Index, Index], swimmer: AbstractConnection | None = None, at: np.ndarray | None = None
+) -> Any:
     names = shape_names(swimmer, max(variables) + 1 if at is None else np.size(at))
     first, second = (names[k] for k in variables)
     ax = axes(ax, xlabel=first, ylabel=second)
@@ -427,7 +435,15 @@ def _plane(ax, variables, swimmer=None, at=None):
     return ax
 
 
-def _over(form, swimmer, lower, upper, count, variables, at):
+def _over(
+    form: Callable,
+    swimmer: AbstractConnection,
+    lower: np.ndarray,
+    upper: np.ndarray,
+    count: int,
+    variables: tuple[Index, Index],
+    at: np.ndarray | None,
+) -> tuple[list[np.ndarray], np.ndarray]:
     """(the two axes of a grid over two shape variables, the values of form(swimmer, r) on it [count, count, …])."""
     if not np.all(lower < upper):
         raise ValueError(f"lower must be below upper in both variables, got {lower.tolist()} and {upper.tolist()}")
@@ -439,7 +455,7 @@ def _over(form, swimmer, lower, upper, count, variables, at):
             "other variables are held"
         )
     r = np.broadcast_to(at, (count, count, at.size)).copy()
-    r[..., list(variables)] = np.stack(np.meshgrid(*grids), axis=-1)
+    r[..., np.asarray(variables)] = np.stack(np.meshgrid(*grids), axis=-1)
     try:
         values = np.asarray(jit(_at_shapes)(form, swimmer, jnp.asarray(r)))
     except (TypeError, ValueError) as error:
@@ -457,5 +473,5 @@ def _over(form, swimmer, lower, upper, count, variables, at):
     return grids, values
 
 
-def _at_shapes(form, swimmer, r):
+def _at_shapes(form: Callable, swimmer: AbstractConnection, r: Float[Array, "K L m"]) -> Float[Array, "K L ..."]:
     return jax.vmap(jax.vmap(partial(form, swimmer)))(r)

@@ -1,6 +1,7 @@
 """Plots of swimming bodies: filmstrips, films, paths in the plane, and displacements against time."""
 
 from collections.abc import Callable
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -188,7 +189,7 @@ def wake(
 @checked
 def swim(
     swimmer: AbstractLocomotion,
-    stroke,
+    stroke: Any,
     path: File | None = None,
     ax: Axes = None,
     *,
@@ -237,21 +238,28 @@ def swim(
             raise ValueError("ax and component cannot be given together: with a component the film has two Axes")
         ax, beside = Figure(figsize=(9, 4), layout="constrained").subplots(1, 2, width_ratios=[1.3, 1])
         dot = _shapes(swimmer, stroke, component, beside)
-    ax = axes(Figure(figsize=(7, 4), layout="constrained").add_subplot() if ax is None else ax, xlabel="x", ylabel="y")
+    if ax is None:
+        ax = Figure(figsize=(7, 4), layout="constrained").add_subplot()
+    ax = axes(ax, xlabel="x", ylabel="y")
     each = max(2, round(seconds * fps / strokes))
     fine = -(-96 // each)
     g = over_strokes(swimmer, stroke, strokes, each * fine)
-    way, g = track(swimmer, g), g[::fine]
-    outlines, moving = seen(swimmer, stroke, np.arange(len(g)) / each % 1, g, outline), []
-    low, high = outlines.min(axis=(0, 1, 2)), outlines.max(axis=(0, 1, 2))
-    middle, longest = (low + high) / 2, np.max(high - low)
+    way = track(swimmer, g)
+    g = g[::fine]
+    outlines = seen(swimmer, stroke, np.arange(len(g)) / each % 1, g, outline)
+    moving = []
+    low = outlines.min(axis=(0, 1, 2))
+    high = outlines.max(axis=(0, 1, 2))
+    middle = (low + high) / 2
+    longest = np.max(high - low)
     half = np.maximum(0.54 * (high - low), longest / 4)  # so that a slim body leaves room for the numbers of the axis
-    low, high = middle - half, middle + half
+    low = middle - half
+    high = middle + half
     ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), aspect="equal")
     _draw(ax, outlines[0], PALE)
     clock = ax.set_title("", loc="left", fontsize="medium", color=INK)
 
-    def draw(k):
+    def draw(k: int) -> None:
         while moving:
             moving.pop().remove()
         clock.set_text(f"stroke {k / each:.2f}")
@@ -263,7 +271,7 @@ def swim(
     return film(ax.figure, draw, len(g), path, fps)
 
 
-def _shapes(swimmer, stroke, component, ax):
+def _shapes(swimmer: AbstractLocomotion, stroke: Stroke, component: Index, ax: Axes) -> Any:
     """Draws the curvature with the stroke on it; returns the dot that goes along."""
     r = np.asarray(shapes_at(stroke, jnp.linspace(0.0, 1.0, 129)))
     margin = 0.25 * np.ptp(r, axis=0)
@@ -308,7 +316,7 @@ def check_swimmer(swimmer: AbstractLocomotion, path: File | None = None, outline
         )
 
 
-def over_strokes(swimmer, stroke, strokes, steps):
+def over_strokes(swimmer: AbstractLocomotion, stroke: Stroke, strokes: Count, steps: int) -> np.ndarray:
     """The group elements over several strokes, [strokes × steps + 1, d, d]."""
     if strokes > 1:
         check_closed(stroke)
@@ -325,16 +333,18 @@ def _after(group: AbstractLieGroup, start: Float[Array, "d d"], elements: Float[
     return jax.vmap(lambda g: group.compose(start, g))(elements)
 
 
-def seen(swimmer, stroke, times, g, outline=None):
+def seen(
+    swimmer: AbstractLocomotion, stroke: Stroke, times: np.ndarray, g: np.ndarray, outline: Callable | None = None
+) -> np.ndarray:
     """The outlines of the body at the given times, moved by the group elements g: [frames, parts, points, 2]."""
     check_swimmer(swimmer, outline=outline)
-    looks = swimmer.outline if outline is None else outline
+    looks = cast(Any, swimmer).outline if outline is None else outline
     dims = (3,) if isinstance(swimmer.group, Isometries) else (2, 3)
     lines = lines_of(looks, times, shapes_at(stroke, jnp.asarray(times)), dims)
     return _placed(swimmer.group, g, lines)
 
 
-def _placed(group, g, points):
+def _placed(group: AbstractLieGroup, g: np.ndarray, points: np.ndarray) -> np.ndarray:
     """Points [frames, parts, points, 2] of the plane, moved by g[frames, d, d]. Points (X, w) of a sphere or a
     hyperbolic plane [frames, parts, points, 3] are moved and then projected to X/(1 + w), which is the stereographic
     projection or the Poincaré disc."""
@@ -349,18 +359,18 @@ def _placed(group, g, points):
     return points + shift[:, None, None]
 
 
-def track(swimmer, g):
+def track(swimmer: AbstractLocomotion, g: np.ndarray) -> np.ndarray:
     """The positions of the body frame, [frames, 2]."""
     origin = [0.0, 0.0, 1.0] if isinstance(swimmer.group, Isometries) else [0.0, 0.0]
     return _placed(swimmer.group, g, np.broadcast_to(origin, (len(g), 1, 1, len(origin))))[:, 0, 0]
 
 
 @jit
-def _logs(group, g):
+def _logs(group: AbstractLieGroup, g: Float[Array, "T d d"]) -> Float[Array, "T k"]:
     return jax.vmap(group.log)(g)
 
 
-def pose_coordinates(group, g):
+def pose_coordinates(group: AbstractLieGroup, g: np.ndarray) -> np.ndarray:
     """Positions and angles of group elements, [frames, k]; exponential coordinates if the group has no translations."""
     logs = np.array(_logs(group, jnp.asarray(g)))
     if group.translations == g.shape[1] - 1:
@@ -370,7 +380,7 @@ def pose_coordinates(group, g):
     return logs
 
 
-def _draw(ax, parts, colour, strength=1.0):
+def _draw(ax: Axes, parts: np.ndarray, colour: str, strength: float = 1.0) -> Any:
     """Draws the lines of a body [parts, points, 2]; returns the artist."""
     from matplotlib.collections import LineCollection
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 
@@ -71,7 +72,7 @@ def animate(
     clock = ax.figure.text(0.02, 0.02, "", color=INK)
     moving = []
 
-    def draw(k):
+    def draw(k: int) -> None:
         frame = frames[k]
         while moving:
             moving.pop().remove()
@@ -83,7 +84,7 @@ def animate(
     return film(ax.figure, draw, len(frames), path, fps)
 
 
-def film(figure, draw: Callable, frames: int, path: File | None, fps: int):
+def film(figure: Any, draw: Callable, frames: int, path: File | None, fps: Count) -> Any:
     """A `FuncAnimation` of draw(0) … draw(frames − 1), shown inline in a notebook and written to `path` if given.
 
     Raises ValueError for a path that does not end in .mp4 or .gif, and where ffmpeg is missing.
@@ -93,24 +94,26 @@ def film(figure, draw: Callable, frames: int, path: File | None, fps: int):
     writer = film_writer(path)
     animation = FuncAnimation(figure, draw, frames, init_func=lambda: None, interval=1000 / fps)
     if writer is not None:
-        how = {"writer": _gif_writer(fps)} if writer == "pillow" else {"writer": writer, "fps": fps}
-        animation.save(path, **how, dpi=100)
+        how: dict[str, Any] = {"writer": writer, "fps": fps}
+        if writer == "pillow":
+            how = {"writer": _gif_writer(fps)}
+        animation.save(cast(str, path), **how, dpi=100)
     animation._repr_html_ = animation.to_jshtml
     return animation
 
 
-def _gif_writer(fps):
+def _gif_writer(fps: Count) -> Any:
     """A writer of films with one palette and without dithering: what stands still then costs nothing in the file, which
     is several times smaller than that of matplotlib's own writer."""
     from matplotlib.animation import AbstractMovieWriter
     from PIL import Image
 
     class Gif(AbstractMovieWriter):
-        def setup(self, fig, outfile, dpi=None):
+        def setup(self, fig: Any, outfile: Any, dpi: float | int | None = None) -> None:
             super().setup(fig, outfile, dpi)  # pyright: ignore[reportAbstractUsage]
             self.pictures = []
 
-        def grab_frame(self, **options):
+        def grab_frame(self, **options: Any) -> None:
             drawn = BytesIO()
             self.fig.savefig(drawn, format="rgba", dpi=self.dpi, **options)
             self.pictures.append(Image.frombuffer("RGBA", self.frame_size, drawn.getvalue()).convert("RGB"))
@@ -121,10 +124,10 @@ def _gif_writer(fps):
             first, *rest = (picture.quantize(palette=palette, **plain) for picture in self.pictures)
             first.save(self.outfile, save_all=True, append_images=rest, duration=round(1000 / self.fps), loop=0)
 
-    return Gif(fps)
+    return Gif(cast(int, fps))
 
 
-def _palette(picture):
+def _palette(picture: Any) -> Any:
     """The most frequent colour of each of the 32 cells of colours that most points have, and 224 that lie evenly among
     the other cells, however few points have them: of a colour bar every shade is there."""
     from PIL import Image
@@ -139,7 +142,7 @@ def _palette(picture):
     return palette
 
 
-def film_writer(path):
+def film_writer(path: File | None) -> str | None:
     """The name of the matplotlib writer for a film at this path; None if the path is None. Raises ValueError for an
     ending other than .mp4 or .gif, and if the writer is not installed."""
     from matplotlib.animation import writers

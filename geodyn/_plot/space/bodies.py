@@ -1,6 +1,7 @@
 """Plots of trajectories in space: the paths of the points of a body, and its edges as geodesics."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import jax
 import numpy as np
@@ -11,7 +12,7 @@ from geodyn._geometry.manifold.manifold import AbstractManifold
 from geodyn._integrators.contract.system import AbstractSystem
 from geodyn._integrators.trajectory import Trajectory
 from geodyn._mechanics.points.body import AbstractBody
-from geodyn._plot.scene.models import model_of
+from geodyn._plot.scene.models import Model, model_of
 from geodyn._plot.scene.scene import Scene, scene, scene_of
 from geodyn._plot.style import GREY, INK, PALE, PLAIN, Labels, axes, check_index, colours, legend, mixed, polylines
 from geodyn._plot.time.curves import coordinates
@@ -175,11 +176,11 @@ def projection(space: AbstractManifold, model: str | Callable | None = None) -> 
 def moments(drawn: Scene, times: Each | None) -> np.ndarray:
     """The saved states nearest to the times; by default 7 of equal distances, or 3 if the body has many points."""
     if times is None:
-        times = np.linspace(drawn.t[0], drawn.t[-1], 7 if drawn.few else 3)
+        return drawn.nearest(np.linspace(drawn.t[0], drawn.t[-1], 7 if drawn.few else 3))
     return drawn.nearest(times)
 
 
-def stage(drawn: Scene, ax=None):
+def stage(drawn: Scene, ax: Axes = None) -> Any:
     """The Axes for a scene, with limits that contain all of it, and with the backdrop of its model."""
     ax = axes(ax, _projection(drawn.model, drawn.space.dim))
     lines = drawn.model.backdrop(drawn.q.reshape(-1, drawn.space.dim))
@@ -187,7 +188,8 @@ def stage(drawn: Scene, ax=None):
     balls = [drawn.spheres.centres + sign * drawn.spheres.radii[:, :, None] for sign in (1, -1)]
     parts = [drawn.points, drawn.geodesics(some), drawn.outlines, *balls, *lines]
     everything = np.concatenate([part.reshape(-1, drawn.points.shape[-1]) for part in parts])
-    low, high = np.nanmin(everything, axis=0), np.nanmax(everything, axis=0)
+    low = np.nanmin(everything, axis=0)
+    high = np.nanmax(everything, axis=0)
     margin = 0.04 * np.where(high > low, high - low, (high - low).max() or 1.0)
     if ax.name == "3d" and drawn.model.equal and any(drawn.model.labels):
         # The names of axes stand aside by a part of the sides of the box: in a flat one they would lie on the numbers.
@@ -204,7 +206,7 @@ def stage(drawn: Scene, ax=None):
     return ax
 
 
-def _dress_plane(ax, model):
+def _dress_plane(ax: Axes, model: Model) -> None:
     if model.equal:
         ax.set_aspect("equal")
     if any(model.labels):
@@ -213,7 +215,7 @@ def _dress_plane(ax, model):
         ax.set_axis_off()
 
 
-def _dress_space(ax, model, size):
+def _dress_space(ax: Axes, model: Model, size: np.ndarray) -> None:
     ax.view_init(elev=30, azim=-65)
     ax.computed_zorder = False
     ax.grid(False)
@@ -233,14 +235,16 @@ def _dress_space(ax, model, size):
             axis.line.set_visible(False)
 
 
-def draw_body(ax, drawn: Scene, frame, curves: np.ndarray, strength=1.0) -> list:
+def draw_body(
+    ax: Axes, drawn: Scene, frame: int | np.integer, curves: np.ndarray, strength: float | np.floating = 1.0
+) -> list:
     """Draws the body at a saved state, with its edges as curves[E, K, 2 or 3]; returns the artists."""
     outlines = polylines(ax, drawn.outlines[frame], *drawn.look, strength) if drawn.outlines.size else []
     solid = outlines + _balls(ax, drawn, frame, strength)
     return _edges(ax, curves, drawn.rigid, strength) + solid + _points(ax, drawn, frame, strength)
 
 
-def _balls(ax, drawn, frame, strength=1.0) -> list:
+def _balls(ax: Axes, drawn: Scene, frame: int | np.integer, strength: float | np.floating = 1.0) -> list:
     """Draws the spheres of contacts: discs in the plane, in three dimensions their rims as they are seen."""
     shades = colours(len(drawn.radii))
     artists = []
@@ -252,16 +256,17 @@ def _balls(ax, drawn, frame, strength=1.0) -> list:
     return artists
 
 
-def _facing(ax) -> np.ndarray:
+def _facing(ax: Axes) -> np.ndarray:
     """Two orthonormal vectors [2, 3] of the plane of the paper."""
     if ax.name != "3d":
         return np.eye(2, 3)
     turn, tilt = np.radians([ax.azim, ax.elev])
     across = np.array([-np.sin(turn), np.cos(turn), 0.0])
-    return np.stack([across, np.array([-np.sin(tilt) * np.cos(turn), -np.sin(tilt) * np.sin(turn), np.cos(tilt)])])
+    upwards = np.array([-np.sin(tilt) * np.cos(turn), -np.sin(tilt) * np.sin(turn), np.cos(tilt)])
+    return np.stack([across, upwards])
 
 
-def _edges(ax, curves, rigid, strength=1.0) -> list:
+def _edges(ax: Axes, curves: np.ndarray, rigid: np.ndarray, strength: float | np.floating = 1.0) -> list:
     """Draws the edges, with thicker lines for rods than for springs; returns the artists."""
     kinds = ((curves[~rigid], GREY, 1.3), (curves[rigid], INK, 2.2))
     artists = []
@@ -271,17 +276,20 @@ def _edges(ax, curves, rigid, strength=1.0) -> list:
     return artists
 
 
-def _points(ax, drawn, frame, strength=1.0, hollow=False) -> list:
+def _points(
+    ax: Axes, drawn: Scene, frame: int | np.integer, strength: float | np.floating = 1.0, hollow: bool = False
+) -> list:
     points = drawn.points[frame]
     artists = []
     for point, radius, colour in zip(points, drawn.radii, colours(len(points))):
         edge = mixed(colour, strength)
-        size, face = max(2.5, SIZE * radius), "white" if hollow else edge
+        size = max(2.5, SIZE * radius)
+        face = "white" if hollow else edge
         artists += ax.plot(*point[:, None], "o", color=edge, markerfacecolor=face, markersize=size, zorder=4)
     return artists
 
 
-def _paths(drawn, ax, bodies):
+def _paths(drawn: Scene, ax: Axes, bodies: Count | None) -> Any:
     ax = stage(drawn, ax)
     bodies = (12 if drawn.few else 4) if bodies is None else bodies
     frames = np.linspace(0, len(drawn.t) - 1, bodies).astype(int)
@@ -302,5 +310,6 @@ def _paths(drawn, ax, bodies):
     return ax
 
 
-def _projection(model, dim):
-    return "3d" if jax.eval_shape(model.place, jax.ShapeDtypeStruct((dim,), float)).shape == (3,) else None
+def _projection(model: Model, dim: int) -> str | None:
+    picture = jax.eval_shape(model.place, jax.ShapeDtypeStruct((dim,), float))
+    return "3d" if picture.shape == (3,) else None

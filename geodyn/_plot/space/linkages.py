@@ -41,11 +41,13 @@ def linkage(system: Linkage, q: Float[Array, "F d"] | Float[Array, "T F d"], ax:
         colour = mixed(COLOURS[0], 1.0 if last else 0.15 + 0.45 * k / len(joints))
         for i, j in system.edges:
             ax.plot(*x[[i, j]].T, color=colour, linewidth=3.0 if last else 1.2, solid_capstyle="round", zorder=2 + last)
-    free, pins = joints[-1][list(system.free)], joints[-1][list(system.pins)]
+    free = joints[-1][list(system.free)]
+    pins = joints[-1][list(system.pins)]
     ax.plot(*free.T, "o", color=INK, markersize=6, zorder=4)
     ax.plot(*pins.T, "s", color=INK, markersize=8, zorder=4)
     if not flat:
-        middle, half = (joints.max((0, 1)) + joints.min((0, 1))) / 2, 0.55 * np.ptp(joints, axis=(0, 1)).max()
+        middle = (joints.max((0, 1)) + joints.min((0, 1))) / 2
+        half = 0.55 * np.ptp(joints, axis=(0, 1)).max()
         ax.set(**{f"{name}lim": (x - half, x + half) for name, x in zip("xyz", middle, strict=True)})
     return ax
 
@@ -92,10 +94,13 @@ def on_sphere(
     if bound is not None and not bound > 0:
         raise ValueError(f"bound must be above 0, got {bound}: by default it is taken from the values")
     ax = axes(ax, projection="3d")
-    tilt, turn = np.linspace(np.pi, 0, detail + 1), np.linspace(0, 2 * np.pi, 2 * detail + 1)
-    middles = _unit(*np.meshgrid((tilt[1:] + tilt[:-1]) / 2, (turn[1:] + turn[:-1]) / 2, indexing="ij"))
+    tilt = np.linspace(np.pi, 0, detail + 1)
+    turn = np.linspace(0, 2 * np.pi, 2 * detail + 1)
+    middle_tilt = (tilt[1:] + tilt[:-1]) / 2
+    middle_turn = (turn[1:] + turn[:-1]) / 2
+    middles = _unit(*np.meshgrid(middle_tilt, middle_turn, indexing="ij"))
     values = np.asarray(_values(function, jnp.asarray(middles.reshape(-1, 3))))
-    areas = np.repeat(np.sin((tilt[1:] + tilt[:-1]) / 2), 2 * detail)
+    areas = np.repeat(np.sin(middle_tilt), 2 * detail)
     limit = _covering(np.abs(values), areas) if bound is None else bound
     signed = values.min() < 0
     colours = ScalarMappable(Normalize(-limit if signed else 0, limit), colormaps["RdBu_r" if signed else "Reds"])
@@ -109,8 +114,10 @@ def on_sphere(
     ax.set_axis_off()
     elevation, azimuth = np.radians(view)
     eye = _unit(np.pi / 2 - elevation, azimuth)
-    across, up = _unit(np.pi / 2, azimuth + np.pi / 2), _unit(-elevation, azimuth)
-    ax.plot(*(np.cos(turn)[:, None] * across + np.sin(turn)[:, None] * up).T, color=GREY, linewidth=1.0, zorder=4)
+    across = _unit(np.pi / 2, azimuth + np.pi / 2)
+    up = _unit(-elevation, azimuth)
+    rim = np.cos(turn)[:, None] * across + np.sin(turn)[:, None] * up
+    ax.plot(*rim.T, color=GREY, linewidth=1.0, zorder=4)
     for curve in curves:
         near = np.where((curve @ eye > 0)[:, None], 1.01 * curve, np.nan)
         ax.plot(*near.T, color=INK, linewidth=1.6, zorder=5)
@@ -119,17 +126,17 @@ def on_sphere(
     return ax
 
 
-def _covering(sizes, weights) -> float:
+def _covering(sizes: np.ndarray, weights: np.ndarray) -> float:
     """The weighted 95th percentile of the sizes."""
     order = np.argsort(sizes)
     return sizes[order][np.searchsorted(np.cumsum(weights[order]), 0.95 * weights.sum())]
 
 
 @jit
-def _values(function, X):
+def _values(function: Callable, X: Float[Array, "P 3"]) -> Float[Array, " P"]:
     return jax.lax.map(lambda x: one_number("function", returned("function", function, x)), X, batch_size=512)
 
 
-def _unit(tilt, turn) -> np.ndarray:
+def _unit(tilt: np.ndarray | np.floating | float, turn: np.ndarray | np.floating | float) -> np.ndarray:
     """The unit vector in polar coordinates, [..., 3]."""
     return np.stack([np.sin(tilt) * np.cos(turn), np.sin(tilt) * np.sin(turn), np.cos(tilt) + 0 * turn], axis=-1)

@@ -1,13 +1,14 @@
 """Plots of rigid bodies: Poinsot's ellipsoid with polhodes, sequences of attitudes, and angular velocities."""
 
 from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
 
 from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Axes, Each, Index, Numbers
 from geodyn._integrators.trajectory import Trajectory
-from geodyn._mechanics.rigid.bodies import rigid_motion
+from geodyn._mechanics.rigid.bodies import RigidBodies, rigid_motion
 from geodyn._plot.style import COLOURS, GREY, INK, PLAIN, axes, check_index, legend, polylines
 
 HANDLE = ([(-1.0, 0.0, 0.0), (1.0, 0.0, 0.0)], [(0.0, 0.0, 0.0), (0.0, 1.6, 0.0)])
@@ -136,12 +137,13 @@ VIEW = np.array([[0.87, -0.15], [0.0, 0.95], [-0.49, -0.27]])
 """Two directions of the paper as columns [3, 2] in the world, orthonormal to two digits: a view from above."""
 
 
-def _principal(trajectory, body):
+def _principal(trajectory: Trajectory, body: Index) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(principal moments [3] of a body, rotations [T, 3, 3] from its principal axes to the world, angular velocities
     [T, 3] in the principal axes)."""
     motion = rigid_motion(trajectory)
-    check_index("body", body, len(trajectory.system.inertia), "bodies")
-    moments, directions = np.linalg.eigh(np.asarray(trajectory.system.inertia[body]))
+    inertia = cast(RigidBodies, trajectory.system).inertia
+    check_index("body", body, len(inertia), "bodies")
+    moments, directions = np.linalg.eigh(np.asarray(inertia[body]))
     return (
         moments,
         np.asarray(motion.rotation[:, body]) @ directions,
@@ -149,7 +151,7 @@ def _principal(trajectory, body):
     )
 
 
-def _polhodes(moments, level):
+def _polhodes(moments: np.ndarray, level: float | np.floating) -> list[np.ndarray]:
     """The two closed curves Σ I_i u_i² = level on the unit sphere."""
     first = 0 if level < moments[1] else 2
     others = [i for i in range(3) if i != first]
@@ -160,7 +162,7 @@ def _polhodes(moments, level):
     return [curve, curve * np.where(np.arange(3) == first, -1, 1)]
 
 
-def _separatrix(moments):
+def _separatrix(moments: np.ndarray) -> list[np.ndarray]:
     """The separatrix on the unit sphere: two great circles through the second axis."""
     low, middle, high = moments
     size = np.sqrt(max(high - low, 1e-300))

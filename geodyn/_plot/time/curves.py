@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from functools import singledispatch
 from itertools import cycle
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from geodyn._foundations.gate import checked
-from geodyn._foundations.typing import Axes, Float
+from geodyn._foundations.typing import Array, Axes, Float
 from geodyn._geometry.geodesics.geodesic import distance
 from geodyn._geometry.manifold.manifold import AbstractManifold
 from geodyn._geometry.models.spaces import Hyperbolic, Sphere
@@ -48,14 +49,14 @@ def coordinates(trajectory: Trajectory, ax: Axes = None, *, labels: Labels = PLA
     return legend(marked(steady(ax, q), trajectory), len(ax.lines))
 
 
-def _name(index, shape, names):
+def _name(index: tuple[int, ...], shape: tuple[int, ...], names: tuple[str, ...]) -> str:
     """The name of a coordinate q[index], with the number of the point if there are several."""
     if len(names) != shape[-1]:
         return "$q_{" + ",".join(str(i + 1) for i in index) + "}$"
     return names[index[-1]] + (f", point {index[0]}" if len(shape) > 1 and shape[0] > 1 else "")
 
 
-def marked(ax, trajectory: Trajectory):
+def marked(ax: Axes, trajectory: Trajectory) -> Any:
     """Marks the moments of the impacts of a trajectory at the lower end of an Axes; returns it."""
     impacts = trajectory.impacts
     if impacts is None:
@@ -108,14 +109,21 @@ def _(
     space: AbstractManifold,
     trajectory: Trajectory,
     pairs: Sequence[tuple[int, int]],
-    ax=None,
+    ax: Any = None,
     *,
     labels: Labels = PLAIN,
 ):
     return _separation(space, trajectory.t, trajectory.coordinates(), pairs, ax, labels)
 
 
-def _separation(space, t, q, pairs, ax, labels):
+def _separation(
+    space: AbstractManifold,
+    t: Array | np.ndarray,
+    q: Array | np.ndarray,
+    pairs: Sequence[tuple[int, int]],
+    ax: Axes,
+    labels: Labels,
+) -> Any:
     if len(pairs) == 0:
         raise ValueError("pairs: this body has no edges; name pairs of points, such as [(0, 1)]")
     for k in np.ravel(np.asarray(pairs)):
@@ -182,7 +190,8 @@ def hysteresis(
         >>> ax.get_legend().get_texts()[0].get_text()
         'circle, work done 3.141'
     """
-    x, f = np.asarray(displacement), np.asarray(force)
+    x = np.asarray(displacement)
+    f = np.asarray(force)
     each = (f[1:] + f[:-1]) / 2 * np.diff(x)
     work = np.sum(each) if np.abs(np.sum(each)) > 1e-12 * np.sum(np.abs(each)) else 0.0
     ax = axes(ax, xlabel="displacement", ylabel="force")

@@ -6,6 +6,7 @@ and what lies far below it is not drawn.
 """
 
 from itertools import cycle
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +14,7 @@ import numpy as np
 
 from geodyn._engine.jit import jit
 from geodyn._foundations.gate import checked
-from geodyn._foundations.typing import Axes, Float
+from geodyn._foundations.typing import Array, Axes, Float, Scalar
 from geodyn._integrators.contract.system import AbstractLagrangianSystem, AbstractSystem, constraint_rate
 from geodyn._integrators.trajectory import Trajectory
 from geodyn._mechanics.constrained.constraint_forces import ConstraintForces
@@ -100,7 +101,7 @@ def energy(trajectory: Trajectory, ax: Axes = None, *, labels: Labels = PLAIN):
     return legend(marked(ax, trajectory), len(ax.lines))
 
 
-def _conserves_energy(trajectory) -> bool:
+def _conserves_energy(trajectory: Trajectory) -> bool:
     """Whether the energy is known to be conserved: nothing does work at any saved state."""
     system = trajectory.system
     while isinstance(system, QuasiVelocities | ConstraintForces):
@@ -108,17 +109,23 @@ def _conserves_energy(trajectory) -> bool:
     if not isinstance(system, AbstractLagrangianSystem | Hamiltonian) or not system.is_smooth:
         return False
     flat = trajectory.t.shape[0], -1
-    q, v = trajectory.q.reshape(flat), trajectory.v.reshape(flat)
+    q = trajectory.q.reshape(flat)
+    v = trajectory.v.reshape(flat)
     # What is not finite, as after a failure, says nothing.
     return not any(np.any(np.abs(power) > 0) for power in _works(system, trajectory.t, q, v))
 
 
 @jit
-def _works(system, t, q, v):
+def _works(
+    system: AbstractLagrangianSystem | Hamiltonian,
+    t: Float[Array, " T"],
+    q: Float[Array, "T n"],
+    v: Float[Array, "T n"],
+) -> list[Array]:
     """What does work at each state, and vanishes where the energy is conserved: ∂L/∂t, or ∂H/∂t, the dissipated power
     and the rates of constraints and gaps that move, and what contacts take from a velocity of approach 1."""
 
-    def at(t, q, v):
+    def at(t: Scalar, q: Float[Array, " n"], v: Float[Array, " n"]) -> list[Array]:
         still = jnp.zeros_like(v)
         if isinstance(system, Hamiltonian):
             return [jax.grad(system.hamiltonian_at)(t, q, system.momentum(t, q, v))]
@@ -211,12 +218,14 @@ def constraints(
 
 
 @jit
-def _residuals(system, t, q, v):
+def _residuals(
+    system: AbstractSystem, t: Float[Array, " T"], q: Float[Array, "T n"], v: Float[Array, "T n"]
+) -> tuple[Float[Array, "T c"], Float[Array, "T d"]]:
     """The residuals of the constraints of positions φ [T, c], and of those of velocities (dφ/dt, Av − b) [T, c']."""
     return jax.vmap(lambda t, q, v: (system.constraint(t, q), constraint_rate(system, t, q, v)))(t, q, v)
 
 
-def _envelope(ax, t, values, name, style="-"):
+def _envelope(ax: Axes, t: np.ndarray, values: Array | np.ndarray, name: str, style: str = "-") -> None:
     """Plots the largest component, and of that the largest in each of at most INTERVALS intervals of at least five
     saved states; a few states are drawn as they are."""
     values = np.asarray(values).reshape(len(t), -1).max(axis=1, initial=0.0)
@@ -228,7 +237,7 @@ def _envelope(ax, t, values, name, style="-"):
     ax.semilogy([t[k] for k, _ in ends], [top for _, top in ends], style, label=name)
 
 
-def _rounding(ax, level, name):
+def _rounding(ax: Axes, level: float, name: str) -> Any:
     """Draws the level of rounding, and ends the axis two decades below it and no less than one above; curves below
     stay at the lower end."""
     for line in ax.lines:

@@ -1,5 +1,7 @@
 """Plots of many members of an ensemble: their curves over time, and one number of each over two others."""
 
+from typing import cast
+
 import numpy as np
 
 from geodyn._foundations.gate import checked
@@ -40,7 +42,8 @@ def fan(
         ['9 of 10 members', 'half of them', 'median']
     """
     ax = axes(ax, xlabel=PLAIN.clock, **({} if parameter is not None or not name else {"ylabel": name}))
-    t, values = np.broadcast_to(t, np.shape(values)), np.asarray(values)
+    t = np.broadcast_to(t, np.shape(values))
+    values = np.asarray(values)
     if parameter is None:
         bands = np.nanquantile(values, [0.05, 0.25, 0.5, 0.75, 0.95], axis=0)
         for low, high, strength, label in ((0, 4, 0.2, "9 of 10 members"), (1, 3, 0.35, "half of them")):
@@ -51,7 +54,7 @@ def fan(
 
     shown = np.unique(np.linspace(0, len(values) - 1, MOST_CURVES).astype(int))
     lines = np.stack([t[shown], values[shown]], axis=2)
-    curves = LineCollection(lines, array=np.asarray(parameter)[shown], cmap="viridis", linewidths=1.2)
+    curves = LineCollection(cast(list, lines), array=np.asarray(parameter)[shown], cmap="viridis", linewidths=1.2)
     ax.add_collection(curves)
     ax.autoscale_view()
     ax.figure.colorbar(curves, ax=ax, label=name)
