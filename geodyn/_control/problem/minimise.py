@@ -22,7 +22,7 @@ from jax.flatten_util import ravel_pytree
 from geodyn._engine.jit import for_few_runs, for_one_run
 from geodyn._foundations.progress import compiling
 from geodyn._foundations.results import RESULTS, AbstractOutcome
-from geodyn._foundations.typing import Array, Bool, Float, Int, PyTree, Scalar
+from geodyn._foundations.typing import Array, Bool, Float, Int, Number, PyTree, Scalar
 
 STIFFEST = 1e6
 Problem = Callable[[PyTree], tuple[Scalar, Float[Array, " p"], Float[Array, " q"]]]
@@ -115,7 +115,13 @@ class Directions(eqx.Module):
         return self.vectors @ jnp.where(self.curved, 0.0, self.vectors.T @ slope)
 
 
-def _newton_step(hessian, gradient, directions: Directions, c, longest: Scalar):
+def _newton_step(
+    hessian: Float[Array, "n n"],
+    gradient: Float[Array, " n"],
+    directions: Directions,
+    c: Float[Array, " p"],
+    longest: Scalar,
+) -> tuple[Float[Array, " n"], Float[Array, " p"]]:
     """The minimum d of `½ dᵀHd + g·d` under `Jd = −c`, and its multipliers y.
 
     d has no part along flat directions; along those of negative curvature it is a descent direction. Within the
@@ -129,7 +135,30 @@ def _newton_step(hessian, gradient, directions: Directions, c, longest: Scalar):
     return step, directions.inverse.T @ (gradient + hessian @ step)
 
 
-def _line_search(values, merit, correct, start, slope, longest, dx):
+def _lowered_barrier(barrier: Scalar, feasible: Scalar, products: Float[Array, " q"], tolerance: Scalar) -> Scalar:
+    """The barrier of the next step, which is lower once its own problem is solved: once its KKT residual, with the
+    `products` s z and the part `feasible` of all else, is small."""
+    solved = jnp.maximum(feasible, _largest(products - barrier)) < 10 * barrier
+    lowered = jnp.where(solved, jnp.minimum(barrier / 5, barrier**1.5), barrier)
+    return jnp.maximum(lowered, tolerance / 100)
+
+
+def _result_of(a: Scalar, residual: Scalar, tolerance: Scalar) -> Int[Array, ""]:
+    """How the search ends if it ends here, from the length a of the step and the KKT residual before it."""
+    result = jnp.where(a > 0, RESULTS.too_many_iterations, RESULTS.stalled)
+    result = jnp.where(jnp.isfinite(residual), result, RESULTS.cost_not_finite)
+    return jnp.where(residual <= tolerance, RESULTS.successful, result)
+
+
+def _line_search(
+    values: Callable,
+    merit: Callable,
+    correct: Callable,
+    start: Scalar,
+    slope: Scalar,
+    longest: Scalar,
+    dx: Float[Array, " n"],
+) -> tuple[Scalar, Float[Array, " n"]]:
     """(the length a of the step, its second-order correction `bend`), by backtracking from a = `longest`.
 
     A step is accepted if the merit function falls by at least 1e-4 of what its slope predicts. Otherwise a is shortened
@@ -193,12 +222,15 @@ def _newton(problem: Problem, derivatives: Derivatives, state: Minimum, toleranc
     """One iteration. The point moves only while the result is `too_many_iterations`, which it is if the search ends
     here for no other reason: not at convergence or failure."""
     x, unravel = ravel_pytree(state.x)
-    eps, p = jnp.finfo(x.dtype).eps, state.multipliers.shape[0]
+    eps = jnp.finfo(x.dtype).eps
     y = state.multipliers
+    p = y.size
     weights = jnp.concatenate([jnp.ones(1, x.dtype), -y, -state.bound_multipliers])
     values, jacobian, hessian = derivatives(problem, state.x, weights)
     c, h = jnp.split(values[1:], [p])
-    df, dc, dh = jacobian[0], jacobian[1 : 1 + p], jacobian[1 + p :]
+    df = jacobian[0]
+    dc = jacobian[1 : 1 + p]
+    dh = jacobian[1 + p :]
     first = state.iterations == 0
     s = _nearest_slacks(h, state.slacks)
     z = jnp.where(first, state.barrier / s, state.bound_multipliers)
@@ -212,10 +244,7 @@ def _newton(problem: Problem, derivatives: Derivatives, state: Minimum, toleranc
     broken = jnp.where(_largest(broken) < jnp.sqrt(eps) * _largest(df), broken, 0.0)
     feasible = jnp.maximum(_largest(gap - broken) / _largest(df), _largest(jnp.concatenate([c, h - s])))
     residual = jnp.maximum(feasible, _largest(s * z))
-    # The barrier is lowered once its own problem is solved. The residual is that of the problem without barrier.
-    solved = jnp.maximum(feasible, _largest(s * z - state.barrier)) < 10 * state.barrier
-    barrier = jnp.where(solved, jnp.minimum(state.barrier / 5, state.barrier**1.5), state.barrier)
-    barrier = jnp.maximum(barrier, tolerance / 100)
+    barrier = _lowered_barrier(state.barrier, feasible, s * z, tolerance)
 
     trusted = jnp.minimum(8 * state.reach, 1 + jnp.linalg.norm(x))
     dx, y_new = _newton_step(stiff, df - (barrier / s - z / s * (h - s)) @ dh, directions, c, trusted)
@@ -226,14 +255,14 @@ def _newton(problem: Problem, derivatives: Derivatives, state: Minimum, toleranc
     prices = jnp.concatenate([y_new, directions.inverse.T @ df, z + dz])
     weight = 2 * _largest(prices) + 1
 
-    def move(a, bend):
+    def move(a: Number, bend: Float[Array, " n"]) -> Float[Array, " n"]:
         return x + a * dx + a**2 * bend
 
     # The slacks are corrected too: else they would miss what the correction adds to h, and creep along the bounds.
-    def slide(a, bend):
+    def slide(a: Number, bend: Float[Array, " n"]) -> Float[Array, " q"]:
         return s + a * ds + a**2 * (dh @ bend)
 
-    def merit(a, bend, values):
+    def merit(a: Number, bend: Float[Array, " n"], values: Float[Array, " w"]) -> Scalar:
         f, c, h = jnp.split(values, [1, 1 + p])
         slacks = _nearest_slacks(h, slide(a, bend))
         return f[0] - barrier * jnp.sum(jnp.log(slacks)) + weight * (_sum_of_sizes(c) + _sum_of_sizes(h - slacks))
@@ -241,7 +270,7 @@ def _newton(problem: Problem, derivatives: Derivatives, state: Minimum, toleranc
     start = merit(0.0, jnp.zeros_like(dx), values)
     slope = df @ dx - barrier * jnp.sum(ds / s) - weight * (_sum_of_sizes(c) + _sum_of_sizes(h - s))
 
-    def correct(v):
+    def correct(v: Float[Array, " w"]) -> Float[Array, " n"]:
         return -directions.inverse @ v[1 : 1 + p]
 
     # Newton steps are unbounded where c' nearly vanishes, as for a displacement that cannot be reached. And after a
@@ -249,18 +278,17 @@ def _newton(problem: Problem, derivatives: Derivatives, state: Minimum, toleranc
     length = jnp.linalg.norm(dx) + eps
     longest = jnp.minimum(_to_boundary(s, ds), trusted / length)
 
-    def reached(*at):
-        return _stacked(problem, unravel(move(*at)))
+    def reached(a: Scalar, bend: Float[Array, " n"]) -> Float[Array, " w"]:
+        return _stacked(problem, unravel(move(a, bend)))
 
     a, bend = _line_search(reached, merit, correct, start, slope, longest, dx)
 
-    result = jnp.where(a > 0, RESULTS.too_many_iterations, RESULTS.stalled)
-    result = jnp.where(jnp.isfinite(residual), result, RESULTS.cost_not_finite)
-    result = jnp.where(residual <= tolerance, RESULTS.successful, result)
+    result = _result_of(a, residual, tolerance)
     # Of the type with which it begins, and not Python's weak one: else the next call would trace all of it again. (And
     # of a loop that compares weak numbers XLA loses how it has to call our programs, in JAX 0.9 and 0.12.)
     result = jax.lax.convert_element_type(result, state.result.dtype)
-    here, there = (x, y, z, s), (move(a, bend), y_new, z + _to_boundary(z, dz) * dz, slide(a, bend))
+    here = (x, y, z, s)
+    there = (move(a, bend), y_new, z + _to_boundary(z, dz) * dz, slide(a, bend))
     x, y, z, s = jax.tree.map(lambda old, new: jnp.where(result == RESULTS.too_many_iterations, new, old), here, there)
     curved = hessian + dh.T @ (jnp.minimum(z / s, STIFFEST)[:, None] * dh)
     residual = jnp.maximum(residual, _largest(broken) / _largest(df))

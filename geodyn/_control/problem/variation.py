@@ -51,6 +51,27 @@ class OfPoses(NamedTuple):
     hessian: Float[Array, "n n"]
 
 
+class Way(NamedTuple):
+    """The way through the group: the exponents of its S steps, the adjoint matrices of the poses before them, the poses
+    after them, and the last of these."""
+
+    exponents: Float[Array, "S k"]
+    adjoints: Float[Array, "S k k"]
+    ends: Float[Array, "S e e"]
+    end: Float[Array, "e e"]
+
+
+class OfSteps(NamedTuple):
+    """What is local to each step: the derivatives of ψ by its exponent, and of the exponent by the velocities at its
+    nodes, with the weighted second ones; and the adjoint variables of these velocities."""
+
+    dpsi: Float[Array, "S k k"]
+    ddpsi: Float[Array, "S k k"]
+    dexponents: Float[Array, "S k u"]
+    ddexponents: Float[Array, "S u u"]
+    prices: Float[Array, "S u"]
+
+
 class Clearance(NamedTuple):
     """The gaps to obstacles at the ends of the steps; their derivatives by the change (Φ, δr) of the pose exp(Φ) g and
     of the shape, and the weighted second ones; the changes `dshapes` of the shapes there by the unknowns."""
@@ -215,68 +236,98 @@ def _of_poses(
     group = problem.swimmer.group
     steps = problem.steps
     k = group.dim
-
-    def advance(xi: Float[Array, " u"]) -> Float[Array, " k"]:
-        """The exponent of a step from the velocities at its three nodes."""
-        return increment(group, xi.reshape(3, k), 1 / steps)
-
     velocities = xi.reshape(steps, 3 * k)
     dvelocities = dxi.reshape(steps, 3 * k, dxi.shape[-1])
-    turns = jax.vmap(advance)(velocities)
-
-    def follow(g: Float[Array, "e e"], step: Float[Array, "e e"]) -> tuple[Float[Array, "e e"], Float[Array, "e e"]]:
-        return group.compose(g, step), g
-
-    g, before = jax.lax.scan(follow, group.identity().astype(xi.dtype), jax.vmap(group.exp)(turns))
-    adjoints = jax.vmap(group.adjoint)(before)
-    after = jnp.concatenate([before[1:], g[None]])
+    way = _way(group, velocities)
 
     def turned(phi: Float[Array, " k"]) -> Float[Array, " p"]:
         """`miss` at the holonomy exp(Φ) G."""
-        return problem.miss(group.compose(group.exp(phi), g))
+        return problem.miss(group.compose(group.exp(phi), way.end))
 
     still = jnp.zeros(k, xi.dtype)
     missing = jax.eval_shape(turned, still).size
     of_miss = weights[1 : 1 + missing]
-    clear = None if problem.obstacles is None else _clearance(problem, x, after, weights[1 + missing + between :])
+    clear = None if problem.obstacles is None else _clearance(problem, x, way.ends, weights[1 + missing + between :])
     miss, slope, second = _weighted(turned, still, of_miss)
-    charge = of_miss @ slope
+    charges = _charges(of_miss @ slope, clear, steps)
+    local = _of_steps(group, way, velocities, charges)
+    prices = local.prices.reshape(-1, k)
 
-    # Adjoint variables, by a reverse sweep: of each step, of its exponent, and of the velocities in it. A step moves
-    # the end, and the body past the obstacles at its own end and at those of all later steps.
-    charged = jnp.tile(charge[None], (steps, 1))
-    if clear is not None:
-        at_obstacles = jnp.sum(clear.weights[:, :, None] * clear.slopes[:, :, :k], axis=1)
-        charged += jnp.cumsum(at_obstacles[::-1], axis=0)[::-1]
-    of_steps = jnp.sum(charged[:, :, None] * adjoints, axis=1)
-    dpsi, ddpsi = jax.vmap(lambda xi, charge: _of_exponent(group, xi, charge))(turns, of_steps)
-    of_exponents = jnp.sum(of_steps[:, :, None] * dpsi, axis=1)
-    dturn, ddturn = jax.vmap(lambda xi, charge: _weighted(advance, xi, charge)[1:])(velocities, of_exponents)
-    prices = jnp.sum(of_exponents[:, :, None] * dturn, axis=1)
-
-    # The changes of the exponents and of ζ with the unknowns, and the area that ζ encloses.
-    change = _pull(dturn, dvelocities)
-    zeta = _pull(adjoints, _pull(dpsi, change))
+    # The changes of the exponents and of ζ with the unknowns.
+    change = _pull(local.dexponents, dvelocities)
+    zeta = _pull(way.adjoints, _pull(local.dpsi, change))
     moved = jnp.cumsum(zeta, axis=0)  # Φ after each step, to first order
     phi = moved[-1]
-    swept = moved - zeta  # Σ_{j<i} ζ_j
-    basis = jnp.eye(k, dtype=xi.dtype)
-    brackets: Float[Array, "k k k"] = jax.vmap(lambda a: jax.vmap(lambda b: group.bracket(a, b))(basis))(basis)
-    area = jnp.einsum("sc,abc->sab", charged, brackets)
-    half = _sum_of_products(swept, _pull(area, zeta)) / 2
+    half = _half_area(group, charges, zeta, moved)
     hessian = half + half.T + phi.T @ second @ phi
     # What is local to a step: ψ is no linear function of its exponent, nor the exponent of the velocities.
-    bent_exponents = _sum_of_products(change, _pull(ddpsi, change))
-    bent_velocities = _sum_of_products(dvelocities, _pull(ddturn, dvelocities))
+    bent_exponents = _sum_of_products(change, _pull(local.ddpsi, change))
+    bent_velocities = _sum_of_products(dvelocities, _pull(local.ddexponents, dvelocities))
     hessian += bent_exponents + bent_velocities
 
     if clear is None:
         none = jnp.zeros((0, phi.shape[1]), xi.dtype)
-        return OfPoses(miss, slope @ phi, none[:, 0], none, prices.reshape(-1, k), hessian)
+        return OfPoses(miss, slope @ phi, none[:, 0], none, prices, hessian)
     past = jnp.concatenate([moved, clear.dshapes], axis=1)
     hessian += _sum_of_products(past, _pull(clear.bend, past))
     dgaps = _pull(clear.slopes, past).reshape(clear.gaps.size, phi.shape[1])
-    return OfPoses(miss, slope @ phi, clear.gaps.ravel(), dgaps, prices.reshape(-1, k), hessian)
+    return OfPoses(miss, slope @ phi, clear.gaps.ravel(), dgaps, prices, hessian)
+
+
+def _exponent(group: AbstractLieGroup, steps: int, xi: Float[Array, " u"]) -> Float[Array, " k"]:
+    """The exponent of one of so many steps, from the velocities at its three nodes."""
+    return increment(group, xi.reshape(3, group.dim), 1 / steps)
+
+
+def _way(group: AbstractLieGroup, velocities: Float[Array, "S u"]) -> Way:
+    """The way from the identity by steps with these velocities."""
+    exponents = jax.vmap(lambda xi: _exponent(group, len(velocities), xi))(velocities)
+
+    def follow(g: Float[Array, "e e"], step: Float[Array, "e e"]) -> tuple[Float[Array, "e e"], Float[Array, "e e"]]:
+        return group.compose(g, step), g
+
+    start = group.identity().astype(velocities.dtype)
+    end, before = jax.lax.scan(follow, start, jax.vmap(group.exp)(exponents))
+    ends = jnp.concatenate([before[1:], end[None]])
+    return Way(exponents, jax.vmap(group.adjoint)(before), ends, end)
+
+
+def _charges(charge: Float[Array, " k"], clear: Clearance | None, steps: int) -> Float[Array, "S k"]:
+    """The derivative of `weights @ (miss, gaps)` by ζ of each step: a step moves the end, which costs `charge`, and the
+    body past the obstacles at its own end and at those of all later steps."""
+    charges = jnp.tile(charge[None], (steps, 1))
+    if clear is None:
+        return charges
+    at_obstacles = jnp.sum(clear.weights[:, :, None] * clear.slopes[:, :, : charge.size], axis=1)
+    return charges + jnp.cumsum(at_obstacles[::-1], axis=0)[::-1]
+
+
+def _of_steps(
+    group: AbstractLieGroup, way: Way, velocities: Float[Array, "S u"], charges: Float[Array, "S k"]
+) -> OfSteps:
+    """The derivatives within each step; the adjoint variables by a reverse sweep: of the step, of its exponent, and of
+    the velocities in it."""
+
+    def exponent(xi: Float[Array, " u"]) -> Float[Array, " k"]:
+        return _exponent(group, len(velocities), xi)
+
+    of_steps = jnp.sum(charges[:, :, None] * way.adjoints, axis=1)
+    dpsi, ddpsi = jax.vmap(lambda xi, charge: _of_exponent(group, xi, charge))(way.exponents, of_steps)
+    of_exponents = jnp.sum(of_steps[:, :, None] * dpsi, axis=1)
+    dexponents, ddexponents = jax.vmap(lambda xi, charge: _weighted(exponent, xi, charge)[1:])(velocities, of_exponents)
+    prices = jnp.sum(of_exponents[:, :, None] * dexponents, axis=1)
+    return OfSteps(dpsi, ddpsi, dexponents, ddexponents, prices)
+
+
+def _half_area(
+    group: AbstractLieGroup, charges: Float[Array, "S k"], zeta: Float[Array, "S k n"], moved: Float[Array, "S k n"]
+) -> Float[Array, "n n"]:
+    """`½ Σ_{j<i} charge_i · [ζ_j, ζ_i]`, half the area that ζ encloses, where `moved` are the sums of ζ."""
+    basis = jnp.eye(group.dim, dtype=charges.dtype)
+    brackets: Float[Array, "k k k"] = jax.vmap(lambda a: jax.vmap(lambda b: group.bracket(a, b))(basis))(basis)
+    area = jnp.einsum("sc,abc->sab", charges, brackets)
+    swept = moved - zeta  # Σ_{j<i} ζ_j
+    return _sum_of_products(swept, _pull(area, zeta)) / 2
 
 
 def _clearance(
