@@ -12,6 +12,7 @@ from geodyn._locomotion.connections.measured import (
     read_connection,
     standard_errors,
 )
+from geodyn._locomotion.connections.reshaped import Reshaped
 from geodyn._locomotion.motion.consistency import check_connection
 from geodyn._locomotion.motion.dense import dense_path
 from geodyn._locomotion.motion.flux import flux
@@ -37,6 +38,7 @@ __all__ = [
     "PeriodicMotion",
     "PeriodicStroke",
     "Reframed",
+    "Reshaped",
     "check_connection",
     "covariant_derivative",
     "dense_path",

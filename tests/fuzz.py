@@ -300,7 +300,11 @@ ACCEPTABLE: list[tuple[str, str, str]] = [
     (r".*\.save", "path", "string"),
     # What a function gives is known where it is evaluated; test_fuzz.py sees that it is refused there.
     (r"gd\.(Lagrangian|Wall|ODE|Manifold)|gd\.(hamilton|friction|rigid|systems|nonholonomic)\.\w+", ".*", FUNCTIONS),
-    (r"gd\.bundles\.(Reframed|KaluzaKlein)|gd\.strokes\.\w+|gd\.swimmers\.(PointMasses|Serpenoid)", ".*", FUNCTIONS),
+    (
+        r"gd\.bundles\.(Reframed|Reshaped|KaluzaKlein)|gd\.strokes\.\w+|gd\.swimmers\.(PointMasses|Serpenoid)",
+        ".*",
+        FUNCTIONS,
+    ),
     # All objects of geodyn have sources.
     (r"gd\.cite", "what", "ode|space|swimmer|group"),
     # What is not finite is not drawn; the first component; a body with fewer elements or masses.

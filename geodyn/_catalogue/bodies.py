@@ -7,6 +7,7 @@ import numpy as np
 
 import geodyn as gd
 from geodyn import swimmers
+from geodyn._locomotion.motion.costs import Costly
 
 # The Python of the spaces that bodies may swim in, by the names of options: planes, and the eight geometries.
 WRITTEN = {
@@ -30,9 +31,9 @@ class Body(NamedTuple):
     which a search begins, and `region` the box of shapes that a global search covers. If strokes of free shape have no
     optimum, `based` is True: strokes go through the start, and a global search stays inside of the region. If `heading`
     is True, a displacement of one number is the net turn, with any translation. `parameters` are values for parameters
-    of the class without a default."""
+    of the class other than its defaults. `harmonics` are those of its strokes, fewer where each takes long."""
 
-    kind: Callable[..., gd.AbstractConnection]
+    kind: Callable[..., gd.bundles.AbstractLocomotion]
     title: str
     displacement: tuple[float, ...]
     start: Callable[[Any], Any] | None = None
@@ -41,10 +42,13 @@ class Body(NamedTuple):
     based: bool = False
     heading: bool = False
     parameters: dict[str, Any] = {}
+    harmonics: int = 16
 
-    def posed(self, body: gd.AbstractConnection, numbers: int) -> gd.bundles.AbstractInvariantMetric:
-        """The body with a metric of shapes, so that optimal strokes exist, for a displacement of `numbers` coordinates.
-        For a body on wheels it is the Euclidean metric: the optimal stroke is the shortest path of shapes."""
+    def posed(self, body: gd.bundles.AbstractLocomotion, numbers: int) -> Costly:
+        """The body with a cost of strokes, so that optimal ones exist, for a displacement of `numbers` coordinates. For
+        a body on wheels it is the Euclidean metric: the optimal stroke is the shortest path of shapes."""
+        if isinstance(body, gd.bundles.AbstractForceBalance):
+            return body
         moving = body if isinstance(body, gd.bundles.AbstractInvariantMetric) else gd.bundles.KaluzaKlein(body)
         return gd.bundles.Heading(body=moving) if self.heading and numbers == 1 else moving
 
@@ -61,6 +65,31 @@ def _bends(body):
     return -np.pi + _hinges(body), np.pi + _hinges(body)
 
 
+def _zeros(count: int):
+    return lambda body: np.zeros(count)
+
+
+def _box(count: int, half: float):
+    return lambda body: (np.full(count, -half), np.full(count, half))
+
+
+def _waves(body):
+    return np.zeros(2 * body.waves.size)
+
+
+def _pieces(body):
+    return np.zeros(body.pieces)
+
+
+def _modes(body):
+    """The straight shape, of a body that hinges together."""
+    return np.zeros(body.shapes.matrix.shape[1])
+
+
+def _around(start: Callable[[Any], np.ndarray], half: float):
+    return lambda body: (start(body) - half, start(body) + half)
+
+
 def _volumes(body):
     l, v = 2.5 * np.cbrt(3 * float(body.volume) / (4 * np.pi)), float(body.volume)
     return (l, 0.1 * v), (4 * l, 0.9 * v)
@@ -70,6 +99,30 @@ def _distances(body):
     a, b, c = np.asarray(body.radii)
     touching = np.array([a + b, b + c])
     return 1.25 * touching, 5 * touching
+
+
+ARCS = ("constant-curvature", *(f"constant-curvature-{pieces}" for pieces in (3, 4, 5)))
+
+
+def _chain(links: int) -> Body:
+    title = f"{('four', 'five', 'six', 'seven', 'eight', 'nine')[links - 4]} slender links"
+    return Body(swimmers.NLink, title, (0.1,), _hinges, _bends, parameters={"lengths": (1.0,) * links})
+
+
+def _ellipses(links: int) -> Body:
+    title = f"the same, {('four', 'five', 'six', 'seven')[links - 4]} of them"
+    return Body(swimmers.FluidLinks, title, (0.3,), _hinges, _bends, parameters={"lengths": (1.0,) * links})
+
+
+def _arcs(pieces: int) -> Body:
+    title = f"a slender body of {('two', 'three', 'four', 'five')[pieces - 2]} arcs"
+    given = {"pieces": pieces}
+    return Body(swimmers.ConstantCurvature, title, (0.03,), _pieces, _around(_pieces, 6.0), parameters=given)
+
+
+def _fluid_arcs(pieces: int) -> Body:
+    title = f"a chain of ellipses in {('two', 'three', 'four', 'five')[pieces - 2]} arcs"
+    return Body(swimmers.fluid_arcs, title, (0.1,), _modes, _around(_modes, 6.0), parameters={"pieces": pieces})
 
 
 BODIES = {
@@ -90,12 +143,65 @@ BODIES = {
         _bends,
         parameters={"lengths": (1.0, 1.0, 1.0, 1.0)},
     ),
+    "four-link": _chain(4),
+    "five-link": _chain(5),
+    "nine-link": _chain(9),
+    "three-link-about-its-centre": Body(
+        swimmers.NLink,
+        "three slender links, seen from their centre of mass",
+        (0.1,),
+        _hinges,
+        _bends,
+        parameters={"lengths": (1.0, 1.0, 1.0), "centred": True},
+    ),
+    "three-link-bowed": Body(
+        swimmers.bowed_links, "three slender links in the modes C and S", (0.1,), _zeros(2), _box(2, 2.5)
+    ),
+    "four-link-bowed": Body(
+        swimmers.bowed_links,
+        "four slender links in the modes C and S",
+        (0.1,),
+        _zeros(2),
+        _box(2, 2.5),
+        parameters={"lengths": (1.0, 1.0, 1.0, 1.0)},
+    ),
+    "nine-link-waving": Body(
+        swimmers.waving_links, "nine slender links in a sine and a cosine", (0.1,), _zeros(2), _box(2, 1.5)
+    ),
     "serpenoid": Body(
+        swimmers.Serpenoid, "a slender body that bends everywhere", (0.03,), _waves, _around(_waves, 6.0)
+    ),
+    "serpenoid-4": Body(
         swimmers.Serpenoid,
-        "a slender body that bends everywhere",
+        "a slender body with one wave and two waves on it",
         (0.03,),
-        lambda body: (0.0, 0.0),
-        lambda body: ((-6.0, -6.0), (6.0, 6.0)),
+        _waves,
+        _around(_waves, 6.0),
+        parameters={"waves": (1.0, 2.0)},
+    ),
+    "serpenoid-polar": Body(
+        swimmers.polar_serpenoid,
+        "a serpenoid by amplitude and phase",
+        (0.01,),
+        lambda body: (4.0, np.pi / 4),
+        lambda body: ((1.0, -np.pi), (8.0, np.pi)),
+        based=True,
+    ),
+    **{name: _arcs(pieces) for pieces, name in enumerate(ARCS, 2)},
+    "triangle-wave": Body(
+        swimmers.TriangleWave,
+        "a slender body with corners that run along it",
+        (0.03,),
+        lambda body: (3.0, 0.0),
+        _box(2, 6.0),
+    ),
+    "triangle-wave-2": Body(
+        swimmers.TriangleWave,
+        "the same, with two waves on it",
+        (0.01,),
+        lambda body: (3.0, 0.0),
+        _box(2, 12.0),
+        parameters={"waves": 2.0, "nodes": 160},
     ),
     "symmetric-purcell": Body(
         swimmers.SymmetricPurcell, "a body with a pair of arms at each end", (0.1,), lambda body: (1.0, 1.0), _angles(2)
@@ -124,6 +230,15 @@ BODIES = {
         lambda body: (-np.pi * np.ones(body.rotors.size), np.pi * np.ones(body.rotors.size)),
         "net rotation vector",
     ),
+    "twin-rotor": Body(
+        swimmers.Satellite,
+        "two rotors on one axis, which enclose nothing",
+        (0.0, 0.0, 0.1),
+        _zeros(2),
+        _angles(2),
+        "net rotation vector",
+        parameters={"axes": ((0.0, 0.0, 1.0), (0.0, 0.0, -1.0))},
+    ),
     "beanie": Body(
         swimmers.Beanie,
         "two coaxial bodies: one angle, which encloses nothing",
@@ -140,12 +255,67 @@ BODIES = {
         "net turn",
         heading=True,
     ),
+    "four-link-floating": Body(
+        swimmers.FloatingLinks,
+        "four rods afloat",
+        (0.3,),
+        lambda body: 1 + _hinges(body),
+        _bends,
+        "net turn",
+        heading=True,
+        parameters={"lengths": (1.0,) * 4, "masses": (1.0,) * 4},
+    ),
     "fluid-links": Body(
         swimmers.FluidLinks,
         "ellipses in a perfect fluid, as a fish",
         (0.3,),
         _hinges,
         _bends,
+    ),
+    **{f"fluid-links-{count}": _ellipses(count) for count in (4, 5, 6, 7)},
+    "fluid-links-together": Body(
+        swimmers.FluidLinks,
+        "three ellipses that disturb each other's water",
+        (0.3,),
+        _hinges,
+        _box(2, 2.0),
+        parameters={"aspect": 0.1, "gap": 0.05, "interaction": True},
+    ),
+    "fluid-links-fine": Body(
+        swimmers.three_fluid_links, "three links of ten small ellipses each", (0.1,), _zeros(2), _box(2, 2.0)
+    ),
+    "fluid-waves": Body(
+        swimmers.fluid_waves, "twenty ellipses in a sine and a cosine", (0.1,), _modes, _around(_modes, 0.5)
+    ),
+    "fluid-waves-4": Body(
+        swimmers.fluid_waves,
+        "the same, with one wave and two waves",
+        (0.1,),
+        _modes,
+        _around(_modes, 0.5),
+        parameters={"waves": (1.0, 2.0)},
+    ),
+    **{f"fluid-arcs-{pieces}": _fluid_arcs(pieces) for pieces in (2, 3, 4, 5)},
+    "fish-tail": Body(
+        swimmers.fish_tail, "a stiff head and a tail that bends as a beam", (0.1,), _zeros(2), _angles(2)
+    ),
+    "flapper": Body(
+        swimmers.flapper, "a body with a pair of wings of two links", (0.1,), lambda body: (0.6, 0.6), _box(2, 2.0)
+    ),
+    "dry-links": Body(
+        swimmers.DryLinks,
+        "links with dry friction, as a snake",
+        (0.3,),
+        _hinges,
+        _bends,
+        harmonics=4,
+    ),
+    "granular-links": Body(swimmers.GranularLinks, "links in sand", (0.5,), _hinges, _bends, harmonics=4),
+    "power-law-links": Body(
+        swimmers.PowerLawLinks, "links in a fluid of a power law", (0.1,), _hinges, _bends, harmonics=4
+    ),
+    "carreau-links": Body(
+        swimmers.CarreauLinks, "links in a fluid that thins, as mucus", (0.1,), _hinges, _bends, harmonics=4
     ),
     "pendulum-raft": Body(
         swimmers.PendulumRaft,
@@ -169,6 +339,13 @@ BODIES = {
         "net turn",
         based=True,
         heading=True,
+    ),
+    "differential-drive": Body(
+        swimmers.DifferentialDrive,
+        "a cart with two driven wheels",
+        (0.3,),
+        _zeros(2),
+        _angles(2),
     ),
     "snake": Body(
         swimmers.KinematicSnake,

@@ -5,11 +5,12 @@ import inspect
 from collections.abc import Sequence
 from difflib import get_close_matches
 from importlib import import_module
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from geodyn._catalogue.bodies import BODIES, SPACES, Body
+from geodyn._foundations.typing import Number
 from geodyn._geometry.manifold.manifold import AbstractManifold
 
 NONE = inspect.Parameter.empty
@@ -23,7 +24,7 @@ module:class, one of your own; `geodyn stroke BODY --help` shows its parameters.
 def listing() -> str:
     """The text that lists the bodies, one in each line, with their default displacements."""
     lines = [
-        f"  {name:20}{body.title:56}{body.asked + ' ' + ' '.join(f'{d:g}' for d in body.displacement)}"
+        f"  {name:29}{body.title:57}{body.asked + ' ' + ' '.join(f'{d:g}' for d in body.displacement)}"
         for name, body in BODIES.items()
     ]
     return "\n".join([USAGE, *lines])
@@ -42,7 +43,9 @@ def body_of(name: str) -> Body:
         except (ImportError, AttributeError, ValueError) as error:
             raise ValueError(f"{name!r} must be module:class, importable from here ({error})") from None
         return Body(kind, f"{attribute} of {module}", (0.1,), asked="net displacement")
-    names = {_bare(key): key for key in BODIES} | {_bare(body.kind.__name__): key for key, body in BODIES.items()}
+    # Of several bodies of one class the first has its name.
+    of_class = {_bare(body.kind.__name__): key for key, body in reversed(BODIES.items())}
+    names = of_class | {_bare(key): key for key in BODIES}
     if _bare(name) not in names:
         nearest = get_close_matches(_bare(name), names, 1)
         remedy = f"did you mean {names[nearest[0]]!r}?" if nearest else "`geodyn stroke` lists them"
@@ -79,7 +82,7 @@ def _parser(name: str, body: Body) -> tuple[argparse.ArgumentParser, list[str]]:
     own = parser.add_argument_group("parameters of the body")
     parameters = []
     for key, default in defaults(body).items():
-        if key != "group" and (default is NONE or not callable(default)):
+        if is_given(body, key):
             own.add_argument(f"--{key.replace('_', '-')}", dest=key, default=argparse.SUPPRESS, **_kind(default))
             parameters.append(key)
     asked = parser.add_argument_group("the stroke")
@@ -93,7 +96,9 @@ def _parser(name: str, body: Body) -> tuple[argparse.ArgumentParser, list[str]]:
     asked.add_argument("--lower", **numbers, metavar="r", help="bounds of the shape, from below ...")
     asked.add_argument("--upper", **numbers, metavar="r", help="... and from above")
     asked.add_argument("--rates", **numbers, metavar="r'", help="the largest |r'| of each, inf where there is none")
-    asked.add_argument("--harmonics", type=int, default=16, metavar="K", help="of the stroke (default 16)")
+    asked.add_argument(
+        "--harmonics", type=int, default=body.harmonics, metavar="K", help=f"of the stroke (default {body.harmonics})"
+    )
     asked.add_argument(
         "--global", dest="everywhere", action="store_true", help="search all shapes for the best strokes"
     )
@@ -110,6 +115,14 @@ def defaults(body: Body) -> dict[str, Any]:
     """The parameters of the body and their defaults; `NONE` for a parameter without a default."""
     of_class = {key: p.default for key, p in inspect.signature(body.kind).parameters.items()}
     return of_class | body.parameters
+
+
+def is_given(body: Body, key: str) -> bool:
+    """Whether words or sliders can give a parameter: no group, no function, and no object that is None by default."""
+    default = defaults(body)[key]
+    if default is None:
+        return Number in get_args(inspect.signature(body.kind).parameters[key].annotation)
+    return key != "group" and (default is NONE or not callable(default))
 
 
 def _kind(default: Any) -> dict[str, Any]:

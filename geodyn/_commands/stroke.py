@@ -14,7 +14,10 @@ from geodyn._catalogue.bodies import Body
 from geodyn._catalogue.options import body_of, listing, parse
 from geodyn._commands.report import folder, report
 from geodyn._foundations.results import RESULTS
-from geodyn._foundations.typing import Array, Numbers
+from geodyn._foundations.typing import Array, Float, Numbers, Scalar
+from geodyn._locomotion.connections.force_balance import AbstractForceBalance
+from geodyn._locomotion.connections.locomotion import AbstractLocomotion
+from geodyn._locomotion.motion.costs import Costly
 from geodyn._locomotion.strokes.stroke import Stroke, shapes_at
 
 
@@ -42,7 +45,7 @@ def stroke(name: str | None, words: list[str]) -> int:
     _draw(body, posed, problem["displacement"], optimum.stroke).savefig(f"{target}.png", dpi=120)
     lines = {
         "displacement": _told(optimum.displacement),
-        "energy": float(optimum.cost),
+        **({"energy": float(optimum.cost)} if "density" not in problem else {"energy²": float(optimum.cost)}),
         "multiplier dE/dD": _told(optimum.multiplier),
         "KKT residual": float(optimum.kkt_residual),
         "Wong residual": float(optimum.wong_residual),
@@ -62,9 +65,7 @@ def stroke(name: str | None, words: list[str]) -> int:
     return 0
 
 
-def _problem(
-    known: Body, body: gd.AbstractConnection, options: dict[str, Any]
-) -> tuple[gd.bundles.AbstractInvariantMetric, dict[str, Any]]:
+def _problem(known: Body, body: AbstractLocomotion, options: dict[str, Any]) -> tuple[Costly, dict[str, Any]]:
     """(the body with a metric of shapes, the arguments for `gd.optimal_stroke` or `gd.optimal_strokes`)."""
     given, bounds = np.array(options["displacement"]), (options["lower"], options["upper"])
     if (bounds[0] is None) != (bounds[1] is None):
@@ -99,12 +100,23 @@ def _problem(
     problem = {"displacement": displacement, "method": method} | held
     if options["everywhere"]:
         return posed, problem | {"region": None if known.region is None else known.region(body)}
+    first = next((shape for shape in (base, guess, start, body.first_shape) if shape is not None), None)
+    if first is not None and _is_the_same_at_any_pace(posed, jnp.asarray(first, float)):
+        problem["density"] = _squared_power
     return posed, problem | {"base": base, "guess": guess}
 
 
-def _optimum(
-    posed: gd.bundles.AbstractInvariantMetric, problem: dict[str, Any], options: dict[str, Any], target: Path
-) -> gd.OptimalStroke:
+def _is_the_same_at_any_pace(body: Costly, r: Array) -> bool:
+    """Whether a stroke costs the same at any pace, as that of a body with dry friction does."""
+    return isinstance(body, AbstractForceBalance) and abs(float(body.degree(r)) - 1) < 1e-6
+
+
+def _squared_power(swimmer: Costly, r: Float[Array, " m"], rdot: Float[Array, " m"]) -> Scalar:
+    """The density whose integral is least for the stroke of least energy, at constant power (Cauchy and Schwarz)."""
+    return gd.costs.energy(swimmer, r, rdot) ** 2
+
+
+def _optimum(posed: Costly, problem: dict[str, Any], options: dict[str, Any], target: Path) -> gd.OptimalStroke:
     """The optimal stroke; if the search fails, the stroke where it stood is saved before the error is raised."""
     if options["everywhere"]:
         found = gd.optimal_strokes(posed, **problem, starts=options["starts"], progress=True)
@@ -162,7 +174,7 @@ def _family(
     print(f"picture {target}.png")
 
 
-def _can_be_drawn(body: gd.AbstractConnection) -> bool:
+def _can_be_drawn(body: AbstractLocomotion) -> bool:
     try:
         draw.check_swimmer(body)
     except ValueError:
@@ -170,11 +182,17 @@ def _can_be_drawn(body: gd.AbstractConnection) -> bool:
     return True
 
 
-def _draw(
-    body: gd.AbstractConnection, posed: gd.bundles.AbstractInvariantMetric, displacement: Numbers, stroke: Stroke
-):
+def _draw(body: AbstractLocomotion, posed: Costly, displacement: Numbers, stroke: Stroke):
     """A figure of the curvature that the stroke encloses, in the plane of two shape variables in which it is largest,
-    for each coordinate of the pose; and of the moving body or, if that cannot be drawn, of its displacement."""
+    for each coordinate of the pose; and of the moving body or, if that cannot be drawn, of its displacement. Of a body
+    without curvature the stroke alone."""
+    if isinstance(posed, AbstractForceBalance):
+        figure = draw.figure(11, 4.5)
+        left, middle, right = figure.subplots(1, 3)
+        draw.stroke(stroke, left)
+        draw.swimmer(body, stroke, middle)
+        draw.displacement(body, stroke, right)
+        return figure
     r = np.asarray(shapes_at(stroke, jnp.linspace(0.0, 1.0, 129)))
     middle = (r.min(axis=0) + r.max(axis=0)) / 2
     margin = 0.2 * np.ptp(r, axis=0)

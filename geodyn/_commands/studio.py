@@ -3,7 +3,8 @@
 import math
 from pathlib import Path
 
-from geodyn._catalogue.bodies import BODIES
+from geodyn._catalogue.bodies import BODIES, Body
+from geodyn._locomotion.connections.force_balance import AbstractForceBalance
 from geodyn._studio.assemble import assembled
 from geodyn._studio.bodies import described, kind_of, made
 from geodyn._studio.desk import Desk
@@ -18,7 +19,7 @@ def studio(name: str | None, port: int, browser: bool, export: str | None) -> in
     first = kind_of(name or "purcell")
     body, python = made(first, {})
     about = described(first, body, python)
-    kinds = {key: kind_of(key) for key in BODIES if key != "beanie"} | {first.name: first}
+    kinds = {key: kind_of(key) for key, known in BODIES.items() if _has_fields(known)} | {first.name: first}
     if export is not None:
         page = assembled(Desk(kinds).alone({"body": first.name}, {}))
         Path(export).write_text(page, encoding="utf-8")
@@ -27,3 +28,9 @@ def studio(name: str | None, port: int, browser: bool, export: str | None) -> in
     titles = [{"name": key, "title": kind.known.title} for key, kind in kinds.items()]
     serve(kinds, first.name, titles, port, browser)
     return 0
+
+
+def _has_fields(known: Body) -> bool:
+    """Whether a body has a connection and two shape variables, so that there are height functions of it."""
+    is_balance = isinstance(known.kind, type) and issubclass(known.kind, AbstractForceBalance)
+    return not is_balance and known.region is not None

@@ -7,10 +7,11 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from geodyn._catalogue.bodies import BODIES, SPACES, WRITTEN, Body
-from geodyn._catalogue.options import NONE, body_of, defaults
+from geodyn._catalogue.options import NONE, body_of, defaults, is_given
 from geodyn._geometry.groups.rigid import SE2, SO2
 from geodyn._geometry.manifold.manifold import AbstractManifold
 from geodyn._locomotion.connections.connection import AbstractConnection, AbstractInvariantMetric, AbstractLinkSwimmer
+from geodyn._locomotion.connections.force_balance import AbstractForceBalance
 from geodyn._locomotion.connections.kaluza_klein import KaluzaKlein
 from geodyn._locomotion.connections.measured import MeasuredConnection
 from geodyn._plot.shapes.names import shape_names
@@ -58,7 +59,7 @@ def parameters(kind: Kind) -> list[dict[str, Any]]:
     shown = []
     for key, default in defaults(kind.known).items():
         about = {"name": key, "label": key.replace("_", " ")}
-        if key == "group" or (callable(default) and default is not NONE):
+        if not is_given(kind.known, key):
             continue
         if default is NONE:
             raise ValueError(
@@ -117,6 +118,12 @@ def made(kind: Kind, given: dict) -> tuple[AbstractConnection, str]:
         body = kind.known.kind(**kind.known.parameters | values)
     except (TypeError, IndexError) as error:
         raise ValueError(f"{kind.call} cannot be made of these parameters: {error}") from error
+    if isinstance(body, AbstractForceBalance):
+        raise ValueError(
+            f"{kind.call} balances forces that are not linear in the velocities: it has no connection and no height"
+            f" functions, which the studio draws. `geodyn stroke {kind.name}` finds its best stroke, and"
+            " gd.plot.player(body, stroke, path) makes a page that plays one."
+        )
     if not isinstance(body, AbstractConnection):
         raise ValueError(
             f"{kind.call} makes {type(body).__name__}; wanted a body with a connection, such as gd.swimmers.Purcell()."

@@ -18,10 +18,10 @@ from geodyn._control.search.strokes import checked_displacement
 OWN = ("PointMasses", "Modes", "Passive")
 """What needs a function or a body of the user's: for these there is module:class."""
 
-WITHOUT_CONNECTION = ("CarreauLinks", "DryLinks", "GranularLinks", "PowerLawLinks")
-"""Bodies without a connection, of which the command line and the studio would have nothing to draw."""
+WITHOUT_CONNECTION = ("carreau-links", "dry-links", "granular-links", "power-law-links")
+"""Bodies without a connection, of which the studio would have nothing to draw."""
 
-ALL = [name for name in gd.swimmers.__all__ if not name.startswith("Abstract") and name not in OWN + WITHOUT_CONNECTION]
+ALL = [name for name in gd.swimmers.__all__ if not name.startswith("Abstract") and name not in OWN]
 
 
 def test_every_swimmer_has_a_name(capsys):
@@ -40,8 +40,11 @@ def test_defaults_fit_each_other(name):
     displacement = np.array(options["displacement"])
     posed, start = known.posed(body, displacement.size), np.asarray(known.start(body), float)
     checked_displacement(posed, displacement if displacement.size > 1 else displacement[0])
-    form = jax.eval_shape(posed.form, jax.ShapeDtypeStruct(start.shape, float))
-    assert form.shape == (posed.group.dim, start.size)
+    shape = jax.ShapeDtypeStruct(start.shape, float)
+    if name in WITHOUT_CONNECTION:
+        assert jax.eval_shape(posed.velocity, shape, shape).shape == (posed.group.dim,)
+    else:
+        assert jax.eval_shape(posed.form, shape).shape == (posed.group.dim, start.size)
     if start.size > 1:
         lower, upper = (np.asarray(bound, float) for bound in known.region(body))
         assert np.all(lower < start) and np.all(start < upper)
@@ -52,6 +55,9 @@ SAME = {
     "NLink --lengths 1 2": gd.swimmers.NLink((1.0, 2.0)),
     "three_sphere --finite-size": gd.swimmers.ThreeSphere(finite_size=True),
     "serpenoid --nodes 12": gd.swimmers.Serpenoid(nodes=12),
+    "serpenoid --waves 1 2": gd.swimmers.Serpenoid(waves=(1.0, 2.0)),
+    "five-link --drag-ratio 3": gd.swimmers.NLink((1.0,) * 5, 3.0),
+    "constant-curvature-3": gd.swimmers.ConstantCurvature(pieces=3),
     "two-legged --space hyperbolic": gd.swimmers.TwoLegged(gd.spaces.Hyperbolic(2)),
     "two-legged --space h2xe": gd.swimmers.TwoLegged(gd.spaces.THURSTON["H2xE"]),
     "satellite --axes 0 0 1 1 0 0 0 1 0 --rotors .1 .2 .3": gd.swimmers.Satellite(

@@ -147,6 +147,9 @@ CASES = {
         gd.connection(gd.bundles.Reframed(SWIMMER, lambda r: gd.groups.SE2().exp(k * jnp.stack([r[0], r[1], r[0]]))), Q)
         ** 2
     ),
+    "Reshaped": lambda k: jnp.sum(
+        gd.connection(gd.bundles.Reshaped(SWIMMER, lambda r: jnp.stack([k * r[0], r[0] - k * r[1]])), Q)
+    ),
     "flux": lambda k: jnp.sum(gd.bundles.flux(SWIMMER, circle(k), steps=8, rings=2) ** 2),
     "velocities": lambda k: jnp.sum(gd.builders.velocities(PLANE, lambda x: k * x**2, Q[None])),
     "sphere_quadrature": lambda k: jnp.sum(

@@ -12,6 +12,8 @@ from jax.flatten_util import ravel_pytree
 from scipy.integrate import quad, solve_ivp
 from scipy.spatial.transform import Rotation
 
+import geodyn as gd
+from geodyn import swimmers
 from geodyn._geometry.groups.rigid import SE2, SO3, Translation
 from geodyn._geometry.models.spaces import Euclidean, Hyperbolic, Sphere
 from geodyn._locomotion.connections.connection import (
@@ -32,7 +34,7 @@ from geodyn._locomotion.swimmers.free_bodies import Beanie, FallingCat, Floating
 from geodyn._locomotion.swimmers.links import NLink, Purcell
 from geodyn._locomotion.swimmers.perfect_fluid import FluidLinks
 from geodyn._locomotion.swimmers.spheres import PushMePullYou
-from geodyn._locomotion.swimmers.wheeled import KinematicCar, KinematicSnake, RollingDisc
+from geodyn._locomotion.swimmers.wheeled import DifferentialDrive, KinematicCar, KinematicSnake, RollingDisc
 from geodyn._mechanics.points.system import System, killing_momentum
 
 H01 = case("H01")["reference"]
@@ -63,6 +65,8 @@ BODIES = {
     "PendulumRaft": (RAFT, [0.6, 0.2]),
     "RollingDisc": (RollingDisc(0.7), [0.6, 0.2]),
     "KinematicCar": (KinematicCar(1.3, 0.3), [0.6, 0.2]),
+    "DifferentialDrive": (DifferentialDrive(1.3, 0.3), [0.6, 0.2]),
+    "Reshaped": (swimmers.fish_tail(tail=3, head=2), [0.6, 0.2]),
     "KinematicSnake": (KinematicSnake(), [0.9, -0.4]),
     "TwoLegged in S2": (TwoLegged(Sphere(2), (1.0, 0.7)), [0.8, 0.6]),
 }
@@ -124,6 +128,65 @@ def test_laws_of_holonomy(body, centre):
     np.testing.assert_allclose(g["unevenly"], g["once"], atol=5e-8)
     np.testing.assert_allclose(g["to there"] @ g["from elsewhere"], g["once"] @ g["to there"], atol=1e-9)
     np.testing.assert_allclose(group.log(small) / area, -flux[:, 0, 1], atol=2e-3 * np.max(np.abs(flux[:, 0, 1])))
+
+
+def test_a_differential_drive_is_a_unicycle():
+    """Its curvature, −[A₁, A₂], is sideways alone; and its way along a stroke, by adaptive integration of the unicycle:
+    measured 2e-11."""
+    cart, stroke = DifferentialDrive(track=1.3, radius=0.4), FourierStroke([0.1, 0.2], [[1.0], [0.3]], [[0.2], [1.2]])
+    np.testing.assert_allclose(gd.curvature(cart, [0.6, 0.2])[:, 0, 1], [0, 0.4**2 / 1.3, 0], atol=1e-15)
+    slope = jax.jit(jax.jacfwd(stroke))
+
+    def rates(t, pose):
+        left, right = np.asarray(slope(t))
+        speed, turn = 0.4 * (left + right) / 2, 0.4 * (right - left) / 1.3
+        return [speed * np.cos(pose[2]), speed * np.sin(pose[2]), turn]
+
+    known = solve_ivp(rates, (0, 1), np.zeros(3), rtol=1e-11, atol=1e-12).y[:2, -1]
+    np.testing.assert_allclose(holonomy(cart, stroke, steps=64)[:2, 2], known, atol=1e-9)
+
+
+def test_a_body_by_other_shape_variables(as_users_run):
+    """The chain rule, written out; polar coordinates have no rank at 0; what is no function of shapes is refused."""
+    body, at = swimmers.FluidLinks((1.0, 0.8, 1.2, 0.9)), jnp.array([0.7, 0.4])
+
+    def shapes(r):
+        return jnp.stack([r[0] * r[1], r[0] - r[1], r[1] ** 2])
+
+    slope = np.array([[0.4, 0.7], [1.0, -1.0], [0.0, 0.8]])
+    shape = jnp.array([0.28, 0.3, 0.16])
+    made = gd.bundles.Reshaped(body, shapes)
+    np.testing.assert_allclose(gd.connection(made, at), gd.connection(body, shape) @ slope, rtol=1e-12)
+    np.testing.assert_allclose(gd.shape_metric(made, at), slope.T @ gd.shape_metric(body, shape) @ slope, rtol=1e-12)
+    np.testing.assert_allclose(made.outline(at), body.outline(shape), rtol=1e-14)
+    assert gd.bundles.Reshaped(FallingCat(), lambda r: r).outline is None
+    polar = gd.shape_metric(swimmers.polar_serpenoid(), [0.0, 0.3])
+    assert polar[0, 0] > 1e-4 and np.max(np.abs(polar[1])) < 1e-18
+    with pytest.raises(ValueError, match="original must be"):
+        gd.bundles.Reshaped(KinematicCar(), lambda r: r)
+
+
+def test_chains_whose_hinges_move_together():
+    """How much the hinges turn all together: an arc by its bend, a wave by nothing, a tail by the sum of its shares."""
+    r = jnp.array([2.0, -0.5, 1.0])
+    np.testing.assert_allclose(jnp.sum(swimmers.fluid_arcs(links=13, pieces=3).shapes(r)), np.sum(r) / 3, rtol=1e-14)
+    np.testing.assert_allclose(swimmers.fluid_arcs(links=4, pieces=3).shapes(r), r / 3, rtol=1e-14)
+    waves = swimmers.fluid_waves(links=8, waves=(1.0, 2.0)).shapes.matrix
+    np.testing.assert_allclose(waves[:, 1], np.sin(2 * np.pi * np.arange(1, 8) / 8), atol=1e-15)
+    np.testing.assert_allclose(waves[:, 2], np.cos(4 * np.pi * np.arange(1, 8) / 8), atol=1e-15)
+    np.testing.assert_array_equal(swimmers.three_fluid_links(3).shapes(r[:2]), [0, 0, 2, 0, 0, -0.5, 0, 0])
+    tail = swimmers.fish_tail(tail=5, head=3).shapes(jnp.array([0.3, 1.5]))
+    np.testing.assert_allclose([jnp.sum(tail[:4]), tail[4]], [1.5, 0.3], rtol=1e-14)
+    np.testing.assert_array_equal(tail[5:], 0)
+    np.testing.assert_array_equal(swimmers.flapper().shapes(r[:2]), [2, -0.5, -0.5, 2])
+    for wrong, message in (
+        (lambda: swimmers.fish_tail(tail=1), "fish_tail: tail must be at least two"),
+        (lambda: swimmers.fluid_arcs(links=3, pieces=3), "links must be more than pieces"),
+        (lambda: swimmers.bowed_links((1.0, 1.0)), "bowed_links: lengths must be three"),
+        (lambda: swimmers.waving_links((1.0, 1.0)), "waving_links: lengths must be three"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            wrong()
 
 
 def test_beanie_and_raft():

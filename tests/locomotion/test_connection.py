@@ -25,7 +25,7 @@ from geodyn._locomotion.connections.kinematic import AbstractKinematicBody
 from geodyn._locomotion.connections.measured import MeasuredConnection
 from geodyn._locomotion.motion.holonomy import holonomy
 from geodyn._locomotion.strokes.stroke import FourierStroke
-from geodyn._locomotion.swimmers.continuous import Serpenoid
+from geodyn._locomotion.swimmers.continuous import ConstantCurvature, Serpenoid, TriangleWave
 from geodyn._locomotion.swimmers.links import Modes, NLink, Purcell, SymmetricPurcell
 from geodyn._locomotion.swimmers.passive import Passive
 from geodyn._locomotion.swimmers.spheres import PushMePullYou, ThreeSphere
@@ -65,6 +65,10 @@ SWIMMERS = {
     "Passive Purcell": (Passive(Purcell(drag_ratio=1.7), [1], 0.5, damping=0.3), jnp.array([0.4, -0.9])),
     "SymmetricPurcell": (SymmetricPurcell(1.0, 1.3), jnp.array([0.7, 1.1])),
     "Serpenoid": (Serpenoid(2.0, drag_ratio=1.6), jnp.array([2.0, 1.5])),
+    "Serpenoid, two waves": (Serpenoid(waves=(1.0, 2.0)), jnp.array([2.0, 1.5, -1.0, 0.7])),
+    "ConstantCurvature": (ConstantCurvature(2.0, 1.6, pieces=3), jnp.array([2.0, 1.5, -1.0])),
+    "TriangleWave": (TriangleWave(2.0, 1.6), jnp.array([2.0, 1.5])),
+    "NLink(3) about its centre": (NLink([1.0, 0.7, 1.1], centred=True), jnp.array([0.3, -0.5])),
     "Snake(4)": (Snake(jnp.array([1.0, 0.7, 1.1, 0.9])), jnp.array([0.3, -0.5, 0.8])),
 }
 zoo = pytest.mark.parametrize("swimmer, r", SWIMMERS.values(), ids=SWIMMERS)

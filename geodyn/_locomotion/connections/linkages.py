@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._foundations.gate import checked
-from geodyn._foundations.typing import Array, Float
+from geodyn._foundations.typing import Array, Float, Row
 from geodyn._locomotion.connections.locomotion import AbstractLocomotion
 
 
@@ -86,6 +86,21 @@ def chain(lengths: Float[Array, " L"], r: Float[Array, " _"]) -> Float[Array, "L
     angle = jnp.asarray(turns - turns[(n - 1) // 2], r.dtype) @ r
     steps = lengths[:, None] * jnp.stack([jnp.cos(angle), jnp.sin(angle)], axis=1)
     return jnp.concatenate([jnp.asarray(ways - ways[(n - 1) // 2], r.dtype) @ steps, angle[:, None]], axis=1)
+
+
+def standing_waves(hinges: int, waves: Row) -> np.ndarray:
+    """Two modes for each number of waves, sine and cosine along the hinges."""
+    angles = 2 * np.pi * np.arange(1, hinges + 1)[:, None] / (hinges + 1) * np.atleast_1d(np.asarray(waves, float))
+    return np.stack([np.cos(angles), np.sin(angles)], axis=2).reshape(hinges, -1)
+
+
+def from_the_centre(poses: Float[Array, "L 3"], masses: Float[Array, " L"]) -> Float[Array, "L 3"]:
+    """The poses (x, y, angle) of links, seen from a frame at their centre of mass that has their mean heading."""
+    middle = masses @ poses / jnp.sum(masses)
+    x, y, angle = (poses - middle[None]).T
+    cos = jnp.cos(middle[2])
+    sin = jnp.sin(middle[2])
+    return jnp.stack([cos * x + sin * y, cos * y - sin * x, angle], axis=1)
 
 
 def bars(poses: Float[Array, "L 3"], lengths: Float[Array, " L"]) -> Float[Array, "L 2 2"]:

@@ -6,11 +6,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._foundations.gate import checked
-from geodyn._foundations.typing import Array, Float, Number, Numbers, Scalar
+from geodyn._foundations.typing import Array, Float, Number, Numbers, Row, Scalar
 from geodyn._geometry.groups.rigid import SE2, Translation
 from geodyn._locomotion.connections.checks import require_positive, require_shape
 from geodyn._locomotion.connections.connection import AbstractLinkSwimmer, AbstractSwimmer, slender_drags
-from geodyn._locomotion.connections.linkages import chain, hinge_names
+from geodyn._locomotion.connections.linkages import chain, from_the_centre, hinge_names, standing_waves
 from geodyn._locomotion.strokes.stroke import floating
 
 
@@ -81,13 +81,15 @@ class NLink(AbstractLinkSwimmer):
     """A swimmer of N slender links in a chain, from tail to head, in the plane; its shape r is the N − 1 hinge angles.
 
     Each hinge angle, in radians, is the turn from one link to the next. The frame of the body sits at the centre of the
-    middle link, the left one of two. For N = 3 this is `gd.swimmers.Purcell`. Drag follows resistive-force theory. Any
-    consistent units.
+    middle link, the left one of two; or at the centre of mass of all links, with their mean heading. For N = 3 this is
+    `gd.swimmers.Purcell`. Drag follows resistive-force theory. Any consistent units.
 
     Args:
         lengths: of the links [N], at least two.
         drag_ratio: drag across a link over that along it.
         drag: drag per length along a link.
+        centred: whether the frame sits at the centre of mass, if the links are as heavy as long, and has the mean of
+            their headings, by mass.
         group: `gd.groups.SE2()`, the rigid motions of the plane.
 
     Raises:
@@ -101,12 +103,14 @@ class NLink(AbstractLinkSwimmer):
         (4, 4) True
 
     Source:
-        Gray & Hancock, *J. Exp. Biol.* 32 (1955) 802.
+        Gray & Hancock, *J. Exp. Biol.* 32 (1955) 802; Hatton & Choset, *Int. J. Robot. Res.* 30 (2011) 988, for the
+        frame at the centre of mass.
     """
 
     lengths: Float[Array, " L"] = eqx.field(converter=floating)
     drag_ratio: Number = eqx.field(default=2.0, converter=floating)
     drag: Number = eqx.field(default=1.0, converter=floating)
+    centred: bool = eqx.field(default=False, static=True)
     group: SE2 = SE2()
 
     @property
@@ -120,7 +124,8 @@ class NLink(AbstractLinkSwimmer):
         require_positive("NLink", lengths=self.lengths, drag_ratio=self.drag_ratio, drag=self.drag)
 
     def links(self, r):
-        return chain(self.lengths, r)
+        poses = chain(self.lengths, r)
+        return from_the_centre(poses, self.lengths) if self.centred else poses
 
     def drags(self):
         return slender_drags(self.lengths, self.drag, self.drag * self.drag_ratio, self.drag * self.drag_ratio)
@@ -185,6 +190,64 @@ class Modes(AbstractLinkSwimmer):
 
     def drags(self):
         return self.base.drags()
+
+
+@checked
+def bowed_links(lengths: Row = (1.0, 1.0, 1.0), drag_ratio: Number = 2.0) -> Modes:
+    """A slender chain that bends to a C and to an S: its hinges move in the two lowest modes; shape r[2] in radians.
+
+    All hinges have the angle r₁; to it r₂ adds its whole at the first hinge, its opposite at the last, and evenly what
+    is between. Any consistent unit of length.
+
+    Args:
+        lengths: of the links [L], at least three.
+        drag_ratio: drag across a link over that along it.
+
+    Returns:
+        The swimmer, a `gd.swimmers.Modes`.
+
+    Example:
+        >>> body = gd.swimmers.bowed_links((1.0, 1.0, 1.0, 1.0))
+        >>> print(body.matrix)
+        [[ 1.  1.]
+         [ 1.  0.]
+         [ 1. -1.]]
+    """
+    hinges = len(lengths) - 1
+    if hinges < 2:
+        raise ValueError(f"bowed_links: lengths must be three or more, got {len(lengths)}.")
+    return Modes(NLink(lengths, drag_ratio), np.stack([np.ones(hinges), np.linspace(1.0, -1.0, hinges)], axis=1))
+
+
+@checked
+def waving_links(lengths: Row = (1.0,) * 9, waves: Number = 1.0, drag_ratio: Number = 2.0) -> Modes:
+    """A slender chain on whose hinges a wave stands in two phases, cosine and sine; shape r[2] in radians.
+
+    The angle of hinge i, of h, is `r₁ cos(2πw i/(h + 1)) + r₂ sin(2πw i/(h + 1))`, where w is the number of waves. With
+    many links it is a `gd.swimmers.Serpenoid`. Any consistent unit of length.
+
+    Args:
+        lengths: of the links [L], at least three.
+        waves: number of waves on the body.
+        drag_ratio: drag across a link over that along it.
+
+    Returns:
+        The swimmer, a `gd.swimmers.Modes`.
+
+    Example:
+        A wave from head to tail moves it ahead.
+
+        >>> body = gd.swimmers.waving_links()
+        >>> wave = gd.strokes.reverse(gd.FourierStroke.circle(0.5))
+        >>> print(f"{body.group.log(gd.holonomy(body, wave, steps=32))[0]:.3f}")
+        1.047
+
+    Source:
+        Hirose, *Biologically Inspired Robots* (1993), chapter 2.
+    """
+    if len(lengths) < 3:
+        raise ValueError(f"waving_links: lengths must be three or more, got {len(lengths)}.")
+    return Modes(NLink(lengths, drag_ratio), standing_waves(len(lengths) - 1, [float(waves)]))
 
 
 @checked

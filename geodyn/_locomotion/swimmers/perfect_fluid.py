@@ -11,11 +11,12 @@ from jax.core import Tracer
 from geodyn._engine.jit import jit
 from geodyn._foundations.checks import returned
 from geodyn._foundations.gate import checked
-from geodyn._foundations.typing import Array, Bool, Count, Float, Number, Scalar
+from geodyn._foundations.typing import Array, Bool, Count, Float, Number, Numbers, Row, Scalar
 from geodyn._geometry.groups.rigid import SE2
 from geodyn._locomotion.connections.checks import one_if, require_positive, require_shape
 from geodyn._locomotion.connections.connection import AbstractInvariantMetric, check_law
-from geodyn._locomotion.connections.linkages import chain, hinge_names, link_velocities
+from geodyn._locomotion.connections.linkages import chain, hinge_names, link_velocities, standing_waves
+from geodyn._locomotion.connections.reshaped import Reshaped
 from geodyn._locomotion.motion.mechanical import AbstractDeformableBody
 from geodyn._locomotion.strokes.stroke import floating
 from geodyn._locomotion.swimmers.panels import (
@@ -312,3 +313,164 @@ def _diagnosis(body, r: Float[Array, " m"]) -> tuple[Float[Array, "L L"], Bool[A
     boundaries = _boundaries(body, r, poses.shape[0])
     _, defects = added_mass(boundaries, poses)
     return defects, overlapping(boundaries, poses), crossing_themselves(boundaries)
+
+
+class Combined(eqx.Module):
+    """The hinge angles `matrix @ r`."""
+
+    matrix: Float[Array, "h m"]
+
+    def __init__(self, matrix: Numbers):
+        self.matrix = floating(matrix, "matrix")
+
+    def __call__(self, r: Float[Array, " m"]) -> Float[Array, " h"]:
+        return self.matrix.astype(r.dtype) @ r
+
+
+def _in_fluid(links: int, aspect: Number, matrix: np.ndarray, names: tuple[str, ...]) -> Reshaped:
+    """A chain of equal ellipses of the total length 1 in a perfect fluid, driven by modes of its hinges."""
+    chain = FluidLinks(lengths=np.full(links, 1 / links), aspect=aspect)
+    return Reshaped(chain, Combined(matrix), names)
+
+
+@checked
+def fluid_waves(links: Count = 20, waves: Row = (1.0,), aspect: Number = 0.1) -> Reshaped:
+    """A chain of equal ellipses in a perfect fluid on whose hinges waves stand, in two phases each; shape in radians.
+
+    The hinges bend as those of `gd.swimmers.waving_links`, by cosine and sine modes of each number of waves. The length
+    of the body is 1.
+
+    Args:
+        links: number of ellipses.
+        waves: numbers of waves on the body, with two modes each.
+        aspect: width of an ellipse over its length.
+
+    Returns:
+        The body, a `gd.bundles.Reshaped`.
+
+    Example:
+        >>> body = gd.swimmers.fluid_waves(links=6, waves=(1.0, 2.0))
+        >>> print(gd.connection(body, [0.1, 0.2, 0.0, 0.1]).shape)
+        (3, 4)
+    """
+    matrix = standing_waves(links - 1, waves)
+    return _in_fluid(links, aspect, matrix, tuple(f"mode {i + 1} (rad)" for i in range(matrix.shape[1])))
+
+
+@checked
+def fluid_arcs(links: Count = 21, pieces: Count = 2, aspect: Number = 0.1) -> Reshaped:
+    """A chain of equal ellipses in a perfect fluid that bends evenly in each of its pieces; shape r[pieces] in radians.
+
+    The bend of a piece is that of all its hinges together over its share of the body, as that of
+    `gd.swimmers.ConstantCurvature`: hinges have the angle `r_i/(links − 1)`. The length of the body is 1.
+
+    Args:
+        links: number of ellipses; one more than a multiple of the pieces makes these alike.
+        pieces: number of pieces.
+        aspect: width of an ellipse over its length.
+
+    Returns:
+        The body, a `gd.bundles.Reshaped`.
+
+    Raises:
+        ValueError: for fewer hinges than pieces.
+
+    Example:
+        >>> body = gd.swimmers.fluid_arcs(links=7, pieces=3)
+        >>> print(gd.connection(body, [1.0, 0.5, -1.0]).shape)
+        (3, 3)
+
+    Source:
+        Webster & Jones, *Int. J. Robot. Res.* 29 (2010) 1661, for such bodies.
+    """
+    hinges = links - 1
+    if hinges < pieces:
+        raise ValueError(f"fluid_arcs: links must be more than pieces, got {links} and {pieces}.")
+    piece = np.arange(hinges) * pieces // hinges
+    matrix = (piece[:, None] == np.arange(pieces)) / hinges
+    return _in_fluid(links, aspect, matrix, tuple(f"bend of piece {i + 1} (rad)" for i in range(pieces)))
+
+
+@checked
+def three_fluid_links(ellipses: Count = 10, aspect: Number = 0.1) -> Reshaped:
+    """Three links in a perfect fluid, each a row of small ellipses; its shape r is the two hinge angles, in radians.
+
+    The more ellipses, the nearer is the added mass along a link to that of a thin plate, and the one across it to that
+    of a row of small bodies. The length of the body is 1.
+
+    Args:
+        ellipses: number on each link.
+        aspect: width of an ellipse over its length.
+
+    Returns:
+        The body, a `gd.bundles.Reshaped`.
+
+    Example:
+        With one ellipse on each link it is the chain of three.
+
+        >>> plain = gd.swimmers.FluidLinks(lengths=(1 / 3, 1 / 3, 1 / 3))
+        >>> A, B = (gd.connection(body, [0.3, -0.6]) for body in (gd.swimmers.three_fluid_links(1), plain))
+        >>> print(bool(jnp.allclose(A, B)))
+        True
+    """
+    hinges = np.arange(1, 3 * ellipses)
+    bends = hinges[:, None] == ellipses * np.array([1, 2])
+    return _in_fluid(3 * ellipses, aspect, bends.astype(float), ("first hinge angle (rad)", "second hinge angle (rad)"))
+
+
+@checked
+def fish_tail(tail: Count = 20, head: Count = 10, aspect: Number = 0.1) -> Reshaped:
+    """A fish in a perfect fluid: a stiff head and a tail that bends as a beam does, both of small ellipses; shape r[2].
+
+    The shape is r = (the hinge between tail and head, the bend of the tail), in radians. The tail is a chain from its
+    tip; its hinge i, at the part x = i/tail of its length, has the share `x − x²/3` of its bend, in units in which the
+    shares add up to 1. So it bends little at its tip, and most where it is held. The length of the body is 1.
+
+    Args:
+        tail: number of ellipses of the tail, at least two.
+        head: number of ellipses of the head.
+        aspect: width of an ellipse over its length.
+
+    Returns:
+        The body, a `gd.bundles.Reshaped`.
+
+    Raises:
+        ValueError: for a tail of one ellipse, which cannot bend.
+
+    Example:
+        >>> fish = gd.swimmers.fish_tail(tail=4, head=2)
+        >>> print(fish.shapes(jnp.array([0.5, 1.0])).round(3))
+        [0.19  0.345 0.466 0.5   0.   ]
+    """
+    if tail < 2:
+        raise ValueError(f"fish_tail: tail must be at least two ellipses, got {tail}.")
+    x = np.arange(1, tail) / tail
+    share = x - x**2 / 3
+    matrix = np.zeros((tail + head - 1, 2))
+    matrix[tail - 1, 0] = 1.0
+    matrix[: tail - 1, 1] = share / np.sum(share)
+    return _in_fluid(tail + head, aspect, matrix, ("hinge of the tail (rad)", "bend of the tail (rad)"))
+
+
+@checked
+def flapper(aspect: Number = 0.1) -> Reshaped:
+    """Five equal ellipses in a perfect fluid that flap alike on both sides: a body with two wings of two links each.
+
+    The shape is r = (the outer hinges, the inner hinges), in radians; the hinges of a pair have the same angle. The
+    length of the body is 1.
+
+    Args:
+        aspect: width of an ellipse over its length.
+
+    Returns:
+        The body, a `gd.bundles.Reshaped`.
+
+    Example:
+        Its halves are mirror images, so that it moves across the middle link alone.
+
+        >>> body, stroke = gd.swimmers.flapper(), gd.FourierStroke.circle(0.5, centre=(0.6, 0.6))
+        >>> print(body.group.log(gd.holonomy(body, stroke)).round(4) + 0.0)
+        [0.     0.0026 0.    ]
+    """
+    pairs = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0], [1.0, 0.0]])
+    return _in_fluid(5, aspect, pairs, ("outer hinges (rad)", "inner hinges (rad)"))

@@ -112,6 +112,64 @@ class KinematicCar(AbstractKinematicBody):
 
 
 @checked
+class DifferentialDrive(AbstractKinematicBody):
+    """A cart with two wheels on one axle, each driven for itself; its shape is r = (left, right), the angles rolled.
+
+    The frame sits at the middle of the axle and points ahead. The connection is the same at all shapes, so that only
+    the order of the turns counts. Angles in radians, any consistent unit of length.
+
+    Args:
+        track: distance of the wheels.
+        radius: of the wheels.
+        group: `gd.groups.SE2()`, the rigid motions of the plane.
+
+    Raises:
+        ValueError: unless both are positive.
+
+    Example:
+        The right wheel alone rolls by one turn: the cart goes around the left one, by `radius/track` of that turn.
+
+        >>> cart = gd.swimmers.DifferentialDrive(track=2.0, radius=0.5)
+        >>> way = gd.strokes.OpenStroke([0.0, 0.0], [0.0, 2 * jnp.pi], jnp.zeros((2, 1)))
+        >>> print(gd.holonomy(cart, way).round(6) + 0.0)
+        [[ 0. -1.  1.]
+         [ 1.  0.  1.]
+         [ 0.  0.  1.]]
+
+    Source:
+        LaValle, *Planning Algorithms* (2006), section 13.1.2.2.
+    """
+
+    shape_names = ("left wheel (rad)", "right wheel (rad)")
+
+    track: Number = eqx.field(default=1.0, converter=floating)
+    radius: Number = eqx.field(default=1.0, converter=floating)
+    group: SE2 = SE2()
+
+    def __check_init__(self):
+        require_positive("DifferentialDrive", track=self.track, radius=self.radius)
+
+    def constraints(self, r, xi, rdot):
+        require_shape("DifferentialDrive", "the shape r", r, (2,))
+        left = xi[0] - self.track / 2 * xi[2] - self.radius * rdot[0]
+        right = xi[0] + self.track / 2 * xi[2] - self.radius * rdot[1]
+        return jnp.stack([left, right, xi[1]])
+
+    @checked
+    def outline(self, r: Float[Array, "2"]) -> Float[Array, "6 2 2"]:
+        """The axle, its wheels with a mark on each that turns with it, and a bar ahead, seen from above."""
+        none = jnp.zeros_like(r)
+        sides = self.track / 2 * jnp.array([1.0, -1.0], r.dtype)
+        places = jnp.stack([none, sides, none], axis=1)
+        marks = jnp.stack([self.radius * jnp.sin(r), sides, none + jnp.pi / 2], axis=1)
+        track: Scalar = self.track
+        treads = bars(places, 2 * self.radius * jnp.ones_like(r))
+        ahead = bars(jnp.stack([track / 4, none[0], none[0]])[None], track[None] / 2)
+        axle = bars(jnp.stack([none[0], none[0], none[0] + jnp.pi / 2])[None], track[None])
+        return jnp.concatenate([axle, treads, bars(marks, track * jnp.full(2, 0.1, r.dtype)), ahead])
+
+
+@checked
 class KinematicSnake(AbstractKinematicBody):
     """Three links on wheels in the middle of each; its shape is r = (α₁, α₂), the hinge angles in radians.
 
