@@ -177,7 +177,7 @@ BODIES = {
         (0.03,),
         _waves,
         _around(_waves, 6.0),
-        parameters={"waves": (1.0, 2.0)},
+        parameters={"waves": (1.0, 2.0), "nodes": 40},
     ),
     "serpenoid-polar": Body(
         swimmers.polar_serpenoid,
@@ -302,15 +302,6 @@ BODIES = {
     "flapper": Body(
         swimmers.flapper, "a body with a pair of wings of two links", (0.1,), lambda body: (0.6, 0.6), _box(2, 2.0)
     ),
-    "dry-links": Body(
-        swimmers.DryLinks,
-        "links with dry friction, as a snake",
-        (0.3,),
-        _hinges,
-        _bends,
-        harmonics=4,
-    ),
-    "granular-links": Body(swimmers.GranularLinks, "links in sand", (0.5,), _hinges, _bends, harmonics=4),
     "power-law-links": Body(
         swimmers.PowerLawLinks, "links in a fluid of a power law", (0.1,), _hinges, _bends, harmonics=4
     ),

@@ -14,7 +14,7 @@ from geodyn._catalogue.bodies import Body
 from geodyn._catalogue.options import body_of, listing, parse
 from geodyn._commands.report import folder, report
 from geodyn._foundations.results import RESULTS
-from geodyn._foundations.typing import Array, Float, Numbers, Scalar
+from geodyn._foundations.typing import Array, Numbers
 from geodyn._locomotion.connections.force_balance import AbstractForceBalance
 from geodyn._locomotion.connections.locomotion import AbstractLocomotion
 from geodyn._locomotion.motion.costs import Costly
@@ -45,7 +45,7 @@ def stroke(name: str | None, words: list[str]) -> int:
     _draw(body, posed, problem["displacement"], optimum.stroke).savefig(f"{target}.png", dpi=120)
     lines = {
         "displacement": _told(optimum.displacement),
-        **({"energy": float(optimum.cost)} if "density" not in problem else {"energy²": float(optimum.cost)}),
+        "energy": float(optimum.cost),
         "multiplier dE/dD": _told(optimum.multiplier),
         "KKT residual": float(optimum.kkt_residual),
         "Wong residual": float(optimum.wong_residual),
@@ -100,20 +100,7 @@ def _problem(known: Body, body: AbstractLocomotion, options: dict[str, Any]) -> 
     problem = {"displacement": displacement, "method": method} | held
     if options["everywhere"]:
         return posed, problem | {"region": None if known.region is None else known.region(body)}
-    first = next((shape for shape in (base, guess, start, body.first_shape) if shape is not None), None)
-    if first is not None and _is_the_same_at_any_pace(posed, jnp.asarray(first, float)):
-        problem["density"] = _squared_power
     return posed, problem | {"base": base, "guess": guess}
-
-
-def _is_the_same_at_any_pace(body: Costly, r: Array) -> bool:
-    """Whether a stroke costs the same at any pace, as that of a body with dry friction does."""
-    return isinstance(body, AbstractForceBalance) and abs(float(body.degree(r)) - 1) < 1e-6
-
-
-def _squared_power(swimmer: Costly, r: Float[Array, " m"], rdot: Float[Array, " m"]) -> Scalar:
-    """The density whose integral is least for the stroke of least energy, at constant power (Cauchy and Schwarz)."""
-    return gd.costs.energy(swimmer, r, rdot) ** 2
 
 
 def _optimum(posed: Costly, problem: dict[str, Any], options: dict[str, Any], target: Path) -> gd.OptimalStroke:

@@ -18,10 +18,13 @@ from geodyn._control.search.strokes import checked_displacement
 OWN = ("PointMasses", "Modes", "Passive")
 """What needs a function or a body of the user's: for these there is module:class."""
 
-WITHOUT_CONNECTION = ("carreau-links", "dry-links", "granular-links", "power-law-links")
+WITHOUT_CONNECTION = ("carreau-links", "power-law-links")
 """Bodies without a connection, of which the studio would have nothing to draw."""
 
-ALL = [name for name in gd.swimmers.__all__ if not name.startswith("Abstract") and name not in OWN]
+AT_ANY_PACE = ("DryLinks", "GranularLinks")
+"""Bodies whose strokes cost the same at any pace, so that none is the best without a density of one's own."""
+
+ALL = [name for name in gd.swimmers.__all__ if not name.startswith("Abstract") and name not in OWN + AT_ANY_PACE]
 
 
 def test_every_swimmer_has_a_name(capsys):

@@ -1,6 +1,7 @@
 """MOTION: slender bodies that bend everywhere, under resistive-force theory."""
 
 import functools
+import math
 from abc import abstractmethod
 from collections.abc import Callable
 
@@ -65,7 +66,8 @@ class Serpenoid(AbstractBackbone):
         drag_ratio: drag across over that along.
         drag: drag per length along.
         modes: function s -> φ[m]; None: the waves.
-        nodes: number of nodes; many waves need more.
+        nodes: number of nodes. With 24 the connection of two waves has errors of 1e-6 to 1e-4 of its size,
+            with 40 of 1e-10 to 1e-8.
         waves: numbers of waves on the body, with two modes each.
         group: `gd.groups.SE2()`, the rigid motions of the plane.
 
@@ -151,7 +153,8 @@ def polar_serpenoid(waves: Number = 1.0, length: Number = 1.0, drag_ratio: Numbe
         >>> print([f"{gd.shape_metric(body, [amplitude, 0.3])[1, 1]:.6f}" for amplitude in (2.0, 0.0)])
         ['0.001112', '0.000000']
     """
-    body = Serpenoid(length, drag_ratio, waves=np.array([float(waves)]))
+    nodes = 24 * max(1, math.ceil(float(waves)))
+    body = Serpenoid(length, drag_ratio, nodes=nodes, waves=np.array([float(waves)]))
     return Reshaped(body, Polar(), ("amplitude (rad)", "phase (rad)"))
 
 
