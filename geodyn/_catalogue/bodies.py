@@ -302,9 +302,6 @@ BODIES = {
     "flapper": Body(
         swimmers.flapper, "a body with a pair of wings of two links", (0.1,), lambda body: (0.6, 0.6), _box(2, 2.0)
     ),
-    "power-law-links": Body(
-        swimmers.PowerLawLinks, "links in a fluid of a power law", (0.1,), _hinges, _bends, harmonics=4
-    ),
     "carreau-links": Body(
         swimmers.CarreauLinks, "links in a fluid that thins, as mucus", (0.1,), _hinges, _bends, harmonics=4
     ),

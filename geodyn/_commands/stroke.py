@@ -54,7 +54,7 @@ def stroke(name: str | None, words: list[str]) -> int:
     }
     report(f"optimal stroke of {name}: {verdict(optimum)}", lines, target)
     print(f"stroke {target}.npz (gd.strokes.load_stroke), picture {target}.png")
-    if _can_be_drawn(body):
+    if _can_be_drawn(body) and isinstance(body, gd.AbstractConnection):
         draw.player(body, optimum.stroke, f"{target}.html", title=f"optimal stroke of {name}")
         print(f"page {target}.html (plays in a browser)")
     if film:

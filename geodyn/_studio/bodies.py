@@ -121,8 +121,8 @@ def made(kind: Kind, given: dict) -> tuple[AbstractConnection, str]:
     if isinstance(body, AbstractForceBalance):
         raise ValueError(
             f"{kind.call} balances forces that are not linear in the velocities: it has no connection and no height"
-            f" functions, which the studio draws. `geodyn stroke {kind.name}` finds its best stroke, and"
-            " gd.plot.player(body, stroke, path) makes a page that plays one."
+            f" functions, which the studio draws. `geodyn stroke {kind.name}` looks for its best"
+            " stroke, and gd.plot.swim(body, stroke, path) films one."
         )
     if not isinstance(body, AbstractConnection):
         raise ValueError(

@@ -13,7 +13,7 @@ from geodyn._studio.bodies import described, kind_of, made
 
 PAGE = (Path(__file__).parents[2] / "docs" / "catalogue.md").read_text(encoding="utf-8")
 COMMANDS = sorted(set(re.findall(r"`geodyn stroke ([a-z][^`]*)`", PAGE)) - {"satellite", "twin-rotor"})
-WITHOUT_CONNECTION = ("carreau-links", "power-law-links")
+WITHOUT_CONNECTION = ("carreau-links",)
 ELSEWHERE = (
     *("pmpy", "nlink", "symmetric-purcell", "three-sphere", "falling-cat", "satellite", "beanie", "pendulum-raft"),
     *("rolling-disc", "car", "two-legged"),
