@@ -1,7 +1,7 @@
 """The bodies that `geodyn stroke` knows by name."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -49,7 +49,8 @@ class Body(NamedTuple):
         a body on wheels it is the Euclidean metric: the optimal stroke is the shortest path of shapes."""
         if isinstance(body, gd.bundles.AbstractForceBalance):
             return body
-        moving = body if isinstance(body, gd.bundles.AbstractInvariantMetric) else gd.bundles.KaluzaKlein(body)
+        is_posed = isinstance(body, gd.bundles.AbstractInvariantMetric)
+        moving = body if is_posed else gd.bundles.KaluzaKlein(cast(gd.AbstractConnection, body))
         return gd.bundles.Heading(body=moving) if self.heading and numbers == 1 else moving
 
 

@@ -66,7 +66,7 @@ def stroke(name: str | None, words: list[str]) -> int:
 
 
 def _problem(known: Body, body: AbstractLocomotion, options: dict[str, Any]) -> tuple[Costly, dict[str, Any]]:
-    """(the body with a metric of shapes, the arguments for `gd.optimal_stroke` or `gd.optimal_strokes`)."""
+    """(the body with a cost of strokes, the arguments for `gd.optimal_stroke` or `gd.optimal_strokes`)."""
     given, bounds = np.array(options["displacement"]), (options["lower"], options["upper"])
     if (bounds[0] is None) != (bounds[1] is None):
         raise ValueError("bounds of the shape are --lower and --upper: give both.")
@@ -132,7 +132,7 @@ def _told(value: Array) -> float | list[float]:
 
 def _family(
     name: str,
-    posed: gd.bundles.AbstractInvariantMetric,
+    posed: Costly,
     problem: dict[str, Any],
     last: float,
     first: Stroke,

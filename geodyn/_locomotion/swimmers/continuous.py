@@ -133,7 +133,7 @@ class Polar(eqx.Module):
 
 
 @checked
-def polar_serpenoid(waves: Number = 1.0, length: Number = 1.0, drag_ratio: Number = 2.0) -> Reshaped:
+def polar_serpenoid(waves: float | int = 1.0, length: Number = 1.0, drag_ratio: Number = 2.0) -> Reshaped:
     """A serpenoid whose shape is r = (amplitude, phase), in radians, of the wave that stands on it.
 
     The curvature is `r₁ cos(2πws − r₂)/length`, see `gd.swimmers.Serpenoid`. At the amplitude 0 the phase changes
@@ -153,8 +153,8 @@ def polar_serpenoid(waves: Number = 1.0, length: Number = 1.0, drag_ratio: Numbe
         >>> print([f"{gd.shape_metric(body, [amplitude, 0.3])[1, 1]:.6f}" for amplitude in (2.0, 0.0)])
         ['0.001112', '0.000000']
     """
-    nodes = 24 * max(1, math.ceil(float(waves)))
-    body = Serpenoid(length, drag_ratio, nodes=nodes, waves=np.array([float(waves)]))
+    nodes = 24 * max(1, math.ceil(waves))
+    body = Serpenoid(length=length, drag_ratio=drag_ratio, nodes=nodes, waves=np.array([float(waves)]))
     return Reshaped(body, Polar(), ("amplitude (rad)", "phase (rad)"))
 
 
@@ -221,7 +221,7 @@ class TriangleWave(AbstractBackbone):
         if self.sharpness == 1:
             return _bent(self.length, wave, s)
         size = jnp.sqrt(jnp.sum(r**2))
-        return _bent(self.length, _turn_of(self.sharpness) * wave * (wave / size) ** (self.sharpness - 1), s)
+        return _bent(self.length, _turn_of(int(self.sharpness)) * wave * (wave / size) ** (self.sharpness - 1), s)
 
     def quadrature(self):
         return _gauss(self.nodes)
@@ -278,7 +278,7 @@ class ConstantCurvature(AbstractBackbone):
     @checked
     def centreline(self, r: Float[Array, " m"], s: Float[np.ndarray, " S"]) -> Float[Array, "S 3"]:
         """Positions and headings (x, y, angle) of the points s in [0, 1] of the body, in its frame."""
-        require_shape("ConstantCurvature", "the shape r", r, (self.pieces,))
+        require_shape("ConstantCurvature", "the shape r", r, (int(self.pieces),))
         starts = self._starts(r)
         middle = self._points(r, starts, np.array([0.5]))[0]
         points = self._points(r, starts, s)

@@ -213,14 +213,17 @@ def bowed_links(lengths: Row = (1.0, 1.0, 1.0), drag_ratio: Number = 2.0) -> Mod
          [ 1.  0.]
          [ 1. -1.]]
     """
-    hinges = len(lengths) - 1
+    hinges = np.size(lengths) - 1
     if hinges < 2:
-        raise ValueError(f"bowed_links: lengths must be three or more, got {len(lengths)}.")
-    return Modes(NLink(lengths, drag_ratio), np.stack([np.ones(hinges), np.linspace(1.0, -1.0, hinges)], axis=1))
+        raise ValueError(f"bowed_links: lengths must be three or more, got {hinges + 1}.")
+    return Modes(
+        NLink(lengths=lengths, drag_ratio=drag_ratio),
+        np.stack([np.ones(hinges), np.linspace(1.0, -1.0, hinges)], axis=1),
+    )
 
 
 @checked
-def waving_links(lengths: Row = (1.0,) * 9, waves: Number = 1.0, drag_ratio: Number = 2.0) -> Modes:
+def waving_links(lengths: Row = (1.0,) * 9, waves: float | int = 1.0, drag_ratio: Number = 2.0) -> Modes:
     """A slender chain on whose hinges a wave stands in two phases, cosine and sine; shape r[2] in radians.
 
     The angle of hinge i, of h, is `r₁ cos(2πw i/(h + 1)) + r₂ sin(2πw i/(h + 1))`, where w is the number of waves. With
@@ -245,9 +248,10 @@ def waving_links(lengths: Row = (1.0,) * 9, waves: Number = 1.0, drag_ratio: Num
     Source:
         Hirose, *Biologically Inspired Robots* (1993), chapter 2.
     """
-    if len(lengths) < 3:
-        raise ValueError(f"waving_links: lengths must be three or more, got {len(lengths)}.")
-    return Modes(NLink(lengths, drag_ratio), standing_waves(len(lengths) - 1, [float(waves)]))
+    hinges = np.size(lengths) - 1
+    if hinges < 2:
+        raise ValueError(f"waving_links: lengths must be three or more, got {hinges + 1}.")
+    return Modes(NLink(lengths=lengths, drag_ratio=drag_ratio), standing_waves(hinges, [float(waves)]))
 
 
 @checked

@@ -354,7 +354,7 @@ def fluid_waves(links: Count = 20, waves: Row = (1.0,), aspect: Number = 0.1) ->
         (3, 4)
     """
     matrix = standing_waves(links - 1, waves)
-    return _in_fluid(links, aspect, matrix, tuple(f"mode {i + 1} (rad)" for i in range(matrix.shape[1])))
+    return _in_fluid(int(links), aspect, matrix, tuple(f"mode {i + 1} (rad)" for i in range(matrix.shape[1])))
 
 
 @checked
@@ -388,7 +388,7 @@ def fluid_arcs(links: Count = 21, pieces: Count = 2, aspect: Number = 0.1) -> Re
         raise ValueError(f"fluid_arcs: links must be more than pieces, got {links} and {pieces}.")
     piece = np.arange(hinges) * pieces // hinges
     matrix = (piece[:, None] == np.arange(pieces)) / hinges
-    return _in_fluid(links, aspect, matrix, tuple(f"bend of piece {i + 1} (rad)" for i in range(pieces)))
+    return _in_fluid(int(links), aspect, matrix, tuple(f"bend of piece {i + 1} (rad)" for i in range(pieces)))
 
 
 @checked

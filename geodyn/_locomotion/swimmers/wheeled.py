@@ -163,7 +163,7 @@ class DifferentialDrive(AbstractKinematicBody):
         places = jnp.stack([none, sides, none], axis=1)
         marks = jnp.stack([self.radius * jnp.sin(r), sides, none + jnp.pi / 2], axis=1)
         track: Scalar = self.track
-        treads = bars(places, 2 * self.radius * jnp.ones_like(r))
+        treads = bars(places, jnp.full_like(r, 2 * self.radius))
         ahead = bars(jnp.stack([track / 4, none[0], none[0]])[None], track[None] / 2)
         axle = bars(jnp.stack([none[0], none[0], none[0] + jnp.pi / 2])[None], track[None])
         return jnp.concatenate([axle, treads, bars(marks, track * jnp.full(2, 0.1, r.dtype)), ahead])
