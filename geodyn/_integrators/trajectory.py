@@ -232,7 +232,7 @@ class Trajectory(AbstractOutcome):
 
     @of_each
     @checked
-    def coordinates(self, space=None) -> Float[Array, "T ..."]:
+    def coordinates(self, space: Any = None) -> Float[Array, "T ..."]:
         """The points in one chart. It is the chart of `space`, which is the same space in a chart of your choice. By
         default, if the charts move with the body, it is the chart of the start. Raises ValueError as `embedding`
         does."""
