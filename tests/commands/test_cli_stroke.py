@@ -22,7 +22,7 @@ WITHOUT_CONNECTION = ("carreau-links",)
 """Bodies without a connection, of which the studio would have nothing to draw."""
 
 WITHOUT_OPTIMUM = ("DryLinks", "GranularLinks", "PowerLawLinks")
-"""Bodies whose strokes cost the same at any pace, or whose best strokes have corners, which a search does not end at."""
+"""Bodies whose strokes cost the same at any pace, or whose best strokes have corners, where no search ends."""
 
 LEFT_OUT = OWN + WITHOUT_OPTIMUM
 ALL = [name for name in gd.swimmers.__all__ if not name.startswith("Abstract") and name not in LEFT_OUT]
