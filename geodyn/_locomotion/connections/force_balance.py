@@ -32,12 +32,12 @@ class AbstractForceBalance(AbstractLocomotion):
     """A body without inertia that balances forces of any kind, such as dry friction or the drag of a fluid that thins.
 
     At each moment it moves with the velocity ξ at which no net force is on it. A subclass has a field `group`, one of
-    `gd.groups`, and defines one of two functions of the shape r[m], the body velocity `ξ = g⁻¹ g'`[k] and the rate
+    `gd.groups`, and defines one of two functions of the shape r[m], the body velocity `ξ = g⁻¹ g'` [k] and the rate
     r'[m], or both:
 
     - `dissipation(r, xi, rdot)`, the power that is dissipated, convex and of some degree p ≥ 1 in (ξ, r'): ξ is where
       it is least. The powers of costs and efficiencies are its values.
-    - `resistance(r, xi, rdot) -> [k]`, the forces and torques that resist ξ: ξ is where they vanish. With this alone a
+    - `resistance(r, xi, rdot)`, the forces and torques [k] that resist ξ: ξ is where they vanish. With this alone a
       body has a way along a stroke, but costs nothing.
 
     Then ξ is of degree one in r', so that a stroke leads to the same place at any pace; this is checked at a few
@@ -236,13 +236,13 @@ class MeanMetric(AbstractInvariantMetric):
             size = value ** (2 / degree - 1) / degree
             return size * (second + (2 / degree - 1) * slope**2 / value)
 
-        return jnp.mean(jnp.stack([bent(at) for at in _trials(u.size, u.dtype)]))
+        return jnp.mean(jax.vmap(bent)(_trials(u.size, u.dtype)))
 
 
-def _trials(size: int, dtype: DTypeLike) -> list[Float[Array, " n"]]:
+def _trials(size: int, dtype: DTypeLike) -> Float[Array, "T n"]:
     """Velocities of about the size 1 in several directions."""
     rng = np.random.default_rng(1)
-    return [jnp.asarray(u, dtype) for u in rng.normal(size=(TRIALS, size))]
+    return jnp.asarray(rng.normal(size=(TRIALS, size)), dtype)
 
 
 def metric_of(swimmer: AbstractInvariantMetric | AbstractForceBalance) -> AbstractInvariantMetric:
