@@ -10,6 +10,7 @@ from geodyn._locomotion.swimmers.passive import Passive
 from geodyn._locomotion.swimmers.perfect_fluid import (
     AbstractFluidLinks,
     FluidLinks,
+    TapeMeasure,
     fish_tail,
     flapper,
     fluid_arcs,
@@ -46,6 +47,7 @@ __all__ = [
     "Satellite",
     "Serpenoid",
     "SymmetricPurcell",
+    "TapeMeasure",
     "ThreeSphere",
     "TriangleWave",
     "TwoLegged",

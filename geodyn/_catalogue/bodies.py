@@ -303,6 +303,24 @@ BODIES = {
     "flapper": Body(
         swimmers.flapper, "a body with a pair of wings of two links", (0.1,), lambda body: (0.6, 0.6), _box(2, 2.0)
     ),
+    "tape-measure": Body(
+        swimmers.TapeMeasure,
+        "a head with two fins of tape that fold",
+        (0.01,),
+        lambda body: (0.6, 0.6),
+        lambda body: ((0.1, 0.4), (1.1, 0.8)),
+        based=True,
+    ),
+    "tape-measure-asymmetric": Body(
+        swimmers.TapeMeasure,
+        "the same, each fin for itself",
+        (0.01, 0.0, 0.0),
+        lambda body: (0.6, 0.6, 0.6),
+        lambda body: ((0.1, 0.1, 0.4), (1.1, 1.1, 0.8)),
+        "net displacement",
+        based=True,
+        parameters={"symmetric": False},
+    ),
     "carreau-links": Body(
         swimmers.CarreauLinks, "links in a fluid that thins, as mucus", (0.1,), _hinges, _bends, harmonics=4
     ),

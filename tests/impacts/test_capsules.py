@@ -129,8 +129,8 @@ def test_the_gap_can_be_differentiated_twice(name):
         assert float(jnp.sum(slope(x) * step)) == pytest.approx(float(by_value), abs=1e-12)
         by_slope = (slope(x + step) - slope(x - step)) / 2
         np.testing.assert_allclose(jnp.tensordot(hessian, jnp.asarray(step), 2), by_slope, atol=1e-12)
-        if not free:  # The other end does not matter.
-            assert float(jnp.max(jnp.abs(slope(x)[3]))) == 0
+        if not free:  # The other end does not matter: measured 0 or 1e-16, by the processor.
+            assert float(jnp.max(jnp.abs(slope(x)[3]))) < 1e-15
 
 
 def crossed(space, half=0.15, height=0.2):

@@ -10,6 +10,7 @@ import pytest
 from helpers.cases import case
 from jax.flatten_util import ravel_pytree
 from scipy.integrate import quad, solve_ivp
+from scipy.optimize import brentq
 from scipy.spatial.transform import Rotation
 
 import geodyn as gd
@@ -66,6 +67,7 @@ BODIES = {
     "RollingDisc": (RollingDisc(0.7), [0.6, 0.2]),
     "KinematicCar": (KinematicCar(1.3, 0.3), [0.6, 0.2]),
     "DifferentialDrive": (DifferentialDrive(1.3, 0.3), [0.6, 0.2]),
+    "TapeMeasure": (swimmers.TapeMeasure(1.3, 0.1, 0.3, 0.5, 0.2), [0.5, 0.7]),
     "Reshaped": (swimmers.fish_tail(tail=3, head=2), [0.6, 0.2]),
     "KinematicSnake": (KinematicSnake(), [0.9, -0.4]),
     "TwoLegged in S2": (TwoLegged(Sphere(2), (1.0, 0.7)), [0.8, 0.6]),
@@ -144,6 +146,41 @@ def test_a_differential_drive_is_a_unicycle():
 
     known = solve_ivp(rates, (0, 1), np.zeros(3), rtol=1e-11, atol=1e-12).y[:2, -1]
     np.testing.assert_allclose(holonomy(cart, stroke, steps=64)[:2, 2], known, atol=1e-9)
+
+
+def test_the_energy_of_folding_tapes():
+    """By points of the tapes, whose folds are found from their lengths, and differences in time: the water takes part
+    in what moves across, and the mass of a tape along it moves as its middle."""
+    body = swimmers.TapeMeasure(1.3, 0.1, 0.3, 0.5, 0.2, symmetric=False)
+    r, xi, rdot = np.array([0.5, 0.3, 0.7]), np.array([0.3, -0.2, 0.4]), np.array([0.2, -0.5, 0.3])
+    nodes, weights = np.polynomial.legendre.leggauss(4)
+    parts = np.append((1 + nodes) / 2, 0.5)[:, None]
+
+    def folded(way, end):
+        """The point in this direction at which the tape folds."""
+        return way * brentq(lambda x: x + np.linalg.norm(end - x * way) - 1.3, 0.0, 1.3, xtol=1e-15)
+
+    def pieces(t):
+        """The ends of the pieces at a time, in space."""
+        left, right, length = r + t * rdot
+        end = np.array([length, 0.0])
+        turn = t * xi[2]
+        turned = np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])
+        for angle in (left, -right):
+            fold = folded(np.array([np.cos(angle), np.sin(angle)]), end)
+            for start, stop in ((0 * end, fold), (fold, end)):
+                yield np.array([start, stop]) @ turned.T + t * xi[:2]
+
+    energy = 0.5 * (xi[:2] @ xi[:2]) / 2 + 0.2 * xi[2] ** 2 / 2
+    for now, before, after in zip(pieces(0.0), pieces(-1e-5), pieces(1e-5)):
+        length = np.linalg.norm(now[1] - now[0])
+        tangent = (now[1] - now[0]) / length
+        rates = (after - before) / 2e-5
+        speeds = rates[0] + parts * (rates[1] - rates[0])
+        across = speeds[:-1] @ np.array([-tangent[1], tangent[0]])
+        energy += length * (0.4 * (weights / 2) @ across**2 + 0.1 * (speeds[-1] @ tangent) ** 2) / 2
+    np.testing.assert_allclose(body.kinetic_energy(*map(jnp.asarray, (r, xi, rdot))), energy, rtol=1e-8)
+    assert np.isnan(body.kinetic_energy(jnp.array([0.5, 0.3, 1.4]), jnp.ones(3), jnp.ones(3)))
 
 
 def test_a_body_by_other_shape_variables(as_users_run):

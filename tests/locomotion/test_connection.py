@@ -67,7 +67,7 @@ SWIMMERS = {
     "Serpenoid": (Serpenoid(2.0, drag_ratio=1.6), jnp.array([2.0, 1.5])),
     "Serpenoid, two waves": (Serpenoid(waves=(1.0, 2.0)), jnp.array([2.0, 1.5, -1.0, 0.7])),
     "ConstantCurvature": (ConstantCurvature(2.0, 1.6, pieces=3), jnp.array([2.0, 1.5, -1.0])),
-    "TriangleWave": (TriangleWave(2.0, 1.6), jnp.array([2.0, 1.5])),
+    "TriangleWave": (TriangleWave(2.0, 1.6, sharpness=5), jnp.array([2.0, 1.5])),
     "NLink(3) about its centre": (NLink([1.0, 0.7, 1.1], centred=True), jnp.array([0.3, -0.5])),
     "Snake(4)": (Snake(jnp.array([1.0, 0.7, 1.1, 0.9])), jnp.array([0.3, -0.5, 0.8])),
 }

@@ -15,7 +15,7 @@ from geodyn._foundations.typing import Array, Bool, Count, Float, Number, Number
 from geodyn._geometry.groups.rigid import SE2
 from geodyn._locomotion.connections.checks import one_if, require_positive, require_shape
 from geodyn._locomotion.connections.connection import AbstractInvariantMetric, check_law
-from geodyn._locomotion.connections.linkages import chain, hinge_names, link_velocities, standing_waves
+from geodyn._locomotion.connections.linkages import bars, chain, hinge_names, link_velocities, standing_waves
 from geodyn._locomotion.connections.reshaped import Reshaped
 from geodyn._locomotion.motion.mechanical import AbstractDeformableBody
 from geodyn._locomotion.strokes.stroke import floating
@@ -470,7 +470,105 @@ def flapper(aspect: Number = 0.1) -> Reshaped:
 
         >>> body, stroke = gd.swimmers.flapper(), gd.FourierStroke.circle(0.5, centre=(0.6, 0.6))
         >>> print(body.group.log(gd.holonomy(body, stroke)).round(4) + 0.0)
-        [0.     0.0026 0.    ]
+        [0.     0.0621 0.    ]
     """
     pairs = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0], [1.0, 0.0]])
     return _in_fluid(5, aspect, pairs, ("outer hinges (rad)", "inner hinges (rad)"))
+
+
+@checked
+class TapeMeasure(AbstractDeformableBody):
+    """A head in a perfect fluid with two fins of steel tape, such as that of a tape measure, which folds at one point.
+
+    Each tape begins at the head and ends behind it, at the distance L on the axis of the body; the head turns its
+    beginning away from the axis by an angle α, a motor moves its end, and the tape folds where it has to: with the
+    length C its pieces are `l₁ = (C² − L²) / (2 (C − L cos α))` and `C − l₁`. The shape is r = (α, L) with tapes that
+    are mirror images, or (α₁, α₂, L), the left and the right one, unless `symmetric`; 0 < L < C, else connection and
+    metric are NaN. A piece of a tape is a straight strip; water goes with it where it moves across itself, in
+    proportion to its length. The frame sits at the head, along the axis. Angles in radians, else any consistent units.
+
+    Args:
+        tape: length of each tape, C.
+        mass: of a tape, per length.
+        water: mass per length that moves across with a tape, `π ρ w²/4` for the width w and the density ρ.
+        head_mass: of the head and what moves with it.
+        head_inertia: its moment of inertia.
+        symmetric: whether the tapes are mirror images.
+        group: `gd.groups.SE2()`, the rigid motions of the plane.
+
+    Raises:
+        ValueError: unless all numbers are positive, and for a shape of another size.
+
+    Example:
+        Symmetric tapes move the body along its axis alone.
+
+        >>> body = gd.swimmers.TapeMeasure()
+        >>> stroke = gd.FourierStroke.circle(0.15, centre=(0.6, 0.6))
+        >>> print(body.group.log(gd.holonomy(body, stroke)).round(4) + 0.0)
+        [0.0167 0.     0.    ]
+
+    Source:
+        Lamb, *Hydrodynamics* (1932), section 71, for a plate; `sysf_symmetricTapeMeasure` of sysplotter for the body.
+    """
+
+    tape: Number = eqx.field(default=1.0, converter=floating)
+    mass: Number = eqx.field(default=0.001, converter=floating)
+    water: Number = eqx.field(default=0.2, converter=floating)
+    head_mass: Number = eqx.field(default=0.25, converter=floating)
+    head_inertia: Number = eqx.field(default=1.0, converter=floating)
+    symmetric: bool = eqx.field(static=True, default=True)
+    group: SE2 = SE2()
+
+    @property
+    def shape_names(self) -> tuple[str, ...]:
+        """The angles of the tapes, and the distance of their ends."""
+        return ("angle (rad)", "length") if self.symmetric else ("left angle (rad)", "right angle (rad)", "length")
+
+    def __check_init__(self):
+        numbers = {"tape": self.tape, "mass": self.mass, "water": self.water}
+        head = {"head_mass": self.head_mass, "head_inertia": self.head_inertia}
+        require_positive("TapeMeasure", **numbers, **head)
+
+    def links(self, r: Float[Array, " m"]) -> Float[Array, "4 3"]:
+        """Middle and heading (x, y, angle) of each piece: of the left tape from the head, then of the right one."""
+        left, right = self._folds(r)
+        end = jnp.stack([r[-1], jnp.zeros_like(r[-1])])
+        return jnp.stack([_between(0 * end, left), _between(left, end), _between(0 * end, right), _between(right, end)])
+
+    def _lengths(self, r: Float[Array, " m"]) -> Float[Array, " 4"]:
+        """The lengths of these pieces."""
+        left, right = self._folds(r)
+        first = jnp.stack([jnp.sqrt(left @ left), jnp.sqrt(right @ right)])
+        return jnp.stack([first, self.tape - first], axis=1).ravel()
+
+    def _folds(self, r: Float[Array, " m"]) -> Float[Array, "2 2"]:
+        """The points at which the left and the right tape fold."""
+        require_shape("TapeMeasure", "the shape r", r, (2 if self.symmetric else 3,))
+        length = r[-1]
+        right = r[0] if self.symmetric else r[1]
+        angles = jnp.stack([r[0], -right])
+        along = (self.tape**2 - length**2) / (2 * (self.tape - length * jnp.cos(angles)))
+        along = jnp.where((length > 0) & (length < self.tape), along, jnp.nan)
+        return along[:, None] * jnp.stack([jnp.cos(angles), jnp.sin(angles)], axis=1)
+
+    def kinetic_energy(self, r, xi, rdot):
+        poses, rates = jax.jvp(self.links, (r,), (rdot,))
+        lengths = self._lengths(r)
+        across = self.mass + self.water
+        inertias = jnp.stack([self.mass * lengths, across * lengths, across * lengths**3 / 12], axis=1)
+        of_tapes = jnp.sum(inertias * link_velocities(poses, rates, xi) ** 2)
+        of_head = self.head_mass * (xi[0] ** 2 + xi[1] ** 2) + self.head_inertia * xi[2] ** 2
+        return (of_tapes + of_head) / 2
+
+    @checked
+    def outline(self, r: Float[Array, " m"]) -> Float[Array, "4 2 2"]:
+        """The pieces of the tapes as line segments."""
+        return bars(self.links(r), self._lengths(r))
+
+
+def _between(start: Float[Array, "2"], end: Float[Array, "2"]) -> Float[Array, "3"]:
+    """The middle of a straight line and its heading."""
+    middle = (start + end) / 2
+    way = end - start
+    heading: Scalar = jnp.arctan2(way[1], way[0])
+    return jnp.concatenate([middle, heading[None]])

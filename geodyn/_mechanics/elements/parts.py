@@ -28,7 +28,7 @@ class PotentialOn(AbstractPotential):
     stop: int = eqx.field(static=True)
 
     def energy(
-        self, space: AbstractManifold, x: Float[Array, "N dim"], t: Scalar, masses: Float[Array, " N"]
+        self, space: AbstractManifold, x: Float[Array, "N dim"], t: Number, masses: Float[Array, " N"]
     ) -> Scalar:
         part = slice(self.start, self.stop)
         return with_time(asking(self.element.energy, masses[part]), 2)(t, space, x[part])
@@ -46,7 +46,7 @@ class DissipationOn(AbstractDissipation):
         space: AbstractManifold,
         x: Float[Array, "N dim"],
         v: Float[Array, "N dim"],
-        t: Scalar,
+        t: Number,
         masses: Float[Array, " N"],
     ) -> Scalar:
         part = slice(self.start, self.stop)
@@ -66,7 +66,7 @@ class FrictionOn(AbstractFriction):
         space: AbstractManifold,
         x: Float[Array, "N dim"],
         v: Float[Array, "N dim"],
-        t: Scalar,
+        t: Number,
         masses: Float[Array, " N"],
     ) -> Float[Array, "c d"]:
         part = slice(self.start, self.stop)
@@ -83,7 +83,7 @@ class PlasticityOn(AbstractPlasticity):
     yield_force: Array
 
     def strain(
-        self, space: AbstractManifold, x: Float[Array, "N dim"], t: Scalar, masses: Float[Array, " N"]
+        self, space: AbstractManifold, x: Float[Array, "N dim"], t: Number, masses: Float[Array, " N"]
     ) -> Float[Array, " c"]:
         part = slice(self.start, self.stop)
         return with_time(asking(self.element.strain, masses[part]), 2)(t, space, x[part])
@@ -98,7 +98,7 @@ class ConstraintOn(AbstractConstraint):
     size: int = eqx.field(static=True)
 
     def residual(
-        self, space: AbstractManifold, x: Float[Array, "N dim"], t: Scalar, masses: Float[Array, " N"]
+        self, space: AbstractManifold, x: Float[Array, "N dim"], t: Number, masses: Float[Array, " N"]
     ) -> Float[Array, " size"]:
         part = slice(self.start, self.stop)
         return with_time(asking(self.element.residual, masses[part]), 2)(t, space, x[part])
@@ -117,7 +117,7 @@ class PfaffianOn(AbstractPfaffian):
         space: AbstractManifold,
         x: Float[Array, "N dim"],
         v: Float[Array, "N dim"],
-        t: Scalar,
+        t: Number,
         masses: Float[Array, " N"],
     ) -> Float[Array, " size"]:
         part = slice(self.start, self.stop)

@@ -62,7 +62,7 @@ class Scene(NamedTuple):
         """Whether the body has so few points that they are drawn individually."""
         return len(self.radii) <= FEW
 
-    def geodesics(self, frames: np.ndarray) -> np.ndarray:
+    def geodesics(self, frames: np.ndarray | list[int]) -> np.ndarray:
         """The edges at the saved states `frames`, in the model: [frames, E, SAMPLES, 2 or 3]. If the two points of an
         edge have winding numbers that differ in a periodic coordinate, half of the edge is drawn from each of them
         towards the nearest image of the other, with NaN between the halves."""
