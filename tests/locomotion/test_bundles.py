@@ -67,7 +67,7 @@ BODIES = {
     "RollingDisc": (RollingDisc(0.7), [0.6, 0.2]),
     "KinematicCar": (KinematicCar(1.3, 0.3), [0.6, 0.2]),
     "DifferentialDrive": (DifferentialDrive(1.3, 0.3), [0.6, 0.2]),
-    "TapeMeasure": (swimmers.TapeMeasure(1.3, 0.1, 0.3, 0.5, 0.2), [0.5, 0.7]),
+    "TapeMeasure": (swimmers.TapeMeasure(6.5, 0.1, 0.3, 0.5, 0.2), [0.5, 3.5]),
     "Reshaped": (swimmers.fish_tail(tail=3, head=2), [0.6, 0.2]),
     "KinematicSnake": (KinematicSnake(), [0.9, -0.4]),
     "TwoLegged in S2": (TwoLegged(Sphere(2), (1.0, 0.7)), [0.8, 0.6]),
