@@ -1,4 +1,3 @@
-# IMPORT from geodyn._foundations.typing import (Array, Numbers)
 """`geodyn stroke`: computes the optimal stroke of a body, with the evidence of its optimality and pictures."""
 
 import time

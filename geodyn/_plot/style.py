@@ -1,4 +1,3 @@
-# IMPORT from geodyn._foundations.typing import (Axes, Numbers)
 """The style of all plots: colours, figures, Axes, labels, legends and lines."""
 
 from collections.abc import Sequence

@@ -1,4 +1,3 @@
-# IMPORT from geodyn._foundations.typing import (Array, Float)
 """What the studio computes for a page: every request of a page is a method of its `Desk`."""
 
 import tempfile

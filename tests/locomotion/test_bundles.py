@@ -548,6 +548,15 @@ def test_shape_metric_of_a_body_is_what_remains_of_its_energy():
     np.testing.assert_allclose(rdot @ metric @ rdot, 2 * energy, rtol=1e-14)
 
 
+def test_waves_that_hinges_cannot_have_are_named():
+    with pytest.raises(ValueError, match=r"waving_links: waves must be positive and finite, got \[0"):
+        swimmers.waving_links(waves=0.0)
+    with pytest.raises(ValueError, match=r"fluid_waves: waves \[1.\] are 2 modes, which 1 hinges cannot tell apart"):
+        swimmers.fluid_waves(links=2)
+    with pytest.raises(ValueError, match=r"fluid_waves: waves \[1. 1.\] are 4 modes"):  # The same modes twice.
+        swimmers.fluid_waves(waves=(1.0, 1.0))
+
+
 def test_what_is_no_body_is_named():
     class Sledge(AbstractKinematicBody):
         group: SE2 = SE2()

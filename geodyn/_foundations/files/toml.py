@@ -1,4 +1,3 @@
-# IMPORT from geodyn._foundations.typing import (Array)
 """TOML with line numbers: the tables of a file are read key by key, and every error begins with `file:line: …`.
 
 tomllib and tomlkit parse the text, but neither tells on which line a key stands; this file only finds the lines.

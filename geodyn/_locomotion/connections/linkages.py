@@ -9,6 +9,7 @@ import numpy as np
 
 from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Float, Row
+from geodyn._locomotion.connections.checks import require_positive
 from geodyn._locomotion.connections.locomotion import AbstractLocomotion
 
 
@@ -88,18 +89,32 @@ def chain(lengths: Float[Array, " L"], r: Float[Array, " _"]) -> Float[Array, "L
     return jnp.concatenate([jnp.asarray(ways - ways[(n - 1) // 2], r.dtype) @ steps, angle[:, None]], axis=1)
 
 
-def standing_waves(hinges: int, waves: Row) -> np.ndarray:
-    """Two modes for each number of waves, sine and cosine along the hinges."""
-    angles = 2 * np.pi * np.arange(1, hinges + 1)[:, None] / (hinges + 1) * np.atleast_1d(np.asarray(waves, float))
-    return np.stack([np.cos(angles), np.sin(angles)], axis=2).reshape(hinges, -1)
+def standing_waves(owner: str, hinges: int, waves: Row) -> np.ndarray:
+    """Two modes for each number of waves, cosine and sine along the hinges. Raises ValueError unless all numbers are
+    positive and there are enough hinges to tell the modes apart."""
+    numbers = np.atleast_1d(np.asarray(waves, float))
+    require_positive(owner, waves=numbers)
+    places = np.arange(1, hinges + 1) / (hinges + 1)
+    angles = 2 * np.pi * places[:, None] * numbers
+    modes = np.stack([np.cos(angles), np.sin(angles)], axis=2).reshape(hinges, 2 * numbers.size)
+    if hinges < modes.shape[1] or np.linalg.matrix_rank(modes) < modes.shape[1]:
+        raise ValueError(
+            f"{owner}: waves {numbers} are {modes.shape[1]} modes, which {hinges} hinges cannot tell apart: take more"
+            " links, or other numbers of waves."
+        )
+    return modes
 
 
 def from_the_centre(poses: Float[Array, "L 3"], masses: Float[Array, " L"]) -> Float[Array, "L 3"]:
     """The poses (x, y, angle) of links, seen from a frame at their centre of mass that has their mean heading."""
-    middle = masses @ poses / jnp.sum(masses)
-    x, y, angle = (poses - middle[None]).T
-    cos = jnp.cos(middle[2])
-    sin = jnp.sin(middle[2])
+    return seen_from(masses @ poses / jnp.sum(masses), poses)
+
+
+def seen_from(frame: Float[Array, "3"], poses: Float[Array, "L 3"]) -> Float[Array, "L 3"]:
+    """Poses (x, y, angle), seen from one of them or from any other frame."""
+    x, y, angle = (poses - frame[None]).T
+    cos = jnp.cos(frame[2])
+    sin = jnp.sin(frame[2])
     return jnp.stack([cos * x + sin * y, cos * y - sin * x, angle], axis=1)
 
 

@@ -18,6 +18,7 @@ from geodyn._geometry.groups.rigid import SE2
 from geodyn._geometry.models.stumpff import sine_ratio
 from geodyn._locomotion.connections.checks import require_positive, require_shape
 from geodyn._locomotion.connections.connection import AbstractSwimmer, resistive_power
+from geodyn._locomotion.connections.linkages import seen_from
 from geodyn._locomotion.connections.reshaped import Reshaped
 from geodyn._locomotion.strokes.stroke import floating
 
@@ -281,12 +282,7 @@ class ConstantCurvature(AbstractBackbone):
         require_shape("ConstantCurvature", "the shape r", r, (int(self.pieces),))
         starts = self._starts(r)
         middle = self._points(r, starts, np.array([0.5]))[0]
-        points = self._points(r, starts, s)
-        cos = jnp.cos(middle[2])
-        sin = jnp.sin(middle[2])
-        x = points[:, 0] - middle[0]
-        y = points[:, 1] - middle[1]
-        return jnp.stack([cos * x + sin * y, cos * y - sin * x, points[:, 2] - middle[2]], axis=1)
+        return seen_from(middle, self._points(r, starts, s))
 
     def _starts(self, r: Float[Array, " m"]) -> Float[Array, "m 3"]:
         """Position and heading of the beginning of each piece, seen from the tail."""

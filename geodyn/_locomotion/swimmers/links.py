@@ -251,7 +251,7 @@ def waving_links(lengths: Row = (1.0,) * 9, waves: float | int = 1.0, drag_ratio
     hinges = np.size(lengths) - 1
     if hinges < 2:
         raise ValueError(f"waving_links: lengths must be three or more, got {hinges + 1}.")
-    return Modes(NLink(lengths=lengths, drag_ratio=drag_ratio), standing_waves(hinges, [float(waves)]))
+    return Modes(NLink(lengths=lengths, drag_ratio=drag_ratio), standing_waves("waving_links", hinges, [float(waves)]))
 
 
 @checked

@@ -353,7 +353,7 @@ def fluid_waves(links: Count = 20, waves: Row = (1.0,), aspect: Number = 0.1) ->
         >>> print(gd.connection(body, [0.1, 0.2, 0.0, 0.1]).shape)
         (3, 4)
     """
-    matrix = standing_waves(links - 1, waves)
+    matrix = standing_waves("fluid_waves", links - 1, waves)
     return _in_fluid(int(links), aspect, matrix, tuple(f"mode {i + 1} (rad)" for i in range(matrix.shape[1])))
 
 

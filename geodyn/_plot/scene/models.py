@@ -1,4 +1,3 @@
-# IMPORT from geodyn._foundations.typing import (Array, Float)
 """Models of curved spaces for plots: Poincaré ball, half-space, stereographic projection, …
 
 A model maps a point x[n] of the space to a point of the picture, in two or three dimensions, and has lines for the

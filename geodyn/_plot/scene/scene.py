@@ -1,4 +1,3 @@
-# IMPORT from geodyn._foundations.typing import (Array, Float, Numbers)
 """The data for a picture of a trajectory: its points in a model of the space, and its edges as geodesics."""
 
 from collections.abc import Callable, Sequence

@@ -1,4 +1,3 @@
-# IMPORT from geodyn._foundations.typing import (Array, Float, Scalar)
 """Solids in pictures: ellipsoids of inertia of rigid bodies, spheres of contacts, and the points that impacts meet."""
 
 from typing import NamedTuple, cast

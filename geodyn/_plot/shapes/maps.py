@@ -1,4 +1,3 @@
-# IMPORT from geodyn._foundations.typing import (Axes)
 """Pictures of maps of strokes: cost, efficiency and amplitude over two demands, with strokes at chosen points."""
 
 from collections.abc import Sequence
