@@ -43,16 +43,20 @@ def traced(function, like):
         return jax.make_jaxpr(function)(*(jax.ShapeDtypeStruct(jnp.shape(x), jnp.result_type(x)) for x in like))
 
 
-def evaluated(program, *args, batch, summed=None, over: Callable = jax.vmap):
-    """The results of a program for a batch, which JAX runs as it is. `over` is `jax.vmap`, or does the same."""
+def evaluated(program, *args, batch, summed=None):
+    """The results of a program for a batch, which JAX runs as it is."""
     if batch:
-        values = over_last(partial(evaluated, program, batch=()), batch, over)(*args)
-        return summed_over(values, batch, summed)
+        return of_members(partial(evaluated, program, batch=()), *args, batch=batch, summed=summed)
     if not isinstance(program, Transposed):
         return internals.eval_jaxpr(program.jaxpr, program.consts, *args)
     known, cts = args[: program.nonlinear], args[program.nonlinear :]
     likes = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in program.out_avals]
     return jax.linear_transpose(lambda *t: evaluated(program.program, *known, *t, batch=()), *likes)(list(cts))
+
+
+def of_members(one: Callable, *args, batch, summed, over: Callable = jax.vmap) -> list:
+    """The results of the function of `one` member for a batch. `over` is `jax.vmap`, or does the same."""
+    return summed_over(over_last(one, batch, over)(*args), batch, summed)
 
 
 def summed_over(values, batch, summed) -> list:

@@ -8,6 +8,8 @@ missing or different in a newer JAX, all programs run as they were written.
 import contextlib
 import functools
 import logging
+import weakref
+from collections.abc import Iterator
 from functools import partial
 from typing import Any, cast
 
@@ -22,13 +24,13 @@ PLATFORMS = "cpu", "cuda"
 
 try:
     from jax.core import ShapedArray, eval_jaxpr
-    from jax.extend.core import ClosedJaxpr, Literal, Primitive
+    from jax.extend.core import ClosedJaxpr, Jaxpr, Literal, Primitive
     from jax.interpreters import ad, batching, mlir
 
     MISSING = None
 except (ImportError, AttributeError) as missing:
     nothing = cast(Any, None)
-    ShapedArray = eval_jaxpr = ClosedJaxpr = Literal = Primitive = ad = batching = mlir = nothing
+    ShapedArray = eval_jaxpr = ClosedJaxpr = Jaxpr = Literal = Primitive = ad = batching = mlir = nothing
     MISSING = missing
 
 try:
@@ -207,9 +209,32 @@ def programs_in(params):
     return found
 
 
-def length(jaxpr) -> int:
-    """The number of operations of a program, those of the programs in it included."""
-    return sum(max(1, sum(map(length, programs_in(equation.params)))) for equation in jaxpr.eqns)
+def each_program(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
+    """The program and all programs in it, each once: the same one may stand in many places."""
+    met = set()
+    ahead = [jaxpr]
+    while ahead:
+        program = ahead.pop()
+        if id(program) in met:
+            continue
+        met.add(id(program))
+        yield program
+        for equation in program.eqns:
+            if equation.params:
+                ahead += programs_in(equation.params)
+
+
+# The lengths of the programs that are known.
+_LENGTHS: weakref.WeakKeyDictionary[Jaxpr, int] = weakref.WeakKeyDictionary()
+
+
+def length(jaxpr: Jaxpr) -> int:
+    """The number of operations of a program, those of the programs in it included, wherever they stand."""
+    known = _LENGTHS.get(jaxpr)
+    if known is None:
+        known = sum(max(1, sum(map(length, programs_in(equation.params)))) for equation in jaxpr.eqns)
+        _LENGTHS[jaxpr] = known
+    return known
 
 
 def needed(jaxpr) -> list:
@@ -242,11 +267,10 @@ def solver_of(equation, args):
     return solve, [*args[before : before + lengths.solve], *args[before + lengths.solve + lengths.transpose_solve :]]
 
 
-def is_high(jaxpr) -> bool:
+def is_high(jaxpr: Jaxpr) -> bool:
     """Whether a program contains high-level operations, which newer versions of JAX expand late; a primitive of one's
     own may not contain them."""
-    inner = (program for equation in jaxpr.eqns for program in programs_in(equation.params))
-    return any(e.primitive.name == "call_hi_primitive" for e in jaxpr.eqns) or any(map(is_high, inner))
+    return any(e.primitive.name == "call_hi_primitive" for program in each_program(jaxpr) for e in program.eqns)
 
 
 def is_constant(function, x) -> bool:

@@ -17,8 +17,9 @@ from helpers.graphics import on_host
 from jax import lax
 from random_programs import evaluated
 
+from geodyn._engine.llvm.processor import width
 from geodyn._engine.native import native
-from geodyn._engine.program import functions, members
+from geodyn._engine.program import functions, members, rules
 
 pytestmark = [pytest.mark.float32, pytest.mark.newest, pytest.mark.skipif(members.llvm is None, reason="no llvmlite")]
 
@@ -282,6 +283,48 @@ def test_what_stands_twice_is_one_function(monkeypatch):
     for a, k, g in zip(alone, on_host(kernel, 7, [x, y], types, 3), got, strict=True):
         np.testing.assert_allclose(a, g[..., 2], rtol=1e-14)
         np.testing.assert_allclose(k, g, rtol=1e-14)
+
+
+def test_what_stands_in_several_programs_is_compiled_once(monkeypatch):
+    """A program of its own inside of others: in a loop, for a batch that each member has, with a number that is known,
+    and inside of another one of its own; its text stands in none of them."""
+    monkeypatch.setattr(rules, "LONG", 3)
+    compiled = []
+    load = functions.load_library
+    monkeypatch.setattr(functions, "load_library", lambda name, text: compiled.append(name) or load(name, text))
+    table = jnp.asarray(np.arange(40.0).reshape(4, 10) / 9)
+
+    def inner(x, y):
+        z = jax.lax.while_loop(lambda z: z[0] < 9, lambda z: 1.5 * z + jnp.abs(x[0]), 1 + jnp.abs(y))
+        return table.T @ z, z
+
+    def outer(x, y):
+        a, b = native(inner, x, y)
+        return a[:4] * b + jnp.tanh(x)
+
+    def first(x, y):
+        a, b = native(inner, x, y)
+        rows = jax.vmap(lambda row: native(inner, row + y, y)[1])(jnp.stack([x, y, b]))
+        c = jax.lax.fori_loop(0, 3, lambda _, z: native(inner, 0.1 * z, x)[1] - x, b)
+        return [a, b, c, rows, native(outer, x, y), *(native(inner, x, np.full(4, k))[0] for k in (2.0, 3.0))]
+
+    def second(x, y):
+        return [native(inner, y, x)[1], native(outer, x, y)]
+
+    x, y = np.linspace(0.5, 2, 28).reshape(4, 7), np.cos(np.arange(28.0)).reshape(4, 7)
+    for program, new in ((first, 4), (second, 0)):
+        closed = jax.make_jaxpr(program)(x[:, 0], y[:, 0])
+        got = jax.jit(lambda x, y, closed=closed: members.natively(closed, (x, y), (7,)))(x, y)
+        assert len(compiled) == len(set(compiled)) == new  # Both, and one for each number that is known.
+        compiled.clear()
+        for g, want in zip(got, jax.vmap(program, -1, -1)(x, y), strict=True):
+            np.testing.assert_allclose(g, want, rtol=1e-14)
+        text, _ = members.text_of(closed, (False, False), width())
+        assert "declare void @geodyn_library_" in text and "@table." not in text
+        alone = jax.jit(lambda x, y, closed=closed: members.natively(closed, (x, y), ()))(x[:, 2], y[:, 2])
+        compiled.clear()
+        for a, g in zip(alone, got, strict=True):
+            np.testing.assert_allclose(a, g[..., 2], rtol=1e-14)
 
 
 @pytest.mark.parametrize("batch", [(5,), (2, 3)])

@@ -98,17 +98,31 @@ class Code:
         code.below = self.below + self.stack
         return code
 
+    def of_library(self) -> "Code":
+        """The code of a function that stands in a library, which does not know how much of the stack is in use."""
+        code = Code(self.width)
+        code.below = MOST_ON_STACK // 2
+        return code
+
     def add(self, name: str, pointers: list[str], code: "Code", mask: Value):
         """Adds a function to the module, which is given these addresses and what `_context` says."""
+        self.texts.append(self.function_text(name, pointers, code, mask, "internal "))
+        self.has_loops = self.has_loops or code.has_loops
+
+    def function_text(self, name: str, pointers: list[str], code: "Code", mask: Value, linkage: str) -> str:
+        """The text of such a function."""
         name_of_mask = "%mask" if mask.wide else ""
         params = [*(f"ptr noalias {pointer}" for pointer in pointers), *self._context("%scratch", name_of_mask)]
         attributes = "" if self.is_graphics else " #0"
-        head = f"define internal void @{name}({', '.join(params)}){attributes} {{\nentry:"
+        head = f"define {linkage}void @{name}({', '.join(params)}){attributes} {{\nentry:"
         alone = [] if mask.wide or self.is_graphics else [ALONE]
         lines = [head, *code.opening(), *self.lanes(), *alone, "  br label %start", "start:", *code.lines]
-        lines += ["  ret void", "}"]
-        self.texts.append("\n".join(lines))
-        self.has_loops = self.has_loops or code.has_loops
+        return "\n".join([*lines, "  ret void", "}"])
+
+    def declare_function(self, name: str, pointers: int, mask: Value):
+        """Tells LLVM of such a function of a library, which is given so many addresses."""
+        given = ["ptr"] * pointers + [_type_of(x) for x in self._context("%scratch", "%mask" if mask.wide else "")]
+        self.outside[name] = f"declare void @{name}({', '.join(given)})"
 
     def call(self, name: str, pointers: list[str], scratch: int, mask: Value):
         """Calls a function of the module, which needs so much scratch memory, for the members in the mask."""

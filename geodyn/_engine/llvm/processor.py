@@ -239,14 +239,28 @@ def attributes() -> str:
 
 def registered(text: str) -> str:
     """The name under which XLA finds the compiled function of this text."""
-    version = ".".join(map(str, llvm.llvm_version_info))
-    name = "geodyn_" + hashlib.sha256(f"{version}\n{text}".encode()).hexdigest()[:40]
+    name = _name_of(text)
     with _lock:
         if name not in _loaded:
             engine = _linked(_machine_code(name, text))
             jax.ffi.register_ffi_target(name, _capsule(engine.get_function_address("entry")), platform="cpu")
             _loaded[name] = engine
     return name
+
+
+def load_library(symbol: str, text: str):
+    """Compiles the module of this text, and tells all modules that come later of its function with this name."""
+    with _lock:
+        if symbol not in _loaded:
+            engine = _linked(_machine_code(_name_of(text), text))
+            llvm.add_symbol(symbol, engine.get_function_address(symbol))
+            _loaded[symbol] = engine
+
+
+def _name_of(text: str) -> str:
+    """The name of a module: a digest of all that its machine code depends on beside the processor."""
+    version = ".".join(map(str, llvm.llvm_version_info))
+    return "geodyn_" + hashlib.sha256(f"{version}\n{text}".encode()).hexdigest()[:40]
 
 
 def _machine_code(name: str, text: str) -> bytes:

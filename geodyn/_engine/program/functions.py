@@ -13,8 +13,9 @@ from geodyn._engine.elementary import SELDOM
 from geodyn._engine.expressions import Node
 from geodyn._engine.internals import ClosedJaxpr, Literal, double_precision, inner_program, length, programs_in
 from geodyn._engine.llvm.code import BOOL, Memory, NotUnderstood, Value
+from geodyn._engine.llvm.processor import attributes, load_library
 from geodyn._engine.program.arrays import Kind, Stored, flat, forms, joined, whole
-from geodyn._engine.program.block import FEW, MOST_CELLS, Block
+from geodyn._engine.program.block import MOST_CELLS, Block
 from geodyn._engine.program.varying import results
 
 # A program of fewer operations is written out wherever it stands: on a graphics processor, whose functions take their
@@ -75,7 +76,7 @@ def description(closed, ordered: bool = False) -> Description:
 
     jaxpr = closed.jaxpr
     lines.append([name(x) for x in (*jaxpr.constvars, *jaxpr.invars)])
-    lines.append([np.asarray(x).tobytes() if np.size(x) <= FEW else id(x) for x in closed.consts])
+    lines.append([hashlib.sha256(np.asarray(x).tobytes()).digest() for x in closed.consts])
     for equation in jaxpr.eqns:
         params = [(key, of(x)) for key, x in equation.params.items() if key not in OTHERS]
         given, returned = map(name, equation.invars), map(name, equation.outvars)
@@ -97,12 +98,31 @@ class Argument(NamedTuple):
 
 
 class Function(NamedTuple):
-    """A function of the module: its name, whether each of its results has other numbers for each member, and how many
-    bytes of scratch memory it needs."""
+    """A function of the module, or of a library: its name, whether each of its results has other numbers for each
+    member, how many bytes of scratch memory it needs, and whether it has loops."""
 
     name: str
     wide: list[bool]
     scratch: int
+    has_loops: bool
+
+
+class Given(NamedTuple):
+    """The arguments of a function: the numbers that are `known` now (None for an array that is not), which stand in
+    it, and how it is given each of the others."""
+
+    known: list
+    others: list[Argument]
+
+    @property
+    def layout(self) -> tuple[tuple[bool, bool], ...]:
+        """What the text of the function depends on, of the others."""
+        return tuple((x.wide, x.rows) for x in self.others)
+
+    @property
+    def texts(self) -> tuple[str | None, ...]:
+        """The numbers that are known, as a text."""
+        return tuple(None if x is None else repr([y.tobytes() for y in x.reshape(-1)]) for x in self.known)
 
 
 def call(block: Block, equation, args) -> list:
@@ -110,24 +130,50 @@ def call(block: Block, equation, args) -> list:
     code, closed = block.code, inner_program(equation)
     text, order = code.repeated[id(closed.jaxpr)]
     closed = ClosedJaxpr(closed.jaxpr.replace(outvars=[closed.jaxpr.outvars[k] for k in order]), closed.consts)
-    in_forms, avals = forms([v.aval for v in equation.invars]), [v.aval for v in closed.jaxpr.outvars]
-    pairs = list(zip(flat(args), in_forms, strict=True))
-    known = [None if _is_computed(x) else x for x, _ in pairs]
-    given = [_argument(block, x, form) for x, form in pairs if _is_computed(x)]
-    layout = tuple((x.wide, x.rows) for x in given)
-    texts = tuple(None if x is None else repr([y.tobytes() for y in x.reshape(-1)]) for x in known)
-    key = (text, texts, layout, block.mask.wide)
+    given = _given(block, closed, args)
+    key = (text, given.texts, given.layout, block.mask.wide)
     if key not in code.functions:
         code.functions[key] = None  # Its own functions have other numbers.
-        code.functions[key] = _written(block, closed, known, layout)
-    function = code.functions[key]
-    targets = [block.local(form, wide) for form, wide in zip(forms(avals), function.wide, strict=True)]
-    pointers = [x.pointer for x in given] + [memory.pointer for memory in targets]
-    code.call(function.name, pointers, function.scratch, block.mask)
-    found = [whole(memory, form.shape) for memory, form in zip(targets, forms(avals), strict=True)]
-    values = joined(avals, [x if x.size > MOST_CELLS else block.cells(x) for x in found])
+        code.functions[key] = _written(block, closed, given)
+    values = _results(block, code.functions[key], closed, given)
     back = sorted(range(len(order)), key=lambda k: order[k])
     return [values[k] for k in back]
+
+
+# The functions that stand in libraries, by the digest of all that their texts depend on.
+_libraries: dict[str, Function] = {}
+
+
+def call_library(block: Block, closed, args) -> list:
+    """The results of a program, by a call of its function in a library: a module of its own, which is compiled once for
+    all programs that contain it."""
+    code = block.code
+    given = _given(block, closed, args)
+    key = (description(closed, True).text, given.texts, given.layout, block.mask.wide, code.width)
+    digest = hashlib.sha256(repr(key).encode()).hexdigest()[:40]
+    if digest not in _libraries:
+        _libraries[digest] = _library(block, f"geodyn_library_{digest}", closed, given)
+    function = _libraries[digest]
+    code.declare_function(function.name, len(function.wide) + len(given.others), block.mask)
+    code.has_loops = code.has_loops or function.has_loops
+    return _results(block, function, closed, given)
+
+
+def _given(block: Block, closed, args) -> Given:
+    """The arguments of a function of the module that computes this program."""
+    pairs = list(zip(flat(args), forms(closed.in_avals), strict=True))
+    known = [None if _is_computed(x) else x for x, _ in pairs]
+    return Given(known, [_argument(block, x, form) for x, form in pairs if _is_computed(x)])
+
+
+def _results(block: Block, function: Function, closed, given: Given) -> list:
+    """The results of the function that computes this program."""
+    avals = closed.out_avals
+    targets = [block.local(form, wide) for form, wide in zip(forms(avals), function.wide, strict=True)]
+    pointers = [x.pointer for x in given.others] + [memory.pointer for memory in targets]
+    block.code.call(function.name, pointers, function.scratch, block.mask)
+    found = [whole(memory, form.shape) for memory, form in zip(targets, forms(avals), strict=True)]
+    return joined(avals, [x if x.size > MOST_CELLS else block.cells(x) for x in found])
 
 
 def seldom(block: Block, equation, args) -> list:
@@ -204,16 +250,40 @@ def _argument(block: Block, x, form: Kind) -> Argument:
     return Argument(address.text, x.memory.wide, False)
 
 
-def _written(block: Block, closed, known, layout) -> Function:
+def _written(block: Block, closed, given: Given) -> Function:
     """A new function of the module."""
     outer = block.code
     name = f"part{len(outer.functions)}"
     code = outer.inner()
-    mask = Value("%mask", BOOL, True) if block.mask.wide else Value("true", BOOL, False)
-    inner = Block(code, mask, block.rule)
+    mask = _mask_of(block)
+    pointers, varying = _body(Block(code, mask, block.rule), closed, given)
+    outer.add(name, pointers, code, mask)
+    return Function(name, varying, code.most_scratch, code.has_loops)
+
+
+def _library(block: Block, name: str, closed, given: Given) -> Function:
+    """A new function in a library of its own."""
+    code = block.code.of_library()
+    code.repeated = repeated(closed, code.is_graphics)
+    mask = _mask_of(block)
+    pointers, varying = _body(Block(code, mask, block.rule), closed, given)
+    text = code.function_text(name, pointers, code, mask, "")
+    module = "\n".join([*sorted(code.outside.values()), *code.texts, text, attributes()])
+    load_library(name, module)
+    return Function(name, varying, code.most_scratch, code.has_loops)
+
+
+def _mask_of(block: Block) -> Value:
+    """The members that a function computes for this block."""
+    return Value("%mask", BOOL, True) if block.mask.wide else Value("true", BOOL, False)
+
+
+def _body(inner: Block, closed, given: Given) -> tuple[list[str], list[bool]]:
+    """Writes the instructions of a function; (the addresses that it is given, whether each of its results has other
+    numbers for each member)."""
     avals, out_avals = closed.in_avals, closed.out_avals
-    names, args, layouts = [], [], iter(layout)
-    for k, (x, form) in enumerate(zip(known, forms(avals), strict=True)):
+    names, args, layouts = [], [], iter(given.layout)
+    for k, (x, form) in enumerate(zip(given.known, forms(avals), strict=True)):
         if x is not None:
             args.append(x)
             continue
@@ -229,5 +299,4 @@ def _written(block: Block, closed, known, layout) -> Function:
     outs = flat(inner.run(closed, joined(avals, args)))
     for x, target in zip(outs, targets, strict=True):
         inner.copied(x, whole(target, x.shape))
-    outer.add(name, [*names, *(memory.pointer for memory in targets)], code, mask)
-    return Function(name, varying, code.most_scratch)
+    return [*names, *(memory.pointer for memory in targets)], varying

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from jax import lax
 
-from geodyn._engine.batches import traced
+from geodyn._engine.batches import NATIVE, traced
 from geodyn._engine.cells import each, fill
 from geodyn._engine.expressions import Node
 from geodyn._engine.internals import inner_program, scan_counts
@@ -381,11 +381,11 @@ def _all_branches(block: Block, branches, args, avals, chosen) -> list:
 
 
 def _length(jaxpr) -> float:
-    """The number of operations of a program; without bound if it has loops or branches."""
+    """The number of operations of a program; without bound if it has loops, branches or programs of their own."""
     total = 0.0
     for equation in jaxpr.eqns:
         inner = inner_program(equation)
-        own = math.inf if equation.primitive.name in CONTROL else 1
+        own = math.inf if equation.primitive.name in (*CONTROL, NATIVE) else 1
         total += own if inner is None else _length(inner.jaxpr)
     return total
 

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._engine import internals
-from geodyn._engine.internals import length, programs_in
+from geodyn._engine.internals import each_program, length, programs_in
 from geodyn._engine.llvm import graphics
 from geodyn._engine.llvm.code import ALONE, BOOL, WORD, Code, Memory, NotUnderstood, Value
 from geodyn._engine.llvm.processor import attributes, cores, entry, llvm, registered, width
@@ -147,12 +147,7 @@ def natively(closed, args, batch: tuple[int, ...], platform: str = "cpu") -> lis
 
 def _is_for_xla(jaxpr) -> bool:
     """Whether a program contains a function that is named BY_XLA, or a derivative of one."""
-    for equation in jaxpr.eqns:
-        if BY_XLA in str(equation.params.get("name", "")):
-            return True
-        if any(map(_is_for_xla, programs_in(equation.params))):
-            return True
-    return False
+    return any(BY_XLA in str(e.params.get("name", "")) for program in each_program(jaxpr) for e in program.eqns)
 
 
 def _on_processor(closed, shared, batch) -> Callable:

@@ -4,14 +4,14 @@ from functools import partial
 
 import numpy as np
 
-from geodyn._engine.batches import NATIVE, evaluated, in_turn, traced
+from geodyn._engine.batches import NATIVE, Transposed, evaluated, in_turn, of_members, traced
 from geodyn._engine.cells import ELEMENTWISE, REDUCTIONS, apply, fill, has_rule
 from geodyn._engine.elementary import SELDOM
-from geodyn._engine.internals import INLINED, inner_program, solver_of
+from geodyn._engine.internals import INLINED, inner_program, length, solver_of
 from geodyn._engine.llvm.code import NotUnderstood
 from geodyn._engine.program.arrays import kind
 from geodyn._engine.program.block import MOST_CELLS, Block
-from geodyn._engine.program.functions import NAMED, call, seldom
+from geodyn._engine.program.functions import LONG, NAMED, call, call_library, seldom
 from geodyn._engine.program.indexing import INDEXED
 from geodyn._engine.program.large import on_large
 from geodyn._engine.program.loops import CONTROL
@@ -67,8 +67,15 @@ def _native(block: Block, equation, args, wanted) -> list:
     """The results of such a program that stands in this one, for the batch that it has here. Its members come one after
     the other: so their numbers are in registers, and each goes on for as long as it needs."""
     p, like = equation.params, [v.aval for v in equation.invars]
-    whole = traced(partial(evaluated, p["program"], batch=p["batch"], summed=p["summed"], over=in_turn), like)
-    return block.run(whole, args, wanted)
+    program = p["program"]
+    closed = program.closed() if isinstance(program, Transposed) else program
+    in_library = length(closed.jaxpr) >= LONG and not block.code.is_graphics
+    if p["batch"]:
+        of_one = p | {"batch": (), "summed": ((),) * len(program.out_avals)}
+        one = partial(equation.primitive.bind, **of_one) if in_library else partial(evaluated, closed, batch=())
+        whole = traced(partial(of_members, one, batch=p["batch"], summed=p["summed"], over=in_turn), like)
+        return block.run(whole, args, wanted)
+    return call_library(block, closed, args) if in_library else block.run(closed, args, wanted)
 
 
 def _platform(equation, names):
