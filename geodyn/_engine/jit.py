@@ -373,6 +373,14 @@ class custom_jvp:
         return self.function(*args, **kwargs)
 
 
+def change_of(function: Callable[..., _Tree], primals: tuple, tangents: tuple) -> tuple[_Tree, _Tree]:
+    """`eqx.filter_jvp`: the values of a function of pytrees, and how they change with its arguments, of which a tangent
+    of None does not change. The changes of values that depend on nothing that changes are zero instead of None."""
+    values, changes = eqx.filter_jvp(function, primals, tangents)
+    zeros = jax.tree.map(jnp.zeros_like, eqx.filter(values, eqx.is_inexact_array))
+    return values, eqx.combine(changes, zeros)
+
+
 def with_time(function, count: int):
     """`function` of `count` arguments, and of the time if it has a parameter `t`, as a function of (t, *arguments)."""
     if "t" in _parameters(function):

@@ -10,6 +10,7 @@ import pytest
 from helpers.cases import case
 
 import geodyn as gd
+from geodyn._geometry.geodesics.between import short_path
 from geodyn._geometry.geodesics.geodesic import chord, distance_or_far, squared_distance
 from geodyn._geometry.models.spaces import Euclidean, Hyperbolic, Inhomogeneous, Product, Sphere
 
@@ -252,6 +253,28 @@ def test_momenta_change_with_the_metric(end, tolerance):
 
 
 @pytest.mark.long
+def test_a_number_on_which_the_metric_does_not_depend():
+    """Such as one that only chooses between two metrics: its derivatives are zeros, of whatever asks for a path."""
+    x, y = jnp.array([0.0, 0.1]), jnp.array([0.5, 0.2])
+
+    def of(b):
+        return gd.Manifold(lambda x: (1 + jnp.where(b > 0.2, 0.3, 0.1) * x @ x) * jnp.eye(2), 2)
+
+    def springs(b):
+        system = gd.System(of(b), [1.0, 1.0], gd.Spring([(0, 1)], 1.0, 0.4))
+        return jnp.sum(gd.integrate(system, jnp.stack([x, y]), jnp.full((2, 2), 0.1), t1=0.5, steps=5).q[-1])
+
+    asked = [
+        lambda b: gd.distance(of(b), x, y),
+        lambda b: jnp.sum(gd.log(of(b), x, y)),
+        lambda b: jnp.sum(jax.grad(lambda y: gd.distance(of(b), x, y) ** 2)(y)),
+        lambda b: jnp.sum(gd.mean_point(of(b), jnp.stack([x, y, 2 * x]))),
+        lambda b: jnp.sum(short_path(of(b), x, y, 12)),
+        springs,
+    ]
+    assert [float(jax.grad(function)(0.3)) for function in asked] == [0.0] * len(asked)
+
+
 def test_a_spring_without_closed_form():
     """Ten symplectic Euler steps of a particle on a spring, batched, jitted and differentiated backwards: the gradient
     agrees with the closed form to 1e-12 (measured 1e-16), in the member that starts at the spring's foot too."""
@@ -622,6 +645,16 @@ def test_no_band_of_failures_in_sol():
     ys = jax.vmap(lambda s: gd.exp(sol, jnp.zeros(3), s * v, steps=100))(lengths)
     found = np.array([gd.distance(sol, [0.0, 0.0, 0.0], y) for y in ys])
     assert found == pytest.approx(lengths * np.sqrt(6), rel=1e-10)
+
+
+def test_a_distance_is_no_longer_than_the_segment():
+    """From what the first iteration leaves where it diverged, the descent would lead to a longer geodesic."""
+    pairs = [[-0.28890123, -0.38369964, 1.36229536, 2.52594149], [-1.37344094, 0.63362691, 0.3181895, 3.54401219]]
+    for x, y in np.array(pairs).reshape(2, 2, 2):
+        corners = x + np.linspace(0, 1, 4001)[:, None] * (y - x)
+        (across, along), middle = np.diff(corners, axis=0).T, (corners[1:] + corners[:-1]) / 2
+        segment = np.sum(np.sqrt(across**2 + (2 + np.cos(middle[:, 0])) ** 2 * along**2))
+        assert shortest(TORUS, x, y) < segment
 
 
 def test_another_curve_compiles_nothing():

@@ -166,9 +166,23 @@ def test_rods_collide_in_hyperbolic_space():
 
 @pytest.mark.weekly
 @pytest.mark.long
-def test_the_end_follows_the_radius():
-    """The gradient of a motion through an impact, in flat space, against a difference."""
-    run, v, _ = crossed(CURVED["E3"][0])
+def test_rods_collide_in_nil():
+    """The same where segments are paths that are searched for. Measured: energy 6e-13, momenta 1.3e-13."""
+    run, v, free = crossed(gd.spaces.Nil())
+    motion = run(v, 0.03)
+    assert int(motion.impacts.count) == 1
+    momentum = jax.vmap(lambda q, v: gd.hamilton.killing_momentum(free, q, v))(motion.q, motion.v)
+    np.testing.assert_allclose(momentum, np.tile(momentum[0], (21, 1)), atol=1e-10)
+    np.testing.assert_allclose(motion.energy, motion.energy[0], rtol=1e-10)
+    assert float(jnp.max(jnp.abs(motion.v[-1, 2] - motion.v[-1, 3]))) > 0.01
+
+
+@pytest.mark.weekly
+@pytest.mark.long
+@pytest.mark.parametrize("space", [CURVED["E3"][0], gd.spaces.Nil()], ids=["E3", "Nil"])
+def test_the_end_follows_the_radius(space):
+    """The gradient of a motion through an impact, against a difference."""
+    run, v, _ = crossed(space)
 
     def end(radius):
         return jnp.sum(run(v, radius).q[-1] * jnp.arange(12.0).reshape(4, 3))

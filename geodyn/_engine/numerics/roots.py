@@ -11,7 +11,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from geodyn._engine.jit import custom_jvp
+from geodyn._engine.jit import change_of, custom_jvp
 from geodyn._engine.numerics.failure import no_derivative_where
 from geodyn._engine.numerics.linalg import solve
 from geodyn._engine.tracing import batched_as
@@ -57,8 +57,8 @@ def _implicit(function, target, x):
 @_implicit.def_jvp
 def _(primals, tangents):
     x, function = _implicit(*primals), primals[0]
-    moved = eqx.filter_jvp(lambda function, target: function(x) - target, primals[:2], tangents[:2])[1]
-    return x, jnp.zeros_like(x) if moved is None else -solve(jax.jacfwd(function)(x), moved)
+    _, moved = change_of(lambda function, target: function(x) - target, primals[:2], tangents[:2])
+    return x, -solve(jax.jacfwd(function)(x), moved)
 
 
 def _changes(function, target, x):

@@ -22,7 +22,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._engine.jit import custom_jvp, jit
+from geodyn._engine.jit import change_of, custom_jvp, jit
 from geodyn._engine.native import native_of
 from geodyn._engine.numerics.bands import Full
 from geodyn._engine.numerics.linalg import small_inverse
@@ -84,10 +84,38 @@ def _short_path(metric: Metric, x: Float[Array, " n"], y: Float[Array, " n"], *,
 def _short_path_jvp(
     primals: tuple[Any, ...], tangents: tuple[Any, ...], *, nodes: int
 ) -> tuple[Float[Array, "q n"], Float[Array, "q n"]]:
+    metric, x, y = primals
+    dmetric, dx, dy = tangents
     u = _short_path(*primals, nodes=nodes)
-    change = eqx.filter_jvp(lambda *point: _residual(*point, u[None]), primals, tangents)[1]
-    push = jax.linearize(lambda u: _residual(*primals, u), u[None])[1]
-    return u, -jnp.linalg.solve(Full().matrix(push, u[None]), change.reshape(-1)).reshape(u.shape)
+    change = jnp.zeros_like(u)
+    if dx is not None or dy is not None:
+        of_ends = native_of(_moved_with_ends, metric, x, y, u)
+        both = jnp.concatenate([jnp.zeros_like(x) if d is None else d for d in (dx, dy)])
+        change = change + of_ends @ both
+    if jax.tree.leaves(dmetric):
+        _, of_metric = change_of(lambda metric: _residual(metric, x, y, u[None]), (metric,), (dmetric,))
+        change = change + _undone(metric, x, y, u, of_metric.reshape(-1, 1))[..., 0]
+    return u, change
+
+
+def _moved_with_ends(
+    metric: Metric, x: Float[Array, " n"], y: Float[Array, " n"], u: Float[Array, "q n"]
+) -> Float[Array, "q n d"]:
+    """The derivatives of the velocities u of a geodesic of one piece with respect to both of its ends."""
+
+    def off(ends: Float[Array, " d"]) -> Float[Array, " m"]:
+        return _residual(metric, *jnp.split(ends, 2), u[None]).reshape(-1)
+
+    return _undone(metric, x, y, u, jax.jacfwd(off)(jnp.concatenate([x, y])))
+
+
+def _undone(
+    metric: Metric, x: Float[Array, " n"], y: Float[Array, " n"], u: Float[Array, "q n"], changes: Float[Array, "m d"]
+) -> Float[Array, "q n d"]:
+    """The changes of the velocities u of a geodesic of one piece that undo `changes` of the residual."""
+    push = jax.linearize(lambda u: _residual(metric, x, y, u), u[None])[1]
+    undone = -jnp.linalg.solve(Full().matrix(push, u[None]), changes)
+    return undone.reshape(*u.shape, changes.shape[1])
 
 
 def _residual(
@@ -185,7 +213,7 @@ def _energy_jvp(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Sc
     if effort.far:
         energy = jnp.where(found, energy, jnp.inf)
     rate = _rate_of_energy(begin, end, dx, dy)
-    _, of_metric = eqx.filter_jvp(lambda metric: action(metric, x, _equal(u), u), (metric,), (dmetric,))
+    _, of_metric = change_of(lambda metric: action(metric, x, _equal(u), u), (metric,), (dmetric,))
     return energy, rate + of_metric
 
 
@@ -235,7 +263,7 @@ def _ends_jvp(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Ends
         def variation(metric: Metric) -> tuple[Scalar, Float[Array, " d"]]:
             return _first_variation(metric, x, h, u, moved)
 
-        _, (rate, rates) = eqx.filter_jvp(variation, (metric,), (dmetric,))
+        _, (rate, rates) = change_of(variation, (metric,), (dmetric,))
     else:
         values, hessian = _expanded(*primals)
     _, begin, end = values
@@ -433,7 +461,7 @@ def _path_jvp(
 ) -> tuple[Float[Array, "k q n"], Float[Array, "k q n"]]:
     u = _path(*primals)
     point = primals[:3]
-    change = eqx.filter_jvp(lambda *point: _residual(*point, u), point, tangents[:3])[1]
+    _, change = change_of(lambda *point: _residual(*point, u), point, tangents[:3])
     push = jax.linearize(lambda u: _residual(*point, u), u)[1]
     return u, jax.lax.custom_linear_solve(push, -change, _linear_root, _linear_root)
 

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._engine.jit import custom_jvp
+from geodyn._engine.jit import change_of, custom_jvp
 from geodyn._engine.native import native_rows
 from geodyn._engine.numerics.failure import nan_unless
 from geodyn._engine.tracing import batched_as
@@ -173,7 +173,8 @@ def _(primals, tangents):
         def plain(space, pairs, origin):
             return carried(space, pairs, origin, x, STEPS)
 
-        change = change + eqx.filter_jvp(plain, (space, pairs, origin), tuple(of_start))[1]
+        _, of_plain = change_of(plain, (space, pairs, origin), tuple(of_start))
+        change = change + of_plain
     return (z, resolved), (change, None)
 
 
@@ -189,7 +190,7 @@ def _(primals, tangents):
     pairs = _followed(space, seeds)
     change = jnp.zeros_like(pairs)
     if any(x is not None for x in jax.tree.leaves(moved, is_leaf=lambda x: x is None)):
-        off = eqx.filter_jvp(lambda space: defects(space, seeds), (space,), (moved,))[1]
+        _, off = change_of(lambda space: defects(space, seeds), (space,), (moved,))
         change = -(seeds.correction @ off).T
     return pairs, change if of_seeds.pairs is None else change + of_seeds.pairs
 

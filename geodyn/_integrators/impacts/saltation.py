@@ -11,6 +11,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from geodyn._engine.jit import change_of
 from geodyn._foundations.typing import Array, Bool, Float, Scalar
 from geodyn._integrators.contract.system import AbstractSystem
 from geodyn._integrators.contract.tableau import ButcherTableau
@@ -94,7 +95,7 @@ class Walked(eqx.Module):
         def longer() -> Delay:
             rate = eqx.filter_jvp(self.pose, self.start, (none, None, one, None, None))[1]
             _, (dq, dp), dw = self.ended(rate)
-            closing = eqx.filter_jvp(self.gap, (self.system, record.time, record.q), (none, one, dq))[1]
+            _, closing = change_of(self.gap, (self.system, record.time, record.q), (none, one, dq))
             return Delay(dq, dp, dw, closing)
 
         still = Delay(jnp.zeros_like(self.q), jnp.zeros_like(self.p), jnp.zeros_like(record.w), one)
@@ -113,8 +114,7 @@ class Walked(eqx.Module):
 
         def made(rates: tuple[Any, Any, Any], motion: Motion) -> Changes:
             dt, dq, dp = motion
-            dgrid = eqx.filter_jvp(grid, (self.t0, self.h), tuple(rates[1:]))[1]
-            dgrid = jnp.zeros_like(dt) if dgrid is None else dgrid
+            _, dgrid = change_of(grid, (self.t0, self.h), tuple(rates[1:]))
             dlength = jnp.where(landed, dgrid - dt, 0)
             rate = eqx.filter_jvp(self.pose, self.start, (rates[0], dt, dlength, dq, dp))[1]
             (_, push), (dq_added, dp_added), dw = self.ended(rate)
@@ -140,7 +140,8 @@ class Walked(eqx.Module):
         ) -> Changes:
             dt, dq, dp = after
             end = (self.system, record.time, record.q)
-            late = -eqx.filter_jvp(self.gap, end, (rates[0], dt, dq))[1] / delay.gap
+            _, narrowing = change_of(self.gap, end, (rates[0], dt, dq))
+            late = -narrowing / delay.gap
             dt = dt + late
             dq = dq + late * delay.q
             dp = dp + late * delay.p

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from geodyn._engine.jit import as_pytree, custom_jvp, jit, traced_numbers
+from geodyn._engine.jit import as_pytree, change_of, custom_jvp, jit, traced_numbers
 from geodyn._engine.native import native, native_rows
 from geodyn._engine.numerics.failure import nan_unless, no_derivative_where
 from geodyn._engine.numerics.linalg import inverse, solve
@@ -522,9 +522,7 @@ def _implicit(problem: _Problem, z: _Unknowns, ends) -> _Unknowns:
 def _(primals, tangents):
     problem, _, ends = primals
     z = _implicit(*primals)
-    moved = eqx.filter_jvp(lambda problem: _equations(problem, z, ends)[0], (problem,), (tangents[0],))[1]
-    if moved is None:
-        return z, jax.tree.map(jnp.zeros_like, z)
+    _, moved = change_of(lambda problem: _equations(problem, z, ends)[0], (problem,), (tangents[0],))
     return z, _corrected(_equations(problem, z, ends)[1], moved, jnp.zeros_like(z.y), jnp.diff(ends))
 
 

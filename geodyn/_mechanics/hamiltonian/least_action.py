@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from geodyn._engine.jit import custom_jvp, jit, static_count
+from geodyn._engine.jit import change_of, custom_jvp, jit, static_count
 from geodyn._engine.numerics.bands import Banded
 from geodyn._engine.numerics.failure import nan_unless
 from geodyn._foundations.checks import floats
@@ -224,7 +224,7 @@ def _(primals, tangents):
     def slope(lagrangian, q0, z, t0, t1):
         return _slope(lagrangian, q0, z, t0, t1)
 
-    moved = eqx.filter_jvp(slope, (lagrangian, q0, z, t0, t1), (*tangents[:2], held, *tangents[3:]))[1]
+    _, moved = change_of(slope, (lagrangian, q0, z, t0, t1), (*tangents[:2], held, *tangents[3:]))
     push = jax.linearize(lambda z: _slope(lagrangian, q0, z, t0, t1), z)[1]
 
     def hessian(dz):

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodyn._engine.jit import custom_jvp, jit
+from geodyn._engine.jit import change_of, custom_jvp, jit
 from geodyn._engine.native import native_of
 from geodyn._engine.numerics.roots import without_derivatives
 from geodyn._engine.tracing import batched_as
@@ -268,7 +268,7 @@ def _(primals: tuple[AbstractTouch], tangents: tuple[AbstractTouch]) -> tuple[Fl
     def slope(touch: AbstractTouch, at: Float[Array, "2"]) -> Float[Array, "2"]:
         return jax.grad(touch.half_square)(at)
 
-    moved = eqx.filter_jvp(lambda touch: slope(touch, at), primals, tangents)[1]
+    _, moved = change_of(lambda touch: slope(touch, at), primals, tangents)
     there, hessian = _expanded(touch, at)[1:]
     return at, -_undone(hessian, moved, _is_free(at, there))
 
