@@ -4,7 +4,7 @@ A batch has the axes of its members behind an array's own axes: of their number,
 the values.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -12,9 +12,13 @@ import jax
 import jax.numpy as jnp
 
 from geodyn._engine import internals
+from geodyn._engine.internals import ClosedJaxpr
+from geodyn._foundations.typing import Array
 
 # The name of the operation of `native.py`.
 NATIVE = "native_program"
+# For each result, over which axes of the batch it is summed.
+Summed = tuple[tuple[bool, ...], ...]
 
 
 class Transposed(NamedTuple):
@@ -26,24 +30,28 @@ class Transposed(NamedTuple):
     nonlinear: int
 
     @property
-    def in_avals(self):
+    def in_avals(self) -> list:
         return [*self.program.in_avals[: self.nonlinear], *self.program.out_avals]
 
     @property
-    def out_avals(self):
+    def out_avals(self) -> list:
         return self.program.in_avals[self.nonlinear :]
 
-    def closed(self):
+    def closed(self) -> ClosedJaxpr:
         """The program as a jaxpr."""
         return traced(partial(evaluated, self, batch=()), self.in_avals)
 
 
-def traced(function, like):
+# What is computed for every member.
+Program = ClosedJaxpr | Transposed
+
+
+def traced(function: Callable, like: Sequence[Any]) -> ClosedJaxpr:
     with jax.disable_jit(False):  # Else every turn of a loop would be traced.
         return jax.make_jaxpr(function)(*(jax.ShapeDtypeStruct(jnp.shape(x), jnp.result_type(x)) for x in like))
 
 
-def evaluated(program, *args, batch, summed=None):
+def evaluated(program: Program, *args: Array, batch: tuple[int, ...], summed: Summed = ()) -> list[Array]:
     """The results of a program for a batch, which JAX runs as it is."""
     if batch:
         return of_members(partial(evaluated, program, batch=()), *args, batch=batch, summed=summed)
@@ -54,12 +62,14 @@ def evaluated(program, *args, batch, summed=None):
     return jax.linear_transpose(lambda *t: evaluated(program.program, *known, *t, batch=()), *likes)(list(cts))
 
 
-def of_members(one: Callable, *args, batch, summed, over: Callable = jax.vmap) -> list:
+def of_members(
+    one: Callable, *args: Array, batch: tuple[int, ...], summed: Summed, over: Callable = jax.vmap
+) -> list[Array]:
     """The results of the function of `one` member for a batch. `over` is `jax.vmap`, or does the same."""
     return summed_over(over_last(one, batch, over)(*args), batch, summed)
 
 
-def summed_over(values, batch, summed) -> list:
+def summed_over(values: Sequence[Array], batch: tuple[int, ...], summed: Summed) -> list:
     """The results for every member, summed over those axes of the batch over which they are to be."""
     axes = [
         [x.ndim - len(batch) + k for k, is_sum in enumerate(sums) if is_sum]
@@ -71,10 +81,10 @@ def summed_over(values, batch, summed) -> list:
 def in_turn(function: Callable, axes: list[int | None], _: int, axis_size: int) -> Callable:
     """`jax.vmap` over last axes, as a loop."""
 
-    def over(*args):
+    def over(*args: Array) -> list[Array]:
         moving = [jnp.moveaxis(x, -1, 0) for x, axis in zip(args, axes, strict=True) if axis is not None]
 
-        def turn(_, row):
+        def turn(_: None, row: list) -> tuple[None, list]:
             rows = iter(row)
             return None, function(*(x if axis is None else next(rows) for x, axis in zip(args, axes, strict=True)))
 
@@ -87,7 +97,7 @@ def in_turn(function: Callable, axes: list[int | None], _: int, axis_size: int) 
 def over_last(function: Callable, batch: tuple[int, ...], over: Callable = jax.vmap) -> Callable:
     """A function of the arrays of one member as one of those of a batch."""
 
-    def of(*args):
+    def of(*args: Array) -> list:
         trails = [x.shape[x.ndim - len(batch) :] for x in args]
         mapped = function
         for i, size in enumerate(batch):

@@ -7,6 +7,7 @@ from pathlib import Path
 import jax
 
 from geodyn._engine import internals
+from geodyn._engine.tracing import setting
 from geodyn._foundations.gate import checked
 
 MOST_BYTES = 2**30
@@ -42,7 +43,7 @@ def cache(folder: str | os.PathLike | None = None, *, max_bytes: int = MOST_BYTE
         raise ValueError(f"max_bytes must be a positive number of bytes, got {max_bytes!r}")
     if not isinstance(folder, str | os.PathLike | None):
         raise ValueError(f"folder must be a path, or None for the user's folder for caches, got {folder!r}")
-    path = Path(folder or jax.config.jax_compilation_cache_dir or _users_folder() / "geodyn").expanduser()
+    path = Path(folder or setting("jax_compilation_cache_dir") or _users_folder() / "geodyn").expanduser()
     path.mkdir(parents=True, exist_ok=True)
     if not os.access(path, os.W_OK):
         raise PermissionError(f"the folder {path} cannot be written to: give another one, gd.cache(folder)")

@@ -6,11 +6,13 @@ An operation that only moves entries adds nothing to the program; any other beco
 import functools
 import itertools
 import math
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 from jax import lax
 
-from geodyn._engine.expressions import Graph
+from geodyn._engine.expressions import Graph, Operand
+from geodyn._engine.internals import Operation
 
 ELEMENTWISE = {
     *("add", "add_any", "sub", "mul", "div", "rem", "neg", "sign", "abs", "max", "min", "pow", "integer_pow", "square"),
@@ -59,7 +61,7 @@ REDUCTIONS |= {"reduce_and": lax.and_p, "reduce_or": lax.or_p}
 RUNNING = {"cumsum": lax.add_p, "cumprod": lax.mul_p, "cummax": lax.max_p, "cummin": lax.min_p}
 
 
-def has_rule(equation) -> bool:
+def has_rule(equation: Operation) -> bool:
     """Whether there is a rule for an operation."""
     name, wanted = equation.primitive.name, equation.params.get("out_dtype")
     if wanted is not None and any(v.aval.dtype != wanted for v in equation.invars):
@@ -71,7 +73,7 @@ def has_rule(equation) -> bool:
     return name in ELEMENTWISE or name in MOVES
 
 
-def apply(graph: Graph, equation, cells: list) -> list:
+def apply(graph: Graph, equation: Operation, cells: list) -> list:
     """The cells of the results of an operation, from the cells of its arguments."""
     name, (out, *_) = equation.primitive.name, equation.outvars
     if name in MOVES:
@@ -80,15 +82,15 @@ def apply(graph: Graph, equation, cells: list) -> list:
     if name in REDUCTIONS:
         return [_reduce(graph, equation, *cells)]
 
-    def function(*x):
+    def function(*x: Operand) -> Operand:
         if name == "convert_element_type":
-            return graph.convert(*x, out.aval.dtype)
+            return graph.convert(x[0], out.aval.dtype)
         return graph.apply(equation.primitive, equation.params, x, out.aval.dtype)
 
     return [each(out.aval.shape, function, *cells)]
 
 
-def fill(shape, parts):
+def fill(shape: Sequence[int], parts: Iterable) -> np.ndarray:
     """An array of cells of this shape, filled from a list. (np.array would convert the numbers in the list.)"""
     cells = np.empty(shape, object)
     for index, part in zip(np.ndindex(*shape), parts, strict=True):
@@ -96,13 +98,13 @@ def fill(shape, parts):
     return cells
 
 
-def each(shape, function, *arrays):
+def each(shape: Sequence[int], function: Callable, *arrays: np.ndarray) -> np.ndarray:
     """The array of cells `function(a, b, …)`, where the arrays of cells a, b, … are broadcast to the shape."""
     flat = [np.broadcast_to(a, shape).reshape(-1) for a in arrays]
     return fill(shape, [function(*x) for x in zip(*flat, strict=True)])
 
 
-def _broadcast(graph, equation, x):
+def _broadcast(graph: Graph, equation: Operation, x: np.ndarray) -> np.ndarray:
     shape, kept = equation.params["shape"], equation.params["broadcast_dimensions"]
     expanded = [1] * len(shape)
     for axis, size in zip(kept, x.shape, strict=True):
@@ -110,22 +112,22 @@ def _broadcast(graph, equation, x):
     return np.broadcast_to(x.reshape(expanded), shape)
 
 
-def _reshape(graph, equation, x):
+def _reshape(graph: Graph, equation: Operation, x: np.ndarray) -> np.ndarray:
     return x.reshape(equation.outvars[0].aval.shape)
 
 
-def _slice(graph, equation, x):
+def _slice(graph: Graph, equation: Operation, x: np.ndarray) -> np.ndarray:
     p = equation.params
     strides = p["strides"] or (1,) * x.ndim
     return x[(*(slice(*s) for s in zip(p["start_indices"], p["limit_indices"], strides, strict=True)), ...)]
 
 
-def _iota(graph, equation):
+def _iota(graph: Graph, equation: Operation) -> np.ndarray:
     shape = equation.params["shape"]
     return fill(shape, np.indices(shape)[equation.params["dimension"]].astype(equation.params["dtype"]).reshape(-1))
 
 
-def _pad(graph, equation, x, value):
+def _pad(graph: Graph, equation: Operation, x: np.ndarray, value: np.ndarray) -> np.ndarray:
     out = each(equation.outvars[0].aval.shape, lambda x: x, value)
     left = [left_by_padding(*axis) for axis in zip(equation.params["padding_config"], x.shape, out.shape, strict=True)]
     take = tuple(slice(begin, begin + count) for begin, count, _, _ in left)
@@ -134,7 +136,7 @@ def _pad(graph, equation, x, value):
     return out
 
 
-def left_by_padding(config, size: int, padded: int) -> tuple[int, int, int, int]:
+def left_by_padding(config: tuple[int, int, int], size: int, padded: int) -> tuple[int, int, int, int]:
     """(the first number that padding along an axis leaves, their count, the place of the first, the step between their
     places). Negative padding takes numbers away, and gaps between them."""
     low, _, gap = config
@@ -144,48 +146,48 @@ def left_by_padding(config, size: int, padded: int) -> tuple[int, int, int, int]
     return begin, max(end - begin, 0), low + begin * step, step
 
 
-def _split(graph, equation, x):
+def _split(graph: Graph, equation: Operation, x: np.ndarray) -> list[np.ndarray]:
     return np.split(x, np.cumsum(equation.params["sizes"])[:-1], equation.params["axis"])
 
 
-def _reduce(graph, equation, x):
+def _reduce(graph: Graph, equation: Operation, x: np.ndarray) -> np.ndarray:
     (out,), axes = equation.outvars, equation.params["axes"]
     columns = np.moveaxis(x, axes, range(len(axes))).reshape(-1, math.prod(out.aval.shape)).T
 
-    def join(a, b):
+    def join(a: Operand, b: Operand) -> Operand:
         return graph.apply(REDUCTIONS[equation.primitive.name], {}, (a, b), out.aval.dtype)
 
     return fill(out.aval.shape, [functools.reduce(join, column) for column in columns])
 
 
-def _running(graph, equation, x):
+def _running(graph: Graph, equation: Operation, x: np.ndarray) -> np.ndarray:
     (out,), axis = equation.outvars, equation.params["axis"]
 
-    def turned(x):
+    def turned(x: np.ndarray) -> np.ndarray:
         return np.flip(x, axis) if equation.params["reverse"] else x
 
-    def join(a, b):
+    def join(a: Operand, b: Operand) -> Operand:
         return graph.apply(RUNNING[equation.primitive.name], {}, (a, b), out.aval.dtype)
 
     rows = itertools.accumulate(_rows(turned(x), axis), lambda a, b: each(a.shape, join, a, b))
     return turned(np.concatenate([*rows], axis))
 
 
-def _rows(x, axis):
+def _rows(x: np.ndarray, axis: int) -> list[np.ndarray]:
     """The parts of length one along an axis, which they keep."""
     return np.split(x, x.shape[axis], axis)
 
 
-def _unstack(graph, equation, x):
+def _unstack(graph: Graph, equation: Operation, x: np.ndarray) -> list[np.ndarray]:
     return [row.squeeze(equation.params["axis"]) for row in _rows(x, equation.params["axis"])]
 
 
-def _dot(graph, equation, a, b):
+def _dot(graph: Graph, equation: Operation, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     (over_a, over_b), (batch_a, batch_b) = equation.params["dimension_numbers"]
     dtype = equation.outvars[0].aval.dtype
 
-    def entry(row, column):
-        total = np.zeros((), dtype)[()]
+    def entry(row: np.ndarray, column: np.ndarray) -> Operand:
+        total: Operand = np.zeros((), dtype)[()]
         for x, y in zip(row, column, strict=True):
             total = graph.add(total, graph.multiply(graph.convert(x, dtype), graph.convert(y, dtype)))
         return total
@@ -195,11 +197,11 @@ def _dot(graph, equation, a, b):
     return fill(equation.outvars[0].aval.shape, entries)
 
 
-def _arranged(x, batch, over):
+def _arranged(x: np.ndarray, batch: Sequence[int], over: Sequence[int]) -> np.ndarray:
     """x as an array [batch, free, contracted]."""
     free = [i for i in range(x.ndim) if i not in batch and i not in over]
 
-    def size(axes):
+    def size(axes: Sequence[int]) -> int:
         return math.prod(x.shape[i] for i in axes)
 
     return x.transpose([*batch, *free, *over]).reshape(size(batch), size(free), size(over))

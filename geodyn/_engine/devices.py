@@ -8,21 +8,25 @@ lie does not change.
 """
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import equinox as eqx
 import jax
+from jax.core import Tracer
 from jax.sharding import AbstractMesh, PartitionSpec, auto_axes, get_abstract_mesh, use_abstract_mesh
 
 from geodyn._engine import internals
+from geodyn._engine.internals import ShapedArray
+from geodyn._foundations.typing import Array, PyTree
 
 
 def placed_anywhere(function: Callable) -> Callable:
     """A function of pytrees that takes arrays on any mesh of devices, with explicit, automatic or manual axes."""
 
     @functools.wraps(function)
-    def call(*args, **kwargs):
+    def call(*args: Any, **kwargs: Any) -> Any:
         types = [jax.typeof(x) for x in jax.tree.leaves((args, kwargs)) if may_be_shared(x)]
         if not types:
             return function(*args, **kwargs)
@@ -35,14 +39,14 @@ def placed_anywhere(function: Callable) -> Callable:
     return call
 
 
-def may_be_shared(x) -> bool:
+def may_be_shared(x: Any) -> bool:
     """Whether several devices may share x: whether it is traced, or lies on several."""
-    if isinstance(x, jax.core.Tracer):
+    if isinstance(x, Tracer):
         return True
     return isinstance(x, jax.Array) and not isinstance(x.sharding, jax.sharding.SingleDeviceSharding)
 
 
-def _with_one_type(function, varying, *args, **kwargs):
+def _with_one_type(function: Callable, varying: frozenset, *args: Any, **kwargs: Any) -> PyTree:
     """The values of the function, whose arrays vary over these axes of the mesh; inside they have no such type."""
     arrays, rest = eqx.partition((args, kwargs), eqx.is_array)
     arrays = jax.tree.map(partial(internals.varying_over, axes=varying), arrays)
@@ -52,31 +56,31 @@ def _with_one_type(function, varying, *args, **kwargs):
     return eqx.combine(jax.tree.map(partial(_retyped, typed=True, like=like), values), rest)
 
 
-def _retyped(x, *, typed: bool, like):
+def _retyped(x: Array, *, typed: bool, like: Array) -> Array:
     """The array x, whose type says that it varies as `like` does (`typed`), or says nothing."""
     return retyped_p.bind(x, like, typed=typed)[0]
 
 
-def _abstract(x, like, *, typed):
+def _abstract(x: ShapedArray, like: ShapedArray, *, typed: bool) -> list[ShapedArray]:
     return [internals.varying_type(x, like) if typed else internals.plain_type(x)]
 
 
-def _batched(args, axes, *, typed):
+def _batched(args: Sequence[Array], axes: Sequence[int | None], *, typed: bool) -> tuple[list, list]:
     (x, like), (axis, _) = args, axes
     return [_retyped(x, typed=typed, like=like)], [axis]
 
 
-def _pushed_forward(primals, tangents, *, typed):
+def _pushed_forward(primals: Sequence[Array], tangents: Sequence, *, typed: bool) -> tuple[list, list]:
     (x, like), (t, _) = primals, tangents
     return [_retyped(x, typed=typed, like=like)], [t if internals.is_zero(t) else _retyped(t, typed=typed, like=like)]
 
 
-def _pulled_back(cts, x, like, *, typed):
+def _pulled_back(cts: Sequence, x: Any, like: Array, *, typed: bool) -> list:
     (ct,) = cts
     return [ct if internals.is_zero(ct) else _retyped(ct, typed=not typed, like=like), None]
 
 
-def _same(x, like, **_):
+def _same(x: Array, like: Array, **_: Any) -> list[Array]:
     return [x]
 
 
@@ -92,13 +96,13 @@ retyped_p = internals.new_operation(
 )
 
 
-def _on_auto_axes(function, mesh: AbstractMesh, args, kwargs):
+def _on_auto_axes(function: Callable, mesh: AbstractMesh, args: tuple, kwargs: dict) -> PyTree:
     """The values of the function on a mesh that JAX shards as it sees fit. The mesh stands in the types of the arrays,
     and need not have been set."""
     arrays, rest = eqx.partition((args, kwargs), eqx.is_array)
     others = []
 
-    def on_arrays(arrays):
+    def on_arrays(arrays: PyTree) -> PyTree:
         args, kwargs = eqx.combine(arrays, rest)
         values, other = eqx.partition(function(*args, **kwargs), eqx.is_array)
         others.append(other)

@@ -275,7 +275,7 @@ def _two_over_pi(words: int) -> list[np.int64]:
     kept = 64 * (words - 1)
     digits = kept + 64  # of π, more than are kept
 
-    def arccotangent(n):
+    def arccotangent(n: int) -> int:
         total, power, k = 0, (1 << digits) // n, 0
         while power:
             total += (-1) ** k * (power // (2 * k + 1))
@@ -796,11 +796,11 @@ def remainder(x: Array, y: Array) -> Array:
     is_number = (abs(x) < np.inf) & (y != 0) & (y == y)
     divisor = lax.select(is_number, second, np.full(second.shape, 1))
 
-    def goes_on(state):
+    def goes_on(state: tuple[Array, Array]) -> Array:
         _, left = state
         return lax.reduce(left > 0, np.False_, lax.bitwise_or, range(left.ndim))
 
-    def divided(state):
+    def divided(state: tuple[Array, Array]) -> tuple[Array, Array]:
         rest, left = state
         digits = lax.clamp(np.int64(0), left, np.int64(10))
         return lax.rem(lax.shift_left(rest, digits), divisor), left - digits
@@ -851,4 +851,6 @@ FORMULAS: dict[str, Callable[..., Array]] = {
 FORMULAS_OF_GRAPHICS = FORMULAS | {"rem": remainder}
 
 # What is long and seldom needed: of the function that chooses it, the one that computes it, of one number.
-SELDOM: dict[str, Callable[[Array], tuple[Array, ...]]] = {reduced_where_far.__name__: _reduced_far}
+SELDOM: dict[str, Callable[[Array], tuple[Array, ...]]] = {
+    reduced_where_far.__name__: _reduced_far  # pyright: ignore[reportAttributeAccessIssue]: `jit` keeps the name
+}

@@ -9,35 +9,38 @@ import contextlib
 import functools
 import logging
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import jax
 import numpy as np
 
 from geodyn._engine.tracing import undisturbed
 from geodyn._foundations.indices import scan_counts as scan_counts
+from geodyn._foundations.typing import PyTree
 
 # Where our compiler makes machine code.
 PLATFORMS = "cpu", "cuda"
 
 try:
     from jax.core import ShapedArray, eval_jaxpr
-    from jax.extend.core import ClosedJaxpr, Jaxpr, Literal, Primitive
+    from jax.extend.core import ClosedJaxpr, Jaxpr, Literal, Primitive, Var
     from jax.interpreters import ad, batching, mlir
 
     MISSING = None
 except (ImportError, AttributeError) as missing:
     nothing = cast(Any, None)
-    ShapedArray = eval_jaxpr = ClosedJaxpr = Jaxpr = Literal = Primitive = ad = batching = mlir = nothing
+    eval_jaxpr = ad = batching = mlir = nothing
+    # These are named in annotations, too.
+    ShapedArray = ClosedJaxpr = Jaxpr = Literal = Primitive = Var = cast(Any, Any)
     MISSING = missing
 
 try:
     from jax.extend.core import jaxpr_as_fun
 except ImportError:
 
-    def jaxpr_as_fun(closed):
+    def jaxpr_as_fun(closed: ClosedJaxpr) -> Callable:
         """The function of a program."""
         return partial(eval_jaxpr, closed.jaxpr, closed.consts)
 
@@ -49,17 +52,34 @@ except ImportError:
     for_devices = custom_partitioning = None
 
 
-def double_precision():
+class Operation(Protocol):
+    """What a rule reads of an operation of a program: the primitive, its parameters, and the variables (or numbers)
+    that it takes and gives. An equation of a jaxpr has it."""
+
+    @property
+    def primitive(self) -> Primitive: ...
+
+    @property
+    def params(self) -> dict: ...
+
+    @property
+    def invars(self) -> Sequence: ...
+
+    @property
+    def outvars(self) -> Sequence: ...
+
+
+def double_precision() -> contextlib.AbstractContextManager:
     """Within it JAX computes in double precision, whatever the user has set."""
     try:
         return jax.enable_x64(True)
     except AttributeError:  # Before JAX 0.8.
-        from jax.experimental import enable_x64
+        from jax.experimental import enable_x64  # pyright: ignore[reportAttributeAccessIssue]: of an older JAX
 
         return enable_x64()
 
 
-def passes(trial) -> bool:
+def passes(trial: Callable[[], bool]) -> bool:
     """Whether `trial`, a test of what this file offers, runs and returns True. It may be called while JAX traces."""
     try:
         with jax.ensure_compile_time_eval():
@@ -74,7 +94,16 @@ def passes(trial) -> bool:
     return False
 
 
-def new_operation(name: str, *, run, abstract, batched, pushed_forward, pulled_back, lowered) -> Any:
+def new_operation(
+    name: str,
+    *,
+    run: Callable,
+    abstract: Callable,
+    batched: Callable,
+    pushed_forward: Callable,
+    pulled_back: Callable,
+    lowered: Callable,
+) -> Any:
     """A new JAX primitive with several results, and with these rules; None if this JAX lacks what it needs. `lowered`
     is told for which of PLATFORMS (None for any other), and whether one device runs the program by itself (`alone`)."""
     if MISSING is not None:
@@ -87,9 +116,9 @@ def new_operation(name: str, *, run, abstract, batched, pushed_forward, pulled_b
     ad.primitive_jvps[operation] = undisturbed()(pushed_forward)
     ad.primitive_transposes[operation] = undisturbed()(pulled_back)
 
-    def lowering(platform):
+    def lowering(platform: str | None) -> Callable:
         @undisturbed()
-        def lower(context, *args, **params):
+        def lower(context: Any, *args: Any, **params: Any) -> Any:
             function = partial(lowered, platform=platform, alone=_is_for_one_device(context))
             return mlir.lower_fun(function)(context, *args, **params)
 
@@ -103,21 +132,21 @@ def new_operation(name: str, *, run, abstract, batched, pushed_forward, pulled_b
     return operation
 
 
-def _on_mesh_of(args, values):
+def _on_mesh_of(args: Sequence[ShapedArray], values: list[ShapedArray]) -> list[ShapedArray]:
     """The types `values` of the results of an operation, on the mesh that the types of its arguments name: where only
     the arguments were on it, JAX would move cotangents away from it, and cannot do so in a batch."""
     mesh = next((x.sharding.mesh for x in args if getattr(x, "sharding", None) and not x.sharding.mesh.empty), None)
     if mesh is None:
         return values
 
-    def placed(x):
+    def placed(x: ShapedArray) -> ShapedArray:
         spec = jax.sharding.PartitionSpec(*[None] * len(x.shape))
         return x.update(sharding=jax.sharding.NamedSharding(mesh, spec))
 
     return [placed(x) if x.sharding.mesh.empty else x for x in values]
 
 
-def _is_for_one_device(context) -> bool:
+def _is_for_one_device(context: Any) -> bool:
     """Whether what is lowered runs on each device by itself, and not as a program that several devices share."""
     axes = context.module_context.axis_context
     try:
@@ -126,7 +155,7 @@ def _is_for_one_device(context) -> bool:
         return set(getattr(axes, "manual_axes", ())) == set(getattr(getattr(axes, "mesh", None), "axis_names", ()))
 
 
-def varying(x) -> frozenset:
+def varying(x: ShapedArray) -> frozenset:
     """The axes of a mesh along which an array of this type varies, inside of `jax.shard_map`."""
     try:
         return x.mat.varying  # Since JAX 0.12.
@@ -134,7 +163,7 @@ def varying(x) -> frozenset:
         return x.vma
 
 
-def varying_over(x, axes: frozenset):
+def varying_over(x: jax.Array, axes: frozenset) -> jax.Array:
     """The array x, typed as varying along these axes of a mesh too."""
     missing = tuple(axes - varying(jax.typeof(x)))
     if not missing:
@@ -145,23 +174,23 @@ def varying_over(x, axes: frozenset):
         return jax.lax.pvary(x, missing)
 
 
-def plain_type(x):
+def plain_type(x: ShapedArray) -> ShapedArray:
     """The type of an array like x that does not say along which axes of a mesh it varies."""
     return ShapedArray(x.shape, x.dtype, weak_type=x.weak_type, sharding=x.sharding)
 
 
-def varying_type(x, like):
+def varying_type(x: ShapedArray, like: ShapedArray) -> ShapedArray:
     """The type of an array like x that varies along the same axes of a mesh as `like`."""
     sharding = jax.sharding.NamedSharding(like.sharding.mesh, jax.sharding.PartitionSpec(*[None] * len(x.shape)))
     return like.update(shape=x.shape, dtype=x.dtype, weak_type=x.weak_type, sharding=sharding)
 
 
-def is_zero(tangent) -> bool:
+def is_zero(tangent: Any) -> bool:
     """Whether a tangent or cotangent in a rule of a primitive is known to be zero."""
     return type(tangent) is ad.Zero
 
 
-def is_unknown(argument) -> bool:
+def is_unknown(argument: Any) -> bool:
     """Whether an argument of a transposition rule is one with respect to which the operation is linear."""
     return ad.is_undefined_primal(argument)
 
@@ -237,7 +266,7 @@ def length(jaxpr: Jaxpr) -> int:
     return known
 
 
-def needed(jaxpr) -> list:
+def needed(jaxpr: Jaxpr) -> list:
     """The operations on which the results depend, in order."""
     live = {v for v in jaxpr.outvars if not isinstance(v, Literal)}
     kept = []
@@ -251,15 +280,16 @@ def needed(jaxpr) -> list:
 INLINED = {"jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "remat2", "checkpoint"}
 
 
-def inner_program(equation):
+def inner_program(equation: Operation) -> ClosedJaxpr | None:
     """The program that an operation calls, if the operation is only a call; else None."""
     if equation.primitive.name not in INLINED:
         return None
-    called = equation.params.get("jaxpr", equation.params.get("call_jaxpr"))
+    params = equation.params
+    called = params["jaxpr"] if "jaxpr" in params else params["call_jaxpr"]
     return called if isinstance(called, ClosedJaxpr) else ClosedJaxpr(called, ())
 
 
-def solver_of(equation, args):
+def solver_of(equation: Operation, args: Sequence) -> tuple[ClosedJaxpr, list]:
     """(the program that solves a `custom_linear_solve`, its arguments); the others of its programs are for
     derivatives."""
     lengths, solve = equation.params["const_lengths"], equation.params["jaxprs"].solve
@@ -273,7 +303,7 @@ def is_high(jaxpr: Jaxpr) -> bool:
     return any(e.primitive.name == "call_hi_primitive" for program in each_program(jaxpr) for e in program.eqns)
 
 
-def is_constant(function, x) -> bool:
+def is_constant(function: Callable, x: PyTree) -> bool:
     """Whether the value of the function is known not to depend on x: no operation in its program leads from x to it."""
     try:
         program = jax.make_jaxpr(function)(x).jaxpr
@@ -282,11 +312,11 @@ def is_constant(function, x) -> bool:
         return False
 
 
-def _reached(jaxpr, given: list[bool]) -> list[bool]:
+def _reached(jaxpr: Jaxpr, given: list[bool]) -> list[bool]:
     """Which results of a program may depend on those arguments that are `given`."""
     reached = {v for v, is_given in zip(jaxpr.invars, given, strict=True) if is_given}
 
-    def is_reached(v):
+    def is_reached(v: Var | Literal) -> bool:
         return not isinstance(v, Literal) and v in reached
 
     for equation in jaxpr.eqns:

@@ -5,19 +5,22 @@ import functools
 import inspect
 import os
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jax.sharding import get_abstract_mesh, use_abstract_mesh
+from jax.tree_util import PyTreeDef
 
 from geodyn._engine import internals
 from geodyn._engine.devices import may_be_shared, placed_anywhere
 from geodyn._engine.tracing import undisturbed
+from geodyn._foundations.typing import PyTree
 
 _Tree = TypeVar("_Tree")
 # The fewest members in a part of a batch: a machine may report more cores than it provides, and parts should stay long
@@ -31,7 +34,7 @@ TRACED = jax.Array, np.ndarray, float, complex
 
 
 @functools.cache  # Else `jit(function)(…)` would compile again in every call.
-def jit(function, level: int | None = None):
+def jit(function: Callable, level: int | None = None) -> Callable:
     """`jax.jit` for pytrees of arrays, numbers and functions. Numbers are traced, so that a new value does not
     recompile. Functions, shapes and integers, numpy's included, are static; for the last KEPT of them the programs are
     kept. With a `level` of LLVM's optimisation it is compiled in less time, to run longer.
@@ -43,10 +46,10 @@ def jit(function, level: int | None = None):
 
     # JAX keeps what it compiled for a static argument for ever, and with it a function that nobody has any more.
     @functools.lru_cache(KEPT)
-    def compiled(static):
+    def compiled(static: tuple) -> Callable:
         form, others = static
 
-        def run(arrays):
+        def run(arrays: list) -> tuple:
             rest = iter(arrays)
             args, kwargs = jax.tree.unflatten(form, [next(rest) if x is _ARRAY else x for x in others])
             values, constants = eqx.partition(function(*args, **kwargs), eqx.is_array)
@@ -55,7 +58,7 @@ def jit(function, level: int | None = None):
         run.__name__ = run.__qualname__ = getattr(function, "__name__", "function")
         return jax.jit(run, compiler_options=options)
 
-    def run(leaves, form):
+    def run(leaves: list, form: PyTreeDef) -> PyTree:
         leaves = [x if isinstance(x, TRACED) else _traced(x) for x in leaves]
         arrays = [x for x in leaves if isinstance(x, TRACED)]
         static = form, tuple([_ARRAY if isinstance(x, TRACED) else x for x in leaves])
@@ -68,7 +71,7 @@ def jit(function, level: int | None = None):
     run_anywhere = placed_anywhere(lambda *args, **kwargs: run(*jax.tree.flatten((args, kwargs))))
 
     @functools.wraps(function)
-    def call(*args, **kwargs):
+    def call(*args: Any, **kwargs: Any) -> PyTree:
         # To flatten a body takes as long as a small program runs, so that it is done once where that is possible.
         leaves, form = jax.tree.flatten((args, kwargs))
         return run_anywhere(*args, **kwargs) if any(map(may_be_shared, leaves)) else run(leaves, form)
@@ -77,7 +80,7 @@ def jit(function, level: int | None = None):
 
 
 @contextlib.contextmanager
-def short_errors():
+def short_errors() -> Iterator[None]:
     """An error that comes from a user's `eqx.error_if` is raised as the short one of equinox with the user's message.
     On a GPU it comes where results are read."""
     try:
@@ -87,7 +90,7 @@ def short_errors():
 
 
 @eqx.filter_jit
-def _report(failure):
+def _report(failure: Exception) -> NoReturn:
     """Raises the failure again, so that the jit of equinox replaces it."""
     raise failure
 
@@ -100,17 +103,17 @@ _ARRAY = object()
 class _Constants:
     """The results of a compiled function that are no arrays."""
 
-    def __init__(self, value):
+    def __init__(self, value: PyTree):
         self.value = value
 
 
-def for_few_runs(function, level: int = 1):
+def for_few_runs(function: Callable, level: int = 1) -> Callable:
     """`jit` for programs that run a few times: compiled in 0.6 of the time where no other program contains them; long
     loops of scalars would be slower with less optimisation."""
 
     @functools.wraps(function)
-    def call(*args, **kwargs):
-        if not any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves((args, kwargs))):
+    def call(*args: Any, **kwargs: Any) -> PyTree:
+        if not any(isinstance(x, Tracer) for x in jax.tree.leaves((args, kwargs))):
             try:
                 return jit(function, level)(*args, **kwargs)
             except ValueError as error:  # JAX is tracing, and only whole programs have options.
@@ -125,13 +128,13 @@ def for_few_runs(function, level: int = 1):
 for_one_run = functools.partial(for_few_runs, level=0)
 
 
-def jit_over_cores(function):
+def jit_over_cores(function: Callable) -> Callable:
     """`jit` of a function whose last argument is a batch of independent members. On a CPU equal parts of the batch run
     in parallel threads, since XLA runs the loops of a program on one core."""
     compiled = eqx.filter_jit(lambda part, batch, *args: function(*args, batch[part]))
 
     @functools.wraps(function)
-    def call(*args):
+    def call(*args: Any) -> PyTree:
         *args, batch = traced_numbers(args)
         count = max(1, min(_cores(), len(batch) // _FEWEST_MEMBERS))
         size = -(-len(batch) // count)
@@ -159,22 +162,22 @@ def traced_numbers(tree: _Tree) -> _Tree:
     return jax.tree.map(_traced, tree) if any(isinstance(x, NUMBERS) for x in jax.tree.leaves(tree)) else tree
 
 
-def _traced(x):
+def _traced(x: Any) -> Any:
     if isinstance(x, np.integer):
         return int(x)
     return jnp.asarray(x) if isinstance(x, NUMBERS) else x
 
 
-def static_count(name: str, count) -> int:
+def static_count(name: str, count: Any) -> int:
     """`count` as a Python int, since one of numpy would be traced. Raises ValueError unless it is a positive whole
     number."""
     if isinstance(count, bool) or not isinstance(count, int | np.integer) or count <= 0:
-        given = "a float, or a number that is traced" if isinstance(count, jax.core.Tracer) else repr(count)
+        given = "a float, or a number that is traced" if isinstance(count, Tracer) else repr(count)
         raise ValueError(f"{name} must be a positive whole number, got {given}")
     return int(count)
 
 
-def as_pytree(function):
+def as_pytree(function: Callable) -> Callable:
     """The function as a pytree, which passes through any JAX transformation. A plain function is static, and the traced
     arrays that it closes over are leaves."""
     tree = jax.tree_util.Partial(function) if jax.tree_util.all_leaves([function]) else function
@@ -192,11 +195,11 @@ class Closure(eqx.Module):
     made_with: tuple = eqx.field(static=True)
     programs: "_Same" = eqx.field(static=True)
 
-    def __init__(self, function, values):
+    def __init__(self, function: Callable, values: list):
         self.function, self.values = function, values
         self.made_with, self.programs = tuple(map(_Same, values)), _Same({})
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Any, **kwargs: Any) -> PyTree:
         arrays, static = eqx.partition((args, kwargs), eqx.is_array_like)
         leaves, form = jax.tree.flatten(arrays)
         key = (form, jax.tree.structure(static), *map(jax.typeof, leaves), *jax.tree.leaves(static))
@@ -207,11 +210,11 @@ class Closure(eqx.Module):
         values = internals.jaxpr_as_fun(program.replace(consts=[replaced.get(id(x), x) for x in consts]))(*leaves)
         return eqx.combine(jax.tree.unflatten(like, values), rest)
 
-    def _program(self, arrays, static):
+    def _program(self, arrays: PyTree, static: PyTree) -> tuple:
         """(the program, its constants, the tree structure of its values, the values that are not arrays)."""
         out = []
 
-        def function(arrays):
+        def function(arrays: PyTree) -> PyTree:
             args, kwargs = eqx.combine(arrays, static)
             dynamic, rest = eqx.partition(self.function(*args, **kwargs), eqx.is_array_like)
             out.append(rest)
@@ -230,17 +233,17 @@ class Closure(eqx.Module):
 class _Same:
     """A value that is compared by identity, so that it can stand in the static part of a pytree."""
 
-    def __init__(self, value):
+    def __init__(self, value: Any):
         self.value = value
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         return isinstance(other, _Same) and self.value is other.value
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return id(self.value)
 
 
-def closed_over(tree, *functions) -> list:
+def closed_over(tree: PyTree, *functions: Callable) -> list:
     """The traced arrays that these functions, and the functions in the tree, use without being given them: those in
     their closures and defaults, in the objects whose methods they are, and in classes that are defined inside of
     functions. The leaves of the tree are not among them."""
@@ -248,7 +251,7 @@ def closed_over(tree, *functions) -> list:
     stack = [*functions, tree, *jax.tree.leaves(tree)]
     while stack:
         x = stack.pop()
-        if isinstance(x, jax.core.Tracer):
+        if isinstance(x, Tracer):
             found += [x] if id(x) not in seen else []
         elif id(x) not in seen or callable(x):
             stack += [y for y in _parts_of(x) if id(y) not in seen]
@@ -256,7 +259,7 @@ def closed_over(tree, *functions) -> list:
     return found
 
 
-def _parts_of(x) -> list:
+def _parts_of(x: Any) -> list:
     """The parts of an object in which a traced array may be found."""
     if isinstance(x, Closure):
         return []
@@ -281,7 +284,7 @@ def _parts_of(x) -> list:
     return [type(x), *getattr(x, "__dict__", {}).values()] if is_anyones else []
 
 
-def _is_filled(cell) -> bool:
+def _is_filled(cell: types.CellType) -> bool:
     try:
         return cell.cell_contents is not cell
     except ValueError:
@@ -294,22 +297,22 @@ class Carried:
     and not leaves of the result, so that `vmap` does not copy them for each member of a batch. Its traced arrays are
     leaves."""
 
-    def __init__(self, tree):
+    def __init__(self, tree: PyTree):
         leaves, self.form = jax.tree.flatten(tree)
-        self.known = _Equal([None if isinstance(x, jax.core.Tracer) else x for x in leaves])
-        self.traced = [x for x in leaves if isinstance(x, jax.core.Tracer)]
+        self.known = _Equal([None if isinstance(x, Tracer) else x for x in leaves])
+        self.traced = [x for x in leaves if isinstance(x, Tracer)]
 
     @property
-    def tree(self):
+    def tree(self) -> PyTree:
         """The tree itself."""
         traced = iter(self.traced)
         return jax.tree.unflatten(self.form, [next(traced) if x is None else x for x in self.known.values])
 
-    def tree_flatten(self):
+    def tree_flatten(self) -> tuple[list, tuple]:
         """(the traced leaves, the static rest), as JAX requires."""
         return self.traced, (self.form, self.known)
 
-    def tree_flatten_with_keys(self):
+    def tree_flatten_with_keys(self) -> tuple[list, tuple]:
         """`tree_flatten`, each leaf with its path in the tree."""
         known = jax.tree.unflatten(self.form, [_ARRAY if x is None else x for x in self.known.values])
         paths = [path for path, x in jax.tree_util.tree_leaves_with_path(known) if x is _ARRAY]
@@ -318,34 +321,35 @@ class Carried:
         return list(zip(keys, self.traced, strict=True)), (self.form, self.known)
 
     @classmethod
-    def tree_unflatten(cls, rest, traced):
+    def tree_unflatten(cls, rest: tuple, traced: Iterable) -> "Carried":
         """The inverse of `tree_flatten`."""
         self = object.__new__(cls)
         self.form, self.known, self.traced = *rest, list(traced)
         return self
 
-    def __reduce__(self):  # JAX does not pickle the structure of a tree.
+    def __reduce__(self) -> tuple:  # JAX does not pickle the structure of a tree.
         return Carried, (self.tree,)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return eqx.tree_pformat(self.tree)
 
 
 class _Equal:
     """Values that are compared by content: arrays by their numbers, other things by `==`."""
 
-    def __init__(self, values):
+    def __init__(self, values: list):
         self.values = values
 
-    def __eq__(self, other):
-        alike = isinstance(other, _Equal) and len(self.values) == len(other.values)
-        return alike and all(map(_same, self.values, other.values))
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Equal) or len(self.values) != len(other.values):
+            return False
+        return all(map(_same, self.values, other.values))
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash(tuple((x.shape, x.dtype) if eqx.is_array(x) else type(x) for x in self.values))
 
 
-def _same(x, y) -> bool:
+def _same(x: Any, y: Any) -> bool:
     if x is y or not (eqx.is_array(x) and eqx.is_array(y)):
         return x is y or bool(type(x) is type(y) and x == y)
     return x.dtype == y.dtype and np.array_equal(x, y)
@@ -355,16 +359,16 @@ class custom_jvp:
     """`eqx.filter_custom_jvp` that refuses hidden traced arrays. Its rule covers the leaves of the arguments only. The
     derivative with respect to a traced array that only a method of a class refers to would silently be zero."""
 
-    def __init__(self, function):
+    def __init__(self, function: Callable):
         self.function = eqx.filter_custom_jvp(function)
         functools.update_wrapper(self, function)
 
-    def def_jvp(self, rule):
+    def def_jvp(self, rule: Callable) -> Callable:
         """Sets the rule (primals, tangents, **static) -> (values, tangents of the values)."""
         self.function.def_jvp(rule)
         return rule
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Any, **kwargs: Any) -> PyTree:
         if hidden := closed_over(args):
             raise ValueError(
                 f"a class that is defined inside of a function uses a traced array of shape {hidden[0].shape} from "
@@ -381,19 +385,19 @@ def change_of(function: Callable[..., _Tree], primals: tuple, tangents: tuple) -
     return values, eqx.combine(changes, zeros)
 
 
-def with_time(function, count: int):
+def with_time(function: Callable, count: int) -> Callable:
     """`function` of `count` arguments, and of the time if it has a parameter `t`, as a function of (t, *arguments)."""
     if "t" in _parameters(function):
         return lambda t, *args: function(*args[:count], t=t)
     return lambda t, *args: function(*args[:count])
 
 
-def _parameters(function):
+def _parameters(function: Callable) -> Mapping[str, inspect.Parameter]:
     try:
         return inspect.signature(_innermost(function)).parameters
     except (TypeError, ValueError):
         return {}
 
 
-def _innermost(function):
+def _innermost(function: Callable) -> Callable:
     return _innermost(function.function) if isinstance(function, Closure) else function

@@ -9,47 +9,50 @@ were alone; elsewhere it is `jax.vmap` of the program as it was written. The par
 import contextlib
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import NamedSharding, PartitionSpec, get_abstract_mesh, use_abstract_mesh
+from jax.core import Tracer
+from jax.sharding import Mesh, NamedSharding, PartitionSpec, get_abstract_mesh, use_abstract_mesh
 
 from geodyn._engine import internals, plain
-from geodyn._engine.batches import NATIVE, Transposed, evaluated, over_last, summed_over, traced
-from geodyn._engine.internals import ClosedJaxpr
+from geodyn._engine.batches import NATIVE, Program, Summed, Transposed, evaluated, over_last, summed_over, traced
+from geodyn._engine.internals import ClosedJaxpr, ShapedArray
 from geodyn._engine.program import members
+from geodyn._foundations.typing import Array, PyTree
 
 
-def native(function: Callable, *args):
+def native(function: Callable, *args: PyTree) -> PyTree:
     """`function(*args)` on arrays, by machine code of our own where that can be."""
     return _call(function, args, args)
 
 
-def native_of(function: Callable, *args):
+def native_of(function: Callable, *args: PyTree) -> PyTree:
     """`native` for arguments that are not only arrays."""
     dynamic, static = eqx.partition(args, eqx.is_array)
     return native(lambda dynamic: function(*eqx.combine(dynamic, static)), dynamic)
 
 
-def native_linear(function: Callable, known, t):
+def native_linear(function: Callable, known: PyTree, t: PyTree) -> PyTree:
     """`function(known, t)`, linear in the arrays t, as `native`, also when it is differentiated in either mode."""
     return _call(function, (known, t), (known,))
 
 
-def _call(function, args, nonlinear):
+def _call(function: Callable, args: tuple, nonlinear: tuple) -> PyTree:
     return _bound(function, args, nonlinear) if is_usable() else function(*args)
 
 
-def _bound(function, args, nonlinear):
+def _bound(function: Callable, args: tuple, nonlinear: tuple) -> PyTree:
     leaves, structure = jax.tree.flatten(args)
     leaves = [np.asarray(x, jnp.result_type(x)) if isinstance(x, bool | int | float | complex) else x for x in leaves]
     forms = []
 
-    def flat(*x):
+    def flat(*x: Array) -> list:
         values, form = jax.tree.flatten(function(*structure.unflatten(x)))
         forms.append(form)
         return values
@@ -64,7 +67,7 @@ def _bound(function, args, nonlinear):
     return forms[0].unflatten(values)
 
 
-def native_rows(function: Callable, *arrays):
+def native_rows(function: Callable, *arrays: Array) -> PyTree:
     """`jax.vmap(function)(*arrays)`: the rows are members of a batch, which `native` computes several at a time."""
     return jax.vmap(lambda *row: native(function, *row))(*arrays)
 
@@ -73,23 +76,23 @@ def by_xla(function: Callable) -> Callable:
     """The function of arrays, as one that XLA computes faster, such as one with products and factors of matrices of a
     hundred rows: programs that contain it are computed as JAX computes them."""
 
-    def run(*args):
+    def run(*args: Array) -> PyTree:
         return function(*args)
 
     run.__name__ = members.BY_XLA
     return jax.jit(run)
 
 
-def for_each(function: Callable, *args):
+def for_each(function: Callable, *args: Array) -> PyTree:
     """The function of every row of some arrays: a loop that our compiler takes as it likes; without it `jax.vmap`."""
     if members.llvm is None or not is_usable():
         return jax.vmap(function)(*args)
     return jax.lax.map(lambda row: function(*row), args)
 
 
-def closure_converted(closed):
+def closure_converted(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list]:
     """(program, constants): the program with its traced constants as further first arguments, and these constants."""
-    jaxpr, traced = closed.jaxpr, [isinstance(x, jax.core.Tracer) for x in closed.consts]
+    jaxpr, traced = closed.jaxpr, [isinstance(x, Tracer) for x in closed.consts]
     given = [v for v, moved in zip(jaxpr.constvars, traced, strict=True) if moved]
     kept = [v for v, moved in zip(jaxpr.constvars, traced, strict=True) if not moved]
     consts = [x for x, moved in zip(closed.consts, traced, strict=True) if not moved]
@@ -98,25 +101,27 @@ def closure_converted(closed):
     return ClosedJaxpr(program, consts), [x for x, moved in zip(closed.consts, traced, strict=True) if moved]
 
 
-def _sizes(batch, summed) -> tuple[int, ...]:
+def _sizes(batch: tuple[int, ...], summed: tuple[bool, ...]) -> tuple[int, ...]:
     """The axes of the members of a result that is summed over some of them."""
     return tuple(1 if is_sum else size for size, is_sum in zip(batch, summed, strict=True))
 
 
-def _abstract(*args, program, batch, summed, **_):
+def _abstract(*args: ShapedArray, program: Program, batch: tuple[int, ...], summed: Summed, **_: Any) -> list:
     return [
         internals.ShapedArray((*x.shape, *_sizes(batch, sums)), x.dtype)
         for x, sums in zip(program.out_avals, summed, strict=True)
     ]
 
 
-def _run(*args, **params):
+def _run(*args: Array, **params: Any) -> list[Array]:
     """The results outside of any program, as under `jax.disable_jit`, where the program is traced all the same."""
     with jax.disable_jit(False):
         return jax.jit(partial(program_p.bind, **params))(*args)
 
 
-def _batched(args, axes, *, batch, summed, **params):
+def _batched(
+    args: Sequence[Array], axes: Sequence[int | None], *, batch: tuple[int, ...], summed: Summed, **params: Any
+) -> tuple[list, list[int]]:
     (size,) = {x.shape[axis] for x, axis in zip(args, axes, strict=True) if axis is not None}
     pairs = zip(args, axes, strict=True)
     args = [x[..., None] if axis is None else jnp.moveaxis(x, axis, -1) for x, axis in pairs]
@@ -125,7 +130,15 @@ def _batched(args, axes, *, batch, summed, **params):
     return values, [x.ndim - 1 for x in values]
 
 
-def _pushed_forward(primals, tangents, *, program, nonlinear, batch, summed):
+def _pushed_forward(
+    primals: Sequence,
+    tangents: Sequence,
+    *,
+    program: Program,
+    nonlinear: int,
+    batch: tuple[int, ...],
+    summed: Summed,
+) -> tuple[list, list]:
     bind = partial(program_p.bind, program=program, nonlinear=nonlinear, batch=batch, summed=summed)
     values, known = bind(*primals), primals[:nonlinear]
     rates = []
@@ -139,14 +152,21 @@ def _pushed_forward(primals, tangents, *, program, nonlinear, batch, summed):
     return values, rates[0] if len(rates) == 1 else [jax.lax.add(x, y) for x, y in zip(*rates, strict=True)]
 
 
-def _rates(primals, changes, program, moving: tuple[int, ...], batch, summed) -> list:
+def _rates(
+    primals: Sequence,
+    changes: Sequence,
+    program: Program,
+    moving: tuple[int, ...],
+    batch: tuple[int, ...],
+    summed: Summed,
+) -> list:
     """The changes of the results with those arguments of a program that are `moving`, by a program that is linear in
     their changes. Whole numbers have none."""
 
-    def rate(*args):
+    def rate(*args: Array) -> list:
         primals, changes = args[: len(program.in_avals)], args[len(program.in_avals) :]
 
-        def at(*moved):
+        def at(*moved: Array) -> list:
             full = dict(enumerate(primals)) | dict(zip(moving, moved, strict=True))
             found = evaluated(program, *full.values(), batch=())
             return [found[k] for k in changing]
@@ -162,11 +182,13 @@ def _rates(primals, changes, program, moving: tuple[int, ...], batch, summed) ->
     return [found[k] if k in found else np.zeros(shape, jax.dtypes.float0) for k, shape in enumerate(shapes)]
 
 
-def _zeros(like):
+def _zeros(like: Any) -> np.ndarray:
     return np.broadcast_to(np.zeros((), like.dtype), like.shape)
 
 
-def _pulled_back(cts, *args, program, nonlinear, batch, summed):
+def _pulled_back(
+    cts: Sequence, *args: Any, program: Program, nonlinear: int, batch: tuple[int, ...], summed: Summed
+) -> list:
     known = args[:nonlinear]
     unknown = list(map(internals.is_unknown, args[nonlinear:]))
     t = [x.aval if u else jax.typeof(x) for x, u in zip(args[nonlinear:], unknown, strict=True)]
@@ -179,7 +201,7 @@ def _pulled_back(cts, *args, program, nonlinear, batch, summed):
     return [None] * nonlinear + [x if u else None for x, u in zip(pulled, unknown, strict=True)]
 
 
-def _lowered(*args, platform, batch, alone, **params):
+def _lowered(*args: Array, platform: str | None, batch: tuple[int, ...], alone: bool, **params: Any) -> list[Array]:
     """The results on devices of this platform; None stands for any other."""
     if batch and math.prod(batch) == 1:  # A batch of one is one.
         return _of_one(*args, platform=platform, batch=batch, alone=alone, **params)
@@ -188,30 +210,39 @@ def _lowered(*args, platform, batch, alone, **params):
     return _on_devices(*args, platform=platform, batch=batch, **params)
 
 
-def _of_one(*args, batch, summed, **params):
+def _of_one(*args: Array, batch: tuple[int, ...], summed: Summed, **params: Any) -> list[Array]:
     one = [x.reshape(x.shape[: x.ndim - len(batch)]) for x in args]
     values = _lowered(*one, batch=(), summed=((),) * len(summed), **params)
     return [x.reshape(*x.shape, *(1 for _ in batch)) for x in values]
 
 
-def _on_one_device(*args, platform, program, batch, summed, **_):
+def _on_one_device(
+    *args: Array,
+    platform: str | None,
+    program: Program,
+    batch: tuple[int, ...],
+    summed: Summed,
+    **_: Any,
+) -> list[Array]:
     values = _natively(platform, program, args, batch, summed) if platform else None
     return _by_xla(program, *args, batch=batch, summed=summed) if values is None else values
 
 
-def _by_xla(program, *args, batch, summed) -> list:
+def _by_xla(program: Program, *args: Array, batch: tuple[int, ...], summed: Summed) -> list:
     """The results by `jax.vmap` of the plain program."""
     closed = program.closed() if isinstance(program, Transposed) else program
     one = partial(plain.evaluated, closed.jaxpr, closed.consts)
     return summed_over(over_last(one, batch)(*args), batch, summed) if batch else one(*args)
 
 
-def _is_by_itself(alone: bool, batch) -> bool:
+def _is_by_itself(alone: bool, batch: tuple[int, ...]) -> bool:
     """Whether one device computes all members."""
     return alone or not batch or internals.for_devices is None
 
 
-def _natively(platform: str, program, args, batch, summed) -> list | None:
+def _natively(
+    platform: str, program: Program, args: Sequence[Array], batch: tuple[int, ...], summed: Summed
+) -> list | None:
     """The results by machine code of our own; None where that cannot be."""
     closed = program.closed() if isinstance(program, Transposed) else program
     full = []
@@ -222,11 +253,18 @@ def _natively(platform: str, program, args, batch, summed) -> list | None:
     return None if values is None else summed_over(values, batch, summed)
 
 
-def _on_devices(*args, platform, program, batch, summed, **_):
+def _on_devices(
+    *args: Array,
+    platform: str | None,
+    program: Program,
+    batch: tuple[int, ...],
+    summed: Summed,
+    **_: Any,
+) -> list[Array]:
     """The results, by each device for its own members of a batch. If all devices ran one loop, each iteration would
     have to wait until all of them have said whether they go on."""
 
-    def partition(mesh, given, wanted):
+    def partition(mesh: Mesh, given: Any, wanted: Any) -> tuple:
         given, wanted = jax.tree.map(lambda x: x.sharding, (given, wanted))
         places = [_axes_of_mesh(k - len(batch), batch[k], args, given[1]) for k in range(len(batch))]
         shares = [math.prod(mesh.shape[name] for name in names) for names in places]
@@ -235,7 +273,7 @@ def _on_devices(*args, platform, program, batch, summed, **_):
             places, shares = [() for _ in batch], [1 for _ in batch]
         sizes = tuple(size // share for size, share in zip(batch, shares, strict=True))
 
-        def on_one_device(_, parts):
+        def on_one_device(_: Any, parts: Sequence[Array]) -> list[Array]:
             on_mesh = contextlib.nullcontext() if get_abstract_mesh().empty else use_abstract_mesh(mesh.abstract_mesh)
             with on_mesh:
                 values = _on_one_device(*parts, platform=platform, program=program, batch=sizes, summed=summed)
@@ -257,7 +295,7 @@ def _on_devices(*args, platform, program, batch, summed, **_):
     return shared(whole.consts, args)
 
 
-def _named(shape, batch, own: str):
+def _named(shape: tuple[int, ...], batch: tuple[int, ...], own: str) -> list[str]:
     """A name for each axis of an array: b0, b1, … for those of the batch."""
     first = len(shape) - len(batch)
     return [
@@ -265,7 +303,7 @@ def _named(shape, batch, own: str):
     ]
 
 
-def _axes_of_mesh(place: int, size: int, args, shardings) -> tuple[str, ...]:
+def _axes_of_mesh(place: int, size: int, args: Sequence[Array], shardings: Sequence[NamedSharding]) -> tuple[str, ...]:
     """The axes of the mesh over which this axis of the batch is spread."""
     for x, sharding in zip(args, shardings, strict=True):
         if x.shape[place] == size and len(sharding.spec) == x.ndim and sharding.spec[place]:
@@ -274,7 +312,7 @@ def _axes_of_mesh(place: int, size: int, args, shardings) -> tuple[str, ...]:
     return ()
 
 
-def _over_devices(x, sums, places):
+def _over_devices(x: Array, sums: tuple[bool, ...], places: Sequence[tuple[str, ...]]) -> Array:
     """A result that is a sum over the members of one device, summed over the devices."""
     names = tuple(name for is_sum, names in zip(sums, places, strict=True) if is_sum for name in names)
     return jax.lax.psum(x, names) if names else x
@@ -310,10 +348,10 @@ def engine(platform: str) -> str:
 def _trial() -> bool:
     """Whether a batch of transposes has the right shapes. Nothing is compiled."""
 
-    def twice(known, t):
+    def twice(known: Array, t: Array) -> list[Array]:
         return [known * t]
 
-    def of(x):
+    def of(x: Array) -> Array:
         return _bound(twice, (x, x), (x,))[0]
 
     x = np.zeros((2, 3))

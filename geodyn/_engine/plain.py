@@ -5,23 +5,36 @@ A step computes its stages, and a matrix its columns, by a loop, which our compi
 """
 
 import math
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import jax
 
-from geodyn._engine.internals import Literal, eval_jaxpr, inner_program, programs_in, scan_counts, solver_of
+from geodyn._engine.internals import (
+    ClosedJaxpr,
+    Jaxpr,
+    Literal,
+    Operation,
+    Var,
+    eval_jaxpr,
+    inner_program,
+    programs_in,
+    scan_counts,
+    solver_of,
+)
+from geodyn._foundations.typing import Array
 
 # Loops of at most so many turns, which give at most so many numbers, are batches.
 MOST_TURNS, MOST_NUMBERS = 64, 2**15
 
 
-def evaluated(jaxpr, consts, *args) -> list:
+def evaluated(jaxpr: Jaxpr, consts: Sequence, *args: Array) -> list:
     """The results of a program, with its short loops that carry nothing as batches."""
     if not _has_stages(jaxpr):
         return eval_jaxpr(jaxpr, consts, *args)
     values = dict(zip(jaxpr.constvars, consts, strict=True)) | dict(zip(jaxpr.invars, args, strict=True))
 
-    def read(x):
+    def read(x: Var | Literal) -> Array:
         return x.val if isinstance(x, Literal) else values[x]
 
     for equation in jaxpr.eqns:
@@ -40,13 +53,13 @@ def _has_stages(jaxpr) -> bool:
     return any(_is_of_stages(e) or any(map(_has_stages, programs_in(e.params))) for e in jaxpr.eqns)
 
 
-def _is_of_stages(equation) -> bool:
+def _is_of_stages(equation: Operation) -> bool:
     if equation.primitive.name != "scan" or equation.params["length"] > MOST_TURNS:
         return False
     return scan_counts(equation)[1] == 0 and sum(math.prod(v.aval.shape) for v in equation.outvars) <= MOST_NUMBERS
 
 
-def _rewritten(equation):
+def _rewritten(equation: Operation) -> Callable | None:
     """The function of an operation and its arguments that computes its results in another way; None for most."""
     if _is_of_stages(equation):
         return stages
@@ -57,27 +70,29 @@ def _rewritten(equation):
     return _inlined if inner_program(equation) is not None else LOOPS.get(equation.primitive.name)
 
 
-def _inlined(equation, args) -> list:
-    return _closed(inner_program(equation))(*args)
+def _inlined(equation: Operation, args: list) -> list:
+    called = inner_program(equation)
+    assert called is not None, "only what calls a program is inlined"
+    return _closed(called)(*args)
 
 
-def stages(equation, args) -> list:
+def stages(equation: Operation, args: list) -> list:
     """The results of a loop that carries nothing, whose turns are a batch."""
     count, _ = scan_counts(equation)
     stage = partial(_closed(equation.params["jaxpr"]), *args[:count])
     return jax.vmap(stage, axis_size=equation.params["length"])(*args[count:])
 
 
-def _closed(program):
+def _closed(program: ClosedJaxpr) -> Callable:
     """The function that evaluates a program."""
     return partial(evaluated, program.jaxpr, program.consts)
 
 
-def _scan(equation, args) -> list:
+def _scan(equation: Operation, args: list) -> list:
     p, (count, carried) = equation.params, scan_counts(equation)
     consts, carry, xs = args[:count], args[count : count + carried], args[count + carried :]
 
-    def turn(carry, x):
+    def turn(carry: list, x: list) -> tuple[list, list]:
         values = _closed(p["jaxpr"])(*consts, *carry, *x)
         return values[:carried], values[carried:]
 
@@ -85,7 +100,7 @@ def _scan(equation, args) -> list:
     return [*carry, *rows]
 
 
-def _while(equation, args) -> list:
+def _while(equation: Operation, args: list) -> list:
     p = equation.params
     first, second = p["cond_nconsts"], p["cond_nconsts"] + p["body_nconsts"]
     test = partial(_closed(p["cond_jaxpr"]), *args[:first])
@@ -93,12 +108,12 @@ def _while(equation, args) -> list:
     return jax.lax.while_loop(lambda x: test(*x)[0], lambda x: body(*x), args[second:])
 
 
-def _cond(equation, args) -> list:
+def _cond(equation: Operation, args: list) -> list:
     branches = [_closed(branch) for branch in equation.params["branches"]]
     return jax.lax.switch(args[0].astype(int), branches, *args[1:])
 
 
-def _solve(equation, args) -> list:
+def _solve(equation: Operation, args: list) -> list:
     solve, args = solver_of(equation, args)
     return _closed(solve)(*args)
 

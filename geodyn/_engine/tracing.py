@@ -3,23 +3,27 @@
 import contextlib
 import functools
 import gc
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from geodyn._foundations.typing import Array, Bool, PyTree
 
-def once(wanted, function, *args):
+
+def once(wanted: Bool[Array, ""], function: Callable, *args: PyTree) -> tuple:
     """`function(*args)` if `wanted`, else `args`. It is a loop of at most one turn instead of a `cond`, since `vmap`
     would compute both branches of a `cond` for every member."""
 
-    def turn(state):
+    def turn(state: tuple) -> tuple:
         return (jnp.zeros_like(wanted), *function(*state[1:]))
 
     return jax.lax.while_loop(lambda state: state[0], turn, (wanted, *args))[1:]
 
 
-def batched_as(given, start):
+def batched_as(given: PyTree, start: PyTree) -> PyTree:
     """The arrays `start` of a loop, with the same values, but as if they were computed from those in `given`: under
     `vmap` they are batched if any of these is. JAX traces the body of a loop again whenever it finds that one more of
     its values is batched after a turn, and with it all loops inside."""
@@ -31,7 +35,7 @@ def batched_as(given, start):
 
 
 @contextlib.contextmanager
-def undisturbed():
+def undisturbed() -> Iterator[None]:
     """While a program is traced, lowered and run, without what would slow or stop that.
 
     Many objects are made and kept. Python's collector would go through all of them again and again to find next to
@@ -55,23 +59,28 @@ def undisturbed():
             gc.enable()
 
 
+def setting(name: str) -> Any:
+    """A setting of JAX, as the user has it here."""
+    return getattr(jax.config, name)
+
+
 def _strict_switches() -> list:
     """What sets aside those of JAX's switches that are on."""
     switches = []
-    if jax.config.jax_debug_nans:
+    if setting("jax_debug_nans"):
         switches.append(jax.debug_nans(False))
-    if jax.config.jax_debug_infs:
+    if setting("jax_debug_infs"):
         switches.append(jax.debug_infs(False))
-    if jax.config.jax_numpy_dtype_promotion != "standard":
+    if setting("jax_numpy_dtype_promotion") != "standard":
         switches.append(jax.numpy_dtype_promotion("standard"))
-    if jax.config.jax_check_tracer_leaks:
+    if setting("jax_check_tracer_leaks"):
         switches.append(jax.check_tracer_leaks(False))
     return switches
 
 
-def _is_full(x) -> bool:
+def _is_full(x: Any) -> bool:
     return isinstance(x, jax.Array) and x.size > 0
 
 
-def _first(x):
+def _first(x: Array) -> Array:
     return jax.lax.slice(x, (0,) * x.ndim, (1,) * x.ndim).reshape(()) if x.ndim else x

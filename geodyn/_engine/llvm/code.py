@@ -6,7 +6,8 @@ Its values are numbers that all members share, or vectors of one number for each
 import contextlib
 import hashlib
 import struct
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -46,11 +47,21 @@ class Memory:
     may change it, for other members than those in `mask` as well. Each change of the whole makes a new `version`: what
     was read from an older one is gone."""
 
-    def __init__(self, pointer: str, size: int, dtype, wide: bool, rows: bool = False, of_threads: bool = False):
+    def __init__(
+        self,
+        pointer: str,
+        size: int,
+        dtype: np.typing.DTypeLike,
+        wide: bool,
+        rows: bool = False,
+        of_threads: bool = False,
+    ):
         self.pointer, self.size, self.dtype, self.wide, self.rows = pointer, size, np.dtype(dtype), wide, rows
         # Of a graphics processor: the numbers of all threads, not of all members, stand in the rows.
         self.of_threads = of_threads
-        self.version, self.owner, self.mask = 0, None, None
+        self.version = 0
+        self.owner: Any = None
+        self.mask: Value | None = None
 
 
 class Place(NamedTuple):
@@ -175,19 +186,19 @@ class Code:
 
     # Types and constants
 
-    def type(self, dtype, wide: bool) -> str:
+    def type(self, dtype: np.typing.DTypeLike, wide: bool) -> str:
         """LLVM's name of a type."""
         dtype = np.dtype(dtype)
         size = 8 * dtype.itemsize
         one = {"f": {32: "float", 64: "double"}.get(size), "b": "i1"}.get(dtype.kind, f"i{size}")
         return f"<{self.width} x {one}>" if wide else one
 
-    def suffix(self, dtype, wide: bool) -> str:
+    def suffix(self, dtype: np.typing.DTypeLike, wide: bool) -> str:
         """The name of a type in the names of LLVM's intrinsic functions."""
         one = {"f": "f"}.get(np.dtype(dtype).kind, "i") + str(1 if dtype == BOOL else 8 * np.dtype(dtype).itemsize)
         return f"v{self.width}{one}" if wide else one
 
-    def constant(self, x) -> Value:
+    def constant(self, x: np.typing.ArrayLike) -> Value:
         """A number that is known now."""
         x = np.asarray(x)
         if x.dtype.kind == "f":
@@ -205,7 +216,7 @@ class Code:
         self.count += 1
         return f"{kind}{self.count}"
 
-    def new(self, instruction: str, dtype, wide: bool) -> Value:
+    def new(self, instruction: str, dtype: np.typing.DTypeLike, wide: bool) -> Value:
         """The value of an instruction."""
         name = f"%{self.fresh()}"
         self.lines.append(f"  {name} = {instruction}")
@@ -238,7 +249,7 @@ class Code:
         """The number of the vector with this index."""
         return self.new(f"extractelement {self.typed(x)}, i64 {k}", x.dtype, False) if x.wide else x
 
-    def alike(self, values) -> tuple[list[Value], bool]:
+    def alike(self, values: Iterable[Value]) -> tuple[list[Value], bool]:
         """(the values, all of them wide if any is; whether they are)."""
         wide = any(x.wide for x in values)
         return [self.widened(x) if wide else x for x in values], wide
@@ -247,19 +258,19 @@ class Code:
         """A value with its type, as instructions take it."""
         return f"{self.type(x.dtype, x.wide)} {x.text}"
 
-    def intrinsic(self, name: str, dtype, *args: Value) -> Value:
+    def intrinsic(self, name: str, dtype: np.typing.DTypeLike, *args: Value) -> Value:
         """The value of a function of LLVM's, on values of one type."""
         args, wide = self.alike(args)
         full = f"llvm.{name}.{self.suffix(dtype, wide)}"
         return self.called(full, dtype, wide, *map(self.typed, args))
 
-    def called(self, name: str, dtype, wide: bool, *args: str) -> Value:
+    def called(self, name: str, dtype: np.typing.DTypeLike, wide: bool, *args: str) -> Value:
         """The value of the function `name` of these arguments with their types."""
         result = self.type(dtype, wide)
         self.declare(name, result, args)
         return self.new(f"call {result} @{name}({', '.join(args)})", dtype, wide)
 
-    def declare(self, name: str, result: str, args):
+    def declare(self, name: str, result: str, args: Iterable[str]):
         """Tells LLVM of a function that it provides."""
         self.outside[name] = f"declare {result} @{name}({', '.join(_type_of(x) for x in args)})"
 
@@ -301,7 +312,7 @@ class Code:
         self.lines.append(f"{label}:")
         self.label = label
 
-    def counted(self, count: int):
+    def counted(self, count: int) -> tuple[Value, Callable[[], None]]:
         """(counter, what ends the loop) of a loop that is begun here and makes `count` turns."""
         before, head = self.label, self.fresh("turn")
         self.jump(head)
@@ -322,7 +333,7 @@ class Code:
 
     # Memory
 
-    def local(self, size: int, dtype, wide: bool) -> Memory:
+    def local(self, size: int, dtype: np.typing.DTypeLike, wide: bool) -> Memory:
         """New memory of the function's own: on the stack, or, where that might be too small, in an array that the
         caller provides; on a graphics processor the numbers of all threads stand there side by side."""
         count = -(-size * np.dtype(dtype).itemsize * (self.width if wide else 1) // 64) * 64
@@ -363,7 +374,7 @@ class Code:
         self.most_scratch = max(self.most_scratch, self.scratch + count)
 
     @contextlib.contextmanager
-    def scope(self):
+    def scope(self) -> Iterator[None]:
         """What memory is taken within it is free again afterwards."""
         kept, before = (self.stack, self.scratch), len(self.taken)
         yield
@@ -387,7 +398,7 @@ class Code:
         self.outside[name] = f"{name} = private unnamed_addr constant [{numbers.size} x {one}] [{values}], align 64"
         return Memory(name, numbers.size, numbers.dtype, False)
 
-    def _stored(self, dtype) -> np.dtype:
+    def _stored(self, dtype: np.typing.DTypeLike) -> np.dtype:
         return np.dtype(np.int8) if dtype == BOOL else np.dtype(dtype)
 
     def address(self, place: Place) -> Value:
@@ -395,8 +406,8 @@ class Code:
         memory, one = place.memory, self.type(self._stored(place.memory.dtype), False)
         index = self._sum(place.moved, place.fixed)
         if memory.rows:
-            count, place = ("%T", "%t") if memory.of_threads else ("%B", "%i")
-            index = self._sum(self.times(index, count), 0, Value(place, WORD, False))
+            count, own = ("%T", "%t") if memory.of_threads else ("%B", "%i")
+            index = self._sum(self.times(index, count), 0, Value(own, WORD, False))
         elif memory.wide:
             index = self.times(index, str(self.width))
         one = "i64" if memory.of_threads else one

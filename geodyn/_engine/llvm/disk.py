@@ -5,7 +5,7 @@ import hashlib
 import os
 from pathlib import Path
 
-import jax
+from geodyn._engine.tracing import setting
 
 FOLDER = "geodyn"
 DIGEST = hashlib.sha256().digest_size
@@ -15,8 +15,8 @@ MOST_BYTES = 2**28
 
 def _folder() -> Path | None:
     """Where the machine code is kept, if JAX keeps anything on a disk."""
-    given = jax.config.jax_compilation_cache_dir
-    used = given and jax.config.jax_enable_compilation_cache and "://" not in given
+    given = setting("jax_compilation_cache_dir")
+    used = given and setting("jax_enable_compilation_cache") and "://" not in given
     return Path(given) / FOLDER if used else None
 
 
@@ -49,7 +49,7 @@ def keep(name: str, code: bytes):
 
 
 def _clear(folder: Path):
-    most = jax.config.jax_compilation_cache_max_size
+    most = setting("jax_compilation_cache_max_size")
     most = most if most > 0 else MOST_BYTES
     files = sorted(((path.stat(), path) for path in folder.iterdir()), key=lambda x: x[0].st_mtime, reverse=True)
     total = 0

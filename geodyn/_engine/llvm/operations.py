@@ -1,5 +1,7 @@
 """The instructions of each operation on numbers, with JAX's meaning of it where the processor has another."""
 
+from collections.abc import Callable
+
 import numpy as np
 from jax import lax
 
@@ -14,7 +16,7 @@ ROUNDED = {"floor": "floor", "ceil": "ceil", "sqrt": "sqrt"}
 SHIFTS = {"shift_left": "shl", "shift_right_arithmetic": "ashr", "shift_right_logical": "lshr"}
 
 
-def written(code: Code, name: str, params: dict, dtype, args: list[Value]) -> Value:
+def written(code: Code, name: str, params: dict, dtype: np.dtype, args: list[Value]) -> Value:
     """The value of the operation on these numbers; KeyError if it has no instructions here."""
     if name in RULES:
         return RULES[name](code, dtype, params, *args)
@@ -46,7 +48,7 @@ def _compared(code: Code, name: str, a: Value, b: Value) -> Value:
     return code.new(f"icmp {how} {code.typed(a)}, {b.text}", BOOL, wide)
 
 
-def _number(code: Code, x, like: Value) -> Value:
+def _number(code: Code, x: np.typing.ArrayLike, like: Value) -> Value:
     return code.constant(np.asarray(x, like.dtype))
 
 
@@ -80,13 +82,13 @@ def _shifted(code: Code, name: str, a: Value, by: Value) -> Value:
     return value if name == "shift_right_arithmetic" else code.select(too_far, _number(code, 0, a), value)
 
 
-def _negative(code, dtype, params, a):
+def _negative(code: Code, dtype: np.dtype, params: dict, a: Value) -> Value:
     if dtype.kind == "f":
         return code.new(f"fneg {code.typed(a)}", dtype, a.wide)
     return _binary(code, "sub", _number(code, 0, a), a)
 
 
-def _size(code, dtype, params, a):
+def _size(code: Code, dtype: np.dtype, params: dict, a: Value) -> Value:
     if dtype.kind == "f":
         return code.intrinsic("fabs", dtype, a)
     return (
@@ -96,7 +98,7 @@ def _size(code, dtype, params, a):
     )
 
 
-def _sign(code, dtype, params, a):
+def _sign(code: Code, dtype: np.dtype, params: dict, a: Value) -> Value:
     zero, one = _number(code, 0, a), _number(code, 1, a)
     if dtype.kind == "f":
         unchanged = _binary(code, "or", _compared(code, "eq", a, zero), _compared(code, "ne", a, a))
@@ -107,8 +109,8 @@ def _sign(code, dtype, params, a):
     return code.select(_compared(code, "eq", a, zero), zero, signed)
 
 
-def _extreme(name: str):
-    def rule(code, dtype, params, a, b):
+def _extreme(name: str) -> Callable[..., Value]:
+    def rule(code: Code, dtype: np.dtype, params: dict, a: Value, b: Value) -> Value:
         first = _compared(code, name, a, b)
         if dtype.kind == "f":  # A NaN in either is the result.
             first = _binary(code, "or", first, _compared(code, "ne", a, a))
@@ -117,11 +119,11 @@ def _extreme(name: str):
     return rule
 
 
-def _clamped(code, dtype, params, least, x, most):
+def _clamped(code: Code, dtype: np.dtype, params: dict, least: Value, x: Value, most: Value) -> Value:
     return RULES["min"](code, dtype, params, RULES["max"](code, dtype, params, least, x), most)
 
 
-def _opposite(code, dtype, params, a):
+def _opposite(code: Code, dtype: np.dtype, params: dict, a: Value) -> Value:
     return _binary(
         code,
         "xor",
@@ -130,16 +132,16 @@ def _opposite(code, dtype, params, a):
     )
 
 
-def _finite(code, dtype, params, a):
+def _finite(code: Code, dtype: np.dtype, params: dict, a: Value) -> Value:
     return _compared(code, "lt", code.intrinsic("fabs", a.dtype, a), _number(code, np.inf, a))
 
 
-def _rounded(code, dtype, params, a):
+def _rounded(code: Code, dtype: np.dtype, params: dict, a: Value) -> Value:
     even = params["rounding_method"] == lax.RoundingMethod.TO_NEAREST_EVEN
     return code.intrinsic("rint" if even else "round", dtype, a)
 
 
-def _chosen(code, dtype, params, which, *cases):
+def _chosen(code: Code, dtype: np.dtype, params: dict, which: Value, *cases: Value) -> Value:
     if which.dtype == BOOL:
         return code.select(which, cases[1], cases[0])
     value = cases[-1]
@@ -148,7 +150,7 @@ def _chosen(code, dtype, params, which, *cases):
     return value
 
 
-def _same_bits(code, dtype, params, a):
+def _same_bits(code: Code, dtype: np.dtype, params: dict, a: Value) -> Value:
     if a.dtype.itemsize != dtype.itemsize or BOOL in (a.dtype, dtype):
         raise KeyError("bitcast")
     if a.dtype.kind in "iu" and dtype.kind in "iu":
@@ -156,7 +158,7 @@ def _same_bits(code, dtype, params, a):
     return code.new(f"bitcast {code.typed(a)} to {code.type(dtype, a.wide)}", dtype, a.wide)
 
 
-def _converted(code, dtype, params, a):
+def _converted(code: Code, dtype: np.dtype, params: dict, a: Value) -> Value:
     to, kinds = code.type(dtype, a.wide), (a.dtype.kind, dtype.kind)
     if dtype == BOOL:
         return _compared(code, "ne", a, _number(code, 0, a))
@@ -177,7 +179,7 @@ def _converted(code, dtype, params, a):
     return code.new(f"{instruction} {code.typed(a)} to {to}", dtype, a.wide)
 
 
-def _in_order(code, dtype, params, a, b):
+def _in_order(code: Code, dtype: np.dtype, params: dict, a: Value, b: Value) -> Value:
     """Whether a < b, where a NaN comes last."""
     less = _compared(code, "lt", a, b)
     if a.dtype.kind != "f":

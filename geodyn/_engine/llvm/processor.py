@@ -12,6 +12,7 @@ import os
 import re
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -191,14 +192,14 @@ def entry(given: int, returned: int, scratch: int) -> str:
 
 
 @functools.cache
-def _target():
+def _target() -> Any:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     return llvm.Target.from_default_triple()
 
 
 @functools.cache
-def _machine():
+def _machine() -> Any:
     name, features = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
     return _target().create_target_machine(
         cpu=name, features=features, opt=1, jit=True, reloc="pic", codemodel="jitdefault"
@@ -278,7 +279,7 @@ def _machine_code(name: str, text: str) -> bytes:
 
 
 @contextlib.contextmanager
-def _order_of_the_text():
+def _order_of_the_text() -> Iterator[None]:
     """LLVM leaves instructions in the order in which the text has them. To put long blocks into another order took it
     up to half of its time, and the code was not faster: the processor takes them as their operands are there."""
     llvm.set_option("geodyn", "-enable-misched=false")
@@ -288,7 +289,7 @@ def _order_of_the_text():
         llvm.set_option("geodyn", "-enable-misched=true")
 
 
-def _linked(code: bytes):
+def _linked(code: bytes) -> Any:
     """What holds the machine code, ready to run."""
     machine = _target().create_target_machine(jit=True)
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
@@ -297,7 +298,7 @@ def _linked(code: bytes):
     return engine
 
 
-def _capsule(address: int):
+def _capsule(address: int) -> Any:
     new = ctypes.pythonapi.PyCapsule_New
     new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
     return new(address, b"xla._CUSTOM_CALL_TARGET", None)

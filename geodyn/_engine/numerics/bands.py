@@ -6,7 +6,7 @@ Inst. Math. Appl. 13 (1974) 117). Its elimination is linear in the number of blo
 Computations, 4.5.1). lineax and jax.lax solve tridiagonal systems of numbers only, not of blocks.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import jax
@@ -22,15 +22,15 @@ class Full(NamedTuple):
 
     largest_elimination: int = LARGEST_ELIMINATION
 
-    def matrix(self, push: Callable, near: Array):
+    def matrix(self, push: Callable, near: Array) -> Array:
         """The matrix of a function `push`, linear in arrays of the shape of `near`."""
         return columns(lambda x: push(x.reshape(near.shape)).reshape(-1), near.size, near).T
 
-    def factors(self, matrix):
+    def factors(self, matrix: Float[Array, "n n"]) -> Float[Array, "n n"]:
         """The factors that `solved` takes."""
         return inverse(matrix, self.largest_elimination)
 
-    def solved(self, factors, r):
+    def solved(self, factors: Float[Array, "n n"], r: Array) -> Array:
         """x with matrix x = r."""
         return (factors @ r.reshape(-1)).reshape(r.shape)
 
@@ -53,7 +53,7 @@ class Banded(NamedTuple):
         x = jnp.concatenate([x, jnp.zeros((x.shape[0], 1), x.dtype)], axis=1)
         return jnp.swapaxes(x[:, self.blocks], 0, 1).reshape(len(self.blocks), -1)
 
-    def spread(self, y: Float[Array, "K B"], shape) -> Float[Array, "... m"]:
+    def spread(self, y: Float[Array, "K B"], shape: Sequence[int]) -> Float[Array, "... m"]:
         """The array of this shape with the blocks y, the inverse of `gathered`."""
         count, width = self.blocks.shape
         places = np.argsort(self.blocks, axis=None, kind="stable")[: self.size]
@@ -65,7 +65,7 @@ class Banded(NamedTuple):
         block = np.arange(count)[:, None]
         colours = jnp.asarray(block % 3 == np.arange(3), near.dtype)
 
-        def image(unit):
+        def image(unit: Float[Array, " _"]) -> Array:
             return self.gathered(push(self.spread(colours @ unit.reshape(3, width), near.shape)))
 
         images = columns(image, 3 * width, near).reshape(3, width, count, width)
@@ -76,7 +76,7 @@ class Banded(NamedTuple):
         missing = np.tile(self.blocks == self.size, matrix.shape[-1] // self.blocks.shape[1])
         eye = jnp.eye(matrix.shape[-1], dtype=matrix.dtype)
 
-        def eliminate(before, row):
+        def eliminate(before: Float[Array, "B B"], row: tuple[Array, Array]) -> tuple[Array, Array]:
             (left, middle, right), missing = row
             inverted = jnp.linalg.inv(middle + missing[:, None] * eye - left @ before)
             factors = jnp.stack([inverted, inverted @ left, inverted @ right])
@@ -87,7 +87,7 @@ class Banded(NamedTuple):
     def solved(self, factors: Float[Array, "K 3 B B"], r: Float[Array, "... m"]) -> Float[Array, "... m"]:
         """x with matrix x = r."""
 
-        def substitute(x, row):
+        def substitute(x: Float[Array, " B"], row: tuple[Array, Array]) -> tuple[Array, Array]:
             factor, r = row
             x = r - factor @ x
             return x, x

@@ -23,12 +23,12 @@ def no_derivative_where(failed: Bool[Array, "*B"] | Callable, values: PyTree, so
 
 
 @eqx.filter_custom_jvp
-def _spoilt_where(failed, values, sources):
+def _spoilt_where(failed: Array | Callable, values: PyTree, sources: PyTree) -> PyTree:
     return values
 
 
 @_spoilt_where.def_jvp
-def _(primals, tangents):
+def _(primals: tuple, tangents: tuple) -> tuple[PyTree, PyTree]:
     failed, values, sources = primals
     moving = [x for x in map(jnp.asarray, jax.tree.leaves(tangents[2])) if jnp.issubdtype(x.dtype, jnp.inexact)]
     if not moving:
@@ -73,10 +73,10 @@ def _nan_where(failed: Bool[Array, "*B"], rate: Array) -> Array:
     """NaN where `failed`, else 0, as a linear function of `rate`. Its transpose is NaN where a failed value has a
     cotangent. JAX takes the solution of a linear equation for linear, whatever the solver returns."""
 
-    def forwards(_, rate: Array) -> Array:
+    def forwards(_: Callable, rate: Array) -> Array:
         return jnp.where(failed, jnp.nan, jnp.zeros_like(rate))
 
-    def backwards(_, cotangent: Array) -> Array:
+    def backwards(_: Callable, cotangent: Array) -> Array:
         return jnp.where(failed & (cotangent != 0), jnp.nan, jnp.zeros_like(cotangent))
 
     return jax.lax.custom_linear_solve(lambda x: x, rate, forwards, backwards)

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from geodyn._engine.native import for_each
-from geodyn._foundations.typing import Array, Float
+from geodyn._foundations.typing import Array, Float, Int
 
 LARGEST_ELIMINATION = 16
 LARGEST_BATCH = 64
@@ -45,19 +45,19 @@ def small_inverse(a: Float[Array, "n n"]) -> Float[Array, "n n"]:
     return cofactors / jnp.sum(a[0] * cofactors[:, 0])
 
 
-def _turned_twice(rows):
+def _turned_twice(rows: Float[Array, "3 _"]) -> tuple[Array, Array]:
     """The rows moved up cyclically by one, and by two."""
     once = jnp.concatenate([rows[1:], rows[:1]])
     return once, jnp.concatenate([once[1:], once[:1]])
 
 
-def _minor(a, row, column, n):
+def _minor(a: Float[Array, "n n"], row: int, column: int, n: int) -> Array:
     keep_row = [i for i in range(n) if i != row]
     keep_column = [j for j in range(n) if j != column]
     return _det([[a[i, j] for j in keep_column] for i in keep_row])
 
 
-def _det(m):
+def _det(m: list[list[Array]]) -> Array:
     if len(m) == 1:
         return m[0][0]
     if len(m) == 2:
@@ -78,7 +78,7 @@ def cholesky(a: Float[Array, "n n"]) -> Float[Array, "n n"]:
     return jnp.stack([jnp.stack([*row, *[jnp.zeros((), a.dtype)] * (n - len(row))]) for row in rows])
 
 
-def columns(push: Callable, size: int, near: Array):
+def columns(push: Callable, size: int, near: Array) -> Float[Array, "m ..."]:
     """The images of the `size` unit vectors under a linear function, in the order of the vectors.
 
     They are processed in batches, which are smaller for longer vectors, so that a batch stays in the caches. Our
@@ -87,7 +87,7 @@ def columns(push: Callable, size: int, near: Array):
     if size <= batch:
         return for_each(push, jnp.eye(size, dtype=near.dtype))
 
-    def unit(i):
+    def unit(i: Int[Array, ""]) -> Array:
         return (jnp.arange(size) == i).astype(near.dtype)
 
     return jax.lax.map(lambda i: push(unit(i)), jnp.arange(size), batch_size=batch)
@@ -101,7 +101,7 @@ def inverse(a: Array, largest_elimination: int = LARGEST_ELIMINATION) -> Array:
         return jnp.linalg.inv(a)
     index = jnp.arange(n)
 
-    def eliminate(k, state):
+    def eliminate(k: Int[Array, ""], state: tuple[Array, Array]) -> tuple[Array, Array]:
         a, order = state
         here, column = index == k, a[:, k]
         pivot = index == jnp.argmax(jnp.where(index >= k, jnp.abs(column), -1.0))

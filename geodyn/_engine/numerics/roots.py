@@ -15,7 +15,7 @@ from geodyn._engine.jit import change_of, custom_jvp
 from geodyn._engine.numerics.failure import no_derivative_where
 from geodyn._engine.numerics.linalg import solve
 from geodyn._engine.tracing import batched_as
-from geodyn._foundations.typing import Array, ArrayLike, Float, PyTree
+from geodyn._foundations.typing import Array, ArrayLike, Bool, Float, PyTree, Scalar
 
 MOST_ITERATIONS = 60
 
@@ -50,18 +50,20 @@ def with_derivative(function: Callable, x: Float[Array, " n"], target: ArrayLike
 
 
 @custom_jvp
-def _implicit(function, target, x):
+def _implicit(function: Callable, target: ArrayLike, x: Float[Array, " n"]) -> Float[Array, " n"]:
     return x
 
 
 @_implicit.def_jvp
-def _(primals, tangents):
+def _(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     x, function = _implicit(*primals), primals[0]
     _, moved = change_of(lambda function, target: function(x) - target, primals[:2], tangents[:2])
     return x, -solve(jax.jacfwd(function)(x), moved)
 
 
-def _changes(function, target, x):
+def _changes(
+    function: Callable, target: Float[Array, " n"], x: Float[Array, " n"]
+) -> tuple[Array, Array, Bool[Array, ""]]:
     """The Newton step, the x that would reach the target if the function were linear, and whether all slopes are
     finite: an infinite one makes a step of 0 anywhere."""
     jacobian = jax.jacfwd(function)(x)
@@ -69,16 +71,18 @@ def _changes(function, target, x):
     return solve(jacobian, target - function(x)), solve(jacobian, target), steady
 
 
-def _settled(function, target, start, size):
+def _settled(
+    function: Callable, target: Float[Array, " n"], start: Float[Array, " n"], size: ArrayLike
+) -> Float[Array, " n"]:
     """The root x, accurate to most of its digits, by Newton steps that are halved until they reduce the residual."""
 
-    def largest(x):
+    def largest(x: Float[Array, " n"]) -> Scalar:
         return jnp.max(jnp.abs(x), initial=0)
 
-    def distance(x):
+    def distance(x: Float[Array, " n"]) -> Scalar:
         return largest(target - function(x))
 
-    def improve(state):
+    def improve(state: tuple) -> tuple:
         x, far, part, _, count = state
         change, linear, steady = _changes(function, target, x)
         small = jnp.finfo(x.dtype).eps ** 0.75 * (size + largest(x) + largest(linear))

@@ -1,12 +1,13 @@
 """The arrays of a program while it is compiled: numbers of a graph, or places in memory."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from geodyn._engine.cells import fill
+from geodyn._engine.internals import ShapedArray
 from geodyn._engine.llvm.code import Memory, NotUnderstood, Place, Value
 
 NAMES = "float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool"
@@ -70,19 +71,19 @@ class Stored(NamedTuple):
             and self.size == self.memory.size
         )
 
-    def place(self, index) -> Place:
+    def place(self, index: Sequence[int]) -> Place:
         """The place of the number with this index."""
         step = sum(i * stride for i, stride in zip(index, self.strides, strict=True))
         return Place(self.memory, self.first + step, self.moved, self.version)
 
-    def taken(self, slices) -> "Stored":
+    def taken(self, slices: Sequence[tuple[int, int, int]]) -> "Stored":
         """A part of the array, given by (start, count, step) along each axis."""
         first = self.first + sum(start * stride for (start, _, _), stride in zip(slices, self.strides, strict=True))
         shape = tuple(count for _, count, _ in slices)
         strides = tuple(step * stride for (_, _, step), stride in zip(slices, self.strides, strict=True))
         return self._replace(first=first, shape=shape, strides=strides)
 
-    def spread(self, shape, axes) -> "Stored":
+    def spread(self, shape: Sequence[int], axes: Sequence[int]) -> "Stored":
         """The array with its axes at these places of a larger shape, and repeated along the others."""
         strides = [0] * len(shape)
         for axis, size, stride in zip(axes, self.shape, self.strides, strict=True):
@@ -108,12 +109,12 @@ class Pending(NamedTuple):
         return any(x.is_wide for x in self.sources)
 
 
-def strides_of(shape) -> tuple[int, ...]:
+def strides_of(shape: Sequence[int]) -> tuple[int, ...]:
     """The strides of an array whose numbers stand one after the other."""
     return tuple(math.prod(shape[k + 1 :]) for k in range(len(shape)))
 
 
-def whole(memory: Memory, shape, moved: Value | None = None) -> Stored:
+def whole(memory: Memory, shape: Sequence[int], moved: Value | None = None) -> Stored:
     """The array of this shape that a memory holds, from the place `moved` on."""
     return Stored(memory, 0, moved, memory.version, tuple(shape), strides_of(shape))
 
@@ -140,20 +141,25 @@ class Complex(NamedTuple):
     imag: Any
 
     @property
-    def shape(self):
+    def shape(self) -> tuple[int, ...]:
         return self.real.shape
 
     @property
-    def size(self):
+    def size(self) -> int:
         return self.real.size
 
 
-def parts(x) -> list:
+# An array of real numbers, and any array of a program.
+RealArray = np.ndarray | Stored
+ProgramArray = RealArray | Complex
+
+
+def parts(x: ProgramArray | Pending) -> list:
     """The real arrays of which an array consists."""
     return list(x) if isinstance(x, Complex) else [x]
 
 
-def kinds(aval) -> list[Kind]:
+def kinds(aval: ShapedArray) -> list[Kind]:
     """Those of the `parts` of an array of this type."""
     dtype = aval.dtype
     if not isinstance(dtype, np.dtype):
@@ -165,7 +171,7 @@ def kinds(aval) -> list[Kind]:
     return [Kind(aval.shape, dtype)]
 
 
-def kind(aval) -> Kind:
+def kind(aval: ShapedArray) -> Kind:
     """That of an array of real numbers."""
     found = kinds(aval)
     if len(found) > 1:
@@ -173,23 +179,23 @@ def kind(aval) -> Kind:
     return found[0]
 
 
-def joined(avals, flat) -> list:
+def joined(avals: Iterable[ShapedArray], flat: Iterable) -> list:
     """The arrays of these types, from their `parts`."""
     flat = iter(flat)
     return [Complex(next(flat), next(flat)) if len(kinds(aval)) == 2 else next(flat) for aval in avals]
 
 
-def flat(arrays) -> list:
+def flat(arrays: Iterable[ProgramArray | Pending]) -> list:
     """All parts of some arrays."""
     return [part for x in arrays for part in parts(x)]
 
 
-def forms(avals) -> list[Kind]:
+def forms(avals: Iterable[ShapedArray]) -> list[Kind]:
     """The kinds of all parts of arrays of these types."""
     return [part for aval in avals for part in kinds(aval)]
 
 
-def constant(x, aval):
+def constant(x: Any, aval: ShapedArray) -> np.ndarray | Complex:
     """The array of a number or an array that is known now."""
     x = np.asarray(x, aval.dtype)
     if x.dtype.kind == "c":

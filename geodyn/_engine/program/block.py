@@ -2,7 +2,7 @@
 
 import functools
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -10,11 +10,22 @@ import numpy as np
 
 from geodyn._engine.cells import apply, fill
 from geodyn._engine.elementary import FORMULAS, FORMULAS_OF_GRAPHICS
-from geodyn._engine.expressions import Graph, Node
-from geodyn._engine.internals import Literal, double_precision, needed
+from geodyn._engine.expressions import Graph, Node, Operand
+from geodyn._engine.internals import ClosedJaxpr, Jaxpr, Literal, Operation, Primitive, Var, double_precision, needed
 from geodyn._engine.llvm.code import BOOL, WORD, Code, Memory, NotUnderstood, Place, Value
 from geodyn._engine.llvm.operations import written
-from geodyn._engine.program.arrays import Complex, Kind, Pending, Stored, constant, flat, merged, whole
+from geodyn._engine.program.arrays import (
+    Complex,
+    Kind,
+    Pending,
+    ProgramArray,
+    RealArray,
+    Stored,
+    constant,
+    flat,
+    merged,
+    whole,
+)
 
 # Arrays with more numbers stay in memory.
 MOST_CELLS = 128
@@ -28,23 +39,23 @@ class Frame:
     """A program that is being compiled: the arrays of its variables, the last operation that uses each, and the
     memories of its results."""
 
-    def __init__(self, jaxpr, equations, results):
+    def __init__(self, jaxpr: Jaxpr, equations: list, results: Sequence[Memory | None]):
         self.env, self.now, self.last = {}, 0, {}
         self.equations, self.results, self.times = equations, results, Counter()
         for k, equation in enumerate(equations):
             self._use(equation.invars, k)
         self._use(jaxpr.outvars, len(equations))
 
-    def _use(self, variables, k: int):
+    def _use(self, variables: Sequence, k: int):
         variables = [v for v in variables if not isinstance(v, Literal)]
         self.last |= dict.fromkeys(variables, k)
         self.times.update(variables)
 
-    def read(self, x):
+    def read(self, x: Var | Literal) -> ProgramArray:
         """The array of a variable, or of a number in the program."""
         return constant(x.val, x.aval) if isinstance(x, Literal) else self.env[x]
 
-    def user(self, variable):
+    def user(self, variable: Var) -> Operation | None:
         """The operation that uses a variable, if it is used only once; else None."""
         k = self.last.get(variable, len(self.equations))
         return self.equations[k] if self.times[variable] == 1 and k < len(self.equations) else None
@@ -87,7 +98,7 @@ class Block:
 
     # Programs
 
-    def run(self, closed, args, wanted=()) -> list:
+    def run(self, closed: ClosedJaxpr, args: Sequence, wanted: Sequence[Memory | None] = ()) -> list:
         """The results of a program. `wanted` are memories where results should stand, or None."""
         jaxpr = closed.jaxpr
         if jaxpr.effects:
@@ -125,7 +136,7 @@ class Block:
         for node in self.graph.order[len(self.wide) :]:
             self.wide.append(any(isinstance(x, Node) and self.wide[x.index] for x in node.args))
 
-    def is_wide(self, x) -> bool:
+    def is_wide(self, x: ProgramArray) -> bool:
         """Whether an array may have other numbers for each member."""
         if isinstance(x, Complex):
             return self.is_wide(x.real) or self.is_wide(x.imag)
@@ -134,7 +145,7 @@ class Block:
         self._find_wide()
         return any(isinstance(y, Node) and self.wide[y.index] for y in x.reshape(-1))
 
-    def operand(self, x) -> Value:
+    def operand(self, x: Operand) -> Value:
         """The value of a number, which is computed if it is not yet known."""
         if not isinstance(x, Node):
             return self.code.constant(x)
@@ -151,7 +162,7 @@ class Block:
                 self.known[node.index] = self._value(stack.pop())
         return self.known[x.index]
 
-    def compute(self, arrays):
+    def compute(self, arrays: Iterable[np.ndarray]):
         """Computes the numbers of these arrays now, and all that they need in the order in which programs have it."""
         missing, stack = set(), [x for cells in arrays for x in cells.reshape(-1)]
         while stack:
@@ -167,22 +178,22 @@ class Block:
             return self.code.load(self.places[node.index])
         return self.written(node.name, node.params or {}, np.dtype(node.dtype), [self.operand(x) for x in node.args])
 
-    def written(self, name: str, params: dict, dtype, args: list[Value]) -> Value:
+    def written(self, name: str, params: dict, dtype: np.dtype, args: list[Value]) -> Value:
         """The value of an operation on numbers."""
         try:
             return written(self.code, name, params, dtype, args)
         except KeyError:
             raise NotUnderstood(f"{name} of {args[0].dtype}") from None
 
-    def number(self, x) -> Any:
+    def number(self, x: RealArray) -> Any:
         """The number of an array that has only one."""
         return self.cells(x).reshape(-1)[0]
 
-    def apply(self, primitive, dtype, *args):
+    def apply(self, primitive: Primitive, dtype: np.dtype, *args: Operand) -> Operand:
         """The number of an operation of JAX's without parameters."""
         return self.graph.apply(primitive, {}, args, np.dtype(dtype))
 
-    def elementwise(self, equation, cells: list, kind: Kind) -> np.ndarray:
+    def elementwise(self, equation: Operation, cells: list, kind: Kind) -> np.ndarray:
         """The numbers of an operation on each number of arrays of this kind."""
         name = equation.primitive.name
         if name not in self.formulas or kind.dtype.kind != "f" or not kind.size:
@@ -194,7 +205,7 @@ class Block:
 
     # Arrays
 
-    def cells(self, x) -> np.ndarray:
+    def cells(self, x: RealArray) -> np.ndarray:
         """The numbers of an array."""
         if not isinstance(x, Stored):
             return x
@@ -215,7 +226,7 @@ class Block:
         """The mask with which this block has to change a memory, if any: of other members it is not its own."""
         return None if memory.mask is self.mask or not memory.wide or not self.mask.wide else self.mask
 
-    def stored(self, x, kind: Kind) -> Stored:
+    def stored(self, x: RealArray | Pending, kind: Kind) -> Stored:
         """The array in memory."""
         if isinstance(x, Stored):
             return x
@@ -223,7 +234,7 @@ class Block:
             return self.evaluated(x, whole(self.local(kind, x.is_wide), x.shape))
         return self.where(x) or self.table(x, kind) or self._copy(x, kind)
 
-    def _copy(self, cells, kind: Kind) -> Stored:
+    def _copy(self, cells: np.ndarray, kind: Kind) -> Stored:
         """The numbers, written into memory; where they have been, that of before, which nothing else may change."""
         numbers = tuple(x.index if isinstance(x, Node) else x.tobytes() for x in cells.reshape(-1))
         if (kind, numbers) not in self.copies:
@@ -232,7 +243,7 @@ class Block:
             self.copies[kind, numbers] = copy
         return self.copies[kind, numbers]
 
-    def where(self, cells) -> Stored | None:
+    def where(self, cells: np.ndarray) -> Stored | None:
         """Where the numbers stand in memory, if they do so at one distance along each axis."""
         if not cells.size or not all(isinstance(x, Node) and x.index in self.places for x in cells.reshape(-1)):
             return None
@@ -247,13 +258,13 @@ class Block:
         array = Stored(first.memory, first.fixed, first.moved, first.version, cells.shape, tuple(strides))
         return array if all(array.place(index) == places[index] for index in np.ndindex(*cells.shape)) else None
 
-    def table(self, cells, kind: Kind) -> Stored | None:
+    def table(self, cells: np.ndarray, kind: Kind) -> Stored | None:
         """Where the numbers stand, if all of them are known now and they are many."""
         if cells.size <= FEW or any(isinstance(x, Node) for x in cells.reshape(-1)):
             return None
         return whole(self.code.table(np.array(list(cells.reshape(-1)), kind.dtype)), cells.shape)
 
-    def copied(self, x, target: Stored, mask: Value | None = None) -> Stored:
+    def copied(self, x: RealArray, target: Stored, mask: Value | None = None) -> Stored:
         """The target, into which the array is written; with a mask only where it holds."""
         if not isinstance(x, Stored):
             x = self.table(x, Kind(x.shape, target.dtype)) or x
@@ -268,7 +279,7 @@ class Block:
     def evaluated(self, x: Pending, target: Stored) -> Stored:
         """The target, into which the array is written."""
 
-        def one(inner: Block, places):
+        def one(inner: Block, places: Sequence[Place]):
             value = x.number(inner, [inner.given(place) for place in places[:-1]])
             self.code.store(inner.operand(value), places[-1])
 
@@ -326,7 +337,7 @@ class Block:
         end_turn()
         end()
 
-    def turns(self, shape):
+    def turns(self, shape: Sequence[int]) -> tuple[list[Value | None], Callable[[], None]]:
         """(the index, the function that ends them) of loops over all numbers of an array."""
         loops = [self.code.counted(size) if size != 1 else (None, lambda: None) for size in shape]
 
@@ -336,7 +347,7 @@ class Block:
 
         return [k for k, _ in loops], end
 
-    def at(self, x: Stored, index) -> Place:
+    def at(self, x: Stored, index: Sequence[Value | None]) -> Place:
         """The place of the number at the index of such loops."""
         moved = x.moved
         for k, stride in zip(index, x.strides, strict=True):
@@ -348,14 +359,14 @@ class Block:
         """The sum of two places."""
         return b if a is None else self.written("add", {}, WORD, [a, b])
 
-    def lent(self, x, inner: "Block"):
+    def lent(self, x: ProgramArray, inner: "Block") -> Any:
         """An array of this block in one inside of it, whose instructions have not begun yet."""
         if isinstance(x, Complex):
             return Complex(*(self.lent(part, inner) for part in x))
         if isinstance(x, Stored):
             return x
 
-        def one(y):
+        def one(y: Operand) -> Operand:
             if not isinstance(y, Node):
                 return y
             in_memory = y.index in self.places and y.index not in self.known
@@ -363,7 +374,7 @@ class Block:
 
         return fill(x.shape, [one(y) for y in x.reshape(-1)])
 
-    def now(self, x, memory: Memory, k: int) -> Value:
+    def now(self, x: Node, memory: Memory, k: int) -> Value:
         """What the memory holds at the place k, which x was at first."""
         if memory.version == self.places[x.index].version:
             return self.operand(x)
@@ -371,7 +382,7 @@ class Block:
 
     # Arrays that are changed in their place
 
-    def still_read(self, memory: Memory, others) -> list[int] | None:
+    def still_read(self, memory: Memory, others: Iterable) -> list[int] | None:
         """The numbers in a memory that are read after the present operation: by what is computed later, which may be
         asked for only then, and by the `others`. None if a whole array there is."""
         arrays = flat(x for frame in self.frames for x in frame.later()) + flat(others)
@@ -390,28 +401,29 @@ class Block:
                 found.append(node.index)
         return found
 
-    def takes_over(self, x, kind: Kind, wide: bool, others) -> Memory | None:
+    def takes_over(self, x: RealArray, kind: Kind, wide: bool, others: Iterable) -> Memory | None:
         """The memory of an array, where it may be changed: the array fills it, and is used no more. (That of a
         result is written once more at the end.)"""
-        x = x if isinstance(x, Stored) else self.where(x)
-        if x is None or not x.is_whole or x.memory.owner is not self or x.memory.wide != wide:
+        array = x if isinstance(x, Stored) else self.where(x)
+        if array is None or not array.is_whole or array.memory.owner is not self or array.memory.wide != wide:
             return None
-        if any(x.memory is memory for frame in self.frames for memory in frame.results):
+        memory = array.memory
+        if any(memory is result for frame in self.frames for result in frame.results):
             return None
-        waiting = self.still_read(x.memory, others)
+        waiting = self.still_read(memory, others)
         if waiting is None or len(waiting) > MOST_KEPT:
             return None
         for i in waiting:
             self.known[i] = self.code.load(self.places[i])
-        x.memory.version += 1
-        return x.memory
+        memory.version += 1
+        return memory
 
 
 @functools.cache
-def formula(name: str, size: int, dtype: str, given: tuple[str, ...]):
+def formula(name: str, size: int, dtype: str, given: tuple[str, ...]) -> ClosedJaxpr:
     """The program of an elementary function of `size` numbers, computed in double precision."""
 
-    def values(*args):
+    def values(*args: jax.Array) -> list:
         doubles = [x.astype(np.float64) for x in args]
         return [FORMULAS_OF_GRAPHICS[name](*doubles).astype(dtype)]
 
@@ -425,7 +437,7 @@ def _last(x: Stored, axis: int) -> Stored:
     return x._replace(shape=tuple(x.shape[k] for k in order), strides=tuple(x.strides[k] for k in order))
 
 
-def _targets(jaxpr, wanted) -> dict:
+def _targets(jaxpr: Jaxpr, wanted: Sequence[Memory | None]) -> dict:
     """The memory, if any, where each variable should stand: that of a result, or of another shape of one."""
     pairs = zip(jaxpr.outvars, wanted, strict=True) if wanted else ()
     targets = {v: memory for v, memory in pairs if memory is not None and not isinstance(v, Literal)}

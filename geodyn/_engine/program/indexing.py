@@ -1,22 +1,23 @@
 """Parts of arrays at places that are computed."""
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from jax import lax
 
 from geodyn._engine.cells import fill
-from geodyn._engine.expressions import Node
-from geodyn._engine.llvm.code import BOOL, WORD, Memory
-from geodyn._engine.program.arrays import Kind, Stored, kind, whole
+from geodyn._engine.expressions import Node, Operand
+from geodyn._engine.internals import Operation, Primitive
+from geodyn._engine.llvm.code import BOOL, WORD, Memory, Value
+from geodyn._engine.program.arrays import Kind, RealArray, Stored, kind, whole
 from geodyn._engine.program.block import MOST_CELLS, Block
 
 JOINS = {"add": lax.add_p, "sub": lax.sub_p, "mul": lax.mul_p, "min": lax.min_p, "max": lax.max_p}
 
 
-def _within(block: Block, index, most: int):
+def _within(block: Block, index: Operand, most: int) -> Operand:
     """The index, moved into 0 … most, as a 64-bit number."""
     index = block.graph.convert(index, WORD)
     if not isinstance(index, Node):
@@ -25,7 +26,7 @@ def _within(block: Block, index, most: int):
     return block.apply(lax.min_p, WORD, low, np.int64(most))
 
 
-def _begins(block: Block, x: Stored, starts, shape) -> Stored:
+def _begins(block: Block, x: Stored, starts: Sequence[Operand], shape: Sequence[int]) -> Stored:
     """The part of this shape that begins at these starts, numbers or nodes."""
     fixed = [(0 if isinstance(s, Node) else int(s), n, 1) for s, n in zip(starts, shape, strict=True)]
     moved = x.moved
@@ -36,21 +37,21 @@ def _begins(block: Block, x: Stored, starts, shape) -> Stored:
     return x.taken(fixed)._replace(moved=moved)
 
 
-def _result(block: Block, x):
+def _result(block: Block, x: RealArray) -> RealArray:
     """The array as numbers, if they are few."""
     return x if x.size > MOST_CELLS else block.cells(x)
 
 
-def _is_known(starts) -> bool:
+def _is_known(starts: Sequence[Operand]) -> bool:
     return not any(isinstance(s, Node) for s in starts)
 
 
-def _starts(block: Block, x, shape, starts) -> list:
+def _starts(block: Block, x: RealArray, shape: Sequence[int], starts: Sequence[RealArray]) -> list:
     limits = [n - size for n, size in zip(x.shape, shape, strict=True)]
     return [_within(block, block.number(s), most) for s, most in zip(starts, limits, strict=True)]
 
 
-def _dynamic_slice(block: Block, equation, x, *starts) -> list:
+def _dynamic_slice(block: Block, equation: Operation, x: RealArray, *starts: RealArray) -> list:
     form = kind(equation.outvars[0].aval)
     starts = _starts(block, x, form.shape, starts)
     if _is_known(starts) and not isinstance(x, Stored):
@@ -59,7 +60,7 @@ def _dynamic_slice(block: Block, equation, x, *starts) -> list:
     return [_result(block, _begins(block, source, starts, form.shape))]
 
 
-def _changeable(block: Block, x, form: Kind, wide: bool, others) -> Memory:
+def _changeable(block: Block, x: RealArray, form: Kind, wide: bool, others: Sequence) -> Memory:
     """Memory with the array that may be changed: where it stands, if it is used no more, else a copy."""
     memory = block.takes_over(x, form, wide, others)
     if memory is None:
@@ -68,7 +69,7 @@ def _changeable(block: Block, x, form: Kind, wide: bool, others) -> Memory:
     return memory
 
 
-def _dynamic_update_slice(block: Block, equation, x, new, *starts) -> list:
+def _dynamic_update_slice(block: Block, equation: Operation, x: RealArray, new: RealArray, *starts: RealArray) -> list:
     form = kind(equation.outvars[0].aval)
     starts = _starts(block, x, new.shape, starts)
     if _is_known(starts) and form.size <= MOST_CELLS:
@@ -92,7 +93,16 @@ class Window(NamedTuple):
     shape: tuple[int, ...]
 
 
-def _windows(block: Block, x, indices, axes, own_batch, indices_batch, shape, checked: bool) -> list[Window]:
+def _windows(
+    block: Block,
+    x: RealArray,
+    indices: RealArray,
+    axes: Sequence[int],
+    own_batch: Sequence[int],
+    indices_batch: Sequence[int],
+    shape: Sequence[int],
+    checked: bool,
+) -> list[Window]:
     """The parts of `shape` whose indices give the starts along the axes."""
     cells, found = block.cells(indices), []
     for batch in np.ndindex(*cells.shape[:-1]):
@@ -108,7 +118,7 @@ def _windows(block: Block, x, indices, axes, own_batch, indices_batch, shape, ch
     return found
 
 
-def _gather(block: Block, equation, x, indices) -> list:
+def _gather(block: Block, equation: Operation, x: RealArray, indices: RealArray) -> list:
     d, p = equation.params["dimension_numbers"], equation.params
     form, sizes = kind(equation.outvars[0].aval), p["slice_sizes"]
     checked = p["mode"] == lax.GatherScatterMode.FILL_OR_DROP
@@ -138,12 +148,14 @@ def _gather(block: Block, equation, x, indices) -> list:
     return [cells]
 
 
-def _others(shape, axes) -> list[int]:
+def _others(shape: Sequence[int], axes: Sequence[int]) -> list[int]:
     """The axes that are not these."""
     return [k for k in range(len(shape)) if k not in axes]
 
 
-def _index(shape, axes, batch, others, place) -> tuple:
+def _index(
+    shape: Sequence[int], axes: Sequence[int], batch: Sequence[int], others: Sequence[int], place: Sequence[int]
+) -> tuple:
     at = [0] * len(shape)
     for axis, i in (*zip(axes, batch, strict=True), *zip(others, place, strict=True)):
         at[axis] = i
@@ -162,7 +174,7 @@ class Places(NamedTuple):
     checked: bool
 
 
-def _on_each_number(block: Block, shape, indices, places: Places, function: Callable):
+def _on_each_number(block: Block, shape: Sequence[int], indices: Stored, places: Places, function: Callable):
     """Runs `function(inner, moves, valid, batch, window)` for every number of every window on an array of this shape:
     its index there, whether the window counts (None if all do), and the indices of the window and of the number in
     it."""
@@ -191,19 +203,40 @@ def _on_each_number(block: Block, shape, indices, places: Places, function: Call
     end()
 
 
-def _arranged(shape, axes, batch, others, window) -> list:
+def _arranged(
+    shape: Sequence[int],
+    axes: Sequence[int],
+    batch: Sequence[Value | None],
+    others: Sequence[int],
+    window: Sequence[Value | None],
+) -> list:
     at = [None] * len(shape)
     for axis, k in (*zip(axes, batch, strict=True), *zip(others, window, strict=True)):
         at[axis] = k
     return at
 
 
-def _gathered(block: Block, x, form: Kind, indices, places: Places, batch_axes, offset_axes, missing) -> Stored:
+def _gathered(
+    block: Block,
+    x: RealArray,
+    form: Kind,
+    indices: Stored,
+    places: Places,
+    batch_axes: Sequence[int],
+    offset_axes: Sequence[int],
+    missing: np.generic,
+) -> Stored:
     """A large array of parts of an array, or one of many."""
     source = block.stored(x, Kind(x.shape, form.dtype))
     memory = block.local(form, block.is_wide(x) or indices.is_wide)
 
-    def one(inner: Block, moves, valid, batch, window):
+    def one(
+        inner: Block,
+        moves: Sequence[Value | None],
+        valid: Value | None,
+        batch: Sequence[Value | None],
+        window: Sequence[Value | None],
+    ):
         value = inner.code.load(inner.at(source, moves))
         if valid is not None:
             value = inner.code.select(valid, value, inner.code.constant(missing))
@@ -214,14 +247,30 @@ def _gathered(block: Block, x, form: Kind, indices, places: Places, batch_axes, 
     return whole(memory, form.shape)
 
 
-def _scattered(block: Block, x, form: Kind, indices, updates, places: Places, batch_axes, update_axes, join) -> Stored:
+def _scattered(
+    block: Block,
+    x: RealArray,
+    form: Kind,
+    indices: Stored,
+    updates: RealArray,
+    places: Places,
+    batch_axes: Sequence[int],
+    update_axes: Sequence[int],
+    join: Primitive | None,
+) -> Stored:
     """An array with many numbers written into it."""
     updates = block.stored(updates, Kind(updates.shape, form.dtype))
     wide = any(map(block.is_wide, (x, updates, indices)))
     memory = _changeable(block, x, form, wide, (updates, indices))
     mask, target = block.mask_of(memory), whole(memory, form.shape)
 
-    def one(inner: Block, moves, valid, batch, window):
+    def one(
+        inner: Block,
+        moves: Sequence[Value | None],
+        valid: Value | None,
+        batch: Sequence[Value | None],
+        window: Sequence[Value | None],
+    ):
         place = inner.at(target, moves)
         value = inner.code.load(inner.at(updates, _arranged(updates.shape, batch_axes, batch, update_axes, window)))
         if join is not None:
@@ -234,7 +283,7 @@ def _scattered(block: Block, x, form: Kind, indices, updates, places: Places, ba
     return whole(memory, form.shape)
 
 
-def _missing(value, dtype):
+def _missing(value: np.typing.ArrayLike | None, dtype: np.dtype) -> np.generic:
     """What stands for an entry beyond the end."""
     if value is not None:
         return np.asarray(value, dtype)[()]
@@ -246,7 +295,7 @@ def _missing(value, dtype):
     return np.asarray(limits.min if dtype.kind == "i" else limits.max, dtype)[()]
 
 
-def _scatter(block: Block, equation, x, indices, updates) -> list:
+def _scatter(block: Block, equation: Operation, x: RealArray, indices: RealArray, updates: RealArray) -> list:
     name, p = equation.primitive.name, equation.params
     d, form = p["dimension_numbers"], kind(equation.outvars[0].aval)
     join = JOINS.get(name.removeprefix("scatter")[1:])
@@ -266,7 +315,7 @@ def _scatter(block: Block, equation, x, indices, updates) -> list:
     windows = _windows(block, x, indices, d.scatter_dims_to_operand_dims, *own_batch, tuple(sizes), checked)
     news, inside = block.cells(updates), [sizes[k] for k in window_axes]
 
-    def part(window):
+    def part(window: Window) -> np.ndarray:
         """The new numbers in the shape that they have in the array."""
         places = [_index(news.shape, batch_axes, window.batch, d.update_window_dims, i) for i in np.ndindex(*inside)]
         return fill(tuple(sizes), [news[place] for place in places])
@@ -296,14 +345,14 @@ def _scatter(block: Block, equation, x, indices, updates) -> list:
     return [_result(block, whole(memory, form.shape))]
 
 
-def _first_extreme(greater):
+def _first_extreme(greater: Primitive) -> Callable:
     """The rule of argmax (or argmin, with `less` for `greater`)."""
 
-    def rule(block: Block, equation, x) -> list:
+    def rule(block: Block, equation: Operation, x: RealArray) -> list:
         (axis,), form = equation.params["axes"], kind(equation.outvars[0].aval)
         rows = np.moveaxis(block.cells(x), axis, -1)
 
-        def of(row):
+        def of(row: np.ndarray) -> Operand:
             best, at = row[0], np.zeros((), form.dtype)[()]
             for k, y in enumerate(row[1:], 1):
                 more = block.apply(greater, BOOL, y, best)

@@ -4,6 +4,7 @@ not go on keep what they have."""
 import functools
 import itertools
 import math
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,12 +12,22 @@ from jax import lax
 
 from geodyn._engine.batches import NATIVE, traced
 from geodyn._engine.cells import each, fill
-from geodyn._engine.expressions import Node
-from geodyn._engine.internals import inner_program, scan_counts
+from geodyn._engine.expressions import Node, Operand
+from geodyn._engine.internals import ClosedJaxpr, Jaxpr, Operation, ShapedArray, inner_program, scan_counts
 from geodyn._engine.internals import length as programs_length
 from geodyn._engine.llvm.code import BOOL, WORD, Memory, Place, Value
 from geodyn._engine.plain import stages
-from geodyn._engine.program.arrays import Complex, Kind, Stored, flat, forms, joined, kinds, whole
+from geodyn._engine.program.arrays import (
+    Complex,
+    Kind,
+    RealArray,
+    Stored,
+    flat,
+    forms,
+    joined,
+    kinds,
+    whole,
+)
 from geodyn._engine.program.block import MOST_CELLS, Block, Held
 from geodyn._engine.program.varying import spread
 
@@ -36,13 +47,20 @@ class Home(NamedTuple):
     def is_large(self) -> bool:
         return self.kind.size > MOST_CELLS
 
-    def carried(self, block: Block):
+    def carried(self, block: Block) -> RealArray:
         """The array at the begin of a turn, or after the last one."""
         array = whole(self.memory, self.kind.shape)
         return array if self.is_large else block.cells(array)
 
 
-def _homes(block: Block, carry, form: list[Kind], wides, wanted, others) -> list[Home]:
+def _homes(
+    block: Block,
+    carry: Sequence,
+    form: list[Kind],
+    wides: Sequence[bool],
+    wanted: Sequence[Memory | None],
+    others: Sequence,
+) -> list[Home]:
     """Memory for what a loop carries, with what it begins with; the loop uses the arrays `others` as well."""
     homes = []
     for k, (x, kind, wide, memory) in enumerate(zip(carry, form, wides, wanted, strict=True)):
@@ -81,7 +99,7 @@ def _store_back(block: Block, homes: list[Home], old: list, new: list):
             block.copied(x, whole(target, x.shape), mask)
 
 
-def _reads(x, homes: list[Home]) -> bool:
+def _reads(x: RealArray, homes: list[Home]) -> bool:
     """Whether an array may be computed from what stands in these memories."""
     if isinstance(x, Stored):
         return any(x.memory is home.memory for home in homes)
@@ -94,18 +112,18 @@ def _lend(homes: list[Home], block: Block):
         home.memory.owner = block
 
 
-def _of_parts(avals, each_array) -> list:
+def _of_parts(avals: Sequence[ShapedArray], each_array: Sequence) -> list:
     """What belongs to each array, for each of its parts."""
     return [x for aval, x in zip(avals, each_array, strict=True) for _ in kinds(aval)]
 
 
-def _memories(avals, wanted) -> list:
+def _memories(avals: Sequence[ShapedArray], wanted: Sequence[Memory | None]) -> list:
     """The memories that are wanted, for each part of each array."""
     real = [memory if len(kinds(aval)) == 1 else None for aval, memory in zip(avals, wanted, strict=True)]
     return _of_parts(avals, real)
 
 
-def while_loop(block: Block, equation, args, wanted) -> list:
+def while_loop(block: Block, equation: Operation, args: Sequence, wanted: Sequence[Memory | None]) -> list:
     code, p = block.code, equation.params
     first, second = p["cond_nconsts"], p["cond_nconsts"] + p["body_nconsts"]
     of_test, of_body, carry = args[:first], args[first:second], args[second:]
@@ -147,14 +165,14 @@ def while_loop(block: Block, equation, args, wanted) -> list:
     return joined(avals, [home.carried(block) for home in homes])
 
 
-def _either(block: Block, cells):
+def _either(block: Block, cells: np.ndarray) -> Operand:
     """Whether any of these truth values holds."""
     if not cells.size:
         return np.False_
     return functools.reduce(lambda a, b: block.apply(lax.or_p, BOOL, a, b), cells.reshape(-1))
 
 
-def _chosen(block: Block, which, no, yes):
+def _chosen(block: Block, which: RealArray, no: RealArray, yes: RealArray) -> RealArray:
     """`yes` in the rows where `which` holds, else `no`."""
     if isinstance(no, Stored) or isinstance(yes, Stored):
         return _chosen_in_memory(block, which, no, yes)
@@ -163,14 +181,14 @@ def _chosen(block: Block, which, no, yes):
     return each(no.shape, block.graph.select, rows, no, yes)
 
 
-def _chosen_in_memory(block: Block, which, no, yes) -> Stored:
+def _chosen_in_memory(block: Block, which: RealArray, no: RealArray, yes: RealArray) -> Stored:
     shape, dtype = no.shape, no.dtype if isinstance(no, Stored) else yes.dtype
     wide = any(map(block.is_wide, (which, no, yes)))
     target = whole(block.local(Kind(shape, dtype), wide), shape)
     rows = block.stored(which, Kind(which.shape, BOOL)).spread(shape, range(len(which.shape)))
     no, yes = (block.stored(x, Kind(shape, dtype)) for x in (no, yes))
 
-    def one(inner: Block, places):
+    def one(inner: Block, places: Sequence[Place]):
         value = inner.graph.select(*map(inner.given, places[:-1]))
         block.code.store(inner.operand(value), places[-1])
 
@@ -178,7 +196,7 @@ def _chosen_in_memory(block: Block, which, no, yes) -> Stored:
     return target
 
 
-def scan(block: Block, equation, args, wanted) -> list:
+def scan(block: Block, equation: Operation, args: Sequence, wanted: Sequence[Memory | None]) -> list:
     code, p = block.code, equation.params
     (nk, nc), length, program = scan_counts(equation), p["length"], p["jaxpr"]
     consts, carry, xs = args[:nk], args[nk : nk + nc], args[nk + nc :]
@@ -230,7 +248,7 @@ def scan(block: Block, equation, args, wanted) -> list:
     return joined(avals, [*after, *stacked])
 
 
-def _pays_together(block: Block, equation, xs) -> bool:
+def _pays_together(block: Block, equation: Operation, xs: Sequence) -> bool:
     """Whether the turns of a scan that carries nothing are computed at once: in a program of one member, where they
     compute more than they read: what each reads is gathered number by number."""
     code, row = block.code, sum(x.size // equation.params["length"] for x in xs)
@@ -239,7 +257,7 @@ def _pays_together(block: Block, equation, xs) -> bool:
     return 2 * row < programs_length(equation.params["jaxpr"].jaxpr)
 
 
-def _turns_together(block: Block, equation, args) -> list:
+def _turns_together(block: Block, equation: Operation, args: Sequence) -> list:
     """The results of a scan that carries nothing, in a program of one member: the turns are computed at once, like the
     members of a batch."""
     code, program, length = block.code, equation.params["jaxpr"], equation.params["length"]
@@ -267,7 +285,7 @@ def _turns_together(block: Block, equation, args) -> list:
     return joined(avals, results)
 
 
-def _rows_at_once(block: Block, inner: Block, x, form: Kind, lanes: Value):
+def _rows_at_once(block: Block, inner: Block, x: RealArray, form: Kind, lanes: Value) -> RealArray:
     """The row of an array that each turn has, if the turns are the lanes."""
     if isinstance(x, Stored) or x.size > MOST_CELLS:
         x = block.stored(x, form)
@@ -277,14 +295,14 @@ def _rows_at_once(block: Block, inner: Block, x, form: Kind, lanes: Value):
     return fill(x.shape[1:], [inner.given(block.code.packed([block.operand(y) for y in rows])) for rows in columns])
 
 
-def _each_turn(block: Block, inner: Block, x, length: int) -> np.ndarray:
+def _each_turn(block: Block, inner: Block, x: RealArray, length: int) -> np.ndarray:
     """The array of the rows that the turns have given, which are the lanes."""
     values = [inner.operand(y) for y in inner.cells(x).reshape(-1)]
     rows = [[block.given(block.code.lane(value, k)) for value in values] for k in range(length)]
     return fill((length, *x.shape), [y for row in rows for y in row])
 
 
-def _turns_side_by_side(block: Block, equation, args) -> list | None:
+def _turns_side_by_side(block: Block, equation: Operation, args: Sequence) -> list | None:
     """The results of a short scan that carries nothing, each operation for all turns before the next one: so the
     processor need not wait for the result of one before it begins another. None if an array in it is large."""
     if not _are_small(equation, args):
@@ -295,7 +313,7 @@ def _turns_side_by_side(block: Block, equation, args) -> list | None:
     return results
 
 
-def _are_small(equation, args) -> bool:
+def _are_small(equation: Operation, args: Sequence) -> bool:
     """Whether the arrays of a scan are small, and none is complex."""
     made = forms(equation.params["jaxpr"].out_avals)
     if len(made) > len(equation.outvars) or any(isinstance(x, Complex) for x in args):
@@ -303,7 +321,7 @@ def _are_small(equation, args) -> bool:
     return all(x.size <= MOST_CELLS for x in [*args, *made])
 
 
-def _turns_written_out(block: Block, equation, args) -> list | None:
+def _turns_written_out(block: Block, equation: Operation, args: Sequence) -> list | None:
     """The results of a short scan of few turns, one after the other; None if an array in it is large."""
     program, length = equation.params["jaxpr"], equation.params["length"]
     nk, nc = scan_counts(equation)
@@ -325,21 +343,21 @@ def _turns_written_out(block: Block, equation, args) -> list | None:
     return [*carry, *(fill(shape, [y for row in rows for y in row.reshape(-1)]) for shape, rows in pairs)]
 
 
-def cond(block: Block, equation, args, wanted) -> list:
+def cond(block: Block, equation: Operation, args: Sequence, wanted: Sequence[Memory | None]) -> list:
     code, (index, *args) = block.code, args
     branches, avals = equation.params["branches"], [v.aval for v in equation.outvars]
     which, last = block.number(index), len(branches) - 1
     if not isinstance(which, Node):
         return block.run(branches[min(max(int(which), 0), last)], args)
 
-    def number(k):
+    def number(k: int) -> np.generic:
         return np.asarray(k, which.dtype)[()]
 
     if which.dtype != BOOL:
         least = block.apply(lax.max_p, which.dtype, which, number(0))
         which = block.apply(lax.min_p, which.dtype, least, number(last))
 
-    def chosen(k):
+    def chosen(k: int) -> Operand:
         if which.dtype == BOOL:
             return which if k else block.apply(lax.not_p, BOOL, which)
         return block.apply(lax.eq_p, BOOL, which, number(k))
@@ -366,7 +384,9 @@ def cond(block: Block, equation, args, wanted) -> list:
     return joined(avals, [Home(memory, kind).carried(block) for memory, kind in zip(memories, form, strict=True)])
 
 
-def _all_branches(block: Block, branches, args, avals, chosen) -> list:
+def _all_branches(
+    block: Block, branches: Sequence[ClosedJaxpr], args: Sequence, avals: Sequence[ShapedArray], chosen: Callable
+) -> list:
     values = []
     for branch in branches:
         block.frames.append(Held([*args, *itertools.chain(*values)]))
@@ -380,7 +400,7 @@ def _all_branches(block: Block, branches, args, avals, chosen) -> list:
     return joined(avals, found)
 
 
-def _length(jaxpr) -> float:
+def _length(jaxpr: Jaxpr) -> float:
     """The number of operations of a program; without bound if it has loops, branches or programs of their own."""
     total = 0.0
     for equation in jaxpr.eqns:

@@ -3,7 +3,7 @@
 import functools
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodyn._engine import internals
-from geodyn._engine.internals import each_program, length, programs_in
+from geodyn._engine.internals import ClosedJaxpr, each_program, length, programs_in
 from geodyn._engine.llvm import graphics
 from geodyn._engine.llvm.code import ALONE, BOOL, WORD, Code, Memory, NotUnderstood, Value
 from geodyn._engine.llvm.processor import attributes, cores, entry, llvm, registered, width
@@ -39,7 +39,7 @@ class Compiled(NamedTuple):
     has_loops: bool
 
 
-def compiled(closed, shared: tuple[bool, ...]) -> Compiled:
+def compiled(closed: ClosedJaxpr, shared: tuple[bool, ...]) -> Compiled:
     """The program of one member (a closed jaxpr), compiled for batches in which all members share some arguments.
 
     Raises NotUnderstood where it contains what cannot be compiled."""
@@ -49,7 +49,7 @@ def compiled(closed, shared: tuple[bool, ...]) -> Compiled:
     return Compiled(registered(text), code.most_scratch, code.has_loops)
 
 
-def text_of(closed, shared: tuple[bool, ...], lanes: int) -> tuple[str, Code]:
+def text_of(closed: ClosedJaxpr, shared: tuple[bool, ...], lanes: int) -> tuple[str, Code]:
     """(the text of the module, the code of its main function)."""
     many = not all(shared)
     code = Code(lanes)
@@ -68,7 +68,7 @@ def text_of(closed, shared: tuple[bool, ...], lanes: int) -> tuple[str, Code]:
     return "\n".join(lines), code
 
 
-def kernel_of(closed, shared: tuple[bool, ...]) -> graphics.Kernel:
+def kernel_of(closed: ClosedJaxpr, shared: tuple[bool, ...]) -> graphics.Kernel:
     """The kernel of such a program for a graphics processor. What is empty it is not given."""
     code = Code(None)
     given, returned = _write(Block(code, Value("true", BOOL, False), ruled), closed, shared, True)
@@ -77,7 +77,7 @@ def kernel_of(closed, shared: tuple[bool, ...]) -> graphics.Kernel:
     return graphics.kernel(code, full, results)
 
 
-def _write(block: Block, closed, shared: tuple[bool, ...], many: bool) -> tuple[list[str], list[str]]:
+def _write(block: Block, closed: ClosedJaxpr, shared: tuple[bool, ...], many: bool) -> tuple[list[str], list[str]]:
     """Writes the instructions of the program of one member, or of as many as are computed at once; (the names of the
     arrays that it is given, of those that it returns)."""
     wide, args, targets = block.mask.wide, [], []
@@ -118,7 +118,7 @@ def _end_batch(code: Code):
     code.start("finish")
 
 
-def natively(closed, args, batch: tuple[int, ...], platform: str = "cpu") -> list | None:
+def natively(closed: ClosedJaxpr, args: Sequence, batch: tuple[int, ...], platform: str = "cpu") -> list | None:
     """The results [*own, *batch] of the program for every member of a batch, by machine code of its own for this
     platform; None where that cannot be. An argument has its own axes only, or those of the batch behind them."""
     shared = tuple(jnp.ndim(x) == len(aval.shape) for x, aval in zip(args, closed.in_avals, strict=True))
@@ -150,13 +150,13 @@ def _is_for_xla(jaxpr) -> bool:
     return any(BY_XLA in str(e.params.get("name", "")) for program in each_program(jaxpr) for e in program.eqns)
 
 
-def _on_processor(closed, shared, batch) -> Callable:
+def _on_processor(closed: ClosedJaxpr, shared: tuple[bool, ...], batch: tuple[int, ...]) -> Callable:
     """The function (size of the batch, arrays, types of the results) -> results."""
     if not batch and products(closed.jaxpr) > MOST_PRODUCTS * length(closed.jaxpr):
         raise NotUnderstood("large products of one member, which XLA computes faster")
     program = compiled(closed, shared if batch else (True,) * len(shared))
 
-    def run(size, args, results):
+    def run(size: int, args: list, results: list) -> list:
         threads, part = _shared_by_threads(size, program.has_loops)
         scratch = jax.ShapeDtypeStruct((threads * program.scratch,), np.uint8)
         sizes = np.array([size, threads, part], np.int32)
@@ -188,7 +188,7 @@ def _shared_by_threads(size: int, has_loops: bool) -> tuple[int, int]:
     return threads, part * width()
 
 
-def _on_graphics(closed, shared, batch) -> Callable:
+def _on_graphics(closed: ClosedJaxpr, shared: tuple[bool, ...], batch: tuple[int, ...]) -> Callable:
     """The same by a kernel of a graphics processor."""
     kernel = kernel_of(closed, shared)
     ptx = graphics.translated(kernel.text, graphics.processor())
@@ -214,7 +214,7 @@ def is_usable(platform: str = "cpu") -> bool:
 def _trial(platform: str) -> bool:
     """Whether a small program gives the right numbers, for one member and for more than are computed at once."""
 
-    def moved(x, n):
+    def moved(x: jax.Array, n: jax.Array) -> list:
         _, y = jax.lax.while_loop(lambda s: s[0] < n, lambda s: (s[0] + 1, s[1] * 0.5 + s[0]), (np.int32(0), x))
         return [y]
 
@@ -226,7 +226,7 @@ def _trial(platform: str) -> bool:
         together, alone = on_platform(closed, (False, False), (9,)), on_platform(closed, (True, True), ())
 
         @jax.jit
-        def both(x, n):
+        def both(x: jax.Array, n: jax.Array) -> tuple:
             (many,) = together(9, [x, n], [jax.ShapeDtypeStruct(x.shape, x.dtype)])
             (one,) = alone(1, [x[:, 5], n[5]], [jax.ShapeDtypeStruct(like.shape, like.dtype)])
             return many, one

@@ -1,13 +1,16 @@
 """Complex numbers, as pairs of real ones."""
 
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from jax import lax
 
 from geodyn._engine.cells import apply, each, fill
+from geodyn._engine.expressions import Operand
+from geodyn._engine.internals import Operation
 from geodyn._engine.llvm.code import BOOL, NotUnderstood
-from geodyn._engine.program.arrays import Complex, kinds
+from geodyn._engine.program.arrays import Complex, ProgramArray, kinds
 from geodyn._engine.program.block import Block
 from geodyn._engine.program.indexing import INDEXED
 
@@ -18,12 +21,12 @@ LINEAR |= {"transpose", "rev", "concatenate", "stack", "tile", "reduce_sum", "cu
 class Pairs:
     """The rules of the operations on complex numbers whose results have this shape, by operations on real ones."""
 
-    def __init__(self, block: Block, equation):
+    def __init__(self, block: Block, equation: Operation):
         self.block, self.graph, self.equation = block, block.graph, equation
         self.shape = equation.outvars[0].aval.shape
         self.dtype = kinds(equation.outvars[0].aval)[0].dtype
 
-    def result(self, args):
+    def result(self, args: Sequence[ProgramArray]) -> ProgramArray:
         """The array of the results."""
         name = self.equation.primitive.name
         if name in ("real", "imag"):
@@ -71,38 +74,38 @@ class Pairs:
         values = [self.quotient(*x) for x in zip(*arrays, strict=True)]
         return Complex(*(fill(self.shape, part) for part in zip(*values, strict=True)))
 
-    def zeros(self, x):
+    def zeros(self, x: np.ndarray) -> np.ndarray:
         """As many zeros as there are numbers in x."""
         return fill(x.shape, [np.zeros((), self.dtype)[()]] * x.size)
 
-    def linear(self, *args):
+    def linear(self, *args: np.ndarray) -> np.ndarray:
         """The operation itself, on real numbers."""
         return apply(self.graph, _OnReal(self.equation, self.dtype), list(args))[0]
 
-    def product(self, times, a: Complex, b: Complex) -> Complex:
+    def product(self, times: Callable, a: Complex, b: Complex) -> Complex:
         """The product of pairs, by products of numbers or of matrices."""
         minus = each_of(self.shape, self.graph.subtract)
         plus = each_of(self.shape, self.graph.add)
         real = minus(times(a.real, b.real), times(a.imag, b.imag))
         return Complex(real, plus(times(a.real, b.imag), times(a.imag, b.real)))
 
-    def squared(self, x, y) -> Complex:
+    def squared(self, x: np.ndarray, y: np.ndarray) -> Complex:
         """(x + iy)², in which no square overflows that the result does not have."""
         plus, minus = each_of(self.shape, self.graph.add), each_of(self.shape, self.graph.subtract)
         times = each_of(self.shape, self.graph.multiply)
         return Complex(times(minus(x, y), plus(x, y)), times(plus(x, x), y))
 
-    def compared(self, name, a: Complex, b: Complex):
+    def compared(self, name: str, a: Complex, b: Complex) -> np.ndarray:
         """Whether both parts are equal, or whether one is not."""
         primitive, join = (lax.eq_p, lax.and_p) if name == "eq" else (lax.ne_p, lax.or_p)
 
-        def one(*parts):
+        def one(*parts: Operand) -> Operand:
             first, second = (self.block.apply(primitive, BOOL, *pair) for pair in (parts[:2], parts[2:]))
             return self.block.apply(join, BOOL, first, second)
 
         return each(self.shape, one, a.real, b.real, a.imag, b.imag)
 
-    def size_of(self, x, y):
+    def size_of(self, x: Operand, y: Operand) -> Operand:
         """√(x² + y²) by the larger of the two."""
         x, y = (self.block.apply(lax.abs_p, self.dtype, part) for part in (x, y))
         large = self.block.apply(lax.max_p, self.dtype, x, y)
@@ -114,7 +117,7 @@ class Pairs:
         root = self.block.apply(lax.sqrt_p, self.dtype, self.graph.add(one, self.graph.multiply(ratio, ratio)))
         return self.graph.multiply(large, root)
 
-    def quotient(self, a, b, c, d):
+    def quotient(self, a: Operand, b: Operand, c: Operand, d: Operand) -> tuple[Operand, Operand]:
         """(a + ib)/(c + id), by the larger of c and d (Smith, Communications of the ACM 5 (1962) 435)."""
         graph = self.graph
         sizes = [self.block.apply(lax.abs_p, self.dtype, part) for part in (c, d)]
@@ -128,17 +131,17 @@ class Pairs:
         return real, graph.select(is_real, graph.negative(turned), turned)
 
 
-def each_of(shape, function):
+def each_of(shape: tuple[int, ...], function: Callable) -> Callable:
     """The function of two numbers, as one of arrays."""
     return lambda a, b: each(shape, function, a, b)
 
 
-def is_complex(x) -> bool:
+def is_complex(x: Any) -> bool:
     """Whether an array of the program is one of complex numbers."""
     return len(kinds(x.aval)) > 1
 
 
-def part_by_part(block: Block, equation, args) -> list:
+def part_by_part(block: Block, equation: Operation, args: Sequence[ProgramArray]) -> list:
     """The results of an operation that takes or changes numbers at computed places."""
     name = equation.primitive.name
     if name not in INDEXED or name.endswith(("mul", "min", "max")) or name.startswith("arg"):
@@ -154,7 +157,7 @@ def part_by_part(block: Block, equation, args) -> list:
 class _OnReal:
     """An operation on complex numbers, as one on their real or imaginary parts."""
 
-    def __init__(self, equation, dtype):
+    def __init__(self, equation: Operation, dtype: np.dtype):
         self.primitive, self.params = equation.primitive, equation.params
         self.invars = [_Variable(_Type(v.aval.shape, dtype)) if is_complex(v) else v for v in equation.invars]
         self.outvars = [_Variable(_Type(v.aval.shape, dtype)) for v in equation.outvars]

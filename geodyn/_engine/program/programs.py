@@ -1,22 +1,24 @@
 """Operations that are programs of simpler ones: factors of small matrices, and what is sorted."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from geodyn._engine.cells import fill
-from geodyn._engine.internals import double_precision
+from geodyn._engine.internals import Operation, double_precision
 from geodyn._engine.llvm.code import NotUnderstood
 from geodyn._engine.program.block import Block
+from geodyn._foundations.typing import Array, Float
 
 # More numbers are not sorted by comparing all pairs, and larger matrices are left to LAPACK.
 MOST_SORTED = 64
 LARGEST_MATRIX = 64
 
 
-def by_program(block: Block, equation, args) -> list:
+def by_program(block: Block, equation: Operation, args: Sequence) -> list:
     """The results of an operation by the program that stands for it here."""
     if not any(v.aval.size for v in equation.outvars):
         return [fill(v.aval.shape, []) for v in equation.outvars]
@@ -24,7 +26,7 @@ def by_program(block: Block, equation, args) -> list:
     likes = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in equation.invars]
     types = [v.aval.dtype for v in equation.outvars]
 
-    def typed(*x):
+    def typed(*x: Array) -> list[Array]:
         return [y.astype(dtype) for y, dtype in zip(function(*x), types, strict=True)]
 
     with double_precision(), jax.numpy_rank_promotion("allow"):
@@ -34,7 +36,7 @@ def by_program(block: Block, equation, args) -> list:
 def _of_matrices(function: Callable) -> Callable:
     """The function of matrices, of which there may be more along the axes before."""
 
-    def of(*args, **params):
+    def of(*args: Array, **params: Any) -> list[Array]:
         if max(args[0].shape[-2:]) > LARGEST_MATRIX:
             raise NotUnderstood(f"a matrix of {args[0].shape}")
         mapped = partial(function, **params)
@@ -45,12 +47,12 @@ def _of_matrices(function: Callable) -> Callable:
     return of
 
 
-def _lu(a, **_):
+def _lu(a: Float[Array, "m n"], **_: Any) -> tuple[Array, Array, Array]:
     """The factors, the rows that were exchanged, and the order of the rows after that (Golub & Van Loan, 3.4)."""
     rows, columns = jnp.arange(a.shape[0]), jnp.arange(a.shape[1])
     count = min(a.shape)
 
-    def step(k, state):
+    def step(k: Array, state: tuple) -> tuple[Array, Array, Array]:
         a, pivots, order = state
         pivot = jnp.argmax(jnp.where(rows >= k, jnp.abs(a[:, k]), -1.0))
         a = a.at[k].set(a[pivot]).at[pivot].set(a[k])
@@ -64,7 +66,16 @@ def _lu(a, **_):
     return jax.lax.fori_loop(0, count, step, (a, jnp.zeros(count, int), rows))
 
 
-def _triangular(a, b, *, left_side, lower, transpose_a, conjugate_a, unit_diagonal):
+def _triangular(
+    a: Float[Array, "n n"],
+    b: Float[Array, "n k"],
+    *,
+    left_side: bool,
+    lower: bool,
+    transpose_a: bool,
+    conjugate_a: bool,
+    unit_diagonal: bool,
+) -> list[Array]:
     """x with a x = b, or x a = b, for a triangular a: forward substitution."""
     if jnp.iscomplexobj(a):
         raise NotUnderstood("a triangular system of complex numbers")
@@ -78,7 +89,7 @@ def _triangular(a, b, *, left_side, lower, transpose_a, conjugate_a, unit_diagon
         a, b = a[::-1, ::-1], b[::-1]
     columns = jnp.arange(a.shape[0])
 
-    def step(k, x):
+    def step(k: Array, x: Array) -> Array:
         known = jnp.sum(jnp.where(columns < k, a[k], 0)[:, None] * x, axis=0)
         left = b[k] - known
         return x.at[k].set(left if unit_diagonal else left / a[k, k])
@@ -87,11 +98,11 @@ def _triangular(a, b, *, left_side, lower, transpose_a, conjugate_a, unit_diagon
     return [x if lower else x[::-1]]
 
 
-def _cholesky(a, **_):
+def _cholesky(a: Float[Array, "n n"], **_: Any) -> list[Array]:
     """L with L Lᵀ = a, of which the lower half is read; NaN where a is not positive."""
     rows = jnp.arange(a.shape[0])
 
-    def step(k, factor):
+    def step(k: Array, factor: Array) -> Array:
         column = a[:, k] - jnp.sum(factor * jnp.where(rows < k, factor[k], 0), axis=1)
         column = jnp.where(rows >= k, column / jnp.sqrt(column[k]), 0)
         return factor.at[:, k].set(column)
@@ -100,14 +111,14 @@ def _cholesky(a, **_):
     return [jnp.where(jnp.all(jnp.isfinite(factor)), factor, jnp.where(rows[:, None] >= rows, jnp.nan, 0))]
 
 
-def _comes_before(x, y):
+def _comes_before(x: Array, y: Array) -> tuple[Array, Array]:
     """(whether x stands before y when sorted, whether they are alike): NaN comes last, and all of them are alike."""
     if not jnp.issubdtype(x.dtype, jnp.floating):
         return x < y, x == y
     return (x < y) | (~jnp.isnan(x) & jnp.isnan(y)), (x == y) | (jnp.isnan(x) & jnp.isnan(y))
 
 
-def _ranks(keys):
+def _ranks(keys: Sequence[Array]) -> Array:
     """The place of each entry of the last axis when it is sorted by the first key, then by the second, …; what is alike
     keeps its order."""
     count = keys[0].shape[-1]
@@ -121,7 +132,7 @@ def _ranks(keys):
     return jnp.sum(before, axis=-2)
 
 
-def _placed(x, ranks):
+def _placed(x: Array, ranks: Array) -> Array:
     """The entries of the last axis at the places that their ranks say."""
     here = ranks[..., None, :] == jnp.arange(x.shape[-1])[:, None]
     if x.dtype == bool:
@@ -129,13 +140,13 @@ def _placed(x, ranks):
     return jnp.sum(jnp.where(here, x[..., None, :], 0), axis=-1)
 
 
-def _sorted(*args, dimension, is_stable, num_keys):
+def _sorted(*args: Array, dimension: int, is_stable: bool, num_keys: int) -> list[Array]:
     moved = [jnp.moveaxis(x, dimension, -1) for x in args]
     ranks = _ranks(moved[:num_keys])
     return [jnp.moveaxis(_placed(x, ranks), -1, dimension) for x in moved]
 
 
-def _largest(x, *, k, **params):
+def _largest(x: Array, *, k: int, **params: Any) -> list[Array]:
     if params.get("axis", x.ndim - 1) not in (-1, x.ndim - 1):
         raise NotUnderstood("the largest numbers along another axis than the last")
     reversed_ranks = x.shape[-1] - 1 - _ranks([x[..., ::-1]])[..., ::-1]

@@ -1,5 +1,6 @@
 """Which rule gives the results of an operation."""
 
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -7,8 +8,8 @@ import numpy as np
 from geodyn._engine.batches import NATIVE, Transposed, evaluated, in_turn, of_members, traced
 from geodyn._engine.cells import ELEMENTWISE, REDUCTIONS, apply, fill, has_rule
 from geodyn._engine.elementary import SELDOM
-from geodyn._engine.internals import INLINED, inner_program, length, solver_of
-from geodyn._engine.llvm.code import NotUnderstood
+from geodyn._engine.internals import INLINED, Operation, inner_program, length, solver_of
+from geodyn._engine.llvm.code import Memory, NotUnderstood
 from geodyn._engine.program.arrays import kind
 from geodyn._engine.program.block import MOST_CELLS, Block
 from geodyn._engine.program.functions import LONG, NAMED, call, call_library, seldom
@@ -24,7 +25,7 @@ MOST_IN_LINE = 16
 SAME = {"optimization_barrier", "name", "pvary", "sharding_constraint", "device_put"}
 
 
-def ruled(block: Block, equation, args, wanted) -> list:
+def ruled(block: Block, equation: Operation, args: Sequence, wanted: Sequence[Memory | None]) -> list:
     """The results of an operation of a program, in the memories `wanted` where that is possible."""
     name = equation.primitive.name
     if name in NAMED and equation.params["name"] in SELDOM:
@@ -63,7 +64,7 @@ def ruled(block: Block, equation, args, wanted) -> list:
     return apply(block.graph, equation, cells)
 
 
-def _native(block: Block, equation, args, wanted) -> list:
+def _native(block: Block, equation: Operation, args: Sequence, wanted: Sequence[Memory | None]) -> list:
     """The results of such a program that stands in this one, for the batch that it has here. Its members come one after
     the other: so their numbers are in registers, and each goes on for as long as it needs."""
     p, like = equation.params, [v.aval for v in equation.invars]
@@ -78,7 +79,7 @@ def _native(block: Block, equation, args, wanted) -> list:
     return call_library(block, closed, args) if in_library else block.run(closed, args, wanted)
 
 
-def _platform(equation, names):
+def _platform(equation: Operation, names: tuple[str, ...]) -> np.ndarray:
     """Which of the programs for several platforms is that for the one of these names."""
     platforms = equation.params["platforms"]
     k = next(k for k, those in enumerate(platforms) if those is None or any(name in those for name in names))

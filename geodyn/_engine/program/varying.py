@@ -1,13 +1,15 @@
 """Which arrays of a program may have other numbers for each member of a batch."""
 
-from geodyn._engine.internals import Literal, inner_program, scan_counts
+from collections.abc import Sequence
+
+from geodyn._engine.internals import Jaxpr, Literal, Operation, Var, inner_program, scan_counts
 
 
-def results(jaxpr, flags) -> list[bool]:
+def results(jaxpr: Jaxpr, flags: Sequence[bool]) -> list[bool]:
     """Whether each result varies, if the arguments with these flags do."""
     varies = dict.fromkeys(jaxpr.constvars, False) | dict(zip(jaxpr.invars, flags, strict=True))
 
-    def of(x):
+    def of(x: Var | Literal) -> bool:
         return not isinstance(x, Literal) and varies[x]
 
     for equation in jaxpr.eqns:
@@ -16,7 +18,7 @@ def results(jaxpr, flags) -> list[bool]:
     return [of(x) for x in jaxpr.outvars]
 
 
-def spread(equation, flags) -> tuple[list[bool], bool]:
+def spread(equation: Operation, flags: Sequence[bool]) -> tuple[list[bool], bool]:
     """(whether each result of an operation varies, whether all members take the same turns of a loop)."""
     name, p = equation.primitive.name, equation.params
     inner = inner_program(equation)
@@ -32,7 +34,7 @@ def spread(equation, flags) -> tuple[list[bool], bool]:
     return [any(flags)] * len(equation.outvars), True
 
 
-def _of_while(p, flags):
+def _of_while(p: dict, flags: Sequence[bool]) -> tuple[list[bool], bool]:
     of_test, carry = flags[: p["cond_nconsts"]], flags[p["cond_nconsts"] + p["body_nconsts"] :]
     of_body = flags[p["cond_nconsts"] : p["cond_nconsts"] + p["body_nconsts"]]
     while True:
@@ -45,7 +47,7 @@ def _of_while(p, flags):
         carry = found
 
 
-def _of_scan(equation, flags):
+def _of_scan(equation: Operation, flags: Sequence[bool]) -> list[bool]:
     count, carried = scan_counts(equation)
     carry = flags[count : count + carried]
     while True:
@@ -56,5 +58,5 @@ def _of_scan(equation, flags):
         carry = after
 
 
-def _either(a, b) -> list[bool]:
+def _either(a: Sequence[bool], b: Sequence[bool]) -> list[bool]:
     return [x or y for x, y in zip(a, b, strict=True)]

@@ -144,6 +144,7 @@ class Contacts(eqx.Module):
     @checked
     def slip(self, t: Scalar, q: Float[Array, " n"], v: Float[Array, " n"], which: Int[Array, " K"] | None = None):
         """The slip velocities [g, s] along these contacts; only for contacts that are `frictional`."""
+        assert self.slips is not None, "only contacts with friction have slips"
         self._check_numbers(q, which)
         q, v = (x.astype(jnp.result_type(q, v)) for x in (q, v))
         if which is not None and self.among is not None:

@@ -303,9 +303,10 @@ class Wall(AbstractFrictionalContact):
         def gap(x: Float[Array, " dim"]) -> Scalar:
             return one_number("gap", returned("gap", with_time(self.function, 1), t, x))
 
-        if self.sliding is None:
+        sliding = self.sliding
+        if sliding is None:
             return jax.vmap(lambda x, v: slip_on_wall(gap, space, x, v))(x, v)
-        return jax.vmap(lambda x, v: row("slip", returned("slip", with_time(self.sliding, 2), t, x, v)))(x, v)
+        return jax.vmap(lambda x, v: row("slip", returned("slip", with_time(sliding, 2), t, x, v)))(x, v)
 
 
 def brought_near(
