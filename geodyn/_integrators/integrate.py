@@ -41,7 +41,7 @@ from geodyn._integrators.step.methods import (
     formulation_of,
     start,
 )
-from geodyn._integrators.step.path import path, walked
+from geodyn._integrators.step.path import Whole, path, walked
 from geodyn._integrators.steppers.stepper import start_stepper, stepped
 from geodyn._integrators.trajectory import Impacts, Inputs, IntegrationError, Run, Stats, Trajectory
 
@@ -56,8 +56,6 @@ ROWS = 6
 
 # Outside of jit, what is not traced stays in numpy, whose calls take less time.
 AnyArray = Array | np.ndarray
-# A number of steps or of saves: static, or an argument of a program that serves any number.
-Whole = int | Int[Array, ""]
 # The arrays (q, p, λ, frame, local error, v) of the saved states.
 Rows = tuple[AnyArray, ...]
 # The (t, contact, impulse) of the impacts.

@@ -16,7 +16,7 @@ from geodyn._integrators.contract.system import AbstractSystem, constraint_rate,
 
 def reactions(
     system: AbstractSystem,
-    t: Scalar,
+    t: Number,
     q: Float[Array, " n"],
     p: Float[Array, " p"],
     v: Float[Array, " n"],
@@ -42,7 +42,7 @@ def reactions(
 
 
 def normals(
-    system: AbstractSystem, t: Scalar, q: Float[Array, " n"], v: Float[Array, " n"]
+    system: AbstractSystem, t: Number, q: Float[Array, " n"], v: Float[Array, " n"]
 ) -> tuple[Float[Array, "n c"], Float[Array, "c c"]]:
     """M⁻¹Jᵀ and J M⁻¹Jᵀ, with J = ∂(constraint_rate)/∂v."""
     jacobian = jax.jacfwd(lambda v: constraint_rate(system, t, q, v))(v)
@@ -58,12 +58,12 @@ def normals(
 
 @jit
 def constraint_state(
-    system: AbstractSystem, q: Float[Array, " n"], v: Float[Array, " n"], t: Scalar
+    system: AbstractSystem, q: Float[Array, " n"], v: Float[Array, " n"], t: Number
 ) -> tuple[Float[Array, " h"], Float[Array, " c"], Float[Array, "c c"]]:
     """(φ, constraints at the velocity level, J M⁻¹Jᵀ) at flat q[n], v[n]."""
 
     def state(
-        system: AbstractSystem, q: Float[Array, " n"], v: Float[Array, " n"], t: Scalar
+        system: AbstractSystem, q: Float[Array, " n"], v: Float[Array, " n"], t: Number
     ) -> tuple[Float[Array, " h"], Float[Array, " c"], Float[Array, "c c"]]:
         residual = system.constraint(t, q)
         rate = constraint_rate(system, t, q, v)
@@ -75,7 +75,7 @@ def constraint_state(
 
 @jit
 def nonlinearity(
-    system: AbstractSystem, q: Float[Array, " n"], v: Float[Array, " n"], t: Scalar
+    system: AbstractSystem, q: Float[Array, " n"], v: Float[Array, " n"], t: Number
 ) -> tuple[Float[Array, " c"], Scalar]:
     """The differences between the derivatives of the constraints at the velocity level at several velocities, which are
     zero if these are affine in v, and the size of the derivatives."""
@@ -129,7 +129,7 @@ def _check_held(what: str, names: list[str], values: Float[np.ndarray, " c"], mo
         )
 
 
-def is_consistent(system: AbstractSystem, t: Scalar, q: Float[Array, " n"], v: Float[Array, " n"]) -> Bool[Array, ""]:
+def is_consistent(system: AbstractSystem, t: Number, q: Float[Array, " n"], v: Float[Array, " n"]) -> Bool[Array, ""]:
     """Whether flat q[n] is a configuration, and q, v[n] satisfy the constraints, as `check_constraints` judges it."""
     tolerance = jnp.finfo(q.dtype).eps ** 0.5
     valid = is_configuration(system, q)

@@ -1,7 +1,7 @@
 """Unilateral contacts of a system, as functions of time and state."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -12,7 +12,7 @@ from jax.core import Tracer
 from geodyn._engine.jit import with_time
 from geodyn._foundations.checks import numbers, returned
 from geodyn._foundations.gate import checked
-from geodyn._foundations.typing import Array, Float, Int, Numbers, Scalar
+from geodyn._foundations.typing import Array, Float, Int, Number, Numbers, Scalar
 
 
 class Neighbours(NamedTuple):
@@ -142,7 +142,9 @@ class Contacts(eqx.Module):
         return self._of_each(self.frictions, q, which)
 
     @checked
-    def slip(self, t: Scalar, q: Float[Array, " n"], v: Float[Array, " n"], which: Int[Array, " K"] | None = None):
+    def slip(
+        self, t: Scalar, q: Float[Array, " n"], v: Float[Array, " n"], which: Int[Array, " K"] | None = None
+    ) -> Float[Array, "g s"]:
         """The slip velocities [g, s] along these contacts; only for contacts that are `frictional`."""
         assert self.slips is not None, "only contacts with friction have slips"
         self._check_numbers(q, which)
@@ -161,7 +163,7 @@ class Contacts(eqx.Module):
         """The contacts that are near, out of many; None if there are so few that all are watched."""
         return None if self.watched is None else self.watched(t, q)
 
-    def _check_numbers(self, q, which):
+    def _check_numbers(self, q: Float[Array, " n"], which: Int[Array, " K"] | None):
         """Raises ValueError unless `which`, where it is known, are numbers of contacts."""
         if which is None or isinstance(which, Tracer):
             return
@@ -169,7 +171,9 @@ class Contacts(eqx.Module):
         if which.size and not (int(which.min()) >= 0 and int(which.max()) < count):
             raise ValueError(f"which must be numbers of contacts, from 0 to {count - 1}; got {which.tolist()}")
 
-    def _of_each(self, value, q, which):
+    def _of_each(
+        self, value: Numbers | Callable | None, q: Float[Array, " n"], which: Int[Array, " K"] | None
+    ) -> Float[Array, " g"]:
         self._check_numbers(q, which)
         if callable(value):
             return picked(value(q), which)
@@ -177,7 +181,7 @@ class Contacts(eqx.Module):
         return picked(jnp.broadcast_to(jnp.asarray(value, q.dtype), size), which)
 
 
-def _check_coefficient(name: str, value, most: float) -> None:
+def _check_coefficient(name: str, value: Any, most: float) -> None:
     """Raises ValueError unless a coefficient is a function, or numbers from 0 to `most`, as far as they are known."""
     if value is None or callable(value):
         return
@@ -188,7 +192,7 @@ def _check_coefficient(name: str, value, most: float) -> None:
         raise ValueError(f"{name} must be {wanted}, one number or one for each contact [g], or a function; got {value}")
 
 
-def check_contacts(contacts: Contacts, t, q: Float[Array, " n"], v: Float[Array, " n"]) -> None:
+def check_contacts(contacts: Contacts, t: Number, q: Float[Array, " n"], v: Float[Array, " n"]) -> None:
     """Raises ValueError unless the functions of contacts return arrays of the shapes that their number g asks for."""
     gap = jax.eval_shape(with_time(contacts.gaps, 1), t, q)
     if gap.ndim > 1 or not jnp.issubdtype(gap.dtype, jnp.floating):
@@ -204,6 +208,6 @@ def check_contacts(contacts: Contacts, t, q: Float[Array, " n"], v: Float[Array,
             raise ValueError(f"slip must return [{count}, s], a row for each contact of gap; got shape {slip}")
 
 
-def picked(x, which):
+def picked(x: Array, which: Int[Array, " K"] | None) -> Array:
     """x[which], or x itself if that is all of it: the derivative of an index is a scatter."""
     return x if which is None or which.size == x.shape[0] else x[which]

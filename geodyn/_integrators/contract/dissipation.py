@@ -1,20 +1,22 @@
 """Checks that a Rayleigh function dissipates energy."""
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from geodyn._engine.jit import jit
-from geodyn._foundations.typing import Array
+from geodyn._foundations.typing import Array, Float, Number
 
 
 @jit
-def rayleigh_power(rayleigh, t, q, v) -> Array:
+def rayleigh_power(rayleigh: Callable, t: Number, q: Float[Array, " n"], v: Float[Array, "k n"]) -> Array:
     """The dissipated power <∂R/∂v, v> for every v[k, n], with R = rayleigh(t, q, v)."""
     return jax.vmap(lambda v: jnp.dot(jax.grad(rayleigh, 2)(t, q, v), v))(v)
 
 
-def check_dissipation(rayleigh, t, q: np.ndarray, v: np.ndarray) -> None:
+def check_dissipation(rayleigh: Callable, t: Number, q: np.ndarray, v: np.ndarray) -> None:
     """Raises ValueError if a Rayleigh function creates energy at q[n], for the velocity v[n] or a velocity along a
     coordinate."""
     size = max(float(np.max(np.abs(v))), 1.0)

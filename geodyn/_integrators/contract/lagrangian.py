@@ -11,6 +11,7 @@ from geodyn._engine.numerics.linalg import solve
 from geodyn._engine.numerics.roots import root
 from geodyn._foundations.checks import check_arguments, one_number, returned, row
 from geodyn._foundations.gate import checked
+from geodyn._foundations.typing import Array, ArrayLike, Float, Number, Scalar
 from geodyn._integrators.contract.charts import Charts, check_charts
 from geodyn._integrators.contract.constraints import check_constraints, constraint_state
 from geodyn._integrators.contract.contacts import Contacts, check_contacts
@@ -45,19 +46,21 @@ class AbstractFlatLagrangian(AbstractLagrangianSystem):
         True 2.000000
     """
 
-    def count_constraints(self, q):
+    def count_constraints(self, q: Array | np.ndarray) -> int:
         return jax.eval_shape(lambda q: _rate(self, q), q.reshape(-1)).size
 
-    def momentum(self, t, q, v):
+    def momentum(self, t: Number, q: Float[Array, " n"], v: Float[Array, " n"]) -> Float[Array, " n"]:
         return jax.grad(self.lagrangian_at, 2)(t, q, v)
 
-    def velocity(self, t, q, p, v=None):
+    def velocity(
+        self, t: Number, q: Float[Array, " n"], p: Float[Array, " n"], v: Float[Array, " n"] | None = None
+    ) -> Float[Array, " n"]:
         if v is not None:
             mass = jax.hessian(self.lagrangian_at, 2)(t, q, v)
             return v + solve(mass, p - self.momentum(t, q, v))
         return root(lambda v: self.momentum(t, q, v), p, jnp.zeros_like(q))
 
-    def check(self, t, q, v: np.ndarray):
+    def check(self, t: Number, q: np.ndarray, v: np.ndarray):
         if q.ndim != 1:
             raise ValueError(f"q0 of a {type(self).__name__} must be flat [n], got shape {q.shape}")
         if np.shape(v) != q.shape:
@@ -82,18 +85,20 @@ class AbstractFlatLagrangian(AbstractLagrangianSystem):
 
 
 @jit
-def _rate(system, q):
+def _rate(system: AbstractFlatLagrangian, q: Float[Array, " n"]) -> Float[Array, " c"]:
     """The constraints at the velocity level; jitted, so that their number is found without tracing the user's function
     again."""
     return constraint_rate(system, jnp.zeros((), q.dtype), q, q)
 
 
 @jit
-def _mass(system, t, q, v):
+def _mass(
+    system: AbstractFlatLagrangian, t: Number, q: Float[Array, " n"], v: Float[Array, " n"]
+) -> Float[Array, "n n"]:
     return jax.hessian(system.lagrangian_at, 2)(t, q, v)
 
 
-def check_kinetic(system: AbstractFlatLagrangian, t, q, v) -> None:
+def check_kinetic(system: AbstractFlatLagrangian, t: Number, q: ArrayLike, v: ArrayLike | None) -> None:
     """Raises ValueError if ∂²L/∂v² is singular at q[n], v[n], so that the momentum does not determine the velocity."""
     q = jnp.asarray(q)
     mass = np.asarray(_mass(system, jnp.asarray(t, q.dtype), q.reshape(-1), jnp.asarray(v, q.dtype).reshape(-1)))
@@ -173,27 +178,27 @@ class Lagrangian(AbstractFlatLagrangian):
         )
 
     @property
-    def contacts(self):
+    def contacts(self) -> Contacts | None:
         return self.touching
 
     @property
-    def charts(self):
+    def charts(self) -> Charts | None:
         return self.patches
 
-    def lagrangian_at(self, t, q, v):
+    def lagrangian_at(self, t: Number, q: Float[Array, " n"], v: Float[Array, " n"]) -> Scalar:
         return one_number("lagrangian", returned("lagrangian", with_time(self.lagrangian, 2), t, q, v))
 
-    def rayleigh_at(self, t, q, v):
+    def rayleigh_at(self, t: Number, q: Float[Array, " n"], v: Float[Array, " n"]) -> Scalar:
         if self.dissipation is None:
             return jnp.zeros((), v.dtype)
         return one_number("dissipation", returned("dissipation", with_time(self.dissipation, 2), t, q, v))
 
-    def constraint(self, t, q):
+    def constraint(self, t: Number, q: Float[Array, " n"]) -> Float[Array, " c"]:
         if self.constraints is None:
             return jnp.zeros(0, q.dtype)
         return row("constraint", returned("constraint", with_time(self.constraints, 1), t, q))
 
-    def pfaffian(self, t, q, v):
+    def pfaffian(self, t: Number, q: Float[Array, " n"], v: Float[Array, " n"]) -> Float[Array, " k"]:
         if self.nonholonomic is None:
             return jnp.zeros(0, q.dtype)
         return row("nonholonomic", returned("nonholonomic", with_time(self.nonholonomic, 2), t, q, v))

@@ -69,20 +69,20 @@ class AbstractSystem(eqx.Module):
     """
 
     @abc.abstractmethod
-    def force(self, t: Scalar, q: Float[Array, " n"], v: Float[Array, " n"], lam: Float[Array, " c"]) -> Array:
+    def force(self, t: Number, q: Float[Array, " n"], v: Float[Array, " n"], lam: Float[Array, " c"]) -> Array:
         """p' = ∂L/∂q − ∂R/∂v + φ'ᵀλ."""
 
     @abc.abstractmethod
-    def momentum(self, t: Scalar, q: Float[Array, " n"], v: Float[Array, " n"]) -> Array:
+    def momentum(self, t: Number, q: Float[Array, " n"], v: Float[Array, " n"]) -> Array:
         """p = ∂L/∂v."""
 
     @abc.abstractmethod
-    def velocity(self, t: Scalar, q: Float[Array, " n"], p: Array, v: Array | None = None) -> Float[Array, " n"]:
+    def velocity(self, t: Number, q: Float[Array, " n"], p: Array, v: Array | None = None) -> Float[Array, " n"]:
         """The v with momentum(t, q, v) = p. If a v near the solution is given, the result is one Newton correction of
         it, which is exact for kinetic energies quadratic in v."""
 
     @abc.abstractmethod
-    def constraint(self, t: Scalar, q: Float[Array, " n"]) -> Float[Array, " c"]:
+    def constraint(self, t: Number, q: Float[Array, " n"]) -> Float[Array, " c"]:
         """Holonomic constraints φ(t, q) = 0."""
 
     @abc.abstractmethod
@@ -91,7 +91,7 @@ class AbstractSystem(eqx.Module):
         of the nonholonomic ones."""
 
     @abc.abstractmethod
-    def energy(self, t: Scalar, q: Float[Array, " n"], v: Float[Array, " n"]) -> Scalar:
+    def energy(self, t: Number, q: Float[Array, " n"], v: Float[Array, " n"]) -> Scalar:
         """<p, v> − L."""
 
     @abc.abstractmethod
@@ -146,23 +146,29 @@ class AbstractSystem(eqx.Module):
         """Function (t, q, λ) -> the energy that is stored in multipliers, as by springs that yield."""
         return None
 
-    def residual(self, t, q, v, p, lam) -> tuple[Array, Array, Array]:
+    def residual(
+        self, t: Number, q: Float[Array, " n"], v: Float[Array, " n"], p: Array, lam: Float[Array, " c"]
+    ) -> tuple[Array, Array, Array]:
         """(∂L/∂v − p, φ(q), A(q)v − b), which vanish along a motion."""
         return self.momentum(t, q, v) - p, self.constraint(t, q), pfaffian(self, t, q, v)
 
 
-def pfaffian(system: AbstractSystem, t, q, v) -> Float[Array, " k"]:
+def pfaffian(system: AbstractSystem, t: Number, q: Float[Array, " n"], v: Float[Array, " n"]) -> Float[Array, " k"]:
     """A v − b of the nonholonomic constraints; empty for a system without any."""
     return jnp.zeros(0, q.dtype) if system.pfaffian is None else system.pfaffian(t, q, v)
 
 
-def constraint_rate(system: AbstractSystem, t, q, v) -> Float[Array, " c"]:
+def constraint_rate(
+    system: AbstractSystem, t: Number, q: Float[Array, " n"], v: Float[Array, " n"]
+) -> Float[Array, " c"]:
     """All constraints at the velocity level: dφ/dt = φ_t + φ_q v, then A v − b."""
     rate = jax.jvp(system.constraint, (t, q), (jnp.ones_like(t), v))[1]
     return jnp.concatenate([rate, pfaffian(system, t, q, v)])
 
 
-def total_energy(system: AbstractSystem, t, q, v, lam) -> Scalar:
+def total_energy(
+    system: AbstractSystem, t: Number, q: Float[Array, " n"], v: Float[Array, " n"], lam: Float[Array, " c"]
+) -> Scalar:
     """The energy, including the part that the multipliers store."""
     energy = system.energy(t, q, v)
     return energy if system.stored_energy is None or system.is_smooth else energy + system.stored_energy(t, q, lam)
@@ -204,24 +210,26 @@ class AbstractLagrangianSystem(AbstractSystem):
     """
 
     @abc.abstractmethod
-    def lagrangian_at(self, t, q, v) -> Scalar:
+    def lagrangian_at(self, t: Number, q: Float[Array, " n"], v: Float[Array, " n"]) -> Scalar:
         """L(t, q, v)."""
 
     @abc.abstractmethod
-    def rayleigh_at(self, t, q, v) -> Scalar:
+    def rayleigh_at(self, t: Number, q: Float[Array, " n"], v: Float[Array, " n"]) -> Scalar:
         """R(t, q, v): the force of dissipation is −∂R/∂v."""
 
     @property
-    def starts_at_rest(self):
+    def starts_at_rest(self) -> bool:
         return True
 
-    def force(self, t, q, v, lam):
+    def force(
+        self, t: Number, q: Float[Array, " n"], v: Float[Array, " n"], lam: Float[Array, " c"]
+    ) -> Float[Array, " n"]:
         applied = jax.grad(self.lagrangian_at, 1)(t, q, v) - jax.grad(self.rayleigh_at, 2)(t, q, v)
         if lam.size == 0:
             return applied
         return applied + jax.vjp(lambda v: constraint_rate(self, t, q, v), v)[1](lam)[0]
 
-    def energy(self, t, q, v):
+    def energy(self, t: Number, q: Float[Array, " n"], v: Float[Array, " n"]) -> Scalar:
         return jnp.dot(self.momentum(t, q, v), v) - self.lagrangian_at(t, q, v)
 
 
@@ -249,25 +257,29 @@ class ODE(AbstractSystem):
         check_arguments("vector_field", vector_field, "t", "y", named=())
         self.vector_field = as_pytree(vector_field)
 
-    def force(self, t, q, v, lam):
+    def force(
+        self, t: Number, q: Float[Array, " n"], v: Float[Array, " n"], lam: Float[Array, " c"]
+    ) -> Float[Array, " 0"]:
         return jnp.zeros(0, q.dtype)
 
-    def momentum(self, t, q, v):
+    def momentum(self, t: Number, q: Float[Array, " n"], v: Float[Array, " n"]) -> Float[Array, " 0"]:
         return jnp.zeros(0, q.dtype)
 
-    def velocity(self, t, q, p, v=None):
+    def velocity(
+        self, t: Number, q: Float[Array, " n"], p: Array, v: Float[Array, " n"] | None = None
+    ) -> Float[Array, " n"]:
         return returned("vector_field", self.vector_field, t, q)
 
-    def constraint(self, t, q):
+    def constraint(self, t: Number, q: Float[Array, " n"]) -> Float[Array, " 0"]:
         return jnp.zeros(0, q.dtype)
 
-    def count_constraints(self, q):
+    def count_constraints(self, q: Array | np.ndarray) -> int:
         return 0
 
-    def energy(self, t, q, v):
+    def energy(self, t: Number, q: Float[Array, " n"], v: Float[Array, " n"]) -> Scalar:
         raise ValueError("an ODE has no energy: give the system as a Lagrangian, or evaluate your own along .q")
 
-    def check(self, t, q, v):
+    def check(self, t: Number, q: np.ndarray, v: np.ndarray | None):
         if v is not None:
             raise ValueError("v0 of an ODE must be None: its velocity is the vector field at q0")
         got = jax.eval_shape(lambda q: self.velocity(jnp.zeros((), q.dtype), q, q[:0]), q.reshape(-1))

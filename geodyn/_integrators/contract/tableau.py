@@ -1,13 +1,15 @@
 """Butcher tableaux, derived from their nodes in exact arithmetic and rounded once."""
 
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import cache
 from math import comb, factorial
+from typing import Any
 
 import numpy as np
 
 from geodyn._foundations.gate import checked
-from geodyn._foundations.typing import Count, Numbers, Stages
+from geodyn._foundations.typing import Count, Float, Numbers, Stages
 
 
 class ButcherTableau:
@@ -140,20 +142,20 @@ class ButcherTableau:
         start = np.eye(self.stages)[0]
         return np.concatenate([0 * self.b, self.b - start / 2, -start / 2])
 
-    def _key(self):
+    def _key(self) -> tuple:
         return self.a.tobytes(), self.b.tobytes(), self.c.tobytes(), self.order
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         return isinstance(other, ButcherTableau) and self._key() == other._key()
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash(self._key())
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"ButcherTableau(stages={self.stages}, order={self.order})"
 
 
-def _order_defects(a, b, c):
+def _order_defects(a: Float[np.ndarray, "s s"], b: Float[np.ndarray, " s"], c: Float[np.ndarray, " s"]) -> list[float]:
     """Largest defect of the order conditions of order 1, 2, 3, 4 (rooted trees; Hairer, Lubich & Wanner III.1)."""
     trees = [
         [(b.sum(), 1)],
@@ -247,18 +249,18 @@ def lobatto_iiia(stages: Stages) -> ButcherTableau:
     return _collocation(_roots([h - low_k for h, low_k in zip(high, [*low, 0, 0], strict=True)]), 2 * stages - 2)
 
 
-def _count(stages, least):
+def _count(stages: Any, least: int) -> int:
     if not isinstance(stages, int | np.integer) or stages < least:
         raise ValueError(f"stages must be an integer ≥ {least}, got {stages!r}")
     return int(stages)
 
 
-def _legendre(s):
+def _legendre(s: int) -> list[int]:
     """Coefficients, lowest first, of the Legendre polynomial shifted to [0, 1]."""
     return [(-1) ** (s + k) * comb(s, k) * comb(s + k, k) for k in range(s + 1)]
 
 
-def _roots(coefficients):
+def _roots(coefficients: list[int]) -> list[Fraction]:
     """Real roots to 40 digits: floats polished by exact Newton steps."""
     derivative = [k * c for k, c in enumerate(coefficients)][1:]
     roots = []
@@ -270,14 +272,14 @@ def _roots(coefficients):
     return roots
 
 
-def _value(coefficients, x):
+def _value(coefficients: Sequence[Fraction | int], x: Fraction) -> Fraction:
     total = Fraction(0)
     for coefficient in reversed(coefficients):
         total = total * x + coefficient
     return total
 
 
-def lagrange_integrals(nodes, ends) -> np.ndarray:
+def lagrange_integrals(nodes: list[Fraction], ends: list[Fraction]) -> np.ndarray:
     """The integrals [e, s] from 0 to each end of the Lagrange polynomials of the nodes. They are the matrix a for
     ends = nodes, and the weights b for the end 1."""
     rows = []
@@ -294,12 +296,12 @@ def lagrange_integrals(nodes, ends) -> np.ndarray:
     return np.array([[float(x) for x in row] for row in rows])
 
 
-def _collocation(nodes, order):
+def _collocation(nodes: list[Fraction], order: int) -> ButcherTableau:
     a, b = lagrange_integrals(nodes, nodes), lagrange_integrals(nodes, [Fraction(1)])[0]
     return ButcherTableau(a, b, [float(x) for x in nodes], order=order)
 
 
-def _explicit(rows, b, order):
+def _explicit(rows: list, b: list, order: int) -> ButcherTableau:
     """An explicit tableau from the rows of a below its diagonal."""
     a = np.zeros((len(b), len(b)))
     for i, row in enumerate(rows, start=1):

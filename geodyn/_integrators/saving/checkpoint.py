@@ -76,7 +76,7 @@ def read_pieces(folder: Path, template: Piece) -> list[Piece]:
 def write_piece(folder: Path, begin: int, pieces: list[Piece]) -> None:
     """Writes the pieces, the first of which begins after the row `begin`, to one file."""
 
-    def join(*x):
+    def join(*x: Array | np.ndarray) -> np.ndarray:
         return np.concatenate(x)
 
     rows, others = (jax.tree.map(join, *(getattr(piece, name) for piece in pieces)) for name in ("rows", "others"))
@@ -84,9 +84,9 @@ def write_piece(folder: Path, begin: int, pieces: list[Piece]) -> None:
     write_archive(folder / _name(begin), named_arrays(last), {"format": FORMAT, "done": pieces[-1].done})
 
 
-def _pieces(folder):
+def _pieces(folder: Path) -> list[Path]:
     return sorted(folder.glob("rows_*.npz"))
 
 
-def _name(begin):
+def _name(begin: int) -> str:
     return f"rows_{begin:012d}.npz"

@@ -15,7 +15,7 @@ from geodyn._version import __version__
 NAMES = {"q": "position", "v": "velocity", "p": "momentum", "multipliers": "multiplier, positive where it pushes"}
 
 
-def dataset(trajectory):
+def dataset(trajectory: Any) -> Any:
     """The data set that `Trajectory.to_xarray` returns."""
     try:
         import xarray
@@ -40,7 +40,7 @@ def dataset(trajectory):
     return xarray.Dataset(variables, {"time": time}, _attributes(trajectory))
 
 
-def table(data, names: Iterable[str], rows: Iterable[str]):
+def table(data: Any, names: Iterable[str], rows: Iterable[str]) -> Any:
     """The named arrays of a data set as a long table of pandas, with a row for each place along the dimensions `rows`,
     as far as they have them. Other dimensions become columns, by their numbers: `q0`, `q1`."""
     columns = {}
@@ -60,7 +60,7 @@ def _column(name: str, place: tuple[int, ...]) -> str:
     return name + apart + "_".join(map(str, place))
 
 
-def _attributes(trajectory):
+def _attributes(trajectory: Any) -> dict:
     """The inputs as attributes: texts as they are, and numbers as JSON, which keeps every digit."""
     numbers = named_arrays({"inputs": trajectory.inputs, "system": trajectory.system, "stats": trajectory.stats})
     counts = trajectory.inputs and {

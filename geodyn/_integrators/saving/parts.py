@@ -50,7 +50,7 @@ def plan(saves: int, every: int, size: int, in_view: bool) -> Plan:
     return Plan(rows, stride, part, kept, small if part <= small else large)
 
 
-def _divisor(number, least, default):
+def _divisor(number: int, least: float | int, default: int) -> int:
     """The smallest divisor of `number` that is at least `least`, if it is below twice that; else `default`."""
     first = max(1, math.ceil(least))
     return next((k for k in range(first, 2 * first) if number % k == 0), default)
@@ -66,7 +66,7 @@ def by_parts(advance: Callable, start: Piece, plan: Plan, folder: Path | None, p
     pieces = [start, *(read_pieces(folder, start) if folder else [])]
     written, clock = len(pieces), time.monotonic()
 
-    def goes_on():
+    def goes_on() -> bool:
         return pieces[-1].done < plan.rows and (not pieces[-1].done or bool(pieces[-1].state.alive))
 
     try:
@@ -89,7 +89,7 @@ def by_parts(advance: Callable, start: Piece, plan: Plan, folder: Path | None, p
     return pieces
 
 
-def _next_piece(advance, before, plan):
+def _next_piece(advance: Callable, before: Piece, plan: Plan) -> Piece:
     count = min(plan.part, plan.rows - before.done)
     state, rows, others = jax.block_until_ready(advance(before.state, count, plan.stride))
     first = plan.kept - before.done % plan.kept if before.done else 0

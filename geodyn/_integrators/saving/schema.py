@@ -4,23 +4,25 @@ import functools
 import json
 import types
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax
 
 from geodyn._engine.jit import Closure
+from geodyn._foundations.typing import PyTree
 
 VERSION = 1
 
 
-def structure(system) -> str:
+def structure(system: PyTree) -> str:
     """The structure of a system as JSON: the names of its class and of those of its parts, their fields, the names of
     functions, and static values. An array is only listed as such, since files store its numbers by name. The module in
     which a class is defined does not matter."""
     return json.dumps({"schema": VERSION, "system": _schema(system)}, sort_keys=True, ensure_ascii=False)
 
 
-def _schema(x):
+def _schema(x: Any) -> Any:
     if eqx.is_array(x) or isinstance(x, jax.ShapeDtypeStruct):
         return "array"
     if isinstance(x, Closure):

@@ -1,14 +1,17 @@
 """Trajectories as tables of text and as meshes, for programs that know nothing of geodyn."""
 
 from pathlib import Path
+from typing import Any
 from xml.sax.saxutils import escape
 
 import numpy as np
 
+from geodyn._foundations.typing import File
+
 AXES = 3
 
 
-def write_csv(path, trajectory) -> None:
+def write_csv(path: File, trajectory: Any) -> None:
     """What `Trajectory.to_csv` does."""
     t, q, v = (np.asarray(x) for x in (trajectory.t, trajectory.q, trajectory.v))
     if t.ndim != 1:
@@ -19,7 +22,7 @@ def write_csv(path, trajectory) -> None:
     np.savetxt(path, rows, fmt="%.17g", delimiter=",", header=",".join(names), comments="")
 
 
-def write_vtk(path, t, points, edges) -> None:
+def write_vtk(path: Any, t: Any, points: Any, edges: Any) -> None:
     """What `Trajectory.to_vtk` does with points [T, N, at most 3]."""
     try:
         import meshio

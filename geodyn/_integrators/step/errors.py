@@ -19,7 +19,7 @@ from geodyn._integrators.contract.tableau import ButcherTableau
 COARSE = 5e-4  # Of the extent: from some 1.4 radians of an oscillation in a step of three Gauss stages on.
 
 
-def no_errors(dtype) -> Float[Array, " 5"]:
+def no_errors(dtype: np.dtype) -> Float[Array, " 5"]:
     """`State.errors` before the first step."""
     return jnp.concatenate([jnp.full(3, jnp.nan, dtype), jnp.zeros(2, dtype)])
 

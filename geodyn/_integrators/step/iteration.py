@@ -89,7 +89,7 @@ def iterate(
     Convergence is judged by the first `measured` columns, the velocities: in some charts the multipliers have no scale
     of their own."""
 
-    def turn(s: Progress):
+    def turn(s: Progress) -> Progress:
         after = s.w - precondition(residual(s.w))
         return advanced(s, after, floor, most, lambda w: size(w[..., :measured]))
 
@@ -142,7 +142,7 @@ def contracted(
         iterations, jacobians = before.iterations + found.iterations, before.jacobians + found.jacobians
         return tries + 1, begin, cancelling, Root(w, found.converged, iterations, jacobians)
 
-    def sought(*before):
+    def sought(*before: Array) -> tuple[Array, ...]:
         most, none = (1 if afresh is None else 2), jnp.zeros((), start.dtype)
         untried = 0 * first.count, start, none, Root(*before)
         return tuple(jax.lax.while_loop(lambda s: (s[0] < most) & ~s[-1].converged, attempt, untried)[-1])
@@ -168,7 +168,7 @@ def search(residual: Function, start: Float[Array, "..."], floor: Scalar, cancel
         column = (r - base) / length(s.start)
         matrix = jnp.where(index == s.place, column[:, None], s.matrix)
 
-        def invert(m):
+        def invert(m: Float[Array, "N N"]) -> tuple[Array]:
             return (inverse(m, largest_elimination=count),)
 
         is_last = s.place == count - 1

@@ -11,7 +11,7 @@ import numpy as np
 
 from geodyn._foundations.gate import checked
 from geodyn._foundations.results import RESULTS
-from geodyn._foundations.typing import Array, Bool, Float, Int, Stages
+from geodyn._foundations.typing import Array, Bool, Float, Int, Number, Scalar, Stages
 from geodyn._integrators.contract.constraints import reactions
 from geodyn._integrators.contract.system import AbstractSystem
 from geodyn._integrators.contract.tableau import ButcherTableau, gauss, radau_iia
@@ -213,16 +213,16 @@ class AbstractStepper(AbstractMethod):
     """
 
     @abc.abstractmethod
-    def start(self, system: AbstractSystem, t, h, q: Array, p: Array, v: Array) -> Array:
+    def start(self, system: AbstractSystem, t: Scalar, h: Scalar, q: Array, p: Array, v: Array) -> Array:
         """The λ before the first step."""
 
     @abc.abstractmethod
-    def advance(self, system: AbstractSystem, t, h, q: Array, p: Array, lam: Array) -> Advanced:
+    def advance(self, system: AbstractSystem, t: Scalar, h: Scalar, q: Array, p: Array, lam: Array) -> Advanced:
         """One step of length h from the state (q, p, λ) at the time t."""
 
 
 @functools.singledispatch
-def advice(method: AbstractMethod, system: AbstractSystem, t, h, q: Array, v: Array) -> str:
+def advice(method: AbstractMethod, system: AbstractSystem, t: Number, h: Number, q: Array, v: Array) -> str:
     """Why a step from this state could not be solved and what to do, where the method registers a function that can say
     more than that it was not."""
     return ""
@@ -276,7 +276,15 @@ class State(eqx.Module):
         return jnp.broadcast_to(jnp.concatenate([v, self.history[-1, v.size :]]), self.history.shape)
 
 
-def start(system: AbstractSystem, method: AbstractCollocation, t, h, q, p, v) -> State:
+def start(
+    system: AbstractSystem,
+    method: AbstractCollocation,
+    t: Scalar,
+    h: Scalar,
+    q: Float[Array, " n"],
+    p: Array,
+    v: Float[Array, " n"],
+) -> State:
     """The state before the first step, whose stage values are guessed to be constant."""
     s, lam = method.tableau.stages, reactions(system, t, q, p, v)
     formulation, holonomic = formulation_of(method, lam.size), system.constraint(t, q).size
@@ -286,7 +294,9 @@ def start(system: AbstractSystem, method: AbstractCollocation, t, h, q, p, v) ->
     return State(zero, q, p, rounding, history, zero, zero, zero, frame, zero, no_errors(q.dtype), q)
 
 
-def step(method: AbstractCollocation, formulation: Formulation, system: AbstractSystem, t0, h, state):
+def step(
+    method: AbstractCollocation, formulation: Formulation, system: AbstractSystem, t0: Scalar, h: Scalar, state: State
+) -> tuple[State, Array, Array]:
     """(state, w, switch) after one step: the state, the stage values, and the switch of charts after the step. If the
     step fails, q, p and the history stay as they were, and `result` says why."""
     problem = Problem(system, t0 + h * state.step, h, state.q, state.p, method.tableau, formulation)
@@ -302,7 +312,7 @@ def next_guess(method: AbstractCollocation, state: State) -> Float[Array, "s m"]
     return jnp.asarray(extrapolation(method.tableau), state.history.dtype) @ state.history
 
 
-def after_step(problem: Problem, state: State, root: Root, first):
+def after_step(problem: Problem, state: State, root: Root, first: Bool[Array, ""]) -> tuple[State, Array]:
     """(state, w) after a step with the stage values of `root`; the `first` step has no step before it."""
     tableau, n = problem.tableau, state.q.shape[0]
     finite = jnp.all(jnp.isfinite(root.w))
@@ -311,7 +321,7 @@ def after_step(problem: Problem, state: State, root: Root, first):
     q, p, rounding = _compensated(problem, w, problem.rates(w), state.rounding)
     good = good & jnp.all(jnp.isfinite(q)) & jnp.all(jnp.isfinite(p))
 
-    def keep(new, old):
+    def keep(new: Array, old: Array) -> Array:
         return jnp.where(good, new, old)
 
     guessable = jnp.where(jnp.arange(w.shape[1]) < n + problem.system.count_constraints(state.q), w, 0)
@@ -333,12 +343,12 @@ def after_step(problem: Problem, state: State, root: Root, first):
     return after, w
 
 
-def _measured(tableau, h, state: State, after: State, w) -> State:
+def _measured(tableau: ButcherTableau, h: Scalar, state: State, after: State, w: Float[Array, "s m"]) -> State:
     """The state `after` a step, with the estimates of its error."""
     velocities = jnp.concatenate([state.history, w])[:, : state.q.size]
     rounded = jnp.sqrt(jnp.finfo(w.dtype).eps) * jnp.abs(state.q)
 
-    def largest(weights):
+    def largest(weights: np.ndarray) -> Float[Array, " _"]:
         return jnp.max(jnp.abs(jnp.asarray(weights, w.dtype) @ velocities), axis=1)
 
     moved = jnp.max(jnp.abs(after.q - state.q) + rounded)
@@ -349,7 +359,9 @@ def _measured(tableau, h, state: State, after: State, w) -> State:
     return eqx.tree_at(lambda s: (s.since, s.errors), after, (since, errors))
 
 
-def _compensated(problem, w, pdot, rounding):
+def _compensated(
+    problem: Problem, w: Float[Array, "s m"], pdot: Array, rounding: tuple[Array, Array]
+) -> tuple[Array, Array, tuple[Array, Array]]:
     """(q, p, rounding) at the end of a step by compensated summation: `rounding` is the part of the increments that was
     lost to rounding, which the next step adds (Hairer, McLachlan & Razakarivony 2008)."""
     changes = [change + lost for change, lost in zip(problem.increments(w, pdot), rounding, strict=True)]
@@ -357,15 +369,15 @@ def _compensated(problem, w, pdot, rounding):
     return q, p, (changes[0] - (q - problem.q), changes[1] - (p - problem.p))
 
 
-def _vandermonde(points, degree):
+def _vandermonde(points: Float[np.ndarray, " _"], degree: int) -> np.ndarray:
     return np.polynomial.legendre.legvander(np.asarray(points), degree)
 
 
-def _distinct(c):
+def _distinct(c: Float[np.ndarray, " _"]) -> bool:
     return len(np.unique(np.round(c, 12))) == len(c)
 
 
-def extrapolation(tableau) -> np.ndarray:
+def extrapolation(tableau: ButcherTableau) -> np.ndarray:
     """The matrix [s, 2s] that extrapolates the stage values of the last two steps to the next one."""
     c, s = tableau.c, tableau.stages
     past = np.concatenate([c - 1, c])
@@ -376,14 +388,14 @@ def extrapolation(tableau) -> np.ndarray:
     return matrix
 
 
-def shifted(tableau, steps: int) -> np.ndarray:
+def shifted(tableau: ButcherTableau, steps: int) -> np.ndarray:
     """The matrix [s, s] that extrapolates the stage values of one step to those `steps` steps later."""
     c, s = tableau.c, tableau.stages
     matrix = np.eye(s) if not _distinct(c) else _vandermonde(c + steps, s - 1) @ np.linalg.inv(_vandermonde(c, s - 1))
     return matrix
 
 
-def dense_weights(tableau: ButcherTableau, theta):
+def dense_weights(tableau: ButcherTableau, theta: Float[Array, "..."]) -> Float[Array, "... s"]:
     """The weights [..., s] of the stage velocities in the collocation polynomial at the fractions θ of a step: the
     integrals from 0 to θ of the Lagrange polynomials of the nodes. ValueError if nodes coincide."""
     s, c = tableau.stages, tableau.c

@@ -14,12 +14,15 @@ import jax.numpy as jnp
 
 from geodyn._engine.jit import custom_jvp, jit
 from geodyn._engine.native import native, native_linear
-from geodyn._foundations.typing import Array, Bool
+from geodyn._foundations.typing import Array, Bool, Float, Int, Scalar
 from geodyn._integrators.contract.system import AbstractSystem
 from geodyn._integrators.step.charts import no_switch, switched_tangent
 from geodyn._integrators.step.collocation import Problem
 from geodyn._integrators.step.methods import AbstractCollocation, State, formulation_of, step
 from geodyn._integrators.step.stages import step_tangent
+
+# A number of steps or of saves: static, or an argument of a program that serves any number.
+Whole = int | Int[Array, ""]
 
 
 class Steps(NamedTuple):
@@ -36,25 +39,36 @@ class Steps(NamedTuple):
 
 
 @custom_jvp
-def path(system: AbstractSystem, t0, h, state: State, *, method: AbstractCollocation, saves: int, every: int):
+def path(
+    system: AbstractSystem, t0: Scalar, h: Scalar, state: State, *, method: AbstractCollocation, saves: int, every: int
+) -> tuple[State, Steps]:
     """(state, Steps) after `saves` × `every` steps, of which every `every`-th is saved."""
     # Traced once, though its derivative needs it too.
     return jit(walked)(system, t0, h, state, method, saves, every)
 
 
-def walked(system: AbstractSystem, t0, h, state: State, method: AbstractCollocation, saves: int, every, made=None):
+def walked(
+    system: AbstractSystem,
+    t0: Scalar,
+    h: Scalar,
+    state: State,
+    method: AbstractCollocation,
+    saves: int,
+    every: Whole,
+    made: Whole | None = None,
+) -> tuple[State, Steps]:
     """The computation of `path`. If `made` is given, only the first `made` saves are computed, and the others mean
     nothing; then `made` and `every` may be traced."""
     formulation = formulation_of(method, system.count_constraints(state.q))
     dynamic, static = eqx.partition((system, t0, h, state, every, made), eqx.is_array)
 
-    def run(dynamic):
+    def run(dynamic: tuple) -> tuple[State, Steps]:
         system, t0, h, state, every, made = eqx.combine(dynamic, static)
 
-        def advance(state):
+        def advance(state: State) -> tuple[State, Array, Array]:
             return step(method, formulation, system, t0, h, state)
 
-        def several(state, row):
+        def several(state: State, row: Int[Array, ""]) -> tuple[State, Steps]:
             if made is None and every == 1:
                 state, w, switch = advance(state)
             else:  # The step appears only once in the program, since compiling it takes most of the compile time.
@@ -69,7 +83,7 @@ def walked(system: AbstractSystem, t0, h, state: State, method: AbstractCollocat
 
 
 @path.def_jvp
-def _(primals, tangents, *, method, saves, every):
+def _(primals: tuple, tangents: tuple, *, method: AbstractCollocation, saves: int, every: int) -> tuple:
     system, t0, h, state = primals
     # Every step is needed for the derivative, whatever is saved.
     after, steps = path(*primals, method=method, saves=saves * every, every=1)
@@ -81,12 +95,20 @@ def _(primals, tangents, *, method, saves, every):
     return (after, saved), (end, change)
 
 
-def turns(row, rows, every):
+def turns(row: Int[Array, ""], rows: Whole, every: Whole) -> Int[Array, ""]:
     """The number of steps that lead to this row: `every` for the first `rows` rows, zero for the others."""
     return jnp.where(row < rows, every, 0)
 
 
-def _tangent(system, t0, h, state, steps, moving, method):
+def _tangent(
+    system: AbstractSystem,
+    t0: Scalar,
+    h: Scalar,
+    state: State,
+    steps: Steps,
+    moving: tuple,
+    method: AbstractCollocation,
+) -> Steps:
     """The tangents of q, p, w after every step, linear in `moving`, the tangents of (system, t0, h, q, p). A tangent of
     None is zero."""
     formulation = formulation_of(method, system.count_constraints(state.q))
@@ -95,16 +117,16 @@ def _tangent(system, t0, h, state, steps, moving, method):
     arrays, static = eqx.partition((system, t0, h), eqx.is_array)
     *rates, dq, dp = moving
 
-    def recursion(known, t):
+    def recursion(known: tuple, t: tuple) -> tuple[Array, Array, Array]:
         arrays, xs = known
         system, t0, h = eqx.combine(arrays, static)
 
-        def one(t, x):
+        def one(t: tuple, x: tuple) -> tuple[tuple, tuple[Array, Array, Array]]:
             # The tangents of the parameters are in the carry, since JAX transposes a scan that is linear in its carry.
             *rates, dq, dp = t
             k, q, p, w, good, switch = x
 
-            def pose(system, t0, h, q, p):
+            def pose(system: AbstractSystem, t0: Scalar, h: Scalar, q: Float[Array, " n"], p: Array) -> Problem:
                 return Problem(system, t0 + h * k, h, q, p, method.tableau, formulation)
 
             problem, rate = eqx.filter_jvp(pose, (system, t0, h, q, p), (*rates, dq, dp))

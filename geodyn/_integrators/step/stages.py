@@ -1,5 +1,6 @@
 """Solution of the stage equations, and its derivative by the implicit-function theorem."""
 
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -75,7 +76,7 @@ def step_tangent(
     contracts = not problem.formulation.levels
     form = problem.form if isinstance(problem.form, Banded) else Full(largest_elimination=w.size)
 
-    def solve(apply, b):
+    def solve(apply: Callable, b: Float[Array, "..."]) -> Float[Array, "..."]:
         return linear_root(apply, b, form, contracts, active)
 
     dw = jax.lax.custom_linear_solve(lambda x: push(x)[0], -change, solve, solve)

@@ -3,6 +3,9 @@
 Explicit Runge–Kutta methods are tableaux, `gd.methods.Collocation(gd.tableaus.rk4())`.
 """
 
+from collections.abc import Callable
+from types import ModuleType
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -14,7 +17,7 @@ from geodyn._engine.jit import static_count
 from geodyn._engine.numerics.roots import with_derivative, without_derivatives
 from geodyn._foundations.checks import a_number
 from geodyn._foundations.gate import checked
-from geodyn._foundations.typing import Array, Count, Float, Number, Numbers
+from geodyn._foundations.typing import Array, Bool, Count, Float, Int, Number, Numbers, Scalar
 from geodyn._integrators.contract.system import AbstractSystem
 from geodyn._integrators.step.methods import AbstractStepper, Advanced
 
@@ -56,18 +59,22 @@ class Newmark(AbstractStepper):
     def __init__(self, beta: Number = 0.25, gamma: Number = 0.5):
         self.beta, self.gamma = _between("beta", beta, 0.0, 1.0), _between("gamma", gamma, 0.0, 1.0)
 
-    def start(self, system, t, h, q, p, v):
+    def start(
+        self, system: AbstractSystem, t: Scalar, h: Scalar, q: Float[Array, " n"], p: Array, v: Float[Array, " n"]
+    ) -> Float[Array, " 0"]:
         return _unbound(self, system, q)
 
-    def advance(self, system, t, h, q, p, lam):
+    def advance(
+        self, system: AbstractSystem, t: Scalar, h: Scalar, q: Float[Array, " n"], p: Array, lam: Array
+    ) -> Advanced:
         v = system.velocity(t, q, p)
         a, weights = _acceleration(system, t, q, v), (self.beta.astype(q.dtype), self.gamma.astype(q.dtype))
 
-        def end(last, args):
+        def end(last: Float[Array, " n"], args: tuple) -> tuple[Array, Array]:
             h, q, v, a, (beta, gamma) = args[2:]
             return q + h * v + h**2 * ((0.5 - beta) * a + beta * last), v + h * ((1 - gamma) * a + gamma * last)
 
-        def missed(last, args):
+        def missed(last: Float[Array, " n"], args: tuple) -> Float[Array, " n"]:
             return _acceleration(args[0], args[1] + args[2], *end(last, args)) - last
 
         args = system, t, h, q, v, a, weights
@@ -101,21 +108,25 @@ class StormerVerlet(AbstractStepper):
         Hairer, Lubich & Wanner, *Geometric Numerical Integration*, I.1.4 and VI.3.4.
     """
 
-    def start(self, system, t, h, q, p, v):
+    def start(
+        self, system: AbstractSystem, t: Scalar, h: Scalar, q: Float[Array, " n"], p: Array, v: Float[Array, " n"]
+    ) -> Float[Array, " 0"]:
         if not p.size:
             raise ValueError(f"StormerVerlet steps momenta, and {type(system).__name__} has none: take gd.Gauss(3)")
         return _unbound(self, system, q)
 
-    def advance(self, system, t, h, q, p, lam):
+    def advance(
+        self, system: AbstractSystem, t: Scalar, h: Scalar, q: Float[Array, " n"], p: Array, lam: Array
+    ) -> Advanced:
         half, args, start = h / 2, (system, t, h, q, p), system.velocity(t, q, p)
 
-        def of_momentum(middle, args):
+        def of_momentum(middle: Float[Array, " n"], args: tuple) -> Float[Array, " n"]:
             system, t, h, q, p = args
             return p + h / 2 * _force(system, t, q, middle) - middle
 
         middle, first, turns = _root(of_momentum, p + half * _force(system, t, q, p), args)
 
-        def of_position(end, args):
+        def of_position(end: Float[Array, " n"], args: tuple) -> Float[Array, " n"]:
             system, t, h, q, middle = args
             velocities = system.velocity(t, q, middle) + system.velocity(t + h, end, middle)
             return q + h / 2 * velocities - end
@@ -161,13 +172,17 @@ class Adaptive(AbstractStepper):
         self.rtol, self.atol = _between("rtol", rtol, 0.0, 0.1), _between("atol", atol, 0.0, np.inf)
         self.max_steps = static_count("max_steps", max_steps)
 
-    def start(self, system, t, h, q, p, v):
+    def start(
+        self, system: AbstractSystem, t: Scalar, h: Scalar, q: Float[Array, " n"], p: Array, v: Float[Array, " n"]
+    ) -> Float[Array, " 0"]:
         return _unbound(self, system, q)
 
-    def advance(self, system, t, h, q, p, lam):
+    def advance(
+        self, system: AbstractSystem, t: Scalar, h: Scalar, q: Float[Array, " n"], p: Array, lam: Array
+    ) -> Advanced:
         diffrax = _diffrax()
 
-        def rates(t, y, system):
+        def rates(t: Scalar, y: tuple[Array, Array], system: AbstractSystem) -> tuple[Array, Array]:
             q, p = y
             v = system.velocity(t, q, p)
             return v, system.force(t, q, v, lam)
@@ -184,7 +199,7 @@ class Adaptive(AbstractStepper):
         return Advanced(q, p, lam, found.result == diffrax.RESULTS.successful, found.stats["num_steps"])
 
 
-def _between(name: str, value, least: float, most: float) -> Float[Array, ""]:
+def _between(name: str, value: Numbers, least: float, most: float) -> Float[Array, ""]:
     """`value` as one number; ValueError unless it is in [least, most], as far as that is known."""
     a_number(name, value)
     number = jnp.asarray(value, float)
@@ -193,7 +208,7 @@ def _between(name: str, value, least: float, most: float) -> Float[Array, ""]:
     return number
 
 
-def _diffrax():
+def _diffrax() -> ModuleType:
     try:
         import diffrax
     except ImportError as error:
@@ -203,7 +218,7 @@ def _diffrax():
     return diffrax
 
 
-def _unbound(method, system: AbstractSystem, q):
+def _unbound(method: AbstractStepper, system: AbstractSystem, q: Float[Array, " n"]) -> Float[Array, " 0"]:
     """The multipliers of a system without constraints, contacts and dry friction, an empty array; ValueError for any
     other system."""
     obstacles = {
@@ -218,7 +233,9 @@ def _unbound(method, system: AbstractSystem, q):
     return jnp.zeros(0, q.dtype)
 
 
-def _is_stable(h, q, v, moved, rate):
+def _is_stable(
+    h: Scalar, q: Float[Array, " n"], v: Float[Array, " n"], moved: Float[Array, " n"], rate: Float[Array, " n"]
+) -> Bool[Array, ""]:
     """Whether a step from (q, v) to (`moved`, `rate`) is shorter than the limit of stability: on a linear oscillator
     the displacement then differs from the trapezoidal rule by less than itself."""
     displacement, noise = moved - q, jnp.finfo(q.dtype).eps ** 0.5 * jnp.max(jnp.abs(q))
@@ -226,18 +243,22 @@ def _is_stable(h, q, v, moved, rate):
     return missed <= jnp.max(jnp.abs(displacement)) + noise
 
 
-def _force(system, t, q, p):
+def _force(system: AbstractSystem, t: Scalar, q: Float[Array, " n"], p: Array) -> Float[Array, " n"]:
     return system.force(t, q, system.velocity(t, q, p), jnp.zeros(0, q.dtype))
 
 
-def _acceleration(system, t, q, v):
+def _acceleration(
+    system: AbstractSystem, t: Scalar, q: Float[Array, " n"], v: Float[Array, " n"]
+) -> Float[Array, " n"]:
     """The acceleration: d/dt velocity(t, q, p) along the motion."""
     one, pdot = jnp.ones_like(t), system.force(t, q, v, jnp.zeros(0, q.dtype))
     p = system.momentum(t, q, v)
     return jax.jvp(lambda t, q, p: system.velocity(t, q, p, v), (t, q, p), (one, v, pdot))[1]
 
 
-def _root(function, guess, args):
+def _root(
+    function: Callable, guess: Float[Array, " n"], args: tuple
+) -> tuple[Float[Array, " n"], Bool[Array, ""], Int[Array, ""]]:
     """(x, converged, iterations) with function(x, args) = 0, by Newton's method in units of the size of the guess plus
     the first residual."""
     guess, still = without_derivatives((guess, args))

@@ -5,15 +5,23 @@ import jax.numpy as jnp
 
 from geodyn._engine.tracing import batched_as
 from geodyn._foundations.results import RESULTS
-from geodyn._foundations.typing import Array, Scalar
+from geodyn._foundations.typing import Array, Float, Int, Scalar
 from geodyn._integrators.contract.system import AbstractSystem
 from geodyn._integrators.step.charts import in_best_charts, start_frame
 from geodyn._integrators.step.errors import no_errors
 from geodyn._integrators.step.methods import AbstractStepper, State
-from geodyn._integrators.step.path import turns
+from geodyn._integrators.step.path import Whole, turns
 
 
-def start_stepper(system: AbstractSystem, method: AbstractStepper, t, h, q, p, v) -> State:
+def start_stepper(
+    system: AbstractSystem,
+    method: AbstractStepper,
+    t: Scalar,
+    h: Scalar,
+    q: Float[Array, " n"],
+    p: Array,
+    v: Float[Array, " n"],
+) -> State:
     """The state before the first step, whose history holds (v, λ)."""
     lam = method.start(system, t, h, q, p, v)
     zero, rounding = jnp.zeros((), int), (jnp.zeros_like(q), jnp.zeros_like(p))
@@ -22,12 +30,22 @@ def start_stepper(system: AbstractSystem, method: AbstractStepper, t, h, q, p, v
     return State(zero, q, p, rounding, history, zero, zero, zero, frame, zero, no_errors(q.dtype), q)
 
 
-def stepped(system: AbstractSystem, t0, h, state: State, *, method: AbstractStepper, saves: int, every, made=None):
+def stepped(
+    system: AbstractSystem,
+    t0: Scalar,
+    h: Scalar,
+    state: State,
+    *,
+    method: AbstractStepper,
+    saves: int,
+    every: Whole,
+    made: Whole | None = None,
+) -> tuple[State, tuple]:
     """(state, (q, p, λ, frame, local error)) after `saves` × `every` steps, of which every `every`-th is saved, NaN
     after a failure. If `made` is given, only the first `made` saves are computed, as in `path.walked`."""
     n = state.q.shape[0]
 
-    def several(state, row):
+    def several(state: State, row: Int[Array, ""]) -> tuple[State, tuple]:
         count = every if made is None else turns(row, made, every)
         state = jax.lax.fori_loop(0, count, lambda _, state: _step(method, system, t0, h, state), state)
         saved = state.q, state.p, state.history[-1, n:], state.frame, state.errors[:1]

@@ -117,7 +117,7 @@ class InertialSwimmer(AbstractFlatLagrangian):
         return jnp.zeros(0, q.dtype)
 
     def _motion(
-        self, t: Scalar, q: Array, v: Array
+        self, t: Number, q: Array, v: Array
     ) -> tuple[Float[Array, " m"], Float[Array, " k"], Float[Array, " m"]]:
         """The shape, the velocity of the body in its frame, and the rate of the shape."""
         k = self.inertia.group.dim

@@ -49,7 +49,7 @@ class ConstraintForces(AbstractSystem):
         self.system, self.baumgarte = system, number("baumgarte", baumgarte)
 
     @checked
-    def multipliers(self, t: Scalar, q: Float[Array, " n"], v: Float[Array, " n"]) -> Float[Array, " c"]:
+    def multipliers(self, t: Number, q: Float[Array, " n"], v: Float[Array, " n"]) -> Float[Array, " c"]:
         """λ of all constraints, holonomic ones first."""
         residual, rate = self.system.constraint(t, q), constraint_rate(self.system, t, q, v)
         alpha, bound = self.baumgarte.astype(q.dtype), rate.size - residual.size

@@ -11,7 +11,7 @@ from geodyn._engine.numerics.linalg import solve
 from geodyn._engine.numerics.roots import root
 from geodyn._foundations.checks import check_arguments, returned
 from geodyn._foundations.gate import checked
-from geodyn._foundations.typing import Array, Float, Number, Numbers, Scalar
+from geodyn._foundations.typing import Array, Float, Number, Numbers
 from geodyn._integrators.contract.system import AbstractSystem, constraint_rate
 from geodyn._mechanics.constrained.constraint_forces import require_plain
 
@@ -62,7 +62,7 @@ class QuasiVelocities(AbstractSystem):
         self.basis = as_pytree(basis) if callable(basis) else tuple(int(i) for i in basis)
 
     @checked
-    def directions(self, t: Scalar, q: Float[Array, " n"]) -> Float[Array, "n m"]:
+    def directions(self, t: Number, q: Float[Array, " n"]) -> Float[Array, "n m"]:
         """The basis E(t, q) of the admissible velocities, as columns."""
         if not isinstance(self.basis, tuple):
             basis = returned("basis", with_time(self.basis, 1), t, q)
@@ -75,7 +75,7 @@ class QuasiVelocities(AbstractSystem):
         return free - others @ jax.vmap(lambda b: solve(a @ others, b), 1, 1)(a @ free)
 
     @checked
-    def offset(self, t: Scalar, q: Float[Array, " n"]) -> Float[Array, " n"]:
+    def offset(self, t: Number, q: Float[Array, " n"]) -> Float[Array, " n"]:
         """e(t, q): the admissible velocity of least norm; zero if the constraints are linear in v."""
         a = self._bounds(t, q)
         return -a.T @ solve(a @ a.T, constraint_rate(self.system, t, q, jnp.zeros_like(q)))
