@@ -12,7 +12,7 @@ from geodyn import plot as draw
 from geodyn._commands.report import folder, report
 from geodyn._foundations.results import RESULTS
 from geodyn._geometry.models.spaces import AbstractModelSpace
-from geodyn._integrators.saving.checkpoint import removed
+from geodyn._integrators.saving.checkpoint import remove_checkpoint
 from geodyn._integrators.trajectory import Trajectory
 from geodyn._mechanics.elements.abstract import AbstractConstraint
 from geodyn._mechanics.elements.springs import Rod, Spring
@@ -54,7 +54,7 @@ def simulate(scenario: str | None, list_shipped: bool, plot: bool, out: str) -> 
     if result == RESULTS.interrupted:
         print("the same command goes on from here")
         return 130
-    removed(checkpoint)
+    remove_checkpoint(checkpoint)
     return int(result != RESULTS.successful)
 
 

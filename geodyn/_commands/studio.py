@@ -6,7 +6,7 @@ from pathlib import Path
 from geodyn._catalogue.bodies import BODIES, Body
 from geodyn._locomotion.connections.force_balance import AbstractForceBalance
 from geodyn._studio.assemble import assembled
-from geodyn._studio.bodies import described, kind_of, made
+from geodyn._studio.bodies import describe, kind_of, made
 from geodyn._studio.desk import Desk
 from geodyn._studio.server import serve
 
@@ -18,7 +18,7 @@ def studio(name: str | None, port: int, browser: bool, export: str | None) -> in
     """
     first = kind_of(name or "purcell")
     body, python = made(first, {})
-    about = described(first, body, python)
+    about = describe(first, body, python)
     kinds = {key: kind_of(key) for key, known in BODIES.items() if _has_fields(known)} | {first.name: first}
     if export is not None:
         page = assembled(Desk(kinds).alone({"body": first.name}, {}))

@@ -24,10 +24,10 @@ from geodyn._integrators.contract.constraints import constraint_state, independe
 from geodyn._integrators.contract.contacts import Contacts
 from geodyn._integrators.contract.lagrangian import AbstractFlatLagrangian, check_kinetic
 from geodyn._integrators.contract.system import AbstractSystem
-from geodyn._integrators.impacts.path import advance_with_impacts, no_impacts, walked_with_impacts, with_padding
+from geodyn._integrators.impacts.path import advance_with_impacts, no_impacts, walk_with_impacts, with_padding
 from geodyn._integrators.impacts.substep import Moving, pressed_contacts, start_of_path
-from geodyn._integrators.judgement import Facts, judged, no_facts
-from geodyn._integrators.saving.checkpoint import Piece, opened
+from geodyn._integrators.judgement import Facts, judge, no_facts
+from geodyn._integrators.saving.checkpoint import Piece, open_checkpoint
 from geodyn._integrators.saving.inputs import named_inputs
 from geodyn._integrators.saving.parts import Plan, by_parts, plan
 from geodyn._integrators.step.methods import (
@@ -41,8 +41,8 @@ from geodyn._integrators.step.methods import (
     formulation_of,
     start,
 )
-from geodyn._integrators.step.path import Whole, path, walked
-from geodyn._integrators.steppers.stepper import start_stepper, stepped
+from geodyn._integrators.step.path import Whole, path, walk
+from geodyn._integrators.steppers.stepper import run_stepper, start_stepper
 from geodyn._integrators.trajectory import Impacts, Inputs, IntegrationError, Run, Stats, Trajectory
 
 # The memory in bytes that reverse mode may take for the stage values of a run.
@@ -179,7 +179,7 @@ def integrate(
     if in_view or (concrete and saves > whole.room):
         folder = None
         if checkpoint is not None:
-            folder = opened(checkpoint, named_inputs(system, method, q0=q, v0=v, t0=t0, t1=t1, **counts))
+            folder = open_checkpoint(checkpoint, named_inputs(system, method, q0=q, v0=v, t0=t0, t1=t1, **counts))
         end, rows, struck = _by_parts(*initial, most, whole, folder, progress)
     elif concrete:
         end, rows, struck = _whole(*initial, **_traced_counts(saves, save_every, most, whole.room))
@@ -428,7 +428,7 @@ def _run(
     here = (state.q, state.p, lam, state.frame, state.errors[:1])
     q, p, lam, frame, error = (jnp.concatenate([a[None], b]) for a, b in zip(here, saved, strict=True))
     t = t0 + h * (state.step + every * jnp.arange(saves + 1))
-    v, lam, facts, result = judged(system, method, h, state.step == 0, end, begin.facts, (t, q, p, lam), made, most)
+    v, lam, facts, result = judge(system, method, h, state.step == 0, end, begin.facts, (t, q, p, lam), made, most)
     return Reached(after, facts, result), (q, p, lam, frame, error, v), struck
 
 
@@ -449,7 +449,7 @@ def _advance(
     if isinstance(state, Moving):
         collocation = cast(AbstractCollocation, method)  # Only along these are contacts watched.
         if made is not None:
-            return walked_with_impacts(system, collocation, t0, h, state, saves, every, most, made, cast(Whole, limit))
+            return walk_with_impacts(system, collocation, t0, h, state, saves, every, most, made, cast(Whole, limit))
         return advance_with_impacts(system, collocation, t0, h, state, saves, cast(int, every), most)
     if made is not None:
         end, saved = _steps(system, method, t0, h, state, saves, every, made)
@@ -477,13 +477,13 @@ def _steps(
 ) -> tuple[State, tuple[Array, ...]]:
     """(state, (q, p, λ, frame, local error)) as `_advance` returns them, without contacts."""
     if isinstance(method, AbstractStepper):
-        return stepped(system, t0, h, state, method=method, saves=saves, every=every, made=made)
+        return run_stepper(system, t0, h, state, method=method, saves=saves, every=every, made=made)
     n = state.q.shape[0]
     c = system.count_constraints(state.q)
     if made is None:
         end, steps = path(system, t0, h, state, method=method, saves=saves, every=every)
     else:
-        end, steps = walked(system, t0, h, state, cast(AbstractCollocation, method), saves, every, made)
+        end, steps = walk(system, t0, h, state, cast(AbstractCollocation, method), saves, every, made)
     saved = (steps.q, steps.p, steps.w[:, -1, n : n + c] / h, steps.frame, steps.error)
     return end, jax.tree.map(lambda x: jnp.where(steps.good[:, None], x, jnp.nan), saved)
 
@@ -580,7 +580,7 @@ def _without_derivative(
     digit. `ends` are the states at the start and at the end."""
     t = t0 + h * every * jnp.arange(len(rows[0]))
     begin, end = ends
-    *_, result = judged(system, method, h, begin.step == 0, end, no_facts(h.dtype), (t, *rows), None, most)
+    *_, result = judge(system, method, h, begin.step == 0, end, no_facts(h.dtype), (t, *rows), None, most)
     return jnp.isnan(rows[0][:, 0]) | (result == RESULTS.digits_lost) | (result == RESULTS.under_resolved)
 
 

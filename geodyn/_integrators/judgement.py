@@ -50,7 +50,7 @@ def no_facts(dtype: np.dtype) -> Facts:
     return Facts(number, number - jnp.inf, number + jnp.inf, number, number)
 
 
-def judged(
+def judge(
     system: AbstractSystem,
     method: AbstractMethod,
     h: Scalar,

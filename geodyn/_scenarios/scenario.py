@@ -102,8 +102,8 @@ def _space(source: Source) -> AbstractManifold:
     if ("name" in table) == ("metric" in table):
         source.fail(("space",), "[space] needs either 'name' (a space of the zoo) or 'metric' (module:function)")
     if "metric" in table:
-        period, metric = source.get(("space", "period"), (dim,), None), _imported(source, ("space", "metric"))
-        embedding = _imported(source, ("space", "embedding")) if "embedding" in table else None
+        period, metric = source.get(("space", "period"), (dim,), None), _import(source, ("space", "metric"))
+        embedding = _import(source, ("space", "embedding")) if "embedding" in table else None
         return source.build(("space",), lambda: gd.Manifold(metric, dim, period=period, embedding=embedding))
     for key in ("period", "embedding"):
         if key in table:
@@ -117,7 +117,7 @@ def _space(source: Source) -> AbstractManifold:
     return source.build(("space",), lambda: getattr(gd.spaces, SPACES[name])(dim, **options))
 
 
-def _imported(source: Source, key: tuple) -> Any:
+def _import(source: Source, key: tuple) -> Any:
     """The object "module:name" that a key gives, also from modules of the working directory."""
     module, _, name = source.get(key, str).partition(":")
     try:

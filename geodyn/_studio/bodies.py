@@ -138,7 +138,7 @@ def with_metric(body: AbstractConnection) -> AbstractInvariantMetric:
     return body if isinstance(body, AbstractInvariantMetric) else KaluzaKlein(body)
 
 
-def described(kind: Kind, body: AbstractConnection, python: str) -> dict:
+def describe(kind: Kind, body: AbstractConnection, python: str) -> dict:
     """What the page says of a body and begins with."""
     start = _start(kind.known, body)
     lower, upper = _region(kind.known, body, start)

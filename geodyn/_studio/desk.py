@@ -15,7 +15,7 @@ import numpy as np
 from geodyn._control.families.families import stroke_family
 from geodyn._control.methods.method import Direct
 from geodyn._control.problem.optimum import OptimalStroke
-from geodyn._control.search.failure import certified
+from geodyn._control.search.failure import is_certified
 from geodyn._control.search.strokes import optimal_stroke
 from geodyn._foundations.results import RESULTS
 from geodyn._foundations.typing import Array, Float
@@ -27,7 +27,7 @@ from geodyn._locomotion.motion.holonomy import cost, holonomy, path
 from geodyn._locomotion.strokes.stroke import FourierStroke, LegendreStroke, Stroke
 from geodyn._plot.shapes.swimmers import swim
 from geodyn._studio.assemble import assembled
-from geodyn._studio.bodies import Kind, described, made, measured, with_metric
+from geodyn._studio.bodies import Kind, describe, made, measured, with_metric
 from geodyn._studio.checks import choice, number, numbers, words
 from geodyn._studio.fields import Slice, fields, look
 from geodyn._studio.words import sentences
@@ -61,7 +61,7 @@ class Desk:
     def body(self, given: dict, report: Report) -> dict:
         """What there is to say of a body."""
         kind, body, python = self._made(given)
-        return described(kind, body, python)
+        return describe(kind, body, python)
 
     def fields(self, given: dict, report: Report) -> dict:
         """The grids of a slice, and how the body looks there."""
@@ -105,7 +105,7 @@ class Desk:
         return told | {
             "drawn": self._drawn(best, told["stroke"], posed),
             "result": ended,
-            "converged": bool(certified(best, self.wanted)),
+            "converged": bool(is_certified(best, self.wanted)),
             "iterations": int(best.iterations),
             "multiplier": np.atleast_1d(np.asarray(best.multiplier)).tolist(),
             "python": _call(problem, isinstance(posed, Heading)),
@@ -171,12 +171,12 @@ class Desk:
         except ValueError as error:
             raise ValueError(str(error).replace("read_connection: the stream", name, 1)) from None
         self.kinds[name] = kind = measured(name, fitted)
-        return described(kind, fitted, f"gd.bundles.read_connection({name!r})")
+        return describe(kind, fitted, f"gd.bundles.read_connection({name!r})")
 
     def alone(self, given: dict, state: dict) -> dict:
         """The data of a page without a server: the body, its fields and what the page showed."""
         kind, body, python = self._made(given)
-        about = described(kind, body, python)
+        about = describe(kind, body, python)
         here = {"pair": [0, 1], "at": about["start"], "lower": about["lower"][:2], "upper": about["upper"][:2]}
         asked = {name: given.get(name, here[name]) for name in here}
         shown = {
@@ -222,7 +222,7 @@ class Desk:
     def _problem(self, given: dict) -> tuple[AbstractInvariantMetric, dict[str, Any]]:
         """(the body as `optimal_stroke` takes it, the other arguments)."""
         kind, body, _ = self._made(given)
-        goals = described(kind, body, "")["goals"]
+        goals = describe(kind, body, "")["goals"]
         goal = choice("goal", given.get("goal"), goals)
         wanted = 1 if goal != "whole" else body.group.dim
         amounts = numbers("displacement", given.get("displacement"), (wanted,))

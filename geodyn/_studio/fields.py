@@ -21,7 +21,7 @@ from geodyn._locomotion.connections.connection import (
     reduction,
 )
 from geodyn._locomotion.connections.coordinates import minimum_perturbation
-from geodyn._plot.pages.encoding import quantised, text
+from geodyn._plot.pages.encoding import quantise, text
 from geodyn._plot.shapes.names import pose_names
 from geodyn._plot.shapes.strokes import cleared
 
@@ -149,7 +149,7 @@ def look(body: AbstractConnection, pair: tuple[int, int], at: Row, lower: Row, u
     shapes[:, list(pair)] = grid(lower, upper, OUTLINES)
     lines = np.asarray(_outline(body, jnp.asarray(shapes)))
     scale = np.nanmax(np.abs(lines))
-    outline = text(quantised(lines, 0.0, scale))
+    outline = text(quantise(lines, 0.0, scale))
     return {"kind": kind, "size": OUTLINES, "shape": list(lines.shape[1:]), "scale": float(scale), "outline": outline}
 
 

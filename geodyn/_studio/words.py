@@ -3,7 +3,7 @@
 import numpy as np
 
 from geodyn._control.problem.optimum import OptimalStroke
-from geodyn._control.search.failure import certified
+from geodyn._control.search.failure import is_certified
 from geodyn._foundations.results import RESULTS
 from geodyn._foundations.typing import Array, Float
 
@@ -18,7 +18,7 @@ def sentences(optimum: OptimalStroke, wanted: Float[Array, "..."], goal: str) ->
     wong = float(optimum.wong_residual)
     power = float(optimum.power_variation)
     room = float(optimum.room)
-    found = certified(optimum, wanted)
+    found = is_certified(optimum, wanted)
     said = [
         (
             found,

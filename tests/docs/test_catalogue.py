@@ -9,7 +9,7 @@ import pytest
 from geodyn.__main__ import main
 from geodyn._catalogue.bodies import BODIES
 from geodyn._catalogue.options import body_of, parse
-from geodyn._studio.bodies import described, kind_of, made
+from geodyn._studio.bodies import describe, kind_of, made
 
 PAGE = (Path(__file__).parents[2] / "docs" / "catalogue.md").read_text(encoding="utf-8")
 COMMANDS = sorted(set(re.findall(r"`geodyn stroke ([a-z][^`]*)`", PAGE)) - {"satellite", "twin-rotor"})
@@ -37,7 +37,7 @@ def test_commands_make_bodies(words):
 def test_the_studio_knows_what_to_draw(name):
     kind = kind_of(name)
     body, python = made(kind, {})
-    about = described(kind, body, python)
+    about = describe(kind, body, python)
     lower, start, upper = (np.array(about[key]) for key in ("lower", "start", "upper"))
     assert np.all(lower < start) and np.all(start < upper) and len(about["variables"]) == start.size >= 2
 

@@ -8,7 +8,7 @@ import pytest
 from helpers.cases import case
 
 import geodyn as gd
-from geodyn._mechanics.dissipative.exponential import travelled
+from geodyn._mechanics.dissipative.exponential import exp_and_transport
 
 LINE, PLANE = gd.spaces.Euclidean(1), gd.spaces.Euclidean(2)
 MINIMISING = gd.friction.IncrementalPotential()
@@ -184,7 +184,7 @@ def test_friction_on_a_sphere():
 
 
 def test_own_geodesic_carries_the_velocity():
-    """`travelled` is exp and parallel transport, in a space, and in the metric of a Lagrangian up to h⁵.
+    """`exp_and_transport` is exp and parallel transport, in a space, and in the metric of a Lagrangian up to h⁵.
     Seen: 2e-15 and 1e-8."""
     space = gd.spaces.Sphere(2, "polar")
     q, v, h = jnp.array([1.1, 0.3]), jnp.array([0.4, -0.7]), jnp.asarray(0.1)
@@ -199,10 +199,10 @@ def test_own_geodesic_carries_the_velocity():
     wanted = [gd.parallel_transport(space, curve, w, jnp.array([0.0, 0.1]), steps=1)[-1] for w in (v, other)]
     on_space = gd.System(space, [1.0])
     for system, accuracy in ((on_space, 1e-13), (gd.Lagrangian(metric), 1e-7)):
-        end, carried = travelled(system, jnp.asarray(0.0), q, h, v)
+        end, carried = exp_and_transport(system, jnp.asarray(0.0), q, h, v)
         np.testing.assert_allclose(end, curve(h), atol=accuracy)
         np.testing.assert_allclose(carried, wanted[0], atol=accuracy)
-    error = jnp.max(jnp.abs(travelled(on_space, jnp.asarray(0.0), q, h, v, other)[1] - wanted[1]))
+    error = jnp.max(jnp.abs(exp_and_transport(on_space, jnp.asarray(0.0), q, h, v, other)[1] - wanted[1]))
     assert 1e-4 < error < 2e-3  # h²K/6 of it, for what is not parallel.
 
 

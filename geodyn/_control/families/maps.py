@@ -9,10 +9,10 @@ import numpy as np
 
 from geodyn._control.families.front import Demands, Optimum, Task, front_of
 from geodyn._control.methods.method import Direct
-from geodyn._control.problem.optimum import OptimalStroke, packed, unpacked_swimmer
+from geodyn._control.problem.optimum import OptimalStroke, pack, unpacked_swimmer
 from geodyn._control.search.checks import known
 from geodyn._control.search.failure import StrokeError
-from geodyn._control.search.implicit import solved
+from geodyn._control.search.implicit import solve_implicitly
 from geodyn._control.search.strokes import optimum_of
 from geodyn._engine.jit import traced_numbers
 from geodyn._foundations.files.archive import differences, named_arrays, read_archive, write_archive
@@ -163,7 +163,7 @@ class StrokeMap(eqx.Module):
         arrays |= {f"like.{name}": np.asarray(x) for name, x in vars(self.task.like).items()}
         about = {
             "form": type(self.task.like).__name__,
-            "swimmer": packed(self.task.swimmer, "swimmer", arrays),
+            "swimmer": pack(self.task.swimmer, "swimmer", arrays),
         } | _texts(self.task)
         write_archive(path, arrays, {"format": _FORMAT, "map": about, "end": self.end.name})
 
@@ -211,7 +211,7 @@ class StrokeMap(eqx.Module):
                 f" {given[1]:g}: `map.result` says why; make a map with more starts= or a finer grid."
             )
         problem = self.task.problem(x, demand, unit)
-        found = solved(problem, x, self.task.method, False)
+        found = solve_implicitly(problem, x, self.task.method, False)
         optimum = optimum_of(problem, found, True)
         if known(optimum.result) and not optimum.successful:
             raise StrokeError(

@@ -77,7 +77,7 @@ def best_loops(
     waves = _random_loops(room, random)
     tried, kept = _best_of(swimmer, home, waves, bounds, directions)
     for _ in range(GENERATIONS):
-        waves = _varied(waves[:, kept], random)
+        waves = _vary(waves[:, kept], random)
         tried, kept = _best_of(swimmer, home, waves, bounds, directions)
     both = np.concatenate([kept, kept + LOOPS])
     return Loops(
@@ -124,7 +124,7 @@ def _random_loops(room: Float[np.ndarray, " m"], random: np.random.Generator) ->
     return sizes * room[:, None] * waves
 
 
-def _varied(waves: np.ndarray, random: np.random.Generator) -> np.ndarray:
+def _vary(waves: np.ndarray, random: np.random.Generator) -> np.ndarray:
     """As many loops as before: these, and others that differ from them by a random part of their size."""
     first = waves.shape[1]
     waves = waves[:, np.resize(np.arange(first), LOOPS)]
@@ -154,7 +154,7 @@ def _measured(swimmer, home, cosine, sine) -> Loops:
     loops = cosine.shape[0]
     poses = jax.vmap(lambda xi: magnus(group, xi))(velocities.reshape(loops, times.size, -1))
     lengths = jnp.mean(jnp.sqrt(jnp.abs(powers)).reshape(loops, -1), axis=1)
-    back_poses, back_shapes = _reversed(group, poses, at_ends, home)
+    back_poses, back_shapes = _reverse(group, poses, at_ends, home)
     return Loops(
         home,
         cosine,
@@ -166,7 +166,7 @@ def _measured(swimmer, home, cosine, sine) -> Loops:
     )
 
 
-def _reversed(group, poses, shapes, home):
+def _reverse(group, poses, shapes, home):
     """Poses and shapes of the loops run through backwards: they begin where the others end."""
 
     def of_loop(poses: Float[Array, "S d d"], shapes: Float[Array, "S m"]):

@@ -15,7 +15,7 @@ from geodyn._control.problem.problem import Between, StrokeProblem, outcome, wit
 from geodyn._control.problem.variation import second_variation
 from geodyn._control.search.checks import known, told_by
 from geodyn._control.search.failure import StrokeError
-from geodyn._control.search.implicit import solved
+from geodyn._control.search.implicit import solve_implicitly
 from geodyn._engine.jit import jit, static_count, traced_numbers
 from geodyn._engine.numerics.failure import nan_unless, no_derivative_where
 from geodyn._foundations.gate import checked
@@ -188,7 +188,7 @@ def plan(
         firsts = [_checked_guess(asked, guess)]
     plans = []
     for first in firsts:
-        found = _refined(asked, first, method, progress, throw)
+        found = _refine(asked, first, method, progress, throw)
         plans.append(found)
         if not known(found.result) or found.result == RESULTS.interrupted:
             break
@@ -203,7 +203,7 @@ def plan(
     return nearest
 
 
-def _refined(asked: Asked, first: SequenceStroke, method: Direct, progress: Progress, throw: bool) -> Plan:
+def _refine(asked: Asked, first: SequenceStroke, method: Direct, progress: Progress, throw: bool) -> Plan:
     """The plan to which Newton's method leads from a first stroke."""
     pieces = first.coefficients.shape[0]
     steps = pieces * int(method.steps)
@@ -222,7 +222,7 @@ def _refined(asked: Asked, first: SequenceStroke, method: Direct, progress: Prog
         back=group.inverse(asked.way),
     )
     x = first if asked.base is None else Between(first.knots[1:-1], first.coefficients)
-    found = solved(problem, x, method, progress)
+    found = solve_implicitly(problem, x, method, progress)
     return _plan(asked, problem, found, first, size, throw)
 
 

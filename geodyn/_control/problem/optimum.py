@@ -154,11 +154,11 @@ class OptimalStroke(AbstractOutcome):
     @checked
     def save(self, path: File) -> None:
         """Write everything to one `.npz` file that `load_stroke` reads; the file appears whole or not at all."""
-        # All arrays of the swimmer by their paths, also those of foreign classes, which `_unpacked` cannot rebuild.
+        # All arrays of the swimmer by their paths, also those of foreign classes, which `_unpack` cannot rebuild.
         arrays = {f"swimmer.{name}": x for name, x in named_arrays(self.swimmer).items()}
         values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "result"}
         values["evidence"] = {"wong_residual": self.wong_residual, "second_variation": self.second_variation}
-        about = {name: packed(value, name, arrays) for name, value in values.items()}
+        about = {name: pack(value, name, arrays) for name, value in values.items()}
         write_archive(path, arrays, {"format": _FORMAT, "optimum": about, "result": RESULTS(int(self.result)).name})
 
 
@@ -199,7 +199,7 @@ def load_stroke(path: File, swimmer: Costly | None = None) -> OptimalStroke:
     found = differences(saved, named_arrays(swimmer))
     if found:
         raise ValueError(f"load_stroke: {path} holds a stroke of another swimmer: {'; '.join(found)}")
-    rest = {name: _unpacked(value, arrays) for name, value in held.items() if name != "swimmer"}
+    rest = {name: _unpack(value, arrays) for name, value in held.items() if name != "swimmer"}
     ended = about["result"]
     result = _EARLIER_WORDS[ended] if ended in _EARLIER_WORDS else RESULTS[ended]
     return OptimalStroke(swimmer=swimmer, result=jnp.array(result), **rest)
@@ -208,7 +208,7 @@ def load_stroke(path: File, swimmer: Costly | None = None) -> OptimalStroke:
 def unpacked_swimmer(who: str, path, told: dict, arrays: dict) -> Costly:
     """The swimmer of a file; ValueError of the function `who` where it is no part of geodyn."""
     try:
-        return _unpacked(told, arrays)
+        return _unpack(told, arrays)
     except _ForeignError as foreign:
         name = told["type"].split(":")[1]
         held = "" if str(foreign) == told["type"] else f", which holds {foreign}"
@@ -219,20 +219,20 @@ class _ForeignError(Exception):
     """A class or function in a file is not part of geodyn, so that the value cannot be rebuilt: files hold no code."""
 
 
-def packed(value, name: str, arrays: dict):
+def pack(value, name: str, arrays: dict):
     """A value as JSON data, with its arrays put into `arrays` under their paths. A module becomes its type and its
     fields, a `jax.tree_util.Partial` its function and the bound arguments."""
     if isinstance(value, eqx.Module):
         own = [f.name for f in dataclasses.fields(value) if f.name in vars(value)]  # others are class defaults
-        fields = {field: packed(vars(value)[field], f"{name}.{field}", arrays) for field in own}
+        fields = {field: pack(vars(value)[field], f"{name}.{field}", arrays) for field in own}
         return {"type": _name_of(type(value)), "fields": fields}
     if isinstance(value, Partial):
-        bound = [packed(x, f"{name}.{i}", arrays) for i, x in enumerate((value.args, value.keywords))]
+        bound = [pack(x, f"{name}.{i}", arrays) for i, x in enumerate((value.args, value.keywords))]
         return {"function": _name_of(value.func), "bound": bound}
     if isinstance(value, dict):
-        return {"items": {key: packed(x, f"{name}.{key}", arrays) for key, x in value.items()}}
+        return {"items": {key: pack(x, f"{name}.{key}", arrays) for key, x in value.items()}}
     if isinstance(value, tuple):
-        return [packed(x, f"{name}.{i}", arrays) for i, x in enumerate(value)]
+        return [pack(x, f"{name}.{i}", arrays) for i, x in enumerate(value)]
     if eqx.is_array(value):
         arrays[name] = np.asarray(value)
         return {"array": name}
@@ -251,24 +251,24 @@ def _name_of(value: Any) -> str:
     return f"{getattr(value, '__module__', '')}:{name}"
 
 
-def _unpacked(packed, arrays: dict) -> Any:
-    """The value from the data of `packed`. Raises _ForeignError for a class or function that is not of geodyn."""
+def _unpack(packed, arrays: dict) -> Any:
+    """The value from the data of `pack`. Raises _ForeignError for a class or function that is not of geodyn."""
     if isinstance(packed, list):
-        return tuple(_unpacked(x, arrays) for x in packed)
+        return tuple(_unpack(x, arrays) for x in packed)
     if not isinstance(packed, dict):
         return packed
     if "array" in packed:
         return jnp.asarray(arrays[packed["array"]])
     if "items" in packed:
-        return {key: _unpacked(x, arrays) for key, x in packed["items"].items()}
+        return {key: _unpack(x, arrays) for key, x in packed["items"].items()}
     if "function" in packed:
-        args, keywords = (_unpacked(x, arrays) for x in packed["bound"])
+        args, keywords = (_unpack(x, arrays) for x in packed["bound"])
         return Partial(_named(packed["function"]), *args, **keywords)
     kind = _named(packed["type"])
     # Rebuild the module as JAX does from leaves: without its __init__, which may take other arguments.
     again = object.__new__(kind)
     for key, value in packed["fields"].items():
-        object.__setattr__(again, key, _unpacked(value, arrays))
+        object.__setattr__(again, key, _unpack(value, arrays))
     return again
 
 

@@ -71,7 +71,7 @@ def failure(
     return StrokeError(message, optimum)
 
 
-def certified(optimum: OptimalStroke, displacement: Float[Array, "..."]) -> bool:
+def is_certified(optimum: OptimalStroke, displacement: Float[Array, "..."]) -> bool:
     """Whether the search converged to a stroke that reaches the displacement to 10 % on twice the steps too."""
     return bool(optimum.successful) and bool(
         reaches(optimum.displacement, displacement, getattr(getattr(optimum.evidence, "problem", None), "free", ()))
@@ -162,7 +162,7 @@ def farthest_led(swimmer, centre, target, method: Direct, search: Callable) -> t
         except ValueError:
             break
         here = (aim, float(found.cost), abs(float(found.multiplier)), found.stroke)
-        if not certified(found, wanted) or (done and not _goes_on(done[-1], here)):
+        if not is_certified(found, wanted) or (done and not _goes_on(done[-1], here)):
             fails += 1
             aim = (aim + done[-1][0]) / 2 if done else aim / 4
             continue

@@ -25,15 +25,15 @@ from geodyn._locomotion.motion.holonomy import cost, holonomy
 
 
 @custom_jvp
-def solved(problem: StrokeProblem, x, method: AbstractStrokeMethod, progress: Progress) -> Minimum:
+def solve_implicitly(problem: StrokeProblem, x, method: AbstractStrokeMethod, progress: Progress) -> Minimum:
     """The solution that the method finds from x. Its point and multipliers are differentiable with respect to the
     numbers in the problem."""
     return method.solve(problem, x, progress)
 
 
-@solved.def_jvp
+@solve_implicitly.def_jvp
 def _(primals, tangents):
-    found = solved(*primals)
+    found = solve_implicitly(*primals)
     change = _change(primals[0], tangents[0], found)
     nothing = jax.tree.map(lambda x: None, found)
     return found, eqx.tree_at(lambda m: (m.x, m.multipliers), nothing, change, is_leaf=_is_none)

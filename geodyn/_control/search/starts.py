@@ -10,7 +10,7 @@ from geodyn._control.methods.method import Direct
 from geodyn._control.problem.optimum import OptimalStroke
 from geodyn._control.problem.problem import StrokeProblem, clock_of
 from geodyn._control.search.checks import check_moves, checked_displacement, checked_limits
-from geodyn._control.search.failure import certified
+from geodyn._control.search.failure import is_certified
 from geodyn._control.search.guess import small_stroke, unknowns
 from geodyn._control.search.strokes import optimal_stroke
 from geodyn._engine.jit import jit_over_cores
@@ -170,7 +170,7 @@ def optimal_strokes(
         for i in tqdm(candidates, disable=not progress, desc="local optima", unit="strokes"):
             guess = jax.tree.map(lambda leaf, i=i: leaf[i], coarse.stroke)
             found = optimal_stroke(swimmer, guess, **problem, method=method, throw=False)
-            if certified(found, target) and found.second_order > 0:
+            if is_certified(found, target) and found.second_order > 0:
                 optima.append(found)
     except KeyboardInterrupt:
         print(f"interrupted after {len(optima)} strokes")

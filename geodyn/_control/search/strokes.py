@@ -27,9 +27,9 @@ from geodyn._control.search.checks import (
     shape_ends,
     without_free,
 )
-from geodyn._control.search.failure import afloat, certified, failure, reaches
+from geodyn._control.search.failure import afloat, failure, is_certified, reaches
 from geodyn._control.search.guess import small_stroke, unknowns
-from geodyn._control.search.implicit import solved
+from geodyn._control.search.implicit import solve_implicitly
 from geodyn._control.search.led import LED_MISS, STARTS, led_stroke
 from geodyn._engine.jit import jit, traced_numbers
 from geodyn._engine.numerics.failure import nan_unless, no_derivative_where
@@ -313,14 +313,14 @@ def optimal_stroke(
         return stroke_problem(swimmer, guess, displacement, method, bounds, base, ends, density, rates)
 
     problem, x = pose(guess)
-    found = solved(problem, x, method, progress)
+    found = solve_implicitly(problem, x, method, progress)
     if known((found.result, problem)) and not found.successful:
         another = _another_start(problem, found, method, guess, bounds)
         if another is not None:
             problem, x = pose(another)
-            found = solved(problem, x, method, progress)
+            found = solve_implicitly(problem, x, method, progress)
     optimum = optimum_of(problem, found, throw)
-    if throw and known(found.result) and not certified(optimum, problem.displacement):
+    if throw and known(found.result) and not is_certified(optimum, problem.displacement):
         found_there, posed, start = without_derivatives((optimum, problem, x))
         raise failure(found_there, posed, start, method, optimal_stroke)
     return optimum

@@ -134,7 +134,7 @@ class Factors(NamedTuple):
         return jax.scipy.linalg.lu_solve(self.lu, b) if self.inverse is None else self.inverse @ b
 
 
-def factored(a: Float[Array, "n n"], largest_elimination: int = LARGEST_ELIMINATION) -> Factors:
+def factorise(a: Float[Array, "n n"], largest_elimination: int = LARGEST_ELIMINATION) -> Factors:
     """The `Factors` of a symmetric or general matrix."""
     if a.shape[0] > largest_elimination:
         return Factors(None, jax.scipy.linalg.lu_factor(a))

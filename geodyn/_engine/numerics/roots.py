@@ -29,7 +29,7 @@ def root(
     of the implicit-function theorem."""
     function = eqx.filter_closure_convert(function, start)
     fixed, still, *begin = without_derivatives((function, target, start, size))
-    near = _settled(fixed, still, *begin)
+    near = _newton_root(fixed, still, *begin)
     last, _, steady = _changes(fixed, still, near)
     # Where a slope is infinite at a root that was met exactly, there is no last step. (Where slopes are finite, but
     # singular, a root is one of many: NaN.)
@@ -71,7 +71,7 @@ def _changes(
     return solve(jacobian, target - function(x)), solve(jacobian, target), steady
 
 
-def _settled(
+def _newton_root(
     function: Callable, target: Float[Array, " n"], start: Float[Array, " n"], size: ArrayLike
 ) -> Float[Array, " n"]:
     """The root x, accurate to most of its digits, by Newton steps that are halved until they reduce the residual."""

@@ -114,7 +114,7 @@ class Tabulated(AbstractManifold):
             raise ValueError(f"tolerance must be between 0 and 1, got {tolerance!r}")
         box = _box(space, lower, upper, reach)
         _check_rounding(box, tolerance)
-        table, error = _fitted(space, box, tolerance)
+        table, error = _fit_table(space, box, tolerance)
         self.space = space
         self.dim = space.dim
         self.centre = jnp.asarray(box.centre)
@@ -180,7 +180,7 @@ def _monomials(d: Float[Array, " n"], count: int) -> Float[Array, " α"]:
 Distances = Callable[[Pairs, int], Float[np.ndarray, " P"]]
 
 
-def _fitted(space: AbstractManifold, box: Box, tolerance: Number) -> tuple[Float[np.ndarray, "..."], float]:
+def _fit_table(space: AbstractManifold, box: Box, tolerance: Number) -> tuple[Float[np.ndarray, "..."], float]:
     """The table of the lowest degrees that reach the tolerance, and its error."""
     distances = _sampler(space, box)
     tests = _test_pairs(space.dim)

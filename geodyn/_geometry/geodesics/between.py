@@ -46,7 +46,7 @@ from geodyn._geometry.geodesics.paths import (
 )
 from geodyn._geometry.geodesics.relaxation import COLLAPSED, NODES, Effort, Path, lengths, most_pieces, relax, straight
 from geodyn._geometry.manifold.manifold import AbstractManifold
-from geodyn._integrators.step.iteration import Progress, advanced, begun, iterate
+from geodyn._integrators.step.iteration import Progress, first_progress, iterate, next_progress
 
 MOST_PLAIN = 40
 
@@ -179,11 +179,11 @@ def _of_one_piece(metric: Metric, x: Float[Array, " n"], y: Float[Array, " n"], 
     def turn(state: tuple[Progress, tuple[Ends, Scalar]]) -> tuple[Progress, tuple[Ends, Scalar]]:
         s, _ = state
         r, others = evaluated(s.w)
-        return advanced(s, s.w - r, zero, MOST_PLAIN), others
+        return next_progress(s, s.w - r, zero, MOST_PLAIN), others
 
     _, shapes = jax.eval_shape(evaluated, start)
     unknown = jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), shapes)
-    begin = batched_as(start, (begun(start, yes), unknown))
+    begin = batched_as(start, (first_progress(start, yes), unknown))
     found, (at_ends, unresolved) = jax.lax.while_loop(lambda state: state[0].going, turn, begin)
     inverses = jax.vmap(lambda x: small_inverse(metric(x)))(jnp.stack([x, y]))
     off = defect(inverses, at_ends)
@@ -325,7 +325,7 @@ def _at_path(metric: Metric, x: Float[Array, " n"], y: Float[Array, " n"], effor
     """What `_varied` returns, as a function of `_path`, so that it can be differentiated again."""
     u = _path(metric, x, y, effort)
     h = _equal(u)
-    at_ends, hessian, moved = _chained(metric, x, h, u, len(u))
+    at_ends, hessian, moved = _chain(metric, x, h, u, len(u))
     return Varied(at_ends, hessian, h, u, moved)
 
 
@@ -344,7 +344,7 @@ def _found(metric: Metric, x: Float[Array, " n"], y: Float[Array, " n"], effort:
     room = jnp.zeros((most_pieces(effort.nodes) - 1, *u.shape[1:]), u.dtype)
     u, pieces = once(~good, longer, jnp.concatenate([u, room]), jnp.ones((), int))
     h = lengths(u, pieces)
-    expansion = _chained(metric, x, h, u, pieces)
+    expansion = _chain(metric, x, h, u, pieces)
     if effort.far:
         is_lost = jnp.isnan(u[0, 0, 0])
         # One number stands for all of an array.
@@ -400,7 +400,7 @@ def _expansion(metric: Metric, x: Float[Array, " n"], u: Float[Array, "q n"]) ->
     return Expansion(at_ends, jnp.concatenate([begin, -end]), moved.reshape(q, n, 2 * n))
 
 
-def _chained(
+def _chain(
     metric: Metric,
     x: Float[Array, " n"],
     h: Float[Array, " k"],

@@ -112,7 +112,7 @@ def _mean(space: AbstractManifold, x: Float[Array, "N n"], m: Float[Array, " N"]
     x = jax.vmap(lambda x: within(space, x))(x)
     constants = *without_derivatives((space, x, m)), effort
     # Where geodesics are solved for, that is already done by a program of our compiler's.
-    found = _descended(*constants) if is_solved(space) else native_of(_descended, *constants)
+    found = _minimise(*constants) if is_solved(space) else native_of(_minimise, *constants)
     return with_derivative(lambda c: jax.grad(_spread)(c, space, x, m, effort), found)
 
 
@@ -134,7 +134,7 @@ class Descent(NamedTuple):
     turns: Int[Array, ""]
 
 
-def _descended(
+def _minimise(
     space: AbstractManifold, x: Float[Array, "N n"], m: Float[Array, " N"], effort: Effort
 ) -> Float[Array, " n"]:
     """The mean by Newton's method, with steps that are halved until the spread grows no more; NaN if that finds no

@@ -15,7 +15,7 @@ from geodyn._engine.numerics.roots import with_derivative, without_derivatives
 from geodyn._engine.tracing import batched_as
 from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Float
-from geodyn._geometry.groups.frames import developed, frame_at, moved, packed, turning, unpacked
+from geodyn._geometry.groups.frames import develop, frame_at, moved, pack, turning, unpack
 from geodyn._geometry.groups.lie_group import ELEMENT, AbstractLaw, AbstractLieGroup, algebra_vector, law_of, square
 from geodyn._geometry.manifold.manifold import AbstractManifold
 from geodyn._geometry.manifold.tensors import christoffel_at, curvature_at
@@ -140,7 +140,7 @@ class FrameGroup(AbstractLieGroup):
         g = square(self, g)
         if isinstance(g, Tracer) or any(isinstance(x, Tracer) for x in jax.tree.leaves(self)):
             return g
-        x, F = map(np.asarray, unpacked(g))
+        x, F = map(np.asarray, unpack(g))
         before, after = (np.asarray(self.space.metric(jnp.asarray(point))) for point in (self.origin, x))
         with np.errstate(invalid="ignore"):
             off = np.max(np.abs(F.T @ after @ F - before)) / np.max(np.abs(before))
@@ -167,14 +167,14 @@ class OfFrames(AbstractLaw):
         return _developed(self.group.space, self.identity().astype(g.dtype), g, h)
 
     def rate(self, g, xi):
-        x, F = unpacked(g)
+        x, F = unpack(g)
         u = F @ (xi @ self.group.fields.astype(xi.dtype))
         turned = F @ jnp.tensordot(xi, self.group.slopes.astype(xi.dtype), 1) + turning(self.group.space, x, u, F)
-        return packed(u, turned).at[-1, -1].set(0.0)
+        return pack(u, turned).at[-1, -1].set(0.0)
 
     def body_velocity(self, g, rate):
-        x, F = unpacked(g)
-        u, dF = unpacked(rate)
+        x, F = unpack(g)
+        u, dF = unpack(rate)
         columns = jnp.concatenate([u[:, None], dF - turning(self.group.space, x, u, F)], axis=1)
         inward = jax.vmap(lambda column: solve(F, column), 1, 1)(columns)
         return self.group.reader.astype(g.dtype) @ _flat(inward[:, 0], inward[:, 1:])
@@ -190,7 +190,7 @@ class OfFrames(AbstractLaw):
 
     def adjoint(self, g):
         """From the Killing fields where the frame has come."""
-        x, F = unpacked(g)
+        x, F = unpack(g)
         fields, slopes = jet_of_fields(self.group.space, x)
         back = jax.vmap(lambda unit: solve(F, unit), 1, 1)(jnp.eye(x.size, dtype=g.dtype))
         seen = _flat(fields @ back.T, back @ slopes @ F)
@@ -247,7 +247,7 @@ def _moved(group: FrameGroup, g: Float[Array, "d d"], xi: Float[Array, " k"]) ->
     return moved(group.space, g, xi @ fields, jnp.tensordot(xi, slopes, 1))
 
 
-_developed = jit(developed)
+_developed = jit(develop)
 
 
 @jit

@@ -22,7 +22,7 @@ from geodyn._engine.numerics.linalg import solve
 from geodyn._foundations.typing import Array, Float, Scalar
 from geodyn._geometry.manifold.manifold import AbstractManifold, within
 from geodyn._geometry.manifold.tensors import christoffel_at
-from geodyn._geometry.manifold.ways import followed
+from geodyn._geometry.manifold.ways import follow
 
 STEPS = 12
 # A frame is the image of another by an isometry if its scalar products are the same, to this relative error.
@@ -31,16 +31,16 @@ SAME = 1e-10
 
 def frame_at(x: Float[Array, " n"]) -> Float[Array, "d d"]:
     """The frame of the coordinates at x."""
-    return packed(x, jnp.eye(x.size, dtype=x.dtype))
+    return pack(x, jnp.eye(x.size, dtype=x.dtype))
 
 
-def packed(x: Float[Array, " n"], vectors: Float[Array, "n n"]) -> Float[Array, "d d"]:
+def pack(x: Float[Array, " n"], vectors: Float[Array, "n n"]) -> Float[Array, "d d"]:
     """The frame of these vectors (columns) at x."""
     last = jnp.eye(x.size + 1, dtype=x.dtype)[-1:]
     return jnp.concatenate([jnp.concatenate([vectors, x[:, None]], axis=1), last])
 
 
-def unpacked(frame: Float[Array, "d d"]) -> tuple[Float[Array, " n"], Float[Array, "n n"]]:
+def unpack(frame: Float[Array, "d d"]) -> tuple[Float[Array, " n"], Float[Array, "n n"]]:
     """(the point, the vectors) of a frame."""
     return frame[:-1, -1], frame[:-1, :-1]
 
@@ -57,7 +57,7 @@ def moved(
 ) -> Float[Array, "d d"]:
     """Where a frame is after unit time that moves along a Killing field; k and α are the field and its covariant
     derivative in units of the frame. NaN where it is not found."""
-    begin, vectors = unpacked(frame)
+    begin, vectors = unpack(frame)
     n = begin.size
 
     def rate(t: Scalar, y: Float[Array, " y"]) -> Float[Array, " y"]:
@@ -65,19 +65,19 @@ def moved(
         u = F @ k
         return jnp.concatenate([u, (F @ alpha + turning(space, x, u, F)).reshape(-1)])
 
-    arrived = followed(lambda t: t, rate, jnp.concatenate([begin, vectors.reshape(-1)]), STEPS)
+    arrived = follow(lambda t: t, rate, jnp.concatenate([begin, vectors.reshape(-1)]), STEPS)
     x, F = arrived[:n], arrived[n:].reshape(n, n)
-    return _unless_wrong(space, frame, packed(x, F), (space, frame, k, alpha))
+    return _unless_wrong(space, frame, pack(x, F), (space, frame, k, alpha))
 
 
-def developed(
+def develop(
     space: AbstractManifold, start: Float[Array, "d d"], image: Float[Array, "d d"], frame: Float[Array, "d d"]
 ) -> Float[Array, "d d"]:
     """Where the isometry that takes the frame `start` to `image` takes another `frame`, to which the straight way in
     the chart must lead. NaN where it is not found."""
-    here, E = unpacked(start)
-    there, G = unpacked(image)
-    goal, vectors = unpacked(frame)
+    here, E = unpack(start)
+    there, G = unpack(image)
+    goal, vectors = unpack(frame)
     n, way = here.size, goal - here
 
     def known(t: Scalar) -> Float[Array, "n n"]:
@@ -92,17 +92,17 @@ def developed(
     def split(y: Float[Array, " y"]) -> tuple[Float[Array, "n n"], Float[Array, " n"], Float[Array, "n n"]]:
         return y[: n * n].reshape(n, n), y[n * n : n * n + n], y[n * n + n :].reshape(n, n)
 
-    E, x, G = split(followed(known, rate, jnp.concatenate([E.reshape(-1), there, G.reshape(-1)]), STEPS))
+    E, x, G = split(follow(known, rate, jnp.concatenate([E.reshape(-1), there, G.reshape(-1)]), STEPS))
     components = jax.vmap(lambda v: solve(E, v), 1, 1)(vectors)
-    return _unless_wrong(space, frame, packed(x, G @ components), (space, start, image, frame))
+    return _unless_wrong(space, frame, pack(x, G @ components), (space, start, image, frame))
 
 
 def _unless_wrong(
     space: AbstractManifold, frame: Float[Array, "d d"], found: Float[Array, "d d"], sources
 ) -> Float[Array, "d d"]:
     """The frame that was found to be the image of another, NaN unless lengths and angles are the same."""
-    x, vectors = unpacked(frame)
-    y, images = unpacked(found)
+    x, vectors = unpack(frame)
+    y, images = unpack(found)
     products = vectors.T @ space.metric(x) @ vectors
     after = images.T @ space.metric(y) @ images
     enough = max(SAME, 2**10 * float(jnp.finfo(x.dtype).eps))

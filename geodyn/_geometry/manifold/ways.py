@@ -17,9 +17,7 @@ from geodyn._integrators.contract.tableau import gauss
 STAGES, TURNS = 6, 16
 
 
-def followed(
-    known: Callable, rate: Callable, y: Float[Array, "..."], steps: int | Int[Array, ""]
-) -> Float[Array, "..."]:
+def follow(known: Callable, rate: Callable, y: Float[Array, "..."], steps: int | Int[Array, ""]) -> Float[Array, "..."]:
     """y(1) of y' = rate(known(t), y), by Gauss collocation of order 12 in this number of steps; what is `known` at a
     time is computed once. It has derivatives in reverse mode if the number is no array."""
     a, b, c = (jnp.asarray(array, y.dtype) for array in (gauss(STAGES).a, gauss(STAGES).b, gauss(STAGES).c))

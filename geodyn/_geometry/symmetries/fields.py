@@ -24,7 +24,7 @@ from geodyn._geometry.manifold.manifold import (
     signature_of,
 )
 from geodyn._geometry.manifold.tensors import curvature_and_gradient_at, curvature_at
-from geodyn._geometry.symmetries.prolongation import carried, changes, pairs_of, rate, two_forms
+from geodyn._geometry.symmetries.prolongation import carry, changes, pairs_of, rate, two_forms
 
 # On the way to a point as many steps are taken as suffice: by a comparison with half as many, twice the first number to
 # the last. Fields are right to a relative error of 1e-10: with twice the steps the error is 4096 times smaller in the
@@ -145,7 +145,7 @@ def _arrived(
     enough = max(AGREES, 2**10 * float(jnp.finfo(x.dtype).eps))
 
     def by(steps) -> Float[Array, "K N"]:
-        return carried(space, pairs, origin, x, steps)
+        return carry(space, pairs, origin, x, steps)
 
     def is_enough(half: Float[Array, "K N"], full: Float[Array, "K N"]) -> Bool[Array, ""]:
         return jnp.max(jnp.abs(full - half)) <= enough * jnp.max(jnp.abs(full))
@@ -171,7 +171,7 @@ def _(primals, tangents):
     if any(leaf is not None for leaf in jax.tree.leaves(of_start, is_leaf=lambda x: x is None)):
 
         def plain(space, pairs, origin):
-            return carried(space, pairs, origin, x, STEPS)
+            return carry(space, pairs, origin, x, STEPS)
 
         _, of_plain = change_of(plain, (space, pairs, origin), tuple(of_start))
         change = change + of_plain
@@ -204,5 +204,5 @@ def defects(space: AbstractManifold, seeds: Seeds) -> Float[Array, "M K"]:
     a, b = pairs_of(seeds.origin.size)
     first, second = np.triu_indices(a.size)
     change = native_rows(at, seeds.ends)[:, a[first], b[first], a[second], b[second]]
-    there = jax.lax.map(lambda end: carried(space, seeds.pairs, seeds.origin, end, STEPS // 8), seeds.ends)
+    there = jax.lax.map(lambda end: carry(space, seeds.pairs, seeds.origin, end, STEPS // 8), seeds.ends)
     return jnp.einsum("rmN,rkN->rmk", change, there).reshape(-1, seeds.pairs.shape[0])

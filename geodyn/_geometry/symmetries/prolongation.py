@@ -23,7 +23,7 @@ import numpy as np
 from geodyn._foundations.typing import Array, Float, Scalar
 from geodyn._geometry.manifold.manifold import AbstractManifold
 from geodyn._geometry.manifold.tensors import Curvature, curvature_at
-from geodyn._geometry.manifold.ways import STAGES, followed
+from geodyn._geometry.manifold.ways import STAGES, follow
 from geodyn._integrators.contract.tableau import gauss
 
 
@@ -71,7 +71,7 @@ def nodes_between(x0, x1, steps: int):
     return x0[None, None] + places[..., None] * (x1 - x0)[None, None]
 
 
-def carried(
+def carry(
     space: AbstractManifold, z: Float[Array, "d N"], x0: Float[Array, " n"], x1: Float[Array, " n"], steps
 ) -> Float[Array, "d N"]:
     """The pairs z at x0, carried on the straight segment of the chart to x1 in this number of steps."""
@@ -80,4 +80,4 @@ def carried(
     def known(t: Scalar) -> Float[Array, "N N"]:
         return rate(curvature_at(space, x0 + t * u), u)
 
-    return followed(known, lambda M, z: z @ M.T, z, steps)
+    return follow(known, lambda M, z: z @ M.T, z, steps)

@@ -129,7 +129,7 @@ class Contacts(eqx.Module):
         self._check_numbers(q, which)
         if which is not None and self.among is not None:
             return self.among(which).gap(t, q)
-        return picked(jnp.atleast_1d(returned("gap", with_time(self.gaps, 1), t, q)), which)
+        return pick(jnp.atleast_1d(returned("gap", with_time(self.gaps, 1), t, q)), which)
 
     @checked
     def restitution(self, q: Float[Array, " n"], which: Int[Array, " K"] | None = None) -> Float[Array, " g"]:
@@ -151,7 +151,7 @@ class Contacts(eqx.Module):
         q, v = (x.astype(jnp.result_type(q, v)) for x in (q, v))
         if which is not None and self.among is not None:
             return self.among(which).slip(t, q, v)
-        return picked(returned("slip", with_time(self.slips, 2), t, q, v), which)
+        return pick(returned("slip", with_time(self.slips, 2), t, q, v), which)
 
     @property
     def frictional(self) -> bool:
@@ -176,9 +176,9 @@ class Contacts(eqx.Module):
     ) -> Float[Array, " g"]:
         self._check_numbers(q, which)
         if callable(value):
-            return picked(value(q), which)
+            return pick(value(q), which)
         size = jax.eval_shape(self.gap, jnp.zeros((), q.dtype), q).size
-        return picked(jnp.broadcast_to(jnp.asarray(value, q.dtype), size), which)
+        return pick(jnp.broadcast_to(jnp.asarray(value, q.dtype), size), which)
 
 
 def _check_coefficient(name: str, value: Any, most: float) -> None:
@@ -208,6 +208,6 @@ def check_contacts(contacts: Contacts, t: Number, q: Float[Array, " n"], v: Floa
             raise ValueError(f"slip must return [{count}, s], a row for each contact of gap; got shape {slip}")
 
 
-def picked(x: Array, which: Int[Array, " K"] | None) -> Array:
+def pick(x: Array, which: Int[Array, " K"] | None) -> Array:
     """x[which], or x itself if that is all of it: the derivative of an index is a scatter."""
     return x if which is None or which.size == x.shape[0] else x[which]

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from geodyn._engine.numerics.linalg import Factors, factored
+from geodyn._engine.numerics.linalg import Factors, factorise
 from geodyn._foundations.typing import Array, Bool, Float, Int
 
 MOST_PIVOTS = 100
@@ -46,7 +46,7 @@ def complementarity(
     def factors_among(active: Bool[Array, " K"]) -> Factors:
         """The factors of the matrix among the active contacts, and of the identity elsewhere."""
         both_active = active[:, None] & active[None, :]
-        return factored(jnp.where(both_active, still + softness, eye))
+        return factorise(jnp.where(both_active, still + softness, eye))
 
     def pivot(state: Pivoting) -> Pivoting:
         """All contacts that are wrong change sides, or only the first of them, where blocks have gone on for long."""

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from geodyn._engine.numerics.linalg import Factors, factored
+from geodyn._engine.numerics.linalg import Factors, factorise
 from geodyn._engine.tracing import batched_as
 from geodyn._foundations.typing import Array, Bool, Float, Int, Scalar
 
@@ -133,7 +133,7 @@ def cone_complementarity(
         soft = jnp.clip(part * left(z) / jnp.where(size > 0, size, 1), eps**0.6, SOFTEST)
         slopes = jax.vmap(jax.jacfwd(in_cone))(moved(z, still), still.friction)
         change = jnp.einsum("kij,kjm->kim", slopes, near.reshape(k, d, k * d)).reshape(k * d, k * d)
-        return factored((1 + soft) * eye - change, LARGEST_ELIMINATION)
+        return factorise((1 + soft) * eye - change, LARGEST_ELIMINATION)
 
     def corrected(z: Float[Array, "K d"], factors: Factors, law: Law) -> Float[Array, "K d"]:
         """z after a step of Newton's method."""
@@ -160,7 +160,7 @@ def cone_complementarity(
         among_pushing = jnp.where(push[:, None] & push[None, :], eye - near, 0)
         # Softened, since redundant contacts have no single answer; elsewhere the identity, which gives zero.
         soft = among_pushing + jnp.where(push, eps**0.6, 1)[:, None] * eye
-        factors = factored(soft, LARGEST_ELIMINATION)
+        factors = factorise(soft, LARGEST_ELIMINATION)
         wanted = jnp.where(push, -(rate * still.b).reshape(-1), 0)
         # What the softening took away is put back once.
         return factors.solve(wanted + eps**0.6 * factors.solve(wanted)).reshape(k, d)

@@ -78,7 +78,7 @@ class Expansion(NamedTuple):
     bend: Float[Array, " g"]
 
 
-def expanded(
+def expansion(
     system: AbstractSystem, which: Int[Array, " g"] | None, t: Scalar, q: Float[Array, " n"], v: Float[Array, " n"]
 ) -> Expansion:
     """The `Expansion` of the gaps at the velocity v, all from one derivative of their gradients."""

@@ -150,7 +150,7 @@ def advance_with_impacts(
     return after, saved
 
 
-def walked_with_impacts(
+def walk_with_impacts(
     system: AbstractSystem,
     method: AbstractCollocation,
     t0: Scalar,

@@ -9,7 +9,7 @@ from geodyn._engine.tracing import once
 from geodyn._foundations.typing import Array, Bool, Float, Int, Number, Scalar
 from geodyn._integrators.contract.system import AbstractSystem, Couplings
 from geodyn._integrators.impacts.complementarity import complementarity
-from geodyn._integrators.impacts.gaps import Expansion, GapState, accelerations, chosen, expanded, rounding
+from geodyn._integrators.impacts.gaps import Expansion, GapState, accelerations, chosen, expansion, rounding
 
 SETTLING = 8
 
@@ -65,7 +65,7 @@ class Resting(AbstractSystem):
         self, t: Scalar, q: Float[Array, " n"], v: Float[Array, " n"], applied: Float[Array, " n"]
     ) -> tuple[Expansion, Float[Array, "K K"], Float[Array, " K"]]:
         """(the `Expansion` of the gaps, N M⁻¹ Nᵀ, d²gap/dt² without reaction forces) of the contacts."""
-        at = expanded(self.system, self.which, t, q, v)
+        at = expansion(self.system, self.which, t, q, v)
 
         def raise_index(row: Float[Array, " n"]) -> Float[Array, " n"]:
             return jax.jvp(lambda p: self.system.velocity(t, q, p, v), (applied,), (row,))[1]

@@ -30,7 +30,7 @@ class Piece(NamedTuple):
     done: int
 
 
-def opened(folder: str | os.PathLike, inputs: dict[str, np.ndarray]) -> Path:
+def open_checkpoint(folder: str | os.PathLike, inputs: dict[str, np.ndarray]) -> Path:
     """The folder of the run with these inputs, created if it does not exist. ValueError if there is something else at
     its place, or the folder of another run."""
     folder = Path(folder)
@@ -47,7 +47,7 @@ def opened(folder: str | os.PathLike, inputs: dict[str, np.ndarray]) -> Path:
     return folder
 
 
-def removed(folder: str | os.PathLike) -> None:
+def remove_checkpoint(folder: str | os.PathLike) -> None:
     """Deletes a checkpoint, and nothing else that is in the folder."""
     folder = Path(folder)
     if (folder / INPUTS).exists():

@@ -40,13 +40,13 @@ def size(w: Float[Array, "..."]) -> Scalar:
     return jnp.max(jnp.abs(w))
 
 
-def begun(w: Float[Array, "..."], active: Bool[Array, ""]) -> Progress:
+def first_progress(w: Float[Array, "..."], active: Bool[Array, ""]) -> Progress:
     """The state before the first iteration, which is made if the problem is `active`."""
     huge = jnp.full((), jnp.inf, w.dtype)
     return Progress(w, huge, huge, huge, jnp.zeros((), int), active, jnp.zeros((), bool))
 
 
-def advanced(
+def next_progress(
     s: Progress,
     w: Float[Array, "..."],
     floor: Scalar,
@@ -91,9 +91,9 @@ def iterate(
 
     def turn(s: Progress) -> Progress:
         after = s.w - precondition(residual(s.w))
-        return advanced(s, after, floor, most, lambda w: size(w[..., :measured]))
+        return next_progress(s, after, floor, most, lambda w: size(w[..., :measured]))
 
-    return jax.lax.while_loop(lambda s: s.going, turn, batched_as(w, begun(w, active)))
+    return jax.lax.while_loop(lambda s: s.going, turn, batched_as(w, first_progress(w, active)))
 
 
 class Root(NamedTuple):
@@ -119,7 +119,7 @@ class Search(NamedTuple):
     jacobians: Int[Array, ""]
 
 
-def contracted(
+def find_root(
     residual: Function,
     start: Float[Array, "..."],
     floor: Scalar,
@@ -177,15 +177,15 @@ def search(residual: Function, start: Float[Array, "..."], floor: Scalar, cancel
         off = jnp.where((index == place) & ~is_last, length(s.start), 0).reshape(shape)
         # A residual that cannot be evaluated, such as a distance that is not found, has no derivatives either.
         finite = jnp.all(jnp.isfinite(r))
-        fresh = begun(jnp.where(finite, s.start + off, jnp.nan), finite)
+        fresh = first_progress(jnp.where(finite, s.start + off, jnp.nan), finite)
         return Search(fresh, place, s.start, base, matrix, s.iterations, jacobians)
 
     def improve(s: Search, r: Float[Array, "..."]) -> Search:
         change = jnp.sum(s.matrix * r[None], axis=1).reshape(shape)
-        after = advanced(s.at, s.at.w - change, floor, MOST_WITH_MATRIX, cancelling=cancelling)
+        after = next_progress(s.at, s.at.w - change, floor, MOST_WITH_MATRIX, cancelling=cancelling)
         failed = ~after.going & ~after.converged & (s.jacobians < MOST_MATRICES)
         begin = jnp.where(failed & jnp.isfinite(size(after.w)), after.w, s.start)
-        again = begun(begin, whether)
+        again = first_progress(begin, whether)
         at = jax.tree.map(lambda a, b: jnp.where(failed, a, b), again, after)
         place = jnp.where(failed, -1, s.place)
         return Search(at, place, begin, s.base, s.matrix, s.iterations + 1, s.jacobians)
@@ -195,6 +195,6 @@ def search(residual: Function, start: Float[Array, "..."], floor: Scalar, cancel
         return jax.lax.cond(s.place < count, learn, improve, s, r)
 
     matrix, flat = jnp.zeros((count, count), start.dtype), 0 * start.reshape(-1)
-    first = Search(begun(start, whether), zero - 1, start, flat, matrix, zero, zero)
+    first = Search(first_progress(start, whether), zero - 1, start, flat, matrix, zero, zero)
     end = jax.lax.while_loop(lambda s: s.at.going, turn, first)
     return Root(end.at.w, end.at.converged, end.iterations, end.jacobians)

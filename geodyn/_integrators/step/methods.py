@@ -302,7 +302,7 @@ def step(
     problem = Problem(system, t0 + h * state.step, h, state.q, state.p, method.tableau, formulation)
     root = stage_values(problem, next_guess(method, state), state.alive)
     after, w = after_step(problem, state, root, state.since == 0)
-    after = _measured(method.tableau, h, state, after, w)
+    after = _with_errors(method.tableau, h, state, after, w)
     after, switch = in_best_charts(system, problem.t + h, after)
     return after, w, switch
 
@@ -318,14 +318,16 @@ def after_step(problem: Problem, state: State, root: Root, first: Bool[Array, ""
     finite = jnp.all(jnp.isfinite(root.w))
     good = state.alive & root.converged & finite
     w = jnp.where(good, root.w, state.history[tableau.stages :])
-    q, p, rounding = _compensated(problem, w, problem.rates(w), state.rounding)
+    q, p, rounding = _compensated_sum(problem, w, problem.rates(w), state.rounding)
     good = good & jnp.all(jnp.isfinite(q)) & jnp.all(jnp.isfinite(p))
 
     def keep(new: Array, old: Array) -> Array:
         return jnp.where(good, new, old)
 
     guessable = jnp.where(jnp.arange(w.shape[1]) < n + problem.system.count_constraints(state.q), w, 0)
-    before = jnp.where(first, jnp.asarray(shifted(tableau, -1), w.dtype) @ guessable, state.history[tableau.stages :])
+    before = jnp.where(
+        first, jnp.asarray(shift_matrix(tableau, -1), w.dtype) @ guessable, state.history[tableau.stages :]
+    )
     after = State(
         state.step + state.alive,
         keep(q, state.q),
@@ -343,7 +345,7 @@ def after_step(problem: Problem, state: State, root: Root, first: Bool[Array, ""
     return after, w
 
 
-def _measured(tableau: ButcherTableau, h: Scalar, state: State, after: State, w: Float[Array, "s m"]) -> State:
+def _with_errors(tableau: ButcherTableau, h: Scalar, state: State, after: State, w: Float[Array, "s m"]) -> State:
     """The state `after` a step, with the estimates of its error."""
     velocities = jnp.concatenate([state.history, w])[:, : state.q.size]
     rounded = jnp.sqrt(jnp.finfo(w.dtype).eps) * jnp.abs(state.q)
@@ -359,7 +361,7 @@ def _measured(tableau: ButcherTableau, h: Scalar, state: State, after: State, w:
     return eqx.tree_at(lambda s: (s.since, s.errors), after, (since, errors))
 
 
-def _compensated(
+def _compensated_sum(
     problem: Problem, w: Float[Array, "s m"], pdot: Array, rounding: tuple[Array, Array]
 ) -> tuple[Array, Array, tuple[Array, Array]]:
     """(q, p, rounding) at the end of a step by compensated summation: `rounding` is the part of the increments that was
@@ -388,7 +390,7 @@ def extrapolation(tableau: ButcherTableau) -> np.ndarray:
     return matrix
 
 
-def shifted(tableau: ButcherTableau, steps: int) -> np.ndarray:
+def shift_matrix(tableau: ButcherTableau, steps: int) -> np.ndarray:
     """The matrix [s, s] that extrapolates the stage values of one step to those `steps` steps later."""
     c, s = tableau.c, tableau.stages
     matrix = np.eye(s) if not _distinct(c) else _vandermonde(c + steps, s - 1) @ np.linalg.inv(_vandermonde(c, s - 1))

@@ -44,10 +44,10 @@ def path(
 ) -> tuple[State, Steps]:
     """(state, Steps) after `saves` × `every` steps, of which every `every`-th is saved."""
     # Traced once, though its derivative needs it too.
-    return jit(walked)(system, t0, h, state, method, saves, every)
+    return jit(walk)(system, t0, h, state, method, saves, every)
 
 
-def walked(
+def walk(
     system: AbstractSystem,
     t0: Scalar,
     h: Scalar,

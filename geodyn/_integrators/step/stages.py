@@ -17,7 +17,7 @@ from geodyn._integrators.step.iteration import (
     MOST_WITH_MATRIX,
     Function,
     Root,
-    contracted,
+    find_root,
     iterate,
 )
 
@@ -30,7 +30,7 @@ def root(problem: Problem, start: Float[Array, "s m"], floor: Scalar, active: Bo
     first = Root(start, ~active, zero, zero)
     if not problem.formulation.levels:
         if not isinstance(problem.form, Banded):
-            return contracted(problem.residual, start, floor, active, problem.afresh)
+            return find_root(problem.residual, start, floor, active, problem.afresh)
         state = iterate(problem.residual, start, lambda r: r, floor, MOST_PLAIN, active)
         first = Root(jnp.where(state.converged, state.w, start), ~active | state.converged, state.count, zero)
 
@@ -97,7 +97,7 @@ def linear_root(
         return apply(x) - b
 
     if contracts and not isinstance(form, Banded):
-        found = contracted(residual, b, zero, active)
+        found = find_root(residual, b, zero, active)
         return jnp.where(found.converged, found.w, jnp.nan)
     x = b
     done = ~active

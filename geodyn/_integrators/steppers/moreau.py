@@ -36,7 +36,7 @@ from geodyn._integrators.contract.system import AbstractSystem
 from geodyn._integrators.impacts.complementarity import complementarity
 from geodyn._integrators.impacts.cones import cone_complementarity
 from geodyn._integrators.impacts.coulomb import Frame, creates, frame, impact, part_without_gain, rates
-from geodyn._integrators.impacts.gaps import accelerations, chosen, expanded, gap_state, rounding
+from geodyn._integrators.impacts.gaps import accelerations, chosen, expansion, gap_state, rounding
 from geodyn._integrators.step.methods import AbstractStepper, Advanced, advice
 
 STRIKES = 8
@@ -120,7 +120,7 @@ class Moreau(AbstractStepper):
         none = jnp.zeros(system.count_constraints(q), q.dtype)
 
         # To the middle of the step, where all forces act.
-        q, near = settled(lambda x: q + h / 2 * system.velocity(middle, x, p), q)
+        q, near = fixed_point(lambda x: q + h / 2 * system.velocity(middle, x, p), q)
 
         def force(p: Float[Array, " n"]) -> Float[Array, " n"]:
             """The force in the middle at the momentum p."""
@@ -137,7 +137,7 @@ class Moreau(AbstractStepper):
         # The second half of the forces, as if no contact pushed.
         turn = touch.turned(touch.rates_at, struck)
         bend = touch.turned(touch.bond_rates_at, struck)
-        free, also_near = settled(lambda x: touch.held(struck + h / 2 * force(x), bend), struck)
+        free, also_near = fixed_point(lambda x: touch.held(struck + h / 2 * force(x), bend), struck)
 
         # The impulses of contacts that touch at the end.
         last_forces = lam[none.size :].reshape(-1, at.pushes.shape[1])
@@ -255,7 +255,7 @@ class Touch(eqx.Module):
         system, h, gap = self.system, self.h, self.gap
         v = system.velocity(self.t, self.q, p)
         restitution = system.contacts.restitution(self.q, self.which)
-        at = expanded(system, self.which, self.t, self.q, v)
+        at = expansion(system, self.which, self.t, self.q, v)
         pressing = -accelerations(system, at, self.t, self.q, v, self.applied)
         noise = rounding(gap_state(system, self.which, self.t, self.q, p).size) / h
         # The rate of approach that the forces could make in the step.
@@ -345,7 +345,7 @@ class Touch(eqx.Module):
         return jax.lax.fori_loop(0, CORRECTIONS, correct, q)
 
 
-def settled(
+def fixed_point(
     function: Callable[[Float[Array, " n"]], Float[Array, " n"]], x: Float[Array, " n"]
 ) -> tuple[Float[Array, " n"], Bool[Array, ""]]:
     """(the fixed point of a contraction by iteration from x, whether the iteration converged)."""

@@ -30,7 +30,7 @@ def start_stepper(
     return State(zero, q, p, rounding, history, zero, zero, zero, frame, zero, no_errors(q.dtype), q)
 
 
-def stepped(
+def run_stepper(
     system: AbstractSystem,
     t0: Scalar,
     h: Scalar,
@@ -42,7 +42,7 @@ def stepped(
     made: Whole | None = None,
 ) -> tuple[State, tuple]:
     """(state, (q, p, λ, frame, local error)) after `saves` × `every` steps, of which every `every`-th is saved, NaN
-    after a failure. If `made` is given, only the first `made` saves are computed, as in `path.walked`."""
+    after a failure. If `made` is given, only the first `made` saves are computed, as in `path.walk`."""
     n = state.q.shape[0]
 
     def several(state: State, row: Int[Array, ""]) -> tuple[State, tuple]:

@@ -105,13 +105,13 @@ def velocity_and_power(
 @jit
 def _velocity(body: AbstractForceBalance, r: Float[Array, " m"], rdot: Float[Array, " m"]) -> Float[Array, " k"]:
     """The velocity of a body; 0, without a derivative, where its shape rests."""
-    xi = native_of(_balanced, body, r, rdot)
+    xi = native_of(_balance, body, r, rdot)
     rests = jnp.all(rdot == 0)
     rough = rests if body.has_kink is None else rests | body.has_kink(r, jax.lax.stop_gradient(xi), rdot)
     return no_derivative_where(rough, jnp.where(rests, jnp.zeros_like(xi), xi), (xi, r, rdot))
 
 
-def _balanced(body: AbstractForceBalance, r: Float[Array, " m"], rdot: Float[Array, " m"]) -> Float[Array, " k"]:
+def _balance(body: AbstractForceBalance, r: Float[Array, " m"], rdot: Float[Array, " m"]) -> Float[Array, " k"]:
     """The velocity at which the resistance of a body vanishes, or at which a part of it is held."""
     zero = jnp.zeros(body.group.dim, r.dtype)
     start = _start(body, r, rdot)

@@ -236,7 +236,7 @@ def fit_connection(
         d = group.identity().shape[0]
         at = np.arange(n) if times is None else _measured("times", times, (n,))
         data = _of_motion(group, x, _measured("poses", poses, (n, d, d)), at, powers)
-    c, powers, error, covariance = _fitted(group, data, wanted)
+    c, powers, error, covariance = _fit(group, data, wanted)
     coefficients = c.reshape(len(powers), m, group.dim).T / half[:, None]
     unit = np.broadcast_to(half[:, None], coefficients.shape).ravel()
     order = np.arange(c.size).reshape(len(powers), m, group.dim).T.ravel()
@@ -422,7 +422,7 @@ def _basis(x, powers):
     return jax.vmap(lambda at: chebyshev(-ones, ones, powers, at))(x)
 
 
-def _fitted(group: AbstractLieGroup, data: _Data, wanted: int | None):
+def _fit(group: AbstractLieGroup, data: _Data, wanted: int | None):
     """(the coefficients, their powers, the error on data held out, the covariance of the coefficients)."""
     held, first = _held_out(len(data.targets))
     errors = {}

@@ -17,7 +17,7 @@ from geodyn._integrators.contract.lagrangian import AbstractFlatLagrangian
 from geodyn._locomotion.connections.checks import require_positive
 from geodyn._locomotion.connections.connection import AbstractSwimmer, form_of
 from geodyn._locomotion.motion.mechanical import AbstractDeformableBody
-from geodyn._locomotion.motion.passive import AbstractPassiveSwimmer, joined
+from geodyn._locomotion.motion.passive import AbstractPassiveSwimmer, whole_shape
 from geodyn._locomotion.strokes.stroke import Stroke, floating, shape_and_rate, shape_at
 
 
@@ -92,7 +92,7 @@ class InertialSwimmer(AbstractFlatLagrangian):
 
     def shape(self, t: Number, q: Float[Array, " n"]) -> Float[Array, " m"]:
         """The whole shape at the time t, in the configuration q."""
-        return joined(self.hinges, shape_at(self.drive, jnp.asarray(t) / self.period), q[self.inertia.group.dim :])
+        return whole_shape(self.hinges, shape_at(self.drive, jnp.asarray(t) / self.period), q[self.inertia.group.dim :])
 
     @checked
     def start(self, passive: Vector | None = None) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
@@ -122,8 +122,8 @@ class InertialSwimmer(AbstractFlatLagrangian):
         """The shape, the velocity of the body in its frame, and the rate of the shape."""
         k = self.inertia.group.dim
         driven, rate = shape_and_rate(self.drive, t / self.period)
-        r = joined(self.hinges, driven, q[k:])
-        rdot = joined(self.hinges, rate / self.period, v[k:])
+        r = whole_shape(self.hinges, driven, q[k:])
+        rdot = whole_shape(self.hinges, rate / self.period, v[k:])
         return r, self._body_velocity(q[:k], v[:k]), rdot
 
     def _body_velocity(self, place: Float[Array, " k"], rate: Float[Array, " k"]) -> Float[Array, " k"]:
@@ -136,8 +136,8 @@ class InertialSwimmer(AbstractFlatLagrangian):
 @jit
 def _start(system: InertialSwimmer, passive: Float[Array, " p"]) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
     driven, rate = shape_and_rate(system.drive, jnp.zeros((), passive.dtype))
-    r = joined(system.hinges, driven, passive)
-    rdot = joined(system.hinges, rate / system.period, jnp.zeros_like(passive))
+    r = whole_shape(system.hinges, driven, passive)
+    rdot = whole_shape(system.hinges, rate / system.period, jnp.zeros_like(passive))
     velocity = -form_of(system.inertia, r) @ rdot
     return jnp.concatenate([jnp.zeros_like(velocity), passive]), jnp.concatenate([velocity, jnp.zeros_like(passive)])
 

@@ -53,7 +53,7 @@ class AbstractPassiveSwimmer(AbstractSwimmer):
         """The energy U of the springs at the shape r."""
 
 
-def joined(hinges: tuple[int, ...], driven: Float[Array, " d"], passive: Float[Array, " p"]) -> Float[Array, " m"]:
+def whole_shape(hinges: tuple[int, ...], driven: Float[Array, " d"], passive: Float[Array, " p"]) -> Float[Array, " m"]:
     """The whole shape r[m]: the passive shapes in the places `hinges`, the driven ones in the others, in order."""
     places = [*others(hinges, driven.size + passive.size), *hinges]
     return jnp.concatenate([driven, passive])[np.argsort(places)]
@@ -73,7 +73,7 @@ def rate_at(
 ) -> tuple[Float[Array, " p"], Float[Array, "k m"], Float[Array, "m m"]]:
     """The rate of the passive shapes per period, `G_pp r_p' = −G_pd r_d' − period ∂U/∂r_p`, for driven shapes and their
     rate per period; with the connection form and the shape metric there."""
-    r = joined(body.hinges, driven, passive)
+    r = whole_shape(body.hinges, driven, passive)
     form, metric = reduction(body, r)
     own = np.array(body.hinges)
     rest = np.array(others(body.hinges, r.size), int)

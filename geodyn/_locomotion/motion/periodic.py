@@ -28,7 +28,7 @@ from geodyn._geometry.groups.magnus import NODES, exponent
 from geodyn._integrators.contract.tableau import radau_iia
 from geodyn._locomotion.connections.checks import require_positive
 from geodyn._locomotion.motion.holonomy import gauss_times, magnus, mean, require_defined_along, step_ends, true_along
-from geodyn._locomotion.motion.passive import AbstractPassiveSwimmer, joined, motor_forces, rate_at
+from geodyn._locomotion.motion.passive import AbstractPassiveSwimmer, motor_forces, rate_at, whole_shape
 from geodyn._locomotion.strokes.stroke import Stroke, breaks, check_closed, floating, shape_and_rate, shape_at
 
 RADAU = radau_iia(4)
@@ -72,7 +72,7 @@ class PeriodicStroke(eqx.Module):
     def __call__(self, t: Number) -> Float[Array, " m"]:
         """The shape at time t, for t from 0 to 1."""
         t = jnp.asarray(t)
-        return joined(self.hinges, shape_at(self.drive, t), self.passive(t))
+        return whole_shape(self.hinges, shape_at(self.drive, t), self.passive(t))
 
     def passive(self, t: Scalar) -> Float[Array, " p"]:
         """The passive shapes at time t, by Hermite's interpolation of degree 5."""
@@ -277,7 +277,7 @@ def periodic_motion(
     """
     body, period = traced_numbers(body), floating(period, "period")
     _check(body, drive, period, steps)
-    guess = _guessed(body, guess)
+    guess = _first_shapes(body, guess)
     motion = _periodic_motion(_Problem(body, as_pytree(drive), period), guess, steps, throw)
     if isinstance(motion.result, Tracer):
         return motion
@@ -309,7 +309,7 @@ def _check(body: AbstractPassiveSwimmer, drive: Stroke, period: Scalar, steps: C
         raise ValueError(f"periodic_motion: drive: {error}") from None
 
 
-def _guessed(body: AbstractPassiveSwimmer, guess) -> Float[Array, " p"]:
+def _first_shapes(body: AbstractPassiveSwimmer, guess) -> Float[Array, " p"]:
     """The passive shapes at which the search begins."""
     guess = floating(body.rest if guess is None else guess, "guess")
     if guess.shape != (len(body.hinges),):
@@ -405,7 +405,7 @@ def _found(problem: _Problem, guess: Float[Array, " p"], ends: Float[Array, " T"
         residual, linear = _equations(problem, trial, ends)
         gaps = _gaps(trial, widths)
         far = jnp.sqrt(jnp.sum((widths[:, None, None] * residual) ** 2) + jnp.sum(gaps**2))
-        change = _corrected(linear, residual, gaps, widths)
+        change = _correction(linear, residual, gaps, widths)
         is_nearer = far < search.far
         size = jnp.max(jnp.abs(trial.y)) + jnp.max(jnp.abs(widths[:, None, None] * trial.slopes))
         is_small = jnp.max(jnp.abs(change.y)) <= jnp.finfo(far.dtype).eps ** 0.75 * size
@@ -477,7 +477,7 @@ def _gaps(z: _Unknowns, widths: Float[Array, " N"]) -> Float[Array, "N p"]:
     return z.y + widths[:, None] * jnp.einsum("s,nsp->np", b, z.slopes) - jnp.roll(z.y, -1, axis=0)
 
 
-def _corrected(
+def _correction(
     linear: _Linear, residual: Float[Array, "N s p"], gaps: Float[Array, "N p"], widths: Float[Array, " N"]
 ) -> _Unknowns:
     """The changes of the unknowns that take the residual and the gaps away, linear in these."""
@@ -523,7 +523,7 @@ def _(primals, tangents):
     problem, _, ends = primals
     z = _implicit(*primals)
     _, moved = change_of(lambda problem: _equations(problem, z, ends)[0], (problem,), (tangents[0],))
-    return z, _corrected(_equations(problem, z, ends)[1], moved, jnp.zeros_like(z.y), jnp.diff(ends))
+    return z, _correction(_equations(problem, z, ends)[1], moved, jnp.zeros_like(z.y), jnp.diff(ends))
 
 
 def _stroke(problem: _Problem, z: _Unknowns, ends: Float[Array, " T"]) -> PeriodicStroke:
@@ -564,7 +564,7 @@ def _along(problem: _Problem, stroke: PeriodicStroke) -> _Along:
             return f, (f, form, metric)
 
         slope, (f, form, metric) = jax.jacfwd(rate, has_aux=True)(y)
-        whole = joined(body.hinges, rdot, change / jnp.where(h > 0, h, 1.0))
+        whole = whole_shape(body.hinges, rdot, change / jnp.where(h > 0, h, 1.0))
         return h * slope, jnp.abs(h * f - change), -form @ whole, whole @ metric @ whole
 
     count = widths.size

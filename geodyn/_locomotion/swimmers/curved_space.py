@@ -24,7 +24,7 @@ from geodyn._geometry.groups.isometries import fields_of_group, group_of, origin
 from geodyn._geometry.groups.lie_group import AbstractLieGroup
 from geodyn._geometry.manifold.manifold import AbstractManifold, within
 from geodyn._geometry.manifold.tensors import christoffel_at
-from geodyn._geometry.manifold.ways import followed
+from geodyn._geometry.manifold.ways import follow
 from geodyn._geometry.models.charts import cosine, sine_ratio
 from geodyn._geometry.models.spaces import AbstractConstantCurvature, Product
 from geodyn._geometry.models.thurston import SL2, Nil
@@ -239,7 +239,7 @@ def end_of_leg(space, x: Float[Array, " n"], v: Float[Array, " n"]) -> Float[Arr
         turning = jnp.einsum("kij,i,j->k", christoffel_at(space, here), velocity, velocity)
         return jnp.concatenate([velocity, -turning])
 
-    arrived = followed(lambda t: t, rate, jnp.concatenate([x, v]), STEPS)
+    arrived = follow(lambda t: t, rate, jnp.concatenate([x, v]), STEPS)
     end, velocity = arrived[:n], arrived[n:]
     squares = velocity @ space.metric(end) @ velocity, v @ space.metric(x) @ v
     enough = max(SAME, 2**10 * float(jnp.finfo(x.dtype).eps))

@@ -214,7 +214,7 @@ def _on_piece(piece: Law, lines: Lines) -> Float[Array, "L 3"]:
     first = tangent(start, c, w, a)
     last = tangent(stop, c, w, a)
     is_wide = piece.is_steep & (jnp.maximum(first, last) > WIDE * jnp.minimum(first, last)) & (length > 0)
-    closed = _closed(piece, lines._replace(turning=jnp.where(is_wide, w, 1.0)), first, last, length, is_wide)
+    closed = _closed_form(piece, lines._replace(turning=jnp.where(is_wide, w, 1.0)), first, last, length, is_wide)
     return jnp.stack([jnp.where(is_wide, x, jnp.sum(y, axis=1)) for x, y in zip(closed, swept, strict=True)], axis=1)
 
 
@@ -237,7 +237,7 @@ def _ends(piece: Law, lines: Lines) -> tuple[Float[Array, " L"], Float[Array, " 
     return jnp.minimum(lower, upper), jnp.maximum(lower, upper)
 
 
-def _closed(piece: Law, lines: Lines, first, last, length, is_wide) -> list[Float[Array, " L"]]:
+def _closed_form(piece: Law, lines: Lines, first, last, length, is_wide) -> list[Float[Array, " L"]]:
     """The integrals over a piece that is a polynomial in 1/x, from one tangent x to another."""
     a = lines.reach
     w = lines.turning

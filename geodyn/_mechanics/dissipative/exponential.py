@@ -29,7 +29,7 @@ class KineticMetric(AbstractManifold):
 
 
 @singledispatch
-def travelled(system: AbstractLagrangianSystem, t, q, h, u, v=None):
+def exp_and_transport(system: AbstractLagrangianSystem, t, q, h, u, v=None):
     """(exp_q(hu), v transported along the geodesic from q with velocity u); by default v is u."""
     space = KineticMetric(system=system, t=t, dim=q.size)
     if is_constant(space.metric, q):
@@ -37,7 +37,7 @@ def travelled(system: AbstractLagrangianSystem, t, q, h, u, v=None):
     return _along(space, h, q, u, v)
 
 
-@travelled.register
+@exp_and_transport.register
 def _(system: System, t, q, h, u, v=None):
     points = [x.reshape(system.masses.size, system.space.dim) for x in ((q, u) if v is None else (q, u, v))]
     q, v = jax.vmap(lambda *x: _along(system.space, h, *x))(*points)
@@ -45,8 +45,8 @@ def _(system: System, t, q, h, u, v=None):
 
 
 def _along(space, h, x, u, v=None):
-    """`travelled` for one point; a point at rest keeps its position to the last bit. The velocity u of the geodesic is
-    transported parallel. Another v is transported as a Jacobi field, which is parallel up to O(h²)."""
+    """`exp_and_transport` for one point; a point at rest keeps its position to the last bit. The velocity u of the
+    geodesic is transported parallel. Another v is transported as a Jacobi field, which is parallel up to O(h²)."""
 
     def flow(u):
         return _flow(space, h, x, u)

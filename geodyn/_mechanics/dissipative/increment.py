@@ -23,7 +23,7 @@ import jax.numpy as jnp
 
 from geodyn._foundations.typing import Array, Bool, Float, Scalar
 from geodyn._integrators.contract.system import AbstractLagrangianSystem, pfaffian
-from geodyn._mechanics.dissipative.exponential import travelled
+from geodyn._mechanics.dissipative.exponential import exp_and_transport
 from geodyn._mechanics.points.body import AbstractBody, sliding, strains
 
 
@@ -114,7 +114,7 @@ class Increment(eqx.Module):
         u = self.mean_velocity(v)
 
         def end_of(u: Float[Array, " n"]) -> Float[Array, " n"]:
-            return travelled(self.system, self.t, self.q, self.h, u)[0]
+            return exp_and_transport(self.system, self.t, self.q, self.h, u)[0]
 
         end, pull = jax.vjp(end_of, u)
         impulse = pull(jax.grad(self.potential)(end, multipliers / self.h))[0]
@@ -209,7 +209,7 @@ class Increment(eqx.Module):
         sticks = jax.lax.stop_gradient(held == y)
         v = self.without_noise(v, sticks)
         u = self.mean_velocity(v)
-        q, v = travelled(self.system, self.t, self.q, self.h, u, None if self.theta == 1 else v)
+        q, v = exp_and_transport(self.system, self.t, self.q, self.h, u, None if self.theta == 1 else v)
         most = plastic_of(self.system, self.t, q).yield_force
         plastic = -jnp.clip(self.trial_forces(q), -most, most)
         lam = jnp.concatenate([multipliers / self.h, -held / self.h, plastic])

@@ -18,7 +18,7 @@ from geodyn._geometry.geodesics.geodesic import distance_or_far, is_solved
 from geodyn._geometry.geodesics.relaxation import Effort
 from geodyn._geometry.manifold.manifold import AbstractManifold
 from geodyn._geometry.models.spaces import Product
-from geodyn._integrators.contract.contacts import Neighbours, picked
+from geodyn._integrators.contract.contacts import Neighbours, pick
 from geodyn._integrators.impacts.gaps import nearest
 from geodyn._mechanics.elements.abstract import (
     Tuples,
@@ -452,7 +452,7 @@ def frictions_of(
 
 def _one_per_gap(values: list, sized: list[int], dtype: np.dtype, which: Int[Array, " K"] | None) -> Float[Array, " c"]:
     each = [jnp.broadcast_to(jnp.asarray(a, dtype), n) for a, n in zip(values, sized, strict=True)]
-    return picked(jnp.concatenate([jnp.zeros(0, dtype), *each]), which)
+    return pick(jnp.concatenate([jnp.zeros(0, dtype), *each]), which)
 
 
 def neighbours_of(

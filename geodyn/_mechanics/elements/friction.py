@@ -32,7 +32,7 @@ def tangential(
     return size * (w - mirror * (2 * jnp.dot(mirror, w) / jnp.sum(mirror**2)))[1:]
 
 
-def transported(
+def transport(
     space: AbstractManifold, x: Float[Array, " n"], y: Float[Array, " n"], u: Float[Array, " n"]
 ) -> Float[Array, " n"]:
     """The vector u at x, transported along the geodesic to y: minus its image under the geodesic reflection in the
@@ -47,7 +47,7 @@ def slip_of_pair(
     """The slip of two spheres without spin, with centres x and y and velocities u and w: the velocity of the second
     relative to the first, orthogonal to the geodesic between them."""
     outward = jax.grad(lambda y: distance(space, x, y))(y)
-    return tangential(space, y, outward, w - transported(space, x, y, u))
+    return tangential(space, y, outward, w - transport(space, x, y, u))
 
 
 def slip_on_wall(

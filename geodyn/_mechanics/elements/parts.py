@@ -156,7 +156,7 @@ Element = (
 Part = PotentialOn | DissipationOn | FrictionOn | PlasticityOn | ConstraintOn | PfaffianOn | ContactOn
 
 
-def placed(element: Element, start: int, stop: int) -> Part:
+def place(element: Element, start: int, stop: int) -> Part:
     """The element of a body as an element of the larger body, in which its points are start … stop − 1."""
     if isinstance(element, AbstractConstraint):
         return ConstraintOn(element=element, start=start, stop=stop, size=element.size)
@@ -191,17 +191,17 @@ def kind(element: Element) -> str:
     return kind(element.element) if isinstance(element, Part) else type(element).__name__
 
 
-def joined(element: Element) -> Tuples:
+def point_lists(element: Element) -> Tuples:
     """The point indices of each edge, triangle, … of an element; empty for an element without such a list."""
     if isinstance(element, Part):
-        return tuple(tuple(element.start + i for i in points) for points in joined(element.element))
+        return tuple(tuple(element.start + i for i in points) for points in point_lists(element.element))
     return getattr(element, "points", ())
 
 
-def coupled(element: Element) -> Tuples | None:
+def coupled_points(element: Element) -> Tuples | None:
     """The sets of points that are coupled by the terms of an element; terms of a single point need not be listed.
     None if the element does not declare `points`, so that it may couple all of them."""
     if isinstance(element, Part):
-        inner = coupled(element.element)
-        return (tuple(range(element.start, element.stop)),) if inner is None else joined(element)
+        inner = coupled_points(element.element)
+        return (tuple(range(element.start, element.stop)),) if inner is None else point_lists(element)
     return getattr(element, "points", None)

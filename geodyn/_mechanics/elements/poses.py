@@ -51,7 +51,7 @@ class AbstractOnBodies(eqx.Module):
     """
 
 
-def left(q: Float[Array, " 4"]) -> Float[Array, "4 4"]:
+def left_product(q: Float[Array, " 4"]) -> Float[Array, "4 4"]:
     """The matrix of b ↦ q b, the product of quaternions (w, x, y, z)."""
     w, x, y, z = (q[i] for i in range(4))
     rows = [w, -x, -y, -z], [x, w, -z, y], [y, z, w, -x], [z, -y, x, w]
@@ -66,4 +66,4 @@ def rotation(q: Float[Array, " 4"]) -> Float[Array, "3 3"]:
 
 def spin(q: Float[Array, " 4"], v: Float[Array, " 4"]) -> Float[Array, " 4"]:
     """2 q⁻¹v for v = q': twice the rate of log |q|, then the angular velocity ω [3] in body coordinates."""
-    return 2 * left(q).T @ v / jnp.dot(q, q)
+    return 2 * left_product(q).T @ v / jnp.dot(q, q)

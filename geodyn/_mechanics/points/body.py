@@ -31,7 +31,7 @@ from geodyn._mechanics.elements.contact import (
     restitutions_of,
     slips_of,
 )
-from geodyn._mechanics.elements.parts import joined, kind
+from geodyn._mechanics.elements.parts import kind, point_lists
 
 Yielding = AbstractFriction | AbstractPlasticity
 ELEMENTS = AbstractPotential | AbstractDissipation | Yielding | AbstractConstraint | AbstractPfaffian | AbstractContact
@@ -220,7 +220,7 @@ def check_elements(elements, count: int, what: str) -> None:
         )
     for element in elements:
         _check_methods(element)
-        for points in joined(element):
+        for points in point_lists(element):
             if max(points) >= count:
                 raise ValueError(
                     f"{'edges' if len(points) == 2 else 'points'} of {kind(element)} name point {max(points)}, but "
@@ -261,7 +261,7 @@ def constraint_names(body: AbstractBody) -> list[str]:
 
 
 def _label(element, i):
-    points = joined(element)
+    points = point_lists(element)
     if len(points) != element.size:
         return f"[{i}]" if not points else f"[{i}] of point {points[0][0]}"
     return f" between points {points[i]}"

@@ -328,7 +328,7 @@ def around(space: AbstractManifold, vectors, centre=None) -> Float[Array, "N dim
         kind: Any = type(space)
         regular = kind(space.dim)
         if regular != space:
-            return _carried(regular, space, around(regular, vectors))
+            return _in_chart(regular, space, around(regular, vectors))
     (centre,) = checked_points(space, centre=np.zeros(space.dim) if centre is None else floats("centre", centre))
     x = _around(space, vectors, centre)
     if not isinstance(x, Tracer) and not np.isfinite(x).all():
@@ -340,7 +340,7 @@ def around(space: AbstractManifold, vectors, centre=None) -> Float[Array, "N dim
 
 
 @jit
-def _carried(source, target, x):
+def _in_chart(source, target, x):
     """The points x of the space `source` in the chart of `target`, the same space in another chart."""
     return jax.vmap(lambda x: target.coordinates(source.embed(x)))(x)
 

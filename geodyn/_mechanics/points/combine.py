@@ -11,7 +11,7 @@ from geodyn._foundations.checks import floats
 from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Float, Numbers
 from geodyn._geometry.manifold.manifold import AbstractManifold
-from geodyn._mechanics.elements.parts import placed
+from geodyn._mechanics.elements.parts import place
 from geodyn._mechanics.points.body import ELEMENTS, Element
 from geodyn._mechanics.points.system import System, killing_fields
 
@@ -57,7 +57,7 @@ def combine(*bodies: tuple[System, Array], elements: Sequence[Element] = ()) -> 
         if not eqx.tree_equal(system.space, space):
             raise ValueError(f"bodies must live in one space; body 0 is in {space}, body {i} is in {system.space}")
         stop = start + wanted[0]
-        together += system.elements if len(bodies) == 1 else [placed(e, start, stop) for e in system.elements]
+        together += system.elements if len(bodies) == 1 else [place(e, start, stop) for e in system.elements]
         start = stop
     masses = jnp.concatenate([system.masses for system, _ in bodies])
     q0 = jnp.concatenate([jnp.asarray(q0) for _, q0 in bodies])

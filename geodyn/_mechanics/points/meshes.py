@@ -55,7 +55,7 @@ def mesh(
     if not isinstance(source, str | os.PathLike) and not (isinstance(source, tuple | list) and len(source) == 2):
         raise ValueError(f"source must be (points[N, k], cells[C, 3 or 4]) or the name of a file, got {source!r}")
     points, cells = read_mesh(source) if isinstance(source, str | os.PathLike) else source
-    points, cells = _checked(points, cells)
+    points, cells = _check_mesh(points, cells)
     edges = sorted({tuple(sorted(pair)) for cell in cells for pair in itertools.combinations(cell, 2)})
     return join(space, around(space, points, centre), edges, masses, stiffness, length)
 
@@ -104,7 +104,7 @@ def read_mesh(path: File) -> tuple[np.ndarray, np.ndarray]:
     raise ValueError(f"{path} must hold triangles or tetrahedra; it has {', '.join(data.cells_dict) or 'no cells'}")
 
 
-def _checked(points, cells) -> tuple[np.ndarray, tuple[tuple[int, ...], ...]]:
+def _check_mesh(points, cells) -> tuple[np.ndarray, tuple[tuple[int, ...], ...]]:
     """The points as an array and the cells as tuples of indices, once they are found valid; else ValueError."""
     points, cells = np.asarray(points, float), np.asarray(cells)
     if points.ndim != 2 or not np.all(np.isfinite(points)):

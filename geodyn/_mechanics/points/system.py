@@ -29,7 +29,7 @@ from geodyn._integrators.contract.system import (
 )
 from geodyn._mechanics.elements.abstract import AbstractConstraint, AbstractDissipation, AbstractPfaffian
 from geodyn._mechanics.elements.contact import AbstractContact, check_contacts
-from geodyn._mechanics.elements.parts import coupled, joined
+from geodyn._mechanics.elements.parts import coupled_points, point_lists
 from geodyn._mechanics.elements.poses import AbstractOnBodies
 from geodyn._mechanics.points.body import (
     AbstractBody,
@@ -116,11 +116,11 @@ class System(AbstractBody):
     @property
     def couplings(self):
         acting = [e for e in self.elements if not isinstance(e, AbstractContact)]
-        sets = [points for e in acting if (points := coupled(e)) is not None]
+        sets = [points for e in acting if (points := coupled_points(e)) is not None]
         if len(sets) < len(acting) or elements_of(self, AbstractPfaffian):
             return None
         rows = tuple(row for e in elements_of(self, AbstractConstraint) for row in _rows(e))
-        damped = any(coupled(e) for e in acting if isinstance(e, AbstractDissipation))
+        damped = any(coupled_points(e) for e in acting if isinstance(e, AbstractDissipation))
         return Couplings(len(self.masses), tuple(chain.from_iterable(sets)), rows, damped) if all(rows) else None
 
     def without_idle(self, q, p):
@@ -195,7 +195,7 @@ def _masses(masses):
 
 def _rows(constraint):
     """For each residual of a constraint, the indices of the points that it depends on."""
-    points = coupled(constraint) or ()
+    points = coupled_points(constraint) or ()
     return points if len(points) == constraint.size else (tuple(chain.from_iterable(points)),) * constraint.size
 
 
@@ -217,7 +217,7 @@ def edges(system: AbstractBody) -> list[tuple[int, int]]:
         >>> print(gd.builders.edges(system))
         [(0, 1), (0, 2), (1, 2)]
     """
-    return [pair for element in system.elements for pair in joined(element) if len(pair) == 2]
+    return [pair for element in system.elements for pair in point_lists(element) if len(pair) == 2]
 
 
 def _flat(system, q, v):

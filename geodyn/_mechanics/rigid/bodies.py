@@ -31,7 +31,7 @@ from geodyn._integrators.trajectory import Trajectory
 from geodyn._mechanics.elements.abstract import AbstractConstraint, AbstractDissipation, AbstractPfaffian, number
 from geodyn._mechanics.elements.contact import AbstractContact, check_contacts
 from geodyn._mechanics.elements.fields import Gravity, PointLoad
-from geodyn._mechanics.elements.poses import AbstractOnBodies, Poses, left, rotation, spin
+from geodyn._mechanics.elements.poses import AbstractOnBodies, Poses, left_product, rotation, spin
 from geodyn._mechanics.points.body import (
     ELEMENTS,
     AbstractBody,
@@ -190,7 +190,7 @@ class RigidBodies(AbstractBody):
         check_rotations(turned)
         turning = rows("angular_velocity", angular_velocity, (count, 3))
         q = jax.vmap(quaternion if isinstance(turned, Tracer) else quaternion_of)(turned)
-        v = jax.vmap(lambda q, w: 0.5 * left(q)[:, 1:] @ w)(q, turning)
+        v = jax.vmap(lambda q, w: 0.5 * left_product(q)[:, 1:] @ w)(q, turning)
         shift, drift = rows("position", position, (count, 3)), rows("velocity", velocity, (count, 3))
         if self.pinned is None:
             return jnp.concatenate([shift, q], axis=1), jnp.concatenate([drift, v], axis=1)
@@ -255,9 +255,9 @@ class RigidBodies(AbstractBody):
         pushes, p = self._split(p)
 
         def turning(q, p, inertia):
-            momentum = left(q).T @ p
+            momentum = left_product(q).T @ p
             rates = jnp.append(3 * momentum[0] / jnp.trace(inertia), solve(inertia, momentum[1:]))
-            return 0.25 * left(q) @ rates
+            return 0.25 * left_product(q) @ rates
 
         rates = jax.vmap(turning)(self._quaternions(q), p, self.inertia.astype(q.dtype))
         return jnp.concatenate([pushes / self.masses.astype(q.dtype)[:, None], rates], axis=1).reshape(-1)

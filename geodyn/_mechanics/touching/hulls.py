@@ -164,13 +164,13 @@ def _gap(space: AbstractConstantCurvature, first: Float[Array, "A n"], second: F
     curvature = space.chart.curvature
     X = _embedded(space, first, second)
     found = _widest_of(curvature, X, len(first))
-    normal, square = _plane(curvature, _picked(found.corners, X))
+    normal, square = _plane(curvature, _pick(found.corners, X))
     if curvature:
         halves = found.corners[1] == found.corners[2]
         middle, across = _middle(curvature, X[0], X[len(first)])
         normal, square = jnp.where(halves, middle, normal), jnp.where(halves, across, square)
     is_none = square <= 0  # not where it is NaN
-    height = found.sign * (normal @ _picked(found.lowest[None], X)[0]) / jnp.sqrt(jnp.where(is_none, 1, square))
+    height = found.sign * (normal @ _pick(found.lowest[None], X)[0]) / jnp.sqrt(jnp.where(is_none, 1, square))
     arc = {1: jnp.arcsin, 0: lambda h: h, -1: jnp.arcsinh}[curvature]
     return jnp.where(is_none, -1, 2 * arc(height))
 
@@ -181,7 +181,7 @@ def _slip(space: AbstractConstantCurvature, first, second, u, w) -> Float[Array,
     curvature = space.chart.curvature
     X, V = jax.jvp(lambda *x: _embedded(space, *x), (first, second), (u, w))
     corners = _widest_of(curvature, X, len(first)).corners
-    X, V = _picked(corners, X), _picked(corners, V)
+    X, V = _pick(corners, X), _pick(corners, V)
     normal, square = _plane(curvature, X)
     # Where they touch, the points X of both signs are linearly dependent: Σ λX = 0.
     share = adjugate(X).T @ normal
@@ -270,7 +270,7 @@ def _choices(points: int, size: int) -> Int[np.ndarray, "_ D"]:
     return np.array(list(itertools.combinations(range(points), size)))
 
 
-def _picked(which: Int[Array, " k"], X: Float[Array, "P D"]) -> Float[Array, "k D"]:
+def _pick(which: Int[Array, " k"], X: Float[Array, "P D"]) -> Float[Array, "k D"]:
     """X[which]; by a product, whose derivative is one too."""
     return (which[:, None] == jnp.arange(len(X))[None, :]).astype(X.dtype) @ X
 

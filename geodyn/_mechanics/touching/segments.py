@@ -243,7 +243,7 @@ def nearest_places(
 
 @custom_jvp
 def _least(touch: AbstractTouch) -> Scalar:
-    return touch.distance(_searched(touch))
+    return touch.distance(_nearest(touch))
 
 
 @_least.def_jvp
@@ -257,7 +257,7 @@ def _(primals: tuple[AbstractTouch], tangents: tuple[AbstractTouch]) -> tuple[Sc
 def nearest(touch: AbstractTouch) -> Float[Array, "2"]:
     """The parameters at which two segments are nearest to each other. Where that is so along a whole stretch, for
     parallel ones, it is one place of it, which stays where it is."""
-    return _searched(touch)
+    return _nearest(touch)
 
 
 @nearest.def_jvp
@@ -317,7 +317,7 @@ class Search(NamedTuple):
     turns: Int[Array, ""]
 
 
-def _searched(touch: AbstractTouch) -> Float[Array, "2"]:
+def _nearest(touch: AbstractTouch) -> Float[Array, "2"]:
     """The parameters of the least distance, by Newton's method with projections onto the square (Bertsekas, *SIAM J.
     Control Optim.* 20 (1982) 221), from the best of a few starts. NaN if it does not end."""
     return native_of(_search, without_derivatives(touch))

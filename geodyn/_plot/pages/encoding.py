@@ -69,7 +69,7 @@ def box(points: np.ndarray, equal: bool) -> tuple[np.ndarray, np.ndarray]:
     return (low + high) / 2, np.full_like(half, most) if equal else np.where(half > 0, half, most)
 
 
-def quantised(points: np.ndarray, centre: np.ndarray | float, scale: np.ndarray | float | np.floating) -> np.ndarray:
+def quantise(points: np.ndarray, centre: np.ndarray | float, scale: np.ndarray | float | np.floating) -> np.ndarray:
     """Points in a box as int16, with GAP for what is not finite."""
     whole = np.round(32767 * (points - centre) / scale)
     return np.where(np.isfinite(whole), whole, GAP).astype("<i2")

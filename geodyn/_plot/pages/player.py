@@ -11,7 +11,7 @@ from geodyn._foundations.typing import File
 from geodyn._integrators.contract.system import AbstractSystem
 from geodyn._integrators.trajectory import Trajectory
 from geodyn._locomotion.connections.locomotion import AbstractLocomotion
-from geodyn._plot.pages.encoding import Player, box, page, quantised, series, text
+from geodyn._plot.pages.encoding import Player, box, page, quantise, series, text
 from geodyn._plot.pages.swimming import swimming
 from geodyn._plot.scene.scene import SAMPLES, THIN, Scene, scene
 from geodyn._plot.style import COLOURS, GREY, INK, PALE, PLAIN, Labels, colours
@@ -152,8 +152,8 @@ def _contents(drawn: Scene, told: dict) -> dict:
         "sizes": text((sizes / scale[0]).astype("<f4")),
         "flashes": drawn.flashes,
         "times": text(drawn.t[frames].astype("<f4")),
-        "moving": text(quantised(moving, centre, scale)),
-        "still": text(quantised(still, centre, scale)),
+        "moving": text(quantise(moving, centre, scale)),
+        "still": text(quantise(still, centre, scale)),
         "lengths": [len(line) for line in lines],
         "reach": float(np.nanmax(np.linalg.norm((everything - centre) / scale, axis=1))) if dim == 3 else 1.0,
         "axes": _axes(drawn.model.labels[:dim], everything, centre, scale),

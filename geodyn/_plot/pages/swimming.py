@@ -10,7 +10,7 @@ import numpy as np
 
 from geodyn._locomotion.connections.locomotion import AbstractLocomotion
 from geodyn._locomotion.strokes.stroke import Stroke, shapes_at
-from geodyn._plot.pages.encoding import box, quantised, series, text
+from geodyn._plot.pages.encoding import box, quantise, series, text
 from geodyn._plot.shapes.names import pose_names
 from geodyn._plot.shapes.strokes import curvature
 from geodyn._plot.shapes.strokes import stroke as draw_stroke
@@ -59,7 +59,7 @@ def swimming(
         "sizes": none,
         "flashes": [],
         "times": text(times.astype("<f4")),
-        "moving": text(quantised(moving, centre, scale)),
+        "moving": text(quantise(moving, centre, scale)),
         "still": text(np.zeros(0, "<i2")),
         "lengths": [],
         "reach": 1.0,

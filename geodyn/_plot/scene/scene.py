@@ -18,7 +18,7 @@ from geodyn._integrators.integrate import integrate
 from geodyn._integrators.step.methods import Gauss
 from geodyn._integrators.trajectory import Trajectory
 from geodyn._mechanics.elements.abstract import AbstractConstraint
-from geodyn._mechanics.elements.parts import joined
+from geodyn._mechanics.elements.parts import point_lists
 from geodyn._mechanics.points.body import AbstractBody, elements_of
 from geodyn._mechanics.points.system import System, edges
 from geodyn._mechanics.rigid.bodies import RigidBodies
@@ -117,7 +117,7 @@ def scene(
     if outline is not None and not isinstance(known, AbstractBody):
         return _outlined(trajectory, model, labels, outline)
     body = system_of(trajectory, system)
-    rods = {pair for e in elements_of(body, AbstractConstraint) for pair in joined(e)}
+    rods = {pair for e in elements_of(body, AbstractConstraint) for pair in point_lists(e)}
     pairs = edges(body)
     q = points_of(trajectory, body)
     count = q.shape[1]
