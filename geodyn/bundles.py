@@ -13,6 +13,7 @@ from geodyn._locomotion.connections.measured import (
     standard_errors,
 )
 from geodyn._locomotion.connections.reshaped import Reshaped
+from geodyn._locomotion.motion.along import minimum_perturbation_along
 from geodyn._locomotion.motion.consistency import check_connection
 from geodyn._locomotion.motion.dense import dense_path
 from geodyn._locomotion.motion.flux import flux
@@ -47,6 +48,7 @@ __all__ = [
     "flux",
     "locked_inertia",
     "minimum_perturbation",
+    "minimum_perturbation_along",
     "power",
     "read_connection",
     "small_loops",

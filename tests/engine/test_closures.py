@@ -151,6 +151,12 @@ CASES = {
         gd.connection(gd.bundles.Reshaped(SWIMMER, lambda r: jnp.stack([k * r[0], r[0] - k * r[1]])), Q)
     ),
     "flux": lambda k: jnp.sum(gd.bundles.flux(SWIMMER, circle(k), steps=8, rings=2) ** 2),
+    "principal_plane": lambda k: (
+        gd.strokes.principal_plane(
+            lambda t: jnp.stack([*circle(k)(t), k**2 * jnp.sin(2 * jnp.pi * t) + 0.1 * jnp.cos(4 * jnp.pi * t)])
+        )[1][0, 2]
+        ** 2
+    ),
     "velocities": lambda k: jnp.sum(gd.builders.velocities(PLANE, lambda x: k * x**2, Q[None])),
     "sphere_quadrature": lambda k: jnp.sum(
         gd.surfaces.sphere_quadrature(lambda X: k * X, gd.spaces.Euclidean(3), nodes=4)[1]
@@ -175,6 +181,7 @@ ELSEWHERE = {
         "segment",
         "shift",
     ),
+    "the frame along a stroke (tests/locomotion/test_along.py)": ("minimum_perturbation_along",),
     "a periodic motion in all numbers of its body and drive (tests/locomotion/test_passive.py, test_inertial.py)": (
         *("periodic_motion", "InertialSwimmer", "PeriodicStroke"),
     ),

@@ -7,6 +7,7 @@ In the frame `g b(r)` the form is `Ad_{b⁻¹} A − b⁻¹ db`, the curvature i
 import math
 from collections.abc import Callable
 from itertools import product
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -16,7 +17,7 @@ from jax.core import Tracer
 
 from geodyn._engine.jit import as_pytree, jit
 from geodyn._foundations.gate import checked
-from geodyn._foundations.typing import Array, Float, Index, Numbers
+from geodyn._foundations.typing import Array, Float, Index, Numbers, Scalar
 from geodyn._geometry.groups.lie_group import AbstractLieGroup
 from geodyn._locomotion.connections.connection import AbstractConnection, check_law, form_of, law
 from geodyn._locomotion.connections.polynomials import chebyshev, exponents
@@ -173,33 +174,62 @@ def minimum_perturbation(swimmer: AbstractConnection, lower: Numbers, upper: Num
 
 @jit
 def _least_squares(swimmer, lower, upper, powers):
-    """The coefficients of the frame by damped Gauss–Newton steps, and the decrease of ∫|A|² that the last step
-    predicted, relative to its initial value."""
-    group, m = swimmer.group, lower.shape[0]
+    """What `least_perturbation` gives for a box of shapes."""
+    m = lower.shape[0]
     x, w = np.polynomial.legendre.leggauss(max(map(max, powers)) + 2)
     grid = jnp.asarray(list(product((x + 1) / 2, repeat=m)), lower.dtype)
     roots = jnp.sqrt(jnp.asarray([np.prod(c) for c in product(w / 2, repeat=m)], lower.dtype))
     shapes = lower[None] + (upper - lower)[None] * grid
     forms = law(swimmer, shapes[0]) * jax.vmap(lambda r: form_of(swimmer, r))(shapes)
+    tangents = jnp.broadcast_to(jnp.eye(m, dtype=lower.dtype), (len(shapes), m, m))
+    return least_perturbation(swimmer.group, lower, upper, powers, Nodes(shapes, tangents, forms, roots))
+
+
+class Nodes(NamedTuple):
+    """The nodes of a quadrature of |A|²: the coordinates there of which a frame is a polynomial, their rates along s
+    tangents, the form along these tangents, and the square roots of the weights."""
+
+    coordinates: Float[Array, "N q"]
+    tangents: Float[Array, "N q s"]
+    forms: Float[Array, "N k s"]
+    roots: Float[Array, " N"]
+
+
+def integral(nodes: Nodes) -> Scalar:
+    """∫|A|² in the frame in which the form is given."""
+    return jnp.sum(nodes.roots[:, None, None] ** 2 * nodes.forms**2)
+
+
+def least_perturbation(
+    group: AbstractLieGroup,
+    lower: Float[Array, " q"],
+    upper: Float[Array, " q"],
+    powers: tuple[tuple[int, ...], ...],
+    nodes: Nodes,
+) -> tuple[Float[Array, "k P"], Scalar]:
+    """The coefficients of the frame of least ∫|A|² by damped Gauss–Newton steps, and the decrease that the last step
+    predicted, relative to the initial value of the integral."""
 
     def residual(coefficients):
-        def at(r, form, root):
-            frame = ChebyshevFrame(group, coefficients.reshape(group.dim, -1), lower, upper, powers)
-            return root * _transformed(group, form, frame(r), jax.jacfwd(frame)(r))
+        frame = ChebyshevFrame(group, coefficients.reshape(group.dim, -1), lower, upper, powers)
 
-        return jax.vmap(at)(shapes, forms, roots).ravel()
+        def at(x, tangents, form, root):
+            return root * _transformed(group, form, frame(x), jax.jacfwd(frame)(x) @ tangents)
+
+        value = jax.vmap(at)(*nodes).ravel()
+        return value, value
 
     def improve(state, _):
         c, damping = state
-        J, y = jax.jacfwd(residual)(c), residual(c)
+        J, y = jax.jacfwd(residual, has_aux=True)(c)
         slope, matrix = J.T @ y, J.T @ J
         # The matrix is singular: a constant rotation of the frame does not change ∫|A|².
         damped = matrix + damping * jnp.trace(matrix) * jnp.eye(c.size, dtype=c.dtype)
         step = jnp.linalg.solve(damped, slope)
-        better = jnp.sum(residual(c - step) ** 2) <= jnp.sum(y**2)
+        better = jnp.sum(residual(c - step)[0] ** 2) <= jnp.sum(y**2)
         damping = jnp.where(better, jnp.maximum(damping / 10, 1e3 * jnp.finfo(c.dtype).eps), 10 * damping)
         return (jnp.where(better, c - step, c), damping), slope @ step
 
     start = jnp.zeros(group.dim * len(powers), lower.dtype), jnp.asarray(1e-6, lower.dtype)
     (c, _), gains = jax.lax.scan(improve, start, None, length=_ITERATIONS)
-    return c.reshape(group.dim, -1), gains[-1] / jnp.maximum(jnp.sum(residual(start[0]) ** 2), jnp.finfo(c.dtype).tiny)
+    return c.reshape(group.dim, -1), gains[-1] / jnp.maximum(integral(nodes), jnp.finfo(c.dtype).tiny)
