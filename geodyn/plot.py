@@ -3,9 +3,9 @@
 A trajectory in space: `trajectory`, `path`, `body`, `strain`, `animate`, `player`. Numbers against time: `coordinates`,
 `separation`, `energy`, `multipliers`, `constraints`, `drift`, `comparison`. Many members: `fan`, `heatmap`.
 Force against displacement: `hysteresis`.
-Shape space: `height_functions`, `curvature`, `connection`, `shape_metric`, `stroke`, `family`, `stroke_map`. Swimmers:
-`swimmer`, `swim`, `wake`, `displacement`; `small_loops`, where there is no curvature; `check_swimmer` checks whether a
-swimmer can be drawn. `Labels` names coordinates and units.
+Shape space: `height_functions`, `height_functions_along`, `curvature`, `connection`, `shape_metric`, `stroke`,
+`family`, `stroke_map`. Swimmers: `swimmer`, `swim`, `wake`, `displacement`; `small_loops`, where there is no curvature;
+`check_swimmer` checks whether a swimmer can be drawn. `Labels` names coordinates and units.
 Rigid bodies: `poinsot`, `attitudes`, `angular_velocity`. Linkages: `linkage`, `on_sphere`.
 matplotlib is imported inside of these functions, so that the rest of geodyn does not need it.
 """
@@ -13,6 +13,7 @@ matplotlib is imported inside of these functions, so that the rest of geodyn doe
 from geodyn._plot.pages.encoding import Player
 from geodyn._plot.pages.player import player
 from geodyn._plot.shapes.maps import stroke_map
+from geodyn._plot.shapes.slices import height_functions_along
 from geodyn._plot.shapes.strokes import connection, curvature, family, height_functions, shape_metric, stroke
 from geodyn._plot.shapes.swimmers import check_swimmer, displacement, small_loops, swim, swimmer, wake
 from geodyn._plot.space.animation import animate
@@ -47,6 +48,7 @@ __all__ = [
     "figure",
     "heatmap",
     "height_functions",
+    "height_functions_along",
     "hysteresis",
     "linkage",
     "multipliers",
