@@ -23,6 +23,8 @@ from geodyn._locomotion.connections.connection import AbstractConnection, Abstra
 from geodyn._locomotion.connections.coordinates import minimum_perturbation
 from geodyn._locomotion.connections.kaluza_klein import Heading
 from geodyn._locomotion.connections.measured import read_connection
+from geodyn._locomotion.motion.along import minimum_perturbation_along
+from geodyn._locomotion.motion.flux import flux
 from geodyn._locomotion.motion.holonomy import cost, holonomy, path
 from geodyn._locomotion.strokes.stroke import FourierStroke, LegendreStroke, Stroke
 from geodyn._plot.shapes.swimmers import swim
@@ -70,15 +72,23 @@ class Desk:
         return fields(with_metric(body), *slice, frame) | {"look": drawn}
 
     def exact(self, given: dict, report: Report) -> dict:
-        """The net motion and the cost of a stroke of any shape variables, and the poses along it."""
+        """The net motion and the cost of a stroke of any shape variables, and the poses along it. For one that leaves
+        the slice the motion is in the body frame, and there is what the curvature enclosed by it predicts."""
         body, slice, frame = self._slice(given)
         stroke = self._stroke(given, len(slice[1]))
         moving = with_metric(body)
         elements = np.asarray(path(body, stroke, steps=STEPS))
         motion = body.group.log(jnp.asarray(elements[-1]))
-        if frame != "body":
+        predicted = None
+        if _leaves(slice, stroke):
+            predicted = _enclosed(moving, stroke, frame)
+        elif frame != "body":
             motion = _reframed(moving, slice, stroke)
-        answer = {"motion": np.asarray(motion).tolist(), "cost": float(cost(moving, stroke, steps=STEPS))}
+        answer = {
+            "motion": np.asarray(motion).tolist(),
+            "predicted": predicted,
+            "cost": float(cost(moving, stroke, steps=STEPS)),
+        }
         if given.get("poses"):
             answer |= {"poses": elements.tolist(), "outlines": None}
             outline = getattr(body, "outline", None)
@@ -274,6 +284,30 @@ LONG = ("optimise", "certificate", "family", "film", "page", "measure")
 
 def _silent(_: dict) -> None:
     pass
+
+
+def _leaves(slice: Cut, stroke: FourierStroke) -> bool:
+    """Whether shape variables move that the slice holds, or stand elsewhere; as the page has it."""
+    pair, at, _, _ = slice
+    others = np.delete(np.arange(len(at)), pair)
+    moves = np.abs(np.concatenate([stroke.cosine, stroke.sine], axis=1))[others]
+    shifts = np.abs(np.asarray(stroke.mean) - at)[others]
+    return bool((moves >= 1e-12).any() or (shifts >= 1e-12).any())
+
+
+def _enclosed(body: AbstractInvariantMetric, stroke: FourierStroke, frame: str) -> list[float] | None:
+    """The net motion in the body frame that the curvature enclosed by a stroke predicts, by its area in the body frame
+    or in the one that the stroke disturbs least. None for a stroke that encloses nothing, or around singular shapes."""
+    if frame == "body":
+        predicted = -flux(body, stroke)
+    else:
+        try:
+            moving = minimum_perturbation_along(body, stroke)
+        except ValueError:
+            return None
+        # Ad_b, with b at the start, takes what is seen in that frame into the body frame.
+        predicted = -body.group.adjoint(moving.frame(stroke(0.0))) @ flux(moving, stroke)
+    return np.asarray(predicted).tolist()
 
 
 def _reframed(body: AbstractInvariantMetric, slice: Cut, stroke: FourierStroke) -> Float[Array, " k"]:

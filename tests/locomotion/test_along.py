@@ -21,7 +21,7 @@ def wave(count: int, amplitude: float, second: float = 0.0) -> FourierStroke:
     phases = 2 * np.pi * np.arange(count) / count
     cosine = np.stack([amplitude * np.cos(phases), second * np.cos(2 * phases)], axis=1)
     sine = np.stack([amplitude * np.sin(phases), second * np.sin(phases + 1)], axis=1)
-    return FourierStroke(np.full(count, 0.1), cosine, sine)
+    return FourierStroke(np.linspace(0.0, 0.3, count), cosine, sine)
 
 
 @pytest.mark.long

@@ -86,9 +86,32 @@ def test_three_shape_variables(desk):
     body = gd.swimmers.NLink([1.0] * 4)
     told = desk.answer("exact", given, silent)["motion"]
     np.testing.assert_allclose(told, body.group.log(gd.holonomy(body, the_stroke(stroke))), atol=1e-12)
+    enclosed = desk.answer("exact", given, silent)["predicted"]
+    np.testing.assert_allclose(enclosed, -gd.bundles.flux(body, the_stroke(stroke)), atol=1e-12)
     form = array(desk.answer("fields", given, silent)["form"], SIZE**2, 3, 2)
     r = grid(**REGION, size=SIZE)[100]
     np.testing.assert_allclose(form[100], gd.connection(body, [r[1], 0.2, r[0]])[:, [2, 0]], atol=1e-7)
+
+
+@pytest.mark.long
+def test_the_area_of_a_stroke_that_leaves_the_slice(desk):
+    """In the frame that the stroke disturbs least its area comes nearer to the net motion, which stays in the body
+    frame. A stroke that encloses nothing has no such frame, and none is shown where all lies in the slice."""
+    stroke = {"mean": [0.1, 0.2, 0.3], "cosine": [[0.6], [-0.3], [-0.3]], "sine": [[0.0], [0.5], [-0.5]]}
+    given = PURCELL | {"body": "nlink", "at": [0.1, 0.2, 0.3], "pair": [2, 0], "stroke": stroke}
+    told = {frame: desk.answer("exact", given | {"frame": frame}, silent) for frame in ("body", "minimum perturbation")}
+    assert told["body"]["motion"] == told["minimum perturbation"]["motion"]
+    size = np.linalg.norm(told["body"]["motion"])
+    errors = {name: np.linalg.norm(np.subtract(t["predicted"], t["motion"])) / size for name, t in told.items()}
+    assert errors["body"] > 0.1
+    assert errors["minimum perturbation"] < 0.01
+    line = stroke | {"sine": [[0.0], [0.0], [0.0]]}
+    flat = desk.answer("exact", given | {"stroke": line, "frame": "minimum perturbation"}, silent)
+    assert flat["predicted"] is None
+    inside = stroke | {"cosine": [[0.5], [0.0], [0.2]], "sine": [[0.0], [0.0], [0.3]]}
+    assert desk.answer("exact", given | {"stroke": inside}, silent)["predicted"] is None
+    shifted = inside | {"mean": [0.1, 0.25, 0.3]}
+    assert desk.answer("exact", given | {"stroke": shifted}, silent)["predicted"] is not None
 
 
 def test_optimum_and_its_evidence(desk):

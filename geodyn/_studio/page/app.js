@@ -345,11 +345,11 @@ function later() {  // at rest, the exact numbers
   timer = setTimeout(async () => {
     const stroke = state.stroke, sliced = lies(stroke), at = copied({...request()});
     try {
-      const told = await server.ask("exact", {...at, frame: sliced ? at.frame : "body", stroke, poses: !sliced});
+      const told = await server.ask("exact", {...at, stroke, poses: !sliced});
       if (stroke !== state.stroke) return;
       exact = told;
       if (!sliced) {
-        result = {motion: told.motion, cost: told.cost, predicted: null, old: result.old};
+        result = {motion: told.motion, cost: told.cost, predicted: told.predicted, old: result.old};
         view?.take(fields.body, stroke, told.poses.map(g => Float64Array.from(g.flat())), told.outlines);
       }
       find("check").textContent = checked(told, stroke, sliced);
@@ -363,7 +363,10 @@ function checked(told, stroke, sliced) {  // how the numbers of the page compare
   if (!told.motion.every(isFinite) || !isFinite(told.cost)) return "The body is singular at a shape of this stroke: it has no net motion.";
   const {body} = state, unmeasured = body.fitted !== null && shapesOf(stroke, 96).some(r => r.some((x, i) => x < body.lower[i] - 1e-9 || x > body.upper[i] + 1e-9));
   const warning = unmeasured ? " It goes through shapes that were not measured: numbers there are guesses." : "";
-  if (!sliced) return "The stroke leaves the slice: numbers by gd.holonomy, in the body frame." + warning;
+  if (!sliced) {
+    const area = !told.predicted ? "." : `; the area integral is over the cone from its mean shape${state.frame === "body" ? "" : ", in the frame that the stroke disturbs least"}.`;
+    return "The stroke leaves the slice: numbers by gd.holonomy, in the body frame" + area + warning;
+  }
   const largest = Math.max(...told.motion.map(Math.abs), 1e-300), miss = Math.max(...told.motion.map((x, i) => Math.abs(x - result.motion[i])));
   if (!inside(field(), stroke)) return "The stroke leaves the picture, where the grid ends: the numbers are those of gd.holonomy." + warning;
   if (!(miss < 1e-3 * largest) && !(miss < 1e-6)) return "The grid is too coarse for this stroke: the numbers are those of gd.holonomy." + warning;
