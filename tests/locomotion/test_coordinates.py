@@ -20,7 +20,7 @@ from geodyn._locomotion.strokes.pieces import PolygonStroke
 from geodyn._locomotion.strokes.stroke import FourierStroke
 from geodyn._locomotion.swimmers.curved_space import TwoLegged
 from geodyn._locomotion.swimmers.free_bodies import PendulumRaft, Satellite
-from geodyn._locomotion.swimmers.links import Purcell
+from geodyn._locomotion.swimmers.links import NLink, Purcell
 from geodyn._locomotion.swimmers.spheres import PushMePullYou
 from geodyn._locomotion.swimmers.wheeled import KinematicSnake
 
@@ -187,3 +187,5 @@ def test_boxes_are_checked():
         minimum_perturbation(Purcell(), [1.0, -1.0], [1.0, 1.0])
     with pytest.raises(ValueError, match="keep singular shapes of the body out of the box"):
         minimum_perturbation(KinematicSnake(), [-1.0, -1.0], [1.0, 1.0], degree=1)
+    with pytest.raises(ValueError, match=r"a grid over 5 shape variables has 32768 nodes for degree 6.*_along"):
+        minimum_perturbation(NLink([1.0] * 6), [-0.5] * 5, [0.5] * 5)

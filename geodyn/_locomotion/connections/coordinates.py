@@ -25,6 +25,8 @@ from geodyn._locomotion.strokes.stroke import floating
 
 _ITERATIONS = 16
 MOST_POLYNOMIALS = 500
+MOST_ENTRIES = 100_000_000
+"""Of the matrix of the least-squares problem, 0.8 GB."""
 
 
 class Reframed(AbstractConnection):
@@ -161,6 +163,14 @@ def minimum_perturbation(swimmer: AbstractConnection, lower: Numbers, upper: Num
         raise ValueError(
             f"degree must be lower: polynomials of degree {degree} in {lower.size} shape variables have {count} terms,"
             f" at most {MOST_POLYNOMIALS} are fitted"
+        )
+    nodes = (degree + 2) ** lower.size
+    entries = nodes * lower.size * count * swimmer.group.dim**2
+    if entries > MOST_ENTRIES:
+        raise ValueError(
+            f"degree must be lower: a grid over {lower.size} shape variables has {nodes} nodes for degree {degree}, and"
+            " with them the fit does not fit into memory. gd.bundles.minimum_perturbation_along(swimmer, stroke) needs"
+            " no grid."
         )
     powers = exponents(int(degree), lower.size)
     coefficients, gain = _least_squares(swimmer, lower, upper, powers)
