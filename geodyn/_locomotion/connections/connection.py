@@ -19,7 +19,7 @@ import numpy as np
 from geodyn._engine.jit import jit
 from geodyn._foundations.checks import array_of, returned
 from geodyn._foundations.gate import checked
-from geodyn._foundations.typing import Array, Bool, Float, Number, Row, Scalar
+from geodyn._foundations.typing import Array, ArrayLike, Bool, Float, Number, Row, Scalar
 from geodyn._geometry.groups.lie_group import AbstractLieGroup
 from geodyn._locomotion.connections.checks import (
     basis_and_trial,
@@ -72,7 +72,7 @@ class AbstractConnection(AbstractLocomotion):
     def form(self, r: Float[Array, " m"]) -> Float[Array, "k m"]:
         """The connection form A at the shape r."""
 
-    def velocity(self, r, rdot):
+    def velocity(self, r: Float[Array, " m"], rdot: Float[ArrayLike, " m"]) -> Float[Array, " k"]:
         return -form_of(self, r) @ rdot
 
 
@@ -103,7 +103,7 @@ class AbstractInvariantMetric(AbstractConnection):
     def quadratic_form(self, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]) -> Scalar:
         """The squared length of the velocity (ξ, r') at the shape r, positive definite."""
 
-    def form(self, r):
+    def form(self, r: Float[Array, " m"]) -> Float[Array, "k m"]:
         return reduction(self, r)[0]
 
 
@@ -137,7 +137,7 @@ class AbstractSwimmer(AbstractInvariantMetric):
     def dissipation(self, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]) -> Scalar:
         """The power dissipated at shape r, body velocity ξ and shape rate r'; any consistent units."""
 
-    def quadratic_form(self, r, xi, rdot):
+    def quadratic_form(self, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]) -> Scalar:
         return returned(f"{type(self).__name__}.dissipation", self.dissipation, r, xi, rdot)
 
 
@@ -184,7 +184,7 @@ class AbstractLinkSwimmer(AbstractLinks, AbstractSwimmer):
         """The drag of the straight body along itself, the sum of its links' drags along them."""
         return jnp.sum(self.drags()[:, 0])
 
-    def dissipation(self, r, xi, rdot):
+    def dissipation(self, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]) -> Scalar:
         places, rates = jax.jvp(self.links, (r,), (rdot,))
         return resistive_power(places, rates, self.drags(), xi)
 
@@ -299,7 +299,7 @@ def _without_metric(swimmer) -> str:
     return f"{name} has a connection but no metric of shapes: gd.bundles.KaluzaKlein(body, metric) has both."
 
 
-def _square(swimmer: AbstractInvariantMetric, r, u):
+def _square(swimmer: AbstractInvariantMetric, r: Float[Array, " m"], u):
     return swimmer.quadratic_form(r, u[: swimmer.group.dim], u[swimmer.group.dim :])
 
 
@@ -314,7 +314,7 @@ def true_reduction(
     return true * form, true * metric
 
 
-def _matrix_and_law(swimmer, r):
+def _matrix_and_law(swimmer, r: Float[Array, " m"]):
     """The matrix of the metric, and `law`."""
     half = jax.value_and_grad(lambda u: _square(swimmer, r, u) / 2)
     values, slopes = jax.vmap(half)(basis_and_trial(swimmer.group.dim + r.shape[0], r.dtype))
@@ -340,7 +340,7 @@ def law(swimmer: AbstractConnection, r: Float[Array, " m"]) -> Scalar:
 
 
 @law.register
-def _(swimmer: AbstractInvariantMetric, r):
+def _(swimmer: AbstractInvariantMetric, r: Float[Array, " m"]):
     return _matrix_and_law(swimmer, r)[1]
 
 
@@ -351,7 +351,7 @@ def true_form(swimmer: AbstractConnection, r: Float[Array, " m"]) -> Float[Array
 
 
 @true_form.register
-def _(swimmer: AbstractInvariantMetric, r):
+def _(swimmer: AbstractInvariantMetric, r: Float[Array, " m"]):
     return true_reduction(swimmer, r)[0]
 
 
@@ -361,7 +361,7 @@ def check_law(swimmer: AbstractConnection, r: Float[Array, " m"]) -> None:
 
 
 @check_law.register
-def _(swimmer: AbstractInvariantMetric, r):
+def _(swimmer: AbstractInvariantMetric, r: Float[Array, " m"]):
     name, what = type(swimmer).__name__, "the metric (dissipation, kinetic energy)"
     check_homogeneous(name, what, swimmer.quadratic_form, swimmer.group.dim, r, 2)
     matrix = metric_matrix(swimmer, r)
@@ -384,7 +384,7 @@ def power_of(swimmer: AbstractLocomotion, r: Float[Array, " m"], rdot: Float[Arr
 
 
 @power_of.register
-def _(swimmer: AbstractInvariantMetric, r, rdot):
+def _(swimmer: AbstractInvariantMetric, r: Float[Array, " m"], rdot: Float[Array, " m"]):
     return rdot @ reduction(swimmer, r)[1] @ rdot
 
 
@@ -496,17 +496,17 @@ def curvature(swimmer: AbstractConnection, r: Row) -> Float[Array, "k m m"]:
 
 
 @jit
-def _connection(swimmer, r):
+def _connection(swimmer, r: Array):
     return true_form(swimmer, floating(r, "r"))
 
 
 @jit
-def _shape_metric(swimmer, r):
+def _shape_metric(swimmer, r: Array):
     return true_reduction(swimmer, floating(r, "r"))[1]
 
 
 @jit
-def _curvature(swimmer, r):
+def _curvature(swimmer, r: Array):
     r = floating(r, "r")
     return law(swimmer, r) * field_at(swimmer, r)
 

@@ -74,17 +74,17 @@ class Reframed(AbstractConnection):
         """That of the body in its first frame."""
         return self.original.shape_region
 
-    def form(self, r):
+    def form(self, r: Float[Array, " m"]) -> Float[Array, "k m"]:
         return _transformed(self.group, form_of(self.original, r), self.frame(r), jax.jacfwd(self.frame)(r))
 
 
 @law.register
-def _(swimmer: Reframed, r):
+def _(swimmer: Reframed, r: Float[Array, " m"]):
     return law(swimmer.original, r)
 
 
 @check_law.register
-def _(swimmer: Reframed, r):
+def _(swimmer: Reframed, r: Float[Array, " m"]):
     check_law(swimmer.original, r)
 
 

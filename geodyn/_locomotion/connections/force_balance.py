@@ -18,7 +18,7 @@ from geodyn._engine.native import native_of
 from geodyn._engine.numerics.failure import no_derivative_where
 from geodyn._engine.numerics.roots import root
 from geodyn._foundations.checks import one_number, returned
-from geodyn._foundations.typing import Array, Float, Scalar
+from geodyn._foundations.typing import Array, ArrayLike, Float, Scalar
 from geodyn._geometry.groups.lie_group import AbstractLieGroup
 from geodyn._locomotion.connections.checks import one_if, same_to_rounding, trial_velocity
 from geodyn._locomotion.connections.connection import AbstractInvariantMetric, check_law, law, power_of
@@ -78,7 +78,7 @@ class AbstractForceBalance(AbstractLocomotion):
     held: ClassVar[Callable[..., tuple[Array, Array]] | None] = None
     has_kink: ClassVar[Callable[..., Array] | None] = None
 
-    def velocity(self, r, rdot):
+    def velocity(self, r: Float[ArrayLike, " m"], rdot: Float[ArrayLike, " m"]) -> Float[Array, " k"]:
         return _velocity(self, r, rdot)
 
     def degree(self, r: Float[Array, " m"]) -> Scalar:
@@ -90,7 +90,7 @@ class AbstractForceBalance(AbstractLocomotion):
 
 
 @power_of.register
-def _(swimmer: AbstractForceBalance, r, rdot):
+def _(swimmer: AbstractForceBalance, r: Float[Array, " m"], rdot: Float[Array, " m"]):
     return velocity_and_power(swimmer, r, rdot)[1]
 
 
@@ -126,7 +126,7 @@ def _balance(body: AbstractForceBalance, r: Float[Array, " m"], rdot: Float[Arra
     return root(missing, zero, jnp.where(holds, resting, start))
 
 
-def _start(body, r, rdot) -> Float[Array, " k"]:
+def _start(body, r: Float[Array, " m"], rdot: Float[Array, " m"]) -> Float[Array, " k"]:
     """Where Newton's method starts: by default in no particular direction, since at 0 parts of the body may rest, where
     forces have no slope."""
     if body.guess is not None:
@@ -134,7 +134,7 @@ def _start(body, r, rdot) -> Float[Array, " k"]:
     return 0.1 * jnp.max(jnp.abs(rdot)) * trial_velocity(body.group.dim, rdot.dtype)
 
 
-def _dissipation(body, r, xi, rdot) -> Scalar:
+def _dissipation(body, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]) -> Scalar:
     name = type(body).__name__
     if body.dissipation is None:
         raise ValueError(
@@ -144,7 +144,7 @@ def _dissipation(body, r, xi, rdot) -> Scalar:
     return one_number("dissipation", returned(f"{name}.dissipation", body.dissipation, r, xi, rdot))
 
 
-def _resistance(body, r, xi, rdot) -> Float[Array, " k"]:
+def _resistance(body, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]) -> Float[Array, " k"]:
     """The forces and torques that resist the body velocity ξ; those of a power up to a factor, as its slope."""
     if body.resistance is None:
         return jax.grad(lambda xi: _dissipation(body, r, xi, rdot))(xi)
@@ -173,7 +173,7 @@ def _at_two_paces(body, r: Float[Array, " m"]) -> tuple[Float[Array, " k"], Floa
 
 
 @law.register
-def _(swimmer: AbstractForceBalance, r):
+def _(swimmer: AbstractForceBalance, r: Float[Array, " m"]):
     resists = _drag_power(swimmer, r) > 0
     if swimmer.depends_on_pace:
         return one_if(resists)
@@ -182,7 +182,7 @@ def _(swimmer: AbstractForceBalance, r):
 
 
 @check_law.register
-def _(swimmer: AbstractForceBalance, r):
+def _(swimmer: AbstractForceBalance, r: Float[Array, " m"]):
     name = type(swimmer).__name__
     power = _drag_power(swimmer, r)
     if np.isfinite(power) and not power > 0:
@@ -221,7 +221,7 @@ class MeanMetric(AbstractInvariantMetric):
         """That of the body."""
         return self.body.group
 
-    def quadratic_form(self, r, xi, rdot):
+    def quadratic_form(self, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]) -> Scalar:
         k = self.group.dim
         u = jnp.concatenate([xi, rdot])
 

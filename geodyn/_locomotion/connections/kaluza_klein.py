@@ -7,7 +7,7 @@ import numpy as np
 
 from geodyn._engine.jit import as_pytree
 from geodyn._foundations.gate import checked
-from geodyn._foundations.typing import Array, Float
+from geodyn._foundations.typing import Array, Float, Scalar
 from geodyn._geometry.groups.lie_group import AbstractLieGroup
 from geodyn._geometry.groups.rigid import SE2, SO2
 from geodyn._locomotion.connections.checks import one_if, same_to_rounding
@@ -77,7 +77,7 @@ class KaluzaKlein(AbstractInvariantMetric):
         """That of the body with the connection."""
         return self.connection.shape_region
 
-    def quadratic_form(self, r, xi, rdot):
+    def quadratic_form(self, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]) -> Scalar:
         metric = jnp.eye(r.shape[0], dtype=r.dtype) if self.metric is None else self.metric(r)
         return rdot @ metric @ rdot + jnp.sum((xi + self.connection.form(r) @ rdot) ** 2)
 
@@ -135,32 +135,32 @@ class Heading(AbstractInvariantMetric):
         """That of the body, whose shape metric it has."""
         return self.body.needs_bounds
 
-    def quadratic_form(self, r, xi, rdot):
+    def quadratic_form(self, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]) -> Scalar:
         form, metric = reduction(self.body, r)
         return rdot @ metric @ rdot + jnp.sum((xi + form[2:] @ rdot) ** 2)
 
 
 @true_reduction.register(KaluzaKlein)
 @true_reduction.register(Heading)
-def _(swimmer, r):
+def _(swimmer, r: Float[Array, " m"]):
     true, (form, metric) = law(swimmer, r), reduction(swimmer, r)
     return true * form, true * metric
 
 
 @law.register
-def _(swimmer: KaluzaKlein, r):
+def _(swimmer: KaluzaKlein, r: Float[Array, " m"]):
     metric = jnp.eye(r.shape[0], dtype=r.dtype) if swimmer.metric is None else swimmer.metric(r)
     symmetric = same_to_rounding(metric, metric.T, jnp.max(jnp.abs(metric)))
     return law(swimmer.connection, r) * one_if(symmetric & not_negative(metric))
 
 
 @law.register
-def _(swimmer: Heading, r):
+def _(swimmer: Heading, r: Float[Array, " m"]):
     return law(swimmer.body, r)
 
 
 @check_law.register
-def _(swimmer: KaluzaKlein, r):
+def _(swimmer: KaluzaKlein, r: Float[Array, " m"]):
     check_law(swimmer.connection, r)
     metric = jnp.eye(r.shape[0], dtype=r.dtype) if swimmer.metric is None else swimmer.metric(r)
     if np.all(np.isfinite(metric)) and not (np.allclose(metric, metric.T) and not_negative(metric)):
@@ -168,5 +168,5 @@ def _(swimmer: KaluzaKlein, r):
 
 
 @check_law.register
-def _(swimmer: Heading, r):
+def _(swimmer: Heading, r: Float[Array, " m"]):
     check_law(swimmer.body, r)

@@ -47,11 +47,11 @@ class AbstractKinematicBody(AbstractConnection):
     ) -> Float[Array, " k"]:
         """The k constraints, linear in (ξ, r') and zero for admissible motions: the velocities across the wheels."""
 
-    def form(self, r):
+    def form(self, r: Float[Array, " m"]) -> Float[Array, "k m"]:
         return _form_and_law(self, r)[0]
 
 
-def _form_and_law(body, r):
+def _form_and_law(body, r: Float[Array, " m"]):
     """The form, and `law`."""
     k, u = body.group.dim, trial_velocity(body.group.dim + r.shape[0], r.dtype)
     columns = jax.vmap(lambda u: body.constraints(r, u[:k], u[k:]), out_axes=1)(basis_and_trial(u.shape[0], r.dtype))
@@ -67,16 +67,16 @@ def _form_and_law(body, r):
 
 
 @law.register
-def _(swimmer: AbstractKinematicBody, r):
+def _(swimmer: AbstractKinematicBody, r: Float[Array, " m"]):
     return _form_and_law(swimmer, r)[1]
 
 
 @true_form.register
-def _(swimmer: AbstractKinematicBody, r):
+def _(swimmer: AbstractKinematicBody, r: Float[Array, " m"]):
     form, true = _form_and_law(swimmer, r)
     return true * form
 
 
 @check_law.register
-def _(swimmer: AbstractKinematicBody, r):
+def _(swimmer: AbstractKinematicBody, r: Float[Array, " m"]):
     check_homogeneous(type(swimmer).__name__, "constraints", swimmer.constraints, swimmer.group.dim, r, 1)

@@ -110,7 +110,7 @@ class MeasuredConnection(AbstractConnection):
         """The box of shapes that were measured."""
         return self.lower, self.upper
 
-    def form(self, r):
+    def form(self, r: Float[Array, " m"]) -> Float[Array, "k m"]:
         return self.coefficients @ chebyshev(self.lower, self.upper, self.powers, r)
 
 
@@ -394,7 +394,7 @@ def _increments(group, poses):
 
 
 @jit
-def _magnus(group, xi):
+def _magnus(group, xi: Float[Array, " k"]):
     return jax.vmap(lambda x: increment(group, x, 1.0))(xi)
 
 

@@ -8,7 +8,7 @@ import jax
 from geodyn._engine.jit import as_pytree
 from geodyn._foundations.checks import returned
 from geodyn._foundations.gate import checked
-from geodyn._foundations.typing import Array, Float
+from geodyn._foundations.typing import Array, Float, Scalar
 from geodyn._geometry.groups.lie_group import AbstractLieGroup
 from geodyn._locomotion.connections.connection import AbstractInvariantMetric
 
@@ -66,6 +66,6 @@ class Reshaped(AbstractInvariantMetric):
         looks = getattr(self.original, "outline", None)
         return None if looks is None else lambda r: looks(self.shapes(r))
 
-    def quadratic_form(self, r, xi, rdot):
+    def quadratic_form(self, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]) -> Scalar:
         shape, rate = jax.jvp(lambda r: returned("Reshaped: shapes", self.shapes, r), (r,), (rdot,))
         return self.original.quadratic_form(shape, xi, rate)

@@ -101,14 +101,14 @@ def torque(swimmer: AbstractInvariantMetric, r: Float[Array, " m"], rdot: Float[
     return jnp.sum((reduction(swimmer, r)[1] @ rdot) ** 2)
 
 
-def _ask(swimmer, r) -> None:
+def _ask(swimmer, r: Float[Array, " m"]) -> None:
     """Raises ValueError if the metric of a swimmer is none; inside jit `gd.cost` asks."""
     if not isinstance(r, Tracer):
         require_defined("cost", swimmer, check_law, r, _law(swimmer, r))
 
 
 @jit
-def _law(swimmer, r):
+def _law(swimmer, r: Float[Array, " m"]):
     return law(swimmer, r)
 
 

@@ -54,7 +54,7 @@ def _flux(swimmer, stroke, steps, rings):
     nodes, weights = (jnp.asarray(x, shapes.dtype) for x in np.polynomial.legendre.leggauss(rings))
     across = (1 + nodes) / 2
 
-    def density(r, rdot):
+    def density(r: Float[Array, " m"], rdot: Float[Array, " m"]):
         fields = jax.vmap(lambda s: s * field_at(swimmer, centre + s * (r - centre)))(across)
         return jnp.tensordot(weights / 2, fields, 1) @ rdot @ (r - centre)
 

@@ -105,15 +105,15 @@ class InertialSwimmer(AbstractFlatLagrangian):
             raise ValueError(f"passive must be {len(self.hinges)} numbers, one a hinge, got shape {passive.shape}")
         return _start(self, passive)
 
-    def lagrangian_at(self, t, q, v):
+    def lagrangian_at(self, t: Number, q: Float[Array, " n"], v: Float[Array, " n"]) -> Scalar:
         r, xi, rdot = self._motion(t, q, v)
         kinetic = self.inertia.kinetic_energy(r, xi, rdot)
         return kinetic - self.drag.elastic_energy(r) if isinstance(self.drag, AbstractPassiveSwimmer) else kinetic
 
-    def rayleigh_at(self, t, q, v):
+    def rayleigh_at(self, t: Number, q: Float[Array, " n"], v: Float[Array, " n"]) -> Scalar:
         return self.drag.dissipation(*self._motion(t, q, v)) / 2
 
-    def constraint(self, t, q):
+    def constraint(self, t: Number, q: Float[Array, " n"]) -> Float[Array, " 0"]:
         return jnp.zeros(0, q.dtype)
 
     def _motion(

@@ -53,7 +53,7 @@ class AbstractDeformableBody(AbstractInvariantMetric):
     def kinetic_energy(self, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]) -> Scalar:
         """The kinetic energy at shape r, body velocity ξ and shape rate r'; any consistent units."""
 
-    def quadratic_form(self, r, xi, rdot):
+    def quadratic_form(self, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]) -> Scalar:
         return 2 * self.kinetic_energy(r, xi, rdot)
 
 
@@ -78,11 +78,11 @@ def locked_inertia(body: AbstractDeformableBody, r: Float[Array, " m"]) -> Float
 
 
 @jit
-def _true_locked(body, r):
+def _true_locked(body, r: Float[Array, " m"]):
     return law(body, r) * _locked(body, r)
 
 
-def _locked(body, r):
+def _locked(body, r: Float[Array, " m"]):
     momentum = jax.grad(lambda xi: body.kinetic_energy(r, xi, jnp.zeros_like(r)))
     return jax.vmap(momentum)(jnp.eye(body.group.dim, dtype=r.dtype))
 

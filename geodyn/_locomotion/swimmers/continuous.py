@@ -41,7 +41,7 @@ class AbstractBackbone(AbstractSwimmer):
     def quadrature(self) -> tuple[np.ndarray, np.ndarray]:
         """The nodes and weights of integrals along the body, from 0 to 1."""
 
-    def dissipation(self, r, xi, rdot):
+    def dissipation(self, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]) -> Scalar:
         nodes, weights = self.quadrature()
         drag = self.drag * self.length * jnp.asarray(weights, r.dtype)
         poses, rates = jax.jvp(lambda r: self.centreline(r, nodes), (r,), (rdot,))

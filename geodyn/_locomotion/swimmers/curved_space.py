@@ -18,7 +18,7 @@ from geodyn._engine.jit import as_pytree
 from geodyn._engine.numerics.failure import nan_unless
 from geodyn._foundations.checks import returned
 from geodyn._foundations.gate import checked
-from geodyn._foundations.typing import Array, Float
+from geodyn._foundations.typing import Array, Float, Scalar
 from geodyn._geometry.groups.frames import SAME, STEPS
 from geodyn._geometry.groups.isometries import fields_of_group, group_of, origin_of
 from geodyn._geometry.groups.lie_group import AbstractLieGroup
@@ -68,7 +68,7 @@ class AbstractPointMasses(AbstractDeformableBody):
         """The points: (X, w) in the embedding space of a Euclidean, spherical or hyperbolic space, with w = 1 in the
         first; else in the chart."""
 
-    def kinetic_energy(self, r, xi, rdot):
+    def kinetic_energy(self, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]) -> Scalar:
         points, rates = jax.jvp(self.points, (r,), (rdot,))
         return jnp.dot(self.weights(), squared_speeds(self.space, points, rates, xi)) / 2
 
@@ -87,7 +87,7 @@ def squared_speeds(
 
 
 @squared_speeds.register
-def _(space: AbstractConstantCurvature, points, rates, xi):
+def _(space: AbstractConstantCurvature, points, rates, xi: Float[Array, " k"]):
     velocity = rates + points @ group_of(space).hat(xi).T
     return jnp.sum(velocity[:, :-1] ** 2, axis=1) + space.chart.curvature * velocity[:, -1] ** 2
 
@@ -143,10 +143,10 @@ class PointMasses(AbstractPointMasses):
         """The isometries of the space."""
         return group_of(self.space)
 
-    def weights(self):
+    def weights(self) -> Float[Array, " N"]:
         return self.masses
 
-    def points(self, r):
+    def points(self, r: Float[Array, " m"]) -> Float[Array, "N D"]:
         x = returned("shape", self.shape, r)
         require_shape("PointMasses", "the points shape(r)", x, (self.masses.size, self.space.dim))
         return _embedded(self.space, jax.vmap(lambda x: within(self.space, x))(x))
@@ -200,10 +200,10 @@ class TwoLegged(AbstractPointMasses):
         """The isometries of the space."""
         return group_of(self.space)
 
-    def weights(self):
+    def weights(self) -> Float[Array, " N"]:
         return self.masses[jnp.array([0, 1, 1])]
 
-    def points(self, r):
+    def points(self, r: Float[Array, " m"]) -> Float[Array, "N D"]:
         require_shape("TwoLegged", "the shape r", r, (2,))
         return points_of_legs(self.space, r)
 
@@ -259,7 +259,7 @@ def _(space: Product, x, v):
 
 
 @points_of_legs.register
-def _(space: AbstractConstantCurvature, r):
+def _(space: AbstractConstantCurvature, r: Float[Array, " m"]):
     curvature, zero, one = space.chart.curvature, jnp.zeros_like(r[0]), jnp.ones_like(r[0])
     sine, last = r[0] * sine_ratio(curvature, r[0] ** 2), cosine(curvature, r[0] ** 2)
     ahead, aside = sine * jnp.cos(r[1]), sine * jnp.sin(r[1])

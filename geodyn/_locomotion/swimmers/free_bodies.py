@@ -7,7 +7,7 @@ import numpy as np
 from jax.core import Tracer
 
 from geodyn._foundations.gate import checked
-from geodyn._foundations.typing import Array, Float, Number
+from geodyn._foundations.typing import Array, Float, Number, Scalar
 from geodyn._geometry.groups.rigid import SE2, SO2, SO3
 from geodyn._locomotion.connections.checks import require_positive, require_shape
 from geodyn._locomotion.connections.linkages import bars, chain, hinge_names, link_velocities
@@ -47,7 +47,7 @@ class Beanie(AbstractDeformableBody):
         require_shape("Beanie", "inertias", self.inertias, (2,))
         require_positive("Beanie", inertias=self.inertias)
 
-    def kinetic_energy(self, r, xi, rdot):
+    def kinetic_energy(self, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]) -> Scalar:
         require_shape("Beanie", "the shape r", r, (1,))
         return jnp.dot(self.inertias, (xi[0] + jnp.stack([jnp.zeros_like(rdot[0]), rdot[0]])) ** 2) / 2
 
@@ -121,7 +121,7 @@ class Satellite(AbstractDeformableBody):
                 f" without them it is\n{rest}"
             )
 
-    def kinetic_energy(self, r, xi, rdot):
+    def kinetic_energy(self, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]) -> Scalar:
         require_shape("Satellite", "the shape r", r, self.rotors.shape)
         spin = self.axes @ xi + rdot / 2
         return xi @ self.inertia @ xi / 2 + jnp.sum(self.rotors * spin * rdot)
@@ -169,10 +169,10 @@ class FallingCat(AbstractDeformableBody):
     def __check_init__(self):
         require_positive("FallingCat", mass=self.mass, arm=self.arm, axial=self.axial, transverse=self.transverse)
 
-    def kinetic_energy(self, r, xi, rdot):
+    def kinetic_energy(self, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]) -> Scalar:
         require_shape("FallingCat", "the shape r", r, (2,))
 
-        def halves(r):
+        def halves(r: Float[Array, " m"]) -> Float[Array, "2 3 3"]:
             bend = jnp.concatenate([r, jnp.zeros(1, r.dtype)]) / 2
             return jax.vmap(self.group.exp)(jnp.stack([bend, -bend]))
 
@@ -227,7 +227,7 @@ class FloatingLinks(AbstractDeformableBody):
         require_shape("FloatingLinks", "masses", self.masses, (self.lengths.size,))
         require_positive("FloatingLinks", lengths=self.lengths, masses=self.masses)
 
-    def kinetic_energy(self, r, xi, rdot):
+    def kinetic_energy(self, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]) -> Scalar:
         poses, rates = jax.jvp(lambda r: chain(self.lengths, r), (r,), (rdot,))
         inertias = jnp.stack([self.masses, self.masses, self.masses * self.lengths**2 / 12], axis=1)
         return jnp.sum(inertias * link_velocities(poses, rates, xi) ** 2) / 2
@@ -276,10 +276,10 @@ class PendulumRaft(AbstractDeformableBody):
     def __check_init__(self):
         require_positive("PendulumRaft", bob=self.bob, raft=self.raft, length=self.length, inertia=self.inertia)
 
-    def kinetic_energy(self, r, xi, rdot):
+    def kinetic_energy(self, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]) -> Scalar:
         require_shape("PendulumRaft", "the shape r", r, (2,))
 
-        def place(r):
+        def place(r: Float[Array, " m"]):
             sin = jnp.sin(r[0])
             return self.length * jnp.stack([sin * jnp.cos(r[1]), sin * jnp.sin(r[1]), -jnp.cos(r[0])])
 

@@ -451,7 +451,7 @@ class GranularLinks(AbstractResistedChain):
     def __check_init__(self):
         check_chain("GranularLinks", self.lengths)
 
-    def guess(self, r, rdot):
+    def guess(self, r: Float[Array, " m"], rdot: Float[Array, " m"]):
         drag = jnp.array([1.0, 2.0], rdot.dtype)
         return creeping_guess(self, r, rdot, linear_velocity(self, drag, r, rdot))
 

@@ -61,7 +61,7 @@ class Purcell(AbstractLinkSwimmer):
         if self.rotational_drag is not None:
             require_positive("Purcell", rotational_drag=self.rotational_drag)
 
-    def links(self, r):
+    def links(self, r: Float[Array, " m"]) -> Float[Array, "L 3"]:
         require_shape("Purcell", "the shape r", r, (2,))
         l1, l2, l3 = self.lengths / 2
         behind, ahead = -r[0], r[1]
@@ -123,7 +123,7 @@ class NLink(AbstractLinkSwimmer):
             raise ValueError(f"NLink: lengths must be two numbers or more, got shape {jnp.shape(self.lengths)}.")
         require_positive("NLink", lengths=self.lengths, drag_ratio=self.drag_ratio, drag=self.drag)
 
-    def links(self, r):
+    def links(self, r: Float[Array, " m"]) -> Float[Array, "L 3"]:
         poses = chain(self.lengths, r)
         return from_the_centre(poses, self.lengths) if self.centred else poses
 
@@ -184,7 +184,7 @@ class Modes(AbstractLinkSwimmer):
         """The numbers of the modes."""
         return tuple(f"mode {i + 1}" for i in range(self.matrix.shape[1]))
 
-    def links(self, r):
+    def links(self, r: Float[Array, " m"]) -> Float[Array, "L 3"]:
         require_shape("Modes", "the shape r", r, (self.matrix.shape[1],))
         return self.base.links(self.rest + self.matrix @ r)
 
@@ -296,7 +296,7 @@ class SymmetricPurcell(AbstractSwimmer):
         numbers = {"arm": self.arm, "body": self.body, "drag_ratio": self.drag_ratio, "drag": self.drag}
         require_positive("SymmetricPurcell", **numbers)
 
-    def dissipation(self, r, xi, rdot):
+    def dissipation(self, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]) -> Scalar:
         require_shape("SymmetricPurcell", "the shape r", r, (2,))
         # Velocities along and across the arms of the tail and the head, at their middles; a tail arm points backwards.
         forward = jnp.stack([-xi[0], xi[0]])

@@ -79,11 +79,11 @@ class AbstractResistedLinks(AbstractLinks, AbstractForceBalance):
         places, rates = jax.jvp(self.links, (r,), (rdot,))
         return link_velocities(places, rates, xi)
 
-    def resistance(self, r, xi, rdot):
+    def resistance(self, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]):
         velocities, pulled = jax.vjp(lambda xi: self.velocities(r, xi, rdot), xi)
         return pulled(self.forces(velocities))[0]
 
-    def dissipation(self, r, xi, rdot):
+    def dissipation(self, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]) -> Scalar:
         velocities = self.velocities(r, xi, rdot)
         return jnp.sum(velocities * self.forces(velocities))
 
@@ -96,7 +96,7 @@ class AbstractResistedChain(AbstractResistedLinks):
         """The hinge angles."""
         return hinge_names(self.lengths)
 
-    def links(self, r):
+    def links(self, r: Float[Array, " m"]) -> Float[Array, "L 3"]:
         return chain(self.lengths, r)
 
 
@@ -294,7 +294,7 @@ class PowerLawLinks(AbstractResistedChain):
         check_links("PowerLawLinks", self.lengths, "drag", self.drag)
         check_power("PowerLawLinks", self.power)
 
-    def guess(self, r, rdot):
+    def guess(self, r: Float[Array, " m"], rdot: Float[Array, " m"]):
         return linear_velocity(self, self.drag, r, rdot)
 
     def forces(self, velocities):
@@ -353,7 +353,7 @@ class CarreauLinks(AbstractResistedChain):
         require_positive("CarreauLinks", speed=self.speed)
         check_power("CarreauLinks", self.power)
 
-    def guess(self, r, rdot):
+    def guess(self, r: Float[Array, " m"], rdot: Float[Array, " m"]):
         return linear_velocity(self, self.drag, r, rdot)
 
     def forces(self, velocities):
@@ -417,7 +417,7 @@ class DryLinks(AbstractResistedChain):
     def __check_init__(self):
         check_links("DryLinks", self.lengths, "friction", self.friction)
 
-    def guess(self, r, rdot):
+    def guess(self, r: Float[Array, " m"], rdot: Float[Array, " m"]):
         start = linear_velocity(self, self.friction, r, rdot)
         return creeping_guess(self, r, rdot, start)
 

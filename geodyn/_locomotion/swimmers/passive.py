@@ -121,11 +121,11 @@ class Passive(AbstractPassiveSwimmer):
         """That of the base; None where it has none."""
         return getattr(self.base, "outline", None)
 
-    def dissipation(self, r, xi, rdot):
+    def dissipation(self, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]) -> Scalar:
         own = rdot[np.array(self.hinges)]
         return self.base.dissipation(r, xi, rdot) + jnp.sum(self.damping * own**2)
 
-    def elastic_energy(self, r):
+    def elastic_energy(self, r: Float[Array, " m"]) -> Scalar:
         bent = r[np.array(self.hinges)] - self.rest
         return jnp.sum(self.stiffness * bent**2) / 2
 

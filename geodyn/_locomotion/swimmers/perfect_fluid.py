@@ -88,7 +88,7 @@ class AbstractFluidLinks(AbstractDeformableBody):
     def boundary(self, s: Scalar) -> Float[Array, "L 2"]:
         """The point of the boundary of each link at the parameter s, from 0 to 2π, in the frame of the link."""
 
-    def kinetic_energy(self, r, xi, rdot):
+    def kinetic_energy(self, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]) -> Scalar:
         return _energy_together(self, r, xi, rdot)
 
     @checked
@@ -262,14 +262,14 @@ class FluidLinks(AbstractDeformableBody):
         half = self.lengths / 2 - self.gap
         return half, self.aspect * half
 
-    def links(self, r):
+    def links(self, r: Float[Array, " m"]) -> Float[Array, "L 3"]:
         return chain(self.lengths, r)
 
     def boundary(self, s):
         a, b = self._half_axes
         return jnp.stack([a * jnp.cos(s), b * jnp.sin(s)], axis=1)
 
-    def kinetic_energy(self, r, xi, rdot):
+    def kinetic_energy(self, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]) -> Scalar:
         if self.interaction:
             return _energy_together(self, r, xi, rdot)
         poses, rates = jax.jvp(self.links, (r,), (rdot,))
@@ -283,7 +283,7 @@ class FluidLinks(AbstractDeformableBody):
 
 @check_law.register(AbstractFluidLinks)
 @check_law.register(FluidLinks)
-def _(body, r):
+def _(body, r: Float[Array, " m"]):
     check_law.dispatch(AbstractInvariantMetric)(body, r)
     if isinstance(body, FluidLinks) and not body.interaction:
         return
@@ -551,7 +551,7 @@ class TapeMeasure(AbstractDeformableBody):
         along = jnp.where((length > 0) & (length < self.tape), along, jnp.nan)
         return along[:, None] * jnp.stack([jnp.cos(angles), jnp.sin(angles)], axis=1)
 
-    def kinetic_energy(self, r, xi, rdot):
+    def kinetic_energy(self, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]) -> Scalar:
         poses, rates = jax.jvp(self.links, (r,), (rdot,))
         lengths = self._lengths(r)
         across = self.mass + self.water

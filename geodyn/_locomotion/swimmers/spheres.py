@@ -55,7 +55,7 @@ class PushMePullYou(AbstractSwimmer):
     def __check_init__(self):
         require_positive("PushMePullYou", volume=self.volume, viscosity=self.viscosity)
 
-    def dissipation(self, r, xi, rdot):
+    def dissipation(self, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]) -> Scalar:
         x, volumes, radii = self._spheres(r)
         echo = 5 * (radii[::-1] / r[0]) ** 3 if self.finite_size else jnp.zeros(2)
         flow = rdot[1] / (4 * jnp.pi * r[0] ** 2) * (1 - echo)
@@ -70,7 +70,7 @@ class PushMePullYou(AbstractSwimmer):
         x, _, radii = self._spheres(r)
         return _circles(x, radii)
 
-    def _spheres(self, r):
+    def _spheres(self, r: Float[Array, " m"]) -> tuple[Array, Array, Array]:
         """(positions on the line, volumes, radii) of the two spheres."""
         require_shape("PushMePullYou", "the shape r", r, (2,))
         volumes = jnp.stack([r[1], self.volume - r[1]])
@@ -121,7 +121,7 @@ class ThreeSphere(AbstractSwimmer):
             raise ValueError(f"ThreeSphere: radii must be three numbers, got shape {jnp.shape(self.radii)}.")
         require_positive("ThreeSphere", radii=self.radii, viscosity=self.viscosity)
 
-    def dissipation(self, r, xi, rdot):
+    def dissipation(self, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]) -> Scalar:
         require_shape("ThreeSphere", "the shape r", r, (2,))
         x = _three(r)
         slip = xi[0] + _three(rdot)
@@ -134,7 +134,7 @@ class ThreeSphere(AbstractSwimmer):
         return _circles(_three(r), self.radii)
 
 
-def _three(arms):
+def _three(arms: Float[Array, "2"]) -> Float[Array, "3"]:
     """The positions of three spheres relative to the middle one, from the two distances; or their velocities."""
     return jnp.stack([-arms[0], 0 * arms[0], arms[1]])
 

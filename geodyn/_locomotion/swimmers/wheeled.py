@@ -46,7 +46,7 @@ class RollingDisc(AbstractKinematicBody):
     def __check_init__(self):
         require_positive("RollingDisc", radius=self.radius)
 
-    def constraints(self, r, xi, rdot):
+    def constraints(self, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]) -> Float[Array, "2"]:
         require_shape("RollingDisc", "the shape r", r, (2,))
         return xi - self.radius * rdot[0] * jnp.stack([jnp.cos(r[1]), jnp.sin(r[1])])
 
@@ -95,7 +95,7 @@ class KinematicCar(AbstractKinematicBody):
     def __check_init__(self):
         require_positive("KinematicCar", wheelbase=self.wheelbase, radius=self.radius)
 
-    def constraints(self, r, xi, rdot):
+    def constraints(self, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]) -> Float[Array, "3"]:
         require_shape("KinematicCar", "the shape r", r, (2,))
         front = jnp.cos(r[1]) * (xi[1] + self.wheelbase * xi[2]) - jnp.sin(r[1]) * xi[0]
         return jnp.stack([xi[0] - self.radius * rdot[0], xi[1], front])
@@ -149,7 +149,7 @@ class DifferentialDrive(AbstractKinematicBody):
     def __check_init__(self):
         require_positive("DifferentialDrive", track=self.track, radius=self.radius)
 
-    def constraints(self, r, xi, rdot):
+    def constraints(self, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]) -> Float[Array, "3"]:
         require_shape("DifferentialDrive", "the shape r", r, (2,))
         left = xi[0] - self.track / 2 * xi[2] - self.radius * rdot[0]
         right = xi[0] + self.track / 2 * xi[2] - self.radius * rdot[1]
@@ -207,7 +207,7 @@ class KinematicSnake(AbstractKinematicBody):
         require_shape("KinematicSnake", "lengths", self.lengths, (3,))
         require_positive("KinematicSnake", lengths=self.lengths)
 
-    def constraints(self, r, xi, rdot):
+    def constraints(self, r: Float[Array, " m"], xi: Float[Array, " k"], rdot: Float[Array, " m"]) -> Float[Array, "3"]:
         poses, rates = jax.jvp(lambda r: chain(self.lengths, r), (r,), (rdot,))
         return link_velocities(poses, rates, xi)[:, 1]
 
