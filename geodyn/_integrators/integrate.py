@@ -157,32 +157,26 @@ def integrate(
             f"steps={steps} with save_every={save_every} would save {saves} states of {q.size} coordinates, more than "
             "fit into the memory: save fewer of them, by a larger save_every"
         )
-    contacts = system.contacts
-    watched = contacts is not None and isinstance(method, AbstractCollocation)
-    most = max_impacts if watched else 0
-    if most and system.charts is not None:
-        raise ValueError("system has contacts, which need a space of a single chart: give the space another chart")
+    most = _most_impacts(system, method, max_impacts)
     concrete = not any(isinstance(x, Tracer) for x in jax.tree.leaves((system, method, q, v, t0, t1, h)))
     as_array = np.asarray if concrete else jnp.asarray
     t0 = as_array(t0, q.dtype)
     t1 = as_array(t1, q.dtype)
     if concrete:
         kind.check(system, t0, np.asarray(q), None if v is None else np.asarray(v))
+        contacts = system.contacts
         if contacts is not None and most and contacts.elastic:
             system = _with_rest(system, contacts, method, t0, h, q, v)
     elif checkpoint is not None:
         raise ValueError(f"checkpoint={checkpoint} has no place inside of jit, vmap or grad")
     counts = {"steps": steps, "save_every": save_every, "max_impacts": max_impacts}
-    in_view = concrete and (progress or checkpoint is not None)
-    whole = plan(saves, save_every, 2 * ROWS * (q.size + constraints), in_view)
     initial = (system, method, t0, h, q, v)
-    if in_view or (concrete and saves > whole.room):
+    if concrete:
         folder = None
         if checkpoint is not None:
             folder = open_checkpoint(checkpoint, named_inputs(system, method, q0=q, v0=v, t0=t0, t1=t1, **counts))
-        end, rows, struck = _by_parts(*initial, most, whole, folder, progress)
-    elif concrete:
-        end, rows, struck = _whole(*initial, **_traced_counts(saves, save_every, most, whole.room))
+        size = 2 * ROWS * (q.size + constraints)
+        end, rows, struck = _concrete_run(initial, saves, save_every, most, size, folder, progress)
     else:
         end, rows, struck = _whole(*initial, saves=saves, every=save_every, most=most)
     impacts = Impacts(*jit(with_padding)(most, *(struck or ()))) if most else None
@@ -302,6 +296,16 @@ def _check_collocation(system: AbstractSystem, method: AbstractCollocation, q: A
             "the system has contacts such as gd.rigid.Polyhedra, whose gaps jump where features lose each other: "
             "no moment of impact can be found there, take method=gd.methods.Moreau()"
         )
+
+
+def _most_impacts(system: AbstractSystem, method: AbstractMethod, max_impacts: int) -> int:
+    """The largest number of impacts; 0 where no contacts are watched: only along the polynomials of a collocation are
+    moments of impact found."""
+    if system.contacts is None or not isinstance(method, AbstractCollocation):
+        return 0
+    if system.charts is not None:
+        raise ValueError("system has contacts, which need a space of a single chart: give the space another chart")
+    return max_impacts
 
 
 def _count_holonomic(system: AbstractSystem, q: AnyArray) -> int:
@@ -696,6 +700,24 @@ def _is_dependent(system: AbstractSystem, t: Scalar, q: Float[Array, " n"], v: F
     missed, _, gram = map(np.asarray, constraint_state(system, q, v, t))
     fulfilled = np.max(np.abs(missed)) < 0.1 * (1 + np.max(np.abs(q)))
     return bool(fulfilled and independence(gram) < DEPENDENT)
+
+
+def _concrete_run(
+    initial: tuple[AbstractSystem, AbstractMethod, AnyArray, AnyArray, AnyArray, AnyArray | None],
+    saves: int,
+    every: int,
+    most: int,
+    size: int,
+    folder: Path | None,
+    progress: bool,
+) -> tuple[End, Rows, Struck | None]:
+    """(end, rows, impacts) of a run whose numbers are all known, for states of `size` numbers: by one program that
+    serves any number of steps, or by parts if the run is long or in view."""
+    in_view = progress or folder is not None
+    whole = plan(saves, every, size, in_view)
+    if in_view or saves > whole.room:
+        return _by_parts(*initial, most, whole, folder, progress)
+    return _whole(*initial, **_traced_counts(saves, every, most, whole.room))
 
 
 def _by_parts(

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from helpers.cases import case
+from helpers.laws import check_balance_of_degree_one
 from scipy.integrate import quad
 from scipy.optimize import minimize
 
@@ -105,20 +106,7 @@ def test_the_power_is_least(power):
 @pytest.mark.parametrize("body", [gd.swimmers.PowerLawLinks(), gd.swimmers.DryLinks()], ids=["power", "dry"])
 def test_the_law(body):
     """Of degree one and odd in r', at rest with the shape; derivatives in both modes against differences: 1e-7."""
-    xi = body.velocity(SHAPE, RATE)
-    np.testing.assert_allclose(body.velocity(SHAPE, 3 * RATE), 3 * xi, rtol=1e-12)
-    np.testing.assert_allclose(body.velocity(SHAPE, -RATE), -xi, rtol=1e-12)
-    assert np.all(body.velocity(SHAPE, 0 * RATE) == 0)
-    assert np.isnan(jax.jacfwd(body.velocity, 1)(SHAPE, 0 * RATE)).all()
-    for argument in (0, 1):
-        forwards = jax.jacfwd(body.velocity, argument)(SHAPE, RATE)
-        np.testing.assert_allclose(forwards, jax.jacrev(body.velocity, argument)(SHAPE, RATE), rtol=1e-9, atol=1e-12)
-        for j, change in enumerate(1e-6 * np.eye(2)):
-            ends = [
-                body.velocity(*(x + sign * change if i == argument else x for i, x in enumerate((SHAPE, RATE))))
-                for sign in (1, -1)
-            ]
-            np.testing.assert_allclose(forwards[:, j], (ends[0] - ends[1]) / 2e-6, rtol=1e-6, atol=1e-8)
+    check_balance_of_degree_one(body, SHAPE, RATE, 1e-6)
 
 
 def test_a_fluid_that_thins_at_some_speed():
