@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import geodyn as gd
-from geodyn._control.problem.minimise import minimise
+from geodyn._control.problem.minimise import Directions, _newton_step, minimise
 from geodyn._control.problem.optimum import load_stroke
 from geodyn._control.problem.pointwise import pointwise
 from geodyn._control.search.failure import StrokeError
@@ -338,6 +338,16 @@ def test_a_search_says_that_it_compiles(capsys, monkeypatch):
         told = capsys.readouterr()
         assert found.result == RESULTS.successful and ("compiling … 0 s" in told.err) == progress
         assert told.out.startswith("iteration 1: KKT residual ") == progress
+
+
+@pytest.mark.parametrize("values", [(1.0, 2.0), (-1.0, 2.0), (-1.0, -2.0), (-1e-3, 2.0)])
+@pytest.mark.parametrize("longest", [0.1, 1.0, 100.0])
+def test_a_step_goes_down_and_is_no_longer_than_trusted(values, longest):
+    """Also where the model is concave, whose stationary point is a maximum."""
+    hessian, gradient, none = jnp.diag(jnp.array(values)), jnp.array([1.0, 0.5]), jnp.zeros((0, 2))
+    directions = Directions(hessian, none, 1e-8)
+    step, _ = _newton_step(hessian, gradient, directions, none[:, 0], jnp.array(longest))
+    assert gradient @ step < 0 and jnp.linalg.norm(step) <= 1.0001 * longest
 
 
 def test_minimise():
