@@ -267,7 +267,7 @@ class ODE(AbstractSystem):
 
     def velocity(
         self, t: Number, q: Float[Array, " n"], p: Array, v: Float[Array, " n"] | None = None
-    ) -> Float[Array, " n"]:
+    ) -> Array:  # What the user's function returns, the shape of which `check` is to say.
         return returned("vector_field", self.vector_field, t, q)
 
     def constraint(self, t: Number, q: Float[Array, " n"]) -> Float[Array, " 0"]:
