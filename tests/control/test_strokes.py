@@ -345,7 +345,7 @@ def test_a_search_says_that_it_compiles(capsys, monkeypatch):
 def test_a_step_goes_down_and_is_no_longer_than_trusted(values, longest):
     """Also where the model is concave, whose stationary point is a maximum."""
     hessian, gradient, none = jnp.diag(jnp.array(values)), jnp.array([1.0, 0.5]), jnp.zeros((0, 2))
-    directions = Directions(hessian, none, 1e-8)
+    directions = Directions(hessian, none, jnp.array(1e-8))
     step, _ = _newton_step(hessian, gradient, directions, none[:, 0], jnp.array(longest))
     assert gradient @ step < 0 and jnp.linalg.norm(step) <= 1.0001 * longest
 

@@ -394,7 +394,7 @@ def _increments(group, poses):
 
 
 @jit
-def _magnus(group, xi: Float[Array, " k"]):
+def _magnus(group: AbstractLieGroup, xi: Float[Array, "N 3 k"]) -> Float[Array, "N k"]:
     return jax.vmap(lambda x: increment(group, x, 1.0))(xi)
 
 
