@@ -44,7 +44,7 @@ from geodyn._geometry.geodesics.paths import (
     residual,
     tail,
 )
-from geodyn._geometry.geodesics.relaxation import COLLAPSED, NODES, Effort, Path, lengths, most_pieces, relax, straight
+from geodyn._geometry.geodesics.relaxation import COLLAPSED, NODES, Effort, lengths, most_pieces, relax, straight
 from geodyn._geometry.manifold.manifold import AbstractManifold
 from geodyn._integrators.step.iteration import Progress, first_progress, iterate, next_progress
 
@@ -149,20 +149,8 @@ class Short(NamedTuple):
 
 def _short(metric: Metric, x: Float[Array, " n"], y: Float[Array, " n"], effort: Effort, nodes: int = NODES) -> Short:
     """A geodesic of one piece by fixed-point iteration. Where the iteration diverged u is the straight segment of the
-    chart. Like `_descent` it is a program of its own, which is compiled once for all that begins with it."""
+    chart. Like `relax` it is a program of its own, which is compiled once for all that begins with it."""
     return native_of(_of_one_piece, metric, x, y, effort, nodes)
-
-
-def _descent(
-    metric: Metric,
-    x: Float[Array, " n"],
-    y: Float[Array, " n"],
-    u: Float[Array, "1 q n"],
-    inverses: Float[Array, "2 n n"],
-    effort: Effort,
-) -> Path:
-    """`relax`."""
-    return native_of(relax, metric, x, y, u, inverses, effort)
 
 
 def _of_one_piece(metric: Metric, x: Float[Array, " n"], y: Float[Array, " n"], effort: Effort, nodes: int) -> Short:
@@ -241,7 +229,7 @@ def _found_ends(metric: Metric, x: Float[Array, " n"], y: Float[Array, " n"], ef
     # u is in the carry and changes sign, since otherwise XLA would compute what follows from u before the loop, which
     # seldom turns.
     def longer(u: Float[Array, "1 q n"], _: Ends) -> tuple[Float[Array, "1 q n"], Ends]:
-        return -u, _descent(metric, x, y, u, inverses, effort).ends
+        return -u, native_of(relax, metric, x, y, u, inverses, effort).ends
 
     return once(~good, longer, u, at_ends)[1]
 
@@ -338,7 +326,7 @@ def _found(metric: Metric, x: Float[Array, " n"], y: Float[Array, " n"], effort:
     u, _, good, inverses = _short(metric, x, y, effort)
 
     def longer(u: Float[Array, "k q n"], _: Int[Array, ""]) -> tuple[Float[Array, "k q n"], Int[Array, ""]]:
-        path = _descent(metric, x, y, u[:1], inverses, effort)
+        path = native_of(relax, metric, x, y, u[:1], inverses, effort)
         return path.u, path.pieces
 
     room = jnp.zeros((most_pieces(effort.nodes) - 1, *u.shape[1:]), u.dtype)
@@ -450,7 +438,7 @@ def _found_path(metric: Metric, x: Float[Array, " n"], y: Float[Array, " n"], ef
     def longer(
         u: Float[Array, "1 q n"], _: Float[Array, "k q n"]
     ) -> tuple[Float[Array, "1 q n"], Float[Array, "k q n"]]:
-        return -u, _descent(metric, x, y, u, inverses, effort).on_all_pieces
+        return -u, native_of(relax, metric, x, y, u, inverses, effort).on_all_pieces
 
     return once(~good, longer, u, cut(u, most_pieces(effort.nodes)))[1]
 
