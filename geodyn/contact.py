@@ -5,5 +5,14 @@ from geodyn._mechanics.elements.contact import AbstractContact, AbstractFriction
 from geodyn._mechanics.elements.friction import painleve_number
 from geodyn._mechanics.touching.capsules import Capsules
 from geodyn._mechanics.touching.hulls import Hulls
+from geodyn._mechanics.touching.walls import CapsulesOnWall
 
-__all__ = ["AbstractContact", "AbstractFrictionalContact", "Capsules", "Hulls", "Impacts", "painleve_number"]
+__all__ = [
+    "AbstractContact",
+    "AbstractFrictionalContact",
+    "Capsules",
+    "CapsulesOnWall",
+    "Hulls",
+    "Impacts",
+    "painleve_number",
+]

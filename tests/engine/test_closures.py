@@ -108,6 +108,12 @@ CASES = {
     "Wall": lambda k: end(
         particle(PLANE, gd.Wall(lambda x: x[1] - k + 0.8)), jnp.array([[0.2, -2.0]]), Q[None], max_impacts=2
     ),
+    "CapsulesOnWall": lambda k: end(
+        gd.System(PLANE, [1.0, 1.0], gd.contact.CapsulesOnWall([(0, 1)], lambda x: x[1] + x[0] ** 2 - k + 0.8)),
+        jnp.array([[0.2, -2.0], [0.2, -2.0]]),
+        jnp.stack([Q - 0.5, Q + 0.5]),
+        max_impacts=2,
+    ),
     "QuasiVelocities": lambda k: end(
         gd.nonholonomic.QuasiVelocities(
             gd.Lagrangian(lambda q, v: 0.5 * v @ v - q[1], nonholonomic=lambda q, v: v[1] - k * v[0]),
@@ -197,6 +203,7 @@ ELSEWHERE = {
 }
 LONG = (
     *(
+        "CapsulesOnWall",
         "Charts",
         "Contacts",
         "Driven",

@@ -11,7 +11,7 @@ from geodyn._mechanics.elements.abstract import Tuples, index_tuples, number, on
 from geodyn._mechanics.elements.contact import AbstractFrictionalContact, brought_near, coefficient, is_elastic
 from geodyn._mechanics.elements.friction import slip_of_pair
 from geodyn._mechanics.touching.pairs import pairs_of
-from geodyn._mechanics.touching.segments import least_distances, nearest_places, place
+from geodyn._mechanics.touching.segments import least_distances, nearest_places, segment_of
 
 
 class Capsules(AbstractFrictionalContact):
@@ -102,7 +102,7 @@ class Capsules(AbstractFrictionalContact):
 
         def slip(ends, rates, at, far, reach) -> Float[Array, " s"]:
             def points(ends: Float[Array, "4 n"]) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
-                return place(space, *ends[:2], at[0]), place(space, *ends[2:], at[1])
+                return segment_of(space, *ends[:2]).at(at[0]), segment_of(space, *ends[2:]).at(at[1])
 
             (first, second), moved = jax.jvp(points, (ends,), (rates,))
             return slip_of_pair(space, first, brought_near(space, first, second, far, reach), *moved)

@@ -91,15 +91,27 @@ def path(space: AbstractManifold, x: Float[Array, " n"], y: Float[Array, " n"]) 
     return Path(x, short_path(space, x, nearest_image(space, x, y), PATH_NODES))
 
 
+class Arc(eqx.Module):
+    """A segment in constant curvature: its start, and its velocity there."""
+
+    space: AbstractConstantCurvature
+    start: Float[Array, " n"]
+    velocity: Float[Array, " n"]
+
+    def at(self, s: Scalar) -> Float[Array, " n"]:
+        """The point at the parameter s."""
+        return self.space.exp(self.start, s * self.velocity)
+
+
 @functools.singledispatch
-def place(space: AbstractManifold, x: Float[Array, " n"], y: Float[Array, " n"], s: Scalar) -> Float[Array, " n"]:
-    """The point at the parameter s of the segment from x to y."""
-    return path(space, x, y).at(s)
+def segment_of(space: AbstractManifold, x: Float[Array, " n"], y: Float[Array, " n"]) -> Path | Arc:
+    """The segment from x to y, whose points are `at` the parameters from 0 to 1."""
+    return path(space, x, y)
 
 
-@place.register
-def _(space: AbstractConstantCurvature, x, y, s):
-    return space.exp(x, s * log_of(space, x, y, PATH_NODES))
+@segment_of.register
+def _(space: AbstractConstantCurvature, x: Float[Array, " n"], y: Float[Array, " n"]) -> Arc:
+    return Arc(space, x, log_of(space, x, y, PATH_NODES))
 
 
 class AbstractTouch(eqx.Module):
