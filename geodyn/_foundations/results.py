@@ -77,7 +77,7 @@ class RESULTS(enum.IntEnum):
             "a contact closed but was not struck: the gradient of a gap must be finite and not vanish where it closes; "
             "where many contacts come near at once, give more max_impacts",
             "fewer than four digits of the positions are left, so far is the motion from the centre of its chart: take "
-            "one that goes along, Hyperbolic(n, 'moving halfspace') or Sphere(n, 'stereographic pair')",
+            "one that goes along, Hyperbolic(n, 'moving halfspace'), Sol('moving') or Sphere(n, 'stereographic pair')",
             "a step, or the energy, has no correct digit, so the motion is much faster than the steps: take more "
             "steps, or, where it passes by a singular point of its chart, a chart that is regular there",
             "q0 or v0 violates a constraint, or q0 is no configuration of the system, as a quaternion without unit "

@@ -20,7 +20,7 @@ from geodyn._plot.style import Labels
 
 SHIPPED = files("geodyn._scenarios")
 SPACES = {"euclidean": "Euclidean", "hyperbolic": "Hyperbolic", "inhomogeneous": "Inhomogeneous", "sphere": "Sphere"}
-GEOMETRIES = {"nil": "Nil", "sol": "Sol", "sl2": "SL2"}  # of three dimensions, with one chart each
+GEOMETRIES = {"nil": "Nil", "sol": "Sol", "sl2": "SL2"}  # of three dimensions
 ELEMENTS = {"spring": "Spring", "rod": "Rod", "pin": "Pin", "gravity": "Gravity", "drag": "Drag"}
 METHODS = {"gauss": "Gauss", "radau_iia": "RadauIIA"}
 
@@ -109,11 +109,11 @@ def _space(source: Source) -> AbstractManifold:
         if key in table:
             source.fail(("space", key), f"{key!r} goes with 'metric': the spaces of the zoo know theirs")
     name = source.choose(("space", "name"), [*SPACES, *GEOMETRIES])
-    if name in GEOMETRIES:
-        if dim != 3 or "chart" in table:
-            source.fail(("space", "name"), f"{name!r} has dim = 3 and one chart, which need not be named")
-        return getattr(gd.spaces, GEOMETRIES[name])()
     options = {"chart": source.get(("space", "chart"), str)} if "chart" in table else {}
+    if name in GEOMETRIES:
+        if dim != 3:
+            source.fail(("space", "name"), f"{name!r} has dim = 3")
+        return source.build(("space",), lambda: getattr(gd.spaces, GEOMETRIES[name])(**options))
     return source.build(("space",), lambda: getattr(gd.spaces, SPACES[name])(dim, **options))
 
 

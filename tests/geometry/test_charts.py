@@ -5,6 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from helpers.marks import slow
 from scipy.integrate import solve_ivp
 
 import geodyn as gd
@@ -13,6 +14,7 @@ from geodyn._geometry.models.spaces import Euclidean, Hyperbolic, Product, Spher
 from geodyn._integrators.trajectory import IntegrationError
 
 PAIR, MOVING = "stereographic pair", "moving halfspace"
+GROUPS = (gd.spaces.Nil, gd.spaces.Sol, gd.spaces.SL2)
 
 
 @pytest.mark.parametrize("n", [1, 3])
@@ -218,6 +220,68 @@ def test_between_the_steps_and_with_progress(space, capsys):
     np.testing.assert_allclose(trajectory.embedding[1, 0], space.embed(between[0, 0]), rtol=1e-13)
 
 
+H2_BY_A_LINE = {
+    "fixed": Product(Hyperbolic(2, "halfspace"), Euclidean(1)),
+    "moving": Product(Hyperbolic(2, MOVING), Euclidean(1)),
+}
+TRANSLATED = {
+    **{space.__name__: {chart: space(chart) for chart in ("fixed", "moving")} for space in GROUPS},
+    "H2xE": H2_BY_A_LINE,
+}
+
+
+@pytest.mark.parametrize("name", slow("Nil", "SL2", "H2xE", quick="Sol"))
+def test_a_chart_that_translations_move(name):
+    """It is an affine function of the fixed one: the same method, so the same motion. Seen: 5e-15."""
+    q0, v0 = [[0.1, 1.1, 0.2]], [[0.5, 0.3, 0.7]]
+    moving, fixed = (
+        gd.integrate(gd.System(TRANSLATED[name][chart], [1.0]), q0, v0, t1=6.0, steps=60)
+        for chart in ("moving", "fixed")
+    )
+    np.testing.assert_allclose(moving.coordinates(), fixed.q, rtol=1e-13, atol=1e-13)
+    assert float(jnp.max(jnp.abs(fixed.q))) > 4
+    assert float(jnp.max(jnp.abs(moving.q))) < (4.5 if name == "H2xE" else 2.5)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["Sol", "SL2"])
+def test_the_same_journey_from_elsewhere(name):
+    """Two masses and a spring that fly far, and the same moved by a translation: the spring has the same lengths. Seen:
+    6e-15; in the fixed chart 1e-13 and 3e-11."""
+    space = TRANSLATED[name]["moving"]
+    half_plane = name == "SL2"
+    x = jnp.array([[0.2, 0.05 + half_plane, 0.0], [-0.2, half_plane, 0.1]])
+    v = jnp.array([[0.1, 1.0, 0.0], [0.0, 1.0, 0.2]]) if half_plane else jnp.array([[0.1, 0, 1.0], [0.0, 0.05, 1.0]])
+
+    def moved(x):
+        if half_plane:
+            return jnp.stack([0.3 + 1.7 * x[0], 1.7 * x[1], 0.4 + x[2]])
+        return jnp.stack([0.3 + jnp.exp(0.7) * x[0], -0.2 + jnp.exp(-0.7) * x[1], x[2] - 0.7])
+
+    @jax.jit
+    def lengths(x, v):
+        body = gd.System(space, [1.0, 1.5], gd.Spring([(0, 1)], 1.0, 0.5))
+        motion = gd.integrate(body, x, v, t1=20.0, steps=200, save_every=20)
+        return jax.vmap(lambda q: gd.distance(space, q[0], q[1]))(motion.q)
+
+    np.testing.assert_allclose(lengths(x, v), lengths(*jax.jvp(jax.vmap(moved), (x,), (v,))), rtol=1e-13)
+
+
+@pytest.mark.long
+def test_charts_of_factors():
+    """A product of spaces of two charts, of one that moves, and of one: each factor moves as it does alone."""
+    factors = [Sphere(2, PAIR), Hyperbolic(2, MOVING), Euclidean(1)]
+    space = Product(Product(factors[0], factors[1]), factors[2])
+    q0, v0 = np.array([[0.3, 0.2, 0.3, 1.1, 0.5]] * 2), np.array([[0.9, 0.4, 1.5, -1.0, 0.7], [0.2, -0.9, -1, 1, 0.1]])
+    both = gd.integrate(gd.System(space, [1.0, 2.0]), q0, v0, t1=4.0, steps=40)
+    places = np.split(both.coordinates(), [2, 4], axis=2)
+    assert np.any(both.q[:, :, 0] > 4)
+    assert both.frame.shape[1] == 2
+    for factor, part, x, v in zip(factors, places, np.split(q0, [2, 4], 1), np.split(v0, [2, 4], 1), strict=True):
+        alone = gd.integrate(gd.System(factor, [1.0, 2.0]), x, v, t1=4.0, steps=40)
+        np.testing.assert_allclose(part, alone.coordinates(), rtol=1e-12, atol=1e-12)
+
+
 class Cap(gd.AbstractManifold):
     """An ellipsoid without a pole."""
 
@@ -287,8 +351,8 @@ def test_what_depends_on_the_chart_is_refused(as_users_run):
         gd.integrate(
             gd.System(Sphere(2, PAIR), [1.0, 1.0], gd.Contact([0.1, 0.1], 1.0)), jnp.eye(2), jnp.eye(2), t1=1, steps=1
         )
-    with pytest.raises(ValueError, match="factor of a Product"):
-        gd.integrate(gd.System(Product(far_away, far_away), [1.0]), jnp.ones((1, 4)), jnp.ones((1, 4)), t1=1.0, steps=1)
+    with pytest.raises(ValueError, match="chart must be 'fixed' or 'moving', got 'halfspace'"):
+        gd.spaces.Sol("halfspace")
     for charts, radius, named in (
         ([Sphere(2), Sphere(3)], 1.0, "same dim"),
         ([Height()], 1.0, "charts"),

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from helpers.cases import case
+from helpers.marks import slow
 
 import geodyn as gd
 from geodyn._geometry.groups.isometries import fields_of_group
@@ -42,11 +43,6 @@ SURFACES = {
         lambda x: jnp.stack([jnp.cosh(x[0]) * jnp.cos(x[1]), jnp.cosh(x[0]) * jnp.sin(x[1]), x[0]]), 3, 2
     ),
 }
-
-
-def slow(*names: str, quick: str) -> list:
-    """Parameters of which only the last belongs to the short part."""
-    return [*(pytest.param(name, marks=pytest.mark.long) for name in names), quick]
 
 
 def largest_momentum(body, space, places):

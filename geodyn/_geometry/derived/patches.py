@@ -11,8 +11,8 @@ from geodyn._foundations.gate import checked
 from geodyn._foundations.typing import Array, Bool, Float, Number, Scalar
 from geodyn._geometry.geodesics.geodesic import half_square
 from geodyn._geometry.manifold.manifold import AbstractManifold
-from geodyn._geometry.models.atlas import AbstractAtlas, AbstractPatches
-from geodyn._geometry.models.spaces import AbstractConstantCurvature, Product
+from geodyn._geometry.models.atlas import AbstractAtlas, AbstractPatches, Sizes
+from geodyn._geometry.models.spaces import Product
 
 REACH = 4.0
 MOST_CHARTS = 1024
@@ -148,35 +148,80 @@ def _(space: Atlas, x: Float[Array, " n"], y: Float[Array, " n"], nodes: Any) ->
     return value
 
 
-class ProductPatches(AbstractPatches):
-    """The charts of a product of two spaces, one of which may have a single chart."""
-
-    space: Product
+class OneChart(AbstractPatches):
+    """A single chart, where an atlas is asked for."""
 
     def target(self, x, reach):
-        a, b = (
-            0.0 if atlas is None else atlas.target(part, reach)
-            for atlas, part in zip(self._factors(), self.space.split(x))
-        )
-        return a + MOST_CHARTS * b
+        return jnp.zeros((), x.dtype)
 
     def moved(self, target, x):
-        second = jnp.floor(target / MOST_CHARTS)
-        targets = target - MOST_CHARTS * second, second
-        parts = zip(self._factors(), targets, self.space.split(x))
-        return jnp.concatenate([x if atlas is None else atlas.moved(target, x) for atlas, target, x in parts])
+        return x
 
-    def _factors(self):
-        return atlas_of(self.space.a), atlas_of(self.space.b)
+
+class ProductAtlas(AbstractAtlas):
+    """The atlases of both factors of a product, which have these dimensions: each has its part of a switch, and of the
+    frame."""
+
+    a: AbstractAtlas
+    b: AbstractAtlas
+    dims: tuple[int, int] = eqx.field(static=True)
+
+    def sizes(self, dim):
+        of_a = self.a.sizes(self.dims[0])
+        of_b = self.b.sizes(self.dims[1])
+        return Sizes(of_a.per_point + of_b.per_point, of_a.per_body + of_b.per_body)
+
+    def switch(self, x):
+        xa, xb = self._points(x)
+        return jnp.concatenate([self.a.switch(xa), self.b.switch(xb)])
+
+    def another(self, x):
+        xa, xb = self._points(x)
+        return jnp.concatenate([self.a.another(xa), self.b.another(xb)])
+
+    def switched(self, switch, x):
+        xa, xb = self._points(x)
+        to_a, to_b = self._switches(switch)
+        return jnp.concatenate([self.a.switched(to_a, xa), self.b.switched(to_b, xb)], axis=1)
+
+    def start_frame(self, x):
+        xa, xb = self._points(x)
+        return jnp.concatenate([self.a.start_frame(xa), self.b.start_frame(xb)])
+
+    def moved_frame(self, frame, switch):
+        of_a, of_b = self._frames(frame)
+        to_a, to_b = self._switches(switch)
+        return jnp.concatenate([self.a.moved_frame(of_a, to_a), self.b.moved_frame(of_b, to_b)])
+
+    def from_frame(self, frame, x):
+        xa, xb = self._points(x)
+        of_a, of_b = self._frames(frame)
+        return jnp.concatenate([self.a.from_frame(of_a, xa), self.b.from_frame(of_b, xb)], axis=1)
+
+    def _points(self, x: Float[Array, "N n"]) -> tuple[Float[Array, "N a"], Float[Array, "N b"]]:
+        return x[:, : self.dims[0]], x[:, self.dims[0] :]
+
+    def _frames(self, frame: Float[Array, " f"]) -> tuple[Float[Array, " a"], Float[Array, " b"]]:
+        first = self.a.sizes(self.dims[0]).per_body
+        return frame[:first], frame[first:]
+
+    def _switches(self, switch: Float[Array, " s"]) -> tuple[Float[Array, " a"], Float[Array, " b"]]:
+        both = self.sizes(sum(self.dims))
+        points = (switch.size - both.per_body) // max(both.per_point, 1)
+        of_a = self.a.sizes(self.dims[0])
+        first = of_a.per_point * points + of_a.per_body
+        return switch[:first], switch[first:]
 
 
 def atlas_of(space: AbstractManifold) -> AbstractAtlas | None:
-    """The atlas of a space; None if it has a single chart. Raises ValueError for a product with a factor whose chart
-    moves."""
+    """The atlas of a space; None if it has a single chart."""
     if isinstance(space, Product):
-        factors = [atlas_of(factor) for factor in (space.a, space.b)]
-        if not all(factor is None or isinstance(factor, AbstractPatches) for factor in factors):
-            raise ValueError("a factor of a Product must have charts that do not move: give it another chart")
-        return None if factors == [None, None] else ProductPatches(space)
-    charts = space.chart if isinstance(space, AbstractConstantCurvature) else space
-    return charts if isinstance(charts, AbstractAtlas) else None
+        a = atlas_of(space.a)
+        b = atlas_of(space.b)
+        if a is None and b is None:
+            return None
+        return ProductAtlas(a or OneChart(), b or OneChart(), (space.a.dim, space.b.dim))
+    if isinstance(space, Atlas):
+        return space
+    chart = getattr(space, "chart", None)
+    return chart if isinstance(chart, AbstractAtlas) else None

@@ -7,6 +7,7 @@ stay small.
 """
 
 import abc
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -15,9 +16,20 @@ import jax.numpy as jnp
 from geodyn._foundations.typing import Array, Float, Scalar
 
 
+class Sizes(NamedTuple):
+    """How many numbers a switch has for each point, and for the body as a whole. A frame has those of the body."""
+
+    per_point: int
+    per_body: int
+
+
 class AbstractAtlas(eqx.Module):
     """Charts between which the points x[N, n] of a body move after a step. The `switch`, which says to which charts
     they move, and the `frame`, the position of charts that move, are piecewise constant and have no derivatives."""
+
+    @abc.abstractmethod
+    def sizes(self, dim: int) -> Sizes:
+        """The sizes of a switch, in a space of this dimension."""
 
     @abc.abstractmethod
     def switch(self, x: Float[Array, "N n"]) -> Float[Array, " s"]:
@@ -56,6 +68,9 @@ class AbstractPatches(AbstractAtlas):
     @abc.abstractmethod
     def moved(self, target: Scalar, x: Float[Array, " n"]) -> Float[Array, " n"]:
         """The point x in the chart with the number `target`; x itself for 0."""
+
+    def sizes(self, dim):
+        return Sizes(per_point=1, per_body=0)
 
     def switch(self, x):
         return jax.lax.stop_gradient(jax.vmap(lambda x: self.target(x, 1.0))(x))

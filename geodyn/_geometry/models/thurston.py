@@ -5,6 +5,7 @@ Source: Thurston, *Three-Dimensional Geometry and Topology* (1997), section 3.8;
 Bull. London Math. Soc. 15 (1983) 401.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -20,6 +21,7 @@ from geodyn._geometry.manifold.manifold import AbstractManifold, Domain, domain_
 from geodyn._geometry.models.charts import cosine, sine_ratio
 from geodyn._geometry.models.spaces import Euclidean, Hyperbolic, Product, Sphere
 from geodyn._geometry.models.stumpff import stumpff
+from geodyn._geometry.models.translations import MovingNil, MovingSL2, MovingSol
 
 # The root of the equation of a turn is found in far fewer.
 MOST_ITERATIONS = 100
@@ -36,6 +38,14 @@ class Nil(AbstractManifold):
     equation of one unknown, the angle by which the circle turns: beyond the cut locus as well, where the vertical line
     is no longer the shortest way. `killing_fields` are ∂x + y/2 ∂z, ∂y − x/2 ∂z, ∂z and the rotation x ∂y − y ∂x.
 
+    Args:
+        chart: "fixed", or "moving", which goes along with a body by translations of the group, however far it travels,
+            so that no digits are lost within it. Then all that acts on the body must be invariant under them, and
+            `trajectory.coordinates()` tells where it is.
+
+    Raises:
+        ValueError: for another chart.
+
     Example:
         Up to a height of 2π the vertical line is the shortest way; above that a helix is.
 
@@ -50,6 +60,11 @@ class Nil(AbstractManifold):
     """
 
     dim = 3
+    chart: MovingNil | None
+
+    @checked
+    def __init__(self, chart: str = "fixed"):
+        self.chart = _choose(chart, MovingNil)
 
     @checked
     def metric(self, x: Float[Array, " n"]) -> Float[Array, "n n"]:
@@ -88,6 +103,14 @@ class Sol(AbstractManifold):
 
     `killing_fields` are ∂x, ∂y and ∂z − x ∂x + y ∂y. (Some authors have z the other way round.)
 
+    Args:
+        chart: "fixed", or "moving", which goes along with a body by translations of the group, however far it travels,
+            so that no digits are lost within it. Then all that acts on the body must be invariant under them, and
+            `trajectory.coordinates()` tells where it is.
+
+    Raises:
+        ValueError: for another chart.
+
     Example:
         The curvature of the planes (x, z) is −1, that of the planes (x, y) is 1.
 
@@ -101,6 +124,11 @@ class Sol(AbstractManifold):
     """
 
     dim = 3
+    chart: MovingSol | None
+
+    @checked
+    def __init__(self, chart: str = "fixed"):
+        self.chart = _choose(chart, MovingSol)
 
     @checked
     def metric(self, x: Float[Array, " n"]) -> Float[Array, "n n"]:
@@ -122,6 +150,14 @@ class SL2(AbstractManifold):
     this family it is the one in which planes through the line have the curvature 1/4. `killing_fields` are ∂x, x ∂x + y
     ∂y, ∂z, and the rotation about the line over (0, 1), (1 + x² − y²)/2 ∂x + x y ∂y + (y − 1) ∂z.
 
+    Args:
+        chart: "fixed", or "moving", which goes along with a body by translations of the group, however far it travels,
+            so that no digits are lost within it. Then all that acts on the body must be invariant under them, and
+            `trajectory.coordinates()` tells where it is.
+
+    Raises:
+        ValueError: for another chart.
+
     Example:
         >>> space = gd.spaces.SL2()
         >>> print(f"{gd.scalar_curvature(space, [0.2, 1.1, 0.3]):.6f}")
@@ -134,6 +170,11 @@ class SL2(AbstractManifold):
     """
 
     dim = 3
+    chart: MovingSL2 | None
+
+    @checked
+    def __init__(self, chart: str = "fixed"):
+        self.chart = _choose(chart, MovingSL2)
 
     @checked
     def metric(self, x: Float[Array, " n"]) -> Float[Array, "n n"]:
@@ -170,6 +211,12 @@ class SL2(AbstractManifold):
         one, zero = jnp.ones_like(x[0]), jnp.zeros_like(x[0])
         turning = [(1 + x[0] ** 2 - x[1] ** 2) / 2, x[0] * x[1], x[1] - 1]
         return _matrix([[one, zero, zero], [x[0], x[1], zero], [zero, zero, one], turning])
+
+
+def _choose(chart: str, moving: Callable[[], Any]) -> Any:
+    if chart not in ("fixed", "moving"):
+        raise ValueError(f"chart must be 'fixed' or 'moving', got {chart!r}")
+    return moving() if chart == "moving" else None
 
 
 # The eight geometries by their usual names.

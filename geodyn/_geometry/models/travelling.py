@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 
 from geodyn._foundations.typing import Array, Float, Scalar
-from geodyn._geometry.models.atlas import AbstractAtlas, AbstractPatches
+from geodyn._geometry.models.atlas import AbstractAtlas, AbstractPatches, Sizes
 from geodyn._geometry.models.charts import (
     AbstractChart,
     AbstractHalfSpace,
@@ -85,6 +85,9 @@ class MovingHalfSpace(AbstractHalfSpace, AbstractAtlas):
     """
 
     curvature: int = eqx.field(static=True, default=-1)
+
+    def sizes(self, dim):
+        return Sizes(per_point=0, per_body=dim)
 
     def switch(self, x):
         centre = jax.lax.stop_gradient(jnp.mean(x, axis=0))

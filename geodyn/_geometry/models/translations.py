@@ -1,0 +1,127 @@
+"""Charts of the geometries that are groups, which their own translations carry along with a body."""
+
+import abc
+
+import jax
+import jax.numpy as jnp
+
+from geodyn._foundations.typing import Array, Bool, Float
+from geodyn._geometry.models.atlas import AbstractAtlas, Sizes
+
+
+class AbstractMovingFrame(AbstractAtlas):
+    """The chart of a space that is a group, carried along with a body by translations of the group. If the mean of the
+    points is far from the identity, the chart moves so that the mean becomes the identity. The frame is the element of
+    the group that leads from the chart back to that of the start; a switch is the mean, less the identity, so that
+    zeros are none.
+
+    Translations are affine functions of the coordinates. So in exact arithmetic a step of any Runge–Kutta method is the
+    same in all of these charts.
+    """
+
+    @abc.abstractmethod
+    def identity(self, x: Float[Array, "N n"]) -> Float[Array, " n"]:
+        """The point of the identity, in the precision of x."""
+
+    @abc.abstractmethod
+    def translated(self, by: Float[Array, " n"], x: Float[Array, " n"]) -> Float[Array, " n"]:
+        """The product of the elements `by` and x."""
+
+    @abc.abstractmethod
+    def inverse(self, of: Float[Array, " n"]) -> Float[Array, " n"]:
+        """The inverse of an element."""
+
+    @abc.abstractmethod
+    def is_far(self, x: Float[Array, " n"]) -> Bool[Array, ""]:
+        """Whether a point is far from the identity."""
+
+    @abc.abstractmethod
+    def nearby(self, x: Float[Array, "N n"]) -> Float[Array, " n"]:
+        """An element near the identity, with which charts are compared."""
+
+    def sizes(self, dim):
+        return Sizes(per_point=0, per_body=dim)
+
+    def switch(self, x):
+        centre = jax.lax.stop_gradient(jnp.mean(x, axis=0))
+        return jnp.where(self.is_far(centre), centre - self.identity(x), 0)
+
+    def another(self, x):
+        return self.nearby(x) - self.identity(x)
+
+    def switched(self, switch, x):
+        back = self.inverse(self.identity(x) + switch)
+        moved = jax.vmap(lambda x: self.translated(back, x))(x)
+        return jnp.where(jnp.any(switch != 0), moved, x)
+
+    def start_frame(self, x):
+        return self.identity(x)
+
+    def moved_frame(self, frame, switch):
+        moved = self.translated(frame, self.identity(frame[None]) + switch)
+        return jnp.where(jnp.any(switch != 0), moved, frame)
+
+    def from_frame(self, frame, x):
+        return jax.vmap(lambda x: self.translated(frame, x))(x)
+
+
+class MovingNil(AbstractMovingFrame):
+    """(a, b, c)(x, y, z) = (a + x, b + y, c + z + (a y − b x)/2)."""
+
+    def identity(self, x):
+        return jnp.zeros(3, x.dtype)
+
+    def translated(self, by, x):
+        area = (by[0] * x[1] - by[1] * x[0]) / 2
+        return by + x + jnp.stack([jnp.zeros_like(area), jnp.zeros_like(area), area])
+
+    def inverse(self, of):
+        return -of
+
+    def is_far(self, x):
+        return jnp.any(jnp.abs(x) > 1)
+
+    def nearby(self, x):
+        return jnp.asarray([0.4, -0.3, 0.2], x.dtype)
+
+
+class MovingSol(AbstractMovingFrame):
+    """(a, b, c)(x, y, z) = (a + e⁻ᶜ x, b + eᶜ y, c + z)."""
+
+    def identity(self, x):
+        return jnp.zeros(3, x.dtype)
+
+    def translated(self, by, x):
+        stretched = jnp.exp(by[2])
+        return by + jnp.stack([x[0] / stretched, x[1] * stretched, x[2]])
+
+    def inverse(self, of):
+        stretched = jnp.exp(of[2])
+        return -jnp.stack([of[0] * stretched, of[1] / stretched, of[2]])
+
+    def is_far(self, x):
+        return jnp.any(jnp.abs(x) > 1)
+
+    def nearby(self, x):
+        return jnp.asarray([0.4, -0.3, 0.2], x.dtype)
+
+
+class MovingSL2(AbstractMovingFrame):
+    """(a, b, c)(x, y, z) = (a + b x, b y, c + z): the isometries of the half plane that are affine, and those along the
+    lines over its points."""
+
+    def identity(self, x):
+        return jnp.asarray([0.0, 1.0, 0.0], x.dtype)
+
+    def translated(self, by, x):
+        return jnp.stack([by[0] + by[1] * x[0], by[1] * x[1], by[2] + x[2]])
+
+    def inverse(self, of):
+        return jnp.stack([-of[0] / of[1], 1 / of[1], -of[2]])
+
+    def is_far(self, x):
+        along = jnp.abs(x[0]) > x[1]
+        return along | (x[1] > 2) | (x[1] < 0.5) | (jnp.abs(x[2]) > 1)
+
+    def nearby(self, x):
+        return jnp.asarray([0.4, 1.5, 0.2], x.dtype)

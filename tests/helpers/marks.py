@@ -1,0 +1,8 @@
+"""Which parameters of a test belong to the short part."""
+
+import pytest
+
+
+def slow(*names: str, quick: str) -> list:
+    """Parameters of which only the last belongs to the short part."""
+    return [*(pytest.param(name, marks=pytest.mark.long) for name in names), quick]
